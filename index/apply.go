@@ -378,7 +378,7 @@ func (w *writer) insert(s *state, rec *record, id any, parent int64) (int64, err
 	if err := w.add(w.entryRows, s.id, n, id, parent, int64(rec.pos), rec.time, int64(rec.class), context, s.originOf(rec), says); err != nil {
 		return -1, err
 	}
-	if rec.class == classEntry || rec.class == classUnique {
+	if rec.class == classEntry || rec.class == classUnique || rec.class == classStep {
 		s.branches = max(s.branches, 1) // which is all there is to say as long as there is no break
 	}
 	if isBreak(n, parent, rec.class) {

@@ -47,7 +47,7 @@ func loadShape(ctx context.Context, q querier, session, next, leaf int64) (*shap
 		return &shape{leaf: leaf}, nil
 	}
 	rows, err := q.QueryContext(ctx, `SELECT n, parent, class FROM entries
-		WHERE session = ? AND (parent <> n - 1 OR class NOT IN (0, 5)) ORDER BY n`, session)
+		WHERE session = ? AND (parent <> n - 1 OR class NOT IN (0, 5, 7)) ORDER BY n`, session)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func newShape(breaks []run, next, leaf int64) *shape {
 
 // isBreak reports whether an entry is one.
 func isBreak(n, parent int64, class entryClass) bool {
-	return parent != n-1 || class != classEntry && class != classRemark
+	return parent != n-1 || class != classEntry && class != classRemark && class != classStep
 }
 
 // runOf returns the index of the run that an entry is in.

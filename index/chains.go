@@ -352,17 +352,17 @@ func (w *writer) sumUp(id int64, c session.Linked) error {
 }
 
 // hasOrigin is the condition that a session before s in its chain has what c, a message
-// that was carried into s, is a copy of: what it names or a copy of that, what has its
-// own id, or if it names nothing, what says the same. It is package session's rule
-// (OpenChain).
+// that was carried into s, is a copy of: a message with the id that it names or with its
+// own, a copy of either, or if it names nothing, what says the same. It is package
+// session's rule (OpenChain).
 //
 // It asks the nearest first, which nearly always has it: to ask all would make the cost
 // of a chain quadratic. SQLite drops the order of an EXISTS, so this is none.
 const (
-	entryBefore = `EXISTS (SELECT 1 FROM entries e WHERE e.session = l.id AND e.class IN (0, 1, 5) AND `
-	hasOrigin   = `((SELECT 1 FROM sessions l WHERE l.chain = s.chain AND l.chain <> 0 AND l.nth < s.nth
-	AND (c.origin <> '' AND (` + entryBefore + `e.id = c.origin) OR ` + entryBefore + `e.origin = c.origin))
-		OR ` + entryBefore + `e.id = c.id) OR c.origin = '' AND ` + entryBefore + `e.says = c.says))
+	messageBefore = `EXISTS (SELECT 1 FROM entries e WHERE e.session = l.id AND e.class = 0 AND `
+	hasOrigin     = `((SELECT 1 FROM sessions l WHERE l.chain = s.chain AND l.chain <> 0 AND l.nth < s.nth
+	AND (c.origin <> '' AND (` + messageBefore + `e.id = c.origin) OR ` + messageBefore + `e.origin = c.origin))
+		OR ` + messageBefore + `e.id = c.id) OR ` + messageBefore + `e.origin = c.id) OR c.origin = '' AND ` + messageBefore + `e.says = c.says))
 	ORDER BY l.nth DESC LIMIT 1) IS NOT NULL)`
 )
 

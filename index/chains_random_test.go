@@ -30,7 +30,11 @@ type chainRow struct {
 // which sessions are one conversation, under which id, and what is in it.
 func TestRandomChains(t *testing.T) {
 	t.Parallel()
+	seeds := []uint64{78, 193, 203, 361} // copies that name an entry that is not a message, a marker, or what only a copy is left of
 	for seed := range uint64(40) {
+		seeds = append(seeds, seed)
+	}
+	for _, seed := range seeds {
 		files, lost := chaingen.Store(seed)
 		dir := t.TempDir()
 		for name, text := range files {

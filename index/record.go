@@ -22,6 +22,7 @@ const (
 	classMissing            // an entry that others name as their parent
 	classRemark             // says something about the session and is no part of the conversation
 	classUnique             // no copy can stand for it: its rest is lost, or it is a marker
+	classStep               // neither a message nor a remark, such as a compaction: nothing is a copy of it
 )
 
 // record is a line of a log with all that the index wants of it. It is made
@@ -140,7 +141,7 @@ func (r *lineReader) read(ctx context.Context, line store.Line) *record {
 			rec.damaged = false
 			r.fill(ctx, rec, &e)
 			r.titles.note(rec.id)
-		} else if rec.class == classEntry {
+		} else if rec.class == classEntry || rec.class == classStep {
 			rec.class, rec.isMessage = classUnique, string(head.Type) == string(session.TypeMessage)
 		}
 		if rec.damaged && !head.Whole && !rawjson.Valid(line.Data) {
@@ -157,6 +158,8 @@ func (rec *record) setHead(h rawjson.Head) {
 		rec.class = classLeaf
 	case t.IsRemark():
 		rec.class = classRemark
+	case t != session.TypeMessage:
+		rec.class = classStep
 	}
 }
 

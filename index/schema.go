@@ -25,7 +25,7 @@ const (
 	// schemaVersion is in the file's user_version. An index of any other version
 	// is rebuilt. Raise it whenever the tables, the tokens or the meaning of a
 	// column change.
-	schemaVersion = 19
+	schemaVersion = 20
 
 	// minSQLite is the first version without the bug that could corrupt a
 	// database when its WAL was reset.
@@ -152,7 +152,7 @@ CREATE TABLE entries (
 	PRIMARY KEY (session, n)
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX entry_ids ON entries (session, id);
-CREATE INDEX entry_breaks ON entries (session, n, parent, class) WHERE parent <> n - 1 OR class NOT IN (0, 5);
+CREATE INDEX entry_breaks ON entries (session, n, parent, class) WHERE parent <> n - 1 OR class NOT IN (0, 5, 7);
 CREATE INDEX entry_origins ON entries (session, origin) WHERE origin IS NOT NULL;
 CREATE INDEX entry_says ON entries (session, says) WHERE says IS NOT NULL;
 CREATE INDEX entry_remarks ON entries (session, n) WHERE class = 5;

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"strconv"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
@@ -162,11 +163,7 @@ func (l *linkJoiner) hand() {
 	for from, copied := range l.copies {
 		l.seen[from] = l.now[copied]
 	}
-	for id, original := range l.stands {
-		if original != "" {
-			l.stood[id] = original
-		}
-	}
+	maps.Copy(l.stood, l.stands)
 	for from, original := range l.named {
 		if _, known := l.original(from); !known {
 			l.stood[from] = original
@@ -217,7 +214,7 @@ func (l *linkJoiner) choose() error {
 	return nil
 }
 
-// leave leaves a carried message out, unless its original is nowhere.
+// leave leaves a carried message out, unless its original is nowhere. A marker has none.
 func (l *linkJoiner) leave(e *Entry) error {
 	if IsTransition(e) { // it is of its own session only, even if it is a copy itself
 		l.gone[e.ID] = true
