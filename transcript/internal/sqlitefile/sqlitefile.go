@@ -83,25 +83,41 @@ func Open(ctx context.Context, f *transcript.File) (*DB, error) {
 		return nil, &session.Error{Op: "read", Path: f.Path, Kind: session.ErrInvalid, Err: errors.New("a database must be a file")}
 	}
 	d := &DB{path: f.Path}
-	err := d.open(ctx, f.Path)
-	if err == nil {
+	if mode, ok := inPlace(f); ok && d.open(ctx, f.Path, mode) == nil {
 		return d, nil
 	}
+	var err error
 	if d.scratch, err = copyAside(f.Path); err != nil {
 		return nil, err
 	}
-	if err := d.open(ctx, filepath.Join(d.scratch, copied)); err != nil {
+	if err := d.open(ctx, filepath.Join(d.scratch, copied), ""); err != nil {
 		return nil, errors.Join(&session.Error{Op: "read", Path: f.Path, Kind: session.ErrCorrupt, Err: err}, os.RemoveAll(d.scratch))
 	}
 	return d, nil
 }
 
-func (d *DB) open(ctx context.Context, path string) (err error) {
+// inPlace says how to read a database where it is, and whether that leaves everything
+// beside it as it is. SQLite makes the -wal and -shm files of a database in WAL mode if
+// they are missing, even for one who only reads. While a program has it open they are
+// there. If there is nothing in the former, all is in the database itself.
+func inPlace(f *transcript.File) (mode string, ok bool) {
+	const versionAt, isWAL = 19, 2 // in the header: which versions can read it
+	if head := f.Head(); len(head) <= versionAt || head[versionAt] != isWAL {
+		return "", true
+	}
+	log, err := os.Stat(f.Path + "-wal")
+	if _, noShared := os.Stat(f.Path + "-shm"); err == nil && noShared == nil {
+		return "&readonly_shm=1", true
+	}
+	return "&immutable=1", errors.Is(err, os.ErrNotExist) || err == nil && log.Size() == 0
+}
+
+func (d *DB) open(ctx context.Context, path, mode string) (err error) {
 	if d.limits, err = limitsOf(path); err != nil {
 		return err
 	}
 	pragmas := "&_pragma=busy_timeout(5000)&_pragma=query_only(1)&_pragma=trusted_schema(0)&_pragma=cell_size_check(1)"
-	name := url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: "mode=ro" + pragmas}
+	name := url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: "mode=ro" + mode + pragmas}
 	if d.db, err = sql.Open("sqlite", name.String()); err != nil {
 		return err
 	}

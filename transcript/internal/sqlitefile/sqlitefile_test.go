@@ -3,8 +3,10 @@ package sqlitefile_test
 import (
 	"database/sql"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/coppice-dev/coppice/session"
@@ -80,18 +82,70 @@ func TestHas(t *testing.T) {
 	}
 }
 
-// TestNothingIsWritten: reading leaves no trace beside the database.
+// TestNothingIsWritten: reading leaves the database and all that lies beside it as it was,
+// whether a program has it open, closed it, or was killed.
 func TestNothingIsWritten(t *testing.T) {
-	path := makeDB(t, schema, `INSERT INTO notes(id) VALUES('a')`)
-	before, err := os.ReadDir(filepath.Dir(path))
+	t.Parallel()
+	insert := `INSERT INTO notes(id) VALUES('a')`
+	for name, open := range map[string]string{
+		"journal":       makeDB(t, schema, insert),
+		"WAL":           makeDB(t, `PRAGMA journal_mode=WAL`, schema, insert),
+		"truncated WAL": makeDB(t, `PRAGMA journal_mode=WAL`, schema, insert, `PRAGMA wal_checkpoint(TRUNCATE)`),
+	} {
+		for left, suffixes := range map[string][]string{
+			"open": nil, "copied with all": {"", "-wal", "-shm"}, "copied without shared memory": {"", "-wal"},
+		} {
+			path := open
+			if suffixes != nil {
+				path = filepath.Join(t.TempDir(), "copy.db")
+			}
+			for _, suffix := range suffixes {
+				data, err := os.ReadFile(open + suffix)
+				if err == nil {
+					err = os.WriteFile(path+suffix, data, 0o600)
+				}
+				if err != nil && !errors.Is(err, os.ErrNotExist) {
+					t.Fatal(err)
+				}
+			}
+			before := contents(t, filepath.Dir(path))
+			delete(before, filepath.Base(open)+"-shm") // the writer is in this process, and we use its memory
+			if got := rows(t, path, "", ""); len(got) != 1 {
+				t.Errorf("%s, %s: rows are %q", name, left, got)
+			}
+			after := contents(t, filepath.Dir(path))
+			delete(after, filepath.Base(open)+"-shm")
+			if !maps.Equal(before, after) {
+				t.Errorf("%s, %s: the directory has changed: it has %q, had %q", name, left, slices.Sorted(maps.Keys(after)), slices.Sorted(maps.Keys(before)))
+			}
+		}
+	}
+	path := transcripttest.Database(t, "closed.db", `PRAGMA journal_mode=WAL`, schema, insert)
+	before := contents(t, filepath.Dir(path))
+	if got := rows(t, path, "", ""); len(got) != 1 {
+		t.Errorf("closed: rows are %q", got)
+	}
+	if after := contents(t, filepath.Dir(path)); !maps.Equal(before, after) {
+		t.Errorf("closed: the directory has %q, had %q", slices.Sorted(maps.Keys(after)), slices.Sorted(maps.Keys(before)))
+	}
+}
+
+// contents returns the files of a directory.
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	list, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows(t, path, "", "")
-	after, err := os.ReadDir(filepath.Dir(path))
-	if err != nil || len(after) != len(before) {
-		t.Errorf("beside the database are %v, before there were %v (%v)", after, before, err)
+	files := make(map[string]string)
+	for _, e := range list {
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[e.Name()] = string(data)
 	}
+	return files
 }
 
 func TestDamage(t *testing.T) {
