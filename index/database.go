@@ -4,11 +4,56 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"sync"
 	"sync/atomic"
 )
+
+// identity tells which files a database consists of. The last two are nil if nobody had
+// it open.
+type identity [3]fs.FileInfo
+
+// identify returns the files that have their names now.
+func identify(path string) (id identity, err error) {
+	for i := range id {
+		if id[i], err = os.Lstat(path + fileSuffixes[i]); err != nil {
+			return id, fmt.Errorf("%w: %w", errReplaced, err)
+		}
+	}
+	return id, nil
+}
+
+// identifyAlone returns the database alone, if it is.
+func identifyAlone(path string) (id identity, err error) {
+	if id[0], err = os.Lstat(path); err != nil {
+		return id, err
+	}
+	if !id.holds(path) {
+		return id, errReplaced
+	}
+	return id, nil
+}
+
+// alone reports whether there is the database only.
+func (id *identity) alone() bool { return id[1] == nil }
+
+// holds reports whether the files still have their names, and a database that is alone is
+// as it was.
+func (id *identity) holds(path string) bool {
+	for i, was := range id {
+		now, err := os.Lstat(path + fileSuffixes[i])
+		switch {
+		case was == nil && errors.Is(err, fs.ErrNotExist):
+		case was == nil || err != nil || !os.SameFile(was, now):
+			return false
+		case i == 0 && id.alone() && (now.Size() != was.Size() || !now.ModTime().Equal(was.ModTime())):
+			return false
+		}
+	}
+	return true
+}
 
 // maxStatements is how many statements are kept ready.
 const maxStatements = 128
@@ -48,9 +93,13 @@ func (db *database) identify(before fs.FileInfo) error {
 	if err != nil {
 		return err
 	}
+	db.setIdentity(id)
+	return nil
+}
+
+func (db *database) setIdentity(id identity) {
 	db.id = id
 	db.connector.id.Store(&id)
-	return nil
 }
 
 // current reports whether the files still have their names.

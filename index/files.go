@@ -52,8 +52,10 @@ import (
 //     somebody put back: it is as good as damaged, because it may think that it has
 //     what it has not.
 //  8. Whoever only wants to read need not wait for a process that holds the lock and
-//     has stopped. If all three files are there and the index was complete once, they
-//     read it as it is, and look before and after whether the files are the same.
+//     has stopped. If the index was complete once, they read it as it is, and look
+//     before and after whether the files are the same. That is all three, or the
+//     database alone, without a mark: then nobody has it open, and they read it in a
+//     way that makes no other. It must not change meanwhile, nor get the other two.
 //
 // Why an answer is right, then. At the end of the reading the files were the
 // reader's; nobody can give a deleted file its number again as long as the reader
@@ -83,30 +85,6 @@ var errReplaced = errors.New("the index was deleted while it was in use")
 // maxReplaced is how often in a row an index is opened again because somebody has
 // deleted it meanwhile.
 const maxReplaced = 5
-
-// identity tells which files a database consists of.
-type identity [3]fs.FileInfo
-
-// identify returns the files that have their names now.
-func identify(path string) (id identity, err error) {
-	for i := range id {
-		if id[i], err = os.Lstat(path + fileSuffixes[i]); err != nil {
-			return id, fmt.Errorf("%w: %w", errReplaced, err)
-		}
-	}
-	return id, nil
-}
-
-// holds reports whether the files still have their names.
-func (id *identity) holds(path string) bool {
-	for i, was := range id {
-		now, err := os.Lstat(path + fileSuffixes[i])
-		if err != nil || !os.SameFile(was, now) {
-			return false
-		}
-	}
-	return true
-}
 
 // guard is the lock of an index, and the mark in it.
 type guard struct {
@@ -186,8 +164,8 @@ func (g *guard) take(ctx context.Context) error {
 			g.stuck = true
 			return &store.Error{
 				Op: "lock index", Path: g.path, Kind: store.ErrLocked,
-				Err:  fmt.Errorf("not free after %v", g.patience),
-				Hint: "another process seems stuck while writing to the index",
+				Err:  errors.New("another process does not give it back"),
+				Hint: "it seems stuck while writing to the index: end it if it is yours",
 			}
 		}
 		select {
@@ -251,11 +229,11 @@ type connector struct {
 	id    atomic.Pointer[identity] // nil while the database is being opened, under the lock
 }
 
-func newConnector(path string, g *guard) (*connector, error) {
+func newConnector(path string, g *guard, alone bool) (*connector, error) {
 	if err := registerChecked(); err != nil {
 		return nil, err
 	}
-	base, err := sqlite.NewConnector(dsn(path))
+	base, err := sqlite.NewConnector(dsn(path, alone))
 	return &connector{Connector: base, guard: g, path: path}, err
 }
 
@@ -326,9 +304,14 @@ func (ix *Index) openSoon(ctx context.Context) error {
 func (ix *Index) openAsItIs(ctx context.Context) error {
 	before, err := identify(ix.path)
 	if err != nil {
-		return err
+		if _, marked, err := ix.guard.read(); marked || err != nil {
+			return errReplaced
+		}
+		if before, err = identifyAlone(ix.path); err != nil {
+			return err
+		}
 	}
-	c, err := newConnector(ix.path, ix.guard)
+	c, err := newConnector(ix.path, ix.guard, before.alone())
 	if err != nil {
 		return err
 	}
@@ -344,14 +327,15 @@ func (ix *Index) openAsItIs(ctx context.Context) error {
 	if err == nil && !db.isComplete(ctx) {
 		err = errReplaced
 	}
-	if err == nil {
-		err = db.identify(before[0])
-	}
 	if err == nil && !before.holds(ix.path) {
 		err = errReplaced
 	}
 	if err != nil {
 		return errors.Join(err, db.Close())
+	}
+	db.setIdentity(before)
+	if ix.db != nil {
+		_ = ix.db.Close()
 	}
 	ix.db = db
 	return nil
@@ -378,7 +362,7 @@ func (ix *Index) openLocked(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errReplaced, err)
 	}
-	c, err := newConnector(ix.path, ix.guard)
+	c, err := newConnector(ix.path, ix.guard, false)
 	if err != nil {
 		return err
 	}
@@ -544,21 +528,28 @@ func (ix *Index) Discard(ctx context.Context) error {
 }
 
 // follow opens the database again if its files are no longer the ones at their
-// names.
+// names, or if it was opened in a way in which it cannot be written.
 func (ix *Index) follow(ctx context.Context) error {
+	inUse := func() bool { return ix.closed || ix.db.current() && !ix.db.id.alone() } // if closed, whoever uses it next will say so
 	ix.mu.RLock()
-	current := ix.closed || ix.db.current() // if closed, whoever uses it next will say so
+	current := inUse()
 	ix.mu.RUnlock()
 	if current { // which it nearly always is: wait for nobody who is reading
 		return nil
 	}
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	if ix.closed || ix.db.current() {
+	if inUse() {
 		return nil
 	}
-	_ = ix.db.Close()
-	return ix.openFile(ctx)
+	err := ix.guard.hold(ctx, func() error {
+		_ = ix.db.Close()
+		return ix.openFile(ctx)
+	})
+	if errors.Is(err, store.ErrLocked) && (ix.db.current() || ix.openAsItIs(ctx) == nil) {
+		return nil // rule 8
+	}
+	return err
 }
 
 // leave closes the database. Under the lock: SQLite deletes the -wal when the last

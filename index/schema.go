@@ -257,7 +257,7 @@ func allTables() string {
 	return all
 }
 
-func dsn(path string) string {
+func dsn(path string, alone bool) string {
 	pragmas := url.Values{
 		"_txlock": {"immediate"},
 		"mode":    {"rw"}, // only we make the file
@@ -274,6 +274,10 @@ func dsn(path string) string {
 			"wal_autocheckpoint(8000)",
 			"journal_size_limit(67108864)",
 		},
+	}
+	if alone {
+		pragmas.Set("mode", "ro")
+		pragmas.Set("immutable", "1") // or SQLite would make the other files
 	}
 	u := url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: pragmas.Encode()}
 	return u.String()

@@ -57,6 +57,55 @@ func TestAStuckHolderOfTheLock(t *testing.T) {
 	}
 }
 
+// TestAStuckHolderOfAClosedIndex: nobody has the index open, so that its database is alone.
+// Reading it makes no files, and it can be written again once the lock is free.
+func TestAStuckHolderOfAClosedIndex(t *testing.T) {
+	defer index.SetOpenPatience(time.Millisecond)()
+	f := newFixture(t)
+	f.say("said before")
+	if err := f.open(t).Close(); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := vfs.OS{}.OpenFile(f.path()+".lock", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if ok, err := lock.TryLock(); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	f.say("said later")
+	ix, err := index.Open(t.Context(), f.st, f.path(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ix.Close()
+	for range 2 {
+		if _, err := ix.CatchUp(t.Context(), nil); !errors.Is(err, store.ErrLocked) || !ix.IsComplete(t.Context()) {
+			t.Errorf("catching up: %v", err)
+		}
+		if hits := search(t, ix, index.SearchOptions{Query: "before"}); len(hits) != 1 {
+			t.Errorf("%d hits", len(hits))
+		}
+	}
+	for _, suffix := range []string{"-wal", "-shm"} {
+		if _, err := os.Lstat(f.path() + suffix); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("reading made %s: %v", suffix, err)
+		}
+	}
+	if err := lock.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	other := f.open(t) // it makes the other files
+	f.say("said last")
+	for _, ix := range []*index.Index{ix, other} {
+		mustCatchUp(t, ix)
+		if hits := search(t, ix, index.SearchOptions{Query: "said"}); len(hits) != 3 {
+			t.Errorf("afterwards %d hits", len(hits))
+		}
+	}
+}
+
 // TestAnIndexThatIsBeingMade is not read as it is: it has only a part of the sessions.
 func TestAnIndexThatIsBeingMade(t *testing.T) {
 	defer index.SetOpenPatience(time.Millisecond)()
