@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -138,7 +139,7 @@ func (g *guard) take(ctx context.Context) error {
 	}
 	for pause := 50 * time.Microsecond; ; {
 		if g.file == nil {
-			f, err := vfs.OS{KeepOwner: true}.OpenFile(g.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+			f, err := g.open()
 			if err != nil {
 				return err
 			}
@@ -175,6 +176,21 @@ func (g *guard) take(ctx context.Context) error {
 		}
 		pause = min(2*pause, 5*time.Millisecond)
 	}
+}
+
+// open opens the lock file. Its directory is made again if somebody has deleted it, but not
+// what that is in: whoever moved a store away wants no other in its place.
+func (g *guard) open() (vfs.File, error) {
+	disk := vfs.OS{KeepOwner: true}
+	f, err := disk.OpenFile(g.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	dir := filepath.Dir(g.path)
+	if _, noParent := os.Lstat(filepath.Dir(dir)); !errors.Is(err, fs.ErrNotExist) || noParent != nil {
+		return f, err
+	}
+	if err := disk.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	return disk.OpenFile(g.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 }
 
 func (g *guard) close() {

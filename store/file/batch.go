@@ -48,14 +48,9 @@ func (b *batch) Add(ctx context.Context, name string, lines iter.Seq2[[]byte, er
 	if err := s.check(ctx, "create", name); err != nil {
 		return err
 	}
-	for _, dir := range []string{s.dir, s.room("tmp")} {
-		if err := s.mkdir(dir); err != nil {
-			return s.fail("create", name, err)
-		}
-	}
 	l := &batched{name: name, temp: s.temp()}
 	var err error
-	if l.file, err = s.fs.OpenFile(l.temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, filePerm); err != nil {
+	if l.file, err = s.openIn(s.room("tmp"), l.temp, os.O_RDWR|os.O_CREATE|os.O_EXCL); err != nil {
 		return s.fail("create", name, err)
 	}
 	buf := writeBuffers.Get().(*bufio.Writer)

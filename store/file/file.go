@@ -28,6 +28,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"sync"
 	"time"
@@ -326,12 +327,34 @@ func (s *Store) mkdir(dir string) error {
 	return nil
 }
 
-// unlearn forgets that a directory was there.
-func (s *Store) unlearn(dir string) {
+// openIn opens or creates a file in a directory of .coppice. If somebody has deleted that
+// directory, or all of .coppice, it is made again, as the next process would make it.
+func (s *Store) openIn(dir, path string, flag int) (vfs.File, error) {
+	var f vfs.File
+	err := s.again(func() error {
+		err := s.mkdir(dir)
+		if err == nil {
+			f, err = s.fs.OpenFile(path, flag, filePerm)
+		}
+		return err
+	})
+	return f, err
+}
+
+// again does something a second time if it fails because a directory is not there that
+// once was. The store's own is not made again.
+func (s *Store) again(do func() error) error {
+	err := do()
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	isRoom := func(dir string, _ bool) bool { return dir != s.dir }
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.made, dir)
-	delete(s.durable, dir)
+	maps.DeleteFunc(s.made, isRoom)
+	maps.DeleteFunc(s.durable, isRoom)
+	s.twin = nil
+	s.mu.Unlock()
+	return do()
 }
 
 // knows reports whether a directory was there. One that has vanished since is

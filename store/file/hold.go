@@ -163,10 +163,7 @@ func (s *Store) hasItsName(f vfs.File, path string) (bool, error) {
 }
 
 func (s *Store) openLock(name string) (vfs.File, error) {
-	if err := s.mkdir(s.room()); err != nil {
-		return nil, err
-	}
-	return s.fs.OpenFile(s.room(name), os.O_RDWR|os.O_CREATE, filePerm)
+	return s.openIn(s.room(), s.room(name), os.O_RDWR|os.O_CREATE)
 }
 
 // poll tries until it works or the time is over, and reports whether it worked.

@@ -249,11 +249,8 @@ func (l *nameLock) acquire(ctx context.Context) (fresh, dirty bool, err error) {
 }
 
 func (l *nameLock) open() error {
-	if err := l.store.mkdir(l.store.room("locks")); err != nil {
-		return err
-	}
 	path := l.store.lockPath(l.name)
-	f, err := l.store.fs.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, filePerm)
+	f, err := l.store.openIn(l.store.room("locks"), path, os.O_RDWR|os.O_CREATE|os.O_APPEND)
 	if err != nil {
 		return err
 	}

@@ -75,12 +75,7 @@ func (n *Notes) Write(name string, data []byte) error {
 // write makes the room again if somebody has deleted it: that loses notes, which
 // is no worse than it was.
 func (n *Notes) write(name string, write func() error) error {
-	err := write()
-	if errors.Is(err, fs.ErrNotExist) {
-		n.store.unlearn(filepath.Dir(n.Path(name)))
-		err = write()
-	}
-	return n.fail("write note", name, err)
+	return n.fail("write note", name, n.store.again(write))
 }
 
 // Change replaces a note by what change makes of it, nil if there is none. No other
