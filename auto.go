@@ -80,11 +80,7 @@ func (a *author) result(made *summary.Summary) *AutoResult {
 	}
 	for i := range made.Usage {
 		if bill, ok := session.BillOf(&made.Usage[i]); ok {
-			u := &result.Usage
-			u.Input, u.Output = u.Input+bill.Usage.Input, u.Output+bill.Usage.Output
-			u.CacheRead, u.CacheWrite = u.CacheRead+bill.Usage.CacheRead, u.CacheWrite+bill.Usage.CacheWrite
-			u.CacheWriteHour += bill.Usage.CacheWriteHour
-			u.Reasoning, u.CostMicroUSD = u.Reasoning+bill.Usage.Reasoning, u.CostMicroUSD+bill.Usage.CostMicroUSD
+			result.Usage = *result.Usage.Plus(&bill.Usage)
 		}
 	}
 	return result

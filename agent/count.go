@@ -42,7 +42,7 @@ func (n *counting) forget() {
 // learn remembers what a provider reported with an answer to a request. If it reported
 // nothing, what it said about an earlier one is still the best that is known.
 func (n *counting) learn(answer string, u *session.Usage, r *request) {
-	if u == nil || u.Input+u.CacheRead+u.CacheWrite == 0 || len(r.c.Fingerprints) == 0 {
+	if u == nil || u.Sent() == 0 || len(r.c.Fingerprints) == 0 {
 		return
 	}
 	n.mu.Lock()

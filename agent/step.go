@@ -235,17 +235,7 @@ func (t *turn) mayRetry(cause error) bool {
 
 // bill adds a response to what the turn cost.
 func (t *turn) bill(u *session.Usage) {
-	if u == nil {
-		return
-	}
-	sum := &t.out.Usage
-	sum.Input += u.Input
-	sum.Output += u.Output
-	sum.CacheRead += u.CacheRead
-	sum.CacheWrite += u.CacheWrite
-	sum.CacheWriteHour += u.CacheWriteHour
-	sum.Reasoning += u.Reasoning
-	sum.CostMicroUSD += u.CostMicroUSD
+	t.out.Usage = *t.out.Usage.Plus(u)
 }
 
 // billEntry returns the entry that says what a response cost of which no message is kept.

@@ -207,11 +207,7 @@ func (c counters) n(path ...string) int {
 
 // microUSD returns an amount of dollars in millionths.
 func (c counters) microUSD(path ...string) int {
-	f := math.Round(c.number(path...) * 1e6)
-	if f > math.MaxInt32 {
-		return 0
-	}
-	return int(f)
+	return session.MicroUSD(c.number(path...))
 }
 
 func (c counters) number(path ...string) float64 {

@@ -1,8 +1,10 @@
 package session
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
@@ -186,8 +188,38 @@ type Usage struct {
 	Extra Fields `json:"-"`
 }
 
+// Sent returns the size of the request in tokens, wherever the model had them from.
+func (u *Usage) Sent() int { return u.Input + u.CacheRead + u.CacheWrite }
+
 // Context returns the size of the conversation after the response, in tokens.
-func (u *Usage) Context() int { return u.Input + u.CacheRead + u.CacheWrite + u.Output }
+func (u *Usage) Context() int { return u.Sent() + u.Output }
+
+// Plus returns the sum of two usages, such as those of two parts of a reply. Either may
+// be nil; neither is changed. Extra fields are those of the first.
+func (u *Usage) Plus(v *Usage) *Usage {
+	if u == nil || v == nil {
+		return cmp.Or(u, v)
+	}
+	sum := *u
+	sum.Input += v.Input
+	sum.Output += v.Output
+	sum.CacheRead += v.CacheRead
+	sum.CacheWrite += v.CacheWrite
+	sum.CacheWriteHour += v.CacheWriteHour
+	sum.Reasoning += v.Reasoning
+	sum.CostMicroUSD += v.CostMicroUSD
+	return &sum
+}
+
+// MicroUSD returns dollars in millionths, as CostMicroUSD has them. An amount that no
+// response costs is 0: below nothing, above two thousand dollars, or no number.
+func MicroUSD(dollars float64) int {
+	micro := math.Round(dollars * 1e6)
+	if !(micro > 0 && micro <= math.MaxInt32) {
+		return 0
+	}
+	return int(micro)
+}
 
 // ModelChangeEntry records that another model answers from here on.
 type ModelChangeEntry struct {

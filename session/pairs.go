@@ -68,7 +68,11 @@ func (e *Entry) BeginsTurn() bool {
 	return e.Message != nil && e.Message.Role == RoleUser && !hasResults(e.Message)
 }
 
-// RepeatedByCompaction is what the member "injected" of a message's metadata says if the
+// MetaInjected is the member of a message's metadata that marks what a program said in the
+// user's name: true, or a word for who did.
+const MetaInjected = "injected"
+
+// RepeatedByCompaction is what MetaInjected says if the
 // message is one of those before a compaction, and stands after it once more so that
 // the model goes on seeing it.
 const RepeatedByCompaction = "compaction"
@@ -76,16 +80,16 @@ const RepeatedByCompaction = "compaction"
 // IsRepeated reports whether the entry is a message that a compaction repeats. It is
 // sent like any other, but nobody said it again: it does not count as a message.
 func (e *Entry) IsRepeated() bool {
-	return e.Message != nil && e.Message.Metadata["injected"] == RepeatedByCompaction
+	return e.Message != nil && e.Message.Metadata[MetaInjected] == RepeatedByCompaction
 }
 
 // IsInjected reports whether a program said something in the user's name: reminders, contexts,
-// notices. Importers mark such messages with the member "injected" of the metadata.
+// notices. Importers mark such messages with MetaInjected.
 func (e *Entry) IsInjected() bool {
 	if e.Message == nil {
 		return false
 	}
-	by, marked := e.Message.Metadata["injected"]
+	by, marked := e.Message.Metadata[MetaInjected]
 	return marked && by != false
 }
 

@@ -1,7 +1,6 @@
 package transcript
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/coppice-dev/coppice/session"
@@ -75,22 +74,5 @@ func OwnReply(first *session.MessageEntry) *session.MessageEntry {
 func ExtendReply(whole, part *session.MessageEntry) {
 	whole.Content = append(whole.Content, part.Content...)
 	whole.StopReason, whole.Tokens = part.StopReason, nil
-	whole.Usage = AddUsage(whole.Usage, part.Usage)
-}
-
-// AddUsage returns the sum of two usages, such as those of two parts of a reply. Either
-// may be nil; neither is changed.
-func AddUsage(a, b *session.Usage) *session.Usage {
-	if a == nil || b == nil {
-		return cmp.Or(a, b)
-	}
-	sum := *a
-	sum.Input += b.Input
-	sum.Output += b.Output
-	sum.CacheRead += b.CacheRead
-	sum.CacheWrite += b.CacheWrite
-	sum.CacheWriteHour += b.CacheWriteHour
-	sum.Reasoning += b.Reasoning
-	sum.CostMicroUSD += b.CostMicroUSD
-	return &sum
+	whole.Usage = whole.Usage.Plus(part.Usage)
 }

@@ -56,7 +56,7 @@ func (s *Script) Title() string {
 		if m == nil || m.Role != session.RoleUser || len(m.Content) == 0 || m.Content[0].Text == nil {
 			continue
 		}
-		if injected, _ := m.Metadata["injected"].(bool); injected {
+		if s.Path[i].IsInjected() {
 			continue // a program wrote it
 		}
 		line, _, _ := strings.Cut(strings.TrimSpace(m.Content[0].Text.Content), "\n")

@@ -78,7 +78,7 @@ func (a *app) showWhy(result *coppice.WhyResult) error {
 		r := &result.Requests[i]
 		input, read, written, output := "-", "-", "-", "-"
 		if u := r.Usage; u != nil {
-			input = render.Thousands(u.Input + u.CacheRead + u.CacheWrite)
+			input = render.Thousands(u.Sent())
 			read, written, output = render.Thousands(u.CacheRead), render.Thousands(u.CacheWrite), render.Thousands(u.Output)
 		}
 		same := "-"

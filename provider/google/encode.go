@@ -383,7 +383,7 @@ func usage(u *session.Usage) json.RawMessage {
 	if raw, ok := wire.UsageText(u, wire.Google, provider.GeminiUsage); ok {
 		return raw
 	}
-	prompt := u.Input + u.CacheRead + u.CacheWrite
+	prompt := u.Sent()
 	return wire.Counts(wire.Count{Name: "promptTokenCount", N: prompt}, wire.Count{Name: "cachedContentTokenCount", N: u.CacheRead},
 		wire.Count{Name: "candidatesTokenCount", N: max(u.Output-u.Reasoning, 0)}, wire.Count{Name: "thoughtsTokenCount", N: u.Reasoning},
 		wire.Count{Name: "totalTokenCount", N: prompt + u.Output}).JSON()

@@ -402,7 +402,7 @@ func chatUsage(u *session.Usage) json.RawMessage {
 	if raw, ok := wire.UsageText(u, wire.Chat, provider.OpenAIChatUsage); ok {
 		return raw
 	}
-	prompt := u.Input + u.CacheRead + u.CacheWrite
+	prompt := u.Sent()
 	o := wire.Counts(wire.Count{Name: "prompt_tokens", N: prompt}, wire.Count{Name: "completion_tokens", N: u.Output},
 		wire.Count{Name: "total_tokens", N: prompt + u.Output})
 	o.SetObject("prompt_tokens_details", wire.Counts(wire.Count{Name: "cached_tokens", N: u.CacheRead}))

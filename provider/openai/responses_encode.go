@@ -419,7 +419,7 @@ func responsesUsage(u *session.Usage) json.RawMessage {
 	if raw, ok := wire.UsageText(u, wire.Responses, provider.OpenAIResponsesUsage); ok {
 		return raw
 	}
-	input := u.Input + u.CacheRead + u.CacheWrite
+	input := u.Sent()
 	o := wire.Counts(wire.Count{Name: "input_tokens", N: input})
 	o.SetObject("input_tokens_details", wire.Counts(wire.Count{Name: "cached_tokens", N: u.CacheRead}))
 	o.Put("output_tokens", wire.Number(u.Output))

@@ -40,8 +40,7 @@ var nilCalls = map[string]func(ctx context.Context){
 	"transcript.ExtendReply": func(context.Context) {
 		transcript.ExtendReply(&session.MessageEntry{}, &session.MessageEntry{})
 	},
-	"transcript.AddUsage": func(context.Context) { transcript.AddUsage(nil, nil) },
-	"transcript.Redact":   func(context.Context) { transcript.Redact(nil) },
+	"transcript.Redact": func(context.Context) { transcript.Redact(nil) },
 	"transcript.Collect": func(ctx context.Context) {
 		_, _ = transcript.Collect(ctx, nil, nil)
 		_, _ = transcript.Collect(ctx, &transcript.Format{}, &transcript.File{})

@@ -30,7 +30,7 @@ func (r *reader) heed(text string) {
 	usage := &session.Usage{CacheWrite: count(m[2]), CacheRead: count(m[3]), Output: count(m[4])}
 	usage.Input = max(0, count(m[1])-usage.CacheRead-usage.CacheWrite)
 	if cost, err := strconv.ParseFloat(m[5], 64); err == nil {
-		usage.CostMicroUSD = int(math.Round(cost * 1e6))
+		usage.CostMicroUSD = session.MicroUSD(cost)
 	}
 	r.held.Entry.Message.Usage = usage
 }

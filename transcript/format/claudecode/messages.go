@@ -86,7 +86,7 @@ func (r *reader) prompt(l *line, t *thread, rec *transcript.Record, parent int32
 		by = "meta"
 	}
 	if by != "" {
-		note(m, metaInjected, by)
+		note(m, session.MetaInjected, by)
 	}
 	if l.meta != usuallyMeta(by, first) {
 		note(m, metaMarked, l.meta)
@@ -330,7 +330,7 @@ func (r *reader) attachment(l *line, t *thread, rec *transcript.Record, parent i
 	m := message(l, rec, session.RoleUser, content)
 	note(m, metaQueued, queued(members))
 	if by := injected(prompt); by != "" {
-		note(m, metaInjected, by)
+		note(m, session.MetaInjected, by)
 	}
 	r.count("queued prompt line", "message")
 	t.place(rec, parent, false) // it was typed into what goes on: nobody went back

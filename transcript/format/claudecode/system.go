@@ -39,7 +39,7 @@ func (r *reader) localCommand(l *line, t *thread, rec *transcript.Record, parent
 		r.titles.rename(text)
 	}
 	m := message(l, rec, session.RoleUser, []session.Content{session.Text(text)})
-	note(m, metaInjected, cmp.Or(injected(text), "local-command"))
+	note(m, session.MetaInjected, cmp.Or(injected(text), "local-command"))
 	note(m, metaLocal, true)
 	r.count("local command line", "message")
 	t.place(rec, parent, false)

@@ -85,12 +85,11 @@ func injected(text string) string {
 
 // What the metadata of a message says about its line.
 const (
-	metaInjected = "injected" // what put it in the user's name
-	metaMarked   = "meta"     // whether the line is marked as the program's own, where that is not usual
-	metaCopyOf   = "copy_of"  // the line of another session that it was forked from
-	metaOrigin   = "origin"   // who spoke in the user's name, as the line says it
-	metaQueued   = "queued"   // it was typed while the model worked
-	metaLocal    = "local"    // the line is one of the program's own: a command to it, or its answer
+	metaMarked = "meta"    // whether the line is marked as the program's own, where that is not usual
+	metaCopyOf = "copy_of" // the line of another session that it was forked from
+	metaOrigin = "origin"  // who spoke in the user's name, as the line says it
+	metaQueued = "queued"  // it was typed while the model worked
+	metaLocal  = "local"   // the line is one of the program's own: a command to it, or its answer
 )
 
 // notification is what the program tells the model in the user's name when a task in the

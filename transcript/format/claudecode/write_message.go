@@ -120,7 +120,7 @@ func queuedCommand(m *session.MessageEntry, blocks []string) string {
 
 // isMeta reports whether a message is one that the program marks as its own.
 func isMeta(m *session.MessageEntry) bool {
-	by, _ := m.Metadata[metaInjected].(string)
+	by, _ := m.Metadata[session.MetaInjected].(string)
 	if marked, ok := m.Metadata[metaMarked].(bool); ok {
 		return marked
 	}

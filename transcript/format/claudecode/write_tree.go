@@ -350,7 +350,7 @@ func (w *scribe) pass(chain []*session.Entry, live bool) {
 		if !continues || last.live != live {
 			last = w.newAnswer(e, live)
 		}
-		last.usage = transcript.AddUsage(last.usage, e.Message.Usage)
+		last.usage = last.usage.Plus(e.Message.Usage)
 		w.replies[e.ID] = last
 	}
 }

@@ -187,7 +187,7 @@ func usageOf(v loose.Value) *session.Usage {
 	return &session.Usage{
 		Input: v.Get("tokensIn").Int(), Output: v.Get("tokensOut").Int(),
 		CacheRead: v.Get("cacheReads").Int(), CacheWrite: v.Get("cacheWrites").Int(),
-		CostMicroUSD: int(v.Get("cost").Number()*1e6 + 0.5),
+		CostMicroUSD: session.MicroUSD(v.Get("cost").Number()),
 	}
 }
 
@@ -243,7 +243,7 @@ func markInjected(m *session.MessageEntry) {
 		return c.Text == nil || !isInjected(strings.TrimSpace(c.Text.Content))
 	})
 	if !human {
-		m.Metadata = map[string]any{"injected": true}
+		m.Metadata = map[string]any{session.MetaInjected: true}
 	}
 }
 

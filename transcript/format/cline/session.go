@@ -233,7 +233,7 @@ func metricsOf(v loose.Value) *session.Usage {
 	}
 	u := &session.Usage{
 		Output: v.Get("outputTokens").Int(), CacheRead: v.Get("cacheReadTokens").Int(), CacheWrite: v.Get("cacheWriteTokens").Int(),
-		CostMicroUSD: int(v.Get("cost").Number()*1e6 + 0.5),
+		CostMicroUSD: session.MicroUSD(v.Get("cost").Number()),
 	}
 	u.Input = max(v.Get("inputTokens").Int()-u.CacheRead-u.CacheWrite, 0)
 	return u

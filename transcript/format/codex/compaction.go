@@ -210,7 +210,7 @@ func (r *reader) repeat(item loose.Value, l *line) error {
 		return nil
 	}
 	for _, e := range entries {
-		setMetadata(e.Message, "injected", session.RepeatedByCompaction)
+		setMetadata(e.Message, session.MetaInjected, session.RepeatedByCompaction)
 		if e.Message.Role == session.RoleAssistant {
 			if err := r.answered(e, l, fingerprint(item)...); err != nil {
 				return err

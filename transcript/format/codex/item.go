@@ -95,8 +95,8 @@ func (r *reader) said(e session.Entry, l *line, parts ...string) error {
 			return err
 		}
 		if isInjected(m.Content) {
-			setMetadata(m, "injected", true)
-		} else if m.Metadata["injected"] == nil {
+			setMetadata(m, session.MetaInjected, true)
+		} else if m.Metadata[session.MetaInjected] == nil {
 			r.turns = append(r.turns, turn{r.current, len(r.path)})
 			r.ask(session.TextOf(m.Content))
 		}
@@ -200,7 +200,7 @@ func setMetadata(m *session.MessageEntry, key string, value any) {
 func betweenAgents(v loose.Value) []session.Entry {
 	entries := message(session.RoleUser, textBlocks(v.Get("content"))...)
 	m := entries[0].Message
-	setMetadata(m, "injected", true)
+	setMetadata(m, session.MetaInjected, true)
 	for _, member := range []string{"author", "recipient"} {
 		if text := v.Get(member).Text(); text != "" {
 			m.Metadata[member] = text

@@ -222,8 +222,8 @@ func (r *reader) add(e session.Entry, l *line, parts ...string) {
 	}
 	if e.Message != nil {
 		r.speak(id, &e, parts)
-		if r.isCopy && e.Message.Metadata["injected"] == nil {
-			setMetadata(e.Message, "injected", injectedByFork)
+		if r.isCopy && e.Message.Metadata[session.MetaInjected] == nil {
+			setMetadata(e.Message, session.MetaInjected, injectedByFork)
 		}
 	}
 	r.current, r.last = id, id

@@ -308,7 +308,7 @@ func statesOf(path []session.Entry) []session.State {
 func (w *writer) show(e *session.Entry) {
 	m := e.Message
 	isUser := m.Role == session.RoleUser
-	if isUser && isInjected(m.Content) || e.IsRepeated() || m.Metadata["injected"] == injectedByFork || !isUser && m.Role != session.RoleAssistant {
+	if isUser && isInjected(m.Content) || e.IsRepeated() || m.Metadata[session.MetaInjected] == injectedByFork || !isUser && m.Role != session.RoleAssistant {
 		return
 	}
 	for i := range m.Content {
@@ -343,7 +343,7 @@ func (w *writer) count(e *session.Entry) {
 	}
 	w.spentOn[bill.Response] = true
 	u := &bill.Usage
-	w.total = transcript.AddUsage(w.total, u)
+	w.total = w.total.Plus(u)
 	var o, info residue.Object
 	info.Set("total_token_usage", tokenUsage(w.total))
 	info.Set("last_token_usage", tokenUsage(u))
@@ -355,7 +355,7 @@ func (w *writer) count(e *session.Entry) {
 }
 
 func tokenUsage(u *session.Usage) json.RawMessage {
-	input := u.Input + u.CacheRead + u.CacheWrite
+	input := u.Sent()
 	var o residue.Object
 	o.Set("input_tokens", input)
 	o.Set("cached_input_tokens", u.CacheRead)

@@ -16,7 +16,7 @@ func (t *thread) decode(kind string, data loose.Value) (session.Entry, string) {
 	case "system.message":
 		return message(session.RoleSystem, nil, session.Text(data.Get("content").Text())), "message"
 	case "system.notification":
-		return message(session.RoleUser, map[string]any{"injected": true}, session.Text(data.Get("content").Text())), "message"
+		return message(session.RoleUser, map[string]any{session.MetaInjected: true}, session.Text(data.Get("content").Text())), "message"
 	case "assistant.message":
 		return t.answer(data), "message"
 	case "assistant.reasoning":

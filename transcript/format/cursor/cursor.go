@@ -170,7 +170,7 @@ func unwrap(m *session.MessageEntry) {
 		}
 	}
 	if injected {
-		m.Metadata = map[string]any{"injected": true}
+		m.Metadata = map[string]any{session.MetaInjected: true}
 	}
 }
 

@@ -184,7 +184,7 @@ func mark(m *session.MessageEntry) {
 			return
 		}
 	}
-	m.Metadata = map[string]any{"injected": true}
+	m.Metadata = map[string]any{session.MetaInjected: true}
 }
 
 // streamed reads a line of the output of "droid exec".

@@ -145,7 +145,7 @@ func decodeUser(content []session.Content, marked bool) session.Entry {
 		return session.Entry{Type: session.TypeMessage, Message: m}
 	}
 	if !marked && isInjected(m.Content) {
-		m.Metadata = map[string]any{"injected": true}
+		m.Metadata = map[string]any{session.MetaInjected: true}
 	}
 	return session.Entry{Type: session.TypeMessage, Message: m}
 }

@@ -107,7 +107,7 @@ func encodeThought(text string) json.RawMessage {
 }
 
 func encodeTokens(u *session.Usage) json.RawMessage {
-	input, output := u.Input+u.CacheRead+u.CacheWrite, max(u.Output-u.Reasoning, 0)
+	input, output := u.Sent(), max(u.Output-u.Reasoning, 0)
 	var o residue.Object
 	o.Set("input", input)
 	o.Set("output", output)

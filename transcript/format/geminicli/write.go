@@ -199,7 +199,7 @@ const marker = "\u200b"
 // isPassedOver reports whether the program would leave a message out when it resumes,
 // although the model was sent it.
 func (w *writer) isPassedOver(m *session.MessageEntry) bool {
-	if injected, _ := m.Metadata["injected"].(bool); injected && w.script.NativeID != "" {
+	if injected, _ := m.Metadata[session.MetaInjected].(bool); injected && w.script.NativeID != "" {
 		return false // it is the program's own
 	}
 	text := ""

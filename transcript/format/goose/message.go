@@ -2,7 +2,6 @@ package goose
 
 import (
 	"context"
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -44,7 +43,7 @@ func (r *reader) ledger(ctx context.Context, db *sqlitefile.DB) error {
 		}
 		u := session.Usage{
 			CacheRead: row.Get("cache_read_tokens").Int(), CacheWrite: row.Get("cache_write_tokens").Int(),
-			Output: row.Get("output_tokens").Int(), CostMicroUSD: int(math.Round(row.Get("cost").Number() * 1e6)),
+			Output: row.Get("output_tokens").Int(), CostMicroUSD: session.MicroUSD(row.Get("cost").Number()),
 		}
 		u.Input = max(0, row.Get("input_tokens").Int()-u.CacheRead-u.CacheWrite)
 		r.usage = append(r.usage, charge{row.Get("created_timestamp").Time(time.UTC), row.Get("model").Text(), u})
@@ -100,7 +99,7 @@ func (r *reader) add(id string, at time.Time, span transcript.Span, e session.En
 func entry(role string, content []session.Content, meta loose.Value) session.Entry {
 	m := &session.MessageEntry{Role: role, Content: content}
 	if hidden := meta.Get("userVisible"); hidden.Exists() && !hidden.Bool() {
-		m.Metadata = map[string]any{"injected": true}
+		m.Metadata = map[string]any{session.MetaInjected: true}
 	}
 	return session.Entry{Type: session.TypeMessage, Message: m}
 }

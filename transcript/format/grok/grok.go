@@ -113,7 +113,7 @@ func (r *reader) decode(v loose.Value, kind string) ([]session.Entry, string) {
 	case "system", "user":
 		m.Content = blocks(v.Get("content"))
 		if reason := v.Get("synthetic_reason").Text(); reason != "" {
-			m.Metadata = map[string]any{"injected": true, "reason": reason}
+			m.Metadata = map[string]any{session.MetaInjected: true, "reason": reason}
 		}
 	case "assistant":
 		if entries := r.answer(v, m); len(m.Content) > 0 {

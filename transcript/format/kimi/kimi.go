@@ -169,7 +169,7 @@ func (r *reader) message(o jsonl.Object, v loose.Value) error {
 		m.Content = []session.Content{session.ToolResult(v.Get("toolCallId").Text(), session.TextOf(m.Content), v.Get("isError").Bool())}
 	case session.RoleUser:
 		if origin := v.Get("origin", "kind").Text(); origin != "" && origin != "user" {
-			m.Metadata = map[string]any{"injected": true, "origin": origin}
+			m.Metadata = map[string]any{session.MetaInjected: true, "origin": origin}
 		} else {
 			r.turns = append(r.turns, turn{before: r.current, at: len(r.history)})
 		}

@@ -2,7 +2,6 @@ package opencode
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
@@ -118,7 +117,7 @@ func (r *reader) entry(m loose.Value, p piece) session.Entry {
 		answer(out, m, p)
 	}
 	if p.injected {
-		out.Metadata = map[string]any{"injected": true}
+		out.Metadata = map[string]any{session.MetaInjected: true}
 	}
 	return session.Entry{Type: session.TypeMessage, Timestamp: at(m), Message: out}
 }
@@ -154,7 +153,7 @@ func usageOf(v loose.Value) *session.Usage {
 		cost = cost.Get("usd")
 	}
 	if usage != nil {
-		usage.CostMicroUSD = int(math.Round(cost.Number() * 1e6))
+		usage.CostMicroUSD = session.MicroUSD(cost.Number())
 	}
 	return usage
 }

@@ -113,7 +113,7 @@ func (w *writer) info() jsonText {
 
 // isInjected reports whether a program put a message there.
 func isInjected(m *session.MessageEntry) bool {
-	injected, _ := m.Metadata["injected"].(bool)
+	injected, _ := m.Metadata[session.MetaInjected].(bool)
 	return injected
 }
 
@@ -277,7 +277,7 @@ func (w *writer) answer(e *session.Entry, results map[string]result) {
 	if failed, ok := e.Message.Metadata["error"].(map[string]any); ok && failed["name"] == "MessageAbortedError" {
 		info.Set("error", failed)
 	}
-	w.total = *transcript.AddUsage(&w.total, e.Message.Usage)
+	w.total = *w.total.Plus(e.Message.Usage)
 	m.end(info)
 }
 

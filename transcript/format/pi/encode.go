@@ -168,7 +168,7 @@ func encodeUsage(u *session.Usage) json.RawMessage {
 	if u.Reasoning > 0 {
 		o.Set("reasoning", u.Reasoning)
 	}
-	o.Set("totalTokens", u.Input+u.Output+u.CacheRead+u.CacheWrite)
+	o.Set("totalTokens", u.Context())
 	for _, part := range []string{"input", "output", "cacheRead", "cacheWrite"} {
 		cost.Set(part, 0)
 	}

@@ -161,7 +161,7 @@ func (r *reader) finish(m *session.MessageEntry, v loose.Value) {
 		}
 	case session.RoleUser:
 		if subtype := v.Get("subtype").Text(); subtype != "" && subtype != "mid_turn_user_message" || isInjected(m.Content) {
-			m.Metadata = map[string]any{"injected": true}
+			m.Metadata = map[string]any{session.MetaInjected: true}
 		}
 	}
 }
