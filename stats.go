@@ -50,7 +50,7 @@ func (u *Usage) Tokens() int64 {
 func (u *Usage) Cost() string {
 	text := render.Money(int(u.CostMicroUSD))
 	switch {
-	case u.Unpriced == u.Responses && (u.Responses > 0 || u.Recorded > 0):
+	case u.CostMicroUSD == 0 && (u.Unpriced > 0 || u.Recorded > 0):
 		return "cost unknown"
 	case u.Unpriced > 0 || u.Recorded > 0:
 		return "at least " + text
@@ -67,7 +67,7 @@ type StatsResult struct {
 	Total    Usage             `json:"total"`
 	Days     []Usage           `json:"days"`
 	Models   []Usage           `json:"models"`   // most tokens first
-	Projects []Usage           `json:"projects"` // by the name of the directory, most tokens first
+	Projects []Usage           `json:"projects"` // by the directory, called by as much of its end as tells it from the others; most tokens first
 	Agents   []Usage           `json:"agents"`   // by the program that the sessions come from
 	Sessions []Usage           `json:"sessions"` // most expensive first; none if one session was asked for
 	Titles   map[string]string `json:"-"`        // of the first few of them
@@ -134,7 +134,7 @@ func (c *counting) count(ctx context.Context) error {
 	r := c.result
 	r.Total = Usage(stats.Total)
 	r.Days, r.Models = usages(stats.Days), usages(stats.Models)
-	r.Projects, r.Agents = usages(stats.Projects), usages(stats.Agents)
+	r.Projects, r.Agents = byProject(stats.Dirs), usages(stats.Agents)
 	for _, list := range [][]Usage{r.Models, r.Projects, r.Agents} {
 		slices.SortStableFunc(list, func(a, b Usage) int { return cmp.Compare(b.Tokens(), a.Tokens()) })
 	}
@@ -154,6 +154,20 @@ func (c *counting) count(ctx context.Context) error {
 		r.Topics[i] = topic.Word
 	}
 	return err
+}
+
+// byProject names directories as a list of sessions does.
+func byProject(dirs []index.Usage) []Usage {
+	list := usages(dirs)
+	paths := make([]string, len(list))
+	for i := range list {
+		paths[i] = list[i].Key
+	}
+	names := render.ShortDirs(paths)
+	for i := range list {
+		list[i].Key = names.Name(list[i].Key)
+	}
+	return list
 }
 
 func usages(sums []index.Usage) []Usage {

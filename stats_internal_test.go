@@ -35,3 +35,18 @@ func TestStatsPassOverASessionThatVanished(t *testing.T) {
 		t.Errorf("%+v, %v", c.result, err)
 	}
 }
+
+// What is known of a cost is a lower bound, unless it is nothing.
+func TestCostInWords(t *testing.T) {
+	t.Parallel()
+	for want, u := range map[string]Usage{
+		"$1.20":          {Responses: 2, CostMicroUSD: 1_200_000},
+		"at least $1.20": {Responses: 2, CostMicroUSD: 1_200_000, Unpriced: 1},
+		"cost unknown":   {Responses: 2, Unpriced: 1},
+		"$0":             {Responses: 2},
+	} {
+		if got := u.Cost(); got != want {
+			t.Errorf("%+v: %q, want %q", u, got, want)
+		}
+	}
+}

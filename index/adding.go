@@ -22,7 +22,7 @@ type adding struct {
 	total    sums
 	quarters map[int64]*quarter
 	days     map[string]*day
-	sessions, projects,
+	sessions, dirs,
 	agents map[string]*sums
 	sheet *sheet   // at hand
 	of    [3]*sums // of its session, project and agent
@@ -77,7 +77,7 @@ func newAdding(ix *Index, o StatsOptions) *adding {
 	a := &adding{
 		ix: ix, o: o, from: -1 << 62, to: 1 << 62, names: make(map[int64]string), priceOf: make(map[priceKey]int),
 		quarters: make(map[int64]*quarter), days: make(map[string]*day),
-		sessions: make(map[string]*sums), projects: make(map[string]*sums), agents: make(map[string]*sums),
+		sessions: make(map[string]*sums), dirs: make(map[string]*sums), agents: make(map[string]*sums),
 		roles: make(map[int64]int64), models: make(map[int64]int64), tools: make(map[int64]int64),
 	}
 	if !o.Since.IsZero() {
@@ -170,7 +170,7 @@ func (a *adding) spent(s *sheet, r *spentRow) {
 		a.sheet = s
 		a.of = [3]*sums{
 			sumsOf(a.sessions, s.id),
-			sumsOf(a.projects, ProjectOf(a.names[s.dir])),
+			sumsOf(a.dirs, a.names[s.dir]),
 			sumsOf(a.agents, a.names[s.agent]),
 		}
 	}
@@ -220,7 +220,7 @@ func (a *adding) said(r *saidRow) {
 
 func (a *adding) stats() *Stats {
 	s := &Stats{
-		Models: a.byModel(), Sessions: a.sorted(a.sessions), Projects: a.sorted(a.projects), Agents: a.sorted(a.agents),
+		Models: a.byModel(), Sessions: a.sorted(a.sessions), Dirs: a.sorted(a.dirs), Agents: a.sorted(a.agents),
 		Total: a.price("", a.total), Activity: a.activity, Days: []Usage{},
 	}
 	c := &s.Activity

@@ -209,7 +209,7 @@ type Stats struct {
 	Days     []Usage // in order
 	Models   []Usage // these and the following are sorted by their keys
 	Sessions []Usage // by the conversation's id
-	Projects []Usage // see ProjectOf; "" is no directory
+	Dirs     []Usage // by the directory that the sessions are about; "" is none
 	Agents   []Usage // see session.AgentOf
 	Activity Activity
 }

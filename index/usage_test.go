@@ -374,7 +374,7 @@ func TestTopicsWithoutStopWords(t *testing.T) {
 	}
 }
 
-func TestStatsByProjectAndAgent(t *testing.T) {
+func TestStatsByDirectoryAndAgent(t *testing.T) {
 	f := newFixture(t)
 	for i, h := range []session.Header{
 		{CWD: "/home/ann/web"},
@@ -392,8 +392,8 @@ func TestStatsByProjectAndAgent(t *testing.T) {
 		}
 		return strings.Join(text, ", ")
 	}
-	if got := sums(stats.Projects); got != "web 2 22, x 1 11" {
-		t.Errorf("projects: %s", got)
+	if got := sums(stats.Dirs); got != "/home/ann/web 1 11, /home/bob/web 1 11, /x 1 11" {
+		t.Errorf("directories: %s", got)
 	}
 	if got := sums(stats.Agents); got != "codex 1 11, coppice 2 22" {
 		t.Errorf("agents: %s", got)

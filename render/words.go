@@ -34,30 +34,32 @@ func Count(n int64) string {
 		return "-"
 	case n < 1000:
 		return strconv.FormatInt(n, 10)
-	case n < 100_000:
-		return fmt.Sprintf("%.1fk", float64(n)/1000)
-	case n < 1_000_000:
-		return fmt.Sprintf("%dk", n/1000)
 	}
-	return fmt.Sprintf("%.1fM", float64(n)/1e6)
+	digits, unit := scaled(n)
+	return digits + unit
 }
 
 // Bytes is a size as people say it: 950 B, 1.2 kB, 340 MB.
 func Bytes(n int64) string {
-	const units = "kMGTP"
 	if n < 1000 {
 		return strconv.FormatInt(n, 10) + " B"
 	}
-	v := float64(n)
-	i := -1
-	for v >= 1000 && i < len(units)-1 {
+	digits, unit := scaled(n)
+	return digits + " " + unit + "B"
+}
+
+// scaled rounds a number from 1,000 on to three digits at most, and says of what.
+func scaled(n int64) (digits, unit string) {
+	const units = "kMGTP"
+	v, i := float64(n)/1000, 0
+	for v >= 999.5 && i < len(units)-1 {
 		v /= 1000
 		i++
 	}
-	if v >= 100 {
-		return fmt.Sprintf("%.0f %cB", v, units[i])
+	if v >= 99.95 {
+		return fmt.Sprintf("%.0f", v), units[i : i+1]
 	}
-	return fmt.Sprintf("%.1f %cB", v, units[i])
+	return fmt.Sprintf("%.1f", v), units[i : i+1]
 }
 
 // Money is an amount in millionths of a US dollar: $0, $0.0012, $3.40.

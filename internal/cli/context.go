@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/terminal"
+	"github.com/coppice-dev/coppice/session"
 )
 
 type contextFlags struct {
@@ -130,8 +131,19 @@ func (a *app) contextHead(c *coppice.ContextResult) error {
 	if len(c.Measured.Counts) > 0 {
 		lines = append(lines, "counts: "+whoCounted(c.Measured.Counts, c.Measured.Counter))
 	}
+	alike := make(map[session.LeftOutReason]int)
+	for _, l := range c.LeftOut {
+		alike[l.Reason]++
+	}
+	listed := make(map[session.LeftOutReason]int)
 	for _, l := range c.LeftOut {
 		line := string(l.Reason)
+		if listed[l.Reason]++; listed[l.Reason] > maxAlike {
+			if listed[l.Reason] == maxAlike+1 {
+				lines = append(lines, a.paint(yellow, "- ")+line+": "+render.Thousands(alike[l.Reason]-maxAlike)+" more like these; --json lists all")
+			}
+			continue
+		}
 		if l.EntryID != "" {
 			line += " " + c.Short.Shown(l.EntryID)
 		}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -33,16 +34,18 @@ func fsckCommand(a *app) *cobra.Command {
 
 func (a *app) runFsck(ctx context.Context, h *coppice.Home, given []string) error {
 	if len(given) == 0 {
-		result, err := h.Upkeep.Check(ctx, coppice.CheckRequest{Each: a.printFinding})
-		if err != nil {
+		found := findings{app: a}
+		result, err := h.Upkeep.Check(ctx, coppice.CheckRequest{Each: found.print})
+		if err = errors.Join(err, found.fold()); err != nil {
 			return err
 		}
 		return a.fsckVerdict(h, result)
 	}
 	var sum upkeep.CheckResult
 	err := a.each(ctx, h.Sessions.Distinct(ctx, given, true), func(id string) error {
-		result, err := h.Upkeep.Check(ctx, coppice.CheckRequest{Sessions: []string{id}, Each: a.printFinding})
-		if err != nil {
+		found := findings{app: a}
+		result, err := h.Upkeep.Check(ctx, coppice.CheckRequest{Sessions: []string{id}, Each: found.print})
+		if err = errors.Join(err, found.fold()); err != nil {
 			return err
 		}
 		sum.Sessions += result.Sessions
@@ -78,6 +81,51 @@ func (a *app) fsckVerdict(h *coppice.Home, r *upkeep.CheckResult) error {
 		Err: fmt.Errorf("%s%s and %s in %s", render.Counted(r.Faults, "fault", "faults"), warnings, notes,
 			render.Counted(r.Sessions, "session", "sessions")),
 	}
+}
+
+// maxAlike is how many notes of one kind are listed for a session: an agent that is killed
+// often leaves hundreds of calls without results.
+const maxAlike = 3
+
+// findings prints what a check finds. Of notes that are alike in one session it prints the
+// first few and the number of the others.
+type findings struct {
+	app     *app
+	session string
+	kinds   []string // of its notes, in the order in which they came
+	notes   map[string]int
+}
+
+func (p *findings) print(f upkeep.Finding) error {
+	if f.Session != p.session {
+		if err := p.fold(); err != nil {
+			return err
+		}
+		p.session, p.notes = f.Session, make(map[string]int)
+	}
+	if p.app.flags.json || f.Severity != upkeep.Note || f.Session == "" {
+		return p.app.printFinding(f)
+	}
+	if p.notes[f.Kind]++; p.notes[f.Kind] == 1 {
+		p.kinds = append(p.kinds, f.Kind)
+	}
+	if p.notes[f.Kind] > maxAlike {
+		return nil
+	}
+	return p.app.printFinding(f)
+}
+
+// fold prints how many notes of the session were not listed.
+func (p *findings) fold() error {
+	for _, kind := range p.kinds {
+		if more := p.notes[kind] - maxAlike; more > 0 {
+			if err := p.app.print("%s: %s: %s more like these; --json lists all", p.session, p.app.paint(dim, "note: "+kind), render.Thousands(more)); err != nil {
+				return err
+			}
+		}
+	}
+	p.kinds, p.notes, p.session = nil, nil, ""
+	return nil
 }
 
 func (a *app) printFinding(f upkeep.Finding) error {

@@ -122,7 +122,7 @@ func receiptLines(r *clean.Receipt, index string) []string {
 		total += r.Kinds[kind]
 		kinds = append(kinds, fmt.Sprintf("%s %d", kind, r.Kinds[kind]))
 	}
-	lines := []string{fmt.Sprintf("receipt of %s: %s", rfc3339(r.Time), render.Counted(total, "secret", "secrets"))}
+	lines := []string{fmt.Sprintf("receipt of %s: %s", rfc3339(r.Time), render.Counted(total, "replacement", "replacements"))}
 	add := func(format string, args ...any) { lines = append(lines, "  "+fmt.Sprintf(format, args...)) }
 	if total > 0 {
 		add("replaced: %s", strings.Join(kinds, ", "))

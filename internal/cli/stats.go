@@ -69,21 +69,25 @@ func (a *app) printStats(s *coppice.StatsResult) error {
 	if err := a.printText(a.wrap(a.statsSummary(s), "")); err != nil {
 		return err
 	}
-	if err := a.printTrend(s.Days); err != nil {
-		return err
-	}
+	byDay := "Tokens a day"
 	days := make([]index.Count, 0, len(s.Days))
 	for _, d := range s.Days {
 		days = append(days, index.Count{Name: d.Key, Count: d.Tokens()})
 	}
 	if len(days) > maxDays {
+		if err := a.printTrend(s.Days); err != nil {
+			return err
+		}
+	}
+	if a.isTerminal() && len(days) > maxDays {
+		byDay = fmt.Sprintf("Tokens a day, on the last %d of %d days with any", maxDays, len(days))
 		days = days[len(days)-maxDays:]
 	}
 	for _, c := range []struct {
 		title string
 		bars  []index.Count
 	}{
-		{"Tokens a day", days},
+		{byDay, days},
 		{"Tokens by project", compared(usageBars(s.Projects))},
 		{"Tokens by agent", compared(usageBars(s.Agents))},
 		{"Tokens by model", usageBars(s.Models)},
@@ -249,12 +253,8 @@ func height(n, most int64) rune {
 }
 
 // printTrend draws the tokens of all days as one line, those without any
-// included, if the bars of single days cannot show all of them. A character
-// stands for one day, or for several.
+// included. A character stands for one day, or for several.
 func (a *app) printTrend(days []coppice.Usage) error {
-	if len(days) <= maxDays {
-		return nil
-	}
 	first, err := time.Parse(time.DateOnly, days[0].Key)
 	last, err2 := time.Parse(time.DateOnly, days[len(days)-1].Key)
 	if err != nil || err2 != nil {

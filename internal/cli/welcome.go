@@ -38,6 +38,11 @@ func (a *app) welcome(ctx context.Context) error {
 		return a.printJSON(w)
 	}
 	lines := append(a.welcomeHome(w.Home), a.welcomePrograms(w)...)
+	for i, line := range lines {
+		if !strings.HasPrefix(line, " ") {
+			lines[i] = a.wrap(line, "")
+		}
+	}
 	lines = append(lines, "", "Everything else:",
 		a.next("coppice chat", "talk to a model"), a.next("coppice help", "all commands"))
 	return a.printText(strings.Join(lines, "\n"))

@@ -19,7 +19,7 @@ import (
 // Receipt says what Apply did.
 type Receipt struct {
 	Time     time.Time      `json:"time"`
-	Kinds    map[string]int `json:"kinds"`    // how many secrets of each kind were taken out
+	Kinds    map[string]int `json:"kinds"`    // how often secrets of each kind were taken out
 	Sessions []string       `json:"sessions"` // the logs that were rewritten
 	Copies   []string       `json:"copies"`   // the files with copies that were rewritten
 	// Blobs are the replaced blobs with their new names. Removed are deleted files: the old
