@@ -69,6 +69,9 @@ func (s *Sessions) Resolve(ctx context.Context, given string) (string, error) {
 		return "", err
 	}
 	if len(found) == 0 {
+		if err := h.inTrash(ctx, given); err != nil {
+			return "", err
+		}
 		return "", &session.Error{Op: "find session", Name: given, Kind: session.ErrNotExist, Hint: h.nearSessions(ctx, given)}
 	}
 	return h.theOne(ctx, given, found)

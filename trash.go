@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/upkeep"
@@ -24,11 +23,13 @@ type RemoveRequest struct {
 type RemoveResult struct {
 	Title    string   `json:"title"`
 	Sessions []string `json:"sessions"` // of the conversation, in its order
-	Removals []string `json:"removals"` // the name of each removal
+	// Subagents are the sessions of the subagents that it started, which go with it.
+	Subagents []string `json:"subagents,omitempty"`
+	Removals  []string `json:"removals"` // the name of each removal
 }
 
-// Remove moves a conversation to the trash, from which Restore brings it back. A pinned
-// one stays: the error is an *upkeep.PinnedError. If an error interrupts it, Remove
+// Remove moves a conversation to the trash, with the sessions of the subagents that it
+// started, from which Restore brings them back. A pinned one stays: the error is an *upkeep.PinnedError. If an error interrupts it, Remove
 // also returns the sessions that are gone.
 func (s *Sessions) Remove(ctx context.Context, r RemoveRequest) (*RemoveResult, error) {
 	h := s.home
@@ -38,11 +39,39 @@ func (s *Sessions) Remove(ctx context.Context, r RemoveRequest) (*RemoveResult, 
 		return nil, err
 	}
 	result := &RemoveResult{Title: titleIn(ctx, h.store, names[0]), Sessions: names}
-	result.Removals, err = upkeep.Remove(ctx, h.store, upkeep.RemoveRequest{Sessions: names, Force: r.Force})
+	if !r.Link {
+		if result.Subagents, err = h.startedUnder(ctx, names); err != nil {
+			return nil, err
+		}
+	}
+	every := slices.Concat(names, result.Subagents)
+	result.Removals, err = upkeep.Remove(ctx, h.store, upkeep.RemoveRequest{Sessions: every, Force: r.Force})
 	if err != nil {
-		result.Sessions = names[len(names)-len(result.Removals):]
+		stay := func(name string) bool { return !slices.Contains(every[len(every)-len(result.Removals):], name) }
+		result.Sessions, result.Subagents = slices.DeleteFunc(slices.Clone(names), stay), slices.DeleteFunc(result.Subagents, stay)
 	}
 	return result, err
+}
+
+// startedUnder returns the sessions of all subagents that some sessions started, and that
+// these started in turn. Only the index knows them; without it there are none.
+func (h *Home) startedUnder(ctx context.Context, names []string) (started []string, err error) {
+	ix, err := h.index(ctx)
+	if err != nil {
+		return nil, ctx.Err()
+	}
+	for todo := slices.Clone(names); len(todo) > 0; todo = todo[1:] {
+		children, err := startedIn(ctx, ix, todo[0])
+		if err != nil {
+			return nil, err
+		}
+		for _, child := range children {
+			if !slices.Contains(names, child) && !slices.Contains(started, child) {
+				started, todo = append(started, child), append(todo, child)
+			}
+		}
+	}
+	return started, nil
 }
 
 // Removal is a session in the trash.
@@ -66,45 +95,54 @@ type TrashResult struct {
 
 // Trash lists what is in the trash.
 func (u *Upkeep) Trash(ctx context.Context, r TrashRequest) (*TrashResult, error) {
-	items, err := u.home.store.Trash(ctx)
-	if err != nil {
-		return nil, err
-	}
-	// Removed sessions are kept as they were in the store, so their titles can be read.
-	trashed, err := u.home.store.ReadTrash()
+	b, err := u.home.openBin(ctx)
 	if err != nil {
 		return nil, err
 	}
 	result := &TrashResult{Removals: []Removal{}}
-	for _, item := range items {
+	for _, item := range b.items {
 		if !strings.HasPrefix(item.ID, r.Begin) {
 			continue
 		}
-		result.Removals = append(result.Removals, Removal{item.ID, item.Name, titleIn(ctx, trashed, item.ID), item.Removed, item.Size})
+		result.Removals = append(result.Removals, Removal{item.ID, item.Name, titleIn(ctx, b.sealed, item.ID), item.Removed, item.Size})
 	}
-	return result, trashed.Close()
+	return result, b.close()
 }
 
 // RestoreRequest says what to bring back.
 type RestoreRequest struct {
-	// Session is the name of a removal, or the id or key of a session, which means its
-	// latest removal; or the beginning of any of these.
+	// Session is the name of a removal, or of a session as Resolve takes it, which means its
+	// latest removal. "last" is the latest removal of all, and "@2" the one before it.
 	Session string `json:"session"`
+	Link    bool   `json:"link,omitempty"` // only the session that is named
 }
 
 // RestoreResult is what was restored.
 type RestoreResult struct {
 	Session string `json:"session"`
 	Removal string `json:"removal"`
+	// With are the other sessions of its conversation, and those of subagents, that came
+	// back with it.
+	With []string `json:"with,omitempty"`
 }
 
-// Restore brings back a removed session under its id. It returns session.ErrExist if
-// the home has a session with that id again.
+// Restore brings back a removed session under its id, and with it what was removed of its
+// conversation and of the subagents that this started. It returns session.ErrExist if the
+// home has a session with that id again.
 func (u *Upkeep) Restore(ctx context.Context, r RestoreRequest) (*RestoreResult, error) {
 	u.home.beforeWriting(ctx)
-	item, err := u.resolveTrashed(ctx, r.Session)
+	b, err := u.home.openBin(ctx)
 	if err != nil {
 		return nil, err
+	}
+	defer b.close()
+	item, err := b.resolve(ctx, r.Session)
+	if err != nil {
+		return nil, err
+	}
+	var family []store.Trashed
+	if !r.Link {
+		family = b.family(ctx, item) // as long as all of them can be read there
 	}
 	err = u.home.store.Restore(ctx, item.ID)
 	if errors.Is(err, session.ErrExist) {
@@ -116,68 +154,48 @@ func (u *Upkeep) Restore(ctx context.Context, r RestoreRequest) (*RestoreResult,
 	if err != nil {
 		return nil, err
 	}
-	return &RestoreResult{Session: item.Name, Removal: item.ID}, nil
-}
-
-// resolveTrashed returns the removal that a person named.
-func (u *Upkeep) resolveTrashed(ctx context.Context, given string) (store.Trashed, error) {
-	items, err := u.home.store.Trash(ctx)
-	if err != nil {
-		return store.Trashed{}, err
-	}
-	if given == "" {
-		return store.Trashed{}, invalid("the session's name is empty")
-	}
-	// If a session was removed several times, the latest removal is meant, and that comes
-	// first in items.
-	for _, name := range []string{given, idOfKey(given)} {
-		for _, item := range items {
-			if name != "" && (item.ID == name || item.Name == name) {
-				return item, nil
-			}
+	result := &RestoreResult{Session: item.Name, Removal: item.ID}
+	for _, other := range family {
+		if other.ID == item.ID {
+			continue
 		}
-	}
-	latest, names := latestOf(items, func(item store.Trashed) bool {
-		return strings.HasPrefix(item.ID, given) || len(render.IDsNamed(given, []string{item.Name})) > 0
-	})
-	if len(names) == 0 {
-		found, err := u.trashedByKey(ctx, given)
+		err := u.home.store.Restore(ctx, other.ID)
+		if errors.Is(err, session.ErrExist) {
+			continue // it was brought back, or made again
+		}
 		if err != nil {
-			return store.Trashed{}, err
+			return result, err
 		}
-		latest, names = latestOf(items, func(item store.Trashed) bool { return slices.Contains(found, item.ID) })
+		result.With = append(result.With, other.Name)
 	}
-	name, err := theOne("session in the trash", given, names, func(some []string) ([]string, error) {
-		short := render.ShortIDs(names)
-		for i, name := range some {
-			some[i] = short.Shown(name)
-		}
-		return some, nil
-	})
-	return latest[name], err
+	return result, nil
 }
 
-// latestOf returns the latest removal of each session that is meant, and the sessions.
-func latestOf(items []store.Trashed, meant func(store.Trashed) bool) (map[string]store.Trashed, []string) {
-	latest := make(map[string]store.Trashed)
-	var names []string
-	for _, item := range items {
-		if _, seen := latest[item.Name]; !seen && meant(item) {
-			latest[item.Name] = item
-			names = append(names, item.Name)
-		}
-	}
-	return latest, names
-}
-
-// trashedByKey returns the removals of sessions with a key that does not determine their ids.
-func (u *Upkeep) trashedByKey(ctx context.Context, key string) ([]string, error) {
-	trashed, err := u.home.store.ReadTrash()
+// DistinctRemovals is Sessions.Distinct for the trash: it returns the names of the removals
+// that are meant, without those that another one brings back with it.
+func (u *Upkeep) DistinctRemovals(ctx context.Context, given []string, link bool) []string {
+	b, err := u.home.openBin(ctx)
 	if err != nil {
-		return nil, err
+		return given // whoever uses them will say why
 	}
-	found, err := sessionsByKey(ctx, trashed, key)
-	return found, errors.Join(err, trashed.Close())
+	defer b.close()
+	seen := make(map[string]bool)
+	var distinct []string
+	for _, name := range given {
+		item, err := b.resolve(ctx, name)
+		if err != nil {
+			distinct = append(distinct, name)
+			continue
+		}
+		if seen[item.ID] {
+			continue
+		}
+		distinct, seen[item.ID] = append(distinct, item.ID), true
+		for _, other := range b.family(ctx, item) {
+			seen[other.ID] = seen[other.ID] || !link
+		}
+	}
+	return distinct
 }
 
 // EmptyTrashRequest says what to delete for good: All, OlderThan or Before. One that says

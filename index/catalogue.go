@@ -174,6 +174,10 @@ func (ix *Index) names(ctx context.Context, query string, args ...any) (names []
 	return names, err
 }
 
+// SameTitle reports whether two titles are the same, in whatever case and with whatever
+// accents they are written. An empty one is like no other.
+func SameTitle(a, b string) bool { return a != "" && foldTitle(a) == foldTitle(b) }
+
 // FindTitle returns the conversations that have a title, in whatever case and with
 // whatever accents it is written: 20 at most, the latest first.
 func (ix *Index) FindTitle(ctx context.Context, title string) ([]Session, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -19,16 +20,20 @@ func rmCommand(a *app) *cobra.Command {
 		Short: "Move sessions to the trash",
 		Long: "Moves sessions to the trash, from which coppice trash restore brings them back,\n" +
 			"and prints the name of each removal. A conversation that spans several sessions is\n" +
-			"removed as a whole; --link removes only the session you name. Pinned sessions, and\n" +
-			"sessions too damaged to check, are kept unless you pass --force.",
+			"removed as a whole, with the sessions of the subagents that it started; --link removes\n" +
+			"only the session you name. Pinned sessions, and sessions too damaged to check, are\n" +
+			"kept unless you pass --force.",
 		GroupID:           "keep",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completeSession(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withHome(cmd.Context(), false, func(h *coppice.Home) error {
+				gone := make(map[string]bool) // some go with others
 				return a.each(cmd.Context(), h.Sessions.Distinct(cmd.Context(), args, r.Link), func(id string) error {
-					r.Session = id
-					return a.runRm(cmd.Context(), h, r)
+					if r.Session = id; gone[id] {
+						return nil
+					}
+					return a.runRm(cmd.Context(), h, r, gone)
 				})
 			})
 		},
@@ -38,7 +43,8 @@ func rmCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
-func (a *app) runRm(ctx context.Context, h *coppice.Home, r coppice.RemoveRequest) error {
+// runRm removes a conversation and adds its sessions to those that are gone.
+func (a *app) runRm(ctx context.Context, h *coppice.Home, r coppice.RemoveRequest, all map[string]bool) error {
 	result, err := h.Sessions.Remove(ctx, r)
 	if result == nil || len(result.Removals) == 0 {
 		return adviseUnpin(err)
@@ -47,15 +53,20 @@ func (a *app) runRm(ctx context.Context, h *coppice.Home, r coppice.RemoveReques
 	if result.Title != "" {
 		title = fmt.Sprintf(" (%s)", render.OneLine(result.Title, 60))
 	}
-	short := make([]string, len(result.Sessions))
-	for i, id := range result.Sessions {
-		short[i] = render.ShortID(id)
+	gone := slices.Concat(result.Sessions, result.Subagents)
+	for _, name := range gone {
+		all[name] = true
 	}
-	back := command("trash restore", short)
-	if n := len(result.Sessions); n == 1 {
-		a.say("session %s%s is in the trash; %s brings it back", short[0], title, back)
+	first := render.ShortID(gone[0])
+	back := command("trash restore", []string{first})
+	if n := len(gone); n == 1 {
+		a.say("session %s%s is in the trash; %s brings it back", first, title, back)
 	} else {
-		a.say("conversation %s%s, %d sessions, is in the trash; %s brings it back", short[0], title, n, back)
+		subagents := ""
+		if len(result.Subagents) > 0 {
+			subagents = fmt.Sprintf(" (%d of subagents)", len(result.Subagents))
+		}
+		a.say("conversation %s%s, %d sessions%s, is in the trash; %s brings it back", first, title, n, subagents, back)
 	}
 	if a.flags.json {
 		return errors.Join(a.printJSON(result), err)

@@ -85,29 +85,48 @@ func (a *app) trashNames(items []coppice.Removal) []string {
 }
 
 func trashRestoreCommand(a *app) *cobra.Command {
-	return a.withJSON(&cobra.Command{
+	var link bool
+	cmd := &cobra.Command{
 		Use:   "restore ID…",
 		Short: "Bring removed sessions back",
-		Long: "Brings sessions back under their ids. ID is the name of a removal, or the id or key\n" +
-			"of a session, which means its latest removal; the beginning is enough.",
+		Long: "Brings sessions back under their ids. ID is the name of a removal, or of a session as\n" +
+			"coppice rm takes it, which means its latest removal; last is the latest of all.\n\n" +
+			"What was removed of the same conversation, and of the subagents that it started,\n" +
+			"comes back with it; --link brings back only the session you name.",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completeTrash,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withHome(cmd.Context(), false, func(h *coppice.Home) error {
-				return a.each(cmd.Context(), args, func(id string) error {
-					back, err := h.Upkeep.Restore(cmd.Context(), coppice.RestoreRequest{Session: id})
-					if err != nil {
-						return err
-					}
-					a.say("session %s is back", render.ShortID(back.Session))
-					if a.flags.json {
-						return a.printJSON(back)
-					}
-					return a.print("%s", back.Session)
+				return a.each(cmd.Context(), h.Upkeep.DistinctRemovals(cmd.Context(), args, link), func(id string) error {
+					return a.restoreTrashed(cmd.Context(), h, coppice.RestoreRequest{Session: id, Link: link})
 				})
 			})
 		},
-	})
+	}
+	linkFlag(cmd, &link)
+	return a.withJSON(cmd)
+}
+
+func (a *app) restoreTrashed(ctx context.Context, h *coppice.Home, r coppice.RestoreRequest) error {
+	back, err := h.Upkeep.Restore(ctx, r)
+	if back == nil {
+		return err
+	}
+	with := ""
+	if n := len(back.With); n > 0 {
+		with = fmt.Sprintf(", with %s that belong to it", render.Counted(n, "session", "sessions"))
+		if n == 1 {
+			with = ", with a session that belongs to it"
+		}
+	}
+	a.say("session %s is back%s", render.ShortID(back.Session), with)
+	if a.flags.json {
+		return errors.Join(a.printJSON(back), err)
+	}
+	for _, name := range append([]string{back.Session}, back.With...) {
+		err = errors.Join(err, a.print("%s", name))
+	}
+	return err
 }
 
 func (a *app) completeTrash(cmd *cobra.Command, _ []string, begin string) ([]cobra.Completion, cobra.ShellCompDirective) {
