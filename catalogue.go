@@ -185,8 +185,8 @@ func (h *Home) openElsewhere(ctx context.Context, why error) (ix *index.Index, e
 // openTemporary opens an index in a temporary directory. The caller holds opening.
 func (h *Home) openTemporary(ctx context.Context) (_ *index.Index, err error) {
 	if h.ixTemp == nil {
-		sweepTemporary()
-		if h.ixTemp, err = newTemporary(); err != nil {
+		sweepTemporary(h.store.Dir())
+		if h.ixTemp, err = newTemporary(h.store.Dir()); err != nil {
 			return nil, err
 		}
 	}
@@ -275,7 +275,7 @@ func (h *Home) dropIndexes(ctx context.Context) (had []string, err error) {
 		return nil, err
 	}
 	defer h.opening.Unlock()
-	sweepTemporary()
+	sweepTemporary(h.store.Dir())
 	paths := h.indexPaths()
 	cached, err := h.cachedIndexes()
 	if err != nil {

@@ -265,11 +265,15 @@ func (h *Home) beforeWriting(ctx context.Context) {
 }
 
 func (h *Home) finishRedaction(ctx context.Context) (*clean.Receipt, error) {
-	return clean.Finish(ctx, h.store, clean.Options{
+	dropped := false
+	receipt, err := clean.Finish(ctx, h.store, clean.Options{
 		Progress: h.reportProgress,
 		DropDerived: func(ctx context.Context) error {
 			_, err := h.dropIndexes(ctx)
+			dropped = err == nil
 			return err
 		},
 	})
+	h.addIndexes(receipt, dropped)
+	return receipt, err
 }

@@ -17,15 +17,15 @@ import (
 func TestNoticesAreSentAsJSON(t *testing.T) {
 	broken := &session.Error{Op: "open", Name: "a", Kind: session.ErrCorrupt, Hint: "repair it"}
 	for want, n := range map[string]coppice.Notice{
-		`{"notice":"index_elsewhere","error":{"kind":"corrupt","message":"open \"a\": ` + session.ErrCorrupt.Error() + `","hint":"repair it"},"path":"/x"}`:            coppice.IndexElsewhere{Path: "/x", Err: broken},
-		`{"notice":"index_behind","error":{"kind":"error","message":"no room"}}`:                                                                                       coppice.IndexBehind{Err: errors.New("no room")},
-		`{"notice":"session_unread","error":{"kind":"error","message":"no room"},"session":"a"}`:                                                                       coppice.SessionUnread{Name: "a", Err: errors.New("no room")},
-		`{"notice":"line_skipped","session":"a","offset":7}`:                                                                                                           coppice.LineSkipped{Name: "a", Offset: 7},
-		`{"notice":"session_trashed","session":"a","active":"2026-03-14T12:00:00Z","max":3}`:                                                                           coppice.SessionTrashed{Name: "a", Active: time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC), Max: 3},
-		`{"notice":"session_missing","session":"a"}`:                                                                                                                   coppice.SessionMissing{ID: "a"},
-		`{"notice":"continued_elsewhere","missing":"a","session":"b"}`:                                                                                                 coppice.ContinuedElsewhere{Missing: "a", Session: "b"},
-		`{"notice":"secret_removed","finding":{"kind":"jwt","start":1,"end":2,"preview":"eyJ…"}}`:                                                                      coppice.SecretRemoved{Finding: redact.Finding{Kind: "jwt", Start: 1, End: 2, Preview: "eyJ…"}},
-		`{"notice":"redaction_finished","receipt":{"time":"0001-01-01T00:00:00Z","kinds":null,"sessions":null,"copies":null,"blobs":null,"removed":null,"left":null}}`: coppice.RedactionFinished{Receipt: &clean.Receipt{}},
+		`{"notice":"index_elsewhere","error":{"kind":"corrupt","message":"open \"a\": ` + session.ErrCorrupt.Error() + `","hint":"repair it"},"path":"/x"}`:                            coppice.IndexElsewhere{Path: "/x", Err: broken},
+		`{"notice":"index_behind","error":{"kind":"error","message":"no room"}}`:                                                                                                       coppice.IndexBehind{Err: errors.New("no room")},
+		`{"notice":"session_unread","error":{"kind":"error","message":"no room"},"session":"a"}`:                                                                                       coppice.SessionUnread{Name: "a", Err: errors.New("no room")},
+		`{"notice":"line_skipped","session":"a","offset":7}`:                                                                                                                           coppice.LineSkipped{Name: "a", Offset: 7},
+		`{"notice":"session_trashed","session":"a","active":"2026-03-14T12:00:00Z","max":3}`:                                                                                           coppice.SessionTrashed{Name: "a", Active: time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC), Max: 3},
+		`{"notice":"session_missing","session":"a"}`:                                                                                                                                   coppice.SessionMissing{ID: "a"},
+		`{"notice":"continued_elsewhere","missing":"a","session":"b"}`:                                                                                                                 coppice.ContinuedElsewhere{Missing: "a", Session: "b"},
+		`{"notice":"secret_removed","finding":{"kind":"jwt","start":1,"end":2,"preview":"eyJ…"}}`:                                                                                      coppice.SecretRemoved{Finding: redact.Finding{Kind: "jwt", Start: 1, End: 2, Preview: "eyJ…"}},
+		`{"notice":"redaction_finished","receipt":{"time":"0001-01-01T00:00:00Z","kinds":null,"sessions":null,"copies":null,"blobs":null,"removed":null,"left":null,"searched":null}}`: coppice.RedactionFinished{Receipt: &clean.Receipt{}},
 	} {
 		got, err := coppice.NoticeJSON(n)
 		if err != nil || string(got) != want || !json.Valid(got) {

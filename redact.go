@@ -2,6 +2,8 @@ package coppice
 
 import (
 	"context"
+	"os"
+	"slices"
 
 	"github.com/coppice-dev/coppice/session/clean"
 	"github.com/coppice-dev/coppice/upkeep"
@@ -44,10 +46,12 @@ func (u *Upkeep) Redact(ctx context.Context, r RedactRequest) (*upkeep.RedactRes
 		h.beforeWriting(ctx)
 		defer h.loadGuard() // for sessions that are open now and written to later
 	}
-	return upkeep.Redact(ctx, h.store, upkeep.RedactRequest{
+	dropped := false
+	result, err := upkeep.Redact(ctx, h.store, upkeep.RedactRequest{
 		Sessions: names, Value: r.Value, Apply: r.Apply, Progress: h.reportProgress,
 		DropIndex: func(ctx context.Context) (bool, error) {
 			had, err := h.dropIndexes(ctx)
+			dropped = err == nil
 			return len(had) > 0, err
 		},
 		RebuildIndex: func(ctx context.Context) (string, error) {
@@ -58,6 +62,32 @@ func (u *Upkeep) Redact(ctx context.Context, r RedactRequest) (*upkeep.RedactRes
 			return ix.Path(), nil
 		},
 	})
+	if result != nil {
+		h.addIndexes(result.Receipt, dropped)
+	}
+	return result, err
+}
+
+// addIndexes adds to a receipt, if there is one, where indexes were deleted and which are
+// left. The temporary ones of killed processes are tried even if there was nothing to take
+// out: one may have been in use when that was done.
+func (h *Home) addIndexes(r *clean.Receipt, dropped bool) {
+	if r == nil {
+		return
+	}
+	if dropped && h.settings.cache != "" {
+		r.Searched = append(r.Searched, h.settings.cache)
+	}
+	r.Searched = append(r.Searched, os.TempDir())
+	r.Left = append(r.Left, h.temporaryLeft()...)
+}
+
+// temporaryLeft deletes the temporary indexes that were left behind, and returns those that
+// remain, except for the home's own.
+func (h *Home) temporaryLeft() []clean.Left {
+	h.opening.Lock()
+	defer h.opening.Unlock()
+	return slices.DeleteFunc(sweepTemporary(h.store.Dir()), func(l clean.Left) bool { return h.ixTemp != nil && l.Path == h.ixTemp.dir })
 }
 
 // Unfinished reports whether a redaction was interrupted, so that some of the secrets

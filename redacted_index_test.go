@@ -6,11 +6,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
 	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/session/clean"
+	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/upkeep"
 )
 
 // indexedSecret is a made-up secret; split, so that nobody takes this file for one.
@@ -233,5 +237,60 @@ func TestTemporaryIndexesOfKilledProcessesAreDeleted(t *testing.T) {
 	}
 	if found, err := os.ReadDir(temp); err != nil || len(found) > 0 {
 		t.Errorf("%v, %v", found, err)
+	}
+}
+
+// The receipt names an index that a running program has for itself, and says where it
+// looked. When that program was killed, the next redaction deletes the index, even if it has
+// nothing else to do.
+func TestReceiptNamesTemporaryIndexes(t *testing.T) {
+	temp := t.TempDir()
+	for _, name := range []string{"TMPDIR", "TMP", "TEMP"} {
+		t.Setenv(name, temp)
+	}
+	h, dir := keptHome(t)
+	keep(t, dir, "secret", 1, "use "+indexedSecret)
+	for name, of := range map[string]string{"coppice-index-1": dir, "coppice-index-2": t.TempDir()} {
+		if err := os.Mkdir(filepath.Join(temp, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for file, text := range map[string]string{"lock": "", "of": of, "index.db": indexedSecret} {
+			if err := os.WriteFile(filepath.Join(temp, name, file), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	redact := func() *clean.Receipt {
+		done := must[*upkeep.RedactResult](t)(h.Upkeep.Redact(t.Context(), coppice.RedactRequest{All: true, Apply: true}))
+		return done.Receipt
+	}
+	var running []vfs.File
+	for _, name := range []string{"coppice-index-1", "coppice-index-2"} {
+		f, err := vfs.OS{}.OpenFile(filepath.Join(temp, name, "lock"), os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok, err := f.TryLock(); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		running = append(running, f)
+	}
+	got := redact()
+	if len(got.Left) != 1 || got.Left[0].Path != filepath.Join(temp, "coppice-index-1") {
+		t.Errorf("left: %+v", got.Left)
+	}
+	if !slices.Contains(got.Searched, h.Store().Dir()) || !slices.Contains(got.Searched, temp) {
+		t.Errorf("searched: %v", got.Searched)
+	}
+	for _, f := range running { // the program is killed
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := redact(); len(got.Left) > 0 || len(got.Kinds) > 0 {
+		t.Errorf("%+v", got)
+	}
+	if found := leaks(t, temp); len(found) > 0 {
+		t.Errorf("still in %v", found)
 	}
 }

@@ -142,6 +142,7 @@ func receiptLines(r *clean.Receipt, index string) []string {
 	if index != "" {
 		add("index rebuilt: %s", index)
 	}
+	add("searched: %s", strings.Join(r.Searched, ", "))
 	for _, l := range r.Left {
 		who := ""
 		if l.Session != "" {

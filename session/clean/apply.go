@@ -26,8 +26,11 @@ type Receipt struct {
 	// blobs, and temporary files that were left behind.
 	Blobs   map[store.Ref]store.Ref `json:"blobs"`
 	Removed []string                `json:"removed"`
-	// Left are the places that still have, or may have, one of the secrets.
-	Left []Left `json:"left"`
+	// Left are the places that still have, or may have, one of the secrets, among all that
+	// were searched. Searched are these: directories, of which the store's is the first. A
+	// caller that keeps something elsewhere, such as an index, adds its own.
+	Left     []Left   `json:"left"`
+	Searched []string `json:"searched"`
 }
 
 // Left is a place that still has a secret, and why.
@@ -59,7 +62,7 @@ type Left struct {
 func (s *Sweep) Apply(ctx context.Context) (*Receipt, error) {
 	r := &Receipt{
 		Time: time.Now().UTC(), Kinds: make(map[string]int), Sessions: []string{}, Copies: []string{},
-		Blobs: make(map[store.Ref]store.Ref), Removed: []string{}, Left: append([]Left{}, s.Unread...),
+		Blobs: make(map[store.Ref]store.Ref), Removed: []string{}, Left: append([]Left{}, s.Unread...), Searched: []string{s.store.Dir()},
 	}
 	done := false
 	defer func() { r.count(s.Secrets, done) }()
