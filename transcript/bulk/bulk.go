@@ -276,6 +276,9 @@ const maxWorkers = 4
 // of it.
 func (r *run) one(ctx context.Context, batch *transcript.Batch, src discover.Source, done func(*File)) {
 	tell := func(report *transcript.Report, err error) {
+		if err == nil && !src.Found && isEmpty(report) {
+			err = &session.Error{Op: "import", Path: src.Path, Kind: session.ErrInvalid, Err: errors.New("nothing in it is of the format " + report.Format)}
+		}
 		f := &File{Path: src.Path, Sessions: []Session{}, Err: err}
 		if report != nil {
 			f.fill(report)
@@ -294,6 +297,12 @@ func (r *run) one(ctx context.Context, batch *transcript.Batch, src discover.Sou
 	default:
 		batch.Import(ctx, format, f, tell)
 	}
+}
+
+// isEmpty reports whether a file was read and nothing was in it, not even something that
+// could not be read.
+func isEmpty(r *transcript.Report) bool {
+	return !r.Unchanged && r.Problems == 0 && !slices.ContainsFunc(r.Sessions, func(s transcript.SessionReport) bool { return s.New+s.Known > 0 })
 }
 
 // own imports a file that is a session already.

@@ -102,6 +102,22 @@ func TestImportCountsEveryFile(t *testing.T) {
 	}
 }
 
+// A file that somebody names as one of a format, and that has nothing of it, has failed.
+// One that was found in a directory has not.
+func TestNothingOfTheFormat(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.jsonl")
+	write(t, path, "{\"a\":1}\n")
+	for source, failed := range map[string]int{path: 1, filepath.Dir(path): 0} {
+		for _, format := range []string{"codex", "claude-code"} {
+			r, err := bulk.Import(t.Context(), importer(), bulk.Request{Sources: sources(t, source), Format: all.Named(format)})
+			if err != nil || r.Failed != failed || r.IsPartial() != (failed > 0) {
+				t.Errorf("%s, %s: %+v, %v", source, format, r, err)
+			}
+		}
+	}
+}
+
 func TestImportAgainAddsNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.jsonl")
 	write(t, path, talk(id(1), 3))

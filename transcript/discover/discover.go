@@ -139,8 +139,7 @@ func (l *list) add(src Source) {
 	l.sources = append(l.sources, src)
 }
 
-// walk adds a file, or all files in a directory and below. It does not follow
-// links in a directory: they may lead anywhere, and round in circles.
+// walk adds a file, or all files in a directory and below.
 func (l *list) walk(path string) error {
 	info, err := os.Stat(path)
 	if wrong, ok := errors.AsType[*fs.PathError](err); ok {
@@ -153,7 +152,7 @@ func (l *list) walk(path string) error {
 		l.add(Source{Path: path, Size: info.Size()})
 		return nil
 	}
-	return filepath.WalkDir(path, func(name string, d fs.DirEntry, err error) error {
+	return below(path, func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil // it was deleted while we looked
@@ -171,6 +170,12 @@ func (l *list) walk(path string) error {
 		}
 		return nil
 	})
+}
+
+// below walks through a directory, which may be a link to one. It does not follow links
+// in it: they may lead anywhere, and round in circles.
+func below(dir string, visit fs.WalkDirFunc) error {
+	return filepath.WalkDir(dir+string(filepath.Separator), visit) // the separator makes the system follow the link
 }
 
 func sizeOf(d fs.DirEntry) int64 {
@@ -193,7 +198,7 @@ func (l *list) placed(format *transcript.Format, env transcript.Env) {
 			}
 			continue
 		}
-		_ = filepath.WalkDir(place.Dir, func(name string, d fs.DirEntry, err error) error {
+		_ = below(place.Dir, func(name string, d fs.DirEntry, err error) error {
 			if errors.Is(err, fs.ErrPermission) {
 				l.add(Source{Path: name, Format: format, Found: true, Err: err})
 			}

@@ -83,6 +83,28 @@ func TestSourcesDoNotFollowLinksInDirectories(t *testing.T) {
 	if diff := cmp.Diff([]string{"in/a.jsonl"}, names(t, dir, sources)); diff != "" {
 		t.Errorf("sources (-want +got):\n%s", diff)
 	}
+	// But one that somebody named they want to be followed.
+	sources, err = discover.Sources(filepath.Join(dir, "in", "link"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"in/link/b.jsonl"}, names(t, dir, sources)); diff != "" {
+		t.Errorf("sources (-want +got):\n%s", diff)
+	}
+}
+
+// People keep the directory of a program elsewhere, and a link to it in its place.
+func TestKnownFollowsThePlaceOfAProgram(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		return // links need rights there
+	}
+	home := tree(t, "disk/2026/01/02/rollout-2026-01-02T03-04-05-22222222-4d57-4a54-9be1-3f6b1b2f6f10.jsonl", ".codex/config.toml")
+	if err := os.Symlink(filepath.Join(home, "disk"), filepath.Join(home, ".codex", "sessions")); err != nil {
+		t.Fatal(err)
+	}
+	if found := discover.Known(transcript.Env{Home: home, GOOS: "linux"}); len(found) != 1 {
+		t.Errorf("found %v", found)
+	}
 }
 
 func TestKnownFindsWhatProgramsKeep(t *testing.T) {
