@@ -16,6 +16,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/storetest"
 	"github.com/coppice-dev/coppice/transcript"
 )
 
@@ -89,6 +90,24 @@ func TestCompressedFiles(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A file that takes no room on the disk takes none in memory either, if it is too large
+// to be read as one document.
+func TestDocumentOverTheLimitIsNotRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sparse.json")
+	if err := errors.Join(os.WriteFile(path, []byte("{"), 0o600), os.Truncate(path, 1<<30+1)); err != nil {
+		t.Fatal(err)
+	}
+	storetest.Bounded(t, 1<<20, func() {
+		f, err := transcript.OpenFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.ReadAll(); !errors.Is(err, session.ErrTooLarge) {
+			t.Errorf("ReadAll: %v", err)
+		}
+	})
 }
 
 func TestBombs(t *testing.T) {
