@@ -10,6 +10,9 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
 )
 
+// eventSettings says what a thread goes by from here on, such as the service tier.
+const eventSettings = "thread_settings_applied"
+
 // event reads what was shown. Most of it repeats items.
 func (r *reader) event(l line) error {
 	v := l.payload
@@ -24,6 +27,13 @@ func (r *reader) event(l line) error {
 	case "thread_name_updated":
 		r.to.Count(kind+" event", "title", 1)
 		return r.to.Begin(transcript.Conversation{ID: r.conv.ID, Title: v.Get("thread_name").Text()})
+	case eventSettings:
+		settings := string(v.Get("thread_settings"))
+		if settings == r.settings {
+			break // they are written again before each turn
+		}
+		r.settings = settings
+		return r.custom(l, kind, "custom entry")
 	case "error", "turn_aborted":
 		return r.custom(l, kind, "custom entry")
 	}

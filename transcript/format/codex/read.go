@@ -62,6 +62,7 @@ type reader struct {
 	failed          map[string]bool // calls of which an event says that they failed
 	provider, model string
 	effort          string
+	settings        string       // of the thread, as they were last applied
 	unanswered      []unanswered // calls that have no id of their own
 	replaying       bool         // lines are those of the parent
 	ownFrom         int          // the ordinal of a subagent's first own line, or 0

@@ -376,7 +376,7 @@ func (w *writer) aside(e *session.Entry) {
 	}
 	w.count(e)
 	kind, ok := strings.CutPrefix(e.Custom.CustomType, name+".")
-	if !ok || kind != "error" && kind != "turn_aborted" {
+	if !ok || kind != "error" && kind != "turn_aborted" && kind != eventSettings {
 		return
 	}
 	var o residue.Object

@@ -225,16 +225,18 @@ func TestWriteCompacted(t *testing.T) {
 // TestThinkingIsLostOnce: what the writer says of a thought is not said again by the
 // comparison with what was read back.
 // TestWriteOwn: Codex gets back what its threads go by: the instructions before the
-// conversation, what started it, and calls that were aborted, about which it has its own
-// words. At any time these are the same bytes.
+// conversation, what started it, its settings, and calls that were aborted, about which it
+// has its own words. At any time these are the same bytes.
 func TestWriteOwn(t *testing.T) {
 	t.Parallel()
 	const id = "019c1000-0000-7000-8000-000000000077"
 	const meta = `"source":{"subagent":"review"},"base_instructions":{"text":"You review."}`
+	const settings = `"type":"thread_settings_applied","thread_settings":{"model":"gpt","service_tier":"priority"}`
 	line := func(kind, payload string) string {
 		return `{"timestamp":"2026-03-02T10:00:00.000Z","type":"` + kind + `","payload":{` + payload + "}}\n"
 	}
 	rollout := line("session_meta", `"id":"`+id+`","timestamp":"2026-03-02T10:00:00.000Z","cwd":"/w","originator":"codex_cli_rs","cli_version":"0.166.0",`+meta) +
+		line("event_msg", settings) + line("event_msg", settings) +
 		line("response_item", `"type":"message","role":"user","content":[{"type":"input_text","text":"go"}]`) +
 		line("response_item", `"type":"function_call","name":"exec","arguments":"{\"cmd\":\"a\"}","call_id":"call_a"`) +
 		line("response_item", `"type":"message","role":"user","content":[{"type":"input_text","text":"stop"}]`)
@@ -268,7 +270,7 @@ func TestWriteOwn(t *testing.T) {
 		}
 		files = append(files, out.Files[0].Data, out.Files[1].Data)
 	}
-	if text := string(files[0]); !strings.Contains(text, meta) || strings.Contains(text, "function_call_output") {
+	if text := string(files[0]); !strings.Contains(text, meta) || strings.Count(text, settings) != 1 || strings.Contains(text, "function_call_output") {
 		t.Errorf("written is %s", text)
 	}
 	if !bytes.Equal(files[0], files[2]) || !bytes.Equal(files[1], files[3]) {
