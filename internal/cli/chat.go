@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -45,7 +46,8 @@ func chatCommand(a *app) *cobra.Command {
 			"network and repeats what it hears.\n\n" +
 			"With --print, or if there is no terminal, chat sends one message, prints the\n" +
 			"answer and ends. The message is TEXT, standard input, or both. With --new,\n" +
-			"--title or --restore, all arguments are TEXT.\n\n" +
+			"--title or --restore, all arguments are TEXT. So they are if the first one has\n" +
+			"several words and names no session.\n\n" +
 			"The model gets tools only with --tools or --mcp. Each call that could change\n" +
 			"something is asked about, unless an --allow rule covers it; with --print, such a\n" +
 			"call is refused.",
@@ -126,6 +128,24 @@ func (a *app) runChat(ctx context.Context, args []string, f *chatFlags) error {
 	return a.chatOnTerminal(ctx, keys, strings.Join(args, " "), f)
 }
 
+// begin returns the first message. If the first argument has several words and names no
+// session, it belongs to the message, and the conversation is new: nobody types an id like
+// that.
+func (f *chatFlags) begin(ctx context.Context, h *coppice.Home, text string) string {
+	if f.typed == nil || !strings.ContainsFunc(f.typed[0], unicode.IsSpace) {
+		return text
+	}
+	if _, err := h.Sessions.Resolve(ctx, f.typed[0]); coppice.KindOf(err) != coppice.KindNotFound {
+		return text // whatever else is wrong will be reported
+	}
+	f.request.Session = ""
+	between := " "
+	if len(f.typed) == 1 && text != "" { // the rest is from standard input
+		between = "\n\n"
+	}
+	return strings.TrimSpace(f.typed[0] + between + text)
+}
+
 // chatText returns the message of a chat without a terminal.
 func (a *app) chatText(args []string, isTyped bool) (string, error) {
 	text := strings.Join(args, " ")
@@ -155,6 +175,7 @@ func (a *app) chatOnce(ctx context.Context, h *coppice.Home, text string, f *cha
 		a.sayRefused(call, box)
 		return agent.Deny, nil
 	}
+	text = f.begin(ctx, h, text)
 	c, err := h.Chat(ctx, f.request)
 	if err != nil {
 		return f.orNew(err)
@@ -310,6 +331,7 @@ func (a *app) chatOnTerminal(ctx context.Context, keys *os.File, prompt string, 
 		return errors.Join(err, h.Close())
 	}
 	defer box.Close() // nothing is lost if a server does not end well
+	prompt = f.begin(ctx, h, prompt)
 	err = chatui.Run(ctx, chatui.Options{
 		Home: h, Request: f.request, Prompt: prompt, Images: f.images, Toolbox: box,
 		Keys: keys, Screen: s, Color: a.color, Resized: t.Resized(), Suspend: t.Suspend, Explain: explain,
