@@ -68,6 +68,9 @@ func (s *Sessions) Resolve(ctx context.Context, given string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if len(found) == 0 && strings.HasPrefix(given, "@") {
+		return "", &session.Error{Op: "find session", Name: given, Kind: session.ErrNotExist, Hint: "@1 is the first session of the list, @2 the second"}
+	}
 	if len(found) == 0 {
 		if err := h.inTrash(ctx, given); err != nil {
 			return "", err

@@ -38,9 +38,15 @@ func (p *parser) filter(negative bool) bool {
 	return true
 }
 
-// Filters returns the names of the filters of a query.
+// Filters returns the names of the filters of a query, and then other names for them: see
+// FilterOf.
 func Filters() []string {
-	return []string{"kind", "role", "tool", "model", "agent", "project", "tag", "cwd", "session", "since", "until", "branch"}
+	return append([]string{"kind", "role", "tool", "model", "branch", "session"}, ListFilters()...)
+}
+
+// ListFilters returns those of the filters that are about whole sessions.
+func ListFilters() []string {
+	return []string{"agent", "project", "tag", "cwd", "since", "until", "after", "before", "in"}
 }
 
 // FilterOf returns the filter that people mean by a name: itself, or since by after, until

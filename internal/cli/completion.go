@@ -71,14 +71,13 @@ func (a *app) completeFlags(cmd *cobra.Command) {
 	offers := map[string]cobra.CompletionFunc{
 		"sort":     fixed("updated", "created", "title", "messages", "tokens", "size"),
 		"relation": fixed("fork", "continuation", "recovery", "subagent"),
-		"role":     fixed("user", "assistant", "system", "tool"),
-		"kind":     fixed("text", "thinking", "call", "output", "summary", "title", "tag", "label"),
-		"since":    fixed("1d", "7d", "30d", "365d"),
-		"until":    fixed("1d", "7d", "30d", "365d"),
 		"color":    fixed("auto", "always", "never"),
 		"in":       fixed(formatNames(true)...),
 		"session":  a.completeSession(0),
 		"parent":   a.completeSession(0),
+	}
+	for filter, values := range filterValues {
+		offers[filter] = fixed(values...)
 	}
 	for _, filter := range []string{"agent", "project", "tag", "tool", "model"} {
 		offers[filter] = a.completeFilter(filter)
@@ -97,6 +96,15 @@ func (a *app) completeFlags(cmd *cobra.Command) {
 	}
 }
 
+// filterValues are the values of the filters that do not depend on what there is.
+var filterValues = map[string][]string{
+	"role":   {"user", "assistant", "system", "tool"},
+	"kind":   {"text", "thinking", "call", "output", "summary", "title", "tag", "label"},
+	"since":  {"1d", "7d", "30d", "365d"},
+	"until":  {"1d", "7d", "30d", "365d"},
+	"branch": {"live"},
+}
+
 // completeFilter offers the values of a filter that sessions have.
 func (a *app) completeFilter(filter string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -105,20 +113,25 @@ func (a *app) completeFilter(filter string) cobra.CompletionFunc {
 }
 
 // completeFilters offers filters as arguments: agent:, and then agent:codex.
-func (a *app) completeFilters(cmd *cobra.Command, _ []string, begin string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	filter, _, typed := strings.Cut(begin, ":")
-	if !typed {
-		var offers []cobra.Completion
-		for _, filter := range index.Filters() {
-			offers = append(offers, filter+":")
+func (a *app) completeFilters(filters []string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, begin string) (offers []cobra.Completion, _ cobra.ShellCompDirective) {
+		name, value, typed := strings.Cut(begin, ":")
+		if !typed {
+			for _, filter := range filters {
+				offers = append(offers, filter+":")
+			}
+			return offers, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 		}
-		return offers, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		filter, _ := index.FilterOf(name, value)
+		values := filterValues[filter]
+		if values == nil {
+			values = a.valuesOf(cmd, filter)
+		}
+		for _, value := range values {
+			offers = append(offers, name+":"+value)
+		}
+		return offers, cobra.ShellCompDirectiveNoFileComp
 	}
-	offers := a.valuesOf(cmd, filter)
-	for i := range offers {
-		offers[i] = filter + ":" + offers[i]
-	}
-	return offers, cobra.ShellCompDirectiveNoFileComp
 }
 
 func (a *app) valuesOf(cmd *cobra.Command, filter string) (values []string) {

@@ -40,8 +40,8 @@ func exportCommand(a *app) *cobra.Command {
 			"has a file of its own there, so that import brings back all of them.\n\n" +
 			"With --to it writes the files of another program, where that program looks for\n" +
 			"them, and prints their paths and the command that continues there. They are read\n" +
-			"back first; what they cannot hold is listed. The formats are\n" +
-			strings.Join(formatNames(true), ", ") + ".",
+			"back first; what they cannot hold is listed. The formats:\n\n" +
+			namesInHelp(formatNames(true)),
 		Example: "  coppice export 7f3a91c2 -o talk.html\n  coppice export 7f3a91c2 --format md | less\n" +
 			"  coppice export 7f3a91c2 --to codex\n  coppice export --all --format html -o pages/",
 		GroupID:           "read",

@@ -19,7 +19,7 @@ func limitFlag(cmd *cobra.Command, limit *int, byDefault int) {
 // default and a negative number means all.
 func limitIn(n int) (int, error) {
 	if n < 0 {
-		return 0, usageError{fmt.Errorf("--limit is %d; it must not be negative, and 0 is all", n)}
+		return 0, usageError{fmt.Errorf("-n (--limit) is %d; it must not be negative, and 0 is all", n)}
 	}
 	if n == 0 {
 		return -1, nil

@@ -22,6 +22,11 @@ func showArguments(cmd *cobra.Command) {
 				}
 			})
 		}
+		// Flags are kept by their names. Under the older ones, cobra would not find them and add
+		// them again.
+		for _, flags := range []*pflag.FlagSet{cmd.Flags(), cmd.PersistentFlags()} {
+			flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName { return pflag.NormalizedName(name) })
+		}
 		for _, below := range cmd.Commands() {
 			visit(below)
 		}
@@ -87,4 +92,20 @@ func argumentOf(f *pflag.Flag) string {
 		return "TIME"
 	}
 	return strings.ToUpper(f.Name[strings.LastIndexByte(f.Name, '-')+1:])
+}
+
+// namesInHelp lists names in lines of their own, which help does not wrap: it would break
+// openai-responses at its hyphen.
+func namesInHelp(names []string) string {
+	const width = 70
+	var b strings.Builder
+	used := width
+	for _, name := range names {
+		if used += len(name) + 1; used > width {
+			b.WriteString("\n ")
+			used = len(name) + 2
+		}
+		b.WriteString(" " + name)
+	}
+	return strings.TrimPrefix(b.String(), "\n")
 }

@@ -30,13 +30,13 @@ func lsCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls [FILTER…]",
 		Short: "List the sessions",
-		Long: "Lists the sessions, the most recently active first. A filter is agent:NAME,\nproject:NAME or tag:NAME.\n\n" +
+		Long: "Lists the sessions, the most recently active first. A filter is agent:NAME,\nproject:NAME, tag:NAME, cwd:DIR, since:TIME or until:TIME (or after: before: in:).\n\n" +
 			"Sessions that continue each other are one conversation, on one line, with the id\nof the first; --links lists them one by one. Subagents are counted in the session\nthat started them; --all lists them as well.\n\n" +
 			"On a terminal, long values are shortened. Piped output has one session a line,\nseparated by tabs, with whole ids and plain numbers: id, updated, agent, project,\nmessages, tokens (empty if nobody counted them), bytes, title, tags.",
 		Example: "  coppice ls\n  coppice ls agent:codex project:ledger\n  coppice ls --since 7d --sort tokens",
 		GroupID: "read",
 
-		ValidArgsFunction: a.completeFilters,
+		ValidArgsFunction: a.completeFilters(index.ListFilters()),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.runLs(cmd, &f, args) },
 	}
 	flags := cmd.Flags()
@@ -111,11 +111,15 @@ func (a *app) runLs(cmd *cobra.Command, f *lsFlags, args []string) error {
 	now := time.Now()
 	for _, arg := range args {
 		if err := f.list.Narrow(arg, now); err != nil {
-			hint := command("search", []string{arg}) + " searches in what was said"
-			if strings.HasPrefix(arg, "@") {
-				hint = command("show", []string{arg}) + " shows one session"
+			name, value, _ := strings.Cut(arg, ":")
+			filter, _ := index.FilterOf(name, value)
+			switch {
+			case value != "" && slices.Contains(index.ListFilters(), filter):
+				return usageError{err} // it is the value that is wrong
+			case strings.HasPrefix(arg, "@"):
+				return hinted(usageError{err}, command("show", []string{arg})+" shows one session")
 			}
-			return hinted(usageError{err}, hint)
+			return hinted(usageError{err}, command("search", []string{arg})+" searches in what was said")
 		}
 	}
 	r, err := a.listRequest(cmd, f, now)

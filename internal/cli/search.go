@@ -33,8 +33,8 @@ Code matches as a whole and by its parts: parseHeader, parse, header. To search 
 option, put -- before the query: search -- --no-verify.
 Filters can be part of the query:
 
-  role:user tool:bash model:… tag:… agent:… project:… cwd:… session:…
-  since:7d until:2026-03-01 branch:live (or after: before: in:)
+  kind:output role:user tool:bash model:… tag:… agent:… project:… cwd:…
+  session:… since:7d until:2026-03-01 branch:live (or after: before: in:)
 
 The exit code is 1 if nothing was found.`,
 		Example: "  coppice search retry backoff\n" +
@@ -42,7 +42,7 @@ The exit code is 1 if nothing was found.`,
 			"  coppice search -- git commit --no-verify",
 		GroupID: "read",
 
-		ValidArgsFunction: a.completeFilters,
+		ValidArgsFunction: a.completeFilters(index.Filters()),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.runSearch(cmd, &f, args) },
 	}
 	flags := cmd.Flags()

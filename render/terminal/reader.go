@@ -107,7 +107,7 @@ func (r *reader) fits(text string, used int) string {
 func (r *reader) head(c render.Conversation, tags []string) {
 	h := c.Header()
 	r.line(r.Paint(Bold, r.fits(cmp.Or(render.OneLine(c.Title, 0), render.Untitled), 0)))
-	facts := []string{h.ID, r.When(h.CreatedAt)}
+	facts := []string{h.ID, "created " + r.When(h.CreatedAt)}
 	if h.ParentSession != "" {
 		facts = append(facts, fmt.Sprintf("%s of %s", cmp.Or(h.Relation, "child"), h.ParentSession))
 	}
