@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -117,7 +118,7 @@ func salvage(data []byte) *manifest {
 	m := &manifest{}
 	for line := range bytes.Lines(data) {
 		var e entry
-		if json.Unmarshal(line, &e) == nil && e.check() == nil {
+		if json.Unmarshal(line, &e) == nil && e.check() == nil && e.isPlausible() {
 			m.files = append(m.files, e)
 		} else {
 			_ = m.readHead(line) // which it is, or nothing
@@ -165,6 +166,13 @@ func (e *entry) check() error {
 		return fmt.Errorf("the line of %.200q makes no sense", e.Path)
 	}
 	return nil
+}
+
+// isPlausible reports whether a line of a damaged manifest can be right. A blob has the
+// name of its hash, so one with another name would be of no use to anybody.
+func (e *entry) isPlausible() bool {
+	room, _ := file.IsKept(e.Path)
+	return room != file.RoomBlob || path.Base(e.Path) == e.SHA256
 }
 
 func (m *manifest) sort() {
