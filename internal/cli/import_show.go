@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/render"
 )
@@ -72,7 +74,12 @@ func (p *importPrinter) sessions(f *coppice.ImportedFile) error {
 	for i := range f.Sessions {
 		s := &f.Sessions[i]
 		if s.New > 0 {
-			if err := p.print("%s\t%s\t%d\t%s", s.ID, f.Format, s.New, render.OneLine(s.Title, 0)); err != nil {
+			line := fmt.Sprintf("%s\t%s\t%d\t%s", s.ID, f.Format, s.New, render.OneLine(s.Title, 0))
+			if width := p.width(); width > 0 {
+				line = ansi.Truncate(fmt.Sprintf("%s  %s: %s  %s", p.paint(cyan, p.shownID(s.ID)), f.Format,
+					render.Counted(s.New, "new entry", "new entries"), render.OneLine(s.Title, 0)), width, "…")
+			}
+			if err := p.printText(line); err != nil {
 				return err
 			}
 		}
