@@ -61,7 +61,7 @@ CREATE TABLE sessions (
 	native       TEXT NOT NULL DEFAULT '', -- of an import: the id in the program that it comes from
 	title        TEXT NOT NULL DEFAULT '',
 	given        TEXT NOT NULL DEFAULT '', -- the name; the title, if there is one
-	renamed      INTEGER NOT NULL DEFAULT 0, -- 1: given says what the name is, also if there is none
+	renamed      INTEGER NOT NULL DEFAULT 0, -- 1: somebody gave it a name or took it away: given is the name, or ''
 	first        TEXT NOT NULL DEFAULT '', -- the title otherwise
 	worth        INTEGER NOT NULL DEFAULT 0, -- of first: see title.go
 	sort_title   TEXT NOT NULL DEFAULT '',

@@ -1,0 +1,241 @@
+package index
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+)
+
+// writer writes records into the database, within one transaction. What it remembers
+// (statements, numbers of names, ids) holds for that transaction only: nobody else
+// writes meanwhile, and afterwards anybody may.
+type writer struct {
+	ctx   context.Context
+	tx    *sql.Tx
+	stmts map[string]*prepared
+	names map[string]int64
+
+	entryRows, usageRows, termRows, docRows *bulk
+
+	// responses has the rows of usage that wait. known are responses that the table has.
+	responses map[string]*usageRow
+	known     map[string]bool
+
+	docs    []docRow
+	linked  map[string]bool // sessions whose chain may have changed, by their ids
+	terms   *termTable
+	places  *docPlaces
+	nextDoc int64
+	// nextSession is the next session's id, once one was asked for: nobody else
+	// makes any within our transaction.
+	nextSession int64
+	tokens      int64 // in the new documents
+	entries     int64 // written
+}
+
+// docRow is a document that waits for the others of its batch.
+type docRow struct {
+	id, session, entry int64
+	part               int
+	kind               Kind
+	carried            carriage
+	role, tool, model  int64
+	cwd, agent         int64
+	length             int
+	tf                 []byte
+	body, whole        []uint32
+	written            bool // the row is in the table
+}
+
+func (r *catching) newWriter(tx *sql.Tx) (*writer, error) {
+	// SQLite is asked not to watch for the end of the context: that costs more than
+	// most statements. Whoever calls looks now and then.
+	ctx := context.WithoutCancel(r.ctx)
+	w := startWriter(ctx, tx)
+	w.terms, w.places = r.terms, &r.places
+	err := tx.QueryRowContext(ctx, `SELECT value FROM counters WHERE name = 'docs'`).Scan(&w.nextDoc)
+	return w, err
+}
+
+func startWriter(ctx context.Context, tx *sql.Tx) *writer {
+	return &writer{
+		ctx: ctx, tx: tx, stmts: make(map[string]*prepared), names: make(map[string]int64),
+		entryRows: newBulk("entries", "session, n, id, parent, pos, time, class, context, origin, says", ""),
+		docRows:   newBulk("docs", docColumns, ""),
+		usageRows: newBulk("usage", usageColumns, ""),
+		termRows:  newBulk("terms", "term, df, stem", " ON CONFLICT DO UPDATE SET df = df + excluded.df"),
+	}
+}
+
+// exec returns how many rows a statement changed.
+func (w *writer) exec(query string, args ...any) (int64, error) {
+	s, err := w.stmt(query)
+	if err != nil {
+		return 0, err
+	}
+	res, err := s.ExecContext(w.ctx, args...)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+// QueryContext implements querier.
+func (w *writer) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	s, err := w.stmt(query)
+	if err != nil {
+		return nil, err
+	}
+	return s.QueryContext(ctx, args...)
+}
+
+// find scans a row into dest and reports whether there is one.
+func (w *writer) find(dest []any, query string, args ...any) (bool, error) {
+	s, err := w.stmt(query)
+	if err != nil {
+		return false, err
+	}
+	return scanRow(s.QueryRowContext(w.ctx, args...), dest)
+}
+
+// findWritten is find, but leaves the rows alone that wait to be written: it does not
+// see them. The caller must know what they are.
+func (w *writer) findWritten(dest []any, query string, args ...any) (bool, error) {
+	p, ok := w.stmts[query]
+	if !ok {
+		s, err := w.tx.PrepareContext(w.ctx, query)
+		if err != nil {
+			return false, err
+		}
+		p = &prepared{Stmt: s}
+		w.stmts[query] = p
+	}
+	return scanRow(p.QueryRowContext(w.ctx, args...), dest)
+}
+
+// scanRow reports whether there is a row.
+func scanRow(row *sql.Row, dest []any) (bool, error) {
+	err := row.Scan(dest...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// nameID returns the number that stands for a name; 0 for "".
+func (w *writer) nameID(name string) (int64, error) {
+	if name == "" {
+		return 0, nil
+	}
+	if id, ok := w.names[name]; ok {
+		return id, nil
+	}
+	var id int64
+	found, err := w.find([]any{&id}, `SELECT id FROM names WHERE name = ?`, name)
+	if err == nil && !found {
+		if _, err = w.exec(`INSERT INTO names (name) VALUES (?)`, name); err == nil {
+			_, err = w.find([]any{&id}, `SELECT id FROM names WHERE name = ?`, name)
+		}
+	}
+	w.names[name] = id
+	return id, err
+}
+
+// addDocs lines up an entry's documents.
+func (w *writer) addDocs(s *state, n int64, rec *record, carried carriage) error {
+	for i := range rec.docs {
+		d := &rec.docs[i]
+		row := docRow{
+			session: s.id, entry: n, part: d.ordinal, kind: d.kind, carried: carried,
+			length: d.length(), tf: d.tf, body: d.body, whole: d.whole,
+		}
+		tool := d.tool
+		if d.kind == KindOutput {
+			tool = s.toolOf(d.call)
+		}
+		var errs [5]error
+		row.cwd, errs[3] = w.nameID(s.cwd)
+		row.agent, errs[4] = w.nameID(s.agent)
+		row.role, errs[0] = w.nameID(d.role)
+		row.tool, errs[1] = w.nameID(tool)
+		row.model, errs[2] = w.nameID(rec.model)
+		if err := errors.Join(errs[:]...); err != nil {
+			return err
+		}
+		w.nextDoc++
+		when := rec.time
+		if when == 0 {
+			when = s.updated
+		}
+		row.id = docID(when, w.nextDoc)
+		w.docs = append(w.docs, row)
+		w.tokens += int64(d.length())
+		s.docs++
+	}
+	return nil
+}
+
+// flush writes what is lined up. The segment of the documents is made meanwhile, by a
+// goroutine that never touches the database: only one may use a transaction. It reads
+// docs and words, which nobody changes from here on: the ids are final, the facets have
+// their numbers, and the reader has begun a vocabulary of its own for the next batch.
+func (w *writer) flush(words *vocabulary) error {
+	// In the order of their ids the tables are fastest, and a segment must have them so.
+	byID := func(a, b docRow) int { return cmp.Compare(a.id, b.id) }
+	slices.SortFunc(w.docs, byID)
+	moved, err := w.placeDocs(w.docs)
+	if err != nil {
+		return err
+	}
+	if moved {
+		slices.SortFunc(w.docs, byID)
+	}
+	docs := w.segmentDocs(words)
+	built := make(chan *segment, 1)
+	go func() { built <- buildSegment(docs, words.words) }()
+	err = w.writeRows(words)
+	segment := <-built // even after an error, so that nothing runs on when flush returns
+	if err != nil {
+		return err
+	}
+	if len(docs) > 0 {
+		if err := w.insertSegment(segment, docs); err != nil {
+			return err
+		}
+	}
+	if err := w.relink(); err != nil {
+		return err
+	}
+	_, err = w.exec(`UPDATE counters SET value = CASE name WHEN 'docs' THEN ? ELSE value + ? END WHERE name <> 'changes'`, w.nextDoc, w.tokens)
+	return err
+}
+
+// writeRows writes the rows that were lined up.
+func (w *writer) writeRows(words *vocabulary) error {
+	for i := range w.docs {
+		d := &w.docs[i]
+		if d.written {
+			continue
+		}
+		if err := w.add(w.docRows, d.values()...); err != nil {
+			return err
+		}
+	}
+	if err := w.writeUsage(); err != nil {
+		return err
+	}
+	if err := w.addTerms(words); err != nil {
+		return err
+	}
+	if len(w.terms.df) > maxTermTable {
+		return w.flushTerms()
+	}
+	return nil
+}
+
+// kinds are all kinds; a kind's number is its place. New ones go to the end.
+var kinds = []Kind{KindText, KindThinking, KindCall, KindOutput, KindSummary, KindTitle, KindTag, KindLabel}
+
+func kindNumber(k Kind) int64 { return int64(slices.Index(kinds, k)) }
