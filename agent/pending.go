@@ -99,23 +99,19 @@ func (t *turn) readStates(calls []Pending) error {
 // findElsewhere marks the calls that were started on another branch: somebody went back to
 // before their results, or another program was faster. path has the entries of this branch.
 func (t *turn) findElsewhere(calls []Pending, path map[string]int) error {
-	begun := make(map[string]map[string]bool) // by message and call
+	below, err := t.entriesBelow(slices.DeleteFunc(slices.Clone(calls), func(p Pending) bool { return p.State == CallRunning }))
+	if err != nil {
+		return err
+	}
+	begun := make(map[string]map[string]bool, len(below)) // by message and call
+	for message, entries := range below {
+		begun[message] = begunIn(slices.DeleteFunc(entries, func(e session.Entry) bool {
+			_, here := path[e.ID]
+			return here
+		}))
+	}
 	for i := range calls {
-		p := &calls[i]
-		if p.State == CallRunning {
-			continue
-		}
-		if begun[p.Entry] == nil {
-			below, err := t.entriesBelow(p.Entry)
-			if err != nil {
-				return err
-			}
-			begun[p.Entry] = begunIn(slices.DeleteFunc(below, func(e session.Entry) bool {
-				_, here := path[e.ID]
-				return here
-			}))
-		}
-		if begun[p.Entry][p.ID] {
+		if p := &calls[i]; begun[p.Entry][p.ID] && p.State != CallRunning {
 			p.State = CallElsewhere
 		}
 	}
@@ -166,23 +162,16 @@ func readMark(e *session.Entry) (state CallState, calls []string) {
 // other programs write at the same time. But the log has one order: whoever marked a call
 // first may run it. A call that may be repeated is everybody's.
 func (t *turn) mine(group []Pending, mark string) ([]Pending, error) {
+	isOurs := func(p Pending) bool {
+		return t.tools[p.Name].Repeatable || p.started || !p.found && !t.disturbed
+	}
+	first, err := t.firstMarks(slices.DeleteFunc(slices.Clone(group), isOurs))
+	if err != nil {
+		return nil, err
+	}
 	var mine, taken []Pending
-	marks := make(map[string]map[string]string) // by message and call
-	for i := range group {
-		p := group[i]
-		if t.tools[p.Name].Repeatable || p.started || !p.found && !t.disturbed {
-			mine = append(mine, p)
-			continue
-		}
-		first := marks[p.Entry]
-		if first == nil {
-			var err error
-			if first, err = t.firstMarks(p.Entry); err != nil {
-				return nil, err
-			}
-			marks[p.Entry] = first
-		}
-		if first[p.ID] == mark {
+	for _, p := range group {
+		if isOurs(p) || first[callKey{p.Entry, p.ID}] == mark {
 			mine = append(mine, p)
 		} else {
 			taken = append(taken, p)
@@ -191,11 +180,14 @@ func (t *turn) mine(group []Pending, mark string) ([]Pending, error) {
 	return mine, t.answer(answersTo(taken, elsewhereText)...)
 }
 
-// firstMarks returns for each call of a message the first entry, on whatever branch, that
-// says that it runs.
-func (t *turn) firstMarks(messageID string) (map[string]string, error) {
-	below, err := t.entriesBelow(messageID)
-	if err != nil {
+// callKey is a call of a message: ids are unique within one message only.
+type callKey struct{ message, call string }
+
+// firstMarks returns for each call the first entry, on whatever branch, that says that it
+// runs.
+func (t *turn) firstMarks(calls []Pending) (map[callKey]string, error) {
+	below, err := t.entriesBelow(calls)
+	if err != nil || len(below) == 0 {
 		return nil, err
 	}
 	order, err := t.s.EntryIDs()
@@ -206,49 +198,71 @@ func (t *turn) firstMarks(messageID string) (map[string]string, error) {
 	for i, id := range order {
 		at[id] = i
 	}
-	slices.SortFunc(below, func(a, b session.Entry) int { return at[a.ID] - at[b.ID] })
-	first := make(map[string]string)
-	for i := range below {
-		state, calls := readMark(&below[i])
-		for _, call := range calls {
-			if first[call] == "" && state == CallRunning {
-				first[call] = below[i].ID
+	first := make(map[callKey]string)
+	for message, entries := range below {
+		slices.SortFunc(entries, func(a, b session.Entry) int { return at[a.ID] - at[b.ID] })
+		for i := range entries {
+			state, calls := readMark(&entries[i])
+			for _, call := range calls {
+				if key := (callKey{message, call}); first[key] == "" && state == CallRunning {
+					first[key] = entries[i].ID
+				}
 			}
 		}
 	}
 	return first, nil
 }
 
-// entriesBelow returns the custom entries and the messages between a message of the model and the next one
-// on each branch: no entry after that is about its calls.
-func (t *turn) entriesBelow(messageID string) ([]session.Entry, error) {
+// entriesBelow returns for each message that made one of the calls the custom entries and
+// the messages between it and the model's next one, on each branch: no entry after that is
+// about its calls. It walks the tree once, however many messages there are.
+func (t *turn) entriesBelow(calls []Pending) (map[string][]session.Entry, error) {
+	if len(calls) == 0 {
+		return nil, nil
+	}
+	wanted := make(map[string]bool, len(calls))
+	for i := range calls {
+		wanted[calls[i].Entry] = true
+	}
 	todo, err := t.s.Outline()
 	if err != nil {
 		return nil, err
 	}
-	var below []session.Entry
-	inside := false
+	below := make(map[string][]session.Entry, len(wanted))
+	for len(todo) > 0 {
+		node := todo[len(todo)-1]
+		todo = append(todo[:len(todo)-1], node.Children...)
+		if wanted[node.Entry.ID] {
+			if below[node.Entry.ID], err = t.about(node.Children); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return below, nil
+}
+
+// about returns the custom entries and the messages from nodes down to the next message of
+// the model on each branch.
+func (t *turn) about(todo []session.TreeNode) ([]session.Entry, error) {
+	todo = slices.Clone(todo)
+	var found []session.Entry
 	for len(todo) > 0 {
 		node := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
-		switch {
-		case !inside && node.Entry.ID == messageID:
-			inside, todo = true, nil
-		case inside:
-			found, err := t.s.Peek(node.Entry.ID)
-			if err != nil {
-				return nil, err
-			}
-			if m := found[0].Message; m != nil && m.Role == session.RoleAssistant {
-				continue
-			}
-			if found[0].Custom != nil || found[0].Message != nil {
-				below = append(below, found[0])
-			}
+		read, err := t.s.Peek(node.Entry.ID)
+		if err != nil {
+			return nil, err
+		}
+		e := read[0]
+		if e.Message != nil && e.Message.Role == session.RoleAssistant {
+			continue
+		}
+		if e.Custom != nil || e.Message != nil {
+			found = append(found, e)
 		}
 		todo = append(todo, node.Children...)
 	}
-	return below, nil
+	return found, nil
 }
 
 // Decide settles a call that waits for approval. Resume then goes on. Later changes

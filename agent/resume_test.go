@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -423,4 +424,36 @@ func TestCallWithAResultElsewhere(t *testing.T) {
 		t.Errorf("ran %v", ran)
 	}
 	check(t, s)
+}
+
+// TestManyUnansweredCalls: finding out how far each of many calls has come costs a walk
+// through the tree, not one for each message.
+func TestManyUnansweredCalls(t *testing.T) {
+	cost := func(n int) uint64 {
+		s := newSession(t)
+		var calls []session.Entry
+		for i := range n {
+			calls = append(calls, session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{
+				Role: session.RoleAssistant, Content: []session.Content{session.ToolUse(fmt.Sprint("c", i), "run", nil)},
+			}})
+		}
+		if _, err := s.AppendAll(calls...); err != nil {
+			t.Fatal(err)
+		}
+		a := startIn(t, s, agent.Options{})
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		pending, err := a.Pending()
+		if err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		if len(pending) != n {
+			t.Fatalf("%d calls wait, want %d", len(pending), n)
+		}
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	if few, many := cost(200), cost(1600); many > 16*few {
+		t.Errorf("8 times the calls take %d bytes instead of %d: %.1f times", many, few, float64(many)/float64(few))
+	}
 }
