@@ -234,7 +234,7 @@ func (d *drawing) line(n *render.Node, before string) string {
 	}
 	left := Pad(id, d.idWidth) + "  " + before + dot + " " + Pad(kind, render.KindWidth) + "  "
 	room := d.Width - ansi.StringWidth(left) - ansi.StringWidth(mark)
-	label = ansi.Truncate(label, max(room, 0), "…")
+	label = ansi.Truncate(label, max(room*3/5, 0), "…") // so that there is room for what it says, too
 	text := ""
 	if room -= ansi.StringWidth(label); room > 1 {
 		text = render.GistNaming(&n.Entry, room, d.outline.Names.Shown)
