@@ -78,7 +78,7 @@ func sweepTemporary(sessions string) (left []clean.Left) {
 
 // isOf reports whether it has an index of the sessions in a directory, under whatever path.
 func (t *temporary) isOf(sessions string) bool {
-	path, err := os.ReadFile(filepath.Join(t.dir, temporaryOf))
+	path, err := vfs.ReadFile(filepath.Join(t.dir, temporaryOf), vfs.SmallFile)
 	if err != nil {
 		return false
 	}
