@@ -142,10 +142,14 @@ func argument(key string, v any) string {
 	return key + "=" + OneLine(compactJSON(v), 0)
 }
 
-// stringList returns the items of a list whose items are all strings.
+// stringList returns the items of a list whose items are all strings, or blocks of text as
+// the providers write them.
 func stringList(items []any) ([]string, bool) {
 	words := make([]string, len(items))
 	for i, item := range items {
+		if block, ok := item.(map[string]any); ok && block["type"] == "text" {
+			item = block["text"]
+		}
 		word, ok := item.(string)
 		if !ok {
 			return nil, false

@@ -85,7 +85,10 @@ func TestGistOfOtherEntries(t *testing.T) {
 		"merge: from p1, 2 entries: why": {Type: session.TypeMerge, Merge: &session.MergeEntry{FromID: parent, Summary: "why", EntryIDs: []string{"a", "b"}}},
 		"gap: (missing or damaged)":      {Type: session.TypeGap},
 		`custom: ext a={"b":[1]}`:        {Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: "ext", Data: map[string]any{"a": map[string]any{"b": []any{1}}}}},
-		"custom: x reason=why at=1":      {Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: "x", Data: map[string]any{"at": 1, "reason": "why"}}},
+		"custom: x content=Overloaded at=1": {Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: "x", Data: map[string]any{
+			"at": 1, "content": []any{map[string]any{"type": "text", "text": "Overloaded"}},
+		}}},
+		"custom: x reason=why at=1": {Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: "x", Data: map[string]any{"at": 1, "reason": "why"}}},
 	} {
 		if got := render.Kind(&e) + ": " + render.Gist(&e, 0); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -31,6 +31,7 @@ type app struct {
 	settings *coppice.Settings // found before a command runs
 	home     *coppice.Home     // while one is open
 	bar      *progress         // of the home
+	unread   []string          // the warnings about sessions that were given
 }
 
 // flags are those that every command has.

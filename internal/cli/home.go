@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/coppice-dev/coppice"
@@ -69,7 +70,11 @@ func (a *app) sayNotice(n coppice.Notice) {
 	case coppice.IndexBehind:
 		a.say("%s what was written last is not in the index yet: %v", warning, n.Err)
 	case coppice.SessionUnread:
-		a.say("%s %v", warning, n.Err)
+		// Each catch-up of the index tries again; once is enough for a reader.
+		if line := n.Err.Error(); !slices.Contains(a.unread, line) {
+			a.say("%s %s", warning, line)
+			a.unread = append(a.unread, line)
+		}
 	case coppice.LineSkipped:
 		a.say("%s session %s has a line at byte %d that is not an entry", warning, render.ShortID(n.Name), n.Offset)
 	case coppice.SessionTrashed:
