@@ -157,16 +157,24 @@ func (r *reader) arrange(history []loose.Value, summary string) (first string, r
 	return first, repeated, dropped
 }
 
+// summaryLead is what stands before the summary in a history that an export wrote.
+const summaryLead = "Previous conversation summary: "
+
 // summaryAt returns the place of the summary in a history, or -1. Something may say
-// before it that it is one.
+// before it that it is one. Messages may say the same as the summary: then it is the
+// one that an export wrote, or else the last.
 func summaryAt(history []loose.Value, summary string) int {
+	found := -1
 	for i, item := range slices.Backward(history) {
 		lead, ok := strings.CutSuffix(session.TextOf(textBlocks(item.Get("content"))), summary)
-		if ok && summary != "" && item.Get("role").Text() == session.RoleUser && (lead == "" || strings.HasSuffix(lead, "\n") || strings.HasSuffix(lead, ": ")) {
-			return i
+		if !ok || summary == "" || item.Get("role").Text() != session.RoleUser {
+			continue
+		}
+		if lead == summaryLead || found < 0 && (lead == "" || strings.HasSuffix(lead, "\n") || strings.HasSuffix(lead, ": ")) {
+			found = i
 		}
 	}
-	return -1
+	return found
 }
 
 // tail returns where on the path the messages begin that items are, if these are all

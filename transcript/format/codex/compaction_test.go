@@ -97,6 +97,10 @@ func TestCompactions(t *testing.T) {
 			after: []string{compacted("S", saidBy("user", "Previous conversation summary: S"), saidBy("user", "zero"), saidBy("user", "two"), saidBy("assistant", "second"))},
 			want:  []string{"summary: S", "zero", "two", "second"},
 		},
+		"messages that say the same as the summary": {
+			after: []string{compacted("two", saidBy("user", "two"), saidBy("user", "two"), saidBy("user", "two"), encrypted), saidBy("user", "three")},
+			want:  []string{"summary: two", "two", "two", "", "three"},
+		},
 		"only the summary": {
 			after: []string{compacted(summary, saidBy("user", summary)), saidBy("user", "three")},
 			want:  []string{"summary: " + summary, "three"},
