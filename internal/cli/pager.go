@@ -52,12 +52,12 @@ func (a *app) paged(run func() error) error {
 	}
 	p := &pager{command: command, env: a.getenv, screen: a.screen, rows: rows - 1, columns: a.width()}
 	out, data, talk := a.out, a.data, a.err
-	a.out, a.data, a.err = plain.NewWriter(p), p, plain.NewWriter(heldTalk{p, talk})
+	a.out, a.data, a.err = plain.NewWriter(p), p, plain.NewWriter(heldTalk{p, a.words})
 	err = run()
 	err = errors.Join(err, a.out.Flush(), a.err.Flush())
 	a.out, a.data, a.err = out, data, talk
 	err = errors.Join(err, p.close())
-	_, _ = talk.Write(p.talk)
+	_, _ = a.words.Write(p.talk)
 	return err
 }
 

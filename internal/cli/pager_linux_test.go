@@ -34,6 +34,24 @@ func pagedOn(t *testing.T, run func(a *app) error) (paged, screen string) {
 	return string(got), <-shown
 }
 
+// Talk is cleaned once: a second time would take our own colours for a stranger's.
+func TestTalkKeepsItsColoursBesideAPager(t *testing.T) {
+	t.Parallel()
+	_, screen := pagedOn(t, func(a *app) error {
+		a.color = true
+		a.say("%s", a.paint(red, "before"))
+		if err := a.print("row"); err != nil {
+			return err
+		}
+		a.say("%s \x1b[31mevil", a.paint(dim, "after"))
+		a.say("%s", "\x1b[31mevil")
+		return nil
+	})
+	if want := "\x1b[31mbefore\x1b[0m\nrow\n\x1b[2mafter\x1b[0m \ufffd[31mevil\n\ufffd[31mevil\n"; screen != want {
+		t.Errorf("the screen showed %q, want %q", screen, want)
+	}
+}
+
 func TestWhatIsLongerThanTheScreenIsPaged(t *testing.T) {
 	t.Parallel()
 	for rows, wantPaged := range map[int]bool{1: false, 23: false, 24: true, 500: true} {

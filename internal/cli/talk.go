@@ -41,6 +41,7 @@ import (
 type talk struct {
 	out, err *plain.Writer
 	data     io.Writer // where out goes; only for printJSON and printDocument
+	words    io.Writer // where err goes; only for paged
 	getenv   func(string) string
 	color    bool
 
@@ -50,7 +51,7 @@ type talk struct {
 // newTalk returns a talk that writes to out and err.
 func newTalk(out, err io.Writer, getenv func(string) string) talk {
 	return talk{
-		out: plain.NewWriter(out), err: plain.NewWriter(err), data: out, getenv: getenv,
+		out: plain.NewWriter(out), err: plain.NewWriter(err), data: out, words: err, getenv: getenv,
 		screen: screenOf(out), talkScreen: screenOf(err),
 	}
 }
