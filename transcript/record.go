@@ -64,6 +64,11 @@ type Record struct {
 // Root is the Parent of a record that follows none.
 const Root = "\x00root"
 
+// MetaWhere is the member of a message's metadata for where it was said, if that is not
+// where the conversation began: an object of a directory and a branch of git. It is no
+// part of what was said. Programs repeat records elsewhere, and those are not new.
+const MetaWhere = "where"
+
 // Span is a place in a source.
 type Span struct {
 	Pos int64 // of the first byte, in the (decompressed) file or in what Sink.Keep was given

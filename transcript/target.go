@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -409,12 +410,18 @@ func (t *target) sameParent(stored, e *session.Entry) bool {
 func isRevision(id string) bool { return len(id) > 9 && id[len(id)-9] == '~' }
 
 // saidIn is the same for two entries that say the same, wherever they are in a
-// tree. With a time it is part of what they say.
+// tree and wherever it was said. With a time it is part of what they say.
 func saidIn(e *session.Entry, withTime bool) []byte {
 	plain := *e
 	plain.ID, plain.ParentID = "", nil
 	if !withTime {
 		plain.Timestamp = time.Unix(0, 0)
+	}
+	if e.Message != nil && e.Message.Metadata[MetaWhere] != nil {
+		m := *e.Message
+		m.Metadata = maps.Clone(m.Metadata)
+		delete(m.Metadata, MetaWhere)
+		plain.Message = &m
 	}
 	plain.Extra = slices.DeleteFunc(slices.Clone(e.Extra), func(f session.Field) bool { return f.Name == sourceField })
 	line, err := plain.MarshalJSON()

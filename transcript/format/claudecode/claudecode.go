@@ -152,8 +152,10 @@ func fileID(path string) (id string, agent bool) {
 type state struct {
 	ID     string   `json:"id"`
 	Family string   `json:"family"`
-	Tail   string   `json:"tail"`  // the last record
-	Lines  []string `json:"lines"` // the lines that lead to it: what follows one of them follows the tail
+	CWD    string   `json:"cwd"`
+	Branch string   `json:"branch"` // of git
+	Tail   string   `json:"tail"`   // the last record
+	Lines  []string `json:"lines"`  // the lines that lead to it: what follows one of them follows the tail
 	Titles titles   `json:"titles"`
 }
 

@@ -24,7 +24,7 @@ func (r *reader) user(l *line, t *thread, rec *transcript.Record, parent int32) 
 	if len(results) == 0 {
 		return r.prompt(l, t, rec, parent, rest)
 	}
-	m := message(l, rec, session.RoleTool, results)
+	m := message(l, t, rec, session.RoleTool, results)
 	for i := range results {
 		if res := results[i].ToolResult; res != nil {
 			if err := r.loadPersisted(res, rec); err != nil {
@@ -72,7 +72,7 @@ func split(blocks []session.Content) (results, rest []session.Content) {
 
 // prompt reads what was said in the user's name.
 func (r *reader) prompt(l *line, t *thread, rec *transcript.Record, parent int32, content []session.Content) error {
-	m := message(l, rec, session.RoleUser, content)
+	m := message(l, t, rec, session.RoleUser, content)
 	first := firstText(content)
 	by := injected(first)
 	if rawjson.Kind(l.origin) == 'o' {
@@ -131,7 +131,7 @@ func (r *reader) assistant(l *line, t *thread, rec *transcript.Record, parent in
 	if err := r.closeReply(t); err != nil {
 		return err
 	}
-	m := message(l, rec, session.RoleAssistant, blocks)
+	m := message(l, t, rec, session.RoleAssistant, blocks)
 	m.Provider = "anthropic"
 	m.Model = string(l.model)
 	if m.Model == synthetic {
@@ -327,7 +327,7 @@ func (r *reader) attachment(l *line, t *thread, rec *transcript.Record, parent i
 		return r.notice(l, t, rec, parent)
 	}
 	content := contents(blocks)
-	m := message(l, rec, session.RoleUser, content)
+	m := message(l, t, rec, session.RoleUser, content)
 	note(m, metaQueued, queued(members))
 	if by := injected(prompt); by != "" {
 		note(m, session.MetaInjected, by)

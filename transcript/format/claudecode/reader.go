@@ -75,6 +75,7 @@ func (r *reader) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	needed = needed || saved.CWD == "" // an older version did not note where the session began
 	if needed {
 		err = r.replay(ctx, pos)
 	} else {
@@ -157,7 +158,8 @@ func (nowhere) Problem(transcript.Problem)                   {}
 
 // restore takes up the end of what was read before.
 func (r *reader) restore(s *state) {
-	r.main = r.add(&thread{conv: transcript.Conversation{ID: s.ID, Family: s.Family}, tails: []int32{0}})
+	conv := transcript.Conversation{ID: s.ID, Family: s.Family, CWD: s.CWD, Extra: factsOf([]byte(s.Branch))}
+	r.main = r.add(&thread{conv: conv, tails: []int32{0}})
 	r.main.add(s.Tail, node{})
 	r.titles = s.Titles
 	for _, id := range s.Lines {
@@ -172,7 +174,7 @@ func (r *reader) save(to transcript.Resumer) {
 		return
 	}
 	s := state{
-		ID: r.main.conv.ID, Family: r.main.conv.Family,
+		ID: r.main.conv.ID, Family: r.main.conv.Family, CWD: r.main.conv.CWD, Branch: r.main.branch(),
 		Tail: r.main.id(r.main.tails[r.main.now]), Lines: r.recent, Titles: r.titles,
 	}
 	to.Save(r.pos, r.no, s.encode())
@@ -475,10 +477,13 @@ func (r *reader) isAgentFile() bool {
 }
 
 // message makes the entry of a message.
-func message(l *line, rec *transcript.Record, role session.MessageRole, content []session.Content) *session.MessageEntry {
+func message(l *line, t *thread, rec *transcript.Record, role session.MessageRole, content []session.Content) *session.MessageEntry {
 	m := &session.MessageEntry{Role: role, Content: content}
 	if len(l.copyOf) > 0 && !l.repeats() {
 		note(m, metaCopyOf, string(l.copyOf))
+	}
+	if where := t.movedTo(l); where != nil {
+		note(m, transcript.MetaWhere, where)
 	}
 	rec.Entry.Type, rec.Entry.Message = session.TypeMessage, m
 	return m

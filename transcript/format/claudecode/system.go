@@ -38,7 +38,7 @@ func (r *reader) localCommand(l *line, t *thread, rec *transcript.Record, parent
 	if t == r.main {
 		r.titles.rename(text)
 	}
-	m := message(l, rec, session.RoleUser, []session.Content{session.Text(text)})
+	m := message(l, t, rec, session.RoleUser, []session.Content{session.Text(text)})
 	note(m, session.MetaInjected, cmp.Or(injected(text), "local-command"))
 	note(m, metaLocal, true)
 	r.count("local command line", "message")

@@ -43,6 +43,7 @@ func (r *reader) threadOf(l *line) *thread {
 	if t == nil {
 		t = r.add(&thread{conv: transcript.Conversation{
 			ID: r.agentConversation(name), CWD: string(l.cwd), Parent: r.main.family(), Relation: session.RelationSubagent,
+			Extra: factsOf(l.branch),
 		}})
 		r.agents[name] = t
 	}
@@ -71,10 +72,7 @@ func (r *reader) session() string {
 // conversation returns what is known of the file's conversation from its first
 // line of the tree.
 func (r *reader) conversation(l *line) transcript.Conversation {
-	c := transcript.Conversation{CWD: string(l.cwd), Extra: make(map[string]any)}
-	if len(l.branch) > 0 {
-		c.Extra[factBranch] = string(l.branch)
-	}
+	c := transcript.Conversation{CWD: string(l.cwd), Extra: factsOf(l.branch)}
 	if len(l.version) > 0 {
 		c.Extra[factVersion] = string(l.version)
 	}
@@ -114,6 +112,39 @@ func (r *reader) conversation(l *line) transcript.Conversation {
 	return c
 }
 
+// factsOf returns the facts of a conversation that begins on a branch of git.
+func factsOf(branch []byte) map[string]any {
+	facts := make(map[string]any)
+	if len(branch) > 0 {
+		facts[factBranch] = string(branch)
+	}
+	return facts
+}
+
+// branch returns the branch of git on which the conversation began.
+func (t *thread) branch() string {
+	branch, _ := t.conv.Extra[factBranch].(string)
+	return branch
+}
+
+// movedTo returns where a line was written, as far as the conversation did not begin
+// there, or nil.
+func (t *thread) movedTo(l *line) map[string]any {
+	var where map[string]any
+	set := func(member string, now []byte, first string) {
+		if now == nil || string(now) == first {
+			return
+		}
+		if where == nil {
+			where = make(map[string]any)
+		}
+		where[member] = string(now)
+	}
+	set(whereCWD, l.cwd, t.conv.CWD)
+	set(factBranch, l.branch, t.branch())
+	return where
+}
+
 // forked says which session a conversation was forked from, where the lines of the
 // fork have ids of their own. The SDK makes such forks.
 func (r *reader) forked(c *transcript.Conversation, l *line) {
@@ -137,6 +168,10 @@ func family(uuid []byte) string {
 
 // factBranch is the branch of git that a conversation was held on.
 const factBranch = "git_branch"
+
+// whereCWD is the member of transcript.MetaWhere for the working directory. That for the
+// branch is factBranch.
+const whereCWD = "cwd"
 
 // factVersion is the version of the program that a conversation was held with.
 const factVersion = "version"

@@ -62,9 +62,10 @@ func nativeID(s *transcript.Script) string {
 type scribe struct {
 	id, agent string // of the session, and of the subagent if it is one's file
 	cwd       string
-	branch    string // of git
-	version   string // of the program
-	fork      string // the session that this one was forked from, or ""
+	branch    string         // of git
+	where     map[string]any // the last message was said, if not where the session began
+	version   string         // of the program
+	fork      string         // the session that this one was forked from, or ""
 	started   []subagent
 	own       bool // the session came from the program
 	buf       []byte
@@ -195,10 +196,13 @@ func (w *scribe) line(e *session.Entry, d draft, id, parent string) {
 		w.str("agentId", w.agent)
 	}
 	w.str("userType", "external")
-	w.str("cwd", w.cwd)
+	if e.Message != nil {
+		w.where, _ = e.Message.Metadata[transcript.MetaWhere].(map[string]any)
+	}
+	w.str("cwd", w.placeOr(whereCWD, w.cwd))
 	w.str("sessionId", w.id)
 	w.str("version", w.version)
-	w.str("gitBranch", w.branch)
+	w.str("gitBranch", w.placeOr(factBranch, w.branch))
 	w.str("type", d.typ)
 	if d.more != "" {
 		w.buf = append(append(w.buf, ','), d.more...)
@@ -210,6 +214,15 @@ func (w *scribe) line(e *session.Entry, d draft, id, parent string) {
 	w.key("timestamp")
 	w.buf = rawjson.AppendTime(w.buf, e.Timestamp.Truncate(time.Millisecond))
 	w.end()
+}
+
+// placeOr returns the directory or the branch of the message at hand, or of the last one
+// if the line is not one.
+func (w *scribe) placeOr(member, first string) string {
+	if now, ok := w.where[member].(string); ok {
+		return now
+	}
+	return first
 }
 
 // resume returns the command to run in the directory of the conversation: Claude
