@@ -292,17 +292,17 @@ func (w *writer) line(e session.Entry) {
 }
 
 // leaf lets the file end where the conversation stands: pi goes on from the last
-// entry.
+// entry. If nothing on the way there is written, that is the beginning.
 func (w *writer) leaf() {
 	leaf := w.script.Leaf
 	if stand, ok := w.moved[leaf]; ok {
 		leaf = stand
 	}
-	if leaf == "" || leaf == w.last {
+	if leaf == w.last {
 		return
 	}
 	w.line(session.Entry{
-		Type: session.TypeCustom, ID: transcript.HashID(name, "leaf", leaf, w.last), ParentID: &leaf, Timestamp: w.at,
+		Type: session.TypeCustom, ID: transcript.HashID(name, "leaf", leaf, w.last), ParentID: parentOf(leaf), Timestamp: w.at,
 		Custom: &session.CustomEntry{CustomType: "coppice.leaf"},
 	})
 }

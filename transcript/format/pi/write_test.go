@@ -290,6 +290,30 @@ func TestWriteForeignBlocks(t *testing.T) {
 	}
 }
 
+// TestWritePathWithoutLines: if pi can have nothing of the path, it goes on from the
+// beginning, and not from another branch.
+func TestWritePathWithoutLines(t *testing.T) {
+	t.Parallel()
+	odd := session.Content{Type: "canvas", Raw: json.RawMessage(`{"type":"canvas"}`)}
+	entries := []session.Entry{
+		entry("u1", "", message(session.RoleUser, odd)),
+		entry("a1", "u1", message(session.RoleAssistant, session.ToolUse("c1", "ls", nil))),
+		entry("u2", "u1", message(session.RoleUser, odd)),
+	}
+	s, err := transcripttest.ScriptOf(t.Context(), session.Header{Type: session.TypeSession, ID: "x", Version: 1}, entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := (&transcript.Exporter{}).Prepare(t.Context(), pi.Format(), s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := transcripttest.Collect(t, pi.Format(), transcript.FileOf("x.jsonl", out.Files[0].Data)).Conversations[0]
+	if last := c.Records[len(c.Records)-1]; len(c.Records) != 2 || last.Parent != transcript.Root {
+		t.Errorf("it ends with %s after %q in\n%s", last.ID, last.Parent, out.Files[0].Data)
+	}
+}
+
 func TestWriteProviders(t *testing.T) {
 	for provider, api := range map[string]string{
 		"anthropic": "anthropic-messages", "google-vertex": "google-generative-ai", "openai": "openai-responses", "groq": "openai-completions",
