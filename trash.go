@@ -29,13 +29,18 @@ type RemoveResult struct {
 }
 
 // Remove moves a conversation to the trash, with the sessions of the subagents that it
-// started, from which Restore brings them back. A pinned one stays: the error is an *upkeep.PinnedError. If an error interrupts it, Remove
-// also returns the sessions that are gone.
+// started, from which Restore brings them back. A pinned one stays: the error is an
+// *upkeep.PinnedError. If an error interrupts it, Remove also returns the sessions that
+// are gone.
 func (s *Sessions) Remove(ctx context.Context, r RemoveRequest) (*RemoveResult, error) {
 	h := s.home
 	h.beforeWriting(ctx)
 	names, err := h.linksOf(ctx, r.Session, r.Link)
 	if err != nil {
+		return nil, err
+	}
+	// What is refused is refused before the index is asked, which may have complaints of its own.
+	if err := (upkeep.RemoveRequest{Sessions: names, Force: r.Force}).Check(ctx, h.store); err != nil {
 		return nil, err
 	}
 	result := &RemoveResult{Title: titleIn(ctx, h.store, names[0]), Sessions: names}

@@ -62,12 +62,8 @@ type RemoveRequest struct {
 // After any other error, it also returns the removals of the sessions that are gone,
 // which are the last ones.
 func Remove(ctx context.Context, st store.Store, r RemoveRequest) ([]string, error) {
-	if !r.Force {
-		for _, name := range r.Sessions {
-			if err := mustNotBePinned(ctx, st, name); err != nil {
-				return nil, err
-			}
-		}
+	if err := r.Check(ctx, st); err != nil {
+		return nil, err
 	}
 	// The last session goes first: if the removal is interrupted, the conversation lacks its
 	// end, but has no hole.
@@ -82,6 +78,19 @@ func Remove(ctx context.Context, st store.Store, r RemoveRequest) ([]string, err
 	}
 	slices.Reverse(removals)
 	return removals, nil
+}
+
+// Check returns the error with which Remove would refuse the request.
+func (r RemoveRequest) Check(ctx context.Context, st store.Store) error {
+	if r.Force {
+		return nil
+	}
+	for _, name := range r.Sessions {
+		if err := mustNotBePinned(ctx, st, name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // remove removes one session and returns the name of the removal.
