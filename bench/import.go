@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/bulk"
@@ -96,9 +96,9 @@ func transcriptOf(n, messages, size int) []byte {
 
 func importInto(dir, from string) {
 	ctx := context.Background()
-	h, err := coppice.Open(ctx, filepath.Join(dir, "sessions"), &coppice.Options{Create: true})
+	h, err := home.Open(ctx, filepath.Join(dir, "sessions"), &home.Options{Create: true})
 	check(err)
-	r, err := h.Transfer.Import(ctx, coppice.ImportRequest{Paths: []string{from}})
+	r, err := h.Transfer.Import(ctx, home.ImportRequest{Paths: []string{from}})
 	check(err)
 	if r.IsPartial() || r.Entries == 0 {
 		check(fmt.Errorf("imported %+v", r.Total))

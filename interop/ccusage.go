@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 )
 
 // visitCcusage asks whether an export costs what the original costs.
@@ -23,8 +23,8 @@ func visitCcusage(agent string) func(*guest) {
 				return err
 			}
 			other := filepath.Join(g.dir, "other-user")
-			_, err = g.home.Transfer.Export(g.ctx, coppice.ExportRequest{
-				OpenRequest: coppice.OpenRequest{Session: id}, Format: agents[agent].makes.format,
+			_, err = g.home.Transfer.Export(g.ctx, home.ExportRequest{
+				OpenRequest: home.OpenRequest{Session: id}, Format: agents[agent].makes.format,
 				Getenv: func(name string) string {
 					if name == "HOME" {
 						return other

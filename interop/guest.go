@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -79,7 +79,7 @@ func (g *guest) export(format string) (*exported, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := g.home.Transfer.Resume(g.ctx, coppice.ResumeRequest{Session: f.id, In: format, Getenv: g.getenv})
+	r, err := g.home.Transfer.Resume(g.ctx, home.ResumeRequest{Session: f.id, In: format, Getenv: g.getenv})
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (g *guest) visit(read func(*exported)) {
 
 // facts are those of a session's context.
 func (g *guest) facts(id string) ([]fact, error) {
-	c, err := g.home.Entries.Context(g.ctx, coppice.ContextRequest{Session: id})
+	c, err := g.home.Entries.Context(g.ctx, home.ContextRequest{Session: id})
 	if err != nil {
 		return nil, err
 	}
@@ -223,9 +223,9 @@ func (x *exported) comesBack(answered string) error {
 // understood.
 func (g *guest) importAll() error {
 	var complaints []string
-	result, err := g.home.Transfer.Import(g.ctx, coppice.ImportRequest{
+	result, err := g.home.Transfer.Import(g.ctx, home.ImportRequest{
 		All: true, Getenv: g.getenv,
-		Each: func(f *coppice.ImportedFile) error {
+		Each: func(f *home.ImportedFile) error {
 			if f.Err != nil {
 				complaints = append(complaints, fmt.Sprintf("%s: %v", filepath.Base(f.Path), f.Err))
 			}
@@ -248,7 +248,7 @@ func (g *guest) importAll() error {
 
 // addsNothing imports everything once more, from the beginning.
 func (g *guest) addsNothing() error {
-	result, err := g.home.Transfer.Import(g.ctx, coppice.ImportRequest{All: true, Again: true, Getenv: g.getenv})
+	result, err := g.home.Transfer.Import(g.ctx, home.ImportRequest{All: true, Again: true, Getenv: g.getenv})
 	if err == nil && result.Entries > 0 {
 		err = fmt.Errorf("importing again added %d entries", result.Entries)
 	}
@@ -256,8 +256,8 @@ func (g *guest) addsNothing() error {
 }
 
 // sessions are all on the machine, subagents included.
-func (g *guest) sessions() ([]coppice.SessionInfo, error) {
-	list, err := g.home.Sessions.List(g.ctx, coppice.ListRequest{All: true, Links: true, Limit: -1})
+func (g *guest) sessions() ([]home.SessionInfo, error) {
+	list, err := g.home.Sessions.List(g.ctx, home.ListRequest{All: true, Links: true, Limit: -1})
 	if err != nil {
 		return nil, err
 	}
@@ -341,7 +341,7 @@ func (g *guest) held(c made) ([]fact, error) {
 
 // newest returns the one session that came from a format and is not a subagent's.
 func (g *guest) newest(ctx context.Context, format string) (string, error) {
-	list, err := g.home.Sessions.List(ctx, coppice.ListRequest{Agent: format, Limit: -1})
+	list, err := g.home.Sessions.List(ctx, home.ListRequest{Agent: format, Limit: -1})
 	if err != nil {
 		return "", err
 	}

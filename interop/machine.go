@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 )
 
 // maxCall is how long a program may take. Programs take seconds; machines stall.
@@ -26,7 +26,7 @@ type machine struct {
 	cache string
 	dir   string
 	model *model
-	home  *coppice.Home
+	home  *home.Home
 	env   map[string]string
 }
 
@@ -50,11 +50,11 @@ func newMachine(ctx context.Context, cache, dir string) (_ *machine, err error) 
 		"HTTP_PROXY": m.model.URL, "HTTPS_PROXY": m.model.URL, "NO_PROXY": "127.0.0.1,localhost",
 		"http_proxy": m.model.URL, "https_proxy": m.model.URL, "no_proxy": "127.0.0.1,localhost",
 	}
-	settings, err := coppice.LoadSettings(m.getenv)
+	settings, err := home.LoadSettings(m.getenv)
 	if err != nil {
 		return nil, err
 	}
-	m.home, err = coppice.Open(ctx, filepath.Join(dir, "sessions"), &coppice.Options{Settings: settings, Create: true})
+	m.home, err = home.Open(ctx, filepath.Join(dir, "sessions"), &home.Options{Settings: settings, Create: true})
 	return m, err
 }
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -54,7 +54,7 @@ func (r *relay) leg(name, prompt string) error {
 	}
 	want = slices.DeleteFunc(want, isSurroundings)
 	how := agents[name]
-	to, err := r.home.Transfer.Resume(r.ctx, coppice.ResumeRequest{Session: r.id, In: how.makes.format, Getenv: r.getenv})
+	to, err := r.home.Transfer.Resume(r.ctx, home.ResumeRequest{Session: r.id, In: how.makes.format, Getenv: r.getenv})
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
 )
@@ -42,11 +42,11 @@ var (
 // checkNumbers compares what the commands say of each conversation of a store.
 func checkNumbers(t *rapid.T, dir string) {
 	for line := range strings.Lines(printed(t, dir, "ls", "--json", "--all", "-n", "0")) {
-		var row coppice.SessionInfo
+		var row home.SessionInfo
 		if err := json.Unmarshal([]byte(line), &row); err != nil {
 			t.Fatal(err)
 		}
-		var stats coppice.StatsResult
+		var stats home.StatsResult
 		if err := json.Unmarshal([]byte(printed(t, dir, "stats", row.ID, "--json")), &stats); err != nil {
 			t.Fatal(err)
 		}

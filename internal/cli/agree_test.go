@@ -16,8 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/conversation"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/keyed"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
@@ -304,7 +304,7 @@ func printedContext(t *rapid.T, dir string, args ...string) []string {
 	if code := a.run(t.Context(), append([]string{"--dir", dir}, args...)); code != 0 {
 		t.Fatalf("coppice %v: exit %d: %s", args, code, &errs)
 	}
-	var printed coppice.ContextResult
+	var printed home.ContextResult
 	if err := json.Unmarshal(out.Bytes(), &printed); err != nil {
 		t.Fatalf("%v\n%s", err, &out)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 )
@@ -17,7 +17,7 @@ type appendFlags struct {
 	message     session.MessageEntry
 	tokens      int
 	failed      bool
-	request     coppice.AppendRequest
+	request     home.AppendRequest
 }
 
 func appendCommand(a *app) *cobra.Command {
@@ -72,10 +72,10 @@ func (a *app) runAppend(cmd *cobra.Command, args []string, f *appendFlags) (err 
 	return a.append(cmd.Context(), f.request)
 }
 
-func (a *app) append(ctx context.Context, r coppice.AppendRequest) error {
-	return a.withHome(ctx, false, func(h *coppice.Home) error {
+func (a *app) append(ctx context.Context, r home.AppendRequest) error {
+	return a.withHome(ctx, false, func(h *home.Home) error {
 		appended, err := h.Entries.Append(ctx, r)
-		if _, ok := errors.AsType[*coppice.ResultError](err); ok {
+		if _, ok := errors.AsType[*home.ResultError](err); ok {
 			return hinted(err, "--force appends it all the same; no model will be sent it")
 		}
 		if err != nil {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
 )
 
@@ -30,13 +30,13 @@ func archiveCommand(a *app) *cobra.Command {
 			if (len(args) > 0) == cmd.Flags().Changed("older-than") {
 				return usageError{errors.New("either the ids of sessions or --older-than is needed")}
 			}
-			return a.withHome(cmd.Context(), false, func(h *coppice.Home) error {
-				requests := []coppice.ArchiveRequest{{OlderThan: coppice.Age(max(1, olderThan.Duration))}}
+			return a.withHome(cmd.Context(), false, func(h *home.Home) error {
+				requests := []home.ArchiveRequest{{OlderThan: home.Age(max(1, olderThan.Duration))}}
 				if len(args) > 0 {
 					requests = nil
 				}
 				for _, id := range h.Sessions.Distinct(cmd.Context(), args, link) {
-					requests = append(requests, coppice.ArchiveRequest{Session: id, Link: link})
+					requests = append(requests, home.ArchiveRequest{Session: id, Link: link})
 				}
 				return a.runArchive(cmd.Context(), h, requests)
 			})
@@ -47,7 +47,7 @@ func archiveCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
-func (a *app) runArchive(ctx context.Context, h *coppice.Home, requests []coppice.ArchiveRequest) error {
+func (a *app) runArchive(ctx context.Context, h *home.Home, requests []home.ArchiveRequest) error {
 	done, there, was, is := 0, 0, int64(0), int64(0)
 	var failed []error
 	for _, r := range requests {
@@ -79,7 +79,7 @@ func (a *app) runArchive(ctx context.Context, h *coppice.Home, requests []coppic
 	return cmp.Or(ctx.Err(), a.sumUp(there, failed))
 }
 
-func (a *app) printArchived(s coppice.Archived) error {
+func (a *app) printArchived(s home.Archived) error {
 	if a.flags.json {
 		return a.printJSON(s)
 	}
@@ -89,7 +89,7 @@ func (a *app) printArchived(s coppice.Archived) error {
 	return a.print("%s", s.ID)
 }
 
-func errorsOf(failed []coppice.Failure) []error {
+func errorsOf(failed []home.Failure) []error {
 	var errs []error
 	for _, f := range failed {
 		errs = append(errs, f.Err)
@@ -113,7 +113,7 @@ func (a *app) sumUp(done int, failed []error) error {
 }
 
 func unarchiveCommand(a *app) *cobra.Command {
-	var r coppice.UnarchiveRequest
+	var r home.UnarchiveRequest
 	cmd := &cobra.Command{
 		Use:               "unarchive ID…",
 		Short:             "Uncompress archived sessions",
@@ -121,7 +121,7 @@ func unarchiveCommand(a *app) *cobra.Command {
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completeSession(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withHome(cmd.Context(), false, func(h *coppice.Home) error {
+			return a.withHome(cmd.Context(), false, func(h *home.Home) error {
 				return a.each(cmd.Context(), h.Sessions.Distinct(cmd.Context(), args, r.Link), func(id string) error {
 					r.Session = id
 					return a.runUnarchive(cmd.Context(), h, r)
@@ -133,7 +133,7 @@ func unarchiveCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
-func (a *app) runUnarchive(ctx context.Context, h *coppice.Home, r coppice.UnarchiveRequest) error {
+func (a *app) runUnarchive(ctx context.Context, h *home.Home, r home.UnarchiveRequest) error {
 	result, err := h.Sessions.Unarchive(ctx, r)
 	if result == nil {
 		return err

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
 )
 
@@ -13,7 +13,7 @@ import (
 type autoFlags struct {
 	name string // of the flag that asks for it
 	on   bool
-	r    coppice.AutoRequest
+	r    home.AutoRequest
 }
 
 // register adds the flags. what completes "have the model …".
@@ -25,7 +25,7 @@ func (f *autoFlags) register(cmd *cobra.Command, name, what string) {
 }
 
 // request returns what was asked for, or nil.
-func (f *autoFlags) request(a *app) (*coppice.AutoRequest, error) {
+func (f *autoFlags) request(a *app) (*home.AutoRequest, error) {
 	if !f.on {
 		if f.r.Model != "" || f.r.Instructions != "" {
 			return nil, usageError{fmt.Errorf("--model and --instructions need --%s", f.name)}
@@ -38,7 +38,7 @@ func (f *autoFlags) request(a *app) (*coppice.AutoRequest, error) {
 }
 
 // wroteIt says who wrote something and what that took, for the end of a line.
-func wroteIt(r *coppice.AutoResult) string {
+func wroteIt(r *home.AutoResult) string {
 	if r == nil {
 		return ""
 	}
@@ -51,7 +51,7 @@ func wroteIt(r *coppice.AutoResult) string {
 
 // sayAsked tells a person who waits what they wait for. A model that nobody has chosen is
 // worth a word in any case.
-func (a *app) sayAsked(n coppice.ModelAsked) {
+func (a *app) sayAsked(n home.ModelAsked) {
 	switch {
 	case n.ByDefault:
 		a.say("note: no model is configured, so the built-in one writes the %s; it only copies what was said (coppice config set model PROVIDER/MODEL chooses another)", n.For)

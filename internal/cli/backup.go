@@ -7,12 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
 )
 
 func backupCommand(a *app) *cobra.Command {
-	var r coppice.BackupRequest
+	var r home.BackupRequest
 	var verify bool
 	cmd := &cobra.Command{
 		Use:   "backup DIR|FILE",
@@ -38,7 +38,7 @@ func backupCommand(a *app) *cobra.Command {
 				return a.runVerify(cmd.Context(), args[0])
 			}
 			r.To = args[0]
-			return a.withHome(cmd.Context(), false, func(h *coppice.Home) error { return a.runBackup(cmd.Context(), h, r) })
+			return a.withHome(cmd.Context(), false, func(h *home.Home) error { return a.runBackup(cmd.Context(), h, r) })
 		},
 	}
 	cmd.Flags().BoolVar(&verify, "verify", false, "write nothing; check a backup")
@@ -47,7 +47,7 @@ func backupCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
-func (a *app) runBackup(ctx context.Context, h *coppice.Home, r coppice.BackupRequest) error {
+func (a *app) runBackup(ctx context.Context, h *home.Home, r home.BackupRequest) error {
 	done, err := h.Upkeep.Backup(ctx, r)
 	if done == nil {
 		return err
@@ -61,7 +61,7 @@ func (a *app) runBackup(ctx context.Context, h *coppice.Home, r coppice.BackupRe
 			a.paint(yellow, "warning:"), render.Counted(done.Mended, "damaged file", "damaged files"))
 	}
 	switch {
-	case err != nil && !errors.Is(err, coppice.ErrPartial):
+	case err != nil && !errors.Is(err, home.ErrPartial):
 		return err
 	case done.Kept:
 		a.say("the older backup %s was left as it is; %s replaces it by one without these files", done.Path, command("backup --partial", []string{r.To}))
@@ -76,7 +76,7 @@ func (a *app) runBackup(ctx context.Context, h *coppice.Home, r coppice.BackupRe
 
 func (a *app) runVerify(ctx context.Context, path string) error {
 	bar := a.newProgress("")
-	found, err := coppice.VerifyBackup(ctx, coppice.VerifyBackupRequest{Path: path}, &coppice.Options{Progress: bar.show})
+	found, err := home.VerifyBackup(ctx, home.VerifyBackupRequest{Path: path}, &home.Options{Progress: bar.show})
 	bar.done()
 	if found == nil {
 		return err
@@ -88,7 +88,7 @@ func (a *app) runVerify(ctx context.Context, path string) error {
 	if n := len(found.Missing); n > 0 {
 		a.say("note: sessions refer to %s that the home did not have either", render.Counted(n, "piece of content", "pieces of content"))
 	}
-	if coppice.KindOf(err) == coppice.KindCorrupt {
+	if home.KindOf(err) == home.KindCorrupt {
 		err = hinted(err, command("backup", []string{path})+" writes what is damaged again, if the home still has it; if not, "+
 			command("restore --partial", []string{path})+" restores the rest")
 	}
@@ -101,7 +101,7 @@ func (a *app) runVerify(ctx context.Context, path string) error {
 	return err
 }
 
-func (a *app) sayDamaged(damaged ...coppice.BackupFault) {
+func (a *app) sayDamaged(damaged ...home.BackupFault) {
 	for _, d := range damaged {
 		what := d.Path
 		if d.Session != "" {

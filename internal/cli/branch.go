@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 )
 
 func branchCommand(a *app) *cobra.Command {
@@ -29,7 +29,7 @@ func branchCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.runBranch(cmd.Context(), coppice.BranchRequest{Session: args[0], Entry: args[1], Summary: summary, Auto: request})
+			return a.runBranch(cmd.Context(), home.BranchRequest{Session: args[0], Entry: args[1], Summary: summary, Auto: request})
 		},
 	}
 	cmd.Flags().StringVar(&summary, "summary", "", "what happened on that branch; - is standard input")
@@ -38,14 +38,14 @@ func branchCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
-func (a *app) runBranch(ctx context.Context, r coppice.BranchRequest) (err error) {
+func (a *app) runBranch(ctx context.Context, r home.BranchRequest) (err error) {
 	if r.Summary, err = a.flagText(r.Summary); err != nil {
 		return err
 	}
-	return a.withHome(ctx, false, func(h *coppice.Home) error {
+	return a.withHome(ctx, false, func(h *home.Home) error {
 		moved, err := h.Entries.Branch(ctx, r)
 		if err != nil {
-			return hintEarlier(err, func(e *coppice.EarlierError) string {
+			return hintEarlier(err, func(e *home.EarlierError) string {
 				return command("fork", []string{e.Conversation}, "--at", e.Entry) + " begins a new conversation there"
 			})
 		}

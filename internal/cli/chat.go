@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/home"
 	chatui "github.com/coppice-dev/coppice/internal/tui/chat"
 	display "github.com/coppice-dev/coppice/internal/tui/screen"
 	"github.com/coppice-dev/coppice/provider"
@@ -24,8 +24,8 @@ import (
 )
 
 type chatFlags struct {
-	request      coppice.ChatRequest
-	toolbox      coppice.ToolboxRequest
+	request      home.ChatRequest
+	toolbox      home.ToolboxRequest
 	system       string
 	images       []string
 	fresh, print bool
@@ -76,13 +76,13 @@ func chatCommand(a *app) *cobra.Command {
 	flags.StringSliceVar(&f.images, "image", nil, "image `files` to send with the first message")
 	flags.StringArrayVar(&f.toolbox.Servers, "mcp", nil, "the `command` of a server whose tools the model gets")
 	flags.StringSliceVar(&f.tools, "tools", nil, "give the model tools: all, or a `list`")
-	flags.Lookup("tools").NoOptDefVal = coppice.AllTools
+	flags.Lookup("tools").NoOptDefVal = home.AllTools
 	flags.StringArrayVar(&f.toolbox.Allow, "allow", nil, "approve calls by a `rule`: read, bash(go test *)")
 	flags.StringArrayVar(&f.toolbox.Deny, "deny", nil, "refuse calls by a `rule`, whatever is allowed")
 	flags.BoolVar(&f.print, "print", false, "send one message, print the answer, and end")
 	cmd.MarkFlagsMutuallyExclusive("new", "restore")
 	_ = cmd.RegisterFlagCompletionFunc("restore", a.completeSession(1))
-	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(coppice.Providers(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(home.Providers(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("thinking", cobra.FixedCompletions(provider.ThinkingLevels, cobra.ShellCompDirectiveNoFileComp))
 	return a.withJSON(a.withRedact(cmd))
 }
@@ -94,7 +94,7 @@ func (a *app) restoreChat(ctx context.Context, id string) error {
 	if id == "" {
 		return errNoRestore
 	}
-	return a.runChat(ctx, nil, &chatFlags{request: coppice.ChatRequest{Session: id}})
+	return a.runChat(ctx, nil, &chatFlags{request: home.ChatRequest{Session: id}})
 }
 
 func (a *app) runChat(ctx context.Context, args []string, f *chatFlags) error {
@@ -123,7 +123,7 @@ func (a *app) runChat(ctx context.Context, args []string, f *chatFlags) error {
 		if err != nil {
 			return err
 		}
-		return a.withHome(ctx, true, func(h *coppice.Home) error { return a.chatOnce(ctx, h, text, f) })
+		return a.withHome(ctx, true, func(h *home.Home) error { return a.chatOnce(ctx, h, text, f) })
 	}
 	return a.chatOnTerminal(ctx, keys, strings.Join(args, " "), f)
 }
@@ -131,11 +131,11 @@ func (a *app) runChat(ctx context.Context, args []string, f *chatFlags) error {
 // begin returns the first message. If the first argument has several words and names no
 // session, it belongs to the message, and the conversation is new: nobody types an id like
 // that.
-func (f *chatFlags) begin(ctx context.Context, h *coppice.Home, text string) string {
+func (f *chatFlags) begin(ctx context.Context, h *home.Home, text string) string {
 	if f.typed == nil || !strings.ContainsFunc(f.typed[0], unicode.IsSpace) {
 		return text
 	}
-	if _, err := h.Sessions.Resolve(ctx, f.typed[0]); coppice.KindOf(err) != coppice.KindNotFound {
+	if _, err := h.Sessions.Resolve(ctx, f.typed[0]); home.KindOf(err) != home.KindNotFound {
 		return text // whatever else is wrong will be reported
 	}
 	f.request.Session = ""
@@ -165,7 +165,7 @@ func (a *app) chatText(args []string, isTyped bool) (string, error) {
 }
 
 // chatOnce sends one message and prints the answer.
-func (a *app) chatOnce(ctx context.Context, h *coppice.Home, text string, f *chatFlags) error {
+func (a *app) chatOnce(ctx context.Context, h *home.Home, text string, f *chatFlags) error {
 	box, err := f.equip(ctx, h)
 	if err != nil {
 		return err
@@ -186,8 +186,8 @@ func (a *app) chatOnce(ctx context.Context, h *coppice.Home, text string, f *cha
 // orNew adds to the error about a conversation that was not found how to begin one: the
 // arguments may have been meant as text.
 func (f *chatFlags) orNew(err error) error {
-	_, isAmbiguous := errors.AsType[*coppice.AmbiguousError](err)
-	if err == nil || f.typed == nil || !isAmbiguous && kindOfError(err) != coppice.KindNotFound {
+	_, isAmbiguous := errors.AsType[*home.AmbiguousError](err)
+	if err == nil || f.typed == nil || !isAmbiguous && kindOfError(err) != home.KindNotFound {
 		return err
 	}
 	verb := "chat --new"
@@ -195,7 +195,7 @@ func (f *chatFlags) orNew(err error) error {
 		verb += " --print"
 	}
 	hint := "to begin a new conversation with this text: " + command(verb, f.typed)
-	if near := coppice.HintOf(err); near != "" {
+	if near := home.HintOf(err); near != "" {
 		hint = near + "; " + hint
 	}
 	return hinted(err, hint)
@@ -203,7 +203,7 @@ func (f *chatFlags) orNew(err error) error {
 
 // sayRefused says that a call was refused because nobody is there, and which rule would
 // have let it run.
-func (a *app) sayRefused(call agent.Call, box *coppice.Toolbox) {
+func (a *app) sayRefused(call agent.Call, box *home.Toolbox) {
 	why := ""
 	if call.Reason != "" {
 		why = " (" + render.OneLine(call.Reason, 0) + ")"
@@ -216,7 +216,7 @@ func (a *app) sayRefused(call agent.Call, box *coppice.Toolbox) {
 }
 
 // equip gives the model the tools that were asked for.
-func (f *chatFlags) equip(ctx context.Context, h *coppice.Home) (*coppice.Toolbox, error) {
+func (f *chatFlags) equip(ctx context.Context, h *home.Home) (*home.Toolbox, error) {
 	box, err := h.Toolbox(ctx, f.toolbox)
 	if err != nil {
 		return nil, err
@@ -227,7 +227,7 @@ func (f *chatFlags) equip(ctx context.Context, h *coppice.Home) (*coppice.Toolbo
 	return box, nil
 }
 
-func (a *app) converse(ctx context.Context, c *coppice.Chat, text string, images []string) error {
+func (a *app) converse(ctx context.Context, c *home.Chat, text string, images []string) error {
 	content, err := c.Prompt(text, images...)
 	if err != nil {
 		if strings.TrimSpace(text) == "" && len(images) == 0 {
@@ -319,9 +319,9 @@ func (a *app) chatOnTerminal(ctx context.Context, keys *os.File, prompt string, 
 		_, rows := t.Size()
 		return a.width(), rows
 	})
-	h, err := coppice.Open(ctx, "", &coppice.Options{
+	h, err := home.Open(ctx, "", &home.Options{
 		Settings: a.settings, Create: true,
-		Notify: func(n coppice.Notice) { s.Print(a.noticeRows(n)...) },
+		Notify: func(n home.Notice) { s.Print(a.noticeRows(n)...) },
 	})
 	if err != nil {
 		return err
@@ -340,7 +340,7 @@ func (a *app) chatOnTerminal(ctx context.Context, keys *os.File, prompt string, 
 }
 
 // noticeRows words a notice for a screen that somebody else draws.
-func (a *app) noticeRows(n coppice.Notice) []string {
+func (a *app) noticeRows(n home.Notice) []string {
 	var b strings.Builder
 	words := &app{talk: newTalk(io.Discard, &b, a.getenv)}
 	words.sayNotice(n)

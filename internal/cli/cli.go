@@ -18,7 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 )
 
 // app is what a command works with. Tests make their own.
@@ -27,11 +27,11 @@ type app struct {
 	stdin    io.Reader
 	getenv   func(string) string
 	flags    flags
-	args     []string          // the command line
-	settings *coppice.Settings // found before a command runs
-	home     *coppice.Home     // while one is open
-	bar      *progress         // of the home
-	unread   []string          // the warnings about sessions that were given
+	args     []string       // the command line
+	settings *home.Settings // found before a command runs
+	home     *home.Home     // while one is open
+	bar      *progress      // of the home
+	unread   []string       // the warnings about sessions that were given
 }
 
 // flags are those that every command has.

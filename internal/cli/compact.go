@@ -8,12 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
 )
 
 func compactCommand(a *app) *cobra.Command {
-	var r coppice.CompactRequest
+	var r home.CompactRequest
 	var keep int
 	var auto autoFlags
 	cmd := &cobra.Command{
@@ -50,7 +50,7 @@ func compactCommand(a *app) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&r.Summary, "summary", "", "the summary; - is standard input")
-	cmd.Flags().IntVar(&keep, "keep-tokens", coppice.DefaultKeepTokens, "keep as much of the end as fits so many tokens")
+	cmd.Flags().IntVar(&keep, "keep-tokens", home.DefaultKeepTokens, "keep as much of the end as fits so many tokens")
 	cmd.Flags().StringVar(&r.FirstKept, "first-kept", "", "keep from this entry on")
 	cmd.Flags().BoolVar(&r.DryRun, "dry-run", false, "only show what would be summarised and what kept")
 	auto.register(cmd, "auto", "write the summary")
@@ -60,7 +60,7 @@ func compactCommand(a *app) *cobra.Command {
 	return a.withJSON(a.picking(cmd))
 }
 
-func (a *app) runCompact(ctx context.Context, r coppice.CompactRequest, keep int) (err error) {
+func (a *app) runCompact(ctx context.Context, r home.CompactRequest, keep int) (err error) {
 	if r.Summary, err = a.flagText(r.Summary); err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (a *app) runCompact(ctx context.Context, r coppice.CompactRequest, keep int
 	case keep < 0:
 		return usageError{errors.New("--keep-tokens is negative")}
 	}
-	return a.withHome(ctx, false, func(h *coppice.Home) error {
+	return a.withHome(ctx, false, func(h *home.Home) error {
 		plan, err := h.Entries.Compact(ctx, r)
 		if err != nil {
 			return err
@@ -89,13 +89,13 @@ func (a *app) runCompact(ctx context.Context, r coppice.CompactRequest, keep int
 }
 
 // showPlan prints what a compaction would do.
-func (a *app) showPlan(plan *coppice.CompactResult, missed string) error {
+func (a *app) showPlan(plan *home.CompactResult, missed string) error {
 	if a.flags.json {
 		return a.printJSON(plan)
 	}
 	t := a.newTable(4, "", "ENTRY", "KIND", "TOKENS", "TEXT")
 	t.right[3] = true
-	add := func(what string, entries []coppice.PlanEntry) {
+	add := func(what string, entries []home.PlanEntry) {
 		for _, e := range entries {
 			t.add(what, a.entryName(plan.Short, e.ID), e.Kind, fmt.Sprint(e.Tokens), e.Text)
 		}
@@ -112,7 +112,7 @@ func (a *app) showPlan(plan *coppice.CompactResult, missed string) error {
 }
 
 // keptIn says what a plan keeps: from where on, and what stays from before that.
-func keptIn(plan *coppice.CompactResult) string {
+func keptIn(plan *home.CompactResult) string {
 	system, prompt := 0, false
 	for _, e := range plan.Kept {
 		if e.ID == plan.FirstKept {

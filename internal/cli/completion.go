@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/plain"
@@ -20,8 +20,8 @@ func (a *app) completeSession(most int) cobra.CompletionFunc {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		var offers []cobra.Completion
-		_ = a.withHome(cmd.Context(), false, func(h *coppice.Home) error { // without a home there is nothing to offer
-			list, err := h.Sessions.Suggest(cmd.Context(), coppice.SuggestRequest{Begin: begin})
+		_ = a.withHome(cmd.Context(), false, func(h *home.Home) error { // without a home there is nothing to offer
+			list, err := h.Sessions.Suggest(cmd.Context(), home.SuggestRequest{Begin: begin})
 			if err != nil {
 				return err
 			}
@@ -52,7 +52,7 @@ func (a *app) completeEntries(cmd *cobra.Command, args []string, _ string) ([]co
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	var offers []cobra.Completion
-	_ = a.withHome(cmd.Context(), false, func(h *coppice.Home) error {
+	_ = a.withHome(cmd.Context(), false, func(h *home.Home) error {
 		list, err := h.Entries.Suggest(cmd.Context(), args[0])
 		for _, s := range list {
 			offers = append(offers, cobra.CompletionWithDesc(s.Name, render.OneLine(s.Label+" "+s.Text, 60)))
@@ -138,7 +138,7 @@ func (a *app) valuesOf(cmd *cobra.Command, filter string) (values []string) {
 	if a.settle() != nil {
 		return nil
 	}
-	_ = a.withHome(cmd.Context(), false, func(h *coppice.Home) (err error) {
+	_ = a.withHome(cmd.Context(), false, func(h *home.Home) (err error) {
 		values, err = h.Sessions.FilterValues(cmd.Context(), filter)
 		return err
 	})
@@ -152,12 +152,12 @@ func (a *app) valuesOf(cmd *cobra.Command, filter string) (values []string) {
 func completeSetting(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	switch len(args) {
 	case 0:
-		return coppice.SettingKeys(), cobra.ShellCompDirectiveNoFileComp
+		return home.SettingKeys(), cobra.ShellCompDirectiveNoFileComp
 	case 1:
-		if args[0] == coppice.SettingDir {
+		if args[0] == home.SettingDir {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		}
-		return coppice.SettingValues(args[0]), cobra.ShellCompDirectiveNoFileComp
+		return home.SettingValues(args[0]), cobra.ShellCompDirectiveNoFileComp
 	}
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }

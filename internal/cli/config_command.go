@@ -3,7 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 )
 
 func configCommand(a *app) *cobra.Command {
@@ -69,7 +69,7 @@ func configPathCommand(a *app) *cobra.Command {
 		// It must work whatever is in the file.
 		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
 		RunE: func(*cobra.Command, []string) error {
-			path := coppice.ConfigPath(a.getenv)
+			path := home.ConfigPath(a.getenv)
 			if a.flags.json {
 				return a.printJSON(map[string]string{"path": path})
 			}
@@ -92,7 +92,7 @@ func configSetCommand(a *app) *cobra.Command {
 }
 
 func (a *app) setConfig(key, value string) error {
-	changed, err := coppice.SetSetting(a.getenv, key, value)
+	changed, err := home.SetSetting(a.getenv, key, value)
 	if err != nil {
 		return err
 	}

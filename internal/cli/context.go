@@ -8,7 +8,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/terminal"
 	"github.com/coppice-dev/coppice/session"
@@ -69,8 +69,8 @@ func (a *app) runContext(cmd *cobra.Command, id string, f *contextFlags) error {
 	if err != nil {
 		return err
 	}
-	return a.withHome(cmd.Context(), false, func(h *coppice.Home) error {
-		c, err := h.Entries.Context(cmd.Context(), coppice.ContextRequest{Session: id, Link: f.link, Leaf: f.leaf, Window: w})
+	return a.withHome(cmd.Context(), false, func(h *home.Home) error {
+		c, err := h.Entries.Context(cmd.Context(), home.ContextRequest{Session: id, Link: f.link, Leaf: f.leaf, Window: w})
 		switch {
 		case err != nil:
 			return err
@@ -83,7 +83,7 @@ func (a *app) runContext(cmd *cobra.Command, id string, f *contextFlags) error {
 	})
 }
 
-func (a *app) contextEntries(c *coppice.ContextResult) error {
+func (a *app) contextEntries(c *home.ContextResult) error {
 	if err := a.contextHead(c); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (a *app) contextEntries(c *coppice.ContextResult) error {
 const listWidth = 120
 
 // contextHead says who would be asked, how much it is, and what is left out.
-func (a *app) contextHead(c *coppice.ContextResult) error {
+func (a *app) contextHead(c *home.ContextResult) error {
 	model := cmp.Or(render.ModelName(c.Provider, c.Model), "no model chosen")
 	if c.ThinkingLevel != "" {
 		model += ", thinking " + render.OneLine(c.ThinkingLevel, 0)

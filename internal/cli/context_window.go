@@ -6,14 +6,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/window"
 )
 
 // windowFlags say which window a context must fit.
 type windowFlags struct {
-	coppice.WindowRequest
+	home.WindowRequest
 	images int
 }
 
@@ -34,7 +34,7 @@ func (f *windowFlags) register(cmd *cobra.Command) {
 var windowOnly = []string{"reserve", "images", "strict", "cut-to", "model", "counter"}
 
 // request returns the window that is asked for, or nil if none is.
-func (f *windowFlags) request(cmd *cobra.Command) (*coppice.WindowRequest, error) {
+func (f *windowFlags) request(cmd *cobra.Command) (*home.WindowRequest, error) {
 	if f.Tokens != 0 || f.Bytes != 0 {
 		f.Images = &f.images
 		return &f.WindowRequest, nil
@@ -48,7 +48,7 @@ func (f *windowFlags) request(cmd *cobra.Command) (*coppice.WindowRequest, error
 }
 
 // windowHead says how full the window is, and what was left out for it.
-func (a *app) windowHead(c *coppice.ContextResult) error {
+func (a *app) windowHead(c *home.ContextResult) error {
 	r := c.Window
 	size := render.Counted(len(c.Entries), "entry", "entries") + ", " + render.Counted(r.Tokens, "token", "tokens")
 	if r.Room > 0 {

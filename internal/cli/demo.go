@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/internal/demo"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/plain"
@@ -39,13 +39,13 @@ type demoJSON struct {
 }
 
 func (a *app) runDemo(ctx context.Context, args []string, force bool) error {
-	dir := a.settings.Get(coppice.SettingDir).Value
+	dir := a.settings.Get(home.SettingDir).Value
 	if len(args) > 0 {
 		dir = args[0]
 	}
-	return a.withHomeAt(ctx, dir, true, func(h *coppice.Home) error {
+	return a.withHomeAt(ctx, dir, true, func(h *home.Home) error {
 		made, err := demo.Write(ctx, h.Store(), time.Now(), force)
-		if coppice.KindOf(err) == coppice.KindExists {
+		if home.KindOf(err) == home.KindExists {
 			return hinted(err, "coppice demo DIR writes elsewhere, --force adds to these")
 		}
 		if err != nil {
@@ -67,7 +67,7 @@ func (a *app) sayDemo(dir string, made []demo.Session) {
 	}
 	a.say("")
 	a.say("Try:")
-	if dir != a.settings.Get(coppice.SettingDir).Value {
+	if dir != a.settings.Get(home.SettingDir).Value {
 		if abs, err := filepath.Abs(dir); err == nil {
 			dir = abs
 		}

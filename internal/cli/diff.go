@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 )
@@ -24,17 +24,17 @@ func diffCommand(a *app) *cobra.Command {
 			if err := checkEntries(args[1:]); err != nil {
 				return err
 			}
-			r := coppice.CompareRequest{Session: args[0], Other: args[1]}
+			r := home.CompareRequest{Session: args[0], Other: args[1]}
 			if len(args) == 3 {
-				r = coppice.CompareRequest{Session: args[0], A: args[1], B: args[2]}
+				r = home.CompareRequest{Session: args[0], A: args[1], B: args[2]}
 			}
 			return a.runDiff(cmd.Context(), r)
 		},
 	})
 }
 
-func (a *app) runDiff(ctx context.Context, r coppice.CompareRequest) error {
-	return a.withHome(ctx, false, func(h *coppice.Home) error {
+func (a *app) runDiff(ctx context.Context, r home.CompareRequest) error {
+	return a.withHome(ctx, false, func(h *home.Home) error {
 		c, err := h.Entries.Compare(ctx, r)
 		if err != nil {
 			return err
@@ -46,7 +46,7 @@ func (a *app) runDiff(ctx context.Context, r coppice.CompareRequest) error {
 	})
 }
 
-func (a *app) printDiff(c *coppice.CompareResult) error {
+func (a *app) printDiff(c *home.CompareResult) error {
 	t := a.newTable(3, "", "ENTRY", "KIND", "TEXT")
 	add := func(sign string, entries ...session.Entry) {
 		for i := range entries {

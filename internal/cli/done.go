@@ -3,7 +3,7 @@ package cli
 import (
 	"errors"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
 )
 
@@ -36,7 +36,7 @@ func (a *app) made(result any, id, line string) error {
 // calling is what to call a session in an answer: as the user did, or by its short name if
 // they named a place in a list or a directory, which may be another session's by now.
 func calling(given, id string) string {
-	if coppice.IsMoving(given) {
+	if home.IsMoving(given) {
 		return render.ShortID(id)
 	}
 	return given
@@ -44,8 +44,8 @@ func calling(given, id string) string {
 
 // hintEarlier says which command helps if an entry is in an earlier session of the
 // conversation.
-func hintEarlier(err error, hint func(e *coppice.EarlierError) string) error {
-	if e, ok := errors.AsType[*coppice.EarlierError](err); ok {
+func hintEarlier(err error, hint func(e *home.EarlierError) string) error {
+	if e, ok := errors.AsType[*home.EarlierError](err); ok {
 		return hinted(err, hint(e))
 	}
 	return err

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 )
@@ -29,17 +29,17 @@ func (e usageError) Unwrap() error { return e.error }
 
 // errPartial says that some of several things were done. What was not has been
 // reported by then.
-var errPartial = coppice.ErrPartial
+var errPartial = home.ErrPartial
 
 // exitCodes is the one table from what went wrong to exit codes.
-var exitCodes = map[coppice.Kind]int{
-	coppice.KindInvalid:     exitUsage,
-	coppice.KindPartial:     exitPartial,
-	coppice.KindNotFound:    exitNotFound,
-	coppice.KindLocked:      exitLocked,
-	coppice.KindCorrupt:     exitCorrupt,
-	coppice.KindConflict:    exitConflict,
-	coppice.KindInterrupted: exitError, // unless the user asked for it: see run
+var exitCodes = map[home.Kind]int{
+	home.KindInvalid:     exitUsage,
+	home.KindPartial:     exitPartial,
+	home.KindNotFound:    exitNotFound,
+	home.KindLocked:      exitLocked,
+	home.KindCorrupt:     exitCorrupt,
+	home.KindConflict:    exitConflict,
+	home.KindInterrupted: exitError, // unless the user asked for it: see run
 }
 
 // exitCode returns what the program ends with.
@@ -54,15 +54,15 @@ func exitCode(err error) int {
 }
 
 // kindOfError is what went wrong, the command line's own errors included.
-func kindOfError(err error) coppice.Kind {
+func kindOfError(err error) home.Kind {
 	var usage usageError
 	switch {
 	case errors.Is(err, errPartial):
-		return coppice.KindPartial
+		return home.KindPartial
 	case errors.As(err, &usage), isCobraUsage(err):
-		return coppice.KindInvalid
+		return home.KindInvalid
 	}
-	return coppice.KindOf(err)
+	return home.KindOf(err)
 }
 
 // hinted gives an error the hint that only the command line can give: which
@@ -80,7 +80,7 @@ func (e *hintError) Unwrap() error { return e.error }
 // explain returns what an error says and what the user may do about it. A hint
 // of the command line wins over one that has to hold for every face.
 func explain(err error) (text, hint string) {
-	info := coppice.Describe(err)
+	info := home.Describe(err)
 	text, hint = info.Message, info.Hint
 	if over, ok := errors.AsType[*store.LimitError](err); ok {
 		hint += ": " + command("config set", []string{string(over.Limit), "NUMBER"})
@@ -89,7 +89,7 @@ func explain(err error) (text, hint string) {
 		hint = command("repair", []string{broken.Name}) + " brings back a backup, if there is one; " +
 			command("rm", []string{broken.Name}) + " moves the file to the trash"
 	}
-	if broken, ok := errors.AsType[*session.Error](err); ok && errors.Is(broken, coppice.ErrIncomplete) && broken.Op == "read" {
+	if broken, ok := errors.AsType[*session.Error](err); ok && errors.Is(broken, home.ErrIncomplete) && broken.Op == "read" {
 		hint = command("fsck", []string{broken.Name}) + " says more; " + command("repair", []string{broken.Name}) + " mends what can be mended"
 	}
 	if own, ok := errors.AsType[*hintError](err); ok {
@@ -101,9 +101,9 @@ func explain(err error) (text, hint string) {
 // errorJSON is what --json prints on standard error when a command fails.
 type errorJSON struct {
 	Error struct {
-		Kind    coppice.Kind `json:"kind"`
-		Message string       `json:"message"`
-		Hint    string       `json:"hint,omitempty"`
+		Kind    home.Kind `json:"kind"`
+		Message string    `json:"message"`
+		Hint    string    `json:"hint,omitempty"`
 	} `json:"error"`
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
 )
 
@@ -61,14 +61,14 @@ func exportCommand(a *app) *cobra.Command {
 	flags.BoolVar(&f.redact, "redact", false, "take out secrets")
 	cmd.MarkFlagsMutuallyExclusive("to", "format")
 	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(formatNames(true), cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(coppice.ExportFormats(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(home.ExportFormats(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("leaf", a.completeEntries)
 	return a.withJSON(cmd)
 }
 
 // check says what is wrong with the flags, in their words.
 func (f *exportFlags) check(args []string, asJSON bool) error {
-	formats := coppice.ExportFormats()
+	formats := home.ExportFormats()
 	switch {
 	case f.all && len(args) > 0:
 		return usageError{errors.New("--all takes no ID")}
@@ -91,7 +91,7 @@ func (a *app) runExport(ctx context.Context, args []string, f *exportFlags) erro
 		return err
 	}
 	var document bytes.Buffer
-	request := coppice.ExportRequest{
+	request := home.ExportRequest{
 		Format: f.format, Leaf: f.leaf, Inline: f.inline, Redact: f.redact,
 		Path: f.out, Force: f.force, Getenv: a.getenv,
 	}
@@ -99,10 +99,10 @@ func (a *app) runExport(ctx context.Context, args []string, f *exportFlags) erro
 	if f.to != "" {
 		request.Format, request.Out = f.to, &document
 	}
-	return a.withHome(ctx, false, func(h *coppice.Home) error {
+	return a.withHome(ctx, false, func(h *home.Home) error {
 		args := h.Sessions.Distinct(ctx, args, f.link)
 		if f.all || len(args) > 1 {
-			return a.exportAll(ctx, h, coppice.ExportAllRequest{ExportRequest: request, Sessions: args, All: f.all})
+			return a.exportAll(ctx, h, home.ExportAllRequest{ExportRequest: request, Sessions: args, All: f.all})
 		}
 		request.Session = args[0]
 		done, err := a.exportOne(ctx, h, request, &document)
@@ -119,7 +119,7 @@ func (a *app) runExport(ctx context.Context, args []string, f *exportFlags) erro
 
 // exportOne exports a conversation. What goes to standard output is made harmless
 // if that is a terminal.
-func (a *app) exportOne(ctx context.Context, h *coppice.Home, r coppice.ExportRequest, document *bytes.Buffer) (done *coppice.ExportResult, err error) {
+func (a *app) exportOne(ctx context.Context, h *home.Home, r home.ExportRequest, document *bytes.Buffer) (done *home.ExportResult, err error) {
 	if r.Out == nil && (r.Path == "" || r.Path == "-") {
 		err = a.printDocument(strings.HasPrefix(r.Format, "json"), func(w io.Writer) error {
 			r.Out = w
@@ -138,10 +138,10 @@ func (a *app) exportOne(ctx context.Context, h *coppice.Home, r coppice.ExportRe
 }
 
 // exportAll exports several conversations.
-func (a *app) exportAll(ctx context.Context, h *coppice.Home, r coppice.ExportAllRequest) error {
+func (a *app) exportAll(ctx context.Context, h *home.Home, r home.ExportAllRequest) error {
 	var failures []error
 	incomplete := false
-	r.Each = func(given string, done *coppice.ExportResult, failed error) error {
+	r.Each = func(given string, done *home.ExportResult, failed error) error {
 		if failed != nil {
 			failures = append(failures, failed)
 			return nil
@@ -167,7 +167,7 @@ func (a *app) exportAll(ctx context.Context, h *coppice.Home, r coppice.ExportAl
 	a.bar.done()
 	exist := 0
 	for _, failure := range failures {
-		if coppice.KindOf(failure) == coppice.KindExists {
+		if home.KindOf(failure) == home.KindExists {
 			exist++
 		} else {
 			a.sayError(failure)
@@ -188,7 +188,7 @@ func (a *app) exportAll(ctx context.Context, h *coppice.Home, r coppice.ExportAl
 }
 
 // printExported says what was written.
-func (a *app) printExported(done *coppice.ExportResult, f *exportFlags) error {
+func (a *app) printExported(done *home.ExportResult, f *exportFlags) error {
 	if a.flags.json {
 		return a.printJSON(done)
 	}
@@ -206,7 +206,7 @@ func (a *app) printExported(done *coppice.ExportResult, f *exportFlags) error {
 }
 
 // sayMissing lists the content that is missing where it was exported from.
-func (a *app) sayMissing(done *coppice.ExportResult) {
+func (a *app) sayMissing(done *home.ExportResult) {
 	for _, m := range done.Missing[:min(len(done.Missing), maxMissing)] {
 		what := cmp.Or(m.Blob, m.Why, "the entry cannot be read")
 		if m.Entry != "" {
@@ -225,7 +225,7 @@ const maxMissing = 10
 
 // sayOnward says what another program's files do not hold of a conversation, and
 // how to continue there.
-func (a *app) sayOnward(done *coppice.ExportResult) {
+func (a *app) sayOnward(done *home.ExportResult) {
 	a.sayLosses(done.Losses)
 	if done.Resume != "" {
 		a.say("to continue there: %s", done.Resume)
@@ -233,7 +233,7 @@ func (a *app) sayOnward(done *coppice.ExportResult) {
 }
 
 // sayLosses lists what another program's files cannot hold.
-func (a *app) sayLosses(losses []coppice.ExportLoss) {
+func (a *app) sayLosses(losses []home.ExportLoss) {
 	for _, loss := range losses {
 		times := ""
 		if loss.N > 1 {
@@ -243,7 +243,7 @@ func (a *app) sayLosses(losses []coppice.ExportLoss) {
 	}
 }
 
-func (a *app) printPaths(done *coppice.ExportResult) error {
+func (a *app) printPaths(done *home.ExportResult) error {
 	for _, path := range done.Paths {
 		if err := a.print("%s", path); err != nil {
 			return err
@@ -254,17 +254,17 @@ func (a *app) printPaths(done *coppice.ExportResult) error {
 
 // hintExport says what a flag can do about an error.
 func hintExport(err error, f *exportFlags) error {
-	switch kind := coppice.KindOf(err); {
-	case kind == coppice.KindExists && f.to != "":
+	switch kind := home.KindOf(err); {
+	case kind == home.KindExists && f.to != "":
 		return hinted(err, "--force replaces it and keeps it as .bak; -o writes elsewhere")
-	case kind == coppice.KindExists:
+	case kind == home.KindExists:
 		return hinted(err, "--force overwrites it")
-	case errors.Is(err, coppice.ErrIncomplete):
+	case errors.Is(err, home.ErrIncomplete):
 		return hinted(err, "coppice fsck says more; md and html show what is left, and jsonl without --inline has the log as it is")
-	case kind == coppice.KindTooLarge:
+	case kind == home.KindTooLarge:
 		return hinted(err, "COPPICE_MAX_ENTRY raises the limit")
-	case kind == coppice.KindInvalid && f.format == "" && f.to == "" && f.out != "":
-		return hinted(err, "--format names one: "+strings.Join(coppice.ExportFormats(), ", "))
+	case kind == home.KindInvalid && f.format == "" && f.to == "" && f.out != "":
+		return hinted(err, "--format names one: "+strings.Join(home.ExportFormats(), ", "))
 	}
 	return err
 }

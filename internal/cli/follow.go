@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 )
@@ -45,11 +45,11 @@ func (a *app) runFollow(ctx context.Context, args []string, f *followFlags) erro
 	if err := checkLast(f.last); err != nil {
 		return err
 	}
-	r := coppice.FollowRequest{Last: f.last, Filled: a.flags.json}
+	r := home.FollowRequest{Last: f.last, Filled: a.flags.json}
 	if !f.all {
 		r.Session = args[0]
 	}
-	return a.withHome(ctx, false, func(h *coppice.Home) error {
+	return a.withHome(ctx, false, func(h *home.Home) error {
 		w := &watcher{app: a, showSession: f.all, short: make(map[string]string)}
 		if f.all {
 			names, err := h.Sessions.Names(ctx)
@@ -79,7 +79,7 @@ type watcher struct {
 }
 
 // tell prints an entry on a line.
-func (w *watcher) tell(one *coppice.Arrival) error {
+func (w *watcher) tell(one *home.Arrival) error {
 	if w.flags.json {
 		return w.printJSON(one)
 	}

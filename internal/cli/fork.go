@@ -5,12 +5,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
 )
 
 func forkCommand(a *app) *cobra.Command {
-	var r coppice.ForkRequest
+	var r home.ForkRequest
 	cmd := &cobra.Command{
 		Use:   "fork ID",
 		Short: "Copy a session into a new one",
@@ -33,8 +33,8 @@ func forkCommand(a *app) *cobra.Command {
 	return a.withJSON(a.picking(cmd))
 }
 
-func (a *app) runFork(ctx context.Context, r coppice.ForkRequest) error {
-	return a.withHome(ctx, false, func(h *coppice.Home) error {
+func (a *app) runFork(ctx context.Context, r home.ForkRequest) error {
+	return a.withHome(ctx, false, func(h *home.Home) error {
 		forked, err := h.Sessions.Fork(ctx, r)
 		if err != nil {
 			return err

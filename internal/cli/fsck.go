@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
@@ -27,15 +27,15 @@ func fsckCommand(a *app) *cobra.Command {
 		GroupID:           "about",
 		ValidArgsFunction: a.completeSession(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withHome(cmd.Context(), false, func(h *coppice.Home) error { return a.runFsck(cmd.Context(), h, args) })
+			return a.withHome(cmd.Context(), false, func(h *home.Home) error { return a.runFsck(cmd.Context(), h, args) })
 		},
 	})
 }
 
-func (a *app) runFsck(ctx context.Context, h *coppice.Home, given []string) error {
+func (a *app) runFsck(ctx context.Context, h *home.Home, given []string) error {
 	if len(given) == 0 {
 		found := findings{app: a}
-		result, err := h.Upkeep.Check(ctx, coppice.CheckRequest{Each: found.print})
+		result, err := h.Upkeep.Check(ctx, home.CheckRequest{Each: found.print})
 		if err = errors.Join(err, found.fold()); err != nil {
 			return err
 		}
@@ -44,7 +44,7 @@ func (a *app) runFsck(ctx context.Context, h *coppice.Home, given []string) erro
 	var sum upkeep.CheckResult
 	err := a.each(ctx, h.Sessions.Distinct(ctx, given, true), func(id string) error {
 		found := findings{app: a}
-		result, err := h.Upkeep.Check(ctx, coppice.CheckRequest{Sessions: []string{id}, Each: found.print})
+		result, err := h.Upkeep.Check(ctx, home.CheckRequest{Sessions: []string{id}, Each: found.print})
 		if err = errors.Join(err, found.fold()); err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func (a *app) runFsck(ctx context.Context, h *coppice.Home, given []string) erro
 }
 
 // fsckVerdict says how it went. What was found has been printed.
-func (a *app) fsckVerdict(h *coppice.Home, r *upkeep.CheckResult) error {
+func (a *app) fsckVerdict(h *home.Home, r *upkeep.CheckResult) error {
 	warnings := ""
 	if r.Warnings > 0 {
 		warnings = ", " + render.Counted(r.Warnings, "warning", "warnings")

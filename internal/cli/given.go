@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 )
 
 // limitFlag adds -n, which means the same in every command that lists something:
@@ -31,7 +31,7 @@ func limitIn(n int) (int, error) {
 // it would be unkind to take that for the default.
 func checkEntries(given []string) error {
 	if slices.Contains(given, "") {
-		return usageError{fmt.Errorf("the name of an entry is empty; give an id, a label, or %s", coppice.Leaf)}
+		return usageError{fmt.Errorf("the name of an entry is empty; give an id, a label, or %s", home.Leaf)}
 	}
 	return nil
 }

@@ -6,20 +6,20 @@ import (
 	"slices"
 	"time"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
 )
 
 // settle finds the settings. Flags win over everything else.
 func (a *app) settle() (err error) {
-	a.settings, err = coppice.LoadSettings(a.getenv,
-		coppice.Setting{Key: coppice.SettingDir, Value: a.flags.dir, Origin: "flag --dir"},
-		coppice.Setting{Key: coppice.SettingColor, Value: a.flags.color, Origin: "flag --color"},
-		coppice.Setting{Key: coppice.SettingRedact, Value: a.flags.redact, Origin: "flag --redact"})
+	a.settings, err = home.LoadSettings(a.getenv,
+		home.Setting{Key: home.SettingDir, Value: a.flags.dir, Origin: "flag --dir"},
+		home.Setting{Key: home.SettingColor, Value: a.flags.color, Origin: "flag --color"},
+		home.Setting{Key: home.SettingRedact, Value: a.flags.redact, Origin: "flag --redact"})
 	if err != nil {
 		return err
 	}
-	switch a.settings.Get(coppice.SettingColor).Value {
+	switch a.settings.Get(home.SettingColor).Value {
 	case "always":
 		a.color = true
 	case "auto":
@@ -30,16 +30,16 @@ func (a *app) settle() (err error) {
 
 // withHome calls f with the home, which must exist unless create is true, and
 // closes it.
-func (a *app) withHome(ctx context.Context, create bool, f func(h *coppice.Home) error) error {
+func (a *app) withHome(ctx context.Context, create bool, f func(h *home.Home) error) error {
 	return a.withHomeAt(ctx, "", create, f)
 }
 
 // withHomeAt is withHome for another directory than the settings say.
-func (a *app) withHomeAt(ctx context.Context, dir string, create bool, f func(h *coppice.Home) error) error {
+func (a *app) withHomeAt(ctx context.Context, dir string, create bool, f func(h *home.Home) error) error {
 	bar := a.newProgress("")
-	h, err := coppice.Open(ctx, dir, &coppice.Options{
+	h, err := home.Open(ctx, dir, &home.Options{
 		Settings: a.settings, Create: create,
-		Notify:   func(n coppice.Notice) { bar.done(); a.sayNotice(n) },
+		Notify:   func(n home.Notice) { bar.done(); a.sayNotice(n) },
 		Progress: bar.show,
 	})
 	if err != nil {
@@ -55,48 +55,48 @@ func (a *app) withHomeAt(ctx context.Context, dir string, create bool, f func(h 
 
 // hintHome says what to do about a home that does not exist.
 func (a *app) hintHome(err error) error {
-	if coppice.KindOf(err) == coppice.KindNotFound {
+	if home.KindOf(err) == home.KindNotFound {
 		return hinted(err, "coppice new begins a session there, coppice demo makes something to look at; --dir and COPPICE_HOME choose another place")
 	}
 	return err
 }
 
 // sayNotice words what the floor noticed.
-func (a *app) sayNotice(n coppice.Notice) {
+func (a *app) sayNotice(n home.Notice) {
 	warning := a.paint(yellow, "warning:")
 	switch n := n.(type) {
-	case coppice.IndexElsewhere:
+	case home.IndexElsewhere:
 		a.say("%s there is no room for the index beside the sessions; using one in the cache", warning)
-	case coppice.IndexBehind:
+	case home.IndexBehind:
 		a.say("%s what was written last is not in the index yet: %v", warning, n.Err)
-	case coppice.SessionUnread:
+	case home.SessionUnread:
 		// Each catch-up of the index tries again; once is enough for a reader.
 		if line := n.Err.Error(); !slices.Contains(a.unread, line) {
 			a.say("%s %s", warning, line)
 			a.unread = append(a.unread, line)
 		}
-	case coppice.LineSkipped:
+	case home.LineSkipped:
 		a.say("%s session %s has a line at byte %d that is not an entry", warning, render.ShortID(n.Name), n.Offset)
-	case coppice.SessionTrashed:
+	case home.SessionTrashed:
 		a.say("moved session %s, last active %s, to the trash, to stay within %d sessions; %s brings it back",
 			render.ShortID(n.Name), a.when(n.Active, time.Now()), n.Max, command("trash restore", []string{render.ShortID(n.Name)}))
-	case coppice.SessionMissing:
+	case home.SessionMissing:
 		a.say("%s session %s of this conversation is missing, and so are its messages", warning, render.ShortID(n.ID))
-	case coppice.ContinuedElsewhere:
+	case home.ContinuedElsewhere:
 		a.say("session %s is missing: the conversation continues in session %s", render.ShortID(n.Missing), render.ShortID(n.Session))
-	case coppice.SecretRemoved:
+	case home.SecretRemoved:
 		a.say("redacted: %s at %s: %s", n.Finding.Kind, n.Finding.Path, n.Finding.Preview)
-	case coppice.RedactionFinished:
+	case home.RedactionFinished:
 		a.sayFinished(n)
-	case coppice.ModelAsked:
+	case home.ModelAsked:
 		a.sayAsked(n)
-	case coppice.ModelRetried:
+	case home.ModelRetried:
 		a.say("%s %s; asking again in %s", warning, n.Retry.Reason, n.Retry.After.Round(time.Second/10))
 	}
 }
 
 // sayFinished tells how the rest of an interrupted redaction went.
-func (a *app) sayFinished(n coppice.RedactionFinished) {
+func (a *app) sayFinished(n home.RedactionFinished) {
 	if n.Err != nil {
 		a.say("%s an interrupted redaction could not be finished: %v", a.paint(yellow, "warning:"), n.Err)
 		return

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 )
@@ -52,11 +52,11 @@ func (a *app) runImages(ctx context.Context, args []string, f *imagesFlags) erro
 	case len(args) == 2 && f.search != "":
 		return usageError{errors.New("--search is for lists; leave out IMAGE")}
 	}
-	return a.withHome(ctx, false, func(h *coppice.Home) error {
+	return a.withHome(ctx, false, func(h *home.Home) error {
 		if len(args) == 2 {
-			return a.getImage(ctx, h, coppice.ImageRequest{Session: args[0], Image: args[1], Path: f.out, Force: f.force})
+			return a.getImage(ctx, h, home.ImageRequest{Session: args[0], Image: args[1], Path: f.out, Force: f.force})
 		}
-		r := coppice.ImagesRequest{Search: f.search}
+		r := home.ImagesRequest{Search: f.search}
 		if len(args) == 1 {
 			r.Session = args[0]
 		}
@@ -72,7 +72,7 @@ func (a *app) runImages(ctx context.Context, args []string, f *imagesFlags) erro
 }
 
 // getImage prints an image, or writes it to a file.
-func (a *app) getImage(ctx context.Context, h *coppice.Home, r coppice.ImageRequest) error {
+func (a *app) getImage(ctx context.Context, h *home.Home, r home.ImageRequest) error {
 	if r.Path == "-" {
 		r.Path = ""
 	}
@@ -94,7 +94,7 @@ func (a *app) getImage(ctx context.Context, h *coppice.Home, r coppice.ImageRequ
 }
 
 // writeImages writes images into a directory.
-func (a *app) writeImages(ctx context.Context, h *coppice.Home, images []coppice.Image, f *imagesFlags) error {
+func (a *app) writeImages(ctx context.Context, h *home.Home, images []home.Image, f *imagesFlags) error {
 	if !strings.HasSuffix(f.out, "/") {
 		if info, err := os.Stat(f.out); err != nil || !info.IsDir() {
 			return usageError{fmt.Errorf("all images go to a directory: -o %s/, or name the IMAGE that goes to the file", f.out)}
@@ -110,9 +110,9 @@ func (a *app) writeImages(ctx context.Context, h *coppice.Home, images []coppice
 		numbers[id] = append(numbers[id], images[i].Number)
 	}
 	for _, id := range order {
-		_, err := h.Entries.WriteImages(ctx, coppice.WriteImagesRequest{
+		_, err := h.Entries.WriteImages(ctx, home.WriteImagesRequest{
 			Session: id, Path: f.out, Force: f.force, Numbers: numbers[id],
-			Each: func(image *coppice.ImageResult) error {
+			Each: func(image *home.ImageResult) error {
 				if image.URL != "" {
 					a.say("image %d is only a link: %s", image.Number, image.URL)
 					return nil
@@ -130,7 +130,7 @@ func (a *app) writeImages(ctx context.Context, h *coppice.Home, images []coppice
 	return nil
 }
 
-func (a *app) printImages(found *coppice.ImagesResult, several bool) error {
+func (a *app) printImages(found *home.ImagesResult, several bool) error {
 	if a.flags.json {
 		for i := range found.Images {
 			if err := a.printJSON(found.Images[i]); err != nil {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 )
 
 type importFlags struct {
@@ -57,7 +57,7 @@ func importCommand(a *app) *cobra.Command {
 // formatNames lists the formats, or those that can be written.
 func formatNames(written bool) []string {
 	var names []string
-	for _, f := range coppice.Formats() {
+	for _, f := range home.Formats() {
 		if !written || f.Written {
 			names = append(names, f.Name)
 		}
@@ -66,7 +66,7 @@ func formatNames(written bool) []string {
 }
 
 // importNames lists what --from takes.
-func importNames() []string { return append([]string{coppice.FormatCoppice}, formatNames(false)...) }
+func importNames() []string { return append([]string{home.FormatCoppice}, formatNames(false)...) }
 
 func (f *importFlags) check(args []string) error {
 	switch {
@@ -86,14 +86,14 @@ func (a *app) runImport(ctx context.Context, args []string, f *importFlags) erro
 	if err := f.check(args); err != nil {
 		return err
 	}
-	return a.withHome(ctx, true, func(h *coppice.Home) error {
+	return a.withHome(ctx, true, func(h *home.Home) error {
 		p := &importPrinter{app: a, flags: f}
-		request := coppice.ImportRequest{
+		request := home.ImportRequest{
 			Paths: args, All: f.all, Format: f.from, Redact: f.redact, DryRun: f.dryRun, Again: f.again,
 			Stdin: a.stdin, Getenv: a.getenv, Found: p.found, Each: p.each,
 		}
 		if f.watch {
-			request.Watch = coppice.Age(f.interval)
+			request.Watch = home.Age(f.interval)
 			a.say("watching; interrupt to stop")
 		}
 		result, err := h.Transfer.Import(ctx, request)

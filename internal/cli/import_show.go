@@ -8,7 +8,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
 )
 
@@ -24,10 +24,10 @@ type importPrinter struct {
 const maxImportProblems = 10
 
 // found lists what known programs keep on the machine.
-func (p *importPrinter) found(programs []coppice.Program) {
+func (p *importPrinter) found(programs []home.Program) {
 	if len(programs) == 0 {
 		var titles []string
-		for _, f := range coppice.Formats() {
+		for _, f := range home.Formats() {
 			if f.Placed {
 				titles = append(titles, f.Title)
 			}
@@ -41,7 +41,7 @@ func (p *importPrinter) found(programs []coppice.Program) {
 
 // each shows what became of a file: to a program as one object, to a person only
 // if they asked for details, or wait for something to happen.
-func (p *importPrinter) each(f *coppice.ImportedFile) error {
+func (p *importPrinter) each(f *home.ImportedFile) error {
 	if p.app.flags.json {
 		return p.printJSON(f)
 	}
@@ -70,7 +70,7 @@ func (p *importPrinter) each(f *coppice.ImportedFile) error {
 
 // sessions prints a line for each session that has something new, and with -v how
 // faithful its entries are.
-func (p *importPrinter) sessions(f *coppice.ImportedFile) error {
+func (p *importPrinter) sessions(f *home.ImportedFile) error {
 	for i := range f.Sessions {
 		s := &f.Sessions[i]
 		if s.New > 0 {
@@ -90,7 +90,7 @@ func (p *importPrinter) sessions(f *coppice.ImportedFile) error {
 	return nil
 }
 
-func (p *importPrinter) sayFidelity(path string, s *coppice.ImportedSession) {
+func (p *importPrinter) sayFidelity(path string, s *home.ImportedSession) {
 	state := "an existing session"
 	if s.Created {
 		state = "a new session"
@@ -119,7 +119,7 @@ func atLine(n int64) string {
 
 // result prints what became of everything: a line for each program, then what went
 // wrong, then the sum.
-func (p *importPrinter) result(r *coppice.ImportResult, interrupted bool) error {
+func (p *importPrinter) result(r *home.ImportResult, interrupted bool) error {
 	if r.Files == 0 && len(r.Failures) == 0 && !interrupted && !p.flags.watch && !p.flags.all {
 		p.say("no transcripts there")
 		return nil
@@ -146,16 +146,16 @@ func (p *importPrinter) result(r *coppice.ImportResult, interrupted bool) error 
 }
 
 // sayFailure reports a file that could not be imported.
-func (p *importPrinter) sayFailure(f *coppice.ImportedFile) {
+func (p *importPrinter) sayFailure(f *home.ImportedFile) {
 	err := f.Err
-	if errors.Is(err, coppice.ErrNoFormat) {
+	if errors.Is(err, home.ErrNoFormat) {
 		err = hinted(err, "--from names the format")
 	}
 	p.sayError(err)
 }
 
 // programs prints a line for each program. Details and JSON have it all already.
-func (p *importPrinter) programs(r *coppice.ImportResult) error {
+func (p *importPrinter) programs(r *home.ImportResult) error {
 	if p.app.flags.json || p.flags.verbose || p.flags.watch {
 		return nil
 	}
@@ -177,7 +177,7 @@ func (p *importPrinter) programs(r *coppice.ImportResult) error {
 }
 
 // sayTotal is the receipt.
-func (p *importPrinter) sayTotal(r *coppice.ImportTotal, interrupted bool) {
+func (p *importPrinter) sayTotal(r *home.ImportTotal, interrupted bool) {
 	verb := "imported"
 	switch {
 	case p.flags.dryRun:

@@ -3,7 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
 )
 
@@ -19,7 +19,7 @@ func indexCommand(a *app) *cobra.Command {
 		Short: "Show what the index holds",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withHome(cmd.Context(), false, func(h *coppice.Home) error {
+			return a.withHome(cmd.Context(), false, func(h *home.Home) error {
 				s, err := h.Upkeep.IndexStatus(cmd.Context())
 				if err != nil {
 					return err
@@ -36,7 +36,7 @@ func indexCommand(a *app) *cobra.Command {
 		Short: "Rebuild the index from the sessions",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withHome(cmd.Context(), false, func(h *coppice.Home) error {
+			return a.withHome(cmd.Context(), false, func(h *home.Home) error {
 				r, err := h.Upkeep.RebuildIndex(cmd.Context())
 				if err != nil {
 					return err

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
 )
 
@@ -24,16 +24,16 @@ func labelCommand(a *app) *cobra.Command {
 			if err := checkEntries(args[1:2]); err != nil {
 				return err
 			}
-			return a.runLabel(cmd.Context(), coppice.LabelRequest{Session: args[0], Entry: args[1], Label: args[2]})
+			return a.runLabel(cmd.Context(), home.LabelRequest{Session: args[0], Entry: args[1], Label: args[2]})
 		},
 	})
 }
 
-func (a *app) runLabel(ctx context.Context, r coppice.LabelRequest) (err error) {
+func (a *app) runLabel(ctx context.Context, r home.LabelRequest) (err error) {
 	if r.Label, err = a.flagText(r.Label); err != nil {
 		return err
 	}
-	return a.withHome(ctx, false, func(h *coppice.Home) error {
+	return a.withHome(ctx, false, func(h *home.Home) error {
 		named, err := h.Entries.Label(ctx, r)
 		if err != nil {
 			return err
@@ -66,7 +66,7 @@ func renameCommand(a *app) *cobra.Command {
 			if auto.on == (len(args) == 2) {
 				return usageError{errors.New("give either a NAME or --auto")}
 			}
-			r := coppice.RenameRequest{Session: args[0], Auto: request}
+			r := home.RenameRequest{Session: args[0], Auto: request}
 			if !auto.on {
 				r.Name = args[1]
 			}
@@ -77,11 +77,11 @@ func renameCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
-func (a *app) runRename(ctx context.Context, r coppice.RenameRequest) (err error) {
+func (a *app) runRename(ctx context.Context, r home.RenameRequest) (err error) {
 	if r.Name, err = a.flagText(r.Name); err != nil {
 		return err
 	}
-	return a.withHome(ctx, false, func(h *coppice.Home) error {
+	return a.withHome(ctx, false, func(h *home.Home) error {
 		renamed, err := h.Sessions.Rename(ctx, r)
 		if err != nil {
 			return err

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/plain"
@@ -22,7 +22,7 @@ import (
 type lsFlags struct {
 	sort, since, until        string
 	reverse, pinned, archived bool
-	list                      coppice.ListRequest
+	list                      home.ListRequest
 }
 
 func lsCommand(a *app) *cobra.Command {
@@ -66,7 +66,7 @@ func lsCommand(a *app) *cobra.Command {
 const pageSize = 50
 
 // listRequest settles what was asked for. A person wants a page, a program everything.
-func (a *app) listRequest(cmd *cobra.Command, f *lsFlags, now time.Time) (r coppice.ListRequest, err error) {
+func (a *app) listRequest(cmd *cobra.Command, f *lsFlags, now time.Time) (r home.ListRequest, err error) {
 	r = f.list
 	r.Sort, r.Reverse = f.sort, f.reverse
 	if r.Page < 1 {
@@ -126,7 +126,7 @@ func (a *app) runLs(cmd *cobra.Command, f *lsFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	return a.withHome(cmd.Context(), false, func(h *coppice.Home) error {
+	return a.withHome(cmd.Context(), false, func(h *home.Home) error {
 		list, err := h.Sessions.List(cmd.Context(), r)
 		if err != nil {
 			return err
@@ -148,7 +148,7 @@ func (a *app) runLs(cmd *cobra.Command, f *lsFlags, args []string) error {
 }
 
 // sayUnknown says which filters were in vain, and what may have been meant.
-func (a *app) sayUnknown(unknown []coppice.UnknownFilter) {
+func (a *app) sayUnknown(unknown []home.UnknownFilter) {
 	for _, u := range unknown {
 		filters := func(values []string) string {
 			list := make([]string, len(values))
@@ -170,7 +170,7 @@ func (a *app) sayUnknown(unknown []coppice.UnknownFilter) {
 
 // sayMore says how to see what follows a page: a person counts pages, a program
 // goes on after a place, which stays the same when a session comes in between.
-func (a *app) sayMore(cmd *cobra.Command, r coppice.ListRequest, next string) {
+func (a *app) sayMore(cmd *cobra.Command, r home.ListRequest, next string) {
 	more := func(flag, value string) string {
 		return command(cmd.Name(), cmd.Flags().Args(), append(givenFlags(cmd, "after", "page"), flag, value)...)
 	}
@@ -205,7 +205,7 @@ func givenFlags(cmd *cobra.Command, except ...string) (words []string) {
 	return words
 }
 
-func (a *app) printSessions(ctx context.Context, h *coppice.Home, sessions []coppice.SessionInfo) error {
+func (a *app) printSessions(ctx context.Context, h *home.Home, sessions []home.SessionInfo) error {
 	if len(sessions) == 0 {
 		a.say("no sessions")
 		return nil
@@ -259,7 +259,7 @@ func endOf(path string, width int) string {
 
 // printSessionLines prints a list for cut and awk: nothing shortened, no marks, and
 // numbers that can be added up.
-func (a *app) printSessionLines(sessions []coppice.SessionInfo) error {
+func (a *app) printSessionLines(sessions []home.SessionInfo) error {
 	for i := range sessions {
 		s := &sessions[i]
 		cells := []string{
@@ -277,7 +277,7 @@ func (a *app) printSessionLines(sessions []coppice.SessionInfo) error {
 }
 
 // tokens tells how many tokens a session has, if anybody counted them.
-func tokens(s *coppice.SessionInfo) string {
+func tokens(s *home.SessionInfo) string {
 	if s.TokensFrom == "" {
 		return "–"
 	}
@@ -285,7 +285,7 @@ func tokens(s *coppice.SessionInfo) string {
 }
 
 // counted is tokens for a program.
-func counted(s *coppice.SessionInfo) string {
+func counted(s *home.SessionInfo) string {
 	if s.TokensFrom == "" {
 		return ""
 	}
@@ -293,7 +293,7 @@ func counted(s *coppice.SessionInfo) string {
 }
 
 // titleWithMarks tells in front of the title what is special about a session.
-func titleWithMarks(s coppice.SessionInfo) string {
+func titleWithMarks(s home.SessionInfo) string {
 	var marks []string
 	if s.Pinned {
 		marks = append(marks, "★")
@@ -316,7 +316,7 @@ func titleWithMarks(s coppice.SessionInfo) string {
 	return strings.Join(append(marks, cmp.Or(render.OneLine(s.Title, 0), render.Untitled)), " ")
 }
 
-func (a *app) printSessionsJSON(sessions []coppice.SessionInfo) error {
+func (a *app) printSessionsJSON(sessions []home.SessionInfo) error {
 	for i := range sessions {
 		if err := a.printJSON(&sessions[i]); err != nil {
 			return err

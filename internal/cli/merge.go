@@ -7,12 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
 )
 
 func mergeCommand(a *app) *cobra.Command {
-	var r coppice.MergeRequest
+	var r home.MergeRequest
 	cmd := &cobra.Command{
 		Use:   "merge ID [LEAF]",
 		Short: "Bring in the outcome of another branch",
@@ -46,17 +46,17 @@ func mergeCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
-func (a *app) runMerge(ctx context.Context, r coppice.MergeRequest) (err error) {
+func (a *app) runMerge(ctx context.Context, r home.MergeRequest) (err error) {
 	if r.Summary, err = a.flagText(r.Summary); err != nil {
 		return err
 	}
 	if strings.TrimSpace(r.Summary) == "" && len(r.Picks) == 0 {
 		return usageError{errors.New("nothing to merge: give --summary, --pick or both")}
 	}
-	return a.withHome(ctx, false, func(h *coppice.Home) error {
+	return a.withHome(ctx, false, func(h *home.Home) error {
 		merged, err := h.Entries.Merge(ctx, r)
 		if err != nil {
-			return hintEarlier(err, func(e *coppice.EarlierError) string {
+			return hintEarlier(err, func(e *home.EarlierError) string {
 				return "only branches of the last session can be merged; " + command("fork", []string{e.Conversation}) +
 					" makes one session of the whole conversation, in which every branch can"
 			})

@@ -7,12 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
 )
 
 func newCommand(a *app) *cobra.Command {
-	var r coppice.CreateRequest
+	var r home.CreateRequest
 	cmd := &cobra.Command{
 		Use:     "new",
 		Short:   "Start a session and print its id",
@@ -31,11 +31,11 @@ func newCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
-func (a *app) runNew(ctx context.Context, r coppice.CreateRequest) error {
+func (a *app) runNew(ctx context.Context, r home.CreateRequest) error {
 	r.CWD, _ = os.Getwd() // a session without it is still a session
-	return a.withHome(ctx, true, func(h *coppice.Home) error {
+	return a.withHome(ctx, true, func(h *home.Home) error {
 		made, err := h.Sessions.Create(ctx, r)
-		if r.Key != "" && coppice.KindOf(err) == coppice.KindExists {
+		if r.Key != "" && home.KindOf(err) == home.KindExists {
 			return hinted(err, "a key has one session: use it where an id goes, as in "+command("append", []string{r.Key}))
 		}
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/terminal"
 )
@@ -52,10 +52,10 @@ const maxPicked = 9
 // pick asks which conversation is meant: by its number in a list, by words that narrow the
 // list, or by any of its names. An empty line ends it with errNothingFound.
 func (a *app) pick(ctx context.Context) (id string, err error) {
-	err = a.withHome(ctx, false, func(h *coppice.Home) error {
+	err = a.withHome(ctx, false, func(h *home.Home) error {
 		lines, words := bufio.NewReader(a.stdin), ""
 		for {
-			list, err := h.Sessions.Suggest(ctx, coppice.SuggestRequest{Words: words, Limit: maxPicked})
+			list, err := h.Sessions.Suggest(ctx, home.SuggestRequest{Words: words, Limit: maxPicked})
 			if err != nil {
 				return err
 			}
@@ -86,7 +86,7 @@ func (a *app) pick(ctx context.Context) (id string, err error) {
 }
 
 // sayOffers prints a numbered list and asks for a choice.
-func (a *app) sayOffers(ctx context.Context, h *coppice.Home, list []coppice.SessionInfo, words string) error {
+func (a *app) sayOffers(ctx context.Context, h *home.Home, list []home.SessionInfo, words string) error {
 	names := make([]string, len(list))
 	for i := range list {
 		names[i] = list[i].Name

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
 )
 
@@ -27,15 +27,15 @@ func (a *app) pinning(use, short string, pinned bool) *cobra.Command {
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completeSession(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withHome(cmd.Context(), false, func(h *coppice.Home) error {
+			return a.withHome(cmd.Context(), false, func(h *home.Home) error {
 				return a.each(cmd.Context(), h.Sessions.Distinct(cmd.Context(), args, true), func(id string) error { return a.setPinned(cmd.Context(), h, id, pinned) })
 			})
 		},
 	})
 }
 
-func (a *app) setPinned(ctx context.Context, h *coppice.Home, id string, pinned bool) error {
-	result, err := h.Sessions.Pin(ctx, coppice.PinRequest{Session: id, Pinned: pinned})
+func (a *app) setPinned(ctx context.Context, h *home.Home, id string, pinned bool) error {
+	result, err := h.Sessions.Pin(ctx, home.PinRequest{Session: id, Pinned: pinned})
 	if err != nil {
 		return err
 	}

@@ -6,12 +6,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
 )
 
 func rateCommand(a *app) *cobra.Command {
-	var r coppice.RateRequest
+	var r home.RateRequest
 	cmd := &cobra.Command{
 		Use:   "rate ID good|bad|none",
 		Short: "Rate a session good or bad",
@@ -43,11 +43,11 @@ func rateCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
-func (a *app) runRate(ctx context.Context, r coppice.RateRequest) (err error) {
+func (a *app) runRate(ctx context.Context, r home.RateRequest) (err error) {
 	if r.Note, err = a.flagText(r.Note); err != nil {
 		return err
 	}
-	return a.withHome(ctx, false, func(h *coppice.Home) error {
+	return a.withHome(ctx, false, func(h *home.Home) error {
 		rated, err := h.Sessions.Rate(ctx, r)
 		if err != nil {
 			return err

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/upkeep"
 )
@@ -50,7 +50,7 @@ func redactCommand(a *app) *cobra.Command {
 			case given && f.value != "-":
 				return usageError{errors.New("the value is read from standard input: pass --value - (others can see what is on a command line)")}
 			}
-			r := coppice.RedactRequest{Sessions: args, Link: f.link, All: f.all, Apply: f.apply}
+			r := home.RedactRequest{Sessions: args, Link: f.link, All: f.all, Apply: f.apply}
 			if given {
 				value, err := a.readValue(cmd.Context())
 				if err != nil {
@@ -58,7 +58,7 @@ func redactCommand(a *app) *cobra.Command {
 				}
 				r.Value = value
 			}
-			return a.withHome(cmd.Context(), false, func(h *coppice.Home) error { return a.runRedact(cmd.Context(), h, r) })
+			return a.withHome(cmd.Context(), false, func(h *home.Home) error { return a.runRedact(cmd.Context(), h, r) })
 		},
 	}
 	cmd.Flags().BoolVar(&f.all, "all", false, "all sessions, and what the trash has of removed ones")
@@ -114,7 +114,7 @@ func (a *app) askSecretly(ctx context.Context, terminal int) ([]byte, error) {
 	}
 }
 
-func (a *app) runRedact(ctx context.Context, h *coppice.Home, r coppice.RedactRequest) error {
+func (a *app) runRedact(ctx context.Context, h *home.Home, r home.RedactRequest) error {
 	result, err := h.Upkeep.Redact(ctx, r)
 	if result == nil {
 		return err
@@ -153,7 +153,7 @@ func (a *app) sayFound(r *upkeep.RedactResult) error {
 }
 
 // sayUnfinished tells what becomes of a redaction that did not come to its end.
-func (a *app) sayUnfinished(h *coppice.Home) {
+func (a *app) sayUnfinished(h *home.Home) {
 	if yes, err := h.Upkeep.Unfinished(); yes && err == nil {
 		a.say("some secrets were not removed yet; no file is damaged. The next command that writes to the store finishes the job, or run: %s", command("redact", nil, "--all", "--apply"))
 	}

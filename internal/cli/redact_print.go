@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session/clean"
 	"github.com/coppice-dev/coppice/upkeep"
@@ -20,7 +20,7 @@ const maxPlaces = 5
 
 // printSecrets prints what was found, one secret after the other: for a person
 // with its first places, for a program with all of them.
-func (a *app) printSecrets(ctx context.Context, h *coppice.Home, secrets []upkeep.Secret) error {
+func (a *app) printSecrets(ctx context.Context, h *home.Home, secrets []upkeep.Secret) error {
 	if a.flags.json {
 		for _, s := range secrets {
 			if err := a.printJSON(s); err != nil {

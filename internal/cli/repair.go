@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/upkeep"
@@ -42,15 +42,15 @@ func repairCommand(a *app) *cobra.Command {
 				return usageError{errors.New("a session, --stale, --blobs, --quarantine or --restore is needed")}
 			}
 			ctx := cmd.Context()
-			return a.withHome(ctx, false, func(h *coppice.Home) error {
+			return a.withHome(ctx, false, func(h *home.Home) error {
 				if err := a.runQuarantine(ctx, h, quarantine, restore); err != nil {
 					return err
 				}
-				if err := a.runTidy(ctx, h, coppice.TidyRequest{Stale: stale, Blobs: blobs, DryRun: dryRun}); err != nil {
+				if err := a.runTidy(ctx, h, home.TidyRequest{Stale: stale, Blobs: blobs, DryRun: dryRun}); err != nil {
 					return err
 				}
 				return a.each(ctx, h.Sessions.Distinct(ctx, args, true), func(id string) error {
-					return a.runRepair(ctx, h, coppice.RepairRequest{Session: id, DryRun: dryRun})
+					return a.runRepair(ctx, h, home.RepairRequest{Session: id, DryRun: dryRun})
 				})
 			})
 		},
@@ -64,9 +64,9 @@ func repairCommand(a *app) *cobra.Command {
 }
 
 // runQuarantine lists what is in quarantine, and brings one of it back.
-func (a *app) runQuarantine(ctx context.Context, h *coppice.Home, list bool, restore string) error {
+func (a *app) runQuarantine(ctx context.Context, h *home.Home, list bool, restore string) error {
 	if restore != "" {
-		done, err := h.Upkeep.Readmit(ctx, coppice.ReadmitRequest{ID: filepath.Base(restore)})
+		done, err := h.Upkeep.Readmit(ctx, home.ReadmitRequest{ID: filepath.Base(restore)})
 		if err != nil {
 			return err
 		}
@@ -107,7 +107,7 @@ func (a *app) runQuarantine(ctx context.Context, h *coppice.Home, list bool, res
 	return nil
 }
 
-func (a *app) runTidy(ctx context.Context, h *coppice.Home, r coppice.TidyRequest) error {
+func (a *app) runTidy(ctx context.Context, h *home.Home, r home.TidyRequest) error {
 	result, err := h.Upkeep.Tidy(ctx, r)
 	if r.Stale && (err == nil || len(result.Stale) > 0) {
 		if err := a.printDeleted(result.Stale, r.DryRun, "stale file", "stale files"); err != nil {
@@ -139,7 +139,7 @@ func (a *app) printDeleted(done []upkeep.Action, dryRun bool, one, many string) 
 	return nil
 }
 
-func (a *app) runRepair(ctx context.Context, h *coppice.Home, r coppice.RepairRequest) error {
+func (a *app) runRepair(ctx context.Context, h *home.Home, r home.RepairRequest) error {
 	result, err := h.Upkeep.Repair(ctx, r)
 	if err != nil {
 		return adviseRemoval(err)

@@ -7,12 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
 )
 
 func restoreCommand(a *app) *cobra.Command {
-	var r coppice.RestoreBackupRequest
+	var r home.RestoreBackupRequest
 	cmd := &cobra.Command{
 		Use:   "restore DIR|FILE",
 		Short: "Bring back everything from a backup",
@@ -36,9 +36,9 @@ func restoreCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
-func (a *app) runRestore(ctx context.Context, r coppice.RestoreBackupRequest) error {
+func (a *app) runRestore(ctx context.Context, r home.RestoreBackupRequest) error {
 	bar := a.newProgress("")
-	done, err := coppice.RestoreBackup(ctx, "", r, &coppice.Options{Settings: a.settings, Progress: bar.show})
+	done, err := home.RestoreBackup(ctx, "", r, &home.Options{Settings: a.settings, Progress: bar.show})
 	bar.done()
 	if done == nil {
 		return hintRestore(err, r)
@@ -69,15 +69,15 @@ func (a *app) runRestore(ctx context.Context, r coppice.RestoreBackupRequest) er
 }
 
 // hintRestore says which command or flag helps.
-func hintRestore(err error, r coppice.RestoreBackupRequest) error {
-	switch coppice.KindOf(err) {
-	case coppice.KindNotFound:
+func hintRestore(err error, r home.RestoreBackupRequest) error {
+	switch home.KindOf(err) {
+	case home.KindNotFound:
 		if _, gone := os.Lstat(r.From); gone != nil {
-			return hinted(err, coppice.HintOf(err)+"; "+command("trash restore", []string{r.From})+" brings back a session that was removed")
+			return hinted(err, home.HintOf(err)+"; "+command("trash restore", []string{r.From})+" brings back a session that was removed")
 		}
-	case coppice.KindExists:
+	case home.KindExists:
 		return hinted(err, "--dir chooses another directory; or move this one away first")
-	case coppice.KindCorrupt:
+	case home.KindCorrupt:
 		return hinted(err, command("restore --partial", []string{r.From})+" restores the rest; if the home is still there, "+command("backup", []string{r.From})+" mends the backup")
 	}
 	return err

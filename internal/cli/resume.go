@@ -11,13 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/session"
 )
 
 func resumeCommand(a *app) *cobra.Command {
-	r := coppice.ResumeRequest{Session: coppice.LastSession}
+	r := home.ResumeRequest{Session: home.LastSession}
 	var printOnly bool
 	cmd := &cobra.Command{
 		Use:   "resume [ID]",
@@ -47,10 +47,10 @@ func resumeCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
-func (a *app) runResume(cmd *cobra.Command, r coppice.ResumeRequest, printOnly bool) error {
+func (a *app) runResume(cmd *cobra.Command, r home.ResumeRequest, printOnly bool) error {
 	r.Getenv = a.getenv
-	var found *coppice.ResumeResult
-	err := a.withHome(cmd.Context(), false, func(h *coppice.Home) (err error) {
+	var found *home.ResumeResult
+	err := a.withHome(cmd.Context(), false, func(h *home.Home) (err error) {
 		found, err = h.Transfer.Resume(cmd.Context(), r)
 		return err
 	})
@@ -85,8 +85,8 @@ func (a *app) runResume(cmd *cobra.Command, r coppice.ResumeRequest, printOnly b
 }
 
 // resumeChat continues a conversation that no other program has held, in its directory.
-func (a *app) resumeChat(ctx context.Context, found *coppice.ResumeResult) error {
-	if dir := a.settings.Get(coppice.SettingDir).Value; !strings.HasPrefix(dir, "file:") {
+func (a *app) resumeChat(ctx context.Context, found *home.ResumeResult) error {
+	if dir := a.settings.Get(home.SettingDir).Value; !strings.HasPrefix(dir, "file:") {
 		// A relative name means something else in the other directory.
 		whole, err := filepath.Abs(dir)
 		if err != nil {
@@ -115,9 +115,9 @@ func enter(dir string) error {
 }
 
 // hintResume names the commands that help if another file is in the way.
-func hintResume(err error, r *coppice.ResumeRequest) error {
+func hintResume(err error, r *home.ResumeRequest) error {
 	there, ok := errors.AsType[*session.Error](err)
-	if !ok || coppice.KindOf(err) != coppice.KindExists || there.Path == "" {
+	if !ok || home.KindOf(err) != home.KindExists || there.Path == "" {
 		return err
 	}
 	in := r.In
@@ -129,7 +129,7 @@ func hintResume(err error, r *coppice.ResumeRequest) error {
 }
 
 // start runs the agent in the place of this program, as far as the system can.
-func (a *app) start(found *coppice.ResumeResult) error {
+func (a *app) start(found *home.ResumeResult) error {
 	program, err := exec.LookPath(found.Command[0])
 	if err != nil {
 		return hinted(fmt.Errorf("resume: %s is not installed, or not on the PATH", found.Command[0]),

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
 )
 
@@ -29,7 +29,7 @@ func retainCommand(a *app) *cobra.Command {
 		GroupID: "keep",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			r := coppice.RetainRequest{OlderThan: coppice.Age(olderThan.Duration), DryRun: dryRun}
+			r := home.RetainRequest{OlderThan: home.Age(olderThan.Duration), DryRun: dryRun}
 			if cmd.Flags().Changed("max-count") {
 				if r.MaxCount = &maxCount; maxCount < 0 {
 					return usageError{errors.New("--max-count is negative")}
@@ -38,7 +38,7 @@ func retainCommand(a *app) *cobra.Command {
 			if cmd.Flags().Changed("older-than") && olderThan.Duration == 0 {
 				return usageError{errors.New("--older-than 0 would remove every session; if you mean that, use --max-count 0")}
 			}
-			return a.withHome(cmd.Context(), false, func(h *coppice.Home) error { return a.runRetain(cmd.Context(), h, r) })
+			return a.withHome(cmd.Context(), false, func(h *home.Home) error { return a.runRetain(cmd.Context(), h, r) })
 		},
 	}
 	cmd.Flags().Var(&olderThan, "older-than", "inactive for this long, such as 30d, 2w or 12h")
@@ -48,7 +48,7 @@ func retainCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
-func (a *app) runRetain(ctx context.Context, h *coppice.Home, r coppice.RetainRequest) error {
+func (a *app) runRetain(ctx context.Context, h *home.Home, r home.RetainRequest) error {
 	short, err := h.Sessions.Names(ctx) // before some of them go
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (a *app) runRetain(ctx context.Context, h *coppice.Home, r coppice.RetainRe
 	return cmp.Or(err, failed)
 }
 
-func (a *app) sayRetained(dryRun bool, r *coppice.RetainResult) {
+func (a *app) sayRetained(dryRun bool, r *home.RetainResult) {
 	verb, hint := "are now in the trash", "; coppice trash restore ID brings one back"
 	if dryRun {
 		verb, hint = "would go to the trash", ""

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 )
 
 func revertCommand(a *app) *cobra.Command {
@@ -22,7 +22,7 @@ func revertCommand(a *app) *cobra.Command {
 			if err := checkEntries(args[1:]); err != nil {
 				return err
 			}
-			r := coppice.RevertRequest{Session: args[0]}
+			r := home.RevertRequest{Session: args[0]}
 			if len(args) > 1 {
 				r.Entry = args[1]
 			}
@@ -31,8 +31,8 @@ func revertCommand(a *app) *cobra.Command {
 	})
 }
 
-func (a *app) runRevert(ctx context.Context, r coppice.RevertRequest) error {
-	return a.withHome(ctx, false, func(h *coppice.Home) error {
+func (a *app) runRevert(ctx context.Context, r home.RevertRequest) error {
+	return a.withHome(ctx, false, func(h *home.Home) error {
 		reverted, err := h.Entries.Revert(ctx, r)
 		if err != nil {
 			return err

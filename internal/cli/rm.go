@@ -8,13 +8,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/upkeep"
 )
 
 func rmCommand(a *app) *cobra.Command {
-	var r coppice.RemoveRequest
+	var r home.RemoveRequest
 	cmd := &cobra.Command{
 		Use:   "rm ID…",
 		Short: "Move sessions to the trash",
@@ -27,7 +27,7 @@ func rmCommand(a *app) *cobra.Command {
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completeSession(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withHome(cmd.Context(), false, func(h *coppice.Home) error {
+			return a.withHome(cmd.Context(), false, func(h *home.Home) error {
 				gone := make(map[string]bool) // some go with others
 				return a.each(cmd.Context(), h.Sessions.Distinct(cmd.Context(), args, r.Link), func(id string) error {
 					if r.Session = id; gone[id] {
@@ -44,7 +44,7 @@ func rmCommand(a *app) *cobra.Command {
 }
 
 // runRm removes a conversation and adds its sessions to those that are gone.
-func (a *app) runRm(ctx context.Context, h *coppice.Home, r coppice.RemoveRequest, all map[string]bool) error {
+func (a *app) runRm(ctx context.Context, h *home.Home, r home.RemoveRequest, all map[string]bool) error {
 	result, err := h.Sessions.Remove(ctx, r)
 	if result == nil || len(result.Removals) == 0 {
 		return adviseUnpin(err)

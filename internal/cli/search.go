@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/plain"
@@ -18,7 +18,7 @@ import (
 
 type searchFlags struct {
 	since, until string
-	search       coppice.FindRequest
+	search       home.FindRequest
 }
 
 func searchCommand(a *app) *cobra.Command {
@@ -67,7 +67,7 @@ The exit code is 1 if nothing was found.`,
 // say.
 var errNothingFound = errors.New("nothing found")
 
-func (f *searchFlags) request(args []string, now time.Time) (r coppice.FindRequest, err error) {
+func (f *searchFlags) request(args []string, now time.Time) (r home.FindRequest, err error) {
 	r = f.search
 	r.Query = strings.Join(args, " ")
 	if r.Limit, err = limitIn(r.Limit); err != nil {
@@ -85,7 +85,7 @@ func (a *app) runSearch(cmd *cobra.Command, f *searchFlags, args []string) error
 	if err != nil {
 		return err
 	}
-	return a.withHome(cmd.Context(), false, func(h *coppice.Home) error {
+	return a.withHome(cmd.Context(), false, func(h *home.Home) error {
 		found, err := h.Search.Find(cmd.Context(), r)
 		if err != nil {
 			return err
@@ -108,7 +108,7 @@ func (a *app) runSearch(cmd *cobra.Command, f *searchFlags, args []string) error
 }
 
 // sayResults tells how complete the answer is.
-func (a *app) sayResults(r *coppice.FindResult) {
+func (a *app) sayResults(r *home.FindResult) {
 	shown := len(r.Hits)
 	switch {
 	case len(r.Hits) == 0:
@@ -125,9 +125,9 @@ func (a *app) sayResults(r *coppice.FindResult) {
 
 // printHits prints a block for each conversation: its title, and each hit in it
 // with the command that opens its place.
-func (a *app) printHits(ctx context.Context, h *coppice.Home, query string, hits []coppice.Hit) error {
+func (a *app) printHits(ctx context.Context, h *home.Home, query string, hits []home.Hit) error {
 	var order, names []string
-	blocks := make(map[string][]*coppice.Hit)
+	blocks := make(map[string][]*home.Hit)
 	for i := range hits {
 		id := hits[i].Session
 		if blocks[id] == nil {
@@ -173,7 +173,7 @@ func (a *app) printHits(ctx context.Context, h *coppice.Home, query string, hits
 // all about the query does not hide the others.
 const maxInBlock = 4
 
-func (a *app) printHit(h *coppice.Hit, short render.Names) error {
+func (a *app) printHit(h *home.Hit, short render.Names) error {
 	branch := ""
 	if !h.Live {
 		branch = a.paint(yellow, " · a branch that was left")
@@ -189,7 +189,7 @@ func (a *app) printHit(h *coppice.Hit, short render.Names) error {
 }
 
 // whoSaid is who or what a hit comes from: a role, a tool, or what else it is.
-func whoSaid(h *coppice.Hit) string {
+func whoSaid(h *home.Hit) string {
 	who := cmp.Or(h.Tool, h.Role)
 	if h.Kind != string(index.KindText) && h.Kind != string(index.KindOutput) {
 		who = strings.TrimSpace(who + " " + h.Kind)
@@ -198,7 +198,7 @@ func whoSaid(h *coppice.Hit) string {
 }
 
 // alsoIn tells in which other sessions the hit is: the first, and how many more.
-func alsoIn(h *coppice.Hit, short render.Names) string {
+func alsoIn(h *home.Hit, short render.Names) string {
 	if len(h.Also) == 0 {
 		return ""
 	}
@@ -219,7 +219,7 @@ func showCommandFor(name, entry string) string {
 
 // highlight marks what matched in the snippet, which is made harmless and put
 // onto one line piece by piece, so that the ranges still hold.
-func (a *app) highlight(h *coppice.Hit) string {
+func (a *app) highlight(h *home.Hit) string {
 	var b strings.Builder
 	at := 0
 	for _, r := range h.Highlights {
@@ -246,11 +246,11 @@ func squeezed(text string) string {
 
 // hitJSON is a hit in the output of --json, with the command that opens it.
 type hitJSON struct {
-	*coppice.Hit
+	*home.Hit
 	Open string `json:"open"`
 }
 
-func (a *app) printHitsJSON(hits []coppice.Hit) error {
+func (a *app) printHitsJSON(hits []home.Hit) error {
 	for i := range hits {
 		h := &hits[i]
 		if err := a.printJSON(hitJSON{h, showCommandFor(h.Name(), h.Entry)}); err != nil {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 )
 
 // each does something for every one that the user named, once. One that fails does
@@ -59,7 +59,7 @@ func (a *app) completeEntryOf(cmd *cobra.Command, args []string, begin string) (
 	return a.completeEntries(cmd, args, begin)
 }
 
-// age is a flag for how long ago: see coppice.ParseAge.
+// age is a flag for how long ago: see home.ParseAge.
 type age struct {
 	time.Duration
 	given string
@@ -70,7 +70,7 @@ func (d *age) String() string { return d.given }
 func (d *age) Type() string { return "duration" }
 
 func (d *age) Set(text string) error {
-	duration, err := coppice.ParseAge(text)
+	duration, err := home.ParseAge(text)
 	if err == nil {
 		d.Duration, d.given = duration, text
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render/terminal"
 	"github.com/coppice-dev/coppice/session"
 )
@@ -59,14 +59,14 @@ func (a *app) runShow(cmd *cobra.Command, id string, f *showFlags) error {
 		return err
 	}
 	ctx := cmd.Context()
-	return a.withHome(ctx, false, func(h *coppice.Home) error {
+	return a.withHome(ctx, false, func(h *home.Home) error {
 		switch {
 		case f.raw != "":
-			return a.showRaw(ctx, h, coppice.RawRequest{Session: id, Entry: f.raw})
+			return a.showRaw(ctx, h, home.RawRequest{Session: id, Entry: f.raw})
 		case a.flags.json:
-			return a.showJSON(h.Entries.Path(ctx, coppice.PathRequest{Session: id, Link: f.link, Leaf: f.leaf, At: f.at, All: f.all, Last: f.last}))
+			return a.showJSON(h.Entries.Path(ctx, home.PathRequest{Session: id, Link: f.link, Leaf: f.leaf, At: f.at, All: f.all, Last: f.last}))
 		}
-		c, err := h.Sessions.Open(ctx, coppice.OpenRequest{Session: id, Link: f.link})
+		c, err := h.Sessions.Open(ctx, home.OpenRequest{Session: id, Link: f.link})
 		if err != nil {
 			return err
 		}
@@ -79,7 +79,7 @@ func (a *app) runShow(cmd *cobra.Command, id string, f *showFlags) error {
 }
 
 // showRaw prints what an entry was in the file that it was imported from.
-func (a *app) showRaw(ctx context.Context, h *coppice.Home, r coppice.RawRequest) error {
+func (a *app) showRaw(ctx context.Context, h *home.Home, r home.RawRequest) error {
 	raw, err := h.Entries.Raw(ctx, r)
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func (a *app) showJSON(entries iter.Seq2[session.Entry, error]) error {
 }
 
 // show writes a conversation for a person.
-func (a *app) show(ctx context.Context, c *coppice.Conversation, f *showFlags) error {
+func (a *app) show(ctx context.Context, c *home.Conversation, f *showFlags) error {
 	o := terminal.ShowOptions{All: f.all, Full: f.full, Last: f.last}
 	var err error
 	if o.Leaf, err = c.Resolve(f.leaf); err != nil {

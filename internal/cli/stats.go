@@ -12,7 +12,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/plain"
@@ -40,7 +40,7 @@ func statsCommand(a *app) *cobra.Command {
 }
 
 func (a *app) runStats(cmd *cobra.Command, f *statsFlags, args []string) error {
-	var r coppice.StatsRequest
+	var r home.StatsRequest
 	var err error
 	now := time.Now()
 	if r.Since, err = parseWhen("--since", f.since, now); err != nil {
@@ -52,7 +52,7 @@ func (a *app) runStats(cmd *cobra.Command, f *statsFlags, args []string) error {
 	if len(args) == 1 {
 		r.Session = args[0]
 	}
-	return a.withHome(cmd.Context(), false, func(h *coppice.Home) error {
+	return a.withHome(cmd.Context(), false, func(h *home.Home) error {
 		s, err := h.Search.Stats(cmd.Context(), r)
 		if err != nil {
 			return err
@@ -65,7 +65,7 @@ func (a *app) runStats(cmd *cobra.Command, f *statsFlags, args []string) error {
 }
 
 // printStats draws the numbers.
-func (a *app) printStats(s *coppice.StatsResult) error {
+func (a *app) printStats(s *home.StatsResult) error {
 	if err := a.printText(a.wrap(a.statsSummary(s), "")); err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ const (
 )
 
 // usageBars has a bar for each of some sums, and says what each cost.
-func usageBars(sums []coppice.Usage) []index.Count {
+func usageBars(sums []home.Usage) []index.Count {
 	bars := make([]index.Count, len(sums))
 	for i, u := range sums {
 		bars[i] = index.Count{Name: fmt.Sprintf("%s  %s", cmp.Or(u.Key, "-"), u.Cost()), Count: u.Tokens()}
@@ -133,7 +133,7 @@ func compared(bars []index.Count) []index.Count {
 }
 
 // sessionBars cuts titles so that the cost still stands beside them.
-func sessionBars(s *coppice.StatsResult, width int) []index.Count {
+func sessionBars(s *home.StatsResult, width int) []index.Count {
 	room := 30
 	if width > 0 {
 		room = max(min(room, width/3), 8)
@@ -146,7 +146,7 @@ func sessionBars(s *coppice.StatsResult, width int) []index.Count {
 	return bars
 }
 
-func (a *app) statsSummary(s *coppice.StatsResult) string {
+func (a *app) statsSummary(s *home.StatsResult) string {
 	u := s.Total
 	lines := []string{strings.Join([]string{
 		render.Counted(int(s.Messages), "message", "messages"), render.Counted(int(u.Responses), "response", "responses"),
@@ -171,7 +171,7 @@ func (a *app) statsSummary(s *coppice.StatsResult) string {
 }
 
 // tokenKinds tells what kinds of tokens there were.
-func tokenKinds(u coppice.Usage) string {
+func tokenKinds(u home.Usage) string {
 	parts := []string{"input " + render.Thousands(int(u.Input))}
 	if u.CacheRead > 0 {
 		parts = append(parts, "from the cache "+render.Thousands(int(u.CacheRead)))
@@ -187,7 +187,7 @@ func tokenKinds(u coppice.Usage) string {
 }
 
 // tokensSpent tells how many tokens there were and what they cost, if anybody counted.
-func tokensSpent(u coppice.Usage) string {
+func tokensSpent(u home.Usage) string {
 	if u.Responses == 0 && u.Recorded == 0 {
 		return "tokens not counted"
 	}
@@ -254,7 +254,7 @@ func height(n, most int64) rune {
 
 // printTrend draws the tokens of all days as one line, those without any
 // included. A character stands for one day, or for several.
-func (a *app) printTrend(days []coppice.Usage) error {
+func (a *app) printTrend(days []home.Usage) error {
 	first, err := time.Parse(time.DateOnly, days[0].Key)
 	last, err2 := time.Parse(time.DateOnly, days[len(days)-1].Key)
 	if err != nil || err2 != nil {

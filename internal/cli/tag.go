@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
 )
 
@@ -33,7 +33,7 @@ func tagCommand(a *app) *cobra.Command {
 	}
 	var args, changes []string
 	var suggest, auto bool
-	var r coppice.AutoTagRequest
+	var r home.AutoTagRequest
 	cmd.Flags().BoolVar(&suggest, "suggest", false, "print words that would make good tags")
 	cmd.Flags().BoolVar(&auto, "auto", false, "add the best of these words")
 	cmd.Flags().BoolVar(&r.All, "all", false, "with --auto: every session without tags")
@@ -103,8 +103,8 @@ func parseTagArgs(cmd *cobra.Command, given []string) (args, changes []string, e
 
 // tagRequest makes a request of changes such as +a and -b. Of several changes of
 // one tag, the last counts.
-func tagRequest(id string, changes []string) coppice.TagRequest {
-	r := coppice.TagRequest{Session: id}
+func tagRequest(id string, changes []string) home.TagRequest {
+	r := home.TagRequest{Session: id}
 	for _, change := range changes {
 		tag := strings.TrimSpace(change[1:])
 		same := func(other string) bool { return other == tag }
@@ -118,8 +118,8 @@ func tagRequest(id string, changes []string) coppice.TagRequest {
 	return r
 }
 
-func (a *app) runTag(ctx context.Context, r coppice.TagRequest) error {
-	return a.withHome(ctx, false, func(h *coppice.Home) error {
+func (a *app) runTag(ctx context.Context, r home.TagRequest) error {
+	return a.withHome(ctx, false, func(h *home.Home) error {
 		tagged, err := h.Sessions.Tag(ctx, r)
 		if err != nil {
 			return err
@@ -136,8 +136,8 @@ func (a *app) runTag(ctx context.Context, r coppice.TagRequest) error {
 
 // suggestTags prints words that set a session apart, and that are not its tags.
 func (a *app) suggestTags(ctx context.Context, id string) error {
-	return a.withHome(ctx, false, func(h *coppice.Home) error {
-		words, err := h.Sessions.SuggestTags(ctx, coppice.SuggestTagsRequest{Session: id})
+	return a.withHome(ctx, false, func(h *home.Home) error {
+		words, err := h.Sessions.SuggestTags(ctx, home.SuggestTagsRequest{Session: id})
 		if err != nil {
 			return err
 		}
@@ -151,7 +151,7 @@ func (a *app) suggestTags(ctx context.Context, id string) error {
 // listTags prints all tags, and how many sessions a list of each would have. On a
 // terminal those below another are indented.
 func (a *app) listTags(ctx context.Context) error {
-	return a.withHome(ctx, false, func(h *coppice.Home) error {
+	return a.withHome(ctx, false, func(h *home.Home) error {
 		all, err := h.Sessions.Tags(ctx)
 		if err != nil {
 			return err
@@ -180,8 +180,8 @@ func (a *app) listTags(ctx context.Context) error {
 }
 
 // autoTag adds suggested tags, and says which.
-func (a *app) autoTag(ctx context.Context, r coppice.AutoTagRequest) error {
-	return a.withHome(ctx, false, func(h *coppice.Home) error {
+func (a *app) autoTag(ctx context.Context, r home.AutoTagRequest) error {
+	return a.withHome(ctx, false, func(h *home.Home) error {
 		done, err := h.Sessions.AutoTag(ctx, r)
 		if err != nil && done == nil {
 			return err

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
 )
 
@@ -34,13 +34,13 @@ func trashListCommand(a *app) *cobra.Command {
 		Short: "List what is in the trash, the latest removal first",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withHome(cmd.Context(), false, func(h *coppice.Home) error { return a.listTrash(cmd.Context(), h) })
+			return a.withHome(cmd.Context(), false, func(h *home.Home) error { return a.listTrash(cmd.Context(), h) })
 		},
 	})
 }
 
-func (a *app) listTrash(ctx context.Context, h *coppice.Home) error {
-	trash, err := h.Upkeep.Trash(ctx, coppice.TrashRequest{})
+func (a *app) listTrash(ctx context.Context, h *home.Home) error {
+	trash, err := h.Upkeep.Trash(ctx, home.TrashRequest{})
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (a *app) listTrash(ctx context.Context, h *coppice.Home) error {
 
 // trashNames returns how to show removals: in a table for a person by the
 // beginning of the session's id, unless it was removed twice, elsewhere in full.
-func (a *app) trashNames(items []coppice.Removal) []string {
+func (a *app) trashNames(items []home.Removal) []string {
 	names := make([]string, len(items))
 	for i := range items {
 		names[i] = items[i].Session
@@ -96,9 +96,9 @@ func trashRestoreCommand(a *app) *cobra.Command {
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completeTrash,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withHome(cmd.Context(), false, func(h *coppice.Home) error {
+			return a.withHome(cmd.Context(), false, func(h *home.Home) error {
 				return a.each(cmd.Context(), h.Upkeep.DistinctRemovals(cmd.Context(), args, link), func(id string) error {
-					return a.restoreTrashed(cmd.Context(), h, coppice.RestoreRequest{Session: id, Link: link})
+					return a.restoreTrashed(cmd.Context(), h, home.RestoreRequest{Session: id, Link: link})
 				})
 			})
 		},
@@ -107,7 +107,7 @@ func trashRestoreCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
-func (a *app) restoreTrashed(ctx context.Context, h *coppice.Home, r coppice.RestoreRequest) error {
+func (a *app) restoreTrashed(ctx context.Context, h *home.Home, r home.RestoreRequest) error {
 	back, err := h.Upkeep.Restore(ctx, r)
 	if back == nil {
 		return err
@@ -134,8 +134,8 @@ func (a *app) completeTrash(cmd *cobra.Command, _ []string, begin string) ([]cob
 	if a.settle() != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	_ = a.withHome(cmd.Context(), false, func(h *coppice.Home) error { // without a home there is nothing to offer
-		trash, err := h.Upkeep.Trash(cmd.Context(), coppice.TrashRequest{Begin: begin})
+	_ = a.withHome(cmd.Context(), false, func(h *home.Home) error { // without a home there is nothing to offer
+		trash, err := h.Upkeep.Trash(cmd.Context(), home.TrashRequest{Begin: begin})
 		if err != nil {
 			return err
 		}
@@ -155,8 +155,8 @@ func trashEmptyCommand(a *app) *cobra.Command {
 		Short: "Delete everything in the trash for good",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withHome(cmd.Context(), false, func(h *coppice.Home) error {
-				return a.emptyTrash(cmd.Context(), h, coppice.EmptyTrashRequest{All: !cmd.Flags().Changed("older-than"), OlderThan: coppice.Age(olderThan.Duration)}, yes)
+			return a.withHome(cmd.Context(), false, func(h *home.Home) error {
+				return a.emptyTrash(cmd.Context(), h, home.EmptyTrashRequest{All: !cmd.Flags().Changed("older-than"), OlderThan: home.Age(olderThan.Duration)}, yes)
 			})
 		},
 	}
@@ -165,7 +165,7 @@ func trashEmptyCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
-func (a *app) emptyTrash(ctx context.Context, h *coppice.Home, r coppice.EmptyTrashRequest, yes bool) error {
+func (a *app) emptyTrash(ctx context.Context, h *home.Home, r home.EmptyTrashRequest, yes bool) error {
 	planned := r
 	planned.DryRun = true
 	plan, err := h.Upkeep.EmptyTrash(ctx, planned)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/terminal"
 )
@@ -41,11 +41,11 @@ func treeCommand(a *app) *cobra.Command {
 
 func (a *app) runTree(cmd *cobra.Command, id string, f *treeFlags) error {
 	ctx := cmd.Context()
-	return a.withHome(ctx, false, func(h *coppice.Home) error {
+	return a.withHome(ctx, false, func(h *home.Home) error {
 		if a.flags.json {
-			return a.treeJSON(h.Entries.Tree(ctx, coppice.TreeRequest{Session: id, Link: f.link}))
+			return a.treeJSON(h.Entries.Tree(ctx, home.TreeRequest{Session: id, Link: f.link}))
 		}
-		c, err := h.Sessions.Open(ctx, coppice.OpenRequest{Session: id, Link: f.link})
+		c, err := h.Sessions.Open(ctx, home.OpenRequest{Session: id, Link: f.link})
 		if err != nil {
 			return err
 		}
@@ -57,7 +57,7 @@ func (a *app) runTree(cmd *cobra.Command, id string, f *treeFlags) error {
 	})
 }
 
-func (a *app) treeJSON(nodes iter.Seq2[coppice.TreeNode, error]) error {
+func (a *app) treeJSON(nodes iter.Seq2[home.TreeNode, error]) error {
 	for n, err := range nodes {
 		if err == nil {
 			err = a.printJSON(n)
@@ -69,7 +69,7 @@ func (a *app) treeJSON(nodes iter.Seq2[coppice.TreeNode, error]) error {
 	return nil
 }
 
-func (a *app) drawTree(ctx context.Context, c *coppice.Conversation, f *treeFlags) error {
+func (a *app) drawTree(ctx context.Context, c *home.Conversation, f *treeFlags) error {
 	drawn, err := c.Rendered(ctx)
 	if err != nil {
 		return err

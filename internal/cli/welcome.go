@@ -8,28 +8,28 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/terminal"
 )
 
 // welcomeJSON is what coppice --json prints when it is called alone.
 type welcomeJSON struct {
-	Home     *coppice.Overview      `json:"home"` // null if there is none yet
-	Programs []coppice.KnownProgram `json:"programs"`
+	Home     *home.Overview      `json:"home"` // null if there is none yet
+	Programs []home.KnownProgram `json:"programs"`
 }
 
 // welcome is what the program says when it is called without a command: what there
 // is on this machine, and what to type next.
 func (a *app) welcome(ctx context.Context) error {
 	var w welcomeJSON
-	err := a.withHome(ctx, false, func(h *coppice.Home) (err error) {
+	err := a.withHome(ctx, false, func(h *home.Home) (err error) {
 		w.Programs = h.Transfer.Programs(a.getenv)
 		w.Home, err = h.Sessions.Overview(ctx)
 		return err
 	})
-	if err != nil && kindOfError(err) == coppice.KindNotFound {
-		w.Programs, err = coppice.KnownPrograms(a.getenv), nil
+	if err != nil && kindOfError(err) == home.KindNotFound {
+		w.Programs, err = home.KnownPrograms(a.getenv), nil
 	}
 	if err != nil {
 		return err
@@ -57,15 +57,15 @@ func (a *app) next(command, about string) string {
 	return line
 }
 
-func (a *app) welcomeHome(home *coppice.Overview) []string {
-	if home == nil || home.Sessions == 0 {
+func (a *app) welcomeHome(o *home.Overview) []string {
+	if o == nil || o.Sessions == 0 {
 		return []string{"Coppice keeps the conversations of humans, models and tools. There are none here yet."}
 	}
-	lines := []string{render.Counted(home.Sessions, "session", "sessions") + " in " + home.Dir + ". The latest:"}
+	lines := []string{render.Counted(o.Sessions, "session", "sessions") + " in " + o.Dir + ". The latest:"}
 	now := time.Now()
-	for i := range home.Latest {
-		s := &home.Latest[i]
-		id, when := "  "+a.paint(cyan, terminal.Pad(home.Short.Shown(s.Name), 12))+"  ", "  "+a.paint(dim, a.when(s.Updated, now))
+	for i := range o.Latest {
+		s := &o.Latest[i]
+		id, when := "  "+a.paint(cyan, terminal.Pad(o.Short.Shown(s.Name), 12))+"  ", "  "+a.paint(dim, a.when(s.Updated, now))
 		room := 56
 		if width := a.width(); width > 0 {
 			room = max(min(room, width-ansi.StringWidth(id+when)), 8)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
 )
 
@@ -23,7 +23,7 @@ type whyFlags struct {
 
 func (f *whyFlags) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.on, "why", false, "show what was sent before, and why a cache missed")
-	cmd.Flags().IntVarP(&f.limit, "limit", "n", coppice.DefaultLastRequests, "how many requests --why shows; 0 is all")
+	cmd.Flags().IntVarP(&f.limit, "limit", "n", home.DefaultLastRequests, "how many requests --why shows; 0 is all")
 }
 
 // check refuses what makes no sense beside --why, and -n without it.
@@ -48,8 +48,8 @@ func (a *app) runWhy(ctx context.Context, id string, link bool, f *whyFlags) err
 	if err != nil {
 		return err
 	}
-	return a.withHome(ctx, false, func(h *coppice.Home) error {
-		result, err := h.Entries.Why(ctx, coppice.WhyRequest{Session: id, Link: link, Last: last})
+	return a.withHome(ctx, false, func(h *home.Home) error {
+		result, err := h.Entries.Why(ctx, home.WhyRequest{Session: id, Link: link, Last: last})
 		switch {
 		case err != nil:
 			return err
@@ -65,7 +65,7 @@ func (a *app) runWhy(ctx context.Context, id string, link bool, f *whyFlags) err
 
 // showWhy prints a row for each request. The reasons are sentences: if they do not fit,
 // they follow the table.
-func (a *app) showWhy(result *coppice.WhyResult) error {
+func (a *app) showWhy(result *home.WhyResult) error {
 	t := a.newTable(9, "REQUEST", "TIME", "MODEL", "INPUT", "READ", "WRITTEN", "OUTPUT", "SAME", "REBUILT", "WHY")
 	for _, column := range []int{3, 4, 5, 6, 7} {
 		t.right[column] = true
@@ -111,7 +111,7 @@ func (t *table) dropEmptyOnScreen(column int) {
 }
 
 // reasons prints why requests were not what the cache had, a paragraph each.
-func (a *app) reasons(result *coppice.WhyResult) error {
+func (a *app) reasons(result *home.WhyResult) error {
 	for i := range result.Requests {
 		r := &result.Requests[i]
 		if why := whyOf(r, result.Short); why != "" {
@@ -124,7 +124,7 @@ func (a *app) reasons(result *coppice.WhyResult) error {
 }
 
 // rebuilt says whether a request can be built again from the log.
-func rebuilt(r *coppice.SentRequest) string {
+func rebuilt(r *home.SentRequest) string {
 	switch {
 	case r.Rebuilt == nil:
 		return "-"
@@ -135,7 +135,7 @@ func rebuilt(r *coppice.SentRequest) string {
 }
 
 // whyOf says why a request was not what the cache had, and why it was not answered.
-func whyOf(r *coppice.SentRequest, short render.Names) string {
+func whyOf(r *home.SentRequest, short render.Names) string {
 	var why []string
 	if r.Why != "" {
 		line := shortIn(r.Why, short)

@@ -1,6 +1,6 @@
 // Package chat is the conversation with a model on a terminal: a prompt, answers that are
 // drawn as they arrive, and commands that begin with a slash. It has words and no rules;
-// what it does is done by [coppice.Chat] and the agent.
+// what it does is done by [home.Chat] and the agent.
 //
 // One goroutine, in Run, owns everything that is shown. Keys, events of the agent and
 // questions about tool calls reach it through channels.
@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/internal/tui/line"
 	"github.com/coppice-dev/coppice/internal/tui/screen"
 	"github.com/coppice-dev/coppice/render"
@@ -24,13 +24,13 @@ import (
 
 // Options say what to talk about, and where.
 type Options struct {
-	Home    *coppice.Home
-	Request coppice.ChatRequest
+	Home    *home.Home
+	Request home.ChatRequest
 	// Prompt and Images are said first, if there are any.
 	Prompt string
 	Images []string
 	// Toolbox has the tools that the model may be given, and the rules for them.
-	Toolbox *coppice.Toolbox
+	Toolbox *home.Toolbox
 
 	// Keys is the terminal that is typed on, in raw mode.
 	Keys   io.Reader
@@ -48,7 +48,7 @@ type Options struct {
 type ui struct {
 	o      Options
 	screen *screen.Screen
-	chat   *coppice.Chat
+	chat   *home.Chat
 	editor line.Editor
 
 	images []string // that go with the next message

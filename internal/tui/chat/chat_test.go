@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/internal/tui/chat"
 	"github.com/coppice-dev/coppice/internal/tui/screen"
 	"github.com/coppice-dev/coppice/internal/tui/screentest"
@@ -24,38 +24,38 @@ import (
 // person sits at a terminal and chats.
 type person struct {
 	t    *testing.T
-	home *coppice.Home
+	home *home.Home
 	term *screentest.Terminal
 	keys *io.PipeWriter
 	done chan error
 }
 
-func openHome(t *testing.T, given ...coppice.Setting) *coppice.Home {
+func openHome(t *testing.T, given ...home.Setting) *home.Home {
 	t.Helper()
-	given = append(given, coppice.Setting{Key: coppice.SettingSync, Value: "never"})
-	settings, err := coppice.LoadSettings(func(string) string { return "" }, given...)
+	given = append(given, home.Setting{Key: home.SettingSync, Value: "never"})
+	settings, err := home.LoadSettings(func(string) string { return "" }, given...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	home, err := coppice.Open(t.Context(), filepath.Join(t.TempDir(), "sessions"), &coppice.Options{Settings: settings, Create: true})
+	opened, err := home.Open(t.Context(), filepath.Join(t.TempDir(), "sessions"), &home.Options{Settings: settings, Create: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = home.Close() })
-	return home
+	t.Cleanup(func() { _ = opened.Close() })
+	return opened
 }
 
 // sit starts a chat. Tools work in a directory of their own.
-func sit(t *testing.T, home *coppice.Home, change func(o *chat.Options)) *person {
+func sit(t *testing.T, opened *home.Home, change func(o *chat.Options)) *person {
 	t.Helper()
 	read, write := io.Pipe()
-	p := &person{t: t, home: home, term: screentest.New(80, 24), keys: write, done: make(chan error, 1)}
-	box, err := home.Toolbox(t.Context(), coppice.ToolboxRequest{Dir: t.TempDir()})
+	p := &person{t: t, home: opened, term: screentest.New(80, 24), keys: write, done: make(chan error, 1)}
+	box, err := opened.Toolbox(t.Context(), home.ToolboxRequest{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := chat.Options{
-		Home: home, Toolbox: box, Keys: read, Screen: screen.New(p.term, p.term.Size), Color: true,
+		Home: opened, Toolbox: box, Keys: read, Screen: screen.New(p.term, p.term.Size), Color: true,
 		Explain: func(err error) (string, string) { return err.Error(), "" },
 	}
 	if change != nil {
@@ -74,8 +74,8 @@ func sit(t *testing.T, home *coppice.Home, change func(o *chat.Options)) *person
 }
 
 // restored starts a chat that goes on with a conversation.
-func restored(t *testing.T, home *coppice.Home, id string) *person {
-	return sit(t, home, func(o *chat.Options) { o.Request.Session = id })
+func restored(t *testing.T, opened *home.Home, id string) *person {
+	return sit(t, opened, func(o *chat.Options) { o.Request.Session = id })
 }
 
 const (
@@ -141,9 +141,9 @@ func (p *person) leaves(keys ...string) {
 }
 
 // sessions lists what the home has.
-func (p *person) sessions() []coppice.SessionInfo {
+func (p *person) sessions() []home.SessionInfo {
 	p.t.Helper()
-	list, err := p.home.Sessions.List(p.t.Context(), coppice.ListRequest{})
+	list, err := p.home.Sessions.List(p.t.Context(), home.ListRequest{})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -151,9 +151,9 @@ func (p *person) sessions() []coppice.SessionInfo {
 }
 
 // last opens the conversation that was active last.
-func (p *person) last() *coppice.Conversation {
+func (p *person) last() *home.Conversation {
 	p.t.Helper()
-	c, err := p.home.Sessions.Open(p.t.Context(), coppice.OpenRequest{Session: coppice.LastSession})
+	c, err := p.home.Sessions.Open(p.t.Context(), home.OpenRequest{Session: home.LastSession})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -179,11 +179,11 @@ func TestAnAnswerIsDrawnAndTheSessionIsCreatedWithTheFirstMessage(t *testing.T) 
 
 func TestARestoredConversationIsShownAndGoesOn(t *testing.T) {
 	t.Parallel()
-	home := openHome(t)
-	p := sit(t, home, nil)
+	opened := openHome(t)
+	p := sit(t, opened, nil)
 	p.says("first things first")
 	p.leaves("/exit", enter)
-	p = restored(t, home, coppice.LastSession)
+	p = restored(t, opened, home.LastSession)
 	p.sees("Restored session with 2 messages", "You said: first things first")
 	p.types(up)
 	p.sees("› first things first")
@@ -216,7 +216,7 @@ func TestWhatIsPastedIsOneMessage(t *testing.T) {
 
 // slowHome is a home whose model says something and then falls silent, until the
 // connection ends.
-func slowHome(t *testing.T, says string) *coppice.Home {
+func slowHome(t *testing.T, says string) *home.Home {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // so that the end of the connection is noticed
@@ -228,9 +228,9 @@ func slowHome(t *testing.T, says string) *coppice.Home {
 	}))
 	t.Cleanup(server.Close)
 	return openHome(t,
-		coppice.Setting{Key: coppice.SettingProvider, Value: "openai-chat"},
-		coppice.Setting{Key: coppice.SettingModel, Value: "slow"},
-		coppice.Setting{Key: coppice.SettingBaseURL, Value: server.URL})
+		home.Setting{Key: home.SettingProvider, Value: "openai-chat"},
+		home.Setting{Key: home.SettingModel, Value: "slow"},
+		home.Setting{Key: home.SettingBaseURL, Value: server.URL})
 }
 
 func TestCtrlCStopsTheAnswerAndKeepsWhatArrived(t *testing.T) {
@@ -248,7 +248,7 @@ func TestCtrlCStopsTheAnswerAndKeepsWhatArrived(t *testing.T) {
 	if err != nil || e.Message == nil || session.TextOf(e.Message.Content) != "The **first** half" || e.Message.StopReason != provider.StopCancelled {
 		t.Errorf("the last entry is %+v, %v", e.Message, err)
 	}
-	why, err := p.home.Entries.Why(t.Context(), coppice.WhyRequest{Session: coppice.LastSession})
+	why, err := p.home.Entries.Why(t.Context(), home.WhyRequest{Session: home.LastSession})
 	if err != nil || len(why.Requests) != 1 || why.Requests[0].Error != "stopped by the user" {
 		t.Errorf("the requests are %+v, %v", why, err)
 	}
@@ -291,9 +291,9 @@ func TestAnotherWriterIsAnnouncedOnceAndPlainly(t *testing.T) {
 	p.doesNotSee("conflict")
 }
 
-func mustEnd(t *testing.T, c *coppice.Conversation) string {
+func mustEnd(t *testing.T, c *home.Conversation) string {
 	t.Helper()
-	id, err := c.Resolve(coppice.Leaf)
+	id, err := c.Resolve(home.Leaf)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -360,12 +360,12 @@ func TestWhatIsTypedAheadIsSentAfterwards(t *testing.T) {
 func TestNothingOfACallIsHiddenWhenItAsks(t *testing.T) {
 	t.Parallel()
 	p := sit(t, openHome(t), func(o *chat.Options) {
-		box, err := o.Home.Toolbox(t.Context(), coppice.ToolboxRequest{Dir: t.TempDir()})
+		box, err := o.Home.Toolbox(t.Context(), home.ToolboxRequest{Dir: t.TempDir()})
 		if err != nil {
 			t.Fatal(err)
 		}
 		o.Toolbox = box
-		if o.Request.Tools, err = box.Tools(coppice.AllTools); err != nil {
+		if o.Request.Tools, err = box.Tools(home.AllTools); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -393,12 +393,12 @@ func TestCallsAreApprovedOneByOne(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p := sit(t, openHome(t), func(o *chat.Options) {
-		box, err := o.Home.Toolbox(t.Context(), coppice.ToolboxRequest{Dir: dir})
+		box, err := o.Home.Toolbox(t.Context(), home.ToolboxRequest{Dir: dir})
 		if err != nil {
 			t.Fatal(err)
 		}
 		o.Toolbox = box
-		if o.Request.Tools, err = box.Tools(coppice.AllTools); err != nil {
+		if o.Request.Tools, err = box.Tools(home.AllTools); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -9,8 +9,8 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/terminal"
@@ -152,7 +152,7 @@ func (u *ui) cmdList(ctx context.Context, argument string) error {
 			return errUsage
 		}
 	}
-	list, err := u.o.Home.Sessions.List(ctx, coppice.ListRequest{Limit: limit})
+	list, err := u.o.Home.Sessions.List(ctx, home.ListRequest{Limit: limit})
 	if err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func (u *ui) cmdBranch(ctx context.Context, argument string) error {
 	if a == nil {
 		return errNoSession
 	}
-	var moved *coppice.BranchResult
+	var moved *home.BranchResult
 	u.start(ctx, a, func(ctx context.Context) (_ *agent.Outcome, err error) {
 		moved, err = u.chat.Branch(ctx, entry, word != "")
 		return nil, err
@@ -236,7 +236,7 @@ func (u *ui) cmdFork(ctx context.Context, entry string) error {
 	if err != nil {
 		return err
 	}
-	forked, err := u.o.Home.Sessions.Fork(ctx, coppice.ForkRequest{Session: id, At: entry})
+	forked, err := u.o.Home.Sessions.Fork(ctx, home.ForkRequest{Session: id, At: entry})
 	if err != nil {
 		return err
 	}
@@ -336,7 +336,7 @@ func (u *ui) cmdContext(ctx context.Context, argument string) error {
 	if err != nil {
 		return err
 	}
-	now, err := u.o.Home.Entries.Context(ctx, coppice.ContextRequest{Session: id, Link: true})
+	now, err := u.o.Home.Entries.Context(ctx, home.ContextRequest{Session: id, Link: true})
 	if err != nil {
 		return err
 	}
@@ -466,7 +466,7 @@ func (u *ui) cmdSearch(ctx context.Context, query string) error {
 	if query == "" {
 		return errUsage
 	}
-	found, err := u.o.Home.Search.Find(ctx, coppice.FindRequest{Query: query, Limit: 8})
+	found, err := u.o.Home.Search.Find(ctx, home.FindRequest{Query: query, Limit: 8})
 	if err != nil {
 		return err
 	}
@@ -496,7 +496,7 @@ func (u *ui) cmdExport(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	written, err := u.o.Home.Transfer.Export(ctx, coppice.ExportRequest{OpenRequest: coppice.OpenRequest{Session: id}, Path: path})
+	written, err := u.o.Home.Transfer.Export(ctx, home.ExportRequest{OpenRequest: home.OpenRequest{Session: id}, Path: path})
 	if err != nil {
 		if errors.Is(err, session.ErrExist) {
 			err = fmt.Errorf("%s is there already, and was left alone", path)

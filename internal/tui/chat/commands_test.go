@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-dev/coppice"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/internal/tui/chat"
 	"github.com/coppice-dev/coppice/session"
 )
@@ -170,15 +170,15 @@ func TestToolsAndApprove(t *testing.T) {
 
 func TestResumeGoesOnWithWhatWasInterrupted(t *testing.T) {
 	t.Parallel()
-	home := openHome(t)
-	p := sit(t, home, func(o *chat.Options) { o.Request.Tools, _ = o.Toolbox.Tools("bash") })
+	opened := openHome(t)
+	p := sit(t, opened, func(o *chat.Options) { o.Request.Tools, _ = o.Toolbox.Tools("bash") })
 	p.types(`call bash {"command":"echo beans"}`, enter)
 	p.sees("run it?")
 	p.types("later", enter)
 	p.sees("/approve decides")
 	p.leaves(ctrlD)
-	p = sit(t, home, func(o *chat.Options) {
-		o.Request.Session = coppice.LastSession
+	p = sit(t, opened, func(o *chat.Options) {
+		o.Request.Session = home.LastSession
 		o.Request.Tools, _ = o.Toolbox.Tools("bash")
 	})
 	p.sees("it waits for approval", "/resume continues with 1 unfinished call")
@@ -192,20 +192,20 @@ func TestResumeGoesOnWithWhatWasInterrupted(t *testing.T) {
 
 func TestAnUnansweredMessageIsAnsweredByResume(t *testing.T) {
 	t.Parallel()
-	home := openHome(t)
-	p := sit(t, home, nil)
+	opened := openHome(t)
+	p := sit(t, opened, nil)
 	p.says("fail unavailable")
 	p.sees("✗", "/resume continues")
 	p.leaves(ctrlD)
-	p = restored(t, home, coppice.LastSession)
+	p = restored(t, opened, home.LastSession)
 	p.sees("was not answered")
 	p.leaves(ctrlD)
 }
 
 func TestADraftIsShownAsAnAnswerThatBrokeOff(t *testing.T) {
 	t.Parallel()
-	home := openHome(t)
-	p := sit(t, home, nil)
+	opened := openHome(t)
+	p := sit(t, opened, nil)
 	p.says("say one")
 	p.leaves(ctrlD)
 	c := p.last()
@@ -214,7 +214,7 @@ func TestADraftIsShownAsAnAnswerThatBrokeOff(t *testing.T) {
 	if _, err := c.AppendAll(question, draft); err != nil {
 		t.Fatal(err)
 	}
-	p = restored(t, home, coppice.LastSession)
+	p = restored(t, opened, home.LastSession)
 	p.sees("  half an answer", "broke off here; /resume asks again")
 	p.says("/resume")
 	p.sees("› /resume\n\n  two\n")
@@ -256,7 +256,7 @@ func TestAConversationThatWasRemoved(t *testing.T) {
 	t.Parallel()
 	p := sit(t, openHome(t), nil)
 	p.says("say one")
-	if _, err := p.home.Sessions.Remove(t.Context(), coppice.RemoveRequest{Session: coppice.LastSession}); err != nil {
+	if _, err := p.home.Sessions.Remove(t.Context(), home.RemoveRequest{Session: home.LastSession}); err != nil {
 		t.Fatal(err)
 	}
 	p.types("say two", enter)
@@ -287,7 +287,7 @@ func TestFilesStayWithTheirConversation(t *testing.T) {
 
 func TestTheContextBeginsWithTheNumberOfTheStatusLine(t *testing.T) {
 	t.Parallel()
-	p := sit(t, openHome(t), func(o *chat.Options) { o.Request.Tools, _ = o.Toolbox.Tools(coppice.AllTools) })
+	p := sit(t, openHome(t), func(o *chat.Options) { o.Request.Tools, _ = o.Toolbox.Tools(home.AllTools) })
 	p.says("say one")
 	p.runs("/context", "counted entry by entry")
 	_, after, _ := strings.Cut(p.term.String(), statusMark)

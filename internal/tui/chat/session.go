@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/coppice-dev/coppice"
 	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/provider/offline"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/terminal"
@@ -39,7 +39,7 @@ func (u *ui) greet(ctx context.Context) {
 // said in it. Prompts are kept nowhere else: what is redacted in the log is gone from the
 // history as well.
 func (u *ui) restore(ctx context.Context) {
-	c, err := u.o.Home.Sessions.Open(ctx, coppice.OpenRequest{Session: u.chat.Conversation().ID()})
+	c, err := u.o.Home.Sessions.Open(ctx, home.OpenRequest{Session: u.chat.Conversation().ID()})
 	if err != nil {
 		u.fail(err)
 		return
@@ -50,7 +50,7 @@ func (u *ui) restore(ctx context.Context) {
 	u.pendingWork()
 }
 
-func (u *ui) showEnd(ctx context.Context, c *coppice.Conversation) error {
+func (u *ui) showEnd(ctx context.Context, c *home.Conversation) error {
 	n, err := c.MessageCount()
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func (u *ui) showEnd(ctx context.Context, c *coppice.Conversation) error {
 	if err != nil {
 		return err
 	}
-	leaf, err := c.Resolve(coppice.Leaf)
+	leaf, err := c.Resolve(home.Leaf)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (u *ui) showEnd(ctx context.Context, c *coppice.Conversation) error {
 }
 
 // recallPrompts fills the history.
-func (u *ui) recallPrompts(c *coppice.Conversation) error {
+func (u *ui) recallPrompts(c *home.Conversation) error {
 	now, err := c.Context(session.ContextOptions{Shared: true})
 	if err != nil {
 		return err
@@ -150,7 +150,7 @@ func (u *ui) drawInto(f func(w *strings.Builder) error) error {
 }
 
 // switchTo continues another conversation, or with a new one.
-func (u *ui) switchTo(ctx context.Context, r coppice.ChatRequest) error {
+func (u *ui) switchTo(ctx context.Context, r home.ChatRequest) error {
 	next, err := u.o.Home.Chat(ctx, r)
 	if err != nil {
 		return err
@@ -161,7 +161,7 @@ func (u *ui) switchTo(ctx context.Context, r coppice.ChatRequest) error {
 }
 
 // request returns what a chat with another conversation should be like.
-func (u *ui) request(session, title string) coppice.ChatRequest {
+func (u *ui) request(session, title string) home.ChatRequest {
 	r := u.chat.Request()
 	r.Session, r.Title = session, title
 	return r

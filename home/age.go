@@ -1,0 +1,54 @@
+package home
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/index"
+)
+
+// Age is how long something is ago. In JSON it is as a person writes it: see ParseAge.
+type Age time.Duration
+
+// String writes an age as a person does: 2w, 12h.
+func (a Age) String() string { return ageText(time.Duration(a)) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (a Age) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (a *Age) UnmarshalText(text []byte) error {
+	age, err := ParseAge(string(text))
+	*a = Age(age)
+	return err
+}
+
+// ParseAge reads an age as a person writes it: 30d, 2w, 12h, 1d12h. Anything else is
+// session.ErrInvalid.
+func ParseAge(text string) (time.Duration, error) {
+	age, ok := index.ParseAge(text)
+	if !ok {
+		return 0, invalid("it must be a time such as 30d, 2w, 12h or 1d12h")
+	}
+	return age, nil
+}
+
+// ageText writes an age as a person would.
+func ageText(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d >= day && d%(7*day) == 0:
+		return fmt.Sprintf("%dw", d/(7*day))
+	case d >= day && d%day == 0:
+		return fmt.Sprintf("%dd", d/day)
+	}
+	text := d.String() // 12h0m0s
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}

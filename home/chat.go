@@ -1,0 +1,370 @@
+package home
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/conversation"
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// ChatRequest says which conversation to have, and with whom.
+type ChatRequest struct {
+	// Session is the conversation to go on with, as a person names it: see Resolve.
+	// Default: a new one, which is created when something is said.
+	Session string `json:"session,omitempty"`
+	// Title and CWD are those of a new session: see CreateRequest.
+	Title string `json:"title,omitempty"`
+	CWD   string `json:"cwd,omitempty"`
+	// Provider and Model name the model that answers. Default: those of the settings.
+	Provider string `json:"provider,omitempty"`
+	Model    string `json:"model,omitempty"`
+	// System is the instructions. Default: those that the conversation has.
+	System string `json:"system,omitempty"`
+	// Thinking is how much the model thinks. Default: as in the conversation so far.
+	Thinking string `json:"thinking,omitempty"`
+	// Context are files that the model should know. They are read when something is
+	// said; one that the conversation has already is added again only if it changed.
+	Context []string `json:"context,omitempty"`
+
+	// Tools are what the model may use, and Approve decides about calls that ask: see
+	// agent.Options.
+	Tools   []agent.Tool                                                       `json:"-"`
+	Approve func(ctx context.Context, call agent.Call) (agent.Decision, error) `json:"-"`
+}
+
+// Chat is a conversation between a person and a model. Its methods are for one goroutine;
+// the agent's may be called by several.
+type Chat struct {
+	home   *Home
+	r      ChatRequest
+	chosen *ChosenModel
+	c      *Conversation // nil until there is a session
+	agent  *agent.Session
+}
+
+// Chat begins a conversation with a model, or goes on with one. Nothing is written before
+// something is said. Close the chat after use.
+func (h *Home) Chat(ctx context.Context, r ChatRequest) (*Chat, error) {
+	if !conversation.IsText([]byte(r.System)) {
+		return nil, &session.Error{Op: "chat", Name: r.Session, Err: invalid("the instructions are not text")}
+	}
+	chat := &Chat{home: h, r: r}
+	var err error
+	if r.Session == "" {
+		chat.chosen, err = h.settings.ModelFor(nil, r.choice())
+		return chat, err
+	}
+	if chat.c, err = h.openEnd(ctx, r.Session); err != nil {
+		return nil, err
+	}
+	if err := chat.restore(); err != nil {
+		return nil, errors.Join(err, chat.Close())
+	}
+	return chat, nil
+}
+
+func (r *ChatRequest) choice() ModelChoice {
+	return ModelChoice{Provider: r.Provider, Model: r.Model, Thinking: r.Thinking}
+}
+
+// restore finds the model with which the conversation goes on.
+func (c *Chat) restore() error {
+	now, err := c.c.Context(session.ContextOptions{Shared: true})
+	if err != nil {
+		return err
+	}
+	if c.chosen, err = c.home.settings.ModelFor(now, c.r.choice()); err != nil {
+		return err
+	}
+	return c.begin()
+}
+
+// begin puts an agent to work in the session.
+func (c *Chat) begin() (err error) {
+	c.agent, err = agent.New(c.c.Session, agent.Options{
+		Model: c.chosen.Model, Thinking: c.chosen.Thinking, MaxTokens: c.chosen.MaxTokens,
+		System: c.r.System, Tools: c.r.Tools, Approve: c.r.Approve,
+	})
+	return err
+}
+
+// Start returns the agent, ready for the next turn. It must be called before each: it
+// creates the session if there is none yet, and loads context files that are new or have
+// changed.
+func (c *Chat) Start(ctx context.Context) (*agent.Session, error) {
+	c.home.beforeWriting(ctx)
+	if c.c == nil {
+		if err := c.create(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if c.agent == nil {
+		if err := c.begin(); err != nil {
+			return nil, err
+		}
+	}
+	return c.agent, c.loadFiles(c.r.Context)
+}
+
+func (c *Chat) create(ctx context.Context) error {
+	made, err := c.home.Sessions.Create(ctx, CreateRequest{Title: c.r.Title, CWD: c.r.CWD})
+	if err != nil {
+		return err
+	}
+	c.c, err = c.home.openSession(ctx, made.Session, session.Linked{})
+	return err
+}
+
+// AddFiles adds files to what the model should know. They are read now, so that a mistake
+// is noticed, and loaded when something is said.
+func (c *Chat) AddFiles(files ...string) error {
+	for _, name := range files {
+		if err := withFile(name, func(l *conversation.Loader, local string) error {
+			_, err := l.Message(local)
+			return err
+		}); err != nil {
+			return err
+		}
+		if !slices.Contains(c.r.Context, name) {
+			c.r.Context = append(c.r.Context, name)
+		}
+	}
+	return nil
+}
+
+func (c *Chat) loadFiles(files []string) error {
+	for _, name := range files {
+		err := withFile(name, func(l *conversation.Loader, local string) error {
+			return c.c.Retry(func() error {
+				_, err := l.AddFile(c.c.Session, local)
+				return err
+			})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withFile calls f with a loader and the name of a file in its directory: the present one
+// or, for a file that is not below it, the root of the file system.
+func withFile(name string, f func(l *conversation.Loader, local string) error) error {
+	if _, err := os.Stat(name); err != nil {
+		return fmt.Errorf("context file: %w", err)
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	path, err := filepath.Abs(name)
+	if err != nil {
+		return err
+	}
+	local, err := filepath.Rel(dir, path)
+	if err != nil || !filepath.IsLocal(local) {
+		dir = filepath.VolumeName(path) + string(filepath.Separator)
+		local = path[len(dir):]
+	}
+	l, err := conversation.NewFileLoader(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(l, filepath.ToSlash(local)), l.Close())
+}
+
+// Prompt returns what a person says as the content of a message: a text and images, which
+// are read from files.
+func (c *Chat) Prompt(text string, images ...string) ([]session.Content, error) {
+	if err := checkUTF8("chat", "", text); err != nil {
+		return nil, err
+	}
+	var content []session.Content
+	for _, name := range images {
+		image, err := conversation.LoadImage(name)
+		if err != nil {
+			return nil, err
+		}
+		content = append(content, image)
+	}
+	if orNone(text) != "" {
+		content = append(content, session.Text(text))
+	}
+	if len(content) == 0 {
+		return nil, invalid("the message is empty")
+	}
+	return content, nil
+}
+
+// Agent returns the agent, or nil if nothing was said yet.
+func (c *Chat) Agent() *agent.Session { return c.agent }
+
+// Conversation returns the session that the chat writes to, or nil if there is none yet.
+// The chat closes it.
+func (c *Chat) Conversation() *Conversation { return c.c }
+
+// Request returns what the chat was begun with, as it is now.
+func (c *Chat) Request() ChatRequest { return c.r }
+
+// Model returns the model that answers, and who chose it.
+func (c *Chat) Model() ChosenModel { return *c.chosen }
+
+// SetModel has another model answer from now on: a name, or provider/model.
+func (c *Chat) SetModel(name string) error {
+	next, err := c.home.settings.ModelFor(nil, ModelChoice{Model: name, Thinking: c.r.Thinking})
+	if err != nil {
+		return err
+	}
+	if c.agent != nil {
+		if err := c.agent.SetModel(next.Model); err != nil {
+			return err
+		}
+	}
+	c.chosen, c.r.Provider, c.r.Model = next, "", name
+	return nil
+}
+
+// SetThinking changes how much the model thinks.
+func (c *Chat) SetThinking(level string) error {
+	if !slices.Contains(provider.ThinkingLevels, level) {
+		return &session.Error{
+			Op: "chat", Err: invalid("unknown thinking level %q", level),
+			Hint: "the levels are " + strings.Join(provider.ThinkingLevels, ", "),
+		}
+	}
+	if c.agent != nil {
+		if err := c.agent.SetThinking(level); err != nil {
+			return err
+		}
+	}
+	c.r.Thinking, c.chosen.Thinking = level, level
+	return nil
+}
+
+// SetTools changes what the model may use.
+func (c *Chat) SetTools(tools ...agent.Tool) error {
+	if c.agent != nil {
+		if err := c.agent.SetTools(tools...); err != nil {
+			return err
+		}
+	}
+	c.r.Tools = tools
+	return nil
+}
+
+// Branch goes back to an entry, as a person names it. With summarise, the model writes
+// down what happened on the branch that is left.
+func (c *Chat) Branch(ctx context.Context, entry string, summarise bool) (*BranchResult, error) {
+	if c.c == nil {
+		return nil, errNothingSaid
+	}
+	c.home.beforeWriting(ctx)
+	target, err := c.c.Resolve(entry)
+	if err != nil {
+		return nil, err
+	}
+	left, err := conversationEnd(c.c.Session)
+	if err != nil {
+		return nil, err
+	}
+	result := &BranchResult{Session: c.c.Name, Left: left, Moved: target != left}
+	if result.Moved {
+		if err := c.agent.Branch(ctx, target, summarise); err != nil {
+			return nil, plainly("branch", c.c.Name, err)
+		}
+	}
+	if result.Leaf, err = conversationEnd(c.c.Session); err != nil {
+		return nil, err
+	}
+	result.Short, err = shorten(c.c.Session, result.Leaf, result.Left)
+	return result, err
+}
+
+// Label gives an entry of the conversation a name. Default: the last one.
+func (c *Chat) Label(ctx context.Context, entry, name string) (*LabelResult, error) {
+	if c.c == nil {
+		return nil, errNothingSaid
+	}
+	c.home.beforeWriting(ctx)
+	if err := checkUTF8("label", c.c.Name, name); err != nil {
+		return nil, err
+	}
+	if err := checkName("label", c.c.Name, name); err != nil {
+		return nil, err
+	}
+	return label(c.c, c.c.WithContext(ctx), LabelRequest{Session: c.c.Name, Entry: entry, Label: name})
+}
+
+// Unfinished returns what a turn that ended in the middle has left: the calls without a
+// result, and whether the model still has to answer.
+func (c *Chat) Unfinished() (calls []agent.Pending, unanswered bool, err error) {
+	if c.agent == nil {
+		return nil, false, nil
+	}
+	if calls, err = c.agent.Pending(); err != nil {
+		return nil, false, err
+	}
+	unanswered, err = c.agent.Unfinished()
+	return calls, unanswered, err
+}
+
+// errNothingSaid means that a chat has no session yet.
+var errNothingSaid = invalid("nothing was said yet")
+
+// ChatStatus is where a chat stands.
+type ChatStatus struct {
+	agent.Status
+	// Name is what a person can type for the session; Title is what it is called.
+	Name  string `json:"name"`
+	Title string `json:"title,omitempty"`
+	// Branch is the number of the branch that the conversation is on, of so many; 0 if
+	// it is at an entry that others follow.
+	Branch   int `json:"branch"`
+	Branches int `json:"branches"`
+}
+
+// Status returns where the chat stands.
+func (c *Chat) Status(ctx context.Context) (s ChatStatus, err error) {
+	if c.c == nil {
+		info := c.chosen.Model.Info()
+		s.Provider, s.Model, s.Window, s.Thinking, s.Title = info.Provider, info.Model, info.Window, c.chosen.Thinking, c.r.Title
+		return s, nil
+	}
+	if s.Status, err = c.agent.Status(); err != nil {
+		return s, err
+	}
+	if s.Name, err = c.c.ShortName(ctx); err != nil {
+		return s, err
+	}
+	if s.Title, err = c.c.Session.Name(); err != nil {
+		return s, err
+	}
+	leaves, err := c.c.Leaves()
+	if err != nil {
+		return s, err
+	}
+	end, err := conversationEnd(c.c.Session)
+	s.Branches, s.Branch = len(leaves), slices.Index(leaves, end)+1
+	return s, err
+}
+
+// Close ends the chat. A turn that is under way ends, and what has arrived is kept.
+func (c *Chat) Close() error {
+	var errs []error
+	if c.agent != nil {
+		errs = append(errs, c.agent.Close())
+	}
+	if c.c != nil {
+		errs = append(errs, c.c.Close())
+	}
+	c.agent, c.c = nil, nil
+	return errors.Join(errs...)
+}

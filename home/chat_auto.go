@@ -1,0 +1,123 @@
+package home
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/coppice-dev/coppice/agent/summary"
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// AutoRequest has a model write what a person would write otherwise. The zero value asks
+// the model in the settings.
+type AutoRequest struct {
+	ModelChoice
+	// Instructions say what to pay attention to, in addition to the usual. Default: none.
+	Instructions string `json:"instructions,omitempty"`
+}
+
+// AutoResult says what a model wrote, and what it took.
+type AutoResult struct {
+	Provider string `json:"provider"`
+	Model    string `json:"model"`
+	Text     string `json:"text"`
+	Tokens   int    `json:"tokens"`   // of the text
+	Requests int    `json:"requests"` // how often the model was asked
+	// Usage is what the provider reported, all requests together. It is in the log, too.
+	Usage session.Usage `json:"usage"`
+}
+
+// What a model may be asked to write, as ModelAsked names it.
+const (
+	writesSummary = "summary"
+	writesTitle   = "title"
+)
+
+// author is a model that writes for the home.
+type author struct {
+	home  *Home
+	model provider.Model
+	opts  summary.Options
+}
+
+// author returns the model that a request means, and announces that it is going to be asked.
+func (h *Home) author(op, name string, r *AutoRequest, writes string) (*author, error) {
+	if err := checkUTF8(op, name, r.Instructions); err != nil {
+		return nil, err
+	}
+	chosen, err := h.settings.ModelFor(nil, r.ModelChoice)
+	if err != nil {
+		return nil, err
+	}
+	info := chosen.Model.Info()
+	counter, err := counterNamed("", info.Provider, info.Model)
+	if err != nil {
+		return nil, err
+	}
+	h.notify(ModelAsked{Provider: info.Provider, Model: info.Model, For: writes, ByDefault: chosen.From == FromDefault})
+	return &author{home: h, model: chosen.Model, opts: summary.Options{
+		Instructions: r.Instructions, Counter: counter, Emit: h.tellRetries(info),
+	}}, nil
+}
+
+// tellRetries passes on that a provider has to be asked again, so that nobody wonders
+// why it takes so long.
+func (h *Home) tellRetries(info provider.Info) func(provider.Event) {
+	return func(e provider.Event) {
+		if e.Retry != nil {
+			h.notify(ModelRetried{Provider: info.Provider, Model: info.Model, Retry: *e.Retry})
+		}
+	}
+}
+
+// result returns what the model wrote.
+func (a *author) result(made *summary.Summary) *AutoResult {
+	info := a.model.Info()
+	result := &AutoResult{
+		Provider: info.Provider, Model: info.Model, Text: made.Text, Tokens: made.Tokens, Requests: made.Requests,
+	}
+	for i := range made.Usage {
+		if bill, ok := session.BillOf(&made.Usage[i]); ok {
+			result.Usage = *result.Usage.Plus(&bill.Usage)
+		}
+	}
+	return result
+}
+
+// failed writes down what a text cost that the model did not write as it should, and
+// returns why there is none. The conversation has not changed.
+func (a *author) failed(ctx context.Context, op, name string, s *session.Session, made *summary.Summary, cause error) error {
+	s = s.WithContext(context.WithoutCancel(ctx)) // it was paid even if nobody waits any more
+	why := unwritten(op, name, cause)
+	if err := s.Retry(func() error { return made.Bill(s) }); err != nil {
+		return errors.Join(why, err)
+	}
+	return why
+}
+
+// unwritten is the error of a model that has not written what it should.
+func unwritten(op, name string, err error) error {
+	if errors.Is(err, summary.ErrNothing) {
+		return &session.Error{Op: op, Name: name, Err: invalid("%w", err)}
+	}
+	e := &session.Error{Op: op, Name: name, Err: fmt.Errorf("%w; nothing was changed", err)}
+	switch {
+	case errors.Is(err, summary.ErrNoGain):
+		e.Hint = "keep fewer tokens, so that the summary stands for more"
+	case errors.Is(err, summary.ErrUnusable):
+		e.Hint = "try again, or ask another model"
+	case errors.Is(err, provider.ErrDenied):
+		e.Hint = "check the provider's key"
+	}
+	return e
+}
+
+// write appends what a model wrote. That took a while, in which others may have written:
+// what they added does not matter, because it comes after what the text is about; and what
+// was redacted in the meantime must not come back.
+func (a *author) write(ctx context.Context, s *session.Session, do func() (string, error)) (string, error) {
+	a.home.beforeWriting(ctx)
+	return remark(s, do)
+}

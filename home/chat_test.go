@@ -1,0 +1,231 @@
+package home_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// chat begins a chat that is closed at the end of the test.
+func (h *house) chat(r home.ChatRequest) *home.Chat {
+	h.Helper()
+	c, err := h.Chat(h.Context(), r)
+	if err != nil {
+		h.Fatal(err)
+	}
+	h.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// tell sends a message and returns the answer.
+func (h *house) tell(c *home.Chat, text string, images ...string) string {
+	h.Helper()
+	content, err := c.Prompt(text, images...)
+	if err != nil {
+		h.Fatal(err)
+	}
+	a, err := c.Start(h.Context())
+	if err != nil {
+		h.Fatal(err)
+	}
+	out, err := a.Send(h.Context(), content...)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return session.TextOf(out.Message.Content)
+}
+
+func TestAChatCreatesItsSessionWhenSomethingIsSaid(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	c := h.chat(home.ChatRequest{Title: "Beans", CWD: "/garden"})
+	if s, err := c.Status(t.Context()); err != nil || s.Model != "parrot" || s.Name != "" || s.Title != "Beans" {
+		t.Errorf("the status is %+v, %v", s, err)
+	}
+	if _, err := c.Branch(t.Context(), home.Leaf, false); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("a branch of nothing: %v", err)
+	}
+	if _, err := c.Label(t.Context(), "", "x"); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("a label for nothing: %v", err)
+	}
+	if names, err := h.Sessions.Names(t.Context()); err != nil || len(names) != 0 {
+		t.Errorf("the sessions are %v, %v", names, err)
+	}
+	if got := h.tell(c, "hello"); got != "You said: hello" {
+		t.Errorf("the answer is %q", got)
+	}
+	list, err := h.Sessions.List(t.Context(), home.ListRequest{})
+	if err != nil || len(list.Sessions) != 1 || list.Sessions[0].Title != "Beans" || list.Sessions[0].CWD != "/garden" {
+		t.Errorf("the sessions are %+v, %v", list, err)
+	}
+	if chosen := c.Model(); chosen.From != home.FromDefault {
+		t.Errorf("the model was chosen by %q", chosen.From)
+	}
+}
+
+func TestAChatBranchesAndKnowsWhereItIs(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	c := h.chat(home.ChatRequest{})
+	h.tell(c, "one")
+	first, err := c.Label(t.Context(), "", "start")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.tell(c, "two")
+	moved, err := c.Branch(t.Context(), "start", false)
+	if err != nil || !moved.Moved || moved.Leaf != first.Target {
+		t.Fatalf("moved: %+v, %v", moved, err)
+	}
+	if again, err := c.Branch(t.Context(), "start", false); err != nil || again.Moved {
+		t.Errorf("moved again: %+v, %v", again, err)
+	}
+	if s, err := c.Status(t.Context()); err != nil || s.Branch != 0 || s.Branches != 1 {
+		t.Errorf("the status is %+v, %v", s, err)
+	}
+	h.tell(c, "three")
+	if s, err := c.Status(t.Context()); err != nil || s.Branch != 2 || s.Branches != 2 || s.Tokens == 0 || s.Window == 0 {
+		t.Errorf("the status is %+v, %v", s, err)
+	}
+	if err := c.SetThinking("hard"); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("an unknown level: %v", err)
+	}
+	if err := errors.Join(c.SetThinking("low"), c.SetModel("offline/parrot"), c.SetTools()); err != nil {
+		t.Error(err)
+	}
+	if err := c.SetModel("nobody/nothing"); err == nil {
+		t.Error("there is no such model")
+	}
+	if _, unanswered, err := c.Unfinished(); unanswered || err != nil {
+		t.Errorf("unfinished: %v, %v", unanswered, err)
+	}
+}
+
+// Files are loaded through the home, so that what must not be kept is not.
+func TestContextFilesOfAChatAreRedacted(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	dir := t.TempDir()
+	secret := "sk-ant-api03-" + strings.Repeat("Ab3dE5gH", 11) + "AA"
+	path := filepath.Join(dir, "notes.md")
+	if err := os.WriteFile(path, []byte("key: "+secret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	opened := h.open(&home.Options{Create: true, Settings: settings(t, env{"HOME": t.TempDir(), "COPPICE_REDACT": "true"})})
+	other := &house{T: t, Home: opened, dir: h.dir}
+	c := other.chat(home.ChatRequest{})
+	if err := c.AddFiles(path, path); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.AddFiles(filepath.Join(dir, "none.md")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file that is not there: %v", err)
+	}
+	other.tell(c, "what is the key?")
+	other.tell(c, "once more")
+	id := c.Conversation().ID()
+	log, err := os.ReadFile(filepath.Join(h.dir, id+".jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(log), secret) {
+		t.Error("the secret is in the log")
+	}
+	if n := strings.Count(string(log), "<context source="); n != 1 {
+		t.Errorf("the file is in the log %d times", n)
+	}
+}
+
+func TestAToolboxAllowsMoreOnTheWay(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	box, err := h.Toolbox(t.Context(), home.ToolboxRequest{Dir: t.TempDir(), Deny: []string{"bash(rm *)"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer box.Close()
+	if list, err := box.Tools(); err != nil || len(list) != 0 {
+		t.Errorf("without being asked for: %v, %v", list, err)
+	}
+	if _, err := box.Tools("hammer"); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("an unknown tool: %v", err)
+	}
+	list, err := box.Tools(home.AllTools)
+	if err != nil || len(list) != 5 {
+		t.Fatalf("all tools: %d, %v", len(list), err)
+	}
+	echo := agent.Call{ID: "1", Name: "bash", Input: []byte(`{"command":"echo hello"}`)}
+	remove := agent.Call{ID: "2", Name: "bash", Input: []byte(`{"command":"rm hello"}`)}
+	if box.Allows(echo) {
+		t.Error("nothing is allowed yet")
+	}
+	if err := errors.Join(box.Allow(box.RuleFor(echo)), box.Allow("bash(rm *)")); err != nil {
+		t.Fatal(err)
+	}
+	if !box.Allows(echo) || box.Allows(remove) {
+		t.Errorf("echo: %v, rm: %v, by %q", box.Allows(echo), box.Allows(remove), box.Rules())
+	}
+	if err := box.Allow("bash("); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("a rule that makes no sense: %v", err)
+	}
+	if err := box.Allow("bsh"); !errors.Is(err, session.ErrInvalid) || slices.Contains(box.Rules(), "bsh") {
+		t.Errorf("a rule for no tool: %v", err)
+	}
+}
+
+func TestAToolboxRefusesRulesForToolsThatDoNotExist(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	for _, r := range []home.ToolboxRequest{{Deny: []string{"bsh"}}, {Allow: []string{"read,write"}}, {Allow: []string{"Read"}}, {Allow: []string{"github_push"}}} {
+		if _, err := h.Toolbox(t.Context(), r); !errors.Is(err, session.ErrInvalid) || !strings.Contains(err.Error(), "read, write, edit, bash, search") {
+			t.Errorf("%v: %v", r, err)
+		}
+	}
+	box, err := h.Toolbox(t.Context(), home.ToolboxRequest{Allow: []string{"github_*", "search"}, Deny: []string{"Bash", "b?sh"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	box.Close()
+}
+
+func TestAModelSearchesTheHomeWithItsTool(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.tell(h.chat(home.ChatRequest{}), "the marigolds are orange")
+	box, err := h.Toolbox(t.Context(), home.ToolboxRequest{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := box.Tools("search")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := h.chat(home.ChatRequest{Tools: list, Approve: func(context.Context, agent.Call) (agent.Decision, error) { return agent.Deny, nil }})
+	if got := h.tell(c, `call search {"query":"marigolds"}`); !strings.Contains(got, "orange") {
+		t.Errorf("the answer is %q", got)
+	}
+}
+
+// A chat is open for long. Each turn of it finishes an interrupted redaction first, like
+// everything that writes.
+func TestAChatFinishesARedactionFirst(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	c := h.chat(home.ChatRequest{})
+	for range 2 { // with a new session, and with the one that is open
+		if err := h.Store().Notes("").Write("redact.pending", []byte(`{"all":true}`)); err != nil {
+			t.Fatal(err)
+		}
+		h.tell(c, "hello")
+		if left, err := h.Upkeep.Unfinished(); left || err != nil {
+			t.Errorf("unfinished: %v, %v", left, err)
+		}
+	}
+}

@@ -1,0 +1,298 @@
+package home
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/coppice-dev/coppice/redact"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/window"
+)
+
+// AppendRequest appends one entry: a message, or a whole entry in the form of the
+// log.
+type AppendRequest struct {
+	Session string `json:"session"` // as a person names it: see Resolve
+	// Message is what somebody says. Its role is user, assistant, system or tool.
+	Message *session.MessageEntry `json:"message,omitempty"`
+	// Entry is a whole entry in the form of the log (docs/format.md). Its id and its
+	// timestamp may be missing. Its parent_id, if given, must be the leaf, unless the
+	// entry moves the leaf. Set exactly one of Message and Entry.
+	Entry json.RawMessage `json:"entry,omitempty"`
+	// At is the entry that this one must follow, as a person names it. If the
+	// conversation has gone on since, nothing is written and Append returns
+	// session.ErrConflict. Default: whatever the conversation ends with by then.
+	At string `json:"at,omitempty"`
+	// Force appends the result of a tool call even if no call waits for it.
+	Force bool `json:"force,omitempty"`
+}
+
+// AppendResult says what was appended.
+type AppendResult struct {
+	Session string `json:"session"` // the session that was written to
+	Entry   string `json:"entry"`
+}
+
+// Append appends an entry at the end of a conversation: to its last session or, if that
+// one is missing, to a new session that replaces it.
+//
+// A message makes sense wherever the conversation has got to, so two writers that
+// append at the same moment both succeed, one after the other. Set At to check that
+// nothing came in between. An entry that acts on what is before it, such as a
+// compaction, is refused with session.ErrConflict if another writer comes first.
+func (e *Entries) Append(ctx context.Context, r AppendRequest) (*AppendResult, error) {
+	h := e.home
+	h.beforeWriting(ctx)
+	entry, err := r.entry()
+	if err == nil {
+		err = h.checkID(entry.ID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	open := h.openEnd
+	if entry.Message == nil { // what it refers to is in a session that exists
+		open = func(ctx context.Context, given string) (*Conversation, error) { return h.openWith(ctx, given, "") }
+	}
+	c, err := open(ctx, r.Session)
+	if err != nil {
+		return nil, err
+	}
+	id, err := h.append(ctx, c, entry, r)
+	if err := errors.Join(plainly("append", c.Name, err), c.Close()); err != nil {
+		return nil, err
+	}
+	return &AppendResult{Session: c.Name, Entry: id}, nil
+}
+
+// checkID refuses an id that is a secret: it would stay in the log, and be shown again and
+// again, while secrets are taken out of everything else.
+func (h *Home) checkID(id string) error {
+	g := h.guarded.Load()
+	if g.err != nil || id == "" {
+		return g.err
+	}
+	if h.settings.redacts() && len(redact.Find([]byte(id))) > 0 || string(g.guard.Raw([]byte(id))) != id {
+		return invalid("entry: the id looks like a secret; give the entry another id, or none")
+	}
+	return nil
+}
+
+// entry builds the entry and checks whatever can be checked without the conversation.
+func (r *AppendRequest) entry() (session.Entry, error) {
+	switch {
+	case r.Message != nil && r.Entry != nil, r.Message == nil && r.Entry == nil:
+		return session.Entry{}, invalid("append: give either a message or a whole entry")
+	case r.Message != nil:
+		if err := checkMessage(r.Message); err != nil {
+			return session.Entry{}, fmt.Errorf("append: %w", err)
+		}
+		return session.Entry{Type: session.TypeMessage, Message: r.Message}, nil
+	}
+	if err := checkUTF8("append", "", string(r.Entry)); err != nil {
+		return session.Entry{}, err
+	}
+	e, err := session.ParseEntry(r.Entry)
+	if err == nil && e.Message != nil {
+		if err = checkCategory(e.Message.Category); err != nil {
+			err = fmt.Errorf("message.category: %w", err)
+		}
+	}
+	if err != nil {
+		return e, fmt.Errorf("entry: %w", err)
+	}
+	return e, nil
+}
+
+func checkMessage(m *session.MessageEntry) error {
+	if err := session.CheckRole(m.Role); err != nil {
+		return err
+	}
+	if err := checkCategory(m.Category); err != nil {
+		return err
+	}
+	if m.Tokens != nil && *m.Tokens < 0 {
+		return invalid("tokens is %d; it must not be negative", *m.Tokens)
+	}
+	said := false
+	for i := range m.Content {
+		c := &m.Content[i]
+		said = said || c.Text == nil || c.Text.Content != ""
+		if err := checkUTF8("", "", textsIn(c)...); err != nil {
+			return err
+		}
+	}
+	if !said {
+		return invalid("the message is empty")
+	}
+	return checkUTF8("", "", m.Model, m.Provider, m.StopReason, m.ResponseID)
+}
+
+// checkCategory refuses a category that no window would know.
+func checkCategory(name string) error {
+	if name == "" {
+		return nil
+	}
+	if _, err := window.ParseCategory(name); err != nil {
+		return invalid("unknown category %q; it must be SYSTEM, CONTEXT, DIALOG or SYSTEM_OUTPUT", name)
+	}
+	return nil
+}
+
+// textsIn are the texts of a block that come from outside as bytes.
+func textsIn(c *session.Content) []string {
+	switch {
+	case c.Text != nil:
+		return []string{c.Text.Content}
+	case c.ToolResult != nil:
+		return []string{c.ToolResult.ToolUseID, c.ToolResult.Content}
+	}
+	return nil
+}
+
+// checkUTF8 refuses text that is not valid UTF-8. JSON would replace those bytes with other
+// characters, and they would be lost.
+func checkUTF8(op, name string, texts ...string) error {
+	for _, text := range texts {
+		if utf8.ValidString(text) {
+			continue
+		}
+		at := 0
+		for at < len(text) {
+			r, size := utf8.DecodeRuneInString(text[at:])
+			if r == utf8.RuneError && size == 1 {
+				break
+			}
+			at += size
+		}
+		why := invalid("the text is not UTF-8: byte %d is 0x%02x; convert it first", at+1, text[at])
+		if op == "" {
+			return why
+		}
+		return &session.Error{Op: op, Name: name, Err: why}
+	}
+	return nil
+}
+
+// orNone returns "" for text that is only white space.
+func orNone(text string) string {
+	if strings.TrimSpace(text) == "" {
+		return ""
+	}
+	return text
+}
+
+// append appends an entry to the last session of a conversation.
+func (h *Home) append(ctx context.Context, c *Conversation, e session.Entry, r AppendRequest) (id string, err error) {
+	s := c.WithContext(ctx)
+	at, err := appendAt(c, &e, r.At)
+	if err != nil {
+		return "", err
+	}
+	try := func() error {
+		if err := checkAt(c, at); err != nil {
+			return err
+		}
+		if err := h.checkEntry(ctx, c, &e, r.Force); err != nil {
+			return err
+		}
+		id, err = s.AppendEntry(e)
+		return err
+	}
+	if at == "" && isRightAnywhere(&e) {
+		err = s.Retry(try)
+	} else {
+		err = try()
+	}
+	return id, err
+}
+
+// isRightAnywhere reports whether an entry means the same wherever the conversation has got
+// to. Other entries act on what comes before them, so their writer must have seen that.
+func isRightAnywhere(e *session.Entry) bool {
+	switch e.Type {
+	case session.TypeMessage, session.TypeModelChange, session.TypeThinkingLevel:
+		return true
+	}
+	return e.Type.IsRemark()
+}
+
+// appendAt returns the entry that an entry must follow, or "" if any will do.
+func appendAt(c *Conversation, e *session.Entry, given string) (at string, err error) {
+	if given != "" {
+		return c.Resolve(given)
+	}
+	if e.ParentID == nil || e.Type == session.TypeLeaf {
+		return "", nil
+	}
+	end, err := conversationEnd(c.Session)
+	if err != nil {
+		return "", err
+	}
+	if leaf := c.LeafID(); *e.ParentID != leaf && *e.ParentID != end {
+		return "", &session.Error{
+			Op: "append", Name: c.Name, Err: invalid("parent_id is %q, but the leaf is %q", *e.ParentID, end),
+			Hint: "leave parent_id out, or branch there first",
+		}
+	}
+	at = *e.ParentID
+	e.ParentID = nil // the session fills it in, after any notes that were made there since
+	return at, nil
+}
+
+// checkAt returns a conflict if a conversation no longer ends with an entry. Notes that were
+// made since do not count.
+func checkAt(c *Conversation, at string) error {
+	if at == "" || at == c.LeafID() {
+		return nil
+	}
+	end, err := conversationEnd(c.Session)
+	if err != nil || at == end {
+		return err
+	}
+	return &session.Error{
+		Op: "append", Name: c.Name, Kind: session.ErrConflict,
+		Err:  fmt.Errorf("the conversation ends with entry %s, not %s; nothing was written", end, at),
+		Hint: "look at what was added, then try again",
+	}
+}
+
+// checkEntry refuses an entry that can only be a mistake.
+func (h *Home) checkEntry(ctx context.Context, c *Conversation, e *session.Entry, force bool) error {
+	if e.Merge != nil {
+		return checkMerge(c, e.Merge.FromID)
+	}
+	if e.Label != nil {
+		return checkLabel(c.Session, e.Label.Label)
+	}
+	if force || e.Message == nil || !slices.ContainsFunc(e.Message.Content, func(b session.Content) bool { return b.ToolResult != nil }) {
+		return nil
+	}
+	whole := c.Session
+	if !c.IsAlone() { // the call may be in an earlier session
+		var err error
+		if whole, err = session.OpenChain(ctx, h.store, c.Chain, h.sessionOptions()); err != nil {
+			return err
+		}
+		defer whole.Close()
+	}
+	err := whole.CheckResults(e)
+	refused, ok := errors.AsType[*session.Error](err)
+	if !ok || !errors.Is(err, session.ErrInvalid) {
+		return err
+	}
+	return &session.Error{Op: "append", Name: c.Name, Err: &ResultError{refused.Err}}
+}
+
+// ResultError means that no tool call waits for a result. With AppendRequest.Force it is
+// appended anyway, but no model will be sent it. It matches session.ErrInvalid.
+type ResultError struct{ Err error }
+
+func (e *ResultError) Error() string        { return e.Err.Error() }
+func (e *ResultError) Unwrap() error        { return e.Err }
+func (e *ResultError) Is(target error) bool { return target == session.ErrInvalid }

@@ -1,0 +1,264 @@
+package home
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/coppice-dev/coppice/agent/summary"
+	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// BranchRequest says where a conversation continues.
+type BranchRequest struct {
+	Session string `json:"session"` // as a person names it: see Resolve
+	Entry   string `json:"entry"`   // the next entry will follow this one
+	// Summary tells the model what happened on the branch that is abandoned. Default:
+	// none.
+	Summary string `json:"summary,omitempty"`
+	// Auto has a model write the summary, if there is anything on that branch.
+	Auto *AutoRequest `json:"auto,omitempty"`
+}
+
+// BranchResult says where the leaf is.
+type BranchResult struct {
+	Session string `json:"session"` // the one that was written to
+	Leaf    string `json:"leaf"`    // where it is now: the entry, or the summary that follows it
+	Left    string `json:"left"`    // where it was
+	Moved   bool   `json:"moved"`   // false if it was there already; then nothing was written
+	// Auto is the summary, if a model wrote it.
+	Auto *AutoResult `json:"auto,omitempty"`
+	// Short has the shortest unambiguous beginnings of these ids.
+	Short render.Names `json:"-"`
+}
+
+// Branch moves the leaf to an entry: what is appended next follows it. The abandoned branch
+// stays in the log. An entry that only an earlier session of the conversation has is refused
+// with an *EarlierError. If a model should write a summary and does not, the leaf stays where
+// it is.
+func (e *Entries) Branch(ctx context.Context, r BranchRequest) (*BranchResult, error) {
+	e.home.beforeWriting(ctx)
+	r.Summary = orNone(r.Summary)
+	if r.Auto != nil && r.Summary != "" {
+		return nil, invalid("branch: give either a summary or a model that writes it")
+	}
+	if err := checkUTF8("branch", r.Session, r.Summary); err != nil {
+		return nil, err
+	}
+	c, err := e.home.openLast(ctx, "branch", r.Session, r.Entry)
+	if err != nil {
+		return nil, err
+	}
+	result, err := e.home.branch(ctx, c, r)
+	return result, errors.Join(plainly("branch", c.Name, err), c.Close())
+}
+
+func (h *Home) branch(ctx context.Context, c *Conversation, r BranchRequest) (*BranchResult, error) {
+	s := c.WithContext(ctx)
+	target, err := c.Resolve(r.Entry)
+	if err != nil {
+		return nil, err
+	}
+	left, err := conversationEnd(s)
+	if err != nil {
+		return nil, err
+	}
+	result := &BranchResult{Session: c.Name, Leaf: target, Left: left, Moved: true}
+	switch {
+	case r.Summary != "":
+		result.Leaf, err = s.BranchWithSummary(target, r.Summary)
+	case target == left || target == s.LeafID(): // notes that were made there since do not matter
+		result.Moved = false
+	case r.Auto != nil:
+		err = h.autoBranch(ctx, c.Name, s, r.Auto, result)
+	default:
+		err = s.Branch(target)
+	}
+	if err == nil {
+		result.Short, err = shorten(s, result.Leaf, result.Left)
+	}
+	return result, err
+}
+
+// autoBranch has a model write down what happened on the branch that is left, and moves the
+// leaf.
+func (h *Home) autoBranch(ctx context.Context, name string, s *session.Session, r *AutoRequest, result *BranchResult) error {
+	left, err := summary.Abandoned(s, s.LeafID(), result.Leaf)
+	if err != nil {
+		return err
+	}
+	if len(left) == 0 { // only notes
+		return s.Branch(result.Leaf)
+	}
+	a, err := h.author("branch", name, r, writesSummary)
+	if err != nil {
+		return err
+	}
+	made, err := summary.Branch(ctx, a.model, left, a.opts)
+	if err != nil {
+		return a.failed(ctx, "branch", name, s, made, err)
+	}
+	h.beforeWriting(ctx)
+	// If somebody has gone on there in the meantime, the summary is no longer true.
+	result.Leaf, err = made.AppendBranch(s, result.Leaf)
+	result.Auto = a.result(made)
+	return err
+}
+
+// LabelRequest gives an entry a name.
+type LabelRequest struct {
+	Session string `json:"session"` // as a person names it: see Resolve
+	Entry   string `json:"entry"`   // as a person names it
+	Label   string `json:"label"`   // "" removes the label
+}
+
+// LabelResult says what an entry is called now.
+type LabelResult struct {
+	Session string       `json:"session"` // the one that was written to
+	Entry   string       `json:"entry"`   // the entry that names the other
+	Target  string       `json:"target"`  // the entry that is named
+	Label   string       `json:"label"`   // with any secret in the request taken out
+	Short   render.Names `json:"-"`       // the shortest unambiguous beginnings of these ids
+}
+
+// Label gives an entry a name, which works wherever an entry is asked for.
+func (e *Entries) Label(ctx context.Context, r LabelRequest) (*LabelResult, error) {
+	e.home.beforeWriting(ctx)
+	if err := checkUTF8("label", r.Session, r.Label); err != nil {
+		return nil, err
+	}
+	if err := checkName("label", r.Session, r.Label); err != nil {
+		return nil, err
+	}
+	c, err := e.home.openWith(ctx, r.Session, r.Entry)
+	if err != nil {
+		return nil, err
+	}
+	result, err := label(c, c.WithContext(ctx), r)
+	return result, errors.Join(plainly("label", c.Name, err), c.Close())
+}
+
+func label(c *Conversation, s *session.Session, r LabelRequest) (*LabelResult, error) {
+	target, err := c.Resolve(r.Entry)
+	if err != nil {
+		return nil, err
+	}
+	r.Label = strings.TrimSpace(r.Label)
+	if err := checkLabel(s, r.Label); err != nil {
+		return nil, err
+	}
+	result := &LabelResult{Session: c.Name, Target: target}
+	result.Entry, err = remark(s, func() (string, error) { return s.SetLabel(target, r.Label) })
+	if err != nil {
+		return nil, err
+	}
+	labels, err := s.Labels()
+	if err != nil {
+		return nil, err
+	}
+	result.Label = labels[target]
+	result.Short, err = shorten(s, result.Entry, target)
+	return result, err
+}
+
+// RevertRequest takes back what an entry does to the context.
+type RevertRequest struct {
+	Session string `json:"session"` // as a person names it: see Resolve
+	// Entry is a compaction, an edit of the context, a merge or an earlier revert.
+	// Default: the compaction in force.
+	Entry string `json:"entry,omitempty"`
+}
+
+// RevertResult says what was taken back.
+type RevertResult struct {
+	Session string       `json:"session"` // the one that was written to
+	Entry   string       `json:"entry"`   // the entry that takes the other back
+	Target  string       `json:"target"`  // the entry that no longer counts
+	Short   render.Names `json:"-"`       // the shortest unambiguous beginnings of these ids
+}
+
+// Revert takes back what an entry does to the context. Reverting a revert restores the
+// effect. Without an entry, it returns session.ErrNotExist if no compaction is in force.
+func (e *Entries) Revert(ctx context.Context, r RevertRequest) (*RevertResult, error) {
+	e.home.beforeWriting(ctx)
+	if r.Entry == "" {
+		var err error
+		if r.Entry, err = e.home.earlierCompaction(ctx, r.Session); err != nil {
+			return nil, err
+		}
+	}
+	c, err := e.home.openWith(ctx, r.Session, r.Entry)
+	if err != nil {
+		return nil, err
+	}
+	result, err := revert(c, c.WithContext(ctx), r.Entry)
+	return result, errors.Join(plainly("revert", c.Name, err), c.Close())
+}
+
+func revert(c *Conversation, s *session.Session, given string) (*RevertResult, error) {
+	result := &RevertResult{Session: c.Name}
+	var err error
+	if given == "" {
+		result.Entry, err = s.Undo()
+		if none, ok := errors.AsType[*session.Error](err); ok && errors.Is(err, session.ErrNotExist) {
+			none.Hint = "name the entry to take back: an edit of the context, a merge or an earlier revert"
+		}
+	} else {
+		if result.Target, err = c.Resolve(given); err != nil {
+			return nil, err
+		}
+		result.Entry, err = s.Revert(result.Target)
+	}
+	if err != nil {
+		return nil, err
+	}
+	reverted, err := s.Entry(result.Entry)
+	if err != nil {
+		return nil, err
+	}
+	result.Target = reverted.Revert.TargetID
+	result.Short, err = shorten(s, result.Entry, result.Target)
+	return result, err
+}
+
+// earlierCompaction returns the compaction in force of a conversation with several sessions,
+// any of which may have it. For a single session it returns "" and leaves the search to the
+// session.
+func (h *Home) earlierCompaction(ctx context.Context, given string) (compaction string, err error) {
+	c, err := h.openFor(ctx, OpenRequest{Session: given})
+	if err != nil {
+		return "", err
+	}
+	if !c.IsAlone() {
+		var now *session.Context
+		if now, err = c.Context(session.ContextOptions{Shared: true}); err == nil {
+			compaction = now.Compaction
+		}
+	}
+	return compaction, errors.Join(err, c.Close())
+}
+
+// shortEntries returns what a person can type for each entry of a session.
+func shortEntries(s *session.Session) (render.Names, error) {
+	ids, err := s.EntryIDs()
+	if err != nil {
+		return nil, err
+	}
+	return render.ShortEntryIDs(ids), nil
+}
+
+// shorten returns what a person can type for some entries of a session.
+func shorten(s *session.Session, ids ...string) (render.Names, error) {
+	all, err := shortEntries(s)
+	if err != nil {
+		return nil, err
+	}
+	short := make(render.Names, len(ids))
+	for _, id := range ids {
+		if all[id] != "" {
+			short[id] = all[id]
+		}
+	}
+	return short, nil
+}

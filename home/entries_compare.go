@@ -1,0 +1,132 @@
+package home
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// CompareRequest compares the paths to two entries.
+type CompareRequest struct {
+	Session string `json:"session"` // as a person names it: see Resolve
+	A       string `json:"a"`       // default: the leaf
+	B       string `json:"b"`
+	// Other is the session that has B. Default: the same session.
+	Other string `json:"other,omitempty"`
+}
+
+// CompareResult says where two paths part and what only one of them has.
+type CompareResult struct {
+	Session  string          `json:"session"`
+	Other    string          `json:"other,omitempty"` // the session that has B, if it is another
+	A        string          `json:"a"`               // ids
+	B        string          `json:"b"`
+	Ancestor string          `json:"ancestor"` // the last entry they share; "" if none
+	Shared   int             `json:"shared"`   // how many entries they share
+	OnlyA    []session.Entry `json:"only_a"`   // earliest first
+	OnlyB    []session.Entry `json:"only_b"`
+
+	// AncestorEntry is the last entry they share; nil if there is none.
+	AncestorEntry *session.Entry `json:"-"`
+	// Short has the shortest unambiguous beginnings of all ids of the conversation, or of
+	// both.
+	Short render.Names `json:"-"`
+}
+
+// Compare compares the paths to two entries of a conversation, or of two. Entries
+// of two sessions are the same if they have the same id, as those of a fork and its
+// original do. A label, a name or tags count for a whole session, and a fork says them
+// itself: they are listed only if the other session has different ones.
+func (e *Entries) Compare(ctx context.Context, r CompareRequest) (*CompareResult, error) {
+	a, err := e.home.openFor(ctx, OpenRequest{Session: r.Session})
+	if err != nil {
+		return nil, err
+	}
+	b := a
+	if r.Other != "" {
+		if b, err = e.home.openFor(ctx, OpenRequest{Session: r.Other}); err != nil {
+			return nil, errors.Join(err, a.Close())
+		}
+	}
+	result, err := compare(a, b, r)
+	err = errors.Join(err, a.Close())
+	if b != a {
+		err = errors.Join(err, b.Close())
+	}
+	return result, err
+}
+
+func compare(a, b *Conversation, r CompareRequest) (*CompareResult, error) {
+	idA, pathA, err := pathOf(a, r.A)
+	if err != nil {
+		return nil, err
+	}
+	idB, pathB, err := pathOf(b, r.B)
+	if err != nil {
+		return nil, err
+	}
+	found := session.ComparePaths(pathA, pathB)
+	said, err := saidByBoth(a.Session, b.Session)
+	if err != nil {
+		return nil, err
+	}
+	result := &CompareResult{
+		Session: a.ID(), A: idA, B: idB, Ancestor: found.Ancestor, Shared: found.Shared,
+		OnlyA: entryList(slices.DeleteFunc(found.OnlyA, said)), OnlyB: entryList(slices.DeleteFunc(found.OnlyB, said)),
+	}
+	if b.ID() != a.ID() {
+		result.Other = b.ID()
+	}
+	if at := slices.IndexFunc(pathA, func(e session.Entry) bool { return e.ID == found.Ancestor }); at >= 0 {
+		result.AncestorEntry = &pathA[at]
+	}
+	idsA, err := a.EntryIDs()
+	if err != nil {
+		return nil, err
+	}
+	idsB, err := b.EntryIDs()
+	result.Short = render.ShortEntryIDs(slices.Concat(idsA, idsB))
+	return result, err
+}
+
+// saidByBoth tells whether a label, a name or tags are about something in which two sessions
+// do not differ.
+func saidByBoth(a, b *session.Session) (func(session.Entry) bool, error) {
+	nameA, errA := a.Name()
+	nameB, errB := b.Name()
+	tagsA, tagErrA := a.Tags()
+	tagsB, tagErrB := b.Tags()
+	labelsA, labelErrA := a.Labels()
+	labelsB, labelErrB := b.Labels()
+	said := func(e session.Entry) bool {
+		switch {
+		case e.SessionInfo != nil:
+			return nameA == nameB
+		case e.Custom != nil && e.Custom.CustomType == session.CustomTags:
+			return slices.Equal(tagsA, tagsB)
+		case e.Label != nil:
+			return labelsA[e.Label.TargetID] == labelsB[e.Label.TargetID]
+		}
+		return false
+	}
+	return said, errors.Join(errA, errB, tagErrA, tagErrB, labelErrA, labelErrB)
+}
+
+// pathOf returns the path to the entry that a person named.
+func pathOf(c *Conversation, given string) (id string, path []session.Entry, err error) {
+	if id, err = c.Resolve(given); err == nil {
+		path, err = c.PathTo(id)
+	}
+	return id, path, err
+}
+
+// entryList makes JSON show an empty list as a list.
+func entryList(entries []session.Entry) []session.Entry {
+	if entries == nil {
+		return []session.Entry{}
+	}
+	return entries
+}

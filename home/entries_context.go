@@ -1,0 +1,252 @@
+package home
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/window"
+	"github.com/coppice-dev/coppice/window/tiktoken"
+)
+
+// ContextRequest asks what would be sent to a model.
+type ContextRequest struct {
+	Session string `json:"session"`        // as a person names it: see Resolve
+	Link    bool   `json:"link,omitempty"` // only the session that is named
+	// Leaf is the entry at which the path ends, as a person names it. Default: the
+	// leaf.
+	Leaf string `json:"leaf,omitempty"`
+	// Window asks which part of that fits a window. Default: all of it.
+	Window *WindowRequest `json:"window,omitempty"`
+}
+
+// WindowRequest describes a model's window. Tokens or Bytes must be set.
+type WindowRequest struct {
+	Tokens  int `json:"tokens,omitempty"`  // its size; 0 means no limit
+	Reserve int `json:"reserve,omitempty"` // tokens kept free for the answer
+	Bytes   int `json:"bytes,omitempty"`   // the largest request; 0 means no limit
+	// Images is how many images stay, newest first; -1 means all. Default: 1.
+	Images *int `json:"images,omitempty"`
+	// Strict trims each category to its share even if there is room.
+	Strict bool `json:"strict,omitempty"`
+	// CutTo is the percentage to which a full window is cut, as in a conversation that goes
+	// on. Default: the window is filled.
+	CutTo int `json:"cut_to,omitempty"`
+	// Model is the model that will read it: a name, or provider/model. Default: the one in
+	// force.
+	Model string `json:"model,omitempty"`
+	// Counter counts tokens: estimate, o200k or cl100k. Default: the model's.
+	Counter string `json:"counter,omitempty"`
+}
+
+// ContextResult is what would be sent to a model.
+type ContextResult struct {
+	Session      string `json:"session"`
+	Conversation string `json:"conversation,omitempty"` // if it has several sessions
+	Leaf         string `json:"leaf"`
+	// Provider, Model and ThinkingLevel are in force at the leaf.
+	Provider      string `json:"provider,omitempty"`
+	Model         string `json:"model,omitempty"`
+	ThinkingLevel string `json:"thinking_level,omitempty"`
+	// Tokens is the size as far as it was reported or recorded; Uncounted is how many
+	// entries have no count.
+	Tokens    int `json:"tokens"`
+	Uncounted int `json:"uncounted"`
+	// Measured is the size of the whole as a window counts it.
+	Measured   Measured          `json:"measured"`
+	Compaction string            `json:"compaction,omitempty"` // the one in force
+	LeftOut    []session.LeftOut `json:"left_out"`             // what the path has and the context lacks or changes
+	Window     *window.Report    `json:"window,omitempty"`     // if a window was asked for
+	Entries    []session.Entry   `json:"entries"`              // those of the window, if one was asked for
+
+	// Costs has what each of Entries costs.
+	Costs []window.Cost `json:"-"`
+	// Edited has the edit of each entry whose content an edit changed.
+	Edited map[string]string `json:"-"`
+	// Whole is how many entries there are without a window.
+	Whole int `json:"-"`
+	// Short has the shortest unambiguous beginnings of all ids of the conversation.
+	Short render.Names `json:"-"`
+}
+
+// Measured is the size of a context, counted entry by entry.
+type Measured struct {
+	Tokens  int                  `json:"tokens"`
+	Counter string               `json:"counter"` // what counted where nothing was known
+	Counts  []window.CountReport `json:"counts"`
+}
+
+// Context returns what would be sent to a model now, what is left out of the path and why,
+// and what fits a window. It writes nothing.
+func (e *Entries) Context(ctx context.Context, r ContextRequest) (*ContextResult, error) {
+	if err := r.Window.check(); err != nil {
+		return nil, err
+	}
+	c, err := e.home.openFor(ctx, OpenRequest{Session: r.Session, Link: r.Link})
+	if err != nil {
+		return nil, err
+	}
+	result, err := contextOf(c, c.WithContext(ctx), r)
+	return result, errors.Join(err, c.Close())
+}
+
+func contextOf(c *Conversation, s *session.Session, r ContextRequest) (*ContextResult, error) {
+	leaf, err := s.LeafID(), error(nil)
+	if r.Leaf != "" {
+		if leaf, err = c.Resolve(r.Leaf); err != nil {
+			return nil, err
+		}
+	}
+	now, left, err := contextAt(s, leaf)
+	if err != nil {
+		return nil, err
+	}
+	whole, err := measured(now)
+	if err != nil {
+		return nil, err
+	}
+	result := &ContextResult{
+		Session: c.ID(), Leaf: now.Leaf,
+		Provider: now.Provider, Model: now.Model, ThinkingLevel: now.ThinkingLevel,
+		Tokens: now.Tokens, Uncounted: now.Uncounted,
+		Measured:   Measured{whole.Report.Tokens, whole.Report.Counter, whole.Report.Counts},
+		Compaction: now.Compaction, LeftOut: left,
+		Entries: entryList(now.Entries), Costs: whole.Costs, Edited: now.Edited, Whole: len(now.Entries),
+	}
+	if !c.IsAlone() {
+		result.Conversation = c.Chain.ID
+	}
+	if result.Measured.Counts == nil {
+		result.Measured.Counts = []window.CountReport{}
+	}
+	if r.Window != nil {
+		view, err := r.Window.view(now)
+		if err != nil {
+			return nil, err
+		}
+		result.Window, result.Entries, result.Costs = report(view), entryList(view.Entries), view.Costs
+	}
+	result.Short, err = shortEntries(s)
+	return result, err
+}
+
+// neverSent names the kinds of entries that are never sent to a model.
+const neverSent = "settings, names, labels, edits, reverts, extensions' data"
+
+// contextAt builds the context at a leaf, and lists what it leaves out of the path.
+func contextAt(s *session.Session, leaf string) (*session.Context, []session.LeftOut, error) {
+	if leaf == "" {
+		return &session.Context{}, []session.LeftOut{}, nil
+	}
+	c, err := s.Context(session.ContextOptions{Leaf: leaf, Shared: true})
+	if err != nil {
+		return nil, nil, err
+	}
+	left, err := s.LeftOut(c)
+	for i := range left {
+		if left[i].Reason == session.LeftOutNeverSent {
+			left[i].Detail = neverSent
+		}
+	}
+	return c, append([]session.LeftOut{}, left...), err
+}
+
+// report is a view's report with lists that JSON shows as lists.
+func report(v *window.View) *window.Report {
+	r := v.Report
+	if r.Counts == nil {
+		r.Counts = []window.CountReport{}
+	}
+	if r.Omissions == nil {
+		r.Omissions = []window.Omission{}
+	}
+	return &r
+}
+
+// check returns what is wrong with a window. A nil window is always fine.
+func (w *WindowRequest) check() error {
+	switch {
+	case w == nil:
+		return nil
+	case w.Tokens < 0 || w.Reserve < 0 || w.Bytes < 0:
+		return invalid("the size of a window, its reserve and its bytes must not be negative")
+	case w.Tokens == 0 && w.Bytes == 0:
+		return invalid("a window needs a size in tokens or bytes")
+	case w.Images != nil && *w.Images < -1:
+		return invalid("the number of images is %d; it must be -1, for all of them, or more", *w.Images)
+	case w.CutTo < 0 || w.CutTo > 100:
+		return invalid("cannot cut a full window to %d percent; it must be from 1 to 100", w.CutTo)
+	}
+	return nil
+}
+
+// view returns the part of a context that fits the window.
+func (w *WindowRequest) view(c *session.Context) (*window.View, error) {
+	provider, model := c.Provider, c.Model
+	if w.Model != "" {
+		provider, model = splitModel(w.Model)
+	}
+	counter, err := counterNamed(w.Counter, provider, model)
+	if err != nil {
+		return nil, err
+	}
+	images := 1
+	if w.Images != nil {
+		images = *w.Images
+	}
+	switch images {
+	case -1:
+		images = window.AllImages
+	case 0:
+		images = window.NoImages
+	}
+	plan := window.Fill
+	if w.CutTo > 0 {
+		plan = window.Trim
+	}
+	return plan(c, window.Options{
+		Budget:  window.Budget{Tokens: w.Tokens, Reserve: w.Reserve, Bytes: w.Bytes, Strict: w.Strict, CutTo: w.CutTo},
+		Counter: counter, Provider: provider, Model: model, Images: images,
+	})
+}
+
+// splitModel takes provider/model apart.
+func splitModel(name string) (provider, model string) {
+	provider, model, ok := strings.Cut(name, "/")
+	if !ok {
+		return "", name
+	}
+	return provider, model
+}
+
+// counterNamed returns the counter with a name or, without one, the best counter for a
+// model.
+func counterNamed(name, provider, model string) (window.Counter, error) {
+	switch name {
+	case "":
+		return window.Chooser{Exact: []func(provider, model string) window.Counter{tiktoken.For}}.Counter(provider, model), nil
+	case "estimate":
+		return window.Estimate(provider, model), nil
+	}
+	counter, err := tiktoken.Named(name)
+	if err != nil {
+		return nil, invalid("unknown counter %q; it must be estimate, o200k or cl100k", name)
+	}
+	return counter, nil
+}
+
+// measured returns a whole context with what each entry costs. Context, Compact and windows
+// all use this count.
+func measured(c *session.Context) (*window.View, error) {
+	counter, err := counterNamed("", c.Provider, c.Model)
+	if err != nil {
+		return nil, err
+	}
+	return measuredBy(c, counter)
+}
+
+func measuredBy(c *session.Context, counter window.Counter) (*window.View, error) {
+	return window.Trim(c, window.Options{Counter: counter, Provider: c.Provider, Model: c.Model, Images: window.AllImages})
+}

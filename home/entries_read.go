@@ -1,0 +1,256 @@
+package home
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript"
+)
+
+// PathRequest says which entries of a conversation to read.
+type PathRequest struct {
+	Session string `json:"session"`
+	Link    bool   `json:"link,omitempty"` // only the session that is named
+	Leaf    string `json:"leaf,omitempty"` // the end of the path, as a person names it; "" means the leaf
+	// At is an entry to read together with what is around it on its branch, as a person
+	// names it.
+	At   string `json:"at,omitempty"`
+	All  bool   `json:"all,omitempty"`  // every entry, in the order of the log
+	Last int    `json:"last,omitempty"` // only this many of the last ones; 0 means all
+}
+
+// Path yields the entries from the root to a leaf, or all entries.
+func (e *Entries) Path(ctx context.Context, r PathRequest) iter.Seq2[session.Entry, error] {
+	return func(yield func(session.Entry, error) bool) {
+		c, err := e.home.openFor(ctx, OpenRequest{Session: r.Session, Link: r.Link})
+		if err != nil {
+			yield(session.Entry{}, err)
+			return
+		}
+		defer c.Close() // we only read
+		for entry, err := range c.path(r) {
+			if err == nil {
+				err = ctx.Err() // entries in memory come without a look at the context
+			}
+			if !yield(entry, err) || err != nil {
+				return
+			}
+		}
+		if r.At != "" || r.Last != 0 {
+			return // only a part was wanted
+		}
+		if err := c.Intact(); err != nil {
+			yield(session.Entry{}, err)
+		}
+	}
+}
+
+func (c *Conversation) path(r PathRequest) iter.Seq2[session.Entry, error] {
+	fail := func(err error) iter.Seq2[session.Entry, error] {
+		return func(yield func(session.Entry, error) bool) { yield(session.Entry{}, err) }
+	}
+	if r.Last < 0 {
+		return fail(invalid("last is %d; it must not be negative", r.Last))
+	}
+	if r.All {
+		ids, err := c.EntryIDs()
+		if err != nil {
+			return fail(err)
+		}
+		return c.Each(lastOf(ids, r.Last)...)
+	}
+	if r.At != "" {
+		ids, err := c.around(r)
+		if err != nil {
+			return fail(err)
+		}
+		return c.Each(ids...)
+	}
+	leaf, err := c.LeafID(), error(nil)
+	if r.Leaf != "" {
+		leaf, err = c.Resolve(r.Leaf)
+	}
+	if err != nil || leaf == "" { // "" means before the first entry
+		if err == nil {
+			return func(func(session.Entry, error) bool) {}
+		}
+		return fail(err)
+	}
+	path, err := c.PathTo(leaf)
+	if err != nil {
+		return fail(err)
+	}
+	return func(yield func(session.Entry, error) bool) {
+		for _, entry := range lastOf(path, r.Last) {
+			if !yield(entry, nil) {
+				return
+			}
+		}
+	}
+}
+
+// around returns the entries around one, on the branch that it is on.
+func (c *Conversation) around(r PathRequest) ([]string, error) {
+	at, err := c.Resolve(r.At)
+	if err != nil {
+		return nil, err
+	}
+	leaf, err := c.Resolve(r.Leaf)
+	if err != nil {
+		return nil, err
+	}
+	out, err := render.NewOutline(c.drawn(), render.OutlineOptions{Leaf: leaf, At: at})
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, n := range out.Around(at) {
+		ids = append(ids, n.Entry.ID)
+	}
+	return ids, nil
+}
+
+// lastOf returns the last n elements of a list; 0 means all.
+func lastOf[T any](list []T, n int) []T {
+	if n == 0 {
+		return list
+	}
+	return list[max(len(list)-n, 0):]
+}
+
+// TreeRequest says which conversation's tree to read.
+type TreeRequest struct {
+	Session string `json:"session"`
+	Link    bool   `json:"link,omitempty"`
+}
+
+// TreeNode is an entry in a tree.
+type TreeNode struct {
+	ID        string    `json:"id"`
+	ParentID  *string   `json:"parent_id"`
+	Depth     int       `json:"depth"`
+	Children  int       `json:"children"`
+	Type      string    `json:"type"`
+	Role      string    `json:"role,omitempty"`
+	Timestamp time.Time `json:"timestamp,omitzero"`
+	Label     string    `json:"label,omitempty"`
+	Live      bool      `json:"live"` // it is on the path to the leaf
+	Leaf      bool      `json:"leaf"`
+	Text      string    `json:"text"` // what it says, on one line
+}
+
+// Tree yields every entry of a conversation with its place in the tree, parents
+// before children.
+func (e *Entries) Tree(ctx context.Context, r TreeRequest) iter.Seq2[TreeNode, error] {
+	return func(yield func(TreeNode, error) bool) {
+		c, err := e.home.openFor(ctx, OpenRequest(r))
+		if err != nil {
+			yield(TreeNode{}, err)
+			return
+		}
+		defer c.Close() // we only read
+		drawn := c.drawn()
+		out, err := render.NewOutline(drawn, render.OutlineOptions{Leaf: c.LeafID(), All: true})
+		if err != nil {
+			yield(TreeNode{}, err)
+			return
+		}
+		depths := make(map[*render.Node]int)
+		for nodes, err := range drawn.ReadChunks(ctx, out.Order, render.MaxOutput) {
+			if err != nil {
+				yield(TreeNode{}, err)
+				return
+			}
+			for _, n := range nodes {
+				if n.Parent != nil {
+					depths[n] = depths[n.Parent] + 1
+				}
+				if !yield(newTreeNode(out, n, depths[n]), nil) {
+					return
+				}
+			}
+		}
+		if err := c.Intact(); err != nil {
+			yield(TreeNode{}, err)
+		}
+	}
+}
+
+func newTreeNode(out *render.Outline, n *render.Node, depth int) TreeNode {
+	node := TreeNode{
+		ID: n.Entry.ID, Depth: depth, Type: string(n.Entry.Type), Children: len(n.Children), Timestamp: n.Entry.Timestamp.UTC(),
+		Label: n.Label, Live: n.Live, Leaf: n == out.Leaf, Text: render.Gist(&n.Entry, 0),
+	}
+	if n.Parent != nil {
+		node.ParentID = &n.Parent.Entry.ID
+	}
+	if n.Entry.Message != nil {
+		node.Role = n.Entry.Message.Role
+	}
+	return node
+}
+
+// RawRequest says which entry's source to read.
+type RawRequest struct {
+	Session string `json:"session"`
+	Entry   string `json:"entry"` // as a person names it
+}
+
+// Raw returns the bytes from which an entry was imported.
+func (e *Entries) Raw(ctx context.Context, r RawRequest) (raw []byte, err error) {
+	c, err := e.home.openWith(ctx, r.Session, r.Entry)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close() // we only read
+	id, err := c.Resolve(r.Entry)
+	if err != nil {
+		return nil, err
+	}
+	entry, err := c.Entry(id)
+	if err != nil {
+		return nil, err
+	}
+	return transcript.Raw(ctx, e.home.store, c.Session, &entry)
+}
+
+// EntrySuggestion is an entry that somebody may mean.
+type EntrySuggestion struct {
+	Name  string `json:"name"` // what to type
+	Label string `json:"label,omitempty"`
+	Text  string `json:"text"`
+}
+
+// Suggest returns the entries of a conversation that are most likely meant: those with
+// labels, and the ends of branches.
+func (e *Entries) Suggest(ctx context.Context, given string) ([]EntrySuggestion, error) {
+	c, err := e.home.openFor(ctx, OpenRequest{Session: given})
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close() // we only read
+	drawn := c.drawn()
+	out, err := render.NewOutline(drawn, render.OutlineOptions{Leaf: c.LeafID()})
+	if err != nil {
+		return nil, err
+	}
+	var offered []*render.Node
+	for _, n := range out.Order {
+		if len(n.Children) == 0 || n.Label != "" {
+			offered = append(offered, n)
+		}
+	}
+	if err := drawn.Read(ctx, offered, render.MaxOutput); err != nil {
+		return nil, err
+	}
+	list := make([]EntrySuggestion, len(offered))
+	for i, n := range offered {
+		list[i] = EntrySuggestion{out.Names.Name(n.Entry.ID), n.Label, render.Gist(&n.Entry, maxSuggestion)}
+	}
+	return list, nil
+}
+
+const maxSuggestion = 60 // columns

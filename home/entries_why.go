@@ -1,0 +1,109 @@
+package home
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/provider/client"
+	"github.com/coppice-dev/coppice/provider/offline"
+	"github.com/coppice-dev/coppice/render"
+)
+
+// DefaultLastRequests is how many requests Why explains by default.
+const DefaultLastRequests = 10
+
+// WhyRequest asks what was sent to models.
+type WhyRequest struct {
+	Session string `json:"session"`        // as a person names it: see Resolve
+	Link    bool   `json:"link,omitempty"` // only the session that is named
+	// Last is how many requests to explain, the latest ones; -1 means all. Default:
+	// DefaultLastRequests.
+	Last int `json:"last,omitempty"`
+}
+
+// WhyResult says what was sent to models.
+type WhyResult struct {
+	Session  string        `json:"session"`
+	Requests []SentRequest `json:"requests"` // oldest first
+	// Short has the shortest unambiguous beginnings of all ids of the sessions.
+	Short render.Names `json:"-"`
+}
+
+// SentRequest is a request that an agent sent for a session.
+type SentRequest struct {
+	Session string `json:"session"`
+	agent.Reuse
+}
+
+// Why returns the last requests that agents sent for a conversation, with what they cost,
+// how much of each was the beginning of the one before and could come from the provider's
+// cache, and why the rest could not. It also says whether a request can be built again from
+// the log, byte for byte. It asks nobody and writes nothing.
+//
+// A session that continues another one has requests of its own: its first is compared with
+// none.
+func (e *Entries) Why(ctx context.Context, r WhyRequest) (*WhyResult, error) {
+	last := cmp.Or(r.Last, DefaultLastRequests)
+	if last < -1 {
+		return nil, invalid("the number of requests is %d; it must be -1, for all of them, or more", r.Last)
+	}
+	name, links, err := e.home.openEach(ctx, r.Session)
+	if err != nil {
+		return nil, err
+	}
+	if r.Link {
+		if name, err = e.home.Sessions.Resolve(ctx, r.Session); err != nil {
+			return nil, errors.Join(err, closeAll(links))
+		}
+	}
+	result := &WhyResult{Session: name, Requests: []SentRequest{}, Short: make(render.Names)}
+	for _, c := range links {
+		if r.Link && c.Name != name {
+			continue
+		}
+		if err = result.add(ctx, c, max(last, 0)); err != nil {
+			break
+		}
+	}
+	if n := len(result.Requests); last > 0 && n > last {
+		result.Requests = result.Requests[n-last:]
+	}
+	return result, errors.Join(err, closeAll(links))
+}
+
+// add appends the requests of one session.
+func (r *WhyResult) add(ctx context.Context, c *Conversation, last int) error {
+	s := c.WithContext(ctx)
+	sent, err := agent.Requests(s, last, encoder)
+	if err != nil {
+		return err
+	}
+	for i := range sent {
+		r.Requests = append(r.Requests, SentRequest{c.Name, sent[i]})
+	}
+	short, err := shortEntries(s)
+	for id, name := range short {
+		r.Short[id] = name
+	}
+	return err
+}
+
+// encoder returns a model that writes a request as the one that a record names did, or nil
+// if we know of none.
+func encoder(r *agent.Record) provider.Model {
+	if r.Provider == offline.Name {
+		return &offline.Model{}
+	}
+	o := client.Options{Provider: cmp.Or(r.API, r.Provider), Model: r.Model, Name: r.Provider}
+	if r.Provider == openAIChat { // a server of one's own: see openAIChat
+		o.BaseURL = "http://localhost"
+	}
+	m, err := client.New(o)
+	if err != nil {
+		return nil
+	}
+	return m
+}

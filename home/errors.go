@@ -1,0 +1,225 @@
+package home
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/vfs"
+)
+
+// Kind says in a word what went wrong. KindOf is the one table from errors to what a face
+// reports: the command line turns kinds into exit codes, a server would send status codes.
+type Kind string
+
+// The kinds. Faces promise them to their users, so they are never renamed.
+const (
+	KindError       Kind = "error"       // none of the others
+	KindInvalid     Kind = "invalid"     // the request makes no sense; sending it again will not help
+	KindPartial     Kind = "partial"     // some of it was done
+	KindNotFound    Kind = "not_found"   // there is no such session, entry or home
+	KindExists      Kind = "exists"      // it is there already, and was left alone
+	KindTooLarge    Kind = "too_large"   // a limit of the home was met; nothing was written
+	KindLocked      Kind = "locked"      // another writer holds it; try again later
+	KindCorrupt     Kind = "corrupt"     // bytes that cannot be read
+	KindConflict    Kind = "conflict"    // another writer came first; look and try again
+	KindInterrupted Kind = "interrupted" // the caller no longer waits for the answer
+
+	KindDenied      Kind = "denied"      // the model's provider wants a key, or another one
+	KindLimited     Kind = "limited"     // the provider wants fewer requests; ask again later
+	KindOverflow    Kind = "overflow"    // the conversation is too long for the model
+	KindUnavailable Kind = "unavailable" // the provider did not answer, or not to the end; ask again
+	KindRefused     Kind = "refused"     // the provider does not take the request
+)
+
+// ErrPartial means that some of several things were done and others were not.
+var ErrPartial = errors.New("not everything could be done")
+
+// ErrIncomplete means that content of a conversation is missing. Whoever reads the
+// conversation gets the rest first; an export that should be able to bring it back writes no
+// file.
+var ErrIncomplete = errors.New("content is missing")
+
+// KindOf returns the kind of an error. If an error matches several kinds, the first one here
+// counts: a conflict in a damaged session is a conflict.
+func KindOf(err error) Kind {
+	var query *index.QueryError
+	var answer *provider.Error
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return KindInterrupted
+	case errors.Is(err, ErrPartial), errors.Is(err, ErrIncomplete):
+		return KindPartial
+	case errors.As(err, &query):
+		return KindInvalid
+	case errors.Is(err, provider.ErrDenied):
+		return KindDenied
+	case errors.Is(err, provider.ErrLimited):
+		return KindLimited
+	case errors.Is(err, provider.ErrOverflow):
+		return KindOverflow
+	case errors.Is(err, provider.ErrUnavailable), errors.Is(err, provider.ErrBroken):
+		return KindUnavailable
+	case errors.As(err, &answer):
+		return KindRefused
+	case errors.Is(err, session.ErrConflict), errors.Is(err, session.ErrReplaced):
+		return KindConflict
+	case errors.Is(err, session.ErrLocked):
+		return KindLocked
+	case errors.Is(err, session.ErrCorrupt):
+		return KindCorrupt
+	case errors.Is(err, session.ErrNotExist):
+		return KindNotFound
+	case errors.Is(err, session.ErrInvalid):
+		return KindInvalid
+	case errors.Is(err, session.ErrExist):
+		return KindExists
+	case errors.Is(err, session.ErrTooLarge):
+		return KindTooLarge
+	}
+	return KindError
+}
+
+// HintOf returns what the reader of an error can do about it, or "".
+func HintOf(err error) string {
+	hint := hintIn(err)
+	switch {
+	case hint != "":
+	case vfs.NoDescriptors(err):
+		hint = "close other programs, or let this one open more files: ulimit -n 256"
+	case vfs.CannotLock(err):
+		hint = "the file system cannot lock files: keep the sessions on another one"
+	}
+	return hint
+}
+
+func hintIn(err error) string {
+	switch e := err.(type) {
+	case *session.Error:
+		return e.Hint
+	case *provider.Error:
+		return e.Hint
+	case interface{ Unwrap() []error }:
+		for _, part := range e.Unwrap() {
+			if hint := hintIn(part); hint != "" {
+				return hint
+			}
+		}
+	case interface{ Unwrap() error }:
+		return hintIn(e.Unwrap())
+	}
+	return ""
+}
+
+// ErrorInfo is an error in the form in which faces pass it on.
+type ErrorInfo struct {
+	Kind    Kind   `json:"kind"`
+	Message string `json:"message"` // what went wrong, where and why, on one line
+	Hint    string `json:"hint,omitempty"`
+}
+
+// Describe takes an error apart. The text of an error includes its hint, for programs that
+// only print it; Message does not.
+func Describe(err error) ErrorInfo {
+	if err == nil {
+		return ErrorInfo{}
+	}
+	return ErrorInfo{KindOf(err), strings.ReplaceAll(strings.TrimSpace(messageOf(err)), "\n", "; "), HintOf(err)}
+}
+
+// messageOf returns the text of an error without the hint that HintOf returns.
+func messageOf(err error) string {
+	var inner error
+	switch e := err.(type) {
+	case *session.Error:
+		plain := *e
+		plain.Hint = ""
+		return plain.Error()
+	case interface{ Unwrap() []error }:
+		return joinedMessage(err, e.Unwrap())
+	case interface{ Unwrap() error }:
+		inner = e.Unwrap()
+	}
+	if inner != nil {
+		// A wrapping error is usually its own words followed by the inner error.
+		if before, ok := strings.CutSuffix(err.Error(), inner.Error()); ok {
+			return before + messageOf(inner)
+		}
+	}
+	return err.Error()
+}
+
+// joinedMessage is messageOf for errors.Join. HintOf returns the hint of the first error that
+// has one, so the others keep theirs in the text.
+func joinedMessage(err error, parts []error) string {
+	texts, plain := make([]string, len(parts)), make([]string, len(parts))
+	hinted := false
+	for i, part := range parts {
+		texts[i] = part.Error()
+		if plain[i] = texts[i]; !hinted {
+			plain[i] = messageOf(part)
+		}
+		hinted = hinted || HintOf(part) != ""
+	}
+	if strings.Join(texts, "\n") != err.Error() {
+		return err.Error() // it was joined in some other way
+	}
+	return strings.Join(plain, "\n")
+}
+
+// invalid returns an error that matches session.ErrInvalid and has only the given text:
+// "invalid argument" in front of a sentence that says why adds nothing.
+func invalid(format string, args ...any) error {
+	return &invalidError{fmt.Errorf(format, args...)}
+}
+
+type invalidError struct{ err error }
+
+func (e *invalidError) Error() string        { return e.err.Error() }
+func (e *invalidError) Unwrap() error        { return e.err }
+func (e *invalidError) Is(target error) bool { return target == session.ErrInvalid }
+
+// AmbiguousError means that a name matches several sessions or entries. It matches
+// session.ErrInvalid.
+type AmbiguousError struct {
+	What  string   // "session", "entry", …
+	Given string   // what was typed
+	Found []string // what it may mean: short names, with what each is about
+	More  int      // how many others
+}
+
+func (e *AmbiguousError) Error() string {
+	more := ""
+	if e.More > 0 {
+		more = fmt.Sprintf(" and %d more", e.More)
+	}
+	return fmt.Sprintf("%s %q is ambiguous: %s%s; type one of these, or more of the id", e.What, e.Given, strings.Join(e.Found, ", "), more)
+}
+
+// Is makes an AmbiguousError match session.ErrInvalid.
+func (e *AmbiguousError) Is(target error) bool { return target == session.ErrInvalid }
+
+// plainly rewords an error of a session for somebody who does not hold the session. A caller
+// of the floor cannot refresh a session after a conflict, only ask again, so the hint says
+// that. And if a reason follows, "invalid argument" in front of it is dropped.
+func plainly(op, name string, err error) error {
+	if conflict, ok := errors.AsType[*session.ConflictError](err); ok {
+		return &session.Error{
+			Op: op, Name: name, Kind: session.ErrConflict,
+			Err:  fmt.Errorf("another program wrote to it at the same time, and it now ends at entry %s; nothing was changed", conflict.Theirs),
+			Hint: "try again",
+		}
+	}
+	if e, ok := err.(*session.Error); ok && e.Kind == session.ErrInvalid && e.Err != nil {
+		plain := *e
+		plain.Kind, plain.Err = nil, &invalidError{e.Err}
+		return &plain
+	}
+	return err
+}

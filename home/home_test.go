@@ -1,0 +1,193 @@
+package home_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// env is an environment for LoadSettings.
+type env map[string]string
+
+func (e env) get(name string) string { return e[name] }
+
+// house is a home for a test, with helpers that must succeed.
+type house struct {
+	*testing.T
+	*home.Home
+	dir string
+}
+
+// newHouse opens a new home, with a user who has a home directory of their own.
+func newHouse(t *testing.T) *house {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "sessions")
+	h := &house{T: t, dir: dir}
+	h.Home = h.open(&home.Options{Create: true})
+	return h
+}
+
+func (h *house) open(o *home.Options) *home.Home {
+	h.Helper()
+	if o.Settings == nil {
+		o.Settings = settings(h.T, env{"HOME": h.TempDir()})
+	}
+	opened, err := home.Open(h.Context(), h.dir, o)
+	if err != nil {
+		h.Fatal(err)
+	}
+	h.Cleanup(func() { _ = opened.Close() })
+	return opened
+}
+
+func settings(t *testing.T, e env, given ...home.Setting) *home.Settings {
+	t.Helper()
+	s, err := home.LoadSettings(e.get, given...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// say begins a session in which the user says something.
+func (h *house) say(header session.Header, texts ...string) *session.Session {
+	h.Helper()
+	s, err := session.Create(h.Context(), h.Store(), header, nil)
+	if err != nil {
+		h.Fatal(err)
+	}
+	for _, text := range texts {
+		if _, err := s.AppendMessage(session.RoleUser, []session.Content{session.Text(text)}); err != nil {
+			h.Fatal(err)
+		}
+	}
+	h.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func TestOpenFindsOnlyWhatIsThere(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "none")
+	_, err := home.Open(t.Context(), dir, &home.Options{Settings: settings(t, env{})})
+	if home.KindOf(err) != home.KindNotFound {
+		t.Errorf("a home that does not exist: %v", err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("opening it made it: %v", err)
+	}
+}
+
+func TestOpenTakesURLs(t *testing.T) {
+	dir := t.TempDir()
+	for where, kind := range map[string]home.Kind{
+		dir:                             "",
+		"file://" + dir:                 "",
+		"file://localhost" + dir:        "",
+		"file://elsewhere" + dir:        home.KindInvalid,
+		"postgres://localhost/sessions": home.KindInvalid,
+		"https://example.com/":          home.KindInvalid,
+	} {
+		h, err := home.Open(t.Context(), where, &home.Options{Settings: settings(t, env{})})
+		if home.KindOf(err) != kind {
+			t.Errorf("Open %s: %v, want %q", where, err, kind)
+		}
+		if err != nil {
+			continue
+		}
+		if h.Dir() != dir {
+			t.Errorf("Open %s: the home is %s", where, h.Dir())
+		}
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Somebody who looks into a directory of something else must not find a home
+// there afterwards.
+func TestLookingIntoADirectoryLeavesItAlone(t *testing.T) {
+	h := newHouse(t)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "passwd"), []byte("root\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.dir = dir
+	opened := h.open(&home.Options{})
+	list, err := opened.Sessions.List(t.Context(), home.ListRequest{})
+	if err != nil || len(list.Sessions) != 0 {
+		t.Errorf("the list has %d sessions: %v", len(list.Sessions), err)
+	}
+	if err := opened.Close(); err != nil {
+		t.Error(err)
+	}
+	names, err := os.ReadDir(dir)
+	if err != nil || len(names) != 1 {
+		t.Errorf("the directory has %v now: %v", names, err)
+	}
+}
+
+func TestWithoutAHomeDirectoryThereIsNoDefault(t *testing.T) {
+	t.Chdir(t.TempDir())
+	s := settings(t, env{})
+	if _, err := home.Open(t.Context(), "", &home.Options{Settings: s, Create: true}); home.KindOf(err) != home.KindNotFound || home.HintOf(err) == "" {
+		t.Errorf("Open: %v; want an error with a hint", err)
+	}
+	if _, err := home.SetSetting(env{}.get, "sync", "never"); err == nil {
+		t.Error("a setting was written, wherever that may be")
+	}
+	if names, _ := os.ReadDir("."); len(names) > 0 {
+		t.Errorf("the working directory has %v now", names)
+	}
+}
+
+func TestSettingsComeFromTheNearestSource(t *testing.T) {
+	user := t.TempDir()
+	e := env{"HOME": user}
+	if _, err := home.SetSetting(e.get, "sync", "2s"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := home.SetSetting(e.get, "redact", "true"); err != nil {
+		t.Fatal(err)
+	}
+	e["COPPICE_REDACT"] = "false"
+	s := settings(t, e, home.Setting{Key: "dir", Value: "/somewhere", Origin: "flag"})
+	file := filepath.Join(user, ".config", "coppice", "config.toml")
+	for key, want := range map[string]home.Setting{
+		"dir":       {Value: "/somewhere", Origin: "flag"},
+		"redact":    {Value: "false", Origin: "environment COPPICE_REDACT"},
+		"sync":      {Value: "2s", Origin: file},
+		"when_full": {Value: "refuse", Origin: "default"},
+	} {
+		want.Key = key
+		if got := s.Get(key); got != want {
+			t.Errorf("%s is %+v, want %+v", key, got, want)
+		}
+	}
+	changed, err := home.SetSetting(e.get, "redact", "true")
+	if err != nil || changed.HiddenBy != "COPPICE_REDACT" {
+		t.Errorf("the environment wins over it, which SetSetting does not say: %+v, %v", changed, err)
+	}
+}
+
+func TestWrongSettingsAreRefused(t *testing.T) {
+	for name, value := range map[string]string{
+		"COPPICE_SYNC": "often", "COPPICE_MAX_ENTRY": "0", "COPPICE_WHEN_FULL": "explode", "COPPICE_REDACT": "maybe",
+		"COPPICE_MAX_SESSIONS": "-1", "COPPICE_BLOB_THRESHOLD": "x",
+		"COPPICE_PROVIDER": "acme", "COPPICE_BASE_URL": "localhost", "COPPICE_THINKING": "much", "COPPICE_MAX_TOKENS": "-1", "COPPICE_WINDOW": "big",
+	} {
+		if _, err := home.LoadSettings(env{name: value}.get); home.KindOf(err) != home.KindInvalid {
+			t.Errorf("%s=%s: %v", name, value, err)
+		}
+	}
+	for window, ok := range map[string]bool{"0": true, "10": false, "-5": false, "999": false, "1000": true} {
+		if _, err := home.LoadSettings(env{"COPPICE_WINDOW": window}.get); (err == nil) != ok {
+			t.Errorf("a window of %s: %v", window, err)
+		}
+	}
+	if _, err := home.SetSetting(env{"HOME": t.TempDir()}.get, "nope", "1"); home.KindOf(err) != home.KindInvalid {
+		t.Errorf("an unknown setting: %v", err)
+	}
+}

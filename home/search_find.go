@@ -1,0 +1,126 @@
+package home
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/coppice-dev/coppice/index"
+)
+
+// FindRequest says what to search for. Every filter can also be written into the
+// query, as in "retry role:tool since:7d"; both must hold.
+type FindRequest struct {
+	Query   string    `json:"query"`
+	Kinds   []string  `json:"kinds,omitempty"` // text, thinking, call, output, summary, title, tag or label
+	Roles   []string  `json:"roles,omitempty"`
+	Tools   []string  `json:"tools,omitempty"`
+	Models  []string  `json:"models,omitempty"`
+	Tags    []string  `json:"tags,omitempty"` // in sessions that have all of these
+	CWD     string    `json:"cwd,omitempty"`
+	Agent   string    `json:"agent,omitempty"`   // in sessions that were held in this program
+	Project string    `json:"project,omitempty"` // in sessions about a directory of this name
+	Session string    `json:"session,omitempty"` // as a person names it
+	Since   time.Time `json:"since,omitzero"`
+	Until   time.Time `json:"until,omitzero"`
+	Live    bool      `json:"live,omitempty"`   // not on abandoned branches
+	Newest  bool      `json:"newest,omitempty"` // newest first, instead of best first
+	Limit   int       `json:"limit,omitempty"`  // 0 means 20; negative means all
+	Offset  int       `json:"offset,omitempty"` // skip this many
+}
+
+// Hit is a piece of text that matches.
+type Hit struct {
+	Session    string    `json:"session"`        // the conversation
+	Link       string    `json:"link,omitempty"` // the session that has the entry, if it is another one of the conversation
+	Title      string    `json:"title"`
+	Entry      string    `json:"entry"`
+	Kind       string    `json:"kind"`
+	Role       string    `json:"role,omitempty"`
+	Tool       string    `json:"tool,omitempty"`
+	Model      string    `json:"model,omitempty"`
+	Time       time.Time `json:"time"`
+	Live       bool      `json:"live"` // it is on the path to the leaf
+	Leaf       string    `json:"leaf"` // the end of its branch
+	Score      float64   `json:"score"`
+	Snippet    string    `json:"snippet"`
+	Highlights [][2]int  `json:"highlights"` // what matched in the snippet: from, to, in bytes
+	Also       []string  `json:"also"`       // other sessions that have the same entry
+}
+
+// Name returns what to open for a hit: the session that has it.
+func (h *Hit) Name() string {
+	if h.Link != "" {
+		return h.Link
+	}
+	return h.Session
+}
+
+// FindResult is the answer to a search.
+type FindResult struct {
+	Hits    []Hit `json:"hits"`
+	Matches int   `json:"matches"` // how many were ranked; what a fork repeats counts once
+	Bounded bool  `json:"bounded"` // there are more, which are older than those
+	// DidYouMean has queries that may have been meant, if nothing was found.
+	DidYouMean []string `json:"did_you_mean,omitempty"`
+	// Unknown has the filters whose values no session has, if nothing was found.
+	Unknown []UnknownFilter `json:"unknown,omitempty"`
+	// NotFilters has the names of what looks like filters and is none, if nothing was found.
+	NotFilters []string `json:"not_filters,omitempty"`
+}
+
+// Find searches everything that was said, thought, called and returned.
+func (s *Search) Find(ctx context.Context, r FindRequest) (*FindResult, error) {
+	o := index.SearchOptions{
+		Query: r.Query, Roles: r.Roles, Tools: r.Tools, Models: r.Models, Tags: r.Tags, CWD: index.Dir(r.CWD), Agent: r.Agent, Project: r.Project,
+		Since: r.Since, Until: r.Until, Limit: r.Limit, Offset: r.Offset,
+	}
+	if r.Limit < 0 {
+		o.Limit = math.MaxInt32
+	}
+	for _, kind := range r.Kinds {
+		o.Kinds = append(o.Kinds, index.Kind(kind))
+	}
+	if r.Live {
+		o.Branch = index.LiveBranch
+	}
+	if r.Newest {
+		o.Order = index.ByTime
+	}
+	ix, err := s.home.index(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if r.Session != "" {
+		found, err := s.home.indexed(ctx, r.Session)
+		if err != nil {
+			return nil, err
+		}
+		o.Session = found.ID
+	}
+	results, err := ix.Search(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	found := &FindResult{Hits: make([]Hit, len(results.Hits)), Matches: results.Matches, Bounded: results.Bounded, DidYouMean: results.DidYouMean, Unknown: results.Unknown, NotFilters: results.NotFilters}
+	for i := range results.Hits {
+		found.Hits[i] = newHit(&results.Hits[i])
+	}
+	return found, nil
+}
+
+func newHit(h *index.Hit) Hit {
+	link := h.Name
+	if link == h.Session {
+		link = ""
+	}
+	ranges := make([][2]int, 0, len(h.Highlights))
+	for _, r := range h.Highlights {
+		ranges = append(ranges, [2]int{r.Start, r.End})
+	}
+	return Hit{
+		Session: h.Session, Link: link, Title: h.Title, Entry: h.Entry, Kind: string(h.Kind), Role: h.Role, Tool: h.Tool,
+		Model: h.Model, Time: h.Time.UTC(), Live: h.Live, Leaf: h.Leaf, Score: h.Score,
+		Snippet: h.Snippet, Highlights: ranges, Also: orEmpty(h.Also),
+	}
+}

@@ -1,0 +1,341 @@
+package home
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/vfs"
+)
+
+// The index is beside the sessions if possible, so that everybody who reads them shares it.
+// If we may not write there (a read-only mount, another user's directory, a backup), or the
+// disk is full, it is in the user's cache, or in a temporary directory if they have none.
+// Reading a home must never fail because of an index.
+//
+// Locks: opening is held while an index is opened, moved or deleted. That can take long,
+// because another process may hold the index's own lock, so waiting for opening can be
+// cancelled. mu is taken inside opening, for as long as it takes to copy a pointer.
+
+// index returns the index, brought up to date. It stays open until the home is closed.
+func (h *Home) index(ctx context.Context) (*index.Index, error) {
+	ix, err := h.indexBy(ctx, (*index.Index).CatchUp)
+	if ix != nil && errors.Is(err, store.ErrLocked) && ix.IsComplete(ctx) {
+		h.notify(IndexBehind{Err: err})
+		return ix, nil
+	}
+	return ix, err
+}
+
+// builtIndex returns the index, brought up to date, or nil if there is none or it is still
+// empty. It is for what only adds to an answer: building an index reads every session.
+func (h *Home) builtIndex(ctx context.Context) *index.Index {
+	ix, _, err := h.currentIndex()
+	if err == nil && ix == nil && slices.ContainsFunc(h.indexPaths(), exists) {
+		ix, err = h.openedIndex(ctx)
+	}
+	if err != nil || ix == nil || ix.IsEmpty(ctx) {
+		return nil
+	}
+	if ix, err = h.index(ctx); err != nil {
+		return nil
+	}
+	return ix
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// indexing is a way to bring an index up to date: CatchUp or Rebuild.
+type indexing func(ix *index.Index, ctx context.Context, progress func(done, total int64)) (index.Report, error)
+
+func (h *Home) indexBy(ctx context.Context, how indexing) (*index.Index, error) {
+	ix, err := h.openedIndex(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = h.bringUp(ctx, ix, how)
+	if err == nil || !cannotWrite(err) || ix.Path() != h.store.IndexPath() {
+		return ix, err
+	}
+	// There was room to open it but not to update it. On a full disk, people must still be
+	// able to see what they could remove.
+	if ix, err = h.movedIndex(ctx, ix, err); err != nil {
+		return nil, err
+	}
+	return ix, h.bringUp(ctx, ix, how)
+}
+
+// openedIndex returns the index, and opens it if necessary.
+func (h *Home) openedIndex(ctx context.Context) (*index.Index, error) {
+	if ix, unused, err := h.currentIndex(); ix != nil && !unused || err != nil {
+		return ix, err
+	}
+	if err := h.opening.LockContext(ctx); err != nil {
+		return nil, err
+	}
+	defer h.opening.Unlock()
+	ix, unused, err := h.currentIndex()
+	if err != nil || ix != nil && !unused {
+		return ix, err // somebody else was faster
+	}
+	used := h.isUsed(ctx)
+	if ix != nil && !used {
+		return ix, nil
+	}
+	// An index that is open now was made in a temporary place, before anybody had written
+	// to the home. Open the real one.
+	if ix, err = h.openIndex(ctx, !used); err != nil {
+		return nil, err
+	}
+	h.setIndex(ix, !used)
+	return ix, nil
+}
+
+// movedIndex returns an index in another place, to replace one that cannot be written.
+func (h *Home) movedIndex(ctx context.Context, from *index.Index, why error) (*index.Index, error) {
+	if err := h.opening.LockContext(ctx); err != nil {
+		return nil, err
+	}
+	defer h.opening.Unlock()
+	if ix, _, err := h.currentIndex(); err != nil || ix != from {
+		return ix, err // somebody else was faster
+	}
+	ix, err := h.openElsewhere(ctx, why)
+	if err != nil {
+		return nil, err
+	}
+	h.setIndex(ix, false)
+	return ix, nil
+}
+
+// currentIndex returns the open index, or nil, and whether it was opened before anybody had
+// written to the home.
+func (h *Home) currentIndex() (ix *index.Index, unused bool, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return nil, false, &session.Error{Op: "open index", Path: h.store.Dir(), Kind: store.ErrClosed}
+	}
+	return h.ix, h.ixUnused, nil
+}
+
+// setIndex makes an index the home's. The previous one stays open until the home is closed,
+// because other goroutines may be using it. The caller holds opening.
+func (h *Home) setIndex(ix *index.Index, unused bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ix != nil {
+		h.retired = append(h.retired, h.ix)
+	}
+	h.ix, h.ixUnused = ix, unused
+}
+
+// openIndex opens an index wherever possible. The caller holds opening.
+func (h *Home) openIndex(ctx context.Context, unused bool) (*index.Index, error) {
+	if unused {
+		return h.openTemporary(ctx)
+	}
+	ix, err := h.openIndexAt(ctx, h.store.IndexPath())
+	if cannotWrite(err) {
+		return h.openElsewhere(ctx, err)
+	}
+	return ix, err
+}
+
+// isUsed reports whether anybody has ever written to the home. Looking into a directory that
+// is not a home must not turn it into one.
+func (h *Home) isUsed(ctx context.Context) bool {
+	if _, err := os.Lstat(h.store.House()); err == nil {
+		return true
+	}
+	for range h.store.List(ctx) {
+		return true
+	}
+	return false
+}
+
+// openElsewhere opens an index in the cache or, if that fails, in a temporary directory. The
+// caller holds opening.
+func (h *Home) openElsewhere(ctx context.Context, why error) (ix *index.Index, err error) {
+	err = why
+	if path := h.cachedIndexPath(h.store.Dir()); path != "" {
+		ix, err = h.openIndexAt(ctx, path)
+	}
+	if cannotWrite(err) {
+		ix, err = h.openTemporary(ctx)
+	}
+	if err == nil && errors.Is(why, syscall.ENOSPC) { // a full disk is news; a read-only home is always like this
+		h.notify(IndexElsewhere{Path: ix.Path(), Err: why})
+	}
+	return ix, err
+}
+
+// openTemporary opens an index in a temporary directory. The caller holds opening.
+func (h *Home) openTemporary(ctx context.Context) (_ *index.Index, err error) {
+	if h.ixTemp == nil {
+		sweepTemporary(h.store.Dir())
+		if h.ixTemp, err = newTemporary(h.store.Dir()); err != nil {
+			return nil, err
+		}
+	}
+	return h.openIndexAt(ctx, filepath.Join(h.ixTemp.dir, "index.db"))
+}
+
+// cannotWrite reports whether an error means that an index cannot be written in a place. Nobody
+// writes an index without its lock.
+func cannotWrite(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.ENOSPC) ||
+		vfs.CannotLock(err)
+}
+
+func (h *Home) openIndexAt(ctx context.Context, path string) (*index.Index, error) {
+	prices, err := readPrices(h.settings.pricesPath())
+	if err != nil {
+		return nil, err
+	}
+	return index.Open(ctx, h.store, path, &index.Options{Prices: prices, Apart: path != h.store.IndexPath()})
+}
+
+// readPrices returns the user's own prices, or nil if they have none.
+func readPrices(path string) (*index.Prices, error) {
+	if path == "" {
+		return nil, nil
+	}
+	prices, err := index.ReadPrices(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return prices, err
+}
+
+// bringUp brings an index up to date.
+func (h *Home) bringUp(ctx context.Context, ix *index.Index, how indexing) error {
+	report, err := how(ix, ctx, h.progress("indexing"))
+	for _, unread := range report.Unread {
+		h.notify(SessionUnread{Name: unread.Name, Err: unread.Err})
+	}
+	return err
+}
+
+// cachedIndexPath returns where the index of a read-only directory is, or "" if the user has
+// no cache.
+func (h *Home) cachedIndexPath(dir string) string {
+	sum := sha256.Sum256([]byte(dir))
+	return under(h.settings.cache, hex.EncodeToString(sum[:8])+cachedSuffix)
+}
+
+const cachedSuffix = ".db"
+
+// indexPaths returns where the home's index may be: beside the sessions, or in the cache.
+func (h *Home) indexPaths() []string {
+	paths := []string{h.store.IndexPath()}
+	if path := h.cachedIndexPath(h.store.Dir()); path != "" {
+		paths = append(paths, path)
+	}
+	return paths
+}
+
+// cachedIndexes returns all indexes in the cache. They are named after a directory, and that
+// of the home may have been opened under another name: through a link or a mount, or before
+// it was moved. So each may be of this home. They are of read-only homes, and whoever uses
+// one next rebuilds it.
+func (h *Home) cachedIndexes() (paths []string, err error) {
+	if h.settings.cache == "" {
+		return nil, nil
+	}
+	files, err := os.ReadDir(h.settings.cache)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, f := range files {
+		if filepath.Ext(f.Name()) == cachedSuffix {
+			paths = append(paths, filepath.Join(h.settings.cache, f.Name()))
+		}
+	}
+	return paths, err
+}
+
+// dropIndexes deletes all indexes that may be the home's, and returns where there were any
+// that are. An open index is not closed, because other goroutines may be using it: it discards its
+// content and rebuilds itself on its next use.
+func (h *Home) dropIndexes(ctx context.Context) (had []string, err error) {
+	if err := h.opening.LockContext(ctx); err != nil {
+		return nil, err
+	}
+	defer h.opening.Unlock()
+	sweepTemporary(h.store.Dir())
+	paths := h.indexPaths()
+	cached, err := h.cachedIndexes()
+	if err != nil {
+		return nil, err
+	}
+	for _, ix := range h.openIndexes() {
+		if err := ix.Discard(ctx); err != nil {
+			return nil, err
+		}
+		if slices.Contains(paths, ix.Path()) {
+			had = append(had, ix.Path())
+		}
+	}
+	for _, path := range append(cached, h.store.IndexPath()) {
+		was, err := index.Delete(ctx, path)
+		if err != nil {
+			return had, err
+		}
+		if was && slices.Contains(paths, path) {
+			had = append(had, path)
+		}
+	}
+	return had, nil
+}
+
+// openIndexes returns all open indexes, including retired ones.
+func (h *Home) openIndexes() []*index.Index {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := slices.Clone(h.retired)
+	if h.ix != nil {
+		all = append(all, h.ix)
+	}
+	return all
+}
+
+// closeIndex closes the index for good: afterwards nobody gets one.
+//
+// Closing comes twice. The first round ends whatever the indexes are doing, so that whoever
+// holds opening soon lets go of it. The second, under opening, closes an index that was
+// opened in between; closed keeps more from following.
+func (h *Home) closeIndex() error {
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
+	// Not under opening: its holder may be waiting for one of these.
+	err := h.closeIndexes()
+	h.opening.Lock()
+	defer h.opening.Unlock()
+	err = errors.Join(err, h.closeIndexes())
+	if h.ixTemp != nil {
+		err = errors.Join(err, h.ixTemp.remove())
+		h.ixTemp = nil
+	}
+	return err
+}
+
+func (h *Home) closeIndexes() (err error) {
+	for _, ix := range h.openIndexes() {
+		err = errors.Join(err, ix.Close()) // does nothing the second time
+	}
+	return err
+}

@@ -1,0 +1,198 @@
+package home
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// StatsRequest says what to count.
+type StatsRequest struct {
+	Session string `json:"session,omitempty"` // as a person names it; "" means all of them
+	// Since and Until are rounded down to a quarter of an hour, which is what the index
+	// counts by.
+	Since time.Time `json:"since,omitzero"`
+	Until time.Time `json:"until,omitzero"`
+	// TimeZone is where a day begins at midnight: a name such as "Europe/Lisbon" or
+	// "UTC". Default: that of the machine that counts.
+	TimeZone string `json:"time_zone,omitempty"`
+}
+
+// Usage is what some responses cost.
+type Usage struct {
+	Key          string `json:"key,omitempty"` // the day, model or session
+	Responses    int64  `json:"responses"`
+	Input        int64  `json:"input"`
+	CacheRead    int64  `json:"cache_read"`
+	CacheWrite   int64  `json:"cache_write"`
+	CacheHour    int64  `json:"cache_write_1h"` // included in CacheWrite: what the cache keeps for an hour
+	Output       int64  `json:"output"`
+	Reasoning    int64  `json:"reasoning"` // of the output
+	Recorded     int64  `json:"recorded"`  // tokens that were recorded with messages but not reported by a provider
+	CostMicroUSD int64  `json:"cost_micro_usd"`
+	Unpriced     int64  `json:"unpriced_responses"` // whose cost is not known
+}
+
+// Tokens returns how many tokens were billed or recorded.
+func (u *Usage) Tokens() int64 {
+	as := index.Usage(*u)
+	return as.Tokens()
+}
+
+// Cost returns what the responses cost, in words: "$1.20", "at least $1.20" if the cost of
+// some is not known, or "cost unknown".
+func (u *Usage) Cost() string {
+	text := render.Money(int(u.CostMicroUSD))
+	switch {
+	case u.CostMicroUSD == 0 && (u.Unpriced > 0 || u.Recorded > 0):
+		return "cost unknown"
+	case u.Unpriced > 0 || u.Recorded > 0:
+		return "at least " + text
+	}
+	return text
+}
+
+// StatsResult is what was counted.
+type StatsResult struct {
+	Session  string            `json:"session,omitempty"`
+	Context  *int64            `json:"context_tokens,omitempty"` // of the session that was asked for, if a provider said so
+	Shared   int64             `json:"shared_tokens,omitempty"`  // tokens of responses that are counted in older sessions
+	Messages int64             `json:"messages"`
+	Total    Usage             `json:"total"`
+	Days     []Usage           `json:"days"`
+	Models   []Usage           `json:"models"`   // most tokens first
+	Projects []Usage           `json:"projects"` // by the directory, called by as much of its end as tells it from the others; most tokens first
+	Agents   []Usage           `json:"agents"`   // by the program that the sessions come from
+	Sessions []Usage           `json:"sessions"` // most expensive first; none if one session was asked for
+	Titles   map[string]string `json:"-"`        // of the first few of them
+	Tools    []Count           `json:"tools"`
+	Roles    []Count           `json:"roles"`
+	Hours    [24]int64         `json:"hours"`
+	Weekdays [7]int64          `json:"weekdays"`
+	Topics   []string          `json:"topics"`
+}
+
+const (
+	maxTopics = 12
+	maxTitles = 5 // of the most expensive sessions
+)
+
+// Stats counts tokens, cost, messages, tools and topics. A response that is in several
+// sessions, because one was forked from the other, counts once.
+func (s *Search) Stats(ctx context.Context, r StatsRequest) (*StatsResult, error) {
+	o := index.StatsOptions{Since: r.Since, Until: r.Until, Location: time.Local}
+	if r.TimeZone != "" {
+		var err error
+		if o.Location, err = time.LoadLocation(r.TimeZone); err != nil {
+			return nil, invalid("unknown time zone %q", r.TimeZone)
+		}
+	}
+	ix, err := s.home.index(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := counting{ix: ix, opts: o, result: &StatsResult{}}
+	spent := int64(0)
+	if r.Session != "" {
+		found, err := s.home.indexed(ctx, r.Session)
+		if err != nil {
+			return nil, err
+		}
+		c.opts.Session, c.result.Session = found.ID, found.ID
+		if found.Context > 0 {
+			c.result.Context = &found.Context
+		}
+		if r.Since.IsZero() && r.Until.IsZero() {
+			spent = found.Tokens
+		}
+	}
+	if err := c.count(ctx); err != nil {
+		return nil, err
+	}
+	c.result.Shared = max(spent-c.result.Total.Tokens(), 0)
+	return c.result, nil
+}
+
+// counting collects a StatsResult.
+type counting struct {
+	ix     *index.Index
+	opts   index.StatsOptions
+	result *StatsResult
+}
+
+func (c *counting) count(ctx context.Context) error {
+	stats, err := c.ix.Stats(ctx, c.opts)
+	if err != nil {
+		return err
+	}
+	r := c.result
+	r.Total = Usage(stats.Total)
+	r.Days, r.Models = usages(stats.Days), usages(stats.Models)
+	r.Projects, r.Agents = byProject(stats.Dirs), usages(stats.Agents)
+	for _, list := range [][]Usage{r.Models, r.Projects, r.Agents} {
+		slices.SortStableFunc(list, func(a, b Usage) int { return cmp.Compare(b.Tokens(), a.Tokens()) })
+	}
+	r.Sessions = []Usage{}
+	if c.opts.Session == "" {
+		r.Sessions = usages(stats.Sessions)
+		if err := c.nameSessions(ctx); err != nil {
+			return err
+		}
+	}
+	activity := &stats.Activity
+	r.Messages, r.Hours, r.Weekdays = activity.Messages, activity.Hours, activity.Weekdays
+	r.Tools, r.Roles = orEmpty(activity.Tools), orEmpty(activity.Roles)
+	topics, err := c.ix.Topics(ctx, c.opts, maxTopics)
+	r.Topics = make([]string, len(topics))
+	for i, topic := range topics {
+		r.Topics[i] = topic.Word
+	}
+	return err
+}
+
+// byProject names directories as a list of sessions does.
+func byProject(dirs []index.Usage) []Usage {
+	list := usages(dirs)
+	paths := make([]string, len(list))
+	for i := range list {
+		paths[i] = list[i].Key
+	}
+	names := render.ShortDirs(paths)
+	for i := range list {
+		list[i].Key = names.Name(list[i].Key)
+	}
+	return list
+}
+
+func usages(sums []index.Usage) []Usage {
+	list := make([]Usage, len(sums))
+	for i := range sums {
+		list[i] = Usage(sums[i])
+	}
+	return list
+}
+
+// nameSessions puts the most expensive sessions first and finds their titles.
+func (c *counting) nameSessions(ctx context.Context) error {
+	slices.SortStableFunc(c.result.Sessions, func(a, b Usage) int {
+		return cmp.Or(cmp.Compare(b.CostMicroUSD, a.CostMicroUSD), cmp.Compare(b.Tokens(), a.Tokens()))
+	})
+	c.result.Titles = make(map[string]string)
+	for _, u := range c.result.Sessions[:min(len(c.result.Sessions), maxTitles)] {
+		found, err := c.ix.Conversation(ctx, u.Key)
+		if errors.Is(err, session.ErrNotExist) {
+			continue // removed since it was counted; the money is spent anyway
+		}
+		if err != nil {
+			return err
+		}
+		c.result.Titles[u.Key] = found.Title
+	}
+	return nil
+}

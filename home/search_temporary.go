@@ -1,0 +1,110 @@
+package home
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/session/clean"
+	"github.com/coppice-dev/coppice/store/vfs"
+)
+
+// temporary is a directory for an index that has no other place. A process that is killed
+// leaves it behind, with the words of all sessions. So it has a lock, which the system
+// releases when the process ends, and the next process deletes it.
+type temporary struct {
+	dir  string
+	lock vfs.File
+}
+
+const (
+	temporaryPrefix = "coppice-index-"
+	temporaryLock   = "lock"
+	temporaryOf     = "of" // has the directory of the sessions
+	// abandonedAfter is how old a directory without a lock is before it counts as
+	// abandoned: somebody may be about to lock it.
+	abandonedAfter = time.Hour
+)
+
+// newTemporary makes one for an index of the sessions in a directory.
+func newTemporary(sessions string) (*temporary, error) {
+	dir, err := os.MkdirTemp("", temporaryPrefix)
+	if err != nil {
+		return nil, err
+	}
+	t := &temporary{dir: dir}
+	t.lock, err = vfs.OS{}.OpenFile(filepath.Join(dir, temporaryLock), os.O_RDWR|os.O_CREATE, 0o600)
+	if err == nil {
+		_, err = t.lock.TryLock()
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, temporaryOf), []byte(sessions), 0o600)
+	}
+	if err != nil {
+		return nil, errors.Join(err, t.remove())
+	}
+	return t, nil
+}
+
+func (t *temporary) remove() (err error) {
+	if t.lock != nil {
+		err = t.lock.Close()
+	}
+	return errors.Join(err, os.RemoveAll(t.dir))
+}
+
+// sweepTemporary deletes what killed processes of this user left behind. It returns what
+// remains that may be an index of the sessions in a directory.
+func sweepTemporary(sessions string) (left []clean.Left) {
+	entries, _ := os.ReadDir(os.TempDir())
+	for _, e := range entries {
+		if !e.IsDir() || !strings.HasPrefix(e.Name(), temporaryPrefix) {
+			continue
+		}
+		t := &temporary{dir: filepath.Join(os.TempDir(), e.Name())}
+		if t.isAbandoned() {
+			if err := t.remove(); err != nil {
+				left = append(left, clean.Left{Path: t.dir, Why: err.Error()})
+			}
+		} else if t.isOf(sessions) {
+			left = append(left, clean.Left{Path: t.dir, Why: "the index of a program that is running: it changes when it is used next, and goes when the program ends"})
+		}
+	}
+	return left
+}
+
+// isOf reports whether it has an index of the sessions in a directory, under whatever path.
+func (t *temporary) isOf(sessions string) bool {
+	path, err := vfs.ReadFile(filepath.Join(t.dir, temporaryOf), vfs.SmallFile)
+	if err != nil {
+		return false
+	}
+	theirs, err := os.Stat(string(path))
+	if err != nil {
+		return false
+	}
+	ours, err := os.Stat(sessions)
+	return err == nil && os.SameFile(theirs, ours)
+}
+
+func (t *temporary) isAbandoned() (yes bool) {
+	var err error
+	t.lock, err = vfs.OS{}.OpenFile(filepath.Join(t.dir, temporaryLock), os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		t.lock = nil
+		info, err := os.Stat(t.dir)
+		return err == nil && time.Since(info.ModTime()) > abandonedAfter
+	}
+	if err != nil {
+		t.lock = nil
+		return false
+	}
+	free, err := t.lock.TryLock()
+	if !free || err != nil {
+		_ = t.lock.Close()
+	}
+	return free && err == nil
+}

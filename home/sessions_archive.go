@@ -1,0 +1,160 @@
+package home
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/upkeep"
+)
+
+// ArchiveRequest says what to compress: one conversation, or all that are old.
+type ArchiveRequest struct {
+	Session string `json:"session,omitempty"` // as a person names it: see Resolve
+	Link    bool   `json:"link,omitempty"`    // only the session that is named
+	// OlderThan, without a Session, selects every conversation in which nothing was said
+	// for that long.
+	OlderThan Age `json:"older_than,omitempty"`
+}
+
+// Archived is a session that is now compressed.
+type Archived struct {
+	ID      string `json:"id"`
+	Already bool   `json:"already,omitempty"` // it was compressed before
+	Was     int64  `json:"was"`               // its size before
+	Size    int64  `json:"size"`
+}
+
+// ArchiveResult is what is compressed now.
+type ArchiveResult struct {
+	Sessions []Archived `json:"sessions"`
+	Failed   []Failure  `json:"failed"` // sessions that could not be compressed or read
+}
+
+// Archive compresses conversations. They are listed, read and searched as before, and the
+// first append brings the plain file back. If an error interrupts it, Archive also returns
+// what was done until then.
+func (s *Sessions) Archive(ctx context.Context, r ArchiveRequest) (*ArchiveResult, error) {
+	h := s.home
+	if r.OlderThan < 0 || r.Session != "" && r.OlderThan > 0 {
+		return nil, invalid("give either a session or an age")
+	}
+	h.beforeWriting(ctx)
+	before, err := h.stats(ctx)
+	if err != nil {
+		return nil, err
+	}
+	result := &ArchiveResult{Sessions: []Archived{}, Failed: []Failure{}}
+	var names []string
+	if r.OlderThan == 0 {
+		names, err = h.linksOf(ctx, r.Session, r.Link)
+	} else {
+		names, err = h.inactive(ctx, time.Duration(r.OlderThan), before, result)
+	}
+	if err != nil {
+		return result, err
+	}
+	err = h.archiveAll(ctx, names, before, result)
+	// Describe what was done even if the caller is no longer waiting for more.
+	after, statErr := h.stats(context.WithoutCancel(ctx))
+	for i := range result.Sessions {
+		result.Sessions[i].Size = after[result.Sessions[i].ID].Size
+	}
+	return result, errors.Join(err, statErr)
+}
+
+// archiveAll compresses sessions until the context ends.
+func (h *Home) archiveAll(ctx context.Context, names []string, before map[string]store.Stat, result *ArchiveResult) error {
+	for _, name := range names {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		already := before[name].Archived
+		if !already {
+			err := h.store.Archive(ctx, name)
+			if err != nil && ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil {
+				result.Failed = append(result.Failed, newFailure(name, err))
+				continue
+			}
+		}
+		result.Sessions = append(result.Sessions, Archived{ID: name, Already: already, Was: before[name].Size})
+	}
+	return nil
+}
+
+// inactive returns the plain sessions of conversations in which nothing was said for a
+// while. The time of the file does not matter, because tags, pins and imports write to
+// files too.
+func (h *Home) inactive(ctx context.Context, olderThan time.Duration, stats map[string]store.Stat, result *ArchiveResult) ([]string, error) {
+	all, err := upkeep.Survey(ctx, h.store, func(name string, err error) {
+		result.Failed = append(result.Failed, newFailure(name, err))
+	})
+	cutoff := time.Now().Add(-olderThan)
+	var names []string
+	for _, s := range all {
+		if s.Active.Before(cutoff) && !stats[s.Name].Archived {
+			names = append(names, s.Name)
+		}
+	}
+	slices.Sort(names)
+	return names, err
+}
+
+// stats returns what the store's list says about each session.
+func (h *Home) stats(ctx context.Context) (map[string]store.Stat, error) {
+	stats := make(map[string]store.Stat)
+	for stat, err := range h.store.List(ctx) {
+		if err != nil && stat.Name == "" {
+			return nil, err
+		}
+		stats[stat.Name] = stat
+	}
+	return stats, nil
+}
+
+// UnarchiveRequest says which conversation gets its plain files back.
+type UnarchiveRequest struct {
+	Session string `json:"session"`        // as a person names it: see Resolve
+	Link    bool   `json:"link,omitempty"` // only the session that is named
+}
+
+// Unarchived is a session that is a plain file again.
+type Unarchived struct {
+	ID   string `json:"id"`
+	Path string `json:"path"`
+}
+
+// UnarchiveResult is what is plain again.
+type UnarchiveResult struct {
+	Sessions []Unarchived `json:"sessions"`
+	Failed   []Failure    `json:"failed"`
+}
+
+// Unarchive brings back the plain files of a conversation. If an error interrupts it, it also
+// returns what was done until then.
+func (s *Sessions) Unarchive(ctx context.Context, r UnarchiveRequest) (*UnarchiveResult, error) {
+	h := s.home
+	h.beforeWriting(ctx)
+	names, err := h.linksOf(ctx, r.Session, r.Link)
+	if err != nil {
+		return nil, err
+	}
+	result := &UnarchiveResult{Sessions: []Unarchived{}, Failed: []Failure{}}
+	for _, name := range names {
+		err := h.store.Unarchive(ctx, name)
+		if err != nil && ctx.Err() != nil {
+			return result, ctx.Err()
+		}
+		if err != nil {
+			result.Failed = append(result.Failed, newFailure(name, err))
+			continue
+		}
+		result.Sessions = append(result.Sessions, Unarchived{name, h.store.Path(name)})
+	}
+	return result, nil
+}

@@ -1,0 +1,281 @@
+package home
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/coppice-dev/coppice/agent/summary"
+	"github.com/coppice-dev/coppice/keyed"
+	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// maxName is the maximum length of a session's name or an entry's label, in bytes. They
+// appear in lists, menus and file names.
+const maxName = 1000
+
+// checkName refuses a name that could not be shown in a list.
+func checkName(op, of, name string) error {
+	if len(name) <= maxName {
+		return nil
+	}
+	return &session.Error{Op: op, Name: of, Err: invalid("the name has %s bytes; %s are allowed", render.Thousands(len(name)), render.Thousands(maxName))}
+}
+
+// CreateRequest creates a session.
+type CreateRequest struct {
+	// Title is its display name. Default: none.
+	Title string `json:"title,omitempty"`
+	// Tags are its tags. Default: none.
+	Tags []string `json:"tags,omitempty"`
+	// Key is the caller's own name for it, such as "telegram:123456". A key has one session:
+	// if there is one already, Create returns session.ErrExist. A key that already means
+	// something ("last", "@1" or the id of another session) is session.ErrInvalid. Default:
+	// none.
+	Key string `json:"key,omitempty"`
+	// CWD is the directory that it is about. Default: none.
+	CWD string `json:"cwd,omitempty"`
+}
+
+// CreateResult is the session that was created.
+type CreateResult struct {
+	Session string `json:"session"`
+}
+
+// Create creates a session.
+func (s *Sessions) Create(ctx context.Context, r CreateRequest) (*CreateResult, error) {
+	h := s.home
+	h.beforeWriting(ctx)
+	if err := checkUTF8("create", "", append([]string{r.Title, r.Key, r.CWD}, r.Tags...)...); err != nil {
+		return nil, err
+	}
+	if err := checkName("create", r.Key, r.Title); err != nil {
+		return nil, err
+	}
+	tags, err := cleanTags(r.Tags)
+	if err != nil {
+		return nil, err
+	}
+	header := session.Header{CWD: r.CWD, Key: r.Key}
+	if r.Key != "" { // so that the session can be found by its key
+		if err := h.checkKey(ctx, r.Key); err != nil {
+			return nil, err
+		}
+		if header.ID, err = keyed.SessionID(r.Key); err != nil {
+			return nil, err
+		}
+	}
+	made, err := session.Create(ctx, h.store, header, h.sessionOptions())
+	if r.Key != "" && errors.Is(err, session.ErrExist) {
+		return nil, &session.Error{
+			Op: "create", Name: r.Key, Kind: session.ErrExist, Err: fmt.Errorf("session %s has this key", header.ID),
+			Hint: "use the key wherever an id is accepted",
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if r.Title != "" {
+		_, err = made.AppendSessionInfo(r.Title)
+	}
+	if err == nil && len(tags) > 0 {
+		_, err = made.SetTags(tags...)
+	}
+	return &CreateResult{made.ID()}, errors.Join(err, made.Close())
+}
+
+// ForkRequest copies a conversation into a new session.
+type ForkRequest struct {
+	Session string `json:"session"`        // as a person names it: see Resolve
+	Link    bool   `json:"link,omitempty"` // only the session that is named
+	// At is the last entry to copy. Default: everything, with all branches.
+	At string `json:"at,omitempty"`
+}
+
+// ForkResult says what was copied into which session.
+type ForkResult struct {
+	Session string `json:"session"`      // the new one
+	From    string `json:"from"`         // the session, or the conversation, that was copied
+	At      string `json:"at,omitempty"` // the last entry that was copied, if not everything was
+}
+
+// Fork copies a conversation into a new session. The conversation itself does not
+// change. If it has several sessions, the copy is still a single one.
+func (s *Sessions) Fork(ctx context.Context, r ForkRequest) (*ForkResult, error) {
+	s.home.beforeWriting(ctx)
+	c, err := s.Open(ctx, OpenRequest{Session: r.Session, Link: r.Link})
+	if err != nil {
+		return nil, err
+	}
+	result, err := s.home.fork(ctx, c, r.At)
+	return result, errors.Join(err, c.Close())
+}
+
+func (h *Home) fork(ctx context.Context, c *Conversation, at string) (*ForkResult, error) {
+	result := &ForkResult{From: c.Name}
+	var forked *session.Session
+	var err error
+	if at == "" {
+		forked, err = c.Fork(ctx, h.store, h.sessionOptions())
+	} else {
+		if result.At, err = c.Resolve(at); err != nil {
+			return nil, err
+		}
+		forked, err = c.WithContext(ctx).ForkAt(result.At)
+	}
+	if err != nil {
+		return nil, err
+	}
+	result.Session = forked.ID()
+	return result, forked.Close()
+}
+
+// RenameRequest gives a conversation a display name.
+type RenameRequest struct {
+	Session string `json:"session"` // as a person names it: see Resolve
+	Name    string `json:"name"`    // "" removes the name, unless Auto is set
+	// Auto has a model choose the name.
+	Auto *AutoRequest `json:"auto,omitempty"`
+}
+
+// RenameResult says what the conversation is called now.
+type RenameResult struct {
+	Session string `json:"session"` // the one that was written to
+	Entry   string `json:"entry"`   // the entry that names it
+	Name    string `json:"name"`    // with any secret in the request taken out
+	Was     string `json:"was,omitempty"`
+	// Auto is what a model wrote, if it chose the name.
+	Auto *AutoResult `json:"auto,omitempty"`
+}
+
+// Rename gives a conversation a display name. If a model should choose it and does not, the
+// name stays.
+func (s *Sessions) Rename(ctx context.Context, r RenameRequest) (*RenameResult, error) {
+	s.home.beforeWriting(ctx)
+	if err := checkUTF8("rename", r.Session, r.Name); err != nil {
+		return nil, err
+	}
+	if err := checkName("rename", r.Session, r.Name); err != nil {
+		return nil, err
+	}
+	if r.Auto != nil {
+		return s.home.autoRename(ctx, r)
+	}
+	c, err := s.home.openWith(ctx, r.Session, "")
+	if err != nil {
+		return nil, err
+	}
+	result, err := rename(c, strings.TrimSpace(r.Name))
+	return result, errors.Join(plainly("rename", c.Name, err), c.Close())
+}
+
+// rename appends the name, and before it whatever came with it.
+func rename(c *Conversation, name string, with ...session.Entry) (*RenameResult, error) {
+	was, err := c.Session.Name()
+	if err != nil {
+		return nil, err
+	}
+	info := session.Entry{Type: session.TypeSessionInfo, SessionInfo: &session.SessionInfoEntry{Name: name}}
+	entry, err := remark(c.Session, func() (string, error) {
+		ids, err := c.AppendAll(append(slices.Clone(with), info)...)
+		if err != nil {
+			return "", err
+		}
+		return ids[len(ids)-1], nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	name, err = c.Session.Name()
+	return &RenameResult{Session: c.Name, Entry: entry, Name: name, Was: was}, err
+}
+
+// autoRename has a model choose a name from all of a conversation. The name goes to the
+// last of its sessions, like any other.
+func (h *Home) autoRename(ctx context.Context, r RenameRequest) (*RenameResult, error) {
+	if r.Name != "" {
+		return nil, invalid("rename: give either a name or a model that chooses it")
+	}
+	whole, err := h.openFor(ctx, OpenRequest{Session: r.Session})
+	if err != nil {
+		return nil, err
+	}
+	now, err := whole.WithContext(ctx).Context(session.ContextOptions{Shared: true})
+	if err != nil {
+		return nil, errors.Join(err, whole.Close())
+	}
+	a, err := h.author("rename", whole.Name, r.Auto, writesTitle)
+	if err != nil {
+		return nil, errors.Join(err, whole.Close())
+	}
+	made, failed := summary.Title(ctx, a.model, now.Entries, a.opts)
+	if err := whole.Close(); err != nil {
+		return nil, errors.Join(failed, err)
+	}
+	h.beforeWriting(ctx)
+	opening := ctx
+	if failed != nil {
+		opening = context.WithoutCancel(ctx) // what it cost is written down all the same
+	}
+	c, err := h.openWith(opening, r.Session, "")
+	if err != nil {
+		return nil, errors.Join(failed, err)
+	}
+	if failed != nil {
+		return nil, errors.Join(a.failed(ctx, "rename", whole.Name, c.Session, made, failed), c.Close())
+	}
+	result, err := rename(c, made.Text, made.Usage...)
+	if err == nil {
+		result.Auto = a.result(made)
+	}
+	return result, errors.Join(plainly("rename", c.Name, err), c.Close())
+}
+
+// PinRequest pins a conversation, or unpins it.
+type PinRequest struct {
+	Session string `json:"session"` // as a person names it: see Resolve
+	Pinned  bool   `json:"pinned"`
+}
+
+// PinResult says whether a conversation is pinned now.
+type PinResult struct {
+	Session string `json:"session"` // the session or, if there are several, the conversation
+	Pinned  bool   `json:"pinned"`
+	Changed bool   `json:"changed"` // false if it was like that before
+}
+
+// Pin protects a conversation from being removed, or ends that. It applies to all of
+// its sessions or to none.
+func (s *Sessions) Pin(ctx context.Context, r PinRequest) (*PinResult, error) {
+	s.home.beforeWriting(ctx)
+	name, links, err := s.home.openEach(ctx, r.Session)
+	if err != nil {
+		return nil, err
+	}
+	result := &PinResult{Session: name, Pinned: r.Pinned}
+	for _, c := range links {
+		was, pinErr := c.Pinned()
+		if pinErr == nil && was != r.Pinned {
+			_, pinErr = remark(c.Session, func() (string, error) { return c.SetPinned(r.Pinned) })
+			result.Changed = true
+		}
+		if err = pinErr; err != nil {
+			break
+		}
+	}
+	return result, errors.Join(plainly("pin", name, err), closeAll(links))
+}
+
+// remark appends something that is only about a session (a label, a name, a tag). It
+// does not depend on where the leaf is, so if another writer was first, it is simply
+// tried again.
+func remark(s *session.Session, do func() (string, error)) (id string, err error) {
+	err = s.Retry(func() error {
+		id, err = do()
+		return err
+	})
+	return id, err
+}

@@ -1,0 +1,68 @@
+package home_test
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// Without a limit everything is on the first page. A second one must not be
+// everything once more: whoever turns pages would never come to the end.
+func TestListWithoutALimitHasOnePage(t *testing.T) {
+	h, dir := keptHome(t)
+	keep(t, dir, "one", 1, "hello")
+	if list, err := h.Sessions.List(t.Context(), home.ListRequest{Limit: -1, Page: 1}); err != nil || len(list.Sessions) != 1 {
+		t.Errorf("page 1: %+v, %v", list, err)
+	}
+	if list, err := h.Sessions.List(t.Context(), home.ListRequest{Limit: -1, Page: 2}); home.KindOf(err) != home.KindInvalid {
+		t.Errorf("page 2: %+v, %v", list, err)
+	}
+}
+
+// The filters of a list are written as in a search.
+func TestListIsNarrowedAsASearchIs(t *testing.T) {
+	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+	r := home.ListRequest{Tags: []string{"a"}}
+	for _, filter := range []string{"agent:codex", "project:my project", "tag:b", "cwd:/src", "since:2d12h", "until:2026-03"} {
+		if err := r.Narrow(filter, now); err != nil {
+			t.Errorf("%s: %v", filter, err)
+		}
+	}
+	if r.Agent != "codex" || r.Project != "my project" || !slices.Equal(r.Tags, []string{"a", "b"}) || r.CWD != "/src" ||
+		!r.Since.Equal(now.Add(-60*time.Hour)) || !r.Until.Equal(time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)) {
+		t.Errorf("%+v", r)
+	}
+	for _, bad := range []string{"", "codex", "agent:", "kind:output", "since:soon"} {
+		if err := r.Narrow(bad, now); !errors.Is(err, session.ErrInvalid) {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
+func TestAgesAreReadInOneWay(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"30d": 720 * time.Hour, "2w": 336 * time.Hour, "12h": 12 * time.Hour, "1d12h": 36 * time.Hour, "1w1d": 192 * time.Hour, "90m": 90 * time.Minute, "10s": 10 * time.Second, "0d": 0,
+	} {
+		var asked home.RetainRequest
+		if err := json.Unmarshal([]byte(`{"older_than":"`+text+`"}`), &asked); err != nil || time.Duration(asked.OlderThan) != want {
+			t.Errorf("a request has %q as %v: %v", text, asked.OlderThan, err)
+		}
+		var back home.RetainRequest
+		if sent, err := json.Marshal(asked); err != nil || json.Unmarshal(sent, &back) != nil || back != asked {
+			t.Errorf("%q was sent as %s, %v", text, sent, err)
+		}
+		if got, err := home.ParseAge(text); got != want || err != nil {
+			t.Errorf("%s is %v, %v", text, got, err)
+		}
+	}
+	for _, bad := range []string{"", "d", "7", "-1d", "+1d", "1d-2h", "7x", "1000000d", "99999999999999999999d", "9999999h"} {
+		if got, err := home.ParseAge(bad); !errors.Is(err, session.ErrInvalid) {
+			t.Errorf("%s is %v, %v", bad, got, err)
+		}
+	}
+}

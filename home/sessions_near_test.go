@@ -1,0 +1,43 @@
+package home_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// What tree and show print for the revision of an imported record can be typed.
+func TestTheNameOfARevisionMeansIt(t *testing.T) {
+	h := newHouse(t)
+	s := h.say(session.Header{ID: "s"}, "one")
+	ids, err := s.EntryIDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry := ids[0]
+	revision := entry + "~89abcdef"
+	if _, err := s.AppendEntry(session.Entry{
+		Type: session.TypeMessage, ID: revision, ParentID: &entry,
+		Message: &session.MessageEntry{Role: session.RoleUser, Content: []session.Content{session.Text("one, revised")}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for given, want := range map[string]string{entry[:8]: entry, entry[:8] + "~89ab": revision, entry[:8] + "~8": revision, revision: revision} {
+		if got, err := home.ResolveEntry(s, given); got != want || err != nil {
+			t.Errorf("%q means %q, %v; want %q", given, got, err, want)
+		}
+	}
+}
+
+// Whoever names a conversation twice, by whatever name, means it once.
+func TestDistinctSessions(t *testing.T) {
+	h := newHouse(t)
+	h.say(session.Header{ID: "beans"}, "about beans")
+	h.say(session.Header{ID: "peas"}, "about peas")
+	got := h.Sessions.Distinct(t.Context(), []string{"beans", "bea", "nope", "About Peas", "beans", "peas", "nope"}, false)
+	if want := []string{"beans", "nope", "peas"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

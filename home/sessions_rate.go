@@ -1,0 +1,113 @@
+package home
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// A rating is a tag, so that sessions are listed, searched and counted by it.
+const (
+	Good = "good"
+	Bad  = "bad"
+
+	ratings = "rated/" // what the tags of ratings begin with
+)
+
+func isRating(tag string) bool { return strings.HasPrefix(tag, ratings) }
+
+// otherRatings returns the ratings that the last one among some tags replaces.
+func otherRatings(add []string) []string {
+	var last string
+	for _, tag := range add {
+		if isRating(tag) {
+			last = tag
+		}
+	}
+	return slices.DeleteFunc([]string{ratings + Good, ratings + Bad}, func(tag string) bool { return tag == last })
+}
+
+// RateRequest says how good a conversation was.
+type RateRequest struct {
+	Session string `json:"session"`          // as a person names it: see Resolve
+	Rating  string `json:"rating,omitempty"` // Good or Bad; "" takes the rating back
+	Note    string `json:"note,omitempty"`   // why
+	// Entry is the entry that it is about, as a person names it. Default: none, the
+	// conversation as a whole.
+	Entry string `json:"entry,omitempty"`
+}
+
+// RateResult says how a conversation is rated now.
+type RateResult struct {
+	Session string `json:"session"` // the session or, if there are several, the conversation
+	Rating  string `json:"rating"`
+	// Entry records the rating; "" if there was no rating to take back.
+	Entry string `json:"entry,omitempty"`
+}
+
+// Rate records whether a conversation was good or bad. The last rating counts; earlier
+// ones stay in the log, with their notes. None of it is sent to a model.
+func (s *Sessions) Rate(ctx context.Context, r RateRequest) (*RateResult, error) {
+	if r.Rating != "" && r.Rating != Good && r.Rating != Bad {
+		return nil, invalid("a rating is %q, %q or none, not %q", Good, Bad, r.Rating)
+	}
+	if err := checkUTF8("rate", r.Session, r.Note); err != nil {
+		return nil, err
+	}
+	s.home.beforeWriting(ctx)
+	about := ""
+	if r.Entry != "" {
+		c, err := s.Open(ctx, OpenRequest{Session: r.Session})
+		if err != nil {
+			return nil, err
+		}
+		about, err = c.Resolve(r.Entry)
+		if err := errors.Join(err, c.Close()); err != nil {
+			return nil, err
+		}
+	}
+	name, links, err := s.home.openEach(ctx, r.Session)
+	if err != nil {
+		return nil, err
+	}
+	result := &RateResult{Session: name, Rating: r.Rating}
+	result.Entry, err = rate(links, r, about)
+	return result, errors.Join(plainly("rate", name, err), closeAll(links))
+}
+
+func rate(links []*Conversation, r RateRequest, about string) (entry string, err error) {
+	tags, err := tagsOf(links)
+	if err != nil {
+		return "", err
+	}
+	old := slices.DeleteFunc(tags, func(tag string) bool { return !isRating(tag) || tag == ratings+r.Rating })
+	last := len(links) - 1
+	if _, err := changeTags(links[:last], nil, old); err != nil {
+		return "", err
+	}
+	data := map[string]any{}
+	if r.Rating != "" {
+		data["add"] = []any{ratings + r.Rating}
+	}
+	if len(old) > 0 {
+		remove := make([]any, len(old))
+		for i := range old {
+			remove[i] = old[i]
+		}
+		data["remove"] = remove
+	}
+	if r.Note != "" {
+		data["note"] = r.Note
+	}
+	if about != "" {
+		data["about"] = about
+	}
+	if len(data) == 0 {
+		return "", nil // there was none to take back
+	}
+	s := links[last].Session
+	return remark(s, func() (string, error) { return s.AppendCustomEntry(session.CustomTags, data) })
+}

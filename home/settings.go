@@ -1,0 +1,387 @@
+package home
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/provider/client"
+	"github.com/coppice-dev/coppice/provider/offline"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/store/vfs"
+)
+
+// Setting is a value and where it came from.
+type Setting struct {
+	Key    string `json:"key"`
+	Value  string `json:"value"`
+	Origin string `json:"origin"` // "default", "environment NAME", the path of a file, or a face's own word
+}
+
+// Settings are what can be chosen about a home. What a face passes to LoadSettings wins
+// over the environment, the environment over the configuration file, and the file over
+// the default.
+//
+// The zero value has the defaults, and no directory.
+type Settings struct {
+	path   string // of the configuration file; "" if there is no place for one
+	cache  string // the directory for derived files; "" if there is none
+	values map[string]Setting
+	model  held                // as it is used; values may have less, for showing
+	getenv func(string) string // where keys are; nil if there is no environment
+}
+
+// The keys of the settings, as the configuration file has them.
+const (
+	SettingDir           = "dir"            // the directory of the sessions
+	SettingSync          = "sync"           // "always", "never", or a duration such as "1s"
+	SettingMaxEntry      = "max_entry"      // the greatest size of an entry with its blobs, in bytes
+	SettingMaxSession    = "max_session"    // the greatest size of a session with its blobs, in bytes; 0 is no limit
+	SettingMaxSessions   = "max_sessions"   // how many sessions there may be; 0 is no limit
+	SettingWhenFull      = "when_full"      // "refuse" or "trash": what happens when there are that many
+	SettingBlobThreshold = "blob_threshold" // the size above which content is kept in blobs, in bytes
+	SettingColor         = "color"          // "auto", "always" or "never"; for faces
+	SettingRedact        = "redact"         // "true" or "false": whether secrets are taken out of what is appended
+
+	SettingProvider   = "provider"    // who is asked: one of Providers
+	SettingModel      = "model"       // the model's name, or provider/model
+	SettingBaseURL    = "base_url"    // where the provider is; "" is its own address
+	SettingKeyCommand = "key_command" // a command that prints the provider's key
+	SettingThinking   = "thinking"    // a thinking level; "" is the provider's default
+	SettingMaxTokens  = "max_tokens"  // the longest answer, in tokens; 0 is what the provider allows
+	SettingWindow     = "window"      // the size of the model's window, in tokens; 0 is what is known about it
+)
+
+// The values of when_full.
+const (
+	whenFullRefuse = "refuse"
+	whenFullTrash  = "trash"
+)
+
+// rule is everything about a setting except where its value came from.
+type rule struct {
+	key      string
+	env      string // "" if the environment cannot set it
+	fallback string
+	must     string // completes "it must be …"
+	fits     func(value string) bool
+}
+
+// takes reports whether the setting may have a value of this kind in the configuration
+// file. Numbers and booleans may be written with or without quotes, but a directory
+// must be a string: nobody calls one 5.
+func (r *rule) takes(value any) bool {
+	switch value.(type) {
+	case string:
+		return true
+	case int64, bool:
+		return r.key != SettingDir
+	}
+	return false
+}
+
+// rules lists all settings in the order in which they are shown. The default directory
+// depends on the machine: see LoadSettings.
+var rules = []rule{
+	{SettingDir, "COPPICE_HOME", "", "the name of a directory, in quotes in the file", func(v string) bool { return v != "" }},
+	{SettingSync, "COPPICE_SYNC", "always", "always, never or a duration such as 1s", isSync},
+	{SettingMaxEntry, "COPPICE_MAX_ENTRY", strconv.Itoa(file.DefaultMaxLine), "a number of bytes", atLeast(1)},
+	{SettingMaxSession, "COPPICE_MAX_SESSION", "0", "a number of bytes, or 0 for no limit", atLeast(0)},
+	{SettingMaxSessions, "COPPICE_MAX_SESSIONS", "0", "a number, or 0 for no limit", atLeast(0)},
+	{SettingWhenFull, "COPPICE_WHEN_FULL", whenFullRefuse, whenFullRefuse + " or " + whenFullTrash, oneOf(whenFullRefuse, whenFullTrash)},
+	{SettingBlobThreshold, "COPPICE_BLOB_THRESHOLD", strconv.Itoa(session.DefaultBlobThreshold), "a number of bytes", isInt},
+	{SettingColor, "", "auto", "auto, always or never", oneOf("auto", "always", "never")},
+	{SettingRedact, "COPPICE_REDACT", "false", "true or false", oneOf("true", "false")},
+	{SettingProvider, "COPPICE_PROVIDER", offline.Name, "one of " + strings.Join(Providers(), ", "), oneOf(Providers()...)},
+	{SettingModel, "COPPICE_MODEL", "", "the name of a model, or provider/model", anything},
+	{SettingBaseURL, "COPPICE_BASE_URL", "", "a URL such as http://localhost:11434/v1, with a host and no user, query or fragment", isBaseURL},
+	{SettingKeyCommand, "COPPICE_KEY_COMMAND", "", "a command that prints a key", anything},
+	{SettingThinking, "COPPICE_THINKING", "", "one of " + strings.Join(provider.ThinkingLevels, ", "), oneOf(append([]string{""}, provider.ThinkingLevels...)...)},
+	{SettingMaxTokens, "COPPICE_MAX_TOKENS", "0", "a number of tokens, or 0 for what the provider allows", atLeast(0)},
+	{SettingWindow, "COPPICE_WINDOW", "0", "a number of tokens from 1000 on, or 0 for what is known about the model", isWindow},
+}
+
+// isWindow refuses windows in which no conversation fits: they are mistakes.
+func isWindow(v string) bool { return atLeast(0)(v) && (!atLeast(1)(v) || atLeast(1000)(v)) }
+
+func anything(string) bool { return true }
+
+func isBaseURL(v string) bool { return v == "" || client.CheckBaseURL(v) == nil }
+
+func oneOf(values ...string) func(string) bool {
+	return func(v string) bool { return slices.Contains(values, v) }
+}
+
+func atLeast(least int64) func(string) bool {
+	return func(v string) bool {
+		n, err := strconv.ParseInt(v, 10, 64)
+		return err == nil && n >= least
+	}
+}
+
+func isInt(v string) bool {
+	_, err := strconv.Atoi(v)
+	return err == nil
+}
+
+func isSync(v string) bool {
+	d, err := time.ParseDuration(v)
+	return v == "always" || v == "never" || err == nil && d > 0
+}
+
+// LoadSettings finds the value of every setting: first among those given, whose Origin
+// says where the face got them, then in the environment, then in the configuration
+// file, then the default.
+func LoadSettings(getenv func(string) string, given ...Setting) (*Settings, error) {
+	s := &Settings{
+		path: ConfigPath(getenv), values: make(map[string]Setting), getenv: getenv,
+		cache: under(xdg(getenv, "XDG_CACHE_HOME", ".cache"), "coppice"),
+	}
+	fromFile, err := readConfig(s.path)
+	if err != nil {
+		return nil, err
+	}
+	for key := range fromFile {
+		if ruleOf(key) == nil {
+			return nil, unknownSetting("read", s.path, key)
+		}
+	}
+	places := placesOf(getenv, fromFile, s.path, given)
+	s.model = modelIn(places)
+	for _, r := range rules {
+		if v, ok := fromFile[r.key]; ok && !r.takes(v) {
+			return nil, r.refuse(Setting{r.key, fmt.Sprint(v), s.path})
+		}
+		v := r.settle(places)
+		if isHeld(r.key) {
+			v = s.model.get(&r)
+		}
+		if r.key == SettingDir && v.Value == "" {
+			v.Value = under(xdg(getenv, "XDG_DATA_HOME", ".local/share"), "coppice", "sessions")
+		} else if !r.fits(v.Value) {
+			return nil, r.refuse(v)
+		}
+		v.Value = showable(r.key, v.Value)
+		s.values[r.key] = v
+	}
+	return s, nil
+}
+
+// place is somewhere that settings come from. It returns the value that it has for a
+// setting, if it has one.
+type place func(r *rule) (v Setting, ok bool)
+
+// placesOf returns the places in which settings are looked for. Later ones win.
+func placesOf(getenv func(string) string, fromFile map[string]any, path string, given []Setting) []place {
+	return []place{
+		func(r *rule) (Setting, bool) {
+			v, ok := fromFile[r.key]
+			return Setting{r.key, fmt.Sprint(v), path}, ok
+		},
+		func(r *rule) (Setting, bool) {
+			if r.env == "" {
+				return Setting{}, false
+			}
+			v := getenv(r.env)
+			return Setting{r.key, v, "environment " + r.env}, v != ""
+		},
+		func(r *rule) (Setting, bool) {
+			at := slices.IndexFunc(given, func(g Setting) bool { return g.Key == r.key && g.Value != "" })
+			if at < 0 {
+				return Setting{}, false
+			}
+			return given[at], true
+		},
+	}
+}
+
+// settle finds the value of one setting.
+func (r *rule) settle(places []place) Setting {
+	for _, p := range slices.Backward(places) {
+		if v, ok := p(r); ok {
+			return v
+		}
+	}
+	return r.byDefault()
+}
+
+func (r *rule) byDefault() Setting { return Setting{r.key, r.fallback, originDefault} }
+
+// originDefault is the Origin of a setting that nobody has chosen.
+const originDefault = "default"
+
+func (r *rule) refuse(v Setting) error {
+	return invalid("%s is %q (%s); it must be %s", r.key, showable(r.key, v.Value), v.Origin, r.must)
+}
+
+// unknownSetting is the error for a key that no setting has.
+func unknownSetting(op, path, key string) error {
+	hint := "the settings are " + strings.Join(SettingKeys(), ", ")
+	if name := strings.ToLower(key); strings.HasSuffix(name, "key") || strings.HasSuffix(name, "token") || strings.HasSuffix(name, "secret") {
+		hint = "keys are not kept in the settings: they come from the environment, as in " +
+			client.KeyVariable("anthropic") + ", or from the command that " + SettingKeyCommand + " names"
+	}
+	return &session.Error{Op: op, Path: path, Err: invalid("unknown setting %q", key), Hint: hint}
+}
+
+func ruleOf(key string) *rule {
+	for i := range rules {
+		if rules[i].key == key {
+			return &rules[i]
+		}
+	}
+	return nil
+}
+
+// SettingKeys lists the keys of all settings.
+func SettingKeys() []string {
+	keys := make([]string, len(rules))
+	for i := range rules {
+		keys[i] = rules[i].key
+	}
+	return keys
+}
+
+// SettingValues returns values that a setting may have, for a shell to offer: the words in
+// the description of what it takes that it takes. A setting that takes anything has none.
+func SettingValues(key string) (values []string) {
+	i := slices.IndexFunc(rules, func(r rule) bool { return r.key == key })
+	if i < 0 || rules[i].fits("anything at all") {
+		return nil
+	}
+	for _, word := range strings.FieldsFunc(rules[i].must, func(r rune) bool { return r == ' ' || r == ',' }) {
+		if rules[i].fits(word) {
+			values = append(values, word)
+		}
+	}
+	return values
+}
+
+// All returns every setting, in a fixed order.
+func (s *Settings) All() []Setting {
+	all := make([]Setting, len(rules))
+	for i := range rules {
+		all[i] = s.Get(rules[i].key)
+	}
+	return all
+}
+
+// Get returns a setting by its key. A key that somebody has put into key_command is
+// not in it.
+func (s *Settings) Get(key string) Setting {
+	if v, ok := s.values[key]; ok {
+		return v
+	}
+	if r := ruleOf(key); r != nil {
+		return r.byDefault()
+	}
+	return Setting{Key: key, Origin: originDefault}
+}
+
+// Path returns where the configuration file is, or would be; "" if the machine has no
+// place for one.
+func (s *Settings) Path() string { return s.path }
+
+func (s *Settings) number(key string) int64 {
+	n, _ := strconv.ParseInt(s.Get(key).Value, 10, 64) // the rule has checked it
+	return n
+}
+
+// pricesPath returns the file in which the user may have written down what models cost.
+// It is beside the configuration file; "" if there is no place for either.
+func (s *Settings) pricesPath() string {
+	if s.path == "" {
+		return "" // rather than a file in the present directory
+	}
+	return filepath.Join(filepath.Dir(s.path), "prices.toml")
+}
+
+func (s *Settings) redacts() bool { return s.Get(SettingRedact).Value == "true" }
+
+func (s *Settings) blobThreshold() int { return int(s.number(SettingBlobThreshold)) }
+
+// storeOptions returns the settings that apply to the store.
+func (s *Settings) storeOptions() *file.Options {
+	opts := &file.Options{
+		MaxLine: s.number(SettingMaxEntry), MaxLog: s.number(SettingMaxSession), MaxLogs: int(s.number(SettingMaxSessions)),
+	}
+	switch sync := s.Get(SettingSync).Value; sync {
+	case "always":
+		opts.Sync = file.Always
+	case "never":
+		opts.Sync = file.Never
+	default:
+		d, _ := time.ParseDuration(sync) // the rule has checked it
+		opts.Sync = file.Every(d)
+	}
+	return opts
+}
+
+// ConfigPath returns where the configuration file is, or would be, without reading it;
+// "" if the machine has no place for one.
+func ConfigPath(getenv func(string) string) string {
+	if path := getenv("COPPICE_CONFIG"); path != "" {
+		return path
+	}
+	return under(xdg(getenv, "XDG_CONFIG_HOME", ".config"), "coppice", "config.toml")
+}
+
+// xdg returns a directory of the XDG base directory specification, or "" if the user
+// has no home directory. It never returns a relative one: what belongs to a person must
+// not end up in whatever directory they are in.
+func xdg(getenv func(string) string, name, fallback string) string {
+	if dir := getenv(name); filepath.IsAbs(dir) {
+		return dir
+	}
+	return under(HomeDir(getenv), filepath.FromSlash(fallback))
+}
+
+// HomeDir returns the user's home directory, or "" if they have none.
+func HomeDir(getenv func(string) string) string {
+	home := getenv("HOME")
+	if runtime.GOOS == "windows" || !filepath.IsAbs(home) {
+		home = ""
+		if runtime.GOOS == "windows" {
+			home, _ = os.UserHomeDir()
+		}
+	}
+	return home
+}
+
+// under joins names to a directory, or returns "" if there is none.
+func under(dir string, names ...string) string {
+	if dir == "" {
+		return ""
+	}
+	return filepath.Join(append([]string{dir}, names...)...)
+}
+
+// readConfig reads the configuration file. A missing one is empty.
+func readConfig(path string) (map[string]any, error) {
+	if path == "" {
+		return nil, nil
+	}
+	text, err := vfs.ReadFile(path, vfs.SmallFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var settings map[string]any
+	if err := toml.Unmarshal(text, &settings); err != nil {
+		return nil, &session.Error{Op: "read", Path: path, Err: invalid("%w", err)}
+	}
+	return settings, nil
+}

@@ -1,0 +1,352 @@
+package home
+
+import (
+	"errors"
+	"net"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/provider/client"
+	"github.com/coppice-dev/coppice/provider/offline"
+	"github.com/coppice-dev/coppice/redact"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// Providers lists who can be asked. The first is built in, and needs neither a network
+// nor a key.
+func Providers() []string { return append([]string{offline.Name}, client.Providers()...) }
+
+// ModelChoice says which model to ask where the settings do not decide. What is empty is
+// as the settings have it.
+//
+// A model's name may begin with its provider, as in anthropic/claude-sonnet-4-5, if
+// Provider is empty. A choice of another provider than the one in the settings takes
+// nothing else from there: an address, a command for a key and a model's name are of use
+// to one provider only.
+type ModelChoice struct {
+	Provider string `json:"provider,omitempty"` // one of Providers
+	Model    string `json:"model,omitempty"`
+	BaseURL  string `json:"base_url,omitempty"`
+	Thinking string `json:"thinking,omitempty"` // one of provider.ThinkingLevels
+}
+
+// ModelFrom says who chose a model.
+type ModelFrom string
+
+// Who may have chosen a model.
+const (
+	FromChoice   ModelFrom = "choice"   // whoever asked for it
+	FromSession  ModelFrom = "session"  // it is the one that the conversation had
+	FromSettings ModelFrom = "settings" // the environment or the configuration file
+	FromDefault  ModelFrom = "default"  // nobody: it is the one that is built in
+)
+
+// ChosenModel is a model, and what the settings say about how to ask it.
+type ChosenModel struct {
+	Model     provider.Model
+	Thinking  string // a thinking level; "" is the provider's default
+	MaxTokens int    // the longest answer; 0 is what the provider allows
+	From      ModelFrom
+	// Unreached is the model that the conversation had, as provider/model, if the
+	// settings do not say how to reach it.
+	Unreached string
+}
+
+// Model returns the model that the settings and a choice name. Nothing is asked and no
+// command is run before the model is used.
+//
+// A provider, a model or an address that makes no sense is session.ErrInvalid; a
+// missing key is provider.ErrDenied.
+func (s *Settings) Model(c ModelChoice) (provider.Model, error) {
+	return s.build(s.model.with(c.place()))
+}
+
+// ModelFor returns the model with which a conversation goes on: the one that is chosen;
+// else the one that it had, if it can be reached; else the one in the settings. now is
+// the conversation's context, or nil for a new one.
+//
+// The model that a conversation had can be reached through the provider in the settings
+// if that is the same, or else if the environment has a key for its provider. There are
+// two exceptions: the built-in model does not stay when the settings name another, and
+// if they name the built-in one, no conversation goes anywhere else.
+func (s *Settings) ModelFor(now *session.Context, c ModelChoice) (*ChosenModel, error) {
+	if r := ruleOf(SettingThinking); !r.fits(c.Thinking) {
+		return nil, r.refuse(Setting{SettingThinking, c.Thinking, "request"})
+	}
+	chosen := &ChosenModel{From: FromSettings, Thinking: c.Thinking, MaxTokens: int(s.number(SettingMaxTokens))}
+	if s.IsOfflineByDefault() {
+		chosen.From = FromDefault
+	}
+	model := s.model
+	if now != nil {
+		if had, ok := s.reach(now.Provider, now.Model); ok {
+			model, chosen.From = had, FromSession
+		} else if now.Model != "" && now.Provider != offline.Name {
+			chosen.Unreached = now.Provider + "/" + now.Model
+		}
+		if chosen.Thinking == "" {
+			chosen.Thinking = provider.KnownThinking(now.ThinkingLevel)
+		}
+	}
+	if chosen.Thinking == "" {
+		chosen.Thinking = s.Get(SettingThinking).Value
+	}
+	if c.Provider+c.Model+c.BaseURL != "" {
+		model, chosen.From = model.with(c.place()), FromChoice
+	}
+	var err error
+	if chosen.Model, err = s.build(model); err != nil {
+		return nil, err
+	}
+	return chosen, nil
+}
+
+// Models returns a function that finds the model with the names that a conversation has
+// recorded, for conversation.ManagerOptions. It returns nil for a model that cannot be
+// reached: see ModelFor.
+func (s *Settings) Models() func(providerName, model string) provider.Model {
+	return func(providerName, model string) provider.Model {
+		if providerName == offline.Name {
+			return s.offline(s.model)
+		}
+		had, ok := s.reach(providerName, model)
+		if !ok {
+			return nil
+		}
+		found, err := s.build(had)
+		if err != nil {
+			return nil
+		}
+		return found
+	}
+}
+
+// IsOfflineByDefault reports whether the model is the built-in one because nobody has
+// chosen another.
+func (s *Settings) IsOfflineByDefault() bool {
+	return s.Get(SettingProvider).Origin == originDefault && s.Get(SettingModel).Value == ""
+}
+
+// held are the settings that lead to one model.
+type held map[string]Setting
+
+// isHeld reports whether a setting is only good for the provider that it was set for.
+func isHeld(key string) bool {
+	switch key {
+	case SettingProvider, SettingModel, SettingBaseURL, SettingKeyCommand, SettingWindow:
+		return true
+	}
+	return false
+}
+
+func modelIn(places []place) held {
+	var all held
+	for _, p := range places {
+		all = all.with(p)
+	}
+	return all
+}
+
+// with returns the settings after those of a place that wins over them. If the place
+// names another provider, all others go: the key of one provider must never be sent to
+// another.
+func (h held) with(p place) held {
+	here := make(held)
+	for i := range rules {
+		if v, ok := p(&rules[i]); ok && v.Value != "" && isHeld(v.Key) {
+			here[v.Key] = v
+		}
+	}
+	here.splitModel()
+	all := make(held)
+	was, is := h[SettingProvider].Value, here[SettingProvider].Value
+	for key, v := range h {
+		switch {
+		case was != "" && is != "" && was != is:
+		case key == SettingWindow && here[SettingModel].Value != "" && here[SettingModel].Value != h[SettingModel].Value:
+		default:
+			all[key] = v
+		}
+	}
+	for key, v := range here {
+		all[key] = v
+	}
+	return all
+}
+
+// splitModel takes the provider out of the model's name, if it is in there. A name that
+// comes with another provider stays as it is: gateways have models such as
+// anthropic/claude-sonnet-4-5.
+func (h held) splitModel() {
+	m := h[SettingModel]
+	name, model := splitModel(m.Value)
+	p := h[SettingProvider].Value
+	if model == "" || !slices.Contains(Providers(), name) || p != "" && p != name {
+		return
+	}
+	h[SettingModel] = Setting{SettingModel, model, m.Origin}
+	if p == "" {
+		h[SettingProvider] = Setting{SettingProvider, name, m.Origin}
+	}
+}
+
+func (h held) get(r *rule) Setting {
+	if v, ok := h[r.key]; ok {
+		return v
+	}
+	return r.byDefault()
+}
+
+// place returns the choice as a place of settings.
+func (c ModelChoice) place() place {
+	return placesOf(nil, nil, "", []Setting{
+		{SettingProvider, c.Provider, "request"}, {SettingModel, c.Model, "request"}, {SettingBaseURL, c.BaseURL, "request"},
+	})[2]
+}
+
+// noProvider says why a name alone does not name a model.
+func noProvider(model string) error {
+	if first, _, ok := strings.Cut(model, "/"); ok {
+		return invalid("there is no provider %q", first)
+	}
+	return invalid("no provider is set")
+}
+
+// build makes the model.
+func (s *Settings) build(h held) (provider.Model, error) {
+	name, model := h[SettingProvider], h[SettingModel]
+	switch {
+	case name.Value == "" && model.Value != "":
+		return nil, &session.Error{
+			Op: "find model", Name: model.Value, Err: noProvider(model.Value),
+			Hint: "the " + SettingProvider + " is one of " + strings.Join(Providers(), ", ") + "; provider/model names both at once",
+		}
+	case name.Value == "" || name.Value == offline.Name:
+		if model.Value != "" && model.Value != offline.ModelName {
+			return nil, &session.Error{
+				Op: "find model", Name: model.Value, Err: invalid("the provider %s has one model, %s", offline.Name, offline.ModelName),
+				Hint: "name the provider of this model: " + strings.Join(client.Providers(), ", "),
+			}
+		}
+		return s.offline(h), nil
+	case !slices.Contains(client.Providers(), name.Value):
+		return nil, &session.Error{
+			Op: "find model", Err: invalid("there is no provider %q", name.Value),
+			Hint: "it is one of " + strings.Join(Providers(), ", "),
+		}
+	case model.Value == "":
+		return nil, &session.Error{
+			Op: "find model", Err: invalid("the provider is %s (%s), but no model is named", name.Value, name.Origin),
+			Hint: "set " + SettingModel + " to the name of one of its models",
+		}
+	}
+	key, err := s.key(h)
+	if err != nil {
+		return nil, err
+	}
+	found, err := client.New(client.Options{
+		Provider: name.Value, Model: model.Value, BaseURL: h[SettingBaseURL].Value,
+		Key: key, Window: h.window(),
+	})
+	if err != nil {
+		return nil, plainly("find model", model.Value, err)
+	}
+	return found, nil
+}
+
+func (s *Settings) offline(h held) *offline.Model {
+	if h[SettingProvider].Value != offline.Name {
+		return &offline.Model{} // the window is another model's
+	}
+	return &offline.Model{Window: h.window()}
+}
+
+func (h held) window() int {
+	n, _ := strconv.Atoi(h[SettingWindow].Value) // the rule has checked it
+	return n
+}
+
+// openAIChat is the provider for all servers that speak Chat Completions. A server of
+// one's own is recorded by this name: see client.Options.
+const openAIChat = "openai-chat"
+
+// reach returns the settings that lead to a model with the names that a conversation has
+// recorded.
+func (s *Settings) reach(providerName, model string) (held, bool) {
+	own := s.model[SettingProvider].Value
+	if model == "" || own == offline.Name {
+		return nil, false
+	}
+	for _, through := range []string{own, providerName} {
+		if !slices.Contains(client.Providers(), through) {
+			continue
+		}
+		h := s.model.with(ModelChoice{Provider: through, Model: model}.place())
+		if found, err := s.build(h); err == nil && found.Info().Provider == providerName {
+			return h, true
+		}
+	}
+	return nil, false
+}
+
+// key returns where the key of a provider comes from. A key_command was set for this
+// program, so it wins over the environment, which is there for every program. An address
+// other than the provider's own may need no key.
+func (s *Settings) key(h held) (client.KeyFunc, error) {
+	name, base := h[SettingProvider].Value, h[SettingBaseURL].Value
+	if command := h[SettingKeyCommand].Value; command != "" {
+		return client.CommandKey(command), nil
+	}
+	variable, key := client.KeyVariable(name), ""
+	if s.getenv != nil {
+		key = strings.TrimSpace(s.getenv(variable))
+	}
+	switch {
+	case key != "" && isPrivate(base):
+		return client.StaticKey(key), nil
+	case base != "":
+		return nil, nil
+	}
+	return nil, &session.Error{
+		Op: "ask", Name: name + "/" + h[SettingModel].Value, Kind: provider.ErrDenied, Err: errors.New("there is no key"),
+		Hint: "put it into the environment as " + variable + ", or set " + SettingKeyCommand +
+			" to a command that prints it; a server of your own needs none if " + SettingBaseURL + " says where it is",
+	}
+}
+
+// isPrivate reports whether a key from the environment may be sent to an address.
+// Whoever has a server in the next room that needs no key should not send it one that
+// everybody on the way can read.
+func isPrivate(base string) bool {
+	u, err := url.Parse(base)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Scheme != "http" || u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// keyBeginning is how keys of models' providers begin. Package redact wants to be sure that
+// something is a key before it destroys it. Here, where a key has no business, the
+// beginning is enough.
+var keyBeginning = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(sk-|gsk_|xai-|AIza)[\w-]{8,}`) })
+
+// showable returns the value of a setting without any key or password in it.
+func showable(key, value string) string {
+	switch key {
+	case SettingKeyCommand:
+		value, _ = redact.Text(value)
+		value = keyBeginning().ReplaceAllString(value, "${1}…")
+	case SettingBaseURL:
+		if u, err := url.Parse(value); err == nil && u.User != nil {
+			u.User = url.User("xxxxx")
+			return u.String()
+		}
+	}
+	return value
+}

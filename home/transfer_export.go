@@ -1,0 +1,476 @@
+package home
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/render/html"
+	"github.com/coppice-dev/coppice/render/markdown"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/all"
+)
+
+// Coppice's own formats. Those of other programs are in Formats.
+const (
+	ExportMarkdown = "md"    // the conversation as Markdown
+	ExportHTML     = "html"  // one page with all branches
+	ExportJSON     = "json"  // one document: header, entries, leaf, labels
+	ExportJSONL    = "jsonl" // the bytes of the log
+)
+
+// ExportFormats lists Coppice's own formats.
+func ExportFormats() []string {
+	return []string{ExportMarkdown, ExportHTML, ExportJSON, ExportJSONL}
+}
+
+// endings maps file name endings to formats.
+var endings = map[string]string{
+	".md": ExportMarkdown, ".markdown": ExportMarkdown, ".html": ExportHTML, ".htm": ExportHTML, ".json": ExportJSON, ".jsonl": ExportJSONL,
+}
+
+// FormatOfPath returns the format for the ending of a file name, and Markdown for a name
+// without an ending. An unknown ending is ErrInvalid: a file called .pdf that is something
+// else helps nobody.
+func FormatOfPath(path string) (string, error) {
+	ending := strings.ToLower(filepath.Ext(path))
+	if ending == "" {
+		return ExportMarkdown, nil
+	}
+	if format, ok := endings[ending]; ok {
+		return format, nil
+	}
+	return "", &session.Error{Op: "export", Path: path, Err: invalid("no format has the ending %s", ending)}
+}
+
+// ExportRequest says which conversation to write, how, and where.
+type ExportRequest struct {
+	OpenRequest
+	// Format is one of ExportFormats, or the name of another program's format. Default:
+	// the one for the ending of Path.
+	Format string `json:"format,omitempty"`
+	// Leaf is the entry at which the path ends, as a person names it. Default: the
+	// conversation's leaf. JSON and JSONL contain all branches and refuse it.
+	Leaf string `json:"leaf,omitempty"`
+	// Inline fills in content from blobs. Only JSONL needs it.
+	Inline bool `json:"inline,omitempty"`
+	// Redact takes out secrets.
+	Redact bool `json:"redact,omitempty"`
+
+	// Path is the file to write, or a directory (it exists, or the path ends with a slash)
+	// in which the file is named after the conversation. As JSON and JSONL, each session of
+	// the conversation has a file of its own there. Default: write to Out; for another
+	// program's format, where that program looks for its files.
+	Path string `json:"path,omitempty"`
+	// Force replaces an existing file. Without it, that is ErrExist.
+	Force bool `json:"force,omitempty"`
+	// Out is written to if there is no Path, or if it is "-".
+	Out io.Writer `json:"-"`
+	// Getenv is the environment, which says where programs keep their files. Default:
+	// os.Getenv.
+	Getenv func(string) string `json:"-"`
+
+	toOut   bool            // the path was "-"
+	written map[string]bool // sessions that another conversation wrote already
+}
+
+// ExportResult is what was written.
+type ExportResult struct {
+	Session string   `json:"session"`
+	Format  string   `json:"format"`
+	Paths   []string `json:"paths"` // none if it went to Out
+	// Resume is the command that continues the conversation in its program.
+	Resume string `json:"resume,omitempty"`
+	// Losses is what the format cannot hold, each kind once.
+	Losses []ExportLoss `json:"losses,omitempty"`
+	// Missing is content that the home does not have any more. The file says where it was.
+	// JSON and inlined JSONL are for getting a conversation back, so they are not written
+	// without it: that is ErrIncomplete.
+	Missing []MissingContent `json:"missing,omitempty"`
+}
+
+// MissingContent is content that cannot be read.
+type MissingContent struct {
+	Entry string `json:"entry"`
+	Blob  string `json:"blob,omitempty"` // "" if the entry itself cannot be read
+	Why   string `json:"why,omitempty"`  // what is wrong with the log there, if it is that
+}
+
+// ExportLoss is what a format cannot hold.
+type ExportLoss struct {
+	What string `json:"what"`
+	Why  string `json:"why"`
+	N    int    `json:"n"` // how often
+}
+
+// Export writes a conversation for people or for other programs.
+func (t *Transfer) Export(ctx context.Context, r ExportRequest) (*ExportResult, error) {
+	if err := r.settle(); err != nil {
+		return nil, err
+	}
+	if err := t.home.mustBeElsewhere(r.Path); err != nil {
+		return nil, err
+	}
+	c, err := t.home.openFor(ctx, r.OpenRequest)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Session.Close() // we only read
+	result := &ExportResult{Session: c.Name, Format: r.Format, Paths: []string{}}
+	if !c.IsAlone() && isDir(r.Path) && (r.Format == ExportJSON || r.Format == ExportJSONL) {
+		return result, t.exportLinks(ctx, c.Chain.Links, r, result)
+	}
+	leaf, err := c.Resolve(r.Leaf)
+	if err != nil {
+		return nil, err
+	}
+	if result.Missing, err = c.missingFor(ctx, r.Format, leaf); err != nil {
+		return nil, err
+	}
+	if !slices.Contains(ExportFormats(), r.Format) {
+		return result, t.exportTo(ctx, c, r, result)
+	}
+	if r.Redact && r.Format != ExportJSONL {
+		copied, err := redactedCopy(ctx, c.Session)
+		if err != nil {
+			return nil, err
+		}
+		defer copied.Close()
+		c.Session = copied.WithContext(ctx)
+	}
+	count := 0
+	write := func(w io.Writer) error { return c.export(ctx, w, leaf, &r, &count) }
+	var check func(string) error
+	if r.Format == ExportJSON || r.Inline {
+		written := sha256.New()
+		write = func(w io.Writer) error { return c.export(ctx, io.MultiWriter(w, written), leaf, &r, &count) }
+		check = func(path string) error { return readBack(ctx, path, written, count) }
+	}
+	if r.Path == "" {
+		buffered := bufio.NewWriter(r.Out)
+		err := write(buffered)
+		if flushed := buffered.Flush(); err == nil {
+			err = flushed // the other one would say the same again
+		}
+		return result, err
+	}
+	path, err := writeOut(r.Path, c.Name+"."+r.Format, r.Force, write, check)
+	if err != nil {
+		return nil, err
+	}
+	result.Paths = append(result.Paths, path)
+	return result, nil
+}
+
+// exportLinks writes the sessions of a conversation to a file each. As one file they would
+// not come back as what they are: the ids of all but one would be lost, and with them what
+// an import needs to recognise them by.
+func (t *Transfer) exportLinks(ctx context.Context, links []string, r ExportRequest, result *ExportResult) error {
+	r.Link = true
+	for _, link := range links {
+		if r.written[link] {
+			continue
+		}
+		r.Session = link
+		done, err := t.Export(ctx, r)
+		if err != nil {
+			return err
+		}
+		if r.written != nil {
+			r.written[link] = true
+		}
+		result.Paths = append(result.Paths, done.Paths...)
+		result.Missing = append(result.Missing, done.Missing...)
+	}
+	return nil
+}
+
+// mustBeElsewhere refuses to write among the sessions: a file there would be taken for a
+// session, or replace one.
+func (h *Home) mustBeElsewhere(path string) error {
+	if path == "" {
+		return nil
+	}
+	dir := path
+	if !isDir(path) {
+		dir = filepath.Dir(path)
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	if abs, err := filepath.Abs(dir); file.IsStore(dir) || err == nil && abs == h.store.Dir() {
+		return &session.Error{
+			Op: "export", Path: path, Err: invalid("%s holds sessions, and an export there would look like one", dir),
+			Hint: "write to another directory",
+		}
+	}
+	return nil
+}
+
+// isDir reports whether a path means a directory: it is one, or ends with a slash.
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir() || strings.HasSuffix(path, "/") || strings.HasSuffix(path, string(filepath.Separator))
+}
+
+// ExportAllRequest says which conversations to write. Session is not used. Path is a
+// directory, and required for formats whose files have no place of their own. A
+// conversation that is named twice is written once.
+type ExportAllRequest struct {
+	ExportRequest
+	Sessions []string `json:"sessions,omitempty"` // as a person names them
+	All      bool     `json:"all,omitempty"`      // every conversation of the home; Sessions is not used
+	// Each, if set, is called for each conversation with what was written, or with why it
+	// was not. If it returns an error, the export ends.
+	Each func(session string, done *ExportResult, failed error) error `json:"-"`
+}
+
+// ExportAllResult counts what became of several conversations.
+type ExportAllResult struct {
+	Exported int `json:"exported"`
+	Failed   int `json:"failed"`
+}
+
+// ExportAll writes several conversations. If one fails, the others are still written. If the
+// context ends, ExportAll returns its error together with what was done until then.
+func (t *Transfer) ExportAll(ctx context.Context, r ExportAllRequest) (*ExportAllResult, error) {
+	result := &ExportAllResult{}
+	if format := all.Named(r.Format); (format == nil || format.Places == nil) && !isDir(r.Path) {
+		return result, invalid("several conversations need a directory: one that exists, or a path that ends with a slash")
+	}
+	sessions := t.home.Sessions.Distinct(ctx, r.Sessions, r.Link)
+	if r.All {
+		var err error
+		if sessions, err = t.home.conversations(ctx); err != nil {
+			return result, err
+		}
+	}
+	r.written = make(map[string]bool)
+	for i, given := range sessions {
+		if err := ctx.Err(); err != nil {
+			return result, err
+		}
+		t.home.reportProgress("exporting", int64(i), int64(len(sessions)))
+		one := r.ExportRequest
+		one.Session = given
+		done, err := t.Export(ctx, one)
+		if err == nil {
+			result.Exported++
+		} else if ctx.Err() == nil {
+			result.Failed++
+		}
+		if r.Each != nil {
+			if err := r.Each(given, done, err); err != nil {
+				return result, err
+			}
+		}
+	}
+	return result, ctx.Err()
+}
+
+// conversations lists all conversations of the home, oldest first.
+func (h *Home) conversations(ctx context.Context) ([]string, error) {
+	ix, err := h.index(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list, _, err := ix.List(ctx, index.ListOptions{Limit: -1})
+	names := make([]string, len(list))
+	for i := range list {
+		names[i] = list[i].Name
+	}
+	return names, err
+}
+
+// settle completes a request, or returns what is wrong with it.
+func (r *ExportRequest) settle() (err error) {
+	if r.toOut = r.Path == "-"; r.toOut {
+		r.Path = ""
+	}
+	if r.Format == "" && isDir(r.Path) {
+		r.Format = ExportMarkdown
+	}
+	if r.Format == "" {
+		if r.Format, err = FormatOfPath(r.Path); err != nil {
+			return err
+		}
+	}
+	if r.Getenv == nil {
+		r.Getenv = os.Getenv
+	}
+	own := slices.Contains(ExportFormats(), r.Format)
+	format := all.Named(r.Format)
+	switch {
+	case !own && (format == nil || format.Write == nil):
+		return &session.Error{Op: "export", Err: invalid("unknown format %q", r.Format)}
+	case r.Inline && r.Format != ExportJSONL:
+		return invalid("only jsonl can be inlined; %s already has all content", r.Format)
+	case r.Leaf != "" && (r.Format == ExportJSON || r.Format == ExportJSONL):
+		return invalid("%s has all branches, so it cannot end at a leaf", r.Format)
+	case r.Path == "" && r.Out == nil && (own || r.toOut):
+		return invalid("give a path or a writer")
+	}
+	return nil
+}
+
+// writeOut writes to the file that somebody named, or to a file with the given name in the
+// directory that they named, and returns its path. See vfs.WriteOut.
+func writeOut(path, name string, force bool, write func(io.Writer) error, check func(path string) error) (string, error) {
+	if !isDir(path) {
+		return path, writeFile(path, force, write, check)
+	}
+	if err := vfs.Mkdir(vfs.OS{KeepOwner: true}, path, 0o700); err != nil {
+		return "", err
+	}
+	path = filepath.Join(path, name)
+	return path, writeFile(path, force, write, check)
+}
+
+func writeFile(path string, force bool, write func(io.Writer) error, check func(path string) error) error {
+	err := vfs.WriteOut(path, force, write, check)
+	if errors.Is(err, fs.ErrExist) {
+		return &session.Error{Op: "write", Path: path, Kind: session.ErrExist}
+	}
+	if missing := (*fs.PathError)(nil); errors.As(err, &missing) && missing.Path != path {
+		err = missing.Err // without the name of the temporary file, which nobody knows
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// export writes the conversation in a format of our own, and counts the entries of JSON and
+// JSONL.
+func (c *Conversation) export(ctx context.Context, w io.Writer, leaf string, r *ExportRequest, count *int) error {
+	switch r.Format {
+	case ExportJSON:
+		return c.writeJSON(ctx, w, count)
+	case ExportJSONL:
+		return c.writeLines(ctx, w, r, count)
+	}
+	drawn, err := c.Rendered(ctx)
+	if err != nil {
+		return err
+	}
+	if r.Format == ExportHTML {
+		drawn.Cost = c.cost(ctx)
+		return html.Write(ctx, w, drawn, &html.Options{Leaf: leaf})
+	}
+	if drawn.Tokens, err = c.spent(ctx); err != nil {
+		return err
+	}
+	if drawn.Updated, err = c.updated(ctx); err != nil {
+		return err
+	}
+	return markdown.Write(ctx, w, drawn, leaf)
+}
+
+// missingFor lists what is missing of what a format shows. JSON finds that out when it is
+// written, and so does JSONL for blobs.
+func (c *Conversation) missingFor(ctx context.Context, format, leaf string) (missing []MissingContent, err error) {
+	var ids []string
+	switch {
+	case format == ExportJSONL:
+		damage, err := c.Damage()
+		for _, p := range damage {
+			missing = append(missing, MissingContent{Entry: p.EntryID, Why: p.Detail})
+		}
+		return missing, err
+	case format == ExportJSON, format == ExportMarkdown && leaf == "":
+		return nil, nil
+	case format == ExportMarkdown:
+		var path []session.Entry
+		if path, err = c.OutlinePath(leaf); err != nil {
+			return nil, err
+		}
+		for i := range path {
+			ids = append(ids, path[i].ID)
+		}
+	default:
+		if ids, err = c.EntryIDs(); err != nil {
+			return nil, err
+		}
+	}
+	for e, err := range peeked(ctx, c.Session, ids) {
+		if err != nil {
+			return nil, err
+		}
+		if e.Custom != nil {
+			continue // it is not shown
+		}
+		for _, p := range fill(c.Session, &e) {
+			missing = append(missing, MissingContent{Entry: p.EntryID, Blob: string(p.Blob)})
+		}
+	}
+	return missing, ctx.Err()
+}
+
+// cost tells what the conversation has cost as Stats does, or "" if that cannot be told: a
+// page can do without it.
+func (c *Conversation) cost(ctx context.Context) string {
+	stats, err := c.home.Search.Stats(ctx, StatsRequest{Session: c.ID()})
+	if err != nil || stats.Total.Tokens() == 0 {
+		return ""
+	}
+	return stats.Total.Cost()
+}
+
+// countLosses lists what a format cannot hold, each kind once.
+func countLosses(losses []transcript.Loss) []ExportLoss {
+	var counted []ExportLoss
+	places := make(map[ExportLoss]int)
+	for _, loss := range losses {
+		kind := ExportLoss{What: loss.What, Why: loss.Why}
+		at, known := places[kind]
+		if !known {
+			at, places[kind] = len(counted), len(counted)
+			counted = append(counted, kind)
+		}
+		counted[at].N++
+	}
+	return counted
+}
+
+// exportTo writes the conversation into another program's files.
+func (t *Transfer) exportTo(ctx context.Context, c *Conversation, r ExportRequest, result *ExportResult) error {
+	leaf := ""
+	if r.Leaf != "" {
+		var err error
+		if leaf, err = c.Resolve(r.Leaf); err != nil {
+			return err
+		}
+	}
+	x := &transcript.Exporter{Env: machine(r.Getenv), Ledger: transcript.LedgerOf(t.home.store), Subagents: t.home.subagentsOf}
+	if r.Redact {
+		x.Clean = transcript.Redact
+	}
+	to := transcript.Destination{Leaf: leaf, Path: r.Path, Nowhere: r.toOut, Force: r.Force}
+	done, err := x.Export(ctx, c.Session, all.Named(r.Format), to)
+	if err != nil {
+		return err
+	}
+	result.Paths, result.Resume = append(result.Paths, done.Paths...), done.Resume
+	result.Losses = countLosses(done.Losses)
+	if done.Data == nil {
+		return nil
+	}
+	if r.Out == nil {
+		return invalid("%s is not the format of one program, so give a path", r.Format)
+	}
+	_, err = io.Copy(r.Out, bytes.NewReader(done.Data))
+	return err
+}

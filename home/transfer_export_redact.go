@@ -1,0 +1,126 @@
+package home
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/session/clean"
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/memory"
+	"github.com/coppice-dev/coppice/transcript"
+)
+
+// redactedCopy returns a copy of a session in memory, without its secrets. Renderers get the
+// copy, so that none of them can show a secret that another one would have caught.
+func redactedCopy(ctx context.Context, s *session.Session) (*session.Session, error) {
+	entries := func(yield func(session.Entry, error) bool) {
+		for e, err := range eachPeeked(ctx, s) {
+			if err == nil {
+				s.Fill(&e)
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+	return copyEntries(ctx, memory.New(&memory.Options{MaxLine: transcript.MaxLine}), s, entries, &session.Options{Clean: clean.Append, BlobThreshold: -1})
+}
+
+// copyEntries makes a copy of a session from its entries, with the same leaf.
+func copyEntries(ctx context.Context, to store.Store, s *session.Session, entries iter.Seq2[session.Entry, error], o *session.Options) (*session.Session, error) {
+	copied, err := session.Create(ctx, to, s.Header(), o)
+	if err != nil {
+		return nil, err
+	}
+	if err = graftAll(copied.WithContext(ctx), s, entries); err == nil {
+		err = moveLeaf(copied, s)
+	}
+	if err != nil {
+		return nil, errors.Join(err, copied.Close())
+	}
+	return copied, nil
+}
+
+// graftAll copies the entries of a session one by one, in the order of its log. A note takes
+// the place of a missing entry that others hang on, as in a fork.
+func graftAll(to, from *session.Session, entries iter.Seq2[session.Entry, error]) error {
+	for e, err := range entries {
+		if err != nil {
+			return err
+		}
+		if e.Type == session.TypeGap {
+			continue
+		}
+		if e.ParentID != nil {
+			if has, err := graftGaps(to, from, *e.ParentID, e.Timestamp); err != nil {
+				return err
+			} else if !has {
+				e.ParentID = nil
+			}
+		}
+		err = to.Graft(e)
+		if _, isCut := errors.AsType[*session.CutError](err); isCut { // another program wrote it
+			if moved, ok, _ := to.MoveCut(e); ok {
+				err = to.Graft(moved)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// graftGaps puts notes where an entry and those before it are missing, and reports whether
+// there is something of that id now. (What comes only later in the log is not missing.)
+func graftGaps(to, from *session.Session, id string, at time.Time) (bool, error) {
+	if has, err := to.Has(id); has || err != nil {
+		return has, err
+	}
+	path, err := from.OutlinePath(id)
+	if errors.Is(err, session.ErrNotExist) {
+		return false, nil
+	}
+	for i := 0; i < len(path) && err == nil; i++ {
+		var has bool
+		if has, err = to.Has(path[i].ID); has || err != nil {
+			continue
+		}
+		var there []session.Entry
+		if there, err = from.Peek(path[i].ID); err != nil || there[0].Type != session.TypeGap {
+			return false, err
+		}
+		err = to.Graft(session.Entry{
+			Type: session.TypeCustom, ID: path[i].ID, ParentID: path[i].ParentID, Timestamp: at,
+			Custom: &session.CustomEntry{CustomType: session.CustomGap, Data: map[string]any{"session": from.ID()}},
+		})
+	}
+	return err == nil, err
+}
+
+// moveLeaf gives a copy the leaf of its original, or the nearest before it that could be
+// copied.
+func moveLeaf(copied, from *session.Session) error {
+	leaf := from.LeafID()
+	if leaf == "" || leaf == copied.LeafID() {
+		return nil
+	}
+	path, err := from.OutlinePath(leaf)
+	for _, e := range slices.Backward(path) {
+		var has bool
+		if has, err = copied.Has(e.ID); err != nil {
+			return err
+		}
+		if has && e.ID != copied.LeafID() {
+			return copied.Branch(e.ID)
+		}
+		if has {
+			return nil
+		}
+	}
+	return err
+}

@@ -1,0 +1,224 @@
+package home
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/all"
+	"github.com/coppice-dev/coppice/transcript/bulk"
+	"github.com/coppice-dev/coppice/transcript/discover"
+)
+
+// ImportRequest says which transcripts of other programs to import, and how.
+type ImportRequest struct {
+	// Paths are files and directories; "-" is Stdin.
+	Paths []string `json:"paths,omitempty"`
+	// All imports what known programs keep on this machine.
+	All bool `json:"all,omitempty"`
+	// Format is the format of all files: one of Formats, or FormatCoppice. With All, only files of its program are imported.
+	// Default: detected from the content of each file.
+	Format string `json:"format,omitempty"`
+	// Redact takes secrets out, even of the bytes that are kept. It is on by default if the
+	// home's settings ask for it.
+	Redact bool `json:"redact,omitempty"`
+	// DryRun reports what would be imported and writes nothing.
+	DryRun bool `json:"dry_run,omitempty"`
+	// Again reads files from the beginning, even those that did not change.
+	Again bool `json:"again,omitempty"`
+	// Watch, if positive, keeps importing as files grow, checking that often, until the
+	// context ends. That is then not an error.
+	Watch Age `json:"watch,omitempty"`
+
+	// Stdin is what the path "-" means.
+	Stdin io.Reader `json:"-"`
+	// Getenv is the environment, which says where programs keep their files. Default:
+	// os.Getenv.
+	Getenv func(string) string `json:"-"`
+	// Found, if set, is called first, with what All found.
+	Found func([]discover.Program) `json:"-"`
+	// Each, if set, is called with the outcome of each file, one after the other. By then
+	// the file's sessions are durable. If it returns an error, the import ends.
+	Each func(*ImportedFile) error `json:"-"`
+}
+
+type (
+	// ImportResult is the outcome of an import: totals, totals per format, and the files
+	// that could not be read.
+	ImportResult = bulk.Result
+	// ImportTotal is the outcome of several files.
+	ImportTotal = bulk.Total
+	// ImportedFile is the outcome of one file.
+	ImportedFile = bulk.File
+	// ImportedSession is the outcome of one conversation in a file.
+	ImportedSession = bulk.Session
+	// Program is what a program keeps on this machine.
+	Program = discover.Program
+)
+
+// ErrNoFormat means that the content of a file has no known format.
+var ErrNoFormat = bulk.ErrNoFormat
+
+// Import imports conversations of other programs. Importing again adds only what is
+// new. The index is up to date when Import returns, unless the context ended: then it
+// returns the context's error together with what was done until then. Files that could
+// not be read are not an error: see ImportResult.IsPartial.
+func (t *Transfer) Import(ctx context.Context, r ImportRequest) (*ImportResult, error) {
+	h := t.home
+	if err := r.check(); err != nil {
+		return &ImportResult{}, err
+	}
+	if !r.DryRun {
+		h.beforeWriting(ctx)
+	}
+	st, err := h.openForImport()
+	if err != nil {
+		return &ImportResult{}, err
+	}
+	if err := canImport(ctx, st, r.DryRun); err != nil {
+		return &ImportResult{}, errors.Join(err, st.Close())
+	}
+	result, err := t.importWith(ctx, st, r)
+	if err := errors.Join(err, st.Close()); err != nil || r.DryRun {
+		return result, err
+	}
+	if r.Watch > 0 || result.Entries == 0 {
+		return result, nil
+	}
+	// Update the index now, while somebody is waiting for something slow anyway, and not
+	// when they next ask for a list.
+	_, err = h.index(ctx)
+	return result, err
+}
+
+func (r *ImportRequest) check() error {
+	switch {
+	case len(r.Paths) == 0 && !r.All:
+		return invalid("nothing to import: give a path")
+	case r.Format != "" && r.Format != FormatCoppice && all.Named(r.Format) == nil:
+		return &session.Error{Op: "import", Err: invalid("unknown format %q", r.Format)}
+	case r.Format == FormatCoppice && r.All:
+		return invalid("coppice is no other program: give the paths of its files")
+	case r.Watch > 0 && r.DryRun:
+		return invalid("a dry run cannot watch for changes")
+	}
+	for _, path := range r.Paths {
+		if path == discover.Stdin && r.Watch > 0 {
+			return invalid("standard input cannot be watched")
+		}
+	}
+	return nil
+}
+
+// openForImport opens the store a second time, to append without waiting for the disk
+// each time. That is safe because sessions are flushed when they are closed, and they
+// are closed before anybody hears about them.
+func (h *Home) openForImport() (*file.Store, error) {
+	opts := h.storeOptions()
+	if opts.Sync == file.Always {
+		opts.Sync = file.Every(time.Second)
+	}
+	return file.Open(h.store.Dir(), opts)
+}
+
+// canImport refuses an import into a store that cannot be written, before every file
+// fails for the same reason. It tries the first thing that an import does: hold the
+// blobs that it is going to name.
+func canImport(ctx context.Context, st *file.Store, dryRun bool) error {
+	if _, err := os.Stat(st.Dir()); dryRun || err != nil {
+		return nil // a store that does not exist yet is created when there is something to put in
+	}
+	release, err := st.Blobs().Hold(ctx)
+	if err == nil {
+		release()
+		return nil
+	}
+	if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
+		return nil // it may be better by then; if not, each file reports it
+	}
+	return &session.Error{Op: "import into", Path: st.Dir(), Err: err, Hint: "the directory of the sessions cannot be written: choose another one"}
+}
+
+func (t *Transfer) importWith(ctx context.Context, st *file.Store, r ImportRequest) (*ImportResult, error) {
+	h := t.home
+	im := &transcript.Importer{
+		Store: st, Options: session.Options{BlobThreshold: h.settings.blobThreshold()},
+		Ledger: transcript.LedgerOf(st), DryRun: r.DryRun, Again: r.Again,
+		DropDerived: func(ctx context.Context) error {
+			_, err := h.dropIndexes(ctx)
+			return err
+		},
+	}
+	if r.Redact || h.settings.redacts() {
+		im.Clean = transcript.Redact
+	}
+	req := bulk.Request{Format: all.Named(r.Format), Own: h.ownFormat(st, &r), Stdin: r.Stdin, Each: r.Each}
+	if r.Watch > 0 {
+		added := func() {
+			if _, err := h.index(ctx); err != nil && ctx.Err() == nil {
+				h.notify(IndexBehind{err})
+			}
+		}
+		return bulk.Watch(ctx, im, req, time.Duration(r.Watch), r.sources, added)
+	}
+	var err error
+	if req.Sources, err = r.sources(); err != nil {
+		return &ImportResult{}, err
+	}
+	if r.All && r.Found != nil {
+		r.Found(discover.ByProgram(req.Sources))
+	}
+	report := h.progress("importing")
+	req.Progress = report
+	if !r.DryRun {
+		beside := h.indexBeside(ctx)
+		defer beside.end()
+		req.Progress = func(done, total int64) {
+			report(done, total)
+			beside.note(done)
+		}
+	}
+	return bulk.Import(ctx, im, req)
+}
+
+// sources lists what to import.
+func (r *ImportRequest) sources() ([]discover.Source, error) {
+	sources, err := discover.Sources(r.Paths...)
+	if err != nil || !r.All {
+		return sources, err
+	}
+	var only []*transcript.Format
+	if format := all.Named(r.Format); format != nil {
+		only = append(only, format)
+	}
+	getenv := r.Getenv
+	if getenv == nil {
+		getenv = os.Getenv
+	}
+	return discover.Join(sources, discover.Known(machine(getenv), only...)), nil
+}
+
+// Format is a format of another program.
+type Format struct {
+	Name    string `json:"name"`  // as requests have it: "claude-code"
+	Title   string `json:"title"` // as people say it: "Claude Code"
+	Written bool   `json:"written"`
+	Placed  bool   `json:"placed"` // its program keeps files in known places
+}
+
+// Formats lists the formats that can be imported. Those that are Written can be
+// exported as well.
+func Formats() []Format {
+	var formats []Format
+	for _, f := range all.Formats() {
+		formats = append(formats, Format{Name: f.Name, Title: f.Title, Written: f.Write != nil, Placed: f.Places != nil})
+	}
+	return formats
+}

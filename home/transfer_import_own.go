@@ -1,0 +1,453 @@
+package home
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/session/clean"
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/store/memory"
+	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/bulk"
+)
+
+// FormatCoppice is the name of our own format for an import: every file that an export
+// writes as JSON or JSONL, and every session file.
+const FormatCoppice = "coppice"
+
+// ownFormat brings session files of ours into a store.
+func (h *Home) ownFormat(st *file.Store, r *ImportRequest) *bulk.Own {
+	var one sync.Mutex // the same session may be in several files
+	return &bulk.Own{
+		Name: FormatCoppice, Title: "Coppice", Only: r.Format == FormatCoppice,
+		Detect: func(f *transcript.File) bool { return formOf(f) != ownNone },
+		Import: func(ctx context.Context, from *transcript.File, to *ImportedFile) error {
+			one.Lock()
+			defer one.Unlock()
+			return h.importSession(ctx, st, r, from, to)
+		},
+	}
+}
+
+// importSession copies a session file of ours into the store. The session and its entries
+// keep their ids. What must not be in the store is taken out on the way, as from
+// everything that is imported.
+func (h *Home) importSession(ctx context.Context, st *file.Store, r *ImportRequest, f *transcript.File, to *ImportedFile) (err error) {
+	fail := func(err error, hint string) error {
+		return &session.Error{Op: "import", Path: f.Path, Err: err, Hint: hint}
+	}
+	own, err := readOwn(ctx, f, to.Bytes)
+	if err != nil {
+		return fail(err, "")
+	}
+	defer func() { err = errors.Join(err, own.close()) }()
+	copied, lost, err := h.copyOwn(ctx, own, besideBlobs(f, st), r.Redact)
+	if err != nil {
+		return fail(err, "")
+	}
+	defer copied.Close()
+	if len(lost) > 0 {
+		return fail(errors.New(listProblems(lost)), "export the session again with its content in it, or repair it where it is from")
+	}
+	there, fresh, err := h.compareOwn(ctx, st, copied)
+	if err != nil {
+		return fail(err, "")
+	}
+	if to.Unchanged = there && fresh == 0; !to.Unchanged && !r.DryRun {
+		if err := h.publishOwn(ctx, st, copied, there); err != nil {
+			return fail(err, "")
+		}
+	}
+	name, _ := copied.Name()
+	found := ImportedSession{
+		ID: copied.ID(), Key: copied.Header().Key, Title: name, Fidelity: []transcript.Fidelity{},
+		ProblemCount: len(own.problems), Problems: own.problems[:min(len(own.problems), maxOwnProblems)],
+	}
+	to.Problems = len(own.problems)
+	if found.Created = !there; there {
+		found.New, found.Known = fresh, own.entries-fresh
+	} else {
+		found.New = own.entries
+	}
+	to.Sessions = append(to.Sessions, found)
+	return nil
+}
+
+// maxOwnProblems is how many lines that cannot be read are listed.
+const maxOwnProblems = 10
+
+// ownFile is a file of ours, as a session in a store of its own.
+type ownFile struct {
+	*session.Session
+	entries  int            // that could be read
+	problems []bulk.Problem // what could not
+	size     int64
+	desks    []desk
+}
+
+func (f *ownFile) close() error {
+	err := f.Close()
+	for _, d := range f.desks {
+		err = errors.Join(err, d.close())
+	}
+	return err
+}
+
+// desk is a store in which a session is put together: in memory, or if it is large in files
+// that nobody else sees.
+type desk struct {
+	store.Store
+	dir string // or "" if it is in memory
+}
+
+// largeOwn is the size from which a session is not put together in memory.
+const largeOwn = 8 << 20
+
+// desk opens a store that is there until the file is closed.
+func (f *ownFile) desk() (store.Store, error) {
+	if f.size < largeOwn {
+		d := desk{Store: memory.New(&memory.Options{MaxLine: transcript.MaxLine})}
+		f.desks = append(f.desks, d)
+		return d.Store, nil
+	}
+	dir, err := os.MkdirTemp("", "coppice-import-")
+	if err != nil {
+		return nil, err
+	}
+	st, err := file.Open(dir, &file.Options{Sync: file.Never, MaxLine: transcript.MaxLine})
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	f.desks = append(f.desks, desk{st, dir})
+	return st, nil
+}
+
+func (d desk) close() error {
+	err := d.Close()
+	if d.dir != "" {
+		err = errors.Join(err, os.RemoveAll(d.dir))
+	}
+	return err
+}
+
+// readOwn reads a file of ours. Lines of it that are no entries are noted, and the rest is
+// read all the same.
+func readOwn(ctx context.Context, f *transcript.File, size int64) (own *ownFile, err error) {
+	if formOf(f) == ownNone {
+		return nil, bulk.ErrNoFormat
+	}
+	own = &ownFile{size: size}
+	defer func() {
+		if err != nil {
+			for _, d := range own.desks {
+				err = errors.Join(err, d.close())
+			}
+		}
+	}()
+	st, err := own.desk()
+	if err != nil {
+		return nil, err
+	}
+	name := ownHeader(f).ID
+	log, err := st.Create(ctx, name, own.checked(ownLines(ctx, f)))
+	if err != nil {
+		return nil, err
+	}
+	if err := log.Close(); err != nil {
+		return nil, err
+	}
+	own.Session, err = session.Open(ctx, st, name, nil)
+	return own, err
+}
+
+// checked yields the lines of a log, and notes those that are no entries. They are yielded
+// too, because a session finds out from them where an entry is missing.
+func (f *ownFile) checked(lines iter.Seq2[transcript.Line, error]) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		seen := make(map[string][sha256.Size]byte)
+		first := true
+		for line, err := range lines {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !first && !f.note(&line, seen) {
+				continue
+			}
+			if first = false; !yield(line.Data, nil) {
+				return
+			}
+		}
+	}
+}
+
+// note looks at a line, and reports whether it belongs into the log.
+func (f *ownFile) note(line *transcript.Line, seen map[string][sha256.Size]byte) bool {
+	var e session.Entry
+	wrong := func(reason string) {
+		f.problems = append(f.problems, bulk.Problem{Line: line.No, Pos: line.Pos, Reason: reason})
+	}
+	err := e.UnmarshalJSON(line.Data)
+	sum := sha256.Sum256(line.Data)
+	before, twice := seen[e.ID]
+	switch {
+	case err != nil && line.Torn:
+		wrong("the file ends in the middle of an entry")
+		return false
+	case err != nil || line.Cut:
+		wrong("it is not an entry")
+		return true
+	case e.Type == session.TypeGap:
+		return false // it stands for nothing
+	case e.Type == session.TypeSession:
+		wrong("it is a second header")
+		return false
+	case twice:
+		if sum != before {
+			wrong(fmt.Sprintf("another entry has the id %s", e.ID))
+		}
+		return false
+	}
+	seen[e.ID] = sum
+	f.entries++
+	return true
+}
+
+// copyOwn copies a session without what must not be in the home, and with all that it has in
+// blobs. What of that is missing comes back.
+func (h *Home) copyOwn(ctx context.Context, from *ownFile, blobs func(store.Ref) ([]byte, error), redacts bool) (copied *session.Session, lost []session.Problem, err error) {
+	cleanEntry := func(e *session.Entry) error {
+		if redacts {
+			if _, err := clean.Entry(e); err != nil {
+				return err
+			}
+		}
+		return h.clean(e)
+	}
+	st, err := from.desk()
+	if err != nil {
+		return nil, nil, err
+	}
+	entries := func(yield func(session.Entry, error) bool) {
+		for e, err := range eachPeeked(ctx, from.Session) {
+			if err == nil {
+				lost = append(lost, e.FillFrom(blobs)...)
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+	o := &session.Options{Clean: cleanEntry, BlobThreshold: h.settings.blobThreshold()}
+	copied, err = copyEntries(ctx, st, from.Session, entries, o)
+	return copied, lost, err
+}
+
+// besideBlobs finds the content that a file refers to: in the home, or in the store that the
+// file lies in.
+func besideBlobs(f *transcript.File, st *file.Store) func(store.Ref) ([]byte, error) {
+	return func(ref store.Ref) ([]byte, error) {
+		data, err := st.Blobs().Get(context.Background(), ref)
+		dir := filepath.Dir(f.Path)
+		if err == nil || !filepath.IsAbs(f.Path) || !file.IsStore(dir) {
+			return data, err
+		}
+		other, openErr := file.Open(dir, nil)
+		if openErr != nil {
+			return nil, err
+		}
+		defer other.Close()
+		return other.Blobs().Get(context.Background(), ref)
+	}
+}
+
+// compareOwn reports whether the store has a session already, and how many entries are new
+// to it. If either has what the other has not, or something else in its place, that is
+// store.ErrExist: nobody could say which of them counts.
+func (h *Home) compareOwn(ctx context.Context, st *file.Store, s *session.Session) (there bool, fresh int, err error) {
+	older, err := session.Open(ctx, st, s.ID(), nil)
+	if errors.Is(err, session.ErrNotExist) {
+		return false, 0, nil
+	}
+	if err != nil {
+		return false, 0, err
+	}
+	defer older.Close()
+	have, err := digests(ctx, older.WithContext(ctx))
+	if err != nil {
+		return true, 0, err
+	}
+	brought, err := digests(ctx, s.WithContext(ctx))
+	if err != nil {
+		return true, 0, err
+	}
+	other := func(how string) error {
+		return &session.Error{
+			Op: "create", Name: s.ID(), Kind: session.ErrExist, Err: errors.New("the store has a session of this id with other content: " + how),
+			Hint: "remove or fork that one first",
+		}
+	}
+	for id, sum := range brought {
+		switch was, known := have[id]; {
+		case !known:
+			fresh++
+		case was != sum:
+			return true, 0, other(fmt.Sprintf("entry %s differs", id))
+		}
+	}
+	if fresh == 0 {
+		return true, 0, nil
+	}
+	next, err := h.continuedWith(ctx, s)
+	switch {
+	case next != "":
+		return true, 0, other(fmt.Sprintf("session %s, which continues it, has some of its entries", next))
+	case len(brought)-fresh < len(have):
+		return true, 0, other("each has entries that the other does not have")
+	}
+	return true, fresh, err
+}
+
+// continuedWith returns the session of the same conversation that has entries of s. Then s
+// is the conversation written as one session, and adding its entries would double them.
+func (h *Home) continuedWith(ctx context.Context, s *session.Session) (string, error) {
+	chain, err := h.chainOf(ctx, s.ID())
+	if err != nil {
+		return "", err
+	}
+	for _, link := range chain.Links {
+		if link == s.ID() {
+			continue
+		}
+		c, err := h.openSession(ctx, link, session.Linked{})
+		if err != nil {
+			return "", err
+		}
+		ids, err := c.EntryIDs()
+		if err = errors.Join(err, c.Close()); err != nil {
+			return "", err
+		}
+		for _, id := range ids {
+			if has, err := s.Has(id); has || err != nil {
+				return link, err
+			}
+		}
+	}
+	return "", nil
+}
+
+// digests returns the sums of the entries of a session by their ids, wherever their content
+// is. Entries that only move the leaf are not in it.
+func digests(ctx context.Context, s *session.Session) (map[string][sha256.Size]byte, error) {
+	sums := make(map[string][sha256.Size]byte)
+	for e, err := range eachPeeked(ctx, s) {
+		if err != nil {
+			return nil, err
+		}
+		if e.Type == session.TypeLeaf || e.Type == session.TypeGap {
+			continue
+		}
+		s.Fill(&e) // if something is missing, it is not the same
+		line, err := e.MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		sums[e.ID] = sha256.Sum256(line)
+	}
+	return sums, nil
+}
+
+// publishOwn writes a session into the store: all of it, or nothing. To one that is there it
+// adds what is new.
+func (h *Home) publishOwn(ctx context.Context, st *file.Store, s *session.Session, there bool) error {
+	if !there {
+		copied, err := s.CopyAs(ctx, st, s.Header(), nil)
+		if err != nil {
+			return err
+		}
+		return copied.Close()
+	}
+	older, err := session.Open(ctx, st, s.ID(), &session.Options{BlobThreshold: h.settings.blobThreshold()})
+	if err != nil {
+		return err
+	}
+	ids, err := older.EntryIDs()
+	known := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		known[id] = true
+	}
+	if err == nil {
+		err = graftAll(older.WithContext(ctx), s, func(yield func(session.Entry, error) bool) {
+			for e, err := range eachPeeked(ctx, s) {
+				if known[e.ID] {
+					continue
+				}
+				s.Fill(&e) // nothing is missing: it was filled when it was read
+				if !yield(e, err) {
+					return
+				}
+			}
+		})
+	}
+	if err == nil {
+		err = moveLeaf(older, s)
+	}
+	return errors.Join(err, older.Close())
+}
+
+// readBack reads a file that an export has just written: it must have the bytes that were
+// written, and be what an import takes, with so many entries and all that they need.
+func readBack(ctx context.Context, path string, written hash.Hash, entries int) error {
+	in, err := vfs.Open(path)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	read := sha256.New()
+	if _, err := io.Copy(read, in); err != nil {
+		return err
+	}
+	if !bytes.Equal(read.Sum(nil), written.Sum(nil)) {
+		return errReadBack
+	}
+	f, err := transcript.OpenFile(path)
+	if err != nil {
+		return err
+	}
+	info, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	own, err := readOwn(ctx, f, info.Size())
+	if err != nil {
+		return errors.Join(errReadBack, err)
+	}
+	defer own.close()
+	for e, err := range eachPeeked(ctx, own.Session) {
+		if err != nil {
+			return err
+		}
+		if missing := own.Fill(&e); len(missing) > 0 {
+			return errors.Join(errReadBack, missing[0])
+		}
+	}
+	if n := own.entries + len(own.problems); n != entries {
+		return fmt.Errorf("%w: it has %d entries and should have %d", errReadBack, n, entries)
+	}
+	return nil
+}
+
+// errReadBack means that a file is not what was written.
+var errReadBack = errors.New("what was written does not read back as the same, so it was not kept")

@@ -1,0 +1,204 @@
+package home
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/upkeep/backup"
+)
+
+// BackupRequest says where to make a backup of the home.
+type BackupRequest struct {
+	// To is a directory, or a file whose name ends in .tar.zst. A backup that is there is
+	// brought up to date, or replaced.
+	To string `json:"to"`
+	// Partial replaces an older backup even if some files of the home cannot be read.
+	Partial bool `json:"partial,omitempty"`
+}
+
+// BackupResult is what was backed up.
+type BackupResult struct {
+	Path     string    `json:"path"`
+	Created  time.Time `json:"created"`
+	Sessions int       `json:"sessions"`
+	Files    int       `json:"files"`
+	Size     int64     `json:"size"`    // of the files
+	Copied   int       `json:"copied"`  // files that had to be written
+	Written  int64     `json:"written"` // their size
+	// Mended counts those that the older backup had, but damaged: its disk may be failing.
+	Mended int `json:"mended,omitempty"`
+	// Unread are the files of the home that could not be read, and Kept says that an older
+	// backup was left as it is because of them. The error is ErrPartial then.
+	Unread []BackupFault `json:"unread"`
+	Kept   bool          `json:"kept,omitempty"`
+}
+
+// BackupFault is a file of a home or of a backup, and what is wrong with it.
+type BackupFault struct {
+	Path string `json:"path"` // below the directory of the home
+	Why  string `json:"why"`
+	// Session is the session whose file it is, and Lost says that nothing of the file can
+	// be restored.
+	Session string `json:"session,omitempty"`
+	Lost    bool   `json:"lost,omitempty"`
+}
+
+// Backup makes a backup of the home, or brings one up to date: every session, removed or
+// not, the content that they refer to, and all that the home remembers, but not the
+// index, which is made again, and not the settings, which are the user's. It may run
+// while others write. Whatever interrupts it, an older backup stays whole.
+func (u *Upkeep) Backup(ctx context.Context, r BackupRequest) (*BackupResult, error) {
+	u.home.beforeWriting(ctx) // a backup is a copy, with whatever is in it
+	to := realPath(r.To)
+	done, err := backup.Make(ctx, u.home.store, backup.Request{To: to, Partial: r.Partial, Progress: u.home.progress("backing up")})
+	if done == nil {
+		return nil, err
+	}
+	result := &BackupResult{
+		Path: to, Created: done.Created, Sessions: done.Sessions, Files: done.Files, Size: done.Size,
+		Copied: done.Copied, Written: done.Written, Mended: done.Mended, Kept: done.Kept, Unread: []BackupFault{},
+	}
+	for _, f := range done.Unread {
+		result.Unread = append(result.Unread, BackupFault{Path: f.Path, Why: Describe(f.Err).Message, Session: file.KeptLog(f.Path)})
+	}
+	if err == nil && len(result.Unread) > 0 {
+		err = ErrPartial
+	}
+	return result, err
+}
+
+// realPath follows symbolic links, as far as something is there: a backup or a home may
+// be kept on another disk.
+func realPath(path string) string {
+	if path == "" {
+		return ""
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	if real, err := filepath.EvalSymlinks(abs); err == nil {
+		return real
+	}
+	if parent := filepath.Dir(abs); parent != abs {
+		return filepath.Join(realPath(parent), filepath.Base(abs))
+	}
+	return abs
+}
+
+// VerifyBackupRequest says which backup to check.
+type VerifyBackupRequest struct {
+	Path string `json:"path"`
+}
+
+// BackupContents is what a backup holds.
+type BackupContents struct {
+	Path     string    `json:"path"`
+	Created  time.Time `json:"created"`
+	Sessions int       `json:"sessions"`
+	Files    int       `json:"files"`
+	Size     int64     `json:"size"`
+	// Damaged are the files that are not what they were when the backup was made.
+	Damaged []BackupFault `json:"damaged"`
+	// Unreadable are the sessions with lines that cannot be read, and Missing is the
+	// content that sessions refer to and that is not there, as far as the home was so
+	// already. If the list of files is damaged, nobody knows, and both are empty.
+	Unreadable []UnreadableLines `json:"unreadable"`
+	Missing    []store.Ref       `json:"missing"`
+}
+
+// UnreadableLines counts the lines of a file in a backup that cannot be read.
+type UnreadableLines struct {
+	Path  string `json:"path"`
+	Lines int    `json:"lines"`
+}
+
+func contentsOf(path string, c *backup.Contents) *BackupContents {
+	if c == nil {
+		return nil
+	}
+	result := &BackupContents{
+		Path: path, Created: c.Created, Sessions: c.Sessions, Files: c.Files, Size: c.Size,
+		Damaged: []BackupFault{}, Unreadable: []UnreadableLines{}, Missing: orEmpty(c.Lost),
+	}
+	for _, d := range c.Damage {
+		result.Damaged = append(result.Damaged, BackupFault(d))
+	}
+	for _, b := range c.BadLines {
+		result.Unreadable = append(result.Unreadable, UnreadableLines(b))
+	}
+	return result
+}
+
+// VerifyBackup reads all of a backup and checks it: every file against its hash, every
+// line of every session, and every reference to content. If the backup is damaged, it
+// returns the result and a *backup.DamagedError, whose kind is KindCorrupt. Of the
+// options only Progress counts.
+func VerifyBackup(ctx context.Context, r VerifyBackupRequest, o *Options) (*BackupContents, error) {
+	h := &Home{opts: optionsOf(o)}
+	path := realPath(r.Path)
+	c, err := backup.Verify(ctx, backup.VerifyRequest{Path: path, Progress: h.progress("verifying")})
+	if err == nil && len(c.Damage) > 0 {
+		err = &backup.DamagedError{Backup: path, Damage: c.Damage}
+	}
+	return contentsOf(path, c), err
+}
+
+// RestoreBackupRequest says which backup becomes a home.
+type RestoreBackupRequest struct {
+	From string `json:"from"`
+	// Partial restores what can be read of a damaged backup.
+	Partial bool `json:"partial,omitempty"`
+}
+
+// RestoreBackupResult is what was restored.
+type RestoreBackupResult struct {
+	Dir     string    `json:"dir"` // of the home
+	From    string    `json:"from"`
+	Created time.Time `json:"created"` // when the backup was made
+	// Sessions, Files and Size are what the home has now.
+	Sessions int   `json:"sessions"`
+	Files    int   `json:"files"`
+	Size     int64 `json:"size"`
+	// Damaged are the files that are missing from the home, or are damaged in it.
+	Damaged []BackupFault `json:"damaged"`
+}
+
+// RestoreBackup makes a home of a backup. where is as for Open; what is there must be an
+// empty directory or nothing, else the error matches session.ErrExist. The home appears
+// when all of it is on the disk. A backup that is damaged is refused with a
+// *backup.DamagedError, unless the request is for a part: then the error is ErrPartial.
+func RestoreBackup(ctx context.Context, where string, r RestoreBackupRequest, o *Options) (*RestoreBackupResult, error) {
+	h := &Home{opts: optionsOf(o)}
+	if h.settings = h.opts.Settings; h.settings == nil {
+		var err error
+		if h.settings, err = LoadSettings(os.Getenv); err != nil {
+			return nil, err
+		}
+	}
+	dir, err := h.dir(where)
+	if err != nil {
+		return nil, err
+	}
+	dir, from := realPath(dir), realPath(r.From)
+	c, err := backup.Restore(ctx, backup.RestoreRequest{From: from, Dir: dir, Partial: r.Partial, Progress: h.progress("restoring")})
+	if err != nil {
+		return nil, err
+	}
+	all := contentsOf(from, c)
+	if len(all.Damaged) > 0 {
+		err = ErrPartial
+	}
+	return &RestoreBackupResult{dir, from, all.Created, all.Sessions, all.Files, all.Size, all.Damaged}, err
+}
+
+func optionsOf(o *Options) Options {
+	if o == nil {
+		return Options{}
+	}
+	return *o
+}

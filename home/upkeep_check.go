@@ -1,0 +1,80 @@
+package home
+
+import (
+	"context"
+
+	"github.com/coppice-dev/coppice/upkeep"
+)
+
+// CheckRequest says what to check.
+type CheckRequest struct {
+	// Sessions are those to check, as a person names them. Empty means all of them, and
+	// everything else in the home.
+	Sessions []string `json:"sessions,omitempty"`
+	// Each gets every finding as it is made. It may be nil. If it returns an error, the
+	// check ends with that error.
+	Each func(upkeep.Finding) error `json:"-"`
+}
+
+// Check looks for faults in the home and changes nothing. Damage and oddities are in
+// the findings, not in the error.
+func (u *Upkeep) Check(ctx context.Context, r CheckRequest) (*upkeep.CheckResult, error) {
+	var names []string
+	for _, given := range r.Sessions {
+		name, err := u.home.Sessions.Resolve(ctx, given)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+	}
+	return upkeep.Check(ctx, u.home.store, upkeep.CheckRequest{Sessions: names, Index: u.home.store.IndexPath(), Each: r.Each})
+}
+
+// RepairRequest says which session to repair.
+type RepairRequest struct {
+	Session string `json:"session"`           // as a person names it: see Resolve
+	DryRun  bool   `json:"dry_run,omitempty"` // only say what would be done
+}
+
+// Repair repairs a session as far as that needs no guessing, and keeps the original: see
+// upkeep.Repair.
+func (u *Upkeep) Repair(ctx context.Context, r RepairRequest) (*upkeep.RepairResult, error) {
+	name, err := u.home.Sessions.Resolve(ctx, r.Session)
+	if err != nil {
+		return nil, err
+	}
+	if !r.DryRun {
+		u.home.beforeWriting(ctx) // a repair keeps a copy of the log, with whatever is in it
+	}
+	return upkeep.Repair(ctx, u.home.store, upkeep.RepairRequest{Session: name, DryRun: r.DryRun})
+}
+
+// TidyRequest says what to delete.
+type TidyRequest struct {
+	Stale  bool `json:"stale,omitempty"`   // left behind by interrupted programs
+	Blobs  bool `json:"blobs,omitempty"`   // content that nothing refers to
+	DryRun bool `json:"dry_run,omitempty"` // only say what would be deleted
+}
+
+// TidyResult is what was deleted, or would be.
+type TidyResult struct {
+	Stale []upkeep.Action `json:"stale"`
+	Blobs []upkeep.Action `json:"blobs"`
+}
+
+// Tidy deletes what nobody needs. If an error interrupts it, it also returns what it
+// has deleted.
+func (u *Upkeep) Tidy(ctx context.Context, r TidyRequest) (*TidyResult, error) {
+	if !r.DryRun {
+		u.home.beforeWriting(ctx)
+	}
+	var stale, blobs []upkeep.Action
+	var err error
+	if r.Stale {
+		stale, err = upkeep.RemoveStale(ctx, u.home.store, r.DryRun)
+	}
+	if r.Blobs && err == nil {
+		blobs, err = upkeep.RemoveBlobs(ctx, u.home.store, r.DryRun)
+	}
+	return &TidyResult{Stale: orEmpty(stale), Blobs: orEmpty(blobs)}, err
+}

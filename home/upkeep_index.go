@@ -1,0 +1,45 @@
+package home
+
+import (
+	"context"
+
+	"github.com/coppice-dev/coppice/index"
+)
+
+// IndexStatus is the state of the index.
+type IndexStatus struct {
+	Path     string `json:"path"`
+	Sessions int    `json:"sessions"`
+	Entries  int64  `json:"entries"`
+	Texts    int64  `json:"texts"` // that can be searched
+	Size     int64  `json:"size"`
+	Schema   int    `json:"schema"`
+	SQLite   string `json:"sqlite"`
+}
+
+// IndexStatus brings the index up to date and returns what it holds.
+func (u *Upkeep) IndexStatus(ctx context.Context) (*IndexStatus, error) {
+	ix, err := u.home.index(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, err := ix.Status(ctx)
+	status := IndexStatus(s)
+	return &status, err
+}
+
+// RebuildResult says where the index is.
+type RebuildResult struct {
+	Path string `json:"path"`
+}
+
+// RebuildIndex rebuilds the index from the sessions.
+func (u *Upkeep) RebuildIndex(ctx context.Context) (*RebuildResult, error) {
+	h := u.home
+	h.beforeWriting(ctx)
+	ix, err := h.indexBy(ctx, (*index.Index).Rebuild)
+	if err != nil {
+		return nil, err
+	}
+	return &RebuildResult{ix.Path()}, nil
+}

@@ -1,0 +1,67 @@
+package home
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// Kept is something in quarantine: a session as it was before a repair, or one that
+// another file took the place of, or a piece that a crash tore off a session.
+type Kept struct {
+	ID      string    `json:"id"` // names it
+	Session string    `json:"session"`
+	Path    string    `json:"path"`
+	Time    time.Time `json:"time"` // when it went there
+	Size    int64     `json:"size"`
+	Piece   bool      `json:"piece"`            // it is no whole session
+	Offset  int64     `json:"offset,omitempty"` // where in the session the piece was
+}
+
+// QuarantineResult is what is in quarantine.
+type QuarantineResult struct {
+	Kept []Kept `json:"kept"` // latest first
+}
+
+// Quarantine lists what is in quarantine.
+func (u *Upkeep) Quarantine(ctx context.Context) (*QuarantineResult, error) {
+	all, err := u.home.store.Quarantined(ctx)
+	if err != nil {
+		return nil, err
+	}
+	result := &QuarantineResult{Kept: []Kept{}}
+	for _, q := range all {
+		result.Kept = append(result.Kept, Kept{q.ID, q.Name, q.Path, q.Time, q.Size, q.Torn, q.Offset})
+	}
+	return result, nil
+}
+
+// ReadmitRequest says what to bring back from quarantine.
+type ReadmitRequest struct {
+	ID string `json:"id"` // see Kept
+}
+
+// ReadmitResult is what was brought back.
+type ReadmitResult struct {
+	Session string `json:"session"`
+	ID      string `json:"id"`
+}
+
+// Readmit brings a session back from quarantine under its id. It returns
+// session.ErrExist if the home has a session with that id.
+func (u *Upkeep) Readmit(ctx context.Context, r ReadmitRequest) (*ReadmitResult, error) {
+	u.home.beforeWriting(ctx)
+	name, err := u.home.store.Readmit(ctx, r.ID)
+	if errors.Is(err, session.ErrExist) {
+		return nil, &session.Error{
+			Op: "bring back", Name: name, Kind: session.ErrExist, Err: errors.New("a session with that id exists"),
+			Hint: "remove that one first; the one in quarantine is still there",
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &ReadmitResult{Session: name, ID: r.ID}, nil
+}

@@ -1,0 +1,95 @@
+package home
+
+import (
+	"context"
+	"os"
+	"slices"
+
+	"github.com/coppice-dev/coppice/session/clean"
+	"github.com/coppice-dev/coppice/upkeep"
+)
+
+// RedactRequest says where to look for secrets, and whether to take them out.
+type RedactRequest struct {
+	// Sessions are those to look at, as a person names them, each with its whole
+	// conversation.
+	Sessions []string `json:"sessions,omitempty"`
+	Link     bool     `json:"link,omitempty"`  // only the sessions that are named
+	All      bool     `json:"all,omitempty"`   // instead of Sessions: all of them, and removed ones in the trash
+	Apply    bool     `json:"apply,omitempty"` // take out what was found; it cannot be undone
+	// Value is a string to look for, in every spelling, instead of what looks like a
+	// secret. Without Sessions it is looked for everywhere. With Apply it does not come
+	// back, even if it was found nowhere.
+	Value string `json:"value,omitempty"`
+}
+
+// Redact looks for secrets and, with Apply, takes them out of everything in the home.
+// If taking them out fails half-way, Redact also returns what was done; the next
+// operation that writes does the rest first: see Unfinished.
+func (u *Upkeep) Redact(ctx context.Context, r RedactRequest) (*upkeep.RedactResult, error) {
+	h := u.home
+	if r.Value != "" && len(r.Sessions) == 0 {
+		r.All = true
+	}
+	if (len(r.Sessions) > 0) == r.All {
+		return nil, invalid("give sessions, or ask for all of them")
+	}
+	var names []string
+	for _, given := range r.Sessions {
+		links, err := h.linksOf(ctx, given, r.Link)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, links...)
+	}
+	if r.Apply {
+		h.beforeWriting(ctx)
+		defer h.loadGuard() // for sessions that are open now and written to later
+	}
+	dropped := false
+	result, err := upkeep.Redact(ctx, h.store, upkeep.RedactRequest{
+		Sessions: names, Value: r.Value, Apply: r.Apply, Progress: h.reportProgress,
+		DropIndex: func(ctx context.Context) (bool, error) {
+			had, err := h.dropIndexes(ctx)
+			dropped = err == nil
+			return len(had) > 0, err
+		},
+		RebuildIndex: func(ctx context.Context) (string, error) {
+			ix, err := h.index(ctx)
+			if err != nil {
+				return "", err
+			}
+			return ix.Path(), nil
+		},
+	})
+	if result != nil {
+		h.addIndexes(result.Receipt, dropped)
+	}
+	return result, err
+}
+
+// addIndexes adds to a receipt, if there is one, where indexes were deleted and which are
+// left. The temporary ones of killed processes are tried even if there was nothing to take
+// out: one may have been in use when that was done.
+func (h *Home) addIndexes(r *clean.Receipt, dropped bool) {
+	if r == nil {
+		return
+	}
+	if dropped && h.settings.cache != "" {
+		r.Searched = append(r.Searched, h.settings.cache)
+	}
+	r.Searched = append(r.Searched, os.TempDir())
+	r.Left = append(r.Left, h.temporaryLeft()...)
+}
+
+// temporaryLeft deletes the temporary indexes that were left behind, and returns those that
+// remain, except for the home's own.
+func (h *Home) temporaryLeft() []clean.Left {
+	h.opening.Lock()
+	defer h.opening.Unlock()
+	return slices.DeleteFunc(sweepTemporary(h.store.Dir()), func(l clean.Left) bool { return h.ixTemp != nil && l.Path == h.ixTemp.dir })
+}
+
+// Unfinished reports whether a redaction was interrupted, so that some of the secrets
+// are still there.
+func (u *Upkeep) Unfinished() (bool, error) { return clean.Unfinished(u.home.store) }

@@ -1,0 +1,216 @@
+package home
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/all"
+)
+
+// bin is the trash at one moment: what is in it, and the headers as far as they are needed.
+type bin struct {
+	home    *Home
+	items   []store.Trashed // the latest removal first
+	sealed  store.Store     // in which the sessions are named by their removals
+	headers map[string]*session.Header
+}
+
+func (h *Home) openBin(ctx context.Context) (*bin, error) {
+	items, err := h.store.Trash(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// Removed sessions are kept as they were in the store, so they can be read.
+	sealed, err := h.store.ReadTrash()
+	if err != nil {
+		return nil, err
+	}
+	return &bin{home: h, items: items, sealed: sealed, headers: make(map[string]*session.Header)}, nil
+}
+
+func (b *bin) close() error { return b.sealed.Close() }
+
+// header returns the header of a removed session. One that cannot be read has an empty one.
+func (b *bin) header(ctx context.Context, item store.Trashed) *session.Header {
+	if known := b.headers[item.ID]; known != nil {
+		return known
+	}
+	header := &session.Header{}
+	if log, err := b.sealed.Open(ctx, item.ID); err == nil {
+		if found, err := session.FindHeader(ctx, log); err == nil && found != nil {
+			header = found
+		}
+		_ = log.Close() // we only read
+	}
+	b.headers[item.ID] = header
+	return header
+}
+
+// resolve returns the removal that a person named, by whatever name Resolve takes for a
+// session that is there. Of a session that was removed several times, the latest removal is
+// meant.
+func (b *bin) resolve(ctx context.Context, given string) (store.Trashed, error) {
+	if given == "" {
+		return store.Trashed{}, invalid("the session's name is empty")
+	}
+	for _, name := range []string{given, idOfKey(given)} {
+		for _, item := range b.items {
+			if name != "" && (item.ID == name || item.Name == name) {
+				return item, nil
+			}
+		}
+	}
+	missing := &session.Error{Op: "find session in the trash", Name: given, Kind: session.ErrNotExist}
+	if place, ok := placeOf(given); ok {
+		if place > len(b.items) {
+			missing.Err = invalidCount(len(b.items))
+			return store.Trashed{}, missing
+		}
+		return b.items[place-1], nil
+	}
+	if isDirName(given) {
+		return b.about(ctx, index.Dir(given), missing)
+	}
+	for _, meant := range b.ways(ctx, given) {
+		if latest, names := latestOf(b.items, meant); len(names) > 0 {
+			return b.theOne(ctx, given, latest, names)
+		}
+	}
+	return theOneTrashed(given, nil, nil)
+}
+
+// ways returns how a name may mean a removal, the best first: see Resolve.
+func (b *bin) ways(ctx context.Context, given string) []func(store.Trashed) bool {
+	native := func(item store.Trashed) string {
+		o, _ := session.OriginOf(b.header(ctx, item))
+		return o.ID
+	}
+	exported := func(item store.Trashed) bool {
+		ledger := transcript.LedgerOf(b.home.store)
+		return slices.ContainsFunc(all.Formats(), func(f *transcript.Format) bool {
+			if f.Write == nil {
+				return false
+			}
+			s := ledger.ExportOf(f.Name, given)
+			return s != nil && s.Exported == item.Name
+		})
+	}
+	return []func(store.Trashed) bool{
+		func(item store.Trashed) bool {
+			return strings.HasPrefix(item.ID, given) || len(render.IDsNamed(given, []string{item.Name})) > 0
+		},
+		func(item store.Trashed) bool { return b.header(ctx, item).Key == given },
+		func(item store.Trashed) bool { return native(item) == given },
+		func(item store.Trashed) bool { return strings.HasPrefix(native(item), given) },
+		exported,
+		func(item store.Trashed) bool { return index.SameTitle(titleIn(ctx, b.sealed, item.ID), given) },
+	}
+}
+
+// about returns the latest removal of a session about a directory or one below it.
+func (b *bin) about(ctx context.Context, dir string, missing *session.Error) (store.Trashed, error) {
+	for _, item := range b.items {
+		if cwd := b.header(ctx, item).CWD; cwd == dir || strings.HasPrefix(cwd, dir+string(filepath.Separator)) {
+			return item, nil
+		}
+	}
+	missing.Err = errors.New("no session in it is about " + dir)
+	return store.Trashed{}, missing
+}
+
+// theOne returns the one removal that is meant. Sessions of one conversation are one.
+func (b *bin) theOne(ctx context.Context, given string, latest map[string]store.Trashed, names []string) (store.Trashed, error) {
+	first := latest[names[0]]
+	family := b.family(ctx, first)
+	if len(names) > 1 && !slices.ContainsFunc(names, func(name string) bool {
+		return !slices.ContainsFunc(family, func(item store.Trashed) bool { return item.Name == name })
+	}) {
+		return family[0], nil
+	}
+	return theOneTrashed(given, latest, names)
+}
+
+func theOneTrashed(given string, latest map[string]store.Trashed, names []string) (store.Trashed, error) {
+	name, err := theOne("session in the trash", given, names, func(some []string) ([]string, error) {
+		short := render.ShortIDs(names)
+		for i, name := range some {
+			some[i] = short.Shown(name)
+		}
+		return some, nil
+	})
+	return latest[name], err
+}
+
+// latestOf returns the latest removal of each session that is meant, and the sessions.
+func latestOf(items []store.Trashed, meant func(store.Trashed) bool) (map[string]store.Trashed, []string) {
+	latest := make(map[string]store.Trashed)
+	var names []string
+	for _, item := range items {
+		if _, seen := latest[item.Name]; !seen && meant(item) {
+			latest[item.Name] = item
+			names = append(names, item.Name)
+		}
+	}
+	return latest, names
+}
+
+// family returns what belongs to a removed session and was removed, too: the other sessions
+// of its conversation, in their order, and then those of the subagents that they started.
+func (b *bin) family(ctx context.Context, of store.Trashed) []store.Trashed {
+	latest, names := latestOf(b.items, func(item store.Trashed) bool { return item.Name != of.Name || item.ID == of.ID })
+	in := map[string]bool{of.Name: true}
+	for grown := true; grown; {
+		grown = false
+		for _, name := range names {
+			h := b.header(ctx, latest[name])
+			parent := h.ParentSession
+			_, removed := latest[parent]
+			switch {
+			case h.Relation != session.RelationContinuation && h.Relation != session.RelationSubagent:
+			case in[parent] && !in[name]:
+				in[name], grown = true, true
+			case in[name] && !in[parent] && removed && h.Relation == session.RelationContinuation:
+				in[parent], grown = true, true
+			}
+		}
+	}
+	var family []store.Trashed
+	for _, name := range names {
+		if in[name] {
+			family = append(family, latest[name])
+		}
+	}
+	slices.SortStableFunc(family, func(x, y store.Trashed) int {
+		a, b := b.header(ctx, x), b.header(ctx, y)
+		if sub := b.Relation == session.RelationSubagent; (a.Relation == session.RelationSubagent) != sub {
+			return map[bool]int{true: -1, false: 1}[sub]
+		}
+		return a.CreatedAt.Compare(b.CreatedAt)
+	})
+	return family
+}
+
+// inTrash says where a session is that a person named and that was removed, or returns nil.
+func (h *Home) inTrash(ctx context.Context, given string) error {
+	b, err := h.openBin(ctx)
+	if err != nil {
+		return nil
+	}
+	defer b.close()
+	item, err := b.resolve(ctx, given)
+	if err != nil {
+		return nil
+	}
+	return &session.Error{
+		Op: "find session", Name: given, Kind: session.ErrNotExist, Err: errors.New("it is in the trash"),
+		Hint: "coppice trash restore " + render.ShortID(item.Name) + " brings it back",
+	}
+}

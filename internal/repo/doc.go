@@ -1,0 +1,3 @@
+// Package repo has the tests that are about the repository as a whole: its layers, its
+// documents, and rules that must stand in one place.
+package repo

@@ -1,0 +1,72 @@
+package repo_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// rules stand in one place each. What matches belongs into the files in in, and nowhere
+// else: what to say instead is in use.
+var rules = []struct {
+	what    string
+	matches *regexp.Regexp
+	in      []string
+	use     string
+}{
+	{
+		"opening a file", // a named pipe under a file's name would hang whoever opens it
+		regexp.MustCompile(`\b(os\.Open|os\.ReadFile|ioutil\.ReadFile|[rR]oot\.Open|[rR]oot\.ReadFile)\(`),
+		nil, "store/vfs",
+	},
+	{
+		"the mark of what a program said in the user's name",
+		regexp.MustCompile(`"injected"`),
+		[]string{"session/pairs.go"},
+		"session.MetaInjected or Entry.IsInjected",
+	},
+	{
+		"what a request sent, and the sum of two usages",
+		regexp.MustCompile(`\.CacheRead ?(\+ |\+\w|\+=)`),
+		[]string{"session/entry.go", "index/usage.go", "index/prices.go"},
+		"Usage.Sent, Usage.Context or Usage.Plus",
+	},
+	{
+		"dollars to millionths",
+		regexp.MustCompile(`(?i)(cost|dollars|number)\S* ?\* ?1e6`),
+		[]string{"session/entry.go", "index/prices.go"},
+		"session.MicroUSD",
+	},
+}
+
+// TestRulesStandInOnePlace reads the code: a rule that is written down a second time is
+// a rule that will be changed in one place only.
+func TestRulesStandInOnePlace(t *testing.T) {
+	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (name == "bench" || name == "scripts" || name == "examples" || name == "tools" || d.Name() == "testdata" || d.Name() == "transcripttest" || len(name) > 1 && strings.HasPrefix(name, ".")):
+			return filepath.SkipDir
+		case d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		text, err := os.ReadFile(name)
+		name = filepath.ToSlash(name)
+		for i, line := range strings.Split(string(text), "\n") {
+			for _, r := range rules {
+				if r.matches.MatchString(line) && !slices.Contains(r.in, name) {
+					t.Errorf("%s:%d states %s once more: use %s\n%s", name, i+1, r.what, r.use, line)
+				}
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
