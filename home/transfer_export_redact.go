@@ -11,7 +11,6 @@ import (
 	"github.com/coppice-dev/coppice/session/clean"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/memory"
-	"github.com/coppice-dev/coppice/transcript"
 )
 
 // redactedCopy returns a copy of a session in memory, without its secrets. Renderers get the
@@ -27,7 +26,7 @@ func redactedCopy(ctx context.Context, s *session.Session) (*session.Session, er
 			}
 		}
 	}
-	return copyEntries(ctx, memory.New(&memory.Options{MaxLine: transcript.MaxLine}), s, entries, &session.Options{Clean: clean.Append, BlobThreshold: -1})
+	return copyEntries(ctx, memory.New(&memory.Options{MaxLine: maxPassing}), s, entries, &session.Options{Clean: clean.Append, BlobThreshold: -1})
 }
 
 // copyEntries makes a copy of a session from its entries, with the same leaf.

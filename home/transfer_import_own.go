@@ -112,13 +112,17 @@ type desk struct {
 	dir string // or "" if it is in memory
 }
 
+// maxPassing is the greatest entry, in bytes, of a session that is put together to be
+// read or written and is not kept: whatever fits on a line of a file.
+const maxPassing = transcript.MaxLine
+
 // largeOwn is the size from which a session is not put together in memory.
 const largeOwn = 8 << 20
 
 // desk opens a store that is there until the file is closed.
 func (f *ownFile) desk() (store.Store, error) {
 	if f.size < largeOwn {
-		d := desk{Store: memory.New(&memory.Options{MaxLine: transcript.MaxLine})}
+		d := desk{Store: memory.New(&memory.Options{MaxLine: maxPassing})}
 		f.desks = append(f.desks, d)
 		return d.Store, nil
 	}
@@ -126,7 +130,7 @@ func (f *ownFile) desk() (store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	st, err := file.Open(dir, &file.Options{Sync: file.Never, MaxLine: transcript.MaxLine})
+	st, err := file.Open(dir, &file.Options{Sync: file.Never, MaxLine: maxPassing})
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}

@@ -45,8 +45,9 @@ func (f *File) Documents(ctx context.Context) iter.Seq2[Document, error] {
 	}
 }
 
-// maxDocument is the greatest size of a single document in bytes.
-const maxDocument = MaxLine
+// maxDocument is the greatest size, in bytes, of one of several documents in a file. A
+// file that is one document may be larger: see maxWhole.
+const maxDocument = 256 << 20
 
 // documents cuts a stream into values without understanding them: it only knows
 // brackets and strings. That takes time in proportion to the text whatever it is,

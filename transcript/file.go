@@ -43,6 +43,8 @@ type tap interface {
 	// part sees a piece of a file that is read by lines, the next one or, when
 	// it is read a second time, one that was seen before.
 	part(pos int64, b []byte)
+	// line sees such a piece that is a long line. The bytes stay as they are.
+	line(pos int64, b []byte)
 	// whole sees a file that is read at once. The bytes stay as they are.
 	whole(b []byte)
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
@@ -16,6 +17,8 @@ import (
 const (
 	// chunkSize is how much of a file read by lines is kept together.
 	chunkSize = 4 << 20
+	// roomSize is how much room there is for a chunk and what is read beyond it.
+	roomSize = chunkSize + 2*readSize
 	// documentChunk is the same for files read at once. A program writes
 	// all of it again when it changes, mostly at the end: small chunks mean that
 	// what did not change is kept once.
@@ -90,6 +93,24 @@ func (k *keeper) part(pos int64, b []byte) {
 	}
 }
 
+// line implements tap. A long line is a chunk, so that it need not be copied.
+func (k *keeper) line(pos int64, b []byte) {
+	if _, ok := k.before[k.from]; ok || pos != k.from+int64(len(k.buf)) {
+		for piece := range slices.Chunk(b, readSize) {
+			k.part(pos, piece)
+			pos += int64(len(piece))
+		}
+		return
+	}
+	if len(k.buf) > 0 {
+		k.seal(k.buf)
+		k.buf = nil
+	}
+	for piece := range slices.Chunk(b, maxChunk) {
+		k.seal(piece)
+	}
+}
+
 // cut returns where the next chunk ends, or 0 if that is not known yet. If what
 // was read begins with what is kept, the chunks are as they were, so that of a
 // file that grew only the new part is kept.
@@ -121,7 +142,7 @@ func (k *keeper) room() []byte {
 	if b, ok := k.spare.Get().(*[]byte); ok {
 		return (*b)[:0]
 	}
-	return make([]byte, 0, chunkSize+2*readSize)
+	return make([]byte, 0, roomSize)
 }
 
 // whole implements tap.
@@ -210,7 +231,8 @@ func (k *keeper) pack(c *chunk, enc *zstd.Encoder) {
 		c.packed = enc.EncodeAll(c.kept, make([]byte, 0, len(raw)/4))
 	}
 	c.raw, c.kept = nil, nil
-	if cap(raw) == chunkSize+2*readSize {
+	if cap(raw) == roomSize && len(raw) < roomSize { // else it may be somebody's line
+
 		k.spare.Put(&raw)
 	}
 	close(c.ready)

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"slices"
 )
 
 // Line is one line of a file.
 type Line struct {
 	// Data is the line without its line end, and without a byte order mark or a
-	// carriage return around it. It is valid until the next line is asked for.
+	// carriage return around it. It is valid until the next line is asked for,
+	// or for good if Lasting is set.
 	Data []byte
 	Span       // where it is, with all that was left out of Data
 	No   int64 // counted from 1
@@ -20,6 +22,9 @@ type Line struct {
 	Torn bool
 	// Cut: the line is longer than MaxLine, and Data is its beginning.
 	Cut bool
+	// Lasting: nobody will change Data, so it need not be copied to be kept. That is
+	// so for long lines, of which each copy counts.
+	Lasting bool
 
 	lead int64 // how much of the Span stands before Data
 }
@@ -49,15 +54,16 @@ func (f *File) LinesFrom(ctx context.Context, pos, before int64) iter.Seq2[Line,
 		l := liner{from: r, tap: f.tap, max: MaxLine, pos: pos, no: before}
 		if rest := f.data; rest != nil {
 			rest = rest[min(pos, int64(len(rest))):]
-			l.buf, l.end, l.eof = rest, len(rest), true
+			l.from, l.buf, l.end, l.eof = nil, rest, len(rest), true
 		}
 		cleaner := cleaner{clean: f.clean, tap: f.tap}
 		if f.clean != nil {
 			l.tap = nil
 		}
-		if l.eof && l.tap != nil {
-			l.tap.part(pos, l.buf)
+		if l.from == nil {
+			l.tell(l.end)
 		}
+		defer func() { l.tell(max(l.told, l.start)) }()
 		for {
 			if err := ctx.Err(); err != nil {
 				yield(Line{}, err)
@@ -83,11 +89,12 @@ func (f *File) LinesFrom(ctx context.Context, pos, before int64) iter.Seq2[Line,
 
 // liner cuts a stream into lines. Its memory is that of the longest line.
 type liner struct {
-	from io.Reader
-	tap  tap // or nil
+	from io.Reader // nil: all of it is in buf
+	tap  tap       // or nil
 	max  int
 
 	buf        []byte // what was read
+	told       int    // how much of it the tap has seen
 	start, end int    // of what was not given out yet
 	pos        int64  // of start, in the stream
 	no         int64
@@ -137,7 +144,27 @@ func (l *liner) take(n int, torn bool) Line {
 	}
 	l.start += n
 	l.pos += int64(n)
+	if l.from != nil && n > readSize && 2*n > len(l.buf)-readSize { // it fills the buffer: it can have it
+		line.Lasting = true
+		if l.tap != nil {
+			l.tell(l.start - n)
+			l.tap.line(line.Pos, raw)
+		}
+		l.buf = bytes.Clone(l.buf[l.start:l.end])
+		l.told, l.start, l.end = 0, 0, len(l.buf)
+	}
 	return line
+}
+
+// tell lets the tap see what was given out, up to a place in the buffer.
+func (l *liner) tell(upTo int) {
+	if l.tap == nil {
+		return
+	}
+	for piece := range slices.Chunk(l.buf[l.told:upTo], readSize) {
+		l.tap.part(l.pos-int64(l.start-l.told), piece)
+		l.told += len(piece)
+	}
 }
 
 // cut gives out the beginning of a line that is too long, and skips the rest.
@@ -164,10 +191,11 @@ func (l *liner) cut() (Line, error) {
 
 // fill reads more.
 func (l *liner) fill() error {
+	l.tell(l.start)
 	if l.start > 0 {
 		copy(l.buf, l.buf[l.start:l.end])
 		l.end -= l.start
-		l.start = 0
+		l.told, l.start = 0, 0
 	}
 	if len(l.buf)-l.end < readSize/2 {
 		grown := make([]byte, max(readSize, min(2*len(l.buf), l.max+readSize)))
@@ -175,9 +203,6 @@ func (l *liner) fill() error {
 		l.buf = grown
 	}
 	n, err := l.from.Read(l.buf[l.end:])
-	if n > 0 && l.tap != nil {
-		l.tap.part(l.pos+int64(l.end-l.start), l.buf[l.end:l.end+n])
-	}
 	l.end += n
 	if errors.Is(err, io.EOF) {
 		l.eof = true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -106,18 +107,64 @@ func (r *repeated) Read(p []byte) (int, error) {
 // each byte.
 var manyX = strings.Repeat("x", 64<<10)
 
-// TestLinesOfGigabyte: a line of 1 GB is cut, and what follows is still read.
+// TestLinesOfGigabyte: a line of 1 GB is cut while it is read, and what follows is still
+// read.
 func TestLinesOfGigabyte(t *testing.T) {
 	const size = 1 << 30
 	f := &File{Path: "x", open: func() (io.ReadCloser, error) {
 		return io.NopCloser(&repeated{size, strings.NewReader("\nnext\n")}), nil
 	}}
-	got := linesOf(t, f)
+	var got []lineOf
+	if took := allocated(func() { got = linesOf(t, f) }); took >= size { // the buffer, and the half of it before, and so on
+		t.Errorf("it took %d MiB of memory", took>>20)
+	}
 	if len(got) != 2 || !got[0].Cut || got[0].Len != size+1 || len(got[0].Data) != cutSize {
 		t.Fatalf("%d lines; the first has %d bytes of %d", len(got), len(got[0].Data), got[0].Len)
 	}
 	if want := (lineOf{Data: "next", Pos: size + 1, Len: 5, No: 2}); got[1] != want {
 		t.Errorf("the next line is %+v", got[1])
+	}
+}
+
+// allocated returns how much memory a function takes, garbage included. Tests that call it
+// are not parallel: others would be counted too.
+func allocated(do func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	do()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// TestLongLineMemory: a long line is in memory once, for the reader and for what is kept
+// of it.
+func TestLongLineMemory(t *testing.T) {
+	const size = 16 << 20
+	k := newKeeper(0, nil, nil, nil)
+	f := &File{Path: "x", tap: k, open: func() (io.ReadCloser, error) {
+		return io.NopCloser(&repeated{size, strings.NewReader("\nnext\n")}), nil
+	}}
+	var lasting bool
+	took := allocated(func() {
+		for l, err := range f.Lines(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			lasting = lasting || l.Lasting
+		}
+		k.finish(1 << 62)
+		k.done.Wait()
+	})
+	if !lasting {
+		t.Error("the reader has to copy the line")
+	}
+	// The buffer has up to twice the line's size, and was half of that before, and so on.
+	// Whoever packs it needs a part of it.
+	if took > 6*size {
+		t.Errorf("a line of %d MiB took %d MiB", size>>20, took>>20)
+	}
+	if len(k.chunks) != 2 || k.chunks[0].size != size+1 || k.chunks[1].size != int64(len("next\n")) {
+		t.Errorf("%d chunks are kept", len(k.chunks))
 	}
 }
 
@@ -132,7 +179,8 @@ func (t *tapped) part(pos int64, b []byte) {
 		t.text += string(b)
 	}
 }
-func (t *tapped) whole(b []byte) { t.all = append(t.all, string(b)) }
+func (t *tapped) line(pos int64, b []byte) { t.part(pos, b) }
+func (t *tapped) whole(b []byte)           { t.all = append(t.all, string(b)) }
 
 func TestTapSeesAll(t *testing.T) {
 	text := strings.Repeat("some line\n", 300_000) + "torn"
@@ -146,6 +194,38 @@ func TestTapSeesAll(t *testing.T) {
 	}
 	if _, err := f.ReadAll(); err != nil || len(seen.all) != 1 || seen.all[0] != text {
 		t.Errorf("ReadAll: %v, %d times", err, len(seen.all))
+	}
+}
+
+// TestLinesLast: a long line that is said to last is what it was when others are read
+// after it, and the tap sees it once, in its place.
+func TestLinesLast(t *testing.T) {
+	t.Parallel()
+	long := func(c string) string { return strings.Repeat(c, 3*readSize) }
+	text := "a\n" + long("b") + "\nc\n" + long("d") + "\n" + long("e") + "\nf\n" + long("g")
+	seen := &tapped{}
+	f := &File{Path: "x", tap: seen, open: func() (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader(text)), nil
+	}}
+	var lasting [][]byte
+	for l, err := range f.Lines(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l.Lasting {
+			lasting = append(lasting, l.Data)
+		}
+	}
+	if seen.text != text {
+		t.Errorf("the tap saw %d bytes of %d", len(seen.text), len(text))
+	}
+	if len(lasting) == 0 {
+		t.Error("no line lasts")
+	}
+	for _, data := range lasting {
+		if string(data) != long(string(data[:1])) {
+			t.Errorf("the line of %.1s has changed", data)
+		}
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -45,9 +44,7 @@ type flags struct {
 // Main runs the program and returns its exit code.
 func Main() int {
 	if os.Getenv("GOGC") == "" {
-		// Most commands end before memory matters, and those that read a lot spend a
-		// quarter of their time on garbage otherwise.
-		debug.SetGCPercent(200)
+		boundGarbage()
 	}
 	// A reader that goes away (head, less) is no reason to complain: writing to
 	// it then ends the program quietly, which is what the default does for

@@ -33,7 +33,7 @@ func Difference(made, original []byte) json.RawMessage {
 	for _, f := range want {
 		at := have.Index(f.Name)
 		if at < 0 {
-			set.Put(f.Name, bytes.Clone(f.Value))
+			set.Put(f.Name, f.Value)
 			continue
 		}
 		difference(have[at].Value, f.Value, f.Name, &set, &in)
@@ -92,7 +92,7 @@ func difference(have, want []byte, name string, set, in *Members) {
 	case sameScalar(have, want):
 		return
 	}
-	set.Put(name, bytes.Clone(want))
+	set.Put(name, want) // patch makes a copy of it
 }
 
 // elementDifference compares two arrays of the same length element by element.

@@ -160,7 +160,11 @@ func (l *Log) forward(ctx context.Context, from store.Pos, yield func(store.Line
 		case n == len(buf) && len(buf) < wholeChunk || used == 0:
 			// A line that did not fit is read again from its beginning, not
 			// continued: a writer may have repaired what we saw of it.
-			buf = make([]byte, min(4*int64(len(buf)), max(wholeChunk, l.store.opts.MaxLine+1)))
+			step := int64(4)
+			if len(buf) >= wholeChunk {
+				step = 2 // a long line takes no more than twice its memory
+			}
+			buf = make([]byte, min(step*int64(len(buf)), max(wholeChunk, l.store.opts.MaxLine+1)))
 		}
 	}
 }

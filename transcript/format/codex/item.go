@@ -227,7 +227,7 @@ func textBlocks(v loose.Value) []session.Content {
 
 // asItem brings what some writers do differently to what the API has.
 func asItem(v loose.Value, kind string) json.RawMessage {
-	o := residue.Object(v.Except("timestamp", "created_at"))
+	o := v.Others("timestamp", "created_at")
 	if kind == "" {
 		o = append(residue.Object{{Name: "type", Value: json.RawMessage(`"message"`)}}, o...)
 		if text := v.Get("message"); text.IsString() && !v.Has("content") {

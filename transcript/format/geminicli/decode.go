@@ -54,25 +54,26 @@ func decode(v loose.Value, answered map[string]bool) (said session.Entry, result
 
 // withoutPlace is a message without what says which one it is.
 func withoutPlace(v loose.Value) loose.Value {
-	return loose.Value(residue.Object(v.Except("id", "timestamp")).JSON())
+	return loose.Value(v.Others("id", "timestamp").JSON())
 }
 
-// partsOf returns a content, which may be a text, a part or several, as parts.
+// partsOf returns a content, which may be a text, a part or several, as parts. They
+// may be slices of the message.
 func partsOf(v loose.Value) json.RawMessage {
 	switch content := v.Get("content"); {
 	case content.IsString() && content.Text() == "":
 		return json.RawMessage("[]")
 	case content.IsString():
 		var part residue.Object
-		part.Set("text", content.Raw())
+		part.Put("text", json.RawMessage(content))
 		return residue.List([]json.RawMessage{part.JSON()})
 	case content.IsObject():
-		return residue.List([]json.RawMessage{content.Raw()})
+		return residue.List([]json.RawMessage{json.RawMessage(content)})
 	case content.IsArray():
-		return content.Raw()
+		return json.RawMessage(content)
 	}
 	if parts := v.Get("parts"); parts.IsArray() {
-		return parts.Raw()
+		return json.RawMessage(parts)
 	}
 	return json.RawMessage("[]")
 }
@@ -86,11 +87,11 @@ func blocks(v loose.Value, role string) []session.Content {
 		}
 		if part.IsString() {
 			var o residue.Object
-			o.Set("text", part.Raw())
+			o.Put("text", json.RawMessage(part))
 			parts = append(parts, o.JSON())
 			continue
 		}
-		parts = append(parts, part.Raw())
+		parts = append(parts, json.RawMessage(part))
 	}
 	var o residue.Object
 	o.Set("role", role)

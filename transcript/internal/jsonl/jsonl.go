@@ -62,7 +62,10 @@ func Parse(line transcript.Line) (objects []Object, problems []transcript.Proble
 	if line.Cut {
 		return nil, problem(line, fmt.Sprintf("the line is longer than %d MiB", transcript.MaxLine>>20))
 	}
-	v, err := loose.Parse(bytes.Clone(line.Data))
+	if !line.Lasting {
+		line.Data = bytes.Clone(line.Data)
+	}
+	v, err := loose.Parse(line.Data)
 	if err == nil && !v.IsObject() {
 		return nil, problem(line, "the line is not a JSON object")
 	}

@@ -211,13 +211,23 @@ func (v Value) Raw() json.RawMessage { return slices.Clone(json.RawMessage(v)) }
 // Except returns the members of an object apart from some, for the Extra of what
 // was made of those.
 func (v Value) Except(names ...string) session.Fields {
-	var fields session.Fields
-	for name, value := range v.Members() {
-		if !slices.Contains(names, name) {
-			fields = append(fields, session.Field{Name: name, Value: value.Raw()})
-		}
+	fields := session.Fields(v.Others(names...))
+	for i := range fields {
+		fields[i].Value = slices.Clone(fields[i].Value)
 	}
 	return fields
+}
+
+// Others is Except for what is only made to be written: its values are slices of the
+// object, which may be large.
+func (v Value) Others(names ...string) rawjson.Members {
+	var others rawjson.Members
+	for name, value := range v.Members() {
+		if !slices.Contains(names, name) {
+			others = append(others, rawjson.Member{Name: name, Value: json.RawMessage(value)})
+		}
+	}
+	return others
 }
 
 // layouts are the ways in which programs write times, the common ones first.

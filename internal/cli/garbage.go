@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+)
+
+const (
+	// enoughGarbage is how much garbage is worth waiting for before it is collected.
+	enoughGarbage = 24 << 20
+	// The garbage in percent of what is in use. Most commands end before memory
+	// matters, and those that read many small things spend a quarter of their time on
+	// garbage at Go's default, 100. A command that has something large in memory makes
+	// copies of it, and the more of them are garbage the fewer can be in use.
+	mostGarbage, leastGarbage = 200, 25
+)
+
+// boundGarbage lets the program have much garbage while it uses little memory, and
+// little when it uses much. Go itself only knows the same share for both.
+func boundGarbage() {
+	debug.SetGCPercent(mostGarbage)
+	afterEachCollection(func() {
+		live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+		metrics.Read(live)
+		debug.SetGCPercent(garbageFor(live[0].Value.Uint64()))
+	})
+}
+
+// garbageFor returns how much garbage there may be, in percent of what is in use.
+func garbageFor(live uint64) int {
+	return int(min(mostGarbage, max(leastGarbage, 100*enoughGarbage/max(live, 1))))
+}
+
+// afterEachCollection has a function called after each garbage collection from now on.
+func afterEachCollection(do func()) {
+	runtime.SetFinalizer(new([16]byte), func(*[16]byte) {
+		do()
+		afterEachCollection(do)
+	})
+}
