@@ -232,7 +232,6 @@ func (k *keeper) pack(c *chunk, enc *zstd.Encoder) {
 	}
 	c.raw, c.kept = nil, nil
 	if cap(raw) == roomSize && len(raw) < roomSize { // else it may be somebody's line
-
 		k.spare.Put(&raw)
 	}
 	close(c.ready)
