@@ -162,40 +162,55 @@ func latestOf(items []store.Trashed, meant func(store.Trashed) bool) (map[string
 	return latest, names
 }
 
-// family returns what belongs to a removed session and was removed, too: the other sessions
-// of its conversation, in their order, and then those of the subagents that they started.
+// family returns what belongs to a removed session and was removed, too: the sessions of
+// its conversation, in their order, and then those of the subagents that they started.
 func (b *bin) family(ctx context.Context, of store.Trashed) []store.Trashed {
 	latest, names := latestOf(b.items, func(item store.Trashed) bool { return item.Name != of.Name || item.ID == of.ID })
-	in := map[string]bool{of.Name: true}
-	for grown := true; grown; {
-		grown = false
+	in := make(map[string]bool)
+	var family []store.Trashed
+	for todo := []string{of.Name}; len(todo) > 0; todo = todo[1:] {
+		for _, name := range b.chain(ctx, latest, todo[0]) {
+			if !in[name] {
+				in[name], family = true, append(family, latest[name])
+			}
+		}
 		for _, name := range names {
-			h := b.header(ctx, latest[name])
-			parent := h.ParentSession
-			_, removed := latest[parent]
-			switch {
-			case h.Relation != session.RelationContinuation && h.Relation != session.RelationSubagent:
-			case in[parent] && !in[name]:
-				in[name], grown = true, true
-			case in[name] && !in[parent] && removed && h.Relation == session.RelationContinuation:
-				in[parent], grown = true, true
+			if h := b.header(ctx, latest[name]); h.Relation == session.RelationSubagent && in[h.ParentSession] && !in[name] {
+				todo = append(todo, name)
 			}
 		}
 	}
-	var family []store.Trashed
-	for _, name := range names {
-		if in[name] {
-			family = append(family, latest[name])
-		}
-	}
-	slices.SortStableFunc(family, func(x, y store.Trashed) int {
-		a, b := b.header(ctx, x), b.header(ctx, y)
-		if sub := b.Relation == session.RelationSubagent; (a.Relation == session.RelationSubagent) != sub {
-			return map[bool]int{true: -1, false: 1}[sub]
-		}
-		return a.CreatedAt.Compare(b.CreatedAt)
-	})
 	return family
+}
+
+// chain returns the removed sessions that are one conversation with a removed session.
+func (b *bin) chain(ctx context.Context, latest map[string]store.Trashed, name string) []string {
+	linked, err := session.FindChain(ctx, byName{b.sealed, latest}, name, func(_ context.Context, id string) (naming []string, _ error) {
+		for other, item := range latest {
+			if h := b.header(ctx, item); h.Relation == session.RelationContinuation && h.ParentSession == id {
+				naming = append(naming, other)
+			}
+		}
+		return naming, nil
+	})
+	if err != nil || !slices.Contains(linked.Links, name) {
+		return []string{name} // it cannot be read
+	}
+	return linked.Links
+}
+
+// byName is the trash as a store in which sessions have the names they had before.
+type byName struct {
+	store.Store
+	latest map[string]store.Trashed
+}
+
+func (s byName) Open(ctx context.Context, name string) (store.Log, error) {
+	item, ok := s.latest[name]
+	if !ok {
+		return nil, &store.Error{Op: "open", Name: name, Kind: store.ErrNotExist}
+	}
+	return s.Store.Open(ctx, item.ID)
 }
 
 // inTrash says where a session is that a person named and that was removed, or returns nil.
