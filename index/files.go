@@ -8,15 +8,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"modernc.org/sqlite"
 
-	"github.com/coppice-dev/coppice/internal/gate"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
@@ -86,156 +82,6 @@ var errReplaced = errors.New("the index was deleted while it was in use")
 // maxReplaced is how often in a row an index is opened again because somebody has
 // deleted it meanwhile.
 const maxReplaced = 5
-
-// guard is the lock of an index, and the mark in it.
-type guard struct {
-	path string // of the lock file
-
-	// mu guards what follows. It is held while waiting for the lock: the other
-	// goroutines of this index would have to wait as well.
-	mu    gate.Mutex
-	file  vfs.File
-	users int // how many have the lock; they are all of this index
-	// patience is how long to wait for the lock. Who waited in vain is stuck, and from then
-	// on asks once and does not wait: whoever has the lock may never give it back.
-	patience time.Duration
-	stuck    bool
-}
-
-func newGuard(path string) *guard {
-	return &guard{path: path + lockSuffix, patience: busyMillis * time.Millisecond}
-}
-
-// hold calls f with the lock. Within f it may be called again: opening a
-// connection takes the lock, and a writer may have to.
-func (g *guard) hold(ctx context.Context, f func() error) error {
-	if err := g.mu.LockContext(ctx); err != nil {
-		return err
-	}
-	if g.users == 0 {
-		if err := g.take(ctx); err != nil {
-			g.mu.Unlock()
-			return err
-		}
-	}
-	g.users++
-	g.mu.Unlock()
-	defer func() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		if g.users--; g.users == 0 && g.file.Unlock() != nil {
-			g.close()
-		}
-	}()
-	return f()
-}
-
-// take waits for the lock. A lock file that was deleted locks nobody out: then
-// there is another one.
-func (g *guard) take(ctx context.Context) error {
-	deadline := time.Now().Add(g.patience)
-	if g.stuck {
-		deadline = time.Now()
-	}
-	for pause := 50 * time.Microsecond; ; {
-		if g.file == nil {
-			f, err := g.open()
-			if err != nil {
-				return err
-			}
-			g.file = f
-		}
-		ok, err := g.file.TryLock()
-		if err == nil && ok {
-			var named bool
-			if named, err = vfs.HasName(vfs.OS{}, g.file, g.path); err == nil && named {
-				g.stuck = false
-				return nil
-			}
-		}
-		if err != nil || ok {
-			g.close()
-		}
-		switch {
-		case err != nil:
-			return err
-		case ok:
-			continue
-		case !time.Now().Before(deadline):
-			g.stuck = true
-			return &store.Error{
-				Op: "lock index", Path: g.path, Kind: store.ErrLocked,
-				Err:  errors.New("another process does not give it back"),
-				Hint: "it seems stuck while writing to the index: end it if it is yours",
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(pause):
-		}
-		pause = min(2*pause, 5*time.Millisecond)
-	}
-}
-
-// open opens the lock file. Its directory is made again if somebody has deleted it, but not
-// what that is in: whoever moved a store away wants no other in its place.
-func (g *guard) open() (vfs.File, error) {
-	disk := vfs.OS{KeepOwner: true}
-	f, err := disk.OpenFile(g.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
-	dir := filepath.Dir(g.path)
-	if _, noParent := os.Lstat(filepath.Dir(dir)); !errors.Is(err, fs.ErrNotExist) || noParent != nil {
-		return f, err
-	}
-	if err := disk.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	return disk.OpenFile(g.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
-}
-
-func (g *guard) close() {
-	if g.file != nil {
-		g.file.Close()
-		g.file = nil
-	}
-}
-
-// guardMark is the mark.
-const guardMark = "in use\n"
-
-// read returns what the lock file says: how many changes the database had when it was
-// last closed, 0 if that is not known, and whether something may be in the -wal alone.
-// Like mark and unmark it is for whoever has the lock.
-func (g *guard) read() (changes int64, marked bool, err error) {
-	data := make([]byte, 64)
-	n, err := g.file.ReadAt(data, 0)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return 0, false, err
-	}
-	said, marked := strings.CutSuffix(string(data[:n]), guardMark)
-	changes, err = strconv.ParseInt(strings.TrimSpace(said), 10, 64)
-	if err != nil {
-		return 0, n > 0, nil // it says nothing, or something that is not ours
-	}
-	return changes, marked, nil
-}
-
-func (g *guard) mark() error {
-	if _, marked, err := g.read(); marked || err != nil {
-		return err
-	}
-	_, err := g.file.Write([]byte(guardMark))
-	return err
-}
-
-// unmark takes the mark away and notes how many changes the database has had.
-func (g *guard) unmark(changes int64) error {
-	err := g.file.Truncate(0)
-	if err == nil && changes > 0 {
-		_, err = g.file.Write(append(strconv.AppendInt(nil, changes, 10), '\n'))
-	}
-	return err
-}
 
 // connector opens the connections of a database.
 type connector struct {

@@ -1,0 +1,215 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/coppice-dev/coppice/store"
+)
+
+// FindChain returns the conversation that a session is part of; of a session that
+// nothing continues and that continues nothing, that is itself. Nothing is
+// written. The session may be missing itself, or not be readable, if others name it;
+// if none does, the error says which. It is what JoinLinks makes of all sessions of the store.
+//
+// naming returns the names of the sessions that name another as the one that they
+// continue, that continues them, or that their chain begins with. It is asked only if a
+// session is missing, so that the conversation is found on all sides of a gap. The index
+// knows them. If it is nil, every session in the store is read for that.
+func FindChain(ctx context.Context, st store.Store, id string, naming func(ctx context.Context, id string) ([]string, error)) (Linked, error) {
+	f := finder{ctx: ctx, st: st, links: make(map[string]Link), asked: make(map[string]bool)}
+	err := f.follow(id)
+	unread := f.unread
+	if err == nil && f.isBroken(id) {
+		err = f.widen(naming)
+	}
+	if err != nil {
+		return Linked{}, err
+	}
+	for _, c := range JoinLinks(slices.Collect(maps.Values(f.links))) {
+		if slices.Contains(c.Links, id) || slices.Contains(c.Missing, id) {
+			return c, nil
+		}
+	}
+	if unread != nil {
+		return Linked{}, unread
+	}
+	return Linked{}, &Error{Op: "find", Name: id, Kind: ErrNotExist}
+}
+
+// finder collects what FindChain puts together.
+type finder struct {
+	ctx   context.Context
+	st    store.Store
+	links map[string]Link
+	asked map[string]bool
+	// unread is why a session that somebody asked for is there and cannot be read.
+	unread error
+}
+
+// follow reads a session and all that it and the others name. Of those one that
+// cannot be read is as good as missing: it costs what is in it and no more.
+func (f *finder) follow(wanted string) error {
+	todo := []string{wanted}
+	for len(todo) > 0 {
+		id := todo[0]
+		if todo = todo[1:]; id == "" || f.asked[id] {
+			continue
+		}
+		f.asked[id] = true
+		l, err := ReadLink(f.ctx, f.st, id)
+		switch {
+		case err == nil:
+			f.links[id] = l
+			todo = append(append(todo, l.Continues, l.ContinuedTo, l.Original), l.Replaced...)
+		case f.ctx.Err() != nil:
+			return f.ctx.Err()
+		case id == wanted && !errors.Is(err, ErrNotExist) && store.CheckName(id) == nil:
+			f.unread = err
+		}
+	}
+	return nil
+}
+
+// isBroken reports whether a session is missing, so that others may belong to the
+// conversation that those which were found do not name. One that was replaced breaks
+// nothing: the conversation has gone on without it.
+func (f *finder) isBroken(wanted string) bool {
+	isMissing := func(id string) bool {
+		_, there := f.links[id]
+		return id != "" && !there
+	}
+	for _, l := range f.links {
+		if isMissing(l.Continues) || isMissing(l.ContinuedTo) {
+			return true
+		}
+	}
+	return isMissing(wanted)
+}
+
+// widen adds the sessions that name those which are named so far.
+func (f *finder) widen(naming func(ctx context.Context, id string) ([]string, error)) error {
+	if naming == nil {
+		return f.followAll()
+	}
+	for done := make(map[string]bool); len(done) < len(f.asked); {
+		for _, id := range slices.Sorted(maps.Keys(f.asked)) {
+			if done[id] {
+				continue
+			}
+			done[id] = true
+			names, err := naming(f.ctx, id)
+			if err != nil {
+				return err
+			}
+			for _, name := range names {
+				if err := f.follow(name); f.ctx.Err() != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// followAll reads all sessions of the store.
+func (f *finder) followAll() error {
+	for stat, err := range f.st.List(f.ctx) {
+		if err == nil {
+			err = f.follow(stat.Name)
+		}
+		if f.ctx.Err() != nil || stat.Name == "" && err != nil {
+			return err // and what else cannot be read names nothing
+		}
+	}
+	return nil
+}
+
+// ReadLink returns what a session of a store says of its place in a chain. A session that
+// cannot be opened (see Open) has no place in one.
+func ReadLink(ctx context.Context, st store.Store, name string) (l Link, err error) {
+	log, err := st.Open(ctx, name)
+	if err != nil {
+		return l, err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	l.ID = name
+	h, err := FindHeader(ctx, log)
+	if err == nil && h == nil {
+		h, err = headerWithout(ctx, st, log, name)
+	}
+	if err == nil {
+		err = h.CheckVersion(name)
+	}
+	if err != nil {
+		return l, err
+	}
+	l.Index, l.Created = h.Continuation, h.CreatedAt
+	if h.Relation == RelationContinuation {
+		l.Continues = h.ParentSession
+		if l.Original, err = originalOf(ctx, log, h); err != nil {
+			return l, err
+		}
+	}
+	now, err := continuation(ctx, log, log.Forward(ctx, 0), name)
+	l.ContinuedTo, l.Replaced = now.to, now.replaced
+	return l, err
+}
+
+// headerWithout returns the header of a session whose log has none.
+func headerWithout(ctx context.Context, st store.Store, log store.Log, name string) (*Header, error) {
+	s := &Session{core: &core{opts: (*Options)(nil).withDefaults(), store: st, log: log, name: name}}
+	err := s.load(ctx)
+	return &s.header, err
+}
+
+// originalOf returns the original session as a continuation's marker names it.
+func originalOf(ctx context.Context, log store.Log, h *Header) (string, error) {
+	carried := CarriedIn(h)
+	original := ""
+	end, err := log.End(ctx)
+	if err != nil {
+		return "", err
+	}
+	for e, err := range countedEntries(ctx, log, end) {
+		if err != nil {
+			return "", err
+		}
+		if _, marked := carried.Take(CarryOf(e)); marked {
+			original = OriginalIn(e)
+		}
+		if !carried.Open {
+			break
+		}
+	}
+	return original, nil
+}
+
+// countedEntries returns the entries of a log that can be read, in the order of the lines,
+// up to an end. A line that repeats an id does not count, whatever it says.
+func countedEntries(ctx context.Context, log store.Log, end store.Pos) iter.Seq2[*Entry, error] {
+	return func(yield func(*Entry, error) bool) {
+		seen := make(map[string]bool)
+		for line, err := range log.Forward(ctx, 0) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if line.Next > end {
+				return
+			}
+			id := entryID(line)
+			if id == "" || seen[id] {
+				continue
+			}
+			seen[id] = true
+			if e, err := decodeEntry(bytes.Clone(line.Data)); err == nil && !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
