@@ -337,7 +337,7 @@ func TestCopiesAreOneHit(t *testing.T) {
 		if len(hits) != 6 {
 			t.Errorf("by %s: %d hits, want 6", order, len(hits))
 		}
-		for limit := range 7 { // whoever sees one of them is told of six, and not of 15
+		for limit := range 7 { // the total is six at every limit; 15 would count the copies
 			res, err := ix.Search(ctx, index.SearchOptions{Query: "heron", Order: order, Limit: limit})
 			if err != nil || res.Matches != 6 {
 				t.Errorf("by %s, %d wanted: %d matches, %v; want 6", order, limit, res.Matches, err)

@@ -197,8 +197,8 @@ func TestTapSeesAll(t *testing.T) {
 	}
 }
 
-// TestLinesLast: a long line that is said to last is what it was when others are read
-// after it, and the tap sees it once, in its place.
+// TestLinesLast: reading on does not change a long line that is marked as lasting, and the
+// tap sees it once, in its place.
 func TestLinesLast(t *testing.T) {
 	t.Parallel()
 	long := func(c string) string { return strings.Repeat(c, 3*readSize) }

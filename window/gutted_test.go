@@ -9,8 +9,8 @@ import (
 	"github.com/coppice-dev/coppice/window"
 )
 
-// Instructions that nearly fill the window must not push out the question: it is sent, at
-// least in part, or the caller is told that there is no room for it.
+// Instructions that nearly fill the window must not push out the question. At least a part
+// of it is sent, or the caller gets an error.
 func TestInstructionsNearlyFillTheWindow(t *testing.T) {
 	t.Parallel()
 	say := func(role, category, text string) session.Entry {

@@ -375,7 +375,7 @@ func (r *reader) notice(l *line, t *thread, rec *transcript.Record, parent int32
 // Entries that only this program knows: what a line of it says, as it says it.
 const (
 	customFailure = Name + ".api_error"          // a message in the place of a reply that failed
-	customNotice  = Name + transcript.NoticeKind // what the model is told beside the conversation
+	customNotice  = Name + transcript.NoticeKind // reminders, hooks and other text that the program adds for the model
 )
 
 func custom(kind string, data []byte) *session.CustomEntry {
