@@ -41,34 +41,6 @@ func projectName(name string) string {
 	return name
 }
 
-// Agents returns the programs in which sessions were held, with the number of
-// conversations of each, the most frequent first.
-func (ix *Index) Agents(ctx context.Context) ([]Count, error) {
-	return ix.countSessions(ctx, "agents", `SELECT n.name, count(*) FROM sessions s INDEXED BY by_updated
-		JOIN names n ON n.id = s.maker WHERE s.part IN (0, 2) GROUP BY s.maker`)
-}
-
-// Projects returns the projects that sessions are about, with the number of
-// conversations of each, the most frequent first.
-func (ix *Index) Projects(ctx context.Context) ([]Count, error) {
-	dirs, err := ix.countSessions(ctx, "projects", `SELECT n.name, count(*) FROM sessions s INDEXED BY by_updated
-		JOIN names n ON n.id = s.dir WHERE s.part IN (0, 2) GROUP BY s.dir`)
-	counts := make(map[string]int64)
-	for _, dir := range dirs {
-		counts[ProjectOf(dir.Name)] += dir.Count
-	}
-	return sortCounts(counts), err
-}
-
-func (ix *Index) countSessions(ctx context.Context, op, query string) ([]Count, error) {
-	counts := make(map[string]int64)
-	err := ix.read(ctx, op, func(db *database) error {
-		clear(counts) // it may be asked twice
-		return scanCounts(ctx, db, counts, query)
-	})
-	return sortCounts(counts), err
-}
-
 // knownRoles are those that a message may always have. Imported ones may have
 // others.
 var knownRoles = []string{session.RoleUser, session.RoleAssistant, session.RoleSystem, session.RoleTool}

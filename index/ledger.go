@@ -214,8 +214,9 @@ type Stats struct {
 	Activity Activity
 }
 
-// Stats adds up everything that Usage and Activity do, in one go and in a fraction of
-// their time. Since and Until are taken to be at the quarter of an hour before them.
+// Stats adds up what responses cost and counts what was said, from sums that are kept
+// for each session. Since and Until are taken to be at the quarter of an hour before
+// them.
 func (ix *Index) Stats(ctx context.Context, o StatsOptions) (*Stats, error) {
 	var stats *Stats
 	err := ix.read(ctx, "stats", func(db *database) error {

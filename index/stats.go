@@ -1,11 +1,8 @@
 package index
 
 import (
-	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -26,35 +23,6 @@ type Activity struct {
 	Roles    []Count   // messages by role, the most frequent first
 	Models   []Count   // messages by the model that answered
 	Tools    []Count   // calls by tool
-}
-
-// Activity counts messages. It reads a row for each, which takes about a second
-// for a million.
-func (ix *Index) Activity(ctx context.Context, o StatsOptions) (*Activity, error) {
-	a := &Activity{}
-	err := ix.read(ctx, "activity", func(db *database) error {
-		*a = Activity{} // it may be asked twice
-		where, args, err := o.where(ctx, db)
-		if err != nil {
-			return err
-		}
-		// The first part of a message stands for the message; those that have none are
-		// in silent.
-		rows, err := db.QueryContext(ctx, `SELECT a.quarter, a.first, a.call, ifnull(r.name, ''), ifnull(n.name, ''), ifnull(t.name, ''), count(*) FROM (
-				SELECT (m.id >> ?1) / 900 AS quarter, m.part = 0 AS first, m.kind = ?2 AS call, m.role, m.model, m.tool
-				FROM docs m WHERE `+where.docs+` AND (m.part = 0 OR m.kind = ?2) AND m.kind IN (`+messageKinds+`)
-				UNION ALL
-				SELECT m.time / 900000, 1, 0, m.role, m.model, 0 FROM silent m WHERE `+where.silent+`) a
-			LEFT JOIN names r ON r.id = a.role LEFT JOIN names n ON n.id = a.model LEFT JOIN names t ON t.id = a.tool
-			GROUP BY 1, 2, 3, a.role, a.model, a.tool`,
-			append([]any{docSeqBits, kindNumber(KindCall)}, args...)...)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		return a.fill(rows, o.location())
-	})
-	return a, err
 }
 
 func (o *StatsOptions) location() *time.Location {
@@ -104,34 +72,4 @@ func (o *StatsOptions) where(ctx context.Context, db *database) (statsWhere, []a
 	where.docs += ` AND m.id IN (SELECT rowid FROM fts WHERE fts MATCH ?5)`
 	where.silent += ` AND m.session IN (SELECT id FROM sessions WHERE id = ?6 OR chain = ?6 AND chain <> 0)`
 	return where, append(args, strings.Join(facets, " OR "), row), err
-}
-
-func (a *Activity) fill(rows *sql.Rows, loc *time.Location) error {
-	days, roles, models, tools := map[string]int64{}, map[string]int64{}, map[string]int64{}, map[string]int64{}
-	for rows.Next() {
-		var quarter, n int64
-		var first, isCall bool
-		var role, model, tool string
-		if err := rows.Scan(&quarter, &first, &isCall, &role, &model, &tool, &n); err != nil {
-			return err
-		}
-		if isCall {
-			tools[tool] += n
-		}
-		if !first {
-			continue
-		}
-		t := time.Unix(quarter*900, 0).In(loc)
-		a.Messages += n
-		a.Hours[t.Hour()] += n
-		a.Weekdays[t.Weekday()] += n
-		days[t.Format(time.DateOnly)] += n
-		roles[role] += n
-		if model != "" {
-			models[model] += n
-		}
-	}
-	a.Days, a.Roles, a.Models, a.Tools = sortCounts(days), sortCounts(roles), sortCounts(models), sortCounts(tools)
-	slices.SortFunc(a.Days, func(x, y Count) int { return cmp.Compare(x.Name, y.Name) })
-	return rows.Err()
 }

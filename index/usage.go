@@ -2,14 +2,9 @@ package index
 
 import (
 	"cmp"
-	"context"
-	"database/sql"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/coppice-dev/coppice/session"
 )
@@ -232,16 +227,8 @@ func (w *writer) dropUsage(session int64) error {
 	if err != nil {
 		return err
 	}
-	var responses []string
-	for rows.Next() {
-		var response string
-		if err := rows.Scan(&response); err != nil {
-			rows.Close()
-			return err
-		}
-		responses = append(responses, response)
-	}
-	if err := rows.Close(); err != nil {
+	responses, err := scanColumn[string](rows)
+	if err != nil {
 		return err
 	}
 	if _, err := w.exec(`DELETE FROM usage WHERE id BETWEEN ? AND ?`, session<<32, session<<32|math.MaxUint32); err != nil {
@@ -255,31 +242,6 @@ func (w *writer) dropUsage(session int64) error {
 	return nil
 }
 
-// By is what usage is added up by.
-type By string
-
-// What usage is added up by. Days and hours are those of UsageOptions.Location.
-const (
-	ByNothing By = ""        // one sum
-	ByDay     By = "day"     // "2026-11-15"
-	ByHour    By = "hour"    // of the day: "00" to "23"
-	ByModel   By = "model"   // the model's name
-	BySession By = "session" // the conversation's id: that of the session, or of its chain
-	ByTool    By = "tool"    // the first tool that the response called; "" if none
-)
-
-// UsageOptions says which responses to add up, and how.
-type UsageOptions struct {
-	By       By
-	Location *time.Location // Default: UTC.
-
-	// Filters; the zero value of each lets everything pass.
-	Since, Until time.Time
-	Session      string // the conversation that the session of this id is part of
-	Model        string
-	Tool         string
-}
-
 // Usage is what some responses cost. Each response is counted once, however many
 // logs it is in.
 //
@@ -287,7 +249,7 @@ type UsageOptions struct {
 // are Recorded, and only of sessions in which no response was reported: where
 // there are reports, what was sent and answered is in them already.
 type Usage struct {
-	Key        string // what By says
+	Key        string // a day, a model, a conversation, a directory or an agent; "" for a total
 	Responses  int64
 	Input      int64 // tokens, without what the cache served
 	CacheRead  int64
@@ -309,90 +271,6 @@ func (u Usage) Tokens() int64 {
 	return u.Input + u.CacheRead + u.CacheWrite + u.Output + u.Recorded
 }
 
-// Usage adds up what responses cost, sorted by Key.
-func (ix *Index) Usage(ctx context.Context, o UsageOptions) ([]Usage, error) {
-	query, args, err := o.sql()
-	if err != nil {
-		return nil, ix.fail("usage", err)
-	}
-	var sums []Usage
-	err = ix.read(ctx, "usage", func(db *database) error {
-		rows, err := db.QueryContext(ctx, query, args...)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		sums, err = ix.sumUsage(rows, o)
-		return err
-	})
-	return sums, err
-}
-
-// sql asks for sums by key, by the quarter of an hour (which all time zones are
-// made of) if times matter, and by what decides the price.
-func (o *UsageOptions) sql() (string, []any, error) {
-	keys := map[By]string{
-		ByNothing: "''", ByDay: "u.time / 900000", ByHour: "u.time / 900000",
-		ByModel: "ifnull(m.name, '')", BySession: "ifnull(c.sid, s.sid)", ByTool: "ifnull(t.name, '')",
-	}
-	key, ok := keys[o.By]
-	if !ok {
-		return "", nil, fmt.Errorf("cannot group usage by %q", o.By)
-	}
-	where, args := []string{"u.counted = 1", "(u.recorded = 0 OR s.billed = 0)"}, []any{}
-	filter := func(set bool, cond string, arg any) {
-		if set {
-			where, args = append(where, cond), append(args, arg)
-		}
-	}
-	filter(!o.Since.IsZero(), "u.time >= ?", o.Since.UnixMilli())
-	filter(!o.Until.IsZero(), "u.time < ?", o.Until.UnixMilli())
-	if o.Session != "" { // of a chain any session's id will do
-		where = append(where, `(s.sid = ? OR s.chain <> 0 AND s.chain IN (
-			SELECT CASE x.part WHEN 2 THEN x.id ELSE x.chain END FROM sessions x WHERE x.sid = ? AND (x.chain <> 0 OR x.part = 2)))`)
-		args = append(args, o.Session, o.Session)
-	}
-	filter(o.Model != "", "m.name = ?", o.Model)
-	filter(o.Tool != "", "t.name = ?", o.Tool)
-	return `SELECT ` + key + `, ifnull(m.name, ''), ifnull(p.name, ''), u.cost > 0, sum(u.recorded = 0), sum(u.input), sum(u.cache_read),
-			sum(u.cache_write), sum(u.output), sum(u.reasoning), sum(u.cache_hour), sum(u.cost), sum(u.recorded)
-		FROM sessions s JOIN usage u ON ` + usageOfSession + ` LEFT JOIN sessions c ON c.id = s.chain AND s.chain <> 0 LEFT JOIN names m ON m.id = u.model
-			LEFT JOIN names p ON p.id = u.provider LEFT JOIN names t ON t.id = u.tool
-		WHERE ` + strings.Join(where, " AND ") + ` GROUP BY 1, 2, 3, 4`, args, nil
-}
-
-func (ix *Index) sumUsage(rows *sql.Rows, o UsageOptions) ([]Usage, error) {
-	sums := make(map[string]*Usage)
-	for rows.Next() {
-		var u Usage
-		var key any
-		var model, provider string
-		var recorded bool
-		if err := rows.Scan(&key, &model, &provider, &recorded, &u.Responses, &u.Input, &u.CacheRead,
-			&u.CacheWrite, &u.Output, &u.Reasoning, &u.CacheHour, &u.CostMicroUSD, &u.Recorded); err != nil {
-			return nil, err
-		}
-		if !recorded && u.Responses > 0 {
-			cost, ok := ix.opts.Prices.Cost(provider, model, u)
-			if u.CostMicroUSD = cost; !ok {
-				u.Unpriced = u.Responses
-			}
-		}
-		u.Key = o.keyOf(key)
-		if sum, ok := sums[u.Key]; ok {
-			sum.add(u)
-		} else {
-			sums[u.Key] = &u
-		}
-	}
-	var list []Usage
-	for _, u := range sums {
-		list = append(list, *u)
-	}
-	slices.SortFunc(list, func(a, b Usage) int { return cmp.Compare(a.Key, b.Key) })
-	return list, rows.Err()
-}
-
 func (u *Usage) add(v Usage) {
 	u.Responses += v.Responses
 	u.Input += v.Input
@@ -404,22 +282,4 @@ func (u *Usage) add(v Usage) {
 	u.Recorded += v.Recorded
 	u.CostMicroUSD += v.CostMicroUSD
 	u.Unpriced += v.Unpriced
-}
-
-// keyOf turns a key of the database into one for people.
-func (o *UsageOptions) keyOf(key any) string {
-	quarter, ok := key.(int64)
-	if !ok {
-		s, _ := key.(string)
-		return s
-	}
-	loc := o.Location
-	if loc == nil {
-		loc = time.UTC
-	}
-	t := time.UnixMilli(quarter * 900_000).In(loc)
-	if o.By == ByHour {
-		return t.Format("15")
-	}
-	return t.Format(time.DateOnly)
 }
