@@ -48,7 +48,7 @@ try: ## Build it and look around, in a home of its own
 test: deps check cross cover race adapters ## All checks and tests; ends with "N passed, M failed"
 
 .PHONY: check
-check: fmt-check vet lint tidy ## Formatting, vet, staticcheck, go mod tidy
+check: fmt-check vet lint tidy api ## Formatting, vet, staticcheck, go mod tidy, the API since the last release
 
 .PHONY: deps
 deps: # Install what the tests need, if it is missing
@@ -79,6 +79,11 @@ tidy:
 	@echo "== go mod tidy"
 	@$(GO) mod tidy -diff
 	@for dir in tools interop/sdk $(ADAPTERS); do $(GO) -C $$dir mod tidy -diff; done
+
+.PHONY: api
+api:
+	@echo "== apidiff"
+	@GO="$(GO)" scripts/apidiff.sh
 
 .PHONY: cross
 # vet reads the tests too. Neither it nor the linker finds more on a second processor, so
