@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 }
 
 // start returns an agent in a new session in memory.
-func start(t *testing.T, o agent.Options) *agent.Session {
+func start(t *testing.T, o agent.Options) *agent.Agent {
 	t.Helper()
 	return startIn(t, newSession(t), o)
 }
@@ -54,7 +54,7 @@ func newStore(t *testing.T) store.Store {
 	return st
 }
 
-func startIn(t *testing.T, s *session.Session, o agent.Options) *agent.Session {
+func startIn(t *testing.T, s *session.Session, o agent.Options) *agent.Agent {
 	t.Helper()
 	if o.Model == nil {
 		o.Model = &offline.Model{}
@@ -67,7 +67,7 @@ func startIn(t *testing.T, s *session.Session, o agent.Options) *agent.Session {
 	return a
 }
 
-func send(t *testing.T, a *agent.Session, text string) *agent.Outcome {
+func send(t *testing.T, a *agent.Agent, text string) *agent.Outcome {
 	t.Helper()
 	out, err := a.Send(t.Context(), session.Text(text))
 	if err != nil {
@@ -133,12 +133,12 @@ func TestTurnWithTools(t *testing.T) {
 	if out.Steps != 2 || out.Stop != provider.StopEndTurn || out.Message == nil || out.Usage.Output == 0 {
 		t.Errorf("the outcome is %+v", out)
 	}
-	lines := said(t, a.Log())
+	lines := said(t, a.Session())
 	if len(lines) != 6 || lines[0] != "system: be brief" || !strings.Contains(lines[2], "→one→two") ||
 		lines[3] != "tool: 1" && lines[3] != "tool: 2" || !strings.Contains(lines[5], "one answered: 1") {
 		t.Errorf("the conversation is\n%s", strings.Join(lines, "\n"))
 	}
-	check(t, a.Log())
+	check(t, a.Session())
 	if pending, err := a.Pending(); err != nil || len(pending) != 0 {
 		t.Errorf("pending: %v, %v", pending, err)
 	}
@@ -229,13 +229,13 @@ func TestFailingTools(t *testing.T) {
 	}
 	a := start(t, agent.Options{Tools: []agent.Tool{bad, panics, long, slow}, MaxOutput: 100})
 	send(t, a, "call bad {}\ncall panics {}\ncall long {}\ncall slow {}")
-	all := strings.Join(said(t, a.Log()), "\n")
+	all := strings.Join(said(t, a.Session()), "\n")
 	for _, want := range []string{"no luck", "panicked", "begin", "end", "left out", "so far", "took longer"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("the conversation lacks %q:\n%s", want, all)
 		}
 	}
-	check(t, a.Log())
+	check(t, a.Session())
 }
 
 func TestApproval(t *testing.T) {
@@ -280,8 +280,8 @@ func TestDenial(t *testing.T) {
 		return agent.Deny, nil
 	}})
 	out := send(t, a, "call risky {}")
-	if out.Steps != 2 || reason != "it is risky" || !strings.Contains(strings.Join(said(t, a.Log()), "\n"), "denied") {
-		t.Errorf("%+v, asked because %q, %q", out, reason, said(t, a.Log()))
+	if out.Steps != 2 || reason != "it is risky" || !strings.Contains(strings.Join(said(t, a.Session()), "\n"), "denied") {
+		t.Errorf("%+v, asked because %q, %q", out, reason, said(t, a.Session()))
 	}
 }
 
@@ -299,7 +299,7 @@ func TestCancelKeepsWhatArrived(t *testing.T) {
 	if !errors.Is(err, enough) || out.Stop != provider.StopCancelled {
 		t.Errorf("%+v, %v", out, err)
 	}
-	if lines := said(t, a.Log()); !slices.Equal(lines, []string{"user: speak", "assistant: the first words"}) {
+	if lines := said(t, a.Session()); !slices.Equal(lines, []string{"user: speak", "assistant: the first words"}) {
 		t.Errorf("the conversation is %q", lines)
 	}
 }
@@ -320,11 +320,11 @@ func TestCancelAnswersEveryCall(t *testing.T) {
 	if pending, err := a.Pending(); err != nil || len(pending) != 0 {
 		t.Errorf("pending: %v, %v", pending, err)
 	}
-	all := strings.Join(said(t, a.Log()), "\n")
+	all := strings.Join(said(t, a.Session()), "\n")
 	if !strings.Contains(all, "cancelled by the user") || !strings.Contains(all, "not run") {
 		t.Errorf("the conversation is\n%s", all)
 	}
-	check(t, a.Log())
+	check(t, a.Session())
 }
 
 // broken answers with a piece and then breaks off, the first n times.
@@ -342,23 +342,23 @@ func broken(n int) provider.Model {
 func TestRetryGrowsABranch(t *testing.T) {
 	a := start(t, agent.Options{Model: broken(1), RetryWait: 1})
 	send(t, a, "hello")
-	if lines := said(t, a.Log()); !slices.Equal(lines, []string{"user: hello", "assistant: whole"}) {
+	if lines := said(t, a.Session()); !slices.Equal(lines, []string{"user: hello", "assistant: whole"}) {
 		t.Errorf("the conversation is %q", lines)
 	}
-	leaves, err := a.Log().Leaves()
+	leaves, err := a.Session().Leaves()
 	if err != nil || len(leaves) != 2 {
 		t.Errorf("the half answer must stay, on a branch: %v, %v", leaves, err)
 	}
 	if _, err := a.Retry(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if leaves, _ := a.Log().Leaves(); len(leaves) != 3 {
+	if leaves, _ := a.Session().Leaves(); len(leaves) != 3 {
 		t.Errorf("after Retry there are %d branches, want 3", len(leaves))
 	}
-	if lines := said(t, a.Log()); len(lines) != 2 {
+	if lines := said(t, a.Session()); len(lines) != 2 {
 		t.Errorf("after Retry the conversation is %q", lines)
 	}
-	check(t, a.Log())
+	check(t, a.Session())
 }
 
 func TestSubscriberThatIsSlow(t *testing.T) {
@@ -429,19 +429,19 @@ func TestChangesAreRecorded(t *testing.T) {
 	}
 	send(t, a, "again")
 	send(t, a, "and again")
-	c, err := a.Log().Context(session.ContextOptions{})
+	c, err := a.Session().Context(session.ContextOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if c.ThinkingLevel != "high" || c.Provider != offline.Name || c.Model != offline.ModelName {
 		t.Errorf("in force: %s/%s %s", c.Provider, c.Model, c.ThinkingLevel)
 	}
-	all := strings.Join(said(t, a.Log()), "\n")
+	all := strings.Join(said(t, a.Session()), "\n")
 	if strings.Contains(all, "system: one") || strings.Count(all, "system: two") != 1 {
 		t.Errorf("the conversation is\n%s", all)
 	}
 	changes := 0
-	for e, err := range a.Log().Entries() {
+	for e, err := range a.Session().Entries() {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -457,11 +457,11 @@ func TestChangesAreRecorded(t *testing.T) {
 func TestLevelOfAnotherProgram(t *testing.T) {
 	for level, want := range map[string]string{"none": "off", "max": "xhigh", "[left out]": "", "high": "high"} {
 		a := start(t, agent.Options{})
-		if _, err := a.Log().AppendThinkingLevelChange(level); err != nil {
+		if _, err := a.Session().AppendThinkingLevelChange(level); err != nil {
 			t.Fatal(err)
 		}
 		send(t, a, "hello")
-		for r, err := range agent.Records(a.Log()) {
+		for r, err := range agent.Records(a.Session()) {
 			if err != nil || r.Thinking != want {
 				t.Errorf("%q: the model was asked to think %q, %v", level, r.Thinking, err)
 			}
@@ -484,8 +484,8 @@ func TestModelThatRepeatsItsIDs(t *testing.T) {
 	}}
 	a := start(t, agent.Options{Model: model, Tools: []agent.Tool{echo("one")}})
 	send(t, a, "go")
-	check(t, a.Log())
-	if lines := said(t, a.Log()); len(lines) != 8 {
+	check(t, a.Session())
+	if lines := said(t, a.Session()); len(lines) != 8 {
 		t.Errorf("the conversation is\n%s", strings.Join(lines, "\n"))
 	}
 }

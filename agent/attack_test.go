@@ -34,7 +34,7 @@ func TestRunningCallsDoNotWaitForApproval(t *testing.T) {
 		ran = true
 		return agent.Result{Text: "1"}, nil
 	}
-	var a *agent.Session
+	var a *agent.Agent
 	var pending []agent.Pending
 	nobody := errors.New("nobody is there")
 	a = start(t, agent.Options{Tools: []agent.Tool{one, risky}, Approve: func(context.Context, agent.Call) (_ agent.Decision, err error) {
@@ -182,8 +182,8 @@ func TestOddResults(t *testing.T) {
 		if out := send(t, a, "go"); out.Steps != 2 {
 			t.Errorf("%+v", out)
 		}
-		check(t, a.Log())
-		entries, err := a.Log().GetContext()
+		check(t, a.Session())
+		entries, err := a.Session().GetContext()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -210,7 +210,7 @@ func TestOddResults(t *testing.T) {
 
 // rich is a turn with everything in it: parallel calls, one that must be approved, one that
 // there is no tool for, and a compaction.
-func rich(t *testing.T, s *session.Session, overflows bool) *agent.Session {
+func rich(t *testing.T, s *session.Session, overflows bool) *agent.Agent {
 	risky := echo("risky")
 	risky.Ask = agent.AskAlways
 	alone := echo("alone")
@@ -442,11 +442,11 @@ func toolThatReturnsTooLate(t *testing.T) {
 	close(release)
 	<-returned
 	send(t, a, "and now?")
-	all := strings.Join(said(t, a.Log()), "\n")
+	all := strings.Join(said(t, a.Session()), "\n")
 	if out.Steps != 2 || strings.Contains(all, "far too late") || !strings.Contains(all, "took longer") {
 		t.Errorf("%+v\n%s", out, all)
 	}
-	check(t, a.Log())
+	check(t, a.Session())
 }
 
 // TestToolRemovedMeanwhile: a call waits, or was running, and the tool is gone when the
@@ -523,7 +523,7 @@ func TestNegativeOptions(t *testing.T) {
 
 func TestCancelWithACause(t *testing.T) {
 	enough := errors.New("enough")
-	var a *agent.Session
+	var a *agent.Agent
 	one := echo("one")
 	one.Run = func(ctx context.Context, _ agent.Call) (agent.Result, error) {
 		a.Cancel(enough)
@@ -535,8 +535,8 @@ func TestCancelWithACause(t *testing.T) {
 	if _, err := a.Send(t.Context(), session.Text("call one {}")); !errors.Is(err, enough) {
 		t.Errorf("err = %v", err)
 	}
-	if all := strings.Join(said(t, a.Log()), "\n"); !strings.Contains(all, "so far") || !strings.Contains(all, "cancelled") {
+	if all := strings.Join(said(t, a.Session()), "\n"); !strings.Contains(all, "so far") || !strings.Contains(all, "cancelled") {
 		t.Errorf("the conversation is\n%s", all)
 	}
-	check(t, a.Log())
+	check(t, a.Session())
 }

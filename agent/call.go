@@ -107,7 +107,7 @@ func (t *turn) together(calls []Pending) int {
 // perform gets a result for every call, except for those that wait for approval, which
 // it returns. When it returns nil, the results are in the log.
 func (t *turn) perform(pending []Pending) (waiting []Pending, _ error) {
-	ready, asking, refused := t.sort(pending)
+	ready, asking, refused := t.triage(pending)
 	if err := t.answer(refused...); err != nil {
 		return nil, err
 	}
@@ -166,9 +166,9 @@ func answersTo(calls []Pending, text string) []answered {
 	return all
 }
 
-// sort says what becomes of each call: it may run, somebody must be asked, or it gets
+// triage says what becomes of each call: it may run, somebody must be asked, or it gets
 // its result without running.
-func (t *turn) sort(pending []Pending) (ready, asking []Pending, refused []answered) {
+func (t *turn) triage(pending []Pending) (ready, asking []Pending, refused []answered) {
 	for i := range pending {
 		p := pending[i]
 		why := t.refuse(&p)

@@ -296,7 +296,7 @@ func (t *turn) files(call *session.ToolUseContent) (read, changed []string) {
 // Compact replaces the beginning of the conversation by a summary now. Instructions
 // say what the summary should pay attention to; "" is the usual. It returns
 // session.ErrNothingToCompact if there is nothing to leave out.
-func (a *Session) Compact(ctx context.Context, instructions string) (*Compacted, error) {
+func (a *Agent) Compact(ctx context.Context, instructions string) (*Compacted, error) {
 	var done *Compacted
 	err := a.change(ctx, func(t *turn) (err error) {
 		if instructions == "" {
@@ -312,7 +312,7 @@ func (a *Session) Compact(ctx context.Context, instructions string) (*Compacted,
 
 // Undo takes back the compaction in force. If there is none, it is session.ErrNotExist. The
 // conversation then stays as it is until it has grown, or the provider finds it too long.
-func (a *Session) Undo() error {
+func (a *Agent) Undo() error {
 	return a.change(context.Background(), func(t *turn) error {
 		if err := t.write(func() error {
 			_, err := t.s.Undo()
@@ -337,7 +337,7 @@ func (a *Session) Undo() error {
 // Branch goes back to an entry, so that the conversation continues from there. With
 // summarise, the model writes down what happened on the branch that is left, and the
 // conversation continues knowing that. Nothing changes if that fails.
-func (a *Session) Branch(ctx context.Context, entryID string, summarise bool) error {
+func (a *Agent) Branch(ctx context.Context, entryID string, summarise bool) error {
 	return a.change(ctx, func(t *turn) error {
 		if !summarise {
 			return t.moveTo(entryID)

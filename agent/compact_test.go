@@ -45,8 +45,8 @@ func TestWindowIsKept(t *testing.T) {
 			t.Fatalf("the window is %d", status.Window)
 		}
 	}
-	check(t, a.Log())
-	lines := said(t, a.Log())
+	check(t, a.Session())
+	lines := said(t, a.Session())
 	if lines[0] != "system: be brief" || !strings.HasPrefix(lines[1], "summary: ") {
 		t.Errorf("the conversation begins with %q", lines[:2])
 	}
@@ -85,7 +85,7 @@ func TestOverflowCompactsOnce(t *testing.T) {
 	if refused == 0 {
 		t.Fatal("the window was never full")
 	}
-	check(t, a.Log())
+	check(t, a.Session())
 
 	// What cannot be made shorter fails, and does not loop.
 	before := asked
@@ -109,7 +109,7 @@ func TestFailedCompactionChangesNothing(t *testing.T) {
 	for i := range turns {
 		send(t, a, fmt.Sprint(i, strings.Repeat(" words and words", 10)))
 	}
-	if lines := said(t, a.Log()); len(lines) != 2*turns {
+	if lines := said(t, a.Session()); len(lines) != 2*turns {
 		t.Errorf("the conversation has %d messages, want %d", len(lines), 2*turns)
 	}
 	if tries == 0 || tries > turns/3 {
@@ -118,7 +118,7 @@ func TestFailedCompactionChangesNothing(t *testing.T) {
 	if _, err := a.Compact(t.Context(), ""); !errors.Is(err, provider.ErrUnavailable) {
 		t.Errorf("a compaction that was asked for must say why it failed: %v", err)
 	}
-	for e, err := range a.Log().Entries() {
+	for e, err := range a.Session().Entries() {
 		if err != nil || e.Compaction != nil {
 			t.Fatalf("%v %+v", err, e)
 		}
@@ -130,18 +130,18 @@ func TestUndo(t *testing.T) {
 	for i := range 6 {
 		send(t, a, fmt.Sprint(i, strings.Repeat(" words and words", 20)))
 	}
-	before := said(t, a.Log())
+	before := said(t, a.Session())
 	done, err := a.Compact(t.Context(), "")
 	if err != nil || done.Reason != "asked" {
 		t.Fatalf("%+v, %v", done, err)
 	}
-	if len(said(t, a.Log())) >= len(before) {
-		t.Errorf("after the compaction the conversation is\n%s", strings.Join(said(t, a.Log()), "\n"))
+	if len(said(t, a.Session())) >= len(before) {
+		t.Errorf("after the compaction the conversation is\n%s", strings.Join(said(t, a.Session()), "\n"))
 	}
 	if err := a.Undo(); err != nil {
 		t.Fatal(err)
 	}
-	if after := said(t, a.Log()); !slices.Equal(after, before) {
+	if after := said(t, a.Session()); !slices.Equal(after, before) {
 		t.Errorf("after Undo the conversation is\n%s", strings.Join(after, "\n"))
 	}
 	if err := a.Undo(); !errors.Is(err, session.ErrNotExist) {
@@ -152,12 +152,12 @@ func TestUndo(t *testing.T) {
 func TestBranchWithSummary(t *testing.T) {
 	a := start(t, agent.Options{})
 	send(t, a, "the plan")
-	there := a.Log().LeafID()
+	there := a.Session().LeafID()
 	send(t, a, "try the left door")
 	if err := a.Branch(t.Context(), there, true); err != nil {
 		t.Fatal(err)
 	}
-	lines := said(t, a.Log())
+	lines := said(t, a.Session())
 	if len(lines) != 3 || !strings.HasPrefix(lines[2], "summary: ") || !strings.Contains(lines[2], "left door") {
 		t.Errorf("the conversation is %q", lines)
 	}
@@ -165,7 +165,7 @@ func TestBranchWithSummary(t *testing.T) {
 	if out.Steps != 1 {
 		t.Errorf("%+v", out)
 	}
-	check(t, a.Log())
+	check(t, a.Session())
 	if err := a.Branch(t.Context(), "nowhere", false); !errors.Is(err, session.ErrNotExist) {
 		t.Errorf("a branch at an entry that is not there: %v", err)
 	}
@@ -249,7 +249,7 @@ func TestWhyACacheMisses(t *testing.T) {
 		t.Fatal(err)
 	}
 	send(t, a, "with a tool")
-	all, err := agent.Requests(a.Log(), 0, func(*agent.Record) provider.Model { return model })
+	all, err := agent.Requests(a.Session(), 0, func(*agent.Record) provider.Model { return model })
 	if err != nil || len(all) != 6 {
 		t.Fatalf("%d requests, %v", len(all), err)
 	}
@@ -265,7 +265,7 @@ func TestWhyACacheMisses(t *testing.T) {
 	if all[4].Changed == "" || !strings.Contains(all[5].Why, "tools") {
 		t.Errorf("the misses are explained by %+v and %+v", all[4], all[5])
 	}
-	two, err := agent.Requests(a.Log(), 2, nil)
+	two, err := agent.Requests(a.Session(), 2, nil)
 	if err != nil || len(two) != 2 || two[0].ID != all[4].ID || two[0].Why != all[4].Why || two[0].Rebuilt != nil {
 		t.Errorf("the last two: %+v, %v", two, err)
 	}
@@ -279,7 +279,7 @@ func TestCountHoldsAfterChanges(t *testing.T) {
 	model := provider.Func{About: provider.Info{Provider: "p", Model: "m"}, Answer: func(context.Context, *provider.Request, func(string) error) (*session.MessageEntry, error) {
 		return &session.MessageEntry{Content: []session.Content{session.Text("ok")}, Usage: &session.Usage{Input: reported - 10, Output: 10}}, nil
 	}}
-	tokens := func(a *agent.Session) int {
+	tokens := func(a *agent.Agent) int {
 		t.Helper()
 		status, err := a.Status()
 		if err != nil {
@@ -369,7 +369,7 @@ func TestWindowSmallerThanWhatIsKept(t *testing.T) {
 			if *asked > 2*turns {
 				t.Errorf("%d requests for %d turns", *asked, turns)
 			}
-			check(t, a.Log())
+			check(t, a.Session())
 		})
 	}
 }
@@ -394,13 +394,13 @@ func TestUndoAndGoOn(t *testing.T) {
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		check(t, a.Log())
+		check(t, a.Session())
 	}
-	if lines := said(t, a.Log()); undone < 2 || len(lines) != 61 {
+	if lines := said(t, a.Session()); undone < 2 || len(lines) != 61 {
 		t.Errorf("after %d times Undo the conversation has %d messages of 61", undone, len(lines))
 	}
 	send(t, a, "and on")
-	if lines := said(t, a.Log()); len(lines) != 63 {
+	if lines := said(t, a.Session()); len(lines) != 63 {
 		t.Errorf("the conversation has %d messages of 63", len(lines))
 	}
 	_ = a.Close()
@@ -413,7 +413,7 @@ func TestUndoneCompactionDoesNotReturnAtOnce(t *testing.T) {
 	model, _ := small(4000, 1<<30)
 	a := start(t, agent.Options{Model: model, Compaction: agent.Compaction{Model: &offline.Model{}}})
 	compacted := func() bool {
-		c, err := a.Log().Context(session.ContextOptions{})
+		c, err := a.Session().Context(session.ContextOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -457,14 +457,14 @@ func TestCompactionWithACallThatWaits(t *testing.T) {
 	if out, err := a.Resume(t.Context()); err != nil || out.Stop != provider.StopEndTurn {
 		t.Fatalf("%+v, %v", out, err)
 	}
-	lines := said(t, a.Log())
+	lines := said(t, a.Session())
 	if !strings.HasPrefix(lines[0], "summary: ") || !strings.HasSuffix(lines[len(lines)-2], "done") {
 		t.Errorf("the conversation is\n%s", strings.Join(lines, "\n"))
 	}
 	if _, err := a.Compact(t.Context(), ""); err != nil { // the call is among what is replaced now
 		t.Fatal(err)
 	}
-	check(t, a.Log())
+	check(t, a.Session())
 }
 
 // TestAnswerHasItsRoom: an answer may have more tokens than are usually kept free for it.
@@ -518,7 +518,7 @@ func TestPicturesThatAreTooManyBytes(t *testing.T) {
 	for i := range 20 {
 		send(t, a, fmt.Sprint("look at this, for the time of number ", i))
 	}
-	check(t, a.Log())
+	check(t, a.Session())
 }
 
 // TestEstimateThatIsFarTooLow: the provider reports far more tokens than we count. What we
@@ -559,7 +559,7 @@ func TestTurnCostsItsSummary(t *testing.T) {
 			}
 			cost += out.Usage.Context()
 		}
-		spent, err := a.Log().Spent()
+		spent, err := a.Session().Spent()
 		if err != nil || spent.Tokens() != cost {
 			t.Errorf("%q: the turns cost %d, and %d were spent, %v", instructions, cost, spent.Tokens(), err)
 		}
@@ -591,7 +591,7 @@ func TestResultThatFillsTheWindow(t *testing.T) {
 			t.Errorf("%s: %v after %d requests", name, err, *asked)
 		}
 		whole := false
-		for e, err := range a.Log().Entries() {
+		for e, err := range a.Session().Entries() {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -607,7 +607,7 @@ func TestResultThatFillsTheWindow(t *testing.T) {
 		if !whole || !told {
 			t.Errorf("%s: the log has all of it: %v; somebody was told: %v", name, whole, told)
 		}
-		check(t, a.Log())
+		check(t, a.Session())
 	}
 }
 
@@ -621,7 +621,7 @@ func TestResultsLeaveRoomInASmallWindow(t *testing.T) {
 		model, _ := small(window, 1_000_000)
 		a := start(t, agent.Options{Model: model, Tools: []agent.Tool{long}})
 		send(t, a, `call long {"text":"x"}`)
-		c, err := a.Log().Context(session.ContextOptions{})
+		c, err := a.Session().Context(session.ContextOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

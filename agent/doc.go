@@ -5,5 +5,5 @@
 // before the model is asked, a call is there before its tool runs, and a result is
 // there before the next request. So a program that dies at any moment, and starts
 // again, finds everything that a person saw and everything that a tool may have
-// done: see Session.Resume.
+// done: see Agent.Resume.
 package agent

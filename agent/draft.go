@@ -51,8 +51,8 @@ func (t *turn) save(d *draft, e provider.Event) {
 
 // Draft returns what has arrived of an answer that the program did not live to finish, or
 // "". The next turn makes an incomplete message of it.
-func (a *Session) Draft() (string, error) {
-	t := &turn{Session: a, s: a.log}
+func (a *Agent) Draft() (string, error) {
+	t := &turn{Agent: a, s: a.log}
 	text, _, err := t.draftsUpTo(a.log.LeafID())
 	return text, err
 }

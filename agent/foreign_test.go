@@ -59,7 +59,7 @@ func TestOddAnswers(t *testing.T) {
 					t.Fatal(err)
 				}
 				send(t, a, "and you?")
-				check(t, a.Log())
+				check(t, a.Session())
 				if unfinished, err := a.Unfinished(); err != nil || unfinished {
 					t.Errorf("unfinished: %v, %v", unfinished, err)
 				}
@@ -79,7 +79,7 @@ func TestOddPrompts(t *testing.T) {
 		} {
 			a := start(t, agent.Options{Model: model})
 			_, err := a.Send(t.Context(), content)
-			if refused := errors.Is(err, session.ErrInvalid); refused == (name == "not UTF-8") || refused && len(said(t, a.Log())) > 0 {
+			if refused := errors.Is(err, session.ErrInvalid); refused == (name == "not UTF-8") || refused && len(said(t, a.Session())) > 0 {
 				t.Errorf("%s: %v", name, err)
 			}
 			if _, err := a.Send(t.Context(), session.Text("hello")); err != nil {

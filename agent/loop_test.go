@@ -89,22 +89,22 @@ func TestToolLoopInEveryDialect(t *testing.T) {
 				t.Errorf("%d steps, want 6", out.Steps)
 			}
 		}
-		check(t, a.Log())
-		for r, err := range agent.Records(a.Log()) {
+		check(t, a.Session())
+		for r, err := range agent.Records(a.Session()) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, same, err := r.Rebuild(a.Log(), model); err != nil || !same {
+			if _, same, err := r.Rebuild(a.Session(), model); err != nil || !same {
 				t.Errorf("a request cannot be rebuilt: %v", err)
 			}
 		}
 		sent := server.Requests()
 		last := 0
-		for r, err := range agent.Records(a.Log()) {
+		for r, err := range agent.Records(a.Session()) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if body, _, _ := r.Rebuild(a.Log(), model); !slices.Equal(body, sent[last].Body) {
+			if body, _, _ := r.Rebuild(a.Session(), model); !slices.Equal(body, sent[last].Body) {
 				t.Errorf("request %d was sent in other bytes", last)
 			}
 			last++
@@ -144,7 +144,7 @@ func TestCutInTheMiddleOfCalls(t *testing.T) {
 			if ran != 1 || out.Stop != provider.StopEndTurn {
 				t.Errorf("cut after %d events: the call ran %d times, stop %q", cut, ran, out.Stop)
 			}
-			check(t, a.Log())
+			check(t, a.Session())
 		})
 	}
 }
@@ -173,10 +173,10 @@ func TestOverflowInEveryDialect(t *testing.T) {
 				t.Fatalf("turn %d: %v", i, err)
 			}
 		}
-		if all := strings.Join(said(t, a.Log()), "\n"); !strings.Contains(all, "summary: ") {
+		if all := strings.Join(said(t, a.Session()), "\n"); !strings.Contains(all, "summary: ") {
 			t.Errorf("nothing was compacted:\n%s", all)
 		}
-		check(t, a.Log())
+		check(t, a.Session())
 	})
 }
 
@@ -209,7 +209,7 @@ func TestLimitsAndFailures(t *testing.T) {
 		if retries != 3 {
 			t.Errorf("%d retries were told of, want 3", retries)
 		}
-		if lines := said(t, a.Log()); len(lines) != 2 {
+		if lines := said(t, a.Session()); len(lines) != 2 {
 			t.Errorf("the conversation is %q", lines)
 		}
 	})

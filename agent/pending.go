@@ -27,8 +27,8 @@ func callsEntry(state CallState, calls []Pending) session.Entry {
 }
 
 // Pending returns the calls that have no result, with how far each has come.
-func (a *Session) Pending() ([]Pending, error) {
-	t := &turn{Session: a, s: a.log}
+func (a *Agent) Pending() ([]Pending, error) {
+	t := &turn{Agent: a, s: a.log}
 	return t.pending()
 }
 
@@ -267,7 +267,7 @@ func (t *turn) about(todo []session.TreeNode) ([]session.Entry, error) {
 
 // Decide settles a call that waits for approval. Resume then goes on. Later changes
 // nothing. A call that does not wait is session.ErrNotExist.
-func (a *Session) Decide(callID string, d Decision) error {
+func (a *Agent) Decide(callID string, d Decision) error {
 	return a.change(context.Background(), func(t *turn) error {
 		pending, err := t.pending()
 		if err != nil {

@@ -59,7 +59,7 @@ func TestAnswerThatBrokeOffIsResumed(t *testing.T) {
 	if !errors.Is(err, provider.ErrBroken) || out.Stop != provider.StopFailed {
 		t.Fatalf("%+v, %v", out, err)
 	}
-	if lines := said(t, a.Log()); !slices.Equal(lines, []string{"user: hello", "assistant: half"}) {
+	if lines := said(t, a.Session()); !slices.Equal(lines, []string{"user: hello", "assistant: half"}) {
 		t.Errorf("the conversation is %q", lines)
 	}
 	if unfinished, err := a.Unfinished(); err != nil || !unfinished {
@@ -68,10 +68,10 @@ func TestAnswerThatBrokeOffIsResumed(t *testing.T) {
 	if out, err := a.Resume(t.Context()); err != nil || out.Steps != 1 {
 		t.Errorf("resume: %+v, %v", out, err)
 	}
-	if lines := said(t, a.Log()); !slices.Equal(lines, []string{"user: hello", "assistant: whole"}) {
+	if lines := said(t, a.Session()); !slices.Equal(lines, []string{"user: hello", "assistant: whole"}) {
 		t.Errorf("after Resume the conversation is %q", lines)
 	}
-	check(t, a.Log())
+	check(t, a.Session())
 }
 
 func TestCancelledAnswerIsNotResumed(t *testing.T) {
@@ -105,11 +105,11 @@ func TestModelThatSaysNothing(t *testing.T) {
 		if unfinished, err := a.Unfinished(); err != nil || unfinished {
 			t.Errorf("%s: the model had nothing to add, but: %v, %v", stop, unfinished, err)
 		}
-		if spent, err := a.Log().Spent(); err != nil || spent.Tokens() != 8 {
+		if spent, err := a.Session().Spent(); err != nil || spent.Tokens() != 8 {
 			t.Errorf("%s: spent %+v, %v", stop, spent, err)
 		}
 		send(t, a, "still there?")
-		check(t, a.Log())
+		check(t, a.Session())
 	}
 }
 
@@ -163,7 +163,7 @@ func TestPromptStaysOnItsBranch(t *testing.T) {
 func TestCallIsRunByOneProgram(t *testing.T) {
 	s, st := shared(t)
 	ran := 0
-	var other *agent.Session
+	var other *agent.Agent
 	one := echo("one")
 	one.Ask = agent.AskAlways
 	one.Run = func(ctx context.Context, _ agent.Call) (agent.Result, error) {
@@ -209,7 +209,7 @@ func TestBranchIntoAToolExchange(t *testing.T) {
 		}
 		a := start(t, agent.Options{Tools: []agent.Tool{one}})
 		send(t, a, `call one {"text":"1"}`)
-		c, err := a.Log().Context(session.ContextOptions{})
+		c, err := a.Session().Context(session.ContextOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -227,7 +227,7 @@ func TestBranchIntoAToolExchange(t *testing.T) {
 		if unfinished, err := a.Unfinished(); err != nil || unfinished {
 			t.Errorf("%s: unfinished: %v, %v", next, unfinished, err)
 		}
-		check(t, a.Log())
+		check(t, a.Session())
 	}
 }
 

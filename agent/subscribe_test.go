@@ -101,7 +101,7 @@ func TestNextTurnFromTheEndOfTheLast(t *testing.T) {
 	})
 	send(t, a, "begin")
 	next.Wait()
-	if lines := said(t, a.Log()); len(lines) != 100 || strings.HasPrefix(lines[99], "user") {
+	if lines := said(t, a.Session()); len(lines) != 100 || strings.HasPrefix(lines[99], "user") {
 		t.Errorf("the conversation has %d messages", len(lines))
 	}
 }
@@ -118,7 +118,7 @@ func TestMessagesAreToldAsTheLogHasThem(t *testing.T) {
 			continue
 		}
 		told++
-		want, err := a.Log().Entry(e.Entry.ID)
+		want, err := a.Session().Entry(e.Entry.ID)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -65,7 +65,7 @@ const (
 	Allow Decision = "allow"
 	// Deny answers the call with a refusal. The model goes on.
 	Deny Decision = "deny"
-	// Later leaves the call waiting. The turn ends, and Session.Decide and
-	// Session.Resume go on from there, perhaps in another program on another day.
+	// Later leaves the call waiting. The turn ends, and Agent.Decide and
+	// Agent.Resume go on from there, perhaps in another program on another day.
 	Later Decision = "later"
 )

@@ -13,7 +13,7 @@ import (
 // turn is one piece of work of an agent: from a prompt, or from where the log stops,
 // to the point where the model is done.
 type turn struct {
-	*Session
+	*Agent
 	ctx   context.Context
 	s     *session.Session // the log, with a context that does not end
 	opts  Options
@@ -32,11 +32,11 @@ type turn struct {
 //
 // An error does not undo anything: the outcome is what was reached, and Resume tries
 // to go on from there.
-func (a *Session) Send(ctx context.Context, content ...session.Content) (*Outcome, error) {
+func (a *Agent) Send(ctx context.Context, content ...session.Content) (*Outcome, error) {
 	if err := checkPrompt(content); err != nil {
 		return nil, err
 	}
-	return a.work(ctx, func(t *turn) error {
+	return a.takeTurn(ctx, func(t *turn) error {
 		if err := t.adoptDraft(); err != nil {
 			return err
 		}
@@ -86,8 +86,8 @@ func checkPrompt(content []session.Content) error {
 // were started on another branch. If there is nothing
 // to do, the outcome has no steps. An answer that broke off becomes a branch, and the
 // model is asked again, unless it broke off because somebody cancelled it.
-func (a *Session) Resume(ctx context.Context) (*Outcome, error) {
-	return a.work(ctx, func(t *turn) error {
+func (a *Agent) Resume(ctx context.Context) (*Outcome, error) {
+	return a.takeTurn(ctx, func(t *turn) error {
 		if err := t.adoptDraft(); err != nil {
 			return err
 		}
@@ -103,16 +103,16 @@ func (a *Session) Resume(ctx context.Context) (*Outcome, error) {
 }
 
 // Unfinished reports whether Resume would have something to do.
-func (a *Session) Unfinished() (bool, error) {
-	t := &turn{Session: a, s: a.log}
+func (a *Agent) Unfinished() (bool, error) {
+	t := &turn{Agent: a, s: a.log}
 	_, open, err := t.unfinished()
 	return open, err
 }
 
 // Retry has the last turn answered again, on a new branch. The answer that there was
 // stays on its own. If the conversation has no turn, it is session.ErrInvalid.
-func (a *Session) Retry(ctx context.Context) (*Outcome, error) {
-	return a.work(ctx, func(t *turn) error {
+func (a *Agent) Retry(ctx context.Context) (*Outcome, error) {
+	return a.takeTurn(ctx, func(t *turn) error {
 		if err := t.adoptDraft(); err != nil {
 			return err
 		}
@@ -152,8 +152,8 @@ func (t *turn) lastPrompt() (string, error) {
 // errPanicked is how a turn ended that a panic went through: of a model, for example.
 var errPanicked = errors.New("the turn panicked")
 
-// work runs a turn and tells how it went.
-func (a *Session) work(ctx context.Context, f func(*turn) error) (_ *Outcome, err error) {
+// takeTurn runs a turn and tells how it went.
+func (a *Agent) takeTurn(ctx context.Context, f func(*turn) error) (_ *Outcome, err error) {
 	t, end, err := a.begin(ctx)
 	if err != nil {
 		return nil, err
@@ -167,12 +167,12 @@ func (a *Session) work(ctx context.Context, f func(*turn) error) (_ *Outcome, er
 		out := t.out // the caller may do with its own what it likes
 		t.last = &Event{Type: TurnEnd, Outcome: &out, Err: err}
 	}()
-	err = t.whyEnded(t.work(f))
+	err = t.whyEnded(t.afterCatchUp(f))
 	return &t.out, err
 }
 
-// work does f after taking in what others wrote.
-func (t *turn) work(f func(*turn) error) error {
+// afterCatchUp does f after taking in what others wrote.
+func (t *turn) afterCatchUp(f func(*turn) error) error {
 	if err := t.catchUp(); err != nil {
 		return err
 	}

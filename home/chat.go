@@ -47,7 +47,7 @@ type Chat struct {
 	r      ChatRequest
 	chosen *ChosenModel
 	c      *Conversation // nil until there is a session
-	agent  *agent.Session
+	agent  *agent.Agent
 }
 
 // Chat begins a conversation with a model, or goes on with one. Nothing is written before
@@ -99,7 +99,7 @@ func (c *Chat) begin() (err error) {
 // Start returns the agent, ready for the next turn. It must be called before each: it
 // creates the session if there is none yet, and loads context files that are new or have
 // changed.
-func (c *Chat) Start(ctx context.Context) (*agent.Session, error) {
+func (c *Chat) Start(ctx context.Context) (*agent.Agent, error) {
 	c.home.beforeWriting(ctx)
 	if c.c == nil {
 		if err := c.create(ctx); err != nil {
@@ -205,7 +205,7 @@ func (c *Chat) Prompt(text string, images ...string) ([]session.Content, error) 
 }
 
 // Agent returns the agent, or nil if nothing was said yet.
-func (c *Chat) Agent() *agent.Session { return c.agent }
+func (c *Chat) Agent() *agent.Agent { return c.agent }
 
 // Conversation returns the session that the chat writes to, or nil if there is none yet.
 // The chat closes it.

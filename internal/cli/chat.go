@@ -272,7 +272,7 @@ func (a *app) converse(ctx context.Context, c *home.Chat, text string, images []
 var errNoText = errors.New("the model's answer has no text")
 
 // hearTurn runs a turn, and prints its events if a program asked for them.
-func (a *app) hearTurn(ctx context.Context, worker *agent.Session, content []session.Content) (out *agent.Outcome, err error) {
+func (a *app) hearTurn(ctx context.Context, worker *agent.Agent, content []session.Content) (out *agent.Outcome, err error) {
 	news := worker.Subscribe(0)
 	done := make(chan struct{})
 	go func() {

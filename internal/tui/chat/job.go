@@ -44,7 +44,7 @@ func (j *job) stop() { j.cancel(errStopped) }
 
 // start runs something in the background. after is called when it has ended and
 // everything that happened on the way is shown.
-func (u *ui) start(ctx context.Context, a *agent.Session, run func(ctx context.Context) (*agent.Outcome, error), after func(err error)) {
+func (u *ui) start(ctx context.Context, a *agent.Agent, run func(ctx context.Context) (*agent.Outcome, error), after func(err error)) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	j := &job{cancel: cancel, began: time.Now(), events: make(chan agent.Event, 64), view: newView(), after: after}
 	u.job = j
@@ -117,7 +117,7 @@ func (u *ui) say(ctx context.Context, text string) {
 }
 
 // turn runs a turn of the agent.
-func (u *ui) turn(ctx context.Context, a *agent.Session, run func(ctx context.Context) (*agent.Outcome, error)) {
+func (u *ui) turn(ctx context.Context, a *agent.Agent, run func(ctx context.Context) (*agent.Outcome, error)) {
 	u.start(ctx, a, run, nil)
 	j := u.job
 	j.after = func(err error) {

@@ -22,9 +22,9 @@ var (
 	ErrClosed = errors.New("the agent is closed")
 )
 
-// Session is an agent at work in a session. Its methods may be called concurrently;
+// Agent drives a model in a session. Its methods may be called concurrently;
 // what changes the conversation is refused with ErrBusy while a turn is under way.
-type Session struct {
+type Agent struct {
 	log    *session.Session
 	events hub
 	tracer trace.Tracer
@@ -47,11 +47,11 @@ type Session struct {
 //
 // Of a conversation in several sessions, the agent works in the last one, and sends
 // what that one has: sessions that are opened together can only be read.
-func New(s *session.Session, o Options) (*Session, error) {
+func New(s *session.Session, o Options) (*Agent, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	a := &Session{log: s, o: o}
+	a := &Agent{log: s, o: o}
 	traces := o.Traces
 	if traces == nil {
 		traces = noop.NewTracerProvider()
@@ -128,12 +128,12 @@ func invalid(format string, args ...any) error {
 	return &session.Error{Op: "agent", Kind: session.ErrInvalid, Err: fmt.Errorf(format, args...)}
 }
 
-// Log returns the session that the agent writes to.
-func (a *Session) Log() *session.Session { return a.log }
+// Session returns the session that the agent writes to.
+func (a *Agent) Session() *session.Session { return a.log }
 
 // begin takes the conversation for a turn or another change. The returned context
 // ends with ctx or with Close. The caller calls end.
-func (a *Session) begin(ctx context.Context) (_ *turn, end func(), _ error) {
+func (a *Agent) begin(ctx context.Context) (_ *turn, end func(), _ error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
@@ -146,7 +146,7 @@ func (a *Session) begin(ctx context.Context) (_ *turn, end func(), _ error) {
 	done := make(chan struct{})
 	a.busy, a.cancel = done, cancel
 	t := &turn{
-		Session: a, ctx: ctx, opts: a.o,
+		Agent: a, ctx: ctx, opts: a.o,
 		// What has happened is written down even if nobody waits any more.
 		s: a.log.WithContext(context.WithoutCancel(ctx)),
 	}
@@ -167,18 +167,18 @@ func (a *Session) begin(ctx context.Context) (_ *turn, end func(), _ error) {
 }
 
 // change runs f while no turn is under way.
-func (a *Session) change(ctx context.Context, f func(*turn) error) error {
+func (a *Agent) change(ctx context.Context, f func(*turn) error) error {
 	t, end, err := a.begin(ctx)
 	if err != nil {
 		return err
 	}
 	defer end()
-	return t.work(f)
+	return t.afterCatchUp(f)
 }
 
 // Cancel ends the turn that is under way, if there is one, with a cause. What has
 // arrived is kept.
-func (a *Session) Cancel(cause error) {
+func (a *Agent) Cancel(cause error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.cancel != nil {
@@ -188,7 +188,7 @@ func (a *Session) Cancel(cause error) {
 
 // Close ends a turn that is under way, waits for it, and ends the subscriptions. It
 // does not close the session.
-func (a *Session) Close() error {
+func (a *Agent) Close() error {
 	a.mu.Lock()
 	a.closed = true
 	busy := a.busy
@@ -206,16 +206,16 @@ func (a *Session) Close() error {
 // Subscribe returns the events from now on. Up to buffer events wait for a subscriber
 // that is slow (default: 1024); further ones are left out, and an event of type Missed
 // says how many. Pieces of the same text that wait are joined, so that text is not lost.
-func (a *Session) Subscribe(buffer int) *Subscription { return a.events.subscribe(buffer) }
+func (a *Agent) Subscribe(buffer int) *Subscription { return a.events.subscribe(buffer) }
 
-func (a *Session) publish(e Event) {
+func (a *Agent) publish(e Event) {
 	e.Session = a.log.ID()
 	a.events.publish(e)
 }
 
 // SetModel changes the model, from the next request on. The log says so when the
 // model is asked.
-func (a *Session) SetModel(m provider.Model) error {
+func (a *Agent) SetModel(m provider.Model) error {
 	if m == nil {
 		return invalid("an agent needs a model")
 	}
@@ -228,7 +228,7 @@ func (a *Session) SetModel(m provider.Model) error {
 
 // SetThinking changes the thinking level, from the next request on; "" leaves it as the
 // session has it.
-func (a *Session) SetThinking(level string) error {
+func (a *Agent) SetThinking(level string) error {
 	if err := checkThinking(level); err != nil {
 		return err
 	}
@@ -236,7 +236,7 @@ func (a *Session) SetThinking(level string) error {
 }
 
 // SetTools changes the tools, from the next request on.
-func (a *Session) SetTools(tools ...Tool) error {
+func (a *Agent) SetTools(tools ...Tool) error {
 	if err := checkTools(tools); err != nil {
 		return err
 	}
@@ -244,11 +244,11 @@ func (a *Session) SetTools(tools ...Tool) error {
 }
 
 // SetSystem changes the instructions, from the next turn on.
-func (a *Session) SetSystem(text string) error {
+func (a *Agent) SetSystem(text string) error {
 	return a.set(func(o *Options) { o.System = text })
 }
 
-func (a *Session) set(change func(*Options)) error {
+func (a *Agent) set(change func(*Options)) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
@@ -262,7 +262,7 @@ func (a *Session) set(change func(*Options)) error {
 }
 
 // Status returns where the agent stands. During a turn it may be behind by a step.
-func (a *Session) Status() (Status, error) {
+func (a *Agent) Status() (Status, error) {
 	a.mu.Lock()
 	o, busy := a.o, a.busy != nil
 	a.mu.Unlock()
