@@ -7,9 +7,9 @@ import (
 	"sort"
 )
 
-// Most entries follow the one with the number before theirs. Those that do not
-// are breaks, and so is what is no ordinary entry. Between two breaks lies a run,
-// in which each entry is the parent of the next:
+// Most entries follow the entry with the number before theirs. Those that do not are
+// breaks, and so is everything that is not an ordinary entry. Between two breaks is a
+// run, in which each entry is the parent of the next:
 //
 //	entry    0  1  2  3 | 4  5 | 6        breaks: 4 (parent 1), 6 (parent 3)
 //	parent   -  0  1  2 | 1  4 | 3        runs: 0–3, 4–5, 6
@@ -63,8 +63,8 @@ func loadShape(ctx context.Context, q querier, session, next, leaf int64) (*shap
 	return newShape(breaks, next, leaf), rows.Err()
 }
 
-// newShape returns the tree of a session that has the entries before next, of which there
-// is at least one. Of the breaks, the last entries are not yet known.
+// newShape returns the tree of a session that has the entries before next, at least
+// one. It does not know the last entry of each break yet.
 func newShape(breaks []run, next, leaf int64) *shape {
 	sh := &shape{leaf: leaf, runs: []run{{first: 0, last: next - 1, parent: -1}}}
 	for _, r := range breaks {
@@ -125,9 +125,9 @@ func (sh *shape) leafOf(n int64) int64 {
 	return below[len(below)-1].last
 }
 
-// leaves counts the ends of branches, as session.Leaves does: the entries below
-// which the conversation does not go on. remarks are the numbers of those that
-// are no part of it, in order.
+// leaves counts the ends of branches, as session.Leaves does: the entries after which
+// the conversation does not continue. remarks are the numbers of the entries that are
+// not part of it, in order.
 func (sh *shape) leaves(remarks []int64) int64 {
 	ends := make([]int64, len(sh.runs))
 	for i, r := range sh.runs {
@@ -207,8 +207,8 @@ func (w *writer) settle(s *state) error {
 	return nil
 }
 
-// fresh is what settle needs of a session all of whose entries were inserted just now. To
-// read it from the table would mean to write the rows that wait, for each small session.
+// fresh is what settle needs to know about a session whose entries were all inserted just
+// now. Reading it from the table would force out the waiting rows for each small session.
 type fresh struct {
 	breaks   []run
 	remarks  []int64

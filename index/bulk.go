@@ -12,10 +12,10 @@ import (
 // starting it, not to the row. So the rows of the large tables wait in a bulk, and
 // one statement writes many.
 //
-// Nobody may notice that they wait. A statement that names a table first writes
-// the rows that wait for it: see prepared.waiting. It is the text of the statement
-// that decides, so nobody has to remember to ask. Only findWritten looks past the
-// rows that wait, for callers who know those themselves.
+// Waiting rows must be invisible. A statement that names a table first writes the rows
+// that wait for it: see prepared.waiting. The text of the statement decides, so no
+// caller has to remember. Only findWritten ignores waiting rows, for callers that know
+// them already.
 
 // bulkSizes are how many rows a statement writes, the most first. A remainder is
 // written by the smaller ones: a statement of another length would have to be
@@ -44,7 +44,7 @@ func newBulk(table, columns, tail string) *bulk {
 
 func (b *bulk) isEmpty() bool { return len(b.args) == 0 }
 
-// add lets a row wait, or writes it with the others if they are enough.
+// add queues a row, and writes all queued rows once there are enough.
 func (w *writer) add(b *bulk, row ...any) error {
 	b.args = append(b.args, row...)
 	if len(b.args) < bulkSizes[0]*b.columns {
@@ -71,7 +71,7 @@ func (w *writer) writeBulk(b *bulk) error {
 			}
 		}
 	}
-	clear(b.args) // they point to what nobody needs any more
+	clear(b.args) // do not keep alive what the rows pointed to
 	b.args = b.args[:0]
 	return nil
 }

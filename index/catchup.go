@@ -46,8 +46,8 @@ func (ix *Index) Sweep(ctx context.Context, progress func(done, total int64)) (R
 	return ix.bringUp(ctx, catchUpSweep, progress)
 }
 
-// KeepUp is a CatchUp for the time in which the process that writes the sessions is at
-// work, and needs memory itself: it makes do with half as much.
+// KeepUp is CatchUp for use while this process imports sessions: it needs half the
+// memory.
 func (ix *Index) KeepUp(ctx context.Context) (Report, error) {
 	return ix.bringUp(ctx, catchUpBeside, nil)
 }
@@ -70,7 +70,7 @@ func (ix *Index) bringUp(ctx context.Context, how manner, progress func(done, to
 	defer stop()
 	report, err := ix.turns.do(ctx, how == catchUpSweep, func() (Report, error) { return ix.takeTurn(ctx, how, progress) })
 	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx) // and not how SQLite puts it
+		err = context.Cause(ctx) // not SQLite's word for it
 	}
 	report.Duration = time.Since(start)
 	return report, ix.fail("catch up", err)
@@ -88,12 +88,12 @@ func (ix *Index) takeTurn(ctx context.Context, how manner, progress func(done, t
 	return report, err
 }
 
-// errRewritten: a log is not what it was, and an index that is apart must forget all that
-// it ever had of it. It is as good as damaged.
+// errRewritten: a log was rewritten. An index that is apart must forget everything it had
+// of that log, so it counts as damaged.
 var errRewritten = errors.New("a session was rewritten")
 
-// Rebuild throws the index away and makes it again from the logs. Whoever asks it
-// something meanwhile waits until it is complete.
+// Rebuild deletes the index and makes it again from the logs. Queries wait until it is
+// complete.
 func (ix *Index) Rebuild(ctx context.Context, progress func(done, total int64)) (Report, error) {
 	if err := ix.alone(ctx, func() error { return ix.replace(ctx) }); err != nil {
 		return Report{}, ix.fail("rebuild", err)
@@ -200,16 +200,16 @@ type chunk struct {
 	failed  error // why it was not
 }
 
-// batch is what is written in one transaction. Whoever sends it must not touch it
-// again: the numbers of its words mean something in its vocabulary only.
+// batch is what is written in one transaction. After sending it, the sender must not
+// touch it again: its words are numbered by its own vocabulary.
 type batch struct {
 	chunks []*chunk
 	words  *vocabulary
 	docs   int
 }
 
-// index reads the jobs' logs and writes them into the index. Reading goes on while the
-// batch before is written; the channel has no room, so at most two batches are in memory.
+// index reads the jobs' logs and writes them into the index. One batch is read while the
+// one before is written. The channel is unbuffered, so at most two are in memory.
 func (r *catching) index(jobs []job) error {
 	ctx, cancel := context.WithCancel(r.ctx)
 	defer cancel()
@@ -288,9 +288,9 @@ func (r *catching) account(chunks []*chunk, w *writer) {
 }
 
 // chunk writes some lines of a log, unless another process was faster. The lines were
-// read before the transaction began, so the log's row is looked up again here, where
-// nobody else can change it: if it is further than we thought, what it has already is
-// left out; if it is of another log, or behind where our lines begin, all of it is.
+// read before the transaction began, so the log's row is looked up again here, where no
+// other process can change it. Lines that it already has are left out. If it belongs to
+// another log, or ends before our lines begin, they are all left out.
 func (w *writer) chunk(c *chunk) error {
 	s, err := w.loadState(c.job.stat.Name)
 	if err != nil {
@@ -376,7 +376,7 @@ func (b *batcher) readAll(jobs []job) error {
 	return b.send()
 }
 
-// send hands the batch over. It returns an error only when nobody wants it.
+// send hands the batch over. It returns an error only if the receiver has stopped.
 func (b *batcher) send() error {
 	if len(b.batch) == 0 {
 		return b.ctx.Err()
@@ -475,9 +475,9 @@ func (b *batcher) endLog(c *chunk, err error) error {
 	return nil
 }
 
-// mayBeRewritten reports whether a log was changed and has not grown. It may have been
-// copied, or touched; but what was redacted may be as long as what stands there now, and
-// be in neither of the lines that are compared.
+// mayBeRewritten reports whether a log was changed without growing. It may only have been
+// copied or touched; but a redaction can keep the length, and can change neither of the
+// lines that are compared.
 func (c *chunk) mayBeRewritten() bool {
 	was := c.job.was
 	return was.modified != 0 && c.job.stat.Size <= was.size && c.job.stat.Archived == was.archived

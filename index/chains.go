@@ -16,7 +16,7 @@ import (
 // every filter of a list works on it as on any other row. Which sessions are a
 // chain, and in which order, package session says (JoinLinks).
 //
-// A row's part tells what it is:
+// The column part says what a row is:
 const (
 	partAlone = 0 // a session by itself
 	partLink  = 1 // a session of a chain
@@ -103,7 +103,7 @@ func (w *writer) takeBack(s *state) error {
 	return err
 }
 
-// linkRow is a session as far as its chain is concerned.
+// linkRow is what a chain needs to know about a session.
 type linkRow struct {
 	session.Link
 	id, chain, nth, part int64
@@ -126,7 +126,7 @@ func naming(ctx context.Context, q querier, sid string) ([]string, error) {
 	return scanColumn[string](rows)
 }
 
-// relink brings the chains up to date of the sessions that were touched.
+// relink updates the chains of the sessions that were touched.
 func (w *writer) relink() error {
 	for _, sid := range slices.Sorted(maps.Keys(w.linked)) {
 		if !w.linked[sid] {
@@ -153,7 +153,7 @@ func (w *writer) relink() error {
 func (w *writer) neighbours(sid string) (map[string]*linkRow, error) {
 	rows := make(map[string]*linkRow)
 	asked := make(map[string]bool)
-	chains := map[int64]bool{0: true} // those whose sessions are in todo, or were; 0 is none
+	chains := map[int64]bool{0: true} // those whose sessions are or were in todo; 0 means no chain
 	todo := []string{sid}
 	for len(todo) > 0 {
 		sid := todo[0]
@@ -193,7 +193,7 @@ func (w *writer) neighbours(sid string) (map[string]*linkRow, error) {
 	return rows, nil
 }
 
-// linkRow returns the session of an id, or nil if there is none that can be read.
+// linkRow returns the session with an id, or nil if none can be read.
 func (w *writer) linkRow(sid string) (*linkRow, error) {
 	r := &linkRow{}
 	var parent, relation, replaced string
@@ -214,8 +214,8 @@ func (w *writer) linkRow(sid string) (*linkRow, error) {
 	return r, nil
 }
 
-// saveChains writes the rows of chains, and says of each session where it
-// belongs. Rows of chains that are no more go.
+// saveChains writes the rows of chains, and into each session's row where it belongs.
+// It deletes the rows of chains that no longer exist.
 func (w *writer) saveChains(rows map[string]*linkRow, chains []session.Linked) error {
 	old := make(map[int64]bool)
 	for _, r := range rows {
@@ -356,8 +356,8 @@ func (w *writer) sumUp(id int64, c session.Linked) error {
 // own, a copy of either, or if it names nothing, what says the same. It is package
 // session's rule (OpenChain).
 //
-// It asks the nearest first, which nearly always has it: to ask all would make the cost
-// of a chain quadratic. SQLite drops the order of an EXISTS, so this is none.
+// It looks in the nearest session first, which nearly always has it; looking in all would
+// make a chain's cost quadratic. It is not an EXISTS, because SQLite drops their order.
 const (
 	messageBefore = `EXISTS (SELECT 1 FROM entries e WHERE e.session = l.id AND e.class = 0 AND `
 	hasOrigin     = `((SELECT 1 FROM sessions l WHERE l.chain = s.chain AND l.chain <> 0 AND l.nth < s.nth
@@ -366,8 +366,8 @@ const (
 	ORDER BY l.nth DESC LIMIT 1) IS NOT NULL)`
 )
 
-// isCounted is the condition that a message counts, of which m is the first document
-// or the row in silent: it was not carried, or no other session of its chain has it.
+// isCounted is the condition that a message counts: it was not carried, or no other
+// session of its chain has it. m is its first document, or its row in silent.
 // addLostCopies counts by the same rule.
 const isCounted = `(m.carried = 0 OR EXISTS (SELECT 1 FROM sessions s JOIN entries c ON c.session = s.id AND c.n = m.entry
 	WHERE s.id = m.session AND (s.chain = 0 OR m.carried = 1 AND NOT ` + hasOrigin + `)))`
@@ -405,7 +405,7 @@ func (s *state) add(link *state, first bool) {
 		s.key = link.key
 	}
 	if link.renamed {
-		s.given = link.given // the latest says, also that there is none
+		s.given = link.given // the latest counts, even if it is empty
 	}
 	s.first = BetterTitle(s.first, link.first)
 	s.leafID, s.context = link.leafID, link.context
@@ -413,7 +413,7 @@ func (s *state) add(link *state, first bool) {
 	s.updated = cmp.Or(s.said, max(s.updated, link.updated))
 	s.entries += link.entries
 	s.messages += link.messages - link.carried
-	s.branches += max(link.branches-1, 0) // of each, one goes on in the next
+	s.branches += max(link.branches-1, 0) // one branch of each continues in the next
 	s.tokens += link.tokens
 	s.billed += link.billed
 	s.recorded += link.recorded

@@ -13,16 +13,16 @@ import (
 
 // # Pages with a checksum
 //
-// SQLite believes what it reads: a few bytes that changed on the disk, or two pages that
-// changed places, give short answers, and go on doing so. So each page of our file ends
-// with a checksum of its content and its number. It is written with the page and looked
-// at whenever a page is read from the disk. A page that is not what we wrote is an error,
-// which isDamage knows; so the index is made again before anybody gets an answer.
+// SQLite trusts what it reads: after a few bytes changed on the disk, or two pages were
+// swapped, queries return too little, without an error. So each page of our file ends
+// with a checksum of its content and its number. It is written with the page and checked
+// whenever a page is read from the disk. A wrong page is an error that isDamage knows,
+// and the index is rebuilt before any query is answered.
 //
-// SQLite leaves the last bytes of a page alone if the header of the file says so, and
-// emptyDatabase does. What reads and writes the files is the VFS of the system; we only
-// stand between it and SQLite, and only for the database itself. The -wal has checksums
-// of SQLite's own, which are looked at when the first process opens it after a crash.
+// SQLite leaves the last bytes of each page alone if the file's header says so, as
+// emptyDatabase's does. The system's VFS reads and writes the files; ours only sits
+// between it and SQLite, and only for the database itself. The -wal has SQLite's own
+// checksums, which the first process to open it after a crash checks.
 
 const (
 	pageSize     = 4096
@@ -65,14 +65,14 @@ func emptyDatabase() []byte {
 	return page
 }
 
-// The functions of SQLite's files that we stand before.
+// The functions of SQLite's files that we wrap.
 type (
 	openFunc     = func(tls *libc.TLS, vfs, name, file uintptr, flags int32, outFlags uintptr) int32
 	transferFunc = func(tls *libc.TLS, file, buf uintptr, size int32, at int64) int32
 )
 
-// checked is the VFS: all that it has is a copy of the system's, but for what opens files.
-// SQLite keeps its address, so it stays where it is.
+// checked is the VFS: a copy of the system's, except for opening files. SQLite keeps its
+// address, so it must not move.
 var checked struct {
 	vfs     sqlite3.Tsqlite3_vfs
 	system  uintptr // the VFS of the system
@@ -117,7 +117,7 @@ func openChecked(tls *libc.TLS, _, name, file uintptr, flags int32, outFlags uin
 	return rc
 }
 
-// methodsOver returns the methods that stand before others.
+// methodsOver returns methods that wrap others.
 func methodsOver(system uintptr) *checkedMethods {
 	if m, ok := checked.methods.Load(system); ok {
 		return m.(*checkedMethods)

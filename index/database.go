@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 )
 
-// identity tells which files a database consists of. The last two are nil if nobody had
-// it open.
+// identity says which files a database consists of. The last two are nil if no process
+// had it open.
 type identity [3]fs.FileInfo
 
 // identify returns the files that have their names now.
@@ -66,7 +66,7 @@ type database struct {
 	id        identity // which files it is: see files.go
 	closed    atomic.Bool
 	// behind: it took the place of another one, and no CatchUp has filled it since.
-	// What it has may be a part of what the other one had, so nobody reads it.
+	// It may have only part of what the other one had, so it is not read.
 	behind atomic.Bool
 
 	mu    sync.Mutex // guards stmts

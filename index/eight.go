@@ -27,8 +27,7 @@ func load4(s string) uint32 {
 	return uint32(s[0]) | uint32(s[1])<<8 | uint32(s[2])<<16 | uint32(s[3])<<24
 }
 
-// between finds the bytes of ASCII from one to another. What it says of others is
-// nothing to rely on.
+// between finds the ASCII bytes in a range. Its answer for other bytes is undefined.
 func between(x uint64, from, to byte) uint64 {
 	x |= highBits // so that no byte borrows from the next
 	return (x - uint64(from)*eachByte) &^ (x - (uint64(to)+1)*eachByte) & highBits
@@ -37,8 +36,7 @@ func between(x uint64, from, to byte) uint64 {
 // uppers finds the upper case letters of ASCII.
 func uppers(x uint64) uint64 { return between(x, 'A', 'Z') &^ x }
 
-// plainBytes returns how many bytes come before the first that is no lower case letter or
-// digit of ASCII.
+// plainBytes returns how many bytes at the start are lower-case ASCII letters or digits.
 func plainBytes(x uint64) int {
 	plain := (between(x, 'a', 'z') | between(x, '0', '9')) &^ x
 	return bits.TrailingZeros64(plain^highBits) / 8

@@ -21,54 +21,48 @@ import (
 //
 // An index is three files: the database, its write-ahead log (-wal) and the shared
 // memory by which processes agree on the log (-shm). SQLite finds the last two by
-// name. Anybody may delete any of them at any time, and SQLite does not notice: a
-// new database meets the log of the old one, or a database loses what was only in
-// its log, and answers go on coming, short ones. So this is what we do about it.
+// name. A user may delete any of them at any time, and SQLite does not notice: a new
+// database is read with the log of the old one, or a database loses what was only in
+// its log, and queries return too little without an error. These rules prevent that.
 //
 // The rules. "The files" are the three that have their names now.
 //
-//  1. A fourth file, with .lock after the database's name, is locked by whoever
-//     opens a connection, writes, or closes. Nobody of ours makes, deletes or
-//     writes one of the three without that lock.
-//  2. Whoever opens notes which files they got, once a first read has made SQLite
-//     open them all. A further connection must get the same.
-//  3. Whoever writes looks, under the lock, whether the files are still theirs. If
-//     not, they write nothing and open again. So all who write agree on all three, and
-//     then SQLite's own locks do the rest.
-//  4. Before something is written that may for a time be only in the -wal, the lock
-//     file gets a mark. The mark goes, under the lock, once all of the -wal is in
-//     the database.
-//  5. Whoever opens and finds the mark without a -wal or a -shm, or no database,
-//     deletes what there is and begins with an empty one.
-//  6. Whoever read looks afterwards whether the files are still those that they
-//     read from. If not, they throw the answer away, open, catch up, and read again.
-//     Until they have caught up, the other goroutines of the process do not read what
-//     was opened, either.
-//  7. The database counts its changes. Whoever closes it with nothing left in the -wal
-//     notes the number in the lock file. One that has had fewer is an older copy that
-//     somebody put back: it is as good as damaged, because it may think that it has
-//     what it has not.
-//  8. Whoever only wants to read need not wait for a process that holds the lock and
-//     has stopped. If the index was complete once, they read it as it is, and look
-//     before and after whether the files are the same. That is all three, or the
-//     database alone, without a mark: then nobody has it open, and they read it in a
-//     way that makes no other. It must not change meanwhile, nor get the other two.
+//  1. A fourth file, with .lock after the database's name, is locked while a process
+//     opens a connection, writes, or closes. Our code creates, deletes and writes the
+//     three only under that lock.
+//  2. Opening records which files were opened, after a first read has made SQLite open
+//     them all. Every further connection must get the same files.
+//  3. A writer checks, under the lock, that the files are still the ones it opened. If
+//     not, it writes nothing and opens again. So all writers agree on all three files,
+//     and SQLite's own locks do the rest.
+//  4. Before a write that may for a time be only in the -wal, the lock file gets a
+//     mark. The mark is removed, under the lock, once the whole -wal is in the database.
+//  5. Opening with a mark but without a -wal, a -shm or a database deletes what is left
+//     and starts with an empty database.
+//  6. A reader checks afterwards that the files are still the ones it read from. If
+//     not, it drops the answer, opens again, catches up, and reads again. Until it has
+//     caught up, the other goroutines of the process do not read that database either.
+//  7. The database counts its changes. Closing it with an empty -wal records the number
+//     in the lock file. A database with fewer changes is an older copy that was put
+//     back. It counts as damaged, because it claims to have indexed what it lacks.
+//  8. A reader need not wait for a process that holds the lock and hangs. If the index
+//     was complete once, the reader takes it as it is, and checks before and after that
+//     the files are the same: all three, or the database alone without a mark. A
+//     database alone is open in no process; it is read in a way that creates no other
+//     file, and must not change or get the other two while it is read.
 //
-// Why an answer is right, then. At the end of the reading the files were the
-// reader's; nobody can give a deleted file its number again as long as the reader
-// has it open; so they were the reader's all the while. By 3, whoever wrote
-// meanwhile wrote to the same three. By 4 and 5 the database and the log that were
-// opened belonged together: had one been deleted since it was needed, there would
-// have been the mark, and an empty database in its place. And by 6 an empty one,
-// or one that another process is still filling, is caught up with before it is
-// read.
+// Why an answer is right, then. After the read the files were the reader's. A deleted
+// file's number cannot be used again while the reader has it open, so they were the
+// reader's all along. By 3, everything written during the read went to the same three.
+// By 4 and 5, the database and the log belonged together: had one been deleted while
+// it was needed, the mark would have led to an empty database. And by 6, an empty
+// database, or one that another process is still filling, is caught up first.
 //
-// Damage to what is in the files is another matter: see checksum.go.
+// Damage inside the files is another matter: see checksum.go.
 //
-// What is not covered: a power cut soon after which somebody deletes the -wal; whoever
-// deletes the lock file together with the -wal and not the database, or puts an older
-// database back together with its lock file; and whoever changes the -wal or the -shm
-// while a process has them open.
+// Not covered: a power cut followed by deleting the -wal; deleting the lock file and
+// the -wal but not the database; putting back an older database with its lock file; and
+// changing the -wal or the -shm while a process has them open.
 
 // fileSuffixes are those of the files that make up a database. The first three are
 // there as long as it is open.
@@ -79,8 +73,8 @@ const lockSuffix = ".lock"
 // errReplaced: a file of the index was deleted or replaced.
 var errReplaced = errors.New("the index was deleted while it was in use")
 
-// maxReplaced is how often in a row an index is opened again because somebody has
-// deleted it meanwhile.
+// maxReplaced is how often in a row an index is opened again because it was deleted
+// while it was being opened.
 const maxReplaced = 5
 
 // connector opens the connections of a database.
@@ -146,7 +140,7 @@ func touch(ctx context.Context, conn driver.Conn) error {
 // openPatience is how long Open waits for the lock before it does without.
 var openPatience = 3 * time.Second
 
-// openSoon is openFile for whoever cannot wait for long: rule 8.
+// openSoon is openFile for callers that cannot wait for long: rule 8.
 func (ix *Index) openSoon(ctx context.Context) error {
 	patience := ix.guard.patience
 	ix.guard.patience = openPatience
@@ -159,7 +153,7 @@ func (ix *Index) openSoon(ctx context.Context) error {
 		return nil
 	}
 	ix.guard.stuck = false
-	return ix.openFile(ctx) // somebody may be making it
+	return ix.openFile(ctx) // another process may be making it
 }
 
 // openAsItIs opens a database that is there and complete, without the lock.
@@ -203,8 +197,8 @@ func (ix *Index) openAsItIs(ctx context.Context) error {
 	return nil
 }
 
-// openFile opens the database, making or replacing it if need be. Only one who
-// holds mu, or has the index to himself, may call it.
+// openFile opens the database, and makes or replaces it if necessary. The caller holds
+// mu, or is the only user of the index.
 func (ix *Index) openFile(ctx context.Context) error {
 	var err error
 	for range maxReplaced {
@@ -253,7 +247,7 @@ func (ix *Index) openLocked(ctx context.Context) error {
 	return errors.Join(err, ix.discard(before))
 }
 
-// errOlder: somebody put an older copy of the database back.
+// errOlder: an older copy of the database was put back.
 var errOlder = errors.New("the index is older than the one that was closed last")
 
 // checkAge makes sure that the database has all the changes that it had before: rule 7.
@@ -270,8 +264,9 @@ func (ix *Index) checkAge(ctx context.Context, db *database) error {
 }
 
 // settleFiles makes sure that there is a database to open, and that what lies
-// beside it belongs to it: rule 5. What is no file is nobody's index, and is left
-// alone; a symbolic link may lead to somebody's file, and is replaced.
+// beside it belongs to it: rule 5. Anything that is not a regular file is not an index
+// and is left alone; a symbolic link may point to another program's file, so the link is
+// replaced.
 func (ix *Index) settleFiles() error {
 	_, marked, err := ix.guard.read()
 	if err != nil {
@@ -300,10 +295,10 @@ func (ix *Index) settleFiles() error {
 	if err := ix.removeFiles(); err != nil {
 		return err
 	}
-	// SQLite would make a file that everybody can read.
+	// SQLite would make a file that all users can read.
 	f, err := vfs.OS{KeepOwner: true}.OpenFile(ix.path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return errReplaced // by somebody who does not know of the lock
+		return errReplaced // by a program that does not know the lock
 	}
 	if err != nil {
 		return err
@@ -313,7 +308,7 @@ func (ix *Index) settleFiles() error {
 }
 
 // discard deletes the database, unless there is another in its place already. It
-// is for whoever has the lock.
+// needs the lock.
 func (ix *Index) discard(old fs.FileInfo) error {
 	if now, err := os.Lstat(ix.path); err == nil && !os.SameFile(old, now) {
 		return nil
@@ -332,7 +327,7 @@ func (ix *Index) removeFiles() error {
 }
 
 // reset replaces a database that is beyond use by an empty one. It does nothing
-// if somebody did so already.
+// if that was done already.
 func (ix *Index) reset(ctx context.Context, damaged *database) error {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
@@ -346,7 +341,7 @@ func (ix *Index) reset(ctx context.Context, damaged *database) error {
 // holds mu.
 func (ix *Index) replace(ctx context.Context) error {
 	return ix.guard.hold(ctx, func() error {
-		_ = ix.db.Close() // what it may complain of is why it is replaced
+		_ = ix.db.Close() // it is being replaced because it is broken
 		if err := ix.discard(ix.db.id[0]); err != nil {
 			return err
 		}
@@ -355,9 +350,8 @@ func (ix *Index) replace(ctx context.Context) error {
 }
 
 // Delete deletes the index in the file at path and reports whether there was one.
-// An Index that has it open begins again from the logs, in this process or in
-// another, except where the system does not delete what is open: use Discard on
-// one's own.
+// An Index that has it open, in this process or another, starts again from the logs.
+// Some systems do not delete open files; there, call Discard on the open Index instead.
 func Delete(ctx context.Context, path string) (had bool, err error) {
 	for _, suffix := range fileSuffixes {
 		if _, err := os.Lstat(path + suffix); err == nil {
@@ -377,9 +371,8 @@ func Delete(ctx context.Context, path string) (had bool, err error) {
 	return had, nil
 }
 
-// Discard deletes the files of the index. The index stays open: whoever uses it
-// next makes it again from the logs. Questions that are being answered are
-// answered first.
+// Discard deletes the files of the index. The index stays open: its next use makes it
+// again from the logs. Queries that are running finish first.
 func (ix *Index) Discard(ctx context.Context) error {
 	return ix.fail("delete index", ix.alone(ctx, func() error {
 		return ix.guard.hold(ctx, func() error {
@@ -392,11 +385,11 @@ func (ix *Index) Discard(ctx context.Context) error {
 // follow opens the database again if its files are no longer the ones at their
 // names, or if it was opened in a way in which it cannot be written.
 func (ix *Index) follow(ctx context.Context) error {
-	inUse := func() bool { return ix.closed || ix.db.current() && !ix.db.id.alone() } // if closed, whoever uses it next will say so
+	inUse := func() bool { return ix.closed || ix.db.current() && !ix.db.id.alone() } // if closed, the next use reports it
 	ix.mu.RLock()
 	current := inUse()
 	ix.mu.RUnlock()
-	if current { // which it nearly always is: wait for nobody who is reading
+	if current { // nearly always: do not wait for readers
 		return nil
 	}
 	ix.mu.Lock()
@@ -414,8 +407,8 @@ func (ix *Index) follow(ctx context.Context) error {
 	return err
 }
 
-// leave closes the database. Under the lock: SQLite deletes the -wal when the last
-// connection goes, which nobody may take for somebody's rm.
+// leave closes the database. It needs the lock: SQLite deletes the -wal with the last
+// connection, and another process must not take that for a user's rm.
 func (ix *Index) leave() error {
 	ctx, cancel := context.WithTimeout(context.Background(), busyMillis*time.Millisecond)
 	defer cancel()
@@ -423,7 +416,7 @@ func (ix *Index) leave() error {
 	err := ix.guard.hold(ctx, func() error {
 		if _, marked, err := ix.guard.read(); err == nil && marked && ix.db.current() && ix.db.empty(ctx) {
 			if changes, err := ix.db.changes(ctx); err == nil {
-				_ = ix.guard.unmark(changes) // else the next to close does
+				_ = ix.guard.unmark(changes) // if it fails, the next close does it
 			}
 		}
 		closed = true

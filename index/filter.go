@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// filter reads a filter, if that is what stands here.
+// filter reads a filter, if there is one here.
 func (p *parser) filter(negative bool) bool {
 	start := p.at
 	name, rest, ok := strings.Cut(p.text[p.at:], ":")
@@ -49,9 +49,9 @@ func ListFilters() []string {
 	return []string{"agent", "project", "tag", "cwd", "since", "until", "after", "before", "in"}
 }
 
-// FilterOf returns the filter that people mean by a name: itself, or since by after, until
-// by before, and by in or dir the filter cwd or, if the value is no path, project. ok is
-// false if it is no filter.
+// FilterOf returns the filter that people mean by a name. after means since, before means
+// until, and in or dir mean cwd, or project if the value is not a path. ok is false if
+// the name is not a filter.
 func FilterOf(name, value string) (filter string, ok bool) {
 	switch name {
 	case "after":
@@ -67,8 +67,8 @@ func FilterOf(name, value string) (filter string, ok bool) {
 	return name, slices.Contains(Filters(), name)
 }
 
-// likeFilter returns the name of what looks like a filter and is none, or "". Addresses,
-// paths and code with colons do not look like one.
+// likeFilter returns the name of something that looks like a filter but is not one, or "".
+// Addresses, paths and code with colons do not look like filters.
 func likeFilter(word string) string {
 	name, value, ok := strings.Cut(word, ":")
 	isLetter := func(r rune) bool { return 'a' <= r && r <= 'z' || r == '_' || r == '-' }
@@ -169,7 +169,7 @@ func parseAge(value string, now time.Time) (time.Time, bool) {
 	return now.AddDate(0, 0, -days).Add(-rest), ok
 }
 
-// ParseAge reads how long something is ago as people write it: 90m, 12h, 7d, 2w, 1d12h.
+// ParseAge reads an age as people write it: 90m, 12h, 7d, 2w, 1d12h.
 // A day has 24 hours.
 func ParseAge(value string) (time.Duration, bool) {
 	days, rest, ok := splitAge(value)

@@ -12,14 +12,14 @@ import (
 // see search.run.
 
 const (
-	// maxForms is how many other forms a word stands for, the most frequent ones.
+	// maxForms is how many other forms of a word are searched, the most frequent ones.
 	maxForms = 12
-	// A word that is shorter has no forms, and one that is longer is no word.
+	// Shorter words have no forms. Longer ones are not words.
 	minStemmed, maxStemmed = 3, 30
 )
 
 // stemOf returns the stem of a token, or "" if that is the token itself, or the
-// token is no English word. Other languages that add an s fare well with it, too.
+// token is not an English word. It also suits other languages with a plural s.
 func stemOf(token string) string {
 	if !mayHaveForms(token) {
 		return ""

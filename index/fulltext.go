@@ -81,7 +81,7 @@ func (w *writer) insertSegment(g *segment, docs []segmentDoc) error {
 			return err
 		}
 	}
-	// A deletion finds the segment by the origin. Nobody asks for the sizes.
+	// A deletion finds the segment by the origin. The sizes are not used.
 	ids := []byte{'['}
 	for i := range docs {
 		ids = append(strconv.AppendInt(ids, docs[i].id, 10), ',')

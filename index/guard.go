@@ -25,8 +25,8 @@ type guard struct {
 	mu    gate.Mutex
 	file  vfs.File
 	users int // how many have the lock; they are all of this index
-	// patience is how long to wait for the lock. Who waited in vain is stuck, and from then
-	// on asks once and does not wait: whoever has the lock may never give it back.
+	// patience is how long to wait for the lock. After waiting in vain the guard is stuck:
+	// from then on it tries once and does not wait, because the holder may hang for good.
 	patience time.Duration
 	stuck    bool
 }
@@ -59,8 +59,7 @@ func (g *guard) hold(ctx context.Context, f func() error) error {
 	return f()
 }
 
-// take waits for the lock. A lock file that was deleted locks nobody out: then
-// there is another one.
+// take waits for the lock. A deleted lock file locks nothing; then it takes the new one.
 func (g *guard) take(ctx context.Context) error {
 	deadline := time.Now().Add(g.patience)
 	if g.stuck {
@@ -107,8 +106,8 @@ func (g *guard) take(ctx context.Context) error {
 	}
 }
 
-// open opens the lock file. Its directory is made again if somebody has deleted it, but not
-// what that is in: whoever moved a store away wants no other in its place.
+// open opens the lock file. It makes a deleted directory again, but not the one above it:
+// a store that was moved away must not come back as an empty one.
 func (g *guard) open() (vfs.File, error) {
 	disk := vfs.OS{KeepOwner: true}
 	f, err := disk.OpenFile(g.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
@@ -134,7 +133,7 @@ const guardMark = "in use\n"
 
 // read returns what the lock file says: how many changes the database had when it was
 // last closed, 0 if that is not known, and whether something may be in the -wal alone.
-// Like mark and unmark it is for whoever has the lock.
+// Like mark and unmark it needs the lock.
 func (g *guard) read() (changes int64, marked bool, err error) {
 	data := make([]byte, 64)
 	n, err := g.file.ReadAt(data, 0)

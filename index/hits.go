@@ -13,7 +13,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// place is where the text of a hit stands.
+// place is where the text of a hit is.
 type place struct {
 	part    int
 	pos     store.Pos
@@ -43,8 +43,8 @@ func (s *search) hits(found []candidate) (hits []Hit, total int, err error) {
 	return hits, len(groups), nil
 }
 
-// original tells texts apart that are not copies of each other. Not all writers
-// make ids that are unique in more than one session, so there is more to it.
+// original identifies a text and its copies. An id alone is not enough: some writers
+// make ids that are unique only within a session.
 type original struct {
 	likeness
 	entry string
@@ -52,7 +52,7 @@ type original struct {
 	time  int64 // of the entry
 }
 
-// likeness is what copies have in common as far as a candidate shows it.
+// likeness is what a candidate shows of what its copies have in common.
 type likeness struct {
 	second int64
 	kind   int
@@ -93,7 +93,7 @@ func (s *search) group(found []candidate) ([][]candidate, error) {
 	return groups, nil
 }
 
-// originals reads of what matches may be copies.
+// originals reads what the matches may be copies of.
 func (s *search) originals(found []candidate) (map[int64]original, error) {
 	if len(found) == 0 {
 		return nil, nil
@@ -147,7 +147,7 @@ func (s *search) locate(groups [][]candidate) (hits []Hit, places []place, err e
 	return hits, places, nil
 }
 
-// collapse takes a copy into a hit. The one on a live path stands for both, or
+// collapse merges a copy into a hit. The one on a live path represents both, or
 // else the one of the older session.
 func (h *Hit) collapse(where *place, other Hit, there place) {
 	better := other.Live && !h.Live || other.Live == h.Live && there.older(*where)
@@ -163,7 +163,7 @@ func (h *Hit) collapse(where *place, other Hit, there place) {
 	h.Also = slices.Compact(h.Also)
 }
 
-// hit reads a match's rows. It is false if they are gone meanwhile.
+// hit reads a match's rows. It is false if they were deleted since.
 func (s *search) hit(c candidate) (h Hit, where place, ok bool, err error) {
 	rows, err := s.db.QueryContext(s.ctx, `SELECT ifnull(c.sid, s.sid), s.name, ifnull(c.title, s.title), s.leaf_id, s.created, s.id, e.id, e.pos, e.time, d.part, d.kind,
 			ifnull(r.name, ''), ifnull(t.name, ''), ifnull(m.name, '')

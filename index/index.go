@@ -24,14 +24,13 @@ type Options struct {
 	// MaxText is how many bytes of a single text, such as one tool's output, are
 	// searchable. Default: 1 MiB.
 	MaxText int
-	// Prices tells what models cost when a log does not. Default:
+	// Prices says what models cost when a log does not. Default:
 	// DefaultPrices().
 	Prices *Prices
-	// Apart is for an index that is not where whoever redacts the store looks for one:
-	// in a temporary directory, say. Redacting deletes the indexes that it finds, because
-	// words of what was taken out stay in the free space of the file and in the list of
-	// words. One that is apart must notice by itself: it is rebuilt whenever a log turns
-	// out to have been rewritten.
+	// Apart marks an index outside the store, for example in a temporary directory, where
+	// a redaction would not find it. Redacting deletes the indexes that it finds, because
+	// the removed words remain in the file's free space and in the list of words. An index
+	// that is apart is rebuilt whenever it finds that a log was rewritten.
 	Apart bool
 	// Logger gets a line for every rebuild, and for every log that cannot be read.
 	// Default: none.
@@ -68,7 +67,7 @@ type Index struct {
 
 	turns   turns                   // one CatchUp at a time in this process
 	rebuilt atomic.Bool             // the file was rebuilt, and no CatchUp has filled it yet
-	closing context.Context         // done, for the cause store.ErrClosed, once somebody closes it
+	closing context.Context         // done, with the cause store.ErrClosed, once the index is closed
 	close   context.CancelCauseFunc // closing
 
 	mu     sync.RWMutex // guards what follows; held for reading while db is in use
@@ -104,7 +103,7 @@ func Open(ctx context.Context, st store.Store, path string, o *Options) (*Index,
 		}
 		return nil, &store.Error{Op: "open index", Path: abs, Err: err}
 	}
-	ix.db.behind.Store(false) // whoever opens it decides whether to catch up first
+	ix.db.behind.Store(false) // the caller decides whether to catch up first
 	return ix, nil
 }
 
@@ -171,8 +170,8 @@ func (ix *Index) Status(ctx context.Context) (Status, error) {
 	return s, err
 }
 
-// read calls f with the database. If that turns out to be damaged, or was deleted
-// or replaced meanwhile, it is rebuilt from the logs, and f is called once more.
+// read calls f with the database. If f finds it damaged, or it was deleted or replaced
+// during the call, it is rebuilt from the logs and f is called once more.
 func (ix *Index) read(ctx context.Context, op string, f func(db *database) error) error {
 	err := ix.answer(f)
 	for n := 0; n < maxReplaced && (isDamage(err) || errors.Is(err, errReplaced)); n++ {
@@ -182,13 +181,13 @@ func (ix *Index) read(ctx context.Context, op string, f func(db *database) error
 		err = ix.answer(f)
 	}
 	if err != nil && ctx.Err() != nil {
-		err = ctx.Err() // and not how SQLite puts it
+		err = ctx.Err() // not SQLite's word for it
 	}
 	return ix.fail(op, err)
 }
 
-// answer is withDB for those who read. One that has to be filled first is as good as
-// deleted: what there was before is not in it yet.
+// answer is withDB for queries. A database that has to be filled first counts as deleted:
+// it lacks what the one before it had.
 func (ix *Index) answer(f func(db *database) error) error {
 	return ix.withDB(func(db *database) error {
 		if db.behind.Load() {
@@ -206,8 +205,8 @@ func (ix *Index) untilClosed(ctx context.Context) (context.Context, context.Canc
 	return ctx, func() { stop(); cancel(nil) }
 }
 
-// withDB calls f with the database. If its files were deleted or replaced
-// meanwhile, whatever f found is worth nothing, and the error is errReplaced.
+// withDB calls f with the database. If its files were deleted or replaced during the
+// call, what f found is worthless and the error is errReplaced.
 // Damage that f meets is noted, so that the next CatchUp rebuilds the index.
 func (ix *Index) withDB(f func(db *database) error) error {
 	ix.mu.RLock()

@@ -11,10 +11,10 @@ import (
 // made of. To add up the ledgers of 6,000 sessions takes 30 ms; to add up all rows
 // of their messages and responses took 800.
 //
-// A ledger is derived, like the row of a list. Whoever changes what it depends on
-// notes that it is stale: the session's own lines, its place in its chain, what
-// others of the chain have, and which session a response is charged to. Whoever wants
-// the sums next brings the stale ones up to date.
+// A ledger is derived, like the row of a list. It depends on the session's own lines,
+// its place in its chain, the chain's other sessions, and which session a response is
+// charged to. Code that changes any of these marks the ledger stale; the next query for
+// the sums updates the stale ones.
 
 const quarterMillis = 15 * 60 * 1000
 

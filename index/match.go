@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// How many words a prefix stands for: the most frequent of those that begin with
+// How many words a prefix is searched as: the most frequent of those that begin with
 // it. Within a phrase every word costs more.
 const (
 	maxExpansions       = 32
@@ -25,7 +25,7 @@ type matcher struct {
 	optional bool // we are in an OR
 	forms    bool // other forms of a word will do
 	varied   bool // some word has other forms
-	bounded  bool // a prefix stands for more words than were taken
+	bounded  bool // more words have the prefix than were taken
 }
 
 // leaf is a wanted term with what ranking needs.

@@ -47,15 +47,15 @@ func partsOf(ctx context.Context, blobs store.Blobs, e *session.Entry, maxText i
 	case e.Custom != nil && e.Custom.CustomType == session.CustomTags:
 		said := e.Custom.Tags()
 		if note := e.Custom.TagNote(); note != "" {
-			said = append(said, note) // why somebody rated the session
+			said = append(said, note) // why the session was rated so
 		}
 		add(part{kind: KindTag, text: strings.Join(said, " · ")})
 	}
 	return parts
 }
 
-// shown returns what is shown of a text: for one in which a program wrote down what a person
-// typed, without the elements around it. What nobody sees is not searched, either.
+// shown returns what faces show of a text: if a program wrote down what a person typed,
+// that without the elements around it. What is not shown is not searched either.
 func shown(text string) string {
 	if !typed.IsWrapped(text) {
 		return text

@@ -38,7 +38,7 @@ func (e *QueryError) Error() string {
 // that have the very word. In quotation marks only the word itself is meant.
 //
 // Filters hold for the whole query and cannot be part of an OR. A filter that is
-// given twice lets both values pass (of tags, a session must have both). Those of
+// given twice accepts both values (with tags, a session must have both). Those of
 // kind, role, tool and model can be negated. since and until take 2026, 2026-03,
 // 2026-03-14, a time as in RFC 3339, today, yesterday, or an age such as 12h, 7d,
 // 2w; branch takes live or all; cwd takes . and ~, too: see Dir. Anything else with a colon
@@ -82,10 +82,10 @@ type (
 type term struct {
 	tokens []string // side by side
 	whole  string   // the tokens as one word, if they may be an identifier
-	prefix bool     // the last token may go on
+	prefix bool     // the last token may be the start of a word
 	option string   // if it is an option of a command: its token
 	bare   bool     // other forms of the word will do
-	spans  [][2]int // where the tokens stand in the query
+	spans  [][2]int // where the tokens are in the query
 }
 
 const (
@@ -228,7 +228,7 @@ func (p *parser) and() (n node, filter int) {
 	return a, filter
 }
 
-// more skips space and reports whether the sequence goes on.
+// more skips space and reports whether the sequence continues.
 func (p *parser) more() bool {
 	p.at += len(p.text[p.at:]) - len(strings.TrimLeftFunc(p.text[p.at:], unicode.IsSpace))
 	return p.at < len(p.text) && p.text[p.at] != ')' && !p.seesKeyword("OR")
@@ -251,7 +251,7 @@ func (p *parser) keyword(word string) bool {
 	return true
 }
 
-// negation reads a "-" that stands right before something, or "NOT". Two dashes
+// negation reads a "-" right before something, or "NOT". Two dashes
 // begin an option, which is looked for.
 func (p *parser) negation() bool {
 	start := p.at

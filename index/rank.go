@@ -17,7 +17,7 @@ const (
 	bm25B = 0.75
 )
 
-// hashTerm returns 24 bits that stand for a token. Two tokens of one document
+// hashTerm returns a hash of 24 bits for a token. Two tokens of one document
 // rarely share them, and if they do, a hit is ranked a little too high.
 func hashTerm(term string) uint32 {
 	sum := uint32(2166136261) // FNV-1a

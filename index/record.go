@@ -11,7 +11,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// entryClass says how an entry stands in the tree.
+// entryClass is the part an entry has in the tree.
 type entryClass int64
 
 const (
@@ -20,8 +20,8 @@ const (
 	classDamaged            // a line that cannot be read, except for its id
 	classNoID               // a line that cannot be read at all
 	classMissing            // an entry that others name as their parent
-	classRemark             // says something about the session and is no part of the conversation
-	classUnique             // no copy can stand for it: its rest is lost, or it is a marker
+	classRemark             // says something about the session; not part of the conversation
+	classUnique             // nothing is its copy: the rest of it is lost, or it is a marker
 	classStep               // neither a message nor a remark, such as a compaction: nothing is a copy of it
 )
 
@@ -48,7 +48,7 @@ type record struct {
 	name        *string
 	tags        *session.CustomEntry // changes them
 	pinned      *bool
-	continuedTo *session.CustomEntry // names the session in which this one goes on
+	continuedTo *session.CustomEntry // names the session that continues this one
 	carry       session.Carry
 	original    string // the first session of the chain, as a marker says
 	origin      string // the message that this one says it is a copy of
@@ -81,8 +81,8 @@ type lineReader struct {
 }
 
 // titles knows when a log's title is settled, so that the entries that follow need not
-// be looked at for a better one. An entry whose id an earlier one has does not count,
-// so the one that settles it must be known to be no such.
+// be looked at for a better one. An entry that repeats an earlier id does not count, so
+// the entry that settles the title must be known to have a new one.
 type titles struct {
 	settled bool
 	ids     []string // of the entries so far
@@ -111,7 +111,7 @@ func (t *titles) note(id string) {
 
 var crcTable = crc32.MakeTable(crc32.Castagnoli)
 
-// sumOf tells lines apart: by their length and a checksum.
+// sumOf identifies a line by its length and a checksum.
 func sumOf(line []byte) int64 {
 	return int64(len(line))<<32 | int64(crc32.Checksum(line, crcTable))
 }
@@ -172,7 +172,7 @@ func (rec *record) salvage(line []byte) {
 	rec.setHead(h)
 	rec.class = classDamaged
 	if !h.HasParent {
-		rec.parent, rec.isRoot = "", false // most likely what stands before it
+		rec.parent, rec.isRoot = "", false // most likely the line before it
 	}
 }
 
@@ -275,7 +275,7 @@ func (rec *record) size() int {
 	return n
 }
 
-// millis returns a time in milliseconds since 1970; 0 stands for none.
+// millis returns a time in milliseconds since 1970, and 0 for no time.
 func millis(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

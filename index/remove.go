@@ -86,11 +86,11 @@ func (r *catching) dropContent(id int64) error {
 	})
 }
 
-// unlink takes the names of sessions, and the sessions out of their chains. The others
-// of a chain stay one conversation, which then says what is missing. Who belongs
-// together may change for others, too: one that says that it continues the session is
-// now believed, because nobody is there to ask; and of several that name the same
-// missing session, the next takes the place of this one.
+// unlink removes the names of sessions, and takes the sessions out of their chains. The
+// rest of a chain stays one conversation, which then reports what is missing. This can
+// change other chains too: a session that claims to continue the removed one is now
+// believed, because the claim can no longer be checked; and among several that name the
+// same missing session, the next takes its place.
 //
 // Chains are put together once, when all sessions are out of them.
 func (w *writer) unlink(ids []int64) error {
@@ -221,8 +221,8 @@ func (r *catching) inTx(f func(w *writer) error) error {
 // log to be worth giving back.
 const tidyEntries = 50_000
 
-// tidy gives back the room that writing much took. Others who are reading may
-// prevent it, which is no harm.
+// tidy gives back the space that a large write took. Readers may prevent that, which does
+// no harm.
 func (r *catching) tidy() error {
 	if r.report.Entries < tidyEntries {
 		return nil

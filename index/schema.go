@@ -267,9 +267,9 @@ func dsn(path string, alone bool) string {
 			"synchronous(NORMAL)",
 			"cache_size(-16000)",
 			"temp_store(MEMORY)",
-			"trusted_schema(0)", // it may be somebody else's
+			"trusted_schema(0)", // another program may have made the file
 			"cell_size_check(1)",
-			// Whoever writes much writes some pages again and again. Moving them into the
+			// A large write changes some pages again and again. Moving them into the
 			// database after each transaction, and waiting for the disk, took a tenth of it.
 			"wal_autocheckpoint(8000)",
 			"journal_size_limit(67108864)",

@@ -9,7 +9,7 @@ import (
 // # Writing FTS5's segments
 //
 // FTS5 keeps its index as segments, as an LSM tree does: each has the tokens of some
-// documents, sorted, and with each token its documents and where in them it stands.
+// documents, sorted, and with each token its documents and its places in them.
 // An INSERT hands FTS5 one document; FTS5 takes it apart again, token by token, and
 // makes a segment of what has come together when the transaction ends. In our build
 // of SQLite that costs 0.8 µs for a token, several times as much as all the rest.
@@ -35,12 +35,12 @@ import (
 //	document   how much greater its id is than that of the one before; 2 × the size of
 //	           its positions; these. Where a page begins in the middle of a list, the
 //	           first id is written in full, and the first two bytes say where.
-//	position   2 + how many tokens after the one before; 1 and a number stand for
+//	position   2 + how many tokens after the one before; 1 and a number mean
 //	           the beginning of that column.
 //	footer     how far the first term is from the beginning of the page, and each
 //	           other from the one before. Empty if no term begins on the page.
 //
-// A list that is longer than a page goes on on the next, and may cover many. Each
+// A list longer than a page continues on the next, and may cover many. Each
 // page on which a term begins has a row in fts_idx: the shortest string that is
 // greater than all terms before the page and not greater than its first. If enough
 // pages without a term follow it, they have a skip list: their first ids, by which
@@ -64,8 +64,8 @@ const (
 	skipListBit  = 1 << 36
 )
 
-// occurrence is where a token stands: in which document of the batch, in which column
-// and after how many others there.
+// occurrence is the place of a token: in which document of the batch, in which column,
+// and after how many other tokens there.
 type occurrence struct {
 	doc   uint32
 	place uint32 // the column is in the upper two bits
@@ -239,7 +239,7 @@ func (w *segmentWriter) startDoc(id, delta int64) {
 	w.skipID = id
 }
 
-// places writes where in a document a term stands.
+// places writes where a term is in a document.
 func (w *segmentWriter) places(all []occurrence) {
 	if at := all[0].place; len(all) == 1 && at < 126 && w.room() >= 2 { // once, in the body: as nearly all
 		w.body = append(w.body, 1<<1, byte(at+2))

@@ -22,9 +22,9 @@ type state struct {
 
 	sid, tail, key, native                string
 	title, given, cwd                     string
-	renamed                               bool // somebody gave it a name, or took it away
+	renamed                               bool // it was given a name, or the name was removed
 	first                                 Title
-	agent                                 string // "" if the log is no session that can be read
+	agent                                 string // "" if the log cannot be read as a session
 	parent, relation, continuedTo, leafID string
 	original                              string
 	pinned, archived                      bool
@@ -115,9 +115,8 @@ func (w *writer) loadState(name string) (*state, error) {
 	return s, err
 }
 
-// newState makes the row of a log. It is written when the log was read: a row is in
-// so many indexes that to write it twice would take half of the time that a small
-// session takes.
+// newState makes the row of a log. It is written once, after the log was read: a row is
+// in so many indexes that a second write would cost half the time of a small session.
 func (w *writer) newState(name string) (*state, error) {
 	s := &state{name: name, sid: name, unsaved: true, headed: true, leaf: -1, isNew: true, fresh: &fresh{}, ids: map[string]int64{}, models: map[string]int64{}, tools: map[string]int64{}}
 	if w.nextSession == 0 {
@@ -178,7 +177,7 @@ func (w *writer) saveState(s *state) error {
 // saveTags writes the session's tags, with what each order sorts by. It is done
 // when a log was read to its end: after each part of a long one it would cost the
 // number of tags times the number of parts. A row whose log was not read to its end
-// has no time of modification, and its tags are then written by whoever goes on.
+// has no time of modification, and its tags are written when the rest is read.
 func (w *writer) saveTags(s *state) error {
 	s.describe()
 	if s.retagged {
@@ -215,7 +214,7 @@ func (w *writer) fold(s *state) error {
 	return err
 }
 
-// unfold lets the subagents of a session that is removed be listed by themselves.
+// unfold lists the subagents of a removed session by themselves.
 func (w *writer) unfold(id int64) error {
 	var sid string
 	if found, err := w.find([]any{&sid}, `SELECT sid FROM sessions WHERE id = ?`, id); err != nil || !found {
@@ -257,7 +256,7 @@ func marshal(v any) string {
 	return string(data)
 }
 
-// setHeader takes what the header tells.
+// setHeader takes over what the header says.
 func (s *state) setHeader(h *session.Header) {
 	s.headed = true
 	s.sid, s.key, s.cwd = s.name, h.Key, h.CWD

@@ -17,7 +17,7 @@ const (
 	maxNeighbours = 20_000
 )
 
-// suggest returns queries that may have been meant: those in which a word may go on, if
+// suggest returns queries that may have been meant: those in which a word may be only begun, if
 // they find something, or else those in which every word that the index does not know gives
 // way to the nearest that it does.
 func (s *search) suggest(q *query) ([]string, error) {
@@ -77,7 +77,7 @@ func (s *search) suggest(q *query) ([]string, error) {
 // minBegun is the least number of characters of a word that is tried as a beginning.
 const minBegun = 3
 
-// longer returns the query in which one of the words may go on, if that finds something.
+// longer returns the query in which one of the words is only begun, if that finds something.
 func (s *search) longer(text string) ([]string, error) {
 	for _, l := range s.m.terms {
 		end := l.spans[len(l.spans)-1][1]
@@ -149,7 +149,7 @@ func (m *matcher) nearest(word string) ([]string, error) {
 	return terms, rows.Err()
 }
 
-// Nearest returns what somebody may have meant among known names, the likeliest
+// Nearest returns what the user may have meant among known names, the likeliest
 // first: names that begin with what they typed, and names from which a slip or two
 // make it. The case of letters does not matter.
 func Nearest(given string, known []string) []string {

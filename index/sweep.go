@@ -69,8 +69,8 @@ func (r *catching) survey() (map[string]*known, []job, error) {
 		}
 		r.sweep, r.total, r.report = true, 0, Report{}
 	}
-	// The index is asked before the store: a session that another process adds
-	// meanwhile must not look like one that was removed.
+	// The index is read before the store: a session that another process adds in between
+	// must not look like one that was removed.
 	logs, err := r.loadKnown()
 	if err != nil {
 		return nil, nil, err
@@ -123,7 +123,7 @@ func (r *catching) settle() error {
 }
 
 // settleMark gives one mark back, if the session is as the index has it on record.
-// That is read from the database: somebody else may have put it there.
+// That is read from the database: another process may have written it.
 func (r *catching) settleMark(name string) error {
 	stat := store.Stat{Name: name}
 	var modified int64

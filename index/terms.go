@@ -125,7 +125,7 @@ func (v *vocabulary) grow() {
 	}
 }
 
-// keep copies a word, which is part of a text that nobody wants to keep. Many words
+// keep copies a word, so that the text it is part of can be freed. Many words
 // share one piece of memory.
 func (v *vocabulary) keep(word string) string {
 	const piece = 16 << 10

@@ -14,7 +14,7 @@ import (
 
 const (
 	// maxTitle is how many bytes of a prompt are searched for a title. A title is a
-	// whole line: whoever has too little room for it shortens it.
+	// whole line: a face with too little room shortens it.
 	maxTitle = 4096
 
 	// maxStandIn is the same for texts that only stand in for a prompt. Every reply
@@ -29,13 +29,13 @@ const (
 	maxLead = 80
 )
 
-// A Title is what a session without a name is called. The zero Title is none.
+// A Title is what a session without a name is called. The zero Title means no title.
 type Title struct {
 	Text  string
 	Worth Worth
 }
 
-// Worth says how well a title tells people which session it is. A session keeps the
+// Worth says how well people recognise a session by its title. A session keeps the
 // first of its best titles: see BetterTitle.
 type Worth int
 
@@ -43,7 +43,7 @@ type Worth int
 // schemaVersion when they change.
 const (
 	worthNothing  Worth = iota
-	worthSystem         // what a program tells the model
+	worthSystem         // what a program said to the model
 	worthCall           // the name of a tool
 	worthInjected       // what a program says in the user's name
 	worthErrand         // a command that is about the program: "/model"
@@ -93,7 +93,7 @@ func TitleIn(e *session.Entry) Title {
 }
 
 // callTitle is a call with the first of its arguments that is text: "get_weather
-// Paris" tells more than the name of a tool that hundreds of sessions use.
+// Paris" says more than the name of a tool that hundreds of sessions use.
 func callTitle(call *session.ToolUseContent) string {
 	first, said := "", "" // maps have no order of their own
 	for name, value := range call.Input {
@@ -114,7 +114,7 @@ func withoutDirectory(t Title) Title {
 	return t
 }
 
-// newTitle makes a title of a text. An empty one is none, whatever it was made of.
+// newTitle makes a title from a text. An empty text gives no title.
 func newTitle(text string, worth Worth) Title {
 	if text == "" {
 		return Title{}
@@ -201,7 +201,7 @@ var directories = []string{
 }
 
 // isCommand reports whether a title is a command to the program in which it was
-// typed. A path is none.
+// typed. A path is not a command.
 func isCommand(title string) bool {
 	word, _, _ := strings.Cut(title, " ")
 	name, ok := strings.CutPrefix(word, "/")
@@ -269,7 +269,7 @@ func afterAddition(text string) (rest string, ok bool) {
 
 // topicOf returns the line that says what a text is about: the first with words in
 // it, and the next one if the first only introduces it. A heading needs no
-// introduction: "Implement the following plan:" stands before hundreds of them.
+// introduction: "Implement the following plan:" comes before hundreds of them.
 func topicOf(text string) string {
 	topic := ""
 	for line := range strings.Lines(text) {
@@ -322,7 +322,7 @@ func visible(line string) string {
 // to find that out takes a fraction of the time that it takes to clean them.
 func isTidy(line string) bool {
 	for i := range len(line) {
-		if c := line[i]; c < ' ' || c >= 0x7f || c == ' ' && line[i+1] == ' ' { // the last is no space
+		if c := line[i]; c < ' ' || c >= 0x7f || c == ' ' && line[i+1] == ' ' { // the last byte is not a space
 			return false
 		}
 	}

@@ -18,13 +18,13 @@ import (
 //	🚀                              🚀
 //	--no-verify                     no verify   and, as an option, __noverify
 //
-// The parts of a word stand side by side, so that a phrase of them finds it. The
+// The parts of a word are side by side, so that a phrase of them finds it. The
 // whole goes into a column of its own, where it does not come between the parts
 // and what follows.
 
 const (
 	// maxToken is the greatest length of a token in bytes. Of a longer run, which
-	// is no word but a hash, a key or base64, only this much is kept, in one piece.
+	// is not a word but a hash, a key or base64, only this much is kept, in one piece.
 	maxToken = 64
 	// maxChain is how many runs, joined by - or _, are taken for one identifier.
 	maxChain = 8
@@ -34,8 +34,8 @@ const (
 // spaces, folded.
 type token struct {
 	text       string
-	start, end int  // where it stands in the text
-	whole      bool // it is an identifier whose parts stand before it as tokens
+	start, end int  // where it is in the text
+	whole      bool // it is an identifier whose parts come before it as tokens
 }
 
 // canonical returns text as it is searched: offsets of tokens and highlights
@@ -65,7 +65,7 @@ const (
 	dense // of a script without spaces between words
 	symbol
 	// Of bytes, but not of characters:
-	joiner   // a separator that joins what stands around it: - and _
+	joiner   // a separator that joins what is around it: - and _
 	notASCII // part of a character
 )
 
@@ -88,7 +88,7 @@ var byteClasses = func() (classes [256]class) {
 	return classes
 }()
 
-// classOf must give the same answer for a character wherever it stands.
+// classOf must give the same answer for a character wherever it is.
 func classOf(r rune) class {
 	switch {
 	case r < 0 || r >= utf8.RuneSelf:
@@ -167,12 +167,12 @@ type scanner struct {
 	// emitShort, if it is set, is called instead of emit for a word of at most maxShort
 	// bytes whose shortKey is known.
 	emitShort func(key uint64, word string)
-	// open: the last run of dense characters may go on beyond the text, as one in
-	// a query may, so its last character is no token of its own.
+	// open: the last run of dense characters may continue beyond the text, as one in a
+	// query may, so its last character is not a token of its own.
 	open bool
 
-	// chain is the runs joined by - or _, up to where the scanner is. A run that nothing
-	// is joined to, and that is no option, makes none.
+	// chain is the runs joined by - or _, up to where the scanner is. A single run is not a
+	// chain, unless it is an option.
 	chain struct {
 		runs, start, end int
 		text             []byte
@@ -416,8 +416,8 @@ func (s *scanner) endChain() {
 // dashes. No word has an underscore, and no facet has two.
 const optionMark = "__"
 
-// isOption reports whether two dashes stand before a word, and nothing that they
-// could belong to before them.
+// isOption reports whether a word has two dashes before it, and nothing before them that
+// they could belong to.
 func (s *scanner) isOption(start int) bool {
 	if start < 2 || s.text[start-2:start] != "--" {
 		return false

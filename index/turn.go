@@ -8,9 +8,9 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// turns lets one CatchUp run at a time in this process, and those who wait share the
-// next one. Whoever asks must get what was in the store when they asked, so a
-// CatchUp that is already running will not do: it may have looked before. One that
+// turns runs one CatchUp at a time in this process; all callers that wait share the next
+// one. A caller must get what was in the store when it asked, so a CatchUp that is
+// already running will not do: it may have looked before. One that
 // began since they asked will.
 type turns struct {
 	running gate.Mutex
@@ -27,9 +27,8 @@ type turn struct {
 	report Report
 }
 
-// do calls run when it is the caller's turn, unless somebody has had one meanwhile
-// that serves as well: then it returns what that found. A run that failed serves
-// nobody: whoever is next begins again.
+// do calls run when it is the caller's turn. If another caller's run began after this one
+// asked and succeeded, do returns what that found instead.
 func (t *turns) do(ctx context.Context, sweep bool, run func() (Report, error)) (Report, error) {
 	t.mu.Lock()
 	asked := t.last

@@ -10,10 +10,10 @@ import (
 // and CWD are the original's; Leaf and Context the last one's.
 type Session struct {
 	ID    string // as the header has it
-	Name  string // of its log in the store; the ID, unless somebody renamed the file, or the original is missing
+	Name  string // of its log in the store; the ID, unless the file was renamed or the original is missing
 	Key   string // the caller's own name for it, or ""
 	Title string // its name, or else the first line of what the user said first; "" if there is neither
-	Named bool   // Title is a name that somebody gave
+	Named bool   // Title is a name that was given
 	Tags  []string
 	CWD   string
 	// Agent is the program in which the session was held: see session.AgentOf.
@@ -29,7 +29,7 @@ type Session struct {
 	Branches int // ends of branches
 	// Tokens is what the responses in this log were billed for, each counted once
 	// (see Usage), or else, if Reported is false, what was recorded with the
-	// messages; 0 if nobody counted.
+	// messages; 0 if nothing was.
 	Tokens   int64
 	Reported bool // Tokens is what providers reported
 	// Context is how many tokens the conversation had at its leaf when the
@@ -42,9 +42,9 @@ type Session struct {
 
 	Parent       string // the session that this one came from, or ""
 	Relation     string // what the parent is: see session.Header
-	Subagents    int    // how many sessions its tool calls started, as far as they are in the store
+	Subagents    int    // how many of the sessions that its tool calls started are in the store
 	Continuation int    // how many continuations lie between the original and this one
-	ContinuedTo  string // the session that goes on where this one stops, or ""
+	ContinuedTo  string // the session that continues this one, or ""
 
 	Links        int      // of a chain: how many sessions it has; else 0
 	Missing      []string // sessions of the chain that are not in the store
@@ -100,7 +100,7 @@ type ListOptions struct {
 	// conversation that they are.
 	Links bool
 
-	// Filters; the zero value of each lets everything pass.
+	// Filters; the zero value of each accepts everything.
 	Tags     []string  // has all of these
 	CWD      string    // is about this directory or one below it
 	Agent    string    // was held in this program; an error if no session was
@@ -152,7 +152,7 @@ const (
 // the query; both must hold.
 type SearchOptions struct {
 	// Query is in the query language: see CheckQuery. An empty query with a
-	// filter finds everything that the filter lets pass.
+	// filter finds everything that the filter accepts.
 	Query string
 
 	Kinds   []Kind   // any of these
@@ -195,8 +195,8 @@ type Results struct {
 	DidYouMean []string
 	// Unknown has the filters whose values no session has, if nothing was found.
 	Unknown []Unknown
-	// NotFilters has the names of what looks like filters, is none, and was searched as
-	// text, if nothing was found: see Filters.
+	// NotFilters has the names of words that look like filters but were searched as text,
+	// if nothing was found: see Filters.
 	NotFilters []string
 }
 

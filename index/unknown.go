@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Unknown is the value of a filter that no session has. Nothing can be found with
-// it, and whoever mistyped it must not think that nothing was said.
+// Unknown is the value of a filter that no session has. It may be a slip, so a face
+// reports it instead of only finding nothing.
 type Unknown struct {
 	Filter     string   `json:"filter"` // as a query has it: "tool", "tag", …
 	Value      string   `json:"value"`
@@ -104,7 +104,7 @@ func (f *filters) unknown(ctx context.Context, db *database) (unknown []Unknown,
 	return unknown, nil
 }
 
-// someOf returns at most so many of the values that there are, as a filter has them.
+// someOf returns a limited number of the values that exist, as a filter has them.
 func someOf(filter string, known []string, most int) (some []string) {
 	for _, value := range known {
 		if filter == "project" {

@@ -106,9 +106,8 @@ func verifySegments(ctx context.Context, db *sql.DB) error {
 	return err
 }
 
-// isInterrupted reports whether a crash left a change half made, beside what takes
-// it back. Whoever writes to the index next does so; until then, the file alone
-// says nothing.
+// isInterrupted reports whether a crash left a change half made, with the journal that
+// undoes it. The next write undoes it; until then the file alone says nothing.
 func isInterrupted(err error) bool {
 	var e *sqlite.Error
 	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_READONLY

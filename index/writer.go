@@ -9,8 +9,8 @@ import (
 )
 
 // writer writes records into the database, within one transaction. What it remembers
-// (statements, numbers of names, ids) holds for that transaction only: nobody else
-// writes meanwhile, and afterwards anybody may.
+// (statements, numbers of names, ids) is valid only within that transaction, in which no
+// other process writes.
 type writer struct {
 	ctx   context.Context
 	tx    *sql.Tx
@@ -28,8 +28,8 @@ type writer struct {
 	terms   *termTable
 	places  *docPlaces
 	nextDoc int64
-	// nextSession is the next session's id, once one was asked for: nobody else
-	// makes any within our transaction.
+	// nextSession is the next session's id, once one was needed: only we make any within
+	// our transaction.
 	nextSession int64
 	tokens      int64 // in the new documents
 	entries     int64 // written
@@ -51,7 +51,7 @@ type docRow struct {
 
 func (r *catching) newWriter(tx *sql.Tx) (*writer, error) {
 	// SQLite is asked not to watch for the end of the context: that costs more than
-	// most statements. Whoever calls looks now and then.
+	// most statements. The callers check now and then.
 	ctx := context.WithoutCancel(r.ctx)
 	w := startWriter(ctx, tx)
 	w.terms, w.places = r.terms, &r.places
@@ -124,7 +124,7 @@ func scanRow(row *sql.Row, dest []any) (bool, error) {
 	return err == nil, err
 }
 
-// nameID returns the number that stands for a name; 0 for "".
+// nameID returns the number of a name; 0 for "".
 func (w *writer) nameID(name string) (int64, error) {
 	if name == "" {
 		return 0, nil
@@ -177,9 +177,9 @@ func (w *writer) addDocs(s *state, n int64, rec *record, carried carriage) error
 	return nil
 }
 
-// flush writes what is lined up. The segment of the documents is made meanwhile, by a
-// goroutine that never touches the database: only one may use a transaction. It reads
-// docs and words, which nobody changes from here on: the ids are final, the facets have
+// flush writes what is lined up. At the same time a goroutine builds the segment of the
+// documents. It never touches the database, because only one may use a transaction. It
+// reads docs and words, which no longer change: the ids are final, the facets have
 // their numbers, and the reader has begun a vocabulary of its own for the next batch.
 func (w *writer) flush(words *vocabulary) error {
 	// In the order of their ids the tables are fastest, and a segment must have them so.

@@ -8,19 +8,19 @@
 //
 // # Trust
 //
-// A server says of its tools whether they only read, and whether a call can be repeated.
-// These are hints by a program that somebody else wrote, so by default they count for
-// nothing: every call asks, and none is repeated after a crash. Options.TrustHints is
-// for servers that the user trusts. A rule of package tools can allow single tools.
+// A server says whether its tools only read, and whether a call can be repeated. These
+// are hints by a foreign program, so by default they are ignored: every call asks, and
+// none is repeated after a crash. Options.TrustHints is for servers that the user trusts.
+// A rule of package tools can allow single tools.
 //
 // A program gets no terminal and no keys of model providers. What it prints on its
 // standard error goes to the logger. What a server returns is cleaned of what would
-// make a provider refuse the request: images that are none, empty texts, schemas that
-// are not objects.
+// make a provider refuse the request: broken images, empty texts, schemas that are not
+// objects.
 //
 // # Failures
 //
 // A server that ends is started again by the next call. The call that it was working on
-// is not repeated: nobody knows how far it came, and its result says so. A server that
-// ends again and again is left alone after a few times.
+// is not repeated, because it may have been half done; its result says so. A server that
+// keeps ending is not started again after a few times.
 package mcp

@@ -20,7 +20,7 @@ import (
 
 const (
 	maxTools = 1000 // that a server may have
-	maxPages = 100  // of a list: one without an end is none
+	maxPages = 100  // of a list: a longer one is taken for endless
 
 	pingTime   = 10 * time.Second       // for an answer to nothing in particular
 	endTime    = 10 * time.Second       // until a program that hung up has ended
@@ -137,7 +137,7 @@ func isAnswer(err error) bool {
 	return errors.As(err, &answer)
 }
 
-// isEnd reports whether an error says that there is nobody at the other end.
+// isEnd reports whether an error says that the other end is gone.
 func isEnd(err error) bool {
 	return slices.ContainsFunc([]error{sdk.ErrConnectionClosed, sdk.ErrSessionMissing, io.EOF, io.ErrUnexpectedEOF, os.ErrClosed, syscall.EPIPE},
 		func(end error) bool { return errors.Is(err, end) })

@@ -34,8 +34,8 @@ type program struct {
 }
 
 // startProgram starts the server. Its pipes are our own: those of exec.Cmd are closed
-// when the program ends, before the last answer was read, and cannot be closed while
-// somebody reads.
+// when the program ends, before the last answer was read, and cannot be closed during a
+// read.
 func startProgram(s *Server) (*program, error) {
 	cmd := exec.Command(s.opts.Command[0], s.opts.Command[1:]...)
 	cmd.Dir, cmd.Env = s.opts.Dir, append(process.Environ(), s.opts.Env...)
@@ -115,7 +115,7 @@ func (p *program) awaitEnd(ctx context.Context, limit time.Duration) bool {
 }
 
 // reason says how the program ended, or nil if it runs. What it last printed on its
-// standard error often tells why.
+// standard error often says why.
 func (p *program) reason() error {
 	if !p.ended() {
 		return nil
@@ -132,8 +132,8 @@ func (p *program) reason() error {
 	return errors.New(strings.TrimSpace(how))
 }
 
-// close ends the program and all that it has started. A server ends when its input
-// does; one that does not is asked, and then not asked.
+// close ends the program and everything it has started. Closing its input ends a
+// well-behaved server. If it goes on, it is told to stop, then killed.
 func (p *program) close(timeout time.Duration) {
 	_ = p.stdin.Close()
 	for _, end := range []func(){func() {}, p.group.End} {

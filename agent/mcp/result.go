@@ -16,7 +16,7 @@ import (
 // maxFile is how many bytes a recording or a file in a result may have.
 const maxFile = 10 << 20
 
-// result makes of a server's answer what a session keeps.
+// result turns a server's answer into what a session keeps.
 func (s *Server) result(from *sdk.CallToolResult) agent.Result {
 	var parts []session.Content
 	for _, c := range from.Content {

@@ -33,7 +33,7 @@ type Options struct {
 	// Header is sent with every request, to that host and no other.
 	Header http.Header
 
-	// Name stands before the names of the tools: "github" makes github_list_issues. Set
+	// Name is put before the names of the tools: "github" makes github_list_issues. Set
 	// it if there are rules about such names. Default: what the server calls itself,
 	// which may be anything.
 	Name string
@@ -77,7 +77,7 @@ type Server struct {
 	end  context.CancelCauseFunc
 	work sync.WaitGroup // goroutines that life ends
 
-	// connecting is held by whoever makes a new connection.
+	// connecting is held while a new connection is made.
 	connecting gate.Mutex
 
 	mu       sync.Mutex // guards what follows
@@ -169,14 +169,14 @@ func (s *Server) Tools() []agent.Tool {
 // the program with all that it has started.
 func (s *Server) Close() error {
 	s.end(errClosed)
-	s.connecting.Lock() // whoever connects gives up now
+	s.connecting.Lock() // a connection that is being made gives up now
 	defer s.connecting.Unlock()
 	s.mu.Lock()
 	l, calls := s.now, s.calls
 	s.mu.Unlock()
 	if calls > 0 && l.network != nil {
 		// The library tells the server in the background that the calls are over. A
-		// program ends in any case; a server on the network would go on with them.
+		// program ends in any case; a server on the network would keep working on them.
 		time.Sleep(cancelTime)
 	}
 	l.close()
@@ -206,7 +206,7 @@ func (s *Server) connected(ctx context.Context) (*link, error) {
 	if s.life.Err() != nil {
 		return nil, context.Cause(s.life)
 	}
-	if l := s.current(); l != nil { // somebody else was faster
+	if l := s.current(); l != nil { // another goroutine was faster
 		return l, nil
 	}
 	s.mu.Lock()
@@ -217,7 +217,7 @@ func (s *Server) connected(ctx context.Context) (*link, error) {
 		s.opts.Logger.Warn("the connection to an MCP server broke: connecting again", "server", s.called(), "error", old.reason())
 		old.close()
 	}
-	if failures >= maxFailures && s.opts.URL == "" { // to call somebody costs nothing
+	if failures >= maxFailures && s.opts.URL == "" { // calling a server on the network costs nothing
 		return nil, fmt.Errorf("the MCP server %s has failed %d times in a row and is left alone: %w", s.called(), failures, old.reason())
 	}
 	l, err := s.connect(ctx)
@@ -280,7 +280,7 @@ func (s *Server) setTools(l *link, found []*sdk.Tool) {
 // maxPrefix leaves room for the names of tools.
 const maxPrefix = 32
 
-// prefix returns what stands before the names of the tools.
+// prefix returns what is put before the names of the tools.
 func (s *Server) prefix(l *link) string {
 	for _, name := range []string{s.opts.Name, l.serverName(), s.opts.label()} {
 		if name = legal(strings.ToLower(name)); name != "" {

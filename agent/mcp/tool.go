@@ -215,8 +215,8 @@ func (s *Server) call(ctx context.Context, name string, input json.RawMessage) (
 	return failed(ctx, err)
 }
 
-// failed returns a result that tells the model what went wrong, unless nobody wants to
-// know any more.
+// failed returns a result that tells the model what went wrong, or an error if the turn
+// was cancelled.
 func failed(ctx context.Context, err error) (agent.Result, error) {
 	if errors.Is(err, errClosed) {
 		return agent.Result{}, err
