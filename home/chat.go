@@ -281,10 +281,7 @@ func (c *Chat) Branch(ctx context.Context, entry string, summarise bool) (*Branc
 			return nil, plainly("branch", c.c.Name, err)
 		}
 	}
-	if result.Leaf, err = conversationEnd(c.c.Session); err != nil {
-		return nil, err
-	}
-	result.Short, err = shorten(c.c.Session, result.Leaf, result.Left)
+	result.Leaf, err = conversationEnd(c.c.Session)
 	return result, err
 }
 

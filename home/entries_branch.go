@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/coppice-dev/coppice/agent/summary"
-	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -29,8 +28,6 @@ type BranchResult struct {
 	Moved   bool   `json:"moved"`   // false if it was there already; then nothing was written
 	// Auto is the summary, if a model wrote it.
 	Auto *AutoResult `json:"auto,omitempty"`
-	// Short has the shortest unambiguous beginnings of these ids.
-	Short render.Names `json:"-"`
 }
 
 // Branch moves the leaf to an entry: what is appended next follows it. The abandoned branch
@@ -75,9 +72,6 @@ func (h *Home) branch(ctx context.Context, c *Conversation, r BranchRequest) (*B
 	default:
 		err = s.Branch(target)
 	}
-	if err == nil {
-		result.Short, err = shorten(s, result.Leaf, result.Left)
-	}
 	return result, err
 }
 
@@ -115,11 +109,10 @@ type LabelRequest struct {
 
 // LabelResult says what an entry is called now.
 type LabelResult struct {
-	Session string       `json:"session"` // the one that was written to
-	Entry   string       `json:"entry"`   // the entry that names the other
-	Target  string       `json:"target"`  // the entry that is named
-	Label   string       `json:"label"`   // with any secret in the request taken out
-	Short   render.Names `json:"-"`       // the shortest unambiguous beginnings of these ids
+	Session string `json:"session"` // the one that was written to
+	Entry   string `json:"entry"`   // the entry that names the other
+	Target  string `json:"target"`  // the entry that is named
+	Label   string `json:"label"`   // with any secret in the request taken out
 }
 
 // Label gives an entry a name, which works wherever an entry is asked for.
@@ -158,8 +151,7 @@ func label(c *Conversation, s *session.Session, r LabelRequest) (*LabelResult, e
 		return nil, err
 	}
 	result.Label = labels[target]
-	result.Short, err = shorten(s, result.Entry, target)
-	return result, err
+	return result, nil
 }
 
 // RevertRequest takes back what an entry does to the context.
@@ -172,10 +164,9 @@ type RevertRequest struct {
 
 // RevertResult says what was taken back.
 type RevertResult struct {
-	Session string       `json:"session"` // the one that was written to
-	Entry   string       `json:"entry"`   // the entry that takes the other back
-	Target  string       `json:"target"`  // the entry that no longer counts
-	Short   render.Names `json:"-"`       // the shortest unambiguous beginnings of these ids
+	Session string `json:"session"` // the one that was written to
+	Entry   string `json:"entry"`   // the entry that takes the other back
+	Target  string `json:"target"`  // the entry that no longer counts
 }
 
 // Revert takes back what an entry does to the context. Reverting a revert restores the
@@ -218,8 +209,7 @@ func revert(c *Conversation, s *session.Session, given string) (*RevertResult, e
 		return nil, err
 	}
 	result.Target = reverted.Revert.TargetID
-	result.Short, err = shorten(s, result.Entry, result.Target)
-	return result, err
+	return result, nil
 }
 
 // earlierCompaction returns the compaction in force of a conversation with several sessions,
@@ -237,28 +227,4 @@ func (h *Home) earlierCompaction(ctx context.Context, given string) (compaction 
 		}
 	}
 	return compaction, errors.Join(err, c.Close())
-}
-
-// shortEntries returns what a person can type for each entry of a session.
-func shortEntries(s *session.Session) (render.Names, error) {
-	ids, err := s.EntryIDs()
-	if err != nil {
-		return nil, err
-	}
-	return render.ShortEntryIDs(ids), nil
-}
-
-// shorten returns what a person can type for some entries of a session.
-func shorten(s *session.Session, ids ...string) (render.Names, error) {
-	all, err := shortEntries(s)
-	if err != nil {
-		return nil, err
-	}
-	short := make(render.Names, len(ids))
-	for _, id := range ids {
-		if all[id] != "" {
-			short[id] = all[id]
-		}
-	}
-	return short, nil
 }

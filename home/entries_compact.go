@@ -46,9 +46,6 @@ type CompactResult struct {
 	Counter      string      `json:"counter"`         // what counted where nothing was recorded
 	Entry        string      `json:"entry,omitempty"` // the compaction; "" after a dry run
 	Auto         *AutoResult `json:"auto,omitempty"`  // if a model wrote the summary
-
-	// Short has the shortest unambiguous beginnings of all ids of the conversation.
-	Short render.Names `json:"-"`
 }
 
 // PlanEntry is an entry in the plan of a compaction.
@@ -127,8 +124,7 @@ func (h *Home) compact(ctx context.Context, c *Conversation, r CompactRequest) (
 	if err != nil {
 		return nil, err
 	}
-	result.Short, err = shortEntries(s)
-	return result, err
+	return result, nil
 }
 
 // autoCompact has a model write the summary that a plan needs.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -28,12 +27,6 @@ type CompareResult struct {
 	Shared   int             `json:"shared"`   // how many entries they share
 	OnlyA    []session.Entry `json:"only_a"`   // earliest first
 	OnlyB    []session.Entry `json:"only_b"`
-
-	// AncestorEntry is the last entry they share; nil if there is none.
-	AncestorEntry *session.Entry `json:"-"`
-	// Short has the shortest unambiguous beginnings of all ids of the conversation, or of
-	// both.
-	Short render.Names `json:"-"`
 }
 
 // Compare compares the paths to two entries of a conversation, or of two. Entries
@@ -80,16 +73,7 @@ func compare(a, b *Conversation, r CompareRequest) (*CompareResult, error) {
 	if b.ID() != a.ID() {
 		result.Other = b.ID()
 	}
-	if at := slices.IndexFunc(pathA, func(e session.Entry) bool { return e.ID == found.Ancestor }); at >= 0 {
-		result.AncestorEntry = &pathA[at]
-	}
-	idsA, err := a.EntryIDs()
-	if err != nil {
-		return nil, err
-	}
-	idsB, err := b.EntryIDs()
-	result.Short = render.ShortEntryIDs(slices.Concat(idsA, idsB))
-	return result, err
+	return result, nil
 }
 
 // saidByBoth tells whether a label, a name or tags are about something in which two sessions

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/window"
 	"github.com/coppice-dev/coppice/window/tiktoken"
@@ -60,15 +59,9 @@ type ContextResult struct {
 	LeftOut    []session.LeftOut `json:"left_out"`             // what the path has and the context lacks or changes
 	Window     *window.Report    `json:"window,omitempty"`     // if a window was asked for
 	Entries    []session.Entry   `json:"entries"`              // those of the window, if one was asked for
-
-	// Costs has what each of Entries costs.
-	Costs []window.Cost `json:"-"`
+	Costs      []window.Cost     `json:"costs"`                // what each of Entries costs
 	// Edited has the edit of each entry whose content an edit changed.
-	Edited map[string]string `json:"-"`
-	// Whole is how many entries there are without a window.
-	Whole int `json:"-"`
-	// Short has the shortest unambiguous beginnings of all ids of the conversation.
-	Short render.Names `json:"-"`
+	Edited map[string]string `json:"edited,omitempty"`
 }
 
 // Measured is the size of a context, counted entry by entry.
@@ -76,6 +69,7 @@ type Measured struct {
 	Tokens  int                  `json:"tokens"`
 	Counter string               `json:"counter"` // what counted where nothing was known
 	Counts  []window.CountReport `json:"counts"`
+	Entries int                  `json:"entries"`
 }
 
 // Context returns what would be sent to a model now, what is left out of the path and why,
@@ -111,9 +105,9 @@ func contextOf(c *Conversation, s *session.Session, r ContextRequest) (*ContextR
 		Session: c.ID(), Leaf: now.Leaf,
 		Provider: now.Provider, Model: now.Model, ThinkingLevel: now.ThinkingLevel,
 		Tokens: now.Tokens, Uncounted: now.Uncounted,
-		Measured:   Measured{whole.Report.Tokens, whole.Report.Counter, whole.Report.Counts},
+		Measured:   Measured{whole.Report.Tokens, whole.Report.Counter, whole.Report.Counts, len(now.Entries)},
 		Compaction: now.Compaction, LeftOut: left,
-		Entries: entryList(now.Entries), Costs: whole.Costs, Edited: now.Edited, Whole: len(now.Entries),
+		Entries: entryList(now.Entries), Costs: orEmpty(whole.Costs), Edited: now.Edited,
 	}
 	if !c.IsAlone() {
 		result.Conversation = c.Chain.ID
@@ -126,10 +120,9 @@ func contextOf(c *Conversation, s *session.Session, r ContextRequest) (*ContextR
 		if err != nil {
 			return nil, err
 		}
-		result.Window, result.Entries, result.Costs = report(view), entryList(view.Entries), view.Costs
+		result.Window, result.Entries, result.Costs = report(view), entryList(view.Entries), orEmpty(view.Costs)
 	}
-	result.Short, err = shortEntries(s)
-	return result, err
+	return result, nil
 }
 
 // neverSent names the kinds of entries that are never sent to a model.

@@ -45,8 +45,6 @@ type Image struct {
 // ImagesResult lists images, the earliest of each session first.
 type ImagesResult struct {
 	Images []Image `json:"images"`
-	// Short has the shortest unambiguous beginnings of all ids of the sessions.
-	Short render.Names `json:"-"`
 }
 
 // Images lists the images of a conversation, on all its branches, or those that a
@@ -56,16 +54,13 @@ func (e *Entries) Images(ctx context.Context, r ImagesRequest) (*ImagesResult, e
 		return nil, invalid("name a session, or words to search for")
 	}
 	result := &ImagesResult{Images: []Image{}}
-	var ids []string
 	add := func(name string, near map[string]bool) error {
-		list, all, err := e.home.imagesOf(ctx, name, near)
-		result.Images, ids = append(result.Images, list...), append(ids, all...)
+		list, err := e.home.imagesOf(ctx, name, near)
+		result.Images = append(result.Images, list...)
 		return err
 	}
 	if r.Search == "" {
-		err := add(r.Session, nil)
-		result.Short = render.ShortEntryIDs(ids)
-		return result, err
+		return result, add(r.Session, nil)
 	}
 	found, err := e.home.Search.Find(ctx, FindRequest{Query: r.Search, Session: r.Session, Limit: imageHits})
 	if err != nil {
@@ -86,7 +81,6 @@ func (e *Entries) Images(ctx context.Context, r ImagesRequest) (*ImagesResult, e
 			return nil, err
 		}
 	}
-	result.Short = render.ShortEntryIDs(ids)
 	return result, nil
 }
 
@@ -98,20 +92,19 @@ const (
 	imageReach = 3
 )
 
-// imagesOf lists the images of a conversation, and the ids of its entries. With near,
-// it lists only those near one of these entries.
-func (h *Home) imagesOf(ctx context.Context, given string, near map[string]bool) (list []Image, ids []string, err error) {
+// imagesOf lists the images of a conversation. With near, it lists only those near one of
+// these entries.
+func (h *Home) imagesOf(ctx context.Context, given string, near map[string]bool) (list []Image, err error) {
 	c, err := h.openFor(ctx, OpenRequest{Session: given})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
 	parents := make(map[string]string)
 	for e, err := range c.WithContext(ctx).Entries() {
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		ids = append(ids, e.ID)
 		if e.ParentID != nil {
 			parents[e.ID] = *e.ParentID
 		}
@@ -122,7 +115,7 @@ func (h *Home) imagesOf(ctx context.Context, given string, near map[string]bool)
 	if near != nil {
 		list = keepNear(list, parents, near)
 	}
-	return list, ids, nil
+	return list, nil
 }
 
 // keepNear keeps the images that are on one line with an entry, at most imageReach before or

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
 )
@@ -32,9 +31,8 @@ type MergeResult struct {
 	Picks   []string `json:"picks"`
 	// Other is the session that the branch came from, and Copied how many of its messages
 	// this one did not have yet.
-	Other  string       `json:"other,omitempty"`
-	Copied int          `json:"copied,omitempty"`
-	Short  render.Names `json:"-"` // the shortest unambiguous beginnings of these ids
+	Other  string `json:"other,omitempty"`
+	Copied int    `json:"copied,omitempty"`
 }
 
 // Merge brings the outcome of another branch onto the live one: a summary of it, chosen
@@ -74,10 +72,7 @@ func merge(c *Conversation, s *session.Session, r MergeRequest) (*MergeResult, e
 		return nil, err
 	}
 	result := &MergeResult{Session: c.Name, From: from, Picks: picks}
-	if result.Entry, err = s.Merge(from, r.Summary, picks...); err != nil {
-		return nil, err
-	}
-	result.Short, err = shorten(s, append([]string{result.Entry, from}, picks...)...)
+	result.Entry, err = s.Merge(from, r.Summary, picks...)
 	return result, err
 }
 
@@ -164,10 +159,6 @@ func (b *brought) merge(c, other *Conversation, r MergeRequest) (result *MergeRe
 		result, err = b.write(c, picks, r)
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	result.Short, err = shorten(b.s, append([]string{result.Entry, result.From}, result.Picks...)...)
 	return result, err
 }
 

@@ -141,8 +141,13 @@ func TestBranchTellsHowToGoBack(t *testing.T) {
 	h := newHouse(t).Home
 	id, said := begin(t, h, "one", "two")
 	got := must[*home.BranchResult](t)(h.Entries.Branch(t.Context(), home.BranchRequest{Session: id, Entry: said[0]}))
-	if got.Leaf != said[0] || got.Left != said[1] || !got.Moved || got.Short[said[1]] == "" {
+	if got.Leaf != said[0] || got.Left != said[1] || !got.Moved {
 		t.Errorf("%+v, want the leaf at %s, from %s", got, said[0], said[1])
+	}
+	short := must[*home.NamesResult](t)(h.Entries.Short(t.Context(), home.EntryNamesRequest{Sessions: []string{id}, Entries: said[1:]})).Names
+	back := must[*home.BranchResult](t)(h.Entries.Branch(t.Context(), home.BranchRequest{Session: id, Entry: short[said[1]]}))
+	if len(short) != 1 || len(short[said[1]]) >= len(said[1]) || back.Leaf != said[1] {
+		t.Errorf("%v, and back at %q", short, back.Leaf)
 	}
 	got = must[*home.BranchResult](t)(h.Entries.Branch(t.Context(), home.BranchRequest{Session: id, Entry: said[0], Summary: "two was said"}))
 	now := must[*home.ContextResult](t)(h.Entries.Context(t.Context(), home.ContextRequest{Session: id}))
@@ -218,7 +223,7 @@ func TestCompareTellsWhereTwoBranchesPart(t *testing.T) {
 	must[*home.BranchResult](t)(h.Entries.Branch(t.Context(), home.BranchRequest{Session: id, Entry: said[0]}))
 	third := say(t, h, id, "three")
 	got := must[*home.CompareResult](t)(h.Entries.Compare(t.Context(), home.CompareRequest{Session: id, A: said[1], B: home.Leaf}))
-	if got.Ancestor != said[0] || got.AncestorEntry.ID != said[0] || got.Shared != 1 ||
+	if got.Ancestor != said[0] || got.Shared != 1 ||
 		!slices.Equal(idsOf(got.OnlyA), said[1:]) || !slices.Equal(idsOf(got.OnlyB), []string{third}) {
 		t.Errorf("%+v", got)
 	}
@@ -338,7 +343,7 @@ func TestCompareListsNoRemarkThatBothSessionsHave(t *testing.T) {
 	if want := []string{"start", "the very start", "five"}; !slices.Equal(saidOrLabelled(got.OnlyB), want) || got.OnlyB[1].ID != other || got.OnlyB[2].ID != theirs {
 		t.Errorf("only in the fork: %q, want %q", saidOrLabelled(got.OnlyB), want)
 	}
-	if got.Ancestor != said[1] || got.AncestorEntry.ID != said[1] || got.Shared != 2 {
+	if got.Ancestor != said[1] || got.Shared != 2 {
 		t.Errorf("they part at %s after %d entries", got.Ancestor, got.Shared)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/client"
 	"github.com/coppice-dev/coppice/provider/offline"
-	"github.com/coppice-dev/coppice/render"
 )
 
 // DefaultLastRequests is how many requests Why explains by default.
@@ -28,8 +27,6 @@ type WhyRequest struct {
 type WhyResult struct {
 	Session  string        `json:"session"`
 	Requests []SentRequest `json:"requests"` // oldest first
-	// Short has the shortest unambiguous beginnings of all ids of the sessions.
-	Short render.Names `json:"-"`
 }
 
 // SentRequest is a request that an agent sent for a session.
@@ -59,7 +56,7 @@ func (e *Entries) Why(ctx context.Context, r WhyRequest) (*WhyResult, error) {
 			return nil, errors.Join(err, closeAll(links))
 		}
 	}
-	result := &WhyResult{Session: name, Requests: []SentRequest{}, Short: make(render.Names)}
+	result := &WhyResult{Session: name, Requests: []SentRequest{}}
 	for _, c := range links {
 		if r.Link && c.Name != name {
 			continue
@@ -76,17 +73,9 @@ func (e *Entries) Why(ctx context.Context, r WhyRequest) (*WhyResult, error) {
 
 // add appends the requests of one session.
 func (r *WhyResult) add(ctx context.Context, c *Conversation, last int) error {
-	s := c.WithContext(ctx)
-	sent, err := agent.Requests(s, last, encoder)
-	if err != nil {
-		return err
-	}
+	sent, err := agent.Requests(c.WithContext(ctx), last, encoder)
 	for i := range sent {
 		r.Requests = append(r.Requests, SentRequest{c.Name, sent[i]})
-	}
-	short, err := shortEntries(s)
-	for id, name := range short {
-		r.Short[id] = name
 	}
 	return err
 }

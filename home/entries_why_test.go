@@ -36,8 +36,12 @@ func (h *house) why(r home.WhyRequest) []home.SentRequest {
 	if err != nil {
 		h.Fatal(err)
 	}
+	short, err := h.Entries.Short(h.Context(), home.EntryNamesRequest{Sessions: []string{r.Session}, Link: r.Link})
+	if err != nil {
+		h.Fatal(err)
+	}
 	for _, sent := range result.Requests {
-		if id := sent.ID; result.Short[id] == "" {
+		if id := sent.ID; short.Names[id] == "" {
 			h.Errorf("request %s has no short name", id)
 		}
 	}

@@ -70,12 +70,12 @@ type StatsResult struct {
 	Projects []Usage           `json:"projects"` // by the directory, called by as much of its end as tells it from the others; most tokens first
 	Agents   []Usage           `json:"agents"`   // by the program that the sessions come from
 	Sessions []Usage           `json:"sessions"` // most expensive first; none if one session was asked for
-	Titles   map[string]string `json:"-"`        // of the first few of them
 	Tools    []Count           `json:"tools"`
 	Roles    []Count           `json:"roles"`
 	Hours    [24]int64         `json:"hours"`
 	Weekdays [7]int64          `json:"weekdays"`
 	Topics   []string          `json:"topics"`
+	Titles   map[string]string `json:"titles,omitempty"` // of the first few of Sessions
 }
 
 const (

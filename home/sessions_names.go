@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -457,6 +458,45 @@ func (s *Sessions) Short(ctx context.Context, ids ...string) (render.Names, erro
 		short[id] = names[id]
 	}
 	return short, nil
+}
+
+// EntryNamesRequest asks what people can type for entries.
+type EntryNamesRequest struct {
+	// Sessions have the entries, as a person names them: see Resolve. The names tell all
+	// of their entries apart. One that is not there has none.
+	Sessions []string `json:"sessions"`
+	Link     bool     `json:"link,omitempty"`    // only the sessions that are named, not whole conversations
+	Entries  []string `json:"entries,omitempty"` // the ids of those to name. Default: all of them
+}
+
+// NamesResult has short names: what people see, and can type.
+type NamesResult struct {
+	Names map[string]string `json:"names"` // by id
+}
+
+// Short returns the short names of entries. It reads the shape of whole sessions, so it
+// is for those who show a result to a person.
+func (e *Entries) Short(ctx context.Context, r EntryNamesRequest) (*NamesResult, error) {
+	var all []string
+	for _, given := range r.Sessions {
+		c, err := e.home.openFor(ctx, OpenRequest{Session: given, Link: r.Link})
+		if errors.Is(err, session.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		ids, err := c.EntryIDs()
+		all = append(all, ids...)
+		if err := errors.Join(err, c.Close()); err != nil {
+			return nil, err
+		}
+	}
+	names := render.ShortEntryIDs(all)
+	if len(r.Entries) > 0 {
+		maps.DeleteFunc(names, func(id, _ string) bool { return !slices.Contains(r.Entries, id) })
+	}
+	return &NamesResult{names}, nil
 }
 
 // Names returns the short names of all sessions.

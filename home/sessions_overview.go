@@ -5,7 +5,6 @@ import (
 	"runtime"
 
 	"github.com/coppice-dev/coppice/index"
-	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/discover"
 )
@@ -15,7 +14,6 @@ type Overview struct {
 	Dir      string        `json:"dir"`
 	Sessions int           `json:"sessions"`
 	Latest   []SessionInfo `json:"latest"` // the few most recently active
-	Short    render.Names  `json:"-"`      // their short names
 }
 
 const maxLatest = 5
@@ -38,8 +36,7 @@ func (s *Sessions) Overview(ctx context.Context) (*Overview, error) {
 	for i := range latest {
 		o.Latest[i] = sessionInfo(&latest[i])
 	}
-	o.Short, err = s.Short(ctx, namesOf(latest)...)
-	return o, err
+	return o, nil
 }
 
 // KnownProgram is what a program keeps on this machine.

@@ -10,12 +10,12 @@ import (
 
 // Cost is how much of a window an entry takes.
 type Cost struct {
-	Tokens int
+	Tokens int `json:"tokens"`
 	// Bytes is the size of the content as it is sent, with images in base64. It ignores
 	// escapes in JSON, which matter little where bytes matter.
-	Bytes int
+	Bytes int `json:"bytes"`
 	// By says how the tokens were counted. A sum has none.
-	By Source
+	By Source `json:"source"`
 }
 
 func (c *Cost) add(d Cost) {

@@ -49,11 +49,15 @@ func (a *app) runBranch(ctx context.Context, r home.BranchRequest) (err error) {
 				return command("fork", []string{e.Conversation}, "--at", e.Entry) + " begins a new conversation there"
 			})
 		}
-		line := "the leaf is at " + moved.Short.Shown(moved.Leaf) + " already"
+		short, err := a.entryNames(ctx, h, moved.Session, moved.Leaf, moved.Left)
+		if err != nil {
+			return err
+		}
+		line := "the leaf is at " + short.Shown(moved.Leaf) + " already"
 		if moved.Moved {
-			line = "the leaf is now " + moved.Short.Shown(moved.Leaf)
+			line = "the leaf is now " + short.Shown(moved.Leaf)
 			if moved.Left != "" {
-				line += "; " + command("branch", []string{calling(r.Session, moved.Session), moved.Short.Name(moved.Left)}) + " goes back"
+				line += "; " + command("branch", []string{calling(r.Session, moved.Session), short.Name(moved.Left)}) + " goes back"
 			}
 			line += wroteIt(moved.Auto)
 		}

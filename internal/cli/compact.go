@@ -80,7 +80,7 @@ func (a *app) runCompact(ctx context.Context, r home.CompactRequest, keep int) (
 			missed = fmt.Sprintf("; that is %s more than --keep-tokens %d, but no shorter cut is possible", render.Counted(plan.Over, "token", "tokens"), keep)
 		}
 		if r.DryRun {
-			return a.showPlan(plan, missed)
+			return a.showPlan(ctx, h, r.Session, plan, missed)
 		}
 		return a.done(plan, plan.Entry, fmt.Sprintf("the summary stands for %s; kept: %s, about %s; %s takes it back%s%s",
 			render.Counted(plan.StandsFor, "entry", "entries"), keptIn(plan), render.Counted(plan.TokensKept, "token", "tokens"),
@@ -89,15 +89,19 @@ func (a *app) runCompact(ctx context.Context, r home.CompactRequest, keep int) (
 }
 
 // showPlan prints what a compaction would do.
-func (a *app) showPlan(plan *home.CompactResult, missed string) error {
+func (a *app) showPlan(ctx context.Context, h *home.Home, given string, plan *home.CompactResult, missed string) error {
 	if a.flags.json {
 		return a.printJSON(plan)
+	}
+	short, err := a.listedNames(ctx, h, home.EntryNamesRequest{Sessions: []string{given}})
+	if err != nil {
+		return err
 	}
 	t := a.newTable(4, "", "ENTRY", "KIND", "TOKENS", "TEXT")
 	t.right[3] = true
 	add := func(what string, entries []home.PlanEntry) {
 		for _, e := range entries {
-			t.add(what, a.entryName(plan.Short, e.ID), e.Kind, fmt.Sprint(e.Tokens), e.Text)
+			t.add(what, short.Name(e.ID), e.Kind, fmt.Sprint(e.Tokens), e.Text)
 		}
 	}
 	add("summarise", plan.Summarise)

@@ -69,26 +69,32 @@ func (a *app) runContext(cmd *cobra.Command, id string, f *contextFlags) error {
 	if err != nil {
 		return err
 	}
-	return a.withHome(cmd.Context(), false, func(h *home.Home) error {
-		c, err := h.Entries.Context(cmd.Context(), home.ContextRequest{Session: id, Link: f.link, Leaf: f.leaf, Window: w})
+	ctx := cmd.Context()
+	return a.withHome(ctx, false, func(h *home.Home) error {
+		c, err := h.Entries.Context(ctx, home.ContextRequest{Session: id, Link: f.link, Leaf: f.leaf, Window: w})
 		switch {
 		case err != nil:
 			return err
 		case a.flags.json:
 			return a.printJSON(c)
-		case f.format == "text":
-			return terminal.Entries(a.out, a.style(), c.Entries, c.Short)
 		}
-		return a.contextEntries(c)
+		short, err := namesOf(ctx, h, home.EntryNamesRequest{Sessions: []string{id}, Link: f.link})
+		if err != nil {
+			return err
+		}
+		if f.format == "text" {
+			return terminal.Entries(a.out, a.style(), c.Entries, short)
+		}
+		return a.contextEntries(c, short)
 	})
 }
 
-func (a *app) contextEntries(c *home.ContextResult) error {
-	if err := a.contextHead(c); err != nil {
+func (a *app) contextEntries(c *home.ContextResult, short render.Names) error {
+	if err := a.contextHead(c, short); err != nil {
 		return err
 	}
 	if c.Window != nil {
-		if err := a.windowHead(c); err != nil {
+		if err := a.windowHead(c, short); err != nil {
 			return err
 		}
 	}
@@ -99,7 +105,7 @@ func (a *app) contextEntries(c *home.ContextResult) error {
 		tokenWidth = 0
 	}
 	for i := range c.Entries {
-		idWidth = max(idWidth, ansi.StringWidth(c.Short.Shown(c.Entries[i].ID)))
+		idWidth = max(idWidth, ansi.StringWidth(short.Shown(c.Entries[i].ID)))
 		tokenWidth = max(tokenWidth, len(render.Thousands(c.Costs[i].Tokens)))
 	}
 	for i := range c.Entries {
@@ -108,9 +114,9 @@ func (a *app) contextEntries(c *home.ContextResult) error {
 		if c.Edited[e.ID] != "" {
 			mark = "(edited) "
 		}
-		id := a.paint(dim, terminal.Pad(c.Short.Shown(e.ID), idWidth)) + "  "
+		id := a.paint(dim, terminal.Pad(short.Shown(e.ID), idWidth)) + "  "
 		tokens := a.paint(dim, fmt.Sprintf("%*s", tokenWidth, render.Thousands(c.Costs[i].Tokens))) + "  " + a.paint(yellow, mark)
-		if err := a.print("%s", style.Row(e, id, tokens, c.Short.Shown)); err != nil {
+		if err := a.print("%s", style.Row(e, id, tokens, short.Shown)); err != nil {
 			return err
 		}
 	}
@@ -121,12 +127,12 @@ func (a *app) contextEntries(c *home.ContextResult) error {
 const listWidth = 120
 
 // contextHead says who would be asked, how much it is, and what is left out.
-func (a *app) contextHead(c *home.ContextResult) error {
+func (a *app) contextHead(c *home.ContextResult, short render.Names) error {
 	model := cmp.Or(render.ModelName(c.Provider, c.Model), "no model chosen")
 	if c.ThinkingLevel != "" {
 		model += ", thinking " + render.OneLine(c.ThinkingLevel, 0)
 	}
-	size := render.Counted(c.Whole, "entry", "entries") + ", " + render.Counted(c.Measured.Tokens, "token", "tokens")
+	size := render.Counted(c.Measured.Entries, "entry", "entries") + ", " + render.Counted(c.Measured.Tokens, "token", "tokens")
 	lines := []string{a.paint(bold, model), size}
 	if len(c.Measured.Counts) > 0 {
 		lines = append(lines, "counts: "+whoCounted(c.Measured.Counts, c.Measured.Counter))
@@ -145,7 +151,7 @@ func (a *app) contextHead(c *home.ContextResult) error {
 			continue
 		}
 		if l.EntryID != "" {
-			line += " " + c.Short.Shown(l.EntryID)
+			line += " " + short.Shown(l.EntryID)
 		}
 		if l.Count > 0 {
 			line += ": " + render.Counted(l.Count, "entry", "entries")

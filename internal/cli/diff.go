@@ -42,19 +42,32 @@ func (a *app) runDiff(ctx context.Context, r home.CompareRequest) error {
 		if a.flags.json {
 			return a.printJSON(c)
 		}
-		return a.printDiff(c)
+		return a.printDiff(ctx, h, &r, c)
 	})
 }
 
-func (a *app) printDiff(c *home.CompareResult) error {
+func (a *app) printDiff(ctx context.Context, h *home.Home, r *home.CompareRequest, c *home.CompareResult) error {
+	sessions := []string{r.Session}
+	if r.Other != "" {
+		sessions = append(sessions, r.Other)
+	}
+	short, err := a.listedNames(ctx, h, home.EntryNamesRequest{Sessions: sessions})
+	if err != nil {
+		return err
+	}
 	t := a.newTable(3, "", "ENTRY", "KIND", "TEXT")
 	add := func(sign string, entries ...session.Entry) {
 		for i := range entries {
-			t.add(sign, a.entryName(c.Short, entries[i].ID), render.Kind(&entries[i]), render.Gist(&entries[i], 0))
+			t.add(sign, short.Name(entries[i].ID), render.Kind(&entries[i]), render.Gist(&entries[i], 0))
 		}
 	}
-	if c.AncestorEntry != nil {
-		add("=", *c.AncestorEntry)
+	if c.Ancestor != "" {
+		for shared, err := range h.Entries.Path(ctx, home.PathRequest{Session: r.Session, Leaf: c.Ancestor, Last: 1}) {
+			if err != nil {
+				return err
+			}
+			add("=", shared)
+		}
 	}
 	add("-", c.OnlyA...)
 	add("+", c.OnlyB...)
@@ -64,13 +77,4 @@ func (a *app) printDiff(c *home.CompareResult) error {
 	a.say("%s shared, %d only in the first, %d only in the second",
 		render.Counted(c.Shared, "entry", "entries"), len(c.OnlyA), len(c.OnlyB))
 	return nil
-}
-
-// entryName is how to show the id of an entry: in a table for a person by its
-// shortest beginning, elsewhere in full.
-func (a *app) entryName(short render.Names, id string) string {
-	if a.width() == 0 {
-		return id
-	}
-	return short.Name(id)
 }

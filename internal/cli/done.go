@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 
 	"github.com/coppice-dev/coppice/home"
@@ -40,6 +41,31 @@ func calling(given, id string) string {
 		return render.ShortID(id)
 	}
 	return given
+}
+
+// entryNames returns what a line about a result calls entries of the session that was
+// written to.
+func (a *app) entryNames(ctx context.Context, h *home.Home, session string, entries ...string) (render.Names, error) {
+	if a.flags.json {
+		return nil, nil // no line is printed
+	}
+	return namesOf(ctx, h, home.EntryNamesRequest{Sessions: []string{session}, Link: true, Entries: entries})
+}
+
+// listedNames returns what a table calls entries. Programs get whole ids.
+func (a *app) listedNames(ctx context.Context, h *home.Home, r home.EntryNamesRequest) (render.Names, error) {
+	if a.width() == 0 {
+		return nil, nil
+	}
+	return namesOf(ctx, h, r)
+}
+
+func namesOf(ctx context.Context, h *home.Home, r home.EntryNamesRequest) (render.Names, error) {
+	found, err := h.Entries.Short(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return found.Names, nil
 }
 
 // hintEarlier says which command helps if an entry is in an earlier session of the

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -67,7 +68,7 @@ func (a *app) runImages(ctx context.Context, args []string, f *imagesFlags) erro
 		case f.out != "":
 			return a.writeImages(ctx, h, found.Images, f)
 		}
-		return a.printImages(found, len(args) == 0)
+		return a.printImages(ctx, h, found, &r)
 	})
 }
 
@@ -130,7 +131,7 @@ func (a *app) writeImages(ctx context.Context, h *home.Home, images []home.Image
 	return nil
 }
 
-func (a *app) printImages(found *home.ImagesResult, several bool) error {
+func (a *app) printImages(ctx context.Context, h *home.Home, found *home.ImagesResult, r *home.ImagesRequest) error {
 	if a.flags.json {
 		for i := range found.Images {
 			if err := a.printJSON(found.Images[i]); err != nil {
@@ -141,10 +142,21 @@ func (a *app) printImages(found *home.ImagesResult, several bool) error {
 	}
 	if len(found.Images) == 0 {
 		a.say("no images")
-		if several {
+		if r.Session == "" {
 			return errNothingFound
 		}
 		return nil
+	}
+	sessions := []string{r.Session}
+	if r.Session == "" {
+		for i := range found.Images {
+			sessions = append(sessions, found.Images[i].Session)
+		}
+		sessions = slices.Compact(sessions[1:]) // those of a session follow each other
+	}
+	short, err := a.listedNames(ctx, h, home.EntryNamesRequest{Sessions: sessions})
+	if err != nil {
+		return err
 	}
 	t := a.newTable(6, "SESSION", "N", "ENTRY", "TYPE", "PIXELS", "SIZE", "TEXT")
 	t.right[1], t.right[4], t.right[5] = true, true, true
@@ -161,9 +173,9 @@ func (a *app) printImages(found *home.ImagesResult, several bool) error {
 		case a.width() > 0:
 			size = render.Bytes(int64(m.Bytes))
 		}
-		t.add(a.shownID(m.Session), strconv.Itoa(m.Number), a.entryName(found.Short, m.Entry), m.MediaType, pixels, size, render.OneLine(m.Text, 0))
+		t.add(a.shownID(m.Session), strconv.Itoa(m.Number), short.Name(m.Entry), m.MediaType, pixels, size, render.OneLine(m.Text, 0))
 	}
-	if !several {
+	if r.Session != "" {
 		t.drop(0)
 	}
 	return t.print()

@@ -38,7 +38,11 @@ func (a *app) runLabel(ctx context.Context, r home.LabelRequest) (err error) {
 		if err != nil {
 			return err
 		}
-		target := named.Short.Shown(named.Target)
+		short, err := a.entryNames(ctx, h, named.Session, named.Target)
+		if err != nil {
+			return err
+		}
+		target := short.Shown(named.Target)
 		line := fmt.Sprintf("entry %s is now %q", target, named.Label)
 		if named.Label == "" {
 			line = fmt.Sprintf("entry %s has no label now", target)

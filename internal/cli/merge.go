@@ -61,7 +61,11 @@ func (a *app) runMerge(ctx context.Context, r home.MergeRequest) (err error) {
 					" makes one session of the whole conversation, in which every branch can"
 			})
 		}
-		what := "merged the branch that ends at " + merged.Short.Shown(merged.From)
+		short, err := a.entryNames(ctx, h, merged.Session, merged.From)
+		if err != nil {
+			return err
+		}
+		what := "merged the branch that ends at " + short.Shown(merged.From)
 		if merged.Copied > 0 {
 			what += ", with " + render.Counted(merged.Copied, "message", "messages") + " copied from " + merged.Other
 		}

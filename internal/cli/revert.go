@@ -37,7 +37,11 @@ func (a *app) runRevert(ctx context.Context, r home.RevertRequest) error {
 		if err != nil {
 			return err
 		}
-		return a.done(reverted, reverted.Entry, "entry "+reverted.Short.Shown(reverted.Target)+" no longer counts; "+
+		short, err := a.entryNames(ctx, h, reverted.Session, reverted.Target)
+		if err != nil {
+			return err
+		}
+		return a.done(reverted, reverted.Entry, "entry "+short.Shown(reverted.Target)+" no longer counts; "+
 			a.revertCommand(r.Session, reverted.Session, reverted.Entry)+" makes it count again")
 	})
 }

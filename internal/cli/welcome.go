@@ -23,9 +23,17 @@ type welcomeJSON struct {
 // is on this machine, and what to type next.
 func (a *app) welcome(ctx context.Context) error {
 	var w welcomeJSON
+	var short render.Names
 	err := a.withHome(ctx, false, func(h *home.Home) (err error) {
 		w.Programs = h.Transfer.Programs(a.getenv)
-		w.Home, err = h.Sessions.Overview(ctx)
+		if w.Home, err = h.Sessions.Overview(ctx); err != nil || a.flags.json {
+			return err
+		}
+		var latest []string
+		for i := range w.Home.Latest {
+			latest = append(latest, w.Home.Latest[i].Name)
+		}
+		short, err = h.Sessions.Short(ctx, latest...)
 		return err
 	})
 	if err != nil && kindOfError(err) == home.KindNotFound {
@@ -37,7 +45,7 @@ func (a *app) welcome(ctx context.Context) error {
 	if a.flags.json {
 		return a.printJSON(w)
 	}
-	lines := append(a.welcomeHome(w.Home), a.welcomePrograms(w)...)
+	lines := append(a.welcomeHome(w.Home, short), a.welcomePrograms(w)...)
 	for i, line := range lines {
 		if !strings.HasPrefix(line, " ") {
 			lines[i] = a.wrap(line, "")
@@ -57,7 +65,7 @@ func (a *app) next(command, about string) string {
 	return line
 }
 
-func (a *app) welcomeHome(o *home.Overview) []string {
+func (a *app) welcomeHome(o *home.Overview, short render.Names) []string {
 	if o == nil || o.Sessions == 0 {
 		return []string{"Coppice keeps the conversations of humans, models and tools. There are none here yet."}
 	}
@@ -65,7 +73,7 @@ func (a *app) welcomeHome(o *home.Overview) []string {
 	now := time.Now()
 	for i := range o.Latest {
 		s := &o.Latest[i]
-		id, when := "  "+a.paint(cyan, terminal.Pad(o.Short.Shown(s.Name), 12))+"  ", "  "+a.paint(dim, a.when(s.Updated, now))
+		id, when := "  "+a.paint(cyan, terminal.Pad(short.Shown(s.Name), 12))+"  ", "  "+a.paint(dim, a.when(s.Updated, now))
 		room := 56
 		if width := a.width(); width > 0 {
 			room = max(min(room, width-ansi.StringWidth(id+when)), 8)

@@ -59,21 +59,27 @@ func (a *app) runWhy(ctx context.Context, id string, link bool, f *whyFlags) err
 			a.say("no request was recorded: requests are recorded by agents, such as coppice chat")
 			return nil
 		}
-		return a.showWhy(result)
+		return a.showWhy(ctx, h, result)
 	})
 }
 
 // showWhy prints a row for each request. The reasons are sentences: if they do not fit,
 // they follow the table.
-func (a *app) showWhy(result *home.WhyResult) error {
+func (a *app) showWhy(ctx context.Context, h *home.Home, result *home.WhyResult) error {
+	sessions := make([]string, len(result.Requests))
+	for i := range result.Requests {
+		sessions[i] = result.Requests[i].Session
+	}
+	// Requests of a session follow each other.
+	short, err := a.listedNames(ctx, h, home.EntryNamesRequest{Sessions: slices.Compact(sessions), Link: true})
+	if err != nil {
+		return err
+	}
 	t := a.newTable(9, "REQUEST", "TIME", "MODEL", "INPUT", "READ", "WRITTEN", "OUTPUT", "SAME", "REBUILT", "WHY")
 	for _, column := range []int{3, 4, 5, 6, 7} {
 		t.right[column] = true
 	}
-	now, short := time.Now(), result.Short
-	if a.width() == 0 {
-		short = nil // programs get whole ids
-	}
+	now := time.Now()
 	for i := range result.Requests {
 		r := &result.Requests[i]
 		input, read, written, output := "-", "-", "-", "-"
@@ -99,7 +105,7 @@ func (a *app) showWhy(result *home.WhyResult) error {
 	if err := t.print(); err != nil || !below {
 		return err
 	}
-	return a.reasons(result)
+	return a.reasons(result, short)
 }
 
 // dropEmptyOnScreen is dropEmpty for people. Programs get every column.
@@ -111,11 +117,11 @@ func (t *table) dropEmptyOnScreen(column int) {
 }
 
 // reasons prints why requests were not what the cache had, a paragraph each.
-func (a *app) reasons(result *home.WhyResult) error {
+func (a *app) reasons(result *home.WhyResult, short render.Names) error {
 	for i := range result.Requests {
 		r := &result.Requests[i]
-		if why := whyOf(r, result.Short); why != "" {
-			if err := a.printText("\n" + a.wrap(result.Short.Shown(r.ID)+": "+why, "")); err != nil {
+		if why := whyOf(r, short); why != "" {
+			if err := a.printText("\n" + a.wrap(short.Shown(r.ID)+": "+why, "")); err != nil {
 				return err
 			}
 		}

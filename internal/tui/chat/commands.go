@@ -101,6 +101,15 @@ func (u *ui) session() (string, error) {
 	return "", errNoSession
 }
 
+// entryNames returns what to call the entries of a session.
+func (u *ui) entryNames(ctx context.Context, session string) (render.Names, error) {
+	found, err := u.o.Home.Entries.Short(ctx, home.EntryNamesRequest{Sessions: []string{session}, Link: true})
+	if err != nil {
+		return nil, err
+	}
+	return found.Names, nil
+}
+
 func (u *ui) cmdHelp(context.Context, string) error {
 	wide := 0
 	for _, c := range commands() {
@@ -215,8 +224,11 @@ func (u *ui) cmdBranch(ctx context.Context, argument string) error {
 		return errNoSession
 	}
 	var moved *home.BranchResult
+	var names render.Names
 	u.start(ctx, a, func(ctx context.Context) (_ *agent.Outcome, err error) {
-		moved, err = u.chat.Branch(ctx, entry, word != "")
+		if moved, err = u.chat.Branch(ctx, entry, word != ""); err == nil {
+			names, err = u.entryNames(ctx, moved.Session)
+		}
 		return nil, err
 	}, func(err error) {
 		switch {
@@ -225,7 +237,7 @@ func (u *ui) cmdBranch(ctx context.Context, argument string) error {
 		case !moved.Moved:
 			u.note("  the conversation is there already")
 		default:
-			u.note("  the next message follows " + moved.Short.Shown(moved.Leaf) + "; /branch " + moved.Short.Shown(moved.Left) + " goes back")
+			u.note("  the next message follows " + names.Shown(moved.Leaf) + "; /branch " + names.Shown(moved.Left) + " goes back")
 		}
 	})
 	return nil
@@ -256,7 +268,11 @@ func (u *ui) cmdLabel(ctx context.Context, argument string) error {
 	if err != nil {
 		return err
 	}
-	u.note("  " + labelled.Short.Shown(labelled.Target) + " has the label " + labelled.Label)
+	names, err := u.entryNames(ctx, labelled.Session)
+	if err != nil {
+		return err
+	}
+	u.note("  " + names.Shown(labelled.Target) + " has the label " + labelled.Label)
 	return nil
 }
 
@@ -340,14 +356,18 @@ func (u *ui) cmdContext(ctx context.Context, argument string) error {
 	if err != nil {
 		return err
 	}
+	names, err := u.entryNames(ctx, id)
+	if err != nil {
+		return err
+	}
 	s, wide := u.style(), 0
 	for i := range now.Entries {
-		wide = max(wide, ansi.StringWidth(now.Short.Shown(now.Entries[i].ID)))
+		wide = max(wide, ansi.StringWidth(names.Shown(now.Entries[i].ID)))
 	}
 	for i := range now.Entries {
 		e := &now.Entries[i]
-		before := "  " + s.Paint(terminal.Dim, terminal.Pad(now.Short.Shown(e.ID), wide)) + "  "
-		u.print(s.Row(e, before, s.Paint(terminal.Dim, fmt.Sprintf("%7s  ", render.Thousands(now.Costs[i].Tokens))), now.Short.Shown))
+		before := "  " + s.Paint(terminal.Dim, terminal.Pad(names.Shown(e.ID), wide)) + "  "
+		u.print(s.Row(e, before, s.Paint(terminal.Dim, fmt.Sprintf("%7s  ", render.Thousands(now.Costs[i].Tokens))), names.Shown))
 	}
 	status, err := u.chat.Status(ctx)
 	if err != nil {
