@@ -173,6 +173,32 @@ func Image(mediaType, base64 string) Content {
 	return Content{Type: ContentTypeImage, Image: &ImageContent{Source: &Source{Type: "base64", MediaType: mediaType, Data: base64}}}
 }
 
+// ImageFrom returns a picture from any source.
+func ImageFrom(s *Source) Content {
+	return Content{Type: ContentTypeImage, Image: &ImageContent{Source: s}}
+}
+
+// File returns a file. Its name may be empty.
+func File(name string, s *Source) Content {
+	return Content{Type: ContentTypeFile, File: &FileContent{Name: name, Source: s}}
+}
+
+// Media returns a picture, a recording or a file, as the media type of its source says.
+func Media(s *Source) Content {
+	switch {
+	case strings.HasPrefix(s.MediaType, "image/"):
+		return ImageFrom(s)
+	case strings.HasPrefix(s.MediaType, "audio/"):
+		return Content{Type: ContentTypeAudio, Audio: &AudioContent{Source: s}}
+	}
+	return File("", s)
+}
+
+// Thinking returns what a model thought. The signature is the provider's, or "".
+func Thinking(text, signature string) Content {
+	return Content{Type: ContentTypeThinking, Thinking: &ThinkingContent{Content: text, Signature: signature}}
+}
+
 // TextOf joins the texts of blocks, one below the other.
 func TextOf(blocks []Content) string {
 	var texts []string

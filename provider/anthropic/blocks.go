@@ -49,10 +49,10 @@ func blockOf(kind string, o *wire.Object, r *wire.Residue) (c session.Content, o
 		r.Miss(*o, "signature")
 		text, ok := o.TakeStr("thinking")
 		signature, _ := o.TakeStr("signature")
-		return wire.Thinking(text, signature), ok
+		return session.Thinking(text, signature), ok
 	case "redacted_thinking":
 		data, ok := o.TakeText("data")
-		c := wire.Thinking("", "")
+		c := session.Thinking("", "")
 		c.Thinking.Redacted = data
 		return c, ok
 	case "tool_use":
@@ -61,11 +61,11 @@ func blockOf(kind string, o *wire.Object, r *wire.Residue) (c session.Content, o
 		return toolResult(o, r)
 	case "image":
 		source, ok := takeSource(o, r)
-		return wire.Image(source), ok
+		return session.ImageFrom(source), ok
 	case "document":
 		source, ok := takeSource(o, r)
 		title, _ := o.TakeText("title")
-		return wire.File(title, source), ok
+		return session.File(title, source), ok
 	}
 	return c, false
 }

@@ -88,7 +88,7 @@ func bytesOf(o *wire.Object) (data string, ok bool) {
 func media(kind string, o *wire.Object) (c session.Content, ok bool) {
 	format, hasFormat := o.TakeText("format")
 	data, ok := bytesOf(o)
-	return wire.Media(&session.Source{Type: provider.SourceBase64, MediaType: kind + "/" + format, Data: data}), ok && hasFormat
+	return session.Media(&session.Source{Type: provider.SourceBase64, MediaType: kind + "/" + format, Data: data}), ok && hasFormat
 }
 
 func document(o *wire.Object) (c session.Content, ok bool) {
@@ -96,7 +96,7 @@ func document(o *wire.Object) (c session.Content, ok bool) {
 	mediaType, known := documentTypes[format]
 	name, hasName := o.TakeText("name")
 	data, ok := bytesOf(o)
-	return wire.File(name, &session.Source{Type: provider.SourceBase64, MediaType: mediaType, Data: data}), ok && known && hasName
+	return session.File(name, &session.Source{Type: provider.SourceBase64, MediaType: mediaType, Data: data}), ok && known && hasName
 }
 
 func toolUse(o *wire.Object, r *wire.Residue) (c session.Content, ok bool) {
@@ -155,7 +155,7 @@ func isJSON(c *session.Content) bool {
 }
 
 func reasoning(o *wire.Object, r *wire.Residue) (c session.Content, ok bool) {
-	c = wire.Thinking("", "")
+	c = session.Thinking("", "")
 	if data, ok := o.TakeText("redactedContent"); ok {
 		c.Thinking.Redacted = data
 		return c, len(*o) == 0

@@ -99,7 +99,7 @@ func textPart(o *wire.Object) session.Content {
 	}
 	o.Take("thought")
 	signature, _ := o.TakeText("thoughtSignature")
-	return wire.Thinking(text, signature)
+	return session.Thinking(text, signature)
 }
 
 func mediaPart(o *wire.Object, r *wire.Residue, spellings []spelling, source string) (c session.Content, ok bool) {
@@ -115,7 +115,7 @@ func mediaPart(o *wire.Object, r *wire.Residue, spellings []spelling, source str
 		if i > 0 {
 			r.Form = s.part + "/" + s.mime
 		}
-		return wire.Media(&session.Source{Type: source, MediaType: mime, Data: data}), true
+		return session.Media(&session.Source{Type: source, MediaType: mime, Data: data}), true
 	}
 	return c, false
 }

@@ -206,7 +206,7 @@ func chatThinking(o *wire.Object) []session.Content {
 }
 
 func thought(text, form string) session.Content {
-	c := wire.Thinking(text, "")
+	c := session.Thinking(text, "")
 	(&wire.Residue{Form: form}).Keep(&c.Extra, wire.Chat)
 	return c
 }
@@ -219,7 +219,7 @@ func spokenAudio(o *wire.Object) (session.Content, bool) {
 		return session.Content{}, false
 	}
 	o.Take("audio")
-	c := wire.Media(&session.Source{Type: provider.SourceBase64, MediaType: "audio/unknown", Data: data})
+	c := session.Media(&session.Source{Type: provider.SourceBase64, MediaType: "audio/unknown", Data: data})
 	(&wire.Residue{Form: formAudio, Fields: audio}).Keep(&c.Extra, wire.Chat)
 	return c, true
 }

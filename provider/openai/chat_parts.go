@@ -39,7 +39,7 @@ func partOf(kind string, o *wire.Object, r *wire.Residue) (c session.Content, ok
 		data, hasData := inner.TakeStr("data")
 		format, hasFormat := inner.TakeStr("format")
 		keepInner(r, "input_audio", inner)
-		return wire.Media(&session.Source{Type: provider.SourceBase64, MediaType: "audio/" + format, Data: data}), hasData && hasFormat
+		return session.Media(&session.Source{Type: provider.SourceBase64, MediaType: "audio/" + format, Data: data}), hasData && hasFormat
 	case "file":
 		return filePart(o, r)
 	}
@@ -55,12 +55,12 @@ func keepInner(r *wire.Residue, name string, inner wire.Object) {
 func imagePart(o *wire.Object, r *wire.Residue) (c session.Content, ok bool) {
 	if url, ok := o.TakeStr("image_url"); ok {
 		r.Form = formString
-		return wire.Image(provider.SourceAt(url)), true
+		return session.ImageFrom(provider.SourceAt(url)), true
 	}
 	inner, _ := o.TakeObject("image_url")
 	url, ok := inner.TakeStr("url")
 	keepInner(r, "image_url", inner)
-	return wire.Image(provider.SourceAt(url)), ok
+	return session.ImageFrom(provider.SourceAt(url)), ok
 }
 
 func filePart(o *wire.Object, r *wire.Residue) (c session.Content, ok bool) {
@@ -73,7 +73,7 @@ func filePart(o *wire.Object, r *wire.Residue) (c session.Content, ok bool) {
 		source = provider.SourceAt(data)
 	}
 	keepInner(r, "file", inner)
-	return wire.File(name, source), source != nil && source.Type != provider.SourceURL
+	return session.File(name, source), source != nil && source.Type != provider.SourceURL
 }
 
 // parts writes blocks as the parts of a message.

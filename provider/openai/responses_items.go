@@ -65,7 +65,7 @@ func reasoningBlock(o *wire.Object, r *wire.Residue) (session.Content, bool) {
 	if text := o.Get("content"); len(summary) == 0 && text != nil {
 		summary = textsOf(text, "reasoning_text")
 	}
-	c := wire.Thinking(strings.Join(summary, "\n\n"), "")
+	c := session.Thinking(strings.Join(summary, "\n\n"), "")
 	c.Thinking.Signature, _ = o.TakeText("encrypted_content")
 	r.Miss(*o, "summary")
 	if string(o.Get("summary")) == string(summaryOf(c.Thinking.Content)) && !o.Has("content") {
@@ -130,7 +130,7 @@ func generatedImage(o *wire.Object, r *wire.Residue) (c session.Content, ok bool
 		format = "png"
 	}
 	r.Form = formImageItem
-	return wire.Image(&session.Source{Type: provider.SourceBase64, MediaType: "image/" + format, Data: data}), ok
+	return session.ImageFrom(&session.Source{Type: provider.SourceBase64, MediaType: "image/" + format, Data: data}), ok
 }
 
 // result adds a tool's answer. One without an id is kept whole: in a message of
@@ -180,7 +180,7 @@ func outputBlock(id string, o *wire.Object, r *wire.Residue) session.Content {
 	screen := wire.Members(output)
 	if url, ok := screen.TakeStr("image_url"); ok && screen.Str("type") == formScreenshot {
 		o.Take("output")
-		image := wire.Image(provider.SourceAt(url))
+		image := session.ImageFrom(provider.SourceAt(url))
 		screen.Take("type")
 		(&wire.Residue{Form: formScreenshot, Fields: screen}).Keep(&image.Extra, wire.Responses)
 		c := session.ToolResult(id, "", false)
@@ -235,16 +235,16 @@ func itemPartOf(kind string, o *wire.Object, r *wire.Residue) (c session.Content
 		return session.Text(text), ok
 	case "input_image":
 		if url, ok := o.TakeStr("image_url"); ok {
-			return wire.Image(provider.SourceAt(url)), true
+			return session.ImageFrom(provider.SourceAt(url)), true
 		}
 		id, ok := o.TakeStr("file_id")
-		return wire.Image(&session.Source{Type: provider.SourceFile, Data: id}), ok
+		return session.ImageFrom(&session.Source{Type: provider.SourceFile, Data: id}), ok
 	case "input_audio":
 		inner, _ := o.TakeObject("input_audio")
 		data, hasData := inner.TakeStr("data")
 		format, hasFormat := inner.TakeStr("format")
 		keepInner(r, "input_audio", inner)
-		return wire.Media(&session.Source{Type: provider.SourceBase64, MediaType: "audio/" + format, Data: data}), hasData && hasFormat
+		return session.Media(&session.Source{Type: provider.SourceBase64, MediaType: "audio/" + format, Data: data}), hasData && hasFormat
 	case "input_file":
 		return inputFile(o)
 	}
@@ -254,12 +254,12 @@ func itemPartOf(kind string, o *wire.Object, r *wire.Residue) (c session.Content
 func inputFile(o *wire.Object) (c session.Content, ok bool) {
 	name, _ := o.TakeText("filename")
 	if id, ok := o.TakeStr("file_id"); ok {
-		return wire.File(name, &session.Source{Type: provider.SourceFile, Data: id}), true
+		return session.File(name, &session.Source{Type: provider.SourceFile, Data: id}), true
 	}
 	if url, ok := o.TakeStr("file_url"); ok {
-		return wire.File(name, &session.Source{Type: provider.SourceURL, Data: url}), true
+		return session.File(name, &session.Source{Type: provider.SourceURL, Data: url}), true
 	}
 	data, ok := o.TakeStr("file_data")
 	source := provider.SourceAt(data)
-	return wire.File(name, source), ok && source.Type == provider.SourceBase64
+	return session.File(name, source), ok && source.Type == provider.SourceBase64
 }

@@ -32,7 +32,6 @@ import (
 	"github.com/coppice-dev/coppice/transcript/format/pi"
 	"github.com/coppice-dev/coppice/transcript/format/picoclaw"
 	"github.com/coppice-dev/coppice/transcript/format/qwen"
-	"github.com/coppice-dev/coppice/transcript/format/trajectory"
 	"github.com/coppice-dev/coppice/transcript/format/zed"
 )
 
@@ -49,7 +48,6 @@ func Formats() []*transcript.Format {
 			penguin.Format(), openagent.Format(), picoclaw.Format(),
 			chatgpt.Format(), claudeai.Format(),
 		},
-		trajectory.Formats(),
 		dataset.Formats(),
 		api.Formats(),
 	)

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -13,81 +14,133 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
 )
 
-// builder adds the messages of one conversation. Each has its place as id, so
-// that branches can be told where they leave.
+// builder adds the messages of one conversation. The ids of messages are made of their
+// places. After an error it adds nothing more.
 type builder struct {
-	to   transcript.Sink
+	*reader
 	id   string // of the conversation
 	span transcript.Span
+	err  error
 
 	n     int      // messages so far
-	last  string   // the id of the last one
+	last  string   // the id of the last one, which the next follows; "" in runs
 	calls []string // ids of calls that have no result yet
 	made  int      // ids of calls that were made
 	chat  openai.ChatDecoder
 }
 
-// begin begins the conversation of a record. rest are the members of the record
-// besides the messages, which become its facts.
-func begin(to transcript.Sink, format string, f *transcript.File, rec records.Record, native string, c transcript.Conversation, rest session.Fields) (*builder, error) {
-	c.ID = records.ID(format, f, native, rec.N, rec.Value)
+// factRecord and factRun are the facts of a conversation that hold the members of its
+// record besides the messages.
+const (
+	factRecord = "record"
+	factRun    = "run"
+)
+
+// begin begins the conversation of a record, which has a name in its file or "".
+func (r *reader) begin(rec records.Record, native string) *builder {
+	return r.beginAs(rec, native, transcript.Conversation{}, rec.Except(r.turns...))
+}
+
+func (r *reader) beginAs(rec records.Record, native string, c transcript.Conversation, rest session.Fields) *builder {
+	c.ID = records.ID(r.name, r.file, native, rec.N, rec.Value)
+	b := &builder{reader: r, id: c.ID, span: rec.Span, last: transcript.Root}
+	about := factRecord
+	if r.run {
+		b.last, about = "", factRun
+	}
 	if len(rest) > 0 {
 		facts := make(map[string]any, len(rest))
 		for _, field := range rest {
 			facts[field.Name] = loose.Value(field.Value).Any()
 		}
-		c.Extra = map[string]any{factRecord: facts}
+		c.Extra = map[string]any{about: facts}
 	}
-	return &builder{to: to, id: c.ID, span: rec.Span, last: transcript.Root}, to.Begin(c)
+	b.err = r.to.Begin(c)
+	return b
 }
-
-// factRecord is the fact of a conversation that holds the members of its record
-// besides the messages.
-const factRecord = "record"
 
 // add adds a message after the last one.
-func (b *builder) add(m *session.MessageEntry) error {
-	return b.addAt(m, time.Time{})
-}
+func (b *builder) add(m *session.MessageEntry) { b.addAt(m, time.Time{}) }
 
-func (b *builder) addAt(m *session.MessageEntry, at time.Time) error {
+func (b *builder) addAt(m *session.MessageEntry, at time.Time) {
 	b.n++
 	id := transcript.HashID(b.id, strconv.Itoa(b.n))
-	record := transcript.Record{
-		ID: id, Parent: b.last, From: []transcript.Span{b.span},
+	b.put(transcript.Record{
+		ID: id, Parent: b.last,
 		Entry: session.Entry{Type: session.TypeMessage, Timestamp: at, Message: m},
+	})
+	if !b.run {
+		b.last = id
 	}
-	b.last = id
-	b.to.Count(m.Role+" message", "message", 1)
-	return b.to.Add(record)
 }
+
+func (b *builder) put(rec transcript.Record) {
+	if b.err != nil {
+		return
+	}
+	if m := rec.Entry.Message; m != nil {
+		b.to.Count(m.Role+" message", "message", 1)
+	}
+	rec.From = []transcript.Span{b.span}
+	b.err = b.to.Add(rec)
+}
+
+type turn struct{ role, text string }
 
 // say adds a message that is text.
-func (b *builder) say(role session.MessageRole, text string) error {
-	return b.add(&session.MessageEntry{Role: role, Content: []session.Content{session.Text(text)}})
-}
+func (b *builder) say(role, text string) { b.add(message(role, text)) }
 
-// sayAll adds messages that are text, those without any left out.
-func (b *builder) sayAll(turns ...turn) error {
+// sayAll adds messages that are text, except those without any.
+func (b *builder) sayAll(turns ...turn) {
 	for _, t := range turns {
-		if t.text == "" {
-			continue
-		}
-		if err := b.say(t.role, t.text); err != nil {
-			return err
+		if t.text != "" {
+			b.say(t.role, t.text)
 		}
 	}
-	return nil
 }
 
-type turn struct {
-	role session.MessageRole
-	text string
-}
-
-// stand says that the conversation stands at a message, though others follow.
+// stand makes a message the leaf of the conversation, though others follow.
 func (b *builder) stand(at string) error {
-	return b.to.Begin(transcript.Conversation{ID: b.id, Leaf: at})
+	if b.err == nil {
+		b.err = b.to.Begin(transcript.Conversation{ID: b.id, Leaf: at})
+	}
+	return b.err
+}
+
+// openai makes a message that is shaped as OpenAI's are.
+func (b *builder) openai(v loose.Value) *session.MessageEntry {
+	e, err := b.chat.Message(v)
+	if err != nil {
+		return message(session.RoleUser, string(v))
+	}
+	return e.Message
+}
+
+// turn adds a message of a run, which is shaped as OpenAI's are. The members named have
+// no place in such a message, and are kept beside it.
+func (b *builder) turn(v loose.Value, beside ...string) {
+	var said, rest residue.Object
+	for name, value := range v.Members() {
+		if slices.Contains(beside, name) {
+			rest.Set(name, value.Raw())
+		} else {
+			said.Set(name, value.Raw())
+		}
+	}
+	e, err := b.chat.Message(said.JSON())
+	if err != nil || !v.IsObject() {
+		b.to.Problem(transcript.Problem{Pos: b.span.Pos, Reason: "a message is not an object"})
+		return
+	}
+	m := e.Message
+	if len(rest) > 0 {
+		m.Extra = residue.Keep(m.Extra, b.name, rest.JSON())
+	}
+	response := v.Get("extra", "response")
+	m.ResponseID = response.Get("id").Text()
+	m.Model = response.Get("model").Text()
+	m.Usage = provider.OpenAIChatUsage(response.Get("usage"))
+	b.addAt(m, v.Get("extra", "timestamp").Time(time.UTC))
 }
 
 // call returns a call of a tool, which data sets write as an object of name and
@@ -126,7 +179,13 @@ func besides(format string, v loose.Value, known ...string) session.Fields {
 	return residue.Keep(nil, format, residue.Object(rest).JSON())
 }
 
-// image returns a picture, of which data sets have the path or the URL.
-func image(url string) session.Content {
-	return session.Content{Type: session.ContentTypeImage, Image: &session.ImageContent{Source: provider.SourceAt(url)}}
+func message(role, text string) *session.MessageEntry {
+	return &session.MessageEntry{Role: role, Content: []session.Content{session.Text(text)}}
 }
+
+func text(v loose.Value) []session.Content { return []session.Content{session.Text(v.Text())} }
+
+// image returns a picture, of which data sets have the path or the URL.
+func image(url string) session.Content { return session.ImageFrom(provider.SourceAt(url)) }
+
+func list(v loose.Value) []loose.Value { return slices.Collect(v.Items()) }

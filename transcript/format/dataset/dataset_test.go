@@ -21,15 +21,30 @@ var fixtures = map[string]struct {
 	format   *transcript.Format
 	sessions int
 }{
-	"sharegpt.json":       {dataset.ShareGPT(), 4},
-	"llama-factory.jsonl": {dataset.LlamaFactory(), 2},
-	"alpaca.json":         {dataset.Alpaca(), 3},
-	"lmsys.jsonl":         {dataset.Chats(), 2},
-	"oasst.jsonl":         {dataset.OASST(), 3},
-	"preference.jsonl":    {dataset.Preference(), 5},
-	"ultrachat.jsonl":     {dataset.UltraChat(), 1},
-	"mt/question.jsonl":   {dataset.MTBench(), 2},
-	"bfcl.jsonl":          {dataset.BFCL(), 1},
+	"sharegpt.json":       {named("sharegpt"), 4},
+	"llama-factory.jsonl": {named("llama-factory"), 2},
+	"alpaca.json":         {named("alpaca"), 3},
+	"lmsys.jsonl":         {named("lmsys"), 2},
+	"oasst.jsonl":         {named("oasst"), 3},
+	"preference.jsonl":    {named("preference"), 5},
+	"ultrachat.jsonl":     {named("ultrachat"), 1},
+	"mt/question.jsonl":   {named("mt-bench"), 2},
+	"bfcl.jsonl":          {named("bfcl"), 1},
+	"tau-bench.json":      {named("tau-bench"), 1},
+	"task-7.traj":         {named("swe-agent"), 1},
+	"steps.traj":          {named("swe-agent"), 1},
+	"mini.traj.json":      {named("swe-agent"), 1},
+	"openhands.jsonl":     {named("openhands"), 2},
+	"events.json":         {named("openhands"), 1},
+}
+
+func named(name string) *transcript.Format {
+	for _, f := range dataset.Formats() {
+		if f.Name == name {
+			return f
+		}
+	}
+	return nil
 }
 
 // open gives a file a path that is the same everywhere.
@@ -65,7 +80,7 @@ func TestDetect(t *testing.T) {
 // TestQuestionsBeside: answers are put after the questions that lie beside them.
 func TestQuestionsBeside(t *testing.T) {
 	file := transcripttest.Open(t, filepath.Join("testdata", "mt", "answers.jsonl"))
-	c := transcripttest.Collect(t, dataset.MTBench(), file)
+	c := transcripttest.Collect(t, named("mt-bench"), file)
 	var lines []string
 	for _, conversation := range c.Conversations {
 		for i := range conversation.Records {
@@ -86,7 +101,7 @@ func TestQuestionsBeside(t *testing.T) {
 
 // TestShareGPTRoundTrip: a record that is imported and exported has equal values.
 func TestShareGPTRoundTrip(t *testing.T) {
-	c := transcripttest.Collect(t, dataset.ShareGPT(), open(t, filepath.Join("testdata", "sharegpt.json")))
+	c := transcripttest.Collect(t, named("sharegpt"), open(t, filepath.Join("testdata", "sharegpt.json")))
 	data, err := os.ReadFile(filepath.Join("testdata", "sharegpt.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +141,7 @@ func writeShareGPT(t *testing.T, c *transcript.CollectedConversation) *transcrip
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := dataset.ShareGPT().Write(t.Context(), script, transcript.Env{})
+	out, err := named("sharegpt").Write(t.Context(), script, transcript.Env{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +168,7 @@ func TestShareGPTFromElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := dataset.ShareGPT().Write(t.Context(), script, transcript.Env{})
+	out, err := named("sharegpt").Write(t.Context(), script, transcript.Env{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,10 +201,10 @@ func TestCorpus(t *testing.T) {
 		return
 	}
 	for name, format := range map[string]*transcript.Format{
-		"alpaca_en_demo.json": dataset.Alpaca(), "identity.json": dataset.Alpaca(), "dpo_en_demo.json": dataset.ShareGPT(),
-		"glaive_toolcall_en_demo.json": dataset.ShareGPT(), "glaive_toolcall_zh_demo.json": dataset.ShareGPT(),
-		"reason_tool_use_demo_50.jsonl": dataset.LlamaFactory(), "v1_sft_demo.jsonl": dataset.LlamaFactory(),
-		"v1_dpo_demo.jsonl": dataset.LlamaFactory(), "v1_multimodal_demo.jsonl": dataset.LlamaFactory(),
+		"alpaca_en_demo.json": named("alpaca"), "identity.json": named("alpaca"), "dpo_en_demo.json": named("sharegpt"),
+		"glaive_toolcall_en_demo.json": named("sharegpt"), "glaive_toolcall_zh_demo.json": named("sharegpt"),
+		"reason_tool_use_demo_50.jsonl": named("llama-factory"), "v1_sft_demo.jsonl": named("llama-factory"),
+		"v1_dpo_demo.jsonl": named("llama-factory"), "v1_multimodal_demo.jsonl": named("llama-factory"),
 	} {
 		path := filepath.Join(dir, "llama-factory", name)
 		c := transcripttest.Collect(t, format, transcripttest.Open(t, path))

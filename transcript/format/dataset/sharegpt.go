@@ -2,15 +2,12 @@ package dataset
 
 import (
 	"encoding/json"
-	"errors"
 	"strings"
 
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 	"github.com/coppice-dev/coppice/transcript/internal/records"
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
-	"github.com/coppice-dev/coppice/transcript/internal/shape"
 )
 
 const (
@@ -29,71 +26,49 @@ const (
 	fromObservation = "observation"
 )
 
-// ShareGPT returns the format of ShareGPT, and of LLaMA-Factory's additions to it:
-// tools, pictures, and pairs of a chosen and a rejected answer.
-func ShareGPT() *transcript.Format {
-	f := simple(sharegpt, "ShareGPT", func(s *shape.Shape) bool {
-		return has(s, "conversations[].from") || has(s, "conversations[].role")
-	}, readShareGPT)
-	f.Write = writeShareGPT
-	return f
-}
-
-func readShareGPT(r *recordReader, rec records.Record) error {
+func readShareGPT(r *reader, rec records.Record) error {
 	turns := rec.Get("conversations")
 	if !turns.IsArray() {
-		return records.Bad(errors.New("it has no conversations"))
+		return bad("it has no conversations")
 	}
-	b, err := r.begin(rec, rec.Get("id").Name(), transcript.Conversation{}, "conversations", "system", "chosen", "rejected")
-	if err != nil {
-		return err
-	}
-	d := &turnDecoder{b: b}
+	d := &turnDecoder{builder: r.begin(rec, rec.Get("id").Name())}
 	for image := range rec.Get("images").Items() {
 		d.images = append(d.images, image.Text())
 	}
 	if system := rec.Get("system"); system.IsString() {
-		m := &session.MessageEntry{Role: session.RoleSystem, Content: []session.Content{session.Text(system.Text())}}
+		m := message(session.RoleSystem, system.Text())
 		m.Extra = residue.Keep(nil, sharegpt, json.RawMessage(besideSystem))
-		if err := b.add(m); err != nil {
-			return err
-		}
+		d.add(m)
 	}
 	for turn := range turns.Items() {
-		if err := b.add(d.message(turn)); err != nil {
-			return err
-		}
+		d.add(d.message(turn))
 	}
 	return d.pair(rec.Get("chosen"), rec.Get("rejected"))
 }
 
 // turnDecoder makes messages of turns.
 type turnDecoder struct {
-	b      *builder
+	*builder
 	images []string // that have no mark yet
 }
 
-// pair adds the answers that were preferred and not. The conversation stands at
-// the former.
+// pair adds a preferred answer, which becomes the leaf, and a rejected one.
 func (d *turnDecoder) pair(chosen, rejected loose.Value) error {
-	fork := d.b.last
-	best := ""
+	fork, best := d.last, ""
 	for _, answer := range []loose.Value{chosen, rejected} {
 		if !answer.IsObject() {
 			continue
 		}
-		d.b.last = fork
-		if err := d.b.add(d.message(answer)); err != nil {
-			return err
-		}
+		d.last = fork
+		d.add(d.message(answer))
 		if best == "" {
-			best = d.b.last
+			best = d.last
 		}
 	}
 	if best == "" {
-		return nil
+		return d.err
 	}
-	return d.b.stand(best)
+	return d.stand(best)
 }
 
 // message makes a message of a turn. What the writer would not write again in the
@@ -113,9 +88,9 @@ func (d *turnDecoder) message(turn loose.Value) *session.MessageEntry {
 	case fromSystem:
 		m.Role, m.Content = session.RoleSystem, text(value)
 	case fromCall, "tool_call":
-		m.Role, m.Content = session.RoleAssistant, d.calls(value)
+		m.Role, m.Content = session.RoleAssistant, d.callsIn(value)
 	case fromObservation, "tool", "function_response", "ipython":
-		m.Role, m.Content = session.RoleTool, []session.Content{d.b.result(value.Text())}
+		m.Role, m.Content = session.RoleTool, []session.Content{d.result(value.Text())}
 	default: // gpt, chatgpt, bing, bard, assistant, model
 		m.Role, m.Content = session.RoleAssistant, d.withImages(value.Text())
 		m.Model = modelOf(from.Text())
@@ -137,28 +112,22 @@ func modelOf(from string) string {
 	return from
 }
 
-func text(v loose.Value) []session.Content { return []session.Content{session.Text(v.Text())} }
-
-// calls returns the calls of a turn: an object, or a list of them. What is
+// callsIn returns the calls of a turn: an object, or a list of them. What is
 // neither stays text.
-func (d *turnDecoder) calls(value loose.Value) []session.Content {
+func (d *turnDecoder) callsIn(value loose.Value) []session.Content {
 	v := value
 	if value.IsString() {
-		parsed, err := loose.Parse([]byte(value.Text()))
-		if err != nil {
-			return text(value)
-		}
-		v = parsed
+		v = loose.Try([]byte(value.Text()))
 	}
-	if v.IsObject() && v.Has("name") {
-		return []session.Content{d.b.call(v)}
+	if v.Has("name") {
+		return []session.Content{d.call(v)}
 	}
 	var blocks []session.Content
 	for call := range v.Items() {
 		if !call.Has("name") {
 			return text(value)
 		}
-		blocks = append(blocks, d.b.call(call))
+		blocks = append(blocks, d.call(call))
 	}
 	if blocks == nil {
 		return text(value)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
@@ -38,7 +37,7 @@ func writeShareGPT(_ context.Context, s *transcript.Script, _ transcript.Env) (*
 			out.Losses = append(out.Losses, transcript.Loss{EntryID: e.ID, What: "compaction", Why: "the whole conversation is written"})
 		case e.Message == nil:
 		case string(residue.In(e.Message.Extra, sharegpt)) == besideSystem && i == firstMessage(path):
-			record.Set("system", texts(e.Message.Content))
+			record.Set("system", session.TextOf(e.Message.Content))
 		default:
 			out.Losses = append(out.Losses, transcript.Lost(e, "a turn is text, pictures or calls there",
 				session.ContentTypeText, session.ContentTypeImage, session.ContentTypeToolUse, session.ContentTypeToolResult)...)
@@ -132,14 +131,4 @@ func callOf(t *session.ToolUseContent) json.RawMessage {
 	o.Set("name", t.Name)
 	o.Set("arguments", input)
 	return o.JSON()
-}
-
-func texts(blocks []session.Content) string {
-	var all []string
-	for i := range blocks {
-		if blocks[i].Text != nil {
-			all = append(all, blocks[i].Text.Content)
-		}
-	}
-	return strings.Join(all, "\n")
 }

@@ -1,8 +1,6 @@
-package trajectory
+package dataset
 
 import (
-	"context"
-	"errors"
 	"time"
 
 	"github.com/coppice-dev/coppice/provider"
@@ -11,7 +9,6 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 	"github.com/coppice-dev/coppice/transcript/internal/records"
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
-	"github.com/coppice-dev/coppice/transcript/internal/shape"
 )
 
 const (
@@ -21,91 +18,53 @@ const (
 	openHandsEvent = "openhands.event"
 )
 
-// OpenHands returns the format of OpenHands: the runs of an evaluation
-// (output.jsonl), and the events of one conversation.
-func OpenHands() *transcript.Format {
-	return &transcript.Format{
-		Name: openHands, Title: "OpenHands",
-		Detect: func(f *transcript.File) bool {
-			s := shape.OfFile(f)
-			event := func(at string) bool {
-				return s.Has(at+"source") && (s.Has(at+"action") && s.Has(at+"args") || s.Has(at+"observation"))
-			}
-			return event("history[].") || event("history[][].") || event("[].history[].") || event("[].history[][].") ||
-				event("[].") || event("")
-		},
-		Read: readOpenHands,
+// readOpenHands reads a run of an evaluation (output.jsonl), or an event of the one
+// conversation that is the file.
+func readOpenHands(r *reader, rec records.Record) error {
+	if history := rec.Get("history"); history.IsArray() {
+		b := r.beginRun(rec, rec.Get("instance_id").Text(), rec.Except(r.turns...))
+		return newEvents(b).all(history)
 	}
-}
-
-func readOpenHands(ctx context.Context, f *transcript.File, to transcript.Sink) error {
-	var events *eventReader // of a file that is events
-	return records.Each(ctx, f, to, func(rec records.Record) error {
-		if history := rec.Get("history"); history.IsArray() {
-			r, err := begin(to, openHands, f, rec, rec.Get("instance_id").Text(), "history")
-			if err != nil {
-				return err
-			}
-			return newEvents(r).all(history)
-		}
-		if !isEvent(rec.Value) {
-			return records.Bad(errors.New("it is neither a run nor an event"))
-		}
-		if events == nil {
-			first := rec
-			first.N = 1
-			r, err := begin(to, openHands, f, first, stem(f), names(rec.Value)...)
-			if err != nil {
-				return err
-			}
-			events = newEvents(r)
-		}
-		events.run.span = rec.Span
-		return events.event(rec.Value)
-	})
+	if !isEvent(rec.Value) {
+		return bad("it is neither a run nor an event")
+	}
+	if r.events == nil {
+		first := rec
+		first.N = 1
+		r.events = newEvents(r.beginRun(first, stem(r.file), nil)) // an event is no fact of a conversation
+	}
+	r.events.span = rec.Span
+	r.events.event(rec.Value)
+	return r.events.err
 }
 
 func isEvent(v loose.Value) bool { return v.Has("action") || v.Has("observation") }
 
-// names returns the names of all members: an event is no fact of a conversation.
-func names(v loose.Value) []string {
-	var list []string
-	for name := range v.Members() {
-		list = append(list, name)
-	}
-	return list
-}
-
 // eventReader makes messages of events.
 type eventReader struct {
-	run    *run
-	calls  map[string]string // the call that an action was, by the event's id
+	*builder
+	callOf map[string]string // the call that an action was, by the event's id
 	counts map[string]bool   // the responses whose usage was taken
 }
 
-func newEvents(r *run) *eventReader {
-	return &eventReader{run: r, calls: make(map[string]string), counts: make(map[string]bool)}
+func newEvents(b *builder) *eventReader {
+	return &eventReader{builder: b, callOf: make(map[string]string), counts: make(map[string]bool)}
 }
 
 // all adds events; in old files they are pairs of an action and what came of it.
 func (r *eventReader) all(history loose.Value) error {
 	for v := range history.Items() {
 		if !v.IsArray() {
-			if err := r.event(v); err != nil {
-				return err
-			}
-			continue
+			r.event(v)
 		}
 		for event := range v.Items() {
-			if err := r.event(event); err != nil {
-				return err
-			}
+			r.event(event)
 		}
 	}
-	return nil
+	return r.err
 }
 
-func (r *eventReader) event(v loose.Value) error {
+func (r *eventReader) event(v loose.Value) {
 	var m *session.MessageEntry
 	switch {
 	case v.Has("action"):
@@ -115,18 +74,18 @@ func (r *eventReader) event(v loose.Value) error {
 	}
 	at := v.Get("timestamp").Time(time.UTC)
 	if m == nil {
-		r.run.to.Count("other event", "remark", 1)
-		return r.run.to.Add(transcript.Record{From: []transcript.Span{r.run.span}, Entry: session.Entry{
+		r.to.Count("other event", "remark", 1)
+		r.put(transcript.Record{Entry: session.Entry{
 			Type: session.TypeCustom, Timestamp: at, Custom: &session.CustomEntry{CustomType: openHandsEvent, Data: v.Map()},
 		}})
+		return
 	}
 	rest := residue.Object(v.Except("timestamp", "content", "message", "tool_call_metadata"))
 	m.Extra = residue.Keep(m.Extra, openHands, rest.JSON())
-	return r.run.add(m, at)
+	r.addAt(m, at)
 }
 
-// action returns what somebody did as a message, or nil if it is nothing that
-// was said or called.
+// action returns an action as a message, or nil if nothing was said or called.
 func (r *eventReader) action(v loose.Value, action string) *session.MessageEntry {
 	args := v.Get("args")
 	model := v.Get("source").Text() == "agent"
@@ -153,11 +112,11 @@ func (r *eventReader) action(v loose.Value, action string) *session.MessageEntry
 	if !model {
 		return nil
 	}
-	return r.call(v, action, args)
+	return r.callAs(v, action, args)
 }
 
-// call returns an action as the call of a tool.
-func (r *eventReader) call(v loose.Value, action string, args loose.Value) *session.MessageEntry {
+// callAs returns an action as the call of a tool.
+func (r *eventReader) callAs(v loose.Value, action string, args loose.Value) *session.MessageEntry {
 	m := &session.MessageEntry{Role: session.RoleAssistant}
 	if thought := args.Get("thought").Text(); thought != "" {
 		m.Content = append(m.Content, session.Text(thought))
@@ -169,7 +128,7 @@ func (r *eventReader) call(v loose.Value, action string, args loose.Value) *sess
 			input = asked
 		}
 	}
-	r.calls[v.Get("id").Name()] = id
+	r.callOf[v.Get("id").Name()] = id
 	m.Content = append(m.Content, session.ToolUseJSON(id, name, records.OneLine(input)))
 	r.response(m, v)
 	return m
@@ -182,7 +141,7 @@ func arguments(meta loose.Value, id string) loose.Value {
 			if call.Get("id").Text() != id {
 				continue
 			}
-			if v, err := loose.Parse([]byte(call.Get("function", "arguments").Text())); err == nil && v.IsObject() {
+			if v := loose.Try([]byte(call.Get("function", "arguments").Text())); v.IsObject() {
 				return v
 			}
 		}
@@ -207,30 +166,22 @@ func (r *eventReader) response(m *session.MessageEntry, v loose.Value) {
 func (r *eventReader) observation(v loose.Value, kind string) *session.MessageEntry {
 	id := v.Get("tool_call_metadata", "tool_call_id").Text()
 	if id == "" {
-		id = r.calls[v.Get("cause").Name()]
+		id = r.callOf[v.Get("cause").Name()]
 	}
 	if id == "" {
 		return nil
 	}
 	result := session.ToolResult(id, v.Get("content").Text(), kind == "error")
-	var pictures []session.Content
-	for _, url := range []string{v.Get("extras", "screenshot").Text(), v.Get("extras", "set_of_marks").Text()} {
+	for _, name := range []string{"screenshot", "set_of_marks"} {
+		url, parts := v.Get("extras", name).Text(), &result.ToolResult.Parts
+		if url != "" && *parts == nil {
+			*parts = text(v.Get("content"))
+		}
 		if url != "" {
-			pictures = append(pictures, image(url))
+			*parts = append(*parts, image(url))
 		}
 	}
-	if pictures != nil {
-		result.ToolResult.Parts = append([]session.Content{session.Text(result.ToolResult.Content)}, pictures...)
-	}
 	return &session.MessageEntry{Role: session.RoleTool, Content: []session.Content{result}}
-}
-
-func message(role session.MessageRole, text string) *session.MessageEntry {
-	return &session.MessageEntry{Role: role, Content: []session.Content{session.Text(text)}}
-}
-
-func image(url string) session.Content {
-	return session.Content{Type: session.ContentTypeImage, Image: &session.ImageContent{Source: provider.SourceAt(url)}}
 }
 
 func finalWords(args loose.Value) string {
