@@ -2,6 +2,7 @@ package keyed
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"time"
@@ -9,17 +10,30 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// change is something that a caller wants done to a conversation. It returns the entries to
-// append, given the present view, and is asked again if another writer was faster. Changes
-// are pointers, so that they can be compared.
+// change is something that a caller wants done to a conversation. Changes are pointers, so
+// that they can be compared.
 type change interface {
+	// entries returns the entries to append, given the present view. It is asked again if
+	// another writer was faster.
 	entries(v view) []session.Entry
+	// foresee returns the view after the change, for readers who come before it is written.
+	// It is the nth change that waits.
+	foresee(v view, nth int) view
 }
+
+// unwritten returns an id for the view of something that has none yet.
+func unwritten(nth, part int) string { return fmt.Sprint("unwritten ", nth, " ", part) }
 
 // addition is a change that adds a message.
 type addition struct{ entry session.Entry }
 
 func (a *addition) entries(view) []session.Entry { return []session.Entry{a.entry} }
+
+func (a *addition) foresee(v view, nth int) view {
+	e := a.entry
+	e.ID = unwritten(nth, 0)
+	return v.after(e)
+}
 
 // rewrite changes what a conversation begins with: a new summary, and optionally one of three
 // other things. It is written as one compaction.
@@ -71,7 +85,20 @@ func (r *replacement) after(messages int) ([]session.Entry, bool) {
 	return r.entries[n:], messages == 0
 }
 
-func (r *rewrite) entries(v view) []session.Entry {
+// cut is what a rewrite does to a view: it keeps the items from one on, some of those before
+// it, and adds entries.
+type cut struct {
+	summary string
+	from    int
+	first   string // the entry at the cut, or "" if none is kept where it is
+	follow  []session.Entry
+	cleared []string // calls whose results, if they come, must not be shown
+	stays   []bool   // which of the items before from stay in the view
+	edits   []string // the entries that would stay in the context, but must not
+}
+
+// cut returns what the rewrite does to a view, or nil if that is nothing.
+func (r *rewrite) cut(v view) *cut {
 	summary := v.summary
 	if r.summary != nil {
 		summary = *r.summary
@@ -91,48 +118,96 @@ func (r *rewrite) entries(v view) []session.Entry {
 	if from == 0 && summary == v.summary && len(follow) == 0 {
 		return nil
 	}
-	return r.compaction(v, summary, from, r.replace != nil || from == len(v.items), follow)
+	return v.cutFrom(summary, from, r.replace != nil || from == len(v.items), follow)
 }
 
-// compaction returns the entries that keep a view from an item on and add others to it. If
-// all is true, nothing of what comes before that item stays.
-//
-// They are written together, in an order that lets cutShort detect whether all of them are
-// there: first a result for each waiting call that is cleared; then the compaction; then the
-// edits that clear what would otherwise stay in the context; then the new messages.
-func (r *rewrite) compaction(v view, summary string, from int, all bool, follow []session.Entry) []session.Entry {
-	first, ok := v.firstKept(from)
-	if !ok {
-		first, follow, from = "", append(v.again(max(from, v.stays)), follow...), len(v.items)
+// cutFrom returns the cut that keeps a view from an item on and adds entries to it. If all is
+// true, nothing of what comes before that item stays.
+func (v view) cutFrom(summary string, from int, all bool, follow []session.Entry) *cut {
+	c := &cut{summary: summary, from: from, follow: follow}
+	var ok bool
+	if c.first, ok = v.firstKept(c.from); !ok {
+		c.first, c.follow, c.from = "", append(v.again(max(from, v.stays)), follow...), len(v.items)
 	}
-	c := &session.CompactionEntry{Summary: summary, TokensBefore: v.tokens(), FirstKeptEntryID: first}
-	mark := marks{OpenCalls: v.openBefore(from, follow)}
-	var rest []session.Entry
-	staying := 0
-	for i, it := range v.items[:from] {
-		if !v.staysAt(i, from, follow) {
+	c.cleared = v.openBefore(c.from, c.follow)
+	c.stays = make([]bool, c.from)
+	for i, it := range v.items[:c.from] {
+		if !v.staysAt(i, c.from, c.follow) {
 			continue
 		}
-		if all || !it.isSystem() && !v.splitsStep(from) {
-			rest = append(rest, session.Entry{Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{TargetID: it.entry.ID}})
-		} else {
-			staying++
+		if c.stays[i] = !all && (it.isSystem() || v.splitsStep(c.from)); !c.stays[i] {
+			c.edits = append(c.edits, it.entry.ID)
 		}
 	}
-	rest = append(rest, follow...)
-	if len(rest) > 0 {
-		mark.Follows, mark.Items = len(rest), staying+len(v.items)-from+len(follow)
+	return c
+}
+
+func (r *rewrite) foresee(v view, nth int) view {
+	c := r.cut(v)
+	if c == nil {
+		return v
 	}
-	c.Extra = mark.fields()
+	next := view{cut: true, kept: c.first, summary: c.summary, cleared: c.cleared}
+	keep := func(it item) {
+		next = next.after(it.entry)
+		next.items[len(next.items)-1].merged = it.merged
+	}
+	for _, system := range []bool{true, false} { // the message that began the turn comes last
+		for i, it := range v.items[:c.from] {
+			if c.stays[i] && it.isSystem() == system {
+				keep(it)
+			}
+		}
+	}
+	next.stays = len(next.items) + max(0, v.stays-c.from)
+	for _, it := range v.items[c.from:] {
+		keep(it)
+	}
+	for i, e := range c.follow {
+		e.ID = unwritten(nth, i)
+		next = next.after(e)
+	}
+	next.updated = r.at
+	return next
+}
+
+func (r *rewrite) entries(v view) []session.Entry {
+	if c := r.cut(v); c != nil {
+		return c.entries(v, r.at)
+	}
+	return nil
+}
+
+// entries returns a compaction and what belongs to it. They are written together, in an order
+// that lets cutShort detect whether all of them are there: first a result for each waiting
+// call that is cleared; then the compaction; then the edits that clear what would otherwise
+// stay in the context; then the new messages.
+func (c *cut) entries(v view, at time.Time) []session.Entry {
+	var rest []session.Entry
+	for _, id := range c.edits {
+		rest = append(rest, session.Entry{Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{TargetID: id}})
+	}
+	rest = append(rest, c.follow...)
+	mark := marks{OpenCalls: c.cleared}
+	if len(rest) > 0 {
+		mark.Follows, mark.Items = len(rest), len(v.items)-c.from+len(c.follow)
+		for _, stays := range c.stays {
+			if stays {
+				mark.Items++
+			}
+		}
+	}
 	var entries []session.Entry
-	if c.FirstKeptEntryID == "" {
+	if c.first == "" {
 		entries = v.standIns()
 	}
-	entries = append(entries, session.Entry{Type: session.TypeCompaction, Compaction: c})
+	entries = append(entries, session.Entry{Type: session.TypeCompaction, Compaction: &session.CompactionEntry{
+		Summary: c.summary, TokensBefore: v.tokens(), FirstKeptEntryID: c.first, Extra: mark.fields(),
+	}})
 	entries = append(entries, counted(rest)...)
 	for i := range entries {
 		if entries[i].Timestamp.IsZero() {
-			entries[i].Timestamp = r.at
+			entries[i].Timestamp = at
 		}
 	}
 	return entries

@@ -11,8 +11,6 @@ import (
 
 	"github.com/coppice-dev/coppice/internal/gate"
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/store"
-	"github.com/coppice-dev/coppice/store/memory"
 )
 
 // chat is the conversation of one key while it is in memory.
@@ -33,6 +31,7 @@ type chat struct {
 	session *session.Session // a view with that context; nil if it is not open
 	wanted  bool             // create the session if it does not exist
 	written view             // the view according to the log
+	stale   bool             // the log could not be read, and written is what it should say
 	undo    *undo            // what to do before the next append, or nil
 	pending []change         // not in the log yet, in the order in which they were asked for
 	refused []error          // of changes that will never be written; Save has not reported them yet
@@ -118,7 +117,7 @@ func (c *chat) look() {
 		switch {
 		case session.MustReopen(err):
 			c.close() // it may have been redacted, and then the old view must not be shown any more
-		case err == nil && changed:
+		case err == nil && (changed || c.stale):
 			_ = c.load()
 		}
 	}
@@ -197,7 +196,10 @@ func (c *chat) ensure() error {
 func (c *chat) show() {
 	v := c.written
 	if len(c.pending) > 0 {
-		v = v.with(c.pending, c.blobs())
+		v.items = slices.Clip(v.items) // the written view continues in the same memory
+		for n, ch := range c.pending {
+			v = ch.foresee(v, n)
+		}
 	}
 	c.showing.Lock()
 	defer c.showing.Unlock()
@@ -255,6 +257,11 @@ func (c *chat) tryWrite(ch change) error {
 		}
 		c.undo = nil
 	}
+	if c.stale {
+		if err := c.load(); err != nil {
+			return err
+		}
+	}
 	c.newIDs = c.newIDs[:0]
 	entries := ch.entries(c.written)
 	if len(entries) == 0 {
@@ -274,11 +281,9 @@ func (c *chat) tryWrite(ch change) error {
 		c.written = c.written.after(entries[0])
 		return nil
 	}
-	// Ask the session for the new view. If it cannot be read right now, predict it: the
-	// entries are written in any case.
-	before := c.written
-	if err := c.load(); err != nil {
-		c.written, _ = before.foresee(entries, c.blobs())
+	// The entries are written, so this is no failure even if they cannot be read right now.
+	if before := c.written; c.load() != nil {
+		c.written, c.stale = ch.foresee(before, 0), true
 	}
 	return nil
 }
@@ -312,7 +317,7 @@ func (c *chat) close() {
 		// Close can only fail for an append that has reported its error already.
 		_ = c.session.Close()
 	}
-	c.session, c.written, c.undo = nil, view{}, nil
+	c.session, c.written, c.stale, c.undo = nil, view{}, false, nil
 }
 
 func (c *chat) openOrCreate() error {
@@ -396,17 +401,8 @@ func (c *chat) load() error {
 			}
 		}
 	}
-	c.written = v
+	c.written, c.stale = v, false
 	return nil
-}
-
-// blobs returns the blobs that entries of the conversation refer to.
-func (c *chat) blobs() store.Blobs {
-	st, err := c.manager.store()
-	if err != nil {
-		st = memory.New(nil) // a store without any
-	}
-	return st.Blobs()
 }
 
 // viewAt returns the view of the path to an entry; "" is the leaf.

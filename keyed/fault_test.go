@@ -320,3 +320,51 @@ func truncateOn(t testing.TB, fs vfs.FS, name string, size int64) {
 		t.Fatal(err)
 	}
 }
+
+// TestForeseen: what readers see while nothing can be written is what they see once it is
+// written.
+func TestForeseen(t *testing.T) {
+	t.Parallel()
+	words := []string{"s1", "u1", "a1", "u2", "a2", "+x", "=x", "+y", "=y", "s2"}
+	for seed := range uint64(150) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		some := func(n int) (list []string) {
+			for range n {
+				list = append(list, words[rng.IntN(len(words))])
+			}
+			return list
+		}
+		var full atomic.Bool
+		faulty := &vfs.Faulty{FS: vfs.NewMemory(), Before: func(op vfs.Op) error {
+			if full.Load() && op.Kind&(vfs.OpWrite|vfs.OpCreate) != 0 {
+				return errors.New("no space left")
+			}
+			return nil
+		}}
+		m := manager{keyed.New(&keyed.Options{Store: storeOn(t, faulty)}), t}
+		var did []string
+		for i := range 6 {
+			full.Store(i > 2)
+			switch what := some(1 + rng.IntN(5)); rng.IntN(4) {
+			case 0, 1:
+				m.talk(what...)
+				did = append(did, fmt.Sprint("talk ", what))
+			case 2:
+				n := rng.IntN(4)
+				m.SetSummary(key, "sum"+what[0])
+				m.TruncateHistory(key, n)
+				did = append(did, fmt.Sprint("truncate ", n))
+			default:
+				m.SetHistory(key, longHistory(what...))
+				did = append(did, fmt.Sprint("set ", what))
+			}
+		}
+		foreseen := state(m)
+		full.Store(false)
+		m.save(key)
+		if got := state(m); got != foreseen {
+			t.Errorf("seed %d: %q: foreseen %s, written %s", seed, did, foreseen, got)
+		}
+		m.close()
+	}
+}

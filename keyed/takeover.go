@@ -280,8 +280,7 @@ func (s *oldSession) ending(entries []session.Entry, begin time.Time) []session.
 	}
 	var end []session.Entry
 	if from := v.wholeFrom(s.skip); from > 0 || s.summary != "" {
-		r := &rewrite{at: at}
-		end = r.compaction(v, s.summary, from, from == len(v.items), nil)
+		end = v.cutFrom(s.summary, from, from == len(v.items), nil).entries(v, at)
 	}
 	note := &session.CustomEntry{CustomType: CustomImport, Data: s.note()}
 	return append(end, session.Entry{Type: session.TypeCustom, Timestamp: at, Custom: note})
