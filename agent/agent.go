@@ -22,8 +22,8 @@ var (
 	ErrClosed = errors.New("the agent is closed")
 )
 
-// Agent drives a model in a session. Its methods may be called concurrently;
-// what changes the conversation is refused with ErrBusy while a turn is under way.
+// Agent drives a model in a session. Its methods may be called concurrently. During a
+// turn, methods that change the conversation return ErrBusy.
 type Agent struct {
 	log    *session.Session
 	events hub
@@ -35,18 +35,18 @@ type Agent struct {
 	closed bool
 	o      Options // what the next turn uses
 
-	// What follows belongs to the turn that is under way, or to nobody.
+	// What follows belongs to the running turn, if there is one.
 
 	count    *counting
 	recorded recorded
 	backoff  backoff
 }
 
-// New returns an agent that goes on with a session, which the caller closes after
+// New returns an agent that continues a session. The caller closes the session after
 // the agent.
 //
-// Of a conversation in several sessions, the agent works in the last one, and sends
-// what that one has: sessions that are opened together can only be read.
+// If a conversation has several sessions, the agent works in the last one and sends
+// only what that one has: sessions that are opened together can only be read.
 func New(s *session.Session, o Options) (*Agent, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -147,7 +147,7 @@ func (a *Agent) begin(ctx context.Context) (_ *turn, end func(), _ error) {
 	a.busy, a.cancel = done, cancel
 	t := &turn{
 		Agent: a, ctx: ctx, opts: a.o,
-		// What has happened is written down even if nobody waits any more.
+		// What has happened is written down even if the caller no longer waits.
 		s: a.log.WithContext(context.WithoutCancel(ctx)),
 	}
 	t.tools = make(map[string]*Tool, len(t.opts.Tools))
@@ -159,7 +159,7 @@ func (a *Agent) begin(ctx context.Context) (_ *turn, end func(), _ error) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.busy, a.cancel = nil, nil
-		if t.last != nil { // whoever hears that the turn ended may begin the next at once
+		if t.last != nil { // a subscriber that sees the turn end may begin the next at once
 			a.publish(*t.last)
 		}
 		close(done)
@@ -176,8 +176,8 @@ func (a *Agent) change(ctx context.Context, f func(*turn) error) error {
 	return t.afterCatchUp(f)
 }
 
-// Cancel ends the turn that is under way, if there is one, with a cause. What has
-// arrived is kept.
+// Cancel ends the running turn, if there is one, with a cause. What has arrived is
+// kept.
 func (a *Agent) Cancel(cause error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -186,8 +186,8 @@ func (a *Agent) Cancel(cause error) {
 	}
 }
 
-// Close ends a turn that is under way, waits for it, and ends the subscriptions. It
-// does not close the session.
+// Close ends a running turn, waits for it, and ends the subscriptions. It does not
+// close the session.
 func (a *Agent) Close() error {
 	a.mu.Lock()
 	a.closed = true
@@ -203,9 +203,9 @@ func (a *Agent) Close() error {
 	return nil
 }
 
-// Subscribe returns the events from now on. Up to buffer events wait for a subscriber
-// that is slow (default: 1024); further ones are left out, and an event of type Missed
-// says how many. Pieces of the same text that wait are joined, so that text is not lost.
+// Subscribe returns the events from now on. Up to buffer events wait for a slow
+// subscriber (default: 1024). Further ones are left out, and an event of type Missed
+// says how many. Waiting pieces of the same text are joined, so no text is lost.
 func (a *Agent) Subscribe(buffer int) *Subscription { return a.events.subscribe(buffer) }
 
 func (a *Agent) publish(e Event) {
@@ -261,7 +261,7 @@ func (a *Agent) set(change func(*Options)) error {
 	return nil
 }
 
-// Status returns where the agent stands. During a turn it may be behind by a step.
+// Status describes the agent. During a turn it may be a step behind.
 func (a *Agent) Status() (Status, error) {
 	a.mu.Lock()
 	o, busy := a.o, a.busy != nil

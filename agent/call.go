@@ -11,7 +11,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// What the results of calls say that did not run, or not to the end.
+// The results of calls that did not run, or did not finish.
 const (
 	interruptedText = "[interrupted: the program ended while the tool was running; nobody knows how far it came, and what it started may still be running]"
 	supersededText  = "[interrupted: the tool did not return a result before the conversation went on]"
@@ -40,7 +40,7 @@ func (t *turn) pendingCall(entry string, use *session.ToolUseContent) Pending {
 	return Pending{Call: Call{ID: use.ID, Name: use.Name, Input: input, Session: t.s.ID()}, Entry: entry, State: CallNew}
 }
 
-// refuse returns why a call cannot run whatever anybody decides, or "".
+// refuse returns why a call cannot run even if it is approved, or "".
 func (t *turn) refuse(p *Pending) string {
 	if t.tools[p.Name] == nil {
 		names := make([]string, len(t.opts.Tools))
@@ -65,7 +65,7 @@ func (t *turn) asks(p *Pending) (ask bool) {
 		return false
 	}
 	defer func() {
-		if v := recover(); v != nil { // what nobody can tell, a person must
+		if v := recover(); v != nil { // if Ask fails, a person decides
 			t.logPanic(p.Call, v)
 			ask, p.Reason = true, fmt.Sprintf("the check of the call panicked: %v", v)
 		}
@@ -75,15 +75,15 @@ func (t *turn) asks(p *Pending) (ask bool) {
 }
 
 // isApproved reports whether a call need not be asked about any more. An approval that
-// only the log has counts if nobody can be asked: whoever can should decide about a
-// call that comes from a log, which somebody else may have written. The same holds for a
-// call that was running, which must have been approved.
+// only the log has counts only if there is no one to ask. Another program may have
+// written the log, so a person who can be asked should decide. The same holds for a call
+// that was running, which must have been approved.
 func (t *turn) isApproved(p *Pending) bool {
 	return p.started || t.opts.Approve == nil && (p.State == CallRunning || p.State == CallAllowed)
 }
 
 // startable returns the calls at the beginning of a list that may start at once: those
-// that nobody must be asked about, as many as may run together.
+// that need no approval, as many as may run together.
 func (t *turn) startable(calls []Pending) []Pending {
 	n := 0
 	for n < len(calls) && t.refuse(&calls[n]) == "" && !t.asks(&calls[n]) {
@@ -104,15 +104,15 @@ func (t *turn) together(calls []Pending) int {
 	return n
 }
 
-// perform gets a result for every call, except for those that wait for approval, which
-// it returns. When it returns nil, the results are in the log.
+// perform gets a result for every call, and returns those that wait for approval. When
+// it returns nil, the results are in the log.
 func (t *turn) perform(pending []Pending) (waiting []Pending, _ error) {
 	ready, asking, refused := t.triage(pending)
 	if err := t.answer(refused...); err != nil {
 		return nil, err
 	}
-	// The log says that these run, so they must not wait until somebody has decided about
-	// the others. They come before the others in any case.
+	// The log says that these are running, so they must not wait for decisions about the
+	// others. They come before the others in any case.
 	started := 0
 	for started < len(ready) && ready[started].started {
 		started++
@@ -136,8 +136,8 @@ func (t *turn) perform(pending []Pending) (waiting []Pending, _ error) {
 	return waiting, t.runAll(ready)
 }
 
-// runAll runs calls in their order, as many together as may. If the turn is cancelled, the
-// rest is answered without being run.
+// runAll runs calls in order, as many at once as allowed. If the turn is cancelled, the
+// rest get results without running.
 func (t *turn) runAll(ready []Pending) error {
 	for len(ready) > 0 {
 		if err := t.ctx.Err(); err != nil {
@@ -166,8 +166,8 @@ func answersTo(calls []Pending, text string) []answered {
 	return all
 }
 
-// triage says what becomes of each call: it may run, somebody must be asked, or it gets
-// its result without running.
+// triage sorts calls: some may run, some need approval, and some get a result without
+// running.
 func (t *turn) triage(pending []Pending) (ready, asking []Pending, refused []answered) {
 	for i := range pending {
 		p := pending[i]
@@ -190,8 +190,8 @@ func (t *turn) triage(pending []Pending) (ready, asking []Pending, refused []ans
 	return ready, asking, refused
 }
 
-// decide has somebody decide about calls. The log says that they wait before anybody is
-// asked, and what was denied is answered when decide returns.
+// decide asks for decisions about calls. The log says that they wait before the first
+// question, and denied calls have their results when decide returns.
 func (t *turn) decide(asking []Pending) (allowed, later []Pending, _ error) {
 	var unmarked []Pending
 	for i := range asking {
@@ -231,8 +231,8 @@ func badDecision(d Decision) error {
 	return invalid("there is no decision %q: it is %s, %s or %s", d, Allow, Deny, Later)
 }
 
-// approve asks whoever decides about a call. If the turn is cancelled meanwhile, it does not
-// wait long for an answer.
+// approve asks Options.Approve about a call. If the turn is cancelled, it does not wait long
+// for an answer.
 func (t *turn) approve(call Call) (Decision, error) {
 	if t.opts.Approve == nil {
 		return Later, nil
@@ -300,7 +300,7 @@ func (t *turn) answer(results ...answered) error {
 	return nil
 }
 
-// isUnfit reports whether the log does not take an entry for what it is.
+// isUnfit reports whether the log refused an entry because of its content.
 func isUnfit(err error) bool {
 	return errors.Is(err, session.ErrInvalid) || errors.Is(err, session.ErrTooLarge)
 }
@@ -314,8 +314,8 @@ func resultEntry(c Call, r Result) session.Entry {
 	return message(&session.MessageEntry{Role: session.RoleTool, Content: []session.Content{block}})
 }
 
-// runGroup runs calls side by side. The log says that they run before they do, and has
-// each result as soon as there is one.
+// runGroup runs calls in parallel. The log says that they run before they do, and gets
+// each result at once.
 func (t *turn) runGroup(group []Pending) error {
 	var unmarked []Pending
 	for i := range group {
@@ -349,7 +349,7 @@ func (t *turn) runGroup(group []Pending) error {
 			}
 		}
 		left -= len(batch)
-		if failed == nil { // but wait for all of them: they are still at work
+		if failed == nil { // but wait for all of them: they are still running
 			failed = t.answer(batch...)
 		}
 	}

@@ -18,7 +18,7 @@ const (
 	reasonAsked    = "asked"
 )
 
-// window returns the size of the window, or 0 if nobody knows it.
+// window returns the size of the window, or 0 if it is not known.
 func (c *Compaction) window(info provider.Info) int {
 	if c.Window > 0 {
 		return c.Window
@@ -38,8 +38,8 @@ func share(asked, usual, window, part int) int {
 	return usual
 }
 
-// reserve returns how much of the window stays free: never more than half of it, because
-// the rest must hold a conversation.
+// reserve returns how much of the window stays free: at most half of it, because the
+// rest must hold a conversation.
 func (c *Compaction) reserve(window int) int {
 	n := share(c.Reserve, 16_384, window, 4)
 	if window > 0 {
@@ -48,10 +48,10 @@ func (c *Compaction) reserve(window int) int {
 	return n
 }
 
-// keep returns how many tokens of a conversation stay as they are: never more than half of
-// the room for it, because a compaction that keeps all of it gains nothing. full is what
-// the conversation has if the provider found it too long: its window is smaller than that,
-// whatever we think it is.
+// keep returns how many tokens of a conversation stay as they are: at most half of the
+// room for it, because a compaction that keeps everything gains nothing. full is the size
+// of a conversation that the provider found too long; the real window is smaller than
+// that.
 func (c *Compaction) keep(window, full int) int {
 	n := share(c.Keep, 20_000, window, 4)
 	if window > 0 {
@@ -64,8 +64,8 @@ func (c *Compaction) keep(window, full int) int {
 }
 
 // backoff keeps an agent from compacting again and again without success. After a
-// compaction that failed, or that could not make enough room, the conversation must
-// first grow by so much that it is worth another try.
+// compaction that failed or did not make enough room, the conversation must grow enough
+// to make another try worthwhile.
 type backoff struct {
 	until    int // tokens
 	failures int
@@ -101,7 +101,7 @@ func (t *turn) isFull(c *session.Context) (bool, error) {
 }
 
 // compact replaces the beginning of the conversation by a summary. A failure changes
-// nothing, apart from saying what the attempt cost.
+// nothing, but the log records what the attempt cost.
 func (t *turn) compact(reason string) error {
 	t.publish(Event{Type: CompactionStart})
 	done, err := t.compactNow(reason, t.opts.Compaction.Instructions)
@@ -113,13 +113,13 @@ func (t *turn) compact(reason string) error {
 	return nil
 }
 
-// relief is what was done in a step about a conversation that the provider found too long.
-// Each is done once: a conversation that is too long after both will not get shorter.
+// relief records what a step did about a conversation that the provider found too long.
+// Each measure is tried once: after both, the conversation cannot get shorter.
 type relief struct{ compacted, shortened bool }
 
-// relieve makes a conversation shorter that the provider found too long: by a compaction
-// and, if that cannot be done or was not enough, by shortening the longest tool results.
-// It reports whether it is shorter now.
+// relieve shortens a conversation that the provider found too long: by a compaction and,
+// if that fails or is not enough, by shortening the longest tool results. It reports
+// whether it is shorter now.
 func (t *turn) relieve(done *relief) (bool, error) {
 	var failed error
 	if !done.compacted {
@@ -133,9 +133,9 @@ func (t *turn) relieve(done *relief) (bool, error) {
 	return n > 0, errors.Join(failed, err)
 }
 
-// shortenResults shortens the longest tool results in the context to make it half as long,
-// or so short that it fits the window whatever is in it: a token has a byte at least. The
-// log keeps all of them. It returns how many were shortened.
+// shortenResults shortens the longest tool results in the context until it is half as
+// long, or certain to fit the window: a token has at least one byte. The log keeps them
+// whole. It returns how many were shortened.
 func (t *turn) shortenResults() (int, error) {
 	c, err := t.s.Context(session.ContextOptions{Shared: true})
 	if err != nil {
@@ -166,7 +166,7 @@ func (t *turn) shortenResults() (int, error) {
 	return len(edits), nil
 }
 
-// errShortened tells why the model no longer sees all of a result.
+// errShortened says why the model no longer sees all of a result.
 var errShortened = errors.New("the conversation is too long for the model; its longest tool results are sent without their middle from now on")
 
 func (t *turn) compactNow(reason, instructions string) (*Compacted, error) {
@@ -209,12 +209,11 @@ func (t *turn) compactNow(reason, instructions string) (*Compacted, error) {
 	return done, nil
 }
 
-// planCompaction decides what a compaction leaves out of a context that has so many tokens.
+// planCompaction decides what a compaction leaves out of a context with this many tokens.
 //
-// Entries are weighed by their share of those tokens, so that a plan is about the same
-// number as the decision to compact. If the provider found the conversation too long, it may
-// have meant bytes: many pictures are few tokens. So then the share of the bytes counts if
-// it is greater.
+// Entries are weighed by their share of those tokens, so that the plan uses the same number
+// as the decision to compact. A provider that found the conversation too long may have meant
+// bytes: many pictures are few tokens. Then the share of the bytes counts if it is greater.
 func (t *turn) planCompaction(c *session.Context, tokens int, overflow bool) (*session.CompactionPlan, error) {
 	var counted, bytes int
 	counts, sizes := make([]int, len(c.Entries)), make([]int, len(c.Entries))
@@ -271,7 +270,7 @@ func (t *turn) billSummary(made *summary.Summary) {
 	}
 }
 
-// paid writes down what a summary cost that came to nothing, and returns why it did.
+// paid records what a failed summary cost, and returns why it failed.
 func (t *turn) paid(made *summary.Summary, cause error) error {
 	return errors.Join(cause, t.write(func() error { return made.Bill(t.s) }))
 }
@@ -310,7 +309,7 @@ func (a *Agent) Compact(ctx context.Context, instructions string) (*Compacted, e
 	return done, err
 }
 
-// Undo takes back the compaction in force. If there is none, it is session.ErrNotExist. The
+// Undo takes back the compaction in force. Without one it returns session.ErrNotExist. The
 // conversation then stays as it is until it has grown, or the provider finds it too long.
 func (a *Agent) Undo() error {
 	return a.change(context.Background(), func(t *turn) error {

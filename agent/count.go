@@ -8,8 +8,8 @@ import (
 	"github.com/coppice-dev/coppice/window"
 )
 
-// counting measures how much of a window a conversation fills. There is one for each
-// agent: what Status shows is what decides about compactions.
+// counting measures how much of a window a conversation fills. Each agent has one, so
+// Status shows the number that decides about compactions.
 //
 // The provider knows best. What it reported with an answer counts for everything up to
 // that answer, as long as the conversation before it is the one that was sent. Only what
@@ -19,7 +19,7 @@ type counting struct {
 	given   window.Counter
 	planner *window.Planner
 	info    provider.Info
-	report  report // the zero value is none
+	report  report // zero: none yet
 }
 
 // report is what a provider said about the size of a request and its answer.
@@ -40,7 +40,7 @@ func (n *counting) forget() {
 }
 
 // learn remembers what a provider reported with an answer to a request. If it reported
-// nothing, what it said about an earlier one is still the best that is known.
+// nothing, the report about an earlier request remains the best estimate.
 func (n *counting) learn(answer string, u *session.Usage, r *request) {
 	if u == nil || u.Sent() == 0 || len(r.c.Fingerprints) == 0 {
 		return
@@ -98,9 +98,9 @@ func (n *counting) entry(e session.Entry) int {
 	return window.CountEntry(counter, n.info.Provider, &e).Tokens
 }
 
-// index returns where the answer of a report is in a context, or -1 if the report does
-// not hold there, because the answer is not there or what comes before it is not what was
-// sent.
+// index returns the position of a report's answer in a context. It returns -1 if the
+// report does not hold there: the answer is missing, or the entries before it are not
+// those that were sent.
 func (r *report) index(c *session.Context) int {
 	if r.answer == "" {
 		return -1

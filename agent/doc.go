@@ -1,9 +1,9 @@
-// Package agent drives a model over a session: it sends what was said, runs the
-// tools that the model calls, and goes on until the model is done.
+// Package agent drives a model over a session: it sends what was said, runs the tools
+// that the model calls, and repeats this until the model is done.
 //
-// The log is always ahead of what depends on it. The user's message is in the log
+// Everything is logged before anything depends on it. The user's message is in the log
 // before the model is asked, a call is there before its tool runs, and a result is
 // there before the next request. So a program that dies at any moment, and starts
-// again, finds everything that a person saw and everything that a tool may have
-// done: see Agent.Resume.
+// again, finds everything that a person saw and everything that a tool may have done:
+// see Agent.Resume.
 package agent

@@ -10,16 +10,16 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// A message is written to the log when it is whole. Long before that, people read it. So
-// while an answer takes longer than Options.Draft, what has arrived of it is written down
-// every so often, in entries that are no part of the conversation. If the program dies,
-// the next one makes an incomplete message of them.
+// A message is written to the log when it is complete, but people read it as it arrives.
+// So while an answer takes longer than Options.Draft, its text is saved every so often,
+// in entries outside the conversation. If the program dies, the next one turns them into
+// an incomplete message.
 
-// dataText is the member of the data of an entry of type session.CustomDraft: what has
-// arrived since the draft before.
+// dataText is the data member of a session.CustomDraft entry: the text that arrived
+// since the previous draft.
 const dataText = "text"
 
-// errEnded is why an answer is incomplete of which there are only drafts.
+// errEnded explains an answer that survives only as drafts.
 var errEnded = errors.New("the program ended")
 
 // draft collects an answer that is arriving.
@@ -49,16 +49,16 @@ func (t *turn) save(d *draft, e provider.Event) {
 	d.text.Reset()
 }
 
-// Draft returns what has arrived of an answer that the program did not live to finish, or
-// "". The next turn makes an incomplete message of it.
+// Draft returns the text of an answer that was cut short when the program died, or "".
+// The next turn turns it into an incomplete message.
 func (a *Agent) Draft() (string, error) {
 	t := &turn{Agent: a, s: a.log}
 	text, _, err := t.draftsUpTo(a.log.LeafID())
 	return text, err
 }
 
-// adoptDraft makes a message of the drafts at the end of the log, if there are any: the
-// program died while an answer arrived.
+// adoptDraft turns the drafts at the end of the log, if there are any, into a message:
+// the program died while an answer was arriving.
 func (t *turn) adoptDraft() error {
 	text, askedAt, err := t.draftsUpTo(t.s.LeafID())
 	if err != nil || text == "" {

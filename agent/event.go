@@ -7,19 +7,19 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// EventType says what an Event tells.
+// EventType says what an Event is about.
 type EventType string
 
 // The types of events, and which fields they have besides those of every event.
 const (
-	TurnStart EventType = "turn_start" // a turn begins, or goes on
+	TurnStart EventType = "turn_start" // a turn begins, or continues
 	TurnEnd   EventType = "turn_end"   // Outcome, and Err if it failed
 
 	MessageStart  EventType = "message_start"  // the model begins to answer
 	MessageUpdate EventType = "message_update" // Update: the answer grows
 	MessageEnd    EventType = "message_end"    // Entry: a message is in the log: the user's, the model's, or results
-	// MessageDropped means that what was shown since MessageStart is no longer to be
-	// counted on: the attempt failed before anything of it could be kept. Err says why.
+	// MessageDropped means that what was shown since MessageStart is void: the attempt
+	// failed before anything could be kept. Err says why.
 	MessageDropped EventType = "message_dropped"
 
 	ToolWaiting EventType = "tool_waiting" // Call: it must be approved
@@ -30,7 +30,7 @@ const (
 	CompactionEnd   EventType = "compaction_end"   // Compacted, or Err if it failed
 
 	Retry EventType = "retry" // Retry: the request failed and will be sent again
-	Error EventType = "error" // Err: something went wrong that did not end the turn
+	Error EventType = "error" // Err: a failure that did not end the turn
 
 	// Missed means that this subscriber was too slow: Missed events were left out
 	// before this one. The log has what they were about.
@@ -75,7 +75,7 @@ type Outcome struct {
 	Waiting []Pending `json:"waiting,omitempty"`
 }
 
-// Reasons why a turn ended that no model gives.
+// Stop reasons that come from the agent, not from a model.
 const (
 	StopApproval = "approval"  // calls wait for approval
 	StopMaxSteps = "max_steps" // the model was asked Options.MaxSteps times
@@ -89,8 +89,8 @@ const (
 	CallNew     CallState = "new"     // it never started
 	CallWaiting CallState = "waiting" // it waits for approval
 	CallAllowed CallState = "allowed" // it was approved, and never started
-	CallRunning CallState = "running" // it was started; nobody knows how far it came
-	// CallElsewhere means that it was started on another branch, which may have its result.
+	CallRunning CallState = "running" // it was started, and may be half done
+	// CallElsewhere means that it started on another branch, which may have its result.
 	CallElsewhere CallState = "elsewhere"
 )
 
@@ -100,8 +100,8 @@ type Pending struct {
 	Entry string    `json:"entry"` // the message that has the call
 	State CallState `json:"state"`
 
-	started   bool // by the turn that is under way, which need not say so again
-	found     bool // in the log: the turn that is under way did not make it
+	started   bool // by the running turn, which need not log it again
+	found     bool // in the log: the running turn did not make it
 	overtaken bool // the user has spoken since
 }
 
@@ -115,7 +115,7 @@ type Compacted struct {
 	Reason string `json:"reason"`
 }
 
-// Status is where an agent stands.
+// Status describes an agent at one moment.
 type Status struct {
 	Session string `json:"session"`
 	Leaf    string `json:"leaf"`

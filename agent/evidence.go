@@ -13,13 +13,13 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// Record is what the log says about a request: enough to build it again, byte for
-// byte, and to say why a provider's cache did not know it.
+// Record is what the log says about a request: enough to build it again, byte for byte,
+// and to explain a miss in the provider's cache.
 type Record struct {
 	ID   string    `json:"-"` // the entry that has the record
 	Time time.Time `json:"-"`
-	// Leaf is the entry at which the conversation ended that was sent, and Response
-	// the message that answered it; "" if none is kept.
+	// Leaf is the last entry of the conversation that was sent, and Response the
+	// message that answered it; "" if none is kept.
 	Leaf     string `json:"leaf"`
 	Response string `json:"response,omitempty"`
 	// Session is the one that was named to the provider: see provider.Request. A copy of
@@ -142,8 +142,8 @@ func (t *turn) recordTools() error {
 	return err
 }
 
-// findTools finds the tools that an earlier agent has recorded, if its last request is
-// not far: a program that opens the same session again and again should not repeat them.
+// findTools finds the tools that an earlier agent recorded, if its last request is not
+// far back: a program that opens a session repeatedly should not record them each time.
 func (t *turn) findTools() error {
 	r, err := t.lastRecord(func(*session.Entry) bool { return false })
 	if err != nil || r == nil || r.Tools == "" {
@@ -188,7 +188,8 @@ func parentOf(e *session.Entry) string {
 	return *e.ParentID
 }
 
-// ReadRecord returns what an entry says about a request; ok is false if it is no record.
+// ReadRecord returns what an entry says about a request; ok is false if it is not a
+// record.
 func ReadRecord(e *session.Entry) (r Record, ok bool) {
 	if e.Custom == nil || e.Custom.CustomType != session.CustomRequest {
 		return r, false
@@ -258,9 +259,9 @@ func toolsIn(e *session.Entry) ([]provider.Tool, error) {
 	return tools, err
 }
 
-// Rebuild encodes the request that a record is about once more. same reports whether
-// the bytes are those that were sent. The model must be the one that was asked, or one
-// that encodes like it; it is not asked.
+// Rebuild encodes the request of a record again. same reports whether the bytes are
+// those that were sent. The model must be the one that was asked, or one that encodes
+// like it; it is not asked.
 func (r *Record) Rebuild(s *session.Session, m provider.Model) (body []byte, same bool, err error) {
 	request, err := r.Request(s)
 	if err != nil {

@@ -13,8 +13,8 @@ func message(m *session.MessageEntry) session.Entry {
 	return session.Entry{Type: session.TypeMessage, Message: m}
 }
 
-// append writes entries and tells of the messages among them. If another writer was
-// faster, the log grows a branch: what a model or a tool has said is never thrown away.
+// append writes entries and publishes the messages among them. If another writer was
+// faster, the log grows a branch: what a model or a tool said is never lost.
 func (t *turn) append(entries ...session.Entry) (ids []string, err error) {
 	err = t.write(func() error {
 		ids, err = t.s.AppendAll(entries...)
@@ -39,12 +39,12 @@ func (t *turn) append(entries ...session.Entry) (ids []string, err error) {
 // has for it.
 func (t *turn) tell(entries []session.Entry, messages []int) {
 	var written []session.Entry
-	if t.events.isHeard() { // else nobody will miss it
+	if t.events.isHeard() { // otherwise there is no one to tell
 		ids := make([]string, len(messages))
 		for i, at := range messages {
 			ids[i] = entries[at].ID
 		}
-		written, _ = t.s.Peek(ids...) // the messages are there, and are told of either way
+		written, _ = t.s.Peek(ids...) // on an error, the messages are published without these
 	}
 	for i, at := range messages {
 		e := entries[at]
@@ -55,8 +55,9 @@ func (t *turn) tell(entries []session.Entry, messages []int) {
 	}
 }
 
-// write has something written where the agent stands, again and again if other writers are
-// faster. It never gives up what a model or a tool has said for what somebody else wrote.
+// write calls try until it succeeds at the agent's place in the session; other writers may
+// be faster. It never gives up what a model or a tool said in favour of another writer's
+// entries.
 func (t *turn) write(try func() error) error {
 	return session.Retry(func() error {
 		err := try()
@@ -69,16 +70,16 @@ func (t *turn) write(try func() error) error {
 		if t.s.LeafID() != "" {
 			return nil
 		}
-		// The session was empty. Nothing of ours comes before what the other wrote, and a
-		// session has one beginning.
+		// The session was empty. A session has one beginning, so the other's entries come
+		// first.
 		_, err := t.s.Refresh()
 		return err
 	})
 }
 
-// catchUp goes on from what others have added at the end of the conversation since the
+// catchUp moves on to what others have added at the end of the conversation since the
 // last turn. If they have moved elsewhere, the agent stays where it is: what a person was
-// shown here must not go out of the conversation.
+// shown here must not drop out of the conversation.
 func (t *turn) catchUp() error {
 	leaf := t.s.LeafID()
 	if _, err := t.s.Refresh(); err != nil {
@@ -108,7 +109,7 @@ func (t *turn) moveTo(id string) error {
 	return t.write(func() error { return t.s.Branch(id) })
 }
 
-// forget drops what is known about the conversation, which is about to become another one.
+// forget drops what is known about the conversation, because it is about to change.
 func (t *turn) forget() {
 	t.recorded, t.backoff = recorded{}, backoff{}
 	t.count.forget()

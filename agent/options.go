@@ -30,9 +30,8 @@ type Options struct {
 
 	// MaxSteps is how often the model may be asked in one turn. Default: 200.
 	MaxSteps int
-	// Draft is how often what has arrived of an answer is written down, so that a
-	// program that dies loses little of what people have read. Default: every second;
-	// a negative one is never.
+	// Draft is how often a partial answer is saved, so that a program that dies loses
+	// little of what people have read. Default: every second. Negative: never.
 	Draft time.Duration
 	// RetryWait is how long to wait before the model is asked again after its answer
 	// broke off; the second time it is twice that. Default: 500 ms.
@@ -47,9 +46,10 @@ type Options struct {
 	MaxOutput int
 
 	// Approve decides about a call of a tool that asks. It may take its time, and is
-	// asked about one call at a time. It must return soon after ctx ends: nobody waits
-	// for it then, and the call goes on waiting. So it does after an error or a panic,
-	// which ends the turn. Default: such calls wait: see Later.
+	// asked about one call at a time. It must return soon after ctx ends: the agent no
+	// longer waits for it then, and the call keeps waiting for approval. An error or a
+	// panic ends the turn, and the call keeps waiting too. Default: such calls wait:
+	// see Later.
 	Approve func(ctx context.Context, call Call) (Decision, error)
 
 	Compaction Compaction
@@ -67,7 +67,7 @@ type Options struct {
 // summary. The zero value compacts when the model's window is nearly full, if its
 // size is known, and when a provider says that the conversation is too long.
 type Compaction struct {
-	// Off leaves the conversation as it is. One that is too long is then an error.
+	// Off leaves the conversation as it is. If it gets too long, the turn fails.
 	Off bool
 	// Window is the size of the window in tokens. Default: the model's.
 	Window int

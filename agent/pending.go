@@ -32,8 +32,8 @@ func (a *Agent) Pending() ([]Pending, error) {
 	return t.pending()
 }
 
-// pending finds the calls that wait for a result. Which do is session.Pairs' to say;
-// the entries after the message say how far each has come.
+// pending finds the calls that wait for a result, as session.Pairs defines it. The
+// entries after the message say how far each has come.
 func (t *turn) pending() ([]Pending, error) {
 	c, err := t.s.Context(session.ContextOptions{Shared: true})
 	if err != nil {
@@ -96,7 +96,7 @@ func (t *turn) readStates(calls []Pending) error {
 	return t.findElsewhere(calls, at)
 }
 
-// findElsewhere marks the calls that were started on another branch: somebody went back to
+// findElsewhere marks the calls that were started on another branch: the user went back to
 // before their results, or another program was faster. path has the entries of this branch.
 func (t *turn) findElsewhere(calls []Pending, path map[string]int) error {
 	below, err := t.entriesBelow(slices.DeleteFunc(slices.Clone(calls), func(p Pending) bool { return p.State == CallRunning }))
@@ -119,7 +119,7 @@ func (t *turn) findElsewhere(calls []Pending, path map[string]int) error {
 }
 
 // begunIn returns the calls that entries say were started: those that ran, and those that
-// have a result. A result that says that a call did not run is none.
+// have a result. A result that says the call did not run does not count.
 func begunIn(entries []session.Entry) map[string]bool {
 	begun := make(map[string]bool)
 	for i := range entries {
@@ -157,10 +157,10 @@ func readMark(e *session.Entry) (state CallState, calls []string) {
 	return CallState(text), calls
 }
 
-// mine returns those of a group of calls that are this agent's to run, after the mark that
-// they run was written, and answers the others. The path says nothing of other branches, and
-// other programs write at the same time. But the log has one order: whoever marked a call
-// first may run it. A call that may be repeated is everybody's.
+// mine is called after the group was marked as running. It returns the calls that this agent
+// may run, and answers the others. The path does not show other branches, and other programs
+// write at the same time. But the log has one order: the first to mark a call may run it.
+// Any agent may run a repeatable call.
 func (t *turn) mine(group []Pending, mark string) ([]Pending, error) {
 	isOurs := func(p Pending) bool {
 		return t.tools[p.Name].Repeatable || p.started || !p.found && !t.disturbed
@@ -183,8 +183,7 @@ func (t *turn) mine(group []Pending, mark string) ([]Pending, error) {
 // callKey is a call of a message: ids are unique within one message only.
 type callKey struct{ message, call string }
 
-// firstMarks returns for each call the first entry, on whatever branch, that says that it
-// runs.
+// firstMarks returns for each call the first entry, on any branch, that says it runs.
 func (t *turn) firstMarks(calls []Pending) (map[callKey]string, error) {
 	below, err := t.entriesBelow(calls)
 	if err != nil || len(below) == 0 {
@@ -265,8 +264,8 @@ func (t *turn) about(todo []session.TreeNode) ([]session.Entry, error) {
 	return found, nil
 }
 
-// Decide settles a call that waits for approval. Resume then goes on. Later changes
-// nothing. A call that does not wait is session.ErrNotExist.
+// Decide settles a call that waits for approval. Resume then continues the turn. Later
+// changes nothing. For a call that does not wait, Decide returns session.ErrNotExist.
 func (a *Agent) Decide(callID string, d Decision) error {
 	return a.change(context.Background(), func(t *turn) error {
 		pending, err := t.pending()

@@ -18,7 +18,7 @@ const grace = 2 * time.Second
 var (
 	// errTimeout ends a call that took too long.
 	errTimeout = errors.New("the call took too long")
-	// errNoResult is why a call has no result whose tool ended without returning.
+	// errNoResult is the error of a call whose tool ended without returning.
 	errNoResult = errors.New("the tool ended without a result")
 )
 
@@ -67,7 +67,7 @@ type returned struct {
 	err    error
 }
 
-// explain makes a result of an error.
+// explain turns an error into a result.
 func (t *turn) explain(ctx context.Context, r Result, err error, timeout time.Duration) Result {
 	if err == nil {
 		return r
@@ -99,8 +99,8 @@ func (t *turn) logPanic(c Call, v any) {
 	}
 }
 
-// fit makes a result one that a model can be sent: not longer than it may be, and of
-// nothing that a result cannot have. All parts together have at most maxOutput bytes of text.
+// fit makes a result fit for a model: not too long, and without blocks that a result cannot
+// have. All parts together have at most maxOutput bytes of text.
 func (t *turn) fit(r Result) Result {
 	left := t.maxOutput()
 	r.Text = cutMiddle(r.Text, left)

@@ -4,8 +4,8 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// recorded is what the log says is in force, as far as this agent knows. The zero
-// value knows nothing.
+// recorded caches which settings the log says are in force. The zero value knows
+// nothing.
 type recorded struct {
 	known                     bool
 	provider, model, thinking string
@@ -51,7 +51,7 @@ func (t *turn) recall(c *session.Context) error {
 	}
 	t.recorded.known = true
 	t.recorded.provider, t.recorded.model, t.recorded.thinking = c.Provider, c.Model, c.ThinkingLevel
-	// Answers name their model, too, and some by another name than it was asked by.
+	// Answers name their model too, some by another name than the request used.
 	last, err := t.lastRecord(func(e *session.Entry) bool {
 		return e.ModelChange != nil || e.Message != nil && e.Message.Role == session.RoleAssistant
 	})
@@ -61,8 +61,8 @@ func (t *turn) recall(c *session.Context) error {
 	return err
 }
 
-// instructions returns what makes a text the instructions of a conversation: nothing if
-// it is already. Earlier instructions stay in the log, and go out of the context.
+// instructions returns the entries that make a text the instructions of a conversation:
+// none if it already is. Earlier instructions stay in the log but leave the context.
 func instructions(c *session.Context, text string) []session.Entry {
 	if text == "" {
 		return nil

@@ -69,7 +69,8 @@ func (t *turn) prepare() (*request, error) {
 	if full, err := t.isFull(c); err != nil {
 		return nil, err
 	} else if full {
-		// A failure is not the end: the provider may still take the whole of it.
+		// A failure does not end the turn: the provider may still accept the whole
+		// conversation.
 		if err := t.compact(reasonWindow); err != nil && t.ctx.Err() != nil {
 			return nil, err
 		}
@@ -111,7 +112,7 @@ func (t *turn) ask(r *request) (*provider.Response, error) {
 			t.publish(Event{Type: Retry, Retry: e.Retry})
 		case provider.EventStop:
 		default:
-			t.save(&arriving, e) // before anybody reads it
+			t.save(&arriving, e) // before a subscriber sees it
 			t.publish(Event{Type: MessageUpdate, Update: &e})
 		}
 	})
@@ -149,9 +150,9 @@ func (t *turn) keep(r *request, response *provider.Response) (*reply, error) {
 	return &reply{calls: calls, stop: m.StopReason}, nil
 }
 
-// ofModel returns the blocks of an answer as they can be kept. Calls that share an id get
-// one of their own, because no provider takes two alike. A model cannot answer its calls
-// itself.
+// ofModel returns the blocks of an answer in a form that can be kept. Calls that share an
+// id get ids of their own, because no provider takes two alike. Results are left out: a
+// model cannot answer its own calls.
 func ofModel(blocks []session.Content) []session.Content {
 	seen := make(map[string]bool)
 	kept := make([]session.Content, 0, len(blocks))
@@ -191,8 +192,8 @@ func (t *turn) keepPartial(r *request, response *provider.Response, cause error)
 	return cause
 }
 
-// drop writes down that a request was not answered, and returns why. It is no reason
-// to fail if even that cannot be written.
+// drop writes down that a request was not answered, and returns why. If even that
+// cannot be written, it does not matter.
 func (t *turn) drop(r *request, response *provider.Response, cause error) error {
 	t.publish(Event{Type: MessageDropped, Err: cause})
 	entries := []session.Entry{t.evidence(r, "", cause)}
@@ -226,8 +227,8 @@ func (t *turn) branchOff(r *request, response *provider.Response, cause error, a
 	}
 }
 
-// mayRetry reports whether asking again may help. What was refused before anything
-// arrived, the client has asked again already.
+// mayRetry reports whether asking again may help. The client has already retried
+// requests that were refused before anything arrived.
 func (t *turn) mayRetry(cause error) bool {
 	var known *provider.Error
 	return t.ctx.Err() == nil && errors.Is(cause, provider.ErrBroken) && errors.As(cause, &known) && known.Temporary()
@@ -238,7 +239,7 @@ func (t *turn) bill(u *session.Usage) {
 	t.out.Usage = *t.out.Usage.Plus(u)
 }
 
-// billEntry returns the entry that says what a response cost of which no message is kept.
+// billEntry returns the entry with the cost of a response whose message is not kept.
 func billEntry(m *session.MessageEntry) session.Entry {
 	u := session.Usage{}
 	if m.Usage != nil {

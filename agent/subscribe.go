@@ -10,7 +10,7 @@ import (
 	"github.com/coppice-dev/coppice/provider"
 )
 
-// defaultBuffer is how many events wait for a subscriber that does not say.
+// defaultBuffer is how many events wait for a subscriber that sets no limit.
 const defaultBuffer = 1024
 
 // hub passes events on to the subscribers. Publishing never waits for one of them.
@@ -36,8 +36,8 @@ type Subscription struct {
 }
 
 // waiting is an event that waits to be read, with the pieces of text that were joined to
-// it. They become one text when it is read: adding to a long text again and again would
-// take ever longer, and the agent would wait for that.
+// it. They become one text when it is read: appending to a long text repeatedly would
+// get slower and slower, and the agent would wait for it.
 type waiting struct {
 	Event
 	more []string
@@ -136,7 +136,7 @@ func (w *waiting) join(next *Event) bool {
 }
 
 // event returns the event as it is read. Its update is shared with other subscribers, so
-// one with more text is another one.
+// joined text goes into a copy.
 func (w *waiting) event() Event {
 	e := w.Event
 	if len(w.more) > 0 {
@@ -174,7 +174,7 @@ func (s *Subscription) Next(ctx context.Context) (e Event, ok bool) {
 		}
 		if len(s.queue) > 0 {
 			next := s.queue[0]
-			s.queue[0] = waiting{} // so that memory does not keep what was read
+			s.queue[0] = waiting{} // so that what was read can be freed
 			if s.queue = s.queue[1:]; len(s.queue) > 0 {
 				s.signal() // for another reader
 			}

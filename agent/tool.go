@@ -9,11 +9,11 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// Tool is something that a model may have done for it.
+// Tool is something that a model may call.
 type Tool struct {
 	provider.Tool
-	// Run does it. It must return soon after ctx ends; one that does not is left
-	// behind, and its result is dropped. An error becomes a result that says so.
+	// Run does the work. It must return soon after ctx ends; otherwise the agent stops
+	// waiting, and drops its result. An error becomes a result that says so.
 	Run func(ctx context.Context, call Call) (Result, error)
 	// Repeatable says that running a call twice does no more than running it once.
 	// Only such a call is run again after the program died in the middle of it.
@@ -21,9 +21,9 @@ type Tool struct {
 	// Alone says that a call must not run beside other calls.
 	Alone bool
 	// Ask reports whether a call must be approved before it runs (see Options.Approve),
-	// and why, in words for the person who decides. It is asked before every call, in
-	// parallel too. A call that it asks for, or that it panics about, never runs without
-	// approval, so that Run may rely on that. Default: no call needs approval. See AskAlways.
+	// and why, in words for the person who decides. It is called before every call of the
+	// tool, even in parallel. If it asks or panics, the call never runs without approval; Run
+	// may rely on that. Default: no call needs approval. See AskAlways.
 	Ask func(call Call) (ask bool, reason string)
 	// Timeout is how long a call may take. Default: Options.ToolTimeout.
 	Timeout time.Duration
@@ -41,7 +41,7 @@ type Call struct {
 	// Session is the id of the session in which the call was made.
 	Session string `json:"session,omitempty"`
 	// Reason is why the call must be approved, as Tool.Ask gave it. It is set for
-	// whoever decides, and may be empty.
+	// Options.Approve, and may be empty.
 	Reason string `json:"reason,omitempty"`
 }
 
@@ -61,11 +61,11 @@ type Decision string
 
 // The decisions.
 const (
-	// Allow lets the call run.
+	// Allow runs the call.
 	Allow Decision = "allow"
-	// Deny answers the call with a refusal. The model goes on.
+	// Deny answers the call with a refusal. The model continues.
 	Deny Decision = "deny"
-	// Later leaves the call waiting. The turn ends, and Agent.Decide and
-	// Agent.Resume go on from there, perhaps in another program on another day.
+	// Later leaves the call waiting. The turn ends. Agent.Decide and Agent.Resume
+	// continue from there, perhaps in another program on another day.
 	Later Decision = "later"
 )

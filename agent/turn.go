@@ -23,15 +23,15 @@ type turn struct {
 
 	offer     map[string]any // the tools, as recordTools records them
 	offerSum  string
-	disturbed bool // somebody else has written into the session
+	disturbed bool // another writer has added to the session
 }
 
 // Send adds what the user says and lets the model answer until it is done. If ctx
 // ends, what has arrived is kept, and the error is context.Cause(ctx). Calls of earlier
-// turns that have no result get one that says that they were interrupted.
+// turns that have no result get one that says they were interrupted.
 //
-// An error does not undo anything: the outcome is what was reached, and Resume tries
-// to go on from there.
+// An error does not undo anything: the outcome says how far the turn came, and Resume
+// tries to continue from there.
 func (a *Agent) Send(ctx context.Context, content ...session.Content) (*Outcome, error) {
 	if err := checkPrompt(content); err != nil {
 		return nil, err
@@ -61,8 +61,8 @@ func (a *Agent) Send(ctx context.Context, content ...session.Content) (*Outcome,
 	})
 }
 
-// checkPrompt refuses what a user cannot say. Once it is in the log, providers would refuse
-// every further request.
+// checkPrompt refuses what a user cannot say. Once that is in the log, providers would
+// refuse every further request.
 func checkPrompt(content []session.Content) error {
 	empty := true
 	for i := range content {
@@ -79,13 +79,13 @@ func checkPrompt(content []session.Content) error {
 	return nil
 }
 
-// Resume goes on where the session stopped: after a crash, after an error, or after
+// Resume continues where the session stopped: after a crash, after an error, or after
 // decisions about waiting calls. Calls that never started are run, and so are those of
-// tools that may be repeated. Other calls that were running get a result that says
-// that they were interrupted, because nobody knows what they did; and so do those that
-// were started on another branch. If there is nothing
-// to do, the outcome has no steps. An answer that broke off becomes a branch, and the
-// model is asked again, unless it broke off because somebody cancelled it.
+// tools that may be repeated. Other calls that were running get a result that says they
+// were interrupted, because they may be half done; so do those that were started on
+// another branch. If there is nothing to do, the outcome has no steps. An answer that
+// broke off becomes a branch, and the model is asked again, unless the user cancelled
+// it.
 func (a *Agent) Resume(ctx context.Context) (*Outcome, error) {
 	return a.takeTurn(ctx, func(t *turn) error {
 		if err := t.adoptDraft(); err != nil {
@@ -109,8 +109,8 @@ func (a *Agent) Unfinished() (bool, error) {
 	return open, err
 }
 
-// Retry has the last turn answered again, on a new branch. The answer that there was
-// stays on its own. If the conversation has no turn, it is session.ErrInvalid.
+// Retry has the last turn answered again, on a new branch. The old answer stays on its
+// own branch. If the conversation has no turn, it returns session.ErrInvalid.
 func (a *Agent) Retry(ctx context.Context) (*Outcome, error) {
 	return a.takeTurn(ctx, func(t *turn) error {
 		if err := t.adoptDraft(); err != nil {
@@ -149,10 +149,10 @@ func (t *turn) lastPrompt() (string, error) {
 	return "", nil
 }
 
-// errPanicked is how a turn ended that a panic went through: of a model, for example.
+// errPanicked is the error of a turn that ended in a panic, for example in a model.
 var errPanicked = errors.New("the turn panicked")
 
-// takeTurn runs a turn and tells how it went.
+// takeTurn runs a turn and publishes its end.
 func (a *Agent) takeTurn(ctx context.Context, f func(*turn) error) (_ *Outcome, err error) {
 	t, end, err := a.begin(ctx)
 	if err != nil {
@@ -164,7 +164,7 @@ func (a *Agent) takeTurn(ctx context.Context, f func(*turn) error) (_ *Outcome, 
 	err = errPanicked
 	defer func() {
 		finish(err)
-		out := t.out // the caller may do with its own what it likes
+		out := t.out // the caller may change its own copy
 		t.last = &Event{Type: TurnEnd, Outcome: &out, Err: err}
 	}()
 	err = t.whyEnded(t.afterCatchUp(f))
@@ -179,8 +179,8 @@ func (t *turn) afterCatchUp(f func(*turn) error) error {
 	return f(t)
 }
 
-// whyEnded returns the error of a turn: if the turn was cancelled, the cause, and what
-// else went wrong with the log.
+// whyEnded returns the error of a turn. For a cancelled turn that is the cause, and
+// what else went wrong with the log.
 func (t *turn) whyEnded(err error) error {
 	if err == nil || t.ctx.Err() == nil || !errors.Is(err, t.ctx.Err()) {
 		return err
@@ -282,8 +282,8 @@ func (t *turn) lastMessage() (*session.Entry, error) {
 	return nil, nil
 }
 
-// brokeOff reports whether a message is what arrived of an answer before the way to the
-// model failed. What somebody cancelled did not break off.
+// brokeOff reports whether a message is the part of an answer that arrived before the
+// connection failed. A cancelled answer did not break off.
 func brokeOff(m *session.MessageEntry) bool {
 	return m.Role == session.RoleAssistant && m.StopReason == provider.StopFailed && m.Metadata[provider.MetaIncomplete] != nil
 }

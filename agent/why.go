@@ -17,8 +17,8 @@ type Reuse struct {
 	// Usage is what the provider reported for the answer; nil if it reported nothing, or
 	// if the answer is not kept.
 	Usage *session.Usage `json:"usage,omitempty"`
-	// Same is how many entries of the request before this one begins with, and Before
-	// how many that one had. Both are 0 for the first request.
+	// Same is how many entries this request shares with the beginning of the previous
+	// one, and Before how many that one had. Both are 0 for the first request.
 	Same   int `json:"same"`
 	Before int `json:"before"`
 	// Changed is the first entry that differs, and Why says how it does: "" if the
@@ -90,7 +90,7 @@ func reuseOf(s *session.Session, r *Record, now *session.Context, models func(*R
 	}
 	if m := models(r); m != nil {
 		_, same, err := r.Rebuild(s, m)
-		same = same && err == nil // what cannot be encoded any more cannot be rebuilt
+		same = same && err == nil // no longer encodable means not rebuilt
 		reuse.Rebuilt = &same
 	}
 	return reuse, nil
