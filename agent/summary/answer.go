@@ -54,9 +54,9 @@ func unwrapped(text string) string {
 	return text
 }
 
-// checked returns a summary that has the form that was asked for, and the size. Whoever
-// answers the conversation instead of summarising it, apologises or reports an error does
-// not write our headings.
+// checked returns a summary that has the form that was asked for, and the size. A model
+// that answers the conversation instead, apologises or reports an error does not write
+// our headings.
 func (w *writer) checked(text string) (string, error) {
 	at := firstHeading(text)
 	if at < 0 {

@@ -1,5 +1,5 @@
 // Package summary has a model write summaries: of the beginning of a conversation that a
-// compaction replaces, and of a branch that is left. It also has it write titles.
+// compaction replaces, and of a branch that is left. It also has the model write titles.
 //
 // A summary is written in pieces if the conversation does not fit the model's window: each
 // piece updates the summary so far, so everything is covered. The previous summary is

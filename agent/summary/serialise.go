@@ -12,7 +12,7 @@ import (
 
 const (
 	// maxResult and maxCall are how many characters of a result and of a call's arguments
-	// a summary is made from. What matters of them is in what the model says afterwards.
+	// go into a summary. What the model says afterwards has the part that matters.
 	maxResult = 2000
 	maxCall   = 2000
 )
@@ -62,8 +62,8 @@ func serialise(entries []session.Entry, files func(*session.ToolUseContent) (rea
 	return s
 }
 
-// resume goes on from a compaction's summary. There is normally one; if there are several,
-// none may be lost.
+// resume continues from a compaction's summary. There is normally one; if there are
+// several, none may be lost.
 func (s *serialised) resume(e *session.Entry) {
 	handed := FilesOf(e)
 	s.files.add(handed.Read, handed.Changed)
@@ -175,7 +175,7 @@ func textOf(blocks []session.Content) string {
 	return strings.Join(said, "\n")
 }
 
-// named says what stands where there is no text.
+// named describes a block that has no text.
 func named(what, name string, source *session.Source) string {
 	if name != "" {
 		what += " " + name

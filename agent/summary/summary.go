@@ -48,7 +48,7 @@ const (
 type Summary struct {
 	// Text is the summary with the files at its end, or a title.
 	Text string
-	// Tokens is how many tokens Text has, as far as Options.Counter can tell.
+	// Tokens is how many tokens Text has, counted by Options.Counter.
 	Tokens int
 	// Files are those of this summary and of the summaries before it.
 	Files Files
@@ -80,7 +80,7 @@ func Compaction(ctx context.Context, model provider.Model, plan *session.Compact
 	return &w.sum, nil
 }
 
-// currentRequest returns the message that began the turn which a plan splits.
+// currentRequest returns the message that began the turn that a plan splits.
 func currentRequest(kept []session.Entry) string {
 	for i := range kept {
 		if kept[i].BeginsTurn() {
@@ -138,8 +138,8 @@ func (s *Summary) Append(to *session.Session, plan *session.CompactionPlan) (str
 	}, s.Usage...)
 }
 
-// Bill writes down what a text cost that came to nothing: what was paid is in the log,
-// whatever became of it. A nil summary cost nothing.
+// Bill records the cost of a text that came to nothing, so that the log has everything
+// that was paid. A nil summary cost nothing.
 func (s *Summary) Bill(to *session.Session) error {
 	if s == nil || len(s.Usage) == 0 {
 		return nil

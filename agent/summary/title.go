@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// A title is made from the first and the last of what was said, shortened: it says
-	// what a conversation is about, and reading all of it would cost too much.
+	// A title is made from the first and the last messages, shortened: they say what a
+	// conversation is about, and reading all of it would cost too much.
 	titleFirst, titleLast = 6, 4
 	maxTitleTurn          = 500 // characters
-	// maxTitleAnswer is the length from which an answer is not a title that is too long,
-	// but something else.
+	// maxTitleAnswer is the length above which an answer is not a long title, but
+	// something else.
 	maxTitleAnswer = 200
 )
 
@@ -43,7 +43,7 @@ func Title(ctx context.Context, model provider.Model, entries []session.Entry, o
 		return w.failed(ErrNothing)
 	}
 	if len(said) > 0 {
-		// Of a window that is too small even for this, as much as fits is used.
+		// If the window is too small even for this, use as much as fits.
 		said, _ = w.piece([][]digest.Turn{said}, max(minRoom, w.room()))
 	}
 	w.task.Turns, w.task.More = said, false

@@ -138,7 +138,7 @@ func (w *writer) bytes() int {
 
 // piece returns the turns of the next request, and what is left for later ones. It takes
 // whole units as long as they fit. Of a unit that does not fit even alone it takes what
-// does, but at least one turn, whose middle is left out if need be.
+// does, but at least one turn, whose middle is left out if necessary.
 func (w *writer) piece(units [][]digest.Turn, room int) (turns []digest.Turn, rest [][]digest.Turn) {
 	bytes := w.bytes()
 	fits := func(more []digest.Turn) bool {
@@ -213,7 +213,7 @@ func (w *writer) ask(task *digest.Task) (string, error) {
 // not notice that it has ended.
 func (w *writer) respond(r *provider.Request) (*provider.Response, error) {
 	w.sum.Requests++
-	var mu sync.Mutex // over is set when nobody waits any more
+	var mu sync.Mutex // over is set when respond no longer waits
 	over := false
 	emit := func(e provider.Event) {
 		mu.Lock()

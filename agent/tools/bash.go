@@ -20,7 +20,7 @@ import (
 	"github.com/coppice-dev/coppice/provider"
 )
 
-// leftTime is how long the rest of the output is waited for once a command has ended.
+// leftTime is how long to wait for the rest of the output once a command has ended.
 const leftTime = time.Second
 
 var (
@@ -41,7 +41,7 @@ func (k *kit) bash() agent.Tool {
 				`"required":["command"],"additionalProperties":false}`, longest, int(k.Timeout/time.Second))),
 		},
 		Alone:   true,
-		Timeout: k.MaxTimeout + k.Grace + 10*time.Second, // the command's own is to end it first
+		Timeout: k.MaxTimeout + k.Grace + 10*time.Second, // the command's own timeout should come first
 		Ask: func(call agent.Call) (bool, string) {
 			_, _, err := k.command(call.Input)
 			return err == nil, ""
@@ -96,10 +96,10 @@ func (k *kit) runCommand(ctx context.Context, command string, timeout time.Durat
 	return agent.Result{Text: text, IsError: err != nil}, nil
 }
 
-// execute runs a command, with what it started, until it has ended or ctx has.
+// execute runs a command, with everything it starts, until it ends or ctx does.
 //
-// The output goes through a pipe of our own and not one of exec.Cmd, which would wait
-// until the last of the processes that were left in the background closes it.
+// The output goes through our own pipe. With one of exec.Cmd, Wait would block until
+// the last background process closes it.
 func (k *kit) execute(ctx context.Context, cmd *exec.Cmd, out io.Writer) error {
 	if err := ended(ctx); err != nil {
 		return err
@@ -144,17 +144,17 @@ func (k *kit) execute(ctx context.Context, cmd *exec.Cmd, out io.Writer) error {
 		}
 		err = cmp.Or(err, ended(ctx))
 	}
-	g.Kill() // what it has left behind
+	g.Kill() // the processes it left behind
 	select {
 	case <-copied:
-	case <-time.After(leftTime): // somebody has fled with the output
+	case <-time.After(leftTime): // an escaped process still holds the output open
 		_ = r.Close()
 		<-copied
 	}
 	return err
 }
 
-// quiet is the environment that keeps programs from waiting for a person.
+// quiet is the environment that keeps programs from waiting for input.
 var quiet = []string{"TERM=dumb", "NO_COLOR=1", "PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true"}
 
 func findShell() string {

@@ -11,7 +11,7 @@ type clipped struct {
 	mu    sync.Mutex
 	head  []byte
 	tail  []byte // a ring, once it is full
-	next  int    // where the ring goes on
+	next  int    // where the ring continues
 	total int64
 	max   int // of head and of tail
 }

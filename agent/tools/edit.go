@@ -13,7 +13,7 @@ import (
 	"github.com/coppice-dev/coppice/agent"
 )
 
-// maxEdit is the greatest file that is edited: it is held in memory.
+// maxEdit is the size of the largest file that can be edited: it is held in memory.
 const maxEdit = 16 << 20
 
 func (k *kit) edit() agent.Tool {

@@ -230,7 +230,7 @@ func TestEditThatDoesNotMatchSaysWhatIsThere(t *testing.T) {
 	b.fails("lines 4 to 6 differ from it only in white space. The file has:\n\tif x {\n\t\treturn 1\n\t}", "edit", "path", "a.go",
 		"old_string", "    if x {\n        return 1\n    }\n", "new_string", "x")
 	b.fails("begins at line 9:\nfunc g() {\n\treturn 2\n}", "edit", "path", "a.go", "old_string", "func g() int {\n\treturn 2\n}", "new_string", "x")
-	b.fails("nor anything like it", "edit", "path", "a.go", "old_string", "zebra crossing", "new_string", "x")
+	b.fails("nothing in the file is close to it", "edit", "path", "a.go", "old_string", "zebra crossing", "new_string", "x")
 	b.file("bin", "x\x00")
 	b.fails("binary", "edit", "path", "bin", "old_string", "x", "new_string", "y")
 	b.fails("does not exist", "edit", "path", "none", "old_string", "x", "new_string", "y")

@@ -3,7 +3,7 @@ package tools
 import "strings"
 
 // In a pattern these bytes stand for * and ?, so that a quoted * is just a character.
-// Text with control characters is no pattern.
+// Text with control characters cannot be a pattern.
 const (
 	anything byte = 1
 	anyOne   byte = 2
@@ -19,8 +19,8 @@ func pathPattern(text string) string {
 
 // matchPath reports whether a path with slashes matches a pattern: * and ? stand for
 // anything within a name, ** as a whole name for any number of names. As in a shell,
-// none of them stands for a dot at the beginning of a name, so that "write(**)" does
-// not open .git/hooks; dots lets them.
+// none of them matches a dot at the beginning of a name, so that "write(**)" does not
+// open .git/hooks; with dots they do.
 func matchPath(pattern, path string, dots bool) bool {
 	return matchNames(strings.Split(pattern, "/"), strings.Split(path, "/"), dots)
 }
@@ -48,7 +48,7 @@ func matchNames(pattern, names []string, dots bool) bool {
 
 func hidden(name string) bool { return strings.HasPrefix(name, ".") }
 
-// matchName matches one name. It goes back to the last * only, which is enough.
+// matchName matches one name. It backtracks to the last * only, which is enough.
 func matchName(pattern, name string, dots bool) bool {
 	if hidden(name) && !hidden(pattern) && !(dots && name != "." && name != "..") {
 		return false

@@ -11,8 +11,8 @@ import (
 	"github.com/coppice-dev/coppice/internal/rawjson"
 )
 
-// input is the arguments of a call. Names are matched exactly and stand there once:
-// if {"path":"a","path":"b"} meant a to one reader and b to another, a person would
+// input is the arguments of a call. Names are matched exactly and may occur once: if
+// {"path":"a","path":"b"} meant a to one reader and b to another, a person would
 // approve one thing and the tool would do the other.
 type input struct {
 	members map[string]json.RawMessage
@@ -20,13 +20,13 @@ type input struct {
 	errs    []error
 }
 
-// parse reads arguments, of which only the known ones may be there.
+// parse reads arguments. Unknown ones are an error.
 func parse(raw json.RawMessage, known ...string) (*input, error) {
 	in := &input{members: make(map[string]json.RawMessage), known: known}
 	err := rawjson.Object(raw, func(key, value []byte) error {
 		name := string(key)
 		if _, twice := in.members[name]; twice {
-			return fmt.Errorf("the argument %q stands there twice", name)
+			return fmt.Errorf("the argument %q is given twice", name)
 		}
 		if !slices.Contains(known, name) {
 			return fmt.Errorf("there is no argument %q: the arguments are %s", name, strings.Join(known, ", "))
@@ -44,7 +44,7 @@ func (in *input) fail(format string, args ...any) {
 	in.errs = append(in.errs, fmt.Errorf(format, args...))
 }
 
-// get returns an argument; null is like none.
+// get returns an argument; null counts as not given.
 func (in *input) get(name string) (json.RawMessage, bool) {
 	value, ok := in.members[name]
 	return value, ok && !rawjson.IsNull(value)

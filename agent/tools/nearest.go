@@ -12,8 +12,8 @@ const (
 	maxSeek = 4096 // bytes of a line that are compared
 )
 
-// notFound says that text is not in a file, and what in the file comes nearest to it:
-// models mostly err by white space, or by a word.
+// notFound returns an error that shows what in the file comes closest to the text:
+// models mostly get white space or a word wrong.
 func notFound(content, old string) error {
 	have, want := trimmed(content), trimmed(old)
 	for len(want) > 1 && want[0] == "" {
@@ -28,16 +28,16 @@ func notFound(content, old string) error {
 		return strings.ReplaceAll(strings.Join(lines[at:at+n], "\n"), "\r", "")
 	}
 	if at := sameLines(have, want); at >= 0 {
-		return fmt.Errorf("old_string is not there, but lines %d to %d differ from it only in white space. The file has:\n%s",
+		return fmt.Errorf("old_string was not found, but lines %d to %d differ from it only in white space. The file has:\n%s",
 			at+1, at+len(want), show(at))
 	}
 	if at := likestLines(have, want); at >= 0 {
-		return fmt.Errorf("old_string is not there. What comes nearest begins at line %d:\n%s", at+1, show(at))
+		return fmt.Errorf("old_string was not found. The closest text begins at line %d:\n%s", at+1, show(at))
 	}
-	return errors.New("old_string is not there, nor anything like it: read the file again")
+	return errors.New("old_string was not found, and nothing in the file is close to it: read the file again")
 }
 
-// trimmed returns lines with all white space in them made alike.
+// trimmed returns lines with their white space normalised.
 func trimmed(text string) []string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -66,8 +66,8 @@ func countSame(have, want []string) int {
 	return n
 }
 
-// likestLines returns where most comes near to the lines, or -1. It looks for lines
-// that resemble the longest one: to compare each with each takes too long in a large
+// likestLines returns where the text is most like the lines, or -1. It looks for lines
+// that resemble the longest one: comparing each with each takes too long in a large
 // file.
 func likestLines(have, want []string) int {
 	longest := 0

@@ -16,8 +16,8 @@ import (
 // dir is the working directory: as it was given, and without symbolic links.
 type dir struct{ path, real string }
 
-// path is where a call points, judged by how it is written and nothing else. That
-// makes the judgement final: no link that comes or goes later changes it.
+// path is where a call points, judged only by how it is written. That makes the
+// judgement final: links that appear or disappear later do not change it.
 type path struct {
 	name    string // relative to the working directory, or absolute if outside
 	outside bool
@@ -137,9 +137,9 @@ func (d dir) openOutside(full string) (*place, error) {
 	return &place{root, name}, nil
 }
 
-// holds reports whether a path that does not look like it leads into the working
-// directory, as /HOME/me does on a system that does not care about case. Rules for the
-// working directory must hold there.
+// holds reports whether a path leads into the working directory although it does not
+// look like it, as /HOME/me does on a system that ignores case. Rules for the working
+// directory must hold there.
 func (d dir) holds(full string) (rel string, ok bool) {
 	own, err := os.Stat(d.real)
 	if err != nil {
@@ -162,7 +162,8 @@ func sameName(a, b string) bool {
 	return a == b || runtime.GOOS == "windows" && strings.EqualFold(a, b)
 }
 
-// maxLinks is how many links are followed on the way to a file, as the systems do.
+// maxLinks is how many links are followed on the way to a file, as in operating
+// systems.
 const maxLinks = 40
 
 // resolve returns the name of a file in the working directory without the links on the
@@ -220,7 +221,7 @@ func split(name string) []string { return strings.Split(filepath.ToSlash(name), 
 // openFile opens a regular file for reading.
 func (p *place) openFile() (*os.File, error) { return vfs.OpenIn(p.root, p.name) }
 
-// explain returns an error of the file system in words for a model.
+// explain rewords an error of the file system for a model.
 func explain(p path, err error) error {
 	var pathErr *fs.PathError
 	switch {

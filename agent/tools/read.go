@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	maxLines = 2000    // that a read returns if the call does not say
+	maxLines = 2000    // that a read returns by default
 	maxLine  = 2 << 10 // bytes of a line that are shown
 	maxNames = 1000    // of a directory
-	sniffed  = 8 << 10 // bytes by which a file is judged
+	sniffed  = 8 << 10 // bytes that decide what kind of file it is
 )
 
 func (k *kit) read() agent.Tool {
@@ -181,8 +181,8 @@ func (g *page) fill(r *bufio.Reader) error {
 	}
 }
 
-// add shows a line, of which so many bytes are left out. It reports false if there is
-// no room; the first line always has some.
+// add shows a line; left is how many of its bytes are missing. It reports false if
+// there is no room; the first line always fits.
 func (g *page) add(line []byte, left int) bool {
 	end := "\n"
 	if !bytes.HasSuffix(line, []byte("\n")) && left == 0 {
@@ -222,8 +222,8 @@ func wholeRunes(text []byte) []byte {
 	return text
 }
 
-// readLine reads a line with its end. Unless it is wanted nothing of it is kept; left
-// is how much of a long one was not.
+// readLine reads a line with its end. If the line is not wanted, nothing is kept; left
+// is how much of a long line was dropped.
 func (g *page) readLine(r *bufio.Reader, wanted bool) (line []byte, left int, err error) {
 	read := false
 	for {

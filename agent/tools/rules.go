@@ -25,8 +25,8 @@ import (
 //	read(/usr/include/**)
 //	bash(go test *)      go test, with any arguments
 //
-// A call that a rule denies is refused, whatever else allows it. In what follows, the
-// rules that allow are strict and those that deny are broad: in doubt a call asks.
+// A call that a rule denies is refused, whatever else allows it. Rules that allow are
+// strict and rules that deny are broad: in doubt a call asks.
 //
 // In the pattern of a path, * and ? stand for anything within a name, and ** for any
 // number of names. When they allow, they do not stand for a dot at the beginning of a
@@ -45,8 +45,8 @@ import (
 // A rule that denies some commands also limits the rule "bash", which allows all: a line
 // that is more than plain commands, or that has another program run its words, such as
 // env, sh or find -exec, asks, because it may run what is denied. A rule with a pattern
-// still allows it. This keeps a model from a command, but it is no wall: a script or a
-// program that was just written can run anything.
+// still allows it. This keeps a model from a command, but it is not a sandbox: a script
+// or a program that was just written can run anything.
 //
 // A nil *Rules has no rules. Methods may be called concurrently.
 type Rules struct {
@@ -142,9 +142,9 @@ func (r *Rules) parse(text string) (rule, error) {
 	return one, nil
 }
 
-// Check returns an error for each rule that is about none of the tools with these names:
+// Check returns an error for each rule that fits none of the tools with these names:
 // most likely the name is misspelt, and a call that should be denied is not. A name with
-// a * or ? may be about tools that are not there.
+// a * or ? may be meant for tools that are not there.
 func (r *Rules) Check(names []string) error {
 	if r == nil {
 		return nil
@@ -183,8 +183,8 @@ func (r *Rules) Decide(call agent.Call) (d agent.Decision, rule string) {
 	return s.allowed(r.allow)
 }
 
-// doubts reports which commands of a call may run something that a rule denies. A line
-// that is not simple may as a whole.
+// doubts reports which commands of a call may run something that a rule denies. If a
+// line is not simple, that is the whole line.
 func (r *Rules) doubts(s *subject) []bool {
 	var denied [][]word
 	for _, one := range r.deny {
@@ -278,7 +278,7 @@ func (s *subject) allowed(rules []rule) (agent.Decision, string) {
 			first = text
 		}
 	}
-	if len(parts) == 0 { // the call makes no sense, and will be refused
+	if len(parts) == 0 { // the call is invalid, and will be refused
 		return "", ""
 	}
 	return agent.Allow, first
@@ -291,7 +291,7 @@ func (one *rule) allowsPath(p path) bool {
 	return p.outside == one.outside && matchPath(one.path, p.String(), false)
 }
 
-// denied reports whether a rule covers some of a call.
+// denied reports whether a rule covers any part of a call.
 func (s *subject) denied(one rule) bool {
 	if !matchName(folded(one.name), folded(s.name), true) {
 		return false
@@ -315,8 +315,8 @@ func (s *subject) denied(one rule) bool {
 	})
 }
 
-// folded returns a name as file systems compare it that do not care about case, or
-// about how an accent is encoded.
+// folded returns a name as compared by file systems that ignore case and the encoding
+// of accents.
 func folded(s string) string { return strings.ToLower(norm.NFC.String(s)) }
 
 func foldedWords(words []word) []word {
@@ -336,8 +336,9 @@ func (r *Rules) Apply(list ...agent.Tool) []agent.Tool {
 	}
 	for i := range list {
 		ask, run, name := list[i].Ask, list[i].Run, list[i].Name
-		// A tool that is given another name later, because somebody else has its own, is
-		// still denied by the first. It is not allowed by it: that is now another's.
+		// A tool may be renamed later, because another tool has its name. A rule for the
+		// old name still denies it, but no longer allows it: that name now belongs to
+		// the other tool.
 		decide := func(call agent.Call) (agent.Decision, string) {
 			first := call
 			first.Name = name

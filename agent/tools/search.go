@@ -16,8 +16,8 @@ const (
 	maxHits     = 50
 )
 
-// SearchFunc finds what was said in earlier sessions, the best first. A query that
-// cannot be understood is an error that says how to write one.
+// SearchFunc finds what was said in earlier sessions, best matches first. For a query
+// that it does not understand, it returns an error that says how to write one.
 type SearchFunc func(ctx context.Context, query string, limit int) ([]Hit, error)
 
 // Hit is something that a search has found.

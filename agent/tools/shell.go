@@ -13,19 +13,20 @@ type word struct {
 	wild bool // the shell expands it, or the pattern is more than its text
 }
 
-// errNotSimple means that what a command does cannot be told from its words.
+// errNotSimple means that the words of a command do not show what it does.
 var errNotSimple = errors.New("it is more than words: it has a substitution, a redirection or the like")
 
-// plainBytes are those that mean nothing to a shell, wherever they are in a word.
+// plainBytes are those without a special meaning to a shell, wherever they are in a
+// word.
 const plainBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:@%+,"
 
 // simpleCommands splits a command line into the commands that it runs, each of them
 // words. It knows only what cannot be misunderstood: plain words, quoted text, and
-// commands joined by && || ; and |. The list is of what is allowed, so that whatever
-// was forgotten is an error, and the call asks. In particular there is no $, no
-// backtick, no backslash, no & of its own, no newline, no parenthesis or brace, no
-// redirection except for 2>&1, no ~, no comment, no variable that is set for a command,
-// and outside of quotes nothing that is not ASCII.
+// commands joined by && || ; and |. It lists what is allowed, so anything that was
+// forgotten is an error, and the call asks. In particular there is no $, no backtick,
+// no backslash, no & of its own, no newline, no parenthesis or brace, no redirection
+// except for 2>&1, no ~, no comment, no variable that is set for a command, and outside
+// of quotes nothing that is not ASCII.
 func simpleCommands(line string, pattern bool) ([][]word, error) {
 	l := &lexer{line: line, pattern: pattern}
 	for l.at < len(l.line) {
@@ -113,7 +114,7 @@ func (l *lexer) endCommand() error {
 	return nil
 }
 
-// reserved are the words of bash, as far as they consist of letters.
+// reserved are the reserved words of bash that consist of letters.
 var reserved = []string{
 	"if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "in", "select", "function", "time", "coproc",
 }
@@ -156,7 +157,7 @@ func matchCommand(pattern, command []word, dots bool) bool {
 }
 
 // roughCommands splits a line at everything that might begin another command. It is for
-// rules that deny: it may find commands that are none.
+// rules that deny: it may find things that are not commands.
 func roughCommands(line string) [][]word {
 	var commands [][]word
 	clean := strings.NewReplacer("'", "", `"`, "", `\`, "").Replace(line)
@@ -186,8 +187,8 @@ var runners = []string{
 }
 
 // mayRunOthers reports whether a simple command may run one of the denied ones although
-// it is not written like it: as the argument of a program that runs commands, or by what
-// the shell makes of a * in it. All words must be folded.
+// it is not written like it: as the argument of a program that runs commands, or because
+// the shell expands a * in it. All words must be folded.
 func mayRunOthers(command []word, denied [][]word) bool {
 	name := program(command)
 	isWild := func(w word) bool { return w.wild }

@@ -54,7 +54,7 @@ type Options struct {
 	// Grace is how long a command may take to clean up after the signal to end. Default: one
 	// second; an agent does not wait much longer.
 	Grace time.Duration
-	// Logger gets what cannot be told to the model. Default: none.
+	// Logger gets what the model does not need to know. Default: none.
 	Logger *slog.Logger
 }
 
@@ -141,8 +141,8 @@ func (k *kit) pathTool(name, description, schema string) agent.Tool {
 }
 
 // asksOutside returns the Ask of a tool whose calls name a file: everywhere, or only
-// outside of the working directory. What verb says is what the call does there. If the
-// call does not name the file plainly, the reason does: whoever approves a call must
+// outside of the working directory. verb says what the call does there. If the call
+// does not name the file plainly, the reason does: the person who approves a call must
 // know which file it is.
 func (k *kit) asksOutside(verb string, everywhere bool) func(agent.Call) (bool, string) {
 	return func(call agent.Call) (bool, string) {

@@ -36,8 +36,8 @@ func (k *kit) write() agent.Tool {
 	return t
 }
 
-// changeFile opens the place of a file and has it changed, while nobody else changes files
-// here. before is what is known about the file, or nil if there is none.
+// changeFile opens the place of a file and changes it, while no other call changes files
+// here. before describes the file, or is nil if there is none.
 func (k *kit) changeFile(ctx context.Context, p path, do func(at *place, before fs.FileInfo) (string, error)) (agent.Result, error) {
 	text, err := func() (string, error) {
 		if err := k.changing.LockContext(ctx); err != nil {
@@ -81,8 +81,7 @@ func (k *kit) writeAt(at *place, before fs.FileInfo, p path, content string) (st
 	return fmt.Sprintf("%s %s, %s, %s", done, p, count(lines, "line"), size(int64(len(content)))), nil
 }
 
-// look returns what is known about a file, or nil if there is none. A place never is a
-// link.
+// look describes a file, or returns nil if there is none. A place never is a link.
 func (p *place) look() (fs.FileInfo, error) {
 	info, err := p.root.Lstat(p.name)
 	switch {
@@ -98,8 +97,8 @@ func (p *place) look() (fs.FileInfo, error) {
 	return info, nil
 }
 
-// replace puts new content in the place of a file that was looked at before, or of
-// none. It leaves a file alone that somebody else has changed since.
+// replace writes new content to a file that look described; before is nil for a new
+// file. It leaves the file alone if another program has changed it since.
 func (k *kit) replace(at *place, before fs.FileInfo, content []byte) error {
 	o := vfs.Replacement{Perm: 0o666, Umask: true}
 	if before != nil {

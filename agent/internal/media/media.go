@@ -15,9 +15,9 @@ import (
 const MaxImage = 3_750_000
 
 // ImageType returns the media type of an image that begins with these bytes, or "" if
-// it is nothing that models can look at. What a file is called, or a stranger calls
-// it, does not count: a provider refuses a request with a wrong type in it, and with
-// it every later request of the session.
+// models cannot look at it. The file's name, or the type that its sender claims, does
+// not count: a provider refuses a request with a wrong type, and then every later
+// request of the session.
 func ImageType(head []byte) string {
 	switch kind := http.DetectContentType(head); kind {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":

@@ -25,6 +25,6 @@ func (g *Group) Start() error { return g.cmd.Start() }
 // End asks the processes to end.
 func (g *Group) End() { _ = syscall.Kill(-g.cmd.Process.Pid, syscall.SIGTERM) }
 
-// Kill ends those that are left, also right after the program itself has ended: as long
-// as there is a process in the group, no other group gets its number.
+// Kill ends the processes that are left, even right after the program itself has ended:
+// no other group gets its number while a process is left in it.
 func (g *Group) Kill() { _ = syscall.Kill(-g.cmd.Process.Pid, syscall.SIGKILL) }

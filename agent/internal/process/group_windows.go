@@ -21,8 +21,8 @@ func NewGroup(cmd *exec.Cmd) *Group {
 	return &Group{cmd: cmd}
 }
 
-// Start starts the program and puts it into a job, in which everything is that it
-// starts from then on. Without one, only the program itself can be ended.
+// Start starts the program and puts it into a job, with everything that it starts from
+// then on. Without a job, only the program itself can be ended.
 func (g *Group) Start() error {
 	if err := g.cmd.Start(); err != nil {
 		return err
@@ -57,7 +57,7 @@ func (g *Group) enterJob() {
 // End ends the processes: Windows has no way to ask them.
 func (g *Group) End() { g.Kill() }
 
-// Kill ends those that are left.
+// Kill ends the processes that are left.
 func (g *Group) Kill() {
 	if g.job != 0 {
 		_ = windows.CloseHandle(g.job)

@@ -2,7 +2,8 @@ package process
 
 import "syscall"
 
-// EndWithParent has the program killed when this one dies, even if it cannot say so any
-// more. What the program has started itself goes on. The system watches the thread that
-// calls Start, and not the process: lock it to the goroutine until the program has ended.
+// EndWithParent makes the kernel kill the program when this process dies, even by
+// SIGKILL. Processes that the program started keep running. The kernel watches the thread
+// that calls Start, not the process: lock it to the goroutine until the program has
+// ended.
 func (g *Group) EndWithParent() { g.cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL }

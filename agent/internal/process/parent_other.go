@@ -2,6 +2,6 @@
 
 package process
 
-// EndWithParent has the program killed when this one dies, where the system can do that
-// for a single program. On Windows, a job ends with this program anyway.
+// EndWithParent kills the program when this one dies, where the system can do that for
+// a single program. On Windows, a job ends with this program anyway.
 func (g *Group) EndWithParent() {}

@@ -10,8 +10,8 @@ import (
 )
 
 // Environ returns the environment of this program without the keys of model providers.
-// A program that prints its environment would put them into the log, and one that
-// somebody else wrote has no business with them.
+// A program that prints its environment would put them into the log, and a foreign
+// program has no business with them.
 func Environ() []string {
 	hidden := make(map[string]bool)
 	for _, name := range client.Providers() {
