@@ -2,8 +2,12 @@ package cli
 
 import (
 	"flag"
+	"log"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -13,12 +17,43 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	testscript.Main(withProgram{m}, map[string]func(){
 		"coppice":          func() { os.Exit(Main()) },
 		"coppice-stubborn": stubborn,
 		"garden-mcp":       gardener,
 	})
 }
+
+// watched is the PATH whose coppice is this test binary. Under the race detector that
+// takes several times as long to start and to work, and the tests start hundreds, so
+// there is another one first in PATH, which is built without it. Tests of commands with
+// goroutines of their own start the watched one.
+var watched string
+
+// withProgram runs the tests with the program in PATH.
+type withProgram struct{ *testing.M }
+
+func (m withProgram) Run() int {
+	watched = os.Getenv("PATH") // as testscript.Main has set it
+	if !raced {
+		return m.M.Run()
+	}
+	dir, err := os.MkdirTemp("", "coppice-cli")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	build := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "github.com/coppice-dev/coppice/cmd/coppice")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		log.Fatalf("%v: %s", err, out)
+	}
+	os.Setenv("PATH", dir+string(filepath.ListSeparator)+watched)
+	return m.M.Run()
+}
+
+// watchedScripts are those whose commands do several things at once.
+var watchedScripts = []string{"auto", "backup", "chat_tools", "import", "index", "redact"}
 
 // TestScripts runs the scripts in testdata/script, one topic each, with the real
 // program on real files.
@@ -37,6 +72,9 @@ func TestScripts(t *testing.T) {
 			env.Setenv("NO_COLOR", "1")
 			env.Setenv("FIXTURES", fixtures)
 			env.Setenv("TZ", "UTC")
+			if slices.Contains(watchedScripts, strings.TrimPrefix(filepath.Base(env.WorkDir), "script-")) {
+				env.Setenv("PATH", watched)
+			}
 			return nil
 		},
 	})
