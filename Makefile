@@ -7,7 +7,9 @@ COVERMIN ?= 90
 COVERED  ?= session store store/file window keyed conversation redact session/clean provider transcript agent agent/summary agent/tools agent/mcp
 # The packages whose tests take longest come first, so that none of them is left
 # alone with one core at the end.
-FIRST    ?= internal/cli session store/file
+TESTED   ?= ./internal/cli ./session ./store/file ./...
+# How many times as much make soak does.
+SOAK     ?= 50
 # TESTFLAGS go to every go test: make test TESTFLAGS='-run Torn -v'
 TESTFLAGS ?= -count=1 -timeout=20m
 
@@ -108,7 +110,13 @@ race: export GORACE := atexit_sleep_ms=10 $(GORACE)
 race: UNWATCHED := -gcflags=modernc.org/sqlite/lib=-race=false
 race: ## All tests under the race detector
 	@echo "== go test -race"
-	@$(GO) run ./scripts/testsum -- -race $(UNWATCHED) -vet=off $(TESTFLAGS) $(addprefix ./,$(FIRST)) ./...
+	@$(GO) run ./scripts/testsum -- -race $(UNWATCHED) -vet=off $(TESTFLAGS) $(TESTED)
+
+.PHONY: soak
+# All of the tests that ask internal/soak how much to do.
+soak: ## Property, kill and power-cut tests SOAK (50) times as long as in make test; hours
+	@COPPICE_SOAK=$(SOAK) $(MAKE) --no-print-directory race TESTFLAGS='-count=1 -timeout=24h' \
+		TESTED="$$(grep -rl --include='*_test.go' internal/soak . | xargs -n 1 dirname | sort -u | xargs)"
 
 .PHONY: cover
 # Counting and the race detector together cost more than both one after the other.

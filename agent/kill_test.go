@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/client"
 	"github.com/coppice-dev/coppice/provider/providertest"
@@ -38,10 +39,7 @@ const (
 // refuses calls without results and results without calls, has never refused.
 func TestKill(t *testing.T) {
 	t.Parallel()
-	kills := 300
-	if testing.Short() {
-		kills = 30
-	}
+	kills := soak.N(40)
 	w := &world{done: make(map[string]int)}
 	effects := httptest.NewServer(http.HandlerFunc(w.change))
 	defer effects.Close()

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-dev/coppice/conversation"
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/memory"
 	"github.com/coppice-dev/coppice/window"
@@ -18,7 +19,7 @@ import (
 // same order.
 func TestOneContext(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	soak.Check(t, func(t *rapid.T) {
 		st := memory.New(nil)
 		limit := rapid.SampledFrom([]int{3, 5, 8, 1000}).Draw(t, "limit")
 		m, err := conversation.NewSessions(st, quiet(limit))

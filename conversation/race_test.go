@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
@@ -15,11 +16,7 @@ import (
 // Managers that race over boundaries lose no message, double none, and make one
 // chain: of each link there is one continuation, with one marker.
 func TestBoundaryRace(t *testing.T) {
-	runs := 100
-	if testing.Short() {
-		runs = 20
-	}
-	for range runs {
+	for range soak.N(20) {
 		race(t, memory.New(nil), 3, 8, 4)
 	}
 }

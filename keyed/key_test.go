@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/keyed"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
@@ -102,7 +103,7 @@ func TestSaveErrorsOfTheFileSystem(t *testing.T) {
 }
 
 func TestSessionIDsDiffer(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	soak.Check(t, func(t *rapid.T) {
 		// Of few letters, so that keys are alike.
 		keys := rapid.StringOf(rapid.SampledFrom([]rune(`a:_/\.`)))
 		a, b := keys.Filter(notEmpty).Draw(t, "a"), keys.Filter(notEmpty).Draw(t, "b")

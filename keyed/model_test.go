@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/keyed"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
@@ -19,7 +20,7 @@ import (
 // in memory. Two managers work on one disk by turns, are closed and opened again,
 // and keep so few conversations open that they forget and reload all the time.
 func TestModel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	soak.Check(t, func(t *rapid.T) {
 		w := &world{t: t, disk: vfs.NewMemory(), clock: newClock(), chats: make(map[string]*modelChat)}
 		for i := range w.managers {
 			w.managers[i] = w.open()

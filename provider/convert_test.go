@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/anthropic"
 	"github.com/coppice-dev/coppice/provider/bedrock"
@@ -425,7 +426,7 @@ func TestNoBody(t *testing.T) {
 func TestStable(t *testing.T) {
 	for name, codec := range codecs {
 		t.Run(name, func(t *testing.T) {
-			rapid.Check(t, func(t *rapid.T) {
+			soak.Check(t, func(t *rapid.T) {
 				entries := turns(t)
 				whole, err := codec.encode(entries)
 				if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/anthropic"
 	"github.com/coppice-dev/coppice/provider/bedrock"
@@ -173,7 +174,7 @@ func TestTornCalls(t *testing.T) {
 // TestEveryContextIsAccepted: whatever programs wrote into a log, what is made of
 // it keeps the rules.
 func TestEveryContextIsAccepted(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	soak.Check(t, func(t *rapid.T) {
 		s, err := session.Create(t.Context(), memory.New(nil), session.Header{}, nil)
 		if err != nil {
 			t.Fatal(err)

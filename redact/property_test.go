@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/redact"
 )
 
@@ -71,12 +72,12 @@ func checkJSON(t interface{ Fatalf(string, ...any) }, value []byte) {
 
 func TestTextProperties(t *testing.T) {
 	all := pieces()
-	rapid.Check(t, func(t *rapid.T) { check(t, anyText(all).Draw(t, "text")) })
+	soak.Check(t, func(t *rapid.T) { check(t, anyText(all).Draw(t, "text")) })
 }
 
 func TestJSONProperties(t *testing.T) {
 	all := pieces()
-	rapid.Check(t, func(t *rapid.T) {
+	soak.Check(t, func(t *rapid.T) {
 		value := map[string]any{"list": []any{anyText(all).Draw(t, "element"), 1.5, nil}}
 		value[anyText(all).Draw(t, "name")] = anyText(all).Draw(t, "value")
 		value["password"] = anyText(all).Draw(t, "password")

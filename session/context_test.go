@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -599,10 +600,7 @@ func TestDiff(t *testing.T) {
 // that of a session that has read it all.
 func TestResumeFromTheTailEqualsFullLoad(t *testing.T) {
 	t.Parallel()
-	sessions := 24
-	if testing.Short() {
-		sessions = 10
-	}
+	sessions := soak.N(12)
 	for seed := range uint64(sessions) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()

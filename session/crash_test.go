@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
@@ -26,7 +27,7 @@ import (
 
 const (
 	crashDir     = "/sessions"
-	crashPoints  = 10_000 // at least so many power cuts, all different
+	crashPoints  = 2000 // at least so many power cuts, all different
 	crashWorkers = 8
 )
 
@@ -35,10 +36,7 @@ const (
 // what a cut left, and some from what a killed process left in a page cache
 // that was never synced, so that cuts also meet repairs.
 func TestPowerCuts(t *testing.T) {
-	want := int64(crashPoints)
-	if testing.Short() {
-		want /= 10
-	}
+	want := int64(soak.N(crashPoints))
 	var points, kills, cuts atomic.Int64
 	t.Run("worlds", func(t *testing.T) {
 		for worker := range crashWorkers {

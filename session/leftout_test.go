@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/memory"
 )
@@ -65,7 +66,7 @@ func TestLeftOutCountsWhatTheSummaryStandsFor(t *testing.T) {
 // the summary stands for is what the context says once it is written.
 func TestLeftOutAccountsForThePath(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
+	soak.Check(t, func(rt *rapid.T) {
 		st := mustGet(session.Create(t.Context(), memory.New(nil), session.Header{}, nil))(t)
 		defer st.Close()
 		b := &biller{scribe: scribe{st, t}, edited: make(map[string]bool)}

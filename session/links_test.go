@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/memory"
@@ -108,7 +109,7 @@ func TestJoinLinks(t *testing.T) {
 // Whatever sessions say of each other, each is in one conversation, and once.
 func TestJoinLinksLosesNobody(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	soak.Check(t, func(t *rapid.T) {
 		id := rapid.SampledFrom([]string{"", "a", "b", "c", "d", "e", "f", "lost"})
 		var links []session.Link
 		for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"}), 1, 6, rapid.ID[string]).Draw(t, "ids") {

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/vfs"
@@ -24,7 +25,7 @@ import (
 // TestModel does random things to a session through two handles, as two
 // processes would, and to the naive model, and compares what they make of it.
 func TestModel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	soak.Check(t, func(t *rapid.T) {
 		m := newMachine(t)
 		defer m.close(t)
 		t.Repeat(map[string]func(*rapid.T){

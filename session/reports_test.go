@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/memory"
 )
@@ -232,7 +233,7 @@ func (b *biller) sawSame(path []session.Entry, c *session.Context, id string, at
 // nowhere else.
 func TestCountsAreOfWhatIsSent(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
+	soak.Check(t, func(rt *rapid.T) {
 		s := mustGet(session.Create(t.Context(), memory.New(nil), session.Header{}, nil))(t)
 		defer s.Close()
 		b := &biller{scribe: scribe{s, t}, edited: make(map[string]bool)}

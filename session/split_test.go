@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/memory"
 )
@@ -154,7 +155,7 @@ func tokensOf(entries []session.Entry) (n int) {
 // What a plan says is what comes of it, and no legal cut would have been better.
 func TestPlansKeepTheirWord(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
+	soak.Check(t, func(rt *rapid.T) {
 		k := &talk{scribe: scribe{mustGet(session.Create(t.Context(), memory.New(nil), session.Header{}, nil))(t), t}}
 		defer k.Close()
 		for range rapid.IntRange(1, 3).Draw(rt, "compactions") {
@@ -497,7 +498,7 @@ func TestMergeBringsNothingTwice(t *testing.T) {
 // Taking back what was added leaves no trace.
 func TestPairsRewind(tt *testing.T) {
 	tt.Parallel()
-	rapid.Check(tt, func(t *rapid.T) {
+	soak.Check(tt, func(t *rapid.T) {
 		words := rapid.SliceOfN(rapid.SampledFrom(strings.Fields("u a t c1 c2 c1,2 c1,1 r1 r2 r2,1 ur1 s l a:x a:y c1:x")), 1, 30)
 		draw := func(what string) []session.Entry { return script(tt, strings.Join(words.Draw(t, what), " ")) }
 		begin, side, end := draw("begin"), draw("side"), draw("end")

@@ -14,6 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
@@ -514,7 +515,7 @@ func TestImportTogether(t *testing.T) {
 // TestImportPieces: however a file grows, and wherever an import is cut short,
 // the session is in the end what it would be at once.
 func TestImportPieces(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	soak.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(1, 25).Draw(rt, "n")
 		list := []toyLine{{Conv: "c"}}
 		for i := range n {

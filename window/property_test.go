@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/window"
 )
@@ -94,7 +95,7 @@ func stored(t *rapid.T, dir string, entries []session.Entry) (*session.Session, 
 // same whether planned at once or entry by entry, and the log is untouched.
 func TestViewProperties(t *testing.T) {
 	dir := t.TempDir()
-	rapid.Check(t, func(t *rapid.T) {
+	soak.Check(t, func(t *rapid.T) {
 		s, c := stored(t, dir, drawConversation(t, 25))
 		defer s.Close()
 		before, err := os.ReadFile(s.Path())

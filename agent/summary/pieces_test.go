@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-dev/coppice/agent/summary"
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/digest"
 	"github.com/coppice-dev/coppice/provider/offline"
@@ -39,7 +40,7 @@ func size(c window.Counter, r *provider.Request) int {
 // each entry, in order; a call and its result in the same one; no piece is larger than the
 // window; and each piece updates what was written before it.
 func TestPiecesCoverEverything(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	soak.Check(t, func(t *rapid.T) {
 		c := window.Estimate("test", "m")
 		m := numbered(rapid.IntRange(5000, 12_000).Draw(t, "window"))
 		if rapid.Bool().Draw(t, "limited in bytes") {

@@ -5,7 +5,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -17,21 +16,21 @@ import (
 	"syscall"
 	"testing"
 	"time"
-)
 
-var kills = flag.Int("kills", 8, "how often TestKills kills")
+	"github.com/coppice-dev/coppice/internal/soak"
+)
 
 // TestKills kills the worker, and what it has started, with SIGKILL at random
 // moments of every operation. After each kill, what was acknowledged must be
 // there, fsck must find no fault, and the work must go on by itself.
 //
-//	go test ./bench/crash -run TestKills -v -timeout 2h -kills 2000
+//	COPPICE_SOAK=250 go test ./bench/crash -run TestKills -v -timeout 2h
 func TestKills(t *testing.T) {
 	k := &killer{
 		kills: make(map[string]int), began: make(map[string]int),
 		took: make(map[string]time.Duration), seed: rand.Uint64(),
 	}
-	for n := 0; n < *kills && !t.Failed(); {
+	for n := 0; n < soak.N(8) && !t.Failed(); {
 		if n%40 == 0 { // the longer a store is worked on, the longer each look at it takes
 			k.dir, k.record = t.TempDir(), t.TempDir()
 			k.last = -1

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
 )
@@ -77,17 +78,12 @@ func checkNumbers(t *rapid.T, dir string) {
 	}
 }
 
-// numberRuns is how many stores are written; COPPICE_STRESS lets all be.
-const numberRuns = 8
-
 // What the commands say of one conversation is the same number, whichever says it.
 func TestAllAgreeOnTheNumbers(t *testing.T) {
 	root := t.TempDir()
 	runs := 0
-	rapid.Check(t, func(t *rapid.T) {
-		if runs++; runs > numberRuns && os.Getenv("COPPICE_STRESS") == "" {
-			return
-		}
+	soak.Few(t, 5, func(t *rapid.T) {
+		runs++
 		dir := filepath.Join(root, strconv.Itoa(runs))
 		addCounted(t, dir, writeKeyed(t, dir, "chat:1", rapid.IntRange(1, 20).Draw(t, "steps")))
 		chain := chatOn(&author{t: t}, dir, "", rapid.IntRange(5, 25).Draw(t, "messages"))

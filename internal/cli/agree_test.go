@@ -18,6 +18,7 @@ import (
 
 	"github.com/coppice-dev/coppice/conversation"
 	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/keyed"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
@@ -200,7 +201,7 @@ func result(call, text string) string {
 func TestAllAgreeOnTheContext(t *testing.T) {
 	root := t.TempDir()
 	runs := 0
-	rapid.Check(t, func(t *rapid.T) {
+	soak.Check(t, func(t *rapid.T) {
 		runs++
 		dir := filepath.Join(root, strconv.Itoa(runs))
 		id := writeKeyed(t, dir, "chat:1", rapid.IntRange(1, 40).Draw(t, "steps"))
@@ -311,19 +312,13 @@ func printedContext(t *rapid.T, dir string, args ...string) []string {
 	return atoms(printed.Entries)
 }
 
-// shortRuns is how many chains are written, each with other numbers every time the
-// test runs. More are written if COPPICE_STRESS is set; -rapid.checks says how many.
-const shortRuns = 20
-
 // A conversation that goes on from session to session is one: what the chat sends
 // is what its sessions, opened as one, have, and what the command prints.
 func TestAllAgreeOnAChain(t *testing.T) {
 	root := t.TempDir()
 	runs := 0
-	rapid.Check(t, func(t *rapid.T) {
-		if runs++; runs > shortRuns && os.Getenv("COPPICE_STRESS") == "" {
-			return
-		}
+	soak.Check(t, func(t *rapid.T) {
+		runs++
 		dir := filepath.Join(root, strconv.Itoa(runs))
 		a, id := &author{t: t}, ""
 		for range rapid.IntRange(1, 3).Draw(t, "rounds") {
@@ -488,10 +483,8 @@ func withChain(t *rapid.T, dir, id string, f func(*session.Session)) {
 func TestAllAgreeOnAKeyedChat(t *testing.T) {
 	root := t.TempDir()
 	runs := 0
-	rapid.Check(t, func(t *rapid.T) {
-		if runs++; runs > shortRuns && os.Getenv("COPPICE_STRESS") == "" {
-			return
-		}
+	soak.Check(t, func(t *rapid.T) {
+		runs++
 		dir := filepath.Join(root, strconv.Itoa(runs))
 		const key = "chat:1"
 		chatByKey(&author{t: t}, dir, key, rapid.IntRange(1, 30).Draw(t, "steps"))

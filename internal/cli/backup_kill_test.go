@@ -6,21 +6,18 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/coppice-dev/coppice/internal/soak"
 )
 
 // A backup is killed at some moment. Afterwards there is a whole backup, the older one or
-// the new one, and the next one works. COPPICE_KILLS says how often; the moments are
-// random.
+// the new one, and the next one works. The moments are random.
 func TestKilledBackup(t *testing.T) {
 	t.Parallel()
-	kills, _ := strconv.Atoi(os.Getenv("COPPICE_KILLS"))
-	if kills == 0 {
-		kills = 4
-	}
+	kills := soak.N(2)
 	h := &house{T: t, token: aToken(5), password: "kX9#mQ2$vL", cache: t.TempDir()}
 	h.dir = filepath.Join(t.TempDir(), "sessions")
 	h.several(40)

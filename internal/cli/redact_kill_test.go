@@ -7,26 +7,22 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/session/clean"
 	"github.com/coppice-dev/coppice/store/file"
 )
 
 // A redaction is killed at some moment. The next command that writes finishes it:
-// afterwards nothing was begun, or nothing is left. COPPICE_KILLS says how often;
-// the moments are random.
+// afterwards nothing was begun, or nothing is left. The moments are random.
 func TestKilledRedactionIsFinished(t *testing.T) {
 	t.Parallel()
-	kills, _ := strconv.Atoi(os.Getenv("COPPICE_KILLS"))
-	if kills == 0 {
-		kills = 3
-	}
+	kills := soak.N(2)
 	h := &house{T: t, token: aToken(3), password: "kX9#mQ2$vL", cache: t.TempDir()}
 	begun := 0
 	start := time.Now()

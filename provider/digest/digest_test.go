@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/digest"
 	"github.com/coppice-dev/coppice/session"
@@ -36,7 +37,7 @@ func plain(text string) string {
 // Whatever is said in a conversation, it stays what somebody said: reading a request
 // gives the task that it was made from.
 func TestNothingInAConversationPassesForAnythingElse(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	soak.Check(t, func(t *rapid.T) {
 		text := hostileText()
 		task := &digest.Task{
 			Kind: rapid.SampledFrom([]digest.Kind{digest.Summary, digest.Branch}).Draw(t, "kind"), MaxTokens: rapid.IntRange(0, 9999).Draw(t, "tokens"),

@@ -16,6 +16,7 @@ import (
 	render "github.com/yuin/goldmark/renderer/html"
 	"pgregory.net/rapid"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/render/markdown"
 )
 
@@ -254,7 +255,7 @@ var pieces = rapid.SampledFrom([]string{
 })
 
 func TestAnyTextStaysInside(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	soak.Check(t, func(t *rapid.T) {
 		first := strings.Join(rapid.SliceOfN(pieces, 1, 40).Draw(t, "first"), "")
 		second := strings.Join(rapid.SliceOfN(pieces, 1, 40).Draw(t, "second"), "")
 		document := "## 1\n\n" + markdown.Text(first) + "\n\n## 2\n\n" + markdown.Text(second) + "\n\n## 3\n\n" + markdown.Quote("x", first) + "\n\n## 4\n"

@@ -11,6 +11,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"pgregory.net/rapid"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/render/plain"
 )
 
@@ -138,7 +139,7 @@ var bits = rapid.SampledFrom([]string{
 
 // However a text is cut into writes, the same is written.
 func TestWriterDoesNotDependOnTheCuts(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	soak.Check(t, func(t *rapid.T) {
 		parts := rapid.SliceOf(bits).Draw(t, "parts")
 		whole := strings.Join(parts, "")
 		var once, pieces bytes.Buffer

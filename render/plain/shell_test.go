@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/render/plain"
 )
 
@@ -36,7 +37,7 @@ func TestShellUnderstandsTheWords(t *testing.T) {
 	if err != nil {
 		t.Skip("there is no shell here")
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	soak.Check(t, func(t *rapid.T) {
 		texts := rapid.SliceOfN(rapid.StringOfN(rapid.RuneFrom([]rune("a0-$`'\"\\;&|<>(){}[]*?!#~% \t\n\x1b\x7f\u009b\u202eé")), 0, 12, -1), 1, 50).Draw(t, "texts")
 		for i := range texts {
 			texts[i] = strings.TrimRight(texts[i], "\n") // see ShellWord

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/render/terminal"
 )
@@ -55,7 +56,7 @@ func flowed(s *terminal.Stream, pieces ...string) (rows []string) {
 
 func TestStreamDoesNotDependOnThePieces(t *testing.T) {
 	want := flowed(terminal.NewStream(narrow), written)
-	rapid.Check(t, func(t *rapid.T) {
+	soak.Check(t, func(t *rapid.T) {
 		var pieces []string
 		for rest := written; rest != ""; {
 			n := rapid.IntRange(1, len(rest)).Draw(t, "n")

@@ -20,6 +20,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"pgregory.net/rapid"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/storetest"
@@ -104,7 +105,7 @@ func TestArchiveReadsFromAnywhere(t *testing.T) {
 	raw, err := st.OpenRaw(t.Context(), "a")
 	must(t, err)
 	defer raw.Close()
-	rapid.Check(t, func(t *rapid.T) {
+	soak.Check(t, func(t *rapid.T) {
 		at := rapid.IntRange(0, len(content)+10).Draw(t, "at")
 		p := make([]byte, rapid.IntRange(0, 3<<20).Draw(t, "n"))
 		n, err := raw.ReadAt(p, int64(at))

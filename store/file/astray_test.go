@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/vfs"
@@ -30,19 +31,10 @@ import (
 // each append that was acknowledged is in the log, unless whoever replaced the
 // file left it out; astray_model_test.go decides that.
 //
-// COPPICE_ASTRAY=1h runs it for so long. COPPICE_ASTRAY_SEED repeats what was
+// COPPICE_SOAK=3600 runs it for an hour. COPPICE_ASTRAY_SEED repeats what was
 // done to the files, not what the writers did meanwhile.
 func TestNothingAcknowledgedGoesAstray(t *testing.T) {
-	length := 1500 * time.Millisecond
-	if testing.Short() {
-		length = 300 * time.Millisecond
-	}
-	if env := os.Getenv("COPPICE_ASTRAY"); env != "" {
-		var err error
-		if length, err = time.ParseDuration(env); err != nil {
-			t.Fatal(err)
-		}
-	}
+	length := soak.For(time.Second)
 	seed := rand.Uint64()
 	if env := os.Getenv("COPPICE_ASTRAY_SEED"); env != "" {
 		if _, err := fmt.Sscan(env, &seed); err != nil {

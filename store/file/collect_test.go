@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/storetest"
@@ -196,7 +197,6 @@ func nameBlob(t *testing.T, st *file.Store, write func(line string) error) bool 
 // A writer names the blob just before some operation of whoever deletes, whichever
 // that is, and the log may then be archived, removed or restored before a later one.
 func TestDeletionBesideAWriter(t *testing.T) {
-	_, stressed := os.LookupEnv("COPPICE_STRESS")
 	ref := store.RefOf([]byte("content"))
 	_, count := interleaved(t, ref, func(*file.Store) map[int64]func() { return nil })
 	ways := map[string]struct {
@@ -250,8 +250,8 @@ func TestDeletionBesideAWriter(t *testing.T) {
 				}
 			}
 			every := int64(1)
-			if way.move != nil && !stressed {
-				every = 7 // all pairs take minutes
+			if way.move != nil {
+				every = int64(max(1, 11/soak.N(1))) // all pairs take minutes
 			}
 			for first := int64(1); first <= count; first += (every + 1) / 2 {
 				if way.move == nil {
@@ -404,12 +404,9 @@ func nameBlobsJob(t *testing.T, dir, name string) {
 
 // Several processes put the same few contents and name them, and are killed; their
 // logs are removed, so that the contents are not needed any more; and all the time
-// another deletes what is not named. COPPICE_STRESS makes it longer.
+// another deletes what is not named.
 func TestDeletionBesideProcesses(t *testing.T) {
-	lasts := 1500 * time.Millisecond
-	if long, err := time.ParseDuration(os.Getenv("COPPICE_STRESS")); err == nil {
-		lasts = long
-	}
+	lasts := soak.For(time.Second)
 	st := open(t, &file.Options{Sync: file.Never})
 	var refs []store.Ref
 	for n := range 5 {

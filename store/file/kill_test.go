@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 )
@@ -209,17 +210,10 @@ func newKillLog(t *testing.T, name string) (dir string, r *killReader) {
 	return dir, &killReader{log: log, next: make(map[int]int)}
 }
 
-func killRounds(full int) int {
-	if testing.Short() {
-		return full / 10
-	}
-	return full
-}
-
 // TestKill kills a writer again and again; each next one goes on in the same log.
 func TestKill(t *testing.T) {
 	dir, r := newKillLog(t, "one")
-	rounds := killRounds(100)
+	rounds := soak.N(20)
 	for child := range rounds {
 		p := startKillChild(t, dir, "one", child, 0)
 		p.kill(t)
@@ -232,7 +226,7 @@ func TestKill(t *testing.T) {
 // TestTwoProcesses has two writers in one log at once.
 func TestTwoProcesses(t *testing.T) {
 	dir, r := newKillLog(t, "two")
-	lines := killRounds(150)
+	lines := soak.N(50)
 	a, b := startKillChild(t, dir, "two", 1, lines), startKillChild(t, dir, "two", 2, lines)
 	a.wait(t)
 	b.wait(t)
@@ -246,7 +240,7 @@ func TestTwoProcesses(t *testing.T) {
 // other is killed.
 func TestTwoProcessesKilled(t *testing.T) {
 	dir, r := newKillLog(t, "two")
-	rounds := killRounds(30)
+	rounds := soak.N(10)
 	for child := 0; child < rounds; child += 2 {
 		one, two := startKillChild(t, dir, "two", child, 0), startKillChild(t, dir, "two", child+1, 0)
 		one.kill(t)

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/storetest"
@@ -98,7 +99,7 @@ func TestReadAroundBufferSizes(t *testing.T) {
 // For any file and any limit, backward is the reverse of forward, and both are
 // what is in the file.
 func TestReadAnyFile(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	soak.Check(t, func(rt *rapid.T) {
 		var content []byte
 		for range rapid.IntRange(0, 12).Draw(rt, "lines") {
 			size := rapid.OneOf(rapid.IntRange(0, 30), rapid.IntRange(0, 9000), rapid.IntRange(16<<10-3, 16<<10+3), rapid.IntRange(0, 600<<10)).Draw(rt, "size")

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/internal/tui/line"
 )
 
@@ -87,7 +88,7 @@ func TestKeysDoNotDependOnThePieces(t *testing.T) {
 		return strings.ReplaceAll(s, string(rune('A'+line.Text)), "")
 	}
 	want := join(whole.Add([]byte(input)))
-	rapid.Check(t, func(t *rapid.T) {
+	soak.Check(t, func(t *rapid.T) {
 		var d line.Decoder
 		var keys []line.Key
 		for rest := input; rest != ""; {
@@ -102,7 +103,7 @@ func TestKeysDoNotDependOnThePieces(t *testing.T) {
 }
 
 func TestRowsFitAndTheCursorIsInThem(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	soak.Check(t, func(t *rapid.T) {
 		var e line.Editor
 		keys := rapid.SliceOf(rapid.SampledFrom([]string{"a", "日", "👩\u200d💻", "\x1b[200~\x1b\t\u202e\x1b[201~", " ", "\x1b\r", "\x1b[D", "\x1b[A", "\x1b[H", "\x7f"})).Draw(t, "keys")
 		_, text := typed(&e, strings.Join(keys, ""))

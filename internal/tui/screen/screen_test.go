@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/internal/tui/screen"
 	"github.com/coppice-dev/coppice/internal/tui/screentest"
 	"github.com/coppice-dev/coppice/render/plain"
@@ -22,7 +23,7 @@ func open(columns, rows int) (*screentest.Terminal, *screen.Screen) {
 // Whatever is finished stays, in order; below it are the live rows, with the cursor where
 // it should be.
 func TestFinishedRowsStayAndLiveRowsAreReplaced(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	soak.Check(t, func(t *rapid.T) {
 		term, s := open(20, 8)
 		var finished []string
 		row := rapid.StringMatching(`[a-c日]{0,9}`)

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
@@ -490,7 +491,7 @@ func TestImportCopies(t *testing.T) {
 	once := newHome(t)
 	id := once.bring(saveAs(t, filepath.Join(t.TempDir(), sessionID+".jsonl"), whole)).Sessions[0].ID
 	want, wantBilled := texts(t, once.open(id)), billed(t, once.st)
-	rapid.Check(t, func(rt *rapid.T) {
+	soak.Check(t, func(rt *rapid.T) {
 		h := newHome(t)
 		cuts := rapid.SliceOfN(rapid.IntRange(1, len(whole)-1), 1, 4).Draw(rt, "cuts")
 		for n, cut := range rapid.Permutation(append(cuts, len(whole))).Draw(rt, "order") {

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
@@ -52,7 +53,7 @@ func checkRestored(t interface {
 // TestRestoreGivesBack is the promise: whatever two objects are, the residue
 // turns one into the other.
 func TestRestoreGivesBack(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	soak.Check(t, func(t *rapid.T) {
 		made, original := object(3).Draw(t, "made"), object(3).Draw(t, "original")
 		a, err := json.Marshal(made)
 		if err != nil {
