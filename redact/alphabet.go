@@ -24,7 +24,7 @@ var (
 	percentBytes = newAlphabet("A-Za-z0-9%")
 	cookieBytes  = newAlphabet("A-Za-z0-9%_+/=-") // of a token in a cookie
 	azureBytes   = newAlphabet("A-Za-z0-9_.~-")
-	tokenBytes   = newAlphabet("A-Za-z0-9._~+/=%:!@#*$^-") // of a token that only its name tells
+	tokenBytes   = newAlphabet("A-Za-z0-9._~+/=%:!@#*$^-") // of a token that only its name gives away
 	pathBytes    = newAlphabet("A-Za-z0-9_/-")
 )
 
@@ -66,7 +66,7 @@ func beginsAt(text []byte, at int) bool {
 }
 
 // isAfterBase64 reports whether what comes before a place may be base64 that continues
-// there. The plus sign that begins a line of a patch is none.
+// there. The plus sign that begins a line of a patch does not count.
 func isAfterBase64(text []byte, at int) bool {
 	switch {
 	case at == 0:

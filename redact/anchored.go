@@ -75,8 +75,8 @@ func (l *look) mayBeHead(head span, at int) bool {
 	return p.at == at
 }
 
-// openingBracket returns where the object begins that ends a text, or -1. It skips whole
-// strings, in which brackets mean nothing.
+// openingBracket returns where the object at the end of a text begins, or -1. It skips
+// whole strings, in which brackets mean nothing.
 func openingBracket(data []byte) int {
 	data = bytes.TrimRight(data, " \t\r\n")
 	depth, inString := 0, false
@@ -122,7 +122,7 @@ func isExampleJWT(part []byte) bool {
 	return bytes.Contains(claims, []byte("1234567890")) || bytes.Contains(claims, []byte("John Doe"))
 }
 
-// matchAuthorization looks at Bearer and Basic. Their space ends what stands after
+// matchAuthorization looks at Bearer and Basic. Their space ends the value after
 // another one.
 func matchAuthorization(l *look, at, n int) (candidate, bool) {
 	text, from := l.text, at+n
@@ -197,8 +197,8 @@ func matchAzureSignature(l *look, at, n int) (candidate, bool) {
 	return candidate{kind: "azure-sas", span: span{from, from + len(value)}, shown: []byte("sig="), secret: from}, true
 }
 
-// matchURL looks at the user and the password before a URL's host. The slash of
-// another URL ends it, and its colon what stands before it.
+// matchURL looks at the user and the password before a URL's host. The slash of another
+// URL ends it, and its colon ends what comes before it.
 func matchURL(l *look, at, n int) (candidate, bool) {
 	text, from := l.text, at+n
 	rest := text[from:min(len(text), from+maxValue)]

@@ -4,7 +4,7 @@ import "bytes"
 
 // Commands that take a password as an argument, without a name that says so.
 
-// command is a program, and the flags after which its password stands.
+// command is a program and the flags that its password follows.
 type command struct {
 	name     string
 	flags    []string // with the space, if there is one, between the flag and its value
@@ -111,8 +111,8 @@ func closesAt(text []byte) bool {
 	return isQuote(text[i]) && (i+1 == len(text) || !word[text[i+1]])
 }
 
-// placedPassword returns a candidate if what stands in the place of a password is one.
-// The place says so, so less is required of it than of the value of a name.
+// placedPassword returns a candidate if the value in the place of a password is one.
+// The place itself is evidence, so less is required than of the value of a name.
 func (l *look) placedPassword(user []byte, v span, shown []byte) (candidate, bool) {
 	value := l.text[v.start:v.end]
 	if len(value) < minPlaced || isWeak(user, value) || isStandIn(value) || bytes.ContainsAny(value, " \t(){}[") || bytes.Contains(value, []byte(`\u00`)) || digits.has(value) {
@@ -121,7 +121,7 @@ func (l *look) placedPassword(user []byte, v span, shown []byte) (candidate, boo
 	return candidate{kind: isPassword, span: v, shown: shown, secret: v.start}, true
 }
 
-// minPlaced is the minimum length of a password that stands where only a password does.
+// minPlaced is the minimum length of a password in a place where only passwords occur.
 const minPlaced = 6
 
 // matchIdentified looks at IDENTIFIED BY 'password' and IDENTIFIED WITH … BY 'password'.

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// decode returns what a string means that is given as it stands between its
-// quotes. Where there is something to decode, it is put into scratch.
+// decode returns the value of a string, given the bytes between its quotes. If there is
+// something to decode, the result is put into scratch.
 func decode(body []byte, scratch *[]byte) []byte {
 	at := bytes.IndexByte(body, '\\')
 	if at < 0 {
@@ -34,7 +34,7 @@ func decode(body []byte, scratch *[]byte) []byte {
 }
 
 // unescape returns the character that an escape stands for, and the length of the
-// escape. What is no escape stands for a backslash.
+// escape. Anything that is not an escape stands for a backslash.
 func unescape(body []byte) (r rune, n int) {
 	if len(body) < 2 {
 		return '\\', 1
@@ -82,9 +82,8 @@ func hex4(body []byte) (rune, bool) {
 	return rune(n), err == nil
 }
 
-// offsets finds out where bytes of a decoded string are in the string as it stands
-// between its quotes. It goes forward only, so that many places cost no more than
-// one.
+// offsets maps places in a decoded string to places in the bytes between its quotes. It
+// goes forward only, so that many places cost no more than one.
 type offsets struct {
 	body        []byte
 	at, decoded int

@@ -26,7 +26,7 @@ type Finding struct {
 	Preview string `json:"preview"`
 }
 
-// sameSeed keeps Finding.Same from helping to guess a secret: with a hash that anybody can
+// sameSeed keeps Finding.Same from helping to guess a secret: with a hash that anyone can
 // compute, a short password could be looked up.
 var sameSeed = maphash.MakeSeed()
 
@@ -41,8 +41,8 @@ const mark = "[REDACTED:"
 // maxShown limits how much a preview shows of what comes before a secret.
 const maxShown = 48
 
-// preview returns a Finding's Preview. shown must not be part of the secret, but because it
-// comes from the same text, it may repeat it.
+// preview returns a Finding's Preview. shown must not be part of the secret, but it comes
+// from the same text and may repeat it.
 func preview(shown string, secret []byte) string {
 	if len(shown) > maxShown {
 		shown = "…" + strings.ToValidUTF8(shown[len(shown)-maxShown:], "")

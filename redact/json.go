@@ -116,11 +116,11 @@ type walker struct {
 
 // step is one level of a path.
 type step struct {
-	name  []byte // of the member at hand, as it stands between its quotes
+	name  []byte // of the current member: the bytes between its quotes
 	shown []byte // the name in a path; nil until it is needed
 	clean []byte // that without the secrets in it; nil until it is needed
 	plain bool   // shown is the name itself
-	index int    // of the element at hand
+	index int    // of the current element
 	array bool
 }
 
@@ -261,7 +261,7 @@ func (w *walker) scalar() bool {
 	}
 }
 
-// name returns the name of the member whose value is at hand.
+// name returns the name of the current member.
 func (w *walker) name() string {
 	if len(w.steps) == 0 || w.steps[len(w.steps)-1].array {
 		return ""

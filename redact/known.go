@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// automaton finds any of many strings, of which thousands may begin alike, for example
+// automaton finds any of many strings. Thousands of them may begin alike, for example
 // all tokens of one kind in a store.
 //
 // It is an Aho-Corasick automaton that runs through a text from its end to its

@@ -63,8 +63,8 @@ type run struct {
 // run returns the run of an alphabet at a place. If there is none, it is empty or ends there.
 //
 // It walks over each run once, because the places that rules ask for move forward with
-// the anchors. They go back by less than the length of an anchor, so once another run
-// has been asked for, only the last few places of this one can still be.
+// the anchors. They go back by less than the length of an anchor, so once a rule has
+// asked for another run, rules can only ask for the last few places of this one.
 func (l *look) run(of *alphabet, at int) *run {
 	i := slices.IndexFunc(l.runs, func(r run) bool { return r.of == of })
 	if i < 0 {

@@ -55,15 +55,15 @@ func kindOfName(name []byte) string {
 // keyWords are words that make a key secret.
 var keyWords = []string{"api", "access", "secret", "account", "auth", "private", "signing", "encryption", "master", "service", "admin", "subscription"}
 
-// notToken are words that make a token no secret: places in lists, and what models read
-// and write.
+// notToken are words with which a token is not a secret: places in lists, and what
+// models read and write.
 var notToken = []string{
 	"next", "page", "nextpage", "continuation", "sync", "pagination", "cursor", "resume", "start", "end", "stop", "pad", "eos", "bos", "unk",
 	"sep", "mask", "cls", "special", "max", "min", "num", "total", "input", "output", "prompt", "per", "last", "first", "cancel", "design",
 	"color", "current", "peek", "syntax", "lex", "device", "scroll", "idempotency", "change", "position", "public",
 }
 
-// notPass are words that make a pass no password.
+// notPass are words with which a pass is not a password.
 var notPass = []string{"render", "first", "second", "third", "one", "two", "by", "single", "multi", "compiler", "forward", "backward", "all", "tests"}
 
 // splitName splits a name into its words, in lower case: API_KEY, api-key,
@@ -107,8 +107,8 @@ const (
 )
 
 // matchAssignment looks at a word that may end the name of a secret. If it does, and a
-// value follows that looks real, the value is one. It knows the values of .env lines,
-// source code, JSON, YAML, headers and flags.
+// value that looks real follows, the value is a secret. It knows the values of .env
+// lines, source code, JSON, YAML, headers and flags.
 //
 // A name may contain many anchors, but its length is limited, and what comes after it
 // is examined once.
@@ -135,7 +135,7 @@ func matchAssignment(l *look, at, n int) (candidate, bool) {
 	}
 	name := text[start:end]
 	kind := kindOfName(name)
-	if kind == notSecret || l.touchesMark(span{start, end}) { // the latter is the kind of one that was replaced
+	if kind == notSecret || l.touchesMark(span{start, end}) { // a touched mark is the kind of a replaced secret
 		return candidate{}, false
 	}
 	real, valueEnd := v.end-v.start >= minPassword && looksReal(kind, l.tailOfValue(v), v.start, v.quoted), v.end
@@ -172,7 +172,7 @@ func namedValue(name string, text []byte, marks *markSet) (candidate, bool) {
 	return candidate{kind: kind, span: span{0, len(text)}, shown: []byte(name), named: true}, true
 }
 
-// value is where a value stands.
+// value is the place of a value.
 type value struct {
 	span
 	quoted bool
@@ -180,8 +180,8 @@ type value struct {
 	bare *alphabet
 }
 
-// tailOfValue returns the tail that a value is. The alphabets of values without
-// quotes are no token's, so the tail of their runs is always that of values.
+// tailOfValue returns the tail that a value is. No token uses the alphabets of values
+// without quotes, so the tail of their runs is always that of values.
 func (l *look) tailOfValue(v value) *tail {
 	if v.quoted {
 		return l.tailOf(v.span)
@@ -283,8 +283,8 @@ func skipType(text []byte, i *int) bool {
 	return true
 }
 
-// readValue reads a value in quotes, which may be escaped, or a bare one, which
-// ends where no value of a .env line or of a URL goes on.
+// readValue reads a value in quotes, which may be escaped, or a bare one, which ends at
+// the first byte that no value of a .env line or of a URL has.
 func (l *look) readValue(i int, spaced bool) (value, bool) {
 	text, slashes := l.text, i
 	for slashes < len(text) && text[slashes] == '\\' {
@@ -381,7 +381,7 @@ func looksReal(kind string, t *tail, from int, quoted bool) bool {
 	return quoted || v[0] != '$' && v[0] != '/'
 }
 
-// isNoValue reports whether what is in the place of a value is not one.
+// isNoValue reports whether something in the place of a value is not one.
 func isNoValue(t *tail, from int) bool {
 	v := t.text[from:]
 	return v[0] == '[' || isDigest(v) || t.hasStandIn(from) || t.hasScheme(from)
@@ -411,7 +411,7 @@ func looksLikePassword(t *tail, from int, quoted bool) bool {
 }
 
 // hasMark reports whether a value has a mark that passwords have and names, paths,
-// addresses and expressions do not: Summer2026! is no word.
+// addresses and expressions do not: Summer2026! is not a word.
 func hasMark(v []byte) bool {
 	for i, c := range v {
 		rest := v[i+1:]

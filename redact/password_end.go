@@ -53,8 +53,8 @@ func (l *look) passwordEnd(nameStart int, v value) int {
 	return max(l.beforeMark(span{v.start, end}), v.end)
 }
 
-// goesOn reports whether a password goes on with an ampersand or a semicolon and what
-// follows it. In a file of settings the value goes on to the end of its line.
+// goesOn reports whether a password continues with an ampersand or a semicolon and what
+// follows it. In a settings file the value continues to the end of its line.
 func (l *look) goesOn(nameStart int, piece span, isFile bool) bool {
 	text := l.text
 	sign, said := text[piece.start], text[piece.start+1:piece.end]
@@ -77,7 +77,7 @@ func (l *look) goesOn(nameStart int, piece span, isFile bool) bool {
 var entities = []string{"amp", "quot", "apos", "lt", "gt", "nbsp", "#34", "#38", "#39", "#x27"}
 
 // isParameter reports whether a text is a name and a value, as in the rest of a URL, a
-// cookie or a connection string. The padding of base64 is no value.
+// cookie or a connection string. The padding of base64 is not a value.
 func isParameter(text []byte) bool {
 	name := wordDashDot.run(text)
 	return name > 0 && name < len(text) && text[name] == '=' && !bytes.Equal(text[name:], []byte("=="))
@@ -93,8 +93,8 @@ func isCommandName(text []byte) bool {
 
 const maxMargin = 32
 
-// marginOf returns what stands on the line before a name, if that is nothing but space
-// and perhaps a word such as export or the dash of a list.
+// marginOf returns what comes before a name on its line, if that is only space and
+// perhaps a word such as export or the dash of a list.
 func (l *look) marginOf(nameStart int) (word string, ok bool) {
 	text, from := l.text, max(nameStart-maxMargin, 0)
 	before := text[from:nameStart]

@@ -42,7 +42,7 @@ type keyWalk struct {
 	keyEnd, enough int
 }
 
-// keyBody returns where a key ends whose base64 begins at a place, and whether it is long
+// keyBody returns the end of a key whose base64 begins at a place, and whether it is long
 // enough.
 //
 // A key that begins inside another ends where that one ends: the earlier walk passes the
@@ -86,8 +86,9 @@ walk:
 	return keyWalk{span{from, max(i, from+1)}, end, enough}
 }
 
-// keyBytes may stand between the digits of a key: what joins lines of source code, and what
-// listings, quotations and patches put before each line, among it the bytes of → and │.
+// keyBytes may occur between the digits of a key: they join lines of source code, or
+// listings, quotations and patches put them before each line. The bytes of → and │ are
+// among them.
 var keyBytes = newAlphabet("\xe2\x86\x92\x94\x82" + `"'+,:()._>|#*-`)
 
 // matchKeyEnd looks at -----END: a listing may begin in the middle of a key. It goes back
@@ -108,7 +109,7 @@ func matchKeyEnd(l *look, at, n int) (candidate, bool) {
 }
 
 // minKeyLine is the minimum length of a line of a key, unless it is the last one. Lines have
-// 64 or more digits of base64; this tells them from words.
+// 64 or more digits of base64; this distinguishes them from words.
 const minKeyLine = 40
 
 // isKeyLine reports whether a run of base64 digits is a line of a key.
@@ -117,7 +118,7 @@ func isKeyLine(run []byte, last bool) bool { return len(run) >= minKeyLine || la
 // isLineNumber reports whether a run of base64 digits is the number of a line in a listing.
 func isLineNumber(run []byte) bool { return len(run) <= 6 && digits.has(run) }
 
-// linesBefore returns where the lines of a key begin that end before a place, and how many
+// linesBefore returns the start of the key lines that end before a place, and how many
 // digits they have.
 func (l *look) linesBefore(at int) (start, count int) {
 	text, i := l.text, at
@@ -173,8 +174,8 @@ func matchKeyBody(l *look, at, _ int) (candidate, bool) {
 	return candidate{kind: "private-key", span: span{start, end}, shown: []byte("MII"), secret: start}, true
 }
 
-// linesAfter is linesBefore in the other direction. The last line is only part of the key
-// if it is the last because it is padded or because nothing else is there.
+// linesAfter is linesBefore in the other direction. A short line belongs to the key only
+// if it is padded.
 func (l *look) linesAfter(from int) (end, count int) {
 	text, i := l.text, from
 	end = from
@@ -208,7 +209,7 @@ const encodedBegin = "LS0tLS1CRUdJTi"
 func matchEncodedKey(l *look, at, n int) (candidate, bool) {
 	text, end := l.text, l.run(base64Std, at).end
 	head := make([]byte, 48)
-	m, _ := base64.StdEncoding.Decode(head, text[at:min(end, at+64)]) // a run that is cut off is decoded as far as it goes
+	m, _ := base64.StdEncoding.Decode(head, text[at:min(end, at+64)]) // decodes what there is of a run that is cut off
 	l.work += 64
 	if end-at < 100 || !beginsAt(text, at) || !bytes.Contains(head[:m], []byte("PRIVATE KEY")) {
 		return candidate{}, false

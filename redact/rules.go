@@ -151,7 +151,7 @@ var tokens = []token{
 func (t *token) match(l *look, at, n int) (candidate, bool) {
 	text, from := l.text, at+n
 	start := at
-	if text[at] == '.' { // the prefix stands in the middle
+	if text[at] == '.' { // the prefix is in the middle
 		// No other anchor walks here: the dot ends the run that leads to it.
 		for start > 0 && letterDigits[text[start-1]] && !isEscape(text, start) {
 			start--
@@ -182,7 +182,7 @@ func hasDot(t *tail, from int) bool {
 }
 
 // notAfterDash reports whether no dash comes before a token whose prefix has four bytes:
-// cache-key-… is no key.
+// cache-key-… is not a key.
 func notAfterDash(t *tail, from int) bool {
 	return from < 5 || t.text[from-5] != '-'
 }

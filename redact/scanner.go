@@ -102,9 +102,9 @@ func Find(text []byte) []Finding { return new(Scanner).Find(text) }
 func Text(text string) (string, []Finding) { return new(Scanner).Text(text) }
 
 // A text is searched at most mostRounds times. Two or three rounds are enough unless
-// somebody runs secrets together on purpose: AccountKey= repeated has one at its end,
-// and when that is gone, another one at its end. So after exactRounds, everything that
-// a secret is attached to goes with it.
+// secrets are run together on purpose: AccountKey= repeated has one at its end, and
+// when that is gone, another one at its end. So after exactRounds, everything that a
+// secret is attached to goes with it.
 const (
 	exactRounds = 4
 	mostRounds  = 16
@@ -134,7 +134,7 @@ func (s *Scanner) findPlain(name string, text []byte) []Finding {
 	return found
 }
 
-// round searches a text once. It also returns how many bytes it examined after anchors.
+// round searches a text once. It also returns how many bytes after anchors it examined.
 func (s *Scanner) round(name string, text []byte) (found []Finding, work int) {
 	rules := builtin()
 	var l *look // most texts have no anchor
@@ -157,7 +157,7 @@ func (s *Scanner) round(name string, text []byte) (found []Finding, work int) {
 	return s.addKnown(text, settle(text, &all)), work
 }
 
-// markSet returns the replacements that there may be.
+// markSet returns the replacements that the scanner may make.
 func (s *Scanner) markSet() *markSet {
 	if s.marks == nil {
 		return builtin().marks
@@ -165,8 +165,8 @@ func (s *Scanner) markSet() *markSet {
 	return s.marks
 }
 
-// Known returns where the secrets are that the scanner was given, in order, without
-// using the rules.
+// Known finds the secrets that the scanner was given, in order, without using the
+// rules.
 func (s *Scanner) Known(text []byte) []Finding {
 	v := viewOf(text)
 	return v.restore(s.addKnown(v.plain, nil))

@@ -73,10 +73,10 @@ func (c *candidate) preview(text []byte) string {
 	return preview(shown, text[c.secret:c.end])
 }
 
-// merge adds findings whose places are those in a text in which found has been
-// replaced. A finding that overlaps a replacement is dropped. If widen is set, each
-// finding takes with it everything that it is attached to. Both lists are sorted, and
-// so is the result; merge goes through each once, and over no byte twice.
+// merge adds findings whose places refer to the text after found was replaced. A
+// finding that overlaps a replacement is dropped. If widen is set, each finding takes
+// with it everything that it is attached to. Both lists are sorted, and so is the
+// result; merge goes through each once, and over no byte twice.
 func (s *Scanner) merge(text []byte, found, uncovered []Finding, widen bool) []Finding {
 	all := make([]Finding, 0, len(found)+len(uncovered))
 	shift, end := 0, 0 // of the replacements so far

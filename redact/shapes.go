@@ -5,7 +5,7 @@ import (
 	"encoding/base64"
 )
 
-// Here are tokens that begin with something that is not always the same.
+// This file has tokens whose beginning is not always the same.
 
 // eachAfter returns a text followed by each of some bytes.
 func eachAfter(text, bytes string) (all []string) {
@@ -69,9 +69,8 @@ func matchAirtable(l *look, at, n int) (candidate, bool) {
 	return matchShape(l, "airtable-token", span{at, end})
 }
 
-// matchMailgun looks at the name of the service. Its keys have nothing to recognise them by
-// but their form, 32, 8 and 8 hexadecimal digits, so one counts if it comes soon after the
-// name.
+// matchMailgun looks at the name of the service. Its keys can be recognised only by their
+// form, 32, 8 and 8 hexadecimal digits, so one counts if it comes soon after the name.
 func matchMailgun(l *look, at, n int) (candidate, bool) {
 	const near, first, length = 96, 32, 50
 	text := l.text[at+n : min(len(l.text), at+n+near+length)]

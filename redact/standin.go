@@ -12,7 +12,7 @@ var standInWords = []string{
 
 var standIns = newWordSet(standInWords)
 
-// minSequence is how many consecutive letters or digits in order are no coincidence.
+// minSequence is how many letters or digits in order cannot be a coincidence.
 const minSequence = 8
 
 // isStandIn reports whether a value is a placeholder for a secret: xxxx, YOUR_API_KEY,

@@ -9,7 +9,7 @@ import (
 //
 // The values in token=token=token=… are tails of one another, and so are the bodies of
 // xoxb-xoxb-xoxb-…: examining each by itself would take quadratic time. But nearly
-// everything that a rule asks either holds for all tails up to some length or for all
+// everything that a rule asks holds either for all tails up to some length or for all
 // from some length on. So it is enough to find one place for each question, once.
 type tail struct {
 	text []byte // all of it, up to the end of the part
@@ -136,7 +136,7 @@ func lastStandIn(text []byte) int {
 	return -1
 }
 
-// countIf counts one more if something goes on, and begins again if not.
+// countIf counts one more if a sequence continues, and starts again if not.
 func countIf(goesOn bool, n int) int {
 	if goesOn {
 		return n + 1
