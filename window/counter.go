@@ -20,7 +20,7 @@ type Counter interface {
 }
 
 // Estimate returns a counter that needs no vocabulary: it looks at each text's
-// characters and knows roughly how many tokens a provider's models make of them. Empty
+// characters and knows roughly how many tokens they are for a provider's models. Empty
 // names give the most cautious guess.
 func Estimate(provider, model string) Counter { return estimator{estimate.For(provider, model)} }
 

@@ -52,7 +52,7 @@ func (l *Learning) Ratio() float64 {
 	return min(max(l.reported/l.counted, lowestRatio), highestRatio)
 }
 
-// CountText returns how many tokens a text has, as far as is known by now.
+// CountText returns how many tokens a text has, by what is known so far.
 func (l *Learning) CountText(text string) int { return l.correct(l.base.CountText(text)) }
 
 // correct corrects a count of the other counter.

@@ -44,10 +44,9 @@ func Trim(c *session.Context, o Options) (*View, error) {
 }
 
 // Fill returns as much of a context as fits a window. It follows the rules of Trim but
-// decides about everything at once: it leaves out nothing that there is room for, and
-// Budget.CutTo has no effect. For a conversation that goes on, use Trim or a Planner:
-// they leave out more at a time and then nothing for a while, so that prompt caches are
-// useful.
+// decides about everything at once: it leaves out nothing that fits, and Budget.CutTo
+// has no effect. For a conversation that continues, use Trim or a Planner: they leave
+// out more at a time and then nothing for a while, so that prompt caches are useful.
 func Fill(c *session.Context, o Options) (*View, error) {
 	p, err := NewPlanner(o)
 	if err != nil {
@@ -59,8 +58,8 @@ func Fill(c *session.Context, o Options) (*View, error) {
 	if v, err := p.View(); err == nil {
 		return v, nil
 	}
-	// The newest group is too large. If a late result made it the newest, Trim has left it
-	// out before that.
+	// The newest group is too large. If a late result made it the newest, Trim left it out
+	// before that.
 	return Trim(c, o)
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// minResult is how many bytes of a result are always kept: less tells a model nothing.
+// minResult is how many bytes of a result are always kept: less is no use to a model.
 const minResult = 500
 
 // ShortenResults returns context edits that make the tool results of a context shorter by

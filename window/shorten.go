@@ -84,7 +84,7 @@ func (p *Planner) shortenNewest() {
 		p.removeImages(at, why, above)
 	}
 	if by := p.total.Tokens - p.budget.Room(); by > 0 {
-		p.shortenAgain(by, tokensOf, why) // what stands for images is text
+		p.shortenAgain(by, tokensOf, why) // placeholders of images are text
 	}
 	if by := p.total.Bytes - p.budget.byteRoom(); by > 0 {
 		p.shortenAgain(by, bytesOf, why)
@@ -312,7 +312,7 @@ func Shorten(text string, most int, size func(string) int) (string, bool) {
 	return "", true
 }
 
-// stumps stand for a text of which nothing is left.
+// stumps replace a text that is cut completely.
 var stumps = []string{"[…]", "…", ""}
 
 // runeEnd returns the last position up to at that does not split a character.

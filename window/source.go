@@ -14,8 +14,8 @@ type Source uint8
 const (
 	// Reported: the provider reported it for the response.
 	Reported Source = iota + 1
-	// Recorded: it is stored with the message, so somebody counted it. The log does not say
-	// who, but estimates are not stored.
+	// Recorded: it is stored with the message. The log does not say who counted it, but
+	// estimates are not stored.
 	Recorded
 	// Exact: the model's own tokenizer counted the text.
 	Exact

@@ -160,7 +160,7 @@ func (f *Features) rune(text string, i int) int {
 		f.Accented++
 	case r != utf8.RuneError && unicode.IsOneOf(letters, r):
 		f.OtherRunes++
-	default: // a byte that is no text costs about as much
+	default: // a byte that is not text costs about as much
 		f.Symbols++
 	}
 	return i + size
@@ -168,7 +168,7 @@ func (f *Features) rune(text string, i int) int {
 
 var letters = []*unicode.RangeTable{unicode.L, unicode.M}
 
-// Count returns how many tokens a model of the profile makes of a text.
+// Count returns how many tokens a text has for a model of the profile.
 func (p *Profile) Count(text string) int {
 	if text == "" {
 		return 0

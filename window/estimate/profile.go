@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Family is whose models they are.
+// Family is the maker of a model.
 type Family int
 
 // The families.
@@ -85,7 +85,7 @@ func For(provider, model string) *Profile {
 		}
 		return false
 	}
-	// The model decides before the provider: routers sell everybody's models.
+	// The model decides before the provider: routers sell the models of all makers.
 	switch {
 	case has("claude", "anthropic"):
 		if claudeVersion(name) >= 4.7 {

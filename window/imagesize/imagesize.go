@@ -64,7 +64,7 @@ func png(in *bufio.Reader) (Size, error) {
 	return pixels(binary.BigEndian.Uint32(b[16:]), binary.BigEndian.Uint32(b[20:]))
 }
 
-// pixels makes a size of numbers that may be nonsense.
+// pixels turns numbers that may be nonsense into a size.
 func pixels(width, height uint32) (Size, error) {
 	const most = 1 << 30
 	if width > most || height > most {
@@ -106,8 +106,7 @@ func jpeg(in *bufio.Reader) (Size, error) {
 	}
 }
 
-// segment returns the kind of the next segment. Any number of 0xff may stand
-// before it.
+// segment returns the kind of the next segment. Any number of 0xff may come before it.
 func segment(in *bufio.Reader) (byte, error) {
 	b, err := in.ReadByte()
 	if err != nil {

@@ -69,7 +69,7 @@ func For(provider, model string) window.Counter {
 		{"codex", o200k},
 		{"gpt-4", cl100k},
 		{"gpt-3.5", cl100k},
-		{"gpt", o200k}, // what is not out yet
+		{"gpt", o200k}, // models that are not out yet
 	} {
 		if strings.HasPrefix(name, family.prefix) {
 			return family.is
@@ -84,8 +84,8 @@ func For(provider, model string) window.Counter {
 // Name returns the vocabulary's name.
 func (e *encoding) Name() string { return string(e.name) }
 
-// CountText returns how many tokens a text has. Should the vocabulary not load,
-// which the tests rule out, it is estimated.
+// CountText returns how many tokens a text has. If the vocabulary does not load, which
+// the tests rule out, it estimates.
 func (e *encoding) CountText(text string) int {
 	codec, err := e.codec()
 	if err == nil {
