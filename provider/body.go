@@ -26,27 +26,27 @@ type Body struct {
 	// Entries are the messages, in order. They have a type and a message, and a
 	// timestamp where the body has one, but no ids.
 	Entries []session.Entry
-	// Alternatives are the other answers of a response that has several, each of
-	// which could stand in the place of Entries.
+	// Alternatives are the other answers of a response that has several. Each could
+	// take the place of Entries.
 	Alternatives [][]session.Entry
-	// Model is the model that is asked or that answered, as far as it is known.
+	// Model is the model that is asked or that answered; "" if it is not known.
 	Model string
 	// Fields are the members of a request besides its messages: the model, tools,
 	// settings.
 	Fields session.Fields
 }
 
-// Messages is a context as a provider is sent it.
+// Messages is a context in the form that a provider is sent.
 type Messages struct {
 	// Fields are the members of a request that make up the conversation: the
 	// messages and, where it is separate, the system prompt.
 	Fields session.Fields
-	// Notes say what of the context could not be taken along.
+	// Notes say which parts of the context could not be sent.
 	Notes []Note
 }
 
 // Request returns a request: the conversation with further members, such as
-// Body.Fields. Of members that are in both, the conversation's count.
+// Body.Fields. If a member is in both, the conversation's counts.
 func (m *Messages) Request(fields session.Fields) json.RawMessage {
 	own := func(name string) bool {
 		return slices.ContainsFunc(m.Fields, func(f session.Field) bool { return f.Name == name })
@@ -69,7 +69,7 @@ func (m *Messages) Request(fields session.Fields) json.RawMessage {
 	return append(buf, '}')
 }
 
-// Note says what of an entry could not be encoded, or not as it is.
+// Note says which part of an entry could not be encoded, or had to be changed.
 type Note struct {
 	Entry string // the entry's id
 	What  string // such as "thinking of another provider is left out"

@@ -8,7 +8,7 @@
 //   - Decode reads a body of any kind: a request, a response, a list of messages, or a
 //     single message;
 //   - Encode writes the entries of a session.Context as the messages of a request, and
-//     reports what it could not take along;
+//     reports what it could not send;
 //   - EncodeVerbatim does the same for files, where a body of this format must come back
 //     as it was;
 //   - Check finds what the provider would refuse in a request;
@@ -22,13 +22,13 @@
 // # Models
 //
 // A Model answers a Request, which has the entries of a session.Context, as a stream of
-// typed Events that ends with the whole message. Respond asks one. Package client has the
-// models of providers and of servers that speak like them; package offline has one that
-// is built in. There is no HTTP in this package.
+// typed Events that ends with the whole message. Respond asks a model. Package client has
+// the models of providers and of compatible servers; package offline has a built-in one.
+// There is no HTTP in this package.
 //
 // What arrives before a connection breaks is kept: the last event has it, marked as
-// partial. Why a model did not answer is one of a few errors, the same for all providers:
-// ErrOverflow, ErrLimited, ErrDenied, ErrUnavailable, ErrBroken.
+// partial. A model that does not answer returns one of a few errors, the same for all
+// providers: ErrOverflow, ErrLimited, ErrDenied, ErrUnavailable, ErrBroken.
 //
 // # Nothing is lost
 //
@@ -42,10 +42,10 @@
 //
 // Providers refuse a call without its result in the next message, a result without
 // its call, two calls with one id, empty texts, roles that do not take turns, and
-// more. Logs have all of that: programs crash, and each keeps a reply in its own
-// way. Session.Context gives every call its result; Encode does the rest, so that
-// Check finds nothing in what it wrote. Each rule is stated once, in the Check of
-// its provider.
+// more. Logs contain all of that: programs crash, and each keeps a reply in its own
+// way. Session.Context gives every call its result; Encode does the rest, so that Check
+// finds nothing in what it wrote. Each rule is stated once, in the Check of its
+// provider.
 //
 // # Stable bytes
 //

@@ -6,15 +6,15 @@ type Rule string
 // The rules. Each provider has its own words for them, and refuses a request
 // that breaks one.
 const (
-	RuleShape      Rule = "shape"             // a member is missing, or is something else than it must be
+	RuleShape      Rule = "shape"             // a member is missing or has the wrong type
 	RuleRole       Rule = "role"              // a role that does not exist, or not here
-	RuleEmpty      Rule = "empty"             // a message or a block that says nothing
+	RuleEmpty      Rule = "empty"             // a message or a block without content
 	RuleUnanswered Rule = "unanswered call"   // a call without its result right after it
 	RuleOrphan     Rule = "orphan result"     // a result without its call right before it
 	RuleRepeated   Rule = "repeated id"       // two calls, or two results, with the same id
-	RuleName       Rule = "name"              // an id or a name that may not look like this
+	RuleName       Rule = "name"              // an id or a name with forbidden characters or length
 	RuleOrder      Rule = "order"             // blocks or messages in an order that is refused
-	RuleUnsigned   Rule = "unsigned thinking" // thinking that does not prove who made it
+	RuleUnsigned   Rule = "unsigned thinking" // thinking without the signature of its provider
 )
 
 // Fault is a place where a request breaks a rule of its provider. The packages of

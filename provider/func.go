@@ -9,20 +9,20 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// Func is a Model that is a function: for models of one's own, and for tests.
+// Func makes a function a Model: for your own models, and for tests.
 type Func struct {
 	About Info
-	// Answer returns the model's message. tell, for those who answer piece by piece,
-	// passes a piece of text on, and returns an error when nobody listens any more.
-	// If the message has no content, what was told is the content. With an error,
-	// the message is what there is of the answer; it may be nil.
+	// Answer returns the model's message. An Answer that streams passes each piece of
+	// text to tell, which returns an error when the caller has stopped listening. If
+	// the message has no content, the pieces are its content. With an error, the
+	// message is the part of the answer that there is; it may be nil.
 	Answer func(ctx context.Context, r *Request, tell func(text string) error) (*session.MessageEntry, error)
 }
 
 // Info returns About.
 func (f Func) Info() Info { return f.About }
 
-// Encode returns the request as a JSON object, for the record: nobody is sent it.
+// Encode returns the request as a JSON object, for the record: it is not sent anywhere.
 func (f Func) Encode(r *Request) (*Encoded, error) {
 	if err := r.Check(); err != nil {
 		return nil, err
@@ -52,8 +52,8 @@ func (f Func) Encode(r *Request) (*Encoded, error) {
 	return &Encoded{Body: append(body, `]}`...)}, nil
 }
 
-// Stream calls Answer. If Answer tells nothing on the way, the whole message becomes
-// events when it returns.
+// Stream calls Answer. If Answer does not call tell, the whole message becomes events
+// when it returns.
 func (f Func) Stream(ctx context.Context, r *Request) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		if err := r.Check(); err != nil {

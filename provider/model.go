@@ -12,13 +12,13 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// Model is a way to a model: a client of a provider, or a model that is built in.
-// It may be used concurrently.
+// Model gives access to a model: a client of a provider, or a built-in model. It may be
+// used concurrently.
 type Model interface {
-	// Info returns what is known about the model. It asks nobody.
+	// Info returns what is known about the model. It sends no request.
 	Info() Info
 	// Encode returns the body of the request that Stream would send: always the
-	// same bytes for the same request. A request that cannot be sent is
+	// same bytes for the same request. For a request that cannot be sent it returns
 	// session.ErrInvalid.
 	Encode(r *Request) (*Encoded, error)
 	// Stream sends a request and yields the answer as it arrives. The last event
@@ -47,37 +47,37 @@ type Info struct {
 	Window int `json:"window,omitempty"`
 	// MaxOutput is how many tokens an answer may have.
 	MaxOutput int `json:"max_output,omitempty"`
-	// MaxBytes is the greatest body that the provider accepts.
+	// MaxBytes is the size of the largest body that the provider accepts.
 	MaxBytes int `json:"max_bytes,omitempty"`
 }
 
-// Request is what a model is asked.
+// Request is a request to a model.
 type Request struct {
 	// Entries are the conversation: those of a session.Context, or what a window
 	// left of them.
 	Entries []session.Entry
 	Tools   []Tool
-	// Session names the conversation, for providers that find what they have
-	// cached by it. May be empty.
+	// Session names the conversation, for providers that use the name to find what they
+	// have cached. May be empty.
 	Session string
 	// Thinking is one of the Thinking levels; "" is the provider's default.
 	Thinking string
 	// MaxTokens limits the answer. Default: what the provider allows.
 	MaxTokens int
-	// Temperature is how freely the model chooses its words. Default: the
-	// provider's. Some models take none.
+	// Temperature is how freely the model chooses its words. Default: the provider's.
+	// Some models do not accept one.
 	Temperature *float64
 	// NoCache leaves out the marks that ask a provider to remember the prompt.
 	NoCache bool
-	// Fields are further members of the body, for what is not known here. They
-	// win over what is.
+	// Fields are further members of the body, for settings that this package does not
+	// know. They override its own.
 	Fields session.Fields
 	// Encoded is what Encode returned for this request, if the caller has it: Stream
 	// then need not encode it again.
 	Encoded *Encoded
 }
 
-// Tool is what a model may call.
+// Tool is a tool that a model may call.
 type Tool struct {
 	// Name has letters, digits, _ and -, and at most 64 of them.
 	Name        string `json:"name"`
@@ -87,7 +87,7 @@ type Tool struct {
 	Schema json.RawMessage `json:"schema,omitempty"`
 }
 
-// The levels of thinking. A provider that has other steps takes the nearest.
+// The levels of thinking. A provider with other steps uses the nearest.
 const (
 	ThinkingOff     = "off"
 	ThinkingMinimal = "minimal"
@@ -100,8 +100,8 @@ const (
 // ThinkingLevels lists the levels, least first.
 var ThinkingLevels = []string{ThinkingOff, ThinkingMinimal, ThinkingLow, ThinkingMedium, ThinkingHigh, ThinkingXHigh}
 
-// KnownThinking returns the level that is nearest to one that a log names: other programs
-// have levels of their own. It is "", the provider's default, if nothing is near.
+// KnownThinking returns the level nearest to one that a log names: other programs have
+// their own levels. It returns "", the provider's default, if none is near.
 func KnownThinking(level string) string {
 	level = strings.ToLower(strings.TrimSpace(level))
 	switch level {
@@ -119,19 +119,19 @@ func KnownThinking(level string) string {
 // Encoded is a request as it is sent.
 type Encoded struct {
 	Body json.RawMessage
-	// Notes say what of the conversation could not be taken along.
+	// Notes say which parts of the conversation could not be sent.
 	Notes []Note
 }
 
-// EventType says what an Event tells.
+// EventType says what an Event is about.
 type EventType string
 
 // The types of events, and which fields they have besides the type.
 const (
-	EventText      EventType = "text"       // Block, Text: the answer goes on
-	EventThinking  EventType = "thinking"   // Block, Text: what the model thinks goes on
+	EventText      EventType = "text"       // Block, Text: more of the answer
+	EventThinking  EventType = "thinking"   // Block, Text: more of the model's thinking
 	EventCallStart EventType = "call_start" // Block, Call: a call begins; the arguments follow
-	EventCallDelta EventType = "call_delta" // Block, Text: the arguments go on, as a piece of JSON
+	EventCallDelta EventType = "call_delta" // Block, Text: more of the arguments, as a piece of JSON
 	EventCallEnd   EventType = "call_end"   // Block, Call: the call is complete
 	EventUsage     EventType = "usage"      // Usage: the counts so far; each replaces the one before
 	EventRetry     EventType = "retry"      // Retry: the request failed and will be sent again
@@ -141,8 +141,8 @@ const (
 // Event is a piece of news from a model that is answering.
 type Event struct {
 	Type EventType `json:"type"`
-	// Block tells the blocks of an answer apart, which may grow at the same time.
-	// Events with the same number belong to one block.
+	// Block is the number of a block of the answer. Several blocks may grow at the same
+	// time; events with the same number belong to one.
 	Block    int                     `json:"block,omitempty"`
 	Text     string                  `json:"text,omitempty"`
 	Call     *session.ToolUseContent `json:"call,omitempty"`
@@ -151,7 +151,7 @@ type Event struct {
 	Response *Response               `json:"response,omitempty"`
 }
 
-// Retry tells that a request failed and will be sent again.
+// Retry means that a request failed and will be sent again.
 type Retry struct {
 	Attempt int           `json:"attempt"` // the number of the one that follows: 2 or more
 	After   time.Duration `json:"after"`   // how long it waits, in nanoseconds
@@ -211,7 +211,7 @@ type Stream interface {
 	Add(data []byte) ([]Event, error)
 	// Done reports whether the answer is complete.
 	Done() bool
-	// Message returns the message as far as it has arrived, or nil if nothing
-	// has. It is the one that decoding the whole response gives.
+	// Message returns the part of the message that has arrived, or nil if nothing has.
+	// At the end it equals the decoded whole response.
 	Message() (*session.MessageEntry, error)
 }

@@ -13,8 +13,8 @@ import (
 const MetaIncomplete = "incomplete"
 
 // Kept returns the message to keep of an answer that broke off, marked by its stop reason
-// and MetaIncomplete, or nil if nothing of it can be kept. Only text is: a call may lack
-// half of its input, and thinking its signature, and either would make every later
+// and MetaIncomplete, or nil if nothing of it can be kept. Only text is kept: a call may
+// lack half of its input, and thinking its signature, and either would make every later
 // request fail. cancelled says that the caller no longer wanted the answer.
 func (r *Response) Kept(cause error, cancelled bool) *session.MessageEntry {
 	if r == nil || r.Message == nil {

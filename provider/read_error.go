@@ -10,9 +10,9 @@ import (
 // maxMessage is how much of a provider's message an error repeats, in bytes.
 const maxMessage = 500
 
-// ReadError returns the error that a provider answered with: its HTTP status, or
-// 0 for an error amid a stream, and the body. All providers put it into a member
-// "error"; what they call it differs.
+// ReadError returns the error that a provider answered with: its HTTP status, or 0 for
+// an error within a stream, and the body. All providers put it into a member "error";
+// the names inside differ.
 func ReadError(provider string, status int, body []byte) *Error {
 	e := &Error{Provider: provider, Status: status}
 	if list, ok := rawjson.Elements(body); ok && len(list) > 0 { // Gemini's streams are lists
@@ -53,7 +53,7 @@ func shortened(text string) string {
 // overflows are words by which providers and servers say that a conversation is
 // too long.
 var overflows = []string{
-	"context_length_exceeded",             // OpenAI, and who speaks like it
+	"context_length_exceeded",             // OpenAI and compatible servers
 	"maximum context length",              // OpenAI, vLLM
 	"context window",                      // Responses, LM Studio
 	"prompt is too long",                  // Anthropic
@@ -66,8 +66,8 @@ var overflows = []string{
 	"input is too long",                   // Bedrock
 }
 
-// kindOf tells what an error means. The words count more than the status: gateways
-// change the status, and an error amid a stream has none.
+// kindOf classifies an error. The words count more than the status: gateways change the
+// status, and an error within a stream has none.
 func kindOf(status int, codes, message string) error {
 	codes = strings.ToLower(codes)
 	has := func(text string, words ...string) bool {
@@ -101,7 +101,7 @@ func (e *Error) Temporary() bool {
 	case ErrUnavailable, ErrBroken:
 		return true
 	case ErrLimited:
-		return !strings.Contains(strings.ToLower(e.Code), "insufficient_quota") // no waiting helps
+		return !strings.Contains(strings.ToLower(e.Code), "insufficient_quota") // waiting does not help
 	}
 	return false
 }

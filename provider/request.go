@@ -18,8 +18,7 @@ var toolName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 // noArguments is the schema of a tool that takes none.
 var noArguments = json.RawMessage(`{"type":"object","properties":{}}`)
 
-// Check returns what is wrong with a request whoever is asked, as
-// session.ErrInvalid.
+// Check returns what is wrong with a request for any provider, as session.ErrInvalid.
 func (r *Request) Check() error {
 	if r == nil || len(r.Entries) == 0 {
 		return invalid("the request has no messages")
@@ -28,7 +27,7 @@ func (r *Request) Check() error {
 		return invalid("there is no thinking level %q: it is one of %s", r.Thinking, strings.Join(ThinkingLevels, ", "))
 	}
 	if r.MaxTokens < 0 {
-		return invalid("an answer of at most %d tokens cannot be", r.MaxTokens)
+		return invalid("the limit of an answer is %d tokens; it must not be negative", r.MaxTokens)
 	}
 	return CheckTools(r.Tools)
 }

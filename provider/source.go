@@ -6,8 +6,8 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// The types of sources. Package session names the first two; the others are what
-// providers have besides.
+// The types of sources. Package session names the first two; the others exist only at
+// providers.
 const (
 	SourceBase64 = "base64"
 	SourceURL    = "url"

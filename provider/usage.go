@@ -11,7 +11,7 @@ import (
 // The functions in this file are the one place that knows how providers count.
 // They read a usage object and return it in Coppice's terms: Input is what was
 // neither read from a cache nor written to one, Output includes the reasoning.
-// They return nil for what is no object.
+// They return nil for anything that is not an object.
 
 // AnthropicUsage reads the usage of Anthropic's Messages, also as Claude Code
 // keeps it. The input does not include what the cache served; the output
@@ -96,10 +96,10 @@ func CodexUsage(raw []byte) *session.Usage {
 }
 
 // GeminiUsage reads the usageMetadata of Gemini. The prompt includes what the
-// cache served; the candidates do not include the thoughts. What tools put into
-// the prompt is counted apart from it. Programs that ask another provider and keep
-// its counts under these names, as Qwen Code does, may have the thoughts in the
-// candidates: the total tells.
+// cache served; the candidates do not include the thoughts. What tools put into the
+// prompt is counted separately. Programs that ask another provider and keep its counts
+// under these names, as Qwen Code does, may have the thoughts in the candidates: the
+// total shows which.
 func GeminiUsage(raw []byte) *session.Usage {
 	c, ok := countersOf(raw)
 	if !ok {

@@ -32,8 +32,8 @@ type Options struct {
 	// both ways to ask OpenAI at its own address. A server elsewhere that speaks like
 	// OpenAI is not OpenAI: a conversation with it must not end up there.
 	Name string
-	// Key returns the key. Default: none is sent, which is right for a server of
-	// one's own. See StaticKey, CommandKey, KeyVariable.
+	// Key returns the key. Default: none is sent, which is right for a local server.
+	// See StaticKey, CommandKey, KeyVariable.
 	Key KeyFunc
 	// Header is sent with every request, for gateways and organisations.
 	Header http.Header
@@ -49,7 +49,7 @@ type Options struct {
 	HTTP *http.Client
 }
 
-// Timeouts are how long to wait. Zero is the default, a negative one is for ever.
+// Timeouts are how long to wait. Zero means the default, a negative value for ever.
 type Timeouts struct {
 	Connect   time.Duration // for a connection. Default: 15 s
 	FirstByte time.Duration // for the beginning of the answer. Default: 5 min
@@ -71,8 +71,8 @@ type Client struct {
 	info    provider.Info
 }
 
-// New returns a client. It asks nobody: a wrong key or model shows with the first
-// request. Options that cannot be used are session.ErrInvalid.
+// New returns a client. It sends nothing: a wrong key or model shows with the first
+// request. For options that cannot be used it returns session.ErrInvalid.
 func New(o Options) (*Client, error) {
 	d := dialects[o.Provider]
 	if d == nil {
@@ -183,7 +183,7 @@ type turn struct {
 	body    []byte
 	yield   func(provider.Event, error) bool
 	stopped bool // the caller wants no more
-	begun   bool // something of the answer was yielded, more than counts
+	begun   bool // part of the answer was yielded, not just token counts
 }
 
 // errStopped ends an attempt that the caller has left.
@@ -245,7 +245,7 @@ func (t *turn) attempt(stream provider.Stream) error {
 		return nil // what comes after the end is of no interest
 	}
 	if cause := context.Cause(ctx); err != nil && cause != nil && t.ctx.Err() == nil {
-		err = cause // the silence, not what it did to the connection
+		err = cause // the timeout, not its effect on the connection
 	}
 	return c.broken(t.ctx, err)
 }
@@ -298,8 +298,8 @@ func (t *turn) finish(stream provider.Stream, cause error) {
 	t.yield(provider.Event{Type: provider.EventStop, Response: response}, cause)
 }
 
-// CountTokens asks the provider how many tokens a request has. It is
-// session.ErrInvalid for a provider that does not count.
+// CountTokens asks the provider how many tokens a request has. For a provider that does
+// not count it returns session.ErrInvalid.
 func (c *Client) CountTokens(ctx context.Context, r *provider.Request) (int, error) {
 	if c.dialect.count == nil {
 		return 0, invalid("%s does not count tokens", c.info.Provider)

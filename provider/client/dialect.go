@@ -14,14 +14,14 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// dialect is a provider's way to be asked.
+// dialect is how to talk to one provider.
 type dialect struct {
 	name     string // what messages call the provider
 	base     string // its own address
 	variable string // of the environment, where people keep the key
-	maxBytes int    // the greatest body that it accepts; 0 if that is not known
-	// endsAtOnce: nothing comes after the event that completes an answer. Of the
-	// others, the usage does.
+	maxBytes int    // the largest body that it accepts; 0 if that is not known
+	// endsAtOnce: nothing comes after the event that completes an answer. Other
+	// providers send the usage after it.
 	endsAtOnce bool
 
 	path      func(c *Client, stream bool) string
@@ -113,13 +113,13 @@ func only(body []byte, names ...string) []byte {
 	return o.JSON()
 }
 
-// defaultOutput is how long an answer may be where the provider must be told and
-// the caller does not say, in tokens. More is seldom wanted and makes a provider
-// set aside more of the window.
+// defaultOutput is the limit of an answer, in tokens, for providers that need one when
+// the caller sets none. More is seldom wanted and makes a provider set aside more of
+// the window.
 const defaultOutput = 16384
 
-// limits are the windows and the greatest answers of models, in tokens, by how
-// their names begin. The first that fits counts.
+// limits are the windows and the longest answers of models, in tokens, by the beginning
+// of their names. The first match counts.
 var limits = []struct {
 	prefix         string
 	window, output int

@@ -63,8 +63,8 @@ func CommandKey(command string) KeyFunc {
 	}
 }
 
-// lastLine returns the end of what a command complains about, for an error. It may be the
-// key, so it is shown without any word that could be one.
+// lastLine returns the end of a command's error output, for an error. It may be the key,
+// so it is shown without any word that could be one.
 func lastLine(complaint string) string {
 	lines := strings.Split(strings.TrimSpace(complaint), "\n")
 	words := strings.Fields(withoutSecrets(lines[len(lines)-1]))
@@ -83,7 +83,7 @@ func lastLine(complaint string) string {
 	return ": " + last
 }
 
-// maxComplaint is how much of a complaint an error has, in bytes.
+// maxComplaint is how many bytes of that an error shows.
 const maxComplaint = 200
 
 // key returns the key, or "" if there is none.
@@ -101,7 +101,7 @@ func (c *Client) key(ctx context.Context) (string, error) {
 	return key, nil
 }
 
-// checkKey refuses what cannot stand in a header. The key itself is not in the
+// checkKey refuses a key that cannot be in a header. The key itself is not in the
 // error.
 func checkKey(key string) error {
 	for _, r := range key {

@@ -31,8 +31,8 @@ func newHTTP(connect time.Duration) *http.Client {
 			TLSHandshakeTimeout: dialer.Timeout, ForceAttemptHTTP2: true,
 			MaxIdleConnsPerHost: 8, IdleConnTimeout: 90 * time.Second,
 		},
-		// The key would go along: only the standard header is held back from other
-		// hosts.
+		// The key would be sent along: net/http removes only the standard header for
+		// other hosts.
 		CheckRedirect: func(to *http.Request, via []*http.Request) error {
 			if len(via) > maxRedirects || to.URL.Host != via[0].URL.Host || to.URL.Scheme != via[0].URL.Scheme {
 				return errors.New("it redirects to " + to.URL.Host + ", which is not asked")
@@ -65,7 +65,7 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 
 // refused returns the error of an answer with a status other than OK.
 func (c *Client) refused(response *http.Response, key string) error {
-	body, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer)) // what there is will do
+	body, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer)) // a partial body will do
 	e := provider.ReadError(c.info.Provider, response.StatusCode, body)
 	if e.Message = withoutSecrets(e.Message); key != "" {
 		e.Message = strings.ReplaceAll(e.Message, key, redact.Replacement("key"))
@@ -113,9 +113,9 @@ func (t *turn) mayRetry(err error, attempt int) bool {
 // maxWait is the longest wait before a retry that the provider does not ask for.
 const maxWait = 30 * time.Second
 
-// wait returns how long to wait before the next attempt: twice as long as before,
-// give or take a quarter so that those who failed together do not come back
-// together, and never less than the provider asks for.
+// wait returns how long to wait before the next attempt: twice as long as before, give
+// or take a quarter so that clients that failed together do not all come back at once,
+// and never less than the provider asks for.
 func (t *turn) wait(err error, attempt int) time.Duration {
 	wait := min(maxWait, max(0, t.client.opts.Retry)<<min(attempt-1, 10))
 	wait += time.Duration((rand.Float64() - 0.5) * float64(wait) / 2)
@@ -155,8 +155,8 @@ func (t timer) stop() {
 	}
 }
 
-// watched is a reader whose reads may take only so long. What the caller does
-// between them may take any time.
+// watched is a reader with a time limit for each read. The caller may take any time
+// between reads.
 type watched struct {
 	from    io.Reader
 	silence time.Duration
