@@ -9,7 +9,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// The greatest lengths of ids and of names of tools.
+// The longest ids and tool names.
 const (
 	maxID   = 64
 	maxName = 128
@@ -24,9 +24,8 @@ func blocks(list []json.RawMessage) []session.Content {
 	return out
 }
 
-// block reads a block. One that is not understood is kept whole, and so is what
-// the provider's own tools said and did: nobody has to answer it, and nobody
-// else can use it.
+// block reads a block. An unknown block is kept whole. So are those of the provider's
+// own tools: they need no result, and other providers cannot use them.
 func block(raw json.RawMessage) session.Content {
 	o := wire.Members(raw)
 	kind, _ := o.TakeStr("type")
@@ -93,7 +92,8 @@ func toolResult(o *wire.Object, r *wire.Residue) (c session.Content, ok bool) {
 	if text, isText := o.TakeStr("content"); isText {
 		c = session.ToolResult(id, text, false)
 	} else if content := o.Get("content"); rawjson.Kind(content) == 'o' {
-		// Not what the provider takes, but some programs keep a tool's answer so.
+		// The provider does not accept this, but some programs keep a tool's answer
+		// like this.
 		c = session.ToolResult(id, string(content), false)
 	} else {
 		list, isList := wire.TakeBlocks(o, "content")
@@ -137,8 +137,8 @@ func sourceMember(kind string) string {
 	return ""
 }
 
-// isElsewhere reports whether the data of a source is not in the request. The
-// provider finds out itself what it is, and refuses to be told.
+// isElsewhere reports whether the data of a source is not in the request. The provider
+// determines its type itself, and refuses a request that names one.
 func isElsewhere(kind string) bool {
 	return kind == provider.SourceURL || kind == provider.SourceFile
 }

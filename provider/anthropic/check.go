@@ -15,8 +15,8 @@ import (
 // whole or as its list of messages. A request without faults may still be refused
 // for reasons that only the provider knows, such as its length.
 //
-// Messages of the same role in a row are accepted; that calls are answered in the
-// very next message is not relaxed for them.
+// Messages of the same role in a row are accepted, but calls must still be answered in
+// the very next message.
 func Check(request []byte) []provider.Fault {
 	var c checker
 	list, o := c.Messages(request, "messages")
@@ -55,7 +55,7 @@ func (c *checker) message(at string, raw json.RawMessage, last bool) wire.Turn {
 		c.Break(provider.RuleRole, at, "the role must be user or assistant, not %q", role)
 	}
 	content := o.Get("content")
-	prefill := last && t.Model // what the model is to go on with may be empty
+	prefill := last && t.Model // the text that the model should continue may be empty
 	if text, ok := rawjson.String(content); ok {
 		if text == "" && !prefill {
 			c.Break(provider.RuleEmpty, at+".content", "it is empty")
@@ -66,7 +66,7 @@ func (c *checker) message(at string, raw json.RawMessage, last bool) wire.Turn {
 	if ok && len(list) == 0 && !prefill {
 		c.Break(provider.RuleEmpty, at+".content", "it is empty")
 	}
-	words := false // something that is no result came before
+	words := false // something that is not a result came before
 	for i, block := range list {
 		words = c.block(&t, wire.Place(at+".content", i), block, words)
 	}

@@ -16,7 +16,7 @@ import (
 const (
 	formParts  = "parts"  // a content that would be a string is a list
 	formString = "string" // a content that would be a list is a string
-	formSystem = "system" // the system prompt that stands beside the messages
+	formSystem = "system" // the system prompt beside the messages
 )
 
 // Decode reads a body of Messages: a request, a response, a list of messages, or
@@ -108,9 +108,8 @@ func message(o wire.Object) []session.Entry {
 	return wire.Split(m, wire.Anthropic)
 }
 
-// needsOrigin reports whether blocks are such that they are written only in a
-// message that came from here: unknown ones, empty texts, unsigned thinking; and
-// so are messages of nothing.
+// needsOrigin reports whether blocks are written only in a message that came from this
+// format: unknown blocks, empty texts, unsigned thinking, or no blocks at all.
 func needsOrigin(blocks []session.Content) bool {
 	unsigned := func(c session.Content) bool {
 		return c.Thinking != nil && c.Thinking.Signature == "" && c.Thinking.Redacted == ""
@@ -120,7 +119,7 @@ func needsOrigin(blocks []session.Content) bool {
 
 // content takes the content of a message.
 func content(o *wire.Object, r *wire.Residue, role string) []session.Content {
-	plain := role != session.RoleAssistant // what one text usually is
+	plain := role != session.RoleAssistant // how a single text is usually written
 	if text, ok := o.TakeStr("content"); ok {
 		if !plain {
 			r.Form = formString
@@ -134,7 +133,7 @@ func content(o *wire.Object, r *wire.Residue, role string) []session.Content {
 	blocks := blocks(list)
 	for i := range blocks {
 		if !plain && blocks[i].ToolResult != nil {
-			blocks[i] = wire.Raw(list[i]) // not for a model to say
+			blocks[i] = wire.Raw(list[i]) // a model cannot say this
 		}
 	}
 	if plain && wire.IsPlain(blocks, wire.Anthropic) {

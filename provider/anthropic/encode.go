@@ -13,10 +13,10 @@ import (
 // Encode writes the entries of a context as the messages of a request, and the
 // system messages at its beginning as its system prompt.
 //
-// The request keeps the rules that Check knows, given the entries of a
-// session.Context, where every call has its result: what a model said in several
-// messages before its calls were answered is one message, ids are unique, and
-// blocks that say nothing are left out.
+// Given the entries of a session.Context, where every call has its result, the request
+// keeps the rules that Check knows. For that, everything a model said before its calls
+// were answered becomes one message, ids are made unique, and empty blocks are left
+// out.
 func Encode(entries []session.Entry) (*provider.Messages, error) { return encode(entries, false) }
 
 // EncodeVerbatim is Encode for files that keep a conversation: what came from this
@@ -44,14 +44,14 @@ func encode(entries []session.Entry, verbatim bool) (*provider.Messages, error) 
 type encoder struct {
 	notes wire.Notes
 	ids   wire.UniqueIDs
-	own   bool   // the message at hand came from this format
-	maker string // the provider whose model made the message at hand
-	model bool   // the message at hand is the model's
+	own   bool   // the current message came from this format
+	maker string // the provider whose model made the current message
+	model bool   // the current message is the model's
 
 	verbatim bool
 }
 
-// of says which message is at hand.
+// of sets the current message.
 func (e *encoder) of(m wire.Message) wire.Residue {
 	e.notes.Of(m.Entry)
 	r, own := wire.ResidueOf(m.Extra, wire.Anthropic)
@@ -183,8 +183,8 @@ func (e *encoder) block(c *session.Content) ([]json.RawMessage, error) {
 	return []json.RawMessage{o.JSON()}, nil
 }
 
-// providerBlocks are blocks that the provider's own tools make. They may come
-// from a source that keeps blocks without saying whose they are.
+// providerBlocks are blocks that the provider's own tools make. They may come from a
+// source that does not say which provider its blocks are from.
 var providerBlocks = []string{
 	"server_tool_use", "web_search_tool_result", "web_fetch_tool_result", "code_execution_tool_result",
 	"bash_code_execution_tool_result", "text_editor_code_execution_tool_result", "mcp_tool_use", "mcp_tool_result",
@@ -274,8 +274,8 @@ func (e *encoder) toolResult(t *session.ToolResultContent, r *wire.Residue) (wir
 	o.SetStr("tool_use_id", e.ids.Result(t.ToolUseID, maxID))
 	switch {
 	case !e.verbatim && len(t.Parts) == 0 && wire.IsBlank(t.Content):
-		// A text that says nothing is left out, as anywhere: clients and gateways that make a
-		// block of it are refused.
+		// An empty text is left out, as everywhere: some clients and gateways turn it into a
+		// block, and that is refused.
 	case len(t.Parts) == 0 && r.Form != formParts:
 		o.SetStr("content", t.Content)
 	default:

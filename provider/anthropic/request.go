@@ -10,14 +10,14 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// budgets are the tokens that a model may think with, by level. Off and minimal
-// ask for none: the least that may be asked for is 1,024.
+// budgets are the tokens that a model may think with, by level. Off and minimal ask for
+// none: the smallest allowed budget is 1,024.
 var budgets = map[string]int{
 	provider.ThinkingLow: 2048, provider.ThinkingMedium: 8192, provider.ThinkingHigh: 16384, provider.ThinkingXHigh: 32768,
 }
 
-// EncodeRequest writes a request that streams its answer. maxTokens is how long
-// the answer may be if the request does not say: this provider must be told.
+// EncodeRequest writes a request that streams its answer. maxTokens limits the answer
+// if the request sets no limit: this provider requires one.
 func EncodeRequest(r *provider.Request, model string, maxTokens int) (*provider.Encoded, error) {
 	if err := r.Check(); err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func EncodeRequest(r *provider.Request, model string, maxTokens int) (*provider.
 		o.SetObject("thinking", wire.Object{
 			{Name: "type", Value: wire.Quote("enabled")}, {Name: "budget_tokens", Value: wire.Number(budget)},
 		})
-	} else if r.Temperature != nil { // thinking takes none
+	} else if r.Temperature != nil { // not allowed with thinking
 		o.Put("temperature", strconv.AppendFloat(nil, *r.Temperature, 'g', -1, 64))
 	}
 	o.Put("max_tokens", wire.Number(maxTokens))
@@ -71,8 +71,9 @@ func tools(list []provider.Tool) json.RawMessage {
 	return wire.List(all)
 }
 
-// mayThink reports whether thinking can be asked for. Amid a turn of calls and
-// results it can only if the turn began with it, and its thoughts are there.
+// mayThink reports whether a request may ask for thinking. Within a turn of calls and
+// results it may only if the turn began with thinking, and that thinking is still
+// there.
 func mayThink(fields session.Fields) bool {
 	list, _ := wire.Elements(wire.Object(fields).Get("messages"))
 	for i := len(list) - 1; i >= 0; i-- {
@@ -95,12 +96,11 @@ func mayThink(fields session.Fields) bool {
 // cacheMark asks the provider to remember everything up to a block.
 var cacheMark = json.RawMessage(`{"type":"ephemeral"}`)
 
-// mark sets the marks at which the provider caches the prompt. Of the four that it
-// allows, three are used: after the tools and the system prompt, which stay, and
-// after the last two messages of the user's. The later of those is where the next
-// request will find this one. The earlier is where this one finds the last: with
-// it, the provider does not have to search back over more than the 20 blocks that
-// it does.
+// mark sets the marks at which the provider caches the prompt. It allows four, and
+// three are used: one after the tools and the system prompt, which stay the same, and
+// one after each of the user's last two messages. At the later one, the next request
+// will find this one. At the earlier one, this request finds the last: without it the
+// provider would look back over 20 blocks only.
 func mark(o *wire.Object, fields session.Fields) {
 	m := wire.Object(fields)
 	if system := m.Get("system"); system != nil {

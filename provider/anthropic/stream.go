@@ -15,7 +15,7 @@ import (
 )
 
 // Fold reads a stream of Messages and returns the response that would have come
-// without streaming. A stream that breaks off gives what there was of it.
+// without streaming. A stream that breaks off gives what had arrived.
 func Fold(r io.Reader) ([]byte, error) {
 	s := NewStream()
 	err := wire.Events(r, func(data []byte) error {
@@ -183,7 +183,7 @@ func (b *blockFold) json() json.RawMessage {
 	return b.block.JSON()
 }
 
-// Body returns the response as far as it has arrived.
+// Body returns what has arrived of the response.
 func (s *Stream) Body() []byte {
 	if s.message == nil {
 		return nil
@@ -197,7 +197,7 @@ func (s *Stream) Body() []byte {
 	return message.JSON()
 }
 
-// Message returns the message as far as it has arrived.
+// Message returns what has arrived of the message.
 func (s *Stream) Message() (*session.MessageEntry, error) {
 	body := s.Body()
 	if body == nil {

@@ -30,7 +30,7 @@ func Check(request []byte) []provider.Fault {
 
 type checker struct{ wire.Rules }
 
-// maxName is the greatest length of a function's name.
+// maxName is the length of the longest function name.
 const maxName = 64
 
 // toolName is what a function may be called.
@@ -98,8 +98,8 @@ func either(o wire.Object, names []string) (wire.Object, bool) {
 	return nil, false
 }
 
-// refOf returns the id of a call or a result, or else its name: that is how they
-// find each other then.
+// refOf returns the id of a call or a result, or else its name: without ids, names pair
+// them.
 func refOf(o wire.Object) string {
 	if id := o.Str("id"); id != "" {
 		return id
@@ -107,8 +107,8 @@ func refOf(o wire.Object) string {
 	return "the function " + o.Str("name")
 }
 
-// pairs checks that what follows calls are their results. Ids are optional here, so
-// a function that is called twice has two results of its name.
+// pairs checks that calls are followed by their results. Ids are optional here, so a
+// function that is called twice has two results with its name.
 func (c *checker) pairs(turns []wire.Turn) {
 	for i := range turns {
 		number(turns[i].Calls)
@@ -117,7 +117,7 @@ func (c *checker) pairs(turns []wire.Turn) {
 	c.Pairs(turns, false)
 }
 
-// number tells references with the same id apart, by their order.
+// number makes references with the same id distinct, by their order.
 func number(list []wire.Ref) {
 	count := make(map[string]int)
 	for i := range list {

@@ -75,8 +75,8 @@ type Decoder struct {
 	names wire.Names // of the tools that were called, by id
 }
 
-// Content reads one content. One of the user that has results of functions gives
-// several entries.
+// Content reads one content. A user's content with function results gives several
+// entries.
 func (d *Decoder) Content(raw []byte) ([]session.Entry, error) {
 	raw, err := wire.Compact(raw)
 	if err != nil {
@@ -139,7 +139,7 @@ func (d *Decoder) request(o wire.Object) (*provider.Body, error) {
 	return b, nil
 }
 
-// system takes the system prompt of a request. What is neither a content nor a
+// system takes the system prompt of a request. Anything that is neither a content nor a
 // string stays.
 func (d *Decoder) system(o *wire.Object) (e session.Entry, ok bool) {
 	name := systemCamel

@@ -15,10 +15,10 @@ import (
 // Encode writes the entries of a context as the contents of a request, and the
 // system messages at its beginning as its system prompt.
 //
-// The request keeps the rules that Check knows, given the entries of a
-// session.Context, where every call has its result: what a model said in several
-// messages before its calls were answered is one message, ids are unique, and
-// blocks that say nothing are left out.
+// Given the entries of a session.Context, where every call has its result, the request
+// keeps the rules that Check knows. For that, everything a model said before its calls
+// were answered becomes one message, ids are made unique, and empty blocks are left
+// out.
 func Encode(entries []session.Entry) (*provider.Messages, error) { return encode(entries, false) }
 
 // EncodeVerbatim is Encode for files that keep a conversation: what came from this
@@ -58,15 +58,14 @@ func encode(entries []session.Entry, verbatim bool) (*provider.Messages, error) 
 type encoder struct {
 	notes wire.Notes
 	names wire.Names // of the tools that were called, by id
-	own   bool       // the message at hand came from this format
-	// unsent are the calls, by id, that are sent without their ids: the provider
-	// gave them none.
+	own   bool       // the current message came from this format
+	// unsent are the calls whose ids are not sent, because the provider gave them none.
 	unsent map[string]bool
 
 	verbatim bool
 }
 
-// of says which message is at hand.
+// of sets the current message.
 func (e *encoder) of(m wire.Message) wire.Residue {
 	e.notes.Of(m.Entry)
 	r, own := wire.ResidueOf(m.Extra, wire.Google)
@@ -183,7 +182,7 @@ func thought(t *session.ThinkingContent, r *wire.Residue) json.RawMessage {
 	return o.JSON()
 }
 
-// around returns a part that holds an object, with what stood around it.
+// around returns a part that holds an object, with what was around it.
 func around(name string, inner wire.Object, r *wire.Residue) json.RawMessage {
 	r.Restore(&inner)
 	var o wire.Object
@@ -262,8 +261,8 @@ func named(form string, names []string) string {
 	return names[0]
 }
 
-// noteID remembers whether a call is sent with its id: its result must do the same,
-// or they would not find each other.
+// noteID remembers whether a call is sent with its id: its result must match, or the
+// provider could not pair them.
 func (e *encoder) noteID(id string, sent bool) {
 	if e.unsent == nil {
 		e.unsent = make(map[string]bool)
@@ -330,7 +329,7 @@ func EncodeResponse(answers ...session.Entry) (json.RawMessage, []provider.Note,
 	for i := range answers {
 		m := answers[i].Message
 		if m == nil || m.Role != session.RoleAssistant {
-			return nil, nil, fmt.Errorf("google: answer %d is no message of a model", i)
+			return nil, nil, fmt.Errorf("google: answer %d is not a message of a model", i)
 		}
 		candidate, err := e.candidate(&answers[i])
 		if err != nil {

@@ -31,8 +31,8 @@ var (
 	resultNames = []string{"functionResponse", "function_response"}
 )
 
-// parts reads the parts of a content. One that is not understood is kept whole,
-// and so is the result of a function in what a model said.
+// parts reads the parts of a content. An unknown part is kept whole, and so is a
+// function result in a model's content.
 func (d *Decoder) parts(list []json.RawMessage, role string) []session.Content {
 	blocks := make([]session.Content, len(list))
 	for i, raw := range list {
@@ -45,8 +45,8 @@ func (d *Decoder) parts(list []json.RawMessage, role string) []session.Content {
 	return blocks
 }
 
-// part reads a part. The residue of a part that holds an object is the object's;
-// what stood around the object is in its envelope.
+// part reads a part. The residue of a part that holds an object is the object's; what
+// was around the object is in its envelope.
 func (d *Decoder) part(raw json.RawMessage) (c session.Content, ok bool) {
 	o := wire.Members(raw)
 	var r wire.Residue
@@ -56,7 +56,7 @@ func (d *Decoder) part(raw json.RawMessage) (c session.Content, ok bool) {
 		r.Fields = o
 		r.Keep(&c.Extra, wire.Google)
 		if c.Thinking != nil {
-			r.Mark(&c.Extra, wire.Google) // sent back to its own only
+			r.Mark(&c.Extra, wire.Google) // sent back only to its own provider
 		}
 		return c, true
 	case o.Has(inlineSpellings[0].part) || o.Has(inlineSpellings[1].part):
@@ -161,7 +161,7 @@ func (d *Decoder) result(o wire.Object, r *wire.Residue) (c session.Content, ok 
 	id, _ := o.TakeText("id") // one that is empty stays
 	id = d.pairs.Answer(id, name)
 	if d.names.Answer(id) != name {
-		o.SetStr("name", name) // the call does not tell
+		o.SetStr("name", name) // the call does not say it
 	}
 	response := o.Get("response")
 	text, form := responseText(response)
@@ -177,7 +177,7 @@ func (d *Decoder) result(o wire.Object, r *wire.Residue) (c session.Content, ok 
 }
 
 // responseText returns the text of a function's result: the one member that has
-// it, or the whole as JSON. What is no object has no form, and stays.
+// it, or the whole as JSON. Anything that is not an object has no form, and stays.
 func responseText(raw json.RawMessage) (text, form string) {
 	o := wire.Members(raw)
 	if o == nil {

@@ -15,8 +15,7 @@ var budgets = map[string]int{
 	provider.ThinkingMedium: 8192, provider.ThinkingHigh: 16384, provider.ThinkingXHigh: 24576,
 }
 
-// EncodeRequest writes a request. The model and that the answer is to be streamed
-// are in its address.
+// EncodeRequest writes a request. Its address names the model and asks for streaming.
 func EncodeRequest(r *provider.Request) (*provider.Encoded, error) {
 	if err := r.Check(); err != nil {
 		return nil, err

@@ -16,12 +16,11 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// maxStream is the greatest stream that is read when it is one JSON array.
+// maxStream is the size of the largest stream that is read as one JSON array.
 const maxStream = 64 << 20
 
 // Fold reads a stream of Gemini, as events or as an array, and returns the
-// response that would have come without streaming. Texts that follow each other
-// become one.
+// response that would have come without streaming. Consecutive texts become one.
 func Fold(r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxStream+1))
 	if err == nil && len(data) > maxStream {
@@ -151,7 +150,7 @@ func (s *Stream) news(raw json.RawMessage, block int) []provider.Event {
 	}
 	whole := entries[0].Message.Content[0].ToolUse
 	if call.Str("id") == "" {
-		// The id is sent to nobody, but a log has many responses.
+		// The id is not sent, but it must be unique in a log with many responses.
 		whole.ID = "call_" + s.response.Str("responseId") + "_" + strconv.Itoa(len(s.ids)+1)
 	}
 	s.ids = append(s.ids, whole.ID)
@@ -187,7 +186,7 @@ func (c *candidateFold) endText() {
 
 func isText(o wire.Object) bool { return rawjson.Kind(o.Get("text")) == 's' }
 
-// Body returns the response as far as it has arrived.
+// Body returns what has arrived of the response.
 func (s *Stream) Body() []byte {
 	if s.candidates == nil {
 		return nil
@@ -212,7 +211,7 @@ func (s *Stream) Body() []byte {
 	return response.JSON()
 }
 
-// Message returns the first candidate as far as it has arrived.
+// Message returns what has arrived of the first candidate.
 func (s *Stream) Message() (*session.MessageEntry, error) {
 	body := s.Body()
 	if body == nil || s.at[0] == nil {

@@ -18,7 +18,7 @@ const (
 	roleFunction  = "function"
 )
 
-// The greatest lengths of ids and of names of tools.
+// The longest ids and tool names.
 const (
 	maxChatID      = 40
 	maxResponsesID = 64
@@ -36,7 +36,7 @@ const (
 	formCustom       = "custom"            // a call whose input is free text
 	formObject       = "object"            // a call whose arguments are an object, not the text of one
 	formReasoning    = "reasoning"         // thinking under the name that OpenRouter has for it
-	formDetails      = "reasoning_details" // thinking that stands in the details only
+	formDetails      = "reasoning_details" // thinking that is only in the details
 	reasoningContent = "reasoning_content" // thinking under the name that most services have for it
 )
 
@@ -138,7 +138,7 @@ func (d *ChatDecoder) message(o wire.Object) session.Entry {
 	}
 	r.Fields.Merge(o)
 	if len(m.Content) == 0 || wire.HasRaw(m.Content) || m.Role != session.RoleUser && wire.HasMedia(m.Content) {
-		r.Mark(&m.Extra, wire.Chat) // from elsewhere, such blocks and messages are left out
+		r.Mark(&m.Extra, wire.Chat) // without the mark, such blocks and messages are left out
 	}
 	r.Keep(&m.Extra, wire.Chat)
 	return session.Entry{Type: session.TypeMessage, Message: m}
@@ -169,7 +169,7 @@ func (d *ChatDecoder) assistant(o *wire.Object, m *session.MessageEntry, r *wire
 	m.Content = append(m.Content, chatThinking(o)...)
 	text := chatContent(o, r)
 	if m.Content = append(m.Content, text...); len(text) == 0 && rawjson.IsNull(o.Get("content")) {
-		o.Take("content") // what a message without text has anyway
+		o.Take("content") // a message without text has it anyway
 	}
 	if text, ok := o.TakeStr("refusal"); ok {
 		c := session.Text(text)
@@ -185,8 +185,8 @@ func (d *ChatDecoder) assistant(o *wire.Object, m *session.MessageEntry, r *wire
 	m.Content = append(m.Content, d.toolCalls(o)...)
 }
 
-// chatThinking takes what the model thought, for which services have different
-// names. Where several say it, the others stay.
+// chatThinking takes the model's thinking. Services name it differently; if a message
+// has it under several names, the others stay.
 func chatThinking(o *wire.Object) []session.Content {
 	for _, name := range []string{reasoningContent, formReasoning} {
 		if text, ok := o.TakeStr(name); ok {
@@ -247,9 +247,8 @@ func keepName(o *wire.Object, name string) {
 	*o = r.Fields
 }
 
-// toolCalls takes the calls. If one of them is not what a call looks like, the
-// member stays as well, and replaces what is made of the calls when the message
-// is written again.
+// toolCalls takes the calls. If one of them does not look like a call, the member is
+// kept too, and replaces the encoded calls when the message is written again.
 func (d *ChatDecoder) toolCalls(o *wire.Object) []session.Content {
 	list, ok := wire.BlockList(o.Get("tool_calls"))
 	if !ok || len(list) == 0 {
@@ -355,7 +354,7 @@ func (d *ChatDecoder) choice(response, choice wire.Object) (session.Entry, error
 		return session.Entry{}, errors.New("it has no message")
 	}
 	role := message.Get("role")
-	message.SetStr("role", session.RoleAssistant) // who else could it be
+	message.SetStr("role", session.RoleAssistant) // only the model answers
 	e := d.message(message)
 	m := e.Message
 	response = append(wire.Object(nil), response...)

@@ -53,7 +53,7 @@ func (c *chatChecker) message(at string, raw json.RawMessage) {
 	case session.RoleTool:
 		t.Results = append(t.Results, wire.Ref{ID: o.Str("tool_call_id"), At: at})
 		c.content(at, o, role)
-	case roleFunction: // the old way, which has no ids
+	case roleFunction: // the old format, which has no ids
 	default:
 		c.Break(provider.RuleRole, at, "there is no role %q", role)
 	}

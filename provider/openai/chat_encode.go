@@ -14,16 +14,16 @@ import (
 
 // ChatOptions say how to write messages. The zero value is what OpenAI accepts.
 type ChatOptions struct {
-	// Reasoning is the member in which a message carries what a model of another
-	// provider thought, such as "reasoning_content". Default: it is left out.
+	// Reasoning is the member for the thinking of another provider's model, such as
+	// "reasoning_content". Default: it is left out.
 	Reasoning string
 }
 
 // EncodeChat writes the entries of a context as the messages of a request.
 //
-// The request keeps the rules that CheckChat knows, given the entries of a
-// session.Context, where every call has its result: what a model said in several
-// messages before its calls were answered is one message.
+// Given the entries of a session.Context, where every call has its result, the request
+// keeps the rules that CheckChat knows. For that, everything a model said before its
+// calls were answered becomes one message.
 func EncodeChat(entries []session.Entry, o *ChatOptions) (*provider.Messages, error) {
 	return encodeChat(entries, o, false)
 }
@@ -53,8 +53,8 @@ func encodeChat(entries []session.Entry, o *ChatOptions, verbatim bool) (*provid
 	return &provider.Messages{Fields: session.Fields{{Name: "messages", Value: runs.JSON()}}, Notes: e.notes.List}, nil
 }
 
-// add adds a message. What a model says after it called a tool, and before the
-// result is there, belongs to the same message.
+// add adds a message. Text of the model between a call and its result belongs to the
+// same message.
 func (e *chatEncoder) add(runs *wire.Runs, next wire.Run) {
 	if !runs.Joins(next) {
 		runs.List = append(runs.List, next)
@@ -90,7 +90,7 @@ type chatEncoder struct {
 	options ChatOptions
 	notes   wire.Notes
 	ids     wire.UniqueIDs
-	own     bool // the message at hand came from this format
+	own     bool // the current message came from this format
 
 	verbatim bool
 }
@@ -119,7 +119,7 @@ func (e *chatEncoder) message(m wire.Message) ([]wire.Object, error) {
 	return list, nil
 }
 
-// one returns a message that is no tool result, or nil if nothing is left of it.
+// one returns a message that is not a tool result, or nil if nothing is left of it.
 func (e *chatEncoder) one(m wire.Message, r *wire.Residue) (wire.Object, error) {
 	if len(m.Content) == 0 && !e.own {
 		return nil, nil
@@ -206,7 +206,7 @@ func (e *chatEncoder) assistant(o wire.Object, m wire.Message, r *wire.Residue) 
 		o.Put("tool_calls", wire.List(calls))
 	}
 	if !e.verbatim {
-		r.Forget("tool_calls")  // as it was read, with calls that are none
+		r.Forget("tool_calls")  // as it was read, with broken calls
 		r.Forget("annotations") // answers have them, requests do not
 	}
 	return o, nil
@@ -267,8 +267,8 @@ func (e *chatEncoder) call(t *session.ToolUseContent, r *wire.Residue) (json.Raw
 	return o.JSON(), nil
 }
 
-// callID returns the id of a call. A server that gave one gets it back, and one that
-// gave none gets one too: the result must name its call.
+// callID returns the id of a call. A server that gave an id gets it back. One that gave
+// none gets one too, because the result must name its call.
 func (e *chatEncoder) callID(id string, r *wire.Residue) string {
 	given := r.Fields.Str("id") == id && id != ""
 	if !e.verbatim {
@@ -334,7 +334,7 @@ func EncodeChatResponse(answers ...session.Entry) (json.RawMessage, []provider.N
 // choice returns an answer and the response around it.
 func (e *chatEncoder) choice(entry *session.Entry, index int) (json.RawMessage, wire.Object, error) {
 	if entry.Message == nil || entry.Message.Role != session.RoleAssistant {
-		return nil, nil, fmt.Errorf("entry %s is no message of a model", entry.ID)
+		return nil, nil, fmt.Errorf("entry %s is not a message of a model", entry.ID)
 	}
 	m := entry.Message
 	message, err := e.message(wire.Message{Entry: entry.ID, Role: session.RoleAssistant, MessageEntry: m})
@@ -366,7 +366,7 @@ func (e *chatEncoder) choice(entry *session.Entry, index int) (json.RawMessage, 
 	return choice.JSON(), around, nil
 }
 
-// joinTexts makes one text of the texts of an answer: clients expect no list there.
+// joinTexts joins the texts of an answer: clients do not expect a list there.
 func joinTexts(message *wire.Object) {
 	parts, ok := wire.Elements(message.Get("content"))
 	if !ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// chatPart reads a part of a message. One that is not understood is kept whole.
+// chatPart reads a part of a message. An unknown part is kept whole.
 func chatPart(raw json.RawMessage) session.Content {
 	if o := wire.Members(raw); o != nil {
 		kind, _ := o.TakeStr("type")

@@ -14,8 +14,7 @@ import (
 )
 
 // FoldChat reads a stream of Chat Completions and returns the response that
-// would have come without streaming. A stream that breaks off gives what there
-// was of it.
+// would have come without streaming. A stream that breaks off gives what had arrived.
 func FoldChat(r io.Reader) ([]byte, error) {
 	s := NewChatStream()
 	err := wire.Events(r, func(data []byte) error {
@@ -65,7 +64,7 @@ func (s *ChatStream) Add(data []byte) ([]provider.Event, error) {
 	if !ok {
 		return nil, nil // a ping of some sort
 	}
-	o.Take("obfuscation") // padding, of no meaning
+	o.Take("obfuscation") // meaningless padding
 	o.SetStr("object", "chat.completion")
 	update(&s.response, o)
 	var events []provider.Event
@@ -122,8 +121,8 @@ func (s *ChatStream) news(choice wire.Object) []provider.Event {
 	return events
 }
 
-// endCalls returns the ends of the calls once the first choice is complete: only
-// then is it sure that none of them grows any more.
+// endCalls returns the ends of the calls once the first choice is complete: only then
+// it is certain that they are complete.
 func (s *ChatStream) endCalls() []provider.Event {
 	if s.ended || len(s.begun) == 0 || !s.Done() {
 		return nil
@@ -131,7 +130,7 @@ func (s *ChatStream) endCalls() []provider.Event {
 	s.ended = true
 	e, err := (&ChatDecoder{}).Message(s.at[0].json().Get("message"))
 	if err != nil {
-		return nil // it cannot be: the message was written here
+		return nil // cannot happen: this package wrote the message
 	}
 	var events []provider.Event
 	for i := range e.Message.Content {
@@ -171,7 +170,7 @@ func update(o *wire.Object, newer wire.Object) {
 	}
 }
 
-// Body returns the response as far as it has arrived.
+// Body returns what has arrived of the response.
 func (s *ChatStream) Body() []byte {
 	if s.response == nil {
 		return nil
@@ -211,7 +210,7 @@ func withoutIndex(call json.RawMessage) json.RawMessage {
 	return o.JSON()
 }
 
-// Message returns the first choice as far as it has arrived.
+// Message returns what has arrived of the first choice.
 func (s *ChatStream) Message() (*session.MessageEntry, error) {
 	body := s.Body()
 	if body == nil || s.at[0] == nil {

@@ -13,8 +13,8 @@ import (
 // accepts.
 type RequestOptions struct {
 	Chat ChatOptions
-	// Other: the server is not OpenAI's. Most know the limit of an answer as
-	// max_tokens, and may refuse members that they do not know.
+	// Other: the server is not OpenAI's. Most servers call the limit of an answer
+	// max_tokens, and may refuse unknown members.
 	Other bool
 }
 
@@ -41,7 +41,7 @@ func EncodeChatRequest(r *provider.Request, model string, opts *RequestOptions) 
 		}
 		o.Put(name, wire.Number(r.MaxTokens))
 	}
-	if !opts.Other { // others may refuse what they do not know
+	if !opts.Other { // other servers may refuse unknown members
 		o.SetText("prompt_cache_key", r.Session)
 	}
 	setTemperature(&o, r)
@@ -59,8 +59,8 @@ func EncodeChatRequest(r *provider.Request, model string, opts *RequestOptions) 
 }
 
 // EncodeResponsesRequest writes a request of Responses that streams its answer.
-// The provider keeps nothing of it: the log does, and what the model thought comes
-// back encrypted.
+// The provider stores nothing: the log does, and the model's thinking comes back
+// encrypted.
 func EncodeResponsesRequest(r *provider.Request, model string) (*provider.Encoded, error) {
 	if err := r.Check(); err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ import (
 // The forms of items: see wire.Residue. The calls and results of tools besides
 // functions have the type of their item as form.
 const (
-	formInstructions = "instructions" // a system prompt that stands beside the items
+	formInstructions = "instructions" // a system prompt beside the items
 	formInput        = "input"        // a prompt that is the whole input, as a string
 	formItem         = "item"         // a message that is an item of another kind, kept whole
 	formImageItem    = "image_generation_call"
@@ -59,9 +59,9 @@ func DecodeResponses(data []byte) (*provider.Body, error) {
 	return nil, errors.New("openai responses: neither input, nor output, nor an item")
 }
 
-// DecodeItem reads one item, for sources that keep items line by line. Items of
-// a model's answer give a message of the model each: which belong together, the
-// caller must know.
+// DecodeItem reads one item, for sources that keep items line by line. Each item of a
+// model's answer gives a message of its own: the caller must know which belong
+// together.
 func DecodeItem(raw []byte) ([]session.Entry, error) {
 	raw, err := wire.Compact(raw)
 	if err != nil {
@@ -72,7 +72,7 @@ func DecodeItem(raw []byte) ([]session.Entry, error) {
 	return d.entries, nil
 }
 
-// itemDecoder makes messages of items.
+// itemDecoder turns items into messages.
 type itemDecoder struct {
 	entries []session.Entry
 	open    bool // the last entry is an answer that the next item may belong to
@@ -84,8 +84,8 @@ func (d *itemDecoder) items(list []json.RawMessage) {
 	}
 }
 
-// item adds an item. One that is not understood is kept whole, as a block of the
-// model's message: most items that come to be are something a model did.
+// item adds an item. An unknown item is kept whole in the model's message, because new
+// item types usually describe something the model did.
 func (d *itemDecoder) item(raw json.RawMessage) {
 	o := wire.Members(raw)
 	kind := o.Str("type")
@@ -162,8 +162,7 @@ func itemContent(o *wire.Object, r *wire.Residue) []session.Content {
 }
 
 // saidBlocks returns what a model said. The first text carries the item's own
-// residue; an item that has no text, or parts that are not understood, is kept
-// whole.
+// residue; an item without text, or with unknown parts, is kept whole.
 func saidBlocks(raw json.RawMessage, o wire.Object) []session.Content {
 	var r wire.Residue
 	r.Miss(o, "type")
@@ -217,7 +216,7 @@ func (d *itemDecoder) prompt(role session.MessageRole, text, form string) {
 	d.add(m)
 }
 
-// response reads a response. What it says of itself stays with its last message.
+// response reads a response. What it says about itself stays with its last message.
 func (d *itemDecoder) response(o wire.Object) (*provider.Body, error) {
 	list, ok := o.TakeElements("output")
 	if !ok {
@@ -232,7 +231,7 @@ func (d *itemDecoder) response(o wire.Object) (*provider.Body, error) {
 	for i := range d.entries {
 		e := &d.entries[i]
 		e.Message.ResponseID = id
-		if e.Message.Role == session.RoleAssistant || i == len(d.entries)-1 { // which tells of the response
+		if e.Message.Role == session.RoleAssistant || i == len(d.entries)-1 { // the one that describes the response
 			e.Message.Model, e.Message.Provider = model, "openai"
 		}
 		if seconds := o.Int("created_at"); seconds > 0 {

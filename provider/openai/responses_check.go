@@ -11,9 +11,9 @@ import (
 
 // CheckResponses returns the faults for which Responses would refuse a request,
 // given as a whole or as its list of items. A request without faults may still be
-// refused for reasons that only the provider knows. What a request continues with
-// previous_response_id or a conversation is not known here, so results may answer
-// calls that are not in it then.
+// refused for reasons that only the provider knows. With previous_response_id or a
+// conversation, a request continues something unknown here, so its results may answer
+// calls that it does not contain.
 func CheckResponses(request []byte) []provider.Fault {
 	var c itemChecker
 	o, ok := c.Request(request, "input")
@@ -122,8 +122,8 @@ func (c *itemChecker) following(list []json.RawMessage) {
 	}
 }
 
-// stranded reports whether an item is reasoning with an id, and what follows it is
-// not the model's: the provider looks for what it thought about.
+// stranded reports whether an item is reasoning with an id that no item of the model
+// follows: the provider requires the item that the reasoning led to.
 func stranded(list []json.RawMessage, i int) bool {
 	o := wire.Members(list[i])
 	if o.Str("type") != "reasoning" || o.Str("id") == "" {

@@ -12,10 +12,10 @@ import (
 )
 
 // EncodeResponses writes the entries of a context as the input of a request.
-// A system prompt that came as instructions is given as such.
+// A system prompt that came as instructions is written as such.
 //
-// The request keeps the rules that CheckResponses knows, given the entries of a
-// session.Context, where every call has its result: no two calls have the same id.
+// Given the entries of a session.Context, where every call has its result, the request
+// keeps the rules that CheckResponses knows: no two calls have the same id.
 func EncodeResponses(entries []session.Entry) (*provider.Messages, error) {
 	return encodeResponses(entries, false)
 }
@@ -61,7 +61,7 @@ type itemEncoder struct {
 	items []json.RawMessage
 	ids   wire.UniqueIDs
 	kinds map[string]string // of the calls besides functions, by id
-	own   bool              // the message at hand came from this format
+	own   bool              // the current message came from this format
 
 	verbatim bool
 }
@@ -202,7 +202,7 @@ func reasoningItem(t *session.ThinkingContent, r *wire.Residue) wire.Object {
 
 func (e *itemEncoder) call(t *session.ToolUseContent, r *wire.Residue) (wire.Object, error) {
 	var o wire.Object
-	if !e.verbatim { // what is refused, and what the result cannot know
+	if !e.verbatim { // members that are refused, or that the result cannot match
 		r.Forget("call_id")
 		r.Forget("name")
 	}

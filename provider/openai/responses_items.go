@@ -16,9 +16,8 @@ type toolItem struct {
 	input string // the member that holds the input
 }
 
-// toolItems are the calls besides functions. What OpenAI runs itself (searches,
-// code, remote MCP) is no call that anybody has to answer: those items are kept
-// whole.
+// toolItems are the calls besides functions. Calls that OpenAI runs itself (searches,
+// code, remote MCP) need no result: those items are kept whole.
 var toolItems = map[string]toolItem{
 	"custom_tool_call": {"", "input"},
 	"computer_call":    {"computer", "action"},
@@ -27,7 +26,7 @@ var toolItems = map[string]toolItem{
 	"apply_patch_call": {"apply_patch", "operation"},
 }
 
-// answerBlock makes a block of an item of an answer.
+// answerBlock turns an item of an answer into a block.
 func answerBlock(raw json.RawMessage, kind string, o wire.Object) session.Content {
 	var r wire.Residue
 	var c session.Content
@@ -53,7 +52,7 @@ func answerBlock(raw json.RawMessage, kind string, o wire.Object) session.Conten
 		r.KeepUnsafe("name", t.Name, maxName)
 	}
 	r.Fields.Merge(o)
-	// Marked even if nothing is left: thinking is sent back to its own only.
+	// Marked even if nothing is left: thinking is sent back only to its own provider.
 	r.Mark(&c.Extra, wire.Responses)
 	return c
 }
@@ -69,7 +68,7 @@ func reasoningBlock(o *wire.Object, r *wire.Residue) (session.Content, bool) {
 	c.Thinking.Signature, _ = o.TakeText("encrypted_content")
 	r.Miss(*o, "summary")
 	if string(o.Get("summary")) == string(summaryOf(c.Thinking.Content)) && !o.Has("content") {
-		o.Take("summary") // what is made of the text again
+		o.Take("summary") // it is written again from the text
 	}
 	return c, true
 }
@@ -133,8 +132,8 @@ func generatedImage(o *wire.Object, r *wire.Residue) (c session.Content, ok bool
 	return session.ImageFrom(&session.Source{Type: provider.SourceBase64, MediaType: "image/" + format, Data: data}), ok
 }
 
-// result adds a tool's answer. One without an id is kept whole: in a message of
-// its own, because it is nothing that the model said.
+// result adds a tool's answer. An answer without an id is kept whole, in its own
+// message, because the model did not say it.
 func (d *itemDecoder) result(raw json.RawMessage, kind string, o wire.Object) {
 	m := &session.MessageEntry{Role: session.RoleTool}
 	var r wire.Residue
@@ -160,8 +159,8 @@ func (d *itemDecoder) result(raw json.RawMessage, kind string, o wire.Object) {
 	d.add(m)
 }
 
-// outputBlock takes the output: a text, parts, or a screenshot. Of anything else
-// the text is its JSON, and the output stays as well.
+// outputBlock takes the output: a text, parts, or a screenshot. For anything else the
+// text is its JSON, and the output is kept too.
 func outputBlock(id string, o *wire.Object, r *wire.Residue) session.Content {
 	if text, ok := o.TakeStr("output"); ok {
 		return session.ToolResult(id, text, false)

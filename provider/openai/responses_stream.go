@@ -15,7 +15,7 @@ import (
 )
 
 // FoldResponses reads a stream of Responses and returns the response that it
-// ends with. A stream that breaks off gives what there was of it.
+// ends with. A stream that breaks off gives what had arrived.
 func FoldResponses(r io.Reader) ([]byte, error) {
 	s := NewResponsesStream()
 	err := wire.Events(r, func(data []byte) error {
@@ -39,8 +39,7 @@ type ResponsesStream struct {
 	done     bool
 }
 
-// itemFold is an item that grows. What has arrived of it counts only until it is
-// whole.
+// itemFold is an item that grows. The pieces count only until the whole item arrives.
 type itemFold struct {
 	number int
 	item   wire.Object
@@ -121,7 +120,7 @@ func (s *ResponsesStream) item(o wire.Object) *itemFold {
 func (s *ResponsesStream) end(o wire.Object) []provider.Event {
 	i := s.at[o.Int("output_index")]
 	if i == nil || i.whole != nil {
-		i = s.begin(o) // nobody said that it begins
+		i = s.begin(o) // its beginning was left out
 	}
 	if raw := o.Get("item"); raw != nil {
 		i.whole = raw
@@ -186,7 +185,7 @@ func (i *itemFold) piece(kind provider.EventType, text string) []provider.Event 
 // Done reports whether the response is complete.
 func (s *ResponsesStream) Done() bool { return s.done }
 
-// Body returns the response as far as it has arrived.
+// Body returns what has arrived of the response.
 func (s *ResponsesStream) Body() []byte {
 	if s.response == nil {
 		return nil
@@ -204,7 +203,7 @@ func (s *ResponsesStream) Body() []byte {
 	return response.JSON()
 }
 
-// json returns the item as far as it has arrived, or nil if that is nothing.
+// json returns what has arrived of the item, or nil if that is nothing.
 func (i *itemFold) json() json.RawMessage {
 	if i.whole != nil {
 		return i.whole
@@ -254,8 +253,8 @@ var echoes = []string{
 	"frequency_penalty", "presence_penalty",
 }
 
-// Message returns the message as far as it has arrived, without what only repeats
-// the request.
+// Message returns what has arrived of the message, without what only repeats the
+// request.
 func (s *ResponsesStream) Message() (*session.MessageEntry, error) {
 	body := wire.Members(s.Body())
 	if body == nil {

@@ -7,11 +7,10 @@ import (
 // Message is a message as it is to be sent.
 type Message struct {
 	Entry string // the id of the entry that it is from
-	// Role is one of system, user, assistant and tool. Tool results are all of
-	// the content of the messages that are tool, and of no others.
+	// Role is one of system, user, assistant and tool. Messages of role tool hold only
+	// tool results, and no other messages hold any.
 	Role session.MessageRole
-	// Part: it is what follows in an entry after the tool results in it, or
-	// before them.
+	// Part: it is the part of an entry before or after its tool results.
 	Part bool
 	*session.MessageEntry
 }
@@ -24,15 +23,15 @@ func First(list []Message) string {
 	return list[0].Entry
 }
 
-// What stands before summaries, so that a model knows what it reads.
+// The text before summaries, so that a model knows what it reads.
 const (
 	compactionLead = "Previous conversation summary: "
 	branchLead     = "Summary of a branch of the conversation that was left: "
 	mergeLead      = "Summary of another branch of the conversation: "
 )
 
-// Sent returns the entries of a context as messages in the order that providers ask
-// for, without files of the user's machine; verbatim, as they are.
+// Sent returns the entries of a context as messages in the order that providers
+// require, without files of the user's machine. With verbatim, they stay as they are.
 func Sent(entries []session.Entry, verbatim bool, notes *Notes) []Message {
 	list := Messages(entries)
 	if verbatim {
@@ -51,13 +50,13 @@ func Sent(entries []session.Entry, verbatim bool, notes *Notes) []Message {
 	return resultsFirst(list)
 }
 
-// resultsFirst returns messages in the order that providers ask for: what a model
-// called is answered before anybody says anything else. In a log, words may stand
-// before the results in the same message.
+// resultsFirst returns messages in the order that providers require: the results of a
+// model's calls come before anything else. In a log, text may come before the results
+// in the same message.
 func resultsFirst(list []Message) []Message {
 	out := make([]Message, 0, len(list))
 	for len(list) > 0 {
-		n := 1 // the model's message and what follows it, or what stands before any
+		n := 1 // the model's message and what follows it, or what comes before any
 		for n < len(list) && list[n].Role != session.RoleAssistant {
 			n++
 		}
@@ -74,8 +73,8 @@ func resultsFirst(list []Message) []Message {
 	return out
 }
 
-// Messages returns the entries of a context as messages. Entries that a model
-// is not told of give none.
+// Messages returns the entries of a context as messages. Entries that a model does not
+// see give none.
 func Messages(entries []session.Entry) []Message {
 	var list []Message
 	for i := range entries {
@@ -103,8 +102,8 @@ func appendSummary(list []Message, e *session.Entry, lead, summary string) []Mes
 	}})
 }
 
-// appendMessage appends a message, cut where tool results begin and end: some
-// sources put results and words into one message.
+// appendMessage appends a message, split where tool results begin and end: some sources
+// put results and text into one message.
 func appendMessage(list []Message, e *session.Entry) []Message {
 	m := Message{Entry: e.ID, Role: roleOf(e.Message), MessageEntry: e.Message}
 	runs := runsOf(e.Message.Content)
@@ -137,11 +136,11 @@ func roleOf(m *session.MessageEntry) session.MessageRole {
 	case session.RoleSystem, session.RoleAssistant, session.RoleTool:
 		return role
 	}
-	// Commands, extensions' messages and summaries are told as the user's.
+	// Commands, extensions' messages and summaries are sent as the user's.
 	return session.RoleUser
 }
 
-// runsOf cuts blocks into runs of tool results and of others.
+// runsOf splits blocks into runs of tool results and of others.
 func runsOf(blocks []session.Content) [][]session.Content {
 	var runs [][]session.Content
 	from := 0
@@ -176,8 +175,8 @@ func IsPlain(blocks []session.Content, format string) bool {
 	return !kept
 }
 
-// CutSystem returns the system messages at the beginning, and the others. A
-// system message that stood among the others in this format stays there.
+// CutSystem returns the system messages at the beginning, and the others. A system
+// message that was among the others in this format stays there.
 func CutSystem(list []Message, format string) (system, rest []Message) {
 	for i, m := range list {
 		r, _ := ResidueOf(m.Extra, format)

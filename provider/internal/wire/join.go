@@ -2,9 +2,9 @@ package wire
 
 import "github.com/coppice-dev/coppice/session"
 
-// Some formats put tool results and words into one message of the user. Entries
-// keep them apart, because they are not the user's; the functions here cut such
-// messages, and find what is to be one message again.
+// Some formats put tool results and text into one message of the user. Entries keep
+// them apart, because results are not the user's. The functions here split such
+// messages, and find the parts that become one message again.
 
 // Split gives the tool results of a message their own messages. The model's
 // messages stay whole.
@@ -28,8 +28,8 @@ func Split(m *session.MessageEntry, format string) []session.Entry {
 	return entries
 }
 
-// Append appends the entries of a message. Results that follow results would be
-// written into one message with them; those that were not say so.
+// Append appends the entries of a message. Results that follow results would be written
+// into one message with them. If they were separate messages, they are marked.
 func Append(entries, message []session.Entry, format string) []session.Entry {
 	if n := len(entries); n > 0 && len(message) > 0 && isResults(entries[n-1].Message) && isResults(message[0].Message) {
 		setJoin(message[0].Message, format, false)
@@ -45,8 +45,8 @@ func setJoin(m *session.MessageEntry, format string, join bool) {
 	r.Mark(&m.Extra, format)
 }
 
-// Joined cuts messages into those that are written as one: all the results of a
-// turn, and what was one message before.
+// Joined groups the messages that are written as one: all the results of a turn, and
+// the parts of what was one message before.
 func Joined(list []Message, format string) [][]Message {
 	var runs [][]Message
 	for len(list) > 0 {

@@ -26,7 +26,7 @@ type mergedMember struct {
 	value *Merged
 }
 
-// whole are members that come whole, again and again: they do not grow.
+// whole are members that are repeated as a whole: they do not grow.
 var whole = []string{"role", "id", "type", "name", "index", "format"}
 
 // Add merges a piece.
@@ -68,7 +68,7 @@ func (m *Merged) addMembers(o Object) {
 		value := m.Member(f.Name)
 		if slices.Contains(whole, f.Name) {
 			if s, ok := rawjson.String(f.Value); value.kind == 's' && ok && s == "" {
-				continue // said before, and not repeated
+				continue // known already: not added again
 			}
 			if rawjson.IsNull(f.Value) && value.kind != 0 {
 				continue

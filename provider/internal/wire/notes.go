@@ -6,13 +6,13 @@ import (
 	"github.com/coppice-dev/coppice/provider"
 )
 
-// Notes collects what an encoder could not take along.
+// Notes collects what an encoder could not send.
 type Notes struct {
 	List  []provider.Note
-	entry string // whose turn it is
+	entry string // the current one
 }
 
-// Of says whose notes follow.
+// Of sets the entry that the next notes are about.
 func (n *Notes) Of(entry string) { n.entry = entry }
 
 // Add adds a note.

@@ -7,8 +7,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// The JSON of the codecs is read and made by package rawjson; these are its names
-// here.
+// Package rawjson reads and writes the JSON of the codecs; these are its names here.
 
 // Object is a JSON object: its members in the order of the text.
 type Object = rawjson.Members
@@ -16,14 +15,14 @@ type Object = rawjson.Members
 // Parse reads an object: see rawjson.ParseMembers.
 func Parse(raw []byte) (Object, error) { return rawjson.ParseMembers(raw) }
 
-// Members returns the members of raw, or nil if it is no object.
+// Members returns the members of raw, or nil if it is not an object.
 func Members(raw []byte) Object { return rawjson.MembersOf(raw) }
 
-// Elements returns the elements of raw; ok is false if it is no array.
+// Elements returns the elements of raw; ok is false if it is not an array.
 func Elements(raw []byte) (list []json.RawMessage, ok bool) { return rawjson.Elements(raw) }
 
-// BlockList is Elements of a list that becomes blocks. One of more than a session takes is
-// none: it stays a member that is not known.
+// BlockList is Elements of a list that becomes blocks. ok is false for a list of more
+// blocks than a session takes: it stays an unknown member.
 func BlockList(raw []byte) (list []json.RawMessage, ok bool) {
 	if session.CheckBlocks(raw) != nil {
 		return nil, false

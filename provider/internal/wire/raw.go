@@ -6,8 +6,8 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// wrapped is the type of a block that holds one that a log would take for
-// something else: a bare string, or a block that looks like one of Coppice's.
+// wrapped is the type of a block that holds another one, which a log would misread: a
+// bare string, or a block that looks like one of Coppice's.
 const wrapped = "wrapped"
 
 // Raw returns a block that is kept as it is.

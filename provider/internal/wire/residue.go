@@ -8,25 +8,25 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// Residue is what the session model has no place for in an object of a wire
-// format. It is kept with the message or block that was made of the object, as
-// one unknown member that has the name of the format, so that an encoder of the
-// same format can give everything back and all others can tell it is foreign.
+// Residue is the part of a wire object that the session model has no place for. It is
+// kept with the message or block made from the object, as one unknown member named
+// after the format. So an encoder of the same format can restore everything, and all
+// others see that it is foreign.
 //
-// As it is kept it is a patch (see rawjson.Patch), which sets Fields and removes
-// Absent, with a few members more.
+// It is stored as a patch (see rawjson.Patch) that sets Fields and removes Absent, with
+// a few more members.
 type Residue struct {
-	// Fields are members that have no place, and known members whose value is
-	// not what was expected. When the object is written again, they replace what
-	// the encoder would write under their names.
+	// Fields are members without a place, and known members with an unexpected value.
+	// When the object is written again, they replace what the encoder would write under
+	// their names.
 	Fields Object
-	// Absent are members that the encoder would write, and that were not there.
+	// Absent are members that the encoder would write but that the object lacked.
 	Absent []string
-	// Form says how something was written that can be written in several ways;
-	// empty is the usual way. What the forms are is each codec's own affair.
+	// Form says which of several ways to write something was used; empty is the usual
+	// one. Each codec has its own forms.
 	Form string
-	// Text is something as it was written, where what was made of it does not
-	// tell: the arguments of a call.
+	// Text is the original spelling, where the value does not preserve it: the
+	// arguments of a call.
 	Text *string
 	// Join says whether the message was written into one with the message
 	// before it, where that is not what the encoder would do.
@@ -42,7 +42,7 @@ const (
 	residueJoin     = "join"
 	residueEnvelope = "envelope"
 
-	// What set and unset were called before there was one encoding.
+	// The old names of set and unset.
 	oldFields = "fields"
 	oldAbsent = "absent"
 )
@@ -69,7 +69,7 @@ func (r *Residue) Keep(extra *session.Fields, format string) {
 	}
 }
 
-// Mark is Keep that adds an empty residue too: it says where something is from.
+// Mark is Keep, but it also adds an empty residue, which says where something is from.
 func (r *Residue) Mark(extra *session.Fields, format string) {
 	var o Object
 	o.PutPatch(r.Fields, r.Absent)
@@ -127,8 +127,8 @@ func either(o Object, name, old string) json.RawMessage {
 	return o.Get(old)
 }
 
-// Restore gives an object that was just made the members that its original had
-// besides, and takes those from it that the original had not.
+// Restore adds to a new object the further members that its original had, and removes
+// those that the original lacked.
 func (r *Residue) Restore(o *Object) {
 	o.Merge(r.Fields)
 	for _, name := range r.Absent {
@@ -136,8 +136,8 @@ func (r *Residue) Restore(o *Object) {
 	}
 }
 
-// Forget drops what is kept of a member, because it has changed since: an edit
-// counts, not what stood there before.
+// Forget drops what is kept of a member that has changed since: the edit counts, not
+// the old value.
 func (r *Residue) Forget(name string) {
 	r.Fields.Take(name)
 	r.Absent = slices.DeleteFunc(r.Absent, func(absent string) bool { return absent == name })
@@ -165,8 +165,8 @@ const (
 	Bedrock   = "bedrock"
 )
 
-// Foreign reports whether extra says that what it belongs to came from another
-// format than the given one, and not from this one too.
+// Foreign reports whether extra says that its message or block came from another format
+// and not from the given one.
 func Foreign(extra session.Fields, format string) bool {
 	o := Object(extra)
 	if o.Has(format) {

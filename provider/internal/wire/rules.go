@@ -10,9 +10,8 @@ import (
 	"github.com/coppice-dev/coppice/provider"
 )
 
-// Rules collects the faults of a request. The formats differ in how a request
-// looks; what must hold for calls and results is the same for all, and stands
-// here.
+// Rules collects the faults of a request. The formats differ in how a request looks.
+// The rules for calls and results are the same for all, and are here.
 type Rules struct {
 	Faults []provider.Fault
 }
@@ -22,8 +21,7 @@ func (r *Rules) Break(rule provider.Rule, at, format string, args ...any) {
 	r.Faults = append(r.Faults, provider.Fault{Rule: rule, At: at, What: fmt.Sprintf(format, args...)})
 }
 
-// Turn is what one side says before the other does, as far as calls and results
-// go.
+// Turn has the calls and results of one side before the other side speaks.
 type Turn struct {
 	At      string
 	Model   bool
@@ -37,9 +35,9 @@ type Ref struct {
 	At string
 }
 
-// Pairs checks that every call is answered, once, in the turn right after it, and
-// that nothing else is. The ids of a turn must differ; if unique, those of the
-// whole request.
+// Pairs checks that every call is answered once, in the next turn, and that every
+// result answers a call. The ids of a turn must differ; with unique, those of the whole
+// request.
 func (r *Rules) Pairs(turns []Turn, unique bool) {
 	seen := make(map[string]bool)
 	for i := range turns {
@@ -117,7 +115,7 @@ func (r *Rules) Name(at, name string, pattern *regexp.Regexp) {
 	}
 }
 
-// Object returns the value at a place as an object; not being one is a fault.
+// Object returns the value at a place as an object; anything else is a fault.
 func (r *Rules) Object(at string, raw json.RawMessage) (Object, bool) {
 	if rawjson.Kind(raw) != 'o' {
 		r.Break(provider.RuleShape, at, "must be an object")
@@ -126,7 +124,7 @@ func (r *Rules) Object(at string, raw json.RawMessage) (Object, bool) {
 	return Members(raw), true
 }
 
-// List returns the member of an object as a list; not being one is a fault.
+// List returns the member of an object as a list; anything else is a fault.
 func (r *Rules) List(at string, o Object, name string) ([]json.RawMessage, bool) {
 	list, ok := Elements(o.Get(name))
 	if !ok {
@@ -135,8 +133,8 @@ func (r *Rules) List(at string, o Object, name string) ([]json.RawMessage, bool)
 	return list, ok
 }
 
-// Request returns a request. A bare list of messages is taken for a request that has
-// nothing else.
+// Request returns a request. A bare list of messages counts as a request with nothing
+// else.
 func (r *Rules) Request(data []byte, list string) (Object, bool) {
 	data, err := Compact(data)
 	if err != nil {
@@ -149,8 +147,8 @@ func (r *Rules) Request(data []byte, list string) (Object, bool) {
 	return r.Object("request", data)
 }
 
-// Messages returns the messages of a request, of which there must be one, and the
-// request around them.
+// Messages returns the messages of a request, at least one, and the request around
+// them.
 func (r *Rules) Messages(data []byte, list string) ([]json.RawMessage, Object) {
 	o, ok := r.Request(data, list)
 	if !ok {

@@ -6,18 +6,18 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// Run is a message that is about to be sent. In a log, what a model says may be cut
-// into several messages, because the program that wrote it kept each call by
-// itself; to a provider that is one message, whose results follow it.
+// Run is a message that is about to be sent. In a log, a model's message may be split
+// into several, because the program that wrote it kept each call separately. To a
+// provider that is one message, and its results follow it.
 type Run struct {
 	Message Object
 	Model   bool
 	Calls   bool // it calls tools
 	Results bool // it brings results
 
-	// grown are lists of the message that took in those of others. They are written when
-	// all messages are: a list that was written at each one would be read and written as
-	// often as it has elements.
+	// grown are lists of the message that took in those of others. They are written at
+	// the end: writing a list after each addition would read and write it as often as it
+	// has elements.
 	grown []grownList
 }
 
@@ -26,8 +26,8 @@ type grownList struct {
 	elements []json.RawMessage
 }
 
-// Extend puts elements behind those that the message has in a list, or in a text that
-// stands for one: see Blocks.
+// Extend appends elements to a list of the message, or to a text in place of one: see
+// Blocks.
 func (r *Run) Extend(list string, more []json.RawMessage) {
 	for i := range r.grown {
 		if g := &r.grown[i]; g.name == list {
@@ -38,7 +38,7 @@ func (r *Run) Extend(list string, more []json.RawMessage) {
 	r.grown = append(r.grown, grownList{list, append(Blocks(r.Message.Get(list)), more...)})
 }
 
-// json returns the message with all that it took in.
+// json returns the message with everything it took in.
 func (r *Run) json() json.RawMessage {
 	for _, g := range r.grown {
 		r.Message.Put(g.name, List(g.elements))
@@ -46,7 +46,7 @@ func (r *Run) json() json.RawMessage {
 	return r.Message.JSON()
 }
 
-// RunOf returns a message that was made of messages of a log.
+// RunOf returns a message made from messages of a log.
 func RunOf(message Object, parts []Message) Run {
 	r := Run{Message: message, Model: parts[0].Role == session.RoleAssistant}
 	for _, m := range parts {
@@ -58,11 +58,10 @@ func RunOf(message Object, parts []Message) Run {
 	return r
 }
 
-// Runs collects messages in order, and makes one of those that a provider would
-// refuse as two.
+// Runs collects messages in order, and joins those that a provider would refuse as two.
 type Runs struct {
 	List []Run
-	// Verbatim: messages stay as they stand, whatever the provider says.
+	// Verbatim: messages stay as they are, even if the provider would refuse them.
 	Verbatim bool
 	// TakeTurns: two messages of one side in a row are refused.
 	TakeTurns bool
@@ -78,7 +77,7 @@ func (r *Runs) Last() *Run {
 	return &r.List[len(r.List)-1]
 }
 
-// Joins reports whether a message must be one with the last.
+// Joins reports whether a message must be joined to the last.
 func (r *Runs) Joins(next Run) bool {
 	last := r.Last()
 	if last == nil || r.Verbatim || last.Model != next.Model {
@@ -87,8 +86,8 @@ func (r *Runs) Joins(next Run) bool {
 	return r.TakeTurns || r.ModelsTurns && last.Model || last.Calls || last.Results && next.Results
 }
 
-// Add adds a message, or puts its list of blocks behind that of the last message,
-// if the two must be one.
+// Add adds a message, or appends its blocks to those of the last message, if the two
+// must be joined.
 func (r *Runs) Add(next Run, list string) {
 	if !r.Joins(next) {
 		r.List = append(r.List, next)
@@ -122,11 +121,11 @@ func Blocks(raw json.RawMessage) []json.RawMessage {
 	return []json.RawMessage{o.JSON()}
 }
 
-// opening stands for what the user said before a conversation that a model begins.
+// opening is the user's message before a conversation that begins with the model.
 const opening = "(The conversation begins with your message.)"
 
-// Open puts a message of the user before the first, if that must not be the
-// first: a provider begins with the user, or a call answers somebody.
+// Open puts a message of the user before the first one if necessary: some providers
+// require one at the beginning, or before a call.
 func (r *Runs) Open(message func(text string) Object, notes *Notes, entry string) {
 	if len(r.List) == 0 || r.Verbatim || !r.List[0].Model || !r.TakeTurns && !r.List[0].Calls {
 		return

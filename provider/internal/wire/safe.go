@@ -13,8 +13,8 @@ import (
 // hashSize is how much of a hash makes an id that was changed unique.
 const hashSize = 8
 
-// SafeID returns an id that a provider accepts: the id itself if it is such a
-// one, or else one that is made from it, always the same.
+// SafeID returns an id that a provider accepts: the id itself if possible, or else one
+// made from it, always the same.
 func SafeID(id string, most int) string {
 	if isSafe(id) && len(id) <= most && id != "" {
 		return id
@@ -27,8 +27,8 @@ func SafeID(id string, most int) string {
 	return safe + "_" + hex.EncodeToString(sum[:hashSize/2])
 }
 
-// noName is what a call without a name is sent as: its answer broke off, or the
-// model forgot it.
+// noName is the name sent for a call without one: its answer broke off, or the model
+// forgot it.
 const noName = "unnamed"
 
 // SafeName returns a name that a provider accepts.
@@ -48,8 +48,8 @@ func (n *Notes) SafeName(name string, most int) string {
 	return safe
 }
 
-// KeepUnsafe keeps an id or a name that came from a provider although it is not
-// such as it says, under the name of its member.
+// KeepUnsafe keeps an id or a name that came from a provider although it breaks the
+// provider's own rules, under the name of its member.
 func (r *Residue) KeepUnsafe(member, value string, most int) {
 	if !isSafe(value) || len(value) > most || value == "" {
 		r.Fields.SetStr(member, value)

@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// maxEvent is the greatest event of a stream that is read, in bytes.
+// maxEvent is the size of the largest event that is read, in bytes.
 const maxEvent = 64 << 20
 
 // Events calls event with the data of each event of a stream of server-sent
@@ -65,7 +65,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// IsEvents reports whether data begins as a stream of events does.
+// IsEvents reports whether data begins like a stream of events.
 func IsEvents(data []byte) bool {
 	data = bytes.TrimLeft(data, "\r\n")
 	return bytes.HasPrefix(data, []byte("data:")) || bytes.HasPrefix(data, []byte("event:")) || bytes.HasPrefix(data, []byte(":"))

@@ -6,8 +6,8 @@ type Stops struct {
 	Out map[string]string // to the wire, where several lead to one
 }
 
-// Decode returns the reason and what must be kept to write the same again: ""
-// if the reason alone leads back.
+// Decode returns the reason, and what must be kept to write the same again: "" if the
+// reason alone is enough.
 func (s Stops) Decode(native string) (reason, keep string) {
 	reason, ok := s.In[native]
 	if !ok {

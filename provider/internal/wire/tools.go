@@ -57,8 +57,8 @@ func Arguments(t *session.ToolUseContent, r *Residue) (string, error) {
 	return string(input), nil
 }
 
-// Input returns the input of a call as a JSON object. Arguments that were none
-// are given as one that holds them as text.
+// Input returns the input of a call as a JSON object. Arguments that are not an object
+// become one that holds them as text.
 func Input(t *session.ToolUseContent, extra session.Fields, notes *Notes) (json.RawMessage, error) {
 	input, err := t.InputJSON()
 	if err != nil || rawjson.Kind(input) == 'o' {
@@ -76,8 +76,8 @@ func Input(t *session.ToolUseContent, extra session.Fields, notes *Notes) (json.
 	return json.RawMessage("{}"), nil
 }
 
-// Result returns a tool's answer that is a list. One that is a plain text needs no
-// parts, unless the text is empty: nothing would be left of it.
+// Result returns a tool's answer that is a list. A plain text needs no parts, unless it
+// is empty: nothing would be left of it.
 func Result(id string, parts []session.Content, format string) session.Content {
 	c := session.ToolResult(id, session.TextOf(parts), false)
 	if len(parts) > 0 && (!IsPlain(parts, format) || c.ToolResult.Content == "") {
@@ -102,12 +102,12 @@ func Parts(r *session.ToolResultContent) []session.Content {
 type Pairs struct {
 	open     []string            // ids of calls, in order
 	byName   map[string][]string // and by the name of the tool
-	answered map[string]bool     // calls that are in the lists and not open any more
+	answered map[string]bool     // calls in the lists that are no longer open
 	n        int                 // how many ids were made
 }
 
-// Turn says that the model begins to speak: what it called before and was not
-// answered will not be.
+// Turn begins a message of the model: its earlier open calls will not be answered any
+// more.
 func (p *Pairs) Turn() { *p = Pairs{n: p.n} }
 
 // Call notes a call. One without an id gets one.
@@ -130,8 +130,8 @@ func (p *Pairs) madeID() string {
 }
 
 // Answer returns the id of the call that a result answers, given the id that the
-// result has, or else the name of the tool, or else its place. If no call is open,
-// an id is made: an orphan is kept too.
+// result has, or else the name of the tool, or else its place. If no call is open, it
+// makes an id: an orphan is kept too.
 func (p *Pairs) Answer(id, name string) string {
 	if id == "" && name == "" {
 		id, p.open = p.first(p.open)
@@ -157,8 +157,8 @@ func (p *Pairs) first(list []string) (id string, rest []string) {
 	return "", nil
 }
 
-// Names finds the names of the tools that results answer. By id, it has those of
-// the calls without a result.
+// Names finds the names of the tools that results come from. It has the names of the
+// calls without a result, by id.
 type Names map[string][]string
 
 // Note notes the calls of a message.
@@ -171,8 +171,8 @@ func (n Names) Note(blocks []session.Content) {
 }
 
 // Answer returns the name of the tool that a result comes from, "" if there was no
-// call. A result answers the latest call of its id that has none; one more than
-// there were calls is taken for the first's.
+// call. A result answers the latest open call with its id. If there are more results
+// than calls, the rest count for the first call.
 func (n Names) Answer(id string) string {
 	names := n[id]
 	if len(names) == 0 {

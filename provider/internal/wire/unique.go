@@ -3,12 +3,12 @@ package wire
 import "strconv"
 
 // UniqueIDs gives the calls of a conversation ids that a provider accepts. Programs
-// count their calls from the beginning in every turn, or use none; a provider
-// refuses two calls with the same id, and tells by the id which call a result
-// answers. The zero value is ready.
+// count their calls from the beginning in every turn, or use none; a provider refuses
+// two calls with the same id, and finds the call of a result by its id. The zero value
+// is ready.
 //
-// An id depends only on what stands before it, so that a longer conversation
-// begins with the bytes of a shorter one.
+// An id depends only on what comes before it, so that a longer conversation begins with
+// the bytes of a shorter one.
 type UniqueIDs struct {
 	// Verbatim: ids that are used twice stay as they are.
 	Verbatim bool
@@ -17,8 +17,8 @@ type UniqueIDs struct {
 	open map[string][]string // by the id in the log, the ids of its calls without a result
 }
 
-// Own is Call for an id that the provider gave: it stays as it is if it may be
-// sent at all.
+// Own is Call for an id that the provider gave: it stays as it is if it can be sent at
+// all.
 func (u *UniqueIDs) Own(id string, longest int) string {
 	if len(id) > longest {
 		return u.Call(id, longest)
@@ -46,8 +46,8 @@ func (u *UniqueIDs) call(id, unique string, longest int) string {
 	return unique
 }
 
-// Result returns the id of a result: that of the call it answers, which is the
-// latest that has none, as session.Pairs has it.
+// Result returns the id of a result: that of the call it answers, which is the latest
+// open one, as in session.Pairs.
 func (u *UniqueIDs) Result(id string, longest int) string {
 	calls := u.open[id]
 	if len(calls) == 0 {

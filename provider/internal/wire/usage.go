@@ -7,8 +7,8 @@ import (
 )
 
 // Usage takes the member of a response that says what it cost, reads it, and
-// keeps its text beside the numbers: providers count more than we do. A member
-// that is no object stays.
+// keeps its text beside the numbers: providers count more than we do. A member that is
+// not an object stays.
 func Usage(o *Object, name, format string, read func([]byte) *session.Usage) *session.Usage {
 	raw := o.Get(name)
 	u := read(raw)
@@ -20,8 +20,8 @@ func Usage(o *Object, name, format string, read func([]byte) *session.Usage) *se
 	return u
 }
 
-// UsageText returns the usage as this format's provider gave it; ok is false if
-// it did not, or if the numbers are others now.
+// UsageText returns the usage as this format's provider gave it; ok is false if it did
+// not, or if the numbers have changed.
 func UsageText(u *session.Usage, format string, read func([]byte) *session.Usage) (raw json.RawMessage, ok bool) {
 	raw = Object(u.Extra).Get(format)
 	was := read(raw)
