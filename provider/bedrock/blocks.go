@@ -16,7 +16,7 @@ const (
 	formParts = "parts" // a tool's answer is a list of nothing
 )
 
-// maxID is the greatest length of an id, and of the name of a tool.
+// maxID is the length of the longest id, and of the longest tool name.
 const maxID = 64
 
 // documentTypes are the formats of documents and their media types.
@@ -27,8 +27,8 @@ var documentTypes = map[string]string{
 	"xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 }
 
-// blocks reads the blocks of a message. One that is not understood is kept
-// whole, and so is a tool's answer in what is not the user's.
+// blocks reads the blocks of a message. An unknown block is kept whole, and so is a
+// tool's answer in a message that is not the user's.
 func blocks(list []json.RawMessage, role string) []session.Content {
 	out := make([]session.Content, len(list))
 	for i, raw := range list {
@@ -69,13 +69,14 @@ func block(raw json.RawMessage) (c session.Content, ok bool) {
 	}
 	r.Fields.Merge(inner)
 	if c.Thinking != nil {
-		r.Mark(&c.Extra, wire.Bedrock) // sent back to its own only
+		r.Mark(&c.Extra, wire.Bedrock) // sent back only to its own provider
 	}
 	r.Keep(&c.Extra, wire.Bedrock)
 	return c, true
 }
 
-// bytesOf takes the bytes of a source. What is elsewhere is not understood.
+// bytesOf takes the bytes of a source. It does not handle sources that are stored
+// elsewhere.
 func bytesOf(o *wire.Object) (data string, ok bool) {
 	source := wire.Members(o.Get("source"))
 	data, ok = source.TakeStr("bytes")

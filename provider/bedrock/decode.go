@@ -71,9 +71,8 @@ func message(o wire.Object) []session.Entry {
 	return wire.Split(m, wire.Bedrock)
 }
 
-// needsOrigin reports whether blocks are such that they are written only in a
-// message that came from here: unknown ones and empty texts; and so are messages
-// of nothing.
+// needsOrigin reports whether blocks are written only in a message that came from this
+// format: unknown blocks, empty texts, or no blocks at all.
 func needsOrigin(blocks []session.Content) bool {
 	return len(blocks) == 0 || wire.HasRaw(blocks) || wire.HasEmpty(blocks)
 }

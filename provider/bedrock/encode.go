@@ -12,10 +12,10 @@ import (
 // Encode writes the entries of a context as the messages of a request, and the
 // system messages at its beginning as its system prompt.
 //
-// The request keeps the rules that Check knows, given the entries of a
-// session.Context, where every call has its result: what a model said in several
-// messages before its calls were answered is one message, ids are unique, and
-// blocks that say nothing are left out.
+// Given the entries of a session.Context, where every call has its result, the request
+// keeps the rules that Check knows. For that, everything a model said before its calls
+// were answered becomes one message, ids are made unique, and empty blocks are left
+// out.
 func Encode(entries []session.Entry) (*provider.Messages, error) { return encode(entries, false) }
 
 // EncodeVerbatim is Encode for files that keep a conversation: what came from this
@@ -59,8 +59,8 @@ func encode(entries []session.Entry, verbatim bool) (*provider.Messages, error) 
 type encoder struct {
 	notes wire.Notes
 	ids   wire.UniqueIDs
-	own   bool   // the message at hand came from this format
-	maker string // the provider whose model made the message at hand
+	own   bool   // the current message came from this format
+	maker string // the provider whose model made the current message
 
 	verbatim bool
 }

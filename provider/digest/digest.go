@@ -1,14 +1,13 @@
-// Package digest states how a model is asked to put a conversation into few words:
-// into a summary that replaces the beginning of a conversation, into a note about a
-// branch that was left, or into a title.
+// Package digest has the requests that ask a model to condense a conversation: into a
+// summary that replaces its beginning, a note about a branch that was left, or a title.
 //
 // The conversation is text in a single message of the user, not a conversation of its
 // own. So no call lacks a result, and the model is not tempted to answer. Everything
-// that somebody said is indented; what stands at the beginning of a line is ours. So
+// that was said is indented; only our own text is at the beginning of a line. So
 // nothing in the conversation can end it, speak in another's name or pass for an
 // instruction.
 //
-// Whoever asks makes a Task, and package provider/offline, which answers without
+// The caller makes a Task. Package provider/offline, which answers without
 // understanding, reads it back.
 package digest
 

@@ -9,13 +9,14 @@ import (
 )
 
 const (
-	// bytesPerToken is cautious: whoever set a limit may count more tokens than we do.
+	// bytesPerToken is cautious: the caller that set a limit may count more tokens than
+	// we do.
 	bytesPerToken = 2
 	maxExtract    = 160 // characters of a line that is quoted
 )
 
 // digestOf answers a request for a summary or a title with an extract. It obeys the
-// user's own instructions, so that they can have it fail, but nothing in the
+// user's own instructions, so that they can make it fail, but nothing in the
 // conversation.
 func (p *plan) digestOf(t *digest.Task) {
 	for line := range strings.Lines(t.Instructions) {
@@ -103,8 +104,8 @@ func progress(points []string, room int) string {
 
 const leftOut = "- Earlier lines left out: %d"
 
-// extracted returns what an earlier summary has. Of one that somebody else wrote, every
-// line below the goal is a point.
+// extracted returns what an earlier summary has. In a summary that another model wrote,
+// every line below the goal is a point.
 func extracted(summary string) (goal string, points []string) {
 	for line := range strings.Lines(summary) {
 		line = strings.TrimSpace(line)

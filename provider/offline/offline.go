@@ -1,6 +1,6 @@
-// Package offline is a model that is built in. It needs no network and no key, and
-// always answers the same to the same conversation: for demonstrations, for tests,
-// and for a first try before anything is configured.
+// Package offline is a built-in model. It needs no network and no key, and always gives
+// the same answer to the same conversation: for demonstrations, for tests, and for a
+// first try before anything is configured.
 //
 // It repeats what it hears, word by word, and can be asked for more. Each line of
 // the last prompt that begins like this is obeyed:
@@ -48,8 +48,8 @@ const (
 
 // Model is the model. The zero value is ready.
 type Model struct {
-	// Window is how many tokens a request may have. A longer one is refused, so
-	// that one can see what an agent does about it. Default: 32,768.
+	// Window is how many tokens a request may have. A longer one is refused, to show
+	// what an agent does about it. Default: 32,768.
 	Window int
 	// Delay is the time between two words.
 	Delay time.Duration

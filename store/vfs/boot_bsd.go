@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Boot identifies the time since the machine was started: what was written in it
-// and not synced is still there, unless somebody deleted it. It is "" if that
-// cannot be told.
+// Boot identifies the current run of the machine since it was started: unsynced writes
+// of the same run are still there, unless the file was deleted. It is "" if the run is
+// not known.
 func (OS) Boot() string {
 	t, err := unix.SysctlTimeval("kern.boottime")
 	if err != nil {

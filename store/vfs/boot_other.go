@@ -2,5 +2,5 @@
 
 package vfs
 
-// Boot identifies the time since the machine was started. Here that cannot be told.
+// Boot identifies the current run of the machine. Here it is not known.
 func (OS) Boot() string { return "" }

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Boot identifies the time since the machine was started: what was written in it
-// and not synced is still there, unless somebody deleted it. It is "" if that
-// cannot be told. A clock that is set changes it, too.
+// Boot identifies the current run of the machine since it was started: unsynced writes
+// of the same run are still there, unless the file was deleted. It is "" if the run is
+// not known. Setting the clock changes it too.
 func (OS) Boot() string {
 	return fmt.Sprint(time.Now().Add(-windows.DurationSinceBoot()).Round(time.Minute).Unix())
 }

@@ -30,20 +30,19 @@ const (
 //
 //   - A file keeps what its last Sync saw. Its size may stop after any of the
 //     later writes and truncations, or at a sector boundary inside a write
-//     that extends it. Truncations up to that point have happened. Each write
-//     before it is applied or lost for each of its sectors by itself; so are
-//     later writes up to the next truncation, as far as they lie inside the
-//     size. A lost sector reads as it was before: older content, or NULs if
-//     the file was shorter.
+//     that extends it. Truncations up to that point have happened. Each sector of each
+//     write before it is applied or lost independently; so are the sectors of later
+//     writes, up to the next truncation, that lie inside the size. A lost sector reads
+//     as it was before: older content, or NULs if the file was shorter.
 //   - Of the creations, renames and removals in a directory the first few have
 //     happened, independently of other directories and of what became of the
 //     files' content. A rename is one change, also between two directories:
 //     it happened in both or in neither, and if not, no later change of either
 //     has. SyncDir of one of the two makes it durable in both, with the
 //     changes before it.
-//   - Removing or renaming a directory happens only if all changes made before
-//     it have happened, and if it has not, then of the changes made after it
-//     only those that were synced.
+//   - Removing or renaming a directory happens only if all earlier changes have
+//     happened. If it has not happened, then of the later changes only the synced ones
+//     have.
 func (m *Memory) CrashClone(rng *rand.Rand, loss ...Loss) *Memory {
 	c := crash{rng: rng}
 	if len(loss) > 0 {

@@ -10,8 +10,8 @@ var (
 	// ErrSymlink is the cause of the error that OpenFile returns for a symbolic
 	// link.
 	ErrSymlink = errors.New("is a symbolic link")
-	// ErrNotRegular is the cause of the error for what is there under a file's
-	// name and is no regular file: a directory, a named pipe, a socket, a device.
+	// ErrNotRegular is the cause of the error for something that is not a regular file:
+	// a directory, a named pipe, a socket, a device.
 	ErrNotRegular = errors.New("not a regular file")
 	// ErrTooLarge is the cause of the error that ReadFile returns for a file
 	// beyond its limit.
@@ -24,8 +24,8 @@ func NoDescriptors(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
-// CannotLock reports whether an error means that a file system has no locks, as some
-// network file systems and those of some virtual machines.
+// CannotLock reports whether an error means that a file system has no locks. Some
+// network file systems have none, nor do those of some virtual machines.
 func CannotLock(err error) bool {
 	e, ok := errors.AsType[*fs.PathError](err)
 	return ok && e.Op == "lock" && (errors.Is(e, errors.ErrUnsupported) || errors.Is(e, syscall.ENOLCK))

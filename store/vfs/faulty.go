@@ -61,9 +61,8 @@ type Op struct {
 	Size int    // the bytes to write or read, or the size to truncate to
 }
 
-// ShortWrite is an error of Faulty.Before that lets the first N bytes of a
-// Write through before it fails. For any other operation it is an error like
-// any.
+// ShortWrite is an error of Faulty.Before that writes the first N bytes of a Write
+// before it fails. For any other operation it is an ordinary error.
 type ShortWrite struct {
 	N   int
 	Err error
@@ -79,9 +78,9 @@ func (e *ShortWrite) Unwrap() error { return e.Err }
 // Faulty is an FS that calls Before ahead of each operation on the FS inside.
 // If Before returns an error, the operation returns that error and does
 // nothing, except that a File is closed even when its Close fails, and that a
-// *ShortWrite writes a part. Before may be nil, and must be safe to call
-// concurrently if the FS is used so. It may use the FS inside, for example to
-// clone a Memory at that moment. A Faulty must not be copied after first use.
+// *ShortWrite writes a part. Before may be nil, and must be safe for concurrent use if
+// the FS is used concurrently. It may use the FS inside, for example to clone a Memory
+// at that moment. A Faulty must not be copied after first use.
 type Faulty struct {
 	FS
 	Before func(Op) error

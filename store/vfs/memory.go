@@ -59,7 +59,7 @@ type dirChange struct {
 	barrier bool
 }
 
-// edit says that a name led to one node and then to another; nil is nothing.
+// edit says that a name led to one node and then to another; nil means none.
 type edit struct {
 	dir      *node
 	name     string

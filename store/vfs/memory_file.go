@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// content is the bytes of a file, as programs see them and as far as they are
-// durable.
+// content is the bytes of a file: those that programs see, and those that are durable.
 type content struct {
 	data    []byte
 	synced  []byte        // what the last Sync saw; never modified in place
@@ -30,8 +29,8 @@ type contentEdit struct {
 	truncate bool
 }
 
-// settledContent returns content that is all durable. The bytes must never
-// change any more.
+// settledContent returns content that is all durable. The bytes must not change
+// afterwards.
 func settledContent(b []byte) content {
 	b = slices.Clip(b)
 	return content{data: b, synced: b, frozen: len(b)}

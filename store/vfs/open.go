@@ -8,15 +8,15 @@ import (
 	"os"
 )
 
-// The functions here are for whoever reads a file that is not the store's: a
-// setting, a source of an import, a file beside one. Unlike FS.OpenFile they
-// follow symbolic links. Like it, they never wait for a named pipe and never read
-// from a device: what is no regular file is an error that matches ErrNotRegular.
+// The functions here read files that are not the store's: a setting, a source of an
+// import, a file beside one. Unlike FS.OpenFile they follow symbolic links. Like it,
+// they never wait for a named pipe and never read from a device: for anything but a
+// regular file the error matches ErrNotRegular.
 
 // Open opens a file for reading.
 func Open(name string) (*os.File, error) { return openRegular(name, os.O_RDONLY, 0) }
 
-// OpenIn opens a file for reading that lies in a directory.
+// OpenIn opens a file in a directory for reading.
 func OpenIn(root *os.Root, name string) (*os.File, error) {
 	return openIn(root, name, os.O_RDONLY, 0)
 }
@@ -37,11 +37,11 @@ func openIn(root *os.Root, name string, flag int, perm fs.FileMode) (*os.File, e
 	return f, nil
 }
 
-// SmallFile is a limit for ReadFile that no file of settings comes near to.
+// SmallFile is a limit for ReadFile, far above the size of any settings file.
 const SmallFile = 16 << 20
 
 // ReadFile returns the content of a file of at most limit bytes; for a larger one
-// it returns an error that matches ErrTooLarge. A limit of 0 is none.
+// it returns an error that matches ErrTooLarge. A limit of 0 means no limit.
 func ReadFile(name string, limit int64) ([]byte, error) {
 	f, err := Open(name)
 	if err != nil {
@@ -58,10 +58,9 @@ func ReadFile(name string, limit int64) ([]byte, error) {
 	return data, err
 }
 
-// CheckRegular returns an error that matches ErrNotRegular if there is something
-// else than a regular file at a path, or at the end of the symbolic links there.
-// It is for files that another library opens by their name. A file that is
-// missing is fine.
+// CheckRegular returns an error that matches ErrNotRegular if a path, after following
+// symbolic links, is something other than a regular file. It is for files that another
+// library opens by their name. A file that is missing is fine.
 func CheckRegular(name string) error {
 	info, err := os.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -12,9 +12,9 @@ import (
 // OS is the file system of the operating system. On Windows a file cannot be
 // removed or replaced while it is open, and directories need no sync.
 type OS struct {
-	// KeepOwner lets what root makes belong to the owner of the directory it is
-	// made in, so that a command run as root, on somebody's sessions, does not
-	// lock them out. For everybody else it changes nothing.
+	// KeepOwner gives files that root makes to the owner of their directory, so that a
+	// command run as root on a user's sessions does not lock that user out. For other
+	// users it changes nothing.
 	KeepOwner bool
 }
 
@@ -163,7 +163,7 @@ func (f *osFile) tryLock(kind lockKind) (bool, error) {
 	case kind:
 		return true, nil
 	case lockNone:
-	default: // flock would drop the one before it has the other
+	default: // flock would drop one before it has the other
 		return false, f.fail("lock", fs.ErrInvalid)
 	}
 	ok, err := lockFD(f.fd, kind)

@@ -24,9 +24,9 @@ func openFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
 	return nil, err
 }
 
-// openRegular opens a file without ever waiting for what is no file: to open a
-// named pipe is to wait for its other end. So it asks not to be made to wait,
-// looks at what it got, and only then goes back to the ordinary way.
+// openRegular opens a file without ever waiting: opening a named pipe waits for its
+// other end. So it opens without blocking, checks what it got, and only then switches
+// back to blocking.
 func openRegular(name string, flag int, perm fs.FileMode) (*os.File, error) {
 	var fd int
 	err := retry(func() (err error) {
@@ -37,8 +37,8 @@ func openRegular(name string, flag int, perm fs.FileMode) (*os.File, error) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
 	if err != nil {
-		// A socket cannot be opened at all, nor a pipe for writing that nobody
-		// reads, nor a directory for writing: the error would not say why.
+		// A socket cannot be opened at all, nor a pipe without a reader for writing,
+		// nor a directory for writing. Their errors would not say why.
 		if info, statErr := os.Stat(name); statErr == nil && !info.Mode().IsRegular() && flag&os.O_EXCL == 0 {
 			return nil, notRegular(name, info.Mode())
 		}

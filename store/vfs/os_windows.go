@@ -24,11 +24,10 @@ func openFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
 	return openRegular(name, flag&^os.O_APPEND, perm)
 }
 
-// nonblock is nothing here: pipes have names of their own, outside of the file
-// system.
+// nonblock is not needed here: pipes have names outside the file system.
 const nonblock = 0
 
-// openRegular opens a file and refuses what is none.
+// openRegular opens a file and refuses anything else.
 func openRegular(name string, flag int, perm fs.FileMode) (*os.File, error) {
 	f, err := os.OpenFile(name, flag, perm)
 	if err != nil {
@@ -78,7 +77,7 @@ func statFD(fd uintptr) (Stat, error) {
 	}, nil
 }
 
-// statName opens the file for nothing but its description.
+// statName opens the file only to describe it.
 func statName(name string) (Stat, error) {
 	path, err := windows.UTF16PtrFromString(name)
 	if err != nil {

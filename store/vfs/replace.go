@@ -13,7 +13,7 @@ import (
 	"syscall"
 )
 
-// ErrNotDurable says that a change has happened and that a power cut may undo it.
+// ErrNotDurable says that a change has happened but a power cut may undo it.
 var ErrNotDurable = errors.New("a power cut may undo it")
 
 // Replacement adjusts Replace. The zero value is a private file that survives a
@@ -21,28 +21,26 @@ var ErrNotDurable = errors.New("a power cut may undo it")
 type Replacement struct {
 	// Perm are the permissions of the file, whatever the umask. Default: 0600.
 	Perm fs.FileMode
-	// Umask takes away from Perm what the umask says.
+	// Umask applies the umask to Perm.
 	Umask bool
-	// Temp is the name under which the file is written first. It must be on the
-	// same file system, and nothing may have it yet. Default: a hidden name beside
-	// the file.
+	// Temp is the name under which the file is written first. It must be on the same
+	// file system and still be free. Default: a hidden name beside the file.
 	Temp string
-	// New says that nothing may have the name: else Replace returns fs.ErrExist.
+	// New requires that the name is free: otherwise Replace returns fs.ErrExist.
 	New bool
 	// Before, if it is set, is called when the new file is complete and the old
 	// one is still there. An error leaves the old file alone.
 	Before func() error
-	// NoSync leaves it to the operating system when the file is on the disk: a
-	// power cut may then leave anything. It is for what can be found out again.
+	// NoSync leaves it to the operating system when the file reaches the disk: a power
+	// cut may then leave anything. It is for data that can be computed again.
 	NoSync bool
 }
 
-// Replace makes a file with what write writes, in the place of what has the name.
-// Others see the old file or the new one, and so do programs after a crash or a
-// power cut: the file is written and synced under another name and renamed, and
-// the rename is synced. If only the last of these fails, the error matches
-// ErrNotDurable; after any other error the old file is there. The directory must
-// exist.
+// Replace writes a file in place of the one at path. Other programs see the old file or
+// the new one, even after a crash or a power cut: the file is written and synced under
+// another name and renamed, and the rename is synced. If only the last step fails, the
+// error matches ErrNotDurable; after any other error the old file is still there. The
+// directory must exist.
 func Replace(fsys FS, path string, o Replacement, write func(io.Writer) error) (err error) {
 	if o.Perm == 0 {
 		o.Perm = 0o600
@@ -57,7 +55,7 @@ func Replace(fsys FS, path string, o Replacement, write func(io.Writer) error) (
 	}
 	defer func() {
 		if err != nil {
-			_ = fsys.Remove(o.Temp) // it is gone if the rename happened; else what is left harms nothing
+			_ = fsys.Remove(o.Temp) // gone after the rename; otherwise a leftover is harmless
 		}
 	}()
 	if o.Perm&0o077 != 0 && !o.Umask { // the umask may have taken some of these away
@@ -88,12 +86,12 @@ func Replace(fsys FS, path string, o Replacement, write func(io.Writer) error) (
 	return nil
 }
 
-// MoveNew renames a file and replaces nothing: if something has the new name, it
-// returns fs.ErrExist. Where a file cannot have two names, it can only look first. A
-// crash may leave the old name too.
+// MoveNew renames a file and replaces nothing: if the new name is taken, it returns
+// fs.ErrExist. Where a file cannot have two names, it can only check first, which is
+// not safe against a race. A crash may leave the old name too.
 //
-// A file whose old name is durable needs both, which runs while it has both names and
-// makes the new one durable: otherwise a power cut could keep only the removal of the old.
+// If the old name is durable, pass both: it runs while the file has both names, and makes
+// the new one durable. Otherwise a power cut could keep only the removal of the old name.
 func MoveNew(fsys FS, from, to string, both func() error) error {
 	err := fsys.Link(from, to)
 	switch {
@@ -103,7 +101,7 @@ func MoveNew(fsys FS, from, to string, both func() error) error {
 				return errors.Join(err, fsys.Remove(to))
 			}
 		}
-		_ = fsys.Remove(from) // the file has the name that counts
+		_ = fsys.Remove(from) // the file has its new name, which counts
 		return nil
 	case errors.Is(err, fs.ErrExist), errors.Is(err, fs.ErrNotExist):
 		return err
@@ -114,7 +112,7 @@ func MoveNew(fsys FS, from, to string, both func() error) error {
 	return fsys.Rename(from, to)
 }
 
-// tempFor returns a name beside a file that nobody has.
+// tempFor returns an unused name beside a file.
 func tempFor(path string) string {
 	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+rand.Text()[:10])
 }
@@ -138,8 +136,9 @@ func Data(data []byte) func(io.Writer) error {
 	}
 }
 
-// Mkdir makes a directory and its missing parents, and makes them durable, also
-// those that were there: whoever made them may have been killed before that was.
+// Mkdir makes a directory and its missing parents, and makes them durable. That
+// includes those that already existed: their maker may have been killed before it
+// synced them.
 func Mkdir(fsys FS, dir string, perm fs.FileMode) error {
 	if err := fsys.MkdirAll(dir, perm); err != nil {
 		return err
@@ -147,9 +146,9 @@ func Mkdir(fsys FS, dir string, perm fs.FileMode) error {
 	return SyncUp(fsys, dir, perm)
 }
 
-// SyncUp makes the name of a directory durable, and those of its parents as far as
-// Mkdir with the same permissions may have made them: the first directory with
-// others was made by somebody else, and so were all above it.
+// SyncUp makes the name of a directory durable, and those of the parents that Mkdir
+// with the same permissions may have made. It stops at the first directory with other
+// permissions: Mkdir did not make that one, nor any above it.
 func SyncUp(fsys FS, dir string, perm fs.FileMode) error {
 	for dir = filepath.Clean(dir); ; {
 		info, err := fsys.Lstat(dir)
@@ -157,7 +156,7 @@ func SyncUp(fsys FS, dir string, perm fs.FileMode) error {
 		if err != nil || parent == dir || info.Mode().Perm() != perm {
 			return err
 		}
-		// Where one may not look, one cannot have made anything to speak of.
+		// A process cannot have made directories where it may not even look.
 		if err := fsys.SyncDir(parent); err != nil && !cannotSync(err) {
 			return err
 		}

@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// In returns the file system of a directory, for whoever handles names that somebody
-// else chose. Names are relative to the directory, and none leads out of it: not by
-// "..", not by a symbolic link, and not by one that is put there at the last moment.
-// The caller keeps root open while the file system is used, and closes it.
+// In returns the file system of a directory, for names that come from outside. Names
+// are relative to the directory, and none leads out of it: not by "..", not by a
+// symbolic link, and not by one that is put there at the last moment. The caller keeps
+// root open while the file system is used, and closes it.
 func In(root *os.Root) FS { return rootFS{root} }
 
 type rootFS struct{ root *os.Root }
 
-// OpenFile implements FS. A link that appears after the look at the name is followed,
-// but not out of the directory; with O_EXCL there is no such moment.
+// OpenFile implements FS. A link that appears after the check is followed, but not out
+// of the directory; with O_EXCL there is no such race.
 func (r rootFS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
 	if info, err := r.root.Lstat(name); err == nil && info.Mode()&fs.ModeSymlink != 0 && flag&os.O_EXCL == 0 {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: ErrSymlink}

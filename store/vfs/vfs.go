@@ -28,8 +28,8 @@ type FS interface {
 	MkdirAll(name string, perm fs.FileMode) error
 	// Rename moves a file, replacing what is at the new name.
 	Rename(oldname, newname string) error
-	// Link gives a file a second name, which must be free: else it returns
-	// fs.ErrExist. Not every file system can: it then returns another error.
+	// Link gives a file a second name, which must be free: otherwise it returns
+	// fs.ErrExist. On file systems without links it returns another error.
 	Link(oldname, newname string) error
 	// Remove deletes a file or an empty directory. A file that has another name
 	// stays there.
@@ -39,8 +39,8 @@ type FS interface {
 	// Lstat describes a file without following a symbolic link.
 	Lstat(name string) (fs.FileInfo, error)
 	// Stat describes what is at a name now, without following a symbolic link:
-	// comparing its File with that of an open File tells whether the open one
-	// still has the name.
+	// comparing its File with that of an open File shows whether the open one still has
+	// the name.
 	Stat(name string) (Stat, error)
 	// Chtimes sets the time at which a file was modified last.
 	Chtimes(name string, modified time.Time) error
@@ -53,8 +53,8 @@ type FS interface {
 // File is an open file. All methods may be called concurrently.
 type File interface {
 	io.ReaderAt
-	// Write writes at the end of a file opened with O_APPEND, and else after
-	// the previous Write.
+	// Write writes at the end of a file opened with O_APPEND, and otherwise after the
+	// previous Write.
 	io.Writer
 	io.Closer
 	// Truncate changes the file's size.
@@ -63,10 +63,10 @@ type File interface {
 	Sync() error
 	// Stat describes the open file.
 	Stat() (Stat, error)
-	// TryLock takes an exclusive lock on the file if nobody else has it, in
-	// this process or another. The lock belongs to this File: another File of
-	// the same name does not get it, this one gets it again and still holds it
-	// once. It goes when the File is closed or the process ends.
+	// TryLock takes an exclusive lock on the file if it is free in this process and all
+	// others. The lock belongs to this File: another File of the same name does not get
+	// it; locking this one again changes nothing. The lock ends when the File is closed
+	// or the process ends.
 	TryLock() (bool, error)
 	// TryRLock takes a shared lock: any number of Files may have one at the same
 	// time, as long as none has the exclusive lock. Apart from that it is like
@@ -77,11 +77,10 @@ type File interface {
 	Unlock() error
 }
 
-// Stat is what the store asks of a file before it writes. There is no time among
-// it: on Linux, asking for a file's times makes the next write dearer, because
-// that must then give the file a time which differs. Nor is there a count of
-// names: a file that has one may have it elsewhere, in a backup made of hard
-// links, say.
+// Stat is what the store needs to know about a file before it writes. It has no times:
+// on Linux, asking for a file's times makes the next write slower, because that must
+// then give the file a different time. Nor does it count names: a file with one name
+// may have it elsewhere, for example in a backup made of hard links.
 type Stat struct {
 	Size int64
 	File FileID
@@ -101,7 +100,7 @@ func HasName(fsys FS, f File, name string) (bool, error) {
 	return err == nil && named.File == open.File, err
 }
 
-// FileID tells one file from another, whatever their names: two files that exist
-// have the same one if and only if they are the same file. A file that is open
-// exists; once it is closed and deleted, another may get its FileID.
+// FileID identifies a file whatever its names: two existing files have the same FileID
+// if and only if they are the same file. A file that is open exists; once it is closed
+// and deleted, another may get its FileID.
 type FileID struct{ device, file uint64 }

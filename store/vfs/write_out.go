@@ -9,22 +9,22 @@ import (
 	"syscall"
 )
 
-// WriteOut writes a file that somebody named, as they would expect of a program:
+// WriteOut writes a file that a user named, the way users expect:
 //
 //   - A new file appears when it is complete, and only its owner may read it.
-//   - A regular file is replaced as a whole if replace is true, and else left
+//   - A regular file is replaced as a whole if replace is true, and otherwise left
 //     alone: the error matches fs.ErrExist. It keeps its permissions.
 //   - A symbolic link is followed, and stays.
-//   - Into a device or a pipe is written: there is nothing to replace.
+//   - A device or a pipe is written to, not replaced.
 //
-// If check is not nil, it is called with the path of the complete file before that takes
-// its name, and can refuse it. Devices and pipes are not checked.
+// If check is not nil, it is called with the path of the complete file before the file
+// gets its name, and can refuse it. Devices and pipes are not checked.
 func WriteOut(path string, replace bool, write func(io.Writer) error, check func(path string) error) error {
 	target, info, err := followLinks(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && (target == path || replace):
 		return replaceChecked(target, 0, write, check)
-	case errors.Is(err, fs.ErrNotExist): // a link that leads to nothing is somebody's all the same
+	case errors.Is(err, fs.ErrNotExist): // a dangling link still belongs to the user
 		return &fs.PathError{Op: "write", Path: path, Err: fs.ErrExist}
 	case err != nil:
 		return err
@@ -46,11 +46,11 @@ func replaceChecked(path string, perm fs.FileMode, write func(io.Writer) error, 
 	return Replace(OS{KeepOwner: true}, path, how, write)
 }
 
-// maxLinks is how many links in a row are followed, as the systems do.
+// maxLinks is how many links in a row are followed, as in operating systems.
 const maxLinks = 40
 
-// followLinks returns where a path leads and what is there. If nothing is, the error
-// matches fs.ErrNotExist, and the path is that of what could be made there.
+// followLinks returns where a path leads and what is there. If nothing is there, the
+// error matches fs.ErrNotExist, and the path is where a file could be made.
 func followLinks(path string) (string, fs.FileInfo, error) {
 	for range maxLinks {
 		info, err := os.Lstat(path)
