@@ -13,7 +13,7 @@ import (
 func (h *house) ask(s *session.Session, o agent.Options, questions ...string) {
 	h.Helper()
 	var err error
-	if o.Model, err = h.Settings().Model(home.ModelChoice{}); err != nil {
+	if o.Model, err = modelOf(h.Settings(), home.ModelChoice{}); err != nil {
 		h.Fatal(err)
 	}
 	a, err := agent.New(s, o)

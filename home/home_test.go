@@ -20,14 +20,15 @@ type house struct {
 	*testing.T
 	*home.Home
 	dir string
+	env env // of its user
 }
 
 // newHouse opens a new home, with a user who has a home directory of their own.
 func newHouse(t *testing.T) *house {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "sessions")
-	h := &house{T: t, dir: dir}
-	h.Home = h.open(&home.Options{Create: true})
+	h := &house{T: t, dir: dir, env: env{"HOME": t.TempDir()}}
+	h.Home = h.open(&home.Options{Settings: settings(t, h.env), Create: true})
 	return h
 }
 
@@ -135,7 +136,7 @@ func TestWithoutAHomeDirectoryThereIsNoDefault(t *testing.T) {
 	if _, err := home.Open(t.Context(), "", &home.Options{Settings: s, Create: true}); home.KindOf(err) != home.KindNotFound || home.HintOf(err) == "" {
 		t.Errorf("Open: %v; want an error with a hint", err)
 	}
-	if _, err := home.SetSetting(env{}.get, "sync", "never"); err == nil {
+	if _, err := s.Set("sync", "never"); err == nil {
 		t.Error("a setting was written, wherever that may be")
 	}
 	if names, _ := os.ReadDir("."); len(names) > 0 {
@@ -146,10 +147,10 @@ func TestWithoutAHomeDirectoryThereIsNoDefault(t *testing.T) {
 func TestSettingsComeFromTheNearestSource(t *testing.T) {
 	user := t.TempDir()
 	e := env{"HOME": user}
-	if _, err := home.SetSetting(e.get, "sync", "2s"); err != nil {
+	if _, err := settings(t, e).Set("sync", "2s"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := home.SetSetting(e.get, "redact", "true"); err != nil {
+	if _, err := settings(t, e).Set("redact", "true"); err != nil {
 		t.Fatal(err)
 	}
 	e["COPPICE_REDACT"] = "false"
@@ -166,9 +167,9 @@ func TestSettingsComeFromTheNearestSource(t *testing.T) {
 			t.Errorf("%s is %+v, want %+v", key, got, want)
 		}
 	}
-	changed, err := home.SetSetting(e.get, "redact", "true")
+	changed, err := s.Set("redact", "true")
 	if err != nil || changed.HiddenBy != "COPPICE_REDACT" {
-		t.Errorf("the environment wins over it, which SetSetting does not say: %+v, %v", changed, err)
+		t.Errorf("the environment wins over it, which Set does not say: %+v, %v", changed, err)
 	}
 }
 
@@ -187,7 +188,7 @@ func TestWrongSettingsAreRefused(t *testing.T) {
 			t.Errorf("a window of %s: %v", window, err)
 		}
 	}
-	if _, err := home.SetSetting(env{"HOME": t.TempDir()}.get, "nope", "1"); home.KindOf(err) != home.KindInvalid {
+	if _, err := settings(t, env{"HOME": t.TempDir()}).Set("nope", "1"); home.KindOf(err) != home.KindInvalid {
 		t.Errorf("an unknown setting: %v", err)
 	}
 }

@@ -245,7 +245,7 @@ func TestIDsOfOtherProgramsAreNames(t *testing.T) {
 	}
 	h.say(session.Header{ID: "ours"}, "to be exported")
 	done, err := h.Transfer.Export(t.Context(), home.ExportRequest{
-		OpenRequest: home.OpenRequest{Session: "ours"}, Format: "claude-code", Getenv: env{"HOME": t.TempDir()}.get,
+		OpenRequest: home.OpenRequest{Session: "ours"}, Format: "claude-code",
 	})
 	if err != nil {
 		t.Fatal(err)

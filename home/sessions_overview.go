@@ -2,7 +2,6 @@ package home
 
 import (
 	"context"
-	"runtime"
 
 	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/transcript"
@@ -45,21 +44,26 @@ type KnownProgram struct {
 	New int `json:"new"` // the files that are not in the home, or have changed since
 }
 
-// KnownPrograms returns what other programs keep on this machine that can be imported.
-// It needs no home, so everything counts as new.
-func KnownPrograms(getenv func(string) string) []KnownProgram {
-	return knownPrograms(getenv, func(discover.Source) bool { return true })
+// ProgramsResult lists what programs keep on this machine.
+type ProgramsResult struct {
+	Programs []KnownProgram `json:"programs"`
+}
+
+// Programs returns what other programs keep on this machine that can be imported. It needs
+// no home, so everything counts as new.
+func (s *Settings) Programs() *ProgramsResult {
+	return s.programs(func(discover.Source) bool { return true })
 }
 
 // Programs returns what other programs keep on this machine, and how much of it an
 // import would read.
-func (t *Transfer) Programs(getenv func(string) string) []KnownProgram {
+func (t *Transfer) Programs(context.Context) (*ProgramsResult, error) {
 	ledger := transcript.LedgerOf(t.home.store)
-	return knownPrograms(getenv, func(src discover.Source) bool { return !ledger.IsUnchanged(src.Path, src.Format) })
+	return t.home.settings.programs(func(src discover.Source) bool { return !ledger.IsUnchanged(src.Path, src.Format) }), nil
 }
 
-func knownPrograms(getenv func(string) string, isNew func(discover.Source) bool) []KnownProgram {
-	sources := discover.Known(machine(getenv))
+func (s *Settings) programs(isNew func(discover.Source) bool) *ProgramsResult {
+	sources := discover.Known(s.machine())
 	news := make(map[string]int)
 	for _, src := range sources {
 		if src.Format != nil && src.Err == nil && isNew(src) {
@@ -70,10 +74,5 @@ func knownPrograms(getenv func(string) string, isNew func(discover.Source) bool)
 	for _, p := range discover.ByProgram(sources) {
 		list = append(list, KnownProgram{p, news[p.Name]})
 	}
-	return list
-}
-
-// machine is the user's machine as formats see it.
-func machine(getenv func(string) string) transcript.Env {
-	return transcript.Env{Home: HomeDir(getenv), Getenv: getenv, GOOS: runtime.GOOS}
+	return &ProgramsResult{list}
 }

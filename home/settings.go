@@ -20,6 +20,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/transcript"
 )
 
 // Setting is a value and where it came from.
@@ -39,7 +40,7 @@ type Settings struct {
 	cache  string // the directory for derived files; "" if there is none
 	values map[string]Setting
 	model  held                // as it is used; values may have less, for showing
-	getenv func(string) string // where keys are; nil if there is no environment
+	getenv func(string) string // says where keys, directories and other programs' files are
 }
 
 // The keys of the settings, as the configuration file has them.
@@ -142,40 +143,46 @@ func isSync(v string) bool {
 
 // LoadSettings finds the value of every setting: first among those given, whose Origin
 // says where the face got them, then in the environment, then in the configuration
-// file, then the default.
+// file, then the default. If one is wrong, the settings that come with the error are good
+// for Path and Set, which is how it is corrected.
 func LoadSettings(getenv func(string) string, given ...Setting) (*Settings, error) {
-	s := &Settings{
-		path: ConfigPath(getenv), values: make(map[string]Setting), getenv: getenv,
-		cache: under(xdg(getenv, "XDG_CACHE_HOME", ".cache"), "coppice"),
+	s := &Settings{values: make(map[string]Setting), getenv: getenv}
+	s.cache = under(s.xdg("XDG_CACHE_HOME", ".cache"), "coppice")
+	if s.path = getenv("COPPICE_CONFIG"); s.path == "" {
+		s.path = under(s.xdg("XDG_CONFIG_HOME", ".config"), "coppice", "config.toml")
 	}
+	return s, s.load(given)
+}
+
+func (s *Settings) load(given []Setting) error {
 	fromFile, err := readConfig(s.path)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for key := range fromFile {
 		if ruleOf(key) == nil {
-			return nil, unknownSetting("read", s.path, key)
+			return unknownSetting("read", s.path, key)
 		}
 	}
-	places := placesOf(getenv, fromFile, s.path, given)
+	places := placesOf(s.getenv, fromFile, s.path, given)
 	s.model = modelIn(places)
 	for _, r := range rules {
 		if v, ok := fromFile[r.key]; ok && !r.takes(v) {
-			return nil, r.refuse(Setting{r.key, fmt.Sprint(v), s.path})
+			return r.refuse(Setting{r.key, fmt.Sprint(v), s.path})
 		}
 		v := r.settle(places)
 		if isHeld(r.key) {
 			v = s.model.get(&r)
 		}
 		if r.key == SettingDir && v.Value == "" {
-			v.Value = under(xdg(getenv, "XDG_DATA_HOME", ".local/share"), "coppice", "sessions")
+			v.Value = under(s.xdg("XDG_DATA_HOME", ".local/share"), "coppice", "sessions")
 		} else if !r.fits(v.Value) {
-			return nil, r.refuse(v)
+			return r.refuse(v)
 		}
 		v.Value = showable(r.key, v.Value)
 		s.values[r.key] = v
 	}
-	return s, nil
+	return nil
 }
 
 // place is somewhere that settings come from. It returns the value that it has for a
@@ -328,28 +335,32 @@ func (s *Settings) storeOptions() *file.Options {
 	return opts
 }
 
-// ConfigPath returns where the configuration file is, or would be, without reading it;
-// "" if the machine has no place for one.
-func ConfigPath(getenv func(string) string) string {
-	if path := getenv("COPPICE_CONFIG"); path != "" {
-		return path
-	}
-	return under(xdg(getenv, "XDG_CONFIG_HOME", ".config"), "coppice", "config.toml")
-}
-
 // xdg returns a directory of the XDG base directory specification, or "" if the user
 // has no home directory. It never returns a relative one: what belongs to a person must
 // not end up in whatever directory they are in.
-func xdg(getenv func(string) string, name, fallback string) string {
-	if dir := getenv(name); filepath.IsAbs(dir) {
+func (s *Settings) xdg(name, fallback string) string {
+	if dir := s.env(name); filepath.IsAbs(dir) {
 		return dir
 	}
-	return under(HomeDir(getenv), filepath.FromSlash(fallback))
+	return under(s.userDir(), filepath.FromSlash(fallback))
 }
 
-// HomeDir returns the user's home directory, or "" if they have none.
-func HomeDir(getenv func(string) string) string {
-	home := getenv("HOME")
+// env returns a variable of the environment. The zero value has none.
+func (s *Settings) env(name string) string {
+	if s.getenv == nil {
+		return ""
+	}
+	return s.getenv(name)
+}
+
+// machine is the user's machine as formats see it.
+func (s *Settings) machine() transcript.Env {
+	return transcript.Env{Home: s.userDir(), Getenv: s.env, GOOS: runtime.GOOS}
+}
+
+// userDir returns the user's home directory, or "" if they have none.
+func (s *Settings) userDir() string {
+	home := s.env("HOME")
 	if runtime.GOOS == "windows" || !filepath.IsAbs(home) {
 		home = ""
 		if runtime.GOOS == "windows" {

@@ -16,7 +16,7 @@ import (
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
-// ChangedSetting says what SetSetting did.
+// ChangedSetting says what Set did.
 type ChangedSetting struct {
 	Key      string `json:"key"`
 	Value    string `json:"value"`
@@ -24,9 +24,9 @@ type ChangedSetting struct {
 	HiddenBy string `json:"hidden_by,omitempty"` // the environment variable that overrides it for now
 }
 
-// SetSetting writes a setting into the configuration file. Comments stay, and so do
-// wrong values of other settings: this is how one is corrected.
-func SetSetting(getenv func(string) string, key, value string) (*ChangedSetting, error) {
+// Set writes a setting into the configuration file, for the next LoadSettings. Comments
+// stay, and so do wrong values of other settings.
+func (s *Settings) Set(key, value string) (*ChangedSetting, error) {
 	r := ruleOf(key)
 	if r == nil {
 		return nil, unknownSetting("set", "", key)
@@ -40,7 +40,7 @@ func SetSetting(getenv func(string) string, key, value string) (*ChangedSetting,
 			Hint: "give a command that asks a password manager for the key, or put the key into the environment",
 		}
 	}
-	path := ConfigPath(getenv)
+	path := s.path
 	if path == "" {
 		return nil, noHomeDir("write the configuration")
 	}
@@ -63,7 +63,7 @@ func SetSetting(getenv func(string) string, key, value string) (*ChangedSetting,
 		return nil, err
 	}
 	changed := &ChangedSetting{Key: key, Value: value, Path: path}
-	if r.env != "" && getenv(r.env) != "" {
+	if r.env != "" && s.env(r.env) != "" {
 		changed.HiddenBy = r.env
 	}
 	return changed, nil

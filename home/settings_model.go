@@ -57,15 +57,6 @@ type ChosenModel struct {
 	Unreached string
 }
 
-// Model returns the model that the settings and a choice name. Nothing is asked and no
-// command is run before the model is used.
-//
-// A provider, a model or an address that makes no sense is session.ErrInvalid; a
-// missing key is provider.ErrDenied.
-func (s *Settings) Model(c ModelChoice) (provider.Model, error) {
-	return s.build(s.model.with(c.place()))
-}
-
 // ModelFor returns the model with which a conversation goes on: the one that is chosen;
 // else the one that it had, if it can be reached; else the one in the settings. now is
 // the conversation's context, or nil for a new one.
@@ -79,7 +70,7 @@ func (s *Settings) ModelFor(now *session.Context, c ModelChoice) (*ChosenModel, 
 		return nil, r.refuse(Setting{SettingThinking, c.Thinking, "request"})
 	}
 	chosen := &ChosenModel{From: FromSettings, Thinking: c.Thinking, MaxTokens: int(s.number(SettingMaxTokens))}
-	if s.IsOfflineByDefault() {
+	if s.isOfflineByDefault() {
 		chosen.From = FromDefault
 	}
 	model := s.model
@@ -106,29 +97,9 @@ func (s *Settings) ModelFor(now *session.Context, c ModelChoice) (*ChosenModel, 
 	return chosen, nil
 }
 
-// Models returns a function that finds the model with the names that a conversation has
-// recorded, for conversation.ManagerOptions. It returns nil for a model that cannot be
-// reached: see ModelFor.
-func (s *Settings) Models() func(providerName, model string) provider.Model {
-	return func(providerName, model string) provider.Model {
-		if providerName == offline.Name {
-			return s.offline(s.model)
-		}
-		had, ok := s.reach(providerName, model)
-		if !ok {
-			return nil
-		}
-		found, err := s.build(had)
-		if err != nil {
-			return nil
-		}
-		return found
-	}
-}
-
-// IsOfflineByDefault reports whether the model is the built-in one because nobody has
+// isOfflineByDefault reports whether the model is the built-in one because nobody has
 // chosen another.
-func (s *Settings) IsOfflineByDefault() bool {
+func (s *Settings) isOfflineByDefault() bool {
 	return s.Get(SettingProvider).Origin == originDefault && s.Get(SettingModel).Value == ""
 }
 
@@ -303,9 +274,7 @@ func (s *Settings) key(h held) (client.KeyFunc, error) {
 		return client.CommandKey(command), nil
 	}
 	variable, key := client.KeyVariable(name), ""
-	if s.getenv != nil {
-		key = strings.TrimSpace(s.getenv(variable))
-	}
+	key = strings.TrimSpace(s.env(variable))
 	switch {
 	case key != "" && isPrivate(base):
 		return client.StaticKey(key), nil

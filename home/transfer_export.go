@@ -42,10 +42,10 @@ var endings = map[string]string{
 	".md": ExportMarkdown, ".markdown": ExportMarkdown, ".html": ExportHTML, ".htm": ExportHTML, ".json": ExportJSON, ".jsonl": ExportJSONL,
 }
 
-// FormatOfPath returns the format for the ending of a file name, and Markdown for a name
+// formatOfPath returns the format for the ending of a file name, and Markdown for a name
 // without an ending. An unknown ending is ErrInvalid: a file called .pdf that is something
 // else helps nobody.
-func FormatOfPath(path string) (string, error) {
+func formatOfPath(path string) (string, error) {
 	ending := strings.ToLower(filepath.Ext(path))
 	if ending == "" {
 		return ExportMarkdown, nil
@@ -79,9 +79,6 @@ type ExportRequest struct {
 	Force bool `json:"force,omitempty"`
 	// Out is written to if there is no Path, or if it is "-".
 	Out io.Writer `json:"-"`
-	// Getenv is the environment, which says where programs keep their files. Default:
-	// os.Getenv.
-	Getenv func(string) string `json:"-"`
 
 	toOut   bool            // the path was "-"
 	written map[string]bool // sessions that another conversation wrote already
@@ -304,12 +301,9 @@ func (r *ExportRequest) settle() (err error) {
 		r.Format = ExportMarkdown
 	}
 	if r.Format == "" {
-		if r.Format, err = FormatOfPath(r.Path); err != nil {
+		if r.Format, err = formatOfPath(r.Path); err != nil {
 			return err
 		}
-	}
-	if r.Getenv == nil {
-		r.Getenv = os.Getenv
 	}
 	own := slices.Contains(ExportFormats(), r.Format)
 	format := all.Named(r.Format)
@@ -454,7 +448,7 @@ func (t *Transfer) exportTo(ctx context.Context, c *Conversation, r ExportReques
 			return err
 		}
 	}
-	x := &transcript.Exporter{Env: machine(r.Getenv), Ledger: transcript.LedgerOf(t.home.store), Subagents: t.home.subagentsOf}
+	x := &transcript.Exporter{Env: t.home.settings.machine(), Ledger: transcript.LedgerOf(t.home.store), Subagents: t.home.subagentsOf}
 	if r.Redact {
 		x.Clean = transcript.Redact
 	}

@@ -39,9 +39,6 @@ type ImportRequest struct {
 
 	// Stdin is what the path "-" means.
 	Stdin io.Reader `json:"-"`
-	// Getenv is the environment, which says where programs keep their files. Default:
-	// os.Getenv.
-	Getenv func(string) string `json:"-"`
 	// Found, if set, is called first, with what All found.
 	Found func([]discover.Program) `json:"-"`
 	// Each, if set, is called with the outcome of each file, one after the other. By then
@@ -160,16 +157,17 @@ func (t *Transfer) importWith(ctx context.Context, st *file.Store, r ImportReque
 		im.Clean = transcript.Redact
 	}
 	req := bulk.Request{Format: all.Named(r.Format), Own: h.ownFormat(st, &r), Stdin: r.Stdin, Each: r.Each}
+	sources := func() ([]discover.Source, error) { return r.sources(h.settings.machine()) }
 	if r.Watch > 0 {
 		added := func() {
 			if _, err := h.index(ctx); err != nil && ctx.Err() == nil {
 				h.notify(IndexBehind{err})
 			}
 		}
-		return bulk.Watch(ctx, im, req, time.Duration(r.Watch), r.sources, added)
+		return bulk.Watch(ctx, im, req, time.Duration(r.Watch), sources, added)
 	}
 	var err error
-	if req.Sources, err = r.sources(); err != nil {
+	if req.Sources, err = sources(); err != nil {
 		return &ImportResult{}, err
 	}
 	if r.All && r.Found != nil {
@@ -189,7 +187,7 @@ func (t *Transfer) importWith(ctx context.Context, st *file.Store, r ImportReque
 }
 
 // sources lists what to import.
-func (r *ImportRequest) sources() ([]discover.Source, error) {
+func (r *ImportRequest) sources(on transcript.Env) ([]discover.Source, error) {
 	sources, err := discover.Sources(r.Paths...)
 	if err != nil || !r.All {
 		return sources, err
@@ -198,11 +196,7 @@ func (r *ImportRequest) sources() ([]discover.Source, error) {
 	if format := all.Named(r.Format); format != nil {
 		only = append(only, format)
 	}
-	getenv := r.Getenv
-	if getenv == nil {
-		getenv = os.Getenv
-	}
-	return discover.Join(sources, discover.Known(machine(getenv), only...)), nil
+	return discover.Join(sources, discover.Known(on, only...)), nil
 }
 
 // Format is a format of another program.

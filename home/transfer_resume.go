@@ -19,9 +19,6 @@ type ResumeRequest struct {
 	Session string `json:"session"` // as a person names it: see Resolve
 	// In is another program's format. Default: the program that it was held in.
 	In string `json:"in,omitempty"`
-	// Getenv is the environment, which says where programs keep their files. Default:
-	// os.Getenv.
-	Getenv func(string) string `json:"-"`
 }
 
 // ResumeResult is how to continue.
@@ -67,7 +64,7 @@ func (t *Transfer) Resume(ctx context.Context, r ResumeRequest) (*ResumeResult, 
 			Hint: "choose one of " + strings.Join(resumable(), ", "),
 		}
 	}
-	env := machine(r.getenv())
+	env := t.home.settings.machine()
 	native, err := t.heldBy(ctx, c, format, env, origin)
 	if err != nil {
 		return nil, err
@@ -140,13 +137,6 @@ func lastMessage(s *session.Session) (*session.Entry, error) {
 		id = *e.ParentID
 	}
 	return nil, nil
-}
-
-func (r *ResumeRequest) getenv() func(string) string {
-	if r.Getenv == nil {
-		return os.Getenv
-	}
-	return r.Getenv
 }
 
 // writeToResume gives the program the conversation.

@@ -18,19 +18,19 @@ import (
 // it has gone on with that file, it is the one to resume.
 func TestResumeKnowsWhatWasSaidElsewhere(t *testing.T) {
 	const native = "0a1b2c3d-4e5f-4061-8071-2a3b4c5d6e7f"
-	h, user := newHouse(t), t.TempDir()
+	h := newHouse(t)
+	user := h.env["HOME"]
 	original := filepath.Join(user, ".claude", "projects", "-work", native+".jsonl")
 	line := func(id, parent, session, text string) string {
 		return fmt.Sprintf(`{"type":"user","uuid":%q,"parentUuid":%s,"sessionId":%q,"cwd":"/work","version":"2.0.0","timestamp":"2026-03-01T10:00:00.000Z","message":{"role":"user","content":%q}}`+"\n", id, parent, session, text)
 	}
 	writeText(t, original, line("11111111-1111-4111-8111-111111111111", "null", native, "Water the fern"))
-	getenv := env{"HOME": user}.get
 	resume := func() *home.ResumeResult {
 		t.Helper()
-		if _, err := h.Transfer.Import(t.Context(), home.ImportRequest{All: true, Getenv: getenv}); err != nil {
+		if _, err := h.Transfer.Import(t.Context(), home.ImportRequest{All: true}); err != nil {
 			t.Fatal(err)
 		}
-		r, err := h.Transfer.Resume(t.Context(), home.ResumeRequest{Session: "last", Getenv: getenv})
+		r, err := h.Transfer.Resume(t.Context(), home.ResumeRequest{Session: "last"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,19 +67,19 @@ func TestResumeKnowsWhatWasSaidElsewhere(t *testing.T) {
 func TestResumeAfterAFork(t *testing.T) {
 	t.Parallel()
 	const native, fork = "0a1b2c3d-4e5f-4061-8071-2a3b4c5d6e7f", "1a1b2c3d-4e5f-4061-8071-2a3b4c5d6e7f"
-	h, user := newHouse(t), t.TempDir()
+	h := newHouse(t)
+	user := h.env["HOME"]
 	dir := filepath.Join(user, ".claude", "projects", "-work")
 	line := func(n int, parent, session, text string) string {
 		return fmt.Sprintf(`{"type":"user","uuid":"%d1111111-1111-4111-8111-111111111111","parentUuid":%s,"sessionId":%q,"cwd":"/work","version":"2.0.0","timestamp":"2026-03-01T10:00:0%d.000Z","message":{"role":"user","content":%q}}`+"\n", n, parent, session, n, text)
 	}
 	after := func(n int) string { return fmt.Sprintf(`"%d1111111-1111-4111-8111-111111111111"`, n) }
-	getenv := env{"HOME": user}.get
 	resumed := func() string {
 		t.Helper()
-		if _, err := h.Transfer.Import(t.Context(), home.ImportRequest{All: true, Getenv: getenv}); err != nil {
+		if _, err := h.Transfer.Import(t.Context(), home.ImportRequest{All: true}); err != nil {
 			t.Fatal(err)
 		}
-		r, err := h.Transfer.Resume(t.Context(), home.ResumeRequest{Session: "last", Getenv: getenv})
+		r, err := h.Transfer.Resume(t.Context(), home.ResumeRequest{Session: "last"})
 		if err != nil || len(r.Written) > 0 {
 			t.Fatal(r, err)
 		}
@@ -99,8 +99,7 @@ func TestResumeAfterAFork(t *testing.T) {
 // said there, goes on here, and goes there again. What was said there and is not in the
 // session yet is never replaced.
 func TestResumeBackAndForth(t *testing.T) {
-	h, user := newHouse(t), t.TempDir()
-	getenv := env{"HOME": user}.get
+	h := newHouse(t)
 	say := func(text string) {
 		t.Helper()
 		message := &session.MessageEntry{Role: session.RoleUser, Content: []session.Content{session.Text(text)}}
@@ -109,7 +108,7 @@ func TestResumeBackAndForth(t *testing.T) {
 		}
 	}
 	resume := func() (*home.ResumeResult, error) {
-		return h.Transfer.Resume(t.Context(), home.ResumeRequest{Session: "last", In: "codex", Getenv: getenv})
+		return h.Transfer.Resume(t.Context(), home.ResumeRequest{Session: "last", In: "codex"})
 	}
 	if _, err := h.Sessions.Create(t.Context(), home.CreateRequest{}); err != nil {
 		t.Fatal(err)
@@ -152,7 +151,7 @@ func lastUUID(text string) string {
 // in a home that has no index yet.
 func TestResumeWritesSubagents(t *testing.T) {
 	t.Parallel()
-	h, user := newHouse(t), t.TempDir()
+	h := newHouse(t)
 	say := func(parent, text string) string {
 		t.Helper()
 		header := session.Header{CWD: "/work", ParentSession: parent}
@@ -172,7 +171,7 @@ func TestResumeWritesSubagents(t *testing.T) {
 	}
 	id := say("", "Water the fern")
 	say(id, "Find the can")
-	r, err := h.Transfer.Resume(t.Context(), home.ResumeRequest{Session: id, In: "claude-code", Getenv: env{"HOME": user}.get})
+	r, err := h.Transfer.Resume(t.Context(), home.ResumeRequest{Session: id, In: "claude-code"})
 	if err != nil || len(r.Written) != 2 {
 		t.Errorf("%+v, %v", r, err)
 	}

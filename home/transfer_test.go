@@ -130,11 +130,12 @@ func TestImportIsIndexedBesideIt(t *testing.T) {
 }
 
 func TestImportFindsWhatProgramsKeep(t *testing.T) {
-	h, user := newHouse(t), t.TempDir()
+	h := newHouse(t)
+	user := h.env["HOME"]
 	writeText(t, filepath.Join(user, ".claude", "projects", "-w", "00000001-4d57-4a54-9be1-3f6b1b2f6f10.jsonl"), claudeCode(1, "hello"))
 	var found []home.Program
 	r, err := h.Transfer.Import(t.Context(), home.ImportRequest{
-		All: true, Getenv: env{"HOME": user}.get, Found: func(p []home.Program) { found = p },
+		All: true, Found: func(p []home.Program) { found = p },
 	})
 	if err != nil || r.Entries != 1 || len(found) != 1 || found[0].Name != "claude-code" {
 		t.Errorf("found %+v, imported %+v, %v", found, r, err)
@@ -240,13 +241,13 @@ func TestExportRefusesWhatItCannotWrite(t *testing.T) {
 }
 
 func TestExportToAnotherProgramComesBackAsTheSame(t *testing.T) {
-	h, user := imported(t, "hello"), t.TempDir()
-	getenv := env{"HOME": user}.get
-	r, err := h.Transfer.Export(t.Context(), home.ExportRequest{OpenRequest: home.OpenRequest{Session: "last"}, Format: "codex", Getenv: getenv})
+	h := imported(t, "hello")
+	user := h.env["HOME"]
+	r, err := h.Transfer.Export(t.Context(), home.ExportRequest{OpenRequest: home.OpenRequest{Session: "last"}, Format: "codex"})
 	if err != nil || len(r.Paths) == 0 || !strings.HasPrefix(r.Paths[0], user) || !strings.Contains(r.Resume, "codex") {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	back, err := h.Transfer.Import(t.Context(), home.ImportRequest{All: true, Getenv: getenv})
+	back, err := h.Transfer.Import(t.Context(), home.ImportRequest{All: true})
 	if err != nil || back.Entries != 0 || back.Files != 1 {
 		t.Errorf("it came back as %+v, %v", back, err)
 	}

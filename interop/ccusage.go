@@ -23,16 +23,7 @@ func visitCcusage(agent string) func(*guest) {
 				return err
 			}
 			other := filepath.Join(g.dir, "other-user")
-			_, err = g.home.Transfer.Export(g.ctx, home.ExportRequest{
-				OpenRequest: home.OpenRequest{Session: id}, Format: agents[agent].makes.format,
-				Getenv: func(name string) string {
-					if name == "HOME" {
-						return other
-					}
-					return ""
-				},
-			})
-			if err != nil {
+			if err := g.exportAs(other, home.ExportRequest{OpenRequest: home.OpenRequest{Session: id}, Format: agents[agent].makes.format}); err != nil {
 				return err
 			}
 			original, err := g.counts(agent, g.user())
@@ -65,4 +56,18 @@ func (g *guest) counts(agent, user string) (string, error) {
 		return "", errors.New("no session with tokens: " + out)
 	}
 	return canonical([]byte(out)), nil
+}
+
+// exportAs exports as another user does, who has the same sessions.
+func (g *guest) exportAs(user string, r home.ExportRequest) error {
+	settings, err := home.LoadSettings(func(name string) string { return map[string]string{"HOME": user}[name] })
+	if err != nil {
+		return err
+	}
+	h, err := home.Open(g.ctx, g.home.Dir(), &home.Options{Settings: settings})
+	if err != nil {
+		return err
+	}
+	_, err = h.Transfer.Export(g.ctx, r)
+	return errors.Join(err, h.Close())
 }

@@ -79,7 +79,7 @@ func (g *guest) export(format string) (*exported, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := g.home.Transfer.Resume(g.ctx, home.ResumeRequest{Session: f.id, In: format, Getenv: g.getenv})
+	r, err := g.home.Transfer.Resume(g.ctx, home.ResumeRequest{Session: f.id, In: format})
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +224,7 @@ func (x *exported) comesBack(answered string) error {
 func (g *guest) importAll() error {
 	var complaints []string
 	result, err := g.home.Transfer.Import(g.ctx, home.ImportRequest{
-		All: true, Getenv: g.getenv,
+		All: true,
 		Each: func(f *home.ImportedFile) error {
 			if f.Err != nil {
 				complaints = append(complaints, fmt.Sprintf("%s: %v", filepath.Base(f.Path), f.Err))
@@ -248,7 +248,7 @@ func (g *guest) importAll() error {
 
 // addsNothing imports everything once more, from the beginning.
 func (g *guest) addsNothing() error {
-	result, err := g.home.Transfer.Import(g.ctx, home.ImportRequest{All: true, Again: true, Getenv: g.getenv})
+	result, err := g.home.Transfer.Import(g.ctx, home.ImportRequest{All: true, Again: true})
 	if err == nil && result.Entries > 0 {
 		err = fmt.Errorf("importing again added %d entries", result.Entries)
 	}

@@ -54,7 +54,7 @@ func (r *relay) leg(name, prompt string) error {
 	}
 	want = slices.DeleteFunc(want, isSurroundings)
 	how := agents[name]
-	to, err := r.home.Transfer.Resume(r.ctx, home.ResumeRequest{Session: r.id, In: how.makes.format, Getenv: r.getenv})
+	to, err := r.home.Transfer.Resume(r.ctx, home.ResumeRequest{Session: r.id, In: how.makes.format})
 	if err != nil {
 		return err
 	}

@@ -69,11 +69,11 @@ func configPathCommand(a *app) *cobra.Command {
 		// It must work whatever is in the file.
 		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
 		RunE: func(*cobra.Command, []string) error {
-			path := home.ConfigPath(a.getenv)
+			settings, _ := home.LoadSettings(a.getenv)
 			if a.flags.json {
-				return a.printJSON(map[string]string{"path": path})
+				return a.printJSON(map[string]string{"path": settings.Path()})
 			}
-			return a.print("%s", path)
+			return a.print("%s", settings.Path())
 		},
 	})
 }
@@ -92,7 +92,8 @@ func configSetCommand(a *app) *cobra.Command {
 }
 
 func (a *app) setConfig(key, value string) error {
-	changed, err := home.SetSetting(a.getenv, key, value)
+	settings, _ := home.LoadSettings(a.getenv) // whatever is wrong with them
+	changed, err := settings.Set(key, value)
 	if err != nil {
 		return err
 	}

@@ -93,7 +93,7 @@ func (a *app) runExport(ctx context.Context, args []string, f *exportFlags) erro
 	var document bytes.Buffer
 	request := home.ExportRequest{
 		Format: f.format, Leaf: f.leaf, Inline: f.inline, Redact: f.redact,
-		Path: f.out, Force: f.force, Getenv: a.getenv,
+		Path: f.out, Force: f.force,
 	}
 	request.Link = f.link
 	if f.to != "" {

@@ -90,7 +90,7 @@ func (a *app) runImport(ctx context.Context, args []string, f *importFlags) erro
 		p := &importPrinter{app: a, flags: f}
 		request := home.ImportRequest{
 			Paths: args, All: f.all, Format: f.from, Redact: f.redact, DryRun: f.dryRun, Again: f.again,
-			Stdin: a.stdin, Getenv: a.getenv, Found: p.found, Each: p.each,
+			Stdin: a.stdin, Found: p.found, Each: p.each,
 		}
 		if f.watch {
 			request.Watch = home.Age(f.interval)

@@ -48,7 +48,6 @@ func resumeCommand(a *app) *cobra.Command {
 }
 
 func (a *app) runResume(cmd *cobra.Command, r home.ResumeRequest, printOnly bool) error {
-	r.Getenv = a.getenv
 	var found *home.ResumeResult
 	err := a.withHome(cmd.Context(), false, func(h *home.Home) (err error) {
 		found, err = h.Transfer.Resume(cmd.Context(), r)

@@ -25,7 +25,11 @@ func (a *app) welcome(ctx context.Context) error {
 	var w welcomeJSON
 	var short render.Names
 	err := a.withHome(ctx, false, func(h *home.Home) (err error) {
-		w.Programs = h.Transfer.Programs(a.getenv)
+		found, err := h.Transfer.Programs(ctx)
+		if err != nil {
+			return err
+		}
+		w.Programs = found.Programs
 		if w.Home, err = h.Sessions.Overview(ctx); err != nil || a.flags.json {
 			return err
 		}
@@ -37,7 +41,7 @@ func (a *app) welcome(ctx context.Context) error {
 		return err
 	})
 	if err != nil && kindOfError(err) == home.KindNotFound {
-		w.Programs, err = home.KnownPrograms(a.getenv), nil
+		w.Programs, err = a.settings.Programs().Programs, nil
 	}
 	if err != nil {
 		return err
