@@ -41,7 +41,7 @@ func writeFixture(ctx context.Context, st store.Store, cwd string) (*fixture, er
 	t.result("call_cellar", "the saw hangs on the left hook")
 	kept := t.user(session.Text("Count the planks in both sheds, please."))
 	t.answer(
-		session.Content{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{Content: "two sheds, two counts", Signature: "c2lnbmF0dXJl"}},
+		session.Thinking("two sheds, two counts", "c2lnbmF0dXJl"),
 		session.Text("Counting both at once."),
 		session.ToolUse("call_north|fc_1", "Bash", map[string]any{"command": "ls north | wc -l", "timeout": 5}),
 		session.ToolUse("call_south|fc_2", "Bash", map[string]any{"command": "ls south | wc -l"}),

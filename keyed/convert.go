@@ -22,8 +22,7 @@ func entryOf(m Message, at time.Time) (session.Entry, error) {
 		return session.Entry{}, err
 	}
 	if m.ReasoningContent != "" {
-		thinking := &session.ThinkingContent{Content: m.ReasoningContent}
-		said.Content = append(said.Content, session.Content{Type: session.ContentTypeThinking, Thinking: thinking})
+		said.Content = append(said.Content, session.Thinking(m.ReasoningContent, ""))
 	}
 	switch {
 	case m.ToolCallID != "":

@@ -100,5 +100,5 @@ func bytesOf(kind, name, mediaType string, data []byte) []session.Content {
 	if kind == "audio" {
 		return []session.Content{{Type: session.ContentTypeAudio, Audio: &session.AudioContent{Source: source}}}
 	}
-	return append(text("["+about+"]"), session.Content{Type: session.ContentTypeFile, File: &session.FileContent{Name: name, Source: source}})
+	return append(text("["+about+"]"), session.File(name, source))
 }

@@ -32,7 +32,7 @@ func taleBuild(tt *teller) {
 	t.uses("anthropic", "claude-sonnet-4-5", "high")
 	t.system("You are a build engineer. Measure before you change anything.")
 	question := t.user("The nightly build went from 6 to 19 minutes last week. Find out why, please.")
-	t.answer(thinking("Three usual suspects: the cache is cold, a dependency became heavy, or tests that used to be parallel are not.\nMeasure first."),
+	t.answer(session.Thinking("Three usual suspects: the cache is cold, a dependency became heavy, or tests that used to be parallel are not.\nMeasure first.", ""),
 		session.ToolUse("call_build_log", "bash", map[string]any{"command": "gh run view 8123 --log | ts-summary"}))
 	t.message(&session.MessageEntry{
 		Role:    session.RoleTool,
@@ -108,7 +108,7 @@ func taleTokenizer(tt *teller) {
 	})
 	t.label(cut, "compacted")
 	t.user("Anything else in that file that smells?")
-	t.answer(thinking("step() indexes text[pos+1] without a check."),
+	t.answer(session.Thinking("step() indexes text[pos+1] without a check.", ""),
 		session.Text("One thing: `step` reads `text[pos+1]` without checking. It cannot fail today, but only because `run` used to stop early."))
 	fork(t, cut)
 }

@@ -191,7 +191,3 @@ func (t *teller) finish() {
 		}
 	}
 }
-
-func thinking(text string) session.Content {
-	return session.Content{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{Content: text}}
-}

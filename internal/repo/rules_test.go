@@ -36,6 +36,18 @@ var rules = []struct {
 		"Usage.Sent, Usage.Context or Usage.Plus",
 	},
 	{
+		"how a data: URL is taken apart",
+		regexp.MustCompile(`Cut\(.*";base64,"`),
+		[]string{"provider/source.go"},
+		"provider.SourceAt",
+	},
+	{
+		"how a block is put together",
+		regexp.MustCompile(`Type: session\.ContentType(Image|Thinking|File), \w+: &session\.\w+\{(Content|Source|Name):.*\}\}`),
+		nil,
+		"session.Thinking, session.ImageFrom, session.File or session.Media",
+	},
+	{
 		"dollars to millionths",
 		regexp.MustCompile(`(?i)(cost|dollars|number)\S* ?\* ?1e6`),
 		[]string{"session/entry.go", "index/prices.go"},

@@ -286,7 +286,7 @@ var errLeft = errors.New("the caller stopped")
 func (s *speaker) blocks() error {
 	for _, thought := range s.plan.thoughts {
 		err := s.words(provider.EventThinking, thought, func(text string) session.Content {
-			return session.Content{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{Content: text}}
+			return session.Thinking(text, "")
 		})
 		if err != nil {
 			return err

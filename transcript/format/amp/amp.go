@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/blocks"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 	"github.com/coppice-dev/coppice/transcript/internal/shape"
 )
@@ -148,13 +149,11 @@ func add(to transcript.Sink, thread string, v loose.Value, from []transcript.Spa
 }
 
 func content(v loose.Value) session.Content {
-	switch kind := v.Get("type").Text(); kind {
+	switch v.Get("type").Text() {
 	case "text":
 		return session.Text(v.Get("text").Text())
 	case "thinking":
-		return session.Content{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{
-			Content: v.Get("thinking").Text(), Signature: v.Get("signature").Text(),
-		}}
+		return session.Thinking(v.Get("thinking").Text(), v.Get("signature").Text())
 	case "tool_use":
 		return session.ToolUseJSON(v.Get("id").Text(), v.Get("name").Text(), v.Get("input").Raw())
 	case "image":
@@ -162,12 +161,9 @@ func content(v loose.Value) session.Content {
 		if source.Get("type").Text() == "base64" {
 			return session.Image(source.Get("mediaType").Text(), source.Get("data").Text())
 		}
-		return session.Content{Type: session.ContentTypeImage, Image: &session.ImageContent{
-			Source: &session.Source{Type: "url", Data: source.Get("url").Text()},
-		}}
-	default:
-		return session.Content{Type: session.ContentType(kind), Raw: v.Raw()}
+		return blocks.Image(source.Get("url").Text())
 	}
+	return blocks.Unknown(v)
 }
 
 // result reads what a tool answered: the state of its run.
@@ -180,10 +176,7 @@ func result(v loose.Value) session.Content {
 			output = run.Get(path...)
 		}
 	}
-	text := output.Text()
-	if !output.IsString() && output.Exists() {
-		text = string(output)
-	}
+	text := blocks.Plain(output)
 	if text == "" && status != "done" {
 		text = status
 	}

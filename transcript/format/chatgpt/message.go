@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/blocks"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 )
 
@@ -152,15 +153,15 @@ func (t *tree) content(n *node, c loose.Value) []session.Content {
 	case "reasoning_recap":
 		return thinking(joined(c, "content") + strings.Join(strs(c.Get("parts")), "\n"))
 	case "code", "execution_output", "system_error", "computer_output", "citable_code_output":
-		return text(c.Get("text").Text())
+		return blocks.Text(c.Get("text").Text())
 	case "tether_quote":
-		return text(joined(c, "title", "url", "text"))
+		return blocks.Text(joined(c, "title", "url", "text"))
 	case "tether_browsing_display", "sonic_webpage":
-		return text(joined(c, "title", "url", "summary", "result", "text"))
+		return blocks.Text(joined(c, "title", "url", "summary", "result", "text"))
 	case "user_editable_context":
-		return text(joined(c, "user_profile", "user_instructions"))
+		return blocks.Text(joined(c, "user_profile", "user_instructions"))
 	case "model_editable_context":
-		return text(c.Get("model_set_context").Text())
+		return blocks.Text(c.Get("model_set_context").Text())
 	default:
 		t.to.Count("content of type "+kind, "unknown block", 1)
 		return []session.Content{unknown(c)}
@@ -173,18 +174,11 @@ func unknown(c loose.Value) session.Content {
 	return session.Content{Type: "chatgpt", Raw: raw}
 }
 
-func text(s string) []session.Content {
-	if s == "" {
-		return nil
-	}
-	return []session.Content{session.Text(s)}
-}
-
 func thinking(s string) []session.Content {
 	if s == "" {
 		return nil
 	}
-	return []session.Content{{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{Content: s}}}
+	return []session.Content{session.Thinking(s, "")}
 }
 
 func thoughts(c loose.Value) []session.Content {
@@ -220,16 +214,16 @@ func joined(v loose.Value, names ...string) string {
 }
 
 func (t *tree) parts(n *node, parts loose.Value) []session.Content {
-	var blocks []session.Content
+	var list []session.Content
 	for part := range parts.Items() {
 		switch {
 		case part.IsString():
-			blocks = append(blocks, text(cited(part.Text(), n.message))...)
+			list = append(list, blocks.Text(cited(part.Text(), n.message))...)
 		case part.IsObject():
-			blocks = append(blocks, t.part(part)...)
+			list = append(list, t.part(part)...)
 		}
 	}
-	return blocks
+	return list
 }
 
 func (t *tree) part(part loose.Value) []session.Content {
@@ -240,7 +234,7 @@ func (t *tree) part(part loose.Value) []session.Content {
 			Source: source, Extra: part.Except("content_type", "asset_pointer"),
 		}}}
 	case "audio_transcription":
-		return text(part.Get("text").Text())
+		return blocks.Text(part.Get("text").Text())
 	case "audio_asset_pointer":
 		return t.audio(part)
 	case "real_time_user_audio_video_asset_pointer":

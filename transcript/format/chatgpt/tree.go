@@ -1,6 +1,7 @@
 package chatgpt
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/coppice-dev/coppice/session"
@@ -38,10 +39,7 @@ type call struct {
 
 func (t *tree) read() error {
 	t.index()
-	id := t.value.Get("conversation_id").Text()
-	if id == "" {
-		id = t.value.Get("id").Text()
-	}
+	id := cmp.Or(t.value.Get("conversation_id").Text(), t.value.Get("id").Text())
 	if id == "" && len(t.order) > 0 {
 		id = transcript.HashID("chatgpt", t.order[0], t.value.Get("create_time").Name()) // old exports have none
 	}

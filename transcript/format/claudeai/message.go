@@ -8,6 +8,7 @@ import (
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/blocks"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 )
 
@@ -123,14 +124,14 @@ func (p piece) message(m loose.Value, id string) *session.MessageEntry {
 
 // attached are the documents that a message came with, as text.
 func attached(m loose.Value) []session.Content {
-	var blocks []session.Content
+	var list []session.Content
 	for a := range m.Get("attachments").Items() {
 		if text := a.Get("extracted_content").Text(); text != "" {
-			blocks = append(blocks, session.Text(fmt.Sprintf("<file name=\"%s\">\n%s\n</file>",
+			list = append(list, session.Text(fmt.Sprintf("<file name=\"%s\">\n%s\n</file>",
 				html.EscapeString(a.Get("file_name").Text()), text)))
 		}
 	}
-	return blocks
+	return list
 }
 
 // splitter cuts the blocks of a message into what the model said and what tools
@@ -168,15 +169,13 @@ func (s *splitter) text(text string) {
 
 func (s *splitter) add(b loose.Value) {
 	switch b.Get("type").Text() {
-	case "text":
-		s.text(b.Get("text").Text())
-	case "voice_note":
+	case "text", "voice_note":
 		s.text(b.Get("text").Text())
 	case "thinking":
 		if text := b.Get("thinking").Text(); text != "" {
-			s.put(false, session.Content{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{
-				Content: text, Extra: b.Except("type", "thinking", "start_timestamp", "stop_timestamp", "flags"),
-			}})
+			c := session.Thinking(text, "")
+			c.Thinking.Extra = b.Except("type", "thinking", "start_timestamp", "stop_timestamp", "flags")
+			s.put(false, c)
 		}
 	case "tool_use":
 		s.call(b)
@@ -185,7 +184,7 @@ func (s *splitter) add(b loose.Value) {
 	case "token_budget", "flag":
 		// The bytes that are kept have it; it says nothing of the conversation.
 	default:
-		s.put(false, session.Content{Type: session.ContentType(b.Get("type").Text()), Raw: b.Raw()})
+		s.put(false, blocks.Unknown(b))
 	}
 }
 
@@ -213,33 +212,18 @@ func (s *splitter) result(b loose.Value) {
 			return
 		}
 	}
-	s.text(textOf(b.Get("content")))
+	s.text(blocks.Joined(b.Get("content")))
 }
 
 func answer(b loose.Value, id string) session.Content {
-	c := session.ToolResult(id, textOf(b.Get("content")), b.Get("is_error").Bool())
+	c := session.ToolResult(id, blocks.Joined(b.Get("content")), b.Get("is_error").Bool())
 	for part := range b.Get("content").Items() {
 		if part.Get("type").Text() != "text" {
-			c.ToolResult.Parts = append(c.ToolResult.Parts, session.Content{
-				Type: session.ContentType(part.Get("type").Text()), Raw: part.Raw(),
-			})
+			c.ToolResult.Parts = append(c.ToolResult.Parts, blocks.Unknown(part))
 		}
 	}
 	if c.ToolResult.Parts != nil && c.ToolResult.Content != "" {
 		c.ToolResult.Parts = append([]session.Content{session.Text(c.ToolResult.Content)}, c.ToolResult.Parts...)
 	}
 	return c
-}
-
-func textOf(content loose.Value) string {
-	if content.IsString() {
-		return content.Text()
-	}
-	var texts []string
-	for part := range content.Items() {
-		if s := part.Get("text").Text(); s != "" {
-			texts = append(texts, s)
-		}
-	}
-	return strings.Join(texts, "\n")
 }

@@ -2,10 +2,10 @@ package codex
 
 import (
 	"encoding/json"
-	"strings"
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/blocks"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
 )
@@ -96,13 +96,13 @@ func (r *reader) shown(l line, kind string) error {
 	case kind == "agent_message":
 		entries = message(session.RoleAssistant, session.Text(v.Get("message").Text()))
 	case kind == "agent_reasoning":
-		entries = message(session.RoleAssistant, thinking(v.Get("text").Text()))
+		entries = message(session.RoleAssistant, session.Thinking(v.Get("text").Text(), ""))
 	case kind == "exec_command_end":
-		entries = called(v.Get("call_id").Text(), "shell", only("command", v.Get("command")), plainText(v.Get("aggregated_output")), v.Get("exit_code").Int() != 0)
+		entries = called(v.Get("call_id").Text(), "shell", only("command", v.Get("command")), blocks.Plain(v.Get("aggregated_output")), v.Get("exit_code").Int() != 0)
 	case kind == "mcp_tool_call_end":
 		call := v.Get("invocation")
 		entries = called(v.Get("call_id").Text(), call.Get("server").Text()+"."+call.Get("tool").Text(), objectOf(call.Get("arguments")),
-			plainText(v.Get("result")), v.Get("result", "Err").Exists())
+			blocks.Plain(v.Get("result")), v.Get("result", "Err").Exists())
 	}
 	if len(entries) == 0 {
 		r.to.Count(kind+" event", transcript.OnlyKept, 1)
@@ -122,19 +122,11 @@ func (r *reader) sayAll(entries []session.Entry, l *line) error {
 }
 
 func images(v loose.Value) []session.Content {
-	var blocks []session.Content
+	var list []session.Content
 	for url := range v.Items() {
-		source := &session.Source{Type: "url", Data: url.Text()}
-		if kind, data, ok := strings.Cut(strings.TrimPrefix(url.Text(), "data:"), ";base64,"); ok {
-			source = &session.Source{Type: "base64", MediaType: kind, Data: data}
-		}
-		blocks = append(blocks, session.Content{Type: session.ContentTypeImage, Image: &session.ImageContent{Source: source}})
+		list = append(list, blocks.Image(url.Text()))
 	}
-	return blocks
-}
-
-func thinking(text string) session.Content {
-	return session.Content{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{Content: text}}
+	return list
 }
 
 // called returns a call and its result.

@@ -1,6 +1,7 @@
 package codex
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -12,6 +13,7 @@ import (
 	"github.com/coppice-dev/coppice/provider/openai"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/blocks"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
 )
@@ -214,15 +216,15 @@ func textBlocks(v loose.Value) []session.Content {
 	if v.IsString() {
 		return []session.Content{session.Text(v.Text())}
 	}
-	var blocks []session.Content
+	var list []session.Content
 	for part := range v.Items() {
 		if text := part.Get("text"); text.IsString() {
-			blocks = append(blocks, session.Text(text.Text()))
+			list = append(list, session.Text(text.Text()))
 			continue
 		}
-		blocks = append(blocks, session.Content{Type: session.ContentType(part.Get("type").Text()), Raw: part.Raw()})
+		list = append(list, blocks.Unknown(part))
 	}
-	return blocks
+	return list
 }
 
 // asItem brings what some writers do differently to what the API has.
@@ -256,11 +258,11 @@ func (r *reader) oddItem(v loose.Value, kind string) []session.Entry {
 	case kind == "tool_search_output":
 		return message(session.RoleTool, session.ToolResult(v.Get("call_id").Text(), string(v.Get("tools")), false))
 	case kind == "tool_call" || kind == "function_call" && !v.Has("call_id"):
-		call := unanswered{id: "call-" + strconv.Itoa(len(r.used)), name: firstText(v.Get("name"), v.Get("function", "name"))}
+		call := unanswered{id: "call-" + strconv.Itoa(len(r.used)), name: cmp.Or(v.Get("name").Text(), v.Get("function", "name").Text())}
 		r.unanswered = append(r.unanswered, call)
 		return message(session.RoleAssistant, session.ToolUseJSON(call.id, call.name, objectOf(v.Get("arguments"))))
 	case kind == "tool_result" || kind == "function_result":
-		return message(session.RoleTool, session.ToolResult(r.callOf(v.Get("name").Text()), plainText(v.Get("result")), false))
+		return message(session.RoleTool, session.ToolResult(r.callOf(v.Get("name").Text()), blocks.Plain(v.Get("result")), false))
 	}
 	return nil
 }
@@ -294,12 +296,4 @@ func objectOf(v loose.Value) json.RawMessage {
 		o.Set("input", v.Raw())
 	}
 	return o.JSON()
-}
-
-// plainText returns a text, or else the JSON of what it is instead.
-func plainText(v loose.Value) string {
-	if v.IsString() || !v.Exists() {
-		return v.Text()
-	}
-	return string(v)
 }

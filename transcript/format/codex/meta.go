@@ -2,6 +2,7 @@ package codex
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"strings"
@@ -68,10 +69,10 @@ const (
 // link finds out which thread this one came from.
 func (r *reader) link(v loose.Value) {
 	spawn := v.Get("source", "subagent", "thread_spawn")
-	parent := firstText(spawn.Get("parent_thread_id"), v.Get("parent_thread_id"))
+	parent := cmp.Or(spawn.Get("parent_thread_id").Text(), v.Get("parent_thread_id").Text())
 	switch {
 	case v.Get("source", "subagent").Exists() || parent != "" && !v.Has("forked_from_id"):
-		parent = firstText(spawn.Get("parent_thread_id"), v.Get("parent_thread_id"), v.Get("forked_from_id"))
+		parent = cmp.Or(parent, v.Get("forked_from_id").Text())
 		r.conv.Relation = session.RelationSubagent
 	case v.Has("forked_from_id"):
 		parent = v.Get("forked_from_id").Text()
@@ -109,15 +110,6 @@ func (r *reader) link(v loose.Value) {
 		r.origin = r.past.origin
 		r.conv.Family, r.conv.Parent, r.conv.Relation = r.past.origin, "", ""
 	}
-}
-
-func firstText(values ...loose.Value) string {
-	for _, v := range values {
-		if text := v.Text(); text != "" {
-			return text
-		}
-	}
-	return ""
 }
 
 // past is what a thread needs to know of its parent's file.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/blocks"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 )
 
@@ -23,10 +24,10 @@ func turnItem(v loose.Value) []session.Entry {
 		}
 		return message(session.RoleAssistant, textBlocks(v.Get("content"))...)
 	case "reasoning":
-		return message(session.RoleAssistant, thinking(reasoningText(v)))
+		return message(session.RoleAssistant, session.Thinking(reasoningText(v), ""))
 	case "commandexecution":
 		exit := v.Get("exit_code")
-		return called(id, "shell", only("command", v.Get("command")), plainText(v.Get("aggregated_output")), failed || exit.Int() != 0)
+		return called(id, "shell", only("command", v.Get("command")), blocks.Plain(v.Get("aggregated_output")), failed || exit.Int() != 0)
 	case "filechange":
 		return called(id, "apply_patch", only("changes", v.Get("changes")), v.Get("status").Text(), failed)
 	case "mcptoolcall":
@@ -34,7 +35,7 @@ func turnItem(v loose.Value) []session.Entry {
 		if !output.Exists() {
 			output = v.Get("error")
 		}
-		return called(id, v.Get("server").Text()+"."+v.Get("tool").Text(), objectOf(v.Get("arguments")), plainText(output), failed || v.Has("error"))
+		return called(id, v.Get("server").Text()+"."+v.Get("tool").Text(), objectOf(v.Get("arguments")), blocks.Plain(output), failed || v.Has("error"))
 	case "websearch":
 		return called(id, "web_search", only("query", v.Get("query")), "", failed)
 	}

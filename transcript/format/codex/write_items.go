@@ -6,6 +6,7 @@ import (
 
 	"github.com/coppice-dev/coppice/provider/openai"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript/internal/blocks"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
 )
@@ -150,5 +151,5 @@ func (w *writer) acceptedOutput(id string, output loose.Value) any {
 	if output.IsArray() {
 		return residue.List(w.acceptedParts(id, "input_text", output))
 	}
-	return plainText(output)
+	return blocks.Plain(output)
 }

@@ -1,10 +1,11 @@
 package copilot
 
 import (
-	"encoding/json"
+	"cmp"
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/blocks"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 )
 
@@ -20,7 +21,7 @@ func (t *thread) decode(kind string, data loose.Value) (session.Entry, string) {
 	case "assistant.message":
 		return t.answer(data), "message"
 	case "assistant.reasoning":
-		e := message(session.RoleAssistant, nil, thinking(data.Get("content").Text(), ""))
+		e := message(session.RoleAssistant, nil, session.Thinking(data.Get("content").Text(), ""))
 		e.Message.Model = t.model
 		return e, "message"
 	case "tool.execution_complete":
@@ -45,10 +46,6 @@ func message(role session.MessageRole, metadata map[string]any, blocks ...sessio
 	return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: role, Content: blocks, Metadata: metadata}}
 }
 
-func thinking(text, signature string) session.Content {
-	return session.Content{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{Content: text, Signature: signature}}
-}
-
 // userMetadata names the files that a prompt came with; their content is not in
 // the log.
 func userMetadata(data loose.Value) map[string]any {
@@ -69,41 +66,22 @@ func (t *thread) answer(data loose.Value) session.Entry {
 	e := message(session.RoleAssistant, nil)
 	m := e.Message
 	if text, opaque := data.Get("reasoningText").Text(), data.Get("reasoningOpaque").Text(); text != "" || opaque != "" {
-		m.Content = append(m.Content, thinking(text, opaque))
+		m.Content = append(m.Content, session.Thinking(text, opaque))
 	}
-	if text := data.Get("content").Text(); text != "" {
-		m.Content = append(m.Content, session.Text(text))
-	}
+	m.Content = append(m.Content, blocks.Text(data.Get("content").Text())...)
 	for call := range data.Get("toolRequests").Items() {
-		m.Content = append(m.Content, session.ToolUseJSON(call.Get("toolCallId").Text(), call.Get("name").Text(), arguments(call.Get("arguments"))))
+		m.Content = append(m.Content, session.ToolUseJSON(call.Get("toolCallId").Text(), call.Get("name").Text(), blocks.Input(call.Get("arguments"))))
 	}
-	if m.Model = data.Get("model").Text(); m.Model == "" {
-		m.Model = t.model
-	}
+	m.Model = cmp.Or(data.Get("model").Text(), t.model)
 	if output := data.Get("outputTokens").Int(); output > 0 {
 		m.Usage = &session.Usage{Output: output}
 	}
-	for _, id := range []string{"apiCallId", "requestId", "messageId"} {
-		if m.ResponseID == "" {
-			m.ResponseID = data.Get(id).Text()
-		}
-	}
+	m.ResponseID = cmp.Or(data.Get("apiCallId").Text(), data.Get("requestId").Text(), data.Get("messageId").Text())
 	return e
 }
 
-// arguments returns a call's input: an object, or the text of one.
-func arguments(v loose.Value) json.RawMessage {
-	if v.IsString() {
-		return json.RawMessage(v.Text())
-	}
-	return v.Raw()
-}
-
 func result(data loose.Value) session.Content {
-	text := data.Get("result", "content").Text()
-	if text == "" {
-		text = data.Get("error", "message").Text()
-	}
+	text := cmp.Or(data.Get("result", "content").Text(), data.Get("error", "message").Text())
 	return session.ToolResult(data.Get("toolCallId").Text(), text, !data.Get("success").Bool())
 }
 

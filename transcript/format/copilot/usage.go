@@ -1,6 +1,7 @@
 package copilot
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -18,10 +19,7 @@ var endsCalls = map[string]bool{
 // noteBill keeps what a call of the API cost for the message that comes of it.
 func (r *reader) noteBill(t *thread, o jsonl.Object) {
 	usage := o.Get("data", "usage")
-	call := usage.Get("apiCallId").Text()
-	if call == "" {
-		call = o.Get("id").Text()
-	}
+	call := cmp.Or(usage.Get("apiCallId").Text(), o.Get("id").Text())
 	if u := usageOf(usage); u != nil {
 		r.bills[call] = bill{event: o, thread: t, usage: u}
 	}

@@ -3,11 +3,11 @@ package crush
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/blocks"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 	"github.com/coppice-dev/coppice/transcript/internal/sqlitefile"
 )
@@ -40,15 +40,13 @@ func add(m *session.MessageEntry, kind string, data, part loose.Value) {
 	put := func(c session.Content) { m.Content = append(m.Content, c) }
 	switch kind {
 	case "text":
-		if text := data.Get("text").Text(); text != "" {
-			put(session.Text(text))
-		}
+		m.Content = append(m.Content, blocks.Text(data.Get("text").Text())...)
 	case "reasoning":
 		if data.Get("thinking").Text() != "" || data.Get("signature").Text() != "" {
 			put(thinking(data))
 		}
 	case "image_url":
-		put(image(&session.Source{Type: "url", Data: data.Get("url").Text()}))
+		put(session.ImageFrom(&session.Source{Type: "url", Data: data.Get("url").Text()}))
 	case "binary":
 		put(binary(data))
 	case "tool_call":
@@ -62,28 +60,20 @@ func add(m *session.MessageEntry, kind string, data, part loose.Value) {
 		put(session.Text("$ " + data.Get("command").Text() + "\n" + data.Get("output").Text()))
 		m.Metadata = map[string]any{"command": data.Get("command").Text(), "exit_code": data.Get("exit_code").Int()}
 	default:
-		put(session.Content{Type: session.ContentType(kind), Raw: part.Raw()})
+		put(blocks.Unknown(part))
 	}
 }
 
-func image(s *session.Source) session.Content {
-	return session.Content{Type: session.ContentTypeImage, Image: &session.ImageContent{Source: s}}
-}
-
 func thinking(data loose.Value) session.Content {
-	return session.Content{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{
-		Content: data.Get("thinking").Text(), Signature: data.Get("signature").Text(),
-		Extra: data.Except("thinking", "signature", "started_at", "finished_at"),
-	}}
+	c := session.Thinking(data.Get("thinking").Text(), data.Get("signature").Text())
+	c.Thinking.Extra = data.Except("thinking", "signature", "started_at", "finished_at")
+	return c
 }
 
 // binary is a file that came with a message; its members have capitals.
 func binary(data loose.Value) session.Content {
 	source := &session.Source{Type: "base64", MediaType: data.Get("MIMEType").Text(), Data: data.Get("Data").Text()}
-	if strings.HasPrefix(source.MediaType, "image/") {
-		return image(source)
-	}
-	return session.Content{Type: session.ContentTypeFile, File: &session.FileContent{Name: data.Get("Path").Text(), Source: source}}
+	return blocks.File(data.Get("Path").Text(), source)
 }
 
 // call is a tool call. Its input is JSON in a string, which may be cut short.

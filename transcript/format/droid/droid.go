@@ -3,8 +3,8 @@
 package droid
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"path"
 	"path/filepath"
 	"strconv"
@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-dev/coppice/provider/anthropic"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/blocks"
 	"github.com/coppice-dev/coppice/transcript/internal/jsonl"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 )
@@ -43,10 +44,7 @@ func detect(f *transcript.File) bool {
 
 // streamID is the session's id in a line of the stream.
 func streamID(v loose.Value) string {
-	if id := v.Get("session_id").Text(); id != "" {
-		return id
-	}
-	return v.Get("sessionId").Text()
+	return cmp.Or(v.Get("session_id").Text(), v.Get("sessionId").Text())
 }
 
 func places(env transcript.Env) []transcript.Place {
@@ -102,10 +100,7 @@ func (r *reader) start(v loose.Value) error {
 		return nil
 	}
 	r.to.Count("session_start line", "session", 1)
-	r.conv = transcript.Conversation{ID: v.Get("id").Text(), Title: v.Get("sessionTitle").Text(), CWD: v.Get("cwd").Text()}
-	if r.conv.Title == "" {
-		r.conv.Title = v.Get("title").Text()
-	}
+	r.conv = transcript.Conversation{ID: v.Get("id").Text(), Title: cmp.Or(v.Get("sessionTitle").Text(), v.Get("title").Text()), CWD: v.Get("cwd").Text()}
 	if parent := v.Get("parent").Text(); parent != "" { // a fork, or a continuation after a compaction
 		r.conv.Parent, r.conv.Relation = parent, session.RelationFork
 	}
@@ -139,10 +134,7 @@ func (r *reader) message(o jsonl.Object) error {
 }
 
 func (r *reader) compaction(o jsonl.Object) error {
-	summary := o.Get("summaryText").Text()
-	if summary == "" {
-		summary = o.Get("summary").Text()
-	}
+	summary := cmp.Or(o.Get("summaryText").Text(), o.Get("summary").Text())
 	r.to.Count("compaction line", "compaction", 1)
 	return r.add(o, o.Get("id").Text(), []session.Entry{{Type: session.TypeCompaction, Compaction: &session.CompactionEntry{
 		Summary: summary, TokensBefore: o.Get("tokensBefore").Int(),
@@ -206,10 +198,10 @@ func (r *reader) streamed(v loose.Value, kind string) ([]session.Entry, string) 
 	case "message":
 		return say(v.Get("role").Text(), session.Text(v.Get("text").Text())), "message"
 	case "tool_call":
-		return say(session.RoleAssistant, session.ToolUseJSON(callID(v), v.Get("toolName").Text(), v.Get("parameters").Raw())), "message"
+		return say(session.RoleAssistant, session.ToolUseJSON(cmp.Or(v.Get("toolCallId").Text(), v.Get("id").Text()), v.Get("toolName").Text(), v.Get("parameters").Raw())), "message"
 	case "tool_result":
 		text, failed := output(v.Get("value"))
-		return say(session.RoleTool, session.ToolResult(callID(v), text, failed || v.Get("isError").Bool())), "message"
+		return say(session.RoleTool, session.ToolResult(cmp.Or(v.Get("toolCallId").Text(), v.Get("id").Text()), text, failed || v.Get("isError").Bool())), "message"
 	case "completion":
 		e := say(session.RoleAssistant, session.Text(v.Get("finalText").Text()))
 		e[0].Message.Usage = provider.AnthropicUsage(v.Get("usage"))
@@ -220,22 +212,10 @@ func (r *reader) streamed(v loose.Value, kind string) ([]session.Entry, string) 
 	return nil, transcript.OnlyKept
 }
 
-func callID(v loose.Value) string {
-	if id := v.Get("toolCallId").Text(); id != "" {
-		return id
-	}
-	return v.Get("id").Text()
-}
-
 // output returns what a tool answered: a text, or what a command printed.
 func output(v loose.Value) (text string, failed bool) {
-	switch {
-	case v.IsString():
-		return v.Text(), false
-	case v.Has("stdout"):
+	if v.Has("stdout") {
 		return v.Get("stdout").Text() + v.Get("stderr").Text(), v.Get("exitCode").Int() != 0
-	case v.Exists():
-		return string(json.RawMessage(v)), false
 	}
-	return "", false
+	return blocks.Plain(v), false
 }

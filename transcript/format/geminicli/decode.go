@@ -1,6 +1,7 @@
 package geminicli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -17,10 +18,7 @@ import (
 // kindOf returns who speaks: user, gemini, or the program itself (info, error,
 // warning).
 func kindOf(v loose.Value) string {
-	kind := v.Get("type").Text()
-	if kind == "" {
-		kind = v.Get("role").Text()
-	}
+	kind := cmp.Or(v.Get("type").Text(), v.Get("role").Text())
 	if kind == "model" {
 		return "gemini"
 	}
@@ -173,9 +171,7 @@ func decodeAnswer(v loose.Value) (session.Entry, []session.Content) {
 		Usage: provider.GeminiCLIUsage(v.Get("tokens")),
 	}
 	for thought := range v.Get("thoughts").Items() {
-		m.Content = append(m.Content, session.Content{
-			Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{Content: thoughtText(thought)},
-		})
+		m.Content = append(m.Content, session.Thinking(thoughtText(thought), ""))
 	}
 	content := blocks(v, "model")
 	if len(m.Content) > 0 {

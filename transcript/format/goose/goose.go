@@ -4,6 +4,7 @@ package goose
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
@@ -117,14 +118,11 @@ func readExport(f *transcript.File, to transcript.Sink) error {
 // conversation is what a header, a row or an export says of a session.
 func conversation(v loose.Value, name string) transcript.Conversation {
 	c := transcript.Conversation{
-		ID: v.Get("id").Text(), Title: v.Get("name").Text(), CWD: v.Get("working_dir").Text(),
+		ID: v.Get("id").Text(), Title: cmp.Or(v.Get("name").Text(), v.Get("description").Text()), CWD: v.Get("working_dir").Text(),
 		Created: v.Get("created_at").Time(time.UTC), Extra: make(map[string]any),
 	}
 	if c.ID == "" {
 		c.ID = name
-	}
-	if c.Title == "" {
-		c.Title = v.Get("description").Text()
 	}
 	for _, fact := range []string{
 		"session_type", "schedule_id", "accumulated_total_tokens", "accumulated_input_tokens", "accumulated_output_tokens", "accumulated_cost", "project_id",

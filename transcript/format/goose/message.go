@@ -1,13 +1,15 @@
 package goose
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/blocks"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 	"github.com/coppice-dev/coppice/transcript/internal/sqlitefile"
 )
@@ -56,10 +58,7 @@ func (r *reader) ledger(ctx context.Context, db *sqlitefile.DB) error {
 // is the user's or the model's.
 func (r *reader) message(m, content, meta loose.Value, span transcript.Span) error {
 	r.count++
-	id := m.Get("message_id").Text()
-	if id == "" {
-		id = m.Get("id").Text()
-	}
+	id := cmp.Or(m.Get("message_id").Text(), m.Get("id").Text())
 	if id == "" {
 		id = transcript.HashID("goose", r.id, strconv.Itoa(r.count), string(m))
 	}
@@ -142,17 +141,15 @@ func split(content loose.Value) (said, results []session.Content) {
 	for b := range content.Items() {
 		switch b.Get("type").Text() {
 		case "text":
-			if text := b.Get("text").Text(); text != "" {
-				said = append(said, session.Text(text))
-			}
+			said = append(said, blocks.Text(b.Get("text").Text())...)
 		case "image":
 			said = append(said, session.Image(b.Get("mimeType").Text(), b.Get("data").Text()))
 		case "thinking":
-			said = append(said, thinking(session.ThinkingContent{Content: b.Get("thinking").Text(), Signature: b.Get("signature").Text()}))
+			said = append(said, session.Thinking(b.Get("thinking").Text(), b.Get("signature").Text()))
 		case "redactedThinking":
-			said = append(said, thinking(session.ThinkingContent{Redacted: b.Get("data").Text()}))
+			said = append(said, session.Content{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{Redacted: b.Get("data").Text()}})
 		case "reasoning":
-			said = append(said, thinking(session.ThinkingContent{Content: b.Get("text").Text()}))
+			said = append(said, session.Thinking(b.Get("text").Text(), ""))
 		case "toolRequest", "frontendToolRequest":
 			said = append(said, request(b))
 		case "toolResponse":
@@ -160,18 +157,12 @@ func split(content loose.Value) (said, results []session.Content) {
 		case "conversationCompacted":
 			// It marks a place in old files and says nothing.
 		case "systemNotification":
-			if msg := b.Get("msg").Text(); msg != "" {
-				said = append(said, session.Text(msg))
-			}
+			said = append(said, blocks.Text(b.Get("msg").Text())...)
 		default:
-			said = append(said, session.Content{Type: session.ContentType(b.Get("type").Text()), Raw: b.Raw()})
+			said = append(said, blocks.Unknown(b))
 		}
 	}
 	return said, results
-}
-
-func thinking(t session.ThinkingContent) session.Content {
-	return session.Content{Type: session.ContentTypeThinking, Thinking: &t}
 }
 
 func request(b loose.Value) session.Content {
@@ -196,25 +187,20 @@ func response(b loose.Value) session.Content {
 	if value.IsObject() {
 		parts, failed = value.Get("content"), value.Get("isError").Bool()
 	}
-	c := session.ToolResult(id, "", failed)
-	var texts []string
-	plain := true
+	var list []session.Content
 	for part := range parts.Items() {
 		switch part.Get("type").Text() {
 		case "text":
-			texts = append(texts, part.Get("text").Text())
-			c.ToolResult.Parts = append(c.ToolResult.Parts, session.Text(part.Get("text").Text()))
+			list = append(list, session.Text(part.Get("text").Text()))
 		case "image":
-			plain = false
-			c.ToolResult.Parts = append(c.ToolResult.Parts, session.Image(part.Get("mimeType").Text(), part.Get("data").Text()))
+			list = append(list, session.Image(part.Get("mimeType").Text(), part.Get("data").Text()))
 		default:
-			plain = false
-			c.ToolResult.Parts = append(c.ToolResult.Parts, session.Content{Type: session.ContentType(part.Get("type").Text()), Raw: part.Raw()})
+			list = append(list, blocks.Unknown(part))
 		}
 	}
-	c.ToolResult.Content = strings.Join(texts, "\n")
-	if plain {
-		c.ToolResult.Parts = nil
+	c := session.ToolResult(id, session.TextOf(list), failed)
+	if slices.ContainsFunc(list, func(c session.Content) bool { return c.Text == nil }) {
+		c.ToolResult.Parts = list
 	}
 	return c
 }

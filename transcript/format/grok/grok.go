@@ -4,7 +4,6 @@ package grok
 
 import (
 	"context"
-	"encoding/json"
 	"net/url"
 	"path"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"github.com/coppice-dev/coppice/provider/openai"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/blocks"
 	"github.com/coppice-dev/coppice/transcript/internal/jsonl"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 )
@@ -111,7 +111,7 @@ func (r *reader) decode(v loose.Value, kind string) ([]session.Entry, string) {
 	m := &session.MessageEntry{Role: kind}
 	switch kind {
 	case "system", "user":
-		m.Content = blocks(v.Get("content"))
+		m.Content = contents(v.Get("content"))
 		if reason := v.Get("synthetic_reason").Text(); reason != "" {
 			m.Metadata = map[string]any{session.MetaInjected: true, "reason": reason}
 		}
@@ -129,7 +129,7 @@ func (r *reader) decode(v loose.Value, kind string) ([]session.Entry, string) {
 	case "tool_result":
 		m.Role = session.RoleTool
 		text := v.Get("content")
-		m.Content = []session.Content{session.ToolResult(v.Get("tool_call_id").Text(), plain(text), v.Get("is_error").Bool())}
+		m.Content = []session.Content{session.ToolResult(v.Get("tool_call_id").Text(), blocks.Plain(text), v.Get("is_error").Bool())}
 	case "backend_tool_call": // a tool that the provider ran
 		return []session.Entry{{Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: name + "." + kind, Data: v.Get("kind").Map()}}}, "custom entry"
 	default:
@@ -141,15 +141,9 @@ func (r *reader) decode(v loose.Value, kind string) ([]session.Entry, string) {
 // answer reads a reply, and says first if another model gave it.
 func (r *reader) answer(v loose.Value, m *session.MessageEntry) []session.Entry {
 	m.Provider, m.Model = "xai", v.Get("model_id").Text()
-	if text := plain(v.Get("content")); text != "" {
-		m.Content = append(m.Content, session.Text(text))
-	}
+	m.Content = append(m.Content, blocks.Text(blocks.Plain(v.Get("content")))...)
 	for call := range v.Get("tool_calls").Items() {
-		arguments := call.Get("arguments").Raw()
-		if call.Get("arguments").IsString() {
-			arguments = json.RawMessage(call.Get("arguments").Text())
-		}
-		m.Content = append(m.Content, session.ToolUseJSON(call.Get("id").Text(), call.Get("name").Text(), arguments))
+		m.Content = append(m.Content, session.ToolUseJSON(call.Get("id").Text(), call.Get("name").Text(), blocks.Input(call.Get("arguments"))))
 	}
 	said := session.Entry{Type: session.TypeMessage, Message: m}
 	if m.Model == "" || m.Model == r.model || len(m.Content) == 0 {
@@ -159,36 +153,20 @@ func (r *reader) answer(v loose.Value, m *session.MessageEntry) []session.Entry 
 	return []session.Entry{{Type: session.TypeModelChange, ModelChange: &session.ModelChangeEntry{Provider: "xai", ModelID: m.Model}}, said}
 }
 
-// plain returns a text, or the JSON of what stands in its place.
-func plain(v loose.Value) string {
-	if v.IsString() || !v.Exists() {
-		return v.Text()
-	}
-	return string(v)
-}
-
-func blocks(v loose.Value) []session.Content {
+func contents(v loose.Value) []session.Content {
 	if v.IsString() {
 		return []session.Content{session.Text(v.Text())}
 	}
 	var list []session.Content
 	for part := range v.Items() {
-		switch kind := part.Get("type").Text(); kind {
+		switch part.Get("type").Text() {
 		case "text":
 			list = append(list, session.Text(part.Get("text").Text()))
 		case "image":
-			list = append(list, image(part.Get("url").Text()))
+			list = append(list, blocks.Image(part.Get("url").Text()))
 		default:
-			list = append(list, session.Content{Type: session.ContentType(kind), Raw: part.Raw()})
+			list = append(list, blocks.Unknown(part))
 		}
 	}
 	return list
-}
-
-func image(link string) session.Content {
-	source := &session.Source{Type: "url", Data: link}
-	if media, data, ok := strings.Cut(strings.TrimPrefix(link, "data:"), ";base64,"); ok {
-		source = &session.Source{Type: "base64", MediaType: media, Data: data}
-	}
-	return session.Content{Type: session.ContentTypeImage, Image: &session.ImageContent{Source: source}}
 }

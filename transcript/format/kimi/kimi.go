@@ -3,6 +3,7 @@
 package kimi
 
 import (
+	"cmp"
 	"context"
 	"path"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/blocks"
 	"github.com/coppice-dev/coppice/transcript/internal/jsonl"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 )
@@ -180,23 +182,15 @@ func (r *reader) message(o jsonl.Object, v loose.Value) error {
 
 // block reads a part of a message.
 func block(part loose.Value) session.Content {
-	switch kind := part.Get("type").Text(); kind {
+	switch part.Get("type").Text() {
 	case "text":
 		return session.Text(part.Get("text").Text())
 	case "think":
-		return session.Content{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{
-			Content: part.Get("think").Text(), Signature: part.Get("encrypted").Text(),
-		}}
+		return session.Thinking(part.Get("think").Text(), part.Get("encrypted").Text())
 	case "image_url":
-		url := part.Get("imageUrl", "url").Text()
-		source := &session.Source{Type: "url", Data: url}
-		if media, data, ok := strings.Cut(strings.TrimPrefix(url, "data:"), ";base64,"); ok {
-			source = &session.Source{Type: "base64", MediaType: media, Data: data}
-		}
-		return session.Content{Type: session.ContentTypeImage, Image: &session.ImageContent{Source: source}}
-	default:
-		return session.Content{Type: session.ContentType(kind), Raw: part.Raw()}
+		return blocks.Image(part.Get("imageUrl", "url").Text())
 	}
+	return blocks.Unknown(part)
 }
 
 // event reads an event of the model's loop.
@@ -214,11 +208,7 @@ func (r *reader) event(o jsonl.Object, v loose.Value) error {
 		r.say(o, v, session.ToolUseJSON(v.Get("toolCallId").Text(), v.Get("name").Text(), v.Get("args").Raw()))
 	case "tool.result":
 		r.to.Count(kind, "message", 1)
-		output := v.Get("result", "output")
-		text := output.Text()
-		if !output.IsString() && output.Exists() {
-			text = string(output)
-		}
+		text := blocks.Plain(v.Get("result", "output"))
 		r.add(o, session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{
 			Role:    session.RoleTool,
 			Content: []session.Content{session.ToolResult(v.Get("toolCallId").Text(), text, v.Get("result", "isError").Bool())},
@@ -236,9 +226,7 @@ func (r *reader) event(o jsonl.Object, v loose.Value) error {
 func (r *reader) say(o jsonl.Object, v loose.Value, c session.Content) {
 	if r.answer == nil {
 		r.answer = &session.MessageEntry{Role: session.RoleAssistant, Provider: r.provider, Model: r.model}
-		if r.answer.ResponseID = v.Get("stepUuid").Text(); r.answer.ResponseID == "" {
-			r.answer.ResponseID = v.Get("uuid").Text()
-		}
+		r.answer.ResponseID = cmp.Or(v.Get("stepUuid").Text(), v.Get("uuid").Text())
 		r.add(o, session.Entry{Type: session.TypeMessage, Message: r.answer})
 	} else {
 		at := slices.IndexFunc(r.step, func(rec transcript.Record) bool { return rec.Entry.Message == r.answer })

@@ -2,11 +2,12 @@ package llm
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"strings"
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/blocks"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 	"github.com/coppice-dev/coppice/transcript/internal/sqlitefile"
 )
@@ -109,21 +110,21 @@ func (r *reader) systemPrompt(row loose.Value) *session.MessageEntry {
 
 // answers are the results that were sent along with a prompt.
 func answers(results []loose.Value) []session.Content {
-	var blocks []session.Content
+	var list []session.Content
 	for _, row := range results {
 		failed := row.Get("exception").Text() != ""
 		text := row.Get("output").Text()
 		if text == "" && failed {
 			text = row.Get("exception").Text()
 		}
-		blocks = append(blocks, session.ToolResult(row.Get("tool_call_id").Text(), text, failed))
+		list = append(list, session.ToolResult(row.Get("tool_call_id").Text(), text, failed))
 	}
-	return blocks
+	return list
 }
 
 // asked is a prompt with what was attached to it.
 func (r *reader) asked(ctx context.Context, row loose.Value, id string) ([]session.Content, error) {
-	var blocks []session.Content
+	var list []session.Content
 	for link, err := range r.db.Rows(ctx, "prompt_attachments", "response_id", id, "order") {
 		if err != nil {
 			return nil, err
@@ -132,13 +133,10 @@ func (r *reader) asked(ctx context.Context, row loose.Value, id string) ([]sessi
 			if err != nil {
 				return nil, err
 			}
-			blocks = append(blocks, attachment(a))
+			list = append(list, attachment(a))
 		}
 	}
-	if text := row.Get("prompt").Text(); text != "" {
-		blocks = append(blocks, session.Text(text))
-	}
-	return blocks, nil
+	return append(list, blocks.Text(row.Get("prompt").Text())...), nil
 }
 
 func attachment(a loose.Value) session.Content {
@@ -149,33 +147,25 @@ func attachment(a loose.Value) session.Content {
 			source.Data = "file://" + path
 		}
 	}
-	switch kind, _, _ := strings.Cut(source.MediaType, "/"); kind {
-	case "image":
-		return session.Content{Type: session.ContentTypeImage, Image: &session.ImageContent{Source: source}}
-	case "audio":
-		return session.Content{Type: session.ContentTypeAudio, Audio: &session.AudioContent{Source: source}}
+	c := session.Media(source)
+	if c.File != nil {
+		c.File.Name = a.Get("path").Text()
 	}
-	return session.Content{Type: session.ContentTypeFile, File: &session.FileContent{Name: a.Get("path").Text(), Source: source}}
+	return c
 }
 
 // answer is what the model said.
 func answer(row loose.Value, calls []loose.Value) *session.MessageEntry {
-	var blocks []session.Content
-	if text := row.Get("response").Text(); text != "" {
-		blocks = append(blocks, session.Text(text))
-	}
+	list := blocks.Text(row.Get("response").Text())
 	for _, c := range calls {
 		input := sqlitefile.JSON(c.Get("arguments"))
-		blocks = append(blocks, session.ToolUseJSON(c.Get("tool_call_id").Text(), c.Get("name").Text(), input.Raw()))
+		list = append(list, session.ToolUseJSON(c.Get("tool_call_id").Text(), c.Get("name").Text(), input.Raw()))
 	}
-	m := message(session.RoleAssistant, blocks)
+	m := message(session.RoleAssistant, list)
 	if m == nil {
 		return nil
 	}
-	m.Model, m.ResponseID, m.Usage = row.Get("resolved_model").Text(), row.Get("id").Text(), usage(row)
-	if m.Model == "" {
-		m.Model = row.Get("model").Text()
-	}
+	m.Model, m.ResponseID, m.Usage = cmp.Or(row.Get("resolved_model").Text(), row.Get("model").Text()), row.Get("id").Text(), usage(row)
 	if options := sqlitefile.JSON(row.Get("options_json")); options.IsObject() && len(options.Map()) > 0 {
 		m.Metadata = map[string]any{"options": options.Any()}
 	}

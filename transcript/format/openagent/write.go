@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/blocks"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
 )
@@ -22,7 +23,7 @@ const onlyText = "a message is text and tool calls there"
 func encode(e *session.Entry) json.RawMessage {
 	m := e.Message
 	var o residue.Object
-	o.Set("role", role(m.Role))
+	o.Set("role", blocks.Role(m.Role))
 	o.Set("content", textOf(m.Content))
 	o.Set("timestamp", e.Timestamp.Local().Format(timeForm))
 	o.Set("token_count", tokens(m))
@@ -33,17 +34,6 @@ func encode(e *session.Entry) json.RawMessage {
 	}
 	o.Set("metadata", metadata)
 	return o.JSON()
-}
-
-// role is one of the four that the program knows.
-func role(r string) string {
-	switch r {
-	case session.RoleUser, session.RoleAssistant, session.RoleSystem, session.RoleTool:
-		return r
-	case session.RoleBashExecution:
-		return session.RoleTool
-	}
-	return session.RoleSystem
 }
 
 func tokens(m *session.MessageEntry) any {
@@ -160,7 +150,7 @@ func isOf(file []byte, s *transcript.Script) bool {
 	first := v.Get("messages").First()
 	for i := range s.Path {
 		if m := s.Path[i].Message; m != nil {
-			return first.Get("role").Text() == role(m.Role) && first.Get("content").Text() == textOf(m.Content)
+			return first.Get("role").Text() == blocks.Role(m.Role) && first.Get("content").Text() == textOf(m.Content)
 		}
 	}
 	return first == nil

@@ -3,10 +3,11 @@ package opencode
 import (
 	"encoding/base64"
 	"slices"
-	"strings"
 
+	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/blocks"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 )
 
@@ -83,9 +84,9 @@ func (s *splitter) add(part loose.Value) {
 		}
 	case "reasoning":
 		if text := part.Get("text").Text(); text != "" {
-			s.say(session.Content{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{
-				Content: text, Extra: metadata(part),
-			}}, false)
+			c := session.Thinking(text, "")
+			c.Thinking.Extra = metadata(part)
+			s.say(c, false)
 		}
 	case "tool":
 		s.tool(part)
@@ -105,7 +106,7 @@ func (s *splitter) add(part loose.Value) {
 		s.to.Count(kind+" part", transcript.OnlyKept, 1)
 	default:
 		s.to.Count(kind+" part", "unknown block", 1)
-		s.say(session.Content{Type: session.ContentType(kind), Raw: part.Raw()}, false)
+		s.say(blocks.Unknown(part), false)
 	}
 }
 
@@ -184,12 +185,7 @@ func completed(id, tool string, state loose.Value) session.Content {
 
 // file is a file that came with a message, by its address or in full.
 func file(part loose.Value) session.Content {
-	source := &session.Source{Type: "url", MediaType: part.Get("mime").Text(), Data: part.Get("url").Text()}
-	if head, data, ok := strings.Cut(source.Data, ";base64,"); ok && strings.HasPrefix(head, "data:") {
-		source.Type, source.Data = "base64", data
-	}
-	if strings.HasPrefix(source.MediaType, "image/") {
-		return session.Content{Type: session.ContentTypeImage, Image: &session.ImageContent{Source: source}}
-	}
-	return session.Content{Type: session.ContentTypeFile, File: &session.FileContent{Name: part.Get("filename").Text(), Source: source}}
+	source := provider.SourceAt(part.Get("url").Text())
+	source.MediaType = part.Get("mime").Text()
+	return blocks.File(part.Get("filename").Text(), source)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/coppice-dev/coppice/provider/openai"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/blocks"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
 	"github.com/coppice-dev/coppice/window"
@@ -130,7 +131,7 @@ func own(e *session.Entry, message loose.Value, nth int) json.RawMessage {
 	}
 	withIDs(m, message, metadata)
 	var o residue.Object
-	o.Set("role", role(m.Role))
+	o.Set("role", blocks.Role(m.Role))
 	o.Set("content", contentOf(message))
 	o.Set("category", categoryOf(m))
 	o.Set("id", messageID(e.ID, nth))
@@ -164,16 +165,6 @@ func contentOf(message loose.Value) json.RawMessage {
 	return json.RawMessage(`""`)
 }
 
-func role(r string) string {
-	switch r {
-	case session.RoleUser, session.RoleAssistant, session.RoleSystem, session.RoleTool:
-		return r
-	case session.RoleBashExecution:
-		return session.RoleTool
-	}
-	return session.RoleSystem
-}
-
 // categoryOf is a message's category, or else the one that its role suggests.
 func categoryOf(m *session.MessageEntry) string {
 	switch {
@@ -195,7 +186,7 @@ func tokens(m *session.MessageEntry) int {
 }
 
 func messageType(m *session.MessageEntry) string {
-	if role(m.Role) == session.RoleTool {
+	if blocks.Role(m.Role) == session.RoleTool {
 		return "action"
 	}
 	return "message"

@@ -2,9 +2,9 @@ package pi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,7 +39,7 @@ func (r *reader) line(o jsonl.Object) error {
 	switch {
 	case kind == "title":
 		r.to.Count("title line", "title", 1)
-		return r.rename(firstText(o.Value, "title", "name", "text"))
+		return r.rename(cmp.Or(o.Get("title").Text(), o.Get("name").Text(), o.Get("text").Text()))
 	case kind == "session" && len(r.ids) == 0:
 		r.to.Count("header", "session", 1)
 		return r.header(o.Value)
@@ -78,7 +78,7 @@ func (r *reader) header(v loose.Value) error {
 	if id == "" {
 		id = transcript.HashID(name, r.file.Path)
 	}
-	if source := firstText(v, "parentSession", "branchedFrom"); source != "" {
+	if source := cmp.Or(v.Get("parentSession").Text(), v.Get("branchedFrom").Text()); source != "" {
 		r.origin(id, source)
 	}
 	return r.begin(id)
@@ -126,7 +126,7 @@ const maxForks = 64
 // belong: its own, or that of the file that it was forked from.
 func (r *reader) family(data []byte, depth int) string {
 	header := firstObject(data)
-	source := firstText(header, "parentSession", "branchedFrom")
+	source := cmp.Or(header.Get("parentSession").Text(), header.Get("branchedFrom").Text())
 	if source != "" && depth > 0 {
 		origin, err := r.file.Beside(fileName(source))
 		if first := firstEntry(data); err == nil && first != "" && first == firstEntry(origin) {
@@ -248,12 +248,4 @@ func became(e session.Entry) string {
 		return "message"
 	}
 	return strings.ReplaceAll(string(e.Type), "_", " ")
-}
-
-func firstText(v loose.Value, names ...string) string {
-	at := slices.IndexFunc(names, func(n string) bool { return v.Get(n).Text() != "" })
-	if at < 0 {
-		return ""
-	}
-	return v.Get(names[at]).Text()
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/blocks"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 )
 
@@ -128,7 +129,7 @@ func content(v loose.Value) session.Content {
 		case "Text":
 			return session.Text(inner.Text())
 		case "Thinking":
-			return thinking(inner.Get("text").Text(), inner.Get("signature").Text())
+			return session.Thinking(inner.Get("text").Text(), inner.Get("signature").Text())
 		case "RedactedThinking":
 			return session.Content{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{Redacted: inner.Text()}}
 		case "ToolUse":
@@ -142,10 +143,6 @@ func content(v loose.Value) session.Content {
 		}
 	}
 	return session.Content{Raw: v.Raw()}
-}
-
-func thinking(text, signature string) session.Content {
-	return session.Content{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{Content: text, Signature: signature}}
 }
 
 func result(v loose.Value) session.Content {
@@ -174,14 +171,12 @@ func (t *thread) old(v loose.Value) error {
 	}
 	for part := range v.Get("segments").Items() {
 		if part.Get("type").Text() == "thinking" {
-			m.Content = append(m.Content, thinking(part.Get("text").Text(), part.Get("signature").Text()))
+			m.Content = append(m.Content, session.Thinking(part.Get("text").Text(), part.Get("signature").Text()))
 			continue
 		}
 		m.Content = append(m.Content, session.Text(part.Get("text").Text()))
 	}
-	if text := v.Get("text").Text(); text != "" {
-		m.Content = append(m.Content, session.Text(text))
-	}
+	m.Content = append(m.Content, blocks.Text(v.Get("text").Text())...)
 	for call := range v.Get("tool_uses").Items() {
 		m.Content = append(m.Content, session.ToolUseJSON(call.Get("id").Text(), call.Get("name").Text(), call.Get("input").Raw()))
 	}

@@ -3,6 +3,7 @@
 package zed
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -92,10 +93,7 @@ func document(row loose.Value) (loose.Value, error) {
 }
 
 func readThread(row, doc loose.Value, to transcript.Sink) error {
-	c := transcript.Conversation{ID: row.Get("id").Text(), Title: doc.Get("title").Text()}
-	if c.Title == "" {
-		c.Title = row.Get("summary").Text()
-	}
+	c := transcript.Conversation{ID: row.Get("id").Text(), Title: cmp.Or(doc.Get("title").Text(), row.Get("summary").Text())}
 	if c.ID == "" {
 		c.ID = transcript.HashID(name, string(doc))
 	}

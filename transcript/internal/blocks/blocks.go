@@ -1,0 +1,79 @@
+// Package blocks makes content of what other programs wrote, where several formats do it
+// in the same way.
+package blocks
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/transcript/internal/loose"
+)
+
+// Text returns a text as blocks: none if it is empty.
+func Text(s string) []session.Content {
+	if s == "" {
+		return nil
+	}
+	return []session.Content{session.Text(s)}
+}
+
+// Image returns the picture at a URL, which may be a data: URL.
+func Image(url string) session.Content { return session.ImageFrom(provider.SourceAt(url)) }
+
+// File returns a picture or another file. A picture has no name.
+func File(name string, s *session.Source) session.Content {
+	if strings.HasPrefix(s.MediaType, "image/") {
+		return session.ImageFrom(s)
+	}
+	return session.File(name, s)
+}
+
+// Unknown keeps a block that the format's reader does not know. Its type is its member
+// "type".
+func Unknown(v loose.Value) session.Content {
+	return session.Content{Type: session.ContentType(v.Get("type").Text()), Raw: v.Raw()}
+}
+
+// Plain returns a text, or the JSON of what is in its place: tools answer with either.
+func Plain(v loose.Value) string {
+	if v.IsString() || !v.Exists() {
+		return v.Text()
+	}
+	return string(v)
+}
+
+// Joined returns a text, or the texts of a list of parts, one below the other. Parts
+// without text are left out.
+func Joined(v loose.Value) string {
+	if v.IsString() {
+		return v.Text()
+	}
+	var texts []string
+	for part := range v.Items() {
+		if s := part.Get("text").Text(); s != "" {
+			texts = append(texts, s)
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// Input returns the input of a call: an object, or the text of one.
+func Input(v loose.Value) json.RawMessage {
+	if v.IsString() {
+		return json.RawMessage(v.Text())
+	}
+	return v.Raw()
+}
+
+// Role returns a role as one of the four that every program knows.
+func Role(role session.MessageRole) session.MessageRole {
+	switch role {
+	case session.RoleUser, session.RoleAssistant, session.RoleSystem, session.RoleTool:
+		return role
+	case session.RoleBashExecution:
+		return session.RoleTool
+	}
+	return session.RoleSystem
+}
