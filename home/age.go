@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/session"
 )
 
 // Age is how long something is ago. In JSON it is as a person writes it: see ParseAge.
@@ -29,9 +30,22 @@ func (a *Age) UnmarshalText(text []byte) error {
 func ParseAge(text string) (time.Duration, error) {
 	age, ok := index.ParseAge(text)
 	if !ok {
-		return 0, invalid("it must be a time such as 30d, 2w, 12h or 1d12h")
+		return 0, session.Invalidf("it must be a time such as 30d, 2w, 12h or 1d12h")
 	}
 	return age, nil
+}
+
+// ParseTime reads the time for a field of a request as a person writes it: a day, a moment, or
+// an age. "" is the zero time. Anything else is a *FieldError.
+func ParseTime(field, text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	at, ok := index.ParseTime(text, now)
+	if !ok {
+		return at, wrong(field, "{"+field+"}: %q is not a time; give 2026-03-01, 2026-03-01T15:04 or an age such as 7d", text)
+	}
+	return at, nil
 }
 
 // ageText writes an age as a person would.

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/conversation"
@@ -54,7 +53,7 @@ type Chat struct {
 // something is said. Close the chat after use.
 func (h *Home) Chat(ctx context.Context, r ChatRequest) (*Chat, error) {
 	if !conversation.IsText([]byte(r.System)) {
-		return nil, &session.Error{Op: "chat", Name: r.Session, Err: invalid("the instructions are not text")}
+		return nil, &session.Error{Op: "chat", Name: r.Session, Err: wrong("system", "the instructions are not text")}
 	}
 	chat := &Chat{home: h, r: r}
 	var err error
@@ -184,7 +183,7 @@ func withFile(name string, f func(l *conversation.Loader, local string) error) e
 // Prompt returns what a person says as the content of a message: a text and images, which
 // are read from files.
 func (c *Chat) Prompt(text string, images ...string) ([]session.Content, error) {
-	if err := checkUTF8("chat", "", text); err != nil {
+	if err := checkUTF8("text", text); err != nil {
 		return nil, err
 	}
 	var content []session.Content
@@ -199,7 +198,7 @@ func (c *Chat) Prompt(text string, images ...string) ([]session.Content, error) 
 		content = append(content, session.Text(text))
 	}
 	if len(content) == 0 {
-		return nil, invalid("the message is empty")
+		return nil, wrong("text", "the message is empty")
 	}
 	return content, nil
 }
@@ -234,11 +233,8 @@ func (c *Chat) SetModel(name string) error {
 
 // SetThinking changes how much the model thinks.
 func (c *Chat) SetThinking(level string) error {
-	if !slices.Contains(provider.ThinkingLevels, level) {
-		return &session.Error{
-			Op: "chat", Err: invalid("unknown thinking level %q", level),
-			Hint: "the levels are " + strings.Join(provider.ThinkingLevels, ", "),
-		}
+	if err := provider.CheckThinking(level); err != nil {
+		return wrongAs("thinking", err)
 	}
 	if c.agent != nil {
 		if err := c.agent.SetThinking(level); err != nil {
@@ -291,10 +287,7 @@ func (c *Chat) Label(ctx context.Context, entry, name string) (*LabelResult, err
 		return nil, errNothingSaid
 	}
 	c.home.beforeWriting(ctx)
-	if err := checkUTF8("label", c.c.Name, name); err != nil {
-		return nil, err
-	}
-	if err := checkName("label", c.c.Name, name); err != nil {
+	if err := checkName("label", name); err != nil {
 		return nil, err
 	}
 	return label(c.c, c.c.WithContext(ctx), LabelRequest{Session: c.c.Name, Entry: entry, Label: name})
@@ -314,7 +307,7 @@ func (c *Chat) Unfinished() (calls []agent.Pending, unanswered bool, err error) 
 }
 
 // errNothingSaid means that a chat has no session yet.
-var errNothingSaid = invalid("nothing was said yet")
+var errNothingSaid = session.Invalidf("nothing was said yet")
 
 // ChatStatus is where a chat stands.
 type ChatStatus struct {

@@ -44,12 +44,12 @@ type author struct {
 
 // author returns the model that a request means, and announces that it is going to be asked.
 func (h *Home) author(op, name string, r *AutoRequest, writes string) (*author, error) {
-	if err := checkUTF8(op, name, r.Instructions); err != nil {
-		return nil, err
+	if err := checkUTF8("instructions", r.Instructions); err != nil {
+		return nil, within("auto", err)
 	}
 	chosen, err := h.settings.ModelFor(nil, r.ModelChoice)
 	if err != nil {
-		return nil, err
+		return nil, within("auto", err)
 	}
 	info := chosen.Model.Info()
 	counter, err := counterNamed("", info.Provider, info.Model)
@@ -100,7 +100,7 @@ func (a *author) failed(ctx context.Context, op, name string, s *session.Session
 // unwritten is the error of a model that has not written what it should.
 func unwritten(op, name string, err error) error {
 	if errors.Is(err, summary.ErrNothing) {
-		return &session.Error{Op: op, Name: name, Err: invalid("%w", err)}
+		return &session.Error{Op: op, Name: name, Err: session.Invalidf("%w", err)}
 	}
 	e := &session.Error{Op: op, Name: name, Err: fmt.Errorf("%w; nothing was changed", err)}
 	switch {

@@ -163,14 +163,18 @@ func TestAToolboxAllowsMoreOnTheWay(t *testing.T) {
 	}
 	echo := agent.Call{ID: "1", Name: "bash", Input: []byte(`{"command":"echo hello"}`)}
 	remove := agent.Call{ID: "2", Name: "bash", Input: []byte(`{"command":"rm hello"}`)}
-	if box.Allows(echo) {
+	bash := list[slices.IndexFunc(list, func(tool agent.Tool) bool { return tool.Name == "bash" })]
+	if asks, _ := bash.Ask(echo); !asks {
 		t.Error("nothing is allowed yet")
 	}
 	if err := errors.Join(box.Allow(box.RuleFor(echo)), box.Allow("bash(rm *)")); err != nil {
 		t.Fatal(err)
 	}
-	if !box.Allows(echo) || box.Allows(remove) {
-		t.Errorf("echo: %v, rm: %v, by %q", box.Allows(echo), box.Allows(remove), box.Rules())
+	if asks, _ := bash.Ask(echo); asks {
+		t.Errorf("a tool that is in use does not obey a new rule; the rules are %q", box.Rules())
+	}
+	if got, err := bash.Run(t.Context(), remove); err != nil || !got.IsError || !strings.Contains(got.Text, "denies it") {
+		t.Errorf("a rule that denies: %+v, %v", got, err)
 	}
 	if err := box.Allow("bash("); !errors.Is(err, session.ErrInvalid) {
 		t.Errorf("a rule that makes no sense: %v", err)

@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/agent/mcp"
 	"github.com/coppice-dev/coppice/agent/tools"
+	"github.com/coppice-dev/coppice/session"
 )
 
 // ToolboxRequest says where tools work, and which of their calls need no approval.
@@ -33,10 +34,10 @@ type Toolbox struct {
 	home    *Home
 	r       ToolboxRequest
 	servers []*mcp.Server
+	rules   *tools.Rules // all tools obey them
 
-	mu    sync.Mutex   // guards the rest
-	rules *tools.Rules // what is allowed by now
-	given []string
+	mu      sync.Mutex // guards what follows
+	allowed []string   // the rules that allow calls by now
 }
 
 // AllTools stands for all built-in tools.
@@ -46,10 +47,10 @@ const AllTools = "all"
 // sense is session.ErrInvalid, and so is one for a tool that does not exist, unless its name
 // has a *.
 func (h *Home) Toolbox(ctx context.Context, r ToolboxRequest) (*Toolbox, error) {
-	b := &Toolbox{home: h, r: r, given: slices.Clone(r.Allow)}
+	b := &Toolbox{home: h, r: r, allowed: slices.Clone(r.Allow)}
 	var err error
 	if b.rules, err = tools.NewRules(r.Dir, r.Allow, r.Deny); err != nil {
-		return nil, &invalidError{err}
+		return nil, r.wrong(err, func(*tools.Rules) error { return nil })
 	}
 	for _, where := range r.Servers {
 		server, err := mcp.Connect(ctx, serverOptions(where, r.Dir))
@@ -58,10 +59,21 @@ func (h *Home) Toolbox(ctx context.Context, r ToolboxRequest) (*Toolbox, error) 
 		}
 		b.servers = append(b.servers, server)
 	}
-	if err := b.rules.Check(b.names()); err != nil {
-		return nil, errors.Join(&invalidError{err}, b.Close())
+	known := b.names()
+	check := func(rules *tools.Rules) error { return rules.Check(known) }
+	if err := check(b.rules); err != nil {
+		return nil, errors.Join(r.wrong(err, check), b.Close())
 	}
 	return b, nil
+}
+
+// wrong names the field that has a rule which makes no sense.
+func (r *ToolboxRequest) wrong(why error, check func(*tools.Rules) error) error {
+	rules, err := tools.NewRules(r.Dir, r.Allow, nil)
+	if err != nil || check(rules) != nil {
+		return wrongAs("allow", why)
+	}
+	return wrongAs("deny", why)
 }
 
 // names returns the names of all tools that there are, in use or not.
@@ -103,25 +115,21 @@ func (b *Toolbox) Close() error {
 }
 
 // Tools returns the built-in tools with some names, or AllTools, and those of the servers.
-// They obey the rules that the toolbox was made with; Allows knows later ones as well.
+// They obey the rules of the toolbox, also those that are added later.
 func (b *Toolbox) Tools(names ...string) ([]agent.Tool, error) {
-	rules, err := tools.NewRules(b.r.Dir, b.r.Allow, b.r.Deny)
-	if err != nil {
-		return nil, &invalidError{err}
-	}
 	var lists [][]agent.Tool
 	if len(names) > 0 {
 		if slices.Contains(names, AllTools) {
 			names = nil
 		}
-		own, err := tools.New(tools.Options{Dir: b.r.Dir, Names: names, Rules: rules, Search: b.search})
+		own, err := tools.New(tools.Options{Dir: b.r.Dir, Names: names, Rules: b.rules, Search: b.search})
 		if err != nil {
-			return nil, &invalidError{err}
+			return nil, session.Invalidf("%w", err)
 		}
 		lists = append(lists, own)
 	}
 	for _, s := range b.servers {
-		lists = append(lists, rules.Apply(s.Tools()...))
+		lists = append(lists, b.rules.Apply(s.Tools()...))
 	}
 	return mcp.Join(lists...), nil
 }
@@ -139,47 +147,33 @@ func (b *Toolbox) search(ctx context.Context, query string, limit int) ([]tools.
 	return hits, nil
 }
 
-// Allows reports whether a rule lets a call run without asking.
-func (b *Toolbox) Allows(call agent.Call) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	d, _ := b.rules.Decide(call)
-	return d == agent.Allow
-}
-
-// Allow adds a rule, which holds until the toolbox is dropped.
+// Allow adds a rule, which all tools obey from now on.
 func (b *Toolbox) Allow(rule string) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	given := append(slices.Clone(b.given), rule)
-	rules, err := tools.NewRules(b.r.Dir, given, b.r.Deny)
+	alone, err := tools.NewRules(b.r.Dir, []string{rule}, nil)
 	if err == nil {
-		err = rules.Check(b.names())
+		err = alone.Check(b.names())
+	}
+	if err == nil {
+		err = b.rules.Allow(rule)
 	}
 	if err != nil {
-		return &invalidError{err}
+		return session.Invalidf("%w", err)
 	}
-	b.given, b.rules = given, rules
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.allowed = append(b.allowed, rule)
 	return nil
 }
 
 // RuleFor returns the rule that allows calls like this one, or "" if there can be none.
-func (b *Toolbox) RuleFor(call agent.Call) string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.rules.RuleFor(call)
-}
+func (b *Toolbox) RuleFor(call agent.Call) string { return b.rules.RuleFor(call) }
 
 // WhyNoRule returns why RuleFor has no rule for a call, or nil if it has one.
-func (b *Toolbox) WhyNoRule(call agent.Call) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.rules.WhyNoRule(call)
-}
+func (b *Toolbox) WhyNoRule(call agent.Call) error { return b.rules.WhyNoRule(call) }
 
 // Rules returns the rules that allow calls by now.
 func (b *Toolbox) Rules() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.Clone(b.given)
+	return slices.Clone(b.allowed)
 }

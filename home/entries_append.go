@@ -1,6 +1,7 @@
 package home
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -78,7 +79,7 @@ func (h *Home) checkID(id string) error {
 		return g.err
 	}
 	if h.settings.redacts() && len(redact.Find([]byte(id))) > 0 || string(g.guard.Raw([]byte(id))) != id {
-		return invalid("entry: the id looks like a secret; give the entry another id, or none")
+		return wrong("entry.id", "{entry.id} looks like a secret; give the entry another id, or none")
 	}
 	return nil
 }
@@ -87,50 +88,49 @@ func (h *Home) checkID(id string) error {
 func (r *AppendRequest) entry() (session.Entry, error) {
 	switch {
 	case r.Message != nil && r.Entry != nil, r.Message == nil && r.Entry == nil:
-		return session.Entry{}, invalid("append: give either a message or a whole entry")
+		return session.Entry{}, wrong("message", "either {message} or {entry} is needed")
 	case r.Message != nil:
 		if err := checkMessage(r.Message); err != nil {
-			return session.Entry{}, fmt.Errorf("append: %w", err)
+			return session.Entry{}, within("message", err)
 		}
 		return session.Entry{Type: session.TypeMessage, Message: r.Message}, nil
 	}
-	if err := checkUTF8("append", "", string(r.Entry)); err != nil {
+	if err := checkUTF8("entry", string(r.Entry)); err != nil {
 		return session.Entry{}, err
 	}
 	e, err := session.ParseEntry(r.Entry)
-	if err == nil && e.Message != nil {
-		if err = checkCategory(e.Message.Category); err != nil {
-			err = fmt.Errorf("message.category: %w", err)
-		}
-	}
 	if err != nil {
-		return e, fmt.Errorf("entry: %w", err)
+		return e, wrongAs("entry", err)
 	}
-	return e, nil
+	if e.Message != nil {
+		err = within("entry.message", checkCategory(e.Message.Category))
+	}
+	return e, err
 }
 
 func checkMessage(m *session.MessageEntry) error {
 	if err := session.CheckRole(m.Role); err != nil {
-		return err
+		return wrongAs("role", err)
 	}
 	if err := checkCategory(m.Category); err != nil {
 		return err
 	}
 	if m.Tokens != nil && *m.Tokens < 0 {
-		return invalid("tokens is %d; it must not be negative", *m.Tokens)
+		return wrong("tokens", "{tokens} is %d; it must not be negative", *m.Tokens)
 	}
 	said := false
 	for i := range m.Content {
 		c := &m.Content[i]
 		said = said || c.Text == nil || c.Text.Content != ""
-		if err := checkUTF8("", "", textsIn(c)...); err != nil {
+		if err := checkUTF8("content", textsIn(c)...); err != nil {
 			return err
 		}
 	}
 	if !said {
-		return invalid("the message is empty")
+		return wrong("content", "the message is empty")
 	}
-	return checkUTF8("", "", m.Model, m.Provider, m.StopReason, m.ResponseID)
+	return cmp.Or(checkUTF8("model", m.Model), checkUTF8("provider", m.Provider),
+		checkUTF8("stop_reason", m.StopReason), checkUTF8("response_id", m.ResponseID))
 }
 
 // checkCategory refuses a category that no window would know.
@@ -139,7 +139,7 @@ func checkCategory(name string) error {
 		return nil
 	}
 	if _, err := window.ParseCategory(name); err != nil {
-		return invalid("unknown category %q; it must be SYSTEM, CONTEXT, DIALOG or SYSTEM_OUTPUT", name)
+		return wrong("category", "{category} is %q; it must be SYSTEM, CONTEXT, DIALOG or SYSTEM_OUTPUT", name)
 	}
 	return nil
 }
@@ -155,9 +155,9 @@ func textsIn(c *session.Content) []string {
 	return nil
 }
 
-// checkUTF8 refuses text that is not valid UTF-8. JSON would replace those bytes with other
-// characters, and they would be lost.
-func checkUTF8(op, name string, texts ...string) error {
+// checkUTF8 refuses text in a field that is not valid UTF-8. JSON would replace those bytes
+// with other characters, and they would be lost.
+func checkUTF8(field string, texts ...string) error {
 	for _, text := range texts {
 		if utf8.ValidString(text) {
 			continue
@@ -170,11 +170,7 @@ func checkUTF8(op, name string, texts ...string) error {
 			}
 			at += size
 		}
-		why := invalid("the text is not UTF-8: byte %d is 0x%02x; convert it first", at+1, text[at])
-		if op == "" {
-			return why
-		}
-		return &session.Error{Op: op, Name: name, Err: why}
+		return wrong(field, "{"+field+"} is not UTF-8: byte %d is 0x%02x; convert it first", at+1, text[at])
 	}
 	return nil
 }
@@ -236,7 +232,7 @@ func appendAt(c *Conversation, e *session.Entry, given string) (at string, err e
 	}
 	if leaf := c.LeafID(); *e.ParentID != leaf && *e.ParentID != end {
 		return "", &session.Error{
-			Op: "append", Name: c.Name, Err: invalid("parent_id is %q, but the leaf is %q", *e.ParentID, end),
+			Op: "append", Name: c.Name, Err: wrong("entry.parent_id", "{entry.parent_id} is %q, but the leaf is %q", *e.ParentID, end),
 			Hint: "leave parent_id out, or branch there first",
 		}
 	}

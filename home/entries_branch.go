@@ -38,9 +38,9 @@ func (e *Entries) Branch(ctx context.Context, r BranchRequest) (*BranchResult, e
 	e.home.beforeWriting(ctx)
 	r.Summary = orNone(r.Summary)
 	if r.Auto != nil && r.Summary != "" {
-		return nil, invalid("branch: give either a summary or a model that writes it")
+		return nil, exclude("summary", "auto")
 	}
-	if err := checkUTF8("branch", r.Session, r.Summary); err != nil {
+	if err := checkUTF8("summary", r.Summary); err != nil {
 		return nil, err
 	}
 	c, err := e.home.openLast(ctx, "branch", r.Session, r.Entry)
@@ -118,10 +118,7 @@ type LabelResult struct {
 // Label gives an entry a name, which works wherever an entry is asked for.
 func (e *Entries) Label(ctx context.Context, r LabelRequest) (*LabelResult, error) {
 	e.home.beforeWriting(ctx)
-	if err := checkUTF8("label", r.Session, r.Label); err != nil {
-		return nil, err
-	}
-	if err := checkName("label", r.Session, r.Label); err != nil {
+	if err := checkName("label", r.Label); err != nil {
 		return nil, err
 	}
 	c, err := e.home.openWith(ctx, r.Session, r.Entry)

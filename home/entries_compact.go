@@ -83,15 +83,18 @@ func (e *Entries) Compact(ctx context.Context, r CompactRequest) (*CompactResult
 func (r *CompactRequest) check() error {
 	switch {
 	case r.Auto != nil && r.Summary != "":
-		return invalid("compact: give either a summary or a model that writes it")
+		return exclude("summary", "auto")
 	case orNone(r.Summary) == "" && r.Auto == nil && !r.DryRun:
-		return invalid("compact: a compaction needs a summary; a dry run shows what it must cover")
-	case r.KeepTokens != nil && *r.KeepTokens < 0:
-		return invalid("compact: the number of tokens to keep is negative")
+		return wrong("summary", "a compaction needs a {summary} or {auto}; {dry_run} shows what it must cover")
 	case r.KeepTokens != nil && r.FirstKept != "":
-		return invalid("compact: give either the tokens to keep or the first kept entry")
+		return exclude("first_kept", "keep_tokens")
 	}
-	return checkUTF8("compact", r.Session, r.Summary)
+	if r.KeepTokens != nil {
+		if err := notNegative("keep_tokens", *r.KeepTokens); err != nil {
+			return err
+		}
+	}
+	return checkUTF8("summary", r.Summary)
 }
 
 func (h *Home) compact(ctx context.Context, c *Conversation, r CompactRequest) (*CompactResult, error) {

@@ -1,6 +1,7 @@
 package home
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -76,7 +77,7 @@ type Measured struct {
 // and what fits a window. It writes nothing.
 func (e *Entries) Context(ctx context.Context, r ContextRequest) (*ContextResult, error) {
 	if err := r.Window.check(); err != nil {
-		return nil, err
+		return nil, within("window", err)
 	}
 	c, err := e.home.openFor(ctx, OpenRequest{Session: r.Session, Link: r.Link})
 	if err != nil {
@@ -118,7 +119,7 @@ func contextOf(c *Conversation, s *session.Session, r ContextRequest) (*ContextR
 	if r.Window != nil {
 		view, err := r.Window.view(now)
 		if err != nil {
-			return nil, err
+			return nil, within("window", err)
 		}
 		result.Window, result.Entries, result.Costs = report(view), entryList(view.Entries), orEmpty(view.Costs)
 	}
@@ -160,19 +161,18 @@ func report(v *window.View) *window.Report {
 
 // check returns what is wrong with a window. A nil window is always fine.
 func (w *WindowRequest) check() error {
-	switch {
-	case w == nil:
+	if w == nil {
 		return nil
-	case w.Tokens < 0 || w.Reserve < 0 || w.Bytes < 0:
-		return invalid("the size of a window, its reserve and its bytes must not be negative")
-	case w.Tokens == 0 && w.Bytes == 0:
-		return invalid("a window needs a size in tokens or bytes")
-	case w.Images != nil && *w.Images < -1:
-		return invalid("the number of images is %d; it must be -1, for all of them, or more", *w.Images)
-	case w.CutTo < 0 || w.CutTo > 100:
-		return invalid("cannot cut a full window to %d percent; it must be from 1 to 100", w.CutTo)
 	}
-	return nil
+	switch {
+	case w.Tokens == 0 && w.Bytes == 0:
+		return wrong("tokens", "a window needs {tokens} or {bytes}")
+	case w.Images != nil && *w.Images < -1:
+		return wrong("images", "{images} is %d; it must be -1, for all of them, or more", *w.Images)
+	case w.CutTo < 0 || w.CutTo > 100:
+		return wrong("cut_to", "{cut_to} is %d; it must be from 1 to 100 (percent)", w.CutTo)
+	}
+	return cmp.Or(notNegative("tokens", w.Tokens), notNegative("reserve", w.Reserve), notNegative("bytes", w.Bytes))
 }
 
 // view returns the part of a context that fits the window.
@@ -225,7 +225,7 @@ func counterNamed(name, provider, model string) (window.Counter, error) {
 	}
 	counter, err := tiktoken.Named(name)
 	if err != nil {
-		return nil, invalid("unknown counter %q; it must be estimate, o200k or cl100k", name)
+		return nil, wrong("counter", "{counter} is %q; it must be estimate, o200k or cl100k", name)
 	}
 	return counter, nil
 }

@@ -35,10 +35,9 @@ const pollEvery = 300 * time.Millisecond
 func (e *Entries) Follow(ctx context.Context, r FollowRequest) iter.Seq2[Arrival, error] {
 	return func(yield func(Arrival, error) bool) {
 		f := &following{home: e.home, filled: r.Filled, yield: yield}
-		var err error
+		err := notNegative("last", r.Last)
 		switch {
-		case r.Last < 0:
-			err = invalid("last is %d; it must not be negative", r.Last)
+		case err != nil:
 		case r.Session == "":
 			err = f.all(ctx, r.Last)
 		default:

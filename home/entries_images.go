@@ -51,7 +51,7 @@ type ImagesResult struct {
 // search finds.
 func (e *Entries) Images(ctx context.Context, r ImagesRequest) (*ImagesResult, error) {
 	if r.Session == "" && r.Search == "" {
-		return nil, invalid("name a session, or words to search for")
+		return nil, wrong("session", "a list of images needs {session} or {search}")
 	}
 	result := &ImagesResult{Images: []Image{}}
 	add := func(name string, near map[string]bool) error {
@@ -200,6 +200,9 @@ type WriteImagesResult struct {
 
 // WriteImages writes the images of a conversation, on all its branches.
 func (e *Entries) WriteImages(ctx context.Context, r WriteImagesRequest) (_ *WriteImagesResult, err error) {
+	if !isDir(r.Path) {
+		return nil, wrong("path", "all images go to a directory, and {path} is %q; end it with a slash, or name one image", r.Path)
+	}
 	if err := e.home.mustBeElsewhere(r.Path); err != nil {
 		return nil, err
 	}

@@ -44,9 +44,12 @@ func (e *Entries) Merge(ctx context.Context, r MergeRequest) (*MergeResult, erro
 	e.home.beforeWriting(ctx)
 	r.Summary = orNone(r.Summary)
 	if r.Summary == "" && len(r.Picks) == 0 {
-		return nil, invalid("nothing to merge: give a summary, messages of the branch, or both")
+		return nil, wrong("summary", "nothing to merge: give {summary}, {picks} or both")
 	}
-	if err := checkUTF8("merge", r.Session, r.Summary); err != nil {
+	if r.From == "" && r.Other == "" {
+		return nil, wrong("from", "which branch? Give {from}, the entry it ends at, or {other} for another session's")
+	}
+	if err := checkUTF8("summary", r.Summary); err != nil {
 		return nil, err
 	}
 	if r.Other != "" {
@@ -98,7 +101,7 @@ func checkMerge(c *Conversation, from string) error {
 		return err
 	}
 	return &session.Error{
-		Op: "merge", Name: c.Name, Err: invalid("entry %q is already on the path to the leaf, so there is nothing to merge", from),
+		Op: "merge", Name: c.Name, Err: wrong("from", "entry %q is already on the path to the leaf, so there is nothing to merge", from),
 		Hint: "name an entry of another branch",
 	}
 }
@@ -249,17 +252,17 @@ func (b *brought) write(c *Conversation, picks []string, r MergeRequest) (*Merge
 	switch {
 	case b.s.LeafID() == "":
 		return nil, &session.Error{
-			Op: "merge", Name: c.Name, Err: invalid("the session has no messages yet"),
+			Op: "merge", Name: c.Name, Err: session.Invalidf("the session has no messages yet"),
 			Hint: "fork the other one instead",
 		}
 	case b.last == "":
-		return nil, &session.Error{Op: "merge", Name: b.from, Err: invalid("the branch has no message that is not here already")}
+		return nil, &session.Error{Op: "merge", Name: b.from, Err: wrong("from", "the branch has no message that is not here already")}
 	}
 	m := session.MergeEntry{FromID: b.last, Summary: r.Summary, FromSession: b.from}
 	for i, id := range picks {
 		picked, ok := b.ids[id]
 		if !ok {
-			return nil, &session.Error{Op: "merge", Name: b.from, Err: invalid("%q is not a message of the branch", r.Picks[i])}
+			return nil, &session.Error{Op: "merge", Name: b.from, Err: wrong("picks", "%q is not a message of the branch", r.Picks[i])}
 		}
 		m.EntryIDs = append(m.EntryIDs, picked)
 	}

@@ -52,8 +52,8 @@ func (c *Conversation) path(r PathRequest) iter.Seq2[session.Entry, error] {
 	fail := func(err error) iter.Seq2[session.Entry, error] {
 		return func(yield func(session.Entry, error) bool) { yield(session.Entry{}, err) }
 	}
-	if r.Last < 0 {
-		return fail(invalid("last is %d; it must not be negative", r.Last))
+	if err := notNegative("last", r.Last); err != nil {
+		return fail(err)
 	}
 	if r.All {
 		ids, err := c.EntryIDs()

@@ -45,7 +45,7 @@ type SentRequest struct {
 func (e *Entries) Why(ctx context.Context, r WhyRequest) (*WhyResult, error) {
 	last := cmp.Or(r.Last, DefaultLastRequests)
 	if last < -1 {
-		return nil, invalid("the number of requests is %d; it must be -1, for all of them, or more", r.Last)
+		return nil, wrong("last", "{last} is %d; it must be -1, for all of them, or more", r.Last)
 	}
 	name, links, err := e.home.openEach(ctx, r.Session)
 	if err != nil {

@@ -120,7 +120,8 @@ func hintIn(err error) string {
 // ErrorInfo is an error in the form in which faces pass it on.
 type ErrorInfo struct {
 	Kind    Kind   `json:"kind"`
-	Message string `json:"message"` // what went wrong, where and why, on one line
+	Message string `json:"message"`         // what went wrong, where and why, on one line
+	Field   string `json:"field,omitempty"` // the field of the request that is wrong: see FieldError
 	Hint    string `json:"hint,omitempty"`
 }
 
@@ -130,7 +131,14 @@ func Describe(err error) ErrorInfo {
 	if err == nil {
 		return ErrorInfo{}
 	}
-	return ErrorInfo{KindOf(err), strings.ReplaceAll(strings.TrimSpace(messageOf(err)), "\n", "; "), HintOf(err)}
+	info := ErrorInfo{
+		Kind: KindOf(err), Hint: HintOf(err),
+		Message: strings.ReplaceAll(strings.TrimSpace(messageOf(err)), "\n", "; "),
+	}
+	if wrong, ok := errors.AsType[*FieldError](err); ok {
+		info.Field = wrong.Field
+	}
+	return info
 }
 
 // messageOf returns the text of an error without the hint that HintOf returns.
@@ -173,17 +181,77 @@ func joinedMessage(err error, parts []error) string {
 	return strings.Join(plain, "\n")
 }
 
-// invalid returns an error that matches session.ErrInvalid and has only the given text:
-// "invalid argument" in front of a sentence that says why adds nothing.
-func invalid(format string, args ...any) error {
-	return &invalidError{fmt.Errorf(format, args...)}
+// FieldError means that a field of a request is wrong. It matches session.ErrInvalid.
+type FieldError struct {
+	Field string // its JSON name; for a field of a field, window.cut_to
+	text  string // a format in which the names of fields are in braces
+	args  []any
 }
 
-type invalidError struct{ err error }
+// wrong returns a FieldError. The names of fields in the text are in braces.
+func wrong(field, text string, args ...any) error { return &FieldError{field, text, args} }
 
-func (e *invalidError) Error() string        { return e.err.Error() }
-func (e *invalidError) Unwrap() error        { return e.err }
-func (e *invalidError) Is(target error) bool { return target == session.ErrInvalid }
+// wrongAs names the field of a request that a lower package refuses.
+func wrongAs(field string, err error) error {
+	if rest, ok := strings.CutPrefix(err.Error(), field+" "); ok {
+		return wrong(field, "{"+field+"} %s", rest)
+	}
+	return wrong(field, "{"+field+"}: %w", err)
+}
+
+// within returns an error about a field of a field as one about the whole request.
+func within(parent string, err error) error {
+	e, ok := err.(*FieldError)
+	if !ok {
+		return err
+	}
+	return wrong(parent+"."+e.Field, strings.ReplaceAll(e.text, "{", "{"+parent+"."), e.args...)
+}
+
+// exclude is the error of a request that has two fields of which it may have one.
+func exclude(one, other string) error {
+	return wrong(other, "{"+one+"} and {"+other+"} exclude each other; give one of them")
+}
+
+// notNegative returns the error of a field whose value is negative, or nil.
+func notNegative[N ~int | ~int64](field string, n N) error {
+	if n >= 0 {
+		return nil
+	}
+	return wrong(field, "{"+field+"} is %v; it must not be negative", n)
+}
+
+// Error has the JSON names of fields.
+func (e *FieldError) Error() string { return e.Words(func(field string) string { return field }) }
+
+// Words returns the text of the error in the words of a face: call returns what the face
+// calls a field, such as --keep-tokens for keep_tokens.
+func (e *FieldError) Words(call func(field string) string) string {
+	var format strings.Builder
+	for rest := e.text; rest != ""; {
+		before, braced, _ := strings.Cut(rest, "{")
+		format.WriteString(before)
+		name, after, ok := strings.Cut(braced, "}")
+		if ok {
+			format.WriteString(strings.ReplaceAll(call(name), "%", "%%"))
+		}
+		rest = after
+	}
+	return fmt.Errorf(format.String(), e.args...).Error()
+}
+
+// Unwrap returns the error of the lower package that refuses the field, if there is one.
+func (e *FieldError) Unwrap() error {
+	for _, arg := range e.args {
+		if err, ok := arg.(error); ok {
+			return err
+		}
+	}
+	return nil
+}
+
+// Is makes a FieldError match session.ErrInvalid.
+func (e *FieldError) Is(target error) bool { return target == session.ErrInvalid }
 
 // AmbiguousError means that a name matches several sessions or entries. It matches
 // session.ErrInvalid.
@@ -218,7 +286,7 @@ func plainly(op, name string, err error) error {
 	}
 	if e, ok := err.(*session.Error); ok && e.Kind == session.ErrInvalid && e.Err != nil {
 		plain := *e
-		plain.Kind, plain.Err = nil, &invalidError{e.Err}
+		plain.Kind, plain.Err = nil, session.Invalidf("%w", e.Err)
 		return &plain
 	}
 	return err

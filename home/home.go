@@ -128,7 +128,7 @@ func (h *Home) dir(where string) (string, error) {
 		return u.Path, nil
 	case strings.HasPrefix(where[len(scheme):], "://"), u.Scheme == "file":
 		return "", &session.Error{
-			Op: "open home", Path: where, Err: invalid("unknown kind of URL"),
+			Op: "open home", Path: where, Err: session.Invalidf("unknown kind of URL"),
 			Hint: "give a directory, or a URL such as file:///srv/sessions",
 		}
 	}

@@ -90,7 +90,7 @@ func (s *Search) Stats(ctx context.Context, r StatsRequest) (*StatsResult, error
 	if r.TimeZone != "" {
 		var err error
 		if o.Location, err = time.LoadLocation(r.TimeZone); err != nil {
-			return nil, invalid("unknown time zone %q", r.TimeZone)
+			return nil, wrong("time_zone", "{time_zone} is %q; it must be a name such as Europe/Berlin", r.TimeZone)
 		}
 	}
 	ix, err := s.home.index(ctx)

@@ -38,8 +38,11 @@ type ArchiveResult struct {
 // what was done until then.
 func (s *Sessions) Archive(ctx context.Context, r ArchiveRequest) (*ArchiveResult, error) {
 	h := s.home
-	if r.OlderThan < 0 || r.Session != "" && r.OlderThan > 0 {
-		return nil, invalid("give either a session or an age")
+	if err := notNegative("older_than", r.OlderThan); err != nil {
+		return nil, err
+	}
+	if r.Session != "" && r.OlderThan > 0 {
+		return nil, exclude("session", "older_than")
 	}
 	h.beforeWriting(ctx)
 	before, err := h.stats(ctx)

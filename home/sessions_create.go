@@ -1,6 +1,7 @@
 package home
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,12 +18,12 @@ import (
 // appear in lists, menus and file names.
 const maxName = 1000
 
-// checkName refuses a name that could not be shown in a list.
-func checkName(op, of, name string) error {
+// checkName refuses a name in a field that could not be shown in a list.
+func checkName(field, name string) error {
 	if len(name) <= maxName {
-		return nil
+		return checkUTF8(field, name)
 	}
-	return &session.Error{Op: op, Name: of, Err: invalid("the name has %s bytes; %s are allowed", render.Thousands(len(name)), render.Thousands(maxName))}
+	return wrong(field, "{"+field+"} has %s bytes; %s are allowed", render.Thousands(len(name)), render.Thousands(maxName))
 }
 
 // CreateRequest creates a session.
@@ -49,13 +50,10 @@ type CreateResult struct {
 func (s *Sessions) Create(ctx context.Context, r CreateRequest) (*CreateResult, error) {
 	h := s.home
 	h.beforeWriting(ctx)
-	if err := checkUTF8("create", "", append([]string{r.Title, r.Key, r.CWD}, r.Tags...)...); err != nil {
+	if err := cmp.Or(checkName("title", r.Title), checkUTF8("key", r.Key), checkUTF8("cwd", r.CWD)); err != nil {
 		return nil, err
 	}
-	if err := checkName("create", r.Key, r.Title); err != nil {
-		return nil, err
-	}
-	tags, err := cleanTags(r.Tags)
+	tags, err := cleanTags("tags", r.Tags)
 	if err != nil {
 		return nil, err
 	}
@@ -155,10 +153,7 @@ type RenameResult struct {
 // name stays.
 func (s *Sessions) Rename(ctx context.Context, r RenameRequest) (*RenameResult, error) {
 	s.home.beforeWriting(ctx)
-	if err := checkUTF8("rename", r.Session, r.Name); err != nil {
-		return nil, err
-	}
-	if err := checkName("rename", r.Session, r.Name); err != nil {
+	if err := checkName("name", r.Name); err != nil {
 		return nil, err
 	}
 	if r.Auto != nil {
@@ -197,7 +192,7 @@ func rename(c *Conversation, name string, with ...session.Entry) (*RenameResult,
 // last of its sessions, like any other.
 func (h *Home) autoRename(ctx context.Context, r RenameRequest) (*RenameResult, error) {
 	if r.Name != "" {
-		return nil, invalid("rename: give either a name or a model that chooses it")
+		return nil, exclude("name", "auto")
 	}
 	whole, err := h.openFor(ctx, OpenRequest{Session: r.Session})
 	if err != nil {

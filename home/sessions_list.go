@@ -105,7 +105,7 @@ type ListRequest struct {
 func (r *ListRequest) Narrow(filter string, now time.Time) error {
 	name, value, ok := strings.Cut(filter, ":")
 	if !ok || value == "" {
-		return invalid("%q is not a filter; there are agent:NAME, project:NAME, tag:NAME, cwd:DIR, since:TIME and until:TIME", filter)
+		return session.Invalidf("%q is not a filter; there are agent:NAME, project:NAME, tag:NAME, cwd:DIR, since:TIME and until:TIME", filter)
 	}
 	kind, _ := index.FilterOf(name, value)
 	switch kind {
@@ -118,9 +118,9 @@ func (r *ListRequest) Narrow(filter string, now time.Time) error {
 	case "cwd":
 		r.CWD = value
 	case "since", "until":
-		at, known := index.ParseTime(value, now)
-		if !known {
-			return invalid("%q is not a time; give 2026-03-01, 2026-03-01T15:04 or an age such as 7d", value)
+		at, err := ParseTime(kind, value, now)
+		if err != nil {
+			return err
 		}
 		if kind == "since" {
 			r.Since = at
@@ -128,7 +128,7 @@ func (r *ListRequest) Narrow(filter string, now time.Time) error {
 			r.Until = at
 		}
 	default:
-		return invalid("%s: is not a filter of a list; there are agent, project, tag, cwd, since and until", name)
+		return session.Invalidf("%s: is not a filter of a list; there are agent, project, tag, cwd, since and until", name)
 	}
 	return nil
 }
@@ -162,15 +162,15 @@ func (r *ListRequest) options() (o index.ListOptions, err error) {
 	desc, ok := sorts[r.Sort]
 	switch {
 	case !ok:
-		return o, invalid("sort is %q; it must be updated, created, title, messages, tokens or size", r.Sort)
+		return o, wrong("sort", "{sort} is %q; it must be updated, created, title, messages, tokens or size", r.Sort)
 	case r.Relation != "" && !slices.Contains(relations, r.Relation):
-		return o, invalid("relation is %q; it must be %s", r.Relation, strings.Join(relations, ", "))
+		return o, wrong("relation", "{relation} is %q; it must be %s", r.Relation, strings.Join(relations, ", "))
 	case r.Page < 0:
-		return o, invalid("page is %d; the first is 1", r.Page)
+		return o, wrong("page", "{page} is %d; the first page is 1", r.Page)
 	case r.Page > 1 && r.Limit < 0:
-		return o, invalid("page is %d, but without a limit there is only page 1", r.Page)
+		return o, wrong("page", "{page} is %d, but without a limit there is only page 1", r.Page)
 	case r.Page > 1 && r.After != "":
-		return o, invalid("page and after exclude each other; give one of them")
+		return o, exclude("page", "after")
 	}
 	offset := 0
 	if r.Page > 1 {
@@ -249,9 +249,9 @@ func beyondEnd(ctx context.Context, ix *index.Index, o index.ListOptions, r *Lis
 	case 0:
 		return nil
 	case 1:
-		return invalid("page is %d, but there is only one page", r.Page)
+		return wrong("page", "{page} is %d, but there is only one page", r.Page)
 	default:
-		return invalid("page is %d, but there are only %d pages", r.Page, pages)
+		return wrong("page", "{page} is %d, but there are only %d pages", r.Page, pages)
 	}
 }
 

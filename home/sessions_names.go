@@ -48,7 +48,7 @@ const Leaf = "leaf"
 func (s *Sessions) Resolve(ctx context.Context, given string) (string, error) {
 	h := s.home
 	if given == "" {
-		return "", invalid("the session's name is empty")
+		return "", errNoName
 	}
 	if name, err := h.exactly(ctx, given); name != "" || err != nil {
 		return name, err
@@ -81,6 +81,9 @@ func (s *Sessions) Resolve(ctx context.Context, given string) (string, error) {
 	return h.theOne(ctx, given, found)
 }
 
+// errNoName is the error of a request that names no session.
+var errNoName = wrong("session", "the session's name is empty")
+
 // exactly returns the given id if there is such a session, or else "".
 func (h *Home) exactly(ctx context.Context, id string) (string, error) {
 	if id == "" || store.CheckName(id) != nil {
@@ -101,11 +104,11 @@ func (h *Home) exactly(ctx context.Context, id string) (string, error) {
 // checkKey refuses a key for a new session that would mean something else.
 func (h *Home) checkKey(ctx context.Context, key string) error {
 	if _, ok := placeOf(key); ok {
-		return &session.Error{Op: "create", Name: key, Err: invalid("a key like %s would be taken for a place in the list", key), Hint: "choose another key"}
+		return &session.Error{Op: "create", Name: key, Err: wrong("key", "a key like %s would be taken for a place in the list", key), Hint: "choose another key"}
 	}
 	id, err := h.exactly(ctx, key)
 	if err == nil && id != "" && id != idOfKey(key) {
-		err = &session.Error{Op: "create", Name: key, Err: invalid("the key is the id of another session"), Hint: "choose another key"}
+		err = &session.Error{Op: "create", Name: key, Err: wrong("key", "the key is the id of another session"), Hint: "choose another key"}
 	}
 	return err
 }
@@ -355,7 +358,7 @@ func gists(s *session.Session, all, some []string) (texts []string, err error) {
 // checkLabel refuses a label that would mean something else: "leaf", and the ids of entries.
 func checkLabel(s *session.Session, label string) error {
 	refused := func(why string) error {
-		return &session.Error{Op: "label", Name: s.ID(), Err: invalid("%s", why), Hint: "choose another label"}
+		return &session.Error{Op: "label", Name: s.ID(), Err: wrong("label", "%s", why), Hint: "choose another label"}
 	}
 	switch label {
 	case "":

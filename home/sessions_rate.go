@@ -52,9 +52,9 @@ type RateResult struct {
 // ones stay in the log, with their notes. None of it is sent to a model.
 func (s *Sessions) Rate(ctx context.Context, r RateRequest) (*RateResult, error) {
 	if r.Rating != "" && r.Rating != Good && r.Rating != Bad {
-		return nil, invalid("a rating is %q, %q or none, not %q", Good, Bad, r.Rating)
+		return nil, wrong("rating", "{rating} is %q; it must be %s, %s or none", r.Rating, Good, Bad)
 	}
-	if err := checkUTF8("rate", r.Session, r.Note); err != nil {
+	if err := checkUTF8("note", r.Note); err != nil {
 		return nil, err
 	}
 	s.home.beforeWriting(ctx)

@@ -12,11 +12,32 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// TagRequest changes the tags of a conversation, or only asks for them.
+// TagRequest changes the tags of a conversation, or only asks for them. The two lists have no
+// order, so a tag that is in both is removed. Where the order of changes matters, Change makes
+// the lists: of several changes of one tag, it keeps the last.
 type TagRequest struct {
 	Session string   `json:"session"` // as a person names it: see Resolve
 	Add     []string `json:"add,omitempty"`
-	Remove  []string `json:"remove,omitempty"` // wins over Add
+	Remove  []string `json:"remove,omitempty"`
+}
+
+// Change adds a change as a person writes it: +tag or -tag. It replaces an earlier change of
+// the same tag. Anything else is session.ErrInvalid.
+func (r *TagRequest) Change(change string) error {
+	list, field := &r.Add, "add"
+	if strings.HasPrefix(change, "-") {
+		list, field = &r.Remove, "remove"
+	} else if !strings.HasPrefix(change, "+") {
+		return wrong("add", "%q is not a change of a tag; it must be +TAG or -TAG", change)
+	}
+	tag := strings.TrimSpace(change[1:])
+	if tag == "" {
+		return wrong(field, "%q names no tag", change)
+	}
+	same := func(other string) bool { return other == tag }
+	r.Add, r.Remove = slices.DeleteFunc(r.Add, same), slices.DeleteFunc(r.Remove, same)
+	*list = append(*list, tag)
+	return nil
 }
 
 // TagResult has the tags of a conversation.
@@ -31,11 +52,11 @@ type TagResult struct {
 // tags are removed from every session that has them. Without changes it only returns
 // the tags and writes nothing.
 func (s *Sessions) Tag(ctx context.Context, r TagRequest) (*TagResult, error) {
-	add, err := cleanTags(r.Add)
+	add, err := cleanTags("add", r.Add)
 	if err != nil {
 		return nil, err
 	}
-	remove, err := cleanTags(r.Remove)
+	remove, err := cleanTags("remove", r.Remove)
 	if err != nil {
 		return nil, err
 	}
@@ -61,9 +82,9 @@ func (s *Sessions) Tag(ctx context.Context, r TagRequest) (*TagResult, error) {
 // maxTag is how long a tag may be, in bytes.
 const maxTag = 200
 
-// cleanTags checks tags as a person gives them.
-func cleanTags(tags []string) ([]string, error) {
-	if err := checkUTF8("tag", "", tags...); err != nil {
+// cleanTags checks the tags in a field.
+func cleanTags(field string, tags []string) ([]string, error) {
+	if err := checkUTF8(field, tags...); err != nil {
 		return nil, err
 	}
 	clean := make([]string, len(tags))
@@ -71,13 +92,13 @@ func cleanTags(tags []string) ([]string, error) {
 		clean[i] = strings.TrimSpace(tag)
 		switch {
 		case clean[i] == "":
-			return nil, invalid("a tag is empty")
+			return nil, wrong(field, "a tag is empty")
 		case len(clean[i]) > maxTag:
-			return nil, invalid("a tag has %d bytes; %d are allowed", len(clean[i]), maxTag)
+			return nil, wrong(field, "a tag has %d bytes; %d are allowed", len(clean[i]), maxTag)
 		case strings.ContainsFunc(clean[i], unicode.IsControl):
-			return nil, invalid("the tag %q has control characters", clean[i])
+			return nil, wrong(field, "the tag %q has control characters", clean[i])
 		case slices.Contains(strings.Split(clean[i], "/"), ""):
-			return nil, invalid("the tag %q has a / with nothing before or after it", clean[i])
+			return nil, wrong(field, "the tag %q has a / with nothing before or after it", clean[i])
 		}
 	}
 	return clean, nil

@@ -108,7 +108,7 @@ var rules = []rule{
 	{SettingModel, "COPPICE_MODEL", "", "the name of a model, or provider/model", anything},
 	{SettingBaseURL, "COPPICE_BASE_URL", "", "a URL such as http://localhost:11434/v1, with a host and no user, query or fragment", isBaseURL},
 	{SettingKeyCommand, "COPPICE_KEY_COMMAND", "", "a command that prints a key", anything},
-	{SettingThinking, "COPPICE_THINKING", "", "one of " + strings.Join(provider.ThinkingLevels, ", "), oneOf(append([]string{""}, provider.ThinkingLevels...)...)},
+	{SettingThinking, "COPPICE_THINKING", "", "one of " + strings.Join(provider.ThinkingLevels, ", "), func(v string) bool { return provider.CheckThinking(v) == nil }},
 	{SettingMaxTokens, "COPPICE_MAX_TOKENS", "0", "a number of tokens, or 0 for what the provider allows", atLeast(0)},
 	{SettingWindow, "COPPICE_WINDOW", "0", "a number of tokens from 1000 on, or 0 for what is known about the model", isWindow},
 }
@@ -229,7 +229,7 @@ func (r *rule) byDefault() Setting { return Setting{r.key, r.fallback, originDef
 const originDefault = "default"
 
 func (r *rule) refuse(v Setting) error {
-	return invalid("%s is %q (%s); it must be %s", r.key, showable(r.key, v.Value), v.Origin, r.must)
+	return session.Invalidf("%s is %q (%s); it must be %s", r.key, showable(r.key, v.Value), v.Origin, r.must)
 }
 
 // unknownSetting is the error for a key that no setting has.
@@ -239,7 +239,7 @@ func unknownSetting(op, path, key string) error {
 		hint = "keys are not kept in the settings: they come from the environment, as in " +
 			client.KeyVariable("anthropic") + ", or from the command that " + SettingKeyCommand + " names"
 	}
-	return &session.Error{Op: op, Path: path, Err: invalid("unknown setting %q", key), Hint: hint}
+	return &session.Error{Op: op, Path: path, Err: session.Invalidf("unknown setting %q", key), Hint: hint}
 }
 
 func ruleOf(key string) *rule {
@@ -392,7 +392,7 @@ func readConfig(path string) (map[string]any, error) {
 	}
 	var settings map[string]any
 	if err := toml.Unmarshal(text, &settings); err != nil {
-		return nil, &session.Error{Op: "read", Path: path, Err: invalid("%w", err)}
+		return nil, &session.Error{Op: "read", Path: path, Err: session.Invalidf("%w", err)}
 	}
 	return settings, nil
 }

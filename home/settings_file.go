@@ -36,7 +36,7 @@ func (s *Settings) Set(key, value string) (*ChangedSetting, error) {
 	}
 	if showable(key, value) != value {
 		return nil, &session.Error{
-			Op: "set", Name: key, Err: invalid("the value has a key in it, and keys are not kept in the settings"),
+			Op: "set", Name: key, Err: session.Invalidf("the value has a key in it, and keys are not kept in the settings"),
 			Hint: "give a command that asks a password manager for the key, or put the key into the environment",
 		}
 	}

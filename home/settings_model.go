@@ -66,8 +66,8 @@ type ChosenModel struct {
 // two exceptions: the built-in model does not stay when the settings name another, and
 // if they name the built-in one, no conversation goes anywhere else.
 func (s *Settings) ModelFor(now *session.Context, c ModelChoice) (*ChosenModel, error) {
-	if r := ruleOf(SettingThinking); !r.fits(c.Thinking) {
-		return nil, r.refuse(Setting{SettingThinking, c.Thinking, "request"})
+	if err := provider.CheckThinking(c.Thinking); err != nil {
+		return nil, wrongAs(SettingThinking, err)
 	}
 	chosen := &ChosenModel{From: FromSettings, Thinking: c.Thinking, MaxTokens: int(s.number(SettingMaxTokens))}
 	if s.isOfflineByDefault() {
@@ -183,9 +183,9 @@ func (c ModelChoice) place() place {
 // noProvider says why a name alone does not name a model.
 func noProvider(model string) error {
 	if first, _, ok := strings.Cut(model, "/"); ok {
-		return invalid("there is no provider %q", first)
+		return session.Invalidf("there is no provider %q", first)
 	}
-	return invalid("no provider is set")
+	return session.Invalidf("no provider is set")
 }
 
 // build makes the model.
@@ -200,19 +200,19 @@ func (s *Settings) build(h held) (provider.Model, error) {
 	case name.Value == "" || name.Value == offline.Name:
 		if model.Value != "" && model.Value != offline.ModelName {
 			return nil, &session.Error{
-				Op: "find model", Name: model.Value, Err: invalid("the provider %s has one model, %s", offline.Name, offline.ModelName),
+				Op: "find model", Name: model.Value, Err: session.Invalidf("the provider %s has one model, %s", offline.Name, offline.ModelName),
 				Hint: "name the provider of this model: " + strings.Join(client.Providers(), ", "),
 			}
 		}
 		return s.offline(h), nil
 	case !slices.Contains(client.Providers(), name.Value):
 		return nil, &session.Error{
-			Op: "find model", Err: invalid("there is no provider %q", name.Value),
+			Op: "find model", Err: session.Invalidf("there is no provider %q", name.Value),
 			Hint: "it is one of " + strings.Join(Providers(), ", "),
 		}
 	case model.Value == "":
 		return nil, &session.Error{
-			Op: "find model", Err: invalid("the provider is %s (%s), but no model is named", name.Value, name.Origin),
+			Op: "find model", Err: session.Invalidf("the provider is %s (%s), but no model is named", name.Value, name.Origin),
 			Hint: "set " + SettingModel + " to the name of one of its models",
 		}
 	}

@@ -53,7 +53,7 @@ func formatOfPath(path string) (string, error) {
 	if format, ok := endings[ending]; ok {
 		return format, nil
 	}
-	return "", &session.Error{Op: "export", Path: path, Err: invalid("no format has the ending %s", ending)}
+	return "", &session.Error{Op: "export", Path: path, Err: wrong("format", "no format has the ending %s", ending)}
 }
 
 // ExportRequest says which conversation to write, how, and where.
@@ -210,7 +210,7 @@ func (h *Home) mustBeElsewhere(path string) error {
 	}
 	if abs, err := filepath.Abs(dir); file.IsStore(dir) || err == nil && abs == h.store.Dir() {
 		return &session.Error{
-			Op: "export", Path: path, Err: invalid("%s holds sessions, and an export there would look like one", dir),
+			Op: "export", Path: path, Err: wrong("path", "%s holds sessions, and an export there would look like one", dir),
 			Hint: "write to another directory",
 		}
 	}
@@ -229,7 +229,7 @@ func isDir(path string) bool {
 type ExportAllRequest struct {
 	ExportRequest
 	Sessions []string `json:"sessions,omitempty"` // as a person names them
-	All      bool     `json:"all,omitempty"`      // every conversation of the home; Sessions is not used
+	All      bool     `json:"all,omitempty"`      // instead of Sessions: every conversation of the home
 	// Each, if set, is called for each conversation with what was written, or with why it
 	// was not. If it returns an error, the export ends.
 	Each func(session string, done *ExportResult, failed error) error `json:"-"`
@@ -245,8 +245,11 @@ type ExportAllResult struct {
 // context ends, ExportAll returns its error together with what was done until then.
 func (t *Transfer) ExportAll(ctx context.Context, r ExportAllRequest) (*ExportAllResult, error) {
 	result := &ExportAllResult{}
+	if (len(r.Sessions) > 0) == r.All {
+		return result, wrong("sessions", "either {sessions} or {all} is needed")
+	}
 	if format := all.Named(r.Format); (format == nil || format.Places == nil) && !isDir(r.Path) {
-		return result, invalid("several conversations need a directory: one that exists, or a path that ends with a slash")
+		return result, wrong("path", "several conversations need a directory: one that exists, or a path that ends with a slash")
 	}
 	sessions := t.home.Sessions.Distinct(ctx, r.Sessions, r.Link)
 	if r.All {
@@ -309,13 +312,14 @@ func (r *ExportRequest) settle() (err error) {
 	format := all.Named(r.Format)
 	switch {
 	case !own && (format == nil || format.Write == nil):
-		return &session.Error{Op: "export", Err: invalid("unknown format %q", r.Format)}
+		return wrong("format", "{format} is %q; it must be one of %s, or of other programs %s", r.Format,
+			strings.Join(ExportFormats(), ", "), strings.Join(ProgramFormats(), ", "))
 	case r.Inline && r.Format != ExportJSONL:
-		return invalid("only jsonl can be inlined; %s already has all content", r.Format)
+		return wrong("inline", "only jsonl takes {inline}; %s already has all content", r.Format)
 	case r.Leaf != "" && (r.Format == ExportJSON || r.Format == ExportJSONL):
-		return invalid("%s has all branches, so it cannot end at a leaf", r.Format)
+		return wrong("leaf", "{leaf} is not for %s, which has all branches", r.Format)
 	case r.Path == "" && r.Out == nil && (own || r.toOut):
-		return invalid("give a path or a writer")
+		return wrong("path", "{path} is needed")
 	}
 	return nil
 }
@@ -463,7 +467,7 @@ func (t *Transfer) exportTo(ctx context.Context, c *Conversation, r ExportReques
 		return nil
 	}
 	if r.Out == nil {
-		return invalid("%s is not the format of one program, so give a path", r.Format)
+		return wrong("path", "{path} is needed: %s is not the format of one program", r.Format)
 	}
 	_, err = io.Copy(r.Out, bytes.NewReader(done.Data))
 	return err

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -98,17 +99,17 @@ func (t *Transfer) Import(ctx context.Context, r ImportRequest) (*ImportResult, 
 func (r *ImportRequest) check() error {
 	switch {
 	case len(r.Paths) == 0 && !r.All:
-		return invalid("nothing to import: give a path")
+		return wrong("paths", "an import needs {paths} or {all}")
 	case r.Format != "" && r.Format != FormatCoppice && all.Named(r.Format) == nil:
-		return &session.Error{Op: "import", Err: invalid("unknown format %q", r.Format)}
+		return wrong("format", "{format} is %q; it must be one of %s", r.Format, strings.Join(ImportFormats(), ", "))
 	case r.Format == FormatCoppice && r.All:
-		return invalid("coppice is no other program: give the paths of its files")
+		return wrong("all", "{all} is for other programs; give the {paths} of files that Coppice wrote")
 	case r.Watch > 0 && r.DryRun:
-		return invalid("a dry run cannot watch for changes")
+		return exclude("dry_run", "watch")
 	}
 	for _, path := range r.Paths {
 		if path == discover.Stdin && r.Watch > 0 {
-			return invalid("standard input cannot be watched")
+			return wrong("watch", "standard input cannot be watched")
 		}
 	}
 	return nil
@@ -215,4 +216,24 @@ func Formats() []Format {
 		formats = append(formats, Format{Name: f.Name, Title: f.Title, Written: f.Write != nil, Placed: f.Places != nil})
 	}
 	return formats
+}
+
+// ImportFormats lists what ImportRequest.Format may be.
+func ImportFormats() []string {
+	names := []string{FormatCoppice}
+	for _, f := range Formats() {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// ProgramFormats lists the formats of other programs that can be exported to.
+func ProgramFormats() []string {
+	var names []string
+	for _, f := range Formats() {
+		if f.Written {
+			names = append(names, f.Name)
+		}
+	}
+	return names
 }

@@ -200,7 +200,7 @@ func (f *ownFile) checked(lines iter.Seq2[transcript.Line, error]) iter.Seq2[[]b
 // note looks at a line, and reports whether it belongs into the log.
 func (f *ownFile) note(line *transcript.Line, seen map[string][sha256.Size]byte) bool {
 	var e session.Entry
-	wrong := func(reason string) {
+	bad := func(reason string) {
 		f.problems = append(f.problems, bulk.Problem{Line: line.No, Pos: line.Pos, Reason: reason})
 	}
 	err := e.UnmarshalJSON(line.Data)
@@ -208,19 +208,19 @@ func (f *ownFile) note(line *transcript.Line, seen map[string][sha256.Size]byte)
 	before, twice := seen[e.ID]
 	switch {
 	case err != nil && line.Torn:
-		wrong("the file ends in the middle of an entry")
+		bad("the file ends in the middle of an entry")
 		return false
 	case err != nil || line.Cut:
-		wrong("it is not an entry")
+		bad("it is not an entry")
 		return true
 	case e.Type == session.TypeGap:
 		return false // it stands for nothing
 	case e.Type == session.TypeSession:
-		wrong("it is a second header")
+		bad("it is a second header")
 		return false
 	case twice:
 		if sum != before {
-			wrong(fmt.Sprintf("another entry has the id %s", e.ID))
+			bad(fmt.Sprintf("another entry has the id %s", e.ID))
 		}
 		return false
 	}

@@ -32,7 +32,7 @@ func (u *Upkeep) Redact(ctx context.Context, r RedactRequest) (*upkeep.RedactRes
 		r.All = true
 	}
 	if (len(r.Sessions) > 0) == r.All {
-		return nil, invalid("give sessions, or ask for all of them")
+		return nil, wrong("sessions", "either {sessions} or {all} is needed")
 	}
 	var names []string
 	for _, given := range r.Sessions {

@@ -57,9 +57,15 @@ func (u *Upkeep) Retain(ctx context.Context, r RetainRequest) (*RetainResult, er
 	rule := upkeep.Rule{OlderThan: time.Duration(r.OlderThan), MaxCount: -1}
 	if r.MaxCount != nil {
 		rule.MaxCount = *r.MaxCount
+		if err := notNegative("max_count", rule.MaxCount); err != nil {
+			return nil, err
+		}
 	}
-	if r.OlderThan < 0 || r.MaxCount != nil && *r.MaxCount < 0 || r.OlderThan == 0 && r.MaxCount == nil {
-		return nil, invalid("give an age greater than zero, or how many sessions to keep")
+	if err := notNegative("older_than", r.OlderThan); err != nil {
+		return nil, err
+	}
+	if r.OlderThan == 0 && r.MaxCount == nil {
+		return nil, wrong("older_than", "{older_than} is %v, which would remove every session; if you mean that, set {max_count} to 0", r.OlderThan)
 	}
 	if !r.DryRun {
 		u.home.beforeWriting(ctx)

@@ -225,11 +225,11 @@ type EmptyTrashResult struct {
 // EmptyTrash deletes what is in the trash for good. If an error interrupts it, it also
 // returns what it has deleted.
 func (u *Upkeep) EmptyTrash(ctx context.Context, r EmptyTrashRequest) (*EmptyTrashResult, error) {
-	if r.OlderThan < 0 {
-		return nil, invalid("an age of %v is negative", r.OlderThan)
+	if err := notNegative("older_than", r.OlderThan); err != nil {
+		return nil, err
 	}
 	if !r.All && r.OlderThan == 0 && r.Before.IsZero() {
-		return nil, invalid("nothing says what to delete for good; set all, older_than or before")
+		return nil, wrong("all", "nothing says what to delete for good; set {all}, {older_than} or {before}")
 	}
 	before := r.Before
 	if before.IsZero() {

@@ -59,7 +59,7 @@ func (b *bin) header(ctx context.Context, item store.Trashed) *session.Header {
 // meant.
 func (b *bin) resolve(ctx context.Context, given string) (store.Trashed, error) {
 	if given == "" {
-		return store.Trashed{}, invalid("the session's name is empty")
+		return store.Trashed{}, errNoName
 	}
 	for _, name := range []string{given, idOfKey(given)} {
 		for _, item := range b.items {

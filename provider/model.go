@@ -100,6 +100,15 @@ const (
 // ThinkingLevels lists the levels, least first.
 var ThinkingLevels = []string{ThinkingOff, ThinkingMinimal, ThinkingLow, ThinkingMedium, ThinkingHigh, ThinkingXHigh}
 
+// CheckThinking refuses what is not a level, as session.ErrInvalid. "" is the provider's
+// default.
+func CheckThinking(level string) error {
+	if level == "" || slices.Contains(ThinkingLevels, level) {
+		return nil
+	}
+	return session.Invalidf("thinking is %q; it must be one of %s", level, strings.Join(ThinkingLevels, ", "))
+}
+
 // KnownThinking returns the level nearest to one that a log names: other programs have
 // their own levels. It returns "", the provider's default, if none is near.
 func KnownThinking(level string) string {

@@ -2,10 +2,8 @@ package provider
 
 import (
 	"encoding/json"
-	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
@@ -23,11 +21,11 @@ func (r *Request) Check() error {
 	if r == nil || len(r.Entries) == 0 {
 		return invalid("the request has no messages")
 	}
-	if r.Thinking != "" && !slices.Contains(ThinkingLevels, r.Thinking) {
-		return invalid("there is no thinking level %q: it is one of %s", r.Thinking, strings.Join(ThinkingLevels, ", "))
+	if err := CheckThinking(r.Thinking); err != nil {
+		return err
 	}
 	if r.MaxTokens < 0 {
-		return invalid("the limit of an answer is %d tokens; it must not be negative", r.MaxTokens)
+		return invalid("max_tokens is %d; it must not be negative", r.MaxTokens)
 	}
 	return CheckTools(r.Tools)
 }
@@ -50,7 +48,7 @@ func CheckTools(tools []Tool) error {
 }
 
 func invalid(format string, args ...any) error {
-	return &session.Error{Op: "ask", Kind: session.ErrInvalid, Err: fmt.Errorf(format, args...)}
+	return &session.Error{Op: "ask", Err: session.Invalidf(format, args...)}
 }
 
 // Arguments returns the tool's schema without white space, or that of a tool that

@@ -3,7 +3,6 @@ package session
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"math"
 	"time"
 
@@ -72,7 +71,7 @@ func CheckRole(role MessageRole) error {
 	case RoleUser, RoleAssistant, RoleSystem, RoleTool:
 		return nil
 	}
-	return invalid{fmt.Errorf("unknown role %q; it must be user, assistant, system or tool", role)}
+	return Invalidf("unknown role %q; it must be user, assistant, system or tool", role)
 }
 
 // Relations of a session to its parent session.

@@ -25,8 +25,11 @@ func ParseEntry(text []byte) (Entry, error) {
 	return e, nil
 }
 
-// invalid is an error that matches ErrInvalid without saying it: it is clear from
-// the words.
+// Invalidf returns an error that matches ErrInvalid and has only the given words:
+// "invalid argument" in front of a sentence that says why adds nothing.
+func Invalidf(format string, args ...any) error { return invalid{fmt.Errorf(format, args...)} }
+
+// invalid is what Invalidf returns.
 type invalid struct{ error }
 
 func (e invalid) Unwrap() []error { return []error{ErrInvalid, e.error} }

@@ -303,7 +303,7 @@ func (a *app) sayEvent(e agent.Event) {
 	case e.Type == agent.Error && errors.Is(e.Err, session.ErrConflict):
 		a.say("%s somebody else writes to this session too; this answer is on a branch of its own, and coppice tree shows it", warning)
 	case e.Type == agent.Error:
-		text, _ := explain(e.Err)
+		text, _ := a.explain(e.Err)
 		a.say("%s %s", warning, text)
 	}
 }
@@ -334,7 +334,7 @@ func (a *app) chatOnTerminal(ctx context.Context, keys *os.File, prompt string, 
 	prompt = f.begin(ctx, h, prompt)
 	err = chatui.Run(ctx, chatui.Options{
 		Home: h, Request: f.request, Prompt: prompt, Images: f.images, Toolbox: box,
-		Keys: keys, Screen: s, Color: a.color, Resized: t.Resized(), Suspend: t.Suspend, Explain: explain,
+		Keys: keys, Screen: s, Color: a.color, Resized: t.Resized(), Suspend: t.Suspend, Explain: a.explain,
 	})
 	return errors.Join(f.orNew(err), h.Close())
 }

@@ -103,7 +103,7 @@ func (a *app) reportError(err error) {
 		a.sayError(err)
 		return
 	}
-	line, encodeErr := json.Marshal(failureJSON(err))
+	line, encodeErr := json.Marshal(a.failureJSON(err))
 	if encodeErr == nil {
 		a.say("%s", string(line))
 	}
@@ -131,6 +131,7 @@ func (a *app) rootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			a.call = fieldsOf(cmd)
 			if a.flags.dir == "" && cmd.Flags().Changed("dir") {
 				return usageError{errors.New("--dir is empty: name the directory of the sessions, or leave the flag out")}
 			}

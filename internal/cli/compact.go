@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -63,12 +62,6 @@ func compactCommand(a *app) *cobra.Command {
 func (a *app) runCompact(ctx context.Context, r home.CompactRequest, keep int) (err error) {
 	if r.Summary, err = a.flagText(r.Summary); err != nil {
 		return err
-	}
-	switch {
-	case strings.TrimSpace(r.Summary) == "" && r.Auto == nil && !r.DryRun:
-		return usageError{errors.New("a compaction needs a --summary or --auto; --dry-run shows what it must cover")}
-	case keep < 0:
-		return usageError{errors.New("--keep-tokens is negative")}
 	}
 	return a.withHome(ctx, false, func(h *home.Home) error {
 		plan, err := h.Entries.Compact(ctx, r)

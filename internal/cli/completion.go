@@ -72,7 +72,7 @@ func (a *app) completeFlags(cmd *cobra.Command) {
 		"sort":     fixed("updated", "created", "title", "messages", "tokens", "size"),
 		"relation": fixed("fork", "continuation", "recovery", "subagent"),
 		"color":    fixed("auto", "always", "never"),
-		"in":       fixed(formatNames(true)...),
+		"in":       fixed(home.ProgramFormats()...),
 		"session":  a.completeSession(0),
 		"parent":   a.completeSession(0),
 	}

@@ -79,9 +79,12 @@ func (e *hintError) Unwrap() error { return e.error }
 
 // explain returns what an error says and what the user may do about it. A hint
 // of the command line wins over one that has to hold for every face.
-func explain(err error) (text, hint string) {
+func (t *talk) explain(err error) (text, hint string) {
 	info := home.Describe(err)
 	text, hint = info.Message, info.Hint
+	if wrong, ok := errors.AsType[*home.FieldError](err); ok && t.call != nil {
+		text = strings.Replace(text, wrong.Error(), wrong.Words(t.call), 1)
+	}
 	if over, ok := errors.AsType[*store.LimitError](err); ok {
 		hint += ": " + command("config set", []string{string(over.Limit), "NUMBER"})
 	}
@@ -103,14 +106,15 @@ type errorJSON struct {
 	Error struct {
 		Kind    home.Kind `json:"kind"`
 		Message string    `json:"message"`
+		Field   string    `json:"field,omitempty"`
 		Hint    string    `json:"hint,omitempty"`
 	} `json:"error"`
 }
 
 // failureJSON describes a failure to a program.
-func failureJSON(err error) (e errorJSON) {
-	e.Error.Kind = kindOfError(err)
-	e.Error.Message, e.Error.Hint = explain(err)
+func (t *talk) failureJSON(err error) (e errorJSON) {
+	e.Error.Kind, e.Error.Field = kindOfError(err), home.Describe(err).Field
+	e.Error.Message, e.Error.Hint = t.explain(err)
 	return e
 }
 

@@ -41,7 +41,7 @@ func exportCommand(a *app) *cobra.Command {
 			"With --to it writes the files of another program, where that program looks for\n" +
 			"them, and prints their paths and the command that continues there. They are read\n" +
 			"back first; what they cannot hold is listed. The formats:\n\n" +
-			namesInHelp(formatNames(true)),
+			namesInHelp(home.ProgramFormats()),
 		Example: "  coppice export 7f3a91c2 -o talk.html\n  coppice export 7f3a91c2 --format md | less\n" +
 			"  coppice export 7f3a91c2 --to codex\n  coppice export --all --format html -o pages/",
 		GroupID:           "read",
@@ -60,26 +60,21 @@ func exportCommand(a *app) *cobra.Command {
 	chainFlag(cmd)
 	flags.BoolVar(&f.redact, "redact", false, "take out secrets")
 	cmd.MarkFlagsMutuallyExclusive("to", "format")
-	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(formatNames(true), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(home.ProgramFormats(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(home.ExportFormats(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("leaf", a.completeEntries)
 	return a.withJSON(cmd)
 }
 
-// check says what is wrong with the flags, in their words.
-func (f *exportFlags) check(args []string, asJSON bool) error {
+// check refuses what the flags cannot say. Each of --format and --to takes a part of the
+// formats.
+func (f *exportFlags) check(asJSON bool) error {
 	formats := home.ExportFormats()
 	switch {
-	case f.all && len(args) > 0:
-		return usageError{errors.New("--all takes no ID")}
-	case !f.all && len(args) == 0:
-		return usageError{errors.New("export needs an ID, or --all")}
 	case f.format != "" && !slices.Contains(formats, f.format):
 		return usageError{fmt.Errorf("--format is %q; it must be one of %s", f.format, strings.Join(formats, ", "))}
-	case f.to != "" && !slices.Contains(formatNames(true), f.to):
-		return usageError{fmt.Errorf("--to is %q; it must be one of %s", f.to, strings.Join(formatNames(true), ", "))}
-	case f.to != "" && f.inline:
-		return usageError{errors.New("--inline is for jsonl")}
+	case f.to != "" && !slices.Contains(home.ProgramFormats(), f.to):
+		return usageError{fmt.Errorf("--to is %q; it must be one of %s", f.to, strings.Join(home.ProgramFormats(), ", "))}
 	case asJSON && f.to == "" && (f.out == "" || f.out == "-"):
 		return usageError{errors.New("--json reports what was written to files; it needs -o or --to (--format json writes the session as JSON)")}
 	}
@@ -87,7 +82,7 @@ func (f *exportFlags) check(args []string, asJSON bool) error {
 }
 
 func (a *app) runExport(ctx context.Context, args []string, f *exportFlags) error {
-	if err := f.check(args, a.flags.json); err != nil {
+	if err := f.check(a.flags.json); err != nil {
 		return err
 	}
 	var document bytes.Buffer
@@ -101,7 +96,7 @@ func (a *app) runExport(ctx context.Context, args []string, f *exportFlags) erro
 	}
 	return a.withHome(ctx, false, func(h *home.Home) error {
 		args := h.Sessions.Distinct(ctx, args, f.link)
-		if f.all || len(args) > 1 {
+		if f.all || len(args) != 1 {
 			return a.exportAll(ctx, h, home.ExportAllRequest{ExportRequest: request, Sessions: args, All: f.all})
 		}
 		request.Session = args[0]

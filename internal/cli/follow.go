@@ -42,9 +42,6 @@ func (a *app) runFollow(ctx context.Context, args []string, f *followFlags) erro
 	if f.all != (len(args) == 0) {
 		return usageError{errors.New("follow one session by its id, or all of them with --all")}
 	}
-	if err := checkLast(f.last); err != nil {
-		return err
-	}
 	r := home.FollowRequest{Last: f.last, Filled: a.flags.json}
 	if !f.all {
 		r.Session = args[0]

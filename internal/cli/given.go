@@ -35,11 +35,3 @@ func checkEntries(given []string) error {
 	}
 	return nil
 }
-
-// checkLast refuses a number of last entries that cannot be one.
-func checkLast(n int) error {
-	if n < 0 {
-		return usageError{fmt.Errorf("--last is %d; it must not be negative", n)}
-	}
-	return nil
-}

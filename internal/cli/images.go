@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -47,10 +45,7 @@ func imagesCommand(a *app) *cobra.Command {
 }
 
 func (a *app) runImages(ctx context.Context, args []string, f *imagesFlags) error {
-	switch {
-	case len(args) == 0 && f.search == "":
-		return usageError{errors.New("images needs an ID, or --search")}
-	case len(args) == 2 && f.search != "":
+	if len(args) == 2 && f.search != "" {
 		return usageError{errors.New("--search is for lists; leave out IMAGE")}
 	}
 	return a.withHome(ctx, false, func(h *home.Home) error {
@@ -96,11 +91,6 @@ func (a *app) getImage(ctx context.Context, h *home.Home, r home.ImageRequest) e
 
 // writeImages writes images into a directory.
 func (a *app) writeImages(ctx context.Context, h *home.Home, images []home.Image, f *imagesFlags) error {
-	if !strings.HasSuffix(f.out, "/") {
-		if info, err := os.Stat(f.out); err != nil || !info.IsDir() {
-			return usageError{fmt.Errorf("all images go to a directory: -o %s/, or name the IMAGE that goes to the file", f.out)}
-		}
-	}
 	var order []string
 	numbers := make(map[string][]int) // by session, so that each is read once
 	for i := range images {

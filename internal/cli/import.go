@@ -3,9 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,41 +47,13 @@ func importCommand(a *app) *cobra.Command {
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "show every session and what its records became")
 	flags.DurationVar(&f.interval, "interval", time.Second, "how often --watch looks for changes")
 	cmd.MarkFlagsMutuallyExclusive("watch", "dry-run")
-	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions(importNames(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions(home.ImportFormats(), cobra.ShellCompDirectiveNoFileComp))
 	return a.withJSON(cmd)
 }
 
-// formatNames lists the formats, or those that can be written.
-func formatNames(written bool) []string {
-	var names []string
-	for _, f := range home.Formats() {
-		if !written || f.Written {
-			names = append(names, f.Name)
-		}
-	}
-	return names
-}
-
-// importNames lists what --from takes.
-func importNames() []string { return append([]string{home.FormatCoppice}, formatNames(false)...) }
-
-func (f *importFlags) check(args []string) error {
-	switch {
-	case len(args) == 0 && !f.all:
-		return usageError{errors.New("import needs a PATH, - for standard input, or --all")}
-	case f.from != "" && !slices.Contains(importNames(), f.from):
-		return usageError{fmt.Errorf("--from is %q; it must be one of %s", f.from, strings.Join(importNames(), ", "))}
-	case f.interval <= 0:
-		return usageError{errors.New("--interval must be greater than 0")}
-	case f.watch && slices.Contains(args, "-"):
-		return usageError{errors.New("standard input cannot be watched")}
-	}
-	return nil
-}
-
 func (a *app) runImport(ctx context.Context, args []string, f *importFlags) error {
-	if err := f.check(args); err != nil {
-		return err
+	if f.interval <= 0 {
+		return usageError{errors.New("--interval must be greater than 0")}
 	}
 	return a.withHome(ctx, true, func(h *home.Home) error {
 		p := &importPrinter{app: a, flags: f}

@@ -84,27 +84,15 @@ func (a *app) listRequest(cmd *cobra.Command, f *lsFlags, now time.Time) (r home
 	if cmd.Flags().Changed("archived") {
 		r.Archived = &f.archived
 	}
-	if f.since != "" {
-		if r.Since, err = parseWhen("--since", f.since, now); err != nil {
+	if f.since != "" { // or else one of the arguments may say it
+		if r.Since, err = home.ParseTime("since", f.since, now); err != nil {
 			return r, err
 		}
 	}
 	if f.until != "" {
-		r.Until, err = parseWhen("--until", f.until, now)
+		r.Until, err = home.ParseTime("until", f.until, now)
 	}
 	return r, err
-}
-
-// parseWhen reads a time as a person gives it: a day, a moment, or an age.
-func parseWhen(flag, text string, now time.Time) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	t, ok := index.ParseTime(text, now)
-	if !ok {
-		return t, usageError{fmt.Errorf("%s: %q is not a time; give 2026-03-01, 2026-03-01T15:04 or an age such as 7d", flag, text)}
-	}
-	return t, nil
 }
 
 func (a *app) runLs(cmd *cobra.Command, f *lsFlags, args []string) error {

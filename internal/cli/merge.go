@@ -2,8 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -29,11 +27,8 @@ func mergeCommand(a *app) *cobra.Command {
 				return err
 			}
 			r.Session = args[0]
-			switch {
-			case len(args) == 2:
+			if len(args) == 2 {
 				r.From = args[1]
-			case r.Other == "":
-				return usageError{errors.New("which branch? Give the entry it ends at, or --from for another session's")}
 			}
 			return a.runMerge(cmd.Context(), r)
 		},
@@ -49,9 +44,6 @@ func mergeCommand(a *app) *cobra.Command {
 func (a *app) runMerge(ctx context.Context, r home.MergeRequest) (err error) {
 	if r.Summary, err = a.flagText(r.Summary); err != nil {
 		return err
-	}
-	if strings.TrimSpace(r.Summary) == "" && len(r.Picks) == 0 {
-		return usageError{errors.New("nothing to merge: give --summary, --pick or both")}
 	}
 	return a.withHome(ctx, false, func(h *home.Home) error {
 		merged, err := h.Entries.Merge(ctx, r)

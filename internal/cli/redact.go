@@ -44,10 +44,7 @@ func redactCommand(a *app) *cobra.Command {
 		ValidArgsFunction: a.completeSession(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			given := cmd.Flags().Changed("value")
-			switch {
-			case len(args) > 0 && f.all || len(args) == 0 && !f.all && !given:
-				return usageError{errors.New("either the ids of sessions or --all is needed")}
-			case given && f.value != "-":
+			if given && f.value != "-" {
 				return usageError{errors.New("the value is read from standard input: pass --value - (others can see what is on a command line)")}
 			}
 			r := home.RedactRequest{Sessions: args, Link: f.link, All: f.all, Apply: f.apply}

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -31,12 +30,7 @@ func retainCommand(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r := home.RetainRequest{OlderThan: home.Age(olderThan.Duration), DryRun: dryRun}
 			if cmd.Flags().Changed("max-count") {
-				if r.MaxCount = &maxCount; maxCount < 0 {
-					return usageError{errors.New("--max-count is negative")}
-				}
-			}
-			if cmd.Flags().Changed("older-than") && olderThan.Duration == 0 {
-				return usageError{errors.New("--older-than 0 would remove every session; if you mean that, use --max-count 0")}
+				r.MaxCount = &maxCount
 			}
 			return a.withHome(cmd.Context(), false, func(h *home.Home) error { return a.runRetain(cmd.Context(), h, r) })
 		},

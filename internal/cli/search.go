@@ -73,10 +73,10 @@ func (f *searchFlags) request(args []string, now time.Time) (r home.FindRequest,
 	if r.Limit, err = limitIn(r.Limit); err != nil {
 		return r, err
 	}
-	if r.Since, err = parseWhen("--since", f.since, now); err != nil {
+	if r.Since, err = home.ParseTime("since", f.since, now); err != nil {
 		return r, err
 	}
-	r.Until, err = parseWhen("--until", f.until, now)
+	r.Until, err = home.ParseTime("until", f.until, now)
 	return r, err
 }
 

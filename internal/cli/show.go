@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 
@@ -55,8 +56,8 @@ func showCommand(a *app) *cobra.Command {
 }
 
 func (a *app) runShow(cmd *cobra.Command, id string, f *showFlags) error {
-	if err := checkLast(f.last); err != nil {
-		return err
+	if f.last < 0 {
+		return usageError{fmt.Errorf("--last is %d; it must not be negative", f.last)}
 	}
 	ctx := cmd.Context()
 	return a.withHome(ctx, false, func(h *home.Home) error {

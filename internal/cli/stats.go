@@ -43,10 +43,10 @@ func (a *app) runStats(cmd *cobra.Command, f *statsFlags, args []string) error {
 	var r home.StatsRequest
 	var err error
 	now := time.Now()
-	if r.Since, err = parseWhen("--since", f.since, now); err != nil {
+	if r.Since, err = home.ParseTime("since", f.since, now); err != nil {
 		return err
 	}
-	if r.Until, err = parseWhen("--until", f.until, now); err != nil {
+	if r.Until, err = home.ParseTime("until", f.until, now); err != nil {
 		return err
 	}
 	if len(args) == 1 {

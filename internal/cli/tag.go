@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -39,6 +38,7 @@ func tagCommand(a *app) *cobra.Command {
 	cmd.Flags().BoolVar(&r.All, "all", false, "with --auto: every session without tags")
 	cmd.Flags().BoolVar(&r.DryRun, "dry-run", false, "with --auto: only show what it would add")
 	cmd.PersistentPreRunE = func(cmd *cobra.Command, given []string) error {
+		a.call = fieldsOf(cmd)
 		var err error
 		if args, changes, err = parseTagArgs(cmd, given); err != nil {
 			return usageError{err}
@@ -65,18 +65,19 @@ func tagCommand(a *app) *cobra.Command {
 		if len(args) != 1 {
 			return usageError{fmt.Errorf("give one session, and changes that begin with + or -; %d arguments are neither", len(args))}
 		}
-		for _, change := range changes {
-			if strings.TrimSpace(change[1:]) == "" {
-				return usageError{fmt.Errorf("%q names no tag", change)}
-			}
-		}
 		switch {
 		case suggest && len(changes) > 0:
 			return usageError{errors.New("--suggest only prints; give the changes without it")}
 		case suggest:
 			return a.suggestTags(cmd.Context(), args[0])
 		}
-		return a.runTag(cmd.Context(), tagRequest(args[0], changes))
+		r := home.TagRequest{Session: args[0]}
+		for _, change := range changes {
+			if err := r.Change(change); err != nil {
+				return err
+			}
+		}
+		return a.runTag(cmd.Context(), r)
 	}
 	return a.withJSON(cmd)
 }
@@ -99,23 +100,6 @@ func parseTagArgs(cmd *cobra.Command, given []string) (args, changes []string, e
 		return nil, nil, cmd.FlagErrorFunc()(cmd, err)
 	}
 	return cmd.Flags().Args(), changes, nil
-}
-
-// tagRequest makes a request of changes such as +a and -b. Of several changes of
-// one tag, the last counts.
-func tagRequest(id string, changes []string) home.TagRequest {
-	r := home.TagRequest{Session: id}
-	for _, change := range changes {
-		tag := strings.TrimSpace(change[1:])
-		same := func(other string) bool { return other == tag }
-		r.Add, r.Remove = slices.DeleteFunc(r.Add, same), slices.DeleteFunc(r.Remove, same)
-		if change[0] == '+' {
-			r.Add = append(r.Add, tag)
-		} else {
-			r.Remove = append(r.Remove, tag)
-		}
-	}
-	return r
 }
 
 func (a *app) runTag(ctx context.Context, r home.TagRequest) error {

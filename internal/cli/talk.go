@@ -44,6 +44,7 @@ type talk struct {
 	words    io.Writer // where err goes; only for paged
 	getenv   func(string) string
 	color    bool
+	call     func(field string) string // what the command calls a field of a request: see fields.go
 
 	screen, talkScreen *os.File // the terminals that out and err are, or nil
 }
@@ -157,7 +158,7 @@ func (t *talk) sayError(err error) {
 	if errors.Is(err, errPartial) || errors.Is(err, context.Canceled) {
 		return // each fault was reported when it was met, and whoever interrupts knows it
 	}
-	text, hint := explain(err)
+	text, hint := t.explain(err)
 	t.say("%s %s", t.paint(red, "coppice:"), text)
 	if hint != "" {
 		t.say("%s %s", t.paint(dim, "hint:"), hint)

@@ -136,7 +136,7 @@ func setDefault(d *time.Duration, value time.Duration) {
 }
 
 func invalid(format string, args ...any) error {
-	return &session.Error{Op: "ask", Kind: session.ErrInvalid, Err: fmt.Errorf(format, args...)}
+	return &session.Error{Op: "ask", Err: session.Invalidf(format, args...)}
 }
 
 // Providers lists what Options.Provider may be.
