@@ -38,18 +38,18 @@ func (r Ref) Hex() (string, bool) {
 // each character as \u00xx.
 const maxRefSpelling = 6 * (len(refScheme) + 2*sha256.Size)
 
-// RefOverlap is how much of a text must be looked at again by whoever calls EachRef
-// with one part of it after the other, so that no reference is missed where two
-// parts meet.
+// RefOverlap is for callers that pass a text to EachRef in parts: so many bytes of one
+// part must be repeated in the next, so that no reference is missed where two parts
+// meet.
 const RefOverlap = maxRefSpelling - 1
 
-// EachRef calls each with every reference that stands in a text, whatever the
-// text is: a line, several, or a part of one. This is what "refers to" means where
-// blobs are deleted. It takes too much for a reference rather than too little: the
-// name of a blob that a message only talks about keeps the blob as well.
+// EachRef calls each with every reference in a text: a line, several, or a part of one.
+// This is what "refers to" means where blobs are deleted. It finds too many references
+// rather than too few: a message that only mentions the name of a blob keeps the blob
+// too.
 func EachRef(text []byte, each func(Ref)) {
 	eachPlainRef(text, each)
-	if bytes.Contains(text, []byte(`\u00`)) { // JSON may spell any character so
+	if bytes.Contains(text, []byte(`\u00`)) { // JSON may spell any character like this
 		eachPlainRef(unescape(text), each)
 	}
 }
@@ -96,9 +96,9 @@ func unescape(text []byte) []byte {
 // kept once, however many lines refer to it. All methods may be called
 // concurrently.
 //
-// A blob that nothing refers to may be deleted: see Collector. So whoever writes a
-// line that refers to a blob takes a hold before it puts the blob, or before it
-// reads the reference, and keeps the hold until the line is appended:
+// A blob that nothing refers to may be deleted: see Collector. So to write a line that
+// refers to a blob, take a hold before putting the blob, or before reading the
+// reference, and keep the hold until the line is appended:
 //
 //	release, err := blobs.Hold(ctx)
 //	…
@@ -107,15 +107,14 @@ func unescape(text []byte) []byte {
 //	…
 //	end, err := log.Append(ctx, at, lineThatNames(ref))
 type Blobs interface {
-	// Hold makes sure that from its return until release is called no blob is
-	// deleted, by whatever process. It waits while blobs are being deleted, and
-	// gives up with ErrLocked. There may be many holds at the same time, also one
-	// within another. Take a hold before any other lock. Calling release again
-	// does nothing.
+	// Until release is called, no process deletes a blob. Hold waits while blobs are
+	// being deleted, and gives up with ErrLocked. There may be many holds at the same
+	// time, even one within another. Take a hold before any other lock. Calling release
+	// again does nothing.
 	Hold(ctx context.Context) (release func(), err error)
 	// Put keeps data and returns its name. When it returns, the blob is as
-	// durable as an append. Putting what is there already costs little. What is
-	// there under that name and has other content is replaced.
+	// durable as an append. Putting an existing blob costs little. A damaged blob under
+	// that name is replaced.
 	Put(ctx context.Context, data []byte) (Ref, error)
 	// Get returns the content, or ErrNotExist; ErrCorrupt when the stored bytes
 	// no longer match their name; ErrInvalid when ref is not well formed.
@@ -124,11 +123,10 @@ type Blobs interface {
 	All(ctx context.Context) iter.Seq2[Ref, error]
 }
 
-// Collector is an optional interface of Blobs that can be deleted.
+// Collector is an optional interface of Blobs that can delete blobs.
 type Collector interface {
 	// Collect deletes those of the given blobs that nothing in the store refers
-	// to, and returns them. It waits for the holds to end, and gives up with
-	// ErrLocked; also then, and with any other error, it returns those that it has
-	// deleted.
+	// to, and returns them. It waits for the holds to end, and gives up with ErrLocked.
+	// Even with an error it returns those that it has deleted.
 	Collect(ctx context.Context, refs ...Ref) (deleted []Ref, err error)
 }

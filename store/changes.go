@@ -11,7 +11,7 @@ type Describer interface {
 	Stat(ctx context.Context, name string) (Stat, error)
 }
 
-// Describe returns what List says of the log of that name, or ErrNotExist.
+// Describe returns what List says about the log of that name, or ErrNotExist.
 func Describe(ctx context.Context, st Store, name string) (Stat, error) {
 	if d, ok := st.(Describer); ok {
 		return d.Stat(ctx, name)
@@ -27,30 +27,29 @@ func Describe(ctx context.Context, st Store, name string) (Stat, error) {
 	return Stat{}, &Error{Op: "describe", Name: name, Kind: ErrNotExist}
 }
 
-// Tracker is an optional interface of a Store whose writers leave a mark on every
-// log that they are about to change, so that an index need not look at all of them
-// to find the few that did.
+// Tracker is an optional interface of a Store whose writers mark every log that they
+// are about to change, so that an index need not look at all logs to find the few that
+// changed.
 //
 // A mark comes before the change: a writer that dies in between leaves a mark too
-// many, never one too few. Marks have one reader, because whoever reads them takes
-// them away.
+// many, never one too few. Marks have one reader, because reading removes them.
 type Tracker interface {
 	// Changes returns the marked logs. reader is the file of the index that asks.
 	Changes(ctx context.Context, reader string) (Changes, error)
-	// Settle removes the mark of a log, provided that the log is still as was says
-	// and nobody is changing it; a nil was says that there is no such log. Else
-	// the mark stays. An error means that it stays, too.
+	// Settle removes the mark of a log if the log is still as was describes it and is
+	// not being changed; a nil was means that the log does not exist. Otherwise, or
+	// with an error, the mark stays.
 	Settle(ctx context.Context, name string, was *Stat) error
 }
 
 // Changes says which logs may have changed.
 type Changes struct {
-	// Epoch identifies the time through which no mark got lost. If it is empty, or
-	// not what it was the last time, any log may have changed.
+	// Epoch identifies the period in which no mark was lost. If it is empty, or differs
+	// from the last time, any log may have changed.
 	Epoch string
 	// Names are the marked logs.
 	Names []string
-	// Listing differs from what it was the last time if logs have come or gone
-	// since, whoever did that.
+	// Listing differs from the last time if any process has created or removed logs
+	// since.
 	Listing string
 }

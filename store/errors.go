@@ -21,19 +21,18 @@ var (
 	ErrNotExist error = &sentinel{"does not exist", fs.ErrNotExist}
 	// ErrExist: a log of that name exists already. It also matches fs.ErrExist.
 	ErrExist error = &sentinel{"already exists", fs.ErrExist}
-	// ErrCorrupt: bytes were read that no writer of ours could have left, and
-	// that cannot be read around.
+	// ErrCorrupt: the store has bytes that none of our writers could have left, and
+	// that cannot be skipped.
 	ErrCorrupt error = &sentinel{"corrupt", nil}
 
-	// ErrConflict: the log no longer ends where the caller thought. Nothing was
+	// ErrConflict: the log no longer ends where the caller expected. Nothing was
 	// written; read the new lines and decide.
 	ErrConflict error = &sentinel{"conflict: the log has moved on", nil}
 	// ErrReplaced: the log was rewritten since it was opened (redacted, repaired,
 	// restored), or another log has its name. Nothing was written; positions in
 	// the old one mean nothing in the new. Open it again.
 	ErrReplaced error = &sentinel{"replaced since it was opened", nil}
-	// ErrLocked: another writer held the log for longer than we wait. Nothing
-	// was written.
+	// ErrLocked: another writer held the log longer than we wait. Nothing was written.
 	ErrLocked error = &sentinel{"locked by another writer", nil}
 	// ErrUnknown: an append may or may not have happened. Reopen the log and
 	// look for the entry before trying again.
@@ -94,7 +93,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// cause is Err without the path, if that was said already.
+// cause is Err without the path, if the message already has it.
 func (e *Error) cause() error {
 	if path, ok := e.Err.(*fs.PathError); ok && path.Path == e.Path {
 		return path.Err

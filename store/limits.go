@@ -4,11 +4,11 @@ import "fmt"
 
 // Limits are the bounds that a store was given. Zero means none.
 type Limits struct {
-	// Entry is the greatest length of a line in bytes. Package session counts
-	// what the line refers to in blobs as well: what a reader gets.
+	// Entry is the maximum length of a line in bytes. Package session also counts the
+	// blobs that the line refers to: it counts what a reader gets.
 	Entry int64
-	// Log is the greatest size of a log in bytes; in package session, again, with
-	// what its lines refer to.
+	// Log is the maximum size of a log in bytes; in package session, again, with the
+	// blobs that its lines refer to.
 	Log int64
 	// Logs is how many logs there may be.
 	Logs int
@@ -17,7 +17,7 @@ type Limits struct {
 // Limiter is an optional interface of a Store that has limits.
 type Limiter interface{ Limits() Limits }
 
-// LimitsOf returns the limits of a store; none if it has or tells none.
+// LimitsOf returns the limits of a store; none if it is not a Limiter.
 func LimitsOf(s Store) Limits {
 	if l, ok := s.(Limiter); ok {
 		return l.Limits()
@@ -35,7 +35,7 @@ const (
 	MaxSessions Limit = "max_sessions"
 )
 
-// LimitError is the cause of an ErrTooLarge: what would have been over a limit.
+// LimitError is the cause of an ErrTooLarge: it says what would have exceeded a limit.
 // Nothing was written.
 type LimitError struct {
 	Limit     Limit

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// MaxName is the greatest length of a log's name in bytes. With its extension
-// it must fit the 255 bytes that file systems allow.
+// MaxName is the maximum length of a log's name in bytes. With its extension it must
+// fit the 255 bytes that file systems allow.
 const MaxName = 200
 
 // CheckName returns nil if name can name a log in every store and on every

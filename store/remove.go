@@ -2,17 +2,17 @@ package store
 
 import "context"
 
-// Remover is an optional interface of a Store that can remove a log on the
-// condition that nobody has appended to it.
+// Remover is an optional interface of a Store that can remove a log on the condition
+// that nothing was appended to it.
 type Remover interface {
 	// RemoveAt is Remove if the log ends at a position, and returns ErrConflict
 	// if it does not: then nothing is removed.
 	RemoveAt(ctx context.Context, name string, end Pos) error
 }
 
-// RemoveAt removes a log if it ends at a position. A store that is no Remover is
-// asked where the log ends and then told to remove it: what is appended between
-// the two is removed too.
+// RemoveAt removes a log if it ends at a position. For a store that is not a Remover it
+// checks the end and then removes the log: lines that are appended in between are
+// removed too.
 func RemoveAt(ctx context.Context, st Store, name string, end Pos) error {
 	if r, ok := st.(Remover); ok {
 		return r.RemoveAt(ctx, name, end)

@@ -19,28 +19,27 @@ type RawLine struct {
 type Piece struct {
 	// Line is a line without its line end. Nil means From and To.
 	Line []byte
-	// From and To say which part of the old content is taken over.
+	// From and To say which part of the old content is kept.
 	From, To Pos
 }
 
-// Raw is the bytes of a log as they are at one moment, for whoever repairs it:
-// unlike a Log it also has what stands after the last whole line. It must be
-// closed.
+// Raw is the bytes of a log at one moment, for repairs: unlike a Log it also has the
+// bytes after the last whole line. It must be closed.
 type Raw interface {
 	io.ReaderAt
 	io.Closer
 	// Size is how many bytes there are.
 	Size() int64
-	// Lines yields the lines. As for a Log, the data of each is valid until the
-	// next is asked for, and of one over the limit there is only the beginning.
+	// Lines yields the lines. As for a Log, the data of each is valid until the next,
+	// and a line over the limit has only its beginning.
 	Lines(ctx context.Context) iter.Seq2[RawLine, error]
 	// Rewrite replaces the content of the log by the given pieces, if the log is
 	// still as it was when the Raw was opened; if not, nothing changes and the
-	// error matches ErrConflict. The content before is kept, and Rewrite returns
-	// where. A crash leaves the old content or the new.
+	// error matches ErrConflict. The old content is kept, and Rewrite returns where. A
+	// crash leaves the old content or the new.
 	Rewrite(ctx context.Context, pieces iter.Seq2[Piece, error]) (kept string, err error)
-	// Replace is Rewrite that keeps nothing of the content before: it is for
-	// content that must not be kept.
+	// Replace is Rewrite without keeping the old content: it is for content that must
+	// not survive.
 	Replace(ctx context.Context, pieces iter.Seq2[Piece, error]) error
 }
 

@@ -1,19 +1,19 @@
 // Package store keeps logs: named, append-only sequences of lines.
 //
-// A store knows bytes and positions and nothing of what the lines mean; package
-// session gives them meaning. That keeps a store small, and one public suite,
-// package storetest, decides whether an implementation is right.
+// A store knows bytes and positions, and nothing about what the lines mean; package
+// session gives them meaning. That keeps a store small, and one public suite, package
+// storetest, decides whether an implementation is right.
 //
 // An append is a compare-and-swap on the log's end and has three outcomes:
 //
 //	done      the lines are durable (to the degree the store was configured for)
-//	conflict  ErrConflict: somebody else appended; nothing of ours was written
-//	          (ErrReplaced: somebody rewrote the log; open it again)
+//	conflict  ErrConflict: another writer appended; nothing of ours was written
+//	          (ErrReplaced: the log was rewritten; open it again)
 //	unknown   ErrUnknown: it may or may not have happened; read back and see
 //
 // So two writers can never silently interleave, and a retry can never double an
-// entry whose id the caller can look for. Where a store is told to sync lazily,
-// Log.Flush is how a caller waits for the disk.
+// entry whose id the caller can look for. If a store syncs lazily, Log.Flush waits for
+// the disk.
 package store
 
 import (
@@ -31,8 +31,8 @@ type Pos int64
 
 // Line is one line of a log, without its line end.
 type Line struct {
-	// Data is the line's bytes. It is valid only until the iteration that
-	// yielded it goes on: copy what you keep. Until then you may change it.
+	// Data is the line's bytes. It is valid only until the next step of the iteration:
+	// copy what you keep. Until then you may change it.
 	Data []byte
 	// Pos is where the line begins and Next where the following one does.
 	Pos, Next Pos
@@ -63,8 +63,8 @@ type Store interface {
 	// described is yielded with its name and an error; the others follow.
 	List(ctx context.Context) iter.Seq2[Stat, error]
 	// Remove takes the log out of the store, or returns ErrNotExist. Appends and
-	// watches on handles that are open get ErrNotExist from then on; once another
-	// log of that name is created, they may get ErrReplaced instead.
+	// watches on open handles get ErrNotExist from then on; once another log of that
+	// name exists, they may get ErrReplaced instead.
 	Remove(ctx context.Context, name string) error
 	// Blobs returns the store's blobs.
 	Blobs() Blobs
@@ -76,14 +76,14 @@ type Store interface {
 // Log is one open log. All methods may be called concurrently.
 type Log interface {
 	// Append writes the lines after the position at, which must be the log's
-	// end, and returns the new end. They are written together: a reader sees a
-	// prefix of them at worst, and after a crash a prefix is what may be left of
-	// an append that never returned. Lines must not contain a newline. The log
-	// does not keep them: their memory is the caller's again on return.
+	// end, and returns the new end. They are written together: at worst a reader sees a
+	// prefix of them, and a crash may leave a prefix of an append that never returned.
+	// Lines must not contain a newline. The log does not keep them: their memory is the
+	// caller's again on return.
 	Append(ctx context.Context, at Pos, lines ...[]byte) (Pos, error)
-	// Forward yields the lines from a position on, to the end as it is when the
-	// iteration gets there. A last line that lacks its line end is there if it is
-	// Whole, and otherwise not there yet. Reading takes no lock and writes nothing.
+	// Forward yields the lines from a position to the end, wherever that is when the
+	// iteration gets there. A last line without a line end is included if it is Whole;
+	// otherwise it is not there yet. Reading takes no lock and writes nothing.
 	Forward(ctx context.Context, from Pos) iter.Seq2[Line, error]
 	// Backward yields the lines before a position, the latest first.
 	Backward(ctx context.Context, from Pos) iter.Seq2[Line, error]
@@ -97,18 +97,18 @@ type Log interface {
 	// through this handle before the call, the lines that it was created with,
 	// and every blob put into the store before the call, survive a power cut,
 	// however lazily the store was told to sync. It costs little when nothing is
-	// pending. A context that is done ends the waiting, not the work. After
-	// ErrUnknown the handle takes no more appends, as after a failed append; a
-	// Flush through a handle that is opened then settles what the log holds.
+	// pending. A context that is done ends the waiting, not the work. After ErrUnknown
+	// the handle takes no more appends, as after a failed append; open a new handle and
+	// Flush it to settle what the log holds.
 	Flush(ctx context.Context) error
-	// Close waits until what was appended is as durable as the store was told to
-	// make it, and releases the handle: see Store.Close.
+	// Close waits until the appends are as durable as the store's settings require, and
+	// releases the handle: see Store.Close.
 	Close() error
 }
 
-// Starter is an optional interface of a Log that can take the next append while
-// an earlier one is still on its way to the disk, so that appends which come
-// close together share one sync.
+// Starter is an optional interface of a Log that can take the next append while an
+// earlier one is still on its way to the disk, so that appends in quick succession
+// share one sync.
 type Starter interface {
 	// Start writes the lines as Append does and returns the new end without
 	// waiting for them to be durable; commit waits, and gives Append's error.
@@ -125,14 +125,13 @@ func Start(ctx context.Context, log Log, at Pos, lines ...[]byte) (Pos, func() e
 	return end, func() error { return nil }, err
 }
 
-// Whole reports whether a last line that lacks its line end is an entry all the
-// same. Its writer may have been killed before the line end, be about to write it,
-// or be an editor that leaves none. A complete JSON object cannot be the beginning
-// of a longer line, so readers take it in: its Next is where the following line
-// will begin, and the next append writes the missing line end first. Everything
-// else after the last line end is on its way, or torn. A NUL is what a lost block
-// of a disk reads as, so a line with one is torn; so is a line over the store's
-// limit, which nobody reads.
+// Whole reports whether a last line without a line end is a complete entry. Its writer
+// may have been killed before the line end, may be about to write it, or may be an
+// editor that writes none. A complete JSON object cannot be the beginning of a longer
+// line, so readers accept it: its Next is where the following line will begin, and the
+// next append writes the missing line end first. Everything else after the last line
+// end is still being written, or torn. A lost disk block reads as NULs, so a line with
+// one is torn; so is a line over the store's limit, which cannot be read anyway.
 func Whole(line []byte) bool {
 	line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")))
 	return len(line) > 1 && line[0] == '{' && line[len(line)-1] == '}' && bytes.IndexByte(line, 0) < 0 && json.Valid(line)

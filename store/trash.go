@@ -30,8 +30,8 @@ type Trash interface {
 	ReadTrash() (Store, error)
 }
 
-// Quarantined is what a store took out of a log, or a log that another took the
-// place of.
+// Quarantined is something that a store took out of a log, or a log that another one
+// replaced.
 type Quarantined struct {
 	ID     string // names it
 	Name   string // the log's name
@@ -42,14 +42,14 @@ type Quarantined struct {
 	Offset int64 // where in the log the piece was
 }
 
-// Quarantine is an optional interface of a Store that keeps what it took out of its
-// logs, and logs that were replaced.
+// Quarantine is an optional interface of a Store that keeps pieces that it took out of
+// its logs, and logs that were replaced.
 type Quarantine interface {
 	// Quarantined returns what is there, the latest first.
 	Quarantined(ctx context.Context) ([]Quarantined, error)
-	// Readmit makes a log of what was kept, under its old name, which it returns. It
-	// returns ErrExist if there is a log of that name, ErrNotExist if there is
-	// nothing with that ID, and ErrInvalid for a piece of a log.
+	// Readmit turns what was kept into a log again, under its old name, and returns
+	// that name. It returns ErrExist if there is a log of that name, ErrNotExist if
+	// there is nothing with that ID, and ErrInvalid for a piece of a log.
 	Readmit(ctx context.Context, id string) (name string, err error)
 }
 

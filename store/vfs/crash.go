@@ -34,12 +34,11 @@ const (
 //     write before it is applied or lost independently; so are the sectors of later
 //     writes, up to the next truncation, that lie inside the size. A lost sector reads
 //     as it was before: older content, or NULs if the file was shorter.
-//   - Of the creations, renames and removals in a directory the first few have
-//     happened, independently of other directories and of what became of the
-//     files' content. A rename is one change, also between two directories:
-//     it happened in both or in neither, and if not, no later change of either
-//     has. SyncDir of one of the two makes it durable in both, with the
-//     changes before it.
+//   - The first few creations, renames and removals in a directory have happened,
+//     independently of other directories and of the files' content. A rename is one
+//     change, even between two directories: it happened in both or in neither, and if
+//     not, no later change of either has. SyncDir of one of the two makes it durable in
+//     both, with the changes before it.
 //   - Removing or renaming a directory happens only if all earlier changes have
 //     happened. If it has not happened, then of the later changes only the synced ones
 //     have.
