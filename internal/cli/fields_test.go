@@ -54,7 +54,7 @@ var requestsOf = map[string][]any{
 	"trash restore": {home.RestoreRequest{}},
 	"tree":          {home.TreeRequest{}},
 	"unarchive":     {home.UnarchiveRequest{}},
-	"completion":    {home.SuggestRequest{}},
+	"completion":    {home.SuggestRequest{}, home.EntryNamesRequest{}}, // what is typed, and what is shown
 }
 
 // unset has the fields that a command leaves alone.
