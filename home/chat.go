@@ -267,7 +267,7 @@ func (c *Chat) Branch(ctx context.Context, entry string, summarise bool) (*Branc
 	if err != nil {
 		return nil, err
 	}
-	left, err := conversationEnd(c.c.Session)
+	left, err := conversationEnd(c.c.Session, c.c.LeafID())
 	if err != nil {
 		return nil, err
 	}
@@ -277,7 +277,7 @@ func (c *Chat) Branch(ctx context.Context, entry string, summarise bool) (*Branc
 			return nil, plainly("branch", c.c.Name, err)
 		}
 	}
-	result.Leaf, err = conversationEnd(c.c.Session)
+	result.Leaf, err = conversationEnd(c.c.Session, c.c.LeafID())
 	return result, err
 }
 
@@ -341,7 +341,7 @@ func (c *Chat) Status(ctx context.Context) (s ChatStatus, err error) {
 	if err != nil {
 		return s, err
 	}
-	end, err := conversationEnd(c.c.Session)
+	end, err := conversationEnd(c.c.Session, c.c.LeafID())
 	s.Branches, s.Branch = len(leaves), slices.Index(leaves, end)+1
 	return s, err
 }

@@ -29,6 +29,10 @@ type AppendRequest struct {
 	// conversation has gone on since, nothing is written and Append returns
 	// session.ErrConflict. Default: whatever the conversation ends with by then.
 	At string `json:"at,omitempty"`
+	// Parent is the entry that this one follows, as a person names it, however far the
+	// conversation has gone on since: it then begins a branch there, which becomes the live
+	// one. Default: whatever the conversation ends with.
+	Parent string `json:"parent,omitempty"`
 	// Force appends the result of a tool call even if no call waits for it.
 	Force bool `json:"force,omitempty"`
 }
@@ -44,7 +48,7 @@ type AppendResult struct {
 //
 // A message makes sense wherever the conversation has got to, so two writers that
 // append at the same moment both succeed, one after the other. Set At to check that
-// nothing came in between. An entry that acts on what is before it, such as a
+// nothing came in between, and Parent to answer one entry whatever came in between. An entry that acts on what is before it, such as a
 // compaction, is refused with session.ErrConflict if another writer comes first.
 func (e *Entries) Append(ctx context.Context, r AppendRequest) (*AppendResult, error) {
 	h := e.home
@@ -56,11 +60,7 @@ func (e *Entries) Append(ctx context.Context, r AppendRequest) (*AppendResult, e
 	if err != nil {
 		return nil, err
 	}
-	open := h.openEnd
-	if entry.Message == nil { // what it refers to is in a session that exists
-		open = func(ctx context.Context, given string) (*Conversation, error) { return h.openWith(ctx, given, "") }
-	}
-	c, err := open(ctx, r.Session)
+	c, err := h.openToAppend(ctx, r, &entry)
 	if err != nil {
 		return nil, err
 	}
@@ -69,6 +69,17 @@ func (e *Entries) Append(ctx context.Context, r AppendRequest) (*AppendResult, e
 		return nil, err
 	}
 	return &AppendResult{Session: c.Name, Entry: id}, nil
+}
+
+// openToAppend opens the session that an entry is appended to.
+func (h *Home) openToAppend(ctx context.Context, r AppendRequest, e *session.Entry) (*Conversation, error) {
+	switch {
+	case r.Parent != "":
+		return h.openLast(ctx, "append", r.Session, r.Parent)
+	case e.Message == nil: // what it refers to is in a session that exists
+		return h.openWith(ctx, r.Session, "")
+	}
+	return h.openEnd(ctx, r.Session)
 }
 
 // checkID refuses an id that is a secret: it would stay in the log, and be shown again and
@@ -183,29 +194,51 @@ func orNone(text string) string {
 	return text
 }
 
-// append appends an entry to the last session of a conversation.
+// append appends an entry to a session of a conversation. All that it checks still holds
+// when the entry is written: see session.Update.
 func (h *Home) append(ctx context.Context, c *Conversation, e session.Entry, r AppendRequest) (id string, err error) {
-	s := c.WithContext(ctx)
 	at, err := appendAt(c, &e, r.At)
 	if err != nil {
 		return "", err
 	}
-	try := func() error {
-		if err := checkAt(c, at); err != nil {
+	parent := ""
+	if r.Parent != "" {
+		if parent, err = c.Resolve(r.Parent); err != nil {
+			return "", err
+		}
+	}
+	seen := c.LeafID()
+	err = c.Update(ctx, func(tx *session.Tx) error {
+		if !isRightAnywhere(&e) && parent == "" {
+			if err := tx.Expect(seen); err != nil {
+				return err
+			}
+		}
+		if err := checkAt(c, tx.Leaf(), at); err != nil {
 			return err
 		}
-		if err := h.checkEntry(ctx, c, &e, r.Force); err != nil {
+		if err := goTo(c, tx, parent); err != nil {
 			return err
 		}
-		id, err = s.AppendEntry(e)
-		return err
-	}
-	if at == "" && isRightAnywhere(&e) {
-		err = s.Retry(try)
-	} else {
-		err = try()
-	}
+		if err := h.checkEntry(ctx, c, tx.Leaf(), &e, r.Force); err != nil {
+			return err
+		}
+		id = tx.Append(e)
+		return nil
+	})
 	return id, err
+}
+
+// goTo moves the leaf to an entry, unless only notes were made after it.
+func goTo(c *Conversation, tx *session.Tx, parent string) error {
+	if parent == "" {
+		return nil
+	}
+	end, err := conversationEnd(c.Session, tx.Leaf())
+	if err == nil && end != parent {
+		tx.Branch(parent)
+	}
+	return err
 }
 
 // isRightAnywhere reports whether an entry means the same wherever the conversation has got
@@ -226,7 +259,7 @@ func appendAt(c *Conversation, e *session.Entry, given string) (at string, err e
 	if e.ParentID == nil || e.Type == session.TypeLeaf {
 		return "", nil
 	}
-	end, err := conversationEnd(c.Session)
+	end, err := conversationEnd(c.Session, c.LeafID())
 	if err != nil {
 		return "", err
 	}
@@ -243,11 +276,11 @@ func appendAt(c *Conversation, e *session.Entry, given string) (at string, err e
 
 // checkAt returns a conflict if a conversation no longer ends with an entry. Notes that were
 // made since do not count.
-func checkAt(c *Conversation, at string) error {
-	if at == "" || at == c.LeafID() {
+func checkAt(c *Conversation, leaf, at string) error {
+	if at == "" || at == leaf {
 		return nil
 	}
-	end, err := conversationEnd(c.Session)
+	end, err := conversationEnd(c.Session, leaf)
 	if err != nil || at == end {
 		return err
 	}
@@ -259,9 +292,9 @@ func checkAt(c *Conversation, at string) error {
 }
 
 // checkEntry refuses an entry that can only be a mistake.
-func (h *Home) checkEntry(ctx context.Context, c *Conversation, e *session.Entry, force bool) error {
+func (h *Home) checkEntry(ctx context.Context, c *Conversation, leaf string, e *session.Entry, force bool) error {
 	if e.Merge != nil {
-		return checkMerge(c, e.Merge.FromID)
+		return checkMerge(c, leaf, e.Merge.FromID)
 	}
 	if e.Label != nil {
 		return checkLabel(c.Session, e.Label.Label)
@@ -276,8 +309,9 @@ func (h *Home) checkEntry(ctx context.Context, c *Conversation, e *session.Entry
 			return err
 		}
 		defer whole.Close()
+		leaf = whole.LeafID()
 	}
-	err := whole.CheckResults(e)
+	err := whole.CheckResults(leaf, e)
 	refused, ok := errors.AsType[*session.Error](err)
 	if !ok || !errors.Is(err, session.ErrInvalid) {
 		return err

@@ -57,7 +57,7 @@ func (h *Home) branch(ctx context.Context, c *Conversation, r BranchRequest) (*B
 	if err != nil {
 		return nil, err
 	}
-	left, err := conversationEnd(s)
+	left, err := conversationEnd(s, s.LeafID())
 	if err != nil {
 		return nil, err
 	}

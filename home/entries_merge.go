@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/coppice-dev/coppice/session"
@@ -71,7 +70,7 @@ func merge(c *Conversation, s *session.Session, r MergeRequest) (*MergeResult, e
 	if err != nil {
 		return nil, err
 	}
-	if err := checkMerge(c, from); err != nil {
+	if err := checkMerge(c, c.LeafID(), from); err != nil {
 		return nil, err
 	}
 	result := &MergeResult{Session: c.Name, From: from, Picks: picks}
@@ -95,8 +94,8 @@ func resolveBranch(c *Conversation, r MergeRequest) (from string, picks []string
 
 // checkMerge refuses to merge a branch into itself, because the model is sent all of it
 // already. An entry that does not exist is left to the session.
-func checkMerge(c *Conversation, from string) error {
-	path, err := c.OutlinePath("")
+func checkMerge(c *Conversation, leaf, from string) error {
+	path, err := c.OutlinePath(leaf)
 	if err != nil || !slices.ContainsFunc(path, func(e session.Entry) bool { return e.ID == from }) {
 		return err
 	}
@@ -129,7 +128,7 @@ func (h *Home) mergeOther(ctx context.Context, r MergeRequest) (*MergeResult, er
 		return nil, errors.Join(err, other.Close(), whole.Close())
 	}
 	b := &brought{s: c.WithContext(ctx), whole: whole.WithContext(ctx), from: name}
-	result, err := b.merge(c, other, r)
+	result, err := b.merge(ctx, c, other, r)
 	return result, errors.Join(plainly("merge", c.Name, err), c.Close(), whole.Close(), other.Close())
 }
 
@@ -146,7 +145,7 @@ type brought struct {
 	missing []session.Entry   // which are not here yet
 }
 
-func (b *brought) merge(c, other *Conversation, r MergeRequest) (result *MergeResult, err error) {
+func (b *brought) merge(ctx context.Context, c, other *Conversation, r MergeRequest) (result *MergeResult, err error) {
 	from, picks, err := resolveBranch(other, r)
 	if err != nil {
 		return nil, err
@@ -155,11 +154,11 @@ func (b *brought) merge(c, other *Conversation, r MergeRequest) (result *MergeRe
 	if err != nil {
 		return nil, err
 	}
-	err = b.s.Retry(func() error { // another writer may copy the same messages at the same time
+	err = b.s.Update(ctx, func(tx *session.Tx) error { // another writer may copy the same messages at the same time
 		if err := b.follow(path); err != nil {
 			return err
 		}
-		result, err = b.write(c, picks, r)
+		result, err = b.write(tx, c, picks, r)
 		return err
 	})
 	return result, err
@@ -248,9 +247,10 @@ func sameMessage(a, b *session.MessageEntry) bool {
 
 // write appends what is missing and the merge in one write: a reader, and a crash, see
 // all of it or nothing.
-func (b *brought) write(c *Conversation, picks []string, r MergeRequest) (*MergeResult, error) {
+func (b *brought) write(tx *session.Tx, c *Conversation, picks []string, r MergeRequest) (*MergeResult, error) {
+	leaf := tx.Leaf()
 	switch {
-	case b.s.LeafID() == "":
+	case leaf == "":
 		return nil, &session.Error{
 			Op: "merge", Name: c.Name, Err: session.Invalidf("the session has no messages yet"),
 			Hint: "fork the other one instead",
@@ -266,15 +266,11 @@ func (b *brought) write(c *Conversation, picks []string, r MergeRequest) (*Merge
 		}
 		m.EntryIDs = append(m.EntryIDs, picked)
 	}
-	if err := checkMerge(c, m.FromID); err != nil {
+	if err := checkMerge(c, leaf, m.FromID); err != nil {
 		return nil, err
 	}
-	id, err := b.s.GraftMerge(b.missing, m)
-	if errors.Is(err, session.ErrExist) {
-		err = fmt.Errorf("another writer was faster: %w", session.ErrConflict)
-	}
-	if err != nil {
-		return nil, err
-	}
+	tx.Graft(b.missing...)
+	tx.Branch(leaf)
+	id := tx.Append(session.Entry{Type: session.TypeMerge, Merge: &m})
 	return &MergeResult{Session: c.Name, Entry: id, From: m.FromID, Picks: orEmpty(m.EntryIDs), Other: b.from, Copied: len(b.missing)}, nil
 }

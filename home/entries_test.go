@@ -55,6 +55,29 @@ func TestAppendAtAnEntryIsRefusedOnceTheConversationWentOn(t *testing.T) {
 	}
 }
 
+// Two people answer an entry each, whatever else is said in the meantime.
+func TestAppendUnderAParentBranchesThere(t *testing.T) {
+	h := newHouse(t).Home
+	id, said := begin(t, h, "one", "two")
+	under := func(parent, text string) string {
+		t.Helper()
+		r := home.AppendRequest{Session: id, Message: userSays(text), Parent: parent}
+		return must[*home.AppendResult](t)(h.Entries.Append(t.Context(), r)).Entry
+	}
+	ann, bob := under(said[0], "ann 1"), under(said[1], "bob 1")
+	ann, bob = under(ann, "ann 2"), under(bob, "bob 2")
+	for leaf, want := range map[string]int{ann: 3, bob: 4} {
+		now := must[*home.ContextResult](t)(h.Entries.Context(t.Context(), home.ContextRequest{Session: id, Leaf: leaf}))
+		if len(now.Entries) != want {
+			t.Errorf("the branch of %s has %d messages, want %d", leaf, len(now.Entries), want)
+		}
+	}
+	_, err := h.Entries.Append(t.Context(), home.AppendRequest{Session: id, Message: userSays("late"), Parent: said[0], At: ann})
+	wantKind(t, err, home.KindConflict)
+	_, err = h.Entries.Append(t.Context(), home.AppendRequest{Session: id, Message: userSays("lost"), Parent: "nosuch"})
+	wantKind(t, err, home.KindNotFound)
+}
+
 func TestParentOfAWholeEntryMustBeTheLeaf(t *testing.T) {
 	h := newHouse(t).Home
 	id, said := begin(t, h, "one", "two")

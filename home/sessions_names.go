@@ -318,7 +318,7 @@ func (h *Home) resolveLost(ctx context.Context, given string) (string, error) {
 // found by its id.
 func ResolveEntry(s *session.Session, given string) (string, error) {
 	if given == "" || given == Leaf {
-		return conversationEnd(s)
+		return conversationEnd(s, s.LeafID())
 	}
 	labels, err := s.Labels()
 	if err != nil {
@@ -373,11 +373,10 @@ func checkLabel(s *session.Session, label string) error {
 	return err
 }
 
-// conversationEnd returns the last entry of the conversation on the live branch. The
+// conversationEnd returns the last entry of the conversation on the path to a leaf. The
 // leaf may be after it: labels, tags and names are entries too, but a person who says
 // "the last entry" does not mean those.
-func conversationEnd(s *session.Session) (string, error) {
-	id := s.LeafID()
+func conversationEnd(s *session.Session, id string) (string, error) {
 	for id != "" {
 		entries, err := s.Peek(id)
 		if err != nil {

@@ -3,14 +3,14 @@ package session
 import "fmt"
 
 // CheckResults returns an error, which is ErrInvalid, if an entry has the result of a
-// tool call that has none to wait for on the path to the leaf: no model would be sent
+// tool call that has none to wait for on the path to an entry: no model would be sent
 // it. Append does not ask, because to find the call it may have to read all of the
 // path, and an agent must not lose what a tool said; it is for those who write by hand.
-func (s *Session) CheckResults(e *Entry) error {
+func (s *Session) CheckResults(leaf string, e *Entry) error {
 	if e.Message == nil || !hasResults(e.Message) {
 		return nil
 	}
-	path, err := s.pathTo("")
+	path, err := s.pathTo(leaf)
 	if err != nil {
 		return err
 	}

@@ -43,8 +43,12 @@ func (s *Session) Append(entry Entry) error {
 func (s *Session) AppendEntry(entry Entry) (string, error) { return s.appendOne("append", entry) }
 
 // AppendAll adds entries one after the other, with one write and one sync. If there is a
-// conflict or an error, it adds none. It returns their ids.
+// conflict or an error, it adds none. It returns their ids. In a session that OpenChain
+// opened they go where Update would write them.
 func (s *Session) AppendAll(entries ...Entry) ([]string, error) {
+	if chain, ok := s.log.(*chainLog); ok {
+		return s.appendToChain(chain, entries)
+	}
 	return s.put(&writing{op: "append", entries: slices.Clone(entries)})
 }
 
@@ -114,14 +118,10 @@ type writing struct {
 	op      string // for errors
 	entries []Entry
 	graft   bool   // the entries bring their own ids, parents and times: see Graft
-	strict  bool   // a graft of our own, which must pass the same checks as everything else
 	ownIDs  bool   // we made the ids, so errors do not name them: nobody has seen them
 	alone   bool   // part of a single: nobody asks for the list of ids
 	parent  string // of the single entry
-	// decide, if not nil, has the last word on the entries. It is called under the lock,
-	// so that what it learns from the tree still holds when they are written. It may
-	// empty the list; then nothing is written.
-	decide func(*tree, *writing) error
+	tx      *Tx    // whose entries these are, or nil
 
 	// Some entries can only be checked against earlier entries, which may have to be read
 	// from the disk. That happens before the lock is taken, so the result is valid only
@@ -133,40 +133,54 @@ type writing struct {
 // put writes entries: it completes and checks them, moves large content into blobs, and
 // appends them. It returns their ids.
 func (s *Session) put(w *writing) ([]string, error) {
-	ctx := s.context()
 	blobs := heldBlobs{store: s.store}
 	defer blobs.release() // only after the lines that name them are in the log
-	if err := s.makeReady(ctx, &blobs, w); err != nil {
+	ids, commit, err := s.start(w, &blobs)
+	if err == nil {
+		err = s.await(commit)
+	}
+	if err != nil {
 		return nil, err
+	}
+	return ids, nil
+}
+
+// start is put without waiting for the disk. The caller must await the function that it
+// returns, and hold the blobs until then.
+func (s *Session) start(w *writing, blobs *heldBlobs) ([]string, func() error, error) {
+	ctx := s.context()
+	if err := s.makeReady(ctx, blobs, w); err != nil {
+		return nil, nil, err
 	}
 	for {
 		if err := s.judge(ctx, w); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		s.mu.Lock()
 		ids, commit, err := s.write(ctx, w)
 		s.mu.Unlock()
-		if err == errLeafMoved {
-			continue
+		if err != errLeafMoved || w.tx != nil {
+			return ids, commit, err
 		}
-		if err != nil {
-			return nil, err
-		}
-		// mu is free again: others can write while we wait, and one sync covers us all.
-		// If it fails, nobody knows what is on the disk, and the kernel will not say: a
-		// second sync would succeed. So this session accepts no more appends.
-		if err := commit(); err != nil {
-			s.mu.Lock()
-			s.failed = err
-			s.mu.Unlock()
-			return nil, err
-		}
-		return ids, nil
 	}
 }
 
-// errLeafMoved means that the checks of judge no longer hold and must be repeated. It is
-// never returned to a caller.
+// await waits until what was written is on the disk. It is called without mu, so others can
+// write in the meantime, and one sync covers us all. If it fails, nobody knows what is on
+// the disk, and the kernel will not say: a second sync would succeed. So this session
+// accepts no more appends.
+func (s *Session) await(commit func() error) error {
+	err := commit()
+	if err != nil {
+		s.mu.Lock()
+		s.failed = err
+		s.mu.Unlock()
+	}
+	return err
+}
+
+// errLeafMoved means that what was read before the lock was taken no longer holds: the
+// checks of judge, or what a Tx was built on. It is never returned to a caller.
 var errLeafMoved = errors.New("the leaf has moved")
 
 // makeReady cleans, checks and measures entries, and only then puts their large content
@@ -178,7 +192,7 @@ func (s *Session) makeReady(ctx context.Context, blobs *heldBlobs, w *writing) e
 		if err := s.clean(w, i); err != nil {
 			return err
 		}
-		if err := checkForm(&w.entries[i], w.graft); err != nil {
+		if err := checkForm(&w.entries[i], w.isGraft(i)); err != nil {
 			return s.refuse(w, i, ErrInvalid, err)
 		}
 		m.move(i, &w.entries[i])
@@ -212,13 +226,8 @@ func (s *Session) write(ctx context.Context, w *writing) ([]string, func() error
 	if err := s.checkOpen(w.op); err != nil {
 		return nil, nil, err
 	}
-	if w.judged && s.tree.leaf != w.judgedLeaf {
+	if w.tx != nil && !w.tx.holds() || w.tx == nil && w.judged && s.tree.leaf != w.judgedLeaf {
 		return nil, nil, errLeafMoved
-	}
-	if w.decide != nil {
-		if err := w.decide(s.tree, w); err != nil {
-			return nil, nil, err
-		}
 	}
 	batch, err := s.encode(ctx, w)
 	if err != nil {
@@ -239,6 +248,9 @@ func (s *Session) write(ctx context.Context, w *writing) ([]string, func() error
 			}
 			s.weight.add(batch.size, at, end)
 			return batch.ids, commit, nil
+		}
+		if w.tx != nil && w.tx.again && errors.Is(err, ErrConflict) {
+			return nil, nil, errLeafMoved
 		}
 		if err := s.meet(ctx, batch, err, known); err != nil {
 			return nil, nil, err
@@ -273,12 +285,8 @@ func (s *Session) meet(ctx context.Context, b *batch, err error, known int) erro
 	if err := s.absorb(ctx); err != nil {
 		return err
 	}
-	if s.tree.end == at { // the log got shorter, so some of what we know is gone
-		return &Error{
-			Op: "append", Name: s.name, Kind: ErrReplaced,
-			Err:  fmt.Errorf("it is shorter than when it was read: it ended at byte %d", at),
-			Hint: "another program shortened it: open it again",
-		}
+	if s.tree.end == at {
+		return s.errShorter()
 	}
 	for _, id := range b.ids {
 		if _, taken := s.tree.at(id); taken {
@@ -286,9 +294,20 @@ func (s *Session) meet(ctx context.Context, b *batch, err error, known int) erro
 		}
 	}
 	if s.reports(known) {
+		s.apart = true
 		return &ConflictError{Leaf: s.tree.leaf, Theirs: s.tree.logLeaf, Err: err}
 	}
 	return nil
+}
+
+// errShorter is the error for a conflict after which there is nothing new to read: the log
+// got shorter, so some of what we know is gone.
+func (s *Session) errShorter() error {
+	return &Error{
+		Op: "append", Name: s.name, Kind: ErrReplaced,
+		Err:  fmt.Errorf("it is shorter than when it was read: it ended at byte %d", s.tree.end),
+		Hint: "another program shortened it: open it again",
+	}
 }
 
 // reports reports whether the caller must hear about what others wrote, which are the
@@ -309,7 +328,7 @@ func (s *Session) reports(known int) bool {
 // given.
 func (s *Session) encode(ctx context.Context, w *writing) (*batch, error) {
 	b := &s.batch
-	b.reset(len(w.entries), s.tree.leaf, w.alone)
+	b.reset(len(w.entries), w.startLeaf(s.tree.leaf), w.alone)
 	for i := range w.entries {
 		e := &w.entries[i]
 		if err := s.place(ctx, w, b, i); err != nil {
@@ -325,7 +344,7 @@ func (s *Session) encode(ctx context.Context, w *writing) (*batch, error) {
 			return nil, s.refuse(w, i, ErrInvalid, errors.New("the entry is nested too deeply to be read again"))
 		}
 		b.add(e, int64(len(line)))
-		if w.graft && e.Type == TypeLeaf {
+		if w.isGraft(i) && e.Type == TypeLeaf {
 			if b.leaf, err = s.standsAt(ctx, b, b.leaf); err != nil {
 				return nil, err
 			}
@@ -358,7 +377,7 @@ func (s *Session) take(ctx context.Context, b *batch, at, end store.Pos) error {
 		b.heads[i].id = s.tree.ids.copy(b.heads[i].id)
 		s.tree.addEntry(b.heads[i])
 	}
-	s.tree.end, s.tree.leaf, s.tree.logLeaf = end, b.leaf, b.leaf
+	s.tree.end, s.tree.leaf, s.tree.logLeaf, s.apart = end, b.leaf, b.leaf, false
 	return nil
 }
 

@@ -11,24 +11,17 @@ import (
 // The move is recorded, so it survives a restart; the branch that is left stays
 // where it is.
 func (s *Session) Branch(entryID string) error {
-	_, err := s.put(&writing{op: "branch", decide: func(t *tree, w *writing) error {
-		if t.leaf != entryID || t.logLeaf != entryID { // else it is there already, and the log says so
-			w.entries = []Entry{{Type: TypeLeaf, ParentID: &entryID, Leaf: &LeafEntry{FromID: t.leaf}}}
-		}
-		return nil
-	}})
+	if entryID == "" { // to a Tx it would be the place before the first entry
+		return s.errNoEntry("branch", entryID)
+	}
+	_, err := s.last("branch", func(tx *Tx) { tx.Branch(entryID) })
 	return err
 }
 
 // ResetLeaf moves the leaf before the first entry: the next append will begin
 // another root.
 func (s *Session) ResetLeaf() error {
-	_, err := s.put(&writing{op: "branch", decide: func(t *tree, w *writing) error {
-		if t.leaf != "" || t.logLeaf != "" {
-			w.entries = []Entry{{Type: TypeLeaf, Leaf: &LeafEntry{FromID: t.leaf}}}
-		}
-		return nil
-	}})
+	_, err := s.last("branch", func(tx *Tx) { tx.Branch("") })
 	return err
 }
 
@@ -36,23 +29,14 @@ func (s *Session) ResetLeaf() error {
 // summary of the path that is left, which the model will see. It returns the
 // summary's id, which is the new leaf.
 func (s *Session) BranchWithSummary(branchFromID string, summary string) (string, error) {
-	return s.BranchWithSummaryEntry(branchFromID, BranchSummaryEntry{Summary: summary})
-}
-
-// BranchWithSummaryEntry is BranchWithSummary for a summary that says more about itself in
-// Extra. The entries of with are written just before it, in the same write. FromID is always
-// the leaf that is left.
-func (s *Session) BranchWithSummaryEntry(branchFromID string, b BranchSummaryEntry, with ...Entry) (string, error) {
-	move := Entry{Type: TypeLeaf, ParentID: &branchFromID, Leaf: &LeafEntry{}}
-	told := Entry{Type: TypeBranchSummary, BranchSummary: &b}
-	ids, err := s.put(&writing{op: "branch", entries: slices.Concat([]Entry{move}, with, []Entry{told}), decide: func(t *tree, w *writing) error {
-		w.entries[0].Leaf.FromID, w.entries[len(w.entries)-1].BranchSummary.FromID = t.leaf, t.leaf // Options.Clean may have replaced them
-		return nil
-	}})
-	if err != nil {
-		return "", err
+	if branchFromID == "" {
+		return "", s.errNoEntry("branch", branchFromID)
 	}
-	return ids[len(ids)-1], nil
+	return s.last("branch", func(tx *Tx) {
+		told := &BranchSummaryEntry{Summary: summary, FromID: tx.Leaf()}
+		tx.moveTo(branchFromID)
+		tx.Append(Entry{Type: TypeBranchSummary, BranchSummary: told})
+	})
 }
 
 // SetLabel names an entry; an empty label removes its name. It returns the id

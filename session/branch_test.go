@@ -97,14 +97,24 @@ func TestBranchForNaiveReaders(t *testing.T) {
 }
 
 // What comes with a summary of a branch is written with it, where the summary is.
-func TestBranchWithSummaryEntryBringsWhatItComesWith(t *testing.T) {
+func TestUpdateBringsWhatASummaryComesWith(t *testing.T) {
 	t.Parallel()
 	s := newScribe(t)
 	u := s.user("one")
 	left := s.say("two")
 	extra := session.Fields{{Name: "files", Value: []byte(`{}`)}}
 	cost := session.Entry{Type: session.TypeCustom, Custom: session.NewUsage("p", "m", "r", session.Usage{Input: 7})}
-	id := mustGet(s.BranchWithSummaryEntry(u, session.BranchSummaryEntry{Summary: "tried two", FromID: "wrong", Extra: extra}, cost))(t)
+	branch := func(cost session.Entry) (id string, err error) {
+		err = s.Update(t.Context(), func(tx *session.Tx) error {
+			told := &session.BranchSummaryEntry{Summary: "tried two", FromID: tx.Leaf(), Extra: extra}
+			tx.Branch(u)
+			tx.Append(cost)
+			id = tx.Append(session.Entry{Type: session.TypeBranchSummary, BranchSummary: told})
+			return nil
+		})
+		return id, err
+	}
+	id := mustGet(branch(cost))(t)
 	path := mustGet(s.PathTo(""))(t)
 	if len(path) != 3 || path[2].ID != id || path[2].BranchSummary.FromID != left || len(path[2].BranchSummary.Extra) != 1 {
 		t.Fatalf("the path is %+v", path)
@@ -112,7 +122,7 @@ func TestBranchWithSummaryEntryBringsWhatItComesWith(t *testing.T) {
 	if bill, ok := session.BillOf(&path[1]); !ok || bill.Usage.Input != 7 {
 		t.Errorf("before the summary is %+v", path[1])
 	}
-	if _, err := s.BranchWithSummaryEntry(u, session.BranchSummaryEntry{Summary: "x"}, session.Entry{Type: session.TypeMessage}); err == nil || s.LeafID() != id {
+	if _, err := branch(session.Entry{Type: session.TypeMessage}); err == nil || s.LeafID() != id {
 		t.Errorf("with an entry that is not valid: %v, leaf %s", err, s.LeafID())
 	}
 }

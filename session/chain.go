@@ -127,6 +127,7 @@ func (s *Session) checkSeen(at store.Pos) error {
 	if err := s.absorb(s.context()); err != nil {
 		return err
 	}
+	s.apart = true
 	return &ConflictError{Leaf: s.tree.leaf, Theirs: s.tree.logLeaf, Err: &Error{Op: "continue", Name: s.name, Kind: ErrConflict}}
 }
 

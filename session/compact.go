@@ -293,28 +293,16 @@ func (s *Session) PlanCompaction(keepTokens int, count func(Entry) int) (*Compac
 // An empty firstKeptID keeps only the summary and the system messages, and is refused while
 // a call waits. tokens is the size of the context before.
 func (s *Session) AppendCompaction(summary, firstKeptID string, tokens int) (string, error) {
-	return s.AppendCompactionEntry(CompactionEntry{Summary: summary, FirstKeptEntryID: firstKeptID, TokensBefore: tokens})
-}
-
-// AppendCompactionEntry is AppendCompaction for a compaction that says more about itself in
-// Extra. The entries of with are written just before it, in the same write: what making the
-// summary cost, for example.
-func (s *Session) AppendCompactionEntry(c CompactionEntry, with ...Entry) (string, error) {
-	if chain, ok := s.log.(*chainLog); ok {
-		return s.appendChainCompaction(chain, c, with)
-	}
-	ids, err := s.put(&writing{op: "compact", entries: append(slices.Clone(with), Entry{Type: TypeCompaction, Compaction: &c})})
-	if err != nil {
-		return "", err
-	}
-	return ids[len(ids)-1], nil
+	return s.last("compact", func(tx *Tx) {
+		tx.Append(Entry{Type: TypeCompaction, Compaction: &CompactionEntry{Summary: summary, FirstKeptEntryID: firstKeptID, TokensBefore: tokens}})
+	})
 }
 
 // checkCompaction makes sure that a compaction does not separate a tool call from its
 // result. The compaction would come after the path to an entry of the session ("" means
 // none) and after the entries in rest, which are being written with it. It returns what the
-// compaction must record.
-func (s *Session) checkCompaction(ctx context.Context, w *writing, leaf string, rest []*Entry, firstKeptID string) (*State, error) {
+// compaction must record, which is nothing new for a grafted one.
+func (s *Session) checkCompaction(ctx context.Context, leaf string, rest []*Entry, firstKeptID string, graft bool) (*State, error) {
 	sel := &selection{}
 	var err error
 	if leaf != "" {
@@ -335,8 +323,8 @@ func (s *Session) checkCompaction(ctx context.Context, w *writing, leaf string, 
 		sel.before = nil
 	}
 	sel.entries = slices.Concat(sel.entries, rest)
-	if err := w.checkCut(sel.entries, firstKeptID); err != nil || w.graft {
-		return nil, err // a grafted compaction records nothing new
+	if err := checkCut(sel.entries, firstKeptID, graft); err != nil || graft {
+		return nil, err
 	}
 	c := assemble(sel)
 	state := &State{Provider: c.Provider, Model: c.Model, ThinkingLevel: c.ThinkingLevel}
@@ -347,7 +335,7 @@ func (s *Session) checkCompaction(ctx context.Context, w *writing, leaf string, 
 // checkCut returns why a compaction at the end of a path may not keep it from an entry on, or
 // nil. A call that still waits must be kept, so that its result finds it. In a graft, the
 // first kept entry may be missing from the path: such a compaction does not count anyway.
-func (w *writing) checkCut(path []*Entry, firstKeptID string) error {
+func checkCut(path []*Entry, firstKeptID string, graft bool) error {
 	var cuts Cuts
 	entries := make([]Entry, len(path))
 	at := -1
@@ -362,7 +350,7 @@ func (w *writing) checkCut(path []*Entry, firstKeptID string) error {
 	switch {
 	case firstKeptID == "" && len(waiting) > 0:
 		return &CutError{firstKeptID, fmt.Sprintf("tool call %s still waits for its result and must be kept", waiting[0].ID)}
-	case firstKeptID == "" || at < 0 && w.graft:
+	case firstKeptID == "" || at < 0 && graft:
 		return nil
 	case at < 0:
 		return &CutError{firstKeptID, "it is not on the path"}

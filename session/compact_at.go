@@ -57,7 +57,7 @@ func (s *Session) selectCompacted(firstKeptID string) (*selection, error) {
 	if firstKeptID != "" && !slices.ContainsFunc(checked, func(e *Entry) bool { return e.ID == firstKeptID }) {
 		checked = sel.entries
 	}
-	if err := new(writing).checkCut(checked, firstKeptID); err != nil {
+	if err := checkCut(checked, firstKeptID, false); err != nil {
 		return nil, err
 	}
 	for _, e := range slices.Backward(sel.entries) { // also those before the compaction in force

@@ -45,6 +45,10 @@
 // decides: appending again grows a branch; Refresh continues from the other's leaf. With
 // Options.OnConflict set to GrowBranch, it grows the branch without asking.
 //
+// Branch followed by Append is two writes, and someone else may write in between. To write
+// where you mean whatever others do, or only if the leaf is still the one you saw, use
+// Update: it writes several entries as one, and decides again if others were faster.
+//
 // Entries that a Session returns are copies. Changing them does not change the session.
 //
 // # Compatibility

@@ -48,7 +48,9 @@ func (w *writing) which(i int) string {
 }
 
 // isNamed reports whether an entry has an id that the caller gave it.
-func (w *writing) isNamed(i int) bool { return w.entries[i].ID != "" && !w.ownIDs }
+func (w *writing) isNamed(i int) bool {
+	return w.entries[i].ID != "" && !w.ownIDs && w.origin(i) != madeHere
+}
 
 // refuse returns an error that names the entry and says why it is refused: kind is the
 // sentinel, why the explanation, which may be nil.
@@ -221,7 +223,7 @@ func (s *Session) judge(ctx context.Context, w *writing) error {
 	if !w.needsJudgement() {
 		return nil
 	}
-	w.judged, w.judgedLeaf = true, s.LeafID()
+	w.judged, w.judgedLeaf = true, w.startLeaf(s.LeafID())
 	for i := range w.entries {
 		if !w.isJudged(i) {
 			continue
@@ -246,7 +248,7 @@ func (w *writing) needsJudgement() bool {
 
 func (w *writing) isJudged(i int) bool {
 	k, _ := w.entries[i].payload()
-	return kinds[k].judged == judgedAlways || kinds[k].judged == judgedIfOurs && (!w.graft || w.strict)
+	return kinds[k].judged == judgedAlways || kinds[k].judged == judgedIfOurs && !w.isGraft(i)
 }
 
 // judge makes sure that a compaction does not separate a tool call from its result, and
@@ -258,15 +260,15 @@ func (*CompactionEntry) judge(ctx context.Context, s *Session, w *writing, i int
 	if c.FirstKeptEntryID != "" && c.FirstKeptEntryID == w.entries[i].ID {
 		c.FirstKeptEntryID = "" // which means the same
 	}
-	state, err := s.checkCompaction(ctx, w, base, before, c.FirstKeptEntryID)
+	state, err := s.checkCompaction(ctx, base, before, c.FirstKeptEntryID, w.isGraft(i))
 	var cut *CutError
-	if errors.As(err, &cut) && len(w.entries) == 1 && w.entries[i].ID == "" {
+	if errors.As(err, &cut) && len(w.entries) == 1 && !w.isNamed(i) {
 		return err // it already says what is wrong
 	}
 	if err != nil {
 		return s.refuse(w, i, nil, err)
 	}
-	if !w.graft { // grafted compactions stay as they are
+	if !w.isGraft(i) { // grafted compactions stay as they are
 		c = *w.entries[i].Compaction
 		if c.State != nil {
 			state.Extra = c.State.Extra
@@ -286,7 +288,7 @@ type place struct {
 
 // before returns where the parent of an entry stands. leaf is the session's.
 func (w *writing) before(i int, leaf string) place {
-	if w.graft {
+	if w.isGraft(i) {
 		return w.find(w.entries[i].ParentID, i)
 	}
 	if i == 0 {
@@ -327,18 +329,19 @@ func (w *writing) pathTo(p place) (base string, rest []*Entry) {
 // that it fits into the tree. It is called with mu held for writing.
 func (s *Session) place(ctx context.Context, w *writing, b *batch, i int) error {
 	e := &w.entries[i]
-	if !w.graft {
+	graft := w.isGraft(i)
+	if !graft {
 		s.complete(w, e, b)
 	}
 	if err := s.checkID(ctx, w, b, i); err != nil {
 		return err
 	}
-	if (w.graft || e.Type == TypeLeaf) && e.ParentID != nil {
+	if (graft || e.Type == TypeLeaf) && e.ParentID != nil {
 		of, err := s.seek(ctx, w, b, i, *e.ParentID, "parent")
 		if err != nil {
 			return err
 		}
-		if of == kindLeaf && !w.graft { // a leaf stands on no move: see standsAt
+		if of == kindLeaf && !graft { // a leaf stands on no move: see standsAt
 			to, err := s.standsAt(ctx, b, *e.ParentID)
 			if err != nil {
 				return err
@@ -351,7 +354,7 @@ func (s *Session) place(ctx context.Context, w *writing, b *batch, i int) error 
 	switch {
 	case e.Message != nil:
 		return nil
-	case w.graft:
+	case graft:
 		return s.checkKept(ctx, b, e)
 	}
 	return s.checkRefs(ctx, w, b, i)
@@ -429,15 +432,17 @@ func (e *Entry) hasOddTime() bool {
 func (s *Session) checkID(ctx context.Context, w *writing, b *batch, i int) error {
 	e := &w.entries[i]
 	switch {
-	case w.graft && e.ID == "":
+	case w.isGraft(i) && e.ID == "":
 		return s.refuse(w, i, ErrInvalid, errors.New("an entry has no id; entries from elsewhere must have one"))
-	case w.graft && e.Timestamp.IsZero() && !e.hasOddTime():
+	case w.isGraft(i) && e.Timestamp.IsZero() && !e.hasOddTime():
 		return s.refuse(w, i, ErrInvalid, errors.New("an entry has no time; entries from elsewhere must have one"))
 	case e.ID == "" && b.now != (time.Time{}) && s.opts.ownIDs:
 		e.ID, w.ownIDs = ids.next(b.now), true
 		return nil
-	case e.ID == "":
-		e.ID, w.ownIDs = s.opts.NewID(e.Type), true
+	case e.ID == "", w.origin(i) == madeHere:
+		if e.ID == "" {
+			e.ID, w.ownIDs = s.opts.NewID(e.Type), true
+		}
 		if e.ID == "" || len(e.ID) > maxID || !utf8.ValidString(e.ID) {
 			return s.refuse(w, i, ErrInvalid, fmt.Errorf("Options.NewID made the id %.80q", e.ID))
 		}

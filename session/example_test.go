@@ -1,13 +1,51 @@
 package session_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"log"
 	"os"
 	"strconv"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/memory"
 )
+
+// Two people answer the same question at once. Each answer begins a branch of its own, and
+// its label is written with it or not at all.
+func ExampleSession_Update() {
+	ctx := context.Background()
+	s, err := session.Create(ctx, memory.New(nil), session.Header{}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer s.Close()
+	question, _ := s.AppendMessage(session.RoleUser, []session.Content{session.Text("Which way?")})
+
+	answer := func(text, label string) error {
+		return s.Update(ctx, func(tx *session.Tx) error {
+			tx.Branch(question)
+			id := tx.Append(session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{
+				Role: session.RoleAssistant, Content: []session.Content{session.Text(text)},
+			}})
+			tx.Append(session.Entry{Type: session.TypeLabel, Label: &session.LabelEntry{TargetID: id, Label: label}})
+			return nil
+		})
+	}
+	fmt.Println(answer("Left.", "ann"), answer("Right.", "bob"))
+
+	// Only if nothing came after the question.
+	err = s.Update(ctx, func(tx *session.Tx) error { return tx.Expect(question) })
+	fmt.Println(errors.Is(err, session.ErrConflict))
+
+	leaves, _ := s.Leaves()
+	fmt.Println(len(leaves), "branches")
+	// Output:
+	// <nil> <nil>
+	// true
+	// 2 branches
+}
 
 // The first hour with the package: continue or begin a session, append, branch,
 // label, compact, and see what a model would be sent.

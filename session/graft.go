@@ -1,10 +1,6 @@
 package session
 
-import (
-	"errors"
-	"slices"
-	"time"
-)
+import "slices"
 
 // Graft appends entries that were written elsewhere. Each keeps its own id, parent and
 // time, which must all be set (a nil parent makes a root). A parent must be in the session
@@ -19,27 +15,6 @@ import (
 func (s *Session) Graft(entries ...Entry) error {
 	_, err := s.put(&writing{op: "graft", entries: slices.Clone(entries), graft: true})
 	return err
-}
-
-// GraftMerge grafts a branch from another session and appends a merge of it at the leaf, in
-// one write. If it is refused, as by Merge, nothing changes. It returns the id of the merge,
-// or ErrConflict if the leaf has moved in the meantime.
-func (s *Session) GraftMerge(branch []Entry, m MergeEntry) (id string, err error) {
-	leaf := s.LeafID()
-	merge := Entry{Type: TypeMerge, ID: NewID(), Timestamp: time.Now(), Merge: &m}
-	if leaf != "" {
-		merge.ParentID = &leaf
-	}
-	_, err = s.put(&writing{
-		op: "merge", entries: append(slices.Clone(branch), merge), graft: true, strict: true,
-		decide: func(t *tree, _ *writing) error {
-			if t.leaf != leaf {
-				return &Error{Op: "merge", Name: s.name, Kind: ErrConflict, Err: errors.New("the leaf moved")}
-			}
-			return nil
-		},
-	})
-	return merge.ID, err
 }
 
 // MoveCut changes a compaction that Graft refused with a *CutError so that it can be grafted:

@@ -1,9 +1,6 @@
 package session
 
-import (
-	"errors"
-	"fmt"
-)
+import "fmt"
 
 // A compaction of a chain is planned over all of it, because all of it is sent, and
 // written to one of its sessions: the one that has the first entry that it keeps.
@@ -32,48 +29,21 @@ func (s *Session) Home(entryID string) (name, id string, err error) {
 	return part.name, entryID, nil
 }
 
-// appendChainCompaction is AppendCompactionEntry of a chain.
-func (s *Session) appendChainCompaction(chain *chainLog, c CompactionEntry, with []Entry) (id string, err error) {
-	firstKeptID := c.FirstKeptEntryID
-	if _, err := s.checkCompaction(s.context(), &writing{}, s.LeafID(), nil, firstKeptID); err != nil {
+// placeCompaction returns the session of a chain that a compaction goes into, and gives the
+// compaction the id that its first kept entry has there. last is the last session.
+func (s *Session) placeCompaction(e *Entry, last string) (name string, err error) {
+	firstKeptID := e.Compaction.FirstKeptEntryID
+	if _, err := s.checkCompaction(s.context(), s.LeafID(), nil, firstKeptID, false); err != nil {
 		return "", err
 	}
-	name := chain.parts[len(chain.parts)-1].name
-	if firstKeptID != "" {
+	if name = last; firstKeptID != "" {
+		c := *e.Compaction
 		if name, c.FirstKeptEntryID, err = s.Home(firstKeptID); err != nil {
 			return "", err
 		}
+		e.Compaction = &c
 	}
-	if err := s.mustNotBeHidden(firstKeptID, name); err != nil {
-		return "", err
-	}
-	link, err := Open(s.context(), s.store, name, &s.opts)
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, link.Close()) }()
-	if id, err = link.WithContext(s.context()).AppendCompactionEntry(c, with...); err != nil {
-		return "", err
-	}
-	return id, link.Flush(s.context()) // nobody has the session open who could wait for it later
-}
-
-// AppendToLast is AppendAll for a session that may be a chain: it then appends to the last
-// session of the chain.
-func (s *Session) AppendToLast(entries ...Entry) (ids []string, err error) {
-	chain, ok := s.log.(*chainLog)
-	if !ok {
-		return s.AppendAll(entries...)
-	}
-	last, err := Open(s.context(), s.store, chain.parts[len(chain.parts)-1].name, &s.opts)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, last.Close()) }()
-	if ids, err = last.WithContext(s.context()).AppendAll(entries...); err != nil {
-		return nil, err
-	}
-	return ids, last.Flush(s.context()) // nobody has the session open who could wait for it later
+	return name, s.mustNotBeHidden(firstKeptID, name)
 }
 
 // mustNotBeHidden returns an error if a compaction in a session of the chain would

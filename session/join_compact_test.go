@@ -106,7 +106,12 @@ func TestCompactionEntryOfAChainBringsWhatItComesWith(t *testing.T) {
 	st := chainOf(t, []string{"u:a/one", "u:b/two"}, []string{"m:m/mark", "u:c/three"})
 	extra := session.Fields{{Name: "files", Value: []byte(`{"read":["a.go"]}`)}}
 	cost := session.Entry{Type: session.TypeCustom, Custom: session.NewUsage("p", "m", "r", session.Usage{Input: 7})}
-	id := mustGet(openChain(t, st, "s0").AppendCompactionEntry(session.CompactionEntry{Summary: "so far", FirstKeptEntryID: "b", TokensBefore: 9, Extra: extra}, cost))(t)
+	var id string
+	mustDo(t, openChain(t, st, "s0").Update(t.Context(), func(tx *session.Tx) error {
+		tx.Append(cost)
+		id = tx.Append(session.Entry{Type: session.TypeCompaction, Compaction: &session.CompactionEntry{Summary: "so far", FirstKeptEntryID: "b", TokensBefore: 9, Extra: extra}})
+		return nil
+	}))
 	home := closeWith(t, mustGet(session.Open(t.Context(), st, "s0", nil))(t))
 	path := mustGet(home.PathTo(""))(t)
 	last := path[len(path)-1]

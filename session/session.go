@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/coppice-dev/coppice/internal/gate"
 	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/store"
 )
@@ -93,8 +94,8 @@ type Session struct {
 
 // core is what all views of a session share.
 //
-// Locks are taken in this order, and each may be skipped: continuing; a hold on blobs,
-// for which another process may make us wait; mu; then the short ones inside cache, pasts
+// Locks are taken in this order, and each may be skipped: continuing; updating; a hold on
+// blobs, for which another process may make us wait; mu; then the short ones inside cache, pasts
 // and tree.byID, which only guard memory.
 //
 // mu is held while lines are written, because the tree and the log must agree on where
@@ -110,9 +111,11 @@ type core struct {
 	strange string // the id in the header, if it differs from the name; else ""
 
 	continuing sync.Mutex // held while a continuation is made, so that there is only one; taken before mu
+	updating   gate.Mutex // held by Update until its entries are written, so that a slow one gets its turn
 
 	mu     sync.RWMutex // guards what follows; released before an append is synced
 	tree   *tree
+	apart  bool  // the leaf is not the log's because an append met a conflict: see ConflictError
 	batch  batch // the append in progress
 	failed error // why nothing more can be appended, or nil
 	closed bool
@@ -455,7 +458,7 @@ func (s *Session) Refresh() (bool, error) {
 	if err := s.absorb(s.context()); err != nil {
 		return false, err
 	}
-	s.tree.leaf = s.tree.logLeaf
+	s.tree.leaf, s.apart = s.tree.logLeaf, false
 	return s.tree.end > before, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/digest"
@@ -133,9 +134,9 @@ func Abandoned(s *session.Session, from, to string) ([]session.Entry, error) {
 // Append writes a compaction with the summary, the files and the costs. It returns the id
 // of the compaction: see session.AppendCompaction.
 func (s *Summary) Append(to *session.Session, plan *session.CompactionPlan) (string, error) {
-	return to.AppendCompactionEntry(session.CompactionEntry{
+	return s.write(to, session.Entry{Type: session.TypeCompaction, Compaction: &session.CompactionEntry{
 		Summary: s.Text, FirstKeptEntryID: plan.FirstKept, TokensBefore: plan.TokensBefore, Extra: s.Files.extra(),
-	}, s.Usage...)
+	}})
 }
 
 // Bill records the cost of a text that came to nothing, so that the log has everything
@@ -144,7 +145,7 @@ func (s *Summary) Bill(to *session.Session) error {
 	if s == nil || len(s.Usage) == 0 {
 		return nil
 	}
-	_, err := to.AppendToLast(s.Usage...)
+	_, err := to.AppendAll(s.Usage...)
 	return err
 }
 
@@ -152,5 +153,19 @@ func (s *Summary) Bill(to *session.Session) error {
 // there, with the files and the costs. It returns the id of the summary: see
 // session.BranchWithSummary.
 func (s *Summary) AppendBranch(to *session.Session, entryID string) (string, error) {
-	return to.BranchWithSummaryEntry(entryID, session.BranchSummaryEntry{Summary: s.Text, Extra: s.Files.extra()}, s.Usage...)
+	left := to.LeafID()
+	move := session.Entry{Type: session.TypeLeaf, ParentID: &entryID, Leaf: &session.LeafEntry{FromID: left}}
+	return s.write(to, session.Entry{Type: session.TypeBranchSummary, BranchSummary: &session.BranchSummaryEntry{
+		Summary: s.Text, FromID: left, Extra: s.Files.extra(),
+	}}, move)
+}
+
+// write writes the costs and then an entry, all together, after the given ones. It returns
+// the id of the entry.
+func (s *Summary) write(to *session.Session, e session.Entry, first ...session.Entry) (string, error) {
+	ids, err := to.AppendAll(slices.Concat(first, s.Usage, []session.Entry{e})...)
+	if err != nil {
+		return "", err
+	}
+	return ids[len(ids)-1], nil
 }
