@@ -50,7 +50,7 @@ func (m *Sessions) chain(id string) (session.Linked, error) {
 	if err != nil {
 		return session.Linked{}, err
 	}
-	defer m.cache.release(l)
+	defer m.release(l)
 	return session.FindChain(m.context(), m.store, l.id, nil)
 }
 
@@ -65,13 +65,13 @@ func (m *Sessions) walkBack(id string, visit func(*link) bool) error {
 	for seen := map[string]bool{}; ; {
 		seen[l.id] = true
 		if err := m.lock(l); err != nil {
-			m.cache.release(l)
+			m.release(l)
 			return err
 		}
 		goOn := visit(l)
 		l.mu.Unlock()
 		at, header := l.id, l.header
-		m.cache.release(l)
+		m.release(l)
 		parent := header.ParentSession
 		if !goOn || header.Relation != session.RelationContinuation || seen[parent] {
 			return nil
@@ -81,7 +81,7 @@ func (m *Sessions) walkBack(id string, visit func(*link) bool) error {
 			continue
 		}
 		if err == nil { // other links may have come back between the two: look them up
-			m.cache.release(l)
+			m.release(l)
 			err = session.ErrNotExist
 		}
 		for isLost(err) || errors.Is(err, session.ErrInvalid) {
@@ -150,7 +150,7 @@ func (m *Sessions) eachLink(id string, visit func(*link, []session.Entry)) (sess
 			return chain, err
 		}
 		if err := m.lock(l); err != nil {
-			m.cache.release(l)
+			m.release(l)
 			return chain, err
 		}
 		switch {
@@ -162,7 +162,7 @@ func (m *Sessions) eachLink(id string, visit func(*link, []session.Entry)) (sess
 			visit(l, l.own())
 		}
 		l.mu.Unlock()
-		m.cache.release(l)
+		m.release(l)
 	}
 	return chain, nil
 }
@@ -204,7 +204,7 @@ func (m *Sessions) refreshTail(id string, a access) error {
 		if err != nil {
 			return err
 		}
-		m.cache.release(l)
+		m.release(l)
 		if l, err = m.acquireFresh(l.id, a); err != nil {
 			return err
 		}
@@ -213,7 +213,7 @@ func (m *Sessions) refreshTail(id string, a access) error {
 		if err == nil {
 			l.mu.Unlock()
 		}
-		m.cache.release(l)
+		m.release(l)
 		if ended || err != nil {
 			return err
 		}
@@ -228,7 +228,7 @@ func (m *Sessions) rootOf(id string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer m.cache.release(l)
+	defer m.release(l)
 	if err := m.lock(l); err != nil {
 		return "", err
 	}
@@ -247,7 +247,7 @@ func (m *Sessions) Totals(id string) (Totals, error) {
 	if err != nil {
 		return Totals{}, err
 	}
-	defer m.cache.release(l)
+	defer m.release(l)
 	if err := m.lock(l); err != nil {
 		return Totals{}, err
 	}

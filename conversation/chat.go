@@ -21,7 +21,7 @@ type Chat struct {
 // chatCore is what all views of a Chat share.
 //
 // Locks are taken in this order: the turn of a Manager, order, look, a link's mu, then the
-// mutexes that only guard memory (mu here, Sessions.mu, cache.mu). Links of one chain are
+// mutexes that only guard memory (mu here, Sessions.mu, those of the pools). Links of one chain are
 // locked from earlier to later.
 type chatCore struct {
 	window *Window
@@ -75,7 +75,7 @@ func (c *Chat) SystemPrompt() (prompt string, sent bool) {
 	if err != nil {
 		return prompt, false
 	}
-	defer c.sessions.cache.release(l)
+	defer c.sessions.release(l)
 	if c.sessions.lock(l) != nil {
 		return prompt, false
 	}
@@ -139,7 +139,7 @@ func (c *Chat) Load(id string) error {
 		return err
 	}
 	c.sessions.setCurrent(l.id)
-	c.sessions.cache.release(l)
+	c.sessions.release(l)
 	if err := c.look.LockContext(c.sessions.context()); err != nil {
 		return err
 	}
@@ -309,12 +309,12 @@ func (c *Chat) sendPrompt() ([]Transition, error) {
 		return nil, err
 	}
 	if err := c.sessions.lock(l); err != nil {
-		c.sessions.cache.release(l)
+		c.sessions.release(l)
 		return nil, err
 	}
 	sent, stale := l.hasPrompt(prompt)
 	l.mu.Unlock()
-	c.sessions.cache.release(l)
+	c.sessions.release(l)
 	var moved []Transition
 	if !sent {
 		_, moved, err = c.add(Message{
@@ -385,7 +385,7 @@ func (c *Chat) Request() (Request, error) {
 	if err != nil {
 		return Request{}, err
 	}
-	defer c.sessions.cache.release(l)
+	defer c.sessions.release(l)
 	if err := c.sessions.lock(l); err != nil {
 		return Request{}, err
 	}

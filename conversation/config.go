@@ -119,7 +119,7 @@ func (m *Sessions) Config(id string) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	defer m.cache.release(l)
+	defer m.release(l)
 	if err := m.lock(l); err != nil {
 		return Config{}, err
 	}

@@ -321,7 +321,7 @@ func (c *Chat) loadedFrom(source string) ([]Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer c.sessions.cache.release(l)
+	defer c.sessions.release(l)
 	if err := c.sessions.lock(l); err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/coppice-dev/coppice/internal/gate"
+	"github.com/coppice-dev/coppice/internal/pool"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
@@ -54,11 +55,12 @@ type managerCore struct {
 	options  ManagerOptions
 	logger   *slog.Logger
 
-	mu      sync.Mutex // guards what follows
+	active *pool.Pool[*active] // by the id of the conversation
+
+	mu      sync.Mutex // guards what follows; the pool may lock it, so nothing is asked of the pool with it
 	model   provider.Model
 	prompt  string
 	current *active
-	active  map[string]*active // by the id of the conversation
 }
 
 // active is a conversation that is being used.
@@ -66,7 +68,6 @@ type active struct {
 	chat  *Chat
 	turn  gate.Mutex     // held from the user's message to the reply, so that turns do not mix
 	model provider.Model // of its own, or nil; guarded by Manager.mu
-	users int            // guarded by Manager.mu
 }
 
 // Open returns the manager of the conversations in a directory, which is created if it does
@@ -100,9 +101,10 @@ func newManager(sessions *Sessions, o *ManagerOptions) (*Manager, error) {
 		Sessions: sessions, Window: newWindow(newCounters(o.Sessions.Logger, o.Exact)),
 		managerCore: &managerCore{
 			sessions: sessions, options: *o,
-			logger: sessions.options.Logger, prompt: o.SystemPrompt, active: make(map[string]*active),
+			logger: sessions.options.Logger, prompt: o.SystemPrompt,
 		},
 	}
+	m.active = pool.New(pool.Limits{}, pool.Options[*active]{Close: m.isIdle})
 	m.current = m.begin()
 	err := m.SetModel(o.Model)
 	if err == nil && o.ContextDir != "" {
@@ -149,11 +151,11 @@ func (m *Manager) SetModel(model provider.Model) error {
 // one. The model's name and capabilities are stored with the conversation: a manager in
 // another program asks its ManagerOptions.Models for it.
 func (m *Manager) UseModel(id string, model provider.Model) error {
-	a, err := m.use(id)
+	a, done, err := m.use(id)
 	if err != nil {
 		return err
 	}
-	defer m.done(a)
+	defer done()
 	if capabilities, ok := capabilitiesOf(model); ok {
 		config, err := m.chat(a).Config()
 		if err != nil {
@@ -176,11 +178,11 @@ func (m *Manager) UseModel(id string, model provider.Model) error {
 
 // Configure changes the settings of one conversation; "" means the current one. See Config.
 func (m *Manager) Configure(id string, c Config) error {
-	a, err := m.use(id)
+	a, done, err := m.use(id)
 	if err != nil {
 		return err
 	}
-	defer m.done(a)
+	defer done()
 	return m.chat(a).Configure(c)
 }
 
@@ -252,11 +254,11 @@ func (m *Manager) CreateConversation(title string) (string, error) {
 // LoadConversation makes a conversation the current one. The id may be that of any of its
 // sessions.
 func (m *Manager) LoadConversation(id string) error {
-	a, err := m.use(id)
+	a, done, err := m.use(id)
 	if err != nil {
 		return err
 	}
-	defer m.done(a)
+	defer done()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.current = a
@@ -272,71 +274,58 @@ func (m *Manager) Reset() {
 
 // use returns a conversation, loaded. An empty id means the current one. The caller must call
 // done.
-func (m *Manager) use(id string) (*active, error) {
+func (m *Manager) use(id string) (_ *active, done func(), _ error) {
 	if id == "" {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.current.users++
-		return m.current, nil
+		a := m.current
+		return a, func() { m.keep(a) }, nil
 	}
 	root, err := m.Sessions.rootOf(id)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	m.mu.Lock()
-	if a := m.active[root]; a != nil {
-		a.users++
+	a, err := m.active.Get(m.Sessions.context(), root, func() (*active, error) {
+		m.mu.Lock()
+		fresh := m.begin()
 		m.mu.Unlock()
-		return a, nil
+		return fresh, m.chat(fresh).Load(id)
+	})
+	if err != nil {
+		return nil, nil, err
 	}
-	fresh := m.begin()
+	m.active.Limit(pool.Limits{Count: m.Sessions.Settings().MaxSessionsInMemory})
+	return a, func() { m.active.Release(root, a) }, nil
+}
+
+// keep lets the current conversation be found by its id, which its first message gave it.
+func (m *Manager) keep(a *active) {
+	m.mu.Lock()
+	current := a == m.current
 	m.mu.Unlock()
-	if err := m.chat(fresh).Load(id); err != nil {
-		return nil, err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	a := m.active[root]
-	if a == nil {
-		a = fresh
-		m.active[root] = a
-	}
-	a.users++ // before forgetIdle, which would take it for an idle one
-	m.forgetIdle()
-	return a, nil
-}
-
-// forgetIdle limits the views of idle conversations to the same number as open
-// sessions. It is called with mu held.
-func (m *Manager) forgetIdle() {
-	limit := m.Sessions.Settings().MaxSessionsInMemory
-	for id, a := range m.active {
-		if len(m.active) <= limit {
-			return
-		}
-		if a.users == 0 && a != m.current && a.model == nil {
-			delete(m.active, id)
+	if id := a.chat.ID(); id != "" && current {
+		kept, err := m.active.Get(context.Background(), id, func() (*active, error) { return a, nil })
+		if err == nil {
+			m.active.Release(id, kept)
 		}
 	}
 }
 
-func (m *Manager) done(a *active) {
+// isIdle reports whether a conversation may be forgotten.
+func (m *managerCore) isIdle(a *active) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	a.users--
-	if id := a.chat.ID(); id != "" && m.active[id] == nil && a == m.current {
-		m.active[id] = a // its first message has given it a session and so an id
-	}
+	return a != m.current && a.model == nil
 }
 
 // AddUserMessage adds what the user says to the current conversation, with the
 // images of the given files.
 func (m *Manager) AddUserMessage(text string, imagePaths ...string) (Message, error) {
-	a, err := m.use("")
+	a, done, err := m.use("")
 	if err != nil {
 		return Message{}, err
 	}
-	defer m.done(a)
+	defer done()
 	return m.chat(a).PrepareConversation(text, imagePaths...)
 }
 
@@ -345,11 +334,11 @@ func (m *Manager) AddUserMessage(text string, imagePaths ...string) (Message, er
 // it arrives: see Chat.Respond.
 func (m *Manager) GetResponse(ctx context.Context, id string, stream func(text string)) (Message, error) {
 	m = m.WithContext(ctx)
-	a, err := m.use(id)
+	a, done, err := m.use(id)
 	if err != nil {
 		return Message{}, err
 	}
-	defer m.done(a)
+	defer done()
 	model, err := m.modelOf(a)
 	if err != nil {
 		return Message{}, err
@@ -410,11 +399,11 @@ func (m *Manager) Retry(ctx context.Context, id string, stream func(text string)
 
 // turn gets a reply while no other turn of the conversation is in progress.
 func (m *Manager) turn(id string, reply func(*active) (Message, error)) (string, error) {
-	a, err := m.use(id)
+	a, done, err := m.use(id)
 	if err != nil {
 		return "", err
 	}
-	defer m.done(a)
+	defer done()
 	if err := a.turn.LockContext(m.Sessions.context()); err != nil {
 		return "", err
 	}
@@ -474,13 +463,13 @@ func (m *Manager) DeleteConversation(id string) (bool, error) {
 
 // forget drops conversations that no longer exist.
 func (m *Manager) forget(ids []string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	for _, id := range ids {
-		delete(m.active, id)
+		m.active.Drop(id)
+		m.mu.Lock()
 		if m.current.chat.ID() == id {
 			m.current = m.begin()
 		}
+		m.mu.Unlock()
 	}
 }
 

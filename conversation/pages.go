@@ -3,7 +3,6 @@ package conversation
 import (
 	"errors"
 	"slices"
-	"sync"
 
 	"github.com/coppice-dev/coppice/session"
 )
@@ -13,12 +12,6 @@ import (
 
 // maxShelves is how many sessions stay open for more of their pages.
 const maxShelves = 4
-
-// shelves are sessions that somebody pages through, most recent last.
-type shelves struct {
-	mu   sync.Mutex // held while a page is read
-	open []*shelf
-}
 
 // shelf is a session of which pages are read.
 type shelf struct {
@@ -54,7 +47,7 @@ func (m *Sessions) warmPage(id string, from, to int) ([]Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.cache.release(l)
+	m.release(l)
 	if !m.isWhole(l.header) {
 		return m.pageWithGaps(id, from, to)
 	}
@@ -93,14 +86,13 @@ func (m *Sessions) coldTail(id string) string {
 	}
 	closed := m.closed
 	m.mu.Unlock()
-	m.shelves.mu.Lock()
-	defer m.shelves.mu.Unlock()
-	for seen := map[string]bool{}; !closed && !seen[id] && !m.cache.has(id); {
+	for seen := map[string]bool{}; !closed && !seen[id] && !m.links.Has(id); {
 		seen[id] = true
-		b, err := m.shelves.get(m, id)
+		b, err := m.shelf(id)
 		if err != nil {
 			return ""
 		}
+		m.shelves.Release(id, b)
 		if b.next == "" {
 			return id
 		}
@@ -112,32 +104,33 @@ func (m *Sessions) coldTail(id string) string {
 // coldPage reads a page of a conversation that ends with a session. ok is false if that needs
 // more than a look at the lines.
 func (m *Sessions) coldPage(name string, from, to int) (_ []Message, ok bool) {
-	m.shelves.mu.Lock()
-	defer m.shelves.mu.Unlock()
 	var parts [][]Message
 	for {
-		b, err := m.shelves.get(m, name)
-		if err != nil || len(parts) == 0 && !m.isWhole(b.s.Header()) {
+		b, err := m.shelf(name)
+		if err != nil {
 			return nil, false
 		}
 		first := b.before.messages
-		if lo, hi := max(from-first, 0), min(to-first, len(b.ids)); lo < hi {
-			part, err := b.read(lo, hi)
-			if err != nil {
-				return nil, false
-			}
-			parts = append(parts, part)
+		part, err := b.read(max(from-first, 0), min(to-first, len(b.ids)))
+		h := b.s.Header()
+		m.shelves.Release(name, b)
+		if err != nil || len(parts) == 0 && !m.isWhole(h) {
+			return nil, false
 		}
+		parts = append(parts, part)
 		if first <= from {
 			slices.Reverse(parts)
 			return slices.Concat(parts...), true
 		}
-		name = b.s.Header().ParentSession
+		name = h.ParentSession
 	}
 }
 
 // read reads some of the messages.
 func (b *shelf) read(lo, hi int) (messages []Message, _ error) {
+	if lo >= hi {
+		return nil, nil
+	}
 	for e, err := range b.s.Each(b.ids[lo:hi]...) {
 		if err != nil {
 			return nil, err
@@ -150,40 +143,24 @@ func (b *shelf) read(lo, hi int) (messages []Message, _ error) {
 	return messages, nil
 }
 
-// get returns the shelf of a session, brought up to date.
-func (s *shelves) get(m *Sessions, name string) (*shelf, error) {
-	at := slices.IndexFunc(s.open, func(b *shelf) bool { return b.name == name })
-	if at >= 0 {
-		b := s.open[at]
-		s.open = append(slices.Delete(s.open, at, at+1), b)
-		if _, err := b.s.Refresh(); err != nil || b.s.LeafID() != b.leaf {
-			s.drop(b)
-		} else {
-			return b, nil
-		}
-	}
-	b, err := openShelf(m, name)
+// shelf returns the shelf of a session, brought up to date. The caller releases it.
+func (m *Sessions) shelf(name string) (*shelf, error) {
+	open := func() (*shelf, error) { return openShelf(m, name) }
+	b, err := m.shelves.Get(m.context(), name, open)
 	if err != nil {
 		return nil, err
 	}
-	if s.open = append(s.open, b); len(s.open) > maxShelves {
-		s.drop(s.open[0])
+	if _, err := b.s.Refresh(); err == nil && b.s.LeafID() == b.leaf {
+		return b, nil
 	}
-	return b, nil
+	m.shelves.Drop(name)
+	return m.shelves.Get(m.context(), name, open)
 }
 
-func (s *shelves) drop(b *shelf) {
-	s.open = slices.DeleteFunc(s.open, func(other *shelf) bool { return other == b })
-	_ = b.s.Close() // cannot lose anything: nothing was written
-}
-
-// close closes all sessions.
-func (s *shelves) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for len(s.open) > 0 {
-		s.drop(s.open[0])
-	}
+// close closes the session, of which nothing was written.
+func (b *shelf) close() (gone bool) {
+	_ = b.s.Close()
+	return true
 }
 
 // openShelf opens a session and finds its own messages.

@@ -26,7 +26,7 @@ func (m *Sessions) recover(id string, cause error, a access) (*link, error) {
 		m.recovered[id] = stand
 		m.mu.Unlock()
 	}
-	return m.cache.get(m.context(), stand, func() (*link, error) { return m.load(stand) })
+	return m.links.Get(m.context(), stand, func() (*link, error) { return m.load(stand) })
 }
 
 // standIn returns the id of the replacement, or "" if there is none and none may be created.
@@ -71,6 +71,6 @@ func (m *Sessions) Problems(id string) ([]session.Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer m.cache.release(l)
+	defer m.release(l)
 	return l.s.Problems()
 }

@@ -59,7 +59,7 @@ func (m *Sessions) ensure(s Session) error {
 		return nil // somebody else was faster
 	}
 	if err == nil {
-		m.cache.release(l)
+		m.release(l)
 	}
 	return err
 }
@@ -109,7 +109,7 @@ func (m *Sessions) Save(id string) error {
 	if err != nil {
 		return err
 	}
-	defer m.cache.release(l)
+	defer m.release(l)
 	return errors.Join(m.saveLink(l), m.saveChain(l.id))
 }
 
@@ -149,7 +149,7 @@ func (m *Sessions) SaveAll() error { return m.saveModified() }
 
 func (m *Sessions) saveModified() error {
 	var errs []error
-	for _, l := range m.cache.open() {
+	m.links.Each(func(l *link) {
 		err := m.lock(l)
 		if err == nil {
 			if l.modified {
@@ -158,8 +158,7 @@ func (m *Sessions) saveModified() error {
 			l.mu.Unlock()
 		}
 		errs = append(errs, err)
-		m.cache.release(l)
-	}
+	})
 	return errors.Join(errs...)
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/coppice-dev/coppice/internal/gate"
+	"github.com/coppice-dev/coppice/internal/pool"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
@@ -25,14 +26,14 @@ type sessionsCore struct {
 	store   store.Store
 	owned   bool // close the store with the manager
 	options Options
-	cache   *cache
+	links   *pool.Pool[*link] // the sessions in memory, by id
 	saver   *saver
 
 	recovering gate.Mutex // held while a replacement for a session is found or created
 
-	shelves   shelves
-	surveying gate.Mutex       // guards what follows
-	heads     map[string]*head // what is known about all sessions, by name
+	shelves   *pool.Pool[*shelf] // the sessions of which pages are read, by id
+	surveying gate.Mutex         // guards what follows
+	heads     map[string]*head   // what is known about all sessions, by name
 	catalogue catalogue
 
 	mu        sync.Mutex // guards what follows
@@ -95,7 +96,10 @@ func newSessions(st store.Store, opts Options) *Sessions {
 		tails: make(map[string]string), recovered: make(map[string]string),
 	}}
 	m.saver = newSaver(m.saveModified, opts.OnSaveError)
-	m.cache = newCache(opts.Settings, opts.UnderPressure, m.closeLink)
+	m.links = pool.New(limitsOf(opts.Settings), pool.Options[*link]{
+		Close: m.closeLink, Size: func(l *link) int64 { return l.bytes.Load() }, IsShort: opts.UnderPressure,
+	})
+	m.shelves = pool.New(pool.Limits{Count: maxShelves}, pool.Options[*shelf]{Close: (*shelf).close})
 	m.saver.start(opts.Settings.AutoSaveInterval)
 	return m
 }
@@ -116,7 +120,7 @@ func (m *Sessions) SetSettings(s Settings) error {
 	m.mu.Lock()
 	m.settings = s
 	m.mu.Unlock()
-	m.cache.limit(s)
+	m.links.Limit(limitsOf(s))
 	m.saver.start(s.AutoSaveInterval)
 	return nil
 }
@@ -134,7 +138,7 @@ func (m *Sessions) CreateSession(title string) (Session, error) {
 	if err != nil {
 		return Session{}, err
 	}
-	defer m.cache.release(l)
+	defer m.release(l)
 	if err := m.lock(l); err != nil {
 		return Session{}, err
 	}
@@ -170,13 +174,24 @@ func (m *Sessions) opener(id string) func() (*session.Session, error) {
 	}
 }
 
-// adopt puts an open session into the cache. The caller must release the link.
+// adopt puts an open session into the pool. The caller must release the link.
 func (m *Sessions) adopt(s *session.Session) (*link, error) {
 	l, err := openLink(m.context(), s)
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	return m.cache.put(l), nil
+	got, err := m.links.Get(context.Background(), l.id, func() (*link, error) { return l, nil })
+	if got != l {
+		m.closeLink(l) // somebody has loaded it already
+	}
+	return got, err
+}
+
+// release ends the use of a link.
+func (m *Sessions) release(l *link) { m.links.Release(l.id, l) }
+
+func limitsOf(s Settings) pool.Limits {
+	return pool.Limits{Count: s.MaxSessionsInMemory, Bytes: s.MaxBytesInMemory}
 }
 
 // LoadSession returns a session as it is stored, and makes it the current one. If there is no
@@ -188,7 +203,7 @@ func (m *Sessions) LoadSession(id string) (Session, error) {
 	if err != nil {
 		return Session{}, err
 	}
-	defer m.cache.release(l)
+	defer m.release(l)
 	if err := m.lock(l); err != nil {
 		return Session{}, err
 	}
@@ -207,7 +222,7 @@ func (m *Sessions) CurrentSession() (_ Session, ok bool, _ error) {
 	if err != nil {
 		return Session{}, false, err
 	}
-	defer m.cache.release(l)
+	defer m.release(l)
 	if err := m.lock(l); err != nil {
 		return Session{}, false, err
 	}
@@ -253,7 +268,7 @@ func (m *Sessions) acquireFor(id string, a access) (*link, error) {
 		return nil, fmt.Errorf("session manager: %w", session.ErrClosed)
 	}
 	id = m.resolve(id)
-	l, err := m.cache.get(m.context(), id, func() (*link, error) { return m.load(id) })
+	l, err := m.links.Get(m.context(), id, func() (*link, error) { return m.load(id) })
 	if errors.Is(err, session.ErrCorrupt) {
 		return m.recover(id, err, a)
 	}
@@ -274,11 +289,11 @@ func (m *Sessions) acquireFresh(id string, a access) (*link, error) {
 	if err == nil {
 		return l, nil
 	}
-	m.cache.release(l)
+	m.release(l)
 	if !session.MustReopen(err) {
 		return nil, err
 	}
-	m.cache.drop(l.id)
+	m.links.Drop(l.id)
 	return m.acquireFor(id, a)
 }
 
@@ -339,9 +354,8 @@ func (m *Sessions) traceBack(l *link) error {
 	return nil
 }
 
-// closeLink closes a link that is no longer in the cache. It flushes first, because no later
-// Save could.
-func (m *Sessions) closeLink(l *link) {
+// closeLink closes a link that leaves the pool. It flushes first, because no later Save could.
+func (m *Sessions) closeLink(l *link) (gone bool) {
 	err := l.flush(m.context(), m.opener(l.id))
 	if errors.Is(err, session.ErrNotExist) || errors.Is(err, session.ErrClosed) {
 		err = nil // there is nothing left to save, or somebody has closed it already
@@ -349,25 +363,26 @@ func (m *Sessions) closeLink(l *link) {
 	if err := errors.Join(err, l.s.Close()); err != nil {
 		m.saver.report(fmt.Errorf("close session %s: %w", l.id, err))
 	}
+	return true
 }
 
 // Pin keeps a session in memory until it is unpinned.
-func (m *Sessions) Pin(id string) { m.cache.pin(id, true) }
+func (m *Sessions) Pin(id string) { m.links.Pin(id, true) }
 
 // Unpin lets a session be closed again when room is needed.
-func (m *Sessions) Unpin(id string) { m.cache.pin(id, false) }
+func (m *Sessions) Unpin(id string) { m.links.Pin(id, false) }
 
 // Prioritise sets how much a session is worth keeping in memory: those with a lower
 // priority go first. The default is 0.
-func (m *Sessions) Prioritise(id string, priority int) { m.cache.prioritise(id, priority) }
+func (m *Sessions) Prioritise(id string, priority int) { m.links.Prioritise(id, priority) }
 
 // SessionsInMemory returns the ids of the sessions that are in memory, in no
 // particular order, and roughly how many bytes their messages take.
-func (m *Sessions) SessionsInMemory() (ids []string, bytes int64) { return m.cache.contents() }
+func (m *Sessions) SessionsInMemory() (ids []string, bytes int64) { return m.links.Contents() }
 
 // ReleaseMemory closes sessions until their messages take at most a number of bytes, or no
 // other session may be closed.
-func (m *Sessions) ReleaseMemory(bytes int64) { m.cache.shrinkTo(bytes) }
+func (m *Sessions) ReleaseMemory(bytes int64) { m.links.Shrink(bytes) }
 
 // DeleteSession removes a session from the store. It reports whether the session is
 // gone; it is gone, too, if it was not there. A file store keeps what it removes in its
@@ -376,13 +391,13 @@ func (m *Sessions) DeleteSession(id string) (bool, error) {
 	if err := store.CheckName(id); err != nil {
 		return false, err
 	}
-	if m.cache.has(id) { // let somebody who is writing to it finish
+	if m.links.Has(id) { // let somebody who is writing to it finish
 		if l, err := m.acquire(id); err == nil {
 			err = m.lock(l)
 			if err == nil {
 				l.mu.Unlock()
 			}
-			m.cache.release(l)
+			m.release(l)
 			if err != nil {
 				return false, err
 			}
@@ -391,7 +406,7 @@ func (m *Sessions) DeleteSession(id string) (bool, error) {
 	if err := m.context().Err(); err != nil {
 		return false, err // do not go on: closing a session waits for its writers, whatever the context
 	}
-	m.cache.drop(id)
+	m.links.Drop(id)
 	err := m.store.Remove(m.context(), id)
 	m.mu.Lock()
 	delete(m.recovered, id)
@@ -417,12 +432,12 @@ func (m *Sessions) Close() error {
 	m.closed = true
 	m.mu.Unlock()
 	m.saver.stop()
-	m.shelves.close()
+	m.shelves.Close()
 	m.surveying.Lock()
 	m.catalogue.close()
 	m.surveying.Unlock()
 	err := m.SaveAll()
-	m.cache.close()
+	m.links.Close()
 	err = errors.Join(err, m.saver.take())
 	if m.owned {
 		err = errors.Join(err, m.store.Close())

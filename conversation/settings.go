@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math"
+	"runtime/debug"
+	"runtime/metrics"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -161,4 +164,15 @@ func (o *Options) withDefaults() (Options, error) {
 	var err error
 	opts.Settings, err = opts.Settings.withDefaults()
 	return opts, err
+}
+
+// heapNearLimit reports whether the heap is above nine tenths of its limit, if there is one.
+func heapNearLimit() bool {
+	limit := debug.SetMemoryLimit(-1) // a negative limit only asks
+	if limit == math.MaxInt64 {
+		return false
+	}
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Kind() == metrics.KindUint64 && sample[0].Value.Uint64() > uint64(limit)/10*9
 }

@@ -43,7 +43,7 @@ func (m *Sessions) tailFor(id string, a access) (*link, error) {
 	for seen := map[string]bool{}; !seen[l.id]; {
 		seen[l.id] = true
 		if err := m.lock(l); err != nil {
-			m.cache.release(l)
+			m.release(l)
 			return nil, err
 		}
 		next := l.next
@@ -57,13 +57,13 @@ func (m *Sessions) tailFor(id string, a access) (*link, error) {
 			m.rememberTail(id, l.id)
 			return l, nil
 		}
-		m.cache.release(l)
+		m.release(l)
 		if err != nil {
 			return nil, err
 		}
 		l = following
 	}
-	m.cache.release(l)
+	m.release(l)
 	return nil, &session.Error{Op: "follow", Name: id, Kind: session.ErrCorrupt, Err: errors.New("its continuations form a circle")}
 }
 
@@ -143,7 +143,7 @@ func (m *Sessions) rememberTail(id, tail string) {
 // follow returns the continuation of a link. If that is missing, it returns the last
 // session of the chain after it, or nil if there is none.
 func (m *Sessions) follow(l *link, next string, a access) (*link, error) {
-	if !m.cache.has(next) {
+	if !m.links.Has(next) {
 		next = m.skip(next)
 	}
 	following, err := m.acquireFor(next, a)
@@ -211,7 +211,7 @@ func (m *Sessions) append(id string, entries ...session.Entry) (_ string, transi
 			return "", transitions, err
 		}
 		rest, moved, err := m.appendTo(l, entries)
-		m.cache.release(l)
+		m.release(l)
 		if moved != nil {
 			m.moved(*moved)
 			transitions = append(transitions, *moved)
@@ -254,7 +254,7 @@ func (m *Sessions) atTail(op, id string, do func(*link) (settled bool, _ error))
 		if err != nil {
 			return err
 		}
-		defer m.cache.release(l)
+		defer m.release(l)
 		settled, err := do(l)
 		if err == nil && !settled {
 			return tooSlow(op, id)
@@ -293,12 +293,12 @@ func (m *Sessions) clear(id string, targets func(*link) []string) error {
 // missing loads a link again and returns those of the entries that it does not have. After an
 // append with an unknown outcome, only the log can tell.
 func (m *Sessions) missing(id string, entries []session.Entry) ([]session.Entry, error) {
-	m.cache.drop(id)
+	m.links.Drop(id)
 	l, err := m.acquire(id)
 	if err != nil {
 		return nil, err
 	}
-	defer m.cache.release(l)
+	defer m.release(l)
 	if err := m.lock(l); err != nil {
 		return nil, err
 	}
@@ -394,7 +394,7 @@ func (m *Sessions) continueLink(l *link, first *session.Entry) (*Transition, err
 	if err != nil {
 		return nil, err
 	}
-	defer m.cache.release(next)
+	defer m.release(next)
 	next.mu.Lock()
 	next.modified = true
 	next.mu.Unlock()
@@ -528,7 +528,7 @@ func (m *Sessions) continued(id string) (next string, moved *Transition, _ error
 	if err != nil {
 		return "", nil, err
 	}
-	defer m.cache.release(l)
+	defer m.release(l)
 	if err := m.lock(l); err != nil {
 		return "", nil, err
 	}

@@ -179,7 +179,7 @@ func (v *view) rebuild(m *Sessions, id string, options window.Options) error {
 	if err != nil {
 		return err
 	}
-	m.cache.release(tail)
+	m.release(tail)
 	v.awaited = m.awaited(tail.header) // before reading, for the same reason as in uses
 	entries, plain, err := v.plainEntries(m, id, options.Budget.Room())
 	if err == nil && !plain {
@@ -227,7 +227,7 @@ func (v *view) compose(m *Sessions, id string) ([]session.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer m.cache.release(l)
+	defer m.release(l)
 	if err := m.lock(l); err != nil { // so that the place we record and what we read agree
 		return nil, err
 	}
@@ -280,7 +280,7 @@ func (m *Sessions) Context(id string) (*session.Context, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer m.cache.release(l)
+	defer m.release(l)
 	if err := m.lock(l); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,8 @@ package keyed
 import (
 	"context"
 	"time"
+
+	"github.com/coppice-dev/coppice/internal/pool"
 )
 
 const (
@@ -10,115 +12,47 @@ const (
 	// open. Without it, a burst of more than MaxOpen chats would open and close files for
 	// every message.
 	grace = time.Second
-	// graceFactor times MaxOpen is where the grace ends, because open files are limited.
-	graceFactor = 8
+	// burst times MaxOpen is where the grace ends, because open files are limited.
+	burst = 8
 )
+
+// newPool returns the pool of open chats. A chat stays if what it has not written cannot be
+// written, or if it has an error that nobody has seen.
+func newPool(o Options) *pool.Pool[*chat] {
+	return pool.New(pool.Limits{Count: o.MaxOpen, Bytes: o.MaxBytes}, pool.Options[*chat]{
+		Close: (*chat).forget, IsEmpty: (*chat).isNothing,
+		Size:  func(c *chat) int64 { return c.size.Load() },
+		Grace: grace, Burst: burst, Now: o.Now,
+	})
+}
 
 // acquire returns the chat of a key, which stays in memory until it is released. There is at
 // most one chat per key at any time: two would each think that the other is another process.
-func (sm *SessionManager) acquire(key string) (*chat, error) {
+// If the chat is being closed to make room, acquire waits until ctx ends.
+func (sm *SessionManager) acquire(ctx context.Context, key string) (*chat, error) {
 	sm.mu.Lock()
-	defer sm.mu.Unlock()
-	if sm.closed {
+	closed := sm.closed
+	if !closed {
+		sm.busy.Add(1) // under mu: either Close waits for us, or we have seen that it was called
+	}
+	sm.mu.Unlock()
+	if closed {
 		return nil, errClosed()
 	}
-	element := sm.chats[key]
-	if element == nil {
+	c, err := sm.chats.Get(ctx, key, func() (*chat, error) {
 		id, err := SessionID(key)
-		if err != nil {
-			return nil, err
-		}
-		element = sm.recent.PushFront(&chat{manager: sm.core, key: key, id: id})
-		sm.chats[key] = element
+		return &chat{manager: sm.core, key: key, id: id}, err
+	})
+	if err != nil {
+		sm.busy.Done()
 	}
-	c := element.Value.(*chat)
-	c.users++
-	sm.recent.MoveToFront(element)
-	sm.busy.Add(1) // under mu: either Close waits for us, or we have seen that it was called
-	return c, nil
+	return c, err
 }
 
 // release gives a chat back, and closes others if there are too many.
 func (sm *SessionManager) release(c *chat) {
-	defer sm.busy.Done()
-	now := sm.opts.Now()
-	sm.mu.Lock()
-	c.users--
-	c.used = now
-	sm.count(c)
-	if c.users == 0 && c.isNothing() {
-		sm.drop(c)
-	}
-	victims := sm.victims(now)
-	sm.mu.Unlock()
-	for _, victim := range victims {
-		sm.evict(victim)
-	}
-}
-
-// inMemory returns the keys of the chats in memory that satisfy a condition, most recently
-// used first.
-func (sm *SessionManager) inMemory(condition func(*chat) bool) []string {
-	sm.mu.Lock()
-	defer sm.mu.Unlock()
-	keys := make([]string, 0, sm.recent.Len())
-	for e := sm.recent.Front(); e != nil; e = e.Next() {
-		if c := e.Value.(*chat); condition(c) {
-			keys = append(keys, c.key)
-		}
-	}
-	return keys
-}
-
-// count updates the manager's total with a chat's present size.
-func (sm *SessionManager) count(c *chat) {
-	size := c.size.Load()
-	sm.bytes += size - c.counted
-	c.counted = size
-}
-
-// victims returns the chats to be closed. They are acquired, so that nobody else closes or
-// drops them while evict does its I/O without mu. It is called with mu held.
-func (sm *SessionManager) victims(now time.Time) []*chat {
-	var victims []*chat
-	open, bytes := sm.recent.Len(), sm.bytes
-	for e := sm.recent.Back(); e != nil; e = e.Prev() {
-		if open <= sm.opts.MaxOpen && bytes <= sm.opts.MaxBytes {
-			break
-		}
-		c := e.Value.(*chat)
-		fresh := now.Sub(c.used) < grace && open <= graceFactor*sm.opts.MaxOpen
-		if c.users > 0 || fresh && bytes <= sm.opts.MaxBytes {
-			continue
-		}
-		c.users++
-		open--
-		bytes -= c.counted
-		victims = append(victims, c)
-	}
-	return victims
-}
-
-// evict writes what a chat has not written yet, and removes it from memory. It stays if
-// that fails, or if it has an error that nobody has seen. If somebody acquired it in the
-// meantime, it stays too, with its session closed, and the next call opens that again.
-func (sm *SessionManager) evict(c *chat) {
-	gone := c.forget()
-	sm.mu.Lock()
-	defer sm.mu.Unlock()
-	c.users--
-	c.used = sm.opts.Now() // if it stays, do not try again right away
-	sm.count(c)
-	if gone && c.users == 0 {
-		sm.drop(c)
-	}
-}
-
-// drop removes a chat without users from memory.
-func (sm *SessionManager) drop(c *chat) {
-	sm.recent.Remove(sm.chats[c.key])
-	delete(sm.chats, c.key)
-	sm.bytes -= c.counted
+	sm.chats.Release(c.key, c)
+	sm.busy.Done()
 }
 
 // isNothing reports whether there is no such session and nothing to report about it. It

@@ -18,7 +18,7 @@ import (
 // Two locks keep readers away from the disk. writing is held for as long as an operation
 // takes, I/O included. showing is held only to copy a finished view in or out. A reader that
 // finds writing taken returns the last view that was shown. Locks are taken in the order
-// writing, showing; the manager's mu is never held while waiting for either. Only Rename
+// writing, showing; the pool's mutex is never held while waiting for either. Only Rename
 // holds writing of two chats, and it locks them in the order of their keys.
 type chat struct {
 	manager *core
@@ -44,11 +44,6 @@ type chat struct {
 	created time.Time
 	exists  bool
 	size    atomic.Int64 // of shown, in bytes
-
-	// Guarded by the manager's mu.
-	users   int
-	used    time.Time
-	counted int64 // this chat's part of the manager's bytes
 }
 
 // snapshot is what a reader gets.

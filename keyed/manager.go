@@ -1,13 +1,13 @@
 package keyed
 
 import (
-	"container/list"
 	"context"
 	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/coppice-dev/coppice/internal/pool"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
@@ -80,10 +80,9 @@ type core struct {
 	busy sync.WaitGroup // calls that have not returned: Close waits for them
 	done chan struct{}  // closed by Close
 
-	mu     sync.Mutex // guards what follows; never held during I/O or while waiting for a chat
-	chats  map[string]*list.Element
-	recent *list.List // of *chat, most recently used first
-	bytes  int64
+	chats *pool.Pool[*chat] // by key
+
+	mu     sync.Mutex // guards closed
 	closed bool
 }
 
@@ -119,11 +118,10 @@ func NewSessionManager(storage string) *SessionManager {
 func New(o *Options) *SessionManager {
 	opts := o.withDefaults()
 	sm := &SessionManager{core: &core{
-		opts:   opts,
-		logs:   opts.Store,
-		done:   make(chan struct{}),
-		chats:  make(map[string]*list.Element),
-		recent: list.New(),
+		opts:  opts,
+		logs:  opts.Store,
+		done:  make(chan struct{}),
+		chats: newPool(opts),
 	}}
 	sm.old = &oldFiles{dir: opts.Dir}
 	if opts.Dir == "" {
@@ -272,7 +270,13 @@ func (sm *SessionManager) History(key string, scope Scope) ([]Message, error) {
 
 // Active returns the keys whose conversations are in memory, most recently used first.
 func (sm *SessionManager) Active() []string {
-	return sm.inMemory((*chat).isShown)
+	keys := []string{}
+	sm.chats.Each(func(c *chat) {
+		if c.isShown() {
+			keys = append(keys, c.key)
+		}
+	})
+	return keys
 }
 
 // Keys returns the keys of all sessions, sorted, including those that picoclaw left and
@@ -295,17 +299,18 @@ func (sm *SessionManager) Keys() ([]string, error) {
 	return slices.Compact(keys), nil
 }
 
-// use calls f with the chat of a key, unless the key is invalid; Save reports that.
+// use calls f with the chat of a key, unless the key is invalid; Save reports that. It waits
+// for the chat, however long that takes.
 func (sm *SessionManager) use(key string, f func(*chat)) {
-	_ = sm.try(key, func(c *chat) error {
+	if c, err := sm.acquire(context.Background(), key); err == nil {
+		defer sm.release(c)
 		f(c)
-		return nil
-	})
+	}
 }
 
 // try calls f with the chat of a key.
 func (sm *SessionManager) try(key string, f func(*chat) error) error {
-	c, err := sm.acquire(key)
+	c, err := sm.acquire(sm.context(), key)
 	if err != nil {
 		return err
 	}

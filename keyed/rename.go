@@ -58,7 +58,7 @@ func (c *chat) reset() {
 // The session gets another id (see SessionID). Sessions that were forked from it
 // still name the old one.
 func (sm *SessionManager) Rename(oldKey, newKey string) error {
-	from, err := sm.acquire(oldKey)
+	from, err := sm.acquire(sm.context(), oldKey)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (sm *SessionManager) Rename(oldKey, newKey string) error {
 	if oldKey == newKey {
 		return from.mustExist(sm.context())
 	}
-	to, err := sm.acquire(newKey)
+	to, err := sm.acquire(sm.context(), newKey)
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ func (c *chat) barrier() error {
 // SaveAsync saves a key's session without blocking, and then calls report with
 // the result of Save. If report is nil, an error goes to the Logger.
 func (sm *SessionManager) SaveAsync(key string, report func(error)) {
-	c, err := sm.acquire(key) // here, not in the goroutine, so that Close waits for it
+	c, err := sm.acquire(context.Background(), key) // here, not in the goroutine, so that Close waits for it
 	tell := func(err error) {
 		if report != nil {
 			report(err)
@@ -123,8 +123,8 @@ func (sm *SessionManager) SaveEvery(interval time.Duration, report func(key stri
 }
 
 func (sm *SessionManager) saveActive(report func(key string, err error)) {
-	every := func(*chat) bool { return true } // even those that only have an error to report
-	for _, key := range sm.inMemory(every) {
+	keys, _ := sm.chats.Contents()
+	for _, key := range keys { // even those that only have an error to report
 		if err := sm.Save(key); err != nil {
 			report(key, err)
 		}
@@ -144,13 +144,12 @@ func (sm *SessionManager) Close() error {
 	sm.mu.Unlock()
 	sm.busy.Wait()
 	var errs []error
-	for e := sm.recent.Front(); e != nil; e = e.Next() {
-		c := e.Value.(*chat)
+	sm.chats.Each(func(c *chat) {
 		errs = append(errs, c.save(sm.context()))
 		c.writing.Lock()
 		c.close()
 		c.writing.Unlock()
-	}
+	})
 	if sm.owned {
 		errs = append(errs, sm.logs.Close())
 	}
