@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-dev/coppice/conversation"
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/internal/chaingen"
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -72,7 +73,7 @@ func TestNeighboursAreLost(t *testing.T) {
 // of the conversation finds: which sessions, which messages, and one title.
 func TestListsOfRandomChains(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(8) {
+	for seed := range uint64(soak.N(3)) {
 		h, dir := keptHome(t)
 		files, _ := chaingen.Store(seed)
 		if err := os.MkdirAll(dir, 0o700); err != nil {

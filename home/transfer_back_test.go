@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/upkeep"
@@ -124,7 +125,7 @@ func TestABackupOfAnImportComesBack(t *testing.T) {
 // Whatever a session consists of, it comes back from its backup.
 func TestEveryBackupComesBack(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(6) {
+	for seed := range uint64(soak.N(2)) {
 		random := rand.New(rand.NewPCG(seed, 7))
 		from := newHouse(t)
 		first := from.grow(random)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/internal/chaingen"
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
 )
@@ -31,7 +32,7 @@ type chainRow struct {
 func TestRandomChains(t *testing.T) {
 	t.Parallel()
 	seeds := []uint64{78, 193, 203, 361} // copies that name an entry that is not a message, a marker, or what only a copy is left of
-	for seed := range uint64(40) {
+	for seed := range uint64(soak.N(8)) {
 		seeds = append(seeds, seed)
 	}
 	for _, seed := range seeds {

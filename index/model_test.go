@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -22,7 +23,7 @@ import (
 // the index, as it catches up now and then, to what the sessions say themselves
 // and to an index that is made from nothing.
 func TestRandomOperations(t *testing.T) {
-	for seed := range uint64(4) {
+	for seed := range uint64(soak.N(2)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			m := &machine{fixture: newFixture(t), rand: rand.New(rand.NewPCG(seed, 7))}
 			ix := m.open(t)

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/keyed"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
@@ -192,7 +193,7 @@ func TestReadersWhileTheDiskIsFull(t *testing.T) {
 // Whenever the power fails, what comes back is the state after the last step
 // that returned, or after the one that was under way: never something between.
 func TestPowerCut(t *testing.T) {
-	for seed := range uint64(30) {
+	for seed := range uint64(soak.N(8)) {
 		powerCut(t, rand.New(rand.NewPCG(seed, 2)))
 	}
 }
@@ -326,7 +327,7 @@ func truncateOn(t testing.TB, fs vfs.FS, name string, size int64) {
 func TestForeseen(t *testing.T) {
 	t.Parallel()
 	words := []string{"s1", "u1", "a1", "u2", "a2", "+x", "=x", "+y", "=y", "s2"}
-	for seed := range uint64(150) {
+	for seed := range uint64(soak.N(25)) {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		some := func(n int) (list []string) {
 			for range n {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/coppice-dev/coppice/internal/chaingen"
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
 )
@@ -34,7 +35,7 @@ func randomChains(t *testing.T, seed uint64) (st *file.Store, names []string) {
 // which knows who names whom, and without one.
 func TestFindChainIsJoinLinks(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(150) {
+	for seed := range uint64(soak.N(25)) {
 		st, names := randomChains(t, seed)
 		var links []session.Link
 		for _, name := range names {

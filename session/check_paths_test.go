@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/memory"
@@ -101,7 +102,7 @@ func wildTree(t *testing.T, seed uint64, size int) *session.Session {
 // What Problems finds on the paths is what the contexts at all leaves report, no
 // more and no less, whatever the tree is like.
 func TestProblemsAreThoseOfAllContexts(t *testing.T) {
-	for seed := range uint64(400) {
+	for seed := range uint64(soak.N(80)) {
 		size := 40
 		if seed >= 150 {
 			seed, size = seed+1600, 8 // in small ones rare things meet

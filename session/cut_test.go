@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/memory"
@@ -274,7 +275,7 @@ func TestPlanCompaction(t *testing.T) {
 // program that plans and appends would fail for ever.
 func TestPlansAreAccepted(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(24) {
+	for seed := range uint64(soak.N(8)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			w := wanderer{scribe: newScribe(t), rng: rand.New(rand.NewPCG(seed, 2))}

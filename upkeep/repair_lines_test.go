@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/store"
 )
 
@@ -17,7 +18,7 @@ func TestGluedEntryIsTheFirstThatReadsToTheEnd(t *testing.T) {
 		`{"type":`, `"message"`, `,"id":"a"`, `,"id":""`, `}`, `{"type":"message","id":"b"}`, `{"type":"tool_use","id":"c"}`,
 		`"text":"`, `"`, `,`, `[`, `]`, `\`, `{"x":`, `{"type":"session","id":"s"}`, ` `, `null`,
 	}
-	for seed := range uint64(4000) {
+	for seed := range uint64(soak.N(500)) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		var b strings.Builder
 		for range 1 + r.IntN(12) {

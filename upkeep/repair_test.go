@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/memory"
@@ -133,7 +134,7 @@ func readSession(t *testing.T, dir, name string) (r readable, ok bool) {
 func TestRepairLosesNothing(t *testing.T) {
 	t.Parallel()
 	content := someLines(t)
-	for seed := range uint64(150) {
+	for seed := range uint64(soak.N(25)) {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		damaged := content
 		for range 1 + rng.IntN(3) {

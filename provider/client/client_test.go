@@ -463,7 +463,7 @@ func TestLargeAnswer(t *testing.T) {
 	each(t, func(t *testing.T, dialect string) {
 		size := 1 << 20
 		if dialect == "anthropic" {
-			size *= 10
+			size *= 4
 		}
 		large := strings.Repeat("0123456789abcdef", size/16)
 		s := providertest.New(t, func(*providertest.Request) providertest.Answer {

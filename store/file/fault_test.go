@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/storetest"
@@ -45,7 +46,8 @@ func TestFaults(t *testing.T) {
 		t.Run(kind.String(), func(t *testing.T) {
 			t.Parallel()
 			for name, cause := range faultCauses(kind) {
-				for n := int64(1); n <= count; n++ {
+				every := int64(max(1, 3/soak.N(1))) // each way to fail at other operations
+				for n := 1 + int64(len(name))%every; n <= count; n += every {
 					w := newFaultWork(t, vfs.FailAt(n, kind, cause))
 					w.where = fmt.Sprintf("%s at %v %d of %d", name, kind, n, count)
 					w.all()

@@ -26,9 +26,9 @@ func open(t *testing.T, o *file.Options) *file.Store {
 func TestConformance(t *testing.T) {
 	for name, options := range map[string]func() *file.Options{
 		"always": func() *file.Options { return nil },
-		"never":  func() *file.Options { return &file.Options{Sync: file.Never} },
-		"every":  func() *file.Options { return &file.Options{Sync: file.Every(1e6)} },
-		"memory": func() *file.Options { return &file.Options{FS: vfs.NewMemory()} },
+		"never":  func() *file.Options { return &file.Options{Sync: file.Never, MaxLine: 8 << 20} },
+		"every":  func() *file.Options { return &file.Options{Sync: file.Every(1e6), MaxLine: 8 << 20} },
+		"memory": func() *file.Options { return &file.Options{FS: vfs.NewMemory(), MaxLine: 8 << 20} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			storetest.Run(t, func(t *testing.T) store.Store { return open(t, options()) })

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/storetest"
@@ -36,7 +37,7 @@ func TestWithoutFlushTheCutTakesIt(t *testing.T) {
 func TestFlushedSurvivesAnyCut(t *testing.T) {
 	for name, level := range lazy {
 		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(30) {
+			for seed := range uint64(soak.N(6)) {
 				rng := rand.New(rand.NewPCG(seed, 1))
 				d := newFaultDisk(t)
 				st := d.open(level)

@@ -16,7 +16,7 @@ import (
 // one call in a message, and got no answer, is written in every format with an effort that
 // grows as its calls do.
 func TestUnansweredCallsCostNoMoreThanTheirNumber(t *testing.T) {
-	const few, many = 300, 1200
+	const few, many = 100, 400
 	short, long := unanswered(t, few), unanswered(t, many)
 	env := transcript.Env{Home: t.TempDir(), Getenv: func(string) string { return "" }, GOOS: "linux"}
 	for _, format := range all.Formats() {
