@@ -38,8 +38,8 @@ func (r Ref) Hex() (string, bool) {
 // each character as \u00xx.
 const maxRefSpelling = 6 * (len(refScheme) + 2*sha256.Size)
 
-// RefOverlap is for callers that pass a text to EachRef in parts: so many bytes of one
-// part must be repeated in the next, so that no reference is missed where two parts
+// RefOverlap is for callers that pass a text to EachRef in parts: this many bytes of
+// one part must be repeated in the next, so that no reference is missed where two parts
 // meet.
 const RefOverlap = maxRefSpelling - 1
 

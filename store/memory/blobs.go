@@ -15,8 +15,8 @@ import (
 
 type blobs struct{ store *Store }
 
-// Hold counts. Blobs are deleted in one go under the store's mutex, when there is
-// no hold: so none begins meanwhile, and one within another does not wait.
+// Hold counts. Blobs are deleted at once under the store's mutex, when there is no
+// hold. So no hold can begin during a deletion, and a nested hold never waits.
 func (b *blobs) Hold(ctx context.Context) (func(), error) {
 	s := b.store
 	s.mu.Lock()
@@ -131,7 +131,7 @@ func (b *blobs) All(ctx context.Context) iter.Seq2[store.Ref, error] {
 	}
 }
 
-// refs is a copy, so that the one who lists may also put and get.
+// refs is a copy, so that the caller may put and get while listing.
 func (b *blobs) refs() []store.Ref {
 	b.store.mu.RLock()
 	defer b.store.mu.RUnlock()

@@ -28,8 +28,8 @@ type line struct {
 	pos  store.Pos
 }
 
-// next counts a line end that is not there, as a file would have it, so that
-// nobody learns to compute with positions.
+// next counts a line end that is not there, as a file would have it, so that code
+// cannot rely on computed positions.
 func (l line) next() store.Pos { return l.pos + store.Pos(len(l.data)) + 1 }
 
 func newContent() *content {
@@ -108,7 +108,7 @@ func (c *content) awaken() <-chan struct{} {
 	return c.changed
 }
 
-// log is one handle. Reading through it goes on after the log was removed.
+// log is one handle. It can still read after the log was removed.
 type log struct {
 	store   *Store
 	name    string
@@ -252,7 +252,7 @@ func (c *cursor) backward() (store.Line, error) {
 
 func (c *cursor) watch() (store.Line, error) {
 	for {
-		// Asked for before looking: no change can fall between the two.
+		// Taken before looking, so that no change is missed in between.
 		wake := c.log.content.awaken()
 		line, err := c.forward()
 		switch {
@@ -272,8 +272,8 @@ func (c *cursor) watch() (store.Line, error) {
 	}
 }
 
-// give copies the line into a buffer that the next line overwrites: the reader
-// may change it, and one who keeps it finds out here rather than on disk.
+// give copies the line into a buffer that the next line overwrites: the reader may
+// change it, and code that wrongly keeps it fails here rather than on disk.
 func (c *cursor) give(l line) store.Line {
 	c.buf = append(c.buf[:0], l.data...)
 	return store.Line{Data: c.buf, Pos: l.pos, Next: l.next()}

@@ -20,9 +20,9 @@ const defaultMaxLine = 64 << 20
 
 // Options configures a Store. Nil and the zero value mean the defaults.
 type Options struct {
-	// MaxLine is the greatest length of a line in bytes. Zero means 64 MiB.
+	// MaxLine is the maximum length of a line in bytes. Zero means 64 MiB.
 	MaxLine int64
-	// MaxLog is the greatest size of a log in bytes. Zero means no limit.
+	// MaxLog is the maximum size of a log in bytes. Zero means no limit.
 	MaxLog int64
 	// MaxLogs is how many logs there may be. Zero means no limit.
 	MaxLogs int
@@ -37,7 +37,7 @@ type Store struct {
 	logs  map[string]*content
 	blobs map[store.Ref][]byte
 	holds int           // see blobs.Hold
-	freed chan struct{} // closed when the last hold ends; nil if nobody waits for that
+	freed chan struct{} // closed when the last hold ends; nil if no one waits for that
 }
 
 var (
@@ -152,7 +152,7 @@ func (s *Store) Stat(ctx context.Context, name string) (store.Stat, error) {
 	return c.stat(name), nil
 }
 
-// stats is a copy, so that the one who lists may also create and remove.
+// stats is a copy, so that the caller may create and remove while listing.
 func (s *Store) stats() []store.Stat {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -173,8 +173,8 @@ func (s *Store) RemoveAt(ctx context.Context, name string, end store.Pos) error 
 	return s.remove(ctx, name, func(c *content) bool { return c.end == end })
 }
 
-// remove removes a log if may says so of its content, to which nobody appends
-// meanwhile.
+// remove removes a log if may agrees. During the call nothing is appended to its
+// content.
 func (s *Store) remove(ctx context.Context, name string, may func(*content) bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,7 +210,7 @@ func (s *Store) handle(name string, c *content) *log {
 	return &log{store: s, name: name, content: c, done: make(chan struct{})}
 }
 
-// admit returns nil if an operation on a log of that name may go on.
+// admit returns nil if an operation on a log of that name may proceed.
 func (s *Store) admit(ctx context.Context, op, name string) error {
 	if e, ok := errors.AsType[*store.Error](store.CheckName(name)); ok {
 		e.Op = op // says more than CheckName can

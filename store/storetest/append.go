@@ -150,8 +150,8 @@ func checkAppendTooLarge(t *testing.T, s store.Store) {
 	}
 }
 
-// lineOverLimit returns a line that is one byte over the store's limit, and
-// whether the store must refuse it because it has told that limit.
+// lineOverLimit returns a line that is one byte over the store's limit, and whether the
+// store must refuse it because it is a store.Limiter.
 func lineOverLimit(s store.Store) (line []byte, refused bool) {
 	if starting, ok := s.(startingStore); ok {
 		s = starting.Store

@@ -9,9 +9,9 @@ import (
 // boundedTime is how long what Bounded calls may take, on a busy machine.
 const boundedTime = time.Minute
 
-// Bounded calls f and fails the test if all that is allocated meanwhile, what is
-// given back included, is more than so many bytes, or if it takes very long. It is
-// for fuzz targets: what a stranger's bytes cost must be in proportion to them.
+// Bounded calls f and fails the test if f allocates more bytes than that in total,
+// including those it frees, or takes very long. It is for fuzz targets: the cost of
+// foreign bytes must be in proportion to them.
 func Bounded(t testing.TB, bytes int64, f func()) {
 	t.Helper()
 	var before, after runtime.MemStats

@@ -74,7 +74,7 @@ func checkBlobHold(t *testing.T, s store.Store) {
 	}
 }
 
-// Only what is asked for is deleted, and of that what no line names.
+// Only blobs that were asked for and that no line names are deleted.
 func checkCollectUnreferenced(t *testing.T, s store.Store) {
 	var refs []store.Ref
 	for n := range 6 {
@@ -147,7 +147,7 @@ func checkCollectWaits(t *testing.T, s store.Store) {
 	wantMissing(t, s.Blobs(), other)
 }
 
-// Whoever has a hold must get another, also while somebody waits to delete.
+// A holder must get another hold even while a Collect waits to delete.
 func checkCollectNested(t *testing.T, s store.Store) {
 	ref := MustPut(t, s.Blobs(), []byte("content"))
 	outer := mustHold(t, s.Blobs())

@@ -50,8 +50,8 @@ func checkCreateManyLines(t *testing.T, s store.Store) {
 	wantLines(t, MustOpen(t, s, "a"), nums(0, 20_000)...)
 }
 
-// The lines that Forward yields are valid only until it goes on. So must those
-// be that Create is given.
+// The lines that Forward yields are valid only until its next step. Create must accept
+// such lines.
 func checkCreateOneBuffer(t *testing.T, s store.Store) {
 	buf := []byte(`{"n":0}`)
 	log, err := s.Create(t.Context(), "a", func(yield func([]byte, error) bool) {

@@ -21,7 +21,7 @@ func mustFlush(t testing.TB, log store.Log) {
 	within(t, "flush", func() error { return log.Flush(t.Context()) })
 }
 
-// A flush is no append: it can be repeated, and nobody who reads notices it.
+// A flush is not an append: it can be repeated, and readers do not notice it.
 func checkFlushChangesNothing(t *testing.T, s store.Store) {
 	log := MustCreate(t, s, "a", num(0))
 	other := MustOpen(t, s, "a")
@@ -90,8 +90,8 @@ func checkFlushConcurrent(t *testing.T, s store.Store) {
 	}
 }
 
-// Of a log that was removed there is nothing to be made durable: a flush may say
-// so, or that there is no such log.
+// A removed log has nothing to be made durable: a flush may succeed, or say that there
+// is no such log.
 func checkFlushRemoved(t *testing.T, s store.Store) {
 	log := MustCreate(t, s, "a", num(0))
 	MustAppend(t, log, num(1))
@@ -118,9 +118,8 @@ var cutChecks = []struct {
 
 // RunPowerCut checks that what was flushed survives a power cut. It calls open
 // for a new, empty store in each subtest; the function that comes with it cuts
-// the power and returns the store as it is found then. Of what was not synced, a
-// cut must lose what it can. Stores should be checked so at each level of
-// durability that they have.
+// the power and returns the store as it is found then. A cut must lose as much unsynced
+// data as it can. Check a store at each of its levels of durability.
 func RunPowerCut(t *testing.T, open func(t *testing.T) (s store.Store, cut func() store.Store)) {
 	for _, c := range cutChecks {
 		t.Run(c.name, func(t *testing.T) {

@@ -128,7 +128,7 @@ func checkReadBeyondEnd(t *testing.T, s store.Store) {
 	}
 }
 
-// Whoever reads a line may change the bytes.
+// A reader may change the bytes of a line.
 func checkReadOwnBytes(t *testing.T, s store.Store) {
 	log := MustCreate(t, s, "a", nums(0, 5)...)
 	for _, seq := range []iter.Seq2[store.Line, error]{
@@ -166,8 +166,8 @@ func checkReadTwoAtOnce(t *testing.T, s store.Store) {
 	}
 }
 
-// Forward reads to the end as it is when it gets there. And a reader in the
-// middle of a line must not stand in the way of a writer.
+// Forward reads to the end as it is when it gets there. And a reader in the middle of a
+// line must not block a writer.
 func checkReadAppendMeanwhile(t *testing.T, s store.Store) {
 	log := MustCreate(t, s, "a", num(0))
 	other := MustOpen(t, s, "a")
@@ -211,8 +211,8 @@ func checkReadBackAppendMeanwhile(t *testing.T, s store.Store) {
 	wantLines(t, log, nums(0, 20)...)
 }
 
-// However an iteration is disturbed, it gives the rest or an error. Lines that
-// go missing without a word are the one thing that must not be.
+// However an iteration is disturbed, it gives the rest or an error. Lines must never go
+// missing silently.
 func checkReadInterrupted(t *testing.T, s store.Store) {
 	for how, disturb := range map[string]func(name string, log store.Log, cancel func()) error{
 		"cancel": func(_ string, _ store.Log, cancel func()) error { cancel(); return nil },

@@ -18,8 +18,8 @@ var removeChecks = []check{
 	{"At", checkRemoveAt},
 }
 
-// A log is removed at a position only if it ends there, so that nothing goes that
-// the caller has not seen.
+// A log is removed at a position only if it ends there, so that nothing the caller has
+// not seen is lost.
 func checkRemoveAt(t *testing.T, s store.Store) {
 	log := MustCreate(t, s, "a", num(0))
 	seen := MustEnd(t, log)
@@ -50,8 +50,8 @@ func checkRemoveGone(t *testing.T, s store.Store) {
 	wantErr(t, s.Remove(t.Context(), "a"), "a", store.ErrNotExist)
 }
 
-// A log that was removed while somebody had it open must not come back through
-// that somebody, headless.
+// A log that was removed while a handle was open must not come back through that
+// handle, without its beginning.
 func checkRemoveOpenHandle(t *testing.T, s store.Store) {
 	one := MustCreate(t, s, "a", num(0))
 	two := MustOpen(t, s, "a")

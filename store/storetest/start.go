@@ -27,7 +27,7 @@ var startChecks = func() []check {
 	return checks
 }()
 
-// mustStarter fails the test if the log is no Starter.
+// mustStarter fails the test if the log is not a Starter.
 func mustStarter(t *testing.T, log store.Log) store.Starter {
 	t.Helper()
 	s, ok := log.(store.Starter)

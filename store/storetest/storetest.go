@@ -16,8 +16,8 @@
 // that nothing was lost.
 //
 // RunPowerCut is for stores that can say what a power cut would leave: it checks
-// that what was flushed is still there. What else a crash leaves behind, and what
-// another process does, one process cannot see on an open store.
+// that what was flushed is still there. The suite does not test other effects of a
+// crash, or of other processes: one process cannot see them on an open store.
 package storetest
 
 import (
@@ -38,9 +38,9 @@ type check struct {
 
 // Run checks the store that open returns. It calls open for a new, empty store
 // in each subtest and closes the store afterwards. Lines of up to 5 MiB must be
-// within the store's limit. If it tells its limit (see store.Limiter), a line over
-// it must be refused; else the suite tries one of 64 MiB and one byte, which the
-// store may also take.
+// within the store's limit. If the store is a store.Limiter, it must refuse a line over
+// its limit. Otherwise the suite tries a line of 64 MiB and one byte, which the store
+// may also accept.
 func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	for _, group := range []struct {
 		name   string

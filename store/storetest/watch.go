@@ -48,7 +48,7 @@ func startWatch(t *testing.T, log store.Log, from store.Pos) *watcher {
 			line.Data = bytes.Clone(line.Data)
 			select {
 			case w.lines <- line:
-			case <-ctx.Done(): // the test is over and nobody reads
+			case <-ctx.Done(): // the test is over, with no reader left
 			}
 		}
 	}()
@@ -160,7 +160,7 @@ func checkWatchSeveral(t *testing.T, s store.Store) {
 	same, opened := startWatch(t, log, 0), startWatch(t, MustOpen(t, s, "a"), 0)
 	second, elsewhere := startWatch(t, log, 0), startWatch(t, other, 0)
 	second.want(t, num(0))
-	second.wantQuiet(t) // one that leaves takes no other with it
+	second.wantQuiet(t) // the end of one watch does not end others
 	MustAppend(t, log, nums(1, 5)...)
 	same.want(t, nums(0, 5)...)
 	opened.want(t, nums(0, 5)...)
@@ -231,7 +231,7 @@ func checkWatchBreak(t *testing.T, s store.Store) {
 	wantLines(t, log, nums(0, 4)...)
 }
 
-// One who watches may answer what he sees.
+// A watcher may append in answer to what it sees.
 func checkWatchAppendInLoop(t *testing.T, s store.Store) {
 	log := MustCreate(t, s, "a", num(0))
 	within(t, "append while watching", func() error {
@@ -265,7 +265,7 @@ func checkWatchRemovedBefore(t *testing.T, s store.Store) {
 	wantErr(t, startWatch(t, log, 0).end(t), "a", store.ErrNotExist)
 }
 
-// The lines of the new log of that name are none of the old one's.
+// The lines of a new log with that name do not belong to the old one.
 func checkWatchRecreated(t *testing.T, s store.Store) {
 	log := MustCreate(t, s, "a", num(1))
 	w := startWatch(t, log, 0)
