@@ -45,8 +45,8 @@ func (c *checker) checkSession(ctx context.Context, name string) error {
 	return nil
 }
 
-// stopped wraps an error of the caller's function, to tell it from an error of reading the
-// session.
+// stopped wraps an error of the caller's function, to distinguish it from an error of
+// reading the session.
 type stopped struct{ error }
 
 func (s *sessionCheck) tell(f Finding, imported bool) error {
@@ -75,8 +75,8 @@ func (s *sessionCheck) checkFiles(ctx context.Context) error {
 }
 
 // readLines records where the entries of the session are. Package session ignores a
-// second line with the same id, so whether that line was imported has to be found out
-// here.
+// second line with the same id, so this function must find out whether that line was
+// imported.
 func (s *sessionCheck) readLines(ctx context.Context) (err error) {
 	log, err := s.store.Open(ctx, s.name)
 	if err != nil {
@@ -140,8 +140,8 @@ func (s *sessionCheck) checkEntries(ctx context.Context) error {
 	return nil
 }
 
-// tornWait is how long the end of a log may look torn because somebody is writing it.
-// By then a line that was being written has arrived.
+// tornWait is how long the end of a log may look torn because a line is being written.
+// By then the line has arrived.
 const tornWait = 100 * time.Millisecond
 
 // checkEnd looks for bytes after the last whole line that do not go away.

@@ -13,8 +13,7 @@ const (
 	// Fault is something that our writers must never leave behind: torn bytes, broken pairs
 	// of calls and results, missing content.
 	Fault Severity = "fault"
-	// Warning is not damage, but somebody should do something about it: files that others
-	// can read.
+	// Warning is not damage, but needs attention: files that others can read.
 	Warning Severity = "warning"
 	// Note is worth knowing but not damage: a tool that was interrupted, files that a crash
 	// left behind, and anything that was already wrong in an imported source.

@@ -49,7 +49,7 @@ type RedactRequest struct {
 	// Both may be nil if the store has no index.
 	DropIndex    func(ctx context.Context) (bool, error)
 	RebuildIndex func(ctx context.Context) (string, error)
-	// Progress, if not nil, is called with how far the work has come.
+	// Progress, if not nil, is called with the progress of the work.
 	Progress func(doing string, done, total int64)
 }
 
@@ -129,7 +129,7 @@ func rank(p Place) int {
 	return 0
 }
 
-// tellsMore reports whether a preview is better than another. If a secret was found
+// tellsMore reports whether a preview says more than another. If a secret was found
 // only by its value, there is nothing to show before it.
 func tellsMore(preview, than string) bool {
 	const nothing = "…"

@@ -112,5 +112,5 @@ func remove(ctx context.Context, st store.Store, name string) (string, error) {
 			return item.ID, nil
 		}
 	}
-	return name, nil // somebody has emptied the trash in the meantime
+	return name, nil // the trash was emptied in between
 }

@@ -35,15 +35,15 @@ type RepairResult struct {
 	Actions []Action `json:"actions"`
 	// Kept is where the original log is, if it was rewritten.
 	Kept string `json:"kept,omitempty"`
-	// Left are the faults that remain, because nobody could fix them without guessing. A dry
-	// run does not look for them.
+	// Left are the faults that remain, because fixing them would need guessing. A dry run
+	// does not look for them.
 	Left []Finding `json:"left"`
 }
 
-// Repair repairs a session as far as that needs no guessing: a torn end, lines that
-// were joined, a missing or misplaced header, damaged lines (a marker replaces each, so
-// that the tree stays connected), repeated lines, and permissions, including those of
-// the store's own files. Whatever could be read before can be read afterwards, and the
+// Repair repairs what it can in a session without guessing: a torn end, lines that were
+// joined, a missing or misplaced header, damaged lines (a marker replaces each, so that
+// the tree stays connected), repeated lines, and permissions, including those of the
+// store's own files. Whatever could be read before can be read afterwards, and the
 // original log is kept.
 //
 // The error matches ErrBeyondRepair if nothing can be saved, and errors.ErrUnsupported
@@ -60,7 +60,7 @@ func Repair(ctx context.Context, st store.Store, r RepairRequest) (*RepairResult
 	}
 	result := &RepairResult{Session: r.Session, Actions: []Action{}, Left: []Finding{}}
 	var lines []Action
-	// If somebody writes to the log in the meantime, plan again.
+	// If another process writes to the log in between, plan again.
 	err = session.Retry(func() (err error) {
 		lines, result.Kept, err = job.repairLog(ctx)
 		return err

@@ -21,7 +21,7 @@ import (
 //
 // Three things must hold, whatever the damage: every entry that could be read before
 // can be read afterwards; the leaf and the path to it do not change, unless the end of
-// the log yields an entry that nobody could read before; and repairing a repaired log
+// the log yields an entry that could not be read before; and repairing a repaired log
 // does nothing.
 type repairPlan struct {
 	name    string

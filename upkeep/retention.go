@@ -26,8 +26,8 @@ type Session struct {
 // unread, which may be nil, for each of the others.
 //
 // Sessions that continue each other are one conversation, and all of them are as old as
-// the latest message in it. A fork is at least as young as the day on which somebody made
-// it, and a subagent as the conversation that started it.
+// the latest message in it. A fork is at most as old as the fork itself, and a subagent
+// at most as old as the conversation that started it.
 func Survey(ctx context.Context, st store.Store, unread func(name string, err error)) ([]Session, error) {
 	var all []Session
 	for stat, err := range st.List(ctx) {
@@ -228,7 +228,7 @@ func MakeRoom(moved func(Session)) func(ctx context.Context, st *file.Store, n i
 func discard(ctx context.Context, st *file.Store, s Session) error {
 	_, err := Remove(ctx, st, RemoveRequest{Sessions: []string{s.Name}})
 	if errors.Is(err, store.ErrNotExist) {
-		return nil // somebody else removed it first
+		return nil // another process removed it first
 	}
 	return err
 }

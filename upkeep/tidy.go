@@ -39,8 +39,8 @@ func RemoveStale(ctx context.Context, st store.Store, dryRun bool) ([]Action, er
 }
 
 // RemoveBlobs deletes content that nothing in the store refers to: no session, archived
-// or not, and nothing in trash, quarantine or backups. Others may write in the
-// meantime. With dryRun it only returns what it would delete. After an error it also
+// or not, and nothing in trash, quarantine or backups. Other processes may keep
+// writing. With dryRun it only returns what it would delete. After an error it also
 // returns what it has deleted.
 func RemoveBlobs(ctx context.Context, st store.Store, dryRun bool) ([]Action, error) {
 	auditor, ok := st.(store.Auditor)
@@ -63,7 +63,7 @@ func RemoveBlobs(ctx context.Context, st store.Store, dryRun bool) ([]Action, er
 		for _, ref := range deleted {
 			gone[ref] = true
 		}
-		// Something may refer to a blob by now, or somebody else has deleted it.
+		// Something may refer to a blob by now, or another process has deleted it.
 		unneeded = slices.DeleteFunc(unneeded, func(blob store.Unreferenced) bool { return !gone[blob.Ref] })
 	}
 	var done []Action

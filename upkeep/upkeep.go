@@ -6,8 +6,8 @@
 // repair keeps the original. Only redaction destroys anything for good, apart from the
 // garbage that a caller explicitly asks to delete.
 //
-// The functions work on every store, as far as it supports them. Anything that depends on
-// files goes through the optional interfaces of package store.
+// The functions work on every store that supports them. Anything that depends on files
+// goes through the optional interfaces of package store.
 //
 // All functions may be called concurrently, even while others write to the store.
 package upkeep

@@ -1,4 +1,4 @@
-// Package backup makes backups of stores, checks them, and makes stores of them again.
+// Package backup makes backups of stores, checks them, and restores stores from them.
 //
 // A backup holds every file that a store must not lose (see file.Store.Keep) and a
 // manifest: a line for each file, with its size and its SHA-256, and a hash over all of
@@ -6,16 +6,16 @@
 //
 //	DIR/manifest.jsonl        what the backup holds; replaced as a whole, and last
 //	DIR/objects/ab/abcdef…    the content of a file, named by its SHA-256
-//	DIR/lock                  locked by whoever writes, shared by whoever reads
+//	DIR/lock                  locked by a writer, shared by readers
 //
 //	FILE.tar.zst              home/… for each file of the store, then manifest.jsonl
 //
-// Content that a directory has already is read and compared with its hash, and not
-// copied again unless it is damaged: a disk that loses bits changes neither the size nor
-// the time of a file, so nothing less would show it. Content that the new
-// manifest does not name is deleted once the manifest is in place; so a backup never
-// keeps what was redacted since. Whenever the program or the machine stops, the older
-// backup is whole or the new one is.
+// Content that a directory already has is read and compared with its hash, and copied
+// again only if it is damaged. Bit rot changes neither the size nor the time of a file,
+// so nothing less would show it. Content that the new manifest does not name is deleted
+// once the manifest is in place; so a backup never keeps what was redacted since.
+// Whenever the program or the machine stops, either the old backup or the new one is
+// whole.
 //
 // A store is read while others write to it, without a lock: see taker.
 package backup
@@ -50,7 +50,7 @@ type Request struct {
 	To string
 	// Partial replaces an older backup even if some files of the store cannot be read.
 	Partial bool
-	// Progress, if it is not nil, is called with how far the work has come, in bytes.
+	// Progress, if it is not nil, is called with the progress of the work, in bytes.
 	Progress func(done, total int64)
 	// FS is the file system of the backup. Default: the operating system's.
 	FS vfs.FS
@@ -84,7 +84,7 @@ type target interface {
 	// has returns the size of content that is there and whole, and need not be written
 	// again.
 	has(ctx context.Context, sum string) (size int64, ok bool)
-	// damaged is how much of the content that has was asked for is there, but not whole.
+	// damaged counts the content that has was asked for and found damaged.
 	damaged() int
 	// put writes the content of a file. It may be called again for the same file, or
 	// for one that is not in the manifest in the end.
@@ -141,8 +141,8 @@ func open(st *file.Store, r Request) (target, error) {
 	return nil, invalid(path, fmt.Errorf("a backup is a directory, or a file whose name ends in %s", Ending), "")
 }
 
-// otherEndings are those of files that somebody might expect. A directory with such a
-// name would surprise them.
+// otherEndings are file endings that a user might expect to work. A directory with such
+// a name would be a surprise.
 var otherEndings = []string{".zst", ".tar", ".gz", ".tgz", ".xz", ".bz2", ".zip", ".7z", ".jsonl", ".json", ".db"}
 
 // inside reports whether a path is a directory or lies in it, links or not.
@@ -160,7 +160,7 @@ func invalid(path string, err error, hint string) error {
 	return &store.Error{Op: "back up to", Path: path, Err: &refusal{err, store.ErrInvalid}, Hint: hint}
 }
 
-// refusal is the reason for which a request makes no sense. Its kind goes without saying.
+// refusal is the reason why a request makes no sense. Its text does not repeat its kind.
 type refusal struct {
 	error
 	kind error

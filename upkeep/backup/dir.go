@@ -53,7 +53,7 @@ func openDir(fsys vfs.FS, dir string) (*dirTarget, error) {
 		return nil, errors.Join(err, lock.Close())
 	}
 	d := &dirTarget{fs: fsys, dir: dir, lock: lock, shelves: make(map[string]bool), later: newLater(), have: make(map[string]int64), rotten: make(map[string]bool)}
-	d.old, err = readManifestIn(fsys, dir) // whatever is wrong with it, the next one will be right
+	d.old, err = readManifestIn(fsys, dir) // even if it is damaged, the next one will be right
 	d.had = !errors.Is(err, fs.ErrNotExist)
 	d.doubted = d.had && err != nil
 	err = removeAll(fsys, filepath.Join(dir, incomingName)) // of a process that was killed
@@ -166,7 +166,7 @@ func (d *dirTarget) put(_ string, _ time.Time, c *content) (err error) {
 }
 
 // publish makes all objects durable, then puts the manifest into place, and then
-// deletes the objects that nobody needs any more.
+// deletes the objects that are no longer needed.
 func (d *dirTarget) publish(m *manifest) error {
 	if err := d.later.wait(); err != nil {
 		return err
@@ -196,7 +196,7 @@ func (d *dirTarget) syncShelves() error {
 }
 
 // sweep deletes the objects that the manifest in place does not name. They may hold
-// what was redacted since, so their end is made durable, too.
+// content that was redacted since, so their deletion is made durable too.
 func (d *dirTarget) sweep() error {
 	needed := d.old.sums()
 	objects := filepath.Join(d.dir, objectsName)
@@ -219,12 +219,11 @@ func (d *dirTarget) sweep() error {
 	return err
 }
 
-// abort deletes what was put for nothing, as far as that is possible: the next backup
-// does the rest.
+// abort deletes what was put in vain, where possible: the next backup does the rest.
 func (d *dirTarget) abort() error {
 	_ = d.later.wait()
 	_ = removeAll(d.fs, filepath.Join(d.dir, incomingName))
-	if !d.done && !d.doubted { // else nobody knows what the older backup needs
+	if !d.done && !d.doubted { // otherwise it is not known what the older backup needs
 		_ = d.sweep()
 	}
 	return d.lock.Close()

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// later makes files durable beside whoever writes the next ones. Syncs that come close
-// together share the work of the disk, and in a home of small files they are nearly all
-// that there is to wait for.
+// later makes files durable while the next ones are written. Syncs in quick succession
+// share the work of the disk, and in a home of small files nearly all the time goes
+// into them.
 type later struct {
 	work  sync.WaitGroup
 	slots chan struct{}

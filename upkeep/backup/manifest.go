@@ -21,7 +21,7 @@ import (
 const (
 	manifestName = "manifest.jsonl"
 	version      = 1
-	// maxManifest is more than any home of ours comes near to: a backup may come from
+	// maxManifest is far more than any real home needs: a backup may come from
 	// anywhere, and its manifest is held in memory.
 	maxManifest = 1 << 30
 )
@@ -71,9 +71,9 @@ func (m *manifest) write(w io.Writer) error {
 // errManifest says that a manifest cannot be trusted.
 var errManifest = errors.New("the list of files is damaged, so more may be missing than is named here")
 
-// readManifest reads a manifest, which may come from anywhere. Of one that is damaged it
-// also returns what can be read: each line names its content by a hash, so a line that is
-// wrong finds nothing.
+// readManifest reads a manifest, which may come from anywhere. From a damaged one it also
+// returns what can be read: each line names its content by a hash, so a wrong line finds
+// nothing.
 func readManifest(r io.Reader) (*manifest, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxManifest))
 	if err != nil {
@@ -121,7 +121,7 @@ func salvage(data []byte) *manifest {
 		if json.Unmarshal(line, &e) == nil && e.check() == nil && e.isPlausible() {
 			m.files = append(m.files, e)
 		} else {
-			_ = m.readHead(line) // which it is, or nothing
+			_ = m.readHead(line) // an error means that it is not the head
 		}
 	}
 	m.sort()
@@ -144,8 +144,8 @@ func (m *manifest) readHead(line []byte) error {
 	return nil
 }
 
-// check refuses what no backup of ours has: a path that leads anywhere else, a hash
-// that is none.
+// check refuses what no backup of ours has: a path that leads elsewhere, or a malformed
+// hash.
 func (m *manifest) check() error {
 	for i, e := range m.files {
 		if err := e.check(); err != nil {
@@ -168,8 +168,8 @@ func (e *entry) check() error {
 	return nil
 }
 
-// isPlausible reports whether a line of a damaged manifest can be right. A blob has the
-// name of its hash, so one with another name would be of no use to anybody.
+// isPlausible reports whether a line of a damaged manifest can be right. A blob is
+// named by its hash, so one with another name would be useless.
 func (e *entry) isPlausible() bool {
 	room, _ := file.IsKept(e.Path)
 	return room != file.RoomBlob || path.Base(e.Path) == e.SHA256

@@ -31,7 +31,7 @@ type Damage struct {
 	Path    string
 	Why     string
 	Session string // whose file it is, or ""
-	Lost    bool   // a restore leaves it out: nothing of it is any use
+	Lost    bool   // a restore leaves it out: no part of it is usable
 }
 
 // DamagedError means that a backup is damaged. It matches store.ErrCorrupt.
@@ -57,10 +57,11 @@ func (e *DamagedError) Is(target error) bool { return target == store.ErrCorrupt
 
 // source reads a backup.
 type source interface {
-	// each calls do with every file of the backup. What cannot be read is an error of
-	// the reader. An error that each returns itself means that nothing more can be read.
+	// each calls do with every file of the backup. If a file cannot be read, its reader
+	// returns the error. An error of each itself means that nothing more can be read.
 	each(ctx context.Context, do func(below string, r io.Reader) error) error
-	// manifest is called after each, and so is odd: what should not be there at all.
+	// manifest and odd are called after each. odd returns files that should not be
+	// there at all.
 	manifest() (*manifest, error)
 	odd() []Damage
 	// size is about how much there is to read, and at how much of it was read.
@@ -112,7 +113,7 @@ func openDirSource(fsys vfs.FS, dir string) (*dirSource, error) {
 	return d, nil
 }
 
-// noManifest says what a directory is that has no manifest.
+// noManifest says what a directory without a manifest is.
 func noManifest(fsys vfs.FS, dir string) error {
 	why := "the directory is not a backup: it has no " + manifestName
 	e := &store.Error{Op: "open backup", Path: dir}
@@ -214,14 +215,14 @@ func openTarSource(fsys vfs.FS, path string) (*tarSource, error) {
 		}, f.Close())
 	}
 	t := &tarSource{file: f, packed: io.NewSectionReader(f, 0, stat.Size), err: errMissing}
-	// One decoder, so that it reads when it is read, and at may ask how far it is.
+	// One decoder, so that it reads only on demand, and at can ask how far it is.
 	if t.zstd, err = zstd.NewReader(t.packed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(64<<20)); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return t, nil
 }
 
-// isPacked reports whether a file begins as zstd does.
+// isPacked reports whether a file begins like zstd.
 func isPacked(f vfs.File) bool {
 	magic := make([]byte, 4)
 	_, err := f.ReadAt(magic, 0)
@@ -287,10 +288,10 @@ type Contents struct {
 	Files    int
 	Size     int64
 	Damage   []Damage
-	// BadLines are the files with lines that could not be read when the backup was made
-	// already, and Lost is the content that sessions refer to and that the home had lost by
-	// then. What is damaged in the backup itself is not among them; if its list of files is
-	// damaged, nobody knows, and they are empty.
+	// BadLines are the files with lines that were already unreadable when the backup was
+	// made, and Lost is content that sessions refer to but that the home had already lost.
+	// They do not include damage of the backup itself; if its list of files is damaged,
+	// they are not known, and empty.
 	BadLines []BadLines
 	Lost     []store.Ref
 }
@@ -348,8 +349,8 @@ func Verify(ctx context.Context, r VerifyRequest) (*Contents, error) {
 	return c, nil
 }
 
-// blameHome notes what was wrong before the backup was made: lines that cannot be read,
-// and blobs that are named and not there, by files that are as they were then.
+// blameHome notes what was wrong before the backup was made: in files that are as they
+// were then, lines that cannot be read, and names of blobs that are not there.
 func (v *reading) blameHome(c *Contents, bad map[string]int, named map[store.Ref][]string) {
 	damaged := make(map[string]bool)
 	for _, d := range c.Damage {
@@ -375,7 +376,7 @@ func (v *reading) blameHome(c *Contents, bad map[string]int, named map[store.Ref
 }
 
 // eachBlob calls each with the blobs that a line refers to, as our writers write it. A
-// digest that a message talks about is no reference.
+// digest that a message mentions is not a reference.
 func eachBlob(line []byte, each func(store.Ref)) {
 	member := []byte(`"blob":"`)
 	for {
@@ -458,12 +459,12 @@ func (v *reading) one(ctx context.Context, below string, r io.Reader, use func(s
 		return found{}, &useError{err}
 	}
 	if from.failed == nil {
-		_, _ = io.Copy(io.Discard, from) // which leaves its error there, too
+		_, _ = io.Copy(io.Discard, from) // from keeps the error
 	}
 	return found{counted.n, hex.EncodeToString(sum.Sum(nil)), from.failed}, ctx.Err()
 }
 
-// useError is an error of whoever uses a file: the backup is not to blame.
+// useError is an error of the function that uses a file: the backup is not to blame.
 type useError struct{ error }
 
 // files returns the files of the manifest.
@@ -508,8 +509,8 @@ func (v *reading) contents() *Contents {
 	return c
 }
 
-// lost reports whether nothing of a damaged file is any use. Of a session, or a copy of
-// one, most lines are good, and readers read around the others.
+// lost reports whether no part of a damaged file is usable. In a session, or a copy of
+// one, most lines are good, and readers skip the others.
 func (v *reading) lost(below string) bool {
 	switch room, _ := file.IsKept(below); room {
 	case file.RoomLog, file.RoomArchive, file.RoomTrash, file.RoomQuarantine:

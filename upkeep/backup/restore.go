@@ -27,9 +27,9 @@ type RestoreRequest struct {
 	FS       vfs.FS                  // default: the operating system's
 }
 
-// Restore makes a home of a backup. The home appears when all of it is on the disk. If
-// the backup is damaged, the error is a *DamagedError and there is no home, unless the
-// request is for a part; then the damage is in the result.
+// Restore turns a backup into a home. The home appears when all of it is on the disk.
+// If the backup is damaged, the error is a *DamagedError and there is no home, unless
+// the request is for a part; then the damage is in the result.
 func Restore(ctx context.Context, r RestoreRequest) (*Contents, error) {
 	if r.FS == nil {
 		r.FS = vfs.OS{KeepOwner: true}
@@ -49,7 +49,7 @@ func Restore(ctx context.Context, r RestoreRequest) (*Contents, error) {
 	n := &newHome{fs: r.FS, dirs: make(map[string]bool), later: newLater(), dir: filepath.Join(parent, "."+filepath.Base(dir)+".restore-"+rand.Text()[:10])}
 	c, err := n.fill(ctx, src, r)
 	if waitErr := n.later.wait(); err == nil {
-		err = waitErr // else it is known, or does not matter any more
+		err = waitErr // otherwise there is an earlier error, or it no longer matters
 	}
 	err = errors.Join(err, src.close())
 	if err == nil {
@@ -96,7 +96,7 @@ func (n *newHome) fill(ctx context.Context, src source, r RestoreRequest) (*Cont
 	if err := v.run(ctx, n.write); err != nil {
 		return nil, err
 	}
-	if err := n.later.wait(); err != nil { // some systems remove no file that is open
+	if err := n.later.wait(); err != nil { // some systems do not remove open files
 		return nil, err
 	}
 	c := v.contents()
@@ -117,7 +117,7 @@ func (n *newHome) fill(ctx context.Context, src source, r RestoreRequest) (*Cont
 	}
 	for _, e := range v.files() {
 		if _, there := v.found[e.Path]; there && !e.Modified.IsZero() {
-			_ = n.fs.Chtimes(n.path(e.Path), e.Modified) // not worth failing for, and some are left out
+			_ = n.fs.Chtimes(n.path(e.Path), e.Modified) // not worth failing for, and some files are left out
 		}
 	}
 	return c, nil
@@ -139,8 +139,8 @@ func (n *newHome) mkdir(below string) error {
 	return n.fs.MkdirAll(n.path(below), dirPerm)
 }
 
-// write writes a file. Its path was checked: it leads nowhere but into the home, whose
-// directories we made.
+// write writes a file. Its path was checked: it leads into the home, whose directories
+// we made.
 func (n *newHome) write(below string, r io.Reader) error {
 	if err := n.mkdir(path.Dir(below)); err != nil {
 		return err
@@ -152,7 +152,7 @@ func (n *newHome) write(below string, r io.Reader) error {
 	_, err = io.Copy(f, r)
 	var unread *readError
 	if errors.As(err, &unread) {
-		err = nil // the caller knows
+		err = nil // the caller has the error
 	}
 	if err != nil {
 		return errors.Join(err, f.Close())
@@ -187,7 +187,7 @@ func mustBeEmptyNow(fsys vfs.FS, dir string, err error) error {
 	return &store.Error{Op: "restore to", Path: dir, Err: err, Hint: "choose a new directory inside of it"}
 }
 
-// removeAll removes a directory and everything in it, as far as it can.
+// removeAll removes a directory and everything in it that it can.
 func removeAll(fsys vfs.FS, dir string) error {
 	entries, err := fsys.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

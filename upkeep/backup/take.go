@@ -18,21 +18,21 @@ import (
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
-// taker reads a store while others write to it. It takes no lock, so that nobody has to
-// wait for a backup, and a home that cannot be written to can be backed up.
+// taker reads a store while others write to it. It takes no lock, so that no writer
+// waits for a backup, and a read-only home can be backed up.
 //
-// Each file by itself is no problem: it is read through one handle, and files are only
-// appended to or replaced as a whole. What can go wrong is between files: a log that is
+// A single file is no problem: it is read through one handle, and files are only
+// appended to or replaced as a whole. Problems arise between files: a log that is
 // archived, removed or restored while the directories are listed is seen twice or not
-// at all, and a log that was redacted may come together with one that was not yet. So
-// the store is listed again, until a listing shows every file that was read in its
-// place, unchanged but for lines at its end. What is not in its place any more is
-// dropped, and what has come is read, for two rounds: a log that moved while the first
-// listing was made is in its place in the second. What comes later than that is new,
-// and left for the next backup, so that writers cannot keep a backup from ending.
+// at all, and a redacted log may be backed up together with one that is not redacted
+// yet. So the store is listed again, until a listing shows every file that was read in
+// its place, unchanged but for lines at its end. Files that are no longer in their
+// place are dropped, and new files are read, for two rounds: a log that moved while the
+// first listing was made is in its place in the second. Anything later is new, and left
+// for the next backup, so that writers cannot keep a backup from ending.
 //
-// A redaction that is under way when the last listing begins is waited for. One that
-// begins later has changed nothing of what was read.
+// If a redaction is running when the last listing begins, the backup waits for it. One
+// that begins later has not changed what was read.
 type taker struct {
 	store    *file.Store
 	to       target
@@ -58,7 +58,7 @@ type taken struct {
 
 const (
 	maxRounds = 100
-	// redactionWait is how long a redaction may go on before a backup gives up.
+	// redactionWait is how long a backup waits for a redaction before it gives up.
 	redactionWait = 10 * time.Second
 )
 
@@ -109,9 +109,8 @@ func (t *taker) awaitRedaction(ctx context.Context) error {
 	}
 }
 
-// round lists the store and reads what is not as it was. moved means that something
-// that was read is not in its place any more, or is something else now; added, that
-// something new was read.
+// round lists the store and reads what has changed. moved means that a file that was
+// read has left its place or has been replaced; added, that something new was read.
 func (t *taker) round(ctx context.Context, takeNew bool) (moved, added bool, err error) {
 	seen := make(map[string]bool)
 	for k, err := range t.store.Keep(ctx) {
@@ -130,7 +129,7 @@ func (t *taker) round(ctx context.Context, takeNew bool) (moved, added bool, err
 		if err != nil {
 			return false, false, err
 		}
-		// A note has no other place that it could have come from.
+		// A note cannot have come from another place.
 		moved = moved || known && k.Room != file.RoomNote || now.stale
 		added = added || !known && k.Room != file.RoomBlob
 	}
@@ -146,7 +145,7 @@ func (t *taker) round(ctx context.Context, takeNew bool) (moved, added bool, err
 // isStill reports whether a file is what was read, with more lines at most.
 func (t *taker) isStill(k file.Kept, was taken) bool {
 	if was.err != nil {
-		return true // and to read it again would not help
+		return true // reading it again would not help
 	}
 	now, err := t.store.StatKept(k)
 	if err != nil || was.stale || now.File != was.file {
@@ -168,7 +167,7 @@ func (t *taker) take(ctx context.Context, k file.Kept, err error) (now taken, _ 
 	var unread *readError
 	switch {
 	case errors.Is(err, store.ErrNotExist):
-		now.gone = true // it was there a moment ago: the next round will tell where it is
+		now.gone = true // it was there a moment ago: the next round will find it
 	case errors.As(err, &unread) && ctx.Err() == nil:
 		if now.err = unread.err; !errors.As(unread.err, new(*store.Error)) {
 			now.err = &store.Error{Op: "read", Path: k.Path, Err: unread.err}
@@ -204,8 +203,8 @@ func (t *taker) read(ctx context.Context, k file.Kept) (taken, error) {
 		seen:  stat.Size,
 	}
 	if k.Room == file.RoomBlob {
-		// Its name is its hash. What the backup has of that hash is right, and what the
-		// store has may be damaged by now.
+		// Its name is its hash. The backup's content of that hash is right; the store's
+		// may be damaged by now.
 		if size, ok := t.to.has(ctx, path.Base(k.Below)); ok {
 			now.SHA256, now.Size = path.Base(k.Below), size
 			return now, nil
@@ -222,7 +221,7 @@ func (t *taker) read(ctx context.Context, k file.Kept) (taken, error) {
 // put writes a file into the backup, unless its content is there.
 func (t *taker) put(k file.Kept, content *content, now *taken) error {
 	sum, err := content.hash()
-	if errors.Is(err, io.ErrUnexpectedEOF) { // a torn end was cut off, or somebody edits the file
+	if errors.Is(err, io.ErrUnexpectedEOF) { // a torn end was cut off, or the file is being edited
 		now.stale, now.SHA256 = true, sum
 		return nil
 	}

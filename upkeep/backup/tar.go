@@ -18,8 +18,8 @@ import (
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
-// homePrefix is where the files of the home are in an archive. Who unpacks it with any
-// other program has a home there.
+// homePrefix is where the files of the home are in an archive. Unpacked with any other
+// program, that directory is a home.
 const homePrefix = "home/"
 
 // tarTarget is a backup in a file. It is written beside the file and renamed.
@@ -50,7 +50,7 @@ func openTar(fsys vfs.FS, path string) (*tarTarget, error) {
 		return nil, err
 	}
 	var err error
-	// Nobody else may have opened the file before we made it.
+	// O_EXCL: no other process may have opened the file before we made it.
 	if t.file, err = fsys.OpenFile(t.temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, filePerm); err != nil {
 		if errors.Is(err, fs.ErrExist) {
 			err = locked(path)
@@ -66,7 +66,7 @@ func openTar(fsys vfs.FS, path string) (*tarTarget, error) {
 	return t, nil
 }
 
-// takeOver removes what a backup left that was killed. One that goes on has it locked.
+// takeOver removes what a killed backup left. A running backup has it locked.
 func (t *tarTarget) takeOver() error {
 	f, err := t.fs.OpenFile(t.temp, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -105,9 +105,9 @@ func (t *tarTarget) put(below string, modified time.Time, c *content) error {
 	return err
 }
 
-// publish completes the archive. If it has entries that the manifest does not have,
-// because files changed or moved meanwhile, it is written again without them: they may
-// hold what was redacted in that moment.
+// publish completes the archive. If it has entries that the manifest lacks, because
+// files changed or moved during the backup, it is written again without them: they may
+// hold content that was redacted in that moment.
 func (t *tarTarget) publish(m *manifest) error {
 	if t.putCount > len(m.files) {
 		return t.publishFiltered(m)
@@ -118,7 +118,7 @@ func (t *tarTarget) publish(m *manifest) error {
 	if err := t.file.Sync(); err != nil {
 		return err
 	}
-	t.closed = true // some systems rename no file that is open
+	t.closed = true // some systems do not rename open files
 	if err := t.file.Close(); err != nil {
 		return err
 	}
