@@ -31,7 +31,7 @@ type Conversation struct {
 
 	// Only the Markdown shows these.
 	Updated time.Time // when something was last said, on any branch
-	Tokens  int       // what it has cost so far; 0 if nobody counted
+	Tokens  int       // what it has cost so far; 0 if not counted
 }
 
 // Subagent returns the name of the session that a tool call started, or "". Few

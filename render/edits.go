@@ -120,7 +120,7 @@ func withoutEnd(line string) string { return strings.TrimSuffix(strings.TrimSuff
 const (
 	contextLines = 3
 	// maxDiffed is the size of texts up to which lines are compared. Beyond that it takes
-	// long, and nobody reads the result.
+	// long, and the result is too long to read.
 	maxDiffed = 512 << 10
 )
 

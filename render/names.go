@@ -63,9 +63,9 @@ func ShortIDs(ids []string) Names {
 	return names
 }
 
-// ShortID returns the name of an id when the others are not known. Another random one
-// hardly ever begins like it; if one does, whoever types the name learns that it is
-// ambiguous. An id that is not random stays whole.
+// ShortID returns the name of an id when the others are not known. Another random id
+// hardly ever begins like it; if one does, using the name gives an error that says it
+// is ambiguous. An id that is not random stays whole.
 func ShortID(id string) string {
 	base, suffix := cutRevision(id)
 	switch {
@@ -87,8 +87,8 @@ func minLength(id string) int {
 	return minShort // a UUID, or a hash
 }
 
-// isNamed reports whether what somebody typed may mean an id: it is the beginning of the
-// id or of its random part.
+// isNamed reports whether a typed name may mean an id: it is the beginning of the id or
+// of its random part.
 func isNamed(given, id string) bool {
 	return strings.HasPrefix(id, given) || strings.HasPrefix(session.RandomPart(id), given)
 }
@@ -104,7 +104,7 @@ func IDsNamed(given string, ids []string) []string {
 	return found
 }
 
-// revised separates an id from the suffix that distinguishes entries which share it:
+// revised separates an id from the suffix that distinguishes entries that share it:
 // revisions of an imported record, and entries that two sessions of a conversation both
 // have.
 const revised = "~"
@@ -144,8 +144,8 @@ func ShortEntryIDs(ids []string) Names {
 	return names
 }
 
-// isEntryName reports whether what somebody typed may mean an entry: as a name of its id, or
-// as a name of the id and a prefix of the suffix of a revision.
+// isEntryName reports whether a typed name may mean an entry: as a name of its id, or as a
+// name of the id and a prefix of the suffix of a revision.
 func isEntryName(given, id string) bool {
 	base, suffix := cutRevision(given)
 	idBase, idSuffix := cutRevision(id)
@@ -199,8 +199,8 @@ func (n Names) Name(id string) string { return cmp.Or(n[id], id) }
 // terminal or begin another line.
 func (n Names) Shown(id string) string { return OneLine(n.Name(id), 0) }
 
-// ShortDirs returns the names of directories: of each its last element, or as many of the
-// last ones as tell it from the others.
+// ShortDirs returns short names of directories: the last element of each, or as many of
+// the last ones as make it unique.
 func ShortDirs(dirs []string) Names {
 	names := make(Names)
 	for _, dir := range dirs {

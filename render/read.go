@@ -17,9 +17,9 @@ const (
 	MaxOutput = 4 << 20
 )
 
-// Read fills in the entries of some nodes, as far as a terminal shows them. Images and
-// files, and tool output of more than maxOutput bytes, have their size but not their
-// content.
+// Read fills in the entries of some nodes, with the parts that a terminal shows. Images
+// and files, and tool output of more than maxOutput bytes, have their size but not
+// their content.
 func (c Conversation) Read(ctx context.Context, nodes []*Node, maxOutput int64) error {
 	entries, err := c.Peek(idsOf(nodes)...)
 	if err != nil {

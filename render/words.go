@@ -48,7 +48,8 @@ func Bytes(n int64) string {
 	return digits + " " + unit + "B"
 }
 
-// scaled rounds a number from 1,000 on to three digits at most, and says of what.
+// scaled rounds a number of at least 1,000 to three digits at most, and returns its
+// unit.
 func scaled(n int64) (digits, unit string) {
 	const units = "kMGTP"
 	v, i := float64(n)/1000, 0
@@ -96,5 +97,5 @@ func Ago(at, now time.Time) string {
 	return at.Local().Format("2 Jan 2006")
 }
 
-// Untitled stands where a conversation has neither a name nor a prompt.
+// Untitled is the title of a conversation without a name or a prompt.
 const Untitled = "Untitled Session"

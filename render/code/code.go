@@ -1,7 +1,7 @@
 // Package code splits source code into tokens, so that a renderer can colour them.
 //
-// The language is the one that somebody named: after the fence of a code block, or as the
-// extension of a file. It is never guessed from the code.
+// The language is given: after the fence of a code block, or as the extension of a file.
+// It is never guessed from the code.
 //
 // One small scanner reads all languages by a table of their comments, strings and
 // keywords. It is meant for reading: it colours what an eye looks for, and where it errs
@@ -118,7 +118,7 @@ func (g *grammar) enclosed(text string, at int) (Kind, int) {
 		}
 	}
 	for _, mark := range g.comments {
-		// In a shell, $# and a#b are no comments.
+		// In a shell, $# and a#b are not comments.
 		if strings.HasPrefix(rest, mark) && (mark != "#" || at == 0 || isSpace(text[at-1])) {
 			return Comment, lineEnd(rest)
 		}
@@ -141,7 +141,7 @@ func (g *grammar) enclosed(text string, at int) (Kind, int) {
 	return String, n
 }
 
-// word tells the words of a language from names.
+// word distinguishes the words of a language from names.
 func (g *grammar) word(text string, at int) (Kind, int) {
 	n := wordEnd(text[at:])
 	word, rest := text[at:at+n], text[at+n:]
@@ -210,8 +210,8 @@ func wholeLine(rest string) (Kind, int) {
 	return Plain, n
 }
 
-// through returns the size of what begins and ends with two marks. What is not ended
-// goes on to the end of the text.
+// through returns the size of what begins and ends with two marks. Without the second
+// mark, it is the rest of the text.
 func (g *grammar) through(rest, begin, end string) int {
 	for from := len(begin); ; {
 		i := strings.Index(rest[from:], end)
@@ -244,18 +244,18 @@ func quotedEnd(rest string) int {
 // isRune reports whether a text is one character or one escape.
 func isRune(s string) bool { return utf8.RuneCountInString(s) == 1 || strings.HasPrefix(s, `\`) }
 
-// isKey reports whether what stands before rest is a key of a configuration file.
+// isKey reports whether the word before rest is a key of a configuration file.
 func isKey(rest string) bool {
 	rest = strings.TrimLeft(rest, " \t")
 	return strings.HasPrefix(rest, ":") || strings.HasPrefix(rest, "=") && !strings.HasPrefix(rest, "==")
 }
 
-// maxIndent is how far a line's first word may stand from its beginning. Without a limit,
-// every word of a long line would be looked for from its beginning.
+// maxIndent is how far a line's first word may be from its beginning. Without a limit,
+// every word of a long line would cause a scan back to its beginning.
 const maxIndent = 80
 
 // beginsLine reports whether only space, and what begins an item of a list or an object,
-// stands before a place.
+// comes before a place on its line.
 func beginsLine(text string, at int) bool {
 	near := text[max(0, at-maxIndent):at]
 	newline := strings.LastIndexByte(near, '\n')
@@ -302,7 +302,7 @@ func isSpace(c byte) bool {
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == ';' || c == '('
 }
 
-// isLetter takes every character outside of ASCII for one.
+// isLetter counts every character outside ASCII as a letter.
 func isLetter(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_' || c >= 0x80
 }

@@ -144,7 +144,7 @@ func (p *page) section(k int) error {
 func (p *page) attribute(name string, section, assumed int) {
 	if section != assumed {
 		p.raw(name)
-		p.number(section + 1) // 0 is none
+		p.number(section + 1) // 0 means none
 	}
 }
 
@@ -267,7 +267,7 @@ func (p *page) compaction(c *session.CompactionEntry) {
 	p.raw("</details>\n")
 }
 
-// passage writes what somebody wrote.
+// passage writes text from a message.
 func (p *page) passage(s string) {
 	p.raw("<div class=text dir=auto>")
 	p.prose(s)
@@ -295,7 +295,7 @@ func (p *page) said(text string) {
 
 func (p *page) message(it *item, m *session.MessageEntry) error {
 	outs, results := it.outs, it.results
-	var at entryRead // the entry that has the results at hand
+	var at entryRead // the entry that has the current results
 	at.item = -1
 	for i := range m.Content {
 		c := &m.Content[i]
@@ -364,7 +364,7 @@ func isBase64(s string) bool {
 	return err == nil && n > 0 && !strings.ContainsAny(s, "\r\n")
 }
 
-// branches lists the ways to go on, if there is a choice.
+// branches lists the ways to continue, if there is a choice.
 func (p *page) branches(nodes []*render.Node, title string) {
 	if len(nodes) < 2 {
 		return

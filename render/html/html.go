@@ -20,8 +20,7 @@ import (
 
 // Options adjust a page. Nil and the zero value draw the conversation as it is.
 type Options struct {
-	// Leaf is the entry at which the path ends that is shown first. Default: the
-	// session's leaf.
+	// Leaf is the end of the path that is shown first. Default: the session's leaf.
 	Leaf string
 }
 

@@ -59,7 +59,7 @@ func (p *page) call(it *item, t *session.ToolUseContent, outs []placed, at *entr
 	return nil
 }
 
-// hasImage reports whether a result contains a picture, which nobody would see if it
+// hasImage reports whether a result contains a picture, which would not be seen if it
 // were folded.
 func hasImage(r *session.ToolResultContent) bool {
 	return r != nil && slices.ContainsFunc(r.Parts, func(c session.Content) bool { return c.Image != nil })

@@ -89,7 +89,7 @@ var kinds = [...]string{
 }
 
 // maxColoured is how many bytes of code on a page are coloured, from the beginning. Most
-// pages have less; of a larger one the browser should not have to lay out every token.
+// pages have less; in a larger one the browser should not have to lay out every token.
 const maxColoured = 1 << 20
 
 // code writes a piece of code in colours. It must not contain characters that act.

@@ -99,7 +99,7 @@ func (e *examiner) node(n ast.Node) {
 	case *ast.AutoLink:
 		e.autoLink(n)
 	case *ast.Image:
-		e.escape(n.Pos()) // an image would be fetched as soon as somebody looks; a link is not
+		e.escape(n.Pos()) // a viewer would fetch an image at once; a link is not fetched
 	case *ast.Link:
 		if !isHarmlessLink(n.Destination) {
 			e.escape(n.Pos())
@@ -223,7 +223,7 @@ func (e *examiner) prose() {
 	}
 }
 
-// destination returns where a link leads whose address begins at a position.
+// destination returns the target of a link whose address begins at a position.
 func (e *examiner) destination(at int) []byte {
 	rest := bytes.TrimLeft(e.source[at:min(at+200, e.end)], " \t\n<")
 	if end := bytes.IndexAny(rest, " \t\n)>"); end >= 0 {

@@ -28,8 +28,8 @@ const (
 	maxRounds = 8
 )
 
-// Text returns what somebody wrote as a part of a document, on lines of its own and
-// without control characters.
+// Text returns untrusted text as a part of a document, on lines of its own and without
+// control characters.
 func Text(text string) string {
 	text = strings.Trim(plain.Text(text), "\n")
 	if guest, ok := tame(columns(text)); ok {
@@ -81,9 +81,9 @@ func tame(text string) (string, bool) {
 	return "", false
 }
 
-// escape takes the meaning from characters: with a backslash, except for <, which
-// becomes an entity. Renderers that turn bare addresses into links take a backslash
-// after one for a part of it.
+// escape makes characters literal: with a backslash, except for <, which becomes an
+// entity. Renderers that turn bare addresses into links would take a backslash after an
+// address for a part of it.
 func escape(text string, places []int) string {
 	slices.Sort(places)
 	var b strings.Builder
@@ -106,8 +106,8 @@ func escape(text string, places []int) string {
 }
 
 // columns turns the tabs before the words of each line into spaces, because renderers
-// disagree on what a tab is worth in lists and quotations. In a code block at the
-// margin they mean nothing and stay.
+// disagree on the width of a tab in lists and quotations. In a code block at the margin
+// they mean nothing and stay.
 func columns(text string) string {
 	if !strings.Contains(text, "\t") {
 		return text

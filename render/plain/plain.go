@@ -7,8 +7,8 @@
 // what is harmless, and everything here follows it: see [Harmless].
 //
 // Programs print through a [Writer]. It replaces what is not harmless, except for styles
-// that [Paint] made in the same process. So nobody has to remember to clean a field before
-// printing it.
+// that [Paint] made in the same process. So no caller has to remember to clean a field
+// before printing it.
 package plain
 
 import (
@@ -17,7 +17,7 @@ import (
 	"unicode/utf8"
 )
 
-// replacement stands for what must not be printed.
+// replacement replaces what must not be printed.
 const replacement = "\uFFFD"
 
 // Harmless reports whether a terminal, an editor or a pager shows r as a character
@@ -48,9 +48,8 @@ const (
 	zwj  = '\u200d'
 )
 
-// Text returns text in which all that is not harmless is replaced by U+FFFD.
-// Bytes that are not UTF-8 are replaced, too. A carriage return before a newline
-// goes away. Styles that Paint made stay.
+// Text replaces everything that is not harmless by U+FFFD, including bytes that are not
+// UTF-8. A carriage return before a newline is removed. Styles that Paint made stay.
 func Text(text string) string {
 	if isASCII(text) {
 		return text
@@ -70,8 +69,8 @@ func Line(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// isLine reports whether text is what Line would make of it. Most is, and then
-// there is nothing to copy.
+// isLine reports whether Line would leave text unchanged. Most text is like that, and
+// need not be copied.
 func isLine(text string) bool {
 	space := true // before the first character none is wanted either
 	for _, r := range text {
@@ -113,12 +112,12 @@ func JSON(text []byte) []byte {
 type cleaner struct {
 	json   bool // write \u escapes
 	unmark bool // turn the marks of Paint into what a terminal understands
-	styled bool // let all styles pass: nothing in the text is a stranger's
+	styled bool // keep all styles: nothing in the text is untrusted
 	before rune // the last rune that was seen
 }
 
-// clean appends what src has to dst. Unless it is the end of the text, it may
-// leave bytes that need what follows to be understood, and returns them.
+// clean appends the cleaned src to dst. Unless it is the end of the text, it may leave
+// and return bytes that depend on what follows.
 func (c *cleaner) clean(dst, src []byte, end bool) (clean, rest []byte) {
 	for len(src) > 0 {
 		n := 0
@@ -140,8 +139,8 @@ func (c *cleaner) clean(dst, src []byte, end bool) (clean, rest []byte) {
 	return dst, nil
 }
 
-// odd deals with what stands at the beginning of src and is not plain ASCII, and
-// returns how many bytes that was: none if more of the text is needed.
+// odd handles the beginning of src that is not plain ASCII, and returns how many bytes
+// that was: 0 if more of the text is needed.
 func (c *cleaner) odd(dst, src []byte, end bool) ([]byte, int) {
 	switch {
 	case src[0] == '\r':

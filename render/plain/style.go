@@ -8,9 +8,9 @@ import (
 
 const escape = 0x1b
 
-// mark begins the styles of this process. Whoever wrote a session cannot know the
-// number in it, so an escape sequence that has it is ours. As it looks like a
-// style to programs that measure and wrap text, painted text can be measured.
+// mark begins the styles of this process. The author of a session cannot know the
+// number in it, so an escape sequence that has it is ours. As it looks like a style to
+// programs that measure and wrap text, painted text can be measured.
 var mark = "\x1b[" + secret() + ";"
 
 func secret() string {
@@ -20,7 +20,7 @@ func secret() string {
 }
 
 // Paint gives text a style: the parameters of the ANSI sequence, such as "31" for
-// red or "1;31" for bold red. A [Writer] knows the style by a mark that only this
+// red or "1;31" for bold red. A [Writer] recognises the style by a mark that only this
 // process can make; anywhere else the text is not fit for a terminal.
 func Paint(style, text string) string {
 	if style == "" || text == "" {
@@ -32,8 +32,8 @@ func Paint(style, text string) string {
 // maxStyle is the length of the longest style that is understood.
 const maxStyle = 64
 
-// style reads the style at the beginning of src, and returns what to write for it
-// and its length: 0 if it is none of ours. more means that src ends before that is
+// style reads the style at the beginning of src, and returns what to write for it and
+// its length: 0 if it is not one of ours. more means that src ends before that is
 // certain.
 func (c *cleaner) style(src []byte) (written []byte, n int, more bool) {
 	ours := min(len(src), len(mark))

@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// Writer writes text to a terminal, or to whatever a person may look at later: it
-// replaces what is not harmless, as [Text] does, and lets the styles of [Paint]
-// through. It may hold back a few bytes that need what follows to be understood;
-// Flush writes them. Several goroutines may use it at once.
+// Writer writes text to a terminal, or to a file that a person may look at later. It
+// replaces what is not harmless, as [Text] does, and keeps the styles of [Paint]. It
+// may hold back a few bytes until it knows what follows; Flush writes them. Several
+// goroutines may use it at once.
 type Writer struct {
 	mu   sync.Mutex // guards the rest
 	w    io.Writer
@@ -22,9 +22,9 @@ func NewWriter(w io.Writer) *Writer { return &Writer{w: w, c: cleaner{unmark: tr
 // NewJSONWriter returns a Writer for JSON: see [JSON].
 func NewJSONWriter(w io.Writer) *Writer { return &Writer{w: w, c: cleaner{json: true}} }
 
-// NewStyledWriter returns a Writer that lets all styles through, whoever made
-// them, and nothing else that is not harmless. It is for text in which nothing is
-// a stranger's, such as help.
+// NewStyledWriter returns a Writer that keeps all styles, not only ours, and replaces
+// everything else that is not harmless. It is for text without untrusted parts, such as
+// help.
 func NewStyledWriter(w io.Writer) *Writer {
 	return &Writer{w: w, c: cleaner{unmark: true, styled: true}}
 }
@@ -57,8 +57,8 @@ func (w *Writer) write(p []byte, end bool) error {
 	return err
 }
 
-// Redraw replaces the line at which the cursor is, as a progress bar does. The
-// text stays on that line.
+// Redraw replaces the line with the cursor, as a progress bar does. The text stays on
+// that line.
 func (w *Writer) Redraw(text string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -30,8 +30,8 @@ func (r *reader) block(c *session.Content) {
 	}
 }
 
-// passages writes what somebody said: commands as they were typed, and what they
-// printed as the output that it is.
+// passages writes the text of a message: commands as they were typed, and what they
+// printed as output.
 func (r *reader) passages(text string) {
 	for _, p := range render.Passages(text) {
 		switch p.Kind {

@@ -19,9 +19,9 @@ import (
 	"github.com/coppice-dev/coppice/render/plain"
 )
 
-// prose writes what somebody wrote. With colours, Markdown is drawn: marks give way
-// to colours, and lines end where they were ended. Without, and where a parser would
-// take its time, the text is written as it is.
+// prose writes the text of a message. With colours, it draws Markdown: colours replace
+// the marks, and lines break where the author broke them. Without colours, or if a
+// parser would be slow, it writes the text as it is.
 func (r *reader) prose(written string) {
 	clean := strings.ReplaceAll(plain.Text(strings.Trim(written, "\n")), "\t", "    ")
 	if !r.Color || markdown.IsCostly(clean) {
@@ -33,8 +33,8 @@ func (r *reader) prose(written string) {
 	p.blocks(markdownParser().Parse(text.NewReader(source)), indent)
 }
 
-// markdownParser leaves the definitions of links in the text: nothing that was
-// written may get lost. Tables are all that it knows beyond CommonMark.
+// markdownParser leaves the definitions of links in the text: nothing that was written
+// may be lost. Tables are all that it knows beyond CommonMark.
 var markdownParser = sync.OnceValue(func() parser.Parser {
 	return parser.NewParser(
 		parser.WithBlockParsers(parser.DefaultBlockParsers()...),
@@ -105,7 +105,7 @@ func (p *prose) code(n ast.Node, language, before string) {
 	}
 }
 
-// raw is what stands in a block, as it was written.
+// raw is the text of a block, as it was written.
 func (p *prose) raw(n ast.Node) string {
 	var b strings.Builder
 	for i := range n.Lines().Len() {
@@ -233,7 +233,7 @@ func (p *prose) words(c Colour, text string) string {
 
 func isBreak(r rune) bool { return r == ' ' || r == '\n' }
 
-// table draws a table in columns if it fits, and else a row after the other.
+// table draws a table in columns if it fits, and otherwise row by row.
 func (p *prose) table(t *extast.Table, before string) {
 	var rows [][]string
 	var widths []int

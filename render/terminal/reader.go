@@ -33,7 +33,7 @@ type reader struct {
 	lead     string                               // what the next line begins with, instead of leadFor
 	leadFor  string
 	coloured int  // how many more bytes of code to colour by their grammar, which is slow
-	goesOn   bool // the text begins within a code block whose beginning is drawn already
+	goesOn   bool // the text begins within a code block that is partly drawn
 	buf      strings.Builder
 }
 
@@ -76,7 +76,7 @@ func (r *reader) gap() {
 }
 
 // text writes text of several lines, broken to the width. Each line is painted by
-// itself, so that a pager which begins in the middle has the colour.
+// itself, so that a pager that begins in the middle has the colour.
 func (r *reader) text(before, text string, c Colour) {
 	text = strings.ReplaceAll(plain.Text(strings.Trim(text, "\n")), "\t", "    ")
 	for line := range strings.SplitSeq(text, "\n") {
@@ -87,7 +87,7 @@ func (r *reader) text(before, text string, c Colour) {
 	}
 }
 
-// rows breaks a line that has to stand beside something.
+// rows breaks a line that is printed beside something else.
 func (r *reader) rows(line string, beside int) []string {
 	if r.Width == 0 {
 		return []string{strings.TrimRight(line, " ")}
@@ -140,8 +140,8 @@ func (r *reader) tagNote(about string, tags []string) {
 	}
 }
 
-// entry writes an entry after an empty line. Entries that take a single line
-// stand together.
+// entry writes an entry after an empty line. Entries of a single line have no empty
+// line between them.
 func (r *reader) entry(e *session.Entry) {
 	dense := !e.Type.IsSaid()
 	if !dense || !r.dense {
@@ -228,7 +228,7 @@ func (r *reader) header(e *session.Entry, facts ...string) {
 	r.tagNote(e.ID, r.tags)
 }
 
-// compaction writes a divider: a model is no longer sent what stands above.
+// compaction writes a divider: what is above is no longer sent to a model.
 func (r *reader) compaction(e *session.Entry) {
 	c := e.Compaction
 	text := "compacted"
@@ -250,7 +250,7 @@ func (r *reader) branches(others []*render.Node) {
 	r.ways(others, render.Counted(len(others), "other branch", "other branches")+" here:")
 }
 
-// below says how the conversation goes on below the leaf.
+// below says how the conversation continues below the leaf.
 func (r *reader) below(children []*render.Node) {
 	switch len(children) {
 	case 0:
@@ -261,7 +261,7 @@ func (r *reader) below(children []*render.Node) {
 	}
 }
 
-// ways lists where else one can go, under a title.
+// ways lists where else a reader can go, under a title.
 func (r *reader) ways(nodes []*render.Node, title string) {
 	if len(nodes) == 0 {
 		return
@@ -281,7 +281,7 @@ func (r *reader) ways(nodes []*render.Node, title string) {
 			continue
 		}
 		command := "   " + r.o.Hints.Branch(r.names.Name(tip))
-		// Not every shell takes it for a comment when the whole line is pasted.
+		// Not every shell treats # as a comment when the whole line is pasted.
 		used := ansi.StringWidth(command) + len("  # ''")
 		if r.Width > 0 && r.Width-used < 8 {
 			r.line(command)

@@ -11,14 +11,12 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// ShowOptions say what of a conversation to show.
+// ShowOptions say which part of a conversation to show.
 type ShowOptions struct {
-	// Leaf is the entry at which the path ends that is shown; "" is before the
-	// first entry.
+	// Leaf is the end of the path that is shown; "" is before the first entry.
 	Leaf string
-	// At is an entry to show with what stands around it on its branch: entries of
-	// the path before and after it. Last shows the end of the path. "" and 0 show
-	// all of it.
+	// At is an entry to show with its surroundings on its branch: entries of the path
+	// before and after it. Last shows the end of the path. "" and 0 show all of it.
 	At   string
 	Last int
 	// All shows every entry in the order of the log instead.
@@ -59,8 +57,8 @@ func Show(ctx context.Context, w io.Writer, c render.Conversation, s Style, o Sh
 	return r.path(ctx, c)
 }
 
-// Entries writes entries one after another, all of each. names are how their ids
-// are shown.
+// Entries writes whole entries one after another. names has the short names of their
+// ids.
 func Entries(w io.Writer, s Style, entries []session.Entry, names render.Names) error {
 	r := newReader(w, s, ShowOptions{Full: true})
 	r.names = names
@@ -143,8 +141,8 @@ func (r *reader) window(out *render.Outline, path []*render.Node) (from, to int)
 	return from, to
 }
 
-// learnTools looks at what stands right before the part that is shown: its first
-// results may answer calls there, and are told by the tool's name.
+// learnTools looks at what comes right before the part that is shown: its first results
+// may answer calls there, and are shown with the tool's name.
 func (r *reader) learnTools(ctx context.Context, c render.Conversation, before []*render.Node) error {
 	const enough = 32
 	near := before[max(len(before)-enough, 0):]

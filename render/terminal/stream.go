@@ -17,8 +17,8 @@ type Stream struct {
 	fence string // the line that opened the code block that tail begins in, or ""
 }
 
-// maxTail is how much of a block is drawn again when it grows. Of a longer one, the
-// beginning is taken for finished.
+// maxTail is how much of a block is drawn again when it grows. The beginning of a
+// longer one counts as finished.
 const maxTail = 8 << 10
 
 // maxColoured is how much code of one block is coloured by its grammar.
@@ -59,7 +59,7 @@ func (s *Stream) finish(at int) []string {
 	s.tail = s.tail[at:]
 	s.fence = openFence(s.opened() + block)
 	bare := strings.TrimLeft(s.tail, "\n")
-	// A block that was cut because it is long goes on without a gap.
+	// A block that was cut because it is long continues without a gap.
 	s.gap = s.fence == "" && (len(bare) < len(s.tail) || strings.TrimSpace(lastLine(block)) == "")
 	if s.fence == "" {
 		s.tail = bare
@@ -165,7 +165,7 @@ func openFence(text string) (fence string) {
 	return fence
 }
 
-// partial returns the bytes at the end of a text that are no whole character.
+// partial returns the bytes of an incomplete character at the end of a text.
 func partial(text string) string {
 	for n := 1; n < 4 && n <= len(text); n++ {
 		if b := text[len(text)-n]; b >= 0xc0 {

@@ -111,14 +111,14 @@ func (d *drawing) print(ctx context.Context, c render.Conversation, lines []draw
 	return err
 }
 
-// maxIndent is how many branches of branches are drawn side by side. Deeper ones go
-// no further to the right: no terminal has room for them, and the lines that lead to
-// an entry would be longer than what it says.
+// maxIndent is how many branches of branches are drawn side by side. Deeper ones are
+// not indented further: no terminal has room for them, and the lines that lead to an
+// entry would be longer than what it says.
 const maxIndent = 60
 
 // stem is a part of the drawing that is still to be planned: an entry and how the
-// conversation goes on from it, from an index on. first stands before the first
-// line, rest before the others.
+// conversation continues from it, from an index on. first is put before the first line,
+// rest before the others.
 type stem struct {
 	run         []*render.Node
 	hidden      map[int]int
@@ -136,9 +136,9 @@ func (d *drawing) newStem(n *render.Node, first, rest string, depth int) *stem {
 	return s
 }
 
-// trunk plans an entry and how the conversation goes on from it, with what
-// branches off beside it. It does not recurse: a branch may have branches as often
-// as there are entries.
+// trunk plans an entry and how the conversation continues from it, with what branches
+// off beside it. It does not recurse: a branch may have branches as often as there are
+// entries.
 func (d *drawing) trunk(root *render.Node) {
 	stems := []*stem{d.newStem(root, "", "", 0)}
 	for len(stems) > 0 {
@@ -215,7 +215,7 @@ func (d *drawing) foldLine(before string, n int) string {
 	return Pad("", d.idWidth) + "  " + d.Paint(Dim, before) + d.Paint(Dim, text)
 }
 
-// line draws one entry.
+// line draws an entry.
 func (d *drawing) line(n *render.Node, before string) string {
 	id, kind := d.outline.Names.Shown(n.Entry.ID), render.Kind(&n.Entry)
 	dot, shade := "○", Dim

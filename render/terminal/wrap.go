@@ -46,8 +46,8 @@ func wrap(line string, width int) []string {
 	return append(rows, strings.TrimRight(row, " "))
 }
 
-// words splits a line into words with the spaces behind them. Spaces in front
-// belong to the first.
+// words splits a line into words, each with the spaces after it. Leading spaces belong
+// to the first.
 func words(line string) []string {
 	var list []string
 	at := len(line) - len(strings.TrimLeft(line, " "))
@@ -68,10 +68,10 @@ func words(line string) []string {
 
 var listMark = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^ *(?:(?:[-*+•]|\d{1,3}[.)]) +(?:\[[ xX]\] +)?)?`) })
 
-// hanging is the width of what stands before the text of a line.
+// hanging is the width of what comes before the text of a line.
 func hanging(line string) int { return len(listMark().FindString(line)) }
 
-// columns is the width of a text. Measuring is slow, and most words need none.
+// columns is the width of a text. Measuring is slow, and most words do not need it.
 func columns(text string) int {
 	for i := range len(text) {
 		if text[i] < ' ' || text[i] > '~' {

@@ -1,6 +1,6 @@
-// Package typed reads what programs write down in place of what a person typed.
+// Package typed reads the markup that programs record in place of what a person typed.
 //
-// Where somebody types "/clear", Claude Code keeps
+// When a person types "/clear", Claude Code keeps
 //
 //	<command-name>/clear</command-name>
 //	<command-message>clear</command-message>
