@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-dev/coppice/conversation"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 // ChatRequest says which conversation to have, and with whom.
@@ -68,6 +69,19 @@ func (h *Home) Chat(ctx context.Context, r ChatRequest) (*Chat, error) {
 		return nil, errors.Join(err, chat.Close())
 	}
 	return chat, nil
+}
+
+// maxInstructions is how long a file with instructions may be, in bytes. They are sent with
+// every request.
+const maxInstructions = 4 << 20
+
+// ReadInstructions reads what a model should be told first, for ChatRequest.System.
+func ReadInstructions(path string) (string, error) {
+	text, err := vfs.ReadFile(path, maxInstructions)
+	if err != nil {
+		return "", fmt.Errorf("instructions: %w", err)
+	}
+	return string(text), nil
 }
 
 func (r *ChatRequest) choice() ModelChoice {
@@ -344,6 +358,30 @@ func (c *Chat) Status(ctx context.Context) (s ChatStatus, err error) {
 	end, err := conversationEnd(c.c.Session, c.c.LeafID())
 	s.Branches, s.Branch = len(leaves), slices.Index(leaves, end)+1
 	return s, err
+}
+
+// Undo takes back the compaction in force.
+func (c *Chat) Undo() error {
+	if c.agent == nil {
+		return errNothingSaid
+	}
+	err := c.Explain(c.agent.Undo())
+	if errors.Is(err, session.ErrNotExist) {
+		return session.Invalidf("there is nothing to undo")
+	}
+	return err
+}
+
+// Explain returns ErrRemoved in place of an error of the chat's agent which only says that
+// something does not exist, if the whole conversation was removed.
+func (c *Chat) Explain(err error) error {
+	if c.c == nil || !errors.Is(err, session.ErrNotExist) {
+		return err
+	}
+	if _, gone := c.home.Sessions.Resolve(context.Background(), c.c.ID()); errors.Is(gone, session.ErrNotExist) {
+		return ErrRemoved
+	}
+	return err
 }
 
 // Close ends the chat. A turn that is under way ends, and what has arrived is kept.

@@ -166,8 +166,8 @@ type ImageRequest struct {
 	Session string `json:"session"` // as a person names it: see Resolve
 	// Image is the number of the image, its reference, or an entry that has one image.
 	Image string `json:"image"`
-	// Path is the file to write it to, or a directory. Default: none; the result has
-	// the bytes.
+	// Path is the file to write it to, or a directory. Default, and for "-": none; the
+	// result has the bytes.
 	Path  string `json:"path,omitempty"`
 	Force bool   `json:"force,omitempty"` // overwrite the file
 }
@@ -282,7 +282,7 @@ func (e *Entries) Image(ctx context.Context, r ImageRequest) (*ImageResult, erro
 		return nil, err
 	}
 	result, err := findImage(ctx, c, r.Image)
-	if err := errors.Join(err, c.Close()); err != nil || r.Path == "" {
+	if err := errors.Join(err, c.Close()); err != nil || r.Path == "" || r.Path == "-" {
 		return result, err
 	}
 	if err := e.home.mustBeElsewhere(r.Path); err != nil {

@@ -44,6 +44,9 @@ var ErrPartial = errors.New("not everything could be done")
 // file.
 var ErrIncomplete = errors.New("content is missing")
 
+// ErrRemoved means that a conversation was removed while a chat had it open.
+var ErrRemoved = errors.New("this conversation was removed")
+
 // KindOf returns the kind of an error. If an error matches several kinds, the first one here
 // counts: a conflict in a damaged session is a conflict.
 func KindOf(err error) Kind {
@@ -74,7 +77,7 @@ func KindOf(err error) Kind {
 		return KindLocked
 	case errors.Is(err, session.ErrCorrupt):
 		return KindCorrupt
-	case errors.Is(err, session.ErrNotExist):
+	case errors.Is(err, session.ErrNotExist), errors.Is(err, ErrRemoved):
 		return KindNotFound
 	case errors.Is(err, session.ErrInvalid):
 		return KindInvalid

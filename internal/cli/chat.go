@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -20,7 +19,6 @@ import (
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 type chatFlags struct {
@@ -32,9 +30,6 @@ type chatFlags struct {
 	tools        []string
 	typed        []string // the arguments, if the first one names the conversation
 }
-
-// maxInstructions is the greatest size of a file with instructions.
-const maxInstructions = 4 << 20
 
 func chatCommand(a *app) *cobra.Command {
 	var f chatFlags
@@ -110,11 +105,10 @@ func (a *app) runChat(ctx context.Context, args []string, f *chatFlags) error {
 	}
 	f.request.CWD, _ = os.Getwd() // without one, the session is about no directory
 	if f.system != "" {
-		text, err := vfs.ReadFile(f.system, maxInstructions)
-		if err != nil {
-			return fmt.Errorf("instructions: %w", err)
+		var err error
+		if f.request.System, err = home.ReadInstructions(f.system); err != nil {
+			return err
 		}
-		f.request.System = string(text)
 	}
 	keys, _ := a.stdin.(*os.File)
 	isTyped := keys != nil && term.IsTerminal(int(keys.Fd()))

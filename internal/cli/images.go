@@ -69,10 +69,8 @@ func (a *app) runImages(ctx context.Context, args []string, f *imagesFlags) erro
 
 // getImage prints an image, or writes it to a file.
 func (a *app) getImage(ctx context.Context, h *home.Home, r home.ImageRequest) error {
-	if r.Path == "-" {
-		r.Path = ""
-	}
-	if r.Path == "" && a.screen != nil && !a.flags.json {
+	toOut := r.Path == "" || r.Path == "-"
+	if toOut && a.screen != nil && !a.flags.json {
 		return usageError{errors.New("a terminal cannot show an image: -o FILE writes it to a file")}
 	}
 	image, err := h.Entries.Image(ctx, r)
@@ -82,7 +80,7 @@ func (a *app) getImage(ctx context.Context, h *home.Home, r home.ImageRequest) e
 			return hinted(err, "--force overwrites it")
 		}
 		return err
-	case r.Path == "" && !a.flags.json:
+	case toOut && !a.flags.json:
 		_, err := a.data.Write(image.Data)
 		return err
 	}

@@ -60,7 +60,7 @@ func (a *app) runResume(cmd *cobra.Command, r home.ResumeRequest, printOnly bool
 		a.say("wrote %s", path)
 	}
 	a.sayLosses(found.Losses)
-	own := found.Agent == session.OwnAgent
+	own := found.Command == nil // see ResumeResult
 	if own {
 		found.Command = []string{"coppice", "chat", found.Session}
 	}

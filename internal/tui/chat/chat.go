@@ -19,7 +19,6 @@ import (
 	"github.com/coppice-dev/coppice/internal/tui/screen"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/terminal"
-	"github.com/coppice-dev/coppice/session"
 )
 
 // Options say what to talk about, and where.
@@ -308,9 +307,10 @@ func (u *ui) note(text string) {
 
 // fail prints what went wrong.
 func (u *ui) fail(err error) {
+	err = u.chat.Explain(err)
 	text, hint := u.o.Explain(err)
-	if errors.Is(err, session.ErrNotExist) && u.isGone() {
-		text, hint = "this conversation was removed meanwhile", "/new begins another"
+	if errors.Is(err, home.ErrRemoved) {
+		hint = "/new begins another"
 	}
 	before := "  ✗ "
 	for _, row := range terminal.Wrap(render.OneLine(text, 0), u.style().Width-len("    ")) {
@@ -320,15 +320,6 @@ func (u *ui) fail(err error) {
 	if hint != "" {
 		u.note("    " + hint)
 	}
-}
-
-// isGone reports whether the conversation was removed while it was open here.
-func (u *ui) isGone() bool {
-	id, err := u.session()
-	if err == nil {
-		_, err = u.o.Home.Sessions.Resolve(context.Background(), id)
-	}
-	return errors.Is(err, session.ErrNotExist)
 }
 
 // draw brings the screen up to date.

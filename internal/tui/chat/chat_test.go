@@ -195,6 +195,29 @@ func TestARestoredConversationIsShownAndGoesOn(t *testing.T) {
 	}
 }
 
+// What programs said in the person's name is not offered again as what the person said.
+func TestTheHistoryHasWhatThePersonSaid(t *testing.T) {
+	t.Parallel()
+	opened := openHome(t)
+	made, err := opened.Sessions.Create(t.Context(), home.CreateRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []*session.MessageEntry{
+		{Role: session.RoleUser, Content: []session.Content{session.Text("my own words")}},
+		{Role: session.RoleUser, Content: []session.Content{session.Text("a reminder")}, Metadata: map[string]any{session.MetaInjected: true}},
+	} {
+		if _, err := opened.Entries.Append(t.Context(), home.AppendRequest{Session: made.Session, Message: m}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := restored(t, opened, made.Session)
+	p.sees("Restored session")
+	p.types(up)
+	p.sees("› my own words")
+	p.leaves(ctrlC, ctrlD) // the first empties the prompt
+}
+
 func TestWhatIsPastedIsOneMessage(t *testing.T) {
 	t.Parallel()
 	p := sit(t, openHome(t), nil)

@@ -14,7 +14,6 @@ import (
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/terminal"
-	"github.com/coppice-dev/coppice/session"
 )
 
 // slash is a command of the chat.
@@ -324,14 +323,10 @@ func (u *ui) cmdCompact(ctx context.Context, instructions string) error {
 }
 
 func (u *ui) cmdUndo(ctx context.Context, _ string) error {
-	a := u.chat.Agent()
-	if a == nil {
+	if u.chat.Agent() == nil {
 		return errNoSession
 	}
-	switch err := a.Undo(); {
-	case errors.Is(err, session.ErrNotExist) && !u.isGone():
-		return errors.New("there is nothing to undo")
-	case err != nil:
+	if err := u.chat.Undo(); err != nil {
 		return err
 	}
 	u.note("  the compaction is taken back; the model is sent everything again")
@@ -518,9 +513,6 @@ func (u *ui) cmdExport(ctx context.Context, path string) error {
 	}
 	written, err := u.o.Home.Transfer.Export(ctx, home.ExportRequest{OpenRequest: home.OpenRequest{Session: id}, Path: path})
 	if err != nil {
-		if errors.Is(err, session.ErrExist) {
-			err = fmt.Errorf("%s is there already, and was left alone", path)
-		}
 		return err
 	}
 	u.note("  wrote " + strings.Join(written.Paths, ", "))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/terminal"
@@ -131,7 +132,7 @@ func (u *ui) turn(ctx context.Context, a *agent.Agent, run func(ctx context.Cont
 		case err != nil:
 			u.print("")
 			u.fail(err)
-			if !u.isGone() {
+			if !errors.Is(u.chat.Explain(err), home.ErrRemoved) {
 				u.note("    " + u.wayOn())
 			}
 		case j.out == nil:

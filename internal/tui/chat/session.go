@@ -76,7 +76,7 @@ func (u *ui) showEnd(ctx context.Context, c *home.Conversation) error {
 	return u.recallPrompts(c)
 }
 
-// recallPrompts fills the history.
+// recallPrompts fills the history with what the person said.
 func (u *ui) recallPrompts(c *home.Conversation) error {
 	now, err := c.Context(session.ContextOptions{Shared: true})
 	if err != nil {
@@ -84,8 +84,8 @@ func (u *ui) recallPrompts(c *home.Conversation) error {
 	}
 	u.editor.Forget()
 	for i := range now.Entries {
-		if m := now.Entries[i].Message; m != nil && m.Role == session.RoleUser {
-			u.editor.Remember(session.TextOf(m.Content))
+		if e := &now.Entries[i]; e.BeginsTurn() && !e.IsInjected() {
+			u.editor.Remember(session.TextOf(e.Message.Content))
 		}
 	}
 	return nil
