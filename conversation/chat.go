@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/coppice-dev/coppice/internal/gate"
@@ -266,10 +267,14 @@ func contextText(source, text string) string {
 }
 
 // PrepareConversation prepares a request: it adds the instructions, if they were not
-// sent yet, and the user's message with the images from the given files.
+// sent yet, and the user's message with the images from the given files. Without text and
+// images there is nothing to answer: the error matches session.ErrInvalid.
 func (c *Chat) PrepareConversation(userInput string, imagePaths ...string) (Message, error) {
+	if strings.TrimSpace(userInput) == "" && len(imagePaths) == 0 { // as package agent has it
+		return Message{}, fmt.Errorf("user's message: %w: it is empty", session.ErrInvalid)
+	}
 	var content []session.Content
-	if userInput != "" || len(imagePaths) == 0 {
+	if userInput != "" {
 		content = append(content, session.Text(userInput))
 	}
 	for _, path := range imagePaths {

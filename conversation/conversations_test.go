@@ -28,6 +28,19 @@ func newConversations(t *testing.T, dir string, o conversation.ManagerOptions) *
 	return m
 }
 
+// TestNothingToSay: an empty message is refused before anything is stored.
+func TestNothingToSay(t *testing.T) {
+	t.Parallel()
+	m := newConversations(t, "", conversation.ManagerOptions{Model: echo(), SystemPrompt: "be brief"})
+	for _, text := range []string{"", " \n"} {
+		_, err := m.ProcessMessage(t.Context(), text, "")
+		wantError(t, err, session.ErrInvalid)
+	}
+	if id := m.Current().ID(); id != "" {
+		t.Errorf("it has begun session %s", id)
+	}
+}
+
 func TestProcessMessage(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -1,7 +1,6 @@
 package conversation
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -145,9 +144,7 @@ func (m *Sessions) saveLocked(l *link) error {
 }
 
 // SaveAll saves all sessions that are in memory and were modified.
-func (m *Sessions) SaveAll() error { return m.saveModified() }
-
-func (m *Sessions) saveModified() error {
+func (m *Sessions) SaveAll() error {
 	var errs []error
 	m.links.Each(func(l *link) {
 		err := m.lock(l)
@@ -165,49 +162,36 @@ func (m *Sessions) saveModified() error {
 // SaveError returns what went wrong in the background since it was last called, or nil.
 func (m *Sessions) SaveError() error { return m.saver.take() }
 
-// saver saves periodically in the background.
+// saver saves at an interval, and keeps what goes wrong until somebody asks.
 type saver struct {
-	save func() error
-	tell func(error)
+	save  func() error
+	tell  func(error)
+	every chan time.Duration // a new interval
+	quit  chan struct{}      // closed to end the goroutine
+	ended chan struct{}      // closed when it has ended
 
-	starting sync.Mutex // so that there is only one goroutine; taken before mu, and held while waiting for it to end
-	quit     func()     // ends the goroutine and waits for it; nil if there is none; guarded by starting
-	stopped  bool       // for good; guarded by starting
-
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards errs
 	errs []error    // not reported yet
 }
 
-func newSaver(save func() error, tell func(error)) *saver { return &saver{save: save, tell: tell} }
-
-// start saves at an interval from now on, or not at all if that is not positive.
-func (s *saver) start(interval time.Duration) {
-	s.starting.Lock()
-	defer s.starting.Unlock()
-	if s.quit != nil {
-		s.quit()
-		s.quit = nil
-	}
-	if interval <= 0 || s.stopped {
-		return
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		s.run(ctx, interval)
-	}()
-	s.quit = func() { cancel(); <-done }
+func newSaver(save func() error, tell func(error), interval time.Duration) *saver {
+	s := &saver{save: save, tell: tell, every: make(chan time.Duration), quit: make(chan struct{}), ended: make(chan struct{})}
+	go s.run(interval)
+	return s
 }
 
-func (s *saver) run(ctx context.Context, interval time.Duration) {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
+func (s *saver) run(interval time.Duration) {
+	defer close(s.ended)
 	for {
+		var due <-chan time.Time // never, unless there is an interval
+		if interval > 0 {
+			due = time.After(interval)
+		}
 		select {
-		case <-ctx.Done():
+		case <-s.quit:
 			return
-		case <-tick.C:
+		case interval = <-s.every:
+		case <-due:
 			if err := s.save(); err != nil {
 				s.report(err)
 			}
@@ -215,12 +199,18 @@ func (s *saver) run(ctx context.Context, interval time.Duration) {
 	}
 }
 
+// setInterval saves at another interval from now on, or not at all if that is not positive.
+func (s *saver) setInterval(interval time.Duration) {
+	select {
+	case s.every <- interval:
+	case <-s.ended:
+	}
+}
+
 // stop ends saving for good, and waits for a save in progress.
 func (s *saver) stop() {
-	s.starting.Lock()
-	s.stopped = true
-	s.starting.Unlock()
-	s.start(0)
+	close(s.quit)
+	<-s.ended
 }
 
 // report keeps an error until somebody asks, and calls OnSaveError.

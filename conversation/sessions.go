@@ -95,12 +95,11 @@ func newSessions(st store.Store, opts Options) *Sessions {
 		store: st, options: opts, settings: opts.Settings,
 		tails: make(map[string]string), recovered: make(map[string]string),
 	}}
-	m.saver = newSaver(m.saveModified, opts.OnSaveError)
 	m.links = pool.New(limitsOf(opts.Settings), pool.Options[*link]{
 		Close: m.closeLink, Size: func(l *link) int64 { return l.bytes.Load() }, IsShort: opts.UnderPressure,
 	})
 	m.shelves = pool.New(pool.Limits{Count: maxShelves}, pool.Options[*shelf]{Close: (*shelf).close})
-	m.saver.start(opts.Settings.AutoSaveInterval)
+	m.saver = newSaver(m.SaveAll, opts.OnSaveError, opts.Settings.AutoSaveInterval) // last, for it begins at once
 	return m
 }
 
@@ -121,7 +120,7 @@ func (m *Sessions) SetSettings(s Settings) error {
 	m.settings = s
 	m.mu.Unlock()
 	m.links.Limit(limitsOf(s))
-	m.saver.start(s.AutoSaveInterval)
+	m.saver.setInterval(s.AutoSaveInterval)
 	return nil
 }
 
