@@ -2,9 +2,8 @@ package transcript
 
 import "path/filepath"
 
-// Above returns the file as it is seen from a directory so many levels above its
-// own: Beside and Around begin there. It is for formats whose files are spread
-// over a tree.
+// Above returns the file as seen from a directory that many levels above its own:
+// Beside and Around begin there. It is for formats whose files are spread over a tree.
 func (f *File) Above(levels int) *File {
 	if f == nil {
 		return nil

@@ -13,20 +13,19 @@ import (
 
 // Batch imports small files many at a time. The sessions that they become are
 // built in memory and created together when the batch is committed, which costs a
-// fraction of creating them one by one. Files that are large, and sessions that
-// are there already, are dealt with at once, as Importer.Import does. A Batch
-// belongs to one goroutine.
+// fraction of creating them one by one. Large files, and sessions that already exist,
+// are handled at once, as by Importer.Import. A Batch belongs to one goroutine.
 type Batch struct {
 	im      *Importer
-	logs    store.Batch // nil: the store has no such thing, or nothing waits
-	release func()      // ends the hold of blobs that the waiting sessions name
+	logs    store.Batch // nil: the store has no batches, or nothing waits
+	release func()      // ends the hold on blobs that the waiting sessions name
 	guard   *clean.Guard
 	waiting []*waiting
 	ids     map[string]bool // the sessions that wait
 	bytes   int64           // of the files that wait
 }
 
-// waiting is a file whose sessions are built and not yet created.
+// waiting is a file whose sessions are built but not yet created.
 type waiting struct {
 	run  *run
 	ids  []string // the sessions
@@ -52,8 +51,8 @@ func (b *Batch) IsFull() bool {
 	return len(b.waiting) >= maxWaiting || b.bytes >= maxWaitingBytes || b.logs != nil && b.logs.Len() >= 2*maxWaiting
 }
 
-// Import is Importer.Import, but for when the outcome is known: done is called
-// with it, now or by Commit. What it says is durable then.
+// Import is Importer.Import, except that the outcome may come later: done is called
+// with it, now or by Commit. By then what it reports is durable.
 func (b *Batch) Import(ctx context.Context, format *Format, f *File, done func(*Report, error)) {
 	if done == nil {
 		done = func(*Report, error) {}
@@ -80,8 +79,8 @@ func (b *Batch) Import(ctx context.Context, format *Format, f *File, done func(*
 	b.waiting = append(b.waiting, w)
 	w.err = run.do(ctx)
 	if errors.Is(w.err, errWaits) || ctx.Err() == nil && vfs.NoDescriptors(w.err) {
-		// Another file of the batch has part of the same session, or there is no
-		// room to let more files wait.
+		// Another file of the batch has part of the same session, or there is no room
+		// for more waiting files.
 		b.waiting = b.waiting[:len(b.waiting)-1]
 		b.Commit(ctx)
 		done(run.again().direct(ctx))
@@ -96,7 +95,7 @@ func (b *Batch) takes(f *File) bool {
 	return able && !b.im.DryRun && f.info != nil && f.info.Size() <= smallFile && store.LimitsOf(b.im.Store).Logs == 0
 }
 
-// open begins to hold blobs and reads what must not come back.
+// open takes a hold on the blobs and reads the list of secrets that must not come back.
 func (b *Batch) open(ctx context.Context) (err error) {
 	if b.logs != nil {
 		return nil
@@ -142,9 +141,9 @@ func (b *Batch) Commit(ctx context.Context) {
 	}
 }
 
-// settle finds out what became of a file when its sessions were created. If one of
-// them could not be, the file is imported once more: somebody may have made the
-// session meanwhile, and then it takes only what it lacks.
+// settle finds out whether the sessions of a file were created. If one was not, the
+// file is imported again: another process may have made the session, and then only the
+// missing records are added.
 func (w *waiting) settle(ctx context.Context, errs map[string]error) {
 	failed := slices.ContainsFunc(w.ids, func(id string) bool { return errs[id] != nil })
 	if !failed || w.err != nil {

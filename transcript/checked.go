@@ -2,9 +2,8 @@ package transcript
 
 import "context"
 
-// Checked returns a format whose functions take whatever they are given: what is nil is
-// refused, and an environment that is not given is empty. A format need not look at its
-// arguments itself then.
+// Checked returns a format whose functions accept any arguments: nil is refused, and a
+// missing environment is empty. So a format need not check its arguments itself.
 func Checked(f *Format) *Format {
 	if f == nil {
 		return nil
@@ -35,7 +34,7 @@ func Checked(f *Format) *Format {
 	return &checked
 }
 
-// withVariables returns a machine of which the environment can be asked.
+// withVariables returns an environment whose variables can be asked for.
 func (e Env) withVariables() Env {
 	if e.Getenv == nil {
 		e.Getenv = func(string) string { return "" }

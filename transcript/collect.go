@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Collected is all that a reader finds in a file: what a dry run shows, and what
-// a written file is compared by.
+// Collected is everything that a reader finds in a file: a dry run shows it, and a
+// written file is compared with it.
 type Collected struct {
 	Conversations []*CollectedConversation // in the order in which they began
 	Counts        map[Became]int
@@ -21,11 +21,10 @@ type CollectedConversation struct {
 	Records []Record
 }
 
-// Became says what source records were, and what came of them.
+// Became says what source records were, and what they became.
 type Became struct{ What, Became string }
 
-// Collect reads a file in a format, all of it into memory. A format that is nil is
-// ErrInvalid.
+// Collect reads a whole file of a format into memory. A nil format is ErrInvalid.
 func Collect(ctx context.Context, format *Format, f *File) (*Collected, error) {
 	if f == nil {
 		return nil, errMissing("read", "a file")
@@ -65,7 +64,7 @@ func (c *collector) Add(r Record) error {
 	return nil
 }
 
-// flush takes what waits for a call that did not come.
+// flush takes the records that wait for a call that did not come.
 func (c *collector) flush() {
 	if c.current != nil {
 		c.current.Records = append(c.current.Records, c.order.rest()...)
@@ -82,7 +81,7 @@ func (c *collector) Count(what, became string, n int) { c.result.Counts[Became{w
 
 func (c *collector) Problem(p Problem) { c.result.Problems = append(c.result.Problems, p) }
 
-// with returns what is known of a conversation after more was learnt.
+// with returns the conversation with more facts added.
 func (c Conversation) with(more Conversation) Conversation {
 	set(&c.Family, more.Family)
 	set(&c.Title, more.Title)

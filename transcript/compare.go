@@ -12,7 +12,7 @@ import (
 // # What an export keeps
 //
 // A writer lists what its format cannot hold. compare makes sure that the list is
-// complete: it holds what was read back against what a model would be sent, text by
+// complete: it compares what was read back with what a model would be sent, text by
 // text, call by call and result by result.
 //
 // Formats differ in how they cut a conversation into messages. Some join replies, some
@@ -23,9 +23,9 @@ import (
 // got, and between which calls a user spoke. Each of them is walked once, so comparing
 // takes time in proportion to the conversation.
 
-// compare returns what a written conversation lacks beside what its writer said would be
-// lost. It is an error if a text, a call or a result is missing, was changed, or is there
-// that nobody said. Smaller things, such as a tool's name, are losses.
+// compare returns what a written conversation lacks beyond the losses that its writer
+// listed. It is an error if a text, a call or a result is missing, changed, or added.
+// Smaller things, such as a tool's name, are losses.
 func compare(s *Script, out *Output, read []session.Entry) ([]Loss, error) {
 	got := heardIn(read)
 	want := heardIn(s.Context.Entries)
@@ -33,7 +33,7 @@ func compare(s *Script, out *Output, read []session.Entry) ([]Loss, error) {
 	if err == nil {
 		return losses, nil
 	}
-	if losesShape(s, out) { // all messages were written, and what shortens them was not
+	if losesShape(s, out) { // all messages were written, but not what shortens them
 		whole := slices.DeleteFunc(slices.Clone(s.Path), func(e session.Entry) bool { return shapes(&e) })
 		if losses, err = heardIn(whole).lostIn(got, slices.Concat(out.Losses, edited(s))); err == nil {
 			return losses, nil
@@ -47,8 +47,8 @@ func compare(s *Script, out *Output, read []session.Entry) ([]Loss, error) {
 	return nil, err
 }
 
-// edited returns the loss of the edits of a context: what they changed is written as it
-// was before.
+// edited returns the loss of the edits of a context: the edited messages are written in
+// their original form.
 func edited(s *Script) []Loss {
 	var losses []Loss
 	for _, id := range slices.Sorted(maps.Keys(s.Context.Edited)) {
@@ -57,8 +57,8 @@ func edited(s *Script) []Loss {
 	return losses
 }
 
-// cutElsewhere returns the loss of where a compaction cuts. In a format that says it in
-// another way, the prompt of the turn that is cut may be sent again.
+// cutElsewhere returns the loss of the exact place where a compaction cuts. In a format
+// that marks it differently, the prompt of the cut turn may be sent again.
 func cutElsewhere(s *Script) []Loss {
 	if s.Context.Compaction == "" {
 		return nil
@@ -66,8 +66,8 @@ func cutElsewhere(s *Script) []Loss {
 	return []Loss{{EntryID: s.Context.Compaction, What: "where a compaction cuts", Why: "the prompt before it is sent again there"}}
 }
 
-// keptBefore returns the loss of what a compaction keeps of the messages before it: they
-// are written before the summary, where nothing counts.
+// keptBefore returns the loss of the messages that a compaction keeps: they are written
+// before the summary, where the program ignores them.
 func keptBefore(s *Script) []Loss {
 	var losses []Loss
 	if s.Context.Compaction == "" {
@@ -108,17 +108,16 @@ func shapes(e *session.Entry) bool {
 	return e.Compaction != nil || e.BranchSummary != nil || e.Merge != nil || e.ContextEdit != nil || e.Revert != nil
 }
 
-// utterance is something that was said, or shown.
+// utterance is something that was said or shown.
 type utterance struct {
-	entry string // in which it is
+	entry string // that contains it
 	role  string
 	text  string
 	calls int // before it
-	// summary: the text stands for others. Formats that have no summaries put words
-	// around it.
+	// summary: the text replaces others. Formats without summaries put words around it.
 	summary bool
-	// shown: an entry begins here, or something was shown. Where that is lost, words may
-	// stand in its place.
+	// shown: an entry begins here, or something was shown. Where that is lost, a text
+	// may replace it.
 	shown bool
 }
 
@@ -135,19 +134,19 @@ type heardCall struct {
 // heard is what was said in a conversation.
 type heard struct {
 	words []utterance // of users and models
-	// asides are instructions, which many formats keep beside the messages, and what is
-	// of no role that every format has.
+	// asides are instructions, which many formats keep beside the messages, and
+	// messages of roles that not every format has.
 	asides   []utterance
 	thoughts []utterance
 	media    []utterance // pictures, recordings and files, those in results too
 	calls    []heardCall
 
-	// odd are messages that say what nobody can say in other formats: calls that no model
-	// makes or that have no id, and what no reader understood.
+	// odd are messages that other formats cannot express: calls that no model made or
+	// that have no id, and blocks that no reader understood.
 	odd   map[string]bool
 	ids   map[string]int       // the last call of each id
 	open  map[string]int       // the last call of each id that has no answer
-	early map[string]heardCall // results that stand before their calls
+	early map[string]heardCall // results that come before their calls
 }
 
 func heardIn(entries []session.Entry) *heard {
@@ -204,7 +203,7 @@ func (h *heard) add(e *session.Entry, c *session.Content) {
 }
 
 func (h *heard) call(e *session.Entry, t *session.ToolUseContent) {
-	input, _ := t.InputJSON() // what is no JSON is nothing in any format
+	input, _ := t.InputJSON() // no format keeps arguments that are not JSON
 	call := heardCall{entry: e.ID, name: t.Name, input: input}
 	if early, ok := h.early[t.ID]; ok {
 		call.result, call.answer = early.result, early.answer
@@ -219,8 +218,8 @@ func (h *heard) call(e *session.Entry, t *session.ToolUseContent) {
 	h.calls = append(h.calls, call)
 }
 
-// answer gives a result to its call. One that answers nothing is sent to nobody, and
-// counts for nothing.
+// answer gives a result to its call. A result without a call is never sent to a model,
+// and does not count.
 func (h *heard) answer(e *session.Entry, r *session.ToolResultContent) {
 	for i := range r.Parts {
 		h.show(e, &r.Parts[i])

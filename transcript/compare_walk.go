@@ -13,7 +13,7 @@ import (
 // comparison is the walk over what was said and what was read back.
 type comparison struct {
 	want, got *heard
-	excused   map[string]bool // the entries of which the writer said that something is lost
+	excused   map[string]bool // the entries with losses that the writer listed
 	odd       map[string]bool // those that are excused because they are odd
 	told      map[Loss]bool   // those losses, without their reasons
 	losses    []Loss
@@ -22,7 +22,7 @@ type comparison struct {
 	before []int
 }
 
-// lostIn returns what was said and is not in what was read back.
+// lostIn returns what was said but is missing in what was read back.
 func (h *heard) lostIn(got *heard, known []Loss) ([]Loss, error) {
 	c := comparison{want: h, got: got, excused: make(map[string]bool), odd: make(map[string]bool), told: make(map[Loss]bool)}
 	for _, l := range known {
@@ -53,11 +53,11 @@ func (h *heard) lostIn(got *heard, known []Loss) ([]Loss, error) {
 	return c.losses, nil
 }
 
-// LossPlace is what is lost where a text stands between other calls than before. Nothing
-// else of the message may be missing then.
+// LossPlace is the loss when a text is between other calls than before. Nothing else of
+// the message may be missing then.
 const LossPlace = "where something was said"
 
-// What else compare finds lost, besides pictures and files.
+// The other losses that compare finds, besides pictures and files.
 const (
 	lossThinking = "thinking"
 	lossName     = "name of a tool"
@@ -68,7 +68,7 @@ const (
 	lossAside    = "message that is neither a user's nor a model's"
 )
 
-// lose notes a loss that the writer did not.
+// lose notes a loss that the writer did not list.
 func (c *comparison) lose(entry, what, why string) {
 	if key := (Loss{EntryID: entry, What: what}); !c.told[key] {
 		c.told[key] = true
@@ -76,7 +76,7 @@ func (c *comparison) lose(entry, what, why string) {
 	}
 }
 
-// pass notes what is lost of an entry that is odd.
+// pass notes the loss of an odd entry.
 func (c *comparison) pass(entry string) {
 	if c.odd[entry] {
 		c.lose(entry, lossOdd, "there is no place for it there")
@@ -108,7 +108,7 @@ func (c *comparison) calls() error {
 		}
 		c.before = append(c.before, j)
 	}
-	if j < len(got) && len(c.odd) > 0 { // what nobody understood may have been a call
+	if j < len(got) && len(c.odd) > 0 { // a block that was not understood may have been a call
 		c.lose("", lossOdd, "it is read as a call there")
 	} else if j < len(got) {
 		return errReadBack("", "there is a call of %s that was never made", got[j].name)
@@ -137,8 +137,8 @@ func (c *comparison) call(want, got *heardCall) error {
 	return nil
 }
 
-// sameInput reports whether two arguments are equal JSON values. None are an empty
-// object.
+// sameInput reports whether two arguments are equal JSON values. No arguments equal an
+// empty object.
 func sameInput(a, b json.RawMessage) bool {
 	if bytes.Equal(a, b) || isEmptyInput(a) && isEmptyInput(b) {
 		return true
@@ -162,7 +162,7 @@ func (c *comparison) words() error {
 	said := slices.DeleteFunc(slices.Clone(c.got.words), func(u utterance) bool { return u.shown })
 	want, got := readingOf(c.want.words), readingOf(said)
 	asides := readingOf(missing(c.want.asides, c.got.asides))
-	var spare []string // the entries of what texts may stand for
+	var spare []string // the entries that texts may replace
 	cut := false       // a summary was just met
 	for {
 		w, g := want.first(), got.first()
@@ -181,15 +181,15 @@ func (c *comparison) words() error {
 			cut = true
 		case w != nil && g != nil && w.role == g.role && c.isPlace(w, g) && both(want, got):
 		case g != nil && g.role == session.RoleUser && c.aside(asides, got):
-			// Most formats have nobody else to say it.
+			// Most formats have no other role for it.
 		case w != nil && g != nil && w.role != g.role && both(want, got):
 			c.lose(w.entry, lossSpeaker, "it is said by another there")
 		case w != nil && c.excused[w.entry] && !want.begins(got, 1):
 			c.pass(w.entry)
 			want.next()
 		case g != nil && cut && g.role == session.RoleUser:
-			// A session repeats the prompt of a turn that a compaction cuts. Whether one
-			// does depends on where in the file its format has the compaction.
+			// A session repeats the prompt of a turn that a compaction cuts. Whether a
+			// file does depends on where its format puts the compaction.
 			c.lose("", "where a compaction cuts", "the prompt before it is sent again there")
 			got.next()
 			cut = false
@@ -209,8 +209,8 @@ func (c *comparison) words() error {
 	}
 }
 
-// isPlace reports whether a text stands where it should: a user's between the same calls.
-// A model's may stand before or after the calls that it makes.
+// isPlace reports whether a text is where it should be: a user's between the same calls.
+// A model's text may be before or after its own calls.
 func (c *comparison) isPlace(w, g *utterance) bool {
 	return w.role == session.RoleAssistant || c.before[w.calls] == g.calls || c.excused[w.entry]
 }
@@ -244,8 +244,8 @@ func (c *comparison) loseAll(left *reading) {
 	}
 }
 
-// sameTexts reports whether two results say the same. The texts of one may be cut in
-// another way.
+// sameTexts reports whether two results say the same. The texts of one may be split
+// differently.
 func sameTexts(a, b *session.ToolResultContent) bool {
 	if plain(a.Content) == plain(b.Content) {
 		return true
@@ -291,7 +291,7 @@ func (r *reading) begin() {
 	}
 }
 
-// first returns the text at hand, or nil.
+// first returns the current text, or nil.
 func (r *reading) first() *utterance {
 	if len(r.list) == 0 {
 		return nil
@@ -304,8 +304,8 @@ func (r *reading) next() {
 	r.begin()
 }
 
-// begins reports whether the text at hand and one of the next of another list begin in
-// the same way.
+// begins reports whether the current text and one of the next texts of another list
+// begin in the same way.
 func (r *reading) begins(other *reading, next int) bool {
 	if len(r.list) == 0 || len(other.list) <= next {
 		return false

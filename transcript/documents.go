@@ -15,14 +15,14 @@ import (
 
 // Document is one of the JSON values that a file holds.
 type Document struct {
-	Data []byte // the value's text, which is the caller's
+	Data []byte // the value's text; the caller may keep it
 	Span        // where it is
 }
 
 // Documents yields the JSON values of a file one by one: the elements of an array
 // if the file is one, or else the values that follow each other. Only one of them
-// is in memory at a time. What is read is not kept beside the entries: a reader
-// gives Sink.Keep each document that it uses.
+// is in memory at a time. The bytes are not kept automatically: a reader passes each
+// document that it uses to Sink.Keep.
 func (f *File) Documents(ctx context.Context) iter.Seq2[Document, error] {
 	return func(yield func(Document, error) bool) {
 		r, err := f.begin()
@@ -45,13 +45,13 @@ func (f *File) Documents(ctx context.Context) iter.Seq2[Document, error] {
 	}
 }
 
-// maxDocument is the greatest size, in bytes, of one of several documents in a file. A
+// maxDocument is the maximum size, in bytes, of one of several documents in a file. A
 // file that is one document may be larger: see maxWhole.
 const maxDocument = 256 << 20
 
 // documents cuts a stream into values without understanding them: it only knows
-// brackets and strings. That takes time in proportion to the text whatever it is,
-// which a json.Decoder does not promise. Each value is checked as a whole.
+// brackets and strings. That takes linear time for any text, which a json.Decoder does
+// not promise. Each value is checked as a whole.
 type documents struct {
 	path    string
 	in      *bufio.Reader
@@ -88,7 +88,7 @@ func (d *documents) next(first bool) (Document, error) {
 	return Document{Data: data, Span: Span{Pos: from, Len: int64(len(data))}}, nil
 }
 
-// skipSpace returns the next byte that is no white space.
+// skipSpace returns the next byte that is not white space.
 func (d *documents) skipSpace(first bool) (byte, error) {
 	if mark, _ := d.in.Peek(3); first && bytes.Equal(mark, []byte("\xef\xbb\xbf")) {
 		n, _ := d.in.Discard(3)
@@ -144,7 +144,7 @@ func (d *documents) value(c byte) ([]byte, error) {
 type extent struct {
 	depth             int  // of open brackets
 	inString, escaped bool // the next byte is in a string, or after a backslash in it
-	word              bool // the value is a number or a word, and ends with what cannot be of one
+	word              bool // the value is a number or a word, and ends before the first byte that cannot be in one
 }
 
 // in returns how many bytes of a piece belong to the value, and whether it ends

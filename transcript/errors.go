@@ -7,11 +7,11 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// errNoID is the fault of a format.
+// errNoID means that a format is broken.
 var errNoID = errors.New("a reader began a conversation without an id")
 
-// check returns an error if there is no format, as there is none if nobody knows a
-// file's, or if it cannot do what is asked of it.
+// check returns an error if the format is nil, as for a file of an unknown format, or
+// if it cannot do what is asked of it.
 func (f *Format) check(op, path string, able func(*Format) bool) error {
 	switch {
 	case f == nil:
@@ -32,7 +32,7 @@ func errMissing(op, what string) error {
 
 func canRead(f *Format) bool { return f.Read != nil }
 
-// errNotRaw says why the bytes that an entry was made of cannot be had.
+// errNotRaw says why the source bytes of an entry are not available.
 func errNotRaw(id, why string) error {
 	return &session.Error{Op: "read source of", Name: id, Kind: session.ErrNotExist, Err: errors.New(why)}
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/coppice-dev/coppice/store/memory"
 )
 
-// NewScript returns a session as a writer of a format is given it, up to an
-// entry; "" is the leaf. What only an import left in the session is left out.
+// NewScript returns a session in the form that writers of a format get, up to an entry;
+// "" is the leaf. Entries that only record an import are left out.
 func NewScript(s *session.Session, format, leaf string, now time.Time) (*Script, error) {
 	if s == nil {
 		return nil, errMissing("export", "a session")
@@ -54,10 +54,10 @@ func NewScript(s *session.Session, format, leaf string, now time.Time) (*Script,
 	return script, nil
 }
 
-// ownEntries returns entries without what an import noted. What hangs on that
-// hangs on the entry before it then.
+// ownEntries returns entries without the notes of an import. Their children become
+// children of the entry before.
 func ownEntries(entries []session.Entry) []session.Entry {
-	before := make(map[string]*string) // the parents of what is left out
+	before := make(map[string]*string) // the parents of the entries that are left out
 	for i := range entries {
 		if isRemark(&entries[i]) {
 			before[entries[i].ID] = entries[i].ParentID
@@ -77,7 +77,7 @@ func ownEntries(entries []session.Entry) []session.Entry {
 	return entries
 }
 
-// nativeIn fills in what the conversation was in a source of a format.
+// nativeIn fills in the facts of the conversation in a source of a format.
 func (s *Script) nativeIn(format string) {
 	from, ok := session.OriginOf(&s.Header)
 	if !ok || from.Format != format {
@@ -90,8 +90,8 @@ func (s *Script) nativeIn(format string) {
 // Exporter writes sessions into other programs' files.
 type Exporter struct {
 	Env Env
-	// Ledger remembers what was written, so that importing it again does not
-	// make another session of it. Default: none.
+	// Ledger remembers what was written, so that importing it again does not create
+	// another session. Default: none.
 	Ledger *Ledger
 	// Clean, if it is set, changes the files' content: see Importer.
 	Clean func([]byte) []byte
@@ -100,11 +100,10 @@ type Exporter struct {
 	Subagents func(ctx context.Context, id string) ([]*session.Session, error)
 }
 
-// Prepare makes the files of a conversation and makes sure that they can be read
-// as what was meant. Nothing is written to where the files belong. old returns
-// what is there now, for files that several conversations share; nil if nothing.
-// Without old there is nothing. A format that is nil, or cannot be written, is
-// ErrInvalid.
+// Prepare makes the files of a conversation and checks that they read back correctly.
+// It writes nothing to their destination. For files that several conversations share,
+// old returns the present content, or nil. A nil old means that there are none. A
+// format that is nil, or cannot be written, is ErrInvalid.
 func (x *Exporter) Prepare(ctx context.Context, format *Format, s *Script, old func(path string) ([]byte, error)) (*Output, error) {
 	if err := format.check("export", "", canWrite); err != nil {
 		return nil, err
@@ -145,7 +144,7 @@ func (x *Exporter) Prepare(ctx context.Context, format *Format, s *Script, old f
 	return out, err
 }
 
-// cleanText cleans a file: as a whole if it is one document, else by lines.
+// cleanText cleans a file: as a whole if it is one document, otherwise by lines.
 func cleanText(clean func([]byte) []byte, data []byte) []byte {
 	if json.Valid(data) {
 		return clean(data)
@@ -161,8 +160,8 @@ func cleanText(clean func([]byte) []byte, data []byte) []byte {
 	return all.Bytes()
 }
 
-// readBack writes the files to a place of their own, reads them with the
-// format's reader, and compares. It returns the conversation's id there.
+// readBack writes the files to a temporary directory, reads them with the format's
+// reader, and compares. It returns the conversation's id there.
 func (x *Exporter) readBack(ctx context.Context, format *Format, s *Script, out *Output) (string, error) {
 	dir, err := os.MkdirTemp("", "coppice-export-")
 	if err != nil {
@@ -212,7 +211,7 @@ func errNothing(format *Format) error {
 	}
 }
 
-// errReadBack says what a written conversation has not, or has too much.
+// errReadBack says what a written conversation lacks, or has too much of.
 func errReadBack(entry, format string, args ...any) error {
 	why := fmt.Sprintf(format, args...)
 	if entry != "" {
@@ -221,8 +220,8 @@ func errReadBack(entry, format string, args ...any) error {
 	return &session.Error{Op: "export", Kind: session.ErrCorrupt, Err: fmt.Errorf("the export does not read back as the same conversation: %s", why)}
 }
 
-// compare holds what was read back against what was meant, and adds what is missing to
-// the losses.
+// compare compares what was read back with the script, and adds what is missing to the
+// losses.
 func (x *Exporter) compare(ctx context.Context, s *Script, out *Output, format *Format, file string, read *Collected) error {
 	entries, err := sentBack(ctx, format, file, read)
 	if err != nil {
@@ -242,7 +241,7 @@ func sentBack(ctx context.Context, format *Format, path string, read *Collected)
 	if entries, ok := first.plainChain(); ok && len(read.Conversations) == 1 {
 		return entries, nil
 	}
-	// What a tree of records comes to is for a session to say.
+	// Only a session knows what a tree of records amounts to.
 	f, err := OpenFile(path)
 	if err != nil {
 		return nil, err

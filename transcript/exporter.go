@@ -21,14 +21,14 @@ import (
 type Destination struct {
 	// Leaf is the last entry that is written. Default: the session's leaf.
 	Leaf string
-	// Path is a directory, or the name of the file if the format has only one. ""
-	// is where the program looks for its files. A format that belongs to no
-	// program has no such place: see Exported.Data.
+	// Path is a directory, or the name of the file if the format has only one. "" is
+	// where the program looks for its files. A format without a program has no such
+	// place: see Exported.Data.
 	Path string
 	// Nowhere writes no file, whatever Path says: see Exported.Data.
 	Nowhere bool
-	// Force replaces a conversation that is there already and is not what this
-	// session wrote. It stays beside as .bak.
+	// Force replaces an existing conversation that this session did not write. The old
+	// file is kept as .bak.
 	Force bool
 	// NewID gives the conversation a new id in the program, even if it came from there:
 	// the files that it came from stay as they are.
@@ -40,8 +40,8 @@ type Exported struct {
 	Paths []string
 	// Data is the file of an export that was written nowhere.
 	Data []byte
-	// Resume is the command that goes on with the conversation in its program, from
-	// whatever directory, or "".
+	// Resume is the command that continues the conversation in its program, from any
+	// directory, or "".
 	Resume string
 	// Native is the id that the conversation has in its program.
 	Native string
@@ -50,8 +50,8 @@ type Exported struct {
 }
 
 // Export writes a session into the files of another program. They are read back and compared before anything is written to
-// where they belong. ErrExist says that another conversation is there. A format
-// that is nil, or cannot be written, is ErrInvalid.
+// their destination. ErrExist means that another conversation is there. A format that is nil, or cannot be written, is
+// ErrInvalid.
 func (x *Exporter) Export(ctx context.Context, s *session.Session, format *Format, to Destination) (*Exported, error) {
 	if err := format.check("export", to.Path, canWrite); err != nil {
 		return nil, err
@@ -149,7 +149,8 @@ func (x *Exporter) lostSubagents(ctx context.Context, id string) ([]Loss, error)
 
 func canWrite(f *Format) bool { return f.Write != nil && f.Read != nil }
 
-// existing returns the function that Prepare asks what a shared file has now.
+// existing returns the function through which Prepare gets the present content of a
+// shared file.
 func (x *Exporter) existing(ctx context.Context, format *Format, s *Script, to Destination) func(path string) ([]byte, error) {
 	return func(path string) ([]byte, error) {
 		base := to.Path
@@ -173,8 +174,8 @@ func (x *Exporter) existing(ctx context.Context, format *Format, s *Script, to D
 	}
 }
 
-// place returns the directory that the files go to. Of a single file the path may
-// be the name.
+// place returns the directory that the files go to. For a single file the path may be
+// its name.
 func (to Destination) place(format *Format, out *Output) (base string, err error) {
 	if to.Path == "" {
 		return out.Base, nil
@@ -182,7 +183,7 @@ func (to Destination) place(format *Format, out *Output) (base string, err error
 	if to.isDirectory() {
 		return to.Path, nil
 	}
-	// What lists it among others makes no sense elsewhere.
+	// A list of conversations makes no sense elsewhere.
 	out.Files = slices.DeleteFunc(out.Files, func(f OutputFile) bool { return f.Merge != nil })
 	if len(out.Files) > 1 {
 		return "", &session.Error{

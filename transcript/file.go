@@ -17,24 +17,23 @@ import (
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
-// File is a source: a file, standard input, or bytes from elsewhere. What is
-// compressed (.zst, .gz) is read as if it were not. A File is used by one
-// goroutine.
+// File is a source: a file, standard input, or bytes from elsewhere. Compressed files
+// (.zst, .gz) are unpacked on reading. A File is used by one goroutine.
 type File struct {
-	// Path is where the file is, as an absolute path. Bytes that are no file
-	// have a name here, such as "-".
+	// Path is where the file is, as an absolute path. Bytes that are not a file have a
+	// name here, such as "-".
 	Path string
 
 	open func() (io.ReadCloser, error) // the decompressed content from the beginning
-	dir  string                        // where what lies beside it is; "" if nothing does
-	info fs.FileInfo                   // of the file, from when it was opened; nil if it is none
+	dir  string                        // the directory of files beside it; "" if it has none
+	info fs.FileInfo                   // of the file, from when it was opened; nil if it is not a file
 	data []byte                        // all of a small file that is not compressed, once it was read
 	head []byte                        // its beginning, once it was asked for
 	text string                        // the same
 	seen map[reflect.Type]any          // see Seen
-	tap  tap                           // nil: nobody keeps what is read
+	tap  tap                           // nil: what is read is not kept
 
-	// clean, if it is set, changes what Lines and ReadAll give and tap sees.
+	// clean, if it is set, changes what Lines and ReadAll return and tap sees.
 	clean func([]byte) []byte
 }
 
@@ -51,13 +50,13 @@ type tap interface {
 
 const (
 	headSize = 64 << 10
-	// maxWhole is the greatest document that is read as a whole.
+	// maxWhole is the size of the largest document that is read as a whole.
 	maxWhole = 1 << 30
-	// maxBeside is the greatest file beside a source that is read.
+	// maxBeside is the size of the largest file beside a source that is read.
 	maxBeside = 64 << 20
-	// smallRatio is how much larger than its compressed bytes content may be up to
-	// smallUnpacked, and maxRatio beyond: a conversation can repeat itself, but a
-	// large one is packed to between a third and a thirtieth.
+	// smallRatio is how many times larger than its compressed bytes content may be up
+	// to smallUnpacked, and maxRatio beyond: a small conversation may be very
+	// repetitive, but a large one shrinks to between a third and a thirtieth.
 	smallRatio    = 1000
 	smallUnpacked = 64 << 20
 	maxRatio      = 200
@@ -69,7 +68,7 @@ func OpenFile(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	probe, err := vfs.Open(abs) // else one that may not be read looks like one of no format
+	probe, err := vfs.Open(abs) // otherwise an unreadable file would look like an unknown format
 	if errors.Is(err, vfs.ErrNotRegular) {
 		return nil, &session.Error{Op: "read", Path: abs, Kind: session.ErrInvalid, Err: vfs.ErrNotRegular}
 	}
@@ -90,8 +89,8 @@ func OpenFile(path string) (*File, error) {
 	return f, nil
 }
 
-// smallFile is the size up to which a file is read once and then had in memory:
-// it is looked at to find out what it is, and again to import it.
+// smallFile is the size up to which a file is read once and then kept in memory: it is
+// needed twice, to detect its format and to import it.
 const smallFile = 1 << 20
 
 // load reads a small file that is not compressed.
@@ -104,8 +103,8 @@ func (f *File) load() error {
 		return err
 	}
 	defer from.Close()
-	// It may have grown since, and what comes after that size will be seen when it
-	// is imported again: its size and time are remembered as they were.
+	// It may have grown since. The next import will see the rest, because the ledger
+	// remembers the old size and time.
 	data := make([]byte, f.info.Size())
 	n, err := io.ReadFull(from, data)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -121,8 +120,8 @@ func isCompressed(data []byte) bool {
 	return bytes.HasPrefix(data, []byte{0x28, 0xb5, 0x2f, 0xfd}) || bytes.HasPrefix(data, []byte{0x1f, 0x8b})
 }
 
-// FileOf returns bytes as a source. The name tells what they are, and is looked
-// at as a path is.
+// FileOf returns bytes as a source. The name is used like a path to detect what they
+// are.
 func FileOf(name string, data []byte) *File {
 	return &File{
 		Path: name,
@@ -130,7 +129,7 @@ func FileOf(name string, data []byte) *File {
 	}
 }
 
-// begin opens the content. A file that nobody opened has none.
+// begin opens the content. The zero File has none.
 func (f *File) begin() (io.ReadCloser, error) {
 	if f == nil || f.open == nil {
 		return nil, errMissing("read", "a file, as OpenFile or FileOf returns it")
@@ -177,8 +176,8 @@ type plainFile struct {
 func (p *plainFile) Read(b []byte) (int, error) { return p.rest.Read(b) }
 func (p *plainFile) Close() error               { return p.f.Close() }
 
-// decompress looks at the first bytes of a stream, and not at its name: a cold
-// file keeps its name with some programs.
+// decompress looks at the first bytes of a stream, not at its name: some programs
+// compress old files without renaming them.
 func decompress(path string, from io.ReadCloser) (io.ReadCloser, error) {
 	var magic [4]byte
 	n, err := io.ReadFull(from, magic[:])
@@ -282,9 +281,9 @@ func (f *File) HeadText() string {
 	return f.text
 }
 
-// Seen returns what look makes of a file. It looks once: many formats ask a file
-// the same questions before one of them knows it. The type of the answer says which
-// question it was, so that only one look may have it.
+// Seen returns the result of look for a file, and calls look once: many formats ask the
+// same questions about a file until one of them recognises it. The result's type
+// identifies the question, so each look needs a type of its own.
 func Seen[T any](f *File, look func(f *File) T) T {
 	if f == nil || look == nil {
 		var nothing T
@@ -302,8 +301,8 @@ func Seen[T any](f *File, look func(f *File) T) T {
 	return answer
 }
 
-// Open returns the content from the beginning. What is read through it is not
-// kept beside the entries: see Lines and ReadAll.
+// Open returns the content from the beginning. Bytes that are read through it are not
+// kept: see Lines and ReadAll.
 func (f *File) Open() (io.ReadCloser, error) { return f.begin() }
 
 // ReadAll returns all of the content, for formats whose file is one document.
@@ -327,7 +326,7 @@ func (f *File) ReadAll() ([]byte, error) {
 	return data, err
 }
 
-// readLimited reads a document that is known to have a size, more if it is packed. One
+// readLimited reads a document of a known size, or larger if it is packed. A document
 // over the limit is refused before it takes up memory.
 func readLimited(path string, r io.Reader, size, limit int64) ([]byte, error) {
 	var buf bytes.Buffer
@@ -345,9 +344,9 @@ func readLimited(path string, r io.Reader, size, limit int64) ([]byte, error) {
 	return buf.Bytes(), err
 }
 
-// Beside returns the content of a file that lies beside this one, given by a
-// relative path with slashes. It never leaves the file's directory, not through
-// ".." and not through a link. It returns fs.ErrNotExist if there is none.
+// Beside returns the content of a file beside this one, given by a relative path with
+// slashes. It never leaves the file's directory, neither through ".." nor through a
+// link. It returns fs.ErrNotExist if there is none.
 func (f *File) Beside(path string) ([]byte, error) {
 	root, err := f.root()
 	if err != nil {
