@@ -14,22 +14,22 @@ type Format struct {
 	// at the beginning (File.Head) and at what lies beside it. Formats are asked
 	// in a fixed order, the specific before the general.
 	Detect func(f *File) bool
-	// Read gives the file's conversations to a sink. It returns an error when
-	// the file as a whole cannot be read, and passes the sink's errors on. What
-	// is wrong with single records goes to the sink and does not end it.
+	// Read passes the file's conversations to a sink. It returns an error if the file
+	// as a whole cannot be read, and returns the sink's errors. Problems of single
+	// records go to the sink and do not end the reading.
 	Read func(ctx context.Context, f *File, to Sink) error
 	// Places returns where the program keeps its files on a machine. Nil means
 	// that it has no such place.
 	Places func(env Env) []Place
-	// Resume returns the command that goes on with a conversation in the program,
-	// run in the conversation's directory. Nil means that it has none.
+	// Resume returns the command that continues a conversation in the program, run in
+	// the conversation's directory. Nil means that it has none.
 	Resume func(id string) []string
-	// Load returns the command that makes the program take in a file that Write made,
+	// Load returns the command with which the program imports a file that Write made,
 	// run in the conversation's directory before that of Resume. Nil means that the
 	// program finds its files by itself.
 	Load func(path string) []string
-	// Write makes the program's files of a conversation. Nil means that the
-	// format is only read.
+	// Write turns a conversation into the program's files. Nil means that the format is
+	// only read.
 	Write func(ctx context.Context, s *Script, env Env) (*Output, error)
 }
 
@@ -42,7 +42,7 @@ type Place struct {
 	Match func(path string) bool
 }
 
-// Env is the machine as far as a format needs to know it.
+// Env is what a format needs to know about the machine.
 type Env struct {
 	Home   string              // the user's home directory
 	Getenv func(string) string // the environment; nil if there is none

@@ -33,7 +33,7 @@ func (t *target) flush() error {
 		}
 	}
 	entries := slices.Concat(t.queue[:first], t.remarks, t.queue[first:])
-	t.moved = true // unless the last line is where the conversation stands
+	t.moved = true // unless the last line is where the conversation ends
 	if err := t.graft(entries); err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (t *target) create() error {
 	return err
 }
 
-// graft appends entries, without those that another importer was faster with.
+// graft appends entries, without those that another importer has already added.
 func (t *target) graft(entries []session.Entry) error {
 	return session.Retry(func() error {
 		err := t.s.Graft(entries...)
@@ -130,7 +130,7 @@ func (t *target) graft(entries []session.Entry) error {
 	})
 }
 
-// isFull reports whether the session has reached its greatest size.
+// isFull reports whether the session has reached its maximum size.
 func isFull(err error) bool {
 	limit, ok := errors.AsType[*store.LimitError](err)
 	return ok && limit.Limit == store.MaxSession
@@ -150,7 +150,7 @@ func (t *target) missing(entries []session.Entry) ([]session.Entry, error) {
 	return rest, nil
 }
 
-// customUnwritable stands for a record that a session cannot hold.
+// customUnwritable replaces a record that a session cannot hold.
 const customUnwritable = "coppice.unwritable"
 
 func isStub(e *session.Entry) bool { return e.Custom != nil && e.Custom.CustomType == customUnwritable }
@@ -172,8 +172,8 @@ func (t *target) fit(e session.Entry, why error) (session.Entry, error) {
 	return t.stub(&e, why), nil
 }
 
-// stub stands in for an entry that cannot be written, so that what follows it
-// has a parent. Its bytes are kept.
+// stub returns an entry in place of one that cannot be written, so that what follows it
+// has a parent. The bytes are kept.
 func (t *target) stub(e *session.Entry, why error) session.Entry {
 	t.tally.problem(Problem{Reason: fmt.Sprintf("record %s is only kept as bytes: %v", e.ID, why)})
 	s := session.Entry{Type: session.TypeCustom, ID: e.ID, ParentID: e.ParentID, Timestamp: e.Timestamp}
@@ -186,14 +186,14 @@ func (t *target) stub(e *session.Entry, why error) session.Entry {
 	return s
 }
 
-// finish records the name, the tags and what became of the source, and moves the
-// leaf to where the conversation stands.
+// finish records the name, the tags and what became of the source, and moves the leaf
+// to where the conversation ends.
 func (t *target) finish() error {
 	if t.w.im.DryRun {
 		return nil
 	}
-	// If nothing of the session is written yet, what is to be said about it comes
-	// before its last record, which is then the leaf without saying so.
+	// If nothing of the session is written yet, the remarks come before its last
+	// record, which then is the leaf without a move.
 	whole := t.s == nil && len(t.queue) > 1
 	if whole {
 		if t.conv.Title != "" {
@@ -257,8 +257,7 @@ func (t *target) fidelity() *session.CustomEntry {
 	return &session.CustomEntry{CustomType: CustomFidelity, Data: data}
 }
 
-// name gives the session the conversation's title, unless somebody renamed it
-// here.
+// name gives the session the conversation's title, unless the user renamed it here.
 func (t *target) name() error {
 	if t.conv.Title == "" {
 		return nil
@@ -291,7 +290,7 @@ func (t *target) title() session.Entry {
 
 func (t *target) titleID(title string) string { return "title-" + HashID(t.id, title)[:18] }
 
-// moveLeaf sees to it that the session stands where the conversation does.
+// moveLeaf makes sure that the session ends where the conversation does.
 func (t *target) moveLeaf() error {
 	want := t.last
 	if want == "" {

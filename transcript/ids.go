@@ -8,8 +8,8 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// HashID returns an id that stands for the given parts: the same parts give the
-// same id, others another. It has the form of a UUID of version 8.
+// HashID returns an id made from the given parts: the same parts give the same id,
+// other parts another. It has the form of a UUID of version 8.
 func HashID(parts ...string) string {
 	h := sha256.New()
 	var length [8]byte
@@ -42,8 +42,8 @@ func isPlainID(id string) bool {
 
 const maxID = 200
 
-// wasPlainID reports whether ids such as this one were taken over as they are by
-// programs before this rule. What they imported is found again under its id.
+// wasPlainID reports whether older versions used such a native id unchanged. What they
+// imported is found again under that id.
 func wasPlainID(id string) bool {
 	if id == "" || len(id) > maxID || strings.HasPrefix(id, session.InterruptedPrefix) {
 		return false

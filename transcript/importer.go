@@ -13,12 +13,12 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// The custom entries that an import leaves in a session. They count for nothing
-// in the conversation.
+// The custom entries that an import leaves in a session. They are not part of the
+// conversation.
 const (
 	// CustomImport says where a piece of the source is kept: see Raw.
 	CustomImport = session.CustomImport
-	// CustomFidelity says what an import made of the source's records.
+	// CustomFidelity says what the source's records became.
 	CustomFidelity = session.CustomFidelity
 )
 
@@ -33,14 +33,14 @@ type Importer struct {
 	DryRun bool
 	// Again reads every file from its beginning, even if it did not change.
 	Again bool
-	// Clean, if it is set, takes out what must not be kept, such as secrets. It
-	// is given lines of the source, whole documents, and entries as JSON, and
-	// must leave JSON JSON. Files are then always read from the beginning.
+	// Clean, if it is set, removes what must not be kept, such as secrets. It gets
+	// lines of the source, whole documents, and entries as JSON, and must return valid
+	// JSON for JSON. Files are then always read from the beginning.
 	Clean func(raw []byte) []byte
 	// DropDerived is clean.Options.DropDerived. It is called if something was redacted
 	// during an import that had brought it in again: an index may have it by then.
 	DropDerived func(ctx context.Context) error
-	// Now tells the time. Default: time.Now.
+	// Now returns the time. Default: time.Now.
 	Now func() time.Time
 	// Progress, if it is set, is called with how many more bytes were read.
 	Progress func(n int64)
@@ -57,11 +57,11 @@ func (im *Importer) now() time.Time {
 // becomes; native is the conversation's own id, or its family.
 func SessionID(format, native string) string { return HashID("session", format, native) }
 
-// Import imports a file of a format. What was imported before is not imported
-// again: of a file that grew the new records are added, of one that was
-// rewritten those that changed, as further branches. If it fails half-way, what
-// was imported so far stays, and importing again adds the rest. A format that is
-// nil, as all.Detect returns it for a file that is of none, is ErrInvalid.
+// Import imports a file of a format. What was imported before is not imported again: if
+// a file grew, its new records are added; if it was rewritten, the changed records are
+// added as further branches. If it fails half-way, what was imported so far stays, and
+// importing again adds the rest. A nil format, which all.Detect returns for an unknown
+// file, is ErrInvalid.
 func (im *Importer) Import(ctx context.Context, format *Format, f *File) (report *Report, err error) {
 	if im == nil || im.Store == nil || f == nil {
 		return &Report{}, errMissing("import", "an importer with a store, and a file")
@@ -73,8 +73,8 @@ func (im *Importer) Import(ctx context.Context, format *Format, f *File) (report
 	return report, errors.Join(err, im.Ledger.Flush())
 }
 
-// begin makes ready for the import of a file. If there is nothing to import, it
-// returns no run.
+// begin prepares the import of a file. If there is nothing to import, it returns a nil
+// run.
 func (im *Importer) begin(format *Format, f *File) (*run, *Report, error) {
 	report := &Report{Path: f.Path}
 	if err := format.check("import", f.Path, canRead); err != nil {
@@ -96,14 +96,14 @@ func (r *run) direct(ctx context.Context) (*Report, error) {
 		return r.report, err
 	}
 	defer release()
-	// What was redacted once is imported clean for ever after, whatever the source
-	// still has. The list is read for each file: one that is watched may have been
-	// redacted since the last.
+	// What was redacted once is always imported clean, even if the source still has it.
+	// The list is read for each file: with watched files, a redaction may have happened
+	// since the last.
 	if r.guard, err = clean.LoadGuard(r.im.Store); err != nil {
 		return r.report, err
 	}
-	// The ledger names blobs of earlier imports. What it said before the hold may
-	// be of some that are deleted since.
+	// The ledger names blobs of earlier imports. It is read under the hold, because
+	// blobs that it named earlier may have been deleted.
 	r.before = r.im.Ledger.Get(r.file.Path)
 	err = r.do(ctx)
 	release() // the sessions name them now; and recheck may have to delete some
@@ -116,9 +116,8 @@ func (r *run) direct(ctx context.Context) (*Report, error) {
 	return r.report, r.im.Ledger.Put(r.src)
 }
 
-// recheck cleans the sessions once more if something was redacted while they were
-// filled: what we wrote meanwhile may have it, and the redaction may not have seen
-// that.
+// recheck cleans the sessions again if something was redacted while they were filled:
+// we may have written it again, unseen by the redaction.
 func (r *run) recheck(ctx context.Context) error {
 	if len(r.src.Sessions) == 0 {
 		return nil
@@ -126,7 +125,7 @@ func (r *run) recheck(ctx context.Context) error {
 	return r.guard.Recheck(ctx, r.im.Store, clean.Options{Sessions: r.src.Sessions, DropDerived: r.im.DropDerived})
 }
 
-// isUnchanged reports whether the file is as the ledger knows it.
+// isUnchanged reports whether the file is as the ledger describes it.
 func (im *Importer) isUnchanged(known *Source, format *Format, f *File) bool {
 	if known == nil || known.Format != format.Name || im.Again {
 		return false
@@ -141,7 +140,7 @@ func (im *Importer) isUnchanged(known *Source, format *Format, f *File) bool {
 		return false
 	}
 	if known.stamp(info, im.now()); !known.Modified.IsZero() && !im.DryRun {
-		_ = im.Ledger.Put(known) // so that the next one need not look into it; if that fails, it does
+		_ = im.Ledger.Put(known) // a hint: without it the next import reads the file
 	}
 	return true
 }
@@ -177,8 +176,8 @@ func sumNext(in io.Reader, n int64) (string, error) {
 	return sumOf(raw), err
 }
 
-// hold keeps blobs from being deleted from before the ledger is read, which names
-// those of earlier imports, until the sessions name them and the new ones.
+// hold keeps blobs from being deleted. It is taken before the ledger is read, which
+// names blobs of earlier imports, and released when the sessions name all blobs.
 func (im *Importer) hold(ctx context.Context) (release func(), err error) {
 	if im.DryRun {
 		return func() {}, nil
@@ -203,8 +202,8 @@ type run struct {
 	before *Source // what is known of the file, or nil
 	src    *Source // what will be
 	report *Report
-	guard  *clean.Guard // what must not come back; nil if nothing
-	batch  *Batch       // which new sessions become part of; nil: they are made at once
+	guard  *clean.Guard // secrets that must not come back; nil if none
+	batch  *Batch       // the batch for new sessions; nil: they are made at once
 }
 
 // do reads and writes, at the same time if the file is large.
@@ -238,7 +237,7 @@ func (r *run) do(ctx context.Context) error {
 	}
 	r.file.tap, r.file.clean, s.clean = s.keeper, r.im.Clean, r.im.Clean
 	w := &writer{run: r, ctx: ctx, targets: make(map[string]*target), families: make(map[string]*target)}
-	if r.batch != nil { // to start another goroutine, and wake it, costs more than it saves
+	if r.batch != nil { // another goroutine would cost more than it saves
 		s.write = w.parcel
 		close(s.stopped)
 	} else {
@@ -267,9 +266,8 @@ func (r *run) do(ctx context.Context) error {
 	return errors.Join(err, w.finish(s.tallies, err == nil))
 }
 
-// resumable returns the position from which a file that grew can be read on, or
-// 0: its sessions must be there, and the end of what was read must still be what
-// it was.
+// resumable returns the position from which reading a grown file can continue, or 0.
+// Its sessions must exist, and the end of the part that was read must be unchanged.
 func (r *run) resumable(ctx context.Context) int64 {
 	b := r.before
 	if b == nil || r.im.Clean != nil || r.im.Again || b.Format != r.format.Name || b.State == nil || b.At == 0 || len(b.Sessions) == 0 {
@@ -290,8 +288,8 @@ func (r *run) resumable(ctx context.Context) int64 {
 	return b.At
 }
 
-// sameEnd reports whether the last few megabytes before the place where the
-// reader stood are what they were.
+// sameEnd reports whether the last few megabytes before the reader's position are
+// unchanged.
 func (r *run) sameEnd(b *Source) bool {
 	end := b.At
 	for i := len(b.Chunks) - 1; i >= 0 && b.At-end < chunkSize; i-- {

@@ -6,11 +6,11 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// InPlace returns messages for a format that has no ids of calls, where a result is known
-// by its place: it answers the first call that has no answer yet. Replies are joined,
-// each result is a message of its own, in the order of the calls, and a call that was
-// never answered has a result that says so. A conversation in which every result is in
-// its place already is returned as it is.
+// InPlace returns messages for a format without call ids, where the place of a result
+// decides: it answers the first call that has no answer yet. Replies are joined, each
+// result is a message of its own, in the order of the calls, and a call that was never
+// answered has a result that says so. If every result is already in its place, the
+// conversation is returned as it is.
 func InPlace(entries []session.Entry) []session.Entry {
 	if inPlace(entries) {
 		return entries
@@ -51,7 +51,7 @@ func inPlace(entries []session.Entry) bool {
 		e := &entries[i]
 		if asks := calls(e); len(asks) > 0 {
 			if len(waiting) > 0 {
-				return false // a format may have given up on them, or not
+				return false // formats differ on whether they still wait for these
 			}
 			for _, c := range asks {
 				waiting = append(waiting, c.ToolUse.ID)
@@ -94,8 +94,8 @@ func only(e *session.Entry, c session.Content) session.Entry {
 	return one
 }
 
-// without returns an entry without the results of calls that were made before it, which
-// stand elsewhere, if anything is left of it.
+// without returns an entry without the results of earlier calls, which are written
+// elsewhere. ok is false if nothing is left of it.
 func without(e *session.Entry, asked map[string]bool) (session.Entry, bool) {
 	if len(results(e)) == 0 {
 		return *e, true

@@ -19,9 +19,9 @@ const (
 	chunkSize = 4 << 20
 	// roomSize is how much room there is for a chunk and what is read beyond it.
 	roomSize = chunkSize + 2*readSize
-	// documentChunk is the same for files read at once. A program writes
-	// all of it again when it changes, mostly at the end: small chunks mean that
-	// what did not change is kept once.
+	// documentChunk is the same for files read at once. A program rewrites such a file
+	// when it changes, mostly at the end: with small chunks, the unchanged part is kept
+	// once.
 	documentChunk = 256 << 10
 	// maxChunk is the longest chunk: it ends within a line only if it must.
 	maxChunk = 64 << 20
@@ -30,7 +30,7 @@ const (
 // chunk is a piece of a source that is kept.
 type chunk struct {
 	from int64  // in the source
-	raw  []byte // as it stands in the source
+	raw  []byte // as it is in the source
 	kept []byte // as it is kept, if that is known and differs; as long as raw
 	sum  string // SHA-256 of raw, in hex
 	size int64  // of raw, also when that is gone
@@ -54,14 +54,14 @@ type keeper struct {
 	from   int64 // where buf begins, in the source
 	sealed int64 // the end of the last chunk
 	chunks []*chunk
-	jobs   chan *chunk // nil until there is a chunk that is worth another goroutine
+	jobs   chan *chunk // nil until a chunk is worth another goroutine
 	done   sync.WaitGroup
 	spare  sync.Pool // of *[]byte
 	guard  *clean.Guard
 }
 
 // newKeeper begins to keep a source from a position. Parts of it may be kept already.
-// What the guard knows is not.
+// What the guard knows is never kept.
 func newKeeper(from int64, kept []Kept, guard *clean.Guard, intact func(store.Ref) bool) *keeper {
 	k := &keeper{
 		guard: guard, intact: intact, from: from, sealed: from,
@@ -111,9 +111,9 @@ func (k *keeper) line(pos int64, b []byte) {
 	}
 }
 
-// cut returns where the next chunk ends, or 0 if that is not known yet. If what
-// was read begins with what is kept, the chunks are as they were, so that of a
-// file that grew only the new part is kept.
+// cut returns where the next chunk ends, or 0 if that is not known yet. If what was
+// read begins with what is kept, the chunks end at the same places, so that only the
+// new part of a grown file is kept.
 func (k *keeper) cut() int {
 	if c, ok := k.before[k.from]; ok {
 		if int64(len(k.buf)) < c.Len && len(k.buf) < maxChunk {
@@ -150,7 +150,7 @@ func (k *keeper) whole(b []byte) {
 	if k.sealed > 0 {
 		return
 	}
-	// As a whole, because a secret may stand where two chunks meet.
+	// As a whole, because a secret may be where two chunks meet.
 	for kept := k.guard.Raw(b); len(b) > 0; {
 		n := min(len(b), documentChunk)
 		k.sealAs(b[:n:n], kept[:n:n])
@@ -158,7 +158,7 @@ func (k *keeper) whole(b []byte) {
 	}
 }
 
-// piece takes bytes that are no part of a file, and returns where they are.
+// piece takes bytes that are not part of a file, and returns where they are.
 func (k *keeper) piece(b []byte) int64 {
 	b = k.guard.Raw(b)
 	at := k.from + int64(len(k.buf))
@@ -170,7 +170,7 @@ func (k *keeper) piece(b []byte) int64 {
 	return at
 }
 
-// seal makes a chunk of the next bytes.
+// seal turns the next bytes into a chunk.
 func (k *keeper) seal(raw []byte) { k.sealAs(raw, nil) }
 
 func (k *keeper) sealAs(raw, kept []byte) {
@@ -186,7 +186,7 @@ func (k *keeper) sealAs(raw, kept []byte) {
 	}
 	if k.jobs == nil {
 		k.jobs = make(chan *chunk, 1) // one is enough to keep them busy, and each takes megabytes
-		// To compress takes about as long as all the rest together.
+		// Compressing takes about as long as all the rest together.
 		for range max(1, min(runtime.GOMAXPROCS(0)/2, maxPackers)) {
 			k.done.Go(func() {
 				enc := packers.Get().(*zstd.Encoder)
@@ -200,10 +200,10 @@ func (k *keeper) sealAs(raw, kept []byte) {
 	k.jobs <- c
 }
 
-// maxPackers bounds the memory: each has a chunk, and what it makes of it.
+// maxPackers bounds the memory: each packer holds a chunk and its compressed bytes.
 const maxPackers = 3
 
-// finish seals what is left, up to a position, and waits for nothing.
+// finish seals what is left, up to a position, without waiting.
 func (k *keeper) finish(upTo int64) {
 	if n := min(int64(len(k.buf)), upTo-k.from); n > 0 {
 		k.seal(k.buf[:n])
@@ -216,8 +216,8 @@ func (k *keeper) finish(upTo int64) {
 
 // pack compresses a chunk.
 func (k *keeper) pack(c *chunk, enc *zstd.Encoder) {
-	// The sum of the source tells whether it is known, even if its secrets were
-	// taken out of what is kept.
+	// The sum of the source shows whether it is known, even if secrets were removed
+	// from the kept bytes.
 	raw := c.raw
 	c.sum = sumOf(raw)
 	if c.kept == nil {
@@ -231,7 +231,7 @@ func (k *keeper) pack(c *chunk, enc *zstd.Encoder) {
 		c.packed = enc.EncodeAll(c.kept, make([]byte, 0, len(raw)/4))
 	}
 	c.raw, c.kept = nil, nil
-	if cap(raw) == roomSize && len(raw) < roomSize { // else it may be somebody's line
+	if cap(raw) == roomSize && len(raw) < roomSize { // otherwise it may be a line that is still in use
 		k.spare.Put(&raw)
 	}
 	close(c.ready)

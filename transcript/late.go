@@ -6,13 +6,13 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// A program may write an answer first and what it cost later, or a result first and
-// that the command failed later. If a file is imported between the two, the message is
-// stored without that, and it is still the same message when the file has grown: its
-// branch must not depend on when somebody imported. What it cost is noted apart then;
-// that a command failed stays unsaid.
+// A program may write an answer first and its cost later, or a result first and the
+// failure of its command later. If a file is imported between the two, the stored
+// message lacks that, and it is still the same message when the file has grown:
+// branches must not depend on the time of an import. The cost is then noted separately;
+// the failure is not recorded.
 
-// isLater reports whether a record says what is stored and, beyond that, only what its
+// isLater reports whether a record says the same as the stored one, plus only what its
 // program learned afterwards.
 func isLater(stored, e *session.Entry) bool {
 	if stored.Message == nil || e.Message == nil {
@@ -39,7 +39,7 @@ func isLater(stored, e *session.Entry) bool {
 	return bytes.Equal(line, before) || isRedactedFrom(before, line)
 }
 
-// bill notes what a response cost of which the stored message does not say it.
+// bill notes the cost of a response if the stored message lacks it.
 func (t *target) bill(stored, e *session.Entry) error {
 	m := e.Message
 	if m == nil || m.Usage == nil || stored.Message.Usage != nil {
@@ -53,8 +53,8 @@ func (t *target) bill(stored, e *session.Entry) error {
 	return nil
 }
 
-// settleBills gives messages what was noted apart about their responses, so that a
-// writer finds it where it is if all was imported at once.
+// settleBills adds separately noted costs to their messages, so that a writer sees the
+// same as after a single import.
 func (s *Script) settleBills() {
 	bills := make(map[string]*session.Usage) // by response
 	for i := range s.All {
@@ -91,8 +91,8 @@ func (s *Script) settleBills() {
 	}
 }
 
-// lostBills returns the loss of what responses cost that no message came of, if a format
-// has no place for that: less was read back than the path has.
+// lostBills returns the lost costs of responses without a message, if a format has no
+// place for them: less was read back than the path has.
 func (s *Script) lostBills(read *Collected) []Loss {
 	var have, got session.Spent
 	carried := make(map[string]bool)

@@ -17,15 +17,15 @@ import (
 	"github.com/coppice-dev/coppice/store/file"
 )
 
-// Ledger remembers what was imported and exported, so that a file that did not
-// change is not read again and one that grew is read from where it stood. It is
-// only a help: without it, everything is read and what is known is skipped. It may
-// be used by several goroutines at once.
+// Ledger remembers what was imported and exported, so that an unchanged file is not
+// read again and a grown file is read from its old end. It is only an optimisation:
+// without it, everything is read and known records are skipped. It may be used by
+// several goroutines at once.
 //
 // A file that is imported alone, or again and again because it grows, has a note of
 // its own. Files that are imported many at a time share a list: a note with a line
 // for each, because thousands of small notes would take more of the disk than the
-// sessions. What a file's own note says counts; else what the newest list says.
+// sessions. A file's own note counts; without one, the newest list does.
 type Ledger struct {
 	// Notes is where the ledger is kept.
 	Notes *file.Notes
@@ -33,7 +33,7 @@ type Ledger struct {
 	mu      sync.Mutex // guards what follows
 	listing []file.Note
 	own     map[string]bool   // the notes of single files
-	lines   map[string]listed // what lists say of a path
+	lines   map[string]listed // what lists say about a path
 	alive   map[string]int    // how many paths a list has the last word on
 	pending []*Source         // for the next list
 }
@@ -47,17 +47,17 @@ type listed struct {
 // LedgerOf returns the ledger of a store.
 func LedgerOf(st *file.Store) *Ledger {
 	if st == nil {
-		return nil // which remembers nothing
+		return nil // a nil ledger remembers nothing
 	}
 	return &Ledger{Notes: st.Notes("imports")}
 }
 
-// Source is what is remembered of a file.
+// Source is what the ledger remembers about a file.
 type Source struct {
 	Path     string    `json:"path"`
 	Format   string    `json:"format"`
 	Size     int64     `json:"size"`     // when it was read
-	Modified time.Time `json:"modified"` // zero: it may have changed since without showing it
+	Modified time.Time `json:"modified"` // zero: it may have changed since with the same size and time
 	Sessions []string  `json:"sessions,omitempty"`
 	Chunks   []Kept    `json:"chunks,omitempty"`
 	// State is what the reader left for the next time, and At and Line where it
@@ -78,7 +78,7 @@ type Kept struct {
 	From int64  `json:"from"`
 	Len  int64  `json:"len"`
 	Sum  string `json:"sha256"`
-	// Blob is where it is, compressed; "" if it stands in a session.
+	// Blob is where it is, compressed; "" if it is in a session.
 	Blob store.Ref `json:"blob,omitempty"`
 }
 
@@ -91,8 +91,8 @@ const (
 
 func noteOf(source string) string { return HashID("source", source) + ".json" }
 
-// Get returns what is known of a file, or nil. A ledger that cannot be read
-// knows nothing: that costs time, and nothing else.
+// Get returns what is known of a file, or nil. A ledger that cannot be read knows
+// nothing: that only costs time.
 func (l *Ledger) Get(path string) *Source {
 	if l == nil || l.Notes == nil {
 		return nil
@@ -113,11 +113,11 @@ func (l *Ledger) Get(path string) *Source {
 	return &s
 }
 
-// exportPath stands in the ledger for a conversation that was exported, in whatever
-// file it is. No file has such a path.
+// exportPath is the key of an exported conversation in the ledger, whatever file it is
+// in. No file has such a path.
 func exportPath(format, native string) string { return "exported:" + format + ":" + native }
 
-// ExportOf returns what is known of the export that has an id in a format, or nil.
+// ExportOf returns what is known about the export with an id in a format, or nil.
 func (l *Ledger) ExportOf(format, native string) *Source {
 	if s := l.Get(exportPath(format, native)); s != nil && s.Exported != "" {
 		return s
@@ -125,7 +125,7 @@ func (l *Ledger) ExportOf(format, native string) *Source {
 	return nil
 }
 
-// Refresh looks for what other programs have remembered, or forgotten, meanwhile.
+// Refresh picks up what other processes have since remembered or forgotten.
 func (l *Ledger) Refresh() {
 	if l == nil || l.Notes == nil {
 		return
@@ -195,7 +195,7 @@ func (l *Ledger) Put(s *Source) error {
 		l.own[noteOf(s.Path)] = true
 	}
 	l.mu.Unlock()
-	// To sync it would cost more than to read a small file again.
+	// Syncing it would cost more than reading a small file again.
 	return l.Notes.WriteHint(noteOf(s.Path), data)
 }
 
@@ -239,7 +239,7 @@ func (l *Ledger) Flush() error {
 	switch len(l.pending) {
 	case 0:
 		return nil
-	case 1: // a file that grows: its next note takes the place of this one
+	case 1: // a growing file: its next note replaces this one
 		s := l.pending[0]
 		data, err := json.Marshal(s)
 		if err != nil {
@@ -262,7 +262,7 @@ func (l *Ledger) Flush() error {
 	return l.dropDead()
 }
 
-// dropDead removes the lists that have the last word on nothing any more.
+// dropDead removes the lists in which every line is outdated.
 func (l *Ledger) dropDead() error {
 	for list, n := range l.alive {
 		if n > 0 || list == "" {

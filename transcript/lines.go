@@ -12,21 +12,21 @@ import (
 // Line is one line of a file.
 type Line struct {
 	// Data is the line without its line end, and without a byte order mark or a
-	// carriage return around it. It is valid until the next line is asked for,
-	// or for good if Lasting is set.
+	// carriage return around it. It is valid until the next line, or for good if
+	// Lasting is set.
 	Data []byte
-	Span       // where it is, with all that was left out of Data
+	Span       // where it is, including what was left out of Data
 	No   int64 // counted from 1
-	// Torn: the file ends without a line end. It may be half of a line that
-	// somebody is still writing.
+	// Torn: the file ends without a line end. It may be half of a line that is still
+	// being written.
 	Torn bool
 	// Cut: the line is longer than MaxLine, and Data is its beginning.
 	Cut bool
-	// Lasting: nobody will change Data, so it need not be copied to be kept. That is
-	// so for long lines, of which each copy counts.
+	// Lasting: Data will not change, so it can be kept without a copy. It is set for
+	// long lines, where a copy is expensive.
 	Lasting bool
 
-	lead int64 // how much of the Span stands before Data
+	lead int64 // how much of the Span comes before Data
 }
 
 // MaxLine is the length in bytes above which a line is not read as a whole.
@@ -41,8 +41,8 @@ const (
 // Lines yields the file's lines that are not empty.
 func (f *File) Lines(ctx context.Context) iter.Seq2[Line, error] { return f.LinesFrom(ctx, 0, 0) }
 
-// LinesFrom yields the lines from a position on, which must be where a line
-// begins, and before which there are so many lines.
+// LinesFrom yields the lines from a position on. A line must begin there; before is the
+// number of lines before it.
 func (f *File) LinesFrom(ctx context.Context, pos, before int64) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		r, err := f.openAt(pos)
@@ -87,7 +87,7 @@ func (f *File) LinesFrom(ctx context.Context, pos, before int64) iter.Seq2[Line,
 	}
 }
 
-// liner cuts a stream into lines. Its memory is that of the longest line.
+// liner splits a stream into lines. Its memory is that of the longest line.
 type liner struct {
 	from io.Reader // nil: all of it is in buf
 	tap  tap       // or nil
@@ -144,7 +144,7 @@ func (l *liner) take(n int, torn bool) Line {
 	}
 	l.start += n
 	l.pos += int64(n)
-	if l.from != nil && n > readSize && 2*n > len(l.buf)-readSize { // it fills the buffer: it can have it
+	if l.from != nil && n > readSize && 2*n > len(l.buf)-readSize { // it fills the buffer: it takes it over
 		line.Lasting = true
 		if l.tap != nil {
 			l.tell(l.start - n)
@@ -156,7 +156,7 @@ func (l *liner) take(n int, torn bool) Line {
 	return line
 }
 
-// tell lets the tap see what was given out, up to a place in the buffer.
+// tell shows the tap what was given out, up to a place in the buffer.
 func (l *liner) tell(upTo int) {
 	if l.tap == nil {
 		return
@@ -211,8 +211,8 @@ func (l *liner) fill() error {
 	return err
 }
 
-// cleaner changes lines before anybody sees them. Their places are then those in
-// the changed text.
+// cleaner changes lines before they are used. Their places are then those in the
+// changed text.
 type cleaner struct {
 	clean func([]byte) []byte
 	tap   tap

@@ -9,13 +9,13 @@ import (
 
 // # Files of this machine
 //
-// Some programs say in a message where an attached file lies, and send what is in it. A
-// path is of no use to another program, and tells whoever it sends the conversation to
-// about the machine. So only the program that wrote it gets it back.
+// Some programs record in a message the path of an attached file, and send its content.
+// Another program cannot use the path, and would disclose it to its provider. So only
+// the program that wrote it gets it back.
 
 // withoutLocal returns a copy of the script without the blocks whose bytes are in files
-// of this machine, unless it goes back to the program that it came from, and what is
-// lost by that.
+// of this machine, and what that loses. A script that goes back to the program that it
+// came from keeps them.
 func (s *Script) withoutLocal() (*Script, []Loss) {
 	out := *s
 	if s.NativeID != "" {

@@ -7,8 +7,9 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// NoticeKind is how the custom types of notices end: of what a program tells the model
-// beside the conversation, such as what hooks said. Only that program can send it again.
+// NoticeKind is the ending of the custom types of notices: messages that a program gives
+// the model beside the conversation, such as the output of hooks. Only that program can
+// send them again.
 const NoticeKind = ".attachment"
 
 func isNotice(e *session.Entry) bool {

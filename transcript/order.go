@@ -6,10 +6,10 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// order puts a result behind its call where a source has it just before: programs
-// that write from several threads do that, and a result that no call waits for is
-// not sent. It looks at records that follow one another in the order of the source;
-// where records name the one before them, their reader knows their order.
+// order moves a result that comes just before its call to the place after it. Programs
+// that write from several threads produce that, and a result without a waiting call is
+// not sent. It handles records that follow each other in the order of the source; where
+// records name their predecessor, their reader knows the order.
 type order struct {
 	open map[string]bool // the calls that have no result yet
 	held []Record        // results whose calls may come next
@@ -64,7 +64,7 @@ func (o *order) behind(r Record, calls []string) []Record {
 	return out
 }
 
-// rest returns what waits in vain.
+// rest returns the results that waited in vain.
 func (o *order) rest() []Record {
 	held := o.held
 	o.held = nil

@@ -12,11 +12,11 @@ import (
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
-// Publish writes prepared files below a directory and returns their paths. Each
-// is written under another name, synced and renamed; what a file replaces stays
-// beside it as .bak. Without force, a conversation that is there already is replaced
-// only if this session wrote it, and what its program has added to it since was
-// imported. What Prepare did not make is ErrInvalid.
+// Publish writes prepared files below a directory and returns their paths. Each is
+// written under another name, synced and renamed; a replaced file is kept as .bak.
+// Without force, an existing conversation is replaced only if this session wrote it,
+// and everything that its program has added since was imported. An Output that Prepare
+// did not make is ErrInvalid.
 func (x *Exporter) Publish(out *Output, base string, force bool) ([]string, error) {
 	if x == nil || out == nil || out.format == nil {
 		return nil, errMissing("export", "an exporter, and what it has prepared")
@@ -32,8 +32,9 @@ func (x *Exporter) Publish(out *Output, base string, force bool) ([]string, erro
 		}
 		paths = append(paths, path)
 	}
-	// The conversation itself comes after what belongs to it: when it is there, all
-	// of it is. A list of conversations comes last: what it names is there.
+	// The conversation itself comes after what belongs to it, so that it is never
+	// incomplete. A list of conversations comes last, so that everything it names
+	// exists.
 	for _, shared := range []bool{false, true} {
 		for i := len(paths) - 1; i >= 0; i-- {
 			if shared != (out.Files[i].Merge != nil) {
@@ -60,7 +61,7 @@ func (f *OutputFile) of(out *Output) *OutputOf {
 	return &OutputOf{Session: out.of, Native: out.Native, Records: out.wrote}
 }
 
-// mayReplace refuses to overwrite what may be somebody's only copy.
+// mayReplace refuses to overwrite what may be the user's only copy.
 func (x *Exporter) mayReplace(path, id string, f *OutputFile, force bool) error {
 	have, err := vfs.ReadFile(path, 0)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && (force || f.Merge != nil || bytes.Equal(have, f.Data)) {
@@ -88,7 +89,8 @@ func (x *Exporter) mayReplace(path, id string, f *OutputFile, force bool) error 
 
 // isAll reports whether a file is what was last exported to it or imported from it, so
 // that the session has everything that is in the file. A file that was imported just
-// after its program wrote to it may have changed without showing it: its bytes tell.
+// after its program wrote to it may have changed within the same time stamp: then its
+// bytes are compared.
 func (s *Source) isAll(path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || s.unchanged(info) {
@@ -98,12 +100,12 @@ func (s *Source) isAll(path string) bool {
 	return err == nil && f.has(s.Chunks, info.Size())
 }
 
-// replaceWithBackup writes a file: under another name, then what is there is
-// copied to .bak, then the new file takes its name.
+// replaceWithBackup writes a file under another name, copies the existing one to .bak,
+// and then renames the new file.
 func replaceWithBackup(path string, data []byte) error {
 	disk := vfs.OS{KeepOwner: true}
 	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real // a link stays one, and leads to the new file
+		path = real // a link stays a link, and leads to the new file
 	}
 	if err := vfs.Mkdir(disk, filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -121,8 +123,8 @@ func replaceWithBackup(path string, data []byte) error {
 	return vfs.Replace(disk, path, how, vfs.Data(data))
 }
 
-// remember notes that a file is ours, and that its conversation is, wherever the
-// program takes it.
+// remember notes that a file is ours, and so is its conversation, even if the program
+// moves it.
 func (x *Exporter) remember(format *Format, path string, of *OutputOf) error {
 	info, err := os.Stat(path)
 	if err != nil {

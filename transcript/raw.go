@@ -12,17 +12,16 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// sourcePart is a part of what an imported entry says about its source.
+// sourcePart is one place in the source of an imported entry.
 type sourcePart struct {
 	In  string `json:"in"` // the entry of type CustomImport
 	Pos int64  `json:"pos"`
 	Len int64  `json:"len"`
 }
 
-// Raw returns the bytes of the source that an imported entry was made of: the
-// lines as they stood in the file, one after the other. It returns ErrNotExist
-// for an entry that was not imported, and ErrCorrupt if what is kept does not
-// match its hash.
+// Raw returns the bytes of the source that an imported entry was made from: the lines
+// as they were in the file, one after the other. It returns ErrNotExist for an entry
+// that was not imported, and ErrCorrupt if what is kept does not match its hash.
 func Raw(ctx context.Context, st store.Store, s *session.Session, e *session.Entry) ([]byte, error) {
 	if st == nil || s == nil || e == nil {
 		return nil, errMissing("read source", "a store, a session and an entry of it")

@@ -6,10 +6,10 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// Conversation is what a source says of a conversation as a whole.
+// Conversation is what a source says about a conversation as a whole.
 type Conversation struct {
-	// ID is the conversation's native id. It must not be empty: a format without
-	// ids makes one of what identifies the conversation (see HashID).
+	// ID is the conversation's native id. It must not be empty: a format without ids
+	// makes one from what identifies the conversation (see HashID).
 	ID string
 	// Family names the conversation in whose tree the records belong, when that
 	// is not ID: the copies of one conversation, such as a fork that repeats its
@@ -17,7 +17,7 @@ type Conversation struct {
 	// of one session. Default: ID.
 	Family string
 
-	Title   string    // the name that somebody or something gave it, or ""
+	Title   string    // the name that a person or a program gave it, or ""
 	CWD     string    // the directory it is about, or ""
 	Created time.Time // zero means the time of the first record
 	Tags    []string
@@ -33,7 +33,7 @@ type Conversation struct {
 	// that continues another. Default: it is the first.
 	Continuation int
 
-	// Leaf is the native id of the record at which the conversation stands.
+	// Leaf is the native id of the record where the conversation currently ends.
 	// Default: the last record.
 	Leaf string
 	// Extra are facts that have no other place here, such as the git branch.
@@ -45,8 +45,8 @@ type Record struct {
 	// ID is the record's native id, unique within its conversation. Empty means
 	// that it has none, and that one is made from its content and place.
 	ID string
-	// Parent is the native id of the record that this one follows. The default
-	// is the record before it in its conversation; Root is none.
+	// Parent is the native id of the record that this one follows. The default is the
+	// record before it in its conversation; Root means none.
 	Parent string
 	// Aliases are further native ids by which other records may refer to this
 	// one: of the records that were merged into it, or that lead to it.
@@ -57,7 +57,7 @@ type Record struct {
 	// kept one of a compaction, the target of a label), it has native ids.
 	Entry session.Entry
 
-	// From are the places in the source that the record was made of.
+	// From are the places in the source that the record was made from.
 	From []Span
 }
 
@@ -65,8 +65,9 @@ type Record struct {
 const Root = "\x00root"
 
 // MetaWhere is the member of a message's metadata for where it was said, if that is not
-// where the conversation began: an object of a directory and a branch of git. It is no
-// part of what was said. Programs repeat records elsewhere, and those are not new.
+// where the conversation began: an object of a directory and a branch of git. It is not
+// part of what was said: programs repeat records in other directories, and those are
+// not new.
 const MetaWhere = "where"
 
 // Span is a place in a source.
@@ -78,37 +79,37 @@ type Span struct {
 // Sink takes what a reader finds. A reader calls it from one goroutine, in the
 // order of the source.
 type Sink interface {
-	// Begin says that a conversation begins or goes on: the records that follow
-	// are its. A reader calls it again, with the same ID, when it has learnt
-	// more of the conversation (a title, where it stands), or when it returns to
-	// it after another one. Empty fields do not take back what was said before.
+	// Begin says that a conversation begins or continues: the records that follow
+	// belong to it. A reader calls it again, with the same ID, when it has learnt more
+	// about the conversation (a title, its leaf), or when it returns to it after
+	// another one. Empty fields do not take back what was said before.
 	Begin(c Conversation) error
-	// Add adds a record to the conversation. The sink may keep it: a reader does
-	// not touch again what it has given away.
+	// Add adds a record to the conversation. The sink may keep it: a reader must not
+	// change it afterwards.
 	Add(r Record) error
 	// Keep keeps bytes that are not the file's own: a database's row as JSON, or
 	// a file beside the source. It returns where they are kept.
 	Keep(what string, raw []byte) (Span, error)
 	// Count says what became of n source records: what they were, and what they
-	// are now, in a few words: "assistant line", "message". Where nothing came
-	// of them but the bytes that are kept, became is OnlyKept.
+	// are now, in a few words: "assistant line", "message". If only their bytes are
+	// kept, became is OnlyKept.
 	Count(what, became string, n int)
-	// Problem reports a record that could not be read, and goes on.
+	// Problem reports a record that could not be read. It does not end the reading.
 	Problem(p Problem)
 }
 
-// OnlyKept is what became of a record that no entry was made of.
+// OnlyKept is what became of a record without an entry.
 const OnlyKept = "kept as bytes"
 
-// Problem is something in a source that could not be read as what it is.
+// Problem is something in a source that could not be read.
 type Problem struct {
 	Pos    int64 // where, in bytes
 	Line   int64 // the line, counted from 1; 0 where there are no lines
 	Reason string
 }
 
-// ContinuedTo returns the record that says in which conversation of a format
-// another goes on, so that the two are read as one.
+// ContinuedTo returns the record that says which conversation of a format continues
+// another, so that the two are read as one.
 func ContinuedTo(format, from, to string, at time.Time) Record {
 	return Record{
 		ID: HashID(format, from, "continued_to", to),
@@ -130,7 +131,7 @@ type Script struct {
 	Path    []session.Entry
 	Context *session.Context
 	// All are all entries in the order of the log, for formats that hold trees;
-	// Leaf is where the conversation stands.
+	// Leaf is where the conversation currently ends.
 	All  []session.Entry
 	Leaf string
 	// NativeID is the id that the conversation had in a source of the same
@@ -145,9 +146,9 @@ type Script struct {
 	OneFile bool
 	// Now is the time of writing, for what needs one.
 	Now time.Time
-	// Existing returns what a file has now that a writer may want to write, or nil
-	// if there is no such file: so a writer whose ids are not unique by themselves
-	// can choose one that is free. Exporter.Prepare sets it; it may be nil.
+	// Existing returns the present content of a file, or nil if there is no such file:
+	// so a writer whose ids are not unique by themselves can choose a free one.
+	// Exporter.Prepare sets it; it may be nil.
 	Existing func(path string) ([]byte, error)
 }
 
@@ -158,15 +159,15 @@ type Output struct {
 	// Base is the directory below which the program looks for them, "" for a
 	// format that belongs to no program.
 	Base string
-	// Resume is the command that goes on with the conversation there, or "". It is run in
+	// Resume is the command that continues the conversation there, or "". It is run in
 	// Dir or, by default, in the conversation's directory.
 	Resume string
 	Dir    string
 	// Losses are what the format cannot hold.
 	Losses []Loss
 	// Records names the entry that a record of the files is, by the record's id,
-	// where that is not the entry's own. A writer that leaves it nil has it found by
-	// what the records say.
+	// where that is not the entry's own. If it is nil, the entries are found by what
+	// the records say.
 	Records map[string]string
 
 	// Native is the id that the conversation has there. Exporter.Prepare sets it.
@@ -181,9 +182,9 @@ type Output struct {
 type OutputFile struct {
 	Path string // relative to Base, with slashes
 	Data []byte
-	// Merge, if it is not nil, makes the content from that of the file that is
-	// there, which is nil if there is none: for files that many conversations
-	// share, such as a list of them.
+	// Merge, if it is not nil, makes the content from that of the existing file, or
+	// from nil if there is none: for files that many conversations share, such as a
+	// list of them.
 	Merge func(old []byte) ([]byte, error)
 	// Of is the conversation that the file holds if that is another one, such as a
 	// subagent's. Nil means that the file belongs to the conversation that is

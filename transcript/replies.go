@@ -6,11 +6,11 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// Replies follows a conversation and knows which messages are one reply of the
-// model: those of one response, as session.Pairs has it, and those that follow a
-// call with nothing between them, whatever their response ids. Programs that keep
-// each call by itself leave such messages, and most others would take a call whose
-// result does not come next for one that was never answered.
+// Replies follows a conversation and knows which messages are one reply of the model:
+// those of one response, as in session.Pairs, and those that directly follow a call,
+// whatever their response ids. Programs that keep each call separately write such
+// messages, and most others would treat a call whose result does not come next as
+// unanswered.
 //
 // The zero value is ready to use.
 type Replies struct {
@@ -19,8 +19,7 @@ type Replies struct {
 	calls bool // and called a tool
 }
 
-// Continues takes the next entry into account. It reports whether that goes on
-// with the reply before it.
+// Continues takes the next entry, and reports whether it continues the reply before it.
 func (r *Replies) Continues(e *session.Entry) bool {
 	if r == nil || e == nil {
 		return false
@@ -44,7 +43,7 @@ func (r *Replies) Continues(e *session.Entry) bool {
 func JoinReplies(entries []session.Entry) []session.Entry {
 	var replies Replies
 	var out []session.Entry
-	at := -1        // the reply at hand
+	at := -1        // the current reply
 	isOurs := false // it is a copy, to which we may add: the entries are not ours
 	for i := range entries {
 		e := entries[i]

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Report is what came of importing a file.
+// Report is the result of importing a file.
 type Report struct {
 	Path   string
 	Format string
@@ -28,13 +28,13 @@ type SessionReport struct {
 	Revised int  // of New, those that are another version of a known record
 	// Fidelity says what the source records were and what they are now.
 	Fidelity []Fidelity
-	// Problems are the first records that could not be read as what they are,
-	// and ProblemCount how many there were.
+	// Problems are the first records that could not be read, and ProblemCount how many
+	// there were.
 	Problems     []Problem
 	ProblemCount int
 }
 
-// Fidelity says what so many source records became.
+// Fidelity says what a number of source records became.
 type Fidelity struct {
 	What   string `json:"what"`
 	Became string `json:"became"`

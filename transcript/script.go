@@ -24,8 +24,8 @@ func (s *Script) Tags() []string {
 	return tags
 }
 
-// Updated returns when the last entry of the path was made: what is written of the same
-// conversation has the same bytes at any time.
+// Updated returns the time of the last entry of the path, so that the same conversation
+// always gives the same bytes.
 func (s *Script) Updated() time.Time {
 	if s == nil {
 		return time.Time{}

@@ -5,16 +5,16 @@ import (
 	"encoding/json"
 )
 
-// Resumer is a Sink that remembers where a reader stood, for formats whose files
-// only grow. A reader that can go on asks for it with a type assertion.
+// Resumer is a Sink that remembers where a reader stopped, for formats whose files only
+// grow. A reader that can resume asks for it with a type assertion.
 type Resumer interface {
 	Sink
 	// Saved returns what an earlier reading of the file left: the position and
 	// the number of lines before it, and the reader's state. State is nil if the
 	// file is to be read from its beginning.
 	Saved() (pos, lines int64, state json.RawMessage)
-	// Save leaves that for the next reading. What lies after the position is
-	// not kept now: it will be read again.
+	// Save stores that for the next reading. Bytes after the position are not kept now:
+	// they will be read again.
 	Save(pos, lines int64, state json.RawMessage)
 }
 
@@ -22,8 +22,8 @@ type Resumer interface {
 // of any file.
 const keptSpace = 1 << 60
 
-// step is one thing that a reader said, on its way to the writer: that a
-// conversation begins, or a record of it.
+// step is one call of a reader on its way to the writer: the beginning of a
+// conversation, or a record.
 type step struct {
 	begin *Conversation
 	rec   *Record
@@ -174,8 +174,8 @@ func (s *sink) pass() error {
 	}
 }
 
-// finish passes on what is left when the reader is done. What a reader that will
-// go on later has not used yet is not kept.
+// finish passes on what is left when the reader is done. Bytes that a resumable reader
+// has not used yet are not kept.
 func (s *sink) finish() error {
 	if err := s.addAll(s.order.rest()); err != nil {
 		return err

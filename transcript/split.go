@@ -7,16 +7,16 @@ import (
 	"github.com/coppice-dev/coppice/internal/rawjson"
 )
 
-// Split returns the whole JSON objects that stand on a line, and the pieces of it
-// that are none. Lines run together when a program dies within one and the next
-// one goes on behind it, or when two write to a file at once. Each object and
-// each piece is a Line with a Span of its own, and together they cover the line.
+// Split returns the whole JSON objects on a line, and the pieces of it that are not
+// objects. Lines run together when a program dies within one and the next one follows
+// directly, or when two programs write to a file at once. Each object and each piece is
+// a Line with a Span of its own, and together they cover the line.
 //
-// An object inside of a torn piece is not an object of the file. So what follows a
-// torn piece counts only where JSON leaves no doubt that something else begins
-// there, and if it is nothing but whole objects up to the end of the line.
+// An object inside a torn piece is not an object of the file. So what follows a torn
+// piece counts only if the JSON shows clearly that something else begins there, and if
+// there are only whole objects up to the end of the line.
 //
-// A line that is one object needs no Split, and is quicker to read without.
+// A line that is one object needs no Split, and is faster to read without it.
 func (l Line) Split() (objects, pieces []Line) {
 	if l.Cut {
 		return nil, []Line{l}

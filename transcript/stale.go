@@ -11,16 +11,16 @@ import (
 //
 // People copy the files of their programs: to another machine, into a backup, back
 // again. Each copy is a state of the same conversation, and they may be imported in
-// any order. What they say goes into one tree; where the conversation stands is
-// what the newest of them says, and an older one must not take it back.
+// any order. What they say goes into one tree. The newest copy decides where the
+// conversation ends, and an older one must not move it back.
 //
 // A file that was read before and has grown since is newer than it was. Between
 // copies, the state that has the later record is the newer one: programs append.
-// If times do not tell, a state that says nothing that is not known and that ends
-// before the leaf is taken for an older one.
+// If the times do not decide, a state that adds nothing new and ends before the leaf
+// counts as older.
 
 // isStale reports whether the source is an older state of the conversation than
-// what the session has. want is where the source stands.
+// what the session has. want is where the source ends.
 func (t *target) isStale(want string) (bool, error) {
 	if t.base == "" || want == "" || want == t.base || t.hasGrown() {
 		return false, nil
@@ -48,8 +48,8 @@ func (t *target) hasGrown() bool {
 	return err == nil && before != nil && !info.ModTime().Before(before.Modified) && info.Size() > before.Size
 }
 
-// leadsTo reports whether an entry follows the leaf that the session had. It need
-// not go further up than what was added: that is how a conversation goes on.
+// leadsTo reports whether an entry follows the leaf that the session had. It need not
+// go further up than the added entries: that is how a conversation continues.
 func (t *target) leadsTo(id string) (bool, error) {
 	for range t.added + len(t.remarks) + 1 {
 		e, err := t.s.Entry(id)

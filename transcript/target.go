@@ -25,7 +25,7 @@ type target struct {
 	s       *session.Session // nil until there is something to write
 	stage   *stage           // where s is until a batch creates it; nil if it is in the store
 	created bool             // by this import
-	trusted bool             // what has a known id is known: see writer.newTarget
+	trusted bool             // a record with a known id is known: see writer.newTarget
 
 	wrote map[string]string // the entries that records of an export are: see Source
 
@@ -37,7 +37,7 @@ type target struct {
 	met     map[string]bool   // the known entries that were compared
 	base    string            // the session's leaf before this import
 	last    string            // the entry of the last record
-	leaf    string            // where the conversation stands: a native id, or ""
+	leaf    string            // where the conversation ends: a native id, or ""
 	moved   bool              // an entry was added since the leaf was last right
 	time    time.Time         // of the last record
 	newest  time.Time         // the greatest time of a record
@@ -53,15 +53,15 @@ func (w *writer) newTarget(c Conversation, family string) (*target, error) {
 		w: w, id: own, own: own, conv: Conversation{ID: c.ID},
 		queued: make(map[string]bool), aliases: make(map[string]string), seen: make(map[string]int), met: make(map[string]bool), time: c.Created,
 	}
-	// What an export wrote and its program went on with is the session that was
-	// exported. Its records are not compared: an export may have simplified them.
+	// A file that an export wrote and its program continued belongs to the exported
+	// session. Its records are not compared: an export may have simplified them.
 	if w.src.Exported != "" && w.src.Native == c.ID {
 		t.id, t.trusted, t.wrote = w.src.Exported, true, w.src.Wrote
 	}
 	if err := t.open(); err != nil || t.s != nil || t.trusted {
 		return t, err
 	}
-	// Programs copy such files, or take them into a database of theirs.
+	// Programs copy such files, or import them into their own database.
 	if x := w.im.Ledger.ExportOf(w.format.Name, c.ID); x != nil {
 		t.id, t.trusted, t.wrote = x.Exported, true, x.Wrote
 		return t, t.open()
@@ -87,8 +87,8 @@ func (t *target) open() error {
 	return nil
 }
 
-// detach makes of what an export wrote a session of its own, because its records
-// are not those that were written: somebody else's file has taken its place.
+// detach stops treating the file as our export. Its records differ from what we wrote,
+// so another file has replaced it; it becomes a session of its own.
 func (t *target) detach(r *Record) error {
 	if err := t.close(); err != nil {
 		return err
@@ -101,8 +101,8 @@ func (t *target) detach(r *Record) error {
 }
 
 // options are those with which sessions are filled. Another importer may be
-// filling the same one: entries have parents of their own, so that its entries
-// are no conflict.
+// filling the same one: entries name their parents, so the other's entries are not a
+// conflict.
 func (t *target) options() *session.Options {
 	o := t.w.im.Options
 	o.OnConflict = session.GrowBranch
@@ -121,7 +121,7 @@ func (t *target) options() *session.Options {
 }
 
 // when is the time of what an import says about a session: that of its newest
-// record, because importing a conversation is not going on with it.
+// record, because importing a conversation does not continue it.
 func (t *target) when() time.Time {
 	if t.newest.IsZero() {
 		return t.w.im.now().UTC().Truncate(time.Millisecond)
@@ -129,7 +129,7 @@ func (t *target) when() time.Time {
 	return t.newest
 }
 
-// learn takes in what a reader says of the conversation.
+// learn records what a reader says about the conversation.
 func (t *target) learn(c Conversation) {
 	if !slices.Contains(t.natives, c.ID) {
 		t.natives = append(t.natives, c.ID)
@@ -220,8 +220,8 @@ func (t *target) add(r *Record) error {
 	return t.enqueue(r, &e)
 }
 
-// recognise takes a record for what an export wrote of an entry, or around it if the
-// id is "".
+// recognise treats a record as an entry that an export wrote, or as something that the
+// export added if the id is "".
 func (t *target) recognise(r *Record, id string) error {
 	if id != "" {
 		has, err := t.has(id)
@@ -241,8 +241,8 @@ func (t *target) recognise(r *Record, id string) error {
 	return nil
 }
 
-// clean takes out of an entry what must not be kept. The lines that it was made
-// of may be clean already, but not all of it need come from lines.
+// clean removes from an entry what must not be kept. The source lines were cleaned
+// already, but parts of an entry may come from elsewhere.
 func (t *target) clean(e *session.Entry) error {
 	if t.w.im.Clean == nil && t.w.guard == nil {
 		return nil
@@ -265,7 +265,7 @@ func (t *target) clean(e *session.Entry) error {
 	return nil
 }
 
-// cleanJSON takes out of what an import writes what must not be kept.
+// cleanJSON removes what must not be kept from what an import writes.
 func (r *run) cleanJSON(value []byte) []byte {
 	if r.im.Clean != nil {
 		value = r.im.Clean(value)
@@ -298,8 +298,8 @@ func (t *target) settle(e *session.Entry) {
 	})
 }
 
-// linkParent finds the entry's parent. One that is nowhere is replaced by the
-// record before, so that the conversation hangs together.
+// linkParent finds the entry's parent. A missing parent is replaced by the record
+// before, so that the conversation stays connected.
 func (t *target) linkParent(r *Record, e *session.Entry) error {
 	parent := t.last
 	if parent == "" { // a resumed reading begins in the middle
@@ -362,9 +362,9 @@ func (t *target) isKnown(r *Record, e *session.Entry) (bool, error) {
 	}
 	stored, err := t.s.Entry(e.ID)
 	if err != nil && !errors.Is(err, session.ErrCorrupt) {
-		return false, err // of a damaged line the source has another version: the whole one
+		return false, err // for a damaged line the source may have the whole version
 	}
-	// A time that the source does not give may be the file's, and a copy has another.
+	// If the source gives no time, it may be the file's, and a copy has another.
 	timed := !r.Entry.Timestamp.IsZero()
 	line, have := saidIn(withoutCut(e), timed), saidIn(withoutCut(&stored), timed)
 	if (bytes.Equal(line, have) || isRedactedFrom(have, line)) && t.sameParent(&stored, e) {
@@ -398,8 +398,8 @@ func withoutCut(e *session.Entry) *session.Entry {
 	return &plain
 }
 
-// sameParent reports whether a record follows what it followed before, or at
-// least nothing that was revised.
+// sameParent reports whether a record follows the same entry as before, or at least one
+// that was not revised.
 func (t *target) sameParent(stored, e *session.Entry) bool {
 	if e.ParentID == nil || !isRevision(*e.ParentID) {
 		return true
@@ -409,8 +409,8 @@ func (t *target) sameParent(stored, e *session.Entry) bool {
 
 func isRevision(id string) bool { return len(id) > 9 && id[len(id)-9] == '~' }
 
-// saidIn is the same for two entries that say the same, wherever they are in a
-// tree and wherever it was said. With a time it is part of what they say.
+// saidIn is equal for two entries that say the same, wherever they are in a tree and
+// wherever it was said. With withTime, the time must be the same too.
 func saidIn(e *session.Entry, withTime bool) []byte {
 	plain := *e
 	plain.ID, plain.ParentID = "", nil
@@ -437,11 +437,11 @@ func saidIn(e *session.Entry, withTime bool) []byte {
 	return line
 }
 
-// redaction is what stands for a secret that was taken out of a session.
+// redaction matches the replacement of a secret that was removed from a session.
 var redaction = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\[REDACTED:[a-z0-9-]+\]`) })
 
-// isRedactedFrom reports whether what is stored is what a source says, but for
-// secrets that were taken out since: they must not come back.
+// isRedactedFrom reports whether the stored entry equals the source's except for
+// secrets that were removed since: they must not come back.
 func isRedactedFrom(stored, line []byte) bool {
 	pieces := redaction().Split(string(stored), -1)
 	rest, ok := bytes.CutPrefix(line, []byte(pieces[0]))
@@ -458,7 +458,7 @@ func isRedactedFrom(stored, line []byte) bool {
 	return bytes.HasSuffix(rest, []byte(pieces[len(pieces)-1]))
 }
 
-// sourceField is the member of an entry that says which bytes it was made of.
+// sourceField is the member of an entry that says which bytes it was made from.
 const sourceField = session.FieldSource
 
 // enqueue adds an entry to what will be written.
@@ -477,7 +477,7 @@ func (t *target) enqueue(r *Record, e *session.Entry) error {
 	return nil
 }
 
-// source says which bytes an entry was made of.
+// source says which bytes an entry was made from.
 func (t *target) source(from []Span) (json.RawMessage, error) {
 	var b []byte
 	for _, span := range from {
@@ -509,7 +509,7 @@ func (t *target) source(from []Span) (json.RawMessage, error) {
 	return append(b, ']'), nil
 }
 
-// maxInline is the size up to which compressed bytes stand in the session.
+// maxInline is the size up to which compressed bytes are kept in the session itself.
 const maxInline = 4 << 10
 
 // imported returns the id of the entry that says where a chunk is kept, and

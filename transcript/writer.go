@@ -48,7 +48,7 @@ func (w *writer) parcel(p *parcel) error {
 	}
 	for _, t := range w.order {
 		if w.batch != nil && t.s == nil {
-			continue // it is small, and written when all of it is known
+			continue // it is small, and written when it is complete
 		}
 		if err := t.flush(); err != nil {
 			return err
@@ -97,8 +97,8 @@ func (w *writer) begin(c Conversation) error {
 	return nil
 }
 
-// placeChunks gives the chunks that no record refers to to the first
-// conversation: nothing that was read is lost.
+// placeChunks gives chunks without a record to the first conversation, so that nothing
+// that was read is lost.
 func (w *writer) placeChunks(chunks []*chunk) error {
 	if len(w.order) == 0 {
 		return nil
@@ -113,7 +113,7 @@ func (w *writer) placeChunks(chunks []*chunk) error {
 	return nil
 }
 
-// forget lets go of what is kept, so that memory does not grow with the file.
+// forget releases chunks that are kept, so that memory does not grow with the file.
 func (w *writer) forget(chunks []*chunk) {
 	for _, c := range chunks {
 		if c.ref != "" {
@@ -146,8 +146,8 @@ func (w *writer) chunkAt(pos int64) *chunk {
 // finish completes the sessions and closes them.
 func (w *writer) finish(tallies map[string]*tally, whole bool) error {
 	var errs []error
-	// A database is not kept again because a row of it changed: of a session that
-	// was there only the bytes that new records were made of are kept.
+	// A database is not kept again because one of its rows changed: for an existing
+	// session only the bytes of new records are kept.
 	if len(w.order) > 0 && w.order[0].created && whole {
 		errs = append(errs, w.placeChunks(w.rows))
 	}
@@ -175,7 +175,7 @@ func (w *writer) finish(tallies map[string]*tally, whole bool) error {
 	for _, rest := range slices.Sorted(maps.Keys(tallies)) { // of no conversation
 		w.report.Problems += tallies[rest].n
 	}
-	if w.before != nil { // a resumed reading need not meet them all again
+	if w.before != nil { // a resumed reading may not see them all again
 		for _, id := range w.before.Sessions {
 			if !slices.Contains(w.src.Sessions, id) {
 				w.src.Sessions = append(w.src.Sessions, id)

@@ -8,15 +8,14 @@ import (
 
 // # What an export wrote
 //
-// A program that goes on with an exported conversation appends to the file, and what
-// it appends belongs to the session that was exported. Some formats have ids for what
-// they hold, and there the records that come back have the ids of our entries. Others
-// have none, and a reader makes the ids of what the records say: of those, an export
-// remembers which entry each record is.
+// A program that continues an exported conversation appends to the file, and what it
+// appends belongs to the exported session. In formats with ids, the records come back
+// with the ids of our entries. In others, a reader makes the ids from what the records
+// say; for those, an export remembers which entry each record is.
 
 // wrote returns the entry that each record of a file is, where their ids differ. A
-// record that is made of nothing in the session, such as what the program says before
-// the first prompt, is "".
+// record that comes from nothing in the session, such as the program's text before the
+// first prompt, is "".
 func wrote(s *Script, records []Record) map[string]string {
 	places := make(map[string][]int) // where on the path each text, call and result is
 	for i := range s.Path {

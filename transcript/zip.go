@@ -26,9 +26,9 @@ const maxMembers = 1_000_000
 // IsZip reports whether the file begins like a zip archive.
 func (f *File) IsZip() bool { return bytes.HasPrefix(f.Head(), []byte("PK\x03\x04")) }
 
-// Zip opens the file as a zip archive. Nothing is ever unpacked to the disk, so
-// names that would lead elsewhere harm nothing; they are refused all the same,
-// because no honest archive has them.
+// Zip opens the file as a zip archive. Nothing is ever unpacked to the disk, so names
+// that lead elsewhere are harmless; they are refused anyway, because no honest archive
+// has them.
 func (f *File) Zip() (*Archive, error) {
 	at, size, done, err := f.readerAt()
 	if err != nil {
