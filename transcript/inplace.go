@@ -95,7 +95,7 @@ func only(e *session.Entry, c session.Content) session.Entry {
 }
 
 // without returns an entry without the results of earlier calls, which are written
-// elsewhere. ok is false if nothing is left of it.
+// elsewhere. It returns false if nothing is left of it.
 func without(e *session.Entry, asked map[string]bool) (session.Entry, bool) {
 	if len(results(e)) == 0 {
 		return *e, true

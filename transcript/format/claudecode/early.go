@@ -8,11 +8,10 @@ import (
 
 // # Lines that come before their parents
 //
-// Lines are written by several hands, and the result of a quick tool may stand in
-// the file before the call. The tree says what comes first: such a line waits for
-// its parent, and what follows the line waits with it. Parents may also be missing
-// for good, because somebody cut the file. So nothing waits long, and then the
-// order is that of the file.
+// Several threads write lines, and the result of a quick tool may be in the file before
+// its call. The tree says what comes first: such a line waits for its parent, and what
+// follows the line waits with it. Parents may also be missing for good, because the
+// file was cut. So nothing waits long; after that, the order of the file counts.
 
 // early is a line that waits for its parent.
 type early struct {

@@ -187,8 +187,7 @@ func (l *line) time() time.Time {
 // key is an id of a line in little room.
 type key [16]byte
 
-// keyOf returns the key of an id: the bytes of a UUID, or what stands for
-// another text.
+// keyOf returns the key of an id: the bytes of a UUID, or a hash of any other text.
 func keyOf(id []byte) key {
 	var k key
 	if len(id) == 36 && id[8] == '-' && id[13] == '-' && id[18] == '-' && id[23] == '-' {

@@ -169,8 +169,8 @@ const resumed = "No response requested."
 // synthetic is the model of texts that the program wrote itself.
 const synthetic = "<synthetic>"
 
-// responseID returns the id of a reply. Some gateways give one id to several
-// requests: the later ones are told apart by the request.
+// responseID returns the id of a reply. Some gateways give one id to several requests:
+// the request distinguishes the later ones.
 func (t *thread) responseID(l *line) string {
 	id, request := string(l.messageID), string(l.requestID)
 	if id == "" {
@@ -279,8 +279,8 @@ func (r *reader) loadPersisted(res *session.ToolResultContent, rec *transcript.R
 	return nil
 }
 
-// persisted reads a file of the session's tool-results. A subagent's file lies in
-// the session's directory, or in one below it.
+// persisted reads a file of the session's tool-results. A subagent's file is in the
+// session's directory, or in one below it.
 func (r *reader) persisted(name string) ([]byte, error) {
 	id, agent := fileID(r.file.Path)
 	if !agent {
@@ -333,12 +333,12 @@ func (r *reader) attachment(l *line, t *thread, rec *transcript.Record, parent i
 		note(m, session.MetaInjected, by)
 	}
 	r.count("queued prompt line", "message")
-	t.place(rec, parent, false) // it was typed into what goes on: nobody went back
+	t.place(rec, parent, false) // it was typed during a turn: the user did not go back
 	return r.emit(t, *rec)
 }
 
-// queued is what the metadata of a message says that was typed while the model worked:
-// what else its line says of it, or true if that is nothing unusual.
+// queued is the metadata of a message that was typed while the model worked: what else
+// its line says, or true if that is nothing unusual.
 func queued(attachment rawjson.Members) any {
 	more := make(map[string]any)
 	for _, f := range attachment {
@@ -355,8 +355,8 @@ func queued(attachment rawjson.Members) any {
 	return more
 }
 
-// notice reads what the program told the model beside the conversation: what hooks
-// said, files that changed, reminders. It sends them again when it resumes the session.
+// notice reads what the program sent the model beside the conversation: output of
+// hooks, changed files, reminders. It sends them again when it resumes the session.
 func (r *reader) notice(l *line, t *thread, rec *transcript.Record, parent int32) error {
 	if rawjson.Kind(l.attachment) != 'o' {
 		r.count("attachment line", transcript.OnlyKept)

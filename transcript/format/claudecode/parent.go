@@ -14,8 +14,8 @@ import (
 // <session>.jsonl beside <session>/subagents/workflows/<id>/.
 const maxNested = 6
 
-// parentFile returns the file of the session that started a subagent, which lies
-// beside the subagent's or above it, or nil.
+// parentFile returns the file of the session that started a subagent, or nil. It is
+// beside the subagent's file or above it.
 func (r *reader) parentFile(id string) *transcript.File {
 	if !isUUID(id) || !filepath.IsAbs(r.file.Path) {
 		return nil
@@ -30,7 +30,7 @@ func (r *reader) parentFile(id string) *transcript.File {
 	return nil
 }
 
-// sessionOfAgent returns the session that a subagent's file lies below, or "".
+// sessionOfAgent returns the session whose directory holds a subagent's file, or "".
 func sessionOfAgent(path string) string {
 	dir := filepath.Dir(path)
 	for range maxNested {
@@ -53,8 +53,8 @@ func (r *reader) familyOf(f *transcript.File) string {
 	return r.familyFrom(l)
 }
 
-// familyFrom returns the family of a session, given the first line of its tree. A
-// fork that repeats lines of its original is of the original's family. It need not
+// familyFrom returns the family of a session, given the first line of its tree. A fork
+// that repeats lines of its original belongs to the original's family. It need not
 // begin with the same line: the program leaves out progress, and what is before a
 // compaction.
 func (r *reader) familyFrom(l *line) string {

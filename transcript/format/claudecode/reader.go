@@ -22,7 +22,7 @@ type reader struct {
 	main    *thread
 	threads []*thread          // all of them
 	agents  map[string]*thread // of subagents in the file, by agent
-	begun   *thread            // what the sink was told last
+	begun   *thread            // the last one passed to the sink
 	lines   map[key]at
 	recent  []string // the lines that lead to the main thread's last record
 	titles  titles
@@ -90,8 +90,8 @@ func (r *reader) read(ctx context.Context) error {
 	return err
 }
 
-// needsReplay looks through what is new for lines that hang on others than the
-// last: they need the tree of what was read before.
+// needsReplay looks through the new lines for one whose parent is not the last line: it
+// needs the tree of what was read before.
 func (r *reader) needsReplay(ctx context.Context, pos, no int64, saved *state) (bool, error) {
 	known := make(map[string]bool)
 	for _, id := range saved.Lines {
@@ -168,7 +168,7 @@ func (r *reader) restore(s *state) {
 	r.recent = s.Lines
 }
 
-// save leaves where we stand.
+// save stores the reader's position and state.
 func (r *reader) save(to transcript.Resumer) {
 	if r.main == nil || len(r.main.nodes) == 0 {
 		return
@@ -293,7 +293,7 @@ func (r *reader) line(text *transcript.Line) error {
 	return nil
 }
 
-// object reads what stands on a line.
+// object reads the object on a line.
 func (r *reader) object(l *line, text *transcript.Line) error {
 	if l.isRemark() {
 		r.remark(l)
@@ -323,7 +323,7 @@ func (r *reader) place(l *line, text *transcript.Line) error {
 	before := len(t.nodes)
 	err := r.node(l, t, &rec, parent, text)
 	r.lines[keyOf(l.uuid)] = at{t.index, max(t.last(), 0)}
-	if len(t.nodes) == before { // nothing was made of it: what follows it follows its parent
+	if len(t.nodes) == before { // it gave no record: what follows it follows its parent
 		if parent == unknown && (before == 0 || l.clears()) {
 			parent = nothing
 		}
@@ -335,7 +335,7 @@ func (r *reader) place(l *line, text *transcript.Line) error {
 		if len(t.nodes) > before {
 			r.recent = r.recent[:0]
 		}
-		if len(t.nodes) > before || parent != nothing { // else what follows it needs the whole tree
+		if len(t.nodes) > before || parent != nothing { // otherwise what follows it needs the whole tree
 			r.recent = append(r.recent, string(l.uuid))
 		}
 		if len(r.recent) > maxRecent {
@@ -372,7 +372,7 @@ func (r *reader) node(l *line, t *thread, rec *transcript.Record, parent int32, 
 
 // What a line may follow besides a record.
 const (
-	unknown = -1 // a line that is not here, or none: what stands before it in the file
+	unknown = -1 // a missing line, or none: the line before it in the file
 	nothing = -2 // a line with which a conversation begins
 )
 

@@ -32,8 +32,8 @@ func (r *reader) system(l *line, t *thread, rec *transcript.Record, parent int32
 	return nil
 }
 
-// localCommand reads a command that the user gave to the program, or what came of it.
-// The model is told of both.
+// localCommand reads a command that the user gave to the program, or its output. The
+// model sees both.
 func (r *reader) localCommand(l *line, t *thread, rec *transcript.Record, parent int32, text string) error {
 	if t == r.main {
 		r.titles.rename(text)
@@ -68,8 +68,8 @@ func (r *reader) bareSummary(l *line, t *thread, rec *transcript.Record, parent 
 
 // compaction adds a compaction whose summary is in a line.
 func (r *reader) compaction(l *line, t *thread, rec *transcript.Record, parent int32) error {
-	// Nobody waits any more for a call that has no result by now. The compaction
-	// leaves it out with the rest, and so it follows what is before the call.
+	// A call without a result by now will not get one. The compaction leaves it out
+	// with the rest, so it follows what is before the call.
 	before := ""
 	if t.reply != nil && rec.Entry.Compaction.FirstKeptEntryID == "" && t.reply.isOpen(t.held) {
 		before = t.reply.rec.Parent

@@ -9,8 +9,8 @@ import (
 	"github.com/coppice-dev/coppice/transcript"
 )
 
-// thread is one conversation of a file: the session's own, or that of a
-// subagent whose lines stand between its lines.
+// thread is one conversation of a file: the session's own, or that of a subagent whose
+// lines are between its lines.
 type thread struct {
 	index  int32 // in the reader's list
 	conv   transcript.Conversation
@@ -25,8 +25,8 @@ type thread struct {
 	served map[string]string // the request ids of replies, by message id
 }
 
-// node is a record as far as the tree is concerned. There is one for most lines of
-// a file, which may have millions: it has no pointers. Its id is that of the thread.
+// node is the part of a record that the tree needs. Most lines have one, and a file may
+// have millions of lines, so it has no pointers. Its id is that of the thread.
 type node struct {
 	id       key
 	branch   int32
@@ -71,13 +71,12 @@ func (t *thread) add(id string, n node) {
 	t.nodes, t.newest = append(t.nodes, n), id
 }
 
-// place finds what a record follows, makes a node of it, and sets its parent. A
-// record follows the last one of its branch: that lines hang on others before it
-// only means that things happened at the same time. Only where a second prompt
-// follows a record did somebody go back; and where one follows nothing, the
-// conversation began again: its first prompt was edited, or it was cleared. What
-// follows something from before a compaction came too late for it, and is not in
-// what the model was sent afterwards.
+// place finds what a record follows, makes a node for it, and sets its parent. A record
+// follows the last one of its branch: lines with earlier parents only mean that things
+// happened at the same time. Only a second prompt after the same record means that the
+// user went back. A prompt without a parent means that the conversation began again:
+// its first prompt was edited, or it was cleared. A record that follows something from
+// before a compaction came too late for it, and was not sent to the model afterwards.
 func (t *thread) place(rec *transcript.Record, parent int32, prompt bool) {
 	switch {
 	case len(t.nodes) == 0 || parent == nothing && rec.Entry.Message != nil && rec.Entry.Message.Role == session.RoleUser:

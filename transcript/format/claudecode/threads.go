@@ -69,8 +69,8 @@ func (r *reader) session() string {
 	return string(id)
 }
 
-// conversation returns what is known of the file's conversation from its first
-// line of the tree.
+// conversation returns what the first line of the tree says about the file's
+// conversation.
 func (r *reader) conversation(l *line) transcript.Conversation {
 	c := transcript.Conversation{CWD: string(l.cwd), Extra: factsOf(l.branch)}
 	if len(l.version) > 0 {
@@ -127,8 +127,8 @@ func (t *thread) branch() string {
 	return branch
 }
 
-// movedTo returns where a line was written, as far as the conversation did not begin
-// there, or nil.
+// movedTo returns where a line was written, if that differs from where the conversation
+// began, or nil.
 func (t *thread) movedTo(l *line) map[string]any {
 	var where map[string]any
 	set := func(member string, now []byte, first string) {
@@ -179,7 +179,7 @@ const factVersion = "version"
 // factAITitle is the title that the program made up.
 const factAITitle = "ai_title"
 
-// factAgent is what the file beside a subagent's says of it, such as its type.
+// factAgent is what the file beside a subagent's says about it, such as its type.
 const (
 	factAgent  = "agent"
 	metaSuffix = ".meta.json"

@@ -24,7 +24,7 @@ func (t *titles) best() string {
 	return ""
 }
 
-// rename takes in a /rename that somebody typed.
+// rename handles a /rename that the user typed.
 func (t *titles) rename(text string) {
 	if !strings.Contains(text, "<command-name>/rename</command-name>") {
 		return
@@ -72,7 +72,7 @@ func injected(text string) string {
 		if !strings.HasPrefix(text, i.begin) {
 			continue
 		}
-		if i.by == "ide" { // it may stand before what the user typed
+		if i.by == "ide" { // it may come before what the user typed
 			_, rest, ok := strings.Cut(text, "</"+i.begin[1:])
 			if ok && strings.TrimSpace(rest) != "" {
 				return ""
@@ -92,9 +92,9 @@ const (
 	metaLocal  = "local"   // the line is one of the program's own: a command to it, or its answer
 )
 
-// notification is what the program tells the model in the user's name when a task in the
-// background has ended. It sends more around it, so that the model does not take it for
-// the user's words.
+// notification is what the program sends in the user's name when a background task has
+// ended. It sends more around it, so that the model does not take it for the user's
+// words.
 const notification = "task-notification"
 
 // isNotice reports whether a message is such a notification by its origin.

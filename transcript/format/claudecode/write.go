@@ -73,7 +73,7 @@ type scribe struct {
 	records   map[string]string // the entries of lines that have another id than they
 	losses    []transcript.Loss
 
-	live     map[string]bool // the entries on the path to where the session stands
+	live     map[string]bool // the entries on the path to the session's leaf
 	entries  map[string]*session.Entry
 	edits    map[string]bool             // that change something of what is sent
 	placed   map[string]*entryNode       // that an entry has, or else the one before it
@@ -164,7 +164,7 @@ func (w *scribe) uuid(e *session.Entry, d *draft, n int, of string) string {
 		id = transcript.HashID(Name, id)
 	}
 	w.used[id] = true
-	if id != e.ID && (n == 0 || d.typ == "user") { // the other lines of a reply are no records
+	if id != e.ID && (n == 0 || d.typ == "user") { // the other lines of a reply are not records
 		w.records[id] = e.ID
 	}
 	if d.typ == "user" && e.Message != nil && isMixed(e.Message.Content) {
@@ -216,8 +216,8 @@ func (w *scribe) line(e *session.Entry, d draft, id, parent string) {
 	w.end()
 }
 
-// placeOr returns the directory or the branch of the message at hand, or of the last one
-// if the line is not one.
+// placeOr returns the directory or the branch of the current message, or of the last one
+// if the line is not a message.
 func (w *scribe) placeOr(member, first string) string {
 	if now, ok := w.where[member].(string); ok {
 		return now

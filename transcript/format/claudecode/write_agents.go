@@ -34,7 +34,7 @@ func subagents(s *transcript.Script) ([]subagent, error) {
 }
 
 // agentFiles returns the files of a subagent, if it has anything to say: what was said,
-// and what the program noted of it. They lie below the session's own.
+// and what the program noted about it. They are below the session's own.
 func (w *scribe) agentFiles(a subagent) []transcript.OutputFile {
 	agent := newScribe(a.script, w.id, a.id)
 	if agent.cwd == "" {

@@ -49,7 +49,7 @@ func jsonOf(data map[string]any) string {
 
 // compaction returns the lines of a compaction: where it cuts, and the summary. The
 // program reads a file from its last cut on, whatever branch that is on. So only the
-// live path has cuts, and on other branches the summary alone tells.
+// live path has cuts; other branches have the summary alone.
 func (w *scribe) compaction(e *session.Entry) []draft {
 	summary := draft{"user", `"isCompactSummary":true,"isVisibleInTranscriptOnly":true`, textMessage("user", e.Compaction.Summary)}
 	if !w.live[e.ID] {
@@ -211,15 +211,15 @@ func (w *scribe) reply(e *session.Entry, ids *answer) []draft {
 	return drafts
 }
 
-// linePart is what stands on one line of a reply.
+// linePart is the part of a reply that is on one line.
 type linePart struct {
 	of     []session.Content
 	blocks []string
 }
 
 // perLine cuts a reply into lines, one for each block. Only a second block that begins
-// like the first stands beside it: on a line of its own, it would be read as the whole of
-// it.
+// like the first shares its line: on a line of its own, it would be read as the longer
+// version of the first.
 func (w *scribe) perLine(e *session.Entry) []linePart {
 	var list []linePart
 	content := e.Message.Content
@@ -339,7 +339,7 @@ func (w *scribe) tool(e *session.Entry, name string) string {
 func (w *scribe) result(e *session.Entry, r *session.ToolResultContent, id string) string {
 	extra := r.Extra
 	content := quoted(r.Content)
-	_, extra, _ = take(extra, "persisted") // the output itself stands here now
+	_, extra, _ = take(extra, "persisted") // the output itself is here now
 	if _, rest, ok := take(extra, blocksField); ok {
 		content, extra = `[`+object("text", nil, "text", quoted(r.Content))+`]`, rest
 	}
@@ -385,7 +385,7 @@ func (w *scribe) source(s *session.Source) string {
 	return object(s.Type, w.extra(s.Extra), "media_type", quoted(s.MediaType), "data", quoted(s.Data))
 }
 
-// object writes a block: its type, its members, and what was not known of it.
+// object writes a block: its type, its members, and its unknown members.
 func object(typ string, extra session.Fields, members ...string) string {
 	var b strings.Builder
 	b.WriteString(`{"type":` + quoted(typ))
@@ -399,8 +399,7 @@ func object(typ string, extra session.Fields, members ...string) string {
 	return b.String()
 }
 
-// oneLine takes the line ends out of JSON, where they can only stand between its
-// tokens.
+// oneLine removes the line ends from JSON, where they can only be between tokens.
 func oneLine(raw []byte) string {
 	return strings.NewReplacer("\n", " ", "\r", " ").Replace(string(raw))
 }

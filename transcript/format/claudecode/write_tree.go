@@ -17,16 +17,16 @@ import (
 // The program's files are trees, and so every branch of a session is written. Four
 // things of the program decide how:
 //
-//   - It goes on from the last line of the file that no other line follows. So the
-//     live path is written last, and what hangs on the entry at which the session
-//     stands is left out: the program would go on from there.
-//   - It takes the results that hang on a call of the path into the path, and all
-//     lines with the message id of a reply. So no other branch begins with them.
+//   - It continues from the last line of the file that no other line follows. So the
+//     live path is written last, and what follows the session's leaf is left out: the
+//     program would continue from there.
+//   - It takes all results of a call on the path into the path, and all lines with the
+//     message id of a reply. So no other branch begins with them.
 //   - It cuts the file at its last compaction, on whatever branch that is. So only the
 //     live path has any, and other branches have the summaries.
-//   - It makes branches only where a prompt was edited, and readers tell branches
-//     from calls that ran at the same time by that. A branch that begins with
-//     something else is written as if the prompt before it had been given again.
+//   - It makes branches only where a prompt was edited; that is how readers distinguish
+//     branches from parallel calls. A branch that begins with something else is written
+//     as if the prompt before it had been given again.
 
 // entryNode is an entry that has lines.
 type entryNode struct {
@@ -34,25 +34,25 @@ type entryNode struct {
 	drafts []draft
 	up     *entryNode // that it follows
 	next   *entryNode // the first that follows it; on the live path the one of that path
-	live   bool       // on the path to where the session stands
+	live   bool       // on the path to the session's leaf
 	prompt bool
-	past   bool // it follows the entry at which the session stands
+	past   bool // it follows the session's leaf
 
 	uuids []string // of its lines, once they are written
-	after string   // the line that they hang on
+	after string   // the line that they follow
 }
 
 // tree writes the entries of a session.
 func (w *scribe) tree(s *transcript.Script) {
 	nodes := w.nodes(s)
-	var live *entryNode // where the session stands
+	var live *entryNode // the session's leaf
 	for _, n := range nodes {
 		if n.live {
 			live = n
 		}
 	}
 	if live == nil {
-		return // the program would go on from another branch
+		return // the program would continue from another branch
 	}
 	if first := firstOf(live); !first.prompt {
 		w.upTo(first) // what has no prompt can only be the first root
@@ -92,8 +92,8 @@ func (w *scribe) upTo(n *entryNode) {
 }
 
 // begins reports whether a reader takes the entry for the beginning of a conversation
-// if it follows nothing, wherever it stands in the file. That is so for what is said in
-// the user's name: after a clear, the command comes first and not a prompt.
+// if it has no parent, wherever it is in the file. That is so for what is said in the
+// user's name: after a clear, the command comes first and not a prompt.
 func (n *entryNode) begins() bool {
 	return n.drafts[0].typ == "user" && (n.e.Message == nil || !hasResult(n.e.Message.Content)) ||
 		n.e.Message != nil && n.e.Message.Metadata[metaLocal] == true
@@ -228,8 +228,8 @@ func (w *scribe) nodes(s *transcript.Script) []*entryNode {
 	return nodes
 }
 
-// noteEdits finds the edits whose loss shows. What a compaction stands for is not sent
-// again, and neither are the instructions of another program.
+// noteEdits finds the edits whose loss shows. What a compaction has replaced is not
+// sent again, and neither are the instructions of another program.
 func (w *scribe) noteEdits(s *transcript.Script) {
 	for target, edit := range s.Context.Edited {
 		if e := w.entries[target]; e == nil || e.Message == nil || e.Message.Role != session.RoleSystem {
@@ -382,8 +382,8 @@ func (w *scribe) keep(n *entryNode) {
 	n.drafts[0].more = join(n.drafts[0].more, string(append(meta, '}')))
 }
 
-// keptLines returns the lines that a compaction keeps. Other compactions are not
-// among them: this one stands for them.
+// keptLines returns the lines that a compaction keeps. Other compactions are not among
+// them: this one replaces them.
 func (w *scribe) keptLines(n *entryNode) []string {
 	var lists [][]string
 	for e := w.parentOf(n.e); e != nil; e = w.parentOf(e) {

@@ -2,14 +2,14 @@
 //
 // A rollout is a log of what happened in a thread: items, which are what the
 // model was sent and what it answered, and events, which are what was shown.
-// Most of what was said stands in it twice, once as each. Messages are made of
-// the items; events tell what a response cost, that a turn was taken back, or
-// that a command failed. Only a rollout without items is read from its events.
+// Most of what was said is in it twice, once as each. Messages are made from the items;
+// events say what a response cost, that a turn was taken back, or that a command
+// failed. Only a rollout without items is read from its events.
 //
 // There were four ways to write it: one JSON document of items (until July 2025),
 // bare items line by line (until September 2025), items and events in envelopes
-// (since), and envelopes whose content stands beside their type. The output of
-// "codex exec --json" is a fifth.
+// (since), and envelopes whose content is beside their type. The output of "codex exec
+// --json" is a fifth.
 //
 // # Identity
 //
@@ -72,12 +72,12 @@ const (
 	kindWorld     = "world_state"
 )
 
-// isBareHeader tells the header of the bare era, which has no type.
+// isBareHeader recognises the header of the bare era, which has no type.
 func isBareHeader(v loose.Value) bool {
 	return v.Has("id", "timestamp") && v.Get("instructions") != nil && !v.Has("role")
 }
 
-// isDocument tells a rollout that is one document: {"session":…,"items":[…]}.
+// isDocument recognises a rollout that is one document: {"session":…,"items":[…]}.
 func isDocument(f *transcript.File) bool {
 	head := strings.TrimLeft(strings.TrimPrefix(f.HeadText(), "\xef\xbb\xbf"), " \t\r\n")
 	rest, ok := strings.CutPrefix(head, "{")

@@ -44,7 +44,8 @@ func (r *reader) speak(id string, e *session.Entry, parts []string) {
 }
 
 // unspeak takes back all but the first n messages of the path, and what compactions
-// among the others dropped. Like all here, it takes time in proportion to what changes.
+// among the others dropped. Like everything here, it takes time in proportion to what
+// changes.
 func (r *reader) unspeak(n int) {
 	for len(r.hidden) > 0 && r.path[r.hidden[len(r.hidden)-1]].hiddenAt > n {
 		at := r.hidden[len(r.hidden)-1]
@@ -116,9 +117,9 @@ func (r *reader) historyOf(v loose.Value) (history []loose.Value, isOwn bool) {
 	return r.ownHistory(), true
 }
 
-// arrange finds out how to say that a history replaces the path: the first entry that
-// is kept, or else the items that are repeated, and which messages of the path are to be
-// dropped.
+// arrange finds out how to express that a history replaces the path: the first entry
+// that is kept, or else the items that are repeated, and the messages of the path to
+// drop.
 func (r *reader) arrange(history []loose.Value, summary string) (first string, repeated []loose.Value, dropped []int) {
 	at := summaryAt(history, summary)
 	onPath := make(map[uint64]bool)
@@ -157,12 +158,12 @@ func (r *reader) arrange(history []loose.Value, summary string) (first string, r
 	return first, repeated, dropped
 }
 
-// summaryLead is what stands before the summary in a history that an export wrote.
+// summaryLead is the text before the summary in a history that an export wrote.
 const summaryLead = "Previous conversation summary: "
 
-// summaryAt returns the place of the summary in a history, or -1. Something may say
-// before it that it is one. Messages may say the same as the summary: then it is the
-// one that an export wrote, or else the last.
+// summaryAt returns the place of the summary in a history, or -1. A text before it may
+// announce it. Messages may say the same as the summary: then it is the one that an
+// export wrote, or else the last.
 func summaryAt(history []loose.Value, summary string) int {
 	found := -1
 	for i, item := range slices.Backward(history) {
@@ -245,7 +246,7 @@ type asked struct {
 	text string
 }
 
-// ask notes what the user said, as far as a compaction may need it.
+// ask notes what the user said, if a compaction may need it.
 func (r *reader) ask(text string) {
 	if text == "" || strings.HasPrefix(text, summaryPrefix) {
 		return
@@ -263,8 +264,8 @@ func (r *reader) ask(text string) {
 	}
 }
 
-// ownHistory returns what Codex makes of a compaction without a history: the last that
-// the user said.
+// ownHistory returns the history that Codex builds for a compaction without one: the
+// last messages of the user.
 func (r *reader) ownHistory() []loose.Value {
 	var items []loose.Value
 	left := maxAsked

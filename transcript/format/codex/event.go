@@ -79,11 +79,11 @@ func (r *reader) rollBack(n int) error {
 	r.current = r.turns[at].before
 	r.unspeak(r.turns[at].said)
 	r.turns = r.turns[:at]
-	r.model, r.effort = "", "" // what was said of them may be on the branch that is left
+	r.model, r.effort = "", "" // they may have been set on the branch that is left
 	return nil
 }
 
-// shown makes messages of events, where there are no items.
+// shown makes messages from events, where there are no items.
 func (r *reader) shown(l line, kind string) error {
 	v := l.payload
 	var entries []session.Entry

@@ -14,15 +14,15 @@ import (
 // # What a thread inherits
 //
 // A fork of a newer Codex has nothing of its original: it names the lines of the
-// original's file that come before its own. These are read as if they stood in the
-// fork, so that it goes on where it branched off. A forked subagent has a copy of what
-// the model is sent of its parent; it is part of what the subagent knows, and what it
-// cost was paid by the parent.
+// original's file that come before its own. These are read as if they were in the fork,
+// so that it continues where it branched off. A forked subagent has a copy of its
+// parent's context; that is part of what the subagent knows, but the parent paid for
+// it.
 
 // injectedByFork marks the messages that a subagent has from its parent.
 const injectedByFork = "fork"
 
-// maxBases is how many threads may go on from one another. More can only be a circle.
+// maxBases is how many threads may continue one another. More can only be a circle.
 const maxBases = 100
 
 // base is the beginning of a thread that is in another one's file.
@@ -32,8 +32,8 @@ type base struct {
 	reader *reader
 }
 
-// findBase finds the file of which a thread has the beginning, and which thread that
-// goes back to.
+// findBase finds the file with the beginning of a thread, and the thread that it goes
+// back to.
 func (r *reader) findBase(v loose.Value) {
 	thread := v.Get("history_base", "thread_id").Text()
 	if thread == "" || r.bases >= maxBases {
@@ -56,7 +56,7 @@ func (r *reader) findBase(v loose.Value) {
 	r.base = b
 }
 
-// inherit reads the beginning of the thread, and goes on from its end.
+// inherit reads the beginning of the thread, and continues from its end.
 func (r *reader) inherit() error {
 	if r.base == nil {
 		return nil
@@ -103,9 +103,9 @@ func (s inheritSink) Count(string, string, int) {}
 
 func (s inheritSink) Problem(transcript.Problem) {}
 
-// rollout returns the file of a thread, or nil if it is not at hand. Rollouts lie in
-// directories of days, sessions/2026/02/01, and a thread's id tells the time at which it
-// began.
+// rollout returns the file of a thread, or nil if there is none. Rollouts are in
+// directories by day, sessions/2026/02/01, and a thread's id contains the time at which
+// it began.
 func (r *reader) rollout(thread string) *transcript.File {
 	if f := rolloutIn(r.around, ".", thread); f != nil {
 		return f

@@ -124,7 +124,7 @@ func (r *reader) answered(e session.Entry, l *line, parts ...string) error {
 	return nil
 }
 
-// judge marks a result as failed, as far as it or an event says so.
+// judge marks a result as failed if it or an event says so.
 func (r *reader) judge(m *session.MessageEntry) {
 	for i := range m.Content {
 		if t := m.Content[i].ToolResult; t != nil && (r.failed[t.ToolUseID] || hasFailed(t.Content)) {

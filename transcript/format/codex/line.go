@@ -50,7 +50,7 @@ func timeOf(v loose.Value) time.Time {
 	return time.Time{}
 }
 
-// isStream tells the lines of "codex exec --json".
+// isStream recognises the lines of "codex exec --json".
 func isStream(kind string) bool {
 	return strings.HasPrefix(kind, "thread.") || strings.HasPrefix(kind, "turn.") || strings.HasPrefix(kind, "item.")
 }

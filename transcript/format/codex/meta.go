@@ -61,7 +61,7 @@ func (r *reader) header(v loose.Value) error {
 
 // Facts of a thread that Codex goes by when it resumes it.
 const (
-	factPrompt = "base_instructions" // what stands before the conversation, in Codex's form
+	factPrompt = "base_instructions" // the text before the conversation, in Codex's form
 	factSource = "source"            // what started it, if that is not the user
 	maxPrompt  = 64 << 10            // a session's header has it
 )

@@ -14,8 +14,8 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 )
 
-// maxHeld is how many lines are looked at for an item before a rollout is taken
-// for one that has only events.
+// maxHeld is how many lines are searched for an item before a rollout counts as one
+// with only events.
 const maxHeld = 100_000
 
 func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
@@ -36,12 +36,12 @@ type reader struct {
 
 	held    []line // until it is known whether there are items
 	decided bool
-	events  bool // there are no items: messages are made of events
+	events  bool // there are no items: messages are made from events
 	turned  bool // events are those of the newer kind: item_completed
 
 	origin string // the thread in which the history began
 	begun  bool
-	past   *past            // the parent's file, if it is at hand
+	past   *past            // the parent's file, if it was found
 	base   *base            // the beginning of the thread, where that is in another file
 	bases  int              // how many threads went on from this one to get here
 	around *transcript.File // from which the files of other threads are looked for
@@ -55,11 +55,11 @@ type reader struct {
 	hidden  []int           // and of those that compactions dropped, in that order
 	asked   []asked         // what the user said lately
 	queue   []transcript.Record
-	answer  string // the id of the response at hand, "" if none is
+	answer  string // the id of the current response, or ""
 
 	askedSize       int // in bytes
 	usage           counter
-	failed          map[string]bool // calls of which an event says that they failed
+	failed          map[string]bool // calls that failed, according to an event
 	provider, model string
 	effort          string
 	settings        string       // of the thread, as they were last applied
@@ -101,7 +101,7 @@ func (r *reader) document() error {
 	return r.finish()
 }
 
-// take reads a line, or holds it back until it is known what to make of events.
+// take reads a line, or holds it back until it is known whether events become messages.
 func (r *reader) take(l line) error {
 	if r.decided {
 		return r.line(l)
@@ -184,7 +184,7 @@ var idPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 })
 
-// begin tells the sink of the conversation, once.
+// begin passes the conversation to the sink, once.
 func (r *reader) begin() error {
 	if r.begun {
 		return nil
@@ -204,8 +204,8 @@ func (r *reader) begin() error {
 	return r.inherit()
 }
 
-// add adds a record that follows the current one. The parts are what it says, of
-// which its id is made.
+// add adds a record that follows the current one. Its id is made from the parts, which
+// are what it says.
 func (r *reader) add(e session.Entry, l *line, parts ...string) {
 	id := transcript.HashID(append([]string{name, r.origin, r.current, string(e.Type)}, parts...)...)
 	for n := 2; r.used[id]; n++ { // the same was said again after a rollback
@@ -242,7 +242,7 @@ func (r *reader) flush() error {
 	return nil
 }
 
-// custom adds an entry that is no part of what the model saw.
+// custom adds an entry that the model did not see.
 func (r *reader) custom(l line, kind, became string) error {
 	data := make(map[string]any)
 	for _, f := range l.payload.Except("type", "timestamp") {

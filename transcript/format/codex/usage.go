@@ -6,8 +6,8 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 )
 
-// counter tells new token counts from those that are said again: Codex repeats
-// the last one at the beginning of a turn, and whenever limits change.
+// counter distinguishes new token counts from repeated ones: Codex repeats the last one
+// at the beginning of a turn, and whenever limits change.
 type counter struct {
 	total   session.Usage // all that was counted before
 	known   bool          // there was a total
@@ -29,11 +29,11 @@ func (r *reader) count(v loose.Value, l *line) error {
 	return nil
 }
 
-// usageOf reads a usage that stands for itself.
+// usageOf reads a usage that is not part of a total.
 func usageOf(v loose.Value) *session.Usage { return provider.CodexUsage(v) }
 
-// next returns what a response cost, given the new total and what Codex says
-// that the last response cost. It returns nil if the total is the same as before.
+// next returns what a response cost, given the new total and the cost of the last
+// response according to Codex. It returns nil if the total is the same as before.
 func (c *counter) next(total, last loose.Value) *session.Usage {
 	now := usageOf(total)
 	if now == nil {
@@ -65,8 +65,8 @@ func minus(a, b *session.Usage) *session.Usage {
 	}
 }
 
-// spent gives a usage to the response at hand, whose last message carries it. Where no
-// message came of it, as of a compaction, it stands for itself.
+// spent adds a usage to the last message of the current response. Without a message, as
+// after a compaction, it gets an entry of its own.
 func (r *reader) spent(u *session.Usage, l *line) error {
 	if u == nil {
 		return nil

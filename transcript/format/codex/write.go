@@ -15,9 +15,8 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
 )
 
-// write makes a rollout of the conversation's path. What stands before the
-// compaction in force is there to be seen; what the model is sent is the
-// context, item by item.
+// write turns the conversation's path into a rollout. What comes before the compaction
+// in force is only shown; the model is sent the context, item by item.
 func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transcript.Output, error) {
 	w := &writer{script: s, id: threadID(s), created: s.Header.CreatedAt, index: make(map[string]int), states: statesOf(s.Path)}
 	if w.created.IsZero() {
@@ -115,8 +114,8 @@ func (w *writer) meta() {
 	if prompt, ok := facts[factPrompt]; ok {
 		o.Set("base_instructions", prompt)
 	}
-	// Codex goes on only with the provider that is named here. Without a name it takes
-	// the one that is configured, which is right for a conversation from elsewhere.
+	// Codex continues only with the provider that is named here. Without a name it uses
+	// the configured one, which is right for a conversation from elsewhere.
 	o.SetText("model_provider", text("model_provider", ""))
 	git.SetText("branch", text("git_branch", ""))
 	git.SetText("commit_hash", text("git_commit", ""))
@@ -304,7 +303,7 @@ func statesOf(path []session.Entry) []session.State {
 	return states
 }
 
-// show writes the events of which Codex rebuilds what the user sees.
+// show writes the events from which Codex rebuilds what the user sees.
 func (w *writer) show(e *session.Entry) {
 	m := e.Message
 	isUser := m.Role == session.RoleUser
@@ -331,8 +330,7 @@ func (w *writer) show(e *session.Entry) {
 	}
 }
 
-// count writes what a response cost, after its first message or where it stands for
-// itself.
+// count writes what a response cost, after its first message or at its own entry.
 func (w *writer) count(e *session.Entry) {
 	bill, ok := session.BillOf(e)
 	if !ok || w.spentOn[bill.Response] {
