@@ -22,10 +22,6 @@ const (
 	transitionTextFormat = "Continuing from session %s"
 )
 
-// IsCarried reports whether a message claims to be carried over: a copy, or the marker. That
-// means nothing in a session that does not continue another: see session.Carried.
-func IsCarried(e *session.Entry) bool { return session.IsTransition(e) || session.CarriedFrom(e) != "" }
-
 // full reports whether a link has reached its boundary. Carried messages count, but a link
 // always takes at least as many messages of its own. Otherwise, with a low limit and many
 // instructions, every message would start another link.

@@ -89,7 +89,7 @@ func (m *Sessions) rowsFromIndex(limit, offset int, links bool) (rows []row, ok 
 	}
 	o := index.ListOptions{Desc: true, Links: links, Limit: -1}
 	if limit == 0 {
-		limit = DefaultListLimit
+		limit = defaultListLimit
 	}
 	if limit > 0 {
 		o.Limit = limit + max(offset, 0)

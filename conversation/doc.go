@@ -16,6 +16,10 @@
 // Message and Session are values. You own what you are given, methods return new values,
 // and changing one does not change what is stored.
 //
+// Models are asked here and not by package agent, because an agent works in one session that
+// is open for it alone, while a reply here may have to go into a continuation that another
+// manager has just begun.
+//
 // # What survives
 //
 // With the default options, a message is on the disk when the call that adds it returns.

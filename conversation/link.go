@@ -49,20 +49,12 @@ type link struct {
 
 	pairs        pairing
 	config       Config
-	instructions []int  // which of entries are SYSTEM messages
-	files        []int  // which of entries were loaded from files
-	edits        []edit // in order
-	reverts      []session.Entry
-	reverted     map[string]bool // what was taken back
+	instructions []int           // which of entries are SYSTEM messages
+	files        []int           // which of entries were loaded from files
+	edits        []session.Entry // edits of the context and reverts, in order
 	cleared      map[string]bool // messages that edits removed from the context
 	composed     int             // changes whenever the context stops being simply the messages in order
 	plainAt      int             // the value of composed if it never did
-}
-
-// edit is a change to what a message contributes to the context.
-type edit struct {
-	id, target string
-	clears     bool
 }
 
 // origin is what a link knows about the links before it.
@@ -127,7 +119,7 @@ func (l *link) read(ctx context.Context) error {
 		return err
 	}
 	l.entries, l.known, l.instructions, l.files = nil, make(map[string]bool), nil, nil
-	l.edits, l.reverts, l.reverted, l.cleared, l.config = nil, nil, nil, nil, Config{}
+	l.edits, l.cleared, l.config = nil, nil, Config{}
 	l.pairs, l.sum, l.summed = pairing{}, amount{}, 0
 	l.carried, l.isCopy, l.copies = session.CarriedIn(&l.header), nil, 0
 	l.title, l.metadata, l.next = "", nil, next
@@ -155,29 +147,25 @@ func (l *link) take(e session.Entry) {
 	case e.Custom != nil:
 		l.next = session.ContinuedTo(&e, l.id, l.next)
 		l.takeCustom(e.Custom)
-	case e.ContextEdit != nil:
+	case e.ContextEdit != nil, e.Revert != nil:
 		l.composed++
-		l.edits = append(l.edits, edit{e.ID, e.ContextEdit.TargetID, len(e.ContextEdit.Replacement) == 0})
-		l.applyEdits()
-	case e.Revert != nil:
-		l.composed++
-		l.reverts = append(l.reverts, e)
-		l.reverted = session.RevertedIn(l.reverts)
-		l.applyEdits()
+		l.edits = append(l.edits, e)
+		l.cleared = clearedBy(l.edits)
 	case e.Compaction != nil, e.BranchSummary != nil, e.Merge != nil:
 		l.composed++
 	}
 }
 
-// applyEdits works out what is cleared. Of the edits of a message that were not taken back,
-// the last one counts.
-func (l *link) applyEdits() {
-	l.cleared = make(map[string]bool)
-	for _, e := range l.edits {
-		if !l.reverted[e.id] {
-			l.cleared[e.target] = e.clears
+// clearedBy returns the messages that edits and reverts of a path leave out of the context. Of
+// the edits of a message that were not taken back, the last one counts.
+func clearedBy(edits []session.Entry) map[string]bool {
+	cleared, reverted := make(map[string]bool), session.RevertedIn(edits)
+	for i := range edits {
+		if e := edits[i].ContextEdit; e != nil && !reverted[edits[i].ID] {
+			cleared[e.TargetID] = len(e.Replacement) == 0
 		}
 	}
+	return cleared
 }
 
 func (l *link) takeMessage(e session.Entry) {

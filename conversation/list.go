@@ -10,8 +10,8 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// DefaultListLimit is the number of sessions in a list without a limit.
-const DefaultListLimit = 100
+// defaultListLimit is the number of sessions in a list without a limit.
+const defaultListLimit = 100
 
 // Info is what a list says about a session or a conversation.
 type Info struct {
@@ -34,7 +34,7 @@ type Info struct {
 }
 
 // ListSessions returns a page of all sessions, most recently active first. A limit of 0 means
-// DefaultListLimit, and a negative one no limit. Only the listed sessions are read, and each
+// 100, and a negative one no limit. Only the listed sessions are read, and each
 // only once until it changes. If the store has an index (package index), it decides which
 // sessions those are. If not, the first list looks through all logs, and later ones through
 // those that have changed.
@@ -96,7 +96,7 @@ func latestFirst(a, b time.Time, nameA, nameB string) int {
 // page returns a part of a list.
 func page[T any](list []T, limit, offset int) []T {
 	if limit == 0 {
-		limit = DefaultListLimit
+		limit = defaultListLimit
 	}
 	from := min(max(offset, 0), len(list))
 	to := len(list)

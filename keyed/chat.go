@@ -13,7 +13,25 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// chat is the conversation of one key while it is in memory.
+// chat is the conversation of one key while it is in memory. Its session is
+//
+//	            want, do                      AppendAll
+//	absent ────────────────▶ open ◀─────────────────────────── writing
+//	  ▲  (created on demand)  │  ▲  outcome unknown, rewritten    ▲ │
+//	  │                       │  └──── reopen: did it land? ◀─────┼─┘
+//	  └── close, forget ──────┘ flush: the first of pending ──────┘
+//
+// and a change is pending until it is in the log (then it is part of written) or refused
+// (then Save reports it once). What readers see is always written with the pending changes
+// foreseen on top:
+//
+//	do ──▶ pending ──▶ tryWrite ──▶ written, read from the log
+//	          │            │    └─▶ written, foreseen and stale: read again before the next use
+//	          │            └──────▶ refused ──▶ Save
+//	shown = written + foresee(pending)
+//
+// A replacement of which a crash left only a part leads to undo, which the next write does
+// first.
 //
 // Two locks keep readers away from the disk. writing is held for as long as an operation
 // takes, I/O included. showing is held only to copy a finished view in or out. A reader that

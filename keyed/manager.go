@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// DefaultMaxOpen is the default of Options.MaxOpen.
-	DefaultMaxOpen = 20
-	// DefaultMaxBytes is the default of Options.MaxBytes.
-	DefaultMaxBytes = 64 << 20
+	// defaultMaxOpen is the default of Options.MaxOpen.
+	defaultMaxOpen = 20
+	// defaultMaxBytes is the default of Options.MaxBytes.
+	defaultMaxBytes = 64 << 20
 )
 
 // Options adjusts a SessionManager. The zero value keeps everything in memory.
@@ -48,10 +48,10 @@ func (o *Options) withDefaults() Options {
 		opts = *o
 	}
 	if opts.MaxOpen <= 0 {
-		opts.MaxOpen = DefaultMaxOpen
+		opts.MaxOpen = defaultMaxOpen
 	}
 	if opts.MaxBytes <= 0 {
-		opts.MaxBytes = DefaultMaxBytes
+		opts.MaxBytes = defaultMaxBytes
 	}
 	if opts.Now == nil {
 		opts.Now = time.Now
