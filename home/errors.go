@@ -276,6 +276,17 @@ func (e *AmbiguousError) Error() string {
 // Is makes an AmbiguousError match session.ErrInvalid.
 func (e *AmbiguousError) Is(target error) bool { return target == session.ErrInvalid }
 
+// TrashedError means that a session is in the trash, from which it can be restored. It
+// matches session.ErrNotExist.
+type TrashedError struct {
+	Session string
+}
+
+func (e *TrashedError) Error() string { return "it is in the trash" }
+
+// Is makes a TrashedError match session.ErrNotExist.
+func (e *TrashedError) Is(target error) bool { return target == session.ErrNotExist }
+
 // plainly rewords an error of a session for somebody who does not hold the session. A caller
 // of the floor cannot refresh a session after a conflict, only ask again, so the hint says
 // that. And if a reason follows, "invalid argument" in front of it is dropped.

@@ -340,7 +340,7 @@ func writeOut(path, name string, force bool, write func(io.Writer) error, check 
 func writeFile(path string, force bool, write func(io.Writer) error, check func(path string) error) error {
 	err := vfs.WriteOut(path, force, write, check)
 	if errors.Is(err, fs.ErrExist) {
-		return &session.Error{Op: "write", Path: path, Kind: session.ErrExist, Err: errors.New("it was left alone")}
+		return &session.Error{Op: "write", Path: path, Kind: session.ErrExist, Hint: "it was left alone; choose another name"}
 	}
 	if missing := (*fs.PathError)(nil); errors.As(err, &missing) && missing.Path != path {
 		err = missing.Err // without the name of the temporary file, which nobody knows

@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/session/clean"
+	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/transcript"
 )
 
@@ -104,7 +105,7 @@ func (c *Conversation) incomplete(ctx context.Context, missing []session.Problem
 	}
 	return &session.Error{
 		Op: "export", Name: c.Name, Err: fmt.Errorf("%w: %s", ErrIncomplete, listProblems(missing)),
-		Hint: "fsck says more; Markdown and HTML show what is left, and jsonl without inlining has the log as it is",
+		Hint: "check the session; Markdown and HTML show what is left, and jsonl without inlining has the log as it is",
 	}
 }
 
@@ -143,7 +144,7 @@ func (c *Conversation) writeLines(ctx context.Context, w io.Writer, r *ExportReq
 		if line.Cut {
 			return &session.Error{
 				Op: "export", Name: c.Name, Offset: int64(line.Pos), At: true, Kind: session.ErrTooLarge,
-				Err: errors.New("the line is longer than the limit max_entry"), Hint: "raise max_entry and export again",
+				Err: &store.LimitError{Limit: store.MaxEntry, Max: c.home.settings.number(SettingMaxEntry)}, Hint: "raise the limit and export again",
 			}
 		}
 		data := line.Data

@@ -225,7 +225,6 @@ func (h *Home) inTrash(ctx context.Context, given string) error {
 		return nil
 	}
 	return &session.Error{
-		Op: "find session", Name: given, Kind: session.ErrNotExist, Err: errors.New("it is in the trash"),
-		Hint: "coppice trash restore " + render.ShortID(item.Name) + " brings it back",
+		Op: "find session", Name: given, Kind: session.ErrNotExist, Err: &TrashedError{item.Name}, Hint: "restore it",
 	}
 }

@@ -39,10 +39,13 @@ const (
 // Nothing was written.
 type LimitError struct {
 	Limit     Limit
-	Size, Max int64 // bytes, or a number of logs
+	Size, Max int64 // bytes, or a number of logs; Size is 0 if nobody measured it
 }
 
 func (e *LimitError) Error() string {
+	if e.Size == 0 {
+		return fmt.Sprintf("it is over the limit of %d (%s)", e.Max, e.Limit)
+	}
 	what := "the entry has %d bytes, the limit is %d (%s)"
 	switch e.Limit {
 	case MaxSession:

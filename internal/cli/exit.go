@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 )
@@ -87,6 +88,9 @@ func (t *talk) explain(err error) (text, hint string) {
 	}
 	if over, ok := errors.AsType[*store.LimitError](err); ok {
 		hint += ": " + command("config set", []string{string(over.Limit), "NUMBER"})
+	}
+	if trashed, ok := errors.AsType[*home.TrashedError](err); ok {
+		hint = command("trash restore", []string{render.ShortID(trashed.Session)}) + " brings it back"
 	}
 	if broken, ok := errors.AsType[*session.Error](err); ok && errors.Is(broken, session.ErrCorrupt) && broken.Op == "open" && broken.Name != "" {
 		hint = command("repair", []string{broken.Name}) + " brings back a backup, if there is one; " +

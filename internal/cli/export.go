@@ -256,8 +256,6 @@ func hintExport(err error, f *exportFlags) error {
 		return hinted(err, "--force overwrites it")
 	case errors.Is(err, home.ErrIncomplete):
 		return hinted(err, "coppice fsck says more; md and html show what is left, and jsonl without --inline has the log as it is")
-	case kind == home.KindTooLarge:
-		return hinted(err, "COPPICE_MAX_ENTRY raises the limit")
 	case kind == home.KindInvalid && f.format == "" && f.to == "" && f.out != "":
 		return hinted(err, "--format names one: "+strings.Join(home.ExportFormats(), ", "))
 	}

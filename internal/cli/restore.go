@@ -71,10 +71,12 @@ func (a *app) runRestore(ctx context.Context, r home.RestoreBackupRequest) error
 // hintRestore says which command or flag helps.
 func hintRestore(err error, r home.RestoreBackupRequest) error {
 	switch home.KindOf(err) {
-	case home.KindNotFound:
+	case home.KindNotFound, home.KindInvalid:
+		other := command("import", []string{r.From}) + " takes sessions that were exported; --dir uses a home"
 		if _, gone := os.Lstat(r.From); gone != nil {
-			return hinted(err, home.HintOf(err)+"; "+command("trash restore", []string{r.From})+" brings back a session that was removed")
+			other = command("trash restore", []string{r.From}) + " brings back a session that was removed"
 		}
+		return hinted(err, home.HintOf(err)+"; "+other)
 	case home.KindExists:
 		return hinted(err, "--dir chooses another directory; or move this one away first")
 	case home.KindCorrupt:

@@ -75,7 +75,7 @@ func openSource(fsys vfs.FS, path string) (source, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &store.Error{
 			Op: "open backup", Path: path, Kind: store.ErrNotExist,
-			Hint: "name the directory, or the " + Ending + " file, that coppice backup made",
+			Hint: "name the directory, or the " + Ending + " file, of a backup",
 		}
 	}
 	if err != nil {
@@ -120,12 +120,12 @@ func noManifest(fsys vfs.FS, dir string) error {
 	_, err := fsys.Lstat(filepath.Join(dir, objectsName))
 	switch {
 	case file.IsStore(dir):
-		e.Hint = "it is a home, not a backup of one: use it with --dir"
+		e.Hint = "it is a home, not a backup of one: open it as it is"
 	case err == nil:
 		why = "its " + manifestName + " is missing, which says which file is which"
-		e.Hint = "coppice backup makes it again from the home; if the home is lost, objects still has the content of every file"
+		e.Hint = "back the home up again; if the home is lost, objects still has the content of every file"
 	default:
-		e.Hint = "name a directory that coppice backup made; coppice import takes sessions that were exported"
+		e.Hint = "name the directory of a backup"
 	}
 	e.Err = &refusal{errors.New(why), store.ErrNotExist}
 	return e
@@ -211,7 +211,7 @@ func openTarSource(fsys vfs.FS, path string) (*tarSource, error) {
 	if !strings.HasSuffix(path, Ending) && !isPacked(f) {
 		return nil, errors.Join(&store.Error{
 			Op: "open backup", Path: path, Err: &refusal{errors.New("the file is not a backup"), store.ErrInvalid},
-			Hint: "name a directory or a " + Ending + " file that coppice backup made; coppice import takes sessions that were exported",
+			Hint: "name the directory, or the " + Ending + " file, of a backup",
 		}, f.Close())
 	}
 	t := &tarSource{file: f, packed: io.NewSectionReader(f, 0, stat.Size), err: errMissing}
