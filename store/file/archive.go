@@ -52,9 +52,9 @@ func (s *Store) changeForm(ctx context.Context, op, name string, change func(con
 
 // # Moving a log without losing it
 //
-// The lock file says whose turn it is. But somebody may delete it (rm, a restored
-// directory), and then two programs hold a lock of the same name. So nothing that
-// counts is ever deleted or replaced on the word of the lock file alone:
+// The lock file says whose turn it is. But a user may delete it (rm, a restored
+// directory), and then two programs hold a lock of the same name. So the lock file
+// alone is never enough to delete or replace something that counts:
 //
 //   - A plain file is changed, packed, replaced, removed only by who holds the lock on
 //     that very file, and only as long as it has its name.
@@ -112,8 +112,8 @@ func (s *Store) discardArchive(name string, id vfs.FileID) error {
 	return errors.Join(err, s.discard(s.archivePath(name)))
 }
 
-// mustBeUnchanged makes sure that the plain file is still what was packed: to
-// compress it takes a while, and not everybody takes the lock.
+// mustBeUnchanged makes sure that the plain file is still what was packed: compressing
+// takes a while, and some programs ignore the lock.
 func (s *Store) mustBeUnchanged(name string, was vfs.Stat) error {
 	is, err := s.fs.Stat(s.Path(name))
 	if err == nil && (is.File != was.File || is.Size != was.Size) {
@@ -125,7 +125,7 @@ func (s *Store) mustBeUnchanged(name string, was vfs.Stat) error {
 	return err
 }
 
-// pack writes the archive and returns what it was made of, and the hash of that.
+// pack writes the archive and returns what it was made from, and the hash of that.
 func (s *Store) pack(ctx context.Context, lock *nameLock) (was vfs.Stat, sum []byte, err error) {
 	name := lock.name
 	src, err := s.openPlain(name)
@@ -201,10 +201,10 @@ func (s *Store) mustBeAbsent(name string) error {
 }
 
 // putAsideArchive moves the archive of a log that has a plain file to quarantine/.
-// It is left over from an interrupted archiving, and does not count; but as soon
-// as somebody moves the plain file away, if only for a moment, as sed -i.bak does,
-// it would bring back the log as it once was. The caller has the plain file locked:
-// nobody is archiving it.
+// It is left over from an interrupted archiving, and does not count; but if another
+// program moves the plain file away, even for a moment, as sed -i.bak does, it would
+// bring back an old state of the log. The caller has the plain file locked, so it is
+// not being archived.
 func (s *Store) putAsideArchive(name string) error {
 	_, err := s.fs.Lstat(s.archivePath(name))
 	if err == nil {
@@ -225,7 +225,7 @@ func (s *Store) putAside(path, name, suffix string) error {
 }
 
 // unpack replaces an archive by its plain file, if the archive is still what counts
-// when the file is about to get its name: somebody who takes no lock may have put
+// when the file is about to get its name: a program that ignores the lock may have put
 // a plain file there, or moved the whole store away.
 func (s *Store) unpack(ctx context.Context, name string) error {
 	a, err := s.openArchive(name)
@@ -259,7 +259,7 @@ func (s *Store) unpack(ctx context.Context, name string) error {
 		return s.putAsideArchive(name)
 	}
 	if err := s.discardArchive(name, stat.File); err != nil {
-		// It no longer counts; somebody may be reading it.
+		// It no longer counts; a reader may still have it open.
 		s.opts.Logger.Warn("an archive that was unpacked could not be deleted", "log", name, "cause", err)
 	}
 	return nil

@@ -69,11 +69,11 @@ func (b blobs) Put(ctx context.Context, data []byte) (store.Ref, error) {
 // there after a power cut. All of that has to be seen to:
 //
 //   - A file of the right size may be full of zeros: a power cut leaves such files
-//     of programs that do not sync, and disks decay. What has other content is
-//     replaced, and not kept anywhere: its bytes are no session's, and the content
-//     that belongs there is at hand.
-//   - Whoever published the file may not have come to sync its name, or not have
-//     wanted to sync anything (Never).
+//     of programs that do not sync, and disks decay. A file with other content is
+//     replaced and not kept: its bytes belong to no session, and we have the right
+//     content.
+//   - The writer that published the file may not have synced its name yet, or may not
+//     sync at all (Never).
 //
 // Comparing costs less than the hash that gave the blob its name. Syncing costs
 // more, so what was settled through this Store is not synced again as long as the

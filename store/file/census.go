@@ -40,7 +40,7 @@ type countedFile struct {
 	at         time.Time   // when it was read
 	file       vfs.FileID
 	size       int64
-	end        int64  // of the last whole line: what stands after it may change
+	end        int64  // of the last whole line: what comes after it may change
 	head, tail uint64 // hashes of the first bytes and of those before end
 }
 
@@ -74,10 +74,10 @@ func (c *census) take(ctx context.Context) error {
 }
 
 // catchUp reads what was written since. While it lists one directory, a log may
-// move from another into one that was listed before, by archiving or restoring. So
-// it goes on until a listing shows nothing that was not read in this round. For a
-// file to be missed nevertheless it would have to move to and fro in step with two
-// listings, and each move waits for the disk.
+// move from another into one that was listed before, by archiving or restoring. So it
+// repeats until a listing shows nothing that was not read in this round. A file could
+// still be missed only if it moved back and forth in step with two listings, and each
+// move waits for the disk.
 func (c *census) catchUp(ctx context.Context) error {
 	done := make(map[string]bool)
 	for range 100 {
@@ -106,7 +106,7 @@ func (c *census) catchUp(ctx context.Context) error {
 }
 
 // files returns every regular file that may name blobs: those in the store's own
-// directory, also copies that somebody made of logs, and those below .coppice.
+// directory, including copies of logs that users made, and those below .coppice.
 func (c *census) files(ctx context.Context) ([]listedFile, error) {
 	files, err := c.filesIn(ctx, nil, c.store.dir, func(_ string, dir bool) bool { return dir })
 	if err != nil {
@@ -115,12 +115,12 @@ func (c *census) files(ctx context.Context) ([]listedFile, error) {
 	return c.filesIn(ctx, files, c.store.room(), namesNothing)
 }
 
-// namesNothing tells what below .coppice is not asked:
+// namesNothing reports what below .coppice is not read:
 //
 //   - the blobs themselves and the locks;
 //   - files on their way, which are copies of files that are in place, or are
 //     written under a hold;
-//   - the index, which is made of the logs;
+//   - the index, which is made from the logs;
 //   - the note of a redaction, which has the blobs that are to go.
 func namesNothing(name string, dir bool) bool {
 	if dir {
@@ -232,8 +232,8 @@ func (c *census) readOpen(ctx context.Context, path string, f vfs.File) (counted
 }
 
 // isSame reports whether a file is the one that was read, with more at its end at
-// most. The number of a file that is gone may be given to the next, so the bytes
-// have to tell, too: whoever rewrites a log changes its beginning.
+// most. A new file may get the number of a deleted one, so the bytes are compared too:
+// rewriting a log changes its beginning.
 func (c *census) isSame(f vfs.File, stat vfs.Stat, was countedFile) bool {
 	if stat.File != was.file || stat.Size < was.end {
 		return false

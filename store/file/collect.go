@@ -63,12 +63,12 @@ const maxExclusive = 500 * time.Millisecond
 // beside writers in this and in other processes that take holds: a blob that one of
 // them names, or is about to name, stays.
 //
-// Reading the whole store takes a while, in which nobody is to wait. So that is
-// done first, and then, while nobody has a hold, once more for what was written
-// meanwhile. A blob that is not named then cannot come to be named without being
-// put again, for which it is not there. If the program or the machine stops at any
-// moment, what is missing are blobs that nothing refers to; whether they are
-// missing does not matter. If the holds do not end, the error is store.ErrLocked.
+// Reading the whole store takes a while, and no writer should wait for that. So it is
+// done first, and then, while there is no hold, once more for what was written in
+// between. A blob that is not named then cannot be named later without being put again.
+// If the program or the machine stops at any moment, only blobs that nothing refers to
+// are missing, which does not matter. If the holds do not end, the error is
+// store.ErrLocked.
 func (s *Store) RemoveBlobs(ctx context.Context, refs ...store.Ref) (*Removal, error) {
 	r := &Removal{Named: make(map[store.Ref][]Found)}
 	if err := (blobs{s}).check(ctx); err != nil {
@@ -123,8 +123,8 @@ func (s *Store) hasBlob(ref store.Ref) bool {
 	return err == nil
 }
 
-// deleteSome deletes until the time is over, and returns what is left to do. Nobody
-// has a hold.
+// deleteSome deletes until the time is over, and returns what is left to do. There must
+// be no hold.
 func (s *Store) deleteSome(ctx context.Context, todo []store.Ref, c *census, r *Removal, shelves map[string]bool) ([]store.Ref, error) {
 	for end := time.Now().Add(maxExclusive); len(todo) > 0 && time.Now().Before(end); todo = todo[1:] {
 		if err := ctx.Err(); err != nil {

@@ -73,8 +73,8 @@ func (s *Store) ReadCopy(ctx context.Context, c Copy, each func(line []byte) err
 	return s.failCopy("read copy", c, s.eachCopyLine(ctx, c, func(line []byte, _ bool) error { return each(line) }))
 }
 
-// EditCopy replaces the lines of a copy by what edit makes of them. A crash leaves
-// the old content or the new; nothing of the old is kept.
+// EditCopy replaces the lines of a copy by the results of edit. A crash leaves the old
+// content or the new; the old content is not kept.
 func (s *Store) EditCopy(ctx context.Context, c Copy, edit func(line []byte) ([]byte, error)) error {
 	if err := s.check(ctx, "edit copy", c.Name); err != nil {
 		return err

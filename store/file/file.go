@@ -2,20 +2,19 @@
 // one file, readable with cat and jq, copyable with cp.
 //
 //	<dir>/<name>.jsonl                     one log; mode 0600 in a 0700 directory
-//	<dir>/.coppice/locks/<name>.lock       whoever appends holds a lock on this
+//	<dir>/.coppice/locks/<name>.lock       locked by the process that appends
 //	<dir>/.coppice/blobs/ab/abcd…          content that lines refer to, by SHA-256
 //	<dir>/.coppice/archive/<name>.jsonl.zst  cold logs, compressed, read in place
 //	<dir>/.coppice/trash/                  removed logs, until the trash is emptied
 //	<dir>/.coppice/quarantine/             bytes that a crash tore off a log's end
 //	<dir>/.coppice/tmp/                    files on their way to one of the above
 //	<dir>/.coppice/changed/                names of logs that an index has to look at
-//	<dir>/.coppice/blobs.lock              shared by whoever is about to name a blob
+//	<dir>/.coppice/blobs.lock              shared by writers that are about to name a blob
 //
 // What an append costs is one write and, by default, one sync; appends to one
-// log that come close together share the sync. (The first through a handle also
-// syncs the directory, in case whoever made the file died before that.) What a
-// reader costs is what it reads: reading waits for no lock and writes nothing,
-// ever.
+// log that come close together share the sync. (The first append through a handle also
+// syncs the directory, in case the process that made the file died before that.) A
+// reader only pays for what it reads: reading never waits for a lock and never writes.
 //
 // A writer holds an exclusive lock for the duration of one append (without syncs:
 // of a few milliseconds of appends) and checks, inside it and before each write,
@@ -74,27 +73,26 @@ func Every(d time.Duration) Sync { return Sync(max(d, 1)) }
 type Options struct {
 	// Sync says when appends are made durable. Default: Always.
 	Sync Sync
-	// MaxLine is the greatest length of a line in bytes. A longer one is refused
-	// with store.ErrTooLarge; when it is met in a file, only its beginning is
-	// read. Default: 64 MiB.
+	// MaxLine is the maximum length of a line in bytes. A longer one is refused with
+	// store.ErrTooLarge; if a file has one, only its beginning is read. Default: 64
+	// MiB.
 	MaxLine int64
-	// MaxLog is the greatest size of a log in bytes. An append beyond it is
-	// refused with store.ErrTooLarge. Default: no limit.
+	// MaxLog is the maximum size of a log in bytes. An append beyond it is refused with
+	// store.ErrTooLarge. Default: no limit.
 	MaxLog int64
-	// MaxUnpacked is the greatest size of a log in an archive, in bytes. One that
-	// claims more is refused with store.ErrTooLarge, whatever its own size is; the
-	// archive stays as it is. Default: 256 GiB.
+	// MaxUnpacked is the maximum size of a log in an archive, in bytes. An archive that
+	// claims more is refused with store.ErrTooLarge, whatever its own size; it stays as
+	// it is. Default: 256 GiB.
 	MaxUnpacked int64
 	// MaxLogs is how many logs there may be, archived ones included. Creating one
-	// more is refused with store.ErrTooLarge. It holds among all processes that
-	// are told the same, which then create logs one after the other, and costs a
-	// listing for each. Default: no limit.
+	// more is refused with store.ErrTooLarge. It holds across all processes with the
+	// same setting; they create logs one after the other, and each creation costs a
+	// listing. Default: no limit.
 	MaxLogs int
-	// MakeRoom, if it is not nil, is called when there are as many logs as there
-	// may be, and one is to be created. It may remove n of them, or more, and the
-	// log is then created; if it does not, or returns an error, it is not. Others
-	// who create wait meanwhile, so it must not create logs itself. Package upkeep
-	// has one. Default: none.
+	// MakeRoom, if it is not nil, is called before a log is created over the limit of
+	// MaxLogs. If it removes n logs or more, the log is created; if it does not, or
+	// returns an error, it is not. Other creators wait during the call, so it must not
+	// create logs itself. Package upkeep has one. Default: none.
 	MakeRoom func(ctx context.Context, s *Store, n int) error
 	// LockWait is how long an append waits for another writer before it gives
 	// up with store.ErrLocked. Default: 10 s.
@@ -236,8 +234,8 @@ func (s *Store) Close() error {
 	return errors.Join(errs...)
 }
 
-// check refuses what no operation may go on with: a closed store, a done
-// context, and (unless name is empty because there is none) a bad name.
+// check refuses what makes every operation impossible: a closed store, a done context,
+// and (unless name is empty because there is none) a bad name.
 func (s *Store) check(ctx context.Context, op, name string) error {
 	s.mu.Lock()
 	closed := s.closed
@@ -285,9 +283,9 @@ func (s *Store) fail(op, name string, err error) error {
 	return e
 }
 
-// mkdir makes a directory of the store and sees to it that it is durable, once.
-// That it is there does not mean that it is durable: whoever made it may have been
-// killed before, and what we put into it is worth no more than its name.
+// mkdir makes a directory of the store and makes it durable, once. An existing
+// directory need not be durable: its maker may have been killed before the sync, and
+// then a power cut would lose what we put into it.
 func (s *Store) mkdir(dir string) error {
 	s.mu.Lock()
 	durable, known := s.durable[dir], s.made[dir]
@@ -302,7 +300,7 @@ func (s *Store) mkdir(dir string) error {
 		}
 	}
 	if !known {
-		// MkdirAll would make the whole store again if somebody has moved it away.
+		// MkdirAll would make the whole store again if it was moved away.
 		if _, err := s.fs.Lstat(parent); dir != s.dir && err != nil {
 			return err
 		}
@@ -327,8 +325,8 @@ func (s *Store) mkdir(dir string) error {
 	return nil
 }
 
-// openIn opens or creates a file in a directory of .coppice. If somebody has deleted that
-// directory, or all of .coppice, it is made again, as the next process would make it.
+// openIn opens or creates a file in a directory of .coppice. If that directory, or all of
+// .coppice, was deleted, it is made again, as the next process would do.
 func (s *Store) openIn(dir, path string, flag int) (vfs.File, error) {
 	var f vfs.File
 	err := s.again(func() error {
@@ -365,8 +363,8 @@ func (s *Store) knows(dir string) bool {
 	return s.made[dir]
 }
 
-// syncDir makes renames in a directory durable, unless the store was told not
-// to care. When it fails they have happened, and may be undone by a crash.
+// syncDir makes renames in a directory durable, unless the store never syncs. If it
+// fails, they have happened, but a crash may undo them.
 func (s *Store) syncDir(dir string) error {
 	if s.opts.Sync == Never {
 		return nil

@@ -49,7 +49,7 @@ func (l *Log) flush(ctx context.Context, written int64) error {
 		return l.flushFailed(err)
 	}
 	if err := l.sync.wait(written); err != nil || l.store.opts.Sync == Always {
-		return err // with Always, whoever published a file synced its name
+		return err // with Always, the file's name was synced when it was published
 	}
 	if err := l.flushName(); err != nil {
 		return l.flushFailed(err)
@@ -57,8 +57,8 @@ func (l *Log) flush(ctx context.Context, written int64) error {
 	return nil
 }
 
-// flushFailed poisons the log: it cannot be told what of it is on the disk, and
-// a second sync would say that all is well.
+// flushFailed poisons the log: we do not know which part of it is on the disk, and a
+// second sync would report success.
 func (l *Log) flushFailed(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -88,9 +88,9 @@ func (s *syncer) lastEnd() store.Pos {
 }
 
 // flushName makes the log's name durable, once for each file that we are on:
-// with Sync: Never nobody else does, and elsewhere it is one sync more. A file
-// that was replaced since, by archiving say, took our lines along to another one
-// that may not be synced either.
+// with Sync: Never nothing else does, and otherwise it is one more sync. If the file
+// was replaced since, for example by archiving, our lines are in another file that may
+// not be synced either.
 func (l *Log) flushName() error {
 	l.mu.RLock()
 	src := l.source
@@ -184,7 +184,7 @@ func (l *Log) settleUnsynced(ctx context.Context) error {
 		}
 		_, err = l.Append(ctx, end)
 		if errors.Is(err, store.ErrConflict) {
-			continue // somebody else was faster, and has settled it
+			continue // another flush was faster, and has settled it
 		}
 		if err != nil {
 			return err

@@ -15,32 +15,31 @@ import (
 
 // # Holds
 //
-// A blob is deleted when no line refers to it. Between the Put of a blob and the
-// append of the line that names it, there is no such line, and the blob must stay
-// all the same. So writers share a lock from before the Put until the append is
-// done, and whoever deletes takes it alone: what is not named then will not be
-// named by anybody who has not put it again.
+// A blob is deleted when no line refers to it. Between the Put of a blob and the append
+// of the line that names it, there is no such line, and the blob must stay anyway. So
+// writers share a lock from before the Put until the append is done, and a deletion
+// takes it exclusively: a blob that is not named then can be named later only after
+// another Put.
 //
-//	.coppice/blobs.lock       shared by holders, exclusive for whoever deletes
-//	.coppice/blobs-wait.lock  exclusive for whoever waits to delete
+//	.coppice/blobs.lock       shared by holders, exclusive for a deletion
+//	.coppice/blobs-wait.lock  exclusive for a deletion that waits
 //
-// The locks are the kernel's, so they end with the process. Neither file is ever
-// removed; if somebody else does so, whoever comes next makes another, as with
-// the lock of a log.
+// The locks are the kernel's, so they end with the process. We never remove either
+// file; if another program does, the next user makes a new one, as with the lock of a
+// log.
 //
-// Writers that come all the time would never let go of a shared lock together.
-// Hence the second file: while somebody waits to delete, new holders stop before
-// it, and those before them come to an end. That must not go on for long, because
-// a holder may take another hold within the first, and somebody who holds for
-// minutes (an import) should not keep all others waiting. So it is a request and
-// not a lock: whoever waits to delete withdraws it after a while and lets the
-// others in for as long, each time twice as long as the time before, up to
-// maxRequest; and a holder that has waited for maxRequest goes on whatever the
-// file says. What excludes is blobs.lock alone. If it is not free within
-// Options.LockWait, nothing is deleted and the error is store.ErrLocked.
+// With a steady stream of writers, the shared lock would never be free. Hence the
+// second file: while a deletion waits, new holders stop at it, and the earlier ones
+// finish. That must not last long, because a holder may take another hold within the
+// first, and one that holds for minutes (an import) should not keep all others waiting.
+// So it is a request, not a lock: a waiting deletion withdraws it after a while and
+// lets holders in for the same time, each time twice as long as before, up to
+// maxRequest; and a holder that has waited for maxRequest proceeds whatever the file
+// says. Only blobs.lock excludes. If it is not free within Options.LockWait, nothing is
+// deleted and the error is store.ErrLocked.
 //
-// The order: a hold comes before the lock of a log. Whoever deletes takes no lock
-// of a log, so there is no cycle.
+// The order: a hold comes before the lock of a log. A deletion takes no lock of a log,
+// so there is no cycle.
 const (
 	holdFile    = "blobs.lock"
 	requestFile = "blobs-wait.lock"
@@ -69,11 +68,11 @@ func (s *Store) hold(ctx context.Context) (vfs.File, error) {
 	return s.lockBlobs(ctx, s.opts.LockWait, vfs.File.TryRLock, "another process has been deleting blobs for all that time")
 }
 
-// letPass waits as long as somebody waits to delete, but not for too long.
+// letPass waits while a deletion is waiting, but not for too long.
 func (s *Store) letPass(ctx context.Context) error {
 	f, err := s.fs.OpenFile(s.room(requestFile), os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // nobody ever did
+		return nil // no deletion ever waited
 	}
 	if err != nil {
 		return err
@@ -83,7 +82,7 @@ func (s *Store) letPass(ctx context.Context) error {
 	return err
 }
 
-// withoutHolds calls do while nobody has a hold.
+// withoutHolds calls do while there is no hold.
 func (s *Store) withoutHolds(ctx context.Context, do func() error) error {
 	request, err := s.openLock(requestFile)
 	if err != nil {
@@ -120,8 +119,8 @@ func closeIf(f vfs.File) error {
 	return f.Close()
 }
 
-// lockBlobs opens the lock file and takes a lock on it. One that has lost its name
-// meanwhile locks nobody out.
+// lockBlobs opens the lock file and takes a lock on it. A file that has lost its name
+// in between excludes no one.
 func (s *Store) lockBlobs(ctx context.Context, wait time.Duration, try func(vfs.File) (bool, error), why string) (vfs.File, error) {
 	for {
 		f, err := s.openLock(holdFile)

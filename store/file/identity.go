@@ -14,26 +14,26 @@ import (
 
 // # The file at the path is the log
 //
-// A handle keeps a file open, and others may give its name to another file:
-// archiving, redaction and repair do, and so do editors, sed -i, restores from a
-// backup and mv. What is written to a file that lost its name is lost, although
-// the write succeeds. Whether the open file still has *a* name says nothing: a
-// backup made of hard links gives every file a second one. So each append asks
-// which file is at the path, and compares that with the one that is open:
+// A handle keeps a file open, and its name may pass to another file: archiving,
+// redaction and repair do that, and so do editors, sed -i, restores from a backup and
+// mv. A write to a file that lost its name succeeds and is lost. Whether the open file
+// still has *a* name says nothing: a backup made of hard links gives every file a
+// second one. So each append checks which file is at the path, and compares it with the
+// open one:
 //
 //   - Before it writes, with the log's locks held (see nameLock). Programs that take
 //     them (all of ours) cannot exchange the file between the question and the write.
-//   - After the sync and before it is acknowledged, for those that do not take
-//     the lock. (With Sync: Never there is no sync and no second question; the
-//     next append asks.)
+//   - After the sync and before it is acknowledged, because of programs that do not
+//     take the lock. (With Sync: Never there is no sync and no second check; the next
+//     append checks.)
 //
 // If another file has the name, the handle moves to it, but only if that file
 // begins with every line of the open one: then it is the same log in another
 // form, or restored from a copy, and all positions that callers know still hold.
 // If not, the log was rewritten, and the handle cannot know what became of the
-// lines its callers rely on. It says store.ErrReplaced, to readers too: what was
-// taken out of a log must not come back through somebody who still has the old
-// file open.
+// lines its callers rely on. It returns store.ErrReplaced, to readers too: what was
+// removed from a log must not come back through a handle that still has the old file
+// open.
 
 // isCurrent reports whether a source is what the store would open under the
 // log's name, and describes the file that has the name.
@@ -118,9 +118,8 @@ func (l *Log) writeAgain(ctx context.Context) error {
 	return l.lock.clearUnsynced()
 }
 
-// goOn checks that the log can go on in a file. ours says that the file at the
-// path was the open one when we took the lock: whatever is there now, we made it
-// from that.
+// goOn checks that the log can continue in a file. ours says that the file at the path
+// was the open one when we took the lock: the present file was made from it by us.
 func (l *Log) goOn(file *plain, ours bool) error {
 	if !ours {
 		if err := l.mustContinue(file); err != nil {
@@ -133,9 +132,8 @@ func (l *Log) goOn(file *plain, ours bool) error {
 	return l.syncName()
 }
 
-// syncName makes the log's name durable. Whoever gave the file its name may have
-// been killed before that was, and an append is worth no more than the name it is
-// found by.
+// syncName makes the log's name durable. The process that gave the file its name may
+// have been killed before that was durable, and an append is lost without the name.
 func (l *Log) syncName() error { return l.store.syncDir(l.store.dir) }
 
 // mustContinue makes sure that a file which has the log's name begins with every
@@ -225,9 +223,9 @@ func (l *Log) stillNamed() error {
 	return l.mustContinue(now)
 }
 
-// follow puts the log onto the file that has its name now, if that is another
-// and goes on where the open one ends: nothing would ever be appended to the open
-// one. A log that was deleted stays readable as it was.
+// follow puts the log onto the file that has its name now, if that is another file and
+// continues where the open one ends: nothing would ever be appended to the open one. A
+// log that was deleted stays readable as it was.
 func (l *Log) follow() error {
 	l.mu.RLock()
 	src, closed := l.source, l.closed

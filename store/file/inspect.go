@@ -30,7 +30,7 @@ func (s *Store) InspectLog(ctx context.Context, name string) iter.Seq2[store.Fau
 	}
 }
 
-// faultsOf returns what a look at a log's files tells, without reading them.
+// faultsOf returns the faults of a log's files that show without reading them.
 func (s *Store) faultsOf(name string) []store.Fault {
 	var all []store.Fault
 	if info, err := s.fs.Lstat(s.Path(name)); err == nil && info.Size() > 0 && s.isThere(s.archivePath(name)) {

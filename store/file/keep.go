@@ -25,9 +25,9 @@ type Kept struct {
 	Below string // its path below the store's directory, with slashes
 }
 
-// IsKept tells by a file's path below the store's directory, with slashes, whether a
-// backup must have it, and in which room it is. Locks, marks, temporary files and the
-// index are not kept, and neither is anything outside of the store's own places: a
+// IsKept reports whether a backup must have the file at a path below the store's
+// directory, with slashes, and in which room it is. Locks, marks, temporary files and
+// the index are not kept, and neither is anything outside of the store's own places: a
 // path that leads elsewhere is never kept.
 func IsKept(below string) (Room, bool) {
 	if below != path.Clean(below) || !filepath.IsLocal(below) || strings.ContainsAny(below, "\\:\x00") {
@@ -56,10 +56,10 @@ func KeptLog(below string) string {
 }
 
 // Keep yields every file that a backup must have. Directories are read when the
-// iteration gets there, and the blobs come last: whoever reads each file before the
-// next is asked for gets every blob that the logs name, because a blob is there
-// before the line that names it. The archive of a log that has a plain file does not
-// count and is not among them. What moves meanwhile may be missed or yielded twice.
+// iteration gets there, and the blobs come last. So a caller that reads each file
+// before the next gets every blob that the logs name, because a blob exists before the
+// line that names it. The archive of a log that has a plain file does not count and is
+// left out. A file that moves during the iteration may be missed or yielded twice.
 func (s *Store) Keep(ctx context.Context) iter.Seq2[Kept, error] {
 	return func(yield func(Kept, error) bool) {
 		if err := s.check(ctx, "list", ""); err != nil {
@@ -84,8 +84,8 @@ type keeper struct {
 	plain map[string]bool // the logs that have a plain file
 }
 
-// dir yields what is kept of a directory and those below it, and reports whether to
-// go on.
+// dir yields the kept files of a directory and those below it, and reports whether to
+// continue.
 func (k *keeper) dir(ctx context.Context, dir string, wanted func(fs.DirEntry) bool) bool {
 	entries, err := k.store.fs.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

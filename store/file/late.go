@@ -16,8 +16,8 @@ import (
 // Sync: Never. They stay here until a Flush has synced them, about a hundred
 // bytes for each.
 type lateBlobs struct {
-	// flushing is held by whoever syncs. Another flush waits for it, and then
-	// looks what is left: it must not return while its blobs are on their way.
+	// flushing is held during a sync. Another flush waits for it, and then checks what
+	// is left: it must not return while its blobs are on their way.
 	flushing sync.Mutex
 
 	mu    sync.Mutex         // guards what follows
@@ -54,8 +54,8 @@ func (b *lateBlobs) done() {
 	b.taken = nil
 }
 
-// lazyBlobs are the blobs of a store that does not sync. One that is there
-// already counts too: whoever put it need not have synced it.
+// lazyBlobs are the blobs of a store that does not sync. An existing blob counts too:
+// its writer need not have synced it.
 type lazyBlobs struct{ blobs }
 
 func (b lazyBlobs) Put(ctx context.Context, data []byte) (store.Ref, error) {
@@ -117,7 +117,7 @@ func (s *Store) flushBlob(ctx context.Context, ref store.Ref, path string, damag
 	if !damaged {
 		return s.syncPath(path)
 	}
-	// Held, so that what somebody deletes meanwhile does not come back.
+	// Held, so that a blob that is deleted in between does not come back.
 	release, err := blobs{s}.Hold(ctx)
 	if err != nil {
 		return err

@@ -17,18 +17,17 @@ import (
 //
 // A log is in one of two places: its plain file, or its archive. Archiving makes
 // the archive and then deletes the plain file; bringing back makes the plain file
-// and then deletes the archive. So at every moment it is in one of them, and
-// still somebody who looks at the one and then at the other can miss it: it may
-// move from the second to the first between the looks. More looks make that less
-// likely and never impossible.
+// and then deletes the archive. So at every moment it is in one of them, and yet a
+// reader that looks at one and then at the other can miss it: it may move from the
+// second to the first between the looks. More looks make that less likely, never
+// impossible.
 //
-// What settles it is the name's lock. Whoever moves a log holds it, and its file
-// stays until the log is removed. Hence, after a look at both places that found
-// nothing:
+// The name's lock settles it. Moving a log needs it, and its file stays until the log
+// is removed. Hence, after a look at both places that found nothing:
 //
 //   - There is no lock file: the log did not move between the looks, since that
-//     would have left one. It does not exist. (Somebody may have deleted the file,
-//     so we look once more.)
+//     would have left one. It does not exist. (A user may have deleted the file, so we
+//     look once more.)
 //   - There is one, and we get the lock: nothing moves while we look once more.
 //   - There is one, and another has it: we look again, a few times. A log that is
 //     in neither place each time is being created or removed, and either answer
@@ -63,7 +62,7 @@ func (s *Store) find(name string, look func() error) error {
 func (s *Store) lookLocked(name string, look func() error) (settled bool, err error) {
 	f, err := s.fs.OpenFile(s.lockPath(name), os.O_RDONLY, 0)
 	if err != nil {
-		// One that may not be read, or is no file, is nobody's lock.
+		// A path that may not be read, or is not a file, is not a lock.
 		return true, look()
 	}
 	defer f.Close()
@@ -89,7 +88,7 @@ func (s *Store) exists(name string) (path string, err error) {
 	return path, err
 }
 
-// existsLocked is exists for whoever has the name's lock.
+// existsLocked is exists for a caller that has the name's lock.
 func (s *Store) existsLocked(name string) (string, error) {
 	for _, path := range []string{s.Path(name), s.archivePath(name)} {
 		info, err := s.fs.Lstat(path)
@@ -148,8 +147,8 @@ type candidate struct {
 	entry fs.DirEntry // nil: only its lock was seen
 }
 
-// read reads the directories. All of it comes before anything is yielded: whoever
-// ranges over a list may take their time.
+// read reads the directories. It reads all of them before anything is yielded: the
+// caller may take its time over each log.
 func (l *lister) read() error {
 	s := l.store
 	plain, err := s.fs.ReadDir(s.dir)

@@ -18,10 +18,9 @@ import (
 // archiving, say) while others wait for it.
 //
 // The lock file is removed only together with its log, or right after a batch has
-// created the log (see spareLock), and always by whoever holds the lock. Somebody who waited for
-// it then gets a lock that leads nowhere, and who restores a directory from a copy
-// leaves everybody with locks on files that nobody else opens; hence the question
-// whether the locked file is the one at the path, after every acquisition.
+// created the log (see spareLock), and always by the holder of the lock. A waiter may then lock
+// a file that no longer has a name; restoring a directory from a copy does that to every writer.
+// So after each acquisition we check that the locked file is still the one at the path.
 //
 // # Leases
 //
@@ -32,32 +31,32 @@ import (
 //   - A lease begins only when an append directly follows one of the same handle
 //     (no other writer's bytes in between) within leaseIdle. Writers that take
 //     turns, and writers with pauses, never have one.
-//   - It ends leaseIdle after the latest append, by a timer: nobody is locked out
-//     for longer by a writer that fell silent.
-//   - It ends leaseMax after its beginning, however busy the writer is, who then
-//     leaves the lock alone for leaseGap. Whoever waits looks at the lock more
-//     often than that (see wait), so a busy writer cannot starve the others.
+//   - It ends leaseIdle after the latest append, by a timer: a writer that fell silent
+//     locks no one out for longer.
+//   - It ends leaseMax after its beginning, however busy the writer is; the writer then
+//     leaves the lock alone for leaseGap. Waiters check the lock more often than that
+//     (see wait), so a busy writer cannot starve the others.
 //   - It ends with any error, and with the process: the lock is the kernel's.
-//   - With Sync: Always there is none. Beside a sync, what it saves is nothing;
-//     and others should get in while we wait for the disk.
+//   - With Sync: Always there is none. Compared with a sync it saves nothing, and other
+//     writers should get in while we wait for the disk.
 //
-// A lease is nothing but the lock held for longer, so whatever the lock excludes
-// it excludes: no other process appends, repairs, removes, archives or rewrites
-// the log meanwhile. A process that is stopped (not killed) keeps its lease, as it
-// would have kept the lock if it had been stopped within an append.
+// A lease is just the lock held for longer, so it excludes whatever the lock excludes:
+// during it no other process appends to, repairs, removes, archives or rewrites the
+// log. A process that is stopped (not killed) keeps its lease, as it would have kept
+// the lock if it had been stopped within an append.
 //
 // # The lock on the log's own file
 //
-// What ignores the lock (rm, an editor, a directory that is replaced by a copy) must
-// be noticed as soon as without a lease. It can happen to the log's file and to the
-// lock's. To ask which file is at a path costs nearly as much as the write itself,
-// and twice that for two paths. So whoever may change a log holds two locks: the one
-// on the lock file, and then one on the log's own file, if there is one, taken before
-// the question whether that file is at the path. Under a lease that question is asked
-// before every write, and the answer covers both: as long as the file that we have
-// locked is the log, whoever would change the log has to wait for us, even if our
-// lock file is gone and he has taken another. That our lock file is gone, or has a
-// note in it (see markUnsynced), is then noticed when the lease is over.
+// Changes that ignore the lock (rm, an editor, a directory that is replaced by a copy)
+// must be noticed as soon as without a lease. They can affect the log's file and the
+// lock file. Checking which file is at a path costs nearly as much as the write itself,
+// and twice that for two paths. So a writer holds two locks: the one on the lock file,
+// and then one on the log's own file, if there is one, taken before the check that this
+// file is at the path. Under a lease that check is made before every write, and it
+// covers both: as long as the file that we have locked is the log, any other writer has
+// to wait for us, even if our lock file is gone and it has taken another. That our lock
+// file is gone, or has a note in it (see markUnsynced), is then noticed when the lease
+// is over.
 //
 // The lock on the log's own file would not be enough by itself: a log that is
 // archived has no such file, and there must be an order among those who create,
@@ -72,8 +71,8 @@ type nameLock struct {
 
 	lender *spareLock // whose file it is; nil: our own
 
-	markPath string // "" until open, and for what is no log
-	unmarked bool   // whoever takes the lock sees to it in another way that changes are found
+	markPath string // "" until open, and for names that are not logs
+	unmarked bool   // the holder makes sure in another way that changes are found
 
 	dirty bool // what acquire returned last
 
@@ -91,8 +90,8 @@ const (
 	pollMax = 200 * time.Microsecond
 )
 
-// openFilesKeepNames: where nobody can remove or replace a file that is open, a lock
-// file cannot get lost either, and one lock is enough.
+// openFilesKeepNames: where open files cannot be removed or replaced, a lock file
+// cannot get lost either, and one lock is enough.
 const openFilesKeepNames = runtime.GOOS == "windows"
 
 // lockName opens and acquires the locks of a name: the lock file's, and that on the
@@ -110,7 +109,7 @@ func (l *nameLock) take(ctx context.Context) (*nameLock, error) {
 	return l.takePlain(ctx)
 }
 
-// takePlain goes on when the lock file is locked.
+// takePlain takes the second lock, after the lock file.
 func (l *nameLock) takePlain(ctx context.Context) (*nameLock, error) {
 	var err error
 	if l.log, err = l.store.lockPlain(ctx, l.name); err != nil {
@@ -120,9 +119,9 @@ func (l *nameLock) takePlain(ctx context.Context) (*nameLock, error) {
 	return l, nil
 }
 
-// relock sees to it that the lock on the log's own file is that of the file which has
-// the name now. It may have been brought back, or replaced, by somebody who holds
-// another lock file, because ours was deleted.
+// relock makes sure that the lock on the log's own file is on the file that has the
+// name now. The file may have been brought back, or replaced, by a holder of another
+// lock file, because ours was deleted.
 func (l *nameLock) relock(ctx context.Context) error {
 	if l.log != nil {
 		named, err := vfs.HasName(l.store.fs, l.log, l.store.Path(l.name))
@@ -137,8 +136,9 @@ func (l *nameLock) relock(ctx context.Context) error {
 	return err
 }
 
-// mustBeLocked makes sure that a file is the one that is locked. A file that one may
-// not write cannot be locked; nobody else who may not either appends to it.
+// mustBeLocked makes sure that a file is the one that is locked. A file without write
+// permission cannot be locked, and processes with the same permissions do not append to
+// it.
 func (l *nameLock) mustBeLocked(file *plain) error {
 	if openFilesKeepNames || l.log == nil && file.readonly != nil {
 		return nil
@@ -155,9 +155,9 @@ func (l *nameLock) mustBeLocked(file *plain) error {
 	}
 }
 
-// lockPlain locks the plain file of a log, if it has one that counts: a stray one is
-// put aside, so that nobody takes it for the log and the archive for a left-over. The caller has the lock
-// of the name, and closes the file to give this one back.
+// lockPlain locks the plain file of a log, if it has one that counts: a stray one is put aside, so that
+// it is not taken for the log and the archive for a left-over. The caller has the lock of the name, and
+// closes the file to give this one back.
 func (s *Store) lockPlain(ctx context.Context, name string) (vfs.File, error) {
 	if openFilesKeepNames {
 		_, err := s.putAsideStray(name)
@@ -167,7 +167,7 @@ func (s *Store) lockPlain(ctx context.Context, name string) (vfs.File, error) {
 		f, err := s.fs.OpenFile(s.Path(name), os.O_RDWR, 0) // on NFS, only who may write can lock
 		switch {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, vfs.ErrSymlink), errors.Is(err, vfs.ErrNotRegular):
-			return nil, nil // nobody appends to that
+			return nil, nil // it cannot be appended to
 		case errors.Is(err, fs.ErrPermission):
 			_, err := s.putAsideStray(name)
 			return nil, err // who may not write it can at most move it
@@ -283,10 +283,10 @@ func (l *nameLock) release() {
 	l.close()
 }
 
-// leaveNothing removes the lock file, which must be locked. An import makes
-// thousands of logs that nobody may ever append to, and the next writer makes
-// another lock file. A note in it stays (see markUnsynced). That it cannot be
-// removed, as on Windows while it is open, does no harm.
+// leaveNothing removes the lock file, which must be locked. An import makes thousands
+// of logs that may never grow, and the next writer makes another lock file. A note in
+// it stays (see markUnsynced). If it cannot be removed, as on Windows while it is open,
+// that does no harm.
 func (l *nameLock) leaveNothing() {
 	if l.file != nil && !l.dirty && l.lender == nil {
 		_ = l.store.fs.Remove(l.path)
@@ -310,11 +310,10 @@ func (l *nameLock) close() {
 }
 
 // markUnsynced notes in the lock file that a sync of the log failed. After such
-// a failure the kernel forgets that the data never reached the disk: a second
-// sync answers "fine", and reading gives the data until memory is short. So
-// nobody, in this process or another, may append before the log was written
-// anew. The note need not survive a power cut: after one, what is read is what
-// is on the disk.
+// a failure the kernel forgets that the data never reached the disk: a second sync
+// reports success, and reads return the data until memory is short. So no process,
+// including this one, may append before the log was written again. The note need not
+// survive a power cut: after one, what is read is what is on the disk.
 func (l *nameLock) markUnsynced() error {
 	if l.file == nil {
 		return errors.New("the lock file is not open")

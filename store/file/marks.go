@@ -23,9 +23,9 @@ import (
 //
 // The rules:
 //
-//  1. Whoever takes the lock of a name marks it, before anything else. Nothing
-//     changes a log without that lock, so there is no change without a mark before
-//     it. Under a lease the mark stays where it is, by rule 2.
+//  1. Taking the lock of a name marks it, before anything else. Nothing changes a log
+//     without that lock, so there is no change without a mark before it. Under a lease
+//     the mark stays where it is, by rule 2.
 //  2. A mark is removed only with the lock, and only if the log then is exactly
 //     what the index has on record. So no writer is between a mark and its change
 //     at that moment, and no change goes unnoticed; the next writer takes the lock,
@@ -37,11 +37,12 @@ import (
 //     names it, too.
 //  5. An index removes marks once it has seen the change, and a second index would
 //     miss it. Only the index at IndexPath gets the marks.
-//  6. Whoever creates many logs at once need not mark each of them: see dropStamp.
+//  6. A writer that creates many logs at once need not mark each of them: see
+//     dropStamp.
 //
-// Programs that know nothing of marks are not covered. That logs came or went is
-// told by the times of the directories; what such a program wrote into an existing
-// file is found when an index looks at everything.
+// Programs that do not know marks are not covered. The times of the directories show
+// that logs came or went; what such a program wrote into an existing file is found when
+// an index looks at everything.
 
 const (
 	marksRoom = "changed"
@@ -117,7 +118,7 @@ func (s *Store) Changes(ctx context.Context, reader string) (store.Changes, erro
 	c.Listing = s.listing()
 	stamp, err := s.stamp()
 	if err != nil || boot.Boot() == "" {
-		return store.Changes{}, nil // somebody else's store: there is no way but to look
+		return store.Changes{}, nil // a read-only store: an index must look at everything
 	}
 	entries, err := s.fs.ReadDir(s.room(marksRoom))
 	if err != nil {
@@ -162,9 +163,9 @@ func (s *Store) stamp() (string, error) {
 }
 
 // dropStamp makes the next epoch another one, so that an index looks at everything.
-// Whoever creates many logs calls it once they have their names, before reporting
-// success. An index that read the old stamp no longer trusts it, and one that reads
-// the next stamp finds the logs in place.
+// A writer of many logs calls it once they have their names, before reporting success.
+// An index that read the old stamp no longer trusts it, and one that reads the next
+// stamp finds the logs in place.
 func (s *Store) dropStamp() error {
 	err := s.fs.Remove(s.room(marksRoom, stampFile))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -63,8 +63,8 @@ func (n *Notes) List() ([]Note, error) {
 	return notes, n.fail("list notes", "", err)
 }
 
-// Write makes or replaces a note. It is durable when Write returns, unless the
-// store was told never to sync.
+// Write makes or replaces a note. It is durable when Write returns, unless the store
+// never syncs.
 func (n *Notes) Write(name string, data []byte) error {
 	if err := n.check(name); err != nil {
 		return err
@@ -72,14 +72,13 @@ func (n *Notes) Write(name string, data []byte) error {
 	return n.write(name, func() error { return n.store.publish(n.Path(name), vfs.Data(data)) })
 }
 
-// write makes the room again if somebody has deleted it: that loses notes, which
-// is no worse than it was.
+// write makes the room again if it was deleted: its notes are lost already.
 func (n *Notes) write(name string, write func() error) error {
 	return n.fail("write note", name, n.store.again(write))
 }
 
-// Change replaces a note by what change makes of it, nil if there is none. No other
-// Change of a note of this store happens meanwhile, in any process.
+// Change replaces a note by what change returns for it; a missing note is nil. During
+// the call no process makes another Change of a note of this store.
 func (n *Notes) Change(ctx context.Context, name string, change func(old []byte) ([]byte, error)) error {
 	if err := n.check(name); err != nil {
 		return err
@@ -121,7 +120,7 @@ func (n *Notes) WriteHint(name string, data []byte) error {
 	})
 }
 
-// Remove deletes a note, durably. That it is not there is no error.
+// Remove deletes a note, durably. A missing note is not an error.
 func (n *Notes) Remove(name string) error {
 	if err := n.check(name); err != nil {
 		return err

@@ -24,9 +24,8 @@ func (l *Log) Current() error {
 	return nil
 }
 
-// Pin implements store.Pinner. It holds the log's lock, which whoever rewrites,
-// removes or archives a log takes too. Where one may only read, there is no lock to
-// be had, and only the question is asked.
+// Pin implements store.Pinner. It holds the log's lock, which rewriting, removing and
+// archiving take too. In a read-only store there is no lock, and Pin only checks.
 func (l *Log) Pin(ctx context.Context) (release func(), err error) {
 	if _, err := l.store.exists(l.name); err != nil {
 		return nil, l.explain("copy", 0, err) // and make no lock file for it

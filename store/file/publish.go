@@ -131,11 +131,11 @@ func (s *Store) publishAs(path string, how vfs.Replacement, write func(io.Writer
 	return err
 }
 
-// publishLog publishes the plain file of a log, and has it locked from the moment
-// at which it gets its name: nobody archives or removes it before what goes with it
-// is done. The caller has the lock of the name, which may have got lost, and closes
-// the file that it gets. If isNew, nothing may have the name. ready, if it is not
-// nil, is called before the file gets its name.
+// publishLog publishes the plain file of a log, locked from the moment it gets its
+// name: no process archives or removes it before the caller is done. The caller has the
+// lock of the name, which may have got lost, and closes the file that it gets. If
+// isNew, the name must be free. ready, if it is not nil, is called before the file gets
+// its name.
 func (s *Store) publishLog(ctx context.Context, name string, isNew bool, write func(io.Writer) error, ready func() error) (locked vfs.File, err error) {
 	how := vfs.Replacement{New: isNew, Temp: s.temp()}
 	how.Before = func() (err error) {

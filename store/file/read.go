@@ -80,8 +80,8 @@ func (l *Log) End(ctx context.Context) (store.Pos, error) {
 	return store.Pos(end), nil
 }
 
-// lastLine returns the offset after the last newline before size, and whether a
-// whole line that lacks its own stands after it.
+// lastLine returns the offset after the last newline before size, and whether a whole
+// line without its own newline follows it.
 func (s *Store) lastLine(r io.ReaderAt, size int64) (at int64, whole bool, err error) {
 	at, err = lastLineEnd(r, size)
 	if err == nil && at < size {
@@ -208,8 +208,8 @@ func (a *readAhead) wait() {
 	}
 }
 
-// yieldLines yields the whole lines in buf, which stands at from, and returns
-// how many bytes they take.
+// yieldLines yields the whole lines in buf, which begins at from, and returns how many
+// bytes they take.
 func (l *Log) yieldLines(buf []byte, from store.Pos, yield func(store.Line, error) bool) (used int, more bool) {
 	for {
 		i := bytes.IndexByte(buf[used:], '\n')
@@ -226,7 +226,7 @@ func (l *Log) yieldLines(buf []byte, from store.Pos, yield func(store.Line, erro
 	}
 }
 
-// yieldLast deals with what stands after the last line end.
+// yieldLast handles what comes after the last line end.
 func (l *Log) yieldLast(tail []byte, from store.Pos, yield func(store.Line, error) bool) (store.Pos, bool) {
 	if int64(len(tail)) > l.store.opts.MaxLine || !store.Whole(tail) {
 		return from, true // nothing, or not whole yet
@@ -245,7 +245,7 @@ func (l *Log) cut(line []byte) (data []byte, cut bool) {
 	return line[:n:n], true
 }
 
-// skipLong yields the beginning of a line over the limit and goes on after it.
+// skipLong yields the beginning of a line over the limit and continues after it.
 func (l *Log) skipLong(ctx context.Context, buf []byte, from store.Pos, yield func(store.Line, error) bool) (store.Pos, bool) {
 	head, _ := l.cut(buf)
 	head = bytes.Clone(head)
@@ -390,8 +390,8 @@ func (w *backWindow) longLine(end int64) (store.Line, error) {
 	return store.Line{Data: head, Pos: store.Pos(start), Next: store.Pos(end), Cut: true}, nil
 }
 
-// grow reads what stands before the window, keeping what is still needed of it:
-// the bytes before end. The step doubles, so that a long scan reads in large
+// grow reads what comes before the window, and keeps the part of it that is still
+// needed: the bytes before end. The step doubles, so that a long scan reads in large
 // pieces and a long line is copied only a few times.
 func (w *backWindow) grow(end int64) error {
 	keep := w.buf[:max(0, end-w.start)]

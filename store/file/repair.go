@@ -29,8 +29,8 @@ func (l *Log) repairTail(file *plain, size int64) (store.Pos, error) {
 	return store.Pos(end), l.quarantineTail(file, end, size)
 }
 
-// isWhole reports whether what stands between two offsets is an entry that lacks
-// only its line end.
+// isWhole reports whether the bytes between two offsets are an entry that lacks only
+// its line end.
 func (s *Store) isWhole(file io.ReaderAt, from, to int64) (bool, error) {
 	if from == to || to-from > s.opts.MaxLine {
 		return false, nil
@@ -69,8 +69,8 @@ func (l *Log) quarantineTail(file *plain, end, size int64) error {
 	if err != nil {
 		return fmt.Errorf("moving the torn end to quarantine: %w", err)
 	}
-	// Somebody who takes no lock may be writing, cp for example: then what looked
-	// torn was half of what is to be there.
+	// A program that ignores the lock, such as cp, may be writing: then the torn end is
+	// a file that is still growing.
 	stat, err := file.Stat()
 	if err == nil && stat.Size != size {
 		err = l.fail("repair", store.Pos(end), store.ErrConflict, fmt.Errorf("it has %d bytes now, and had %d", stat.Size, size))

@@ -99,8 +99,8 @@ func (r *Raw) torn(at, end store.Pos) (RawLine, error) {
 // the plain file goes to quarantine/ too.
 //
 // Rewriting is for repair. Handles that others have on the log know positions
-// in the old content. They go on in the new content if it begins with every line
-// of the old; otherwise they get store.ErrReplaced from then on.
+// in the old content. They continue in the new content if it begins with every line of
+// the old; otherwise they get store.ErrReplaced from then on.
 func (r *Raw) Rewrite(ctx context.Context, pieces iter.Seq2[Piece, error]) (kept string, err error) {
 	err = r.underLock(ctx, func() error {
 		kept, err = r.rewriteLocked(ctx, pieces)
@@ -117,7 +117,7 @@ func (r *Raw) Replace(ctx context.Context, pieces iter.Seq2[Piece, error]) error
 	})
 }
 
-// underLock calls change while nobody else changes the log, if it is still what
+// underLock calls change while no other process changes the log, if it is still what
 // was read.
 func (r *Raw) underLock(ctx context.Context, change func() error) error {
 	s := r.store
@@ -142,7 +142,7 @@ func (r *Raw) underLock(ctx context.Context, change func() error) error {
 	return lock.clearUnsynced()
 }
 
-// publishPieces replaces the log's file, and calls then while nobody can archive it.
+// publishPieces replaces the log's file, and calls then while it cannot be archived.
 func (r *Raw) publishPieces(ctx context.Context, pieces iter.Seq2[Piece, error], then func() error) error {
 	_, packed := r.src.(*archived)
 	write := func(w io.Writer) error { return r.writePieces(ctx, w, pieces) }

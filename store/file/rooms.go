@@ -15,8 +15,8 @@ import (
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
-// house is the name of the house keeping directory. Only this package knows it:
-// whoever needs a place in it asks for it here.
+// house is the name of the house keeping directory. Only this package knows it: other
+// packages ask here for a place in it.
 const house = ".coppice"
 
 // room returns a place in the house keeping directory.
@@ -60,7 +60,7 @@ func (s *Store) IndexPath() string { return s.room(indexFile) }
 
 const indexFile = "index.db"
 
-// BlobPath returns where a blob is or would be, or "" for what is no blob's name.
+// BlobPath returns where a blob is or would be, or "" for anything but a blob's name.
 func (s *Store) BlobPath(ref store.Ref) string {
 	digits, ok := ref.Hex()
 	if !ok {
@@ -105,8 +105,8 @@ type Found struct {
 	Modified time.Time
 }
 
-// Files yields every regular file of the store. What vanishes meanwhile is not
-// among them.
+// Files yields every regular file of the store. Files that vanish during the iteration
+// are left out.
 func (s *Store) Files(ctx context.Context) iter.Seq2[Found, error] {
 	return func(yield func(Found, error) bool) {
 		if err := s.check(ctx, "list", ""); err != nil {
@@ -154,7 +154,7 @@ func (s *Store) filesIn(ctx context.Context, dir string, yield func(Found, error
 	return true
 }
 
-// placeOf tells by its path what a file is.
+// placeOf says what a file is, by its path.
 func (s *Store) placeOf(path string) (Room, string) {
 	below, _ := filepath.Rel(s.dir, path) // both are absolute
 	return placeBelow(filepath.ToSlash(below))

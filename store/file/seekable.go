@@ -34,9 +34,9 @@ const (
 //   - One frame unpacks to at most maxFrame, and two are in memory at most.
 //   - There are at most maxFrames, which is as many as ours have in a terabyte.
 //   - The whole unpacks to at most freePlain, or to maxRatio times the archive if
-//     that is more. A log can be as repetitive as it likes up to freePlain; what
-//     is larger is made of many different texts, and those never came near such a
-//     ratio: logs of agents are packed to between a third and a thirtieth.
+//     that is more. A log can be as repetitive as it likes up to freePlain; a larger
+//     log has many different texts, which never come near such a ratio: logs of agents
+//     shrink to between a third and a thirtieth.
 //   - Store has an absolute limit on top of that: Options.MaxUnpacked.
 //
 // All of it is decided from the table, before anything is unpacked; and a frame
@@ -48,8 +48,8 @@ const (
 // disk has lost does in a plain file: readers of the log find a damaged line there,
 // and everything else. A table that is damaged, or gone with the end of the file, is
 // made again from the frames, which say how long they are. Only if no frame is whole
-// is the archive corrupt as a whole. Who replaces an archive must ask isDamaged and
-// keep one that is; who has to know everything in it must not go on.
+// is the archive corrupt as a whole. A caller that replaces an archive must ask
+// isDamaged and keep a damaged one; a caller that needs all of it must stop there.
 const (
 	maxFrame  = 16 << 20
 	maxFrames = 1 << 20

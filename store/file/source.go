@@ -40,7 +40,7 @@ func (s *Store) openSource(name string) (src source, err error) {
 	return src, err
 }
 
-// openSourceLocked is openSource for whoever has the name's lock.
+// openSourceLocked is openSource for a caller that has the name's lock.
 func (s *Store) openSourceLocked(name string) (source, error) {
 	f, err := s.openPlain(name)
 	if err == nil {
@@ -76,7 +76,7 @@ func (s *Store) isStray(name string, size int64) bool {
 func (s *Store) putAsideStray(name string) (bool, error) {
 	info, err := s.fs.Lstat(s.Path(name))
 	if err != nil || !info.Mode().IsRegular() || !s.isStray(name, info.Size()) {
-		return false, nil // whoever opens it says what is wrong with it
+		return false, nil // opening it reports what is wrong
 	}
 	return true, s.putAside(s.Path(name), name, "")
 }

@@ -54,8 +54,8 @@ func (s *Store) isMissing(name string) bool {
 }
 
 // removeLock deletes the lock of a log that does not exist, unless it does by now.
-// The lock is removed by whoever holds it, as with its log: who waited for it then
-// finds that it leads nowhere and makes another.
+// The holder removes the lock, as with its log: a waiter then finds that its file has
+// no name and makes another.
 func (s *Store) removeLock(ctx context.Context, name string) error {
 	if err := s.check(ctx, "remove stale lock", name); err != nil {
 		return err

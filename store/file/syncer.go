@@ -9,9 +9,9 @@ import (
 )
 
 // syncSlots bounds the syncs in flight in this process. A goroutine blocked in
-// fdatasync keeps a scheduler slot until the runtime notices; sixty-four of
-// them at once make everybody wait for tens of milliseconds, while a few keep
-// the disk as busy. Of 4, 8, 16, 32 and 64 on two busy cores, 16 did the most.
+// fdatasync keeps a scheduler slot until the runtime notices; sixty-four of them at
+// once make all goroutines wait for tens of milliseconds, while a few keep the disk
+// just as busy. Of 4, 8, 16, 32 and 64 on two busy cores, 16 did the most.
 var syncSlots = make(chan struct{}, max(8, 8*runtime.NumCPU()))
 
 // syncer makes a log's writes durable. Writers that come while a sync is under
@@ -98,7 +98,7 @@ func (s *syncer) later(d time.Duration) {
 	}
 }
 
-// wait returns when so many bytes are durable, or cannot be made so.
+// wait returns when that many bytes are durable, or cannot be made durable.
 func (s *syncer) wait(written int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,8 +117,8 @@ func (s *syncer) wait(written int64) error {
 	return nil
 }
 
-// run does one sync for everybody who has written by the time it begins. It is
-// called with mu held and gives it up meanwhile.
+// run does one sync for all writes before its beginning. It is called with mu held and
+// releases it during the sync.
 func (s *syncer) run() {
 	s.running = true
 	s.mu.Unlock()
@@ -143,8 +143,8 @@ func (s *syncer) run() {
 	s.done.Broadcast()
 }
 
-// close makes the rest durable, stops the timer, and waits for a sync that
-// somebody who flushed did not wait for.
+// close makes the rest durable, stops the timer, and waits for a sync that an earlier
+// flush gave up on.
 func (s *syncer) close() error {
 	defer s.stop()
 	s.mu.Lock()
@@ -157,7 +157,7 @@ func (s *syncer) close() error {
 	s.mu.Unlock()
 	level := s.log.store.opts.Sync
 	if level == Never || level == Always && err != nil {
-		return nil // an error was reported to whoever it concerned
+		return nil // the writers concerned already got the error
 	}
 	return s.wait(written)
 }

@@ -32,8 +32,8 @@ func (s *Store) Remove(ctx context.Context, name string) error {
 	return s.removeIf(ctx, name, func() error { return nil })
 }
 
-// RemoveAt implements store.Remover. The log cannot grow between the question and
-// the removal: whoever appends needs the lock that is held for both.
+// RemoveAt implements store.Remover. The log cannot grow between the check and the
+// removal: appends need the lock that is held for both.
 func (s *Store) RemoveAt(ctx context.Context, name string, end store.Pos) error {
 	log, err := s.Open(ctx, name) // before the lock, which opening may need
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *Store) removeLocked(ctx context.Context, lock *nameLock) error {
 		return err
 	}
 	// Writers that have the log open find their lock gone and look for the log.
-	// Where an open file cannot be removed, nobody can have had the log open.
+	// Where open files cannot be removed, the log cannot have been open.
 	if err := s.fs.Remove(s.lockPath(name)); err != nil && runtime.GOOS != "windows" {
 		return &store.Error{Op: "remove", Name: name, Path: s.lockPath(name), Kind: store.ErrUnknown, Err: err}
 	}
@@ -138,8 +138,8 @@ func (s *Store) moveBack(from, to string) error {
 	return errors.Join(durable(), s.syncDir(filepath.Dir(from)))
 }
 
-// discard deletes a file that may not be there, durably. If it is not there, it
-// may have been deleted by somebody who was killed before that was durable.
+// discard deletes a file that may not be there, durably. If it is not there, the
+// process that deleted it may have been killed before that was durable.
 func (s *Store) discard(path string) error {
 	err := s.fs.Remove(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
