@@ -56,7 +56,7 @@ func (h *Home) author(op, name string, r *AutoRequest, writes string) (*author, 
 	if err != nil {
 		return nil, err
 	}
-	h.notify(ModelAsked{Provider: info.Provider, Model: info.Model, For: writes, ByDefault: chosen.From == FromDefault})
+	h.notify(Notice{Kind: ModelAsked, Provider: info.Provider, Model: info.Model, For: writes, ByDefault: chosen.From == FromDefault})
 	return &author{home: h, model: chosen.Model, opts: summary.Options{
 		Instructions: r.Instructions, Counter: counter, Emit: h.tellRetries(info),
 	}}, nil
@@ -67,7 +67,7 @@ func (h *Home) author(op, name string, r *AutoRequest, writes string) (*author, 
 func (h *Home) tellRetries(info provider.Info) func(provider.Event) {
 	return func(e provider.Event) {
 		if e.Retry != nil {
-			h.notify(ModelRetried{Provider: info.Provider, Model: info.Model, Retry: *e.Retry})
+			h.notify(Notice{Kind: ModelRetried, Provider: info.Provider, Model: info.Model, Retry: e.Retry})
 		}
 	}
 }

@@ -273,9 +273,9 @@ func TestModelSummarisesTheBranchThatIsLeft(t *testing.T) {
 // Without a model in the settings, the built-in one writes, and a notice says so.
 func TestBuiltInModelWritesByDefault(t *testing.T) {
 	h := newHouse(t)
-	var asked []home.ModelAsked
+	var asked []home.Notice
 	h.Home = h.open(&home.Options{Create: true, Notify: func(n home.Notice) {
-		if n, ok := n.(home.ModelAsked); ok {
+		if n.Kind == home.ModelAsked {
 			asked = append(asked, n)
 		}
 	}})

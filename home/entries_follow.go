@@ -135,7 +135,7 @@ func (f *following) decode(ctx context.Context, name string, line store.Line) (e
 	case err == nil && e.Type == session.TypeSession:
 		return e, false
 	case err != nil || line.Cut:
-		f.home.notify(LineSkipped{Name: name, Offset: int64(line.Pos)})
+		f.home.notify(Notice{Kind: LineSkipped, Session: name, Offset: int64(line.Pos)})
 		return e, false
 	}
 	if f.filled && bytes.Contains(line.Data, []byte(`"blob"`)) {
@@ -174,7 +174,7 @@ func (f *following) all(ctx context.Context, last int) error {
 		}
 		end, err := f.endOf(ctx, stat.Name)
 		if err != nil {
-			f.home.notify(SessionUnread{stat.Name, err}) // the others can still be followed
+			f.home.notify(Notice{Kind: SessionUnread, Session: stat.Name, Error: described(err)}) // the others can still be followed
 			known[stat.Name] = seen{0, stat.Size, stat.Modified}
 			continue
 		}
@@ -229,7 +229,7 @@ func (f *following) poll(ctx context.Context, known map[string]seen) error {
 		case ctx.Err() != nil:
 			return nil
 		default: // the others can still be followed; this one is tried again when it changes
-			f.home.notify(SessionUnread{stat.Name, err})
+			f.home.notify(Notice{Kind: SessionUnread, Session: stat.Name, Error: described(err)})
 		}
 		known[stat.Name] = now
 	}

@@ -52,9 +52,12 @@ var ErrRemoved = errors.New("this conversation was removed")
 func KindOf(err error) Kind {
 	var query *index.QueryError
 	var answer *provider.Error
+	sent, isSent := errors.AsType[*ErrorInfo](err)
 	switch {
 	case err == nil:
 		return ""
+	case isSent:
+		return sent.Kind
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return KindInterrupted
 	case errors.Is(err, ErrPartial), errors.Is(err, ErrIncomplete):
@@ -104,6 +107,8 @@ func HintOf(err error) string {
 
 func hintIn(err error) string {
 	switch e := err.(type) {
+	case *ErrorInfo:
+		return e.Hint
 	case *session.Error:
 		return e.Hint
 	case *provider.Error:
@@ -120,12 +125,38 @@ func hintIn(err error) string {
 	return ""
 }
 
-// ErrorInfo is an error in the form in which faces pass it on.
+// ErrorInfo is an error as data, in the form in which results, events and notices have it.
+// In the process in which it happened it still is the error itself, for errors.Is.
 type ErrorInfo struct {
 	Kind    Kind   `json:"kind"`
 	Message string `json:"message"`         // what went wrong, where and why, on one line
 	Field   string `json:"field,omitempty"` // the field of the request that is wrong: see FieldError
 	Hint    string `json:"hint,omitempty"`
+
+	err error // nil if it came as JSON
+}
+
+// Error returns the text of the error, with the hint.
+func (e *ErrorInfo) Error() string {
+	switch {
+	case e.err != nil:
+		return e.err.Error()
+	case e.Hint != "":
+		return e.Message + " (" + e.Hint + ")"
+	}
+	return e.Message
+}
+
+func (e *ErrorInfo) Unwrap() error { return e.err }
+
+// described returns an error as data, or nil if there is none.
+func described(err error) *ErrorInfo {
+	if err == nil {
+		return nil
+	}
+	info := Describe(err)
+	info.err = err
+	return &info
 }
 
 // Describe takes an error apart. The text of an error includes its hint, for programs that
@@ -133,6 +164,9 @@ type ErrorInfo struct {
 func Describe(err error) ErrorInfo {
 	if err == nil {
 		return ErrorInfo{}
+	}
+	if info, ok := err.(*ErrorInfo); ok {
+		return *info
 	}
 	info := ErrorInfo{
 		Kind: KindOf(err), Hint: HintOf(err),

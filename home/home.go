@@ -160,7 +160,7 @@ func (h *Home) storeOptions() *file.Options {
 	opts := h.settings.storeOptions()
 	if h.settings.Get(SettingWhenFull).Value == whenFullTrash {
 		opts.MakeRoom = upkeep.MakeRoom(func(s upkeep.Session) {
-			h.notify(SessionTrashed{Name: s.Name, Active: s.Active, Max: opts.MaxLogs})
+			h.notify(Notice{Kind: SessionTrashed, Session: s.Name, Active: s.Active, Max: opts.MaxLogs})
 		})
 	}
 	return opts
@@ -244,7 +244,7 @@ func (h *Home) clean(e *session.Entry) error {
 		found = append(found, more...)
 	}
 	for _, f := range found {
-		h.notify(SecretRemoved{f})
+		h.notify(Notice{Kind: SecretRemoved, Finding: &f})
 	}
 	return err
 }
@@ -260,7 +260,7 @@ func (h *Home) beforeWriting(ctx context.Context) {
 	}
 	receipt, err := h.finishRedaction(ctx)
 	if receipt != nil || err != nil {
-		h.notify(RedactionFinished{receipt, err})
+		h.notify(Notice{Kind: RedactionFinished, Receipt: receipt, Error: described(err)})
 	}
 }
 

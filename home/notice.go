@@ -1,8 +1,6 @@
 package home
 
 import (
-	"encoding/json"
-	"slices"
 	"time"
 
 	"github.com/coppice-dev/coppice/provider"
@@ -11,147 +9,64 @@ import (
 )
 
 // Notice is something that happened on the side and that a person should know about.
-// Faces choose the words; what it means for a result is in the result. NoticeJSON
-// encodes it.
-type Notice interface {
-	// Kind identifies the notice, as in "index_elsewhere". It never changes.
-	Kind() string
-	// cause is the error that came with it, or nil.
-	cause() error
+// Faces choose the words; what it means for a result is in the result. The kind says which
+// of the other members it has.
+type Notice struct {
+	Kind NoticeKind `json:"notice"`
+	// Error is why, in the notices whose comment says so.
+	Error *ErrorInfo `json:"error,omitempty"`
+
+	Path    string          `json:"path,omitempty"`
+	Missing string          `json:"missing,omitempty"` // a session that does not exist
+	Session string          `json:"session,omitempty"`
+	Offset  int64           `json:"offset,omitempty"` // in bytes
+	Active  time.Time       `json:"active,omitzero"`  // when the session was last active
+	Max     int             `json:"max,omitempty"`    // how many sessions the home may have
+	Finding *redact.Finding `json:"finding,omitempty"`
+	Receipt *clean.Receipt  `json:"receipt,omitempty"`
+
+	Provider  string          `json:"provider,omitempty"`
+	Model     string          `json:"model,omitempty"`
+	For       string          `json:"for,omitempty"`        // what the model should write: summary or title
+	ByDefault bool            `json:"by_default,omitempty"` // it is the built-in model, because no other is configured
+	Retry     *provider.Retry `json:"retry,omitempty"`
 }
 
-// The notices.
-type (
-	// IndexElsewhere says that the index could not be kept beside the sessions. Another one is used,
-	// which takes time when it is first built.
-	IndexElsewhere struct {
-		Path string `json:"path"`
-		Err  error  `json:"-"` // why it could not be beside them
-	}
-	// IndexBehind says that what was written last is not in the index yet, because it was being
-	// imported, or another process does not give the index's lock back. It will be when somebody next
-	// asks for something that needs it.
-	IndexBehind struct {
-		Err error `json:"-"`
-	}
-	// SessionUnread says that a session could not be read. It is missing from every list, search and
-	// sum.
-	SessionUnread struct {
-		Name string `json:"session"`
-		Err  error  `json:"-"`
-	}
-	// LineSkipped says that a line of a session is not an entry.
-	LineSkipped struct {
-		Name   string `json:"session"`
-		Offset int64  `json:"offset"` // in bytes
-	}
-	// SessionTrashed says that the home was full, and this session, which had been inactive longest,
-	// made room.
-	SessionTrashed struct {
-		Name   string    `json:"session"`
-		Active time.Time `json:"active"`
-		Max    int       `json:"max"` // how many sessions the home may have
-	}
-	// SessionMissing says that a session of the conversation that was opened does not exist.
-	SessionMissing struct {
-		ID string `json:"session"`
-	}
-	// ContinuedElsewhere says that the session that continued the conversation is missing, so a new
-	// one was created that continues it instead.
-	ContinuedElsewhere struct {
-		Missing string `json:"missing"`
-		Session string `json:"session"`
-	}
-	// SecretRemoved says that a secret was taken out of an entry before it was written.
-	SecretRemoved struct {
-		Finding redact.Finding `json:"finding"`
-	}
-	// RedactionFinished says that an earlier redaction was interrupted, and the rest of it was done
-	// now. Err says why not.
-	RedactionFinished struct {
-		Receipt *clean.Receipt `json:"receipt,omitempty"`
-		Err     error          `json:"-"`
-	}
-	// ModelAsked says that a model is going to be asked to write something, which may take a
-	// while.
-	ModelAsked struct {
-		Provider string `json:"provider"`
-		Model    string `json:"model"`
-		For      string `json:"for"` // summary or title
-		// ByDefault: it is the built-in model, because no other is configured.
-		ByDefault bool `json:"by_default,omitempty"`
-	}
-	// ModelRetried says that a model could not be asked and is going to be asked again.
-	ModelRetried struct {
-		Provider string         `json:"provider"`
-		Model    string         `json:"model"`
-		Retry    provider.Retry `json:"retry"`
-	}
+// NoticeKind identifies a notice.
+type NoticeKind string
+
+// The kinds of notices. They never change.
+const (
+	// IndexElsewhere says that the index could not be kept beside the sessions, and why.
+	// Another one is used, at Path, which takes time when it is first built.
+	IndexElsewhere NoticeKind = "index_elsewhere"
+	// IndexBehind says that what was written last is not in the index yet, and why: it was
+	// being imported, or another process does not give the index's lock back. It will be
+	// when somebody next asks for something that needs it.
+	IndexBehind NoticeKind = "index_behind"
+	// SessionUnread says that Session could not be read, and why. It is missing from every
+	// list, search and sum.
+	SessionUnread NoticeKind = "session_unread"
+	// LineSkipped says that the line of Session at Offset is not an entry.
+	LineSkipped NoticeKind = "line_skipped"
+	// SessionTrashed says that the home was full at Max, and Session, which had been
+	// inactive longest, made room.
+	SessionTrashed NoticeKind = "session_trashed"
+	// SessionMissing says that Session, which is part of the conversation that was opened,
+	// does not exist.
+	SessionMissing NoticeKind = "session_missing"
+	// ContinuedElsewhere says that the session that continued the conversation is Missing,
+	// so a new one, Session, was created that continues it instead.
+	ContinuedElsewhere NoticeKind = "continued_elsewhere"
+	// SecretRemoved says that a secret, the Finding, was taken out of an entry before it was
+	// written.
+	SecretRemoved NoticeKind = "secret_removed"
+	// RedactionFinished says that an earlier redaction was interrupted, and the rest of it
+	// was done now, with a Receipt. Error says why not.
+	RedactionFinished NoticeKind = "redaction_finished"
+	// ModelAsked says that Model is going to be asked to write something, For, which may
+	// take a while.
+	ModelAsked NoticeKind = "model_asked"
+	// ModelRetried says that Model could not be asked and is going to be asked again.
+	ModelRetried NoticeKind = "model_retried"
 )
-
-// Kind implements Notice.
-func (IndexElsewhere) Kind() string { return "index_elsewhere" }
-
-// Kind implements Notice.
-func (IndexBehind) Kind() string { return "index_behind" }
-
-// Kind implements Notice.
-func (SessionUnread) Kind() string { return "session_unread" }
-
-// Kind implements Notice.
-func (LineSkipped) Kind() string { return "line_skipped" }
-
-// Kind implements Notice.
-func (SessionTrashed) Kind() string { return "session_trashed" }
-
-// Kind implements Notice.
-func (SessionMissing) Kind() string { return "session_missing" }
-
-// Kind implements Notice.
-func (ContinuedElsewhere) Kind() string { return "continued_elsewhere" }
-
-// Kind implements Notice.
-func (SecretRemoved) Kind() string { return "secret_removed" }
-
-// Kind implements Notice.
-func (RedactionFinished) Kind() string { return "redaction_finished" }
-
-// Kind implements Notice.
-func (ModelAsked) Kind() string { return "model_asked" }
-
-// Kind implements Notice.
-func (ModelRetried) Kind() string { return "model_retried" }
-
-func (n IndexElsewhere) cause() error    { return n.Err }
-func (n IndexBehind) cause() error       { return n.Err }
-func (n SessionUnread) cause() error     { return n.Err }
-func (LineSkipped) cause() error         { return nil }
-func (SessionTrashed) cause() error      { return nil }
-func (SessionMissing) cause() error      { return nil }
-func (ContinuedElsewhere) cause() error  { return nil }
-func (SecretRemoved) cause() error       { return nil }
-func (n RedactionFinished) cause() error { return n.Err }
-func (ModelAsked) cause() error          { return nil }
-func (ModelRetried) cause() error        { return nil }
-
-// NoticeJSON encodes a notice as one JSON object: its kind as "notice", its own
-// members, and, if an error came with it, the ErrorInfo as "error".
-func NoticeJSON(n Notice) ([]byte, error) {
-	own, err := json.Marshal(n)
-	if err != nil {
-		return nil, err
-	}
-	head := struct {
-		Notice string     `json:"notice"`
-		Error  *ErrorInfo `json:"error,omitempty"`
-	}{Notice: n.Kind()}
-	if cause := n.cause(); cause != nil {
-		info := Describe(cause)
-		head.Error = &info
-	}
-	object, err := json.Marshal(head)
-	if err != nil || len(own) <= len("{}") {
-		return object, err
-	}
-	return slices.Concat(object[:len(object)-1], []byte(","), own[1:]), nil
-}

@@ -16,20 +16,24 @@ import (
 // A server sends notices as JSON: each says which it is, and an error what it means.
 func TestNoticesAreSentAsJSON(t *testing.T) {
 	broken := &session.Error{Op: "open", Name: "a", Kind: session.ErrCorrupt, Hint: "repair it"}
+	data := func(err error) *home.ErrorInfo {
+		info := home.Describe(err)
+		return &info
+	}
 	for want, n := range map[string]home.Notice{
-		`{"notice":"index_elsewhere","error":{"kind":"corrupt","message":"open \"a\": ` + session.ErrCorrupt.Error() + `","hint":"repair it"},"path":"/x"}`:                            home.IndexElsewhere{Path: "/x", Err: broken},
-		`{"notice":"index_behind","error":{"kind":"error","message":"no room"}}`:                                                                                                       home.IndexBehind{Err: errors.New("no room")},
-		`{"notice":"session_unread","error":{"kind":"error","message":"no room"},"session":"a"}`:                                                                                       home.SessionUnread{Name: "a", Err: errors.New("no room")},
-		`{"notice":"line_skipped","session":"a","offset":7}`:                                                                                                                           home.LineSkipped{Name: "a", Offset: 7},
-		`{"notice":"session_trashed","session":"a","active":"2026-03-14T12:00:00Z","max":3}`:                                                                                           home.SessionTrashed{Name: "a", Active: time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC), Max: 3},
-		`{"notice":"session_missing","session":"a"}`:                                                                                                                                   home.SessionMissing{ID: "a"},
-		`{"notice":"continued_elsewhere","missing":"a","session":"b"}`:                                                                                                                 home.ContinuedElsewhere{Missing: "a", Session: "b"},
-		`{"notice":"secret_removed","finding":{"kind":"jwt","start":1,"end":2,"preview":"eyJ…"}}`:                                                                                      home.SecretRemoved{Finding: redact.Finding{Kind: "jwt", Start: 1, End: 2, Preview: "eyJ…"}},
-		`{"notice":"redaction_finished","receipt":{"time":"0001-01-01T00:00:00Z","kinds":null,"sessions":null,"copies":null,"blobs":null,"removed":null,"left":null,"searched":null}}`: home.RedactionFinished{Receipt: &clean.Receipt{}},
+		`{"notice":"index_elsewhere","error":{"kind":"corrupt","message":"open \"a\": ` + session.ErrCorrupt.Error() + `","hint":"repair it"},"path":"/x"}`:                            {Kind: home.IndexElsewhere, Path: "/x", Error: data(broken)},
+		`{"notice":"index_behind","error":{"kind":"error","message":"no room"}}`:                                                                                                       {Kind: home.IndexBehind, Error: data(errors.New("no room"))},
+		`{"notice":"session_unread","error":{"kind":"error","message":"no room"},"session":"a"}`:                                                                                       {Kind: home.SessionUnread, Session: "a", Error: data(errors.New("no room"))},
+		`{"notice":"line_skipped","session":"a","offset":7}`:                                                                                                                           {Kind: home.LineSkipped, Session: "a", Offset: 7},
+		`{"notice":"session_trashed","session":"a","active":"2026-03-14T12:00:00Z","max":3}`:                                                                                           {Kind: home.SessionTrashed, Session: "a", Active: time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC), Max: 3},
+		`{"notice":"session_missing","session":"a"}`:                                                                                                                                   {Kind: home.SessionMissing, Session: "a"},
+		`{"notice":"continued_elsewhere","missing":"a","session":"b"}`:                                                                                                                 {Kind: home.ContinuedElsewhere, Missing: "a", Session: "b"},
+		`{"notice":"secret_removed","finding":{"kind":"jwt","start":1,"end":2,"preview":"eyJ…"}}`:                                                                                      {Kind: home.SecretRemoved, Finding: &redact.Finding{Kind: "jwt", Start: 1, End: 2, Preview: "eyJ…"}},
+		`{"notice":"redaction_finished","receipt":{"time":"0001-01-01T00:00:00Z","kinds":null,"sessions":null,"copies":null,"blobs":null,"removed":null,"left":null,"searched":null}}`: {Kind: home.RedactionFinished, Receipt: &clean.Receipt{}},
 	} {
-		got, err := home.NoticeJSON(n)
+		got, err := json.Marshal(n)
 		if err != nil || string(got) != want || !json.Valid(got) {
-			t.Errorf("%T: %v\n got %s\nwant %s", n, err, got, want)
+			t.Errorf("%s: %v\n got %s\nwant %s", n.Kind, err, got, want)
 		}
 	}
 }

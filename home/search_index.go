@@ -30,7 +30,7 @@ import (
 func (h *Home) index(ctx context.Context) (*index.Index, error) {
 	ix, err := h.indexBy(ctx, (*index.Index).CatchUp)
 	if ix != nil && errors.Is(err, store.ErrLocked) && ix.IsComplete(ctx) {
-		h.notify(IndexBehind{Err: err})
+		h.notify(Notice{Kind: IndexBehind, Error: described(err)})
 		return ix, nil
 	}
 	return ix, err
@@ -177,7 +177,7 @@ func (h *Home) openElsewhere(ctx context.Context, why error) (ix *index.Index, e
 		ix, err = h.openTemporary(ctx)
 	}
 	if err == nil && errors.Is(why, syscall.ENOSPC) { // a full disk is news; a read-only home is always like this
-		h.notify(IndexElsewhere{Path: ix.Path(), Err: why})
+		h.notify(Notice{Kind: IndexElsewhere, Path: ix.Path(), Error: described(why)})
 	}
 	return ix, err
 }
@@ -224,7 +224,7 @@ func readPrices(path string) (*index.Prices, error) {
 func (h *Home) bringUp(ctx context.Context, ix *index.Index, how indexing) error {
 	report, err := how(ix, ctx, h.progress("indexing"))
 	for _, unread := range report.Unread {
-		h.notify(SessionUnread{Name: unread.Name, Err: unread.Err})
+		h.notify(Notice{Kind: SessionUnread, Session: unread.Name, Error: described(unread.Err)})
 	}
 	return err
 }

@@ -99,7 +99,7 @@ func TestRebuildReadsOnce(t *testing.T) {
 	unread := 0
 	h := newHouse(t)
 	h.Home = h.open(&home.Options{Create: true, Notify: func(n home.Notice) {
-		if _, ok := n.(home.SessionUnread); ok {
+		if n.Kind == home.SessionUnread {
 			unread++
 		}
 	}})

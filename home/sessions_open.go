@@ -60,7 +60,7 @@ func (s *Sessions) Open(ctx context.Context, r OpenRequest) (*Conversation, erro
 		return h.openSession(ctx, name, chain)
 	}
 	for _, id := range chain.Missing {
-		h.notify(SessionMissing{id})
+		h.notify(Notice{Kind: SessionMissing, Session: id})
 	}
 	whole, err := session.OpenChain(ctx, h.store, chain, h.sessionOptions())
 	if err != nil {
@@ -257,7 +257,7 @@ func (h *Home) openEnd(ctx context.Context, given string) (*Conversation, error)
 	if err := errors.Join(err, m.Close()); err != nil {
 		return nil, err
 	}
-	h.notify(ContinuedElsewhere{Missing: link.ContinuedTo, Session: end})
+	h.notify(Notice{Kind: ContinuedElsewhere, Missing: link.ContinuedTo, Session: end})
 	return h.openSession(ctx, end, chain)
 }
 

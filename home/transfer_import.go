@@ -162,7 +162,7 @@ func (t *Transfer) importWith(ctx context.Context, st *file.Store, r ImportReque
 	if r.Watch > 0 {
 		added := func() {
 			if _, err := h.index(ctx); err != nil && ctx.Err() == nil {
-				h.notify(IndexBehind{err})
+				h.notify(Notice{Kind: IndexBehind, Error: described(err)})
 			}
 		}
 		return bulk.Watch(ctx, im, req, time.Duration(r.Watch), sources, added)

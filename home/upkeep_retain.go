@@ -40,13 +40,13 @@ type RetainResult struct {
 
 // Failure is a session for which something failed while the rest was done.
 type Failure struct {
-	Session string `json:"session"`
-	Error   string `json:"error"`
-	Err     error  `json:"-"`
+	Session string     `json:"session"`
+	Error   string     `json:"error"`
+	Cause   *ErrorInfo `json:"cause"` // the same error in parts
 }
 
 func newFailure(name string, err error) Failure {
-	return Failure{Session: name, Error: err.Error(), Err: err}
+	return Failure{Session: name, Error: err.Error(), Cause: described(err)}
 }
 
 // Retain moves old sessions to the trash. The age of a session counts from what was

@@ -92,7 +92,7 @@ func (a *app) printArchived(s home.Archived) error {
 func errorsOf(failed []home.Failure) []error {
 	var errs []error
 	for _, f := range failed {
-		errs = append(errs, f.Err)
+		errs = append(errs, f.Cause)
 	}
 	return errs
 }

@@ -51,7 +51,7 @@ func wroteIt(r *home.AutoResult) string {
 
 // sayAsked tells a person who waits what they wait for. A model that nobody has chosen is
 // worth a word in any case.
-func (a *app) sayAsked(n home.ModelAsked) {
+func (a *app) sayAsked(n home.Notice) {
 	switch {
 	case n.ByDefault:
 		a.say("note: no model is configured, so the built-in one writes the %s; it only copies what was said (coppice config set model PROVIDER/MODEL chooses another)", n.For)

@@ -64,24 +64,24 @@ func (a *app) hintHome(err error) error {
 // sayNotice words what the floor noticed.
 func (a *app) sayNotice(n home.Notice) {
 	warning := a.paint(yellow, "warning:")
-	switch n := n.(type) {
+	switch n.Kind {
 	case home.IndexElsewhere:
 		a.say("%s there is no room for the index beside the sessions; using one in the cache", warning)
 	case home.IndexBehind:
-		a.say("%s what was written last is not in the index yet: %v", warning, n.Err)
+		a.say("%s what was written last is not in the index yet: %v", warning, n.Error)
 	case home.SessionUnread:
 		// Each catch-up of the index tries again; once is enough for a reader.
-		if line := n.Err.Error(); !slices.Contains(a.unread, line) {
+		if line := n.Error.Error(); !slices.Contains(a.unread, line) {
 			a.say("%s %s", warning, line)
 			a.unread = append(a.unread, line)
 		}
 	case home.LineSkipped:
-		a.say("%s session %s has a line at byte %d that is not an entry", warning, render.ShortID(n.Name), n.Offset)
+		a.say("%s session %s has a line at byte %d that is not an entry", warning, render.ShortID(n.Session), n.Offset)
 	case home.SessionTrashed:
 		a.say("moved session %s, last active %s, to the trash, to stay within %d sessions; %s brings it back",
-			render.ShortID(n.Name), a.when(n.Active, time.Now()), n.Max, command("trash restore", []string{render.ShortID(n.Name)}))
+			render.ShortID(n.Session), a.when(n.Active, time.Now()), n.Max, command("trash restore", []string{render.ShortID(n.Session)}))
 	case home.SessionMissing:
-		a.say("%s session %s of this conversation is missing, and so are its messages", warning, render.ShortID(n.ID))
+		a.say("%s session %s of this conversation is missing, and so are its messages", warning, render.ShortID(n.Session))
 	case home.ContinuedElsewhere:
 		a.say("session %s is missing: the conversation continues in session %s", render.ShortID(n.Missing), render.ShortID(n.Session))
 	case home.SecretRemoved:
@@ -96,9 +96,9 @@ func (a *app) sayNotice(n home.Notice) {
 }
 
 // sayFinished tells how the rest of an interrupted redaction went.
-func (a *app) sayFinished(n home.RedactionFinished) {
-	if n.Err != nil {
-		a.say("%s an interrupted redaction could not be finished: %v", a.paint(yellow, "warning:"), n.Err)
+func (a *app) sayFinished(n home.Notice) {
+	if n.Error != nil {
+		a.say("%s an interrupted redaction could not be finished: %v", a.paint(yellow, "warning:"), n.Error)
 		return
 	}
 	r := n.Receipt
