@@ -98,7 +98,7 @@ func importInto(dir, from string) {
 	ctx := context.Background()
 	h, err := home.Open(ctx, filepath.Join(dir, "sessions"), &home.Options{Create: true})
 	check(err)
-	r, err := h.Transfer.Import(ctx, home.ImportRequest{Paths: []string{from}})
+	r, err := h.Transfer.Import(ctx, home.ImportRequest{Paths: []string{from}}, nil, nil)
 	check(err)
 	if r.IsPartial() || r.Entries == 0 {
 		check(fmt.Errorf("imported %+v", r.Total))

@@ -378,7 +378,7 @@ func (c *Chat) Explain(err error) error {
 	if c.c == nil || !errors.Is(err, session.ErrNotExist) {
 		return err
 	}
-	if _, gone := c.home.Sessions.Resolve(context.Background(), c.c.ID()); errors.Is(gone, session.ErrNotExist) {
+	if _, gone := c.home.resolve(context.Background(), c.c.ID()); errors.Is(gone, session.ErrNotExist) {
 		return ErrRemoved
 	}
 	return err

@@ -56,7 +56,7 @@ func TestAChatCreatesItsSessionWhenSomethingIsSaid(t *testing.T) {
 	if _, err := c.Label(t.Context(), "", "x"); !errors.Is(err, session.ErrInvalid) {
 		t.Errorf("a label for nothing: %v", err)
 	}
-	if names, err := h.Sessions.Names(t.Context()); err != nil || len(names) != 0 {
+	if names, err := h.Sessions.Short(t.Context(), home.SessionNamesRequest{All: true}); err != nil || len(names.Names) != 0 {
 		t.Errorf("the sessions are %v, %v", names, err)
 	}
 	if got := h.tell(c, "hello"); got != "You said: hello" {
@@ -228,7 +228,7 @@ func TestAChatFinishesARedactionFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.tell(c, "hello")
-		if left, err := h.Upkeep.Unfinished(); left || err != nil {
+		if left, err := h.Upkeep.Unfinished(t.Context()); err != nil || left.Unfinished {
 			t.Errorf("unfinished: %v, %v", left, err)
 		}
 	}

@@ -10,8 +10,23 @@
 //	defer h.Close()
 //	list, err := h.Sessions.List(ctx, home.ListRequest{Agent: "claude-code", Limit: 10})
 //
-// Operations come in groups: Sessions, Entries, Search, Transfer and Upkeep. Whatever a
-// person may type for a session (an id or the beginning of one, a key, a title, @1,
+// Operations come in groups: Sessions, Entries, Search, Transfer and Upkeep. Each is a
+// method of one shape, and each request, result and event is plain data with JSON names:
+//
+//	Op(ctx, request) (*Result, error)
+//	Op(ctx, request, send func(Event) error) (*Result, error)
+//
+// An operation of the second kind has something to say before it is done: the entries of a
+// path, the findings of a check, the files of an import, the pieces of an export. It calls
+// send from one goroutine at a time, and waits for it. An error from send ends the
+// operation with that error; a nil send means that nobody listens. Import also takes a
+// reader beside its request, for standard input. An operation that needs no request takes
+// only the context. With an error, the result may say what was done until then.
+//
+// What a program in the same process holds open is not an operation: Home.Conversation,
+// Home.Chat and Home.Toolbox return it.
+//
+// Whatever a person may type for a session (an id or the beginning of one, a key, a title, @1,
 // last) is resolved here and nowhere else. Errors have a Kind, which faces turn into
 // exit codes or status codes. Anything else that a person should know arrives as a
 // Notice.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"iter"
 	"slices"
 	"time"
 
@@ -30,37 +29,33 @@ type Arrival struct {
 // session; a watch for each would cost a file handle.
 const pollEvery = 300 * time.Millisecond
 
-// Follow yields the entries that any program appends, until the context ends or the
-// session is removed. A line that is not an entry is skipped, with a LineSkipped.
-func (e *Entries) Follow(ctx context.Context, r FollowRequest) iter.Seq2[Arrival, error] {
-	return func(yield func(Arrival, error) bool) {
-		f := &following{home: e.home, filled: r.Filled, yield: yield}
-		err := notNegative("last", r.Last)
-		switch {
-		case err != nil:
-		case r.Session == "":
-			err = f.all(ctx, r.Last)
-		default:
-			err = f.one(ctx, r.Session, r.Last)
-		}
-		if err != nil && !errors.Is(err, errStopped) {
-			yield(Arrival{}, err)
-		}
+// Follow sends the entries that any program appends, until the context ends, which is not
+// an error, or the session is removed. A line that is not an entry is skipped, with a
+// LineSkipped.
+func (e *Entries) Follow(ctx context.Context, r FollowRequest, send func(Arrival) error) (*Streamed, error) {
+	f := &following{home: e.home, filled: r.Filled, send: send}
+	err := notNegative("last", r.Last)
+	switch {
+	case err != nil:
+	case r.Session == "":
+		err = f.all(ctx, r.Last)
+	default:
+		err = f.one(ctx, r.Session, r.Last)
 	}
+	return &f.sent, err
 }
-
-// errStopped ends the work when the caller breaks out of its loop.
-var errStopped = errors.New("stopped")
 
 // following passes entries to a caller of Follow.
 type following struct {
 	home   *Home
 	filled bool
-	yield  func(Arrival, error) bool
+	send   func(Arrival) error
+	sent   Streamed
+	failed error // what send returned
 }
 
 func (f *following) one(ctx context.Context, given string, last int) (err error) {
-	name, err := f.home.Sessions.Resolve(ctx, given)
+	name, err := f.home.resolve(ctx, given)
 	if err != nil {
 		return err
 	}
@@ -93,8 +88,8 @@ func (f *following) one(ctx context.Context, given string, last int) (err error)
 
 func (f *following) tell(arrivals ...Arrival) error {
 	for _, a := range arrivals {
-		if !f.yield(a, nil) {
-			return errStopped
+		if f.failed = pass(&f.sent, f.send, a); f.failed != nil {
+			return f.failed
 		}
 	}
 	return nil
@@ -224,8 +219,8 @@ func (f *following) poll(ctx context.Context, known map[string]seen) error {
 		now.pos, err = f.tellFrom(ctx, stat.Name, was.pos)
 		switch {
 		case err == nil || errors.Is(err, session.ErrNotExist): // or it was removed after it was listed
-		case errors.Is(err, errStopped):
-			return err
+		case f.failed != nil:
+			return f.failed
 		case ctx.Err() != nil:
 			return nil
 		default: // the others can still be followed; this one is tried again when it changes

@@ -2,6 +2,7 @@ package home_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -19,22 +20,22 @@ func TestFollowAllPassesOverWhatCannotBeRead(t *testing.T) {
 	defer cancel()
 	var added *session.Session
 	looks := 0
-	for arrival, err := range h.Entries.Follow(ctx, home.FollowRequest{Last: 1}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+	enough := errors.New("enough")
+	_, err := h.Entries.Follow(ctx, home.FollowRequest{Last: 1}, func(arrival home.Arrival) error {
 		switch {
 		case arrival.Session == "good":
 			h.damage("worse")
 			added = h.say(session.Header{ID: "new"}, "there")
 		case looks < 2: // the second look comes after one at all sessions, "worse" included
 			looks++
-			if _, err := added.AppendMessage(session.RoleUser, []session.Content{session.Text("more")}); err != nil {
-				t.Fatal(err)
-			}
+			_, err := added.AppendMessage(session.RoleUser, []session.Content{session.Text("more")})
+			return err
 		default:
-			return
+			return enough
 		}
+		return nil
+	})
+	if !errors.Is(err, enough) {
+		t.Errorf("nothing came: %v", err)
 	}
-	t.Error("nothing came")
 }

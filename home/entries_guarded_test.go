@@ -32,7 +32,7 @@ func TestUpkeepFinishesARedactionFirst(t *testing.T) {
 			if err := write(dryRun); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
-			if left, err := h.Upkeep.Unfinished(); left != dryRun || err != nil {
+			if left, err := h.Upkeep.Unfinished(t.Context()); err != nil || left.Unfinished != dryRun {
 				t.Errorf("%s, dry run %v: unfinished %v, %v", name, dryRun, left, err)
 			}
 		}
@@ -46,7 +46,7 @@ func TestRedactionReachesOpenConversations(t *testing.T) {
 	secret := "gh" + "p_" + "fOurThB1tsT3stF1x8Kq7wZ2yLp5Vc9Jh3X4"
 	keep(t, dir, "leaky", 1, "use "+secret)
 	keep(t, dir, "open", 1, "hello")
-	c, err := h.Sessions.Open(t.Context(), home.OpenRequest{Session: "open"})
+	c, err := h.Conversation(t.Context(), home.OpenRequest{Session: "open"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestForkOfACopiedSessionHasNothingThatWasRedacted(t *testing.T) {
 		t.Fatal(err)
 	}
 	keep(t, dir, "copied", 1, "use "+secret, "thanks")
-	c, err := h.Sessions.Open(t.Context(), home.OpenRequest{Session: "copied"})
+	c, err := h.Conversation(t.Context(), home.OpenRequest{Session: "copied"})
 	if err != nil {
 		t.Fatal(err)
 	}

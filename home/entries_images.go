@@ -186,9 +186,6 @@ type WriteImagesRequest struct {
 	Force   bool   `json:"force,omitempty"` // overwrite files
 	// Numbers are those of the images to write. Default: all of them.
 	Numbers []int `json:"numbers,omitempty"`
-	// Each, if it is set, gets every image when it is written, and those that are
-	// only linked to, which are not. An error from it ends the work.
-	Each func(*ImageResult) error `json:"-"`
 }
 
 // WriteImagesResult says how many images were written.
@@ -198,8 +195,9 @@ type WriteImagesResult struct {
 	Linked  int    `json:"linked"` // that the session only has a link to
 }
 
-// WriteImages writes the images of a conversation, on all its branches.
-func (e *Entries) WriteImages(ctx context.Context, r WriteImagesRequest) (_ *WriteImagesResult, err error) {
+// WriteImages writes the images of a conversation, on all its branches. It sends every
+// image when it is written, and those that are only linked to, which are not.
+func (e *Entries) WriteImages(ctx context.Context, r WriteImagesRequest, send func(ImageResult) error) (_ *WriteImagesResult, err error) {
 	if !isDir(r.Path) {
 		return nil, wrong("path", "all images go to a directory, and {path} is %q; end it with a slash, or name one image", r.Path)
 	}
@@ -230,8 +228,8 @@ func (e *Entries) WriteImages(ctx context.Context, r WriteImagesRequest) (_ *Wri
 			} else {
 				result.Written++
 			}
-			if r.Each != nil {
-				if err := r.Each(got); err != nil {
+			if send != nil {
+				if err := send(*got); err != nil {
 					return result, err
 				}
 			}

@@ -143,11 +143,12 @@ func TestAllImagesAreWrittenAtOnce(t *testing.T) {
 	h, drawing, shot := album(t)
 	dir := t.TempDir() + "/all/"
 	var paths []string
-	r := home.WriteImagesRequest{Session: "album", Path: dir, Each: func(image *home.ImageResult) error {
+	r := home.WriteImagesRequest{Session: "album", Path: dir}
+	send := func(image home.ImageResult) error {
 		paths = append(paths, image.Path)
 		return nil
-	}}
-	got := must[*home.WriteImagesResult](t)(h.Entries.WriteImages(t.Context(), r))
+	}
+	got := must[*home.WriteImagesResult](t)(h.Entries.WriteImages(t.Context(), r, send))
 	if got.Written != 2 || got.Linked != 1 || len(paths) != 3 || paths[2] != "" {
 		t.Fatalf("%+v, %v", got, paths)
 	}
@@ -156,11 +157,11 @@ func TestAllImagesAreWrittenAtOnce(t *testing.T) {
 			t.Errorf("image %d: %v", i+1, err)
 		}
 	}
-	if _, err := h.Entries.WriteImages(t.Context(), r); !errors.Is(err, session.ErrExist) {
+	if _, err := h.Entries.WriteImages(t.Context(), r, send); !errors.Is(err, session.ErrExist) {
 		t.Errorf("again: %v", err)
 	}
 	r.Numbers, r.Force = []int{2}, true
-	if got := must[*home.WriteImagesResult](t)(h.Entries.WriteImages(t.Context(), r)); got.Written != 1 || got.Linked != 0 {
+	if got := must[*home.WriteImagesResult](t)(h.Entries.WriteImages(t.Context(), r, send)); got.Written != 1 || got.Linked != 0 {
 		t.Errorf("one of them: %+v", got)
 	}
 }

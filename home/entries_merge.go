@@ -115,11 +115,11 @@ func (h *Home) mergeOther(ctx context.Context, r MergeRequest) (*MergeResult, er
 	if here, _, err := h.chain(ctx, r.Session); err != nil || here == name {
 		return nil, err
 	}
-	other, err := h.Sessions.Open(ctx, OpenRequest{Session: r.Other})
+	other, err := h.Conversation(ctx, OpenRequest{Session: r.Other})
 	if err != nil {
 		return nil, err
 	}
-	whole, err := h.Sessions.Open(ctx, OpenRequest{Session: r.Session})
+	whole, err := h.Conversation(ctx, OpenRequest{Session: r.Session})
 	if err != nil {
 		return nil, errors.Join(err, other.Close())
 	}

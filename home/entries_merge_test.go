@@ -124,12 +124,12 @@ func TestRefusedMergeWritesNothing(t *testing.T) {
 	made := must[*home.AppendResult](t)(h.Entries.Append(ctx, home.AppendRequest{Session: other, Message: call})).Entry
 	answer := &session.MessageEntry{Role: session.RoleTool, Content: []session.Content{session.ToolResult("c", "a.txt", false)}}
 	must[*home.AppendResult](t)(h.Entries.Append(ctx, home.AppendRequest{Session: other, Message: answer}))
-	before := must[*home.SessionInfo](t)(h.Sessions.Get(ctx, id))
+	before := must[*home.SessionInfo](t)(h.Sessions.Get(ctx, home.SessionRequest{Session: id}))
 	_, err := h.Entries.Merge(ctx, home.MergeRequest{Session: id, Other: other, Picks: []string{made}})
 	if !errors.Is(err, session.ErrInvalid) {
 		t.Errorf("a call without its result: %v", err)
 	}
-	if after := must[*home.SessionInfo](t)(h.Sessions.Get(ctx, id)); after.Size != before.Size {
+	if after := must[*home.SessionInfo](t)(h.Sessions.Get(ctx, home.SessionRequest{Session: id})); after.Size != before.Size {
 		t.Errorf("the session grew from %d to %d bytes", before.Size, after.Size)
 	}
 }
@@ -169,7 +169,7 @@ func TestMergesAtTheSameTime(t *testing.T) {
 		})
 	}
 	all.Wait()
-	info := must[*home.SessionInfo](t)(h.Sessions.Get(t.Context(), id))
+	info := must[*home.SessionInfo](t)(h.Sessions.Get(t.Context(), home.SessionRequest{Session: id}))
 	if info.Messages != 3 {
 		t.Errorf("%d messages", info.Messages)
 	}

@@ -22,30 +22,29 @@ type PathRequest struct {
 	Last int    `json:"last,omitempty"` // only this many of the last ones; 0 means all
 }
 
-// Path yields the entries from the root to a leaf, or all entries.
-func (e *Entries) Path(ctx context.Context, r PathRequest) iter.Seq2[session.Entry, error] {
-	return func(yield func(session.Entry, error) bool) {
-		c, err := e.home.openFor(ctx, OpenRequest{Session: r.Session, Link: r.Link})
+// Path sends the entries from the root to a leaf, or all entries.
+func (e *Entries) Path(ctx context.Context, r PathRequest, send func(session.Entry) error) (*Streamed, error) {
+	c, err := e.home.openFor(ctx, OpenRequest{Session: r.Session, Link: r.Link})
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close() // we only read
+	sent := &Streamed{}
+	for entry, err := range c.path(r) {
+		if err == nil {
+			err = ctx.Err() // entries in memory come without a look at the context
+		}
+		if err == nil {
+			err = pass(sent, send, entry)
+		}
 		if err != nil {
-			yield(session.Entry{}, err)
-			return
-		}
-		defer c.Close() // we only read
-		for entry, err := range c.path(r) {
-			if err == nil {
-				err = ctx.Err() // entries in memory come without a look at the context
-			}
-			if !yield(entry, err) || err != nil {
-				return
-			}
-		}
-		if r.At != "" || r.Last != 0 {
-			return // only a part was wanted
-		}
-		if err := c.Intact(); err != nil {
-			yield(session.Entry{}, err)
+			return sent, err
 		}
 	}
+	if r.At != "" || r.Last != 0 {
+		return sent, nil // only a part was wanted
+	}
+	return sent, c.Intact()
 }
 
 func (c *Conversation) path(r PathRequest) iter.Seq2[session.Entry, error] {
@@ -142,41 +141,34 @@ type TreeNode struct {
 	Text      string    `json:"text"` // what it says, on one line
 }
 
-// Tree yields every entry of a conversation with its place in the tree, parents
-// before children.
-func (e *Entries) Tree(ctx context.Context, r TreeRequest) iter.Seq2[TreeNode, error] {
-	return func(yield func(TreeNode, error) bool) {
-		c, err := e.home.openFor(ctx, OpenRequest(r))
+// Tree sends every entry of a conversation with its place in the tree, parents before
+// children.
+func (e *Entries) Tree(ctx context.Context, r TreeRequest, send func(TreeNode) error) (*Streamed, error) {
+	c, err := e.home.openFor(ctx, OpenRequest(r))
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close() // we only read
+	drawn := c.drawn()
+	out, err := render.NewOutline(drawn, render.OutlineOptions{Leaf: c.LeafID(), All: true})
+	if err != nil {
+		return nil, err
+	}
+	sent, depths := &Streamed{}, make(map[*render.Node]int)
+	for nodes, err := range drawn.ReadChunks(ctx, out.Order, render.MaxOutput) {
 		if err != nil {
-			yield(TreeNode{}, err)
-			return
+			return sent, err
 		}
-		defer c.Close() // we only read
-		drawn := c.drawn()
-		out, err := render.NewOutline(drawn, render.OutlineOptions{Leaf: c.LeafID(), All: true})
-		if err != nil {
-			yield(TreeNode{}, err)
-			return
-		}
-		depths := make(map[*render.Node]int)
-		for nodes, err := range drawn.ReadChunks(ctx, out.Order, render.MaxOutput) {
-			if err != nil {
-				yield(TreeNode{}, err)
-				return
+		for _, n := range nodes {
+			if n.Parent != nil {
+				depths[n] = depths[n.Parent] + 1
 			}
-			for _, n := range nodes {
-				if n.Parent != nil {
-					depths[n] = depths[n.Parent] + 1
-				}
-				if !yield(newTreeNode(out, n, depths[n]), nil) {
-					return
-				}
+			if err := pass(sent, send, newTreeNode(out, n, depths[n])); err != nil {
+				return sent, err
 			}
-		}
-		if err := c.Intact(); err != nil {
-			yield(TreeNode{}, err)
 		}
 	}
+	return sent, c.Intact()
 }
 
 func newTreeNode(out *render.Outline, n *render.Node, depth int) TreeNode {
@@ -199,8 +191,13 @@ type RawRequest struct {
 	Entry   string `json:"entry"` // as a person names it
 }
 
+// RawResult has the source of an entry.
+type RawResult struct {
+	Data []byte `json:"data"`
+}
+
 // Raw returns the bytes from which an entry was imported.
-func (e *Entries) Raw(ctx context.Context, r RawRequest) (raw []byte, err error) {
+func (e *Entries) Raw(ctx context.Context, r RawRequest) (*RawResult, error) {
 	c, err := e.home.openWith(ctx, r.Session, r.Entry)
 	if err != nil {
 		return nil, err
@@ -214,7 +211,8 @@ func (e *Entries) Raw(ctx context.Context, r RawRequest) (raw []byte, err error)
 	if err != nil {
 		return nil, err
 	}
-	return transcript.Raw(ctx, e.home.store, c.Session, &entry)
+	data, err := transcript.Raw(ctx, e.home.store, c.Session, &entry)
+	return &RawResult{data}, err
 }
 
 // EntrySuggestion is an entry that somebody may mean.
@@ -224,10 +222,15 @@ type EntrySuggestion struct {
 	Text  string `json:"text"`
 }
 
+// EntrySuggestions are entries that somebody may mean.
+type EntrySuggestions struct {
+	Entries []EntrySuggestion `json:"entries"`
+}
+
 // Suggest returns the entries of a conversation that are most likely meant: those with
 // labels, and the ends of branches.
-func (e *Entries) Suggest(ctx context.Context, given string) ([]EntrySuggestion, error) {
-	c, err := e.home.openFor(ctx, OpenRequest{Session: given})
+func (e *Entries) Suggest(ctx context.Context, r SessionRequest) (*EntrySuggestions, error) {
+	c, err := e.home.openFor(ctx, OpenRequest{Session: r.Session})
 	if err != nil {
 		return nil, err
 	}
@@ -250,7 +253,7 @@ func (e *Entries) Suggest(ctx context.Context, given string) ([]EntrySuggestion,
 	for i, n := range offered {
 		list[i] = EntrySuggestion{out.Names.Name(n.Entry.ID), n.Label, render.Gist(&n.Entry, maxSuggestion)}
 	}
-	return list, nil
+	return &EntrySuggestions{list}, nil
 }
 
 const maxSuggestion = 60 // columns

@@ -52,7 +52,7 @@ func (e *Entries) Why(ctx context.Context, r WhyRequest) (*WhyResult, error) {
 		return nil, err
 	}
 	if r.Link {
-		if name, err = e.home.Sessions.Resolve(ctx, r.Session); err != nil {
+		if name, err = e.home.resolve(ctx, r.Session); err != nil {
 			return nil, errors.Join(err, closeAll(links))
 		}
 	}

@@ -3,21 +3,12 @@ package home_test
 import (
 	"context"
 	"errors"
-	"iter"
 	"strings"
 	"testing"
 
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/session"
 )
-
-// first returns the error that a sequence begins with.
-func first[T any](list iter.Seq2[T, error]) error {
-	for _, err := range list {
-		return err
-	}
-	return nil
-}
 
 // A request that makes no sense is refused with the JSON name of the field that is wrong, so
 // that every face can point at it.
@@ -71,7 +62,8 @@ func TestErrorsNameTheField(t *testing.T) {
 			return err
 		}},
 		{"last", "last is -5; it must not be negative", func(ctx context.Context) error {
-			return first(h.Entries.Follow(ctx, home.FollowRequest{Session: id, Last: -5}))
+			_, err := h.Entries.Follow(ctx, home.FollowRequest{Session: id, Last: -5}, nil)
+			return err
 		}},
 		{"page", "page is -5; the first page is 1", func(ctx context.Context) error {
 			_, err := h.Sessions.List(ctx, home.ListRequest{Page: -5})
@@ -90,7 +82,7 @@ func TestErrorsNameTheField(t *testing.T) {
 			return err
 		}},
 		{"session", "the session's name is empty", func(ctx context.Context) error {
-			_, err := h.Sessions.Get(ctx, "")
+			_, err := h.Sessions.Get(ctx, home.SessionRequest{Session: ""})
 			return err
 		}},
 	} {
@@ -107,7 +99,7 @@ func TestErrorsNameTheField(t *testing.T) {
 func TestErrorsInTheWordsOfAFace(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t).Home
-	_, err := h.Transfer.Export(t.Context(), home.ExportRequest{Format: "{format}%s"})
+	_, err := h.Transfer.Export(t.Context(), home.ExportRequest{Format: "{format}%s"}, nil)
 	wrong, ok := errors.AsType[*home.FieldError](err)
 	if !ok {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/session"
 )
 
 // fuse is a context that is cancelled when it was asked so many times whether it is.
@@ -162,8 +163,8 @@ func TestReadingEndsWithItsContext(t *testing.T) {
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		out := &cancelOn{cancel: cancel}
-		r.Session, r.Out = "long", out
-		if _, err := h.Transfer.Export(ctx, r); !errors.Is(err, context.Canceled) || out.written > 200_000 {
+		r.Session = "long"
+		if _, err := h.Transfer.Export(ctx, r, into(out)); !errors.Is(err, context.Canceled) || out.written > 200_000 {
 			t.Errorf("%s: %d bytes were written: %v", r.Format, out.written, err)
 		}
 	}
@@ -172,13 +173,11 @@ func TestReadingEndsWithItsContext(t *testing.T) {
 		defer cancel()
 		r.Session = "long"
 		n := 0
-		var last error
-		for _, err := range h.Entries.Path(ctx, r) {
-			if last = err; err == nil {
-				n++
-			}
+		_, last := h.Entries.Path(ctx, r, func(session.Entry) error {
+			n++
 			cancel()
-		}
+			return nil
+		})
 		if n != 1 || !errors.Is(last, context.Canceled) {
 			t.Errorf("%+v: %d entries, %v", r, n, last)
 		}

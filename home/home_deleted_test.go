@@ -51,7 +51,7 @@ func TestRoomsDeletedInUse(t *testing.T) {
 			t.Fatalf("%s: found %+v, %v", name, found, err)
 		}
 	}
-	info, err := h.Sessions.Get(t.Context(), id)
+	info, err := h.Sessions.Get(t.Context(), home.SessionRequest{Session: id})
 	if err != nil || info.Messages != said {
 		t.Errorf("%+v, %v; want %d messages", info, err, said)
 	}

@@ -1,7 +1,9 @@
 package home_test
 
 import (
+	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -190,5 +192,27 @@ func TestWrongSettingsAreRefused(t *testing.T) {
 	}
 	if _, err := settings(t, env{"HOME": t.TempDir()}).Set("nope", "1"); home.KindOf(err) != home.KindInvalid {
 		t.Errorf("an unknown setting: %v", err)
+	}
+}
+
+// resolve returns the session that a person means.
+func resolve(t *testing.T, s *home.Sessions, given string) (string, error) {
+	t.Helper()
+	return resolveIn(t.Context(), s, given)
+}
+
+func resolveIn(ctx context.Context, s *home.Sessions, given string) (string, error) {
+	found, err := s.Resolve(ctx, home.SessionRequest{Session: given})
+	if err != nil {
+		return "", err
+	}
+	return found.Session, nil
+}
+
+// into returns a function that writes what an export sends.
+func into(w io.Writer) func(home.ExportPiece) error {
+	return func(p home.ExportPiece) error {
+		_, err := w.Write(p.Data)
+		return err
 	}
 }

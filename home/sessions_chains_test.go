@@ -33,7 +33,7 @@ func longTalk(t *testing.T, h *home.Home, dir string) []string {
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
-	c := must[*home.Conversation](t)(h.Sessions.Open(t.Context(), home.OpenRequest{Session: chat.ID()}))
+	c := must[*home.Conversation](t)(h.Conversation(t.Context(), home.OpenRequest{Session: chat.ID()}))
 	defer c.Close()
 	if len(c.Chain.Links) < 4 {
 		t.Fatalf("only %d sessions", len(c.Chain.Links))
@@ -55,7 +55,7 @@ func TestNeighboursAreLost(t *testing.T) {
 		t.Fatalf("%+v", list.Sessions)
 	}
 	for _, id := range links {
-		c := must[*home.Conversation](t)(h.Sessions.Open(t.Context(), home.OpenRequest{Session: id}))
+		c := must[*home.Conversation](t)(h.Conversation(t.Context(), home.OpenRequest{Session: id}))
 		if n := must[int](t)(c.MessageCount()); c.Name != links[0] || n != list.Sessions[0].Messages {
 			t.Errorf("by %s it is %s with %d messages; the list has %d", id, c.Name, n, list.Sessions[0].Messages)
 		}
@@ -64,7 +64,7 @@ func TestNeighboursAreLost(t *testing.T) {
 		}
 	}
 	said := must[*home.AppendResult](t)(h.Entries.Append(t.Context(), home.AppendRequest{Session: links[0], Message: userSays("more")}))
-	if last := must[*home.SessionInfo](t)(h.Sessions.Get(t.Context(), said.Session)); last.ID != links[0] || last.Leaf != said.Entry {
+	if last := must[*home.SessionInfo](t)(h.Sessions.Get(t.Context(), home.SessionRequest{Session: said.Session})); last.ID != links[0] || last.Leaf != said.Entry {
 		t.Errorf("what was added is in %s, %s, and not at the end of the conversation", said.Session, last.ID)
 	}
 }
@@ -89,7 +89,7 @@ func TestListsOfRandomChains(t *testing.T) {
 			if info.Agent == "" {
 				continue // a file that cannot be read
 			}
-			c := must[*home.Conversation](t)(h.Sessions.Open(t.Context(), home.OpenRequest{Session: info.ID}))
+			c := must[*home.Conversation](t)(h.Conversation(t.Context(), home.OpenRequest{Session: info.ID}))
 			drawn, err := c.Rendered(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -112,13 +112,13 @@ func TestTitleAfterTheNameWasTakenAway(t *testing.T) {
 	for _, name := range []string{"Beans", ""} {
 		must[*home.RenameResult](t)(h.Sessions.Rename(t.Context(), home.RenameRequest{Session: id, Name: name}))
 	}
-	info := must[*home.SessionInfo](t)(h.Sessions.Get(t.Context(), id))
+	info := must[*home.SessionInfo](t)(h.Sessions.Get(t.Context(), home.SessionRequest{Session: id}))
 	if info.Title != "one" || info.Named {
 		t.Errorf("the list has %q, %v", info.Title, info.Named)
 	}
 	for _, format := range []string{"md", "html"} {
 		var out bytes.Buffer
-		if _, err := h.Transfer.Export(t.Context(), home.ExportRequest{OpenRequest: home.OpenRequest{Session: id}, Format: format, Out: &out}); err != nil {
+		if _, err := h.Transfer.Export(t.Context(), home.ExportRequest{OpenRequest: home.OpenRequest{Session: id}, Format: format}, into(&out)); err != nil {
 			t.Fatal(err)
 		}
 		if title := map[string]string{"md": "# one\n", "html": "<title>one</title>"}[format]; !bytes.Contains(out.Bytes(), []byte(title)) {
@@ -135,24 +135,24 @@ func TestChainComesBackFromItsExport(t *testing.T) {
 	h, dir := keptHome(t)
 	longTalk(t, h, dir)
 	const source = "../transcript/format/penguin/testdata"
-	must[*home.ImportResult](t)(h.Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{source}}))
+	must[*home.ImportResult](t)(h.Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{source}}, nil, nil))
 	files := logsIn(t, dir)
 	for _, r := range backups {
 		to := filepath.Join(t.TempDir(), "export") + "/"
 		r.Path = to
-		done := must[*home.ExportAllResult](t)(h.Transfer.ExportAll(t.Context(), home.ExportAllRequest{ExportRequest: r, All: true}))
+		done := must[*home.ExportAllResult](t)(h.Transfer.ExportAll(t.Context(), home.ExportAllRequest{ExportRequest: r, All: true}, nil))
 		if done.Failed > 0 || done.Exported >= len(files) {
 			t.Errorf("%s: %+v of %d sessions", r.Format, done, len(files))
 		}
 		other, otherDir := keptHome(t)
-		must[*home.ImportResult](t)(other.Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{to}}))
+		must[*home.ImportResult](t)(other.Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{to}}, nil, nil))
 		if r.Format == home.ExportJSONL && !maps.Equal(files, logsIn(t, otherDir)) {
 			t.Error("the sessions are not the same")
 		}
 		for name := range files {
 			id := strings.TrimSuffix(name, ".jsonl")
-			was := must[*home.Conversation](t)(h.Sessions.Open(t.Context(), home.OpenRequest{Session: id}))
-			is, err := other.Sessions.Open(t.Context(), home.OpenRequest{Session: id})
+			was := must[*home.Conversation](t)(h.Conversation(t.Context(), home.OpenRequest{Session: id}))
+			is, err := other.Conversation(t.Context(), home.OpenRequest{Session: id})
 			if err != nil {
 				t.Fatalf("%s: %v", r.Format, err)
 			}
@@ -163,7 +163,7 @@ func TestChainComesBackFromItsExport(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		again := must[*home.ImportResult](t)(other.Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{source}}))
+		again := must[*home.ImportResult](t)(other.Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{source}}, nil, nil))
 		if again.Entries > 0 {
 			t.Errorf("%s: the source brings %d entries again", r.Format, again.Entries)
 		}

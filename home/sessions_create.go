@@ -104,7 +104,7 @@ type ForkResult struct {
 // change. If it has several sessions, the copy is still a single one.
 func (s *Sessions) Fork(ctx context.Context, r ForkRequest) (*ForkResult, error) {
 	s.home.beforeWriting(ctx)
-	c, err := s.Open(ctx, OpenRequest{Session: r.Session, Link: r.Link})
+	c, err := s.home.Conversation(ctx, OpenRequest{Session: r.Session, Link: r.Link})
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,7 @@ func TestCreatedSessionHasWhatWasAskedFor(t *testing.T) {
 	made := must[*home.CreateResult](t)(h.Sessions.Create(t.Context(), home.CreateRequest{
 		Title: "Beans", Tags: []string{"b", "a"}, Key: "telegram:1", CWD: "/garden",
 	}))
-	c := must[*home.Conversation](t)(h.Sessions.Open(t.Context(), home.OpenRequest{Session: "telegram:1"}))
+	c := must[*home.Conversation](t)(h.Conversation(t.Context(), home.OpenRequest{Session: "telegram:1"}))
 	defer c.Close()
 	title, _ := c.Session.Name()
 	tags, _ := c.Tags()

@@ -199,7 +199,7 @@ func (s *Sessions) List(ctx context.Context, r ListRequest) (*ListResult, error)
 	if r.Parent != "" {
 		// If the parent no longer exists, use the name as it was given: its children
 		// still have it.
-		parent, err := s.Get(ctx, r.Parent)
+		parent, err := s.home.indexed(ctx, r.Parent)
 		switch {
 		case err == nil:
 			o.Parent = parent.ID
@@ -257,8 +257,8 @@ func beyondEnd(ctx context.Context, ix *index.Index, o index.ListOptions, r *Lis
 
 // Get returns what a list says about the conversation that a person named by any of its
 // sessions, even by one that is missing.
-func (s *Sessions) Get(ctx context.Context, given string) (*SessionInfo, error) {
-	found, err := s.home.indexed(ctx, given)
+func (s *Sessions) Get(ctx context.Context, r SessionRequest) (*SessionInfo, error) {
+	found, err := s.home.indexed(ctx, r.Session)
 	if err != nil {
 		return nil, err
 	}
@@ -272,7 +272,7 @@ func (h *Home) indexed(ctx context.Context, given string) (*index.Session, error
 	if err != nil {
 		return nil, err
 	}
-	name, err := h.Sessions.Resolve(ctx, given)
+	name, err := h.resolve(ctx, given)
 	if errors.Is(err, session.ErrNotExist) {
 		if lost, lostErr := h.resolveLost(ctx, given); lostErr == nil {
 			name, err = lost, nil
@@ -291,14 +291,25 @@ func (h *Home) indexed(ctx context.Context, given string) (*index.Session, error
 	return &found, err
 }
 
+// FilterValuesRequest names a filter of a list or a search, such as agent or tag.
+type FilterValuesRequest struct {
+	Filter string `json:"filter"`
+}
+
+// FilterValuesResult has the values of a filter.
+type FilterValuesResult struct {
+	Values []string `json:"values"`
+}
+
 // FilterValues returns the values that sessions have for a filter, such as agent or tag,
 // the most frequent first.
-func (s *Sessions) FilterValues(ctx context.Context, filter string) ([]string, error) {
+func (s *Sessions) FilterValues(ctx context.Context, r FilterValuesRequest) (*FilterValuesResult, error) {
 	ix, err := s.home.index(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return ix.FilterValues(ctx, filter)
+	values, err := ix.FilterValues(ctx, r.Filter)
+	return &FilterValuesResult{orEmpty(values)}, err
 }
 
 // SuggestRequest has what somebody has begun to type.
@@ -308,9 +319,14 @@ type SuggestRequest struct {
 	Limit int    `json:"limit,omitempty"` // 0 is 100
 }
 
+// Suggestions are conversations that somebody may mean.
+type Suggestions struct {
+	Sessions []SessionInfo `json:"sessions"`
+}
+
 // Suggest returns the conversations whose ids or short names begin with what was typed, or
 // those of the latest 1,000 that have the words, most recently active first.
-func (s *Sessions) Suggest(ctx context.Context, r SuggestRequest) ([]SessionInfo, error) {
+func (s *Sessions) Suggest(ctx context.Context, r SuggestRequest) (*Suggestions, error) {
 	if r.Limit <= 0 {
 		r.Limit = 100
 	}
@@ -340,5 +356,5 @@ func (s *Sessions) Suggest(ctx context.Context, r SuggestRequest) ([]SessionInfo
 			list = append(list, sessionInfo(&found[i]))
 		}
 	}
-	return list[:min(len(list), r.Limit)], err
+	return &Suggestions{list[:min(len(list), r.Limit)]}, err
 }

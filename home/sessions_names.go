@@ -26,6 +26,16 @@ const LastSession = "last"
 // Leaf means the last entry of the conversation on the live branch.
 const Leaf = "leaf"
 
+// SessionRequest names a session.
+type SessionRequest struct {
+	Session string `json:"session"` // as a person names it: see Resolve
+}
+
+// ResolveResult is the session that a person means.
+type ResolveResult struct {
+	Session string `json:"session"`
+}
+
 // Resolve returns the id of the session that a person means. These are tried in order:
 //
 //   - an id, which needs no index;
@@ -45,8 +55,15 @@ const Leaf = "leaf"
 // place in the list, or is the id of another session. A session that has such a key
 // anyway can be found by its id. Resolve returns session.ErrNotExist if nothing
 // matches, and an *AmbiguousError if several sessions do.
-func (s *Sessions) Resolve(ctx context.Context, given string) (string, error) {
-	h := s.home
+func (s *Sessions) Resolve(ctx context.Context, r SessionRequest) (*ResolveResult, error) {
+	name, err := s.home.resolve(ctx, r.Session)
+	if err != nil {
+		return nil, err
+	}
+	return &ResolveResult{name}, nil
+}
+
+func (h *Home) resolve(ctx context.Context, given string) (string, error) {
 	if given == "" {
 		return "", errNoName
 	}
@@ -397,7 +414,7 @@ func conversationEnd(s *session.Session, id string) (string, error) {
 // theOne returns the only candidate for a session, or an error that lists them.
 func (h *Home) theOne(ctx context.Context, given string, found []string) (string, error) {
 	return theOne("session", given, found, func(some []string) ([]string, error) {
-		short, err := h.Sessions.Short(ctx, some...)
+		short, err := h.short(ctx, some...)
 		if err != nil {
 			return nil, err
 		}
@@ -444,11 +461,26 @@ func theOne(what, given string, found []string, describe func(some []string) ([]
 	return "", &AmbiguousError{What: what, Given: given, Found: some, More: len(found) - len(some)}
 }
 
-// Short returns the short names of some sessions: what people see, and can type. No other
-// session of the home has them, as far as the index knows.
-func (s *Sessions) Short(ctx context.Context, ids ...string) (render.Names, error) {
+// SessionNamesRequest asks what people can type for sessions.
+type SessionNamesRequest struct {
+	Sessions []string `json:"sessions,omitempty"` // their ids
+	All      bool     `json:"all,omitempty"`      // all sessions of the home; Sessions is not used
+}
+
+// Short returns the short names of sessions. No other session of the home has them, as far
+// as the index knows.
+func (s *Sessions) Short(ctx context.Context, r SessionNamesRequest) (*NamesResult, error) {
+	if r.All {
+		names, err := s.home.storeNames(ctx)
+		return &NamesResult{render.ShortIDs(names)}, err
+	}
+	names, err := s.home.short(ctx, r.Sessions...)
+	return &NamesResult{names}, err
+}
+
+func (h *Home) short(ctx context.Context, ids ...string) (render.Names, error) {
 	all := ids
-	if ix := s.home.builtIndex(ctx); ix != nil {
+	if ix := h.builtIndex(ctx); ix != nil {
 		rivals, err := ix.Rivals(ctx, ids...)
 		if err != nil {
 			return nil, err
@@ -499,10 +531,4 @@ func (e *Entries) Short(ctx context.Context, r EntryNamesRequest) (*NamesResult,
 		maps.DeleteFunc(names, func(id, _ string) bool { return !slices.Contains(r.Entries, id) })
 	}
 	return &NamesResult{names}, nil
-}
-
-// Names returns the short names of all sessions.
-func (s *Sessions) Names(ctx context.Context) (render.Names, error) {
-	names, err := s.home.storeNames(ctx)
-	return render.ShortIDs(names), err
 }

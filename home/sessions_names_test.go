@@ -50,7 +50,7 @@ func TestASessionHasManyNames(t *testing.T) {
 		"@1":                 "xyz",
 		"@2":                 "abc-2",
 	} {
-		got, err := h.Sessions.Resolve(t.Context(), given)
+		got, err := resolve(t, h.Sessions, given)
 		if got != want || err != nil {
 			t.Errorf("%q means %q, %v; want %q", given, got, err, want)
 		}
@@ -59,12 +59,12 @@ func TestASessionHasManyNames(t *testing.T) {
 		"": home.KindInvalid, "abc": home.KindInvalid, "nope": home.KindNotFound, "@9": home.KindNotFound,
 		"@0": home.KindNotFound, "../xyz": home.KindNotFound,
 	} {
-		got, err := h.Sessions.Resolve(t.Context(), given)
+		got, err := resolve(t, h.Sessions, given)
 		if home.KindOf(err) != want {
 			t.Errorf("%q means %q, %v; want an error of kind %s", given, got, err, want)
 		}
 	}
-	_, err = h.Sessions.Resolve(t.Context(), "abc")
+	_, err = resolve(t, h.Sessions, "abc")
 	if ambiguous, ok := errors.AsType[*home.AmbiguousError](err); !ok || len(ambiguous.Found) != 2 {
 		t.Errorf("the error does not list both: %v", err)
 	}
@@ -75,7 +75,7 @@ func TestAChosenNameWinsOverAPrefix(t *testing.T) {
 	h := newHouse(t)
 	h.say(session.Header{ID: "last"}, "called last")
 	h.say(session.Header{ID: "later"}, "said later")
-	if got, err := h.Sessions.Resolve(t.Context(), "last"); got != "last" || err != nil {
+	if got, err := resolve(t, h.Sessions, "last"); got != "last" || err != nil {
 		t.Errorf("last means %q, %v; want the session of that id", got, err)
 	}
 	s := h.say(session.Header{ID: "s"}, "one", "two")
@@ -97,7 +97,7 @@ func TestResolveEndsWithItsContext(t *testing.T) {
 	h, _ := keptHome(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if name, err := h.Sessions.Resolve(ctx, "nothing"); name != "" || !errors.Is(err, context.Canceled) {
+	if name, err := resolveIn(ctx, h.Sessions, "nothing"); name != "" || !errors.Is(err, context.Canceled) {
 		t.Errorf("%q, %v", name, err)
 	}
 }
@@ -119,7 +119,7 @@ func TestKeysDoNotShadowOtherNames(t *testing.T) {
 		}
 	}
 	for given, want := range map[string]string{"last": "latest", old: old} {
-		if got, err := h.Sessions.Resolve(t.Context(), given); got != want || err != nil {
+		if got, err := resolve(t, h.Sessions, given); got != want || err != nil {
 			t.Errorf("%q means %q, %v; want %q", given, got, err, want)
 		}
 	}
@@ -188,10 +188,7 @@ func TestShortNamesMeanWhatTheyAreShownFor(t *testing.T) {
 	if _, err := h.Sessions.List(t.Context(), home.ListRequest{}); err != nil { // which makes an index
 		t.Fatal(err)
 	}
-	short, err := h.Sessions.Short(t.Context(), ids...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	short := render.Names(must[*home.NamesResult](t)(h.Sessions.Short(t.Context(), home.SessionNamesRequest{Sessions: ids})).Names)
 	want := render.Names{
 		ids[0]: "abcd12340001", ids[1]: "abcd12340002", ids[2]: "abcd12350", ids[3]: "019a1e500",
 		"tokenizer-2": "tokenizer-2", "tokenizer-20": "tokenizer-20", ids[6]: "abcd1235-0",
@@ -200,17 +197,17 @@ func TestShortNamesMeanWhatTheyAreShownFor(t *testing.T) {
 		t.Errorf("short names (-want +got):\n%s", diff)
 	}
 	for _, id := range ids {
-		alone, err := h.Sessions.Short(t.Context(), id)
-		if err != nil || alone[id] != short[id] {
-			t.Errorf("alone %s is called %q, %v, and %q beside others", id, alone[id], err, short[id])
+		alone, err := h.Sessions.Short(t.Context(), home.SessionNamesRequest{Sessions: []string{id}})
+		if err != nil || alone.Names[id] != short[id] {
+			t.Errorf("alone %s is called %q, %v, and %q beside others", id, alone.Names[id], err, short[id])
 		}
 		for _, given := range []string{short[id], id, id[:min(len(id), 24)]} {
-			if got, err := h.Sessions.Resolve(t.Context(), given); got != id || err != nil {
+			if got, err := resolve(t, h.Sessions, given); got != id || err != nil {
 				t.Errorf("%q means %q, %v; want %q", given, got, err, id)
 			}
 		}
 	}
-	_, err = h.Sessions.Resolve(t.Context(), "abcd1234")
+	_, err := resolve(t, h.Sessions, "abcd1234")
 	if err == nil || err.Error() != `session "abcd1234" is ambiguous: abcd12340001 (about 019a1e50-0001-7000-8000-abcd12340…), abcd12340002 (about 019a1e50-0002-7000-8000-abcd12340…); type one of these, or more of the id` {
 		t.Errorf("%v", err)
 	}
@@ -235,23 +232,23 @@ func TestIDsOfOtherProgramsAreNames(t *testing.T) {
 		"fe5e1c67-8a4e-4c7c-9a57-6b2f1f0f0001": "claude", "fe5e1c67": "claude", "telegram:123456": "pico", "2026-11-14_234943": "seed",
 		"2026-11-14_2": "seed", "penguin:session_20261114_1": "penguin",
 	} {
-		if got, err := h.Sessions.Resolve(t.Context(), given); got != want || err != nil {
+		if got, err := resolve(t, h.Sessions, given); got != want || err != nil {
 			t.Errorf("%q means %q, %v; want %q", given, got, err, want)
 		}
 	}
-	_, err := h.Sessions.Resolve(t.Context(), "session_20261114_1")
+	_, err := resolve(t, h.Sessions, "session_20261114_1")
 	if ambiguous, ok := errors.AsType[*home.AmbiguousError](err); !ok || len(ambiguous.Found) != 2 {
 		t.Errorf("an id of two programs: %v", err)
 	}
 	h.say(session.Header{ID: "ours"}, "to be exported")
 	done, err := h.Transfer.Export(t.Context(), home.ExportRequest{
 		OpenRequest: home.OpenRequest{Session: "ours"}, Format: "claude-code",
-	})
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	native := strings.TrimSuffix(filepath.Base(done.Paths[0]), ".jsonl")
-	if got, err := h.Sessions.Resolve(t.Context(), native); got != "ours" || err != nil {
+	if got, err := resolve(t, h.Sessions, native); got != "ours" || err != nil {
 		t.Errorf("%q, the id of an export, means %q, %v", native, got, err)
 	}
 }
@@ -263,7 +260,7 @@ func TestAWholeIDNeedsNoIndex(t *testing.T) {
 	h := newHouse(t)
 	const id = "019a1e50-0001-7000-8000-abcd12340001"
 	h.say(session.Header{ID: id}, "hello")
-	c, err := h.Sessions.Open(t.Context(), home.OpenRequest{Session: id})
+	c, err := h.Conversation(t.Context(), home.OpenRequest{Session: id})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -298,11 +295,11 @@ func TestADirectoryIsAName(t *testing.T) {
 	for given, want := range map[string]string{
 		".": "below", "..": "elsewhere", "./below": "below", here: "below", "../x": "elsewhere", "last": "elsewhere",
 	} {
-		if got, err := h.Sessions.Resolve(t.Context(), given); got != want || err != nil {
+		if got, err := resolve(t, h.Sessions, given); got != want || err != nil {
 			t.Errorf("%q means %q, %v; want %q", given, got, err, want)
 		}
 	}
-	if _, err := h.Sessions.Resolve(t.Context(), "./nope"); home.KindOf(err) != home.KindNotFound {
+	if _, err := resolve(t, h.Sessions, "./nope"); home.KindOf(err) != home.KindNotFound {
 		t.Errorf("a directory without a conversation: %v", err)
 	}
 	list, err := h.Sessions.List(t.Context(), home.ListRequest{CWD: "."})

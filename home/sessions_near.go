@@ -9,13 +9,28 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
+// DistinctRequest names sessions, some perhaps twice.
+type DistinctRequest struct {
+	Sessions []string `json:"sessions"` // as a person names them
+	Link     bool     `json:"link,omitempty"`
+}
+
+// DistinctResult has the ids of the sessions that were named.
+type DistinctResult struct {
+	Sessions []string `json:"sessions"`
+}
+
 // Distinct returns the ids of the sessions that a person named, each conversation once
-// (with link, each session once). A name that means nothing stays as it was given, so
+// (with Link, each session once). A name that means nothing stays as it was given, so
 // that the operation reports it.
 //
 // All names are resolved before anything is done: "@1" and "@2" must not change their
 // meaning when the first session is removed.
-func (s *Sessions) Distinct(ctx context.Context, given []string, link bool) []string {
+func (s *Sessions) Distinct(ctx context.Context, r DistinctRequest) (*DistinctResult, error) {
+	return &DistinctResult{s.home.distinct(ctx, r.Sessions, r.Link)}, nil
+}
+
+func (h *Home) distinct(ctx context.Context, given []string, link bool) []string {
 	if len(given) < 2 {
 		return given // a single name has nothing to be compared with
 	}
@@ -23,9 +38,9 @@ func (s *Sessions) Distinct(ctx context.Context, given []string, link bool) []st
 	var distinct []string
 	for _, one := range given {
 		meant := one
-		if name, err := s.Resolve(ctx, one); err == nil {
+		if name, err := h.resolve(ctx, one); err == nil {
 			one, meant = name, name
-			if found, err := s.home.indexed(ctx, name); err == nil && !link {
+			if found, err := h.indexed(ctx, name); err == nil && !link {
 				meant = found.ID
 			}
 		}
@@ -69,7 +84,7 @@ func (h *Home) nearSessions(ctx context.Context, given string) string {
 	var near []string
 	for _, typed := range index.Nearest(given, known) {
 		s := meant[typed]
-		short, err := h.Sessions.Short(ctx, s.Name)
+		short, err := h.short(ctx, s.Name)
 		if err != nil {
 			return ""
 		}

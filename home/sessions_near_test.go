@@ -36,7 +36,7 @@ func TestDistinctSessions(t *testing.T) {
 	h := newHouse(t)
 	h.say(session.Header{ID: "beans"}, "about beans")
 	h.say(session.Header{ID: "peas"}, "about peas")
-	got := h.Sessions.Distinct(t.Context(), []string{"beans", "bea", "nope", "About Peas", "beans", "peas", "nope"}, false)
+	got := must[*home.DistinctResult](t)(h.Sessions.Distinct(t.Context(), home.DistinctRequest{Sessions: []string{"beans", "bea", "nope", "About Peas", "beans", "peas", "nope"}})).Sessions
 	if want := []string{"beans", "nope", "peas"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -41,12 +41,11 @@ type OpenRequest struct {
 	Link    bool   `json:"link,omitempty"` // only the session that is named
 }
 
-// Open opens the conversation that a person named by any of its sessions, even by one that is
+// Conversation opens the conversation that a person named by any of its sessions, even by one that is
 // missing.
-func (s *Sessions) Open(ctx context.Context, r OpenRequest) (*Conversation, error) {
-	h := s.home
+func (h *Home) Conversation(ctx context.Context, r OpenRequest) (*Conversation, error) {
 	if r.Link {
-		name, err := s.Resolve(ctx, r.Session)
+		name, err := h.resolve(ctx, r.Session)
 		if err != nil {
 			return nil, err
 		}
@@ -69,10 +68,10 @@ func (s *Sessions) Open(ctx context.Context, r OpenRequest) (*Conversation, erro
 	return &Conversation{whole, chain.ID, chain, h}, nil
 }
 
-// openFor is Open for a single operation: everything that it reads or writes ends when ctx
+// openFor is Conversation for a single operation: everything that it reads or writes ends when ctx
 // ends.
 func (h *Home) openFor(ctx context.Context, r OpenRequest) (*Conversation, error) {
-	c, err := h.Sessions.Open(ctx, r)
+	c, err := h.Conversation(ctx, r)
 	if err == nil {
 		c.Session = c.Session.WithContext(ctx)
 	}
@@ -115,7 +114,7 @@ func (c *Conversation) Resolve(given string) (string, error) { return ResolveEnt
 // chain finds the conversation that a person named. name is the session's name or, if there
 // are several sessions, the conversation's id.
 func (h *Home) chain(ctx context.Context, given string) (name string, c session.Linked, err error) {
-	name, err = h.Sessions.Resolve(ctx, given)
+	name, err = h.resolve(ctx, given)
 	if errors.Is(err, session.ErrNotExist) {
 		if lost, lostErr := h.resolveLost(ctx, given); lostErr == nil {
 			name, err = lost, nil
@@ -162,7 +161,7 @@ func (h *Home) naming(ctx context.Context, missing string) ([]string, error) {
 // linksOf returns the names of the sessions that a person means: those of a conversation that
 // exist or, with link, only the one that is named.
 func (h *Home) linksOf(ctx context.Context, given string, link bool) ([]string, error) {
-	name, err := h.Sessions.Resolve(ctx, given)
+	name, err := h.resolve(ctx, given)
 	if errors.Is(err, session.ErrNotExist) && !link {
 		if lost, lostErr := h.resolveLost(ctx, given); lostErr == nil {
 			c, err := h.chainOf(ctx, lost)
@@ -393,7 +392,7 @@ func (c *Conversation) drawn() render.Conversation {
 
 // ShortName returns the short name of the conversation's id.
 func (c *Conversation) ShortName(ctx context.Context) (string, error) {
-	short, err := c.home.Sessions.Short(ctx, c.Name)
+	short, err := c.home.short(ctx, c.Name)
 	return short.Name(c.Name), err
 }
 
@@ -404,7 +403,7 @@ func (c *Conversation) subagents(ctx context.Context) (map[string]string, error)
 	if err != nil || len(names) == 0 {
 		return nil, err
 	}
-	short, err := c.home.Sessions.Short(ctx, names...)
+	short, err := c.home.short(ctx, names...)
 	started := make(map[string]string)
 	for _, name := range names {
 		if by := startedBy(ctx, c.home.store, name); by != "" {

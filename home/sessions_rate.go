@@ -60,7 +60,7 @@ func (s *Sessions) Rate(ctx context.Context, r RateRequest) (*RateResult, error)
 	s.home.beforeWriting(ctx)
 	about := ""
 	if r.Entry != "" {
-		c, err := s.Open(ctx, OpenRequest{Session: r.Session})
+		c, err := s.home.Conversation(ctx, OpenRequest{Session: r.Session})
 		if err != nil {
 			return nil, err
 		}

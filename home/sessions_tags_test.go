@@ -33,7 +33,7 @@ func TestRatingsReplaceEachOther(t *testing.T) {
 	if bad, good := withTag(t, h, "rated/bad"), withTag(t, h, "rated/good"); len(bad) != 0 || !slices.Equal(good, []string{id}) {
 		t.Errorf("bad %v, good %v", bad, good)
 	}
-	c := must[*home.Conversation](t)(h.Sessions.Open(ctx, home.OpenRequest{Session: id}))
+	c := must[*home.Conversation](t)(h.Conversation(ctx, home.OpenRequest{Session: id}))
 	defer c.Close()
 	var notes, about int
 	for e, err := range c.Entries() {

@@ -27,7 +27,7 @@ var backups = []home.ExportRequest{{Format: home.ExportJSONL, Inline: true}, {Fo
 func (h *house) export(name, dir string, r home.ExportRequest) string {
 	h.Helper()
 	r.Session, r.Path = name, filepath.Join(dir, "export."+r.Format)
-	done, err := h.Transfer.Export(h.Context(), r)
+	done, err := h.Transfer.Export(h.Context(), r, nil)
 	if err != nil {
 		h.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func (h *house) export(name, dir string, r home.ExportRequest) string {
 // bring imports files of ours, of which nothing may be wrong.
 func (h *house) bring(paths ...string) *home.ImportResult {
 	h.Helper()
-	r, err := h.Transfer.Import(h.Context(), home.ImportRequest{Paths: paths})
+	r, err := h.Transfer.Import(h.Context(), home.ImportRequest{Paths: paths}, nil, nil)
 	if err != nil || r.IsPartial() || len(r.ByFormat) != 1 || r.ByFormat[0].Format != home.FormatCoppice {
 		h.Fatalf("importing %v: %+v, %v", paths, r, err)
 	}
@@ -56,7 +56,7 @@ func noise(random *rand.Rand, n int) string {
 // sent is what a model would be sent of a conversation, and its tree.
 func (h *house) sent(name string) string {
 	h.Helper()
-	c, err := h.Sessions.Open(h.Context(), home.OpenRequest{Session: name})
+	c, err := h.Conversation(h.Context(), home.OpenRequest{Session: name})
 	if err != nil {
 		h.Fatal(err)
 	}
@@ -95,10 +95,10 @@ func TestABackupOfAnImportComesBack(t *testing.T) {
 		to := newHouse(t)
 		to.bring(file)
 		each := func(f upkeep.Finding) error { return fmt.Errorf("%+v", f) }
-		if _, err := to.Upkeep.Check(t.Context(), home.CheckRequest{Each: each}); err != nil {
+		if _, err := to.Upkeep.Check(t.Context(), home.CheckRequest{}, each); err != nil {
 			t.Fatalf("%s: %v", r.Format, err)
 		}
-		c, err := to.Sessions.Open(t.Context(), home.OpenRequest{Session: "last"})
+		c, err := to.Conversation(t.Context(), home.OpenRequest{Session: "last"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -220,7 +220,7 @@ func TestAnIncompleteBackupLeavesTheOlderOneAlone(t *testing.T) {
 			good := readText(t, file)
 			lose(h, id)
 			r.Session, r.Path, r.Force = id, file, true
-			done, err := h.Transfer.Export(t.Context(), r)
+			done, err := h.Transfer.Export(t.Context(), r, nil)
 			if isCopied := name == "a line" && r.Format == home.ExportJSONL; isCopied {
 				if err != nil || !strings.Contains(readText(t, file), "\x00") {
 					t.Errorf("%s, %s: the log was not copied as it is: %v", name, r.Format, err)
@@ -283,8 +283,8 @@ func TestAPageSaysWhatIsMissing(t *testing.T) {
 	for _, format := range []string{home.ExportMarkdown, home.ExportHTML, "openai"} {
 		var out bytes.Buffer
 		done, err := h.Transfer.Export(t.Context(), home.ExportRequest{
-			OpenRequest: home.OpenRequest{Session: id}, Format: format, Out: &out, Path: "-",
-		})
+			OpenRequest: home.OpenRequest{Session: id}, Format: format, Path: "-",
+		}, into(&out))
 		if err != nil || len(done.Missing) != 1 || done.Missing[0].Blob == "" || !strings.Contains(out.String(), "missing") {
 			t.Errorf("%s: %+v, %v\n%s", format, done, err, out.String())
 		}
@@ -293,7 +293,7 @@ func TestAPageSaysWhatIsMissing(t *testing.T) {
 	h.breakLine(damaged)
 	for _, format := range []string{home.ExportMarkdown, home.ExportHTML} {
 		var out bytes.Buffer
-		done, err := h.Transfer.Export(t.Context(), home.ExportRequest{OpenRequest: home.OpenRequest{Session: damaged}, Format: format, Out: &out})
+		done, err := h.Transfer.Export(t.Context(), home.ExportRequest{OpenRequest: home.OpenRequest{Session: damaged}, Format: format}, into(&out))
 		if err != nil || len(done.Missing) != 1 || !strings.Contains(out.String(), "missing or damaged") {
 			t.Errorf("%s: %+v, %v\n%s", format, done, err, out.String())
 		}
@@ -321,15 +321,20 @@ func TestAHeaderOfOursDecides(t *testing.T) {
 		}
 		to := newHouse(t)
 		for _, format := range []string{"", home.FormatCoppice} {
-			done, err := to.Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{"-"}, Format: format, Stdin: strings.NewReader(readText(t, file))})
+			done, err := to.Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{"-"}, Format: format}, strings.NewReader(readText(t, file)), nil)
 			if err != nil || done.Failed > 0 || done.Files != 1 {
 				t.Errorf("%s from standard input: %+v, %v", r.Format, done, err)
 			}
 		}
 	}
 	notOurs := writeText(t, filepath.Join(t.TempDir(), "a.jsonl"), claudeCode(1, "hello"))
-	done, err := newHouse(t).Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{notOurs}, Format: home.FormatCoppice})
-	if err != nil || done.Failed != 1 || !errors.Is(done.Failures[0].Err, home.ErrNoFormat) {
+	done, err := newHouse(t).Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{notOurs}, Format: home.FormatCoppice}, nil, func(e home.ImportEvent) error {
+		if !errors.Is(e.Error, home.ErrNoFormat) {
+			t.Errorf("a file of another program: %v", e.Error)
+		}
+		return nil
+	})
+	if err != nil || done.Failed != 1 {
 		t.Errorf("a file of another program: %+v, %v", done, err)
 	}
 }
@@ -359,12 +364,12 @@ func TestWhatIsLeftOfAFileOfOursIsImported(t *testing.T) {
 		to := newHouse(t)
 		file := writeText(t, filepath.Join(t.TempDir(), "a.jsonl"), tt.text)
 		for range 2 {
-			done, err := to.Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{file}})
+			done, err := to.Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{file}}, nil, nil)
 			if err != nil || done.Failed > 0 || done.Problems != tt.bad {
 				t.Errorf("%s: %+v, %v", name, done, err)
 				break
 			}
-			c, err := to.Sessions.Open(t.Context(), home.OpenRequest{Session: s.ID()})
+			c, err := to.Conversation(t.Context(), home.OpenRequest{Session: s.ID()})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -388,7 +393,7 @@ func TestContentBesideAFileIsFound(t *testing.T) {
 		t.Errorf("into the same home: %+v", done)
 	}
 	to := newHouse(t)
-	done, err := to.Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{bare}})
+	done, err := to.Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{bare}}, nil, nil)
 	if err != nil || done.Failed != 1 || !strings.Contains(done.Failures[0].Error, "missing blob") {
 		t.Errorf("without content: %+v, %v", done, err)
 	}
@@ -406,7 +411,7 @@ func TestNoSecretComesBackInWhatWasKept(t *testing.T) {
 	from := imported(t, "my token is "+secret+" "+noise(rand.New(rand.NewPCG(2, 2)), 20_000))
 	kept := func(h *house) string {
 		t.Helper()
-		c, err := h.Sessions.Open(t.Context(), home.OpenRequest{Session: "last"})
+		c, err := h.Conversation(t.Context(), home.OpenRequest{Session: "last"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -72,23 +72,45 @@ type ExportRequest struct {
 
 	// Path is the file to write, or a directory (it exists, or the path ends with a slash)
 	// in which the file is named after the conversation. As JSON and JSONL, each session of
-	// the conversation has a file of its own there. Default: write to Out; for another
-	// program's format, where that program looks for its files.
+	// the conversation has a file of its own there. "-" means that what is written is sent.
+	// Default: that as well; for another program's format, where that program looks for its
+	// files.
 	Path string `json:"path,omitempty"`
 	// Force replaces an existing file. Without it, that is ErrExist.
 	Force bool `json:"force,omitempty"`
-	// Out is written to if there is no Path, or if it is "-".
-	Out io.Writer `json:"-"`
+}
 
+// ExportPiece is a piece of what an export writes, if it does not write files.
+type ExportPiece struct {
+	Data []byte `json:"data"`
+}
+
+// exporting is an export that is under way.
+type exporting struct {
+	ExportRequest
+	out     io.Writer       // gets what goes to no file; nil if nobody listens
 	toOut   bool            // the path was "-"
 	written map[string]bool // sessions that another conversation wrote already
 }
+
+// pieces passes on what is written to it.
+type pieces func(ExportPiece) error
+
+func (send pieces) Write(data []byte) (int, error) {
+	if err := send(ExportPiece{bytes.Clone(data)}); err != nil {
+		return 0, err
+	}
+	return len(data), nil
+}
+
+// pieceSize is the size of a piece.
+const pieceSize = 64 << 10
 
 // ExportResult is what was written.
 type ExportResult struct {
 	Session string   `json:"session"`
 	Format  string   `json:"format"`
-	Paths   []string `json:"paths"` // none if it went to Out
+	Paths   []string `json:"paths"` // none if it was sent
 	// Resume is the command that continues the conversation in its program.
 	Resume string `json:"resume,omitempty"`
 	// Losses is what the format cannot hold, each kind once.
@@ -113,8 +135,17 @@ type ExportLoss struct {
 	N    int    `json:"n"` // how often
 }
 
-// Export writes a conversation for people or for other programs.
-func (t *Transfer) Export(ctx context.Context, r ExportRequest) (*ExportResult, error) {
+// Export writes a conversation for people or for other programs: into files, or in pieces
+// that it sends.
+func (t *Transfer) Export(ctx context.Context, r ExportRequest, send func(ExportPiece) error) (*ExportResult, error) {
+	x := exporting{ExportRequest: r}
+	if send != nil {
+		x.out = pieces(send)
+	}
+	return t.export(ctx, x)
+}
+
+func (t *Transfer) export(ctx context.Context, r exporting) (*ExportResult, error) {
 	if err := r.settle(); err != nil {
 		return nil, err
 	}
@@ -149,15 +180,17 @@ func (t *Transfer) Export(ctx context.Context, r ExportRequest) (*ExportResult, 
 		c.Session = copied.WithContext(ctx)
 	}
 	count := 0
-	write := func(w io.Writer) error { return c.export(ctx, w, leaf, &r, &count) }
+	write := func(w io.Writer) error { return c.export(ctx, w, leaf, &r.ExportRequest, &count) }
 	var check func(string) error
 	if r.Format == ExportJSON || r.Inline {
 		written := sha256.New()
-		write = func(w io.Writer) error { return c.export(ctx, io.MultiWriter(w, written), leaf, &r, &count) }
+		write = func(w io.Writer) error {
+			return c.export(ctx, io.MultiWriter(w, written), leaf, &r.ExportRequest, &count)
+		}
 		check = func(path string) error { return readBack(ctx, path, written, count) }
 	}
 	if r.Path == "" {
-		buffered := bufio.NewWriter(r.Out)
+		buffered := bufio.NewWriterSize(r.out, pieceSize)
 		err := write(buffered)
 		if flushed := buffered.Flush(); err == nil {
 			err = flushed // the other one would say the same again
@@ -175,14 +208,14 @@ func (t *Transfer) Export(ctx context.Context, r ExportRequest) (*ExportResult, 
 // exportLinks writes the sessions of a conversation to a file each. As one file they would
 // not come back as what they are: the ids of all but one would be lost, and with them what
 // an import needs to recognise them by.
-func (t *Transfer) exportLinks(ctx context.Context, links []string, r ExportRequest, result *ExportResult) error {
+func (t *Transfer) exportLinks(ctx context.Context, links []string, r exporting, result *ExportResult) error {
 	r.Link = true
 	for _, link := range links {
 		if r.written[link] {
 			continue
 		}
 		r.Session = link
-		done, err := t.Export(ctx, r)
+		done, err := t.export(ctx, r)
 		if err != nil {
 			return err
 		}
@@ -230,9 +263,13 @@ type ExportAllRequest struct {
 	ExportRequest
 	Sessions []string `json:"sessions,omitempty"` // as a person names them
 	All      bool     `json:"all,omitempty"`      // instead of Sessions: every conversation of the home
-	// Each, if set, is called for each conversation with what was written, or with why it
-	// was not. If it returns an error, the export ends.
-	Each func(session string, done *ExportResult, failed error) error `json:"-"`
+}
+
+// ExportEvent says what became of one of several conversations.
+type ExportEvent struct {
+	Session string        `json:"session"` // as it was given
+	Result  *ExportResult `json:"result,omitempty"`
+	Error   *ErrorInfo    `json:"error,omitempty"` // why it was not written
 }
 
 // ExportAllResult counts what became of several conversations.
@@ -242,8 +279,9 @@ type ExportAllResult struct {
 }
 
 // ExportAll writes several conversations. If one fails, the others are still written. If the
-// context ends, ExportAll returns its error together with what was done until then.
-func (t *Transfer) ExportAll(ctx context.Context, r ExportAllRequest) (*ExportAllResult, error) {
+// context ends, ExportAll returns its error together with what was done until then. It sends
+// what became of each.
+func (t *Transfer) ExportAll(ctx context.Context, r ExportAllRequest, send func(ExportEvent) error) (*ExportAllResult, error) {
 	result := &ExportAllResult{}
 	if (len(r.Sessions) > 0) == r.All {
 		return result, wrong("sessions", "either {sessions} or {all} is needed")
@@ -251,29 +289,29 @@ func (t *Transfer) ExportAll(ctx context.Context, r ExportAllRequest) (*ExportAl
 	if format := all.Named(r.Format); (format == nil || format.Places == nil) && !isDir(r.Path) {
 		return result, wrong("path", "several conversations need a directory: one that exists, or a path that ends with a slash")
 	}
-	sessions := t.home.Sessions.Distinct(ctx, r.Sessions, r.Link)
+	sessions := t.home.distinct(ctx, r.Sessions, r.Link)
 	if r.All {
 		var err error
 		if sessions, err = t.home.conversations(ctx); err != nil {
 			return result, err
 		}
 	}
-	r.written = make(map[string]bool)
+	written := make(map[string]bool)
 	for i, given := range sessions {
 		if err := ctx.Err(); err != nil {
 			return result, err
 		}
 		t.home.reportProgress("exporting", int64(i), int64(len(sessions)))
-		one := r.ExportRequest
+		one := exporting{ExportRequest: r.ExportRequest, written: written}
 		one.Session = given
-		done, err := t.Export(ctx, one)
+		done, err := t.export(ctx, one)
 		if err == nil {
 			result.Exported++
 		} else if ctx.Err() == nil {
 			result.Failed++
 		}
-		if r.Each != nil {
-			if err := r.Each(given, done, err); err != nil {
+		if send != nil {
+			if err := send(ExportEvent{given, done, described(err)}); err != nil {
 				return result, err
 			}
 		}
@@ -296,7 +334,7 @@ func (h *Home) conversations(ctx context.Context) ([]string, error) {
 }
 
 // settle completes a request, or returns what is wrong with it.
-func (r *ExportRequest) settle() (err error) {
+func (r *exporting) settle() (err error) {
 	if r.toOut = r.Path == "-"; r.toOut {
 		r.Path = ""
 	}
@@ -318,7 +356,7 @@ func (r *ExportRequest) settle() (err error) {
 		return wrong("inline", "only jsonl takes {inline}; %s already has all content", r.Format)
 	case r.Leaf != "" && (r.Format == ExportJSON || r.Format == ExportJSONL):
 		return wrong("leaf", "{leaf} is not for %s, which has all branches", r.Format)
-	case r.Path == "" && r.Out == nil && (own || r.toOut):
+	case r.Path == "" && r.out == nil && (own || r.toOut):
 		return wrong("path", "{path} is needed")
 	}
 	return nil
@@ -444,7 +482,7 @@ func countLosses(losses []transcript.Loss) []ExportLoss {
 }
 
 // exportTo writes the conversation into another program's files.
-func (t *Transfer) exportTo(ctx context.Context, c *Conversation, r ExportRequest, result *ExportResult) error {
+func (t *Transfer) exportTo(ctx context.Context, c *Conversation, r exporting, result *ExportResult) error {
 	leaf := ""
 	if r.Leaf != "" {
 		var err error
@@ -466,9 +504,9 @@ func (t *Transfer) exportTo(ctx context.Context, c *Conversation, r ExportReques
 	if done.Data == nil {
 		return nil
 	}
-	if r.Out == nil {
+	if r.out == nil {
 		return wrong("path", "{path} is needed: %s is not the format of one program", r.Format)
 	}
-	_, err = io.Copy(r.Out, bytes.NewReader(done.Data))
+	_, err = io.Copy(r.out, bytes.NewReader(done.Data))
 	return err
 }

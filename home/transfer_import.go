@@ -20,7 +20,7 @@ import (
 
 // ImportRequest says which transcripts of other programs to import, and how.
 type ImportRequest struct {
-	// Paths are files and directories; "-" is Stdin.
+	// Paths are files and directories; "-" is the reader that is given with the request.
 	Paths []string `json:"paths,omitempty"`
 	// All imports what known programs keep on this machine.
 	All bool `json:"all,omitempty"`
@@ -37,14 +37,14 @@ type ImportRequest struct {
 	// Watch, if positive, keeps importing as files grow, checking that often, until the
 	// context ends. That is then not an error.
 	Watch Age `json:"watch,omitempty"`
+}
 
-	// Stdin is what the path "-" means.
-	Stdin io.Reader `json:"-"`
-	// Found, if set, is called first, with what All found.
-	Found func([]discover.Program) `json:"-"`
-	// Each, if set, is called with the outcome of each file, one after the other. By then
-	// the file's sessions are durable. If it returns an error, the import ends.
-	Each func(*ImportedFile) error `json:"-"`
+// ImportEvent is what an import sends: first, with All, what was found on the machine; then
+// the outcome of each file, when its sessions are durable.
+type ImportEvent struct {
+	Programs []Program     `json:"programs,omitzero"` // what All found; nil in other events
+	File     *ImportedFile `json:"file,omitempty"`
+	Error    *ErrorInfo    `json:"error,omitempty"` // why the file could not be read
 }
 
 type (
@@ -68,7 +68,7 @@ var ErrNoFormat = bulk.ErrNoFormat
 // new. The index is up to date when Import returns, unless the context ended: then it
 // returns the context's error together with what was done until then. Files that could
 // not be read are not an error: see ImportResult.IsPartial.
-func (t *Transfer) Import(ctx context.Context, r ImportRequest) (*ImportResult, error) {
+func (t *Transfer) Import(ctx context.Context, r ImportRequest, in io.Reader, send func(ImportEvent) error) (*ImportResult, error) {
 	h := t.home
 	if err := r.check(); err != nil {
 		return &ImportResult{}, err
@@ -83,7 +83,7 @@ func (t *Transfer) Import(ctx context.Context, r ImportRequest) (*ImportResult, 
 	if err := canImport(ctx, st, r.DryRun); err != nil {
 		return &ImportResult{}, errors.Join(err, st.Close())
 	}
-	result, err := t.importWith(ctx, st, r)
+	result, err := t.importWith(ctx, st, r, in, send)
 	if err := errors.Join(err, st.Close()); err != nil || r.DryRun {
 		return result, err
 	}
@@ -144,7 +144,7 @@ func canImport(ctx context.Context, st *file.Store, dryRun bool) error {
 	return &session.Error{Op: "import into", Path: st.Dir(), Err: err, Hint: "the directory of the sessions cannot be written: choose another one"}
 }
 
-func (t *Transfer) importWith(ctx context.Context, st *file.Store, r ImportRequest) (*ImportResult, error) {
+func (t *Transfer) importWith(ctx context.Context, st *file.Store, r ImportRequest, in io.Reader, send func(ImportEvent) error) (*ImportResult, error) {
 	h := t.home
 	im := &transcript.Importer{
 		Store: st, Options: session.Options{BlobThreshold: h.settings.blobThreshold()},
@@ -157,7 +157,10 @@ func (t *Transfer) importWith(ctx context.Context, st *file.Store, r ImportReque
 	if r.Redact || h.settings.redacts() {
 		im.Clean = transcript.Redact
 	}
-	req := bulk.Request{Format: all.Named(r.Format), Own: h.ownFormat(st, &r), Stdin: r.Stdin, Each: r.Each}
+	req := bulk.Request{Format: all.Named(r.Format), Own: h.ownFormat(st, &r), Stdin: in}
+	if send != nil {
+		req.Each = func(f *ImportedFile, err error) error { return send(ImportEvent{File: f, Error: described(err)}) }
+	}
 	sources := func() ([]discover.Source, error) { return r.sources(h.settings.machine()) }
 	if r.Watch > 0 {
 		added := func() {
@@ -171,8 +174,10 @@ func (t *Transfer) importWith(ctx context.Context, st *file.Store, r ImportReque
 	if req.Sources, err = sources(); err != nil {
 		return &ImportResult{}, err
 	}
-	if r.All && r.Found != nil {
-		r.Found(discover.ByProgram(req.Sources))
+	if r.All && send != nil {
+		if err := send(ImportEvent{Programs: orEmpty(discover.ByProgram(req.Sources))}); err != nil {
+			return &ImportResult{}, err
+		}
 	}
 	report := h.progress("importing")
 	req.Progress = report

@@ -27,7 +27,7 @@ func TestResumeKnowsWhatWasSaidElsewhere(t *testing.T) {
 	writeText(t, original, line("11111111-1111-4111-8111-111111111111", "null", native, "Water the fern"))
 	resume := func() *home.ResumeResult {
 		t.Helper()
-		if _, err := h.Transfer.Import(t.Context(), home.ImportRequest{All: true}); err != nil {
+		if _, err := h.Transfer.Import(t.Context(), home.ImportRequest{All: true}, nil, nil); err != nil {
 			t.Fatal(err)
 		}
 		r, err := h.Transfer.Resume(t.Context(), home.ResumeRequest{Session: "last"})
@@ -76,7 +76,7 @@ func TestResumeAfterAFork(t *testing.T) {
 	after := func(n int) string { return fmt.Sprintf(`"%d1111111-1111-4111-8111-111111111111"`, n) }
 	resumed := func() string {
 		t.Helper()
-		if _, err := h.Transfer.Import(t.Context(), home.ImportRequest{All: true}); err != nil {
+		if _, err := h.Transfer.Import(t.Context(), home.ImportRequest{All: true}, nil, nil); err != nil {
 			t.Fatal(err)
 		}
 		r, err := h.Transfer.Resume(t.Context(), home.ResumeRequest{Session: "last"})
@@ -127,7 +127,7 @@ func TestResumeBackAndForth(t *testing.T) {
 		if _, err := resume(); !errors.Is(err, session.ErrExist) || home.Describe(err).Hint == "" || readText(t, file) != there {
 			t.Fatalf("%v, although the session lacks what was said there", err)
 		}
-		if _, err := h.Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{file}}); err != nil {
+		if _, err := h.Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{file}}, nil, nil); err != nil {
 			t.Fatal(err)
 		}
 		say("And the fir after the " + plant)

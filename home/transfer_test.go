@@ -54,7 +54,7 @@ func imported(t *testing.T, texts ...string) *house {
 	for i, text := range texts {
 		writeText(t, filepath.Join(dir, fmt.Sprintf("%d.jsonl", i)), claudeCode(i, text))
 	}
-	r, err := h.Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{dir}})
+	r, err := h.Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{dir}}, nil, nil)
 	if err != nil || r.Sessions != len(texts) {
 		t.Fatalf("imported %+v, %v", r, err)
 	}
@@ -87,7 +87,7 @@ func TestImportIsIndexedBesideIt(t *testing.T) {
 	in, out := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		r, err := h.Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{dir, "-"}, Format: "claude-code", Stdin: in})
+		r, err := h.Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{dir, "-"}, Format: "claude-code"}, in, nil)
 		if err == nil && r.Sessions != 2 {
 			err = fmt.Errorf("imported %+v", r)
 		}
@@ -134,8 +134,11 @@ func TestImportFindsWhatProgramsKeep(t *testing.T) {
 	user := h.env["HOME"]
 	writeText(t, filepath.Join(user, ".claude", "projects", "-w", "00000001-4d57-4a54-9be1-3f6b1b2f6f10.jsonl"), claudeCode(1, "hello"))
 	var found []home.Program
-	r, err := h.Transfer.Import(t.Context(), home.ImportRequest{
-		All: true, Found: func(p []home.Program) { found = p },
+	r, err := h.Transfer.Import(t.Context(), home.ImportRequest{All: true}, nil, func(e home.ImportEvent) error {
+		if e.File == nil {
+			found = e.Programs
+		}
+		return nil
 	})
 	if err != nil || r.Entries != 1 || len(found) != 1 || found[0].Name != "claude-code" {
 		t.Errorf("found %+v, imported %+v, %v", found, r, err)
@@ -150,7 +153,7 @@ func TestImportRefusesWhatMakesNoSense(t *testing.T) {
 		"watching -":     {Paths: []string{"-"}, Watch: 1},
 		"dry watch":      {All: true, Watch: 1, DryRun: true},
 	} {
-		if _, err := h.Transfer.Import(t.Context(), r); !errors.Is(err, session.ErrInvalid) {
+		if _, err := h.Transfer.Import(t.Context(), r, nil, nil); !errors.Is(err, session.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -159,7 +162,7 @@ func TestImportRefusesWhatMakesNoSense(t *testing.T) {
 func TestDryImportWritesNothing(t *testing.T) {
 	h := newHouse(t)
 	path := writeText(t, filepath.Join(t.TempDir(), "a.jsonl"), claudeCode(1, "hello"))
-	r, err := h.Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{path}, DryRun: true})
+	r, err := h.Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{path}, DryRun: true}, nil, nil)
 	if err != nil || r.Entries != 1 {
 		t.Errorf("it would import %+v, %v", r, err)
 	}
@@ -172,11 +175,11 @@ func TestImportTakesSecretsOut(t *testing.T) {
 	h := newHouse(t)
 	const secret = "ghp_q3RwT5yU7iOp9AsDf1GhJk2LzXcVbN4mQwEr"
 	path := writeText(t, filepath.Join(t.TempDir(), "a.jsonl"), claudeCode(1, "my token is "+secret))
-	if _, err := h.Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{path}, Redact: true}); err != nil {
+	if _, err := h.Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{path}, Redact: true}, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	if _, err := h.Transfer.Export(t.Context(), home.ExportRequest{OpenRequest: home.OpenRequest{Session: "last"}, Out: &out}); err != nil {
+	if _, err := h.Transfer.Export(t.Context(), home.ExportRequest{OpenRequest: home.OpenRequest{Session: "last"}}, into(&out)); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(out.String(), secret) || !strings.Contains(out.String(), "REDACTED") {
@@ -188,7 +191,7 @@ func TestExportWritesEveryFormat(t *testing.T) {
 	h := imported(t, "hello there")
 	for _, format := range home.ExportFormats() {
 		path := filepath.Join(t.TempDir(), "talk."+format)
-		r, err := h.Transfer.Export(t.Context(), home.ExportRequest{OpenRequest: home.OpenRequest{Session: "last"}, Path: path})
+		r, err := h.Transfer.Export(t.Context(), home.ExportRequest{OpenRequest: home.OpenRequest{Session: "last"}, Path: path}, nil)
 		if err != nil {
 			t.Fatalf("%s: %v", format, err)
 		}
@@ -208,7 +211,7 @@ func TestAFailedExportSaysSoOnce(t *testing.T) {
 	h := newHouse(t)
 	s := h.say(session.Header{}, strings.Repeat("long ", 10_000))
 	for _, format := range home.ExportFormats() {
-		_, err := h.Transfer.Export(t.Context(), home.ExportRequest{OpenRequest: home.OpenRequest{Session: s.ID()}, Format: format, Out: fullDisk{}})
+		_, err := h.Transfer.Export(t.Context(), home.ExportRequest{OpenRequest: home.OpenRequest{Session: s.ID()}, Format: format}, into(fullDisk{}))
 		if err == nil || strings.Count(err.Error(), "no space left") != 1 {
 			t.Errorf("%s: %v", format, err)
 		}
@@ -231,7 +234,7 @@ func TestExportRefusesWhatItCannotWrite(t *testing.T) {
 		"no such session":  {home.ExportRequest{OpenRequest: home.OpenRequest{Session: "none"}, Path: "x.md"}, session.ErrNotExist},
 		"taken":            {home.ExportRequest{OpenRequest: last, Path: taken}, session.ErrExist},
 	} {
-		if _, err := h.Transfer.Export(t.Context(), tt.r); !errors.Is(err, tt.want) {
+		if _, err := h.Transfer.Export(t.Context(), tt.r, nil); !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -243,11 +246,11 @@ func TestExportRefusesWhatItCannotWrite(t *testing.T) {
 func TestExportToAnotherProgramComesBackAsTheSame(t *testing.T) {
 	h := imported(t, "hello")
 	user := h.env["HOME"]
-	r, err := h.Transfer.Export(t.Context(), home.ExportRequest{OpenRequest: home.OpenRequest{Session: "last"}, Format: "codex"})
+	r, err := h.Transfer.Export(t.Context(), home.ExportRequest{OpenRequest: home.OpenRequest{Session: "last"}, Format: "codex"}, nil)
 	if err != nil || len(r.Paths) == 0 || !strings.HasPrefix(r.Paths[0], user) || !strings.Contains(r.Resume, "codex") {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	back, err := h.Transfer.Import(t.Context(), home.ImportRequest{All: true})
+	back, err := h.Transfer.Import(t.Context(), home.ImportRequest{All: true}, nil, nil)
 	if err != nil || back.Entries != 0 || back.Files != 1 {
 		t.Errorf("it came back as %+v, %v", back, err)
 	}
@@ -259,29 +262,29 @@ func TestExportAllWritesAFileForEach(t *testing.T) {
 	var failed []string
 	request := home.ExportAllRequest{
 		All: true, ExportRequest: home.ExportRequest{Path: dir, Format: home.ExportJSONL},
-		Each: func(session string, _ *home.ExportResult, err error) error {
-			if err != nil {
-				failed = append(failed, session)
-			}
-			return nil
-		},
 	}
-	r, err := h.Transfer.ExportAll(t.Context(), request)
+	send := func(e home.ExportEvent) error {
+		if e.Error != nil {
+			failed = append(failed, e.Session)
+		}
+		return nil
+	}
+	r, err := h.Transfer.ExportAll(t.Context(), request, send)
 	if files, _ := filepath.Glob(dir + "*.jsonl"); err != nil || r.Exported != 3 || len(files) != 3 {
 		t.Errorf("%+v, %v, %v", r, files, err)
 	}
 	request.All, request.Force, request.Sessions = false, true, []string{"last", "none"}
-	if r, err = h.Transfer.ExportAll(t.Context(), request); err != nil || r.Exported != 1 || r.Failed != 1 || !cmp.Equal(failed, []string{"none"}) {
+	if r, err = h.Transfer.ExportAll(t.Context(), request, send); err != nil || r.Exported != 1 || r.Failed != 1 || !cmp.Equal(failed, []string{"none"}) {
 		t.Errorf("%+v, %v, %v", r, failed, err)
 	}
 	request.Path = filepath.Join(t.TempDir(), "one.jsonl")
-	if _, err = h.Transfer.ExportAll(t.Context(), request); !errors.Is(err, session.ErrInvalid) {
+	if _, err = h.Transfer.ExportAll(t.Context(), request, send); !errors.Is(err, session.ErrInvalid) {
 		t.Errorf("into one file: %v", err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	request.Path = dir
-	if _, err = h.Transfer.ExportAll(ended, request); !errors.Is(err, context.Canceled) {
+	if _, err = h.Transfer.ExportAll(ended, request, send); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
 	}
 }

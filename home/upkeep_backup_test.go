@@ -163,7 +163,7 @@ func (b *builder) imports(paths []string, from int) {
 		some = append(some, paths[i])
 	}
 	claude := writeText(b.T, filepath.Join(b.TempDir(), "c.jsonl"), claudeCode(from, "hello from Claude Code"))
-	_, err := b.Transfer.Import(b.Context(), home.ImportRequest{Paths: append(some, claude)})
+	_, err := b.Transfer.Import(b.Context(), home.ImportRequest{Paths: append(some, claude)}, nil, nil)
 	if home.KindOf(err) != home.KindPartial { // some are fixtures of damage
 		b.must(err)
 	}
@@ -256,11 +256,11 @@ func (h *house) answers() []string {
 	trash, err := h.Upkeep.Trash(ctx, home.TrashRequest{})
 	answers = append(answers, encode(trash, err))
 	var findings []upkeep.Finding
-	_, err = h.Upkeep.Check(ctx, home.CheckRequest{Each: func(f upkeep.Finding) error {
+	_, err = h.Upkeep.Check(ctx, home.CheckRequest{}, func(f upkeep.Finding) error {
 		if f.Kind != string(store.FaultLock) { // which is no part of a backup
 			findings = append(findings, f)
 		}
 		return nil
-	}})
+	})
 	return append(answers, encode(findings, err))
 }

@@ -11,23 +11,20 @@ type CheckRequest struct {
 	// Sessions are those to check, as a person names them. Empty means all of them, and
 	// everything else in the home.
 	Sessions []string `json:"sessions,omitempty"`
-	// Each gets every finding as it is made. It may be nil. If it returns an error, the
-	// check ends with that error.
-	Each func(upkeep.Finding) error `json:"-"`
 }
 
-// Check looks for faults in the home and changes nothing. Damage and oddities are in
-// the findings, not in the error.
-func (u *Upkeep) Check(ctx context.Context, r CheckRequest) (*upkeep.CheckResult, error) {
+// Check looks for faults in the home and changes nothing. It sends every finding as it is
+// made: damage and oddities are in the findings, not in the error.
+func (u *Upkeep) Check(ctx context.Context, r CheckRequest, send func(upkeep.Finding) error) (*upkeep.CheckResult, error) {
 	var names []string
 	for _, given := range r.Sessions {
-		name, err := u.home.Sessions.Resolve(ctx, given)
+		name, err := u.home.resolve(ctx, given)
 		if err != nil {
 			return nil, err
 		}
 		names = append(names, name)
 	}
-	return upkeep.Check(ctx, u.home.store, upkeep.CheckRequest{Sessions: names, Index: u.home.store.IndexPath(), Each: r.Each})
+	return upkeep.Check(ctx, u.home.store, upkeep.CheckRequest{Sessions: names, Index: u.home.store.IndexPath(), Each: send})
 }
 
 // RepairRequest says which session to repair.
@@ -39,7 +36,7 @@ type RepairRequest struct {
 // Repair repairs a session as far as that needs no guessing, and keeps the original: see
 // upkeep.Repair.
 func (u *Upkeep) Repair(ctx context.Context, r RepairRequest) (*upkeep.RepairResult, error) {
-	name, err := u.home.Sessions.Resolve(ctx, r.Session)
+	name, err := u.home.resolve(ctx, r.Session)
 	if err != nil {
 		return nil, err
 	}

@@ -90,6 +90,14 @@ func (h *Home) temporaryLeft() []clean.Left {
 	return slices.DeleteFunc(sweepTemporary(h.store.Dir()), func(l clean.Left) bool { return h.ixTemp != nil && l.Path == h.ixTemp.dir })
 }
 
+// UnfinishedResult says whether a redaction was interrupted.
+type UnfinishedResult struct {
+	Unfinished bool `json:"unfinished"`
+}
+
 // Unfinished reports whether a redaction was interrupted, so that some of the secrets
 // are still there.
-func (u *Upkeep) Unfinished() (bool, error) { return clean.Unfinished(u.home.store) }
+func (u *Upkeep) Unfinished(context.Context) (*UnfinishedResult, error) {
+	left, err := clean.Unfinished(u.home.store)
+	return &UnfinishedResult{left}, err
+}

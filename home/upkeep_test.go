@@ -172,7 +172,7 @@ func TestUpkeepTakesNames(t *testing.T) {
 	if err != nil || len(done.Secrets) != 1 || done.Secrets[0].Places[0].Session != "garden-1" || done.Index == "" || len(done.Receipt.Left) > 0 {
 		t.Fatalf("%+v, %v", done, err)
 	}
-	if left, err := h.Upkeep.Unfinished(); left || err != nil {
+	if left, err := h.Upkeep.Unfinished(t.Context()); err != nil || left.Unfinished {
 		t.Errorf("unfinished: %v, %v", left, err)
 	}
 	f, err := os.OpenFile(dir+"/garden-1.jsonl", os.O_APPEND|os.O_WRONLY, 0)
@@ -183,10 +183,10 @@ func TestUpkeepTakesNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	var kinds []string
-	found, err := h.Upkeep.Check(t.Context(), home.CheckRequest{Sessions: []string{"gard"}, Each: func(f upkeep.Finding) error {
+	found, err := h.Upkeep.Check(t.Context(), home.CheckRequest{Sessions: []string{"gard"}}, func(f upkeep.Finding) error {
 		kinds = append(kinds, f.Kind)
 		return nil
-	}})
+	})
 	if err != nil || found.Faults != 1 || strings.Join(kinds, ",") != string(session.ProblemTail) {
 		t.Errorf("%v, %+v, %v", kinds, found, err)
 	}
@@ -194,7 +194,7 @@ func TestUpkeepTakesNames(t *testing.T) {
 	if err != nil || mended.Session != "garden-1" || len(mended.Actions) != 1 || len(mended.Left) > 0 {
 		t.Errorf("%+v, %v", mended, err)
 	}
-	if found, err := h.Upkeep.Check(t.Context(), home.CheckRequest{}); err != nil || found.Faults != 0 {
+	if found, err := h.Upkeep.Check(t.Context(), home.CheckRequest{}, nil); err != nil || found.Faults != 0 {
 		t.Errorf("afterwards: %+v, %v", found, err)
 	}
 	for _, bad := range []home.RedactRequest{{}, {All: true, Sessions: []string{"gard"}}} {

@@ -178,15 +178,15 @@ func (u *Upkeep) Restore(ctx context.Context, r RestoreRequest) (*RestoreResult,
 
 // DistinctRemovals is Sessions.Distinct for the trash: it returns the names of the removals
 // that are meant, without those that another one brings back with it.
-func (u *Upkeep) DistinctRemovals(ctx context.Context, given []string, link bool) []string {
+func (u *Upkeep) DistinctRemovals(ctx context.Context, r DistinctRequest) (*DistinctResult, error) {
 	b, err := u.home.openBin(ctx)
 	if err != nil {
-		return given // whoever uses them will say why
+		return nil, err
 	}
 	defer b.close()
 	seen := make(map[string]bool)
 	var distinct []string
-	for _, name := range given {
+	for _, name := range r.Sessions {
 		item, err := b.resolve(ctx, name)
 		if err != nil {
 			distinct = append(distinct, name)
@@ -197,10 +197,10 @@ func (u *Upkeep) DistinctRemovals(ctx context.Context, given []string, link bool
 		}
 		distinct, seen[item.ID] = append(distinct, item.ID), true
 		for _, other := range b.family(ctx, item) {
-			seen[other.ID] = seen[other.ID] || !link
+			seen[other.ID] = seen[other.ID] || !r.Link
 		}
 	}
-	return distinct
+	return &DistinctResult{distinct}, nil
 }
 
 // EmptyTrashRequest says what to delete for good: All, OlderThan or Before. One that says

@@ -68,6 +68,6 @@ func (g *guest) exportAs(user string, r home.ExportRequest) error {
 	if err != nil {
 		return err
 	}
-	_, err = h.Transfer.Export(g.ctx, r)
+	_, err = h.Transfer.Export(g.ctx, r, nil)
 	return errors.Join(err, h.Close())
 }

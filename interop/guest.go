@@ -223,19 +223,20 @@ func (x *exported) comesBack(answered string) error {
 // understood.
 func (g *guest) importAll() error {
 	var complaints []string
-	result, err := g.home.Transfer.Import(g.ctx, home.ImportRequest{
-		All: true,
-		Each: func(f *home.ImportedFile) error {
-			if f.Err != nil {
-				complaints = append(complaints, fmt.Sprintf("%s: %v", filepath.Base(f.Path), f.Err))
-			}
-			for _, s := range f.Sessions {
-				for _, p := range s.Problems {
-					complaints = append(complaints, fmt.Sprintf("%s: %s", filepath.Base(f.Path), mustJSON(p)))
-				}
-			}
+	result, err := g.home.Transfer.Import(g.ctx, home.ImportRequest{All: true}, nil, func(e home.ImportEvent) error {
+		f := e.File
+		if f == nil {
 			return nil
-		},
+		}
+		if e.Error != nil {
+			complaints = append(complaints, fmt.Sprintf("%s: %v", filepath.Base(f.Path), e.Error))
+		}
+		for _, s := range f.Sessions {
+			for _, p := range s.Problems {
+				complaints = append(complaints, fmt.Sprintf("%s: %s", filepath.Base(f.Path), mustJSON(p)))
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return err
@@ -248,7 +249,7 @@ func (g *guest) importAll() error {
 
 // addsNothing imports everything once more, from the beginning.
 func (g *guest) addsNothing() error {
-	result, err := g.home.Transfer.Import(g.ctx, home.ImportRequest{All: true, Again: true})
+	result, err := g.home.Transfer.Import(g.ctx, home.ImportRequest{All: true, Again: true}, nil, nil)
 	if err == nil && result.Entries > 0 {
 		err = fmt.Errorf("importing again added %d entries", result.Entries)
 	}

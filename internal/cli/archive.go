@@ -35,7 +35,11 @@ func archiveCommand(a *app) *cobra.Command {
 				if len(args) > 0 {
 					requests = nil
 				}
-				for _, id := range h.Sessions.Distinct(cmd.Context(), args, link) {
+				meant, err := h.Sessions.Distinct(cmd.Context(), home.DistinctRequest{Sessions: args, Link: link})
+				if err != nil {
+					return err
+				}
+				for _, id := range meant.Sessions {
 					requests = append(requests, home.ArchiveRequest{Session: id, Link: link})
 				}
 				return a.runArchive(cmd.Context(), h, requests)
@@ -122,7 +126,7 @@ func unarchiveCommand(a *app) *cobra.Command {
 		ValidArgsFunction: a.completeSession(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withHome(cmd.Context(), false, func(h *home.Home) error {
-				return a.each(cmd.Context(), h.Sessions.Distinct(cmd.Context(), args, r.Link), func(id string) error {
+				return a.eachSession(cmd.Context(), h, home.DistinctRequest{Sessions: args, Link: r.Link}, func(id string) error {
 					r.Session = id
 					return a.runUnarchive(cmd.Context(), h, r)
 				})

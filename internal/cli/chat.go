@@ -129,7 +129,7 @@ func (f *chatFlags) begin(ctx context.Context, h *home.Home, text string) string
 	if f.typed == nil || !strings.ContainsFunc(f.typed[0], unicode.IsSpace) {
 		return text
 	}
-	if _, err := h.Sessions.Resolve(ctx, f.typed[0]); home.KindOf(err) != home.KindNotFound {
+	if _, err := h.Sessions.Resolve(ctx, home.SessionRequest{Session: f.typed[0]}); home.KindOf(err) != home.KindNotFound {
 		return text // whatever else is wrong will be reported
 	}
 	f.request.Session = ""

@@ -21,15 +21,16 @@ func (a *app) completeSession(most int) cobra.CompletionFunc {
 		}
 		var offers []cobra.Completion
 		_ = a.withHome(cmd.Context(), false, func(h *home.Home) error { // without a home there is nothing to offer
-			list, err := h.Sessions.Suggest(cmd.Context(), home.SuggestRequest{Begin: begin})
+			found, err := h.Sessions.Suggest(cmd.Context(), home.SuggestRequest{Begin: begin})
 			if err != nil {
 				return err
 			}
+			list := found.Sessions
 			names := make([]string, len(list))
 			for i := range list {
 				names[i] = list[i].Name
 			}
-			short, err := h.Sessions.Short(cmd.Context(), names...)
+			short, err := sessionNames(cmd.Context(), h, home.SessionNamesRequest{Sessions: names})
 			for i, name := range names {
 				offer := name // if what was typed goes on after the short name, or is the beginning of the id
 				if strings.HasPrefix(short.Name(name), begin) {
@@ -53,8 +54,11 @@ func (a *app) completeEntries(cmd *cobra.Command, args []string, _ string) ([]co
 	}
 	var offers []cobra.Completion
 	_ = a.withHome(cmd.Context(), false, func(h *home.Home) error {
-		list, err := h.Entries.Suggest(cmd.Context(), args[0])
-		for _, s := range list {
+		found, err := h.Entries.Suggest(cmd.Context(), home.SessionRequest{Session: args[0]})
+		if err != nil {
+			return err
+		}
+		for _, s := range found.Entries {
 			offers = append(offers, cobra.CompletionWithDesc(s.Name, render.OneLine(s.Label+" "+s.Text, 60)))
 		}
 		return err
@@ -138,8 +142,11 @@ func (a *app) valuesOf(cmd *cobra.Command, filter string) (values []string) {
 	if a.settle() != nil {
 		return nil
 	}
-	_ = a.withHome(cmd.Context(), false, func(h *home.Home) (err error) {
-		values, err = h.Sessions.FilterValues(cmd.Context(), filter)
+	_ = a.withHome(cmd.Context(), false, func(h *home.Home) error {
+		found, err := h.Sessions.FilterValues(cmd.Context(), home.FilterValuesRequest{Filter: filter})
+		if err == nil {
+			values = found.Values
+		}
 		return err
 	})
 	for i := range values {

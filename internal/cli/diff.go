@@ -62,11 +62,12 @@ func (a *app) printDiff(ctx context.Context, h *home.Home, r *home.CompareReques
 		}
 	}
 	if c.Ancestor != "" {
-		for shared, err := range h.Entries.Path(ctx, home.PathRequest{Session: r.Session, Leaf: c.Ancestor, Last: 1}) {
-			if err != nil {
-				return err
-			}
-			add("=", shared)
+		_, err := h.Entries.Path(ctx, home.PathRequest{Session: r.Session, Leaf: c.Ancestor, Last: 1}, func(e session.Entry) error {
+			add("=", e)
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 	}
 	add("-", c.OnlyA...)

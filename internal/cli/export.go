@@ -85,22 +85,24 @@ func (a *app) runExport(ctx context.Context, args []string, f *exportFlags) erro
 	if err := f.check(a.flags.json); err != nil {
 		return err
 	}
-	var document bytes.Buffer
 	request := home.ExportRequest{
 		Format: f.format, Leaf: f.leaf, Inline: f.inline, Redact: f.redact,
 		Path: f.out, Force: f.force,
 	}
 	request.Link = f.link
 	if f.to != "" {
-		request.Format, request.Out = f.to, &document
+		request.Format = f.to
 	}
 	return a.withHome(ctx, false, func(h *home.Home) error {
-		args := h.Sessions.Distinct(ctx, args, f.link)
-		if f.all || len(args) != 1 {
-			return a.exportAll(ctx, h, home.ExportAllRequest{ExportRequest: request, Sessions: args, All: f.all})
+		meant, err := h.Sessions.Distinct(ctx, home.DistinctRequest{Sessions: args, Link: f.link})
+		if err != nil {
+			return err
 		}
-		request.Session = args[0]
-		done, err := a.exportOne(ctx, h, request, &document)
+		if f.all || len(meant.Sessions) != 1 {
+			return a.exportAll(ctx, h, home.ExportAllRequest{ExportRequest: request, Sessions: meant.Sessions, All: f.all})
+		}
+		request.Session = meant.Sessions[0]
+		done, err := a.exportOne(ctx, h, request, f.to != "")
 		if err != nil {
 			return hintExport(err, f)
 		}
@@ -114,16 +116,22 @@ func (a *app) runExport(ctx context.Context, args []string, f *exportFlags) erro
 
 // exportOne exports a conversation. What goes to standard output is made harmless
 // if that is a terminal.
-func (a *app) exportOne(ctx context.Context, h *home.Home, r home.ExportRequest, document *bytes.Buffer) (done *home.ExportResult, err error) {
-	if r.Out == nil && (r.Path == "" || r.Path == "-") {
+func (a *app) exportOne(ctx context.Context, h *home.Home, r home.ExportRequest, toProgram bool) (done *home.ExportResult, err error) {
+	into := func(w io.Writer) func(home.ExportPiece) error {
+		return func(p home.ExportPiece) error {
+			_, err := w.Write(p.Data)
+			return err
+		}
+	}
+	if !toProgram && (r.Path == "" || r.Path == "-") {
 		err = a.printDocument(strings.HasPrefix(r.Format, "json"), func(w io.Writer) error {
-			r.Out = w
-			done, err = h.Transfer.Export(ctx, r)
+			done, err = h.Transfer.Export(ctx, r, into(w))
 			return err
 		})
 		return done, err
 	}
-	if done, err = h.Transfer.Export(ctx, r); err != nil || document.Len() == 0 {
+	var document bytes.Buffer
+	if done, err = h.Transfer.Export(ctx, r, into(&document)); err != nil || document.Len() == 0 {
 		return done, err
 	}
 	return done, a.printDocument(isJSON(document.Bytes()), func(w io.Writer) error {
@@ -136,11 +144,12 @@ func (a *app) exportOne(ctx context.Context, h *home.Home, r home.ExportRequest,
 func (a *app) exportAll(ctx context.Context, h *home.Home, r home.ExportAllRequest) error {
 	var failures []error
 	incomplete := false
-	r.Each = func(given string, done *home.ExportResult, failed error) error {
-		if failed != nil {
-			failures = append(failures, failed)
+	result, err := h.Transfer.ExportAll(ctx, r, func(e home.ExportEvent) error {
+		if e.Error != nil {
+			failures = append(failures, e.Error)
 			return nil
 		}
+		done := e.Result
 		a.bar.done()
 		if a.flags.json {
 			return a.printJSON(done)
@@ -154,8 +163,7 @@ func (a *app) exportAll(ctx context.Context, h *home.Home, r home.ExportAllReque
 			a.sayMissing(done)
 		}
 		return nil
-	}
-	result, err := h.Transfer.ExportAll(ctx, r)
+	})
 	if result.Exported+result.Failed == 0 && err != nil {
 		return err
 	}

@@ -49,19 +49,14 @@ func (a *app) runFollow(ctx context.Context, args []string, f *followFlags) erro
 	return a.withHome(ctx, false, func(h *home.Home) error {
 		w := &watcher{app: a, showSession: f.all, short: make(map[string]string)}
 		if f.all {
-			names, err := h.Sessions.Names(ctx)
+			names, err := sessionNames(ctx, h, home.SessionNamesRequest{All: true})
 			if err != nil {
 				return err
 			}
 			w.short = names
 		}
-		for arrival, err := range h.Entries.Follow(ctx, r) {
-			if err == nil {
-				err = w.tell(&arrival)
-			}
-			if err != nil {
-				return err
-			}
+		if _, err := h.Entries.Follow(ctx, r, w.tell); err != nil {
+			return err
 		}
 		return ctx.Err()
 	})
@@ -76,7 +71,7 @@ type watcher struct {
 }
 
 // tell prints an entry on a line.
-func (w *watcher) tell(one *home.Arrival) error {
+func (w *watcher) tell(one home.Arrival) error {
 	if w.flags.json {
 		return w.printJSON(one)
 	}

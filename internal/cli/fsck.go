@@ -35,16 +35,16 @@ func fsckCommand(a *app) *cobra.Command {
 func (a *app) runFsck(ctx context.Context, h *home.Home, given []string) error {
 	if len(given) == 0 {
 		found := findings{app: a}
-		result, err := h.Upkeep.Check(ctx, home.CheckRequest{Each: found.print})
+		result, err := h.Upkeep.Check(ctx, home.CheckRequest{}, found.print)
 		if err = errors.Join(err, found.fold()); err != nil {
 			return err
 		}
 		return a.fsckVerdict(h, result)
 	}
 	var sum upkeep.CheckResult
-	err := a.each(ctx, h.Sessions.Distinct(ctx, given, true), func(id string) error {
+	err := a.eachSession(ctx, h, home.DistinctRequest{Sessions: given, Link: true}, func(id string) error {
 		found := findings{app: a}
-		result, err := h.Upkeep.Check(ctx, home.CheckRequest{Sessions: []string{id}, Each: found.print})
+		result, err := h.Upkeep.Check(ctx, home.CheckRequest{Sessions: []string{id}}, found.print)
 		if err = errors.Join(err, found.fold()); err != nil {
 			return err
 		}

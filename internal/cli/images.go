@@ -101,13 +101,12 @@ func (a *app) writeImages(ctx context.Context, h *home.Home, images []home.Image
 	for _, id := range order {
 		_, err := h.Entries.WriteImages(ctx, home.WriteImagesRequest{
 			Session: id, Path: f.out, Force: f.force, Numbers: numbers[id],
-			Each: func(image *home.ImageResult) error {
-				if image.URL != "" {
-					a.say("image %d is only a link: %s", image.Number, image.URL)
-					return nil
-				}
-				return a.done(image, image.Path, "wrote "+image.Path)
-			},
+		}, func(image home.ImageResult) error {
+			if image.URL != "" {
+				a.say("image %d is only a link: %s", image.Number, image.URL)
+				return nil
+			}
+			return a.done(image, image.Path, "wrote "+image.Path)
 		})
 		if errors.Is(err, session.ErrExist) {
 			err = hinted(err, "--force overwrites it")

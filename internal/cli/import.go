@@ -59,13 +59,12 @@ func (a *app) runImport(ctx context.Context, args []string, f *importFlags) erro
 		p := &importPrinter{app: a, flags: f}
 		request := home.ImportRequest{
 			Paths: args, All: f.all, Format: f.from, Redact: f.redact, DryRun: f.dryRun, Again: f.again,
-			Stdin: a.stdin, Found: p.found, Each: p.each,
 		}
 		if f.watch {
 			request.Watch = home.Age(f.interval)
 			a.say("watching; interrupt to stop")
 		}
-		result, err := h.Transfer.Import(ctx, request)
+		result, err := h.Transfer.Import(ctx, request, a.stdin, p.hear)
 		a.bar.done()
 		if err != nil && ctx.Err() == nil && result.Files == 0 {
 			return err // it did not begin

@@ -18,10 +18,23 @@ type importPrinter struct {
 	flags    *importFlags
 	problems []string // the first records that could not be read
 	more     int      // how many others there were
+	failures []*home.ErrorInfo
 }
 
 // maxImportProblems is how many records that could not be read are listed.
 const maxImportProblems = 10
+
+// hear takes what an import sends.
+func (p *importPrinter) hear(e home.ImportEvent) error {
+	if e.File == nil {
+		p.found(e.Programs)
+		return nil
+	}
+	if e.Error != nil {
+		p.failures = append(p.failures, e.Error)
+	}
+	return p.each(e.File, e.Error)
+}
 
 // found lists what known programs keep on the machine.
 func (p *importPrinter) found(programs []home.Program) {
@@ -41,7 +54,7 @@ func (p *importPrinter) found(programs []home.Program) {
 
 // each shows what became of a file: to a program as one object, to a person only
 // if they asked for details, or wait for something to happen.
-func (p *importPrinter) each(f *home.ImportedFile) error {
+func (p *importPrinter) each(f *home.ImportedFile, failed *home.ErrorInfo) error {
 	if p.app.flags.json {
 		return p.printJSON(f)
 	}
@@ -50,8 +63,8 @@ func (p *importPrinter) each(f *home.ImportedFile) error {
 		if err := p.sessions(f); err != nil {
 			return err
 		}
-		if f.Err != nil && p.flags.watch {
-			p.sayFailure(f)
+		if failed != nil && p.flags.watch {
+			p.sayFailure(failed)
 		}
 	}
 	if p.flags.verbose {
@@ -134,8 +147,8 @@ func (p *importPrinter) result(r *home.ImportResult, interrupted bool) error {
 		p.say("and %s that could not be read; -v lists more of them", render.Counted(more, "more record", "more records"))
 	}
 	if !p.flags.watch {
-		for _, f := range r.Failures {
-			p.sayFailure(f)
+		for _, failed := range p.failures {
+			p.sayFailure(failed)
 		}
 	}
 	p.sayTotal(&r.Total, interrupted)
@@ -146,8 +159,8 @@ func (p *importPrinter) result(r *home.ImportResult, interrupted bool) error {
 }
 
 // sayFailure reports a file that could not be imported.
-func (p *importPrinter) sayFailure(f *home.ImportedFile) {
-	err := f.Err
+func (p *importPrinter) sayFailure(failed *home.ErrorInfo) {
+	var err error = failed
 	if errors.Is(err, home.ErrNoFormat) {
 		err = hinted(err, "--from names the format")
 	}

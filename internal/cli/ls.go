@@ -206,7 +206,7 @@ func (a *app) printSessions(ctx context.Context, h *home.Home, sessions []home.S
 		ids[i], dirs[i] = sessions[i].Name, sessions[i].CWD
 	}
 	projectNames := render.ShortDirs(dirs)
-	short, err := h.Sessions.Short(ctx, ids...)
+	short, err := sessionNames(ctx, h, home.SessionNamesRequest{Sessions: ids})
 	if err != nil {
 		return err
 	}

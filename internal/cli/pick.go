@@ -55,10 +55,11 @@ func (a *app) pick(ctx context.Context) (id string, err error) {
 	err = a.withHome(ctx, false, func(h *home.Home) error {
 		lines, words := bufio.NewReader(a.stdin), ""
 		for {
-			list, err := h.Sessions.Suggest(ctx, home.SuggestRequest{Words: words, Limit: maxPicked})
+			found, err := h.Sessions.Suggest(ctx, home.SuggestRequest{Words: words, Limit: maxPicked})
 			if err != nil {
 				return err
 			}
+			list := found.Sessions
 			if len(list) == 0 && words == "" {
 				a.say("no sessions")
 				return errNothingFound
@@ -77,7 +78,8 @@ func (a *app) pick(ctx context.Context) (id string, err error) {
 				id = list[n-1].Name
 				return nil
 			}
-			if id, err = h.Sessions.Resolve(ctx, words); err == nil {
+			if meant, err := h.Sessions.Resolve(ctx, home.SessionRequest{Session: words}); err == nil {
+				id = meant.Session
 				return nil
 			}
 		}
@@ -91,7 +93,7 @@ func (a *app) sayOffers(ctx context.Context, h *home.Home, list []home.SessionIn
 	for i := range list {
 		names[i] = list[i].Name
 	}
-	short, err := h.Sessions.Short(ctx, names...)
+	short, err := sessionNames(ctx, h, home.SessionNamesRequest{Sessions: names})
 	if err != nil {
 		return err
 	}

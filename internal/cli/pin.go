@@ -28,7 +28,7 @@ func (a *app) pinning(use, short string, pinned bool) *cobra.Command {
 		ValidArgsFunction: a.completeSession(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withHome(cmd.Context(), false, func(h *home.Home) error {
-				return a.each(cmd.Context(), h.Sessions.Distinct(cmd.Context(), args, true), func(id string) error { return a.setPinned(cmd.Context(), h, id, pinned) })
+				return a.eachSession(cmd.Context(), h, home.DistinctRequest{Sessions: args, Link: true}, func(id string) error { return a.setPinned(cmd.Context(), h, id, pinned) })
 			})
 		},
 	})

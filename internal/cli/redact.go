@@ -151,7 +151,7 @@ func (a *app) sayFound(r *upkeep.RedactResult) error {
 
 // sayUnfinished tells what becomes of a redaction that did not come to its end.
 func (a *app) sayUnfinished(h *home.Home) {
-	if yes, err := h.Upkeep.Unfinished(); yes && err == nil {
+	if left, err := h.Upkeep.Unfinished(context.Background()); err == nil && left.Unfinished {
 		a.say("some secrets were not removed yet; no file is damaged. The next command that writes to the store finishes the job, or run: %s", command("redact", nil, "--all", "--apply"))
 	}
 }

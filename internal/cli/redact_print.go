@@ -32,7 +32,7 @@ func (a *app) printSecrets(ctx context.Context, h *home.Home, secrets []upkeep.S
 	names := render.Names{}
 	if a.width() > 0 {
 		var err error
-		if names, err = h.Sessions.Names(ctx); err != nil {
+		if names, err = sessionNames(ctx, h, home.SessionNamesRequest{All: true}); err != nil {
 			return err
 		}
 	}

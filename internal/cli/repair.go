@@ -49,7 +49,7 @@ func repairCommand(a *app) *cobra.Command {
 				if err := a.runTidy(ctx, h, home.TidyRequest{Stale: stale, Blobs: blobs, DryRun: dryRun}); err != nil {
 					return err
 				}
-				return a.each(ctx, h.Sessions.Distinct(ctx, args, true), func(id string) error {
+				return a.eachSession(ctx, h, home.DistinctRequest{Sessions: args, Link: true}, func(id string) error {
 					return a.runRepair(ctx, h, home.RepairRequest{Session: id, DryRun: dryRun})
 				})
 			})

@@ -43,7 +43,7 @@ func retainCommand(a *app) *cobra.Command {
 }
 
 func (a *app) runRetain(ctx context.Context, h *home.Home, r home.RetainRequest) error {
-	short, err := h.Sessions.Names(ctx) // before some of them go
+	short, err := sessionNames(ctx, h, home.SessionNamesRequest{All: true}) // before some of them go
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func rmCommand(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withHome(cmd.Context(), false, func(h *home.Home) error {
 				gone := make(map[string]bool) // some go with others
-				return a.each(cmd.Context(), h.Sessions.Distinct(cmd.Context(), args, r.Link), func(id string) error {
+				return a.eachSession(cmd.Context(), h, home.DistinctRequest{Sessions: args, Link: r.Link}, func(id string) error {
 					if r.Session = id; gone[id] {
 						return nil
 					}

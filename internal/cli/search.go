@@ -136,7 +136,7 @@ func (a *app) printHits(ctx context.Context, h *home.Home, query string, hits []
 		blocks[id] = append(blocks[id], &hits[i])
 		names = append(append(names, hits[i].Name()), hits[i].Also...)
 	}
-	short, err := h.Sessions.Short(ctx, names...)
+	short, err := sessionNames(ctx, h, home.SessionNamesRequest{Sessions: names})
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/render"
 )
 
 // each does something for every one that the user named, once. One that fails does
@@ -40,6 +41,24 @@ func (a *app) each(ctx context.Context, given []string, do func(given string) er
 		return errPartial
 	}
 	return last
+}
+
+// eachSession is each for sessions, every conversation once.
+func (a *app) eachSession(ctx context.Context, h *home.Home, r home.DistinctRequest, do func(id string) error) error {
+	meant, err := h.Sessions.Distinct(ctx, r)
+	if err != nil {
+		return err
+	}
+	return a.each(ctx, meant.Sessions, do)
+}
+
+// sessionNames returns the short names of sessions.
+func sessionNames(ctx context.Context, h *home.Home, r home.SessionNamesRequest) (render.Names, error) {
+	found, err := h.Sessions.Short(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return found.Names, nil
 }
 
 // flagText is the text that a flag means: itself, or standard input for "-".

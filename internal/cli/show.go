@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 
 	"github.com/spf13/cobra"
 
@@ -65,9 +64,11 @@ func (a *app) runShow(cmd *cobra.Command, id string, f *showFlags) error {
 		case f.raw != "":
 			return a.showRaw(ctx, h, home.RawRequest{Session: id, Entry: f.raw})
 		case a.flags.json:
-			return a.showJSON(h.Entries.Path(ctx, home.PathRequest{Session: id, Link: f.link, Leaf: f.leaf, At: f.at, All: f.all, Last: f.last}))
+			r := home.PathRequest{Session: id, Link: f.link, Leaf: f.leaf, At: f.at, All: f.all, Last: f.last}
+			_, err := h.Entries.Path(ctx, r, func(e session.Entry) error { return a.printJSON(e) })
+			return err
 		}
-		c, err := h.Sessions.Open(ctx, home.OpenRequest{Session: id, Link: f.link})
+		c, err := h.Conversation(ctx, home.OpenRequest{Session: id, Link: f.link})
 		if err != nil {
 			return err
 		}
@@ -85,22 +86,10 @@ func (a *app) showRaw(ctx context.Context, h *home.Home, r home.RawRequest) erro
 	if err != nil {
 		return err
 	}
-	return a.printDocument(isJSON(raw), func(w io.Writer) error {
-		_, err := w.Write(raw)
+	return a.printDocument(isJSON(raw.Data), func(w io.Writer) error {
+		_, err := w.Write(raw.Data)
 		return err
 	})
-}
-
-func (a *app) showJSON(entries iter.Seq2[session.Entry, error]) error {
-	for e, err := range entries {
-		if err == nil {
-			err = a.printJSON(e)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // show writes a conversation for a person.

@@ -97,7 +97,11 @@ func trashRestoreCommand(a *app) *cobra.Command {
 		ValidArgsFunction: a.completeTrash,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withHome(cmd.Context(), false, func(h *home.Home) error {
-				return a.each(cmd.Context(), h.Upkeep.DistinctRemovals(cmd.Context(), args, link), func(id string) error {
+				meant, err := h.Upkeep.DistinctRemovals(cmd.Context(), home.DistinctRequest{Sessions: args, Link: link})
+				if err != nil {
+					return err
+				}
+				return a.each(cmd.Context(), meant.Sessions, func(id string) error {
 					return a.restoreTrashed(cmd.Context(), h, home.RestoreRequest{Session: id, Link: link})
 				})
 			})

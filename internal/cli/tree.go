@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"iter"
 
 	"github.com/spf13/cobra"
 
@@ -43,9 +42,10 @@ func (a *app) runTree(cmd *cobra.Command, id string, f *treeFlags) error {
 	ctx := cmd.Context()
 	return a.withHome(ctx, false, func(h *home.Home) error {
 		if a.flags.json {
-			return a.treeJSON(h.Entries.Tree(ctx, home.TreeRequest{Session: id, Link: f.link}))
+			_, err := h.Entries.Tree(ctx, home.TreeRequest{Session: id, Link: f.link}, func(n home.TreeNode) error { return a.printJSON(n) })
+			return err
 		}
-		c, err := h.Sessions.Open(ctx, home.OpenRequest{Session: id, Link: f.link})
+		c, err := h.Conversation(ctx, home.OpenRequest{Session: id, Link: f.link})
 		if err != nil {
 			return err
 		}
@@ -55,18 +55,6 @@ func (a *app) runTree(cmd *cobra.Command, id string, f *treeFlags) error {
 		}
 		return errors.Join(err, c.Close())
 	})
-}
-
-func (a *app) treeJSON(nodes iter.Seq2[home.TreeNode, error]) error {
-	for n, err := range nodes {
-		if err == nil {
-			err = a.printJSON(n)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (a *app) drawTree(ctx context.Context, c *home.Conversation, f *treeFlags) error {

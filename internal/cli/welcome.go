@@ -37,7 +37,7 @@ func (a *app) welcome(ctx context.Context) error {
 		for i := range w.Home.Latest {
 			latest = append(latest, w.Home.Latest[i].Name)
 		}
-		short, err = h.Sessions.Short(ctx, latest...)
+		short, err = sessionNames(ctx, h, home.SessionNamesRequest{Sessions: latest})
 		return err
 	})
 	if err != nil && kindOfError(err) == home.KindNotFound {

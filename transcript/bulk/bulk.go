@@ -35,8 +35,9 @@ type Request struct {
 	// waits for a read of it that is under way.
 	Stdin io.Reader
 	// Each, if it is set, is called with what became of each source, one after the
-	// other. What it is told is durable. An error from it ends the import.
-	Each func(f *File) error
+	// other, and with why it could not be read, if so. What it is told is durable. An
+	// error from it ends the import.
+	Each func(f *File, failed error) error
 	// Progress, if it is set, is called with how many bytes of the sources are done, and
 	// how many there are. Several goroutines may call it.
 	Progress func(done, total int64)
@@ -59,9 +60,10 @@ type File struct {
 	Bytes     int64     `json:"bytes"`               // read
 	Unchanged bool      `json:"unchanged,omitempty"` // since it was last imported; it was not read
 	Sessions  []Session `json:"sessions"`
-	Problems  int       `json:"-"` // records that could not be read, those of no session included
+	Problems  int       `json:"problems,omitempty"` // records that could not be read, those of no session included
 	Error     string    `json:"error,omitempty"`
-	Err       error     `json:"-"`
+
+	err error // the same
 }
 
 // Session is what became of one conversation of a source.
@@ -132,7 +134,7 @@ func (s *sum) add(f *File) {
 	case seen && !read && !f.Unchanged:
 		s.Unchanged--
 	}
-	if delete(s.failed, f.Path); f.Err != nil {
+	if delete(s.failed, f.Path); f.err != nil {
 		s.failed[f.Path] = true
 	}
 	for i := range f.Sessions {
@@ -279,7 +281,7 @@ func (r *run) one(ctx context.Context, batch *transcript.Batch, src discover.Sou
 		if err == nil && !src.Found && isEmpty(report) {
 			err = &session.Error{Op: "import", Path: src.Path, Kind: session.ErrInvalid, Err: errors.New("nothing in it is of the format " + report.Format)}
 		}
-		f := &File{Path: src.Path, Sessions: []Session{}, Err: err}
+		f := &File{Path: src.Path, Sessions: []Session{}, err: err}
 		if report != nil {
 			f.fill(report)
 		}
@@ -308,7 +310,7 @@ func isEmpty(r *transcript.Report) bool {
 // own imports a file that is a session already.
 func (r *run) own(ctx context.Context, src discover.Source, from *transcript.File) *File {
 	f := &File{Path: src.Path, Format: r.req.Own.Name, Bytes: src.Size, Sessions: []Session{}}
-	f.Err = r.req.Own.Import(ctx, from, f)
+	f.err = r.req.Own.Import(ctx, from, f)
 	return f
 }
 
@@ -327,20 +329,20 @@ func names(err error, path string) bool {
 
 // account counts a source and tells Each.
 func (r *run) account(ctx context.Context, src discover.Source, f *File) error {
-	if src.Found && errors.Is(f.Err, ErrNoFormat) {
+	if src.Found && errors.Is(f.err, ErrNoFormat) {
 		return nil // directories hold other files too
 	}
-	if f.Err != nil && ctx.Err() != nil && errors.Is(f.Err, ctx.Err()) {
-		f.Err = nil // it is not the file's fault
+	if f.err != nil && ctx.Err() != nil && errors.Is(f.err, ctx.Err()) {
+		f.err = nil // it is not the file's fault
 		if len(f.Sessions) == 0 {
 			return nil
 		}
 	}
-	if f.Err != nil {
-		if !names(f.Err, f.Path) {
-			f.Err = fmt.Errorf("%s: %w", f.Path, f.Err)
+	if f.err != nil {
+		if !names(f.err, f.Path) {
+			f.err = fmt.Errorf("%s: %w", f.Path, f.err)
 		}
-		f.Error = strings.ReplaceAll(f.Err.Error(), "\n", "; ")
+		f.Error = strings.ReplaceAll(f.err.Error(), "\n", "; ")
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -354,11 +356,11 @@ func (r *run) account(ctx context.Context, src discover.Source, f *File) error {
 		}
 		r.totals[f.Format].add(f)
 	}
-	if f.Err != nil {
+	if f.err != nil {
 		r.failures = append(r.failures, f)
 	}
 	if r.req.Each != nil && r.failed == nil {
-		r.failed = r.req.Each(f)
+		r.failed = r.req.Each(f, f.err)
 	}
 	return r.failed
 }

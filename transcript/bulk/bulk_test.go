@@ -67,11 +67,15 @@ func TestImportCountsEveryFile(t *testing.T) {
 	named := filepath.Join(t.TempDir(), "named.txt")
 	write(t, named, "nothing either")
 	var seen []string
+	var failed error
 	var mu sync.Mutex // several goroutines tell how far they are
 	var last int64
 	r, err := bulk.Import(context.Background(), importer(), bulk.Request{
 		Sources: sources(t, dir, named),
-		Each:    func(f *bulk.File) error { seen = append(seen, f.Path); return nil },
+		Each: func(f *bulk.File, err error) error {
+			seen, failed = append(seen, f.Path), errors.Join(failed, err)
+			return nil
+		},
 		Progress: func(done, total int64) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -88,7 +92,7 @@ func TestImportCountsEveryFile(t *testing.T) {
 	if len(seen) != 7 {
 		t.Errorf("it told of %q", seen)
 	}
-	if len(r.Failures) != 1 || r.Failures[0].Path != named || !errors.Is(r.Failures[0].Err, bulk.ErrNoFormat) || !errors.Is(r.Failures[0].Err, session.ErrInvalid) {
+	if len(r.Failures) != 1 || r.Failures[0].Path != named || !errors.Is(failed, bulk.ErrNoFormat) || !errors.Is(failed, session.ErrInvalid) {
 		t.Errorf("failures are %v", r.Failures)
 	}
 	if len(r.ByFormat) != 1 || r.ByFormat[0].Format != "claude-code" || r.ByFormat[0].Entries != 16 {
@@ -141,7 +145,7 @@ func TestInterruptedImportSaysWhatItDid(t *testing.T) {
 	defer cancel()
 	told := 0
 	im := importer()
-	r, err := bulk.Import(ctx, im, bulk.Request{Sources: sources(t, dir), Each: func(f *bulk.File) error {
+	r, err := bulk.Import(ctx, im, bulk.Request{Sources: sources(t, dir), Each: func(f *bulk.File, _ error) error {
 		if told += f.New(); told == 3 {
 			cancel()
 		}
@@ -176,7 +180,7 @@ func TestImportEndsWhenNobodyListens(t *testing.T) {
 	gone := errors.New("gone")
 	calls := 0
 	_, err := bulk.Import(context.Background(), importer(), bulk.Request{
-		Sources: sources(t, dir), Each: func(*bulk.File) error { calls++; return gone },
+		Sources: sources(t, dir), Each: func(*bulk.File, error) error { calls++; return gone },
 	})
 	if !errors.Is(err, gone) || calls != 1 {
 		t.Errorf("it ended with %v after %d calls", err, calls)
@@ -204,7 +208,7 @@ func TestImportDoesNotHangOnStandardInput(t *testing.T) {
 	defer cancel()
 	r, err := bulk.Import(ctx, importer(), bulk.Request{
 		Sources: sources(t, path, discover.Stdin), Stdin: silent,
-		Each: func(f *bulk.File) error { cancel(); return nil },
+		Each: func(f *bulk.File, _ error) error { cancel(); return nil },
 	})
 	if !errors.Is(err, context.Canceled) || r.Files != 1 || r.Entries != 2 {
 		t.Errorf("%+v, %v; want one file, imported before the context ended", r, err)

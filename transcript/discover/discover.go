@@ -90,11 +90,10 @@ func Programs() []*transcript.Format {
 
 // Program is what a program keeps on a machine.
 type Program struct {
-	Format *transcript.Format `json:"-"`
-	Name   string             `json:"format"` // of the format
-	Title  string             `json:"title"`  // of the program, as people call it
-	Files  int                `json:"files"`
-	Bytes  int64              `json:"bytes"`
+	Name  string `json:"format"` // of the format
+	Title string `json:"title"`  // of the program, as people call it
+	Files int    `json:"files"`
+	Bytes int64  `json:"bytes"`
 }
 
 // ByProgram sums up what was found, a program at a time in a fixed order. Files of
@@ -107,7 +106,7 @@ func ByProgram(sources []Source) []Program {
 		}
 		p := sums[src.Format.Name]
 		if p == nil {
-			p = &Program{Format: src.Format, Name: src.Format.Name, Title: src.Format.Title}
+			p = &Program{Name: src.Format.Name, Title: src.Format.Title}
 			sums[p.Name] = p
 		}
 		p.Files++

@@ -153,7 +153,7 @@ func (p *person) sessions() []home.SessionInfo {
 // last opens the conversation that was active last.
 func (p *person) last() *home.Conversation {
 	p.t.Helper()
-	c, err := p.home.Sessions.Open(p.t.Context(), home.OpenRequest{Session: home.LastSession})
+	c, err := p.home.Conversation(p.t.Context(), home.OpenRequest{Session: home.LastSession})
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -168,10 +168,11 @@ func (u *ui) cmdList(ctx context.Context, argument string) error {
 	for i := range list.Sessions {
 		ids = append(ids, list.Sessions[i].Name)
 	}
-	names, err := u.o.Home.Sessions.Short(ctx, ids...)
+	short, err := u.o.Home.Sessions.Short(ctx, home.SessionNamesRequest{Sessions: ids})
 	if err != nil {
 		return err
 	}
+	names := render.Names(short.Names)
 	wide := 0
 	for _, id := range ids {
 		wide = max(wide, ansi.StringWidth(names.Shown(id)))
@@ -511,7 +512,7 @@ func (u *ui) cmdExport(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	written, err := u.o.Home.Transfer.Export(ctx, home.ExportRequest{OpenRequest: home.OpenRequest{Session: id}, Path: path})
+	written, err := u.o.Home.Transfer.Export(ctx, home.ExportRequest{OpenRequest: home.OpenRequest{Session: id}, Path: path}, nil)
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func (u *ui) greet(ctx context.Context) {
 // said in it. Prompts are kept nowhere else: what is redacted in the log is gone from the
 // history as well.
 func (u *ui) restore(ctx context.Context) {
-	c, err := u.o.Home.Sessions.Open(ctx, home.OpenRequest{Session: u.chat.Conversation().ID()})
+	c, err := u.o.Home.Conversation(ctx, home.OpenRequest{Session: u.chat.Conversation().ID()})
 	if err != nil {
 		u.fail(err)
 		return

@@ -1,0 +1,17 @@
+package home
+
+// Streamed is the result of an operation whose answer is its events.
+type Streamed struct {
+	Events int `json:"events"` // how many there were
+}
+
+// pass sends an event, if anybody listens, and counts it.
+func pass[E any](s *Streamed, send func(E) error, event E) error {
+	if send != nil {
+		if err := send(event); err != nil {
+			return err
+		}
+	}
+	s.Events++
+	return nil
+}
