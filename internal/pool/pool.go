@@ -236,7 +236,7 @@ func (p *Pool[T]) victim(l Limits, count int, bytes int64) (first *item[T]) {
 	for e := p.recent.Back(); e != nil; e = e.Prev() {
 		it := e.Value.(*item[T])
 		fresh := bytes <= l.Bytes && now.Sub(it.used) < p.options.Grace && count <= p.options.Burst*l.Count
-		if it.users > 0 || it.busy != nil || p.pins[it.key] || fresh {
+		if it.users > 0 || it.busy != nil || fresh || p.pins[it.key] {
 			continue
 		}
 		if first == nil || p.priority[it.key] < p.priority[first.key] {
