@@ -118,7 +118,7 @@ func (s *Store) Changes(ctx context.Context, reader string) (store.Changes, erro
 	c.Listing = s.listing()
 	stamp, err := s.stamp()
 	if err != nil || boot.Boot() == "" {
-		return store.Changes{}, nil // a read-only store: an index must look at everything
+		return store.Changes{}, nil // without a stamp an index must look at everything
 	}
 	entries, err := s.fs.ReadDir(s.room(marksRoom))
 	if err != nil {
