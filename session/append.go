@@ -118,8 +118,8 @@ type writing struct {
 	op      string // for errors
 	entries []Entry
 	graft   bool   // the entries bring their own ids, parents and times: see Graft
-	ownIDs  bool   // we made the ids, so errors do not name them: nobody has seen them
-	alone   bool   // part of a single: nobody asks for the list of ids
+	ownIDs  bool   // we made the ids, so errors do not name them: no caller has seen them
+	alone   bool   // part of a single: the list of ids is not needed
 	parent  string // of the single entry
 	tx      *Tx    // whose entries these are, or nil
 
@@ -166,7 +166,7 @@ func (s *Session) start(w *writing, blobs *heldBlobs) ([]string, func() error, e
 }
 
 // await waits until what was written is on the disk. It is called without mu, so others can
-// write in the meantime, and one sync covers us all. If it fails, nobody knows what is on
+// write in the meantime, and one sync covers us all. If it fails, we do not know what is on
 // the disk, and the kernel will not say: a second sync would succeed. So this session
 // accepts no more appends.
 func (s *Session) await(commit func() error) error {

@@ -43,9 +43,9 @@ func (s *Session) Backward(id string) iter.Seq2[Entry, error] {
 }
 
 // backwardLines reads the path from the lines of the log. It gives up where the lines alone
-// do not show how the path goes on: at a line that is damaged, or if an entry comes after
-// its child. It then returns the entry that it was looking for; the whole tree knows where
-// that is.
+// do not show how the path continues: at a damaged line, or if an entry comes after its
+// child. It then returns the entry that it was looking for; the whole tree knows where that
+// is.
 func (s *Session) backwardLines(end store.Pos, want string, yield func(Entry, error) bool) (rest string, done bool) {
 	ctx := s.context()
 	for line, err := range s.log.Backward(ctx, end) {

@@ -9,7 +9,7 @@ import (
 // except for the ids, which the caller keeps.
 type batch struct {
 	ids   []string
-	own   []string // memory for ids that nobody asks for
+	own   []string // memory for ids that no caller needs
 	heads []headLine
 	lines [][]byte
 	ends  []int     // where in text each line ends

@@ -22,8 +22,8 @@ const cacheBytes = 32 << 20
 // The others are in two generations. When the young one is full, the old one is dropped
 // and the young one becomes old. An entry that is asked for again moves to the young one.
 //
-// Entries in the cache never change, because shared contexts point to them: whoever hands
-// one out clones it first, unless the caller asked for a shared context.
+// Entries in the cache never change, because shared contexts point to them: an entry is
+// cloned before it is handed out, unless the caller asked for a shared context.
 type entryCache struct {
 	mu         sync.Mutex
 	path       []cachedAt // by position

@@ -34,14 +34,14 @@ func ContinuedTo(e *Entry, of, current string) string {
 	return current
 }
 
-// Continue starts the session that goes on where this one stops, with copies of the given
+// Continue starts the session that continues where this one stops, with copies of the given
 // entries (under new ids), and records in this one where it went. A session has at most one
 // continuation: if this one has been continued, Continue returns ErrExist.
 //
 // The order makes this safe. First the record is appended, which names the new session;
 // then that session is created with all its entries, or not at all. Of several writers, the
 // first to append a record decides the id, and only one of them can create that session. So
-// there is one continuation and nobody sees it half filled. If a crash comes between the
+// there is one continuation, and it is never seen half filled. If a crash comes between the
 // two steps, the next Continue finds the record and finishes.
 func (s *Session) Continue(carry ...Entry) (*Session, error) { return s.continueAs("", carry) }
 
@@ -152,7 +152,7 @@ func (s *Session) LostContinuation() (string, error) {
 		return "", err
 	}
 	if store.CheckName(now.to) != nil {
-		return now.to, nil // the name is not valid, so nobody can create it
+		return now.to, nil // the name is not valid, so it cannot be created
 	}
 	log, err := s.store.Open(ctx, now.to)
 	if err == nil {
@@ -276,7 +276,7 @@ func hasBefore(ctx context.Context, log store.Log, id string, end store.Pos) (bo
 	return false, nil
 }
 
-// entryID returns the id of the entry that a line is, or "" if it is none.
+// entryID returns the id of the entry on a line, or "" if it is not an entry.
 func entryID(line store.Line) string {
 	h, ok := rawjson.ScanHead(line.Data)
 	if !ok || line.Cut || string(h.Type) == string(TypeSession) {

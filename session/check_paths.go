@@ -11,15 +11,15 @@ import (
 // at all leaves would report, without building each of them: a session may have as
 // many leaves as entries, and each path may be as long as the session.
 //
-// It walks through the tree and keeps the pairing of calls and results on the path
-// to where it stands. Stepping down to a child adds to the pairing, stepping back
-// up takes that back. No leaf looks at the whole of its path. Instead, each fault
-// remembers how many leaves had been met when it arose; if there are more when it
-// ends, because a result was found or the path is left, some leaf has it.
+// It walks through the tree and keeps the pairing of calls and results on the path to
+// its position. Stepping down to a child adds to the pairing, stepping back up takes
+// that back. No leaf looks at the whole of its path. Instead, each fault remembers how
+// many leaves had been met when it arose; if there are more when it ends, because a
+// result was found or the path is left, some leaf has it.
 //
 // An entry that changes the context of entries above it (a compaction, a revert,
-// an edit of calls) begins a stretch: below it the context is built once, and the
-// walk goes on from there.
+// an edit of calls) begins a stretch: below it the context is built once, and the walk
+// continues from there.
 type pathCheck struct {
 	session  *Session
 	nodes    []node
@@ -35,9 +35,9 @@ type pathCheck struct {
 	harmed  map[int32]bool // their calls or results are edited
 	undone  map[int32]bool // an entry before them changes them
 	named   map[int32]int  // by how many merges
-	onPath  []bool         // whether they are on the path to where the check stands
+	onPath  []bool         // whether they are on the path to the check's position
 	depths  []int32        // how many nodes there are from the root to them
-	inLine  bool           // no node stands before its parent
+	inLine  bool           // no node comes before its parent
 
 	stretches []*stretch // the one in force is the last
 	found     map[Problem]bool
@@ -174,14 +174,14 @@ func (c *pathCheck) followTargets() {
 	}
 }
 
-// mayBeBelow reports whether an entry may descend from another. Nearly always
-// parents stand before their children, and the order of the lines tells.
+// mayBeBelow reports whether an entry may descend from another. Nearly always parents
+// come before their children, and the order of the lines decides.
 func (c *pathCheck) mayBeBelow(at, above int32) bool {
 	return c.depths[at] > c.depths[above] && (at > above || !c.inLine)
 }
 
-// measure finds out how deep in the tree the nodes are, and whether all parents
-// stand before their children.
+// measure finds out how deep in the tree the nodes are, and whether all parents come
+// before their children.
 func (c *pathCheck) measure() {
 	c.depths, c.inLine = make([]int32, len(c.nodes)), true
 	var way []int32
@@ -279,7 +279,7 @@ func (c *pathCheck) leave(v *visit) {
 
 func (c *pathCheck) stretch() *stretch { return c.stretches[len(c.stretches)-1] }
 
-// forks reports whether the conversation goes on from a node in several ways.
+// forks reports whether the conversation continues from a node in several ways.
 func (c *pathCheck) forks(at int32) bool {
 	ways := 0
 	for child := c.children.first[at]; child != none && ways < 2; child = c.children.next[child] {
@@ -355,7 +355,7 @@ func (c *pathCheck) pair(at int32, refs []toolRef) {
 	}
 }
 
-// takeBack takes back what came after so many refs and faults of the stretch.
+// takeBack takes back what came after that many refs and faults of the stretch.
 func (c *pathCheck) takeBack(refs, faults int) {
 	s := c.stretch()
 	for n := len(s.refs) - 1; n >= refs; n-- {

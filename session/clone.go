@@ -9,8 +9,8 @@ import (
 func (e Entry) Clone() Entry { return e.clone() }
 
 // clone returns a copy that shares nothing that the caller could change. Strings, and raw
-// bytes that the caller cannot see, are shared: nobody writes to them. Raw bytes that the
-// caller can see are copied.
+// bytes that the caller cannot see, are shared: they are never written to. Raw bytes that
+// the caller can see are copied.
 func (e *Entry) clone() Entry { return e.cloneInto(nil) }
 
 // cloneInto is clone with memory for a message from room, if that is not nil: nearly all
@@ -184,7 +184,7 @@ func (s *Source) clone() *Source {
 	return &c
 }
 
-// cloneMap copies what encoding/json makes of an object.
+// cloneMap copies an object as encoding/json decodes it.
 func cloneMap(m map[string]any) map[string]any {
 	c := maps.Clone(m)
 	for key, value := range c {

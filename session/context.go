@@ -45,13 +45,13 @@ type Context struct {
 	// a result that says so, with an id that begins with InterruptedPrefix.
 	Entries []Entry
 	// Fingerprints has one per entry, which identifies everything up to and including
-	// that entry. Two contexts share a prefix as far as their fingerprints are equal: see
+	// that entry. Two contexts share a prefix while their fingerprints are equal: see
 	// Diff.
 	Fingerprints []Fingerprint
 	// Provider, Model and ThinkingLevel are in force at the leaf.
 	Provider, Model, ThinkingLevel string
-	// Tokens is the size of the context, as far as it was recorded; Uncounted is how many
-	// entries have no count. (Package window counts.)
+	// Tokens is the recorded size of the context; Uncounted is how many entries have no
+	// count. (Package window counts.)
 	Tokens, Uncounted int
 	// Compaction is the id of the compaction in force, or "".
 	Compaction string
@@ -118,7 +118,7 @@ type selection struct {
 	// entries are on the path, from the first that counts to the leaf. The
 	// compaction in force is among them, at its place.
 	entries    []*Entry
-	older      ancestors // the path before entries, as far as it is in memory
+	older      ancestors // the part of the path before entries that is in memory
 	compaction *Entry    // in force, or nil
 	reverted   map[string]bool
 	state      State               // before the first of entries: see findState

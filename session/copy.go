@@ -27,9 +27,9 @@ func (s *Session) CopyAs(ctx context.Context, to store.Store, h Header, o *Optio
 	return create(ctx, to, h, o, s.linesToFork(ctx, to), s.log)
 }
 
-// Remove removes the session from its store and closes it. If somebody has appended entries
-// that this session has not read, it removes nothing and returns ErrConflict: call Refresh
-// and decide again.
+// Remove removes the session from its store and closes it. If another writer has appended
+// entries that this session has not read, it removes nothing and returns ErrConflict: call
+// Refresh and decide again.
 func (s *Session) Remove(ctx context.Context) error {
 	s.mu.RLock()
 	end := s.tree.end

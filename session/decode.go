@@ -45,9 +45,9 @@ func (c *Content) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// decoder reads lines. What it makes of a line shares no memory with it. It may
-// be used for one line after the other: it keeps the words that occur in nearly
-// every line, so that they are in memory once.
+// decoder reads lines. Its results share no memory with the line. It may be used for
+// one line after the other: it keeps the words that occur in nearly every line, so that
+// they are in memory once.
 type decoder struct {
 	r          rawjson.Reader
 	words      wordTable
@@ -243,8 +243,7 @@ func (l *entryLine) parentID(d *decoder) decoding {
 }
 
 // readPayload reads the payload from the members that were kept. Nested: it is
-// the member named like the type. Flat: its members stand among those of the
-// entry.
+// the member named like the type. Flat: its members are among those of the entry.
 func (l *entryLine) readPayload(d *decoder) {
 	name := string(l.Type)
 	p := l.newPayload(l.room)
@@ -506,7 +505,7 @@ func (f Fields) has(name string) bool {
 	return false
 }
 
-// kindOf returns the first byte of a value, which tells what it is.
+// kindOf returns the first byte of a value, which says what it is.
 func kindOf(value []byte) byte {
 	if len(value) == 0 {
 		return 0

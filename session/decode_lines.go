@@ -16,14 +16,14 @@ import (
 const batchBytes = 128 << 10
 
 // lineDecoder decodes lines, many of them on other goroutines while the caller
-// reads more. Its zero value is ready to use. Whoever added a line must call
-// finish, which waits for the goroutines.
+// reads more. Its zero value is ready to use. After adding lines, call finish, which
+// waits for the goroutines.
 type lineDecoder struct {
 	now     *lineBatch      // is being filled
 	made    []*lineBatch    // all of them, in the order of their lines
 	full    chan *lineBatch // to be decoded; nil before the first
 	buffers chan []byte     // of batches that were decoded
-	inUse   int             // so many buffers there are
+	inUse   int             // how many buffers there are
 	done    sync.WaitGroup
 }
 
@@ -41,7 +41,7 @@ type damagedLine struct {
 	cause error
 }
 
-// add takes a line, of which it keeps nothing.
+// add takes a line and does not keep it.
 func (l *lineDecoder) add(pos store.Pos, line []byte) {
 	if l.now != nil && len(l.now.data)+len(line) > batchBytes {
 		l.handOver()
@@ -63,7 +63,7 @@ func (l *lineDecoder) add(pos store.Pos, line []byte) {
 	l.now.decode(d, len(l.now.lines)-1, line)
 }
 
-// buffer returns memory for a batch. There is enough for the caller to go on while
+// buffer returns memory for a batch. There is enough for the caller to continue while
 // each worker has one batch and another is waiting for it.
 func (l *lineDecoder) buffer() []byte {
 	switch {
@@ -139,8 +139,8 @@ func (b *lineBatch) decode(d *decoder, i int, line []byte) {
 }
 
 // sharedRoom is memory for the entries of many lines that are decoded one after
-// the other, and are likely to be dropped together: whoever keeps one of them
-// keeps some of its neighbours too, but no more than fit here.
+// the other, and are likely to be dropped together: keeping one of them keeps some of
+// its neighbours too, but no more than fit here.
 type sharedRoom struct {
 	texts    arena
 	messages []messageLine // those that were not taken yet

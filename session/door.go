@@ -279,14 +279,14 @@ func (*CompactionEntry) judge(ctx context.Context, s *Session, w *writing, i int
 	return nil
 }
 
-// place is where an entry's parent stands: at an index of the entries that are
-// being written, or else (at is -1) in the session. The id "" is no parent.
+// place is where an entry's parent is: at an index of the entries that are being
+// written, or (at is -1) in the session. The id "" means no parent.
 type place struct {
 	at int
 	id string
 }
 
-// before returns where the parent of an entry stands. leaf is the session's.
+// before returns where the parent of an entry is. leaf is the session's.
 func (w *writing) before(i int, leaf string) place {
 	if w.isGraft(i) {
 		return w.find(w.entries[i].ParentID, i)
@@ -341,7 +341,7 @@ func (s *Session) place(ctx context.Context, w *writing, b *batch, i int) error 
 		if err != nil {
 			return err
 		}
-		if of == kindLeaf && !graft { // a leaf stands on no move: see standsAt
+		if of == kindLeaf && !graft { // a leaf is never a move: see standsAt
 			to, err := s.standsAt(ctx, b, *e.ParentID)
 			if err != nil {
 				return err
@@ -483,8 +483,8 @@ func (s *Session) lacks(w *writing, i int, id, as string) error {
 	return &Error{Op: w.op, Name: s.name, Kind: ErrNotExist, Err: fmt.Errorf("entry %.80q, the %s of %s", id, as, w.which(i))}
 }
 
-// checkRefs makes sure that the entries are there to which an entry refers, as far
-// as judge has not seen to that.
+// checkRefs makes sure that the entries that an entry refers to exist, where judge has
+// not done so.
 func (s *Session) checkRefs(ctx context.Context, w *writing, b *batch, i int) (err error) {
 	k, _ := w.entries[i].payload()
 	w.entries[i].eachRef(func(as ref, id *string) {

@@ -12,16 +12,16 @@ import (
 	"github.com/coppice-dev/coppice/internal/rawjson"
 )
 
-// MarshalJSON writes the entry as it stands in a log.
+// MarshalJSON writes the entry as a log has it.
 func (e Entry) MarshalJSON() ([]byte, error) { return appendEntry(nil, &e) }
 
-// AppendJSON appends the entry to a buffer as it stands in a log.
+// AppendJSON appends the entry to a buffer as a log has it.
 func (e *Entry) AppendJSON(to []byte) ([]byte, error) { return appendEntry(to, e) }
 
-// MarshalJSON writes the header as it stands in a log.
+// MarshalJSON writes the header as a log has it.
 func (h Header) MarshalJSON() ([]byte, error) { return appendHeader(nil, &h), nil }
 
-// MarshalJSON writes the block as it stands in a log.
+// MarshalJSON writes the block as a log has it.
 func (c Content) MarshalJSON() ([]byte, error) {
 	w := newWriter(nil)
 	w.content(&c)
@@ -69,9 +69,9 @@ func appendEntry(dst []byte, e *Entry) ([]byte, error) {
 	return w.done()
 }
 
-// odd writes one of the members that stand first as it was read, if it is among the
-// unknown ones because it had the wrong kind of value. Further back a reader would
-// not find it in the first bytes.
+// odd writes one of the first members as it was read, if it is among the unknown ones
+// because it had the wrong kind of value. Further back a reader would not find it in
+// the first bytes.
 func (w *writer) odd(name string, right ...byte) bool {
 	if !w.isOdd(name, right...) {
 		return false
@@ -109,8 +109,8 @@ type writer struct {
 	buf []byte
 	err error
 	// extra are the unknown members of the object that is being written. A known
-	// member whose value had the wrong kind is among them: then the object's own
-	// field says nothing, and is not written, for no member may stand there twice.
+	// member whose value had the wrong kind is among them: then the object's own field
+	// is empty and is not written, because no member may occur twice.
 	extra Fields
 	// sum, if it is not nil, is given long strings piece by piece, and before them
 	// what buf holds: so a fingerprint needs no copy of them.
@@ -135,8 +135,8 @@ func (w *writer) done() ([]byte, error) {
 	return buf, err
 }
 
-// key begins a member. The comma depends on what stands before, so that no
-// caller has to know whether it is the first.
+// key begins a member. The comma depends on what comes before, so that no caller has to
+// know whether it is the first.
 func (w *writer) key(name string) {
 	buf := w.buf
 	if buf[len(buf)-1] != '{' {
@@ -171,8 +171,8 @@ func (w *writer) isOddCount(name string) bool {
 	return false
 }
 
-// CheckBlocks returns an error if raw is a list of more than MaxBlocks elements. Who makes
-// blocks of somebody else's JSON asks it first.
+// CheckBlocks returns an error if raw is a list of more than MaxBlocks elements. Call it
+// before turning foreign JSON into blocks.
 func CheckBlocks(raw []byte) error {
 	if len(raw) <= 2*MaxBlocks || rawjson.Kind(raw) != 'a' {
 		return nil

@@ -22,10 +22,10 @@ var (
 	ErrClosed   = store.ErrClosed
 )
 
-// MustReopen reports whether an error means that its session can do no more: it
-// was closed, it was rewritten by somebody else, or nobody knows whether the
-// append took place. Open the session again; after the last, look for the entry
-// before you append it again.
+// MustReopen reports whether an error means that its session can do no more: it was
+// closed, another process rewrote it, or it is not known whether an append took place.
+// Open the session again; after the last, look for the entry before you append it
+// again.
 func MustReopen(err error) bool {
 	return errors.Is(err, ErrUnknown) || errors.Is(err, ErrClosed) || errors.Is(err, ErrReplaced)
 }
@@ -36,10 +36,10 @@ type Error = store.Error
 
 // ConflictError is the error of an append that met another writer. Nothing was
 // written. The session has read what the other wrote, and its leaf is where it
-// was: appending again grows a branch; Refresh goes on from the other's leaf.
+// was: appending again grows a branch; Refresh continues from the other's leaf.
 type ConflictError struct {
-	Leaf   string // where we stand
-	Theirs string // where the other writer stands
+	Leaf   string // our leaf
+	Theirs string // the other writer's leaf
 	Err    error  // matches ErrConflict
 }
 
@@ -121,8 +121,9 @@ func (k ProblemKind) sentinel() error {
 	return ErrCorrupt
 }
 
-// key returns what is the same for problems that are the same. Errors are equal only
-// if they are one, and who builds a context does not know where its entries stand.
+// key returns what is the same for problems that are the same. Errors are equal only if
+// they are identical, and the code that builds a context does not know the positions of
+// its entries.
 func (p Problem) key() Problem {
 	p.Err, p.Pos = nil, 0
 	return p
@@ -133,7 +134,7 @@ func (p Problem) String() string {
 	if p.EntryID != "" {
 		s += fmt.Sprintf(" (entry %s)", p.EntryID)
 	}
-	if p.Pos > 0 { // who builds a context does not know where its entries stand
+	if p.Pos > 0 { // a context does not know the positions of its entries
 		s += fmt.Sprintf(" at byte %d", p.Pos)
 	}
 	return s + ": " + p.Detail

@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// Fingerprint stands for the beginning of a context as a model sees it: kinds,
-// roles and contents, not ids or times. Equal fingerprints mean equal prompts,
-// and so a warm prompt cache.
+// Fingerprint identifies the beginning of a context as a model sees it: kinds, roles
+// and contents, not ids or times. Equal fingerprints mean equal prompts, and so a warm
+// prompt cache.
 type Fingerprint [16]byte
 
 func (f Fingerprint) String() string { return hex.EncodeToString(f[:]) }

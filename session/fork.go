@@ -138,7 +138,7 @@ func (s *Session) branchNodes(ctx context.Context, leafID string) ([]node, error
 				nodes = append(nodes, t.nodes[i])
 			}
 		}
-		slices.SortStableFunc(nodes, func(a, b node) int { return int(a.pos - b.pos) }) // gaps stand last in the tree
+		slices.SortStableFunc(nodes, func(a, b node) int { return int(a.pos - b.pos) }) // gaps are last in the tree
 		return nil
 	})
 	return nodes, err
@@ -298,8 +298,8 @@ func (s *Session) looseLine(e *Entry, parent string) []byte {
 
 // holdForCopy holds the blobs of both stores, so that every blob that a line names is still
 // there when the copied line is written. It must come before the first line is read. In a
-// store that we may not write to, nothing can be held; if somebody else deletes a blob
-// there at that moment, it shows as missing.
+// read-only store nothing can be held; if another process deletes a blob there at that
+// moment, it shows as missing.
 func (s *Session) holdForCopy(ctx context.Context, to store.Store) (release func(), err error) {
 	target, err := to.Blobs().Hold(ctx)
 	if err != nil || to == s.store {

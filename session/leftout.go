@@ -19,7 +19,7 @@ type LeftOut struct {
 type LeftOutReason string
 
 const (
-	// LeftOutSummarised: the summary in force stands for it.
+	// LeftOutSummarised: the summary in force replaces it.
 	LeftOutSummarised LeftOutReason = "replaced by the summary"
 	// LeftOutSuperseded: it is a compaction, and a later one is in force.
 	LeftOutSuperseded LeftOutReason = "replaced by a later summary"
@@ -66,9 +66,9 @@ func (s *Session) LeftOut(c *Context) ([]LeftOut, error) {
 	return left, nil
 }
 
-// StandsFor returns for how many entries of the path to the leaf the summary of a
-// compaction would stand that keeps it from an entry on: what LeftOut says of it once
-// it is written. The error, a *CutError, says why the conversation cannot be cut there.
+// StandsFor returns how many entries of the path to the leaf a compaction would replace
+// that keeps the path from an entry on: what LeftOut says about it once it is written.
+// The error, a *CutError, says why the conversation cannot be cut there.
 func (s *Session) StandsFor(firstKeptID string) (int, error) {
 	sel, err := s.selectCompacted(firstKeptID)
 	if err != nil {
@@ -131,7 +131,7 @@ func RevertedIn(path []Entry) map[string]bool {
 
 // overview counts what of a path is not in its context.
 type overview struct {
-	cut      int // how many entries stand before what the compaction in force keeps
+	cut      int // how many entries come before what the compaction in force keeps
 	reverted map[string]bool
 
 	summarised, superseded, takenBack, neverSent int

@@ -75,7 +75,7 @@ func externalOf(line []byte) int64 {
 	}
 	e, err := decodeEntry(bytes.Clone(line))
 	if err != nil {
-		return 0 // nobody reads more of it than the line
+		return 0 // a reader gets no more of it than the line
 	}
 	return e.external()
 }

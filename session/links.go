@@ -117,10 +117,9 @@ func SayingOf(e *Entry) Saying {
 }
 
 // Carried finds the messages of a session that are in it only so that it can be
-// understood without the sessions that it continues: copies, and the marker. They
-// are what a continuation was created with, so they stand at its beginning; what
-// the metadata of later messages say has no such meaning. Whoever reads a chain
-// as one leaves them out.
+// understood without the sessions that it continues: copies, and the marker. They are
+// what a continuation was created with, so they are at its beginning; the metadata of
+// later messages has no such meaning. Reading a chain as one leaves them out.
 type Carried struct {
 	// Open is true as long as a message that comes next may be carried.
 	Open bool
@@ -131,8 +130,8 @@ func CarriedIn(h *Header) Carried { return Carried{Open: h.Relation == RelationC
 
 // Take looks at the next entry, in the order of the log, and reports whether it is
 // a message that was carried. before is true if all messages before it turn out to
-// be carried, too: not every program says so of each copy, but what it copies
-// (instructions and documents) stands before the marker.
+// be carried, too: not every program marks each copy, but what it copies (instructions
+// and documents) comes before the marker.
 func (c *Carried) Take(e Carry) (carried, before bool) {
 	if !c.Open {
 		return false, false
@@ -146,12 +145,11 @@ type Link struct {
 	ID          string
 	Continues   string // the session that it continues, or ""
 	ContinuedTo string // the session that its log names as its continuation, or ""
-	// Replaced are the sessions that its log named before: they were lost when
-	// somebody wanted to go on. Those that came back stand between it and
-	// ContinuedTo.
+	// Replaced are the sessions that its log named before: they were lost when the
+	// conversation was continued. Those that came back are between it and ContinuedTo.
 	Replaced []string
 	Original string // the first session of the chain, if its marker names it, or ""
-	Index    int    // how many continuations lie before it, as far as its header knows
+	Index    int    // how many continuations come before it, according to its header
 	Created  time.Time
 }
 
@@ -163,9 +161,8 @@ type Linked struct {
 }
 
 // JoinLinks says which sessions are one conversation, in which order, and under which
-// id. Everything that reads conversations goes by it: FindChain, the index, and all that
-// stands on these. All sessions that the given ones name must be among them, or are
-// missing.
+// id. Everything that reads conversations uses it: FindChain, the index, and what builds
+// on them. All sessions that the given ones name must be among them, or are missing.
 //
 // A session follows the one that it continues, if that one's log names it: of
 // several that claim to continue a session only one does, and before it come those

@@ -14,7 +14,8 @@ import (
 // FindChain returns the conversation that a session is part of; of a session that
 // nothing continues and that continues nothing, that is itself. Nothing is
 // written. The session may be missing itself, or not be readable, if others name it;
-// if none does, the error says which. It is what JoinLinks makes of all sessions of the store.
+// if none does, the error says which. It is the result of JoinLinks for all sessions of the
+// store.
 //
 // naming returns the names of the sessions that name another as the one that they
 // continue, that continues them, or that their chain begins with. It is asked only if a
@@ -47,7 +48,7 @@ type finder struct {
 	st    store.Store
 	links map[string]Link
 	asked map[string]bool
-	// unread is why a session that somebody asked for is there and cannot be read.
+	// unread is why the requested session exists but cannot be read.
 	unread error
 }
 

@@ -82,8 +82,8 @@ type SessionInfo struct {
 	CWD           string
 	Size          int64
 	Archived      bool
-	// Err is why the file cannot be read as a session, or nil. The fields above
-	// are then as far as they are known.
+	// Err is why the file cannot be read as a session, or nil. The fields above then
+	// have what is known.
 	Err error
 }
 
@@ -233,8 +233,8 @@ const modifiedSlack = 2 * time.Second
 
 // latest returns those of the sessions that may have been active last, the latest
 // first, and how many of stats it has looked at. A file is written when something is
-// said, so nobody has said anything in it since it was last written: once its time is
-// before what was said elsewhere, neither it nor those after it need be read.
+// said, so nothing was said in it since it was last written: once its time is before
+// what was said elsewhere, neither it nor those after it need be read.
 func (d *Directory) latest(st store.Store, stats []store.Stat) (n int, names []string, failed []error) {
 	active := make(map[string]time.Time)
 	var last time.Time
@@ -304,7 +304,7 @@ func (d *Directory) List() ([]SessionInfo, error) {
 	infos := make([]SessionInfo, 0, len(stats))
 	for _, stat := range stats {
 		info := SessionInfo{ID: stat.Name, Path: st.Path(stat.Name), Modified: stat.Modified, Size: stat.Size, Archived: stat.Archived}
-		info.Updated = stat.Modified // unless the log tells
+		info.Updated = stat.Modified // unless the log says more
 		info.Err = d.describe(st, &info)
 		infos = append(infos, info)
 	}
@@ -312,7 +312,7 @@ func (d *Directory) List() ([]SessionInfo, error) {
 	return infos, nil
 }
 
-// describe fills in what the log tells.
+// describe fills in what the log says.
 func (d *Directory) describe(st store.Store, info *SessionInfo) (err error) {
 	s, err := Open(d.context(), st, info.ID, &d.Options)
 	if err != nil {

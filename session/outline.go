@@ -5,12 +5,11 @@ import (
 	"slices"
 )
 
-// What a session's tree looks like stands in the first bytes of each line, which
-// are read when it is opened. So it costs little to draw a tree, and to decode
-// only the entries that are looked at.
+// The first bytes of each line describe the session's tree. They are read when it is
+// opened, so drawing a tree is cheap, and only the visible entries need decoding.
 
-// EntryIDs returns the ids of all entries in the order of the log, those that
-// only move the leaf included. Entries that are missing stand at the end.
+// EntryIDs returns the ids of all entries in the order of the log, including those that
+// only move the leaf. Missing entries come last.
 func (s *Session) EntryIDs() ([]string, error) {
 	nodes, err := s.snapshot()
 	if err != nil {

@@ -90,7 +90,7 @@ func (e *Entry) checkLeading(members map[string]json.RawMessage) error {
 }
 
 // checkKinds makes sure that the payload's members have the right kinds of values,
-// wherever they stand.
+// wherever they are.
 func (e *Entry) checkKinds(members map[string]json.RawMessage) error {
 	k, _ := e.payload()
 	nested := kindOf(members[string(e.Type)]) == '{' || kindOf(members[string(kinds[k].older)]) == '{'

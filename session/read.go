@@ -15,8 +15,8 @@ type TreeNode struct {
 }
 
 // GetTree returns the whole session as a tree, one node for each root. Entries
-// of type TypeLeaf, which only move the leaf, are left out unless something
-// hangs on them. An entry that is missing is shown as one of type TypeGap.
+// of type TypeLeaf, which only move the leaf, are left out unless they have children.
+// An entry that is missing is shown as one of type TypeGap.
 func (s *Session) GetTree() ([]TreeNode, error) {
 	nodes, err := s.snapshot()
 	if err != nil {
@@ -78,8 +78,8 @@ func gapEntry(nodes []node, at int) Entry {
 	return e
 }
 
-// growTree hangs the entries on their parents. It does not recurse into the
-// depth of the tree, which is the length of the conversation.
+// growTree attaches the entries to their parents. It does not recurse into the depth of
+// the tree, which is the length of the conversation.
 func growTree(nodes []node, entries []Entry, labels map[string]string) []TreeNode {
 	children := make([][]int32, len(nodes))
 	var roots []int32
@@ -198,8 +198,8 @@ func (s *Session) Each(ids ...string) iter.Seq2[Entry, error] {
 	}
 }
 
-// each reads nodes and yields them with their content; gap stands in for what
-// cannot be read.
+// each reads nodes and yields them with their content; gap replaces what cannot be
+// read.
 func (s *Session) each(nodes []node, gap func(i int) Entry, yield func(Entry, error) bool) {
 	for from := 0; from < len(nodes); {
 		to := from + someNodes(nodes[from:])
@@ -250,7 +250,7 @@ func (s *Session) findAll(op string, ids []string) ([]node, error) {
 
 // inOrder is entriesAt for nodes in any order.
 func (s *Session) inOrder(nodes []node) ([]*Entry, error) {
-	order := byPosition(nodes) // gaps that settle added stand at the end, not where they belong
+	order := byPosition(nodes) // gaps that settle added are at the end, not where they belong
 	sorted := make([]node, len(nodes))
 	for i, at := range order {
 		sorted[i] = nodes[at]

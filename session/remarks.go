@@ -121,7 +121,7 @@ func (s *Session) Tags() ([]string, error) {
 	return tags.Sorted(), nil
 }
 
-// TagNote is why somebody changed the tags of a session, such as why they rated it.
+// TagNote is why the tags of a session were changed, such as why it was rated.
 type TagNote struct {
 	Entry string   // that has the note
 	Tags  []string // that it sets or adds

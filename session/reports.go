@@ -14,18 +14,18 @@ func addSpan(spans []span, from, to int) []span {
 	return append(spans, span{from, to})
 }
 
-// changes finds the parts of a context in which responses were asked for with
-// something else before them than stands there now:
+// changes finds the parts of a context whose responses were requested with other
+// entries before them than there are now:
 //
-//   - A compaction stands before all that it keeps. What was said earlier was said
+//   - A compaction comes before everything it keeps. What was said earlier was said
 //     without it.
 //   - An edit changes a message, and what a report says of its response. What was said
 //     between the two was said to the message as it had been.
 //   - A revert takes back what was in force between its target and itself. If it is
 //     reverted in turn, its target was out of force only between the two.
 //
-// Results that come late do so, too: see placeResults. They end up where their calls
-// are, before what was said while nobody had them.
+// Late results do so too: see placeResults. They are moved to their calls, before what
+// was said without them.
 type changes struct {
 	unlike   []span
 	places   map[string]int     // where in the context an edited message is
@@ -36,7 +36,7 @@ type changes struct {
 // effect is whether a change is in force, up to where the path was followed.
 type effect struct {
 	since   int    // where that began, in the context
-	reverts int    // so many reverts of it are in force: it is if there is none
+	reverts int    // how many reverts of it are in force: it counts if there are none
 	holds   bool   // it is in force at the leaf
 	target  string // of a revert
 }
@@ -90,7 +90,7 @@ func (ch *changes) noteMessage(c *Context, e *Entry, edited bool) {
 	ch.prompted = false
 }
 
-// setPlace remembers a place. What has none stands before all entries.
+// setPlace remembers a place. An entry without one is before all entries.
 func (ch *changes) setPlace(id string, at int) {
 	if ch.places == nil {
 		ch.places = make(map[string]int)
@@ -105,7 +105,7 @@ const maxReverts = 64
 // force and is not now, or the other way round, something else was sent.
 func (ch *changes) revert(id string, by, at, depth int) {
 	act := ch.acts[id]
-	if act == nil || depth > maxReverts { // it stands before all entries, or who can tell
+	if act == nil || depth > maxReverts { // it is before all entries, or the chain of reverts is too long to follow
 		ch.unlike = addSpan(ch.unlike, 0, at)
 		return
 	}
@@ -152,8 +152,8 @@ func (c *Context) takeReport(unlike []span) int {
 	return noReport
 }
 
-// depths returns in how many spans each of n entries is; nil if there are none. Spans
-// may lie in each other by the thousand, so they are not searched one by one.
+// depths returns in how many spans each of n entries is; nil if there are none.
+// Thousands of spans may be nested, so they are not searched one by one.
 func depths(spans []span, n int) []int32 {
 	if len(spans) == 0 {
 		return nil
@@ -169,8 +169,8 @@ func depths(spans []span, n int) []int32 {
 	return depths
 }
 
-// beginOf returns where the response begins that an entry is part of, if that stands
-// at an index: it was asked for before that.
+// beginOf returns where the response of an entry at an index begins: it was requested
+// before that.
 func (c *Context) beginOf(e *Entry, index int) int {
 	for at := index - 1; at >= 0; at-- {
 		before := &c.Entries[at]

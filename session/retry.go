@@ -3,8 +3,8 @@ package session
 import "errors"
 
 // maxConflicts is how often Retry tries. Every conflict means that another writer made
-// progress, so even on a busy log everybody gets through long before that. The limit is
-// for a log that misbehaves.
+// progress, so even on a busy log every writer gets through long before that. The limit
+// is for a log that misbehaves.
 const maxConflicts = 1000
 
 // Retry calls try until it returns something other than ErrConflict. A conflict means that

@@ -330,7 +330,7 @@ func (s *Session) inventHeader(t *tree) (*Header, error) {
 }
 
 // CheckVersion returns ErrInvalid for the header of a log of a newer format version, or
-// of one that is not a version. Whoever reads logs must not read such a log.
+// of one that is not a version. Such a log must not be read.
 func (h *Header) CheckVersion(name string) error {
 	version := strconv.Itoa(h.Version)
 	// A number that we could not have written. If there is also one that we could have
@@ -406,9 +406,9 @@ func (s *Session) withWhole(f func(t *tree) error) error {
 	return f(s.tree)
 }
 
-// checkCurrent returns an error if somebody rewrote the log since it was opened. Reading
+// checkCurrent returns an error if the log was rewritten since it was opened. Reading
 // the file would show that, but the cache may still have the old entries, and a secret
-// that was taken out of the log must not come back from there.
+// that was removed from the log must not come back from there.
 func (s *Session) checkCurrent() error {
 	if log, ok := s.log.(store.Pinner); ok {
 		return log.Current()
@@ -424,7 +424,7 @@ func (s *Session) errClosed(op string) error {
 func (s *Session) ID() string { return s.name }
 
 // Header returns the session's header. Its ID is the name of the session, even if the
-// log has another because somebody renamed the file: see Problems.
+// log has another because the file was renamed: see Problems.
 func (s *Session) Header() Header {
 	h := s.header
 	h.Extra = h.Extra.clone()

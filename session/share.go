@@ -11,9 +11,9 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// sharedContext is a context whose entries share memory with the cache and with everybody
-// who asked for a shared one. So nothing in it ever changes once it is published in
-// Session.lastContext. The session keeps the last one: asking again costs nothing, and
+// sharedContext is a context whose entries share memory with the cache and with all
+// callers that asked for a shared one. So nothing in it ever changes once it is published
+// in Session.lastContext. The session keeps the last one: asking again costs nothing, and
 // asking after an append costs little more than what was appended.
 type sharedContext struct {
 	Context
@@ -30,7 +30,7 @@ type sharedContext struct {
 	grown   atomic.Bool // another context was built on it, in the same memory: see with
 }
 
-// contextKey is everything that a context depends on, as long as nobody rewrites the log.
+// contextKey is everything that a context depends on, unless the log is rewritten.
 type contextKey struct {
 	leaf     string
 	end      store.Pos // how much of the log we have read
@@ -51,9 +51,9 @@ func (s *Session) contextKey(o ContextOptions) contextKey {
 // sharedContext returns the context for the options: the last one if it still fits,
 // grown from it if possible, or else assembled.
 //
-// It does not hold mu meanwhile, and other goroutines may append. That is safe: the path
-// comes from one snapshot of the tree, entries in the log do not change, and remember
-// stores the result only if the session has not moved on.
+// It does not hold mu, so other goroutines may append. That is safe: the path comes from
+// one snapshot of the tree, entries in the log do not change, and remember stores the
+// result only if the session has not moved on.
 func (s *Session) sharedContext(ctx context.Context, o ContextOptions, fingerprints bool) (*sharedContext, error) {
 	key := s.contextKey(o)
 	last := s.lastContext.Load()

@@ -8,23 +8,23 @@ import (
 )
 
 // Spent adds up what responses cost: what their providers reported, and what was
-// recorded with messages of which nothing was reported. Messages of one response
-// repeat its report, or have more of it as it grows: the greatest numbers count.
-// The zero value is ready to use.
+// recorded with messages without a report. Messages of one response repeat its report,
+// or have more of it as it grows: the greatest numbers count. The zero value is ready
+// to use.
 type Spent struct {
 	// Reported is how many tokens were billed, and Recorded how many the other
 	// messages have.
 	Reported, Recorded int
-	// CostMicroUSD is what responses cost in millionths of a US dollar, as far as
-	// the log says.
+	// CostMicroUSD is what responses cost according to the log, in millionths of a US
+	// dollar.
 	CostMicroUSD int
 
 	responses map[string]Usage
 }
 
-// Tokens returns how many tokens were billed. If nobody reported any it is how many
-// were recorded with messages: where there are reports, what was sent and answered is
-// in them already.
+// Tokens returns how many tokens were billed. Without any reports it is how many were
+// recorded with messages: where there are reports, what was sent and answered is in
+// them already.
 func (s *Spent) Tokens() int { return cmp.Or(s.Reported, s.Recorded) }
 
 // Add takes an entry into account. Only messages and bills (see BillOf) count.
@@ -98,7 +98,7 @@ func (c *CustomEntry) bill(key string) Bill {
 	}}
 }
 
-// count returns a count in the entry's data. As in a message, what is no count is
+// count returns a count in the entry's data. As in a message, anything but a count is
 // missing.
 func (c *CustomEntry) count(name string) int {
 	switch n := c.Data[name].(type) {

@@ -12,11 +12,11 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// none stands for the parent of a root.
+// none is the parent of a root.
 const none int32 = -1
 
 // node is what the first bytes of an entry's line say. The body stays in the log until
-// somebody asks for it.
+// it is needed.
 type node struct {
 	id      string
 	pos     store.Pos
@@ -45,16 +45,16 @@ const (
 // tree is the shape of a session or of its end: see tail.go. It is built from lines and
 // does not know about files.
 //
-// Readers take a slice of nodes under the session's lock and go on reading it without the
-// lock. That is safe because nodes only grows at its end; a node that is there does not
-// change. The exception is a gap that turns into an entry when its line arrives after
-// all. Only absorb can bring such a line (our own appends never use an id that is taken,
-// even by a gap), so absorb sets live, and fillGap then copies nodes before it changes one.
+// Readers take a slice of nodes under the session's lock and then read it without the lock.
+// That is safe because nodes only grows at its end; a node that is there does not change.
+// The exception is a gap that turns into an entry when its line arrives after all. Only
+// absorb can bring such a line (our own appends never use an id that is taken, even by a
+// gap), so absorb sets live, and fillGap then copies nodes before it changes one.
 type tree struct {
 	header   *Header
 	nodes    []node // in the order of the log; gaps are where they were found
 	byID     idIndex
-	live     bool // somebody may be reading nodes, so fillGap must copy them first
+	live     bool // a reader may be using nodes, so fillGap must copy them first
 	extent   extent
 	deepFrom string    // the leaf for which the log's end was read
 	end      store.Pos // of the last line read
@@ -78,8 +78,8 @@ type tree struct {
 	kept   []node // if the tree is extentContext: what the compaction in force keeps from before the part that was read
 }
 
-// counts is how many entries of each sort a tree has. If there are none, nobody needs to
-// search a path for them.
+// counts is how many entries of each sort a tree has. If there are none, no path need be
+// searched for them.
 type counts struct {
 	kinds    [len(kinds)]int
 	speakers [speakerOther + 1]int // of messages
@@ -149,8 +149,8 @@ func (t *tree) isDangling(p pendingParent) bool {
 	return !ok
 }
 
-// findDamage looks for lines of which only the first bytes are good. If a line was torn and
-// the next one was joined to it, a missing parent may have been lost there.
+// findDamage looks for lines with only their first bytes intact. If a line was torn and the
+// next one was joined to it, a missing parent may have been lost there.
 func (t *tree) findDamage(ctx context.Context, log store.Log, end store.Pos) error {
 	for line, err := range log.Forward(ctx, 0) {
 		if err != nil {

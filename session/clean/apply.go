@@ -51,8 +51,8 @@ type Left struct {
 //
 //   - The index goes first, so that an interrupted sweep leaves none with a secret.
 //   - The list of digests comes before the first change: from then on nothing comes back.
-//   - The note of what is pending comes before the first change and goes after the last, so that
-//     somebody finishes what a crash interrupts.
+//   - The note of what is pending is written before the first change and removed after the last,
+//     so that a later run finishes what a crash interrupted.
 //   - New blobs come before the lines that name them, and old blobs go only after no line does.
 //   - The index goes once more before the note does, because a reader may have built one from a
 //     log that still had the secret.
@@ -240,7 +240,7 @@ func (s *Sweep) files(ctx context.Context, each func(f file.Found) error) error 
 		if err == nil {
 			err = each(f)
 		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // removed meanwhile
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // removed in between
 			return err
 		}
 	}

@@ -103,7 +103,7 @@ func newCleaner(s *redact.Scanner) *cleaner {
 	return &cleaner{scan: &scan, raw: &raw}
 }
 
-// line cleans a line of a log as it stands there.
+// line cleans a line of a log.
 func (c *cleaner) line(line []byte) ([]byte, []redact.Finding, error) {
 	out, kept, err := c.keptSource(line)
 	if err != nil {

@@ -26,8 +26,8 @@ import (
 // which Apply leaves in the store. The zero value, and nil, know none. All methods may
 // be called concurrently.
 //
-// One pass over a text finds secrets of which only digests are known. A small hash of
-// every eight bytes is looked up in a table; where the table has the hash of a secret's
+// One pass over a text finds secrets known only by their digests. A small hash of every
+// eight bytes is looked up in a table; where the table has the hash of a secret's
 // middle, the digest decides. A text without secrets costs about as much as reading it.
 //
 // Text may be hostile: it may repeat the middle of a long secret, which came from a tool's
@@ -49,8 +49,8 @@ const (
 	listName = "redacted.json"
 	// spanBytes is how many bytes a small hash covers. A known secret is never shorter.
 	spanBytes = 8
-	// spanBits is the size of a small hash. It reveals that much of a secret to whoever has
-	// the list, so it is no larger than necessary.
+	// spanBits is the size of a small hash. It reveals that much of a secret to anyone who
+	// has the list, so it is no larger than necessary.
 	spanBits = 20
 )
 
@@ -106,9 +106,9 @@ func fileStore(st store.Store) (*file.Store, error) {
 	return nil, nil
 }
 
-// Recheck takes out of sessions what was taken out of their store since a guard was loaded:
-// whoever wrote to them meanwhile may have brought it back. Nothing happens if the guard
-// knows everything.
+// Recheck removes from sessions what was removed from their store since a guard was loaded:
+// a writer may have brought it back in between. Nothing happens if the guard knows
+// everything.
 func (g *Guard) Recheck(ctx context.Context, st store.Store, o Options) error {
 	files, err := fileStore(st)
 	if files == nil || err != nil {

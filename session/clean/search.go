@@ -19,7 +19,7 @@ import (
 	"github.com/coppice-dev/coppice/store/file"
 )
 
-// search looks for the secrets in every file, deletes what nobody needs any more, and
+// search looks for the secrets in every file, deletes what is no longer needed, and
 // notes the rest.
 func (s *Sweep) search(ctx context.Context, r *Receipt) error {
 	secrets, longest := s.scanner(), 0

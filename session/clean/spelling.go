@@ -64,8 +64,8 @@ func spellings(secret string) []string {
 // lowerPercent matches what is percent-encoded: some programs write it in lower case.
 var lowerPercent = regexp.MustCompile(`%[0-9A-F]{2}`)
 
-// inBase64 returns the digits of base64 that tell a text of which a number of bytes come
-// before it. The digits at its ends, which also tell what is around it, are left out.
+// inBase64 returns the base64 digits of a text with a number of bytes before it. The
+// digits at its ends, which also depend on what is around it, are left out.
 func inBase64(encoding *base64.Encoding, text string, before int) string {
 	digits := encoding.EncodeToString(append(make([]byte, before), text...))
 	return digits[(before*8+5)/6 : (before+len(text))*8/6]

@@ -11,7 +11,7 @@ const sumModulus = 1<<61 - 1
 
 // sums gives a number for any part of a text in constant time. Equal parts have equal
 // numbers; others nearly never do. The number of a text is that of all its bytes as the
-// digits of a number, in a base that only whoever has the list knows.
+// digits of a number, in a base that is known only with the list.
 type sums struct {
 	upTo   []uint64 // of the text up to each place
 	powers []uint64 // of the base

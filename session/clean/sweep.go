@@ -76,8 +76,8 @@ type Options struct {
 	Progress func(doing string, done, total int64)
 	// DropDerived, if set, deletes what was made from the logs and repeats what they say:
 	// an index. Apply calls it twice. First before anything changes, so that an interrupted
-	// sweep leaves no index with a secret; and again after the last change, because others
-	// go on reading and may have indexed a log just before it was rewritten.
+	// sweep leaves no index with a secret; and again after the last change, because other
+	// processes keep reading and may have indexed a log just before it was rewritten.
 	DropDerived func(ctx context.Context) error
 }
 
@@ -144,7 +144,7 @@ func LookWith(ctx context.Context, st *file.Store, o Options) (*Sweep, error) {
 func (s *Sweep) collect(ctx context.Context, copies []file.Copy) error {
 	if s.opts.Value != "" {
 		for _, form := range spellings(s.opts.Value) {
-			s.secrets[redact.Known{Kind: redact.Given, Value: form}] = false // whoever names a word means all of them
+			s.secrets[redact.Known{Kind: redact.Given, Value: form}] = false // a word that the user names means all of its spellings
 		}
 		return nil
 	}
@@ -186,7 +186,7 @@ func (s *Sweep) collect(ctx context.Context, copies []file.Copy) error {
 }
 
 // isPlainWord reports whether a secret consists of letters only. Such a password is
-// taken out where it is used as one, and not wherever somebody uses the word.
+// removed where it is used as one, not wherever the word occurs.
 func isPlainWord(secret string) bool {
 	return !strings.ContainsFunc(secret, func(r rune) bool { return !unicode.IsLetter(r) })
 }
@@ -355,8 +355,8 @@ func (s *Sweep) leadsFirst(secret *Secret) bool {
 	return leads[0] == at
 }
 
-// rewriteLog replaces the secrets in a log. It starts again if somebody writes to the
-// log in the meantime.
+// rewriteLog replaces the secrets in a log. It starts again if another process writes
+// to the log in between.
 func (s *Sweep) rewriteLog(ctx context.Context, name string, ed *editor) error {
 	err := session.Retry(func() error { return s.rewriteOnce(ctx, name, ed) }, nil)
 	if err == nil && s.forms[name] {

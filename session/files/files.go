@@ -19,9 +19,9 @@ var (
 	targetKeys = []string{"destination", "destination_path", "dest", "new_path", "target"}
 )
 
-// Touched returns the files that a call reads and changes, as far as its name and its
-// arguments tell. What a command of a shell does with files is not known, except for a
-// patch that it applies.
+// Touched returns the files that a call reads and changes, according to its name and
+// arguments. What a command of a shell does with files is not known, except for a patch
+// that it applies.
 func Touched(t *session.ToolUseContent) (read, changed []string) {
 	changes := Changes(t)
 	for i := range changes {
