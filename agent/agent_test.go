@@ -128,6 +128,7 @@ func echo(name string) agent.Tool {
 }
 
 func TestTurnWithTools(t *testing.T) {
+	t.Parallel()
 	a := start(t, agent.Options{System: "be brief", Tools: []agent.Tool{echo("one"), echo("two")}})
 	out := send(t, a, "call one {\"text\":\"1\"}\ncall two {\"text\":\"2\"}")
 	if out.Steps != 2 || out.Stop != provider.StopEndTurn || out.Message == nil || out.Usage.Output == 0 {
@@ -145,6 +146,7 @@ func TestTurnWithTools(t *testing.T) {
 }
 
 func TestPromptIsDurableBeforeTheModelIsAsked(t *testing.T) {
+	t.Parallel()
 	s := newSession(t)
 	var before []string
 	model := provider.Func{About: provider.Info{Provider: "p", Model: "m"}, Answer: func(_ context.Context, r *provider.Request, _ func(string) error) (*session.MessageEntry, error) {
@@ -180,6 +182,7 @@ func TestPromptIsDurableBeforeTheModelIsAsked(t *testing.T) {
 }
 
 func TestRecordsRebuildTheRequests(t *testing.T) {
+	t.Parallel()
 	s := newSession(t)
 	model := &offline.Model{}
 	temperature := 0.5
@@ -213,6 +216,7 @@ func TestRecordsRebuildTheRequests(t *testing.T) {
 }
 
 func TestFailingTools(t *testing.T) {
+	t.Parallel()
 	bad := echo("bad")
 	bad.Run = func(context.Context, agent.Call) (agent.Result, error) { return agent.Result{}, errors.New("no luck") }
 	panics := echo("panics")
@@ -239,6 +243,7 @@ func TestFailingTools(t *testing.T) {
 }
 
 func TestApproval(t *testing.T) {
+	t.Parallel()
 	ran := 0
 	risky := echo("risky")
 	risky.Ask = agent.AskAlways
@@ -271,6 +276,7 @@ func TestApproval(t *testing.T) {
 }
 
 func TestDenial(t *testing.T) {
+	t.Parallel()
 	risky := echo("risky")
 	risky.Ask = func(agent.Call) (bool, string) { return true, "it is risky" }
 	risky.Run = func(context.Context, agent.Call) (agent.Result, error) { panic("denied calls must not run") }
@@ -286,6 +292,7 @@ func TestDenial(t *testing.T) {
 }
 
 func TestCancelKeepsWhatArrived(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")
 	model := provider.Func{About: provider.Info{Provider: "p", Model: "m"}, Answer: func(ctx context.Context, _ *provider.Request, tell func(string) error) (*session.MessageEntry, error) {
@@ -305,6 +312,7 @@ func TestCancelKeepsWhatArrived(t *testing.T) {
 }
 
 func TestCancelAnswersEveryCall(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	slow := echo("slow")
 	slow.Alone = true
@@ -340,6 +348,7 @@ func broken(n int) provider.Model {
 }
 
 func TestRetryGrowsABranch(t *testing.T) {
+	t.Parallel()
 	a := start(t, agent.Options{Model: broken(1), RetryWait: 1})
 	send(t, a, "hello")
 	if lines := said(t, a.Session()); !slices.Equal(lines, []string{"user: hello", "assistant: whole"}) {
@@ -362,6 +371,7 @@ func TestRetryGrowsABranch(t *testing.T) {
 }
 
 func TestSubscriberThatIsSlow(t *testing.T) {
+	t.Parallel()
 	a := start(t, agent.Options{})
 	slow, quick := a.Subscribe(2), a.Subscribe(0)
 	send(t, a, "repeat 300 word")
@@ -392,6 +402,7 @@ func TestSubscriberThatIsSlow(t *testing.T) {
 }
 
 func TestBusy(t *testing.T) {
+	t.Parallel()
 	begun, finish := make(chan bool), make(chan bool)
 	wait := echo("wait")
 	wait.Run = func(context.Context, agent.Call) (agent.Result, error) {
@@ -422,6 +433,7 @@ func TestBusy(t *testing.T) {
 }
 
 func TestChangesAreRecorded(t *testing.T) {
+	t.Parallel()
 	a := start(t, agent.Options{System: "one", Thinking: "low"})
 	send(t, a, "hello")
 	if err := errors.Join(a.SetSystem("two"), a.SetThinking("high")); err != nil {
@@ -455,6 +467,7 @@ func TestChangesAreRecorded(t *testing.T) {
 }
 
 func TestLevelOfAnotherProgram(t *testing.T) {
+	t.Parallel()
 	for level, want := range map[string]string{"none": "off", "max": "xhigh", "[left out]": "", "high": "high"} {
 		a := start(t, agent.Options{})
 		if _, err := a.Session().AppendThinkingLevelChange(level); err != nil {
@@ -473,6 +486,7 @@ func TestLevelOfAnotherProgram(t *testing.T) {
 }
 
 func TestModelThatRepeatsItsIDs(t *testing.T) {
+	t.Parallel()
 	steps := 0
 	model := provider.Func{About: provider.Info{Provider: "p", Model: "m"}, Answer: func(context.Context, *provider.Request, func(string) error) (*session.MessageEntry, error) {
 		steps++
@@ -491,6 +505,7 @@ func TestModelThatRepeatsItsIDs(t *testing.T) {
 }
 
 func TestBadOptions(t *testing.T) {
+	t.Parallel()
 	for name, o := range map[string]agent.Options{
 		"no model":       {},
 		"thinking":       {Model: &offline.Model{}, Thinking: "hard"},
@@ -506,6 +521,7 @@ func TestBadOptions(t *testing.T) {
 }
 
 func TestMaxSteps(t *testing.T) {
+	t.Parallel()
 	model := provider.Func{About: provider.Info{Provider: "p", Model: "m"}, Answer: func(_ context.Context, r *provider.Request, _ func(string) error) (*session.MessageEntry, error) {
 		return &session.MessageEntry{Content: []session.Content{session.ToolUse(fmt.Sprint("c", len(r.Entries)), "one", map[string]any{})}}, nil
 	}}

@@ -26,6 +26,7 @@ import (
 // TestRunningCallsDoNotWaitForApproval: the log says that a call runs, so it does, while
 // somebody is still thinking about another one.
 func TestRunningCallsDoNotWaitForApproval(t *testing.T) {
+	t.Parallel()
 	risky := echo("risky")
 	risky.Ask = agent.AskAlways
 	ran := false
@@ -78,6 +79,7 @@ func approvalThatBlocks(t *testing.T) {
 // TestRunningCallOfALogIsNotApproved: a log that somebody else wrote says that a call was
 // running. Whoever can be asked is asked.
 func TestRunningCallOfALogIsNotApproved(t *testing.T) {
+	t.Parallel()
 	for _, state := range []agent.CallState{agent.CallRunning, agent.CallAllowed} {
 		s := newSession(t)
 		_, err := s.AppendMessage(session.RoleUser, []session.Content{session.Text("go")})
@@ -114,6 +116,7 @@ func TestRunningCallOfALogIsNotApproved(t *testing.T) {
 // TestStateOfACallWithAnOldID: a call has the id of an earlier one, which was running. This
 // one never started.
 func TestStateOfACallWithAnOldID(t *testing.T) {
+	t.Parallel()
 	s := newSession(t)
 	call := []session.Content{session.ToolUse("c", "one", map[string]any{"text": "1"})}
 	for range 2 {
@@ -137,6 +140,7 @@ func TestStateOfACallWithAnOldID(t *testing.T) {
 // TestOddResults: whatever a tool returns, the call gets a result that every provider takes,
 // and the other calls get theirs.
 func TestOddResults(t *testing.T) {
+	t.Parallel()
 	const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 	long := strings.Repeat("0123456789", 1000)
 	results := map[string]agent.Result{
@@ -280,6 +284,7 @@ func finish(t *testing.T, s *session.Session) {
 
 // TestCancelAtEveryEvent cancels a rich turn when its k-th event is published, for all k.
 func TestCancelAtEveryEvent(t *testing.T) {
+	t.Parallel()
 	enough := errors.New("enough")
 	for k := 1; ; k++ {
 		s := newSession(t)
@@ -319,6 +324,7 @@ func TestCancelAtEveryEvent(t *testing.T) {
 
 // TestCloseAtEveryEvent closes the agent instead.
 func TestCloseAtEveryEvent(t *testing.T) {
+	t.Parallel()
 	for k := 1; ; k += 3 {
 		s := newSession(t)
 		earlier(t, s)
@@ -358,6 +364,7 @@ func TestCloseAtEveryEvent(t *testing.T) {
 // or from then on. The turn says so or gets through, and when the session is opened again,
 // it goes on.
 func TestEveryWriteFails(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []vfs.OpKind{vfs.OpWrite, vfs.OpSync} {
 		for _, fail := range []func(int64, vfs.OpKind, error) func(vfs.Op) error{vfs.FailAt, vfs.FailFrom} {
 			for n := int64(1); n < 200; n++ {
@@ -399,6 +406,7 @@ func TestEveryWriteFails(t *testing.T) {
 
 // TestClosedSession: the session is closed under the agent.
 func TestClosedSession(t *testing.T) {
+	t.Parallel()
 	s := newSession(t)
 	one := echo("one")
 	one.Run = func(context.Context, agent.Call) (agent.Result, error) {
@@ -452,6 +460,7 @@ func toolThatReturnsTooLate(t *testing.T) {
 // TestToolRemovedMeanwhile: a call waits, or was running, and the tool is gone when the
 // session is resumed.
 func TestToolRemovedMeanwhile(t *testing.T) {
+	t.Parallel()
 	for _, state := range []string{"new", "waiting", "allowed", "running"} {
 		s := newSession(t)
 		_, err := s.AppendMessage(session.RoleUser, []session.Content{session.Text("go")})
@@ -479,6 +488,7 @@ func TestToolRemovedMeanwhile(t *testing.T) {
 // TestCancelKeepsTheErrorOfTheLog: a turn is cancelled, and what it leaves cannot be written.
 // Both are told.
 func TestCancelKeepsTheErrorOfTheLog(t *testing.T) {
+	t.Parallel()
 	s := newSession(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")
@@ -495,6 +505,7 @@ func TestCancelKeepsTheErrorOfTheLog(t *testing.T) {
 
 // TestNegativeOptions are refused, those of compactions and tools too.
 func TestNegativeOptions(t *testing.T) {
+	t.Parallel()
 	slow := echo("slow")
 	slow.Timeout = -1
 	for name, o := range map[string]agent.Options{
@@ -522,6 +533,7 @@ func TestNegativeOptions(t *testing.T) {
 }
 
 func TestCancelWithACause(t *testing.T) {
+	t.Parallel()
 	enough := errors.New("enough")
 	var a *agent.Agent
 	one := echo("one")

@@ -63,6 +63,7 @@ func TestWindowIsKept(t *testing.T) {
 }
 
 func TestOverflowCompactsOnce(t *testing.T) {
+	t.Parallel()
 	// The agent does not know the window, so only the provider's error tells.
 	model := &offline.Model{Window: 3000}
 	blind := provider.Func{About: provider.Info{Provider: offline.Name, Model: offline.ModelName}}
@@ -96,6 +97,7 @@ func TestOverflowCompactsOnce(t *testing.T) {
 }
 
 func TestFailedCompactionChangesNothing(t *testing.T) {
+	t.Parallel()
 	tries := 0
 	useless := provider.Func{About: provider.Info{Provider: "p", Model: "m"}, Answer: func(context.Context, *provider.Request, func(string) error) (*session.MessageEntry, error) {
 		tries++
@@ -126,6 +128,7 @@ func TestFailedCompactionChangesNothing(t *testing.T) {
 }
 
 func TestUndo(t *testing.T) {
+	t.Parallel()
 	a := start(t, agent.Options{Compaction: agent.Compaction{Keep: 50}})
 	for i := range 6 {
 		send(t, a, fmt.Sprint(i, strings.Repeat(" words and words", 20)))
@@ -150,6 +153,7 @@ func TestUndo(t *testing.T) {
 }
 
 func TestBranchWithSummary(t *testing.T) {
+	t.Parallel()
 	a := start(t, agent.Options{})
 	send(t, a, "the plan")
 	there := a.Session().LeafID()
@@ -236,6 +240,7 @@ func commonPrefix(a, b []byte) int {
 }
 
 func TestWhyACacheMisses(t *testing.T) {
+	t.Parallel()
 	model := &offline.Model{}
 	a := start(t, agent.Options{Model: model, Compaction: agent.Compaction{Keep: 50}})
 	for i := range 4 {
@@ -274,6 +279,7 @@ func TestWhyACacheMisses(t *testing.T) {
 // TestCountHoldsAfterChanges: what a provider reported counts as long as the conversation
 // before it is what was sent. Status is held to an agent that knows no report.
 func TestCountHoldsAfterChanges(t *testing.T) {
+	t.Parallel()
 	s := newSession(t)
 	const reported = 5000
 	model := provider.Func{About: provider.Info{Provider: "p", Model: "m"}, Answer: func(context.Context, *provider.Request, func(string) error) (*session.MessageEntry, error) {
@@ -348,6 +354,7 @@ func small(says, has int) (model provider.Func, asked *int) {
 // TestWindowSmallerThanWhatIsKept: the model's window is far smaller than what a compaction
 // keeps by default, or by the caller's wish. The conversation must still become shorter.
 func TestWindowSmallerThanWhatIsKept(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		says int
 		o    agent.Compaction
@@ -377,6 +384,7 @@ func TestWindowSmallerThanWhatIsKept(t *testing.T) {
 // TestUndoAndGoOn: compactions are taken back one by one, to the whole conversation, which
 // then goes on. What was taken back does not return with the next word.
 func TestUndoAndGoOn(t *testing.T) {
+	t.Parallel()
 	model := &offline.Model{Window: 4000}
 	a := start(t, agent.Options{Model: model, System: "be brief"})
 	news := a.Subscribe(1 << 16)
@@ -410,6 +418,7 @@ func TestUndoAndGoOn(t *testing.T) {
 }
 
 func TestUndoneCompactionDoesNotReturnAtOnce(t *testing.T) {
+	t.Parallel()
 	model, _ := small(4000, 1<<30)
 	a := start(t, agent.Options{Model: model, Compaction: agent.Compaction{Model: &offline.Model{}}})
 	compacted := func() bool {
@@ -440,6 +449,7 @@ func TestUndoneCompactionDoesNotReturnAtOnce(t *testing.T) {
 // TestCompactionWithACallThatWaits: a call waits for approval, and the conversation before it
 // is compacted. The call stays, and runs when it is allowed.
 func TestCompactionWithACallThatWaits(t *testing.T) {
+	t.Parallel()
 	risky := echo("risky")
 	risky.Ask = agent.AskAlways
 	risky.Files = func(json.RawMessage) (_, _ []string) { panic("oh") }
@@ -469,6 +479,7 @@ func TestCompactionWithACallThatWaits(t *testing.T) {
 
 // TestAnswerHasItsRoom: an answer may have more tokens than are usually kept free for it.
 func TestAnswerHasItsRoom(t *testing.T) {
+	t.Parallel()
 	const size, answer = 20_000, 9000
 	largest := 0
 	model := provider.Func{About: provider.Info{Provider: "p", Model: "m", Window: size}}
@@ -493,6 +504,7 @@ func TestAnswerHasItsRoom(t *testing.T) {
 // TestPicturesThatAreTooManyBytes: pictures are few tokens and many bytes. A provider that
 // takes no more bytes finds the conversation too long when its window is nearly empty.
 func TestPicturesThatAreTooManyBytes(t *testing.T) {
+	t.Parallel()
 	const limit = 200_000
 	picture := session.Image("image/png", base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("pixel"), 4000)))
 	shot := echo("shot")
@@ -524,6 +536,7 @@ func TestPicturesThatAreTooManyBytes(t *testing.T) {
 // TestEstimateThatIsFarTooLow: the provider reports far more tokens than we count. What we
 // count is then no reason to find that everything fits.
 func TestEstimateThatIsFarTooLow(t *testing.T) {
+	t.Parallel()
 	a := start(t, agent.Options{
 		Model: provider.Func{About: provider.Info{Provider: "p", Model: "m", Window: 10_000}, Answer: func(_ context.Context, r *provider.Request, _ func(string) error) (*session.MessageEntry, error) {
 			return &session.MessageEntry{Content: []session.Content{session.Text("yes")}, Usage: &session.Usage{Input: 1000 * len(r.Entries), Output: 1}}, nil
@@ -548,6 +561,7 @@ func TestEstimateThatIsFarTooLow(t *testing.T) {
 // TestTurnCostsItsSummary: what a turn cost is what the log says was spent on it, summaries
 // included, whether they came to anything or not.
 func TestTurnCostsItsSummary(t *testing.T) {
+	t.Parallel()
 	for _, instructions := range []string{"", "fail broken"} {
 		a := start(t, agent.Options{Model: &offline.Model{Window: 3000}, Compaction: agent.Compaction{Instructions: instructions}})
 		news := a.Subscribe(1 << 16)
@@ -573,6 +587,7 @@ func TestTurnCostsItsSummary(t *testing.T) {
 // TestResultThatFillsTheWindow: a single result is more than a model can take, and there is
 // nothing before it to summarise. Only part of it is sent, and the log has all of it.
 func TestResultThatFillsTheWindow(t *testing.T) {
+	t.Parallel()
 	text := strings.Repeat("\n", 40_000)
 	long := echo("long")
 	long.Run = func(context.Context, agent.Call) (agent.Result, error) { return agent.Result{Text: text}, nil }
@@ -613,6 +628,7 @@ func TestResultThatFillsTheWindow(t *testing.T) {
 
 // TestResultsLeaveRoomInASmallWindow: how long a result may be depends on the model.
 func TestResultsLeaveRoomInASmallWindow(t *testing.T) {
+	t.Parallel()
 	for window, want := range map[int]int{0: 48 << 10, 4000: 2000, 1_000_000: 48 << 10} {
 		long := echo("long")
 		long.Run = func(context.Context, agent.Call) (agent.Result, error) {

@@ -21,6 +21,7 @@ func agreeable(*providertest.Request) providertest.Answer {
 
 // TestOddAnswers: whatever a model answers, the conversation can go on with every other model.
 func TestOddAnswers(t *testing.T) {
+	t.Parallel()
 	image := session.Image("image/png", "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
 	thought := session.Content{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{Content: "hm", Signature: "bm90IHlvdXJz"}}
 	hidden := session.Content{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{Redacted: "bm90IHlvdXJz"}}
@@ -71,6 +72,7 @@ func TestOddAnswers(t *testing.T) {
 // TestOddPrompts: what a user cannot say is refused before it is in the log, where it would
 // spoil the conversation.
 func TestOddPrompts(t *testing.T) {
+	t.Parallel()
 	dialects(t, agreeable, func(t *testing.T, _ *providertest.Server, model provider.Model) {
 		for name, content := range map[string]session.Content{
 			"empty": session.Text(""), "blank": session.Text(" \n"), "a result": session.ToolResult("x", "y", false),
@@ -92,6 +94,7 @@ func TestOddPrompts(t *testing.T) {
 // TestForeignSession goes on with a session that another program has written, with
 // everything that such programs leave behind.
 func TestForeignSession(t *testing.T) {
+	t.Parallel()
 	dialects(t, agreeable, func(t *testing.T, _ *providertest.Server, model provider.Model) {
 		s := newSession(t)
 		var entries []session.Entry

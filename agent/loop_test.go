@@ -59,6 +59,7 @@ func steps(r *providertest.Request) int {
 }
 
 func TestToolLoopInEveryDialect(t *testing.T) {
+	t.Parallel()
 	answer := func(r *providertest.Request) providertest.Answer {
 		m := session.MessageEntry{Role: session.RoleAssistant, StopReason: provider.StopEndTurn}
 		n := steps(r)
@@ -115,6 +116,7 @@ func TestToolLoopInEveryDialect(t *testing.T) {
 // TestCutInTheMiddleOfCalls breaks the answer off after every event, with a tool call in
 // it. The agent asks again, and the call runs once.
 func TestCutInTheMiddleOfCalls(t *testing.T) {
+	t.Parallel()
 	for cut := 1; cut < 12; cut++ {
 		requests := 0
 		answer := func(r *providertest.Request) providertest.Answer {
@@ -150,6 +152,7 @@ func TestCutInTheMiddleOfCalls(t *testing.T) {
 }
 
 func TestOverflowInEveryDialect(t *testing.T) {
+	t.Parallel()
 	words := map[string]string{
 		"anthropic":   `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 210000 tokens > 200000 maximum"}}`,
 		"openai":      `{"error":{"message":"Your input exceeds the context window of this model.","type":"invalid_request_error","code":"context_length_exceeded"}}`,
@@ -181,6 +184,7 @@ func TestOverflowInEveryDialect(t *testing.T) {
 }
 
 func TestLimitsAndFailures(t *testing.T) {
+	t.Parallel()
 	requests := 0
 	answer := func(*providertest.Request) providertest.Answer {
 		requests++
@@ -217,6 +221,7 @@ func TestLimitsAndFailures(t *testing.T) {
 
 // TestResumeByState resumes a call from every state that a log can have it in.
 func TestResumeByState(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		state      agent.CallState
 		repeatable bool
@@ -269,6 +274,7 @@ func TestResumeByState(t *testing.T) {
 // TestApprovalOfALogIsNotEnough: a log may come from somebody else. Whoever can be asked
 // is asked, whatever the log says.
 func TestApprovalOfALogIsNotEnough(t *testing.T) {
+	t.Parallel()
 	s := newSession(t)
 	_, err := s.AppendMessage(session.RoleUser, []session.Content{session.Text("go")})
 	if err == nil {
@@ -294,6 +300,7 @@ func TestApprovalOfALogIsNotEnough(t *testing.T) {
 }
 
 func TestSpeakingInsteadOfResuming(t *testing.T) {
+	t.Parallel()
 	s := newSession(t)
 	_, err := s.AppendMessage(session.RoleUser, []session.Content{session.Text("go")})
 	if err == nil {
@@ -315,6 +322,7 @@ func TestSpeakingInsteadOfResuming(t *testing.T) {
 // TestAnotherWriter: somebody else writes into the session while the model answers. What
 // the model said is kept, on a branch of its own.
 func TestAnotherWriter(t *testing.T) {
+	t.Parallel()
 	st := newStore(t)
 	s, err := session.Create(t.Context(), st, session.Header{ID: "shared"}, nil)
 	if err != nil {
@@ -356,6 +364,7 @@ func TestAnotherWriter(t *testing.T) {
 // TestDraftSurvives: the program dies while an answer arrives. What people have read is
 // there when the next one opens the session.
 func TestDraftSurvives(t *testing.T) {
+	t.Parallel()
 	for _, next := range []string{"send", "resume"} {
 		t.Run(next, func(t *testing.T) {
 			st := newStore(t)

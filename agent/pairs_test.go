@@ -92,6 +92,7 @@ func problems(t *testing.T, s *session.Session) []session.Problem {
 // TestCacheReadsAreNotContext: each request of a turn reads the whole conversation from the
 // provider's cache. It fills the window once.
 func TestCacheReadsAreNotContext(t *testing.T) {
+	t.Parallel()
 	n := 0
 	a := start(t, agent.Options{Tools: []agent.Tool{echo("one")}, Model: answers(func(*provider.Request) (*session.MessageEntry, error) {
 		n++
@@ -113,6 +114,7 @@ func TestCacheReadsAreNotContext(t *testing.T) {
 // TestTwoAgentsAtOnce: two programs work in one session at the same time, and get in each
 // other's way all the time. Each has its own conversation, whole; every call runs once.
 func TestTwoAgentsAtOnce(t *testing.T) {
+	t.Parallel()
 	_, st := shared(t)
 	server := providertest.New(t, caller)
 	var mu sync.Mutex

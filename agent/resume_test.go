@@ -54,6 +54,7 @@ func shared(t *testing.T) (*session.Session, store.Store) {
 }
 
 func TestAnswerThatBrokeOffIsResumed(t *testing.T) {
+	t.Parallel()
 	a := start(t, agent.Options{Model: broken(3), RetryWait: 1})
 	out, err := a.Send(t.Context(), session.Text("hello"))
 	if !errors.Is(err, provider.ErrBroken) || out.Stop != provider.StopFailed {
@@ -75,6 +76,7 @@ func TestAnswerThatBrokeOffIsResumed(t *testing.T) {
 }
 
 func TestCancelledAnswerIsNotResumed(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	a := start(t, agent.Options{Model: provider.Func{About: provider.Info{Provider: "p", Model: "m"}, Answer: func(ctx context.Context, _ *provider.Request, tell func(string) error) (*session.MessageEntry, error) {
 		_ = tell("half")
@@ -92,6 +94,7 @@ func TestCancelledAnswerIsNotResumed(t *testing.T) {
 // TestModelThatSaysNothing: some models answer the results of their calls with nothing.
 // That is an answer.
 func TestModelThatSaysNothing(t *testing.T) {
+	t.Parallel()
 	for _, stop := range []string{provider.StopEndTurn, provider.StopPause} {
 		asked := 0
 		a := start(t, agent.Options{Model: answers(func(*provider.Request) (*session.MessageEntry, error) {
@@ -114,6 +117,7 @@ func TestModelThatSaysNothing(t *testing.T) {
 }
 
 func TestModelThatPausesForEver(t *testing.T) {
+	t.Parallel()
 	a := start(t, agent.Options{MaxSteps: 5, Model: answers(func(*provider.Request) (*session.MessageEntry, error) {
 		return &session.MessageEntry{StopReason: provider.StopPause, Content: []session.Content{session.Text("wait")}}, nil
 	})})
@@ -125,6 +129,7 @@ func TestModelThatPausesForEver(t *testing.T) {
 // TestPromptAfterAnotherProgram: two programs have one session open and speak in turns. Each
 // goes on from what the other left, so that nothing is stranded on a branch.
 func TestPromptAfterAnotherProgram(t *testing.T) {
+	t.Parallel()
 	s, st := shared(t)
 	a := startIn(t, s, agent.Options{})
 	b := startIn(t, open(t, st, "shared"), agent.Options{})
@@ -142,6 +147,7 @@ func TestPromptAfterAnotherProgram(t *testing.T) {
 // TestPromptStaysOnItsBranch: another program works on another branch. What was said here
 // stays in the conversation.
 func TestPromptStaysOnItsBranch(t *testing.T) {
+	t.Parallel()
 	s, st := shared(t)
 	a := startIn(t, s, agent.Options{})
 	send(t, a, "the plan")
@@ -161,6 +167,7 @@ func TestPromptStaysOnItsBranch(t *testing.T) {
 // TestCallIsRunByOneProgram: two programs find the same call that never started. Whoever
 // says first that it runs, runs it.
 func TestCallIsRunByOneProgram(t *testing.T) {
+	t.Parallel()
 	s, st := shared(t)
 	ran := 0
 	var other *agent.Agent
@@ -200,6 +207,7 @@ func TestCallIsRunByOneProgram(t *testing.T) {
 // TestBranchIntoAToolExchange: the conversation goes back to a call that has run. It does not
 // run again.
 func TestBranchIntoAToolExchange(t *testing.T) {
+	t.Parallel()
 	for _, next := range []string{"send", "resume"} {
 		ran := 0
 		one := echo("one")
@@ -234,6 +242,7 @@ func TestBranchIntoAToolExchange(t *testing.T) {
 // TestSettingsSurviveAFailedAppend: the disk is full when a turn begins. When it is not any
 // more, the log says which model answers.
 func TestSettingsSurviveAFailedAppend(t *testing.T) {
+	t.Parallel()
 	full := false
 	faulty := &vfs.Faulty{FS: vfs.NewMemory(), Before: func(op vfs.Op) error {
 		if full && op.Kind == vfs.OpWrite {
@@ -275,6 +284,7 @@ func TestSettingsSurviveAFailedAppend(t *testing.T) {
 // TestModelWithAnotherName: a provider answers with the exact name of its model. Whoever opens
 // the session again has not changed the model.
 func TestModelWithAnotherName(t *testing.T) {
+	t.Parallel()
 	s := newSession(t)
 	model := answers(func(*provider.Request) (*session.MessageEntry, error) {
 		return &session.MessageEntry{Provider: "p", Model: "m-2026-01-01", Content: []session.Content{session.Text("ok")}}, nil
@@ -300,6 +310,7 @@ func TestModelWithAnotherName(t *testing.T) {
 
 // TestRetryBeforeTheCompaction: the last turn began in the part that was compacted.
 func TestRetryBeforeTheCompaction(t *testing.T) {
+	t.Parallel()
 	s := newSession(t)
 	a := startIn(t, s, agent.Options{})
 	for i := range 3 {
@@ -322,6 +333,7 @@ func TestRetryBeforeTheCompaction(t *testing.T) {
 // TestHooksThatPanic: a program's own functions may be wrong. What the model said is in the
 // log all the same, and the agent goes on.
 func TestHooksThatPanic(t *testing.T) {
+	t.Parallel()
 	s := newSession(t)
 	odd := echo("odd")
 	odd.Ask = func(agent.Call) (bool, string) { panic("oh") }
@@ -375,6 +387,7 @@ func TestHooksThatPanic(t *testing.T) {
 // TestCallWithAResultElsewhere: another program ran the calls of a session, and left no marks.
 // Somebody goes back to before their results. The calls have run all the same.
 func TestCallWithAResultElsewhere(t *testing.T) {
+	t.Parallel()
 	ran := make(map[string]int)
 	var mu sync.Mutex // the calls run side by side
 	tool := func(name string, repeatable bool) agent.Tool {

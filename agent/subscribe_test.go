@@ -16,6 +16,7 @@ import (
 // subscriber does not read any of them. The text is not lost, and the agent does not get
 // slower with every piece.
 func TestSubscriberThatNeverReads(t *testing.T) {
+	t.Parallel()
 	const pieces = 300_000
 	a := start(t, agent.Options{Draft: -1, Model: provider.Func{
 		About: provider.Info{Provider: "p", Model: "m"},
@@ -44,6 +45,7 @@ func TestSubscriberThatNeverReads(t *testing.T) {
 
 // TestReadersOfOneSubscription share its events, and all of them hear of its end.
 func TestReadersOfOneSubscription(t *testing.T) {
+	t.Parallel()
 	a := start(t, agent.Options{})
 	news := a.Subscribe(1 << 16)
 	var mu sync.Mutex
@@ -81,6 +83,7 @@ func TestReadersOfOneSubscription(t *testing.T) {
 
 // TestNextTurnFromTheEndOfTheLast: whoever hears that a turn has ended may begin the next.
 func TestNextTurnFromTheEndOfTheLast(t *testing.T) {
+	t.Parallel()
 	a := start(t, agent.Options{})
 	news := a.Subscribe(1 << 16)
 	var next sync.WaitGroup
@@ -108,6 +111,7 @@ func TestNextTurnFromTheEndOfTheLast(t *testing.T) {
 
 // TestMessagesAreToldAsTheLogHasThem: with their ids, parents and times.
 func TestMessagesAreToldAsTheLogHasThem(t *testing.T) {
+	t.Parallel()
 	a := start(t, agent.Options{System: "be brief", Tools: []agent.Tool{echo("one")}})
 	news := a.Subscribe(0)
 	send(t, a, `call one {"text":"1"}`)

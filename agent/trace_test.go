@@ -65,6 +65,7 @@ func (s *recordedSpan) SetStatus(c codes.Code, _ string) { s.failed = c == codes
 func (s *recordedSpan) End(...trace.SpanEndOption)       { s.ended = true }
 
 func TestSpans(t *testing.T) {
+	t.Parallel()
 	traces := &recorder{}
 	bad := echo("bad")
 	bad.Run = func(context.Context, agent.Call) (agent.Result, error) { return agent.Result{}, errors.New("no luck") }

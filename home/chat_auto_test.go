@@ -60,6 +60,7 @@ func (h *house) longStory() *session.Session {
 var kept = 20
 
 func TestModelWritesTheSummaryOfACompaction(t *testing.T) {
+	t.Parallel()
 	h, server := answering(t, "## Goal\nThe lexer lost tokens.")
 	s := h.longStory()
 	request := home.CompactRequest{Session: s.ID(), KeepTokens: &kept, Auto: &home.AutoRequest{Instructions: "mind the lexer"}}
@@ -100,6 +101,7 @@ func TestModelWritesTheSummaryOfACompaction(t *testing.T) {
 
 // Whatever goes wrong, the conversation stays as it was. What the attempts cost is in the log.
 func TestModelThatFailsChangesNothing(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		change func(*providertest.Answer)
 		is     error
@@ -154,6 +156,7 @@ func (h *house) ids(s *session.Session) []string {
 // A summary takes a while. That somebody goes on with the conversation in the meantime
 // does not spoil it.
 func TestConversationMayGoOnWhileAModelWrites(t *testing.T) {
+	t.Parallel()
 	var s *session.Session
 	h, _ := answering(t, "## Goal\nThe lexer lost tokens.", func(*providertest.Answer) {
 		if _, err := s.AppendMessage(session.RoleUser, []session.Content{session.Text("Thanks!")}); err != nil {
@@ -182,6 +185,7 @@ func TestConversationMayGoOnWhileAModelWrites(t *testing.T) {
 
 // Sessions that continue each other are one conversation for a model too.
 func TestModelWritesAboutAllSessionsOfAConversation(t *testing.T) {
+	t.Parallel()
 	h, server := answering(t, "## Goal\nThe lexer lost tokens.")
 	first := h.longStory()
 	second, err := first.Continue()
@@ -210,6 +214,7 @@ func TestModelWritesAboutAllSessionsOfAConversation(t *testing.T) {
 }
 
 func TestModelChoosesTheName(t *testing.T) {
+	t.Parallel()
 	h, _ := answering(t, `"The lexer that lost tokens"`)
 	s := h.longStory()
 	named, err := h.Sessions.Rename(t.Context(), home.RenameRequest{Session: s.ID(), Auto: &home.AutoRequest{}})
@@ -229,6 +234,7 @@ func TestModelChoosesTheName(t *testing.T) {
 }
 
 func TestTextIsGivenOrWritten(t *testing.T) {
+	t.Parallel()
 	h, server := answering(t, "## Goal\nTokens.")
 	s, auto := h.longStory(), &home.AutoRequest{}
 	for op, err := range map[string]error{
@@ -246,6 +252,7 @@ func TestTextIsGivenOrWritten(t *testing.T) {
 }
 
 func TestModelSummarisesTheBranchThatIsLeft(t *testing.T) {
+	t.Parallel()
 	h, server := answering(t, "## Goal\nIt was the lexer.")
 	s := h.longStory()
 	first := h.ids(s)[0]
@@ -272,6 +279,7 @@ func TestModelSummarisesTheBranchThatIsLeft(t *testing.T) {
 
 // Without a model in the settings, the built-in one writes, and a notice says so.
 func TestBuiltInModelWritesByDefault(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	var asked []home.Notice
 	h.Home = h.open(&home.Options{Create: true, Notify: func(n home.Notice) {

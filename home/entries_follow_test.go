@@ -13,6 +13,7 @@ import (
 // One session that cannot be read is no reason to stop following the others, when
 // following begins or later.
 func TestFollowAllPassesOverWhatCannotBeRead(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	h.say(session.Header{ID: "good"}, "hello")
 	h.damage("bad")

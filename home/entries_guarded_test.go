@@ -13,6 +13,7 @@ import (
 // Repairing keeps a copy of the log, and tidying looks at blobs: both finish an
 // interrupted redaction first, like everything that writes.
 func TestUpkeepFinishesARedactionFirst(t *testing.T) {
+	t.Parallel()
 	h, dir := keptHome(t)
 	keep(t, dir, "s", 1, "hello")
 	for name, write := range map[string]func(dryRun bool) error{
@@ -42,6 +43,7 @@ func TestUpkeepFinishesARedactionFirst(t *testing.T) {
 // What was taken out of a home does not come back through a conversation that was
 // open all the while.
 func TestRedactionReachesOpenConversations(t *testing.T) {
+	t.Parallel()
 	h, dir := keptHome(t)
 	secret := "gh" + "p_" + "fOurThB1tsT3stF1x8Kq7wZ2yLp5Vc9Jh3X4"
 	keep(t, dir, "leaky", 1, "use "+secret)
@@ -66,6 +68,7 @@ func TestRedactionReachesOpenConversations(t *testing.T) {
 
 // Nor does it come back from a session that somebody copied into the directory by hand.
 func TestForkOfACopiedSessionHasNothingThatWasRedacted(t *testing.T) {
+	t.Parallel()
 	h, dir := keptHome(t)
 	secret := "gh" + "p_" + "fOurThB1tsT3stF1x8Kq7wZ2yLp5Vc9Jh3X4"
 	keep(t, dir, "leaky", 1, "use "+secret)

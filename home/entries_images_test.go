@@ -69,6 +69,7 @@ func numbers(images []home.Image) (all []int) {
 }
 
 func TestImagesListsThoseOfAllBranches(t *testing.T) {
+	t.Parallel()
 	h, drawing, _ := album(t)
 	got := must[*home.ImagesResult](t)(h.Entries.Images(t.Context(), home.ImagesRequest{Session: "album"})).Images
 	if len(got) != 3 {
@@ -86,6 +87,7 @@ func TestImagesListsThoseOfAllBranches(t *testing.T) {
 // An image is found by what was said about it: with it, in the call that made it, in
 // the answer that describes it.
 func TestImagesAreFoundByWhatWasSaidAboutThem(t *testing.T) {
+	t.Parallel()
 	h, _, _ := album(t)
 	for query, want := range map[string][]int{
 		"drawing": {1, 2}, // the screenshot was taken two entries later
@@ -106,6 +108,7 @@ func TestImagesAreFoundByWhatWasSaidAboutThem(t *testing.T) {
 // Whatever names an image gives its bytes back, above all the reference that a
 // context has instead of an image that it left out.
 func TestImageComesBackByItsReference(t *testing.T) {
+	t.Parallel()
 	h, _, shot := album(t)
 	ctx := t.Context()
 	all := must[*home.ImagesResult](t)(h.Entries.Images(ctx, home.ImagesRequest{Session: "album"})).Images
@@ -123,6 +126,7 @@ func TestImageComesBackByItsReference(t *testing.T) {
 }
 
 func TestImageIsWrittenToAFile(t *testing.T) {
+	t.Parallel()
 	h, drawing, _ := album(t)
 	dir := t.TempDir()
 	r := home.ImageRequest{Session: "album", Image: "1", Path: dir}
@@ -140,6 +144,7 @@ func TestImageIsWrittenToAFile(t *testing.T) {
 }
 
 func TestAllImagesAreWrittenAtOnce(t *testing.T) {
+	t.Parallel()
 	h, drawing, shot := album(t)
 	dir := t.TempDir() + "/all/"
 	var paths []string

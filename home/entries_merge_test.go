@@ -14,6 +14,7 @@ import (
 // A branch of another session comes as a branch of this one, which begins where the
 // two part, and the model is sent what was picked of it.
 func TestMergeBringsABranchOfAnotherSession(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t).Home
 	ctx := t.Context()
 	id, said := begin(t, h, "one", "two")
@@ -45,6 +46,7 @@ func TestMergeBringsABranchOfAnotherSession(t *testing.T) {
 
 // Sessions that have nothing in common, but an id by chance, can be merged as well.
 func TestMergeOfAStrangeSession(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ctx := t.Context()
 	const taken = "m1"
@@ -72,6 +74,7 @@ func TestMergeOfAStrangeSession(t *testing.T) {
 }
 
 func TestMergeRefusesWhatTheOtherBranchDoesNotHave(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t).Home
 	id, _ := begin(t, h, "one")
 	other, said := begin(t, h, "two")
@@ -95,6 +98,7 @@ func TestMergeRefusesWhatTheOtherBranchDoesNotHave(t *testing.T) {
 
 // What an earlier session of the conversation has is not brought to its last one.
 func TestMergeIntoAContinuedConversation(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	ctx := t.Context()
 	first := h.say(session.Header{ID: "first"}, "one", "two", "three")
@@ -116,6 +120,7 @@ func TestMergeIntoAContinuedConversation(t *testing.T) {
 
 // What cannot be merged is not copied either.
 func TestRefusedMergeWritesNothing(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t).Home
 	ctx := t.Context()
 	id, _ := begin(t, h, "one")
@@ -137,6 +142,7 @@ func TestRefusedMergeWritesNothing(t *testing.T) {
 // What a reply cost is counted where it was given, however old the session is that it
 // was brought to.
 func TestMergeLeavesTheCostWhereItWas(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t).Home
 	ctx := t.Context()
 	id, _ := begin(t, h, "one")
@@ -156,6 +162,7 @@ func TestMergeLeavesTheCostWhereItWas(t *testing.T) {
 
 // Several programs may bring the same branch at once.
 func TestMergesAtTheSameTime(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t).Home
 	id, said := begin(t, h, "one", "two")
 	fork := must[*home.ForkResult](t)(h.Sessions.Fork(t.Context(), home.ForkRequest{Session: id, At: said[0]})).Session

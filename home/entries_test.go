@@ -15,6 +15,7 @@ import (
 // Whoever says something says it wherever the conversation has got to: nobody who
 // speaks at the same moment is turned away, and all of it is one conversation.
 func TestMessagesOfSeveralWritersAreAllAppended(t *testing.T) {
+	t.Parallel()
 	first := newHouse(t)
 	id, _ := begin(t, first.Home, "hello")
 	const writers, each = 4, 15
@@ -38,6 +39,7 @@ func TestMessagesOfSeveralWritersAreAllAppended(t *testing.T) {
 }
 
 func TestAppendAtAnEntryIsRefusedOnceTheConversationWentOn(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t).Home
 	id, said := begin(t, h, "one")
 	at := func(entry string) error {
@@ -57,6 +59,7 @@ func TestAppendAtAnEntryIsRefusedOnceTheConversationWentOn(t *testing.T) {
 
 // Two people answer an entry each, whatever else is said in the meantime.
 func TestAppendUnderAParentBranchesThere(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t).Home
 	id, said := begin(t, h, "one", "two")
 	under := func(parent, text string) string {
@@ -79,6 +82,7 @@ func TestAppendUnderAParentBranchesThere(t *testing.T) {
 }
 
 func TestParentOfAWholeEntryMustBeTheLeaf(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t).Home
 	id, said := begin(t, h, "one", "two")
 	must[*home.TagResult](t)(h.Sessions.Tag(t.Context(), home.TagRequest{Session: id, Add: []string{"noted"}}))
@@ -94,6 +98,7 @@ func TestParentOfAWholeEntryMustBeTheLeaf(t *testing.T) {
 }
 
 func TestAppendRefusesWhatOnlyAMistakeExplains(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t).Home
 	id, _ := begin(t, h, "one")
 	minus := -1
@@ -135,6 +140,7 @@ func TestAppendRefusesWhatOnlyAMistakeExplains(t *testing.T) {
 // A note (a tag, a name, a label) is an entry too, and never the one that is meant
 // by the last one.
 func TestLeafMeansWhatWasSaidLast(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t).Home
 	id, said := begin(t, h, "one", "two")
 	must[*home.TagResult](t)(h.Sessions.Tag(t.Context(), home.TagRequest{Session: id, Add: []string{"x"}}))
@@ -153,6 +159,7 @@ func TestLeafMeansWhatWasSaidLast(t *testing.T) {
 }
 
 func TestLeafOfAnEmptyConversationIsNoEntry(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t).Home
 	id, _ := begin(t, h)
 	must[*home.RenameResult](t)(h.Sessions.Rename(t.Context(), home.RenameRequest{Session: id, Name: "n"}))
@@ -161,6 +168,7 @@ func TestLeafOfAnEmptyConversationIsNoEntry(t *testing.T) {
 }
 
 func TestBranchTellsHowToGoBack(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t).Home
 	id, said := begin(t, h, "one", "two")
 	got := must[*home.BranchResult](t)(h.Entries.Branch(t.Context(), home.BranchRequest{Session: id, Entry: said[0]}))
@@ -180,6 +188,7 @@ func TestBranchTellsHowToGoBack(t *testing.T) {
 }
 
 func TestMergeBringsAnotherBranchAndNeverItsOwn(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t).Home
 	id, said := begin(t, h, "one", "two")
 	must[*home.BranchResult](t)(h.Entries.Branch(t.Context(), home.BranchRequest{Session: id, Entry: said[0]}))
@@ -206,6 +215,7 @@ func TestMergeBringsAnotherBranchAndNeverItsOwn(t *testing.T) {
 }
 
 func TestCompactionIsPlannedAppliedAndTakenBack(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t).Home
 	id, said := begin(t, h, "one", "two", "three")
 	ctx := t.Context()
@@ -241,6 +251,7 @@ func TestCompactionIsPlannedAppliedAndTakenBack(t *testing.T) {
 }
 
 func TestCompareTellsWhereTwoBranchesPart(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t).Home
 	id, said := begin(t, h, "one", "two")
 	must[*home.BranchResult](t)(h.Entries.Branch(t.Context(), home.BranchRequest{Session: id, Entry: said[0]}))
@@ -253,6 +264,7 @@ func TestCompareTellsWhereTwoBranchesPart(t *testing.T) {
 }
 
 func TestContextTellsWhatFitsAWindow(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t).Home
 	long := string(slices.Repeat([]byte("word "), 400))
 	id, said := begin(t, h, long, long, "short")
@@ -275,6 +287,7 @@ func TestContextTellsWhatFitsAWindow(t *testing.T) {
 // A conversation may span several sessions. A new entry goes to the last of them, or
 // to the one that holds the entry it refers to. Tags and pins apply to all of them.
 func TestWritesGoToTheRightSessionOfAConversation(t *testing.T) {
+	t.Parallel()
 	house := newHouse(t)
 	h, ctx := house.Home, t.Context()
 	first := house.say(session.Header{}, "one")
@@ -331,6 +344,7 @@ func TestWritesGoToTheRightSessionOfAConversation(t *testing.T) {
 
 // A fork has the ids of its original, so two sessions can be compared, too.
 func TestCompareTellsWhereTwoSessionsPart(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t).Home
 	id, said := begin(t, h, "one", "two")
 	fork := must[*home.ForkResult](t)(h.Sessions.Fork(t.Context(), home.ForkRequest{Session: id, At: said[0]})).Session

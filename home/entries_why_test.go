@@ -50,6 +50,7 @@ func (h *house) why(r home.WhyRequest) []home.SentRequest {
 
 // What was sent can be built again from the log, whoever was asked.
 func TestRequestsAreRebuiltFromTheLog(t *testing.T) {
+	t.Parallel()
 	server := providertest.New(t, func(*providertest.Request) providertest.Answer {
 		return providertest.Answer{Message: session.MessageEntry{
 			Content: []session.Content{session.Text("yes")}, Usage: &session.Usage{Input: 5, Output: 1, CacheRead: 7},
@@ -85,6 +86,7 @@ func TestRequestsAreRebuiltFromTheLog(t *testing.T) {
 }
 
 func TestWhyExplainsTheLastRequests(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	s := h.say(session.Header{})
 	h.ask(s, agent.Options{}, "one", "two", "three")
@@ -113,6 +115,7 @@ func TestWhyExplainsTheLastRequests(t *testing.T) {
 }
 
 func TestWhyReadsAllSessionsOfAConversation(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	first := h.say(session.Header{})
 	h.ask(first, agent.Options{}, "one", "two")
@@ -135,6 +138,7 @@ func TestWhyReadsAllSessionsOfAConversation(t *testing.T) {
 
 // A copy of a session has its requests, too.
 func TestWhyOfACopy(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	s := h.say(session.Header{})
 	h.ask(s, agent.Options{}, "one", "two")
@@ -151,6 +155,7 @@ func TestWhyOfACopy(t *testing.T) {
 
 // One request that can no longer be explained does not hide the others.
 func TestWhyWithoutWhatWasSent(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	s := h.say(session.Header{})
 	h.ask(s, agent.Options{}, "one")

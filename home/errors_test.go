@@ -16,6 +16,7 @@ import (
 // TestKindsOfModels: a script can tell why a model did not answer, and none of the reasons
 // is a mistake on the command line.
 func TestKindsOfModels(t *testing.T) {
+	t.Parallel()
 	for kind, want := range map[error]home.Kind{
 		provider.ErrDenied:      home.KindDenied,
 		provider.ErrLimited:     home.KindLimited,
@@ -33,6 +34,7 @@ func TestKindsOfModels(t *testing.T) {
 
 // What the system refuses comes with what to do about it, wherever it was met.
 func TestHintsOfTheSystem(t *testing.T) {
+	t.Parallel()
 	for cause, want := range map[error]string{
 		syscall.EMFILE: "ulimit", syscall.ENFILE: "ulimit", syscall.ENOLCK: "cannot lock", syscall.ENOTSUP: "cannot lock",
 	} {

@@ -65,6 +65,7 @@ func cancelAnywhere(t *testing.T, run func(t *testing.T, ctx context.Context) (d
 
 // The result has what was done before the context ended, and nothing else.
 func TestRetainTellsWhatWentBeforeItWasCancelled(t *testing.T) {
+	t.Parallel()
 	h, dir := keptHome(t)
 	for i := range 3 {
 		keep(t, dir, fmt.Sprintf("s%d", i), 40)
@@ -98,6 +99,7 @@ func TestRetainTellsWhatWentBeforeItWasCancelled(t *testing.T) {
 }
 
 func TestArchiveTellsWhatItDidBeforeItWasCancelled(t *testing.T) {
+	t.Parallel()
 	h, dir := keptHome(t)
 	for i := range 3 {
 		keep(t, dir, fmt.Sprintf("s%d", i), 40, "hello")
@@ -148,6 +150,7 @@ func (w *cancelOn) Write(p []byte) (int, error) {
 
 // Whoever no longer wants an export, or a path, does not get the rest of it.
 func TestReadingEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	h, dir := keptHome(t)
 	long := make([]string, 200)
 	for i := range long {

@@ -73,6 +73,7 @@ func (h *house) say(header session.Header, texts ...string) *session.Session {
 }
 
 func TestOpenFindsOnlyWhatIsThere(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "none")
 	_, err := home.Open(t.Context(), dir, &home.Options{Settings: settings(t, env{})})
 	if home.KindOf(err) != home.KindNotFound {
@@ -84,6 +85,7 @@ func TestOpenFindsOnlyWhatIsThere(t *testing.T) {
 }
 
 func TestOpenTakesURLs(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for where, kind := range map[string]home.Kind{
 		dir:                             "",
@@ -112,6 +114,7 @@ func TestOpenTakesURLs(t *testing.T) {
 // Somebody who looks into a directory of something else must not find a home
 // there afterwards.
 func TestLookingIntoADirectoryLeavesItAlone(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "passwd"), []byte("root\n"), 0o600); err != nil {
@@ -147,6 +150,7 @@ func TestWithoutAHomeDirectoryThereIsNoDefault(t *testing.T) {
 }
 
 func TestSettingsComeFromTheNearestSource(t *testing.T) {
+	t.Parallel()
 	user := t.TempDir()
 	e := env{"HOME": user}
 	if _, err := settings(t, e).Set("sync", "2s"); err != nil {
@@ -176,6 +180,7 @@ func TestSettingsComeFromTheNearestSource(t *testing.T) {
 }
 
 func TestWrongSettingsAreRefused(t *testing.T) {
+	t.Parallel()
 	for name, value := range map[string]string{
 		"COPPICE_SYNC": "often", "COPPICE_MAX_ENTRY": "0", "COPPICE_WHEN_FULL": "explode", "COPPICE_REDACT": "maybe",
 		"COPPICE_MAX_SESSIONS": "-1", "COPPICE_BLOB_THRESHOLD": "x",

@@ -15,6 +15,7 @@ import (
 
 // A server sends notices as JSON: each says which it is, and an error what it means.
 func TestNoticesAreSentAsJSON(t *testing.T) {
+	t.Parallel()
 	broken := &session.Error{Op: "open", Name: "a", Kind: session.ErrCorrupt, Hint: "repair it"}
 	data := func(err error) *home.ErrorInfo {
 		info := home.Describe(err)
@@ -40,6 +41,7 @@ func TestNoticesAreSentAsJSON(t *testing.T) {
 
 // The hint stands beside the message, not in it, however the error was passed on.
 func TestDescribeTakesTheHintOutOfTheMessage(t *testing.T) {
+	t.Parallel()
 	cause := &session.Error{Op: "read", Name: "a", Err: errors.New("it (retry) is locked"), Hint: "retry"}
 	plain := `read "a": it (retry) is locked`
 	for i, c := range []struct {
@@ -59,6 +61,7 @@ func TestDescribeTakesTheHintOutOfTheMessage(t *testing.T) {
 }
 
 func TestStatsTakeATimeZoneByName(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	h.say(session.Header{}, "hello")
 	var r home.StatsRequest

@@ -18,6 +18,7 @@ import (
 // A redaction deletes the index. Other goroutines are in the middle of a search
 // then, and must not notice.
 func TestRedactionDoesNotDisturbASearch(t *testing.T) {
+	t.Parallel()
 	h, dir := keptHome(t)
 	keep(t, dir, "plain", 1, "nothing of note")
 	search := func() {
@@ -55,6 +56,7 @@ func TestRedactionDoesNotDisturbASearch(t *testing.T) {
 // A home that nobody has written to must not be written to by those who look at
 // it. Once somebody has, its index belongs beside the sessions.
 func TestIndexMovesIntoAHomeThatIsUsed(t *testing.T) {
+	t.Parallel()
 	h, dir := keptHome(t)
 	if list, err := h.Sessions.List(t.Context(), home.ListRequest{}); err != nil || len(list.Sessions) > 0 {
 		t.Fatalf("%+v, %v", list, err)
@@ -68,6 +70,7 @@ func TestIndexMovesIntoAHomeThatIsUsed(t *testing.T) {
 
 // Whoever is late, when a server stops, must not leave an index open.
 func TestClosedHomeHasNoIndex(t *testing.T) {
+	t.Parallel()
 	h, dir := keptHome(t)
 	keep(t, dir, "first", 1, "hello")
 	if err := h.Close(); err != nil {
@@ -96,6 +99,7 @@ func (h *house) damage(name string) {
 // Rebuilding reads every session once, and not a second time to catch up with
 // what is thrown away.
 func TestRebuildReadsOnce(t *testing.T) {
+	t.Parallel()
 	unread := 0
 	h := newHouse(t)
 	h.Home = h.open(&home.Options{Create: true, Notify: func(n home.Notice) {
@@ -129,6 +133,7 @@ func TestPricesAreNeverTakenFromWhereverOneIs(t *testing.T) {
 
 // A server's calls do not wait for somebody else's catch-up longer than they want to.
 func TestCallsDoNotWaitLongerThanTheirContext(t *testing.T) {
+	t.Parallel()
 	h, dir := keptHome(t)
 	keep(t, dir, "first", 1, "hello")
 	waited := 0
@@ -164,6 +169,7 @@ func TestCallsDoNotWaitLongerThanTheirContext(t *testing.T) {
 
 // Closing a home while it is being indexed keeps nobody waiting for each other.
 func TestClosingEndsACatchUp(t *testing.T) {
+	t.Parallel()
 	h, dir := keptHome(t)
 	keep(t, dir, "first", 1, "hello")
 	var closing sync.WaitGroup

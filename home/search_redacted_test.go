@@ -56,6 +56,7 @@ func another(t *testing.T, h *home.Home, o home.Options) *home.Home {
 // While a redaction is under way, others index what is not redacted yet. Whenever
 // they do, no file has the secret when the redaction is done.
 func TestRedactedTextIsNotInTheIndexOfASearchMeanwhile(t *testing.T) {
+	t.Parallel()
 	for _, moment := range []string{"replacing secrets", "reading every file again"} {
 		t.Run(moment, func(t *testing.T) {
 			h, dir := keptHome(t)
@@ -96,6 +97,7 @@ func TestRedactedTextIsNotInTheIndexOfASearchMeanwhile(t *testing.T) {
 
 // The same with searches at any moment, from this home and from others.
 func TestRedactionLeavesNothingToThoseWhoSearchAllTheWhile(t *testing.T) {
+	t.Parallel()
 	h, dir := keptHome(t)
 	keep(t, dir, "plain", 1, "nothing of note")
 	var searching sync.WaitGroup
@@ -132,6 +134,7 @@ func TestRedactionLeavesNothingToThoseWhoSearchAllTheWhile(t *testing.T) {
 // An interrupted redaction is finished by the next who writes. By then others may
 // have made the index again.
 func TestFinishingARedactionLeavesNothingInTheIndex(t *testing.T) {
+	t.Parallel()
 	h, dir := keptHome(t)
 	keep(t, dir, "secret", 1, "use "+indexedSecret)
 	searcher := another(t, h, home.Options{})
@@ -167,6 +170,7 @@ func TestFinishingARedactionLeavesNothingInTheIndex(t *testing.T) {
 // Indexes in the cache are named after a path, and the home may have had another one: a
 // link, a mount, or the one before it was moved. None keeps what was redacted.
 func TestRedactionReachesIndexesUnderOtherPaths(t *testing.T) {
+	t.Parallel()
 	h, dir := keptHome(t)
 	keep(t, dir, "secret", 1, "use "+indexedSecret)
 	cache := filepath.Join(t.TempDir(), "cache")

@@ -9,6 +9,7 @@ import (
 
 // A session that is removed between counting and naming is no reason to fail.
 func TestStatsPassOverASessionThatVanished(t *testing.T) {
+	t.Parallel()
 	settings, err := LoadSettings(func(string) string { return "" })
 	if err != nil {
 		t.Fatal(err)

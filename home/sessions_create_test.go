@@ -49,6 +49,7 @@ func userSays(text string) *session.MessageEntry {
 }
 
 func TestCreatedSessionHasWhatWasAskedFor(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t).Home
 	made := must[*home.CreateResult](t)(h.Sessions.Create(t.Context(), home.CreateRequest{
 		Title: "Beans", Tags: []string{"b", "a"}, Key: "telegram:1", CWD: "/garden",
@@ -65,6 +66,7 @@ func TestCreatedSessionHasWhatWasAskedFor(t *testing.T) {
 }
 
 func TestForkUpToAnEntryHasOnlyThePath(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t).Home
 	id, said := begin(t, h, "one", "two", "three")
 	forked := must[*home.ForkResult](t)(h.Sessions.Fork(t.Context(), home.ForkRequest{Session: id, At: said[1]}))
@@ -86,6 +88,7 @@ func idsOf(entries []session.Entry) []string {
 }
 
 func TestRenamedSessionTellsWhatItWasCalled(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t).Home
 	id, _ := begin(t, h)
 	for _, test := range []struct{ name, want, was string }{{"Beans", "Beans", ""}, {"  Peas\n", "Peas", "Beans"}, {"", "", "Peas"}} {
@@ -97,6 +100,7 @@ func TestRenamedSessionTellsWhatItWasCalled(t *testing.T) {
 }
 
 func TestTagsAreChangedAndListed(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t).Home
 	id, _ := begin(t, h)
 	for _, test := range []struct {
@@ -118,6 +122,7 @@ func TestTagsAreChangedAndListed(t *testing.T) {
 }
 
 func TestSuggestedTagsBeginWithThoseOfOthers(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t).Home
 	must[*home.CreateResult](t)(h.Sessions.Create(t.Context(), home.CreateRequest{Tags: []string{"kohlrabi"}}))
 	begin(t, h, "nothing of the kind")
@@ -129,6 +134,7 @@ func TestSuggestedTagsBeginWithThoseOfOthers(t *testing.T) {
 }
 
 func TestPinTellsWhetherItChangedAnything(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t).Home
 	id, _ := begin(t, h)
 	for _, test := range []struct{ pinned, changed bool }{{true, true}, {true, false}, {false, true}, {false, false}} {
@@ -142,6 +148,7 @@ func TestPinTellsWhetherItChangedAnything(t *testing.T) {
 // JSON holds Unicode. What is not would be replaced by other characters, so it is
 // refused wherever text comes in.
 func TestTextThatIsNotUTF8IsRefused(t *testing.T) {
+	t.Parallel()
 	const latin1 = "caf\xe9"
 	h := newHouse(t).Home
 	id, said := begin(t, h, "one", "two")

@@ -14,6 +14,7 @@ import (
 // Without a limit everything is on the first page. A second one must not be
 // everything once more: whoever turns pages would never come to the end.
 func TestListWithoutALimitHasOnePage(t *testing.T) {
+	t.Parallel()
 	h, dir := keptHome(t)
 	keep(t, dir, "one", 1, "hello")
 	if list, err := h.Sessions.List(t.Context(), home.ListRequest{Limit: -1, Page: 1}); err != nil || len(list.Sessions) != 1 {
@@ -26,6 +27,7 @@ func TestListWithoutALimitHasOnePage(t *testing.T) {
 
 // The filters of a list are written as in a search.
 func TestListIsNarrowedAsASearchIs(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 	r := home.ListRequest{Tags: []string{"a"}}
 	for _, filter := range []string{"agent:codex", "project:my project", "tag:b", "cwd:/src", "since:2d12h", "until:2026-03"} {
@@ -45,6 +47,7 @@ func TestListIsNarrowedAsASearchIs(t *testing.T) {
 }
 
 func TestAgesAreReadInOneWay(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]time.Duration{
 		"30d": 720 * time.Hour, "2w": 336 * time.Hour, "12h": 12 * time.Hour, "1d12h": 36 * time.Hour, "1w1d": 192 * time.Hour, "90m": 90 * time.Minute, "10s": 10 * time.Second, "0d": 0,
 	} {

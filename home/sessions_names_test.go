@@ -19,6 +19,7 @@ import (
 )
 
 func TestASessionHasManyNames(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	telegram, err := keyed.SessionID("telegram:7")
 	if err != nil {
@@ -72,6 +73,7 @@ func TestASessionHasManyNames(t *testing.T) {
 
 // What somebody chose is meant before what happens to match.
 func TestAChosenNameWinsOverAPrefix(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	h.say(session.Header{ID: "last"}, "called last")
 	h.say(session.Header{ID: "later"}, "said later")
@@ -94,6 +96,7 @@ func TestAChosenNameWinsOverAPrefix(t *testing.T) {
 
 // A name must not be taken for a session because nobody waited for the answer.
 func TestResolveEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	h, _ := keptHome(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -105,6 +108,7 @@ func TestResolveEndsWithItsContext(t *testing.T) {
 // A key that already means something cannot be typed, so nobody gets one. What has one
 // all the same, because a program chose it, does not change what "last" means.
 func TestKeysDoNotShadowOtherNames(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	old, err := keyed.SessionID("last")
 	if err != nil {
@@ -136,6 +140,7 @@ func TestKeysDoNotShadowOtherNames(t *testing.T) {
 // A label that can never be typed is refused. The same label on two entries is not:
 // programs mark with it. It names neither then.
 func TestLabelsDoNotShadowOtherNames(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	s := h.say(session.Header{ID: "talk"}, "one", "two")
 	ids, err := s.EntryIDs()

@@ -10,6 +10,7 @@ import (
 
 // What tree and show print for the revision of an imported record can be typed.
 func TestTheNameOfARevisionMeansIt(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	s := h.say(session.Header{ID: "s"}, "one")
 	ids, err := s.EntryIDs()
@@ -33,6 +34,7 @@ func TestTheNameOfARevisionMeansIt(t *testing.T) {
 
 // Whoever names a conversation twice, by whatever name, means it once.
 func TestDistinctSessions(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	h.say(session.Header{ID: "beans"}, "about beans")
 	h.say(session.Header{ID: "peas"}, "about peas")

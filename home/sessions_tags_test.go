@@ -20,6 +20,7 @@ func withTag(t *testing.T, h *home.Home, tag string) (ids []string) {
 
 // A rating is a tag: the last one counts, and lists know it.
 func TestRatingsReplaceEachOther(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t).Home
 	ctx := t.Context()
 	id, said := begin(t, h, "one", "two")
@@ -65,6 +66,7 @@ func TestRatingsReplaceEachOther(t *testing.T) {
 }
 
 func TestTagsAreListedWithThoseBelow(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t).Home
 	for _, tag := range []string{"forge/parser", "forge", "forge-2", "forge/parser"} {
 		id, _ := begin(t, h, "one")
@@ -78,6 +80,7 @@ func TestTagsAreListedWithThoseBelow(t *testing.T) {
 
 // Tags that others have are preferred, and sessions that have tags are left alone.
 func TestAutoTagAddsWhatFits(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t).Home
 	ctx := t.Context()
 	tagged, _ := begin(t, h, "The gardener prunes the roses in spring, and the gardener waters them.")

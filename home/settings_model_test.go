@@ -44,6 +44,7 @@ func configured(t *testing.T, toml string, e env) env {
 func named(m provider.Model) string { return m.Info().Provider + "/" + m.Info().Model }
 
 func TestModelOfTheSettings(t *testing.T) {
+	t.Parallel()
 	keys := env{"ANTHROPIC_API_KEY": "a", "OPENAI_API_KEY": "o"}
 	for name, tt := range map[string]struct {
 		toml   string
@@ -77,6 +78,7 @@ func TestModelOfTheSettings(t *testing.T) {
 
 // What is missing is named, so that a person can set it.
 func TestModelThatCannotBe(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		toml   string
 		choice home.ModelChoice
@@ -109,6 +111,7 @@ func TestModelThatCannotBe(t *testing.T) {
 
 // The settings that hold are those of the provider that holds.
 func TestSettingsOfAnotherProviderDoNotHold(t *testing.T) {
+	t.Parallel()
 	file := "provider = 'openai-chat'\nbase_url = 'http://localhost:1/v1'\nmodel = 'llama'\nwindow = 9000\nkey_command = 'pass show llama'\nthinking = 'low'"
 	s := settings(t, configured(t, file, env{"COPPICE_PROVIDER": "anthropic"}))
 	for key, want := range map[string]string{
@@ -149,6 +152,7 @@ func sent(t *testing.T, toml string, e env, choice home.ModelChoice) string {
 }
 
 func TestKeyComesFromTheCommandOrTheEnvironment(t *testing.T) {
+	t.Parallel()
 	file := "model = 'anthropic/claude-x'\n"
 	if got := sent(t, file, env{"ANTHROPIC_API_KEY": " of-the-environment\n"}, home.ModelChoice{}); got != "of-the-environment" {
 		t.Errorf("the key is %q", got)
@@ -167,6 +171,7 @@ func TestKeyComesFromTheCommandOrTheEnvironment(t *testing.T) {
 
 // The model that a conversation had is kept if it can be reached.
 func TestConversationGoesOnWithItsModel(t *testing.T) {
+	t.Parallel()
 	const local = "provider = 'openai-chat'\nbase_url = 'http://localhost:1/v1'\nmodel = 'llama'"
 	keys := env{"ANTHROPIC_API_KEY": "a", "OPENAI_API_KEY": "o"}
 	for name, tt := range map[string]struct {
@@ -210,6 +215,7 @@ func TestConversationGoesOnWithItsModel(t *testing.T) {
 }
 
 func TestThinkingInForce(t *testing.T) {
+	t.Parallel()
 	s := settings(t, env{"COPPICE_THINKING": "low", "COPPICE_MAX_TOKENS": "77"})
 	for _, tt := range []struct{ had, choice, want string }{
 		{"", "", "low"},
@@ -233,6 +239,7 @@ func TestThinkingInForce(t *testing.T) {
 
 // A key is not a setting, and one that somebody hides in another is not shown.
 func TestKeysAreNotSettings(t *testing.T) {
+	t.Parallel()
 	for _, key := range []string{"api_key", "ANTHROPIC_API_KEY", "token", "openai_key"} {
 		_, inFile := home.LoadSettings(configured(t, key+" = '"+aKey+"'", nil).get)
 		_, set := settings(t, env{"HOME": t.TempDir()}).Set(key, aKey)

@@ -8,6 +8,7 @@ import (
 )
 
 func TestFailedExportLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "out")
 	fail := func(w io.Writer) error {

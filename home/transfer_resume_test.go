@@ -17,6 +17,7 @@ import (
 // was said elsewhere since, in a file of its own. What it wrote itself stays as it is. Once
 // it has gone on with that file, it is the one to resume.
 func TestResumeKnowsWhatWasSaidElsewhere(t *testing.T) {
+	t.Parallel()
 	const native = "0a1b2c3d-4e5f-4061-8071-2a3b4c5d6e7f"
 	h := newHouse(t)
 	user := h.env["HOME"]
@@ -99,6 +100,7 @@ func TestResumeAfterAFork(t *testing.T) {
 // said there, goes on here, and goes there again. What was said there and is not in the
 // session yet is never replaced.
 func TestResumeBackAndForth(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	say := func(text string) {
 		t.Helper()

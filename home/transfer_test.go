@@ -62,6 +62,7 @@ func imported(t *testing.T, texts ...string) *house {
 }
 
 func TestImportLeavesTheIndexUpToDate(t *testing.T) {
+	t.Parallel()
 	h := imported(t, "one", "two")
 	status, err := os.Stat(h.Store().IndexPath())
 	if err != nil || status.Size() == 0 {
@@ -78,6 +79,7 @@ func TestImportLeavesTheIndexUpToDate(t *testing.T) {
 
 // A long import is indexed while it goes on: here, while it waits for standard input.
 func TestImportIsIndexedBesideIt(t *testing.T) {
+	t.Parallel()
 	h, dir := newHouse(t), t.TempDir()
 	var large strings.Builder
 	for i := range 200 {
@@ -130,6 +132,7 @@ func TestImportIsIndexedBesideIt(t *testing.T) {
 }
 
 func TestImportFindsWhatProgramsKeep(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	user := h.env["HOME"]
 	writeText(t, filepath.Join(user, ".claude", "projects", "-w", "00000001-4d57-4a54-9be1-3f6b1b2f6f10.jsonl"), claudeCode(1, "hello"))
@@ -146,6 +149,7 @@ func TestImportFindsWhatProgramsKeep(t *testing.T) {
 }
 
 func TestImportRefusesWhatMakesNoSense(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	for name, r := range map[string]home.ImportRequest{
 		"nothing":        {},
@@ -160,6 +164,7 @@ func TestImportRefusesWhatMakesNoSense(t *testing.T) {
 }
 
 func TestDryImportWritesNothing(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	path := writeText(t, filepath.Join(t.TempDir(), "a.jsonl"), claudeCode(1, "hello"))
 	r, err := h.Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{path}, DryRun: true}, nil, nil)
@@ -172,6 +177,7 @@ func TestDryImportWritesNothing(t *testing.T) {
 }
 
 func TestImportTakesSecretsOut(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	const secret = "ghp_q3RwT5yU7iOp9AsDf1GhJk2LzXcVbN4mQwEr"
 	path := writeText(t, filepath.Join(t.TempDir(), "a.jsonl"), claudeCode(1, "my token is "+secret))
@@ -188,6 +194,7 @@ func TestImportTakesSecretsOut(t *testing.T) {
 }
 
 func TestExportWritesEveryFormat(t *testing.T) {
+	t.Parallel()
 	h := imported(t, "hello there")
 	for _, format := range home.ExportFormats() {
 		path := filepath.Join(t.TempDir(), "talk."+format)
@@ -208,6 +215,7 @@ type fullDisk struct{}
 func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
 func TestAFailedExportSaysSoOnce(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	s := h.say(session.Header{}, strings.Repeat("long ", 10_000))
 	for _, format := range home.ExportFormats() {
@@ -219,6 +227,7 @@ func TestAFailedExportSaysSoOnce(t *testing.T) {
 }
 
 func TestExportRefusesWhatItCannotWrite(t *testing.T) {
+	t.Parallel()
 	h := imported(t, "hello")
 	taken := writeText(t, filepath.Join(t.TempDir(), "taken.md"), "mine")
 	last := home.OpenRequest{Session: "last"}
@@ -244,6 +253,7 @@ func TestExportRefusesWhatItCannotWrite(t *testing.T) {
 }
 
 func TestExportToAnotherProgramComesBackAsTheSame(t *testing.T) {
+	t.Parallel()
 	h := imported(t, "hello")
 	user := h.env["HOME"]
 	r, err := h.Transfer.Export(t.Context(), home.ExportRequest{OpenRequest: home.OpenRequest{Session: "last"}, Format: "codex"}, nil)
@@ -257,6 +267,7 @@ func TestExportToAnotherProgramComesBackAsTheSame(t *testing.T) {
 }
 
 func TestExportAllWritesAFileForEach(t *testing.T) {
+	t.Parallel()
 	h := imported(t, "one", "two", "three")
 	dir := filepath.Join(t.TempDir(), "out") + "/"
 	var failed []string

@@ -55,6 +55,7 @@ func keep(t *testing.T, dir, name string, daysAgo int, texts ...string) {
 // Archiving by age goes by what was said: a file that was written a moment ago may
 // hold an old conversation, as all do that were imported today.
 func TestArchiveGoesByActivity(t *testing.T) {
+	t.Parallel()
 	h, dir := keptHome(t)
 	keep(t, dir, "old", 40, "long ago")
 	keep(t, dir, "new", 1, "yesterday")
@@ -77,6 +78,7 @@ func TestArchiveGoesByActivity(t *testing.T) {
 }
 
 func TestRetainNamesWhatGoesAndWhy(t *testing.T) {
+	t.Parallel()
 	h, dir := keptHome(t)
 	keep(t, dir, "old", 40, "long ago")
 	keep(t, dir, "middle", 10, "a while ago")
@@ -113,6 +115,7 @@ func TestRetainNamesWhatGoesAndWhy(t *testing.T) {
 }
 
 func TestWhatIsRemovedComesBackByManyNames(t *testing.T) {
+	t.Parallel()
 	h, dir := keptHome(t)
 	keep(t, dir, "garden-1", 1, "roses")
 	for i, name := range []string{"garden-1", "gard", "garden-1"} {
@@ -162,6 +165,7 @@ func TestWhatIsRemovedComesBackByManyNames(t *testing.T) {
 // Check, repair and redaction take sessions by the names that people type, and a
 // redaction drops and rebuilds the index.
 func TestUpkeepTakesNames(t *testing.T) {
+	t.Parallel()
 	h, dir := keptHome(t)
 	secret := "gh" + "p_" + "fOurThB1tsT3stF1x8Kq7wZ2yLp5Vc9Jh3X4"
 	keep(t, dir, "garden-1", 1, "use "+secret, "please")
@@ -205,6 +209,7 @@ func TestUpkeepTakesNames(t *testing.T) {
 }
 
 func TestIndexIsRebuilt(t *testing.T) {
+	t.Parallel()
 	h, dir := keptHome(t)
 	keep(t, dir, "garden-1", 1, "roses")
 	built, err := h.Upkeep.RebuildIndex(t.Context())
@@ -220,6 +225,7 @@ func TestIndexIsRebuilt(t *testing.T) {
 // What is taken out of a home stays out while the home is open, whether it took it
 // out itself or another process did.
 func TestWhatIsRedactedDoesNotComeBackIntoAnOpenHome(t *testing.T) {
+	t.Parallel()
 	for _, who := range []string{"itself", "another"} {
 		h, dir := keptHome(t)
 		secret := "gh" + "p_" + "fOurThB1tsT3stF1x8Kq7wZ2yLp5Vc9Jh3X4"
@@ -248,6 +254,7 @@ func TestWhatIsRedactedDoesNotComeBackIntoAnOpenHome(t *testing.T) {
 
 // What is removed while a person is being asked was not asked about, and stays.
 func TestEmptyingTheTrashTakesOnlyWhatWasListed(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	for _, id := range []string{"old", "new"} {
 		h.say(session.Header{ID: id}, "hello")

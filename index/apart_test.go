@@ -13,6 +13,7 @@ import (
 // Whoever redacts a store deletes its index, but does not know of one elsewhere. That
 // one must not keep the words, however little the rewritten log differs.
 func TestAnIndexApartForgetsWhatWasRewritten(t *testing.T) {
+	t.Parallel()
 	const secret = "hunter2swordfish"
 	for name, replacement := range map[string]string{
 		"by something shorter":     "[gone]",

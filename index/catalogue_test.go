@@ -41,6 +41,7 @@ func shelf(f *fixture) {
 }
 
 func TestListOrders(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	shelf(f)
 	ix := f.open(t)
@@ -101,6 +102,7 @@ func pages(t *testing.T, ix *index.Index, o index.ListOptions) []index.Session {
 }
 
 func TestListFilters(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	shelf(f)
 	ix := f.open(t)
@@ -156,6 +158,7 @@ func sortedIDs(sessions []index.Session) string {
 
 // A directory with many below it is read in another way than one with few.
 func TestListDirectories(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	for i := range 40 {
 		f.create(session.Header{ID: fmt.Sprintf("s%02d", i), CWD: fmt.Sprintf("/few/%d", i%3)})
@@ -183,6 +186,7 @@ func TestListDirectories(t *testing.T) {
 // Subagents are folded under the session that started them, whichever is seen
 // first, and are listed by themselves when that is gone.
 func TestSubagents(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	ctx := context.Background()
 	check := func(ix *index.Index, o index.ListOptions, want string) {
@@ -216,6 +220,7 @@ func TestSubagents(t *testing.T) {
 }
 
 func TestListRefuses(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	shelf(f)
 	ix := f.open(t)
@@ -237,6 +242,7 @@ func TestListRefuses(t *testing.T) {
 }
 
 func TestFind(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	for _, id := range []string{"abc-1", "abc-2", "abc", "Xyz", "100%_a"} {
 		f.create(session.Header{ID: id, Key: "key of " + id})
@@ -261,6 +267,7 @@ func TestFind(t *testing.T) {
 }
 
 func TestChainAndFork(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	s := f.say("hello")
 	next, err := s.Continue()
@@ -302,6 +309,7 @@ func TestChainAndFork(t *testing.T) {
 }
 
 func TestTitles(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		"Short":                      "Short",
 		"\n\n  First   line\nSecond": "First line",
@@ -320,6 +328,7 @@ func TestTitles(t *testing.T) {
 }
 
 func TestTagsAndStatus(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	shelf(f)
 	ix := f.open(t)
@@ -346,6 +355,7 @@ func TestTagsAndStatus(t *testing.T) {
 // TestInjectedIsNoTitle: what a program says in the user's name does not name the
 // session.
 func TestInjectedIsNoTitle(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	s := f.create(session.Header{ID: "s"})
 	for _, m := range []session.MessageEntry{
@@ -365,6 +375,7 @@ func TestInjectedIsNoTitle(t *testing.T) {
 }
 
 func TestListByOffset(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	for i := range 7 {
 		f.append(f.create(session.Header{CWD: fmt.Sprintf("/p/%d", i%3)}), session.RoleUser, session.Text(fmt.Sprint("title ", i)))
@@ -396,6 +407,7 @@ func TestListByOffset(t *testing.T) {
 }
 
 func TestFindByTitle(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.say("Crème brûlée")
 	f.say("creme")
@@ -412,6 +424,7 @@ func TestFindByTitle(t *testing.T) {
 // Names and what they are short for: all that a short name depends on is next to it, among
 // ids and among random parts.
 func TestNamesAndTheirRivals(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	const (
 		early = "019a1e50-0001-7000-8000-abcd00000001"
@@ -453,6 +466,7 @@ func TestNamesAndTheirRivals(t *testing.T) {
 
 // What another program calls a conversation names the session that was imported from it.
 func TestNativeIDs(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	imported := func(id, native, parent string) {
 		h := session.Header{ID: id, ParentSession: parent, Extra: []session.Field{{
@@ -483,6 +497,7 @@ func TestNativeIDs(t *testing.T) {
 
 // However many sessions there are, looking up a name reads the few that have it.
 func TestNamesAreLookedUp(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.say("hello")
 	ix := f.open(t)

@@ -49,6 +49,7 @@ func (f *fixture) chain() []*session.Session {
 }
 
 func TestChainIsOneRow(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	links := f.chain()
 	other := f.say("another")
@@ -109,6 +110,7 @@ func TestChainIsOneRow(t *testing.T) {
 }
 
 func TestSearchInAChain(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	links := f.chain()
 	f.say("first question of another")
@@ -141,6 +143,7 @@ func TestSearchInAChain(t *testing.T) {
 }
 
 func TestStatsOfAChain(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	links := f.chain()
 	f.respond(f.say("other"), "r-other", "m", session.Usage{Input: 1, Output: 1}, session.Text("x"))
@@ -165,6 +168,7 @@ func TestStatsOfAChain(t *testing.T) {
 // Whichever session of a chain goes, the others stay one conversation under the
 // id of the original; when it comes back, all is as it was.
 func TestChainWithoutALink(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for lost := range 3 {
 		f := newFixture(t)
@@ -214,6 +218,7 @@ func TestChainWithoutALink(t *testing.T) {
 
 // Programs that do not say which messages are copies put a marker after them.
 func TestCopiesBeforeAMarkerAreNotCounted(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	tokens := 5
 	f.create(session.Header{ID: "b", ParentSession: "a", Relation: session.RelationContinuation})

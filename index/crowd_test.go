@@ -50,6 +50,7 @@ func openDir(tb testing.TB, dir string) *index.Index {
 // Many more texts of one second than there are numbers for: all are found, and
 // the newest come first all the same.
 func TestCrowdedSeconds(t *testing.T) {
+	t.Parallel()
 	const messages = 3_000
 	for _, seconds := range []int{1, 3, 40} {
 		dir := t.TempDir()

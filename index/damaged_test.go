@@ -20,6 +20,7 @@ const indexPage = 4096
 // TestDamageIsNeverBelieved damages the file in many ways while nobody has it open.
 // Whatever was done to it, the next to catch up gets the answers of a new index.
 func TestDamageIsNeverBelieved(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	var words []string
 	for i := range 12 {

@@ -98,6 +98,7 @@ func (t *tally) failed(err error) {
 // Several processes read and fill an index while somebody deletes its files, one
 // of them, some or all. Each answer is right, or an error.
 func TestDeletedInUse(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("files that are open cannot be removed")
 	}
@@ -166,6 +167,7 @@ func TestDeletedInUse(t *testing.T) {
 // An index that is open loses some of its files, and another opens it: both answer
 // rightly, and go on doing so.
 func TestDeletedFilesOfAnOpenIndex(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("files that are open cannot be removed")
 	}
@@ -196,6 +198,7 @@ func TestDeletedFilesOfAnOpenIndex(t *testing.T) {
 // A process that dies leaves its log beside the database. Without it the database
 // is worth nothing, and is made anew; with it, it is kept.
 func TestLogOfADeadProcess(t *testing.T) {
+	t.Parallel()
 	for _, lost := range []bool{false, true} {
 		f := newFixture(t)
 		f.say("needle")
@@ -255,6 +258,7 @@ func btoi(b bool) int {
 // A database with our version number that is not ours could make a query do
 // anything: it is made anew.
 func TestForeignSchema(t *testing.T) {
+	t.Parallel()
 	for _, change := range []string{
 		`CREATE TRIGGER t AFTER INSERT ON sessions BEGIN DELETE FROM docs; END`,
 		`CREATE VIEW v AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n`,
@@ -285,6 +289,7 @@ func TestForeignSchema(t *testing.T) {
 // What is no file in the place of one of the index's is an error, at once. A link
 // is replaced, and what it leads to stays as it is.
 func TestSpecialFilesInPlaceOfTheIndex(t *testing.T) {
+	t.Parallel()
 	for _, suffix := range []string{"", "-wal", "-shm", "-journal", ".lock"} {
 		f := newFixture(t)
 		f.say("needle")
@@ -321,6 +326,7 @@ func TestSpecialFilesInPlaceOfTheIndex(t *testing.T) {
 // A full-text table whose list of segments is damaged is made again, as any damaged
 // index is.
 func TestDamagedStructureIsMadeAgain(t *testing.T) {
+	t.Parallel()
 	for name, block := range map[string]string{"empty": "", "short": "00000000ff000001", "more than there is": "00000000ff0000010105000005"} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)

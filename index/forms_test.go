@@ -34,6 +34,7 @@ func told(t *testing.T, texts ...string) (*index.Index, func(o index.SearchOptio
 }
 
 func TestTheVeryWordComesBeforeItsForms(t *testing.T) {
+	t.Parallel()
 	_, find := told(t,
 		"templates are kept here, with many other words that make this text a long one, longer than any other",
 		"template template template",
@@ -51,6 +52,7 @@ func TestTheVeryWordComesBeforeItsForms(t *testing.T) {
 }
 
 func TestScoresOfFormsAreLower(t *testing.T) {
+	t.Parallel()
 	ix, _ := told(t, "a long text in which template is one word among very many others of no importance", "templates templates")
 	hits := search(t, ix, index.SearchOptions{Query: "template"})
 	if len(hits) != 2 || hits[0].Score <= hits[1].Score {
@@ -59,6 +61,7 @@ func TestScoresOfFormsAreLower(t *testing.T) {
 }
 
 func TestOptionsAreFoundWithTheirDashes(t *testing.T) {
+	t.Parallel()
 	_, find := told(t,
 		"git commit --no-verify -m x",
 		"there is no verify step, use force",
@@ -84,6 +87,7 @@ func TestOptionsAreFoundWithTheirDashes(t *testing.T) {
 }
 
 func TestDidYouMean(t *testing.T) {
+	t.Parallel()
 	ix, _ := told(t, "the deployment of the server", "deploy the template", "temperature")
 	for query, want := range map[string][]string{
 		"tempalte":               {"template"},
@@ -105,6 +109,7 @@ func TestDidYouMean(t *testing.T) {
 }
 
 func TestFiltersByWhatCannotBeAreErrors(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	s := f.create(session.Header{ID: "alpha", CWD: "/home/ann/web"})
 	f.append(s, session.RoleUser, session.Text("hello"))
@@ -126,6 +131,7 @@ func TestFiltersByWhatCannotBeAreErrors(t *testing.T) {
 // A filter by a value that no session has finds nothing. The results name that value,
 // but not one that other sessions have.
 func TestFiltersByWhatIsNotThere(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	s := f.create(session.Header{ID: "alpha", CWD: "/home/ann/web"})
 	f.append(s, session.RoleUser, session.Text("hello"))
@@ -159,6 +165,7 @@ func TestFiltersByWhatIsNotThere(t *testing.T) {
 }
 
 func TestListByAgentAndProject(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	origin := session.Fields{{Name: "origin", Value: []byte(`{"format":"claude-code","id":"x","path":"/x"}`)}}
 	for _, h := range []session.Header{
@@ -210,6 +217,7 @@ func sortBytes(b []byte) []byte {
 
 // Only what was said dates a session, not when it was written down or tidied up.
 func TestActivityDatesASession(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	imported := time.Date(2026, 3, 20, 0, 0, 0, 0, time.UTC)
 	s := f.create(session.Header{CreatedAt: imported})

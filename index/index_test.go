@@ -21,6 +21,7 @@ import (
 )
 
 func TestFileIsPrivate(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("no permissions")
 	}
@@ -39,6 +40,7 @@ func TestFileIsPrivate(t *testing.T) {
 }
 
 func TestClosed(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	ix := f.open(t)
 	if err := ix.Close(); err != nil {
@@ -58,6 +60,7 @@ func TestClosed(t *testing.T) {
 
 // TestDamagedFile shows that an index that cannot be used is made anew.
 func TestDamagedFile(t *testing.T) {
+	t.Parallel()
 	overwrite := func(from int64, data []byte) func(t *testing.T, path string) {
 		return func(t *testing.T, path string) {
 			file, err := os.OpenFile(path, os.O_WRONLY, 0)
@@ -112,6 +115,7 @@ func TestDamagedFile(t *testing.T) {
 
 // TestReplacedFile shows that an index notices when its file was deleted.
 func TestReplacedFile(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("files that are open cannot be removed")
 	}
@@ -132,6 +136,7 @@ func TestReplacedFile(t *testing.T) {
 }
 
 func TestCatchUpReadsOnlyWhatIsNew(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	s := f.say("one", "two")
 	f.say("three")
@@ -154,6 +159,7 @@ func TestCatchUpReadsOnlyWhatIsNew(t *testing.T) {
 
 // TestInterrupted shows that a CatchUp that was ended goes on where it stopped.
 func TestInterrupted(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	writeCorpus(t, f.dir, 2, 100)
 	tagEarly(t, filepath.Join(f.dir, sessionName(0)+".jsonl"), "early")
@@ -228,6 +234,7 @@ func size(tb testing.TB, path string) int64 {
 // TestReplacedLog shows that a log that is another one, or was cut back, is read
 // anew.
 func TestReplacedLog(t *testing.T) {
+	t.Parallel()
 	line := func(id, text string) string {
 		return fmt.Sprintf(`{"type":"message","id":%q,"parent_id":null,"timestamp":"2026-01-01T00:00:00Z","message":{"role":"user","content":%q}}`+"\n", id, text)
 	}
@@ -277,6 +284,7 @@ func TestReplacedLog(t *testing.T) {
 }
 
 func TestUnreadableLogs(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.say("fine")
 	if err := os.WriteFile(f.st.Path("newer"), []byte(`{"type":"session","id":"newer","version":99,"timestamp":"2026-01-01T00:00:00Z"}`+"\n"), 0o600); err != nil {
@@ -317,6 +325,7 @@ func TestUnreadableLogs(t *testing.T) {
 // session does: the latest line that cannot be read is taken for the parent that
 // is missing.
 func TestDamagedLines(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	line := func(id, parent string) string {
 		return fmt.Sprintf(`{"type":"message","id":%q,"parent_id":%s,"timestamp":"2026-01-01T00:00:00Z","message":{"role":"user","content":"say %s"}}`+"\n", id, parent, id)

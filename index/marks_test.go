@@ -21,6 +21,7 @@ func (f *fixture) marking(tb testing.TB) *index.Index {
 }
 
 func TestLargeStoreIsAskedForMarkedSessionsOnly(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	s := f.say("one")
 	f.say("two")
@@ -41,6 +42,7 @@ func TestLargeStoreIsAskedForMarkedSessionsOnly(t *testing.T) {
 }
 
 func TestMarkedSessionsComeAndGo(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.say("one")
 	gone := f.say("two")
@@ -70,6 +72,7 @@ func TestMarkedSessionsComeAndGo(t *testing.T) {
 
 // A writer that has the lock may write at any time: its mark must stay.
 func TestMarkStaysWhileSomebodyWrites(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	s := f.say("one")
 	ix := f.marking(t)
@@ -95,6 +98,7 @@ func TestMarkStaysWhileSomebodyWrites(t *testing.T) {
 }
 
 func TestNoAppendIsMissedWhileTheIndexCatchesUp(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	sessions := []*session.Session{f.say("one"), f.say("two")}
 	ix := f.marking(t)
@@ -136,6 +140,7 @@ func listAll(ix *index.Index) ([]index.Session, error) {
 
 // What a program does that knows nothing of marks is found, sooner or later.
 func TestForeignProgramsAreFound(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	s := f.say("one", "two")
 	ix := f.marking(t)
@@ -167,6 +172,7 @@ func TestForeignProgramsAreFound(t *testing.T) {
 
 // Marks that were deleted say nothing.
 func TestDeletedMarksAreNotTrusted(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	s := f.say("one")
 	ix := f.marking(t)
@@ -185,6 +191,7 @@ func TestDeletedMarksAreNotTrusted(t *testing.T) {
 
 // A second index must not rely on marks that the first takes away.
 func TestIndexElsewhereLooksAtEverything(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	s := f.say("one")
 	ix := f.marking(t)

@@ -23,6 +23,7 @@ import (
 // the index, as it catches up now and then, to what the sessions say themselves
 // and to an index that is made from nothing.
 func TestRandomOperations(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(soak.N(2)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			m := &machine{fixture: newFixture(t), rand: rand.New(rand.NewPCG(seed, 7))}

@@ -14,6 +14,7 @@ import (
 // People call filters by other names, too. What only looks like a filter is searched as
 // text, and if that finds nothing, the answer says so, instead of guessing at the spelling.
 func TestOtherNamesOfFilters(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.append(f.create(session.Header{ID: "s", CWD: "/work/forge"}), session.RoleUser, session.Text("panic:oops before 2026"))
 	ix := f.open(t)
@@ -62,6 +63,7 @@ func TestDir(t *testing.T) {
 
 // Whoever typed only the beginning of a word learns how to search for that.
 func TestTheBeginningOfAWordIsSuggested(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.say("call loadThemes before render")
 	ix := f.open(t)
@@ -75,6 +77,7 @@ func TestTheBeginningOfAWordIsSuggested(t *testing.T) {
 
 // What a program wrote around a command that somebody typed is neither found nor shown.
 func TestTypedCommandsAreFoundAsTheyAreShown(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.say("<command-name>/review</command-name>\n<command-message>review</command-message>\n<command-args>the parser</command-args>")
 	ix := f.open(t)

@@ -16,6 +16,7 @@ import (
 
 // Whatever form a tool's input and output have, what they say is found.
 func TestToolTexts(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	s := f.create(session.Header{})
 	input := map[string]any{
@@ -38,6 +39,7 @@ func TestToolTexts(t *testing.T) {
 
 // Of a very long text the beginning is searchable, cut between characters.
 func TestMaxText(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.say("first " + strings.Repeat("ü", 60) + " last")
 	ix := must[*index.Index](t)(index.Open(context.Background(), f.st, f.path(), &index.Options{MaxText: 99}))
@@ -53,6 +55,7 @@ func TestMaxText(t *testing.T) {
 
 // Entries that come after their children, or in circles, hang as in a session.
 func TestParentsThatComeLater(t *testing.T) {
+	t.Parallel()
 	line := func(id, parent string) string {
 		return fmt.Sprintf(`{"type":"message","id":%q,"parent_id":%s,"timestamp":"2026-03-14T12:00:00Z","message":{"role":"user","content":"say %s"}}`, id, parent, id)
 	}
@@ -113,6 +116,7 @@ func compareTree(t *testing.T, st *file.Store, ix *index.Index) {
 }
 
 func TestParseTime(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2026, 3, 14, 15, 9, 26, 0, time.UTC)
 	day := time.Date(2026, 3, 14, 0, 0, 0, 0, time.UTC)
 	for value, want := range map[string]time.Time{

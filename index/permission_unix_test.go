@@ -24,6 +24,7 @@ const restrictedDir = "COPPICE_TEST_RESTRICTED_DIR"
 // Files without permission: root may do everything, so the test runs itself
 // again as nobody.
 func TestNoPermission(t *testing.T) {
+	t.Parallel()
 	if dir := os.Getenv(restrictedDir); dir != "" {
 		restricted(t, dir)
 		return

@@ -10,6 +10,7 @@ import (
 )
 
 func TestMatch(t *testing.T) {
+	t.Parallel()
 	tests := []struct{ query, want string }{
 		{"deploy", `("deploy")`},
 		{"deploy Script", `(("deploy") AND ("script"))`},
@@ -49,6 +50,7 @@ func TestMatch(t *testing.T) {
 }
 
 func TestQueryErrors(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		query  string
 		offset int
@@ -109,6 +111,7 @@ func FuzzQuery(f *testing.F) {
 }
 
 func TestCheckQuery(t *testing.T) {
+	t.Parallel()
 	if err := index.CheckQuery(`deploy "the script" role:user`); err != nil {
 		t.Error(err)
 	}

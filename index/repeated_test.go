@@ -10,6 +10,7 @@ import (
 // TestRepeatedByCompaction: a message that a compaction repeats is sent again, but
 // nobody said it again. It is counted and found once.
 func TestRepeatedByCompaction(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	s := f.say("paint the lighthouse")
 	f.append(s, session.RoleAssistant, session.ToolUse("c", "brush", nil))

@@ -18,6 +18,7 @@ var wholeRow = index.Session{
 }
 
 func TestRow(t *testing.T) {
+	t.Parallel()
 	for _, want := range []index.Session{{}, {Title: "x"}, wholeRow} {
 		row := index.EncodeRow(want)
 		got, err := index.DecodeRow(row)

@@ -54,6 +54,7 @@ func checkShortCuts(t *testing.T, text string) {
 }
 
 func TestShortCutsFindTheSameTokens(t *testing.T) {
+	t.Parallel()
 	pieces := []string{
 		"a", "b", "zeta", "X", "YZ", "7", "42", " ", " ", ".", "/", "-", "_", "--", "é", "É", "ß", "\u0301", "中", "文", "🚀", "\x00", "\x7f",
 		"readFile", "HTTP", "Title", "eightlet", strings.Repeat("q", 63), "@", "[", "`", "{", "\n",
@@ -74,6 +75,7 @@ func FuzzShortCuts(f *testing.F) {
 }
 
 func TestVocabularyTellsWordsApart(t *testing.T) {
+	t.Parallel()
 	v := newVocabulary()
 	words := []string{"a", "aa", "aaa", "aaaa", "aaaaa", "aaaaaa", "aaaaaaa", "aaaaaaaa", "aaaaaaaaa", "ab", "aba", "abaa", "aaba", "baaaaaaa", "aaaaaaab", "aaaabaaaa"}
 	for i := range 5000 { // so that the table grows

@@ -42,6 +42,7 @@ func library(f *fixture) map[string]string {
 }
 
 func TestSearch(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		query string
 		want  string // names of entries, sorted
@@ -158,6 +159,7 @@ func marked(hit index.Hit) string {
 }
 
 func TestSnippets(t *testing.T) {
+	t.Parallel()
 	tests := []struct{ query, want string }{
 		{"readfile", "How do I fix the [readFile] helper in src/store/main.go?"},
 		{"read fix", "How do I [fix] the [read]File helper in src/store/main.go?"},
@@ -189,6 +191,7 @@ func TestSnippets(t *testing.T) {
 }
 
 func TestHit(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	names := library(f)
 	ix := f.open(t)
@@ -218,6 +221,7 @@ func TestHit(t *testing.T) {
 }
 
 func TestSearchOptions(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	names := library(f)
 	ix := f.open(t)
@@ -253,6 +257,7 @@ func TestSearchOptions(t *testing.T) {
 }
 
 func TestRanking(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	filler := strings.Repeat("lorem ipsum dolor ", 30)
 	f.say("walrus "+filler, "walrus walrus walrus", "a walrus and a carpenter", "carpenter", filler, filler)
@@ -268,6 +273,7 @@ func TestRanking(t *testing.T) {
 }
 
 func TestBounded(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	var texts []string
 	for i := range 60 {
@@ -297,6 +303,7 @@ func TestBounded(t *testing.T) {
 // TestManySessionsFilter narrows a search to more sessions, and to more
 // directories, than facets allow.
 func TestManySessionsFilter(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	for i := range 230 {
 		s := f.create(session.Header{ID: fmt.Sprintf("s%d", i), CWD: fmt.Sprintf("/%d/%d", i%23, i)})
@@ -317,6 +324,7 @@ func TestManySessionsFilter(t *testing.T) {
 
 // What forks repeat is one hit, that of the original, which names the others.
 func TestCopiesAreOneHit(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	ctx := context.Background()
 	s := f.say("the heron flew")

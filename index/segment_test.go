@@ -53,6 +53,7 @@ func corporaOf() map[string][]textOf {
 // row of the full-text table must be what FTS5 would have made of it. That includes
 // the origins, by which a deletion finds the segment of a document.
 func TestSegmentsAreThoseOfFTS5(t *testing.T) {
+	t.Parallel()
 	for name, docs := range corporaOf() {
 		t.Run(name, func(t *testing.T) {
 			theirs, ours := segmentDB(t), segmentDB(t)
@@ -110,6 +111,7 @@ func compareTables(t *testing.T, theirs, ours *sql.DB) {
 // A connection that has searched, or deleted, must notice the segments that it writes
 // itself.
 func TestSegmentsAreFoundByTheirOwnConnection(t *testing.T) {
+	t.Parallel()
 	db := segmentDB(t)
 	find := func(word string) (ids []int64) {
 		t.Helper()
@@ -241,6 +243,7 @@ func (s *ftsStructure) count() (n int) {
 }
 
 func TestVarintsReadAsWritten(t *testing.T) {
+	t.Parallel()
 	for shift := range 64 {
 		for _, v := range []uint64{1 << shift, 1<<shift - 1, 1<<shift | 1} {
 			b := appendVarint([]byte{9}, v)[1:]

@@ -15,6 +15,7 @@ import (
 // index is read as it is, which does not take long, and brought up to date once the lock
 // is free.
 func TestAStuckHolderOfTheLock(t *testing.T) {
+	t.Parallel()
 	defer index.SetOpenPatience(time.Millisecond)()
 	f := newFixture(t)
 	f.say("said before")
@@ -60,6 +61,7 @@ func TestAStuckHolderOfTheLock(t *testing.T) {
 // TestAStuckHolderOfAClosedIndex: nobody has the index open, so that its database is alone.
 // Reading it makes no files, and it can be written again once the lock is free.
 func TestAStuckHolderOfAClosedIndex(t *testing.T) {
+	t.Parallel()
 	defer index.SetOpenPatience(time.Millisecond)()
 	f := newFixture(t)
 	f.say("said before")
@@ -108,6 +110,7 @@ func TestAStuckHolderOfAClosedIndex(t *testing.T) {
 
 // TestAnIndexThatIsBeingMade is not read as it is: it has only a part of the sessions.
 func TestAnIndexThatIsBeingMade(t *testing.T) {
+	t.Parallel()
 	defer index.SetOpenPatience(time.Millisecond)()
 	f := newFixture(t)
 	f.say("said before")

@@ -12,6 +12,7 @@ import (
 // A tag stands for the tags below it, in lists and in searches, and for nothing that
 // only begins like it.
 func TestATagStandsForThoseBelowIt(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	for name, tag := range map[string]string{"a": "forge", "b": "forge/parser", "c": "forge/parser/tokens", "d": "forgery", "e": "other/forge"} {
 		s := f.create(session.Header{ID: name})

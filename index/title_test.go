@@ -12,6 +12,7 @@ import (
 )
 
 func TestTitlesOfPrompts(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name, want string
 		said       []string
@@ -69,6 +70,7 @@ func TestTitlesOfPrompts(t *testing.T) {
 
 // Sessions in which no user says anything are called by what comes closest.
 func TestTitlesWithoutAPrompt(t *testing.T) {
+	t.Parallel()
 	message := func(role string, content ...session.Content) session.Entry {
 		return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: role, Content: content}}
 	}
@@ -128,6 +130,7 @@ func TestTitlesWithoutAPrompt(t *testing.T) {
 // A prompt that is made of additions must not cost the square of its length: every
 // message that is indexed passes here.
 func TestTitleOfAdditionsOnly(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{
 		strings.Repeat("<task></task>", 800_000),
 		strings.Repeat("<task>", 800_000) + strings.Repeat("</task>", 800_000),
@@ -149,6 +152,7 @@ func TestTitleOfAdditionsOnly(t *testing.T) {
 // A prompt that repeats the id of an earlier entry does not count, so it must not keep
 // the next one from being the title.
 func TestTitleIsOfAnEntryThatCounts(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	lines := `{"type":"session","id":"s","version":1,"timestamp":"2026-03-14T12:00:00Z"}
 {"type":"message","id":"a","parent_id":null,"timestamp":"2026-03-14T12:00:01Z","message":{"role":"assistant","content":[{"type":"text","text":{"content":"a greeting"}}]}}

@@ -10,6 +10,7 @@ import (
 )
 
 func TestTokens(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		text   string
 		parts  string

@@ -17,6 +17,7 @@ import (
 // A question that is asked while the index is rebuilt is about all sessions, not
 // about those that are in it again already. So it is for another process.
 func TestRebuildShowsNobodyAPart(t *testing.T) {
+	t.Parallel()
 	const sessions = 12
 	f := newFixture(t)
 	for i := range sessions {
@@ -64,6 +65,7 @@ func TestRebuildShowsNobodyAPart(t *testing.T) {
 
 // Whoever waits for another's catch-up gives up when their context says so.
 func TestWaitingToCatchUpHonoursTheContext(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.say("hello")
 	ix := must[*index.Index](t)(index.Open(t.Context(), f.st, f.path(), nil))
@@ -90,6 +92,7 @@ func TestWaitingToCatchUpHonoursTheContext(t *testing.T) {
 
 // A program that closes an index does not wait for all sessions to be read.
 func TestCloseEndsACatchUp(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.say("hello")
 	ix := must[*index.Index](t)(index.Open(t.Context(), f.st, f.path(), nil))
@@ -111,6 +114,7 @@ func TestCloseEndsACatchUp(t *testing.T) {
 // Everybody who asks while a catch-up runs gets the next one, and that is one for all.
 // The one that runs would not do: it may have looked before they asked.
 func TestCatchUpIsSharedByThoseWhoWait(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var turns index.Turns
 		var all sync.WaitGroup
@@ -140,6 +144,7 @@ func TestCatchUpIsSharedByThoseWhoWait(t *testing.T) {
 // A catch-up that failed, or whose caller left, serves nobody; and one that looked at
 // the marked sessions alone does not serve whoever wants all looked at.
 func TestOnlyACatchUpThatServesIsShared(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var turns index.Turns
 		var all sync.WaitGroup

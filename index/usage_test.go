@@ -23,6 +23,7 @@ func usage(tb testing.TB, ix *index.Index, o index.UsageOptions) []index.Usage {
 // TestUsageOnce shows that a response is counted once, wherever it is written
 // down.
 func TestUsageOnce(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	s := f.say("hello")
 	call := session.ToolUse("c", "bash", nil)
@@ -76,6 +77,7 @@ func TestUsageOnce(t *testing.T) {
 // TestUsageWithoutAMessage shows that what a response cost counts where no message has
 // it, once with the messages of the same response, and says nothing of the context.
 func TestUsageWithoutAMessage(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	s := f.say("hello")
 	f.respond(s, "resp-1", "claude-sonnet-4-5", session.Usage{Input: 1000, Output: 1}, session.Text("I say"))
@@ -108,6 +110,7 @@ func TestUsageWithoutAMessage(t *testing.T) {
 // where no provider reported any, once for all forks, and that reports take their
 // place: they include them.
 func TestRecordedCounts(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.now = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 	s := f.create(session.Header{ID: "counted"})
@@ -168,6 +171,7 @@ func TestRecordedCounts(t *testing.T) {
 // TestUsageOrder shows that the oldest session is charged, whichever is read
 // first.
 func TestUsageOrder(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	for _, i := range []int{2, 1, 3} {
 		s := f.create(session.Header{ID: fmt.Sprint("s", i), CreatedAt: time.Date(2026, 1, i, 0, 0, 0, 0, time.UTC)})
@@ -181,6 +185,7 @@ func TestUsageOrder(t *testing.T) {
 }
 
 func TestUsageBy(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	s := f.create(session.Header{})
 	f.now = time.Date(2026, 3, 14, 23, 30, 0, 0, time.UTC)
@@ -219,6 +224,7 @@ func TestUsageBy(t *testing.T) {
 // TestContext shows that the context is that of the leaf, and not known after a
 // compaction.
 func TestContext(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	s := f.say("hello")
 	first := f.respond(s, "1", "m", session.Usage{Input: 100, Output: 10}, session.Text("a"))
@@ -246,6 +252,7 @@ func TestContext(t *testing.T) {
 }
 
 func TestPrices(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "prices.toml")
 	if err := os.WriteFile(path, []byte("[models]\n\"gpt-4o\" = { input = 1, output = 2 }\n\"acme/x\" = { input = 0.5, output = 0.25, cache_read = 0 }\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -301,6 +308,7 @@ func TestPrices(t *testing.T) {
 }
 
 func TestActivity(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	library(f)
 	ix := f.open(t)
@@ -332,6 +340,7 @@ func TestActivity(t *testing.T) {
 }
 
 func TestTopics(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.say("the kernel panics", "the kernel boots", "the kernel hangs in 2026")
 	f.say("the cat", "the dog", "the bird", "the fish", "the end")
@@ -344,6 +353,7 @@ func TestTopics(t *testing.T) {
 
 // What every text says, or every language needs, is no topic.
 func TestTopicsWithoutStopWords(t *testing.T) {
+	t.Parallel()
 	for name, text := range map[string]string{
 		"English":    "We should now really look at what the compost does because they need it",
 		"German":     "Wir müssen jetzt aber noch über den Compost sein, weil das für uns nicht geht",
@@ -375,6 +385,7 @@ func TestTopicsWithoutStopWords(t *testing.T) {
 }
 
 func TestStatsByDirectoryAndAgent(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	for i, h := range []session.Header{
 		{CWD: "/home/ann/web"},
@@ -405,6 +416,7 @@ func TestStatsByDirectoryAndAgent(t *testing.T) {
 
 // The sums follow when a response is charged to another session.
 func TestStatsFollowACharge(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	s := f.create(session.Header{CWD: "/web"})
 	f.respond(s, "r", "gpt-5", session.Usage{Input: 10, Output: 1}, session.Text("yes"))

@@ -33,6 +33,7 @@ type treeVector struct {
 // of its own. They must give what package session's give: both are held to the
 // same vectors, and the index also when it meets the lines one by one.
 func TestTreeVectors(t *testing.T) {
+	t.Parallel()
 	logs, wanted := readVectors(t)
 	for _, byLine := range []bool{false, true} {
 		f := newFixture(t)

@@ -15,6 +15,7 @@ import (
 )
 
 func TestVerify(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	s := f.create(session.Header{ID: "s"})
 	for range 200 {
@@ -54,6 +55,7 @@ func TestVerify(t *testing.T) {
 // TestVerifyAfterACrash looks at an index that a crash left with a journal that is
 // still to be rolled back.
 func TestVerifyAfterACrash(t *testing.T) {
+	t.Parallel()
 	from, to := filepath.Join(t.TempDir(), "index.db"), filepath.Join(t.TempDir(), "index.db")
 	db, err := sql.Open("sqlite", from)
 	if err != nil {
@@ -89,6 +91,7 @@ func TestVerifyAfterACrash(t *testing.T) {
 // Rows of a segment that does not exist are damage: to those who look for it, and to
 // the next segment that gets its number.
 func TestPagesOfNoSegmentAreDamage(t *testing.T) {
+	t.Parallel()
 	for what, query := range map[string]string{
 		"what leads to pages": `INSERT INTO fts_idx (segid, term, pgno) VALUES (2, x'', 2)`,
 		"a page":              `INSERT INTO fts_data (id, block) VALUES (2 << 37 | 1, x'00000004')`,

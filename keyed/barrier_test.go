@@ -33,6 +33,7 @@ func wantAfterCut(t *testing.T, disk *vfs.Memory, key string, want int) {
 }
 
 func TestSaveIsABarrier(t *testing.T) {
+	t.Parallel()
 	for name, level := range map[string]file.Sync{"every hour": file.Every(time.Hour), "never": file.Never} {
 		t.Run(name, func(t *testing.T) {
 			disk := vfs.NewMemory()
@@ -54,6 +55,7 @@ func TestSaveIsABarrier(t *testing.T) {
 // The ticker saves too; and a session that was closed to make room is saved when
 // it is closed, because nobody could wait for it later.
 func TestAutoSaveAndEvictionAreBarriers(t *testing.T) {
+	t.Parallel()
 	disk := vfs.NewMemory()
 	now := time.Now()
 	sm := keyed.New(&keyed.Options{Store: lazyStore(t, disk, file.Never), MaxOpen: 1, Now: func() time.Time { now = now.Add(time.Minute); return now }})
@@ -85,6 +87,7 @@ func survived(t *testing.T, disk *vfs.Memory, key string) bool {
 // A sync that fails is not the end: the session is opened again, the log is
 // written anew, and only if that works does Save say so.
 func TestSaveAfterAFailedSync(t *testing.T) {
+	t.Parallel()
 	disk := vfs.NewMemory()
 	var failures atomic.Int32
 	faulty := &vfs.Faulty{FS: disk, Before: func(op vfs.Op) error {

@@ -22,6 +22,7 @@ func fill(m manager, c *clock, from, to int, pause time.Duration) {
 }
 
 func TestTheLeastRecentlyUsedAreClosed(t *testing.T) {
+	t.Parallel()
 	for _, dir := range []string{t.TempDir(), ""} {
 		c := newClock()
 		m := open(t, keyed.Options{Dir: dir, Now: c.now})
@@ -47,6 +48,7 @@ func TestTheLeastRecentlyUsedAreClosed(t *testing.T) {
 // In a burst of more chats than are kept open none is closed at once; but there
 // is an end to that.
 func TestBurst(t *testing.T) {
+	t.Parallel()
 	c := newClock()
 	m := open(t, keyed.Options{Now: c.now, MaxOpen: 2})
 	fill(m, c, 0, 10, 0)
@@ -64,6 +66,7 @@ func TestBurst(t *testing.T) {
 }
 
 func TestMemoryIsBounded(t *testing.T) {
+	t.Parallel()
 	c := newClock()
 	m := open(t, keyed.Options{Now: c.now, MaxBytes: 100_000})
 	for i := range 10 {
@@ -85,6 +88,7 @@ func TestMemoryIsBounded(t *testing.T) {
 // What is not written yet is written before a chat is closed; what nobody was
 // told yet keeps it open.
 func TestClosingLosesNothing(t *testing.T) {
+	t.Parallel()
 	c := newClock()
 	m := open(t, keyed.Options{Dir: t.TempDir(), Now: c.now, MaxOpen: 1})
 	m.talk("u1")
@@ -102,6 +106,7 @@ func TestClosingLosesNothing(t *testing.T) {
 }
 
 func TestALineThatIsTooLong(t *testing.T) {
+	t.Parallel()
 	st, err := file.Open("/d", &file.Options{FS: vfs.NewMemory(), MaxLine: 2000})
 	if err != nil {
 		t.Fatal(err)
@@ -121,6 +126,7 @@ func TestALineThatIsTooLong(t *testing.T) {
 
 // A session that somebody removes while it is open begins anew.
 func TestARemovedSession(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	m := inDir(t, dir)
 	m.talk("u1", "a1")
@@ -144,6 +150,7 @@ func TestARemovedSession(t *testing.T) {
 
 // Sessions that other programs write to are shown as well as messages can.
 func TestOtherWriters(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	m := inDir(t, dir)
 	m.talk("u1", "a1")
@@ -205,6 +212,7 @@ func mustSay(t testing.TB, s *session.Session, role session.MessageRole, content
 // Somebody who goes back into the middle of a replaced history, on purpose, is
 // followed.
 func TestBranchIntoAReplacedHistory(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	m := inDir(t, dir)
 	m.talk("u1")

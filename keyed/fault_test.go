@@ -86,6 +86,7 @@ func storeOn(t testing.TB, fs vfs.FS) store.Store {
 // Whatever operation fails, once, the manager shows what it was told, Save says
 // so or makes it good, and in the end all of it is on the disk.
 func TestOneFault(t *testing.T) {
+	t.Parallel()
 	for _, kinds := range []vfs.OpKind{vfs.OpMutating, vfs.OpOpen | vfs.OpRead | vfs.OpStat | vfs.OpLock} {
 		total := int64(1)
 		for n := int64(1); n <= total; n++ {
@@ -119,6 +120,7 @@ func TestOneFault(t *testing.T) {
 // While the disk is full everything goes on in memory, and Save says why it is
 // only there. When there is room again, all of it is written.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	full := errors.New("no space left")
 	for from := range len(steps) {
 		disk := vfs.NewMemory()
@@ -157,6 +159,7 @@ func TestFullDisk(t *testing.T) {
 
 // What a reader has got does not change when what was only in memory is written.
 func TestReadersWhileTheDiskIsFull(t *testing.T) {
+	t.Parallel()
 	var isFull atomic.Bool
 	faulty := &vfs.Faulty{FS: vfs.NewMemory(), Before: func(op vfs.Op) error {
 		if isFull.Load() && op.Kind == vfs.OpWrite {
@@ -193,6 +196,7 @@ func TestReadersWhileTheDiskIsFull(t *testing.T) {
 // Whenever the power fails, what comes back is the state after the last step
 // that returned, or after the one that was under way: never something between.
 func TestPowerCut(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(soak.N(8)) {
 		powerCut(t, rand.New(rand.NewPCG(seed, 2)))
 	}
@@ -241,6 +245,7 @@ func powerCut(t *testing.T, rng *rand.Rand) {
 // message goes to where the conversation was before. (TestPowerCut meets this only
 // by chance.)
 func TestReplacementCutShort(t *testing.T) {
+	t.Parallel()
 	replace := func(m manager) { m.SetHistory(key, messages("s", "u2", "a2")) }
 	for _, tt := range []struct {
 		name, before, want string

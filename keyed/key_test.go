@@ -28,6 +28,7 @@ var oddKeys = []string{
 }
 
 func TestKeysOfAllKinds(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, m manager) {
 		for _, key := range oddKeys {
 			m.AddMessage(key, "user", "to "+key)
@@ -46,6 +47,7 @@ func TestKeysOfAllKinds(t *testing.T) {
 }
 
 func TestInvalidKeys(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, m manager) {
 		for _, key := range []string{"", "\xff", "a\x80", strings.Repeat("k", keyed.MaxKey+1)} {
 			m.AddMessage(key, "user", "nobody will hear this")
@@ -77,6 +79,7 @@ func TestInvalidKeys(t *testing.T) {
 
 // Other errors of Save are not mistaken for that of a bad key.
 func TestSaveErrorsOfTheFileSystem(t *testing.T) {
+	t.Parallel()
 	file := t.TempDir() + "/file"
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -103,6 +106,7 @@ func TestSaveErrorsOfTheFileSystem(t *testing.T) {
 }
 
 func TestSessionIDsDiffer(t *testing.T) {
+	t.Parallel()
 	soak.Check(t, func(t *rapid.T) {
 		// Of few letters, so that keys are alike.
 		keys := rapid.StringOf(rapid.SampledFrom([]rune(`a:_/\.`)))
@@ -122,6 +126,7 @@ func notEmpty(s string) bool { return s != "" }
 
 // The id of a key is a promise: files are found by it for years.
 func TestSessionIDStaysTheSame(t *testing.T) {
+	t.Parallel()
 	id, err := keyed.SessionID("telegram:123456")
 	if err != nil || id != "bd7b91cad97f8aae9ecfa63e30d882d172c63eb7" {
 		t.Errorf("%s, %v", id, err)
@@ -130,6 +135,7 @@ func TestSessionIDStaysTheSame(t *testing.T) {
 
 // A log at the place of a key that is another key's is not touched.
 func TestAForeignSessionAtTheKeysPlace(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	id, err := keyed.SessionID(key)
 	if err != nil {

@@ -21,6 +21,7 @@ func both(t *testing.T, test func(t *testing.T, m manager)) {
 }
 
 func TestGetOrCreate(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, m manager) {
 		s := m.GetOrCreate(key)
 		if s.Key != key || s.Messages == nil || len(s.Messages) != 0 || s.Summary != "" || s.Created.IsZero() || !s.Updated.Equal(s.Created) {
@@ -38,6 +39,7 @@ func TestGetOrCreate(t *testing.T) {
 
 // A session that is handed out is the caller's: changing it changes nothing.
 func TestCallersCannotChangeTheStore(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, m manager) {
 		args := map[string]any{"path": "a", "list": []any{"x"}, "map": map[string]any{"k": "v"}}
 		said := keyed.Message{
@@ -68,6 +70,7 @@ func TestCallersCannotChangeTheStore(t *testing.T) {
 }
 
 func TestHistoryOfAMissingSession(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, m manager) {
 		if h := m.GetHistory("nobody"); h == nil || len(h) != 0 {
 			t.Errorf("history %#v, want an empty one", h)
@@ -87,6 +90,7 @@ func TestHistoryOfAMissingSession(t *testing.T) {
 }
 
 func TestMessagesSurvive(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	m := inDir(t, dir)
 	said := []keyed.Message{
@@ -116,6 +120,7 @@ func TestMessagesSurvive(t *testing.T) {
 }
 
 func TestInvalidTextBecomesValid(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	m := inDir(t, dir)
 	m.AddMessage(key, "user", "bad \xff byte")
@@ -130,6 +135,7 @@ func TestInvalidTextBecomesValid(t *testing.T) {
 }
 
 func TestAMessageThatCannotBeRecorded(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, m manager) {
 		m.AddFullMessage(key, keyed.Message{Role: "assistant", ToolCalls: []keyed.ToolCall{{ID: "c7", Arguments: map[string]any{"f": func() {}}}}})
 		m.AddFullMessage(key, keyed.Message{Role: "user", Extra: session.Fields{{Name: "media", Value: json.RawMessage(`{`)}}})
@@ -146,6 +152,7 @@ func TestAMessageThatCannotBeRecorded(t *testing.T) {
 }
 
 func TestSetHistory(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name     string
 		before   string
@@ -199,6 +206,7 @@ func TestSetHistory(t *testing.T) {
 // A message that is a result and has calls at once becomes two; replacing keeps
 // both.
 func TestSetHistoryWithAnOddMessage(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	m := inDir(t, dir)
 	odd := keyed.Message{Role: "tool", ToolCallID: "x", Content: "r", ToolCalls: []keyed.ToolCall{{ID: "y"}}}
@@ -211,6 +219,7 @@ func TestSetHistoryWithAnOddMessage(t *testing.T) {
 }
 
 func TestTruncateHistory(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name string
 		talk string
@@ -254,6 +263,7 @@ func TestTruncateHistory(t *testing.T) {
 // A result that comes when its call has been cleared is recorded, but a model
 // that got it would refuse everything from then on.
 func TestResultOfAClearedCall(t *testing.T) {
+	t.Parallel()
 	for _, clear := range []struct {
 		name string
 		do   func(m manager)
@@ -288,6 +298,7 @@ func TestResultOfAClearedCall(t *testing.T) {
 }
 
 func TestSummary(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	m := inDir(t, dir)
 	m.SetSummary(key, "of nothing")
@@ -310,6 +321,7 @@ func TestSummary(t *testing.T) {
 // A summary and the truncation that follows are one entry (and so survive a
 // crash together or not at all); nothing is written before.
 func TestSummaryAndTruncationAreOneEntry(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	m := inDir(t, dir)
 	m.talk(numbered("u", 21)...)
@@ -338,6 +350,7 @@ func TestSummaryAndTruncationAreOneEntry(t *testing.T) {
 }
 
 func TestSessionJSON(t *testing.T) {
+	t.Parallel()
 	clock := newClock()
 	m := open(t, keyed.Options{Now: clock.now})
 	m.GetOrCreate(key)
@@ -354,6 +367,7 @@ func TestSessionJSON(t *testing.T) {
 }
 
 func TestFilesAreNamedByIDs(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "made when it is needed")
 	m := inDir(t, dir)
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
@@ -376,6 +390,7 @@ func TestFilesAreNamedByIDs(t *testing.T) {
 
 // A result that is left out stays left out when what stands around it is kept.
 func TestLateResultAmongWhatIsKept(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	m := inDir(t, dir)
 	m.talk("u1", "+x")

@@ -20,6 +20,7 @@ import (
 // in memory. Two managers work on one disk by turns, are closed and opened again,
 // and keep so few conversations open that they forget and reload all the time.
 func TestModel(t *testing.T) {
+	t.Parallel()
 	soak.Check(t, func(t *rapid.T) {
 		w := &world{t: t, disk: vfs.NewMemory(), clock: newClock(), chats: make(map[string]*modelChat)}
 		for i := range w.managers {

@@ -47,6 +47,7 @@ func turn(n int) []string {
 // A background summary that raced with an agent left a tool result without its
 // call, and the model refused every request from then on.
 func TestRegressionSummaryRacesWithTools(t *testing.T) {
+	t.Parallel()
 	backgrounds := map[string]func(m manager){
 		"keep 4": func(m manager) { summarise(m, 4) },
 		"keep 1": func(m manager) { summarise(m, 1) },
@@ -120,6 +121,7 @@ func raceWithTools(t *testing.T, place string, background func(m manager)) {
 // Summarize lets nothing disappear that it has not summarised, whatever is said
 // meanwhile.
 func TestSummarizeKeepsWhatCameMeanwhile(t *testing.T) {
+	t.Parallel()
 	m := inDir(t, t.TempDir())
 	m.talk(numbered("u", 21)...)
 	done, err := m.Summarize(key, func(summary string, old []keyed.Message) (string, error) {
@@ -135,6 +137,7 @@ func TestSummarizeKeepsWhatCameMeanwhile(t *testing.T) {
 }
 
 func TestSummarize(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, m manager) {
 		calls := 0
 		answer, problem := "sum", error(nil)
@@ -194,6 +197,7 @@ func TestSummarize(t *testing.T) {
 // Two managers on one directory, as two processes would be: every message of
 // both is kept, in one order that both see.
 func TestTwoManagers(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	a, b := inDir(t, dir), inDir(t, dir)
 	const each = 60
@@ -251,6 +255,7 @@ func (l interruptedLog) Append(ctx context.Context, at store.Pos, lines ...[]byt
 // A truncation counts from the end that its caller saw: what another process
 // says at the same moment stays.
 func TestTruncationKeepsWhatNobodySaw(t *testing.T) {
+	t.Parallel()
 	for keep, want := range [][]string{{"new", "newer"}, {"u2", "new", "newer"}, {"a1", "u2", "new", "newer"}} {
 		t.Run(fmt.Sprint("keep ", keep), func(t *testing.T) {
 			st := memory.New(nil)
@@ -285,6 +290,7 @@ const (
 // TestProcesses starts this test again in other processes, which all talk to one
 // key at once.
 func TestProcesses(t *testing.T) {
+	t.Parallel()
 	if dir := os.Getenv(childDir); dir != "" {
 		m := inDir(t, dir)
 		fmt.Println("ready")
@@ -339,6 +345,7 @@ func TestProcesses(t *testing.T) {
 
 // Many goroutines on many keys, more than are kept open.
 func TestManyGoroutinesAndKeys(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, m manager) {
 		const keys, each = 64, 5
 		var wait sync.WaitGroup

@@ -25,6 +25,7 @@ func wantRefused(t testing.TB, err error) {
 }
 
 func TestUnknownRolesAreRefused(t *testing.T) {
+	t.Parallel()
 	for _, role := range []string{"", "critic", "User", "bashExecution", "developer"} {
 		t.Run(role, func(t *testing.T) {
 			both(t, func(t *testing.T, m manager) {
@@ -60,6 +61,7 @@ func TestUnknownRolesAreRefused(t *testing.T) {
 // TestSaveOfAValidKeyIsNeverErrInvalid: os.ErrInvalid means the key, whatever is
 // wrong with a message.
 func TestSaveOfAValidKeyIsNeverErrInvalid(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, m manager) {
 		for name, bad := range map[string]keyed.Message{
 			"arguments": {Role: "assistant", ToolCalls: []keyed.ToolCall{{ID: "c", Arguments: map[string]any{"f": func() {}}}}},
@@ -82,6 +84,7 @@ func TestSaveOfAValidKeyIsNeverErrInvalid(t *testing.T) {
 // TestKeyedKeepsLargeIntegers: in memory, in the log, in a message's JSON and
 // from an old file.
 func TestKeyedKeepsLargeIntegers(t *testing.T) {
+	t.Parallel()
 	const chat = "123456789012345678"
 	check := func(t *testing.T, where string, m manager) {
 		t.Helper()

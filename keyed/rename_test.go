@@ -19,6 +19,7 @@ import (
 const otherKey = "telegram:654321"
 
 func TestDelete(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, m manager) {
 		if err := m.Delete(key); !errors.Is(err, session.ErrNotExist) {
 			t.Errorf("no session: %v, want ErrNotExist", err)
@@ -47,6 +48,7 @@ func TestDelete(t *testing.T) {
 // TestDeleteIsSeenByOthers: another manager does not go on in a session that is
 // gone.
 func TestDeleteIsSeenByOthers(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	m, other := inDir(t, dir), inDir(t, dir)
 	m.talk("u1")
@@ -62,6 +64,7 @@ func TestDeleteIsSeenByOthers(t *testing.T) {
 // TestOldFilesDoNotComeBack: once a session was made of an old file, the file no
 // longer counts, however the session is removed.
 func TestOldFilesDoNotComeBack(t *testing.T) {
+	t.Parallel()
 	id := must(keyed.SessionID(key))
 	forms := map[string]map[string]string{
 		"document": {"telegram_123456.json": oldWhole},
@@ -115,6 +118,7 @@ func TestOldFilesDoNotComeBack(t *testing.T) {
 // TestOldFilesOfAnEarlierTakeOver: a session that has no note, because of a crash
 // or because an earlier version made it, gets one when it is opened.
 func TestOldFilesOfAnEarlierTakeOver(t *testing.T) {
+	t.Parallel()
 	dir := put(t, map[string]string{"telegram_123456.json": oldWhole})
 	m := inDir(t, dir)
 	had := len(m.GetHistory(key))
@@ -142,6 +146,7 @@ func storeIn(t *testing.T, dir string) *file.Store {
 
 // TestOldFilesBesideAnotherStore: the notes are where the files are.
 func TestOldFilesBesideAnotherStore(t *testing.T) {
+	t.Parallel()
 	dir := put(t, map[string]string{"telegram_123456.json": oldWhole})
 	st := memory.New(nil)
 	m := open(t, keyed.Options{Dir: dir, Store: st})
@@ -155,6 +160,7 @@ func TestOldFilesBesideAnotherStore(t *testing.T) {
 }
 
 func TestRename(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, m manager) {
 		if err := m.Rename(key, otherKey); !errors.Is(err, session.ErrNotExist) {
 			t.Errorf("no session: %v, want ErrNotExist", err)
@@ -199,6 +205,7 @@ func TestRename(t *testing.T) {
 // TestRenameOfAnOldSession: what picoclaw left is taken over first, and does not
 // come back under its old key.
 func TestRenameOfAnOldSession(t *testing.T) {
+	t.Parallel()
 	dir := put(t, map[string]string{"telegram_123456.json": oldWhole})
 	m := inDir(t, dir)
 	if err := m.Rename(key, otherKey); err != nil {
@@ -221,6 +228,7 @@ func (unremovable) RemoveAt(context.Context, string, store.Pos) error { return e
 // TestRenameCutShort: what was done by half is finished by the next attempt, with
 // what was said meanwhile.
 func TestRenameCutShort(t *testing.T) {
+	t.Parallel()
 	st := memory.New(nil)
 	m := open(t, keyed.Options{Store: unremovable{st}})
 	m.talk("u1", "a1")
@@ -240,6 +248,7 @@ func TestRenameCutShort(t *testing.T) {
 // TestRenameWhileOthersTalk: of what other processes say meanwhile nothing is
 // lost: it is under the one key or the other.
 func TestRenameWhileOthersTalk(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	m, other := inDir(t, dir), inDir(t, dir)
 	m.talk("u0")

@@ -10,6 +10,7 @@ import (
 // A bot that runs while somebody redacts its sessions shows what is left, and
 // goes on.
 func TestSessionRewrittenUnderAManager(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	m := inDir(t, dir)
 	m.AddMessage(key, "user", "the word is xyzzy")

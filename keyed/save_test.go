@@ -18,6 +18,7 @@ import (
 var refusable = keyed.Message{Role: "assistant", ToolCalls: []keyed.ToolCall{{ID: "c", Arguments: map[string]any{"f": func() {}}}}}
 
 func TestSaveEvery(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		st := memory.New(nil)
 		m := manager{keyed.New(&keyed.Options{Store: st}), t}
@@ -52,6 +53,7 @@ func TestSaveEvery(t *testing.T) {
 }
 
 func TestSaveAsync(t *testing.T) {
+	t.Parallel()
 	m := inDir(t, t.TempDir())
 	m.talk("u1")
 	m.AddFullMessage(key, refusable)
@@ -76,6 +78,7 @@ func TestSaveAsync(t *testing.T) {
 }
 
 func TestClose(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	m := inDir(t, dir)
 	m.talk("u1")
@@ -102,6 +105,7 @@ func TestClose(t *testing.T) {
 
 // Close waits for calls that are under way, and what they said is written.
 func TestCloseWhileTalking(t *testing.T) {
+	t.Parallel()
 	for range 20 {
 		dir := t.TempDir()
 		m := inDir(t, dir)
@@ -120,6 +124,7 @@ func TestCloseWhileTalking(t *testing.T) {
 // A conversation that is in use is neither closed with the others nor under its
 // user's feet.
 func TestClosingWaitsForUsers(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newClock()
 		st := memory.New(nil)
@@ -151,6 +156,7 @@ func TestClosingWaitsForUsers(t *testing.T) {
 }
 
 func TestBuildContext(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	m := inDir(t, dir)
 	expect := func(want ...string) {

@@ -60,6 +60,7 @@ const (
 )
 
 func TestOldJSONFile(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"telegram_123456.json", "telegram_123456.json.migrated"} {
 		t.Run(name, func(t *testing.T) {
 			files := map[string]string{name: oldWhole}
@@ -84,6 +85,7 @@ func TestOldJSONFile(t *testing.T) {
 }
 
 func TestOldLines(t *testing.T) {
+	t.Parallel()
 	files := map[string]string{"telegram_123456.jsonl": oldLines, "telegram_123456.meta.json": oldMetaText}
 	dir := put(t, files)
 	m := inDir(t, dir)
@@ -121,6 +123,7 @@ func TestOldLines(t *testing.T) {
 }
 
 func TestWhichOldFile(t *testing.T) {
+	t.Parallel()
 	whole := func(key, text string) string {
 		return `{"key":` + string(must(json.Marshal(key))) + `,"messages":[{"role":"user","content":"` + text + `"}]}`
 	}
@@ -177,6 +180,7 @@ func must[T any](v T, err error) T {
 }
 
 func TestKeysOfOldFiles(t *testing.T) {
+	t.Parallel()
 	dir := put(t, map[string]string{
 		"telegram_1.json": `{"key":"telegram:1","messages":[]}`, "x.json": `{"key":"not a session"}`, "y.json": `[1]`,
 		"a_b.jsonl": "{}", "a_b.meta.json": `{"key":"a:b"}`, "bad.meta.json": `{`, "none.meta.json": `{}`,
@@ -197,6 +201,7 @@ func TestKeysOfOldFiles(t *testing.T) {
 // A file that makes no sense is named in the new session and in what Save says,
 // and does not stop the conversation.
 func TestBrokenOldFile(t *testing.T) {
+	t.Parallel()
 	files := map[string]string{"telegram_123456.json": `{"key":"telegram:123456","messages":[{"role":"us`}
 	dir := put(t, files)
 	m := inDir(t, dir)
@@ -219,6 +224,7 @@ func TestBrokenOldFile(t *testing.T) {
 }
 
 func TestOddOldMessages(t *testing.T) {
+	t.Parallel()
 	dir := put(t, map[string]string{"telegram_123456.json": `{"key":"telegram:123456","created":"long ago","updated":7,"messages":[
 		{"role":"user","content":null,"created_at":"yesterday"}, {"content":"nobody said this"}, 7, null, "text",
 		{"role":"user","content":["parts"]},
@@ -242,6 +248,7 @@ func TestOddOldMessages(t *testing.T) {
 
 // Two managers that find an old file at once take it over once.
 func TestTakeOverAtOnce(t *testing.T) {
+	t.Parallel()
 	files := map[string]string{"telegram_123456.json": oldWhole}
 	for range 20 {
 		dir := put(t, files)
@@ -260,6 +267,7 @@ func TestTakeOverAtOnce(t *testing.T) {
 
 // An old file that cannot be read now is no reason to begin without it.
 func TestUnreadableOldFile(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	loop := filepath.Join(dir, "telegram_123456.json")
 	if err := os.Symlink(loop, loop); err != nil {
@@ -287,6 +295,7 @@ func TestUnreadableOldFile(t *testing.T) {
 // picoclaw could truncate between a call and its result; the model then refused
 // every request. What is taken over is whole again.
 func TestRegressionOldTruncationInAToolPair(t *testing.T) {
+	t.Parallel()
 	lines := `{"role":"user","content":"u1"}
 {"role":"assistant","content":"","tool_calls":[{"id":"c1","name":"f"}]}
 {"role":"tool","content":"1","tool_call_id":"c1"}

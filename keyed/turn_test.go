@@ -20,6 +20,7 @@ func work(m manager, steps int) {
 // TestOneLongTurnIsTruncated: an agent works for many steps on one prompt. The
 // prompt stays with the last of them.
 func TestOneLongTurnIsTruncated(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, m manager) {
 		m.talk("s1")
 		work(m, 100)
@@ -51,6 +52,7 @@ func TestOneLongTurnIsTruncated(t *testing.T) {
 
 // TestOneLongTurnIsSummarised, once: the next message is no reason to do it again.
 func TestOneLongTurnIsSummarised(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, m manager) {
 		work(m, 100)
 		calls, old := 0, 0
@@ -79,6 +81,7 @@ func TestOneLongTurnIsSummarised(t *testing.T) {
 // TestClearedPromptsDoNotComeBack: what was cleared stays out of the context, also
 // when a later cut begins within a turn that has no prompt.
 func TestClearedPromptsDoNotComeBack(t *testing.T) {
+	t.Parallel()
 	for name, clear := range map[string]func(m manager){
 		"truncated": func(m manager) { m.TruncateHistory(key, 0) },
 		"replaced":  func(m manager) { m.SetHistory(key, messages("a1")) },
@@ -100,6 +103,7 @@ func TestClearedPromptsDoNotComeBack(t *testing.T) {
 // TestContextOfAKey: the prompt of the caller, system messages, the summary, the
 // prompt of the turn, the rest; and the same is the session's own context.
 func TestContextOfAKey(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	m := inDir(t, dir)
 	m.talk("s1", "u0", "a0", "s2")
@@ -123,6 +127,7 @@ func TestContextOfAKey(t *testing.T) {
 // TestLateResultOfAnotherProcess: a result that comes when its call has been
 // cleared is in no context.
 func TestLateResultOfAnotherProcess(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	m, other := inDir(t, dir), inDir(t, dir)
 	m.talk("u1", "+x")
@@ -144,6 +149,7 @@ func TestLateResultOfAnotherProcess(t *testing.T) {
 // TestSummaryBeforeAResult: a history that begins with a tool result, whose call
 // nobody ever saw, can have a summary like any other.
 func TestSummaryBeforeAResult(t *testing.T) {
+	t.Parallel()
 	for _, talk := range []string{"=x u1 a1", "=x", "s1 =x u1", "=x +y", "=x s2 u1"} {
 		t.Run(talk, func(t *testing.T) {
 			dir := t.TempDir()

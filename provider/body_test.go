@@ -9,6 +9,7 @@ import (
 )
 
 func TestRequest(t *testing.T) {
+	t.Parallel()
 	m := provider.Messages{Fields: session.Fields{{Name: "messages", Value: json.RawMessage(`[]`)}}}
 	got := m.Request(session.Fields{{Name: "model", Value: json.RawMessage(`"m"`)}, {Name: "messages", Value: json.RawMessage(`[1]`)}})
 	if want := `{"model":"m","messages":[]}`; string(got) != want {
@@ -17,6 +18,7 @@ func TestRequest(t *testing.T) {
 }
 
 func TestNote(t *testing.T) {
+	t.Parallel()
 	if got := (provider.Note{Entry: "e1", What: "an image is left out"}).String(); got != "e1: an image is left out" {
 		t.Error(got)
 	}
@@ -26,6 +28,7 @@ func TestNote(t *testing.T) {
 }
 
 func TestSources(t *testing.T) {
+	t.Parallel()
 	for _, url := range []string{"https://x/y.png", "data:image/png;base64,AAAA", "data:;base64,", "data:text/plain,x", "data:a;b;base64,AA", ""} {
 		s := provider.SourceAt(url)
 		if back, ok := provider.URLOf(s); !ok || back != url {

@@ -83,6 +83,7 @@ func everything() []session.Entry {
 // TestFromElsewhere: every encoder makes a request of any context that its own
 // decoder reads with the same calls and results, and says what it left out.
 func TestFromElsewhere(t *testing.T) {
+	t.Parallel()
 	said := map[string][]string{
 		"chat":      {"u1: an image is left out", "u1: a file is left out", "a1: what was said after a call stands before it", "t2: an image is left out: only users can send one", "mix: that a tool's result is an error is not said"},
 		"responses": {"u1: a file is left out", "a1: thinking of another provider is left out", "mix: that a tool's result is an error is not said"},
@@ -143,6 +144,7 @@ func tools(entries []session.Entry) []string {
 // TestResponseFromElsewhere: an answer of one provider can be given as one of
 // another.
 func TestResponseFromElsewhere(t *testing.T) {
+	t.Parallel()
 	answer := message("a1", session.RoleAssistant, session.Text("hi"), session.ToolUse("c1", "f", map[string]any{}))
 	answer.Message.Model, answer.Message.ResponseID, answer.Message.StopReason = "m", "r1", provider.StopMaxTokens
 	answer.Message.Usage = &session.Usage{Input: 100, CacheRead: 20, Output: 50, Reasoning: 10}
@@ -179,6 +181,7 @@ func TestResponseFromElsewhere(t *testing.T) {
 
 // TestStopReasons: the reasons to stop mean the same afterwards.
 func TestStopReasons(t *testing.T) {
+	t.Parallel()
 	tests := []struct{ codec, body, want string }{
 		{"chat", `{"choices":[{"message":{"role":"assistant"},"finish_reason":"tool_calls"}]}`, provider.StopToolUse},
 		{"chat", `{"choices":[{"message":{"role":"assistant"},"finish_reason":"content_filter"}]}`, provider.StopRefusal},
@@ -204,6 +207,7 @@ func TestStopReasons(t *testing.T) {
 // TestBadArguments: arguments that are not JSON reach a provider that must have
 // an object.
 func TestBadArguments(t *testing.T) {
+	t.Parallel()
 	body, err := openai.DecodeChat([]byte(`[{"role":"user","content":"go"},{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\"a\": tru"}}]}]`))
 	if err != nil {
 		t.Fatal(err)
@@ -222,6 +226,7 @@ func TestBadArguments(t *testing.T) {
 // TestUnsafeNames: ids and names that a provider would refuse are changed, calls
 // and results alike.
 func TestUnsafeNames(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("x", 100)
 	entries := []session.Entry{
 		message("u1", session.RoleUser, session.Text("go")),
@@ -267,6 +272,7 @@ func TestUnsafeNames(t *testing.T) {
 // TestEdited: what was changed after it was read is sent as it is now, however
 // odd it was.
 func TestEdited(t *testing.T) {
+	t.Parallel()
 	tests := []struct{ codec, body string }{
 		{"chat", `[{"role":"user","content":null}]`},
 		{"chat", `[{"role":"assistant"}]`},
@@ -309,6 +315,7 @@ func TestEdited(t *testing.T) {
 // TestClearedResult: the answer to a call that is no function's stays one, even
 // if nothing of it is left.
 func TestClearedResult(t *testing.T) {
+	t.Parallel()
 	b, err := openai.DecodeResponses([]byte(`[{"type":"custom_tool_call","call_id":"c","name":"sh","input":"ls"},{"type":"custom_tool_call_output","call_id":"c","output":"a lot"}]`))
 	if err != nil {
 		t.Fatal(err)
@@ -322,6 +329,7 @@ func TestClearedResult(t *testing.T) {
 
 // TestOnlyThinking: a message that only thinks has a content for OpenAI.
 func TestOnlyThinking(t *testing.T) {
+	t.Parallel()
 	thought := session.Content{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{Content: "hm"}}
 	m, err := codecs["chat"].encode([]session.Entry{message("a", session.RoleAssistant, thought)})
 	if want := `{"messages":[{"role":"assistant","content":"","reasoning_content":"hm"}]}`; err != nil || string(m.Request(nil)) != want {
@@ -331,6 +339,7 @@ func TestOnlyThinking(t *testing.T) {
 
 // TestNothingSaid: a message of nothing is not sent, because it is refused.
 func TestNothingSaid(t *testing.T) {
+	t.Parallel()
 	for name, codec := range codecs {
 		m, err := codec.encode([]session.Entry{message("a", session.RoleAssistant), message("u", session.RoleUser)})
 		if err != nil || !strings.HasSuffix(string(m.Request(nil)), `:[]}`) {
@@ -341,6 +350,7 @@ func TestNothingSaid(t *testing.T) {
 
 // TestLocalFiles: where a file lies on the user's machine is told to nobody.
 func TestLocalFiles(t *testing.T) {
+	t.Parallel()
 	at := &session.Source{Type: provider.SourceURL, MediaType: "image/png", Data: "file:///home/ann/secret.png"}
 	image := session.Content{Type: session.ContentTypeImage, Image: &session.ImageContent{Source: at}}
 	file := session.Content{Type: session.ContentTypeFile, File: &session.FileContent{Name: "secret.png", Source: at}}
@@ -371,6 +381,7 @@ func TestLocalFiles(t *testing.T) {
 // TestUnencodable: an input that no JSON can hold is an error that names the
 // entry.
 func TestUnencodable(t *testing.T) {
+	t.Parallel()
 	entries := []session.Entry{message("a1", session.RoleAssistant, session.ToolUse("c", "f", map[string]any{"x": func() {}}))}
 	for name, codec := range codecs {
 		if _, err := codec.encode(entries); err == nil || !strings.Contains(err.Error(), "a1") {
@@ -384,6 +395,7 @@ func TestUnencodable(t *testing.T) {
 
 // TestNoBody: what is no body is refused.
 func TestNoBody(t *testing.T) {
+	t.Parallel()
 	for name, codec := range codecs {
 		for _, text := range []string{``, `{`, `7`, `"x"`, `{}`, `{"a":1}`, `{"error":{"message":"no"}}`} {
 			if b, err := codec.decode([]byte(text)); err == nil {
@@ -424,6 +436,7 @@ func TestNoBody(t *testing.T) {
 // TestStable: the same entries give the same bytes, and more entries give bytes
 // that begin with those of fewer, so that prompt caches hit.
 func TestStable(t *testing.T) {
+	t.Parallel()
 	for name, codec := range codecs {
 		t.Run(name, func(t *testing.T) {
 			soak.Check(t, func(t *rapid.T) {

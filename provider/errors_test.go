@@ -13,6 +13,7 @@ import (
 // TestReadError: whatever shape a provider gives its errors, the kind is known, and
 // what it says is in the message, in one line that is not too long.
 func TestReadError(t *testing.T) {
+	t.Parallel()
 	for body, tt := range map[string]struct {
 		status    int
 		want      error
@@ -46,6 +47,7 @@ func TestReadError(t *testing.T) {
 
 // TestFuncEncode: a request to a function is written down, always in the same bytes.
 func TestFuncEncode(t *testing.T) {
+	t.Parallel()
 	r := &provider.Request{
 		Entries: []session.Entry{
 			{Type: session.TypeMessage, ID: "a", Message: &session.MessageEntry{Role: session.RoleUser, Content: []session.Content{session.Text("hi")}}},
@@ -77,6 +79,7 @@ func TestFuncEncode(t *testing.T) {
 
 // TestFuncLeft: a caller may stop at any event.
 func TestFuncLeft(t *testing.T) {
+	t.Parallel()
 	thought := session.Content{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{Content: "hm"}}
 	m := provider.Func{Answer: answering(&session.MessageEntry{Content: []session.Content{
 		thought, session.Text("one"), session.ToolUse("c", "now", nil), session.Image("image/png", "AA=="),

@@ -12,6 +12,7 @@ import (
 // TestFunc: what a function tells and what it returns come as one answer, and what
 // it told before it failed is kept.
 func TestFunc(t *testing.T) {
+	t.Parallel()
 	errDown := errors.New("down")
 	two := []session.Content{session.Text("one"), session.ToolUse("c", "now", nil)}
 	for name, tt := range map[string]struct {

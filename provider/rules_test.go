@@ -97,6 +97,7 @@ type refusal struct {
 // TestChecksRefuse: what a provider refuses has a fault, of its rule and at a
 // place.
 func TestChecksRefuse(t *testing.T) {
+	t.Parallel()
 	for name, requests := range refused {
 		for _, r := range requests {
 			faults := checks[name]([]byte(r.request))
@@ -132,6 +133,7 @@ var accepted = map[string][]string{
 }
 
 func TestChecksAccept(t *testing.T) {
+	t.Parallel()
 	for name, requests := range accepted {
 		for _, request := range requests {
 			if faults := checks[name]([]byte(request)); len(faults) > 0 {
@@ -144,6 +146,7 @@ func TestChecksAccept(t *testing.T) {
 // TestTornCalls: a program that keeps each call of a reply by itself does not make
 // the others refuse the conversation, and no call, result or text is missing.
 func TestTornCalls(t *testing.T) {
+	t.Parallel()
 	entries := []session.Entry{
 		message("u1", session.RoleUser, session.Text("do both")),
 		message("a1", session.RoleAssistant, session.Text("first")),
@@ -174,6 +177,7 @@ func TestTornCalls(t *testing.T) {
 // TestEveryContextIsAccepted: whatever programs wrote into a log, what is made of
 // it keeps the rules.
 func TestEveryContextIsAccepted(t *testing.T) {
+	t.Parallel()
 	soak.Check(t, func(t *rapid.T) {
 		s, err := session.Create(t.Context(), memory.New(nil), session.Header{}, nil)
 		if err != nil {
@@ -254,6 +258,7 @@ func drawMessage(t *rapid.T, i int) session.Entry {
 // used before or missing, and a model may call a tool by a name that none can have.
 // The results that a program adds find their calls, and the request is accepted.
 func TestOddCallsOfAnAnswerAreAnswered(t *testing.T) {
+	t.Parallel()
 	long := "chatcmpl-tool-0123456789abcdef0123456789abcdef" + strings.Repeat("0", 60)
 	for name, body := range map[string]string{
 		"chat": `{"id":"r","object":"chat.completion","model":"m","choices":[{"index":0,"finish_reason":"tool_calls","message":{"role":"assistant","content":null,"tool_calls":[
@@ -301,6 +306,7 @@ func TestOddCallsOfAnAnswerAreAnswered(t *testing.T) {
 // TestOddCallsAreKept: arguments and results that are not written as the provider
 // asks are calls and results all the same, and are sent as it asks.
 func TestOddCallsAreKept(t *testing.T) {
+	t.Parallel()
 	for name, body := range map[string]string{
 		"chat":      `[{"role":"user","content":"go"},{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":{"a":1}}}]},{"role":"tool","tool_call_id":"c1","content":"ok"}]`,
 		"anthropic": `[{"role":"user","content":"go"},{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"f","input":{"a":1}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":{"said":"ok"}}]}]`,

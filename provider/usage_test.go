@@ -13,6 +13,7 @@ import (
 // afterwards. In each case 100 tokens were new, 20 were read from the cache, 30
 // were written to it where that is counted, and 50 came out, 10 of them thought.
 func TestUsage(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name string
 		read func([]byte) *session.Usage

@@ -11,6 +11,7 @@ import (
 
 // However many secrets are glued together, none is left for a second time.
 func TestGluedWithoutEnd(t *testing.T) {
+	t.Parallel()
 	for name, text := range some(hostile(2 << 10)) {
 		once, _ := redact.Text(text)
 		if twice, found := redact.Text(once); found != nil {
@@ -21,6 +22,7 @@ func TestGluedWithoutEnd(t *testing.T) {
 
 // What only looks like the beginning of a replacement hides nothing.
 func TestMarkHidesNothing(t *testing.T) {
+	t.Parallel()
 	gh := "ghp_" + random(alnum, 36)
 	for in, want := range map[string]string{
 		"[REDACTED:" + gh:                     "[REDACTED:[REDACTED:github-token]",
@@ -43,6 +45,7 @@ func TestMarkHidesNothing(t *testing.T) {
 
 // A known secret may be a word that a replacement has in it.
 func TestKnownIsNotFoundInReplacement(t *testing.T) {
+	t.Parallel()
 	gh := "ghp_" + random(alnum, 36)
 	for _, same := range []bool{false, true} {
 		s := redact.NewScanner(
@@ -73,6 +76,7 @@ func TestKnownIsNotFoundInReplacement(t *testing.T) {
 // Of known secrets that contain one another, what begins first counts, and then
 // the longest.
 func TestKnownOverlap(t *testing.T) {
+	t.Parallel()
 	var known []redact.Known
 	for _, value := range []string{"abcdefgh", "abcdefghij", "cdefghijkl", "ijklmnop", "mnopqrstuv"} {
 		known = append(known, redact.Known{Kind: value, Value: value})
@@ -100,6 +104,7 @@ func TestKnownOverlap(t *testing.T) {
 
 // A token of any length may be the password of a URL.
 func TestLongURLPassword(t *testing.T) {
+	t.Parallel()
 	token := random(alnum, 1500)
 	got, _ := redact.Text("git clone https://oauth2:" + token + "@git.corp.io/x.git")
 	if want := "git clone https://oauth2:[REDACTED:url-password]@git.corp.io/x.git"; got != want {
@@ -109,6 +114,7 @@ func TestLongURLPassword(t *testing.T) {
 
 // Many tokens may begin in one run; the one that is real is found.
 func TestTokenAmongBeginnings(t *testing.T) {
+	t.Parallel()
 	for _, before := range []string{"eyJ-", "eyJhbGciOiJ4In0-", "-" + b64(`{"a":{"a":`), "-" + b64(`{"a":"{`), strings.Repeat("eyJ-", 50)} {
 		for _, pad := range []string{"-", "--", "---", "----"} {
 			text := before + pad + jwt()
@@ -122,6 +128,7 @@ func TestTokenAmongBeginnings(t *testing.T) {
 
 // A path shows a bounded part of names and levels, and never a secret.
 func TestPathsAreBounded(t *testing.T) {
+	t.Parallel()
 	for name, value := range hostileJSON(64 << 10) {
 		_, found := redact.Bytes([]byte(value))
 		for _, f := range found {
@@ -139,6 +146,7 @@ func TestPathsAreBounded(t *testing.T) {
 
 // Secrets are found that only a sign stands between.
 func TestNeighbours(t *testing.T) {
+	t.Parallel()
 	all := samples()
 	var marked []string
 	for _, kind := range slices.Sorted(maps.Keys(all)) {
@@ -166,6 +174,7 @@ func TestNeighbours(t *testing.T) {
 
 // The value of a name is found although a part of it is another secret.
 func TestValueBeforeSecret(t *testing.T) {
+	t.Parallel()
 	gh := "ghp_" + random(alnum, 36)
 	for in, want := range map[string]string{
 		"password=kX9#mQ2$vL:" + gh:                 "password=[REDACTED:password]:[REDACTED:github-token]",

@@ -136,6 +136,7 @@ const maxWork = 100
 // after their anchors. If a rule went on to the end of the text after each anchor,
 // that would be far more than maxWork.
 func TestWorkIsLinear(t *testing.T) {
+	t.Parallel()
 	for name, text := range some(hostile(8 << 10)) {
 		if work := redact.Work(text) / len(text); work > maxWork {
 			t.Errorf("%s: %d bytes are looked at for each", name, work)

@@ -12,6 +12,7 @@ import (
 )
 
 func TestJSON(t *testing.T) {
+	t.Parallel()
 	gh := "ghp_" + random(alnum, 36)
 	key := privateKey("PRIVATE KEY", "\n")
 	inner, _ := json.Marshal(key)
@@ -56,6 +57,7 @@ func TestJSON(t *testing.T) {
 
 // What only a provider can read is left alone, whatever it looks like.
 func TestJSONKeepsSignatures(t *testing.T) {
+	t.Parallel()
 	gh := "ghp_" + random(alnum, 36)
 	line := `{"thinking":{"content":"x","signature":"` + gh + `","redacted":"` + gh + `"},"encrypted_content":"` + gh + `","thoughtSignature":"` + gh + `"}`
 	got, found, err := redact.JSON([]byte(line))
@@ -65,6 +67,7 @@ func TestJSONKeepsSignatures(t *testing.T) {
 }
 
 func TestScannerKeep(t *testing.T) {
+	t.Parallel()
 	gh := "ghp_" + random(alnum, 36)
 	seen := 0
 	s := &redact.Scanner{Keep: func(path string) bool { return path == "id" }, Seen: func(string, string) { seen++ }}
@@ -75,6 +78,7 @@ func TestScannerKeep(t *testing.T) {
 }
 
 func TestNotJSON(t *testing.T) {
+	t.Parallel()
 	deep := strings.Repeat("[", 20_000)
 	for _, text := range []string{
 		"", " ", "{", `{"a"`, `{"a":`, `{"a":1`, `{"a":1,`, `{"a":1,}`, `{a:1}`, `{"a" 1}`, "[", "[1", "[1,", "[1 2]", `"a`, `"a\"`, "nul", "truex", "x", "1 2", `{"a":1}}`, "]", deep,
@@ -97,6 +101,7 @@ func TestNotJSON(t *testing.T) {
 
 // Bytes takes what is not JSON for text.
 func TestBytes(t *testing.T) {
+	t.Parallel()
 	gh := "ghp_" + random(alnum, 36)
 	for in, want := range map[string]string{
 		`{"a":"\u0067hp_` + gh[4:] + `"}`: `{"a":"[REDACTED:github-token]"}`,
@@ -110,6 +115,7 @@ func TestBytes(t *testing.T) {
 }
 
 func TestStrings(t *testing.T) {
+	t.Parallel()
 	var got []string
 	err := redact.Strings([]byte(`{"a":["x\n",{"b":"y"}],"c":1,"d":"z\u"}`), func(path string, text []byte) { got = append(got, path+"="+string(text)) })
 	if diff := cmp.Diff([]string{"a[0]=x\n", "a[1].b=y", "d=zu"}, got); diff != "" || err != nil {

@@ -10,6 +10,7 @@ import (
 // No tail of a password stays where it may be a part of it. What follows a password in
 // a URL, a shell, a cookie or a connection string does.
 func TestPasswordsEndWhereTheyDo(t *testing.T) {
+	t.Parallel()
 	const gone = "[REDACTED:password]"
 	for _, text := range []string{ // the part in angle quotes is the password
 		"DB_PASSWORD=«kX9#mQ2$&vL4pT»",

@@ -71,11 +71,13 @@ func checkJSON(t interface{ Fatalf(string, ...any) }, value []byte) {
 }
 
 func TestTextProperties(t *testing.T) {
+	t.Parallel()
 	all := pieces()
 	soak.Check(t, func(t *rapid.T) { check(t, anyText(all).Draw(t, "text")) })
 }
 
 func TestJSONProperties(t *testing.T) {
+	t.Parallel()
 	all := pieces()
 	soak.Check(t, func(t *rapid.T) {
 		value := map[string]any{"list": []any{anyText(all).Draw(t, "element"), 1.5, nil}}
@@ -113,6 +115,7 @@ func FuzzJSON(f *testing.F) {
 // them must be what was judged by hand to be a secret, which is passwords that a
 // tool made up, under the name "password", and nothing else.
 func TestCorpus(t *testing.T) {
+	t.Parallel()
 	for name, want := range map[string]int{"COPPICE_CORPUS": 34, "COPPICE_SAMPLES": 0} {
 		root := os.Getenv(name)
 		if root == "" {
@@ -144,6 +147,7 @@ func TestCorpus(t *testing.T) {
 
 // The manual lists the kinds that there are, and no others.
 func TestManualListsKinds(t *testing.T) {
+	t.Parallel()
 	manual, err := os.ReadFile(filepath.Join("..", "docs", "redaction.md"))
 	if err != nil {
 		t.Fatal(err)

@@ -26,6 +26,7 @@ func unmark(t *testing.T, marked string) (text, secret string) {
 // Every kind is found, alone and in the middle of things, and nothing but the
 // secret is replaced.
 func TestFinds(t *testing.T) {
+	t.Parallel()
 	all := samples()
 	around := map[string][2]string{
 		"alone": {"", ""}, "prose": {"see here: ", " and go on."}, "lines": {"one\n", "\ntwo"}, "escaped": {`a\n`, `\nb`},
@@ -52,6 +53,7 @@ func TestFinds(t *testing.T) {
 }
 
 func TestIsNoSecret(t *testing.T) {
+	t.Parallel()
 	hash, uuid := random(hexOnly, 64), "550e8400-e29b-41d4-a716-446655440000"
 	tests := map[string][]string{
 		"ordinary": {
@@ -102,6 +104,7 @@ func TestIsNoSecret(t *testing.T) {
 
 // What is cut off in the middle is still a secret.
 func TestTruncatedPrivateKey(t *testing.T) {
+	t.Parallel()
 	key := privateKey("EC PRIVATE KEY", "\n")
 	got, found := redact.Text("cat key.pem\n" + key[:200] + "\n[output truncated]")
 	if want := "cat key.pem\n[REDACTED:private-key]\n[output truncated]"; got != want || len(found) != 1 {
@@ -110,6 +113,7 @@ func TestTruncatedPrivateKey(t *testing.T) {
 }
 
 func TestSeveralInOneText(t *testing.T) {
+	t.Parallel()
 	gh, aws := "ghp_"+random(alnum, 36), "AKIA"+random(base32Only, 16)
 	text := "GITHUB_TOKEN=" + gh + "\nAWS_ACCESS_KEY_ID=" + aws + "\nAPI_KEY=" + gh + "\n"
 	got, found := redact.Text(text)
@@ -131,6 +135,7 @@ func TestSeveralInOneText(t *testing.T) {
 
 // A secret that is glued to another is found, too, when that one is gone.
 func TestGluedTogether(t *testing.T) {
+	t.Parallel()
 	basic := base64.StdEncoding.EncodeToString([]byte("svc:Kx8#pq!2vL"))
 	age := "AGE-SECRET-KEY-1" + random(base32Only, 58)
 	text := "one Authorization: Basic " + basic + age + " and two Authorization: Basic " + basic + age
@@ -144,6 +149,7 @@ func TestGluedTogether(t *testing.T) {
 // A scanner finds what it was told of wherever it is, also as it looks inside a
 // JSON string; and tells what it finds.
 func TestScannerKnows(t *testing.T) {
+	t.Parallel()
 	value := `open "sesame"` + "\n!"
 	s := redact.NewScanner(redact.Known{Kind: "password", Value: value}, redact.Known{Kind: "pin", Value: "1234"})
 	var seen []string
@@ -162,6 +168,7 @@ func TestScannerKnows(t *testing.T) {
 
 // With SameLength nothing moves.
 func TestSameLength(t *testing.T) {
+	t.Parallel()
 	s := &redact.Scanner{SameLength: true}
 	gh := "ghp_" + random(alnum, 36)
 	for in, want := range map[string]string{
@@ -181,6 +188,7 @@ func TestSameLength(t *testing.T) {
 }
 
 func TestKnownOnly(t *testing.T) {
+	t.Parallel()
 	s := redact.NewScanner(redact.Known{Kind: "a", Value: "open sesame"})
 	found := s.Known([]byte("API_KEY=" + random(hexOnly, 32) + " open sesame"))
 	if len(found) != 1 || found[0].Kind != "a" || found[0].Start != 41 {
@@ -193,6 +201,7 @@ func TestKnownOnly(t *testing.T) {
 
 // The name before a secret may repeat it; the preview must not.
 func TestPreviewNeverTells(t *testing.T) {
+	t.Parallel()
 	_, found := redact.Text("kX9mQ2vL_password=kX9mQ2vL")
 	if len(found) != 1 || strings.Contains(found[0].Preview, "kX9mQ2vL") {
 		t.Errorf("found %+v", found)
@@ -206,6 +215,7 @@ func TestPreviewNeverTells(t *testing.T) {
 // Findings of one secret have the same number, wherever they stand and whatever
 // told them; those of others do not.
 func TestSameIsThatOfTheSecret(t *testing.T) {
+	t.Parallel()
 	one, other := "kX9#mQ2$vL", "aB3!nR7?wP"
 	s := redact.NewScanner(redact.Known{Kind: "password", Value: one})
 	found := s.Find([]byte("DB_PASSWORD=" + one + " and " + one + " and DB_PASSWORD=" + other))

@@ -44,6 +44,7 @@ func written(edits []render.Edit) string {
 }
 
 func TestEditsOfEveryAgent(t *testing.T) {
+	t.Parallel()
 	const changed = "change a.go\n@@ \n-x\n+y\n"
 	const wrote = "write a.go\n@@ \n+x\n+y\n"
 	for _, test := range []struct{ agent, tool, input, want string }{
@@ -73,6 +74,7 @@ func TestEditsOfEveryAgent(t *testing.T) {
 }
 
 func TestOtherCallsAreNoEdits(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ tool, input string }{
 		{"Read", `{"file_path":"a.go"}`},
 		{"search", `{"path":"a.go","content":"x"}`},
@@ -92,6 +94,7 @@ func TestOtherCallsAreNoEdits(t *testing.T) {
 }
 
 func TestDiffHasThreeLinesAroundAChange(t *testing.T) {
+	t.Parallel()
 	lines := strings.Split("abcdefghijklmnopqrstuvwxyz", "")
 	before := strings.Join(lines, "\r\n")
 	lines[4], lines[20] = "E", "U"
@@ -111,6 +114,7 @@ func TestDiffHasThreeLinesAroundAChange(t *testing.T) {
 
 // Texts that have nothing in common take a comparison the longest.
 func TestDiffOfLargeTextsTakesNoTime(t *testing.T) {
+	t.Parallel()
 	var before, after strings.Builder
 	for i := range 40_000 {
 		fmt.Fprintf(&before, "old line %d\n", i)
@@ -126,6 +130,7 @@ func TestDiffOfLargeTextsTakesNoTime(t *testing.T) {
 }
 
 func TestGistOfAnEditNamesTheFilesAndCountsLines(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ tool, input, want string }{
 		{"Edit", `{"file_path":"a.go","old_string":"x\ny","new_string":"x\nz\nq"}`, "Edit a.go +2 −1"},
 		{"Write", `{"file_path":"a.go","content":"x\ny"}`, "Write a.go +2"},
@@ -138,6 +143,7 @@ func TestGistOfAnEditNamesTheFilesAndCountsLines(t *testing.T) {
 }
 
 func TestTodosOfACall(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		input string
 		want  []render.Todo

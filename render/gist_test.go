@@ -9,6 +9,7 @@ import (
 )
 
 func TestGistOfACallIsWhatAPersonWouldSay(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ name, input, want string }{
 		{"Bash", `{"command":"go test ./...","timeout":120}`, "Bash go test ./... timeout=120"},
 		{"shell", `{"command":["bash","-lc","ls -l"],"workdir":"/x"}`, "shell ls -l workdir=/x"},
@@ -42,6 +43,7 @@ func TestGistOfACallIsWhatAPersonWouldSay(t *testing.T) {
 }
 
 func TestGistSaysWhyATurnEndedEarly(t *testing.T) {
+	t.Parallel()
 	object := map[string]any{"name": "APIError", "data": map[string]any{"message": "over\nloaded"}}
 	for _, test := range []struct {
 		stop  string
@@ -76,6 +78,7 @@ func TestGistSaysWhyATurnEndedEarly(t *testing.T) {
 }
 
 func TestGistOfOtherEntries(t *testing.T) {
+	t.Parallel()
 	parent := "p1"
 	for want, e := range map[string]session.Entry{
 		"model: openai/gpt":              {Type: session.TypeModelChange, ModelChange: &session.ModelChangeEntry{Provider: "openai", ModelID: "gpt"}},
@@ -97,6 +100,7 @@ func TestGistOfOtherEntries(t *testing.T) {
 }
 
 func TestGistOfABlockOfAnUnknownType(t *testing.T) {
+	t.Parallel()
 	var c session.Content
 	if err := json.Unmarshal([]byte(`{"type":"hologram","name":"Task","input":{"a":"<b>"}}`), &c); err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 // A directory is called by its last element, and by more where that is not enough.
 func TestShortDirs(t *testing.T) {
+	t.Parallel()
 	dirs := map[string]string{
 		"/home/ada/work/api": "work/api", "/home/ada/play/api": "play/api", "/home/ada/forge": "forge", `C:\code\web`: `code\web`, "/srv/web/": "srv/web",
 		"/a/b/x": "a/b/x", "/c/b/x": "c/b/x", "x": "x", "/": "/", "": "",
@@ -30,6 +31,7 @@ func TestShortDirs(t *testing.T) {
 // Without the others, a random id is called by what tells it from nearly all of them, and
 // any other id stays whole.
 func TestShortID(t *testing.T) {
+	t.Parallel()
 	for id, want := range map[string]string{
 		"0197ab12-3456-7abc-8def-0123456789ab":           "01234567",
 		"0197ab12-3456-7abc-8def-0123456789ab~89abcdef":  "01234567~89ab",

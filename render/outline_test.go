@@ -68,6 +68,7 @@ func (k talk) said(nodes []*render.Node) []string {
 }
 
 func TestOutlineLeavesOutWhatIsAboutTheSession(t *testing.T) {
+	t.Parallel()
 	k := newTalk(t)
 	k.say("user", "one")
 	k.must(k.AppendSessionInfo("a name"))
@@ -92,6 +93,7 @@ func TestOutlineLeavesOutWhatIsAboutTheSession(t *testing.T) {
 }
 
 func TestOutlineGoesOnWithTheLiveBranchElseTheNewest(t *testing.T) {
+	t.Parallel()
 	k := newTalk(t)
 	root := k.say("user", "root")
 	old := k.say("assistant", "old")
@@ -121,6 +123,7 @@ func TestOutlineGoesOnWithTheLiveBranchElseTheNewest(t *testing.T) {
 }
 
 func TestOutlineCountsALongConversationInProportion(t *testing.T) {
+	t.Parallel()
 	const n = 5000
 	k := newTalk(t)
 	entries := make([]session.Entry, n)
@@ -141,6 +144,7 @@ func TestOutlineCountsALongConversationInProportion(t *testing.T) {
 }
 
 func TestReadChunksLetsGoOfWhatWasShown(t *testing.T) {
+	t.Parallel()
 	k := newTalk(t)
 	for i := range render.ReadAtOnce + 1 {
 		k.say("user", fmt.Sprint(i))
@@ -172,6 +176,7 @@ func TestReadChunksLetsGoOfWhatWasShown(t *testing.T) {
 }
 
 func TestOutputInABlobIsFetchedUpToALimit(t *testing.T) {
+	t.Parallel()
 	k := newTalk(t)
 	output := strings.Repeat("a line of output\n", 20_000)
 	k.must(k.AppendMessage(session.RoleAssistant, []session.Content{session.ToolUse("c1", "Bash", nil)}))

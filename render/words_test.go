@@ -31,6 +31,7 @@ func TestOneLineOfALongText(t *testing.T) {
 }
 
 func TestShortIDsMeanOneID(t *testing.T) {
+	t.Parallel()
 	const hash = "5357f8ac0f148d989c2953c11466b940"
 	ids := []string{"0123456789a", "0123456789b", "0123456", "nightly-build-20", "nightly-build-20", "tokenizer-20", "tokenizer-2", hash}
 	want := render.Names{
@@ -47,6 +48,7 @@ func TestShortIDsMeanOneID(t *testing.T) {
 }
 
 func TestNumbersAsPeopleSayThem(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2026, 3, 20, 12, 0, 0, 0, time.Local)
 	for got, want := range map[string]string{
 		render.Counted(1, "entry", "entries"):       "1 entry",
@@ -88,6 +90,7 @@ func TestNumbersAsPeopleSayThem(t *testing.T) {
 // The id of a revision is its entry's with something behind it. Both get short
 // names, and each name means one entry.
 func TestRevisionsHaveShortNames(t *testing.T) {
+	t.Parallel()
 	const entry, other = "0190a1b2-0000-7000-8000-00000000000a", "0190a1b2-0000-7000-8000-00000000000b"
 	ids := []string{entry, entry + "~89abcdef", entry + "~89ab0000", entry + "~2", other, "zzzzzzzzzzzz", "a~b", "~", "tail~"}
 	names := render.ShortEntryIDs(ids)

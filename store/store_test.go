@@ -18,6 +18,7 @@ import (
 )
 
 func TestCheckName(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("n", store.MaxName)
 	for _, test := range []struct{ name, reason string }{
 		{"019a3d5e-7c1b-7f00-8a52-3b9c0d1e2f34", ""},
@@ -67,6 +68,7 @@ func TestCheckName(t *testing.T) {
 
 // However long and strange the name, the message is fit for a terminal.
 func TestCheckNameMessage(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{strings.Repeat("n", 1<<20), "\x1b[2J", "a\nb", "\u202egnp.exe"} {
 		text := store.CheckName(name).Error()
 		if len(text) > 500 || strings.ContainsAny(text, "\x1b\n\u202e") {
@@ -91,6 +93,7 @@ func FuzzCheckName(f *testing.F) {
 }
 
 func TestErrorText(t *testing.T) {
+	t.Parallel()
 	cause := errors.New("disk on fire")
 	for _, test := range []struct {
 		err  store.Error
@@ -115,6 +118,7 @@ func TestErrorText(t *testing.T) {
 }
 
 func TestErrorUnwrap(t *testing.T) {
+	t.Parallel()
 	cause := &fs.PathError{Op: "write", Path: "x", Err: io.ErrShortWrite}
 	err := error(&store.Error{Op: "append", Kind: store.ErrUnknown, Err: cause})
 	for _, want := range []error{store.ErrUnknown, cause, io.ErrShortWrite} {
@@ -132,6 +136,7 @@ func TestErrorUnwrap(t *testing.T) {
 
 // Each error matches itself, its cousin in package fs, and nothing else.
 func TestSentinels(t *testing.T) {
+	t.Parallel()
 	cousins := map[error]error{
 		store.ErrInvalid:  fs.ErrInvalid,
 		store.ErrNotExist: fs.ErrNotExist,
@@ -153,6 +158,7 @@ func TestSentinels(t *testing.T) {
 }
 
 func TestRef(t *testing.T) {
+	t.Parallel()
 	const empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 	if got := store.RefOf(nil); got != "sha256:"+empty {
 		t.Errorf("RefOf(nil) = %s", got)
@@ -181,6 +187,7 @@ func (starter) Start(_ context.Context, at store.Pos, lines ...[]byte) (store.Po
 }
 
 func TestStartUsesStarter(t *testing.T) {
+	t.Parallel()
 	end, commit, err := store.Start(t.Context(), starter{}, 40, []byte("a"), []byte("b"))
 	if end != 42 || err != nil {
 		t.Fatalf("Start = %d, %v", end, err)
@@ -191,6 +198,7 @@ func TestStartUsesStarter(t *testing.T) {
 }
 
 func TestStartAppends(t *testing.T) {
+	t.Parallel()
 	log, err := memory.New(nil).Create(t.Context(), "a", store.Lines())
 	if err != nil {
 		t.Fatal(err)
@@ -211,6 +219,7 @@ func TestStartAppends(t *testing.T) {
 }
 
 func TestLines(t *testing.T) {
+	t.Parallel()
 	want := [][]byte{[]byte("a"), nil, []byte("b")}
 	var got [][]byte
 	for line, err := range store.Lines(want...) {
@@ -236,6 +245,7 @@ func TestLines(t *testing.T) {
 // A reference is found wherever it stands and however JSON spells it, whole or not
 // at all, also when a text comes in parts.
 func TestEachRef(t *testing.T) {
+	t.Parallel()
 	one, two := string(store.RefOf([]byte("one"))), string(store.RefOf([]byte("two")))
 	spelled := ""
 	for i, c := range one {

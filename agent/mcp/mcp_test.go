@@ -292,6 +292,7 @@ func onBoth(t *testing.T, test func(t *testing.T, o mcp.Options)) {
 }
 
 func TestToolsOfAServer(t *testing.T) {
+	t.Parallel()
 	onBoth(t, func(t *testing.T, o mcp.Options) {
 		c := connect(t, o)
 		if c.Name() != "test_server" {
@@ -331,6 +332,7 @@ func TestToolsOfAServer(t *testing.T) {
 }
 
 func TestResultsThatAreMoreThanText(t *testing.T) {
+	t.Parallel()
 	c := connect(t, options("normal"))
 	types := func(r agent.Result) string {
 		var list []string
@@ -362,6 +364,7 @@ func TestResultsThatAreMoreThanText(t *testing.T) {
 
 // What a server says about its tools counts only if the user trusts it.
 func TestHintsCountOnlyIfTheyAreTrusted(t *testing.T) {
+	t.Parallel()
 	for _, trust := range []bool{false, true} {
 		o := options("normal")
 		o.TrustHints, o.Timeout = trust, time.Hour
@@ -383,6 +386,7 @@ func TestHintsCountOnlyIfTheyAreTrusted(t *testing.T) {
 
 // A call that nobody waits for any more ends at once, and the server hears of it.
 func TestCancelledCall(t *testing.T) {
+	t.Parallel()
 	onBoth(t, func(t *testing.T, o mcp.Options) {
 		c := connect(t, o)
 		marker := filepath.Join(t.TempDir(), "slow")
@@ -410,6 +414,7 @@ func TestCancelledCall(t *testing.T) {
 }
 
 func TestCloseEndsCalls(t *testing.T) {
+	t.Parallel()
 	onBoth(t, func(t *testing.T, o mcp.Options) {
 		c := connect(t, o)
 		marker := filepath.Join(t.TempDir(), "slow")
@@ -436,6 +441,7 @@ func TestCloseEndsCalls(t *testing.T) {
 
 // The call that a server died of says so, is not repeated, and the next one works.
 func TestServerThatDiesIsStartedAgain(t *testing.T) {
+	t.Parallel()
 	var l logs
 	o := options("normal")
 	o.Logger = l.logger()
@@ -455,6 +461,7 @@ func TestServerThatDiesIsStartedAgain(t *testing.T) {
 }
 
 func TestServerThatDiesAgainAndAgainIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	c := connect(t, options("normal"))
 	for range 3 {
 		if r := c.call("die", ""); !strings.Contains(r.Text, "exit status 3") {
@@ -470,6 +477,7 @@ func TestServerThatDiesAgainAndAgainIsLeftAlone(t *testing.T) {
 
 // An answer beyond all measure breaks the connection, and not the agent.
 func TestGiganticAnswer(t *testing.T) {
+	t.Parallel()
 	onBoth(t, func(t *testing.T, o mcp.Options) {
 		o.MaxAnswer = 100_000
 		c := connect(t, o)
@@ -483,6 +491,7 @@ func TestGiganticAnswer(t *testing.T) {
 }
 
 func TestNetworkServerThatForgotTheSession(t *testing.T) {
+	t.Parallel()
 	server := newServer(nil)
 	handler := func() http.Handler {
 		return sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, nil)
@@ -527,6 +536,7 @@ func TestProgramsGetTheirEnvironment(t *testing.T) {
 }
 
 func TestNewToolsAreNoticed(t *testing.T) {
+	t.Parallel()
 	onBoth(t, func(t *testing.T, o mcp.Options) {
 		changed := make(chan struct{}, 10)
 		o.Changed = func() { changed <- struct{}{} }
@@ -546,6 +556,7 @@ func TestNewToolsAreNoticed(t *testing.T) {
 
 // Whatever a server calls its tools, providers take the names, and they are different.
 func TestOddNames(t *testing.T) {
+	t.Parallel()
 	var l logs
 	o := options("odd")
 	o.Logger = l.logger()
@@ -573,6 +584,7 @@ func TestOddNames(t *testing.T) {
 }
 
 func TestHostileSchemas(t *testing.T) {
+	t.Parallel()
 	o := options("schemas")
 	o.Name = "s"
 	c := connect(t, o)
@@ -594,6 +606,7 @@ func TestHostileSchemas(t *testing.T) {
 }
 
 func TestAnswersThatMakeNoSense(t *testing.T) {
+	t.Parallel()
 	o := options("strange")
 	o.Name = "s"
 	c := connect(t, o)
@@ -603,6 +616,7 @@ func TestAnswersThatMakeNoSense(t *testing.T) {
 }
 
 func TestConnectFailsWithAReason(t *testing.T) {
+	t.Parallel()
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
 	other := httptest.NewServer(http.NotFoundHandler())
@@ -659,6 +673,7 @@ func TestStubbornProgramIsEnded(t *testing.T) {
 
 // The header goes to the server that it is meant for, and not where that points to.
 func TestHeaderStaysWithItsHost(t *testing.T) {
+	t.Parallel()
 	server := newServer(nil)
 	inner := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, nil)
 	var mu sync.Mutex
@@ -693,6 +708,7 @@ func TestHeaderStaysWithItsHost(t *testing.T) {
 }
 
 func TestJoinGivesEachToolANameOfItsOwn(t *testing.T) {
+	t.Parallel()
 	tool := func(name string) agent.Tool { return agent.Tool{Tool: provider.Tool{Name: name}} }
 	long := strings.Repeat("x", 64)
 	all := mcp.Join([]agent.Tool{tool("read"), tool(long)}, nil, []agent.Tool{tool("read"), tool("write")}, []agent.Tool{tool("read"), tool(long), tool("read_2")})

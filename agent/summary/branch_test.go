@@ -22,6 +22,7 @@ func idsOf(entries []session.Entry) []string {
 }
 
 func TestAbandonedIsWhatOnlyTheOldBranchHas(t *testing.T) {
+	t.Parallel()
 	s := newStory(t)
 	system := s.add(session.RoleSystem, session.Text("Be kind."))
 	a := s.user("a")
@@ -58,6 +59,7 @@ func TestAbandonedIsWhatOnlyTheOldBranchHas(t *testing.T) {
 
 // What an edit took out of the context, and what a compaction replaced, is not told again.
 func TestAbandonedIsTheContext(t *testing.T) {
+	t.Parallel()
 	s := newStory(t)
 	root := s.user("root")
 	secret := s.user("secret")
@@ -80,6 +82,7 @@ func TestAbandonedIsTheContext(t *testing.T) {
 }
 
 func TestBranchLeavesASummaryWithFilesAndCosts(t *testing.T) {
+	t.Parallel()
 	s := newStory(t)
 	start := s.user("Try something.")
 	s.call("write", "try.go", "ok")
@@ -124,6 +127,7 @@ func TestBranchLeavesASummaryWithFilesAndCosts(t *testing.T) {
 
 // The files of a summary that fails are not written, and neither is anything else.
 func TestFailureAppendsNothing(t *testing.T) {
+	t.Parallel()
 	s, _ := worked(t)
 	before, err := s.EntryIDs()
 	if err != nil {

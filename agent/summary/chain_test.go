@@ -15,6 +15,7 @@ import (
 // However often a conversation is compacted, its goal and the files of its beginning are
 // still there, and no summary is longer than it may be.
 func TestThirtyCompactionsForgetNoFile(t *testing.T) {
+	t.Parallel()
 	const most = 600
 	s := newStory(t)
 	model := &offline.Model{Window: 8000}
@@ -57,6 +58,7 @@ func TestThirtyCompactionsForgetNoFile(t *testing.T) {
 
 // A person sees the files that were used last, in order, and how many there are besides.
 func TestFilesAreBoundedInTheTextAndInTheLog(t *testing.T) {
+	t.Parallel()
 	s := newStory(t)
 	s.user("Read everything.")
 	for i := range 1200 {
@@ -86,6 +88,7 @@ func TestFilesAreBoundedInTheTextAndInTheLog(t *testing.T) {
 
 // A member of this name that another program wrote is not ours.
 func TestForeignFilesAreIgnored(t *testing.T) {
+	t.Parallel()
 	e := session.Entry{Compaction: &session.CompactionEntry{Extra: session.Fields{{Name: summary.FieldFiles, Value: []byte(`{"changed":["a.go"],"read":7}`)}}}}
 	if f := summary.FilesOf(&e); f.Read != nil || f.Changed != nil {
 		t.Errorf("%+v", f)

@@ -17,6 +17,7 @@ import (
 // Every provider accepts the request, gets the whole task, and its answer becomes a
 // summary; one that breaks off does not.
 func TestSummaryInEveryDialect(t *testing.T) {
+	t.Parallel()
 	for _, dialect := range client.Providers() {
 		t.Run(dialect, func(t *testing.T) {
 			var cut atomic.Int32

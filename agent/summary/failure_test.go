@@ -21,6 +21,7 @@ func stops(reason string, content ...session.Content) answer {
 
 // Whatever is not a summary is an error; what it cost is reported, and nothing else is.
 func TestAnswerThatIsNoSummaryIsAnError(t *testing.T) {
+	t.Parallel()
 	text := session.Text(goal)
 	broken := errors.New("connection reset")
 	for name, test := range map[string]struct {
@@ -63,6 +64,7 @@ func TestAnswerThatIsNoSummaryIsAnError(t *testing.T) {
 // A model that marks its answer as incomplete, but gives no error, has not written a
 // summary either.
 func TestPartialAnswerIsAnError(t *testing.T) {
+	t.Parallel()
 	s, _ := worked(t)
 	half := &session.MessageEntry{Role: session.RoleAssistant, Content: []session.Content{session.Text(goal)}, StopReason: provider.StopEndTurn}
 	for _, r := range []*provider.Response{{Message: half, Partial: true}, {}} {
@@ -77,6 +79,7 @@ func TestPartialAnswerIsAnError(t *testing.T) {
 
 // Nothing that a model answers is quoted at length in an error: it may end in a log.
 func TestErrorQuotesOnlyTheBeginning(t *testing.T) {
+	t.Parallel()
 	s, _ := worked(t)
 	_, err := summary.Compaction(t.Context(), writes(strings.Repeat("äöü ", 900)).Model(), s.plan(60), summary.Options{})
 	if err == nil || len(err.Error()) > 300 {
@@ -85,6 +88,7 @@ func TestErrorQuotesOnlyTheBeginning(t *testing.T) {
 }
 
 func TestErrorOfTheModelIsReturned(t *testing.T) {
+	t.Parallel()
 	s, _ := worked(t)
 	m := newModel(fails(provider.ErrDenied))
 	if sum, err := summary.Compaction(t.Context(), m.Model(), s.plan(60), summary.Options{}); !errors.Is(err, provider.ErrDenied) || sum.Text != "" || len(m.sent) != 1 {
@@ -100,6 +104,7 @@ func TestErrorOfTheModelIsReturned(t *testing.T) {
 
 // Some models put things around the summary.
 func TestSummaryIsTakenOutOfItsWrapping(t *testing.T) {
+	t.Parallel()
 	const want = "## Goal\nTo be done.\n\n## Next steps\n- a"
 	for _, text := range []string{
 		want, "\n" + want + "\n", "```markdown\n" + want + "\n```", "```\n" + want + "\n```\n", "<think>Hm. ## Goal?</think>\n" + want,
@@ -125,6 +130,7 @@ func TestSummaryIsTakenOutOfItsWrapping(t *testing.T) {
 }
 
 func TestNothingToSummarise(t *testing.T) {
+	t.Parallel()
 	system := session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: session.RoleSystem, Content: []session.Content{session.Text("x")}}}
 	m := writes(goal)
 	if _, err := summary.Branch(t.Context(), m.Model(), []session.Entry{system}, summary.Options{}); !errors.Is(err, summary.ErrNothing) || len(m.sent) > 0 {
@@ -133,6 +139,7 @@ func TestNothingToSummarise(t *testing.T) {
 }
 
 func TestWindowThatIsTooSmallIsAnErrorBeforeAnythingIsAsked(t *testing.T) {
+	t.Parallel()
 	s, _ := worked(t)
 	m := writes(goal)
 	m.Window = 800

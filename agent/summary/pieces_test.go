@@ -40,6 +40,7 @@ func size(c window.Counter, r *provider.Request) int {
 // each entry, in order; a call and its result in the same one; no piece is larger than the
 // window; and each piece updates what was written before it.
 func TestPiecesCoverEverything(t *testing.T) {
+	t.Parallel()
 	soak.Check(t, func(t *rapid.T) {
 		c := window.Estimate("test", "m")
 		m := numbered(rapid.IntRange(5000, 12_000).Draw(t, "window"))
@@ -128,6 +129,7 @@ func TestPiecesCoverEverything(t *testing.T) {
 // An entry that does not fit even alone is shortened in the middle, and says so. A unit that
 // does not fit is split between its entries.
 func TestWhatDoesNotFitAloneIsShortened(t *testing.T) {
+	t.Parallel()
 	s := newStory(t)
 	s.user("BEGIN " + strings.Repeat("a long story ", 20_000) + " END")
 	var calls, results []session.Content
@@ -166,6 +168,7 @@ func TestWhatDoesNotFitAloneIsShortened(t *testing.T) {
 
 // A provider may limit a request in bytes long before its window is full.
 func TestPiecesKeepTheLimitInBytes(t *testing.T) {
+	t.Parallel()
 	s := newStory(t)
 	for i := range 30 {
 		s.user(fmt.Sprintf("MARK-%d. ", i) + strings.Repeat("\"", 500))
@@ -191,6 +194,7 @@ func TestPiecesKeepTheLimitInBytes(t *testing.T) {
 
 // A model may have a smaller window than anybody knows.
 func TestPiecesBecomeSmallerWhenTheProviderFindsThemTooLarge(t *testing.T) {
+	t.Parallel()
 	s, _ := worked(t)
 	c := window.Estimate("test", "m")
 	m := numbered(0)
@@ -222,6 +226,7 @@ func TestPiecesBecomeSmallerWhenTheProviderFindsThemTooLarge(t *testing.T) {
 
 // If a later piece fails, there is no summary, but the earlier ones were paid for.
 func TestCostsOfAllPiecesAreReportedWhenOneFails(t *testing.T) {
+	t.Parallel()
 	s := newStory(t)
 	for range 40 {
 		s.user(strings.Repeat("words ", 200))

@@ -34,6 +34,7 @@ func worked(t *testing.T) (s *story, last string) {
 }
 
 func TestOfflineModelWritesACompaction(t *testing.T) {
+	t.Parallel()
 	s, last := worked(t)
 	plan := s.plan(60)
 	if plan.FirstKept != last {
@@ -69,6 +70,7 @@ func TestOfflineModelWritesACompaction(t *testing.T) {
 }
 
 func TestRequestIsTextWithoutSystemThinkingAndLongResults(t *testing.T) {
+	t.Parallel()
 	s, _ := worked(t)
 	m := writes(goal)
 	if _, err := summary.Compaction(t.Context(), m.Model(), s.plan(60), summary.Options{Instructions: "Mind the tests.", MaxTokens: 800}); err != nil {
@@ -99,6 +101,7 @@ func TestRequestIsTextWithoutSystemThinkingAndLongResults(t *testing.T) {
 
 // What is not text is at least named.
 func TestEveryKindOfContentIsMentioned(t *testing.T) {
+	t.Parallel()
 	s := newStory(t)
 	data := &session.Source{Type: "base64", MediaType: "application/pdf", Data: "QUJD"}
 	s.add(session.RoleUser, session.Image("image/png", "QUJD"))
@@ -130,6 +133,7 @@ func TestEveryKindOfContentIsMentioned(t *testing.T) {
 }
 
 func TestLongArgumentsAreShortened(t *testing.T) {
+	t.Parallel()
 	s := newStory(t)
 	s.user("x")
 	s.call("write", "FIRST "+strings.Repeat("long ", 5000)+" LAST", "ok")
@@ -143,6 +147,7 @@ func TestLongArgumentsAreShortened(t *testing.T) {
 }
 
 func TestPreviousSummaryIsUpdated(t *testing.T) {
+	t.Parallel()
 	s, _ := worked(t)
 	plan := s.plan(60)
 	first, err := summary.Compaction(t.Context(), writes(goal+"Early fact: 42.").Model(), plan, summary.Options{})
@@ -179,6 +184,7 @@ func TestPreviousSummaryIsUpdated(t *testing.T) {
 
 // A summary that a person wrote keeps its own section about files.
 func TestSummaryOfAPersonStaysWhole(t *testing.T) {
+	t.Parallel()
 	s, last := worked(t)
 	const text = "We work on the parser.\n\n## Files\nAll of them matter."
 	if _, err := s.AppendCompaction(text, last, 0); err != nil {
@@ -196,6 +202,7 @@ func TestSummaryOfAPersonStaysWhole(t *testing.T) {
 }
 
 func TestPreviousSummaryThatIsTooLongIsReadInPieces(t *testing.T) {
+	t.Parallel()
 	s, last := worked(t)
 	if _, err := s.AppendCompaction("FIRST-WORDS "+strings.Repeat("many words and more ", 800)+" LAST-WORDS", last, 0); err != nil {
 		t.Fatal(err)
@@ -216,6 +223,7 @@ func TestPreviousSummaryThatIsTooLongIsReadInPieces(t *testing.T) {
 
 // When the cut splits a turn, the model learns what the turn is about.
 func TestRequestOfASplitTurnIsShownAsCurrent(t *testing.T) {
+	t.Parallel()
 	s := newStory(t)
 	s.user("Rewrite all files. REQUEST")
 	for range 20 {
@@ -235,6 +243,7 @@ func TestRequestOfASplitTurnIsShownAsCurrent(t *testing.T) {
 }
 
 func TestEventsOfTheModelArePassedOn(t *testing.T) {
+	t.Parallel()
 	s, _ := worked(t)
 	var events []provider.EventType
 	_, err := summary.Compaction(t.Context(), &offline.Model{}, s.plan(60), summary.Options{Emit: func(e provider.Event) { events = append(events, e.Type) }})
@@ -256,6 +265,7 @@ func (s streamer) Stream(context.Context, *provider.Request) iter.Seq2[provider.
 // A model that does not notice that it is no longer wanted does not keep the caller
 // waiting, and what it says later is not passed on.
 func TestCancelledSummaryReturnsAtOnce(t *testing.T) {
+	t.Parallel()
 	s, _ := worked(t)
 	asked, release, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	deaf := streamer{stream: func(yield func(provider.Event, error) bool) {

@@ -25,6 +25,7 @@ func (s *story) path() []session.Entry {
 }
 
 func TestTitleOfTheOfflineModelIsTheFirstRequest(t *testing.T) {
+	t.Parallel()
 	s := newStory(t)
 	s.reply("Hello!")
 	s.user("\n  Warum ist der   Himmel blau?\nUnd das Meer?")
@@ -43,6 +44,7 @@ func TestTitleOfTheOfflineModelIsTheFirstRequest(t *testing.T) {
 
 // What programs say in the user's name is not what the conversation is about.
 func TestInjectedMessagesAreNotTheUsers(t *testing.T) {
+	t.Parallel()
 	s := newStory(t)
 	if err := s.Append(session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{
 		Role: session.RoleUser, Content: []session.Content{session.Text("<environment>linux</environment>")}, Metadata: map[string]any{"injected": true},
@@ -69,6 +71,7 @@ func TestInjectedMessagesAreNotTheUsers(t *testing.T) {
 }
 
 func TestTitleIsOneShortLine(t *testing.T) {
+	t.Parallel()
 	s := newStory(t)
 	s.user("hi")
 	for answer, want := range map[string]string{
@@ -101,6 +104,7 @@ func TestTitleIsOneShortLine(t *testing.T) {
 }
 
 func TestTitleOfNothing(t *testing.T) {
+	t.Parallel()
 	m := writes("x")
 	if _, err := summary.Title(t.Context(), m.Model(), nil, summary.Options{}); !errors.Is(err, summary.ErrNothing) || len(m.sent) > 0 {
 		t.Errorf("%v after %d requests", err, len(m.sent))
@@ -109,6 +113,7 @@ func TestTitleOfNothing(t *testing.T) {
 
 // A title costs little, however long the conversation is, and it knows how it went on.
 func TestTitleReadsTheBeginningAndTheEnd(t *testing.T) {
+	t.Parallel()
 	s := newStory(t)
 	for i := range 50 {
 		s.user(fmt.Sprintf("MARK-%d. ", i) + strings.Repeat("words ", 1000))
@@ -140,6 +145,7 @@ func TestTitleReadsTheBeginningAndTheEnd(t *testing.T) {
 
 // After a compaction, the summary says what the conversation is about.
 func TestTitleOfACompactedConversation(t *testing.T) {
+	t.Parallel()
 	s, last := worked(t)
 	if _, err := s.AppendCompaction("## Goal\nFix the parser", last, 0); err != nil {
 		t.Fatal(err)

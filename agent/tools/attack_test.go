@@ -63,6 +63,7 @@ func TestLinksLeadNowhere(t *testing.T) {
 
 // Links that stay in the working directory work, and stay links.
 func TestLinksInsideAreFollowed(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, tools.Options{})
 	target := b.file("a/b/file", "one")
 	b.link("a/b/file", "relative")
@@ -94,6 +95,7 @@ func TestLinksInsideAreFollowed(t *testing.T) {
 
 // The working directory may itself be reached by a link, as /tmp is on a Mac.
 func TestWorkingDirectoryBehindALink(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	real, link := filepath.Join(dir, "real"), filepath.Join(dir, "link")
 	if err := os.Mkdir(real, 0o755); err != nil {
@@ -123,6 +125,7 @@ func rules(t *testing.T, allow, deny []string) (*bench, *tools.Rules) {
 }
 
 func TestCommandsThatARuleAllows(t *testing.T) {
+	t.Parallel()
 	_, r := rules(t, []string{
 		"bash(go test *)", "bash(git status)", "bash(cat docs/*)", "bash(ls src/**)", "bash(echo 'a b' \"*\")", "bash(head *)", "bash(make * -n)", "bash(grep ?x)", "bash(* --version)",
 	}, nil)
@@ -246,6 +249,7 @@ func TestCommandsThatARuleAllows(t *testing.T) {
 }
 
 func TestCommandsThatARuleDenies(t *testing.T) {
+	t.Parallel()
 	_, r := rules(t, []string{"bash"}, []string{"bash(rm *)", "bash(git push *)"})
 	for command, want := range map[string]agent.Decision{
 		"ls":                             agent.Allow,
@@ -277,6 +281,7 @@ func TestCommandsThatARuleDenies(t *testing.T) {
 
 // A line that may run what is denied is not allowed by a rule for all commands.
 func TestCommandsThatMayRunWhatARuleDeniesAsk(t *testing.T) {
+	t.Parallel()
 	doubtful := []string{
 		"X=1 touch p", "if true; then touch p; fi", "to\\\nuch p", "t=touch; $t p", "$(echo touch) p", "env touch p", "/usr/bin/env touch p", "ENV touch p",
 		"bash -c 'touch p'", "sh -c 'touch p'", "echo 'touch p' | sh", "echo p | xargs touch", "nohup touch p", "sudo touch p", "exec touch p",
@@ -314,6 +319,7 @@ func TestCommandsThatMayRunWhatARuleDeniesAsk(t *testing.T) {
 }
 
 func TestPathsThatRulesAllowAndDeny(t *testing.T) {
+	t.Parallel()
 	b, r := rules(t,
 		[]string{"write(docs/**)", "edit", "write(/opt/x/*)", "write(.github/**)", "write(src/*.go)", "read(/usr/**)"},
 		[]string{"write(docs/private/**)", "read(secret/**)", "edit(**/*.key)", "read(/usr/secret/*)"})
@@ -376,6 +382,7 @@ func TestPathsThatRulesAllowAndDeny(t *testing.T) {
 }
 
 func TestRulesForToolsOfOthers(t *testing.T) {
+	t.Parallel()
 	_, r := rules(t, []string{"github_*", "weather"}, []string{"*_delete", "files_drop"})
 	for name, want := range map[string]agent.Decision{
 		"github_list": agent.Allow, "weather": agent.Allow, "weathers": "", "github": "",
@@ -390,6 +397,7 @@ func TestRulesForToolsOfOthers(t *testing.T) {
 // A new name does not get a tool around a rule that denies it, nor under one that allows
 // the tool whose name it had.
 func TestRulesForToolsThatAreRenamed(t *testing.T) {
+	t.Parallel()
 	_, r := rules(t, []string{"git_list"}, []string{"git_delete"})
 	ran := 0
 	named := func(name string) agent.Tool {
@@ -413,6 +421,7 @@ func TestRulesForToolsThatAreRenamed(t *testing.T) {
 // Tools that obey rules do not ask for what is allowed, and refuse what is denied even
 // if nobody would have been asked.
 func TestToolsObeyRules(t *testing.T) {
+	t.Parallel()
 	b, r := rules(t, []string{"write(docs/**)"}, []string{"read(secret/**)", "bash(rm *)"})
 	b = newBench(t, tools.Options{Dir: b.dir, Rules: r})
 	for path, want := range map[string]bool{"docs/a": false, "a": true, "docs/../../a": true} {
@@ -443,6 +452,7 @@ func TestToolsObeyRules(t *testing.T) {
 }
 
 func TestBadRulesAreExplained(t *testing.T) {
+	t.Parallel()
 	for rule, want := range map[string]string{
 		"":                     "name of a tool",
 		"(x)":                  "name of a tool",
@@ -471,6 +481,7 @@ func TestBadRulesAreExplained(t *testing.T) {
 
 // A rule made for a call allows this call, and not the next best one.
 func TestRuleForACallAllowsJustThat(t *testing.T) {
+	t.Parallel()
 	b, r := rules(t, nil, nil)
 	for _, tt := range []struct {
 		name  string

@@ -15,6 +15,7 @@ import (
 
 // A command does not go on when the program that runs it is killed.
 func TestACommandEndsWithAKilledProgram(t *testing.T) {
+	t.Parallel()
 	const where = "COPPICE_TEST_KILLED_IN"
 	if dir := os.Getenv(where); dir != "" { // this is the program
 		newBench(t, tools.Options{Dir: dir}).run("bash", "command", "exec 9>pipe; echo begun >&9; for i in {1..600}; do sleep 0.1; done")

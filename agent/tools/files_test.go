@@ -21,6 +21,7 @@ import (
 var png = append([]byte("\x89PNG\x0D\x0A\x1A\x0A"), "and so on"...)
 
 func TestReadReturnsFilesAsTheyAre(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, tools.Options{})
 	for name, tt := range map[string]struct{ content, want string }{
 		"lines":      {"one\n two\n\nthree\n", "one\n two\n\nthree\n"},
@@ -40,6 +41,7 @@ func TestReadReturnsFilesAsTheyAre(t *testing.T) {
 
 // A model that follows the notes of each page has read the whole file.
 func TestReadInPages(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, tools.Options{MaxOutput: 4096})
 	var whole strings.Builder
 	for i := range 5000 {
@@ -76,6 +78,7 @@ func TestReadInPages(t *testing.T) {
 }
 
 func TestReadCutsLongLines(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, tools.Options{})
 	for shift := range 4 { // so that the cut falls everywhere in a character
 		b.file("long", strings.Repeat("x", shift)+strings.Repeat("日本", 10_000)+"\nnext\n")
@@ -89,6 +92,7 @@ func TestReadCutsLongLines(t *testing.T) {
 
 // A huge file is not read whole, and one who gives up is not kept waiting.
 func TestReadOfAHugeFile(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, tools.Options{})
 	name := b.file("huge", strings.Repeat("text\n", 4000))
 	b.must(os.Truncate(name, 1<<40)) // nothing but NULs follow, in one line
@@ -104,6 +108,7 @@ func TestReadOfAHugeFile(t *testing.T) {
 }
 
 func TestReadOfImagesAndOtherBytes(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, tools.Options{})
 	b.file("a.txt", string(png)) // what counts is what it is
 	r := b.runIn(t.Context(), "read", args("path", "a.txt"))
@@ -125,6 +130,7 @@ func TestReadOfImagesAndOtherBytes(t *testing.T) {
 }
 
 func TestReadListsDirectories(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, tools.Options{})
 	if text := b.run("read", "path", "."); !strings.Contains(text, "empty") {
 		t.Error(text)
@@ -150,6 +156,7 @@ func TestReadListsDirectories(t *testing.T) {
 }
 
 func TestWriteReplacesTheWholeFileAndKeepsItsPermissions(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, tools.Options{})
 	if text := b.run("write", "path", "new/dir/a.sh", "content", "one\ntwo"); !strings.Contains(text, "new file") || !strings.Contains(text, "2 lines") {
 		t.Error(text)
@@ -180,6 +187,7 @@ func TestWriteReplacesTheWholeFileAndKeepsItsPermissions(t *testing.T) {
 
 // Who approved a path outside gets exactly that, and no directories on the way.
 func TestWriteOutside(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, tools.Options{})
 	b.run("write", "path", "../beside", "content", "x")
 	if b.content("../beside") != "x" {
@@ -194,6 +202,7 @@ func TestWriteOutside(t *testing.T) {
 }
 
 func TestEdit(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, tools.Options{})
 	for name, tt := range map[string]struct {
 		content, old, new string
@@ -223,6 +232,7 @@ func TestEdit(t *testing.T) {
 }
 
 func TestEditThatDoesNotMatchSaysWhatIsThere(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, tools.Options{})
 	text := "package a\n\nfunc f() {\n\tif x {\n\t\treturn 1\n\t}\n}\n\nfunc g() {\n\treturn 2\n}\n"
 	b.file("a.go", text)
@@ -243,6 +253,7 @@ func TestEditThatDoesNotMatchSaysWhatIsThere(t *testing.T) {
 
 // Two edits of a file at the same time are both in it.
 func TestParallelEditsAllCount(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, tools.Options{})
 	var content strings.Builder
 	for i := range 20 {

@@ -11,6 +11,7 @@ import (
 // On a system that does not care about case, a path can lead into the working directory
 // and not look like it. It must then be named as rules name it.
 func TestWorkingDirectoryByAnotherName(t *testing.T) {
+	t.Parallel()
 	d, err := openDir(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -28,6 +29,7 @@ func TestWorkingDirectoryByAnotherName(t *testing.T) {
 
 // A file that somebody else changed after it was read is left alone.
 func TestChangeInTheMeantimeIsKept(t *testing.T) {
+	t.Parallel()
 	d, err := openDir(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

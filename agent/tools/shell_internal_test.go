@@ -18,6 +18,7 @@ var pieces = []string{
 // What bash runs of a line that counts as simple are the commands that rules have seen,
 // and no others.
 func TestSimpleCommandsAreWhatBashRuns(t *testing.T) {
+	t.Parallel()
 	bash, err := exec.LookPath("bash")
 	if err != nil {
 		t.Skip(err)

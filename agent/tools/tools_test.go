@@ -130,6 +130,7 @@ func (b *bench) asks(name string, input json.RawMessage) (bool, string) {
 func nothing(context.Context, string, int) ([]tools.Hit, error) { return nil, nil }
 
 func TestEveryToolIsFitForEveryProvider(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, tools.Options{Search: nothing})
 	r := provider.Request{Entries: []session.Entry{{}}}
 	for _, name := range tools.Names() {
@@ -158,6 +159,7 @@ func TestEveryToolIsFitForEveryProvider(t *testing.T) {
 }
 
 func TestNewMakesWhatIsAskedFor(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	tests := []struct {
 		o    tools.Options
@@ -185,6 +187,7 @@ func TestNewMakesWhatIsAskedFor(t *testing.T) {
 
 // What is wrong with a call is told to the model, and asks nobody.
 func TestBadArgumentsAreExplained(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, tools.Options{Search: nothing, MaxTimeout: time.Minute})
 	b.file("a", "text\n")
 	tests := []struct{ tool, input, want string }{
@@ -234,6 +237,7 @@ func TestBadArgumentsAreExplained(t *testing.T) {
 }
 
 func TestWhatAsks(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, tools.Options{Search: nothing})
 	tests := []struct {
 		tool, path string
@@ -276,6 +280,7 @@ func TestWhatAsks(t *testing.T) {
 }
 
 func TestCallsTellTheirFiles(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, tools.Options{})
 	for name, tool := range b.tools {
 		if tool.Files == nil {
@@ -295,6 +300,7 @@ func TestCallsTellTheirFiles(t *testing.T) {
 }
 
 func TestSearchShowsPassagesWithTheirSession(t *testing.T) {
+	t.Parallel()
 	var asked string
 	hits := []tools.Hit{
 		{Session: "s1", Title: "Boats", Entry: "e1", Role: "user", Text: " a sloop \n", Time: time.Date(2025, 1, 2, 3, 4, 5, 0, time.UTC)},

@@ -47,6 +47,7 @@ var bodies = map[string]string{
 }
 
 func TestRoundTrip(t *testing.T) {
+	t.Parallel()
 	for name, body := range bodies {
 		t.Run(name, func(t *testing.T) {
 			if _, err := codec.RoundTrip([]byte(body)); err != nil {
@@ -57,6 +58,7 @@ func TestRoundTrip(t *testing.T) {
 }
 
 func TestSamples(t *testing.T) {
+	t.Parallel()
 	for _, pattern := range []string{"anthropic-messages/*.json", "anthropic-messages/*.sse.txt", "opencode-session-recordings/*anthropic*"} {
 		for _, file := range wiretest.Samples(pattern) {
 			data, err := os.ReadFile(file)

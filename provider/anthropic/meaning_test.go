@@ -11,6 +11,7 @@ import (
 )
 
 func TestSplit(t *testing.T) {
+	t.Parallel()
 	b, err := anthropic.Decode([]byte(`{"system":"s","messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"1"},{"type":"tool_result","tool_use_id":"b","content":[{"type":"text","text":"2"}],"is_error":true},{"type":"text","text":"and now?"}]}]}`))
 	if err != nil {
 		t.Fatal(err)
@@ -29,6 +30,7 @@ func TestSplit(t *testing.T) {
 }
 
 func TestDecodeMessage(t *testing.T) {
+	t.Parallel()
 	entries, err := anthropic.DecodeMessage([]byte(`{"id":"m1","type":"message","role":"assistant","model":"claude","content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":2}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -45,6 +47,7 @@ func TestDecodeMessage(t *testing.T) {
 }
 
 func TestDecodeContent(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{`"hi"`, `[{"type":"text","text":"hi"}]`} {
 		blocks, err := anthropic.DecodeContent([]byte(text))
 		if err != nil || len(blocks) != 1 || blocks[0].Text.Content != "hi" {
@@ -61,6 +64,7 @@ func TestDecodeContent(t *testing.T) {
 // TestThinking: thinking goes back to its own provider only, and only if it is
 // signed.
 func TestThinking(t *testing.T) {
+	t.Parallel()
 	block := func(signature, redacted string) session.Content {
 		return session.Content{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{Content: "hm", Signature: signature, Redacted: redacted}}
 	}
@@ -97,6 +101,7 @@ func TestThinking(t *testing.T) {
 // TestProviderBlocks: blocks of the provider's own tools are sent back even if
 // nothing says that they are from here.
 func TestProviderBlocks(t *testing.T) {
+	t.Parallel()
 	raw := `{"type":"server_tool_use","id":"s","name":"web_search","input":{}}`
 	m, err := anthropic.Encode([]session.Entry{{Message: &session.MessageEntry{
 		Role: "assistant", Content: []session.Content{{Type: "server_tool_use", Raw: []byte(raw)}},
@@ -109,6 +114,7 @@ func TestProviderBlocks(t *testing.T) {
 // TestSourceElsewhere: the media type goes along with bytes only. With a URL the
 // provider refuses it.
 func TestSourceElsewhere(t *testing.T) {
+	t.Parallel()
 	image := func(kind, data string) session.Content {
 		return session.Content{Type: session.ContentTypeImage, Image: &session.ImageContent{
 			Source: &session.Source{Type: kind, MediaType: "image/png", Data: data},
@@ -130,6 +136,7 @@ func TestSourceElsewhere(t *testing.T) {
 
 // TestEmptyResult: a tool that says nothing has a result without content.
 func TestEmptyResult(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{"", " \n"} {
 		m, err := anthropic.Encode([]session.Entry{
 			{Message: &session.MessageEntry{Role: "assistant", Content: []session.Content{session.ToolUseJSON("c", "f", []byte(`{}`))}}},
@@ -142,6 +149,7 @@ func TestEmptyResult(t *testing.T) {
 }
 
 func TestFold(t *testing.T) {
+	t.Parallel()
 	stream := `event: message_start
 data: {"type":"message_start","message":{"id":"m1","type":"message","role":"assistant","content":[],"stop_reason":null,"usage":{"input_tokens":3,"output_tokens":1}}}
 

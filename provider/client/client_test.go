@@ -119,6 +119,7 @@ func overheard(events []provider.Event) told {
 }
 
 func TestStream(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, dialect string) {
 		s := providertest.New(t, func(*providertest.Request) providertest.Answer {
 			return providertest.Answer{Message: answer()}
@@ -157,6 +158,7 @@ func TestStream(t *testing.T) {
 // TestToolLoop: what was answered, with the results of its calls, is accepted as the
 // next request, and begins with the bytes of the first.
 func TestToolLoop(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, dialect string) {
 		s := providertest.New(t, func(r *providertest.Request) providertest.Answer {
 			if len(r.Entries) > 1 {
@@ -194,6 +196,7 @@ func TestToolLoop(t *testing.T) {
 // TestCutAtEveryEvent: whatever was yielded before the connection broke is in the
 // partial message, nothing is asked again, and a log with it is still accepted.
 func TestCutAtEveryEvent(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, dialect string) {
 		cut := 0
 		s := providertest.New(t, func(r *providertest.Request) providertest.Answer {
@@ -258,6 +261,7 @@ func goOn(t *testing.T, c *client.Client, response *provider.Response, cut int) 
 }
 
 func TestRetry(t *testing.T) {
+	t.Parallel()
 	for name, fail := range map[string]providertest.Answer{
 		"limited":      {Status: 429, Body: `{"error":{"message":"slow down","code":"rate_limit_exceeded"}}`, Header: http.Header{"Retry-After-Ms": {"20"}}},
 		"overloaded":   {Status: 529, Body: `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`},
@@ -294,6 +298,7 @@ func TestRetry(t *testing.T) {
 
 // TestNoRetry: what fails for good fails at once, with its kind.
 func TestNoRetry(t *testing.T) {
+	t.Parallel()
 	tests := map[string]struct {
 		fail providertest.Answer
 		want error
@@ -329,6 +334,7 @@ func TestNoRetry(t *testing.T) {
 
 // TestStreamError: a provider may fail amid its answer.
 func TestStreamError(t *testing.T) {
+	t.Parallel()
 	errorsOf := map[string]string{
 		"anthropic":   "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n",
 		"openai":      "event: response.failed\ndata: {\"type\":\"response.failed\",\"response\":{\"id\":\"r\",\"status\":\"failed\",\"error\":{\"code\":\"server_error\",\"message\":\"sorry\"}}}\n\n",
@@ -355,6 +361,7 @@ func TestStreamError(t *testing.T) {
 }
 
 func TestMalformed(t *testing.T) {
+	t.Parallel()
 	for name, broken := range map[string]string{
 		"not JSON":     "data: {\"type\":\n\n",
 		"not an event": "<html>\n\n",
@@ -376,6 +383,7 @@ func TestMalformed(t *testing.T) {
 }
 
 func TestSilence(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, dialect string) {
 		s := providertest.New(t, func(r *providertest.Request) providertest.Answer {
 			return providertest.Answer{Message: answer(), Before: func(event int) {
@@ -394,6 +402,7 @@ func TestSilence(t *testing.T) {
 }
 
 func TestFirstByte(t *testing.T) {
+	t.Parallel()
 	s := providertest.New(t, func(r *providertest.Request) providertest.Answer {
 		<-r.Context.Done()
 		return providertest.Answer{}
@@ -412,6 +421,7 @@ func TestFirstByte(t *testing.T) {
 
 // TestSlowReader: a caller may take its time over what it got.
 func TestSlowReader(t *testing.T) {
+	t.Parallel()
 	s := providertest.New(t, func(*providertest.Request) providertest.Answer { return providertest.Answer{Message: answer()} })
 	c := connect(t, s.Server, "anthropic", func(o *client.Options) { o.Silence = 10 * time.Second })
 	_, err := provider.Respond(t.Context(), c, ask("go"), func(provider.Event) { time.Sleep(time.Millisecond) })
@@ -421,6 +431,7 @@ func TestSlowReader(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, dialect string) {
 		s := providertest.New(t, func(r *providertest.Request) providertest.Answer {
 			return providertest.Answer{Message: answer(), Before: func(event int) {
@@ -446,6 +457,7 @@ func TestCancel(t *testing.T) {
 
 // TestLeave: a caller that stops early ends the request.
 func TestLeave(t *testing.T) {
+	t.Parallel()
 	s := providertest.New(t, func(r *providertest.Request) providertest.Answer {
 		return providertest.Answer{Message: answer(), Before: func(event int) {
 			if event == 8 {
@@ -460,6 +472,7 @@ func TestLeave(t *testing.T) {
 }
 
 func TestLargeAnswer(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, dialect string) {
 		size := 1 << 20
 		if dialect == "anthropic" {
@@ -477,6 +490,7 @@ func TestLargeAnswer(t *testing.T) {
 }
 
 func TestCountTokens(t *testing.T) {
+	t.Parallel()
 	s := providertest.New(t, nil)
 	each(t, func(t *testing.T, dialect string) {
 		n, err := connect(t, s.Server, dialect).CountTokens(t.Context(), ask("how long am I?"))
@@ -493,6 +507,7 @@ func TestCountTokens(t *testing.T) {
 // TestCountTokensAsksNothingElse: a request to count has nothing that says how to
 // answer. OpenAI and Anthropic refuse it there.
 func TestCountTokensAsksNothingElse(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, dialect string) {
 		var body []byte
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -520,6 +535,7 @@ func TestCountTokensAsksNothingElse(t *testing.T) {
 
 // TestRedirect: the key does not go to another host.
 func TestRedirect(t *testing.T) {
+	t.Parallel()
 	asked := false
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
 	defer elsewhere.Close()
@@ -537,6 +553,7 @@ func TestRedirect(t *testing.T) {
 }
 
 func TestKeys(t *testing.T) {
+	t.Parallel()
 	s := providertest.New(t, func(*providertest.Request) providertest.Answer { return providertest.Answer{} })
 	for name, tt := range map[string]struct {
 		key  client.KeyFunc
@@ -571,6 +588,7 @@ func TestKeys(t *testing.T) {
 
 // TestKeyCommandComplains: the error says why a password manager would not print the key.
 func TestKeyCommandComplains(t *testing.T) {
+	t.Parallel()
 	_, err := client.CommandKey("echo " + secret + "; echo first >&2; echo the vault is locked >&2; exit 3")(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "the vault is locked") || strings.Contains(err.Error(), secret) {
 		t.Errorf("the error is %v", err)
@@ -579,6 +597,7 @@ func TestKeyCommandComplains(t *testing.T) {
 
 // A command that prints the key where it should complain does not put it into the error.
 func TestKeyCommandComplainsWithTheKey(t *testing.T) {
+	t.Parallel()
 	for _, key := range []string{secret, "k-4711-local", strings.Repeat("quietkey", 3)} {
 		_, err := client.CommandKey("echo no agent, the key is " + key + " >&2; exit 3")(t.Context())
 		if err == nil || !strings.Contains(err.Error(), "no agent, the key is") || strings.Contains(err.Error(), key) {
@@ -589,6 +608,7 @@ func TestKeyCommandComplainsWithTheKey(t *testing.T) {
 
 // A server that speaks like OpenAI is not recorded as OpenAI.
 func TestNameOfAServerOfOnesOwn(t *testing.T) {
+	t.Parallel()
 	for base, want := range map[string]string{
 		"": "openai", "https://api.openai.com/v1": "openai", "https://api.openai.com/v1/": "openai",
 		"http://localhost:11434/v1": "openai-chat", "https://api.openai.com.corp.io/v1": "openai-chat",
@@ -601,6 +621,7 @@ func TestNameOfAServerOfOnesOwn(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
+	t.Parallel()
 	for name, o := range map[string]client.Options{
 		"no provider":       {Model: "m"},
 		"unknown provider":  {Provider: "x", Model: "m"},
@@ -617,6 +638,7 @@ func TestNewRefuses(t *testing.T) {
 
 // TestRefusedRequests: what cannot be sent is refused before anybody is asked.
 func TestRefusedRequests(t *testing.T) {
+	t.Parallel()
 	s := providertest.New(t, nil)
 	each(t, func(t *testing.T, dialect string) {
 		c := connect(t, s.Server, dialect)

@@ -40,6 +40,7 @@ var bodies = map[string]string{
 }
 
 func TestRoundTrip(t *testing.T) {
+	t.Parallel()
 	for name, body := range bodies {
 		t.Run(name, func(t *testing.T) {
 			if _, err := codec.RoundTrip([]byte(body)); err != nil {
@@ -50,6 +51,7 @@ func TestRoundTrip(t *testing.T) {
 }
 
 func TestSamples(t *testing.T) {
+	t.Parallel()
 	for _, file := range wiretest.Samples("gemini-contents/*.*") {
 		if strings.HasSuffix(file, "ORIGIN.txt") {
 			continue

@@ -15,6 +15,7 @@ import (
 // TestPairing: results without ids answer the first open call of their name, in
 // this turn.
 func TestPairing(t *testing.T) {
+	t.Parallel()
 	b, err := google.Decode([]byte(`[
 		{"role":"model","parts":[{"functionCall":{"name":"f","args":{}}}]},
 		{"role":"user","parts":[{"text":"never mind"}]},
@@ -46,6 +47,7 @@ func TestPairing(t *testing.T) {
 // TestMedia: what Google has as inline data is an image, a recording or a file
 // (R165).
 func TestMedia(t *testing.T) {
+	t.Parallel()
 	b, err := google.Decode([]byte(`[{"role":"user","parts":[{"text":"a"},{"inline_data":{"mime_type":"image/png","data":"AA"}},{"inlineData":{"mimeType":"audio/mp3","data":"AA"}},{"inlineData":{"mimeType":"application/pdf","data":"AA"}},{"fileData":{"mimeType":"image/png","fileUri":"gs://x"}}]}]`))
 	if err != nil {
 		t.Fatal(err)
@@ -60,6 +62,7 @@ func TestMedia(t *testing.T) {
 }
 
 func TestDecoder(t *testing.T) {
+	t.Parallel()
 	var d google.Decoder
 	if _, err := d.Content([]byte(`{"role":"model","parts":[{"functionCall":{"name":"f"}}]}`)); err != nil {
 		t.Fatal(err)
@@ -78,6 +81,7 @@ func TestDecoder(t *testing.T) {
 // TestEditedResult: a result that was cleared after it was read is written as
 // text.
 func TestEditedResult(t *testing.T) {
+	t.Parallel()
 	b, err := google.Decode([]byte(`[{"role":"model","parts":[{"functionCall":{"name":"f","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"name":"f","response":{"a":1}}}]}]`))
 	if err != nil {
 		t.Fatal(err)
@@ -90,6 +94,7 @@ func TestEditedResult(t *testing.T) {
 }
 
 func TestSystemMessages(t *testing.T) {
+	t.Parallel()
 	text := func(s string) session.Entry {
 		return session.Entry{Message: &session.MessageEntry{Role: "system", Content: []session.Content{session.Text(s)}}}
 	}
@@ -100,6 +105,7 @@ func TestSystemMessages(t *testing.T) {
 }
 
 func TestFold(t *testing.T) {
+	t.Parallel()
 	chunks := []string{
 		`{"candidates":[{"content":{"role":"model","parts":[{"text":"h","thought":true}]},"index":0}],"responseId":"r"}`,
 		`{"candidates":[{"content":{"role":"model","parts":[{"text":"m","thought":true}]},"index":0}]}`,

@@ -23,6 +23,7 @@ func answerTo(t *testing.T, task *digest.Task) string {
 }
 
 func TestSummaryIsAnExtract(t *testing.T) {
+	t.Parallel()
 	task := &digest.Task{Kind: digest.Summary, MaxTokens: 500, Turns: []digest.Turn{
 		{Who: digest.User, Text: "\nFix the parser.\nIt is slow. " + strings.Repeat("Really. ", 50)},
 		{Who: digest.Call, Name: "read", Text: `{"path":"a.go"}`},
@@ -43,6 +44,7 @@ func TestSummaryIsAnExtract(t *testing.T) {
 
 // The extract is always shorter than what it was made from, and within the limit.
 func TestExtractKeepsItsLimit(t *testing.T) {
+	t.Parallel()
 	previous := ""
 	for round := range 40 {
 		task := &digest.Task{Kind: digest.Summary, MaxTokens: 200, Previous: previous}
@@ -69,6 +71,7 @@ func TestExtractKeepsItsLimit(t *testing.T) {
 }
 
 func TestTitleIsTheFirstLineOfTheUser(t *testing.T) {
+	t.Parallel()
 	for want, task := range map[string]*digest.Task{
 		"Blue sky":       {Turns: []digest.Turn{{Who: digest.Assistant, Text: "Hi"}, {Who: digest.User, Text: " \nBlue  sky\nplease"}}},
 		"Hi":             {Turns: []digest.Turn{{Who: digest.Assistant, Text: "Hi"}, {Who: digest.Result, Text: "x"}}},
@@ -89,6 +92,7 @@ func TestTitleIsTheFirstLineOfTheUser(t *testing.T) {
 // The user's own instructions are obeyed, so that one can see what happens when a
 // summary fails.
 func TestInstructionsOfASummaryAreObeyed(t *testing.T) {
+	t.Parallel()
 	task := &digest.Task{Kind: digest.Summary, Instructions: "say ## Goal", Turns: []digest.Turn{{Who: digest.User, Text: "x"}}}
 	if got := answerTo(t, task); got != "## Goal" {
 		t.Errorf("%q", got)

@@ -23,6 +23,7 @@ func ask(prompt string) *provider.Request {
 }
 
 func TestAnswers(t *testing.T) {
+	t.Parallel()
 	for prompt, want := range map[string]string{
 		"hello there":            "You said: hello there",
 		"say one\nsay two":       "one\ntwo",
@@ -51,6 +52,7 @@ func TestAnswers(t *testing.T) {
 
 // TestToolLoop: calls, thoughts, and what it says of the results; twice the same.
 func TestToolLoop(t *testing.T) {
+	t.Parallel()
 	request := ask("think first\ncall read {\"path\":\"a\"}\ncall now")
 	first, err := provider.Respond(t.Context(), &offline.Model{}, request, nil)
 	if err != nil {
@@ -80,6 +82,7 @@ func TestToolLoop(t *testing.T) {
 }
 
 func TestFailures(t *testing.T) {
+	t.Parallel()
 	for what, want := range map[string]error{
 		"overflow": provider.ErrOverflow, "limited": provider.ErrLimited, "unavailable": provider.ErrUnavailable, "broken": provider.ErrBroken,
 	} {
@@ -102,6 +105,7 @@ func TestFailures(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	r, err := provider.Respond(ctx, &offline.Model{}, ask("repeat 100 la"), func(provider.Event) { cancel() })
 	if !errors.Is(err, context.Canceled) || r == nil || r.Message.StopReason != provider.StopCancelled {

@@ -61,6 +61,7 @@ var chat = wiretest.Codec{
 }
 
 func TestChatRoundTrip(t *testing.T) {
+	t.Parallel()
 	for name, body := range chatBodies {
 		t.Run(name, func(t *testing.T) {
 			if _, err := chat.RoundTrip([]byte(body)); err != nil {
@@ -71,6 +72,7 @@ func TestChatRoundTrip(t *testing.T) {
 }
 
 func TestChatSamples(t *testing.T) {
+	t.Parallel()
 	for _, file := range wiretest.Samples("openai-chat/*.req*.json") {
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -108,6 +110,7 @@ func TestChatSamples(t *testing.T) {
 // TestAnnotations: what an answer cites stays in the log. Requests have no such
 // member, and strict servers refuse it.
 func TestAnnotations(t *testing.T) {
+	t.Parallel()
 	b, err := openai.DecodeChat([]byte(chatBodies["annotations"]))
 	if err != nil {
 		t.Fatal(err)
@@ -121,6 +124,7 @@ func TestAnnotations(t *testing.T) {
 // TestChatResponseOfTexts: an answer that another provider gave in two texts is one
 // text here, and its time is not one long before there were computers.
 func TestChatResponseOfTexts(t *testing.T) {
+	t.Parallel()
 	answer := session.Entry{Message: &session.MessageEntry{Role: "assistant", Content: []session.Content{session.Text("One. "), session.Text("Two.")}}}
 	body, notes, err := openai.EncodeChatResponse(answer)
 	if err != nil || len(notes) > 0 || !strings.Contains(string(body), `"content":"One. Two."`) || !strings.Contains(string(body), `"created":0`) {

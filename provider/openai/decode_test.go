@@ -36,6 +36,7 @@ func shapes(entries []session.Entry) []string {
 }
 
 func TestChatMeaning(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name, body string
 		want       []string
@@ -65,6 +66,7 @@ func TestChatMeaning(t *testing.T) {
 }
 
 func TestResponsesMeaning(t *testing.T) {
+	t.Parallel()
 	b, err := openai.DecodeResponses([]byte(`{"instructions":"s","input":[{"role":"user","content":"q"},` +
 		`{"type":"reasoning","summary":[{"type":"summary_text","text":"a"},{"type":"summary_text","text":"b"}],"encrypted_content":"E"},` +
 		`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"I look"}]},` +
@@ -83,6 +85,7 @@ func TestResponsesMeaning(t *testing.T) {
 }
 
 func TestChatResponse(t *testing.T) {
+	t.Parallel()
 	b, err := openai.DecodeChat([]byte(`{"id":"c1","object":"chat.completion","created":1767323045,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"a"},"finish_reason":"stop"},{"index":1,"message":{"role":"assistant","content":"b"},"finish_reason":"length"}],"usage":{"prompt_tokens":5,"completion_tokens":2}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -98,6 +101,7 @@ func TestChatResponse(t *testing.T) {
 }
 
 func TestDecoders(t *testing.T) {
+	t.Parallel()
 	var d openai.ChatDecoder
 	if e, err := d.Message([]byte(`{"role":"user","content":"x"}`)); err != nil || shapes([]session.Entry{e})[0] != "user: x" {
 		t.Errorf("%+v, %v", e, err)
@@ -119,6 +123,7 @@ func TestDecoders(t *testing.T) {
 // TestReasoningOption: thinking of another provider is left out unless there is
 // a member for it.
 func TestReasoningOption(t *testing.T) {
+	t.Parallel()
 	entries := []session.Entry{{Type: session.TypeMessage, ID: "a", Message: &session.MessageEntry{Role: "assistant", Content: []session.Content{
 		{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{Content: "hm", Signature: "S"}}, session.Text("x"),
 	}}}}
@@ -135,6 +140,7 @@ func TestReasoningOption(t *testing.T) {
 // TestEdited: what was changed after it was read is written as it is now, not as
 // it was.
 func TestEdited(t *testing.T) {
+	t.Parallel()
 	b, err := openai.DecodeChat([]byte(`[{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\"a\": 1}"}}]},{"role":"tool","tool_call_id":"c","content":"r"}]`))
 	if err != nil {
 		t.Fatal(err)

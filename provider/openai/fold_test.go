@@ -9,6 +9,7 @@ import (
 )
 
 func TestFoldChat(t *testing.T) {
+	t.Parallel()
 	stream := `: comment
 
 event: chunk
@@ -42,6 +43,7 @@ data: [DONE]
 }
 
 func TestFoldResponses(t *testing.T) {
+	t.Parallel()
 	begin := `event: response.created
 data: {"type":"response.created","response":{"id":"r1","object":"response","status":"in_progress","output":[]}}
 
@@ -67,6 +69,7 @@ data: {"type":"response.completed","response":{"id":"r1","object":"response","st
 }
 
 func TestFoldRefuses(t *testing.T) {
+	t.Parallel()
 	for _, stream := range []string{"", "data: {\n\n", "data: 7\n\n", "data: {\"type\":\"error\",\"error\":{\"message\":\"no\"}}\n\n"} {
 		if got, err := openai.FoldChat(strings.NewReader(stream)); err == nil {
 			t.Errorf("chat: %q became %s", stream, got)

@@ -20,6 +20,7 @@ const (
 // TestResiduesOfEarlierVersions: what a session has no place for comes back from
 // the encoding on disk that there is now and from the one there was before.
 func TestResiduesOfEarlierVersions(t *testing.T) {
+	t.Parallel()
 	for name, line := range map[string]string{"now": residueNow, "before": residueBefore} {
 		var e session.Entry
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
@@ -38,6 +39,7 @@ func TestResiduesOfEarlierVersions(t *testing.T) {
 
 // TestOneResidueEncoding: it is written in the form that transcripts use too.
 func TestOneResidueEncoding(t *testing.T) {
+	t.Parallel()
 	var d openai.ChatDecoder
 	e, err := d.Message([]byte(`{"role":"user","content":"hi","mood":1}`))
 	if err != nil {

@@ -43,6 +43,7 @@ var responsesBodies = map[string]string{
 }
 
 func TestResponsesRoundTrip(t *testing.T) {
+	t.Parallel()
 	for name, body := range responsesBodies {
 		t.Run(name, func(t *testing.T) {
 			if _, err := responses.RoundTrip([]byte(body)); err != nil {
@@ -53,6 +54,7 @@ func TestResponsesRoundTrip(t *testing.T) {
 }
 
 func TestResponsesSamples(t *testing.T) {
+	t.Parallel()
 	for _, pattern := range []string{"openai-responses/*.req*.json", "openai-responses/*.sse.txt", "opencode-session-recordings/*openai*", "opencode-session-recordings/*zen*"} {
 		for _, file := range wiretest.Samples(pattern) {
 			data, err := os.ReadFile(file)

@@ -213,6 +213,7 @@ func (s *server) put(path, page string) string {
 // A page of a session in which everything is hostile: no script of the session
 // runs, nothing is fetched, and what was written is there as text.
 func TestBrowserRunsNothingOfASession(t *testing.T) {
+	t.Parallel()
 	k, s := openTab(t), serve(t)
 	// What a script does is seen in the document, and what is fetched by the server.
 	act := "document.body.setAttribute('data-pwned','yes')"
@@ -272,6 +273,7 @@ const (
 )
 
 func TestReadingThePage(t *testing.T) {
+	t.Parallel()
 	k, s := openTab(t), serve(t)
 	k.visit(s.put("/page", reading(t)))
 	k.await(shown, "e1 e6 e8 e9 e11")
@@ -342,6 +344,7 @@ func TestReadingThePage(t *testing.T) {
 
 // Images can be looked at by themselves, those that a tool answered with, too.
 func TestImagesByThemselves(t *testing.T) {
+	t.Parallel()
 	const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 	picture := session.Image("image/png", pixel)
 	talk := newTalk(t)
@@ -371,6 +374,7 @@ func TestImagesByThemselves(t *testing.T) {
 
 // Branches that are so long that whole groups of sections are hidden.
 func TestLongBranchesAreSwitchedInPlace(t *testing.T) {
+	t.Parallel()
 	k, s := openTab(t), serve(t)
 	talk := newTalk(t)
 	first := talk.say("user", text("Go."))

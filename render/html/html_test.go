@@ -124,6 +124,7 @@ func wantNone(t *testing.T, text string, parts ...string) {
 }
 
 func TestACallAndItsResultShareACard(t *testing.T) {
+	t.Parallel()
 	k := newTalk(t)
 	k.say("user", text("What is here?"))
 	k.say("assistant", text("Let me look."),
@@ -145,6 +146,7 @@ func TestACallAndItsResultShareACard(t *testing.T) {
 // A call that was answered on two branches shows the result of the branch that is
 // shown.
 func TestAResultIsShownWithItsBranch(t *testing.T) {
+	t.Parallel()
 	k := newTalk(t)
 	k.say("user", text("Go."))
 	call := k.say("assistant", session.ToolUse("a", "bash", map[string]any{"command": "date"}))
@@ -160,6 +162,7 @@ func TestAResultIsShownWithItsBranch(t *testing.T) {
 // A result whose entry belongs to the calls of many others is read a few times
 // and no more, and is shown once wherever it is.
 func TestResultsOfManyCallsAreEachShownOnce(t *testing.T) {
+	t.Parallel()
 	k := newTalk(t)
 	k.say("user", text("Go."))
 	const n = 40
@@ -179,6 +182,7 @@ func TestResultsOfManyCallsAreEachShownOnce(t *testing.T) {
 }
 
 func TestWhatSaysNothingHasNoCard(t *testing.T) {
+	t.Parallel()
 	k := newTalk(t)
 	k.say("user", text("Hello."))
 	k.say("assistant", session.Content{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{}}, text(" \n"))
@@ -189,6 +193,7 @@ func TestWhatSaysNothingHasNoCard(t *testing.T) {
 }
 
 func TestFailedTurnsSayWhy(t *testing.T) {
+	t.Parallel()
 	k := newTalk(t)
 	k.say("user", text("Go."))
 	k.append(session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{
@@ -198,6 +203,7 @@ func TestFailedTurnsSayWhy(t *testing.T) {
 }
 
 func TestEditsAreDiffs(t *testing.T) {
+	t.Parallel()
 	k := newTalk(t)
 	k.say("user", text("Fix it."))
 	k.say("assistant", session.ToolUse("a", "Edit", map[string]any{"file_path": "a.go", "old_string": "x <= 1\ny\n", "new_string": "x < 1\ny\n"}))
@@ -207,6 +213,7 @@ func TestEditsAreDiffs(t *testing.T) {
 }
 
 func TestPlansAreLists(t *testing.T) {
+	t.Parallel()
 	k := newTalk(t)
 	k.say("user", text("Plan it."))
 	k.say("assistant", session.ToolUse("a", "TodoWrite", map[string]any{"todos": []any{
@@ -216,6 +223,7 @@ func TestPlansAreLists(t *testing.T) {
 }
 
 func TestACallNamesTheSessionOfItsSubagent(t *testing.T) {
+	t.Parallel()
 	k := newTalk(t)
 	k.say("user", text("Ask another."))
 	k.say("assistant", session.ToolUse("a", "Task", map[string]any{"prompt": "Look."}), session.ToolUse("b", "Task", map[string]any{"prompt": "Look too."}))
@@ -228,6 +236,7 @@ func TestACallNamesTheSessionOfItsSubagent(t *testing.T) {
 
 // A branch that begins with thinking is known by what follows it.
 func TestBranchesAreNamedByWhatTheySay(t *testing.T) {
+	t.Parallel()
 	k := newTalk(t)
 	first := k.say("user", text("Go."))
 	k.say("assistant", thinking("Hm."))
@@ -241,6 +250,7 @@ func TestBranchesAreNamedByWhatTheySay(t *testing.T) {
 }
 
 func TestCompactionsDivideThePage(t *testing.T) {
+	t.Parallel()
 	k := newTalk(t)
 	first := k.say("user", text("Hello."))
 	k.say("assistant", text("Hello to you."))
@@ -252,6 +262,7 @@ func TestCompactionsDivideThePage(t *testing.T) {
 }
 
 func TestTheOutlineHasThePromptsOfTheBranchShown(t *testing.T) {
+	t.Parallel()
 	k := newTalk(t)
 	first := k.say("user", text("The **first** prompt"))
 	k.say("assistant", text("No."))
@@ -271,6 +282,7 @@ func TestTheOutlineHasThePromptsOfTheBranchShown(t *testing.T) {
 }
 
 func TestMessagesAreMarkdown(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ name, markdown, want string }{
 		{"list", "- a\n- b", "<ul><li>a</li><li>b</li></ul>"},
 		{"numbers", "3. a\n4. b", `<ol start="3"><li>a</li><li>b</li></ol>`},
@@ -334,6 +346,7 @@ func attacked(t testing.TB, attack string) string {
 // Nothing of a session becomes part of the page: no element, no attribute, no
 // script that we did not write.
 func TestHostileContentStaysText(t *testing.T) {
+	t.Parallel()
 	page := attacked(t, `</script></style></title>--><img src=x onerror=alert(1)>"'><svg onload=alert(1)>`)
 	head, rest, _ := strings.Cut(page, "</style>")
 	rest, script, _ := strings.Cut(rest, "<script>")
@@ -361,6 +374,7 @@ func TestHostileContentStaysText(t *testing.T) {
 
 // The page must open without a network.
 func TestThePageLoadsNothing(t *testing.T) {
+	t.Parallel()
 	k := newTalk(t)
 	k.say("user", text("See this."), session.Image("image/png", "iVBORw0KGgo="))
 	page := k.page()
@@ -419,6 +433,7 @@ func work(t *testing.T, lines string) uint64 {
 }
 
 func TestAnUnreadableEntryLeavesTheRest(t *testing.T) {
+	t.Parallel()
 	c := opened(t, strings.Join(strings.Split(shapes.All[0].Lines(20), "\n")[:10], "\n")+"\n{broken\n")
 	var b strings.Builder
 	if err := html.Write(context.Background(), &b, c, nil); err != nil {

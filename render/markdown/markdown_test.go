@@ -21,6 +21,7 @@ import (
 )
 
 func TestText(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ name, text, want string }{
 		{"prose", "a *b* `c`\n\n- d", "a *b* `c`\n\n- d"},
 		{"table", "| a | b |\n|---|---|\n| `c` | d |", "| a | b |\n|---|---|\n| `c` | d |"},
@@ -67,6 +68,7 @@ func TestText(t *testing.T) {
 }
 
 func TestLine(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		"Fix the parser":            "Fix the parser",
 		"a\n# b <img> `c` [d](e) &": "a # b <img> `c` [d](e) &",
@@ -80,6 +82,7 @@ func TestLine(t *testing.T) {
 }
 
 func TestFence(t *testing.T) {
+	t.Parallel()
 	got := markdown.Fence("json", "a ```` b")
 	if want := "`````json\na ```` b\n`````"; got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -87,6 +90,7 @@ func TestFence(t *testing.T) {
 }
 
 func TestQuoteKeepsCodeHarmless(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{"\t<img src=x>", "- a\n\n\t\t<img src=x>", "a\n\n\t- b\n\t\t\t<img>", "```\nopen"} {
 		document := markdown.Quote("Summary", text) + "\n\n## next\n"
 		checkRendered(t, document, []string{"next"})
@@ -234,6 +238,7 @@ var hostile = []string{
 }
 
 func TestHostileTextsStayInside(t *testing.T) {
+	t.Parallel()
 	for _, text := range hostile {
 		document := "## 1\n\n" + markdown.Text(text) + "\n\n## 2\n\n" + markdown.Quote("x", text) + "\n\n## 3\n\n" + markdown.Text("text [next] [a]") + "\n"
 		checkRendered(t, document, []string{"1", "2", "3"})
@@ -255,6 +260,7 @@ var pieces = rapid.SampledFrom([]string{
 })
 
 func TestAnyTextStaysInside(t *testing.T) {
+	t.Parallel()
 	soak.Check(t, func(t *rapid.T) {
 		first := strings.Join(rapid.SliceOfN(pieces, 1, 40).Draw(t, "first"), "")
 		second := strings.Join(rapid.SliceOfN(pieces, 1, 40).Draw(t, "second"), "")

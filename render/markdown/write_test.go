@@ -52,6 +52,7 @@ func document(t *testing.T, messages ...session.MessageEntry) string {
 }
 
 func TestWrite(t *testing.T) {
+	t.Parallel()
 	got := document(
 		t,
 		session.MessageEntry{Role: "user", Content: []session.Content{session.Text("Why?")}},
@@ -122,6 +123,7 @@ b
 // A renderer that passes raw HTML on, with all that GitHub's knows besides, shows a
 // document in which nothing is HTML but what we wrote.
 func TestNothingInADocumentIsHTMLOfAStranger(t *testing.T) {
+	t.Parallel()
 	hostile := []string{
 		"<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "</details></div>", "<!-- ", "<details open>",
 		"<summary>", "# heading", "heading\n===", "~~~\nopen", "> quote\n<script>", "- item\n\n  <b>x</b>", "[x](javascript:alert(1))",

@@ -16,6 +16,7 @@ import (
 )
 
 func TestText(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ name, text, want string }{
 		{"words", "a b\n\tc ~", "a b\n\tc ~"},
 		{"other scripts", "größe 漢字 नमस्ते عربي", "größe 漢字 नमस्ते عربي"},
@@ -47,6 +48,7 @@ func TestText(t *testing.T) {
 }
 
 func TestLine(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		" a\n\n b\t\u2028c\r\nd ": "a b �c d", "": "", " ": "", "a": "a", " a": "a", "a ": "a", "a b": "a b", "a  b": "a b", "a\u00a0b": "a b", "é ü": "é ü", "é\tü": "é ü",
 	} {
@@ -62,6 +64,7 @@ func TestLine(t *testing.T) {
 // A style that Paint made reaches the terminal, and looks like no text before
 // that; a style that somebody else wrote does not, not even inside one of ours.
 func TestOnlyOurStylesPass(t *testing.T) {
+	t.Parallel()
 	painted := plain.Paint("1;31", "x\x1b[32my")
 	if n := ansi.StringWidth(plain.Text(painted)); n != len("x?[32my") {
 		t.Errorf("it is %d columns wide", n)
@@ -80,6 +83,7 @@ func TestOnlyOurStylesPass(t *testing.T) {
 // What came out of a Writer once, and was recorded, is not trusted when it comes
 // again.
 func TestStylesCannotBeCopied(t *testing.T) {
+	t.Parallel()
 	var out bytes.Buffer
 	w := plain.NewWriter(&out)
 	_, _ = w.Write([]byte(plain.Paint("31", "x")))
@@ -89,6 +93,7 @@ func TestStylesCannotBeCopied(t *testing.T) {
 }
 
 func TestStyledWriterPassesStylesOnly(t *testing.T) {
+	t.Parallel()
 	var out bytes.Buffer
 	w := plain.NewStyledWriter(&out)
 	for _, part := range []string{"\x1b", "[38;5;", "12mhelp\x1b[m", "\x1b]0;x\x07", "\x1b[2J", "\x1b"} {
@@ -101,6 +106,7 @@ func TestStyledWriterPassesStylesOnly(t *testing.T) {
 }
 
 func TestRedrawStaysOnItsLine(t *testing.T) {
+	t.Parallel()
 	var out bytes.Buffer
 	w := plain.NewWriter(&out)
 	_ = w.Redraw("50 %\n\x1b]0;x\x07")
@@ -110,6 +116,7 @@ func TestRedrawStaysOnItsLine(t *testing.T) {
 }
 
 func TestJSONIsTheSameValue(t *testing.T) {
+	t.Parallel()
 	value := "\x7f\u009b\u202e\u2028\u200b\U000e0041 é\u200d <&> \x1b"
 	var raw bytes.Buffer
 	enc := json.NewEncoder(&raw)
@@ -139,6 +146,7 @@ var bits = rapid.SampledFrom([]string{
 
 // However a text is cut into writes, the same is written.
 func TestWriterDoesNotDependOnTheCuts(t *testing.T) {
+	t.Parallel()
 	soak.Check(t, func(t *rapid.T) {
 		parts := rapid.SliceOf(bits).Draw(t, "parts")
 		whole := strings.Join(parts, "")

@@ -12,6 +12,7 @@ import (
 )
 
 func TestShellWord(t *testing.T) {
+	t.Parallel()
 	for in, want := range map[string]string{
 		"":                 "''",
 		"telegram:123":     "telegram:123",
@@ -33,6 +34,7 @@ func TestShellWord(t *testing.T) {
 
 // A real shell makes of each word the text that it was made of.
 func TestShellUnderstandsTheWords(t *testing.T) {
+	t.Parallel()
 	sh, err := exec.LookPath("sh")
 	if err != nil {
 		t.Skip("there is no shell here")

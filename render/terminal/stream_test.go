@@ -55,6 +55,7 @@ func flowed(s *terminal.Stream, pieces ...string) (rows []string) {
 }
 
 func TestStreamDoesNotDependOnThePieces(t *testing.T) {
+	t.Parallel()
 	want := flowed(terminal.NewStream(narrow), written)
 	soak.Check(t, func(t *rapid.T) {
 		var pieces []string
@@ -75,6 +76,7 @@ func TestStreamDoesNotDependOnThePieces(t *testing.T) {
 }
 
 func TestStreamFinishesBlocksOneByOne(t *testing.T) {
+	t.Parallel()
 	s := terminal.NewStream(terminal.Style{Color: true, Width: 40})
 	if rows := s.Add("First.\n\n"); len(rows) > 0 {
 		t.Errorf("a list could follow: %q", rows)
@@ -94,6 +96,7 @@ func TestStreamFinishesBlocksOneByOne(t *testing.T) {
 // A block without end, such as a long listing, becomes finished bit by bit: what is drawn
 // again stays small, nothing is lost and nothing is repeated.
 func TestStreamOfOneLongBlock(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ begin, line string }{
 		"code":  {"```go\n", "x := 1 // line N\n"},
 		"words": {"", "word N of a paragraph\n"},
@@ -126,6 +129,7 @@ func TestStreamOfOneLongBlock(t *testing.T) {
 }
 
 func TestStreamIsHarmless(t *testing.T) {
+	t.Parallel()
 	evil := "a\x1b]0;x\x07b\n\n```go\nfunc \x1b[2Jx() \u202e {}\n```\n\n| \x9b | b |\n|---|---|\n| c | d |\n"
 	for _, color := range []bool{true, false} {
 		var b bytes.Buffer
@@ -140,6 +144,7 @@ func TestStreamIsHarmless(t *testing.T) {
 }
 
 func TestStreamColoursCodeByItsLanguage(t *testing.T) {
+	t.Parallel()
 	rows := flowed(terminal.NewStream(narrow), "```go\nreturn \"x\"\n```\n")
 	var b bytes.Buffer
 	w := plain.NewWriter(&b)

@@ -123,6 +123,7 @@ func show(t *testing.T, c render.Conversation, s terminal.Style, o terminal.Show
 }
 
 func TestShow(t *testing.T) {
+	t.Parallel()
 	c := work(t)
 	hints := terminal.Hints{Branch: func(entry string) string { return "see " + entry }, Folded: "there is more"}
 	now := time.Date(2026, 1, 2, 15, 30, 0, 0, time.UTC)
@@ -132,6 +133,7 @@ func TestShow(t *testing.T) {
 }
 
 func TestShowNamesTheSubagentAtItsCall(t *testing.T) {
+	t.Parallel()
 	c := work(t)
 	c.Subagents = map[string]string{"c4": "0199abcd"}
 	got := show(t, c, terminal.Style{}, terminal.ShowOptions{Leaf: "e5"})
@@ -141,6 +143,7 @@ func TestShowNamesTheSubagentAtItsCall(t *testing.T) {
 }
 
 func TestTheLastEntriesNameTheToolsThatWereCalledBefore(t *testing.T) {
+	t.Parallel()
 	got := show(t, work(t), terminal.Style{}, terminal.ShowOptions{Leaf: "e5", Last: 3})
 	if !strings.Contains(got, "⋮ 2 entries before\n\ntool  e3") || !strings.Contains(got, "← Bash error\n") || strings.Contains(got, "→") {
 		t.Errorf("the last three entries:\n%s", got)
@@ -148,6 +151,7 @@ func TestTheLastEntriesNameTheToolsThatWereCalledBefore(t *testing.T) {
 }
 
 func TestAnEntryIsShownInItsPlace(t *testing.T) {
+	t.Parallel()
 	var entries []session.Entry
 	for range 9 {
 		entries = append(entries, said("user", session.Text("hello")))
@@ -159,6 +163,7 @@ func TestAnEntryIsShownInItsPlace(t *testing.T) {
 }
 
 func TestShowFoldsALongDiff(t *testing.T) {
+	t.Parallel()
 	c := conversation(t, said("assistant",
 		session.ToolUse("c1", "Write", map[string]any{"file_path": "a.txt", "content": strings.Repeat("line\n", 100)})))
 	got := show(t, c, terminal.Style{}, terminal.ShowOptions{Leaf: "e1"})
@@ -172,6 +177,7 @@ func TestShowFoldsALongDiff(t *testing.T) {
 }
 
 func TestTree(t *testing.T) {
+	t.Parallel()
 	c := work(t)
 	out, err := render.NewOutline(c, render.OutlineOptions{Leaf: "e5"})
 	if err != nil {
@@ -185,6 +191,7 @@ func TestTree(t *testing.T) {
 }
 
 func TestTreeFoldsRunsBetweenPrompts(t *testing.T) {
+	t.Parallel()
 	var entries []session.Entry
 	for i := range 9 {
 		role := "assistant"
@@ -214,6 +221,7 @@ e9  ◉ assistant   assistant  ← leaf
 }
 
 func TestRowFitsTheWidth(t *testing.T) {
+	t.Parallel()
 	e := said("assistant", session.Text(strings.Repeat("word ", 100)))
 	name := func(id string) string { return id }
 	got := terminal.Style{Width: 40}.Row(&e, "before  ", "12  ", name)
@@ -225,6 +233,7 @@ func TestRowFitsTheWidth(t *testing.T) {
 // Whatever is in a text, drawing it loses no word, and nothing in it acts on the
 // terminal.
 func TestDrawnMarkdownLosesNoWord(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{
 		"# Heading\ntext *emphasis* **strong** `code` [link](http://x.example) <b>html</b> http://auto.example",
 		"> quoted\n> > twice\n\n1. one\n2. two\n   - inner\n\n     more\n3. three",

@@ -12,6 +12,7 @@ import (
 )
 
 func TestWrapBreaksBetweenWordsAndHangsLists(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		line string
 		want []string
@@ -46,6 +47,7 @@ func TestWrapBreaksBetweenWordsAndHangsLists(t *testing.T) {
 // The cost of a line is in proportion to it, whatever it consists of, and no row is
 // too wide.
 func TestWrapOfALongLine(t *testing.T) {
+	t.Parallel()
 	for _, line := range []string{
 		strings.Repeat("a", 1<<16), strings.Repeat("a ", 1<<16), strings.Repeat(" ", 1<<16) + "a", "- " + strings.Repeat("日", 1<<14),
 	} {

@@ -31,6 +31,7 @@ func token(seed uint64) string {
 const gone = "[REDACTED:github-token]"
 
 func TestEntry(t *testing.T) {
+	t.Parallel()
 	secret := token(1)
 	image := session.Image("image/png", base64.StdEncoding.EncodeToString([]byte(secret)))
 	text := session.Text("a " + secret)
@@ -89,6 +90,7 @@ func TestEntry(t *testing.T) {
 
 // An entry without secrets is not touched at all.
 func TestEntryWithoutSecrets(t *testing.T) {
+	t.Parallel()
 	e := session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: "x", Data: map[string]any{"a": 1}}}
 	custom := e.Custom
 	if found, err := clean.Entry(&e); found != nil || err != nil || e.Custom != custom {
@@ -102,6 +104,7 @@ func TestEntryWithoutSecrets(t *testing.T) {
 
 // Ids hold a session together, and are left alone whatever they look like.
 func TestEntryKeepsIDs(t *testing.T) {
+	t.Parallel()
 	secret := token(1)
 	e := session.Entry{Type: session.TypeLabel, ID: secret, ParentID: &secret, Label: &session.LabelEntry{TargetID: secret, Label: secret}}
 	found, err := clean.Entry(&e)
@@ -112,6 +115,7 @@ func TestEntryKeepsIDs(t *testing.T) {
 
 // A session with the hook never writes a secret, in the log or in a blob.
 func TestAppendHook(t *testing.T) {
+	t.Parallel()
 	st, err := file.Open(t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -164,6 +168,7 @@ func unpack(t *testing.T, packed []byte) string {
 
 // What was kept of a source is cleaned line by line, and nothing in it moves.
 func TestPacked(t *testing.T) {
+	t.Parallel()
 	secret := token(3)
 	key := "-----BEGIN PRIVATE KEY-----\n" + strings.Repeat(secret[4:]+"\n", 4) + "-----END PRIVATE KEY-----\n"
 	plain := `{"a":"` + secret + `"}` + "\n" + "text " + secret + "\n" + key + `{"password":"kX9mQ2vL"}` + "\n" + "the end"

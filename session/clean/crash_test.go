@@ -72,6 +72,7 @@ func secretsLeft(t *testing.T, disk vfs.FS, secret string) []string {
 // The power fails at any moment of a redaction. Either nothing has changed, or
 // what was begun is known and finished by whoever comes next.
 func TestRedactionAfterPowerCuts(t *testing.T) {
+	t.Parallel()
 	secret := token(11)
 	mem, rng := vfs.NewMemory(), rand.New(rand.NewPCG(3, 4))
 	crashFixture(t, mem, secret)
@@ -163,6 +164,7 @@ func checkCrashTexts(t *testing.T, disk vfs.FS, when string) {
 // Each operation of the disk fails once during a redaction. Redacting again does
 // the rest.
 func TestRedactionUnderFaults(t *testing.T) {
+	t.Parallel()
 	secret := token(12)
 	base := vfs.NewMemory()
 	crashFixture(t, base, secret)

@@ -27,6 +27,7 @@ func (f *fixture) guard() *clean.Guard {
 // What was taken out once is known, in whatever form it comes back, and nothing
 // else is touched. The list does not have the secrets.
 func TestGuardKnowsWhatWasTakenOut(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	secret, password, odd := token(1), "kX9#mQ2$vL", `p"w\9#mQ2$vL<x>`
 	key := "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7\nVJTUt9Us8cKjMzEfYyjiWA4R4\n-----END PRIVATE KEY-----"
@@ -79,6 +80,7 @@ func TestGuardKnowsWhatWasTakenOut(t *testing.T) {
 
 // A word that was a password stays a word where it is none.
 func TestGuardLeavesWordsAlone(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.session("one", message("redis://:butterflies@cache:6379"))
 	f.apply(f.look())
@@ -147,6 +149,7 @@ func TestGuardOfAWrappedStore(t *testing.T) {
 
 // A store without a list, and one without files, let all pass.
 func TestNoGuard(t *testing.T) {
+	t.Parallel()
 	g, err := clean.LoadGuard(memory.New(nil))
 	if g != nil || err != nil {
 		t.Errorf("the guard is %v, %v", g, err)
@@ -164,6 +167,7 @@ func TestNoGuard(t *testing.T) {
 
 // Sweeps at the same time all leave what they took out in the list.
 func TestGuardOfSweepsAtOnce(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	const n = 8
 	for i := range n {
@@ -192,6 +196,7 @@ func TestGuardOfSweepsAtOnce(t *testing.T) {
 
 // What was taken out of one session is found in another by its value alone.
 func TestSweepKnowsWhatWasTakenOutBefore(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	password := "kX9#mQ2$vL"
 	f.session("one", message("DB_PASSWORD="+password))

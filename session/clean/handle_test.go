@@ -19,6 +19,7 @@ import (
 // Whoever had a session open when it was redacted, or removed and redacted in the
 // trash, cannot copy it any more: not into the same store, nor into another.
 func TestOldHandlesBringNothingBack(t *testing.T) {
+	t.Parallel()
 	for _, removed := range []bool{false, true} {
 		f := newFixture(t)
 		secret := token(1)
@@ -112,6 +113,7 @@ func forkAgain(t *testing.T, st *file.Store, removed bool, secret string) error 
 // A session is redacted at any moment while it is being copied: the copy does not
 // appear, or the redaction finds it.
 func TestRedactedWhileItIsCopied(t *testing.T) {
+	t.Parallel()
 	secret := token(2)
 	moments := 0
 	for at := 1; ; at++ {

@@ -13,6 +13,7 @@ import (
 // A blob that nothing refers to, because its writer was killed before the line or
 // the trash was emptied, keeps no secret from a sweep of everything.
 func TestSweepFindsSecretsInBlobsThatNothingNames(t *testing.T) {
+	t.Parallel()
 	st, err := file.Open(t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 
 // A secret that a rule found in one spelling is found in the others.
 func TestSecretIsFoundHoweverItIsSpelled(t *testing.T) {
+	t.Parallel()
 	const secret = `kV9A05&Hl7é"ux/Q2`
 	plain := func(v any) string {
 		var b bytes.Buffer

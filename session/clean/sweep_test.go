@@ -141,6 +141,7 @@ func (f *fixture) texts(id string) []string {
 // Everything that a store has of a session is cleaned: the log, the blobs, what
 // was kept of its source, the trash, the quarantine, the backup.
 func TestSweepOne(t *testing.T) {
+	t.Parallel()
 	for _, archived := range []bool{false, true} {
 		f := newFixture(t)
 		secret, password := token(1), "kX9#mQ2$vL"
@@ -259,6 +260,7 @@ func (f *fixture) checkKept(id string, size int) {
 
 // What other sessions need stays, and is said.
 func TestSweepSharedBlob(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	secret := token(4)
 	long := strings.Repeat("line of output\n", 30) + "key " + secret
@@ -288,6 +290,7 @@ func TestSweepSharedBlob(t *testing.T) {
 
 // An Apply that did not come to its end is completed by the next.
 func TestSweepAfterACrash(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	secret := token(5)
 	f.session("one", result(strings.Repeat("line of output\n", 30)+secret))
@@ -323,6 +326,7 @@ func TestSweepAfterACrash(t *testing.T) {
 // A blob that somebody may be about to name stays, and the receipt says so; the
 // next Apply deletes it.
 func TestSweepBesideAHold(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	secret := token(7)
 	f.session("one", result(strings.Repeat("line of output\n", 30)+secret))
@@ -357,6 +361,7 @@ func TestSweepBesideAHold(t *testing.T) {
 // Files that writers have left are deleted when they are old, and named when they
 // may be in use.
 func TestSweepTemporaryFiles(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	secret := token(6)
 	f.session("one", message(secret))
@@ -387,6 +392,7 @@ func TestSweepTemporaryFiles(t *testing.T) {
 // Damaged lines are text, and are cleaned as such; a line that is too long is
 // named.
 func TestSweepDamage(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	secret := token(7)
 	f.session("one", message("a "+secret))
@@ -418,6 +424,7 @@ func TestSweepDamage(t *testing.T) {
 
 // Whoever has the session open cannot write to places that have moved.
 func TestSweepUnderAnOpenSession(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.session("one", message("a "+token(8)))
 	s, err := session.Open(t.Context(), f.st, "one", nil)
@@ -434,6 +441,7 @@ func TestSweepUnderAnOpenSession(t *testing.T) {
 
 // What cannot be read is named, and the rest is cleaned.
 func TestSweepUnreadable(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	secret := token(10)
 	f.session("one", message(secret))
@@ -455,6 +463,7 @@ func TestSweepUnreadable(t *testing.T) {
 
 // Cleaning loses nothing that others write meanwhile.
 func TestSweepBesideAWriter(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	secret := token(11)
 	f.session("one", message(secret))
@@ -500,6 +509,7 @@ func TestSweepBesideAWriter(t *testing.T) {
 
 // Content that is no text, or not what it seems, stays as it is.
 func TestSweepBinary(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	secret := token(12)
 	binary := base64.StdEncoding.EncodeToString([]byte("\x00\x01" + secret + strings.Repeat("x", 300)))
@@ -523,6 +533,7 @@ func TestSweepBinary(t *testing.T) {
 // Interrupted or overtaken by others, Apply leaves a store that is whole, and the
 // next does what is left.
 func TestApplyInterrupted(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	secret := token(13)
 	f.session("one", message("a"), message(secret), message("b"), message("c"), result(strings.Repeat("x ", 200)+secret))
@@ -564,6 +575,7 @@ func TestApplyInterrupted(t *testing.T) {
 
 // A password that is a word is taken out where it is one, and the word stays.
 func TestSweepPlainWord(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.session("one", message("redis://:butterflies@cache:6379"), message("butterflies are insects"))
 	r := f.apply(f.look("one"))
@@ -573,6 +585,7 @@ func TestSweepPlainWord(t *testing.T) {
 }
 
 func TestLookFails(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	if _, err := clean.Look(t.Context(), f.st, "nothing"); err == nil {
 		t.Error("a session that does not exist was looked at")

@@ -12,6 +12,7 @@ import (
 // A long scan reads ahead. It sees every line once, in order, those included that
 // come while it reads, and may stop anywhere.
 func TestReadAhead(t *testing.T) {
+	t.Parallel()
 	st := open(t, nil)
 	log := storetest.MustCreate(t, st, "a", "line 0")
 	const written = 3_000

@@ -138,6 +138,7 @@ func otherProcess(t *testing.T, job, dir, name string) (*exec.Cmd, *bufio.Reader
 
 // TestOtherProcess is not a test but what otherProcess runs.
 func TestOtherProcess(t *testing.T) {
+	t.Parallel()
 	dir, name := os.Getenv("COPPICE_TEST_DIR"), os.Getenv("COPPICE_TEST_LOG")
 	switch os.Getenv("COPPICE_TEST_JOB") {
 	case "append":
@@ -184,6 +185,7 @@ func appendInTurns(t *testing.T, dir, name, who string) (conflicts int) {
 
 // Two processes that append to one log never get their lines mixed up.
 func TestProcessesDoNotInterleave(t *testing.T) {
+	t.Parallel()
 	st := open(t, &file.Options{Sync: file.Never})
 	log := storetest.MustCreate(t, st, "a", "{}")
 	stale := storetest.MustEnd(t, log)
@@ -214,6 +216,7 @@ func TestProcessesDoNotInterleave(t *testing.T) {
 
 // However many lines an append has, it costs one write and one sync.
 func TestAppendIsOneWriteAndOneSync(t *testing.T) {
+	t.Parallel()
 	disk := newRecorder()
 	log := storetest.MustCreate(t, openAt(t, "/s", &file.Options{FS: disk}), "a", "{}")
 	storetest.MustAppend(t, log, "the first append also looks the file up")
@@ -232,6 +235,7 @@ func TestAppendIsOneWriteAndOneSync(t *testing.T) {
 
 // A new log is on the disk before its name is.
 func TestCreateSyncsFileThenName(t *testing.T) {
+	t.Parallel()
 	disk := newRecorder()
 	st := openAt(t, "/s", &file.Options{FS: disk})
 	storetest.MustCreate(t, st, "first", "{}") // makes the directories
@@ -244,6 +248,7 @@ func TestCreateSyncsFileThenName(t *testing.T) {
 
 // Appends that wait for the disk at the same time wait for one sync.
 func TestGroupCommit(t *testing.T) {
+	t.Parallel()
 	const appends = 64
 	var started sync.WaitGroup // a sync of an append takes until all others have begun
 	disk := &vfs.Faulty{FS: vfs.NewMemory(), Before: func(op vfs.Op) error {
@@ -284,6 +289,7 @@ func TestGroupCommit(t *testing.T) {
 }
 
 func TestEverySyncsInTheBackground(t *testing.T) {
+	t.Parallel()
 	disk := &vfs.Faulty{FS: vfs.NewMemory()}
 	began := time.Now()
 	log := storetest.MustCreate(t, openAt(t, "/s", &file.Options{FS: disk, Sync: file.Every(20 * time.Millisecond)}), "a", "{}")
@@ -311,6 +317,7 @@ func TestEverySyncsInTheBackground(t *testing.T) {
 }
 
 func TestNeverDoesNotSync(t *testing.T) {
+	t.Parallel()
 	disk := &vfs.Faulty{FS: vfs.NewMemory()}
 	st := openAt(t, "/s", &file.Options{FS: disk, Sync: file.Never})
 	log := storetest.MustCreate(t, st, "a", "{}")
@@ -329,6 +336,7 @@ func TestNeverDoesNotSync(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
+	t.Parallel()
 	st := open(t, &file.Options{MaxLine: 10, MaxLog: 30})
 	log := storetest.MustCreate(t, st, "a", "1234567890")
 	at := storetest.MustEnd(t, log)
@@ -349,6 +357,7 @@ func TestLimits(t *testing.T) {
 }
 
 func TestAppendRefuses(t *testing.T) {
+	t.Parallel()
 	st := open(t, nil)
 	log := storetest.MustCreate(t, st, "a", "{}")
 	end := storetest.MustEnd(t, log)
@@ -380,6 +389,7 @@ func TestAppendRefuses(t *testing.T) {
 // The end that a conflict reports is right also when the append has first
 // completed what a crashed writer left.
 func TestConflictTellsTheEnd(t *testing.T) {
+	t.Parallel()
 	st := open(t, nil)
 	log := storetest.MustCreate(t, st, "a", "{}")
 	writeRaw(t, st.Path("a"), `{"whole":true}`)
@@ -412,6 +422,7 @@ func mustReadFile(t testing.TB, path string) []byte {
 
 // A file that may not be written can be read, and says why it takes no append.
 func TestReadOnlyFile(t *testing.T) {
+	t.Parallel()
 	disk := vfs.NewMemory()
 	storetest.MustCreate(t, openAt(t, "/s", &file.Options{FS: disk}), "a", "{}")
 	log := storetest.MustOpen(t, openAt(t, "/s", &file.Options{FS: readOnly{disk}}), "a")
@@ -434,6 +445,7 @@ func (r readOnly) OpenFile(name string, flag int, perm os.FileMode) (vfs.File, e
 // An append to a log whose file was put aside by hand does not go to a file
 // that nobody will find.
 func TestAppendToDeletedFile(t *testing.T) {
+	t.Parallel()
 	skipWindows(t)
 	st := open(t, nil)
 	log := storetest.MustCreate(t, st, "a", `{"id":"first"}`)

@@ -47,6 +47,7 @@ func noise(lines, size int) []byte {
 
 // An archive has the log's bytes, for us and for every other zstd reader.
 func TestArchiveKeepsTheBytes(t *testing.T) {
+	t.Parallel()
 	for name, content := range map[string][]byte{
 		"empty":             nil,
 		"small":             []byte("{}\n"),
@@ -97,6 +98,7 @@ func TestArchiveKeepsTheBytes(t *testing.T) {
 
 // Reading an archive from anywhere gives what the plain file would.
 func TestArchiveReadsFromAnywhere(t *testing.T) {
+	t.Parallel()
 	disk := vfs.NewMemory()
 	st := openAt(t, "/s", &file.Options{FS: disk, Sync: file.Never})
 	content := noise(3000, 1000)
@@ -121,6 +123,7 @@ func TestArchiveReadsFromAnywhere(t *testing.T) {
 
 // The end of an archive is read without unpacking what stands before.
 func TestArchiveEndIsCheap(t *testing.T) {
+	t.Parallel()
 	var bytesRead atomic.Int64
 	disk := &vfs.Faulty{FS: vfs.NewMemory(), Before: func(op vfs.Op) error {
 		if op.Kind == vfs.OpRead && strings.HasSuffix(op.Name, ".zst") {
@@ -151,6 +154,7 @@ func TestArchiveEndIsCheap(t *testing.T) {
 
 // Archiving is no append: the log does not become the latest by it.
 func TestArchiveKeepsTheTime(t *testing.T) {
+	t.Parallel()
 	for name, disk := range map[string]vfs.FS{"OS": vfs.OS{}, "memory": vfs.NewMemory()} {
 		t.Run(name, func(t *testing.T) {
 			st := open(t, &file.Options{FS: disk})
@@ -172,6 +176,7 @@ func TestArchiveKeepsTheTime(t *testing.T) {
 
 // An append to an archived log brings the plain file back, for every handle.
 func TestAppendToArchive(t *testing.T) {
+	t.Parallel()
 	skipWindows(t)
 	st := open(t, nil)
 	plain := storetest.MustCreate(t, st, "a", "0")
@@ -197,6 +202,7 @@ func TestAppendToArchive(t *testing.T) {
 // A crash while archiving, or while bringing back, leaves both files: then the
 // plain one counts.
 func TestArchiveLeftOver(t *testing.T) {
+	t.Parallel()
 	skipWindows(t)
 	setup := func(t *testing.T) *file.Store {
 		st := open(t, nil)
@@ -243,6 +249,7 @@ func TestArchiveLeftOver(t *testing.T) {
 }
 
 func TestArchiveRefuses(t *testing.T) {
+	t.Parallel()
 	st := open(t, nil)
 	for _, change := range []func(context.Context, string) error{st.Archive, st.Unarchive} {
 		wantKind(t, change(t.Context(), "nowhere"), store.ErrNotExist, "archive", st.Path("nowhere"))
@@ -501,6 +508,7 @@ func TestArchiveThatClaimsTheImpossible(t *testing.T) {
 
 // A log of more than an archive may hold is not archived, and stays.
 func TestArchiveKeepsToTheLimit(t *testing.T) {
+	t.Parallel()
 	st := open(t, &file.Options{Sync: file.Never, MaxUnpacked: 10})
 	storetest.MustCreate(t, st, "a", "{}", "{\"text\":\"too long\"}")
 	wantKind(t, st.Archive(t.Context(), "a"), store.ErrTooLarge)
@@ -510,6 +518,7 @@ func TestArchiveKeepsToTheLimit(t *testing.T) {
 // Archiving, bringing back and looking for the end stop when they are told to,
 // in the middle of a log, and leave it as it was.
 func TestArchivingEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	disk := vfs.NewMemory()
 	ctx, cancel := context.WithCancel(t.Context())
 	faulty := &vfs.Faulty{FS: disk}
@@ -570,6 +579,7 @@ func readDisk(t *testing.T, disk vfs.FS, path string) []byte {
 
 // An archive of another program, with frames of other sizes, is read too.
 func TestForeignArchive(t *testing.T) {
+	t.Parallel()
 	st := open(t, nil)
 	var packed []byte
 	var frames [][2]uint32
@@ -621,6 +631,7 @@ func FuzzSeekTable(f *testing.F) {
 // TestLeftoverArchiveStaysAside: an archive that an interrupted archiving left
 // beside the plain file must not come back when that is moved.
 func TestLeftoverArchiveStaysAside(t *testing.T) {
+	t.Parallel()
 	skipWindows(t)
 	st, err := file.Open(t.TempDir(), nil)
 	must(t, err)
@@ -654,6 +665,7 @@ func TestLeftoverArchiveStaysAside(t *testing.T) {
 // TestUnarchiveReplacesNothing: a plain file that appears while the log is being
 // unpacked counts.
 func TestUnarchiveReplacesNothing(t *testing.T) {
+	t.Parallel()
 	fsys := &vfs.Faulty{FS: vfs.OS{}}
 	st, err := file.Open(t.TempDir(), &file.Options{FS: fsys})
 	must(t, err)
@@ -676,6 +688,7 @@ func TestUnarchiveReplacesNothing(t *testing.T) {
 // TestArchiveKeepsWhatChangedMeanwhile: the plain file is deleted only if it is
 // still what was packed.
 func TestArchiveKeepsWhatChangedMeanwhile(t *testing.T) {
+	t.Parallel()
 	fsys := &vfs.Faulty{FS: vfs.OS{}}
 	st, err := file.Open(t.TempDir(), &file.Options{FS: fsys})
 	must(t, err)
@@ -701,6 +714,7 @@ func TestArchiveKeepsWhatChangedMeanwhile(t *testing.T) {
 
 // TestUnarchiveDeletesWhatItUnpacked, and no other archive that has the name.
 func TestUnarchiveDeletesWhatItUnpacked(t *testing.T) {
+	t.Parallel()
 	skipWindows(t)
 	fsys := &vfs.Faulty{FS: vfs.OS{}}
 	st, err := file.Open(t.TempDir(), &file.Options{FS: fsys})

@@ -71,6 +71,7 @@ func clock(nanoseconds int64) string { return time.Unix(0, nanoseconds).Format("
 
 // TestAstrayModel shows what the model complains about and what it does not.
 func TestAstrayModel(t *testing.T) {
+	t.Parallel()
 	with, without := map[string]int{"a": 1}, map[string]int{}
 	edit := func(before, after map[string]int) astrayChange {
 		return astrayChange{what: "an edit", start: 10, end: 20, before: before, after: after}

@@ -34,6 +34,7 @@ import (
 // COPPICE_SOAK=3600 runs it for an hour. COPPICE_ASTRAY_SEED repeats what was
 // done to the files, not what the writers did meanwhile.
 func TestNothingAcknowledgedGoesAstray(t *testing.T) {
+	t.Parallel()
 	length := soak.For(time.Second)
 	seed := rand.Uint64()
 	if env := os.Getenv("COPPICE_ASTRAY_SEED"); env != "" {

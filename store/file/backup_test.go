@@ -10,6 +10,7 @@ import (
 )
 
 func TestRestoreBackup(t *testing.T) {
+	t.Parallel()
 	st := open(t, nil)
 	putLog(t, vfs.OS{}, st.Path("a"), []byte("\x00\x00broken"))
 	putLog(t, vfs.OS{}, st.Path("a")+".bak", []byte("\xef\xbb\xbf{\"id\":\"good\"}\n{}\ntorn"))
@@ -30,6 +31,7 @@ func TestRestoreBackup(t *testing.T) {
 
 // A backup that is no better leaves everything as it is.
 func TestRestoreBackupRefuses(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		backup string
 		kind   error
@@ -60,6 +62,7 @@ func TestRestoreBackupRefuses(t *testing.T) {
 // Who had the broken log open does not write into the restored one as if it
 // were the same.
 func TestRestoreBackupUnderAWriter(t *testing.T) {
+	t.Parallel()
 	skipWindows(t)
 	st := open(t, nil)
 	log := storetest.MustCreate(t, st, "a", `{"id":"broken"}`)

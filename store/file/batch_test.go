@@ -40,6 +40,7 @@ func exists(t *testing.T, st store.Store, name string) bool {
 }
 
 func TestBatchAppearsWhenItIsCommitted(t *testing.T) {
+	t.Parallel()
 	st := open(t, nil)
 	b := st.Batch()
 	addTo(t, b, "a", "b")
@@ -62,6 +63,7 @@ func TestBatchAppearsWhenItIsCommitted(t *testing.T) {
 }
 
 func TestBatchLeavesWhatIsThere(t *testing.T) {
+	t.Parallel()
 	st := open(t, nil)
 	mustCreate(t, st, "plain", "mine").Close()
 	mustCreate(t, st, "cold", "mine").Close()
@@ -80,6 +82,7 @@ func TestBatchLeavesWhatIsThere(t *testing.T) {
 }
 
 func TestDiscardedBatchLeavesNothing(t *testing.T) {
+	t.Parallel()
 	st := open(t, nil)
 	b := st.Batch()
 	addTo(t, b, "a")
@@ -90,6 +93,7 @@ func TestDiscardedBatchLeavesNothing(t *testing.T) {
 }
 
 func TestBatchSurvivesAFault(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []vfs.OpKind{vfs.OpSync, vfs.OpLock} {
 		disk := vfs.NewMemory()
 		var mu sync.Mutex
@@ -121,6 +125,7 @@ func TestBatchSurvivesAFault(t *testing.T) {
 // TestBatchSurvivesCrashes cuts the power before every change of the disk: a name
 // leads to a whole log or to nothing, and after Commit to the log.
 func TestBatchSurvivesCrashes(t *testing.T) {
+	t.Parallel()
 	for _, names := range [][]string{{"a", "b", "c"}, manyNames()} {
 		for op := int64(1); batchWithCrash(t, names, op); op++ {
 		}
@@ -178,6 +183,7 @@ func batchWithCrash(t *testing.T, names []string, op int64) (more bool) {
 // TestBatchIsFoundByAnIndex: an index learns of new logs by their marks or, if
 // there are many, by an epoch that is another one.
 func TestBatchIsFoundByAnIndex(t *testing.T) {
+	t.Parallel()
 	for _, n := range []int{3, 30} {
 		st := open(t, nil)
 		mustCreate(t, st, "first", "one").Close()

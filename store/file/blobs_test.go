@@ -25,6 +25,7 @@ func blobPath(st *file.Store, ref store.Ref) string {
 
 // A blob is a file with exactly its content, named by it, and kept once.
 func TestBlobFiles(t *testing.T) {
+	t.Parallel()
 	st := open(t, nil)
 	content := bytes.Repeat([]byte("image"), 10_000)
 	ref := storetest.MustPut(t, st.Blobs(), content)
@@ -40,6 +41,7 @@ func TestBlobFiles(t *testing.T) {
 
 // A blob is on the disk before its name is, and its name before Put returns.
 func TestBlobIsSynced(t *testing.T) {
+	t.Parallel()
 	disk := newRecorder()
 	st := openAt(t, "/s", &file.Options{FS: disk})
 	storetest.MustPut(t, st.Blobs(), []byte("212")) // a neighbour, for which the directories are made
@@ -55,6 +57,7 @@ func TestBlobIsSynced(t *testing.T) {
 // Putting content again replaces whatever has taken its place, also what has the
 // right size.
 func TestPutReplacesDamage(t *testing.T) {
+	t.Parallel()
 	large := bytes.Repeat([]byte("large "), 200_000)
 	for _, content := range [][]byte{[]byte("content"), large} {
 		st := open(t, &file.Options{Sync: file.Never})
@@ -88,6 +91,7 @@ func TestPutReplacesDamage(t *testing.T) {
 // What another process has published without a sync is synced before it is taken
 // for kept; what this one has synced is not synced again.
 func TestPutSyncsWhatIsThere(t *testing.T) {
+	t.Parallel()
 	disk := newRecorder()
 	hasty := openAt(t, "/s", &file.Options{FS: disk, Sync: file.Never})
 	ref := storetest.MustPut(t, hasty.Blobs(), []byte("blob"))
@@ -109,6 +113,7 @@ func TestPutSyncsWhatIsThere(t *testing.T) {
 }
 
 func TestDamagedBlob(t *testing.T) {
+	t.Parallel()
 	st := open(t, nil)
 	ref := storetest.MustPut(t, st.Blobs(), []byte("content"))
 	path := blobPath(st, ref)
@@ -130,6 +135,7 @@ func TestDamagedBlob(t *testing.T) {
 
 // Files that are no blobs do not prevent listing those that are.
 func TestListBlobs(t *testing.T) {
+	t.Parallel()
 	st := open(t, nil)
 	for ref, err := range st.Blobs().All(t.Context()) {
 		t.Errorf("a new store has blob %q, %v", ref, err)
@@ -186,6 +192,7 @@ func BenchmarkPutAgain(b *testing.B) {
 
 // A file of holes costs no memory on the disk, and must cost none here.
 func TestBlobThatClaimsToBeHuge(t *testing.T) {
+	t.Parallel()
 	skipWindows(t)
 	st := open(t, nil)
 	ref := storetest.MustPut(t, st.Blobs(), []byte("small"))

@@ -15,6 +15,7 @@ import (
 
 // A pipe in the place of a blob keeps nobody waiting.
 func TestPipeIsNoBlob(t *testing.T) {
+	t.Parallel()
 	st := open(t, nil)
 	ref := storetest.MustPut(t, st.Blobs(), []byte("content"))
 	must(t, os.Remove(blobPath(st, ref)))

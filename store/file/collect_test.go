@@ -30,6 +30,7 @@ func naming(refs ...store.Ref) string { return fmt.Sprintf(`{"blobs":%q}`, refs)
 // A blob stays as long as anything that can come back names it, in whatever form
 // and place. Of what is made of logs, or is on its way to become one, nothing counts.
 func TestUnreferencedLooksEverywhere(t *testing.T) {
+	t.Parallel()
 	st := open(t, &file.Options{Sync: file.Never})
 	put := func(content string) store.Ref { return storetest.MustPut(t, st.Blobs(), []byte(content)) }
 	write := func(text string, path ...string) {
@@ -106,6 +107,7 @@ func TestUnreferencedLooksEverywhere(t *testing.T) {
 // What cannot be read may name anything. In quarantine it may not: there it is
 // because it cannot be read.
 func TestRemoveBlobsWantsToReadEverything(t *testing.T) {
+	t.Parallel()
 	st := open(t, nil)
 	ref := storetest.MustPut(t, st.Blobs(), []byte("content"))
 	mustCreate(t, st, "a", strings.Repeat("line ", 1000)).Close()
@@ -197,6 +199,7 @@ func nameBlob(t *testing.T, st *file.Store, write func(line string) error) bool 
 // A writer names the blob just before some operation of whoever deletes, whichever
 // that is, and the log may then be archived, removed or restored before a later one.
 func TestDeletionBesideAWriter(t *testing.T) {
+	t.Parallel()
 	ref := store.RefOf([]byte("content"))
 	_, count := interleaved(t, ref, func(*file.Store) map[int64]func() { return nil })
 	ways := map[string]struct {
@@ -285,6 +288,7 @@ func appendTo(name string) func(st *file.Store, line string) error {
 
 // A writer that put the blob before the deletion began names it at some moment.
 func TestDeletionWaitsForTheAppend(t *testing.T) {
+	t.Parallel()
 	ref := store.RefOf([]byte("content"))
 	for n := int64(1); n <= 60; n++ {
 		var release func()
@@ -306,6 +310,7 @@ func TestDeletionWaitsForTheAppend(t *testing.T) {
 }
 
 func TestRemoveBlobsGivesUp(t *testing.T) {
+	t.Parallel()
 	st := open(t, &file.Options{LockWait: 30 * time.Millisecond})
 	ref := storetest.MustPut(t, st.Blobs(), []byte("content"))
 	release, err := st.Blobs().Hold(t.Context())
@@ -323,6 +328,7 @@ func TestRemoveBlobsGivesUp(t *testing.T) {
 
 // Writers whose holds overlap all the time must let somebody in who deletes.
 func TestHoldersDoNotStarveDeletion(t *testing.T) {
+	t.Parallel()
 	st := open(t, nil)
 	ref := storetest.MustPut(t, st.Blobs(), []byte("content"))
 	var stop atomic.Bool
@@ -357,6 +363,7 @@ func TestHoldersDoNotStarveDeletion(t *testing.T) {
 
 // The lock of a process that was killed is free.
 func TestHoldEndsWithItsProcess(t *testing.T) {
+	t.Parallel()
 	st := open(t, &file.Options{LockWait: 50 * time.Millisecond})
 	ref := storetest.MustPut(t, st.Blobs(), []byte("content"))
 	cmd, out, _ := otherProcess(t, "hold blobs", st.Dir(), "")
@@ -406,6 +413,7 @@ func nameBlobsJob(t *testing.T, dir, name string) {
 // logs are removed, so that the contents are not needed any more; and all the time
 // another deletes what is not named.
 func TestDeletionBesideProcesses(t *testing.T) {
+	t.Parallel()
 	lasts := soak.For(time.Second)
 	st := open(t, &file.Options{Sync: file.Never})
 	var refs []store.Ref

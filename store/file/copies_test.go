@@ -52,6 +52,7 @@ func archiveOf(st *file.Store, name string) string {
 }
 
 func TestCopies(t *testing.T) {
+	t.Parallel()
 	st := withCopies(t)
 	copies, err := st.Copies(t.Context(), "a.b")
 	if err != nil {
@@ -80,6 +81,7 @@ func TestCopies(t *testing.T) {
 // An edited copy is what it was, but for what was edited, and nothing is left of
 // that.
 func TestEditCopy(t *testing.T) {
+	t.Parallel()
 	st := withCopies(t)
 	copies, err := st.Copies(t.Context(), "a.b")
 	if err != nil {
@@ -110,6 +112,7 @@ func TestEditCopy(t *testing.T) {
 }
 
 func TestEditCopyFails(t *testing.T) {
+	t.Parallel()
 	st := withCopies(t)
 	copies, err := st.Copies(t.Context(), "a.b")
 	if err != nil {
@@ -145,6 +148,7 @@ func TestEditCopyFails(t *testing.T) {
 
 // Replace keeps nothing of what was there.
 func TestReplace(t *testing.T) {
+	t.Parallel()
 	for _, archived := range []bool{false, true} {
 		st := open(t, nil)
 		mustCreate(t, st, "a", "one", "secret").Close()
@@ -177,6 +181,7 @@ func TestReplace(t *testing.T) {
 }
 
 func TestReplaceSurvivesCrashes(t *testing.T) {
+	t.Parallel()
 	for op := int64(1); ; op++ {
 		disk := vfs.NewMemory()
 		var crashed *vfs.Memory

@@ -29,6 +29,7 @@ const faultDir = "/store"
 // at once; what returned an error must not have happened, unless the error is
 // ErrUnknown; and the work must go on.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	kinds := []vfs.OpKind{
 		vfs.OpOpen, vfs.OpCreate, vfs.OpMkdir, vfs.OpRename, vfs.OpRemove, vfs.OpWrite, vfs.OpTruncate,
 		vfs.OpSync, vfs.OpSyncDir, vfs.OpRead, vfs.OpStat, vfs.OpLock, vfs.OpUnlock, vfs.OpClose,
@@ -600,6 +601,7 @@ func (d *faultDisk) mustSurvive(name string, want ...string) {
 }
 
 func TestFailedSyncPoisons(t *testing.T) {
+	t.Parallel()
 	d := newFaultDisk(t)
 	log := storetest.MustCreate(t, d.open(file.Always), "a", `{"n":0}`)
 	storetest.MustAppend(t, log, `{"n":1}`)
@@ -622,6 +624,7 @@ func TestFailedSyncPoisons(t *testing.T) {
 }
 
 func TestFailedRepairIsNoted(t *testing.T) {
+	t.Parallel()
 	for _, torn := range []string{`{"n":1}`, `{"n":`} {
 		d := newFaultDisk(t)
 		log := storetest.MustCreate(t, d.open(file.Always), "a", `{"n":0}`)
@@ -642,6 +645,7 @@ func TestFailedRepairIsNoted(t *testing.T) {
 }
 
 func TestRemovingKeepsTheNote(t *testing.T) {
+	t.Parallel()
 	d := newFaultDisk(t)
 	st := d.open(file.Always)
 	log := storetest.MustCreate(t, st, "a", `{"n":0}`)
@@ -667,6 +671,7 @@ func TestRemovingKeepsTheNote(t *testing.T) {
 // A handle whose log was removed must not append to the file in the trash, also
 // if the first look at what became of the log did not work.
 func TestRemovedLogTakesNothing(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []vfs.OpKind{vfs.OpCreate, vfs.OpLock, vfs.OpStat, vfs.OpOpen, vfs.OpSyncDir} {
 		for _, used := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%v, handle used: %v", kind, used), func(t *testing.T) {
@@ -698,6 +703,7 @@ func testRemovedLog(t *testing.T, kind vfs.OpKind, used bool) {
 }
 
 func TestEveryReportsAFailedSync(t *testing.T) {
+	t.Parallel()
 	d := newFaultDisk(t)
 	log := storetest.MustCreate(t, d.open(file.Every(time.Millisecond)), "a", `{"n":0}`)
 	d.next(vfs.OpSync)
@@ -711,6 +717,7 @@ func TestEveryReportsAFailedSync(t *testing.T) {
 }
 
 func TestCloseMakesDurable(t *testing.T) {
+	t.Parallel()
 	d := newFaultDisk(t)
 	log := storetest.MustCreate(t, d.open(file.Every(time.Hour)), "a", `{"n":0}`)
 	storetest.MustAppend(t, log, `{"n":1}`)
@@ -723,6 +730,7 @@ func TestCloseMakesDurable(t *testing.T) {
 // A log can become shorter than it was when this handle last synced: a backup
 // was restored. What is appended then must be synced all the same.
 func TestShorterLogIsSynced(t *testing.T) {
+	t.Parallel()
 	d := newFaultDisk(t)
 	st := d.open(file.Always)
 	log := storetest.MustCreate(t, st, "a", `{"n":0}`)
@@ -740,6 +748,7 @@ func TestShorterLogIsSynced(t *testing.T) {
 }
 
 func TestFullDiskLeavesTheHandleUsable(t *testing.T) {
+	t.Parallel()
 	full := vfs.FailFrom(1, vfs.OpWrite, &vfs.ShortWrite{N: 5, Err: syscall.ENOSPC})
 	mem, isFull := vfs.NewMemory(), false
 	disk := &vfs.Faulty{FS: mem, Before: func(op vfs.Op) error {

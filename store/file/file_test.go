@@ -24,6 +24,7 @@ func open(t *testing.T, o *file.Options) *file.Store {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	for name, options := range map[string]func() *file.Options{
 		"always": func() *file.Options { return nil },
 		"never":  func() *file.Options { return &file.Options{Sync: file.Never, MaxLine: 8 << 20} },

@@ -22,6 +22,7 @@ var lazy = map[string]file.Sync{"every hour": file.Every(time.Hour), "never": fi
 
 // Without a flush the cut takes it: what the tests below find was flushed.
 func TestWithoutFlushTheCutTakesIt(t *testing.T) {
+	t.Parallel()
 	for name, level := range lazy {
 		d := newFaultDisk(t)
 		log := storetest.MustCreate(t, d.open(level), "a", `{"n":0}`)
@@ -35,6 +36,7 @@ func TestWithoutFlushTheCutTakesIt(t *testing.T) {
 
 // Cuts at any moment after a flush lose nothing of it, whatever is written then.
 func TestFlushedSurvivesAnyCut(t *testing.T) {
+	t.Parallel()
 	for name, level := range lazy {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(soak.N(6)) {
@@ -76,6 +78,7 @@ func TestFlushedSurvivesAnyCut(t *testing.T) {
 // A flush that fails leaves nothing to be relied on: the handle says so for good
 // and asks the disk no second time. The next one rewrites the log.
 func TestFailedFlushPoisons(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []vfs.OpKind{vfs.OpSync, vfs.OpSyncDir} {
 		for name, level := range lazy {
 			t.Run(fmt.Sprint(kind, " ", name), func(t *testing.T) {
@@ -101,6 +104,7 @@ func TestFailedFlushPoisons(t *testing.T) {
 // With Always an append has waited already; but one whose sync failed is settled
 // by the flush of another handle, although that has appended nothing.
 func TestFlushSettlesAFailedAppend(t *testing.T) {
+	t.Parallel()
 	d := newFaultDisk(t)
 	log := storetest.MustCreate(t, d.open(file.Always), "a", `{"n":0}`)
 	d.next(vfs.OpSync)
@@ -112,6 +116,7 @@ func TestFlushSettlesAFailedAppend(t *testing.T) {
 }
 
 func TestFailedFlushOfABlob(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []vfs.OpKind{vfs.OpSync, vfs.OpSyncDir} {
 		d := newFaultDisk(t)
 		st := d.open(file.Never)
@@ -133,6 +138,7 @@ func TestFailedFlushOfABlob(t *testing.T) {
 
 // The lines may have moved to another file since they were appended.
 func TestFlushFollowsTheLog(t *testing.T) {
+	t.Parallel()
 	for name, move := range map[string]func(st *file.Store) error{
 		"archived": func(st *file.Store) error { return st.Archive(t.Context(), "a") },
 		"archived and brought back": func(st *file.Store) error {
@@ -180,6 +186,7 @@ func (d *slowDisk) count() int {
 }
 
 func TestFlushHonoursItsContext(t *testing.T) {
+	t.Parallel()
 	d := newSlowDisk()
 	log := storetest.MustCreate(t, openAt(t, "/d", &file.Options{FS: d, Sync: file.Never}), "a", `{"n":0}`)
 	storetest.MustAppend(t, log, `{"n":1}`)
@@ -206,6 +213,7 @@ func TestFlushHonoursItsContext(t *testing.T) {
 
 // Whoever waits while a sync is under way shares the next one.
 func TestFlushesShareSyncs(t *testing.T) {
+	t.Parallel()
 	d := newSlowDisk()
 	log := storetest.MustCreate(t, openAt(t, "/d", &file.Options{FS: d, Sync: file.Never}), "a", `{"n":0}`)
 	errs := make(chan error)
@@ -226,6 +234,7 @@ func TestFlushesShareSyncs(t *testing.T) {
 
 // With nothing pending, a flush writes and syncs nothing.
 func TestFlushOfNothing(t *testing.T) {
+	t.Parallel()
 	for name, level := range map[string]file.Sync{"always": file.Always, "every hour": file.Every(time.Hour), "never": file.Never} {
 		disk := &vfs.Faulty{FS: vfs.NewMemory()}
 		st := openAt(t, "/d", &file.Options{FS: disk, Sync: level})

@@ -72,6 +72,7 @@ func (w *watcher) wantEnd(kind error) error {
 
 // Watching goes on when the log's file is replaced by others.
 func TestWatchFollowsTheLog(t *testing.T) {
+	t.Parallel()
 	skipWindows(t)
 	st := open(t, nil)
 	log := storetest.MustCreate(t, st, "a", "0")
@@ -104,6 +105,7 @@ func TestWatchFollowsTheLog(t *testing.T) {
 // A log that is written anew after a failed sync is followed too. The handle
 // that met the failure takes no more; others do.
 func TestWatchFollowsARewrite(t *testing.T) {
+	t.Parallel()
 	var failing atomic.Bool
 	disk := &vfs.Faulty{FS: vfs.NewMemory(), Before: func(op vfs.Op) error {
 		if op.Kind == vfs.OpSync && failing.Load() {
@@ -131,6 +133,7 @@ func TestWatchFollowsARewrite(t *testing.T) {
 }
 
 func TestWatchOfArchive(t *testing.T) {
+	t.Parallel()
 	skipWindows(t)
 	st := open(t, nil)
 	storetest.MustCreate(t, st, "a", "0", "1").Close()
@@ -151,6 +154,7 @@ func TestWatchOfArchive(t *testing.T) {
 var errGone = errors.New("gone")
 
 func TestWatchEnds(t *testing.T) {
+	t.Parallel()
 	skipWindows(t)
 	for _, test := range []struct {
 		name string
@@ -182,6 +186,7 @@ func TestWatchEnds(t *testing.T) {
 
 // A watch that its caller breaks off, or that begins with a mistake, ends.
 func TestWatchStops(t *testing.T) {
+	t.Parallel()
 	log := storetest.MustCreate(t, open(t, nil), "a", "0", "1")
 	for line, err := range log.Watch(t.Context(), 0) {
 		if err != nil || string(line.Data) != "0" {
@@ -198,6 +203,7 @@ func TestWatchStops(t *testing.T) {
 // A handle that only reads sees what others append after they have archived the
 // log or brought it back: the file it had open is then not the log any more.
 func TestReadersFollowTheLog(t *testing.T) {
+	t.Parallel()
 	skipWindows(t)
 	for _, from := range []string{"plain", "archived"} {
 		t.Run(from, func(t *testing.T) {
@@ -230,6 +236,7 @@ func TestReadersFollowTheLog(t *testing.T) {
 // What was deleted can still be read by who has it open. Once another log has
 // the name, they are told: the old one may have been rewritten for a reason.
 func TestReadersOfDeletedLog(t *testing.T) {
+	t.Parallel()
 	skipWindows(t)
 	st := open(t, nil)
 	log := storetest.MustCreate(t, st, "a", `{"id":"old"}`)

@@ -34,6 +34,7 @@ func mustRewrite(t *testing.T, st *file.Store, all ...file.Piece) {
 // Whatever happens to the file of a log that is open, an append that returns nil
 // is in the log of that name.
 func TestAcknowledgedAppendsAreInTheFileAtThePath(t *testing.T) {
+	t.Parallel()
 	skipWindows(t)
 	ctx := context.Background()
 	// The log has the lines one and two; other is another process's store.
@@ -157,6 +158,7 @@ func mustReadAll(t *testing.T, dir string) []string {
 // A file that is exchanged while an append is on its way to the disk, by a
 // program that knows nothing of locks, does not swallow the append in silence.
 func TestFileExchangedDuringAppend(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		do   func(t *testing.T, disk *vfs.Memory, st *file.Store)
 		want error
@@ -207,6 +209,7 @@ func TestFileExchangedDuringAppend(t *testing.T) {
 // Two writers still exclude each other after the lock files were exchanged under
 // one of them.
 func TestLocksRestoredFromACopy(t *testing.T) {
+	t.Parallel()
 	skipWindows(t)
 	dir := filepath.Join(t.TempDir(), "sessions")
 	var meanwhile func()

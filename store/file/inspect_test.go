@@ -27,6 +27,7 @@ func kinds(t *testing.T, faults iter.Seq2[store.Fault, error]) string {
 }
 
 func TestInspectFindsWhatIsWrongWithFiles(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "s")
 	st, err := file.Open(dir, &file.Options{Sync: file.Never})
 	must(t, err)
@@ -62,6 +63,7 @@ func TestInspectFindsWhatIsWrongWithFiles(t *testing.T) {
 }
 
 func TestMendNarrowsPermissions(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("permissions of another kind")
 	}
@@ -99,6 +101,7 @@ func TestMendNarrowsPermissions(t *testing.T) {
 }
 
 func TestInspectEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	st, err := file.Open(t.TempDir(), nil)
 	must(t, err)
 	defer st.Close()

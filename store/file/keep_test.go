@@ -16,6 +16,7 @@ import (
 )
 
 func TestIsKept(t *testing.T) {
+	t.Parallel()
 	for below, want := range map[string]file.Room{
 		"a.jsonl":                              file.RoomLog,
 		"a.jsonl.bak":                          file.RoomLog,
@@ -43,6 +44,7 @@ func TestIsKept(t *testing.T) {
 }
 
 func TestKeep(t *testing.T) {
+	t.Parallel()
 	disk := vfs.NewMemory()
 	st, err := file.Open("/s", &file.Options{FS: disk})
 	if err != nil {
@@ -115,6 +117,7 @@ func TestKeptLog(t *testing.T) {
 }
 
 func TestKeptLines(t *testing.T) {
+	t.Parallel()
 	text := "one\n" + strings.Repeat("x", 300<<10) + "\n\nlast"
 	want := []string{"one true", strings.Repeat("x", 300<<10) + " true", " true", "last false"}
 	z, _ := zstd.NewWriter(nil)

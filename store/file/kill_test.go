@@ -212,6 +212,7 @@ func newKillLog(t *testing.T, name string) (dir string, r *killReader) {
 
 // TestKill kills a writer again and again; each next one goes on in the same log.
 func TestKill(t *testing.T) {
+	t.Parallel()
 	dir, r := newKillLog(t, "one")
 	rounds := soak.N(20)
 	for child := range rounds {
@@ -225,6 +226,7 @@ func TestKill(t *testing.T) {
 
 // TestTwoProcesses has two writers in one log at once.
 func TestTwoProcesses(t *testing.T) {
+	t.Parallel()
 	dir, r := newKillLog(t, "two")
 	lines := soak.N(50)
 	a, b := startKillChild(t, dir, "two", 1, lines), startKillChild(t, dir, "two", 2, lines)
@@ -239,6 +241,7 @@ func TestTwoProcesses(t *testing.T) {
 // TestTwoProcessesKilled has two writers in one log, of which now one and now the
 // other is killed.
 func TestTwoProcessesKilled(t *testing.T) {
+	t.Parallel()
 	dir, r := newKillLog(t, "two")
 	rounds := soak.N(10)
 	for child := 0; child < rounds; child += 2 {

@@ -95,6 +95,7 @@ func (w *writer) locked() bool {
 }
 
 func TestLeaseEndsWhenIdle(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	a, b := newWriter(t, dir, file.Never), newWriter(t, dir, file.Never)
 	a.burst()
@@ -108,6 +109,7 @@ func TestLeaseEndsWhenIdle(t *testing.T) {
 }
 
 func TestLeaseEndsOnClose(t *testing.T) {
+	t.Parallel()
 	a := newWriter(t, t.TempDir(), file.Never)
 	a.burst()
 	if err := a.log.Close(); err != nil {
@@ -119,6 +121,7 @@ func TestLeaseEndsOnClose(t *testing.T) {
 }
 
 func TestNoLeaseWithSyncAlways(t *testing.T) {
+	t.Parallel()
 	a := newWriter(t, t.TempDir(), file.Always)
 	for range 50 {
 		if err := a.append(); err != nil {
@@ -133,6 +136,7 @@ func TestNoLeaseWithSyncAlways(t *testing.T) {
 // TestBusyWriterGivesWay: a writer that never pauses must let another in, again
 // and again, in the time that the other is willing to wait.
 func TestBusyWriterGivesWay(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	a, b := newWriter(t, dir, file.Never), newWriter(t, dir, file.Never)
 	stop, stopped := make(chan struct{}), make(chan error, 1)
@@ -176,6 +180,7 @@ func TestBusyWriterGivesWay(t *testing.T) {
 // TestLeaseIsNoBlindfold: what others do without asking for the lock is noticed
 // by the next append of a burst.
 func TestLeaseIsNoBlindfold(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		change func(t *testing.T, path string)
 		want   error
@@ -208,6 +213,7 @@ func TestLeaseIsNoBlindfold(t *testing.T) {
 
 // TestRemoveDuringBurst: who asks for the lock waits for the burst to end.
 func TestRemoveDuringBurst(t *testing.T) {
+	t.Parallel()
 	skipWindows(t)
 	dir := t.TempDir()
 	a, b := newWriter(t, dir, file.Never), newWriter(t, dir, file.Never)
@@ -236,6 +242,7 @@ func skipWindows(t *testing.T) {
 // TestLeaseNeedsNoLockFile: a lease excludes others although somebody deleted its
 // lock file and they take another; and the lock file is back when the lease is over.
 func TestLeaseNeedsNoLockFile(t *testing.T) {
+	t.Parallel()
 	skipWindows(t)
 	for name, change := range map[string]func(t *testing.T, w *writer) error{
 		"append":  func(_ *testing.T, w *writer) error { return w.append() },

@@ -40,6 +40,7 @@ func locksLeft(t *testing.T, st *file.Store) (left []string) {
 // TestLentLockKeepsOthersOut: while a log of a large batch gets its name, nobody
 // else can take the lock of that name; before and after, everybody can.
 func TestLentLockKeepsOthersOut(t *testing.T) {
+	t.Parallel()
 	var st *file.Store
 	free := func(name string) bool {
 		f, err := vfs.OS{}.OpenFile(st.LockPath(name), os.O_RDWR|os.O_CREATE, 0o600)
@@ -80,6 +81,7 @@ func TestLentLockKeepsOthersOut(t *testing.T) {
 // TestBatchWaitsForALockThatIsThere: where the lock of a name has a file, that one
 // counts.
 func TestBatchWaitsForALockThatIsThere(t *testing.T) {
+	t.Parallel()
 	names := manyNames()
 	st := open(t, &file.Options{LockWait: 1})
 	b := st.Batch()
@@ -106,6 +108,7 @@ func TestBatchWaitsForALockThatIsThere(t *testing.T) {
 // TestBatchWithoutLinks: where files cannot have two names, or lose the second one,
 // a large batch makes lock files as a small one does.
 func TestBatchWithoutLinks(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		fail func(o vfs.Op, lock bool) bool

@@ -25,6 +25,7 @@ func namesIn(t *testing.T, st *file.Store) (names []string) {
 // There are never more logs than there may be, archived ones counted; a name that
 // is taken is still that, and a log that is removed makes room.
 func TestLimitOfLogs(t *testing.T) {
+	t.Parallel()
 	st := open(t, &file.Options{MaxLogs: 2, Sync: file.Never})
 	storetest.MustCreate(t, st, "a", "{}")
 	storetest.MustCreate(t, st, "b", "{}")
@@ -50,6 +51,7 @@ func TestLimitOfLogs(t *testing.T) {
 // Stores that share a directory, as processes do, never go over the limit
 // together.
 func TestLimitOfLogsAmongMany(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	var wg sync.WaitGroup
 	for i := range 4 {
@@ -72,6 +74,7 @@ func TestLimitOfLogsAmongMany(t *testing.T) {
 }
 
 func TestMakeRoom(t *testing.T) {
+	t.Parallel()
 	asked := 0
 	st := open(t, &file.Options{MaxLogs: 2, Sync: file.Never, MakeRoom: func(ctx context.Context, st *file.Store, n int) error {
 		asked += n
@@ -89,6 +92,7 @@ func TestMakeRoom(t *testing.T) {
 
 // Without a limit nobody counts.
 func TestNoLimitNoListing(t *testing.T) {
+	t.Parallel()
 	disk := &vfs.Faulty{FS: vfs.NewMemory()}
 	st := openAt(t, "/d", &file.Options{FS: disk, Sync: file.Never})
 	storetest.MustCreate(t, st, "a")

@@ -66,6 +66,7 @@ func restless(t *testing.T, name string) *file.Store {
 // A log that moves between archive and plain file under every look is still
 // found, each time and once.
 func TestMovingLogIsFound(t *testing.T) {
+	t.Parallel()
 	for range 5 {
 		if names := namesOf(t, restless(t, "a")); len(names) != 1 || names["a"] != 1 {
 			t.Errorf("a list has %v", names)
@@ -84,6 +85,7 @@ func TestMovingLogIsFound(t *testing.T) {
 
 // Whoever takes his time over a list misses nothing that moves meanwhile.
 func TestListMeetsMovesBetweenItsItems(t *testing.T) {
+	t.Parallel()
 	for _, back := range []bool{false, true} {
 		st := open(t, &file.Options{Sync: file.Never})
 		for _, name := range []string{"a", "b", "c"} {
@@ -112,6 +114,7 @@ func TestListMeetsMovesBetweenItsItems(t *testing.T) {
 
 // A lock without its log, and a log that is being created, are not in the list.
 func TestListLeavesOutLocks(t *testing.T) {
+	t.Parallel()
 	st := open(t, &file.Options{Sync: file.Never})
 	storetest.MustCreate(t, st, "a", "{}")
 	must(t, st.Archive(t.Context(), "a"))
@@ -131,6 +134,7 @@ func TestListLeavesOutLocks(t *testing.T) {
 
 // Listings, openings and moves beside each other, for real.
 func TestListBesideArchiving(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "s")
 	const logs = 8
 	st := openAt(t, dir, &file.Options{Sync: file.Never})

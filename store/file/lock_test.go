@@ -15,6 +15,7 @@ import (
 // While another process holds the lock, nothing that changes the log goes on,
 // and what only reads does.
 func TestLockHeldByAnotherProcess(t *testing.T) {
+	t.Parallel()
 	const wait = 30 * time.Millisecond
 	st := open(t, &file.Options{LockWait: wait})
 	log := storetest.MustCreate(t, st, "a", "{}")
@@ -58,6 +59,7 @@ func TestLockHeldByAnotherProcess(t *testing.T) {
 // A machine may stall for longer than the context and the wait together. Then the
 // answer is the context's, as the caller asked for less time than the store.
 func TestContextThatEndsWithTheWait(t *testing.T) {
+	t.Parallel()
 	disk := vfs.NewMemory()
 	log := storetest.MustCreate(t, openAt(t, "/s", &file.Options{FS: disk}), "a", "{}")
 	unpin, err := log.(store.Pinner).Pin(t.Context())
@@ -92,6 +94,7 @@ func (lateContext) Deadline() (time.Time, bool) { return time.Now().Add(-time.Ho
 // After a stall the wait may end before the timer of a context that is over too.
 // The answer must not come before the context gives the same.
 func TestTheErrorAgreesWithTheContext(t *testing.T) {
+	t.Parallel()
 	disk := vfs.NewMemory()
 	log := storetest.MustCreate(t, openAt(t, "/s", &file.Options{FS: disk}), "a", "{}")
 	unpin, err := log.(store.Pinner).Pin(t.Context())
@@ -110,6 +113,7 @@ func TestTheErrorAgreesWithTheContext(t *testing.T) {
 
 // An append waits for the lock, and goes on when it is free.
 func TestLockWaits(t *testing.T) {
+	t.Parallel()
 	st := open(t, nil)
 	log := storetest.MustCreate(t, st, "a", "{}")
 	_, out, in := otherProcess(t, "hold", st.Dir(), "a")

@@ -43,6 +43,7 @@ func marked(t *testing.T, st *file.Store) []string {
 }
 
 func TestEveryChangeLeavesAMark(t *testing.T) {
+	t.Parallel()
 	for _, sync := range []file.Sync{file.Always, file.Never} {
 		st, log := settled(t, &file.Options{Sync: sync})
 		ctx := context.Background()
@@ -94,6 +95,7 @@ func TestEveryChangeLeavesAMark(t *testing.T) {
 
 // A mark stays as long as the log is not what the index has seen.
 func TestSettleKeepsTheMarkOfWhatHasChanged(t *testing.T) {
+	t.Parallel()
 	st, log := settled(t, nil)
 	was, err := st.Stat(t.Context(), "a")
 	if err != nil {
@@ -111,6 +113,7 @@ func TestSettleKeepsTheMarkOfWhatHasChanged(t *testing.T) {
 }
 
 func TestSettleLeavesAWriterItsMark(t *testing.T) {
+	t.Parallel()
 	st, log := settled(t, nil)
 	release, err := log.(store.Pinner).Pin(t.Context())
 	if err != nil {

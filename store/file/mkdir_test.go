@@ -15,6 +15,7 @@ import (
 // that it made, and works in them: what it acknowledges survives a power cut,
 // although the first did not come to make the directories durable.
 func TestDirectoriesOfAKilledProcessAreMadeDurable(t *testing.T) {
+	t.Parallel()
 	const dir = "/home/share/deep/sessions"
 	work := func(disk vfs.FS, name string) error {
 		st, err := file.Open(filepath.FromSlash(dir), &file.Options{FS: disk})

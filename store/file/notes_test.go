@@ -13,6 +13,7 @@ import (
 )
 
 func TestNotes(t *testing.T) {
+	t.Parallel()
 	st, err := file.Open(filepath.Join(t.TempDir(), "store"), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -53,6 +54,7 @@ func TestNotes(t *testing.T) {
 
 // Changes of a note by several processes all count.
 func TestNotesChange(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	var group sync.WaitGroup
 	for range 4 {
@@ -87,6 +89,7 @@ func TestNotesChange(t *testing.T) {
 
 // Every file of a store is found in its room.
 func TestFiles(t *testing.T) {
+	t.Parallel()
 	st, err := file.Open(t.TempDir(), &file.Options{Sync: file.Never})
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 )
 
 func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
 	_, err := file.Open("", nil)
 	wantKind(t, err, store.ErrInvalid, "open store", "empty")
 	path := filepath.Join(t.TempDir(), "a.jsonl")
@@ -31,6 +32,7 @@ func TestOpenRefuses(t *testing.T) {
 
 // Opening a store touches nothing; the directory comes with the first log.
 func TestOpenIsLazy(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "not", "yet")
 	st := openAt(t, dir, nil)
 	for stat, err := range st.List(t.Context()) {
@@ -56,6 +58,7 @@ func TestOpenIsLazy(t *testing.T) {
 
 // A directory that vanished is not made again as if nothing had been in it.
 func TestVanishedDirectory(t *testing.T) {
+	t.Parallel()
 	skipWindows(t)
 	st := open(t, nil)
 	log := storetest.MustCreate(t, st, "a", "{}")
@@ -83,6 +86,7 @@ func TestVanishedDirectory(t *testing.T) {
 // What is at a log's place and is no file is not followed, not written, not
 // listed.
 func TestNotAFile(t *testing.T) {
+	t.Parallel()
 	skipWindows(t)
 	st := open(t, nil)
 	storetest.MustCreate(t, st, "real", "{}")
@@ -116,6 +120,7 @@ func TestNotAFile(t *testing.T) {
 
 // List skips what is not ours, and stops when it is told to.
 func TestList(t *testing.T) {
+	t.Parallel()
 	st := open(t, nil)
 	for _, name := range []string{"a", "b", "c"} {
 		storetest.MustCreate(t, st, name, "{}").Close()
@@ -149,6 +154,7 @@ func TestList(t *testing.T) {
 }
 
 func TestCloseEndsEverything(t *testing.T) {
+	t.Parallel()
 	st := open(t, nil)
 	log := storetest.MustCreate(t, st, "a", "{}")
 	for range 2 {

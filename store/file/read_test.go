@@ -77,6 +77,7 @@ func wantRead(t interface {
 
 // Lines are read whole in both directions, whatever their size.
 func TestReadAroundBufferSizes(t *testing.T) {
+	t.Parallel()
 	for _, boundary := range []int{1, 512, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20} {
 		var content []byte
 		for _, size := range []int{boundary - 2, boundary - 1, 3, boundary, boundary + 1, 0} {
@@ -99,6 +100,7 @@ func TestReadAroundBufferSizes(t *testing.T) {
 // For any file and any limit, backward is the reverse of forward, and both are
 // what is in the file.
 func TestReadAnyFile(t *testing.T) {
+	t.Parallel()
 	soak.Check(t, func(rt *rapid.T) {
 		var content []byte
 		for range rapid.IntRange(0, 12).Draw(rt, "lines") {
@@ -164,6 +166,7 @@ func TestReadOverLongLine(t *testing.T) {
 
 // A long line can be given up on.
 func TestReadOverLongLineCancelled(t *testing.T) {
+	t.Parallel()
 	st := open(t, &file.Options{MaxLine: 1 << 10})
 	putLog(t, vfs.OS{}, st.Path("a"), append(bytes.Repeat([]byte{'x'}, 8<<20), '\n'))
 	log := storetest.MustOpen(t, st, "a")
@@ -181,6 +184,7 @@ func TestReadOverLongLineCancelled(t *testing.T) {
 }
 
 func TestReadFromNowhere(t *testing.T) {
+	t.Parallel()
 	st := open(t, nil)
 	log := storetest.MustCreate(t, st, "a", `{"n":1}`, `{"n":2}`)
 	for _, test := range []struct {
@@ -237,6 +241,7 @@ func snapshot(t *testing.T, dir string) map[string]string {
 
 // Whoever only reads changes nothing, also when there is something to repair.
 func TestReadersNeverWrite(t *testing.T) {
+	t.Parallel()
 	st := open(t, nil)
 	for _, name := range []string{"torn", "zeros", "archived"} {
 		log := storetest.MustCreate(t, st, name, "{}", "{}")
@@ -280,6 +285,7 @@ func TestReadersNeverWrite(t *testing.T) {
 
 // A reader sees a line when all of it is there, and not before.
 func TestReadersSeeWholeLines(t *testing.T) {
+	t.Parallel()
 	st := open(t, nil)
 	log := storetest.MustCreate(t, st, "a", "{}")
 	lines := []string{"{}"}

@@ -82,6 +82,7 @@ func tornCases() []tornCase {
 // Whatever stands after the last line end, the next append neither loses it nor
 // joins on to it.
 func TestTornTail(t *testing.T) {
+	t.Parallel()
 	for _, test := range tornCases() {
 		t.Run(test.name, func(t *testing.T) {
 			var said listener
@@ -124,6 +125,7 @@ func TestTornTail(t *testing.T) {
 
 // A log that has no whole line at all can be repaired too.
 func TestTornFromTheStart(t *testing.T) {
+	t.Parallel()
 	for _, torn := range []string{"", `{"id":`, strings.Repeat("x", 10_000)} {
 		st := open(t, nil)
 		putLog(t, vfs.OS{}, st.Path("a"), []byte(torn))
@@ -138,6 +140,7 @@ func TestTornFromTheStart(t *testing.T) {
 
 // Damage that is followed by a line end is not a torn tail, and stays.
 func TestDamageInTheMiddleStays(t *testing.T) {
+	t.Parallel()
 	st := open(t, nil)
 	damaged := "{}\n\x00\x00\x00\n{\"half\n{}\n"
 	putLog(t, vfs.OS{}, st.Path("a"), []byte(damaged))
@@ -153,6 +156,7 @@ func TestDamageInTheMiddleStays(t *testing.T) {
 
 // A repair is synced before anything is appended after it.
 func TestRepairIsSynced(t *testing.T) {
+	t.Parallel()
 	for tail, want := range map[string][]string{
 		`{"torn":`: {
 			"syncdir .coppice", // for the name of quarantine/, which is new
@@ -186,6 +190,7 @@ func TestRepairIsSynced(t *testing.T) {
 // TestGrowingEndIsNotTorn: what looks torn may be half of what somebody writes who
 // takes no lock.
 func TestGrowingEndIsNotTorn(t *testing.T) {
+	t.Parallel()
 	fsys := &vfs.Faulty{FS: vfs.OS{}}
 	st, err := file.Open(t.TempDir(), &file.Options{FS: fsys})
 	must(t, err)

@@ -75,6 +75,7 @@ func readLog(t *testing.T, log store.Log) string {
 }
 
 func TestRawLinesHaveTheTornEnd(t *testing.T) {
+	t.Parallel()
 	st := open(t, nil)
 	mustCreate(t, st, "a", "one", "two")
 	if err := appendFile(st.Path("a"), "thr"); err != nil {
@@ -107,6 +108,7 @@ func appendFile(path, text string) error {
 }
 
 func TestRewrite(t *testing.T) {
+	t.Parallel()
 	st := open(t, nil)
 	mustCreate(t, st, "a", "one", "two", "three")
 	kept, err := mustRaw(t, st, "a").Rewrite(t.Context(), pieces(
@@ -127,6 +129,7 @@ func TestRewrite(t *testing.T) {
 }
 
 func TestRewriteRefusesWhatIsNotThere(t *testing.T) {
+	t.Parallel()
 	st := open(t, nil)
 	mustCreate(t, st, "a", "one")
 	for _, p := range []file.Piece{{From: -1, To: 2}, {From: 3, To: 2}, {From: 0, To: 5}, {Line: []byte("a\nb")}} {
@@ -140,6 +143,7 @@ func TestRewriteRefusesWhatIsNotThere(t *testing.T) {
 }
 
 func TestRewriteNoticesOtherWriters(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(st *file.Store, log store.Log) error{
 		"append": func(_ *file.Store, log store.Log) error {
 			_, err := log.Append(context.Background(), 4, []byte("two"))
@@ -173,6 +177,7 @@ func TestRewriteNoticesOtherWriters(t *testing.T) {
 }
 
 func TestRewriteOfRemoved(t *testing.T) {
+	t.Parallel()
 	st := open(t, nil)
 	mustCreate(t, st, "a", "one")
 	raw := mustRaw(t, st, "a")
@@ -185,6 +190,7 @@ func TestRewriteOfRemoved(t *testing.T) {
 }
 
 func TestRewriteSettlesTheForm(t *testing.T) {
+	t.Parallel()
 	st := open(t, nil)
 	mustCreate(t, st, "a", "one", "two").Close()
 	if err := st.Archive(t.Context(), "a"); err != nil {
@@ -222,6 +228,7 @@ func TestRewriteSettlesTheForm(t *testing.T) {
 
 // Handles that were open before must not write to a place they know nothing of.
 func TestRewriteUnderOpenHandles(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name    string
 		new     []file.Piece
@@ -257,6 +264,7 @@ func TestRewriteUnderOpenHandles(t *testing.T) {
 // A power cut at any moment leaves the old content or the new, and once Rewrite
 // has returned, the new; the old is then in quarantine.
 func TestRewriteSurvivesCrashes(t *testing.T) {
+	t.Parallel()
 	for _, archived := range []bool{false, true} {
 		for op := int64(1); rewriteWithCrash(t, op, archived); op++ {
 		}

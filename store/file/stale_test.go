@@ -28,6 +28,7 @@ func mustStale(t *testing.T, st *file.Store) []store.Fault {
 }
 
 func TestStale(t *testing.T) {
+	t.Parallel()
 	st := open(t, nil)
 	if got := mustStale(t, st); got != nil {
 		t.Errorf("a new store has %+v", got)

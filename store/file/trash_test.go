@@ -25,6 +25,7 @@ func mustTrash(t *testing.T, st *file.Store) []file.Trashed {
 }
 
 func TestTrash(t *testing.T) {
+	t.Parallel()
 	for _, form := range []string{"plain", "archived"} {
 		t.Run(form, func(t *testing.T) {
 			st := open(t, nil)
@@ -82,6 +83,7 @@ func TestTrash(t *testing.T) {
 }
 
 func TestEmptyTrash(t *testing.T) {
+	t.Parallel()
 	st := open(t, nil)
 	for _, name := range []string{"a", "b", "c"} {
 		storetest.MustCreate(t, st, name, "{}").Close()
@@ -117,6 +119,7 @@ func TestEmptyTrash(t *testing.T) {
 }
 
 func TestTrashRefuses(t *testing.T) {
+	t.Parallel()
 	st := open(t, nil)
 	for _, id := range []string{
 		"", "a", "a.b", "../../a.20260101T000000.000000000Z", ".20260101T000000.000000000Z", "a.20261301T000000.000000000Z",
@@ -140,6 +143,7 @@ func TestTrashRefuses(t *testing.T) {
 // Who has a log open while it is removed cannot append to it, nor to another
 // one that got its name, until it is restored.
 func TestRemoveUnderWriters(t *testing.T) {
+	t.Parallel()
 	skipWindows(t)
 	st := open(t, nil)
 	other := openAt(t, st.Dir(), nil)

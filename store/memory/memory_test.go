@@ -14,12 +14,14 @@ import (
 )
 
 func TestStore(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, func(*testing.T) store.Store {
 		return memory.New(&memory.Options{MaxLine: 8 << 20})
 	})
 }
 
 func TestLimits(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		options *memory.Options
 		want    int64
@@ -52,6 +54,7 @@ func wantLimit(t *testing.T, err error, want store.LimitError) {
 
 // What a caller is told about an append that was refused.
 func TestErrorFacts(t *testing.T) {
+	t.Parallel()
 	s := memory.New(&memory.Options{MaxLine: 10})
 	log := storetest.MustCreate(t, s, "talk", "{}")
 	for _, test := range []struct {
@@ -73,6 +76,7 @@ func TestErrorFacts(t *testing.T) {
 
 // A position in the middle of a line is nobody's, and said to be so.
 func TestReadMidLine(t *testing.T) {
+	t.Parallel()
 	log := storetest.MustCreate(t, memory.New(nil), "a", "one", "two")
 	for line, err := range log.Forward(t.Context(), 2) {
 		if !errors.Is(err, store.ErrInvalid) {
@@ -82,6 +86,7 @@ func TestReadMidLine(t *testing.T) {
 }
 
 func TestRemovedStaysReadable(t *testing.T) {
+	t.Parallel()
 	s := memory.New(nil)
 	log := storetest.MustCreate(t, s, "a", "one", "two")
 	if err := s.Remove(t.Context(), "a"); err != nil {
@@ -95,6 +100,7 @@ func TestRemovedStaysReadable(t *testing.T) {
 // In the bubble time stands still while anyone can run: a Watch that slept or
 // polled would make it move.
 func TestWatchDoesNotPoll(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		log := storetest.MustCreate(t, memory.New(nil), "a")
@@ -121,6 +127,7 @@ func TestWatchDoesNotPoll(t *testing.T) {
 }
 
 func TestCreateInClosedStore(t *testing.T) {
+	t.Parallel()
 	s := memory.New(nil)
 	_, err := s.Create(t.Context(), "a", func(yield func([]byte, error) bool) {
 		s.Close() // while the lines come in

@@ -43,6 +43,7 @@ func cuttable(sync file.Sync, change func(*hooked, *parts)) func(t *testing.T) (
 }
 
 func TestPowerCut(t *testing.T) {
+	t.Parallel()
 	for name, sync := range map[string]file.Sync{"always": file.Always, "every hour": file.Every(time.Hour), "never": file.Never} {
 		t.Run(name, func(t *testing.T) { storetest.RunPowerCut(t, cuttable(sync, func(*hooked, *parts) {})) })
 	}
@@ -84,6 +85,7 @@ func TestBrokenFlush(t *testing.T) {
 }
 
 func TestPowerCutCanFail(t *testing.T) {
+	t.Parallel()
 	for what := range brokenFlush {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

@@ -17,11 +17,13 @@ func newMemory() store.Store { return memory.New(&memory.Options{MaxLine: 8 << 2
 // The wrappers of the broken stores are themselves right: what the suite finds
 // is what was broken on purpose.
 func TestWrappedStore(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, func(*testing.T) store.Store { return wrap(func(*parts) {}) })
 }
 
 // The memory store is no Starter, so this is where the checks of Start run.
 func TestStartingStore(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, func(*testing.T) store.Store { return wrap(starts(func(*starting) {})) })
 }
 
@@ -41,6 +43,7 @@ func TestBrokenStore(t *testing.T) {
 // A suite that passes everything proves nothing: each store that is broken in
 // one way must fail the check that is named after it.
 func TestSuiteCanFail(t *testing.T) {
+	t.Parallel()
 	for what := range broken {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

@@ -23,6 +23,7 @@ const (
 )
 
 func TestOpenFile(t *testing.T) {
+	t.Parallel()
 	anyError := errors.New("any")
 	tests := []struct {
 		name string
@@ -83,6 +84,7 @@ func TestRelativeNames(t *testing.T) {
 }
 
 func TestWriteAppends(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, d disk) {
 		one := d.open("log", create|os.O_APPEND)
 		two := d.open("log", rw|os.O_APPEND)
@@ -99,6 +101,7 @@ func TestWriteAppends(t *testing.T) {
 }
 
 func TestWriteContinues(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, d disk) {
 		d.write("file", "0123456789")
 		f := d.open("file", rw)
@@ -119,6 +122,7 @@ func TestWriteContinues(t *testing.T) {
 }
 
 func TestConcurrentAppends(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, d disk) {
 		const writers, lines = 4, 50
 		f := d.open("log", create|os.O_APPEND)
@@ -139,6 +143,7 @@ func TestConcurrentAppends(t *testing.T) {
 }
 
 func TestReadAt(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		off  int64
 		size int
@@ -169,6 +174,7 @@ func TestReadAt(t *testing.T) {
 }
 
 func TestAccess(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, d disk) {
 		d.write("file", "text")
 		f := d.open("file", read)
@@ -189,6 +195,7 @@ func TestAccess(t *testing.T) {
 }
 
 func TestTruncate(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, d disk) {
 		f := d.write("file", "0123456789")
 		for _, step := range []struct {
@@ -207,6 +214,7 @@ func TestTruncate(t *testing.T) {
 }
 
 func TestMkdirAll(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, d disk) {
 		d.mkdir("a/b/c")
 		d.mkdir("a/b/c")
@@ -233,6 +241,7 @@ func TestMkdirAll(t *testing.T) {
 }
 
 func TestMkdirAllConcurrently(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, d disk) {
 		var wg sync.WaitGroup
 		for range 8 {
@@ -247,6 +256,7 @@ func TestMkdirAllConcurrently(t *testing.T) {
 }
 
 func TestRename(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, d disk) {
 		d.mkdir("a")
 		d.mkdir("b")
@@ -269,6 +279,7 @@ func TestRename(t *testing.T) {
 }
 
 func TestRenameRefuses(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, d disk) {
 		d.mkdir("a/b")
 		d.write("file", "text").Close()
@@ -296,6 +307,7 @@ func TestRenameRefuses(t *testing.T) {
 }
 
 func TestLink(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, d disk) {
 		d.mkdir("a")
 		f := d.write("one", "1")
@@ -334,6 +346,7 @@ func TestLink(t *testing.T) {
 }
 
 func TestRemove(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, d disk) {
 		d.mkdir("dir")
 		d.write("dir/file", "").Close()
@@ -354,6 +367,7 @@ func TestRemove(t *testing.T) {
 }
 
 func TestReadDir(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, d disk) {
 		for _, name := range []string{"c", "a", "b"} {
 			d.write(name, "12345").Close()
@@ -378,6 +392,7 @@ func TestReadDir(t *testing.T) {
 }
 
 func TestLstat(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, d disk) {
 		start := time.Now().Add(-time.Minute)
 		d.mkdir("dir")
@@ -419,6 +434,7 @@ func TestLstat(t *testing.T) {
 }
 
 func TestSyncDir(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, d disk) {
 		d.write("file", "").Close()
 		d.syncDir("")
@@ -434,6 +450,7 @@ func TestSyncDir(t *testing.T) {
 }
 
 func TestStat(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, d disk) {
 		f := d.write("file", "12345")
 		d.must(f.Sync())
@@ -453,6 +470,7 @@ func TestStat(t *testing.T) {
 // An open file is the one at its name until it is removed, replaced or renamed,
 // however many other names it has.
 func TestStatTellsWhetherAnOpenFileHasItsName(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("an open file cannot be removed or replaced")
 	}
@@ -481,6 +499,7 @@ func TestStatTellsWhetherAnOpenFileHasItsName(t *testing.T) {
 }
 
 func TestLock(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, d disk) {
 		one, two := d.write("file", ""), d.open("file", read)
 		try := func(f vfs.File, want bool) {
@@ -512,6 +531,7 @@ func TestLock(t *testing.T) {
 }
 
 func TestSharedLock(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, d disk) {
 		one, two, three := d.write("file", ""), d.open("file", read), d.open("file", read)
 		try := func(name string, lock func() (bool, error), want bool) {
@@ -544,6 +564,7 @@ func TestSharedLock(t *testing.T) {
 }
 
 func TestClosed(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, d disk) {
 		f := d.write("file", "text")
 		d.must(f.Close())
@@ -566,6 +587,7 @@ func TestClosed(t *testing.T) {
 // TestCloseWhileUsed looks for calls that reach a file which was opened later
 // and got the number of the closed one. All files have their own size.
 func TestCloseWhileUsed(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, d disk) {
 		for i := range 50 {
 			name, text := "ab"[i%2:i%2+1], "12"[:1+i%2]

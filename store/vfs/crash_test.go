@@ -56,6 +56,7 @@ func content(name string) func(disk) string {
 // TestCrashOfFile has for each way of changing a file all that a crash can
 // leave of it: at least these, and nothing else.
 func TestCrashOfFile(t *testing.T) {
+	t.Parallel()
 	a, b := strings.Repeat("a", 512), strings.Repeat("b", 512)
 	tests := []struct {
 		name   string
@@ -116,6 +117,7 @@ func (d disk) appendTo(name, text string) vfs.File {
 
 // TestCrashOfDirectory is the same for names.
 func TestCrashOfDirectory(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name   string
 		change func(d disk)
@@ -192,6 +194,7 @@ func TestCrashOfDirectory(t *testing.T) {
 // TestCrashOfReplacement is the usual way to replace a file, with and without
 // the sync that makes it safe.
 func TestCrashOfReplacement(t *testing.T) {
+	t.Parallel()
 	look := func(d disk) string { return content("file")(d) + " " + content("tmp")(d) }
 	d := newMemoryDisk(t)
 	d.save("file", "old")
@@ -215,6 +218,7 @@ func TestCrashOfReplacement(t *testing.T) {
 }
 
 func TestCrashLoss(t *testing.T) {
+	t.Parallel()
 	d := newMemoryDisk(t)
 	d.save("file", "synced ")
 	d.save("gone", "")
@@ -237,6 +241,7 @@ func TestCrashLoss(t *testing.T) {
 }
 
 func TestCrashIsRepeatable(t *testing.T) {
+	t.Parallel()
 	d := newMemoryDisk(t)
 	for i := range 10 {
 		d.mkdir(fmt.Sprint("d", i))
@@ -262,6 +267,7 @@ func TestCrashIsRepeatable(t *testing.T) {
 // TestCloneIsIndependent changes the original and its clones in every way, for
 // the bytes of synced files are shared between them as long as possible.
 func TestCloneIsIndependent(t *testing.T) {
+	t.Parallel()
 	changes := map[string]func(d disk){
 		"append":    func(d disk) { d.appendTo("file", "more") },
 		"overwrite": func(d disk) { d.append(d.open("file", rw), "XX") },
@@ -302,6 +308,7 @@ func TestCloneIsIndependent(t *testing.T) {
 }
 
 func TestCloneHasNoLocks(t *testing.T) {
+	t.Parallel()
 	d := newMemoryDisk(t)
 	f := d.write("file", "")
 	d.must(f.Sync())
@@ -324,6 +331,7 @@ func TestCloneHasNoLocks(t *testing.T) {
 }
 
 func TestCrashCloneWhileInUse(t *testing.T) {
+	t.Parallel()
 	d := newMemoryDisk(t)
 	f := d.write("file", "")
 	done := make(chan struct{})
@@ -350,6 +358,7 @@ func TestCrashCloneWhileInUse(t *testing.T) {
 // TestCrashLosesNoFile moves files and directories about at random. However a
 // crash cuts that off, each file is in exactly one place.
 func TestCrashLosesNoFile(t *testing.T) {
+	t.Parallel()
 	const files = 5
 	for seed := range 60 {
 		rng := seeded(seed)

@@ -46,6 +46,7 @@ func newFaultyDisk(t testing.TB) (disk, *vfs.Faulty) {
 }
 
 func TestFaultyReportsEachOperation(t *testing.T) {
+	t.Parallel()
 	d, f := newFaultyDisk(t)
 	var ops []vfs.Op
 	f.Before = func(op vfs.Op) error { ops = append(ops, op); return nil }
@@ -83,6 +84,7 @@ func TestFaultyReportsEachOperation(t *testing.T) {
 }
 
 func TestFailAtEachOperation(t *testing.T) {
+	t.Parallel()
 	for n := range everyKind {
 		d, f := newFaultyDisk(t)
 		f.Before = vfs.FailAt(int64(n+1), vfs.OpAny, errFault)
@@ -98,6 +100,7 @@ func TestFailAtEachOperation(t *testing.T) {
 }
 
 func TestFailAtCountsItsKinds(t *testing.T) {
+	t.Parallel()
 	d, f := newFaultyDisk(t)
 	file := d.write("file", "")
 	f.Before = vfs.FailAt(2, vfs.OpWrite|vfs.OpSync, errFault)
@@ -111,6 +114,7 @@ func TestFailAtCountsItsKinds(t *testing.T) {
 }
 
 func TestFailFrom(t *testing.T) {
+	t.Parallel()
 	d, f := newFaultyDisk(t)
 	file := d.write("file", "")
 	f.Before = vfs.FailFrom(2, vfs.OpWrite, errFault)
@@ -126,6 +130,7 @@ func TestFailFrom(t *testing.T) {
 }
 
 func TestFaultDoesNothing(t *testing.T) {
+	t.Parallel()
 	d, f := newFaultyDisk(t)
 	file := d.write("file", "text")
 	f.Before = vfs.FailFrom(1, vfs.OpMutating|vfs.OpLock, errFault)
@@ -148,6 +153,7 @@ func TestFaultDoesNothing(t *testing.T) {
 }
 
 func TestFailedCloseCloses(t *testing.T) {
+	t.Parallel()
 	d, f := newFaultyDisk(t)
 	file, other := d.write("file", ""), d.open("file", read)
 	file.TryLock()
@@ -161,6 +167,7 @@ func TestFailedCloseCloses(t *testing.T) {
 }
 
 func TestShortWrite(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ n, written int }{{-1, 0}, {0, 0}, {3, 3}, {6, 6}, {99, 6}} {
 		d, f := newFaultyDisk(t)
 		file := d.write("file", "")
@@ -180,6 +187,7 @@ func TestShortWrite(t *testing.T) {
 }
 
 func TestShortWriteOfClosedFile(t *testing.T) {
+	t.Parallel()
 	d, f := newFaultyDisk(t)
 	file := d.write("file", "")
 	f.Before = vfs.FailAt(1, vfs.OpWrite, &vfs.ShortWrite{N: 3, Err: errFault})
@@ -190,6 +198,7 @@ func TestShortWriteOfClosedFile(t *testing.T) {
 }
 
 func TestOpKind(t *testing.T) {
+	t.Parallel()
 	for kind, want := range map[vfs.OpKind]string{
 		vfs.OpOpen: "open", vfs.OpClose: "close", vfs.OpSyncDir: "syncdir",
 		0: "OpKind(0x0)", vfs.OpOpen | vfs.OpCreate: "OpKind(0x3)", 1 << 15: "OpKind(0x8000)",

@@ -16,6 +16,7 @@ import (
 )
 
 func TestSymlinkIsRefused(t *testing.T) {
+	t.Parallel()
 	d := disk{vfs.OS{}, t, t.TempDir()}
 	d.save("file", "text")
 	for link, target := range map[string]string{"link": "file", "dangling": "none"} {
@@ -41,6 +42,7 @@ func TestSymlinkIsRefused(t *testing.T) {
 }
 
 func TestSymlinkOnTheWay(t *testing.T) {
+	t.Parallel()
 	d := disk{vfs.OS{}, t, t.TempDir()}
 	d.mkdir("dir")
 	if err := os.Symlink(d.path("dir"), d.path("link")); err != nil {
@@ -58,6 +60,7 @@ const lockFileVariable = "VFS_TEST_LOCK_FILE"
 // TestLockHelper is the other process of TestLockBetweenProcesses: it says
 // whether it got the lock and keeps it until its input ends.
 func TestLockHelper(t *testing.T) {
+	t.Parallel()
 	name := os.Getenv(lockFileVariable)
 	if name == "" {
 		return
@@ -100,6 +103,7 @@ func otherProcess(t *testing.T, name string) (answer string, kill func()) {
 }
 
 func TestLockBetweenProcesses(t *testing.T) {
+	t.Parallel()
 	d := disk{vfs.OS{}, t, t.TempDir()}
 	f := d.write("file", "")
 	said, kill := otherProcess(t, d.path("file"))

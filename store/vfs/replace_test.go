@@ -17,6 +17,7 @@ import (
 )
 
 func TestReplace(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, d disk) {
 		for _, text := range []string{"one", "two"} {
 			before := "the old file is not there"
@@ -80,6 +81,7 @@ func TestReplaceKeepsTheUmaskIfAsked(t *testing.T) {
 // A power cut at any moment leaves the old file or the new one, and after Replace
 // the new one. Leaving out one of the syncs is noticed.
 func TestReplaceSurvivesPowerCuts(t *testing.T) {
+	t.Parallel()
 	for name, want := range map[string][]string{
 		"":              {"new"}, // when it has returned
 		"sync":          {"", "new", "old"},
@@ -150,6 +152,7 @@ func (carelessFile) Sync() error { return nil }
 // Each operation fails once: the file is the old one, unless the error says that
 // it was replaced.
 func TestReplaceUnderFaults(t *testing.T) {
+	t.Parallel()
 	kinds := vfs.OpCreate | vfs.OpWrite | vfs.OpSync | vfs.OpClose | vfs.OpRename | vfs.OpSyncDir
 	for n := int64(1); n <= 6; n++ {
 		d := newMemoryDisk(t)
@@ -169,6 +172,7 @@ func TestReplaceUnderFaults(t *testing.T) {
 // A directory that this process may have made is synced, and so are its parents
 // up to the first that somebody else made.
 func TestSyncUpStopsAtOthersDirectories(t *testing.T) {
+	t.Parallel()
 	d := newMemoryDisk(t)
 	d.must(d.MkdirAll(d.path("theirs/home"), 0o755))
 	var synced []string
@@ -191,6 +195,7 @@ func TestSyncUpStopsAtOthersDirectories(t *testing.T) {
 // Where a file cannot have two names, it is moved all the same, and nothing is
 // replaced.
 func TestMoveNew(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, d disk) {
 		noLinks := &vfs.Faulty{FS: d.FS, Before: func(op vfs.Op) error {
 			if op.Kind == vfs.OpCreate && op.To != "" {

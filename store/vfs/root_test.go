@@ -10,6 +10,7 @@ import (
 
 // Whatever the name, nothing outside of the directory is read, made or moved.
 func TestNoNameLeadsOutOfARoot(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	inside, outside := filepath.Join(dir, "inside"), filepath.Join(dir, "outside")
 	d := disk{vfs.OS{}, t, dir}

@@ -20,6 +20,7 @@ import (
 // What is no regular file is refused at once, by whichever way it is opened: to
 // open a pipe would be to wait for whoever writes into it.
 func TestSpecialFilesAreNotOpened(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	if err := errors.Join(unix.Mkfifo(at("pipe"), 0o600), os.Mkdir(at("directory"), 0o700), os.Symlink("/dev/zero", at("device"))); err != nil {
@@ -96,6 +97,7 @@ func closed(f *os.File, err error) error {
 
 // Settings may be a link to a file elsewhere, and have a limit.
 func TestReadFile(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
 	if err := errors.Join(os.WriteFile(file, []byte("12345"), 0o600), os.Symlink(file, link)); err != nil {

@@ -65,6 +65,7 @@ func TestWriteOutReplacesOnlyWhenTold(t *testing.T) {
 }
 
 func TestWriteOutFollowsLinks(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path, link, far := filepath.Join(dir, "f"), filepath.Join(dir, "link"), filepath.Join(dir, "far")
 	for name, to := range map[string]string{link: "f", far: link} {
@@ -97,6 +98,7 @@ func TestWriteOutFollowsLinks(t *testing.T) {
 // Devices are treated as pipes are. A pipe is used here because a mistake would
 // destroy the device.
 func TestWriteOutWritesIntoWhatIsNoFile(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	pipe, link := filepath.Join(dir, "pipe"), filepath.Join(dir, "link")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {

@@ -13,6 +13,7 @@ import (
 )
 
 func TestObject(t *testing.T) {
+	t.Parallel()
 	o, err := wire.Parse([]byte(`{"a":1,"b":"x","a":2,"c":{"d":[]}}`))
 	if err != nil || string(o.JSON()) != `{"a":2,"b":"x","c":{"d":[]}}` {
 		t.Errorf("%s, %v", o.JSON(), err)
@@ -30,6 +31,7 @@ func TestObject(t *testing.T) {
 }
 
 func TestEvents(t *testing.T) {
+	t.Parallel()
 	var got []string
 	collect := func(data []byte) error { got = append(got, string(data)); return nil }
 	err := wire.Events(strings.NewReader("event: a\r\ndata: {\"a\":\r\ndata: 1}\r\n\r\n: x\n\ndata:[DONE]\n\ndata: {\"b\":2}"), collect)
@@ -64,6 +66,7 @@ func (e *endless) Read(p []byte) (int, error) {
 }
 
 func TestMerged(t *testing.T) {
+	t.Parallel()
 	var m wire.Merged
 	for _, piece := range []string{
 		`{"a":"x","role":"assistant","n":1,"list":[{"index":0,"t":"a"},7]}`, `{"a":"y","role":"","n":2,"list":[{"index":0,"t":"b"}]}`,
@@ -80,6 +83,7 @@ func TestMerged(t *testing.T) {
 }
 
 func TestMessages(t *testing.T) {
+	t.Parallel()
 	result := session.ToolResult("c", "r", false)
 	entries := []session.Entry{
 		{ID: "1", Message: &session.MessageEntry{Role: "assistant", Content: []session.Content{session.Text("a"), result, session.Text("b")}}},
@@ -98,6 +102,7 @@ func TestMessages(t *testing.T) {
 }
 
 func TestDescribe(t *testing.T) {
+	t.Parallel()
 	for want, c := range map[string]session.Content{
 		"a block of type x":       {Type: "x", Raw: []byte(`{}`)},
 		"a block of unknown type": {Raw: []byte(`{}`)},
@@ -111,6 +116,7 @@ func TestDescribe(t *testing.T) {
 }
 
 func TestForeign(t *testing.T) {
+	t.Parallel()
 	own := session.Fields{{Name: wire.Chat, Value: []byte(`{}`)}}
 	if wire.Foreign(own, wire.Chat) || !wire.Foreign(own, wire.Google) || wire.Foreign(nil, wire.Google) {
 		t.Error("where it is from is not where it is from")
@@ -118,6 +124,7 @@ func TestForeign(t *testing.T) {
 }
 
 func TestUsageText(t *testing.T) {
+	t.Parallel()
 	read := func(raw []byte) *session.Usage {
 		if len(raw) == 0 {
 			return nil
@@ -141,6 +148,7 @@ func TestUsageText(t *testing.T) {
 // TestResiduesOnDisk: a residue is read from the encoding that there is now and
 // from the one there was before, and is written in the first.
 func TestResiduesOnDisk(t *testing.T) {
+	t.Parallel()
 	const now = `{"set":{"a":{"b":1},"c":null},"unset":["d","e"],"form":"f","text":"t","join":true,"envelope":{"id":"x"}}`
 	const before = `{"fields":{"a":{"b":1},"c":null},"absent":["d","e"],"form":"f","text":"t","join":true,"envelope":{"id":"x"}}`
 	for _, text := range []string{now, before} {
