@@ -49,6 +49,13 @@ try: ## Build it and look around, in a home of its own
 .PHONY: test
 test: deps check cross cover race adapters ## All checks and tests; ends with "N passed, M failed"
 
+.PHONY: quick
+# What has not changed since it passed is not run again.
+quick: ## Build, vet and the tests with -short, for daily work: about a minute
+	@$(GO) build ./...
+	@$(GO) vet ./...
+	@$(GO) run ./scripts/testsum -quiet -- -short -vet=off $(TESTED)
+
 .PHONY: check
 check: fmt-check vet lint tidy api ## Formatting, vet, staticcheck, go mod tidy, the API since the last release
 

@@ -53,7 +53,7 @@ func (m withProgram) Run() int {
 }
 
 // watchedScripts are those whose commands do several things at once.
-var watchedScripts = []string{"auto", "backup", "chat_tools", "import", "index", "redact"}
+var watchedScripts = []string{"auto", "chat_tools", "import", "index"}
 
 // TestScripts runs the scripts in testdata/script, one topic each, with the real
 // program on real files.
