@@ -40,10 +40,10 @@ func share(asked, usual, window, part int) int {
 
 // reserve returns how much of the window stays free: at most half of it, because the
 // rest must hold a conversation.
-func (c *Compaction) reserve(window int) int {
-	n := share(c.Reserve, 16_384, window, 4)
-	if window > 0 {
-		n = min(n, window/2)
+func (c *Compaction) reserve(size int) int {
+	n := share(c.Reserve, window.DefaultReserve, size, 4)
+	if size > 0 {
+		n = min(n, size/2)
 	}
 	return n
 }
@@ -52,10 +52,10 @@ func (c *Compaction) reserve(window int) int {
 // room for it, because a compaction that keeps everything gains nothing. full is the size
 // of a conversation that the provider found too long; the real window is smaller than
 // that.
-func (c *Compaction) keep(window, full int) int {
-	n := share(c.Keep, 20_000, window, 4)
-	if window > 0 {
-		n = min(n, (window-c.reserve(window))/2)
+func (c *Compaction) keep(size, full int) int {
+	n := share(c.Keep, window.DefaultKeep, size, 4)
+	if size > 0 {
+		n = min(n, (size-c.reserve(size))/2)
 	}
 	if full > 0 {
 		n = min(n, full/4)

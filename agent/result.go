@@ -7,9 +7,9 @@ import (
 	"runtime/debug"
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/window"
 )
 
 // grace is how long a function of the program may take to return after it was told to stop.
@@ -133,12 +133,6 @@ func cutMiddle(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}
-	head, tail := limit/2, len(text)-limit/2
-	for head > 0 && !utf8.RuneStart(text[head]) {
-		head--
-	}
-	for tail < len(text) && !utf8.RuneStart(text[tail]) {
-		tail++
-	}
-	return fmt.Sprintf("%s\n[… %d of %d bytes left out …]\n%s", text[:head], tail-head, len(text), text[tail:])
+	head, tail := window.Ends(text, limit/2, limit/2)
+	return fmt.Sprintf("%s\n[… %d of %d bytes left out …]\n%s", head, len(text)-len(head)-len(tail), len(text), tail)
 }

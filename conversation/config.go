@@ -45,7 +45,7 @@ func (c Config) apply(o window.Options, counters *counters) window.Options {
 	if (c.Provider != "" || c.Model != "") && (c.Provider != o.Provider || c.Model != o.Model) {
 		o.Provider, o.Model = c.Provider, c.Model
 		o.Counter = counters.get(c.Provider, c.Model)
-		o.Budget.Tokens, o.Budget.Reserve, o.Budget.Bytes = DefaultWindow, 0, 0 // those in o belong to the other model
+		o.Budget.Tokens, o.Budget.Reserve, o.Budget.Bytes = window.DefaultWindow, 0, 0 // those in o belong to the other model
 	}
 	set := func(to *int, value int) {
 		if value != 0 {

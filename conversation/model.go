@@ -28,10 +28,6 @@ type Capabilities struct {
 	Counter window.Counter
 }
 
-// maxReserve is how much of a window is kept free for the reply at most, in tokens. Models
-// may say far more, which they seldom do.
-const maxReserve = 16_384
-
 // capabilitiesOf returns what a model says about itself; ok is false if that is nothing.
 func capabilitiesOf(model provider.Model) (c Capabilities, ok bool) {
 	if model == nil {
@@ -40,7 +36,7 @@ func capabilitiesOf(model provider.Model) (c Capabilities, ok bool) {
 	info := model.Info()
 	c = Capabilities{
 		Provider: info.Provider, Model: info.Model, ContextWindow: info.Window, MaxRequestBytes: info.MaxBytes,
-		MaxReply: min(info.MaxOutput, maxReserve),
+		MaxReply: min(info.MaxOutput, window.DefaultReserve),
 	}
 	if info.Window > 0 {
 		c.MaxReply = min(c.MaxReply, info.Window/4)

@@ -151,7 +151,7 @@ func TestLoadImage(t *testing.T) {
 func TestContextWindowManager(t *testing.T) {
 	t.Parallel()
 	w := conversation.NewWindow(nil)
-	if o := w.Options(); o.Budget.Tokens != conversation.DefaultWindow || o.Budget.Strict || window.DefaultShares != (window.Shares{System: 10, Context: 35, Dialog: 50, SystemOutput: 5}) {
+	if o := w.Options(); o.Budget.Tokens != window.DefaultWindow || o.Budget.Strict || window.DefaultShares != (window.Shares{System: 10, Context: 35, Dialog: 50, SystemOutput: 5}) {
 		t.Errorf("%+v", o.Budget)
 	}
 	do(t, w.SetBudget(window.Budget{Tokens: 1000, Strict: true}))
@@ -214,7 +214,7 @@ func TestChangeOfModel(t *testing.T) {
 		t.Errorf("%d tokens", n)
 	}
 	do(t, w.SetModel(conversation.Capabilities{}))
-	if w.Options().Budget.Tokens != conversation.DefaultWindow {
+	if w.Options().Budget.Tokens != window.DefaultWindow {
 		t.Errorf("%+v", w.Options().Budget)
 	}
 	for _, want := range []string{"token counter chosen", "estimate", "counter=words", "provider=anthropic", "provider=openai"} {

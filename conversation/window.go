@@ -7,9 +7,6 @@ import (
 	"github.com/coppice-dev/coppice/window"
 )
 
-// DefaultWindow is the window size, in tokens, for a model that does not say.
-const DefaultWindow = 100_000
-
 // Window counts tokens, keeps to budgets and trims. It never changes what is stored: trimming
 // returns a new value.
 type Window struct {
@@ -20,7 +17,7 @@ type Window struct {
 	version int // counts the changes of options
 }
 
-// NewWindow returns a window with the default budget: DefaultWindow tokens, of which
+// NewWindow returns a window with the default budget: window.DefaultWindow tokens, of which
 // SYSTEM is guaranteed 10 %, CONTEXT 35 %, DIALOG 50 % and SYSTEM_OUTPUT 5 %. Nothing
 // is trimmed before the window is full. The logger may be nil; it gets a debug message
 // that says how tokens are counted.
@@ -28,7 +25,7 @@ func NewWindow(logger *slog.Logger) *Window { return newWindow(newCounters(logge
 
 func newWindow(counters *counters) *Window {
 	w := &Window{counters: counters}
-	w.options = window.Options{Budget: window.Budget{Tokens: DefaultWindow}, Logger: counters.logger}
+	w.options = window.Options{Budget: window.Budget{Tokens: window.DefaultWindow}, Logger: counters.logger}
 	w.options.Counter = counters.get("", "")
 	return w
 }
@@ -88,7 +85,7 @@ func (w *Window) SetModel(c Capabilities) error {
 		o.Provider, o.Model, o.Counter = c.Provider, c.Model, w.counters.get(c.Provider, c.Model)
 		o.Budget.Tokens, o.Budget.Reserve, o.Budget.Bytes = c.ContextWindow, c.MaxReply, c.MaxRequestBytes
 		if o.Budget.Tokens == 0 {
-			o.Budget.Tokens = DefaultWindow
+			o.Budget.Tokens = window.DefaultWindow
 		}
 	})
 }

@@ -13,7 +13,7 @@ import (
 
 // DefaultKeepTokens is how much of the end of a conversation a compaction keeps by default.
 // It is roughly what the current work needs.
-const DefaultKeepTokens = 20_000
+const DefaultKeepTokens = window.DefaultKeep
 
 // CompactRequest replaces the beginning of a conversation with a summary.
 type CompactRequest struct {

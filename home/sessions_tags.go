@@ -200,16 +200,11 @@ func (h *Home) suggestTags(ctx context.Context, given string) (found *index.Sess
 		case slices.Contains(found.Tags, topic.Word), is && slices.Contains(found.Tags, tag):
 		case is:
 			known = append(known, tag)
-		case !strings.ContainsFunc(topic.Word, isIdeograph): // the index has pairs of these, not words
+		case !strings.ContainsFunc(topic.Word, index.IsDense): // the index has pairs of these, not words
 			unknown = append(unknown, topic.Word)
 		}
 	}
 	return found, known, unknown, nil
-}
-
-// isIdeograph reports whether a letter is of a script that does not separate words.
-func isIdeograph(r rune) bool {
-	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }
 
 // TagCount says how many conversations have a tag.

@@ -102,7 +102,7 @@ func classOf(r rune) class {
 // otherClass is the class of a character that is not ASCII.
 func otherClass(r rune) class {
 	switch {
-	case isDense(r):
+	case IsDense(r):
 		return dense
 	case unicode.IsUpper(r), unicode.IsTitle(r):
 		return upper
@@ -142,7 +142,9 @@ var denseRanges = [][2]rune{
 	{0x20000, 0x3FFFF},
 }
 
-func isDense(r rune) bool {
+// IsDense reports whether a letter is of a script whose texts are indexed by pairs of
+// letters, not by words.
+func IsDense(r rune) bool {
 	if r < 0x0E00 {
 		return false
 	}

@@ -15,8 +15,6 @@ const (
 	SummarizeAfter = 20
 	// SummarizeKeep is how many messages Summarize keeps.
 	SummarizeKeep = 4
-
-	summaryPrefix = "Previous conversation summary: "
 )
 
 // Summarize replaces the beginning of a history of more than SummarizeAfter messages with a
@@ -138,5 +136,5 @@ func summaryMessage(summary string) []Message {
 	if summary == "" {
 		return nil
 	}
-	return []Message{{Role: session.RoleSystem, Content: summaryPrefix + summary}}
+	return []Message{{Role: session.RoleSystem, Content: session.CompactionLead + summary}}
 }

@@ -199,6 +199,14 @@ func Thinking(text, signature string) Content {
 	return Content{Type: ContentTypeThinking, Thinking: &ThinkingContent{Content: text, Signature: signature}}
 }
 
+// The words before a summary when a model or a person reads it, so that they know what it
+// is: of a compaction, of a branch that was left, and of one that was merged.
+const (
+	CompactionLead = "Previous conversation summary: "
+	BranchLead     = "Summary of a branch of the conversation that was left: "
+	MergeLead      = "Summary of another branch of the conversation: "
+)
+
 // TextOf joins the texts of blocks, one below the other.
 func TextOf(blocks []Content) string {
 	var texts []string

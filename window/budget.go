@@ -7,6 +7,13 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
+// The usual numbers, in tokens, for callers who name none.
+const (
+	DefaultWindow  = 100_000 // of a model that does not say how much it takes
+	DefaultReserve = 16_384  // stays free for the answer; models may announce far more, and seldom use it
+	DefaultKeep    = 20_000  // of the end of a conversation stay as they are: about what the current work needs
+)
+
 // Budget is how much may be sent, and how it is divided.
 type Budget struct {
 	// Tokens is the model's window: the request and the answer together. Default: no

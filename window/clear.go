@@ -33,7 +33,7 @@ func (o ClearOptions) withDefaults(c *session.Context) (ClearOptions, error) {
 	if o.Counter == nil {
 		o.Counter = Chooser{}.Counter(c.Provider, c.Model)
 	}
-	orDefault(&o.KeepTokens, 20_000)
+	orDefault(&o.KeepTokens, DefaultKeep)
 	orDefault(&o.MinTokens, 500)
 	orDefault(&o.AtLeast, 5_000)
 	return o, nil

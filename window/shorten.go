@@ -298,8 +298,8 @@ func Shorten(text string, most int, size func(string) int) (string, bool) {
 	}
 	for keep := len(text); keep > 0; {
 		keep = int(float64(keep) * float64(most) / float64(has) * 0.9) // a little less, because texts are not uniform
-		head, tail := runeEnd(text, keep*2/3), runeStart(text, len(text)-keep/3)
-		short := text[:head] + marker + text[tail:]
+		head, tail := Ends(text, keep*2/3, keep/3)
+		short := head + marker + tail
 		if has = size(short); has <= most {
 			return short, true
 		}
@@ -314,6 +314,12 @@ func Shorten(text string, most int, size func(string) int) (string, bool) {
 
 // stumps replace a text that is cut completely.
 var stumps = []string{"[…]", "…", ""}
+
+// Ends returns the beginning and the end of a text when the middle is left out: at
+// most so many bytes of each, and only whole characters.
+func Ends(text string, head, tail int) (beginning, end string) {
+	return text[:runeEnd(text, head)], text[runeStart(text, len(text)-tail):]
+}
 
 // runeEnd returns the last position up to at that does not split a character.
 func runeEnd(s string, at int) int {

@@ -60,7 +60,7 @@ func unwrapped(text string) string {
 func (w *writer) checked(text string) (string, error) {
 	at := firstHeading(text)
 	if at < 0 {
-		return "", unusable("it has none of the headings of a summary: %q", beginning(text))
+		return "", unusable("it has none of the headings of a summary: %q", clipped(text, 60))
 	}
 	text = withoutFiles(strings.TrimSpace(text[at:]))
 	if n := w.counter.CountText(text); n > w.o.MaxTokens {
@@ -83,15 +83,4 @@ func firstHeading(text string) int {
 		at += len(line)
 	}
 	return -1
-}
-
-// beginning returns the first words of a text, for an error.
-func beginning(text string) string {
-	const most = 60
-	for i := range text {
-		if i > most {
-			return text[:i] + "…"
-		}
-	}
-	return text
 }

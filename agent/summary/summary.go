@@ -38,12 +38,7 @@ type Options struct {
 	Emit func(provider.Event)
 }
 
-const (
-	defaultMaxTokens = 4096
-	// defaultWindow is for models whose window is not known. If it is too large, the
-	// provider says so, and smaller pieces are tried.
-	defaultWindow = 100_000
-)
+const defaultMaxTokens = 4096
 
 // Summary is what a model has written.
 type Summary struct {

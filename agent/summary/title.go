@@ -70,7 +70,7 @@ func titleIn(answer string) (string, error) {
 	case n == 0:
 		return "", unusable("it is empty")
 	case n > maxTitleAnswer:
-		return "", unusable("it is not a title: %q", beginning(title))
+		return "", unusable("it is not a title: %q", clipped(title, 60))
 	}
 	return clipped(title, digest.MaxTitle), nil
 }

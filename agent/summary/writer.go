@@ -40,7 +40,7 @@ const (
 func newWriter(ctx context.Context, model provider.Model, kind digest.Kind, o Options) *writer {
 	w := &writer{ctx: ctx, model: model, info: model.Info(), o: o, counter: o.Counter}
 	if w.window = w.info.Window; w.window <= 0 {
-		w.window = defaultWindow
+		w.window = window.DefaultWindow // if it is too large, the provider says so, and smaller pieces are tried
 	}
 	if w.o.Files == nil {
 		w.o.Files = KnownFiles

@@ -54,6 +54,18 @@ var rules = []struct {
 		"a hint in words for every face; internal/cli adds its command",
 	},
 	{
+		"the words before a summary",
+		regexp.MustCompile(`"(Previous conversation summary|Summary of a(nother)? branch of the conversation)`),
+		[]string{"session/content.go"},
+		"session.CompactionLead, BranchLead or MergeLead",
+	},
+	{
+		"how much of a conversation is kept, reserved or assumed",
+		regexp.MustCompile(`(?i)(keep|reserve|window)\w*( =|,|:) (20_000|16_384|100_000)`),
+		[]string{"window/budget.go"},
+		"window.DefaultKeep, DefaultReserve or DefaultWindow",
+	},
+	{
 		"dollars to millionths",
 		regexp.MustCompile(`(?i)(cost|dollars|number)\S* ?\* ?1e6`),
 		[]string{"session/entry.go", "index/prices.go"},

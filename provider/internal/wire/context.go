@@ -23,13 +23,6 @@ func First(list []Message) string {
 	return list[0].Entry
 }
 
-// The text before summaries, so that a model knows what it reads.
-const (
-	compactionLead = "Previous conversation summary: "
-	branchLead     = "Summary of a branch of the conversation that was left: "
-	mergeLead      = "Summary of another branch of the conversation: "
-)
-
 // Sent returns the entries of a context as messages in the order that providers
 // require, without files of the user's machine. With verbatim, they stay as they are.
 func Sent(entries []session.Entry, verbatim bool, notes *Notes) []Message {
@@ -83,11 +76,11 @@ func Messages(entries []session.Entry) []Message {
 		case e.Message != nil:
 			list = appendMessage(list, e)
 		case e.Compaction != nil:
-			list = appendSummary(list, e, compactionLead, e.Compaction.Summary)
+			list = appendSummary(list, e, session.CompactionLead, e.Compaction.Summary)
 		case e.BranchSummary != nil:
-			list = appendSummary(list, e, branchLead, e.BranchSummary.Summary)
+			list = appendSummary(list, e, session.BranchLead, e.BranchSummary.Summary)
 		case e.Merge != nil:
-			list = appendSummary(list, e, mergeLead, e.Merge.Summary)
+			list = appendSummary(list, e, session.MergeLead, e.Merge.Summary)
 		}
 	}
 	return list

@@ -5,10 +5,10 @@ import (
 	"hash/fnv"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/window"
 )
 
 // # Compactions
@@ -158,9 +158,6 @@ func (r *reader) arrange(history []loose.Value, summary string) (first string, r
 	return first, repeated, dropped
 }
 
-// summaryLead is the text before the summary in a history that an export wrote.
-const summaryLead = "Previous conversation summary: "
-
 // summaryAt returns the place of the summary in a history, or -1. A text before it may
 // announce it. Messages may say the same as the summary: then it is the one that an
 // export wrote, or else the last.
@@ -171,7 +168,7 @@ func summaryAt(history []loose.Value, summary string) int {
 		if !ok || summary == "" || item.Get("role").Text() != session.RoleUser {
 			continue
 		}
-		if lead == summaryLead || found < 0 && (lead == "" || strings.HasSuffix(lead, "\n") || strings.HasSuffix(lead, ": ")) {
+		if lead == session.CompactionLead || found < 0 && (lead == "" || strings.HasSuffix(lead, "\n") || strings.HasSuffix(lead, ": ")) {
 			found = i
 		}
 	}
@@ -285,12 +282,6 @@ func (r *reader) ownHistory() []loose.Value {
 
 // shorten leaves out the middle of a text, as Codex does.
 func shorten(text string, size int) string {
-	head, tail := size/2, len(text)-(size-size/2)
-	for head > 0 && !utf8.RuneStart(text[head]) {
-		head--
-	}
-	for tail < len(text) && !utf8.RuneStart(text[tail]) {
-		tail++
-	}
-	return fmt.Sprintf("%s…%d tokens truncated…%s", text[:head], (len(text)-size+3)/4, text[tail:])
+	head, tail := window.Ends(text, size/2, size-size/2)
+	return fmt.Sprintf("%s…%d tokens truncated…%s", head, (len(text)-size+3)/4, tail)
 }

@@ -248,11 +248,11 @@ func (w *writer) summary(e *session.Entry) {
 		if e.Compaction.Summary == "" { // it is in what follows
 			return
 		}
-		text = "Previous conversation summary: " + e.Compaction.Summary
+		text = session.CompactionLead + e.Compaction.Summary
 	case e.BranchSummary != nil:
-		text = "Summary of a branch of the conversation that was left: " + e.BranchSummary.Summary
+		text = session.BranchLead + e.BranchSummary.Summary
 	case e.Merge != nil:
-		text = "Summary of another branch of the conversation: " + e.Merge.Summary
+		text = session.MergeLead + e.Merge.Summary
 	}
 	m := &session.MessageEntry{Role: session.RoleUser, Content: []session.Content{session.Text(text)}}
 	w.put(e, residue.Object(loose.Value(encodeMessage(m, nil)).Except()))

@@ -194,9 +194,9 @@ func (w *writer) entry(e *session.Entry, after []session.Entry) {
 	case e.Compaction != nil:
 		w.compaction(e)
 	case e.BranchSummary != nil:
-		w.say(e, "Summary of a branch of the conversation that was left: "+e.BranchSummary.Summary)
+		w.say(e, session.BranchLead+e.BranchSummary.Summary)
 	case e.Merge != nil:
-		w.say(e, "Summary of another branch of the conversation: "+e.Merge.Summary)
+		w.say(e, session.MergeLead+e.Merge.Summary)
 	case e.Message == nil:
 	case e.Message.Role == session.RoleSystem:
 		w.lose(e.ID, "system prompt", "opencode has its own")
