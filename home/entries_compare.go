@@ -68,7 +68,7 @@ func compare(a, b *Conversation, r CompareRequest) (*CompareResult, error) {
 	}
 	result := &CompareResult{
 		Session: a.ID(), A: idA, B: idB, Ancestor: found.Ancestor, Shared: found.Shared,
-		OnlyA: entryList(slices.DeleteFunc(found.OnlyA, said)), OnlyB: entryList(slices.DeleteFunc(found.OnlyB, said)),
+		OnlyA: orEmpty(slices.DeleteFunc(found.OnlyA, said)), OnlyB: orEmpty(slices.DeleteFunc(found.OnlyB, said)),
 	}
 	if b.ID() != a.ID() {
 		result.Other = b.ID()
@@ -105,12 +105,4 @@ func pathOf(c *Conversation, given string) (id string, path []session.Entry, err
 		path, err = c.PathTo(id)
 	}
 	return id, path, err
-}
-
-// entryList makes JSON show an empty list as a list.
-func entryList(entries []session.Entry) []session.Entry {
-	if entries == nil {
-		return []session.Entry{}
-	}
-	return entries
 }

@@ -108,7 +108,7 @@ func contextOf(c *Conversation, s *session.Session, r ContextRequest) (*ContextR
 		Tokens: now.Tokens, Uncounted: now.Uncounted,
 		Measured:   Measured{whole.Report.Tokens, whole.Report.Counter, whole.Report.Counts, len(now.Entries)},
 		Compaction: now.Compaction, LeftOut: left,
-		Entries: entryList(now.Entries), Costs: orEmpty(whole.Costs), Edited: now.Edited,
+		Entries: orEmpty(now.Entries), Costs: orEmpty(whole.Costs), Edited: now.Edited,
 	}
 	if !c.IsAlone() {
 		result.Conversation = c.Chain.ID
@@ -121,7 +121,7 @@ func contextOf(c *Conversation, s *session.Session, r ContextRequest) (*ContextR
 		if err != nil {
 			return nil, within("window", err)
 		}
-		result.Window, result.Entries, result.Costs = report(view), entryList(view.Entries), orEmpty(view.Costs)
+		result.Window, result.Entries, result.Costs = report(view), orEmpty(view.Entries), orEmpty(view.Costs)
 	}
 	return result, nil
 }

@@ -30,7 +30,7 @@ type app struct {
 	settings *home.Settings // found before a command runs
 	home     *home.Home     // while one is open
 	bar      *progress      // of the home
-	unread   []string       // the warnings about sessions that were given
+	warned   []string       // the warnings about the index that were given
 }
 
 // flags are those that every command has.

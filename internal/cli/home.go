@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -68,13 +69,9 @@ func (a *app) sayNotice(n home.Notice) {
 	case home.IndexElsewhere:
 		a.say("%s there is no room for the index beside the sessions; using one in the cache", warning)
 	case home.IndexBehind:
-		a.say("%s what was written last is not in the index yet: %v", warning, n.Error)
+		a.warnOnce(fmt.Sprintf("what was written last is not in the index yet: %v", n.Error))
 	case home.SessionUnread:
-		// Each catch-up of the index tries again; once is enough for a reader.
-		if line := n.Error.Error(); !slices.Contains(a.unread, line) {
-			a.say("%s %s", warning, line)
-			a.unread = append(a.unread, line)
-		}
+		a.warnOnce(n.Error.Error())
 	case home.LineSkipped:
 		a.say("%s session %s has a line at byte %d that is not an entry", warning, render.ShortID(n.Session), n.Offset)
 	case home.SessionTrashed:
@@ -92,6 +89,14 @@ func (a *app) sayNotice(n home.Notice) {
 		a.sayAsked(n)
 	case home.ModelRetried:
 		a.say("%s %s; asking again in %s", warning, n.Retry.Reason, n.Retry.After.Round(time.Second/10))
+	}
+}
+
+// warnOnce says what each catch-up of the index finds again: once is enough for a reader.
+func (a *app) warnOnce(line string) {
+	if !slices.Contains(a.warned, line) {
+		a.say("%s %s", a.paint(yellow, "warning:"), line)
+		a.warned = append(a.warned, line)
 	}
 }
 
