@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"time"
@@ -87,19 +88,13 @@ func (m *Sessions) rowsFromIndex(limit, offset int, links bool) (rows []row, ok 
 	if ix == nil {
 		return nil, false
 	}
-	o := index.ListOptions{Desc: true, Links: links, Limit: -1}
-	if limit == 0 {
-		limit = defaultListLimit
-	}
-	if limit > 0 {
-		o.Limit = limit + max(offset, 0)
-	}
+	o := index.ListOptions{Desc: true, Links: links, Limit: max(-1, cmp.Or(limit, defaultListLimit)), Offset: max(offset, 0)}
 	found, _, err := ix.List(ctx, o)
 	if err != nil {
 		return nil, false
 	}
-	for i := range page(found, limit, offset) {
-		s := &page(found, limit, offset)[i]
+	for i := range found {
+		s := &found[i]
 		r := row{id: s.ID, missing: s.Missing, messages: s.Messages, active: s.Updated, title: s.Title, tags: s.Tags, whole: len(s.Missing) == 0}
 		if r.last = m.catalogue.head(s); s.Links > 0 {
 			chain, err := ix.Links(ctx, s.ID)
