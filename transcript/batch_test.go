@@ -38,6 +38,7 @@ func batchHome(t *testing.T) (*file.Store, *transcript.Importer) {
 }
 
 func TestBatchCreatesSessionsTogether(t *testing.T) {
+	t.Parallel()
 	st, im := batchHome(t)
 	b := im.Batch()
 	var all []*outcome
@@ -67,6 +68,7 @@ func TestBatchCreatesSessionsTogether(t *testing.T) {
 // Entries about the session itself come before its last record, so the conversation
 // ends there without an entry that moves the leaf back.
 func TestBatchedSessionEndsWithItsLastRecord(t *testing.T) {
+	t.Parallel()
 	st, im := batchHome(t)
 	if o := im.Batch(); o.IsFull() {
 		t.Error("an empty batch is full")
@@ -87,6 +89,7 @@ func TestBatchedSessionEndsWithItsLastRecord(t *testing.T) {
 // TestBatchOfOneSessionInTwoFiles: the second file adds what the first one lacks,
 // and a different version of a record becomes another branch.
 func TestBatchOfOneSessionInTwoFiles(t *testing.T) {
+	t.Parallel()
 	st, im := batchHome(t)
 	b := im.Batch()
 	one := wait(t, b, toyFile(t, lines(toyLine{Conv: "c"}, said("a", "one"), said("b", "two"))))
@@ -106,6 +109,7 @@ func TestBatchOfOneSessionInTwoFiles(t *testing.T) {
 // TestBatchWhoseSessionSomebodyElseMade: the name is taken when the batch is
 // committed, so the file is imported into what is there.
 func TestBatchWhoseSessionSomebodyElseMade(t *testing.T) {
+	t.Parallel()
 	st, im := batchHome(t)
 	short, long := lines(toyLine{Conv: "c"}, said("a", "one")), lines(toyLine{Conv: "c"}, said("a", "one"), said("b", "two"))
 	b := im.Batch()
@@ -133,6 +137,7 @@ func TestBatchWhoseSessionSomebodyElseMade(t *testing.T) {
 }
 
 func TestDiscardedBatchImportsNothing(t *testing.T) {
+	t.Parallel()
 	st, im := batchHome(t)
 	b := im.Batch()
 	path := toyFile(t, lines(toyLine{Conv: "c"}, said("a", "one")))
@@ -147,6 +152,7 @@ func TestDiscardedBatchImportsNothing(t *testing.T) {
 // that is imported alone again gets its own note, and a list that says nothing new
 // goes.
 func TestLedgerListsManyFilesTogether(t *testing.T) {
+	t.Parallel()
 	st := fileStore(t)
 	put := func(l *transcript.Ledger, size int64, paths ...string) {
 		t.Helper()

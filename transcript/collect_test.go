@@ -13,6 +13,7 @@ import (
 )
 
 func TestCollect(t *testing.T) {
+	t.Parallel()
 	text := lines(toyLine{Conv: "a", Title: "First"}, said("1", "one"), toyLine{Conv: "b"}, toyLine{ID: "2", Text: "two", Row: "row"},
 		toyLine{Conv: "a", Title: "Last", Leaf: "1"}, said("3", "three")) + "garbage\n"
 	got, err := transcript.Collect(context.Background(), toy(), transcript.FileOf("x", []byte(text)))
@@ -32,6 +33,7 @@ func TestCollect(t *testing.T) {
 }
 
 func TestCollectFails(t *testing.T) {
+	t.Parallel()
 	boom := errors.New("boom")
 	format := &transcript.Format{Read: func(context.Context, *transcript.File, transcript.Sink) error { return boom }}
 	if _, err := transcript.Collect(context.Background(), format, transcript.FileOf("x", nil)); !errors.Is(err, boom) {
@@ -41,6 +43,7 @@ func TestCollectFails(t *testing.T) {
 
 // TestCollectLearns: what a reader says later completes what it said first.
 func TestCollectLearns(t *testing.T) {
+	t.Parallel()
 	now := time.Now()
 	format := &transcript.Format{Read: func(_ context.Context, _ *transcript.File, to transcript.Sink) error {
 		for _, c := range []transcript.Conversation{

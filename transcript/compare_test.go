@@ -110,6 +110,7 @@ func prepare(t *testing.T, entries []session.Entry, format *transcript.Format) (
 
 // TestExportCompares: what an export does not hold is an error or an announced loss.
 func TestExportCompares(t *testing.T) {
+	t.Parallel()
 	type entries = []session.Entry
 	same := func(list entries) entries { return list }
 	for name, test := range map[string]struct {
@@ -221,6 +222,7 @@ func TestExportCompares(t *testing.T) {
 // TestExportComparesSummaries: a format that has no summaries may put words around one. A
 // format that sends nothing before one loses what it keeps.
 func TestExportComparesSummaries(t *testing.T) {
+	t.Parallel()
 	entries := append(talk(), session.Entry{
 		Type: session.TypeCompaction, ID: "7", Compaction: &session.CompactionEntry{Summary: "we looked", FirstKeptEntryID: "5"},
 	})

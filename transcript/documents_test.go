@@ -21,6 +21,7 @@ import (
 )
 
 func TestDocuments(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		text string
 		want []string
@@ -76,6 +77,7 @@ func (e *endless) Read(p []byte) (int, error) {
 var manyX = strings.Repeat("x", 64<<10)
 
 func TestDocumentTooLarge(t *testing.T) {
+	t.Parallel()
 	f := transcript.FileFrom("x", func() (io.ReadCloser, error) { return io.NopCloser(&endless{}), nil })
 	var failed error
 	for _, err := range f.Documents(context.Background()) {
@@ -87,6 +89,7 @@ func TestDocumentTooLarge(t *testing.T) {
 }
 
 func TestDocumentsStop(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var failed error
@@ -119,6 +122,7 @@ func zipOf(t testing.TB, members ...string) []byte {
 }
 
 func TestZip(t *testing.T) {
+	t.Parallel()
 	data := zipOf(t, "b/x.json", "[1]", "dir/", "", "a.json", "[2]")
 	for _, f := range []*transcript.File{
 		transcript.FileOf("x.zip", data), open(t, writeFile(t, filepath.Join(t.TempDir(), "x.zip"), string(data))),
@@ -188,6 +192,7 @@ func sharingZip(t *testing.T) []byte {
 
 // What is large is packed to less than one in two hundred by nothing honest.
 func TestLargeBombs(t *testing.T) {
+	t.Parallel()
 	noise := make([]byte, 120<<10)
 	rand.NewChaCha8([32]byte{}).Read(noise)
 	data := zstdOf(t, append(noise, make([]byte, 80<<20)...))
@@ -202,6 +207,7 @@ func TestLargeBombs(t *testing.T) {
 }
 
 func TestZipHostile(t *testing.T) {
+	t.Parallel()
 	for name, data := range map[string][]byte{
 		"leads elsewhere": zipOf(t, "../../etc/passwd", "x"),
 		"absolute":        zipOf(t, "/etc/passwd", "x"),
@@ -231,6 +237,7 @@ func TestZipHostile(t *testing.T) {
 }
 
 func TestAbove(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "a", "near"), "found")
 	f := open(t, writeFile(t, filepath.Join(dir, "a", "b", "c", "x"), ""))
@@ -246,6 +253,7 @@ func TestAbove(t *testing.T) {
 }
 
 func TestScriptLosses(t *testing.T) {
+	t.Parallel()
 	said := func(id string, blocks ...session.Content) session.Entry {
 		return session.Entry{Type: session.TypeMessage, ID: id, Message: &session.MessageEntry{Role: "user", Content: blocks}}
 	}

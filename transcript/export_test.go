@@ -66,6 +66,7 @@ func read(t *testing.T, path string) string {
 }
 
 func TestScriptHasNoRemarks(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.bring(toyFile(t, lines(toyLine{Conv: "c", Title: "T"}, said("1", "one"), said("2", "two"))))
 	s, err := transcript.NewScript(d.open(toyID("c")), "toy", "1", toyTime)
@@ -86,6 +87,7 @@ func TestScriptHasNoRemarks(t *testing.T) {
 }
 
 func TestExportAndImport(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.bring(toyFile(t, lines(toyLine{Conv: "c"}, said("1", "one"), said("2", "two"))))
 	paths := d.mustWrite(toyID("c"), false)
@@ -113,6 +115,7 @@ func TestExportAndImport(t *testing.T) {
 // TestExportedElsewhere: a session of our own is exported, and what the other
 // program adds comes back to it. A file that only has its name does not.
 func TestExportedElsewhere(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	s, err := session.Create(context.Background(), d.st, session.Header{ID: "own"}, nil)
 	if err != nil {
@@ -133,6 +136,7 @@ func TestExportedElsewhere(t *testing.T) {
 // TestExportLosesSubagents: a format that has no place for the sessions that tool calls
 // started loses them.
 func TestExportLosesSubagents(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.bring(toyFile(t, lines(toyLine{Conv: "c"}, said("1", "one"))))
 	d.bring(toyFile(t, lines(toyLine{Conv: "kid", Parent: "c"}, said("2", "two"))))
@@ -160,6 +164,7 @@ func TestExportLosesSubagents(t *testing.T) {
 }
 
 func TestExportRefusesToOverwrite(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.bring(toyFile(t, lines(toyLine{Conv: "c"}, said("1", "one"))))
 	paths := d.mustWrite(toyID("c"), false)
@@ -186,6 +191,7 @@ func TestExportRefusesToOverwrite(t *testing.T) {
 }
 
 func TestExportReadsBack(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		change func(*transcript.Output)
 		want   string
@@ -231,6 +237,7 @@ func TestExportReadsBack(t *testing.T) {
 // TestScriptHangsTogether: what hung on an import's note hangs on what that hung
 // on.
 func TestScriptHangsTogether(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	s, err := session.Create(context.Background(), d.st, session.Header{ID: "own"}, nil)
 	if err != nil {
@@ -262,6 +269,7 @@ func TestScriptHangsTogether(t *testing.T) {
 // TestExportMissesCalls: a call that got lost is noticed, one whose name had to be
 // changed is not lost.
 func TestExportMissesCalls(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	s, err := session.Create(context.Background(), d.st, session.Header{ID: "own"}, nil)
 	if err != nil {
@@ -287,6 +295,7 @@ func TestExportMissesCalls(t *testing.T) {
 }
 
 func TestExportErrors(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.bring(toyFile(t, lines(toyLine{Conv: "c"}, said("1", "one"))))
 	format := toy()
@@ -313,6 +322,7 @@ func TestExportErrors(t *testing.T) {
 // Nobody knows the format of every file: that is an error, wherever a format is
 // asked for.
 func TestNoFormat(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	f := transcript.FileOf("x", []byte("nothing that anybody knows"))
 	im := transcript.Importer{Store: d.st}
@@ -336,6 +346,7 @@ func TestNoFormat(t *testing.T) {
 
 // Who does not say what is there now says that there is nothing.
 func TestPrepareWithoutOldFiles(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.bring(toyFile(t, lines(toyLine{Conv: "c"}, said("1", "one"))))
 	s, err := transcript.NewScript(d.open(toyID("c")), "toy", "", toyTime)
@@ -349,6 +360,7 @@ func TestPrepareWithoutOldFiles(t *testing.T) {
 }
 
 func TestExportClean(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.bring(toyFile(t, lines(toyLine{Conv: "c"}, said("1", "hunter2"), said("2", "two"))))
 	d.x.Clean = func(b []byte) []byte { return bytes.ReplaceAll(b, []byte("hunter2"), []byte("-")) }
@@ -360,6 +372,7 @@ func TestExportClean(t *testing.T) {
 
 // A list of conversations never names one that is not there yet.
 func TestPublishListsAfterTheConversation(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.bring(toyFile(t, lines(toyLine{Conv: "c", Title: "T"}, said("1", "one"))))
 	script, err := transcript.NewScript(d.open(toyID("c")), "toy", "", toyTime)

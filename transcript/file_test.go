@@ -63,6 +63,7 @@ func gzipOf(t testing.TB, data []byte) []byte {
 }
 
 func TestCompressedFiles(t *testing.T) {
+	t.Parallel()
 	text := strings.Repeat("a line of text\n", 10)
 	for name, data := range map[string][]byte{
 		"plain": []byte(text), "zstd": zstdOf(t, []byte(text)), "gzip": gzipOf(t, []byte(text)),
@@ -95,6 +96,7 @@ func TestCompressedFiles(t *testing.T) {
 // A file that takes no room on the disk takes none in memory either, if it is too large
 // to be read as one document.
 func TestDocumentOverTheLimitIsNotRead(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "sparse.json")
 	if err := errors.Join(os.WriteFile(path, []byte("{"), 0o600), os.Truncate(path, 1<<30+1)); err != nil {
 		t.Fatal(err)
@@ -111,6 +113,7 @@ func TestDocumentOverTheLimitIsNotRead(t *testing.T) {
 }
 
 func TestBombs(t *testing.T) {
+	t.Parallel()
 	zeros := make([]byte, 64<<20)
 	for name, data := range map[string][]byte{"zstd": zstdOf(t, zeros), "gzip": gzipOf(t, zeros)} {
 		f := transcript.FileOf("bomb", data)
@@ -128,6 +131,7 @@ func TestBombs(t *testing.T) {
 }
 
 func TestDamagedCompression(t *testing.T) {
+	t.Parallel()
 	packed := gzipOf(t, []byte(strings.Repeat("text", 1000)))
 	for name, data := range map[string][]byte{
 		"gzip, cut": packed[:len(packed)/2], "gzip, no more than its head": packed[:5],
@@ -140,6 +144,7 @@ func TestDamagedCompression(t *testing.T) {
 }
 
 func TestOpenFileRefuses(t *testing.T) {
+	t.Parallel()
 	if _, err := transcript.OpenFile(filepath.Join(t.TempDir(), "none")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a missing file: %v", err)
 	}
@@ -164,6 +169,7 @@ func TestOpenFileRefuses(t *testing.T) {
 }
 
 func TestBesideStaysInside(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "secret"), "outside")
 	f := open(t, writeFile(t, filepath.Join(dir, "in", "x.jsonl"), "{}\n"))
@@ -189,6 +195,7 @@ func TestBesideStaysInside(t *testing.T) {
 }
 
 func TestAround(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	f := open(t, writeFile(t, filepath.Join(dir, "in", "x.jsonl"), ""))
 	writeFile(t, filepath.Join(dir, "in", "sub", "a"), "")
@@ -217,6 +224,7 @@ func TestAround(t *testing.T) {
 }
 
 func TestOpenReads(t *testing.T) {
+	t.Parallel()
 	r, err := transcript.FileOf("x", gzipOf(t, []byte("text"))).Open()
 	if err != nil {
 		t.Fatal(err)
@@ -228,6 +236,7 @@ func TestOpenReads(t *testing.T) {
 }
 
 func TestHashID(t *testing.T) {
+	t.Parallel()
 	a := transcript.HashID("a", "b")
 	if a != transcript.HashID("a", "b") {
 		t.Error("the same parts give another id")
@@ -243,6 +252,7 @@ func TestHashID(t *testing.T) {
 }
 
 func TestEnvDir(t *testing.T) {
+	t.Parallel()
 	abs := t.TempDir()
 	env := transcript.Env{Home: filepath.Join(abs, "home"), Getenv: func(k string) string {
 		return map[string]string{"GOOD": abs, "BAD": "relative"}[k]
@@ -259,6 +269,7 @@ func TestEnvDir(t *testing.T) {
 // TestSeenLooksOnce: what formats learn of a file is learnt once, and each kind of
 // answer is kept apart.
 func TestSeenLooksOnce(t *testing.T) {
+	t.Parallel()
 	type length int
 	type first byte
 	looks := 0

@@ -12,6 +12,7 @@ import (
 // What a stranger gave as an id must not mean anything to a shell, a terminal or
 // the flags of a command.
 func TestImportHashesIDsThatAreNotPlain(t *testing.T) {
+	t.Parallel()
 	plain := regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._:/+@~-]*$`)
 	odd := []string{
 		"x;touch${IFS}/tmp/x;#", "-rf", "--leaf", "~root", ".hidden", "a b", "a'b", "$(id)", "`id`", "a&b", "a|b", "a>b", "a*", "a?", "[a]", "{a,b}",
@@ -62,6 +63,7 @@ func TestImportHashesIDsThatAreNotPlain(t *testing.T) {
 
 // A store from the time when such ids were taken over is gone on with.
 func TestImportFindsOddIDsOfOldStores(t *testing.T) {
+	t.Parallel()
 	old := newHome(t)
 	old.bring(toyFile(t, lines(toyLine{Conv: "c"}, said("first", "one"), said("second", "two"))))
 	rename := strings.NewReplacer("first", "$(first)", "second", "a;b")

@@ -41,6 +41,7 @@ func rewrite(t testing.TB, path, text string) {
 }
 
 func TestImport(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	text := lines(
 		toyLine{Conv: "c1", Title: "Talk", Tags: []string{"b", "a"}},
@@ -90,6 +91,7 @@ func TestImport(t *testing.T) {
 // TestImportLeafIsLastLine: a reader that knows only that the last line is the
 // leaf lands where the conversation stands.
 func TestImportLeafIsLastLine(t *testing.T) {
+	t.Parallel()
 	for _, n := range []int{1, 2, 5} {
 		h := newHome(t)
 		list := []toyLine{{Conv: "c"}}
@@ -106,6 +108,7 @@ func TestImportLeafIsLastLine(t *testing.T) {
 }
 
 func TestImportTwice(t *testing.T) {
+	t.Parallel()
 	text := lines(toyLine{Conv: "c", Title: "T"}, said("1", "one"), toyLine{Text: "no id"}, toyLine{Text: "no id"}, toyLine{ID: "4", Row: "row 4", Text: "four"})
 	for name, adjust := range map[string]func(*transcript.Importer){
 		"unchanged":      func(*transcript.Importer) {},
@@ -140,6 +143,7 @@ func TestImportTwice(t *testing.T) {
 // TestImportCopyWithAnotherTime: records without a time get that of their file. A copy
 // of the file has another, and still holds the same records.
 func TestImportCopyWithAnotherTime(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	text := lines(toyLine{Conv: "c"}, toyLine{ID: "1", Text: "one", Timeless: true}, toyLine{ID: "2", Text: "two", Timeless: true})
 	h.bring(toyFile(t, text))
@@ -161,6 +165,7 @@ func TestImportCopyWithAnotherTime(t *testing.T) {
 }
 
 func TestImportGrown(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	all := []toyLine{{Conv: "c"}, said("1", strings.Repeat("one ", 3000)), said("2", "two"), said("3", "three"), {Text: "four"}}
 	file := toyFile(t, lines(all[:2]...))
@@ -187,6 +192,7 @@ func TestImportGrown(t *testing.T) {
 }
 
 func TestImportRevision(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	file := toyFile(t, lines(toyLine{Conv: "c"}, said("1", "one"), said("2", "two"), said("3", "three")))
 	h.bring(file)
@@ -217,6 +223,7 @@ func TestImportRevision(t *testing.T) {
 // TestImportReadInParts: a record that was two when it was read before is not a
 // revision.
 func TestImportReadInParts(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	file := toyFile(t, lines(toyLine{Conv: "c"}, said("1", "one"), said("2", "two")))
 	h.bring(file)
@@ -231,6 +238,7 @@ func TestImportReadInParts(t *testing.T) {
 
 // TestImportRepeatedID: of records of one id the first counts, now and later.
 func TestImportRepeatedID(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.im.Again = true
 	file := toyFile(t, lines(toyLine{Conv: "c"}, said("1", "one"), said("1", "uno"), said("2", "two")))
@@ -243,6 +251,7 @@ func TestImportRepeatedID(t *testing.T) {
 }
 
 func TestImportVanished(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	file := toyFile(t, lines(toyLine{Conv: "c"}, said("1", "one")))
 	h.bring(file)
@@ -259,6 +268,7 @@ func TestImportVanished(t *testing.T) {
 
 // TestImportHeadTakenAway: records without ids are known by what they say.
 func TestImportHeadTakenAway(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	list := []toyLine{{Conv: "c"}, {Text: "a"}, {Text: "b"}, {Text: "a"}, {Text: "c"}}
 	file := toyFile(t, lines(list...))
@@ -273,6 +283,7 @@ func TestImportHeadTakenAway(t *testing.T) {
 }
 
 func TestImportFamily(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	original := toyFile(t, lines(toyLine{Conv: "c1", Family: "f"}, said("1", "one"), said("2", "two")))
 	fork := toyFile(t, lines(toyLine{Conv: "c2", Family: "f"}, said("1", "one"), toyLine{ID: "9", After: "1", Text: "nine"}))
@@ -287,6 +298,7 @@ func TestImportFamily(t *testing.T) {
 }
 
 func TestImportOddities(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	long := strings.Repeat("x", 300)
 	file := toyFile(t, lines(toyLine{Conv: "c"}, said(long, "long id"), toyLine{ID: "2", After: long, Text: "after"},
@@ -312,6 +324,7 @@ func TestImportOddities(t *testing.T) {
 }
 
 func TestImportNothing(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	for _, text := range []string{"", "{\"conv\":\"c\"}\n", "garbage\n"} {
 		report := h.bring(toyFile(t, text))
@@ -325,6 +338,7 @@ func TestImportNothing(t *testing.T) {
 }
 
 func TestImportReaderFaults(t *testing.T) {
+	t.Parallel()
 	boom := errors.New("boom")
 	for name, test := range map[string]struct {
 		read func(context.Context, *transcript.File, transcript.Sink) error
@@ -349,6 +363,7 @@ func TestImportReaderFaults(t *testing.T) {
 // A session that is full stays as it is: its records do not become stubs that
 // would fit.
 func TestImportIntoAFullSession(t *testing.T) {
+	t.Parallel()
 	st, err := file.Open(t.TempDir(), &file.Options{Sync: file.Never, MaxLog: 10_000})
 	if err != nil {
 		t.Fatal(err)
@@ -367,6 +382,7 @@ func TestImportIntoAFullSession(t *testing.T) {
 // TestImportUnwritable: a record that a session cannot hold does not prevent the
 // others.
 func TestImportUnwritable(t *testing.T) {
+	t.Parallel()
 	st, err := file.Open(t.TempDir(), &file.Options{Sync: file.Never, MaxLine: 20_000})
 	if err != nil {
 		t.Fatal(err)
@@ -391,6 +407,7 @@ func TestImportUnwritable(t *testing.T) {
 }
 
 func TestImportDryRun(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.im.DryRun = true
 	report := h.bring(toyFile(t, lines(toyLine{Conv: "c"}, said("1", "one"))))
@@ -403,6 +420,7 @@ func TestImportDryRun(t *testing.T) {
 }
 
 func TestImportTitles(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	file := toyFile(t, lines(toyLine{Conv: "c", Title: "First"}, said("1", "one")))
 	h.bring(file)
@@ -429,6 +447,7 @@ func TestImportTitles(t *testing.T) {
 }
 
 func TestImportClean(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.im.Clean = func(b []byte) []byte { return bytes.ReplaceAll(b, []byte("hunter2"), []byte("[gone]")) }
 	h.bring(toyFile(t, lines(toyLine{Conv: "c"}, said("1", "my password is hunter2"), toyLine{ID: "2", Text: "x", Row: "row hunter2"})))
@@ -450,6 +469,7 @@ func TestImportClean(t *testing.T) {
 
 // TestImportRedacted: what was taken out of a session does not come back.
 func TestImportRedacted(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.im.Clean = func(b []byte) []byte {
 		return bytes.ReplaceAll(bytes.ReplaceAll(b, []byte("hunter2"), []byte("[REDACTED:password]")), []byte("s3cr3t"), []byte("[REDACTED:token-x]"))
@@ -470,6 +490,7 @@ func TestImportRedacted(t *testing.T) {
 
 // TestImportTogether: importers that work at the same time double nothing.
 func TestImportTogether(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	list := []toyLine{{Conv: "c", Title: "T"}}
 	for i := range 300 {
@@ -515,6 +536,7 @@ func TestImportTogether(t *testing.T) {
 // TestImportPieces: however a file grows, and wherever an import is cut short,
 // the session is in the end what it would be at once.
 func TestImportPieces(t *testing.T) {
+	t.Parallel()
 	soak.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(1, 25).Draw(rt, "n")
 		list := []toyLine{{Conv: "c"}}
@@ -554,6 +576,7 @@ func TestImportPieces(t *testing.T) {
 // A session that was removed stays removed when its file is imported again and did
 // not change, even if it was so fresh that its time proves nothing.
 func TestRemovedSessionStaysRemovedWhenItsFileIsFresh(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	path := filepath.Join(t.TempDir(), "talk.toy")
 	write := func(list ...toyLine) {

@@ -11,6 +11,7 @@ import (
 // TestInPlace: where results are known by their place, they stand in the order of the
 // calls, whatever order they came in.
 func TestInPlace(t *testing.T) {
+	t.Parallel()
 	ask := func(ids ...string) session.Entry {
 		e := message(session.RoleAssistant)
 		for _, id := range ids {

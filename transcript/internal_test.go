@@ -17,6 +17,7 @@ func FileFrom(name string, open func() (io.ReadCloser, error)) *File {
 // TestLongLines: a line above the limit is cut, also if all of it was read at
 // once.
 func TestLongLines(t *testing.T) {
+	t.Parallel()
 	const limit = 100
 	text := strings.Repeat("a", limit) + "\n" + strings.Repeat("b", limit+1) + "\n" + "c\n" + strings.Repeat("d", limit+1)
 	for name, from := range map[string]io.Reader{"at once": strings.NewReader(text), "by bytes": iotest.OneByteReader(strings.NewReader(text))} {

@@ -15,6 +15,7 @@ import (
 // What the ledger says is kept may be gone: its session was removed, and then the
 // blobs that nothing in the store named. The next import keeps it again.
 func TestImportKeepsAgainWhatIsLost(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	ctx := context.Background()
 	line := said("1", noise(100_000))
@@ -87,6 +88,7 @@ func (b holdingBlobs) Put(ctx context.Context, data []byte) (store.Ref, error) {
 
 // Pieces of the source are named long after they are put.
 func TestImportHoldsWhatItKeeps(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	held := holding{h.st, new(atomic.Int64), new(atomic.Int64)}
 	h.im.Store = held

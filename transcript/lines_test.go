@@ -32,6 +32,7 @@ func linesOf(t *testing.T, f *File) []lineOf {
 }
 
 func TestLines(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		text string
 		want []lineOf
@@ -53,6 +54,7 @@ func TestLines(t *testing.T) {
 }
 
 func TestLinesFrom(t *testing.T) {
+	t.Parallel()
 	f := FileOf("x", []byte("aa\nbb\ncc\n"))
 	var got []string
 	for l, err := range f.LinesFrom(context.Background(), 3, 1) {
@@ -70,6 +72,7 @@ func TestLinesFrom(t *testing.T) {
 }
 
 func TestLinesStop(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	f := FileOf("x", []byte("a\nb\n"))
@@ -183,6 +186,7 @@ func (t *tapped) line(pos int64, b []byte) { t.part(pos, b) }
 func (t *tapped) whole(b []byte)           { t.all = append(t.all, string(b)) }
 
 func TestTapSeesAll(t *testing.T) {
+	t.Parallel()
 	text := strings.Repeat("some line\n", 300_000) + "torn"
 	seen := &tapped{}
 	f := FileOf("x", []byte(text))
@@ -232,6 +236,7 @@ func TestLinesLast(t *testing.T) {
 // TestClean: what is taken out is seen by nobody, and places are those in what
 // is left.
 func TestClean(t *testing.T) {
+	t.Parallel()
 	seen := &tapped{}
 	f := FileOf("x", []byte("a secret\r\n\nb\nsecret"))
 	f.tap = seen

@@ -11,6 +11,7 @@ import (
 
 // TestImportOfAResultBeforeItsCall: what is imported is sent.
 func TestImportOfAResultBeforeItsCall(t *testing.T) {
+	t.Parallel()
 	st, err := file.Open(t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -52,6 +53,7 @@ func TestImportOfAResultBeforeItsCall(t *testing.T) {
 // TestResultsFollowTheirCalls: a result that stands just before its call is put behind
 // it, and nothing else is moved.
 func TestResultsFollowTheirCalls(t *testing.T) {
+	t.Parallel()
 	message := func(role session.MessageRole, blocks ...session.Content) Record {
 		return Record{Entry: session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: role, Content: blocks}}}
 	}

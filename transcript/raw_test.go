@@ -23,6 +23,7 @@ func noise(n int) string {
 }
 
 func TestRaw(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	list := []toyLine{{Conv: "c"}}
 	for i := range 60 { // more than one chunk
@@ -59,6 +60,7 @@ func (b spoiledBlobs) Get(ctx context.Context, ref store.Ref) ([]byte, error) {
 }
 
 func TestRawRefuses(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.bring(toyFile(t, lines(toyLine{Conv: "c"}, said("1", noise(100_000)))))
 	s := h.open(toyID("c"))

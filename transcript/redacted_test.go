@@ -70,6 +70,7 @@ func secretIn(t *testing.T, dir, text string) []string {
 // Whatever was redacted once is imported clean for ever after, and what is known
 // stays known.
 func TestRedactedStaysRedacted(t *testing.T) {
+	t.Parallel()
 	secret, password := secretToken(1), "kX9#mQ2$vL"
 	source := func(first string) string {
 		return lines(toyLine{Conv: "c", Title: "about " + secret, Tags: []string{password}}, said("1", first), said("2", "key "+secret),
@@ -158,6 +159,7 @@ func TestRedactedStaysRedacted(t *testing.T) {
 // What is redacted while a file is imported that has it, too, is taken out of what the
 // import wrote, and of the indexes that were made of that meanwhile.
 func TestRedactedWhileItIsImported(t *testing.T) {
+	t.Parallel()
 	secret := secretToken(1)
 	st := fileStore(t)
 	h := &home{t, st, &transcript.Importer{Store: st, Ledger: transcript.LedgerOf(st)}}
@@ -214,6 +216,7 @@ func toyDocument() *transcript.Format {
 // The power fails at any moment of an import. Importing again brings the rest, once.
 // A cut that leaves a line damaged costs nothing either: the source has it still.
 func TestImportAfterPowerCuts(t *testing.T) {
+	t.Parallel()
 	text := lines(toyLine{Conv: "c", Title: "T"}, said("1", "one"), toyLine{Text: "no id"}, said("2", strings.Repeat("two ", 3000)), toyLine{ID: "3", Row: "row", Text: "three"})
 	source := toyFile(t, text)
 	bring := func(disk vfs.FS, torn bool) (string, error) {

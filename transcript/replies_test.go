@@ -16,6 +16,7 @@ func reply(id, response string, u *session.Usage, blocks ...session.Content) ses
 // TestJoinReplies: what a model said before its calls were answered is one message,
 // and what it said apart from that is not.
 func TestJoinReplies(t *testing.T) {
+	t.Parallel()
 	result := func(id string) session.Entry {
 		return session.Entry{Type: session.TypeMessage, ID: "r" + id, Message: &session.MessageEntry{
 			Role: session.RoleTool, Content: []session.Content{session.ToolResult(id, "ok", false)},

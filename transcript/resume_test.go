@@ -55,6 +55,7 @@ func going(read *int) *transcript.Format {
 }
 
 func TestResume(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	read := 0
 	list := []toyLine{{Conv: "c"}, said("1", "one"), said("2", "two")}
@@ -82,6 +83,7 @@ func TestResume(t *testing.T) {
 
 // TestResumeFromTheBeginning: when the place cannot be trusted, all is read.
 func TestResumeFromTheBeginning(t *testing.T) {
+	t.Parallel()
 	first := lines(toyLine{Conv: "c"}, said("1", "one"), said("2", "two"))
 	for name, spoil := range map[string]func(h *home) string{
 		"what was read is another": func(*home) string { return strings.Replace(first, "one", "eno", 1) },
@@ -129,6 +131,7 @@ func document() *transcript.Format {
 }
 
 func TestImportDocument(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	list := []toyLine{{Conv: "c"}}
 	for i := range 10 {
@@ -159,6 +162,7 @@ func TestImportDocument(t *testing.T) {
 
 // TestImportReferences: what entries say of others is translated like their ids.
 func TestImportReferences(t *testing.T) {
+	t.Parallel()
 	const odd = "an id with spaces"
 	format := &transcript.Format{Name: "toy", Read: func(_ context.Context, _ *transcript.File, to transcript.Sink) error {
 		if err := to.Begin(transcript.Conversation{ID: "c", Created: toyTime, Leaf: odd + "9"}); err != nil {
@@ -236,6 +240,7 @@ func (b brokenBlobs) Put(ctx context.Context, data []byte) (store.Ref, error) {
 // TestImportFails: an error of the store ends the import, whoever waits for
 // whom; afterwards importing again brings the rest.
 func TestImportFails(t *testing.T) {
+	t.Parallel()
 	full := errors.New("the disk is full")
 	list := []toyLine{{Conv: "c"}}
 	for i := range 100 {
@@ -267,6 +272,7 @@ func TestImportFails(t *testing.T) {
 // TestImporterClock: importing a conversation is not going on with it. What is
 // said about it has the time of its newest record, and says when it was imported.
 func TestImporterClock(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	at := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	h.im.Now = func() time.Time { return at }
@@ -289,6 +295,7 @@ func TestImporterClock(t *testing.T) {
 // TestOnlyAHeader: another importer may have made the session and come no
 // further. What is noted about it still hangs on the conversation.
 func TestOnlyAHeader(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	s, err := session.Create(context.Background(), d.st, session.Header{ID: toyID("c")}, nil)
 	if err != nil {
@@ -314,6 +321,7 @@ func TestOnlyAHeader(t *testing.T) {
 // TestImportedCompactionNeverSeparatesACallFromItsResult: its cut is moved to the
 // nearest before it that is legal. The report says so, and that everything was read.
 func TestImportedCompactionNeverSeparatesACallFromItsResult(t *testing.T) {
+	t.Parallel()
 	said := func(role string, c session.Content) session.Entry {
 		return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: role, Content: []session.Content{c}}}
 	}

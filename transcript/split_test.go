@@ -33,6 +33,7 @@ func splitOf(t *testing.T, text string) (objects, pieces []string) {
 }
 
 func TestSplit(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct{ text, objects, pieces string }{
 		"two":                            {`{"a":1}{"b":{"c":2}}`, `{"a":1}|{"b":{"c":2}}`, ``},
 		"with space and the mark":        {"\ufeff{\"a\":1} {\"b\":2}\r\n", "\ufeff{\"a\":1}| {\"b\":2}\r\n", ``},
@@ -67,6 +68,7 @@ func TestSplit(t *testing.T) {
 
 // TestSplitOfWhatMayGrow: only the end of a file that has no line end is torn.
 func TestSplitOfWhatMayGrow(t *testing.T) {
+	t.Parallel()
 	_, pieces := Line{Data: []byte(`{"a":"x{"b":1}{"c`), Torn: true}.Split()
 	if len(pieces) != 1 || !pieces[0].Torn {
 		t.Errorf("the pieces are %+v", pieces)

@@ -56,6 +56,7 @@ func findings(t *testing.T, st store.Store, r upkeep.CheckRequest) (string, *upk
 
 // What a source had wrong already is a note; the same is a fault where we wrote it.
 func TestWhatASourceHadWrongIsANote(t *testing.T) {
+	t.Parallel()
 	st := memory.New(nil)
 	defer st.Close()
 	odd := func(more string) []string {
@@ -84,6 +85,7 @@ func first(s string, _ *upkeep.CheckResult) string { return s }
 
 // What was appended to an imported session is ours again.
 func TestOrphanAfterAnImportIsAFault(t *testing.T) {
+	t.Parallel()
 	st := memory.New(nil)
 	defer st.Close()
 	write(t, st, "s", message("a", "null", "tool", orphan, imported), message("b", "a", "tool", orphan, ""))
@@ -94,6 +96,7 @@ func TestOrphanAfterAnImportIsAFault(t *testing.T) {
 
 // A key that was taken over from a picoclaw file has all before the note from there.
 func TestTakeoverIsAnImport(t *testing.T) {
+	t.Parallel()
 	st := memory.New(nil)
 	defer st.Close()
 	note := fmt.Sprintf(`{"type":"custom","id":"n","parent_id":"a","timestamp":"2026-05-01T10:02:00Z","custom":{"custom_type":%q,"data":{}}}`, keyed.CustomImport)
@@ -104,6 +107,7 @@ func TestTakeoverIsAnImport(t *testing.T) {
 }
 
 func TestOddRoleIsANote(t *testing.T) {
+	t.Parallel()
 	st := memory.New(nil)
 	defer st.Close()
 	write(t, st, "s", message("a", "null", "robot", hello, ""), message("b", "a", session.RoleBashExecution, hello, ""))
@@ -113,6 +117,7 @@ func TestOddRoleIsANote(t *testing.T) {
 }
 
 func TestMissingAndCorruptBlobsDiffer(t *testing.T) {
+	t.Parallel()
 	st, err := file.Open(t.TempDir()+"/s", &file.Options{Sync: file.Never})
 	must(t, err)
 	defer st.Close()
@@ -133,6 +138,7 @@ func TestMissingAndCorruptBlobsDiffer(t *testing.T) {
 }
 
 func TestCheckReportsHowFilesAreKept(t *testing.T) {
+	t.Parallel()
 	st, err := file.Open(t.TempDir()+"/s", &file.Options{Sync: file.Never})
 	must(t, err)
 	defer st.Close()
@@ -156,6 +162,7 @@ func TestCheckReportsHowFilesAreKept(t *testing.T) {
 }
 
 func TestCheckStopsWhenToldTo(t *testing.T) {
+	t.Parallel()
 	st := memory.New(nil)
 	defer st.Close()
 	write(t, st, "s", message("a", "null", "tool", orphan, ""), message("b", "a", "tool", orphan, ""))
@@ -168,6 +175,7 @@ func TestCheckStopsWhenToldTo(t *testing.T) {
 }
 
 func TestFindingsQuoteNoSecrets(t *testing.T) {
+	t.Parallel()
 	st := memory.New(nil)
 	defer st.Close()
 	secret := "gh" + "p_" + "fOurThB1tsT3stF1x8Kq7wZ2yLp5Vc9Jh3X4"

@@ -22,6 +22,7 @@ func text(words string) string { return `{"type":"text","text":{"content":"` + w
 // A blob that many sessions refer to counts once, and a secret is one, wherever it
 // stands.
 func TestRedactCountsABlobOnceAndGroupsBySecret(t *testing.T) {
+	t.Parallel()
 	st, err := file.Open(t.TempDir()+"/s", &file.Options{Sync: file.Never})
 	must(t, err)
 	defer st.Close()
@@ -71,6 +72,7 @@ func TestRedactCountsABlobOnceAndGroupsBySecret(t *testing.T) {
 // So does a source that sessions were imported from, and what somebody said comes
 // before it.
 func TestRedactCountsASourceOnce(t *testing.T) {
+	t.Parallel()
 	st, err := file.Open(t.TempDir()+"/s", &file.Options{Sync: file.Never})
 	must(t, err)
 	defer st.Close()
@@ -92,6 +94,7 @@ func TestRedactCountsASourceOnce(t *testing.T) {
 }
 
 func TestRedactWithoutSecretsLeavesTheIndex(t *testing.T) {
+	t.Parallel()
 	st, err := file.Open(t.TempDir()+"/s", &file.Options{Sync: file.Never})
 	must(t, err)
 	defer st.Close()

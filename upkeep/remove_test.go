@@ -13,6 +13,7 @@ import (
 )
 
 func TestRemoveKeepsWhatIsPinned(t *testing.T) {
+	t.Parallel()
 	st := memory.New(nil)
 	defer st.Close()
 	begin(t, st, "a", 1)
@@ -40,6 +41,7 @@ func TestRemoveKeepsWhatIsPinned(t *testing.T) {
 // A session of which nothing can be read has no entry that pins it; it goes to the
 // trash, under a name by which it can be restored.
 func TestRemoveTakesWhatIsBeyondReading(t *testing.T) {
+	t.Parallel()
 	st, err := file.Open(t.TempDir()+"/s", &file.Options{Sync: file.Never})
 	must(t, err)
 	defer st.Close()

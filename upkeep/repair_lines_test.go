@@ -14,6 +14,7 @@ import (
 // The entry that is saved from a damaged line is the first with which the line can
 // be read to its end.
 func TestGluedEntryIsTheFirstThatReadsToTheEnd(t *testing.T) {
+	t.Parallel()
 	pieces := []string{
 		`{"type":`, `"message"`, `,"id":"a"`, `,"id":""`, `}`, `{"type":"message","id":"b"}`, `{"type":"tool_use","id":"c"}`,
 		`"text":"`, `"`, `,`, `[`, `]`, `\`, `{"x":`, `{"type":"session","id":"s"}`, ` `, `null`,

@@ -204,6 +204,7 @@ func checkKept(t *testing.T, dir string, damaged []byte) {
 }
 
 func TestDryRunChangesNothing(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "s")
 	st, err := file.Open(dir, &file.Options{Sync: file.Never})
 	must(t, err)
@@ -230,6 +231,7 @@ func TestDryRunChangesNothing(t *testing.T) {
 
 // What nobody can put right without guessing is left, and listed.
 func TestRepairListsWhatIsLeft(t *testing.T) {
+	t.Parallel()
 	st, err := file.Open(filepath.Join(t.TempDir(), "s"), &file.Options{Sync: file.Never})
 	must(t, err)
 	defer st.Close()
@@ -242,6 +244,7 @@ func TestRepairListsWhatIsLeft(t *testing.T) {
 }
 
 func TestRepairTakesTheBackup(t *testing.T) {
+	t.Parallel()
 	st, err := file.Open(filepath.Join(t.TempDir(), "s"), &file.Options{Sync: file.Never})
 	must(t, err)
 	defer st.Close()
@@ -263,6 +266,7 @@ func TestRepairTakesTheBackup(t *testing.T) {
 }
 
 func TestRepairNeedsAStoreThatCanRewrite(t *testing.T) {
+	t.Parallel()
 	st := memory.New(nil)
 	defer st.Close()
 	write(t, st, "x", message("a", "null", "user", hello, ""))
@@ -272,6 +276,7 @@ func TestRepairNeedsAStoreThatCanRewrite(t *testing.T) {
 }
 
 func TestTidyDeletesWhatNobodyNeeds(t *testing.T) {
+	t.Parallel()
 	st, err := file.Open(filepath.Join(t.TempDir(), "s"), &file.Options{Sync: file.Never})
 	must(t, err)
 	defer st.Close()

@@ -45,6 +45,7 @@ func namesOf[S any](list []S, name func(S) string) string {
 }
 
 func TestSurveyEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	st, err := file.Open(t.TempDir(), nil)
 	must(t, err)
 	defer st.Close()
@@ -65,6 +66,7 @@ func surveyed(t *testing.T, st store.Store) string {
 
 // What is done to put sessions in order does not make them younger.
 func TestActivityIsWhatWasSaid(t *testing.T) {
+	t.Parallel()
 	st, err := file.Open(t.TempDir(), &file.Options{Sync: file.Never})
 	must(t, err)
 	defer st.Close()
@@ -90,6 +92,7 @@ func TestActivityIsWhatWasSaid(t *testing.T) {
 }
 
 func TestChoose(t *testing.T) {
+	t.Parallel()
 	now := day.AddDate(0, 0, 30)
 	var all []upkeep.Session
 	for i := range 6 { // s0 is the latest, s5 the oldest; s1 and s4 are pinned
@@ -117,6 +120,7 @@ func TestChoose(t *testing.T) {
 // A store that is full makes room by what was quiet longest, which can be
 // restored, and never by what is pinned.
 func TestMakeRoom(t *testing.T) {
+	t.Parallel()
 	var moved []string
 	opts := &file.Options{Sync: file.Never, MaxLogs: 3, MakeRoom: upkeep.MakeRoom(func(s upkeep.Session) { moved = append(moved, s.Name) })}
 	st, err := file.Open(t.TempDir(), opts)
@@ -184,6 +188,7 @@ func TestMakeRoomTogether(t *testing.T) {
 // The first session of a conversation that goes on today is not old, and the pin
 // of one of its sessions holds all of them.
 func TestConversationIsAsYoungAsItsLastSession(t *testing.T) {
+	t.Parallel()
 	st, err := file.Open(t.TempDir(), &file.Options{Sync: file.Never})
 	must(t, err)
 	defer st.Close()

@@ -16,6 +16,7 @@ import (
 // One large result fits an empty window whole: a share is what a category is sure
 // of, not a ceiling.
 func TestOneLargeResultIsSentWhole(t *testing.T) {
+	t.Parallel()
 	b := &builder{}
 	b.message(session.RoleUser, session.Text("Read it."))
 	b.message(session.RoleAssistant, session.ToolUse("c", "read", map[string]any{"path": "garden.txt"}))
@@ -47,6 +48,7 @@ func agentSession(seed uint64, turns int) *builder {
 
 // Decided at once, a window is filled.
 func TestFillUsesTheWindow(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(8) {
 		c := agentSession(seed, 40).context()
 		v := must(window.Fill(c, window.Options{Budget: window.Budget{Tokens: 20_000}}))(t)
@@ -63,6 +65,7 @@ func TestFillUsesTheWindow(t *testing.T) {
 // In one long turn the question is the oldest thing there is. It stays while the
 // steps go, also when these are calls with much input and results of one word.
 func TestPromptOfALongTurnStays(t *testing.T) {
+	t.Parallel()
 	b := &builder{}
 	b.message(session.RoleSystem, session.Text("You tend a garden."))
 	b.message(session.RoleUser, session.Text("Hello."))
@@ -95,6 +98,7 @@ func TestPromptOfALongTurnStays(t *testing.T) {
 // A step that needs all the room takes that of the prompt, but only until the next
 // step: then the large one goes, and the prompt is there again.
 func TestPromptComesBackAfterALargeStep(t *testing.T) {
+	t.Parallel()
 	b := &builder{}
 	say := func(tokens int, role session.MessageRole, content session.Content) {
 		b.message(role, content).Tokens = &tokens
@@ -141,6 +145,7 @@ func TestPromptComesBackAfterALargeStep(t *testing.T) {
 
 // A prompt that is larger than the window is shortened, not left out.
 func TestLargePromptIsShortened(t *testing.T) {
+	t.Parallel()
 	b := &builder{}
 	b.message(session.RoleUser, session.Text("Sum this up: "+words(3000)))
 	for range 30 {

@@ -131,6 +131,7 @@ func generated() map[string][]session.Entry {
 // of the session, at least 90 % of what is sent is what was sent before. (Pain J:
 // a boundary that is computed anew each turn makes every cache miss.)
 func TestRequestsBeginAsTheOnesBefore(t *testing.T) {
+	t.Parallel()
 	for name, entries := range generated() {
 		t.Run(name, func(t *testing.T) {
 			third := tokensIn(entries) / 3
@@ -151,6 +152,7 @@ func TestRequestsBeginAsTheOnesBefore(t *testing.T) {
 // The same with conversations that people and models had: joined to long ones,
 // because one of ten messages grows by a tenth with each; and one by one.
 func TestCorpusCache(t *testing.T) {
+	t.Parallel()
 	for name, conversations := range corpus(t) {
 		t.Run(name, func(t *testing.T) {
 			for _, kind := range []struct {

@@ -12,6 +12,7 @@ import (
 
 // R14, R15, ruling 4.
 func TestCategoryNames(t *testing.T) {
+	t.Parallel()
 	for i, name := range []string{"SYSTEM", "CONTEXT", "DIALOG", "SYSTEM_OUTPUT"} {
 		c, err := window.ParseCategory(name)
 		if err != nil || int(c) != i+1 || c.String() != name {
@@ -42,6 +43,7 @@ func TestCategoryNames(t *testing.T) {
 
 // R1: programs that keep the category as an enumeration write its number.
 func TestCategoryMayBeANumber(t *testing.T) {
+	t.Parallel()
 	for i, want := range window.Categories() {
 		number := strconv.Itoa(i + 1)
 		for _, data := range []string{number, `"` + number + `"`} {
@@ -59,6 +61,7 @@ func TestCategoryMayBeANumber(t *testing.T) {
 
 // R16: what belongs where.
 func TestCategoryOf(t *testing.T) {
+	t.Parallel()
 	message := func(role session.MessageRole, category string, content ...session.Content) session.Entry {
 		return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: role, Category: category, Content: content}}
 	}

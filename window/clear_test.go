@@ -43,6 +43,7 @@ func gardening(t *testing.T) (*session.Session, map[string]string) {
 var clearing = window.ClearOptions{Counter: letters{}, KeepTokens: 4000, MinTokens: 1000, AtLeast: 2000, Protect: []string{"memory"}}
 
 func TestClear(t *testing.T) {
+	t.Parallel()
 	s, ids := gardening(t)
 	before := contextOf(t, s)
 	whole := snapshot(t, before.Entries)
@@ -100,6 +101,7 @@ func TestClear(t *testing.T) {
 
 // Little gain is not worth a cold cache.
 func TestClearInBatches(t *testing.T) {
+	t.Parallel()
 	s, _ := gardening(t)
 	leaf := s.LeafID()
 	o := clearing
@@ -113,6 +115,7 @@ func TestClearInBatches(t *testing.T) {
 }
 
 func TestClearRefuses(t *testing.T) {
+	t.Parallel()
 	s, _ := gardening(t)
 	if _, err := window.Clear(s, window.ClearOptions{KeepTokens: -1}); !errors.Is(err, session.ErrInvalid) {
 		t.Errorf("error is %v", err)
@@ -141,6 +144,7 @@ func TestClearRefuses(t *testing.T) {
 // A result whose call nobody knows, and one that stands apart from its message
 // because it came late.
 func TestClearOddResults(t *testing.T) {
+	t.Parallel()
 	large := strings.Repeat("x", 3000)
 	b := &builder{}
 	b.message(session.RoleTool, session.ToolResult("c0", large, false))

@@ -18,6 +18,7 @@ func entryOf(m session.MessageEntry) *session.Entry {
 // Recorded counts are the truth, reported usage where it can be meant, and then
 // the counter. Unset is unknown, zero is zero (ruling 26).
 func TestCountEntryBelieves(t *testing.T) {
+	t.Parallel()
 	text := []session.Content{session.Text(strings.Repeat("x", 100))}
 	zero, seven := 0, 7
 	usage := func(output, reasoning int) *session.Usage {
@@ -48,6 +49,7 @@ func TestCountEntryBelieves(t *testing.T) {
 
 // R96: every kind of content has a price.
 func TestCountContent(t *testing.T) {
+	t.Parallel()
 	source := func(kind, media, data string) *session.Source {
 		return &session.Source{Type: kind, MediaType: media, Data: data}
 	}
@@ -90,6 +92,7 @@ func TestCountContent(t *testing.T) {
 }
 
 func TestCountSummaries(t *testing.T) {
+	t.Parallel()
 	for name, e := range map[string]session.Entry{
 		"compaction":     {Compaction: &session.CompactionEntry{Summary: "12345"}},
 		"branch summary": {BranchSummary: &session.BranchSummaryEntry{Summary: "12345"}},
@@ -106,6 +109,7 @@ func TestCountSummaries(t *testing.T) {
 
 // Images cost tokens by their size, in each provider's way.
 func TestImageTokens(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		width, height                  int
 		anthropic, openai, google, any int

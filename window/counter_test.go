@@ -23,6 +23,7 @@ func (letters) CountText(text string) int { return len(text) }
 // R94, R95: the provider's own counter is used where there is one, and a debug
 // log says which it is.
 func TestChooserLogs(t *testing.T) {
+	t.Parallel()
 	var log bytes.Buffer
 	chooser := window.Chooser{
 		Exact:  []func(string, string) window.Counter{tiktoken.For},
@@ -48,6 +49,7 @@ func TestChooserLogs(t *testing.T) {
 
 // R98: another provider in the middle of a conversation is counted its way.
 func TestPlannerFollowsTheModel(t *testing.T) {
+	t.Parallel()
 	var log bytes.Buffer
 	p, err := window.NewPlanner(window.Options{
 		Exact:  []func(string, string) window.Counter{tiktoken.For},
@@ -77,6 +79,7 @@ func TestPlannerFollowsTheModel(t *testing.T) {
 }
 
 func TestLearning(t *testing.T) {
+	t.Parallel()
 	l := window.NewLearning(letters{})
 	if l.Name() != "letters+learning" || l.CountText("roses") != 5 {
 		t.Fatalf("%s counts %d", l.Name(), l.CountText("roses"))
@@ -110,6 +113,7 @@ func TestLearning(t *testing.T) {
 // R100: a planner learns from what providers report, by how much requests grow:
 // what is in every request, such as the schemas of tools, does not count.
 func TestPlannerLearnsFromUsage(t *testing.T) {
+	t.Parallel()
 	l := window.NewLearning(letters{})
 	p, err := window.NewPlanner(window.Options{Counter: l, Model: "m"})
 	if err != nil {
@@ -146,6 +150,7 @@ func TestPlannerLearnsFromUsage(t *testing.T) {
 
 // The learned ratio is what the next entries are counted with.
 func TestLearnedRatioCounts(t *testing.T) {
+	t.Parallel()
 	l := window.NewLearning(letters{})
 	for range 50 {
 		l.Observe("", 2000, 1000)
@@ -176,6 +181,7 @@ func dialogue(turns int, ratio float64) []session.Entry {
 // the true ratio, be it opened once or two hundred times, by one planner after the
 // other or by the same one.
 func TestLearningConvergesHoweverOftenAConversationIsLoaded(t *testing.T) {
+	t.Parallel()
 	const truth = 1.3
 	for _, turns := range []int{4, 12, 200} {
 		entries := dialogue(turns, truth)
@@ -196,6 +202,7 @@ func TestLearningConvergesHoweverOftenAConversationIsLoaded(t *testing.T) {
 // What was recorded has no part in the correction, and must not be taken for what
 // the counter counts: with estimates in it, the ratio would grow with every load.
 func TestLearningLeavesRecordedCountsAlone(t *testing.T) {
+	t.Parallel()
 	entries := dialogue(40, 1.3)
 	for i := range entries {
 		if m := entries[i].Message; i%3 == 0 && m.Role == session.RoleUser {
@@ -215,6 +222,7 @@ func TestLearningLeavesRecordedCountsAlone(t *testing.T) {
 
 // A count says who counted, and the report adds them up.
 func TestCountsSayWhoCounted(t *testing.T) {
+	t.Parallel()
 	seven := 7
 	for _, tt := range []struct {
 		counter window.Counter
@@ -256,6 +264,7 @@ func TestCountsSayWhoCounted(t *testing.T) {
 
 // What is left out or shortened is not among the counts of a view.
 func TestCountsAreOfTheView(t *testing.T) {
+	t.Parallel()
 	b := &builder{}
 	for range 30 {
 		b.message(session.RoleUser, session.Text(words(20)))

@@ -31,6 +31,7 @@ func samples() map[string]string {
 // R94, R96: where there is no tokenizer, each script is estimated by its own
 // prices.
 func TestEstimateByScript(t *testing.T) {
+	t.Parallel()
 	estimate, exact := window.Estimate("openai", "gpt-5"), tiktoken.O200k()
 	for name, text := range samples() {
 		t.Run(name, func(t *testing.T) {
@@ -46,6 +47,7 @@ func TestEstimateByScript(t *testing.T) {
 
 // The estimate's mean error per conversation is at most 10 %.
 func TestCorpusEstimate(t *testing.T) {
+	t.Parallel()
 	estimate, exact := window.Estimate("openai", "gpt-5"), tiktoken.O200k()
 	for name, conversations := range corpus(t) {
 		t.Run(name, func(t *testing.T) {

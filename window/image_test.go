@@ -45,6 +45,7 @@ func contextOf(t *testing.T, s *session.Session) *session.Context {
 // placeholders, and each placeholder's reference opens its image again: in
 // messages, in tool results, and in what replaced a message by an edit.
 func TestImagesAndRecall(t *testing.T) {
+	t.Parallel()
 	s := newSession(t)
 	want := []session.Content{picture(10, 20), picture(30, 40), noise(3000), picture(70, 80)}
 	say(t, s, session.RoleUser, session.Text("two"), want[0], want[1])
@@ -91,6 +92,7 @@ func TestImagesAndRecall(t *testing.T) {
 }
 
 func TestImagesKept(t *testing.T) {
+	t.Parallel()
 	b := &builder{}
 	b.message(session.RoleSystem, picture(5, 5)) // never touched, and not counted
 	for range 4 {
@@ -105,6 +107,7 @@ func TestImagesKept(t *testing.T) {
 }
 
 func TestRecallRefuses(t *testing.T) {
+	t.Parallel()
 	s := newSession(t)
 	id := say(t, s, session.RoleUser, session.Text("no image"))
 	label, err := s.SetLabel(id, "x")
@@ -130,6 +133,7 @@ func TestRecallRefuses(t *testing.T) {
 
 // The newest message is kept even if its own images must go.
 func TestNewestImagesGiveWay(t *testing.T) {
+	t.Parallel()
 	b := &builder{}
 	b.message(session.RoleUser, session.Text("see"), noise(5000), noise(9000))
 	v := trimmed(t, b.entries, window.Options{Images: window.AllImages, Budget: window.Budget{Bytes: 13_500}})

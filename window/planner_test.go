@@ -32,6 +32,7 @@ func viewOf(t *testing.T, p *window.Planner) *window.View {
 }
 
 func TestBudgetRefuses(t *testing.T) {
+	t.Parallel()
 	for name, b := range map[string]window.Budget{
 		"negative window":  {Tokens: -1},
 		"negative reserve": {Tokens: 10, Reserve: -1},
@@ -53,6 +54,7 @@ func TestBudgetRefuses(t *testing.T) {
 
 // R89: 10/35/50/5 of the window.
 func TestDefaultShares(t *testing.T) {
+	t.Parallel()
 	v := viewOf(t, newPlanner(t, window.Options{Budget: window.Budget{Tokens: 1200, Reserve: 200}}))
 	var shares []int
 	for _, part := range v.Report.Categories {
@@ -86,6 +88,7 @@ func usedBy(v *window.View) map[window.Category]int {
 // R89, R90, ruling 29: in a strict budget a share is a ceiling, and what is
 // unused is lent to the more important categories only.
 func TestStrictSharesAndLending(t *testing.T) {
+	t.Parallel()
 	counts := func(system, context, dialog, output int) map[window.Category]int {
 		return map[window.Category]int{window.System: system, window.Context: context, window.Dialog: dialog, window.SystemOutput: output}
 	}
@@ -113,6 +116,7 @@ func TestStrictSharesAndLending(t *testing.T) {
 // R90, R91: what tools answered goes first, then dialogue, then documents, each
 // the oldest first; and each is sure of its share.
 func TestTrimOrder(t *testing.T) {
+	t.Parallel()
 	var order []window.Category
 	b := &builder{}
 	for range 14 {
@@ -148,6 +152,7 @@ func TestTrimOrder(t *testing.T) {
 // A planner that is brought up to date turn by turn shows what one does that
 // begins anew; and begins anew by itself where the past has changed.
 func TestUpdate(t *testing.T) {
+	t.Parallel()
 	s := newSession(t)
 	o := window.Options{Budget: window.Budget{Tokens: 600}}
 	p := newPlanner(t, o)
@@ -196,6 +201,7 @@ func TestUpdate(t *testing.T) {
 }
 
 func TestReset(t *testing.T) {
+	t.Parallel()
 	p := newPlanner(t, window.Options{})
 	p.Add(longSession(5, false)...)
 	p.Reset()
@@ -207,6 +213,7 @@ func TestReset(t *testing.T) {
 // Entries that were not paired by a context: a result that comes late, one for
 // two calls, and ids that are used again.
 func TestGroupsOfRawEntries(t *testing.T) {
+	t.Parallel()
 	call := func(id string) session.Content { return session.ToolUse(id, "look", nil) }
 	result := func(id string) session.Content { return session.ToolResult(id, strings.Repeat("r", 20), false) }
 	filler := strings.Repeat("f", 60)
@@ -290,6 +297,7 @@ func TestGroupsOfRawEntries(t *testing.T) {
 
 // What cannot be cut is an error that says so: a call of the newest turn.
 func TestNewestTurnTooLarge(t *testing.T) {
+	t.Parallel()
 	b := &builder{}
 	b.message(session.RoleSystem, session.Text("prompt"))
 	b.message(session.RoleUser, session.Text("Write it."))
@@ -316,6 +324,7 @@ func TestNewestTurnTooLarge(t *testing.T) {
 // Where the newest turn cannot be cut, what has its share gives way, the least
 // important first.
 func TestSharesGiveWayToTheNewestTurn(t *testing.T) {
+	t.Parallel()
 	b := &builder{}
 	b.message(session.RoleSystem, session.Text("prompt"))
 	b.message(session.RoleUser, session.Text(strings.Repeat("d", 100))).Category = "CONTEXT"
@@ -331,6 +340,7 @@ func TestSharesGiveWayToTheNewestTurn(t *testing.T) {
 
 // Thinking that is an entry of its own stays and goes with what it led to.
 func TestThinkingGoesWithItsCall(t *testing.T) {
+	t.Parallel()
 	b := &builder{}
 	b.message(session.RoleUser, session.Text("Look."))
 	b.message(session.RoleAssistant, thinking(strings.Repeat("t", 50)))
@@ -352,6 +362,7 @@ func TestThinkingGoesWithItsCall(t *testing.T) {
 
 // The parts of a large turn are cut evenly: the longest first.
 func TestShortenedEvenly(t *testing.T) {
+	t.Parallel()
 	b := &builder{}
 	b.message(session.RoleAssistant, session.ToolUse("a", "read", nil), session.ToolUse("b", "read", nil), session.ToolUse("c", "read", nil))
 	parts := session.ToolResult("b", "", false)
@@ -383,6 +394,7 @@ func TestShortenedEvenly(t *testing.T) {
 
 // Answers do not stay behind when their question has gone.
 func TestCutSettlesAtAQuestion(t *testing.T) {
+	t.Parallel()
 	b := &builder{}
 	for range 200 {
 		b.message(session.RoleUser, session.Text(words(8)))
@@ -399,6 +411,7 @@ func TestCutSettlesAtAQuestion(t *testing.T) {
 // What tools answered long ago does not stay behind the dialogue around it, even
 // if it is within its share.
 func TestOldToolTurnsGoWithTheirDialogue(t *testing.T) {
+	t.Parallel()
 	b := &builder{}
 	b.message(session.RoleUser, session.Text("Look."))
 	b.toolTurn(1, 1, true, false)
@@ -413,6 +426,7 @@ func TestOldToolTurnsGoWithTheirDialogue(t *testing.T) {
 
 // A result that is an instruction is kept, and its call with it.
 func TestInstructionsOfTools(t *testing.T) {
+	t.Parallel()
 	b := &builder{}
 	b.message(session.RoleAssistant, session.ToolUse("a", "rules", nil))
 	b.message(session.RoleTool, session.ToolResult("a", "Never cut the old rose.", false)).Category = "SYSTEM"
@@ -427,6 +441,7 @@ func TestInstructionsOfTools(t *testing.T) {
 
 // What a coding agent just read is spared while there is older dialogue.
 func TestTheWorkAtHandIsSpared(t *testing.T) {
+	t.Parallel()
 	b := &builder{}
 	for range 100 {
 		b.message(session.RoleUser, session.Text(words(10)))

@@ -94,6 +94,7 @@ func stored(t *rapid.T, dir string, entries []session.Entry) (*session.Session, 
 // splits a group, never drops SYSTEM, is stable when nothing changed, is the
 // same whether planned at once or entry by entry, and the log is untouched.
 func TestViewProperties(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	soak.Check(t, func(t *rapid.T) {
 		s, c := stored(t, dir, drawConversation(t, 25))

@@ -47,6 +47,7 @@ func textOf(entries []session.Entry) string {
 // One newest message larger than its category's budget emptied the category,
 // itself included.
 func TestRegressionNewestMessageLargerThanItsCategory(t *testing.T) {
+	t.Parallel()
 	for _, strict := range []bool{false, true} {
 		b := &builder{}
 		b.message(session.RoleSystem, session.Text("You are a gardener."))
@@ -77,6 +78,7 @@ func TestRegressionNewestMessageLargerThanItsCategory(t *testing.T) {
 
 // Tool results were trimmed while the assistant's message kept its calls.
 func TestRegressionToolResultsGoWithTheirCalls(t *testing.T) {
+	t.Parallel()
 	for _, strict := range []bool{false, true} {
 		b := &builder{}
 		b.message(session.RoleUser, session.Text("Look after the roses."))
@@ -93,6 +95,7 @@ func TestRegressionToolResultsGoWithTheirCalls(t *testing.T) {
 
 // An over-budget SYSTEM left the total over, with nothing trimmed.
 func TestRegressionSystemOverItsShare(t *testing.T) {
+	t.Parallel()
 	for _, strict := range []bool{false, true} {
 		b := &builder{}
 		b.message(session.RoleSystem, session.Text(words(600)))
@@ -119,6 +122,7 @@ func TestRegressionSystemOverItsShare(t *testing.T) {
 // Byte-blind: 42 screenshots were 15 % of the tokens, but 34 MB of a request
 // that may have 32.
 func TestRegressionScreenshotsBeyondTheByteLimit(t *testing.T) {
+	t.Parallel()
 	const limit = 32 << 20
 	b := &builder{}
 	for range 42 {
@@ -148,6 +152,7 @@ func TestRegressionScreenshotsBeyondTheByteLimit(t *testing.T) {
 // The categories' sums were not the total, and what was kept free for the answer
 // was not.
 func TestRegressionSumsAndReserve(t *testing.T) {
+	t.Parallel()
 	v := trimmed(t, longSession(500, false), window.Options{Budget: window.Budget{Tokens: 10_000, Reserve: 4_000}})
 	sum, left := 0, 0
 	for _, part := range v.Report.Categories {
@@ -164,6 +169,7 @@ func TestRegressionSumsAndReserve(t *testing.T) {
 
 // The boundary was computed anew each turn, and moved each turn.
 func TestRegressionBoundaryMovesEachTurn(t *testing.T) {
+	t.Parallel()
 	entries := longSession(2000, false)
 	p, err := window.NewPlanner(window.Options{Budget: window.Budget{Tokens: tokensIn(entries) / 3}})
 	if err != nil {
@@ -188,6 +194,7 @@ func TestRegressionBoundaryMovesEachTurn(t *testing.T) {
 
 // One call without an answer disabled trimming for ever after.
 func TestRegressionUnansweredCall(t *testing.T) {
+	t.Parallel()
 	b := &builder{}
 	b.message(session.RoleUser, session.Text("Begin."))
 	b.toolTurn(1, 10, false, false)
@@ -204,6 +211,7 @@ func TestRegressionUnansweredCall(t *testing.T) {
 // Outside of a strict budget a coding agent keeps what it read, though that is
 // far more than the share of tools, as long as the window has room.
 func TestToolOutputMayFillTheWindow(t *testing.T) {
+	t.Parallel()
 	b := &builder{}
 	b.message(session.RoleUser, session.Text("Read it all."))
 	for range 10 {

@@ -9,6 +9,7 @@ import (
 )
 
 func TestShortenResults(t *testing.T) {
+	t.Parallel()
 	s, ids := gardening(t)
 	before := contextOf(t, s)
 	size := func(c *session.Context) (n int) {

@@ -10,6 +10,7 @@ import (
 )
 
 func TestSourcesAreNames(t *testing.T) {
+	t.Parallel()
 	for _, s := range window.Sources() {
 		data := must(json.Marshal(s))(t)
 		var read window.Source

@@ -23,6 +23,7 @@ func checkAny(t *testing.T, v any) {
 }
 
 func TestAppendAny(t *testing.T) {
+	t.Parallel()
 	deep := any(map[string]any{"end": []any{}})
 	for range 200 {
 		deep = map[string]any{"d": []any{deep}}
@@ -50,6 +51,7 @@ func TestAppendAny(t *testing.T) {
 
 // TestAppendAnyInvalidKey: sorted by its bytes, written with U+FFFD.
 func TestAppendAnyInvalidKey(t *testing.T) {
+	t.Parallel()
 	got, err := rawjson.AppendAny(nil, map[string]any{"\xff": 1, "\xfe": "\xfd", "z": 2})
 	if want := `{"z":2,"\ufffd":"\ufffd","\ufffd":1}`; err != nil || string(got) != want {
 		t.Errorf("got %s, %v, want %s", got, err, want)
@@ -57,6 +59,7 @@ func TestAppendAnyInvalidKey(t *testing.T) {
 }
 
 func TestAppendAnyFloats(t *testing.T) {
+	t.Parallel()
 	for _, f := range []float64{
 		0, math.Copysign(0, -1), 1, -1.5, 0.1, 1e-6, 9.99e-7, 1e-7, -1e-9, 1e-10, 1.5e-300, 5e-324, 1e20, 1e21, -1e21, 9.99e20, 1e300,
 		math.MaxFloat64, 1 << 53, 123456789.123, 1.0 / 3,
@@ -66,6 +69,7 @@ func TestAppendAnyFloats(t *testing.T) {
 }
 
 func TestAppendAnyErrors(t *testing.T) {
+	t.Parallel()
 	loop := map[string]any{}
 	loop["a"] = []any{loop}
 	mapLoop := map[string]any{}

@@ -45,6 +45,7 @@ func checkAppendString(t *testing.T, s string) {
 }
 
 func TestAppendStringBytes(t *testing.T) {
+	t.Parallel()
 	for s, want := range map[string]string{
 		"":                     `""`,
 		"a\"b\\c/":             `"a\"b\\c/"`,
@@ -61,6 +62,7 @@ func TestAppendStringBytes(t *testing.T) {
 }
 
 func TestAppendString(t *testing.T) {
+	t.Parallel()
 	for c := range 256 {
 		for before := range 9 {
 			s := strings.Repeat("a", before) + string([]byte{byte(c)})
@@ -78,6 +80,7 @@ func TestAppendString(t *testing.T) {
 }
 
 func TestAppendInt(t *testing.T) {
+	t.Parallel()
 	for n, want := range map[int64]string{
 		0: "x0", -1: "x-1", math.MaxInt64: "x9223372036854775807", math.MinInt64: "x-9223372036854775808",
 	} {
@@ -88,6 +91,7 @@ func TestAppendInt(t *testing.T) {
 }
 
 func TestAppendTime(t *testing.T) {
+	t.Parallel()
 	noon := time.Date(2024, 1, 1, 12, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
 		t    time.Time

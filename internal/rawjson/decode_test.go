@@ -82,6 +82,7 @@ func value(text string) *big.Rat {
 }
 
 func TestDecode(t *testing.T) {
+	t.Parallel()
 	for _, s := range nasty() {
 		checkDecode(t, []byte(s))
 	}
@@ -90,6 +91,7 @@ func TestDecode(t *testing.T) {
 
 // TestNumbersKeepTheirDigits: a number is a float64 only if that loses nothing.
 func TestNumbersKeepTheirDigits(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{"0", "1", "-1", "42.0", "0.1", "1.50", "1e3", "1E+3", "9007199254740992", "100000000000000000000", "1.7976931348623157e308", "0e400"} {
 		if _, ok := rawjson.Number([]byte(text)).(float64); !ok {
 			t.Errorf("%s is not a float64", text)
@@ -109,6 +111,7 @@ func TestNumbersKeepTheirDigits(t *testing.T) {
 // TestAppendAnyRefusesNoNumber: a json.Number that is none must not get into a
 // line.
 func TestAppendAnyRefusesNoNumber(t *testing.T) {
+	t.Parallel()
 	for _, n := range []json.Number{"x", "1,2", "01", "- 1", `"1"`} {
 		if got, err := rawjson.AppendAny(nil, n); err == nil {
 			t.Errorf("%q is written as %s", n, got)

@@ -95,6 +95,7 @@ func checkLenient(t *testing.T, line []byte, scanned rawjson.Head, ok, valid boo
 }
 
 func TestHeadAgrees(t *testing.T) {
+	t.Parallel()
 	for _, s := range append(heads(), nasty()...) {
 		checkHead(t, []byte(s))
 	}
@@ -109,6 +110,7 @@ func TestHeadAgrees(t *testing.T) {
 
 // TestHeadMutations changes each byte of each head in turn.
 func TestHeadMutations(t *testing.T) {
+	t.Parallel()
 	const swaps = "\"\\}, n\x00\x80"
 	for _, s := range heads() {
 		b := []byte(s)
@@ -125,6 +127,7 @@ func TestHeadMutations(t *testing.T) {
 // TestHeadRole: a head has the role only where our writer puts it, and then it is
 // the message's.
 func TestHeadRole(t *testing.T) {
+	t.Parallel()
 	const head = `"id":"a","parent_id":null,"timestamp":"2026-01-01T00:00:00.000Z"`
 	for line, want := range map[string]string{
 		`{"type":"message",` + head + `,"message":{"role":"user","content":[]}}`:      "user",
@@ -147,6 +150,7 @@ func TestHeadRole(t *testing.T) {
 }
 
 func TestScanHead(t *testing.T) {
+	t.Parallel()
 	absent := []byte(nil)
 	for _, c := range []struct {
 		name, line string
@@ -199,6 +203,7 @@ func TestScanHead(t *testing.T) {
 }
 
 func TestScanHeadRefuses(t *testing.T) {
+	t.Parallel()
 	const head = `{"type":"a","id":"b","parent_id":null,"timestamp":"t"`
 	for _, line := range []string{
 		"", " ", "[]", "null", `"id"`, head, head + ",", head + `,"x":"cut`, head + "}\x00\x00", head + `x}`, head + `]}`,
@@ -213,6 +218,7 @@ func TestScanHeadRefuses(t *testing.T) {
 // TestLenientHeadCuts: whatever is read from the beginning of a line is what the
 // whole line says, however it was cut.
 func TestLenientHeadCuts(t *testing.T) {
+	t.Parallel()
 	for _, line := range heads() {
 		whole, _ := rawjson.LenientHead([]byte(line))
 		for cut := range len(line) {
@@ -227,6 +233,7 @@ func TestLenientHeadCuts(t *testing.T) {
 }
 
 func TestLenientHead(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		line string
 		ok   bool
@@ -250,6 +257,7 @@ func TestLenientHead(t *testing.T) {
 
 // TestHeadPointsIntoLine: a head must not cost a copy.
 func TestHeadPointsIntoLine(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{
 		`{"type":"a","id":"b","parent_id":"c","timestamp":"d","x":1}`,
 		`{"timestamp":"d","parent_id":"c","id":"b","type":"a"}`,

@@ -8,6 +8,7 @@ import (
 )
 
 func TestMembers(t *testing.T) {
+	t.Parallel()
 	o, err := rawjson.ParseMembers([]byte(` {"a":1, "b":"x", "a":[2], "c":{"d":null}} `))
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ func bare(b []byte) bool {
 }
 
 func TestScalarsAgree(t *testing.T) {
+	t.Parallel()
 	for _, s := range nasty() {
 		b := []byte(s)
 		checkInt(t, b)
@@ -38,6 +39,7 @@ func checkInt(t *testing.T, b []byte) {
 }
 
 func TestKind(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		text string
 		want byte

@@ -29,6 +29,7 @@ func checkValid(t *testing.T, b []byte) {
 }
 
 func TestValidAgrees(t *testing.T) {
+	t.Parallel()
 	for _, s := range append(nasty(), heads()...) {
 		checkValid(t, []byte(s))
 		checkValid(t, []byte("["+s+"]"))
@@ -44,6 +45,7 @@ func TestValidAgrees(t *testing.T) {
 
 // TestValidMutations changes each byte of each short text in turn.
 func TestValidMutations(t *testing.T) {
+	t.Parallel()
 	const swaps = "\"\\{}[],:0-.eu \n\x00\x1f\x80"
 	for _, s := range append(disputed(), heads()...) {
 		b := []byte(s)
@@ -59,6 +61,7 @@ func TestValidMutations(t *testing.T) {
 
 // TestValidShort tries every text of up to four bytes over what JSON is made of.
 func TestValidShort(t *testing.T) {
+	t.Parallel()
 	const alphabet = "{}[],:\"\\019-+.eEn \n\x00"
 	var b [4]byte
 	var grow func(n int)
@@ -76,6 +79,7 @@ func TestValidShort(t *testing.T) {
 }
 
 func TestSkip(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		text string
 		from int

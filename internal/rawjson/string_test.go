@@ -25,6 +25,7 @@ func checkString(t *testing.T, b []byte) {
 }
 
 func TestStringAgrees(t *testing.T) {
+	t.Parallel()
 	for _, s := range nasty() {
 		checkString(t, []byte(s))
 		checkString(t, []byte(`"`+s+`"`))
@@ -32,6 +33,7 @@ func TestStringAgrees(t *testing.T) {
 }
 
 func TestStringLong(t *testing.T) {
+	t.Parallel()
 	text := bytes.Repeat([]byte("long enough to leave the stack\n\xff\u2028"), 40)
 	lit := rawjson.AppendString(nil, string(text))
 	checkString(t, lit)
@@ -39,6 +41,7 @@ func TestStringLong(t *testing.T) {
 }
 
 func TestStringBytesCopies(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		lit    string
 		copied bool

@@ -23,12 +23,14 @@ func checkIsValue(t *testing.T, b []byte) {
 }
 
 func TestIsValue(t *testing.T) {
+	t.Parallel()
 	for _, s := range append(nasty(), heads()...) {
 		checkIsValue(t, []byte(s))
 	}
 }
 
 func TestIsValueAfterAChange(t *testing.T) {
+	t.Parallel()
 	raw := []byte(`{"a":{"b":[1,"x",null,true]},"n":123456789012345678}`)
 	change := map[string]func(m map[string]any){
 		"nothing":  func(map[string]any) {},

@@ -106,6 +106,7 @@ func decodeRaw(t *testing.T, dec *json.Decoder) string {
 }
 
 func TestWalkAgrees(t *testing.T) {
+	t.Parallel()
 	for _, s := range append(nasty(), heads()...) {
 		checkWalk(t, []byte(s))
 		checkWalk(t, []byte(" ["+s+" , "+s+"]\n"))
@@ -114,6 +115,7 @@ func TestWalkAgrees(t *testing.T) {
 }
 
 func TestObject(t *testing.T) {
+	t.Parallel()
 	got, err := members([]byte(" {\"a\" : [1, 2] ,\"\":{},\"a\":\"x\\n\",\"\\u00e9\":null,\"é\":0,\"\xff\":true} "))
 	want := []member{{"a", "[1, 2]"}, {"", "{}"}, {"a", `"x\n"`}, {"é", "null"}, {"é", "0"}, {"\ufffd", "true"}}
 	if err != nil || !slices.Equal(got, want) {
@@ -122,6 +124,7 @@ func TestObject(t *testing.T) {
 }
 
 func TestObjectErrors(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ text, want string }{
 		{``, "invalid JSON at byte 0: unexpected end"},
 		{`  `, "invalid JSON at byte 2: unexpected end"},
@@ -168,6 +171,7 @@ func TestObjectErrors(t *testing.T) {
 }
 
 func TestArrayErrors(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ text, want string }{
 		{`{"a":1}`, "invalid JSON at byte 0: not an array"},
 		{`null`, "invalid JSON at byte 0: not an array"},
@@ -185,6 +189,7 @@ func TestArrayErrors(t *testing.T) {
 
 // TestWalkBeforeDamage: what stands before the damage is handed out.
 func TestWalkBeforeDamage(t *testing.T) {
+	t.Parallel()
 	got, err := members([]byte(`{"a":1,"b":2,"c":x}`))
 	if want := []member{{"a", "1"}, {"b", "2"}}; err == nil || !slices.Equal(got, want) {
 		t.Errorf("Object: %q, %v, want %q and an error", got, err, want)
@@ -196,6 +201,7 @@ func TestWalkBeforeDamage(t *testing.T) {
 }
 
 func TestWalkStops(t *testing.T) {
+	t.Parallel()
 	stop := errors.New("stop")
 	calls := 0
 	err := rawjson.Object([]byte(`{"a":1,"b":2,x`), func(_, _ []byte) error { calls++; return stop })
@@ -210,6 +216,7 @@ func TestWalkStops(t *testing.T) {
 
 // TestWalkValueIsCapped: appending to a value must not write into the text.
 func TestWalkValueIsCapped(t *testing.T) {
+	t.Parallel()
 	text := []byte(`{"a":[1],"b":2}`)
 	err := rawjson.Object(text, func(key, value []byte) error {
 		_, _ = append(key, '!'), append(value, '!')

@@ -13,6 +13,7 @@ import (
 )
 
 func TestNames(t *testing.T) {
+	t.Parallel()
 	seen := make(map[string]bool)
 	for _, f := range all.Formats() {
 		switch {
@@ -33,6 +34,7 @@ func TestNames(t *testing.T) {
 // TestSniffing asks all formats about the fixtures of each: no other format may
 // take one for its own.
 func TestSniffing(t *testing.T) {
+	t.Parallel()
 	packages := make(map[string]bool)
 	for _, f := range all.Formats() {
 		packages[strings.ReplaceAll(f.Name, "-", "")] = true
@@ -64,6 +66,7 @@ func TestSniffing(t *testing.T) {
 
 // TestNothingIsAnything: files that are of no format are of none.
 func TestNothingIsAnything(t *testing.T) {
+	t.Parallel()
 	for name, text := range map[string]string{
 		"empty": "", "text.txt": "hello\n", "object.json": "{}", "list.json": "[]", "number.json": "7", "lines.jsonl": "{}\n{}\n",
 		"package.json": `{"name":"x","version":"1.0.0"}`, "binary": "\x00\x01\x02", "torn.json": `{"a":`,
@@ -85,6 +88,7 @@ func TestNothingIsAnything(t *testing.T) {
 // TestNamesInAConversationAreNotItsFormat: a request in which somebody talks about the members
 // of other formats, or calls a tool with them, is a request.
 func TestNamesInAConversationAreNotItsFormat(t *testing.T) {
+	t.Parallel()
 	const names = `{"level":"info","info":{"projectID":"p"},"parts":["x"],"projectID":"p","mapping":{"a":{"children":[]}},"current_node":"a",` +
 		`"chat_messages":[],"last_active":1,"created_at":2,"metadata":{"session_id":"s","total_tokens":3},"id":"T-1","messages":[],` +
 		`"conversation":[],"working_dir":"/","sessionId":"s","projectHash":"h","agent":"a","origin":"o","uuid":"u","parentUuid":null,"items":[],"session":{}}`

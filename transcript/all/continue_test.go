@@ -21,6 +21,7 @@ import (
 // TestGoOnElsewhere: what a program adds to an exported conversation comes back to
 // the session, behind what was exported, and again only once.
 func TestGoOnElsewhere(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		format *transcript.Format
 		more   string // what the program appends
@@ -151,6 +152,7 @@ func goOn(t *testing.T, format *transcript.Format, more func(path, leaf, native 
 // TestCopyOfAnExport: a program may copy its files, as Gemini CLI does when it renames
 // a project's folder; the copy is the same conversation.
 func TestCopyOfAnExport(t *testing.T) {
+	t.Parallel()
 	st, err := file.Open(t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 // TestDocs holds docs/formats.md against the code.
 func TestDocs(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../../docs/formats.md")
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 // TestEncryptedSummary: a summary that only its provider can read is written as it was,
 // or announced as lost. Then everything before it is out of the model's sight.
 func TestEncryptedSummary(t *testing.T) {
+	t.Parallel()
 	const summary = `{"type":"compaction","encrypted_content":"gAAAsecret"}`
 	at := time.Date(2026, 6, 1, 10, 0, 0, 0, time.UTC)
 	id := func(s string) *string { return &s }

@@ -170,6 +170,7 @@ func exporter(use func(ctx context.Context, x *transcript.Exporter)) func(contex
 // TestNothingPanics calls every exported function with nil and zero values. A function
 // that is missing from the list fails it.
 func TestNothingPanics(t *testing.T) {
+	t.Parallel()
 	want := make(map[string]bool)
 	for _, dir := range []string{"..", ".", "../bulk", "../discover"} {
 		exported(t, dir, want)
@@ -189,6 +190,7 @@ func TestNothingPanics(t *testing.T) {
 
 // TestFormatsDoNotPanic does the same with what every format can do.
 func TestFormatsDoNotPanic(t *testing.T) {
+	t.Parallel()
 	for _, f := range all.Formats() {
 		t.Run(f.Name, func(t *testing.T) {
 			for _, file := range []*transcript.File{nil, {}, transcript.FileOf("", nil)} {

@@ -15,6 +15,7 @@ import (
 // TestLargeIntegersComeBack: in the arguments of calls, in metadata, and in what a
 // source says of a conversation, every digit survives the way in and out again.
 func TestLargeIntegersComeBack(t *testing.T) {
+	t.Parallel()
 	const n = "123456789012345678"
 	env := transcript.Env{Home: t.TempDir(), Getenv: func(string) string { return "" }, GOOS: "linux"}
 	for _, tt := range []struct {

@@ -146,6 +146,7 @@ func below(t testing.TB, dir string, visit func(path string)) {
 // TestSweep writes every session of every format's fixtures in every format that can be
 // written: it reads back as what it was, but for what the export says it lost.
 func TestSweep(t *testing.T) {
+	t.Parallel()
 	s := newSweep(t)
 	below(t, filepath.Join("..", "format"), func(path string) {
 		if isFixture(path) {
@@ -157,6 +158,7 @@ func TestSweep(t *testing.T) {
 
 // TestSweepSamples does the same with real files, where there are any.
 func TestSweepSamples(t *testing.T) {
+	t.Parallel()
 	dir := os.Getenv("COPPICE_SAMPLES")
 	if dir == "" {
 		return // there are none: see CONTRIBUTING

@@ -14,6 +14,7 @@ import (
 // TestUsageWithoutMessage: what a response cost that no message came of is written, or
 // its loss is announced.
 func TestUsageWithoutMessage(t *testing.T) {
+	t.Parallel()
 	first, second := "a1", "a2"
 	now := transcripttest.Now()
 	s, err := transcripttest.ScriptOf(t.Context(), session.Header{ID: "s", CWD: "/w", CreatedAt: now}, []session.Entry{

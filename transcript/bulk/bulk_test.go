@@ -58,6 +58,7 @@ func sources(t *testing.T, paths ...string) []discover.Source {
 func importer() *transcript.Importer { return &transcript.Importer{Store: memory.New(nil)} }
 
 func TestImportCountsEveryFile(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for n := range 5 {
 		write(t, filepath.Join(dir, id(n)+".jsonl"), talk(id(n), n+1))
@@ -123,6 +124,7 @@ func TestNothingOfTheFormat(t *testing.T) {
 }
 
 func TestImportAgainAddsNothing(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.jsonl")
 	write(t, path, talk(id(1), 3))
 	im := importer()
@@ -137,6 +139,7 @@ func TestImportAgainAddsNothing(t *testing.T) {
 // TestInterruptedImportSaysWhatItDid: a context that ends leaves a result that
 // counts exactly what Each was told of.
 func TestInterruptedImportSaysWhatItDid(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for n := range 50 {
 		write(t, filepath.Join(dir, id(n)+".jsonl"), talk(id(n), 1))
@@ -173,6 +176,7 @@ func TestInterruptedImportSaysWhatItDid(t *testing.T) {
 }
 
 func TestImportEndsWhenNobodyListens(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for n := range 20 {
 		write(t, filepath.Join(dir, id(n)+".jsonl"), talk(id(n), 1))
@@ -188,6 +192,7 @@ func TestImportEndsWhenNobodyListens(t *testing.T) {
 }
 
 func TestImportReadsStandardInput(t *testing.T) {
+	t.Parallel()
 	r, err := bulk.Import(context.Background(), importer(), bulk.Request{
 		Sources: sources(t, discover.Stdin), Stdin: strings.NewReader(talk(id(1), 2)), Format: all.Named("claude-code"),
 	})
@@ -216,6 +221,7 @@ func TestImportDoesNotHangOnStandardInput(t *testing.T) {
 }
 
 func TestWatchImportsWhatGrows(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.jsonl")
 	write(t, path, talk(id(1), 1))
 	ctx, cancel := context.WithCancel(context.Background())

@@ -13,6 +13,7 @@ import (
 // A failure gets the name of its file, unless the error has it already; not if the
 // name only happens to stand in the message.
 func TestWhetherAnErrorNamesItsFile(t *testing.T) {
+	t.Parallel()
 	abs, err := filepath.Abs("chat")
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 // The counts are those of OpenAI's own tokenizer.
 func TestCounts(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		text          string
 		o200k, cl100k int
@@ -32,6 +33,7 @@ func TestCounts(t *testing.T) {
 }
 
 func TestFor(t *testing.T) {
+	t.Parallel()
 	tests := map[[2]string]string{
 		{"openai", "gpt-5-mini"}:             "o200k_base",
 		{"openai", "o3"}:                     "o200k_base",
@@ -58,6 +60,7 @@ func TestFor(t *testing.T) {
 }
 
 func TestNamed(t *testing.T) {
+	t.Parallel()
 	for name, want := range map[string]window.Counter{
 		"o200k": tiktoken.O200k(), "o200k_base": tiktoken.O200k(), "cl100k": tiktoken.Cl100k(), "cl100k_base": tiktoken.Cl100k(),
 	} {
@@ -72,12 +75,14 @@ func TestNamed(t *testing.T) {
 
 // Bytes that are no text are counted all the same.
 func TestNotText(t *testing.T) {
+	t.Parallel()
 	if n := tiktoken.O200k().CountText("\xff\xfe" + strings.Repeat("x", 100)); n < 5 || n > 110 {
 		t.Errorf("counted %d", n)
 	}
 }
 
 func TestConcurrently(t *testing.T) {
+	t.Parallel()
 	text := strings.Repeat("The roses in this garden. ", 50)
 	want := tiktoken.O200k().CountText(text)
 	var wg sync.WaitGroup

@@ -32,12 +32,14 @@ func open(t testing.TB, path string) *transcript.File {
 }
 
 func TestStandard(t *testing.T) {
+	t.Parallel()
 	transcripttest.Standard(t, transcripttest.Suite{Format: aider.Format(), Fixtures: []string{fixture}, Open: open, Sessions: 3})
 }
 
 // TestRunsOfOneSecond: two runs with equal headers are two conversations, and
 // stay the same ones when the file is read again.
 func TestRunsOfOneSecond(t *testing.T) {
+	t.Parallel()
 	first := transcripttest.Collect(t, aider.Format(), open(t, fixture)).Conversations
 	second := transcripttest.Collect(t, aider.Format(), open(t, fixture)).Conversations
 	if len(first) != 3 || first[0].ID == first[1].ID {
@@ -51,6 +53,7 @@ func TestRunsOfOneSecond(t *testing.T) {
 }
 
 func TestDetect(t *testing.T) {
+	t.Parallel()
 	for name, want := range map[string]bool{".aider.chat.history.md": true, "notes.md": false} {
 		if got := aider.Format().Detect(transcript.FileOf("/p/"+name, []byte("# Notes\n"))); got != want {
 			t.Errorf("%s: detected is %t", name, got)
@@ -59,6 +62,7 @@ func TestDetect(t *testing.T) {
 }
 
 func TestBeforeTheFirstHeader(t *testing.T) {
+	t.Parallel()
 	f := transcript.FileOf("/p/.aider.chat.history.md", []byte("#### hello\nhi\n>\n####\n"))
 	got := transcripttest.Collect(t, aider.Format(), f)
 	if len(got.Conversations) != 1 || len(got.Conversations[0].Records) != 2 || got.Conversations[0].CWD != filepath.FromSlash("/p") {
@@ -68,6 +72,7 @@ func TestBeforeTheFirstHeader(t *testing.T) {
 
 // TestSamples counts in its own way: every line of the user is in a message.
 func TestSamples(t *testing.T) {
+	t.Parallel()
 	for _, path := range transcripttest.Samples(t, "aider/*/*.md") {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			data, err := os.ReadFile(path)

@@ -52,6 +52,7 @@ func open(t testing.TB, file string) *transcript.File {
 }
 
 func TestRead(t *testing.T) {
+	t.Parallel()
 	for file, format := range fixtures(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			got := transcripttest.Collect(t, format, open(t, file))
@@ -62,6 +63,7 @@ func TestRead(t *testing.T) {
 
 // TestDetect: the first format that says it is its own is the right one.
 func TestDetect(t *testing.T) {
+	t.Parallel()
 	for file, want := range fixtures(t) {
 		for _, format := range api.Formats() {
 			if format.Detect(open(t, file)) {
@@ -97,6 +99,7 @@ func TestDetect(t *testing.T) {
 
 // TestRoundTrip: a request that is imported and exported has equal values.
 func TestRoundTrip(t *testing.T) {
+	t.Parallel()
 	for file, format := range fixtures(t) {
 		if !strings.HasSuffix(file, "-request.json") {
 			continue
@@ -142,6 +145,7 @@ func value(t *testing.T, raw []byte) (v any) {
 // TestConversion: what came from one provider can be written for each other, and
 // read there with the same calls and results.
 func TestConversion(t *testing.T) {
+	t.Parallel()
 	for file, from := range fixtures(t) {
 		if !strings.HasSuffix(file, "-request.json") {
 			continue
@@ -203,6 +207,7 @@ func thinks(c *transcript.Collected) bool {
 
 // TestTwice: importing twice is importing once.
 func TestTwice(t *testing.T) {
+	t.Parallel()
 	for file, format := range fixtures(t) {
 		importer := transcript.Importer{Store: memory.New(nil)}
 		first, err := importer.Import(t.Context(), format, open(t, file))
@@ -219,6 +224,7 @@ func TestTwice(t *testing.T) {
 // TestGrown: a request that was sent again with more messages continues its
 // conversation.
 func TestGrown(t *testing.T) {
+	t.Parallel()
 	importer := transcript.Importer{Store: memory.New(nil)}
 	for i, text := range []string{
 		`{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}`,
@@ -236,6 +242,7 @@ func TestGrown(t *testing.T) {
 
 // TestCorpus reads the real data sets of this shape, where there are any.
 func TestCorpus(t *testing.T) {
+	t.Parallel()
 	dir := os.Getenv("COPPICE_CORPUS")
 	if dir == "" {
 		return
@@ -258,6 +265,7 @@ func TestCorpus(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name, text string
 		format     *transcript.Format
@@ -285,6 +293,7 @@ func TestRefused(t *testing.T) {
 }
 
 func TestSamples(t *testing.T) {
+	t.Parallel()
 	for pattern, want := range map[string]string{
 		"openai-chat/*.json": "openai", "openai-chat/*.sse.txt": "openai",
 		"openai-responses/*.json": "openai-responses", "openai-responses/*.sse.txt": "openai-responses",
@@ -394,6 +403,7 @@ func FuzzRead(f *testing.F) {
 // TestNothingToSay: a request needs a message, so that a system prompt alone makes
 // none.
 func TestNothingToSay(t *testing.T) {
+	t.Parallel()
 	at := transcripttest.Now()
 	entries := []session.Entry{{Type: session.TypeMessage, ID: "a", Timestamp: at, Message: &session.MessageEntry{
 		Role: "system", Content: []session.Content{session.Text("be brief")},

@@ -20,6 +20,7 @@ import (
 // TestRules: what is written obeys the rules that the providers document, for
 // whichever of them the conversation was held with.
 func TestRules(t *testing.T) {
+	t.Parallel()
 	for file, from := range fixtures(t) {
 		checkRules(t, file, transcripttest.Collect(t, from, open(t, file)))
 	}
@@ -27,6 +28,7 @@ func TestRules(t *testing.T) {
 
 // TestRulesOnSamples: so does what is written of real sessions of agents.
 func TestRulesOnSamples(t *testing.T) {
+	t.Parallel()
 	for pattern, from := range map[string]*transcript.Format{
 		"claude-code/*/*.jsonl": claudecode.Format(), "codex/*/*.jsonl": codex.Format(), "pi/*/*.jsonl": pi.Format(),
 		"gemini-cli/*.json": geminicli.Format(), "gemini-cli/*/*.json": geminicli.Format(),

@@ -24,12 +24,14 @@ func collect(t *testing.T, f *transcript.File) *transcript.Collected {
 // TestStandard reads all kinds of content, branches, and a damaged tree: a missing
 // parent, a circle, no id and no current node.
 func TestStandard(t *testing.T) {
+	t.Parallel()
 	transcripttest.Standard(t, transcripttest.Suite{
 		Format: chatgpt.Format(), Fixtures: []string{"testdata/*.json"}, Sessions: 2,
 	})
 }
 
 func TestArchive(t *testing.T) {
+	t.Parallel()
 	conversations, err := os.ReadFile("testdata/conversations.json")
 	if err != nil {
 		t.Fatal(err)
@@ -47,6 +49,7 @@ func TestArchive(t *testing.T) {
 }
 
 func TestBadArchives(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	evil := filepath.Join(dir, "evil.zip")
 	writeZip(t, evil, map[string]string{"../conversations.json": "[]"})
@@ -68,6 +71,7 @@ func TestBadArchives(t *testing.T) {
 }
 
 func TestTorn(t *testing.T) {
+	t.Parallel()
 	data, _ := os.ReadFile("testdata/conversations.json")
 	_, err := transcript.Collect(t.Context(), chatgpt.Format(), transcript.FileOf("conversations.json", data[:len(data)/2]))
 	if !errors.Is(err, session.ErrCorrupt) {
@@ -96,6 +100,7 @@ func writeZip(t *testing.T, path string, files map[string]string) {
 // TestSamples reads real files, where there are any, and counts what must come
 // of them in its own way: every message with a text in its parts.
 func TestSamples(t *testing.T) {
+	t.Parallel()
 	for _, path := range transcripttest.Samples(t, "chatgpt-export/*.json") {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			f := transcripttest.Open(t, path)

@@ -158,6 +158,7 @@ func longTalk() *script {
 // TestImportGrows: wherever the file ended when it was read before, even in a
 // line or in a reply, nothing is missing, doubled or counted twice.
 func TestImportGrows(t *testing.T) {
+	t.Parallel()
 	whole := longTalk().b.String()
 	once := newHome(t)
 	id := once.bring(saveAs(t, filepath.Join(t.TempDir(), sessionID+".jsonl"), whole)).Sessions[0].ID
@@ -196,6 +197,7 @@ func TestImportGrows(t *testing.T) {
 
 // TestImportReadsOnlyWhatIsNew: a file that grew at its end is read from there.
 func TestImportReadsOnlyWhatIsNew(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	s := longTalk()
 	path := saveAs(t, filepath.Join(t.TempDir(), sessionID+".jsonl"), s.b.String())
@@ -221,6 +223,7 @@ func TestImportReadsOnlyWhatIsNew(t *testing.T) {
 }
 
 func TestImportFork(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	dir := t.TempDir()
 	const root = "aaaaaaaa-1111-4111-8111-111111111111"
@@ -264,6 +267,7 @@ func branchedFrom(origin, fork string, lines ...string) string {
 // branch of the original, wherever it begins and whichever is imported first, and
 // so is a fork of the fork.
 func TestImportForkThatNamesItsOrigin(t *testing.T) {
+	t.Parallel()
 	const fork, second = "ffffffff-2222-4222-8222-222222222222", "ffffffff-3333-4333-8333-333333333333"
 	id := transcript.HashID
 	original := new(script).tree("progress", id("hook"), "", `"data":{}`).
@@ -375,6 +379,7 @@ func count(t *testing.T, path string) sample {
 // an independent count, the tokens are the sum over all replies of the greatest
 // numbers that any of a reply's lines has, and twice is once.
 func TestSamples(t *testing.T) {
+	t.Parallel()
 	root := os.Getenv("COPPICE_SAMPLES")
 	if root == "" {
 		return
@@ -465,6 +470,7 @@ func FuzzRead(f *testing.F) {
 // TestImportClearedGrows: wherever the file ended when it was read before, what was
 // cleared stays out of the conversation.
 func TestImportClearedGrows(t *testing.T) {
+	t.Parallel()
 	s := new(script).tree("progress", "h1", "", `"data":{"hookName":"SessionStart:startup"}`).
 		user("u1", "h1", "before").reply("a1", "u1", "1", text("x"), 1).
 		tree("progress", "h2", "", `"data":{"hookName":"SessionStart:clear"}`).tree("progress", "h3", "h2", `"data":{}`).
@@ -487,6 +493,7 @@ func TestImportClearedGrows(t *testing.T) {
 // TestImportCopies: states of one growing file, copied to wherever and imported in
 // any order, become the conversation that the newest of them is.
 func TestImportCopies(t *testing.T) {
+	t.Parallel()
 	whole := longTalk().b.String()
 	once := newHome(t)
 	id := once.bring(saveAs(t, filepath.Join(t.TempDir(), sessionID+".jsonl"), whole)).Sessions[0].ID
@@ -511,6 +518,7 @@ func TestImportCopies(t *testing.T) {
 // TestExportSubagents: a subagent is written with the session that started it, and
 // is found by the same call when it is read.
 func TestExportSubagents(t *testing.T) {
+	t.Parallel()
 	from := newHome(t)
 	dir := filepath.Join(t.TempDir(), "projects", "-p")
 	parent := new(script).user(transcript.HashID("u1"), "", "go").

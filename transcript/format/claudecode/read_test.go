@@ -108,6 +108,7 @@ func saveAs(t *testing.T, path, text string) string {
 }
 
 func TestRead(t *testing.T) {
+	t.Parallel()
 	const usage = "usage=3+100r+20w>"
 	for name, test := range map[string]struct {
 		s    *script
@@ -342,6 +343,7 @@ problem: line 8: invalid JSON at byte 0: not an object`,
 }
 
 func TestReadTitles(t *testing.T) {
+	t.Parallel()
 	talk := func() *script { return new(script).user("u1", "", "hello") }
 	for name, test := range map[string]struct {
 		s    *script
@@ -365,6 +367,7 @@ func TestReadTitles(t *testing.T) {
 }
 
 func TestReadSidechains(t *testing.T) {
+	t.Parallel()
 	side := func(s *script, typ, uuid, parent, rest string) {
 		s.tree(typ, uuid, parent, rest)
 		text := strings.Replace(s.b.String(), `"isSidechain":false,"cwd":"/p","sessionId":"`+sessionID+`","version":"2.1.42","gitBranch":"main","type":"`+typ+`","uuid":"`+uuid+`"`,
@@ -393,6 +396,7 @@ conversation ` + sessionID + `/agent-x1
 }
 
 func TestReadAgentFiles(t *testing.T) {
+	t.Parallel()
 	const root = "11111111-2222-4333-8444-555555555555"
 	dir := filepath.Join(t.TempDir(), "projects", "-p")
 	saveAs(t, filepath.Join(dir, sessionID+".jsonl"), new(script).line(`{"type":"mode","sessionId":"s"}`).user(root, "", "parent").b.String())
@@ -416,6 +420,7 @@ func TestReadAgentFiles(t *testing.T) {
 }
 
 func TestReadAgentCall(t *testing.T) {
+	t.Parallel()
 	const root = "11111111-2222-4333-8444-555555555555"
 	outcome := `"message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t-outcome","content":"7"}]},"toolUseResult":{"agentId":"a7"}`
 	for name, test := range map[string]struct{ line, want string }{
@@ -444,6 +449,7 @@ func TestReadAgentCall(t *testing.T) {
 // TestReadHostile: what is made to harm is reported, and what stands around it is
 // read.
 func TestReadHostile(t *testing.T) {
+	t.Parallel()
 	deep := strings.Repeat("[", 200_000)
 	s := new(script).user("u1", "", "one").
 		line(`{"type":"user","uuid":"d1","sessionId":"s","message":`+deep+strings.Repeat("]", 200_000)+`}`).
@@ -469,6 +475,7 @@ func TestReadHostile(t *testing.T) {
 }
 
 func TestReadPersisted(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "projects", "-p")
 	saveAs(t, filepath.Join(dir, sessionID, "tool-results", "t1.txt"), "all of the output")
 	saveAs(t, filepath.Join(dir, "secret"), "not yours")
@@ -496,6 +503,7 @@ func TestReadPersisted(t *testing.T) {
 }
 
 func TestReadWeb(t *testing.T) {
+	t.Parallel()
 	const doc = `{"loglines":[
 		{"type":"user","timestamp":"2026-01-02T03:04:01Z","message":{"role":"user","content":"hello"}},
 		{"type":"assistant","timestamp":"2026-01-02T03:04:02Z","message":{"id":"m1","role":"assistant","model":"m","content":[{"type":"text","text":"hi"}]}}],"other":1}`
@@ -521,6 +529,7 @@ func TestReadWeb(t *testing.T) {
 }
 
 func TestDetect(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		text string
 		want bool
@@ -547,6 +556,7 @@ func TestDetect(t *testing.T) {
 }
 
 func TestPlaces(t *testing.T) {
+	t.Parallel()
 	env := transcript.Env{Home: "/home/u", Getenv: func(string) string { return "" }}
 	places := claudecode.Format().Places(env)
 	if len(places) != 2 || filepath.ToSlash(places[0].Dir) != "/home/u/.claude/projects" || filepath.ToSlash(places[1].Dir) != "/home/u/.config/claude/projects" {
@@ -567,6 +577,7 @@ func TestPlaces(t *testing.T) {
 // TestReadFork: newer versions say what a session was forked from, and give it a
 // tag.
 func TestReadFork(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	const other = "0b3c1f7e-4d57-4a54-9be1-3f6b1b2f6f11"
 	first, second := transcript.HashID("first"), transcript.HashID("second")

@@ -34,6 +34,7 @@ func uuids(s string) string {
 
 // TestRoundTrip: what is written reads as what it was.
 func TestRoundTrip(t *testing.T) {
+	t.Parallel()
 	s := new(script).user("u1", "", "go").
 		reply("a1", "u1", "1", `{"type":"thinking","thinking":"hm","signature":"sig"}`, 2).
 		reply("a2", "a1", "1", call("t1", "Bash"), 5).
@@ -118,6 +119,7 @@ func checkLines(t *testing.T, data []byte) {
 // TestWriteOthers: a session that comes from elsewhere, with what the program
 // cannot hold.
 func TestWriteOthers(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	message := func(id, role string, m session.MessageEntry) session.Entry {
 		m.Role = role
@@ -176,6 +178,7 @@ func TestWriteOthers(t *testing.T) {
 
 // TestWriteEdits: an edit is a loss only if what it took out comes back.
 func TestWriteEdits(t *testing.T) {
+	t.Parallel()
 	message := func(id, role string, c session.Content) session.Entry {
 		return session.Entry{Type: session.TypeMessage, ID: id, Message: &session.MessageEntry{Role: role, Content: []session.Content{c}}}
 	}
@@ -213,6 +216,7 @@ func TestWriteEdits(t *testing.T) {
 }
 
 func TestWriteQuotesTheDirectory(t *testing.T) {
+	t.Parallel()
 	hello := session.Entry{Type: session.TypeMessage, ID: "u", Message: &session.MessageEntry{Role: "user", Content: []session.Content{session.Text("hi")}}}
 	header := session.Header{Type: session.TypeSession, ID: sessionID, Version: 1, CWD: "/my dir/it's"}
 	sc, err := transcripttest.ScriptOf(context.Background(), header, []session.Entry{hello})
@@ -234,6 +238,7 @@ func TestWriteQuotesTheDirectory(t *testing.T) {
 // TestWriteNothing: what the program can hold nothing of is no file, even if there is
 // another branch that it could hold: it would go on from that.
 func TestWriteNothing(t *testing.T) {
+	t.Parallel()
 	root := "s"
 	message := func(id, role string) session.Entry {
 		e := session.Entry{Type: session.TypeMessage, ID: id, Message: &session.MessageEntry{Role: role, Content: []session.Content{session.Text("x")}}}
@@ -288,6 +293,7 @@ func tornReply(t *testing.T) *transcript.Script {
 // the program makes one message of them, and programs that count tokens count it
 // once.
 func TestWriteTornReply(t *testing.T) {
+	t.Parallel()
 	out, err := claudecode.Format().Write(t.Context(), tornReply(t), writeEnv())
 	if err != nil {
 		t.Fatal(err)
@@ -324,6 +330,7 @@ func TestWriteTornReply(t *testing.T) {
 
 // TestWriteBranch: the branch of git that the source names is not lost.
 func TestWriteBranch(t *testing.T) {
+	t.Parallel()
 	sc := tornReply(t)
 	sc.Facts = map[string]any{"git_branch": "feature/x"}
 	out, err := claudecode.Format().Write(t.Context(), sc, writeEnv())
@@ -357,6 +364,7 @@ func foreign(t *testing.T, list ...session.MessageEntry) *transcript.Script {
 // TestWriteToolIDs: the provider takes only some characters in ids, and no id
 // twice. What is read has the ids that it had.
 func TestWriteToolIDs(t *testing.T) {
+	t.Parallel()
 	use := func(id string) session.MessageEntry {
 		return session.MessageEntry{Role: "assistant", Provider: "openai", Content: []session.Content{session.ToolUse(id, "a.tool", map[string]any{})}}
 	}
@@ -395,6 +403,7 @@ func TestWriteToolIDs(t *testing.T) {
 // TestWriteForeign: what only another provider knows is not sent to this one, and a
 // call without a result has one, or the program would leave the call out.
 func TestWriteForeign(t *testing.T) {
+	t.Parallel()
 	prompt := session.Text("go")
 	prompt.Text.Extra = session.Fields{{Name: "detail", Value: json.RawMessage(`"auto"`)}}
 	sc := foreign(t, session.MessageEntry{Role: "user", Content: []session.Content{prompt, {Type: "input_image", Raw: json.RawMessage(`{"type":"input_image"}`)}}},
@@ -418,6 +427,7 @@ func TestWriteForeign(t *testing.T) {
 
 // TestWriteRemarks: what the program says about a session comes back.
 func TestWriteRemarks(t *testing.T) {
+	t.Parallel()
 	const other = "0b3c1f7e-4d57-4a54-9be1-3f6b1b2f6f11"
 	s := new(script).
 		tree("user", "u1", "", `"forkedFrom":{"sessionId":"`+other+`","messageUuid":"x1"},"isMeta":true,"message":{"role":"user","content":"<local-command-caveat>y</local-command-caveat>"}`).

@@ -252,6 +252,7 @@ func grow(t *testing.T, s *session.Session, random *rand.Rand) {
 // stands with what a model would be sent of it; so does an import elsewhere; and an
 // import here knows every line. What has no place is announced.
 func TestWriteTree(t *testing.T) {
+	t.Parallel()
 	ledger := transcript.LedgerOf(fileStore(t))
 	x := &transcript.Exporter{Env: transcript.Env{Home: t.TempDir(), Getenv: func(string) string { return "" }}, Ledger: ledger}
 	for seed := range uint64(30) {
@@ -421,6 +422,7 @@ func TestWriteNotes(t *testing.T) {
 // TestWriteBeforeTheClear: a session that was cleared and stands before that has all
 // that was said afterwards in its file, too, and the program does not go on with it.
 func TestWriteBeforeTheClear(t *testing.T) {
+	t.Parallel()
 	talk := new(script).user("b1", "", "befor").user("u1", "", "before").reply("a1", "u1", "1", text("x"), 1).
 		tree("user", "u2", "", `"message":{"role":"user","content":"<command-name>/clear</command-name>"}`).
 		user("r1", "u2", "after").reply("a2", "r1", "2", text("y"), 1)

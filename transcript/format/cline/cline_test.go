@@ -17,6 +17,7 @@ const (
 )
 
 func TestStandard(t *testing.T) {
+	t.Parallel()
 	transcripttest.Standard(t, transcripttest.Suite{
 		Format: cline.Format(), Fixtures: []string{fixtures, sessions}, Sessions: 2,
 		Name: "x.json", Detected: map[string]bool{`{"model":"m","messages":[{"role":"user","content":"hi"}]}`: false},
@@ -26,6 +27,7 @@ func TestStandard(t *testing.T) {
 func FuzzRead(f *testing.F) { transcripttest.FuzzReader(f, cline.Format(), fixtures, sessions) }
 
 func TestReadAlone(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("ä", 100)
 	text := []byte(`[{"role":"user","content":"<user_message>` + long + `</user_message>"},{"role":"assistant","content":"hi"}]`)
 	c := transcripttest.Collect(t, cline.Format(), transcript.FileOf("api_conversation_history.json", text)).Conversations[0]
@@ -40,6 +42,7 @@ func TestReadAlone(t *testing.T) {
 }
 
 func TestReadBadBeside(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for name, text := range map[string]string{"api_conversation_history.json": `[{"role":"assistant","content":"hi"}]`, "ui_messages.json": "["} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -53,6 +56,7 @@ func TestReadBadBeside(t *testing.T) {
 }
 
 func TestPlaces(t *testing.T) {
+	t.Parallel()
 	home := t.TempDir()
 	for goos, want := range map[string]string{"linux": ".config", "darwin": "Library/Application Support", "windows": "AppData/Roaming"} {
 		places := cline.Format().Places(transcript.Env{Home: home, GOOS: goos, Getenv: func(string) string { return "" }})
@@ -66,6 +70,7 @@ func TestPlaces(t *testing.T) {
 // TestSessions: the sessions of Cline 3 are found, where the environment says that they
 // are, and are Cline's under any name.
 func TestSessions(t *testing.T) {
+	t.Parallel()
 	home := t.TempDir()
 	for variable, want := range map[string]string{
 		"":                       filepath.Join(home, ".cline", "data", "sessions"),

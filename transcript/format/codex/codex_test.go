@@ -37,6 +37,7 @@ func fixtures(t testing.TB) []string {
 // fixtures are the four eras, rollouts without items (old and new events), the
 // output of codex exec, and a day with forks and subagents.
 func TestRead(t *testing.T) {
+	t.Parallel()
 	for _, path := range fixtures(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			golden := strings.TrimSuffix(path, filepath.Ext(path)) + ".txt"
@@ -47,6 +48,7 @@ func TestRead(t *testing.T) {
 
 // TestReadCompressed: cold rollouts are compressed.
 func TestReadCompressed(t *testing.T) {
+	t.Parallel()
 	path := "testdata/bare.jsonl"
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -66,6 +68,7 @@ func TestReadCompressed(t *testing.T) {
 // TestReadFork: a fork repeats its original's records under the same ids and with
 // the same times, and has only its own besides.
 func TestReadFork(t *testing.T) {
+	t.Parallel()
 	parent := collect(t, "testdata/day/rollout-2026-03-01T09-00-00-019c1000-0000-7000-8000-000000000001.jsonl").Conversations[0]
 	fork := collect(t, "testdata/day/rollout-2026-03-01T09-10-00-019c1000-0000-7000-8000-000000000002.jsonl").Conversations[0]
 	if fork.Family != parent.ID {
@@ -84,6 +87,7 @@ func TestReadFork(t *testing.T) {
 // TestReadForkOfLines: a fork that only names the lines of its original goes on from
 // there, over several threads, whether the original was read before or not.
 func TestReadForkOfLines(t *testing.T) {
+	t.Parallel()
 	file := func(n string) string {
 		return "testdata/bases/rollout-2026-11-16T08-00-00-019e8bd0-0000-7000-8000-00000000000" + n + ".jsonl"
 	}
@@ -121,6 +125,7 @@ func TestReadForkOfLines(t *testing.T) {
 // TestReadForkedSubagent: what a subagent has from its parent is part of what its model
 // is sent, and of what is exported. The parent paid for it.
 func TestReadForkedSubagent(t *testing.T) {
+	t.Parallel()
 	c := collect(t, "testdata/bases/rollout-2026-11-16T08-00-00-019e8bd0-0000-7000-8000-000000000003.jsonl").Conversations[0]
 	if c.Relation != session.RelationSubagent || c.ParentCall != "call_1" {
 		t.Errorf("the subagent is %+v", c.Conversation)
@@ -162,6 +167,7 @@ func texts(entries []session.Entry) (list []string) {
 }
 
 func TestReadWithoutHeader(t *testing.T) {
+	t.Parallel()
 	item := `{"type":"response_item","payload":{"type":"message","role":"user","content":"hi"}}`
 	read := func(path string) string {
 		return transcripttest.Collect(t, codex.Format(), transcript.FileOf(path, []byte(item))).Conversations[0].ID
@@ -176,6 +182,7 @@ func TestReadWithoutHeader(t *testing.T) {
 
 // TestReadSaidAgain: what is said again after it was taken back is another record.
 func TestReadSaidAgain(t *testing.T) {
+	t.Parallel()
 	said := `{"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"plant one"}]}}` + "\n"
 	back := `{"type":"event_msg","payload":{"type":"thread_rolled_back","num_turns":1}}` + "\n"
 	meta := `{"type":"session_meta","payload":{"id":"x"}}` + "\n"
@@ -192,6 +199,7 @@ func TestReadSaidAgain(t *testing.T) {
 }
 
 func TestReadEmpty(t *testing.T) {
+	t.Parallel()
 	meta := `{"timestamp":"2026-02-01T10:00:00.000Z","type":"session_meta","payload":{"id":"x","cwd":"/p"}}`
 	c := transcripttest.Collect(t, codex.Format(), transcript.FileOf("x.jsonl", []byte(meta)))
 	if len(c.Conversations) != 1 || c.Conversations[0].CWD != "/p" {
@@ -200,6 +208,7 @@ func TestReadEmpty(t *testing.T) {
 }
 
 func TestReadBadDocument(t *testing.T) {
+	t.Parallel()
 	f := transcript.FileOf("x.json", []byte(`{"session":{"id":"x"},"items":[`))
 	if _, err := transcript.Collect(t.Context(), codex.Format(), f); err == nil {
 		t.Error("half a document is read")
@@ -207,6 +216,7 @@ func TestReadBadDocument(t *testing.T) {
 }
 
 func TestDetect(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name, text string
 		want       bool
@@ -232,6 +242,7 @@ func TestDetect(t *testing.T) {
 }
 
 func TestPlaces(t *testing.T) {
+	t.Parallel()
 	home := t.TempDir()
 	env := transcript.Env{Home: "/home/ada", Getenv: func(string) string { return home }}
 	places := codex.Format().Places(env)
@@ -281,6 +292,7 @@ func FuzzRead(f *testing.F) {
 // what it was forked from: two of the day's five threads are one session, and so
 // are the two threads of the home.
 func TestImport(t *testing.T) {
+	t.Parallel()
 	for pattern, want := range map[string]int{"testdata/day/*.jsonl": 4, "testdata/home/sessions/*/*/*/*.jsonl": 1, "testdata/*.json*": 7} {
 		if got := transcripttest.Import(t, codex.Format(), transcripttest.Fixtures(t, pattern)...); len(got) != want {
 			t.Errorf("%s becomes %d sessions, want %d", pattern, len(got), want)
@@ -291,6 +303,7 @@ func TestImport(t *testing.T) {
 // A compaction that stands between a call and its result is stored with another cut.
 // That must not make it another compaction when the file is read again.
 func TestImportOfACutThatWasMoved(t *testing.T) {
+	t.Parallel()
 	lines := []string{
 		`{"timestamp":"2026-02-01T10:00:00.000Z","type":"session_meta","payload":{"id":"019c0000-0000-7000-8000-0000000000aa","timestamp":"2026-02-01T10:00:00.000Z","cwd":"/w"}}`,
 		`{"timestamp":"2026-02-01T10:00:01.000Z","type":"response_item","payload":{"type":"message","id":"m1","role":"user","content":[{"type":"input_text","text":"list"}]}}`,

@@ -61,6 +61,7 @@ func scriptOf(t *testing.T, f *transcript.File) *transcript.Script {
 // TestCompactions: after a compaction the context is the history that it has, and so is
 // that of the rollout that is written of it.
 func TestCompactions(t *testing.T) {
+	t.Parallel()
 	before := []string{
 		saidBy("developer", "rules"), saidBy("user", "one"), saidBy("assistant", "first"), saidBy("user", "two"), saidBy("assistant", "second"),
 	}
@@ -162,6 +163,7 @@ func TestCompactions(t *testing.T) {
 
 // TestWriteCompactedAsRead: Codex finds its own compaction as it wrote it.
 func TestWriteCompactedAsRead(t *testing.T) {
+	t.Parallel()
 	summary := summaryPrefix + "S"
 	line := compacted(summary, saidBy("user", "one"), saidBy("developer", "rules"), saidBy("user", "two"), saidBy("user", summary))
 	s := scriptOf(t, rolloutOf(saidBy("developer", "rules"), saidBy("user", "one"), saidBy("user", "two"), line, saidBy("user", "three")))
@@ -177,6 +179,7 @@ func TestWriteCompactedAsRead(t *testing.T) {
 // TestWriteWhatCodexReads: Codex passes over lines that have anything that it does not
 // expect, and over system messages.
 func TestWriteWhatCodexReads(t *testing.T) {
+	t.Parallel()
 	s := scriptOf(t, rolloutOf(
 		`{"role":"system","content":"be brief"}`,
 		`{"role":"user","content":"hi"}`,
@@ -209,6 +212,7 @@ func TestWriteWhatCodexReads(t *testing.T) {
 
 // TestRolledBackAtTheEnd: a thread whose last turn was taken back stands before it.
 func TestRolledBackAtTheEnd(t *testing.T) {
+	t.Parallel()
 	c := transcripttest.Collect(t, codex.Format(), rolloutOf(
 		saidBy("user", "one"), saidBy("assistant", "first"), saidBy("user", "two"), saidBy("assistant", "second"),
 		`{"type":"event_msg","payload":{"type":"thread_rolled_back","num_turns":1}}`)).Conversations[0]

@@ -20,6 +20,7 @@ import (
 // that is imported when it is complete, and costs the same. An answer is there before
 // its token count is.
 func TestGrow(t *testing.T) {
+	t.Parallel()
 	for _, path := range fixtures(t) {
 		if filepath.Ext(path) != ".jsonl" {
 			continue
@@ -45,6 +46,7 @@ func TestGrow(t *testing.T) {
 
 // TestGrowFailure: that a command failed may be written after its result.
 func TestGrowFailure(t *testing.T) {
+	t.Parallel()
 	lines := [][]byte{
 		[]byte(`{"timestamp":"2026-02-01T10:00:00.000Z","type":"session_meta","payload":{"id":"019c0000-0000-7000-8000-0000000000aa","timestamp":"2026-02-01T10:00:00.000Z","cwd":"/w"}}`),
 		[]byte(`{"timestamp":"2026-02-01T10:00:01.000Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"Run it."}]}}`),

@@ -104,6 +104,7 @@ func spent(c *transcript.Collected) (u session.Usage) {
 
 // TestSamples reads real rollouts, where there are any, and counts.
 func TestSamples(t *testing.T) {
+	t.Parallel()
 	for _, path := range transcripttest.Samples(t, "codex/*/*.json*") {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			data, err := os.ReadFile(path)
@@ -140,6 +141,7 @@ func TestSamples(t *testing.T) {
 //	small: 16341 in, of which 3584 cached (12757 are left), 81 out, of which 63
 //	     reasoning; then a null and a count of nothing.
 func TestSampleUsage(t *testing.T) {
+	t.Parallel()
 	want := map[string]session.Usage{
 		"codex_050_legacy.jsonl":                      {Input: 1420, Output: 910},
 		"codex_051_usage.jsonl":                       {Input: 1420, CacheRead: 1420, Output: 1520},

@@ -94,6 +94,7 @@ func said(entries []session.Entry) (list []string) {
 // TestRoundTrip: what the model sees of a rollout is in the rollout that is
 // written of it, and what came before the compaction is there too.
 func TestRoundTrip(t *testing.T) {
+	t.Parallel()
 	for _, path := range fixtures(t) {
 		switch filepath.Base(path) {
 		case "exec.jsonl", "paginated.jsonl", "events.jsonl":
@@ -124,6 +125,7 @@ func TestRoundTrip(t *testing.T) {
 }
 
 func TestWriteOutput(t *testing.T) {
+	t.Parallel()
 	s, err := transcripttest.Script(t.Context(), collect(t, rollout).Conversations[0])
 	if err != nil {
 		t.Fatal(err)
@@ -156,6 +158,7 @@ func TestWriteOutput(t *testing.T) {
 // TestWriteCompacted: from the compaction on, the history is the summary and what
 // was kept.
 func TestWriteCompacted(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2026, 6, 1, 10, 0, 0, 0, time.UTC)
 	id := func(s string) *string { return &s }
 	message := func(m session.MessageEntry) *session.MessageEntry { return &m }
@@ -279,6 +282,7 @@ func TestWriteOwn(t *testing.T) {
 }
 
 func TestThinkingIsLostOnce(t *testing.T) {
+	t.Parallel()
 	first := "a1"
 	s, err := transcripttest.ScriptOf(t.Context(), session.Header{ID: "s", CreatedAt: transcripttest.Now()}, []session.Entry{
 		{Type: session.TypeMessage, ID: first, Timestamp: transcripttest.Now(), Message: &session.MessageEntry{

@@ -38,12 +38,14 @@ func database(t testing.TB) string {
 }
 
 func TestStandard(t *testing.T) {
+	t.Parallel()
 	transcripttest.Standard(t, transcripttest.Suite{
 		Format: crush.Format(), Made: func(t testing.TB) []string { return []string{database(t)} }, Sessions: 2,
 	})
 }
 
 func TestRead(t *testing.T) {
+	t.Parallel()
 	path := database(t)
 	got := transcripttest.Collect(t, crush.Format(), transcripttest.Open(t, path))
 	project := filepath.Dir(filepath.Dir(path))
@@ -55,6 +57,7 @@ func TestRead(t *testing.T) {
 }
 
 func TestDetect(t *testing.T) {
+	t.Parallel()
 	path := transcripttest.Database(t, "other.db", `CREATE TABLE sessions(id TEXT)`, `CREATE TABLE messages(content_json TEXT)`)
 	if crush.Format().Detect(transcripttest.Open(t, path)) {
 		t.Error("another program's database is taken for Crush's")
@@ -62,6 +65,7 @@ func TestDetect(t *testing.T) {
 }
 
 func TestPlaces(t *testing.T) {
+	t.Parallel()
 	home := t.TempDir()
 	transcripttest.WriteFile(t, filepath.Join(home, ".local/share/crush/projects.json"),
 		`{"projects":[{"path":"/a"},{"path":"/b","data_dir":"data"},{"path":"/c","data_dir":"/d"}]}`)
@@ -80,6 +84,7 @@ func TestPlaces(t *testing.T) {
 }
 
 func TestSamples(t *testing.T) {
+	t.Parallel()
 	for _, path := range transcripttest.Samples(t, "crush/*.db") {
 		got := transcripttest.Collect(t, crush.Format(), transcripttest.Open(t, path))
 		messages, calls := transcripttest.Totals(got)

@@ -58,6 +58,7 @@ func open(t testing.TB, path string) *transcript.File {
 }
 
 func TestStandard(t *testing.T) {
+	t.Parallel()
 	for name, want := range fixtures {
 		t.Run(name, func(t *testing.T) {
 			transcripttest.Standard(t, transcripttest.Suite{
@@ -68,6 +69,7 @@ func TestStandard(t *testing.T) {
 }
 
 func TestDetect(t *testing.T) {
+	t.Parallel()
 	for name, want := range fixtures {
 		for _, format := range dataset.Formats() {
 			if format.Detect(open(t, filepath.Join("testdata", name))) != (format.Name == want.format.Name) {
@@ -79,6 +81,7 @@ func TestDetect(t *testing.T) {
 
 // TestQuestionsBeside: answers are put after the questions that lie beside them.
 func TestQuestionsBeside(t *testing.T) {
+	t.Parallel()
 	file := transcripttest.Open(t, filepath.Join("testdata", "mt", "answers.jsonl"))
 	c := transcripttest.Collect(t, named("mt-bench"), file)
 	var lines []string
@@ -101,6 +104,7 @@ func TestQuestionsBeside(t *testing.T) {
 
 // TestShareGPTRoundTrip: a record that is imported and exported has equal values.
 func TestShareGPTRoundTrip(t *testing.T) {
+	t.Parallel()
 	c := transcripttest.Collect(t, named("sharegpt"), open(t, filepath.Join("testdata", "sharegpt.json")))
 	data, err := os.ReadFile(filepath.Join("testdata", "sharegpt.json"))
 	if err != nil {
@@ -150,6 +154,7 @@ func writeShareGPT(t *testing.T, c *transcript.CollectedConversation) *transcrip
 
 // TestShareGPTFromElsewhere: what ShareGPT cannot hold is listed.
 func TestShareGPTFromElsewhere(t *testing.T) {
+	t.Parallel()
 	parent := "m2"
 	entries := []session.Entry{
 		{Type: session.TypeMessage, ID: "m1", Message: &session.MessageEntry{Role: "user", Content: []session.Content{
@@ -196,6 +201,7 @@ func value(t *testing.T, raw []byte) (v any) {
 // TestCorpus reads the real data sets, where there are any, and counts in its own
 // way.
 func TestCorpus(t *testing.T) {
+	t.Parallel()
 	dir := os.Getenv("COPPICE_CORPUS")
 	if dir == "" {
 		return

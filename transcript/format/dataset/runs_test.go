@@ -11,6 +11,7 @@ import (
 )
 
 func TestOtherFilesAreNoRuns(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{``, `{"messages":[{"role":"user","content":"x"}]}`, `[{"role":"user","content":"x"}]`, `{"history":[["a","b"]],"instruction":"x","output":"y"}`} {
 		for _, format := range runs() {
 			if format.Detect(transcript.FileOf("/x", []byte(text))) {
@@ -25,6 +26,7 @@ func runs() []*transcript.Format {
 }
 
 func TestRefused(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{`{"a":1}`, `{`, `7`} {
 		for _, format := range runs() {
 			if _, err := transcript.Collect(t.Context(), format, transcript.FileOf("/x", []byte(text))); err == nil {
@@ -37,6 +39,7 @@ func TestRefused(t *testing.T) {
 // TestCorpus reads the real trajectories, where there are any, and counts in its
 // own way.
 func TestCorpusOfRuns(t *testing.T) {
+	t.Parallel()
 	dir := os.Getenv("COPPICE_CORPUS")
 	if dir == "" {
 		return

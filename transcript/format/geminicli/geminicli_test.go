@@ -33,6 +33,7 @@ func fixtures(t testing.TB) []string {
 // forms, replaced and rewound messages, a compression, a subagent. (The history
 // has no id, and is named by its path.)
 func TestRead(t *testing.T) {
+	t.Parallel()
 	for _, path := range fixtures(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			c := collect(t, path)
@@ -51,6 +52,7 @@ func TestRead(t *testing.T) {
 }
 
 func TestReadBadDocument(t *testing.T) {
+	t.Parallel()
 	f := transcript.FileOf("x.json", []byte(`{"sessionId":"x","projectHash":"h","messages":[`))
 	if _, err := transcript.Collect(t.Context(), geminicli.Format(), f); err == nil {
 		t.Error("half a document is read")
@@ -58,6 +60,7 @@ func TestReadBadDocument(t *testing.T) {
 }
 
 func TestDetect(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name, path, text string
 		want             bool
@@ -80,6 +83,7 @@ func TestDetect(t *testing.T) {
 }
 
 func TestPlaces(t *testing.T) {
+	t.Parallel()
 	home := t.TempDir()
 	place := geminicli.Format().Places(transcript.Env{Home: home, Getenv: func(string) string { return "" }})[0]
 	if place.Dir != filepath.Join(home, ".gemini", "tmp") {
@@ -129,6 +133,7 @@ func FuzzRead(f *testing.F) {
 
 // TestImport: importing twice is importing once.
 func TestImport(t *testing.T) {
+	t.Parallel()
 	if got := transcripttest.Import(t, geminicli.Format(), fixtures(t)...); len(got) != len(fixtures(t)) {
 		t.Errorf("%d files become %d sessions", len(fixtures(t)), len(got))
 	}

@@ -73,6 +73,7 @@ func results(c *transcript.Collected) string {
 }
 
 func TestOneResultForEachCall(t *testing.T) {
+	t.Parallel()
 	shared := answered(`"ok"`, both, both)
 	bare := `{"id":"g1","timestamp":"2026-01-01T00:00:02Z","type":"gemini","content":[{"functionCall":{"id":"c1","name":"run","args":{}}}],"model":"m"}`
 	alone := `{"id":"u2","timestamp":"2026-01-01T00:00:03Z","type":"user","content":[` + result1 + `]}`
@@ -102,6 +103,7 @@ func TestOneResultForEachCall(t *testing.T) {
 // TestResumeIsNoBranch: going on adds what is new, to what was imported before or in
 // one go.
 func TestResumeIsNoBranch(t *testing.T) {
+	t.Parallel()
 	st, err := file.Open(t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -150,6 +152,7 @@ func TestResumeIsNoBranch(t *testing.T) {
 // TestResumeWithinTheMinute: the program then goes on in the same file. It begins the
 // recording again, with an empty list, before it fills it.
 func TestResumeWithinTheMinute(t *testing.T) {
+	t.Parallel()
 	empty := `{"$set":{"messages":[` + setup + `]}}`
 	bare := `{"id":"g1","timestamp":"2026-01-01T00:00:02Z","type":"gemini","content":[{"text":"ok"},{"functionCall":{"id":"c1","name":"run","args":{"x":1}}},{"functionCall":{"id":"c2","name":"run","args":{"x":2}}}],"model":"m"}`
 	again := strings.Replace(echo, `"u2"`, `"g1_response"`, 1)
@@ -182,6 +185,7 @@ func TestResumeWithinTheMinute(t *testing.T) {
 // TestSetMessagesStillBranches: a turn that was given up, and one that says something
 // else, are not the same.
 func TestSetMessagesStillBranches(t *testing.T) {
+	t.Parallel()
 	given := recording(append(created(), `{"$set":{"messages":[`+setup+`,`+prompt+`]}}`)...)
 	if leaf := read(t, given).Conversations[0].Leaf; leaf != "u1" {
 		t.Errorf("after a turn was given up the leaf is %s", leaf)
@@ -197,6 +201,7 @@ func TestSetMessagesStillBranches(t *testing.T) {
 // TestRecordingWithoutAPrompt: each start leaves one, even under the id of a
 // conversation that is resumed.
 func TestRecordingWithoutAPrompt(t *testing.T) {
+	t.Parallel()
 	if c := read(t, recording(head, `{"$set":{"messages":[`+setup+`]}}`, notice)); len(c.Conversations) != 0 {
 		t.Errorf("%d conversations", len(c.Conversations))
 	}

@@ -81,6 +81,7 @@ func countRecords(c *transcript.Collected) (n counts) {
 }
 
 func TestSamples(t *testing.T) {
+	t.Parallel()
 	paths := append(transcripttest.Samples(t, "gemini-cli/*.json*"), transcripttest.Samples(t, "gemini-cli/*/*.json*")...)
 	for _, path := range paths {
 		t.Run(filepath.Base(path), func(t *testing.T) {

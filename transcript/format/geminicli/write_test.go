@@ -74,6 +74,7 @@ func checkRules(t *testing.T, f transcript.OutputFile) {
 // TestRoundTrip: a recording without branches is written again with equal JSON
 // values.
 func TestRoundTrip(t *testing.T) {
+	t.Parallel()
 	path := "testdata/session-2026-08-01T10-00-abcd1234.jsonl"
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -147,6 +148,7 @@ func TestFirstProject(t *testing.T) {
 }
 
 func TestWriteCoppice(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2026, 6, 1, 10, 0, 0, 0, time.UTC)
 	id := func(s string) *string { return &s }
 	say := func(own, parent, role string, blocks ...session.Content) session.Entry {
@@ -200,6 +202,7 @@ func TestWriteCoppice(t *testing.T) {
 // TestWriteListsWhatIsDropped: each block that is not in the recording is a loss, and so
 // is the place of a text that follows a call.
 func TestWriteListsWhatIsDropped(t *testing.T) {
+	t.Parallel()
 	odd := func(kind string) session.Content {
 		return session.Content{Type: session.ContentType(kind), Raw: json.RawMessage(`{"type":"` + kind + `"}`)}
 	}
@@ -239,6 +242,7 @@ func TestWriteListsWhatIsDropped(t *testing.T) {
 // TestWriteTitle: after a compaction the first prompt is no longer in the recording, and
 // what stands there instead must not become the title.
 func TestWriteTitle(t *testing.T) {
+	t.Parallel()
 	first, compaction := "u", "k"
 	entries := []session.Entry{
 		{Type: session.TypeMessage, ID: first, Message: &session.MessageEntry{Role: "user", Content: []session.Content{session.Text("plant trees\nmany of them")}}},
@@ -261,6 +265,7 @@ func TestWriteTitle(t *testing.T) {
 // TestWriteProject: newer versions of Gemini CLI have a list of projects, which
 // says where a project's recordings are.
 func TestWriteProject(t *testing.T) {
+	t.Parallel()
 	script := func(cwd string) *transcript.Script {
 		s, err := transcripttest.ScriptOf(t.Context(), session.Header{Type: session.TypeSession, ID: "x", Version: 1, CWD: cwd}, nil)
 		if err != nil {
@@ -308,6 +313,7 @@ func TestWriteProject(t *testing.T) {
 // TestWriteTornReply: calls that another program kept by themselves have their
 // results.
 func TestWriteTornReply(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	message := func(id, role, response string, blocks ...session.Content) session.Entry {
 		return session.Entry{Type: session.TypeMessage, ID: id, Timestamp: at, Message: &session.MessageEntry{
@@ -337,6 +343,7 @@ func TestWriteTornReply(t *testing.T) {
 // TestWriteWhatLooksLikeACommand: Gemini CLI passes over prompts that begin with a
 // slash or a question mark when it resumes. Those of other programs were sent.
 func TestWriteWhatLooksLikeACommand(t *testing.T) {
+	t.Parallel()
 	s, err := transcripttest.ScriptOf(t.Context(), session.Header{Type: session.TypeSession, ID: "s", Version: 1, CWD: "/p"}, []session.Entry{
 		{Type: session.TypeMessage, ID: "u", Message: &session.MessageEntry{Role: "user", Content: []session.Content{session.Text("/etc/hosts is wrong")}}},
 	})
@@ -356,6 +363,7 @@ func TestWriteWhatLooksLikeACommand(t *testing.T) {
 // TestWriteEarlyForms: a message in a form that Gemini CLI no longer reads is written
 // in today's.
 func TestWriteEarlyForms(t *testing.T) {
+	t.Parallel()
 	const old = `{"sessionId":"x","projectHash":"h","messages":[{"id":"a","role":"user","parts":[{"text":"hi"}],"ts":1},{"id":"b","type":"model","parts":[{"text":"yo"}]},{"id":"c","type":"user","content":""}]}`
 	c := transcripttest.Collect(t, geminicli.Format(), transcript.FileOf("x.json", []byte(old)))
 	s, err := transcripttest.Script(t.Context(), c.Conversations[0])

@@ -13,6 +13,7 @@ import (
 const fixtures = "testdata/*.jsonl"
 
 func TestStandard(t *testing.T) {
+	t.Parallel()
 	transcripttest.Standard(t, transcripttest.Suite{
 		Format: goose.Format(), Fixtures: []string{fixtures},
 		Made: func(t testing.TB) []string { return []string{database(t)} }, Sessions: 4,
@@ -50,6 +51,7 @@ func database(t testing.TB) string {
 }
 
 func TestDatabase(t *testing.T) {
+	t.Parallel()
 	got := transcripttest.Collect(t, goose.Format(), transcripttest.Open(t, database(t)))
 	// Rows without an id are named by a hash, which the fixture need not have.
 	for i, r := range got.Conversations[1].Records {
@@ -62,6 +64,7 @@ func TestDatabase(t *testing.T) {
 }
 
 func TestExport(t *testing.T) {
+	t.Parallel()
 	text := `{"id":"20260101_9","working_dir":"/p","name":"N","conversation":[{"id":"a","role":"user","created":1767225600,"content":[{"type":"text","text":"hi"}],"metadata":{"userVisible":true,"agentVisible":true}}]}`
 	got := transcripttest.Collect(t, goose.Format(), transcript.FileOf("s.json", []byte(text)))
 	if c := got.Conversations[0]; c.ID != "20260101_9" || len(c.Records) != 1 || c.Records[0].ID != "a" {
@@ -74,6 +77,7 @@ func TestExport(t *testing.T) {
 }
 
 func TestPlaces(t *testing.T) {
+	t.Parallel()
 	vars := map[string]string{}
 	env := transcript.Env{Home: "/home/u", Getenv: func(name string) string { return vars[name] }, GOOS: "linux"}
 	if got := goose.Format().Places(env); len(got) != 2 || !got[0].Match("sessions.db") || !got[0].Match("a.jsonl") || got[0].Match("a.txt") {
@@ -90,6 +94,7 @@ func TestPlaces(t *testing.T) {
 }
 
 func TestSamples(t *testing.T) {
+	t.Parallel()
 	for _, pattern := range []string{"goose-jsonl/*.jsonl", "goose-sqlite/*.db"} {
 		for _, path := range transcripttest.Samples(t, pattern) {
 			got := transcripttest.Collect(t, goose.Format(), transcripttest.Open(t, path))

@@ -30,6 +30,7 @@ const fixture = "testdata/2026-01-02_101500.json"
 var env = transcript.Env{Home: "/home/u", Getenv: func(string) string { return "" }, GOOS: "linux"}
 
 func TestStandard(t *testing.T) {
+	t.Parallel()
 	transcripttest.Standard(t, transcripttest.Suite{
 		Format: openagent.Format(), Fixtures: []string{fixture}, Sessions: 1,
 		Name: "x.json", Detected: map[string]bool{`{"messages":[]}`: false},
@@ -37,6 +38,7 @@ func TestStandard(t *testing.T) {
 }
 
 func TestIndexIsNoSession(t *testing.T) {
+	t.Parallel()
 	got := transcripttest.Collect(t, openagent.Format(), transcripttest.Open(t, "testdata/index.json"))
 	if len(got.Conversations) != 0 || len(got.Counts) != 1 {
 		t.Errorf("got\n%s", transcripttest.Outline(got))
@@ -44,6 +46,7 @@ func TestIndexIsNoSession(t *testing.T) {
 }
 
 func TestBadFiles(t *testing.T) {
+	t.Parallel()
 	torn := transcript.FileOf("x.json", []byte(`{"metadata":{"session_id":"x","total_tokens":0`))
 	if _, err := transcript.Collect(t.Context(), openagent.Format(), torn); !errors.Is(err, session.ErrCorrupt) {
 		t.Errorf("half a file gives %v, want ErrCorrupt", err)
@@ -70,6 +73,7 @@ func write(t *testing.T, path string) *transcript.Output {
 }
 
 func TestRoundTrip(t *testing.T) {
+	t.Parallel()
 	for _, path := range append(transcripttest.Samples(t, "openagent-terminal/sessions/20*.json"), fixture) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			out := write(t, path)
@@ -96,6 +100,7 @@ func TestRoundTrip(t *testing.T) {
 // are local ones without a zone as it writes them itself, and the index has the
 // session once.
 func TestProgramsRules(t *testing.T) {
+	t.Parallel()
 	out := write(t, fixture)
 	v, _ := loose.Parse(out.Files[0].Data)
 	var keys []string
@@ -139,6 +144,7 @@ func TestProgramsRules(t *testing.T) {
 // The program sorts its index by updated_at, and cannot compare a time that has a
 // zone with one that has none.
 func TestIndexHasOneKindOfTime(t *testing.T) {
+	t.Parallel()
 	old := `{"sessions":[{"session_id":"a","created_at":"2026-01-01T10:00:00Z","updated_at":"2026-01-01T12:00:00.5+02:00"},` +
 		`{"session_id":"b","created_at":"2026-01-01T10:00:00","updated_at":"2026-01-01T10:00:00.25"}],"version":"1.0"}`
 	merged, err := write(t, fixture).Files[1].Merge([]byte(old))
@@ -161,6 +167,7 @@ func TestIndexHasOneKindOfTime(t *testing.T) {
 
 // A session is never older than it was made, whatever its messages say.
 func TestUpdatedIsNotBeforeCreated(t *testing.T) {
+	t.Parallel()
 	const file = `{"metadata":{"session_id":"x","created_at":"2026-01-01T10:00:00","updated_at":"2026-01-01T10:00:00","message_count":1,"total_tokens":0,"title":null,"tags":[]},` +
 		`"messages":[{"role":"user","content":"hi","timestamp":"2025-12-31T10:00:00","token_count":2}]}`
 	path := filepath.Join(t.TempDir(), "x.json")
@@ -173,6 +180,7 @@ func TestUpdatedIsNotBeforeCreated(t *testing.T) {
 
 // What the program counted is kept; what was said since is added.
 func TestRecordedTokens(t *testing.T) {
+	t.Parallel()
 	const file = `{"metadata":{"session_id":"x","created_at":"2026-01-01T10:00:00","updated_at":"2026-01-01T10:00:00","message_count":1,"total_tokens":99,"title":null,"tags":[]},` +
 		`"messages":[{"role":"user","content":"hi","timestamp":"2026-01-01T10:00:00","token_count":2}]}`
 	c := transcripttest.Collect(t, openagent.Format(), transcript.FileOf("x.json", []byte(file))).Conversations[0]
@@ -198,6 +206,7 @@ func TestRecordedTokens(t *testing.T) {
 
 // Sessions of one second get ids of their own, and keep them.
 func TestSessionsOfOneSecond(t *testing.T) {
+	t.Parallel()
 	files := make(map[string][]byte)
 	export := func(at time.Duration, text string) string {
 		entries := []session.Entry{{Type: session.TypeMessage, ID: "a", Timestamp: transcripttest.Now(), Message: &session.MessageEntry{Role: "user", Content: []session.Content{session.Text(text)}}}}
@@ -237,6 +246,7 @@ func TestSessionsOfOneSecond(t *testing.T) {
 }
 
 func TestLosses(t *testing.T) {
+	t.Parallel()
 	parent := "a"
 	entries := []session.Entry{
 		{Type: session.TypeMessage, ID: "a", Message: &session.MessageEntry{Role: "user", Content: []session.Content{session.Image("image/png", "AA==")}}},
@@ -269,6 +279,7 @@ func FuzzRead(f *testing.F) { transcripttest.FuzzReader(f, openagent.Format(), f
 // A token_count of 0 means that nobody counted. Taken for a count it would make
 // the message cost nothing in a window.
 func TestNoTokensAreNotCounted(t *testing.T) {
+	t.Parallel()
 	file := transcript.FileOf("/d/s.json", []byte(`{"metadata":{"session_id":"s","total_tokens":7},"messages":[
 		{"role":"user","content":"hi","timestamp":"2026-01-02T10:15:00","token_count":0,"metadata":{}},
 		{"role":"assistant","content":"hello","timestamp":"2026-01-02T10:15:01","token_count":7,"metadata":{}},

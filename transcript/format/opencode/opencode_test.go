@@ -107,6 +107,7 @@ func export() *transcript.File {
 
 // TestForms: the three forms of a session are read alike.
 func TestForms(t *testing.T) {
+	t.Parallel()
 	for name, f := range map[string]*transcript.File{
 		"tree": transcripttest.Open(t, tree(t)), "database": transcripttest.Open(t, database(t)), "export": export(),
 	} {
@@ -130,6 +131,7 @@ func TestForms(t *testing.T) {
 
 // TestOlderTrees: two older layouts, and a torn file.
 func TestOlderTrees(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "project/x/storage/session/info/ses_1.json")
 	transcripttest.WriteFile(t, path, `{"id":"ses_1","title":"Old","time":{"created":1}}`)
@@ -187,6 +189,7 @@ func TestTextFiles(t *testing.T) {
 
 // TestPieces: the files of a tree that are no sessions are nobody else's either.
 func TestPieces(t *testing.T) {
+	t.Parallel()
 	root := filepath.Dir(filepath.Dir(filepath.Dir(tree(t))))
 	for _, name := range []string{"message/ses_a/msg_1.json", "part/msg_2/prt_06.json"} {
 		path := filepath.Join(root, name)
@@ -198,6 +201,7 @@ func TestPieces(t *testing.T) {
 }
 
 func TestBadFiles(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]error{`{"info":{`: session.ErrCorrupt, `{"id":"ses_1","title":"","time":{}}`: session.ErrInvalid} {
 		if _, err := transcript.Collect(t.Context(), opencode.Format(), transcript.FileOf("x.json", []byte(text))); !errors.Is(err, want) {
 			t.Errorf("%s gives %v, want %v", text, err, want)
@@ -209,6 +213,7 @@ func TestBadFiles(t *testing.T) {
 }
 
 func TestPlaces(t *testing.T) {
+	t.Parallel()
 	env := transcript.Env{Home: "/home/u", Getenv: func(string) string { return "" }, GOOS: "linux"}
 	places := opencode.Format().Places(env)
 	if len(places) != 3 || !places[0].Match("opencode-dev.db") || places[0].Match("auth.json") || !places[1].Match("p/ses_1.json") ||
@@ -222,6 +227,7 @@ func TestPlaces(t *testing.T) {
 }
 
 func TestSamples(t *testing.T) {
+	t.Parallel()
 	for pattern, calls := range map[string]int{"opencode-json/agent-sessions/*/session/*/*.json": 1, "opencode-sqlite/*.db": 2} {
 		for _, path := range transcripttest.Samples(t, pattern) {
 			got := transcripttest.Collect(t, opencode.Format(), transcripttest.Open(t, path))

@@ -149,6 +149,7 @@ func conversation(t *testing.T) *transcript.Script {
 }
 
 func TestWrite(t *testing.T) {
+	t.Parallel()
 	e, out := write(t, conversation(t), home(t.TempDir()))
 	want := []string{
 		"user text(long ago)",
@@ -178,6 +179,7 @@ func TestWrite(t *testing.T) {
 
 // TestWriteReasons: a block that no reader understood is not called a picture.
 func TestWriteReasons(t *testing.T) {
+	t.Parallel()
 	picture := session.Content{Type: "image", Image: &session.ImageContent{Source: &session.Source{Type: "base64", MediaType: "image/png", Data: "AA=="}}}
 	odd := session.Content{Type: "web_search_call", Raw: json.RawMessage(`{"type":"web_search_call"}`)}
 	said := session.Entry{Type: session.TypeMessage, ID: "a", Message: &session.MessageEntry{Role: "assistant", Content: []session.Content{session.Text("x"), picture, odd}}}
@@ -193,6 +195,7 @@ func TestWriteReasons(t *testing.T) {
 
 // TestWriteReadsBack: what is written is read as what it was made of.
 func TestWriteReadsBack(t *testing.T) {
+	t.Parallel()
 	_, out := write(t, conversation(t), home(t.TempDir()))
 	c := transcripttest.Collect(t, opencode.Format(), transcript.FileOf("x.json", out.Files[0].Data))
 	var got []string
@@ -218,6 +221,7 @@ func TestWriteReadsBack(t *testing.T) {
 // TestWriteAgain: the same session has the same ids each time, so that opencode adds
 // what is new and nothing twice. What came from opencode has the ids that it has there.
 func TestWriteAgain(t *testing.T) {
+	t.Parallel()
 	first, _ := write(t, conversation(t), home(t.TempDir()))
 	second, _ := write(t, conversation(t), home(t.TempDir()))
 	if diff := cmp.Diff(first, second); diff != "" {
@@ -254,6 +258,7 @@ func TestWriteAgain(t *testing.T) {
 // TestWriteFailedCommand: a command that came back and failed is written as that, and
 // read as the same result: another one would be a branch.
 func TestWriteFailedCommand(t *testing.T) {
+	t.Parallel()
 	parent := "a"
 	failed := session.ToolResult("c1", "no such file", true)
 	failed.ToolResult.Extra = session.Fields{{Name: "title", Value: json.RawMessage(`"List it"`)}}

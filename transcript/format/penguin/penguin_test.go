@@ -36,6 +36,7 @@ var (
 )
 
 func TestStandard(t *testing.T) {
+	t.Parallel()
 	transcripttest.Standard(t, transcripttest.Suite{
 		Format: penguin.Format(), Fixtures: []string{first, second}, Sessions: 2,
 		Name: "x.json", Detected: map[string]bool{`{"messages":[]}`: false},
@@ -43,6 +44,7 @@ func TestStandard(t *testing.T) {
 }
 
 func TestCheckpoint(t *testing.T) {
+	t.Parallel()
 	data, err := os.ReadFile(first)
 	if err != nil {
 		t.Fatal(err)
@@ -61,6 +63,7 @@ func TestCheckpoint(t *testing.T) {
 
 // TestRoundTrip: what Penguin wrote comes back with equal JSON values.
 func TestRoundTrip(t *testing.T) {
+	t.Parallel()
 	paths := append(transcripttest.Samples(t, "penguin/conversations/session_2026*.json"), first)
 	paths = append(paths, transcripttest.Samples(t, "penguin/seed-era/*.json")...)
 	for _, path := range paths {
@@ -101,6 +104,7 @@ func write(t *testing.T, path string) *transcript.Output {
 // TestProgramsRules: Penguin gives up a file with a member that it does not know,
 // and rebuilds an index whose ids are not those of the files.
 func TestProgramsRules(t *testing.T) {
+	t.Parallel()
 	at := transcripttest.Now()
 	follow := func(id string) *string { return &id }
 	entries := []session.Entry{
@@ -146,6 +150,7 @@ func TestProgramsRules(t *testing.T) {
 }
 
 func TestIndex(t *testing.T) {
+	t.Parallel()
 	old, err := os.ReadFile("testdata/session_index.json")
 	if err != nil {
 		t.Fatal(err)
@@ -175,6 +180,7 @@ func TestIndex(t *testing.T) {
 }
 
 func TestBadFiles(t *testing.T) {
+	t.Parallel()
 	torn := []byte(`{"id":"x","created_at":"","last_active"`)
 	for _, f := range []*transcript.File{transcript.FileOf("session_2x.json", torn), transcript.FileOf("x.json", torn)} {
 		if _, err := transcript.Collect(t.Context(), penguin.Format(), f); !errors.Is(err, session.ErrCorrupt) {
@@ -192,6 +198,7 @@ func TestBadFiles(t *testing.T) {
 
 // A file that ends in the middle is read up to there, if it has no backup.
 func TestTornFileIsReadAsFarAsItGoes(t *testing.T) {
+	t.Parallel()
 	data, err := os.ReadFile(first)
 	if err != nil {
 		t.Fatal(err)
@@ -220,6 +227,7 @@ func TestTornFileIsReadAsFarAsItGoes(t *testing.T) {
 
 // A session that continues another keeps its place in the row.
 func TestContinuationKeepsItsIndex(t *testing.T) {
+	t.Parallel()
 	for index, want := range map[string]int{`,"continuation_index":3`: 3, "": 1} {
 		text := `{"id":"s","created_at":"2026-01-01","last_active":"","metadata":{"continued_from":"p"` + index + `},` +
 			`"messages":[{"role":"user","content":"hi","id":"m","timestamp":"2026-01-01T10:00:00"}]}`
@@ -241,6 +249,7 @@ func TestContinuationKeepsItsIndex(t *testing.T) {
 
 // TestRelations: the ways in which a session can come from another.
 func TestRelations(t *testing.T) {
+	t.Parallel()
 	for member, want := range map[string]string{
 		"continued_from": session.RelationContinuation, "branched_from": session.RelationFork,
 		"forked_from_session_id": session.RelationFork, "recovered_from": session.RelationRecovery,
@@ -256,6 +265,7 @@ func TestRelations(t *testing.T) {
 // What a session was given by the one before it is in the conversation once,
 // whether the copies have ids of their own or kept those of the originals.
 func TestChainIsOneConversation(t *testing.T) {
+	t.Parallel()
 	message := func(id, role, category, text, metadata string) string {
 		return `{"role":"` + role + `","content":"` + text + `","category":"` + category + `","id":"` + id + `","timestamp":"2026-04-01T12:00:00","metadata":{` + metadata + `},"tokens":5}`
 	}

@@ -16,6 +16,7 @@ import (
 // So a reply is one message, a call that was interrupted has a result, and no call has
 // two. Another branch that has the result keeps it.
 func TestWriteWhatPiSends(t *testing.T) {
+	t.Parallel()
 	var entries []session.Entry
 	say := func(id, parent string, role session.MessageRole, blocks ...session.Content) {
 		e := session.Entry{Type: session.TypeMessage, ID: id, Message: &session.MessageEntry{Role: role, Content: blocks}}

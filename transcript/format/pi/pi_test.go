@@ -33,6 +33,7 @@ const (
 // TestStandard reads every entry type and role, the tree, three versions, titles and
 // damage.
 func TestStandard(t *testing.T) {
+	t.Parallel()
 	transcripttest.Standard(t, transcripttest.Suite{
 		Format: pi.Format(), Fixtures: []string{fixtures}, Sessions: 4,
 		Name: "x.jsonl",
@@ -50,12 +51,14 @@ func TestStandard(t *testing.T) {
 
 // TestForks: forks that repeat their original become branches of it.
 func TestForks(t *testing.T) {
+	t.Parallel()
 	transcripttest.Standard(t, transcripttest.Suite{Format: pi.Format(), Fixtures: []string{forks}, Sessions: 2})
 }
 
 // TestReadWithoutHeader reads what is left of a file that lost its beginning, and
 // names the conversation by its path.
 func TestReadWithoutHeader(t *testing.T) {
+	t.Parallel()
 	read := func(path, text string) *transcript.CollectedConversation {
 		c, err := transcript.Collect(t.Context(), pi.Format(), transcript.FileOf(path, []byte(text)))
 		if err != nil || len(c.Conversations) != 1 {
@@ -71,6 +74,7 @@ func TestReadWithoutHeader(t *testing.T) {
 }
 
 func TestPlaces(t *testing.T) {
+	t.Parallel()
 	home, own := t.TempDir(), t.TempDir()
 	env := transcript.Env{Home: home, Getenv: func(name string) string {
 		if name == "PI_CODING_AGENT_SESSION_DIR" {

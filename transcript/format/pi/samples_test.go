@@ -43,6 +43,7 @@ func count(_ *testing.T, _ string, data []byte) (c transcripttest.Counts) {
 
 // TestSamples reads real files, where there are any, and writes them again. What version 1 lacks is not compared.
 func TestSamples(t *testing.T) {
+	t.Parallel()
 	for _, path := range transcripttest.Samples(t, "pi/*/*.jsonl") {
 		t.Run(filepath.Base(filepath.Dir(path)), func(t *testing.T) {
 			data, err := os.ReadFile(path)

@@ -105,6 +105,7 @@ func checkMessage(t *testing.T, m map[string]any) {
 // TestRoundTrip: what was read is written again with equal JSON values, whatever
 // pi defines and whatever it does not.
 func TestRoundTrip(t *testing.T) {
+	t.Parallel()
 	c := collect(t, "testdata/v3.jsonl")
 	s, err := transcripttest.Script(t.Context(), c.Conversations[0])
 	if err != nil {
@@ -129,6 +130,7 @@ func TestRoundTrip(t *testing.T) {
 // TestRoundTripOld: old versions are written as version 3, as pi itself would on
 // opening them, and read back the same.
 func TestRoundTripOld(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"v1", "v2"} {
 		t.Run(name, func(t *testing.T) {
 			c := collect(t, "testdata/"+name+".jsonl")
@@ -184,6 +186,7 @@ func message(role session.MessageRole, blocks ...session.Content) session.Entry 
 
 // TestWriteCoppice writes what pi has no place for, and checks that it is said.
 func TestWriteCoppice(t *testing.T) {
+	t.Parallel()
 	audio := session.Content{Type: session.ContentTypeAudio, Audio: &session.AudioContent{Source: &session.Source{Type: "base64", MediaType: "audio/wav", Data: "AAAA"}}}
 	link := session.Content{Type: session.ContentTypeImage, Image: &session.ImageContent{Source: &session.Source{Type: "url", Data: "https://example.org/x.png"}}}
 	redacted := session.Content{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{Redacted: "opaque"}}
@@ -315,6 +318,7 @@ func TestWritePathWithoutLines(t *testing.T) {
 }
 
 func TestWriteProviders(t *testing.T) {
+	t.Parallel()
 	for provider, api := range map[string]string{
 		"anthropic": "anthropic-messages", "google-vertex": "google-generative-ai", "openai": "openai-responses", "groq": "openai-completions",
 	} {

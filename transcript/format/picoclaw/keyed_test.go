@@ -39,6 +39,7 @@ func scriptOf(t *testing.T, dir string) *transcript.Script {
 // TestKeyedSessionAsOneFile: a keyed session as picoclaw's single file is what
 // the session manager shows, and keyed reads it again.
 func TestKeyedSessionAsOneFile(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	sm := keyed.NewSessionManager(dir)
 	for _, m := range []keyed.Message{
@@ -94,6 +95,7 @@ func TestKeyedSessionAsOneFile(t *testing.T) {
 
 // TestKeyedSessionAsLines: the newer form holds what came before the summary too.
 func TestKeyedSessionAsLines(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	sm := keyed.NewSessionManager(dir)
 	for _, text := range []string{"one", "two", "three"} {
@@ -123,6 +125,7 @@ func TestKeyedSessionAsLines(t *testing.T) {
 // TestFactsKeepLargeIntegers: what a source says of a conversation comes back with
 // every digit.
 func TestFactsKeepLargeIntegers(t *testing.T) {
+	t.Parallel()
 	const number = "123456789012345678"
 	for name, text := range map[string]string{
 		"doc.json": `{"key":"k","messages":[{"role":"user","content":"hi","chat":` + number + `}],"created":"2026-01-01T00:00:00Z","updated":"2026-01-01T00:00:00Z","owner":` + number + `}`,

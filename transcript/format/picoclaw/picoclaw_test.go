@@ -30,6 +30,7 @@ var (
 )
 
 func TestStandard(t *testing.T) {
+	t.Parallel()
 	transcripttest.Standard(t, transcripttest.Suite{
 		Format: picoclaw.Format(), Fixtures: []string{document, lines}, Sessions: 2,
 		Place: ".picoclaw/workspace/sessions", Match: "a.jsonl", Pass: "a.meta.json",
@@ -39,6 +40,7 @@ func TestStandard(t *testing.T) {
 // TestAfterCompaction: when the program rewrites a file without the lines that it
 // skips, the messages that stay are the same ones.
 func TestAfterCompaction(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	data, err := os.ReadFile(lines)
 	if err != nil {
@@ -61,6 +63,7 @@ func TestAfterCompaction(t *testing.T) {
 // TestLinesThatRanTogether: the messages on one line are all read, and the lines to
 // skip are counted as the program counts them.
 func TestLinesThatRanTogether(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "x.jsonl")
 	say := func(text string) string { return `{"role":"user","content":"` + text + `"}` }
 	write(t, path, say("one")+say("two")+"\n"+`{"role":"us`+"\n"+say("three")+"\n"+say("four")+`{"role":`)
@@ -88,6 +91,7 @@ func write(t *testing.T, path, text string) {
 
 // TestRoundTrip: what the program wrote comes back with equal JSON values.
 func TestRoundTrip(t *testing.T) {
+	t.Parallel()
 	paths := []string{document, lines}
 	for _, pattern := range []string{"picoclaw-json/*.json", "picoclaw/agent*.json", "picoclaw-jsonl/*.jsonl", "picoclaw/*.jsonl"} {
 		paths = append(paths, transcripttest.Samples(t, pattern)...)
@@ -153,6 +157,7 @@ func values(t *testing.T, data []byte) []any {
 // cut are still sent after a compaction. The single file has them before what is
 // kept; the lines cannot, and the writer says so of each.
 func TestWhatStaysBeforeASummary(t *testing.T) {
+	t.Parallel()
 	s, err := session.New(t.TempDir(), "")
 	if err != nil {
 		t.Fatal(err)
@@ -214,6 +219,7 @@ func TestWhatStaysBeforeASummary(t *testing.T) {
 
 // TestWriteOurs writes a session that never was picoclaw's.
 func TestWriteOurs(t *testing.T) {
+	t.Parallel()
 	at := transcripttest.Now()
 	follow := func(id string) *string { return &id }
 	entries := []session.Entry{
@@ -257,6 +263,7 @@ func TestWriteOurs(t *testing.T) {
 // TestContentIsAString: the program reads no other, so that pictures stand beside
 // it and what nobody understands is left out, and listed.
 func TestContentIsAString(t *testing.T) {
+	t.Parallel()
 	at := transcripttest.Now()
 	picture := session.Content{Type: session.ContentTypeImage, Image: &session.ImageContent{
 		Source: &session.Source{Type: "base64", MediaType: "image/png", Data: "aGk="},
@@ -299,6 +306,7 @@ func TestContentIsAString(t *testing.T) {
 }
 
 func TestBadFiles(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "x.jsonl"), `{"role":"user","content":"hi"}`)
 	if picoclaw.Format().Detect(transcripttest.Open(t, filepath.Join(dir, "x.jsonl"))) {

@@ -32,6 +32,7 @@ func read(t *testing.T, text string) (got []string, problems []transcript.Proble
 }
 
 func TestObjects(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name, text, want string
 		problems         int
@@ -60,6 +61,7 @@ func TestObjects(t *testing.T) {
 }
 
 func TestObjectsKeepTheirMemory(t *testing.T) {
+	t.Parallel()
 	var kept []jsonl.Object
 	f := transcript.FileOf("x", []byte(strings.Repeat("{\"a\":\"x\"}\n", 3)))
 	for o, err := range jsonl.Objects(t.Context(), f, nil) {
@@ -76,6 +78,7 @@ func TestObjectsKeepTheirMemory(t *testing.T) {
 }
 
 func TestObjectsEnd(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	f := transcript.FileOf("x", []byte("{}\n{}\n"))
 	for range jsonl.Objects(ctx, f, nil) {
@@ -92,6 +95,7 @@ func TestObjectsEnd(t *testing.T) {
 // TestEachEnds: an error of the function and one of the file end the reading, and
 // whoever reads learns of both.
 func TestEachEnds(t *testing.T) {
+	t.Parallel()
 	f := transcript.FileOf("x", []byte("{}\n{}\n{}\n"))
 	ctx, cancel := context.WithCancel(t.Context())
 	enough := errors.New("enough")
@@ -120,6 +124,7 @@ func TestEachEnds(t *testing.T) {
 // TestObjectsOfOneLineHaveTheirOwnPlaces: what is kept of an entry is its own
 // object, not all of the line.
 func TestObjectsOfOneLineHaveTheirOwnPlaces(t *testing.T) {
+	t.Parallel()
 	const text = "{\"a\":1}\n{\"a\":2}{\"a\":3}\n"
 	var got []string
 	for o, err := range jsonl.Objects(t.Context(), transcript.FileOf("x", []byte(text)), nil) {
@@ -134,6 +139,7 @@ func TestObjectsOfOneLineHaveTheirOwnPlaces(t *testing.T) {
 }
 
 func TestHeadOfLinesThatRanTogether(t *testing.T) {
+	t.Parallel()
 	f := transcript.FileOf("x", []byte("{\"a\":1}{\"a\":2}\n{\"a\":3}\n"))
 	if head := jsonl.Head(f, 3); len(head) != 3 || head[1].Get("a").Int() != 2 {
 		t.Errorf("the head is %s", head)
@@ -141,6 +147,7 @@ func TestHeadOfLinesThatRanTogether(t *testing.T) {
 }
 
 func TestHead(t *testing.T) {
+	t.Parallel()
 	f := transcript.FileOf("x", []byte("\xef\xbb\xbf{\"a\":1}\nnot JSON\n[]\n{\"a\":2}\n{\"a\":3}\n"))
 	head := jsonl.Head(f, 2)
 	if len(head) != 2 || head[0].Get("a").Int() != 1 || head[1].Get("a").Int() != 2 {
@@ -154,6 +161,7 @@ func TestHead(t *testing.T) {
 
 // TestHeadGoesOn: formats ask for one line, or for several, in any order.
 func TestHeadGoesOn(t *testing.T) {
+	t.Parallel()
 	f := transcript.FileOf("x", []byte("\xef\xbb\xbf{\"a\":1}\n{\"a\n\n [2]\n {\"a\":2}\r\n{\"a\":3}"))
 	for _, most := range []int{1, 20, 2, 1} {
 		var got []string

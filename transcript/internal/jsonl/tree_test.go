@@ -7,6 +7,7 @@ import (
 )
 
 func TestTree(t *testing.T) {
+	t.Parallel()
 	var tree jsonl.Tree
 	if got := tree.Resolve("a"); got != "a" {
 		t.Errorf("a line that is a record resolves to %q", got)

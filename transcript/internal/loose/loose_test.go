@@ -19,6 +19,7 @@ func parse(t *testing.T, text string) loose.Value {
 }
 
 func TestParse(t *testing.T) {
+	t.Parallel()
 	for _, bad := range []string{"", "{", `{"a":}`, "[1,]", "{} {}", `"torn`} {
 		if v, err := loose.Parse([]byte(bad)); err == nil {
 			t.Errorf("Parse(%q) is %s, want an error", bad, v)
@@ -30,6 +31,7 @@ func TestParse(t *testing.T) {
 }
 
 func TestGet(t *testing.T) {
+	t.Parallel()
 	v := parse(t, `{"a":{"b":[1,"x",{"c":true}]},"n":null,"a2":"text"}`)
 	if got := v.Get("a", "b").First().Int(); got != 1 {
 		t.Errorf("a.b[0] is %d, want 1", got)
@@ -65,6 +67,7 @@ func TestGet(t *testing.T) {
 }
 
 func TestScalars(t *testing.T) {
+	t.Parallel()
 	v := parse(t, `{"s":"é","i":3,"f":2.75,"e":1e3,"d":"42","b":true,"o":{"k":1.50},"z":"zz"}`)
 	if v.Get("s").Text() != "é" || v.Get("i").Text() != "" {
 		t.Error("Text gives something else than strings")
@@ -90,6 +93,7 @@ func TestScalars(t *testing.T) {
 }
 
 func TestExcept(t *testing.T) {
+	t.Parallel()
 	v := parse(t, `{"a":1,"b": [ 2 ],"c":"x"}`)
 	got := v.Except("a", "c")
 	if len(got) != 1 || got[0].Name != "b" || string(got[0].Value) != "[ 2 ]" {
@@ -98,6 +102,7 @@ func TestExcept(t *testing.T) {
 }
 
 func TestTime(t *testing.T) {
+	t.Parallel()
 	zone := time.FixedZone("two east", 2*60*60)
 	want := time.Date(2026, 1, 2, 3, 4, 5, 250_000_000, time.UTC)
 	for _, text := range []string{

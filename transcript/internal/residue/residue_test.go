@@ -15,6 +15,7 @@ import (
 )
 
 func TestOf(t *testing.T) {
+	t.Parallel()
 	tests := []struct{ name, made, original, want string }{
 		{"equal", `{"a":1}`, `{"a":1}`, ``},
 		{"equal in other words", `{"a":"é","b":2}`, `{ "b":2, "a":"\u00e9" }`, ``},
@@ -53,6 +54,7 @@ func checkRestored(t interface {
 // TestRestoreGivesBack is the promise: whatever two objects are, the residue
 // turns one into the other.
 func TestRestoreGivesBack(t *testing.T) {
+	t.Parallel()
 	soak.Check(t, func(t *rapid.T) {
 		made, original := object(3).Draw(t, "made"), object(3).Draw(t, "original")
 		a, err := json.Marshal(made)
@@ -80,6 +82,7 @@ func value(depth int) *rapid.Generator[any] {
 }
 
 func TestRestoreWhatHasChanged(t *testing.T) {
+	t.Parallel()
 	what := loose.Value(`{"set":{"n":1},"in":{"gone":{"set":{"x":1}},"list":{"set":{"7":1}},"text":{"set":{"x":1}}}}`)
 	got := residue.Restore(loose.Value(`{"list":[1],"text":"t"}`), what)
 	if string(got) != `{"list":[1],"text":"t","n":1}` {
@@ -88,6 +91,7 @@ func TestRestoreWhatHasChanged(t *testing.T) {
 }
 
 func TestObject(t *testing.T) {
+	t.Parallel()
 	var o residue.Object
 	o.Set("a", "<x>")
 	o.Set("b", json.RawMessage(`[1, 2]`))
@@ -103,6 +107,7 @@ func TestObject(t *testing.T) {
 }
 
 func TestKeep(t *testing.T) {
+	t.Parallel()
 	var extra session.Fields
 	extra = residue.Keep(extra, "pi", nil)
 	if extra != nil || residue.In(extra, "pi") != nil {
@@ -116,6 +121,7 @@ func TestKeep(t *testing.T) {
 
 // TestResiduesOnDisk: what earlier versions wrote is still understood.
 func TestResiduesOnDisk(t *testing.T) {
+	t.Parallel()
 	const line = `{"set":{"chat":123456789012345678},"unset":["b"],"in":{"c":{"set":{"1":"two"},"in":{"0":{"unset":["x"]}}}}}`
 	got := residue.Restore(loose.Value(`{"a":1,"b":2,"c":[{"x":1,"y":2},2]}`), loose.Value(line))
 	if want := `{"a":1,"c":[{"y":2},"two"],"chat":123456789012345678}`; string(got) != want {

@@ -136,6 +136,7 @@ func TestTableWithoutEnd(t *testing.T) {
 
 // A thousand conversations of one name do not read the same rows a thousand times.
 func TestSameRowsAgainAndAgain(t *testing.T) {
+	t.Parallel()
 	path := makeDB(t, `CREATE TABLE notes(id TEXT)`,
 		`WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c LIMIT 2000) INSERT INTO notes SELECT 'a' FROM c`)
 	db, err := sqlitefile.Open(t.Context(), transcripttest.Open(t, path))
@@ -164,6 +165,7 @@ func TestSameRowsAgainAndAgain(t *testing.T) {
 // A file that is honestly large for what it holds is read: the limits are by what
 // it could hold.
 func TestHonestDatabase(t *testing.T) {
+	t.Parallel()
 	path := makeDB(t, `CREATE TABLE notes(id TEXT, big TEXT, blob BLOB)`,
 		`WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c LIMIT 50) INSERT INTO notes SELECT i, hex(randomblob(20000)), randomblob(20000) FROM c`,
 		`CREATE TABLE tiny(i INTEGER PRIMARY KEY)`,

@@ -53,6 +53,7 @@ func rows(t *testing.T, path, where, value string, order ...string) []string {
 }
 
 func TestRows(t *testing.T) {
+	t.Parallel()
 	path := makeDB(t, `PRAGMA journal_mode=WAL`, schema,
 		`INSERT INTO notes VALUES('b "q"', 2, 0.5, x'0102', '2026-01-02 03:04:05', NULL)`,
 		`INSERT INTO notes VALUES('a', 1, 2, NULL, NULL, '{"k":1}')`)
@@ -73,6 +74,7 @@ func TestRows(t *testing.T) {
 }
 
 func TestHas(t *testing.T) {
+	t.Parallel()
 	f := transcripttest.Open(t, makeDB(t, schema))
 	if !sqlitefile.Has(f, "notes", "notes.n") || sqlitefile.Has(f, "notes.z") || sqlitefile.Has(f, "other") {
 		t.Error("tables and columns are told wrong")
@@ -149,6 +151,7 @@ func contents(t *testing.T, dir string) map[string]string {
 }
 
 func TestDamage(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "x.db")
 	if err := os.WriteFile(path, []byte("SQLite format 3\x00garbage that is no database at all"), 0o600); err != nil {
 		t.Fatal(err)
@@ -193,6 +196,7 @@ func TestReadsACopy(t *testing.T) {
 
 // TestDamagedTable: a table that is broken is an error, and not an empty table.
 func TestDamagedTable(t *testing.T) {
+	t.Parallel()
 	path := transcripttest.Database(t, "x.db", schema, `INSERT INTO notes(id, rest) VALUES('a', hex(zeroblob(20000)))`)
 	data, err := os.ReadFile(path)
 	if err != nil {
