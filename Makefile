@@ -156,8 +156,8 @@ interop: ## Real programs read our transcripts, and we theirs; downloads them (2
 	@$(GO) run ./interop $(INTEROPFLAGS)
 
 .PHONY: sdk
-# The SDKs are the largest packages that are built here, and nobody waits for what
-# they do: the compiler is done sooner if it does not optimise them.
+# Compile the SDKs without optimisation: they are large, and their speed does not matter
+# here.
 sdk: PLAIN := $(foreach m,github.com/anthropics github.com/openai google.golang.org,'-gcflags=$(m)/...=-N -l')
 sdk: ## The official SDKs read our requests and answers, and we theirs
 	@echo "== official SDKs"

@@ -24,7 +24,7 @@ type head struct {
 
 	messages int         // on all branches
 	carried  int         // how many of these were carried over
-	first    index.Title // its title, unless somebody gives it a name
+	first    index.Title // its title, unless the user gives it a name
 	named    *string     // the latest name; nil if none was ever given or taken away
 	tags     session.TagSet
 

@@ -28,8 +28,8 @@ type Info struct {
 	RecoveredFrom     string
 	// Missing are sessions of a conversation that are not there.
 	Missing []string
-	// Err is why the session cannot be read, or nil. The fields above are then filled in
-	// as far as possible.
+	// Err is why the session cannot be read, or nil. The fields above then have what is
+	// known.
 	Err error
 }
 

@@ -13,7 +13,7 @@ import (
 // maxShelves is how many sessions stay open for more of their pages.
 const maxShelves = 4
 
-// shelf is a session of which pages are read.
+// shelf is a session whose pages are read.
 type shelf struct {
 	name   string
 	s      *session.Session
@@ -157,7 +157,7 @@ func (m *Sessions) shelf(name string) (*shelf, error) {
 	return m.shelves.Get(m.context(), name, open)
 }
 
-// close closes the session, of which nothing was written.
+// close closes the session, which was only read.
 func (b *shelf) close() (gone bool) {
 	_ = b.s.Close()
 	return true

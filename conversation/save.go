@@ -20,8 +20,8 @@ func now() time.Time { return time.Now().UTC() }
 // there is any.
 //
 // Nothing that is stored is ever taken back. Messages that the given session lacks,
-// because it was trimmed or somebody else added them, stay; messages that were changed
-// stay as they were.
+// because it was trimmed or another process added them, stay; messages that were
+// changed stay as they were.
 func (m *Sessions) SaveSession(s Session) (bool, error) {
 	s, err := m.orCurrent(s)
 	if err != nil || s.ID == "" && len(s.Messages) == 0 {
@@ -55,7 +55,7 @@ func (m *Sessions) ensure(s Session) error {
 	h.CWD, _ = s.Metadata[MetaDirectory].(string)
 	l, err := m.create(h)
 	if errors.Is(err, session.ErrExist) {
-		return nil // somebody else was faster
+		return nil // another process was faster
 	}
 	if err == nil {
 		m.release(l)
@@ -162,7 +162,7 @@ func (m *Sessions) SaveAll() error {
 // SaveError returns what went wrong in the background since it was last called, or nil.
 func (m *Sessions) SaveError() error { return m.saver.take() }
 
-// saver saves at an interval, and keeps what goes wrong until somebody asks.
+// saver saves at an interval, and keeps errors until the caller asks for them.
 type saver struct {
 	save  func() error
 	tell  func(error)
@@ -213,7 +213,7 @@ func (s *saver) stop() {
 	<-s.ended
 }
 
-// report keeps an error until somebody asks, and calls OnSaveError.
+// report keeps an error until the caller asks for it, and calls OnSaveError.
 func (s *saver) report(err error) {
 	const enough = 16
 	s.mu.Lock()

@@ -31,7 +31,7 @@ type sessionsCore struct {
 
 	recovering gate.Mutex // held while a replacement for a session is found or created
 
-	shelves   *pool.Pool[*shelf] // the sessions of which pages are read, by id
+	shelves   *pool.Pool[*shelf] // the sessions whose pages are read, by id
 	surveying gate.Mutex         // guards what follows
 	heads     map[string]*head   // what is known about all sessions, by name
 	catalogue catalogue
@@ -181,7 +181,7 @@ func (m *Sessions) adopt(s *session.Session) (*link, error) {
 	}
 	got, err := m.links.Get(context.Background(), l.id, func() (*link, error) { return l, nil })
 	if got != l {
-		m.closeLink(l) // somebody has loaded it already
+		m.closeLink(l) // another goroutine has loaded it already
 	}
 	return got, err
 }
@@ -357,7 +357,7 @@ func (m *Sessions) traceBack(l *link) error {
 func (m *Sessions) closeLink(l *link) (gone bool) {
 	err := l.flush(m.context(), m.opener(l.id))
 	if errors.Is(err, session.ErrNotExist) || errors.Is(err, session.ErrClosed) {
-		err = nil // there is nothing left to save, or somebody has closed it already
+		err = nil // there is nothing left to save, or it is closed already
 	}
 	if err := errors.Join(err, l.s.Close()); err != nil {
 		m.saver.report(fmt.Errorf("close session %s: %w", l.id, err))
@@ -390,7 +390,7 @@ func (m *Sessions) DeleteSession(id string) (bool, error) {
 	if err := store.CheckName(id); err != nil {
 		return false, err
 	}
-	if m.links.Has(id) { // let somebody who is writing to it finish
+	if m.links.Has(id) { // let a running write finish
 		if l, err := m.acquire(id); err == nil {
 			err = m.lock(l)
 			if err == nil {

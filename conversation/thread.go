@@ -10,10 +10,10 @@ import (
 )
 
 // A thread is a chain of links that form one conversation. Messages are added to its
-// last link; a link is continued once, by whoever gets there first.
+// last link; a link is continued once, by the first writer to do so.
 
 // maxAttempts is how often an append is tried while others are faster. Every failed attempt
-// means that somebody else's append succeeded.
+// means that another writer's append succeeded.
 const maxAttempts = 1000
 
 // maxUnsettled is how often an append with an unknown outcome is tried again.
@@ -27,7 +27,7 @@ var errUnsettled = errors.New("the outcome is not known yet")
 func (m *Sessions) tail(id string) (*link, error) { return m.tailFor(id, reading) }
 
 // access says what a session is wanted for. Reading never writes: it must not bring back a
-// session that somebody removed.
+// session that was removed.
 type access bool
 
 const (

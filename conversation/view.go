@@ -28,9 +28,9 @@ type view struct {
 	seen     int
 	composed int
 	// The earlier sessions that it was made from, and where their logs ended. They get no
-	// more messages, but somebody may still append a compaction or an edit.
+	// more messages, but a writer may still append a compaction or an edit.
 	earlier map[string]store.Pos
-	// The lost sessions of the chain, as far as is known. They may come back.
+	// The known lost sessions of the chain. They may come back.
 	awaited []string
 }
 

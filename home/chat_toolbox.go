@@ -27,9 +27,9 @@ type ToolboxRequest struct {
 	Deny  []string `json:"deny,omitempty"`
 }
 
-// Toolbox has the tools that a model may be given: the built-in ones, of which one
-// searches the home, and those of MCP servers. It may be used by several goroutines at
-// once. Close it after use.
+// Toolbox has the tools that a model may be given: the built-in ones, including one
+// that searches the home, and those of MCP servers. It may be used by several
+// goroutines at once. Close it after use.
 type Toolbox struct {
 	home    *Home
 	r       ToolboxRequest

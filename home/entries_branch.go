@@ -94,7 +94,8 @@ func (h *Home) autoBranch(ctx context.Context, name string, s *session.Session, 
 		return a.failed(ctx, "branch", name, s, made, err)
 	}
 	h.beforeWriting(ctx)
-	// If somebody has gone on there in the meantime, the summary is no longer true.
+	// If the conversation was continued there in between, the summary is no longer
+	// true.
 	result.Leaf, err = made.AppendBranch(s, result.Leaf)
 	result.Auto = a.result(made)
 	return err

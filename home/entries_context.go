@@ -50,8 +50,8 @@ type ContextResult struct {
 	Provider      string `json:"provider,omitempty"`
 	Model         string `json:"model,omitempty"`
 	ThinkingLevel string `json:"thinking_level,omitempty"`
-	// Tokens is the size as far as it was reported or recorded; Uncounted is how many
-	// entries have no count.
+	// Tokens is the reported or recorded size; Uncounted is how many entries have no
+	// count.
 	Tokens    int `json:"tokens"`
 	Uncounted int `json:"uncounted"`
 	// Measured is the size of the whole as a window counts it.

@@ -139,7 +139,7 @@ func (f *following) decode(ctx context.Context, name string, line store.Line) (e
 	return e, true
 }
 
-// fill returns an entry with its content from blobs, as far as that can be read.
+// fill returns an entry with the content from blobs that can be read.
 func (f *following) fill(ctx context.Context, name string, e session.Entry) session.Entry {
 	s, err := session.Open(ctx, f.home.store, name, f.home.sessionOptions())
 	if err != nil {

@@ -252,7 +252,7 @@ func (i *ImageResult) fileName(c *Conversation) string {
 	return c.Name + "-" + strconv.Itoa(i.Number) + "." + fileEnding(i.MediaType)
 }
 
-// imageError refuses an image that somebody asked for.
+// imageError is the error for a requested image that cannot be returned.
 func imageError(c *Conversation, given string, kind error, why string) error {
 	return &session.Error{
 		Op: "find image", Name: c.Name, Kind: kind, Err: fmt.Errorf("%q: %s", given, why),

@@ -215,14 +215,14 @@ func (e *Entries) Raw(ctx context.Context, r RawRequest) (*RawResult, error) {
 	return &RawResult{data}, err
 }
 
-// EntrySuggestion is an entry that somebody may mean.
+// EntrySuggestion is an entry that a user may mean.
 type EntrySuggestion struct {
 	Name  string `json:"name"` // what to type
 	Label string `json:"label,omitempty"`
 	Text  string `json:"text"`
 }
 
-// EntrySuggestions are entries that somebody may mean.
+// EntrySuggestions are entries that a user may mean.
 type EntrySuggestions struct {
 	Entries []EntrySuggestion `json:"entries"`
 }

@@ -39,9 +39,8 @@ const (
 // ErrPartial means that some of several things were done and others were not.
 var ErrPartial = errors.New("not everything could be done")
 
-// ErrIncomplete means that content of a conversation is missing. Whoever reads the
-// conversation gets the rest first; an export that should be able to bring it back writes no
-// file.
+// ErrIncomplete means that content of a conversation is missing. A reader gets the rest
+// first; an export that should be able to restore the conversation writes no file.
 var ErrIncomplete = errors.New("content is missing")
 
 // ErrRemoved means that a conversation was removed while a chat had it open.
@@ -245,7 +244,7 @@ func within(parent string, err error) error {
 	return wrong(parent+"."+e.Field, strings.ReplaceAll(e.text, "{", "{"+parent+"."), e.args...)
 }
 
-// exclude is the error of a request that has two fields of which it may have one.
+// exclude is the error of a request with two fields that exclude each other.
 func exclude(one, other string) error {
 	return wrong(other, "{"+one+"} and {"+other+"} exclude each other; give one of them")
 }
@@ -321,9 +320,9 @@ func (e *TrashedError) Error() string { return "it is in the trash" }
 // Is makes a TrashedError match session.ErrNotExist.
 func (e *TrashedError) Is(target error) bool { return target == session.ErrNotExist }
 
-// plainly rewords an error of a session for somebody who does not hold the session. A caller
-// of the floor cannot refresh a session after a conflict, only ask again, so the hint says
-// that. And if a reason follows, "invalid argument" in front of it is dropped.
+// plainly rewords an error of a session for a caller that does not hold the session. A
+// caller of the floor cannot refresh a session after a conflict, only ask again, so the hint
+// says that. And if a reason follows, "invalid argument" in front of it is dropped.
 func plainly(op, name string, err error) error {
 	if conflict, ok := errors.AsType[*session.ConflictError](err); ok {
 		return &session.Error{

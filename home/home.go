@@ -43,7 +43,7 @@ type Home struct {
 	ixTemp  *temporary // guarded by opening: deleted in Close
 
 	mu       sync.Mutex     // guards what follows; nobody waits for anything while holding it
-	ix       *index.Index   // nil until somebody needs it
+	ix       *index.Index   // nil until it is needed
 	ixUnused bool           // ix is in a temporary place because nobody had written to the home yet
 	retired  []*index.Index // previous values of ix, which other goroutines may still be using
 	closed   bool
@@ -219,7 +219,7 @@ func (h *Home) sessionOptions() *session.Options {
 	return &session.Options{BlobThreshold: h.settings.blobThreshold(), Clean: h.clean, CleanCopy: h.cleanCopy}
 }
 
-// cleanCopy is the home's session.Options.CleanCopy. A session that somebody copied into the
+// cleanCopy is the home's session.Options.CleanCopy. A session that was copied into the
 // directory by hand may have what was redacted here.
 func (h *Home) cleanCopy(line []byte) ([]byte, error) {
 	g := h.guarded.Load()

@@ -41,8 +41,8 @@ const (
 	// Another one is used, at Path, which takes time when it is first built.
 	IndexElsewhere NoticeKind = "index_elsewhere"
 	// IndexBehind says that what was written last is not in the index yet, and why: it was
-	// being imported, or another process does not give the index's lock back. It will be
-	// when somebody next asks for something that needs it.
+	// being imported, or another process does not give the index's lock back. The next
+	// request that needs it brings it up to date.
 	IndexBehind NoticeKind = "index_behind"
 	// SessionUnread says that Session could not be read, and why. It is missing from every
 	// list, search and sum.

@@ -88,14 +88,14 @@ func (h *Home) openedIndex(ctx context.Context) (*index.Index, error) {
 	defer h.opening.Unlock()
 	ix, unused, err := h.currentIndex()
 	if err != nil || ix != nil && !unused {
-		return ix, err // somebody else was faster
+		return ix, err // another goroutine was faster
 	}
 	used := h.isUsed(ctx)
 	if ix != nil && !used {
 		return ix, nil
 	}
-	// An index that is open now was made in a temporary place, before anybody had written
-	// to the home. Open the real one.
+	// An index that is open now was made in a temporary place, before anything was
+	// written to the home. Open the real one.
 	if ix, err = h.openIndex(ctx, !used); err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func (h *Home) movedIndex(ctx context.Context, from *index.Index, why error) (*i
 	}
 	defer h.opening.Unlock()
 	if ix, _, err := h.currentIndex(); err != nil || ix != from {
-		return ix, err // somebody else was faster
+		return ix, err // another goroutine was faster
 	}
 	ix, err := h.openElsewhere(ctx, why)
 	if err != nil {
@@ -120,8 +120,8 @@ func (h *Home) movedIndex(ctx context.Context, from *index.Index, why error) (*i
 	return ix, nil
 }
 
-// currentIndex returns the open index, or nil, and whether it was opened before anybody had
-// written to the home.
+// currentIndex returns the open index, or nil, and whether it was opened before anything
+// was written to the home.
 func (h *Home) currentIndex() (ix *index.Index, unused bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -154,8 +154,8 @@ func (h *Home) openIndex(ctx context.Context, unused bool) (*index.Index, error)
 	return ix, err
 }
 
-// isUsed reports whether anybody has ever written to the home. Looking into a directory that
-// is not a home must not turn it into one.
+// isUsed reports whether anything was ever written to the home. Looking into a directory
+// that is not a home must not turn it into one.
 func (h *Home) isUsed(ctx context.Context) bool {
 	if _, err := os.Lstat(h.store.House()); err == nil {
 		return true
@@ -249,8 +249,8 @@ func (h *Home) indexPaths() []string {
 
 // cachedIndexes returns all indexes in the cache. They are named after a directory, and that
 // of the home may have been opened under another name: through a link or a mount, or before
-// it was moved. So each may be of this home. They are of read-only homes, and whoever uses
-// one next rebuilds it.
+// it was moved. So each may be of this home. They are of read-only homes, and their next use
+// rebuilds them.
 func (h *Home) cachedIndexes() (paths []string, err error) {
 	if h.settings.cache == "" {
 		return nil, nil
@@ -314,8 +314,8 @@ func (h *Home) openIndexes() []*index.Index {
 
 // closeIndex closes the index for good: afterwards nobody gets one.
 //
-// Closing comes twice. The first round ends whatever the indexes are doing, so that whoever
-// holds opening soon lets go of it. The second, under opening, closes an index that was
+// Closing comes twice. The first round ends whatever the indexes are doing, so that a
+// holder of opening soon releases it. The second, under opening, closes an index that was
 // opened in between; closed keeps more from following.
 func (h *Home) closeIndex() error {
 	h.mu.Lock()

@@ -25,7 +25,7 @@ const (
 	temporaryLock   = "lock"
 	temporaryOf     = "of" // has the directory of the sessions
 	// abandonedAfter is how old a directory without a lock is before it counts as
-	// abandoned: somebody may be about to lock it.
+	// abandoned: a process may be about to lock it.
 	abandonedAfter = time.Hour
 )
 

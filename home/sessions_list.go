@@ -16,10 +16,10 @@ import (
 // continue each other, in which case the counts cover all of them.
 type SessionInfo struct {
 	ID           string    `json:"id"`
-	Name         string    `json:"name"` // of its log in the store: the id, unless somebody renamed the file
+	Name         string    `json:"name"` // of its log in the store: the id, unless the file was renamed
 	Key          string    `json:"key,omitempty"`
 	Title        string    `json:"title"` // its name, or else what the user said first; never shortened
-	Named        bool      `json:"named"` // somebody gave it that name
+	Named        bool      `json:"named"` // a user gave it that name
 	Tags         []string  `json:"tags"`
 	CWD          string    `json:"cwd,omitempty"`
 	Agent        string    `json:"agent"`             // the program in which it was held
@@ -312,14 +312,14 @@ func (s *Sessions) FilterValues(ctx context.Context, r FilterValuesRequest) (*Fi
 	return &FilterValuesResult{orEmpty(values)}, err
 }
 
-// SuggestRequest has what somebody has begun to type.
+// SuggestRequest has what a user has begun to type.
 type SuggestRequest struct {
 	Begin string `json:"begin,omitempty"` // of an id
 	Words string `json:"words,omitempty"` // part of the title, the project or the id; Begin is not used
 	Limit int    `json:"limit,omitempty"` // 0 is 100
 }
 
-// Suggestions are conversations that somebody may mean.
+// Suggestions are conversations that a user may mean.
 type Suggestions struct {
 	Sessions []SessionInfo `json:"sessions"`
 }

@@ -50,7 +50,7 @@ type ResolveResult struct {
 //     --resume takes, or the beginning of such an id;
 //   - its title, ignoring case.
 //
-// So exact matches come before inexact ones, and what somebody chose comes before what
+// So exact matches come before inexact ones, and what a user chose comes before what
 // happens to match. Create refuses a key that could not be typed: one that means a
 // place in the list, or is the id of another session. A session that has such a key
 // anyway can be found by its id. Resolve returns session.ErrNotExist if nothing
@@ -354,7 +354,7 @@ func ResolveEntry(s *session.Session, given string) (string, error) {
 			found = append(found, id)
 		}
 	}
-	if len(found) == 0 { // a label was chosen by somebody; an id only happens to begin like this
+	if len(found) == 0 { // a user chose the label; an id only happens to begin like this
 		found = render.EntriesNamed(given, ids)
 	}
 	return theOne("entry", given, found, func(some []string) ([]string, error) { return gists(s, ids, some) })
@@ -467,8 +467,8 @@ type SessionNamesRequest struct {
 	All      bool     `json:"all,omitempty"`      // all sessions of the home; Sessions is not used
 }
 
-// Short returns the short names of sessions. No other session of the home has them, as far
-// as the index knows.
+// Short returns the short names of sessions. According to the index, no other session of
+// the home has them.
 func (s *Sessions) Short(ctx context.Context, r SessionNamesRequest) (*NamesResult, error) {
 	if r.All {
 		names, err := s.home.storeNames(ctx)

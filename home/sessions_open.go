@@ -136,8 +136,8 @@ func (h *Home) chain(ctx context.Context, given string) (name string, c session.
 func (h *Home) chainOf(ctx context.Context, name string) (session.Linked, error) {
 	return session.FindChain(ctx, h.store, name, func(ctx context.Context, missing string) ([]string, error) {
 		if missing == name {
-			// It is there and cannot be read, or somebody would not have named it. Opening it
-			// says why; the index would warn of the same.
+			// It exists but cannot be read, or it would not have been named. Opening it says
+			// why; the index would give the same warning.
 			if l, err := h.store.Open(ctx, name); err == nil {
 				_ = l.Close()
 			} else if !errors.Is(err, session.ErrNotExist) {
@@ -518,7 +518,8 @@ func (c *Conversation) spent(ctx context.Context) (tokens int, err error) {
 	return tokens, err
 }
 
-// tokensFrom says who counted tokens: providers, or whoever recorded them with the messages.
+// tokensFrom says who counted tokens: providers, or the programs that recorded them with the
+// messages.
 func tokensFrom(tokens int64, reported bool) string {
 	switch {
 	case tokens == 0:

@@ -8,7 +8,7 @@ import (
 	"github.com/coppice-dev/coppice/transcript/discover"
 )
 
-// Overview is what a home has, for somebody who sees it for the first time.
+// Overview is what a home has, for a user who sees it for the first time.
 type Overview struct {
 	Dir      string        `json:"dir"`
 	Sessions int           `json:"sessions"`

@@ -271,8 +271,8 @@ type AutoTagged struct {
 	Added   []string `json:"added"`
 }
 
-// How many tags AutoTag adds. Tags that others already have say more than new words, of
-// which a few are enough to begin with.
+// How many tags AutoTag adds. Tags that other sessions already have say more than new
+// words; a few new ones are enough to begin with.
 const (
 	maxKnownTags = 3
 	maxNewTags   = 2

@@ -284,8 +284,8 @@ func (s *Settings) All() []Setting {
 	return all
 }
 
-// Get returns a setting by its key. A key that somebody has put into key_command is
-// not in it.
+// Get returns a setting by its key. It does not show a key that was put into
+// key_command.
 func (s *Settings) Get(key string) Setting {
 	if v, ok := s.values[key]; ok {
 		return v

@@ -40,7 +40,7 @@ type ModelFrom string
 
 // Who may have chosen a model.
 const (
-	FromChoice   ModelFrom = "choice"   // whoever asked for it
+	FromChoice   ModelFrom = "choice"   // the request
 	FromSession  ModelFrom = "session"  // it is the one that the conversation had
 	FromSettings ModelFrom = "settings" // the environment or the configuration file
 	FromDefault  ModelFrom = "default"  // nobody: it is the one that is built in
@@ -289,8 +289,8 @@ func (s *Settings) key(h held) (client.KeyFunc, error) {
 }
 
 // isPrivate reports whether a key from the environment may be sent to an address.
-// Whoever has a server in the next room that needs no key should not send it one that
-// everybody on the way can read.
+// A local server that needs no key should not be sent one that anyone on the network
+// can read.
 func isPrivate(base string) bool {
 	u, err := url.Parse(base)
 	if err != nil {

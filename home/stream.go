@@ -5,7 +5,7 @@ type Streamed struct {
 	Events int `json:"events"` // how many there were
 }
 
-// pass sends an event, if anybody listens, and counts it.
+// pass sends an event, if there is a listener, and counts it.
 func pass[E any](s *Streamed, send func(E) error, event E) error {
 	if send != nil {
 		if err := send(event); err != nil {

@@ -362,8 +362,8 @@ func (r *exporting) settle() (err error) {
 	return nil
 }
 
-// writeOut writes to the file that somebody named, or to a file with the given name in the
-// directory that they named, and returns its path. See vfs.WriteOut.
+// writeOut writes to the file that the user named, or to a file with the given name in the
+// directory that the user named, and returns its path. See vfs.WriteOut.
 func writeOut(path, name string, force bool, write func(io.Writer) error, check func(path string) error) (string, error) {
 	if !isDir(path) {
 		return path, writeFile(path, force, write, check)

@@ -90,7 +90,7 @@ func (t *Transfer) Import(ctx context.Context, r ImportRequest, in io.Reader, se
 	if r.Watch > 0 || result.Entries == 0 {
 		return result, nil
 	}
-	// Update the index now, while somebody is waiting for something slow anyway, and not
+	// Update the index now, while the user is waiting for something slow anyway, and not
 	// when they next ask for a list.
 	_, err = h.index(ctx)
 	return result, err
@@ -117,7 +117,7 @@ func (r *ImportRequest) check() error {
 
 // openForImport opens the store a second time, to append without waiting for the disk
 // each time. That is safe because sessions are flushed when they are closed, and they
-// are closed before anybody hears about them.
+// are closed before they are reported.
 func (h *Home) openForImport() (*file.Store, error) {
 	opts := h.storeOptions()
 	if opts.Sync == file.Always {

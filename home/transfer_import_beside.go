@@ -64,8 +64,8 @@ func (b *beside) catchUp(ctx context.Context) error {
 	return err
 }
 
-// end is called when the import has ended. It waits for what is under way, because whoever
-// comes next would have to do that again; if the context is done, that is not long.
+// end is called when the import has ended. It waits for the running work, because the next
+// caller would have to do that again; if the context is done, that is not long.
 func (b *beside) end() {
 	close(b.quit)
 	b.ended.Wait()

@@ -71,7 +71,7 @@ func (u *Upkeep) Backup(ctx context.Context, r BackupRequest) (*BackupResult, er
 	return result, err
 }
 
-// realPath follows symbolic links, as far as something is there: a backup or a home may
+// realPath follows the symbolic links of the part that exists: a backup or a home may
 // be kept on another disk.
 func realPath(path string) string {
 	if path == "" {

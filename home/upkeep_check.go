@@ -33,7 +33,7 @@ type RepairRequest struct {
 	DryRun  bool   `json:"dry_run,omitempty"` // only say what would be done
 }
 
-// Repair repairs a session as far as that needs no guessing, and keeps the original: see
+// Repair repairs what it can in a session without guessing, and keeps the original: see
 // upkeep.Repair.
 func (u *Upkeep) Repair(ctx context.Context, r RepairRequest) (*upkeep.RepairResult, error) {
 	name, err := u.home.resolve(ctx, r.Session)

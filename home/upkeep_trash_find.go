@@ -15,7 +15,7 @@ import (
 	"github.com/coppice-dev/coppice/transcript/all"
 )
 
-// bin is the trash at one moment: what is in it, and the headers as far as they are needed.
+// bin is the trash at one moment: what is in it, and the headers that are needed.
 type bin struct {
 	home    *Home
 	items   []store.Trashed // the latest removal first

@@ -110,7 +110,7 @@ func (r *rewrite) cut(v view) *cut {
 		from = v.cutFor(r.truncate.keep(v))
 	case r.keepFrom != "":
 		if from = v.index(r.keepFrom); from < 0 {
-			return nil // somebody has already cut there
+			return nil // another writer has already cut there
 		}
 	case r.replace != nil:
 		from, follow = r.replace.onto(v)

@@ -30,7 +30,7 @@ import (
 //	          │            └──────▶ refused ──▶ Save
 //	shown = written + foresee(pending)
 //
-// A replacement of which a crash left only a part leads to undo, which the next write does
+// If a crash left only a part of a replacement, undo is set, and the next write does it
 // first.
 //
 // Two locks keep readers away from the disk. writing is held for as long as an operation
@@ -42,7 +42,7 @@ type chat struct {
 	manager *core
 	key, id string
 
-	// writing is held by whoever changes the conversation or reads the log. It guards
+	// writing is held while the conversation is changed or the log is read. It guards
 	// what follows.
 	writing gate.Mutex
 	ctx     context.Context  // of the present operation

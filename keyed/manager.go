@@ -38,7 +38,7 @@ type Options struct {
 	// Now returns the time. Default: time.Now.
 	Now func() time.Time
 	// Logger gets a line for every piece of damage that is found, and for every error that
-	// is not returned to anybody. Default: none.
+	// is not returned to a caller. Default: none.
 	Logger *slog.Logger
 }
 

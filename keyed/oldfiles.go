@@ -51,7 +51,7 @@ type oldMeta struct {
 const notesRoom = "keyed"
 
 // isRetired reports whether a session was once imported from the old files of its key. Then
-// they no longer count: if the session is gone, somebody removed it.
+// they no longer count: if the session is gone, it was removed.
 func (o *oldFiles) isRetired(id string) (bool, error) {
 	if o.err != nil {
 		return false, o.err

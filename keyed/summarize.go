@@ -121,8 +121,7 @@ func (c *chat) paired(ctx context.Context) ([]Message, error) {
 	return messages, nil
 }
 
-// inContext returns the messages as far as they are known, for when the session cannot be
-// asked.
+// inContext returns the known messages, for when the session cannot be asked.
 func (v view) inContext() []Message {
 	system := 0
 	for system < v.stays && v.items[system].isSystem() {

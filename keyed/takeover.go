@@ -176,7 +176,7 @@ func (c *chat) takeOver(ctx context.Context, st store.Store) error {
 }
 
 // noteOld retires the old files of the key. If the note is lost, nothing else is, but the
-// files would bring the session back after somebody removed it. So the next open tries again.
+// files would bring the session back after it was removed. So the next open tries again.
 func (c *chat) noteOld(file string) {
 	if err := c.manager.old.note(c.id, file); err != nil {
 		c.manager.opts.Logger.Warn("note that an old session was taken over", "file", file, "error", err)

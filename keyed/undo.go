@@ -8,9 +8,9 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// undo takes back a replacement of the history of which only a part was written: the
-// leaf goes back to where it was before. This waits until somebody writes, because the
-// replacement may be another process's that is being written right now.
+// undo takes back a partly written replacement of the history: the leaf goes back to
+// where it was before. This waits until the next write, because another process may be
+// writing the replacement right now.
 type undo struct{ to string } // the entry to go back to, or "" for before the first
 
 func (u *undo) apply(s *session.Session) error {
@@ -33,10 +33,10 @@ func cutShort(s *session.Session, found *session.Context, v view) (*undo, error)
 	}
 	begin, compaction := batchAtEnd(path)
 	if begin == len(path) {
-		return nil, nil // somebody has written since
+		return nil, nil // another writer has added entries since
 	}
 	if compaction != nil {
-		// Either the rest was never written, or somebody moved back on purpose.
+		// Either the rest was never written, or the leaf was moved back on purpose.
 		n, err := chainAfter(s, compaction.ID)
 		if err != nil || n >= marksOf(compaction.Compaction.Extra).Follows {
 			return nil, err

@@ -333,7 +333,7 @@ func (a *app) chatOnTerminal(ctx context.Context, keys *os.File, prompt string, 
 	return errors.Join(f.orNew(err), h.Close())
 }
 
-// noticeRows words a notice for a screen that somebody else draws.
+// noticeRows words a notice for a screen that other code draws.
 func (a *app) noticeRows(n home.Notice) []string {
 	var b strings.Builder
 	words := &app{talk: newTalk(io.Discard, &b, a.getenv)}

@@ -23,7 +23,7 @@ const (
 	exitInterrupted = 130
 )
 
-// usageError is the fault of whoever typed the command.
+// usageError is a mistake in the typed command.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }

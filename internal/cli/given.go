@@ -27,8 +27,8 @@ func limitIn(n int) (int, error) {
 	return n, nil
 }
 
-// checkEntries refuses an entry whose name is empty. Somebody's variable is not set:
-// it would be unkind to take that for the default.
+// checkEntries refuses an entry whose name is empty. Probably a shell variable is not
+// set, and using the default would be wrong.
 func checkEntries(given []string) error {
 	if slices.Contains(given, "") {
 		return usageError{fmt.Errorf("the name of an entry is empty; give an id, a label, or %s", home.Leaf)}

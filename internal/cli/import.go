@@ -70,7 +70,7 @@ func (a *app) runImport(ctx context.Context, args []string, f *importFlags) erro
 			return err // it did not begin
 		}
 		if f.watch && err == nil {
-			err = ctx.Err() // whoever watches ends it so, and it ends as every command does
+			err = ctx.Err() // an interrupt ends a watch, and it ends as every command does
 		}
 		return errors.Join(p.result(result, ctx.Err() != nil && !f.watch), err)
 	})

@@ -264,7 +264,7 @@ func (a *app) printSessionLines(sessions []home.SessionInfo) error {
 	return nil
 }
 
-// tokens tells how many tokens a session has, if anybody counted them.
+// tokens says how many tokens a session has, if they were counted.
 func tokens(s *home.SessionInfo) string {
 	if s.TokensFrom == "" {
 		return "–"

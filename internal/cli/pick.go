@@ -40,7 +40,7 @@ func (a *app) picking(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// canPick reports whether somebody can be asked.
+// canPick reports whether there is a person to ask.
 func (a *app) canPick() bool {
 	keys, ok := a.stdin.(*os.File)
 	return ok && term.IsTerminal(int(keys.Fd())) && a.isTerminal() && !a.flags.json
@@ -127,6 +127,6 @@ func readLine(ctx context.Context, from *bufio.Reader) (string, error) {
 		}
 		return r.line, r.err
 	case <-ctx.Done():
-		return "", ctx.Err() // the program ends, and whoever reads with it
+		return "", ctx.Err() // the program ends, and the reading goroutine with it
 	}
 }

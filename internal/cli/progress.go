@@ -39,8 +39,8 @@ func (p *progress) draw(done, total int64) {
 	_ = p.talk.err.Redraw(progressBar(p.what, done, total, p.talk.columnsOf(p.talk.talkScreen)))
 }
 
-// progressBar returns the bar. A terminal breaks a line that is too long into two, of which
-// the next drawing would wipe only one away.
+// progressBar returns the bar. A terminal breaks a line that is too long into two, and the
+// next drawing would wipe away only one of them.
 func progressBar(what string, done, total int64, columns int) string {
 	percent := fmt.Sprintf(" %3d %%", 100*done/total)
 	width := progressWidth

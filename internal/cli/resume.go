@@ -127,7 +127,7 @@ func hintResume(err error, r *home.ResumeRequest) error {
 		command("export", []string{r.Session}, "--to", in, "--force")+" replaces the file and keeps it as .bak")
 }
 
-// start runs the agent in the place of this program, as far as the system can.
+// start runs the agent in place of this program, if the system can do that.
 func (a *app) start(found *home.ResumeResult) error {
 	program, err := exec.LookPath(found.Command[0])
 	if err != nil {

@@ -186,7 +186,7 @@ func tokenKinds(u home.Usage) string {
 	return strings.Join(append(parts, output), ", ")
 }
 
-// tokensSpent tells how many tokens there were and what they cost, if anybody counted.
+// tokensSpent says how many tokens there were and what they cost, if they were counted.
 func tokensSpent(u home.Usage) string {
 	if u.Responses == 0 && u.Recorded == 0 {
 		return "tokens not counted"

@@ -156,7 +156,7 @@ func command(verb string, args []string, flags ...string) string {
 // sayError reports an error.
 func (t *talk) sayError(err error) {
 	if errors.Is(err, errPartial) || errors.Is(err, context.Canceled) {
-		return // each fault was reported when it was met, and whoever interrupts knows it
+		return // each fault was reported when it was found, and an interrupt needs no report
 	}
 	text, hint := t.explain(err)
 	t.say("%s %s", t.paint(red, "coppice:"), text)

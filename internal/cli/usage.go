@@ -40,8 +40,8 @@ func plainUsage(cmd *cobra.Command) {
 
 // plainFlag says what is wrong with a flag or its value.
 func (a *app) plainFlag(cmd *cobra.Command, err error) error {
-	// Nothing behind the flag was parsed, but whoever wants JSON wants it for this
-	// error, too.
+	// Nothing after the flag was parsed, but a caller that wants JSON wants it for this
+	// error too.
 	a.flags.json = a.flags.json || a.asksForJSON()
 	if name := a.commandTyped(cmd); name != "" {
 		return unknownCommand(cmd, name) // whose flags nobody can know
