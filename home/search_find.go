@@ -87,6 +87,7 @@ func (s *Search) Find(ctx context.Context, r FindRequest) (*FindResult, error) {
 	if r.Newest {
 		o.Order = index.ByTime
 	}
+	ctx = catchUpOnce(ctx)
 	ix, err := s.home.index(ctx)
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/coppice-dev/coppice/index"
@@ -28,6 +29,26 @@ import (
 
 // index returns the index, brought up to date. It stays open until the home is closed.
 func (h *Home) index(ctx context.Context) (*index.Index, error) {
+	held, _ := ctx.Value(caughtUp{}).(*atomic.Pointer[index.Index])
+	if held != nil && held.Load() != nil {
+		return held.Load(), nil
+	}
+	ix, err := h.caughtUpIndex(ctx)
+	if held != nil && err == nil {
+		held.Store(ix)
+	}
+	return ix, err
+}
+
+// catchUpOnce returns a context for an operation that needs the index in several places,
+// and brings it up to date in the first of them only.
+func catchUpOnce(ctx context.Context) context.Context {
+	return context.WithValue(ctx, caughtUp{}, new(atomic.Pointer[index.Index]))
+}
+
+type caughtUp struct{}
+
+func (h *Home) caughtUpIndex(ctx context.Context) (*index.Index, error) {
 	ix, err := h.indexBy(ctx, (*index.Index).CatchUp)
 	if ix != nil && errors.Is(err, store.ErrLocked) && ix.IsComplete(ctx) {
 		h.notify(Notice{Kind: IndexBehind, Error: described(err)})

@@ -197,3 +197,33 @@ func TestClosingEndsACatchUp(t *testing.T) {
 	}
 	closing.Wait()
 }
+
+// A search or a sum in one session brings the index up to date once, however the session is
+// named. A session that cannot be read is noticed each time that this is done.
+func TestTheIndexCatchesUpOnceForAnAnswer(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.say(session.Header{ID: "garden-1234567890"}, "roses and beans")
+	h.damage("bad")
+	looks := 0
+	by := h.open(&home.Options{Notify: func(n home.Notice) {
+		if n.Kind == home.SessionUnread {
+			looks++
+		}
+	}})
+	for _, given := range []string{"garden-1234567890", "garden-12", "roses and beans", "last"} {
+		for what, ask := range map[string]func() error{
+			"find": func() error {
+				_, err := by.Search.Find(t.Context(), home.FindRequest{Query: "roses", Session: given})
+				return err
+			},
+			"stats": func() error { _, err := by.Search.Stats(t.Context(), home.StatsRequest{Session: given}); return err },
+			"get":   func() error { _, err := by.Sessions.Get(t.Context(), home.SessionRequest{Session: given}); return err },
+		} {
+			looks = 0
+			if err := ask(); err != nil || looks != 1 {
+				t.Errorf("%s in %q: the index caught up %d times, %v", what, given, looks, err)
+			}
+		}
+	}
+}

@@ -258,7 +258,7 @@ func beyondEnd(ctx context.Context, ix *index.Index, o index.ListOptions, r *Lis
 // Get returns what a list says about the conversation that a person named by any of its
 // sessions, even by one that is missing.
 func (s *Sessions) Get(ctx context.Context, r SessionRequest) (*SessionInfo, error) {
-	found, err := s.home.indexed(ctx, r.Session)
+	found, err := s.home.indexed(catchUpOnce(ctx), r.Session)
 	if err != nil {
 		return nil, err
 	}
