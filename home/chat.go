@@ -33,11 +33,13 @@ type ChatRequest struct {
 	// Context are files that the model should know. They are read when something is
 	// said; one that the conversation has already is added again only if it changed.
 	Context []string `json:"context,omitempty"`
+}
 
-	// Tools are what the model may use, and Approve decides about calls that ask: see
-	// agent.Options.
-	Tools   []agent.Tool                                                       `json:"-"`
-	Approve func(ctx context.Context, call agent.Call) (agent.Decision, error) `json:"-"`
+// ChatHands are what the program around a chat gives the model: Tools that it may use, and
+// Approve, which decides about calls that ask: see agent.Options.
+type ChatHands struct {
+	Tools   []agent.Tool
+	Approve func(ctx context.Context, call agent.Call) (agent.Decision, error)
 }
 
 // Chat is a conversation between a person and a model. Its methods are for one goroutine;
@@ -45,6 +47,7 @@ type ChatRequest struct {
 type Chat struct {
 	home   *Home
 	r      ChatRequest
+	hands  ChatHands
 	chosen *ChosenModel
 	c      *Conversation // nil until there is a session
 	agent  *agent.Agent
@@ -52,11 +55,11 @@ type Chat struct {
 
 // Chat begins a conversation with a model, or goes on with one. Nothing is written before
 // something is said. Close the chat after use.
-func (h *Home) Chat(ctx context.Context, r ChatRequest) (*Chat, error) {
+func (h *Home) Chat(ctx context.Context, r ChatRequest, hands ChatHands) (*Chat, error) {
 	if !conversation.IsText([]byte(r.System)) {
 		return nil, &session.Error{Op: "chat", Name: r.Session, Err: wrong("system", "the instructions are not text")}
 	}
-	chat := &Chat{home: h, r: r}
+	chat := &Chat{home: h, r: r, hands: hands}
 	var err error
 	if r.Session == "" {
 		chat.chosen, err = h.settings.ModelFor(nil, r.choice())
@@ -104,7 +107,7 @@ func (c *Chat) restore() error {
 func (c *Chat) begin() (err error) {
 	c.agent, err = agent.New(c.c.Session, agent.Options{
 		Model: c.chosen.Model, Thinking: c.chosen.Thinking, MaxTokens: c.chosen.MaxTokens,
-		System: c.r.System, Tools: c.r.Tools, Approve: c.r.Approve,
+		System: c.r.System, Tools: c.hands.Tools, Approve: c.hands.Approve,
 	})
 	return err
 }
@@ -227,6 +230,9 @@ func (c *Chat) Conversation() *Conversation { return c.c }
 // Request returns what the chat was begun with, as it is now.
 func (c *Chat) Request() ChatRequest { return c.r }
 
+// Hands returns what the model may use now, and who decides about it.
+func (c *Chat) Hands() ChatHands { return c.hands }
+
 // Model returns the model that answers, and who chose it.
 func (c *Chat) Model() ChosenModel { return *c.chosen }
 
@@ -266,7 +272,7 @@ func (c *Chat) SetTools(tools ...agent.Tool) error {
 			return err
 		}
 	}
-	c.r.Tools = tools
+	c.hands.Tools = tools
 	return nil
 }
 

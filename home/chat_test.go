@@ -15,9 +15,9 @@ import (
 )
 
 // chat begins a chat that is closed at the end of the test.
-func (h *house) chat(r home.ChatRequest) *home.Chat {
+func (h *house) chat(r home.ChatRequest, hands ...home.ChatHands) *home.Chat {
 	h.Helper()
-	c, err := h.Chat(h.Context(), r)
+	c, err := h.Chat(h.Context(), r, append(hands, home.ChatHands{})[0])
 	if err != nil {
 		h.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func TestAModelSearchesTheHomeWithItsTool(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := h.chat(home.ChatRequest{Tools: list, Approve: func(context.Context, agent.Call) (agent.Decision, error) { return agent.Deny, nil }})
+	c := h.chat(home.ChatRequest{}, home.ChatHands{Tools: list, Approve: func(context.Context, agent.Call) (agent.Decision, error) { return agent.Deny, nil }})
 	if got := h.tell(c, `call search {"query":"marigolds"}`); !strings.Contains(got, "orange") {
 		t.Errorf("the answer is %q", got)
 	}

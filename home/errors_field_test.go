@@ -54,7 +54,7 @@ func TestErrorsNameTheField(t *testing.T) {
 			return err
 		}},
 		{"thinking", `thinking is "deep"; it must be one of off, minimal`, func(ctx context.Context) error {
-			_, err := h.Chat(ctx, home.ChatRequest{Thinking: "deep"})
+			_, err := h.Chat(ctx, home.ChatRequest{Thinking: "deep"}, home.ChatHands{})
 			return err
 		}},
 		{"deny", `deny: the rule "bsh": there is no such tool`, func(ctx context.Context) error {

@@ -23,6 +23,7 @@ import (
 
 type chatFlags struct {
 	request      home.ChatRequest
+	hands        home.ChatHands
 	toolbox      home.ToolboxRequest
 	system       string
 	images       []string
@@ -165,12 +166,12 @@ func (a *app) chatOnce(ctx context.Context, h *home.Home, text string, f *chatFl
 		return err
 	}
 	defer box.Close() // nothing is lost if a server does not end well
-	f.request.Approve = func(_ context.Context, call agent.Call) (agent.Decision, error) {
+	f.hands.Approve = func(_ context.Context, call agent.Call) (agent.Decision, error) {
 		a.sayRefused(call, box)
 		return agent.Deny, nil
 	}
 	text = f.begin(ctx, h, text)
-	c, err := h.Chat(ctx, f.request)
+	c, err := h.Chat(ctx, f.request, f.hands)
 	if err != nil {
 		return f.orNew(err)
 	}
@@ -215,7 +216,7 @@ func (f *chatFlags) equip(ctx context.Context, h *home.Home) (*home.Toolbox, err
 	if err != nil {
 		return nil, err
 	}
-	if f.request.Tools, err = box.Tools(f.tools...); err != nil {
+	if f.hands.Tools, err = box.Tools(f.tools...); err != nil {
 		return nil, errors.Join(err, box.Close())
 	}
 	return box, nil
@@ -327,7 +328,7 @@ func (a *app) chatOnTerminal(ctx context.Context, keys *os.File, prompt string, 
 	defer box.Close() // nothing is lost if a server does not end well
 	prompt = f.begin(ctx, h, prompt)
 	err = chatui.Run(ctx, chatui.Options{
-		Home: h, Request: f.request, Prompt: prompt, Images: f.images, Toolbox: box,
+		Home: h, Request: f.request, Tools: f.hands.Tools, Prompt: prompt, Images: f.images, Toolbox: box,
 		Keys: keys, Screen: s, Color: a.color, Resized: t.Resized(), Suspend: t.Suspend, Explain: a.explain,
 	})
 	return errors.Join(f.orNew(err), h.Close())

@@ -115,7 +115,12 @@ func TestEveryFieldThatCanBeWrongHasAName(t *testing.T) {
 
 // besides are requests that commands make on the way, to complete and to name things.
 var besides = []any{
-	home.DistinctRequest{}, home.FilterValuesRequest{}, home.SessionRequest{}, home.SessionNamesRequest{}, home.EntryNamesRequest{},
+	home.DistinctRequest{},
+	home.FilterValuesRequest{},
+	home.SessionRequest{},
+	home.SessionNamesRequest{},
+	home.EntryNamesRequest{},
+	home.ChatHands{}, // which is no request
 }
 
 // Every request of the floor belongs to a command.

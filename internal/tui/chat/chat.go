@@ -25,6 +25,7 @@ import (
 type Options struct {
 	Home    *home.Home
 	Request home.ChatRequest
+	Tools   []agent.Tool // what the model may use
 	// Prompt and Images are said first, if there are any.
 	Prompt string
 	Images []string
@@ -78,8 +79,7 @@ const frame = 40 * time.Millisecond
 // Run talks until the person leaves or ctx ends.
 func Run(ctx context.Context, o Options) error {
 	u := &ui{o: o, screen: o.Screen, images: o.Images, questions: make(chan *question)}
-	u.o.Request.Approve = u.approve
-	c, err := o.Home.Chat(ctx, u.o.Request)
+	c, err := o.Home.Chat(ctx, u.o.Request, home.ChatHands{Tools: o.Tools, Approve: u.approve})
 	if err != nil {
 		return err
 	}

@@ -388,7 +388,7 @@ func TestNothingOfACallIsHiddenWhenItAsks(t *testing.T) {
 			t.Fatal(err)
 		}
 		o.Toolbox = box
-		if o.Request.Tools, err = box.Tools(home.AllTools); err != nil {
+		if o.Tools, err = box.Tools(home.AllTools); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -421,7 +421,7 @@ func TestCallsAreApprovedOneByOne(t *testing.T) {
 			t.Fatal(err)
 		}
 		o.Toolbox = box
-		if o.Request.Tools, err = box.Tools(home.AllTools); err != nil {
+		if o.Tools, err = box.Tools(home.AllTools); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -474,7 +474,7 @@ func TestCtrlZClearsTheWayForTheShell(t *testing.T) {
 // faults at the end.
 func TestHostileTextStaysText(t *testing.T) {
 	t.Parallel()
-	p := sit(t, openHome(t), func(o *chat.Options) { o.Request.Tools, _ = o.Toolbox.Tools("bash", "read") })
+	p := sit(t, openHome(t), func(o *chat.Options) { o.Tools, _ = o.Toolbox.Tools("bash", "read") })
 	evil := "\x1b]0;pwned\x07\x1b[2J\u202e\u009b31m"
 	p.says("\x1b[200~say # " + evil + "\nsay ```go\nsay func " + evil + "\nsay ```\nthink " + evil + "\x1b[201~")
 	p.types(`call bash {"command":"printf '\\033]0;pwned\\007\\n'"}`, enter)

@@ -439,7 +439,7 @@ func (u *ui) cmdTools(_ context.Context, list string) error {
 			return err
 		}
 	}
-	tools := u.chat.Request().Tools
+	tools := u.chat.Hands().Tools
 	for i := range tools {
 		row := "  " + u.paint(terminal.Yellow, terminal.Pad(render.OneLine(tools[i].Name, 30), 10)) + "  " + render.OneLine(tools[i].Description, 0)
 		u.print(ansi.Truncate(row, u.style().Width, "…"))

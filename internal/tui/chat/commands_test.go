@@ -171,7 +171,7 @@ func TestToolsAndApprove(t *testing.T) {
 func TestResumeGoesOnWithWhatWasInterrupted(t *testing.T) {
 	t.Parallel()
 	opened := openHome(t)
-	p := sit(t, opened, func(o *chat.Options) { o.Request.Tools, _ = o.Toolbox.Tools("bash") })
+	p := sit(t, opened, func(o *chat.Options) { o.Tools, _ = o.Toolbox.Tools("bash") })
 	p.types(`call bash {"command":"echo beans"}`, enter)
 	p.sees("run it?")
 	p.types("later", enter)
@@ -179,7 +179,7 @@ func TestResumeGoesOnWithWhatWasInterrupted(t *testing.T) {
 	p.leaves(ctrlD)
 	p = sit(t, opened, func(o *chat.Options) {
 		o.Request.Session = home.LastSession
-		o.Request.Tools, _ = o.Toolbox.Tools("bash")
+		o.Tools, _ = o.Toolbox.Tools("bash")
 	})
 	p.sees("it waits for approval", "/resume continues with 1 unfinished call")
 	p.types("/resume", enter)
@@ -287,7 +287,7 @@ func TestFilesStayWithTheirConversation(t *testing.T) {
 
 func TestTheContextBeginsWithTheNumberOfTheStatusLine(t *testing.T) {
 	t.Parallel()
-	p := sit(t, openHome(t), func(o *chat.Options) { o.Request.Tools, _ = o.Toolbox.Tools(home.AllTools) })
+	p := sit(t, openHome(t), func(o *chat.Options) { o.Tools, _ = o.Toolbox.Tools(home.AllTools) })
 	p.says("say one")
 	p.runs("/context", "counted entry by entry")
 	_, after, _ := strings.Cut(p.term.String(), statusMark)

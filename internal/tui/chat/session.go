@@ -151,7 +151,7 @@ func (u *ui) drawInto(f func(w *strings.Builder) error) error {
 
 // switchTo continues another conversation, or with a new one.
 func (u *ui) switchTo(ctx context.Context, r home.ChatRequest) error {
-	next, err := u.o.Home.Chat(ctx, r)
+	next, err := u.o.Home.Chat(ctx, r, u.chat.Hands())
 	if err != nil {
 		return err
 	}
