@@ -51,7 +51,7 @@ test: deps check cross cover race adapters ## All checks and tests; ends with "N
 
 .PHONY: quick
 # What has not changed since it passed is not run again.
-quick: ## Build, vet and the tests with -short, for daily work: about a minute
+quick: ## Build, vet, and the tests with -short of what has changed, for daily work
 	@$(GO) build ./...
 	@$(GO) vet ./...
 	@$(GO) run ./scripts/testsum -quiet -- -short -vet=off $(TESTED)
