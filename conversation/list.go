@@ -261,15 +261,16 @@ func (m *Sessions) survey() ([]*head, error) {
 	defer m.surveying.Unlock()
 	fresh := make(map[string]*head)
 	var all []*head
-	for stat, err := range m.store.List(ctx) {
-		if err != nil && stat.Name == "" {
-			return nil, err
+	listed, err := store.All(ctx, m.store)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range listed {
+		h := m.heads[l.Name]
+		if h == nil || h.stat != l.Stat || h.err != nil {
+			h = readHead(ctx, m.store, l.Stat)
 		}
-		h := m.heads[stat.Name]
-		if h == nil || h.stat != stat || h.err != nil {
-			h = readHead(ctx, m.store, stat)
-		}
-		fresh[stat.Name] = h
+		fresh[l.Name] = h
 		all = append(all, h)
 	}
 	m.heads = fresh

@@ -109,19 +109,14 @@ func (m *Sessions) survivors(id string) ([]string, error) {
 	if errors.Is(err, session.ErrNotExist) {
 		return nil, nil
 	}
-	for stat, err := range m.store.List(ctx) {
-		if err != nil {
-			if stat.Name == "" {
-				return nil, err
-			}
-			continue
-		}
-		if l, err := session.ReadLink(ctx, m.store, stat.Name); err == nil && (l.Continues == id || l.Original == id) {
-			chain, err := session.FindChain(ctx, m.store, stat.Name, nil)
+	names, err := store.Names(ctx, m.store)
+	for _, name := range names {
+		if l, err := session.ReadLink(ctx, m.store, name); err == nil && (l.Continues == id || l.Original == id) {
+			chain, err := session.FindChain(ctx, m.store, name, nil)
 			return without(chain.Links, id), err
 		}
 	}
-	return nil, nil
+	return nil, err
 }
 
 func without(ids []string, id string) []string {

@@ -163,18 +163,19 @@ type seen struct {
 func (f *following) all(ctx context.Context, last int) error {
 	known := make(map[string]seen)
 	var latest []store.Stat
-	for stat, err := range f.home.store.List(ctx) {
-		if err != nil && stat.Name == "" {
-			return err
-		}
-		end, err := f.endOf(ctx, stat.Name)
+	all, err := store.All(ctx, f.home.store)
+	if err != nil {
+		return err
+	}
+	for _, l := range all {
+		end, err := f.endOf(ctx, l.Name)
 		if err != nil {
-			f.home.notify(Notice{Kind: SessionUnread, Session: stat.Name, Error: described(err)}) // the others can still be followed
-			known[stat.Name] = seen{0, stat.Size, stat.Modified}
+			f.home.notify(Notice{Kind: SessionUnread, Session: l.Name, Error: described(err)}) // the others can still be followed
+			known[l.Name] = seen{0, l.Size, l.Modified}
 			continue
 		}
-		known[stat.Name] = seen{end, stat.Size, stat.Modified}
-		latest = append(latest, stat)
+		known[l.Name] = seen{end, l.Size, l.Modified}
+		latest = append(latest, l.Stat)
 	}
 	if err := f.tellLast(ctx, latest, known, last); err != nil {
 		return err
@@ -204,12 +205,13 @@ func (f *following) endOf(ctx context.Context, name string) (store.Pos, error) {
 
 // poll passes on what is new since the last time.
 func (f *following) poll(ctx context.Context, known map[string]seen) error {
-	for stat, err := range f.home.store.List(ctx) {
+	all, err := store.All(ctx, f.home.store)
+	if err != nil && ctx.Err() == nil {
+		return err
+	}
+	for _, stat := range all {
 		if ctx.Err() != nil {
 			return nil
-		}
-		if err != nil && stat.Name == "" {
-			return err
 		}
 		was, old := known[stat.Name]
 		if old && was.size == stat.Size && was.modified.Equal(stat.Modified) {

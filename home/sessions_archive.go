@@ -111,13 +111,11 @@ func (h *Home) inactive(ctx context.Context, olderThan time.Duration, stats map[
 // stats returns what the store's list says about each session.
 func (h *Home) stats(ctx context.Context) (map[string]store.Stat, error) {
 	stats := make(map[string]store.Stat)
-	for stat, err := range h.store.List(ctx) {
-		if err != nil && stat.Name == "" {
-			return nil, err
-		}
-		stats[stat.Name] = stat
+	all, err := store.All(ctx, h.store)
+	for _, l := range all {
+		stats[l.Name] = l.Stat
 	}
-	return stats, nil
+	return stats, err
 }
 
 // UnarchiveRequest says which conversation gets its plain files back.

@@ -219,19 +219,8 @@ func (h *Home) byPrefix(ctx context.Context, given string) ([]string, error) {
 	if ix, err := h.index(ctx); err == nil {
 		return ix.Names(ctx, given, maxPrefixed)
 	}
-	names, err := h.storeNames(ctx)
+	names, err := store.Names(ctx, h.store)
 	return render.IDsNamed(given, names), err
-}
-
-// storeNames lists all sessions of the store.
-func (h *Home) storeNames(ctx context.Context) (names []string, err error) {
-	for stat, err := range h.store.List(ctx) {
-		if err != nil && stat.Name == "" {
-			return nil, err
-		}
-		names = append(names, stat.Name)
-	}
-	return names, nil
 }
 
 // byDescription returns the sessions whose key, id in another program, or title is what was
@@ -282,21 +271,19 @@ func (h *Home) exportedAs(ctx context.Context, native string) string {
 // sessionsByKey returns the sessions of a store that have a key, by their headers.
 func sessionsByKey(ctx context.Context, st store.Store, key string) ([]string, error) {
 	var found []string
-	for stat, err := range st.List(ctx) {
-		if err != nil {
-			if stat.Name == "" {
-				return nil, err
-			}
-			continue
-		}
-		log, err := st.Open(ctx, stat.Name)
+	names, err := store.Names(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		log, err := st.Open(ctx, name)
 		if err != nil {
 			continue // it is gone, or cannot be read; a check reports that
 		}
 		for line, err := range log.Forward(ctx, 0) {
 			var h session.Header
 			if err == nil && json.Unmarshal(line.Data, &h) == nil && h.Key == key {
-				found = append(found, stat.Name)
+				found = append(found, name)
 			}
 			break
 		}
@@ -471,7 +458,7 @@ type SessionNamesRequest struct {
 // the home has them.
 func (s *Sessions) Short(ctx context.Context, r SessionNamesRequest) (*NamesResult, error) {
 	if r.All {
-		names, err := s.home.storeNames(ctx)
+		names, err := store.Names(ctx, s.home.store)
 		return &NamesResult{render.ShortIDs(names)}, err
 	}
 	names, err := s.home.short(ctx, r.Sessions...)

@@ -207,11 +207,12 @@ func (r *catching) loadKnown() (map[string]*known, error) {
 
 // compare lists the store and returns what has to be read.
 func (r *catching) compare(logs map[string]*known) (jobs []job, err error) {
-	for stat, err := range r.ix.store.List(r.ctx) {
-		if err != nil && stat.Name == "" {
-			return nil, err
-		}
-		if jobs, err = r.consider(jobs, stat, err, logs[stat.Name]); err != nil {
+	all, err := store.All(r.ctx, r.ix.store)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range all {
+		if jobs, err = r.consider(jobs, l.Stat, l.Err, logs[l.Name]); err != nil {
 			return nil, err
 		}
 	}

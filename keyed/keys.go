@@ -11,14 +11,15 @@ import (
 // storedKeys returns the keys of the sessions in a store that have one.
 func storedKeys(ctx context.Context, st store.Store) ([]string, error) {
 	var keys []string
-	for stat, err := range st.List(ctx) {
-		if errors.Is(err, session.ErrNotExist) {
-			return nil, nil // there is no directory yet
-		}
-		if err != nil && stat.Name == "" {
-			return nil, err
-		}
-		key, err := keyIn(ctx, st, stat.Name)
+	names, err := store.Names(ctx, st)
+	if errors.Is(err, session.ErrNotExist) {
+		return nil, nil // there is no directory yet
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		key, err := keyIn(ctx, st, name)
 		if err != nil {
 			return nil, err
 		}

@@ -119,15 +119,16 @@ func (f *finder) widen(naming func(ctx context.Context, id string) ([]string, er
 
 // followAll reads all sessions of the store.
 func (f *finder) followAll() error {
-	for stat, err := range f.st.List(f.ctx) {
-		if err == nil {
-			err = f.follow(stat.Name)
+	all, err := store.All(f.ctx, f.st)
+	for _, l := range all {
+		if l.Err != nil {
+			continue // what cannot be read names nothing
 		}
-		if f.ctx.Err() != nil || stat.Name == "" && err != nil {
-			return err // and what else cannot be read names nothing
+		if err := f.follow(l.Name); f.ctx.Err() != nil {
+			return err
 		}
 	}
-	return nil
+	return err
 }
 
 // ReadLink returns what a session of a store says of its place in a chain. A session that

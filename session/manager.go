@@ -261,11 +261,12 @@ func (d *Directory) latest(st store.Store, stats []store.Stat) (n int, names []s
 // listStats returns the logs of a store, the most recently modified first.
 func listStats(ctx context.Context, st store.Store) ([]store.Stat, error) {
 	var stats []store.Stat
-	for stat, err := range st.List(ctx) {
-		if err != nil && stat.Name == "" {
-			return nil, err
-		}
-		stats = append(stats, stat)
+	all, err := store.All(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range all {
+		stats = append(stats, l.Stat)
 	}
 	slices.SortFunc(stats, func(a, b store.Stat) int {
 		return cmp.Or(b.Modified.Compare(a.Modified), cmp.Compare(b.Name, a.Name))

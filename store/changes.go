@@ -16,12 +16,13 @@ func Describe(ctx context.Context, st Store, name string) (Stat, error) {
 	if d, ok := st.(Describer); ok {
 		return d.Stat(ctx, name)
 	}
-	for stat, err := range st.List(ctx) {
-		if err != nil && stat.Name == "" {
-			return stat, err
-		}
-		if stat.Name == name {
-			return stat, err
+	all, err := All(ctx, st)
+	if err != nil {
+		return Stat{}, err
+	}
+	for _, l := range all {
+		if l.Name == name {
+			return l.Stat, l.Err
 		}
 	}
 	return Stat{}, &Error{Op: "describe", Name: name, Kind: ErrNotExist}

@@ -109,15 +109,9 @@ func (c *checker) checkStore(ctx context.Context) error {
 
 // namesIn returns the names of all sessions, sorted, including unreadable ones.
 func namesIn(ctx context.Context, st store.Store) ([]string, error) {
-	var names []string
-	for stat, err := range st.List(ctx) {
-		if err != nil && stat.Name == "" {
-			return nil, err
-		}
-		names = append(names, stat.Name)
-	}
+	names, err := store.Names(ctx, st)
 	slices.Sort(names)
-	return names, nil
+	return names, err
 }
 
 // checkRest asks the store about what belongs to no single session.

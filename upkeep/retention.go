@@ -30,11 +30,12 @@ type Session struct {
 // at most as old as the conversation that started it.
 func Survey(ctx context.Context, st store.Store, unread func(name string, err error)) ([]Session, error) {
 	var all []Session
-	for stat, err := range st.List(ctx) {
-		if err != nil && stat.Name == "" {
-			return nil, err
-		}
-		s := Session{Stat: stat}
+	listed, err := store.All(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range listed {
+		s, err := Session{Stat: l.Stat}, l.Err
 		if err == nil {
 			err = s.look(ctx, st)
 		}
@@ -44,7 +45,7 @@ func Survey(ctx context.Context, st store.Store, unread func(name string, err er
 		if err == nil {
 			all = append(all, s)
 		} else if unread != nil {
-			unread(stat.Name, err)
+			unread(l.Name, err)
 		}
 	}
 	if err := joinChains(ctx, st, all); err != nil {

@@ -105,12 +105,13 @@ func Finish(ctx context.Context, st *file.Store, o Options) (*Receipt, error) {
 		return nil, err
 	}
 	o.Listed, o.Sessions = true, nil
-	for stat, err := range st.List(ctx) {
-		if err != nil && stat.Name == "" {
-			return nil, err
-		}
-		if !p.All && slices.Contains(p.Sessions, stat.Name) {
-			o.Sessions = append(o.Sessions, stat.Name)
+	names, err := store.Names(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if !p.All && slices.Contains(p.Sessions, name) {
+			o.Sessions = append(o.Sessions, name)
 		}
 	}
 	s, err := LookWith(ctx, st, o) // if those sessions are gone, in all: something may still name the blobs

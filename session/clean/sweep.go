@@ -101,11 +101,12 @@ func LookWith(ctx context.Context, st *file.Store, o Options) (*Sweep, error) {
 			Hint: "a shorter one would also be found in the middle of words",
 		}
 	}
-	for stat, err := range st.List(ctx) {
-		if err != nil && stat.Name == "" {
-			return nil, err
-		}
-		s.forms[stat.Name], s.sizes[stat.Name] = stat.Archived, stat.Size
+	all, err := store.All(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range all {
+		s.forms[l.Name], s.sizes[l.Name] = l.Archived, l.Size
 	}
 	if len(o.Sessions) == 0 {
 		s.names = slices.Sorted(maps.Keys(s.forms))
