@@ -61,8 +61,8 @@ func (s *Session) selectCompacted(firstKeptID string) (*selection, error) {
 		return nil, err
 	}
 	for _, e := range slices.Backward(sel.entries) { // also those before the compaction in force
-		if e.Revert != nil && !sel.reverted[e.ID] {
-			sel.reverted[e.Revert.TargetID] = true
+		if e.Revert != nil {
+			sel.reverted.add(e.ID, e.Revert.TargetID)
 		}
 	}
 	if err := s.readPicked(ctx, sel); err != nil {

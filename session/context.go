@@ -120,7 +120,7 @@ type selection struct {
 	entries    []*Entry
 	older      ancestors // the part of the path before entries that is in memory
 	compaction *Entry    // in force, or nil
-	reverted   map[string]bool
+	reverted   reverts
 	state      State               // before the first of entries: see findState
 	picked     map[string][]*Entry // what merges bring, by the merge's id
 	problems   []Problem
@@ -134,7 +134,7 @@ func (s *Session) selectPath(ctx context.Context, leaf string) (*selection, erro
 	if err != nil {
 		return nil, err
 	}
-	sel := &selection{leaf: leaf, version: version, reverted: make(map[string]bool), older: way}
+	sel := &selection{leaf: leaf, version: version, reverted: make(reverts), older: way}
 	path, err := s.findStart(ctx, sel)
 	if err != nil {
 		return nil, err
@@ -301,7 +301,7 @@ func (s *Session) findStart(ctx context.Context, sel *selection) ([]node, error)
 		}
 		switch {
 		case e.Revert != nil:
-			sel.reverted[e.Revert.TargetID] = true
+			sel.reverted.add(e.ID, e.Revert.TargetID)
 		case sel.compaction == nil && !e.keepsNothing() && !kept.has(sel.older, e.Compaction.FirstKeptEntryID):
 			sel.problems = append(sel.problems, Problem{
 				Kind: ProblemFirstKept, EntryID: e.ID, Pos: n.pos,
@@ -324,7 +324,7 @@ func (s *Session) findStart(ctx context.Context, sel *selection) ([]node, error)
 // noteRevert applies the first kept entry if it is a revert, because edits before it still
 // count.
 func (s *Session) noteRevert(ctx context.Context, sel *selection, n *node) error {
-	if n.kind != kindRevert || sel.reverted[n.id] {
+	if n.kind != kindRevert {
 		return nil
 	}
 	e, err := s.entryAt(ctx, n)
@@ -332,7 +332,7 @@ func (s *Session) noteRevert(ctx context.Context, sel *selection, n *node) error
 		return nil // it is reported when the path is read
 	}
 	if err == nil {
-		sel.reverted[e.Revert.TargetID] = true
+		sel.reverted.add(e.ID, e.Revert.TargetID)
 	}
 	return err
 }

@@ -117,18 +117,6 @@ func cutIn(path []Entry, compaction string) int {
 	return max(slices.IndexFunc(path, func(e Entry) bool { return e.ID == first }), 0)
 }
 
-// RevertedIn returns the targets of the reverts on a path that count: those that were not
-// reverted themselves. Only the reverts have to be given, in the order of the path.
-func RevertedIn(path []Entry) map[string]bool {
-	reverted := make(map[string]bool)
-	for _, e := range slices.Backward(path) {
-		if e.Revert != nil && !reverted[e.ID] {
-			reverted[e.Revert.TargetID] = true
-		}
-	}
-	return reverted
-}
-
 // overview counts what of a path is not in its context.
 type overview struct {
 	cut      int // how many entries come before what the compaction in force keeps

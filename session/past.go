@@ -182,7 +182,7 @@ func (s *Session) takePast(ctx context.Context, sel *selection, p *past) error {
 		switch {
 		case sel.reverted[a.id]:
 		case a.kind == kindRevert:
-			sel.reverted[a.target] = true
+			sel.reverted.add(a.id, a.target)
 		case a.kind == kindContextEdit && wanted[a.target]:
 			wanted[a.target] = false // the nearest edit counts, not those before it
 			nodes = append(nodes, a.placedNode)

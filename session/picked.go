@@ -90,14 +90,14 @@ func (s *Session) alreadyThere(ctx context.Context, sel *selection, wanted map[s
 	if err != nil {
 		return nil, err
 	}
-	reverted := make(map[string]bool)
+	reverted := make(reverts)
 	for i := range p.acts {
 		a := &p.acts[i]
 		if sel.reverted[a.id] || reverted[a.id] {
 			continue
 		}
 		if a.kind == kindRevert {
-			reverted[a.target] = true
+			reverted.add(a.id, a.target)
 		}
 		for _, id := range a.picks {
 			note(id, "merge "+a.id+" brings it")

@@ -37,7 +37,7 @@ const (
 // If the goal is the context, loadTail passes the lines of the leaf's path to onPath, the
 // last one first.
 func loadTail(ctx context.Context, log store.Log, end store.Pos, goal tailGoal, onPath func(store.Line)) (*tree, error) {
-	scan := tailScan{goal: goal, onPath: onPath, into: newTree(), reverted: make(map[string]bool)}
+	scan := tailScan{goal: goal, onPath: onPath, into: newTree(), reverted: make(reverts)}
 	for line, err := range log.Backward(ctx, end) {
 		if err != nil {
 			return nil, err
@@ -71,7 +71,7 @@ type tailScan struct {
 
 	want      string // the next entry of the path, nearer to the root
 	atRoot    bool   // the path is complete
-	reverted  map[string]bool
+	reverted  reverts
 	compacted bool   // we have seen the compaction in force
 	firstKept string // by that compaction
 	kept      []KeptEntry
@@ -250,7 +250,7 @@ func (s *tailScan) control(head *headLine, data []byte) error {
 		return errNeedAll
 	case s.reverted[head.id]:
 	case e.Revert != nil:
-		s.reverted[e.Revert.TargetID] = true
+		s.reverted.add(head.id, e.Revert.TargetID)
 	case e.Merge != nil && len(e.Merge.EntryIDs) > 0:
 		return errNeedAll // they can be anywhere
 	case e.Compaction != nil && !s.compacted:

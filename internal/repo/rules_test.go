@@ -66,6 +66,18 @@ var rules = []struct {
 		"window.DefaultKeep, DefaultReserve or DefaultWindow",
 	},
 	{
+		"that a revert counts unless it was reverted",
+		regexp.MustCompile(`\[(\w+\.)*[tT]arget(ID)?\] = true`),
+		[]string{"session/reverts.go", "session/check_paths.go", "session/past.go"}, // the others collect targets, whatever counts
+		"session.RevertedIn",
+	},
+	{
+		"which errors of a listing end it",
+		regexp.MustCompile(`range .*\bList\((\w+\.)?ctx\)`),
+		[]string{"store/list.go", "store/file/limits.go", "home/search_index.go", "internal/demo/demo.go", "adapter/adk/service.go", "store/storetest/concurrent.go"}, // the latter only ask whether there is any
+		"store.All or store.Names",
+	},
+	{
 		"dollars to millionths",
 		regexp.MustCompile(`(?i)(cost|dollars|number)\S* ?\* ?1e6`),
 		[]string{"session/entry.go", "index/prices.go"},

@@ -198,7 +198,7 @@ func (w *scribe) nodes(s *transcript.Script) []*entryNode {
 	for _, id := range ends(s.All, live) {
 		w.pass(w.chainTo(id), false)
 	}
-	undone, interrupted := undone(s.Path), w.interrupted(s)
+	undone, interrupted := session.RevertedIn(s.Path), w.interrupted(s)
 	past := make(map[string]bool)
 	var nodes []*entryNode
 	for i := range s.All {
@@ -236,18 +236,6 @@ func (w *scribe) noteEdits(s *transcript.Script) {
 			w.edits[edit] = true
 		}
 	}
-}
-
-// undone returns the compactions of a path that were taken back: they are as if
-// they had not been.
-func undone(path []session.Entry) map[string]bool {
-	ids := make(map[string]bool)
-	for _, e := range slices.Backward(path) {
-		if e.Revert != nil && !ids[e.ID] {
-			ids[e.Revert.TargetID] = true
-		}
-	}
-	return ids
 }
 
 // interrupted returns the results of calls that have none, by the entry of the call.

@@ -21,7 +21,7 @@ import (
 )
 
 func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transcript.Output, error) {
-	w := &writer{script: s, tools: make(map[string]string), moved: make(map[string]string), off: revertedCompactions(s.Path), mend: mendFor(s)}
+	w := &writer{script: s, tools: make(map[string]string), moved: make(map[string]string), off: session.RevertedIn(s.Path), mend: mendFor(s)}
 	id := sessionID(s)
 	w.add(w.header(id))
 	for _, e := range s.All {
@@ -305,18 +305,6 @@ func (w *writer) leaf() {
 		Type: session.TypeCustom, ID: transcript.HashID(name, "leaf", leaf, w.last), ParentID: parentOf(leaf), Timestamp: w.at,
 		Custom: &session.CustomEntry{CustomType: "coppice.leaf"},
 	})
-}
-
-// revertedCompactions returns the compactions on a path that no longer count. A
-// revert may itself be reverted, so the last one is looked at first.
-func revertedCompactions(path []session.Entry) map[string]bool {
-	off := make(map[string]bool)
-	for _, e := range slices.Backward(path) {
-		if e.Revert != nil && !off[e.ID] {
-			off[e.Revert.TargetID] = true
-		}
-	}
-	return off
 }
 
 func resume(id string) []string { return []string{"pi", "--session", id} }
