@@ -25,6 +25,10 @@ import (
 // otherwise. The same happens before an error is returned, because fn may have refused what
 // is right by now. After an error nothing is written, and the leaf is where it was.
 //
+// As of any append that never returned, a power cut may leave the first of its lines in a
+// file. Order them so that those alone do no harm: a move of the leaf comes before what
+// follows it.
+//
 // Like an append, an update can end in ErrUnknown, and in ErrConflict if others always come
 // first. Updates of one session wait for each other.
 //
