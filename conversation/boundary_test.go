@@ -456,7 +456,7 @@ func TestRemovedLinks(t *testing.T) {
 
 			st := must(file.Open(dir, nil))(t)
 			defer st.Close()
-			do(t, st.Restore(t.Context(), must(st.Trash(t.Context()))(t)[0].ID))
+			do(t, st.Trash().Restore(t.Context(), must(st.Trash().List(t.Context()))(t)[0].ID))
 			all := append(texts(said), "user: 6")
 			fresh = newManager(t, dir, 3)
 			if diff := cmp.Diff(all, texts(must(fresh.Conversation(id))(t).Messages)); diff != "" {

@@ -12,7 +12,6 @@ import (
 	"github.com/coppice-dev/coppice/conversation"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 )
 
@@ -21,7 +20,7 @@ func hold(t *testing.T, dir, id string) (release func()) {
 	t.Helper()
 	st := must(file.Open(dir, nil))(t)
 	log := must(st.Open(t.Context(), id))(t)
-	unpin := must(log.(store.Pinner).Pin(t.Context()))(t)
+	unpin := must(log.Pin(t.Context()))(t)
 	return func() {
 		unpin()
 		do(t, errors.Join(log.Close(), st.Close()))

@@ -29,17 +29,17 @@ type stamped struct {
 
 // open returns the index, brought up to date, or nil if there is none that can be used.
 func (c *catalogue) open(ctx context.Context, st store.Store, o *Options) *index.Index {
-	files, ok := st.(interface{ IndexPath() string })
+	dir, ok := store.As[store.Directory](st)
 	if !ok {
 		return nil
 	}
-	if _, err := os.Stat(files.IndexPath()); err != nil {
+	if _, err := os.Stat(dir.IndexPath()); err != nil {
 		c.close()
 		return nil
 	}
 	var err error
 	if c.ix == nil {
-		if c.ix, err = index.Open(ctx, st, files.IndexPath(), nil); err != nil {
+		if c.ix, err = index.Open(ctx, st, dir.IndexPath(), nil); err != nil {
 			o.Logger.Debug("index not used", "error", err)
 			c.ix = nil
 			return nil

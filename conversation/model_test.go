@@ -33,6 +33,13 @@ func (c *crashing) Create(ctx context.Context, name string, lines iter.Seq2[[]by
 	return c.Store.Create(ctx, name, lines)
 }
 
+func (c *crashing) CreateCopy(ctx context.Context, name string, lines iter.Seq2[[]byte, error], of store.Log) (store.Log, error) {
+	if c.crash {
+		return nil, errCrash
+	}
+	return c.Store.CreateCopy(ctx, name, lines, of)
+}
+
 // machine is a conversation beside a plain list of what was said in it.
 type machine struct {
 	t        *rapid.T

@@ -64,6 +64,8 @@ func (m *Sessions) lock(l *link) error { return l.mu.LockContext(m.context()) }
 
 // OpenSessions returns the manager of the sessions in a directory, which is created if
 // it does not exist. An empty path keeps them in memory. The caller closes the manager.
+// Every message is on the disk when the call that adds it returns; NewSessions takes any
+// other store.
 func OpenSessions(basePath string, o *Options) (*Sessions, error) {
 	opts, err := o.withDefaults()
 	if err != nil {
@@ -72,7 +74,7 @@ func OpenSessions(basePath string, o *Options) (*Sessions, error) {
 	var st store.Store
 	if basePath == "" {
 		st = memory.New(nil)
-	} else if st, err = file.Open(basePath, &opts.Files); err != nil {
+	} else if st, err = file.Open(basePath, nil); err != nil {
 		return nil, err
 	}
 	m := newSessions(st, opts)

@@ -13,7 +13,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
@@ -118,9 +117,6 @@ func LoadSettings(path string) (Settings, error) {
 // Options adjusts a Sessions. The zero value is what most programs want.
 type Options struct {
 	Settings Settings
-	// Files adjusts how session files are written. Default: every message is on the disk
-	// when the call that adds it returns.
-	Files file.Options
 	// OnTransition is called when a conversation continues in another session, so that you
 	// can clean up what belongs to the old one. It is called before the method returns
 	// that caused the transition. It may call anything except a turn (Process, Retry) of

@@ -37,23 +37,23 @@ type unsettledLog struct {
 	u unsettled
 }
 
-func (l unsettledLog) Append(ctx context.Context, at store.Pos, lines ...[]byte) (store.Pos, error) {
+func (l unsettledLog) Start(ctx context.Context, at store.Pos, lines ...[]byte) (store.Pos, func() error, error) {
 	switch {
 	case *l.u.lie == 0:
-		return l.Log.Append(ctx, at, lines...)
+		return l.Log.Start(ctx, at, lines...)
 	case *l.u.lie < 0:
-		return 0, store.ErrUnknown
+		return 0, nil, store.ErrUnknown
 	}
 	*l.u.lie--
 	if *l.u.lie%2 == 0 { // every other time it lands
 		if _, err := l.Log.Append(ctx, at, lines...); err != nil {
-			return 0, err
+			return 0, nil, err
 		}
 	}
 	if l.u.then != nil {
 		l.u.then()
 	}
-	return 0, store.ErrUnknown
+	return 0, nil, store.ErrUnknown
 }
 
 // After an append of which nobody knows whether it landed, somebody looks.

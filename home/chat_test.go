@@ -224,7 +224,7 @@ func TestAChatFinishesARedactionFirst(t *testing.T) {
 	h := newHouse(t)
 	c := h.chat(home.ChatRequest{})
 	for range 2 { // with a new session, and with the one that is open
-		if err := h.Store().Notes("").Write("redact.pending", []byte(`{"all":true}`)); err != nil {
+		if err := h.Store().Notes("").Write(t.Context(), "redact.pending", []byte(`{"all":true}`)); err != nil {
 			t.Fatal(err)
 		}
 		h.tell(c, "hello")

@@ -26,7 +26,7 @@ func TestUpkeepFinishesARedactionFirst(t *testing.T) {
 			return err
 		},
 	} {
-		if err := h.Store().Notes("").Write("redact.pending", []byte(`{"all":true}`)); err != nil {
+		if err := h.Store().Notes("").Write(t.Context(), "redact.pending", []byte(`{"all":true}`)); err != nil {
 			t.Fatal(err)
 		}
 		for _, dryRun := range []bool{true, false} {

@@ -137,7 +137,7 @@ func TestImageIsWrittenToAFile(t *testing.T) {
 	if _, err := h.Entries.Image(t.Context(), r); !errors.Is(err, session.ErrExist) {
 		t.Errorf("again: %v", err)
 	}
-	r.Path = h.Store().Dir()
+	r.Path = h.Dir()
 	if _, err := h.Entries.Image(t.Context(), r); !errors.Is(err, session.ErrInvalid) {
 		t.Errorf("among the sessions: %v", err)
 	}

@@ -3,12 +3,7 @@ package home
 import (
 	"context"
 	"errors"
-	"io/fs"
-	"net/url"
 	"os"
-	"path/filepath"
-	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -17,8 +12,7 @@ import (
 	"github.com/coppice-dev/coppice/redact"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/session/clean"
-	"github.com/coppice-dev/coppice/store/file"
-	"github.com/coppice-dev/coppice/upkeep"
+	"github.com/coppice-dev/coppice/store"
 )
 
 // Home is a place where sessions are kept, opened with its settings and its index. Operations
@@ -33,7 +27,8 @@ type Home struct {
 
 	opts     Options
 	settings *Settings
-	store    *file.Store // the only kind of home so far
+	kind     *kind // of the store
+	store    store.Store
 	// guarded is reloaded by every operation that writes, because this process or another
 	// one may have redacted more since the home was opened.
 	guarded atomic.Pointer[guarded]
@@ -80,8 +75,9 @@ type (
 	Upkeep struct{ home *Home }
 )
 
-// Open opens a home. where is a directory, a file: URL, or "" for the directory in the
-// settings. Opening writes nothing, so a read-only home can be read.
+// Open opens a home. where is a directory, a file: URL, "mem:" for a home in memory that
+// ends with Close, or "" for what the settings say. Opening writes nothing, so a read-only
+// home can be read.
 func Open(ctx context.Context, where string, o *Options) (*Home, error) {
 	h := &Home{}
 	if o != nil {
@@ -93,77 +89,18 @@ func Open(ctx context.Context, where string, o *Options) (*Home, error) {
 			return nil, err
 		}
 	}
-	dir, err := h.dir(where)
+	at, err := h.settings.locate(where)
 	if err != nil {
 		return nil, err
 	}
-	if err := h.openStore(ctx, dir); err != nil {
+	h.kind = at.kind
+	if h.store, err = at.kind.open(h, at.where); err != nil {
 		return nil, err
 	}
+	h.loadGuard(ctx)
 	h.Sessions, h.Entries, h.Search = &Sessions{h}, &Entries{h}, &Search{h}
 	h.Transfer, h.Upkeep = &Transfer{h}, &Upkeep{h}
 	return h, nil
-}
-
-// dir returns the directory that where means.
-func (h *Home) dir(where string) (string, error) {
-	if where == "" {
-		where = h.settings.Get(SettingDir).Value
-	}
-	if where == "" {
-		return "", noHomeDir("open home")
-	}
-	scheme, _, isURL := strings.Cut(where, ":")
-	if !isURL || len(scheme) < 2 || filepath.IsAbs(where) { // one letter is a drive, as in C:
-		return where, nil
-	}
-	u, err := url.Parse(where)
-	switch {
-	case err != nil || u.Scheme == "":
-		return where, nil // a directory with a colon in its name
-	case u.Scheme == "file" && (u.Host == "" || u.Host == "localhost") && u.Path != "":
-		if runtime.GOOS == "windows" {
-			return filepath.FromSlash(strings.TrimPrefix(u.Path, "/")), nil
-		}
-		return u.Path, nil
-	case strings.HasPrefix(where[len(scheme):], "://"), u.Scheme == "file":
-		return "", &session.Error{
-			Op: "open home", Path: where, Err: session.Invalidf("unknown kind of URL"),
-			Hint: "give a directory, or a URL such as file:///srv/sessions",
-		}
-	}
-	return where, nil
-}
-
-// noHomeDir is the error for a user without a home directory. Any fallback would put their
-// sessions into whatever directory they are in.
-func noHomeDir(op string) error {
-	return &session.Error{
-		Op: op, Kind: session.ErrNotExist, Err: errors.New("no home directory: HOME is not set"),
-		Hint: "set COPPICE_HOME to the directory for the sessions",
-	}
-}
-
-func (h *Home) openStore(_ context.Context, dir string) (err error) {
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && !h.opts.Create {
-		return &session.Error{Op: "look for sessions in", Path: dir, Kind: session.ErrNotExist}
-	}
-	if h.store, err = file.Open(dir, h.storeOptions()); err != nil {
-		return err
-	}
-	h.loadGuard()
-	return nil
-}
-
-// storeOptions returns the options of the store, including what makes room in a full one.
-func (h *Home) storeOptions() *file.Options {
-	opts := h.settings.storeOptions()
-	if h.settings.Get(SettingWhenFull).Value == whenFullTrash {
-		opts.MakeRoom = upkeep.MakeRoom(func(s upkeep.Session) {
-			h.notify(Notice{Kind: SessionTrashed, Session: s.Name, Active: s.Active, Max: opts.MaxLogs})
-		})
-	}
-	return opts
 }
 
 // Close releases the home. Operations that still need its index get store.ErrClosed.
@@ -172,12 +109,12 @@ func (h *Home) Close() error {
 	return errors.Join(h.closeIndex(), h.store.Close())
 }
 
-// Dir returns the directory of the home.
-func (h *Home) Dir() string { return h.store.Dir() }
+// Dir returns where the home is: its directory, or "mem:" if it is in memory.
+func (h *Home) Dir() string { return h.store.Where() }
 
 // Store returns the store with the home's sessions, for programs that use package session
 // directly.
-func (h *Home) Store() *file.Store { return h.store }
+func (h *Home) Store() store.Store { return h.store }
 
 // Settings returns the settings of the home.
 func (h *Home) Settings() *Settings { return h.settings }
@@ -207,8 +144,10 @@ type guarded struct {
 	err error
 }
 
-func (h *Home) loadGuard() {
-	guard, err := clean.LoadGuard(h.store)
+func (h *Home) loadGuard(ctx context.Context) {
+	// A guard that could not be loaded keeps everybody from writing, so that does not end
+	// with one caller's context.
+	guard, err := clean.LoadGuard(context.WithoutCancel(ctx), h.store)
 	h.guarded.Store(&guarded{guard, err})
 }
 
@@ -253,8 +192,8 @@ func (h *Home) clean(e *session.Entry) error {
 // redaction that was interrupted before anything else is written: the secrets are still
 // in the home, and a copy or a compaction would spread them.
 func (h *Home) beforeWriting(ctx context.Context) {
-	defer h.loadGuard()
-	unfinished, err := clean.Unfinished(h.store)
+	defer h.loadGuard(ctx)
+	unfinished, err := clean.Unfinished(ctx, h.store)
 	if err != nil || !unfinished {
 		return // the operation itself will report what is wrong with the store
 	}

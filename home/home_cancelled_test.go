@@ -12,6 +12,7 @@ import (
 
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
 )
 
 // fuse is a context that is cancelled when it was asked so many times whether it is.
@@ -123,7 +124,7 @@ func TestArchiveTellsWhatItDidBeforeItWasCancelled(t *testing.T) {
 			}
 			if stat.Archived {
 				archived = append(archived, stat.Name)
-				if err := h.Store().Unarchive(t.Context(), stat.Name); err != nil {
+				if err := h.Store().(store.Archiver).Unarchive(t.Context(), stat.Name); err != nil {
 					t.Fatal(err)
 				}
 			}

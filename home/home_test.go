@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
 )
 
 // env is an environment for LoadSettings.
@@ -221,3 +222,6 @@ func into(w io.Writer) func(home.ExportPiece) error {
 		return err
 	}
 }
+
+// indexPath returns where the index of a home is beside its sessions.
+func indexPath(h *home.Home) string { return h.Store().(store.Directory).IndexPath() }

@@ -87,7 +87,7 @@ func (h *Home) indexBy(ctx context.Context, how indexing) (*index.Index, error) 
 		return nil, err
 	}
 	err = h.bringUp(ctx, ix, how)
-	if err == nil || !cannotWrite(err) || ix.Path() != h.store.IndexPath() {
+	if err == nil || !cannotWrite(err) || ix.Path() != h.indexPath() {
 		return ix, err
 	}
 	// There was room to open it but not to update it. On a full disk, people must still be
@@ -147,7 +147,7 @@ func (h *Home) currentIndex() (ix *index.Index, unused bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
-		return nil, false, &session.Error{Op: "open index", Path: h.store.Dir(), Kind: store.ErrClosed}
+		return nil, false, &session.Error{Op: "open index", Path: h.store.Where(), Kind: store.ErrClosed}
 	}
 	return h.ix, h.ixUnused, nil
 }
@@ -163,12 +163,20 @@ func (h *Home) setIndex(ix *index.Index, unused bool) {
 	h.ix, h.ixUnused = ix, unused
 }
 
+// indexPath returns where the index is beside the sessions, or "" if there is no place.
+func (h *Home) indexPath() string {
+	if dir, ok := store.As[store.Directory](h.store); ok {
+		return dir.IndexPath()
+	}
+	return ""
+}
+
 // openIndex opens an index wherever possible. The caller holds opening.
 func (h *Home) openIndex(ctx context.Context, unused bool) (*index.Index, error) {
-	if unused {
+	if unused || h.indexPath() == "" {
 		return h.openTemporary(ctx)
 	}
-	ix, err := h.openIndexAt(ctx, h.store.IndexPath())
+	ix, err := h.openIndexAt(ctx, h.indexPath())
 	if cannotWrite(err) {
 		return h.openElsewhere(ctx, err)
 	}
@@ -178,7 +186,11 @@ func (h *Home) openIndex(ctx context.Context, unused bool) (*index.Index, error)
 // isUsed reports whether anything was ever written to the home. Looking into a directory
 // that is not a home must not turn it into one.
 func (h *Home) isUsed(ctx context.Context) bool {
-	if _, err := os.Lstat(h.store.House()); err == nil {
+	path := h.indexPath()
+	if path == "" {
+		return true // there is no directory
+	}
+	if _, err := os.Lstat(filepath.Dir(path)); err == nil {
 		return true
 	}
 	for range h.store.List(ctx) {
@@ -191,7 +203,7 @@ func (h *Home) isUsed(ctx context.Context) bool {
 // caller holds opening.
 func (h *Home) openElsewhere(ctx context.Context, why error) (ix *index.Index, err error) {
 	err = why
-	if path := h.cachedIndexPath(h.store.Dir()); path != "" {
+	if path := h.cachedIndexPath(h.store.Where()); path != "" {
 		ix, err = h.openIndexAt(ctx, path)
 	}
 	if cannotWrite(err) {
@@ -206,8 +218,8 @@ func (h *Home) openElsewhere(ctx context.Context, why error) (ix *index.Index, e
 // openTemporary opens an index in a temporary directory. The caller holds opening.
 func (h *Home) openTemporary(ctx context.Context) (_ *index.Index, err error) {
 	if h.ixTemp == nil {
-		sweepTemporary(h.store.Dir())
-		if h.ixTemp, err = newTemporary(h.store.Dir()); err != nil {
+		sweepTemporary(h.store.Where())
+		if h.ixTemp, err = newTemporary(h.store.Where()); err != nil {
 			return nil, err
 		}
 	}
@@ -226,7 +238,7 @@ func (h *Home) openIndexAt(ctx context.Context, path string) (*index.Index, erro
 	if err != nil {
 		return nil, err
 	}
-	return index.Open(ctx, h.store, path, &index.Options{Prices: prices, Apart: path != h.store.IndexPath()})
+	return index.Open(ctx, h.store, path, &index.Options{Prices: prices, Apart: path != h.indexPath()})
 }
 
 // readPrices returns the user's own prices, or nil if they have none.
@@ -261,8 +273,12 @@ const cachedSuffix = ".db"
 
 // indexPaths returns where the home's index may be: beside the sessions, or in the cache.
 func (h *Home) indexPaths() []string {
-	paths := []string{h.store.IndexPath()}
-	if path := h.cachedIndexPath(h.store.Dir()); path != "" {
+	beside := h.indexPath()
+	if beside == "" {
+		return nil
+	}
+	paths := []string{beside}
+	if path := h.cachedIndexPath(h.store.Where()); path != "" {
 		paths = append(paths, path)
 	}
 	return paths
@@ -296,7 +312,7 @@ func (h *Home) dropIndexes(ctx context.Context) (had []string, err error) {
 		return nil, err
 	}
 	defer h.opening.Unlock()
-	sweepTemporary(h.store.Dir())
+	sweepTemporary(h.store.Where())
 	paths := h.indexPaths()
 	cached, err := h.cachedIndexes()
 	if err != nil {
@@ -310,7 +326,10 @@ func (h *Home) dropIndexes(ctx context.Context) (had []string, err error) {
 			had = append(had, ix.Path())
 		}
 	}
-	for _, path := range append(cached, h.store.IndexPath()) {
+	if beside := h.indexPath(); beside != "" {
+		cached = append(cached, beside)
+	}
+	for _, path := range cached {
 		was, err := index.Delete(ctx, path)
 		if err != nil {
 			return had, err

@@ -63,7 +63,7 @@ func TestIndexMovesIntoAHomeThatIsUsed(t *testing.T) {
 	}
 	keep(t, dir, "first", 1, "hello")
 	status, err := h.Upkeep.IndexStatus(t.Context())
-	if err != nil || status.Path != h.Store().IndexPath() || status.Sessions != 1 {
+	if err != nil || status.Path != indexPath(h) || status.Sessions != 1 {
 		t.Errorf("%+v, %v", status, err)
 	}
 }
@@ -79,7 +79,7 @@ func TestClosedHomeHasNoIndex(t *testing.T) {
 	if _, err := h.Sessions.List(t.Context(), home.ListRequest{}); !errors.Is(err, store.ErrClosed) {
 		t.Error(err)
 	}
-	if _, err := os.Stat(h.Store().IndexPath()); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(indexPath(h)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("an index was made: %v", err)
 	}
 }
@@ -87,7 +87,7 @@ func TestClosedHomeHasNoIndex(t *testing.T) {
 // damage makes an archived session that nobody can read.
 func (h *house) damage(name string) {
 	h.Helper()
-	dir := filepath.Join(h.Store().House(), "archive")
+	dir := filepath.Join(filepath.Dir(indexPath(h.Home)), "archive")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		h.Fatal(err)
 	}

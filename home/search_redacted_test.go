@@ -283,7 +283,7 @@ func TestReceiptNamesTemporaryIndexes(t *testing.T) {
 	if len(got.Left) != 1 || got.Left[0].Path != filepath.Join(temp, "coppice-index-1") {
 		t.Errorf("left: %+v", got.Left)
 	}
-	if !slices.Contains(got.Searched, h.Store().Dir()) || !slices.Contains(got.Searched, temp) {
+	if !slices.Contains(got.Searched, h.Dir()) || !slices.Contains(got.Searched, temp) {
 		t.Errorf("searched: %v", got.Searched)
 	}
 	for _, f := range running { // the program is killed

@@ -44,6 +44,10 @@ func (s *Sessions) Archive(ctx context.Context, r ArchiveRequest) (*ArchiveResul
 	if r.Session != "" && r.OlderThan > 0 {
 		return nil, exclude("session", "older_than")
 	}
+	archiver, ok := store.As[store.Archiver](h.store)
+	if !ok {
+		return nil, h.lacks("archive", "no archive")
+	}
 	h.beforeWriting(ctx)
 	before, err := h.stats(ctx)
 	if err != nil {
@@ -59,7 +63,7 @@ func (s *Sessions) Archive(ctx context.Context, r ArchiveRequest) (*ArchiveResul
 	if err != nil {
 		return result, err
 	}
-	err = h.archiveAll(ctx, names, before, result)
+	err = h.archiveAll(ctx, archiver, names, before, result)
 	// Describe what was done even if the caller is no longer waiting for more.
 	after, statErr := h.stats(context.WithoutCancel(ctx))
 	for i := range result.Sessions {
@@ -69,14 +73,14 @@ func (s *Sessions) Archive(ctx context.Context, r ArchiveRequest) (*ArchiveResul
 }
 
 // archiveAll compresses sessions until the context ends.
-func (h *Home) archiveAll(ctx context.Context, names []string, before map[string]store.Stat, result *ArchiveResult) error {
+func (h *Home) archiveAll(ctx context.Context, archiver store.Archiver, names []string, before map[string]store.Stat, result *ArchiveResult) error {
 	for _, name := range names {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		already := before[name].Archived
 		if !already {
-			err := h.store.Archive(ctx, name)
+			err := archiver.Archive(ctx, name)
 			if err != nil && ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -140,6 +144,10 @@ type UnarchiveResult struct {
 // returns what was done until then.
 func (s *Sessions) Unarchive(ctx context.Context, r UnarchiveRequest) (*UnarchiveResult, error) {
 	h := s.home
+	archiver, ok := store.As[store.Archiver](h.store)
+	if !ok {
+		return nil, h.lacks("unarchive", "no archive")
+	}
 	h.beforeWriting(ctx)
 	names, err := h.linksOf(ctx, r.Session, r.Link)
 	if err != nil {
@@ -147,7 +155,7 @@ func (s *Sessions) Unarchive(ctx context.Context, r UnarchiveRequest) (*Unarchiv
 	}
 	result := &UnarchiveResult{Sessions: []Unarchived{}, Failed: []Failure{}}
 	for _, name := range names {
-		err := h.store.Unarchive(ctx, name)
+		err := archiver.Unarchive(ctx, name)
 		if err != nil && ctx.Err() != nil {
 			return result, ctx.Err()
 		}
@@ -155,7 +163,7 @@ func (s *Sessions) Unarchive(ctx context.Context, r UnarchiveRequest) (*Unarchiv
 			result.Failed = append(result.Failed, newFailure(name, err))
 			continue
 		}
-		result.Sessions = append(result.Sessions, Unarchived{name, h.store.Path(name)})
+		result.Sessions = append(result.Sessions, Unarchived{name, h.store.Parts().Where(store.PartLog, name)})
 	}
 	return result, nil
 }

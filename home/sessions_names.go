@@ -259,7 +259,7 @@ func (h *Home) exportedAs(ctx context.Context, native string) string {
 		if format.Write == nil {
 			continue
 		}
-		if s := ledger.ExportOf(format.Name, native); s != nil {
+		if s := ledger.ExportOf(ctx, format.Name, native); s != nil {
 			if name, err := h.exactly(ctx, s.Exported); err == nil && name != "" {
 				return name
 			}

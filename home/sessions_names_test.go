@@ -279,7 +279,7 @@ func TestAWholeIDNeedsNoIndex(t *testing.T) {
 	}}); err != nil {
 		t.Error(err)
 	}
-	if _, err := os.Stat(h.Store().IndexPath()); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(indexPath(h.Home)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("there is an index now: %v", err)
 	}
 }

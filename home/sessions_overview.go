@@ -57,9 +57,9 @@ func (s *Settings) Programs() *ProgramsResult {
 
 // Programs returns what other programs keep on this machine, and how much of it an
 // import would read.
-func (t *Transfer) Programs(context.Context) (*ProgramsResult, error) {
+func (t *Transfer) Programs(ctx context.Context) (*ProgramsResult, error) {
 	ledger := transcript.LedgerOf(t.home.store)
-	return t.home.settings.programs(func(src discover.Source) bool { return !ledger.IsUnchanged(src.Path, src.Format) }), nil
+	return t.home.settings.programs(func(src discover.Source) bool { return !ledger.IsUnchanged(ctx, src.Path, src.Format) }), nil
 }
 
 func (s *Settings) programs(isNew func(discover.Source) bool) *ProgramsResult {

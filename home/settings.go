@@ -18,7 +18,7 @@ import (
 	"github.com/coppice-dev/coppice/provider/client"
 	"github.com/coppice-dev/coppice/provider/offline"
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/vfs"
 	"github.com/coppice-dev/coppice/transcript"
 )
@@ -97,7 +97,7 @@ func (r *rule) takes(value any) bool {
 var rules = []rule{
 	{SettingDir, "COPPICE_HOME", "", "the name of a directory, in quotes in the file", func(v string) bool { return v != "" }},
 	{SettingSync, "COPPICE_SYNC", "always", "always, never or a duration such as 1s", isSync},
-	{SettingMaxEntry, "COPPICE_MAX_ENTRY", strconv.Itoa(file.DefaultMaxLine), "a number of bytes", atLeast(1)},
+	{SettingMaxEntry, "COPPICE_MAX_ENTRY", strconv.Itoa(store.DefaultMaxEntry), "a number of bytes", atLeast(1)},
 	{SettingMaxSession, "COPPICE_MAX_SESSION", "0", "a number of bytes, or 0 for no limit", atLeast(0)},
 	{SettingMaxSessions, "COPPICE_MAX_SESSIONS", "0", "a number, or 0 for no limit", atLeast(0)},
 	{SettingWhenFull, "COPPICE_WHEN_FULL", whenFullRefuse, whenFullRefuse + " or " + whenFullTrash, oneOf(whenFullRefuse, whenFullTrash)},
@@ -318,21 +318,9 @@ func (s *Settings) redacts() bool { return s.Get(SettingRedact).Value == "true" 
 
 func (s *Settings) blobThreshold() int { return int(s.number(SettingBlobThreshold)) }
 
-// storeOptions returns the settings that apply to the store.
-func (s *Settings) storeOptions() *file.Options {
-	opts := &file.Options{
-		MaxLine: s.number(SettingMaxEntry), MaxLog: s.number(SettingMaxSession), MaxLogs: int(s.number(SettingMaxSessions)),
-	}
-	switch sync := s.Get(SettingSync).Value; sync {
-	case "always":
-		opts.Sync = file.Always
-	case "never":
-		opts.Sync = file.Never
-	default:
-		d, _ := time.ParseDuration(sync) // the rule has checked it
-		opts.Sync = file.Every(d)
-	}
-	return opts
+// limits returns the limits of the store.
+func (s *Settings) limits() store.Limits {
+	return store.Limits{Entry: s.number(SettingMaxEntry), Log: s.number(SettingMaxSession), Logs: int(s.number(SettingMaxSessions))}
 }
 
 // xdg returns a directory of the XDG base directory specification, or "" if the user

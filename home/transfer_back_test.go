@@ -240,7 +240,7 @@ func TestAnIncompleteBackupLeavesTheOlderOneAlone(t *testing.T) {
 // loseBlobs removes all content that is not in the logs.
 func (h *house) loseBlobs() {
 	h.Helper()
-	if err := os.RemoveAll(filepath.Join(h.Store().House(), "blobs")); err != nil {
+	if err := os.RemoveAll(filepath.Join(filepath.Dir(indexPath(h.Home)), "blobs")); err != nil {
 		h.Fatal(err)
 	}
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/coppice-dev/coppice/render/html"
 	"github.com/coppice-dev/coppice/render/markdown"
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/vfs"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/all"
@@ -241,7 +240,7 @@ func (h *Home) mustBeElsewhere(path string) error {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real
 	}
-	if abs, err := filepath.Abs(dir); file.IsStore(dir) || err == nil && abs == h.store.Dir() {
+	if abs, err := filepath.Abs(dir); isStore(dir) || err == nil && abs == h.store.Where() {
 		return &session.Error{
 			Op: "export", Path: path, Err: wrong("path", "%s holds sessions, and an export there would look like one", dir),
 			Hint: "write to another directory",

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/all"
 	"github.com/coppice-dev/coppice/transcript/bulk"
@@ -76,7 +76,9 @@ func (t *Transfer) Import(ctx context.Context, r ImportRequest, in io.Reader, se
 	if !r.DryRun {
 		h.beforeWriting(ctx)
 	}
-	st, err := h.openForImport()
+	// Not to wait for the disk at each append is safe because sessions are flushed when they
+	// are closed, and they are closed before anybody hears about them.
+	st, err := h.kind.lazily(h)
 	if err != nil {
 		return &ImportResult{}, err
 	}
@@ -115,22 +117,11 @@ func (r *ImportRequest) check() error {
 	return nil
 }
 
-// openForImport opens the store a second time, to append without waiting for the disk
-// each time. That is safe because sessions are flushed when they are closed, and they
-// are closed before they are reported.
-func (h *Home) openForImport() (*file.Store, error) {
-	opts := h.storeOptions()
-	if opts.Sync == file.Always {
-		opts.Sync = file.Every(time.Second)
-	}
-	return file.Open(h.store.Dir(), opts)
-}
-
 // canImport refuses an import into a store that cannot be written, before every file
 // fails for the same reason. It tries the first thing that an import does: hold the
 // blobs that it is going to name.
-func canImport(ctx context.Context, st *file.Store, dryRun bool) error {
-	if _, err := os.Stat(st.Dir()); dryRun || err != nil {
+func canImport(ctx context.Context, st store.Store, dryRun bool) error {
+	if _, err := os.Stat(st.Where()); dryRun || err != nil {
 		return nil // a store that does not exist yet is created when there is something to put in
 	}
 	release, err := st.Blobs().Hold(ctx)
@@ -141,10 +132,10 @@ func canImport(ctx context.Context, st *file.Store, dryRun bool) error {
 	if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
 		return nil // it may be better by then; if not, each file reports it
 	}
-	return &session.Error{Op: "import into", Path: st.Dir(), Err: err, Hint: "the directory of the sessions cannot be written: choose another one"}
+	return &session.Error{Op: "import into", Path: st.Where(), Err: err, Hint: "the directory of the sessions cannot be written: choose another one"}
 }
 
-func (t *Transfer) importWith(ctx context.Context, st *file.Store, r ImportRequest, in io.Reader, send func(ImportEvent) error) (*ImportResult, error) {
+func (t *Transfer) importWith(ctx context.Context, st store.Store, r ImportRequest, in io.Reader, send func(ImportEvent) error) (*ImportResult, error) {
 	h := t.home
 	im := &transcript.Importer{
 		Store: st, Options: session.Options{BlobThreshold: h.settings.blobThreshold()},

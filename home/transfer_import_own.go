@@ -16,7 +16,6 @@ import (
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/session/clean"
 	"github.com/coppice-dev/coppice/store"
-	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/memory"
 	"github.com/coppice-dev/coppice/store/vfs"
 	"github.com/coppice-dev/coppice/transcript"
@@ -28,7 +27,7 @@ import (
 const FormatCoppice = "coppice"
 
 // ownFormat brings session files of ours into a store.
-func (h *Home) ownFormat(st *file.Store, r *ImportRequest) *bulk.Own {
+func (h *Home) ownFormat(st store.Store, r *ImportRequest) *bulk.Own {
 	var one sync.Mutex // the same session may be in several files
 	return &bulk.Own{
 		Name: FormatCoppice, Title: "Coppice", Only: r.Format == FormatCoppice,
@@ -44,7 +43,7 @@ func (h *Home) ownFormat(st *file.Store, r *ImportRequest) *bulk.Own {
 // importSession copies a session file of ours into the store. The session and its entries
 // keep their ids. What must not be in the store is taken out on the way, as from
 // everything that is imported.
-func (h *Home) importSession(ctx context.Context, st *file.Store, r *ImportRequest, f *transcript.File, to *ImportedFile) (err error) {
+func (h *Home) importSession(ctx context.Context, st store.Store, r *ImportRequest, f *transcript.File, to *ImportedFile) (err error) {
 	fail := func(err error, hint string) error {
 		return &session.Error{Op: "import", Path: f.Path, Err: err, Hint: hint}
 	}
@@ -130,7 +129,7 @@ func (f *ownFile) desk() (store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	st, err := file.Open(dir, &file.Options{Sync: file.Never, MaxLine: maxPassing})
+	st, err := scratchIn(dir)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -261,14 +260,14 @@ func (h *Home) copyOwn(ctx context.Context, from *ownFile, blobs func(store.Ref)
 
 // besideBlobs finds the content that a file refers to: in the home, or in the store that the
 // file lies in.
-func besideBlobs(f *transcript.File, st *file.Store) func(store.Ref) ([]byte, error) {
+func besideBlobs(f *transcript.File, st store.Store) func(store.Ref) ([]byte, error) {
 	return func(ref store.Ref) ([]byte, error) {
 		data, err := st.Blobs().Get(context.Background(), ref)
 		dir := filepath.Dir(f.Path)
-		if err == nil || !filepath.IsAbs(f.Path) || !file.IsStore(dir) {
+		if err == nil || !filepath.IsAbs(f.Path) || !isStore(dir) {
 			return data, err
 		}
-		other, openErr := file.Open(dir, nil)
+		other, openErr := storeIn(dir)
 		if openErr != nil {
 			return nil, err
 		}
@@ -280,7 +279,7 @@ func besideBlobs(f *transcript.File, st *file.Store) func(store.Ref) ([]byte, er
 // compareOwn reports whether the store has a session already, and how many entries are new
 // to it. If either has what the other has not, or something else in its place, that is
 // store.ErrExist: nobody could say which of them counts.
-func (h *Home) compareOwn(ctx context.Context, st *file.Store, s *session.Session) (there bool, fresh int, err error) {
+func (h *Home) compareOwn(ctx context.Context, st store.Store, s *session.Session) (there bool, fresh int, err error) {
 	older, err := session.Open(ctx, st, s.ID(), nil)
 	if errors.Is(err, session.ErrNotExist) {
 		return false, 0, nil
@@ -375,7 +374,7 @@ func digests(ctx context.Context, s *session.Session) (map[string][sha256.Size]b
 
 // publishOwn writes a session into the store: all of it, or nothing. To one that is there it
 // adds what is new.
-func (h *Home) publishOwn(ctx context.Context, st *file.Store, s *session.Session, there bool) error {
+func (h *Home) publishOwn(ctx context.Context, st store.Store, s *session.Session, there bool) error {
 	if !there {
 		copied, err := s.CopyAs(ctx, st, s.Header(), nil)
 		if err != nil {

@@ -94,7 +94,7 @@ func (t *Transfer) heldBy(ctx context.Context, c *Conversation, format *transcri
 		if !ok || in != format.Name {
 			return "", nil
 		}
-		known := transcript.LedgerOf(t.home.store).Get(file)
+		known := transcript.LedgerOf(t.home.store).Get(ctx, file)
 		if known != nil && known.Exported == c.Header().ID && known.Native != "" && keeps(format, env, file) {
 			return known.Native, nil
 		}

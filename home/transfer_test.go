@@ -64,7 +64,7 @@ func imported(t *testing.T, texts ...string) *house {
 func TestImportLeavesTheIndexUpToDate(t *testing.T) {
 	t.Parallel()
 	h := imported(t, "one", "two")
-	status, err := os.Stat(h.Store().IndexPath())
+	status, err := os.Stat(indexPath(h.Home))
 	if err != nil || status.Size() == 0 {
 		t.Fatalf("there is no index: %v", err)
 	}
@@ -104,10 +104,10 @@ func TestImportIsIndexedBesideIt(t *testing.T) {
 			t.Fatalf("the import ended without its input: %v", err)
 		case <-time.After(10 * time.Millisecond):
 		}
-		if _, err := os.Stat(h.Store().IndexPath()); err != nil {
+		if _, err := os.Stat(indexPath(h.Home)); err != nil {
 			continue
 		}
-		ix, err := index.Open(t.Context(), h.Store(), h.Store().IndexPath(), nil)
+		ix, err := index.Open(t.Context(), h.Store(), indexPath(h.Home), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

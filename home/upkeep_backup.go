@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
-	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/upkeep/backup"
 )
 
@@ -63,7 +63,7 @@ func (u *Upkeep) Backup(ctx context.Context, r BackupRequest) (*BackupResult, er
 		Copied: done.Copied, Written: done.Written, Mended: done.Mended, Kept: done.Kept, Unread: []BackupFault{},
 	}
 	for _, f := range done.Unread {
-		result.Unread = append(result.Unread, BackupFault{Path: f.Path, Why: Describe(f.Err).Message, Session: file.KeptLog(f.Path)})
+		result.Unread = append(result.Unread, BackupFault{Path: f.Path, Why: Describe(f.Err).Message, Session: f.Session})
 	}
 	if err == nil && len(result.Unread) > 0 {
 		err = ErrPartial
@@ -180,11 +180,14 @@ func RestoreBackup(ctx context.Context, where string, r RestoreBackupRequest, o 
 			return nil, err
 		}
 	}
-	dir, err := h.dir(where)
+	at, err := h.settings.locate(where)
+	if err == nil && at.kind != inFiles {
+		err = &session.Error{Op: "restore backup to", Path: at.where, Err: session.Invalidf("it is no directory")}
+	}
 	if err != nil {
 		return nil, err
 	}
-	dir, from := realPath(dir), realPath(r.From)
+	dir, from := realPath(at.where), realPath(r.From)
 	c, err := backup.Restore(ctx, backup.RestoreRequest{From: from, Dir: dir, Partial: r.Partial, Progress: h.progress("restoring")})
 	if err != nil {
 		return nil, err

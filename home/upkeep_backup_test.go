@@ -214,7 +214,7 @@ func (b *builder) same(other *house) {
 		Role: session.RoleUser, Content: []session.Content{session.Text("it was " + backupSecret)},
 	}})
 	b.must(err)
-	if text, _ := os.ReadFile(other.Store().Path(id)); strings.Contains(string(text), backupSecret) {
+	if text, _ := os.ReadFile(other.Store().(store.Directory).Path(id)); strings.Contains(string(text), backupSecret) {
 		b.Error("a secret that was redacted comes back")
 	}
 }

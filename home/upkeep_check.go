@@ -24,7 +24,7 @@ func (u *Upkeep) Check(ctx context.Context, r CheckRequest, send func(upkeep.Fin
 		}
 		names = append(names, name)
 	}
-	return upkeep.Check(ctx, u.home.store, upkeep.CheckRequest{Sessions: names, Index: u.home.store.IndexPath(), Each: send})
+	return upkeep.Check(ctx, u.home.store, upkeep.CheckRequest{Sessions: names, Index: u.home.indexPath(), Each: send})
 }
 
 // RepairRequest says which session to repair.

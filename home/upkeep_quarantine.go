@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
 )
 
 // Kept is something in quarantine: a session as it was before a repair, or one that
@@ -27,11 +28,15 @@ type QuarantineResult struct {
 
 // Quarantine lists what is in quarantine.
 func (u *Upkeep) Quarantine(ctx context.Context) (*QuarantineResult, error) {
-	all, err := u.home.store.Quarantined(ctx)
+	result := &QuarantineResult{Kept: []Kept{}}
+	mender, ok := store.As[store.Mender](u.home.store)
+	if !ok {
+		return result, nil // nothing can be damaged there
+	}
+	all, err := mender.Quarantined(ctx)
 	if err != nil {
 		return nil, err
 	}
-	result := &QuarantineResult{Kept: []Kept{}}
 	for _, q := range all {
 		result.Kept = append(result.Kept, Kept{q.ID, q.Name, q.Path, q.Time, q.Size, q.Torn, q.Offset})
 	}
@@ -53,7 +58,11 @@ type ReadmitResult struct {
 // session.ErrExist if the home has a session with that id.
 func (u *Upkeep) Readmit(ctx context.Context, r ReadmitRequest) (*ReadmitResult, error) {
 	u.home.beforeWriting(ctx)
-	name, err := u.home.store.Readmit(ctx, r.ID)
+	mender, ok := store.As[store.Mender](u.home.store)
+	if !ok {
+		return nil, u.home.lacks("bring back from quarantine", "no quarantine")
+	}
+	name, err := mender.Readmit(ctx, r.ID)
 	if errors.Is(err, session.ErrExist) {
 		return nil, &session.Error{
 			Op: "bring back", Name: name, Kind: session.ErrExist, Err: errors.New("a session with that id exists"),

@@ -44,7 +44,7 @@ func (u *Upkeep) Redact(ctx context.Context, r RedactRequest) (*upkeep.RedactRes
 	}
 	if r.Apply {
 		h.beforeWriting(ctx)
-		defer h.loadGuard() // for sessions that are open now and written to later
+		defer h.loadGuard(ctx) // for sessions that are open now and written to later
 	}
 	dropped := false
 	result, err := upkeep.Redact(ctx, h.store, upkeep.RedactRequest{
@@ -87,7 +87,7 @@ func (h *Home) addIndexes(r *clean.Receipt, dropped bool) {
 func (h *Home) temporaryLeft() []clean.Left {
 	h.opening.Lock()
 	defer h.opening.Unlock()
-	return slices.DeleteFunc(sweepTemporary(h.store.Dir()), func(l clean.Left) bool { return h.ixTemp != nil && l.Path == h.ixTemp.dir })
+	return slices.DeleteFunc(sweepTemporary(h.store.Where()), func(l clean.Left) bool { return h.ixTemp != nil && l.Path == h.ixTemp.dir })
 }
 
 // UnfinishedResult says whether a redaction was interrupted.
@@ -97,7 +97,7 @@ type UnfinishedResult struct {
 
 // Unfinished reports whether a redaction was interrupted, so that some of the secrets
 // are still there.
-func (u *Upkeep) Unfinished(context.Context) (*UnfinishedResult, error) {
-	left, err := clean.Unfinished(u.home.store)
+func (u *Upkeep) Unfinished(ctx context.Context) (*UnfinishedResult, error) {
+	left, err := clean.Unfinished(ctx, u.home.store)
 	return &UnfinishedResult{left}, err
 }

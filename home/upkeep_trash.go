@@ -149,7 +149,7 @@ func (u *Upkeep) Restore(ctx context.Context, r RestoreRequest) (*RestoreResult,
 	if !r.Link {
 		family = b.family(ctx, item) // as long as all of them can be read there
 	}
-	err = u.home.store.Restore(ctx, item.ID)
+	err = u.home.store.Trash().Restore(ctx, item.ID)
 	if errors.Is(err, session.ErrExist) {
 		return nil, &session.Error{
 			Op: "restore", Name: item.Name, Kind: session.ErrExist, Err: errors.New("a session with that id exists"),
@@ -164,7 +164,7 @@ func (u *Upkeep) Restore(ctx context.Context, r RestoreRequest) (*RestoreResult,
 		if other.ID == item.ID {
 			continue
 		}
-		err := u.home.store.Restore(ctx, other.ID)
+		err := u.home.store.Trash().Restore(ctx, other.ID)
 		if errors.Is(err, session.ErrExist) {
 			continue // it was brought back, or made again
 		}
@@ -238,11 +238,11 @@ func (u *Upkeep) EmptyTrash(ctx context.Context, r EmptyTrashRequest) (*EmptyTra
 	var gone []store.Trashed
 	var err error
 	if r.DryRun {
-		gone, err = u.home.store.Trash(ctx)
+		gone, err = u.home.store.Trash().List(ctx)
 		gone = slices.DeleteFunc(gone, func(item store.Trashed) bool { return !item.Removed.Before(before) })
 	} else {
 		u.home.beforeWriting(ctx)
-		gone, err = u.home.store.EmptyTrash(ctx, before)
+		gone, err = u.home.store.Trash().Empty(ctx, before)
 	}
 	result := &EmptyTrashResult{Removals: []string{}, Before: before.UTC()}
 	for _, item := range gone {

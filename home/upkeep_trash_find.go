@@ -24,12 +24,12 @@ type bin struct {
 }
 
 func (h *Home) openBin(ctx context.Context) (*bin, error) {
-	items, err := h.store.Trash(ctx)
+	items, err := h.store.Trash().List(ctx)
 	if err != nil {
 		return nil, err
 	}
 	// Removed sessions are kept as they were in the store, so they can be read.
-	sealed, err := h.store.ReadTrash()
+	sealed, err := h.store.Trash().Read()
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (b *bin) ways(ctx context.Context, given string) []func(store.Trashed) bool
 			if f.Write == nil {
 				return false
 			}
-			s := ledger.ExportOf(f.Name, given)
+			s := ledger.ExportOf(ctx, f.Name, given)
 			return s != nil && s.Exported == item.Name
 		})
 	}

@@ -31,7 +31,7 @@ const (
 // that have grown only the new lines are read. progress, if it is not nil, is
 // called now and then with the number of bytes read and to be read.
 //
-// If the store tracks changes (store.Tracker) and is large, only the sessions that
+// If the store tracks changes (store.Changes) and is large, only the sessions that
 // its writers have marked are looked at. What a program that leaves no marks wrote
 // into an existing session is then found within ten minutes, or by Sweep.
 //

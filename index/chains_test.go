@@ -201,9 +201,9 @@ func TestChainWithoutALink(t *testing.T) {
 		if ids := must[[]string](t)(ix.Lost(ctx, links[lost].ID()[:30])); !slices.Contains(ids, links[lost].ID()) {
 			t.Errorf("lost are %v", ids)
 		}
-		trashed, err := f.st.Trash(ctx)
+		trashed, err := f.st.Trash().List(ctx)
 		if err == nil {
-			err = f.st.Restore(ctx, trashed[0].ID)
+			err = f.st.Trash().Restore(ctx, trashed[0].ID)
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/store"
 )
 
 // marking returns an index, caught up, that takes its store for a large one.
@@ -65,7 +64,7 @@ func TestMarkedSessionsComeAndGo(t *testing.T) {
 	if report := mustCatchUp(t, ix); report.Sessions != 0 {
 		t.Errorf("marks are left: %+v", report)
 	}
-	if left, err := os.ReadDir(filepath.Join(f.st.House(), "locks")); err != nil || len(left) != 2 {
+	if left, err := os.ReadDir(filepath.Join(filepath.Dir(f.st.IndexPath()), "locks")); err != nil || len(left) != 2 {
 		t.Errorf("the locks of two sessions are left, not %v, %v", left, err)
 	}
 }
@@ -81,7 +80,7 @@ func TestMarkStaysWhileSomebodyWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	release, err := log.(store.Pinner).Pin(context.Background())
+	release, err := log.Pin(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +176,7 @@ func TestDeletedMarksAreNotTrusted(t *testing.T) {
 	s := f.say("one")
 	ix := f.marking(t)
 	f.append(s, session.RoleUser, session.Text("needle"))
-	if err := os.RemoveAll(filepath.Join(f.st.House(), "changed")); err != nil {
+	if err := os.RemoveAll(filepath.Join(filepath.Dir(f.st.IndexPath()), "changed")); err != nil {
 		t.Fatal(err)
 	}
 	if report := mustCatchUp(t, ix); report.Changed != 1 {

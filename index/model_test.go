@@ -120,10 +120,10 @@ func (m *machine) step() {
 		m.check(m.st.Remove(ctx, name))
 		return
 	case 1:
-		trashed, err := m.st.Trash(ctx)
+		trashed, err := m.st.Trash().List(ctx)
 		m.check(err)
 		if len(trashed) > 0 {
-			err := m.st.Restore(ctx, trashed[m.rand.IntN(len(trashed))].ID)
+			err := m.st.Trash().Restore(ctx, trashed[m.rand.IntN(len(trashed))].ID)
 			if !errors.Is(err, session.ErrExist) { // a continuation that was removed may have been made again
 				m.check(err)
 			}

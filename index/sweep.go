@@ -15,7 +15,7 @@ import (
 // session with what it has on record: a sweep. That is always right and costs 6 µs
 // a session, which is nothing for hundreds and 0.6 s for 100,000.
 //
-// Of a large store whose writers leave marks (store.Tracker), only the marked
+// Of a large store whose writers leave marks (store.Changes), only the marked
 // sessions are compared. A mark is given back once the index has on record what
 // the session is now; the store makes sure that no writer is in between. So
 // nothing that a writer of ours did is missed, whatever dies at whatever moment:
@@ -49,11 +49,9 @@ type swept struct {
 // survey finds out what has to be read, and what is gone: the logs that the index
 // knows, of those it looked at, and which of them were not seen in the store.
 func (r *catching) survey() (map[string]*known, []job, error) {
-	if t, ok := r.ix.store.(store.Tracker); ok {
-		var err error
-		if r.changes, err = t.Changes(r.ctx, r.ix.path); err != nil {
-			return nil, nil, err
-		}
+	var err error
+	if r.changes, err = r.ix.store.Changes(r.ctx, r.ix.path); err != nil {
+		return nil, nil, err
 	}
 	last, err := r.lastSweep()
 	if err != nil {
@@ -137,7 +135,7 @@ func (r *catching) settleMark(name string) error {
 		return err
 	}
 	stat.Modified = time.Unix(0, modified)
-	if err := r.ix.store.(store.Tracker).Settle(r.ctx, name, was); err != nil {
+	if err := r.ix.store.Settle(r.ctx, r.ix.path, name, was); err != nil {
 		if r.ctx.Err() != nil {
 			return r.ctx.Err()
 		}
@@ -158,7 +156,7 @@ func (r *catching) compareMarked() (logs map[string]*known, jobs []job, explaine
 		if was != nil {
 			logs[name] = was
 		}
-		stat, err := store.Describe(r.ctx, r.ix.store, name)
+		stat, err := r.ix.store.Stat(r.ctx, name)
 		if errors.Is(err, store.ErrNotExist) {
 			explained = explained || was != nil
 			continue

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/keyed"
-	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 )
 
@@ -28,7 +27,7 @@ func holdLock(t *testing.T, dir, key string) (release func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	unpin, err := log.(store.Pinner).Pin(t.Context())
+	unpin, err := log.Pin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

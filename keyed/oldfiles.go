@@ -1,6 +1,7 @@
 package keyed
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,7 +14,7 @@ import (
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
@@ -23,7 +24,7 @@ import (
 // where to look, and the key inside the file decides.
 type oldFiles struct {
 	dir   string      // "" if there is none
-	notes *file.Notes // of the sessions that were imported from old files, by id
+	notes store.Notes // of the sessions that were imported from old files, by id
 	err   error       // why there are no notes
 
 	once    sync.Once
@@ -56,7 +57,7 @@ func (o *oldFiles) isRetired(id string) (bool, error) {
 	if o.err != nil {
 		return false, o.err
 	}
-	_, err := o.notes.Read(id)
+	_, err := o.notes.Read(context.Background(), id)
 	if errors.Is(err, session.ErrNotExist) {
 		return false, nil
 	}
@@ -66,7 +67,7 @@ func (o *oldFiles) isRetired(id string) (bool, error) {
 // note retires the old files of a session.
 func (o *oldFiles) note(id, file string) error {
 	text := rawjson.AppendString([]byte(`{"file":`), file)
-	return o.notes.Write(id, append(text, '}', '\n'))
+	return o.notes.Write(context.Background(), id, append(text, '}', '\n'))
 }
 
 // retire retires the old files of a key, if there are any, and reports whether it did.

@@ -244,12 +244,12 @@ type interruptedLog struct {
 	interrupted
 }
 
-func (l interruptedLog) Append(ctx context.Context, at store.Pos, lines ...[]byte) (store.Pos, error) {
+func (l interruptedLog) Start(ctx context.Context, at store.Pos, lines ...[]byte) (store.Pos, func() error, error) {
 	if before := *l.before; before != nil {
 		*l.before = nil
 		before()
 	}
-	return l.Log.Append(ctx, at, lines...)
+	return l.Log.Start(ctx, at, lines...)
 }
 
 // A truncation counts from the end that its caller saw: what another process

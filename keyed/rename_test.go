@@ -123,7 +123,7 @@ func TestOldFilesOfAnEarlierTakeOver(t *testing.T) {
 	m := inDir(t, dir)
 	had := len(m.GetHistory(key))
 	m.close()
-	if err := os.RemoveAll(storeIn(t, dir).Notes("keyed").Path("")); err != nil {
+	if err := os.RemoveAll(storeIn(t, dir).Parts().Where(store.PartNote, "keyed/")); err != nil {
 		t.Fatal(err)
 	}
 	m = inDir(t, dir)

@@ -241,7 +241,7 @@ func (s *Session) write(ctx context.Context, w *writing) ([]string, func() error
 			return nil, nil, err
 		}
 		at, known := s.tree.end, len(s.tree.nodes)
-		end, commit, err := store.Start(ctx, s.log, at, batch.lines...)
+		end, commit, err := s.log.Start(ctx, at, batch.lines...)
 		if err == nil {
 			if err := s.take(ctx, batch, at, end); err != nil {
 				return nil, nil, errors.Join(err, commit())

@@ -11,7 +11,6 @@ import (
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/store"
-	"github.com/coppice-dev/coppice/store/file"
 )
 
 // CustomContinuedTo is the type of the custom entry that names a session's continuation.
@@ -164,14 +163,8 @@ func (s *Session) LostContinuation() (string, error) {
 	if s.opts.Now().Sub(now.named) > creationTime {
 		return now.to, nil
 	}
-	files, ok := s.store.(interface {
-		Trash(context.Context) ([]file.Trashed, error)
-	})
-	if !ok {
-		return "", nil
-	}
-	trash, err := files.Trash(ctx)
-	if slices.ContainsFunc(trash, func(t file.Trashed) bool { return t.Name == now.to }) {
+	trash, err := s.store.Trash().List(ctx)
+	if slices.ContainsFunc(trash, func(t store.Trashed) bool { return t.Name == now.to }) {
 		return now.to, err
 	}
 	return "", err

@@ -351,8 +351,8 @@ func TestLostContinuation(t *testing.T) {
 	says("one four")
 	mustDo(t, os.Rename(kept, st.Path(third.ID())))
 	says("one three four")
-	trash := mustGet(st.Trash(ctx))(t)
-	mustDo(t, st.Restore(ctx, trash[0].ID))
+	trash := mustGet(st.Trash().List(ctx))(t)
+	mustDo(t, st.Trash().Restore(ctx, trash[0].ID))
 	says("one two three four")
 }
 

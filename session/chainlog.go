@@ -109,6 +109,11 @@ func (l *chainLog) Append(context.Context, store.Pos, ...[]byte) (store.Pos, err
 	}
 }
 
+func (l *chainLog) Start(ctx context.Context, at store.Pos, lines ...[]byte) (store.Pos, func() error, error) {
+	end, err := l.Append(ctx, at, lines...)
+	return end, nil, err
+}
+
 // Watch yields what is there and then waits until ctx ends: others append to the logs, not
 // to the chain as it was opened.
 func (l *chainLog) Watch(ctx context.Context, from store.Pos) iter.Seq2[store.Line, error] {
@@ -136,7 +141,7 @@ func (l *chainLog) Close() error {
 	return errors.Join(errs...)
 }
 
-// Pin keeps all logs as they are: see store.Pinner.
+// Pin keeps all logs as they are: see store.Log.
 func (l *chainLog) Pin(ctx context.Context) (func(), error) {
 	var releases []func()
 	release := func() {
@@ -145,11 +150,7 @@ func (l *chainLog) Pin(ctx context.Context) (func(), error) {
 		}
 	}
 	for _, p := range l.parts {
-		log, ok := p.log.(store.Pinner)
-		if !ok {
-			continue
-		}
-		r, err := log.Pin(ctx)
+		r, err := p.log.Pin(ctx)
 		if err != nil {
 			release()
 			return nil, err
@@ -159,13 +160,11 @@ func (l *chainLog) Pin(ctx context.Context) (func(), error) {
 	return release, nil
 }
 
-// Current reports whether somebody rewrote one of the logs: see store.Pinner.
+// Current reports whether somebody rewrote one of the logs: see store.Log.
 func (l *chainLog) Current() error {
 	for _, p := range l.parts {
-		if log, ok := p.log.(store.Pinner); ok {
-			if err := log.Current(); err != nil {
-				return err
-			}
+		if err := p.log.Current(); err != nil {
+			return err
 		}
 	}
 	return nil

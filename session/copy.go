@@ -34,7 +34,7 @@ func (s *Session) Remove(ctx context.Context) error {
 	s.mu.RLock()
 	end := s.tree.end
 	s.mu.RUnlock()
-	if err := store.RemoveAt(ctx, s.store, s.name, end); err != nil {
+	if err := s.store.RemoveAt(ctx, s.name, end); err != nil {
 		return err
 	}
 	return s.Close()

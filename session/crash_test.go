@@ -333,7 +333,7 @@ func (w *crashWorld) look(st *file.Store) map[string]crashLog {
 		}
 		logs[stat.Name] = crashLog{lines, lines, crashInStore}
 	}
-	trash, _ := st.Trash(context.Background())
+	trash, _ := st.Trash().List(context.Background())
 	for _, item := range trash {
 		if _, restored := logs[item.Name]; !restored {
 			was := w.logs[item.Name]
@@ -417,13 +417,13 @@ func (w *crashWorld) checkPlace(image *crashImage, st *file.Store, name string, 
 		}
 		return true
 	}
-	trash, err := st.Trash(context.Background())
+	trash, err := st.Trash().List(context.Background())
 	if err != nil {
 		w.fault(image, "trash: %v", err)
 	}
 	for _, item := range trash {
 		if item.Name == name && may&crashInTrash != 0 {
-			if err := st.Restore(context.Background(), item.ID); err != nil {
+			if err := st.Trash().Restore(context.Background(), item.ID); err != nil {
 				w.fault(image, "restore %s: %v", name, err)
 				return false
 			}
@@ -699,7 +699,7 @@ func (w *crashWorld) collect() error {
 		}
 		refs = append(refs, ref)
 	}
-	removal, err := w.store.RemoveBlobs(ctx, refs...)
+	removal, err := w.store.Blobs().Collect(ctx, refs...)
 	if err == nil && len(removal.Deleted) == 0 {
 		err = errors.New("nothing was deleted")
 	}
@@ -738,13 +738,13 @@ func (w *crashWorld) remove(name string) error {
 }
 
 func (w *crashWorld) restore(name string) (string, error) {
-	trash, err := w.store.Trash(context.Background())
+	trash, err := w.store.Trash().List(context.Background())
 	if err != nil || len(trash) == 0 {
 		return name, err
 	}
 	item := trash[w.rng.IntN(len(trash))]
 	w.op = "restore " + item.Name
-	return item.Name, w.store.Restore(context.Background(), item.ID)
+	return item.Name, w.store.Trash().Restore(context.Background(), item.ID)
 }
 
 // converse appends something to a session.

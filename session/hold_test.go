@@ -43,7 +43,19 @@ func (w *holdWatch) checkLines(what string, lines ...[]byte) {
 func (w *holdWatch) Blobs() store.Blobs { return watchedBlobs{w.Store.Blobs(), w} }
 
 func (w *holdWatch) Create(ctx context.Context, name string, lines iter.Seq2[[]byte, error]) (store.Log, error) {
-	log, err := w.Store.Create(ctx, name, func(yield func([]byte, error) bool) {
+	return w.created(ctx, w.Store.Create, name, lines)
+}
+
+func (w *holdWatch) CreateCopy(ctx context.Context, name string, lines iter.Seq2[[]byte, error], of store.Log) (store.Log, error) {
+	return w.created(ctx, func(ctx context.Context, name string, lines iter.Seq2[[]byte, error]) (store.Log, error) {
+		return w.Store.CreateCopy(ctx, name, lines, of)
+	}, name, lines)
+}
+
+type creation = func(ctx context.Context, name string, lines iter.Seq2[[]byte, error]) (store.Log, error)
+
+func (w *holdWatch) created(ctx context.Context, create creation, name string, lines iter.Seq2[[]byte, error]) (store.Log, error) {
+	log, err := create(ctx, name, func(yield func([]byte, error) bool) {
 		for line, err := range lines {
 			w.checkLines("a log is created", line)
 			if !yield(line, err) {
@@ -93,10 +105,10 @@ type watchedLog struct {
 	w *holdWatch
 }
 
-func (l watchedLog) Append(ctx context.Context, at store.Pos, lines ...[]byte) (store.Pos, error) {
-	end, err := l.Log.Append(ctx, at, lines...)
+func (l watchedLog) Start(ctx context.Context, at store.Pos, lines ...[]byte) (store.Pos, func() error, error) {
+	end, commit, err := l.Log.Start(ctx, at, lines...)
 	l.w.checkLines("a line is appended", lines...)
-	return end, err
+	return end, commit, err
 }
 
 // Whoever writes a line that names a blob has a hold from before the blob is put

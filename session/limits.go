@@ -17,7 +17,7 @@ import (
 // admit refuses entries that are over a limit, before anything of them is kept.
 // Without content in blobs there is nothing to do: the store measures lines.
 func (s *Session) admit(entries []Entry, m *mover) error {
-	limits := store.LimitsOf(s.store)
+	limits := s.store.Limits()
 	if len(m.external) == 0 || limits.Entry <= 0 && limits.Log <= 0 {
 		return nil
 	}
@@ -98,7 +98,7 @@ func (w *weight) add(bytes int64, at, end store.Pos) {
 // checkRoom refuses to make the session larger than it may become. It is called
 // with mu held for writing.
 func (s *Session) checkRoom(ctx context.Context, more int64) error {
-	limit := store.LimitsOf(s.store).Log
+	limit := s.store.Limits().Log
 	if limit <= 0 {
 		return nil
 	}
@@ -131,7 +131,7 @@ func (s *Session) weighAndCheck(ctx context.Context, more, limit int64) error {
 // limited yields the lines with which a session is to begin, up to one that is
 // over a limit of the store.
 func limited(st store.Store, name string, lines iter.Seq2[[]byte, error]) iter.Seq2[[]byte, error] {
-	limits := store.LimitsOf(st)
+	limits := st.Limits()
 	if limits.Entry <= 0 && limits.Log <= 0 {
 		return lines
 	}

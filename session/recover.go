@@ -41,9 +41,7 @@ func LoadOrRecover(path string) (*Session, error) {
 // only one: recovering the session again, after a restart or in another process, returns
 // the same.
 func Recover(ctx context.Context, st store.Store, name string, cause error, o *Options) (*Session, error) {
-	backups, ok := st.(interface {
-		RestoreBackup(ctx context.Context, name string) error
-	})
+	backups, ok := store.As[store.Mender](st)
 	if !ok {
 		return standIn(ctx, st, name, cause, o)
 	}

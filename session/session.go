@@ -186,7 +186,7 @@ func (s *Session) firstLines(ctx context.Context, blobs *heldBlobs, entries []En
 }
 
 // create makes a session that has the given lines from the start. If they come from a
-// log, that log must not have changed in the meantime: see store.CreateCopy.
+// log, that log must not have changed in the meantime: see store.Store.CreateCopy.
 func create(ctx context.Context, st store.Store, h Header, o *Options, lines iter.Seq2[[]byte, error], of store.Log) (*Session, error) {
 	opts := o.withDefaults()
 	h.Type, h.Version = TypeSession, Version
@@ -208,7 +208,13 @@ func create(ctx context.Context, st store.Store, h Header, o *Options, lines ite
 			return yield(line, err)
 		})
 	}
-	log, err := store.CreateCopy(ctx, st, h.ID, limited(st, h.ID, all), of)
+	var log store.Log
+	var err error
+	if of == nil {
+		log, err = st.Create(ctx, h.ID, limited(st, h.ID, all))
+	} else {
+		log, err = st.CreateCopy(ctx, h.ID, limited(st, h.ID, all), of)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -409,12 +415,7 @@ func (s *Session) withWhole(f func(t *tree) error) error {
 // checkCurrent returns an error if the log was rewritten since it was opened. Reading
 // the file would show that, but the cache may still have the old entries, and a secret
 // that was removed from the log must not come back from there.
-func (s *Session) checkCurrent() error {
-	if log, ok := s.log.(store.Pinner); ok {
-		return log.Current()
-	}
-	return nil
-}
+func (s *Session) checkCurrent() error { return s.log.Current() }
 
 func (s *Session) errClosed(op string) error {
 	return &Error{Op: op, Name: s.name, Kind: ErrClosed}

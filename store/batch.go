@@ -5,13 +5,6 @@ import (
 	"iter"
 )
 
-// Batcher is an optional interface of a Store that can create many logs together at a
-// lower cost than one by one.
-type Batcher interface {
-	// Batch returns an empty batch. The caller ends it with Commit or Discard.
-	Batch() Batch
-}
-
 // Batch collects logs that are created together. It belongs to one goroutine.
 type Batch interface {
 	// Add writes the lines of a future log. It is not visible yet.

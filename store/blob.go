@@ -96,7 +96,7 @@ func unescape(text []byte) []byte {
 // kept once, however many lines refer to it. All methods may be called
 // concurrently.
 //
-// A blob that nothing refers to may be deleted: see Collector. So to write a line that
+// A blob that nothing refers to may be deleted: see Collect. So to write a line that
 // refers to a blob, take a hold before putting the blob, or before reading the
 // reference, and keep the hold until the line is appended:
 //
@@ -121,12 +121,20 @@ type Blobs interface {
 	Get(ctx context.Context, ref Ref) ([]byte, error)
 	// All yields the name of every blob.
 	All(ctx context.Context) iter.Seq2[Ref, error]
+	// Unreferenced returns the blobs that nothing in the store refers to, sorted. What
+	// cannot be read may refer to anything, and is an error. Some of them may come to be
+	// named meanwhile: only Collect can tell.
+	Unreferenced(ctx context.Context) ([]Part, error)
+	// Collect deletes those of the given blobs that nothing in the store refers to: no
+	// log, no copy of one (see Parts.Copies) and no note but PendingNote. It waits for the
+	// holds to end, and gives up with ErrLocked. Even with an error it returns what it has
+	// done, never nil.
+	Collect(ctx context.Context, refs ...Ref) (*Collected, error)
 }
 
-// Collector is an optional interface of Blobs that can delete blobs.
-type Collector interface {
-	// Collect deletes those of the given blobs that nothing in the store refers
-	// to, and returns them. It waits for the holds to end, and gives up with ErrLocked.
-	// Even with an error it returns those that it has deleted.
-	Collect(ctx context.Context, refs ...Ref) (deleted []Ref, err error)
+// Collected is what became of blobs that were to be deleted.
+type Collected struct {
+	Deleted []Ref
+	// Named are those that stay, and what names them.
+	Named map[Ref][]Part
 }

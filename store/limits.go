@@ -14,16 +14,8 @@ type Limits struct {
 	Logs int
 }
 
-// Limiter is an optional interface of a Store that has limits.
-type Limiter interface{ Limits() Limits }
-
-// LimitsOf returns the limits of a store; none if it is not a Limiter.
-func LimitsOf(s Store) Limits {
-	if l, ok := s.(Limiter); ok {
-		return l.Limits()
-	}
-	return Limits{}
-}
+// DefaultMaxEntry is the limit of a line if nobody gives one.
+const DefaultMaxEntry = 64 << 20
 
 // Limit names one of the limits, as the settings of the program do.
 type Limit string

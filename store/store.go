@@ -49,31 +49,82 @@ type Stat struct {
 	Archived bool      // the log is kept compressed; reading it is transparent
 }
 
-// Store is a set of named logs, and the blobs their lines refer to. All methods
-// may be called concurrently. Names must pass CheckName.
+// Store is a set of named logs, and what belongs to them: the blobs that their lines
+// refer to, the logs that were removed, and notes. All methods may be called
+// concurrently. Names must pass CheckName: with any other, every method that takes one
+// returns ErrInvalid.
+//
+// This is all that programs need. What only some stores have is a capability, found with
+// As: Directory, Archiver and Mender. A store that adds something to another one embeds
+// it, so that it keeps the whole contract: see Wrapper.
 type Store interface {
 	// Create makes a log that holds exactly the given lines: all of them or, if
 	// it fails or the machine does, no log at all. Each line is copied or
 	// written before the next is asked for. It returns ErrExist if there is a
 	// log of that name.
 	Create(ctx context.Context, name string, lines iter.Seq2[[]byte, error]) (Log, error)
+	// CreateCopy is Create of lines that come from another log, of this store or of
+	// another. The copy appears only if that log is still what was opened (see Log.Pin),
+	// else the error is ErrReplaced or ErrNotExist: a redaction may have removed something
+	// that must not come back through an old handle. Checking before the copy is not
+	// enough, because the log may be rewritten while it is copied. So the log is pinned
+	// from after the last line until the copy has its name. A later rewrite of the log
+	// finds the copy.
+	CreateCopy(ctx context.Context, name string, lines iter.Seq2[[]byte, error], of Log) (Log, error)
+	// Batch returns an empty batch, with which many logs are created for less than each
+	// of them costs alone. The caller ends it with Commit or Discard.
+	Batch() Batch
 	// Open returns the log of that name, or ErrNotExist. Opening writes nothing.
 	Open(ctx context.Context, name string) (Log, error)
+	// Stat describes the log of that name, or returns ErrNotExist.
+	Stat(ctx context.Context, name string) (Stat, error)
 	// List yields every log, in no particular order. A log that cannot be
 	// described is yielded with its name and an error; the others follow.
 	List(ctx context.Context) iter.Seq2[Stat, error]
-	// Remove takes the log out of the store, or returns ErrNotExist. Appends and
-	// watches on open handles get ErrNotExist from then on; once another log of that
-	// name exists, they may get ErrReplaced instead.
+	// Remove moves the log to the trash, or returns ErrNotExist. Appends and
+	// watches on handles that are open get ErrNotExist from then on; once another
+	// log of that name is created, they may get ErrReplaced instead.
 	Remove(ctx context.Context, name string) error
+	// RemoveAt is Remove if the log ends at a position, and returns ErrConflict
+	// if it does not: then nothing is removed.
+	RemoveAt(ctx context.Context, name string, end Pos) error
+	// Trash returns the logs that were removed.
+	Trash() Trash
 	// Blobs returns the store's blobs.
 	Blobs() Blobs
+	// Notes returns the notes of a room, a name for those of one part of a program. ""
+	// is a room, too.
+	Notes(room string) Notes
+	// Parts returns everything that the store keeps, part by part.
+	Parts() Parts
+	// Changes returns which logs may have changed since a reader, such as an index, gave
+	// back their marks. A store that cannot tell, or not to this reader, returns no
+	// Epoch.
+	Changes(ctx context.Context, reader string) (Changes, error)
+	// Settle removes a reader's mark of a log if the log is still as was describes it and
+	// is not being changed; a nil was means that the log does not exist. Otherwise, or
+	// with an error, the mark stays.
+	Settle(ctx context.Context, reader, name string, was *Stat) error
+	// Limits returns the limits of the store.
+	Limits() Limits
+	// Where says where the store is, for people: a directory, or a URL.
+	Where() string
 	// Close releases the store. Logs opened from it are closed too. Everything
 	// gets ErrClosed afterwards, except that closing again does nothing.
 	Close() error
 }
 
 // Log is one open log. All methods may be called concurrently.
+//
+// A position is one that the log gave out: zero, a line's Pos or Next, or an end. Reading
+// from a negative one is ErrInvalid. Reading from beyond the end, or from the middle of a
+// line, is ErrInvalid or ErrConflict, except that beyond the end Forward may also yield
+// nothing, and Backward begin at the end. An append anywhere but at the end is
+// ErrConflict, or ErrInvalid where there can be no end.
+//
+// An iteration ends, or yields an error as its last value. It may be ranged over again. If
+// the log is removed, rewritten or closed while it goes on, it yields the rest of the
+// lines as they were, or an error: never other lines, and never fewer without an error.
 type Log interface {
 	// Append writes the lines after the position at, which must be the log's
 	// end, and returns the new end. They are written together: at worst a reader sees a
@@ -81,6 +132,11 @@ type Log interface {
 	// Lines must not contain a newline. The log does not keep them: their memory is the
 	// caller's again on return.
 	Append(ctx context.Context, at Pos, lines ...[]byte) (Pos, error)
+	// Start writes the lines as Append does and returns the new end without
+	// waiting for them to be durable; commit waits, and gives Append's error. The
+	// caller must call commit, once, if err is nil. So the next append can begin while
+	// this one is on its way to the disk, and both may share one sync.
+	Start(ctx context.Context, at Pos, lines ...[]byte) (end Pos, commit func() error, err error)
 	// Forward yields the lines from a position to the end, wherever that is when the
 	// iteration gets there. A last line without a line end is included if it is Whole;
 	// otherwise it is not there yet. Reading takes no lock and writes nothing.
@@ -101,37 +157,27 @@ type Log interface {
 	// the handle takes no more appends, as after a failed append; open a new handle and
 	// Flush it to settle what the log holds.
 	Flush(ctx context.Context) error
+	// Current returns ErrReplaced if the log was rewritten since it was opened. It is
+	// cheap, and its answer may be out of date at once.
+	Current() error
+	// Pin checks that the log is still the one that was opened, and keeps it unchanged
+	// until release is called: until then no process appends to it, rewrites it or
+	// removes it. It returns ErrReplaced if it was rewritten and ErrNotExist if it was
+	// removed.
+	Pin(ctx context.Context) (release func(), err error)
 	// Close waits until the appends are as durable as the store's settings require, and
 	// releases the handle: see Store.Close.
 	Close() error
 }
 
-// Starter is an optional interface of a Log that can take the next append while an
-// earlier one is still on its way to the disk, so that appends in quick succession
-// share one sync.
-type Starter interface {
-	// Start writes the lines as Append does and returns the new end without
-	// waiting for them to be durable; commit waits, and gives Append's error.
-	// The caller must call commit, once, if err is nil.
-	Start(ctx context.Context, at Pos, lines ...[]byte) (end Pos, commit func() error, err error)
-}
-
-// Start begins an append through the log's Starter, or else appends.
-func Start(ctx context.Context, log Log, at Pos, lines ...[]byte) (Pos, func() error, error) {
-	if s, ok := log.(Starter); ok {
-		return s.Start(ctx, at, lines...)
-	}
-	end, err := log.Append(ctx, at, lines...)
-	return end, func() error { return nil }, err
-}
-
-// Whole reports whether a last line without a line end is a complete entry. Its writer
-// may have been killed before the line end, may be about to write it, or may be an
-// editor that writes none. A complete JSON object cannot be the beginning of a longer
-// line, so readers accept it: its Next is where the following line will begin, and the
-// next append writes the missing line end first. Everything else after the last line
-// end is still being written, or torn. A lost disk block reads as NULs, so a line with
-// one is torn; so is a line over the store's limit, which cannot be read anyway.
+// Whole reports whether a last line that lacks its line end is an entry all the
+// same. Its writer may have been killed before the line end, be about to write it,
+// or be an editor that leaves none. A complete JSON object cannot be the beginning
+// of a longer line, so readers take it in: its Next is where the following line
+// will begin, and the next append writes the missing line end first. Everything
+// else after the last line end is on its way, or torn. A NUL is what a lost block
+// of a disk reads as, so a line with one is torn; so is a line over the store's
+// limit, which nobody reads.
 func Whole(line []byte) bool {
 	line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")))
 	return len(line) > 1 && line[0] == '{' && line[len(line)-1] == '}' && bytes.IndexByte(line, 0) < 0 && json.Valid(line)

@@ -2,7 +2,6 @@ package store_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -179,42 +178,20 @@ func TestRef(t *testing.T) {
 	}
 }
 
-// starter is a Log that only starts.
-type starter struct{ store.Log }
+// wrapper is a store around another one.
+type wrapper struct{ store.Store }
 
-func (starter) Start(_ context.Context, at store.Pos, lines ...[]byte) (store.Pos, func() error, error) {
-	return at + store.Pos(len(lines)), func() error { return errors.New("from Start") }, nil
-}
+func (w wrapper) Unwrap() store.Store { return w.Store }
 
-func TestStartUsesStarter(t *testing.T) {
+// A capability of the store inside is found through any number of wrappers.
+func TestAs(t *testing.T) {
 	t.Parallel()
-	end, commit, err := store.Start(t.Context(), starter{}, 40, []byte("a"), []byte("b"))
-	if end != 42 || err != nil {
-		t.Fatalf("Start = %d, %v", end, err)
+	inside := memory.New(nil)
+	if got, ok := store.As[*memory.Store](wrapper{wrapper{inside}}); !ok || got != inside {
+		t.Errorf("As found %v, %v", got, ok)
 	}
-	if err := commit(); err == nil || err.Error() != "from Start" {
-		t.Errorf("commit() = %v", err)
-	}
-}
-
-func TestStartAppends(t *testing.T) {
-	t.Parallel()
-	log, err := memory.New(nil).Create(t.Context(), "a", store.Lines())
-	if err != nil {
-		t.Fatal(err)
-	}
-	end, commit, err := store.Start(t.Context(), log, 0, []byte("{}"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if now, err := log.End(t.Context()); err != nil || now != end || end == 0 {
-		t.Errorf("Start returned %d, the log ends at %d, %v", end, now, err)
-	}
-	if err := commit(); err != nil {
-		t.Errorf("commit() = %v", err)
-	}
-	if _, _, err := store.Start(t.Context(), log, 0, []byte("{}")); !errors.Is(err, store.ErrConflict) {
-		t.Errorf("Start at a stale end = %v, want %v", err, store.ErrConflict)
+	if got, ok := store.As[store.Directory](wrapper{inside}); ok || got != nil {
+		t.Errorf("As found a directory in memory: %v", got)
 	}
 }
 

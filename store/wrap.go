@@ -1,14 +1,14 @@
 package store
 
 // Wrapper is the interface of a Store that adds something to another one, such as
-// measurements. Without it, callers could not see what the other one has beyond Store: its
-// files, and a list of secrets that must not come back.
+// measurements. Without it, nobody finds the capabilities of the other one.
 type Wrapper interface {
 	// Unwrap returns the other store.
 	Unwrap() Store
 }
 
-// As returns a store, or a store that it wraps, as a T.
+// As returns a capability of a store: that of the store itself or else of a store that it
+// wraps. T may also be a type of store.
 func As[T any](s Store) (T, bool) {
 	for {
 		if t, ok := s.(T); ok {

@@ -17,8 +17,8 @@ import (
 // are handled at once, as by Importer.Import. A Batch belongs to one goroutine.
 type Batch struct {
 	im      *Importer
-	logs    store.Batch // nil: the store has no batches, or nothing waits
-	release func()      // ends the hold on blobs that the waiting sessions name
+	logs    store.Batch // nil: nothing waits
+	release func()      // ends the hold of blobs that the waiting sessions name
 	guard   *clean.Guard
 	waiting []*waiting
 	ids     map[string]bool // the sessions that wait
@@ -61,7 +61,7 @@ func (b *Batch) Import(ctx context.Context, format *Format, f *File, done func(*
 		done(&Report{}, errMissing("import", "a batch of an importer with a store, and a file"))
 		return
 	}
-	run, report, err := b.im.begin(format, f)
+	run, report, err := b.im.begin(ctx, format, f)
 	switch {
 	case run == nil:
 		done(report, err)
@@ -91,8 +91,7 @@ func (b *Batch) Import(ctx context.Context, format *Format, f *File, done func(*
 
 // takes reports whether the sessions of a file can wait.
 func (b *Batch) takes(f *File) bool {
-	_, able := b.im.Store.(store.Batcher)
-	return able && !b.im.DryRun && f.info != nil && f.info.Size() <= smallFile && store.LimitsOf(b.im.Store).Logs == 0
+	return !b.im.DryRun && f.info != nil && f.info.Size() <= smallFile && b.im.Store.Limits().Logs == 0
 }
 
 // open takes a hold on the blobs and reads the list of secrets that must not come back.
@@ -103,11 +102,11 @@ func (b *Batch) open(ctx context.Context) (err error) {
 	if b.release, err = b.im.hold(ctx); err != nil {
 		return err
 	}
-	if b.guard, err = clean.LoadGuard(b.im.Store); err != nil {
+	if b.guard, err = clean.LoadGuard(ctx, b.im.Store); err != nil {
 		b.release()
 		return err
 	}
-	b.logs, b.ids = b.im.Store.(store.Batcher).Batch(), make(map[string]bool)
+	b.logs, b.ids = b.im.Store.Batch(), make(map[string]bool)
 	return nil
 }
 
@@ -120,7 +119,7 @@ func (b *Batch) Commit(ctx context.Context) {
 	b.release() // the sessions name them now; and recheck may have to delete some
 	files, guard := b.waiting, b.guard
 	b.clear()
-	redacted, err := clean.LoadGuard(b.im.Store)
+	redacted, err := clean.LoadGuard(ctx, b.im.Store)
 	var sources []*Source
 	for _, w := range files {
 		w.settle(ctx, errs)
@@ -132,7 +131,7 @@ func (b *Batch) Commit(ctx context.Context) {
 			sources = append(sources, w.run.src)
 		}
 	}
-	err = b.im.Ledger.PutAll(sources)
+	err = b.im.Ledger.PutAll(context.WithoutCancel(ctx), sources)
 	for _, w := range files {
 		if w.err == nil {
 			w.err = err
@@ -191,7 +190,7 @@ type stage struct {
 }
 
 func newStage(real store.Store) *stage {
-	limits := store.LimitsOf(real)
+	limits := real.Limits()
 	return &stage{memory.New(&memory.Options{MaxLine: limits.Entry, MaxLog: limits.Log}), real}
 }
 

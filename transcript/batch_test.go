@@ -45,7 +45,7 @@ func TestBatchCreatesSessionsTogether(t *testing.T) {
 	for n := range 5 {
 		all = append(all, wait(t, b, toyFile(t, lines(toyLine{Conv: fmt.Sprint(n), Title: "T"}, said("a", "one"), said("b", "two")))))
 	}
-	if left, _ := filepath.Glob(filepath.Join(st.Dir(), "*.jsonl")); len(left) > 0 || all[0].report != nil {
+	if left, _ := filepath.Glob(filepath.Join(st.Where(), "*.jsonl")); len(left) > 0 || all[0].report != nil {
 		t.Errorf("before the commit there are %v", left)
 	}
 	b.Commit(context.Background())
@@ -143,7 +143,7 @@ func TestDiscardedBatchImportsNothing(t *testing.T) {
 	path := toyFile(t, lines(toyLine{Conv: "c"}, said("a", "one")))
 	o := wait(t, b, path)
 	b.Discard()
-	if left, _ := filepath.Glob(filepath.Join(st.Dir(), "*.jsonl")); len(left) > 0 || o.report != nil || im.Ledger.Get(path) != nil {
+	if left, _ := filepath.Glob(filepath.Join(st.Where(), "*.jsonl")); len(left) > 0 || o.report != nil || im.Ledger.Get(t.Context(), path) != nil {
 		t.Errorf("there is %v, and it told %+v", left, o.report)
 	}
 }
@@ -160,21 +160,21 @@ func TestLedgerListsManyFilesTogether(t *testing.T) {
 		for _, path := range paths {
 			all = append(all, &transcript.Source{Path: path, Format: "toy", Size: size})
 		}
-		if err := l.PutAll(all); err != nil {
+		if err := l.PutAll(t.Context(), all); err != nil {
 			t.Fatal(err)
 		}
-		if err := l.Flush(); err != nil {
+		if err := l.Flush(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	size := func(l *transcript.Ledger, path string) int64 {
-		if s := l.Get(path); s != nil {
+		if s := l.Get(t.Context(), path); s != nil {
 			return s.Size
 		}
 		return -1
 	}
 	notes := func() int {
-		left, _ := filepath.Glob(filepath.Join(st.House(), "imports", "*"))
+		left, _ := filepath.Glob(filepath.Join(filepath.Dir(st.IndexPath()), "imports", "*"))
 		return len(left)
 	}
 	first := transcript.LedgerOf(st)
@@ -186,10 +186,10 @@ func TestLedgerListsManyFilesTogether(t *testing.T) {
 	if size(second, "/b") != 1 || size(second, "/d") != -1 {
 		t.Error("another ledger does not know what was listed")
 	}
-	if err := second.Put(&transcript.Source{Path: "/b", Format: "toy", Size: 2}); err != nil {
+	if err := second.Put(t.Context(), &transcript.Source{Path: "/b", Format: "toy", Size: 2}); err != nil {
 		t.Fatal(err)
 	}
-	if first.Refresh(); size(first, "/b") != 2 || size(first, "/c") != 1 {
+	if first.Refresh(t.Context()); size(first, "/b") != 2 || size(first, "/c") != 1 {
 		t.Errorf("after another has noted /b: %d, %d", size(first, "/b"), size(first, "/c"))
 	}
 	put(first, 3, "/a", "/c") // the first list has the last word on nothing but /b, which has its own note

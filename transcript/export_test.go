@@ -44,7 +44,7 @@ func (d *desk) write(format *transcript.Format, id string, force bool) ([]string
 	if err != nil {
 		return nil, err
 	}
-	return d.x.Publish(out, d.x.Env.Home, force)
+	return d.x.Publish(context.Background(), out, d.x.Env.Home, force)
 }
 
 func (d *desk) mustWrite(id string, force bool) []string {
@@ -339,7 +339,7 @@ func TestNoFormat(t *testing.T) {
 	if _, err := x.Prepare(t.Context(), nil, &transcript.Script{}, nil); !errors.Is(err, session.ErrInvalid) {
 		t.Errorf("prepare: %v", err)
 	}
-	if _, err := x.Publish(&transcript.Output{}, t.TempDir(), false); !errors.Is(err, session.ErrInvalid) {
+	if _, err := x.Publish(t.Context(), &transcript.Output{}, t.TempDir(), false); !errors.Is(err, session.ErrInvalid) {
 		t.Errorf("publish: %v", err)
 	}
 }
@@ -397,7 +397,7 @@ func TestPublishListsAfterTheConversation(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(inTheWay, "full"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.x.Publish(out, dir, true); err == nil {
+	if _, err := d.x.Publish(t.Context(), out, dir, true); err == nil {
 		t.Error("a backup was written over a directory")
 	}
 	if got := read(t, list); got != "old list" {
@@ -406,7 +406,7 @@ func TestPublishListsAfterTheConversation(t *testing.T) {
 	if err := os.RemoveAll(inTheWay); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.x.Publish(out, dir, true); err != nil {
+	if _, err := d.x.Publish(t.Context(), out, dir, true); err != nil {
 		t.Fatal(err)
 	}
 	if got := read(t, list); got != "new list" {

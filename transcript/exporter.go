@@ -100,7 +100,7 @@ func (x *Exporter) Export(ctx context.Context, s *session.Session, format *Forma
 			done.Resume = shell.Command("cd", dir) + " && " + out.Resume
 		}
 	}
-	done.Paths, err = x.Publish(out, base, to.Force)
+	done.Paths, err = x.Publish(ctx, out, base, to.Force)
 	return done, err
 }
 

@@ -79,7 +79,7 @@ func FuzzLedger(f *testing.F) {
 		f.Fatal(err)
 	}
 	ledger := transcript.LedgerOf(st)
-	if err := ledger.Put(&transcript.Source{Path: "/a/b.jsonl"}); err != nil {
+	if err := ledger.Put(f.Context(), &transcript.Source{Path: "/a/b.jsonl"}); err != nil {
 		f.Fatal(err)
 	}
 	paths, err := filepath.Glob(filepath.Join(dir, ".coppice", "imports", "*"))
@@ -98,7 +98,7 @@ func FuzzLedger(f *testing.F) {
 			t.Fatal(err)
 		}
 		storetest.Bounded(t, 1<<20+int64(len(text))*200, func() {
-			if s := ledger.Get("/a/b.jsonl"); s != nil && s.Path != "/a/b.jsonl" {
+			if s := ledger.Get(t.Context(), "/a/b.jsonl"); s != nil && s.Path != "/a/b.jsonl" {
 				t.Errorf("the ledger has %+v", s)
 			}
 		})

@@ -70,19 +70,19 @@ func (im *Importer) Import(ctx context.Context, format *Format, f *File) (report
 	defer b.Discard()
 	b.Import(ctx, format, f, func(r *Report, failed error) { report, err = r, failed })
 	b.Commit(ctx)
-	return report, errors.Join(err, im.Ledger.Flush())
+	return report, errors.Join(err, im.Ledger.Flush(context.WithoutCancel(ctx)))
 }
 
 // begin prepares the import of a file. If there is nothing to import, it returns a nil
 // run.
-func (im *Importer) begin(format *Format, f *File) (*run, *Report, error) {
+func (im *Importer) begin(ctx context.Context, format *Format, f *File) (*run, *Report, error) {
 	report := &Report{Path: f.Path}
 	if err := format.check("import", f.Path, canRead); err != nil {
 		return nil, report, err
 	}
 	report.Format = format.Name
-	before := im.Ledger.Get(f.Path)
-	if im.isUnchanged(before, format, f) {
+	before := im.Ledger.Get(ctx, f.Path)
+	if im.isUnchanged(ctx, before, format, f) {
 		report.Unchanged = true
 		return nil, report, nil
 	}
@@ -99,12 +99,12 @@ func (r *run) direct(ctx context.Context) (*Report, error) {
 	// What was redacted once is always imported clean, even if the source still has it.
 	// The list is read for each file: with watched files, a redaction may have happened
 	// since the last.
-	if r.guard, err = clean.LoadGuard(r.im.Store); err != nil {
+	if r.guard, err = clean.LoadGuard(ctx, r.im.Store); err != nil {
 		return r.report, err
 	}
 	// The ledger names blobs of earlier imports. It is read under the hold, because
 	// blobs that it named earlier may have been deleted.
-	r.before = r.im.Ledger.Get(r.file.Path)
+	r.before = r.im.Ledger.Get(ctx, r.file.Path)
 	err = r.do(ctx)
 	release() // the sessions name them now; and recheck may have to delete some
 	if err != nil || r.im.DryRun {
@@ -113,7 +113,7 @@ func (r *run) direct(ctx context.Context) (*Report, error) {
 	if err := r.recheck(ctx); err != nil || r.file.dir == "" {
 		return r.report, err
 	}
-	return r.report, r.im.Ledger.Put(r.src)
+	return r.report, r.im.Ledger.Put(ctx, r.src)
 }
 
 // recheck cleans the sessions again if something was redacted while they were filled:
@@ -126,7 +126,7 @@ func (r *run) recheck(ctx context.Context) error {
 }
 
 // isUnchanged reports whether the file is as the ledger describes it.
-func (im *Importer) isUnchanged(known *Source, format *Format, f *File) bool {
+func (im *Importer) isUnchanged(ctx context.Context, known *Source, format *Format, f *File) bool {
 	if known == nil || known.Format != format.Name || im.Again {
 		return false
 	}
@@ -140,7 +140,7 @@ func (im *Importer) isUnchanged(known *Source, format *Format, f *File) bool {
 		return false
 	}
 	if known.stamp(info, im.now()); !known.Modified.IsZero() && !im.DryRun {
-		_ = im.Ledger.Put(known) // a hint: without it the next import reads the file
+		_ = im.Ledger.Put(ctx, known) // so that the next one need not look into it; if that fails, it does
 	}
 	return true
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/transcript"
@@ -24,10 +25,13 @@ func TestImportKeepsAgainWhatIsLost(t *testing.T) {
 	if err := h.st.Remove(ctx, toyID("c")); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := h.st.Trash().Empty(ctx, time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
 	refs := allRefs(t, h.st)
-	deleted, err := h.st.Blobs().(store.Collector).Collect(ctx, refs...)
-	if err != nil || len(deleted) != len(refs) || len(refs) == 0 {
-		t.Fatalf("%d of %d blobs were deleted: %v", len(deleted), len(refs), err)
+	done, err := h.st.Blobs().Collect(ctx, refs...)
+	if err != nil || len(done.Deleted) != len(refs) || len(refs) == 0 {
+		t.Fatalf("%d of %d blobs were deleted: %v", len(done.Deleted), len(refs), err)
 	}
 	h.im.Again = true
 	h.bring(path)

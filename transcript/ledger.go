@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
@@ -14,7 +15,6 @@ import (
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/store"
-	"github.com/coppice-dev/coppice/store/file"
 )
 
 // Ledger remembers what was imported and exported, so that an unchanged file is not
@@ -27,11 +27,10 @@ import (
 // for each, because thousands of small notes would take more of the disk than the
 // sessions. A file's own note counts; without one, the newest list does.
 type Ledger struct {
-	// Notes is where the ledger is kept.
-	Notes *file.Notes
+	notes store.Notes // where the ledger is kept
 
 	mu      sync.Mutex // guards what follows
-	listing []file.Note
+	listing []store.Note
 	own     map[string]bool   // the notes of single files
 	lines   map[string]listed // what lists say about a path
 	alive   map[string]int    // how many paths a list has the last word on
@@ -44,12 +43,12 @@ type listed struct {
 	line []byte
 }
 
-// LedgerOf returns the ledger of a store.
-func LedgerOf(st *file.Store) *Ledger {
+// LedgerOf returns the ledger of a store. A nil ledger remembers nothing.
+func LedgerOf(st store.Store) *Ledger {
 	if st == nil {
-		return nil // a nil ledger remembers nothing
+		return nil
 	}
-	return &Ledger{Notes: st.Notes("imports")}
+	return &Ledger{notes: st.Notes("imports")}
 }
 
 // Source is what the ledger remembers about a file.
@@ -93,16 +92,16 @@ func noteOf(source string) string { return HashID("source", source) + ".json" }
 
 // Get returns what is known of a file, or nil. A ledger that cannot be read knows
 // nothing: that only costs time.
-func (l *Ledger) Get(path string) *Source {
-	if l == nil || l.Notes == nil {
+func (l *Ledger) Get(ctx context.Context, path string) *Source {
+	if l == nil || l.notes == nil {
 		return nil
 	}
 	l.mu.Lock()
-	l.load()
+	l.load(ctx)
 	own, line := l.own[noteOf(path)], l.lines[path].line
 	l.mu.Unlock()
 	if own {
-		if data, err := l.Notes.Read(noteOf(path)); err == nil {
+		if data, err := l.notes.Read(ctx, noteOf(path)); err == nil {
 			line = data
 		}
 	}
@@ -118,41 +117,41 @@ func (l *Ledger) Get(path string) *Source {
 func exportPath(format, native string) string { return "exported:" + format + ":" + native }
 
 // ExportOf returns what is known about the export with an id in a format, or nil.
-func (l *Ledger) ExportOf(format, native string) *Source {
-	if s := l.Get(exportPath(format, native)); s != nil && s.Exported != "" {
+func (l *Ledger) ExportOf(ctx context.Context, format, native string) *Source {
+	if s := l.Get(ctx, exportPath(format, native)); s != nil && s.Exported != "" {
 		return s
 	}
 	return nil
 }
 
 // Refresh picks up what other processes have since remembered or forgotten.
-func (l *Ledger) Refresh() {
-	if l == nil || l.Notes == nil {
+func (l *Ledger) Refresh(ctx context.Context) {
+	if l == nil || l.notes == nil {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	notes, err := l.Notes.List()
+	notes, err := l.notes.List(ctx)
 	if l.own == nil || err == nil && slices.Equal(notes, l.listing) {
 		return // it was not asked yet; or nothing happened
 	}
 	l.own = nil
-	l.load()
+	l.load(ctx)
 }
 
 // load reads the lists, once. The caller holds mu.
-func (l *Ledger) load() {
+func (l *Ledger) load(ctx context.Context) {
 	if l.own != nil {
 		return
 	}
 	l.own, l.lines, l.alive = make(map[string]bool), make(map[string]listed), make(map[string]int)
-	l.listing, _ = l.Notes.List() // sorted: newer lists come later
+	l.listing, _ = l.notes.List(ctx) // sorted: newer lists come later
 	for _, note := range l.listing {
 		if !strings.HasPrefix(note.Name, listPrefix) {
 			l.own[note.Name] = true
 			continue
 		}
-		data, err := l.Notes.Read(note.Name)
+		data, err := l.notes.Read(ctx, note.Name)
 		if err != nil {
 			continue
 		}
@@ -182,8 +181,8 @@ func (l *Ledger) listPending(s *Source) {
 }
 
 // Put remembers a file.
-func (l *Ledger) Put(s *Source) error {
-	if l == nil || l.Notes == nil {
+func (l *Ledger) Put(ctx context.Context, s *Source) error {
+	if l == nil || l.notes == nil {
 		return nil
 	}
 	data, err := json.Marshal(s)
@@ -196,17 +195,17 @@ func (l *Ledger) Put(s *Source) error {
 	}
 	l.mu.Unlock()
 	// Syncing it would cost more than reading a small file again.
-	return l.Notes.WriteHint(noteOf(s.Path), data)
+	return l.notes.WriteHint(ctx, noteOf(s.Path), data)
 }
 
 // PutAll remembers several files together. What it was given is kept in memory
 // until there is enough of it for a list, or until Flush.
-func (l *Ledger) PutAll(sources []*Source) error {
-	if l == nil || l.Notes == nil {
+func (l *Ledger) PutAll(ctx context.Context, sources []*Source) error {
+	if l == nil || l.notes == nil {
 		return nil
 	}
 	l.mu.Lock()
-	l.load()
+	l.load(ctx)
 	var own []*Source
 	for _, s := range sources {
 		if l.own[noteOf(s.Path)] {
@@ -219,19 +218,19 @@ func (l *Ledger) PutAll(sources []*Source) error {
 	full := len(l.pending) >= maxList
 	l.mu.Unlock()
 	for _, s := range own {
-		if err := l.Put(s); err != nil {
+		if err := l.Put(ctx, s); err != nil {
 			return err
 		}
 	}
 	if full {
-		return l.Flush()
+		return l.Flush(ctx)
 	}
 	return nil
 }
 
 // Flush writes what PutAll was given.
-func (l *Ledger) Flush() error {
-	if l == nil || l.Notes == nil {
+func (l *Ledger) Flush(ctx context.Context) error {
+	if l == nil || l.notes == nil {
 		return nil
 	}
 	l.mu.Lock()
@@ -246,7 +245,7 @@ func (l *Ledger) Flush() error {
 			return err
 		}
 		l.pending, l.own[noteOf(s.Path)] = nil, true
-		return l.Notes.WriteHint(noteOf(s.Path), data)
+		return l.notes.WriteHint(ctx, noteOf(s.Path), data)
 	}
 	name := fmt.Sprintf("%s%016x-%s.jsonl", listPrefix, time.Now().UnixNano(), rand.Text()[:8])
 	var data []byte
@@ -255,20 +254,20 @@ func (l *Ledger) Flush() error {
 		data = append(data, line...)
 		l.list(s.Path, name, line)
 	}
-	if err := l.Notes.WriteHint(name, data); err != nil {
+	if err := l.notes.WriteHint(ctx, name, data); err != nil {
 		return err
 	}
 	l.pending = nil
-	return l.dropDead()
+	return l.dropDead(ctx)
 }
 
 // dropDead removes the lists in which every line is outdated.
-func (l *Ledger) dropDead() error {
+func (l *Ledger) dropDead(ctx context.Context) error {
 	for list, n := range l.alive {
 		if n > 0 || list == "" {
 			continue
 		}
-		if err := l.Notes.Remove(list); err != nil {
+		if err := l.notes.Remove(ctx, list); err != nil {
 			return err
 		}
 		delete(l.alive, list)
@@ -295,8 +294,8 @@ func (s *Source) unchanged(info fs.FileInfo) bool {
 // IsUnchanged reports whether a file looks as it did when it was last imported as
 // that format, or exported: then importing it would add nothing. It does not look
 // into the file.
-func (l *Ledger) IsUnchanged(path string, format *Format) bool {
-	known := l.Get(path)
+func (l *Ledger) IsUnchanged(ctx context.Context, path string, format *Format) bool {
+	known := l.Get(ctx, path)
 	if known == nil || known.Format != format.Name {
 		return false
 	}

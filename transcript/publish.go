@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -17,7 +18,7 @@ import (
 // Without force, an existing conversation is replaced only if this session wrote it,
 // and everything that its program has added since was imported. An Output that Prepare
 // did not make is ErrInvalid.
-func (x *Exporter) Publish(out *Output, base string, force bool) ([]string, error) {
+func (x *Exporter) Publish(ctx context.Context, out *Output, base string, force bool) ([]string, error) {
 	if x == nil || out == nil || out.format == nil {
 		return nil, errMissing("export", "an exporter, and what it has prepared")
 	}
@@ -27,7 +28,7 @@ func (x *Exporter) Publish(out *Output, base string, force bool) ([]string, erro
 		if err != nil {
 			return nil, err
 		}
-		if err := x.mayReplace(path, out.Files[i].of(out).Session, &out.Files[i], force); err != nil {
+		if err := x.mayReplace(ctx, path, out.Files[i].of(out).Session, &out.Files[i], force); err != nil {
 			return nil, err
 		}
 		paths = append(paths, path)
@@ -46,7 +47,7 @@ func (x *Exporter) Publish(out *Output, base string, force bool) ([]string, erro
 		}
 	}
 	for i, path := range paths {
-		if err := x.remember(out.format, path, out.Files[i].of(out)); err != nil {
+		if err := x.remember(ctx, out.format, path, out.Files[i].of(out)); err != nil {
 			return nil, err
 		}
 	}
@@ -62,7 +63,7 @@ func (f *OutputFile) of(out *Output) *OutputOf {
 }
 
 // mayReplace refuses to overwrite what may be the user's only copy.
-func (x *Exporter) mayReplace(path, id string, f *OutputFile, force bool) error {
+func (x *Exporter) mayReplace(ctx context.Context, path, id string, f *OutputFile, force bool) error {
 	have, err := vfs.ReadFile(path, 0)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && (force || f.Merge != nil || bytes.Equal(have, f.Data)) {
 		return nil
@@ -70,7 +71,7 @@ func (x *Exporter) mayReplace(path, id string, f *OutputFile, force bool) error 
 	if err != nil {
 		return err
 	}
-	known := x.Ledger.Get(path)
+	known := x.Ledger.Get(ctx, path)
 	if known == nil || known.Exported != id || slices.ContainsFunc(known.Sessions, func(in string) bool { return in != id }) {
 		return &session.Error{
 			Op: "export", Path: path, Kind: session.ErrExist,
@@ -125,7 +126,7 @@ func replaceWithBackup(path string, data []byte) error {
 
 // remember notes that a file is ours, and so is its conversation, even if the program
 // moves it.
-func (x *Exporter) remember(format *Format, path string, of *OutputOf) error {
+func (x *Exporter) remember(ctx context.Context, format *Format, path string, of *OutputOf) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
@@ -134,9 +135,9 @@ func (x *Exporter) remember(format *Format, path string, of *OutputOf) error {
 		Path: path, Format: format.Name, Size: info.Size(), Modified: info.ModTime(),
 		Exported: of.Session, Native: of.Native, Sessions: []string{of.Session}, Wrote: of.Records,
 	}
-	if err := x.Ledger.Put(&src); err != nil || of.Native == "" {
+	if err := x.Ledger.Put(ctx, &src); err != nil || of.Native == "" {
 		return err
 	}
 	src.Path = exportPath(format.Name, of.Native)
-	return x.Ledger.Put(&src)
+	return x.Ledger.Put(ctx, &src)
 }

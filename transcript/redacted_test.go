@@ -15,6 +15,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/coppice-dev/coppice/session/clean"
+	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/vfs"
 	"github.com/coppice-dev/coppice/transcript"
@@ -81,7 +82,7 @@ func TestRedactedStaysRedacted(t *testing.T) {
 		"nothing happened": func(*home, *file.Store, string) {},
 		"read again":       func(h *home, _ *file.Store, _ string) { h.im.Again = true },
 		"no ledger": func(h *home, st *file.Store, _ string) {
-			if err := os.RemoveAll(filepath.Dir(st.Notes("imports").Path("x"))); err != nil {
+			if err := os.RemoveAll(filepath.Dir(st.Parts().Where(store.PartNote, "imports/x"))); err != nil {
 				h.t.Fatal(err)
 			}
 		},
@@ -112,7 +113,7 @@ func TestRedactedStaysRedacted(t *testing.T) {
 			}
 			path := toyFile(t, source("one"))
 			h.bringAs(format, path)
-			if len(secretIn(t, st.Dir(), secret)) == 0 || len(secretIn(t, st.Dir(), password)) == 0 {
+			if len(secretIn(t, st.Where(), secret)) == 0 || len(secretIn(t, st.Where(), password)) == 0 {
 				t.Fatal("the secrets were not imported to begin with")
 			}
 			sweep, err := clean.Look(t.Context(), st)
@@ -126,7 +127,7 @@ func TestRedactedStaysRedacted(t *testing.T) {
 			h.bringAs(format, path)
 			h.bringAs(format, path)
 			for _, s := range []string{secret, password} {
-				if where := secretIn(t, st.Dir(), s); len(where) > 0 {
+				if where := secretIn(t, st.Where(), s); len(where) > 0 {
 					t.Errorf("%s, whole %v: %q is back in %v", name, whole, s, where)
 				}
 			}
@@ -182,7 +183,7 @@ func TestRedactedWhileItIsImported(t *testing.T) {
 		return read(ctx, f, to)
 	}
 	h.bringAs(&format, toyFile(t, lines(toyLine{Conv: "c"}, said("1", "the key is "+secret))))
-	if where := secretIn(t, st.Dir(), secret); len(where) > 0 {
+	if where := secretIn(t, st.Where(), secret); len(where) > 0 {
 		t.Errorf("%q is back in %v", secret, where)
 	}
 	if dropped == 0 {

@@ -62,7 +62,7 @@ func (w *writer) newTarget(c Conversation, family string) (*target, error) {
 		return t, err
 	}
 	// Programs copy such files, or import them into their own database.
-	if x := w.im.Ledger.ExportOf(w.format.Name, c.ID); x != nil {
+	if x := w.im.Ledger.ExportOf(w.ctx, w.format.Name, c.ID); x != nil {
 		t.id, t.trusted, t.wrote = x.Exported, true, x.Wrote
 		return t, t.open()
 	}

@@ -36,8 +36,8 @@ type CheckResult struct {
 }
 
 // Check looks for faults in a store: in what its sessions say, in how they are kept, and in
-// what is kept beside them. It works on every store; one that implements store.Inspector or
-// store.Auditor is checked more closely. It changes nothing. Secrets that a finding would
+// what is kept beside them. It works on every store; a
+// store.Mender is checked more closely. It changes nothing. Secrets that a finding would
 // quote are replaced.
 func Check(ctx context.Context, st store.Store, r CheckRequest) (*CheckResult, error) {
 	c := &checker{store: st, request: r, bad: make(map[string]bool)}
@@ -116,11 +116,11 @@ func namesIn(ctx context.Context, st store.Store) ([]string, error) {
 
 // checkRest asks the store about what belongs to no single session.
 func (c *checker) checkRest(ctx context.Context) error {
-	inspector, ok := c.store.(store.Inspector)
+	mender, ok := store.As[store.Mender](c.store)
 	if !ok {
 		return nil
 	}
-	for f, err := range inspector.InspectRest(ctx) {
+	for f, err := range mender.InspectRest(ctx) {
 		if err == nil {
 			err = c.found(findingOf(f, ""), false)
 		}
@@ -166,11 +166,7 @@ func counted(n int64, one, many string) string {
 // checkBlobs looks at the blobs that nothing refers to. The others were read with their
 // sessions.
 func (c *checker) checkBlobs(ctx context.Context) error {
-	auditor, ok := c.store.(store.Auditor)
-	if !ok {
-		return nil
-	}
-	all, err := auditor.Unreferenced(ctx)
+	all, err := c.store.Blobs().Unreferenced(ctx)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -180,8 +176,8 @@ func (c *checker) checkBlobs(ctx context.Context) error {
 		return c.found(Finding{Kind: KindUnreadable, Detail: "cannot tell which blobs are needed: " + err.Error()}, false)
 	}
 	for _, blob := range all {
-		f := Finding{Kind: KindUnreferenced, Path: blob.Path, Size: blob.Size, Detail: unreferenced}
-		_, err := c.store.Blobs().Get(ctx, blob.Ref)
+		f := Finding{Kind: KindUnreferenced, Path: blob.Place, Size: blob.Size, Detail: unreferenced}
+		_, err := c.store.Blobs().Get(ctx, store.Ref(blob.Name))
 		switch {
 		case errors.Is(err, store.ErrNotExist):
 			continue

@@ -59,11 +59,11 @@ func (s *sessionCheck) tell(f Finding, imported bool) error {
 
 // checkFiles asks the store how the session is kept.
 func (s *sessionCheck) checkFiles(ctx context.Context) error {
-	inspector, ok := s.store.(store.Inspector)
+	mender, ok := store.As[store.Mender](s.store)
 	if !ok {
 		return nil
 	}
-	for f, err := range inspector.InspectLog(ctx, s.name) {
+	for f, err := range mender.InspectLog(ctx, s.name) {
 		if err == nil {
 			err = s.tell(findingOf(f, s.name), false)
 		}
@@ -166,11 +166,11 @@ func (s *sessionCheck) checkEnd(ctx context.Context) error {
 // ends returns where the last whole line of the log ends, and where its bytes end. In a
 // store that has only whole lines, the two are the same.
 func (s *sessionCheck) ends(ctx context.Context) (end, size int64, err error) {
-	rewriter, ok := s.store.(store.Rewriter)
+	mender, ok := store.As[store.Mender](s.store)
 	if !ok {
 		return 0, 0, nil
 	}
-	raw, err := rewriter.OpenRaw(ctx, s.name) // before End: what is appended in between must not look torn
+	raw, err := mender.OpenRaw(ctx, s.name) // before End: what is appended in between must not look torn
 	if err != nil {
 		return 0, 0, err
 	}

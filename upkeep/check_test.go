@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -131,7 +132,7 @@ func TestMissingAndCorruptBlobsDiffer(t *testing.T) {
 	call := `{"type":"tool_use","tool_use":{"id":"c","name":"ls","input":{}}}`
 	write(t, st, "s", message("1", "null", "assistant", call, ""), message("a", "1", "tool", goneBlock, ""),
 		message("2", "a", "assistant", call, ""), message("b", "2", "tool", otherBlock, ""))
-	must(t, errors.Join(os.Remove(st.BlobPath(gone)), os.WriteFile(st.BlobPath(other), []byte("changed"), 0o600)))
+	must(t, errors.Join(os.Remove(st.Parts().Where(store.PartBlob, string(gone))), os.WriteFile(st.Parts().Where(store.PartBlob, string(other)), []byte("changed"), 0o600)))
 	if got, want := first(findings(t, st, upkeep.CheckRequest{})), "fault: missing blob a; fault: corrupt blob b"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
@@ -145,7 +146,7 @@ func TestCheckReportsHowFilesAreKept(t *testing.T) {
 	write(t, st, "s", message("a", "null", "user", hello, ""))
 	write(t, st, "junk")
 	must(t, os.WriteFile(st.Path("junk"), []byte("nonsense\n"), 0o600))
-	must(t, os.WriteFile(st.LockPath("gone"), nil, 0o600))
+	must(t, os.WriteFile(filepath.Join(filepath.Dir(st.IndexPath()), "locks", "gone"+".lock"), nil, 0o600))
 	f, err := os.OpenFile(st.Path("s"), os.O_APPEND|os.O_WRONLY, 0)
 	must(t, err)
 	_, err = f.WriteString(`{"ty`)

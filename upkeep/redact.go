@@ -8,7 +8,6 @@ import (
 
 	"github.com/coppice-dev/coppice/session/clean"
 	"github.com/coppice-dev/coppice/store"
-	"github.com/coppice-dev/coppice/store/file"
 )
 
 // Secret is one secret in a store, with the places where it is. It does not contain the
@@ -67,7 +66,7 @@ type RedactResult struct {
 // Redact looks for secrets and, with Apply, takes them out of everything in the store.
 // If taking them out fails half-way, Redact also returns what was done. Every file is
 // then whole, and clean.Finish does the rest.
-func Redact(ctx context.Context, st *file.Store, r RedactRequest) (*RedactResult, error) {
+func Redact(ctx context.Context, st store.Store, r RedactRequest) (*RedactResult, error) {
 	had := false
 	drop := func(ctx context.Context) error {
 		if r.DropIndex == nil {

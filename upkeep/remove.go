@@ -57,8 +57,7 @@ type RemoveRequest struct {
 }
 
 // Remove moves sessions to the trash. It returns the names of the removals in the order
-// of the sessions or, if the store has no trash, the sessions' own names. If one of the
-// sessions is pinned, it removes nothing and returns a *PinnedError, unless forced.
+// of the sessions. If one of the sessions is pinned, it removes nothing and returns a *PinnedError, unless forced.
 // After any other error, it also returns the removals of the sessions that are gone,
 // which are the last ones.
 func Remove(ctx context.Context, st store.Store, r RemoveRequest) ([]string, error) {
@@ -98,12 +97,8 @@ func remove(ctx context.Context, st store.Store, name string) (string, error) {
 	if err := st.Remove(ctx, name); err != nil {
 		return "", err
 	}
-	trash, ok := st.(store.Trash)
-	if !ok {
-		return name, nil
-	}
 	// The session is gone now, so report that even if the context ends.
-	items, err := trash.Trash(context.WithoutCancel(ctx))
+	items, err := st.Trash().List(context.WithoutCancel(ctx))
 	if err != nil {
 		return name, nil // it can be restored by that name, too
 	}

@@ -3,7 +3,7 @@ package upkeep_test
 import (
 	"errors"
 	"os"
-	"strings"
+	"slices"
 	"testing"
 
 	"github.com/coppice-dev/coppice/store"
@@ -30,8 +30,10 @@ func TestRemoveKeepsWhatIsPinned(t *testing.T) {
 	}
 	removals, err := upkeep.Remove(t.Context(), st, upkeep.RemoveRequest{Sessions: []string{"a", "b"}, Force: true})
 	must(t, err)
-	if got := strings.Join(removals, " "); got != "a b" || surveyed(t, st) != "" {
-		t.Errorf("removed: %s", got)
+	items, err := st.Trash().List(t.Context()) // the latest first, which is the first session
+	must(t, err)
+	if len(items) != 2 || items[0].Name != "a" || !slices.Equal(removals, []string{items[0].ID, items[1].ID}) || surveyed(t, st) != "" {
+		t.Errorf("removed: %q; in the trash: %v", removals, items)
 	}
 	if _, err := upkeep.Remove(t.Context(), st, upkeep.RemoveRequest{Sessions: []string{"a"}}); !errors.Is(err, store.ErrNotExist) {
 		t.Errorf("removing what is not there: %v", err)
@@ -49,5 +51,5 @@ func TestRemoveTakesWhatIsBeyondReading(t *testing.T) {
 	must(t, os.WriteFile(st.Path("junk"), []byte("nonsense\n"), 0o600))
 	removals, err := upkeep.Remove(t.Context(), st, upkeep.RemoveRequest{Sessions: []string{"junk"}})
 	must(t, err)
-	must(t, st.Restore(t.Context(), removals[0]))
+	must(t, st.Trash().Restore(t.Context(), removals[0]))
 }

@@ -49,11 +49,11 @@ type RepairResult struct {
 // The error matches ErrBeyondRepair if nothing can be saved, and errors.ErrUnsupported
 // if the store cannot rewrite logs.
 func Repair(ctx context.Context, st store.Store, r RepairRequest) (*RepairResult, error) {
-	logs, ok := st.(store.Rewriter)
+	mender, ok := store.As[store.Mender](st)
 	if !ok {
 		return nil, &session.Error{Op: "repair", Name: r.Session, Err: errors.ErrUnsupported}
 	}
-	job := &repairJob{store: st, logs: logs, RepairRequest: r}
+	job := &repairJob{store: st, Mender: mender, RepairRequest: r}
 	modes, err := job.narrowModes(ctx)
 	if err != nil {
 		return nil, err
@@ -83,25 +83,21 @@ func Repair(ctx context.Context, st store.Store, r RepairRequest) (*RepairResult
 // repairJob is one repair.
 type repairJob struct {
 	store store.Store
-	logs  store.Rewriter
+	store.Mender
 	RepairRequest
 }
 
 // narrowModes removes permissions that are too wide, from the store's own files and
 // from those of the session.
 func (j *repairJob) narrowModes(ctx context.Context) ([]Action, error) {
-	inspector, ok := j.store.(store.Inspector)
-	if !ok {
-		return nil, nil
-	}
 	var all []store.Fault
-	for f, err := range inspector.InspectRest(ctx) {
+	for f, err := range j.InspectRest(ctx) {
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, f)
 	}
-	for f, err := range inspector.InspectLog(ctx, j.Session) {
+	for f, err := range j.InspectLog(ctx, j.Session) {
 		if err != nil {
 			return nil, err
 		}
@@ -113,7 +109,7 @@ func (j *repairJob) narrowModes(ctx context.Context) ([]Action, error) {
 			continue
 		}
 		if !j.DryRun {
-			if err := inspector.Mend(ctx, f); err != nil {
+			if err := j.Mend(ctx, f); err != nil {
 				return done, err
 			}
 		}
@@ -128,7 +124,7 @@ func (j *repairJob) narrowModes(ctx context.Context) ([]Action, error) {
 // repairLog repairs the log in its present state, and returns what it did and where the
 // original is. The error matches store.ErrConflict if the log changed in between.
 func (j *repairJob) repairLog(ctx context.Context) (done []Action, kept string, err error) {
-	raw, err := j.logs.OpenRaw(ctx, j.Session)
+	raw, err := j.OpenRaw(ctx, j.Session)
 	if err != nil {
 		return nil, "", err
 	}
@@ -153,11 +149,7 @@ func (j *repairJob) repairLog(ctx context.Context) (done []Action, kept string, 
 // addLeftover adds an archive beside the plain file to the plan: rewriting the log
 // moves it aside.
 func (j *repairJob) addLeftover(ctx context.Context, p *repairPlan) error {
-	inspector, ok := j.store.(store.Inspector)
-	if !ok {
-		return nil
-	}
-	for f, err := range inspector.InspectLog(ctx, j.Session) {
+	for f, err := range j.InspectLog(ctx, j.Session) {
 		if err != nil {
 			return err
 		}
@@ -170,7 +162,7 @@ func (j *repairJob) addLeftover(ctx context.Context, p *repairPlan) error {
 
 // restoreBackup handles a log in which nothing can be read.
 func (j *repairJob) restoreBackup(ctx context.Context) ([]Action, string, error) {
-	backup, ok := j.logs.HasBackup(j.Session)
+	backup, ok := j.HasBackup(j.Session)
 	if !ok {
 		return nil, "", &session.Error{
 			Op: "repair", Name: j.Session, Kind: session.ErrCorrupt, Err: ErrBeyondRepair,
@@ -178,7 +170,7 @@ func (j *repairJob) restoreBackup(ctx context.Context) ([]Action, string, error)
 		}
 	}
 	if !j.DryRun {
-		if err := j.logs.RestoreBackup(ctx, j.Session); err != nil {
+		if err := j.RestoreBackup(ctx, j.Session); err != nil {
 			return nil, "", err
 		}
 	}

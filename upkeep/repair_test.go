@@ -12,6 +12,7 @@ import (
 
 	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/memory"
 	"github.com/coppice-dev/coppice/upkeep"
@@ -285,22 +286,22 @@ func TestTidyDeletesWhatNobodyNeeds(t *testing.T) {
 	unneeded, err := st.Blobs().Put(t.Context(), []byte("not needed"))
 	must(t, err)
 	write(t, st, "x", message("a", "null", "user", `{"type":"text","text":{"content":"`+string(needed)+`"}}`, ""))
-	must(t, os.WriteFile(st.LockPath("gone"), nil, 0o600))
+	must(t, os.WriteFile(filepath.Join(filepath.Dir(st.IndexPath()), "locks", "gone"+".lock"), nil, 0o600))
 	for _, dryRun := range []bool{true, false} {
 		stale, err := upkeep.RemoveStale(t.Context(), st, dryRun)
 		must(t, err)
 		blobs, err := upkeep.RemoveBlobs(t.Context(), st, dryRun)
 		must(t, err)
-		if len(stale) != 1 || stale[0].Session != "gone" || len(blobs) != 1 || blobs[0].Path != st.BlobPath(unneeded) {
+		if len(stale) != 1 || stale[0].Session != "gone" || len(blobs) != 1 || blobs[0].Path != st.Parts().Where(store.PartBlob, string(unneeded)) {
 			t.Errorf("dry run %v: %+v, %+v", dryRun, stale, blobs)
 		}
-		_, staleErr := os.Stat(st.LockPath("gone"))
-		_, blobErr := os.Stat(st.BlobPath(unneeded))
+		_, staleErr := os.Stat(filepath.Join(filepath.Dir(st.IndexPath()), "locks", "gone"+".lock"))
+		_, blobErr := os.Stat(st.Parts().Where(store.PartBlob, string(unneeded)))
 		if (staleErr == nil) != dryRun || (blobErr == nil) != dryRun {
 			t.Errorf("dry run %v: %v, %v", dryRun, staleErr, blobErr)
 		}
 	}
-	if _, err := os.Stat(st.BlobPath(needed)); err != nil {
+	if _, err := os.Stat(st.Parts().Where(store.PartBlob, string(needed))); err != nil {
 		t.Error(err)
 	}
 }

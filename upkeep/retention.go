@@ -9,7 +9,6 @@ import (
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
-	"github.com/coppice-dev/coppice/store/file"
 )
 
 // Session is what decides whether a session stays.
@@ -199,11 +198,11 @@ func (r Rule) Choose(all []Session, now time.Time) (going []Choice, pinned int) 
 	return going, pinned
 }
 
-// MakeRoom returns a function for file.Options.MakeRoom. It moves as many sessions to
+// MakeRoom returns a function for the option MakeRoom of a store. It moves as many sessions to
 // the trash as necessary, longest inactive first, and calls moved for each. Pinned
 // sessions stay.
-func MakeRoom(moved func(Session)) func(ctx context.Context, st *file.Store, n int) error {
-	return func(ctx context.Context, st *file.Store, n int) error {
+func MakeRoom(moved func(Session)) func(ctx context.Context, st store.Store, n int) error {
+	return func(ctx context.Context, st store.Store, n int) error {
 		all, err := Survey(ctx, st, nil)
 		if err != nil {
 			return err
@@ -226,7 +225,7 @@ func MakeRoom(moved func(Session)) func(ctx context.Context, st *file.Store, n i
 }
 
 // discard checks the pin again before removing, because choosing may have taken a while.
-func discard(ctx context.Context, st *file.Store, s Session) error {
+func discard(ctx context.Context, st store.Store, s Session) error {
 	_, err := Remove(ctx, st, RemoveRequest{Sessions: []string{s.Name}})
 	if errors.Is(err, store.ErrNotExist) {
 		return nil // another process removed it first

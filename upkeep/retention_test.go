@@ -135,7 +135,7 @@ func TestMakeRoom(t *testing.T) {
 	if got := surveyed(t, st); got != "fifth fourth oldest" || fmt.Sprint(moved) != "[second third]" {
 		t.Errorf("%s stay, %v went", got, moved)
 	}
-	items, err := st.Trash(t.Context())
+	items, err := st.Trash().List(t.Context())
 	if err != nil || len(items) != 2 {
 		t.Errorf("%d are in the trash, %v", len(items), err)
 	}
@@ -180,7 +180,7 @@ func TestMakeRoomTogether(t *testing.T) {
 	st, err := file.Open(dir, nil)
 	must(t, err)
 	defer st.Close()
-	if items, err := st.Trash(t.Context()); err != nil || len(items) != 37 {
+	if items, err := st.Trash().List(t.Context()); err != nil || len(items) != 37 {
 		t.Errorf("%d are in the trash, %v", len(items), err)
 	}
 }

@@ -2,10 +2,8 @@ package upkeep
 
 import (
 	"context"
-	"errors"
 	"slices"
 
-	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 )
 
@@ -13,12 +11,12 @@ import (
 // and locks of sessions that do not exist. With dryRun it only returns what it would
 // delete.
 func RemoveStale(ctx context.Context, st store.Store, dryRun bool) ([]Action, error) {
-	inspector, ok := st.(store.Inspector)
+	mender, ok := store.As[store.Mender](st)
 	if !ok {
 		return nil, nil // such a store has nothing of the kind
 	}
 	var stale []store.Fault
-	for f, err := range inspector.InspectRest(ctx) {
+	for f, err := range mender.InspectRest(ctx) {
 		if err != nil {
 			return nil, err
 		}
@@ -29,7 +27,7 @@ func RemoveStale(ctx context.Context, st store.Store, dryRun bool) ([]Action, er
 	var done []Action
 	for _, f := range stale {
 		if !dryRun {
-			if err := inspector.Mend(ctx, f); err != nil {
+			if err := mender.Mend(ctx, f); err != nil {
 				return done, err
 			}
 		}
@@ -43,32 +41,27 @@ func RemoveStale(ctx context.Context, st store.Store, dryRun bool) ([]Action, er
 // writing. With dryRun it only returns what it would delete. After an error it also
 // returns what it has deleted.
 func RemoveBlobs(ctx context.Context, st store.Store, dryRun bool) ([]Action, error) {
-	auditor, ok := st.(store.Auditor)
-	collector, deletes := st.Blobs().(store.Collector)
-	if !ok || !deletes {
-		return nil, &session.Error{Op: "delete blobs", Err: errors.ErrUnsupported}
-	}
-	unneeded, err := auditor.Unreferenced(ctx)
+	unneeded, err := st.Blobs().Unreferenced(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if !dryRun {
 		var refs []store.Ref
 		for _, blob := range unneeded {
-			refs = append(refs, blob.Ref)
+			refs = append(refs, store.Ref(blob.Name))
 		}
-		var deleted []store.Ref
-		deleted, err = collector.Collect(ctx, refs...)
-		gone := make(map[store.Ref]bool)
-		for _, ref := range deleted {
-			gone[ref] = true
+		var collected *store.Collected
+		collected, err = st.Blobs().Collect(ctx, refs...)
+		gone := make(map[string]bool)
+		for _, ref := range collected.Deleted {
+			gone[string(ref)] = true
 		}
 		// Something may refer to a blob by now, or another process has deleted it.
-		unneeded = slices.DeleteFunc(unneeded, func(blob store.Unreferenced) bool { return !gone[blob.Ref] })
+		unneeded = slices.DeleteFunc(unneeded, func(blob store.Part) bool { return !gone[blob.Name] })
 	}
 	var done []Action
 	for _, blob := range unneeded {
-		done = append(done, Action{Action: KindUnreferenced, Path: blob.Path, Size: blob.Size, Detail: unreferenced})
+		done = append(done, Action{Action: KindUnreferenced, Path: blob.Place, Size: blob.Size, Detail: unreferenced})
 	}
 	return done, err
 }

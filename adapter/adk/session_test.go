@@ -230,9 +230,9 @@ func (s spying) Open(ctx context.Context, name string) (store.Log, error) {
 	return spyingLog{log, s, name}, err
 }
 
-func (l spyingLog) Append(ctx context.Context, at store.Pos, lines ...[]byte) (store.Pos, error) {
+func (l spyingLog) Start(ctx context.Context, at store.Pos, lines ...[]byte) (store.Pos, func() error, error) {
 	l.write(l.name)
-	return l.Log.Append(ctx, at, lines...)
+	return l.Log.Start(ctx, at, lines...)
 }
 
 func (l spyingLog) Backward(ctx context.Context, from store.Pos) iter.Seq2[store.Line, error] {

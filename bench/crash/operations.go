@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/store"
 )
 
 // operation is something to do to the store. What it is, it says with begins
@@ -284,7 +284,7 @@ func (w *world) forkFrom(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s, err := session.ForkFrom(w.st.Path(name), w.st.Dir())
+	s, err := session.ForkFrom(w.st.Path(name), w.st.Where())
 	if err != nil {
 		return err
 	}
@@ -342,10 +342,10 @@ func (w *world) remove(ctx context.Context) error {
 }
 
 // removed picks a removal that can be restored.
-func (w *world) removed(ctx context.Context) (file.Trashed, error) {
-	trash, err := w.st.Trash(ctx)
+func (w *world) removed(ctx context.Context) (store.Trashed, error) {
+	trash, err := w.st.Trash().List(ctx)
 	if err != nil {
-		return file.Trashed{}, err
+		return store.Trashed{}, err
 	}
 	for _, item := range trash {
 		if log, err := w.st.Open(ctx, item.Name); err == nil {
@@ -354,7 +354,7 @@ func (w *world) removed(ctx context.Context) (file.Trashed, error) {
 		}
 		return item, w.begins(begin{Targets: []string{item.Name}, Moves: true})
 	}
-	return file.Trashed{}, errNothing
+	return store.Trashed{}, errNothing
 }
 
 func (w *world) restore(ctx context.Context) error {
@@ -362,11 +362,11 @@ func (w *world) restore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return w.st.Restore(ctx, item.ID)
+	return w.st.Trash().Restore(ctx, item.ID)
 }
 
 func (w *world) emptyTrash(ctx context.Context) error {
-	trash, err := w.st.Trash(ctx)
+	trash, err := w.st.Trash().List(ctx)
 	if err == nil && len(trash) == 0 {
 		err = errNothing
 	}
@@ -376,7 +376,7 @@ func (w *world) emptyTrash(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.st.EmptyTrash(ctx, time.Now())
+	_, err = w.st.Trash().Empty(ctx, time.Now())
 	return err
 }
 
@@ -391,7 +391,7 @@ func (w *world) rewrite(ctx context.Context) error {
 		return err
 	}
 	defer raw.Close()
-	_, err = raw.Rewrite(ctx, func(yield func(file.Piece, error) bool) {
+	_, err = raw.Rewrite(ctx, func(yield func(store.Piece, error) bool) {
 		first := true
 		for line, err := range raw.Lines(ctx) {
 			data := append([]byte(nil), line.Data...)
@@ -399,7 +399,7 @@ func (w *world) rewrite(ctx context.Context) error {
 				data = append(data[:len(data)-1], fmt.Sprintf(`,"rewritten_%d":true}`, w.step)...)
 			}
 			first = false
-			if !yield(file.Piece{Line: data}, err) || err != nil {
+			if !yield(store.Piece{Line: data}, err) || err != nil {
 				return
 			}
 		}

@@ -93,22 +93,26 @@ func look(ctx context.Context, st *file.Store) (*snapshot, error) {
 		}
 		s.Logs[stat.Name] = c
 	}
-	trash, err := st.Trash(ctx)
+	trash, err := st.Trash().List(ctx)
 	if err != nil {
 		return nil, err
 	}
-	copies, err := st.Copies(ctx, "")
+	copies, err := st.Parts().Copies(ctx, "")
 	if err != nil {
 		return nil, err
 	}
 	for _, item := range trash {
 		t := trashed{Name: item.Name}
 		for _, c := range copies {
-			if c.Kind != "trash" || !strings.HasPrefix(filepath.Base(c.Path), item.ID) {
+			if !strings.HasPrefix(filepath.Base(c.Place), item.ID) {
 				continue
 			}
-			if err := st.ReadCopy(ctx, c, func(line []byte) error { s.note(line); t.add(line); return nil }); err != nil {
-				return nil, err
+			for line, err := range st.Parts().Lines(ctx, c) {
+				if err != nil {
+					return nil, err
+				}
+				s.note(line.Data)
+				t.add(line.Data)
 			}
 		}
 		s.Trash[item.ID] = t

@@ -341,9 +341,13 @@ func TestAllAgreeOnAChain(t *testing.T) {
 // chatOn lets a chat go on over several sessions, and returns its id.
 func chatOn(a *author, dir, id string, messages int) string {
 	t := a.t
-	m, err := conversation.OpenSessions(dir, &conversation.Options{
+	st, err := file.Open(dir, &file.Options{Sync: file.Never})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	m, err := conversation.NewSessions(st, &conversation.Options{
 		Settings: conversation.Settings{MaxMessagesPerSession: rapid.IntRange(3, 8).Draw(t, "limit")},
-		Files:    file.Options{Sync: file.Never},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -40,7 +40,7 @@ func TestKilledRedactionIsFinished(t *testing.T) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		st := openStore(t, h.dir)
-		unfinished, err := clean.Unfinished(st)
+		unfinished, err := clean.Unfinished(t.Context(), st)
 		h.must(err)
 		if unfinished {
 			begun++
@@ -49,7 +49,7 @@ func TestKilledRedactionIsFinished(t *testing.T) {
 		if unfinished && !strings.Contains(out, "interrupted") {
 			t.Errorf("the next command says %q", out)
 		}
-		if left, err := clean.Unfinished(st); left || err != nil {
+		if left, err := clean.Unfinished(t.Context(), st); left || err != nil {
 			t.Errorf("it is not finished: %v", err)
 		}
 		// A temporary file of the process that was killed is young, and left for now.
@@ -120,7 +120,7 @@ func TestInterruptedRedactionIsFinished(t *testing.T) {
 	a, out := h.app()
 	code := a.run(ctx, []string{"redact", "--all", "--apply"})
 	waiting.Wait()
-	unfinished, err := clean.Unfinished(openStore(t, h.dir))
+	unfinished, err := clean.Unfinished(t.Context(), openStore(t, h.dir))
 	h.must(err)
 	switch {
 	case unfinished && (code != exitInterrupted || !strings.Contains(out.String(), "redact --all --apply")):

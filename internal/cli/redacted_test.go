@@ -165,7 +165,7 @@ func (h *house) cacheIndex() {
 	}
 	st, err := file.Open(h.dir, nil)
 	h.must(err)
-	sum := sha256.Sum256([]byte(st.Dir()))
+	sum := sha256.Sum256([]byte(st.Where()))
 	ix, err := index.Open(h.Context(), st, filepath.Join(cache, "coppice", hex.EncodeToString(sum[:8])+".db"), nil)
 	h.must(err)
 	_, err = ix.CatchUp(h.Context(), nil)

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/store"
 )
 
 // Session is a conversation that was written.
@@ -24,7 +24,7 @@ type Session struct {
 // and returns them, the oldest first. Unless force is true it returns
 // session.ErrExist for a store that has sessions: made-up ones must not get among
 // real ones by accident.
-func Write(ctx context.Context, st *file.Store, now time.Time, force bool) ([]Session, error) {
+func Write(ctx context.Context, st store.Store, now time.Time, force bool) ([]Session, error) {
 	if err := refuseUsed(ctx, st, force); err != nil {
 		return nil, err
 	}
@@ -36,13 +36,13 @@ func Write(ctx context.Context, st *file.Store, now time.Time, force bool) ([]Se
 	return t.made, t.err
 }
 
-func refuseUsed(ctx context.Context, st *file.Store, force bool) error {
+func refuseUsed(ctx context.Context, st store.Store, force bool) error {
 	for stat, err := range st.List(ctx) {
 		if force || err != nil {
 			return err
 		}
 		return &session.Error{
-			Op: "write the demo to", Path: st.Dir(), Kind: session.ErrExist,
+			Op: "write the demo to", Path: st.Where(), Kind: session.ErrExist,
 			Err: fmt.Errorf("there are sessions already, such as %s", stat.Name),
 		}
 	}

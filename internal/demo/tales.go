@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
 )
 
 // tales are the sessions of the demo, the oldest first: ids grow with time.
@@ -22,7 +23,9 @@ func taleLicence(tt *teller) {
 	t.user("MIT or Apache-2.0 for a Go library that companies will vendor?")
 	t.answer(session.Text("Apache-2.0, if you expect companies: it grants patents explicitly, and their lawyers know it. MIT is shorter and just as permissive otherwise."))
 	t.user("Apache it is. Thanks!")
-	t.do(func() (string, error) { return "", t.store.Archive(t.ctx, t.s.ID()) })
+	if a, ok := store.As[store.Archiver](t.store); ok {
+		t.do(func() (string, error) { return "", a.Archive(t.ctx, t.s.ID()) })
+	}
 }
 
 func taleBuild(tt *teller) {

@@ -9,14 +9,14 @@ import (
 
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/store"
 )
 
 // teller writes tales into a store. Its clock goes on with every entry; the
 // first error ends it all.
 type teller struct {
 	ctx   context.Context
-	store *file.Store
+	store store.Store
 	today time.Time
 	clock time.Time
 	made  []Session
@@ -25,7 +25,7 @@ type teller struct {
 	err   error
 }
 
-func newTeller(ctx context.Context, st *file.Store, now time.Time) *teller {
+func newTeller(ctx context.Context, st store.Store, now time.Time) *teller {
 	return &teller{ctx: ctx, store: st, today: now.Truncate(time.Minute)}
 }
 
@@ -185,7 +185,11 @@ func (t *teller) finish() {
 			}
 		}
 		t.must(one.s.Close())
-		err := os.Chtimes(t.store.Path(one.s.ID()), last, last)
+		dir, ok := store.As[store.Directory](t.store)
+		if !ok {
+			continue // no times to set
+		}
+		err := os.Chtimes(dir.Path(one.s.ID()), last, last)
 		if !errors.Is(err, os.ErrNotExist) { // it was archived
 			t.must(err)
 		}

@@ -6,14 +6,12 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/coppice-dev/coppice/redact"
 	"github.com/coppice-dev/coppice/store"
-	"github.com/coppice-dev/coppice/store/file"
 )
 
 // Receipt says what Apply did.
@@ -21,13 +19,13 @@ type Receipt struct {
 	Time     time.Time      `json:"time"`
 	Kinds    map[string]int `json:"kinds"`    // how often secrets of each kind were taken out
 	Sessions []string       `json:"sessions"` // the logs that were rewritten
-	Copies   []string       `json:"copies"`   // the files with copies that were rewritten
-	// Blobs are the replaced blobs with their new names. Removed are deleted files: the old
-	// blobs, and temporary files that were left behind.
+	Copies   []string       `json:"copies"`   // the places of copies and notes that were rewritten
+	// Blobs are the replaced blobs with their new names. Removed are the places of what was
+	// deleted: the old blobs, and temporary files that were left behind.
 	Blobs   map[store.Ref]store.Ref `json:"blobs"`
 	Removed []string                `json:"removed"`
 	// Left are the places that still have, or may have, one of the secrets, among all that
-	// were searched. Searched are these: directories, of which the store's is the first. A
+	// were searched. Searched are these: the store first. A
 	// caller that keeps something elsewhere, such as an index, adds its own.
 	Left     []Left   `json:"left"`
 	Searched []string `json:"searched"`
@@ -43,7 +41,7 @@ type Left struct {
 // Apply takes out what Look has found. It writes new blobs, then rewrites the logs and
 // the copies that refer to them, each so that a crash leaves the old file or the new
 // one, and then deletes the old blobs if nothing else refers to them. Finally it
-// searches every file of the store except the index, and lists in the receipt where a
+// searches every part of the store except the index, and lists in the receipt where a
 // secret is left. If Apply or the machine fails, looking and applying again does the
 // rest, except for copies that were recognised only by their value.
 //
@@ -62,7 +60,7 @@ type Left struct {
 func (s *Sweep) Apply(ctx context.Context) (*Receipt, error) {
 	r := &Receipt{
 		Time: time.Now().UTC(), Kinds: make(map[string]int), Sessions: []string{}, Copies: []string{},
-		Blobs: make(map[store.Ref]store.Ref), Removed: []string{}, Left: append([]Left{}, s.Unread...), Searched: []string{s.store.Dir()},
+		Blobs: make(map[store.Ref]store.Ref), Removed: []string{}, Left: append([]Left{}, s.Unread...), Searched: []string{s.store.Where()},
 	}
 	done := false
 	defer func() { r.count(s.Secrets, done) }()
@@ -72,15 +70,15 @@ func (s *Sweep) Apply(ctx context.Context) (*Receipt, error) {
 				return r, err
 			}
 		}
-		return r, s.forgetPending()
+		return r, s.forgetPending(ctx)
 	}
 	if err := s.dropDerived(ctx); err != nil {
 		return r, err
 	}
-	if err := s.remember(ctx); err != nil {
+	if err := s.remember(context.WithoutCancel(ctx)); err != nil {
 		return r, err
 	}
-	if err := s.notePending(); err != nil {
+	if err := s.notePending(context.WithoutCancel(ctx)); err != nil {
 		return r, err
 	}
 	ed := newEditor(s.scanner(), s.store.Blobs(), true)
@@ -99,7 +97,7 @@ func (s *Sweep) Apply(ctx context.Context) (*Receipt, error) {
 	if s.unsettled {
 		return r, failed // keep the note: the next redaction must know about those blobs
 	}
-	return r, errors.Join(failed, s.forgetPending())
+	return r, errors.Join(failed, s.forgetPending(ctx))
 }
 
 // count counts the secrets that were taken out: those in logs and copies that were
@@ -165,14 +163,14 @@ func (s *Sweep) rewriteAll(ctx context.Context, ed *editor, r *Receipt) error {
 			errs = append(errs, err)
 			continue
 		}
-		r.Copies = append(r.Copies, c.Path)
+		r.Copies = append(r.Copies, c.Place)
 	}
 	return errors.Join(errs...)
 }
 
 // rewriteCopy replaces the secrets in a copy. A copy that has vanished has none.
-func (s *Sweep) rewriteCopy(ctx context.Context, c file.Copy, ed *editor) error {
-	err := s.store.EditCopy(ctx, c, func(line []byte) ([]byte, error) {
+func (s *Sweep) rewriteCopy(ctx context.Context, c store.Part, ed *editor) error {
+	err := s.store.Parts().Edit(ctx, c, func(line []byte) ([]byte, error) {
 		e, err := ed.edit(ctx, line)
 		return e.line, err
 	})
@@ -182,41 +180,36 @@ func (s *Sweep) rewriteCopy(ctx context.Context, c file.Copy, ed *editor) error 
 	return err
 }
 
-// rewriteNotes handles the other files in the store's own directory: notes about
-// imports, which name blobs and remember what was read last.
+// rewriteNotes handles the notes of other parts of the program: those about imports name
+// blobs and remember what was read last.
 func (s *Sweep) rewriteNotes(ctx context.Context, ed *editor, r *Receipt) error {
-	return s.files(ctx, func(f file.Found) error {
-		if f.Room != file.RoomNote || s.isOurs(f) {
+	clean := func(line []byte) []byte {
+		line = replaceKnown(ed.scan, line)
+		for old, b := range r.Blobs {
+			line = bytes.ReplaceAll(line, []byte(`"`+old+`"`), []byte(`"`+b+`"`))
+		}
+		return line
+	}
+	return s.parts(ctx, func(p store.Part) error {
+		if p.Kind != store.PartNote || isOurs(p) {
 			return nil
 		}
-		data, err := s.read(f)
+		from, err := s.store.Parts().Open(ctx, p)
 		if err != nil {
 			return err
 		}
-		cleaned := replaceKnown(ed.scan, data)
-		for old, b := range r.Blobs {
-			cleaned = bytes.ReplaceAll(cleaned, []byte(`"`+old+`"`), []byte(`"`+b+`"`))
+		data, err := io.ReadAll(from)
+		if err := errors.Join(err, from.Close()); err != nil || bytes.Equal(clean(data), data) {
+			return err
 		}
-		if bytes.Equal(cleaned, data) {
-			return nil
-		}
-		r.Copies = append(r.Copies, f.Path)
-		return s.store.ReplaceFound(f, cleaned)
+		r.Copies = append(r.Copies, p.Place)
+		return s.store.Parts().Edit(ctx, p, func(line []byte) ([]byte, error) { return clean(line), nil })
 	})
 }
 
-// isOurs reports whether a note belongs to sweeps themselves.
-func (s *Sweep) isOurs(f file.Found) bool {
-	return f.Path == s.notes().Path(pendingName) || f.Path == s.notes().Path(listName)
-}
-
-func (s *Sweep) read(f file.Found) (data []byte, err error) {
-	from, err := s.store.OpenFound(f)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, from.Close()) }()
-	return io.ReadAll(from)
+// isOurs reports whether a part is a note of sweeps themselves.
+func isOurs(p store.Part) bool {
+	return p.Kind == store.PartNote && (p.Name == store.PendingNote || p.Name == listName)
 }
 
 // replaceKnown replaces what was found elsewhere. It does not use the rules, because a
@@ -231,26 +224,26 @@ func replaceKnown(s *redact.Scanner, data []byte) []byte {
 	return append(out, data[done:]...)
 }
 
-// files calls each with every regular file of the store.
-func (s *Sweep) files(ctx context.Context, each func(f file.Found) error) error {
-	for f, err := range s.store.Files(ctx) {
+// parts calls each with every part of the store.
+func (s *Sweep) parts(ctx context.Context, each func(p store.Part) error) error {
+	for p, err := range s.store.Parts().All(ctx) {
 		if err == nil {
 			err = ctx.Err()
 		}
 		if err == nil {
-			err = each(f)
+			err = each(p)
 		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // removed in between
+		if err != nil && !errors.Is(err, store.ErrNotExist) { // removed meanwhile
 			return err
 		}
 	}
 	return nil
 }
 
-// sessionOf returns the session that a file belongs to, or "".
-func (s *Sweep) sessionOf(f file.Found) string {
-	if _, is := s.forms[f.Name]; !is || f.Room != file.RoomLog && f.Room != file.RoomArchive {
+// sessionOf returns the session that a part belongs to, or "".
+func (s *Sweep) sessionOf(p store.Part) string {
+	if !s.listed[p.Name] || p.Kind != store.PartLog {
 		return ""
 	}
-	return f.Name
+	return p.Name
 }

@@ -134,10 +134,10 @@ func TestAppendHook(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if where := grep(t, st.Dir(), secret); len(where) > 0 {
+	if where := grep(t, st.Where(), secret); len(where) > 0 {
 		t.Errorf("it is in %v", where)
 	}
-	if where := grep(t, st.Dir(), gone); len(where) != 2 {
+	if where := grep(t, st.Where(), gone); len(where) != 2 {
 		t.Errorf("its replacement is in %v", where)
 	}
 }

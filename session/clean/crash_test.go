@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/session/clean"
+	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
@@ -29,7 +30,7 @@ func crashFixture(t *testing.T, disk *vfs.Memory, secret string) {
 	f.must(f.st.Archive(t.Context(), "two"))
 	f.session("three", message("key "+secret))
 	f.must(f.st.Remove(t.Context(), "three"))
-	f.must(f.st.Notes("imports").Write("x.json", []byte(`{"state":"`+secret+`"}`)))
+	f.must(f.st.Notes("imports").Write(t.Context(), "x.json", []byte(`{"state":"`+secret+`"}`)))
 	f.must(f.st.Close())
 }
 
@@ -108,7 +109,7 @@ func TestRedactionAfterPowerCuts(t *testing.T) {
 	for _, im := range images {
 		anHourLater(t, im.disk)
 		err := redactAt(t, im.disk, func(st *file.Store) error {
-			begun, err := clean.Unfinished(st)
+			begun, err := clean.Unfinished(t.Context(), st)
 			if err != nil {
 				return err
 			}
@@ -140,9 +141,9 @@ func TestRedactionAfterPowerCuts(t *testing.T) {
 // anHourLater makes temporary files old.
 func anHourLater(t *testing.T, disk vfs.FS) {
 	t.Helper()
-	for f, err := range openAt(t, disk).Files(t.Context()) {
-		if err == nil && f.Room == file.RoomTemp {
-			err = disk.Chtimes(f.Path, time.Now().Add(-2*file.StaleAfter))
+	for f, err := range openAt(t, disk).Parts().All(t.Context()) {
+		if err == nil && f.Kind == store.PartTemp {
+			err = disk.Chtimes(f.Place, time.Now().Add(-2*file.StaleAfter))
 		}
 		if err != nil {
 			t.Fatal(err)

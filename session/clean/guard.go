@@ -18,7 +18,6 @@ import (
 	"github.com/coppice-dev/coppice/redact"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
-	"github.com/coppice-dev/coppice/store/file"
 )
 
 // Guard keeps what was taken out of a store from coming back, for example with the next
@@ -77,49 +76,25 @@ type shape struct {
 }
 
 // LoadGuard returns the guard of a store. For a store from which nothing was ever taken
-// out, and for one without files, it returns nil, which lets everything pass. A store
-// that wraps another must say so: see store.Wrapper. Otherwise, if what it wraps has
-// files, LoadGuard returns an error, because a secret could come back.
-func LoadGuard(st store.Store) (*Guard, error) {
-	files, err := fileStore(st)
-	if files == nil || err != nil {
-		return nil, err
-	}
-	l, err := readList(files)
+// out, it returns nil, which lets everything pass.
+func LoadGuard(ctx context.Context, st store.Store) (*Guard, error) {
+	l, err := readList(ctx, st)
 	if err != nil || len(l.Values) == 0 {
 		return nil, err
 	}
 	return newGuard(l), nil
 }
 
-// fileStore returns the store with files that a store is or wraps, or nil.
-func fileStore(st store.Store) (*file.Store, error) {
-	if files, ok := store.As[*file.Store](st); ok {
-		return files, nil
-	}
-	if file.OwnsBlobs(st.Blobs()) {
-		return nil, &store.Error{
-			Op: "read what was redacted", Kind: store.ErrInvalid, Err: fmt.Errorf("a %T hides the store that it wraps", st),
-			Hint: "give it a method Unwrap() store.Store, so that removed secrets cannot come back",
-		}
-	}
-	return nil, nil
-}
-
-// Recheck removes from sessions what was removed from their store since a guard was loaded:
-// a writer may have brought it back in between. Nothing happens if the guard knows
-// everything.
+// Recheck takes out of sessions what was taken out of their store since a guard was loaded:
+// whoever wrote to them meanwhile may have brought it back. Nothing happens if the guard
+// knows everything.
 func (g *Guard) Recheck(ctx context.Context, st store.Store, o Options) error {
-	files, err := fileStore(st)
-	if files == nil || err != nil {
-		return err
-	}
-	now, err := LoadGuard(files)
+	now, err := LoadGuard(ctx, st)
 	if err != nil || g.Knows(now) || len(o.Sessions) == 0 {
 		return err
 	}
 	o.Listed = true
-	sweep, err := LookWith(ctx, files, o)
+	sweep, err := LookWith(ctx, st, o)
 	if err != nil {
 		return err
 	}
@@ -127,23 +102,25 @@ func (g *Guard) Recheck(ctx context.Context, st store.Store, o Options) error {
 	return err
 }
 
-func readList(st *file.Store) (*list, error) {
+func readList(ctx context.Context, st store.Store) (*list, error) {
 	l := &list{}
-	data, err := st.Notes("").Read(listName)
+	data, err := st.Notes("").Read(ctx, listName)
 	if errors.Is(err, store.ErrNotExist) {
 		return l, nil
 	}
 	if err == nil {
 		err = l.parse(data)
 	}
-	if err != nil {
-		return nil, &store.Error{
-			Op: "read what was redacted", Path: st.Notes("").Path(listName), Kind: store.ErrCorrupt, Err: err,
+	if err != nil && ctx.Err() == nil {
+		err = &store.Error{
+			Op: "read what was redacted", Path: listPlace(st), Kind: store.ErrCorrupt, Err: err,
 			Hint: "the list keeps removed secrets from coming back; delete it if you do not need that",
 		}
 	}
-	return l, nil
+	return l, err
 }
+
+func listPlace(st store.Store) string { return st.Parts().Where(store.PartNote, listName) }
 
 func (l *list) parse(data []byte) error {
 	if err := json.Unmarshal(data, l); err != nil {
@@ -389,11 +366,11 @@ func (s *Sweep) remember(ctx context.Context) error {
 	if len(s.secrets) == 0 {
 		return nil
 	}
-	return s.notes().Change(ctx, listName, func(old []byte) ([]byte, error) {
+	return s.store.Notes("").Change(ctx, listName, func(old []byte) ([]byte, error) {
 		l := &list{}
 		if len(old) > 0 {
 			if err := l.parse(old); err != nil {
-				return nil, fmt.Errorf("%s: %w", s.notes().Path(listName), err)
+				return nil, fmt.Errorf("%s: %w", listPlace(s.store), err)
 			}
 		}
 		if l.Key == nil {

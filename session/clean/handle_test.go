@@ -57,7 +57,7 @@ func TestOldHandlesBringNothingBack(t *testing.T) {
 				t.Errorf("removed %v: %s gets %v, want %v", removed, name, err, want)
 			}
 		}
-		if where := grep(t, f.st.Dir(), secret); len(where) > 0 {
+		if where := grep(t, f.st.Where(), secret); len(where) > 0 {
 			t.Errorf("removed %v: it is back in %v", removed, where)
 		}
 		for stat, err := range other.List(t.Context()) {
@@ -188,21 +188,21 @@ func hasText(t *testing.T, disk vfs.FS, texts ...string) []string {
 	t.Helper()
 	st := openAt(t, disk)
 	var found []string
-	for f, err := range st.Files(t.Context()) {
+	for f, err := range st.Parts().All(t.Context()) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		content := readFound(t, st, f)
 		if slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(content, text) }) {
-			found = append(found, filepath.Clean(f.Path))
+			found = append(found, filepath.Clean(f.Place))
 		}
 	}
 	return found
 }
 
-func readFound(t *testing.T, st *file.Store, f file.Found) string {
+func readFound(t *testing.T, st *file.Store, f store.Part) string {
 	t.Helper()
-	from, err := st.OpenFound(f)
+	from, err := st.Parts().Open(t.Context(), f)
 	if err != nil {
 		t.Fatal(err)
 	}

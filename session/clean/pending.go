@@ -8,15 +8,11 @@ import (
 	"slices"
 
 	"github.com/coppice-dev/coppice/store"
-	"github.com/coppice-dev/coppice/store/file"
 )
 
-// pendingName is the note of what a sweep is doing. It exists from before the first
-// change until after the last, so that whatever a crash interrupts is finished later:
-// see Finish.
-const pendingName = "redact.pending"
-
-// pending is that note.
+// pending is the note of what a sweep is doing, store.PendingNote. It exists from before
+// the first change until after the last, so that whatever a crash interrupts is finished
+// later: see Finish.
 type pending struct {
 	// Blobs must be deleted. Without this list, a crash between rewriting a log and
 	// deleting the blobs that it no longer names would leave them with nothing that leads
@@ -33,19 +29,17 @@ func (p *pending) add(ref store.Ref) {
 	}
 }
 
-func (s *Sweep) notes() *file.Notes { return s.store.Notes("") }
-
 // readPending returns what an interrupted Apply still has to do.
-func (s *Sweep) readPending() (p pending, err error) {
-	found, err := readPending(s.store)
+func (s *Sweep) readPending(ctx context.Context) (p pending, err error) {
+	found, err := readPending(ctx, s.store)
 	if s.begun = found != nil; s.begun {
 		p = *found
 	}
 	return p, err
 }
 
-func readPending(st *file.Store) (*pending, error) {
-	data, err := st.Notes("").Read(pendingName)
+func readPending(ctx context.Context, st store.Store) (*pending, error) {
+	data, err := st.Notes("").Read(ctx, store.PendingNote)
 	if errors.Is(err, store.ErrNotExist) {
 		return nil, nil
 	}
@@ -54,14 +48,14 @@ func readPending(st *file.Store) (*pending, error) {
 	}
 	p := &pending{}
 	if err := json.Unmarshal(data, p); err != nil && json.Unmarshal(data, &p.Blobs) != nil { // older versions wrote only the list of blobs
-		return nil, fmt.Errorf("%s: %w", st.Notes("").Path(pendingName), err)
+		return nil, fmt.Errorf("%s: %w", st.Parts().Where(store.PartNote, store.PendingNote), err)
 	}
 	p.Blobs = slices.DeleteFunc(p.Blobs, func(ref store.Ref) bool { _, ok := ref.Hex(); return !ok })
 	return p, nil
 }
 
 // notePending notes what is about to be done, together with what was not finished before.
-func (s *Sweep) notePending() error {
+func (s *Sweep) notePending(ctx context.Context) error {
 	if s.pending.All = s.pending.All || len(s.opts.Sessions) == 0; s.pending.All {
 		s.pending.Sessions = nil
 	} else {
@@ -73,34 +67,34 @@ func (s *Sweep) notePending() error {
 	if err != nil {
 		return err
 	}
-	return s.notes().Write(pendingName, data)
+	return s.store.Notes("").Write(ctx, store.PendingNote, data)
 }
 
 // forgetPending ends a sweep, unless an earlier one of more sessions was interrupted.
-func (s *Sweep) forgetPending() error {
+func (s *Sweep) forgetPending(ctx context.Context) error {
 	if s.pending.All && len(s.opts.Sessions) > 0 {
 		return nil
 	}
 	for _, name := range s.pending.Sessions {
-		if _, there := s.forms[name]; there && len(s.opts.Sessions) > 0 && !slices.Contains(s.opts.Sessions, name) {
+		if s.listed[name] && len(s.opts.Sessions) > 0 && !slices.Contains(s.opts.Sessions, name) {
 			return nil
 		}
 	}
-	return s.notes().Remove(pendingName)
+	return s.store.Notes("").Remove(ctx, store.PendingNote)
 }
 
 // Unfinished reports whether a sweep was interrupted, so that some of its secrets may
 // still be there.
-func Unfinished(st *file.Store) (bool, error) {
-	p, err := readPending(st)
+func Unfinished(ctx context.Context, st store.Store) (bool, error) {
+	p, err := readPending(ctx, st)
 	return p != nil, err
 }
 
 // Finish does what an interrupted sweep still has to do. It takes out what that sweep
 // had found, and nothing else. The options Sessions and Listed are ignored. The receipt
 // is nil if there was nothing to do.
-func Finish(ctx context.Context, st *file.Store, o Options) (*Receipt, error) {
-	p, err := readPending(st)
+func Finish(ctx context.Context, st store.Store, o Options) (*Receipt, error) {
+	p, err := readPending(ctx, st)
 	if p == nil || err != nil {
 		return nil, err
 	}

@@ -8,15 +8,12 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/coppice-dev/coppice/redact"
 	"github.com/coppice-dev/coppice/store"
-	"github.com/coppice-dev/coppice/store/file"
 )
 
 // search looks for the secrets in every file, deletes what is no longer needed, and
@@ -31,31 +28,30 @@ func (s *Sweep) search(ctx context.Context, r *Receipt) error {
 		suspects[old] = true
 	}
 	total, done := int64(0), int64(0)
-	if err := s.files(ctx, func(f file.Found) error { total += f.Size; return nil }); err != nil {
+	if err := s.parts(ctx, func(p store.Part) error { total += p.Size; return nil }); err != nil {
 		return err
 	}
-	err := s.files(ctx, func(f file.Found) error {
+	err := s.parts(ctx, func(p store.Part) error {
 		s.tell("reading every file again", done, total)
-		done += f.Size
-		if f.Room == file.RoomIndex || s.isOurs(f) {
+		done += p.Size
+		if p.Kind == store.PartIndex || isOurs(p) {
 			return nil
 		}
-		found, err := s.searchFile(f, secrets, longest)
+		found, err := s.searchPart(ctx, p, secrets, longest)
 		if err != nil || len(found) == 0 {
 			return err
 		}
-		switch f.Room {
-		case file.RoomBlob:
-			ref := store.Ref("sha256:" + filepath.Base(f.Path))
-			if _, ok := ref.Hex(); !ok {
-				r.left(f.Path, "", "it contains the same secret, but is not one of the store's files")
+		switch p.Kind {
+		case store.PartBlob:
+			if p.Name == "" {
+				r.left(p.Place, "", "it contains the same secret, but is not one of the store's files")
 				return nil
 			}
-			suspects[ref] = true
-		case file.RoomTemp:
-			return s.removeTemp(f, r)
+			suspects[store.Ref(p.Name)] = true
+		case store.PartTemp:
+			return s.removeTemp(ctx, p, r)
 		default:
-			r.left(f.Path, s.sessionOf(f), "it has the same secret")
+			r.left(p.Place, s.sessionOf(p), "it has the same secret")
 		}
 		return nil
 	})
@@ -65,35 +61,36 @@ func (s *Sweep) search(ctx context.Context, r *Receipt) error {
 	return s.removeBlobs(ctx, suspects, r)
 }
 
-func (r *Receipt) left(path, session, why string) {
-	r.Left = append(r.Left, Left{Path: path, Session: session, Why: why})
+func (r *Receipt) left(place, session, why string) {
+	r.Left = append(r.Left, Left{Path: place, Session: session, Why: why})
 }
 
-// removeTemp deletes a temporary file that an interrupted writer left behind.
-func (s *Sweep) removeTemp(f file.Found, r *Receipt) error {
-	if time.Since(f.Modified) < file.StaleAfter {
-		r.left(f.Path, "", "another program may be writing it; if not, it can be deleted")
+// removeTemp deletes what an interrupted writer left behind.
+func (s *Sweep) removeTemp(ctx context.Context, p store.Part, r *Receipt) error {
+	err := s.store.Parts().Remove(ctx, p)
+	switch {
+	case errors.Is(err, store.ErrLocked):
+		r.left(p.Place, "", "another program may be writing it; if not, it can be deleted")
 		return nil
+	case err == nil:
+		r.Removed = append(r.Removed, p.Place)
 	}
-	if err := s.store.RemoveFound(f); err != nil {
-		return err
-	}
-	r.Removed = append(r.Removed, f.Path)
-	return nil
+	return err
 }
 
 // removeBlobs deletes the suspects that nothing refers to. While others keep writing
 // content, or if something cannot be read, that cannot be determined; then they stay
 // until the next redaction.
 func (s *Sweep) removeBlobs(ctx context.Context, suspects map[store.Ref]bool, r *Receipt) error {
-	removal, err := s.store.RemoveBlobs(ctx, slices.Sorted(maps.Keys(suspects))...)
-	for _, ref := range removal.Deleted {
-		r.Removed = append(r.Removed, s.store.BlobPath(ref))
+	placeOf := func(ref store.Ref) string { return s.store.Parts().Where(store.PartBlob, string(ref)) }
+	done, err := s.store.Blobs().Collect(ctx, slices.Sorted(maps.Keys(suspects))...)
+	for _, ref := range done.Deleted {
+		r.Removed = append(r.Removed, placeOf(ref))
 		delete(suspects, ref)
 	}
-	for _, ref := range slices.Sorted(maps.Keys(removal.Named)) {
-		for _, f := range removal.Named[ref] {
-			r.left(s.store.BlobPath(ref), s.sessionOf(f), fmt.Sprintf("%s refers to it", f.Path))
+	for _, ref := range slices.Sorted(maps.Keys(done.Named)) {
+		for _, p := range done.Named[ref] {
+			r.left(placeOf(ref), s.sessionOf(p), fmt.Sprintf("%s refers to it", p.Place))
 		}
 		delete(suspects, ref)
 	}
@@ -102,21 +99,21 @@ func (s *Sweep) removeBlobs(ctx context.Context, suspects map[store.Ref]bool, r 
 	}
 	s.unsettled = true
 	for _, ref := range slices.Sorted(maps.Keys(suspects)) {
-		r.left(s.store.BlobPath(ref), "", "it could not be deleted: "+err.Error())
+		r.left(placeOf(ref), "", "it could not be deleted: "+err.Error())
 	}
 	return nil
 }
 
-// searchFile returns the kinds of secrets found in a file, which is unpacked if it is
+// searchPart returns the kinds of secrets found in a part, which is unpacked if it is
 // compressed. longest is the length of the longest value.
-func (s *Sweep) searchFile(f file.Found, values *redact.Scanner, longest int) (kinds map[string]bool, err error) {
-	from, err := s.store.OpenFound(f)
+func (s *Sweep) searchPart(ctx context.Context, p store.Part, values *redact.Scanner, longest int) (kinds map[string]bool, err error) {
+	from, err := s.store.Parts().Open(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, from.Close()) }()
 	head := bufio.NewReader(from)
-	begin, _ := head.Peek(len(magic)) // a shorter file is not compressed
+	begin, _ := head.Peek(len(magic)) // what is shorter is not compressed
 	kinds = make(map[string]bool)
 	var plain io.Reader = head
 	if isPacked(begin) {
@@ -128,10 +125,10 @@ func (s *Sweep) searchFile(f file.Found, values *redact.Scanner, longest int) (k
 		plain = dec
 	}
 	kept := &keptIn{values: values, kinds: kinds}
-	if err := searchReader(io.TeeReader(plain, kept), f.Size, values, longest, kinds); err != nil && !isPacked(begin) {
+	if err := searchReader(io.TeeReader(plain, kept), p.Size, values, longest, kinds); err != nil && !isPacked(begin) {
 		return kinds, err
 	}
-	kept.flush() // if the file is damaged, at least what could be read was searched
+	kept.flush() // if the part is damaged, at least what could be read was searched
 	return kinds, nil
 }
 

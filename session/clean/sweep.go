@@ -1,11 +1,9 @@
 package clean
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -16,7 +14,6 @@ import (
 	"github.com/coppice-dev/coppice/redact"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
-	"github.com/coppice-dev/coppice/store/file"
 )
 
 // Secret is a secret in a store. It does not contain the secret itself.
@@ -27,7 +24,7 @@ type Secret struct {
 	Kind    string    `json:"kind"`
 	Preview string    `json:"preview"`
 	Blob    store.Ref `json:"blob,omitempty"` // the blob that has it
-	File    string    `json:"file,omitempty"` // the copy of the session that has it: see file.Store.Copies
+	File    string    `json:"file,omitempty"` // the copy of the session that has it: see store.Parts
 	// Kept means that it is in what an import kept of its source.
 	Kept bool `json:"kept,omitempty"`
 	// Also is how many other places refer to Blob, or have the same kept source. The
@@ -45,21 +42,21 @@ type Sweep struct {
 	// Unread are the places that could not be searched.
 	Unread []Left
 
-	store   *file.Store
+	store   store.Store
 	names   []string
 	secrets map[redact.Known]bool // what was found, and whether it is a plain word
 	logs    map[string]bool       // those that must change
-	copies  []file.Copy           // the same
+	copies  []store.Part          // the same
 	pending pending               // what a crash must not make us forget
 	begun   bool                  // an earlier sweep was interrupted, and pending is its note
 	// unsettled means that Apply could not determine whether something refers to the blobs
 	// in pending.
 	unsettled bool
 	// leads are the places that lead to a blob or a kept source, by entry and path.
-	leads map[store.Ref][]string
-	forms map[string]bool // the logs, and whether they are archived
-	sizes map[string]int64
-	opts  Options
+	leads  map[store.Ref][]string
+	listed map[string]bool // all logs
+	sizes  map[string]int64
+	opts   Options
 }
 
 // Options adjusts what is searched. The zero value means all sessions, including
@@ -82,7 +79,7 @@ type Options struct {
 }
 
 // Look searches sessions for secrets, or all sessions if none is named: see LookWith.
-func Look(ctx context.Context, st *file.Store, names ...string) (*Sweep, error) {
+func Look(ctx context.Context, st store.Store, names ...string) (*Sweep, error) {
 	return LookWith(ctx, st, Options{Sessions: names})
 }
 
@@ -90,10 +87,10 @@ func Look(ctx context.Context, st *file.Store, names ...string) (*Sweep, error) 
 // of the logs for secrets. A secret that was found in one place is found everywhere,
 // even where only its value shows that it is one, and so is a secret that was taken out
 // of this store before. LookWith changes nothing.
-func LookWith(ctx context.Context, st *file.Store, o Options) (*Sweep, error) {
+func LookWith(ctx context.Context, st store.Store, o Options) (*Sweep, error) {
 	s := &Sweep{
 		store: st, names: o.Sessions, opts: o,
-		secrets: make(map[redact.Known]bool), logs: make(map[string]bool), leads: make(map[store.Ref][]string), forms: make(map[string]bool), sizes: make(map[string]int64),
+		secrets: make(map[redact.Known]bool), logs: make(map[string]bool), leads: make(map[store.Ref][]string), listed: make(map[string]bool), sizes: make(map[string]int64),
 	}
 	if n := len(o.Value); n > 0 && n < minSpelling {
 		return nil, &session.Error{
@@ -101,15 +98,14 @@ func LookWith(ctx context.Context, st *file.Store, o Options) (*Sweep, error) {
 			Hint: "a shorter one would also be found in the middle of words",
 		}
 	}
-	all, err := store.All(ctx, st)
-	if err != nil {
-		return nil, err
-	}
-	for _, l := range all {
-		s.forms[l.Name], s.sizes[l.Name] = l.Archived, l.Size
+	for stat, err := range st.List(ctx) {
+		if err != nil && stat.Name == "" {
+			return nil, err
+		}
+		s.listed[stat.Name], s.sizes[stat.Name] = true, stat.Size
 	}
 	if len(o.Sessions) == 0 {
-		s.names = slices.Sorted(maps.Keys(s.forms))
+		s.names = slices.Sorted(maps.Keys(s.listed))
 	}
 	copies, err := s.listCopies(ctx, len(o.Sessions) == 0)
 	if err != nil {
@@ -118,7 +114,7 @@ func LookWith(ctx context.Context, st *file.Store, o Options) (*Sweep, error) {
 	if err := s.collect(ctx, copies); err != nil {
 		return nil, err
 	}
-	if s.pending, err = s.readPending(); err != nil || len(s.secrets) == 0 {
+	if s.pending, err = s.readPending(ctx); err != nil || len(s.secrets) == 0 {
 		return s, err
 	}
 	s.Unread = nil
@@ -142,14 +138,14 @@ func LookWith(ctx context.Context, st *file.Store, o Options) (*Sweep, error) {
 
 // collect learns the secrets: those that the rules find, and those that were taken out
 // before and are back.
-func (s *Sweep) collect(ctx context.Context, copies []file.Copy) error {
+func (s *Sweep) collect(ctx context.Context, copies []store.Part) error {
 	if s.opts.Value != "" {
 		for _, form := range spellings(s.opts.Value) {
 			s.secrets[redact.Known{Kind: redact.Given, Value: form}] = false // a word that the user names means all of its spellings
 		}
 		return nil
 	}
-	guard, err := LoadGuard(s.store)
+	guard, err := LoadGuard(ctx, s.store)
 	if err != nil {
 		return err
 	}
@@ -166,7 +162,7 @@ func (s *Sweep) collect(ctx context.Context, copies []file.Copy) error {
 			note(k.Kind, k.Value)
 		}
 	}
-	if err := s.each(ctx, "looking for secrets", ed, copies, func(*file.Copy, string, edited) {}); err != nil {
+	if err := s.each(ctx, "looking for secrets", ed, copies, func(*store.Part, string, edited) {}); err != nil {
 		return err
 	}
 	if err := s.eachOrphan(ctx, ed, func(store.Ref, *blob) {}); err != nil || guard == nil {
@@ -174,15 +170,15 @@ func (s *Sweep) collect(ctx context.Context, copies []file.Copy) error {
 	}
 	// An interrupted sweep may have cleaned all logs already. Then only the list says what
 	// else to search for.
-	return s.files(ctx, func(f file.Found) error {
-		if f.Room != file.RoomNote && f.Room != file.RoomTemp || s.isOurs(f) {
+	return s.parts(ctx, func(p store.Part) error {
+		if p.Kind != store.PartNote && p.Kind != store.PartTemp || isOurs(p) {
 			return nil
 		}
-		from, err := s.store.OpenFound(f)
+		from, err := s.store.Parts().Open(ctx, p)
 		if err != nil {
 			return err
 		}
-		return errors.Join(guard.learn(from, f.Size, note), from.Close())
+		return errors.Join(guard.learn(from, p.Size, note), from.Close())
 	})
 }
 
@@ -194,13 +190,13 @@ func isPlainWord(secret string) bool {
 
 // listCopies returns the copies of the sessions. In a sweep of everything, these
 // include removed sessions.
-func (s *Sweep) listCopies(ctx context.Context, all bool) ([]file.Copy, error) {
+func (s *Sweep) listCopies(ctx context.Context, all bool) ([]store.Part, error) {
 	if all {
-		return s.store.Copies(ctx, "")
+		return s.store.Parts().Copies(ctx, "")
 	}
-	var copies []file.Copy
+	var copies []store.Part
 	for _, name := range s.names {
-		some, err := s.store.Copies(ctx, name)
+		some, err := s.store.Parts().Copies(ctx, name)
 		if err != nil {
 			return nil, err
 		}
@@ -227,7 +223,7 @@ func (s *Sweep) scanner() *redact.Scanner {
 
 // each calls found with what each line would become. What cannot be read is noted, and
 // the rest is searched anyway.
-func (s *Sweep) each(ctx context.Context, doing string, ed *editor, copies []file.Copy, found func(c *file.Copy, name string, e edited)) error {
+func (s *Sweep) each(ctx context.Context, doing string, ed *editor, copies []store.Part, found func(c *store.Part, name string, e edited)) error {
 	total, done := int64(len(copies)), int64(0) // each copy counts as one byte
 	for _, name := range s.names {
 		total += s.sizes[name]
@@ -235,31 +231,30 @@ func (s *Sweep) each(ctx context.Context, doing string, ed *editor, copies []fil
 	for _, name := range s.names {
 		s.tell(doing, done, total)
 		done += s.sizes[name]
-		err := s.eachLine(ctx, name, ed, func(e edited) { found(nil, name, e) })
+		err := s.eachLine(ctx, s.logPart(name), ed, func(e edited) { found(nil, name, e) })
 		switch {
 		case ctx.Err() != nil, errors.Is(err, store.ErrNotExist), errors.Is(err, store.ErrClosed):
 			return err
 		case err != nil:
-			s.unread(s.store.Path(name), name, err.Error())
+			s.unread(s.logPart(name), err.Error())
 		}
 	}
 	for i := range copies {
 		s.tell(doing, done+int64(i), total)
-		err := s.store.ReadCopy(ctx, copies[i], func(line []byte) error {
-			e, err := ed.edit(ctx, line)
-			if err == nil {
-				found(&copies[i], copies[i].Name, e)
-			}
-			return err
-		})
+		err := s.eachLine(ctx, copies[i], ed, func(e edited) { found(&copies[i], copies[i].Name, e) })
 		switch {
 		case ctx.Err() != nil:
 			return err
 		case err != nil:
-			s.unread(copies[i].Path, copies[i].Name, err.Error())
+			s.unread(copies[i], err.Error())
 		}
 	}
 	return nil
+}
+
+// logPart returns the log of a name as a part of the store.
+func (s *Sweep) logPart(name string) store.Part {
+	return store.Part{Kind: store.PartLog, Name: name, Place: s.store.Parts().Where(store.PartLog, name)}
 }
 
 // eachOrphan looks, in a sweep of everything, at the blobs that no line led to. A
@@ -296,34 +291,29 @@ func (s *Sweep) tell(doing string, done, total int64) {
 	}
 }
 
-func (s *Sweep) unread(path, name, why string) {
-	s.Unread = append(s.Unread, Left{Path: path, Session: name, Why: "it could not be searched: " + why})
+func (s *Sweep) unread(p store.Part, why string) {
+	s.Unread = append(s.Unread, Left{Path: p.Place, Session: p.Name, Why: "it could not be searched: " + why})
 }
 
-func (s *Sweep) eachLine(ctx context.Context, name string, ed *editor, found func(e edited)) (err error) {
-	raw, err := s.store.OpenRaw(ctx, name)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, raw.Close()) }()
-	for line, err := range raw.Lines(ctx) {
+func (s *Sweep) eachLine(ctx context.Context, p store.Part, ed *editor, found func(e edited)) error {
+	for line, err := range s.store.Parts().Lines(ctx, p) {
 		if err != nil {
 			return err
 		}
 		if line.Cut {
-			s.unread(s.store.Path(name), name, fmt.Sprintf("the line at byte %d is longer than the limit", line.Pos))
+			s.unread(p, fmt.Sprintf("the line at byte %d is longer than the limit", line.Pos))
 			continue
 		}
 		e, err := ed.edit(ctx, line.Data)
 		if err != nil {
-			return fmt.Errorf("session %s at byte %d: %w", name, line.Pos, err)
+			return fmt.Errorf("session %s at byte %d: %w", p.Name, line.Pos, err)
 		}
 		found(e)
 	}
 	return nil
 }
 
-func (s *Sweep) add(c *file.Copy, name string, e edited) {
+func (s *Sweep) add(c *store.Part, name string, e edited) {
 	if len(e.secrets) == 0 {
 		return
 	}
@@ -335,7 +325,7 @@ func (s *Sweep) add(c *file.Copy, name string, e edited) {
 	for _, secret := range e.secrets {
 		secret.Session = name
 		if c != nil {
-			secret.File = c.Path
+			secret.File = c.Place
 		}
 		if secret.in == "" || s.leadsFirst(&secret) {
 			s.Secrets = append(s.Secrets, secret)
@@ -359,68 +349,17 @@ func (s *Sweep) leadsFirst(secret *Secret) bool {
 // rewriteLog replaces the secrets in a log. It starts again if another process writes
 // to the log in between.
 func (s *Sweep) rewriteLog(ctx context.Context, name string, ed *editor) error {
-	err := session.Retry(func() error { return s.rewriteOnce(ctx, name, ed) }, nil)
-	if err == nil && s.forms[name] {
-		err = s.store.Archive(ctx, name)
-	}
-	return err
-}
-
-func (s *Sweep) rewriteOnce(ctx context.Context, name string, ed *editor) (err error) {
-	raw, err := s.store.OpenRaw(ctx, name)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, raw.Close()) }()
-	return raw.Replace(ctx, s.pieces(ctx, raw, ed))
-}
-
-// pieces yields the new content of a log. Programs with the log open must notice that
-// positions have moved, so the header says that something was replaced.
-func (s *Sweep) pieces(ctx context.Context, raw store.Raw, ed *editor) iter.Seq2[file.Piece, error] {
-	return func(yield func(file.Piece, error) bool) {
-		var same file.Piece // what is copied unchanged
-		for line, err := range raw.Lines(ctx) {
-			p := file.Piece{From: line.Pos, To: line.Next}
-			if err == nil && !line.Cut {
-				p, err = ed.piece(ctx, line)
+	return session.Retry(func() error {
+		first := true
+		return s.store.Parts().Edit(ctx, s.logPart(name), func(line []byte) ([]byte, error) {
+			e, err := ed.edit(ctx, line)
+			if first {
+				e.line = markHeader(e.line)
 			}
-			switch {
-			case err != nil:
-				yield(file.Piece{}, err)
-				return
-			case p.Line == nil && p.From == same.To:
-				same.To = p.To
-				continue
-			case same.To > same.From && !yield(same, nil):
-				return
-			}
-			if same = p; p.Line != nil {
-				if !yield(p, nil) {
-					return
-				}
-				same = file.Piece{From: line.Next, To: line.Next}
-			}
-		}
-		if same.To > same.From {
-			yield(same, nil)
-		}
-	}
-}
-
-func (ed *editor) piece(ctx context.Context, line file.RawLine) (file.Piece, error) {
-	same := file.Piece{From: line.Pos, To: line.Next}
-	e, err := ed.edit(ctx, line.Data)
-	if err != nil {
-		return same, err
-	}
-	if line.Pos == 0 {
-		e.line = markHeader(e.line)
-	}
-	if bytes.Equal(e.line, line.Data) {
-		return same, nil
-	}
-	return file.Piece{Line: bytes.Clone(e.line)}, nil
+			first = false
+			return e.line, err
+		})
+	}, nil)
 }
 
 // markHeader records in a header when something was last taken out. A line that is not

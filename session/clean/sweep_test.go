@@ -163,13 +163,13 @@ func TestSweepOne(t *testing.T) {
 		f.must(os.WriteFile(f.st.Path("one")+".bak", []byte(`{"torn":"`+secret), 0o600))
 		raw, err := f.st.OpenRaw(t.Context(), "one")
 		f.must(err)
-		_, err = raw.Rewrite(t.Context(), func(yield func(file.Piece, error) bool) { yield(file.Piece{To: store.Pos(raw.Size())}, nil) })
+		_, err = raw.Rewrite(t.Context(), func(yield func(store.Piece, error) bool) { yield(store.Piece{To: store.Pos(raw.Size())}, nil) })
 		f.must(err)
 		f.must(raw.Close())
 		if archived {
 			f.must(f.st.Archive(t.Context(), "one"))
 		}
-		ledger := filepath.Join(f.st.Dir(), ".coppice", "imports", "x.json")
+		ledger := filepath.Join(f.st.Where(), ".coppice", "imports", "x.json")
 		f.must(os.MkdirAll(filepath.Dir(ledger), 0o700))
 		f.must(os.WriteFile(ledger, []byte(`{"chunks":[{"blob":"`+string(ref)+`"}],"state":"`+secret+`"}`), 0o600))
 		modTime := func() time.Time {
@@ -182,7 +182,7 @@ func TestSweepOne(t *testing.T) {
 
 		before := modTime()
 		sweep := f.look("one")
-		if modTime() != before || len(grep(t, f.st.Dir(), secret)) < 5 {
+		if modTime() != before || len(grep(t, f.st.Where(), secret)) < 5 {
 			t.Fatal("looking has changed something")
 		}
 		var places []string
@@ -207,7 +207,7 @@ func TestSweepOne(t *testing.T) {
 			t.Errorf("the receipt is %+v", receipt)
 		}
 		for _, s := range []string{secret, password, string(ref)} {
-			if where := grep(t, f.st.Dir(), s); len(where) > 0 {
+			if where := grep(t, f.st.Where(), s); len(where) > 0 {
 				t.Errorf("%s is in %v", s, where)
 			}
 		}
@@ -273,7 +273,7 @@ func TestSweepSharedBlob(t *testing.T) {
 		left = append(left, l.Session+" "+filepath.Base(filepath.Dir(filepath.Dir(l.Path))))
 	}
 	slices.Sort(left)
-	if diff := cmp.Diff([]string{"two " + filepath.Base(filepath.Dir(f.st.Dir())), "two blobs"}, left); diff != "" || len(r.Removed) > 0 {
+	if diff := cmp.Diff([]string{"two " + filepath.Base(filepath.Dir(f.st.Where())), "two blobs"}, left); diff != "" || len(r.Removed) > 0 {
 		t.Errorf("left (-want +got)\n%s\n%+v", diff, r)
 	}
 	if got := f.texts("two"); got[0] != long {
@@ -283,7 +283,7 @@ func TestSweepSharedBlob(t *testing.T) {
 	if len(r.Left) > 0 || len(r.Removed) != 1 || !slices.Equal(r.Sessions, []string{"two"}) {
 		t.Errorf("then %+v", r)
 	}
-	if where := grep(t, f.st.Dir(), secret); len(where) > 0 {
+	if where := grep(t, f.st.Where(), secret); len(where) > 0 {
 		t.Errorf("it is in %v", where)
 	}
 }
@@ -307,17 +307,17 @@ func TestSweepAfterACrash(t *testing.T) {
 	f.must(err)
 	note, err := json.Marshal([]store.Ref{ref, "nonsense"})
 	f.must(err)
-	f.must(os.WriteFile(filepath.Join(f.st.Dir(), ".coppice", "redact.pending"), note, 0o600))
+	f.must(os.WriteFile(filepath.Join(f.st.Where(), ".coppice", "redact.pending"), note, 0o600))
 	if r := f.apply(f.look("one")); len(r.Removed) != 1 {
 		t.Errorf("the receipt is %+v", r)
 	}
-	if where := grep(t, f.st.Dir(), secret); len(where) > 0 {
+	if where := grep(t, f.st.Where(), secret); len(where) > 0 {
 		t.Errorf("it is in %v", where)
 	}
-	if _, err := os.Stat(filepath.Join(f.st.Dir(), ".coppice", "redact.pending")); err == nil {
+	if _, err := os.Stat(filepath.Join(f.st.Where(), ".coppice", "redact.pending")); err == nil {
 		t.Error("the note is still there")
 	}
-	f.must(os.WriteFile(filepath.Join(f.st.Dir(), ".coppice", "redact.pending"), []byte("{"), 0o600))
+	f.must(os.WriteFile(filepath.Join(f.st.Where(), ".coppice", "redact.pending"), []byte("{"), 0o600))
 	if _, err := clean.Look(t.Context(), f.st, "one"); err == nil {
 		t.Error("a note that cannot be read was passed over")
 	}
@@ -330,7 +330,7 @@ func TestSweepBesideAHold(t *testing.T) {
 	f := newFixture(t)
 	secret := token(7)
 	f.session("one", result(strings.Repeat("line of output\n", 30)+secret))
-	impatient, err := file.Open(f.st.Dir(), &file.Options{LockWait: 20 * time.Millisecond})
+	impatient, err := file.Open(f.st.Where(), &file.Options{LockWait: 20 * time.Millisecond})
 	f.must(err)
 	defer impatient.Close()
 	release, err := f.st.Blobs().Hold(t.Context())
@@ -343,17 +343,17 @@ func TestSweepBesideAHold(t *testing.T) {
 	if len(r.Removed) != 0 || len(r.Left) != 1 || len(r.Blobs) != 1 {
 		t.Errorf("the receipt is %+v", r)
 	}
-	if where := grep(t, f.st.Dir(), secret); len(where) != 1 || !strings.Contains(where[0], "blobs") {
+	if where := grep(t, f.st.Where(), secret); len(where) != 1 || !strings.Contains(where[0], "blobs") {
 		t.Errorf("it is in %v", where)
 	}
 	release()
 	if r := f.apply(f.look()); len(r.Removed) != 1 || len(r.Left) != 0 {
 		t.Errorf("the second receipt is %+v", r)
 	}
-	if where := grep(t, f.st.Dir(), secret); len(where) > 0 {
+	if where := grep(t, f.st.Where(), secret); len(where) > 0 {
 		t.Errorf("it is in %v", where)
 	}
-	if _, err := os.Stat(filepath.Join(f.st.Dir(), ".coppice", "redact.pending")); err == nil {
+	if _, err := os.Stat(filepath.Join(f.st.Where(), ".coppice", "redact.pending")); err == nil {
 		t.Error("the note is still there")
 	}
 }
@@ -365,7 +365,7 @@ func TestSweepTemporaryFiles(t *testing.T) {
 	f := newFixture(t)
 	secret := token(6)
 	f.session("one", message(secret))
-	tmp := filepath.Join(f.st.Dir(), ".coppice", "tmp")
+	tmp := filepath.Join(f.st.Where(), ".coppice", "tmp")
 	// Files are searched a part at a time; the secret stands where parts may meet.
 	for name, before := range map[string]int{"old": 1<<20 - 10, "new": 1<<20 + 6*len(secret) - 10} {
 		f.must(os.WriteFile(filepath.Join(tmp, name), []byte(strings.Repeat("x", before)+secret+strings.Repeat("x", 1<<20)), 0o600))
@@ -376,7 +376,7 @@ func TestSweepTemporaryFiles(t *testing.T) {
 	f.must(os.Chtimes(filepath.Join(tmp, "old"), past, past))
 	r := f.apply(f.look("one"))
 	digits, _ := stray.Hex()
-	blob := filepath.Join(f.st.Dir(), ".coppice", "blobs", digits[:2], digits) // which nobody is about to name: nobody holds it
+	blob := filepath.Join(f.st.Where(), ".coppice", "blobs", digits[:2], digits) // which nobody is about to name: nobody holds it
 	if !slices.Equal(r.Removed, []string{filepath.Join(tmp, "old"), blob}) || len(r.Left) != 1 {
 		t.Errorf("the receipt is %+v", r)
 	}
@@ -410,7 +410,7 @@ func TestSweepDamage(t *testing.T) {
 	if !strings.Contains(strings.SplitN(string(after), "\n", 2)[0], `"redacted":"2`) {
 		t.Errorf("the header does not tell: %s", after)
 	}
-	small, err := file.Open(f.st.Dir(), &file.Options{MaxLine: 400})
+	small, err := file.Open(f.st.Where(), &file.Options{MaxLine: 400})
 	f.must(err)
 	defer small.Close()
 	f.session("two", message(strings.Repeat("x ", 300)+secret), message(secret))
@@ -447,9 +447,9 @@ func TestSweepUnreadable(t *testing.T) {
 	f.session("one", message(secret))
 	f.session("two", message(secret))
 	f.must(f.st.Archive(t.Context(), "two"))
-	archive := filepath.Join(f.st.Dir(), ".coppice", "archive", "two.jsonl.zst")
+	archive := filepath.Join(f.st.Where(), ".coppice", "archive", "two.jsonl.zst")
 	f.must(os.WriteFile(archive, []byte("damaged"), 0o600))
-	trashed := filepath.Join(f.st.Dir(), ".coppice", "quarantine", "one.0.1.replaced.zst")
+	trashed := filepath.Join(f.st.Where(), ".coppice", "quarantine", "one.0.1.replaced.zst")
 	f.must(os.MkdirAll(filepath.Dir(trashed), 0o700))
 	f.must(os.WriteFile(trashed, append([]byte{0x28, 0xb5, 0x2f, 0xfd}, secret...), 0o600))
 	sweep := f.look()
@@ -502,7 +502,7 @@ func TestSweepBesideAWriter(t *testing.T) {
 			t.Errorf("entry %s: %v", id, err)
 		}
 	}
-	if where := grep(t, f.st.Dir(), secret); len(where) > 0 {
+	if where := grep(t, f.st.Where(), secret); len(where) > 0 {
 		t.Errorf("it is in %v", where)
 	}
 }
@@ -546,7 +546,7 @@ func TestApplyInterrupted(t *testing.T) {
 	if r, err := sweep.Apply(canceled); !errors.Is(err, context.Canceled) || len(r.Kinds) > 0 || len(r.Sessions) > 0 {
 		t.Errorf("got %v, %+v", err, r)
 	}
-	if _, err := os.Stat(filepath.Join(f.st.Dir(), ".coppice", "redact.pending")); err != nil {
+	if _, err := os.Stat(filepath.Join(f.st.Where(), ".coppice", "redact.pending")); err != nil {
 		t.Errorf("what is to be done was not noted: %v", err)
 	}
 	if _, err := clean.Look(canceled, f.st, "one"); !errors.Is(err, context.Canceled) {
@@ -555,10 +555,10 @@ func TestApplyInterrupted(t *testing.T) {
 	if got := f.texts("one"); got[1] != secret {
 		t.Errorf("it reads %q", got)
 	}
-	_, err := f.st.EmptyTrash(t.Context(), time.Now())
+	_, err := f.st.Trash().Empty(t.Context(), time.Now())
 	f.must(err)
 	f.must(f.st.Remove(t.Context(), "two"))
-	_, err = f.st.EmptyTrash(t.Context(), time.Now())
+	_, err = f.st.Trash().Empty(t.Context(), time.Now())
 	f.must(err)
 	r, err := sweep.Apply(t.Context())
 	// The other session is gone, and was not rewritten.
@@ -568,7 +568,7 @@ func TestApplyInterrupted(t *testing.T) {
 	if diff := cmp.Diff([]string{"a", gone, "b", "c", strings.Repeat("x ", 200) + gone}, f.texts("one")); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if where := grep(t, f.st.Dir(), secret); len(where) > 0 {
+	if where := grep(t, f.st.Where(), secret); len(where) > 0 {
 		t.Errorf("it is in %v", where)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/session/clean"
+	"github.com/coppice-dev/coppice/store"
 )
 
 // A value that a person gives is taken out in every spelling, and nothing else is. It does
@@ -45,7 +46,7 @@ func TestGivenValueIsTakenOutInEverySpelling(t *testing.T) {
 			t.Errorf("%s: %s", name, log)
 		}
 	}
-	list, err := os.ReadFile(f.st.Notes("").Path("redacted.json"))
+	list, err := os.ReadFile(f.st.Parts().Where(store.PartNote, "redacted.json"))
 	f.must(err)
 	if strings.Contains(string(list), "whale") {
 		t.Errorf("the list is %s", list)

@@ -189,14 +189,14 @@ func TestProcessesDoNotInterleave(t *testing.T) {
 	st := open(t, &file.Options{Sync: file.Never})
 	log := storetest.MustCreate(t, st, "a", "{}")
 	stale := storetest.MustEnd(t, log)
-	cmd, _, _ := otherProcess(t, "append", st.Dir(), "a")
+	cmd, _, _ := otherProcess(t, "append", st.Where(), "a")
 	for storetest.MustEnd(t, log) == stale {
 		time.Sleep(time.Millisecond)
 	}
 	if _, err := log.Append(t.Context(), stale, []byte(`{"who":"nobody"}`)); !errors.Is(err, store.ErrConflict) {
 		t.Errorf("append at a stale end = %v, want %v", err, store.ErrConflict)
 	}
-	appendInTurns(t, st.Dir(), "a", "parent")
+	appendInTurns(t, st.Where(), "a", "parent")
 	if err := cmd.Wait(); err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +258,6 @@ func TestGroupCommit(t *testing.T) {
 		return nil
 	}}
 	log := storetest.MustCreate(t, openAt(t, "/s", &file.Options{FS: disk}), "a", "{}")
-	starter := log.(store.Starter)
 	before := disk.Count(vfs.OpSync)
 	var mu sync.Mutex // guards at
 	at := storetest.MustEnd(t, log)
@@ -267,7 +266,7 @@ func TestGroupCommit(t *testing.T) {
 	for i := range appends {
 		wg.Go(func() {
 			mu.Lock()
-			end, commit, err := starter.Start(t.Context(), at, fmt.Appendf(nil, `{"n":%d}`, i))
+			end, commit, err := log.Start(t.Context(), at, fmt.Appendf(nil, `{"n":%d}`, i))
 			at = end
 			mu.Unlock()
 			started.Done()

@@ -28,7 +28,7 @@ import (
 )
 
 func archivePath(st *file.Store, name string) string {
-	return filepath.Join(st.Dir(), ".coppice", "archive", name+".jsonl.zst")
+	return filepath.Join(st.Where(), ".coppice", "archive", name+".jsonl.zst")
 }
 
 // noise returns lines that do not compress well.
@@ -390,7 +390,7 @@ func TestDamagedFrame(t *testing.T) {
 				if len(want) < 2 {
 					t.Fatalf("of a damaged archive there are the lines %q", want)
 				}
-				if _, err := st.Unreferenced(t.Context()); !errors.Is(err, store.ErrCorrupt) {
+				if _, err := st.Blobs().Unreferenced(t.Context()); !errors.Is(err, store.ErrCorrupt) {
 					t.Errorf("what the archive refers to is taken as known: %v", err)
 				}
 				work(t, st)
@@ -639,7 +639,7 @@ func TestLeftoverArchiveStaysAside(t *testing.T) {
 	log, err := st.Create(t.Context(), "a", store.Lines([]byte("{}")))
 	must(t, err)
 	must(t, st.Archive(t.Context(), "a"))
-	archive := filepath.Join(st.Dir(), ".coppice", "archive", "a.jsonl.zst")
+	archive := filepath.Join(st.Where(), ".coppice", "archive", "a.jsonl.zst")
 	packed, err := os.ReadFile(archive)
 	must(t, err)
 	end, err := log.End(t.Context())
@@ -657,7 +657,7 @@ func TestLeftoverArchiveStaysAside(t *testing.T) {
 	if _, err := st.Open(t.Context(), "a"); !errors.Is(err, store.ErrNotExist) {
 		t.Errorf("the plain file is away, and the log as it once was is back: %v", err)
 	}
-	if aside, _ := filepath.Glob(filepath.Join(st.Dir(), ".coppice", "quarantine", "a.*")); len(aside) != 1 {
+	if aside, _ := filepath.Glob(filepath.Join(st.Where(), ".coppice", "quarantine", "a.*")); len(aside) != 1 {
 		t.Errorf("the archive is not in quarantine, which has %q", aside)
 	}
 }
@@ -724,9 +724,9 @@ func TestUnarchiveDeletesWhatItUnpacked(t *testing.T) {
 	must(t, err)
 	must(t, log.Close())
 	must(t, st.Archive(t.Context(), "a"))
-	archive := filepath.Join(st.Dir(), ".coppice", "archive", "a.jsonl.zst")
+	archive := filepath.Join(st.Where(), ".coppice", "archive", "a.jsonl.zst")
 	fsys.Before = func(op vfs.Op) error {
-		if op.Kind != vfs.OpSyncDir || op.Name != st.Dir() { // the plain file has its name
+		if op.Kind != vfs.OpSyncDir || op.Name != st.Where() { // the plain file has its name
 			return nil
 		}
 		return errors.Join(os.Remove(archive), os.WriteFile(archive+"~", []byte("another"), 0o600), os.Rename(archive+"~", archive))

@@ -197,7 +197,7 @@ func (w *astrayWorld) unarchive(t *testing.T, what, name string) {
 // redact replaces the log by one with another header, as redaction does.
 func (w *astrayWorld) redact(t *testing.T, what, name string) {
 	w.link(t, name)
-	w.rewrite(t, name, func(raw store.Raw, pieces []file.Piece) error {
+	w.rewrite(t, name, func(raw store.Raw, pieces []store.Piece) error {
 		w.files++
 		pieces[0].Line = fmt.Appendf(nil, `{"header":"%s","redacted":%d,"say":"hello"}`, name, w.files)
 		return raw.Replace(t.Context(), seq(pieces))
@@ -211,27 +211,27 @@ func (w *astrayWorld) repair(t *testing.T, _, name string) {
 		must(t, errors.Join(err, f.Close()))
 	}
 	w.link(t, name)
-	w.rewrite(t, name, func(raw store.Raw, pieces []file.Piece) error {
-		_, err := raw.Rewrite(t.Context(), seq(slices.DeleteFunc(pieces, func(p file.Piece) bool {
+	w.rewrite(t, name, func(raw store.Raw, pieces []store.Piece) error {
+		_, err := raw.Rewrite(t.Context(), seq(slices.DeleteFunc(pieces, func(p store.Piece) bool {
 			return string(p.Line) == "garbage"
 		})))
 		return err
 	})
 }
 
-func (w *astrayWorld) rewrite(t *testing.T, name string, replace func(store.Raw, []file.Piece) error) {
+func (w *astrayWorld) rewrite(t *testing.T, name string, replace func(store.Raw, []store.Piece) error) {
 	t.Helper()
 	err := fmt.Errorf("%w", store.ErrConflict)
 	for try := 0; errors.Is(err, store.ErrConflict) && try < 1000; try++ { // somebody appended meanwhile
 		raw, openErr := w.store.OpenRaw(t.Context(), name)
 		must(t, openErr)
-		var pieces []file.Piece
+		var pieces []store.Piece
 		for line, err := range raw.Lines(t.Context()) {
 			must(t, err)
 			if line.Torn {
 				continue // the rewriting would come too late anyway
 			}
-			pieces = append(pieces, file.Piece{Line: bytes.Clone(line.Data)})
+			pieces = append(pieces, store.Piece{Line: bytes.Clone(line.Data)})
 		}
 		err = replace(raw, pieces)
 		must(t, raw.Close())
@@ -241,8 +241,8 @@ func (w *astrayWorld) rewrite(t *testing.T, name string, replace func(store.Raw,
 	}
 }
 
-func seq(pieces []file.Piece) func(func(file.Piece, error) bool) {
-	return func(yield func(file.Piece, error) bool) {
+func seq(pieces []store.Piece) func(func(store.Piece, error) bool) {
+	return func(yield func(store.Piece, error) bool) {
 		for _, p := range pieces {
 			if !yield(p, nil) {
 				return
@@ -256,7 +256,7 @@ func (w *astrayWorld) remove(t *testing.T, what, name string) (id string) {
 	t.Helper()
 	w.change(t, what, name, true, func(before map[string]int) map[string]int {
 		must(t, again(func() error { return w.store.Remove(t.Context(), name) }))
-		trash, err := w.store.Trash(t.Context())
+		trash, err := w.store.Trash().List(t.Context())
 		must(t, err)
 		for _, item := range trash {
 			if item.Name == name {
@@ -273,17 +273,17 @@ func (w *astrayWorld) remove(t *testing.T, what, name string) (id string) {
 
 func (w *astrayWorld) inTrash(t *testing.T, id string) map[string]int {
 	t.Helper()
-	copies, err := w.store.Copies(t.Context(), "")
+	copies, err := w.store.Parts().Copies(t.Context(), "")
 	must(t, err)
 	for _, c := range copies {
-		if c.Kind != "trash" || !strings.HasPrefix(filepath.Base(c.Path), id) {
+		if filepath.Base(filepath.Dir(c.Place)) != "trash" || !strings.HasPrefix(filepath.Base(c.Place), id) {
 			continue
 		}
 		var lines [][]byte
-		must(t, w.store.ReadCopy(t.Context(), c, func(line []byte) error {
-			lines = append(lines, bytes.Clone(line))
-			return nil
-		}))
+		for line, err := range w.store.Parts().Lines(t.Context(), c) {
+			must(t, err)
+			lines = append(lines, bytes.Clone(line.Data))
+		}
 		return idsOf(lines)
 	}
 	t.Fatalf("%s is not in the trash", id)
@@ -296,7 +296,7 @@ func (w *astrayWorld) removeAndRestore(t *testing.T, what, name string) {
 	w.pause()
 	w.change(t, what+" (restore)", name, true, func(map[string]int) map[string]int {
 		after := w.inTrash(t, id)
-		must(t, w.store.Restore(t.Context(), id))
+		must(t, w.store.Trash().Restore(t.Context(), id))
 		return after
 	})
 }
@@ -420,7 +420,7 @@ func (w *astrayWorld) restoreCopyInPlace(t *testing.T, what, name string) {
 		must(t, os.WriteFile(path, data, 0o600))
 		log, err := w.store.Open(t.Context(), name)
 		must(t, err)
-		release, err := log.(store.Pinner).Pin(t.Context()) // such a writer has the lock until it is done
+		release, err := log.Pin(t.Context()) // such a writer has the lock until it is done
 		must(t, err)
 		release()
 		must(t, log.Close())

@@ -12,7 +12,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// HasBackup implements store.Rewriter.
+// HasBackup implements store.Mender.
 func (s *Store) HasBackup(name string) (path string, ok bool) {
 	path = s.backupPath(name)
 	_, err := s.fs.Lstat(path)

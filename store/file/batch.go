@@ -13,9 +13,7 @@ import (
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
-var _ store.Batcher = (*Store)(nil)
-
-// Batch implements store.Batcher.
+// Batch implements store.Store.
 //
 // What makes a log dear to create is waiting for the disk, twice: for its content,
 // and for the directory. A batch keeps the order that Create has, and with it the

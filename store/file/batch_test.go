@@ -56,7 +56,7 @@ func TestBatchAppearsWhenItIsCommitted(t *testing.T) {
 		}
 	}
 	for _, room := range []string{"locks", "tmp"} {
-		if left, _ := os.ReadDir(filepath.Join(st.House(), room)); len(left) > 0 {
+		if left, _ := os.ReadDir(filepath.Join(houseOf(st), room)); len(left) > 0 {
 			t.Errorf("%v is left in %s", left, room)
 		}
 	}
@@ -87,7 +87,7 @@ func TestDiscardedBatchLeavesNothing(t *testing.T) {
 	b := st.Batch()
 	addTo(t, b, "a")
 	b.Discard()
-	if left, _ := os.ReadDir(filepath.Join(st.House(), "tmp")); len(left) > 0 || exists(t, st, "a") || b.Len() != 0 {
+	if left, _ := os.ReadDir(filepath.Join(houseOf(st), "tmp")); len(left) > 0 || exists(t, st, "a") || b.Len() != 0 {
 		t.Errorf("left: %v", left)
 	}
 }
@@ -162,7 +162,7 @@ func batchWithCrash(t *testing.T, names []string, op int64) (more bool) {
 		crash()
 	}
 	for _, disk := range crashed {
-		after, err := file.Open(st.Dir(), &file.Options{FS: disk})
+		after, err := file.Open(st.Where(), &file.Options{FS: disk})
 		if err != nil {
 			t.Fatal(err)
 		}

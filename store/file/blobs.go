@@ -27,15 +27,6 @@ func (s *Store) Blobs() store.Blobs {
 	return blobs{s}
 }
 
-// OwnsBlobs reports whether blobs are those of a Store of this package.
-func OwnsBlobs(b store.Blobs) bool {
-	switch b.(type) {
-	case blobs, lazyBlobs:
-		return true
-	}
-	return false
-}
-
 // blobs keeps each blob in a file named by its hash, in one of 256 directories.
 type blobs struct{ store *Store }
 

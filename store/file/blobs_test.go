@@ -20,7 +20,7 @@ import (
 
 func blobPath(st *file.Store, ref store.Ref) string {
 	digits, _ := ref.Hex()
-	return filepath.Join(st.Dir(), ".coppice", "blobs", digits[:2], digits)
+	return filepath.Join(st.Where(), ".coppice", "blobs", digits[:2], digits)
 }
 
 // A blob is a file with exactly its content, named by it, and kept once.
@@ -32,9 +32,9 @@ func TestBlobFiles(t *testing.T) {
 	if got := mustReadFile(t, blobPath(st, ref)); !bytes.Equal(got, content) {
 		t.Errorf("the file has %d bytes, want %d", len(got), len(content))
 	}
-	before := snapshot(t, st.Dir())
-	storetest.MustPut(t, openAt(t, st.Dir(), nil).Blobs(), content)
-	if diff := cmp.Diff(before, snapshot(t, st.Dir())); diff != "" {
+	before := snapshot(t, st.Where())
+	storetest.MustPut(t, openAt(t, st.Where(), nil).Blobs(), content)
+	if diff := cmp.Diff(before, snapshot(t, st.Where())); diff != "" {
 		t.Errorf("putting it again changed files (-before +after):\n%s", diff)
 	}
 }
@@ -73,7 +73,7 @@ func TestPutReplacesDamage(t *testing.T) {
 			"empty":     func() error { return os.WriteFile(path, nil, 0o600) },
 			"gone":      func() error { return os.Remove(path) },
 			"link": func() error {
-				return errors.Join(os.Remove(path), os.Symlink(filepath.Join(st.Dir(), "elsewhere"), path))
+				return errors.Join(os.Remove(path), os.Symlink(filepath.Join(st.Where(), "elsewhere"), path))
 			},
 		} {
 			must(t, damage())
@@ -82,7 +82,7 @@ func TestPutReplacesDamage(t *testing.T) {
 				t.Errorf("%s: %d bytes, %v", what, len(got), err)
 			}
 		}
-		if entries, err := os.ReadDir(filepath.Join(st.Dir(), ".coppice")); err != nil || len(entries) != 2 {
+		if entries, err := os.ReadDir(filepath.Join(st.Where(), ".coppice")); err != nil || len(entries) != 2 {
 			t.Errorf("want blobs and tmp, got %v, %v", entries, err)
 		}
 	}
@@ -144,7 +144,7 @@ func TestListBlobs(t *testing.T) {
 	for _, content := range []string{"a", "b", "c", "d"} {
 		want[storetest.MustPut(t, st.Blobs(), []byte(content))] = true
 	}
-	room := filepath.Join(st.Dir(), ".coppice", "blobs")
+	room := filepath.Join(st.Where(), ".coppice", "blobs")
 	putLog(t, vfs.OS{}, filepath.Join(room, ".DS_Store"), []byte("x"))
 	putLog(t, vfs.OS{}, filepath.Join(room, "zz", "notes"), []byte("x"))
 	got := map[store.Ref]bool{}

@@ -13,65 +13,54 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-var _ store.Collector = blobs{}
-
-// Unreferenced is a blob that nothing refers to.
-type Unreferenced = store.Unreferenced
-
-var _ store.Auditor = (*Store)(nil)
-
 // Unreferenced returns the blobs that nothing in the store refers to: no log, plain
 // or archived, no copy in trash, quarantine or backup, and nothing else that the
 // store keeps but the index. Some of them may be named while it looks, or be about
-// to: only RemoveBlobs can tell. What cannot be read may refer to anything, and is
+// to: only Collect can tell. What cannot be read may refer to anything, and is
 // an error.
-func (s *Store) Unreferenced(ctx context.Context) ([]Unreferenced, error) {
+func (b blobs) Unreferenced(ctx context.Context) ([]store.Part, error) {
+	s := b.store
+	if err := b.check(ctx); err != nil {
+		return nil, err
+	}
 	c := newCensus(s, nil)
 	if err := c.take(ctx); err != nil {
 		return nil, err
 	}
-	var all []Unreferenced
-	for ref, err := range s.Blobs().All(ctx) {
+	var all []store.Part
+	for ref, err := range b.All(ctx) {
 		if err != nil {
 			return nil, err
 		}
 		if len(c.named[ref]) > 0 {
 			continue
 		}
-		digits, _ := ref.Hex()
-		u := Unreferenced{Ref: ref, Path: blobs{s}.path(digits)}
-		if info, err := s.fs.Lstat(u.Path); err == nil {
-			u.Size = info.Size()
+		p := parts{s}.at(parts{s}.Where(store.PartBlob, string(ref)))
+		if info, err := s.fs.Lstat(p.Place); err == nil {
+			p.Size, p.Modified = info.Size(), info.ModTime()
 		}
-		all = append(all, u)
+		all = append(all, p)
 	}
-	slices.SortFunc(all, func(a, b Unreferenced) int { return strings.Compare(string(a.Ref), string(b.Ref)) })
+	slices.SortFunc(all, func(a, b store.Part) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil
-}
-
-// Removal is what became of blobs that were to be deleted.
-type Removal struct {
-	Deleted []store.Ref
-	// Named are those that stay, and the files that name them.
-	Named map[store.Ref][]Found
 }
 
 // maxExclusive is how long blobs are deleted before the holders get a turn.
 const maxExclusive = 500 * time.Millisecond
 
-// RemoveBlobs deletes those of the given blobs that nothing refers to. It is safe
+// Collect implements store.Blobs. It is safe
 // beside writers in this and in other processes that take holds: a blob that one of
 // them names, or is about to name, stays.
 //
-// Reading the whole store takes a while, and no writer should wait for that. So it is
-// done first, and then, while there is no hold, once more for what was written in
-// between. A blob that is not named then cannot be named later without being put again.
-// If the program or the machine stops at any moment, only blobs that nothing refers to
-// are missing, which does not matter. If the holds do not end, the error is
-// store.ErrLocked.
-func (s *Store) RemoveBlobs(ctx context.Context, refs ...store.Ref) (*Removal, error) {
-	r := &Removal{Named: make(map[store.Ref][]Found)}
-	if err := (blobs{s}).check(ctx); err != nil {
+// Reading the whole store takes a while, in which nobody is to wait. So that is
+// done first, and then, while nobody has a hold, once more for what was written
+// meanwhile. A blob that is not named then cannot come to be named without being
+// put again, for which it is not there. If the program or the machine stops at any
+// moment, what is missing are blobs that nothing refers to; whether they are
+// missing does not matter. If the holds do not end, the error is store.ErrLocked.
+func (b blobs) Collect(ctx context.Context, refs ...store.Ref) (*store.Collected, error) {
+	s, r := b.store, &store.Collected{Named: make(map[store.Ref][]store.Part)}
+	if err := b.check(ctx); err != nil {
 		return r, err
 	}
 	c := newCensus(s, refs)
@@ -101,9 +90,7 @@ func (s *Store) RemoveBlobs(ctx context.Context, refs ...store.Ref) (*Removal, e
 	for ref, paths := range c.named {
 		slices.Sort(paths)
 		for _, path := range slices.Compact(paths) {
-			f := Found{Path: path}
-			f.Room, f.Name = s.placeOf(path)
-			r.Named[ref] = append(r.Named[ref], f)
+			r.Named[ref] = append(r.Named[ref], parts{s}.at(path))
 		}
 	}
 	// The others need not wait for this: who puts one of them again syncs the same
@@ -123,9 +110,9 @@ func (s *Store) hasBlob(ref store.Ref) bool {
 	return err == nil
 }
 
-// deleteSome deletes until the time is over, and returns what is left to do. There must
-// be no hold.
-func (s *Store) deleteSome(ctx context.Context, todo []store.Ref, c *census, r *Removal, shelves map[string]bool) ([]store.Ref, error) {
+// deleteSome deletes until the time is over, and returns what is left to do. Nobody
+// has a hold.
+func (s *Store) deleteSome(ctx context.Context, todo []store.Ref, c *census, r *store.Collected, shelves map[string]bool) ([]store.Ref, error) {
 	for end := time.Now().Add(maxExclusive); len(todo) > 0 && time.Now().Before(end); todo = todo[1:] {
 		if err := ctx.Err(); err != nil {
 			return todo, err
@@ -146,10 +133,4 @@ func (s *Store) deleteSome(ctx context.Context, todo []store.Ref, c *census, r *
 		r.Deleted = append(r.Deleted, todo[0])
 	}
 	return todo, nil
-}
-
-// Collect implements store.Collector.
-func (b blobs) Collect(ctx context.Context, refs ...store.Ref) ([]store.Ref, error) {
-	r, err := b.store.RemoveBlobs(ctx, refs...)
-	return r.Deleted, err
 }

@@ -35,7 +35,7 @@ func TestUnreferencedLooksEverywhere(t *testing.T) {
 	put := func(content string) store.Ref { return storetest.MustPut(t, st.Blobs(), []byte(content)) }
 	write := func(text string, path ...string) {
 		t.Helper()
-		name := filepath.Join(append([]string{st.Dir()}, path...)...)
+		name := filepath.Join(append([]string{st.Where()}, path...)...)
 		must(t, os.MkdirAll(filepath.Dir(name), 0o700))
 		must(t, os.WriteFile(name, []byte(text), 0o600))
 	}
@@ -50,7 +50,7 @@ func TestUnreferencedLooksEverywhere(t *testing.T) {
 	must(t, st.Archive(t.Context(), "packed"))
 	must(t, st.Remove(t.Context(), "packed"))
 	log("replaced", naming(put("replaced")))
-	_, err := mustRaw(t, st, "replaced").Rewrite(t.Context(), pieces(file.Piece{Line: []byte("{}")}))
+	_, err := mustRaw(t, st, "replaced").Rewrite(t.Context(), pieces(store.Piece{Line: []byte("{}")}))
 	must(t, err)
 	log("torn", "{}")
 	writeRaw(t, st.Path("torn"), naming(put("torn"))) // without a line end
@@ -75,12 +75,12 @@ func TestUnreferencedLooksEverywhere(t *testing.T) {
 	write(string(other)+"0"+string(other)[:70], "not-quite.jsonl") // which does name it
 	want = slices.DeleteFunc(want, func(ref string) bool { return ref == string(other) })
 
-	unreferenced, err := st.Unreferenced(t.Context())
+	unreferenced, err := st.Blobs().Unreferenced(t.Context())
 	must(t, err)
 	var got []string
 	for _, blob := range unreferenced {
-		got = append(got, string(blob.Ref))
-		if info, err := os.Stat(blob.Path); err != nil || info.Size() != blob.Size {
+		got = append(got, blob.Name)
+		if info, err := os.Stat(blob.Place); err != nil || info.Size() != blob.Size {
 			t.Errorf("%+v: %v", blob, err)
 		}
 	}
@@ -93,12 +93,12 @@ func TestUnreferencedLooksEverywhere(t *testing.T) {
 	for ref := range st.Blobs().All(t.Context()) {
 		all = append(all, ref)
 	}
-	removal, err := st.RemoveBlobs(t.Context(), all...)
+	removal, err := st.Blobs().Collect(t.Context(), all...)
 	must(t, err)
 	if len(removal.Deleted) != len(want) || len(removal.Named) != len(all)-len(want) {
 		t.Errorf("%d deleted, %d named, of %d", len(removal.Deleted), len(removal.Named), len(all))
 	}
-	want1 := []file.Found{{Path: archiveOf(st, "archived"), Room: file.RoomArchive, Name: "archived"}}
+	want1 := []store.Part{{Kind: store.PartLog, Place: archiveOf(st, "archived"), Name: "archived"}}
 	if got := removal.Named[store.RefOf([]byte("archived"))]; !slices.Equal(got, want1) {
 		t.Errorf("it is named by %+v", got)
 	}
@@ -115,8 +115,8 @@ func TestRemoveBlobsWantsToReadEverything(t *testing.T) {
 	packed := mustReadFile(t, archiveOf(st, "a"))
 	must(t, os.WriteFile(archiveOf(st, "a"), packed[:len(packed)/2], 0o600))
 	for _, look := range []func() error{
-		func() error { _, err := st.Unreferenced(t.Context()); return err },
-		func() error { _, err := st.RemoveBlobs(t.Context(), ref); return err },
+		func() error { _, err := st.Blobs().Unreferenced(t.Context()); return err },
+		func() error { _, err := st.Blobs().Collect(t.Context(), ref); return err },
 	} {
 		if err := look(); err == nil || !strings.Contains(err.Error(), archiveOf(st, "a")) {
 			t.Errorf("a damaged archive is no obstacle: %v", err)
@@ -125,10 +125,10 @@ func TestRemoveBlobsWantsToReadEverything(t *testing.T) {
 	if _, err := st.Blobs().Get(t.Context(), ref); err != nil {
 		t.Errorf("deleted although something could not be read: %v", err)
 	}
-	quarantine := filepath.Join(st.Dir(), ".coppice", "quarantine")
+	quarantine := filepath.Join(st.Where(), ".coppice", "quarantine")
 	must(t, os.MkdirAll(quarantine, 0o700))
 	must(t, os.Rename(archiveOf(st, "a"), filepath.Join(quarantine, "a.0.1.replaced.zst")))
-	if r, err := st.RemoveBlobs(t.Context(), ref); err != nil || len(r.Deleted) != 1 {
+	if r, err := st.Blobs().Collect(t.Context(), ref); err != nil || len(r.Deleted) != 1 {
 		t.Errorf("damage in quarantine is an obstacle: %+v, %v", r, err)
 	}
 }
@@ -174,7 +174,7 @@ func interleaved(t *testing.T, ref store.Ref, prepare func(st *file.Store) map[i
 	disk.do = prepare(st)
 	before := disk.Count(vfs.OpAny)
 	disk.off = false
-	_, err := st.RemoveBlobs(t.Context(), ref)
+	_, err := st.Blobs().Collect(t.Context(), ref)
 	disk.off = true
 	if err != nil && !errors.Is(err, store.ErrLocked) {
 		t.Fatal(err)
@@ -221,11 +221,11 @@ func TestDeletionBesideAWriter(t *testing.T) {
 			if err := st.Remove(context.Background(), "a"); err != nil {
 				return err
 			}
-			trash, err := st.Trash(context.Background())
+			trash, err := st.Trash().List(context.Background())
 			if err != nil {
 				return err
 			}
-			return st.Restore(context.Background(), trash[0].ID)
+			return st.Trash().Restore(context.Background(), trash[0].ID)
 		}},
 	}
 	for name, way := range ways {
@@ -315,13 +315,13 @@ func TestRemoveBlobsGivesUp(t *testing.T) {
 	ref := storetest.MustPut(t, st.Blobs(), []byte("content"))
 	release, err := st.Blobs().Hold(t.Context())
 	must(t, err)
-	_, err = openAt(t, st.Dir(), &file.Options{LockWait: 30 * time.Millisecond}).RemoveBlobs(t.Context(), ref)
+	_, err = openAt(t, st.Where(), &file.Options{LockWait: 30 * time.Millisecond}).Blobs().Collect(t.Context(), ref)
 	wantKind(t, err, store.ErrLocked, "blobs.lock", "try again")
 	if _, err := st.Blobs().Get(t.Context(), ref); err != nil {
 		t.Error(err)
 	}
 	release()
-	if r, err := st.RemoveBlobs(t.Context(), ref); err != nil || len(r.Deleted) != 1 {
+	if r, err := st.Blobs().Collect(t.Context(), ref); err != nil || len(r.Deleted) != 1 {
 		t.Errorf("after the hold: %+v, %v", r, err)
 	}
 }
@@ -352,7 +352,7 @@ func TestHoldersDoNotStarveDeletion(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	begin := time.Now()
-	r, err := st.RemoveBlobs(t.Context(), ref)
+	r, err := st.Blobs().Collect(t.Context(), ref)
 	stop.Store(true)
 	holders.Wait()
 	if err != nil || len(r.Deleted) != 1 {
@@ -366,15 +366,15 @@ func TestHoldEndsWithItsProcess(t *testing.T) {
 	t.Parallel()
 	st := open(t, &file.Options{LockWait: 50 * time.Millisecond})
 	ref := storetest.MustPut(t, st.Blobs(), []byte("content"))
-	cmd, out, _ := otherProcess(t, "hold blobs", st.Dir(), "")
+	cmd, out, _ := otherProcess(t, "hold blobs", st.Where(), "")
 	if line, err := out.ReadString('\n'); line != "held\n" || err != nil {
 		t.Fatalf("%q, %v", line, err)
 	}
-	_, err := st.RemoveBlobs(t.Context(), ref)
+	_, err := st.Blobs().Collect(t.Context(), ref)
 	wantKind(t, err, store.ErrLocked)
 	must(t, cmd.Process.Kill())
 	_ = cmd.Wait() // says that it was killed; its locks end before it does
-	if r, err := st.RemoveBlobs(t.Context(), ref); err != nil || len(r.Deleted) != 1 {
+	if r, err := st.Blobs().Collect(t.Context(), ref); err != nil || len(r.Deleted) != 1 {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -425,7 +425,7 @@ func TestDeletionBesideProcesses(t *testing.T) {
 	var deleted atomic.Int64
 	deletions.Go(func() {
 		for !stop.Load() {
-			r, err := st.RemoveBlobs(t.Context(), refs...)
+			r, err := st.Blobs().Collect(t.Context(), refs...)
 			if err != nil && !errors.Is(err, store.ErrLocked) {
 				t.Error(err)
 				return
@@ -456,7 +456,7 @@ func oneGeneration(t *testing.T, st *file.Store, name string, lasts time.Duratio
 	var ends []func()
 	for _, name := range names {
 		mustCreate(t, st, name, "{}").Close()
-		cmd, out, in := otherProcess(t, "name blobs", st.Dir(), name)
+		cmd, out, in := otherProcess(t, "name blobs", st.Where(), name)
 		outputs = append(outputs, out)
 		ends = append(ends, func() { must(t, cmd.Process.Kill()); in.Close() })
 	}
@@ -474,7 +474,7 @@ func oneGeneration(t *testing.T, st *file.Store, name string, lasts time.Duratio
 		}
 		must(t, st.Remove(t.Context(), names[i]))
 	}
-	_, err = st.EmptyTrash(t.Context(), time.Now().Add(time.Hour))
+	_, err = st.Trash().Empty(t.Context(), time.Now().Add(time.Hour))
 	must(t, err)
 	return named
 }
@@ -503,7 +503,7 @@ func BenchmarkRemoveBlobs(b *testing.B) {
 			}
 			for b.Loop() {
 				ref := storetest.MustPut(b, st.Blobs(), []byte("litter"))
-				if r, err := st.RemoveBlobs(b.Context(), ref); err != nil || len(r.Deleted) != 1 {
+				if r, err := st.Blobs().Collect(b.Context(), ref); err != nil || len(r.Deleted) != 1 {
 					b.Fatal(r, err)
 				}
 			}

@@ -308,7 +308,7 @@ func (w *faultWork) collect(content string) {
 	for range 3 {
 		ref, err := w.store.Blobs().Put(context.Background(), []byte(content))
 		if err == nil {
-			_, err = w.store.RemoveBlobs(context.Background(), ref)
+			_, err = w.store.Blobs().Collect(context.Background(), ref)
 		}
 		if err == nil {
 			w.check()
@@ -359,12 +359,12 @@ func (w *faultWork) remove(name string) {
 func (w *faultWork) restore(name string) {
 	log := w.logs[name]
 	for range 3 {
-		trash, err := w.store.Trash(context.Background())
+		trash, err := w.store.Trash().List(context.Background())
 		if err != nil || len(trash) == 0 {
 			w.failures++
 			continue
 		}
-		err = w.store.Restore(context.Background(), trash[0].ID)
+		err = w.store.Trash().Restore(context.Background(), trash[0].ID)
 		if err == nil {
 			log.places = []string{"store"}
 			w.check()
@@ -442,8 +442,8 @@ func (w *faultWork) checkLog(st *file.Store, disk *vfs.Memory, name string, log 
 		w.checkLines(name, w.read(disk, name), log)
 		return
 	}
-	trash, _ := st.Trash(context.Background())
-	inTrash := slices.ContainsFunc(trash, func(item file.Trashed) bool { return item.Name == name })
+	trash, _ := st.Trash().List(context.Background())
+	inTrash := slices.ContainsFunc(trash, func(item store.Trashed) bool { return item.Name == name })
 	if !slices.Contains(log.places, "nowhere") && !(inTrash && slices.Contains(log.places, "trash")) {
 		w.errorf("%s is lost: %v", name, err)
 	}
@@ -657,11 +657,11 @@ func TestRemovingKeepsTheNote(t *testing.T) {
 	if err := st.Remove(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
-	trash, err := st.Trash(t.Context())
+	trash, err := st.Trash().List(t.Context())
 	if err != nil || len(trash) != 1 {
 		t.Fatal(trash, err)
 	}
-	if err := st.Restore(t.Context(), trash[0].ID); err != nil {
+	if err := st.Trash().Restore(t.Context(), trash[0].ID); err != nil {
 		t.Fatal(err)
 	}
 	storetest.MustAppend(t, storetest.MustOpen(t, st, "a"), `{"n":2}`)

@@ -89,11 +89,12 @@ type Options struct {
 	// same setting; they create logs one after the other, and each creation costs a
 	// listing. Default: no limit.
 	MaxLogs int
-	// MakeRoom, if it is not nil, is called before a log is created over the limit of
-	// MaxLogs. If it removes n logs or more, the log is created; if it does not, or
-	// returns an error, it is not. Other creators wait during the call, so it must not
-	// create logs itself. Package upkeep has one. Default: none.
-	MakeRoom func(ctx context.Context, s *Store, n int) error
+	// MakeRoom, if it is not nil, is called when there are as many logs as there
+	// may be, and one is to be created. It may remove n of them, or more, and the
+	// log is then created; if it does not, or returns an error, it is not. Others
+	// who create wait meanwhile, so it must not create logs itself. Package upkeep
+	// has one. Default: none.
+	MakeRoom func(ctx context.Context, s store.Store, n int) error
 	// LockWait is how long an append waits for another writer before it gives
 	// up with store.ErrLocked. Default: 10 s.
 	LockWait time.Duration
@@ -147,7 +148,12 @@ type Store struct {
 	twin *Store    // see eager; guarded by mu
 }
 
-var _ store.Store = (*Store)(nil)
+var (
+	_ store.Store     = (*Store)(nil)
+	_ store.Directory = (*Store)(nil)
+	_ store.Archiver  = (*Store)(nil)
+	_ store.Mender    = (*Store)(nil)
+)
 
 // Open returns the store in a directory. It touches nothing: the directory is
 // made when the first log is.
@@ -182,8 +188,8 @@ func Open(dir string, o *Options) (*Store, error) {
 	return s, nil
 }
 
-// Dir returns the store's directory, as an absolute path.
-func (s *Store) Dir() string { return s.dir }
+// Where returns the store's directory, as an absolute path.
+func (s *Store) Where() string { return s.dir }
 
 // Path returns where the log of that name is or would be.
 func (s *Store) Path(name string) string { return filepath.Join(s.dir, name+logSuffix) }

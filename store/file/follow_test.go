@@ -80,7 +80,7 @@ func TestWatchFollowsTheLog(t *testing.T) {
 	defer cancel()
 	w := watch(ctx, t, storetest.MustOpen(t, st, "a"), 0)
 	w.want("0")
-	other := openAt(t, st.Dir(), nil)
+	other := openAt(t, st.Where(), nil)
 	for i, change := range []func(context.Context, string) error{
 		other.Archive,   // read on in the archive
 		other.Unarchive, // and back
@@ -143,7 +143,7 @@ func TestWatchOfArchive(t *testing.T) {
 	log := storetest.MustOpen(t, st, "a")
 	w := watch(t.Context(), t, log, 2)
 	w.want("1")
-	storetest.MustAppend(t, storetest.MustOpen(t, openAt(t, st.Dir(), nil), "a"), "2")
+	storetest.MustAppend(t, storetest.MustOpen(t, openAt(t, st.Where(), nil), "a"), "2")
 	w.want("2")
 	log.Close()
 	w.wantEnd(store.ErrClosed)
@@ -214,7 +214,7 @@ func TestReadersFollowTheLog(t *testing.T) {
 			}
 			log := storetest.MustOpen(t, st, "a")
 			wantLines(t, log, "0")
-			other := openAt(t, st.Dir(), nil)
+			other := openAt(t, st.Where(), nil)
 			must(t, other.Archive(t.Context(), "a"))
 			end := storetest.MustAppend(t, storetest.MustOpen(t, other, "a"), "1")
 			if got := storetest.MustEnd(t, log); got != end {

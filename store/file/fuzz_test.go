@@ -2,6 +2,7 @@ package file_test
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,13 +28,13 @@ func FuzzFileNames(f *testing.F) {
 		}
 		disk := vfs.NewMemory()
 		st := openAt(t, "/s", &file.Options{FS: disk, Sync: file.Never})
-		rooms := map[string]string{"backup": "/s"}
+		var rooms []string
 		for _, room := range []string{"", "archive", "trash", "quarantine", "locks", "tmp"} {
 			dir := filepath.Join("/s/.coppice", room)
 			if room == "" {
 				dir = "/s"
 			}
-			rooms[room] = dir
+			rooms = append(rooms, dir)
 			must(t, disk.MkdirAll(dir, 0o700))
 			putLog(t, disk, filepath.Join(dir, name), []byte("{}\n"))
 		}
@@ -43,22 +44,22 @@ func FuzzFileNames(f *testing.F) {
 					t.Errorf("log %q is there %d times", log, n)
 				}
 			}
-			copies, err := st.Copies(t.Context(), "")
+			copies, err := st.Parts().Copies(t.Context(), "")
 			must(t, err)
 			for _, c := range copies {
-				if store.CheckName(c.Name) != nil || filepath.Dir(c.Path) != rooms[c.Kind] || filepath.Base(c.Path) != name {
+				if store.CheckName(c.Name) != nil || !slices.Contains(rooms, filepath.Dir(c.Place)) || filepath.Base(c.Place) != name {
 					t.Errorf("copy %+v", c)
 				}
 			}
 			mustStale(t, st)
-			trashed, err := st.Trash(t.Context())
+			trashed, err := st.Trash().List(t.Context())
 			must(t, err)
 			for _, item := range trashed {
 				if store.CheckName(item.Name) != nil || !strings.HasPrefix(name, item.ID) {
 					t.Errorf("removal %+v", item)
 				}
 				if namesOf(t, st)[item.Name] == 0 {
-					must(t, st.Restore(t.Context(), item.ID))
+					must(t, st.Trash().Restore(t.Context(), item.ID))
 					if namesOf(t, st)[item.Name] != 1 {
 						t.Errorf("%q was restored and is not there", item.Name)
 					}

@@ -24,7 +24,7 @@ func sh(t *testing.T, command string) {
 	}
 }
 
-func mustRewrite(t *testing.T, st *file.Store, all ...file.Piece) {
+func mustRewrite(t *testing.T, st *file.Store, all ...store.Piece) {
 	t.Helper()
 	if _, err := mustRaw(t, st, "a").Rewrite(t.Context(), pieces(all...)); err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func TestAcknowledgedAppendsAreInTheFileAtThePath(t *testing.T) {
 		}, nil},
 		"a hard link, then rewritten": {func(t *testing.T, other *file.Store, dir, path string) {
 			must(t, os.Link(path, dir+"-backup"))
-			mustRewrite(t, other, file.Piece{Line: []byte("ONE")}, file.Piece{From: 4, To: 8})
+			mustRewrite(t, other, store.Piece{Line: []byte("ONE")}, store.Piece{From: 4, To: 8})
 		}, store.ErrReplaced},
 		"a hard link, then removed": {func(t *testing.T, other *file.Store, dir, path string) {
 			must(t, os.Link(path, dir+"-backup"))
@@ -172,10 +172,10 @@ func TestFileExchangedDuringAppend(t *testing.T) {
 			must(t, disk.Rename(st.Path("a")+".new", st.Path("a")))
 		}, nil},
 		"by its archive": {func(t *testing.T, disk *vfs.Memory, st *file.Store) {
-			must(t, openAt(t, st.Dir(), &file.Options{FS: disk}).Archive(t.Context(), "a"))
+			must(t, openAt(t, st.Where(), &file.Options{FS: disk}).Archive(t.Context(), "a"))
 		}, nil},
 		"removed": {func(t *testing.T, disk *vfs.Memory, st *file.Store) {
-			must(t, openAt(t, st.Dir(), &file.Options{FS: disk}).Remove(t.Context(), "a"))
+			must(t, openAt(t, st.Where(), &file.Options{FS: disk}).Remove(t.Context(), "a"))
 		}, nil},
 		"moved away": {func(t *testing.T, disk *vfs.Memory, st *file.Store) {
 			must(t, disk.Rename(st.Path("a"), st.Path("b")))

@@ -13,9 +13,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-var _ store.Inspector = (*Store)(nil)
-
-// InspectLog implements store.Inspector.
+// InspectLog implements store.Mender.
 func (s *Store) InspectLog(ctx context.Context, name string) iter.Seq2[store.Fault, error] {
 	return func(yield func(store.Fault, error) bool) {
 		if err := s.check(ctx, "inspect", name); err != nil {
@@ -70,7 +68,7 @@ func (s *Store) wideMode(path string) (store.Fault, bool) {
 	return f, f.Mode&^f.Fit != 0
 }
 
-// InspectRest implements store.Inspector.
+// InspectRest implements store.Mender.
 func (s *Store) InspectRest(ctx context.Context) iter.Seq2[store.Fault, error] {
 	return func(yield func(store.Fault, error) bool) {
 		for _, look := range []func(context.Context) ([]store.Fault, error){s.ignored, s.wideModes, s.stale} {
@@ -151,7 +149,7 @@ func (s *Store) wideModesIn(dir string, all *[]store.Fault) error {
 	return nil
 }
 
-// Mend implements store.Inspector.
+// Mend implements store.Mender.
 func (s *Store) Mend(ctx context.Context, f store.Fault) error {
 	switch f.Kind {
 	case store.FaultPermissions:

@@ -38,12 +38,12 @@ func TestInspectFindsWhatIsWrongWithFiles(t *testing.T) {
 	if got := kinds(t, st.InspectLog(t.Context(), "a")) + kinds(t, st.InspectRest(t.Context())); got != "" {
 		t.Fatalf("a store in good health: %s", got)
 	}
-	must(t, os.WriteFile(st.LockPath("a"), []byte("unsynced\n"), 0o600))
-	tmp := filepath.Join(st.House(), "tmp")
+	must(t, os.WriteFile(lockOf(st, "a"), []byte("unsynced\n"), 0o600))
+	tmp := filepath.Join(houseOf(st), "tmp")
 	must(t, errors.Join(os.MkdirAll(tmp, 0o700), os.WriteFile(filepath.Join(tmp, "OLD"), nil, 0o600), os.WriteFile(filepath.Join(tmp, "NEW"), nil, 0o600)))
 	long := time.Now().Add(-2 * file.StaleAfter)
 	must(t, os.Chtimes(filepath.Join(tmp, "OLD"), long, long))
-	must(t, os.WriteFile(st.LockPath("gone"), nil, 0o600))
+	must(t, os.WriteFile(lockOf(st, "gone"), nil, 0o600))
 	must(t, os.Mkdir(filepath.Join(dir, "dir.jsonl"), 0o700))
 	if got, want := kinds(t, st.InspectLog(t.Context(), "a")), "failed sync: a.lock"; got != want {
 		t.Errorf("of the log: %s, want %s", got, want)
@@ -74,7 +74,7 @@ func TestMendNarrowsPermissions(t *testing.T) {
 	log, err := st.Create(t.Context(), "a", store.Lines([]byte(`{"type":"session","id":"a"}`)))
 	must(t, err)
 	must(t, log.Close())
-	must(t, errors.Join(os.Chmod(dir, 0o755), os.Chmod(st.House(), 0o750), os.Chmod(st.Path("a"), 0o644)))
+	must(t, errors.Join(os.Chmod(dir, 0o755), os.Chmod(houseOf(st), 0o750), os.Chmod(st.Path("a"), 0o644)))
 	if got, want := kinds(t, st.InspectLog(t.Context(), "a")), "permissions: a.jsonl"; got != want {
 		t.Errorf("of the log: %s, want %s", got, want)
 	}

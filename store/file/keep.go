@@ -12,6 +12,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -21,8 +22,12 @@ import (
 
 // Kept is a file that a backup must have.
 type Kept struct {
-	Found
-	Below string // its path below the store's directory, with slashes
+	Path     string
+	Below    string // its path below the store's directory, with slashes
+	Room     Room
+	Name     string // of the log that it is, or is a copy of; else ""
+	Size     int64
+	Modified time.Time
 }
 
 // IsKept reports whether a backup must have the file at a path below the store's
@@ -119,7 +124,7 @@ func (k *keeper) entry(ctx context.Context, path string, e fs.DirEntry) bool {
 	if !kept || !e.Type().IsRegular() {
 		return true
 	}
-	f := Kept{Found: Found{Path: path}, Below: below}
+	f := Kept{Path: path, Below: below}
 	f.Room, f.Name = placeBelow(below)
 	switch {
 	case f.Room == RoomLog && strings.HasSuffix(below, logSuffix):

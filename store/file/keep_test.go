@@ -83,7 +83,7 @@ func TestKeep(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("kept are %q, want %q", got, want)
 	}
-	gone := file.Kept{Found: file.Found{Path: "/s/gone.jsonl"}}
+	gone := file.Kept{Path: "/s/gone.jsonl"}
 	if _, err := st.OpenKept(gone); !errors.Is(err, store.ErrNotExist) {
 		t.Error(err)
 	}

@@ -82,7 +82,7 @@ func (w *writer) burst() {
 // locked reports whether somebody holds the log's lock.
 func (w *writer) locked() bool {
 	w.t.Helper()
-	f, err := vfs.OS{}.OpenFile(filepath.Join(w.store.Dir(), ".coppice", "locks", "a.lock"), os.O_RDWR, 0)
+	f, err := vfs.OS{}.OpenFile(filepath.Join(w.store.Where(), ".coppice", "locks", "a.lock"), os.O_RDWR, 0)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -249,7 +249,7 @@ func TestLeaseNeedsNoLockFile(t *testing.T) {
 		"archive": func(t *testing.T, w *writer) error { return w.store.Archive(t.Context(), "a") },
 		"remove":  func(t *testing.T, w *writer) error { return w.store.Remove(t.Context(), "a") },
 		"rewrite": func(t *testing.T, w *writer) error {
-			_, err := mustRaw(t, w.store, "a").Rewrite(t.Context(), pieces(file.Piece{Line: []byte(`{"header":2}`)}))
+			_, err := mustRaw(t, w.store, "a").Rewrite(t.Context(), pieces(store.Piece{Line: []byte(`{"header":2}`)}))
 			return err
 		},
 	} {

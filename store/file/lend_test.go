@@ -26,7 +26,7 @@ func manyNames() []string {
 func locksLeft(t *testing.T, st *file.Store) (left []string) {
 	t.Helper()
 	for _, room := range []string{"locks", "tmp"} {
-		entries, err := os.ReadDir(filepath.Join(st.House(), room))
+		entries, err := os.ReadDir(filepath.Join(houseOf(st), room))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +43,7 @@ func TestLentLockKeepsOthersOut(t *testing.T) {
 	t.Parallel()
 	var st *file.Store
 	free := func(name string) bool {
-		f, err := vfs.OS{}.OpenFile(st.LockPath(name), os.O_RDWR|os.O_CREATE, 0o600)
+		f, err := vfs.OS{}.OpenFile(lockOf(st, name), os.O_RDWR|os.O_CREATE, 0o600)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,10 +86,10 @@ func TestBatchWaitsForALockThatIsThere(t *testing.T) {
 	st := open(t, &file.Options{LockWait: 1})
 	b := st.Batch()
 	addTo(t, b, names...)
-	f, err := vfs.OS{}.OpenFile(st.LockPath(names[3]), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := vfs.OS{}.OpenFile(lockOf(st, names[3]), os.O_RDWR|os.O_CREATE, 0o600)
 	if errors.Is(err, os.ErrNotExist) {
-		if err = os.MkdirAll(filepath.Dir(st.LockPath(names[3])), 0o700); err == nil {
-			f, err = vfs.OS{}.OpenFile(st.LockPath(names[3]), os.O_RDWR|os.O_CREATE, 0o600)
+		if err = os.MkdirAll(filepath.Dir(lockOf(st, names[3])), 0o700); err == nil {
+			f, err = vfs.OS{}.OpenFile(lockOf(st, names[3]), os.O_RDWR|os.O_CREATE, 0o600)
 		}
 	}
 	if err != nil {
@@ -125,7 +125,7 @@ func TestBatchWithoutLinks(t *testing.T) {
 			}
 			return nil
 		}}})
-		locks = filepath.Dir(st.LockPath("x"))
+		locks = filepath.Dir(lockOf(st, "x"))
 		b := st.Batch()
 		addTo(t, b, manyNames()...)
 		if errs := b.Commit(t.Context()); len(errs) > 0 {
@@ -141,7 +141,7 @@ func TestBatchWithoutLinks(t *testing.T) {
 		}
 		ids := make(map[vfs.FileID]string)
 		for _, name := range manyNames() {
-			stat, err := vfs.OS{}.Stat(st.LockPath(name))
+			stat, err := vfs.OS{}.Stat(lockOf(st, name))
 			if err == nil && ids[stat.File] != "" {
 				t.Errorf("%s: %s and %s share a lock", c.name, name, ids[stat.File])
 			}

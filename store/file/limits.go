@@ -8,9 +8,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-var _ store.Limiter = (*Store)(nil)
-
-// Limits implements store.Limiter.
+// Limits implements store.Store.
 func (s *Store) Limits() store.Limits {
 	return store.Limits{Entry: s.opts.MaxLine, Log: s.opts.MaxLog, Logs: s.opts.MaxLogs}
 }

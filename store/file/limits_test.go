@@ -30,13 +30,13 @@ func TestLimitOfLogs(t *testing.T) {
 	storetest.MustCreate(t, st, "a", "{}")
 	storetest.MustCreate(t, st, "b", "{}")
 	must(t, st.Archive(t.Context(), "a"))
-	before := snapshot(t, st.Dir())
+	before := snapshot(t, st.Where())
 	_, err := st.Create(t.Context(), "c", store.Lines([]byte("{}")))
 	wantKind(t, err, store.ErrTooLarge, "max_sessions", "3", "2")
 	if limit, ok := errors.AsType[*store.LimitError](err); !ok || *limit != (store.LimitError{Limit: store.MaxSessions, Size: 3, Max: 2}) {
 		t.Errorf("%v does not tell the limit", err)
 	}
-	if after := snapshot(t, st.Dir()); fmt.Sprint(after) != fmt.Sprint(before) {
+	if after := snapshot(t, st.Where()); fmt.Sprint(after) != fmt.Sprint(before) {
 		t.Errorf("the refused log has left something: %v", after)
 	}
 	_, err = st.Create(t.Context(), "a", store.Lines())
@@ -76,7 +76,7 @@ func TestLimitOfLogsAmongMany(t *testing.T) {
 func TestMakeRoom(t *testing.T) {
 	t.Parallel()
 	asked := 0
-	st := open(t, &file.Options{MaxLogs: 2, Sync: file.Never, MakeRoom: func(ctx context.Context, st *file.Store, n int) error {
+	st := open(t, &file.Options{MaxLogs: 2, Sync: file.Never, MakeRoom: func(ctx context.Context, st store.Store, n int) error {
 		asked += n
 		return st.Remove(ctx, "a")
 	}})

@@ -118,7 +118,7 @@ func TestListLeavesOutLocks(t *testing.T) {
 	st := open(t, &file.Options{Sync: file.Never})
 	storetest.MustCreate(t, st, "a", "{}")
 	must(t, st.Archive(t.Context(), "a"))
-	putLog(t, vfs.OS{}, filepath.Join(st.Dir(), ".coppice", "locks", "gone.lock"), nil)
+	putLog(t, vfs.OS{}, filepath.Join(st.Where(), ".coppice", "locks", "gone.lock"), nil)
 	log, err := st.Create(t.Context(), "new", func(yield func([]byte, error) bool) {
 		if names := namesOf(t, st); len(names) != 1 || names["a"] != 1 {
 			t.Errorf("a list has %v", names)

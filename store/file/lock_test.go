@@ -19,7 +19,7 @@ func TestLockHeldByAnotherProcess(t *testing.T) {
 	const wait = 30 * time.Millisecond
 	st := open(t, &file.Options{LockWait: wait})
 	log := storetest.MustCreate(t, st, "a", "{}")
-	cmd, out, in := otherProcess(t, "hold", st.Dir(), "a")
+	cmd, out, in := otherProcess(t, "hold", st.Where(), "a")
 	if said, err := out.ReadString('\n'); err != nil {
 		t.Fatalf("the other process said %q, %v", said, err)
 	}
@@ -62,7 +62,7 @@ func TestContextThatEndsWithTheWait(t *testing.T) {
 	t.Parallel()
 	disk := vfs.NewMemory()
 	log := storetest.MustCreate(t, openAt(t, "/s", &file.Options{FS: disk}), "a", "{}")
-	unpin, err := log.(store.Pinner).Pin(t.Context())
+	unpin, err := log.Pin(t.Context())
 	must(t, err)
 	defer unpin()
 
@@ -97,7 +97,7 @@ func TestTheErrorAgreesWithTheContext(t *testing.T) {
 	t.Parallel()
 	disk := vfs.NewMemory()
 	log := storetest.MustCreate(t, openAt(t, "/s", &file.Options{FS: disk}), "a", "{}")
-	unpin, err := log.(store.Pinner).Pin(t.Context())
+	unpin, err := log.Pin(t.Context())
 	must(t, err)
 	defer unpin()
 
@@ -116,7 +116,7 @@ func TestLockWaits(t *testing.T) {
 	t.Parallel()
 	st := open(t, nil)
 	log := storetest.MustCreate(t, st, "a", "{}")
-	_, out, in := otherProcess(t, "hold", st.Dir(), "a")
+	_, out, in := otherProcess(t, "hold", st.Where(), "a")
 	if _, err := out.ReadString('\n'); err != nil {
 		t.Fatal(err)
 	}

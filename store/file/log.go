@@ -42,10 +42,7 @@ type Log struct {
 	sync syncer
 }
 
-var (
-	_ store.Log     = (*Log)(nil)
-	_ store.Starter = (*Log)(nil)
-)
+var _ store.Log = (*Log)(nil)
 
 func newLog(s *Store, name string, src source) *Log {
 	l := &Log{store: s, name: name, source: src, lock: nameLock{store: s, name: name}}
@@ -68,7 +65,7 @@ func (l *Log) Append(ctx context.Context, at store.Pos, lines ...[]byte) (store.
 	return end, nil
 }
 
-// Start implements store.Starter.
+// Start implements store.Log.
 func (l *Log) Start(ctx context.Context, at store.Pos, lines ...[]byte) (store.Pos, func() error, error) {
 	for _, line := range lines {
 		if err := l.store.checkLine(l.name, line); err != nil {

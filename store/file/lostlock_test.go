@@ -85,8 +85,8 @@ func TestLockFileDeletedWhileALogMoves(t *testing.T) {
 			var met atomic.Bool
 			disk := &vfs.Faulty{FS: vfs.OS{}, Before: func(op vfs.Op) error {
 				if test.at(op) && met.CompareAndSwap(false, true) {
-					must(t, os.RemoveAll(filepath.Join(other.Dir(), ".coppice", "locks")))
-					must(t, os.Mkdir(filepath.Join(other.Dir(), ".coppice", "locks"), 0o700))
+					must(t, os.RemoveAll(filepath.Join(other.Where(), ".coppice", "locks")))
+					must(t, os.Mkdir(filepath.Join(other.Where(), ".coppice", "locks"), 0o700))
 					err := test.meddle(t, other, theirs)
 					if err != nil && !errors.Is(err, store.ErrLocked) && !errors.Is(err, store.ErrExist) {
 						t.Error(err)
@@ -97,14 +97,14 @@ func TestLockFileDeletedWhileALogMoves(t *testing.T) {
 				}
 				return nil
 			}}
-			err := test.work(t, openAt(t, other.Dir(), &file.Options{FS: disk, LockWait: time.Second, Sync: file.Never}))
+			err := test.work(t, openAt(t, other.Where(), &file.Options{FS: disk, LockWait: time.Second, Sync: file.Never}))
 			if err != nil && !errors.Is(err, store.ErrExist) && !errors.Is(err, store.ErrNotExist) {
 				t.Error(err)
 			}
 			if !met.Load() {
 				t.Fatal("the moment never came")
 			}
-			wantLines(t, storetest.MustOpen(t, openAt(t, other.Dir(), nil), "a"), want...)
+			wantLines(t, storetest.MustOpen(t, openAt(t, other.Where(), nil), "a"), want...)
 			if got := quarantined(t, other); got != nil {
 				t.Errorf("%d files are in quarantine", len(got))
 			}
@@ -113,7 +113,7 @@ func TestLockFileDeletedWhileALogMoves(t *testing.T) {
 }
 
 func createB(t *testing.T, st *file.Store) error {
-	log, err := st.Create(t.Context(), "b", store.Lines([]byte(st.Dir())))
+	log, err := st.Create(t.Context(), "b", store.Lines([]byte(st.Where())))
 	if err == nil {
 		err = log.Close()
 	}

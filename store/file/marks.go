@@ -49,12 +49,7 @@ const (
 	stampFile = ".stamp" // no log can be called that
 )
 
-var (
-	_ store.Describer = (*Store)(nil)
-	_ store.Tracker   = (*Store)(nil)
-)
-
-// Stat implements store.Describer.
+// Stat implements store.Store.
 func (s *Store) Stat(ctx context.Context, name string) (stat store.Stat, err error) {
 	if err := s.check(ctx, "describe", name); err != nil {
 		return stat, err
@@ -103,7 +98,7 @@ func (l *nameLock) makeMark() error {
 	return f.Close()
 }
 
-// Changes implements store.Tracker.
+// Changes implements store.Store.
 func (s *Store) Changes(ctx context.Context, reader string) (store.Changes, error) {
 	var c store.Changes
 	if err := s.check(ctx, "list", ""); err != nil {
@@ -191,8 +186,8 @@ func (s *Store) makeStamp(path string) ([]byte, error) {
 	return data, errors.Join(err, f.Close())
 }
 
-// Settle implements store.Tracker: rule 2.
-func (s *Store) Settle(ctx context.Context, name string, was *store.Stat) error {
+// Settle implements store.Store: rule 2. Rule 5: there is one reader.
+func (s *Store) Settle(ctx context.Context, _, name string, was *store.Stat) error {
 	if err := s.check(ctx, "settle", name); err != nil {
 		return err
 	}

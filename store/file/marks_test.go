@@ -25,7 +25,7 @@ func settle(t *testing.T, st *file.Store, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := st.Settle(t.Context(), name, &stat); err != nil {
+	if err := st.Settle(t.Context(), st.IndexPath(), name, &stat); err != nil {
 		t.Fatal(err)
 	}
 	if got := marked(t, st); len(got) > 0 {
@@ -77,14 +77,14 @@ func TestEveryChangeLeavesAMark(t *testing.T) {
 		if got := marked(t, st); !slices.Equal(got, []string{"a"}) {
 			t.Fatalf("remove: marked %q", got)
 		}
-		if err := st.Settle(ctx, "a", nil); err != nil {
+		if err := st.Settle(ctx, st.IndexPath(), "a", nil); err != nil {
 			t.Fatal(err)
 		}
-		items, err := st.Trash(ctx)
+		items, err := st.Trash().List(ctx)
 		if err != nil || len(items) != 1 || len(marked(t, st)) != 0 {
 			t.Fatalf("trash %v, %v, marked %q", items, err, marked(t, st))
 		}
-		if err := st.Restore(ctx, items[0].ID); err != nil {
+		if err := st.Trash().Restore(ctx, items[0].ID); err != nil {
 			t.Fatal(err)
 		}
 		if got := marked(t, st); !slices.Equal(got, []string{"a"}) {
@@ -103,7 +103,7 @@ func TestSettleKeepsTheMarkOfWhatHasChanged(t *testing.T) {
 	}
 	storetest.MustAppend(t, log, "{}")
 	for _, was := range []*store.Stat{&was, nil} {
-		if err := st.Settle(t.Context(), "a", was); err != nil {
+		if err := st.Settle(t.Context(), st.IndexPath(), "a", was); err != nil {
 			t.Fatal(err)
 		}
 		if got := marked(t, st); !slices.Equal(got, []string{"a"}) {
@@ -115,7 +115,7 @@ func TestSettleKeepsTheMarkOfWhatHasChanged(t *testing.T) {
 func TestSettleLeavesAWriterItsMark(t *testing.T) {
 	t.Parallel()
 	st, log := settled(t, nil)
-	release, err := log.(store.Pinner).Pin(t.Context())
+	release, err := log.Pin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestSettleLeavesAWriterItsMark(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := st.Settle(t.Context(), "a", &stat); err != nil {
+	if err := st.Settle(t.Context(), st.IndexPath(), "a", &stat); err != nil {
 		t.Fatal(err)
 	}
 	if got := marked(t, st); !slices.Equal(got, []string{"a"}) {

@@ -35,7 +35,7 @@ func TestDirectoriesOfAKilledProcessAreMadeDurable(t *testing.T) {
 			_, err = log.Append(t.Context(), end, []byte(`{"n":1}`))
 		}
 		if err == nil {
-			err = st.Notes("imports").Write("x", []byte("note"))
+			err = st.Notes("imports").Write(t.Context(), "x", []byte("note"))
 		}
 		return err
 	}
@@ -85,6 +85,6 @@ func check(t *testing.T, disk vfs.FS, dir string) error {
 	if _, err := st.Blobs().Get(t.Context(), store.RefOf([]byte("content"))); err != nil {
 		return err
 	}
-	_, err = st.Notes("imports").Read("x")
+	_, err = st.Notes("imports").Read(t.Context(), "x")
 	return err
 }

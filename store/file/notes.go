@@ -3,84 +3,75 @@ package file
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
-	"time"
 
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
-// Notes is a room for small documents beside the logs: what a part of the program
-// has to remember about the store. Each is there whole or not at all, whatever
-// happens to the machine. All methods may be called concurrently.
-type Notes struct {
+// notes is a room of the store's house keeping directory that has notes. Rooms of other
+// content are not for them.
+type notes struct {
 	store *Store
 	room  string
 }
 
-// Notes returns the notes of a room of the store's house keeping directory. Rooms
-// of other content are not for notes.
-func (s *Store) Notes(room string) *Notes { return &Notes{s, room} }
+// Notes implements store.Store.
+func (s *Store) Notes(room string) store.Notes { return &notes{s, room} }
 
-// Path returns where a note is or would be.
-func (n *Notes) Path(name string) string { return n.store.room(n.room, name) }
+func (n *notes) path(name string) string { return n.store.room(n.room, name) }
 
 // Read returns a note, or store.ErrNotExist.
-func (n *Notes) Read(name string) ([]byte, error) {
-	if err := n.check(name); err != nil {
+func (n *notes) Read(ctx context.Context, name string) ([]byte, error) {
+	if err := n.check(ctx, name); err != nil {
 		return nil, err
 	}
-	data, err := readFile(n.store.fs, n.Path(name))
+	data, err := readFile(n.store.fs, n.path(name))
 	return data, n.fail("read note", name, err)
 }
 
-// Note is a note in a listing.
-type Note struct {
-	Name     string
-	Size     int64
-	Modified time.Time
-}
-
 // List returns the notes of the room, sorted by name.
-func (n *Notes) List() ([]Note, error) {
-	entries, err := n.store.fs.ReadDir(n.Path(""))
+func (n *notes) List(ctx context.Context) ([]store.Note, error) {
+	if err := n.check(ctx, "list"); err != nil {
+		return nil, err
+	}
+	entries, err := n.store.fs.ReadDir(n.path(""))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	var notes []Note
+	var all []store.Note
 	for _, e := range entries {
 		info, infoErr := e.Info()
 		if infoErr != nil || !info.Mode().IsRegular() {
 			continue // removed meanwhile, or no note
 		}
-		notes = append(notes, Note{e.Name(), info.Size(), info.ModTime()})
+		all = append(all, store.Note{Name: e.Name(), Size: info.Size(), Modified: info.ModTime()})
 	}
-	return notes, n.fail("list notes", "", err)
+	return all, n.fail("list notes", "", err)
 }
 
-// Write makes or replaces a note. It is durable when Write returns, unless the store
-// never syncs.
-func (n *Notes) Write(name string, data []byte) error {
-	if err := n.check(name); err != nil {
+// Write makes or replaces a note. It is durable when Write returns, unless the
+// store was told never to sync.
+func (n *notes) Write(ctx context.Context, name string, data []byte) error {
+	if err := n.check(ctx, name); err != nil {
 		return err
 	}
-	return n.write(name, func() error { return n.store.publish(n.Path(name), vfs.Data(data)) })
+	return n.write(name, func() error { return n.store.publish(n.path(name), vfs.Data(data)) })
 }
 
-// write makes the room again if it was deleted: its notes are lost already.
-func (n *Notes) write(name string, write func() error) error {
+// write makes the room again if somebody has deleted it: that loses notes, which
+// is no worse than it was.
+func (n *notes) write(name string, write func() error) error {
 	return n.fail("write note", name, n.store.again(write))
 }
 
-// Change replaces a note by what change returns for it; a missing note is nil. During
-// the call no process makes another Change of a note of this store.
-func (n *Notes) Change(ctx context.Context, name string, change func(old []byte) ([]byte, error)) error {
-	if err := n.check(name); err != nil {
+// Change replaces a note by what change makes of it, nil if there is none. No other
+// Change of a note of this store happens meanwhile, in any process.
+func (n *notes) Change(ctx context.Context, name string, change func(old []byte) ([]byte, error)) error {
+	if err := n.check(ctx, name); err != nil {
 		return err
 	}
 	lock, err := n.store.lockName(ctx, notesLock)
@@ -88,7 +79,7 @@ func (n *Notes) Change(ctx context.Context, name string, change func(old []byte)
 		return n.fail("change note", name, err)
 	}
 	defer lock.release()
-	old, err := n.Read(name)
+	old, err := n.Read(ctx, name)
 	if err != nil && !errors.Is(err, store.ErrNotExist) {
 		return err
 	}
@@ -96,7 +87,7 @@ func (n *Notes) Change(ctx context.Context, name string, change func(old []byte)
 	if err != nil {
 		return err
 	}
-	return n.Write(name, changed)
+	return n.Write(ctx, name, changed)
 }
 
 // notesLock is the lock of all notes. It is not in the room of the logs' locks,
@@ -105,48 +96,48 @@ const notesLock = "../notes"
 
 // WriteHint is Write for what can be found out again: it syncs nothing. After a
 // power cut the note may be gone, old or damaged.
-func (n *Notes) WriteHint(name string, data []byte) error {
-	if err := n.check(name); err != nil {
+func (n *notes) WriteHint(ctx context.Context, name string, data []byte) error {
+	if err := n.check(ctx, name); err != nil {
 		return err
 	}
 	return n.write(name, func() error {
-		for _, dir := range []string{n.store.room("tmp"), filepath.Dir(n.Path(name))} {
+		for _, dir := range []string{n.store.room("tmp"), filepath.Dir(n.path(name))} {
 			if err := n.store.mkdir(dir); err != nil {
 				return err
 			}
 		}
 		how := vfs.Replacement{Perm: filePerm, Temp: n.store.temp(), NoSync: true}
-		return vfs.Replace(n.store.fs, n.Path(name), how, vfs.Data(data))
+		return vfs.Replace(n.store.fs, n.path(name), how, vfs.Data(data))
 	})
 }
 
-// Remove deletes a note, durably. A missing note is not an error.
-func (n *Notes) Remove(name string) error {
-	if err := n.check(name); err != nil {
+// Remove deletes a note, durably. That it is not there is no error.
+func (n *notes) Remove(ctx context.Context, name string) error {
+	if err := n.check(ctx, name); err != nil {
 		return err
 	}
-	return n.fail("remove note", name, n.store.discard(n.Path(name)))
+	return n.fail("remove note", name, n.store.discard(n.path(name)))
 }
 
-func (n *Notes) check(name string) error {
+func (n *notes) check(ctx context.Context, name string) error {
 	n.store.mu.Lock()
 	closed := n.store.closed
 	n.store.mu.Unlock()
 	if closed {
-		return &store.Error{Op: "notes", Path: n.Path(""), Kind: store.ErrClosed}
+		return &store.Error{Op: "notes", Path: n.path(""), Kind: store.ErrClosed}
 	}
-	if strings.Trim(name, ".") == "" || name != filepath.Base(name) || strings.ContainsAny(name, `/\:`) {
-		return &store.Error{Op: "notes", Path: n.Path(""), Kind: store.ErrInvalid, Err: fmt.Errorf("a note cannot have the name %.80q", name)}
+	if err := store.CheckName(name); err != nil {
+		return err
 	}
-	return nil
+	return ctx.Err()
 }
 
-func (n *Notes) fail(op, name string, err error) error {
+func (n *notes) fail(op, name string, err error) error {
 	var done *store.Error
 	if err == nil || errors.As(err, &done) {
 		return err
 	}
-	e := &store.Error{Op: op, Path: n.Path(name), Err: err}
+	e := &store.Error{Op: op, Path: n.path(name), Err: err}
 	if errors.Is(err, fs.ErrNotExist) {
 		e.Kind = store.ErrNotExist
 	}

@@ -1,6 +1,7 @@
 package file_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -19,35 +20,35 @@ func TestNotes(t *testing.T) {
 		t.Fatal(err)
 	}
 	notes := st.Notes("imports")
-	if _, err := notes.Read("a"); !errors.Is(err, store.ErrNotExist) {
+	if _, err := notes.Read(t.Context(), "a"); !errors.Is(err, store.ErrNotExist) {
 		t.Errorf("a note that was never written: %v", err)
 	}
-	if err := notes.Remove("a"); err != nil {
+	if err := notes.Remove(t.Context(), "a"); err != nil {
 		t.Errorf("removing it: %v", err)
 	}
-	for _, write := range []func(string, []byte) error{notes.Write, notes.WriteHint} {
-		if err := write("a", []byte("text")); err != nil {
+	for _, write := range []func(context.Context, string, []byte) error{notes.Write, notes.WriteHint} {
+		if err := write(t.Context(), "a", []byte("text")); err != nil {
 			t.Fatal(err)
 		}
-		if data, err := notes.Read("a"); string(data) != "text" || err != nil {
+		if data, err := notes.Read(t.Context(), "a"); string(data) != "text" || err != nil {
 			t.Errorf("read %q, %v", data, err)
 		}
-		if info, err := os.Stat(notes.Path("a")); err != nil || info.Mode().Perm()&0o077 != 0 {
+		if info, err := os.Stat(st.Parts().Where(store.PartNote, "imports/a")); err != nil || info.Mode().Perm()&0o077 != 0 {
 			t.Errorf("the note is %v, %v", info, err)
 		}
-		if err := os.RemoveAll(filepath.Dir(notes.Path("a"))); err != nil { // as anybody may
+		if err := os.RemoveAll(filepath.Dir(st.Parts().Where(store.PartNote, "imports/a"))); err != nil { // as anybody may
 			t.Fatal(err)
 		}
 	}
 	for _, name := range []string{"", ".", "..", "../x", "a/b", `a\b`, "/x"} {
-		if err := notes.Write(name, nil); !errors.Is(err, store.ErrInvalid) {
+		if err := notes.Write(t.Context(), name, nil); !errors.Is(err, store.ErrInvalid) {
 			t.Errorf("a note of the name %q: %v", name, err)
 		}
 	}
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := notes.Read("a"); !errors.Is(err, store.ErrClosed) {
+	if _, err := notes.Read(t.Context(), "a"); !errors.Is(err, store.ErrClosed) {
 		t.Errorf("reading from a closed store: %v", err)
 	}
 }
@@ -82,13 +83,13 @@ func TestNotesChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer st.Close()
-	if data, err := st.Notes("").Read("count"); string(data) != "100" || err != nil {
+	if data, err := st.Notes("").Read(t.Context(), "count"); string(data) != "100" || err != nil {
 		t.Errorf("the count is %q, %v", data, err)
 	}
 }
 
 // Every file of a store is found in its room.
-func TestFiles(t *testing.T) {
+func TestParts(t *testing.T) {
 	t.Parallel()
 	st, err := file.Open(t.TempDir(), &file.Options{Sync: file.Never})
 	if err != nil {
@@ -109,29 +110,29 @@ func TestFiles(t *testing.T) {
 	must(st.Remove(t.Context(), "c"))
 	ref, err := st.Blobs().Put(t.Context(), []byte("blob"))
 	must(err)
-	must(st.Notes("imports").Write("n", []byte("note")))
+	must(st.Notes("imports").Write(t.Context(), "n", []byte("note")))
 	must(os.WriteFile(st.Path("a")+".bak", nil, 0o600))
 	must(os.WriteFile(st.IndexPath()+"-wal", nil, 0o600))
-	must(os.MkdirAll(filepath.Join(st.House(), "quarantine"), 0o700))
-	must(os.WriteFile(filepath.Join(st.House(), "quarantine", "a.0.12.torn"), nil, 0o600))
-	must(os.WriteFile(filepath.Join(st.House(), "tmp", "x"), nil, 0o600))
+	must(os.MkdirAll(filepath.Join(houseOf(st), "quarantine"), 0o700))
+	must(os.WriteFile(filepath.Join(houseOf(st), "quarantine", "a.0.12.torn"), nil, 0o600))
+	must(os.WriteFile(filepath.Join(houseOf(st), "tmp", "x"), nil, 0o600))
 	got := make(map[string]string)
-	for f, err := range st.Files(t.Context()) {
+	for f, err := range st.Parts().All(t.Context()) {
 		must(err)
-		got[f.Path] = string(f.Room) + " " + f.Name
+		got[f.Place] = string(f.Kind) + " " + f.Name
 	}
 	for path, want := range map[string]string{
-		st.Path("a"): "log a", st.Path("a") + ".bak": "log a", st.ArchivePath("b"): "archive b", st.LockPath("a"): "locks a",
-		st.BlobPath(ref): "blobs ", st.Notes("imports").Path("n"): "note ", st.IndexPath() + "-wal": "index ",
-		filepath.Join(st.House(), "quarantine", "a.0.12.torn"): "quarantine a", filepath.Join(st.House(), "tmp", "x"): "tmp ",
+		st.Path("a"): "log a", st.Path("a") + ".bak": "copy a", archiveOf(st, "b"): "log b", lockOf(st, "a"): "other a",
+		blobPath(st, ref): "blob " + string(ref), st.Parts().Where(store.PartNote, "imports/n"): "note imports/n", st.IndexPath() + "-wal": "index ",
+		filepath.Join(houseOf(st), "quarantine", "a.0.12.torn"): "copy a", filepath.Join(houseOf(st), "tmp", "x"): "temp ",
 	} {
 		if got[path] != want {
 			t.Errorf("%s is in %q, want %q", path, got[path], want)
 		}
 	}
-	trash, err := st.Trash(t.Context())
+	trash, err := st.Trash().List(t.Context())
 	must(err)
-	if path := filepath.Join(st.House(), "trash", trash[0].ID+".jsonl"); got[path] != "trash c" {
+	if path := filepath.Join(houseOf(st), "trash", trash[0].ID+".jsonl"); got[path] != "copy c" {
 		t.Errorf("the removed log is in %q", got[path])
 	}
 }

@@ -47,8 +47,8 @@ func TestOpenIsLazy(t *testing.T) {
 	}
 	storetest.MustCreate(t, st, "a", "{}")
 	wantLines(t, storetest.MustOpen(t, openAt(t, dir, nil), "a"), "{}")
-	if st.Dir() != dir || st.Path("a") != filepath.Join(dir, "a.jsonl") {
-		t.Errorf("Dir() = %s, Path(a) = %s", st.Dir(), st.Path("a"))
+	if st.Where() != dir || st.Path("a") != filepath.Join(dir, "a.jsonl") {
+		t.Errorf("Dir() = %s, Path(a) = %s", st.Where(), st.Path("a"))
 	}
 	log := storetest.MustOpen(t, st, "a")
 	if got := log.(*file.Log).Path(); got != st.Path("a") {
@@ -63,7 +63,7 @@ func TestVanishedDirectory(t *testing.T) {
 	st := open(t, nil)
 	log := storetest.MustCreate(t, st, "a", "{}")
 	storetest.MustAppend(t, log, "{}")
-	must(t, os.RemoveAll(st.Dir()))
+	must(t, os.RemoveAll(st.Where()))
 	_, err := log.Append(t.Context(), 6, []byte("{}"))
 	wantKind(t, err, store.ErrNotExist, "append", st.Path("a"))
 	_, err = st.Create(t.Context(), "b", store.Lines())
@@ -73,12 +73,12 @@ func TestVanishedDirectory(t *testing.T) {
 	count := 0
 	for _, err := range st.List(t.Context()) {
 		count++
-		wantKind(t, err, store.ErrNotExist, "list", st.Dir())
+		wantKind(t, err, store.ErrNotExist, "list", st.Where())
 	}
 	if count != 1 {
 		t.Errorf("listing yielded %d times", count)
 	}
-	if _, err := os.Lstat(st.Dir()); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(st.Where()); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the directory: %v", err)
 	}
 }
@@ -127,7 +127,7 @@ func TestList(t *testing.T) {
 	}
 	must(t, st.Archive(t.Context(), "c"))
 	for _, name := range []string{"notes.txt", "a.jsonl.bak", ".hidden.jsonl", "nul.jsonl", "z.jsonl.zst"} {
-		putLog(t, vfs.OS{}, filepath.Join(st.Dir(), name), []byte("{}\n"))
+		putLog(t, vfs.OS{}, filepath.Join(st.Where(), name), []byte("{}\n"))
 	}
 	got := map[string]bool{}
 	for stat, err := range st.List(t.Context()) {

@@ -10,13 +10,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-var (
-	_ store.Pinner    = (*Log)(nil)
-	_ store.Publisher = (*Store)(nil)
-	_ store.Remover   = (*Store)(nil)
-)
-
-// Current implements store.Pinner.
+// Current implements store.Log.
 func (l *Log) Current() error {
 	if err := l.follow(); err != nil {
 		return l.failRead("read", 0, err)
@@ -24,8 +18,9 @@ func (l *Log) Current() error {
 	return nil
 }
 
-// Pin implements store.Pinner. It holds the log's lock, which rewriting, removing and
-// archiving take too. In a read-only store there is no lock, and Pin only checks.
+// Pin implements store.Log. It holds the log's lock, which whoever rewrites,
+// removes or archives a log takes too. Where one may only read, there is no lock to
+// be had, and only the question is asked.
 func (l *Log) Pin(ctx context.Context) (release func(), err error) {
 	if _, err := l.store.exists(l.name); err != nil {
 		return nil, l.explain("copy", 0, err) // and make no lock file for it
@@ -65,12 +60,12 @@ func (l *Log) mustHaveName() error {
 	return l.mustContinue(now)
 }
 
-// CreateWhen implements store.Publisher.
-func (s *Store) CreateWhen(ctx context.Context, name string, lines iter.Seq2[[]byte, error], ready func() (release func(), err error)) (store.Log, error) {
+// CreateCopy implements store.Store.
+func (s *Store) CreateCopy(ctx context.Context, name string, lines iter.Seq2[[]byte, error], of store.Log) (store.Log, error) {
 	release := func() {}
 	defer func() { release() }()
 	return s.createWhen(ctx, name, lines, func() (err error) {
-		unpin, err := ready()
+		unpin, err := of.Pin(ctx)
 		if err == nil {
 			release = unpin
 		}

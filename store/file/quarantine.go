@@ -13,9 +13,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-var _ store.Quarantine = (*Store)(nil)
-
-// Quarantined implements store.Quarantine.
+// Quarantined implements store.Mender.
 func (s *Store) Quarantined(ctx context.Context) ([]store.Quarantined, error) {
 	if err := s.check(ctx, "list", ""); err != nil {
 		return nil, err
@@ -64,7 +62,7 @@ func isNumber(text string) bool {
 	return text != "" && !slices.ContainsFunc([]byte(text), func(c byte) bool { return c < '0' || c > '9' })
 }
 
-// Readmit implements store.Quarantine.
+// Readmit implements store.Mender.
 func (s *Store) Readmit(ctx context.Context, id string) (name string, err error) {
 	const op = "bring back"
 	q, ok := parseQuarantined(id)

@@ -42,7 +42,7 @@ func (l *listener) heard(t *testing.T) []map[string]any {
 // quarantined returns the content of all files in quarantine.
 func quarantined(t *testing.T, st *file.Store) []string {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(st.Dir(), ".coppice", "quarantine", "*"))
+	paths, err := filepath.Glob(filepath.Join(st.Where(), ".coppice", "quarantine", "*"))
 	if err != nil {
 		t.Fatal(err)
 	}

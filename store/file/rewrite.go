@@ -13,26 +13,24 @@ import (
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
-// Raw is the bytes of a log as they are at one moment, for whoever repairs it:
-// unlike a Log it also has what stands after the last whole line. It must be
-// closed.
-type Raw struct {
+// raw implements store.Raw.
+type raw struct {
 	store *Store
 	name  string
 	src   source
 	stat  vfs.Stat
 }
 
-// RawLine is a line of a Raw.
-type RawLine = store.RawLine
-
-// Piece is a part of a log's new content.
-type Piece = store.Piece
-
-var _ store.Rewriter = (*Store)(nil)
-
 // OpenRaw opens the log of that name, whether it is a plain file or archived.
 func (s *Store) OpenRaw(ctx context.Context, name string) (store.Raw, error) {
+	r, err := s.openRaw(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func (s *Store) openRaw(ctx context.Context, name string) (*raw, error) {
 	if err := s.check(ctx, "open", name); err != nil {
 		return nil, err
 	}
@@ -44,22 +42,22 @@ func (s *Store) OpenRaw(ctx context.Context, name string) (store.Raw, error) {
 	if err != nil {
 		return nil, errors.Join(s.fail("open", name, err), src.Close())
 	}
-	return &Raw{store: s, name: name, src: src, stat: stat}, nil
+	return &raw{store: s, name: name, src: src, stat: stat}, nil
 }
 
 // Size is how many bytes there are, archived or not.
-func (r *Raw) Size() int64 { return r.stat.Size }
+func (r *raw) Size() int64 { return r.stat.Size }
 
 // ReadAt implements io.ReaderAt.
-func (r *Raw) ReadAt(p []byte, off int64) (int, error) { return r.src.ReadAt(p, off) }
+func (r *raw) ReadAt(p []byte, off int64) (int, error) { return r.src.ReadAt(p, off) }
 
 // Close releases the file.
-func (r *Raw) Close() error { return r.src.Close() }
+func (r *raw) Close() error { return r.src.Close() }
 
 // Lines yields the lines. As for a Log, the data of each is valid until the next
 // is asked for, and of one over the limit there is only the beginning.
-func (r *Raw) Lines(ctx context.Context) iter.Seq2[RawLine, error] {
-	return func(yield func(RawLine, error) bool) {
+func (r *raw) Lines(ctx context.Context) iter.Seq2[store.RawLine, error] {
+	return func(yield func(store.RawLine, error) bool) {
 		log := newLog(r.store, r.name, r.src)
 		end := store.Pos(r.stat.Size)
 		at, more := store.Pos(0), true
@@ -68,7 +66,7 @@ func (r *Raw) Lines(ctx context.Context) iter.Seq2[RawLine, error] {
 				more = line.Next == end+1 // it has no line end, or had none; else it was appended since
 				return false
 			}
-			at, more = line.Next, yield(RawLine{Line: line}, err) && err == nil
+			at, more = line.Next, yield(store.RawLine{Line: line}, err) && err == nil
 			return more
 		})
 		if more && at < end {
@@ -77,8 +75,8 @@ func (r *Raw) Lines(ctx context.Context) iter.Seq2[RawLine, error] {
 	}
 }
 
-func (r *Raw) torn(at, end store.Pos) (RawLine, error) {
-	line := RawLine{Line: store.Line{Pos: at, Next: end}, Torn: true}
+func (r *raw) torn(at, end store.Pos) (store.RawLine, error) {
+	line := store.RawLine{Line: store.Line{Pos: at, Next: end}, Torn: true}
 	n := int64(end - at)
 	if limit := r.store.opts.MaxLine; n > limit {
 		n, line.Cut = min(cutLine, limit), true
@@ -86,7 +84,7 @@ func (r *Raw) torn(at, end store.Pos) (RawLine, error) {
 	line.Data = make([]byte, n)
 	_, err := io.ReadFull(io.NewSectionReader(r.src, int64(at), n), line.Data)
 	if err != nil {
-		return RawLine{}, r.store.fail("read", r.name, err)
+		return store.RawLine{}, r.store.fail("read", r.name, err)
 	}
 	return line, nil
 }
@@ -99,9 +97,9 @@ func (r *Raw) torn(at, end store.Pos) (RawLine, error) {
 // the plain file goes to quarantine/ too.
 //
 // Rewriting is for repair. Handles that others have on the log know positions
-// in the old content. They continue in the new content if it begins with every line of
-// the old; otherwise they get store.ErrReplaced from then on.
-func (r *Raw) Rewrite(ctx context.Context, pieces iter.Seq2[Piece, error]) (kept string, err error) {
+// in the old content. They go on in the new content if it begins with every line
+// of the old; otherwise they get store.ErrReplaced from then on.
+func (r *raw) Rewrite(ctx context.Context, pieces iter.Seq2[store.Piece, error]) (kept string, err error) {
 	err = r.underLock(ctx, func() error {
 		kept, err = r.rewriteLocked(ctx, pieces)
 		return err
@@ -111,7 +109,7 @@ func (r *Raw) Rewrite(ctx context.Context, pieces iter.Seq2[Piece, error]) (kept
 
 // Replace is Rewrite that keeps nothing of the content before, in quarantine/ or
 // elsewhere: it is for content that must not be kept.
-func (r *Raw) Replace(ctx context.Context, pieces iter.Seq2[Piece, error]) error {
+func (r *raw) Replace(ctx context.Context, pieces iter.Seq2[store.Piece, error]) error {
 	return r.underLock(ctx, func() error {
 		return r.publishPieces(ctx, pieces, func() error { return r.store.discard(r.store.archivePath(r.name)) })
 	})
@@ -119,7 +117,7 @@ func (r *Raw) Replace(ctx context.Context, pieces iter.Seq2[Piece, error]) error
 
 // underLock calls change while no other process changes the log, if it is still what
 // was read.
-func (r *Raw) underLock(ctx context.Context, change func() error) error {
+func (r *raw) underLock(ctx context.Context, change func() error) error {
 	s := r.store
 	if err := s.check(ctx, "rewrite", r.name); err != nil {
 		return err
@@ -142,8 +140,8 @@ func (r *Raw) underLock(ctx context.Context, change func() error) error {
 	return lock.clearUnsynced()
 }
 
-// publishPieces replaces the log's file, and calls then while it cannot be archived.
-func (r *Raw) publishPieces(ctx context.Context, pieces iter.Seq2[Piece, error], then func() error) error {
+// publishPieces replaces the log's file, and calls then while nobody can archive it.
+func (r *raw) publishPieces(ctx context.Context, pieces iter.Seq2[store.Piece, error], then func() error) error {
 	_, packed := r.src.(*archived)
 	write := func(w io.Writer) error { return r.writePieces(ctx, w, pieces) }
 	locked, err := r.store.publishLog(ctx, r.name, packed, write, r.mustBeCurrent)
@@ -157,7 +155,7 @@ func (r *Raw) publishPieces(ctx context.Context, pieces iter.Seq2[Piece, error],
 	return then()
 }
 
-func (r *Raw) rewriteLocked(ctx context.Context, pieces iter.Seq2[Piece, error]) (string, error) {
+func (r *raw) rewriteLocked(ctx context.Context, pieces iter.Seq2[store.Piece, error]) (string, error) {
 	s := r.store
 	kept := s.room("quarantine", fmt.Sprintf("%s.0.%d.replaced", r.name, time.Now().UnixNano()))
 	if err := s.publish(kept, func(w io.Writer) error { return r.copyTo(w, 0, store.Pos(r.stat.Size)) }); err != nil {
@@ -177,7 +175,7 @@ func (r *Raw) rewriteLocked(ctx context.Context, pieces iter.Seq2[Piece, error])
 }
 
 // mustBeCurrent makes sure, under the lock, that the log is still what was read.
-func (r *Raw) mustBeCurrent() error {
+func (r *raw) mustBeCurrent() error {
 	now, err := r.store.openSourceLocked(r.name)
 	if err != nil {
 		return err
@@ -193,11 +191,11 @@ func (r *Raw) mustBeCurrent() error {
 	return nil
 }
 
-func (r *Raw) errChanged(why string) error {
+func (r *raw) errChanged(why string) error {
 	return &store.Error{Op: "rewrite", Name: r.name, Path: r.store.Path(r.name), Kind: store.ErrConflict, Err: errors.New(why)}
 }
 
-func (r *Raw) writePieces(ctx context.Context, w io.Writer, pieces iter.Seq2[Piece, error]) error {
+func (r *raw) writePieces(ctx context.Context, w io.Writer, pieces iter.Seq2[store.Piece, error]) error {
 	for p, err := range pieces {
 		if err == nil {
 			err = ctx.Err()
@@ -217,7 +215,7 @@ func (r *Raw) writePieces(ctx context.Context, w io.Writer, pieces iter.Seq2[Pie
 	return nil
 }
 
-func (r *Raw) writeLine(w io.Writer, line []byte) error {
+func (r *raw) writeLine(w io.Writer, line []byte) error {
 	if err := r.store.checkLine(r.name, line); err != nil {
 		return err
 	}
@@ -228,7 +226,7 @@ func (r *Raw) writeLine(w io.Writer, line []byte) error {
 	return err
 }
 
-func (r *Raw) copyTo(w io.Writer, from, to store.Pos) error {
+func (r *raw) copyTo(w io.Writer, from, to store.Pos) error {
 	if from < 0 || to < from || int64(to) > r.stat.Size {
 		return fmt.Errorf("bytes %d to %d of %d: %w", from, to, r.stat.Size, store.ErrInvalid)
 	}

@@ -16,8 +16,8 @@ import (
 )
 
 // pieces yields the given pieces.
-func pieces(all ...file.Piece) iter.Seq2[file.Piece, error] {
-	return func(yield func(file.Piece, error) bool) {
+func pieces(all ...store.Piece) iter.Seq2[store.Piece, error] {
+	return func(yield func(store.Piece, error) bool) {
 		for _, p := range all {
 			if !yield(p, nil) {
 				return
@@ -112,7 +112,7 @@ func TestRewrite(t *testing.T) {
 	st := open(t, nil)
 	mustCreate(t, st, "a", "one", "two", "three")
 	kept, err := mustRaw(t, st, "a").Rewrite(t.Context(), pieces(
-		file.Piece{Line: []byte("zero")}, file.Piece{From: 4, To: 14}))
+		store.Piece{Line: []byte("zero")}, store.Piece{From: 4, To: 14}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestRewriteRefusesWhatIsNotThere(t *testing.T) {
 	t.Parallel()
 	st := open(t, nil)
 	mustCreate(t, st, "a", "one")
-	for _, p := range []file.Piece{{From: -1, To: 2}, {From: 3, To: 2}, {From: 0, To: 5}, {Line: []byte("a\nb")}} {
+	for _, p := range []store.Piece{{From: -1, To: 2}, {From: 3, To: 2}, {From: 0, To: 5}, {Line: []byte("a\nb")}} {
 		if _, err := mustRaw(t, st, "a").Rewrite(t.Context(), pieces(p)); !errors.Is(err, store.ErrInvalid) {
 			t.Errorf("%v: %v", p, err)
 		}
@@ -152,7 +152,7 @@ func TestRewriteNoticesOtherWriters(t *testing.T) {
 		"rewrite": func(st *file.Store, _ store.Log) error { // to the same size
 			raw, err := st.OpenRaw(context.Background(), "a")
 			if err == nil {
-				_, err = raw.Rewrite(context.Background(), pieces(file.Piece{Line: []byte("ONE")}))
+				_, err = raw.Rewrite(context.Background(), pieces(store.Piece{Line: []byte("ONE")}))
 			}
 			return err
 		},
@@ -166,7 +166,7 @@ func TestRewriteNoticesOtherWriters(t *testing.T) {
 				t.Fatal(err)
 			}
 			was := read(t, st, "a")
-			if _, err := raw.Rewrite(t.Context(), pieces(file.Piece{Line: []byte("new")})); !errors.Is(err, store.ErrConflict) {
+			if _, err := raw.Rewrite(t.Context(), pieces(store.Piece{Line: []byte("new")})); !errors.Is(err, store.ErrConflict) {
 				t.Errorf("got %v, want a conflict", err)
 			}
 			if got := read(t, st, "a"); got != was {
@@ -196,12 +196,12 @@ func TestRewriteSettlesTheForm(t *testing.T) {
 	if err := st.Archive(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
-	archive := filepath.Join(st.Dir(), ".coppice", "archive", "a.jsonl.zst")
+	archive := filepath.Join(st.Where(), ".coppice", "archive", "a.jsonl.zst")
 	packed, err := os.ReadFile(archive)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := mustRaw(t, st, "a").Rewrite(t.Context(), pieces(file.Piece{From: 4, To: 8})); err != nil {
+	if _, err := mustRaw(t, st, "a").Rewrite(t.Context(), pieces(store.Piece{From: 4, To: 8})); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(archive); !errors.Is(err, os.ErrNotExist) {
@@ -211,7 +211,7 @@ func TestRewriteSettlesTheForm(t *testing.T) {
 		t.Fatal(err)
 	}
 	raw := mustRaw(t, st, "a")
-	kept, err := raw.Rewrite(t.Context(), pieces(file.Piece{To: store.Pos(raw.Size())}))
+	kept, err := raw.Rewrite(t.Context(), pieces(store.Piece{To: store.Pos(raw.Size())}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,15 +231,15 @@ func TestRewriteUnderOpenHandles(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name    string
-		new     []file.Piece
+		new     []store.Piece
 		want    error
 		reading string
 	}{
-		{"other header", []file.Piece{{Line: []byte("ONE")}, {From: 4, To: 8}}, store.ErrReplaced, ""},
-		{"other line", []file.Piece{{From: 0, To: 4}, {Line: []byte("TWO")}}, store.ErrReplaced, ""},
-		{"longer", []file.Piece{{From: 0, To: 8}, {Line: []byte("three")}}, store.ErrConflict, "one two three"},
-		{"shorter", []file.Piece{{From: 0, To: 4}}, store.ErrReplaced, ""},
-		{"the same", []file.Piece{{From: 0, To: 8}}, nil, "one two"},
+		{"other header", []store.Piece{{Line: []byte("ONE")}, {From: 4, To: 8}}, store.ErrReplaced, ""},
+		{"other line", []store.Piece{{From: 0, To: 4}, {Line: []byte("TWO")}}, store.ErrReplaced, ""},
+		{"longer", []store.Piece{{From: 0, To: 8}, {Line: []byte("three")}}, store.ErrConflict, "one two three"},
+		{"shorter", []store.Piece{{From: 0, To: 4}}, store.ErrReplaced, ""},
+		{"the same", []store.Piece{{From: 0, To: 8}}, nil, "one two"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			st := open(t, nil)
@@ -293,7 +293,7 @@ func rewriteWithCrash(t *testing.T, op int64, archive bool) (more bool) {
 	}
 	raw := mustRaw(t, st, "a")
 	armed = 1
-	_, err := raw.Rewrite(t.Context(), pieces(file.Piece{Line: []byte("ONE")}, file.Piece{From: 4, To: 8}))
+	_, err := raw.Rewrite(t.Context(), pieces(store.Piece{Line: []byte("ONE")}, store.Piece{From: 4, To: 8}))
 	armed = 0
 	if err != nil {
 		t.Fatal(err)
@@ -302,7 +302,7 @@ func rewriteWithCrash(t *testing.T, op int64, archive bool) (more bool) {
 	if done {
 		crashed = disk.CrashClone(nil, vfs.LoseAll)
 	}
-	after, err := file.Open(st.Dir(), &file.Options{FS: crashed})
+	after, err := file.Open(st.Where(), &file.Options{FS: crashed})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func TestStale(t *testing.T) {
 	log := storetest.MustCreate(t, st, "live", "{}")
 	storetest.MustCreate(t, st, "archived", "{}").Close()
 	must(t, st.Archive(t.Context(), "archived"))
-	room := filepath.Join(st.Dir(), ".coppice")
+	room := filepath.Join(st.Where(), ".coppice")
 	for _, path := range []string{"tmp/old", "tmp/new", "locks/gone.lock", "locks/archived.lock", "locks/other"} {
 		must(t, os.MkdirAll(filepath.Dir(filepath.Join(room, path)), 0o700))
 		putLog(t, vfs.OS{}, filepath.Join(room, path), []byte("x"))

@@ -40,7 +40,7 @@ func TestEmptyFileBesideAnArchive(t *testing.T) {
 			if _, err := st.Open(ctx, "a"); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("the removed log: %v", err)
 			}
-			must(t, st.Restore(ctx, mustTrash(t, st)[0].ID))
+			must(t, st.Trash().Restore(ctx, mustTrash(t, st)[0].ID))
 		},
 	} {
 		t.Run(what, func(t *testing.T) {

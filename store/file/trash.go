@@ -15,13 +15,11 @@ import (
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
-// Trashed is a log that was removed and can be restored.
-type Trashed = store.Trashed
+// trash is the store's trash.
+type trash struct{ *Store }
 
-var (
-	_ store.Trash    = (*Store)(nil)
-	_ store.Archiver = (*Store)(nil)
-)
+// Trash implements store.Store.
+func (s *Store) Trash() store.Trash { return trash{s} }
 
 // The form of an ID's time: sortable, fixed width, allowed in file names.
 const trashTime = "20060102T150405.000000000Z"
@@ -32,8 +30,8 @@ func (s *Store) Remove(ctx context.Context, name string) error {
 	return s.removeIf(ctx, name, func() error { return nil })
 }
 
-// RemoveAt implements store.Remover. The log cannot grow between the check and the
-// removal: appends need the lock that is held for both.
+// RemoveAt implements store.Store. The log cannot grow between the question and
+// the removal: whoever appends needs the lock that is held for both.
 func (s *Store) RemoveAt(ctx context.Context, name string, end store.Pos) error {
 	log, err := s.Open(ctx, name) // before the lock, which opening may need
 	if err != nil {
@@ -152,8 +150,8 @@ func (s *Store) discard(path string) error {
 	return err
 }
 
-// Trash returns what is in the trash, the latest removal first.
-func (s *Store) Trash(ctx context.Context) ([]Trashed, error) {
+// List returns what is in the trash, the latest removal first.
+func (s trash) List(ctx context.Context) ([]store.Trashed, error) {
 	if err := s.check(ctx, "list", ""); err != nil {
 		return nil, err
 	}
@@ -161,7 +159,7 @@ func (s *Store) Trash(ctx context.Context) ([]Trashed, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, s.fail("list trash", "", err)
 	}
-	var all []Trashed
+	var all []store.Trashed
 	for _, entry := range entries {
 		item, ok := parseTrashed(entry.Name())
 		if !ok || !entry.Type().IsRegular() {
@@ -182,26 +180,26 @@ func (s *Store) Trash(ctx context.Context) ([]Trashed, error) {
 }
 
 // parseTrashed reads the name of a file in the trash.
-func parseTrashed(file string) (Trashed, bool) {
+func parseTrashed(file string) (store.Trashed, bool) {
 	id, ok := strings.CutSuffix(file, archiveSuffix)
 	if !ok {
 		id, ok = strings.CutSuffix(file, logSuffix)
 	}
 	cut := len(id) - len(trashTime) - 1
 	if !ok || cut <= 0 || id[cut] != '.' {
-		return Trashed{}, false
+		return store.Trashed{}, false
 	}
 	removed, err := time.Parse(trashTime, id[cut+1:])
 	if err != nil || store.CheckName(id[:cut]) != nil {
-		return Trashed{}, false
+		return store.Trashed{}, false
 	}
-	return Trashed{ID: id, Name: id[:cut], Removed: removed}, true
+	return store.Trashed{ID: id, Name: id[:cut], Removed: removed}, true
 }
 
 // Restore brings a removed log back under its name. It returns store.ErrExist
 // if there is a log of that name again, and store.ErrNotExist if the trash has
 // no such removal.
-func (s *Store) Restore(ctx context.Context, id string) error {
+func (s trash) Restore(ctx context.Context, id string) error {
 	item, ok := parseTrashed(id + logSuffix)
 	if !ok {
 		return &store.Error{Op: "restore", Kind: store.ErrInvalid, Err: fmt.Errorf("%.80q does not name a removal", id)}
@@ -220,7 +218,7 @@ func (s *Store) Restore(ctx context.Context, id string) error {
 	return nil
 }
 
-func (s *Store) restoreLocked(item Trashed) error {
+func (s *Store) restoreLocked(item store.Trashed) error {
 	if err := s.mustNotExist(item.Name); err != nil {
 		return err
 	}
@@ -238,14 +236,14 @@ func (s *Store) restoreLocked(item Trashed) error {
 	return err
 }
 
-// EmptyTrash deletes for good what was removed before a moment, and returns
+// Empty deletes for good what was removed before a moment, and returns
 // what it deleted.
-func (s *Store) EmptyTrash(ctx context.Context, before time.Time) ([]Trashed, error) {
-	all, err := s.Trash(ctx)
+func (s trash) Empty(ctx context.Context, before time.Time) ([]store.Trashed, error) {
+	all, err := s.List(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var gone []Trashed
+	var gone []store.Trashed
 	for _, item := range all {
 		if !item.Removed.Before(before) {
 			continue
@@ -258,4 +256,14 @@ func (s *Store) EmptyTrash(ctx context.Context, before time.Time) ([]Trashed, er
 		gone = append(gone, item)
 	}
 	return gone, nil
+}
+
+// Read implements store.Trash.
+func (s trash) Read() (store.Store, error) {
+	removed, err := Open(s.room("trash"), &s.opts)
+	if err != nil {
+		return nil, err
+	}
+	removed.isTrash = true
+	return removed, nil
 }

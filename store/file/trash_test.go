@@ -15,9 +15,9 @@ import (
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
-func mustTrash(t *testing.T, st *file.Store) []file.Trashed {
+func mustTrash(t *testing.T, st *file.Store) []store.Trashed {
 	t.Helper()
-	all, err := st.Trash(t.Context())
+	all, err := st.Trash().List(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestTrash(t *testing.T) {
 					t.Errorf("in the trash: %+v", item)
 				}
 			}
-			readable, err := st.ReadTrash()
+			readable, err := st.Trash().Read()
 			must(t, err)
 			wantLines(t, storetest.MustOpen(t, readable, trash[1].ID), "first")
 			listed := 0
@@ -67,11 +67,11 @@ func TestTrash(t *testing.T) {
 				t.Errorf("the trash lists %d logs, want 2", listed)
 			}
 			must(t, readable.Close())
-			must(t, st.Restore(t.Context(), trash[1].ID))
+			must(t, st.Trash().Restore(t.Context(), trash[1].ID))
 			wantLines(t, storetest.MustOpen(t, st, "a.b"), "first")
-			err = st.Restore(t.Context(), trash[0].ID)
+			err = st.Trash().Restore(t.Context(), trash[0].ID)
 			wantKind(t, err, store.ErrExist, "restore", st.Path("a.b"))
-			wantKind(t, st.Restore(t.Context(), trash[1].ID), store.ErrExist)
+			wantKind(t, st.Trash().Restore(t.Context(), trash[1].ID), store.ErrExist)
 			if diff := cmp.Diff(trash[:1], mustTrash(t, st)); diff != "" {
 				t.Errorf("the trash differs (-want +got):\n%s", diff)
 			}
@@ -93,13 +93,13 @@ func TestEmptyTrash(t *testing.T) {
 		must(t, st.Remove(t.Context(), name))
 	}
 	// What is not ours stays.
-	strange := filepath.Join(st.Dir(), ".coppice", "trash", "notes.txt")
+	strange := filepath.Join(st.Where(), ".coppice", "trash", "notes.txt")
 	putLog(t, vfs.OS{}, strange, []byte("mine"))
 	trash := mustTrash(t, st)
 	if len(trash) != 3 {
 		t.Fatalf("in the trash: %+v", trash)
 	}
-	gone, err := st.EmptyTrash(t.Context(), trash[0].Removed) // c is the latest
+	gone, err := st.Trash().Empty(t.Context(), trash[0].Removed) // c is the latest
 	must(t, err)
 	if diff := cmp.Diff(trash[1:], gone); diff != "" {
 		t.Errorf("deleted (-want +got):\n%s", diff)
@@ -107,9 +107,9 @@ func TestEmptyTrash(t *testing.T) {
 	if diff := cmp.Diff(trash[:1], mustTrash(t, st)); diff != "" {
 		t.Errorf("left in the trash (-want +got):\n%s", diff)
 	}
-	err = st.Restore(t.Context(), trash[1].ID)
+	err = st.Trash().Restore(t.Context(), trash[1].ID)
 	wantKind(t, err, store.ErrNotExist, "restore", `the trash has no "b.2`)
-	gone, err = st.EmptyTrash(t.Context(), time.Now().Add(time.Hour))
+	gone, err = st.Trash().Empty(t.Context(), time.Now().Add(time.Hour))
 	if len(gone) != 1 || err != nil {
 		t.Errorf("emptied of %v, %v", gone, err)
 	}
@@ -124,19 +124,19 @@ func TestTrashRefuses(t *testing.T) {
 	for _, id := range []string{
 		"", "a", "a.b", "../../a.20260101T000000.000000000Z", ".20260101T000000.000000000Z", "a.20261301T000000.000000000Z",
 	} {
-		wantKind(t, st.Restore(t.Context(), id), store.ErrInvalid, "restore")
+		wantKind(t, st.Trash().Restore(t.Context(), id), store.ErrInvalid, "restore")
 	}
-	err := st.Restore(t.Context(), "a.20260101T000000.000000000Z")
+	err := st.Trash().Restore(t.Context(), "a.20260101T000000.000000000Z")
 	wantKind(t, err, store.ErrNotExist, "restore")
 	must(t, st.Close())
 	for _, err := range []error{
-		st.Remove(t.Context(), "a"), st.Restore(t.Context(), "a.20260101T000000.000000000Z"),
+		st.Remove(t.Context(), "a"), st.Trash().Restore(t.Context(), "a.20260101T000000.000000000Z"),
 	} {
 		wantKind(t, err, store.ErrClosed)
 	}
-	_, err = st.Trash(t.Context())
+	_, err = st.Trash().List(t.Context())
 	wantKind(t, err, store.ErrClosed)
-	_, err = st.EmptyTrash(t.Context(), time.Now())
+	_, err = st.Trash().Empty(t.Context(), time.Now())
 	wantKind(t, err, store.ErrClosed)
 }
 
@@ -146,7 +146,7 @@ func TestRemoveUnderWriters(t *testing.T) {
 	t.Parallel()
 	skipWindows(t)
 	st := open(t, nil)
-	other := openAt(t, st.Dir(), nil)
+	other := openAt(t, st.Where(), nil)
 	var logs []store.Log
 	logs = append(logs, storetest.MustCreate(t, st, "a", `{"id":"old"}`))
 	logs = append(logs, storetest.MustOpen(t, st, "a"), storetest.MustOpen(t, other, "a"))
@@ -170,7 +170,7 @@ func TestRemoveUnderWriters(t *testing.T) {
 	}
 	old := mustTrash(t, st)[0].ID
 	must(t, st.Remove(t.Context(), "a"))
-	must(t, st.Restore(t.Context(), old))
+	must(t, st.Trash().Restore(t.Context(), old))
 	for _, log := range logs {
 		storetest.MustAppend(t, log, "{}")
 	}

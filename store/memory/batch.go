@@ -8,9 +8,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-var _ store.Batcher = (*Store)(nil)
-
-// Batch implements store.Batcher.
+// Batch implements store.Store.
 func (s *Store) Batch() store.Batch { return &batch{store: s} }
 
 type batch struct {

@@ -41,7 +41,48 @@ func (b *blobs) release() {
 // holdWait is how long Collect waits for a moment without a hold.
 const holdWait = 10 * time.Second
 
-func (b *blobs) Collect(ctx context.Context, refs ...store.Ref) ([]store.Ref, error) {
+func (b *blobs) Unreferenced(ctx context.Context) ([]store.Part, error) {
+	s := b.store
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if err := s.ready(ctx, "look for references", ""); err != nil {
+		return nil, err
+	}
+	named := b.named()
+	var all []store.Part
+	for _, ref := range slices.Sorted(maps.Keys(s.blobs)) {
+		if named[ref] == nil {
+			all = append(all, parts{s}.blob(ref))
+		}
+	}
+	return all, nil
+}
+
+// named returns what names each blob. The caller holds the store's mutex.
+func (b *blobs) named() map[store.Ref][]store.Part {
+	s, named := b.store, make(map[store.Ref][]store.Part)
+	note := func(p store.Part, text []byte) {
+		store.EachRef(text, func(ref store.Ref) {
+			if !slices.Contains(named[ref], p) {
+				named[ref] = append(named[ref], p)
+			}
+		})
+	}
+	for name, c := range s.logs {
+		c.eachLine(func(line []byte) { note(parts{s}.log(store.PartLog, name, name, c), line) })
+	}
+	for id, item := range s.trash {
+		item.content.eachLine(func(line []byte) { note(parts{s}.log(store.PartCopy, item.Name, id, item.content), line) })
+	}
+	for name, n := range s.notes {
+		if name != store.PendingNote {
+			note(parts{s}.note(name, n), n.data)
+		}
+	}
+	return named
+}
+
+func (b *blobs) Collect(ctx context.Context, refs ...store.Ref) (*store.Collected, error) {
 	const op = "remove blobs"
 	timeout := time.After(holdWait)
 	for {
@@ -52,38 +93,39 @@ func (b *blobs) Collect(ctx context.Context, refs ...store.Ref) ([]store.Ref, er
 		select {
 		case <-wait:
 		case <-ctx.Done():
-			return nil, &store.Error{Op: op, Err: ctx.Err()}
+			return deleted, &store.Error{Op: op, Err: ctx.Err()}
 		case <-timeout:
-			return nil, &store.Error{Op: op, Kind: store.ErrLocked, Err: fmt.Errorf("blobs are still in use after %v", holdWait), Hint: "try again later"}
+			return deleted, &store.Error{Op: op, Kind: store.ErrLocked, Err: fmt.Errorf("blobs are still in use after %v", holdWait), Hint: "try again later"}
 		}
 	}
 }
 
 // collect deletes, or returns what to wait for.
-func (b *blobs) collect(ctx context.Context, refs []store.Ref) (deleted []store.Ref, wait <-chan struct{}, err error) {
-	s := b.store
+func (b *blobs) collect(ctx context.Context, refs []store.Ref) (done *store.Collected, wait <-chan struct{}, err error) {
+	s, done := b.store, &store.Collected{Named: make(map[store.Ref][]store.Part)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.ready(ctx, "remove blobs", ""); err != nil {
-		return nil, nil, err
+		return done, nil, err
 	}
 	if s.holds > 0 {
 		if s.freed == nil {
 			s.freed = make(chan struct{})
 		}
-		return nil, s.freed, nil
+		return done, s.freed, nil
 	}
-	named := make(map[store.Ref]bool)
-	for _, c := range s.logs {
-		c.eachLine(func(line []byte) { store.EachRef(line, func(ref store.Ref) { named[ref] = true }) })
-	}
+	named := b.named()
 	for _, ref := range refs {
-		if _, there := s.blobs[ref]; there && !named[ref] {
+		_, there := s.blobs[ref]
+		switch {
+		case named[ref] != nil:
+			done.Named[ref] = named[ref]
+		case there:
 			delete(s.blobs, ref)
-			deleted = append(deleted, ref)
+			done.Deleted = append(done.Deleted, ref)
 		}
 	}
-	return deleted, nil, nil
+	return done, nil, nil
 }
 
 func (b *blobs) Put(ctx context.Context, data []byte) (store.Ref, error) {

@@ -3,22 +3,29 @@ package memory
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"iter"
+	"slices"
 	"sort"
 	"sync"
 	"time"
 
+	"github.com/coppice-dev/coppice/internal/gate"
 	"github.com/coppice-dev/coppice/store"
 )
 
 // content is what all handles of one log share.
 type content struct {
+	// pinned is held by whoever appends, rewrites or removes, or keeps others from that. It
+	// is taken before the mutex of the store and that of the content.
+	pinned gate.Mutex
+
 	mu       sync.RWMutex // guards what follows
 	lines    []line       // grows at its end only
 	end      store.Pos
 	modified time.Time
-	removed  bool
+	gone     error         // why it is no longer a log's content: ErrNotExist or ErrReplaced
 	changed  chan struct{} // closed and replaced at each change: wakes watchers
 }
 
@@ -50,15 +57,31 @@ func (c *content) wake() {
 	c.changed = make(chan struct{})
 }
 
-func (c *content) remove(may func(*content) bool) bool {
+// retire says that this is no longer the content of a log, and why.
+func (c *content) retire(why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !may(c) {
-		return false
-	}
-	c.removed = true
+	c.gone = why
 	c.wake()
-	return true
+}
+
+// isGone returns why this is no longer the content of a log, or nil.
+func (c *content) isGone() error {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.gone
+}
+
+// clone returns the same lines as the content of another log.
+func (c *content) clone() *content {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return &content{lines: slices.Clip(c.lines), end: c.end, modified: c.modified, changed: make(chan struct{})}
+}
+
+// same reports whether two contents have the same lines.
+func (c *content) same(other *content) bool {
+	return slices.EqualFunc(c.lines, other.lines, func(a, b line) bool { return bytes.Equal(a.data, b.data) })
 }
 
 func (c *content) stat(name string) store.Stat {
@@ -97,15 +120,11 @@ func (c *content) at(i int) (line, bool) {
 	return c.lines[i], true
 }
 
-// awaken returns a channel that is closed at the next change, or nil if there
-// will be none because the log was removed.
-func (c *content) awaken() <-chan struct{} {
+// awaken returns a channel that is closed at the next change, or why there will be none.
+func (c *content) awaken() (<-chan struct{}, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if c.removed {
-		return nil
-	}
-	return c.changed
+	return c.changed, c.gone
 }
 
 // log is one handle. It can still read after the log was removed.
@@ -131,11 +150,15 @@ func (l *log) Append(ctx context.Context, at store.Pos, lines ...[]byte) (store.
 		copies[i] = bytes.Clone(data)
 	}
 	c := l.content
+	if err := c.pinned.LockContext(ctx); err != nil {
+		return 0, &store.Error{Op: op, Name: l.name, Err: err}
+	}
+	defer c.pinned.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.removed:
-		return 0, l.fail(op, at, store.ErrNotExist)
+	case c.gone != nil:
+		return 0, l.fail(op, at, c.gone)
 	case at < 0:
 		return 0, l.fail(op, at, store.ErrInvalid)
 	case at != c.end:
@@ -156,6 +179,12 @@ func (l *log) Append(ctx context.Context, at store.Pos, lines ...[]byte) (store.
 	c.modified = time.Now()
 	c.wake()
 	return c.end, nil
+}
+
+// Start has nothing to wait for: what is appended is there.
+func (l *log) Start(ctx context.Context, at store.Pos, lines ...[]byte) (store.Pos, func() error, error) {
+	end, err := l.Append(ctx, at, lines...)
+	return end, func() error { return nil }, err
 }
 
 func (l *log) Forward(ctx context.Context, from store.Pos) iter.Seq2[store.Line, error] {
@@ -181,6 +210,28 @@ func (l *log) End(ctx context.Context) (store.Pos, error) {
 
 // Flush has nothing to wait for: there is nothing that outlives the process.
 func (l *log) Flush(ctx context.Context) error { return l.ready(ctx, "flush") }
+
+func (l *log) Current() error {
+	if err := l.content.isGone(); errors.Is(err, store.ErrReplaced) {
+		return &store.Error{Op: "read", Name: l.name, Kind: err}
+	}
+	return nil
+}
+
+func (l *log) Pin(ctx context.Context) (func(), error) {
+	const op = "copy"
+	if err := l.ready(ctx, op); err != nil {
+		return nil, err
+	}
+	if err := l.content.pinned.LockContext(ctx); err != nil {
+		return nil, &store.Error{Op: op, Name: l.name, Err: err}
+	}
+	if err := l.content.isGone(); err != nil {
+		l.content.pinned.Unlock()
+		return nil, &store.Error{Op: op, Name: l.name, Kind: err}
+	}
+	return sync.OnceFunc(l.content.pinned.Unlock), nil
+}
 
 func (l *log) Close() error {
 	l.once.Do(func() { close(l.done) })
@@ -210,7 +261,10 @@ func (l *log) ready(ctx context.Context, op string) error {
 	if closed(l.done) {
 		return &store.Error{Op: op, Name: l.name, Kind: store.ErrClosed}
 	}
-	return l.store.ready(ctx, op, l.name)
+	if err := l.store.ready(ctx, op, l.name); err != nil {
+		return err
+	}
+	return l.Current() // what was taken out must not be read through an old handle
 }
 
 func (l *log) fail(op string, at store.Pos, kind error) error {
@@ -253,15 +307,15 @@ func (c *cursor) backward() (store.Line, error) {
 func (c *cursor) watch() (store.Line, error) {
 	for {
 		// Taken before looking, so that no change is missed in between.
-		wake := c.log.content.awaken()
+		wake, gone := c.log.content.awaken()
 		line, err := c.forward()
 		switch {
 		case c.ctx.Err() != nil:
 			return store.Line{}, io.EOF
 		case err != io.EOF:
 			return line, err
-		case wake == nil:
-			return store.Line{}, &store.Error{Op: c.op, Name: c.log.name, Kind: store.ErrNotExist}
+		case gone != nil:
+			return store.Line{}, &store.Error{Op: c.op, Name: c.log.name, Kind: gone}
 		}
 		select {
 		case <-wake:

@@ -3,20 +3,20 @@
 //
 // It keeps the whole contract of package store, positions that look like byte
 // offsets included, so that code which works on it has nothing to unlearn on
-// disk.
+// disk. It has none of the capabilities that only some stores have.
 package memory
 
 import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"sync"
 
+	"github.com/coppice-dev/coppice/internal/gate"
 	"github.com/coppice-dev/coppice/store"
 )
-
-const defaultMaxLine = 64 << 20
 
 // Options configures a Store. Nil and the zero value mean the defaults.
 type Options struct {
@@ -26,56 +26,82 @@ type Options struct {
 	MaxLog int64
 	// MaxLogs is how many logs there may be. Zero means no limit.
 	MaxLogs int
+	// MakeRoom, if it is not nil, is called when there are as many logs as there may be
+	// and one is to be created: see the option of store/file.
+	MakeRoom func(ctx context.Context, s store.Store, n int) error
 }
 
 // Store is a store.Store in memory. Use New to make one.
 type Store struct {
-	limits store.Limits
-	done   chan struct{} // closed by Close; logs watch it too
+	limits   store.Limits
+	makeRoom func(ctx context.Context, s store.Store, n int) error
+	done     chan struct{} // closed by Close; logs watch it too
+
+	creating gate.Mutex // held from making room until there is one log more
+	changing gate.Mutex // held while a note is changed
 
 	mu    sync.RWMutex // guards what follows; taken before a content's mutex
 	logs  map[string]*content
+	trash map[string]trashed // by ID
+	notes map[string]note
 	blobs map[store.Ref][]byte
 	holds int           // see blobs.Hold
 	freed chan struct{} // closed when the last hold ends; nil if no one waits for that
 }
 
 var (
-	_ store.Store   = (*Store)(nil)
-	_ store.Limiter = (*Store)(nil)
-	_ store.Remover = (*Store)(nil)
-	_ store.Log     = (*log)(nil)
-	_ store.Blobs   = (*blobs)(nil)
-
-	_ store.Collector = (*blobs)(nil)
+	_ store.Store = (*Store)(nil)
+	_ store.Log   = (*log)(nil)
+	_ store.Blobs = (*blobs)(nil)
 )
 
 // New returns an empty store.
 func New(o *Options) *Store {
 	s := &Store{
-		limits: store.Limits{Entry: defaultMaxLine},
+		limits: store.Limits{Entry: store.DefaultMaxEntry},
 		done:   make(chan struct{}),
 		logs:   map[string]*content{},
+		trash:  map[string]trashed{},
+		notes:  map[string]note{},
 		blobs:  map[store.Ref][]byte{},
 	}
 	if o == nil {
 		return s
 	}
-	s.limits.Log, s.limits.Logs = o.MaxLog, o.MaxLogs
+	s.limits.Log, s.limits.Logs, s.makeRoom = o.MaxLog, o.MaxLogs, o.MakeRoom
 	if o.MaxLine > 0 {
 		s.limits.Entry = o.MaxLine
 	}
 	return s
 }
 
-// Limits implements store.Limiter.
+// Limits implements store.Store.
 func (s *Store) Limits() store.Limits { return s.limits }
 
 // Create implements store.Store.
 func (s *Store) Create(ctx context.Context, name string, lines iter.Seq2[[]byte, error]) (store.Log, error) {
+	return s.create(ctx, name, lines, nil)
+}
+
+// CreateCopy implements store.Store.
+func (s *Store) CreateCopy(ctx context.Context, name string, lines iter.Seq2[[]byte, error], of store.Log) (store.Log, error) {
+	return s.create(ctx, name, lines, of)
+}
+
+// create makes a log, as a copy of another if that is not nil.
+func (s *Store) create(ctx context.Context, name string, lines iter.Seq2[[]byte, error], of store.Log) (store.Log, error) {
 	const op = "create"
 	if err := s.admit(ctx, op, name); err != nil {
 		return nil, err
+	}
+	if s.limits.Logs > 0 {
+		if err := s.creating.LockContext(ctx); err != nil {
+			return nil, &store.Error{Op: op, Name: name, Err: err}
+		}
+		defer s.creating.Unlock()
+		if err := s.reserve(ctx, name); err != nil {
+			return nil, err
+		}
 	}
 	// No lock is held while the lines come in: they may come out of this store.
 	c := newContent()
@@ -94,6 +120,13 @@ func (s *Store) Create(ctx context.Context, name string, lines iter.Seq2[[]byte,
 			return nil, err
 		}
 	}
+	if of != nil {
+		release, err := of.Pin(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer release()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -102,11 +135,28 @@ func (s *Store) Create(ctx context.Context, name string, lines iter.Seq2[[]byte,
 	case s.logs[name] != nil:
 		return nil, &store.Error{Op: op, Name: name, Kind: store.ErrExist}
 	}
-	if err := store.MaxSessions.Check(op, name, int64(len(s.logs))+1, int64(s.limits.Logs)); err != nil {
-		return nil, err
-	}
 	s.logs[name] = c
 	return s.handle(name, c), nil
+}
+
+// reserve makes sure that there may be one log more, and makes room if it was told how.
+func (s *Store) reserve(ctx context.Context, name string) error {
+	count := func() (n int, taken bool) {
+		s.mu.RLock()
+		defer s.mu.RUnlock()
+		return len(s.logs), s.logs[name] != nil
+	}
+	n, taken := count()
+	if !taken && n >= s.limits.Logs && s.makeRoom != nil {
+		if err := s.makeRoom(ctx, s, n-s.limits.Logs+1); err != nil {
+			return &store.Error{Op: "create", Name: name, Err: fmt.Errorf("making room for another session: %w", err)}
+		}
+		n, taken = count()
+	}
+	if taken {
+		return nil // that is the better answer
+	}
+	return store.MaxSessions.Check("create", name, int64(n)+1, int64(s.limits.Logs))
 }
 
 // Open implements store.Store.
@@ -138,9 +188,9 @@ func (s *Store) List(ctx context.Context) iter.Seq2[store.Stat, error] {
 	}
 }
 
-// Stat implements store.Describer.
+// Stat implements store.Store.
 func (s *Store) Stat(ctx context.Context, name string) (store.Stat, error) {
-	if err := s.ready(ctx, "describe", name); err != nil {
+	if err := s.admit(ctx, "describe", name); err != nil {
 		return store.Stat{}, err
 	}
 	s.mu.RLock()
@@ -168,7 +218,7 @@ func (s *Store) Remove(ctx context.Context, name string) error {
 	return s.remove(ctx, name, func(*content) bool { return true })
 }
 
-// RemoveAt implements store.Remover.
+// RemoveAt implements store.Store.
 func (s *Store) RemoveAt(ctx context.Context, name string, end store.Pos) error {
 	return s.remove(ctx, name, func(c *content) bool { return c.end == end })
 }
@@ -176,20 +226,54 @@ func (s *Store) RemoveAt(ctx context.Context, name string, end store.Pos) error 
 // remove removes a log if may agrees. During the call nothing is appended to its
 // content.
 func (s *Store) remove(ctx context.Context, name string, may func(*content) bool) error {
+	const op = "remove"
+	for {
+		if err := s.admit(ctx, op, name); err != nil {
+			return err
+		}
+		s.mu.RLock()
+		c := s.logs[name]
+		s.mu.RUnlock()
+		if c == nil {
+			return &store.Error{Op: op, Name: name, Kind: store.ErrNotExist}
+		}
+		if err := c.pinned.LockContext(ctx); err != nil {
+			return &store.Error{Op: op, Name: name, Err: err}
+		}
+		done, err := s.removeContent(name, c, may)
+		c.pinned.Unlock()
+		if done {
+			return err
+		}
+	}
+}
+
+// removeContent is remove for a caller who has pinned the content. It reports false if
+// that is no longer the log's.
+func (s *Store) removeContent(name string, c *content, may func(*content) bool) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.admit(ctx, "remove", name); err != nil {
-		return err
+	if s.logs[name] != c {
+		return false, nil
 	}
-	c := s.logs[name]
-	if c == nil {
-		return &store.Error{Op: "remove", Name: name, Kind: store.ErrNotExist}
+	if !may(c) {
+		return true, &store.Error{Op: "remove", Name: name, Kind: store.ErrConflict}
 	}
-	if !c.remove(may) {
-		return &store.Error{Op: "remove", Name: name, Kind: store.ErrConflict}
-	}
+	c.retire(store.ErrNotExist)
 	delete(s.logs, name)
-	return nil
+	s.discard(name, c)
+	return true, nil
+}
+
+// Changes implements store.Store. It cannot tell: who wants to know looks at all logs,
+// which costs little here.
+func (s *Store) Changes(ctx context.Context, _ string) (store.Changes, error) {
+	return store.Changes{}, s.ready(ctx, "list", "")
+}
+
+// Settle implements store.Store. There are no marks.
+func (s *Store) Settle(ctx context.Context, _, name string, _ *store.Stat) error {
+	return s.admit(ctx, "settle", name)
 }
 
 // Blobs implements store.Store.
@@ -201,7 +285,7 @@ func (s *Store) Close() error {
 	defer s.mu.Unlock()
 	if !closed(s.done) {
 		close(s.done)
-		s.logs, s.blobs = nil, nil
+		s.logs, s.trash, s.notes, s.blobs = nil, nil, nil, nil
 	}
 	return nil
 }

@@ -153,11 +153,8 @@ func checkAppendTooLarge(t *testing.T, s store.Store) {
 // lineOverLimit returns a line that is one byte over the store's limit, and whether the
 // store must refuse it because it is a store.Limiter.
 func lineOverLimit(s store.Store) (line []byte, refused bool) {
-	if starting, ok := s.(startingStore); ok {
-		s = starting.Store
-	}
 	limit := int64(64 << 20)
-	if told := store.LimitsOf(s).Entry; told > 0 {
+	if told := s.Limits().Entry; told > 0 {
 		limit, refused = told, true
 	}
 	return bytes.Repeat([]byte(" "), int(limit)+1), refused

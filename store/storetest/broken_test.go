@@ -7,6 +7,7 @@ import (
 	"errors"
 	"iter"
 	"sync"
+	"time"
 
 	"github.com/coppice-dev/coppice/store"
 )
@@ -73,6 +74,101 @@ var broken = map[string]func(*parts){
 	"Collect/BesideWriters does not wait":   breakBlobs(func(b *hookedBlobs) { b.hold = holdsNothing }),
 	"Collect/HoldWithinHold waits in line":  breakBlobs(waitsInLine),
 	"Collect/Unreferenced all that it has":  breakBlobs(func(b *hookedBlobs) { b.collect = collectsAll(b) }),
+	"Copy/OfReplaced does not ask":          unaskedCopy,
+	"Copy/ReplacedMeanwhile asks first":     copyAskedFirst,
+	"Copy/Pin keeps nobody out":             eachLog(func(l *hooked) { l.pin = func(context.Context) (func(), error) { return func() {}, nil } }),
+	"Batch/Commit at once":                  func(p *parts) { p.batch = func() store.Batch { return &eagerBatch{p: p} } },
+	"Trash/Restore forgets the log":         func(p *parts) { p.trash = emptyTrash{p.Store.Trash()} },
+	"Notes/ChangeAtOnce loses one":          breakNotes(func(n *hookedNotes) { n.change = losesChange(n.Notes) }),
+	"Notes/ChangeFails writes":              breakNotes(func(n *hookedNotes) { n.change = changesRegardless(n.Notes) }),
+	"Notes/Rooms mixes them":                func(p *parts) { p.notes = func(string) store.Notes { return p.Store.Notes("") } },
+	"Parts/Edit leaves the copies":          func(p *parts) { p.parts = lazyParts{p.Store.Parts()} },
+	"Parts/All without the trash":           func(p *parts) { p.parts = forgetfulParts{p.Store.Parts()} },
+}
+
+// unaskedCopy copies whatever became of the log.
+func unaskedCopy(p *parts) {
+	p.createCopy = func(ctx context.Context, name string, lines iter.Seq2[[]byte, error], _ store.Log) (store.Log, error) {
+		return p.Store.Create(ctx, name, lines)
+	}
+}
+
+// copyAskedFirst asks before the lines are copied.
+func copyAskedFirst(p *parts) {
+	p.createCopy = func(ctx context.Context, name string, lines iter.Seq2[[]byte, error], of store.Log) (store.Log, error) {
+		release, err := of.Pin(ctx)
+		if err != nil {
+			return nil, err
+		}
+		release()
+		return p.Store.Create(ctx, name, lines)
+	}
+}
+
+// eagerBatch creates each log as it is added.
+type eagerBatch struct {
+	p *parts
+	n int
+}
+
+func (b *eagerBatch) Add(ctx context.Context, name string, lines iter.Seq2[[]byte, error]) error {
+	b.n++
+	log, err := b.p.Store.Create(ctx, name, lines)
+	if err == nil {
+		err = log.Close()
+	}
+	return err
+}
+func (b *eagerBatch) Len() int                                { return b.n }
+func (b *eagerBatch) Commit(context.Context) map[string]error { b.n = 0; return nil }
+func (b *eagerBatch) Discard()                                { b.n = 0 }
+
+// emptyTrash keeps no removed logs.
+type emptyTrash struct{ store.Trash }
+
+func (emptyTrash) List(context.Context) ([]store.Trashed, error) { return nil, nil }
+
+func losesChange(n store.Notes) changeFunc {
+	return func(ctx context.Context, name string, change func([]byte) ([]byte, error)) error {
+		old, _ := n.Read(ctx, name)
+		time.Sleep(time.Millisecond)
+		changed, err := change(old)
+		if err == nil {
+			err = n.Write(ctx, name, changed)
+		}
+		return err
+	}
+}
+
+func changesRegardless(n store.Notes) changeFunc {
+	return func(ctx context.Context, name string, change func([]byte) ([]byte, error)) error {
+		old, _ := n.Read(ctx, name)
+		changed, err := change(old)
+		return errors.Join(err, n.Write(ctx, name, changed))
+	}
+}
+
+// lazyParts edits only logs and notes.
+type lazyParts struct{ store.Parts }
+
+func (p lazyParts) Edit(ctx context.Context, part store.Part, edit func([]byte) ([]byte, error)) error {
+	if part.Kind == store.PartCopy {
+		return nil
+	}
+	return p.Parts.Edit(ctx, part, edit)
+}
+
+// forgetfulParts does not know what is in the trash.
+type forgetfulParts struct{ store.Parts }
+
+func (p forgetfulParts) All(ctx context.Context) iter.Seq2[store.Part, error] {
+	return func(yield func(store.Part, error) bool) {
+		for part, err := range p.Parts.All(ctx) {
+			if part.Kind != store.PartCopy && !yield(part, err) {
+				return
+			}
+		}
+	}
 }
 
 func holdsNothing(context.Context) (func(), error) { return func() {}, nil }
@@ -94,7 +190,7 @@ func waitsInLine(b *hookedBlobs) {
 		return sync.OnceFunc(mu.RUnlock), nil
 	}
 	collect := b.collect
-	b.collect = func(ctx context.Context, refs ...store.Ref) ([]store.Ref, error) {
+	b.collect = func(ctx context.Context, refs ...store.Ref) (*store.Collected, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		return collect(ctx, refs...)
@@ -104,7 +200,7 @@ func waitsInLine(b *hookedBlobs) {
 // collectsAll deletes more than it was asked to.
 func collectsAll(b *hookedBlobs) collectFunc {
 	collect := b.collect
-	return func(ctx context.Context, refs ...store.Ref) ([]store.Ref, error) {
+	return func(ctx context.Context, refs ...store.Ref) (*store.Collected, error) {
 		var all []store.Ref
 		for ref := range b.Blobs.All(ctx) {
 			all = append(all, ref)

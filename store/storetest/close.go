@@ -71,13 +71,10 @@ func wantClosed(t *testing.T, log store.Log, end store.Pos) {
 	defer cancel()
 	_, err = collect(log.Watch(ctx, 0))
 	wantIsClosed(t, err, "a")
-	if starter, ok := log.(store.Starter); ok {
-		_, commit, err := starter.Start(t.Context(), end, []byte(num(1)))
-		if err == nil {
-			err = commit()
-		}
-		wantIsClosed(t, err, "a")
-	}
+	_, err = startAndCommit(t.Context(), log, end, []byte(num(1)))
+	wantIsClosed(t, err, "a")
+	_, err = log.Pin(t.Context())
+	wantIsClosed(t, err, "a")
 }
 
 func wantStoreClosed(t *testing.T, s store.Store) {
@@ -87,6 +84,24 @@ func wantStoreClosed(t *testing.T, s store.Store) {
 	_, err = s.Open(t.Context(), "a")
 	wantIsClosed(t, err, "")
 	wantIsClosed(t, s.Remove(t.Context(), "a"), "")
+	wantIsClosed(t, s.RemoveAt(t.Context(), "a", 0), "")
+	_, err = s.Stat(t.Context(), "a")
+	wantIsClosed(t, err, "")
+	_, err = s.Changes(t.Context(), "a reader")
+	wantIsClosed(t, err, "")
+	_, err = s.Trash().List(t.Context())
+	wantIsClosed(t, err, "")
+	_, err = s.Notes("room").List(t.Context())
+	wantIsClosed(t, err, "")
+	_, err = s.Notes("room").Read(t.Context(), "note")
+	wantIsClosed(t, err, "")
+	wantIsClosed(t, s.Notes("room").Write(t.Context(), "note", nil), "")
+	_, err = s.Parts().Copies(t.Context(), "")
+	wantIsClosed(t, err, "")
+	err = nil
+	for _, err = range s.Parts().All(t.Context()) {
+	}
+	wantIsClosed(t, err, "")
 	err = nil
 	for _, err = range s.List(t.Context()) {
 	}
@@ -101,10 +116,10 @@ func wantBlobsClosed(t *testing.T, blobs store.Blobs, ref store.Ref) {
 	wantIsClosed(t, err, "")
 	_, err = blobs.Hold(t.Context())
 	wantIsClosed(t, err, "")
-	if c, ok := blobs.(store.Collector); ok {
-		_, err = c.Collect(t.Context(), ref)
-		wantIsClosed(t, err, "")
-	}
+	_, err = blobs.Collect(t.Context(), ref)
+	wantIsClosed(t, err, "")
+	_, err = blobs.Unreferenced(t.Context())
+	wantIsClosed(t, err, "")
 	err = nil
 	for _, err = range blobs.All(t.Context()) {
 	}

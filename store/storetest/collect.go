@@ -11,21 +11,13 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// collectChecks are for blobs that implement store.Collector.
 var collectChecks = []check{
 	{"Unreferenced", checkCollectUnreferenced},
+	{"Everywhere", checkCollectEverywhere},
 	{"WaitsForHolds", checkCollectWaits},
 	{"HoldWithinHold", checkCollectNested},
 	{"Cancelled", checkCollectCancelled},
 	{"BesideWriters", checkCollectBesideWriters},
-}
-
-// canCollect reports whether the store's blobs implement store.Collector.
-func canCollect(t *testing.T, open func(t *testing.T) store.Store) bool {
-	s := open(t)
-	defer s.Close()
-	_, ok := s.Blobs().(store.Collector)
-	return ok
 }
 
 func mustHold(t testing.TB, blobs store.Blobs) (release func()) {
@@ -40,11 +32,11 @@ func mustHold(t testing.TB, blobs store.Blobs) (release func()) {
 
 func mustCollectBlobs(t testing.TB, s store.Store, refs ...store.Ref) []store.Ref {
 	t.Helper()
-	deleted, err := s.Blobs().(store.Collector).Collect(t.Context(), refs...)
+	done, err := s.Blobs().Collect(t.Context(), refs...)
 	if err != nil {
 		t.Fatalf("collect: %v", err)
 	}
-	return deleted
+	return done.Deleted
 }
 
 func naming(refs ...store.Ref) string { return fmt.Sprintf(`{"blobs":%q}`, refs) }
@@ -101,6 +93,48 @@ func checkCollectUnreferenced(t *testing.T, s store.Store) {
 	}
 }
 
+// A blob stays if anything names it: a log, one that was removed, or a note, except for
+// the note of what is to go.
+func checkCollectEverywhere(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	var refs []store.Ref
+	for n := range 5 {
+		refs = append(refs, MustPut(t, s.Blobs(), []byte(num(n))))
+	}
+	MustCreate(t, s, "a", naming(refs[0]))
+	MustCreate(t, s, "removed", naming(refs[1])).Close()
+	mustRemove(t, s, "removed")
+	mustWrite(t, s.Notes("room"), "note", naming(refs[2]))
+	mustWrite(t, s.Notes(""), store.PendingNote, naming(refs[3]))
+	free := slices.Sorted(slices.Values(refs[3:]))
+	unreferenced, err := s.Blobs().Unreferenced(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []store.Ref
+	for _, p := range unreferenced {
+		names = append(names, store.Ref(p.Name))
+		if p.Kind != store.PartBlob || p.Place != s.Parts().Where(store.PartBlob, p.Name) || p.Size == 0 {
+			t.Errorf("an unreferenced blob is %+v", p)
+		}
+	}
+	if !slices.Equal(names, free) {
+		t.Fatalf("unreferenced are %v, want %v", names, free)
+	}
+	done, err := s.Blobs().Collect(ctx, refs...)
+	if err != nil || !slices.Equal(slices.Sorted(slices.Values(done.Deleted)), free) {
+		t.Fatalf("collected %+v, %v; want %v", done, err, free)
+	}
+	for i, want := range []store.Part{
+		{Kind: store.PartLog, Name: "a"}, {Kind: store.PartCopy, Name: "removed"}, {Kind: store.PartNote, Name: "room/note"},
+	} {
+		named := done.Named[refs[i]]
+		if len(named) != 1 || named[0].Kind != want.Kind || named[0].Name != want.Name || named[0].Place == "" {
+			t.Errorf("%s is named by %+v, want %+v", refs[i], named, want)
+		}
+	}
+}
+
 // collecting starts a Collect, and gives it time to get as far as it can.
 func collecting(t *testing.T, s store.Store, refs ...store.Ref) (wait func() []store.Ref) {
 	type outcome struct {
@@ -109,8 +143,8 @@ func collecting(t *testing.T, s store.Store, refs ...store.Ref) (wait func() []s
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		deleted, err := s.Blobs().(store.Collector).Collect(t.Context(), refs...)
-		done <- outcome{deleted, err}
+		collected, err := s.Blobs().Collect(t.Context(), refs...)
+		done <- outcome{collected.Deleted, err}
 	}()
 	time.Sleep(50 * time.Millisecond)
 	return func() []store.Ref {
@@ -167,9 +201,9 @@ func checkCollectNested(t *testing.T, s store.Store) {
 
 func checkCollectCancelled(t *testing.T, s store.Store) {
 	ref := MustPut(t, s.Blobs(), []byte("content"))
-	deleted, err := s.Blobs().(store.Collector).Collect(cancelled(t), ref)
-	if !errors.Is(err, cancelled(t).Err()) || len(deleted) > 0 {
-		t.Fatalf("deleted %v, error %v", deleted, err)
+	done, err := s.Blobs().Collect(cancelled(t), ref)
+	if !errors.Is(err, cancelled(t).Err()) || done == nil || len(done.Deleted) > 0 {
+		t.Fatalf("did %+v, error %v", done, err)
 	}
 	mustGet(t, s.Blobs(), ref)
 }

@@ -67,11 +67,11 @@ func checkDescribe(t *testing.T, s store.Store) {
 	MustAppend(t, MustCreate(t, s, "a", num(0)), num(1))
 	MustCreate(t, s, "ab", num(0))
 	for _, name := range []string{"a", "ab"} {
-		if got, err := store.Describe(t.Context(), s, name); err != nil || got != mustStat(t, s, name) {
+		if got, err := s.Stat(t.Context(), name); err != nil || got != mustStat(t, s, name) {
 			t.Fatalf("describe %q: %+v, %v; the list says %+v", name, got, err, mustStat(t, s, name))
 		}
 	}
-	if _, err := store.Describe(t.Context(), s, "b"); !errors.Is(err, store.ErrNotExist) {
+	if _, err := s.Stat(t.Context(), "b"); !errors.Is(err, store.ErrNotExist) {
 		t.Fatalf("describe a log that is not there: %v", err)
 	}
 }

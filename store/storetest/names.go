@@ -43,6 +43,12 @@ func checkNamesRefused(t *testing.T, s store.Store) {
 		_, err = s.Open(t.Context(), name)
 		wantRefused(t, "open", name, err, kinds)
 		wantRefused(t, "remove", name, s.Remove(t.Context(), name), kinds)
+		wantRefused(t, "remove at", name, s.RemoveAt(t.Context(), name, 0), kinds)
+		_, err = s.Stat(t.Context(), name)
+		wantRefused(t, "describe", name, err, kinds)
+		wantRefused(t, "write note", name, s.Notes("").Write(t.Context(), name, nil), kinds)
+		_, err = s.Notes("").Read(t.Context(), name)
+		wantRefused(t, "read note", name, err, kinds)
 	}
 	wantTexts(t, "list after refusals", mustNames(t, s), nil)
 }

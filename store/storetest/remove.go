@@ -27,13 +27,13 @@ func checkRemoveAt(t *testing.T, s store.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantErr(t, store.RemoveAt(t.Context(), s, "a", seen), "a", store.ErrConflict)
+	wantErr(t, s.RemoveAt(t.Context(), "a", seen), "a", store.ErrConflict)
 	wantLines(t, MustOpen(t, s, "a"), num(0), num(1))
-	if err := store.RemoveAt(t.Context(), s, "a", end); err != nil {
+	if err := s.RemoveAt(t.Context(), "a", end); err != nil {
 		t.Fatal(err)
 	}
 	wantAbsent(t, s, "a")
-	wantErr(t, store.RemoveAt(t.Context(), s, "a", end), "a", store.ErrNotExist)
+	wantErr(t, s.RemoveAt(t.Context(), "a", end), "a", store.ErrNotExist)
 }
 
 func mustRemove(t testing.TB, s store.Store, name string) {

@@ -9,7 +9,6 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// startChecks are for logs that implement store.Starter.
 var startChecks = func() []check {
 	checks := []check{
 		{"Pipeline", checkStartPipeline},
@@ -19,23 +18,11 @@ var startChecks = func() []check {
 	}
 	for _, c := range appendChecks {
 		checks = append(checks, check{"As" + c.name, func(t *testing.T, s store.Store) {
-			mustStarter(t, MustCreate(t, s, "probe"))
-			mustRemove(t, s, "probe")
 			c.run(t, startingStore{s})
 		}})
 	}
 	return checks
 }()
-
-// mustStarter fails the test if the log is not a Starter.
-func mustStarter(t *testing.T, log store.Log) store.Starter {
-	t.Helper()
-	s, ok := log.(store.Starter)
-	if !ok {
-		t.Fatalf("%T does not implement store.Starter, and other logs of the store do", log)
-	}
-	return s
-}
 
 // start starts appends of nums(first, last), each where the one before ends.
 func start(t *testing.T, log store.Log, first, last int) []func() error {
@@ -43,7 +30,7 @@ func start(t *testing.T, log store.Log, first, last int) []func() error {
 	var commits []func() error
 	at := MustEnd(t, log)
 	for n := first; n < last; n++ {
-		end, commit, err := mustStarter(t, log).Start(t.Context(), at, []byte(num(n)))
+		end, commit, err := log.Start(t.Context(), at, []byte(num(n)))
 		if err != nil {
 			t.Fatalf("start %d: %v", n, err)
 		}
@@ -117,7 +104,7 @@ func checkStartStaleHandle(t *testing.T, s store.Store) {
 }
 
 func startAndCommit(ctx context.Context, log store.Log, at store.Pos, lines ...[]byte) (store.Pos, error) {
-	end, commit, err := store.Start(ctx, log, at, lines...)
+	end, commit, err := log.Start(ctx, at, lines...)
 	if err != nil {
 		return 0, err
 	}

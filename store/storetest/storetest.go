@@ -38,9 +38,9 @@ type check struct {
 
 // Run checks the store that open returns. It calls open for a new, empty store
 // in each subtest and closes the store afterwards. Lines of up to 5 MiB must be
-// within the store's limit. If the store is a store.Limiter, it must refuse a line over
-// its limit. Otherwise the suite tries a line of 64 MiB and one byte, which the store
-// may also accept.
+// within the store's limit. A line over it must be refused; if there is none, the suite
+// tries one of 64 MiB and one byte, which the store may also take. The capabilities
+// that the store has (store.Directory, store.Archiver, store.Mender) are checked, too.
 func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	for _, group := range []struct {
 		name   string
@@ -58,25 +58,30 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Watch", watchChecks},
 		{"Flush", flushChecks},
 		{"Start", startChecks},
+		{"Copy", copyChecks},
+		{"Batch", batchChecks},
+		{"Trash", trashChecks},
+		{"Notes", noteChecks},
+		{"Parts", partChecks},
+		{"Changes", changeChecks},
 		{"Blobs", blobChecks},
 		{"Collect", collectChecks},
+		{"Directory", only[store.Directory](t, open, directoryChecks)},
+		{"Archive", only[store.Archiver](t, open, archiveChecks)},
+		{"Mend", only[store.Mender](t, open, mendChecks)},
 	} {
-		if group.name == "Start" && !canStart(t, open) {
-			continue // the interface is optional
-		}
-		if group.name == "Collect" && !canCollect(t, open) {
-			continue // so is this
-		}
 		t.Run(group.name, func(t *testing.T) { runAll(t, open, group.checks) })
 	}
 }
 
-// canStart reports whether the store's logs implement store.Starter.
-func canStart(t *testing.T, open func(t *testing.T) store.Store) bool {
+// only returns the checks of a capability if the store has it.
+func only[T any](t *testing.T, open func(t *testing.T) store.Store, checks []check) []check {
 	s := open(t)
 	defer s.Close()
-	_, ok := MustCreate(t, s, "probe").(store.Starter)
-	return ok
+	if _, ok := store.As[T](s); !ok {
+		return nil
+	}
+	return checks
 }
 
 func runAll(t *testing.T, open func(t *testing.T) store.Store, checks []check) {

@@ -21,12 +21,6 @@ func TestWrappedStore(t *testing.T) {
 	storetest.Run(t, func(*testing.T) store.Store { return wrap(func(*parts) {}) })
 }
 
-// The memory store is no Starter, so this is where the checks of Start run.
-func TestStartingStore(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, func(*testing.T) store.Store { return wrap(starts(func(*starting) {})) })
-}
-
 // brokenEnv tells a child process which store to break.
 const brokenEnv = "STORETEST_BROKEN"
 

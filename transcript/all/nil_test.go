@@ -78,17 +78,23 @@ var nilCalls = map[string]func(ctx context.Context){
 		for range f.Documents(ctx) {
 		}
 	}),
-	"Line.Split":           func(context.Context) { transcript.Line{}.Split() },
-	"Archive.Names":        archive(func(a *transcript.Archive) { a.Names() }),
-	"Archive.File":         archive(func(a *transcript.Archive) { _, _ = a.File("x") }),
-	"Archive.Close":        archive(func(a *transcript.Archive) { _ = a.Close() }),
-	"Ledger.Get":           ledger(func(l *transcript.Ledger) { l.Get("") }),
-	"Ledger.Refresh":       ledger(func(l *transcript.Ledger) { l.Refresh() }),
-	"Ledger.Put":           ledger(func(l *transcript.Ledger) { _ = l.Put(nil); _ = l.Put(&transcript.Source{}) }),
-	"Ledger.PutAll":        ledger(func(l *transcript.Ledger) { _ = l.PutAll(nil); _ = l.PutAll(make([]*transcript.Source, 1)) }),
-	"Ledger.Flush":         ledger(func(l *transcript.Ledger) { _ = l.Flush() }),
-	"Ledger.ExportOf":      ledger(func(l *transcript.Ledger) { l.ExportOf("", "") }),
-	"Ledger.IsUnchanged":   ledger(func(l *transcript.Ledger) { l.IsUnchanged("", nil) }),
+	"Line.Split":     func(context.Context) { transcript.Line{}.Split() },
+	"Archive.Names":  archive(func(a *transcript.Archive) { a.Names() }),
+	"Archive.File":   archive(func(a *transcript.Archive) { _, _ = a.File("x") }),
+	"Archive.Close":  archive(func(a *transcript.Archive) { _ = a.Close() }),
+	"Ledger.Get":     ledger(func(l *transcript.Ledger) { l.Get(context.Background(), "") }),
+	"Ledger.Refresh": ledger(func(l *transcript.Ledger) { l.Refresh(context.Background()) }),
+	"Ledger.Put": ledger(func(l *transcript.Ledger) {
+		_ = l.Put(context.Background(), nil)
+		_ = l.Put(context.Background(), &transcript.Source{})
+	}),
+	"Ledger.PutAll": ledger(func(l *transcript.Ledger) {
+		_ = l.PutAll(context.Background(), nil)
+		_ = l.PutAll(context.Background(), make([]*transcript.Source, 1))
+	}),
+	"Ledger.Flush":         ledger(func(l *transcript.Ledger) { _ = l.Flush(context.Background()) }),
+	"Ledger.ExportOf":      ledger(func(l *transcript.Ledger) { l.ExportOf(context.Background(), "", "") }),
+	"Ledger.IsUnchanged":   ledger(func(l *transcript.Ledger) { l.IsUnchanged(context.Background(), "", nil) }),
 	"Report.New":           func(context.Context) { (*transcript.Report)(nil).New() },
 	"Env.Dir":              func(context.Context) { transcript.Env{}.Dir("", "") },
 	"Script.Tags":          script(func(s *transcript.Script) { s.Tags() }),
@@ -110,9 +116,9 @@ var nilCalls = map[string]func(ctx context.Context){
 			_, _ = x.Prepare(ctx, f, &transcript.Script{}, nil)
 		}
 	}),
-	"Exporter.Publish": exporter(func(_ context.Context, x *transcript.Exporter) {
-		_, _ = x.Publish(nil, "", false)
-		_, _ = x.Publish(&transcript.Output{}, "", false)
+	"Exporter.Publish": exporter(func(ctx context.Context, x *transcript.Exporter) {
+		_, _ = x.Publish(ctx, nil, "", false)
+		_, _ = x.Publish(ctx, &transcript.Output{}, "", false)
 	}),
 	"all.Formats": func(context.Context) { all.Formats() },
 	"all.Named":   func(context.Context) { all.Named("") },

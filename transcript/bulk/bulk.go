@@ -224,7 +224,7 @@ func (r *run) progress(n int64) {
 func (r *run) all(ctx context.Context, sources []discover.Source) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r.im.Ledger.Refresh()
+	r.im.Ledger.Refresh(ctx)
 	r.size = 0
 	r.done.Store(0)
 	for _, src := range sources {
@@ -263,7 +263,7 @@ func (r *run) all(ctx context.Context, sources []discover.Source) error {
 	}
 	close(next)
 	workers.Wait()
-	if err := r.im.Ledger.Flush(); err != nil {
+	if err := r.im.Ledger.Flush(context.WithoutCancel(ctx)); err != nil {
 		return err
 	}
 	if r.failed != nil {

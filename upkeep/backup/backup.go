@@ -58,8 +58,9 @@ type Request struct {
 
 // Unread is a file of the store that could not be read.
 type Unread struct {
-	Path string
-	Err  error
+	Path    string
+	Session string // the session whose file it is, or ""
+	Err     error
 }
 
 // Result is what was backed up.
@@ -96,8 +97,16 @@ type target interface {
 }
 
 // Make makes a backup of a store, or brings one up to date. An error means that the
-// older backup, if there is one, is as it was, unless it matches vfs.ErrNotDurable.
-func Make(ctx context.Context, st *file.Store, r Request) (result *Result, err error) {
+// older backup, if there is one, is as it was, unless it matches vfs.ErrNotDurable. A
+// backup is made of files: of any other store the error matches errors.ErrUnsupported.
+func Make(ctx context.Context, of store.Store, r Request) (result *Result, err error) {
+	st, ok := store.As[*file.Store](of)
+	if !ok {
+		return nil, &store.Error{
+			Op: "back up", Path: of.Where(), Kind: errors.ErrUnsupported, Err: errors.New("it has no files"),
+			Hint: "export what you want to keep",
+		}
+	}
 	if r.FS == nil {
 		r.FS = vfs.OS{}
 	}
@@ -123,7 +132,7 @@ func open(st *file.Store, r Request) (target, error) {
 	if err != nil || r.To == "" {
 		return nil, invalid(r.To, errors.New("it names neither a directory nor a file"), "")
 	}
-	if inside(path, st.Dir()) {
+	if inside(path, st.Where()) {
 		return nil, invalid(path, errors.New("it is inside of the home that is backed up"), "choose a place outside, best on another disk")
 	}
 	info, err := r.FS.Lstat(path)

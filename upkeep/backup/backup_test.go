@@ -46,10 +46,10 @@ func newWorld(t *testing.T) *world {
 	w.session("repaired", "one", "two")
 	raw, err := w.st.OpenRaw(t.Context(), "repaired")
 	w.must(err)
-	_, err = raw.Rewrite(t.Context(), func(yield func(file.Piece, error) bool) { yield(file.Piece{To: store.Pos(raw.Size())}, nil) })
+	_, err = raw.Rewrite(t.Context(), func(yield func(store.Piece, error) bool) { yield(store.Piece{To: store.Pos(raw.Size())}, nil) })
 	w.must(errors.Join(err, raw.Close()))
-	w.must(w.st.Notes("imports").Write("x.json", []byte(`{"known":1}`)))
-	w.must(w.st.Notes("").Write("redacted.json", []byte(`{"version":1}`)))
+	w.must(w.st.Notes("imports").Write(t.Context(), "x.json", []byte(`{"known":1}`)))
+	w.must(w.st.Notes("").Write(t.Context(), "redacted.json", []byte(`{"version":1}`)))
 	w.write("/home/old.jsonl.bak", "{}\n")
 	w.write("/home/.coppice/index.db", "derived")
 	w.write("/home/notes.txt", "somebody's own")
@@ -267,11 +267,11 @@ func TestBackupOfAHomeThatChanges(t *testing.T) {
 }
 
 func restoreRemoved(w *world) error {
-	items, err := w.st.Trash(w.Context())
+	items, err := w.st.Trash().List(w.Context())
 	if err != nil || len(items) == 0 {
 		return err
 	}
-	return w.st.Restore(w.Context(), items[0].ID)
+	return w.st.Trash().Restore(w.Context(), items[0].ID)
 }
 
 // rewrite rewrites two logs, the last of which gets longer, as a redaction does.
@@ -281,9 +281,9 @@ func rewrite(w *world) error {
 		if err != nil {
 			return err
 		}
-		err = raw.Replace(w.Context(), func(yield func(file.Piece, error) bool) {
+		err = raw.Replace(w.Context(), func(yield func(store.Piece, error) bool) {
 			header := fmt.Sprintf(`{"type":"session","id":%q,"version":1,"timestamp":"2026-01-01T00:00:00.000Z","redacted":%q}`, name, strings.Repeat("now", 1000))
-			yield(file.Piece{Line: []byte(header)}, nil)
+			yield(store.Piece{Line: []byte(header)}, nil)
 		})
 		if err := errors.Join(err, raw.Close()); err != nil {
 			return err
@@ -399,13 +399,13 @@ func TestBackupLocksItsTarget(t *testing.T) {
 func TestBackupWaitsForARedaction(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.must(w.st.Notes("").Write("redact.pending", []byte(`{"blobs":[],"all":true}`)))
+	w.must(w.st.Notes("").Write(t.Context(), "redact.pending", []byte(`{"blobs":[],"all":true}`)))
 	ended := false
 	n := 0
 	reading := w.open(&vfs.Faulty{FS: w.disk, Before: func(op vfs.Op) error {
 		if n++; n == 30 {
 			ended = true
-			return w.st.Notes("").Remove("redact.pending")
+			return w.st.Notes("").Remove(t.Context(), "redact.pending")
 		}
 		return nil
 	}}, "/home")

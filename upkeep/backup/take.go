@@ -84,20 +84,20 @@ func (t *taker) run(ctx context.Context) error {
 		takeNew = round == 1 || moved
 	}
 	return &store.Error{
-		Op: "back up", Path: t.store.Dir(), Kind: store.ErrLocked,
+		Op: "back up", Path: t.store.Where(), Kind: store.ErrLocked,
 		Err: errors.New("sessions are archived, removed or rewritten faster than they can be read"), Hint: "try again later",
 	}
 }
 
 func (t *taker) awaitRedaction(ctx context.Context) error {
 	for end := time.Now().Add(redactionWait); ; {
-		unfinished, err := clean.Unfinished(t.store)
+		unfinished, err := clean.Unfinished(ctx, t.store)
 		if err != nil || !unfinished {
 			return err
 		}
 		if time.Now().After(end) {
 			return &store.Error{
-				Op: "back up", Path: t.store.Dir(), Kind: store.ErrLocked, Err: errors.New("a redaction is not finished"),
+				Op: "back up", Path: t.store.Where(), Kind: store.ErrLocked, Err: errors.New("a redaction is not finished"),
 				Hint: "try again when it is; any command that writes finishes one that was interrupted",
 			}
 		}
@@ -259,7 +259,7 @@ func (t *taker) result() *Result {
 	r := &Result{Created: time.Now().UTC().Truncate(time.Millisecond), Copied: t.copied, Written: t.written, Mended: t.to.damaged()}
 	for below, was := range t.have {
 		if was.err != nil {
-			r.Unread = append(r.Unread, Unread{below, was.err})
+			r.Unread = append(r.Unread, Unread{below, file.KeptLog(below), was.err})
 			continue
 		}
 		r.Files++

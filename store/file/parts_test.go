@@ -38,7 +38,7 @@ func withCopies(t *testing.T) *file.Store {
 	must(st.Unarchive(t.Context(), "a.b"))
 	must(os.WriteFile(archiveOf(st, "a.b"), packed, 0o600))
 	raw := mustRaw(t, st, "a.b")
-	_, err = raw.Rewrite(t.Context(), pieces(file.Piece{To: store.Pos(raw.Size())})) // both forms in quarantine
+	_, err = raw.Rewrite(t.Context(), pieces(store.Piece{To: store.Pos(raw.Size())})) // both forms in quarantine
 	must(err)
 	must(os.WriteFile(archiveOf(st, "a.b"), packed, 0o600)) // left over
 	must(os.WriteFile(st.Path("a.b")+".bak", []byte("one\ntwo"), 0o600))
@@ -48,32 +48,47 @@ func withCopies(t *testing.T) *file.Store {
 }
 
 func archiveOf(st *file.Store, name string) string {
-	return filepath.Join(st.Dir(), ".coppice", "archive", name+".jsonl.zst")
+	return filepath.Join(st.Where(), ".coppice", "archive", name+".jsonl.zst")
+}
+
+func houseOf(st *file.Store) string { return filepath.Dir(st.IndexPath()) }
+
+func lockOf(st *file.Store, name string) string {
+	return filepath.Join(houseOf(st), "locks", name+".lock")
+}
+
+func partLines(t *testing.T, st *file.Store, p store.Part) (lines []string) {
+	t.Helper()
+	for line, err := range st.Parts().Lines(t.Context(), p) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, string(line.Data))
+	}
+	return lines
 }
 
 func TestCopies(t *testing.T) {
 	t.Parallel()
 	st := withCopies(t)
-	copies, err := st.Copies(t.Context(), "a.b")
+	copies, err := st.Parts().Copies(t.Context(), "a.b")
 	if err != nil {
 		t.Fatal(err)
 	}
 	kinds := make(map[string]int)
 	for _, c := range copies {
-		kinds[c.Kind]++
-		var lines []string
-		err := st.ReadCopy(t.Context(), c, func(line []byte) error { lines = append(lines, string(line)); return nil })
-		if diff := cmp.Diff([]string{"one", "two"}, lines); diff != "" || err != nil {
-			t.Errorf("%s: %v (-want +got)\n%s", c.Path, err, diff)
+		kinds[filepath.Base(filepath.Dir(c.Place))]++
+		if diff := cmp.Diff([]string{"one", "two"}, partLines(t, st, c)); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", c.Place, diff)
 		}
 	}
-	if diff := cmp.Diff(map[string]int{"backup": 1, "archive": 1, "trash": 2, "quarantine": 2}, kinds); diff != "" {
+	if diff := cmp.Diff(map[string]int{filepath.Base(st.Where()): 1, "archive": 1, "trash": 2, "quarantine": 2}, kinds); diff != "" {
 		t.Errorf("kinds (-want +got)\n%s", diff)
 	}
-	if all, err := st.Copies(t.Context(), ""); err != nil || len(all) != len(copies)+1 {
+	if all, err := st.Parts().Copies(t.Context(), ""); err != nil || len(all) != len(copies)+1 {
 		t.Errorf("%d copies in all, %v", len(all), err)
 	}
-	if none, err := open(t, nil).Copies(t.Context(), ""); err != nil || none != nil {
+	if none, err := open(t, nil).Parts().Copies(t.Context(), ""); err != nil || none != nil {
 		t.Errorf("an empty store has copies: %v, %v", none, err)
 	}
 }
@@ -83,30 +98,28 @@ func TestCopies(t *testing.T) {
 func TestEditCopy(t *testing.T) {
 	t.Parallel()
 	st := withCopies(t)
-	copies, err := st.Copies(t.Context(), "a.b")
+	copies, err := st.Parts().Copies(t.Context(), "a.b")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range copies {
-		before, err := os.ReadFile(c.Path)
+		before, err := os.ReadFile(c.Place)
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = st.EditCopy(t.Context(), c, func(line []byte) ([]byte, error) { return bytes.ReplaceAll(line, []byte("two"), []byte("zwei")), nil })
+		err = st.Parts().Edit(t.Context(), c, func(line []byte) ([]byte, error) { return bytes.ReplaceAll(line, []byte("two"), []byte("zwei")), nil })
 		if err != nil {
 			t.Fatal(err)
 		}
-		after, _ := os.ReadFile(c.Path)
-		if want := strings.ReplaceAll(string(before), "two", "zwei"); !strings.HasSuffix(c.Path, ".zst") && string(after) != want {
-			t.Errorf("%s is %q, want %q", c.Path, after, want)
+		after, _ := os.ReadFile(c.Place)
+		if want := strings.ReplaceAll(string(before), "two", "zwei"); !strings.HasSuffix(c.Place, ".zst") && string(after) != want {
+			t.Errorf("%s is %q, want %q", c.Place, after, want)
 		}
-		var lines []string
-		err = st.ReadCopy(t.Context(), c, func(line []byte) error { lines = append(lines, string(line)); return nil })
-		if diff := cmp.Diff([]string{"one", "zwei"}, lines); diff != "" || err != nil {
-			t.Errorf("%s: %v (-want +got)\n%s", c.Path, err, diff)
+		if diff := cmp.Diff([]string{"one", "zwei"}, partLines(t, st, c)); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", c.Place, diff)
 		}
 	}
-	if left, _ := os.ReadDir(filepath.Join(st.Dir(), ".coppice", "tmp")); len(left) > 0 {
+	if left, _ := os.ReadDir(filepath.Join(st.Where(), ".coppice", "tmp")); len(left) > 0 {
 		t.Errorf("left in tmp/: %v", left)
 	}
 }
@@ -114,34 +127,36 @@ func TestEditCopy(t *testing.T) {
 func TestEditCopyFails(t *testing.T) {
 	t.Parallel()
 	st := withCopies(t)
-	copies, err := st.Copies(t.Context(), "a.b")
+	copies, err := st.Parts().Copies(t.Context(), "a.b")
 	if err != nil {
 		t.Fatal(err)
 	}
 	no := errors.New("no")
 	for _, c := range copies {
-		before, _ := os.ReadFile(c.Path)
-		if err := st.EditCopy(t.Context(), c, func([]byte) ([]byte, error) { return nil, no }); !errors.Is(err, no) {
-			t.Errorf("%s: %v", c.Path, err)
+		before, _ := os.ReadFile(c.Place)
+		if err := st.Parts().Edit(t.Context(), c, func([]byte) ([]byte, error) { return nil, no }); !errors.Is(err, no) {
+			t.Errorf("%s: %v", c.Place, err)
 		}
 		canceled, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := st.ReadCopy(canceled, c, func([]byte) error { return nil }); !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: %v", c.Path, err)
+		for _, err := range st.Parts().Lines(canceled, c) {
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("%s: %v", c.Place, err)
+			}
 		}
-		if after, _ := os.ReadFile(c.Path); !bytes.Equal(after, before) {
-			t.Errorf("%s was changed", c.Path)
+		if after, _ := os.ReadFile(c.Place); !bytes.Equal(after, before) {
+			t.Errorf("%s was changed", c.Place)
 		}
 	}
-	gone := file.Copy{Name: "a", Path: filepath.Join(st.Dir(), "nothing")}
-	if err := st.EditCopy(t.Context(), gone, nil); !errors.Is(err, store.ErrNotExist) {
+	gone := store.Part{Kind: store.PartCopy, Name: "a", Place: filepath.Join(st.Where(), "nothing")}
+	if err := st.Parts().Edit(t.Context(), gone, nil); !errors.Is(err, store.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
-	if err := os.WriteFile(gone.Path+".zst", []byte("no archive"), 0o600); err != nil {
+	if err := os.WriteFile(gone.Place+".zst", []byte("no archive"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	gone.Path += ".zst"
-	if err := st.EditCopy(t.Context(), gone, nil); err == nil {
+	gone.Place += ".zst"
+	if err := st.Parts().Edit(t.Context(), gone, nil); err == nil {
 		t.Error("what is no archive was edited")
 	}
 }
@@ -164,14 +179,14 @@ func TestReplace(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		err := mustRaw(t, st, "a").Replace(t.Context(), pieces(file.Piece{Line: []byte("ONE")}, file.Piece{Line: []byte("…")}))
+		err := mustRaw(t, st, "a").Replace(t.Context(), pieces(store.Piece{Line: []byte("ONE")}, store.Piece{Line: []byte("…")}))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := read(t, st, "a"); got != "ONE …" {
 			t.Errorf("got %q", got)
 		}
-		if copies, err := st.Copies(t.Context(), ""); err != nil || len(copies) > 0 {
+		if copies, err := st.Parts().Copies(t.Context(), ""); err != nil || len(copies) > 0 {
 			t.Errorf("copies %v, %v", copies, err)
 		}
 		if _, err := os.Stat(archiveOf(st, "a")); !errors.Is(err, os.ErrNotExist) {
@@ -198,7 +213,7 @@ func TestReplaceSurvivesCrashes(t *testing.T) {
 		mustCreate(t, st, "a", "one", "two").Close()
 		raw := mustRaw(t, st, "a")
 		armed = 1
-		err := raw.Replace(t.Context(), pieces(file.Piece{Line: []byte("ONE")}, file.Piece{From: 4, To: 8}))
+		err := raw.Replace(t.Context(), pieces(store.Piece{Line: []byte("ONE")}, store.Piece{From: 4, To: 8}))
 		armed = 0
 		if err != nil {
 			t.Fatal(err)
@@ -207,7 +222,7 @@ func TestReplaceSurvivesCrashes(t *testing.T) {
 		if done {
 			crashed = disk.CrashClone(nil, vfs.LoseAll)
 		}
-		after, err := file.Open(st.Dir(), &file.Options{FS: crashed})
+		after, err := file.Open(st.Where(), &file.Options{FS: crashed})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,158 @@
+package home
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/store/memory"
+	"github.com/coppice-dev/coppice/upkeep"
+)
+
+// This file knows which kinds of stores there are. The rest of the package works with any
+// store.Store and asks it for capabilities with store.As.
+
+// location is where a home is: a kind of store, and what the kind calls the place.
+type location struct {
+	kind  *kind
+	where string
+}
+
+// kind is a kind of store that a home can be in.
+type kind struct {
+	scheme string
+	open   func(h *Home, where string) (store.Store, error)
+	// lazily opens an open store a second time, to append without waiting for the disk each
+	// time.
+	lazily func(h *Home) (store.Store, error)
+}
+
+var (
+	inFiles  = &kind{"file", openFiles, openFilesLazily}
+	inMemory = &kind{"mem", openMemory, openMemoryLazily}
+)
+
+// locate returns the location that a directory or a URL means.
+func (s *Settings) locate(where string) (location, error) {
+	if where == "" {
+		where = s.Get(SettingDir).Value
+	}
+	if where == "" {
+		return location{}, noHomeDir("open home")
+	}
+	directory := location{inFiles, where}
+	scheme, rest, isURL := strings.Cut(where, ":")
+	switch {
+	case where == inMemory.scheme+":":
+		return location{inMemory, where}, nil
+	case !isURL || len(scheme) < 2 || filepath.IsAbs(where): // one letter is a drive, as in C:
+		return directory, nil
+	}
+	u, err := url.Parse(where)
+	switch {
+	case err != nil || u.Scheme == "":
+		return directory, nil // with a colon in its name
+	case u.Scheme == inFiles.scheme && (u.Host == "" || u.Host == "localhost") && u.Path != "":
+		if runtime.GOOS == "windows" {
+			return location{inFiles, filepath.FromSlash(strings.TrimPrefix(u.Path, "/"))}, nil
+		}
+		return location{inFiles, u.Path}, nil
+	case strings.HasPrefix(rest, "//"), u.Scheme == inFiles.scheme:
+		return location{}, &session.Error{
+			Op: "open home", Path: where, Err: session.Invalidf("unknown kind of URL"),
+			Hint: "give a directory, or a URL such as file:///srv/sessions",
+		}
+	}
+	return directory, nil
+}
+
+// noHomeDir is the error for a user without a home directory. Any fallback would put their
+// sessions into whatever directory they are in.
+func noHomeDir(op string) error {
+	return &session.Error{
+		Op: op, Kind: session.ErrNotExist, Err: errors.New("no home directory: HOME is not set"),
+		Hint: "set COPPICE_HOME to the directory for the sessions",
+	}
+}
+
+func openFiles(h *Home, dir string) (store.Store, error) {
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && !h.opts.Create {
+		return nil, &session.Error{Op: "look for sessions in", Path: dir, Kind: session.ErrNotExist}
+	}
+	return file.Open(dir, h.fileOptions())
+}
+
+func openFilesLazily(h *Home) (store.Store, error) {
+	opts := h.fileOptions()
+	if opts.Sync == file.Always {
+		opts.Sync = file.Every(time.Second)
+	}
+	return file.Open(h.store.Where(), opts)
+}
+
+// fileOptions returns the settings that apply to a store of files.
+func (h *Home) fileOptions() *file.Options {
+	limits := h.settings.limits()
+	opts := &file.Options{MaxLine: limits.Entry, MaxLog: limits.Log, MaxLogs: limits.Logs, MakeRoom: h.makeRoom()}
+	switch sync := h.settings.Get(SettingSync).Value; sync {
+	case "always":
+		opts.Sync = file.Always
+	case "never":
+		opts.Sync = file.Never
+	default:
+		d, _ := time.ParseDuration(sync) // the rule has checked it
+		opts.Sync = file.Every(d)
+	}
+	return opts
+}
+
+func openMemory(h *Home, _ string) (store.Store, error) {
+	limits := h.settings.limits()
+	return memory.New(&memory.Options{MaxLine: limits.Entry, MaxLog: limits.Log, MaxLogs: limits.Logs, MakeRoom: h.makeRoom()}), nil
+}
+
+func openMemoryLazily(h *Home) (store.Store, error) { return lent{h.store}, nil }
+
+// lent is a store that somebody else closes.
+type lent struct{ store.Store }
+
+func (l lent) Unwrap() store.Store { return l.Store }
+func (lent) Close() error          { return nil }
+
+// lacks is the error of an operation for which the home's store has no means.
+func (h *Home) lacks(op, what string) error {
+	return &session.Error{
+		Op: op, Path: h.store.Where(), Err: session.Invalidf("this home is no directory and has %s", what),
+		Hint: "use a home in a directory",
+	}
+}
+
+// makeRoom returns what makes room in a full store, or nil if nothing does.
+func (h *Home) makeRoom() func(ctx context.Context, st store.Store, n int) error {
+	if h.settings.Get(SettingWhenFull).Value != whenFullTrash {
+		return nil
+	}
+	return upkeep.MakeRoom(func(s upkeep.Session) {
+		h.notify(Notice{Kind: SessionTrashed, Session: s.Name, Active: s.Active, Max: h.settings.limits().Logs})
+	})
+}
+
+// scratchIn opens a store in a directory that is deleted afterwards.
+func scratchIn(dir string) (store.Store, error) {
+	return file.Open(dir, &file.Options{Sync: file.Never, MaxLine: maxPassing})
+}
+
+// isStore reports whether a directory is a store that has been written to.
+func isStore(dir string) bool { return file.IsStore(dir) }
+
+// storeIn opens the store that a directory is.
+func storeIn(dir string) (store.Store, error) { return file.Open(dir, nil) }
