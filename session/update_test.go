@@ -132,24 +132,24 @@ type rivalLog struct {
 	of *rival
 }
 
-func (l rivalLog) Append(ctx context.Context, at store.Pos, lines ...[]byte) (store.Pos, error) {
+func (l rivalLog) Start(ctx context.Context, at store.Pos, lines ...[]byte) (store.Pos, func() error, error) {
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
 	if l.of.n++; l.of.every > 0 && l.of.n%l.of.every == 0 {
 		if end, err := l.End(ctx); err == nil && end == at {
 			other := fmt.Sprintf(`{"type":"custom","id":"rival-%d","parent_id":null,"timestamp":"2026-01-01T00:00:00Z","custom":{"custom_type":"x","data":{}}}`, l.of.n)
 			if _, err := l.Log.Append(ctx, at, []byte(other)); err != nil {
-				return at, err
+				return at, nil, err
 			}
 		}
 	}
 	if l.of.unsure {
 		if _, err := l.Log.Append(ctx, at, lines...); err != nil {
-			return at, err
+			return at, nil, err
 		}
-		return at, &store.Error{Op: "append", Kind: store.ErrUnknown}
+		return at, nil, &store.Error{Op: "append", Kind: store.ErrUnknown}
 	}
-	return l.Log.Append(ctx, at, lines...)
+	return l.Log.Start(ctx, at, lines...)
 }
 
 func TestUpdateWritesAllItsEntriesTogether(t *testing.T) {
