@@ -331,10 +331,16 @@ func plainly(op, name string, err error) error {
 			Hint: "try again",
 		}
 	}
-	if e, ok := err.(*session.Error); ok && e.Kind == session.ErrInvalid && e.Err != nil {
-		plain := *e
-		plain.Kind, plain.Err = nil, session.Invalidf("%w", e.Err)
-		return &plain
+	e, ok := err.(*session.Error)
+	if !ok {
+		return err
 	}
-	return err
+	plain := *e
+	if e.Kind == session.ErrInvalid && e.Err != nil {
+		plain.Kind, plain.Err = nil, session.Invalidf("%w", e.Err)
+	}
+	if e.Op == "update" { // how the operation was written, which is of no interest to its caller
+		plain.Op = op
+	}
+	return &plain
 }
