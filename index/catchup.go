@@ -426,7 +426,7 @@ func (b *batcher) readLines(c *chunk, log store.Log) error {
 			c.head = sumOf(line.Data)
 		}
 		rec := b.read.read(b.ctx, line)
-		c.bytes += int64(line.Next - line.Pos)
+		c.bytes += int64(len(line.Data)) + 1 // a Pos need not count bytes
 		if rec == nil {
 			continue
 		}

@@ -98,11 +98,12 @@ func LookWith(ctx context.Context, st store.Store, o Options) (*Sweep, error) {
 			Hint: "a shorter one would also be found in the middle of words",
 		}
 	}
-	for stat, err := range st.List(ctx) {
-		if err != nil && stat.Name == "" {
-			return nil, err
-		}
-		s.listed[stat.Name], s.sizes[stat.Name] = true, stat.Size
+	all, err := store.All(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range all {
+		s.listed[l.Name], s.sizes[l.Name] = true, l.Size
 	}
 	if len(o.Sessions) == 0 {
 		s.names = slices.Sorted(maps.Keys(s.listed))
