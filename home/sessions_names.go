@@ -106,16 +106,14 @@ func (h *Home) exactly(ctx context.Context, id string) (string, error) {
 	if id == "" || store.CheckName(id) != nil {
 		return "", nil
 	}
-	log, err := h.store.Open(ctx, id)
+	_, err := h.store.Stat(ctx, id)
 	switch {
-	case err == nil:
-		return id, log.Close()
 	case ctx.Err() != nil:
 		return "", ctx.Err()
 	case errors.Is(err, store.ErrNotExist):
 		return "", nil
 	}
-	return id, nil // it exists; opening it will report what is wrong
+	return id, nil // it exists; opening it reports what may be wrong
 }
 
 // checkKey refuses a key for a new session that would mean something else.

@@ -51,12 +51,9 @@ func (h *Home) Conversation(ctx context.Context, r OpenRequest) (*Conversation, 
 		}
 		return h.openSession(ctx, name, session.Linked{})
 	}
-	name, chain, err := h.chain(ctx, r.Session)
-	if err != nil {
-		return nil, err
-	}
-	if isAlone(chain) {
-		return h.openSession(ctx, name, chain)
+	alone, chain, err := h.find(ctx, r.Session)
+	if err != nil || alone != nil {
+		return alone, err
 	}
 	for _, id := range chain.Missing {
 		h.notify(Notice{Kind: SessionMissing, Session: id})
@@ -111,30 +108,51 @@ func (c *Conversation) Intact() error {
 // Resolve returns the id of the entry that a person named: see ResolveEntry.
 func (c *Conversation) Resolve(given string) (string, error) { return ResolveEntry(c.Session, given) }
 
-// chain finds the conversation that a person named. name is the session's name or, if there
-// are several sessions, the conversation's id.
-func (h *Home) chain(ctx context.Context, given string) (name string, c session.Linked, err error) {
-	name, err = h.resolve(ctx, given)
+// find finds the conversation that a person named. Nearly always that is a single session:
+// then it is alone, open already, so that an operation on it opens its log once.
+func (h *Home) find(ctx context.Context, given string) (alone *Conversation, chain session.Linked, err error) {
+	name, err := h.resolve(ctx, given)
 	if errors.Is(err, session.ErrNotExist) {
 		if lost, lostErr := h.resolveLost(ctx, given); lostErr == nil {
 			name, err = lost, nil
 		}
 	}
 	if err != nil {
-		return "", c, err
+		return nil, chain, err
 	}
-	if c, err = h.chainOf(ctx, name); err != nil {
-		return "", c, err
+	s, unread := session.Open(ctx, h.store, name, h.sessionOptions())
+	if unread != nil { // the others of its conversation may be readable
+		if chain, err = h.chainOf(ctx, name); err == nil && isAlone(chain) {
+			err = unread
+		}
+		return nil, chain, err
 	}
-	if !isAlone(c) {
-		name = c.ID
+	chain, err = s.FindChain(ctx, h.namingOf(name))
+	if err == nil && isAlone(chain) {
+		return &Conversation{s, name, chain, h}, chain, nil
 	}
-	return name, c, nil
+	return nil, chain, errors.Join(err, s.Close())
+}
+
+// chain finds the conversation that a person named. name is the session's name or, if there
+// are several sessions, the conversation's id.
+func (h *Home) chain(ctx context.Context, given string) (name string, c session.Linked, err error) {
+	alone, c, err := h.find(ctx, given)
+	if alone != nil {
+		return alone.Name, c, alone.Close()
+	}
+	return c.ID, c, err
 }
 
 // chainOf returns the conversation that a session is part of.
 func (h *Home) chainOf(ctx context.Context, name string) (session.Linked, error) {
-	return session.FindChain(ctx, h.store, name, func(ctx context.Context, missing string) ([]string, error) {
+	return session.FindChain(ctx, h.store, name, h.namingOf(name))
+}
+
+// namingOf returns what FindChain asks for the sessions that name a missing one. name is the
+// session that is looked for.
+func (h *Home) namingOf(name string) func(ctx context.Context, missing string) ([]string, error) {
+	return func(ctx context.Context, missing string) ([]string, error) {
 		if missing == name {
 			// It exists but cannot be read, or it would not have been named. Opening it says
 			// why; the index would give the same warning.
@@ -145,7 +163,7 @@ func (h *Home) chainOf(ctx context.Context, name string) (session.Linked, error)
 			}
 		}
 		return h.naming(ctx, missing)
-	})
+	}
 }
 
 // naming returns the sessions that name a missing one, which only the index knows. They only
@@ -183,12 +201,9 @@ func (h *Home) linksOf(ctx context.Context, given string, link bool) ([]string, 
 
 // openWith opens the session of a conversation that has an entry, or else the last one.
 func (h *Home) openWith(ctx context.Context, given, entry string) (*Conversation, error) {
-	name, chain, err := h.chain(ctx, given)
-	if err != nil {
-		return nil, err
-	}
-	if isAlone(chain) {
-		return h.openSession(ctx, name, chain)
+	alone, chain, err := h.find(ctx, given)
+	if err != nil || alone != nil {
+		return alone, err
 	}
 	if entry == "" || entry == Leaf {
 		return h.openSession(ctx, last(chain), chain)
@@ -234,12 +249,9 @@ func (h *Home) linkWith(ctx context.Context, chain session.Linked, id string) (s
 // created, under another id, so that the missing one can come back without two sessions
 // claiming the same place.
 func (h *Home) openEnd(ctx context.Context, given string) (*Conversation, error) {
-	name, chain, err := h.chain(ctx, given)
-	if err != nil {
-		return nil, err
-	}
-	if isAlone(chain) {
-		return h.openSession(ctx, name, chain)
+	alone, chain, err := h.find(ctx, given)
+	if err != nil || alone != nil {
+		return alone, err
 	}
 	link, err := session.ReadLink(ctx, h.store, last(chain))
 	if err != nil {
@@ -264,12 +276,9 @@ func (h *Home) openEnd(ctx context.Context, given string) (*Conversation, error)
 // end. In an earlier session, the operation would change the past of the conversation and not
 // how it goes on, so an entry that only such a session has is refused with an *EarlierError.
 func (h *Home) openLast(ctx context.Context, op, given string, entries ...string) (*Conversation, error) {
-	name, chain, err := h.chain(ctx, given)
-	if err != nil {
-		return nil, err
-	}
-	if isAlone(chain) {
-		return h.openSession(ctx, name, chain)
+	alone, chain, err := h.find(ctx, given)
+	if err != nil || alone != nil {
+		return alone, err
 	}
 	c, err := h.openSession(ctx, last(chain), chain)
 	if err != nil {
@@ -338,22 +347,21 @@ func ignore(err, kind error) error {
 // openEach opens all sessions of a conversation one by one, for what holds for the
 // conversation as a whole. name is the session's name or the conversation's id.
 func (h *Home) openEach(ctx context.Context, given string) (name string, links []*Conversation, err error) {
-	name, chain, err := h.chain(ctx, given)
+	alone, chain, err := h.find(ctx, given)
 	if err != nil {
 		return "", nil, err
 	}
-	names := chain.Links
-	if isAlone(chain) {
-		names = []string{name}
+	if alone != nil {
+		return alone.Name, []*Conversation{alone}, nil
 	}
-	for _, link := range names {
+	for _, link := range chain.Links {
 		c, err := h.openSession(ctx, link, chain)
 		if err != nil {
 			return "", nil, errors.Join(err, closeAll(links))
 		}
 		links = append(links, c)
 	}
-	return name, links, nil
+	return chain.ID, links, nil
 }
 
 func closeAll(links []*Conversation) error {

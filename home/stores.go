@@ -69,7 +69,7 @@ func (s *Settings) locate(where string) (location, error) {
 	case strings.HasPrefix(rest, "//"), u.Scheme == inFiles.scheme:
 		return location{}, &session.Error{
 			Op: "open home", Path: where, Err: session.Invalidf("unknown kind of URL"),
-			Hint: "give a directory, or a URL such as file:///srv/sessions",
+			Hint: "give a directory, a URL such as file:///srv/sessions, or mem: for a home in memory",
 		}
 	}
 	return directory, nil
@@ -131,7 +131,7 @@ func (lent) Close() error          { return nil }
 // lacks is the error of an operation for which the home's store has no means.
 func (h *Home) lacks(op, what string) error {
 	return &session.Error{
-		Op: op, Path: h.store.Where(), Err: session.Invalidf("this home is no directory and has %s", what),
+		Op: op, Path: h.store.Where(), Err: session.Invalidf("this home is not a directory and has %s", what),
 		Hint: "use a home in a directory",
 	}
 }

@@ -182,7 +182,7 @@ func RestoreBackup(ctx context.Context, where string, r RestoreBackupRequest, o 
 	}
 	at, err := h.settings.locate(where)
 	if err == nil && at.kind != inFiles {
-		err = &session.Error{Op: "restore backup to", Path: at.where, Err: session.Invalidf("it is no directory")}
+		err = &session.Error{Op: "restore backup to", Path: at.where, Err: session.Invalidf("it is not a directory")}
 	}
 	if err != nil {
 		return nil, err

@@ -22,7 +22,17 @@ import (
 // session is missing, so that the conversation is found on all sides of a gap. The index
 // knows them. If it is nil, every session in the store is read for that.
 func FindChain(ctx context.Context, st store.Store, id string, naming func(ctx context.Context, id string) ([]string, error)) (Linked, error) {
-	f := finder{ctx: ctx, st: st, links: make(map[string]Link), asked: make(map[string]bool)}
+	return (&finder{ctx: ctx, st: st}).find(id, naming)
+}
+
+// FindChain is the function FindChain for a session that is open: its log is not opened
+// again.
+func (s *Session) FindChain(ctx context.Context, naming func(ctx context.Context, id string) ([]string, error)) (Linked, error) {
+	return (&finder{ctx: ctx, st: s.store, open: s}).find(s.name, naming)
+}
+
+func (f *finder) find(id string, naming func(ctx context.Context, id string) ([]string, error)) (Linked, error) {
+	f.links, f.asked = make(map[string]Link), make(map[string]bool)
 	err := f.follow(id)
 	unread := f.unread
 	if err == nil && f.isBroken(id) {
@@ -46,6 +56,7 @@ func FindChain(ctx context.Context, st store.Store, id string, naming func(ctx c
 type finder struct {
 	ctx   context.Context
 	st    store.Store
+	open  *Session // one of the sessions, or nil
 	links map[string]Link
 	asked map[string]bool
 	// unread is why the requested session exists but cannot be read.
@@ -62,7 +73,7 @@ func (f *finder) follow(wanted string) error {
 			continue
 		}
 		f.asked[id] = true
-		l, err := ReadLink(f.ctx, f.st, id)
+		l, err := f.read(id)
 		switch {
 		case err == nil:
 			f.links[id] = l
@@ -74,6 +85,13 @@ func (f *finder) follow(wanted string) error {
 		}
 	}
 	return nil
+}
+
+func (f *finder) read(id string) (Link, error) {
+	if f.open != nil && f.open.name == id {
+		return readLink(f.ctx, f.st, f.open.log, id)
+	}
+	return ReadLink(f.ctx, f.st, id)
 }
 
 // isBroken reports whether a session is missing, so that others may belong to the
@@ -139,6 +157,10 @@ func ReadLink(ctx context.Context, st store.Store, name string) (l Link, err err
 		return l, err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
+	return readLink(ctx, st, log, name)
+}
+
+func readLink(ctx context.Context, st store.Store, log store.Log, name string) (l Link, err error) {
 	l.ID = name
 	h, err := FindHeader(ctx, log)
 	if err == nil && h == nil {
