@@ -112,7 +112,7 @@ func TestAChatBranchesAndKnowsWhereItIs(t *testing.T) {
 // Files are loaded through the home, so that what must not be kept is not.
 func TestContextFilesOfAChatAreRedacted(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHouseInFiles(t)
 	dir := t.TempDir()
 	secret := "sk-ant-api03-" + strings.Repeat("Ab3dE5gH", 11) + "AA"
 	path := filepath.Join(dir, "notes.md")

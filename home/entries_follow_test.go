@@ -14,7 +14,7 @@ import (
 // following begins or later.
 func TestFollowAllPassesOverWhatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHouseInFiles(t)
 	h.say(session.Header{ID: "good"}, "hello")
 	h.damage("bad")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // or it hangs

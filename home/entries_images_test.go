@@ -33,7 +33,7 @@ func pictureBlock(data []byte) session.Content {
 // with, and one that is only linked to.
 func album(t *testing.T) (h *house, drawing, shot []byte) {
 	t.Helper()
-	h = newHouse(t)
+	h = newHouseInFiles(t)
 	drawing, shot = picture(t, 30, 20), picture(t, 8, 4)
 	s := h.say(session.Header{ID: "album"}, "hello")
 	add := func(m session.MessageEntry) string {

@@ -16,7 +16,7 @@ import (
 // speaks at the same moment is turned away, and all of it is one conversation.
 func TestMessagesOfSeveralWritersAreAllAppended(t *testing.T) {
 	t.Parallel()
-	first := newHouse(t)
+	first := newHouseInFiles(t)
 	id, _ := begin(t, first.Home, "hello")
 	const writers, each = 4, 15
 	var group sync.WaitGroup

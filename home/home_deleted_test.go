@@ -14,7 +14,7 @@ import (
 // as it would after a restart.
 func TestRoomsDeletedInUse(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHouseInFiles(t)
 	s := h.say(session.Header{}, "lantern")
 	id, said := s.ID(), 1
 	large := strings.Repeat("lantern ", 10_000)

@@ -1,6 +1,7 @@
 package home_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -26,11 +27,24 @@ type house struct {
 	env env // of its user
 }
 
-// newHouse opens a new home, with a user who has a home directory of their own.
+// newHouse opens a new home, with a user who has a home directory of their own. What is
+// tested with it holds for every kind of home: make cover runs it with
+// COPPICE_TEST_HOME=mem:, in memory, and make race in files.
 func newHouse(t *testing.T) *house {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "sessions")
-	h := &house{T: t, dir: dir, env: env{"HOME": t.TempDir()}}
+	return newHouseAt(t, cmp.Or(os.Getenv("COPPICE_TEST_HOME"), filepath.Join(t.TempDir(), "sessions")))
+}
+
+// newHouseInFiles is newHouse for what only a directory can do, or what a second program
+// does to it.
+func newHouseInFiles(t *testing.T) *house {
+	t.Helper()
+	return newHouseAt(t, filepath.Join(t.TempDir(), "sessions"))
+}
+
+func newHouseAt(t *testing.T, where string) *house {
+	t.Helper()
+	h := &house{T: t, dir: where, env: env{"HOME": t.TempDir()}}
 	h.Home = h.open(&home.Options{Settings: settings(t, h.env), Create: true})
 	return h
 }
@@ -116,7 +130,7 @@ func TestOpenTakesURLs(t *testing.T) {
 // there afterwards.
 func TestLookingIntoADirectoryLeavesItAlone(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHouseInFiles(t)
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "passwd"), []byte("root\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -101,7 +101,7 @@ func (h *house) damage(name string) {
 func TestRebuildReadsOnce(t *testing.T) {
 	t.Parallel()
 	unread := 0
-	h := newHouse(t)
+	h := newHouseInFiles(t)
 	h.Home = h.open(&home.Options{Create: true, Notify: func(n home.Notice) {
 		if n.Kind == home.SessionUnread {
 			unread++
@@ -202,7 +202,7 @@ func TestClosingEndsACatchUp(t *testing.T) {
 // named. A session that cannot be read is noticed each time that this is done.
 func TestTheIndexCatchesUpOnceForAnAnswer(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHouseInFiles(t)
 	h.say(session.Header{ID: "garden-1234567890"}, "roses and beans")
 	h.damage("bad")
 	looks := 0

@@ -262,7 +262,7 @@ func TestIDsOfOtherProgramsAreNames(t *testing.T) {
 // the others.
 func TestAWholeIDNeedsNoIndex(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHouseInFiles(t)
 	const id = "019a1e50-0001-7000-8000-abcd12340001"
 	h.say(session.Header{ID: id}, "hello")
 	c, err := h.Conversation(t.Context(), home.OpenRequest{Session: id})
@@ -321,7 +321,7 @@ func TestADirectoryIsAName(t *testing.T) {
 func TestASecretIsNoID(t *testing.T) {
 	t.Parallel()
 	const secret = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
-	h := newHouse(t)
+	h := newHouseInFiles(t)
 	h.say(session.Header{ID: "s"}, "hello")
 	opened := h.open(&home.Options{Settings: settings(t, env{"HOME": t.TempDir(), "COPPICE_REDACT": "true"})})
 	entry := func(id string) []byte {

@@ -213,7 +213,7 @@ func TestAnIncompleteBackupLeavesTheOlderOneAlone(t *testing.T) {
 		"a line":  func(h *house, id string) { h.breakLine(id) },
 	} {
 		for _, r := range backups {
-			h := newHouse(t)
+			h := newHouseInFiles(t)
 			id := h.result(strings.Repeat("output ", 100))
 			dir := t.TempDir()
 			file := h.export(id, dir, r)
@@ -277,7 +277,7 @@ func (h *house) result(output string) string {
 // What people read says where content is missing, and so does the result.
 func TestAPageSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHouseInFiles(t)
 	id := h.result(strings.Repeat("output ", 100))
 	h.loseBlobs()
 	for _, format := range []string{home.ExportMarkdown, home.ExportHTML, "openai"} {
@@ -386,13 +386,13 @@ func TestWhatIsLeftOfAFileOfOursIsImported(t *testing.T) {
 // store that the log lies in.
 func TestContentBesideAFileIsFound(t *testing.T) {
 	t.Parallel()
-	from := newHouse(t)
+	from := newHouseInFiles(t)
 	id := from.result(strings.Repeat("output ", 100))
 	bare := from.export(id, t.TempDir(), home.ExportRequest{Format: home.ExportJSONL})
 	if done := from.bring(bare); done.Unchanged != 1 {
 		t.Errorf("into the same home: %+v", done)
 	}
-	to := newHouse(t)
+	to := newHouseInFiles(t)
 	done, err := to.Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{bare}}, nil, nil)
 	if err != nil || done.Failed != 1 || !strings.Contains(done.Failures[0].Error, "missing blob") {
 		t.Errorf("without content: %+v, %v", done, err)

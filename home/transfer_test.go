@@ -50,7 +50,7 @@ func readText(t *testing.T, path string) string {
 // imported imports some conversations into a new house.
 func imported(t *testing.T, texts ...string) *house {
 	t.Helper()
-	h, dir := newHouse(t), t.TempDir()
+	h, dir := newHouseInFiles(t), t.TempDir()
 	for i, text := range texts {
 		writeText(t, filepath.Join(dir, fmt.Sprintf("%d.jsonl", i)), claudeCode(i, text))
 	}
@@ -80,7 +80,7 @@ func TestImportLeavesTheIndexUpToDate(t *testing.T) {
 // A long import is indexed while it goes on: here, while it waits for standard input.
 func TestImportIsIndexedBesideIt(t *testing.T) {
 	t.Parallel()
-	h, dir := newHouse(t), t.TempDir()
+	h, dir := newHouseInFiles(t), t.TempDir()
 	var large strings.Builder
 	for i := range 200 {
 		large.WriteString(claudeCodeLine(1, i, strings.Repeat("early ", 10_000)))
@@ -165,7 +165,7 @@ func TestImportRefusesWhatMakesNoSense(t *testing.T) {
 
 func TestDryImportWritesNothing(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHouseInFiles(t)
 	path := writeText(t, filepath.Join(t.TempDir(), "a.jsonl"), claudeCode(1, "hello"))
 	r, err := h.Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{path}, DryRun: true}, nil, nil)
 	if err != nil || r.Entries != 1 {
