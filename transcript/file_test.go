@@ -96,7 +96,7 @@ func TestCompressedFiles(t *testing.T) {
 // A file that takes no room on the disk takes none in memory either, if it is too large
 // to be read as one document.
 func TestDocumentOverTheLimitIsNotRead(t *testing.T) {
-	t.Parallel()
+	// Not parallel: it measures what the process allocates.
 	path := filepath.Join(t.TempDir(), "sparse.json")
 	if err := errors.Join(os.WriteFile(path, []byte("{"), 0o600), os.Truncate(path, 1<<30+1)); err != nil {
 		t.Fatal(err)
