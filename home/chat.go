@@ -291,10 +291,10 @@ func (c *Chat) Branch(ctx context.Context, entry string, summarise bool) (*Branc
 	if err != nil {
 		return nil, err
 	}
-	result := &BranchResult{Session: c.c.Name, Left: left, Moved: target != left}
+	result := &BranchResult{Session: c.c.Handle, Left: left, Moved: target != left}
 	if result.Moved {
 		if err := c.agent.Branch(ctx, target, summarise); err != nil {
-			return nil, plainly("branch", c.c.Name, err)
+			return nil, plainly("branch", c.c.Handle, err)
 		}
 	}
 	result.Leaf, err = conversationEnd(c.c.Session, c.c.LeafID())
@@ -310,7 +310,7 @@ func (c *Chat) Label(ctx context.Context, entry, name string) (*LabelResult, err
 	if err := checkName("label", name); err != nil {
 		return nil, err
 	}
-	return label(c.c, c.c.WithContext(ctx), LabelRequest{Session: c.c.Name, Entry: entry, Label: name})
+	return label(c.c, c.c.WithContext(ctx), LabelRequest{Session: c.c.Handle, Entry: entry, Label: name})
 }
 
 // Unfinished returns what a turn that ended in the middle has left: the calls without a
@@ -351,10 +351,10 @@ func (c *Chat) Status(ctx context.Context) (s ChatStatus, err error) {
 	if s.Status, err = c.agent.Status(); err != nil {
 		return s, err
 	}
-	if s.Name, err = c.c.ShortName(ctx); err != nil {
+	if s.Name, err = c.c.shortName(ctx); err != nil {
 		return s, err
 	}
-	if s.Title, err = c.c.Session.Name(); err != nil {
+	if s.Title, err = c.c.Name(); err != nil {
 		return s, err
 	}
 	leaves, err := c.c.Leaves()

@@ -65,10 +65,10 @@ func (e *Entries) Append(ctx context.Context, r AppendRequest) (*AppendResult, e
 		return nil, err
 	}
 	id, err := h.append(ctx, c, entry, r)
-	if err := errors.Join(plainly("append", c.Name, err), c.Close()); err != nil {
+	if err := errors.Join(plainly("append", c.Handle, err), c.Close()); err != nil {
 		return nil, err
 	}
-	return &AppendResult{Session: c.Name, Entry: id}, nil
+	return &AppendResult{Session: c.Handle, Entry: id}, nil
 }
 
 // openToAppend opens the session that an entry is appended to.
@@ -265,7 +265,7 @@ func appendAt(c *Conversation, e *session.Entry, given string) (at string, err e
 	}
 	if leaf := c.LeafID(); *e.ParentID != leaf && *e.ParentID != end {
 		return "", &session.Error{
-			Op: "append", Name: c.Name, Err: wrong("entry.parent_id", "{entry.parent_id} is %q, but the leaf is %q", *e.ParentID, end),
+			Op: "append", Name: c.Handle, Err: wrong("entry.parent_id", "{entry.parent_id} is %q, but the leaf is %q", *e.ParentID, end),
 			Hint: "leave parent_id out, or branch there first",
 		}
 	}
@@ -285,7 +285,7 @@ func checkAt(c *Conversation, leaf, at string) error {
 		return err
 	}
 	return &session.Error{
-		Op: "append", Name: c.Name, Kind: session.ErrConflict,
+		Op: "append", Name: c.Handle, Kind: session.ErrConflict,
 		Err:  fmt.Errorf("the conversation ends with entry %s, not %s; nothing was written", end, at),
 		Hint: "look at what was added, then try again",
 	}
@@ -303,7 +303,7 @@ func (h *Home) checkEntry(ctx context.Context, c *Conversation, leaf string, e *
 		return nil
 	}
 	whole := c.Session
-	if !c.IsAlone() { // the call may be in an earlier session
+	if !c.isAlone() { // the call may be in an earlier session
 		var err error
 		if whole, err = session.OpenChain(ctx, h.store, c.Chain, h.sessionOptions()); err != nil {
 			return err
@@ -316,7 +316,7 @@ func (h *Home) checkEntry(ctx context.Context, c *Conversation, leaf string, e *
 	if !ok || !errors.Is(err, session.ErrInvalid) {
 		return err
 	}
-	return &session.Error{Op: "append", Name: c.Name, Err: &ResultError{refused.Err}}
+	return &session.Error{Op: "append", Name: c.Handle, Err: &ResultError{refused.Err}}
 }
 
 // ResultError means that no tool call waits for a result. With AppendRequest.Force it is

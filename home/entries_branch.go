@@ -48,7 +48,7 @@ func (e *Entries) Branch(ctx context.Context, r BranchRequest) (*BranchResult, e
 		return nil, err
 	}
 	result, err := e.home.branch(ctx, c, r)
-	return result, errors.Join(plainly("branch", c.Name, err), c.Close())
+	return result, errors.Join(plainly("branch", c.Handle, err), c.Close())
 }
 
 func (h *Home) branch(ctx context.Context, c *Conversation, r BranchRequest) (*BranchResult, error) {
@@ -61,14 +61,14 @@ func (h *Home) branch(ctx context.Context, c *Conversation, r BranchRequest) (*B
 	if err != nil {
 		return nil, err
 	}
-	result := &BranchResult{Session: c.Name, Leaf: target, Left: left, Moved: true}
+	result := &BranchResult{Session: c.Handle, Leaf: target, Left: left, Moved: true}
 	switch {
 	case r.Summary != "":
 		result.Leaf, err = s.BranchWithSummary(target, r.Summary)
 	case target == left || target == s.LeafID(): // notes that were made there since do not matter
 		result.Moved = false
 	case r.Auto != nil:
-		err = h.autoBranch(ctx, c.Name, s, r.Auto, result)
+		err = h.autoBranch(ctx, c.Handle, s, r.Auto, result)
 	default:
 		err = s.Branch(target)
 	}
@@ -127,7 +127,7 @@ func (e *Entries) Label(ctx context.Context, r LabelRequest) (*LabelResult, erro
 		return nil, err
 	}
 	result, err := label(c, c.WithContext(ctx), r)
-	return result, errors.Join(plainly("label", c.Name, err), c.Close())
+	return result, errors.Join(plainly("label", c.Handle, err), c.Close())
 }
 
 func label(c *Conversation, s *session.Session, r LabelRequest) (*LabelResult, error) {
@@ -139,7 +139,7 @@ func label(c *Conversation, s *session.Session, r LabelRequest) (*LabelResult, e
 	if err := checkLabel(s, r.Label); err != nil {
 		return nil, err
 	}
-	result := &LabelResult{Session: c.Name, Target: target}
+	result := &LabelResult{Session: c.Handle, Target: target}
 	result.Entry, err = remark(s, func() (string, error) { return s.SetLabel(target, r.Label) })
 	if err != nil {
 		return nil, err
@@ -182,11 +182,11 @@ func (e *Entries) Revert(ctx context.Context, r RevertRequest) (*RevertResult, e
 		return nil, err
 	}
 	result, err := revert(c, c.WithContext(ctx), r.Entry)
-	return result, errors.Join(plainly("revert", c.Name, err), c.Close())
+	return result, errors.Join(plainly("revert", c.Handle, err), c.Close())
 }
 
 func revert(c *Conversation, s *session.Session, given string) (*RevertResult, error) {
-	result := &RevertResult{Session: c.Name}
+	result := &RevertResult{Session: c.Handle}
 	var err error
 	if given == "" {
 		result.Entry, err = s.Undo()
@@ -218,7 +218,7 @@ func (h *Home) earlierCompaction(ctx context.Context, given string) (compaction 
 	if err != nil {
 		return "", err
 	}
-	if !c.IsAlone() {
+	if !c.isAlone() {
 		var now *session.Context
 		if now, err = c.Context(session.ContextOptions{Shared: true}); err == nil {
 			compaction = now.Compaction

@@ -77,7 +77,7 @@ func (e *Entries) Compact(ctx context.Context, r CompactRequest) (*CompactResult
 		return nil, err
 	}
 	result, err := e.home.compact(ctx, c, r)
-	return result, errors.Join(plainly("compact", c.Name, err), c.Close())
+	return result, errors.Join(plainly("compact", c.Handle, err), c.Close())
 }
 
 func (r *CompactRequest) check() error {
@@ -105,7 +105,7 @@ func (h *Home) compact(ctx context.Context, c *Conversation, r CompactRequest) (
 	}
 	plan, err := planCompaction(s, r, counter)
 	if err != nil {
-		return nil, explainPlan(c.Name, err, s, counter)
+		return nil, explainPlan(c.Handle, err, s, counter)
 	}
 	standsFor, err := s.StandsFor(plan.FirstKept)
 	if err != nil {
@@ -120,7 +120,7 @@ func (h *Home) compact(ctx context.Context, c *Conversation, r CompactRequest) (
 	switch {
 	case r.DryRun:
 	case r.Auto != nil:
-		result.Entry, result.Auto, err = h.autoCompact(ctx, c.Name, s, plan, r.Auto)
+		result.Entry, result.Auto, err = h.autoCompact(ctx, c.Handle, s, plan, r.Auto)
 	default:
 		result.Entry, err = s.AppendCompaction(r.Summary, plan.FirstKept, plan.TokensBefore)
 	}

@@ -110,7 +110,7 @@ func contextOf(c *Conversation, s *session.Session, r ContextRequest) (*ContextR
 		Compaction: now.Compaction, LeftOut: left,
 		Entries: orEmpty(now.Entries), Costs: orEmpty(whole.Costs), Edited: now.Edited,
 	}
-	if !c.IsAlone() {
+	if !c.isAlone() {
 		result.Conversation = c.Chain.ID
 	}
 	if result.Measured.Counts == nil {

@@ -249,13 +249,13 @@ func (i *ImageResult) write(c *Conversation, from *session.Source, r WriteImages
 }
 
 func (i *ImageResult) fileName(c *Conversation) string {
-	return c.Name + "-" + strconv.Itoa(i.Number) + "." + fileEnding(i.MediaType)
+	return c.Handle + "-" + strconv.Itoa(i.Number) + "." + fileEnding(i.MediaType)
 }
 
 // imageError is the error for a requested image that cannot be returned.
 func imageError(c *Conversation, given string, kind error, why string) error {
 	return &session.Error{
-		Op: "find image", Name: c.Name, Kind: kind, Err: fmt.Errorf("%q: %s", given, why),
+		Op: "find image", Name: c.Handle, Kind: kind, Err: fmt.Errorf("%q: %s", given, why),
 		Hint: "list the images to see their numbers",
 	}
 }

@@ -62,7 +62,7 @@ func (e *Entries) Merge(ctx context.Context, r MergeRequest) (*MergeResult, erro
 		return nil, err
 	}
 	result, err := merge(c, c.WithContext(ctx), r)
-	return result, errors.Join(plainly("merge", c.Name, err), c.Close())
+	return result, errors.Join(plainly("merge", c.Handle, err), c.Close())
 }
 
 func merge(c *Conversation, s *session.Session, r MergeRequest) (*MergeResult, error) {
@@ -73,7 +73,7 @@ func merge(c *Conversation, s *session.Session, r MergeRequest) (*MergeResult, e
 	if err := checkMerge(c, c.LeafID(), from); err != nil {
 		return nil, err
 	}
-	result := &MergeResult{Session: c.Name, From: from, Picks: picks}
+	result := &MergeResult{Session: c.Handle, From: from, Picks: picks}
 	result.Entry, err = s.Merge(from, r.Summary, picks...)
 	return result, err
 }
@@ -100,7 +100,7 @@ func checkMerge(c *Conversation, leaf, from string) error {
 		return err
 	}
 	return &session.Error{
-		Op: "merge", Name: c.Name, Err: wrong("from", "entry %q is already on the path to the leaf, so there is nothing to merge", from),
+		Op: "merge", Name: c.Handle, Err: wrong("from", "entry %q is already on the path to the leaf, so there is nothing to merge", from),
 		Hint: "name an entry of another branch",
 	}
 }
@@ -129,7 +129,7 @@ func (h *Home) mergeOther(ctx context.Context, r MergeRequest) (*MergeResult, er
 	}
 	b := &brought{s: c.WithContext(ctx), whole: whole.WithContext(ctx), from: name}
 	result, err := b.merge(ctx, c, other, r)
-	return result, errors.Join(plainly("merge", c.Name, err), c.Close(), whole.Close(), other.Close())
+	return result, errors.Join(plainly("merge", c.Handle, err), c.Close(), whole.Close(), other.Close())
 }
 
 // brought is a branch of another session that is being merged into this one. Only
@@ -252,7 +252,7 @@ func (b *brought) write(tx *session.Tx, c *Conversation, picks []string, r Merge
 	switch {
 	case leaf == "":
 		return nil, &session.Error{
-			Op: "merge", Name: c.Name, Err: session.Invalidf("the session has no messages yet"),
+			Op: "merge", Name: c.Handle, Err: session.Invalidf("the session has no messages yet"),
 			Hint: "fork the other one instead",
 		}
 	case b.last == "":
@@ -272,5 +272,5 @@ func (b *brought) write(tx *session.Tx, c *Conversation, picks []string, r Merge
 	tx.Graft(b.missing...)
 	tx.Branch(leaf)
 	id := tx.Append(session.Entry{Type: session.TypeMerge, Merge: &m})
-	return &MergeResult{Session: c.Name, Entry: id, From: m.FromID, Picks: orEmpty(m.EntryIDs), Other: b.from, Copied: len(b.missing)}, nil
+	return &MergeResult{Session: c.Handle, Entry: id, From: m.FromID, Picks: orEmpty(m.EntryIDs), Other: b.from, Copied: len(b.missing)}, nil
 }

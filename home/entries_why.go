@@ -58,7 +58,7 @@ func (e *Entries) Why(ctx context.Context, r WhyRequest) (*WhyResult, error) {
 	}
 	result := &WhyResult{Session: name, Requests: []SentRequest{}}
 	for _, c := range links {
-		if r.Link && c.Name != name {
+		if r.Link && c.Handle != name {
 			continue
 		}
 		if err = result.add(ctx, c, max(last, 0)); err != nil {
@@ -75,7 +75,7 @@ func (e *Entries) Why(ctx context.Context, r WhyRequest) (*WhyResult, error) {
 func (r *WhyResult) add(ctx context.Context, c *Conversation, last int) error {
 	sent, err := agent.Requests(c.WithContext(ctx), last, encoder)
 	for i := range sent {
-		r.Requests = append(r.Requests, SentRequest{c.Name, sent[i]})
+		r.Requests = append(r.Requests, SentRequest{c.Handle, sent[i]})
 	}
 	return err
 }

@@ -56,8 +56,8 @@ func TestNeighboursAreLost(t *testing.T) {
 	}
 	for _, id := range links {
 		c := must[*home.Conversation](t)(h.Conversation(t.Context(), home.OpenRequest{Session: id}))
-		if n := must[int](t)(c.MessageCount()); c.Name != links[0] || n != list.Sessions[0].Messages {
-			t.Errorf("by %s it is %s with %d messages; the list has %d", id, c.Name, n, list.Sessions[0].Messages)
+		if n := must[int](t)(c.MessageCount()); c.Handle != links[0] || n != list.Sessions[0].Messages {
+			t.Errorf("by %s it is %s with %d messages; the list has %d", id, c.Handle, n, list.Sessions[0].Messages)
 		}
 		if err := c.Close(); err != nil {
 			t.Error(err)
@@ -156,8 +156,8 @@ func TestChainComesBackFromItsExport(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", r.Format, err)
 			}
-			if is.Name != was.Name || !slices.Equal(is.Chain.Links, was.Chain.Links) {
-				t.Errorf("%s: %s is %s %v, and was %s %v", r.Format, id, is.Name, is.Chain.Links, was.Name, was.Chain.Links)
+			if is.Handle != was.Handle || !slices.Equal(is.Chain.Links, was.Chain.Links) {
+				t.Errorf("%s: %s is %s %v, and was %s %v", r.Format, id, is.Handle, is.Chain.Links, was.Handle, was.Chain.Links)
 			}
 			if err := errors.Join(was.Close(), is.Close()); err != nil {
 				t.Error(err)

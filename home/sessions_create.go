@@ -113,7 +113,7 @@ func (s *Sessions) Fork(ctx context.Context, r ForkRequest) (*ForkResult, error)
 }
 
 func (h *Home) fork(ctx context.Context, c *Conversation, at string) (*ForkResult, error) {
-	result := &ForkResult{From: c.Name}
+	result := &ForkResult{From: c.Handle}
 	var forked *session.Session
 	var err error
 	if at == "" {
@@ -164,12 +164,12 @@ func (s *Sessions) Rename(ctx context.Context, r RenameRequest) (*RenameResult, 
 		return nil, err
 	}
 	result, err := rename(c, strings.TrimSpace(r.Name))
-	return result, errors.Join(plainly("rename", c.Name, err), c.Close())
+	return result, errors.Join(plainly("rename", c.Handle, err), c.Close())
 }
 
 // rename appends the name, and before it whatever came with it.
 func rename(c *Conversation, name string, with ...session.Entry) (*RenameResult, error) {
-	was, err := c.Session.Name()
+	was, err := c.Name()
 	if err != nil {
 		return nil, err
 	}
@@ -184,8 +184,8 @@ func rename(c *Conversation, name string, with ...session.Entry) (*RenameResult,
 	if err != nil {
 		return nil, err
 	}
-	name, err = c.Session.Name()
-	return &RenameResult{Session: c.Name, Entry: entry, Name: name, Was: was}, err
+	name, err = c.Name()
+	return &RenameResult{Session: c.Handle, Entry: entry, Name: name, Was: was}, err
 }
 
 // autoRename has a model choose a name from all of a conversation. The name goes to the
@@ -202,7 +202,7 @@ func (h *Home) autoRename(ctx context.Context, r RenameRequest) (*RenameResult, 
 	if err != nil {
 		return nil, errors.Join(err, whole.Close())
 	}
-	a, err := h.author("rename", whole.Name, r.Auto, writesTitle)
+	a, err := h.author("rename", whole.Handle, r.Auto, writesTitle)
 	if err != nil {
 		return nil, errors.Join(err, whole.Close())
 	}
@@ -220,13 +220,13 @@ func (h *Home) autoRename(ctx context.Context, r RenameRequest) (*RenameResult, 
 		return nil, errors.Join(failed, err)
 	}
 	if failed != nil {
-		return nil, errors.Join(a.failed(ctx, "rename", whole.Name, c.Session, made, failed), c.Close())
+		return nil, errors.Join(a.failed(ctx, "rename", whole.Handle, c.Session, made, failed), c.Close())
 	}
 	result, err := rename(c, made.Text, made.Usage...)
 	if err == nil {
 		result.Auto = a.result(made)
 	}
-	return result, errors.Join(plainly("rename", c.Name, err), c.Close())
+	return result, errors.Join(plainly("rename", c.Handle, err), c.Close())
 }
 
 // PinRequest pins a conversation, or unpins it.

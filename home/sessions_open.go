@@ -26,9 +26,9 @@ import (
 // each other, read as one. Close it after use.
 type Conversation struct {
 	*session.Session
-	// Name is the session's name in the store or, if there are several, the conversation's
+	// Handle is the session's name in the store or, if there are several, the conversation's
 	// id.
-	Name string
+	Handle string
 	// Chain lists its sessions. It is empty if Link was asked for.
 	Chain session.Linked
 
@@ -84,8 +84,8 @@ func (h *Home) openSession(ctx context.Context, name string, chain session.Linke
 	return &Conversation{s, name, chain, h}, nil
 }
 
-// IsAlone reports whether the conversation is a single session.
-func (c *Conversation) IsAlone() bool { return isAlone(c.Chain) }
+// isAlone reports whether the conversation is a single session.
+func (c *Conversation) isAlone() bool { return isAlone(c.Chain) }
 
 func isAlone(c session.Linked) bool { return len(c.Links) <= 1 && len(c.Missing) == 0 }
 
@@ -100,7 +100,7 @@ func (c *Conversation) Intact() error {
 		return err
 	}
 	return &session.Error{
-		Op: "read", Name: c.Name, Err: fmt.Errorf("%w: %s", ErrIncomplete, listProblems(damage)),
+		Op: "read", Name: c.Handle, Err: fmt.Errorf("%w: %s", ErrIncomplete, listProblems(damage)),
 		Hint: "check the session, and repair it",
 	}
 }
@@ -139,7 +139,7 @@ func (h *Home) find(ctx context.Context, given string) (alone *Conversation, cha
 func (h *Home) chain(ctx context.Context, given string) (name string, c session.Linked, err error) {
 	alone, c, err := h.find(ctx, given)
 	if alone != nil {
-		return alone.Name, c, alone.Close()
+		return alone.Handle, c, alone.Close()
 	}
 	return c.ID, c, err
 }
@@ -330,7 +330,7 @@ func (h *Home) mustNotBeEarlier(ctx context.Context, end *Conversation, op, give
 			return err
 		}
 		if entry != "" {
-			return &EarlierError{Op: op, Conversation: end.Chain.ID, Entry: entry, Session: link, Last: end.Name}
+			return &EarlierError{Op: op, Conversation: end.Chain.ID, Entry: entry, Session: link, Last: end.Handle}
 		}
 	}
 	return nil
@@ -352,7 +352,7 @@ func (h *Home) openEach(ctx context.Context, given string) (name string, links [
 		return "", nil, err
 	}
 	if alone != nil {
-		return alone.Name, []*Conversation{alone}, nil
+		return alone.Handle, []*Conversation{alone}, nil
 	}
 	for _, link := range chain.Links {
 		c, err := h.openSession(ctx, link, chain)
@@ -380,7 +380,7 @@ func (c *Conversation) Rendered(ctx context.Context) (drawn render.Conversation,
 	if drawn.Title, err = titleOf(c.Session); err != nil {
 		return drawn, err
 	}
-	if drawn.Name, err = c.ShortName(ctx); err != nil {
+	if drawn.Name, err = c.shortName(ctx); err != nil {
 		return drawn, err
 	}
 	drawn.Subagents, err = c.subagents(ctx)
@@ -391,17 +391,17 @@ func (c *Conversation) Rendered(ctx context.Context) (drawn render.Conversation,
 func (c *Conversation) drawn() render.Conversation {
 	links := c.Chain.Links
 	if len(links) == 0 {
-		links = []string{c.Name}
+		links = []string{c.Handle}
 	}
 	return render.Conversation{
-		Session: c.Session, Blobs: c.home.store.Blobs(), Name: c.Name, Links: links, Missing: c.Chain.Missing,
+		Session: c.Session, Blobs: c.home.store.Blobs(), Name: c.Handle, Links: links, Missing: c.Chain.Missing,
 	}
 }
 
-// ShortName returns the short name of the conversation's id.
-func (c *Conversation) ShortName(ctx context.Context) (string, error) {
-	short, err := c.home.short(ctx, c.Name)
-	return short.Name(c.Name), err
+// shortName returns the short name of the conversation's id.
+func (c *Conversation) shortName(ctx context.Context) (string, error) {
+	short, err := c.home.short(ctx, c.Handle)
+	return short.Name(c.Handle), err
 }
 
 // subagents returns the sessions that tool calls of the conversation started: by the ids of

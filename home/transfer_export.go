@@ -156,8 +156,8 @@ func (t *Transfer) export(ctx context.Context, r exporting) (*ExportResult, erro
 		return nil, err
 	}
 	defer c.Session.Close() // we only read
-	result := &ExportResult{Session: c.Name, Format: r.Format, Paths: []string{}}
-	if !c.IsAlone() && isDir(r.Path) && (r.Format == ExportJSON || r.Format == ExportJSONL) {
+	result := &ExportResult{Session: c.Handle, Format: r.Format, Paths: []string{}}
+	if !c.isAlone() && isDir(r.Path) && (r.Format == ExportJSON || r.Format == ExportJSONL) {
 		return result, t.exportLinks(ctx, c.Chain.Links, r, result)
 	}
 	leaf, err := c.Resolve(r.Leaf)
@@ -196,7 +196,7 @@ func (t *Transfer) export(ctx context.Context, r exporting) (*ExportResult, erro
 		}
 		return result, err
 	}
-	path, err := writeOut(r.Path, c.Name+"."+r.Format, r.Force, write, check)
+	path, err := writeOut(r.Path, c.Handle+"."+r.Format, r.Force, write, check)
 	if err != nil {
 		return nil, err
 	}

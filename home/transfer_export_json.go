@@ -104,7 +104,7 @@ func (c *Conversation) incomplete(ctx context.Context, missing []session.Problem
 		return err // if it ended, nothing could be read
 	}
 	return &session.Error{
-		Op: "export", Name: c.Name, Err: fmt.Errorf("%w: %s", ErrIncomplete, listProblems(missing)),
+		Op: "export", Name: c.Handle, Err: fmt.Errorf("%w: %s", ErrIncomplete, listProblems(missing)),
 		Hint: "check the session; Markdown and HTML show what is left, and jsonl without inlining has the log as it is",
 	}
 }
@@ -128,10 +128,10 @@ func listProblems(problems []session.Problem) string {
 // writeLines writes the log as it is, including damaged lines. Secrets are taken out of the
 // lines only: content in blobs is not written, unless it is inlined first.
 func (c *Conversation) writeLines(ctx context.Context, w io.Writer, r *ExportRequest, count *int) (err error) {
-	if !c.IsAlone() {
+	if !c.isAlone() {
 		return c.writeJoined(ctx, w, r, count)
 	}
-	log, err := c.home.store.Open(ctx, c.Name)
+	log, err := c.home.store.Open(ctx, c.Handle)
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (c *Conversation) writeLines(ctx context.Context, w io.Writer, r *ExportReq
 		}
 		if line.Cut {
 			return &session.Error{
-				Op: "export", Name: c.Name, Offset: int64(line.Pos), At: true, Kind: session.ErrTooLarge,
+				Op: "export", Name: c.Handle, Offset: int64(line.Pos), At: true, Kind: session.ErrTooLarge,
 				Err: &store.LimitError{Limit: store.MaxEntry, Max: c.home.settings.number(SettingMaxEntry)}, Hint: "raise the limit and export again",
 			}
 		}

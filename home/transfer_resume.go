@@ -53,14 +53,14 @@ func (t *Transfer) Resume(ctx context.Context, r ResumeRequest) (*ResumeResult, 
 	if in == "" {
 		in = session.AgentOf(&h)
 	}
-	result := &ResumeResult{Session: c.Name, Agent: in, Dir: h.CWD}
+	result := &ResumeResult{Session: c.Handle, Agent: in, Dir: h.CWD}
 	if in == session.OwnAgent {
 		return result, nil
 	}
 	format := all.Named(in)
 	if format == nil || format.Resume == nil {
 		return nil, &session.Error{
-			Op: "resume", Name: c.Name, Err: wrong("in", "%s has no command that continues a conversation", in),
+			Op: "resume", Name: c.Handle, Err: wrong("in", "%s has no command that continues a conversation", in),
 			Hint: "choose one of " + strings.Join(resumable(), ", "),
 		}
 	}
@@ -143,7 +143,7 @@ func lastMessage(s *session.Session) (*session.Entry, error) {
 func (t *Transfer) writeToResume(ctx context.Context, c *Conversation, format *transcript.Format, env transcript.Env, newID bool, result *ResumeResult) error {
 	if format.Write == nil {
 		return &session.Error{
-			Op: "resume", Name: c.Name, Err: wrong("in", "%s no longer has the conversation, and Coppice cannot write its files", format.Title),
+			Op: "resume", Name: c.Handle, Err: wrong("in", "%s no longer has the conversation, and Coppice cannot write its files", format.Title),
 			Hint: "choose one of " + strings.Join(resumable(), ", "),
 		}
 	}

@@ -16,7 +16,6 @@ import (
 const (
 	formParts  = "parts"  // a content that would be a string is a list
 	formString = "string" // a content that would be a list is a string
-	formSystem = "system" // the system prompt beside the messages
 )
 
 // Decode reads a body of Messages: a request, a response, a list of messages, or
