@@ -57,7 +57,7 @@ func TestAppendAtAnEntryIsRefusedOnceTheConversationWentOn(t *testing.T) {
 	}
 }
 
-// Two people answer an entry each, whatever else is said in the meantime.
+// Two people reply to different entries at the same time. Each reply goes where it belongs.
 func TestAppendUnderAParentBranchesThere(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t).Home

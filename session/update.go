@@ -18,16 +18,16 @@ import (
 //		return nil
 //	})
 //
-// Whatever fn reads from the session or from tx still holds when its entries are written.
-// If anyone else wrote in the meantime, here or in another process, Update reads that and
-// calls fn again, with a new Tx. So fn may run several times: it must have no effect but on
-// tx and on variables that it sets anew each time, and it must not write to the session
-// otherwise. The same happens before an error is returned, because fn may have refused what
-// is right by now. After an error nothing is written, and the leaf is where it was.
+// Whatever fn reads from the session or from tx is still true when its entries are written.
+// If another writer was faster, in this process or another, Update reads what it wrote and
+// calls fn again with a new Tx. So fn may run several times. It must change only tx and
+// variables that it assigns on every run, and must not write to the session in any other
+// way. An error from fn is also checked against the latest state: if others have written,
+// fn runs again before Update returns the error. After an error nothing is written, and the
+// leaf is where it was.
 //
-// As of any append that never returned, a power cut may leave the first of its lines in a
-// file. Order them so that those alone do no harm: a move of the leaf comes before what
-// follows it.
+// A power cut during the write may leave only the first lines, as with any append that has
+// not returned. Order the entries so that the first ones alone do no harm.
 //
 // Like an append, an update can end in ErrUnknown, and in ErrConflict if others always come
 // first. Updates of one session wait for each other.

@@ -34,14 +34,14 @@ type Part struct {
 	Modified time.Time
 }
 
-// Parts is everything that a store keeps, for programs that must find, read or take out
-// something wherever it is: a secret, most of all. All methods may be called concurrently.
+// Parts is everything that a store keeps, for programs that must find or remove something
+// wherever it is, such as a secret. All methods may be called concurrently.
 type Parts interface {
-	// All yields every part. What vanishes meanwhile may be among them or not.
+	// All yields every part. A part that is deleted during the iteration may be missing.
 	All(ctx context.Context) iter.Seq2[Part, error]
-	// Copies returns the copies of a log, which need not exist any more; of all logs if
-	// the name is empty. These are removed logs, what was torn off or replaced, and
-	// whatever else the store keeps so that nothing is lost.
+	// Copies returns the copies of a log, or of all logs if the name is empty. The log
+	// itself may be gone. Copies are removed logs, torn and replaced lines, and anything
+	// else that the store keeps so that nothing is lost.
 	Copies(ctx context.Context, name string) ([]Part, error)
 	// Open returns the content of a part, as it is kept: it may be compressed. It returns
 	// ErrNotExist if there is no such part any more.
@@ -49,15 +49,15 @@ type Parts interface {
 	// Lines yields the lines of a log or a copy. Unlike a Log's Forward it also yields
 	// what comes after the last line end, whatever it is.
 	Lines(ctx context.Context, p Part) iter.Seq2[Line, error]
-	// Edit replaces each line of a log, a copy or a note by what edit returns for it. Of a
-	// line that is Cut, nothing changes. A crash leaves the old content or the new, and
-	// nothing of the old is kept. Handles on a log get ErrReplaced from then on, unless
-	// all of their lines are as they were. If somebody changes the part meanwhile, the
-	// error is ErrConflict, and nothing changes.
+	// Edit replaces each line of a log, a copy or a note by what edit returns for it. A
+	// line that is Cut stays as it is. A crash leaves either the old content or the new,
+	// and no copy of the old is kept. Handles on a log get ErrReplaced from then on, unless
+	// no line changed. If another writer changes the part during the edit, nothing changes
+	// and the error is ErrConflict.
 	Edit(ctx context.Context, p Part, edit func(line []byte) ([]byte, error)) error
-	// Remove deletes a part of the kind PartTemp, durably. If somebody may be writing it,
-	// the error is ErrLocked.
+	// Remove deletes a part of the kind PartTemp, durably. If it may still be being
+	// written, the error is ErrLocked.
 	Remove(ctx context.Context, p Part) error
-	// Where returns the Place of the log, blob or note of a name, also if there is none.
+	// Where returns the Place of a log, blob or note, whether or not it exists.
 	Where(kind PartKind, name string) string
 }

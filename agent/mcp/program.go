@@ -132,8 +132,8 @@ func (p *program) reason() error {
 	return errors.New(strings.TrimSpace(how))
 }
 
-// close ends the program and everything it has started. Closing its input ends a
-// well-behaved server. If it goes on, it is told to stop, then killed.
+// close ends the program and everything it has started. A well-behaved server exits when
+// its input is closed. One that keeps running is asked to stop, then killed.
 func (p *program) close(timeout time.Duration) {
 	_ = p.stdin.Close()
 	for _, end := range []func(){func() {}, p.group.End} {

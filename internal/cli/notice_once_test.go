@@ -8,7 +8,7 @@ import (
 	"github.com/coppice-dev/coppice/home"
 )
 
-// A command may bring the index up to date several times. What it finds is said once.
+// A command may update the index several times, but it prints each warning once.
 func TestWarningsAboutTheIndexAreGivenOnce(t *testing.T) {
 	t.Parallel()
 	var out, errs strings.Builder

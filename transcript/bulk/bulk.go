@@ -35,7 +35,7 @@ type Request struct {
 	// waits for a read of it that is under way.
 	Stdin io.Reader
 	// Each, if it is set, is called with what became of each source, one after the
-	// other, and with why it could not be read, if so. What it is told is durable. An
+	// other, and with the reason if it could not be read. What it reports is durable. An
 	// error from it ends the import.
 	Each func(f *File, failed error) error
 	// Progress, if it is set, is called with how many bytes of the sources are done, and

@@ -91,9 +91,9 @@ func (w *scribe) upTo(n *entryNode) {
 	}
 }
 
-// begins reports whether a reader takes the entry for the beginning of a conversation
-// if it has no parent, wherever it is in the file. That is so for what is said in the
-// user's name: after a clear, the command comes first and not a prompt.
+// begins reports whether a reader takes an entry without a parent for the start of a
+// conversation, wherever it is in the file. Readers do so for messages in the user's name:
+// after a clear, a command comes first and not a prompt.
 func (n *entryNode) begins() bool {
 	return n.drafts[0].typ == "user" && (n.e.Message == nil || !hasResult(n.e.Message.Content)) ||
 		n.e.Message != nil && n.e.Message.Metadata[metaLocal] == true
