@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
+	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -18,6 +19,7 @@ const (
 	cancelledText   = "[cancelled by the user]"
 	notRunText      = "[not run: the user cancelled the turn]"
 	deniedText      = "[denied: the user did not allow this call]"
+	cutOffText      = "[not run: the answer was cut off, so the call may not be whole; make it again, and if it is long, in smaller pieces]"
 	elsewhereText   = "[not run: the call was started before, on another branch or by another program]"
 )
 
@@ -26,22 +28,26 @@ func (t *turn) callsOf(e *session.Entry) []Pending {
 	var calls []Pending
 	for i := range e.Message.Content {
 		if use := e.Message.Content[i].ToolUse; use != nil {
-			calls = append(calls, t.pendingCall(e.ID, use))
+			calls = append(calls, t.pendingCall(e, use))
 		}
 	}
 	return calls
 }
 
-func (t *turn) pendingCall(entry string, use *session.ToolUseContent) Pending {
+func (t *turn) pendingCall(e *session.Entry, use *session.ToolUseContent) Pending {
 	input, err := use.InputJSON()
 	if err != nil {
 		input = nil // refuse says what is wrong with it
 	}
-	return Pending{Call: Call{ID: use.ID, Name: use.Name, Input: input, Session: t.s.ID()}, Entry: entry, State: CallNew}
+	call := Call{ID: use.ID, Name: use.Name, Input: input, Session: t.s.ID()}
+	return Pending{Call: call, Entry: e.ID, State: CallNew, cutOff: provider.IsCutOff(e.Message.StopReason)}
 }
 
 // refuse returns why a call cannot run even if it is approved, or "".
 func (t *turn) refuse(p *Pending) string {
+	if p.cutOff {
+		return cutOffText
+	}
 	if t.tools[p.Name] == nil {
 		names := make([]string, len(t.opts.Tools))
 		for i := range t.opts.Tools {

@@ -103,6 +103,7 @@ type Pending struct {
 	started   bool // by the running turn, which need not log it again
 	found     bool // in the log: the running turn did not make it
 	overtaken bool // the user has spoken since
+	cutOff    bool // with the answer that has it
 }
 
 // Compacted says what a compaction did.

@@ -56,7 +56,7 @@ func (t *turn) pending() ([]Pending, error) {
 	var calls []Pending
 	for _, ref := range pairs.PendingCalls() {
 		e := added[ref.Entry]
-		p := t.pendingCall(e.ID, e.Message.Content[ref.Block].ToolUse)
+		p := t.pendingCall(e, e.Message.Content[ref.Block].ToolUse)
 		p.found, p.overtaken = true, spoken > ref.Entry
 		calls = append(calls, p)
 	}
@@ -134,7 +134,7 @@ func begunIn(entries []session.Entry) map[string]bool {
 		}
 		for j := range e.Message.Content {
 			r := e.Message.Content[j].ToolResult
-			if r != nil && !slices.Contains([]string{notRunText, deniedText, elsewhereText, supersededText}, r.Content) {
+			if r != nil && !slices.Contains([]string{notRunText, cutOffText, deniedText, elsewhereText, supersededText}, r.Content) {
 				begun[r.ToolUseID] = true
 			}
 		}

@@ -49,6 +49,27 @@ func (t *turn) step() (*reply, error) {
 	}
 }
 
+// maxCutOffs is how often a model is asked again after its calls were cut off. It may make
+// the same long call for ever.
+const maxCutOffs = 2
+
+// goesOn reports whether the turn goes on after a reply.
+func (t *turn) goesOn(r *reply) bool {
+	if !provider.IsCutOff(r.stop) {
+		t.cutOffs = 0
+		// A model that pauses without a word would only be asked the same again.
+		return len(r.calls) > 0 || r.stop == provider.StopPause && !r.empty
+	}
+	t.cutOffs++
+	switch {
+	case r.stop == provider.StopRefusal || t.cutOffs > maxCutOffs:
+		return false
+	case r.empty: // Gemini drops a call that it cannot read: MALFORMED_FUNCTION_CALL
+		return r.stop != provider.StopMaxTokens
+	}
+	return len(r.calls) > 0
+}
+
 // request is a request with what will be written down about it.
 type request struct {
 	provider.Request

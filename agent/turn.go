@@ -21,6 +21,7 @@ type turn struct {
 	out   Outcome
 	last  *Event // published when the turn has ended
 
+	cutOffs   int            // answers in a row that were cut off
 	offer     map[string]any // the tools, as recordTools records them
 	offerSum  string
 	disturbed bool // another writer has added to the session
@@ -233,10 +234,10 @@ func (t *turn) run(pending []Pending) error {
 			return err
 		}
 		pending = reply.calls
-		// A model that pauses without a word would only be asked the same again.
-		if len(pending) == 0 && (reply.stop != provider.StopPause || reply.empty) {
+		if !t.goesOn(reply) {
 			t.out.Stop = reply.stop
-			return nil
+			_, err := t.perform(pending) // which says that they are not run
+			return err
 		}
 	}
 }

@@ -173,14 +173,14 @@ type Response struct {
 	// arguments that are not an object: the answer broke off within them, or the
 	// model wrote something else.
 	Message *session.MessageEntry `json:"message"`
-	// Partial: the answer broke off. The message's stop reason says why. Its calls
-	// must not be run.
+	// Partial: the answer broke off. The message's stop reason says why.
 	Partial bool `json:"partial,omitempty"`
 }
 
-// Calls returns the calls that wait for a result: none of a partial response.
+// Calls returns the calls that may be run: none of an answer that broke off or was cut
+// off.
 func (r *Response) Calls() []*session.ToolUseContent {
-	if r == nil || r.Message == nil || r.Partial {
+	if r == nil || r.Message == nil || r.Partial || IsCutOff(r.Message.StopReason) {
 		return nil
 	}
 	var calls []*session.ToolUseContent

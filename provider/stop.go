@@ -11,6 +11,17 @@ const (
 	StopPause     = "pause_turn"    // it waits to be asked to continue
 )
 
+// IsCutOff reports whether an answer that stopped for this reason may lack its end, so
+// that its calls must not be run: the token limit, a filter, and every reason that is not
+// known here. A call that was cut off can look whole.
+func IsCutOff(reason string) bool {
+	switch reason {
+	case "", StopEndTurn, StopToolUse, StopSequence, StopPause:
+		return false
+	}
+	return true
+}
+
 // The reasons why an answer is not whole. No provider gives them: the connection to the
 // model ended.
 const (

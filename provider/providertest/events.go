@@ -167,7 +167,9 @@ func responsesEvents(m *session.MessageEntry) ([]string, error) {
 	}
 	whole := rawjson.MembersOf(raw)
 	whole.SetStr("object", "response")
-	whole.SetStr("status", "completed")
+	if whole.Str("status") == "" {
+		whole.SetStr("status", "completed")
+	}
 	items, _ := rawjson.Elements(whole.Get("output"))
 	name := func(kind string, pairs ...any) string {
 		return event(kind, members(append([]any{"type", kind}, pairs...)...))
@@ -186,7 +188,7 @@ func responsesEvents(m *session.MessageEntry) ([]string, error) {
 		items[i] = item.JSON()
 	}
 	whole.Put("output", rawjson.List(items))
-	return append(events, name("response.completed", "response", whole)), nil
+	return append(events, name("response."+whole.Str("status"), "response", whole)), nil
 }
 
 func responsesItem(i int, item rawjson.Members, name func(string, ...any) string) []string {
