@@ -112,7 +112,7 @@ func wrapped(text string, c terminal.Colour, s terminal.Style) (rows []string) {
 func (u *ui) answer(k line.Key) {
 	q := u.asking
 	switch {
-	case k.Kind == line.Interrupt:
+	case k.Kind == line.Interrupt, k.Kind == line.Escape:
 		u.asking = nil
 		u.interrupt(false)
 		return

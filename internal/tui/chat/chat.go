@@ -130,21 +130,46 @@ func (u *ui) loop(ctx context.Context) {
 
 // readKeys reads what is typed until the terminal is gone.
 func readKeys(ctx context.Context, r io.Reader) <-chan []line.Key {
-	keys := make(chan []line.Key)
+	typed, keys := make(chan []byte), make(chan []line.Key)
+	go func() {
+		defer close(typed)
+		for {
+			buf := make([]byte, 4096)
+			n, err := r.Read(buf)
+			select {
+			case typed <- buf[:n]:
+			case <-ctx.Done():
+				return
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
 	go func() {
 		defer close(keys)
 		var d line.Decoder
-		buf := make([]byte, 4096)
 		for {
-			n, err := r.Read(buf)
-			if pressed := d.Add(buf[:n]); len(pressed) > 0 {
-				select {
-				case keys <- pressed:
-				case <-ctx.Done():
+			var idle <-chan time.Time
+			if d.Waits() {
+				idle = time.After(line.EscapeTime)
+			}
+			var pressed []line.Key
+			select {
+			case b, ok := <-typed:
+				if !ok {
 					return
 				}
+				pressed = d.Add(b)
+			case <-idle:
+				pressed = d.Idle()
 			}
-			if err != nil {
+			if len(pressed) == 0 {
+				continue
+			}
+			select {
+			case keys <- pressed:
+			case <-ctx.Done():
 				return
 			}
 		}
@@ -213,6 +238,10 @@ func (u *ui) press(ctx context.Context, k line.Key) {
 		u.complete()
 	case line.Interrupt:
 		u.interrupt(again)
+	case line.Escape:
+		if u.job != nil {
+			u.interrupt(false)
+		}
 	case line.EOF:
 		if u.job == nil {
 			u.done = true

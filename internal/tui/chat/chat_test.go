@@ -15,6 +15,7 @@ import (
 
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/internal/tui/chat"
+	"github.com/coppice-dev/coppice/internal/tui/line"
 	"github.com/coppice-dev/coppice/internal/tui/screen"
 	"github.com/coppice-dev/coppice/internal/tui/screentest"
 	"github.com/coppice-dev/coppice/provider"
@@ -260,7 +261,7 @@ func TestCtrlCStopsTheAnswerAndKeepsWhatArrived(t *testing.T) {
 	t.Parallel()
 	p := sit(t, slowHome(t, "The **first** half"), nil)
 	p.types("go on", enter)
-	p.sees("  The first half", "Ctrl-C stops")
+	p.sees("  The first half", "Esc stops")
 	p.types("typed ahead", enter, "and a draft")
 	p.sees("› typed ahead", "› and a draft")
 	p.types(ctrlC)
@@ -275,6 +276,20 @@ func TestCtrlCStopsTheAnswerAndKeepsWhatArrived(t *testing.T) {
 	if err != nil || len(why.Requests) != 1 || why.Requests[0].Error != "stopped by the user" {
 		t.Errorf("the requests are %+v, %v", why, err)
 	}
+}
+
+func TestEscStopsTheAnswerAndSwallowsNothing(t *testing.T) {
+	t.Parallel()
+	p := sit(t, slowHome(t, "half of it"), nil)
+	p.types("go on", enter)
+	p.sees("half of it", "Esc stops")
+	p.types("\x1b")
+	p.sees("stopped; what arrived is kept")
+	p.types("\x1b")
+	time.Sleep(4 * line.EscapeTime)
+	p.types("/help", enter)
+	p.sees("list the latest conversations")
+	p.leaves(ctrlD)
 }
 
 func TestNothingIsKeptOfAnAnswerThatDidNotBegin(t *testing.T) {

@@ -120,7 +120,7 @@ func (u *ui) cmdHelp(context.Context, string) error {
 	}
 	u.print("")
 	u.note("  Alt-Enter, or a backslash before Enter, begins another line; ↑ recalls what you said.\n" +
-		"  Ctrl-C stops the answer and keeps what arrived; Ctrl-D leaves.")
+		"  Esc or Ctrl-C stops the answer and keeps what arrived; Ctrl-D leaves.")
 	return nil
 }
 

@@ -98,7 +98,7 @@ func (j *job) progress() string {
 	if past >= 2*time.Second {
 		text += fmt.Sprintf(" · %d s", int(past.Seconds()))
 	}
-	return text + " · Ctrl-C stops"
+	return text + " · Esc stops"
 }
 
 // say sends a message and shows the answer.

@@ -5,6 +5,7 @@ package line
 import (
 	"bytes"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -33,6 +34,7 @@ const (
 	CutRight       // Ctrl-K: to the end of the line
 	CutLeft        // Ctrl-U: to the beginning of the line
 	Yank           // Ctrl-Y: what was cut last
+	Escape         // Esc
 	Interrupt      // Ctrl-C
 	EOF            // Ctrl-D
 	Wipe           // Ctrl-L
@@ -93,6 +95,27 @@ func (d *Decoder) Add(b []byte) []Key {
 	return keys
 }
 
+// EscapeTime is how long after an escape the rest of its sequence may take. Terminals send
+// a sequence at once.
+const EscapeTime = 50 * time.Millisecond
+
+// Waits reports whether an escape waits for the rest of its sequence.
+func (d *Decoder) Waits() bool { return !d.pasting && len(d.pending) > 0 && d.pending[0] == 0x1b }
+
+// Idle says that nothing came for EscapeTime: an escape was the key itself. It returns the
+// keys that this completes.
+func (d *Decoder) Idle() []Key {
+	if !d.Waits() {
+		return nil
+	}
+	isKey := len(d.pending) == 1
+	d.pending = nil // or it was Alt with a bracket, which means nothing here
+	if isKey {
+		return []Key{{Kind: Escape}}
+	}
+	return nil
+}
+
 // next returns the key at the beginning of what is pending and its length: 0 if it is not
 // complete.
 func (d *Decoder) next() (Key, int) {
@@ -125,8 +148,8 @@ func (d *Decoder) next() (Key, int) {
 	return Key{Text, string(b[:n])}, n
 }
 
-// escape reads a sequence. An escape alone waits for what follows: terminals send Alt
-// with a key as an escape and the key.
+// escape reads a sequence. An escape alone waits for what follows, as long as Idle is not
+// called: terminals send Alt with a key as an escape and the key.
 func (d *Decoder) escape(b []byte) (Key, int) {
 	if len(b) < 2 {
 		return Key{}, 0
@@ -147,7 +170,7 @@ func (d *Decoder) escape(b []byte) (Key, int) {
 		}
 		n = 3
 	case 0x1b:
-		return Key{}, 1
+		return Key{Kind: Escape}, 1
 	}
 	name := string(b[1:n])
 	if name == pasteBegin {

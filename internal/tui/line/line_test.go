@@ -53,6 +53,28 @@ func TestKeysEditTheText(t *testing.T) {
 	}
 }
 
+// An escape is a key of its own if nothing follows; then the next key is not lost.
+func TestAnEscapeAloneIsAKey(t *testing.T) {
+	for _, c := range []struct {
+		name, first, then string
+		want              []line.Key
+	}{
+		{"alone", "\x1b", "n", []line.Key{{Kind: line.Escape}, {Kind: line.Text, Text: "n"}}},
+		{"twice", "\x1b\x1b", "n", []line.Key{{Kind: line.Escape}, {Kind: line.Escape}, {Kind: line.Text, Text: "n"}}},
+		{"with a bracket", "\x1b[", "A", []line.Key{{Kind: line.Text, Text: "A"}}},
+		{"in a paste", "\x1b[200~x\x1b", "[201~", []line.Key{{Kind: line.Paste, Text: "x"}}},
+		{"half a character", "\xe6", "\x97\xa5", []line.Key{{Kind: line.Text, Text: "日"}}},
+	} {
+		var d line.Decoder
+		got := d.Add([]byte(c.first))
+		got = append(got, d.Idle()...)
+		got = append(got, d.Add([]byte(c.then))...)
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: %s", c.name, diff)
+		}
+	}
+}
+
 func TestHistoryIsRecalledAndTheDraftComesBack(t *testing.T) {
 	var e line.Editor
 	e.Remember("first", "second", "second", " ")
