@@ -111,7 +111,7 @@ func (a *app) reportError(err error) {
 
 // rootCommand assembles the commands.
 func (a *app) rootCommand() *cobra.Command {
-	var restored string
+	var talk chatFlags
 	root := &cobra.Command{
 		Use:   "coppice",
 		Short: "Keep, branch, find and shorten conversations with models",
@@ -121,10 +121,15 @@ func (a *app) rootCommand() *cobra.Command {
 			"  coppice ls\n" +
 			"  coppice tree ID\n" +
 			"  coppice search \"that thing\"",
-		Args: refuseUnknown,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flags().Changed("restore") {
-				return a.restoreChat(cmd.Context(), restored)
+		Args: func(cmd *cobra.Command, args []string) error {
+			if talk.continues(cmd) {
+				return nil // they are what is said
+			}
+			return refuseUnknown(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if talk.continues(cmd) {
+				return a.runChat(cmd.Context(), args, &talk)
 			}
 			return a.welcome(cmd.Context())
 		},
@@ -140,7 +145,7 @@ func (a *app) rootCommand() *cobra.Command {
 	}
 	root.PersistentFlags().StringVar(&a.flags.dir, "dir", "", "the directory of the sessions")
 	root.PersistentFlags().StringVar(&a.flags.color, "color", "", "colours: auto, always or never")
-	root.Flags().StringVar(&restored, "restore", "", "continue the conversation `ID`, as chat does")
+	talk.addRestore(root)
 	_ = root.RegisterFlagCompletionFunc("restore", a.completeSession(1))
 	root.AddGroup(
 		&cobra.Group{ID: "read", Title: "Read"},

@@ -99,7 +99,7 @@ func (a *app) resumeChat(ctx context.Context, found *home.ResumeResult) error {
 	if err := enter(found.Dir); err != nil {
 		return err
 	}
-	return a.runChat(ctx, []string{found.Session}, &chatFlags{})
+	return a.runChat(ctx, nil, &chatFlags{request: home.ChatRequest{Session: found.Session}})
 }
 
 // enter changes to the directory of a conversation, if it has one.
