@@ -53,6 +53,9 @@ func NewChatStream() *ChatStream {
 
 // Add takes the next chunk.
 func (s *ChatStream) Add(data []byte) ([]provider.Event, error) {
+	if string(data) == wire.End {
+		return s.end(), nil
+	}
 	o, err := wire.Parse(data)
 	if err != nil {
 		return nil, fmt.Errorf("a chunk must be an object, not %.40s", data)
@@ -139,6 +142,19 @@ func (s *ChatStream) endCalls() []provider.Event {
 		}
 	}
 	return events
+}
+
+// end takes the mark at the end of a stream. Some servers do not say why they ended, but
+// what they mark as ended is whole.
+func (s *ChatStream) end() []provider.Event {
+	if c := s.at[0]; c != nil && !s.Done() {
+		reason := "stop"
+		if len(s.begun) > 0 {
+			reason = "tool_calls"
+		}
+		c.choice.SetStr("finish_reason", reason)
+	}
+	return s.endCalls()
 }
 
 // Done reports whether the first choice says why it ended.

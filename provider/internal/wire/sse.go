@@ -11,8 +11,12 @@ import (
 // maxEvent is the size of the largest event that is read, in bytes.
 const maxEvent = 64 << 20
 
+// End is the data of the event with which some servers end a stream.
+const End = "[DONE]"
+
 // Events calls event with the data of each event of a stream of server-sent
-// events. Comments, names of events and the mark at the end are left out.
+// events: a JSON object, or End. Comments, names of events and data of other kinds, such
+// as pings, are left out.
 func Events(r io.Reader, event func(data []byte) error) error {
 	lines := bufio.NewReader(r)
 	var data []byte
@@ -26,12 +30,13 @@ func Events(r io.Reader, event func(data []byte) error) error {
 				data = append(data, '\n')
 			}
 			data = append(data, bytes.TrimPrefix(value, []byte(" "))...)
+			if len(data) > maxEvent {
+				return errTooLarge
+			}
 		}
 		if end := err != nil; (len(line) == 0 || end) && len(data) > 0 {
-			if !bytes.Equal(bytes.TrimSpace(data), []byte("[DONE]")) {
-				if err := compacted(data, event); err != nil {
-					return err
-				}
+			if err := pass(bytes.TrimSpace(data), event); err != nil {
+				return err
 			}
 			data = nil
 		}
@@ -41,10 +46,19 @@ func Events(r io.Reader, event func(data []byte) error) error {
 	}
 }
 
-func compacted(data []byte, event func([]byte) error) error {
+var errTooLarge = fmt.Errorf("an event has more than %d MiB", maxEvent>>20)
+
+// pass calls event with data that is for it.
+func pass(data []byte, event func([]byte) error) error {
+	switch {
+	case string(data) == End:
+		return event(data)
+	case len(data) == 0 || data[0] != '{':
+		return nil
+	}
 	one, err := Compact(data)
 	if err != nil {
-		return fmt.Errorf("event %.40q: %w", data, err)
+		return fmt.Errorf("an event is not JSON: %w", err)
 	}
 	return event(one)
 }
@@ -57,7 +71,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 		line = append(line, piece...)
 		if errors.Is(err, bufio.ErrBufferFull) {
 			if len(line) > maxEvent {
-				return nil, fmt.Errorf("an event has a line of more than %d MiB", maxEvent>>20)
+				return nil, errTooLarge
 			}
 			continue
 		}

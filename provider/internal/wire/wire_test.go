@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -34,8 +35,8 @@ func TestEvents(t *testing.T) {
 	t.Parallel()
 	var got []string
 	collect := func(data []byte) error { got = append(got, string(data)); return nil }
-	err := wire.Events(strings.NewReader("event: a\r\ndata: {\"a\":\r\ndata: 1}\r\n\r\n: x\n\ndata:[DONE]\n\ndata: {\"b\":2}"), collect)
-	if err != nil || len(got) != 2 || got[0] != `{"a":1}` || got[1] != `{"b":2}` {
+	err := wire.Events(strings.NewReader("event: a\r\ndata: {\"a\":\r\ndata: 1}\r\n\r\n: x\n\ndata: ping\n\ndata: 7\n\ndata:[DONE]\n\ndata: {\"b\":2}"), collect)
+	if want := []string{`{"a":1}`, wire.End, `{"b":2}`}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("%q, %v", got, err)
 	}
 	broken := errors.New("broken")
@@ -47,7 +48,15 @@ func TestEvents(t *testing.T) {
 	}
 	long := io.MultiReader(strings.NewReader("data: "), &endless{n: 65 << 20})
 	if err := wire.Events(long, collect); err == nil {
-		t.Error("an event of any size was read")
+		t.Error("an event with a line of any size was read")
+	}
+	const line = 1 << 20
+	many := strings.NewReader(strings.Repeat("data: "+strings.Repeat("x", line)+"\n", 65))
+	if err := wire.Events(many, collect); err == nil {
+		t.Error("an event with any number of lines was read")
+	}
+	if err := wire.Events(strings.NewReader("data: {\"torn\":\n\n"), collect); err == nil {
+		t.Error("an event that is no JSON was left out")
 	}
 }
 
