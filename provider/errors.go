@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +40,9 @@ type Error struct {
 	Hint       string
 }
 
+// maxShown is how much of a provider's words the text of an error repeats, in bytes.
+const maxShown = 500
+
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Provider)
@@ -48,15 +52,39 @@ func (e *Error) Error() string {
 	if e.Status != 0 {
 		fmt.Fprintf(&b, " (status %d)", e.Status)
 	}
-	switch {
-	case e.Message != "":
-		b.WriteString(": " + e.Message)
-	case e.Code != "":
-		b.WriteString(": " + e.Code)
-	case e.Err != nil:
-		fmt.Fprintf(&b, ": %s", e.Err)
+	if e.RetryAfter > 0 {
+		b.WriteString(": it asks to wait " + roughly(e.RetryAfter))
+	}
+	text := cmp.Or(e.Message, e.Code)
+	if text == "" && e.Err != nil {
+		text = e.Err.Error()
+	}
+	if len(text) > maxShown {
+		text = strings.ToValidUTF8(text[:maxShown], "") + "…"
+	}
+	if text != "" {
+		b.WriteString(": " + text)
 	}
 	return b.String()
+}
+
+// roughly returns a duration in words that a person can take in: "20ms", "1h30m",
+// "73 days".
+func roughly(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d < time.Second:
+		return d.String()
+	case d >= 2*day:
+		return fmt.Sprintf("%d days", d/day)
+	}
+	text := d.Round(time.Second).String()
+	for _, end := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, end) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
 }
 
 // Unwrap returns the kind and the cause.

@@ -105,32 +105,32 @@ func (f Func) finish(ctx context.Context, m *session.MessageEntry, told string, 
 			whole.StopReason = StopToolUse
 		}
 	}
-	if told == "" && !f.tellAll(whole.Content, yield) {
-		return
+	if told == "" {
+		for _, e := range EventsOf(&whole) {
+			if !yield(e, nil) {
+				return
+			}
+		}
 	}
 	yield(Event{Type: EventStop, Response: &Response{Message: &whole}}, nil)
 }
 
-// tellAll yields the content of a message that came at once.
-func (f Func) tellAll(content []session.Content, yield func(Event, error) bool) bool {
-	for i, c := range content {
-		e := Event{Block: i}
+// EventsOf returns the events of a message that came at once, without the EventStop.
+func EventsOf(m *session.MessageEntry) []Event {
+	var events []Event
+	for i, c := range m.Content {
 		switch {
-		case c.Text != nil:
-			e.Type, e.Text = EventText, c.Text.Content
-		case c.Thinking != nil:
-			e.Type, e.Text = EventThinking, c.Thinking.Content
+		case c.Text != nil && c.Text.Content != "":
+			events = append(events, Event{Type: EventText, Block: i, Text: c.Text.Content})
+		case c.Thinking != nil && c.Thinking.Content != "":
+			events = append(events, Event{Type: EventThinking, Block: i, Text: c.Thinking.Content})
 		case c.ToolUse != nil:
-			if !yield(Event{Type: EventCallStart, Block: i, Call: &session.ToolUseContent{ID: c.ToolUse.ID, Name: c.ToolUse.Name}}, nil) {
-				return false
-			}
-			e.Type, e.Call = EventCallEnd, c.ToolUse
-		default:
-			continue
-		}
-		if (e.Text != "" || e.Call != nil) && !yield(e, nil) {
-			return false
+			start := &session.ToolUseContent{ID: c.ToolUse.ID, Name: c.ToolUse.Name}
+			events = append(events, Event{Type: EventCallStart, Block: i, Call: start}, Event{Type: EventCallEnd, Block: i, Call: c.ToolUse})
 		}
 	}
-	return true
+	if m.Usage != nil {
+		events = append(events, Event{Type: EventUsage, Usage: m.Usage})
+	}
+	return events
 }

@@ -7,9 +7,6 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// maxMessage is how much of a provider's message an error repeats, in bytes.
-const maxMessage = 500
-
 // ReadError returns the error that a provider answered with: its HTTP status, or 0 for
 // an error within a stream, and the body. All providers put it into a member "error";
 // the names inside differ.
@@ -36,18 +33,9 @@ func ReadError(provider string, status int, body []byte) *Error {
 	if e.Message == "" && o == nil {
 		e.Message = string(body)
 	}
-	e.Message = shortened(e.Message)
+	e.Message = strings.Join(strings.Fields(strings.ToValidUTF8(e.Message, "\uFFFD")), " ")
 	e.Kind = kindOf(status, inner.Str("type")+" "+e.Code, e.Message)
 	return e
-}
-
-// shortened returns a text in one line that is not too long.
-func shortened(text string) string {
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
-	if len(text) > maxMessage {
-		text = strings.ToValidUTF8(text[:maxMessage], "") + "…"
-	}
-	return text
 }
 
 // overflows are words by which providers and servers say that a conversation is

@@ -1,7 +1,9 @@
 package client
 
 import (
+	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/internal/wire"
 	"github.com/coppice-dev/coppice/session"
@@ -45,7 +48,8 @@ type Options struct {
 	Retries int
 	Timeouts
 	// HTTP sends the requests. Default: a client of its own, which uses the proxy
-	// that the environment names. Its Timeout must be 0: answers take minutes.
+	// that the environment names. Its Timeout must be 0: answers take minutes. It does not
+	// follow redirects to another host, because the key would go there too.
 	HTTP *http.Client
 }
 
@@ -113,6 +117,7 @@ func New(o Options) (*Client, error) {
 	if c.http == nil {
 		c.http = newHTTP(o.Connect)
 	}
+	c.http = atHome(c.http)
 	return c, nil
 }
 
@@ -191,16 +196,12 @@ var errStopped = errors.New("the caller stopped")
 
 func (t *turn) run() {
 	for attempt := 1; ; attempt++ {
-		stream := t.client.dialect.stream()
-		err := t.attempt(stream)
+		m, err := t.attempt()
 		switch {
 		case t.stopped:
 			return
-		case err == nil:
-			t.finish(stream, nil)
-			return
-		case t.begun || !t.mayRetry(err, attempt):
-			t.finish(stream, err)
+		case err == nil || t.begun || !t.mayRetry(err, attempt):
+			t.finish(m, err)
 			return
 		}
 		wait := t.wait(err, attempt)
@@ -215,71 +216,141 @@ func (t *turn) run() {
 	}
 }
 
-// attempt sends the request once and feeds the answer to a stream.
-func (t *turn) attempt(stream provider.Stream) error {
+// attempt sends the request once and returns what has arrived of the answer, and why
+// there is no more.
+func (t *turn) attempt() (m *session.MessageEntry, err error) {
 	ctx, cancel := context.WithCancelCause(t.ctx)
 	defer cancel(nil)
 	c := t.client
-	body, err := c.post(ctx, cancel, c.dialect.path(c, true), t.body)
+	key, err := c.key(ctx)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	defer func() { err = c.clean(err, key) }()
+	body, err := c.post(ctx, cancel, key, c.dialect.path(c, true), t.body)
+	if err != nil {
+		return nil, err
 	}
 	defer body.Close()
 	silent := newWatched(body, c.opts.Silence, cancel)
 	defer silent.stop()
-	err = wire.Events(silent, func(data []byte) error {
-		events, err := stream.Add(data)
-		for _, event := range events {
-			t.begun = t.begun || event.Type != provider.EventUsage
-			if !t.yield(event, nil) {
-				t.stopped = true
-				return errStopped
-			}
+	answer := bufio.NewReader(silent)
+	if isJSON(answer) {
+		m, err = t.readWhole(answer)
+	} else {
+		m, err = t.readStream(answer)
+	}
+	if cause := context.Cause(ctx); err != nil && cause != nil && t.ctx.Err() == nil {
+		err = cause // the timeout, not its effect on the connection
+	}
+	return m, c.broken(t.ctx, err)
+}
+
+// isJSON reports whether an answer is a JSON value. Events are not: each of their lines
+// begins with a name or a colon.
+func isJSON(answer *bufio.Reader) bool {
+	for {
+		next, err := answer.Peek(1)
+		if err != nil {
+			return false // reading says why
 		}
-		if err == nil && stream.Done() && c.dialect.endsAtOnce {
+		switch next[0] {
+		case ' ', '\t', '\r', '\n':
+			_, _ = answer.Discard(1) // it is there
+		default:
+			return next[0] == '{' || next[0] == '['
+		}
+	}
+}
+
+// readStream reads the events of an answer.
+func (t *turn) readStream(answer io.Reader) (*session.MessageEntry, error) {
+	stream := t.client.dialect.stream()
+	err := wire.Events(answer, func(data []byte) error {
+		events, err := stream.Add(data)
+		if !t.tell(events) {
+			return errStopped
+		}
+		if err == nil && stream.Done() && t.client.dialect.endsAtOnce {
 			return errDone
 		}
 		return err
 	})
 	if errors.Is(err, errDone) || stream.Done() {
-		return nil // what comes after the end is of no interest
+		err = nil // what comes after the end is of no interest
+	} else if err == nil {
+		err = io.ErrUnexpectedEOF
 	}
-	if cause := context.Cause(ctx); err != nil && cause != nil && t.ctx.Err() == nil {
-		err = cause // the timeout, not its effect on the connection
+	m, unreadable := stream.Message()
+	if err == nil {
+		err = unreadable
 	}
-	return c.broken(t.ctx, err)
+	return m, err
 }
 
 // errDone ends the reading of a stream that is complete.
 var errDone = errors.New("the answer is complete")
 
+// maxWhole is the size of the largest answer that is read as a whole, in bytes.
+const maxWhole = 64 << 20
+
+// readWhole reads an answer that is not a stream of events: some servers and gateways
+// ignore that they are asked for one, and report errors without a status.
+func (t *turn) readWhole(answer io.Reader) (*session.MessageEntry, error) {
+	data, err := io.ReadAll(io.LimitReader(answer, maxWhole+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(data) > maxWhole:
+		return nil, fmt.Errorf("it has more than %d MiB", maxWhole>>20)
+	}
+	if failure := wire.Members(data).Get("error"); failure != nil && !rawjson.IsNull(failure) {
+		return nil, provider.ReadError(t.client.info.Provider, 0, data)
+	}
+	body, err := t.client.dialect.decode(data)
+	if err != nil || len(body.Entries) == 0 || body.Entries[0].Message == nil || body.Entries[0].Message.Role != session.RoleAssistant {
+		return nil, fmt.Errorf("it is no message: %q", data)
+	}
+	m := body.Entries[0].Message
+	t.tell(provider.EventsOf(m))
+	return m, nil
+}
+
+// tell yields events. It reports whether the caller wants more.
+func (t *turn) tell(events []provider.Event) bool {
+	for _, event := range events {
+		t.begun = t.begun || event.Type != provider.EventUsage
+		if t.stopped = !t.yield(event, nil); t.stopped {
+			return false
+		}
+	}
+	return true
+}
+
 // broken returns the error of an answer that is not whole.
 func (c *Client) broken(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	var known *provider.Error
 	if errors.As(err, &known) {
 		known.Provider = c.info.Provider
-		known.Message = withoutSecrets(known.Message)
 		return known
-	}
-	if err == nil {
-		err = io.ErrUnexpectedEOF
 	}
 	return &provider.Error{Kind: provider.ErrBroken, Provider: c.info.Provider, Err: err}
 }
 
+var errEmpty = errors.New("the answer is empty")
+
 // finish yields the last event: the whole answer, or what has arrived and why
 // there is no more.
-func (t *turn) finish(stream provider.Stream, cause error) {
-	m, err := stream.Message()
-	if err != nil && cause == nil {
-		cause = &provider.Error{Kind: provider.ErrBroken, Provider: t.client.info.Provider, Err: err}
-	}
+func (t *turn) finish(m *session.MessageEntry, cause error) {
 	if m == nil || cause != nil && len(m.Content) == 0 {
 		if cause == nil {
-			cause = &provider.Error{Kind: provider.ErrBroken, Provider: t.client.info.Provider, Err: errors.New("the answer is empty")}
+			cause = t.client.broken(t.ctx, errEmpty)
 		}
 		t.yield(provider.Event{}, cause)
 		return
@@ -308,34 +379,43 @@ func (c *Client) CountTokens(ctx context.Context, r *provider.Request) (int, err
 	if err != nil {
 		return 0, err
 	}
-	path, body, member := c.dialect.count(c, encoded.Body)
-	ctx, cancel := context.WithCancelCause(ctx)
+	key, err := c.key(ctx)
+	if err != nil {
+		return 0, err
+	}
+	n, err := c.count(ctx, key, encoded.Body)
+	return n, c.clean(err, key)
+}
+
+// count asks for the tokens of a request.
+func (c *Client) count(ctx context.Context, key string, request []byte) (n int, err error) {
+	path, body, member := c.dialect.count(c, request)
+	within, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	answer, err := c.post(ctx, cancel, path, body)
+	answer, err := c.post(within, cancel, key, path, body)
 	if err != nil {
 		return 0, err
 	}
 	defer answer.Close()
-	data, err := io.ReadAll(io.LimitReader(answer, maxAnswer))
+	data, err := c.readAll(answer, maxAnswer, cancel)
 	if err != nil {
-		return 0, c.broken(ctx, err)
+		return 0, c.broken(ctx, cmp.Or(context.Cause(within), err))
 	}
 	var counts map[string]json.RawMessage
-	var n int
-	if err := json.Unmarshal(data, &counts); err == nil {
+	if err = json.Unmarshal(data, &counts); err == nil {
 		err = json.Unmarshal(counts[member], &n)
-		if err == nil {
-			return n, nil
-		}
 	}
-	return 0, &provider.Error{Kind: provider.ErrBroken, Provider: c.info.Provider, Err: fmt.Errorf("no %s in %.100q", member, data)}
+	if err != nil {
+		err = c.broken(ctx, fmt.Errorf("no %s in %q", member, data))
+	}
+	return n, err
 }
 
 // maxAnswer is how much of an answer that is not streamed is read, in bytes.
 const maxAnswer = 1 << 20
 
 // post sends a body and returns the answer's, if the provider accepts the request.
-func (c *Client) post(ctx context.Context, cancel context.CancelCauseFunc, path string, body []byte) (io.ReadCloser, error) {
+func (c *Client) post(ctx context.Context, cancel context.CancelCauseFunc, key, path string, body []byte) (io.ReadCloser, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -345,10 +425,6 @@ func (c *Client) post(ctx context.Context, cancel context.CancelCauseFunc, path 
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Accept", "text/event-stream, application/json")
-	key, err := c.key(ctx)
-	if err != nil {
-		return nil, err
-	}
 	c.dialect.authorise(request.Header, key)
 	patience := newTimer(c.opts.FirstByte, func() {
 		cancel(fmt.Errorf("no answer for %s", c.opts.FirstByte))
@@ -362,5 +438,5 @@ func (c *Client) post(ctx context.Context, cancel context.CancelCauseFunc, path 
 		return response.Body, nil
 	}
 	defer response.Body.Close()
-	return nil, c.refused(response, key)
+	return nil, c.refused(response, cancel)
 }

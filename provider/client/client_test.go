@@ -533,25 +533,6 @@ func TestCountTokensAsksNothingElse(t *testing.T) {
 	})
 }
 
-// TestRedirect: the key does not go to another host.
-func TestRedirect(t *testing.T) {
-	t.Parallel()
-	asked := false
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
-	defer elsewhere.Close()
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
-	}))
-	defer s.Close()
-	each(t, func(t *testing.T, dialect string) {
-		c := connect(t, s, dialect, func(o *client.Options) { o.HTTP, o.Retries = nil, -1 })
-		if _, err := provider.Respond(t.Context(), c, ask("go"), nil); !errors.Is(err, provider.ErrUnavailable) || asked {
-			t.Errorf("the error is %v, and the other host was asked: %v", err, asked)
-		}
-	})
-	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
-}
-
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	s := providertest.New(t, func(*providertest.Request) providertest.Answer { return providertest.Answer{} })

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"net/http"
 	"net/url"
 	"slices"
@@ -28,6 +29,7 @@ type dialect struct {
 	authorise func(h http.Header, key string)
 	encode    func(c *Client, r *provider.Request) (*provider.Encoded, error)
 	stream    func() provider.Stream
+	decode    func(body []byte) (*provider.Body, error) // of an answer that is not a stream
 	// count returns a request that counts tokens, and the member of the answer
 	// that has the number. Nil: the provider does not count.
 	count func(c *Client, body []byte) (path string, request []byte, member string)
@@ -47,6 +49,7 @@ var dialects = map[string]*dialect{
 			return anthropic.EncodeRequest(r, c.info.Model, min(c.info.MaxOutput, defaultOutput))
 		},
 		stream: func() provider.Stream { return anthropic.NewStream() },
+		decode: anthropic.Decode,
 		count: func(_ *Client, body []byte) (string, []byte, string) {
 			return "/v1/messages/count_tokens", only(body, "model", "messages", "system", "tools", "tool_choice", "thinking",
 				"cache_control", "output_config", "mcp_servers", "context_management"), "input_tokens"
@@ -60,6 +63,7 @@ var dialects = map[string]*dialect{
 			return openai.EncodeResponsesRequest(r, c.info.Model)
 		},
 		stream: func() provider.Stream { return openai.NewResponsesStream() },
+		decode: openai.DecodeResponses,
 		count: func(_ *Client, body []byte) (string, []byte, string) {
 			return "/responses/input_tokens", only(body, "model", "input", "instructions", "tools", "tool_choice", "reasoning",
 				"text", "truncation", "parallel_tool_calls", "previous_response_id", "conversation"), "input_tokens"
@@ -74,6 +78,7 @@ var dialects = map[string]*dialect{
 			return openai.EncodeChatRequest(r, c.info.Model, &openai.RequestOptions{Other: !own})
 		},
 		stream: func() provider.Stream { return openai.NewChatStream() },
+		decode: openai.DecodeChat,
 	},
 	"google": {
 		name: "google", base: "https://generativelanguage.googleapis.com/v1beta", variable: "GEMINI_API_KEY", maxBytes: 20 << 20,
@@ -88,6 +93,13 @@ var dialects = map[string]*dialect{
 			return google.EncodeRequest(r)
 		},
 		stream: func() provider.Stream { return google.NewStream() },
+		decode: func(body []byte) (*provider.Body, error) { // one chunk, or a list of them
+			whole, err := google.Fold(bytes.NewReader(body))
+			if err != nil {
+				return nil, err
+			}
+			return google.Decode(whole)
+		},
 		count: func(c *Client, body []byte) (string, []byte, string) {
 			request := wire.Members(body)
 			request.SetStr("model", "models/"+c.info.Model)

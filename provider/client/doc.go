@@ -19,6 +19,6 @@
 // # Keys
 //
 // Keys come from a KeyFunc, which is asked for each attempt. They go into one
-// header, and nowhere else: errors and events do not have them, and redirects to
-// another host are not followed.
+// header, and nowhere else: they are taken out of errors, and redirects to another
+// host are not followed, whichever HTTP client is used.
 package client

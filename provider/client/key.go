@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/redact"
 )
 
 // KeyFunc returns the key of a provider. It is asked before each attempt, so it
@@ -67,14 +68,14 @@ func CommandKey(command string) KeyFunc {
 // so it is shown without any word that could be one.
 func lastLine(complaint string) string {
 	lines := strings.Split(strings.TrimSpace(complaint), "\n")
-	words := strings.Fields(withoutSecrets(lines[len(lines)-1]))
+	last, _ := redact.Text(lines[len(lines)-1])
+	words := strings.Fields(last)
 	for i, w := range words {
 		if len(w) >= 16 || len(w) >= 8 && strings.ContainsAny(w, "0123456789") {
 			words[i] = "…"
 		}
 	}
-	last := strings.Join(words, " ")
-	if last == "" {
+	if last = strings.Join(words, " "); last == "" {
 		return ""
 	}
 	if len(last) > maxComplaint {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,15 +33,23 @@ func newHTTP(connect time.Duration) *http.Client {
 			TLSHandshakeTimeout: dialer.Timeout, ForceAttemptHTTP2: true,
 			MaxIdleConnsPerHost: 8, IdleConnTimeout: 90 * time.Second,
 		},
-		// The key would be sent along: net/http removes only the standard header for
-		// other hosts.
-		CheckRedirect: func(to *http.Request, via []*http.Request) error {
-			if len(via) > maxRedirects || to.URL.Host != via[0].URL.Host || to.URL.Scheme != via[0].URL.Scheme {
-				return errors.New("it redirects to " + to.URL.Host + ", which is not asked")
-			}
-			return nil
-		},
 	}
+}
+
+// atHome returns a client that sends no key to another host, whatever client a caller
+// brings: net/http removes only the standard header when it follows a redirect.
+func atHome(from *http.Client) *http.Client {
+	own := *from
+	own.CheckRedirect = func(to *http.Request, via []*http.Request) error {
+		if len(via) > maxRedirects || to.URL.Host != via[0].URL.Host || to.URL.Scheme != via[0].URL.Scheme {
+			return errors.New("it redirects to " + to.URL.Host + ", which is not asked")
+		}
+		if from.CheckRedirect != nil {
+			return from.CheckRedirect(to, via)
+		}
+		return nil
+	}
+	return &own
 }
 
 // unreachable returns the error of a request that was not answered. The address
@@ -64,41 +74,90 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 }
 
 // refused returns the error of an answer with a status other than OK.
-func (c *Client) refused(response *http.Response, key string) error {
-	body, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer)) // a partial body will do
+func (c *Client) refused(response *http.Response, cancel context.CancelCauseFunc) error {
+	body, _ := c.readAll(response.Body, maxAnswer, cancel) // a partial body will do
 	e := provider.ReadError(c.info.Provider, response.StatusCode, body)
-	if e.Message = withoutSecrets(e.Message); key != "" {
-		e.Message = strings.ReplaceAll(e.Message, key, redact.Replacement("key"))
-	}
-	e.RetryAfter = retryAfter(response.Header, time.Now())
+	now := time.Now()
+	e.RetryAfter = retryAfter(response.Header, now)
 	switch {
 	case errors.Is(e, provider.ErrDenied):
 		e.Hint = "check the key"
 	case response.StatusCode == http.StatusNotFound:
 		e.Hint = "check the model's name and the base URL"
+	case e.RetryAfter > 0:
+		e.Hint = "try again at " + now.Add(e.RetryAfter).UTC().Format("2006-01-02 15:04:05 MST")
 	}
 	return e
 }
 
-// withoutSecrets takes keys out of a message: providers like to repeat them.
-func withoutSecrets(message string) string {
-	clean, _ := redact.Text(message)
-	return clean
+// readAll reads an answer that is not streamed. It takes no longer than a piece of a
+// streamed one may.
+func (c *Client) readAll(from io.Reader, most int64, cancel context.CancelCauseFunc) ([]byte, error) {
+	patience := newTimer(c.opts.Silence, func() { cancel(errSilence(c.opts.Silence)) })
+	defer patience.stop()
+	return io.ReadAll(io.LimitReader(from, most))
+}
+
+// clean takes the key, and the secrets among the caller's headers, out of an error:
+// providers and gateways like to repeat them. Every error of a request passes through it.
+func (c *Client) clean(err error, key string) error {
+	var e *provider.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	secrets := []redact.Known{{Kind: "key", Value: key}}
+	for name, values := range c.opts.Header {
+		for _, value := range values {
+			if isSecret(name) {
+				value = value[strings.LastIndexByte(value, ' ')+1:] // without its scheme
+				secrets = append(secrets, redact.Known{Kind: "key", Value: value})
+			}
+		}
+	}
+	scanner := redact.NewScanner(secrets...)
+	e.Code, _ = scanner.Text(e.Code)
+	e.Message, _ = scanner.Text(e.Message)
+	if e.Err != nil {
+		if text, found := scanner.Text(e.Err.Error()); len(found) > 0 {
+			e.Err = errors.New(text)
+		}
+	}
+	return err
+}
+
+// isSecret reports whether the value of a header is a secret, by the header's name.
+func isSecret(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc([]string{"auth", "key", "token", "secret", "cookie", "password"}, func(word string) bool {
+		return strings.Contains(name, word)
+	})
 }
 
 // retryAfter returns how long a provider asks to wait; 0 if it does not.
 func retryAfter(h http.Header, now time.Time) time.Duration {
-	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
-		return time.Duration(ms * float64(time.Millisecond))
+	if ms := asked(h.Get("Retry-After-Ms"), time.Millisecond); ms > 0 {
+		return ms
 	}
 	value := h.Get("Retry-After")
-	if seconds, err := strconv.ParseFloat(value, 64); err == nil && seconds > 0 {
-		return time.Duration(seconds * float64(time.Second))
-	}
 	if at, err := http.ParseTime(value); err == nil {
 		return max(0, at.Sub(now))
 	}
-	return 0
+	return asked(value, time.Second)
+}
+
+// asked returns so many units, or the longest duration if they are more.
+func asked(number string, unit time.Duration) time.Duration {
+	n, err := strconv.ParseFloat(number, 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return 0
+	}
+	switch n *= float64(unit); {
+	case n >= math.MaxInt64:
+		return math.MaxInt64
+	case n > 0:
+		return time.Duration(n)
+	}
+	return 0 // it is not even a number
 }
 
 // mayRetry reports whether a request that failed is sent again.
