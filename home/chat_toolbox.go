@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -20,11 +22,15 @@ type ToolboxRequest struct {
 	// Dir is the directory in which they work. Default: the present one.
 	Dir string `json:"dir,omitempty"`
 	// Servers are MCP servers whose tools are offered: command lines for the shell, or
-	// addresses that begin with http:// or https://.
+	// addresses that begin with http:// or https://. "NAME: " before one says what the
+	// names of its tools begin with; otherwise it is the program's name, or the host.
 	Servers []string `json:"servers,omitempty"`
 	// Allow and Deny are rules: see tools.Rules.
 	Allow []string `json:"allow,omitempty"`
 	Deny  []string `json:"deny,omitempty"`
+	// Env names variables that commands get although they look like a key, a token or a
+	// password.
+	Env []string `json:"env,omitempty"`
 }
 
 // Toolbox has the tools that a model may be given: the built-in ones, including one
@@ -92,8 +98,16 @@ func (b *Toolbox) names() []string {
 	return names
 }
 
+// serverName is a name that a person gave to a server.
+var serverName = regexp.MustCompile(`^([\w-]+):\s+`)
+
 func serverOptions(where, dir string) mcp.Options {
 	o := mcp.Options{Dir: dir}
+	if m := serverName.FindStringSubmatch(where); m != nil {
+		o.Name, where = m[1], where[len(m[0]):]
+	} else if words := strings.Fields(where); len(words) > 0 && !strings.Contains(words[0], "://") {
+		o.Name = strings.TrimSuffix(filepath.Base(words[0]), ".exe")
+	}
 	switch {
 	case strings.HasPrefix(where, "http://"), strings.HasPrefix(where, "https://"):
 		o.URL = where
@@ -122,7 +136,7 @@ func (b *Toolbox) Tools(names ...string) ([]agent.Tool, error) {
 		if slices.Contains(names, AllTools) {
 			names = nil
 		}
-		own, err := tools.New(tools.Options{Dir: b.r.Dir, Names: names, Rules: b.rules, Search: b.search})
+		own, err := tools.New(tools.Options{Dir: b.r.Dir, Names: names, Rules: b.rules, Search: b.search, Keep: b.r.Env})
 		if err != nil {
 			return nil, session.Invalidf("%w", err)
 		}

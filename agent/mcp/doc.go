@@ -13,7 +13,7 @@
 // none is repeated after a crash. Options.TrustHints is for servers that the user trusts.
 // A rule of package tools can allow single tools.
 //
-// A program gets no terminal and no keys of model providers. What it prints on its
+// A program gets no terminal, and no keys except those in Options.Env. What it prints on its
 // standard error goes to the logger. What a server returns is cleaned of what would
 // make a provider refuse the request: broken images, empty texts, schemas that are not
 // objects.

@@ -22,9 +22,10 @@ const (
 	maxTools = 1000 // that a server may have
 	maxPages = 100  // of a list: a longer one is taken for endless
 
-	pingTime   = 10 * time.Second       // for an answer to nothing in particular
-	endTime    = 10 * time.Second       // until a program that hung up has ended
-	noticeTime = 500 * time.Millisecond // until one that may have ended has
+	discoverTime = 3 * time.Second        // for an answer to a question that old servers do not know
+	pingTime     = 10 * time.Second       // for an answer to nothing in particular
+	endTime      = 10 * time.Second       // until a program that hung up has ended
+	noticeTime   = 500 * time.Millisecond // until one that may have ended has
 )
 
 // link is one connection to a server.
@@ -32,6 +33,7 @@ type link struct {
 	server  *Server
 	session *sdk.ClientSession
 	program *program // nil if the server is on the network
+	lines   *lines   // that the program prints
 	network *network // nil if it is a program
 	gone    chan struct{}
 	changes chan struct{} // has one element if the tools have changed
@@ -54,7 +56,10 @@ func dial(ctx context.Context, s *Server) (*link, error) {
 			return nil, err
 		}
 		l.program = p
-		transport = &sdk.IOTransport{Reader: p.stdout, Writer: p.stdin, MaxLineLength: s.opts.MaxAnswer}
+		l.lines = newLines(p.stdout, s.opts.MaxAnswer, func(line string) {
+			s.opts.Logger.Warn("an MCP server printed something that is no message", "server", s.name, "line", line)
+		})
+		transport = &sdk.IOTransport{Reader: l.lines, Writer: p.stdin, MaxLineLength: -1}
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "coppice", Version: "1"}, &sdk.ClientOptions{
 		Logger:       s.opts.Logger,
@@ -65,6 +70,18 @@ func dial(ctx context.Context, s *Server) (*link, error) {
 			default:
 			}
 		},
+	})
+	// The newest protocol begins with this question. A server that does not know it, and
+	// does not say so either, is asked in the older way.
+	client.AddSendingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
+			if method == "server/discover" {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, min(discoverTime, s.opts.ConnectTimeout/2))
+				defer cancel()
+			}
+			return next(ctx, method, r)
+		}
 	})
 	// The library waits for the server even if ctx has ended, for instance to write.
 	session, err := gate.Await(ctx, func() (*sdk.ClientSession, error) { return client.Connect(ctx, transport, nil) })
@@ -158,7 +175,7 @@ func (l *link) reason() error {
 		return errors.New("it could not be reached")
 	}
 	if l.program != nil {
-		if err := l.program.reason(); err != nil {
+		if err := cmp.Or(l.lines.fault(), l.program.reason()); err != nil {
 			return err
 		}
 	}
@@ -174,6 +191,8 @@ func (l *link) explain(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	case l.program == nil:
 		return err
+	case l.lines.fault() != nil:
+		return l.lines.fault()
 	}
 	limit := noticeTime
 	if isEnd(err) {
@@ -210,13 +229,6 @@ func (l *link) close() {
 		}
 		<-closed
 	})
-}
-
-func (l *link) serverName() string {
-	if r := l.session.InitializeResult(); r != nil && r.ServerInfo != nil {
-		return r.ServerInfo.Name
-	}
-	return ""
 }
 
 // list returns the tools of the server.

@@ -114,7 +114,15 @@ func newServer(over <-chan struct{}) *sdk.Server {
 	add(&sdk.Tool{Name: "resources"}, returns(
 		&sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: "file:///a", Text: "in a"}},
 		&sdk.ResourceLink{URI: "file:///b", Name: "b", Description: "the other"},
-		blob("file:///c.png", "image/png", png), blob("file:///d.pdf", "application/pdf", []byte("%PDF"))))
+		blob("file:///c.png", "image/png", png), blob("file:///d.pdf", "application/pdf", []byte("%PDF")),
+		blob("file:///e", "", []byte("PK\x03\x04")), blob("file:///f.csv", "text/csv", []byte("a,b")), blob("file:///g", "application/zip", make([]byte, 10<<20))))
+	add(&sdk.Tool{Name: "pieces"}, func(context.Context, string) (*sdk.CallToolResult, error) {
+		r := &sdk.CallToolResult{Content: []sdk.Content{&sdk.ImageContent{MIMEType: "image/png", Data: png}}}
+		for range 1000 {
+			r.Content = append(r.Content, &sdk.TextContent{Text: "y"})
+		}
+		return r, nil
+	})
 	add(&sdk.Tool{Name: "empty"}, returns(&sdk.TextContent{}, &sdk.TextContent{Text: " \n"}))
 	add(&sdk.Tool{Name: "structured"}, func(context.Context, string) (*sdk.CallToolResult, error) {
 		return &sdk.CallToolResult{StructuredContent: map[string]any{"answer": 42}}, nil
@@ -165,6 +173,7 @@ func hostile(kind string) {
 		"endless": `{"tools":[],"nextCursor":"again"}`,
 		"many":    `{"tools":[` + strings.TrimSuffix(strings.Repeat(`{"name":"x","inputSchema":{"type":"object"}},`, 600), ",") + `],"nextCursor":"again"}`,
 		"refuses": ``,
+		"sloppy":  `{"tools":[{"name":"f","inputSchema":{"type":"object"}}]}`,
 		"strange": `{"tools":[{"name":"f","inputSchema":{"type":"object"}}]}`,
 	}[kind]
 	dec := json.NewDecoder(os.Stdin)
@@ -178,6 +187,11 @@ func hostile(kind string) {
 		}
 		answer := func(member, value string) { fmt.Printf(`{"jsonrpc":"2.0","id":%s,%q:%s}`+"\n", r.ID, member, value) }
 		switch {
+		case kind == "sloppy" && r.Method == "server/discover":
+			fmt.Print("Loading plugins…\n\n12\n")
+		case kind == "sloppy" && r.Method == "tools/call":
+			fmt.Print("warning: {\n")
+			answer("result", `{"content":[{"type":"text","text":"fine"}]}`)
 		case r.ID == nil:
 		case r.Method == "initialize":
 			answer("result", `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"日本","version":"1"}}`)
@@ -294,8 +308,9 @@ func onBoth(t *testing.T, test func(t *testing.T, o mcp.Options)) {
 func TestToolsOfAServer(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, o mcp.Options) {
+		o.Name = "Named!"
 		c := connect(t, o)
-		if c.Name() != "test_server" {
+		if c.Name() != "named" { // and not what it calls itself
 			t.Errorf("the server is called %q", c.Name())
 		}
 		r := provider.Request{Entries: []session.Entry{{}}}
@@ -348,17 +363,50 @@ func TestResultsThatAreMoreThanText(t *testing.T) {
 	if r := c.call("no_image", ""); r.Parts != nil || !strings.Contains(r.Text, "left out") {
 		t.Errorf("%+v", r)
 	}
-	if r := c.call("audio", ""); types(r) != "audio" || r.Parts[0].Audio.Source.MediaType != "audio/wav" {
+	if r := c.call("audio", ""); types(r) != "text audio" || r.Text != "[audio (audio/wav, 4 bytes)]" || r.Parts[1].Audio.Source.MediaType != "audio/wav" {
 		t.Errorf("%+v", r)
 	}
 	r = c.call("resources", "")
-	if types(r) != "text text image text file" || r.Parts[4].File.Name != "file:///d.pdf" {
+	if types(r) != "text image text file text file text" || r.Parts[3].File.Name != "file:///d.pdf" || r.Parts[5].File.Source.MediaType != "application/zip" {
 		t.Errorf("%s", types(r))
 	}
-	for _, want := range []string{"[file:///a]\nin a", "[b: file:///b] the other", "file:///d.pdf"} {
+	for _, want := range []string{"[file:///a]\nin a", "[b: file:///b] the other", "file:///d.pdf", "[file:///e (application/zip, 4 bytes)]", "[file:///f.csv]\na,b", "up to 10485760 bytes"} {
 		if !strings.Contains(r.Text, want) {
 			t.Errorf("%q is not in %q", want, r.Text)
 		}
+	}
+}
+
+// Any number of texts in a row is one part.
+func TestResultOfManyPieces(t *testing.T) {
+	t.Parallel()
+	r := connect(t, options("normal")).call("pieces", "")
+	if len(r.Parts) != 2 || r.Text != strings.TrimSpace(strings.Repeat("y\n", 1000)) {
+		t.Errorf("%d parts, %d bytes", len(r.Parts), len(r.Text))
+	}
+}
+
+// A rule for the tools of one server never allows those of another that takes its name.
+func TestServerDoesNotNameItself(t *testing.T) {
+	t.Parallel()
+	c := connect(t, options("normal"))
+	if want := strings.ReplaceAll(strings.ToLower(filepath.Base(os.Args[0])), ".", "_"); c.Name() != want {
+		t.Errorf("it is called %q, and its program %q", c.Name(), want)
+	}
+}
+
+// A server may print what is no message, and be silent about questions it does not know.
+func TestJunkAndSilence(t *testing.T) {
+	t.Parallel()
+	var l logs
+	o := options("sloppy")
+	o.Name, o.Logger, o.ConnectTimeout = "s", l.logger(), 2*time.Second
+	c := connect(t, o)
+	if r := c.call("f", ""); r.Text != "fine" || r.IsError {
+		t.Errorf("%+v", r)
+	}
+	if !strings.Contains(l.String(), "Loading plugins") {
+		t.Error(l.String())
 	}
 }
 
@@ -377,7 +425,7 @@ func TestHintsCountOnlyIfTheyAreTrusted(t *testing.T) {
 			if asks != want.asks || tool.Repeatable != want.repeatable || tool.Timeout != time.Hour {
 				t.Errorf("trust %v: %s asks %v, repeatable %v", trust, name, asks, tool.Repeatable)
 			}
-			if !strings.Contains(reason, "test_server") || strings.Contains(reason, "only reads") != (name == "echo") {
+			if !strings.Contains(reason, "mcp_test") || strings.Contains(reason, "only reads") != (name == "echo") {
 				t.Errorf("%s: %q", name, reason)
 			}
 		}
@@ -481,8 +529,8 @@ func TestGiganticAnswer(t *testing.T) {
 	onBoth(t, func(t *testing.T, o mcp.Options) {
 		o.MaxAnswer = 100_000
 		c := connect(t, o)
-		if r := c.call("huge", ""); !r.IsError {
-			t.Errorf("%d bytes", len(r.Text))
+		if r := c.call("huge", ""); !r.IsError || !strings.Contains(r.Text, "100000") {
+			t.Errorf("%.300s", r.Text)
 		}
 		if r := c.call("echo", "back"); r.Text != "you said back" {
 			t.Errorf("%+v", r)
@@ -626,8 +674,11 @@ func TestConnectFailsWithAReason(t *testing.T) {
 		o.ConnectTimeout = 30 * time.Second
 		return o
 	}
-	short := with("silent")
-	short.ConnectTimeout = 200 * time.Millisecond
+	short := func(kind string) mcp.Options {
+		o := with(kind)
+		o.ConnectTimeout = 200 * time.Millisecond
+		return o
+	}
 	for name, tt := range map[string]struct {
 		o    mcp.Options
 		want string
@@ -637,8 +688,8 @@ func TestConnectFailsWithAReason(t *testing.T) {
 		"address":          {mcp.Options{URL: "file:///x"}, "http://"},
 		"no such program":  {mcp.Options{Command: []string{"no-such-program-here"}}, "no-such-program-here"},
 		"ends":             {with("broken"), "no such database"},
-		"silent":           {short, "not ready after 200ms"},
-		"no JSON":          {with("chatty"), "MCP server"},
+		"silent":           {short("silent"), "not ready after 200ms"},
+		"no JSON":          {short("chatty"), "not ready after 200ms"},
 		"nobody listens":   {mcp.Options{URL: gone.URL}, "refused"},
 		"no MCP":           {mcp.Options{URL: other.URL}, "Not Found"},
 		"endless":          {with("endless"), "does not end"},

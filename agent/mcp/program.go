@@ -80,7 +80,7 @@ func (p *program) log(s *Server) {
 	for {
 		piece, _, err := r.ReadLine()
 		if line := plain.Line(string(piece)); line != "" {
-			s.opts.Logger.Info("an MCP server says", "server", s.called(), "line", line)
+			s.opts.Logger.Info("an MCP server says", "server", s.name, "line", line)
 			p.mu.Lock()
 			p.last = line
 			p.mu.Unlock()

@@ -4,7 +4,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -13,15 +16,31 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// maxFile is how many bytes a recording or a file in a result may have.
+// maxFile is how many bytes the recordings and files in a result may have together.
 const maxFile = 10 << 20
 
-// result turns a server's answer into what a session keeps.
+// result turns a server's answer into what a session keeps. Texts that follow each other
+// become one: a server may send any number of them.
 func (s *Server) result(from *sdk.CallToolResult) agent.Result {
 	var parts []session.Content
-	for _, c := range from.Content {
-		parts = append(parts, contents(c)...)
+	var texts []string
+	flush := func() {
+		if len(texts) > 0 {
+			parts, texts = append(parts, session.Text(strings.Join(texts, "\n"))), nil
+		}
 	}
+	room := maxFile
+	for _, c := range from.Content {
+		text, data := contents(c, &room)
+		if text = strings.ToValidUTF8(text, "\uFFFD"); strings.TrimSpace(text) != "" { // no provider takes an empty one
+			texts = append(texts, text)
+		}
+		if data != nil {
+			flush()
+			parts = append(parts, *data)
+		}
+	}
+	flush()
 	if from.StructuredContent != nil && session.TextOf(parts) == "" {
 		// Servers give the same as text, for clients that know no better. This one did not.
 		if raw, err := json.Marshal(from.StructuredContent); err == nil {
@@ -29,10 +48,8 @@ func (s *Server) result(from *sdk.CallToolResult) agent.Result {
 		}
 	}
 	result := agent.Result{Text: session.TextOf(parts), IsError: from.IsError}
-	for _, p := range parts {
-		if p.Text == nil {
-			result.Parts = parts
-		}
+	if slices.ContainsFunc(parts, func(p session.Content) bool { return p.Text == nil }) {
+		result.Parts = parts
 	}
 	if result.Text == "" && result.Parts == nil {
 		result.Text = "[no output]"
@@ -40,36 +57,28 @@ func (s *Server) result(from *sdk.CallToolResult) agent.Result {
 	return result
 }
 
-// contents makes content of a piece of an answer: none of an empty text, which no
-// provider takes.
-func contents(c sdk.Content) []session.Content {
+// contents returns a piece of an answer as text, as data, or both. room is how many bytes
+// of files the result may still have.
+func contents(c sdk.Content, room *int) (string, *session.Content) {
 	switch c := c.(type) {
 	case *sdk.TextContent:
-		return text(c.Text)
+		return c.Text, nil
 	case *sdk.ImageContent:
-		return bytesOf("image", "", c.MIMEType, c.Data)
+		return bytesOf("image", c.MIMEType, c.Data, room)
 	case *sdk.AudioContent:
-		return bytesOf("audio", "", c.MIMEType, c.Data)
+		return bytesOf("audio", c.MIMEType, c.Data, room)
 	case *sdk.EmbeddedResource:
 		switch {
 		case c.Resource == nil:
-			return nil
+			return "", nil
 		case c.Resource.Blob != nil:
-			kind, _, _ := strings.Cut(c.Resource.MIMEType, "/")
-			return bytesOf(kind, c.Resource.URI, c.Resource.MIMEType, c.Resource.Blob)
+			return bytesOf(c.Resource.URI, c.Resource.MIMEType, c.Resource.Blob, room)
 		}
-		return text(fmt.Sprintf("[%s]\n%s", c.Resource.URI, c.Resource.Text))
+		return fmt.Sprintf("[%s]\n%s", c.Resource.URI, c.Resource.Text), nil
 	case *sdk.ResourceLink:
-		return text(linkText(c))
+		return linkText(c), nil
 	}
-	return text(fmt.Sprintf("[content of a kind that is not known: %T]", c))
-}
-
-func text(s string) []session.Content {
-	if s = strings.ToValidUTF8(s, "\uFFFD"); strings.TrimSpace(s) == "" {
-		return nil
-	}
-	return []session.Content{session.Text(s)}
+	return fmt.Sprintf("[content of a kind that is not known: %T]", c), nil
 }
 
 func linkText(c *sdk.ResourceLink) string {
@@ -82,23 +91,32 @@ func linkText(c *sdk.ResourceLink) string {
 	return strings.TrimSpace(fmt.Sprintf("[%s: %s] %s", c.Name, c.URI, strings.Join(about, ", ")))
 }
 
-// bytesOf makes content of bytes. What cannot be shown is a line that says so: a model
-// that gets nothing at all believes that there is nothing.
-func bytesOf(kind, name, mediaType string, data []byte) []session.Content {
-	about := strings.TrimSpace(fmt.Sprintf("%s %s (%s, %d bytes)", kind, name, mediaType, len(data)))
-	if kind == "image" {
+// bytesOf makes content of bytes, after a line that says what they are: a provider that
+// does not take them leaves them out, and a model that gets nothing at all believes that
+// there is nothing. A type that the server does not name is that of the bytes.
+func bytesOf(name, mediaType string, data []byte, room *int) (string, *session.Content) {
+	if mediaType == "" {
+		mediaType = http.DetectContentType(data)
+	}
+	about := fmt.Sprintf("%s (%s, %d bytes)", name, mediaType, len(data))
+	kind, _, _ := strings.Cut(mediaType, "/")
+	switch {
+	case kind == "image" || name == "image":
 		shown, err := media.Image(data)
 		if err != nil {
-			return text(fmt.Sprintf("[%s is left out: %v]", about, err))
+			return fmt.Sprintf("[%s is left out: %v]", about, err), nil
 		}
-		return []session.Content{shown}
+		return "", &shown
+	case kind == "text" && utf8.Valid(data):
+		return fmt.Sprintf("[%s]\n%s", name, data), nil
+	case len(data) > *room || len(data) == 0:
+		return fmt.Sprintf("[%s is left out: the files of a result may have up to %d bytes]", about, maxFile), nil
 	}
-	if len(data) > maxFile || len(data) == 0 {
-		return text(fmt.Sprintf("[%s is left out: it may have up to %d bytes]", about, maxFile))
-	}
+	*room -= len(data)
 	source := &session.Source{Type: "base64", MediaType: mediaType, Data: base64.StdEncoding.EncodeToString(data)}
+	block := session.File(name, source)
 	if kind == "audio" {
-		return []session.Content{{Type: session.ContentTypeAudio, Audio: &session.AudioContent{Source: source}}}
+		block = session.Content{Type: session.ContentTypeAudio, Audio: &session.AudioContent{Source: source}}
 	}
-	return append(text("["+about+"]"), session.File(name, source))
+	return "[" + about + "]", &block
 }

@@ -33,9 +33,9 @@ type Options struct {
 	// Header is sent with every request, to that host and no other.
 	Header http.Header
 
-	// Name is put before the names of the tools: "github" makes github_list_issues. Set
-	// it if there are rules about such names. Default: what the server calls itself,
-	// which may be anything.
+	// Name is put before the names of the tools: "github" makes github_list_issues.
+	// Default: the name of the program, or the host of the address. What the server
+	// calls itself does not count: it could choose a name that rules allow.
 	Name string
 	// TrustHints believes what the server says about its tools: those that only read
 	// do not ask, and those that can be repeated are repeated after a crash.
@@ -46,7 +46,7 @@ type Options struct {
 	// Timeout is how long a call may take. Default: the agent's.
 	Timeout time.Duration
 	// MaxAnswer is how many bytes an answer may have. A longer one breaks the
-	// connection. Default: 16 MiB.
+	// connection, and the result says so. Default: 16 MiB.
 	MaxAnswer int
 	// CloseTimeout is how long a server may take to end by itself. Then it is ended.
 	// Default: 2 seconds.
@@ -72,6 +72,7 @@ var errClosed = errors.New("the connection was closed")
 // Server is a connection to an MCP server. Its methods may be called concurrently.
 type Server struct {
 	opts Options
+	name string
 	// life ends when the server is closed, and with it everything that is under way.
 	life context.Context
 	end  context.CancelCauseFunc
@@ -84,7 +85,7 @@ type Server struct {
 	now      *link      // nil before the first connection
 	failures int        // connections that broke before anything worked
 	calls    int        // that are under way
-	name     string
+	listed   bool
 	tools    []agent.Tool
 }
 
@@ -106,7 +107,7 @@ func Connect(ctx context.Context, o Options) (*Server, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{opts: o}
+	s := &Server{opts: o, name: o.name()}
 	s.life, s.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	if _, err := s.connected(ctx); err != nil {
 		_ = s.Close()
@@ -130,32 +131,25 @@ func (o *Options) check() error {
 	return nil
 }
 
-// label is what the server is called before it has said its name. It has no secrets in it, as the
+// maxPrefix leaves room for the names of tools.
+const maxPrefix = 32
+
+// name returns what is put before the names of the tools. It has no secrets in it, as the
 // arguments of a command or the rest of an address may.
-func (o *Options) label() string {
-	if o.Name != "" {
-		return o.Name
+func (o *Options) name() string {
+	name := o.Name
+	if u, err := url.Parse(o.URL); name == "" && o.URL != "" && err == nil {
+		name = u.Hostname()
 	}
-	if o.URL != "" {
-		if u, err := url.Parse(o.URL); err == nil {
-			return u.Host
-		}
+	if name == "" && len(o.Command) > 0 {
+		name = filepath.Base(o.Command[0])
 	}
-	if len(o.Command) > 0 {
-		return filepath.Base(o.Command[0])
-	}
-	return "server"
+	name = legal(strings.ToLower(name))
+	return cmp.Or(strings.TrimRight(name[:min(len(name), maxPrefix)], "_"), "mcp")
 }
 
 // Name returns what the server is called, which the names of its tools begin with.
-func (s *Server) Name() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.name
-}
-
-// called is what errors and the log call the server, also before it has said its name.
-func (s *Server) called() string { return cmp.Or(s.Name(), s.opts.label()) }
+func (s *Server) Name() string { return s.name }
 
 // Tools returns the tools that the server has now, sorted by name, so that requests
 // with them stay the same.
@@ -214,15 +208,15 @@ func (s *Server) connected(ctx context.Context) (*link, error) {
 	s.failures++
 	s.mu.Unlock()
 	if old != nil {
-		s.opts.Logger.Warn("the connection to an MCP server broke: connecting again", "server", s.called(), "error", old.reason())
+		s.opts.Logger.Warn("the connection to an MCP server broke: connecting again", "server", s.name, "error", old.reason())
 		old.close()
 	}
 	if failures >= maxFailures && s.opts.URL == "" { // calling a server on the network costs nothing
-		return nil, fmt.Errorf("the MCP server %s has failed %d times in a row and is left alone: %w", s.called(), failures, old.reason())
+		return nil, fmt.Errorf("the MCP server %s has failed %d times in a row and is left alone: %w", s.name, failures, old.reason())
 	}
 	l, err := s.connect(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("the MCP server %s: %w", s.called(), err)
+		return nil, fmt.Errorf("the MCP server %s: %w", s.name, err)
 	}
 	return l, nil
 }
@@ -245,7 +239,7 @@ func (s *Server) connect(ctx context.Context) (*link, error) {
 	s.mu.Lock()
 	s.now = l
 	s.mu.Unlock()
-	s.setTools(l, found)
+	s.setTools(found)
 	return l, nil
 }
 
@@ -260,34 +254,15 @@ func (s *Server) whileOpen(ctx context.Context) (context.Context, context.Cancel
 }
 
 // setTools takes over the tools that a connection has listed.
-func (s *Server) setTools(l *link, found []*sdk.Tool) {
-	s.mu.Lock()
-	first := s.name == ""
-	if first {
-		s.name = s.prefix(l)
-	}
-	s.mu.Unlock()
+func (s *Server) setTools(found []*sdk.Tool) {
 	tools := s.convert(found)
 	s.mu.Lock()
-	changed := !first && !sameTools(s.tools, tools)
-	s.tools = tools
+	changed := s.listed && !sameTools(s.tools, tools)
+	s.tools, s.listed = tools, true
 	s.mu.Unlock()
 	if changed && s.opts.Changed != nil && s.life.Err() == nil {
 		go s.opts.Changed()
 	}
-}
-
-// maxPrefix leaves room for the names of tools.
-const maxPrefix = 32
-
-// prefix returns what is put before the names of the tools.
-func (s *Server) prefix(l *link) string {
-	for _, name := range []string{s.opts.Name, l.serverName(), s.opts.label()} {
-		if name = legal(strings.ToLower(name)); name != "" {
-			return strings.TrimRight(name[:min(len(name), maxPrefix)], "_")
-		}
-	}
-	return "mcp"
 }
 
 // relist asks for the tools again because the server said that they have changed.
@@ -296,10 +271,10 @@ func (s *Server) relist(l *link) {
 	defer cancel()
 	found, err := l.list(ctx)
 	if err != nil {
-		s.opts.Logger.Warn("the tools of an MCP server changed and cannot be listed", "server", s.called(), "error", err)
+		s.opts.Logger.Warn("the tools of an MCP server changed and cannot be listed", "server", s.name, "error", err)
 		return
 	}
-	s.setTools(l, found)
+	s.setTools(found)
 }
 
 // count notes that a call begins, or that it ends.

@@ -30,10 +30,10 @@ const (
 // out, and the log says so.
 func (s *Server) convert(found []*sdk.Tool) []agent.Tool {
 	skip := func(t *sdk.Tool, why string) {
-		s.opts.Logger.Warn("a tool of an MCP server is left out", "server", s.called(), "tool", t.Name, "reason", why)
+		s.opts.Logger.Warn("a tool of an MCP server is left out", "server", s.name, "tool", t.Name, "reason", why)
 	}
 	var list []agent.Tool
-	names := newNames(s.Name(), found)
+	names := newNames(s.name, found)
 	seen := make(map[string]bool)
 	for _, t := range found {
 		if t == nil {
@@ -61,7 +61,7 @@ func (s *Server) tool(t *sdk.Tool, name string, schema json.RawMessage) agent.To
 	if hints == nil {
 		hints = &sdk.ToolAnnotations{}
 	}
-	reason := fmt.Sprintf("it is a tool of the MCP server %s", s.Name())
+	reason := fmt.Sprintf("it is a tool of the MCP server %s", s.name)
 	if hints.ReadOnlyHint {
 		reason += ", which says that it only reads"
 	}
@@ -210,7 +210,7 @@ func (s *Server) call(ctx context.Context, name string, input json.RawMessage) (
 		return agent.Result{Text: refused.Message, IsError: true}, nil
 	}
 	if l.breaks(ctx, err) {
-		err = fmt.Errorf("the connection to the MCP server %s broke during the call, and nobody knows how far it came: %w", s.called(), l.explain(ctx, err))
+		err = fmt.Errorf("the connection to the MCP server %s broke during the call, and nobody knows how far it came: %w", s.name, l.explain(ctx, err))
 	}
 	return failed(ctx, err)
 }
