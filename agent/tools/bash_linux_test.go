@@ -2,10 +2,12 @@ package tools_test
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -57,4 +59,29 @@ func TestACommandEndsWithAKilledProgram(t *testing.T) {
 		_ = program.Process.Kill()
 	}
 	_ = program.Wait() // it was killed
+}
+
+// The jobs of a shell with job control end with the command.
+func TestJobsEndWithTheirCommand(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, tools.Options{})
+	b.run("bash", "command", "set -m; sleep 1000 > /dev/null 2>&1 & echo $! > pid")
+	waitGone(t, strings.TrimSpace(b.content("pid")))
+}
+
+// A command cannot read the keys in the environment of the program that runs it.
+func TestTheKeysOfTheProgramAreHidden(t *testing.T) {
+	t.Parallel()
+	const isChild = "COPPICE_TEST_HAS_A_KEY"
+	if os.Getenv(isChild) != "" { // this is the program
+		r := newBench(t, tools.Options{}).run("bash", "command", "tr '\\0' '\\n' < /proc/$PPID/environ || echo refused")
+		fmt.Println("seen:", r, "own:", os.Getenv("SOME_API_KEY"))
+		return
+	}
+	program := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	program.Env = append(os.Environ(), isChild+"=1", "SOME_API_KEY=abc-the-key-xyz")
+	out, err := program.Output()
+	if err != nil || strings.Count(string(out), "abc-the-key-xyz") != 1 || !strings.Contains(string(out), "own: abc-the-key-xyz") {
+		t.Errorf("%v: %s", err, out)
+	}
 }

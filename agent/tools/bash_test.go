@@ -26,22 +26,30 @@ func newShell(t *testing.T, o tools.Options) *bench {
 func TestBash(t *testing.T) {
 	t.Setenv("ANTHROPIC_API_KEY", "the-key")
 	t.Setenv("OTHER", "other")
-	b := newShell(t, tools.Options{})
+	for _, name := range []string{"OPENROUTER_API_KEY", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "PGPASSWORD", "MY_DB_PASS"} {
+		t.Setenv(name, "hidden")
+	}
+	t.Setenv("DATABASE", "postgres://me:k9Zq4vXw7Lp2@db.internal/x")
+	t.Setenv("KEPT_TOKEN", "kept")
+	t.Setenv("MAX_TOKENS", "4096")
+	b := newShell(t, tools.Options{Keep: []string{"KEPT_TOKEN"}})
 	b.file("a", "")
 	for command, want := range map[string]string{
-		"echo out; echo err >&2; printf end": "out\nerr\nend\n",
-		"true":                               "[no output]",
-		"pwd -P; ls a":                       b.dir + "\na\n",
-		"cat":                                "[no output]", // the input is empty
-		"printf '\\033[31mred\\033[0m'":      "red\n",
-		"printf 'a\\377b'":                   "a\uFFFDb\n",
-		"echo $OTHER-$ANTHROPIC_API_KEY-":    "other--\n",
-		"tty > /dev/null || echo none":       "none\n",
-		"(: < /dev/tty) 2>/dev/null || echo no terminal":         "no terminal\n",
-		"sleep 1000 & echo done":                                 "done\n", // nobody waits for it
+		"echo out; echo err >&2; printf end":             "out\nerr\nend\n",
+		"true":                                           "[no output]",
+		"pwd -P; ls a":                                   b.dir + "\na\n",
+		"cat":                                            "[no output]", // the input is empty
+		"printf '\\033[31mred\\033[0m'":                  "red\n",
+		"printf 'a\\377b'":                               "a\uFFFDb\n",
+		"echo $OTHER-$ANTHROPIC_API_KEY-":                "other--\n",
+		"env | grep -c -e hidden -e k9Zq":                "0\n[exit code 1]",
+		"echo $KEPT_TOKEN-$MAX_TOKENS":                   "kept-4096\n",
+		"tty > /dev/null || echo none":                   "none\n",
+		"(: < /dev/tty) 2>/dev/null || echo no terminal": "no terminal\n",
+		"sleep 1000 & echo done":                         "done\n", // nobody waits for it
 		"sleep 1000 > /dev/null 2>&1 & echo $! > pid; echo done": "done\n",
 	} {
-		if got := b.run("bash", "command", command); got != want {
+		if got := b.runIn(t.Context(), "bash", args("command", command)).Text; got != want {
 			t.Errorf("%s: %q, want %q", command, got, want)
 		}
 	}

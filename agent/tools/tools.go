@@ -40,9 +40,13 @@ type Options struct {
 	Search SearchFunc
 	// Rules allow and deny calls without asking. Default: none.
 	Rules *Rules
-	// Env is the environment of commands. Default: that of the program, without the
-	// keys of model providers, and set so that programs do not wait for a person.
+	// Env is the environment of commands. Default: that of the program, without what
+	// looks like a key, a token or a password, and set so that programs do not wait for
+	// a person.
 	Env []string
+	// Keep names variables that stay in the default of Env although they look like a
+	// key.
+	Keep []string
 	// MaxOutput is how many bytes a read or a command returns at once. Default: 32 KiB,
 	// which is less than an agent cuts off by default.
 	MaxOutput int
@@ -101,7 +105,7 @@ func (k *kit) complete() error {
 		k.Names = slices.DeleteFunc(Names(), func(name string) bool { return name == Search && k.Search == nil })
 	}
 	if k.Env == nil {
-		k.Env = append(process.Environ(), quiet...)
+		k.Env = append(process.Environ(k.Keep...), quiet...)
 	}
 	if k.MaxOutput <= 0 {
 		k.MaxOutput = 32 << 10

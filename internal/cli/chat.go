@@ -67,11 +67,12 @@ func chatCommand(a *app) *cobra.Command {
 	flags.StringVar(&f.system, "system", "", "a `file` with instructions for the model")
 	flags.StringSliceVar(&f.request.Context, "context", nil, "`files` for the model to read")
 	flags.StringSliceVar(&f.images, "image", nil, "image `files` to send with the first message")
-	flags.StringArrayVar(&f.toolbox.Servers, "mcp", nil, "the `command` of a server whose tools the model gets")
+	flags.StringArrayVar(&f.toolbox.Servers, "mcp", nil, "a server whose tools the model gets: its `command`")
 	flags.StringSliceVar(&f.tools, "tools", nil, "give the model tools: all, or a `list`")
 	flags.Lookup("tools").NoOptDefVal = home.AllTools
 	flags.StringArrayVar(&f.toolbox.Allow, "allow", nil, "approve calls by a `rule`: read, bash(go test *)")
 	flags.StringArrayVar(&f.toolbox.Deny, "deny", nil, "refuse calls by a `rule`, whatever is allowed")
+	flags.StringSliceVar(&f.toolbox.Env, "env", nil, "keep `variables` for commands that look like keys")
 	flags.BoolVarP(&f.print, "print", "p", false, "send one message, print the answer, and end")
 	cmd.MarkFlagsMutuallyExclusive("new", "restore", "continue")
 	_ = cmd.RegisterFlagCompletionFunc("restore", a.completeSession(1))

@@ -3,22 +3,34 @@ package process
 
 import (
 	"os"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
-	"github.com/coppice-dev/coppice/provider/client"
+	"github.com/coppice-dev/coppice/redact"
 )
 
-// Environ returns the environment of this program without the keys of model providers.
-// A program that prints its environment would put them into the log, and a foreign
-// program has no business with them.
-func Environ() []string {
-	hidden := make(map[string]bool)
-	for _, name := range client.Providers() {
-		hidden[client.KeyVariable(name)] = true
-	}
+// Environ returns the environment of this program without what looks like a key, a token
+// or a password, except for the variables in keep. A program that prints its environment
+// would put them into the log, and a foreign program has no business with them. The first
+// call also takes them out of what other processes can see of this one.
+func Environ(keep ...string) []string {
+	hide.Do(hideSecrets)
 	return slices.DeleteFunc(os.Environ(), func(setting string) bool {
 		name, _, _ := strings.Cut(setting, "=")
-		return hidden[name]
+		return isSecret(setting) && !slices.Contains(keep, name)
 	})
+}
+
+var hide sync.Once
+
+// secretName matches the names of variables that hold secrets.
+var secretName = regexp.MustCompile(`(?i)(^|_)(keys?|token|pat|pass)$|_pwd$|^sshpass$|secret|passw|passphrase|credential|` +
+	`api_?key|access_?key|private_?key|auth_?token`)
+
+// isSecret reports whether a setting, "NAME=value", must not be passed on.
+func isSecret(setting string) bool {
+	name, value, _ := strings.Cut(setting, "=")
+	return value != "" && (secretName.MatchString(name) || len(redact.Find([]byte(setting))) > 0)
 }
