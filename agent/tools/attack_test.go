@@ -174,7 +174,8 @@ func TestCommandsThatARuleAllows(t *testing.T) {
 		"go test | sh":                         false,
 		"go test |& sh":                        false,
 		"go test ;; rm":                        false,
-		"go test ;":                            false,
+		"go test ;":                            true,
+		"go test; # all of it\ngo test":        true,
 		"go test &&":                           false,
 		"&& go test":                           false,
 		"go test\nrm -rf /":                    false,
@@ -267,13 +268,27 @@ func TestCommandsThatARuleDenies(t *testing.T) {
 		"(rm x)":                         agent.Deny,
 		"{ rm x; }":                      agent.Deny,
 		"ls & rm x":                      agent.Deny,
-		"&& rm x":                        agent.Deny,
+		"env -i rm x":                    agent.Deny,
+		"nice -n 5 sudo timeout 3 rm x":  agent.Deny,
+		"sh -c 'cd /; bash -c \"rm x\"'": agent.Deny,
+		"find . -exec rm {} +":           agent.Deny,
+		"echo x | xargs rm":              agent.Deny,
+		"f() { rm x; }; f":               agent.Deny,
+		"for f in *; do rm $f; done":     agent.Deny,
+		"time rm x":                      agent.Deny,
+		"cat <<E\n$(rm x)\nE":            agent.Deny,
+		"&& rm x":                        "", // it cannot be read, so it asks
+		"git -C . push":                  "",
+		"linux64 rm x":                   "",
+		"tar c --to-command='/bin/rm x'": "",
+		"awk 'BEGIN{system(\"rm x\")}'":  "",
+		"docker run --rm x":              agent.Allow,
 		`\rm x > y`:                      agent.Deny,
 		"'rm' x > y":                     agent.Deny,
 		"git status && git push --force": agent.Deny,
 		"git pull":                       agent.Allow,
 	} {
-		if d, rule := r.Decide(call("bash", args("command", command))); d != want || rule == "" {
+		if d, rule := r.Decide(call("bash", args("command", command))); d != want || rule == "" && want != "" {
 			t.Errorf("%q: %q by %q, want %q", command, d, rule, want)
 		}
 	}
@@ -287,6 +302,7 @@ func TestCommandsThatMayRunWhatARuleDeniesAsk(t *testing.T) {
 		"bash -c 'touch p'", "sh -c 'touch p'", "echo 'touch p' | sh", "echo p | xargs touch", "nohup touch p", "sudo touch p", "exec touch p",
 		"eval 'tou' 'ch p'", "time touch p", "command touch p", "timeout 5 touch p", "find . -exec touch p ';'", "find . -name x -execdir touch p +",
 		"/bin/tou?h p", "trap 'touch p' EXIT", ". ./x", "echo $(date) > x", "ls; env touch p", "git ?ush", ";",
+		"at now -f x", "unshare touch p", "git -C . push", "gdb -ex 'shell touch p'", "socat EXEC:touch -", strings.Repeat("(", 50_000),
 	}
 	b, r := rules(t, []string{"bash"}, []string{"bash(touch *)", "bash(git push *)"})
 	b = newBench(t, tools.Options{Dir: b.dir, Rules: r})

@@ -37,15 +37,16 @@ import (
 //
 // The pattern of a command is compared word by word. A * of its own stands for one
 // word, or at the end for any number of words; quotes make it a character. A command
-// line is allowed if it consists of plain commands, joined by && || ; or |, each of
-// which is allowed. With a substitution, a redirection, a variable and the like in it,
+// line is allowed if it consists of plain commands, joined by && || ; | or a newline,
+// each of which is allowed. With a substitution, a redirection, a variable and the like in it,
 // it asks. Keep in mind what a command can do: "find *" can delete, and "go test *"
 // runs any program by -exec.
 //
-// A rule that denies some commands also limits the rule "bash", which allows all: a line
-// that is more than plain commands, or that has another program run its words, such as
-// env, sh or find -exec, asks, because it may run what is denied. A rule with a pattern
-// still allows it. This keeps a model from a command, but it is not a sandbox: a script
+// A rule that denies a command covers it wherever it is in a line, and in the words of
+// programs that run others. It also limits the rule "bash", which allows all: a line that
+// is more than plain commands, that has another program run its words, such as env, sh or
+// find -exec, or that has the denied words in its arguments asks, because it may run what
+// is denied. A rule with a pattern still allows it. This keeps a model from a command, but it is not a sandbox: a script
 // or a program that was just written can run anything.
 //
 // A nil *Rules has no rules. Methods may be called concurrently.
@@ -186,18 +187,13 @@ func (r *Rules) Decide(call agent.Call) (d agent.Decision, rule string) {
 // doubts reports which commands of a call may run something that a rule denies. If a
 // line is not simple, that is the whole line.
 func (r *Rules) doubts(s *subject) []bool {
-	var denied [][]word
-	for _, one := range r.deny {
-		if len(one.words) > 0 {
-			denied = append(denied, foldedWords(one.words))
-		}
-	}
-	if len(denied) == 0 || s.name != Bash {
+	if s.name != Bash || !slices.ContainsFunc(r.deny, func(one rule) bool { return len(one.words) > 0 }) {
 		return nil
 	}
 	list := make([]bool, max(len(s.commands), 1))
 	for i, command := range s.commands {
-		list[i] = mayRunOthers(foldedWords(command), denied)
+		command = foldedWords(command)
+		list[i] = slices.ContainsFunc(r.deny, func(one rule) bool { return len(one.words) > 0 && mayRun(command, foldedWords(one.words)) })
 	}
 	list[0] = list[0] || !s.simple
 	return list
@@ -207,9 +203,10 @@ func (r *Rules) doubts(s *subject) []bool {
 type subject struct {
 	name     string
 	paths    []path   // the path, and the file itself if there are links on the way
-	commands [][]word // what it runs; if it is not simple, what it may run
+	commands [][]word // that it runs, if it is simple
 	simple   bool
-	doubtful []bool // the commands that no rule for all commands allows; nil: none
+	hidden   [][]word // everything that it may run, folded
+	doubtful []bool   // the commands that no rule for all commands allows; nil: none
 }
 
 func (r *Rules) subject(call agent.Call) subject {
@@ -231,10 +228,9 @@ func (r *Rules) subject(call agent.Call) subject {
 			command = in.words("command")
 		}
 		var err error
-		if s.commands, err = simpleCommands(command, false); err != nil {
-			s.commands = roughCommands(command)
-		}
+		s.commands, err = simpleCommands(command, false)
 		s.simple = err == nil
+		s.hidden, _ = allCommands(command, 0)
 	}
 	return s
 }
@@ -305,8 +301,8 @@ func (s *subject) denied(one rule) bool {
 		return true
 	}
 	pattern := foldedWords(one.words)
-	return len(pattern) > 0 && slices.ContainsFunc(s.commands, func(command []word) bool {
-		command = foldedWords(command)
+	return len(pattern) > 0 && slices.ContainsFunc(s.hidden, func(command []word) bool {
+		command = slices.Clone(command[:min(len(command), len(pattern)+1)]) // a pattern says nothing about more
 		if matchCommand(pattern, command, true) {
 			return true
 		}

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"unicode"
+
+	"mvdan.cc/sh/v3/syntax"
 )
 
 // word is a word of a simple command: what the shell passes on, or the pattern for it in
@@ -16,126 +19,173 @@ type word struct {
 // errNotSimple means that the words of a command do not show what it does.
 var errNotSimple = errors.New("it is more than words: it has a substitution, a redirection or the like")
 
-// plainBytes are those without a special meaning to a shell, wherever they are in a
-// word.
-const plainBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:@%+,"
+const (
+	// plainBytes are those without a special meaning to a shell, wherever they are in a
+	// word.
+	plainBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:@%+,"
+	// maxParsed is the longest line that is read: the parser calls itself for every
+	// parenthesis.
+	maxParsed = 8 << 10
+	// maxUnwrapped is how many lines within lines are read.
+	maxUnwrapped = 4
+)
+
+func parseLine(line string) (*syntax.File, error) {
+	if len(line) > maxParsed {
+		return nil, errNotSimple
+	}
+	return syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(line), "")
+}
 
 // simpleCommands splits a command line into the commands that it runs, each of them
-// words. It knows only what cannot be misunderstood: plain words, quoted text, and
-// commands joined by && || ; and |. It lists what is allowed, so anything that was
-// forgotten is an error, and the call asks. In particular there is no $, no backtick,
-// no backslash, no & of its own, no newline, no parenthesis or brace, no redirection
-// except for 2>&1, no ~, no comment, no variable that is set for a command, and outside
-// of quotes nothing that is not ASCII.
+// words. It takes only what cannot be misunderstood: plain words, quoted text, and
+// commands joined by && || ; | or a newline. Of redirections there is 2>&1 alone. In a
+// word outside of quotes, what is not listed is an error, and the call asks.
 func simpleCommands(line string, pattern bool) ([][]word, error) {
-	l := &lexer{line: line, pattern: pattern}
-	for l.at < len(l.line) {
-		if err := l.step(); err != nil {
-			return nil, err
-		}
+	file, err := parseLine(line)
+	// The parser leaves out a NUL, a carriage return and a line that is continued.
+	odd := strings.Contains(line, "\\\n") || strings.ContainsFunc(line, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f })
+	if err != nil || odd || len(file.Stmts) == 0 || pattern && len(file.Stmts) > 1 {
+		return nil, errNotSimple
 	}
-	if err := l.endCommand(); err != nil {
-		return nil, err
+	l := &reader{pattern: pattern}
+	for _, s := range file.Stmts {
+		if !l.statement(s) {
+			return nil, errNotSimple
+		}
 	}
 	return l.commands, nil
 }
 
-type lexer struct {
-	line     string
+// reader takes over simple commands.
+type reader struct {
 	pattern  bool
-	at       int
 	commands [][]word
-	words    []word
-	current  *word
 }
 
-// step takes the next piece of the line.
-func (l *lexer) step() error {
-	c, rest := l.line[l.at], l.line[l.at:]
-	switch {
-	case c == ' ' || c == '\t':
-		l.endWord()
-		l.at++
-	case c == '\'' || c == '"':
-		return l.quoted(c)
-	case l.current == nil && (rest == "2>&1" || strings.HasPrefix(rest, "2>&1 ")) && !l.pattern:
-		l.at += len("2>&1")
-	case strings.HasPrefix(rest, "&&") || strings.HasPrefix(rest, "||"):
-		return l.operator(2)
-	case c == ';' || c == '|':
-		return l.operator(1)
-	case c == '*' || c == '?':
-		if l.pattern {
-			c = map[byte]byte{'*': anything, '?': anyOne}[c]
+// statement takes over a statement, and reports false if it is not simple.
+func (l *reader) statement(s *syntax.Stmt) bool {
+	if s.Negated || s.Background || s.Coprocess || s.Disown {
+		return false
+	}
+	for _, r := range s.Redirs {
+		if l.pattern || r.N == nil || r.N.Value != "2" || r.Op != syntax.DplOut || r.Word.Lit() != "1" {
+			return false
 		}
-		l.add(c, true)
-	case strings.IndexByte(plainBytes, c) >= 0:
-		l.add(c, false)
-	default:
-		return errNotSimple
 	}
-	return nil
-}
-
-func (l *lexer) add(c byte, wild bool) {
-	if l.current == nil {
-		l.current = &word{}
-	}
-	l.current.text += string([]byte{c})
-	l.current.wild = l.current.wild || wild
-	l.at++
-}
-
-func (l *lexer) endWord() {
-	if l.current != nil {
-		l.words = append(l.words, *l.current)
-		l.current = nil
-	}
-}
-
-// operator ends a command; |& and ;; are other operators.
-func (l *lexer) operator(size int) error {
-	l.at += size
-	if l.pattern || l.at < len(l.line) && strings.IndexByte("&|;", l.line[l.at]) >= 0 {
-		return errNotSimple
-	}
-	return l.endCommand()
-}
-
-// endCommand ends a command. It must have a first word, and that must be the program:
-// not a variable that is set for it, nor a word of the shell that changes what the
-// others mean.
-func (l *lexer) endCommand() error {
-	l.endWord()
-	if len(l.words) == 0 || strings.Contains(l.words[0].text, "=") || slices.Contains(reserved, l.words[0].text) {
-		return errNotSimple
-	}
-	l.commands, l.words = append(l.commands, l.words), nil
-	return nil
-}
-
-// reserved are the reserved words of bash that consist of letters.
-var reserved = []string{
-	"if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "in", "select", "function", "time", "coproc",
-}
-
-// quoted takes text in quotes. In double quotes, $ ` \ and ! still mean something.
-func (l *lexer) quoted(quote byte) error {
-	if l.current == nil {
-		l.current = &word{}
-	}
-	for l.at++; l.at < len(l.line); {
-		c := l.line[l.at]
-		switch {
-		case c == quote:
-			l.at++
-			return nil
-		case c < ' ' && c != '\n' && c != '\t', c == 0x7f, quote == '"' && strings.IndexByte("$`\\!", c) >= 0:
-			return errNotSimple
+	switch c := s.Cmd.(type) {
+	case *syntax.BinaryCmd:
+		return !l.pattern && c.Op != syntax.PipeAll && l.statement(c.X) && l.statement(c.Y)
+	case *syntax.CallExpr:
+		command, plain := l.words(c)
+		// An = in the first word sets a variable for the others.
+		if !plain || len(c.Assigns) > 0 || len(command) == 0 || strings.Contains(command[0].text, "=") {
+			return false
 		}
-		l.add(c, false)
+		l.commands = append(l.commands, command)
+		return true
 	}
-	return errNotSimple
+	return false
+}
+
+// words returns the words of a command, and whether they are all that it is.
+func (l *reader) words(c *syntax.CallExpr) (command []word, plain bool) {
+	plain = true
+	for _, arg := range c.Args {
+		one := wordOf{pattern: l.pattern, plain: true}
+		for _, part := range arg.Parts {
+			one.part(part)
+		}
+		command, plain = append(command, one.word), plain && one.plain
+	}
+	return command, plain
+}
+
+// wordOf is a word that is being read.
+type wordOf struct {
+	word
+	pattern bool
+	plain   bool // it is just what it looks like
+}
+
+func (w *wordOf) part(part syntax.WordPart) {
+	switch p := part.(type) {
+	case *syntax.Lit:
+		w.literal(p.Value)
+	case *syntax.SglQuoted:
+		w.text, w.plain = w.text+p.Value, w.plain && !p.Dollar
+	case *syntax.DblQuoted:
+		w.plain = w.plain && !p.Dollar
+		for _, inner := range p.Parts {
+			lit, ok := inner.(*syntax.Lit)
+			if !ok {
+				w.part(inner)
+				continue
+			}
+			w.text, w.plain = w.text+lit.Value, w.plain && !strings.ContainsAny(lit.Value, "$`\\!")
+		}
+	default: // what the shell puts here is not known
+		w.wild, w.plain = true, false
+	}
+}
+
+// literal adds what is not in quotes.
+func (w *wordOf) literal(value string) {
+	for i := range len(value) {
+		switch c := value[i]; {
+		case c == '*' || c == '?':
+			if w.pattern {
+				c = map[byte]byte{'*': anything, '?': anyOne}[c]
+			}
+			w.text, w.wild = w.text+string([]byte{c}), true
+		case c == '\\':
+			w.plain = false
+		default:
+			w.text += string([]byte{c})
+			w.plain = w.plain && strings.IndexByte(plainBytes, c) >= 0
+			w.wild = w.wild || strings.IndexByte("[{~", c) >= 0
+		}
+	}
+}
+
+// allCommands returns every command in a line, wherever it is, also those that programs
+// in it run, with folded words. It is for rules that deny: it may return what is no command. ok is false if
+// the line cannot be read.
+func allCommands(line string, depth int) (commands [][]word, ok bool) {
+	file, err := parseLine(line)
+	if err != nil {
+		return nil, false
+	}
+	ok = true
+	syntax.Walk(file, func(node syntax.Node) bool {
+		if call, is := node.(*syntax.CallExpr); is && len(call.Args) > 0 {
+			command, _ := (&reader{}).words(call)
+			command = foldedWords(command)
+			commands = append(commands, command)
+			if isRunner(command) {
+				inner, understood := unwrapped(command, depth)
+				commands, ok = append(commands, inner...), ok && understood
+			}
+		}
+		return true
+	})
+	return commands, ok
+}
+
+// unwrapped returns what a program that runs other commands may run: any of its words may
+// be the first of a command, or a line of its own.
+func unwrapped(command []word, depth int) (commands [][]word, ok bool) {
+	if depth == maxUnwrapped {
+		return nil, false
+	}
+	for i, w := range command[1:] {
+		commands = append(commands, command[i+1:])
+		if strings.ContainsAny(w.text, " \t\n;&|(`$<>") {
+			inner, _ := allCommands(w.text, depth+1)
+			commands = append(commands, inner...)
+		}
+	}
+	return commands, true
 }
 
 // matchCommand reports whether the words of a command are what a pattern says. A * of
@@ -156,48 +206,55 @@ func matchCommand(pattern, command []word, dots bool) bool {
 	return len(command) == len(pattern)
 }
 
-// roughCommands splits a line at everything that might begin another command. It is for
-// rules that deny: it may find things that are not commands.
-func roughCommands(line string) [][]word {
-	var commands [][]word
-	clean := strings.NewReplacer("'", "", `"`, "", `\`, "").Replace(line)
-	for piece := range strings.FieldsFuncSeq(clean, func(r rune) bool { return strings.ContainsRune(";&|\n\r(){}`$<>", r) }) {
-		var words []word
-		for _, text := range strings.Fields(piece) {
-			words = append(words, word{text: text})
-		}
-		if len(words) > 0 {
-			commands = append(commands, words)
-		}
-	}
-	return commands
-}
-
 // program returns the name of the program that a command runs: rm of /bin/rm.
-func program(command []word) string {
-	name := command[0].text
-	return name[strings.LastIndexByte(name, '/')+1:]
-}
+func program(command []word) string { return base(command[0].text) }
 
-// runners are programs and words of the shell that run the command in their arguments,
-// their input or a file.
-var runners = []string{
-	"bash", "sh", "dash", "zsh", "ksh", "ash", "fish", "busybox", "env", "xargs", "parallel", "nohup", "sudo", "doas", "su", "exec", "eval", "source", ".",
-	"command", "builtin", "time", "timeout", "nice", "ionice", "setsid", "stdbuf", "watch", "chroot", "script", "strace", "flock", "trap", "alias", "ssh",
-}
+func base(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
 
-// mayRunOthers reports whether a simple command may run one of the denied ones although
-// it is not written like it: as the argument of a program that runs commands, or because
-// the shell expands a * in it. All words must be folded.
-func mayRunOthers(command []word, denied [][]word) bool {
-	name := program(command)
-	isWild := func(w word) bool { return w.wild }
-	switch {
-	case command[0].wild, slices.Contains(runners, name):
-		return true
-	case name == "find":
-		return slices.ContainsFunc(command, func(w word) bool { return strings.HasPrefix(w.text, "-exec") || strings.HasPrefix(w.text, "-ok") })
+var (
+	// runners are programs and words of the shell that run the command in their arguments,
+	// their input or a file.
+	runners = []string{
+		"bash", "sh", "dash", "zsh", "ksh", "mksh", "csh", "tcsh", "rbash", "ash", "fish", "busybox", "toybox", "env", "xargs", "parallel", "nohup", "sudo", "doas",
+		"pkexec", "su", "runuser", "setpriv", "exec", "eval", "source", ".", "command", "builtin", "enable", "trap", "alias", "time", "timeout", "nice", "ionice",
+		"chrt", "taskset", "setsid", "stdbuf", "watch", "chroot", "unshare", "nsenter", "script", "strace", "flock", "ssh", "at", "batch", "crontab", "run-parts",
 	}
-	return slices.ContainsFunc(command, isWild) &&
-		slices.ContainsFunc(denied, func(pattern []word) bool { return matchPath(pattern[0].text, name, true) })
+	// printers are programs that never run what is in their arguments.
+	printers = []string{"echo", "printf", "grep", "cat", "ls", "cd", "test", "["}
+)
+
+// isRunner reports whether a command, with folded words, may run others.
+func isRunner(command []word) bool {
+	name := program(command)
+	return slices.Contains(runners, name) || name == "find" && slices.ContainsFunc(command, func(w word) bool {
+		return strings.HasPrefix(w.text, "-exec") || strings.HasPrefix(w.text, "-ok")
+	})
+}
+
+// mayRun reports whether a simple command may run a denied one although it is not written
+// like it: it runs others, the shell expands a * in it, or it has the denied words in its
+// arguments, as "setarch rm x" and "git -C . push" have. All words must be folded.
+func mayRun(command, denied []word) bool {
+	isWild := slices.ContainsFunc(command, func(w word) bool { return w.wild })
+	switch {
+	case command[0].wild, isRunner(command), isWild && matchPath(base(denied[0].text), program(command), true):
+		return true
+	}
+	return !slices.Contains(printers, program(command)) && mentions(command, denied)
+}
+
+// mentions reports whether the words of a pattern occur in a command, in this order and
+// whatever is between them.
+func mentions(command, pattern []word) bool {
+	pattern = slices.DeleteFunc(slices.Clone(pattern), func(w word) bool { return w.text == string(anything) })
+	for _, w := range command {
+		for token := range strings.FieldsFuncSeq(w.text, func(r rune) bool {
+			return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-.", r)
+		}) {
+			if len(pattern) > 0 && matchName(base(pattern[0].text), token, true) {
+				pattern = pattern[1:]
+			}
+		}
+	}
+	return len(pattern) == 0
 }
