@@ -33,8 +33,9 @@ type Options struct {
 	// Draft is how often a partial answer is saved, so that a program that dies loses
 	// little of what people have read. Default: every second. Negative: never.
 	Draft time.Duration
-	// RetryWait is how long to wait before the model is asked again after its answer
-	// broke off; the second time it is twice that. Default: 500 ms.
+	// RetryWait is how long to wait before a request that failed is sent again; each
+	// further time it is twice that. How often, and how long a provider may ask to wait,
+	// is the model's to say: see provider.Info. Default: the model's.
 	RetryWait time.Duration
 	// Parallel is how many calls may run at once. Default: 8.
 	Parallel int

@@ -55,7 +55,7 @@ func shared(t *testing.T) (*session.Session, store.Store) {
 
 func TestAnswerThatBrokeOffIsResumed(t *testing.T) {
 	t.Parallel()
-	a := start(t, agent.Options{Model: broken(3), RetryWait: 1})
+	a := start(t, agent.Options{Model: broken(5), RetryWait: 1})
 	out, err := a.Send(t.Context(), session.Text("hello"))
 	if !errors.Is(err, provider.ErrBroken) || out.Stop != provider.StopFailed {
 		t.Fatalf("%+v, %v", out, err)

@@ -16,36 +16,63 @@ type reply struct {
 	empty bool // the model said nothing
 }
 
-// maxRetries is how often a request is sent again after part of its answer was shown.
-// The client has its own count for requests that were refused before that.
-const maxRetries = 2
-
 // step asks the model once and writes its answer to the log. An answer that breaks off
 // is kept. If asking again may help, it becomes a branch, and the model is asked again.
 func (t *turn) step() (*reply, error) {
 	t.out.Steps++
 	var relief relief
-	for attempt := 1; ; attempt++ {
+	for failures := 0; ; {
 		r, err := t.prepare()
 		if err != nil {
 			return nil, err
 		}
 		response, cause := t.ask(r)
-		switch {
-		case cause == nil:
+		if cause == nil {
 			return t.keep(r, response)
-		case errors.Is(cause, provider.ErrOverflow) && !relief.shortened && !t.opts.Compaction.Off:
+		}
+		if errors.Is(cause, provider.ErrOverflow) && !relief.shortened && !t.opts.Compaction.Off {
 			t.drop(r, response, cause)
 			if ok, err := t.relieve(&relief); !ok {
 				return nil, errors.Join(cause, err)
 			}
-		case attempt > maxRetries || !t.mayRetry(cause):
-			return nil, t.keepPartial(r, response, cause)
-		default:
-			if err := t.branchOff(r, response, cause, attempt); err != nil {
-				return nil, err
-			}
+			continue
 		}
+		failures++
+		wait, again := t.retries().After(cause, failures)
+		if !again || t.ctx.Err() != nil {
+			return nil, t.keepPartial(r, response, cause)
+		}
+		if err := t.branchOff(r, response, cause); err != nil {
+			return nil, err
+		}
+		if err := t.pause(failures, wait, response, cause); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// retries says when a request that failed is sent again. The model's client leaves that to
+// the agent, which writes every request down.
+func (t *turn) retries() provider.Retries {
+	r := t.opts.Model.Info().Retries
+	if t.opts.RetryWait > 0 {
+		r.First = t.opts.RetryWait
+	}
+	return r
+}
+
+// pause waits before a request is sent again.
+func (t *turn) pause(failures int, wait time.Duration, response *provider.Response, cause error) error {
+	retry := &provider.Retry{Attempt: failures + 1, After: wait, Reason: cause.Error()}
+	if response != nil && response.Message != nil {
+		retry.Usage = response.Message.Usage
+	}
+	t.publish(Event{Type: Retry, Retry: retry})
+	select {
+	case <-time.After(wait):
+		return nil
+	case <-t.ctx.Done():
+		return t.ctx.Err()
 	}
 }
 
@@ -118,7 +145,7 @@ func (t *turn) params(c *session.Context) *provider.Request {
 	}
 	return &provider.Request{
 		Entries: c.Entries, Tools: offered(t.opts.Tools), Session: t.s.ID(), Thinking: thinking,
-		MaxTokens: t.opts.MaxTokens, Temperature: t.opts.Temperature, Fields: t.opts.Fields,
+		MaxTokens: t.opts.MaxTokens, Temperature: t.opts.Temperature, Fields: t.opts.Fields, Once: true,
 	}
 }
 
@@ -229,30 +256,17 @@ func (t *turn) drop(r *request, response *provider.Response, cause error) error 
 }
 
 // branchOff keeps an answer that broke off on a branch of its own, and goes back to
-// ask again.
-func (t *turn) branchOff(r *request, response *provider.Response, cause error, attempt int) error {
+// where the model was asked.
+func (t *turn) branchOff(r *request, response *provider.Response, cause error) error {
+	before := t.out
 	if err := t.keepPartial(r, response, cause); err != cause { // it could not be written
 		return err
 	}
-	t.out.Message, t.out.Entry, t.out.Stop = nil, "", ""
-	if err := t.write(func() error { return t.s.Branch(r.leaf) }); err != nil {
-		return errors.Join(cause, err)
+	if t.out.Entry == before.Entry {
+		return nil // nothing of it is kept
 	}
-	wait := time.Duration(attempt) * t.opts.RetryWait
-	t.publish(Event{Type: Retry, Retry: &provider.Retry{Attempt: attempt + 1, After: wait, Reason: cause.Error()}})
-	select {
-	case <-time.After(wait):
-		return nil
-	case <-t.ctx.Done():
-		return t.ctx.Err()
-	}
-}
-
-// mayRetry reports whether asking again may help. The client has already retried
-// requests that were refused before anything arrived.
-func (t *turn) mayRetry(cause error) bool {
-	var known *provider.Error
-	return t.ctx.Err() == nil && errors.Is(cause, provider.ErrBroken) && errors.As(cause, &known) && known.Temporary()
+	t.out.Message, t.out.Entry, t.out.Stop = before.Message, before.Entry, before.Stop
+	return t.write(func() error { return t.s.Branch(r.leaf) })
 }
 
 // bill adds a response to what the turn cost.

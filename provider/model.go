@@ -24,7 +24,8 @@ type Model interface {
 	// Stream sends a request and yields the answer as it arrives. The last event
 	// is EventStop and has the whole response. If the answer breaks off, the last
 	// pair is an EventStop with what has arrived, marked by its stop reason, and
-	// the error; it is a zero Event and the error if nothing has arrived.
+	// the error; it is a zero Event and the error if nothing has arrived. What has
+	// arrived may be no more than the usage.
 	//
 	// A caller that stops early ends the request.
 	Stream(ctx context.Context, r *Request) iter.Seq2[Event, error]
@@ -49,6 +50,8 @@ type Info struct {
 	MaxOutput int `json:"max_output,omitempty"`
 	// MaxBytes is the size of the largest body that the provider accepts.
 	MaxBytes int `json:"max_bytes,omitempty"`
+	// Retries says when a request that failed should be sent again.
+	Retries Retries `json:"-"`
 }
 
 // Request is a request to a model.
@@ -72,6 +75,9 @@ type Request struct {
 	// Fields are further members of the body, for settings that this package does not
 	// know. They override its own.
 	Fields session.Fields
+	// Once: the request is sent once, because the caller sends it again itself: see
+	// Info.Retries.
+	Once bool
 	// Encoded is what Encode returned for this request, if the caller has it: Stream
 	// then need not encode it again.
 	Encoded *Encoded
@@ -165,6 +171,8 @@ type Retry struct {
 	Attempt int           `json:"attempt"` // the number of the one that follows: 2 or more
 	After   time.Duration `json:"after"`   // how long it waits, in nanoseconds
 	Reason  string        `json:"reason"`
+	// Usage is what the failed attempt cost, if the provider said so before it failed.
+	Usage *session.Usage `json:"usage,omitempty"`
 }
 
 // Response is a whole answer, or what has arrived of one.

@@ -154,3 +154,28 @@ func TestRetryAfter(t *testing.T) {
 		}
 	}
 }
+
+// TestOnce: a caller that retries by itself gets one request each time. One that does not
+// learns what the failed attempts cost.
+func TestOnce(t *testing.T) {
+	t.Parallel()
+	s := providertest.New(t, func(*providertest.Request) providertest.Answer {
+		return providertest.Answer{Cut: 1, Message: session.MessageEntry{Usage: &session.Usage{Input: 1000}}}
+	})
+	c := connect(t, s.Server, "anthropic", func(o *client.Options) { o.Retries = 2 })
+	once := ask("go")
+	once.Once = true
+	response, err := provider.Respond(t.Context(), c, once, nil)
+	if n := len(s.Requests()); !errors.Is(err, provider.ErrBroken) || n != 1 || response == nil || response.Message.Usage.Input != 1000 || response.Kept(err, false) != nil {
+		t.Errorf("%d requests, %+v, %v", n, response, err)
+	}
+	cost := 0
+	response, err = provider.Respond(t.Context(), c, ask("go"), func(e provider.Event) {
+		if e.Retry != nil {
+			cost += e.Retry.Usage.Input
+		}
+	})
+	if n := len(s.Requests()); err == nil || n != 4 || cost+response.Message.Usage.Input != 3000 {
+		t.Errorf("%d more requests of 1000 tokens cost %d and %+v", n-1, cost, response)
+	}
+}

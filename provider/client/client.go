@@ -44,7 +44,7 @@ type Options struct {
 	// about the model.
 	Window, MaxOutput int
 	// Retries is how often a request that failed is sent again. Default: 4; -1 is
-	// never.
+	// never. An agent counts its requests itself, and takes the number from here.
 	Retries int
 	Timeouts
 	// HTTP sends the requests. Default: a client of its own, which uses the proxy
@@ -100,13 +100,9 @@ func New(o Options) (*Client, error) {
 	setDefault(&o.Connect, 15*time.Second)
 	setDefault(&o.FirstByte, 5*time.Minute)
 	setDefault(&o.Silence, 2*time.Minute)
-	setDefault(&o.Retry, 500*time.Millisecond)
-	setDefault(&o.RetryAfter, time.Minute)
-	if o.Retries == 0 {
-		o.Retries = 4
-	}
 	c := &Client{opts: o, dialect: d, base: strings.TrimSuffix(o.BaseURL, "/"), http: o.HTTP}
 	c.info = provider.Info{Provider: o.Name, Model: o.Model, API: o.Provider, MaxBytes: d.maxBytes}
+	c.info.Retries = provider.Retries{Most: o.Retries, First: o.Retry, Longest: o.RetryAfter}
 	c.info.Window, c.info.MaxOutput = limitsOf(o.Model)
 	if o.Window > 0 {
 		c.info.Window = o.Window
@@ -176,7 +172,7 @@ func (c *Client) Stream(ctx context.Context, r *provider.Request) iter.Seq2[prov
 				return
 			}
 		}
-		t := turn{client: c, ctx: ctx, body: encoded.Body, yield: yield}
+		t := turn{client: c, ctx: ctx, body: encoded.Body, yield: yield, once: r != nil && r.Once}
 		t.run()
 	}
 }
@@ -187,6 +183,7 @@ type turn struct {
 	ctx     context.Context
 	body    []byte
 	yield   func(provider.Event, error) bool
+	once    bool // the caller sends it again, if anybody does
 	stopped bool // the caller wants no more
 	begun   bool // part of the answer was yielded, not just token counts
 }
@@ -197,15 +194,18 @@ var errStopped = errors.New("the caller stopped")
 func (t *turn) run() {
 	for attempt := 1; ; attempt++ {
 		m, err := t.attempt()
-		switch {
-		case t.stopped:
+		if t.stopped {
 			return
-		case err == nil || t.begun || !t.mayRetry(err, attempt):
+		}
+		wait, again := t.client.info.Retries.After(err, attempt)
+		if !again || t.begun || t.once || t.ctx.Err() != nil {
 			t.finish(m, err)
 			return
 		}
-		wait := t.wait(err, attempt)
 		retry := &provider.Retry{Attempt: attempt + 1, After: wait, Reason: err.Error()}
+		if m != nil {
+			retry.Usage = m.Usage
+		}
 		if !t.yield(provider.Event{Type: provider.EventRetry, Retry: retry}, nil) {
 			return
 		}
@@ -348,7 +348,7 @@ var errEmpty = errors.New("the answer is empty")
 // finish yields the last event: the whole answer, or what has arrived and why
 // there is no more.
 func (t *turn) finish(m *session.MessageEntry, cause error) {
-	if m == nil || cause != nil && len(m.Content) == 0 {
+	if m == nil || cause != nil && len(m.Content) == 0 && m.Usage == nil {
 		if cause == nil {
 			cause = t.client.broken(t.ctx, errEmpty)
 		}

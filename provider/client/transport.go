@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"math"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -158,31 +157,6 @@ func asked(number string, unit time.Duration) time.Duration {
 		return time.Duration(n)
 	}
 	return 0 // it is not even a number
-}
-
-// mayRetry reports whether a request that failed is sent again.
-func (t *turn) mayRetry(err error, attempt int) bool {
-	var known *provider.Error
-	if t.ctx.Err() != nil || attempt > t.client.opts.Retries || !errors.As(err, &known) || !known.Temporary() {
-		return false
-	}
-	return t.client.opts.RetryAfter < 0 || known.RetryAfter <= t.client.opts.RetryAfter
-}
-
-// maxWait is the longest wait before a retry that the provider does not ask for.
-const maxWait = 30 * time.Second
-
-// wait returns how long to wait before the next attempt: twice as long as before, give
-// or take a quarter so that clients that failed together do not all come back at once,
-// and never less than the provider asks for.
-func (t *turn) wait(err error, attempt int) time.Duration {
-	wait := min(maxWait, max(0, t.client.opts.Retry)<<min(attempt-1, 10))
-	wait += time.Duration((rand.Float64() - 0.5) * float64(wait) / 2)
-	var known *provider.Error
-	if errors.As(err, &known) {
-		wait = max(wait, known.RetryAfter)
-	}
-	return wait
 }
 
 // sleep waits, or returns why it did not.
