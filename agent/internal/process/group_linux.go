@@ -2,11 +2,12 @@ package process
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 // EndWithParent makes the kernel kill the program when this process dies, even by
@@ -27,13 +28,8 @@ func signalSession(leader int, s syscall.Signal) {
 		found := false
 		names, _ := filepath.Glob("/proc/[0-9]*/stat")
 		for _, name := range names {
-			stat, err := os.ReadFile(name)
-			if err != nil {
-				continue // it has ended
-			}
-			// After the name of the program come its state, parent, group and session.
-			fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-			if len(fields) < 4 || fields[3] != number || fields[2] == number || fields[0] == "Z" {
+			fields := statFields(name)
+			if len(fields) < 6 || fields[5] != number || fields[4] == number || fields[2] == "Z" {
 				continue
 			}
 			if pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name))); !sent[pid] {
@@ -45,4 +41,15 @@ func signalSession(leader int, s syscall.Signal) {
 			return
 		}
 	}
+}
+
+// statFields returns what /proc says about a process: among others the state is 2, the
+// group 4 and the session 5. It returns nil if the process has ended.
+func statFields(name string) []string {
+	stat, err := vfs.ReadFile(name, vfs.SmallFile)
+	at := bytes.LastIndexByte(stat, ')') // the name of a program may have spaces and parentheses
+	if err != nil || at < 0 {
+		return nil
+	}
+	return append([]string{"pid", "name"}, strings.Fields(string(stat[at+1:]))...)
 }

@@ -13,18 +13,12 @@ import (
 // still has its own copy. If there were any, other programs of the user can no longer
 // look into its memory either.
 func hideSecrets() {
-	stat, err := os.ReadFile("/proc/self/stat")
-	if err != nil {
+	fields := statFields("/proc/self/stat")
+	if len(fields) < 51 {
 		return
 	}
-	// The name of the program may have spaces and parentheses. The fields after it begin
-	// with the third; the 50th and 51st say where the environment is.
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	if len(fields) < 49 {
-		return
-	}
-	from, err1 := strconv.ParseInt(string(fields[50-3]), 10, 64)
-	to, err2 := strconv.ParseInt(string(fields[51-3]), 10, 64)
+	from, err1 := strconv.ParseInt(fields[49], 10, 64) // where the environment is
+	to, err2 := strconv.ParseInt(fields[50], 10, 64)
 	memory, err := os.OpenFile("/proc/self/mem", os.O_RDWR, 0)
 	if err1 != nil || err2 != nil || err != nil || from >= to {
 		return
