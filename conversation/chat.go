@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -261,10 +262,18 @@ func (c *Chat) AddContext(source, text string) (Message, error) {
 // metaSource is the member of a message's metadata that says where it comes from.
 const metaSource = "source"
 
-// contextText shows the model where a text begins, where it ends and where it comes from.
+// contextText shows the model where a text begins, where it ends and where it comes from. The
+// text stays as it is, so the mark at its end must be one that is not in it.
 func contextText(source, text string) string {
-	return fmt.Sprintf("<context source=%q>\n%s\n</context>", source, text)
+	tag := "context"
+	for n := 2; strings.Contains(text, "</"+tag); n++ {
+		tag = "context" + strconv.Itoa(n)
+	}
+	return fmt.Sprintf("<%s source=\"%s\">\n%s\n</%s>", tag, inAttribute.Replace(source), text, tag)
 }
+
+// inAttribute escapes what would end an attribute.
+var inAttribute = strings.NewReplacer("&", "&amp;", `"`, "&quot;", "<", "&lt;", ">", "&gt;", "\n", "&#10;", "\r", "&#13;")
 
 // PrepareConversation prepares a request: it adds the instructions, if they were not
 // sent yet, and the user's message with the images from the given files. Without text and

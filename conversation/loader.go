@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -82,16 +83,6 @@ func NewLoader(dir string) (*Loader, error) {
 	return l, nil
 }
 
-// NewFileLoader returns a loader for a directory that need not be a context directory: it
-// writes nothing into it. The caller closes the loader.
-func NewFileLoader(dir string) (*Loader, error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, fmt.Errorf("context directory: %w", err)
-	}
-	return &Loader{root: root}, nil
-}
-
 func (l *Loader) writeSample() error {
 	f, err := l.root.OpenFile(ContextConfigName, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -140,16 +131,24 @@ func (l *Loader) read(name string) ([]byte, fs.FileInfo, error) {
 		return nil, nil, fmt.Errorf("context file %.200q: %w", name, err)
 	}
 	defer f.Close()
+	data, err := readText(f, name)
+	return data, info, err
+}
+
+// readText reads a context file.
+func readText(f io.Reader, name string) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(f, MaxContextFile+1))
 	switch {
 	case err != nil:
-		return nil, nil, fmt.Errorf("context file %.200q: %w", name, err)
 	case len(data) > MaxContextFile:
-		return nil, nil, fmt.Errorf("context file %.200q: %w: over %d bytes", name, session.ErrTooLarge, MaxContextFile)
+		err = fmt.Errorf("%w: over %d bytes", session.ErrTooLarge, MaxContextFile)
 	case !IsText(data):
-		return nil, nil, fmt.Errorf("context file %.200q: %w: it is not text", name, session.ErrInvalid)
+		err = fmt.Errorf("%w: it is not text", session.ErrInvalid)
 	}
-	return data, info, nil
+	if err != nil {
+		return nil, fmt.Errorf("context file %.200q: %w", name, err)
+	}
+	return data, nil
 }
 
 // IsText reports whether a file can be given to a model as text.
@@ -224,10 +223,11 @@ func (l *Loader) loadAll(c *Chat, names []string) (added []Message, _ error) {
 // LoadFile loads a file into a conversation: see LoadCoreContext. It returns the message and
 // whether it was added now.
 func (l *Loader) LoadFile(c *Chat, name string) (_ Message, added bool, _ error) {
-	file, err := l.Message(name)
+	data, info, err := l.read(name)
 	if err != nil {
 		return Message{}, false, err
 	}
+	file := fileMessage(sourcePrefix+path.Clean(filepath.ToSlash(name)), "", data, info)
 	source := file.Metadata[metaSource].(string)
 	loaded, err := c.loadedFrom(source)
 	if err != nil {
@@ -243,33 +243,49 @@ func (l *Loader) LoadFile(c *Chat, name string) (_ Message, added bool, _ error)
 	return m, true, c.supersede(source)
 }
 
-// Message returns a file as the message that LoadFile adds, for callers that write to a
-// session themselves: see AddFile.
-func (l *Loader) Message(name string) (*session.MessageEntry, error) {
-	data, info, err := l.read(name)
-	if err != nil {
-		return nil, err
-	}
-	source := sourcePrefix + path.Clean(filepath.ToSlash(name))
+// fileMessage returns a file as a message. source is what the file is known by in the log;
+// the model is shown another name if there is one.
+func fileMessage(source, shown string, data []byte, info fs.FileInfo) *session.MessageEntry {
 	sum := sha256.Sum256(data)
 	return &session.MessageEntry{
-		Role: session.RoleSystem, Content: []session.Content{session.Text(contextText(source, string(data)))},
+		Role: session.RoleSystem, Content: []session.Content{session.Text(contextText(cmp.Or(shown, source), string(data)))},
 		Category: CategoryContext.String(),
 		Metadata: map[string]any{
 			metaSource: source, metaHash: hex.EncodeToString(sum[:]), metaSize: len(data),
 			metaModified: info.ModTime().UTC().Format(time.RFC3339Nano),
 		},
-	}, nil
+	}
 }
 
-// AddFile loads a file into a session, as LoadFile does into a conversation: only if it
-// has changed since, and in place of the version that the session has. It reports whether
-// it was added.
-func (l *Loader) AddFile(s *session.Session, name string) (added bool, _ error) {
-	file, err := l.Message(name)
+// ReadFile returns a file of any directory as a message, which the model is shown under a
+// name. Two files are never taken for the same: the log knows a file by its whole path.
+func ReadFile(file, shown string) (*session.MessageEntry, error) {
+	file, err := filepath.Abs(file)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
+	info, err := os.Stat(file)
+	if err == nil && !info.Mode().IsRegular() { // opening a pipe would wait for ever
+		err = fmt.Errorf("%s: %w: it is not a regular file", file, session.ErrInvalid)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("context file: %w", err)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("context file: %w", err)
+	}
+	defer f.Close()
+	data, err := readText(f, file)
+	if err != nil {
+		return nil, err
+	}
+	return fileMessage(filepath.ToSlash(file), shown, data, info), nil
+}
+
+// AddFile adds a message of ReadFile to a session: only if the file has changed since, and in
+// place of the version that the session has. It reports whether it was added.
+func AddFile(s *session.Session, file *session.MessageEntry) (added bool, _ error) {
 	now, err := s.Context(session.ContextOptions{Shared: true})
 	if err != nil {
 		return false, err
@@ -302,7 +318,10 @@ func (l *Loader) Refresh(c *Chat) ([]Message, error) {
 	}
 	var names []string
 	for _, m := range loaded {
-		name := strings.TrimPrefix(m.Metadata[metaSource].(string), sourcePrefix)
+		name, isHere := strings.CutPrefix(m.Metadata[metaSource].(string), sourcePrefix)
+		if !isHere {
+			continue // it was added by AddFile
+		}
 		if _, err := l.root.Stat(name); err == nil && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
@@ -342,7 +361,7 @@ func (l *link) loadedFrom(source string) (loaded []Message) {
 // fileSource returns which file a message was loaded from, or "".
 func fileSource(e *session.Entry) string {
 	from, _ := e.Message.Metadata[metaSource].(string)
-	if _, isFile := e.Message.Metadata[metaHash].(string); !isFile || !strings.HasPrefix(from, sourcePrefix) {
+	if _, isFile := e.Message.Metadata[metaHash].(string); !isFile {
 		return ""
 	}
 	return from

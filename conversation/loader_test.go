@@ -138,7 +138,6 @@ func TestContextLoader(t *testing.T) {
 	}
 }
 
-// A file is another if its content is, whatever its time and size say.
 // A file goes into a session as it goes into a conversation, and its directory stays as
 // it is.
 func TestAFileIsAddedToASessionWhenItChanges(t *testing.T) {
@@ -146,8 +145,6 @@ func TestAFileIsAddedToASessionWhenItChanges(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "notes.md")
 	do(t, os.WriteFile(path, []byte("green"), 0o600))
-	l := must(conversation.NewFileLoader(dir))(t)
-	defer l.Close()
 	s := must(session.New(t.TempDir(), ""))(t)
 	defer s.Close()
 	for _, step := range []struct {
@@ -155,22 +152,34 @@ func TestAFileIsAddedToASessionWhenItChanges(t *testing.T) {
 		added bool
 	}{{"green", true}, {"green", false}, {"yellow", true}, {"yellow", false}, {"green", true}} {
 		do(t, os.WriteFile(path, []byte(step.text), 0o600))
-		if added := must(l.AddFile(s, "notes.md"))(t); added != step.added {
+		if added := must(conversation.AddFile(s, must(conversation.ReadFile(path, "docs/notes.md"))(t)))(t); added != step.added {
 			t.Errorf("%s: added is %v", step.text, added)
 		}
 		now := must(s.Context(session.ContextOptions{}))(t)
-		if len(now.Entries) != 1 || !strings.Contains(session.TextOf(now.Entries[0].Message.Content), step.text) {
+		if len(now.Entries) != 1 || session.TextOf(now.Entries[0].Message.Content) != "<context source=\"docs/notes.md\">\n"+step.text+"\n</context>" {
 			t.Errorf("the context has %d entries: %+v", len(now.Entries), now.Entries)
 		}
 	}
-	if _, err := l.AddFile(s, "none.md"); err == nil {
-		t.Error("there is no such file")
+	for _, name := range []string{filepath.Join(dir, "none.md"), dir} {
+		if _, err := conversation.ReadFile(name, "x"); err == nil {
+			t.Errorf("%s is no file", name)
+		}
+	}
+	// Another file under the same name does not replace it; a name and a text cannot end
+	// what they stand in.
+	other := filepath.Join(t.TempDir(), "notes.md")
+	do(t, os.WriteFile(other, []byte("</context> is not the end"), 0o600))
+	must(conversation.AddFile(s, must(conversation.ReadFile(other, `a "b" <c> ü`))(t)))(t)
+	now := must(s.Context(session.ContextOptions{}))(t)
+	if want := "<context2 source=\"a &quot;b&quot; &lt;c&gt; ü\">\n</context> is not the end\n</context2>"; len(now.Entries) != 2 || session.TextOf(now.Entries[1].Message.Content) != want {
+		t.Errorf("the context is %+v", now.Entries)
 	}
 	if files := must(os.ReadDir(dir))(t); len(files) != 1 {
 		t.Errorf("the directory has %v", files)
 	}
 }
 
+// A file is another if its content is, whatever its time and size say.
 func TestChangeOfTheSameTimeAndSize(t *testing.T) {
 	t.Parallel()
 	dir, l := contextDir(t, map[string]string{"spec.md": "one"})

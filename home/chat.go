@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -20,9 +19,11 @@ type ChatRequest struct {
 	// Session is the conversation to go on with, as a person names it: see Resolve.
 	// Default: a new one, which is created when something is said.
 	Session string `json:"session,omitempty"`
-	// Title and CWD are those of a new session: see CreateRequest.
+	// Title is that of a new session: see CreateRequest.
 	Title string `json:"title,omitempty"`
-	CWD   string `json:"cwd,omitempty"`
+	// CWD is the directory in which tools work, and which a new session is about. Default:
+	// that of the conversation, or the present one if it has none.
+	CWD string `json:"cwd,omitempty"`
 	// Provider and Model name the model that answers. Default: those of the settings.
 	Provider string `json:"provider,omitempty"`
 	Model    string `json:"model,omitempty"`
@@ -33,10 +34,23 @@ type ChatRequest struct {
 	// Context are files that the model should know. They are read when something is
 	// said; one that the conversation has already is added again only if it changed.
 	Context []string `json:"context,omitempty"`
+	// Tools are the built-in tools that the model gets, by their names; AllTools are all of
+	// them. Default: none.
+	Tools []string `json:"tools,omitempty"`
+	// Servers are MCP servers whose tools the model gets: command lines for the shell, or
+	// addresses that begin with http:// or https://. "NAME: " before one says what the
+	// names of its tools begin with; otherwise it is the program's name, or the host.
+	Servers []string `json:"servers,omitempty"`
+	// Allow and Deny are rules about calls: see tools.Rules.
+	Allow []string `json:"allow,omitempty"`
+	Deny  []string `json:"deny,omitempty"`
+	// Env names variables that commands get although they look like a key, a token or a
+	// password.
+	Env []string `json:"env,omitempty"`
 }
 
-// ChatHands are what the program around a chat gives the model: Tools that it may use, and
-// Approve, which decides about calls that ask: see agent.Options.
+// ChatHands are what the program around a chat gives the model: Tools of its own that it may
+// use, and Approve, which decides about calls that ask: see agent.Options.
 type ChatHands struct {
 	Tools   []agent.Tool
 	Approve func(ctx context.Context, call agent.Call) (agent.Decision, error)
@@ -51,6 +65,9 @@ type Chat struct {
 	chosen *ChosenModel
 	c      *Conversation // nil until there is a session
 	agent  *agent.Agent
+	dir    string       // where tools work
+	box    *Toolbox     // nil until it is needed
+	tools  []agent.Tool // of the box, and those of hands
 }
 
 // Chat begins a conversation with a model, or goes on with one. Nothing is written before
@@ -59,20 +76,48 @@ func (h *Home) Chat(ctx context.Context, r ChatRequest, hands ChatHands) (*Chat,
 	if !conversation.IsText([]byte(r.System)) {
 		return nil, &session.Error{Op: "chat", Name: r.Session, Err: wrong("system", "the instructions are not text")}
 	}
-	chat := &Chat{home: h, r: r, hands: hands}
-	var err error
-	if r.Session == "" {
-		chat.chosen, err = h.settings.ModelFor(nil, r.choice())
-		return chat, err
-	}
-	if chat.c, err = h.openEnd(ctx, r.Session); err != nil {
-		return nil, err
-	}
-	if err := chat.restore(); err != nil {
+	chat := &Chat{home: h, r: r, hands: hands, tools: hands.Tools}
+	if err := chat.open(ctx); err != nil {
 		return nil, errors.Join(err, chat.Close())
 	}
 	return chat, nil
 }
+
+// open finds the conversation, its directory, its tools and its model.
+func (c *Chat) open(ctx context.Context) (err error) {
+	if c.r.Session != "" {
+		if c.c, err = c.home.openEnd(ctx, c.r.Session); err != nil {
+			return err
+		}
+	}
+	c.dir = c.workDir()
+	if len(c.r.Tools)+len(c.r.Servers)+len(c.r.Allow)+len(c.r.Deny) > 0 {
+		if err := c.SetTools(ctx, c.r.Tools...); err != nil {
+			return err
+		}
+	}
+	if c.c != nil {
+		return c.restore()
+	}
+	c.chosen, err = c.home.settings.ModelFor(nil, c.r.choice())
+	return err
+}
+
+// workDir returns where tools work: where they were told to, or in the conversation's
+// directory, whichever directory the program is in.
+func (c *Chat) workDir() string {
+	dir := c.r.CWD
+	if dir == "" && c.c != nil {
+		dir = c.c.Header().CWD
+	}
+	if whole, err := filepath.Abs(dir); err == nil {
+		return whole
+	}
+	return dir
+}
+
+// Dir returns the directory in which tools work.
+func (c *Chat) Dir() string { return c.dir }
 
 // maxInstructions is how long a file with instructions may be, in bytes. They are sent with
 // every request.
@@ -107,7 +152,7 @@ func (c *Chat) restore() error {
 func (c *Chat) begin() (err error) {
 	c.agent, err = agent.New(c.c.Session, agent.Options{
 		Model: c.chosen.Model, Thinking: c.chosen.Thinking, MaxTokens: c.chosen.MaxTokens,
-		System: c.r.System, Tools: c.hands.Tools, Approve: c.hands.Approve,
+		System: c.r.System, Tools: c.tools, Approve: c.hands.Approve,
 	})
 	return err
 }
@@ -131,7 +176,7 @@ func (c *Chat) Start(ctx context.Context) (*agent.Agent, error) {
 }
 
 func (c *Chat) create(ctx context.Context) error {
-	made, err := c.home.Sessions.Create(ctx, CreateRequest{Title: c.r.Title, CWD: c.r.CWD})
+	made, err := c.home.Sessions.Create(ctx, CreateRequest{Title: c.r.Title, CWD: c.dir})
 	if err != nil {
 		return err
 	}
@@ -143,10 +188,7 @@ func (c *Chat) create(ctx context.Context) error {
 // is noticed, and loaded when something is said.
 func (c *Chat) AddFiles(files ...string) error {
 	for _, name := range files {
-		if err := withFile(name, func(l *conversation.Loader, local string) error {
-			_, err := l.Message(local)
-			return err
-		}); err != nil {
+		if _, err := c.readFile(name); err != nil {
 			return err
 		}
 		if !slices.Contains(c.r.Context, name) {
@@ -158,11 +200,13 @@ func (c *Chat) AddFiles(files ...string) error {
 
 func (c *Chat) loadFiles(files []string) error {
 	for _, name := range files {
-		err := withFile(name, func(l *conversation.Loader, local string) error {
-			return c.c.Retry(func() error {
-				_, err := l.AddFile(c.c.Session, local)
-				return err
-			})
+		file, err := c.readFile(name)
+		if err != nil {
+			return err
+		}
+		err = c.c.Retry(func() error {
+			_, err := conversation.AddFile(c.c.Session, file)
+			return err
 		})
 		if err != nil {
 			return err
@@ -171,30 +215,18 @@ func (c *Chat) loadFiles(files []string) error {
 	return nil
 }
 
-// withFile calls f with a loader and the name of a file in its directory: the present one
-// or, for a file that is not below it, the root of the file system.
-func withFile(name string, f func(l *conversation.Loader, local string) error) error {
-	if _, err := os.Stat(name); err != nil {
-		return fmt.Errorf("context file: %w", err)
-	}
-	dir, err := os.Getwd()
-	if err != nil {
-		return err
-	}
+// readFile reads a file that the model should know. The model is shown the path that its
+// tools take: relative to their directory, or the whole one for a file elsewhere.
+func (c *Chat) readFile(name string) (*session.MessageEntry, error) {
 	path, err := filepath.Abs(name)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	local, err := filepath.Rel(dir, path)
-	if err != nil || !filepath.IsLocal(local) {
-		dir = filepath.VolumeName(path) + string(filepath.Separator)
-		local = path[len(dir):]
+	shown, err := filepath.Rel(c.dir, path)
+	if err != nil || !filepath.IsLocal(shown) {
+		shown = path
 	}
-	l, err := conversation.NewFileLoader(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f(l, filepath.ToSlash(local)), l.Close())
+	return conversation.ReadFile(path, filepath.ToSlash(shown))
 }
 
 // Prompt returns what a person says as the content of a message: a text and images, which
@@ -230,8 +262,8 @@ func (c *Chat) Conversation() *Conversation { return c.c }
 // Request returns what the chat was begun with, as it is now.
 func (c *Chat) Request() ChatRequest { return c.r }
 
-// Hands returns what the model may use now, and who decides about it.
-func (c *Chat) Hands() ChatHands { return c.hands }
+// Tools returns what the model may use now.
+func (c *Chat) Tools() []agent.Tool { return c.tools }
 
 // Model returns the model that answers, and who chose it.
 func (c *Chat) Model() ChosenModel { return *c.chosen }
@@ -265,15 +297,34 @@ func (c *Chat) SetThinking(level string) error {
 	return nil
 }
 
-// SetTools changes what the model may use.
-func (c *Chat) SetTools(tools ...agent.Tool) error {
+// SetTools changes which built-in tools the model may use, by their names: see ChatRequest.
+// The tools of MCP servers and of the program stay.
+func (c *Chat) SetTools(ctx context.Context, names ...string) error {
+	box, err := c.Toolbox(ctx)
+	if err != nil {
+		return err
+	}
+	list, err := box.tools(names)
+	if err != nil {
+		return err
+	}
+	list = append(list, c.hands.Tools...)
 	if c.agent != nil {
-		if err := c.agent.SetTools(tools...); err != nil {
+		if err := c.agent.SetTools(list...); err != nil {
 			return err
 		}
 	}
-	c.hands.Tools = tools
+	c.tools, c.r.Tools = list, names
 	return nil
+}
+
+// Toolbox returns the tools that the model may be given in the chat's directory, and the
+// rules for them. The chat closes it.
+func (c *Chat) Toolbox(ctx context.Context) (_ *Toolbox, err error) {
+	if c.box == nil {
+		c.box, err = c.home.newToolbox(ctx, c.dir, &c.r)
+	}
+	return c.box, err
 }
 
 // Branch goes back to an entry, as a person names it. With summarise, the model writes
@@ -399,6 +450,9 @@ func (c *Chat) Close() error {
 	if c.c != nil {
 		errs = append(errs, c.c.Close())
 	}
-	c.agent, c.c = nil, nil
+	if c.box != nil {
+		errs = append(errs, c.box.close())
+	}
+	c.agent, c.c, c.box = nil, nil, nil
 	return errors.Join(errs...)
 }

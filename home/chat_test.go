@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/agent/tools"
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/session"
 )
@@ -98,7 +99,7 @@ func TestAChatBranchesAndKnowsWhereItIs(t *testing.T) {
 	if err := c.SetThinking("hard"); !errors.Is(err, session.ErrInvalid) {
 		t.Errorf("an unknown level: %v", err)
 	}
-	if err := errors.Join(c.SetThinking("low"), c.SetModel("offline/parrot"), c.SetTools()); err != nil {
+	if err := errors.Join(c.SetThinking("low"), c.SetModel("offline/parrot"), c.SetTools(t.Context())); err != nil {
 		t.Error(err)
 	}
 	if err := c.SetModel("nobody/nothing"); err == nil {
@@ -146,19 +147,20 @@ func TestContextFilesOfAChatAreRedacted(t *testing.T) {
 func TestAToolboxAllowsMoreOnTheWay(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
-	box, err := h.Toolbox(t.Context(), home.ToolboxRequest{Dir: t.TempDir(), Deny: []string{"bash(rm *)"}})
+	c := h.chat(home.ChatRequest{CWD: t.TempDir(), Deny: []string{"bash(rm *)"}})
+	box, err := c.Toolbox(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer box.Close()
-	if list, err := box.Tools(); err != nil || len(list) != 0 {
-		t.Errorf("without being asked for: %v, %v", list, err)
+	if list := c.Tools(); len(list) != 0 {
+		t.Errorf("without being asked for: %v", list)
 	}
-	if _, err := box.Tools("hammer"); !errors.Is(err, session.ErrInvalid) {
+	if err := c.SetTools(t.Context(), "hammer"); !errors.Is(err, session.ErrInvalid) {
 		t.Errorf("an unknown tool: %v", err)
 	}
-	list, err := box.Tools(home.AllTools)
-	if err != nil || len(list) != 5 {
+	err = c.SetTools(t.Context(), home.AllTools)
+	list := c.Tools()
+	if err != nil || len(list) != len(tools.Names()) {
 		t.Fatalf("all tools: %d, %v", len(list), err)
 	}
 	echo := agent.Call{ID: "1", Name: "bash", Input: []byte(`{"command":"echo hello"}`)}
@@ -184,34 +186,70 @@ func TestAToolboxAllowsMoreOnTheWay(t *testing.T) {
 	}
 }
 
-func TestAToolboxRefusesRulesForToolsThatDoNotExist(t *testing.T) {
+// Tools work where the conversation is, wherever the program is. Files are called what the
+// tools call them.
+func TestToolsWorkInTheConversationsDirectory(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
-	for _, r := range []home.ToolboxRequest{{Deny: []string{"bsh"}}, {Allow: []string{"read,write"}}, {Allow: []string{"Read"}}, {Allow: []string{"github_push"}}} {
-		if _, err := h.Toolbox(t.Context(), r); !errors.Is(err, session.ErrInvalid) || !strings.Contains(err.Error(), "read, write, edit, bash, search") {
-			t.Errorf("%v: %v", r, err)
+	dir, other := t.TempDir(), t.TempDir()
+	for path, text := range map[string]string{filepath.Join(dir, "a.txt"): "beans", filepath.Join(other, "a.txt"): "peas"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
 		}
 	}
-	box, err := h.Toolbox(t.Context(), home.ToolboxRequest{Allow: []string{"github_*", "search"}, Deny: []string{"Bash", "b?sh"}})
+	first := h.chat(home.ChatRequest{CWD: dir})
+	h.tell(first, "hello")
+	again := home.ChatRequest{Session: home.LastSession, Tools: []string{"read"}, Context: []string{filepath.Join(dir, "a.txt"), filepath.Join(other, "a.txt")}}
+	c := h.chat(again)
+	if got := h.tell(c, `call read {"path":"a.txt"}`); !strings.Contains(got, "beans") || c.Dir() != dir {
+		t.Errorf("in %s, the answer is %q", c.Dir(), got)
+	}
+	now, err := c.Conversation().Context(session.ContextOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	box.Close()
+	var sent strings.Builder
+	for i := range now.Entries {
+		if m := now.Entries[i].Message; m != nil {
+			sent.WriteString(session.TextOf(m.Content) + "\n")
+		}
+	}
+	for _, want := range []string{"<context source=\"a.txt\">\nbeans", "<context source=\"" + filepath.ToSlash(other) + "/a.txt\">\npeas"} {
+		if !strings.Contains(sent.String(), want) {
+			t.Errorf("the model was not sent %q:\n%s", want, sent.String())
+		}
+	}
+	again.CWD, again.Context = other, nil
+	if got := h.tell(h.chat(again), `call read {"path":"a.txt"}`); !strings.Contains(got, "peas") {
+		t.Errorf("elsewhere, as asked, the answer is %q", got)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	again.CWD = ""
+	if _, err := h.Chat(t.Context(), again, home.ChatHands{}); home.Describe(err).Field != "cwd" || !strings.Contains(err.Error(), dir) {
+		t.Errorf("in a directory that is gone: %v", err)
+	}
+	again.Tools = nil
+	h.chat(again) // without tools, the directory does not matter
+}
+
+func TestAToolboxRefusesRulesForToolsThatDoNotExist(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	for _, r := range []home.ChatRequest{{Deny: []string{"bsh"}}, {Allow: []string{"read,write"}}, {Allow: []string{"Read"}}, {Allow: []string{"github_push"}}} {
+		if _, err := h.Chat(t.Context(), r, home.ChatHands{}); !errors.Is(err, session.ErrInvalid) || !strings.Contains(err.Error(), "read, write, edit, bash, search") {
+			t.Errorf("%v: %v", r, err)
+		}
+	}
+	h.chat(home.ChatRequest{Allow: []string{"github_*", "search"}, Deny: []string{"Bash", "b?sh"}})
 }
 
 func TestAModelSearchesTheHomeWithItsTool(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	h.tell(h.chat(home.ChatRequest{}), "the marigolds are orange")
-	box, err := h.Toolbox(t.Context(), home.ToolboxRequest{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, err := box.Tools("search")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := h.chat(home.ChatRequest{}, home.ChatHands{Tools: list, Approve: func(context.Context, agent.Call) (agent.Decision, error) { return agent.Deny, nil }})
+	c := h.chat(home.ChatRequest{Tools: []string{"search"}}, home.ChatHands{Approve: func(context.Context, agent.Call) (agent.Decision, error) { return agent.Deny, nil }})
 	if got := h.tell(c, `call search {"query":"marigolds"}`); !strings.Contains(got, "orange") {
 		t.Errorf("the answer is %q", got)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -17,28 +18,13 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// ToolboxRequest says where tools work, and which of their calls need no approval.
-type ToolboxRequest struct {
-	// Dir is the directory in which they work. Default: the present one.
-	Dir string `json:"dir,omitempty"`
-	// Servers are MCP servers whose tools are offered: command lines for the shell, or
-	// addresses that begin with http:// or https://. "NAME: " before one says what the
-	// names of its tools begin with; otherwise it is the program's name, or the host.
-	Servers []string `json:"servers,omitempty"`
-	// Allow and Deny are rules: see tools.Rules.
-	Allow []string `json:"allow,omitempty"`
-	Deny  []string `json:"deny,omitempty"`
-	// Env names variables that commands get although they look like a key, a token or a
-	// password.
-	Env []string `json:"env,omitempty"`
-}
-
-// Toolbox has the tools that a model may be given: the built-in ones, including one
-// that searches the home, and those of MCP servers. It may be used by several
-// goroutines at once. Close it after use.
+// Toolbox has the tools that the model of a chat may be given: the built-in ones, including
+// one that searches the home, and those of MCP servers. It may be used by several
+// goroutines at once.
 type Toolbox struct {
 	home    *Home
-	r       ToolboxRequest
+	dir     string
+	keep    []string // variables: see ChatRequest.Env
 	servers []*mcp.Server
 	rules   *tools.Rules // all tools obey them
 
@@ -49,33 +35,36 @@ type Toolbox struct {
 // AllTools stands for all built-in tools.
 const AllTools = "all"
 
-// Toolbox returns the tools for a directory, and starts the servers. A rule that makes no
+// newToolbox returns the tools for a directory, and starts the servers. A rule that makes no
 // sense is session.ErrInvalid, and so is one for a tool that does not exist, unless its name
 // has a *.
-func (h *Home) Toolbox(ctx context.Context, r ToolboxRequest) (*Toolbox, error) {
-	b := &Toolbox{home: h, r: r, allowed: slices.Clone(r.Allow)}
+func (h *Home) newToolbox(ctx context.Context, dir string, r *ChatRequest) (*Toolbox, error) {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return nil, wrongAs("cwd", fmt.Errorf("there is no directory %s here; name the one in which tools should work", dir))
+	}
+	b := &Toolbox{home: h, dir: dir, keep: r.Env, allowed: slices.Clone(r.Allow)}
 	var err error
-	if b.rules, err = tools.NewRules(r.Dir, r.Allow, r.Deny); err != nil {
-		return nil, r.wrong(err, func(*tools.Rules) error { return nil })
+	if b.rules, err = tools.NewRules(dir, r.Allow, r.Deny); err != nil {
+		return nil, b.wrong(r, err, func(*tools.Rules) error { return nil })
 	}
 	for _, where := range r.Servers {
-		server, err := mcp.Connect(ctx, serverOptions(where, r.Dir))
+		server, err := mcp.Connect(ctx, serverOptions(where, dir))
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("MCP server %s: %w", where, err), b.Close())
+			return nil, errors.Join(fmt.Errorf("MCP server %s: %w", where, err), b.close())
 		}
 		b.servers = append(b.servers, server)
 	}
 	known := b.names()
 	check := func(rules *tools.Rules) error { return rules.Check(known) }
 	if err := check(b.rules); err != nil {
-		return nil, errors.Join(r.wrong(err, check), b.Close())
+		return nil, errors.Join(b.wrong(r, err, check), b.close())
 	}
 	return b, nil
 }
 
 // wrong names the field that has a rule which makes no sense.
-func (r *ToolboxRequest) wrong(why error, check func(*tools.Rules) error) error {
-	rules, err := tools.NewRules(r.Dir, r.Allow, nil)
+func (b *Toolbox) wrong(r *ChatRequest, why error, check func(*tools.Rules) error) error {
+	rules, err := tools.NewRules(b.dir, r.Allow, nil)
 	if err != nil || check(rules) != nil {
 		return wrongAs("allow", why)
 	}
@@ -119,8 +108,8 @@ func serverOptions(where, dir string) mcp.Options {
 	return o
 }
 
-// Close ends the servers.
-func (b *Toolbox) Close() error {
+// close ends the servers.
+func (b *Toolbox) close() error {
 	var errs []error
 	for _, s := range b.servers {
 		errs = append(errs, s.Close())
@@ -128,15 +117,15 @@ func (b *Toolbox) Close() error {
 	return errors.Join(errs...)
 }
 
-// Tools returns the built-in tools with some names, or AllTools, and those of the servers.
+// tools returns the built-in tools with some names, or AllTools, and those of the servers.
 // They obey the rules of the toolbox, also those that are added later.
-func (b *Toolbox) Tools(names ...string) ([]agent.Tool, error) {
+func (b *Toolbox) tools(names []string) ([]agent.Tool, error) {
 	var lists [][]agent.Tool
 	if len(names) > 0 {
 		if slices.Contains(names, AllTools) {
 			names = nil
 		}
-		own, err := tools.New(tools.Options{Dir: b.r.Dir, Names: names, Rules: b.rules, Search: b.search, Keep: b.r.Env})
+		own, err := tools.New(tools.Options{Dir: b.dir, Names: names, Rules: b.rules, Search: b.search, Keep: b.keep})
 		if err != nil {
 			return nil, session.Invalidf("%w", err)
 		}
@@ -163,7 +152,7 @@ func (b *Toolbox) search(ctx context.Context, query string, limit int) ([]tools.
 
 // Allow adds a rule, which all tools obey from now on.
 func (b *Toolbox) Allow(rule string) error {
-	alone, err := tools.NewRules(b.r.Dir, []string{rule}, nil)
+	alone, err := tools.NewRules(b.dir, []string{rule}, nil)
 	if err == nil {
 		err = alone.Check(b.names())
 	}

@@ -23,8 +23,8 @@
 // reader beside its request, for standard input. An operation that needs no request takes
 // only the context. With an error, the result may say what was done until then.
 //
-// What a program in the same process holds open is not an operation: Home.Conversation,
-// Home.Chat and Home.Toolbox return it.
+// What a program in the same process holds open is not an operation: Home.Conversation and
+// Home.Chat return it.
 //
 // Whatever a person may type for a session (an id or the beginning of one, a key, a title, @1,
 // last) is resolved here and nowhere else. Errors have a Kind, which faces turn into

@@ -58,7 +58,7 @@ func TestErrorsNameTheField(t *testing.T) {
 			return err
 		}},
 		{"deny", `deny: the rule "bsh": there is no such tool`, func(ctx context.Context) error {
-			_, err := h.Toolbox(ctx, home.ToolboxRequest{Allow: []string{"read"}, Deny: []string{"bsh"}})
+			_, err := h.Chat(ctx, home.ChatRequest{Allow: []string{"read"}, Deny: []string{"bsh"}}, home.ChatHands{})
 			return err
 		}},
 		{"last", "last is -5; it must not be negative", func(ctx context.Context) error {

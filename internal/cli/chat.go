@@ -19,14 +19,11 @@ import (
 
 type chatFlags struct {
 	request      home.ChatRequest
-	hands        home.ChatHands
-	toolbox      home.ToolboxRequest
 	system       string
 	images       []string
 	fresh, print bool
 	last         bool // continue the last conversation
 	restores     bool // --restore was given
-	tools        []string
 }
 
 func chatCommand(a *app) *cobra.Command {
@@ -42,9 +39,9 @@ func chatCommand(a *app) *cobra.Command {
 			"With --print, or if there is no terminal, chat sends one message, prints the\n" +
 			"answer as it arrives, and ends. The message is TEXT, standard input, or both.\n" +
 			"If the answer is cut off at the token limit, the exit code is 3.\n\n" +
-			"The model gets tools only with --tools or --mcp. Each call that could change\n" +
-			"something is asked about, unless an --allow rule covers it; with --print, such a\n" +
-			"call is refused.",
+			"The model gets tools only with --tools or --mcp. They work in the directory that\n" +
+			"the conversation is about. Each call that could change something is asked about,\n" +
+			"unless an --allow rule covers it; with --print, such a call is refused.",
 		Example: "  coppice chat\n" +
 			"  coppice chat --continue\n" +
 			"  coppice chat -r ledger \"And the tests?\"\n" +
@@ -64,15 +61,16 @@ func chatCommand(a *app) *cobra.Command {
 	flags.StringVar(&f.request.Provider, "provider", "", "who answers, such as anthropic")
 	flags.StringVarP(&f.request.Model, "model", "m", "", "the model, or provider/model")
 	flags.StringVar(&f.request.Thinking, "thinking", "", "how much it thinks: a `level` from off to xhigh")
+	flags.StringVar(&f.request.CWD, "cwd", "", "where tools work, if not where the conversation is")
 	flags.StringVar(&f.system, "system", "", "a `file` with instructions for the model")
 	flags.StringSliceVar(&f.request.Context, "context", nil, "`files` for the model to read")
 	flags.StringSliceVar(&f.images, "image", nil, "image `files` to send with the first message")
-	flags.StringArrayVar(&f.toolbox.Servers, "mcp", nil, "a server whose tools the model gets: its `command`")
-	flags.StringSliceVar(&f.tools, "tools", nil, "give the model tools: all, or a `list`")
+	flags.StringArrayVar(&f.request.Servers, "mcp", nil, "a server whose tools the model gets: its `command`")
+	flags.StringSliceVar(&f.request.Tools, "tools", nil, "give the model tools: all, or a `list`")
 	flags.Lookup("tools").NoOptDefVal = home.AllTools
-	flags.StringArrayVar(&f.toolbox.Allow, "allow", nil, "approve calls by a `rule`: read, bash(go test *)")
-	flags.StringArrayVar(&f.toolbox.Deny, "deny", nil, "refuse calls by a `rule`, whatever is allowed")
-	flags.StringSliceVar(&f.toolbox.Env, "env", nil, "keep `variables` for commands that look like keys")
+	flags.StringArrayVar(&f.request.Allow, "allow", nil, "approve calls by a `rule`: read, bash(go test *)")
+	flags.StringArrayVar(&f.request.Deny, "deny", nil, "refuse calls by a `rule`, whatever is allowed")
+	flags.StringSliceVar(&f.request.Env, "env", nil, "keep `variables` for commands that look like keys")
 	flags.BoolVarP(&f.print, "print", "p", false, "send one message, print the answer, and end")
 	cmd.MarkFlagsMutuallyExclusive("new", "restore", "continue")
 	_ = cmd.RegisterFlagCompletionFunc("restore", a.completeSession(1))
@@ -103,7 +101,6 @@ func (a *app) runChat(ctx context.Context, args []string, f *chatFlags) error {
 	if f.request.Title != "" && f.request.Session != "" {
 		return usageError{errors.New("--title is for a new conversation; coppice rename names an existing one")}
 	}
-	f.request.CWD, _ = os.Getwd() // without one, the session is about no directory
 	if f.system != "" {
 		var err error
 		if f.request.System, err = home.ReadInstructions(f.system); err != nil {
@@ -155,18 +152,6 @@ func orNew(err error, args []string, once bool) error {
 	return hinted(err, hint)
 }
 
-// equip gives the model the tools that were asked for.
-func (f *chatFlags) equip(ctx context.Context, h *home.Home) (*home.Toolbox, error) {
-	box, err := h.Toolbox(ctx, f.toolbox)
-	if err != nil {
-		return nil, err
-	}
-	if f.hands.Tools, err = box.Tools(f.tools...); err != nil {
-		return nil, errors.Join(err, box.Close())
-	}
-	return box, nil
-}
-
 // chatOnTerminal talks until the person leaves.
 func (a *app) chatOnTerminal(ctx context.Context, keys *os.File, args []string, f *chatFlags) (err error) {
 	t, err := display.OpenTerminal(keys, a.screen)
@@ -190,13 +175,8 @@ func (a *app) chatOnTerminal(ctx context.Context, keys *os.File, args []string, 
 	if err != nil {
 		return err
 	}
-	box, err := f.equip(ctx, h)
-	if err != nil {
-		return err
-	}
-	defer box.Close() // nothing is lost if a server does not end well
 	return chatui.Run(ctx, chatui.Options{
-		Home: h, Request: f.request, Tools: f.hands.Tools, Prompt: prompt, Images: f.images, Toolbox: box,
+		Home: h, Request: f.request, Prompt: prompt, Images: f.images,
 		Keys: keys, Screen: s, Color: a.color, Resized: t.Resized(), Suspend: t.Suspend, Explain: a.explain,
 	})
 }

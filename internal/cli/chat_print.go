@@ -36,16 +36,10 @@ func (a *app) printChat(ctx context.Context, args []string, isTyped bool, f *cha
 
 // chatOnce sends a message and prints the answer.
 func (a *app) chatOnce(ctx context.Context, h *home.Home, text string, f *chatFlags) error {
-	box, err := f.equip(ctx, h)
-	if err != nil {
-		return err
-	}
-	defer box.Close() // nothing is lost if a server does not end well
-	f.hands.Approve = func(_ context.Context, call agent.Call) (agent.Decision, error) {
-		a.sayRefused(call, box)
-		return agent.Deny, nil
-	}
-	c, err := h.Chat(ctx, f.request, f.hands)
+	var c *home.Chat
+	c, err := h.Chat(ctx, f.request, home.ChatHands{Approve: func(ctx context.Context, call agent.Call) (agent.Decision, error) {
+		return agent.Deny, a.sayRefused(ctx, call, c)
+	}})
 	if err != nil {
 		return err
 	}
@@ -54,7 +48,11 @@ func (a *app) chatOnce(ctx context.Context, h *home.Home, text string, f *chatFl
 
 // sayRefused says that a call was refused because nobody is there, and which rule would
 // have let it run.
-func (a *app) sayRefused(call agent.Call, box *home.Toolbox) {
+func (a *app) sayRefused(ctx context.Context, call agent.Call, c *home.Chat) error {
+	box, err := c.Toolbox(ctx)
+	if err != nil {
+		return err
+	}
 	why := ""
 	if call.Reason != "" {
 		why = " (" + render.OneLine(call.Reason, 0) + ")"
@@ -63,7 +61,8 @@ func (a *app) sayRefused(call agent.Call, box *home.Toolbox) {
 	if err := box.WhyNoRule(call); err != nil {
 		way = "no --allow rule is for this call alone: " + err.Error()
 	}
-	a.say("refused a call of %s, which nobody can approve here%s; %s", call.Name, why, way)
+	a.say("refused a call of %s in %s, which nobody can approve here%s; %s", call.Name, c.Dir(), why, way)
+	return nil
 }
 
 func (a *app) converse(ctx context.Context, c *home.Chat, text string, images []string) error {

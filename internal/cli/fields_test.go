@@ -21,7 +21,7 @@ var requestsOf = map[string][]any{
 	"archive":       {home.ArchiveRequest{}},
 	"backup":        {home.BackupRequest{}, home.VerifyBackupRequest{}},
 	"branch":        {home.BranchRequest{}},
-	"chat":          {home.ChatRequest{}, home.ToolboxRequest{}},
+	"chat":          {home.ChatRequest{}},
 	"compact":       {home.CompactRequest{}},
 	"context":       {home.ContextRequest{}, home.WhyRequest{}},
 	"diff":          {home.CompareRequest{}},

@@ -36,6 +36,12 @@ func (u *ui) ask(q *question) {
 	if q.ctx.Err() != nil {
 		return
 	}
+	var err error
+	if q.box, err = u.chat.Toolbox(q.ctx); err != nil {
+		u.fail(err)
+		q.answer <- agent.Later
+		return
+	}
 	u.asking = q
 	if u.job != nil {
 		u.print(u.job.view.finish(u.style())...)
@@ -47,13 +53,14 @@ func (u *ui) ask(q *question) {
 			u.print("  " + u.paint(terminal.Yellow, row))
 		}
 	}
-	u.offer(&q.call)
+	u.note("    in " + u.chat.Dir())
+	u.offer(q)
 }
 
 // offer says what "always" would allow.
-func (u *ui) offer(c *agent.Call) {
-	text := "a allows from now on: " + render.OneLine(u.o.Toolbox.RuleFor(*c), 0)
-	if err := u.o.Toolbox.WhyNoRule(*c); err != nil {
+func (u *ui) offer(q *question) {
+	text := "a allows from now on: " + render.OneLine(q.box.RuleFor(q.call), 0)
+	if err := q.box.WhyNoRule(q.call); err != nil {
 		text = "a allows it only this time: " + render.OneLine(err.Error(), 0)
 	}
 	for _, row := range terminal.Wrap(text, u.style().Width-6) {
@@ -148,12 +155,12 @@ func (u *ui) decide(d agent.Decision, words string) {
 
 // always allows a call, and for the rest of the chat those like it.
 func (u *ui) always(q *question) {
-	if err := u.o.Toolbox.WhyNoRule(q.call); err != nil {
+	if err := q.box.WhyNoRule(q.call); err != nil {
 		u.decide(agent.Allow, "allowed, this time: "+render.OneLine(err.Error(), 0))
 		return
 	}
-	rule := u.o.Toolbox.RuleFor(q.call)
-	if err := u.o.Toolbox.Allow(rule); err != nil {
+	rule := q.box.RuleFor(q.call)
+	if err := q.box.Allow(rule); err != nil {
 		u.fail(err)
 		return
 	}

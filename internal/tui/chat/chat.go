@@ -25,12 +25,9 @@ import (
 type Options struct {
 	Home    *home.Home
 	Request home.ChatRequest
-	Tools   []agent.Tool // what the model may use
 	// Prompt and Images are said first, if there are any.
 	Prompt string
 	Images []string
-	// Toolbox has the tools that the model may be given, and the rules for them.
-	Toolbox *home.Toolbox
 
 	// Keys is the terminal that is typed on, in raw mode.
 	Keys   io.Reader
@@ -68,6 +65,7 @@ type ui struct {
 // question is a call that somebody must decide about.
 type question struct {
 	call   agent.Call
+	box    *home.Toolbox // has the rules for it
 	ctx    context.Context
 	answer chan agent.Decision
 	editor line.Editor
@@ -79,7 +77,7 @@ const frame = 40 * time.Millisecond
 // Run talks until the person leaves or ctx ends.
 func Run(ctx context.Context, o Options) error {
 	u := &ui{o: o, screen: o.Screen, images: o.Images, questions: make(chan *question)}
-	c, err := o.Home.Chat(ctx, u.o.Request, home.ChatHands{Tools: o.Tools, Approve: u.approve})
+	c, err := o.Home.Chat(ctx, u.o.Request, u.hands())
 	if err != nil {
 		return err
 	}
@@ -91,6 +89,8 @@ func Run(ctx context.Context, o Options) error {
 	u.loop(ctx)
 	return errors.Join(u.chat.Close(), ctx.Err())
 }
+
+func (u *ui) hands() home.ChatHands { return home.ChatHands{Approve: u.approve} }
 
 // loop is the only place that waits.
 func (u *ui) loop(ctx context.Context) {

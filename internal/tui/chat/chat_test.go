@@ -51,12 +51,8 @@ func sit(t *testing.T, opened *home.Home, change func(o *chat.Options)) *person 
 	t.Helper()
 	read, write := io.Pipe()
 	p := &person{t: t, home: opened, term: screentest.New(80, 24), keys: write, done: make(chan error, 1)}
-	box, err := opened.Toolbox(t.Context(), home.ToolboxRequest{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
 	o := chat.Options{
-		Home: opened, Toolbox: box, Keys: read, Screen: screen.New(p.term, p.term.Size), Color: true,
+		Home: opened, Request: home.ChatRequest{CWD: t.TempDir()}, Keys: read, Screen: screen.New(p.term, p.term.Size), Color: true,
 		Explain: func(err error) (string, string) { return err.Error(), "" },
 	}
 	if change != nil {
@@ -76,7 +72,7 @@ func sit(t *testing.T, opened *home.Home, change func(o *chat.Options)) *person 
 
 // restored starts a chat that goes on with a conversation.
 func restored(t *testing.T, opened *home.Home, id string) *person {
-	return sit(t, opened, func(o *chat.Options) { o.Request.Session = id })
+	return sit(t, opened, func(o *chat.Options) { o.Request.Session, o.Request.CWD = id, "" })
 }
 
 const (
@@ -185,7 +181,7 @@ func TestARestoredConversationIsShownAndGoesOn(t *testing.T) {
 	p.says("first things first")
 	p.leaves("/exit", enter)
 	p = restored(t, opened, home.LastSession)
-	p.sees("Restored session with 2 messages", "You said: first things first")
+	p.sees("You said: first things first\n\nRestored session with 2 messages\ncoppice chat · offline/parrot")
 	p.types(up)
 	p.sees("› first things first")
 	p.says(" again")
@@ -398,14 +394,7 @@ func TestWhatIsTypedAheadIsSentAfterwards(t *testing.T) {
 func TestNothingOfACallIsHiddenWhenItAsks(t *testing.T) {
 	t.Parallel()
 	p := sit(t, openHome(t), func(o *chat.Options) {
-		box, err := o.Home.Toolbox(t.Context(), home.ToolboxRequest{Dir: t.TempDir()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		o.Toolbox = box
-		if o.Tools, err = box.Tools(home.AllTools); err != nil {
-			t.Fatal(err)
-		}
+		o.Request.Tools = []string{home.AllTools}
 	})
 	for call, want := range map[string]string{
 		`write {"path":"docs/notes/` + strings.Repeat("./", 40) + `../../Makefile","content":"all:"}`: "it writes Makefile",
@@ -431,18 +420,12 @@ func TestCallsAreApprovedOneByOne(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p := sit(t, openHome(t), func(o *chat.Options) {
-		box, err := o.Home.Toolbox(t.Context(), home.ToolboxRequest{Dir: dir})
-		if err != nil {
-			t.Fatal(err)
-		}
-		o.Toolbox = box
-		if o.Tools, err = box.Tools(home.AllTools); err != nil {
-			t.Fatal(err)
-		}
+		o.Request.CWD, o.Request.Tools = dir, []string{home.AllTools}
 	})
 	write := func(name string) string { return `call write {"path":"` + name + `","content":"green\npeas\n"}` }
 	p.types(write("a.txt"), enter)
-	p.sees("→ write a.txt +2", "│ +peas", "run it?")
+	p.sees("\nin " + dir)
+	p.sees("→ write a.txt +2", "│ +peas", "    in "+dir+"\n", "run it?")
 	p.types("perhaps", enter)
 	p.sees("y runs it")
 	p.types("n", enter)
@@ -489,7 +472,7 @@ func TestCtrlZClearsTheWayForTheShell(t *testing.T) {
 // faults at the end.
 func TestHostileTextStaysText(t *testing.T) {
 	t.Parallel()
-	p := sit(t, openHome(t), func(o *chat.Options) { o.Tools, _ = o.Toolbox.Tools("bash", "read") })
+	p := sit(t, openHome(t), func(o *chat.Options) { o.Request.Tools = []string{"bash", "read"} })
 	evil := "\x1b]0;pwned\x07\x1b[2J\u202e\u009b31m"
 	p.says("\x1b[200~say # " + evil + "\nsay ```go\nsay func " + evil + "\nsay ```\nthink " + evil + "\x1b[201~")
 	p.types(`call bash {"command":"printf '\\033]0;pwned\\007\\n'"}`, enter)

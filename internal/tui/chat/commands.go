@@ -132,6 +132,7 @@ func (u *ui) cmdExit(context.Context, string) error {
 func (u *ui) cmdNew(ctx context.Context, title string) error {
 	r := u.request("", title)
 	r.Context = slices.Clip(u.o.Request.Context) // what /context added belongs to the old one
+	r.CWD = u.o.Request.CWD
 	if err := u.switchTo(ctx, r); err != nil {
 		return err
 	}
@@ -145,11 +146,11 @@ func (u *ui) cmdLoad(ctx context.Context, id string) error {
 		return errUsage
 	}
 	r := u.request(id, "")
-	r.Context = nil
+	r.Context, r.CWD = nil, "" // it has a directory of its own
 	if err := u.switchTo(ctx, r); err != nil {
 		return err
 	}
-	u.restore(ctx)
+	u.greet(ctx)
 	return nil
 }
 
@@ -199,6 +200,9 @@ func (u *ui) cmdTree(ctx context.Context, _ string) error {
 	c := u.chat.Conversation()
 	if c == nil {
 		return errNoSession
+	}
+	if _, err := c.Refresh(); err != nil { // others may have written
+		return err
 	}
 	drawn, err := c.Rendered(ctx)
 	if err != nil {
@@ -423,40 +427,41 @@ func (u *ui) cmdImage(_ context.Context, argument string) error {
 	return nil
 }
 
-func (u *ui) cmdTools(_ context.Context, list string) error {
+func (u *ui) cmdTools(ctx context.Context, list string) (err error) {
 	switch {
 	case list == "":
 	case list == "none":
-		if err := u.chat.SetTools(); err != nil {
-			return err
-		}
+		err = u.chat.SetTools(ctx)
 	default:
-		tools, err := u.o.Toolbox.Tools(strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })...)
-		if err != nil {
-			return err
-		}
-		if err := u.chat.SetTools(tools...); err != nil {
-			return err
-		}
+		err = u.chat.SetTools(ctx, strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })...)
 	}
-	tools := u.chat.Hands().Tools
+	if err != nil {
+		return err
+	}
+	tools := u.chat.Tools()
 	for i := range tools {
 		row := "  " + u.paint(terminal.Yellow, terminal.Pad(render.OneLine(tools[i].Name, 30), 10)) + "  " + render.OneLine(tools[i].Description, 0)
 		u.print(ansi.Truncate(row, u.style().Width, "…"))
 	}
 	if len(tools) == 0 {
 		u.note("  the model has no tools; /tools all gives it some")
+	} else {
+		u.note("  they work in " + u.chat.Dir())
 	}
 	return nil
 }
 
 func (u *ui) cmdApprove(ctx context.Context, rule string) error {
+	box, err := u.chat.Toolbox(ctx)
+	if err != nil {
+		return err
+	}
 	if rule != "" {
-		if err := u.o.Toolbox.Allow(rule); err != nil {
+		if err := box.Allow(rule); err != nil {
 			return err
 		}
 	}
-	if rules := u.o.Toolbox.Rules(); len(rules) > 0 {
+	if rules := box.Rules(); len(rules) > 0 {
 		u.note("  allowed without asking: " + strings.Join(rules, ", "))
 	}
 	if rule != "" {

@@ -96,6 +96,19 @@ func TestBranchTreeLabelForkAndRetry(t *testing.T) {
 	}
 }
 
+func TestTreeHasWhatOthersWrote(t *testing.T) {
+	t.Parallel()
+	p := sit(t, openHome(t), nil)
+	p.says("say one")
+	if _, err := p.home.Entries.Append(t.Context(), home.AppendRequest{Session: home.LastSession, Message: &session.MessageEntry{
+		Role: session.RoleUser, Content: []session.Content{session.Text("from elsewhere")},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	p.runs("/tree", "from elsewhere")
+	p.leaves(ctrlD)
+}
+
 func TestCompactAndUndo(t *testing.T) {
 	t.Parallel()
 	p := sit(t, openHome(t), nil)
@@ -171,7 +184,7 @@ func TestToolsAndApprove(t *testing.T) {
 func TestResumeGoesOnWithWhatWasInterrupted(t *testing.T) {
 	t.Parallel()
 	opened := openHome(t)
-	p := sit(t, opened, func(o *chat.Options) { o.Tools, _ = o.Toolbox.Tools("bash") })
+	p := sit(t, opened, func(o *chat.Options) { o.Request.Tools = []string{"bash"} })
 	p.types(`call bash {"command":"echo beans"}`, enter)
 	p.sees("run it?")
 	p.types("later", enter)
@@ -179,7 +192,7 @@ func TestResumeGoesOnWithWhatWasInterrupted(t *testing.T) {
 	p.leaves(ctrlD)
 	p = sit(t, opened, func(o *chat.Options) {
 		o.Request.Session = home.LastSession
-		o.Tools, _ = o.Toolbox.Tools("bash")
+		o.Request.Tools = []string{"bash"}
 	})
 	p.sees("it waits for approval", "/resume continues with 1 unfinished call")
 	p.types("/resume", enter)
@@ -287,7 +300,7 @@ func TestFilesStayWithTheirConversation(t *testing.T) {
 
 func TestTheContextBeginsWithTheNumberOfTheStatusLine(t *testing.T) {
 	t.Parallel()
-	p := sit(t, openHome(t), func(o *chat.Options) { o.Tools, _ = o.Toolbox.Tools(home.AllTools) })
+	p := sit(t, openHome(t), func(o *chat.Options) { o.Request.Tools = []string{home.AllTools} })
 	p.says("say one")
 	p.runs("/context", "counted entry by entry")
 	_, after, _ := strings.Cut(p.term.String(), statusMark)

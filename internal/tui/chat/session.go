@@ -17,8 +17,19 @@ import (
 // lastShown is how many entries of a conversation are shown when it is restored.
 const lastShown = 4
 
-// greet says who answers, and shows the conversation that is restored.
+// greet shows the conversation that is restored, and says who answers and what it may use
+// where. That comes last, because the conversation may be longer than the screen.
 func (u *ui) greet(ctx context.Context) {
+	if u.chat.Conversation() != nil {
+		u.restore(ctx)
+	}
+	u.introduce()
+	u.print("")
+	u.pendingWork()
+}
+
+// introduce says who answers, and what it may use where.
+func (u *ui) introduce() {
 	chosen := u.chat.Model()
 	m := chosen.Model.Info()
 	text := render.ModelName(m.Provider, m.Model)
@@ -29,9 +40,12 @@ func (u *ui) greet(ctx context.Context) {
 	if chosen.Unreached != "" {
 		u.note(render.OneLine(chosen.Unreached, 0) + " answered before, but the settings do not say how to reach it")
 	}
-	u.print("")
-	if u.chat.Conversation() != nil {
-		u.restore(ctx)
+	if tools := u.chat.Tools(); len(tools) > 0 {
+		var names []string
+		for i := range tools {
+			names = append(names, tools[i].Name)
+		}
+		u.note("in " + u.chat.Dir() + " · tools: " + strings.Join(names, ", "))
 	}
 }
 
@@ -47,7 +61,6 @@ func (u *ui) restore(ctx context.Context) {
 	if err := errors.Join(u.showEnd(ctx, c), c.Close()); err != nil {
 		u.fail(err)
 	}
-	u.pendingWork()
 }
 
 func (u *ui) showEnd(ctx context.Context, c *home.Conversation) error {
@@ -151,7 +164,7 @@ func (u *ui) drawInto(f func(w *strings.Builder) error) error {
 
 // switchTo continues another conversation, or with a new one.
 func (u *ui) switchTo(ctx context.Context, r home.ChatRequest) error {
-	next, err := u.o.Home.Chat(ctx, r, u.chat.Hands())
+	next, err := u.o.Home.Chat(ctx, r, u.hands())
 	if err != nil {
 		return err
 	}
