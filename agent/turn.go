@@ -134,17 +134,20 @@ func (a *Agent) Retry(ctx context.Context) (*Outcome, error) {
 // lastPrompt returns the entry that began the last turn, or "". It may be in the part of
 // the path that a compaction has replaced.
 func (t *turn) lastPrompt() (string, error) {
-	ids, err := t.s.MessageIDs()
+	path, err := t.s.OutlinePath("")
 	if err != nil {
 		return "", err
 	}
-	for _, id := range slices.Backward(ids) {
-		found, err := t.s.Peek(id)
+	for _, e := range slices.Backward(path) {
+		if e.Type != session.TypeMessage {
+			continue
+		}
+		found, err := t.s.Peek(e.ID)
 		if err != nil {
 			return "", err
 		}
 		if found[0].BeginsTurn() {
-			return id, nil
+			return e.ID, nil
 		}
 	}
 	return "", nil

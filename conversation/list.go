@@ -141,7 +141,8 @@ func (m *Sessions) read(h *head) *described {
 	}
 	defer l.s.Close()
 	d.Title, d.CreatedAt, d.LastActive = l.title, l.header.CreatedAt, l.active
-	d.Tags, d.Err = l.s.Tags()
+	now, err := l.s.Remarks()
+	d.Tags, d.Err = now.Tags, err
 	d.ContinuedTo, d.ContinuationIndex = l.next, l.header.Continuation
 	switch l.header.Relation {
 	case session.RelationContinuation:

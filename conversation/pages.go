@@ -181,9 +181,15 @@ func openShelf(m *Sessions, name string) (*shelf, error) {
 
 // sort finds the messages that were not carried over. Carried ones are at the beginning.
 func (b *shelf) sort() error {
-	ids, err := b.s.MessageIDs()
+	path, err := b.s.OutlinePath("")
 	if err != nil {
 		return err
+	}
+	var ids []string // of the messages
+	for i := range path {
+		if path[i].Type == session.TypeMessage {
+			ids = append(ids, path[i].ID)
+		}
 	}
 	h := b.s.Header()
 	carried, marked := session.CarriedIn(&h), false

@@ -374,14 +374,7 @@ func (m *Sessions) continueLink(l *link, first *session.Entry) (*Transition, err
 	if l.s.LeafID() != l.leaf {
 		return nil, errBehind
 	}
-	lost := ""
-	if l.next != "" {
-		var err error
-		if lost, err = l.s.WithContext(m.context()).LostContinuation(); err != nil {
-			return nil, err
-		}
-	}
-	s, err := l.s.WithContext(m.context()).ContinueInstead(lost, l.carry(m.limitOf(l), first)...)
+	s, err := l.s.WithContext(m.context()).Continue(l.carry(m.limitOf(l), first)...)
 	if err != nil {
 		return nil, err
 	}

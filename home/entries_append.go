@@ -311,12 +311,27 @@ func (h *Home) checkEntry(ctx context.Context, c *Conversation, leaf string, e *
 		defer whole.Close()
 		leaf = whole.LeafID()
 	}
-	err := whole.CheckResults(leaf, e)
-	refused, ok := errors.AsType[*session.Error](err)
-	if !ok || !errors.Is(err, session.ErrInvalid) {
+	path, err := peekPath(whole, leaf)
+	if err != nil {
 		return err
 	}
-	return &session.Error{Op: "append", Name: c.Handle, Err: &ResultError{refused.Err}}
+	if err := session.CheckResults(path, e); err != nil {
+		return &session.Error{Op: "append", Name: c.Handle, Err: &ResultError{err}}
+	}
+	return nil
+}
+
+// peekPath returns the path to an entry without the content of blobs.
+func peekPath(s *session.Session, id string) ([]session.Entry, error) {
+	path, err := s.OutlinePath(id)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]string, len(path))
+	for i := range path {
+		ids[i] = path[i].ID
+	}
+	return s.Peek(ids...)
 }
 
 // ResultError means that no tool call waits for a result. With AppendRequest.Force it is

@@ -107,14 +107,10 @@ func (h *Home) compact(ctx context.Context, c *Conversation, r CompactRequest) (
 	if err != nil {
 		return nil, explainPlan(c.Handle, err, s, counter)
 	}
-	standsFor, err := s.StandsFor(plan.FirstKept)
-	if err != nil {
-		return nil, err
-	}
 	result := &CompactResult{
 		Session: s.ID(), FirstKept: plan.FirstKept, Cut: plan.Kind.String(),
 		TokensBefore: plan.TokensBefore, TokensKept: plan.TokensKept, Over: plan.Over,
-		Estimated: counter.estimates(plan.Summarise) || counter.estimates(plan.Kept), StandsFor: standsFor,
+		Estimated: counter.estimates(plan.Summarise) || counter.estimates(plan.Kept), StandsFor: plan.StandsFor,
 		Summarise: counter.planned(plan.Summarise), Kept: counter.planned(plan.Kept), Counter: counter.Name(),
 	}
 	switch {

@@ -61,7 +61,7 @@ func compare(a, b *Conversation, r CompareRequest) (*CompareResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := session.ComparePaths(pathA, pathB)
+	found := session.Compare(pathA, pathB)
 	said, err := saidByBoth(a.Session, b.Session)
 	if err != nil {
 		return nil, err
@@ -81,8 +81,8 @@ func compare(a, b *Conversation, r CompareRequest) (*CompareResult, error) {
 func saidByBoth(a, b *session.Session) (func(session.Entry) bool, error) {
 	nameA, errA := a.Name()
 	nameB, errB := b.Name()
-	tagsA, tagErrA := a.Tags()
-	tagsB, tagErrB := b.Tags()
+	remarksA, remarkErrA := a.Remarks()
+	remarksB, remarkErrB := b.Remarks()
 	labelsA, labelErrA := a.Labels()
 	labelsB, labelErrB := b.Labels()
 	said := func(e session.Entry) bool {
@@ -90,13 +90,13 @@ func saidByBoth(a, b *session.Session) (func(session.Entry) bool, error) {
 		case e.SessionInfo != nil:
 			return nameA == nameB
 		case e.Custom != nil && e.Custom.CustomType == session.CustomTags:
-			return slices.Equal(tagsA, tagsB)
+			return slices.Equal(remarksA.Tags, remarksB.Tags)
 		case e.Label != nil:
 			return labelsA[e.Label.TargetID] == labelsB[e.Label.TargetID]
 		}
 		return false
 	}
-	return said, errors.Join(errA, errB, tagErrA, tagErrB, labelErrA, labelErrB)
+	return said, errors.Join(errA, errB, remarkErrA, remarkErrB, labelErrA, labelErrB)
 }
 
 // pathOf returns the path to the entry that a person named.

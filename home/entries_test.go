@@ -302,7 +302,7 @@ func TestWritesGoToTheRightSessionOfAConversation(t *testing.T) {
 		if _, err := s.Refresh(); err != nil {
 			t.Fatal(err)
 		}
-		return must[[]string](t)(s.Tags())
+		return must[session.Remarks](t)(s.Remarks()).Tags
 	}
 
 	said := must[*home.AppendResult](t)(h.Entries.Append(ctx, home.AppendRequest{Session: first.ID(), Message: userSays("two")}))
@@ -326,7 +326,7 @@ func TestWritesGoToTheRightSessionOfAConversation(t *testing.T) {
 	}
 	must[*home.PinResult](t)(h.Sessions.Pin(ctx, home.PinRequest{Session: first.ID(), Pinned: true}))
 	for _, s := range []*session.Session{first, second} {
-		if _, err := s.Refresh(); err != nil || !must[bool](t)(s.Pinned()) {
+		if _, err := s.Refresh(); err != nil || !must[session.Remarks](t)(s.Remarks()).Pinned {
 			t.Errorf("session %s is not pinned, %v", s.ID(), err)
 		}
 	}

@@ -252,8 +252,8 @@ func (s *Sessions) Pin(ctx context.Context, r PinRequest) (*PinResult, error) {
 	}
 	result := &PinResult{Session: name, Pinned: r.Pinned}
 	for _, c := range links {
-		was, pinErr := c.Pinned()
-		if pinErr == nil && was != r.Pinned {
+		was, pinErr := c.Remarks()
+		if pinErr == nil && was.Pinned != r.Pinned {
 			_, pinErr = remark(c.Session, func() (string, error) { return c.SetPinned(r.Pinned) })
 			result.Changed = true
 		}

@@ -57,9 +57,9 @@ func TestCreatedSessionHasWhatWasAskedFor(t *testing.T) {
 	c := must[*home.Conversation](t)(h.Conversation(t.Context(), home.OpenRequest{Session: "telegram:1"}))
 	defer c.Close()
 	title, _ := c.Name()
-	tags, _ := c.Tags()
-	if header := c.Header(); c.Handle != made.Session || title != "Beans" || !slices.Equal(tags, []string{"a", "b"}) || header.CWD != "/garden" {
-		t.Errorf("session %s, want %s; it is called %q, has the tags %q and is about %q", c.Handle, made.Session, title, tags, header.CWD)
+	remarks, _ := c.Remarks()
+	if header := c.Header(); c.Handle != made.Session || title != "Beans" || !slices.Equal(remarks.Tags, []string{"a", "b"}) || header.CWD != "/garden" {
+		t.Errorf("session %s, want %s; it is called %q, has the tags %q and is about %q", c.Handle, made.Session, title, remarks.Tags, header.CWD)
 	}
 	_, err := h.Sessions.Create(t.Context(), home.CreateRequest{Key: "telegram:1"})
 	wantKind(t, err, home.KindExists)

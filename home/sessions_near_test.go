@@ -19,7 +19,7 @@ func TestTheNameOfARevisionMeansIt(t *testing.T) {
 	}
 	entry := ids[0]
 	revision := entry + "~89abcdef"
-	if _, err := s.AppendEntry(session.Entry{
+	if err := s.Append(session.Entry{
 		Type: session.TypeMessage, ID: revision, ParentID: &entry,
 		Message: &session.MessageEntry{Role: session.RoleUser, Content: []session.Content{session.Text("one, revised")}},
 	}); err != nil {

@@ -88,26 +88,13 @@ func rate(links []*Conversation, r RateRequest, about string) (entry string, err
 	if _, err := changeTags(links[:last], nil, old); err != nil {
 		return "", err
 	}
-	data := map[string]any{}
+	change := session.TagChange{Remove: old, Note: r.Note, About: about}
 	if r.Rating != "" {
-		data["add"] = []any{ratings + r.Rating}
+		change.Add = []string{ratings + r.Rating}
 	}
-	if len(old) > 0 {
-		remove := make([]any, len(old))
-		for i := range old {
-			remove[i] = old[i]
-		}
-		data["remove"] = remove
-	}
-	if r.Note != "" {
-		data["note"] = r.Note
-	}
-	if about != "" {
-		data["about"] = about
-	}
-	if len(data) == 0 {
+	if len(change.Add)+len(old) == 0 && r.Note == "" && about == "" {
 		return "", nil // there was none to take back
 	}
 	s := links[last].Session
-	return remark(s, func() (string, error) { return s.AppendCustomEntry(session.CustomTags, data) })
+	return remark(s, func() (string, error) { return s.ChangeTags(change) })
 }

@@ -108,11 +108,11 @@ func cleanTags(field string, tags []string) ([]string, error) {
 func tagsOf(links []*Conversation) ([]string, error) {
 	var all session.TagSet
 	for _, c := range links {
-		tags, err := c.Tags()
+		now, err := c.Remarks()
 		if err != nil {
 			return nil, err
 		}
-		all.Add(tags...)
+		all.Add(now.Tags...)
 	}
 	return append([]string{}, all.Sorted()...), nil // in JSON an empty list is a list
 }
@@ -129,11 +129,11 @@ func changeTags(links []*Conversation, add, remove []string) (entry string, err 
 	}
 	add = slices.DeleteFunc(slices.Clone(add), func(tag string) bool { return slices.Contains(all, tag) })
 	for i, c := range links {
-		tags, err := c.Tags()
+		now, err := c.Remarks()
 		if err != nil {
 			return "", err
 		}
-		less := slices.DeleteFunc(slices.Clone(remove), func(tag string) bool { return !slices.Contains(tags, tag) })
+		less := slices.DeleteFunc(slices.Clone(remove), func(tag string) bool { return !slices.Contains(now.Tags, tag) })
 		more := add
 		if i < len(links)-1 {
 			more = nil
@@ -141,7 +141,7 @@ func changeTags(links []*Conversation, add, remove []string) (entry string, err 
 		if len(more)+len(less) == 0 {
 			continue
 		}
-		if entry, err = remark(c.Session, func() (string, error) { return c.ChangeTags(more, less) }); err != nil {
+		if entry, err = remark(c.Session, func() (string, error) { return c.ChangeTags(session.TagChange{Add: more, Remove: less}) }); err != nil {
 			return "", err
 		}
 	}

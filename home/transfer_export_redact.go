@@ -63,15 +63,28 @@ func graftAll(to, from *session.Session, entries iter.Seq2[session.Entry, error]
 		}
 		err = to.Graft(e)
 		if _, isCut := errors.AsType[*session.CutError](err); isCut { // another program wrote it
-			if moved, ok, _ := to.MoveCut(e); ok {
-				err = to.Graft(moved)
-			}
+			err = graftMoved(to, e, err)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// graftMoved grafts a compaction that was refused with another cut, if there is one.
+func graftMoved(to *session.Session, e session.Entry, refused error) error {
+	if e.ParentID == nil {
+		return refused
+	}
+	path, err := to.PathTo(*e.ParentID)
+	if err != nil {
+		return err
+	}
+	if moved, ok := session.MoveCut(path, e); ok {
+		return to.Graft(moved)
+	}
+	return refused
 }
 
 // graftGaps puts notes where an entry and those before it are missing, and reports whether

@@ -109,8 +109,8 @@ func readRow(t *testing.T, st *file.Store, c session.Linked) chainRow {
 	}
 	for _, name := range c.Links {
 		s := open(name)
-		row.Tags = append(row.Tags, must[[]string](t)(s.Tags())...)
-		row.Pinned = row.Pinned || must[bool](t)(s.Pinned())
+		row.Tags = append(row.Tags, must[session.Remarks](t)(s.Remarks()).Tags...)
+		row.Pinned = row.Pinned || must[session.Remarks](t)(s.Remarks()).Pinned
 	}
 	slices.Sort(row.Tags)
 	row.Tags = slices.Compact(row.Tags)

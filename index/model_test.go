@@ -200,7 +200,7 @@ func (m *machine) use(s *session.Session) {
 			err = fork.Close()
 		}
 	case k == 14:
-		_, err = s.ChangeTags([]string{"red", "grey"}[:m.rand.IntN(3)], []string{"blue", "grey"}[:m.rand.IntN(3)])
+		_, err = s.ChangeTags(session.TagChange{Add: []string{"red", "grey"}[:m.rand.IntN(3)], Remove: []string{"blue", "grey"}[:m.rand.IntN(3)]})
 	case k > 15:
 		err = m.goOn(s)
 	case k == 15: // as if somebody had labelled an entry while an agent went on from it
@@ -258,7 +258,7 @@ func (m *machine) goOn(s *session.Session) error {
 		id := next.ID()
 		m.check(next.Close())
 		m.check(m.st.Remove(context.Background(), id))
-		if next, err = s.ContinueInstead(id, carry...); err != nil {
+		if next, err = s.Continue(carry...); err != nil {
 			return err
 		}
 	}
@@ -350,8 +350,8 @@ func (m *machine) compareChains(ix *index.Index) {
 		for _, name := range c.Links {
 			link, err := session.Open(context.Background(), m.st, name, nil)
 			m.check(err)
-			r.Tags = append(r.Tags, must[[]string](m.tb)(link.Tags())...)
-			r.Pinned = r.Pinned || must[bool](m.tb)(link.Pinned())
+			r.Tags = append(r.Tags, must[session.Remarks](m.tb)(link.Remarks()).Tags...)
+			r.Pinned = r.Pinned || must[session.Remarks](m.tb)(link.Remarks()).Pinned
 			m.check(link.Close())
 		}
 		slices.Sort(r.Tags)
@@ -417,7 +417,7 @@ func describe(tb testing.TB, s *session.Session) index.Session {
 	info := index.Session{
 		ID: h.ID, Name: h.ID, Key: h.Key, CWD: h.CWD, Agent: session.OwnAgent, Project: index.ProjectOf(h.CWD), Parent: h.ParentSession, Relation: h.Relation, Continuation: h.Continuation,
 		Created: h.CreatedAt, Leaf: s.LeafID(),
-		Tags: must[[]string](tb)(s.Tags()), Pinned: must[bool](tb)(s.Pinned()), Messages: must[int](tb)(s.MessageCount()),
+		Tags: must[session.Remarks](tb)(s.Remarks()).Tags, Pinned: must[session.Remarks](tb)(s.Remarks()).Pinned, Messages: must[int](tb)(s.MessageCount()),
 		Branches: len(must[[]string](tb)(s.Leaves())), ContinuedTo: must[string](tb)(s.Continuation()),
 	}
 	var title index.Title

@@ -101,7 +101,8 @@ func (t *teller) message(m *session.MessageEntry) string {
 	if t.err != nil {
 		return ""
 	}
-	return t.do(t.s.AppendEntry(session.Entry{Type: session.TypeMessage, Message: m}))
+	id := session.NewID()
+	return t.do(id, t.s.Append(session.Entry{Type: session.TypeMessage, ID: id, Message: m}))
 }
 
 func (t *teller) user(content ...session.Content) string {

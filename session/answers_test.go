@@ -23,13 +23,13 @@ func TestResultsAreCheckedAgainstThePath(t *testing.T) {
 		{[]string{"c"}, false},
 	} {
 		e := session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: session.RoleTool, Content: results(c.calls...)}}
-		if err := s.CheckResults("", &e); c.ok != (err == nil) || err != nil && !errors.Is(err, session.ErrInvalid) {
+		if err := session.CheckResults(mustGet(s.PathTo(""))(t), &e); c.ok != (err == nil) || err != nil && !errors.Is(err, session.ErrInvalid) {
 			t.Errorf("results of %v: %v", c.calls, err)
 		}
 	}
 	s.branch(u) // where nobody called anything
 	e := session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: session.RoleTool, Content: results("b")}}
-	if err := s.CheckResults("", &e); !errors.Is(err, session.ErrInvalid) {
+	if err := session.CheckResults(mustGet(s.PathTo(""))(t), &e); !errors.Is(err, session.ErrInvalid) {
 		t.Errorf("the result of a call on another branch: %v", err)
 	}
 }

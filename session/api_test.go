@@ -22,7 +22,7 @@ func TestOperationsEndWithTheirContext(t *testing.T) {
 	cancel()
 	for name, use := range map[string]func(*session.Session) error{
 		"AppendMessage":    func(s *session.Session) error { _, err := s.AppendMessage("user", nil); return err },
-		"AppendEntry":      func(s *session.Session) error { _, err := s.AppendEntry(session.Entry{Type: "x"}); return err },
+		"Append":           func(s *session.Session) error { return s.Append(session.Entry{Type: "x"}) },
 		"Branch":           func(s *session.Session) error { return s.Branch(a) },
 		"AppendCompaction": func(s *session.Session) error { _, err := s.AppendCompaction("s", a, 0); return err },
 		"CreateBranched":   func(s *session.Session) error { _, err := s.CreateBranchedSession(a); return err },
@@ -57,11 +57,11 @@ func TestViewOfASessionIsTheSameSession(t *testing.T) {
 	}
 }
 
-func TestAppendEntryReturnsTheID(t *testing.T) {
+func TestAppendAllReturnsTheIDs(t *testing.T) {
 	t.Parallel()
 	s := newScribe(t)
 	for _, given := range []string{"", "mine"} {
-		id := mustGet(s.AppendEntry(session.Entry{Type: "x", ID: given}))(t)
+		id := mustGet(s.AppendAll(session.Entry{Type: "x", ID: given}))(t)[0]
 		if id == "" || id != s.LeafID() || given != "" && id != given {
 			t.Errorf("id %q, leaf %q", id, s.LeafID())
 		}

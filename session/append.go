@@ -39,9 +39,6 @@ func (s *Session) Append(entry Entry) error {
 	return err
 }
 
-// AppendEntry is like Append and returns the entry's id.
-func (s *Session) AppendEntry(entry Entry) (string, error) { return s.appendOne("append", entry) }
-
 // AppendAll adds entries one after the other, with one write and one sync. If there is a
 // conflict or an error, it adds none. It returns their ids. In a session that OpenChain
 // opened they go where Update would write them.
@@ -85,32 +82,12 @@ var singles = sync.Pool{New: func() any { return new(single) }}
 // AppendMessage appends a message.
 func (s *Session) AppendMessage(role MessageRole, content []Content) (string, error) {
 	if s.opts.Clean != nil { // it may keep a pointer to the message, so that must not be pooled
-		return s.AppendEntry(Entry{Type: TypeMessage, Message: &MessageEntry{Role: role, Content: content}})
+		return s.appendOne("append", Entry{Type: TypeMessage, Message: &MessageEntry{Role: role, Content: content}})
 	}
 	one := singles.Get().(*single)
 	one.message.Role, one.message.Content = role, content
 	one.entry[0].Type, one.entry[0].Message = TypeMessage, &one.message
 	return s.putSingle("append", one)
-}
-
-// AppendThinkingLevelChange records how much effort the model spends from here on.
-func (s *Session) AppendThinkingLevelChange(level string) (string, error) {
-	return s.AppendEntry(Entry{Type: TypeThinkingLevel, ThinkingLevel: &ThinkingLevelEntry{ThinkingLevel: level}})
-}
-
-// AppendModelChange records which model answers from here on.
-func (s *Session) AppendModelChange(provider, modelID string) (string, error) {
-	return s.AppendEntry(Entry{Type: TypeModelChange, ModelChange: &ModelChangeEntry{Provider: provider, ModelID: modelID}})
-}
-
-// AppendSessionInfo gives the session a display name.
-func (s *Session) AppendSessionInfo(name string) (string, error) {
-	return s.AppendEntry(Entry{Type: TypeSessionInfo, SessionInfo: &SessionInfoEntry{Name: name}})
-}
-
-// AppendCustomEntry records an extension's data. The model never sees it.
-func (s *Session) AppendCustomEntry(customType string, data map[string]any) (string, error) {
-	return s.AppendEntry(Entry{Type: TypeCustom, Custom: &CustomEntry{CustomType: customType, Data: data}})
 }
 
 // writing is one call that writes entries.

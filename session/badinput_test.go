@@ -226,7 +226,7 @@ func TestBadDamageOnABranch(t *testing.T) {
 	if diff := cmp.Diff([]string{"a", "b", "c", "d", "e"}, entryIDs(mustGet(s.PathTo("e"))(t))); diff != "" {
 		t.Error(diff)
 	}
-	if c := mustGet(s.Compare("x3", "e"))(t); c.Ancestor != "a" || len(c.OnlyB) != 4 {
+	if c := s.compare("x3", "e"); c.Ancestor != "a" || len(c.OnlyB) != 4 {
 		t.Errorf("%+v", c)
 	}
 	s.sees("user: one", "assistant: two", "user: five")
@@ -663,8 +663,6 @@ func TestBadTargets(t *testing.T) {
 		"PathTo":            func() error { _, err := s.PathTo("nowhere"); return err },
 		"Context":           func() error { _, err := s.Context(session.ContextOptions{Leaf: "nowhere"}); return err },
 		"CreateBranched":    func() error { _, err := s.CreateBranchedSession("nowhere"); return err },
-		"Compare":           func() error { _, err := s.Compare("", "nowhere"); return err },
-		"Compare, first":    func() error { _, err := s.Compare("nowhere", ""); return err },
 		"Undo":              func() error { _, err := s.Undo(); return err },
 	} {
 		if err := use(); !errors.Is(err, fs.ErrNotExist) {
@@ -900,7 +898,6 @@ func TestReadingNeverWrites(t *testing.T) {
 			_, _ = s.Labels()
 			_, _ = s.Name()
 			_, _ = s.PathTo("")
-			_, _ = s.Compare("", "")
 			_, _ = s.Refresh()
 			_, _ = s.Continuation()
 			_, _ = s.PlanCompaction(1, func(session.Entry) int { return 1 })

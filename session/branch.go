@@ -25,20 +25,6 @@ func (s *Session) ResetLeaf() error {
 	return err
 }
 
-// BranchWithSummary moves the leaf to an earlier entry and appends there a
-// summary of the path that is left, which the model will see. It returns the
-// summary's id, which is the new leaf.
-func (s *Session) BranchWithSummary(branchFromID string, summary string) (string, error) {
-	if branchFromID == "" {
-		return "", s.errNoEntry("branch", branchFromID)
-	}
-	return s.last("branch", func(tx *Tx) {
-		told := &BranchSummaryEntry{Summary: summary, FromID: tx.Leaf()}
-		tx.moveTo(branchFromID)
-		tx.Append(Entry{Type: TypeBranchSummary, BranchSummary: told})
-	})
-}
-
 // SetLabel names an entry; an empty label removes its name. It returns the id
 // of the label entry.
 func (s *Session) SetLabel(targetID string, label string) (string, error) {
@@ -53,23 +39,10 @@ type Comparison struct {
 	OnlyB    []Entry // what the second has alone
 }
 
-// Compare compares the paths to two entries.
-func (s *Session) Compare(a, b string) (*Comparison, error) {
-	pathA, err := s.PathTo(a)
-	if err != nil {
-		return nil, err
-	}
-	pathB, err := s.PathTo(b)
-	if err != nil {
-		return nil, err
-	}
-	return ComparePaths(pathA, pathB), nil
-}
-
-// ComparePaths compares two paths, which may be of different sessions: a fork has
+// Compare compares two paths, which may be of different sessions: a fork has
 // the entries of its original, with their ids. What both paths have is shared, even
 // after one of them has something else in between.
-func ComparePaths(a, b []Entry) *Comparison {
+func Compare(a, b []Entry) *Comparison {
 	c := &Comparison{}
 	inA, inB := make(map[string]bool, len(a)), make(map[string]bool, len(b))
 	for i := range b {

@@ -182,10 +182,10 @@ func TestLabels(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{a: "renamed"}, mustGet(again.Labels())(t)); diff != "" {
 		t.Error(diff)
 	}
-	if label := mustGet(again.Label(a))(t); label != "renamed" {
+	if label := mustGet(again.Labels())(t)[a]; label != "renamed" {
 		t.Error(label)
 	}
-	if label := mustGet(again.Label(b))(t); label != "" {
+	if label := mustGet(again.Labels())(t)[b]; label != "" {
 		t.Error(label)
 	}
 	if tree := mustGet(again.GetTree())(t); tree[0].Label != "renamed" || tree[0].Children[0].Label != "" {
@@ -214,7 +214,7 @@ func TestCompare(t *testing.T) {
 		{c, r, "", 0, []string{a, b, c}, []string{r}},
 		{"", c, "", 0, []string{r}, []string{a, b, c}},
 	} {
-		got := mustGet(s.Compare(test.x, test.y))(t)
+		got := s.compare(test.x, test.y)
 		if got.Ancestor != test.ancestor || got.Shared != test.shared ||
 			!slices.Equal(entryIDs(got.OnlyA), test.onlyA) || !slices.Equal(entryIDs(got.OnlyB), test.onlyB) {
 			t.Errorf("Compare(%s, %s) = %+v", test.x, test.y, got)
@@ -231,7 +231,7 @@ func TestComparePathsByID(t *testing.T) {
 		}
 		return entries
 	}
-	got := session.ComparePaths(path("name", "a", "b", "c"), path("a", "label", "b", "d"))
+	got := session.Compare(path("name", "a", "b", "c"), path("a", "label", "b", "d"))
 	if got.Ancestor != "b" || got.Shared != 2 ||
 		!slices.Equal(entryIDs(got.OnlyA), []string{"name", "c"}) || !slices.Equal(entryIDs(got.OnlyB), []string{"label", "d"}) {
 		t.Errorf("%+v", got)
@@ -343,11 +343,11 @@ func TestBranchedSessionKeepsNameAndTags(t *testing.T) {
 	b := s.user("b")
 	s.branch(a)
 	mustGet(s.AppendSessionInfo("new name"))(t)
-	mustGet(s.ChangeTags([]string{"late"}, []string{"gone"}))(t)
+	mustGet(s.ChangeTags(session.TagChange{Add: []string{"late"}, Remove: []string{"gone"}}))(t)
 	c := s.user("c")
 	for _, leaf := range []string{a, b, c} {
 		f := loadScribe(t, mustGet(s.CreateBranchedSession(leaf))(t))
-		if name, tags := mustGet(f.Name())(t), mustGet(f.Tags())(t); name != "new name" || !slices.Equal(tags, []string{"kept", "late"}) {
+		if name, tags := mustGet(f.Name())(t), mustGet(f.Remarks())(t).Tags; name != "new name" || !slices.Equal(tags, []string{"kept", "late"}) {
 			t.Errorf("at %s: name %q, tags %q", leaf, name, tags)
 		}
 		again := loadScribe(t, mustGet(f.CreateBranchedSession(f.LeafID()))(t))

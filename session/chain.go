@@ -35,23 +35,16 @@ func ContinuedTo(e *Entry, of, current string) string {
 
 // Continue starts the session that continues where this one stops, with copies of the given
 // entries (under new ids), and records in this one where it went. A session has at most one
-// continuation: if this one has been continued, Continue returns ErrExist.
+// continuation: if this one has been continued, Continue returns ErrExist. If its
+// continuation was removed, Continue starts another one under another id, so that the removed
+// one can still be restored.
 //
 // The order makes this safe. First the record is appended, which names the new session;
 // then that session is created with all its entries, or not at all. Of several writers, the
 // first to append a record decides the id, and only one of them can create that session. So
 // there is one continuation, and it is never seen half filled. If a crash comes between the
 // two steps, the next Continue finds the record and finishes.
-func (s *Session) Continue(carry ...Entry) (*Session, error) { return s.continueAs("", carry) }
-
-// ContinueInstead is Continue for a session whose continuation was removed. It starts
-// another one under another id, so that the removed one can still be restored. lost is the
-// id of the removed one.
-func (s *Session) ContinueInstead(lost string, carry ...Entry) (*Session, error) {
-	return s.continueAs(lost, carry)
-}
-
-func (s *Session) continueAs(lost string, carry []Entry) (*Session, error) {
+func (s *Session) Continue(carry ...Entry) (*Session, error) {
 	ctx := s.context()
 	s.continuing.Lock()
 	defer s.continuing.Unlock()
@@ -61,7 +54,7 @@ func (s *Session) continueAs(lost string, carry []Entry) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	now, err := s.recordContinuation(lost)
+	now, err := s.recordContinuation()
 	if err != nil {
 		return nil, err
 	}
@@ -95,24 +88,28 @@ func (s *Session) carriedLines(ctx context.Context, blobs *heldBlobs, carry []En
 }
 
 // recordContinuation returns what the log says about the session's continuation, and
-// appends a record first if there is none. If two writers do so at once, the record that
-// comes first counts. A record of lost does not count.
-func (s *Session) recordContinuation(lost string) (continued, error) {
-	now, err := s.continuation(s.context())
+// appends a record first if it names none, or one that is lost. If two writers do so at once,
+// the record that comes first counts.
+func (s *Session) recordContinuation() (continued, error) {
+	ctx := s.context()
+	now, err := s.continuation(ctx)
 	if err == nil && now.to != "" {
 		err = s.checkSeen(now.at)
 	}
-	if err != nil || now.to != lost {
+	if err != nil {
 		return now, err
 	}
 	data := map[string]any{"session": s.opts.NewID(TypeSession), "of": s.name}
-	if lost != "" {
-		data["instead_of"] = lost
+	if now.to != "" {
+		if lost, err := s.isLost(ctx, now); !lost || err != nil {
+			return now, err
+		}
+		data["instead_of"] = now.to
 	}
 	if _, err := s.AppendCustomEntry(CustomContinuedTo, data); err != nil {
 		return now, err
 	}
-	return s.continuation(s.context())
+	return s.continuation(ctx)
 }
 
 // checkSeen returns a conflict if a writer that insists on having seen everything (see
@@ -139,35 +136,25 @@ func (s *Session) Continuation() (string, error) {
 // creationTime is how long a writer may take between naming a continuation and creating it.
 const creationTime = time.Minute
 
-// LostContinuation returns the id of the continuation that the log names if that session
-// was there and is gone, or "". To go on, continue instead of it (see ContinueInstead), so
-// that it can come back. If it was named a moment ago and is not in the trash, it is most
-// likely being created, and Continue creates it too. A wrong guess does no harm: a session
-// that comes back goes before the one that replaced it.
-func (s *Session) LostContinuation() (string, error) {
-	ctx := s.context()
-	now, err := s.continuation(ctx)
-	if err != nil || now.to == "" {
-		return "", err
-	}
+// isLost reports whether the continuation that the log names was there and is gone. If it
+// was named a moment ago and is not in the trash, it is most likely being created. A wrong
+// guess does no harm: a session that comes back goes before the one that replaced it.
+func (s *Session) isLost(ctx context.Context, now continued) (bool, error) {
 	if store.CheckName(now.to) != nil {
-		return now.to, nil // the name is not valid, so it cannot be created
+		return true, nil // the name is not valid, so it cannot be created
 	}
 	log, err := s.store.Open(ctx, now.to)
 	if err == nil {
-		return "", log.Close()
+		return false, log.Close()
 	}
 	if !errors.Is(err, ErrNotExist) {
-		return "", err
+		return false, err
 	}
 	if s.opts.Now().Sub(now.named) > creationTime {
-		return now.to, nil
+		return true, nil
 	}
 	trash, err := s.store.Trash().List(ctx)
-	if slices.ContainsFunc(trash, func(t store.Trashed) bool { return t.Name == now.to }) {
-		return now.to, err
-	}
-	return "", err
+	return slices.ContainsFunc(trash, func(t store.Trashed) bool { return t.Name == now.to }), err
 }
 
 // continued is what a log says about its continuation.

@@ -268,7 +268,7 @@ func TestContinueInstead(t *testing.T) {
 	if err := st.Remove(ctx, first.ID()); err != nil {
 		t.Fatal(err)
 	}
-	second, err := s.ContinueInstead(first.ID())
+	second, err := s.Continue()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,10 +281,8 @@ func TestContinueInstead(t *testing.T) {
 	if h := second.Header(); h.ParentSession != s.ID() || h.Continuation != 2 { // 1 is the removed one's
 		t.Errorf("%+v", h)
 	}
-	for _, lost := range []string{first.ID(), ""} {
-		if _, err := s.ContinueInstead(lost); !errors.Is(err, session.ErrExist) {
-			t.Errorf("instead of %q once more: %v", lost, err)
-		}
+	if _, err := s.Continue(); !errors.Is(err, session.ErrExist) {
+		t.Errorf("once more: %v", err)
 	}
 }
 
@@ -303,32 +301,40 @@ func TestLostContinuation(t *testing.T) {
 		t.Helper()
 		mustGet(s.AppendMessage(session.RoleUser, []session.Content{session.Text(text)}))(t)
 	}
-	lost := func(want string) {
+	isThere := func() {
 		t.Helper()
-		if got := mustGet(s.LostContinuation())(t); got != want {
-			t.Errorf("lost %q, want %q", got, want)
+		if _, err := s.Continue(); !errors.Is(err, session.ErrExist) {
+			t.Errorf("continued although its continuation is there: %v", err)
 		}
 	}
 	say(s, "one")
-	lost("")
 	second := mustGet(s.Continue())(t)
 	say(second, "two")
 	mustDo(t, second.Close())
-	lost("")
+	isThere()
 	// Removed: it is in the trash.
 	mustDo(t, st.Remove(ctx, second.ID()))
-	lost(second.ID())
-	third := mustGet(s.ContinueInstead(second.ID()))(t)
+	third := mustGet(s.Continue())(t)
+	if third.ID() == second.ID() {
+		t.Error("the removed session was made again")
+	}
 	say(third, "three")
 	mustDo(t, third.Close())
-	lost("")
+	isThere()
 	// Moved away by hand: it may be on its way, but not for long.
 	kept := filepath.Join(t.TempDir(), "kept")
 	mustDo(t, os.Rename(st.Path(third.ID()), kept))
-	lost("")
+	again := mustGet(s.Continue())(t)
+	if again.ID() != third.ID() {
+		t.Errorf("a continuation that may still be on its way was replaced by %s", again.ID())
+	}
+	mustDo(t, again.Close())
+	mustDo(t, os.Remove(st.Path(third.ID())))
 	at = at.Add(time.Hour)
-	lost(third.ID())
-	fourth := mustGet(s.ContinueInstead(third.ID()))(t)
+	fourth := mustGet(s.Continue())(t)
+	if fourth.ID() == third.ID() {
+		t.Error("a continuation that was lost long ago was made again")
+	}
 	say(fourth, "four")
 	mustDo(t, fourth.Close())
 

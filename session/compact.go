@@ -25,6 +25,10 @@ type CompactionPlan struct {
 	// TokensBefore and TokensKept are the sizes of the context now and of what stays. The
 	// new summary adds to that.
 	TokensBefore, TokensKept int
+	// StandsFor is how many entries of the path the summary will replace: what LeftOut says
+	// about it once it is written. A plan for a Context alone does not know the path, and has
+	// zero.
+	StandsFor int
 	// Over is by how many tokens Kept exceeds the budget. It is zero unless no legal cut
 	// keeps so little.
 	Over int
@@ -282,7 +286,16 @@ func (s *Session) PlanCompaction(keepTokens int, count func(Entry) int) (*Compac
 	if err != nil {
 		return nil, err
 	}
-	return PlanCompaction(c, keepTokens, count)
+	plan, err := PlanCompaction(c, keepTokens, count)
+	if err != nil {
+		return nil, err
+	}
+	sel, err := s.selectCompacted(plan.FirstKept)
+	if err != nil {
+		return nil, err
+	}
+	plan.StandsFor = sel.standsFor(&assemble(sel).Context)
+	return plan, nil
 }
 
 // AppendCompaction replaces everything before an entry with a summary, in the context from

@@ -21,8 +21,10 @@ func (s *Session) PlanCompactionAt(firstKeptID string, count func(Entry) int) (*
 	if sel.splitsTurn() {
 		plan.Kind = CutStep
 	}
+	compacted := assemble(sel)
+	plan.StandsFor = sel.standsFor(&compacted.Context)
 	kept := make(map[string]bool)
-	for _, e := range assemble(sel).Entries {
+	for _, e := range compacted.Entries {
 		if e.ID == sel.compaction.ID {
 			continue
 		}

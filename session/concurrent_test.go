@@ -108,7 +108,7 @@ func TestGrowBranch(t *testing.T) {
 	b.sees("user: start", "user: b0", "user: b1", "user: b2", "user: b3", "user: b4")
 	again := a.again()
 	again.sees("user: start", "user: b0", "user: b1", "user: b2", "user: b3", "user: b4")
-	if c := mustGet(again.Compare(a.LeafID(), b.LeafID()))(t); c.Ancestor != start || len(c.OnlyA) != 5 || len(c.OnlyB) != 5 {
+	if c := again.compare(a.LeafID(), b.LeafID()); c.Ancestor != start || len(c.OnlyA) != 5 || len(c.OnlyB) != 5 {
 		t.Errorf("%+v", c)
 	}
 	if kinds := again.problemKinds(); kinds != nil {

@@ -80,16 +80,6 @@ const InterruptedText = "[interrupted: the tool did not return a result]"
 // clearedText replaces content that an edit took out.
 const clearedText = "[cleared]"
 
-// GetContext returns the entries to send to a model, from the summary in force to the
-// leaf: the Entries of Context.
-func (s *Session) GetContext() ([]Entry, error) {
-	c, err := s.buildContext(ContextOptions{}, false)
-	if err != nil {
-		return nil, err
-	}
-	return c.Entries, nil
-}
-
 // Context returns what to send to a model, with everything known about it.
 func (s *Session) Context(o ContextOptions) (*Context, error) {
 	return s.buildContext(o, true)

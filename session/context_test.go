@@ -739,7 +739,7 @@ func (w *wanderer) merge(text string) {
 	}
 	from := leaves[w.rng.IntN(len(leaves))]
 	var picks []string
-	for _, e := range mustGet(w.Compare("", from))(w.t).OnlyB {
+	for _, e := range w.compare("", from).OnlyB {
 		if e.Message != nil && e.Message.Role == "user" && w.rng.IntN(3) == 0 {
 			picks = append(picks, e.ID)
 		}

@@ -169,13 +169,29 @@ func (c *Cuts) whyNot(entries []Entry, at int) string {
 	return "it continues the response of the entry before it"
 }
 
-// NearestCut returns the entry from which a compaction at the end of a path can keep it:
-// firstKept if that is a legal cut, or else the nearest legal cut before it, so that nothing
-// is lost that was to be kept. An empty firstKept keeps nothing, and that stays so unless a
-// tool call waits for its result. It is for importers, which find compactions that our own
-// programs would not have written. ok is false if firstKept is not on the path or there is
-// no legal cut before it.
-func NearestCut(path []Entry, firstKept string) (first string, ok bool) {
+// MoveCut changes a compaction that Graft refused with a *CutError so that it can be grafted.
+// It then keeps from the nearest legal cut on that loses nothing it kept before. path is what
+// comes before the compaction. If there is no such cut, ok is false. Importers use it for
+// compactions that our own programs would not have written.
+func MoveCut(path []Entry, e Entry) (moved Entry, ok bool) {
+	if e.Compaction == nil {
+		return e, false
+	}
+	c := *e.Compaction
+	if c.FirstKeptEntryID == e.ID {
+		c.FirstKeptEntryID = ""
+	}
+	c.FirstKeptEntryID, ok = nearestCut(path, c.FirstKeptEntryID)
+	c.State = nil // it described the other cut
+	e.Compaction = &c
+	return e, ok
+}
+
+// nearestCut returns the entry from which a compaction at the end of a path can keep it:
+// firstKept if that is a legal cut, or else the nearest legal cut before it. An empty
+// firstKept keeps nothing, and that stays so unless a tool call waits for its result. ok is
+// false if firstKept is not on the path or there is no legal cut before it.
+func nearestCut(path []Entry, firstKept string) (first string, ok bool) {
 	c := cutsOf(path)
 	at := len(path)
 	if firstKept != "" {

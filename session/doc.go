@@ -12,13 +12,13 @@
 // # Where to begin
 //
 // New creates a session in a directory, Load opens one, ContinueRecent opens the latest.
-// AppendMessage records what was said. GetContext returns what to send to the model
-// next. Context returns the same together with the model in force, what was left out and
-// why, and fingerprints that show how much of a prompt cache is still warm. If you only
-// read the result, set ContextOptions.Shared to avoid a copy. NewManager bundles these
-// for one directory; Create and Open work on any store.
+// AppendMessage records what was said. Context returns what to send to the model next,
+// together with the model in force, what was left out and why, and fingerprints that show
+// how much of a prompt cache is still warm. If you only read the result, set
+// ContextOptions.Shared to avoid a copy. NewManager bundles these for one directory; Create
+// and Open work on any store.
 //
-// Append and AppendAll take entries of any type; AppendEntry returns the id. All of them
+// Append takes an entry of any type; AppendAll takes several and returns their ids. Both
 // make the same checks. An entry whose payload does not match its type, that refers to
 // something that does not exist, or that would separate a tool call from its result is
 // refused with ErrInvalid or ErrNotExist, and nothing is written. Use WithContext to give
@@ -51,9 +51,21 @@
 //
 // Entries that a Session returns are copies. Changing them does not change the session.
 //
+// # Reading
+//
+// Entry reads one entry, Entries all of them, PathTo those from the root to an entry.
+// Backward reads that path from its end, as far as you want. Where a session is long or has
+// large content, look first and read later: Outline and OutlinePath return the shape without
+// reading entries, Peek reads entries without the content that is kept in blobs, Fill
+// fetches that content, and Each reads whole entries one at a time.
+//
 // # Compatibility
 //
 // Fields, entry types and content blocks that this version does not know are kept byte
 // for byte. A log whose header has a newer format version is refused and left as it is.
 // docs/format.md describes the format.
+//
+// Some methods are second ways to do what others do, such as GetContext and GetTree.
+// Programs written for the first design of the package use them; compat.go says what to use
+// instead.
 package session

@@ -97,20 +97,6 @@ func (s *Session) ForkAt(entryID string) (*Session, error) {
 	return create(ctx, s.store, s.forkHeader(), &s.opts, s.copyLines(ctx, nodes, entryID, remarks), s.log)
 }
 
-// CreateBranchedSession is like ForkAt, but returns the new session's path (in a store
-// without files, its id) instead of the session.
-func (s *Session) CreateBranchedSession(leafID string) (string, error) {
-	forked, err := s.ForkAt(leafID)
-	if err != nil {
-		return "", err
-	}
-	path := forked.Path()
-	if path == "" {
-		path = forked.ID()
-	}
-	return path, forked.Close()
-}
-
 // branchNodes returns, in the order of the log, the nodes of a path and of the
 // branches from which merges on it have taken entries.
 func (s *Session) branchNodes(ctx context.Context, leafID string) ([]node, error) {
@@ -183,12 +169,12 @@ func (s *Session) headlinesToCarry(copied *remarks) (carry []Entry, _ error) {
 	if name != copied.name {
 		carry = append(carry, Entry{Type: TypeSessionInfo, SessionInfo: &SessionInfoEntry{Name: name}})
 	}
-	tags, err := s.Tags()
+	now, err := s.Remarks()
 	if err != nil {
 		return nil, err
 	}
-	if !slices.Equal(tags, copied.tags.Sorted()) {
-		data := map[string]any{"tags": tagList(tags)}
+	if !slices.Equal(now.Tags, copied.tags.Sorted()) {
+		data := map[string]any{"tags": tagList(now.Tags)}
 		carry = append(carry, Entry{Type: TypeCustom, Custom: &CustomEntry{CustomType: CustomTags, Data: data}})
 	}
 	return carry, nil

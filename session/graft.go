@@ -17,27 +17,6 @@ func (s *Session) Graft(entries ...Entry) error {
 	return err
 }
 
-// MoveCut changes a compaction that Graft refused with a *CutError so that it can be grafted:
-// it keeps from the nearest legal cut on that loses nothing it kept before. If there is
-// none, ok is false.
-func (s *Session) MoveCut(e Entry) (moved Entry, ok bool, _ error) {
-	if e.Compaction == nil || e.ParentID == nil {
-		return e, false, nil
-	}
-	path, err := s.PathTo(*e.ParentID)
-	if err != nil {
-		return e, false, err
-	}
-	c := *e.Compaction
-	if c.FirstKeptEntryID == e.ID {
-		c.FirstKeptEntryID = ""
-	}
-	c.FirstKeptEntryID, ok = NearestCut(path, c.FirstKeptEntryID)
-	c.State = nil // it described the other cut
-	e.Compaction = &c
-	return e, ok, nil
-}
-
 // Has reports whether the session has an entry of an id.
 func (s *Session) Has(id string) (bool, error) {
 	has := false

@@ -79,16 +79,18 @@ func TestManyDamagedLines(t *testing.T) {
 func TestManyTags(t *testing.T) {
 	t.Parallel()
 	const n = 60_000
-	tags, err := openShape(t, "tags", n).Tags()
-	if err != nil || len(tags) != n {
-		t.Errorf("%d tags, want %d; %v", len(tags), n, err)
+	found, err := openShape(t, "tags", n).Remarks()
+	if err != nil || len(found.Tags) != n {
+		t.Errorf("%d tags, want %d; %v", len(found.Tags), n, err)
 	}
-	gone := make([]any, len(tags))
-	for i, tag := range tags {
+	gone := make([]any, len(found.Tags))
+	for i, tag := range found.Tags {
 		gone[i] = tag
 	}
-	c := CustomEntry{Data: map[string]any{"remove": gone}}
-	if left := c.ApplyTags(tags); len(left) != 0 {
+	var tags TagSet
+	tags.Add(found.Tags...)
+	tags.Apply(&CustomEntry{Data: map[string]any{"remove": gone}})
+	if left := tags.Sorted(); len(left) != 0 {
 		t.Errorf("%d tags are left", len(left))
 	}
 }

@@ -8,25 +8,17 @@ import "fmt"
 // every reader of either understand it without a further rule. It counts for the
 // sessions after it as everything in a session does that they continue.
 
-// Home returns the session that has an entry of this one, and the id that the
-// entry has there. That is this session, unless OpenChain opened it.
-func (s *Session) Home(entryID string) (name, id string, err error) {
-	chain, ok := s.log.(*chainLog)
-	if !ok {
-		_, err := s.Entry(entryID)
-		return s.name, entryID, err
-	}
+// homeOf returns the session of a chain that has an entry, which must be in the tree, and
+// the id that the entry has there.
+func (s *Session) homeOf(entryID string) (name, id string) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	at, ok := s.tree.at(entryID)
-	if !ok {
-		return "", "", &Error{Op: "find entry", Name: s.name, Kind: ErrNotExist, Err: fmt.Errorf("entry %q", entryID)}
-	}
-	part := chain.partAt(s.tree.nodes[at].pos)
+	at, _ := s.tree.at(entryID)
+	part := s.log.(*chainLog).partAt(s.tree.nodes[at].pos)
 	if was, renamed := part.was[entryID]; renamed {
 		entryID = was
 	}
-	return part.name, entryID, nil
+	return part.name, entryID
 }
 
 // placeCompaction returns the session of a chain that a compaction goes into, and gives the
@@ -38,9 +30,7 @@ func (s *Session) placeCompaction(e *Entry, last string) (name string, err error
 	}
 	if name = last; firstKeptID != "" {
 		c := *e.Compaction
-		if name, c.FirstKeptEntryID, err = s.Home(firstKeptID); err != nil {
-			return "", err
-		}
+		name, c.FirstKeptEntryID = s.homeOf(firstKeptID)
 		e.Compaction = &c
 	}
 	return name, s.mustNotBeHidden(firstKeptID, name)
@@ -53,9 +43,9 @@ func (s *Session) mustNotBeHidden(firstKeptID, name string) error {
 	if err != nil || sel.compaction == nil {
 		return err
 	}
-	home, _, err := s.Home(sel.compaction.ID)
-	if err != nil || home == name {
-		return err
+	home, _ := s.homeOf(sel.compaction.ID)
+	if home == name {
+		return nil
 	}
 	for _, part := range s.log.(*chainLog).parts {
 		switch part.name {

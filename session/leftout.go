@@ -66,21 +66,16 @@ func (s *Session) LeftOut(c *Context) ([]LeftOut, error) {
 	return left, nil
 }
 
-// StandsFor returns how many entries of the path to the leaf a compaction would replace
-// that keeps the path from an entry on: what LeftOut says about it once it is written.
-// The error, a *CutError, says why the conversation cannot be cut there.
-func (s *Session) StandsFor(firstKeptID string) (int, error) {
-	sel, err := s.selectCompacted(firstKeptID)
-	if err != nil {
-		return 0, err
-	}
+// standsFor returns how many entries of the path a compaction would replace, once it is at
+// the end of a selection: what LeftOut says about it then.
+func (sel *selection) standsFor(c *Context) int {
 	path := make([]Entry, 0, len(sel.before)+len(sel.entries))
 	for _, e := range sel.path() {
 		path = append(path, *e)
 	}
 	o := overview{cut: len(sel.before), reverted: sel.reverted}
-	o.count(&assemble(sel).Context, path)
-	return o.summarised, nil
+	o.count(c, path)
+	return o.summarised
 }
 
 // readActs reads those entries of an outlined path that say what counts: the

@@ -30,12 +30,6 @@ type Config struct {
 	Files file.Options
 }
 
-// Manager makes and loads sessions. A Directory has one: see Directory.Manager.
-type Manager interface {
-	New(cfg Config) (*Session, error)
-	Load(path string) (*Session, error)
-}
-
 // owning makes the session close its store, or closes it if there is no session.
 func (s *Session) owning(st store.Store, err error) (*Session, error) {
 	if err != nil {
@@ -116,41 +110,6 @@ func (d *Directory) context() context.Context {
 	return d.ctx
 }
 
-// Manager returns the directory as a Manager. The two are one type with two sets
-// of methods, because New takes a Config there and strings here, and no type can
-// have both.
-func (d *Directory) Manager() *FileManager { return (*FileManager)(d) }
-
-// FileManager is a Directory as a Manager. Its zero value is ready to use: it
-// works in whichever directory a call names.
-type FileManager Directory
-
-var _ Manager = FileManager{}
-
-// New makes a session as cfg says, in cfg.Dir or else in the manager's own
-// directory.
-func (m FileManager) New(cfg Config) (*Session, error) {
-	if cfg.Dir == "" {
-		cfg.Dir = m.Dir
-	}
-	st, err := file.Open(cfg.Dir, &cfg.Files)
-	if err != nil {
-		return nil, err
-	}
-	h := Header{ParentSession: cfg.ParentSession, CWD: cfg.CWD}
-	s, err := Create((*Directory)(&m).context(), st, h, &cfg.Options)
-	return s.owning(st, err)
-}
-
-// Load opens the session file at a path.
-func (m FileManager) Load(path string) (*Session, error) {
-	d := Directory(m)
-	if d.Dir == "" {
-		d.Dir = filepath.Dir(path)
-	}
-	return d.Load(path)
-}
-
 func (d *Directory) open() (*file.Store, error) { return file.Open(d.Dir, &d.Files) }
 
 // New makes a session in a directory ("" is this one). parentSessionID is the
@@ -161,7 +120,21 @@ func (d *Directory) New(dir string, parentSessionID string) (*Session, error) {
 	if dir != "" {
 		cfg.Dir = dir
 	}
-	return d.Manager().New(cfg)
+	return d.create(cfg)
+}
+
+// create makes a session as cfg says, in cfg.Dir or else in this directory.
+func (d *Directory) create(cfg Config) (*Session, error) {
+	if cfg.Dir == "" {
+		cfg.Dir = d.Dir
+	}
+	st, err := file.Open(cfg.Dir, &cfg.Files)
+	if err != nil {
+		return nil, err
+	}
+	h := Header{ParentSession: cfg.ParentSession, CWD: cfg.CWD}
+	s, err := Create(d.context(), st, h, &cfg.Options)
+	return s.owning(st, err)
 }
 
 // Load opens a session of the directory, given its id or its path.

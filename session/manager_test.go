@@ -47,6 +47,11 @@ type scribe struct {
 	t testing.TB
 }
 
+func (s scribe) compare(a, b string) *session.Comparison {
+	s.t.Helper()
+	return session.Compare(mustGet(s.PathTo(a))(s.t), mustGet(s.PathTo(b))(s.t))
+}
+
 // quick is the configuration of most tests: nothing in them depends on syncs.
 func quick(dir string) session.Config {
 	return session.Config{Dir: dir, Files: file.Options{Sync: file.Never}}

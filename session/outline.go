@@ -22,9 +22,10 @@ func (s *Session) EntryIDs() ([]string, error) {
 	return ids, nil
 }
 
-// Outline returns the tree as GetTree does, without reading the entries: of each
-// only the id, the parent and the type are set, and the type only if this version
-// knows it. Peek reads those that are wanted.
+// Outline returns the whole session as a tree, one node for each root, without reading the
+// entries: each has only an id, a parent and, if this version knows it, a type. Peek reads
+// those that you want. Entries of type TypeLeaf, which only move the leaf, are left out
+// unless they have children. An entry that is missing has the type TypeGap.
 func (s *Session) Outline() ([]TreeNode, error) {
 	nodes, err := s.snapshot()
 	if err != nil {
@@ -73,21 +74,4 @@ func byPosition(nodes []node) []int {
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(nodes[a].pos, nodes[b].pos) })
 	return order
-}
-
-// MessageIDs returns the ids of the messages on the path to the leaf, in order,
-// without reading them. Each reads those that are wanted, such as a page of a long
-// conversation.
-func (s *Session) MessageIDs() ([]string, error) {
-	nodes, err := s.pathTo("")
-	if err != nil {
-		return nil, err
-	}
-	var ids []string
-	for i := range nodes {
-		if nodes[i].kind == kindMessage {
-			ids = append(ids, nodes[i].id)
-		}
-	}
-	return ids, nil
 }

@@ -87,8 +87,8 @@ func TestPeekFetchesNothing(t *testing.T) {
 	}
 }
 
-// Only the messages of the path are returned: nothing else on it, nothing beside it.
-func TestMessageIDs(t *testing.T) {
+// An outlined path says which of its entries are messages, and has nothing beside it.
+func TestOutlinePath(t *testing.T) {
 	t.Parallel()
 	s, err := session.Create(t.Context(), memory.New(nil), session.Header{}, nil)
 	if err != nil {
@@ -111,7 +111,13 @@ func TestMessageIDs(t *testing.T) {
 			}
 		}
 	}
-	got, err := s.MessageIDs()
+	path, err := s.OutlinePath("")
+	var got []string
+	for _, e := range path {
+		if e.Type == session.TypeMessage {
+			got = append(got, e.ID)
+		}
+	}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v, %v; want %v", got, err, want)
 	}

@@ -14,25 +14,6 @@ type TreeNode struct {
 	Label    string
 }
 
-// GetTree returns the whole session as a tree, one node for each root. Entries
-// of type TypeLeaf, which only move the leaf, are left out unless they have children.
-// An entry that is missing is shown as one of type TypeGap.
-func (s *Session) GetTree() ([]TreeNode, error) {
-	nodes, err := s.snapshot()
-	if err != nil {
-		return nil, err
-	}
-	labels, err := s.Labels()
-	if err != nil {
-		return nil, err
-	}
-	entries, err := s.readAll(nodes, true)
-	if err != nil {
-		return nil, err
-	}
-	return growTree(nodes, entries, labels), nil
-}
-
 // snapshot returns all nodes as they are now.
 func (s *Session) snapshot() ([]node, error) {
 	if err := s.checkCurrent(); err != nil {
@@ -397,10 +378,4 @@ func (s *Session) Labels() (map[string]string, error) {
 		}
 	}
 	return labels, nil
-}
-
-// Label returns the label of an entry, or "".
-func (s *Session) Label(id string) (string, error) {
-	labels, err := s.Labels()
-	return labels[id], err
 }

@@ -70,15 +70,25 @@ func (s *Session) SetTags(tags ...string) (string, error) {
 	return s.AppendCustomEntry(CustomTags, map[string]any{"tags": tagList(tags)})
 }
 
-// ChangeTags adds tags to those that the session has and takes others away. A
-// tag in both lists is taken away.
-func (s *Session) ChangeTags(add, remove []string) (string, error) {
+// TagChange changes some of a session's tags and leaves the others as they are.
+type TagChange struct {
+	Add, Remove []string // a tag in both lists is removed
+	Note        string   // why, if there is more to say
+	About       string   // the entry that the note is about; "" means the whole session
+}
+
+// ChangeTags adds tags and removes others.
+func (s *Session) ChangeTags(c TagChange) (string, error) {
 	data := make(map[string]any)
-	if list := tagList(add); len(list) > 0 {
-		data["add"] = list
+	for name, tags := range map[string][]string{"add": c.Add, "remove": c.Remove} {
+		if list := tagList(tags); len(list) > 0 {
+			data[name] = list
+		}
 	}
-	if list := tagList(remove); len(list) > 0 {
-		data["remove"] = list
+	for name, text := range map[string]string{"note": c.Note, "about": c.About} {
+		if text != "" {
+			data[name] = text
+		}
 	}
 	return s.AppendCustomEntry(CustomTags, data)
 }
@@ -99,26 +109,11 @@ func tagList(tags []string) []any {
 	return list
 }
 
-// Tags returns the session's tags, sorted.
-func (s *Session) Tags() ([]string, error) {
-	var changes []*CustomEntry // the latest first
-	for e, err := range s.customs() {
-		if err != nil {
-			return nil, err
-		}
-		if e.Custom.CustomType != CustomTags {
-			continue
-		}
-		changes = append(changes, e.Custom)
-		if e.Custom.setsTags() {
-			break
-		}
-	}
-	var tags TagSet
-	for _, c := range slices.Backward(changes) {
-		tags.Apply(c)
-	}
-	return tags.Sorted(), nil
+// Remarks says how a session was organised.
+type Remarks struct {
+	Tags   []string  // sorted
+	Notes  []TagNote // with which tags were changed, the latest first
+	Pinned bool      // retention leaves pinned sessions alone
 }
 
 // TagNote is why the tags of a session were changed, such as why it was rated.
@@ -129,19 +124,39 @@ type TagNote struct {
 	Text  string
 }
 
-// TagNotes returns the notes with which tags were changed, the latest first.
-func (s *Session) TagNotes() ([]TagNote, error) {
-	var notes []TagNote
+// Remarks returns the session's tags, the notes about them, and whether it is pinned. See
+// also Name and Labels.
+func (s *Session) Remarks() (Remarks, error) {
+	var found Remarks
+	var changes []*CustomEntry // of tags, the latest first; nothing before the first counts
+	tagsSet, pinSet := false, false
 	for e, err := range s.customs() {
 		if err != nil {
-			return nil, err
+			return Remarks{}, err
 		}
-		if text := e.Custom.TagNote(); text != "" {
-			about, _ := e.Custom.Data["about"].(string)
-			notes = append(notes, TagNote{Entry: e.ID, Tags: e.Custom.Tags(), About: about, Text: text})
+		switch c := e.Custom; c.CustomType {
+		case CustomTags:
+			if !tagsSet {
+				changes = append(changes, c)
+			}
+			tagsSet = tagsSet || c.setsTags()
+			if text := c.TagNote(); text != "" {
+				about, _ := c.Data["about"].(string)
+				found.Notes = append(found.Notes, TagNote{Entry: e.ID, Tags: c.Tags(), About: about, Text: text})
+			}
+		case CustomPinned:
+			if !pinSet {
+				found.Pinned, _ = c.Data["pinned"].(bool)
+			}
+			pinSet = true
 		}
 	}
-	return notes, nil
+	var tags TagSet
+	for _, c := range slices.Backward(changes) {
+		tags.Apply(c)
+	}
+	found.Tags = tags.Sorted()
+	return found, nil
 }
 
 // customs yields the custom entries, the latest first. What cannot be read says
@@ -211,15 +226,6 @@ func (c *CustomEntry) TagNote() string {
 	return note
 }
 
-// ApplyTags returns the tags, sorted, that a session has after an entry of type
-// CustomTags if it had others before.
-func (c *CustomEntry) ApplyTags(before []string) []string {
-	var tags TagSet
-	tags.Add(before...)
-	tags.Apply(c)
-	return tags.Sorted()
-}
-
 // strings returns the strings of a list in the entry's data.
 func (c *CustomEntry) strings(name string) []string {
 	list, _ := c.Data[name].([]any)
@@ -236,27 +242,4 @@ func (c *CustomEntry) strings(name string) []string {
 // alone.
 func (s *Session) SetPinned(pinned bool) (string, error) {
 	return s.AppendCustomEntry(CustomPinned, map[string]any{"pinned": pinned})
-}
-
-// Pinned reports whether the session is pinned.
-func (s *Session) Pinned() (bool, error) {
-	e, err := s.lastCustom(CustomPinned)
-	if err != nil || e == nil {
-		return false, err
-	}
-	pinned, _ := e.Custom.Data["pinned"].(bool)
-	return pinned, nil
-}
-
-// lastCustom returns the latest custom entry of a type, or nil.
-func (s *Session) lastCustom(customType string) (*Entry, error) {
-	for e, err := range s.customs() {
-		if err != nil {
-			return nil, err
-		}
-		if e.Custom.CustomType == customType {
-			return e, nil
-		}
-	}
-	return nil, nil
 }

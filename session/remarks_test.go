@@ -14,8 +14,8 @@ func TestTagsAndPins(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if tags, err := s.Tags(); err != nil || tags != nil {
-		t.Fatalf("a new session has tags %q, %v", tags, err)
+	if found, err := s.Remarks(); err != nil || found.Tags != nil || found.Pinned {
+		t.Fatalf("a new session has %+v, %v", found, err)
 	}
 	for _, tags := range [][]string{{"go", "bug", "go", " "}, {"later"}} {
 		if _, err := s.SetTags(tags...); err != nil {
@@ -33,11 +33,8 @@ func TestTagsAndPins(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer again.Close()
-	if tags, err := again.Tags(); err != nil || !slices.Equal(tags, []string{"bug", "go"}) {
-		t.Errorf("tags %q, %v", tags, err)
-	}
-	if pinned, err := again.Pinned(); err != nil || !pinned {
-		t.Errorf("pinned %v, %v", pinned, err)
+	if found, err := again.Remarks(); err != nil || !slices.Equal(found.Tags, []string{"bug", "go"}) || !found.Pinned {
+		t.Errorf("%+v, %v", found, err)
 	}
 }
 
@@ -80,8 +77,8 @@ func TestRemarksAreNoConflict(t *testing.T) {
 	if again.LeafID() != second {
 		t.Errorf("leaf %s, want %s", again.LeafID(), second)
 	}
-	if label, _ := again.Label(first); label != "begin" {
-		t.Errorf("label %q", label)
+	if labels, _ := again.Labels(); labels[first] != "begin" {
+		t.Errorf("labels %q", labels)
 	}
 
 	// But a message of another writer is a conflict.
@@ -112,7 +109,7 @@ func TestChangeTags(t *testing.T) {
 				mustGet(s.AppendCustomEntry(session.CustomTags, data))(t)
 				mustGet(s.AppendCustomEntry("other", map[string]any{"tags": []any{"other"}}))(t)
 			}
-			if tags := mustGet(s.Tags())(t); !slices.Equal(tags, tc.want) {
+			if tags := mustGet(s.Remarks())(t).Tags; !slices.Equal(tags, tc.want) {
 				t.Errorf("tags %q, want %q", tags, tc.want)
 			}
 		})
@@ -126,10 +123,10 @@ func TestTagsOfTwoWriters(t *testing.T) {
 	mustGet(a.SetTags("old", "kept"))(t)
 	b := mustGet(session.Load(a.Path()))(t)
 	defer b.Close()
-	mustGet(a.ChangeTags([]string{"ours"}, []string{"old"}))(t)
-	mustGet(b.ChangeTags([]string{" theirs ", "theirs", ""}, nil))(t)
+	mustGet(a.ChangeTags(session.TagChange{Add: []string{"ours"}, Remove: []string{"old"}}))(t)
+	mustGet(b.ChangeTags(session.TagChange{Add: []string{" theirs ", "theirs", ""}}))(t)
 	for name, s := range map[string]*session.Session{"the last writer": b, "a reader": mustGet(session.Load(a.Path()))(t)} {
-		if tags := mustGet(s.Tags())(t); !slices.Equal(tags, []string{"kept", "ours", "theirs"}) {
+		if tags := mustGet(s.Remarks())(t).Tags; !slices.Equal(tags, []string{"kept", "ours", "theirs"}) {
 			t.Errorf("%s sees the tags %q", name, tags)
 		}
 		s.Close()

@@ -439,7 +439,8 @@ func TestNearestCut(t *testing.T) {
 		{"r9 u", "0r9", "none"},
 		{"u a", "elsewhere", "none"},
 	} {
-		got, ok := session.NearestCut(script(t, test.script), test.first)
+		moved, ok := session.MoveCut(script(t, test.script), session.Entry{Compaction: &session.CompactionEntry{FirstKeptEntryID: test.first}})
+		got := moved.Compaction.FirstKeptEntryID
 		if !ok {
 			got = "none"
 		}

@@ -180,7 +180,7 @@ func TestUpdateWritesAllItsEntriesTogether(t *testing.T) {
 	}
 	again := reopened(t, st, s.ID())
 	for name, s := range map[string]*session.Session{"writer": s, "reader": again} {
-		if got := mustGet(s.Label(second))(t); got != "better" {
+		if got := mustGet(s.Labels())(t)[second]; got != "better" {
 			t.Errorf("%s: the label is %q", name, got)
 		}
 		context := mustGet(s.GetContext())(t)

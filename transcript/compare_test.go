@@ -93,7 +93,7 @@ func prepare(t *testing.T, entries []session.Entry, format *transcript.Format) (
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		if _, err := s.AppendEntry(e); err != nil {
+		if err := s.Append(e); err != nil {
 			t.Fatal(err)
 		}
 	}

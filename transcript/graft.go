@@ -159,12 +159,12 @@ func isStub(e *session.Entry) bool { return e.Custom != nil && e.Custom.CustomTy
 // compaction with another cut, if it would have separated a tool call from its
 // result, or else a stub.
 func (t *target) fit(e session.Entry, why error) (session.Entry, error) {
-	if _, isCut := errors.AsType[*session.CutError](why); isCut {
-		moved, ok, err := t.s.MoveCut(e)
+	if _, isCut := errors.AsType[*session.CutError](why); isCut && e.ParentID != nil {
+		path, err := t.s.PathTo(*e.ParentID)
 		if err != nil {
 			return e, err
 		}
-		if ok && moved.Compaction.FirstKeptEntryID != e.Compaction.FirstKeptEntryID {
+		if moved, ok := session.MoveCut(path, e); ok && moved.Compaction.FirstKeptEntryID != e.Compaction.FirstKeptEntryID {
 			t.tally.count("compaction between a call and its result", "compaction that keeps both", 1)
 			return moved, nil
 		}

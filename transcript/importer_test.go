@@ -67,10 +67,10 @@ func TestImport(t *testing.T) {
 		t.Errorf("the header is %+v", head)
 	}
 	name, err := s.Name()
-	tags, _ := s.Tags()
-	label, _ := s.Label("1")
-	if err != nil || name != "Talk" || strings.Join(tags, " ") != "a b" || label != "start" {
-		t.Errorf("name %q, tags %q, label %q, %v", name, tags, label, err)
+	found, _ := s.Remarks()
+	labels, _ := s.Labels()
+	if err != nil || name != "Talk" || strings.Join(found.Tags, " ") != "a b" || labels["1"] != "start" {
+		t.Errorf("name %q, tags %q, labels %q, %v", name, found.Tags, labels, err)
 	}
 	healthy(t, s)
 	child := h.open(toyID("c2"))

@@ -36,8 +36,9 @@ func mustNotBePinned(ctx context.Context, st store.Store, name string) error {
 	}
 	pinned := false
 	if err == nil {
-		pinned, err = s.Pinned()
-		err = errors.Join(err, s.Close())
+		var now session.Remarks
+		now, err = s.Remarks()
+		pinned, err = now.Pinned, errors.Join(err, s.Close())
 	}
 	if !pinned && errors.Is(err, session.ErrCorrupt) {
 		return nil

@@ -110,9 +110,11 @@ func (s *Session) look(ctx context.Context, st store.Store) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
-	if s.Pinned, err = opened.Pinned(); err != nil {
+	now, err := opened.Remarks()
+	if err != nil {
 		return err
 	}
+	s.Pinned = now.Pinned
 	if s.Active, err = session.LatestSaid(ctx, st, s.Name); err != nil {
 		return err
 	}

@@ -153,15 +153,15 @@ func (w *world) cliRetain(ctx context.Context) error {
 		return errNothing
 	}
 	for _, stat := range special {
-		var pinned bool
+		var now session.Remarks
 		err := w.with(ctx, stat.Name, func(s *session.Session) (err error) {
-			pinned, err = s.Pinned()
+			now, err = s.Remarks()
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		if !pinned { // that is a step of its own
+		if !now.Pinned { // that is a step of its own
 			w.op = "pin"
 			if err := w.appends(stat.Name); err != nil {
 				return err

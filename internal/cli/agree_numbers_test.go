@@ -119,7 +119,7 @@ func addCounted(t *rapid.T, dir, id string) {
 		case 3:
 			m.Content = []session.Content{session.Text("")}
 		}
-		if _, err := s.AppendEntry(session.Entry{Type: session.TypeMessage, Message: m}); err != nil {
+		if err := s.Append(session.Entry{Type: session.TypeMessage, Message: m}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -90,12 +90,12 @@ func TestTogether(t *testing.T) {
 
 func checkTogether(t *testing.T, s *session.Session, said []string, each int) {
 	t.Helper()
-	tags, err := s.Tags()
+	found, err := s.Remarks()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(tags) != 2*each {
-		t.Errorf("there are %d tags, want %d: %v", len(tags), 2*each, tags)
+	if len(found.Tags) != 2*each {
+		t.Errorf("there are %d tags, want %d: %v", len(found.Tags), 2*each, found.Tags)
 	}
 	labels := 0
 	var messages []string
@@ -141,7 +141,8 @@ func TestAppendsTogether(t *testing.T) {
 		})
 	}
 	group.Wait()
-	said, err := openAll(t, dir, id, nil).MessageIDs()
+	path, err := openAll(t, dir, id, nil).OutlinePath("")
+	said := slices.DeleteFunc(path, func(e session.Entry) bool { return e.Type != session.TypeMessage })
 	if err != nil || len(said) != writers*each {
 		t.Errorf("%d messages are on the branch, want %d; %v", len(said), writers*each, err)
 	}

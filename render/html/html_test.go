@@ -49,11 +49,11 @@ func (k talk) say(role string, content ...session.Content) string {
 
 func (k talk) append(e session.Entry) string {
 	k.t.Helper()
-	id, err := k.AppendEntry(e)
+	ids, err := k.AppendAll(e)
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	return id
+	return ids[0]
 }
 
 func (k talk) branch(at string) {

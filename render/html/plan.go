@@ -88,9 +88,11 @@ func newPlan(ctx context.Context, c render.Conversation, leaf string) (*plan, er
 		p.items[i].node = n
 		p.at[n] = i
 	}
-	if p.tags, err = c.Tags(); err != nil {
+	now, err := c.Remarks()
+	if err != nil {
 		return nil, err
 	}
+	p.tags = now.Tags
 	if err := p.read(ctx, c); err != nil {
 		return nil, err
 	}

@@ -38,19 +38,17 @@ func (o *ShowOptions) maxOutput() int64 {
 // to a leaf with a note wherever another branch begins.
 func Show(ctx context.Context, w io.Writer, c render.Conversation, s Style, o ShowOptions) error {
 	r := newReader(w, s, o)
-	tags, err := c.Tags()
+	remarks, err := c.Remarks()
 	if err != nil {
 		return err
 	}
 	if r.labels, err = c.Labels(); err != nil {
 		return err
 	}
-	if r.notes, err = c.TagNotes(); err != nil {
-		return err
-	}
+	r.notes = remarks.Notes
 	r.key = c.Header().Key
 	r.subagent = c.Subagent
-	r.head(c, tags)
+	r.head(c, remarks.Tags)
 	if o.All {
 		return r.all(ctx, c)
 	}

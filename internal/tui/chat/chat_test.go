@@ -224,13 +224,12 @@ func TestWhatIsPastedIsOneMessage(t *testing.T) {
 	p.sees("  one\n  two\n  �]0;x�three")
 	p.leaves(ctrlD)
 	c := p.last()
-	ids, err := c.MessageIDs()
-	if err != nil || len(ids) != 2 {
-		t.Fatalf("the messages are %q, %v", ids, err)
+	found, err := c.Context(session.ContextOptions{})
+	if err != nil || len(found.Entries) != 2 {
+		t.Fatalf("the messages are %+v, %v", found, err)
 	}
-	e, err := c.Entry(ids[0])
-	if err != nil || session.TextOf(e.Message.Content) != "say one\nsay two\nsay \x1b]0;x\x07three" {
-		t.Errorf("the message is %q, %v", session.TextOf(e.Message.Content), err)
+	if e := found.Entries[0]; session.TextOf(e.Message.Content) != "say one\nsay two\nsay \x1b]0;x\x07three" {
+		t.Errorf("the message is %q", session.TextOf(e.Message.Content))
 	}
 }
 

@@ -1,0 +1,122 @@
+package session
+
+import "path/filepath"
+
+// The names in this file are second ways to do what other names of the package do. Programs
+// that were written for the first design of the package use them, so they stay. In a new
+// program use:
+//
+//	GetContext                 Context, which also says what was left out and why
+//	GetTree                    Outline for the shape, then Peek or Each for the entries
+//	CreateBranchedSession      ForkAt, which returns the new session opened
+//	BranchWithSummary          Update, with Tx.Branch and Tx.Append
+//	AppendModelChange          Append or, to get the id, AppendAll
+//	AppendThinkingLevelChange  the same
+//	AppendSessionInfo          the same
+//	AppendCustomEntry          the same
+//	Manager, FileManager       Directory
+
+// GetContext returns the entries to send to a model, from the summary in force to the
+// leaf: the Entries of Context.
+func (s *Session) GetContext() ([]Entry, error) {
+	c, err := s.buildContext(ContextOptions{}, false)
+	if err != nil {
+		return nil, err
+	}
+	return c.Entries, nil
+}
+
+// GetTree is Outline with whole entries. It reads all of the session.
+func (s *Session) GetTree() ([]TreeNode, error) {
+	nodes, err := s.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	labels, err := s.Labels()
+	if err != nil {
+		return nil, err
+	}
+	entries, err := s.readAll(nodes, true)
+	if err != nil {
+		return nil, err
+	}
+	return growTree(nodes, entries, labels), nil
+}
+
+// CreateBranchedSession is like ForkAt, but closes the new session and returns its path, or
+// its id in a store without files.
+func (s *Session) CreateBranchedSession(leafID string) (string, error) {
+	forked, err := s.ForkAt(leafID)
+	if err != nil {
+		return "", err
+	}
+	path := forked.Path()
+	if path == "" {
+		path = forked.ID()
+	}
+	return path, forked.Close()
+}
+
+// BranchWithSummary moves the leaf to an earlier entry and appends there a
+// summary of the path that is left, which the model will see. It returns the
+// summary's id, which is the new leaf.
+func (s *Session) BranchWithSummary(branchFromID string, summary string) (string, error) {
+	if branchFromID == "" {
+		return "", s.errNoEntry("branch", branchFromID)
+	}
+	return s.last("branch", func(tx *Tx) {
+		told := &BranchSummaryEntry{Summary: summary, FromID: tx.Leaf()}
+		tx.moveTo(branchFromID)
+		tx.Append(Entry{Type: TypeBranchSummary, BranchSummary: told})
+	})
+}
+
+// AppendModelChange records which model answers from here on.
+func (s *Session) AppendModelChange(provider, modelID string) (string, error) {
+	return s.appendOne("append", Entry{Type: TypeModelChange, ModelChange: &ModelChangeEntry{Provider: provider, ModelID: modelID}})
+}
+
+// AppendThinkingLevelChange records how much effort the model spends from here on.
+func (s *Session) AppendThinkingLevelChange(level string) (string, error) {
+	return s.appendOne("append", Entry{Type: TypeThinkingLevel, ThinkingLevel: &ThinkingLevelEntry{ThinkingLevel: level}})
+}
+
+// AppendSessionInfo gives the session a display name.
+func (s *Session) AppendSessionInfo(name string) (string, error) {
+	return s.appendOne("append", Entry{Type: TypeSessionInfo, SessionInfo: &SessionInfoEntry{Name: name}})
+}
+
+// AppendCustomEntry records an extension's data. The model never sees it.
+func (s *Session) AppendCustomEntry(customType string, data map[string]any) (string, error) {
+	return s.appendOne("append", Entry{Type: TypeCustom, Custom: &CustomEntry{CustomType: customType, Data: data}})
+}
+
+// Manager makes and loads sessions. A Directory has one: see Directory.Manager.
+type Manager interface {
+	New(cfg Config) (*Session, error)
+	Load(path string) (*Session, error)
+}
+
+// Manager returns the directory as a Manager. The two are one type with two sets
+// of methods, because New takes a Config there and strings here, and no type can
+// have both.
+func (d *Directory) Manager() *FileManager { return (*FileManager)(d) }
+
+// FileManager is a Directory as a Manager. Its zero value is ready to use: it
+// works in whichever directory a call names.
+type FileManager Directory
+
+var _ Manager = FileManager{}
+
+// New makes a session as cfg says, in cfg.Dir or else in the manager's own
+// directory.
+func (m FileManager) New(cfg Config) (*Session, error) { return (*Directory)(&m).create(cfg) }
+
+// Load opens the session file at a path.
+func (m FileManager) Load(path string) (*Session, error) {
+	d := Directory(m)
+	if d.Dir == "" {
+		d.Dir = filepath.Dir(path)
+	}
+	return d.Load(path)
+}
