@@ -16,9 +16,15 @@ import (
 	"github.com/coppice-dev/coppice/provider/anthropic"
 	"github.com/coppice-dev/coppice/provider/bedrock"
 	"github.com/coppice-dev/coppice/provider/google"
+	"github.com/coppice-dev/coppice/provider/internal/wire"
 	"github.com/coppice-dev/coppice/provider/openai"
 	"github.com/coppice-dev/coppice/session"
 )
+
+// formats are the names under which the formats keep what has no place.
+var formats = map[string]string{
+	"chat": wire.Chat, "responses": wire.Responses, "anthropic": wire.Anthropic, "google": wire.Google, "bedrock": wire.Bedrock,
+}
 
 // codecs are all the wire formats.
 var codecs = map[string]struct {
@@ -327,13 +333,110 @@ func TestClearedResult(t *testing.T) {
 	}
 }
 
-// TestOnlyThinking: a message that only thinks has a content for OpenAI.
+// TestOnlyThinking: an answer that only thinks, or ends with thinking, is sent without it:
+// it is refused. What a model thought before it said something stays, even if the log has
+// it as a message of its own.
 func TestOnlyThinking(t *testing.T) {
 	t.Parallel()
-	thought := session.Content{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{Content: "hm"}}
-	m, err := codecs["chat"].encode([]session.Entry{message("a", session.RoleAssistant, thought)})
-	if want := `{"messages":[{"role":"assistant","content":"","reasoning_content":"hm"}]}`; err != nil || string(m.Request(nil)) != want {
-		t.Errorf("%s, %v", m.Request(nil), err)
+	for name, codec := range codecs {
+		thought := session.Thinking("hm", "S")
+		(&wire.Residue{}).Mark(&thought.Extra, formats[name])
+		entries := []session.Entry{
+			message("u1", session.RoleUser, session.Text("go")),
+			message("a1", session.RoleAssistant, thought),
+			message("u2", session.RoleUser, session.Text("and?")),
+			message("a2", session.RoleAssistant, thought),
+			message("a3", session.RoleAssistant, session.Text("FIRST"), thought, session.Text(" ")),
+			message("u3", session.RoleUser, session.Text("more")),
+			message("a4", session.RoleAssistant, thought),
+		}
+		m, err := codec.encode(entries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request := m.Request(nil)
+		if faults := checks[name](request); len(faults) > 0 {
+			t.Errorf("%s: %v in %s", name, faults, request)
+		}
+		if !bytes.Contains(request, []byte("FIRST")) || name == "anthropic" && bytes.Count(request, []byte(`"hm"`)) != 1 {
+			t.Errorf("%s: %s", name, request)
+		}
+	}
+}
+
+// TestThinkingOffInATurn: with thinking switched off between a call and its result, the
+// thinking before the call is not sent. That of earlier turns stays, for the cache.
+func TestThinkingOffInATurn(t *testing.T) {
+	t.Parallel()
+	thought := session.Thinking("hm", "S")
+	entries := []session.Entry{
+		message("u1", session.RoleUser, session.Text("go")),
+		message("a1", session.RoleAssistant, thought, session.Text("done")),
+		message("u2", session.RoleUser, session.Text("again")),
+		message("a2", session.RoleAssistant, thought, session.ToolUse("c1", "run", nil)),
+		message("r2", session.RoleTool, session.ToolResult("c1", "ran", false)),
+		message("a3", session.RoleAssistant, session.Thinking("", "")),
+		message("a4", session.RoleAssistant, thought, session.ToolUse("c2", "run", nil)),
+		message("r4", session.RoleTool, session.ToolResult("c2", "ran", false)),
+	}
+	for level, want := range map[string]int{provider.ThinkingLow: 3, provider.ThinkingOff: 1, "": 1} {
+		encoded, err := anthropic.EncodeRequest(&provider.Request{Entries: entries, Thinking: level}, "m", 9000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := bytes.Count(encoded.Body, []byte(`"hm"`)); got != want {
+			t.Errorf("thinking %q: %d thoughts are sent, want %d: %s", level, got, want, encoded.Body)
+		}
+		for _, fault := range anthropic.Check(encoded.Body) {
+			t.Errorf("thinking %q: %v in %s", level, fault, encoded.Body)
+		}
+	}
+}
+
+// TestHalfArguments: the arguments of a call that was cut off are sent as an object that
+// holds them, because servers parse them.
+func TestHalfArguments(t *testing.T) {
+	t.Parallel()
+	for half, want := range map[string]string{"": `{}`, `{"path":"/`: `{"arguments":"{\"path\":\"/"}`, `[1]`: `{"arguments":"[1]"}`, `{"a": 1}`: `{"a": 1}`} {
+		for name, body := range map[string]string{
+			"chat":      `[{"role":"assistant","tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":ARGS}}]}]`,
+			"responses": `[{"type":"function_call","call_id":"c1","name":"f","arguments":ARGS}]`,
+		} {
+			b, err := codecs[name].decode([]byte(strings.ReplaceAll(body, "ARGS", string(wire.Quote(half)))))
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := codecs[name].encode(b.Entries)
+			if err != nil || !strings.Contains(string(m.Request(nil)), `"arguments":`+string(wire.Quote(want))) {
+				t.Errorf("%s: the arguments %q are sent as %s, %v", name, half, m.Request(nil), err)
+			}
+		}
+	}
+}
+
+// TestRoleThatWasLeftOut: servers leave the role of an answer out, or empty. It is sent all
+// the same.
+func TestRoleThatWasLeftOut(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string]string{
+		"chat":      `{"id":"r","choices":[{"index":0,"finish_reason":"stop","message":{"content":"x"ROLE}}]}`,
+		"google":    `{"candidates":[{"finishReason":"STOP","content":{"parts":[{"text":"x"}]ROLE}}]}`,
+		"bedrock":   `{"output":{"message":{"content":[{"text":"x"}]ROLE}},"stopReason":"end_turn"}`,
+		"anthropic": `{"type":"message","content":[{"type":"text","text":"x"}],"role":"assistant"}`,
+	} {
+		for _, role := range []string{``, `,"role":""`, `,"role":null`} {
+			b, err := codecs[name].decode([]byte(strings.ReplaceAll(body, "ROLE", role)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := codecs[name].encode(append([]session.Entry{message("u", session.RoleUser, session.Text("go"))}, b.Entries...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if request := string(m.Request(nil)); !strings.Contains(request, `"role":"assistant"`) && !strings.Contains(request, `"role":"model"`) {
+				t.Errorf("%s with %q: %s", name, role, request)
+			}
+		}
 	}
 }
 

@@ -37,6 +37,9 @@ var refused = map[string][]refusal{
 		{provider.RuleOrphan, `[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"r"}]}]`},
 		{provider.RuleUnsigned, `[{"role":"assistant","content":[{"type":"thinking","thinking":"hm"}]},{"role":"user","content":"x"}]`},
 		{provider.RuleRole, `[{"role":"user","content":[{"type":"thinking","thinking":"hm","signature":"S"}]}]`},
+		{provider.RuleOrder, `[{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"S"}]},{"role":"user","content":"x"}]`},
+		{provider.RuleOrder, `[{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"text","text":"x"},{"type":"redacted_thinking","data":"S"}]}]`},
+		{provider.RuleOrder, `{"model":"m","messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"S"},{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]}]}`},
 		{provider.RuleRole, `[{"role":"assistant","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]},{"role":"user","content":"x"}]`},
 		{provider.RuleShape, `[{"role":"user","content":[{"type":"image","source":{"type":"url","media_type":"image/png","url":"https://x/y.png"}}]}]`},
 		{provider.RuleOrder, `[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"text","text":"w"},{"type":"tool_result","tool_use_id":"a"}]}]`},
@@ -52,6 +55,7 @@ var refused = map[string][]refusal{
 		{provider.RuleRole, `[{"role":"tool","content":[{"text":"x"}]}]`},
 		{provider.RuleOrder, `[{"role":"assistant","content":[{"text":"x"}]}]`},
 		{provider.RuleOrder, `[{"role":"user","content":[{"text":"x"}]},{"role":"user","content":[{"text":"x"}]}]`},
+		{provider.RuleOrder, `[{"role":"user","content":[{"text":"x"}]},{"role":"assistant","content":[{"reasoningContent":{"reasoningText":{"text":"hm","signature":"S"}}}]},{"role":"user","content":[{"text":"x"}]}]`},
 		{provider.RuleUnanswered, `[{"role":"user","content":[{"text":"x"}]},{"role":"assistant","content":[{"toolUse":{"toolUseId":"a","name":"f","input":{}}}]}]`},
 		{provider.RuleOrphan, `[{"role":"user","content":[{"toolResult":{"toolUseId":"a","content":[{"text":"r"}]}}]}]`},
 	},
@@ -116,6 +120,9 @@ var accepted = map[string][]string{
 	"anthropic": {
 		`[{"role":"assistant","content":"Hello."},{"role":"assistant","content":"Again."},{"role":"user","content":"x"}]`,
 		`[{"role":"user","content":"x"},{"role":"assistant","content":""}]`,
+		`[{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"S"}]},{"role":"assistant","content":"Again."},{"role":"user","content":"x"}]`,
+		`{"model":"m","messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"S"},{"type":"text","text":"y"}]},{"role":"user","content":"x"}]}`,
+		`{"model":"m","thinking":{"type":"enabled","budget_tokens":1024},"messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"S"},{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]}]}`,
 		`[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"},{"type":"text","text":"and"}]}]`,
 	},
 	"google": {

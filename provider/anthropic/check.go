@@ -22,14 +22,46 @@ func Check(request []byte) []provider.Fault {
 	list, o := c.Messages(request, "messages")
 	c.system(o.Get("system"))
 	turns := make([]wire.Turn, len(list))
+	c.thoughts = make([]thoughts, len(list))
 	for i, raw := range list {
+		c.at = i
 		turns[i] = c.message(wire.Place("messages", i), raw, i+1 == len(list))
 	}
 	c.Pairs(turns, true)
+	c.thinking(turns, o)
 	return c.Faults
 }
 
-type checker struct{ wire.Rules }
+type checker struct {
+	wire.Rules
+	at       int // the message
+	thoughts []thoughts
+}
+
+// thoughts says where a message has thinking.
+type thoughts struct{ some, last bool }
+
+// thinking checks the places of thinking. Messages of the model in a row count as one.
+func (c *checker) thinking(turns []wire.Turn, request wire.Object) {
+	for i := range turns {
+		if c.thoughts[i].last && (i+1 == len(turns) || !turns[i+1].Model) {
+			c.Break(provider.RuleOrder, turns[i].At, "the model's last block cannot be thinking")
+		}
+	}
+	kind := wire.Members(request.Get("thinking")).Str("type")
+	if !request.Has("model") || kind != "" && kind != "disabled" {
+		return // a list of messages does not say whether it asks for thinking
+	}
+	last := len(turns) - 1
+	for last >= 0 && len(turns[last].Results) > 0 {
+		last--
+	}
+	for ; last >= 0 && turns[last].Model; last-- {
+		if c.thoughts[last].some {
+			c.Break(provider.RuleOrder, turns[last].At, "without asking for it, the model's last message cannot have thinking")
+		}
+	}
+}
 
 var toolName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`) })
 
@@ -79,6 +111,8 @@ func (c *checker) block(t *wire.Turn, at string, raw json.RawMessage, words bool
 	if !ok {
 		return words
 	}
+	c.thoughts[c.at].last = t.Model && isThought(o)
+	c.thoughts[c.at].some = c.thoughts[c.at].some || c.thoughts[c.at].last
 	switch kind := o.Str("type"); {
 	case kind == "":
 		c.Break(provider.RuleShape, at, "it has no type")

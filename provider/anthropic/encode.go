@@ -26,6 +26,11 @@ func EncodeVerbatim(entries []session.Entry) (*provider.Messages, error) {
 }
 
 func encode(entries []session.Entry, verbatim bool) (*provider.Messages, error) {
+	return encodeRuns(entries, verbatim, func(*wire.Runs) {})
+}
+
+// encodeRuns is encode with a look at the messages before they are written.
+func encodeRuns(entries []session.Entry, verbatim bool, look func(*wire.Runs)) (*provider.Messages, error) {
 	e := encoder{verbatim: verbatim, ids: wire.UniqueIDs{Verbatim: verbatim}}
 	var fields wire.Object
 	list := wire.Sent(entries, verbatim, &e.notes)
@@ -37,6 +42,7 @@ func encode(entries []session.Entry, verbatim bool) (*provider.Messages, error) 
 	if err != nil {
 		return nil, err
 	}
+	look(runs)
 	fields.Put("messages", runs.JSON())
 	return &provider.Messages{Fields: session.Fields(fields), Notes: e.notes.List}, nil
 }
@@ -86,7 +92,7 @@ func (e *encoder) system(list []wire.Message) json.RawMessage {
 
 // messages writes messages, those that belong together as one.
 func (e *encoder) messages(list []wire.Message) (*wire.Runs, error) {
-	runs := wire.Runs{Verbatim: e.verbatim}
+	runs := wire.Runs{Verbatim: e.verbatim, IsThought: isThought}
 	for _, parts := range wire.Joined(list, wire.Anthropic) {
 		message, err := e.message(parts)
 		if err != nil {
@@ -97,6 +103,13 @@ func (e *encoder) messages(list []wire.Message) (*wire.Runs, error) {
 		}
 	}
 	return &runs, nil
+}
+
+// isThought reports whether a block is thinking. A model's message cannot end with it:
+// https://github.com/tailcallhq/forgecode/issues/2107.
+func isThought(block wire.Object) bool {
+	kind := block.Str("type")
+	return kind == "thinking" || kind == "redacted_thinking"
 }
 
 // message writes the messages that are one, or returns nil if nothing is left.
@@ -137,6 +150,9 @@ func (e *encoder) message(parts []wire.Message) (wire.Object, error) {
 		o.SetStr("content", parts[0].Content[0].Text.Content)
 	} else {
 		o.Put("content", wire.List(blocks))
+	}
+	if !e.verbatim {
+		r.FixRole(role)
 	}
 	r.Restore(&o)
 	return o, nil

@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
@@ -22,7 +23,15 @@ func EncodeRequest(r *provider.Request, model string, maxTokens int) (*provider.
 	if err := r.Check(); err != nil {
 		return nil, err
 	}
-	m, err := Encode(r.Entries)
+	budget, late := budgets[r.Thinking], false
+	m, err := encodeRuns(r.Entries, false, func(runs *wire.Runs) {
+		if late = budget > 0 && !mayThink(runs); late {
+			budget = 0
+		}
+		if budget == 0 && !wire.Object(r.Fields).Has("thinking") {
+			dropThoughts(runs)
+		}
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -31,9 +40,7 @@ func EncodeRequest(r *provider.Request, model string, maxTokens int) (*provider.
 	}
 	var o wire.Object
 	o.SetStr("model", model)
-	budget := budgets[r.Thinking]
-	if budget > 0 && !mayThink(m.Fields) {
-		budget = 0
+	if late {
 		m.Notes = append(m.Notes, provider.Note{What: "thinking is off until the next prompt: the turn began without it"})
 	}
 	if budget > 0 {
@@ -74,23 +81,34 @@ func tools(list []provider.Tool) json.RawMessage {
 // mayThink reports whether a request may ask for thinking. Within a turn of calls and
 // results it may only if the turn began with thinking, and that thinking is still
 // there.
-func mayThink(fields session.Fields) bool {
-	list, _ := wire.Elements(wire.Object(fields).Get("messages"))
-	for i := len(list) - 1; i >= 0; i-- {
-		message := wire.Members(list[i])
-		blocks, _ := wire.Elements(message.Get("content"))
-		if len(blocks) == 0 {
-			return true // the user's text
-		}
-		first := wire.Members(blocks[0]).Str("type")
-		if message.Str("role") == session.RoleAssistant {
-			return first == "thinking" || first == "redacted_thinking"
-		}
-		if first != "tool_result" {
+func mayThink(runs *wire.Runs) bool {
+	for i := len(runs.List) - 1; i >= 0; i-- {
+		switch run := &runs.List[i]; {
+		case run.Model:
+			blocks := run.Elements("content")
+			return len(blocks) == 0 || isThought(wire.Members(blocks[0]))
+		case !run.Results:
 			return true
 		}
 	}
 	return true
+}
+
+// dropThoughts leaves out what the model thought in the present turn. A request that does
+// not ask for thinking cannot have it there:
+// https://github.com/tailcallhq/forgecode/issues/1853.
+func dropThoughts(runs *wire.Runs) {
+	for i := len(runs.List) - 1; i >= 0 && (runs.List[i].Model || runs.List[i].Results); i-- {
+		run := &runs.List[i]
+		had := run.Elements("content")
+		kept := slices.DeleteFunc(slices.Clone(had), func(raw json.RawMessage) bool { return run.Model && isThought(wire.Members(raw)) })
+		switch {
+		case len(kept) == 0 && len(had) > 0:
+			runs.List = slices.Delete(runs.List, i, i+1)
+		case len(kept) < len(had):
+			run.SetElements("content", kept)
+		}
+	}
 }
 
 // cacheMark asks the provider to remember everything up to a block.

@@ -53,8 +53,12 @@ func (c *checker) message(at string, raw json.RawMessage) wire.Turn {
 	}
 	for i, block := range list {
 		place := wire.Place(at+".content", i)
-		if o, ok := c.Object(place, block); ok {
+		o, ok := c.Object(place, block)
+		if ok {
 			c.block(&t, place, o)
+		}
+		if i+1 == len(list) && t.Model && isThought(o) {
+			c.Break(provider.RuleOrder, place, "the model's last block cannot be thinking")
 		}
 	}
 	return t

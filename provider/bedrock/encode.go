@@ -35,7 +35,7 @@ func encode(entries []session.Entry, verbatim bool) (*provider.Messages, error) 
 		}
 		fields.Put("system", wire.List(prompt))
 	}
-	runs := wire.Runs{Verbatim: verbatim, TakeTurns: true}
+	runs := wire.Runs{Verbatim: verbatim, TakeTurns: true, IsThought: isThought}
 	for _, parts := range wire.Joined(list, wire.Bedrock) {
 		message, err := e.message(parts)
 		if err != nil {
@@ -55,6 +55,10 @@ func encode(entries []session.Entry, verbatim bool) (*provider.Messages, error) 
 	fields.Put("messages", runs.JSON())
 	return &provider.Messages{Fields: session.Fields(fields), Notes: e.notes.List}, nil
 }
+
+// isThought reports whether a block is thinking. The models that answer here are the same as
+// elsewhere, and so a message cannot end with it: see package anthropic.
+func isThought(block wire.Object) bool { return block.Has("reasoningContent") }
 
 type encoder struct {
 	notes wire.Notes
@@ -84,6 +88,9 @@ func (e *encoder) message(parts []wire.Message) (wire.Object, error) {
 	r, _ := wire.ResidueOf(parts[0].Extra, wire.Bedrock)
 	if len(blocks) > 0 {
 		r.Forget("content")
+	}
+	if !e.verbatim {
+		r.FixRole(parts[0].Role)
 	}
 	r.Restore(&o)
 	return o, nil

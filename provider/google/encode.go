@@ -34,7 +34,7 @@ func encode(entries []session.Entry, verbatim bool) (*provider.Messages, error) 
 	if err := e.system(system, &fields); err != nil {
 		return nil, err
 	}
-	runs := wire.Runs{Verbatim: verbatim, ModelsTurns: true}
+	runs := wire.Runs{Verbatim: verbatim, ModelsTurns: true, IsThought: func(part wire.Object) bool { return part.Has("thought") }}
 	for _, parts := range wire.Joined(list, wire.Google) {
 		content, err := e.content(parts)
 		if err != nil {
@@ -116,6 +116,9 @@ func (e *encoder) content(list []wire.Message) (wire.Object, error) {
 	o.Put("parts", wire.List(parts))
 	if len(parts) > 0 {
 		r.Forget("parts")
+	}
+	if !e.verbatim {
+		r.FixRole(list[0].Role) // without one it counts as the user's
 	}
 	r.Restore(&o)
 	return o, nil

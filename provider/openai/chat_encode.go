@@ -100,6 +100,9 @@ func (e *chatEncoder) message(m wire.Message) ([]wire.Object, error) {
 	e.notes.Of(m.Entry)
 	r, own := wire.ResidueOf(m.Extra, wire.Chat)
 	e.own = own
+	if !e.verbatim {
+		r.FixRole(m.Role)
+	}
 	if m.Role != session.RoleTool {
 		o, err := e.one(m, &r)
 		if o == nil || err != nil {
@@ -191,7 +194,7 @@ func (e *chatEncoder) assistant(o wire.Object, m wire.Message, r *wire.Residue) 
 		}
 	}
 	parts := e.parts(said, m.Role)
-	if len(parts)+len(calls)+len(rest) == 0 && len(m.Content) > 0 && r.Fields.Get(formDetails) == nil {
+	if len(m.Content) > 0 && e.isSilent(parts, calls, rest, r) {
 		return nil, nil
 	}
 	if len(calls) > 0 {
@@ -212,6 +215,19 @@ func (e *chatEncoder) assistant(o wire.Object, m wire.Message, r *wire.Residue) 
 	return o, nil
 }
 
+// isSilent reports whether nothing is left of a model's message. Thinking alone is refused,
+// because the message would have no content:
+// https://github.com/QuantumNous/new-api/issues/4776.
+func (e *chatEncoder) isSilent(parts, calls []json.RawMessage, rest wire.Object, r *wire.Residue) bool {
+	if len(parts)+len(calls) > 0 {
+		return false
+	}
+	if e.verbatim {
+		return len(rest) == 0 && r.Fields.Get(formDetails) == nil
+	}
+	return !rest.Has("refusal") && !rest.Has("audio") && !rest.Has("function_call")
+}
+
 func (e *chatEncoder) thinking(t *session.ThinkingContent, form string, rest *wire.Object) {
 	switch {
 	case form == formDetails: // they are among the members that were kept
@@ -228,7 +244,7 @@ func (e *chatEncoder) thinking(t *session.ThinkingContent, form string, rest *wi
 }
 
 func (e *chatEncoder) function(t *session.ToolUseContent, r *wire.Residue) (wire.Object, error) {
-	arguments, err := wire.Arguments(t, r)
+	arguments, err := wire.Arguments(t, r, e.verbatim)
 	if err != nil {
 		return nil, err
 	}
@@ -252,7 +268,7 @@ func (e *chatEncoder) call(t *session.ToolUseContent, r *wire.Residue) (json.Raw
 		inner.SetStr("input", text)
 	} else {
 		member = "function"
-		arguments, err := wire.Arguments(t, r)
+		arguments, err := wire.Arguments(t, r, e.verbatim)
 		if err != nil {
 			return nil, err
 		}

@@ -209,7 +209,7 @@ func (e *itemEncoder) call(t *session.ToolUseContent, r *wire.Residue) (wire.Obj
 	tool, ok := toolItems[r.Form]
 	text, isText := wire.CallText(t)
 	if !ok || r.Form == "custom_tool_call" && !isText {
-		arguments, err := wire.Arguments(t, r)
+		arguments, err := wire.Arguments(t, r, e.verbatim)
 		if err != nil {
 			return nil, err
 		}

@@ -140,6 +140,19 @@ func (r *Residue) Restore(o *Object) {
 // the old value.
 func (r *Residue) Forget(name string) {
 	r.Fields.Take(name)
+	r.require(name)
+}
+
+// FixRole lets a message be written with its role. Some servers leave that of an answer
+// out, or empty.
+func (r *Residue) FixRole(role session.MessageRole) {
+	if role == session.RoleAssistant {
+		r.Fields.Take("role")
+	}
+	r.require("role")
+}
+
+func (r *Residue) require(name string) {
 	r.Absent = slices.DeleteFunc(r.Absent, func(absent string) bool { return absent == name })
 }
 

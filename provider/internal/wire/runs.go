@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/coppice-dev/coppice/session"
 )
@@ -14,6 +15,7 @@ type Run struct {
 	Model   bool
 	Calls   bool // it calls tools
 	Results bool // it brings results
+	Thinks  bool // it may end with thinking
 
 	// grown are lists of the message that took in those of others. They are written at
 	// the end: writing a list after each addition would read and write it as often as it
@@ -38,6 +40,23 @@ func (r *Run) Extend(list string, more []json.RawMessage) {
 	r.grown = append(r.grown, grownList{list, append(Blocks(r.Message.Get(list)), more...)})
 }
 
+// Elements returns a list of the message with everything it took in.
+func (r *Run) Elements(list string) []json.RawMessage {
+	for _, g := range r.grown {
+		if g.name == list {
+			return g.elements
+		}
+	}
+	elements, _ := Elements(r.Message.Get(list))
+	return elements
+}
+
+// SetElements replaces a list of the message.
+func (r *Run) SetElements(list string, elements []json.RawMessage) {
+	r.grown = slices.DeleteFunc(r.grown, func(g grownList) bool { return g.name == list })
+	r.Message.Put(list, List(elements))
+}
+
 // json returns the message with everything it took in.
 func (r *Run) json() json.RawMessage {
 	for _, g := range r.grown {
@@ -50,12 +69,27 @@ func (r *Run) json() json.RawMessage {
 func RunOf(message Object, parts []Message) Run {
 	r := Run{Message: message, Model: parts[0].Role == session.RoleAssistant}
 	for _, m := range parts {
+		r.Thinks = r.Thinks || r.Model && endsThinking(m.Content)
 		for i := range m.Content {
 			r.Calls = r.Calls || m.Content[i].ToolUse != nil && r.Model
 			r.Results = r.Results || m.Content[i].ToolResult != nil
 		}
 	}
 	return r
+}
+
+// endsThinking reports whether blocks may end with thinking once they are written: some
+// are left out then, but neither calls nor texts that say something.
+func endsThinking(blocks []session.Content) bool {
+	for i := len(blocks) - 1; i >= 0; i-- {
+		switch c := &blocks[i]; {
+		case c.Thinking != nil:
+			return true
+		case c.ToolUse != nil, c.Text != nil && !IsBlank(c.Text.Content):
+			return false
+		}
+	}
+	return false
 }
 
 // Runs collects messages in order, and joins those that a provider would refuse as two.
@@ -67,6 +101,11 @@ type Runs struct {
 	TakeTurns bool
 	// ModelsTurns: a model's message with calls is refused right after another.
 	ModelsTurns bool
+	// IsThought tells thinking among the blocks. What a model thought is left out if
+	// nothing that it said or did follows: it is refused.
+	IsThought func(block Object) bool
+
+	blocks string // the member that has the blocks of a message
 }
 
 // Last returns the last message, or nil.
@@ -89,6 +128,10 @@ func (r *Runs) Joins(next Run) bool {
 // Add adds a message, or appends its blocks to those of the last message, if the two
 // must be joined.
 func (r *Runs) Add(next Run, list string) {
+	r.blocks = list
+	if !next.Model {
+		r.dropThoughts()
+	}
 	if !r.Joins(next) {
 		r.List = append(r.List, next)
 		return
@@ -96,6 +139,25 @@ func (r *Runs) Add(next Run, list string) {
 	last := r.Last()
 	last.Extend(list, Blocks(next.Message.Get(list)))
 	last.Join(next)
+}
+
+// dropThoughts leaves out the thinking that the model's last messages end with.
+func (r *Runs) dropThoughts() {
+	for !r.Verbatim && r.IsThought != nil && len(r.List) > 0 && r.Last().Thinks {
+		last := r.Last()
+		last.Thinks = false
+		had := last.Elements(r.blocks)
+		n := len(had)
+		for n > 0 && r.IsThought(Members(had[n-1])) {
+			n--
+		}
+		switch {
+		case n == 0 && len(had) > 0:
+			r.List = r.List[:len(r.List)-1]
+		case n < len(had):
+			last.SetElements(r.blocks, had[:n])
+		}
+	}
 }
 
 // Join notes that a message is now part of this one. Members that only the other
@@ -106,7 +168,7 @@ func (r *Run) Join(next Run) {
 			r.Message.Put(f.Name, f.Value)
 		}
 	}
-	r.Calls, r.Results = r.Calls || next.Calls, r.Results || next.Results
+	r.Calls, r.Results, r.Thinks = r.Calls || next.Calls, r.Results || next.Results, next.Thinks || r.Thinks
 }
 
 // Blocks returns a content as blocks. A string, which some formats accept in place
@@ -137,6 +199,7 @@ func (r *Runs) Open(message func(text string) Object, notes *Notes, entry string
 
 // JSON returns the messages as a list.
 func (r *Runs) JSON() json.RawMessage {
+	r.dropThoughts()
 	list := make([]json.RawMessage, len(r.List))
 	for i := range r.List {
 		list[i] = r.List[i].json()

@@ -39,14 +39,19 @@ func CallText(t *session.ToolUseContent) (text string, ok bool) {
 	return text, ok && len(t.Input) == 1
 }
 
-// Arguments returns the arguments of a call as a string.
-func Arguments(t *session.ToolUseContent, r *Residue) (string, error) {
+// Arguments returns the arguments of a call as a string. Unless they are written verbatim,
+// that is the text of an object: servers that parse it refuse anything else, for as long as
+// the call is in the conversation (https://github.com/vllm-project/vllm/pull/48922).
+func Arguments(t *session.ToolUseContent, r *Residue, verbatim bool) (string, error) {
 	input, err := t.InputJSON()
 	if err != nil {
 		return "", err
 	}
 	none := rawjson.IsNull(input)
-	if r.Text != nil {
+	if none && !verbatim && r.Text != nil && *r.Text != "" {
+		return string(wrapArguments(*r.Text)), nil
+	}
+	if r.Text != nil && (verbatim || !none) {
 		if same, err := Compact([]byte(*r.Text)); none || err == nil && string(same) == string(input) {
 			return *r.Text, nil
 		}
@@ -68,12 +73,14 @@ func Input(t *session.ToolUseContent, extra session.Fields, notes *Notes) (json.
 		r, _ := ResidueOf(extra, format)
 		if r.Text != nil && *r.Text != "" {
 			notes.Add("the arguments of a call of %s are not a JSON object and are sent as text in one", t.Name)
-			var o Object
-			o.SetStr("arguments", *r.Text)
-			return o.JSON(), nil
+			return wrapArguments(*r.Text), nil
 		}
 	}
 	return json.RawMessage("{}"), nil
+}
+
+func wrapArguments(text string) json.RawMessage {
+	return Object{{Name: "arguments", Value: Quote(text)}}.JSON()
 }
 
 // Result returns a tool's answer that is a list. A plain text needs no parts, unless it
