@@ -12,6 +12,7 @@ import (
 
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/lease"
 )
 
 var (
@@ -22,9 +23,12 @@ var (
 )
 
 // Agent drives a model in a session. Its methods may be called concurrently. During a
-// turn, methods that change the conversation return ErrBusy.
+// turn, methods that change the conversation return ErrBusy. While another agent works on
+// the session, in this program or another, they return a *lease.HeldError that says who
+// it is, or wait: see Options.Wait.
 type Agent struct {
 	log    *session.Session
+	place  *lease.Place
 	events hub
 	tracer trace.Tracer
 
@@ -50,7 +54,7 @@ func New(s *session.Session, o Options) (*Agent, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	a := &Agent{log: s, o: o}
+	a := &Agent{log: s, place: lease.At(s.Store(), s.ID()), o: o}
 	traces := o.Traces
 	if traces == nil {
 		traces = noop.NewTracerProvider()
@@ -122,9 +126,34 @@ func invalid(format string, args ...any) error {
 // Session returns the session that the agent writes to.
 func (a *Agent) Session() *session.Session { return a.log }
 
+// Holder returns who works on the session now, or nil: an agent of another program, or one
+// of this program, which may be this agent.
+func (a *Agent) Holder(ctx context.Context) (*lease.Holder, error) { return a.place.Holder(ctx) }
+
 // begin takes the conversation for a turn or another change. The returned context
 // ends with ctx or with Close. The caller calls end.
-func (a *Agent) begin(ctx context.Context) (_ *turn, end func(), _ error) {
+func (a *Agent) begin(ctx context.Context) (_ *turn, end func(), err error) {
+	t, free, err := a.reserve(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	take := a.place.Take
+	if t.opts.Wait {
+		take = a.place.Wait
+	}
+	if t.lease, err = take(t.ctx, t.stop); err != nil {
+		free()
+		return nil, nil, err
+	}
+	return t, func() {
+		// If it fails, others have to wait for a while. The turn is over all the same.
+		_ = t.lease.Release(context.WithoutCancel(t.ctx))
+		free()
+	}, nil
+}
+
+// reserve takes the agent for a turn. The caller calls free.
+func (a *Agent) reserve(ctx context.Context) (_ *turn, free func(), _ error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
@@ -137,7 +166,7 @@ func (a *Agent) begin(ctx context.Context) (_ *turn, end func(), _ error) {
 	done := make(chan struct{})
 	a.busy, a.cancel = done, cancel
 	t := &turn{
-		Agent: a, ctx: ctx, opts: a.o,
+		Agent: a, ctx: ctx, stop: cancel, opts: a.o,
 		// What has happened is written down even if the caller no longer waits.
 		s: a.log.WithContext(context.WithoutCancel(ctx)),
 	}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -334,13 +335,13 @@ func (t *turn) runGroup(group []Pending) error {
 		}
 	}
 	if len(unmarked) > 0 {
-		ids, err := t.append(callsEntry(CallRunning, unmarked))
-		if err != nil {
+		if _, err := t.append(callsEntry(CallRunning, unmarked)); err != nil {
 			return err
 		}
-		if group, err = t.mine(group, ids[0]); err != nil {
-			return err
-		}
+	}
+	// If the lease is still ours, an agent that takes it over will read what we marked.
+	if err := t.lease.Check(context.WithoutCancel(t.ctx)); err != nil {
+		return err
 	}
 	done := make(chan answered, len(group))
 	for i := range group {

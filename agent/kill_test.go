@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -34,9 +35,10 @@ const (
 )
 
 // TestKill kills an agent at random moments, again and again, and has another one go on
-// where it stopped. The world counts what the tools do to it, from outside. In the end,
-// nothing that anybody saw is missing, nothing was done twice, and the model, which
-// refuses calls without results and results without calls, has never refused.
+// where it stopped. In every third round another one is there already and waits. The world
+// counts what the tools do to it, from outside. In the end, nothing that anybody saw is
+// missing, nothing was done twice, and the model, which refuses calls without results and
+// results without calls, has never refused.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	kills := soak.N(40)
@@ -49,20 +51,25 @@ func TestKill(t *testing.T) {
 
 	saw := make(map[string]bool)
 	// How long a turn takes decides when to kill, so that all of it is hit.
-	turn := 20 * time.Millisecond
-	for range kills {
-		c := startKillChild(t, env)
-		c.until(t, "ready")
-		time.Sleep(rand.N(2 * turn))
-		_ = c.cmd.Process.Kill() // it may be about to end
-		for id := range c.rest(t) {
-			saw[id] = true
+	turn := 40 * time.Millisecond
+	for round := range kills {
+		children := []*killedChild{startKillChild(t, env)}
+		if round%3 == 1 {
+			children = append(children, startKillChild(t, env))
+		}
+		for _, c := range children {
+			c.until(t, "ready")
+		}
+		for _, c := range children {
+			time.Sleep(rand.N(2 * turn))
+			_ = c.cmd.Process.Kill() // it may be about to end
+		}
+		for _, c := range children {
+			maps.Copy(saw, c.rest(t))
 		}
 	}
 	c := startKillChild(t, append(env, killLast+"=1"))
-	for id := range c.rest(t) {
-		saw[id] = true
-	}
+	maps.Copy(saw, c.rest(t))
 	if err := c.err; err != nil {
 		t.Fatalf("the last agent: %v\n%s", err, c.stderr.String())
 	}
@@ -198,7 +205,7 @@ func killChild() error {
 	}
 	effect := agent.Tool{Tool: provider.Tool{Name: "effect"}, Run: touch}
 	look := agent.Tool{Tool: provider.Tool{Name: "look"}, Run: touch, Repeatable: true}
-	a, err := agent.New(s, agent.Options{Model: model, System: "go on", Tools: []agent.Tool{effect, look}})
+	a, err := agent.New(s, agent.Options{Model: model, System: "go on", Tools: []agent.Tool{effect, look}, Wait: true})
 	if err != nil {
 		return err
 	}

@@ -53,6 +53,11 @@ type Options struct {
 	// see Later.
 	Approve func(ctx context.Context, call Call) (Decision, error)
 
+	// Wait makes a turn wait while another agent works on the session, until its context
+	// ends. Default: the turn fails with a *lease.HeldError. The caller can then watch the
+	// session, or fork it.
+	Wait bool
+
 	Compaction Compaction
 	// Counter counts tokens where the provider has not. Default: an estimate.
 	Counter window.Counter

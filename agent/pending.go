@@ -157,61 +157,6 @@ func readMark(e *session.Entry) (state CallState, calls []string) {
 	return CallState(text), calls
 }
 
-// mine is called after the group was marked as running. It returns the calls that this agent
-// may run, and answers the others. The path does not show other branches, and other programs
-// write at the same time. But the log has one order: the first to mark a call may run it.
-// Any agent may run a repeatable call.
-func (t *turn) mine(group []Pending, mark string) ([]Pending, error) {
-	isOurs := func(p Pending) bool {
-		return t.tools[p.Name].Repeatable || p.started || !p.found && !t.disturbed
-	}
-	first, err := t.firstMarks(slices.DeleteFunc(slices.Clone(group), isOurs))
-	if err != nil {
-		return nil, err
-	}
-	var mine, taken []Pending
-	for _, p := range group {
-		if isOurs(p) || first[callKey{p.Entry, p.ID}] == mark {
-			mine = append(mine, p)
-		} else {
-			taken = append(taken, p)
-		}
-	}
-	return mine, t.answer(answersTo(taken, elsewhereText)...)
-}
-
-// callKey is a call of a message: ids are unique within one message only.
-type callKey struct{ message, call string }
-
-// firstMarks returns for each call the first entry, on any branch, that says it runs.
-func (t *turn) firstMarks(calls []Pending) (map[callKey]string, error) {
-	below, err := t.entriesBelow(calls)
-	if err != nil || len(below) == 0 {
-		return nil, err
-	}
-	order, err := t.s.EntryIDs()
-	if err != nil {
-		return nil, err
-	}
-	at := make(map[string]int, len(order))
-	for i, id := range order {
-		at[id] = i
-	}
-	first := make(map[callKey]string)
-	for message, entries := range below {
-		slices.SortFunc(entries, func(a, b session.Entry) int { return at[a.ID] - at[b.ID] })
-		for i := range entries {
-			state, calls := readMark(&entries[i])
-			for _, call := range calls {
-				if key := (callKey{message, call}); first[key] == "" && state == CallRunning {
-					first[key] = entries[i].ID
-				}
-			}
-		}
-	}
-	return first, nil
-}
-
 // entriesBelow returns for each message that made one of the calls the custom entries and
 // the messages between it and the model's next one, on each branch: no entry after that is
 // about its calls. It walks the tree once, however many messages there are.

@@ -164,46 +164,6 @@ func TestPromptStaysOnItsBranch(t *testing.T) {
 	}
 }
 
-// TestCallIsRunByOneProgram: two programs find the same call that never started. Whoever
-// says first that it runs, runs it.
-func TestCallIsRunByOneProgram(t *testing.T) {
-	t.Parallel()
-	s, st := shared(t)
-	ran := 0
-	var other *agent.Agent
-	one := echo("one")
-	one.Ask = agent.AskAlways
-	one.Run = func(ctx context.Context, _ agent.Call) (agent.Result, error) {
-		ran++
-		if ran == 1 { // while it runs, the other program wants to run it too
-			if _, err := other.Resume(ctx); err != nil {
-				t.Errorf("the other program: %v", err)
-			}
-		}
-		return agent.Result{Text: "done"}, nil
-	}
-	a := startIn(t, s, agent.Options{Tools: []agent.Tool{one}})
-	out := send(t, a, `call one {"text":"1"}`)
-	if err := a.Decide(out.Waiting[0].ID, agent.Allow); err != nil {
-		t.Fatal(err)
-	}
-	// It was asked when nothing had happened yet, and the answer comes late.
-	other = startIn(t, open(t, st, "shared"), agent.Options{
-		Tools:   []agent.Tool{one},
-		Approve: func(context.Context, agent.Call) (agent.Decision, error) { return agent.Allow, nil },
-	})
-	if _, err := a.Resume(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if ran != 1 {
-		t.Errorf("the call ran %d times", ran)
-	}
-	if lines := said(t, s); len(lines) != 4 || lines[2] != "tool: done" {
-		t.Errorf("the conversation is %q", lines)
-	}
-	check(t, s)
-}
-
 // TestBranchIntoAToolExchange: the conversation goes back to a call that has run. It does not
 // run again.
 func TestBranchIntoAToolExchange(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/lease"
 )
 
 // turn is one piece of work of an agent: from a prompt, or from where the log stops,
@@ -15,6 +16,8 @@ import (
 type turn struct {
 	*Agent
 	ctx   context.Context
+	stop  context.CancelCauseFunc // ends ctx
+	lease *lease.Lease
 	s     *session.Session // the log, with a context that does not end
 	opts  Options
 	tools map[string]*Tool
@@ -103,8 +106,18 @@ func (a *Agent) Resume(ctx context.Context) (*Outcome, error) {
 	})
 }
 
-// Unfinished reports whether Resume would have something to do.
+// Unfinished reports whether Resume would have something to do. While another agent works
+// on the session, that cannot be told, and the error is a *lease.HeldError.
 func (a *Agent) Unfinished() (bool, error) {
+	a.mu.Lock()
+	busy := a.busy != nil
+	a.mu.Unlock()
+	if h, err := a.Holder(context.Background()); err != nil || h != nil && !busy {
+		if err == nil {
+			err = &lease.HeldError{Name: a.log.ID(), Holder: *h}
+		}
+		return false, err
+	}
 	t := &turn{Agent: a, s: a.log}
 	_, open, err := t.unfinished()
 	return open, err
@@ -160,7 +173,7 @@ var errPanicked = errors.New("the turn panicked")
 func (a *Agent) takeTurn(ctx context.Context, f func(*turn) error) (_ *Outcome, err error) {
 	t, end, err := a.begin(ctx)
 	if err != nil {
-		return nil, err
+		return &Outcome{}, err
 	}
 	defer end()
 	finish := t.traceTurn()

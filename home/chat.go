@@ -365,15 +365,16 @@ func (c *Chat) Label(ctx context.Context, entry, name string) (*LabelResult, err
 }
 
 // Unfinished returns what a turn that ended in the middle has left: the calls without a
-// result, and whether the model still has to answer.
+// result, and whether the model still has to answer. While another program works on the
+// session, the error is a *lease.HeldError that says which.
 func (c *Chat) Unfinished() (calls []agent.Pending, unanswered bool, err error) {
 	if c.agent == nil {
 		return nil, false, nil
 	}
-	if calls, err = c.agent.Pending(); err != nil {
+	if unanswered, err = c.agent.Unfinished(); err != nil {
 		return nil, false, err
 	}
-	unanswered, err = c.agent.Unfinished()
+	calls, err = c.agent.Pending()
 	return calls, unanswered, err
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/lease"
 	"github.com/coppice-dev/coppice/transcript"
 )
 
@@ -22,20 +23,30 @@ type PathRequest struct {
 	Last int    `json:"last,omitempty"` // only this many of the last ones; 0 means all
 }
 
+// PathResult is the result of Path.
+type PathResult struct {
+	Streamed
+	// Working is the program that works on the conversation now, if there is one.
+	Working *lease.Holder `json:"working,omitempty"`
+}
+
 // Path sends the entries from the root to a leaf, or all entries.
-func (e *Entries) Path(ctx context.Context, r PathRequest, send func(session.Entry) error) (*Streamed, error) {
+func (e *Entries) Path(ctx context.Context, r PathRequest, send func(session.Entry) error) (*PathResult, error) {
 	c, err := e.home.openFor(ctx, OpenRequest{Session: r.Session, Link: r.Link})
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close() // we only read
-	sent := &Streamed{}
+	sent := &PathResult{}
+	if sent.Working, err = c.Working(ctx); err != nil {
+		return nil, err
+	}
 	for entry, err := range c.path(r) {
 		if err == nil {
 			err = ctx.Err() // entries in memory come without a look at the context
 		}
 		if err == nil {
-			err = pass(sent, send, entry)
+			err = pass(&sent.Streamed, send, entry)
 		}
 		if err != nil {
 			return sent, err

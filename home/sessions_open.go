@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/lease"
 	"github.com/coppice-dev/coppice/window"
 )
 
@@ -383,8 +384,21 @@ func (c *Conversation) Rendered(ctx context.Context) (drawn render.Conversation,
 	if drawn.Name, err = c.shortName(ctx); err != nil {
 		return drawn, err
 	}
-	drawn.Subagents, err = c.subagents(ctx)
-	return drawn, err
+	if drawn.Subagents, err = c.subagents(ctx); err != nil {
+		return drawn, err
+	}
+	if working, err := c.Working(ctx); err != nil {
+		return drawn, err
+	} else if working != nil {
+		drawn.Working = working.String()
+	}
+	return drawn, nil
+}
+
+// Working returns which program works on the conversation now, or nil.
+func (c *Conversation) Working(ctx context.Context) (*lease.Holder, error) {
+	links := c.drawn().Links
+	return lease.At(c.home.store, links[len(links)-1]).Holder(ctx)
 }
 
 // drawn is Rendered without anything that needs other sessions.

@@ -29,6 +29,8 @@ type Conversation struct {
 
 	Cost string // what it has cost, in words; "" for nothing to say. Only the page shows it
 
+	Working string // the program that works on it now, or "". Only the terminal shows it
+
 	// Only the Markdown shows these.
 	Updated time.Time // when something was last said, on any branch
 	Tokens  int       // what it has cost so far; 0 if not counted

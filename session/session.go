@@ -424,6 +424,9 @@ func (s *Session) errClosed(op string) error {
 // ID returns the session's id: the name by which its store knows it.
 func (s *Session) ID() string { return s.name }
 
+// Store returns the store that has the session.
+func (s *Session) Store() store.Store { return s.store }
+
 // Header returns the session's header. Its ID is the name of the session, even if the
 // log has another because the file was renamed: see Problems.
 func (s *Session) Header() Header {

@@ -121,6 +121,9 @@ func (r *reader) head(c render.Conversation, tags []string) {
 		facts[i] = render.OneLine(facts[i], 0)
 	}
 	r.text("", strings.Join(facts, " · "), Dim)
+	if c.Working != "" {
+		r.text("", render.OneLine(c.Working, 0)+" works on it now", Yellow)
+	}
 	r.tagNote("", tags)
 	r.tags = tags
 }

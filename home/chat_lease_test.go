@@ -1,0 +1,50 @@
+package home_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/store/lease"
+)
+
+// While one chat works on a conversation, another one is told which program does, and so is
+// everyone who reads it.
+func TestASecondChatIsToldWhoWorksThere(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	var one *home.Chat
+	ran := false
+	wait := agent.Tool{Tool: provider.Tool{Name: "wait"}, Run: func(ctx context.Context, _ agent.Call) (agent.Result, error) {
+		ran = true
+		id := one.Conversation().ID()
+		other := h.chat(home.ChatRequest{Session: id})
+		_, _, err := other.Unfinished()
+		held, ok := errors.AsType[*lease.HeldError](err)
+		if !ok || home.KindOf(err) != home.KindLocked {
+			t.Errorf("what is unfinished: %v", err)
+			return agent.Result{}, err
+		}
+		path, err := h.Entries.Path(ctx, home.PathRequest{Session: id}, nil)
+		if err != nil || path.Working == nil || *path.Working != held.Holder {
+			t.Errorf("the result is %+v, %v", path, err)
+		}
+		drawn, err := one.Conversation().Rendered(ctx)
+		if err != nil || drawn.Working != held.Holder.String() {
+			t.Errorf("%q works there, %v", drawn.Working, err)
+		}
+		return agent.Result{Text: "done"}, nil
+	}}
+	one = h.chat(home.ChatRequest{}, home.ChatHands{Tools: []agent.Tool{wait}})
+	h.tell(one, `call wait {}`)
+	if !ran {
+		t.Error("the tool did not run")
+	}
+	path, err := h.Entries.Path(t.Context(), home.PathRequest{Session: one.Conversation().ID()}, nil)
+	if err != nil || path.Working != nil {
+		t.Errorf("works there now: %+v, %v", path, err)
+	}
+}
