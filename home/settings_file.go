@@ -1,6 +1,7 @@
 package home
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -16,16 +17,19 @@ import (
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
-// ChangedSetting says what Set did.
+// ChangedSetting says what Set or Unset did.
 type ChangedSetting struct {
 	Key      string `json:"key"`
 	Value    string `json:"value"`
 	Path     string `json:"path"`                // the file that was written
 	HiddenBy string `json:"hidden_by,omitempty"` // the environment variable that overrides it for now
+	// Removed are the settings that went with it, because they were for another provider.
+	Removed []string `json:"removed,omitempty"`
 }
 
 // Set writes a setting into the configuration file, for the next LoadSettings. Comments
-// stay, and so do wrong values of other settings.
+// stay, and so do wrong values of other settings. A model of another provider takes the
+// place of everything that leads to the old one.
 func (s *Settings) Set(key, value string) (*ChangedSetting, error) {
 	r := ruleOf(key)
 	if r == nil {
@@ -40,6 +44,49 @@ func (s *Settings) Set(key, value string) (*ChangedSetting, error) {
 			Hint: "give a command that asks a password manager for the key, or put the key into the environment",
 		}
 	}
+	changed, err := s.editFile(r, func(text []byte, now map[string]any) (_ []byte, removed []string, err error) {
+		for _, old := range overtaken(now, key, value) {
+			if text, err = unsetInTOML(text, old); err != nil {
+				return nil, nil, err
+			}
+			removed = append(removed, old)
+		}
+		text, err = setInTOML(text, key, value)
+		return text, removed, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	changed.Value = value
+	return changed, nil
+}
+
+// Unset takes a setting out of the configuration file, so that its default holds again. The
+// changed setting has the value that it had there.
+func (s *Settings) Unset(key string) (*ChangedSetting, error) {
+	r := ruleOf(key)
+	if r == nil {
+		return nil, unknownSetting("unset", "", key)
+	}
+	var had string
+	changed, err := s.editFile(r, func(text []byte, now map[string]any) ([]byte, []string, error) {
+		v, ok := now[key]
+		if !ok {
+			return text, nil, nil
+		}
+		had = showable(key, fmt.Sprint(v))
+		text, err := unsetInTOML(text, key)
+		return text, nil, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	changed.Value = had
+	return changed, nil
+}
+
+// editFile changes the text of the configuration file, which now says what now has.
+func (s *Settings) editFile(r *rule, edit func(text []byte, now map[string]any) (edited []byte, removed []string, err error)) (*ChangedSetting, error) {
 	path := s.path
 	if path == "" {
 		return nil, noHomeDir("write the configuration")
@@ -49,24 +96,54 @@ func (s *Settings) Set(key, value string) (*ChangedSetting, error) {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
-	if _, err := readConfig(path); err != nil {
+	now, err := readConfig(path)
+	if err != nil {
 		return nil, err
 	}
 	text, err := vfs.ReadFile(path, vfs.SmallFile)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	if text, err = setInTOML(text, key, value); err != nil {
+	edited, removed, err := edit(text, now)
+	if err != nil {
 		return nil, &session.Error{Op: "write", Path: path, Err: err}
 	}
-	if err := replaceFile(path, text); err != nil {
-		return nil, err
+	if !bytes.Equal(edited, text) {
+		if err := replaceFile(path, edited); err != nil {
+			return nil, err
+		}
 	}
-	changed := &ChangedSetting{Key: key, Value: value, Path: path}
+	changed := &ChangedSetting{Key: r.key, Path: path, Removed: removed}
 	if r.env != "" && s.env(r.env) != "" {
 		changed.HiddenBy = r.env
 	}
 	return changed, nil
+}
+
+// overtaken returns the settings of a file that must go when one of them is changed, because
+// they are for another provider: its address, and above all its key. A model that is named
+// with its provider means that provider, unless there is a gateway, which has models of
+// many.
+func overtaken(now map[string]any, key, value string) (gone []string) {
+	file := placesOf(nil, now, "", nil)[0]
+	was := held{}.with(file)
+	is, _ := splitModel(value)
+	old := []string{SettingProvider, SettingBaseURL, SettingKeyCommand, SettingWindow}
+	switch {
+	case key == SettingProvider:
+		is, old = value, []string{SettingKeyCommand}
+	case key != SettingModel, !slices.Contains(Providers(), is), isGateway(was[SettingBaseURL].Value):
+		return nil
+	}
+	if from := was[SettingProvider].Value; from == "" || from == is {
+		return nil
+	}
+	for _, k := range old {
+		if _, ok := now[k]; ok {
+			gone = append(gone, k)
+		}
+	}
+	return gone
 }
 
 // setInTOML sets a key in the text of a configuration file: in the line that already
@@ -74,11 +151,8 @@ func (s *Settings) Set(key, value string) (*ChangedSetting, error) {
 // the text and then read it back to see that it says what it should.
 func setInTOML(text []byte, key, value string) ([]byte, error) {
 	encoded := ruleOf(key).encode(value)
-	lines := strings.SplitAfter(string(text), "\n")
-	set := regexp.MustCompile(`^(\s*"?` + regexp.QuoteMeta(key) + `"?\s*=\s*)("(?:[^"\\]|\\.)*"|'[^']*'|[^#\s"']+)(\s*(?:#.*)?\s*)$`)
-	at := slices.IndexFunc(lines, set.MatchString)
+	lines, at, parts := lineOf(text, key)
 	if at >= 0 {
-		parts := set.FindStringSubmatch(lines[at])
 		lines[at] = parts[1] + encoded + parts[3]
 	} else {
 		if last := len(lines) - 1; lines[last] != "" {
@@ -89,9 +163,38 @@ func setInTOML(text []byte, key, value string) ([]byte, error) {
 	edited := strings.Join(lines, "")
 	var settings map[string]any
 	if err := toml.Unmarshal([]byte(edited), &settings); err != nil || fmt.Sprint(settings[key]) != value {
-		return nil, fmt.Errorf("%s is set in a way that a program cannot change; edit the file", key)
+		return nil, errEditFile(key)
 	}
 	return []byte(edited), nil
+}
+
+// unsetInTOML removes the line that sets a key.
+func unsetInTOML(text []byte, key string) ([]byte, error) {
+	lines, at, _ := lineOf(text, key)
+	if at < 0 {
+		return nil, errEditFile(key)
+	}
+	edited := []byte(strings.Join(slices.Delete(lines, at, at+1), ""))
+	var settings map[string]any
+	if err := toml.Unmarshal(edited, &settings); err != nil || settings[key] != nil {
+		return nil, errEditFile(key)
+	}
+	return edited, nil
+}
+
+// lineOf returns the lines of a configuration file, and the one that sets a key: what is
+// before the value, the value, and what is after it. at is -1 if there is none.
+func lineOf(text []byte, key string) (lines []string, at int, parts []string) {
+	lines = strings.SplitAfter(string(text), "\n")
+	set := regexp.MustCompile(`^(\s*"?` + regexp.QuoteMeta(key) + `"?\s*=\s*)("(?:[^"\\]|\\.)*"|'[^']*'|[^#\s"']+)(\s*(?:#.*)?\s*)$`)
+	if at = slices.IndexFunc(lines, set.MatchString); at >= 0 {
+		parts = set.FindStringSubmatch(lines[at])
+	}
+	return lines, at, parts
+}
+
+func errEditFile(key string) error {
+	return fmt.Errorf("%s is set in a way that a program cannot change; edit the file", key)
 }
 
 // encode writes a number as a number if the setting can be one, and everything else as

@@ -293,11 +293,20 @@ func (s *Settings) key(h held) (client.KeyFunc, error) {
 // can read.
 func isPrivate(base string) bool {
 	u, err := url.Parse(base)
-	if err != nil {
-		return false
-	}
+	return err == nil && (u.Scheme != "http" || isHere(u))
+}
+
+// isHere reports whether an address is one of this machine.
+func isHere(u *url.URL) bool {
 	ip := net.ParseIP(u.Hostname())
-	return u.Scheme != "http" || u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// isGateway reports whether an address is that of another machine, which may pass requests on
+// to any provider.
+func isGateway(base string) bool {
+	u, err := url.Parse(base)
+	return base != "" && err == nil && !isHere(u)
 }
 
 // keyBeginning is how keys of models' providers begin. Package redact wants to be sure that

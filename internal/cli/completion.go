@@ -155,6 +155,14 @@ func (a *app) valuesOf(cmd *cobra.Command, filter string) (values []string) {
 	return values
 }
 
+// completeSettingName offers the names of settings.
+func completeSettingName(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return completeSetting(cmd, args, typed)
+}
+
 // completeSetting offers the names of settings, and then the values that one may have.
 func completeSetting(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	switch len(args) {

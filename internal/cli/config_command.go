@@ -1,6 +1,10 @@
 package cli
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice/home"
@@ -20,7 +24,7 @@ func configCommand(a *app) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(configShowCommand(a), configPathCommand(a), configSetCommand(a))
+	cmd.AddCommand(configShowCommand(a), configGetCommand(a), configPathCommand(a), configSetCommand(a), configUnsetCommand(a))
 	return cmd
 }
 
@@ -78,29 +82,75 @@ func configPathCommand(a *app) *cobra.Command {
 	})
 }
 
+func configGetCommand(a *app) *cobra.Command {
+	return a.withJSON(&cobra.Command{
+		Use:   "get KEY",
+		Short: "Print one setting",
+		Long:  "Prints the value of a setting that is in effect.",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			all := a.settings.All()
+			at := slices.IndexFunc(all, func(s home.Setting) bool { return s.Key == args[0] })
+			switch {
+			case at < 0:
+				return hinted(usageError{fmt.Errorf("there is no setting %q", args[0])}, "coppice config show lists them")
+			case a.flags.json:
+				return a.printJSON(all[at])
+			}
+			return a.print("%s", all[at].Value)
+		},
+		ValidArgsFunction: completeSettingName,
+	})
+}
+
 func configSetCommand(a *app) *cobra.Command {
 	return a.withJSON(&cobra.Command{
 		Use:   "set KEY VALUE",
 		Short: "Write a setting into the configuration file",
-		Long:  "Writes a setting into the configuration file. Its comments stay.",
-		Args:  cobra.ExactArgs(2),
+		Long: "Writes a setting into the configuration file. Its comments stay. A model that is named\n" +
+			"with another provider takes the place of what leads to the old one, such as base_url\n" +
+			"and key_command; the command says which settings are gone.",
+		Args: cobra.ExactArgs(2),
 		// It must work when the file has a wrong value, to set it right.
 		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
-		RunE:              func(_ *cobra.Command, args []string) error { return a.setConfig(args[0], args[1]) },
+		RunE: func(_ *cobra.Command, args []string) error {
+			settings, _ := home.LoadSettings(a.getenv) // whatever is wrong with them
+			changed, err := settings.Set(args[0], args[1])
+			return a.sayChanged(changed, err, "%s is now %q in %s")
+		},
 		ValidArgsFunction: completeSetting,
 	})
 }
 
-func (a *app) setConfig(key, value string) error {
-	settings, _ := home.LoadSettings(a.getenv) // whatever is wrong with them
-	changed, err := settings.Set(key, value)
+func configUnsetCommand(a *app) *cobra.Command {
+	return a.withJSON(&cobra.Command{
+		Use:   "unset KEY",
+		Short: "Take a setting out of the configuration file",
+		Long:  "Takes a setting out of the configuration file, so that its default holds again.",
+		Args:  cobra.ExactArgs(1),
+		// It must work when the file has a wrong value, to be rid of it.
+		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
+		RunE: func(_ *cobra.Command, args []string) error {
+			settings, _ := home.LoadSettings(a.getenv) // whatever is wrong with them
+			changed, err := settings.Unset(args[0])
+			return a.sayChanged(changed, err, "%s, which was %q, is no longer in %s")
+		},
+		ValidArgsFunction: completeSettingName,
+	})
+}
+
+// sayChanged reports what was done to the file.
+func (a *app) sayChanged(changed *home.ChangedSetting, err error, words string) error {
 	if err != nil {
 		return err
 	}
 	if a.flags.json {
 		return a.printJSON(changed)
 	}
-	a.say("%s is now %q in %s", key, value, changed.Path)
+	a.say(words, changed.Key, changed.Value, changed.Path)
+	if len(changed.Removed) > 0 {
+		a.say("gone, because they were for another provider: %s", strings.Join(changed.Removed, ", "))
+	}
 	if changed.HiddenBy != "" {
 		a.say("note: %s in the environment wins over it", changed.HiddenBy)
 	}

@@ -273,6 +273,16 @@ func TestCtrlCStopsTheAnswerAndKeepsWhatArrived(t *testing.T) {
 	}
 }
 
+// What is said about an answer fits the terminal, and an answer without text is no riddle.
+func TestTheStatusIsWholeAndAnEmptyAnswerSaysSo(t *testing.T) {
+	t.Parallel()
+	p := sit(t, openHome(t), nil)
+	p.term.Resize(40)
+	p.types("say ", enter)
+	p.sees("■ the answer is empty", " · offline/parrot\n  ", " tokens (0 %)\n")
+	p.leaves(ctrlD)
+}
+
 func TestEscStopsTheAnswerAndSwallowsNothing(t *testing.T) {
 	t.Parallel()
 	p := sit(t, slowHome(t, "half of it"), nil)
@@ -439,7 +449,7 @@ func TestCallsAreApprovedOneByOne(t *testing.T) {
 	p.sees("allowed, from now on: write(c.txt)")
 	p.says(write("c.txt")) // not asked again
 	p.types(`call bash {"command":"echo one\necho two"}`, enter)
-	p.sees("│ echo two", "only this time: a rule is one command", "run it?")
+	p.sees("│ echo two", "only this time: it is several commands", "run it?")
 	p.types(ctrlC)
 	p.sees("stopped")
 	p.sees("/resume continues")

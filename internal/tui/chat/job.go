@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/home"
@@ -142,8 +145,12 @@ func (u *ui) turn(ctx context.Context, a *agent.Agent, run func(ctx context.Cont
 			u.note("  ■ the model was asked " + render.Counted(j.out.Steps, "time", "times") + " in this turn; /resume continues")
 		case j.out.Stop == provider.StopMaxTokens:
 			u.note("  ■ the answer was cut off at the token limit")
+		case j.out.Stop == provider.StopRefusal:
+			u.note("  ■ the model refused to say more, or a filter of its provider did")
 		case j.out.Steps == 0:
 			u.note("  there is nothing to resume")
+		case strings.TrimSpace(textOf(j.out.Message)) == "":
+			u.note("  ■ the answer is empty; /retry asks again")
 		}
 	}
 }
@@ -166,15 +173,30 @@ func (u *ui) status(ctx context.Context) {
 	if s.Name == "" {
 		return
 	}
-	text := "  " + s.Name
+	facts := []string{s.Name}
 	if s.Branches > 1 && s.Branch > 0 {
-		text += fmt.Sprintf(" · branch %d of %d", s.Branch, s.Branches)
+		facts = append(facts, fmt.Sprintf("branch %d of %d", s.Branch, s.Branches))
 	}
-	text += " · " + render.ModelName(s.Provider, s.Model) + " · " + windowUse(s.Tokens, s.Window)
+	facts = append(facts, render.ModelName(s.Provider, s.Model), windowUse(s.Tokens, s.Window))
 	if s.Spent.CostMicroUSD > 0 {
-		text += " · " + render.Money(s.Spent.CostMicroUSD)
+		facts = append(facts, render.Money(s.Spent.CostMicroUSD))
 	}
-	u.print("", u.paint(terminal.Dim, text))
+	u.print("")
+	u.facts(facts...)
+}
+
+// facts prints short facts on a line, or on as many as they need.
+func (u *ui) facts(facts ...string) {
+	row := "  " + facts[0]
+	for _, f := range facts[1:] {
+		if ansi.StringWidth(row+" · "+f) > u.style().Width {
+			u.note(row)
+			row = "  " + f
+		} else {
+			row += " · " + f
+		}
+	}
+	u.note(row)
 }
 
 // windowUse says how much of a window is used.
