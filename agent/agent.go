@@ -87,7 +87,7 @@ func (o *Options) check() error {
 	}
 	setDefault(&o.MaxSteps, 200)
 	setDefault(&o.Parallel, 8)
-	setDefault(&o.Draft, time.Second)
+	setDefault(&o.Draft, 500*time.Millisecond)
 	setDefault(&o.ToolTimeout, 10*time.Minute)
 	o.Tools = slices.Clone(o.Tools)
 	return nil

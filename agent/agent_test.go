@@ -21,8 +21,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(killDir) != "" {
-		if err := killChild(); err != nil {
+	for variable, child := range map[string]func() error{killDir: killChild, draftDir: draftChild} {
+		if os.Getenv(variable) == "" {
+			continue
+		}
+		if err := child(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

@@ -27,7 +27,7 @@ func TestResumeAfterEveryLine(t *testing.T) {
 	c := newCutTest(t)
 	st := newStore(t)
 	c.converse(t, st, nil)
-	lines := linesOf(t, st)
+	lines := linesIn(t, st, cutSession)
 	first := c.effects
 	if len(first) != 8 || len(lines) < 50 {
 		t.Fatalf("the conversation is not rich: %d effects, %d lines", len(first), len(lines))
@@ -173,7 +173,7 @@ func (c *cutTest) tools(t *testing.T, st store.Store) []agent.Tool {
 			tool.Ask = agent.AskAlways
 		}
 		tool.Run = func(_ context.Context, call agent.Call) (agent.Result, error) {
-			lines := linesOf(t, st)
+			lines := linesIn(t, st, cutSession)
 			if !slices.ContainsFunc(lines, func(line []byte) bool {
 				return bytes.Contains(line, []byte(`"running"`)) && bytes.Contains(line, []byte(call.ID))
 			}) {
@@ -194,9 +194,9 @@ func (c *cutTest) tools(t *testing.T, st store.Store) []agent.Tool {
 	return tools
 }
 
-func linesOf(t *testing.T, st store.Store) (lines [][]byte) {
+func linesIn(t *testing.T, st store.Store, name string) (lines [][]byte) {
 	t.Helper()
-	log, err := st.Open(t.Context(), cutSession)
+	log, err := st.Open(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}

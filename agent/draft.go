@@ -2,9 +2,10 @@ package agent
 
 import (
 	"errors"
-	"slices"
 	"strings"
+	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
@@ -12,55 +13,132 @@ import (
 
 // A message is written to the log when it is complete, but people read it as it arrives.
 // So while an answer takes longer than Options.Draft, its text is saved every so often,
-// in entries outside the conversation. If the program dies, the next one turns them into
-// an incomplete message.
-
-// dataText is the data member of a session.CustomDraft entry: the text that arrived
-// since the previous draft.
-const dataText = "text"
+// in entries outside the conversation. Readers show them as an incomplete message until
+// the answer is complete. If the program dies, the next turn makes them that message.
 
 // errEnded explains an answer that survives only as drafts.
 var errEnded = errors.New("the program ended")
 
-// draft collects an answer that is arriving.
+// draft collects an answer that is arriving. Text is saved when Options.Draft has passed
+// since the last time, whether or not more of the answer comes.
 type draft struct {
-	text  strings.Builder // what no entry has yet
-	saved time.Time
+	mu    sync.Mutex
+	text  []byte // the paragraph that is arriving
+	saved string // what the log has of it
+	last  time.Time
+	timer *time.Timer // nil if all is saved that can be
+	ended bool
 }
 
-// save writes down what has arrived, if it is time to.
-func (t *turn) save(d *draft, e provider.Event) {
+// arrive takes in the next piece of an answer, before people see it.
+func (t *turn) arrive(d *draft, e provider.Event) {
 	if e.Type != provider.EventText || t.opts.Draft < 0 {
 		return
 	}
-	d.text.WriteString(e.Text)
-	if time.Since(d.saved) < t.opts.Draft {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.text = append(d.text, e.Text...)
+	if d.timer != nil {
 		return
 	}
-	d.saved = time.Now()
-	_, err := t.append(session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{
-		CustomType: session.CustomDraft, Data: map[string]any{dataText: d.text.String()},
-	}})
+	if wait := t.opts.Draft - time.Since(d.last); wait > 0 {
+		d.timer = time.AfterFunc(wait, func() {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.timer = nil
+			if !d.ended {
+				t.save(d)
+			}
+		})
+		return
+	}
+	t.save(d)
+}
+
+// end waits until nothing more is saved.
+func (d *draft) end() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ended = true
+	if d.timer != nil {
+		d.timer.Stop()
+	}
+}
+
+// save writes down what has arrived since the last time. It looks for secrets in the
+// whole paragraph, because a secret may arrive in pieces.
+func (t *turn) save(d *draft) {
+	d.last = time.Now()
+	text := finished(string(d.text))
+	entry := session.NewDraft(text)
+	err := t.s.Clean(&entry)
+	now, _ := entry.DraftText()
+	if fresh := now[common(d.saved, now):]; err == nil && fresh != "" {
+		_, err = t.append(session.NewDraft(fresh))
+	}
 	if err != nil {
 		// The next draft tries again, and the answer itself may still get through.
 		t.publish(Event{Type: Error, Err: err})
 		return
 	}
-	d.text.Reset()
+	d.saved = now
+	// No secret has an empty line in it, so the paragraphs before need no second look.
+	if i := strings.LastIndex(text, "\n\n"); i > 0 && strings.HasSuffix(now, text[i:]) {
+		d.text, d.saved = d.text[i:], text[i:]
+	}
+}
+
+// finished returns a text without its last word, if that may be the beginning of a secret:
+// no secret must be in two drafts, where neither an append nor a later search would find
+// it. A line of nothing but words has no secret in it.
+func finished(text string) string {
+	line := text[strings.LastIndexByte(text, '\n')+1:]
+	word, length := 0, 0 // where the last word begins, and how long it is
+	isProse := true
+	for i, r := range line {
+		switch {
+		case r == ' ' || r == '\t' || r >= utf8.RuneSelf: // secrets are ASCII
+			word, length = i+utf8.RuneLen(r), 0
+			continue
+		case 'a' <= r && r <= 'z' || strings.ContainsRune(",.;!?'()", r) || 'A' <= r && r <= 'Z' && length == 0:
+		default:
+			isProse = false
+		}
+		length++
+		isProse = isProse && length <= maxWord
+	}
+	if isProse {
+		return text
+	}
+	return text[:len(text)-len(line)+word]
+}
+
+// maxWord is how long a word of a language may be.
+const maxWord = 24
+
+// common returns the length of what two texts begin with.
+func common(a, b string) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	for n > 0 && n < len(b) && !utf8.RuneStart(b[n]) {
+		n--
+	}
+	return n
 }
 
 // Draft returns the text of an answer that was cut short when the program died, or "".
 // The next turn turns it into an incomplete message.
 func (a *Agent) Draft() (string, error) {
-	t := &turn{Agent: a, s: a.log}
-	text, _, err := t.draftsUpTo(a.log.LeafID())
+	text, _, err := a.log.Draft(a.log.LeafID())
 	return text, err
 }
 
 // adoptDraft turns the drafts at the end of the log, if there are any, into a message:
 // the program died while an answer was arriving.
 func (t *turn) adoptDraft() error {
-	text, askedAt, err := t.draftsUpTo(t.s.LeafID())
+	text, askedAt, err := t.s.Draft(t.s.LeafID())
 	if err != nil || text == "" {
 		return err
 	}
@@ -77,25 +155,4 @@ func (t *turn) adoptDraft() error {
 	}
 	_, err = t.append(message(kept))
 	return err
-}
-
-// draftsUpTo returns the text of the drafts that a path ends with, and the entry before
-// them, at which the model was asked.
-func (t *turn) draftsUpTo(id string) (text, askedAt string, _ error) {
-	var pieces []string
-	for id != "" {
-		found, err := t.s.Peek(id)
-		if err != nil {
-			return "", "", err
-		}
-		e := &found[0]
-		if e.Custom == nil || e.Custom.CustomType != session.CustomDraft {
-			break
-		}
-		piece, _ := e.Custom.Data[dataText].(string)
-		pieces = append(pieces, piece)
-		id = parentOf(e)
-	}
-	slices.Reverse(pieces)
-	return strings.Join(pieces, ""), id, nil
 }

@@ -31,7 +31,8 @@ type Options struct {
 	// MaxSteps is how often the model may be asked in one turn. Default: 200.
 	MaxSteps int
 	// Draft is how often a partial answer is saved, so that a program that dies loses
-	// little of what people have read. Default: every second. Negative: never.
+	// little of what people have read: the text of that time, and a last word that may be
+	// the beginning of a secret. Default: 500 ms. Negative: never.
 	Draft time.Duration
 	// RetryWait is how long to wait before a request that failed is sent again; each
 	// further time it is twice that. How often, and how long a provider may ask to wait,

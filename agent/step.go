@@ -153,14 +153,15 @@ func (t *turn) params(c *session.Context) *provider.Request {
 func (t *turn) ask(r *request) (*provider.Response, error) {
 	ctx, finish := t.traceRequest(r)
 	t.publish(Event{Type: MessageStart})
-	arriving := draft{saved: time.Now()}
+	arriving := draft{last: time.Now()}
+	defer arriving.end()
 	response, err := provider.Respond(ctx, t.opts.Model, &r.Request, func(e provider.Event) {
 		switch e.Type {
 		case provider.EventRetry:
 			t.publish(Event{Type: Retry, Retry: e.Retry})
 		case provider.EventStop:
 		default:
-			t.save(&arriving, e) // before a subscriber sees it
+			t.arrive(&arriving, e) // before a subscriber sees it
 			t.publish(Event{Type: MessageUpdate, Update: &e})
 		}
 	})

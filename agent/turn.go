@@ -312,7 +312,7 @@ func (t *turn) leaveBroken() error {
 	if err != nil || last == nil || !brokeOff(last.Message) || last.ParentID == nil {
 		return err
 	}
-	_, askedAt, err := t.draftsUpTo(*last.ParentID)
+	_, askedAt, err := t.s.Draft(*last.ParentID)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 // query, as in "retry role:tool since:7d"; both must hold.
 type FindRequest struct {
 	Query   string    `json:"query"`
-	Kinds   []string  `json:"kinds,omitempty"` // text, thinking, call, output, summary, title, tag or label
+	Kinds   []string  `json:"kinds,omitempty"` // text, thinking, call, output, summary, title, tag, label or draft
 	Roles   []string  `json:"roles,omitempty"`
 	Tools   []string  `json:"tools,omitempty"`
 	Models  []string  `json:"models,omitempty"`

@@ -385,7 +385,7 @@ func conversationEnd(s *session.Session, id string) (string, error) {
 			return "", err
 		}
 		e := &entries[0]
-		if !e.IsAside() {
+		if _, isDraft := e.DraftText(); isDraft || !e.IsAside() {
 			return id, nil
 		}
 		if e.ParentID == nil {

@@ -50,6 +50,9 @@ func partsOf(ctx context.Context, blobs store.Blobs, e *session.Entry, maxText i
 			said = append(said, note) // why the session was rated so
 		}
 		add(part{kind: KindTag, text: strings.Join(said, " · ")})
+	default:
+		text, _ := e.DraftText()
+		add(part{kind: KindDraft, role: session.RoleAssistant, text: text})
 	}
 	return parts
 }

@@ -25,7 +25,7 @@ const (
 	// schemaVersion is in the file's user_version. An index of any other version
 	// is rebuilt. Raise it whenever the tables, the tokens or the meaning of a
 	// column change.
-	schemaVersion = 20
+	schemaVersion = 21
 
 	// minSQLite is the first version without the bug that could corrupt a
 	// database when its WAL was reset.

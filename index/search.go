@@ -40,6 +40,7 @@ var kindWeight = []float64{
 	1.5, // title
 	1.2, // tag
 	1.2, // label
+	1.0, // draft
 }
 
 // Search finds text. It returns a *QueryError if the query cannot be understood.
@@ -288,6 +289,12 @@ func (s *search) passes(c candidate, inSession bool) (bool, error) {
 			return false, err
 		}
 	}
+	if inSession && kinds[c.kind] == KindDraft {
+		complete, err := s.isComplete(c)
+		if err != nil || complete {
+			return false, err
+		}
+	}
 	if !inSession || s.f.branch != LiveBranch {
 		return inSession, nil
 	}
@@ -320,6 +327,35 @@ func (s *search) isRepeated(c candidate) (bool, error) {
 		return false, nil
 	}
 	return repeated, err
+}
+
+// maxDraftRun is how many entries after a draft are looked at for the answer that it is a
+// piece of. It is nearly always among the next few dozen.
+const maxDraftRun = 4096
+
+// isComplete reports whether the answer that a draft is a piece of is in the log: a
+// message comes after it, with nothing but drafts and notes between them.
+func (s *search) isComplete(c candidate) (bool, error) {
+	rows, err := s.db.QueryContext(s.ctx, `SELECT n, parent, class FROM entries WHERE session = ? AND n > ? ORDER BY n LIMIT ?`, c.session, c.entry, maxDraftRun)
+	if err != nil {
+		return false, err
+	}
+	defer rows.Close()
+	below := map[int64]bool{c.entry: true}
+	for rows.Next() {
+		var n, parent, class int64
+		if err := rows.Scan(&n, &parent, &class); err != nil {
+			return false, err
+		}
+		if !below[parent] {
+			continue
+		}
+		if entryClass(class) == classEntry {
+			return true, nil
+		}
+		below[n] = true
+	}
+	return false, rows.Err()
 }
 
 // matches asks for the matches, the newest first.

@@ -236,6 +236,6 @@ func (w *writer) writeRows(words *vocabulary) error {
 }
 
 // kinds are all kinds; a kind's number is its place. New ones go to the end.
-var kinds = []Kind{KindText, KindThinking, KindCall, KindOutput, KindSummary, KindTitle, KindTag, KindLabel}
+var kinds = []Kind{KindText, KindThinking, KindCall, KindOutput, KindSummary, KindTitle, KindTag, KindLabel, KindDraft}
 
 func kindNumber(k Kind) int64 { return int64(slices.Index(kinds, k)) }

@@ -302,6 +302,8 @@ func StopWords(m *session.MessageEntry) string {
 		words = "cut off at the token limit"
 	case "refusal", "content_filter", "content-filter", "safety":
 		words = "refused"
+	case session.StopDraft:
+		words = "not complete"
 	default:
 		words = "stopped: " + OneLine(m.StopReason, 0)
 	}

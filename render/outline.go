@@ -3,6 +3,7 @@ package render
 import (
 	"cmp"
 	"iter"
+	"maps"
 	"slices"
 
 	"github.com/coppice-dev/coppice/session"
@@ -35,7 +36,8 @@ type Node struct {
 	Onward   *Node // the child with which the conversation continues; nil at its end
 	Length   int   // how many entries there are from here to that end
 
-	newest int // the position in the log of the latest entry at or below it
+	newest int  // the position in the log of the latest entry at or below it
+	draft  bool // it is the last piece of an answer that is not complete
 }
 
 // OutlineOptions say what to outline.
@@ -59,14 +61,19 @@ func NewOutline(c Conversation, o OutlineOptions) (*Outline, error) {
 	if err != nil {
 		return nil, err
 	}
-	asides := map[string]bool{}
+	var asides, drafts map[string]bool
 	if !o.All {
-		if asides, err = c.asides(forest); err != nil {
+		if asides, drafts, err = c.asides(forest); err != nil {
 			return nil, err
 		}
 	}
 	out := &Outline{byID: make(map[string]*Node), Names: ShortEntryIDs(ids)}
 	out.grow(forest, asides)
+	for id, isLast := range drafts {
+		if n := out.byID[id]; isLast { // it is read as the message that all pieces are together
+			n.draft, n.Entry.Type = true, session.TypeMessage
+		}
+	}
 	out.setNewest(ids)
 	out.Leaf = out.byID[o.Leaf]
 	if at := out.byID[o.At]; at != nil && !slices.Contains(out.Path(), at) {
@@ -79,31 +86,76 @@ func NewOutline(c Conversation, o OutlineOptions) (*Outline, error) {
 	return out, nil
 }
 
-// asides returns the ids of the entries that are about the session rather than
-// part of the conversation.
-func (c Conversation) asides(forest []session.TreeNode) (map[string]bool, error) {
-	asides := make(map[string]bool)
-	var customs []string
+// asides returns the ids of the entries that are about the session rather than part of
+// the conversation. The last draft of an answer that was never completed is not one of
+// them: drafts has its id.
+func (c Conversation) asides(forest []session.TreeNode) (asides, drafts map[string]bool, _ error) {
+	asides = make(map[string]bool)
+	var customs []*session.TreeNode
 	for n := range walkNodes(forest) {
 		switch t := n.Entry.Type; {
 		case t == session.TypeCustom:
-			customs = append(customs, n.Entry.ID)
+			customs = append(customs, n)
 		case t.IsRemark() || t == session.TypeLeaf:
 			asides[n.Entry.ID] = true
 		}
 	}
-	for ids := range slices.Chunk(customs, ReadAtOnce) {
+	pieces := make(map[string]*session.TreeNode)
+	for some := range slices.Chunk(customs, ReadAtOnce) {
+		ids := make([]string, len(some))
+		for i, n := range some {
+			ids[i] = n.Entry.ID
+		}
 		entries, err := c.Peek(ids...)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		for _, e := range entries {
-			if e.Custom != nil {
+		for i := range entries {
+			e := &entries[i]
+			if _, isDraft := e.DraftText(); isDraft {
+				pieces[e.ID] = some[i]
+			} else if e.Custom != nil {
 				asides[e.ID] = e.IsAside()
 			}
 		}
 	}
-	return asides, nil
+	drafts, err := c.unanswered(pieces, asides)
+	for id := range pieces {
+		asides[id] = !drafts[id]
+	}
+	return asides, drafts, err
+}
+
+// unanswered returns which drafts are the last of an answer that was never completed:
+// those that neither another draft nor a message of the model follows.
+func (c Conversation) unanswered(pieces map[string]*session.TreeNode, asides map[string]bool) (map[string]bool, error) {
+	last := make(map[string]bool)
+	follows := make(map[string]string) // by the id of a message: the draft before it
+	for id, n := range pieces {
+		last[id] = true
+		for todo := n.Children; len(todo) > 0; todo = todo[1:] {
+			switch child := &todo[0]; {
+			case pieces[child.Entry.ID] != nil:
+				last[id] = false
+			case asides[child.Entry.ID]:
+				todo = slices.Concat(todo, child.Children)
+			case child.Entry.Type == session.TypeMessage:
+				follows[child.Entry.ID] = id
+			}
+		}
+	}
+	for ids := range slices.Chunk(slices.Collect(maps.Keys(follows)), ReadAtOnce) {
+		entries, err := c.Peek(ids...)
+		if err != nil {
+			return nil, err
+		}
+		for i := range entries {
+			if m := entries[i].Message; m != nil && m.Role == session.RoleAssistant {
+				last[follows[entries[i].ID]] = false
+			}
+		}
+	}
+	return last, nil
 }
 
 // walkNodes yields all nodes of a forest. It does not recurse, because a conversation

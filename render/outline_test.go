@@ -195,3 +195,41 @@ func TestOutputInABlobIsFetchedUpToALimit(t *testing.T) {
 		}
 	}
 }
+
+// TestOutlineShowsDrafts: what arrived of an answer is shown as one message as long as the
+// answer is not complete, on any branch, and not after that.
+func TestOutlineShowsDrafts(t *testing.T) {
+	t.Parallel()
+	k := newTalk(t)
+	draft := func(text string) string {
+		return k.must(k.AppendEntry(session.NewDraft(text)))
+	}
+	asked := k.say("user", "one")
+	draft("half ")
+	last := draft("an answer")
+	k.must(k.SetTags("x"))
+	out := k.outline(render.OutlineOptions{Leaf: k.LeafID()})
+	if diff := cmp.Diff([]string{"one", "half an answer [not complete]"}, k.said(out.Path())); diff != "" {
+		t.Error(diff)
+	}
+	if n := out.Node(last); n == nil || n.Entry.Message.Role != session.RoleAssistant || render.StopWords(n.Entry.Message) != "not complete" {
+		t.Errorf("the draft is %+v", n)
+	}
+	for n, err := range k.EachNode(out.Path()[1:]) {
+		if err != nil || session.TextOf(n.Entry.Message.Content) != "half an answer" {
+			t.Errorf("the whole entry is %+v, %v", n.Entry, err)
+		}
+	}
+	if err := k.Branch(asked); err != nil {
+		t.Fatal(err)
+	}
+	draft("a whole ")
+	k.say("assistant", "a whole answer")
+	draft("and ")
+	draft("more")
+	k.say("user", "two")
+	out = k.outline(render.OutlineOptions{Leaf: k.LeafID()})
+	if diff := cmp.Diff([]string{"one", "half an answer [not complete]", "a whole answer", "and more [not complete]", "two"}, k.said(out.Order)); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -17,17 +17,28 @@ const (
 	MaxOutput = 4 << 20
 )
 
+// PeekNodes returns the entries of some nodes, without what they have in blobs.
+func (c Conversation) PeekNodes(nodes []*Node) ([]session.Entry, error) {
+	entries, err := c.Peek(idsOf(nodes)...)
+	for i := range entries {
+		if err == nil {
+			err = c.readDraft(nodes[i], &entries[i])
+		}
+		entries[i].ParentID = nodes[i].Entry.ParentID // the outline knows it even if the entry is missing
+	}
+	return entries, err
+}
+
 // Read fills in the entries of some nodes, with the parts that a terminal shows. Images
 // and files, and tool output of more than maxOutput bytes, have their size but not
 // their content.
 func (c Conversation) Read(ctx context.Context, nodes []*Node, maxOutput int64) error {
-	entries, err := c.Peek(idsOf(nodes)...)
+	entries, err := c.PeekNodes(nodes)
 	if err != nil {
 		return err
 	}
 	for i := range entries {
 		c.FetchOutput(ctx, &entries[i], maxOutput)
-		entries[i].ParentID = nodes[i].Entry.ParentID // the outline knows it even if the entry is missing
 		nodes[i].Entry = entries[i]
 	}
 	return nil
@@ -55,6 +66,9 @@ func (c Conversation) EachNode(nodes []*Node) iter.Seq2[*Node, error] {
 	return func(yield func(*Node, error) bool) {
 		i := 0
 		for e, err := range c.Each(idsOf(nodes)...) {
+			if err == nil {
+				err = c.readDraft(nodes[i], &e)
+			}
 			if err != nil {
 				yield(nil, err)
 				return
@@ -69,6 +83,16 @@ func (c Conversation) EachNode(nodes []*Node) iter.Seq2[*Node, error] {
 			i++
 		}
 	}
+}
+
+// readDraft makes an entry the incomplete message that it is the last draft of.
+func (c Conversation) readDraft(n *Node, e *session.Entry) error {
+	if !n.draft {
+		return nil
+	}
+	text, _, err := c.Draft(e.ID)
+	*e = e.Drafted(text)
+	return err
 }
 
 func idsOf(nodes []*Node) []string {

@@ -180,6 +180,14 @@ func (s *Session) makeReady(ctx context.Context, blobs *heldBlobs, w *writing) e
 	return m.put(blobs)
 }
 
+// Clean changes an entry as an append would: see Options.Clean.
+func (s *Session) Clean(e *Entry) error {
+	if s.opts.Clean == nil {
+		return nil
+	}
+	return s.opts.Clean(e)
+}
+
 // clean calls Options.Clean.
 func (s *Session) clean(w *writing, i int) error {
 	if s.opts.Clean == nil {

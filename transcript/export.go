@@ -46,12 +46,32 @@ func NewScript(s *session.Session, format, leaf string, now time.Time) (*Script,
 	}
 	script.Path, script.All = ownEntries(script.Path), ownEntries(script.All)
 	script.Context.Entries = ownEntries(script.Context.Entries)
+	script.showDrafts()
 	script.settleBills()
 	if script.Name, err = s.Name(); err != nil {
 		return nil, err
 	}
 	script.nativeIn(format)
 	return script, nil
+}
+
+// showDrafts makes the drafts of answers that were never completed messages.
+func (s *Script) showDrafts() {
+	shown := session.ShowDrafts(s.Path)
+	for i := range shown {
+		e := &shown[i]
+		if e.Message == nil || s.Path[i].Message != nil {
+			continue
+		}
+		e.Message.StopReason, e.Message.Provider, e.Message.Model = "", s.Context.Provider, s.Context.Model
+		if at := slices.IndexFunc(s.All, func(one session.Entry) bool { return one.ID == e.ID }); at >= 0 {
+			s.All[at] = *e
+		}
+		if !slices.ContainsFunc(shown[i+1:], func(e session.Entry) bool { return !e.IsAside() }) {
+			s.Context.Entries = append(s.Context.Entries, *e)
+		}
+	}
+	s.Path = shown
 }
 
 // ownEntries returns entries without the notes of an import. Their children become

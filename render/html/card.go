@@ -44,23 +44,25 @@ func (p *plan) reads() []int {
 // cards writes the sections and what is in them.
 func (p *page) cards(ctx context.Context) error {
 	reads := p.reads()
-	ids := make([]string, len(reads))
+	nodes := make([]*render.Node, len(reads))
 	for k, i := range reads {
-		ids[k] = p.items[i].node.Entry.ID
+		nodes[k] = p.items[i].node
 	}
-	next, stop := iter.Pull2(p.Each(ids...))
+	next, stop := iter.Pull2(p.EachNode(nodes))
 	defer stop()
 	k := 0
 	p.next = func(want int) (entryRead, error) {
 		for ; k < len(reads); k++ {
-			e, err, _ := next()
+			n, err, _ := next()
 			if err == nil {
 				err = ctx.Err()
 			}
-			if i := reads[k]; i == want || err != nil {
+			if err != nil {
+				return entryRead{item: want}, err
+			}
+			if i := reads[k]; i == want {
 				k++
-				e.ParentID = p.items[i].node.Entry.ParentID
-				return entryRead{i, e}, err
+				return entryRead{i, n.Entry}, nil
 			}
 		}
 		return entryRead{item: want}, nil

@@ -110,16 +110,11 @@ func (p *plan) read(ctx context.Context, c render.Conversation) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		ids := make([]string, len(chunk))
-		for k, n := range chunk {
-			ids[k] = n.Entry.ID
-		}
-		entries, err := c.Peek(ids...)
+		entries, err := c.PeekNodes(chunk)
 		if err != nil {
 			return err
 		}
 		for k := range entries {
-			entries[k].ParentID = chunk[k].Entry.ParentID // the outline knows it even for an entry that is missing
 			p.look(i, &entries[k])
 			f.add(i, &entries[k])
 			i++

@@ -123,16 +123,16 @@ func (u *ui) pendingWork() {
 	switch {
 	case len(calls) > 0:
 		u.note(fmt.Sprintf("  /resume continues with %s", render.Counted(len(calls), "unfinished call", "unfinished calls")))
-	case u.showDraft():
+	case u.brokeOff():
 		u.note("  the answer broke off here; /resume asks again")
 	case unanswered:
 		u.note("  the last message was not answered to the end; /resume asks again")
 	}
 }
 
-// showDraft shows what arrived of an answer before the program died, and reports whether
-// there is anything.
-func (u *ui) showDraft() bool {
+// brokeOff reports whether the conversation ends with what arrived of an answer before the
+// program died.
+func (u *ui) brokeOff() bool {
 	a := u.chat.Agent()
 	if a == nil {
 		return false
@@ -141,15 +141,7 @@ func (u *ui) showDraft() bool {
 	if err != nil {
 		u.fail(err)
 	}
-	if text == "" {
-		return false
-	}
-	drawn := terminal.NewStream(u.style())
-	u.print("")
-	u.print(drawn.Add(text)...)
-	u.print(drawn.End()...)
-	u.print("")
-	return true
+	return text != ""
 }
 
 // drawInto prints what f draws.
