@@ -63,17 +63,20 @@ func (c *Compaction) keep(size, full int) int {
 	return n
 }
 
-// backoff keeps an agent from compacting again and again without success. After a
-// compaction that failed or did not make enough room, the conversation must grow enough
-// to make another try worthwhile.
+// backoff keeps an agent from compacting again and again without success. After each
+// compaction the conversation must grow by a share of the window before the next one is
+// worthwhile: by an eighth, and by more each time one failed or did not make enough room.
 type backoff struct {
 	until    int // tokens
 	failures int
 }
 
-func (b *backoff) wait(tokens, window int) {
+func (b *backoff) wait(tokens, window int, failed bool) {
 	b.failures++
-	b.until = tokens + window*min(1<<b.failures, 16)/64
+	if !failed {
+		b.failures = 1
+	}
+	b.until = tokens + window*min(1<<b.failures, 8)/16
 }
 
 // room returns how many tokens of a window a conversation may fill. The rest is for the
@@ -94,10 +97,15 @@ func (t *turn) isFull(c *session.Context) (bool, error) {
 		return false, nil
 	}
 	tokens, err := t.tokens(c)
-	if err != nil {
+	room := t.room(window)
+	if err != nil || tokens <= room {
 		return false, err
 	}
-	return tokens > t.room(window) && tokens >= t.backoff.until, nil
+	if _, fixed := t.count.fixed(c, offered(t.opts.Tools)); fixed >= room {
+		return false, invalid("the instructions and tools have about %d tokens, and there is room for %d: the window has %d, and the rest is for the answer; "+
+			"shorten them, or set the window if the model's is larger", fixed, room, window)
+	}
+	return tokens >= t.backoff.until, nil
 }
 
 // compact replaces the beginning of the conversation by a summary. A failure changes
@@ -181,14 +189,14 @@ func (t *turn) compactNow(reason, instructions string) (*Compacted, error) {
 	}
 	plan, err := t.planCompaction(c, before, reason == reasonOverflow)
 	if err != nil {
-		t.backoff.wait(before, window)
+		t.backoff.wait(before, window, true)
 		return nil, err
 	}
 	model, options := t.summariser(instructions)
 	made, err := summary.Compaction(t.ctx, model, plan, options)
 	t.billSummary(made)
 	if err != nil {
-		t.backoff.wait(before, window)
+		t.backoff.wait(before, window, true)
 		return nil, t.paid(made, err)
 	}
 	done := &Compacted{FirstKept: plan.FirstKept, TokensBefore: before, Reason: reason}
@@ -199,13 +207,12 @@ func (t *turn) compactNow(reason, instructions string) (*Compacted, error) {
 	if c, err = t.s.Context(session.ContextOptions{Shared: true}); err != nil {
 		return nil, err
 	}
-	if done.TokensAfter, err = t.tokens(c); err != nil {
+	after, err := t.tokens(c)
+	if err != nil {
 		return nil, err
 	}
-	t.backoff = backoff{}
-	if window > 0 && done.TokensAfter > t.room(window) {
-		t.backoff.wait(done.TokensAfter, window)
-	}
+	done.TokensAfter = t.count.scaled(after)
+	t.backoff.wait(done.TokensAfter, window, window > 0 && done.TokensAfter > t.room(window))
 	return done, nil
 }
 
@@ -240,7 +247,14 @@ func (t *turn) planCompaction(c *session.Context, tokens int, overflow bool) (*s
 	if !overflow {
 		all = 0
 	}
-	keep := t.opts.Compaction.keep(t.opts.Compaction.window(t.opts.Model.Info()), all)
+	window := t.opts.Compaction.window(t.opts.Model.Info())
+	keep := t.opts.Compaction.keep(window, all)
+	if !overflow && window > 0 {
+		// That is for the end. What stays in any case comes on top, and half of the rest
+		// must become free.
+		system, fixed := t.count.fixed(c, offered(t.opts.Tools))
+		keep = system + max(0, min(keep, (t.room(window)-fixed)/2))
+	}
 	return session.PlanCompaction(c, keep, func(e session.Entry) int { return weights[e.ID] })
 }
 
@@ -328,7 +342,7 @@ func (a *Agent) Undo() error {
 		if err != nil {
 			return err
 		}
-		t.backoff.wait(tokens, t.opts.Compaction.window(t.opts.Model.Info()))
+		t.backoff.wait(tokens, t.opts.Compaction.window(t.opts.Model.Info()), true)
 		return nil
 	})
 }

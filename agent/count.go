@@ -20,6 +20,20 @@ type counting struct {
 	planner *window.Planner
 	info    provider.Info
 	report  report // zero: none yet
+	// scale is by how much the provider's count exceeds ours: 0 if not known. It outlives
+	// the report, so that a compaction does not seem to help until the provider counts
+	// again.
+	scale float64
+}
+
+// maxScale limits what a provider's count is believed to say about ours.
+const maxScale = 8
+
+// scaled returns what the provider would say about a number that was counted here.
+func (n *counting) scaled(tokens int) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return int(float64(tokens) * max(1, n.scale))
 }
 
 // report is what a provider said about the size of a request and its answer.
@@ -47,6 +61,9 @@ func (n *counting) learn(answer string, u *session.Usage, r *request) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if estimate, err := n.estimate(r.c, r.Tools); err == nil && estimate > 0 {
+		n.scale = min(float64(u.Sent())/float64(estimate), maxScale)
+	}
 	n.report = report{
 		answer: answer, tokens: u.Context(), sent: r.c.Fingerprints[len(r.c.Fingerprints)-1], tools: toolTokens(r.Tools),
 	}
@@ -60,6 +77,9 @@ func (n *counting) tokens(c *session.Context, info provider.Info, tools []provid
 		p, err := window.NewPlanner(window.Options{Counter: n.given, Provider: info.Provider, Model: info.Model, Images: window.AllImages})
 		if err != nil {
 			return 0, err
+		}
+		if n.info != info {
+			n.scale = 0
 		}
 		n.planner, n.info = p, info
 	}
@@ -78,6 +98,18 @@ func (n *counting) tokens(c *session.Context, info provider.Info, tools []provid
 	return sum, nil
 }
 
+// estimate returns the size of a context as it is counted here.
+func (n *counting) estimate(c *session.Context, tools []provider.Tool) (int, error) {
+	if n.planner == nil {
+		return 0, nil // nobody asked for a size yet
+	}
+	view, err := n.planner.Update(c)
+	if err != nil {
+		return 0, err
+	}
+	return view.Report.Tokens + toolTokens(tools), nil
+}
+
 // toolTokens estimates the size of the tools in a request.
 func toolTokens(tools []provider.Tool) int {
 	sum := 0
@@ -85,6 +117,17 @@ func toolTokens(tools []provider.Tool) int {
 		sum += (len(tools[i].Name) + len(tools[i].Description) + len(tools[i].Schema)) / 4
 	}
 	return sum
+}
+
+// fixed returns the size of what stays in a request whatever is compacted: the system
+// messages and the tools, for the model that was counted for last.
+func (n *counting) fixed(c *session.Context, tools []provider.Tool) (system, all int) {
+	for i := range c.Entries {
+		if m := c.Entries[i].Message; m != nil && m.Role == session.RoleSystem {
+			system += n.entry(c.Entries[i])
+		}
+	}
+	return n.scaled(system), n.scaled(system + toolTokens(tools))
 }
 
 // entry returns the size of one entry for the model that was counted for last.
