@@ -21,6 +21,7 @@ type reply struct {
 func (t *turn) step() (*reply, error) {
 	t.out.Steps++
 	var relief relief
+	searched := false // for what the provider refuses
 	for failures := 0; ; {
 		r, err := t.prepare()
 		if err != nil {
@@ -33,6 +34,14 @@ func (t *turn) step() (*reply, error) {
 		if errors.Is(cause, provider.ErrOverflow) && !relief.shortened && !t.opts.Compaction.Off {
 			t.drop(r, response, cause)
 			if ok, err := t.relieve(&relief); !ok {
+				return nil, errors.Join(cause, err)
+			}
+			continue
+		}
+		if isRefused(cause) && !searched {
+			searched = true
+			t.drop(r, response, cause)
+			if err := t.setAside(r, cause); err != nil {
 				return nil, errors.Join(cause, err)
 			}
 			continue

@@ -179,7 +179,7 @@ func (c *Context) addMessage(e, edit *Entry) {
 	}
 	c.Edited[e.ID] = edit.ID
 	message := *e.Message
-	message.Tokens = nil // it counted the original content
+	message.Tokens, message.Extra = nil, nil // they are about the original content
 	message.Content = edit.ContextEdit.Replacement
 	switch {
 	case message.Content == nil:

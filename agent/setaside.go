@@ -1,0 +1,257 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// The encoders know the rules of the providers, but not all of them. If a provider refuses a
+// request because of an entry of the log, it would refuse every later one as well. So the
+// agent looks for the entry, with requests that lack more and more of the newest ones, and
+// sets it aside: the log keeps it, and the context has a note in its place.
+
+const (
+	// maxProbes is how many requests look for the entries at most.
+	maxProbes = 32
+	// maxSetAside is how many entries are set aside for one request at most.
+	maxSetAside = 4
+)
+
+// isRefused reports whether a provider refused a request for what is in it.
+func isRefused(cause error) bool {
+	var known *provider.Error
+	return errors.As(cause, &known) && errors.Is(known.Kind, session.ErrInvalid) &&
+		(known.Status == http.StatusBadRequest || known.Status == http.StatusUnprocessableEntity)
+}
+
+// errSetAside says what the model no longer sees.
+type errSetAside struct {
+	entries []string
+	cause   error
+}
+
+func (e *errSetAside) Error() string {
+	return fmt.Sprintf("the provider refused the conversation because of entry %s, which is set aside from now on: %v", strings.Join(e.entries, ", "), e.cause)
+}
+
+func (e *errSetAside) Unwrap() error { return e.cause }
+
+// errNotInLog explains a request that no entry of the conversation spoils.
+var errNotInLog = errors.New("the provider refuses it whatever is left out, so the cause is not in the conversation: check the model, its settings and the tools")
+
+// setAside finds the entries for which the provider refuses a request, and replaces them in
+// the context by notes. After an error nothing has changed.
+func (t *turn) setAside(r *request, cause error) error {
+	left := maxProbes
+	for _, without := range []func([]session.Content) []session.Content{withoutMedia, withoutContent} {
+		p := newProbes(t, r, without, &left)
+		found, err := p.find()
+		if err != nil {
+			return err
+		}
+		if len(found) > 0 {
+			return t.setAsideNow(p, found, cause)
+		}
+	}
+	return errNotInLog
+}
+
+func (t *turn) setAsideNow(p *probes, found []int, cause error) error {
+	told := &errSetAside{cause: cause}
+	var edits []session.Entry
+	for _, i := range found {
+		id := p.request.Entries[i].ID
+		told.entries = append(told.entries, id)
+		edits = append(edits, session.Entry{Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{
+			TargetID: id, Replacement: p.replaced[i],
+		}})
+	}
+	if _, err := t.append(edits...); err != nil {
+		return err
+	}
+	t.count.forget()
+	t.publish(Event{Type: Error, Err: told})
+	if t.opts.Logger != nil {
+		t.opts.Logger.Warn(told.Error())
+	}
+	return nil
+}
+
+// probes looks for the entries of a request that a provider refuses.
+type probes struct {
+	*turn
+	request  *request
+	replaced map[int][]session.Content // what takes the place of an entry's content
+	suspects []int                     // the entries that can be replaced, newest first
+	left     *int
+}
+
+func newProbes(t *turn, r *request, without func([]session.Content) []session.Content, left *int) *probes {
+	p := &probes{turn: t, request: r, replaced: make(map[int][]session.Content), left: left}
+	for i := len(r.Entries) - 1; i >= 0; i-- {
+		e := &r.Entries[i]
+		if e.Message == nil || e.Message.Role == session.RoleSystem || strings.HasPrefix(e.ID, session.InterruptedPrefix) {
+			continue
+		}
+		if content := without(e.Message.Content); content != nil {
+			p.replaced[i] = content
+			p.suspects = append(p.suspects, i)
+		}
+	}
+	return p
+}
+
+// find returns the entries without which the provider takes the request; none if it does not
+// even take it without all that can be replaced.
+func (p *probes) find() (found []int, _ error) {
+	if len(p.suspects) == 0 {
+		return nil, nil
+	}
+	if ok, err := p.isTaken(p.suspects); !ok {
+		return nil, err
+	}
+	suspects := p.suspects
+	for len(found) < maxSetAside {
+		n, err := p.newest(found, suspects)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, suspects[n-1]) // the oldest that must go; all that are older may stay
+		if n == 1 {
+			return found, nil // it was alone when the provider took the request
+		}
+		if ok, err := p.isTaken(found); ok || err != nil {
+			return found, err
+		}
+		suspects = suspects[:n-1]
+	}
+	return nil, fmt.Errorf("the provider refuses more than %d entries of the conversation", maxSetAside)
+}
+
+// newest returns how many of the suspects, newest first, must at least go with those that
+// were found. All of them are known to be enough.
+func (p *probes) newest(found, suspects []int) (int, error) {
+	enough := func(n int) (bool, error) { return p.isTaken(slices.Concat(found, suspects[:n])) }
+	low, high := 0, 1 // low is not enough
+	for ; high < len(suspects); high *= 2 {
+		ok, err := enough(high)
+		if err != nil {
+			return 0, err
+		}
+		if ok {
+			break
+		}
+		low = high
+	}
+	high = min(high, len(suspects))
+	for high-low > 1 {
+		middle := (low + high) / 2
+		ok, err := enough(middle)
+		if err != nil {
+			return 0, err
+		}
+		if ok {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	return high, nil
+}
+
+// isTaken reports whether the provider begins to answer the request without some entries. It
+// does not wait for the answer.
+func (p *probes) isTaken(without []int) (taken bool, _ error) {
+	if *p.left--; *p.left < 0 {
+		return false, fmt.Errorf("%d requests did not show for which entry the provider refuses the conversation", maxProbes)
+	}
+	r := p.request.Request
+	r.Encoded, r.Entries = nil, slices.Clone(r.Entries)
+	for _, i := range without {
+		m := *r.Entries[i].Message
+		m.Content, m.Extra, r.Entries[i].Message = p.replaced[i], nil, &m
+	}
+	ctx, cancel := context.WithCancel(p.ctx)
+	defer cancel()
+	for e, err := range p.opts.Model.Stream(ctx, &r) {
+		switch {
+		case err != nil && isRefused(err):
+			return false, nil
+		case err != nil:
+			return false, err
+		case e.Type == provider.EventRetry:
+			continue
+		}
+		return true, p.payFor(e)
+	}
+	return true, nil
+}
+
+// payFor records what is known of the cost of a request whose answer nobody reads.
+func (p *probes) payFor(e provider.Event) error {
+	if e.Usage == nil {
+		return nil
+	}
+	p.bill(e.Usage)
+	info := p.opts.Model.Info()
+	_, err := p.append(billEntry(&session.MessageEntry{Provider: info.Provider, Model: info.Model, Usage: e.Usage}))
+	return err
+}
+
+const (
+	refusedMedia   = "[something that is not text was here; the provider refused it]"
+	refusedMessage = "[this message is left out, because the provider refused the conversation with it]"
+)
+
+// withoutMedia returns a content without anything but texts, calls and results that are
+// text; nil if it has nothing else.
+func withoutMedia(blocks []session.Content) []session.Content {
+	var kept []session.Content
+	changed := false
+	for _, c := range blocks {
+		switch {
+		case c.ToolResult != nil && slices.ContainsFunc(c.ToolResult.Parts, func(part session.Content) bool { return part.Text == nil }):
+			changed = true
+			kept = append(kept, session.ToolResult(c.ToolResult.ToolUseID, strings.TrimSpace(c.ToolResult.Content+"\n"+refusedMedia), c.ToolResult.IsError))
+		case c.Text != nil, c.ToolUse != nil, c.ToolResult != nil:
+			kept = append(kept, c)
+		default:
+			changed = true
+			if c.Thinking == nil {
+				kept = append(kept, session.Text(refusedMedia))
+			}
+		}
+	}
+	switch {
+	case !changed:
+		return nil
+	case len(kept) == 0:
+		return []session.Content{session.Text(refusedMessage)}
+	}
+	return kept
+}
+
+// withoutContent returns a content of which nothing is left but its calls, without their
+// arguments, and that there were results.
+func withoutContent(blocks []session.Content) []session.Content {
+	var kept []session.Content
+	for _, c := range blocks {
+		switch {
+		case c.ToolUse != nil:
+			kept = append(kept, session.ToolUse(c.ToolUse.ID, c.ToolUse.Name, map[string]any{}))
+		case c.ToolResult != nil:
+			kept = append(kept, session.ToolResult(c.ToolResult.ToolUseID, refusedMessage, c.ToolResult.IsError))
+		}
+	}
+	if !slices.ContainsFunc(kept, func(c session.Content) bool { return c.ToolResult != nil }) {
+		kept = append([]session.Content{session.Text(refusedMessage)}, kept...)
+	}
+	return kept
+}
