@@ -263,6 +263,36 @@ func (p *Pairs) PendingCalls() []Ref {
 	return calls
 }
 
+// OpenCalls keeps a value for each tool call until its result asks for it. A result gets the
+// call that Pairs would give it: the latest with its id that has no result yet. The zero
+// value is ready to use.
+type OpenCalls[T any] struct{ byID map[string][]T }
+
+// Call adds a call.
+func (o *OpenCalls[T]) Call(id string, value T) {
+	if o.byID == nil {
+		o.byID = make(map[string][]T)
+	}
+	o.byID[id] = append(o.byID[id], value)
+}
+
+// Has reports whether a call with an id has no result yet.
+func (o *OpenCalls[T]) Has(id string) bool { return len(o.byID[id]) > 0 }
+
+// Result removes the call that a result answers and returns its value. If there is none, ok
+// is false.
+func (o *OpenCalls[T]) Result(id string) (value T, ok bool) {
+	calls := o.byID[id]
+	if len(calls) == 0 {
+		return value, false
+	}
+	value = calls[len(calls)-1]
+	if o.byID[id] = calls[:len(calls)-1]; len(calls) == 1 {
+		delete(o.byID, id)
+	}
+	return value, true
+}
+
 func hasResults(m *MessageEntry) bool {
 	for i := range m.Content {
 		if m.Content[i].ToolResult != nil {

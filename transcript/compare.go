@@ -144,13 +144,13 @@ type heard struct {
 	// odd are messages that other formats cannot express: calls that no model made or
 	// that have no id, and blocks that no reader understood.
 	odd   map[string]bool
-	ids   map[string]int       // the last call of each id
-	open  map[string]int       // the last call of each id that has no answer
-	early map[string]heardCall // results that come before their calls
+	ids   map[string]int         // the last call of each id
+	open  session.OpenCalls[int] // their indexes in calls
+	early map[string]heardCall   // results that come before their calls
 }
 
 func heardIn(entries []session.Entry) *heard {
-	h := &heard{odd: make(map[string]bool), ids: make(map[string]int), open: make(map[string]int), early: make(map[string]heardCall)}
+	h := &heard{odd: make(map[string]bool), ids: make(map[string]int), early: make(map[string]heardCall)}
 	for i := range entries {
 		e := &entries[i]
 		h.words = append(h.words, utterance{entry: e.ID, shown: true})
@@ -209,7 +209,7 @@ func (h *heard) call(e *session.Entry, t *session.ToolUseContent) {
 		call.result, call.answer = early.result, early.answer
 		delete(h.early, t.ID)
 	} else {
-		h.open[t.ID] = len(h.calls)
+		h.open.Call(t.ID, len(h.calls))
 	}
 	if other, ok := h.ids[t.ID]; ok {
 		call.shared, h.calls[other].shared = true, true
@@ -224,12 +224,11 @@ func (h *heard) answer(e *session.Entry, r *session.ToolResultContent) {
 	for i := range r.Parts {
 		h.show(e, &r.Parts[i])
 	}
-	at, ok := h.open[r.ToolUseID]
+	at, ok := h.open.Result(r.ToolUseID)
 	if !ok {
 		h.early[r.ToolUseID] = heardCall{result: r, answer: e.ID}
 		return
 	}
-	delete(h.open, r.ToolUseID)
 	h.calls[at].result, h.calls[at].answer = r, e.ID
 	h.calls[at].made = strings.HasPrefix(e.ID, session.InterruptedPrefix)
 }

@@ -16,28 +16,30 @@ func InPlace(entries []session.Entry) []session.Entry {
 		return entries
 	}
 	joined := JoinReplies(entries)
-	answers := make(map[string][]session.Entry) // the results of each call, one an entry
+	var pairs session.Pairs
 	for i := range joined {
-		for _, c := range results(&joined[i]) {
-			answers[c.ToolResult.ToolUseID] = append(answers[c.ToolResult.ToolUseID], only(&joined[i], c))
-		}
+		pairs.Add(&joined[i])
 	}
+	refs := pairs.Refs()
 	asked := make(map[string]bool)
 	var out []session.Entry
+	next := 0 // of refs
 	for i := range joined {
 		e := &joined[i]
 		if rest, ok := without(e, asked); ok {
 			out = append(out, rest)
 		}
-		for _, c := range calls(e) {
-			id := c.ToolUse.ID
-			asked[id] = true
-			if len(answers[id]) == 0 {
-				out = append(out, only(e, session.ToolResult(id, session.InterruptedText, true)))
+		for ; next < len(refs) && refs[next].Entry == i; next++ {
+			switch call := refs[next]; {
+			case !call.Call:
 				continue
+			case call.Pair == session.NoPair:
+				out = append(out, only(e, session.ToolResult(call.ID, session.InterruptedText, true)))
+			default:
+				from := refs[call.Pair]
+				out = append(out, only(&joined[from.Entry], joined[from.Entry].Message.Content[from.Block]))
 			}
-			out = append(out, answers[id][0])
-			answers[id] = answers[id][1:]
+			asked[refs[next].ID] = true
 		}
 	}
 	return out

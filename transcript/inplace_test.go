@@ -39,6 +39,7 @@ func TestInPlace(t *testing.T) {
 		"words came between":        {[]session.Entry{ask("a"), say("x"), ask("b"), answer("a"), answer("b")}, "?a|a=A|x|?b|b=B"},
 		"the last has no answer":    {[]session.Entry{say("x"), ask("a")}, "x|?a"},
 		"one id for several calls":  {[]session.Entry{ask("a"), ask("a"), answer("a"), answer("a")}, "?a?a|a=A|a=A"},
+		"one id again later":        {[]session.Entry{ask("a"), say("x"), ask("a"), answer("a")}, "?a|a=-|x|?a|a=A"},
 		"an answer without a call":  {[]session.Entry{answer("z"), ask("a"), answer("a")}, "z=Z|?a|a=A"},
 		"words beside the result":   {[]session.Entry{ask("a"), message("user", session.Text("x"), session.ToolResult("a", "A", false))}, "?a|a=A|x"},
 		"nothing but what was said": {[]session.Entry{say("x"), say("y")}, "x|y"},

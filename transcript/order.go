@@ -11,8 +11,8 @@ import (
 // not sent. It handles records that follow each other in the order of the source; where
 // records name their predecessor, their reader knows the order.
 type order struct {
-	open map[string]bool // the calls that have no result yet
-	held []Record        // results whose calls may come next
+	open session.OpenCalls[struct{}]
+	held []Record // results whose calls may come next
 }
 
 // next returns the records that can be passed on now that one more has come.
@@ -23,20 +23,17 @@ func (o *order) next(r Record) []Record {
 	calls, results := callsIn(r.Entry.Message)
 	early := len(results) > 0 && len(results) == len(r.Entry.Message.Content)
 	for _, id := range results {
-		early = early && !o.open[id]
+		early = early && !o.open.Has(id)
 	}
 	if early {
 		o.held = append(o.held, r)
 		return nil
 	}
 	for _, id := range calls {
-		if o.open == nil {
-			o.open = make(map[string]bool)
-		}
-		o.open[id] = true
+		o.open.Call(id, struct{}{})
 	}
 	for _, id := range results {
-		delete(o.open, id)
+		o.open.Result(id)
 	}
 	return o.behind(r, calls)
 }
@@ -53,7 +50,7 @@ func (o *order) behind(r Record, calls []string) []Record {
 			continue
 		}
 		for _, id := range results {
-			delete(o.open, id)
+			o.open.Result(id)
 		}
 		out = append(out, held)
 	}

@@ -72,6 +72,18 @@ var rules = []struct {
 		"session.RevertedIn",
 	},
 	{
+		"which call a result answers",
+		regexp.MustCompile(`(open|answers|found|waiting)\w*\[(\w+\.)*(ToolUseID|ToolUse\.ID)\]`),
+		[]string{"transcript/format/geminicli/encode.go", "transcript/format/opencode/write.go"}, // the results of one reply, of which the first counts
+		"session.Pairs or session.OpenCalls",
+	},
+	{
+		"which messages are one response",
+		regexp.MustCompile(`(==|!=) (\w+\.)+ResponseID\b|\.ResponseID (==|!=) \w`),
+		[]string{"session/pairs.go", "window/usage.go"}, // the latter asks whether two reports are the same
+		"session.Pairs or transcript.Replies",
+	},
+	{
 		"which errors of a listing end it",
 		regexp.MustCompile(`range .*\bList\((\w+\.)?ctx\)`),
 		[]string{"store/list.go", "store/file/limits.go", "home/search_index.go", "internal/demo/demo.go", "adapter/adk/service.go", "store/storetest/concurrent.go"}, // the latter only ask whether there is any

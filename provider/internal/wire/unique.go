@@ -1,6 +1,10 @@
 package wire
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/coppice-dev/coppice/session"
+)
 
 // UniqueIDs gives the calls of a conversation ids that a provider accepts. Programs
 // count their calls from the beginning in every turn, or use none; a provider refuses
@@ -14,7 +18,7 @@ type UniqueIDs struct {
 	Verbatim bool
 
 	used map[string]bool
-	open map[string][]string // by the id in the log, the ids of its calls without a result
+	open session.OpenCalls[string] // the ids that the calls without a result were given
 }
 
 // Own is Call for an id that the provider gave: it stays as it is if it can be sent at
@@ -36,23 +40,20 @@ func (u *UniqueIDs) call(id, unique string, longest int) string {
 		return unique
 	}
 	if u.used == nil {
-		u.used, u.open = make(map[string]bool), make(map[string][]string)
+		u.used = make(map[string]bool)
 	}
 	for n := 2; u.used[unique]; n++ {
 		unique = SafeID(id+"-"+strconv.Itoa(n), longest)
 	}
 	u.used[unique] = true
-	u.open[id] = append(u.open[id], unique)
+	u.open.Call(id, unique)
 	return unique
 }
 
-// Result returns the id of a result: that of the call it answers, which is the latest
-// open one, as in session.Pairs.
+// Result returns the id of a result: that of the call it answers.
 func (u *UniqueIDs) Result(id string, longest int) string {
-	calls := u.open[id]
-	if len(calls) == 0 {
-		return SafeID(id, longest)
+	if unique, ok := u.open.Result(id); ok {
+		return unique
 	}
-	u.open[id] = calls[:len(calls)-1]
-	return calls[len(calls)-1]
+	return SafeID(id, longest)
 }

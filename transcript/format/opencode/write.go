@@ -209,7 +209,7 @@ func (w *writer) entry(e *session.Entry, after []session.Entry) {
 	}
 }
 
-// resultsAfter returns the results that follow an answer, with their times.
+// resultsAfter returns the first result of each call that follows an answer, with its time.
 func resultsAfter(entries []session.Entry) map[string]result {
 	found := make(map[string]result)
 	for i := range entries {
@@ -218,7 +218,7 @@ func resultsAfter(entries []session.Entry) map[string]result {
 			break
 		}
 		for _, c := range m.Content {
-			if c.ToolResult != nil {
+			if c.ToolResult != nil && found[c.ToolResult.ToolUseID].ToolResultContent == nil {
 				found[c.ToolResult.ToolUseID] = result{c.ToolResult, entries[i].Timestamp}
 			}
 		}
