@@ -202,7 +202,11 @@ func TestOutlineShowsDrafts(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t)
 	draft := func(text string) string {
-		return k.must(k.AppendEntry(session.NewDraft(text)))
+		t.Helper()
+		if err := k.Append(session.NewDraft(text)); err != nil {
+			t.Fatal(err)
+		}
+		return k.LeafID()
 	}
 	asked := k.say("user", "one")
 	draft("half ")

@@ -23,7 +23,12 @@ func TestDrafts(t *testing.T) {
 		}
 		return id
 	}
-	draft := func(text string) string { return must(s.AppendEntry(session.NewDraft(text))) }
+	draft := func(text string) {
+		t.Helper()
+		if err := s.Append(session.NewDraft(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	say := func(role session.MessageRole, text string) string {
 		return must(s.AppendMessage(role, []session.Content{session.Text(text)}))
 	}
