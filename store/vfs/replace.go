@@ -23,8 +23,12 @@ type Replacement struct {
 	Perm fs.FileMode
 	// Umask applies the umask to Perm.
 	Umask bool
+	// Like is a file whose owner and mode the new one gets, instead of Perm.
+	Like fs.FileInfo
 	// Temp is the name under which the file is written first. It must be on the same
-	// file system and still be free. Default: a hidden name beside the file.
+	// file system and still be free. Default: a hidden name beside the file. In a
+	// directory of In on Linux, the file gets that name only when it is complete, so
+	// that a program that is killed leaves nothing behind.
 	Temp string
 	// New requires that the name is free: otherwise Replace returns fs.ErrExist.
 	New bool
@@ -46,10 +50,7 @@ func Replace(fsys FS, path string, o Replacement, write func(io.Writer) error) (
 		o.Perm = 0o600
 	}
 	dir := filepath.Dir(path)
-	if o.Temp == "" {
-		o.Temp = tempFor(path)
-	}
-	f, err := fsys.OpenFile(o.Temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, o.Perm)
+	f, give, err := create(fsys, path, &o)
 	if err != nil {
 		return err
 	}
@@ -58,17 +59,26 @@ func Replace(fsys FS, path string, o Replacement, write func(io.Writer) error) (
 			_ = fsys.Remove(o.Temp) // gone after the rename; otherwise a leftover is harmless
 		}
 	}()
-	if o.Perm&0o077 != 0 && !o.Umask { // the umask may have taken some of these away
+	switch own, ok := f.(*osFile); {
+	case o.Like != nil && ok:
+		err = adopt(own.f, o.Like)
+	case o.Perm&0o077 == 0 || o.Umask:
+	case give != nil:
+		err = own.f.Chmod(o.Perm)
+	default: // the umask may have taken some of these away
 		err = fsys.Chmod(o.Temp, o.Perm)
 	}
 	if err == nil {
 		err = fill(f, !o.NoSync, write)
 	}
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
 	if err == nil && o.Before != nil {
 		err = o.Before()
+	}
+	if err == nil && give != nil {
+		err = give(o.Temp)
+	}
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
 	}
 	if err != nil {
 		return err
@@ -84,6 +94,20 @@ func Replace(fsys FS, path string, o Replacement, write func(io.Writer) error) (
 		return fmt.Errorf("%s was replaced, but %w: %w", path, ErrNotDurable, err)
 	}
 	return nil
+}
+
+// create makes the file that is written first. If it has no name yet, give gives it one.
+func create(fsys FS, path string, o *Replacement) (f File, give func(name string) error, err error) {
+	if o.Temp == "" {
+		o.Temp = tempFor(path)
+		if r, ok := fsys.(rootFS); ok {
+			if f, give, err := r.unnamed(filepath.Dir(path), o.Perm); err == nil {
+				return f, give, nil
+			}
+		}
+	}
+	f, err = fsys.OpenFile(o.Temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, o.Perm)
+	return f, nil, err
 }
 
 // MoveNew renames a file and replaces nothing: if the new name is taken, it returns

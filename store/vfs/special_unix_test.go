@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -116,5 +117,49 @@ func TestReadFile(t *testing.T) {
 	}
 	if err := vfs.CheckRegular(filepath.Join(dir, "none")); err != nil {
 		t.Errorf("none: %v", err)
+	}
+}
+
+// A file that takes the place of another gets its owner and its mode.
+func TestReplacementIsLikeTheFileBefore(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	name := filepath.Join(dir, "file")
+	if err := os.WriteFile(name, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(name, 0o751|fs.ModeSetuid); err != nil {
+		t.Fatal(err)
+	}
+	if os.Getuid() == 0 {
+		if err := os.Chown(name, 1234, 4321); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(name, 0o751|fs.ModeSetuid); err != nil { // chown takes it away
+			t.Fatal(err)
+		}
+	}
+	before, err := os.Lstat(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	for _, temp := range []string{"", "temporary"} { // with and without a name
+		err = vfs.Replace(vfs.In(root), "file", vfs.Replacement{Like: before, Temp: temp}, vfs.Data([]byte("new")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, err := os.Lstat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		is, was := after.Sys().(*syscall.Stat_t), before.Sys().(*syscall.Stat_t)
+		if after.Mode() != before.Mode() || is.Uid != was.Uid || is.Gid != was.Gid {
+			t.Errorf("%v of %d:%d became %v of %d:%d", before.Mode(), was.Uid, was.Gid, after.Mode(), is.Uid, is.Gid)
+		}
 	}
 }
