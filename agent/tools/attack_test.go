@@ -388,7 +388,7 @@ func TestPathsThatRulesAllowAndDeny(t *testing.T) {
 		{"read", "/usr/secret/x", agent.Deny},
 		{"read", "/etc/passwd", ""},
 	} {
-		if d, _ := r.Decide(call(tt.tool, args("path", tt.path))); d != tt.want {
+		if d, _ := r.Decide(call(tt.tool, at(tt.tool, tt.path))); d != tt.want {
 			t.Errorf("%s %s: %q, want %q", tt.tool, tt.path, d, tt.want)
 		}
 	}
@@ -510,10 +510,10 @@ func TestRuleForACallAllowsJustThat(t *testing.T) {
 		{"bash", args("command", "ls *"), ""},
 		{"bash", args("command", "echo $x"), ""},
 		{"bash", json.RawMessage(`[]`), ""},
-		{"write", args("path", "docs/a.md"), "write(docs/a.md)"},
-		{"write", args("path", filepath.Join(b.dir, ".git/config")), "write(.git/config)"},
-		{"write", args("path", "a*"), ""},
-		{"write", args("path", ""), ""},
+		{"write", at("write", "docs/a.md"), "write(docs/a.md)"},
+		{"write", at("write", filepath.Join(b.dir, ".git/config")), "write(.git/config)"},
+		{"write", at("write", "a*"), ""},
+		{"write", at("write", ""), ""},
 		{"read", args("path", "/usr/x"), "read(/usr/x)"},
 		{"weather", args("city", "x"), "weather"},
 	} {

@@ -3,7 +3,6 @@ package tools
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/agent/internal/process"
-	"github.com/coppice-dev/coppice/provider"
 )
 
 // leftTime is how long to wait for the rest of the output once a command has ended.
@@ -28,43 +26,39 @@ var (
 	errNoShell = errors.New("there is no bash on this machine: on Windows, Git for Windows has one")
 )
 
-func (k *kit) bash() agent.Tool {
+type bashInput struct {
+	Command string `json:"command"`
+	Timeout int    `json:"timeout,omitempty" jsonschema:"seconds"`
+}
+
+func (k *kit) bash() (agent.Tool, error) {
 	longest := int(k.MaxTimeout / time.Second)
-	return agent.Tool{
-		Tool: provider.Tool{
-			Name: Bash,
-			Description: fmt.Sprintf("Run a command with bash in the working directory. There is no terminal and no input. Returns what it prints, "+
-				"up to %s: the middle of more is left out. What it leaves running in the background is ended.", size(int64(k.MaxOutput))),
-			Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{`+
-				`"command":{"type":"string"},`+
-				`"timeout":{"type":"integer","minimum":1,"maximum":%d,"description":"seconds; default: %d"}},`+
-				`"required":["command"],"additionalProperties":false}`, longest, int(k.Timeout/time.Second))),
-		},
-		Alone:   true,
-		Timeout: k.MaxTimeout + k.Grace + 10*time.Second, // the command's own timeout should come first
-		Ask: func(call agent.Call) (bool, string) {
-			_, _, err := k.command(call.Input)
-			return err == nil, ""
-		},
-		Run: func(ctx context.Context, call agent.Call) (agent.Result, error) {
-			command, timeout, err := k.command(call.Input)
+	t, err := agent.NewTool(Bash, fmt.Sprintf("Run a command with bash in the working directory. There is no terminal and no input. Returns what it prints, "+
+		"up to %s: the middle of more is left out. It may take %d seconds, or as many as timeout says, up to %d. What it leaves running in the background is ended.",
+		size(int64(k.MaxOutput)), int(k.Timeout/time.Second), longest),
+		func(ctx context.Context, call agent.Call, in bashInput) (agent.Result, error) {
+			err := words("command", in.Command)
+			if err == nil {
+				in.Timeout, err = number("timeout", in.Timeout, 0, longest)
+			}
 			if err != nil {
 				return refused(err)
 			}
-			return k.runCommand(ctx, command, timeout)
-		},
-	}
+			return k.runCommand(ctx, in.Command, cmp.Or(time.Duration(in.Timeout)*time.Second, k.Timeout))
+		})
+	t.Alone = true
+	t.Timeout = k.MaxTimeout + k.Grace + 10*time.Second // the command's own timeout should come first
+	t.Ask = func(call agent.Call) (bool, string) { return commandOf(call) != "", "" }
+	return t, err
 }
 
-// command reads the arguments of a call.
-func (k *kit) command(raw json.RawMessage) (string, time.Duration, error) {
-	in, err := parse(raw, "command", "timeout")
-	if err != nil {
-		return "", 0, err
+// commandOf returns the command line of a call, or "" if it cannot run.
+func commandOf(call agent.Call) string {
+	in, err := agent.Arguments[bashInput](call.Input)
+	if err != nil || words("command", in.Command) != nil {
+		return ""
 	}
-	command := in.words("command")
-	seconds := in.number("timeout", 0, int(k.MaxTimeout/time.Second))
-	return command, cmp.Or(time.Duration(seconds)*time.Second, k.Timeout), in.err()
+	return in.Command
 }
 
 func (k *kit) runCommand(ctx context.Context, command string, timeout time.Duration) (agent.Result, error) {

@@ -16,51 +16,28 @@ import (
 // maxEdit is the size of the largest file that can be edited: it is held in memory.
 const maxEdit = 16 << 20
 
-func (k *kit) edit() agent.Tool {
-	t := k.pathTool(Edit, "Replace text in a file. old_string must be exactly what the file has, white space included, and occur once; "+
-		"with replace_all, every occurrence is replaced. Paths are relative to the working directory.",
-		`{"type":"object","properties":{`+
-			`"path":{"type":"string"},`+
-			`"old_string":{"type":"string"},`+
-			`"new_string":{"type":"string"},`+
-			`"replace_all":{"type":"boolean"}},`+
-			`"required":["path","old_string","new_string"],"additionalProperties":false}`)
-	t.Alone = true
-	t.Ask = k.asksOutside("changes", true)
-	t.Run = func(ctx context.Context, call agent.Call) (agent.Result, error) {
-		in, err := parse(call.Input, "path", "old_string", "new_string", "replace_all")
-		if err != nil {
-			return refused(err)
-		}
-		c := change{old: in.text("old_string"), new: in.text("new_string"), all: in.flag("replace_all")}
-		p, err := k.dir.pathIn(call.Input)
-		if err = errors.Join(in.err(), err); err == nil {
-			err = c.check()
-		}
-		if err != nil {
-			return refused(err)
-		}
-		return k.changeFile(ctx, p, func(at *place, before fs.FileInfo) (string, error) { return k.editAt(at, before, p, c) })
-	}
-	return t
-}
-
-func (k *kit) editAt(at *place, before fs.FileInfo, p path, c change) (string, error) {
-	if before == nil {
-		return "", fs.ErrNotExist
-	}
-	content, err := at.content()
-	if err != nil {
-		return "", err
-	}
-	changed, lines, err := c.apply(content)
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", p, err)
-	}
-	if err := k.replace(at, before, changed); err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("replaced %s in %s, at line %s", count(len(lines), "occurrence"), p, join(lines)), nil
+func (k *kit) edit() (agent.Tool, error) {
+	return pathTool(k, Edit, "changes", "Replace text in a file that was read before. old_string must be exactly what the file has, white space included, and occur once; "+
+		"with replace_all, every occurrence is replaced.",
+		func(ctx context.Context, call agent.Call, in editInput, p path) (agent.Result, error) {
+			if err := in.check(); err != nil {
+				return agent.Result{}, err
+			}
+			return k.changeFile(ctx, call, p, func(at *place, before fs.FileInfo) ([]byte, string, error) {
+				if before == nil {
+					return nil, "", fs.ErrNotExist
+				}
+				content, err := at.content()
+				if err != nil {
+					return nil, "", err
+				}
+				changed, lines, err := in.apply(content)
+				if err != nil {
+					return nil, "", fmt.Errorf("%s: %w", p, err)
+				}
+				return changed, fmt.Sprintf("replaced %s in %s, at line %s", count(len(lines), "occurrence"), p, join(lines)), nil
+			})
+		})
 }
 
 // content returns a file as a whole.
@@ -80,40 +57,34 @@ func (p *place) content() ([]byte, error) {
 	return content, err
 }
 
-// change is a replacement of text.
-type change struct {
-	old, new string
-	all      bool
-}
-
-func (c change) check() error {
+func (in editInput) check() error {
 	switch {
-	case c.old == "":
+	case in.Old == "":
 		return errors.New("old_string is empty: give the text to replace, or use write for a new file")
-	case c.old == c.new:
+	case in.Old == in.New:
 		return errors.New("old_string and new_string are the same: there is nothing to change")
-	case !utf8.ValidString(c.old) || strings.ContainsRune(c.old, utf8.RuneError):
+	case !utf8.ValidString(in.Old) || strings.ContainsRune(in.Old, utf8.RuneError):
 		return errors.New("old_string has characters that stand for bytes that are not UTF-8: choose text without them")
 	}
 	return nil
 }
 
 // apply returns the changed content and the lines at which it was changed.
-func (c change) apply(content []byte) ([]byte, []int, error) {
-	n := bytes.Count(content, []byte(c.old))
-	if n == 0 && bytes.Contains(content, []byte("\r\n")) && !strings.Contains(c.old, "\r") {
+func (in editInput) apply(content []byte) ([]byte, []int, error) {
+	n := bytes.Count(content, []byte(in.Old))
+	if n == 0 && bytes.Contains(content, []byte("\r\n")) && !strings.Contains(in.Old, "\r") {
 		// What read shows has plain line ends.
-		c.old, c.new = crlf(c.old), crlf(strings.ReplaceAll(c.new, "\r\n", "\n"))
-		n = bytes.Count(content, []byte(c.old))
+		in.Old, in.New = crlf(in.Old), crlf(strings.ReplaceAll(in.New, "\r\n", "\n"))
+		n = bytes.Count(content, []byte(in.Old))
 	}
 	if n == 0 {
-		return nil, nil, notFound(string(content), c.old)
+		return nil, nil, notFound(string(content), in.Old)
 	}
-	lines := linesOf(content, []byte(c.old))
-	if n > 1 && !c.all {
+	lines := linesOf(content, []byte(in.Old))
+	if n > 1 && !in.All {
 		return nil, nil, fmt.Errorf("old_string occurs %d times, at the lines %s: add lines around it until it is unique, or set replace_all", n, join(lines))
 	}
-	return bytes.ReplaceAll(content, []byte(c.old), []byte(c.new)), lines, nil
+	return bytes.ReplaceAll(content, []byte(in.Old), []byte(in.New)), lines, nil
 }
 
 func crlf(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") }

@@ -222,6 +222,7 @@ func TestEdit(t *testing.T) {
 	} {
 		b.file(name, tt.content)
 		b.must(os.Chmod(filepath.Join(b.dir, name), 0o640))
+		b.run("read", "path", name)
 		text := b.run("edit", "path", name, "old_string", tt.old, "new_string", tt.new, "replace_all", tt.all)
 		info, err := os.Stat(filepath.Join(b.dir, name))
 		b.must(err)
@@ -236,15 +237,18 @@ func TestEditThatDoesNotMatchSaysWhatIsThere(t *testing.T) {
 	b := newBench(t, tools.Options{})
 	text := "package a\n\nfunc f() {\n\tif x {\n\t\treturn 1\n\t}\n}\n\nfunc g() {\n\treturn 2\n}\n"
 	b.file("a.go", text)
+	b.run("read", "path", "a.go")
 	b.fails("occurs 2 times, at the lines 5, 10", "edit", "path", "a.go", "old_string", "return", "new_string", "x")
 	b.fails("lines 4 to 6 differ from it only in white space. The file has:\n\tif x {\n\t\treturn 1\n\t}", "edit", "path", "a.go",
 		"old_string", "    if x {\n        return 1\n    }\n", "new_string", "x")
 	b.fails("begins at line 9:\nfunc g() {\n\treturn 2\n}", "edit", "path", "a.go", "old_string", "func g() int {\n\treturn 2\n}", "new_string", "x")
 	b.fails("nothing in the file is close to it", "edit", "path", "a.go", "old_string", "zebra crossing", "new_string", "x")
 	b.file("bin", "x\x00")
+	b.fails("binary", "read", "path", "bin")
 	b.fails("binary", "edit", "path", "bin", "old_string", "x", "new_string", "y")
 	b.fails("does not exist", "edit", "path", "none", "old_string", "x", "new_string", "y")
 	b.must(os.Truncate(b.file("huge", "x"), 17<<20))
+	b.fails("binary", "read", "path", "huge")
 	b.fails("more than the 16 MiB", "edit", "path", "huge", "old_string", "x", "new_string", "y")
 	if b.content("a.go") != text {
 		t.Error("it was changed")
@@ -260,6 +264,7 @@ func TestParallelEditsAllCount(t *testing.T) {
 		fmt.Fprintf(&content, "<%d>\n", i)
 	}
 	b.file("a", content.String())
+	b.run("read", "path", "a")
 	var wg sync.WaitGroup
 	for i := range 20 {
 		wg.Go(func() {

@@ -1,109 +1,78 @@
 package tools
 
 import (
+	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/coppice-dev/coppice/internal/rawjson"
+	"github.com/coppice-dev/coppice/agent"
 )
 
-// input is the arguments of a call. Names are matched exactly and may occur once: if
-// {"path":"a","path":"b"} meant a to one reader and b to another, a person would
-// approve one thing and the tool would do the other.
-type input struct {
-	members map[string]json.RawMessage
-	known   []string
-	errs    []error
-}
-
-// parse reads arguments. Unknown ones are an error.
-func parse(raw json.RawMessage, known ...string) (*input, error) {
-	in := &input{members: make(map[string]json.RawMessage), known: known}
-	err := rawjson.Object(raw, func(key, value []byte) error {
-		name := string(key)
-		if _, twice := in.members[name]; twice {
-			return fmt.Errorf("the argument %q is given twice", name)
-		}
-		if !slices.Contains(known, name) {
-			return fmt.Errorf("there is no argument %q: the arguments are %s", name, strings.Join(known, ", "))
-		}
-		in.members[name] = value
-		return nil
-	})
-	if syntax := (*rawjson.SyntaxError)(nil); errors.As(err, &syntax) {
-		err = fmt.Errorf("the arguments are not a JSON object: %w", err)
+// The arguments of the tools that name a file or a directory.
+type (
+	readInput struct {
+		Path   string `json:"path"`
+		Offset int    `json:"offset,omitempty" jsonschema:"first line, from 1"`
+		Limit  int    `json:"limit,omitempty" jsonschema:"number of lines"`
 	}
-	return in, err
-}
-
-func (in *input) fail(format string, args ...any) {
-	in.errs = append(in.errs, fmt.Errorf(format, args...))
-}
-
-// get returns an argument; null counts as not given.
-func (in *input) get(name string) (json.RawMessage, bool) {
-	value, ok := in.members[name]
-	return value, ok && !rawjson.IsNull(value)
-}
-
-// text returns an argument that must be there. It may be empty.
-func (in *input) text(name string) string {
-	value, ok := in.get(name)
-	if !ok {
-		in.fail("the argument %q is missing", name)
-		return ""
+	writeInput struct {
+		Path    string `json:"path"`
+		Content string `json:"content"`
 	}
-	s, ok := rawjson.String(value)
-	if !ok {
-		in.fail("the argument %q must be a string", name)
+	editInput struct {
+		Path string `json:"path"`
+		Old  string `json:"old_string"`
+		New  string `json:"new_string"`
+		All  bool   `json:"replace_all,omitempty"`
 	}
-	return s
+)
+
+func (in readInput) where() string  { return in.Path }
+func (in writeInput) where() string { return in.Path }
+func (in editInput) where() string  { return in.Path }
+
+// pathTools are the tools whose calls name a file or a directory, with how to find it.
+var pathTools = map[string]func(input json.RawMessage) (string, error){
+	Read: pathOf[readInput], Write: pathOf[writeInput], Edit: pathOf[editInput],
 }
 
-// words is text that must not be blank, nor hold a NUL, which no system passes on.
-func (in *input) words(name string) string {
-	s := in.text(name)
+// pathOf returns the path in the arguments of a call.
+func pathOf[In interface{ where() string }](input json.RawMessage) (string, error) {
+	in, err := agent.Arguments[In](input)
+	if err != nil {
+		return "", err
+	}
+	return in.where(), words("path", in.where())
+}
+
+// pathIn judges the path in the arguments of a call of a tool.
+func (d dir) pathIn(tool string, input json.RawMessage) (path, error) {
+	text, err := pathTools[tool](input)
+	if err != nil {
+		return path{}, err
+	}
+	return d.locate(text)
+}
+
+// words refuses text that is blank, or has a NUL, which no system passes on.
+func words(name, s string) error {
 	switch {
-	case len(in.errs) > 0:
 	case strings.TrimSpace(s) == "":
-		in.fail("the argument %q is empty", name)
+		return fmt.Errorf("the argument %q is empty", name)
 	case strings.ContainsRune(s, 0):
-		in.fail("the argument %q has a NUL character", name)
+		return fmt.Errorf("the argument %q has a NUL character", name)
 	case !utf8.ValidString(s):
-		in.fail("the argument %q is not UTF-8", name)
+		return fmt.Errorf("the argument %q is not UTF-8", name)
 	}
-	return s
+	return nil
 }
 
-// number returns an argument from 1 to max, or a default if it is not there.
-func (in *input) number(name string, standard, max int) int {
-	value, ok := in.get(name)
-	if !ok {
-		return standard
+// number returns a number from 1 to max, or a default if none is given.
+func number(name string, n, standard, max int) (int, error) {
+	if n < 0 || n > max {
+		return 0, fmt.Errorf("the argument %q must be a whole number from 1 to %d", name, max)
 	}
-	n, ok := rawjson.Int(value)
-	if !ok || n < 1 || n > int64(max) {
-		in.fail("the argument %q must be a whole number from 1 to %d", name, max)
-		return standard
-	}
-	return int(n)
+	return cmp.Or(n, standard), nil
 }
-
-// flag returns an argument that is true or false; false if it is not there.
-func (in *input) flag(name string) bool {
-	value, ok := in.get(name)
-	if !ok {
-		return false
-	}
-	v, ok := rawjson.Bool(value)
-	if !ok {
-		in.fail("the argument %q must be true or false", name)
-	}
-	return v
-}
-
-func (in *input) err() error { return errors.Join(in.errs...) }

@@ -1,13 +1,13 @@
 package tools
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/coppice-dev/coppice/store/vfs"
@@ -25,19 +25,6 @@ type path struct {
 
 // String returns the path as people and models write it.
 func (p path) String() string { return filepath.ToSlash(p.name) }
-
-// pathIn returns the path in a call's arguments.
-func (d dir) pathIn(raw json.RawMessage) (path, error) {
-	in, err := parse(raw, "path", "offset", "limit", "content", "old_string", "new_string", "replace_all")
-	if err != nil {
-		return path{}, err
-	}
-	text := in.words("path")
-	if err := in.err(); err != nil {
-		return path{}, err
-	}
-	return d.locate(text)
-}
 
 // locate judges a path.
 func (d dir) locate(text string) (path, error) {
@@ -78,11 +65,13 @@ func plainNames(full string) error {
 	return nil
 }
 
-// place is a path that was opened: a name in a directory that no name leads out of.
-// The name has no symbolic links in it, so that it can be replaced.
+// place is a path that was opened: a name in a directory that is held open, so that
+// nothing that happens to the names above it leads elsewhere. The name has no symbolic
+// links in it, so that it can be replaced.
 type place struct {
 	root *os.Root
 	name string
+	full string // the whole name without links, as path has it
 }
 
 func (p *place) close() { p.root.Close() }
@@ -96,12 +85,14 @@ func (d dir) open(p path) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	name, err := d.resolve(root, p.name)
-	if err != nil {
-		root.Close()
-		return nil, err
+	w := &way{dir: d, roots: []*os.Root{root}}
+	at, err := w.follow(p.name)
+	for _, root := range w.roots {
+		if at == nil || root != at.root {
+			root.Close()
+		}
 	}
-	return &place{root, name}, nil
+	return at, err
 }
 
 // openOutside opens the directory of a path outside of the working directory. The call
@@ -126,15 +117,35 @@ func (d dir) openOutside(full string) (*place, error) {
 	if rel, ok := d.holds(full); ok {
 		return nil, fmt.Errorf("%s is in the working directory: name it %s", full, filepath.ToSlash(rel))
 	}
+	before, err := os.Lstat(parent)
+	if err != nil {
+		return nil, err
+	}
 	root, err := os.OpenRoot(parent)
 	if err != nil {
 		return nil, err
 	}
-	if info, err := root.Lstat(name); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-		root.Close()
-		return nil, fmt.Errorf("%s is a link that leads to nothing", full)
+	info, err := root.Lstat(name)
+	switch {
+	case err == nil && info.Mode()&fs.ModeSymlink != 0:
+		err = fmt.Errorf("%s is a link that leads to nothing", full)
+	case err == nil || errors.Is(err, fs.ErrNotExist):
+		err = isStill(root, before)
 	}
-	return &place{root, name}, nil
+	if err != nil {
+		root.Close()
+		return nil, err
+	}
+	return &place{root, name, full}, nil
+}
+
+// isStill returns an error if a directory that was opened is another one than before.
+func isStill(root *os.Root, before fs.FileInfo) error {
+	now, err := root.Stat(".")
+	if err == nil && !os.SameFile(before, now) {
+		err = fmt.Errorf("%s was replaced while it was opened: try again", root.Name())
+	}
+	return err
 }
 
 // holds reports whether a path leads into the working directory although it does not
@@ -166,57 +177,89 @@ func sameName(a, b string) bool {
 // systems.
 const maxLinks = 40
 
-// resolve returns the name of a file in the working directory without the links on the
-// way. What does not exist yet has the name that it would get. os.Root follows links
-// too, but it refuses absolute ones that stay inside, it replaces a link instead of
-// the file, and its error does not say where a link leads.
-func (d dir) resolve(root *os.Root, name string) (string, error) {
-	done, rest, links := ".", split(name), 0
+// way is how far a path was followed: the directories on the way, held open, and their
+// names. The first has none: it is the working directory.
+type way struct {
+	dir   dir
+	roots []*os.Root
+	names []string
+}
+
+func (w *way) top() *os.Root { return w.roots[len(w.roots)-1] }
+
+// back leaves all directories but the first n.
+func (w *way) back(n int) {
+	for _, root := range w.roots[n:] {
+		root.Close()
+	}
+	w.roots, w.names = w.roots[:n], w.names[:n-1]
+}
+
+// follow goes to a file in the working directory, by the links on the way. What does not
+// exist yet has the name that it would get. os.Root follows links too, but it refuses
+// absolute ones that stay inside, it replaces a link instead of the file, and its error
+// does not say where a link leads.
+func (w *way) follow(name string) (*place, error) {
+	rest, links := split(name), 0
 	for len(rest) > 0 {
 		next := rest[0]
 		rest = rest[1:]
-		switch next {
-		case "", ".":
-			continue
-		case "..":
-			if done == "." {
-				return "", fmt.Errorf("%s leads out of the working directory by a link", name)
+		if next == ".." {
+			if len(w.names) == 0 {
+				return nil, fmt.Errorf("%s leads out of the working directory by a link", name)
 			}
-			done = filepath.Dir(done)
+			w.back(len(w.roots) - 1)
 			continue
 		}
-		at := filepath.Join(done, next)
-		info, err := root.Lstat(at)
-		if errors.Is(err, fs.ErrNotExist) {
-			return filepath.Join(append([]string{at}, rest...)...), nil
-		}
-		if err != nil {
-			return "", err
-		}
-		if info.Mode()&fs.ModeSymlink == 0 {
-			done = at
+		full := filepath.Join(append(slices.Clone(w.names), next)...)
+		info, err := w.top().Lstat(next)
+		switch {
+		case errors.Is(err, fs.ErrNotExist), err == nil && len(rest) == 0 && info.Mode()&fs.ModeSymlink == 0:
+			rest = append([]string{next}, rest...)
+			return &place{w.top(), filepath.Join(rest...), filepath.Join(append(slices.Clone(w.names), rest...)...)}, nil
+		case err != nil:
+			return nil, err
+		case info.Mode()&fs.ModeSymlink == 0:
+			if err := w.enter(next, info); err != nil {
+				return nil, err
+			}
 			continue
 		}
-		target, err := root.Readlink(at)
+		target, err := w.top().Readlink(next)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		if links++; links > maxLinks {
-			return "", fmt.Errorf("%s: there are too many links on the way", name)
+			return nil, fmt.Errorf("%s: there are too many links on the way", name)
 		}
 		if filepath.IsAbs(target) {
-			p, err := d.locate(target)
+			p, err := w.dir.locate(target)
 			if err != nil || p.outside {
-				return "", fmt.Errorf("%s leads out of the working directory: %s is a link to %s; name that path if you need it", name, at, target)
+				return nil, fmt.Errorf("%s leads out of the working directory: %s is a link to %s; name that path if you need it", name, full, target)
 			}
-			done, target = ".", p.name
+			w.back(1)
+			target = p.name
 		}
 		rest = append(split(target), rest...)
 	}
-	return done, nil
+	return &place{w.top(), ".", filepath.Join(append([]string{"."}, w.names...)...)}, nil
 }
 
-func split(name string) []string { return strings.Split(filepath.ToSlash(name), "/") }
+// enter opens a directory, which must be the one that info describes: another program may
+// have put a link in its place.
+func (w *way) enter(name string, info fs.FileInfo) error {
+	root, err := w.top().OpenRoot(name)
+	if err != nil {
+		return err
+	}
+	w.roots, w.names = append(w.roots, root), append(w.names, name)
+	return isStill(root, info)
+}
+
+// split returns the names in a path.
+func split(name string) []string {
+	return slices.DeleteFunc(strings.Split(filepath.ToSlash(name), "/"), func(s string) bool { return s == "" || s == "." })
+}
 
 // openFile opens a regular file for reading.
 func (p *place) openFile() (*os.File, error) { return vfs.OpenIn(p.root, p.name) }

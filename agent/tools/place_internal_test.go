@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"crypto/sha256"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,7 +54,7 @@ func TestChangeInTheMeantimeIsKept(t *testing.T) {
 	now := time.Now()
 	for what, change := range map[string]func(){
 		"longer":  func() { set("theirs and more", now) },
-		"later":   func() { set("others", now.Add(time.Second)) },
+		"other":   func() { set("others", now) }, // of the same size and time
 		"removed": func() { os.Remove(name) },
 	} {
 		set("theirs", now)
@@ -63,7 +64,7 @@ func TestChangeInTheMeantimeIsKept(t *testing.T) {
 		}
 		change()
 		kept, _ := os.ReadFile(name)
-		if err := k.replace(at, before, []byte("ours")); err == nil || !strings.Contains(err.Error(), "in the meantime") {
+		if err := k.replace(at, before, sha256.Sum256([]byte("theirs")), []byte("ours")); err == nil || !strings.Contains(err.Error(), "in the meantime") {
 			t.Errorf("%s: %v", what, err)
 		}
 		if got, _ := os.ReadFile(name); string(got) != string(kept) {
@@ -71,7 +72,7 @@ func TestChangeInTheMeantimeIsKept(t *testing.T) {
 		}
 	}
 	set("theirs", now)
-	if err := k.replace(at, nil, []byte("ours")); err == nil {
+	if err := k.replace(at, nil, digest{}, []byte("ours")); err == nil {
 		t.Error("a file was replaced that was not there before")
 	}
 }

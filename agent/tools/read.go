@@ -26,37 +26,20 @@ const (
 	sniffed  = 8 << 10 // bytes that decide what kind of file it is
 )
 
-func (k *kit) read() agent.Tool {
-	t := k.pathTool(Read, fmt.Sprintf("Read a text file or an image, or list a directory. Paths are relative to the working directory. "+
-		"Returns up to %d lines or %s; offset and limit select lines.", maxLines, size(int64(k.MaxOutput))),
-		`{"type":"object","properties":{`+
-			`"path":{"type":"string"},`+
-			`"offset":{"type":"integer","minimum":1,"description":"first line, from 1"},`+
-			`"limit":{"type":"integer","minimum":1,"description":"number of lines"}},`+
-			`"required":["path"],"additionalProperties":false}`)
-	t.Repeatable = true
-	t.Ask = k.asksOutside("reads", false)
-	t.Run = func(ctx context.Context, call agent.Call) (agent.Result, error) {
-		in, err := parse(call.Input, "path", "offset", "limit")
-		if err != nil {
-			return refused(err)
-		}
-		from := in.number("offset", 1, math.MaxInt32)
-		lines := in.number("limit", maxLines, math.MaxInt32)
-		p, err := k.dir.pathIn(call.Input)
-		if err = errors.Join(in.err(), err); err != nil {
-			return refused(err)
-		}
-		result, err := k.readPath(ctx, p, from, lines)
-		if err != nil && ctx.Err() == nil {
-			return refused(explain(p, err))
-		}
-		return result, err
-	}
-	return t
+func (k *kit) read() (agent.Tool, error) {
+	return pathTool(k, Read, "reads", fmt.Sprintf("Read a text file or an image, or list a directory. "+
+		"Returns up to %d lines or %s; offset and limit select lines.", maxLines, size(int64(k.MaxOutput))), k.readPath)
 }
 
-func (k *kit) readPath(ctx context.Context, p path, from, lines int) (agent.Result, error) {
+func (k *kit) readPath(ctx context.Context, call agent.Call, in readInput, p path) (agent.Result, error) {
+	from, err := number("offset", in.Offset, 1, math.MaxInt32)
+	if err != nil {
+		return agent.Result{}, err
+	}
+	lines, err := number("limit", in.Limit, maxLines, math.MaxInt32)
+	if err != nil {
+		return agent.Result{}, err
+	}
 	at, err := k.dir.open(p)
 	if err != nil {
 		return agent.Result{}, err
@@ -65,6 +48,9 @@ func (k *kit) readPath(ctx context.Context, p path, from, lines int) (agent.Resu
 	if info, err := at.root.Stat(at.name); err == nil && info.IsDir() {
 		text, err := list(at, p)
 		return agent.Result{Text: text}, err
+	}
+	if is, err := at.digest(); err == nil { // before it is read, so that what is noted is not newer
+		k.memory.see(call, at, is)
 	}
 	f, err := at.openFile()
 	if err != nil {

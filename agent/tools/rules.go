@@ -131,7 +131,7 @@ func (r *Rules) parse(text string) (rule, error) {
 			return bad("the pattern must be the words of one command; put other characters in quotes")
 		}
 		one.words = commands[0]
-	case name == Read || name == Write || name == Edit:
+	case pathTools[name] != nil:
 		p, err := r.dir.locate(pattern)
 		if err != nil {
 			return bad(err.Error())
@@ -211,22 +211,19 @@ type subject struct {
 
 func (r *Rules) subject(call agent.Call) subject {
 	s := subject{name: call.Name}
-	switch call.Name {
-	case Read, Write, Edit:
-		if p, err := r.dir.pathIn(call.Input); err == nil {
+	switch {
+	case pathTools[call.Name] != nil:
+		if p, err := r.dir.pathIn(call.Name, call.Input); err == nil {
 			s.paths = []path{p}
 			if at, err := r.dir.open(p); err == nil {
 				at.close()
-				if !p.outside && at.name != p.name {
-					s.paths = append(s.paths, path{name: at.name})
+				if !p.outside && at.full != p.name {
+					s.paths = append(s.paths, path{name: at.full})
 				}
 			}
 		}
-	case Bash:
-		var command string
-		if in, err := parse(call.Input, "command", "timeout"); err == nil {
-			command = in.words("command")
-		}
+	case call.Name == Bash:
+		command := commandOf(call)
 		var err error
 		s.commands, err = simpleCommands(command, false)
 		s.simple = err == nil
@@ -247,12 +244,12 @@ func (s *subject) allowed(rules []rule) (agent.Decision, string) {
 	}
 	whole := func(one rule) bool { return one.bare }
 	var parts []func(one rule) bool
-	switch s.name {
-	case Read, Write, Edit:
+	switch {
+	case pathTools[s.name] != nil:
 		for _, p := range s.paths {
 			parts = append(parts, func(one rule) bool { return one.allowsPath(p) })
 		}
-	case Bash:
+	case s.name == Bash:
 		bare := func(one rule, i int) bool { return one.bare && (s.doubtful == nil || !s.doubtful[i]) }
 		if !s.simple {
 			parts = append(parts, func(one rule) bool { return bare(one, 0) })
@@ -345,10 +342,10 @@ func (r *Rules) Apply(list ...agent.Tool) []agent.Tool {
 		}
 		if ask != nil {
 			list[i].Ask = func(call agent.Call) (bool, string) {
+				asks, reason := ask(call) // even if a rule decides: it notes which file the call is about
 				if d, _ := decide(call); d != "" {
 					return false, ""
 				}
-				asks, reason := ask(call)
 				if asks && reason == "" && slices.Contains(r.doubts(new(r.subject(call))), true) {
 					reason = "it may run a command that a rule denies"
 				}
@@ -383,9 +380,9 @@ func (r *Rules) ruleFor(call agent.Call) (string, error) {
 		return "", errors.New("there are no rules")
 	}
 	text := call.Name
-	switch call.Name {
-	case Read, Write, Edit:
-		p, err := r.dir.pathIn(call.Input)
+	switch {
+	case pathTools[call.Name] != nil:
+		p, err := r.dir.pathIn(call.Name, call.Input)
 		if err != nil {
 			return "", err
 		}
@@ -393,12 +390,8 @@ func (r *Rules) ruleFor(call agent.Call) (string, error) {
 			return "", errors.New("the path has characters that mean something else in a rule")
 		}
 		text += "(" + p.String() + ")"
-	case Bash:
-		in, err := parse(call.Input, "command", "timeout")
-		if err != nil {
-			return "", err
-		}
-		text += "(" + strings.TrimSpace(in.words("command")) + ")"
+	case call.Name == Bash:
+		text += "(" + strings.TrimSpace(commandOf(call)) + ")"
 	}
 	one, err := r.parse(text)
 	s := r.subject(call)

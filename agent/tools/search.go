@@ -2,13 +2,11 @@ package tools
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/coppice-dev/coppice/agent"
-	"github.com/coppice-dev/coppice/provider"
 )
 
 const (
@@ -30,33 +28,29 @@ type Hit struct {
 	Text    string    // the passage
 }
 
-func (k *kit) search() agent.Tool {
-	return agent.Tool{
-		Tool: provider.Tool{
-			Name:        Search,
-			Description: "Search earlier sessions for words. Returns passages with the session they are from, best first.",
-			Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{`+
-				`"query":{"type":"string"},`+
-				`"limit":{"type":"integer","minimum":1,"maximum":%d,"description":"default: %d"}},`+
-				`"required":["query"],"additionalProperties":false}`, maxHits, defaultHits)),
-		},
-		Repeatable: true,
-		Run: func(ctx context.Context, call agent.Call) (agent.Result, error) {
-			in, err := parse(call.Input, "query", "limit")
+type searchInput struct {
+	Query string `json:"query"`
+	Limit int    `json:"limit,omitempty" jsonschema:"number of passages"`
+}
+
+func (k *kit) search() (agent.Tool, error) {
+	t, err := agent.NewTool(Search, fmt.Sprintf("Search earlier sessions for words. Returns passages with the session they are from, best first: %d, or as many as limit says.", defaultHits),
+		func(ctx context.Context, call agent.Call, in searchInput) (agent.Result, error) {
+			err := words("query", in.Query)
+			if err == nil {
+				in.Limit, err = number("limit", in.Limit, defaultHits, maxHits)
+			}
 			if err != nil {
 				return refused(err)
 			}
-			query, limit := in.words("query"), in.number("limit", defaultHits, maxHits)
-			if err := in.err(); err != nil {
-				return refused(err)
-			}
-			hits, err := k.Search(ctx, query, limit)
+			hits, err := k.Search(ctx, in.Query, in.Limit)
 			if err != nil {
 				return agent.Result{}, err
 			}
 			return agent.Result{Text: passages(hits, k.MaxOutput)}, nil
-		},
-	}
+		})
+	t.Repeatable = true
+	return t, err
 }
 
 // passages writes hits, as many as there is room for.

@@ -14,7 +14,6 @@ import (
 	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/agent/internal/process"
 	"github.com/coppice-dev/coppice/internal/gate"
-	"github.com/coppice-dev/coppice/provider"
 )
 
 // The names of the tools.
@@ -65,8 +64,9 @@ type Options struct {
 // kit is what the tools share.
 type kit struct {
 	Options
-	dir   dir
-	shell string // of commands; "" if there is none
+	dir    dir
+	memory memory
+	shell  string // of commands; "" if there is none
 	// changing is held by a call that changes a file, from reading it to replacing it.
 	// An agent runs such calls alone; two agents may share the tools.
 	changing gate.Mutex
@@ -78,7 +78,7 @@ func New(o Options) ([]agent.Tool, error) {
 	if err := k.complete(); err != nil {
 		return nil, err
 	}
-	makers := map[string]func() agent.Tool{Read: k.read, Write: k.write, Edit: k.edit, Bash: k.bash, Search: k.search}
+	makers := map[string]func() (agent.Tool, error){Read: k.read, Write: k.write, Edit: k.edit, Bash: k.bash, Search: k.search}
 	var list []agent.Tool
 	for _, name := range k.Names {
 		make, ok := makers[name]
@@ -90,7 +90,11 @@ func New(o Options) ([]agent.Tool, error) {
 		case slices.ContainsFunc(list, func(t agent.Tool) bool { return t.Name == name }):
 			continue
 		}
-		list = append(list, make())
+		t, err := make()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, t)
 	}
 	return k.Rules.Apply(list...), nil
 }
@@ -127,48 +131,66 @@ func (k *kit) complete() error {
 	return nil
 }
 
-// pathTool returns a tool whose calls name a file.
-func (k *kit) pathTool(name, description, schema string) agent.Tool {
-	return agent.Tool{
-		Tool: provider.Tool{Name: name, Description: description, Schema: json.RawMessage(schema)},
-		Files: func(input json.RawMessage) (read, changed []string) {
-			p, err := k.dir.pathIn(input)
+// pathTool returns a tool whose calls name a file. They ask if it is outside of the
+// working directory, or always if the tool changes it; verb says what they do there.
+func pathTool[In interface{ where() string }](k *kit, name, verb, description string,
+	run func(ctx context.Context, call agent.Call, in In, p path) (agent.Result, error),
+) (agent.Tool, error) {
+	t, err := agent.NewTool(name, description+" Paths are relative to the working directory.",
+		func(ctx context.Context, call agent.Call, in In) (agent.Result, error) {
+			p, err := k.dir.pathIn(name, call.Input)
 			if err != nil {
-				return nil, nil
+				return refused(err)
 			}
-			if name == Read {
-				return []string{p.String()}, nil
+			result, err := run(ctx, call, in, p)
+			if err != nil && ctx.Err() == nil {
+				return refused(explain(p, err))
 			}
-			return nil, []string{p.String()}
-		},
-	}
-}
-
-// asksOutside returns the Ask of a tool whose calls name a file: everywhere, or only
-// outside of the working directory. verb says what the call does there. If the call
-// does not name the file plainly, the reason does: the person who approves a call must
-// know which file it is.
-func (k *kit) asksOutside(verb string, everywhere bool) func(agent.Call) (bool, string) {
-	return func(call agent.Call) (bool, string) {
-		p, err := k.dir.pathIn(call.Input)
+			return result, err
+		})
+	changes := name == Write || name == Edit
+	t.Alone, t.Repeatable = changes, !changes
+	t.Ask = func(call agent.Call) (bool, string) { return k.asks(name, verb, changes, call) }
+	t.Files = func(input json.RawMessage) (read, changed []string) {
+		p, err := k.dir.pathIn(name, input)
 		switch {
 		case err != nil:
-			return false, "" // it will not run
-		case p.outside:
-			return true, fmt.Sprintf("it %s a file outside of the working directory: %s", verb, p)
-		case !everywhere:
-			return false, ""
+			return nil, nil
+		case changes:
+			return nil, []string{p.String()}
 		}
-		file := p
-		if at, err := k.dir.open(p); err == nil {
-			file.name = at.name
-			at.close()
-		}
-		if in, err := parse(call.Input, "path", "content", "old_string", "new_string", "replace_all"); err == nil && in.words("path") == file.String() {
-			return true, ""
-		}
-		return true, fmt.Sprintf("it %s %s", verb, file)
+		return []string{p.String()}, nil
 	}
+	return t, err
+}
+
+// asks reports whether a call that names a file must be approved, and notes which file it
+// is. If the call does not name the file plainly, the reason does: the person who approves
+// a call must know which file it is.
+func (k *kit) asks(tool, verb string, changes bool, call agent.Call) (bool, string) {
+	text, err := pathTools[tool](call.Input)
+	if err != nil {
+		return false, "" // it will not run
+	}
+	p, err := k.dir.locate(text)
+	if err != nil {
+		return false, ""
+	}
+	file := p
+	if at, err := k.dir.open(p); err == nil {
+		file.name = at.full
+		at.close()
+	}
+	k.memory.approve(call, p, file.name)
+	switch {
+	case p.outside:
+		return true, fmt.Sprintf("it %s a file outside of the working directory: %s", verb, p)
+	case !changes:
+		return false, ""
+	case text == file.String():
+		return true, ""
+	}
+	return true, fmt.Sprintf("it %s %s", verb, file)
 }
 
 // refused returns a result that tells the model what was wrong with its call.

@@ -94,9 +94,24 @@ func args(pairs ...any) json.RawMessage {
 	return raw
 }
 
+// at is the arguments of a call of a tool that names a file.
+func at(tool, path string) json.RawMessage {
+	switch tool {
+	case "write":
+		return args("path", path, "content", "x")
+	case "edit":
+		return args("path", path, "old_string", "x", "new_string", "y")
+	}
+	return args("path", path)
+}
+
 func (b *bench) runIn(ctx context.Context, name string, input json.RawMessage) agent.Result {
 	b.t.Helper()
-	r, err := b.tools[name].Run(ctx, agent.Call{ID: "c1", Name: name, Input: input})
+	c := agent.Call{ID: "c1", Name: name, Input: input}
+	if ask := b.tools[name].Ask; ask != nil {
+		ask(c) // as an agent does before every call
+	}
+	r, err := b.tools[name].Run(ctx, c)
 	b.must(err)
 	return r
 }
@@ -191,33 +206,33 @@ func TestBadArgumentsAreExplained(t *testing.T) {
 	b := newBench(t, tools.Options{Search: nothing, MaxTimeout: time.Minute})
 	b.file("a", "text\n")
 	tests := []struct{ tool, input, want string }{
-		{"read", `{}`, `"path" is missing`},
-		{"read", `{"path":null}`, `"path" is missing`},
+		{"read", `{}`, `missing properties: ["path"]`},
+		{"read", `{"path":null}`, `missing properties: ["path"]`},
 		{"read", `{"path":" "}`, `"path" is empty`},
-		{"read", `{"path":7}`, `must be a string`},
+		{"read", `{"path":7}`, `path: type: 7 has type "integer", want "string"`},
 		{"read", `{"path":"a\u0000b"}`, `NUL`},
 		{"read", `{"path":"a","path":"b"}`, `twice`},
-		{"read", `{"path":"a","Path":"/etc/passwd"}`, `no argument "Path"`},
-		{"read", `{"path":"a","content":"x"}`, `no argument "content"`},
-		{"read", `{"path":"a","offset":0}`, `"offset" must be a whole number from 1`},
-		{"read", `{"path":"a","offset":1.5}`, `"offset"`},
-		{"read", `{"path":"a","limit":"9"}`, `"limit"`},
+		{"read", `{"path":"a","Path":"/etc/passwd"}`, `unexpected additional properties ["Path"]; the arguments are path, offset, limit`},
+		{"read", `{"path":"a","content":"x"}`, `additional properties ["content"]`},
+		{"read", `{"path":"a","offset":-1}`, `"offset" must be a whole number from 1`},
+		{"read", `{"path":"a","offset":1.5}`, `offset: type: 1.5`},
+		{"read", `{"path":"a","limit":"9"}`, `limit: type: 9 has type "string"`},
 		{"read", `{"path":"a"`, `not a JSON object`},
 		{"read", `["a"]`, `not a JSON object`},
 		{"read", `{"path":"~/a"}`, `write the path out`},
-		{"write", `{"path":"b"}`, `"content" is missing`},
-		{"write", `{"content":"x"}`, `"path" is missing`},
-		{"write", `{"path":"b","content":1}`, `"content" must be a string`},
-		{"write", `{"path":"b","content":"","x":1}`, `no argument "x"`},
+		{"write", `{"path":"b"}`, `missing properties: ["content"]`},
+		{"write", `{"content":"x"}`, `missing properties: ["path"]`},
+		{"write", `{"path":"b","content":1}`, `content: type: 1 has type "integer"`},
+		{"write", `{"path":"b","content":"","x":1}`, `["x"]`},
 		{"edit", `{"path":"a","old_string":"","new_string":"x"}`, `old_string is empty`},
 		{"edit", `{"path":"a","old_string":"x","new_string":"x"}`, `the same`},
 		{"edit", `{"path":"a","old_string":"x\ufffd","new_string":"x"}`, `not UTF-8`},
-		{"edit", `{"path":"a","old_string":"x","new_string":"y","replace_all":"yes"}`, `true or false`},
-		{"edit", `{}`, `"old_string" is missing`},
-		{"edit", `{"paths":[]}`, `no argument "paths"`},
+		{"edit", `{"path":"a","old_string":"x","new_string":"y","replace_all":"yes"}`, `replace_all: type: yes has type "string", want "boolean"`},
+		{"edit", `{}`, `"old_string"`},
+		{"edit", `{"paths":[]}`, `["paths"]; the arguments are path, old_string`},
 		{"bash", `{"command":""}`, `"command" is empty`},
 		{"bash", `{"command":"true","timeout":61}`, `from 1 to 60`},
-		{"bash", `{"cmd":"true"}`, `no argument "cmd": the arguments are command, timeout`},
+		{"bash", `{"cmd":"true"}`, `the arguments are command, timeout`},
 		{"search", `{"query":""}`, `"query" is empty`},
 		{"search", `{"query":"x","limit":1000}`, `"limit"`},
 		{"search", `[]`, `not a JSON object`},
@@ -261,14 +276,14 @@ func TestWhatAsks(t *testing.T) {
 		{"edit", filepath.Join(b.dir, "../a"), true, "outside"},
 	}
 	for _, tt := range tests {
-		ask, reason := b.asks(tt.tool, args("path", tt.path))
+		ask, reason := b.asks(tt.tool, at(tt.tool, tt.path))
 		if ask != tt.asks || !strings.Contains(reason, tt.reason) || tt.reason == "" && reason != "" {
 			t.Errorf("%s %s: %v, %q, want %v, %q", tt.tool, tt.path, ask, reason, tt.asks, tt.reason)
 		}
 	}
 	b.file(".git/config", "")
 	b.link(".git", "docs")
-	if ask, reason := b.asks("write", args("path", "docs/config")); !ask || !strings.Contains(reason, ".git/config") {
+	if ask, reason := b.asks("write", at("write", "docs/config")); !ask || !strings.Contains(reason, ".git/config") {
 		t.Errorf("a path with a link in it: %v, %q", ask, reason)
 	}
 	if ask, _ := b.asks("bash", args("command", "true")); !ask {
@@ -286,7 +301,7 @@ func TestCallsTellTheirFiles(t *testing.T) {
 		if tool.Files == nil {
 			continue
 		}
-		read, changed := tool.Files(args("path", "./docs/../a.md"))
+		read, changed := tool.Files(at(name, "./docs/../a.md"))
 		if name == "read" {
 			read, changed = changed, read
 		}

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,73 +13,69 @@ import (
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
-func (k *kit) write() agent.Tool {
-	t := k.pathTool(Write, "Write a file, with the directories that are missing. An existing file is replaced as a whole; to change part of it, use edit. "+
-		"Paths are relative to the working directory.",
-		`{"type":"object","properties":{`+
-			`"path":{"type":"string"},`+
-			`"content":{"type":"string"}},`+
-			`"required":["path","content"],"additionalProperties":false}`)
-	t.Alone = true
-	t.Ask = k.asksOutside("writes", true)
-	t.Run = func(ctx context.Context, call agent.Call) (agent.Result, error) {
-		in, err := parse(call.Input, "path", "content")
-		if err != nil {
-			return refused(err)
-		}
-		content := in.text("content")
-		p, err := k.dir.pathIn(call.Input)
-		if err = errors.Join(in.err(), err); err != nil {
-			return refused(err)
-		}
-		return k.changeFile(ctx, p, func(at *place, before fs.FileInfo) (string, error) { return k.writeAt(at, before, p, content) })
-	}
-	return t
+func (k *kit) write() (agent.Tool, error) {
+	return pathTool(k, Write, "writes", "Write a file, with the directories that are missing. An existing file is replaced as a whole, and must have been read before; "+
+		"to change part of it, use edit.",
+		func(ctx context.Context, call agent.Call, in writeInput, p path) (agent.Result, error) {
+			return k.changeFile(ctx, call, p, func(at *place, before fs.FileInfo) ([]byte, string, error) {
+				if before == nil && !p.outside { // elsewhere, a missing directory is more likely a mistake
+					if err := at.root.MkdirAll(filepath.Dir(at.name), 0o777); err != nil {
+						return nil, "", err
+					}
+				}
+				done := "wrote the new file"
+				if before != nil {
+					done = fmt.Sprintf("replaced what was in the file (%s):", size(before.Size()))
+				}
+				lines := strings.Count(in.Content, "\n")
+				if in.Content != "" && !strings.HasSuffix(in.Content, "\n") {
+					lines++
+				}
+				return []byte(in.Content), fmt.Sprintf("%s %s, %s, %s", done, p, count(lines, "line"), size(int64(len(in.Content)))), nil
+			})
+		})
 }
 
-// changeFile opens the place of a file and changes it, while no other call changes files
-// here. before describes the file, or is nil if there is none.
-func (k *kit) changeFile(ctx context.Context, p path, do func(at *place, before fs.FileInfo) (string, error)) (agent.Result, error) {
-	text, err := func() (string, error) {
-		if err := k.changing.LockContext(ctx); err != nil {
-			return "", err
-		}
-		defer k.changing.Unlock()
-		at, err := k.dir.open(p)
-		if err != nil {
-			return "", err
-		}
-		defer at.close()
-		before, err := at.look()
-		if err != nil {
-			return "", err
-		}
-		return do(at, before)
-	}()
-	if err != nil && ctx.Err() == nil {
-		return refused(explain(p, err))
+// changeFile gives a file the content that change returns, while no other call changes files
+// here. The file must be the one that was approved, and what the model has seen; before
+// describes it, or is nil if there is none. text tells the model what was done.
+func (k *kit) changeFile(ctx context.Context, call agent.Call, p path,
+	change func(at *place, before fs.FileInfo) (content []byte, text string, err error),
+) (agent.Result, error) {
+	if err := k.changing.LockContext(ctx); err != nil {
+		return agent.Result{}, err
 	}
-	return agent.Result{Text: text}, err
-}
-
-func (k *kit) writeAt(at *place, before fs.FileInfo, p path, content string) (string, error) {
-	if before == nil && !p.outside { // elsewhere, a missing directory is more likely a mistake
-		if err := at.root.MkdirAll(filepath.Dir(at.name), 0o777); err != nil {
-			return "", err
-		}
+	defer k.changing.Unlock()
+	at, err := k.dir.open(p)
+	if err != nil {
+		return agent.Result{}, err
 	}
-	if err := k.replace(at, before, []byte(content)); err != nil {
-		return "", err
+	defer at.close()
+	if err := k.memory.isApproved(call, p, at); err != nil {
+		return agent.Result{}, err
 	}
-	done := "wrote the new file"
+	before, err := at.look()
+	if err != nil {
+		return agent.Result{}, err
+	}
+	var was digest
 	if before != nil {
-		done = fmt.Sprintf("replaced what was in the file (%s):", size(before.Size()))
+		if was, err = at.digest(); err != nil {
+			return agent.Result{}, err
+		}
+		if err := k.memory.hasSeen(call, at, was); err != nil {
+			return agent.Result{}, fmt.Errorf("%s: %w", p, err)
+		}
 	}
-	lines := strings.Count(content, "\n")
-	if content != "" && !strings.HasSuffix(content, "\n") {
-		lines++
+	content, text, err := change(at, before)
+	if err == nil {
+		err = k.replace(at, before, was, content)
 	}
-	return fmt.Sprintf("%s %s, %s, %s", done, p, count(lines, "line"), size(int64(len(content)))), nil
+	if err != nil {
+		return agent.Result{}, err
+	}
+	k.memory.see(call, at, sha256.Sum256(content))
+	return agent.Result{Text: text}, nil
 }
 
 // look describes a file, or returns nil if there is none. A place never is a link.
@@ -99,29 +96,15 @@ func (p *place) look() (fs.FileInfo, error) {
 
 // replace writes new content to a file that look described; before is nil for a new
 // file. It leaves the file alone if another program has changed it since.
-func (k *kit) replace(at *place, before fs.FileInfo, content []byte) error {
-	o := vfs.Replacement{Perm: 0o666, Umask: true}
-	if before != nil {
-		o = vfs.Replacement{Perm: before.Mode().Perm()}
-	}
-	o.Before = func() error {
-		now, err := at.look()
-		if err == nil && !unchanged(before, now) {
-			err = errors.New("another program changed it in the meantime: read it again")
-		}
-		return err
+func (k *kit) replace(at *place, before fs.FileInfo, was digest, content []byte) error {
+	o := vfs.Replacement{
+		Perm: 0o666, Umask: true, Like: before, New: before == nil,
+		Before: func() error { return at.unchanged(before, was) },
 	}
 	err := vfs.Replace(vfs.In(at.root), at.name, o, vfs.Data(content))
 	if errors.Is(err, vfs.ErrNotDurable) {
-		k.Logger.Warn("a file was written, but a power cut may undo it", "file", at.name, "error", err)
+		k.Logger.Warn("a file was written, but a power cut may undo it", "file", at.full, "error", err)
 		return nil
 	}
 	return err
-}
-
-func unchanged(before, now fs.FileInfo) bool {
-	if before == nil || now == nil {
-		return before == nil && now == nil
-	}
-	return before.Size() == now.Size() && before.ModTime().Equal(now.ModTime())
 }

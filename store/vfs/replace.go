@@ -74,7 +74,11 @@ func Replace(fsys FS, path string, o Replacement, write func(io.Writer) error) (
 	if err == nil && o.Before != nil {
 		err = o.Before()
 	}
-	if err == nil && give != nil {
+	isNamed := err == nil && give != nil && o.New // at once: no other name is needed
+	switch {
+	case isNamed:
+		err = give(path)
+	case err == nil && give != nil:
 		err = give(o.Temp)
 	}
 	if closeErr := f.Close(); err == nil {
@@ -84,7 +88,10 @@ func Replace(fsys FS, path string, o Replacement, write func(io.Writer) error) (
 		return err
 	}
 	place := fsys.Rename
-	if o.New {
+	switch {
+	case isNamed:
+		place = func(string, string) error { return nil }
+	case o.New:
 		place = func(temp, path string) error { return MoveNew(fsys, temp, path, nil) }
 	}
 	if err := place(o.Temp, path); err != nil || o.NoSync {

@@ -1,0 +1,125 @@
+package tools
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"sync"
+
+	"github.com/coppice-dev/coppice/agent"
+)
+
+// maxApproved is how many calls may wait for their approval. Those that are forgotten run
+// only if there is no link on the way.
+const maxApproved = 1000
+
+// memory is what the tools know about files, for each conversation: what the model has
+// seen of them, and which ones the calls that wait are about.
+type memory struct {
+	mu       sync.Mutex
+	approved map[waiting]string
+	seen     map[file]digest
+}
+
+// waiting is a call that was asked about, by the path in it.
+type waiting struct{ session, call, path string }
+
+// file is a file of the working directory, or elsewhere by its whole path.
+type file struct{ session, name string }
+
+// digest stands for the content of a file.
+type digest [sha256.Size]byte
+
+// approve notes where the path of a call leads when it is first asked about: a call may be
+// checked again after its approval.
+func (m *memory) approve(call agent.Call, p path, full string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.approved == nil || len(m.approved) >= maxApproved {
+		m.approved = make(map[waiting]string)
+	}
+	key := waiting{call.Session, call.ID, p.name}
+	if _, asked := m.approved[key]; !asked {
+		m.approved[key] = full
+	}
+}
+
+// isApproved returns an error if the path of a call leads elsewhere than when it was asked
+// about. If that is not known, as after a restart, there must be no link on the way.
+func (m *memory) isApproved(call agent.Call, p path, at *place) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := waiting{call.Session, call.ID, p.name}
+	full, asked := m.approved[key]
+	delete(m.approved, key)
+	switch {
+	case asked && full != at.full:
+		return fmt.Errorf("%s led to %s when the call was approved, and now leads to %s: call again if that is right", p, full, at.full)
+	case !asked && p.name != at.full:
+		return fmt.Errorf("%s leads to %s by a link, and nobody has approved that: name the file itself", p, at.full)
+	}
+	return nil
+}
+
+// see notes the content of a file that the model has read or written.
+func (m *memory) see(call agent.Call, at *place, is digest) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.seen == nil {
+		m.seen = make(map[file]digest)
+	}
+	m.seen[file{call.Session, at.full}] = is
+}
+
+// hasSeen returns an error if the model does not know what is in a file.
+func (m *memory) hasSeen(call agent.Call, at *place, is digest) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	was, ok := m.seen[file{call.Session, at.full}]
+	switch {
+	case !ok:
+		return errors.New("it exists and was not read yet in this conversation, or not since the program was started: read it first")
+	case was != is:
+		return errors.New("it has changed since it was read: read it again")
+	}
+	return nil
+}
+
+// digest returns the digest of a file. For one that is too large to be edited, size and time
+// stand for the content.
+func (p *place) digest() (is digest, err error) {
+	f, err := p.openFile()
+	if err != nil {
+		return is, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return is, err
+	}
+	h := sha256.New()
+	if info.Size() > maxEdit {
+		fmt.Fprint(h, info.Size(), info.ModTime().UnixNano())
+	} else if _, err := io.Copy(h, f); err != nil {
+		return is, err
+	}
+	return digest(h.Sum(nil)), nil
+}
+
+// unchanged returns an error if a file is no longer what it was; before is nil if there was
+// none.
+func (p *place) unchanged(before fs.FileInfo, was digest) error {
+	now, err := p.look()
+	if err == nil && now != nil && before != nil {
+		var is digest
+		if is, err = p.digest(); is == was {
+			return err
+		}
+	}
+	if err == nil && (now != nil || before != nil) {
+		err = errors.New("another program changed it in the meantime: read it again")
+	}
+	return err
+}

@@ -1,0 +1,64 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/coppice-dev/coppice/agent"
+)
+
+type weather struct {
+	City string   `json:"city" jsonschema:"where"`
+	Days int      `json:"days,omitempty"`
+	Tags []string `json:"tags,omitempty"`
+}
+
+func TestToolOfAFunction(t *testing.T) {
+	t.Parallel()
+	var got weather
+	tool, err := agent.NewTool("weather", "Tell the weather.", func(_ context.Context, call agent.Call, in weather) (agent.Result, error) {
+		got = in
+		return agent.Result{Text: call.ID + " rain"}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"type":"object","properties":{"city":{"type":"string","description":"where"},"days":{"type":"integer"},` +
+		`"tags":{"type":["null","array"],"items":{"type":"string"}}},"required":["city"],"additionalProperties":false}`
+	if string(tool.Schema) != want || tool.Name != "weather" || tool.Description == "" {
+		t.Errorf("%s", tool.Schema)
+	}
+	r, err := tool.Run(t.Context(), agent.Call{ID: "1", Input: json.RawMessage(`{"city":"Bern","days":null,"tags":["a"]}`)})
+	if err != nil || r.IsError || r.Text != "1 rain" || got.City != "Bern" || len(got.Tags) != 1 {
+		t.Errorf("%+v, %+v: %v", r, got, err)
+	}
+	for input, want := range map[string]string{
+		`{}`:                          `missing properties: ["city"]; the arguments are city, days, tags`,
+		`{"city":7}`:                  `city: type: 7 has type "integer", want "string"`,
+		`{"city":"a","City":"b"}`:     `unexpected additional properties ["City"]`,
+		`{"city":"a","city":"b"}`:     `"city" is given twice`,
+		`{"city":"a","tags":["",1]}`:  `tags/items: type: 1`,
+		`{"city":"a","days":1e99}`:    `cannot be read`,
+		`["a"]`:                       `not a JSON object`,
+		`{"city":"a"`:                 `not a JSON object`,
+		`{"city":"a","days":"three"}`: `days: type: three has type "string", want "integer"`,
+	} {
+		r, err := tool.Run(t.Context(), agent.Call{Input: json.RawMessage(input)})
+		if err != nil || !r.IsError || !strings.Contains(r.Text, want) {
+			t.Errorf("%s: %+v, %v, want %q", input, r, err, want)
+		}
+	}
+	if _, err := agent.NewTool("x", "", func(context.Context, agent.Call, struct{ F func() }) (agent.Result, error) {
+		return agent.Result{}, nil
+	}); err == nil {
+		t.Error("a function is no argument")
+	}
+	if _, err := agent.NewTool("x", "", func(context.Context, agent.Call, string) (agent.Result, error) { return agent.Result{}, nil }); err == nil {
+		t.Error("a string is no struct")
+	}
+	if _, err := agent.Arguments[int](nil); err == nil {
+		t.Error("a number is no struct")
+	}
+}
