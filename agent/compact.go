@@ -269,7 +269,10 @@ func (t *turn) summariser(instructions string) (provider.Model, summary.Options)
 	if window := model.Info().Window; window > 0 {
 		most = min(most, window/4) // a longer one leaves no room for what it is about
 	}
-	return model, summary.Options{MaxTokens: most, Instructions: instructions, Files: t.files, Counter: t.opts.Counter}
+	return model, summary.Options{MaxTokens: most, Instructions: instructions, Files: t.files, Counter: t.opts.Counter, Announce: func(e session.Entry) error {
+		_, err := t.append(e)
+		return err
+	}}
 }
 
 // billSummary adds the requests for a summary to what the turn cost.
@@ -277,8 +280,8 @@ func (t *turn) billSummary(made *summary.Summary) {
 	if made == nil {
 		return
 	}
-	for i := range made.Usage {
-		if bill, ok := session.BillOf(&made.Usage[i]); ok {
+	for i := range made.Log {
+		if bill, ok := session.BillOf(&made.Log[i]); ok {
 			t.bill(&bill.Usage)
 		}
 	}

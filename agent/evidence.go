@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/coppice-dev/coppice/provider"
@@ -18,9 +19,16 @@ import (
 type Record struct {
 	ID   string    `json:"-"` // the entry that has the record
 	Time time.Time `json:"-"`
+	// Asked is the entry that said that the model is asked. It was written before, so a
+	// request that has no record can be found: see Records.
+	Asked string `json:"asked,omitempty"`
+	// For is what a request asked for that is not part of the conversation: "summary",
+	// "branch" or "title". Of such a request, only what follows is known: the model, the
+	// size, the time and the error.
+	For string `json:"for,omitempty"`
 	// Leaf is the last entry of the conversation that was sent, and Response the
 	// message that answered it; "" if none is kept.
-	Leaf     string `json:"leaf"`
+	Leaf     string `json:"leaf,omitempty"`
 	Response string `json:"response,omitempty"`
 	// Session is the one that was named to the provider: see provider.Request. A copy of
 	// the session has another name.
@@ -37,11 +45,11 @@ type Record struct {
 	NoCache     bool            `json:"no_cache,omitempty"`
 	Fields      []RecordedField `json:"fields,omitempty"`
 	// Entries is how many entries were sent, and Fingerprint is that of the last.
-	Entries     int    `json:"entries"`
-	Fingerprint string `json:"fingerprint"`
+	Entries     int    `json:"entries,omitempty"`
+	Fingerprint string `json:"fingerprint,omitempty"`
 	// Sum is the SHA-256 of the body, and Bytes its size.
-	Sum   string `json:"sha256"`
-	Bytes int    `json:"bytes"`
+	Sum   string `json:"sha256,omitempty"`
+	Bytes int    `json:"bytes,omitempty"`
 	// Took is how long the answer took, in milliseconds.
 	Took int64 `json:"ms"`
 	// Error is why there is no whole answer, or "".
@@ -60,14 +68,33 @@ func sumOf(body []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// asking returns the entry that says that the model is asked next.
+func (t *turn) asking() session.Entry {
+	info := t.opts.Model.Info()
+	return session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{
+		CustomType: session.CustomAsking, Data: map[string]any{"session": t.s.ID(), "provider": info.Provider, "model": info.Model},
+	}}
+}
+
+// newRecord returns what is known about the request that was announced.
+func (t *turn) newRecord() *Record {
+	info := t.opts.Model.Info()
+	r := &Record{Asked: t.asked, Provider: info.Provider, Model: info.Model, API: info.API, Tools: t.recorded.tools}
+	t.asked = ""
+	return r
+}
+
+// entry returns the entry that has a record.
+func (r *Record) entry() session.Entry {
+	return session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: session.CustomRequest, Data: dataOf(r)}}
+}
+
 // evidence returns the entry that records a request.
 func (t *turn) evidence(r *request, response string, cause error) session.Entry {
-	info := t.opts.Model.Info()
-	record := Record{
-		Leaf: r.leaf, Response: response, Session: r.Session, Provider: info.Provider, Model: info.Model, API: info.API,
-		Tools: t.recorded.tools, Thinking: r.Thinking, MaxTokens: r.MaxTokens, Temperature: r.Temperature, NoCache: r.NoCache,
-		Entries: len(r.Entries), Sum: r.sum, Bytes: r.bytes, Took: time.Since(r.begun).Milliseconds(),
-	}
+	record := t.newRecord()
+	record.Leaf, record.Response, record.Session = r.leaf, response, r.Session
+	record.Thinking, record.MaxTokens, record.Temperature, record.NoCache = r.Thinking, r.MaxTokens, r.Temperature, r.NoCache
+	record.Entries, record.Sum, record.Bytes, record.Took = len(r.Entries), r.sum, r.bytes, time.Since(r.begun).Milliseconds()
 	if n := len(r.c.Fingerprints); n > 0 {
 		record.Fingerprint = r.c.Fingerprints[n-1].String()
 	}
@@ -77,7 +104,7 @@ func (t *turn) evidence(r *request, response string, cause error) session.Entry 
 	if cause != nil {
 		record.Error = t.whyEnded(cause).Error()
 	}
-	return session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: session.CustomRequest, Data: dataOf(record)}}
+	return record.entry()
 }
 
 // dataOf returns a value as the data of a custom entry.
@@ -160,8 +187,8 @@ func (t *turn) findTools() error {
 // maxLookBack is how many entries lastRecord looks at.
 const maxLookBack = 64
 
-// lastRecord returns the record of the last request, or nil if there is none near, or none
-// after an entry at which to stop.
+// lastRecord returns the record of the last request of the conversation, or nil if there
+// is none near, or none after an entry at which to stop.
 func (t *turn) lastRecord(stop func(*session.Entry) bool) (*Record, error) {
 	id := t.s.LeafID()
 	for n := 0; n < maxLookBack && id != ""; n++ {
@@ -170,7 +197,7 @@ func (t *turn) lastRecord(stop func(*session.Entry) bool) (*Record, error) {
 			return nil, err
 		}
 		e := &found[0]
-		if r, ok := ReadRecord(e); ok {
+		if r, ok := ReadRecord(e); ok && r.For == "" {
 			return &r, nil
 		}
 		if stop(e) {
@@ -190,8 +217,11 @@ func parentOf(e *session.Entry) string {
 
 // ReadRecord returns what an entry says about a request; ok is false if it is not a
 // record.
-func ReadRecord(e *session.Entry) (r Record, ok bool) {
-	if e.Custom == nil || e.Custom.CustomType != session.CustomRequest {
+func ReadRecord(e *session.Entry) (r Record, ok bool) { return readAs(e, session.CustomRequest) }
+
+// readAs reads what a custom entry of some type says about a request.
+func readAs(e *session.Entry, customType string) (r Record, ok bool) {
+	if e.Custom == nil || e.Custom.CustomType != customType {
 		return r, false
 	}
 	text, err := json.Marshal(e.Custom.Data)
@@ -202,20 +232,43 @@ func ReadRecord(e *session.Entry) (r Record, ok bool) {
 	return r, err == nil
 }
 
-// Records yields the records of a session's requests, oldest first, on all branches.
+// Records yields the records of a session's requests, oldest first, on all branches. Last
+// come those that have none: a request that is under way, or one that was when its program
+// was killed. Their Error says that their cost is not known.
 func Records(s *session.Session) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
+		var open []Record // announced, and without a record so far
 		for e, err := range s.Entries() {
 			if err != nil {
 				yield(Record{}, err)
 				return
 			}
-			if r, ok := ReadRecord(&e); ok && !yield(r, nil) {
+			r, ok := readAs(&e, session.CustomAsking)
+			if ok {
+				if r.Session == "" || r.Session == s.ID() { // a copy may lack the answer
+					r.Asked, r.Error = e.ID, unknown
+					open = append(open, r)
+				}
+				continue
+			}
+			if r, ok = ReadRecord(&e); !ok {
+				continue
+			}
+			open = slices.DeleteFunc(open, func(o Record) bool { return o.Asked == r.Asked })
+			if !yield(r, nil) {
+				return
+			}
+		}
+		for _, r := range open {
+			if !yield(r, nil) {
 				return
 			}
 		}
 	}
 }
+
+// unknown is the error of a request that has no record.
+const unknown = "it is under way, or the program ended before the answer was written down; what it cost is not known"
 
 // Request returns the request that a record is about, as the log has it.
 func (r *Record) Request(s *session.Session) (*provider.Request, error) {

@@ -14,8 +14,13 @@ func message(m *session.MessageEntry) session.Entry {
 }
 
 // append writes entries and publishes the messages among them. If another writer was
-// faster, the log grows a branch: what a model or a tool said is never lost.
+// faster, the log grows a branch: what a model or a tool said is never lost. If the model
+// is asked next, the same write says so.
 func (t *turn) append(entries ...session.Entry) (ids []string, err error) {
+	results, asks := t.asksNext(entries)
+	if asks {
+		entries = append(slices.Clip(entries), t.asking())
+	}
 	err = t.write(func() error {
 		ids, err = t.s.AppendAll(entries...)
 		return err
@@ -31,8 +36,29 @@ func (t *turn) append(entries ...session.Entry) (ids []string, err error) {
 			messages = append(messages, i)
 		}
 	}
+	t.unanswered -= results
+	if asks {
+		t.asked = ids[len(ids)-1]
+	}
 	t.tell(entries, messages)
 	return ids, nil
+}
+
+// asksNext counts the results among entries that are about to be written, and reports
+// whether the model is asked after them: they are what the user says, or the last results
+// that it waits for.
+func (t *turn) asksNext(entries []session.Entry) (results int, asks bool) {
+	for i := range entries {
+		switch m := entries[i].Message; {
+		case m == nil:
+		case m.Role == session.RoleUser:
+			asks = true
+		case m.Role == session.RoleTool:
+			results++
+		}
+	}
+	asks = asks || results > 0 && results == t.unanswered
+	return results, asks && t.asked == "" && t.ctx.Err() == nil && t.out.Steps < t.opts.MaxSteps
 }
 
 // tell publishes messages that were written, each with the place and the time that the log

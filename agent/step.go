@@ -138,6 +138,13 @@ func (t *turn) prepare() (*request, error) {
 	if err := t.recordTools(); err != nil {
 		return nil, err
 	}
+	if t.asked == "" { // nothing was written on the way here
+		ids, err := t.append(t.asking())
+		if err != nil {
+			return nil, err
+		}
+		t.asked = ids[0]
+	}
 	r := &request{Request: *t.params(c), leaf: t.s.LeafID(), c: c, begun: time.Now()}
 	if r.Encoded, err = t.opts.Model.Encode(&r.Request); err != nil {
 		return nil, err

@@ -93,7 +93,7 @@ func TestSpans(t *testing.T) {
 		}
 	}
 	slices.Sort(names)
-	want := []string{"chat parrot", "chat parrot", "chat parrot", "execute_tool bad", "execute_tool one", "invoke_agent", "invoke_agent"}
+	want := []string{"chat parrot", "chat parrot", "chat parrot", "chat parrot", "execute_tool bad", "execute_tool one", "invoke_agent", "invoke_agent"}
 	if !slices.Equal(names, want) {
 		t.Errorf("the spans are %q, want %q", names, want)
 	}

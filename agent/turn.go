@@ -28,6 +28,9 @@ type turn struct {
 	offer     map[string]any // the tools, as recordTools records them
 	offerSum  string
 	disturbed bool // another writer has added to the session
+
+	unanswered int    // calls that wait for their results
+	asked      string // the entry that says that the model is asked next, until a record names it
 }
 
 // Send adds what the user says and lets the model answer until it is done. If ctx
@@ -184,8 +187,26 @@ func (a *Agent) takeTurn(ctx context.Context, f func(*turn) error) (_ *Outcome, 
 		out := t.out // the caller may change its own copy
 		t.last = &Event{Type: TurnEnd, Outcome: &out, Err: err}
 	}()
-	err = t.whyEnded(t.afterCatchUp(f))
+	err = t.whyEnded(t.settle(t.afterCatchUp(f)))
 	return &t.out, err
+}
+
+// settle writes down that the model was not asked after all, and returns why the turn
+// ended.
+func (t *turn) settle(cause error) error {
+	if t.asked == "" {
+		return cause
+	}
+	why := t.out.Stop
+	if cause != nil {
+		why = t.whyEnded(cause).Error()
+	}
+	r := t.newRecord()
+	r.Error = "it was not sent: " + why
+	if _, err := t.append(r.entry()); err != nil {
+		return errors.Join(cause, err)
+	}
+	return cause
 }
 
 // afterCatchUp does f after taking in what others wrote.
@@ -228,7 +249,7 @@ func (t *turn) proceed(pending []Pending) error {
 // that have no result yet, if there are any.
 func (t *turn) run(pending []Pending) error {
 	for {
-		if len(pending) > 0 {
+		if t.unanswered = len(pending); len(pending) > 0 {
 			waiting, err := t.perform(pending)
 			if err != nil {
 				return err

@@ -35,42 +35,60 @@ type Reuse struct {
 // one that a record names, or nil; it is not asked anything.
 func Requests(s *session.Session, last int, models func(*Record) provider.Model) ([]Reuse, error) {
 	var records []Record
+	var previous *Record // the last request of the conversation before records
 	for r, err := range Records(s) {
 		if err != nil {
 			return nil, err
 		}
 		records = append(records, r)
-		if last > 0 && len(records) > last+1 {
+		if last > 0 && len(records) > last {
+			if records[0].Leaf != "" {
+				previous = &records[0]
+			}
 			records = records[1:]
 		}
 	}
+	before := &session.Context{}
+	if previous != nil {
+		var err error
+		if before, _, err = sentBy(s, previous); err != nil {
+			return nil, err
+		}
+	}
 	var all []Reuse
-	var before *session.Context
 	for i := range records {
 		r := &records[i]
-		now, err := s.Context(session.ContextOptions{Leaf: r.Leaf, Shared: true})
-		lost := errors.Is(err, session.ErrNotExist)
-		if lost {
-			now, err = &session.Context{}, nil
+		if r.Leaf == "" { // it is not part of the conversation, or was never sent
+			all = append(all, Reuse{Record: *r, ID: r.ID, Time: r.Time})
+			continue
 		}
+		now, lost, err := sentBy(s, r)
 		if err != nil {
 			return nil, err
 		}
-		if last == 0 || len(records) <= last || i > 0 { // the first is only there to compare with
-			reuse, err := reuseOf(s, r, now, models)
-			if err != nil {
-				return nil, err
-			}
-			if lost {
-				reuse.Why = "what was sent is no longer in the log"
-			} else if i > 0 {
-				reuse.compare(&records[i-1], before, now)
-			}
-			all = append(all, *reuse)
+		reuse, err := reuseOf(s, r, now, models)
+		if err != nil {
+			return nil, err
 		}
-		before = now
+		if lost {
+			reuse.Why = "what was sent is no longer in the log"
+		} else if previous != nil {
+			reuse.compare(previous, before, now)
+		}
+		all = append(all, *reuse)
+		before, previous = now, r
 	}
 	return all, nil
+}
+
+// sentBy returns the conversation that a request sent; lost reports that the log no longer
+// has it.
+func sentBy(s *session.Session, r *Record) (sent *session.Context, lost bool, _ error) {
+	sent, err := s.Context(session.ContextOptions{Leaf: r.Leaf, Shared: true})
+	if errors.Is(err, session.ErrNotExist) {
+		return &session.Context{}, true, nil
+	}
+	return sent, false, err
 }
 
 // reuseOf returns what is known about a request alone.

@@ -39,6 +39,10 @@ func (c *Chat) Compact(keepTokens int, summarize func(*session.CompactionPlan) (
 func (c *Chat) CompactBy(ctx context.Context, model provider.Model, keepTokens int, o summary.Options) (*summary.Summary, error) {
 	made := &summary.Summary{}
 	_, err := c.WithContext(ctx).compact(keepTokens, func(whole *session.Session, plan *session.CompactionPlan) (err error) {
+		o.Announce = func(e session.Entry) error {
+			_, err := whole.AppendAll(e)
+			return err
+		}
 		if made, err = summary.Compaction(ctx, model, plan, o); err != nil {
 			return errors.Join(err, made.Bill(whole.WithContext(context.WithoutCancel(ctx))))
 		}

@@ -122,7 +122,7 @@ func TestModelCompactsAConversation(t *testing.T) {
 	if len(now) >= len(all) || !strings.HasPrefix(now[1], "summary: ## Goal\nquestion 0") || now[len(now)-1] != all[len(all)-1] {
 		t.Errorf("what is sent: %q", now)
 	}
-	if made.Text == "" || len(made.Usage) != 1 {
+	if made.Text == "" || len(made.Log) != 2 {
 		t.Errorf("the summary is %+v", made)
 	}
 	conv := must(c.Conversation())(t)
@@ -146,8 +146,8 @@ func TestModelCompactsAConversation(t *testing.T) {
 	if errors.Is(err, session.ErrInvalid) {
 		t.Errorf("the cost cannot be written: %v", err)
 	}
-	if diff := cmp.Diff(before, sent(t, c)); diff != "" || len(made.Usage) != 1 {
-		t.Errorf("%d costs; what is sent after a failure (-want +got):\n%s", len(made.Usage), diff)
+	if diff := cmp.Diff(before, sent(t, c)); diff != "" || len(made.Log) != 2 {
+		t.Errorf("%d entries; what is sent after a failure (-want +got):\n%s", len(made.Log), diff)
 	}
 	if now := inLog(); now <= spent {
 		t.Errorf("the log has %d tokens after a failure that cost some, and had %d before", now, spent)

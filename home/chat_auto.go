@@ -62,6 +62,16 @@ func (h *Home) author(op, name string, r *AutoRequest, writes string) (*author, 
 	}}, nil
 }
 
+// announceIn has a session say that the model is asked, before it is.
+func (a *author) announceIn(s *session.Session) {
+	a.opts.Announce = func(e session.Entry) error {
+		return s.Retry(func() error {
+			_, err := s.AppendAll(e)
+			return err
+		})
+	}
+}
+
 // tellRetries passes on that a provider has to be asked again, so that nobody wonders
 // why it takes so long.
 func (h *Home) tellRetries(info provider.Info) func(provider.Event) {
@@ -78,8 +88,8 @@ func (a *author) result(made *summary.Summary) *AutoResult {
 	result := &AutoResult{
 		Provider: info.Provider, Model: info.Model, Text: made.Text, Tokens: made.Tokens, Requests: made.Requests,
 	}
-	for i := range made.Usage {
-		if bill, ok := session.BillOf(&made.Usage[i]); ok {
+	for i := range made.Log {
+		if bill, ok := session.BillOf(&made.Log[i]); ok {
 			result.Usage = *result.Usage.Plus(&bill.Usage)
 		}
 	}

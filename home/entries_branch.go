@@ -89,6 +89,7 @@ func (h *Home) autoBranch(ctx context.Context, name string, s *session.Session, 
 	if err != nil {
 		return err
 	}
+	a.announceIn(s)
 	made, err := summary.Branch(ctx, a.model, left, a.opts)
 	if err != nil {
 		return a.failed(ctx, "branch", name, s, made, err)

@@ -132,6 +132,7 @@ func (h *Home) autoCompact(ctx context.Context, name string, s *session.Session,
 	if err != nil {
 		return "", nil, err
 	}
+	a.announceIn(s)
 	made, err := summary.Compaction(ctx, a.model, plan, a.opts)
 	if err != nil {
 		return "", nil, a.failed(ctx, "compact", name, s, made, err)

@@ -206,6 +206,7 @@ func (h *Home) autoRename(ctx context.Context, r RenameRequest) (*RenameResult, 
 	if err != nil {
 		return nil, errors.Join(err, whole.Close())
 	}
+	a.announceIn(whole.WithContext(ctx))
 	made, failed := summary.Title(ctx, a.model, now.Entries, a.opts)
 	if err := whole.Close(); err != nil {
 		return nil, errors.Join(failed, err)
@@ -222,7 +223,7 @@ func (h *Home) autoRename(ctx context.Context, r RenameRequest) (*RenameResult, 
 	if failed != nil {
 		return nil, errors.Join(a.failed(ctx, "rename", whole.Handle, c.Session, made, failed), c.Close())
 	}
-	result, err := rename(c, made.Text, made.Usage...)
+	result, err := rename(c, made.Text, made.Log...)
 	if err == nil {
 		result.Auto = a.result(made)
 	}

@@ -35,6 +35,9 @@ const CustomGap = "coppice.gap"
 // The custom entries in which an agent writes down what it does: see package agent,
 // which writes and reads them. They are no part of the conversation.
 const (
+	// CustomAsking says that a model is asked next. The CustomRequest that names it says
+	// what came of that.
+	CustomAsking = "coppice.asking"
 	// CustomRequest says what a model was asked, and how.
 	CustomRequest = "coppice.request"
 	// CustomTools has the tools that a model was offered.
@@ -59,7 +62,7 @@ func (e *Entry) IsAside() bool {
 	}
 	switch e.Custom.CustomType {
 	case CustomTags, CustomPinned, CustomImport, CustomFidelity, CustomUsage,
-		CustomRequest, CustomTools, CustomCalls, CustomDraft:
+		CustomAsking, CustomRequest, CustomTools, CustomCalls, CustomDraft:
 		return true
 	}
 	return false

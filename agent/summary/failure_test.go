@@ -54,8 +54,8 @@ func TestAnswerThatIsNoSummaryIsAnError(t *testing.T) {
 			if !errors.Is(err, test.want) {
 				t.Fatalf("%v, want %v", err, test.want)
 			}
-			if sum.Text != "" || len(sum.Usage) != 1 || sum.Requests != 1 {
-				t.Errorf("text %q, %d costs, %d requests", sum.Text, len(sum.Usage), sum.Requests)
+			if sum.Text != "" || bills(sum) != 1 || sum.Requests != 1 {
+				t.Errorf("text %q, %d costs, %d requests", sum.Text, bills(sum), sum.Requests)
 			}
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/coppice-dev/coppice/agent/summary"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/digest"
 	"github.com/coppice-dev/coppice/session"
@@ -116,4 +117,21 @@ func (m *model) everything() string {
 		b.WriteString(session.TextOf(r.Entries[1].Message.Content))
 	}
 	return b.String()
+}
+
+// bills counts the requests of a summary whose cost is known. It has a record of every
+// request.
+func bills(s *summary.Summary) (n int) {
+	records := 0
+	for i := range s.Log {
+		if _, ok := session.BillOf(&s.Log[i]); ok {
+			n++
+		} else if s.Log[i].Custom.CustomType == session.CustomRequest {
+			records++
+		}
+	}
+	if records != s.Requests {
+		return -1
+	}
+	return n
 }

@@ -120,8 +120,8 @@ func TestPiecesCoverEverything(t *testing.T) {
 				t.Fatalf("piece %d of %d says more: %v", n, len(m.tasks), task.More)
 			}
 		}
-		if want := fmt.Sprintf("%sSummary %d.", goal, len(m.tasks)); sum.Text != want || sum.Requests != len(m.tasks) || len(sum.Usage) != len(m.tasks) {
-			t.Fatalf("%q after %d requests with %d costs", sum.Text, sum.Requests, len(sum.Usage))
+		if want := fmt.Sprintf("%sSummary %d.", goal, len(m.tasks)); sum.Text != want || sum.Requests != len(m.tasks) || bills(sum) != len(m.tasks) {
+			t.Fatalf("%q after %d requests with %d costs", sum.Text, sum.Requests, bills(sum))
 		}
 	})
 }
@@ -234,10 +234,10 @@ func TestCostsOfAllPiecesAreReportedWhenOneFails(t *testing.T) {
 	m := newModel(says(goal), says(goal), fails(provider.ErrUnavailable))
 	m.Window = 6000
 	sum, err := summary.Compaction(t.Context(), m.Model(), s.plan(60), summary.Options{})
-	if !errors.Is(err, provider.ErrUnavailable) || sum.Text != "" || sum.Requests != 3 || len(sum.Usage) != 2 {
-		t.Fatalf("%q, %v after %d requests with %d costs", sum.Text, err, sum.Requests, len(sum.Usage))
+	if !errors.Is(err, provider.ErrUnavailable) || sum.Text != "" || sum.Requests != 3 || bills(sum) != 2 {
+		t.Fatalf("%q, %v after %d requests with %d costs", sum.Text, err, sum.Requests, bills(sum))
 	}
-	bill, ok := session.BillOf(&sum.Usage[0])
+	bill, ok := session.BillOf(&sum.Log[1])
 	if !ok || bill.Provider != "test" || bill.Model != "m" || bill.Usage.Input != 10 {
 		t.Errorf("bill %+v", bill)
 	}

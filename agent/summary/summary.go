@@ -33,6 +33,10 @@ type Options struct {
 	Files func(call *session.ToolUseContent) (read, changed []string)
 	// Counter counts tokens. Default: an estimate for the model.
 	Counter window.Counter
+	// Announce is called with an entry for the log before the model is asked, so that a
+	// program that is killed does not hide a request: Summary.Log names it. An error ends
+	// the work.
+	Announce func(session.Entry) error
 	// Emit gets the model's events on the way. It is not called after the function that
 	// it was given to has returned.
 	Emit func(provider.Event)
@@ -48,15 +52,15 @@ type Summary struct {
 	Tokens int
 	// Files are those of this summary and of the summaries before it.
 	Files Files
-	// Usage says what each request cost, as custom entries for the log. There is one per
-	// request whose cost the provider reported, after an error too.
-	Usage []session.Entry
+	// Log has a record of each request, retries included, and what it cost if the provider
+	// reported that, as custom entries for the log. It is there after an error too.
+	Log []session.Entry
 	// Requests is how often the model was asked.
 	Requests int
 }
 
 // Compaction writes the summary that a plan needs. After an error, the summary has no text
-// but may have Usage.
+// but may have a Log.
 func Compaction(ctx context.Context, model provider.Model, plan *session.CompactionPlan, o Options) (*Summary, error) {
 	w := newWriter(ctx, model, digest.Summary, o)
 	if plan.Kind == session.CutStep {
@@ -87,7 +91,7 @@ func currentRequest(kept []session.Entry) string {
 }
 
 // Branch writes a summary of the entries of a branch that is left: see Abandoned. After an
-// error, the summary has no text but may have Usage.
+// error, the summary has no text but may have a Log.
 func Branch(ctx context.Context, model provider.Model, abandoned []session.Entry, o Options) (*Summary, error) {
 	w := newWriter(ctx, model, digest.Branch, o)
 	text, err := w.write(abandoned)
@@ -137,10 +141,10 @@ func (s *Summary) Append(to *session.Session, plan *session.CompactionPlan) (str
 // Bill records the cost of a text that came to nothing, so that the log has everything
 // that was paid. A nil summary cost nothing.
 func (s *Summary) Bill(to *session.Session) error {
-	if s == nil || len(s.Usage) == 0 {
+	if s == nil || len(s.Log) == 0 {
 		return nil
 	}
-	_, err := to.AppendAll(s.Usage...)
+	_, err := to.AppendAll(s.Log...)
 	return err
 }
 
@@ -158,7 +162,7 @@ func (s *Summary) AppendBranch(to *session.Session, entryID string) (string, err
 // write writes the costs and then an entry, all together, after the given ones. It returns
 // the id of the entry.
 func (s *Summary) write(to *session.Session, e session.Entry, first ...session.Entry) (string, error) {
-	ids, err := to.AppendAll(slices.Concat(first, s.Usage, []session.Entry{e})...)
+	ids, err := to.AppendAll(slices.Concat(first, s.Log, []session.Entry{e})...)
 	if err != nil {
 		return "", err
 	}

@@ -22,7 +22,7 @@ const (
 )
 
 // Title writes a title for a conversation: one line of at most digest.MaxTitle characters,
-// as Text. After an error, the summary has no text but may have Usage.
+// as Text. After an error, the summary has no text but may have a Log.
 func Title(ctx context.Context, model provider.Model, entries []session.Entry, o Options) (*Summary, error) {
 	w := newWriter(ctx, model, digest.Title, o)
 	s := serialise(entries, w.o.Files)

@@ -31,7 +31,7 @@ func TestTitleOfTheOfflineModelIsTheFirstRequest(t *testing.T) {
 	s.user("\n  Warum ist der   Himmel blau?\nUnd das Meer?")
 	s.reply("Wegen der Streuung.")
 	got, err := summary.Title(t.Context(), &offline.Model{}, s.path(), summary.Options{})
-	if err != nil || got.Text != "Warum ist der Himmel blau?" || len(got.Usage) != 1 {
+	if err != nil || got.Text != "Warum ist der Himmel blau?" || bills(got) != 1 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	long := newStory(t)
@@ -97,7 +97,7 @@ func TestTitleIsOneShortLine(t *testing.T) {
 		"cut off": stops(provider.StopMaxTokens, session.Text("Blue")), "a call": stops("", session.ToolUse("c", "x", nil)),
 	} {
 		got, err := summary.Title(t.Context(), newModel(a).Model(), s.path(), summary.Options{})
-		if !errors.Is(err, summary.ErrUnusable) || got.Text != "" || len(got.Usage) != 1 {
+		if !errors.Is(err, summary.ErrUnusable) || got.Text != "" || bills(got) != 1 {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}

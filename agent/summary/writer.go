@@ -1,11 +1,16 @@
 package summary
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/coppice-dev/coppice/internal/gate"
 	"github.com/coppice-dev/coppice/internal/rawjson"
@@ -24,8 +29,9 @@ type writer struct {
 	counter window.Counter
 	task    digest.Task // Turns and Previous change from piece to piece
 	window  int
-	answer  int // how many tokens an answer may have, thinking included
-	limit   int // how many tokens a piece may have, once the provider found one too large
+	answer  int    // how many tokens an answer may have, thinking included
+	limit   int    // how many tokens a piece may have, once the provider found one too large
+	asked   string // the entry that announced the requests, or ""
 	sum     Summary
 }
 
@@ -67,7 +73,7 @@ func newWriter(ctx context.Context, model provider.Model, kind digest.Kind, o Op
 
 // failed returns what is left of a summary that could not be written: its costs.
 func (w *writer) failed(err error) (*Summary, error) {
-	return &Summary{Usage: w.sum.Usage, Requests: w.sum.Requests}, fmt.Errorf("writing a %s: %w", w.task.Kind, err)
+	return &Summary{Log: w.sum.Log, Requests: w.sum.Requests}, fmt.Errorf("writing a %s: %w", w.task.Kind, err)
 }
 
 // write returns a summary of entries, with the files.
@@ -195,10 +201,12 @@ func (w *writer) ask(task *digest.Task) (string, error) {
 	if err := w.ctx.Err(); err != nil {
 		return "", context.Cause(w.ctx)
 	}
+	if err := w.announce(); err != nil {
+		return "", err
+	}
 	r := task.Request()
 	r.MaxTokens = w.answer
 	response, err := w.respond(r)
-	w.note(response)
 	if err != nil {
 		return "", err
 	}
@@ -209,24 +217,40 @@ func (w *writer) ask(task *digest.Task) (string, error) {
 	return w.checked(text)
 }
 
+// announce says that the model is asked, before the first request.
+func (w *writer) announce() error {
+	if w.o.Announce == nil || w.asked != "" {
+		return nil
+	}
+	w.asked = session.NewID()
+	return w.o.Announce(session.Entry{ID: w.asked, Type: session.TypeCustom, Custom: &session.CustomEntry{
+		CustomType: session.CustomAsking, Data: map[string]any{"for": string(w.task.Kind), "provider": w.info.Provider, "model": w.info.Model},
+	}})
+}
+
 // respond asks the model and waits for it, but not longer than the context: a model may
-// not notice that it has ended.
+// not notice that it has ended. Every attempt is written down.
 func (w *writer) respond(r *provider.Request) (*provider.Response, error) {
-	w.sum.Requests++
+	var err error
+	if r.Encoded, err = w.model.Encode(r); err != nil {
+		return nil, err
+	}
 	var mu sync.Mutex // over is set when respond no longer waits
-	over := false
+	over, begun := false, time.Now()
 	emit := func(e provider.Event) {
 		mu.Lock()
 		defer mu.Unlock()
-		if w.o.Emit != nil && !over {
+		if over {
+			return
+		}
+		if e.Retry != nil {
+			w.note(r, begun, &session.MessageEntry{Usage: e.Retry.Usage}, e.Retry.Reason)
+			begun = time.Now().Add(e.Retry.After)
+		}
+		if w.o.Emit != nil {
 			w.o.Emit(e)
 		}
 	}
-	defer func() {
-		mu.Lock()
-		defer mu.Unlock()
-		over = true
-	}()
 	type outcome struct {
 		response *provider.Response
 		err      error
@@ -236,23 +260,36 @@ func (w *writer) respond(r *provider.Request) (*provider.Response, error) {
 		return outcome{response, err}, nil
 	})
 	if err != nil {
-		return nil, context.Cause(w.ctx)
+		got.err = context.Cause(w.ctx)
 	}
+	mu.Lock()
+	defer mu.Unlock()
+	over = true
+	var m *session.MessageEntry
+	if got.response != nil {
+		m = got.response.Message
+	}
+	reason := ""
+	if got.err != nil {
+		reason = got.err.Error()
+	}
+	w.note(r, begun, m, reason)
 	return got.response, got.err
 }
 
-// note keeps what a request cost.
-func (w *writer) note(r *provider.Response) {
-	if r == nil || r.Message == nil || r.Message.Usage == nil {
-		return
+// note writes down a request, why it was not answered, if it was not, and what it cost, if
+// that is known.
+func (w *writer) note(r *provider.Request, begun time.Time, m *session.MessageEntry, reason string) {
+	w.sum.Requests++
+	sum := sha256.Sum256(r.Encoded.Body)
+	data := map[string]any{ // see agent.Record
+		"for": string(w.task.Kind), "provider": w.info.Provider, "model": w.info.Model, "api": w.info.API, "asked": w.asked, "error": reason,
+		"sha256": hex.EncodeToString(sum[:]), "bytes": len(r.Encoded.Body), "ms": max(0, time.Since(begun).Milliseconds()),
 	}
-	m := r.Message
-	name, model := m.Provider, m.Model
-	if name == "" {
-		name = w.info.Provider
+	maps.DeleteFunc(data, func(_ string, v any) bool { return v == "" })
+	w.sum.Log = append(w.sum.Log, session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: session.CustomRequest, Data: data}})
+	if m != nil && m.Usage != nil {
+		bill := session.NewUsage(cmp.Or(m.Provider, w.info.Provider), cmp.Or(m.Model, w.info.Model), m.ResponseID, *m.Usage)
+		w.sum.Log = append(w.sum.Log, session.Entry{Type: session.TypeCustom, Custom: bill})
 	}
-	if model == "" {
-		model = w.info.Model
-	}
-	w.sum.Usage = append(w.sum.Usage, session.Entry{Type: session.TypeCustom, Custom: session.NewUsage(name, model, m.ResponseID, *m.Usage)})
 }

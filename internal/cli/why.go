@@ -143,6 +143,9 @@ func rebuilt(r *home.SentRequest) string {
 // whyOf says why a request was not what the cache had, and why it was not answered.
 func whyOf(r *home.SentRequest, short render.Names) string {
 	var why []string
+	if r.For != "" {
+		why = append(why, "it asked for a "+strings.Replace(r.For, "branch", "summary of a branch", 1))
+	}
 	if r.Why != "" {
 		line := shortIn(r.Why, short)
 		if name := short.Shown(r.Changed); r.Changed != "" && !strings.Contains(line, name) {

@@ -64,7 +64,7 @@ const (
 // Info returns what is known about the model.
 func (m *Model) Info() provider.Info {
 	info := provider.Info{Provider: Name, Model: ModelName, Window: m.Window, MaxOutput: maxOutput}
-	info.Retries.Most = -1 // it would fail in the same way
+	info.Retries = provider.Retries{Most: 1, First: 10 * time.Millisecond} // it fails in the same way again
 	if info.Window <= 0 {
 		info.Window = defaultWindow
 	}
