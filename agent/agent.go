@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"sync"
@@ -37,6 +38,10 @@ type Agent struct {
 	cancel context.CancelCauseFunc // ends the turn that is under way
 	closed bool
 	o      Options // what the next turn uses
+
+	questions  map[string]chan<- Decision  // that Approve is asked now, by call: Decide may answer them
+	calls      map[callKey]json.RawMessage // the arguments of calls that wait
+	signingKey []byte                      // of the store, if it is known
 
 	// What follows belongs to the running turn, if there is one.
 

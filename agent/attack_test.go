@@ -23,31 +23,31 @@ import (
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
-// TestRunningCallsDoNotWaitForApproval: the log says that a call runs, so it does, while
-// somebody is still thinking about another one.
-func TestRunningCallsDoNotWaitForApproval(t *testing.T) {
+// TestHookThatFails: what runs while somebody is asked gets its result, and the other call
+// still waits.
+func TestHookThatFails(t *testing.T) {
 	t.Parallel()
 	risky := echo("risky")
 	risky.Ask = agent.AskAlways
-	ran := false
+	begun, asked := make(chan bool), make(chan bool)
 	one := echo("one")
 	one.Run = func(context.Context, agent.Call) (agent.Result, error) {
-		ran = true
+		close(begun)
+		<-asked
 		return agent.Result{Text: "1"}, nil
 	}
-	var a *agent.Agent
-	var pending []agent.Pending
 	nobody := errors.New("nobody is there")
-	a = start(t, agent.Options{Tools: []agent.Tool{one, risky}, Approve: func(context.Context, agent.Call) (_ agent.Decision, err error) {
-		pending, err = a.Pending()
-		return agent.Allow, errors.Join(err, nobody)
+	a := start(t, agent.Options{Tools: []agent.Tool{one, risky}, Approve: func(context.Context, agent.Call) (agent.Decision, error) {
+		defer close(asked)
+		<-begun
+		return agent.Allow, nobody
 	}})
 	_, err := a.Send(t.Context(), session.Text("call one {}\ncall risky {\"text\":\"2\"}"))
 	if !errors.Is(err, nobody) {
 		t.Errorf("the hook's error is lost: %v", err)
 	}
-	if !ran || len(pending) != 1 || pending[0].State != agent.CallWaiting {
-		t.Errorf("when somebody was asked, the other call had run: %t, and pending were %+v", ran, pending)
+	if pending, err := a.Pending(); err != nil || len(pending) != 1 || pending[0].Name != "risky" || pending[0].State != agent.CallWaiting {
+		t.Errorf("pending: %+v, %v", pending, err)
 	}
 }
 
@@ -73,43 +73,6 @@ func approvalThatBlocks(t *testing.T) {
 	}
 	if pending, err := a.Pending(); err != nil || len(pending) != 1 || pending[0].State != agent.CallWaiting {
 		t.Errorf("pending: %+v, %v", pending, err)
-	}
-}
-
-// TestRunningCallOfALogIsNotApproved: a log that somebody else wrote says that a call was
-// running. Whoever can be asked is asked.
-func TestRunningCallOfALogIsNotApproved(t *testing.T) {
-	t.Parallel()
-	for _, state := range []agent.CallState{agent.CallRunning, agent.CallAllowed} {
-		s := newSession(t)
-		_, err := s.AppendMessage(session.RoleUser, []session.Content{session.Text("go")})
-		if err == nil {
-			_, err = s.AppendMessage(session.RoleAssistant, []session.Content{session.ToolUse("c", "risky", map[string]any{})})
-		}
-		if err == nil {
-			_, err = s.AppendCustomEntry(session.CustomCalls, map[string]any{"state": string(state), "calls": []any{"c", 7}})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		risky := echo("risky")
-		risky.Ask, risky.Repeatable = agent.AskAlways, true
-		risky.Run = func(context.Context, agent.Call) (agent.Result, error) { panic("it was not allowed") }
-		a := startIn(t, s, agent.Options{Tools: []agent.Tool{risky}, Approve: func(context.Context, agent.Call) (agent.Decision, error) { return agent.Later, nil }})
-		if out, err := a.Resume(t.Context()); err != nil || out.Stop != agent.StopApproval {
-			t.Errorf("%s: %+v, %v", state, out, err)
-		}
-		// Now it waits, whatever it did before.
-		if err := a.Decide("c", "maybe"); !errors.Is(err, session.ErrInvalid) {
-			t.Errorf("a decision that there is not: %v", err)
-		}
-		if err := errors.Join(a.Decide("c", agent.Later), a.Decide("c", agent.Deny)); err != nil {
-			t.Errorf("%s: %v", state, err)
-		}
-		if out, err := a.Resume(t.Context()); err != nil || out.Steps != 1 {
-			t.Errorf("%s: %+v, %v", state, out, err)
-		}
-		check(t, s)
 	}
 }
 
@@ -436,25 +399,66 @@ func TestClosedSession(t *testing.T) {
 func TestToolThatReturnsTooLate(t *testing.T) { synctest.Test(t, toolThatReturnsTooLate) }
 
 func toolThatReturnsTooLate(t *testing.T) {
-	release := make(chan bool)
-	returned := make(chan bool)
-	late := echo("late")
-	late.Timeout = time.Millisecond
-	late.Run = func(context.Context, agent.Call) (agent.Result, error) {
-		defer close(returned)
-		<-release
-		return agent.Result{Text: "far too late"}, nil
+	for _, cancelled := range []bool{false, true} {
+		release := make(chan bool)
+		returned := make(chan bool)
+		ctx, cancel := context.WithCancel(t.Context())
+		late := echo("late")
+		late.Timeout = time.Second
+		late.Run = func(context.Context, agent.Call) (agent.Result, error) {
+			defer close(returned)
+			if cancelled {
+				cancel()
+			}
+			<-release
+			return agent.Result{Text: "far too late"}, nil
+		}
+		a := start(t, agent.Options{Tools: []agent.Tool{late}})
+		_, err := a.Send(ctx, session.Text("call late {}"))
+		if (err != nil) != cancelled {
+			t.Errorf("cancelled %v: %v", cancelled, err)
+		}
+		close(release)
+		<-returned
+		send(t, a, "and now?")
+		all := strings.Join(said(t, a.Session()), "\n")
+		want := map[bool]string{false: "took longer than 1s", true: "cancelled by the user"}[cancelled]
+		if strings.Contains(all, "far too late") || !strings.Contains(all, want) || !strings.Contains(all, "did not stop") || !strings.Contains(all, "may still be running") {
+			t.Errorf("cancelled %v:\n%s", cancelled, all)
+		}
+		check(t, a.Session())
+		cancel()
 	}
-	a := start(t, agent.Options{Tools: []agent.Tool{late}})
-	out := send(t, a, "call late {}")
-	close(release)
-	<-returned
-	send(t, a, "and now?")
-	all := strings.Join(said(t, a.Session()), "\n")
-	if out.Steps != 2 || strings.Contains(all, "far too late") || !strings.Contains(all, "took longer") {
-		t.Errorf("%+v\n%s", out, all)
+}
+
+// TestMaxOutputHoldsForAllParts: however a tool cuts its output into pieces, the model gets no
+// more than it was meant to.
+func TestMaxOutputHoldsForAllParts(t *testing.T) {
+	t.Parallel()
+	var texts, mixed, images []session.Content
+	for range 5000 {
+		texts = append(texts, session.Text("word"))
+		images = append(images, session.Image("image/png", "iVBORw0KGgo="))
+		mixed = append(mixed, session.Text("a picture"), images[0])
 	}
-	check(t, a.Session())
+	for what, parts := range map[string][]session.Content{"texts": texts, "images": images, "both": mixed} {
+		one := echo("one")
+		one.Run = func(context.Context, agent.Call) (agent.Result, error) { return agent.Result{Parts: parts}, nil }
+		a := start(t, agent.Options{Tools: []agent.Tool{one}, MaxOutput: 500})
+		send(t, a, "call one {}")
+		for e, err := range a.Session().Entries() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Message == nil || e.Message.Role != session.RoleTool {
+				continue
+			}
+			r := e.Message.Content[0].ToolResult
+			if n := len(session.TextOf(r.Parts)); n > 500+40*101 || len(r.Parts) > 201 || !strings.Contains(r.Content, "left out") {
+				t.Errorf("%s: %d parts with %d bytes of text: %.200s", what, len(r.Parts), n, r.Content)
+			}
+		}
+	}
 }
 
 // TestToolRemovedMeanwhile: a call waits, or was running, and the tool is gone when the

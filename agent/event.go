@@ -101,7 +101,11 @@ type Pending struct {
 	State CallState `json:"state"`
 
 	started   bool // by the running turn, which need not log it again
-	found     bool // in the log: the running turn did not make it
+	order     int  // its place among the calls that are performed together
+	approved  bool // by a person
+	changed   bool // the person who approved it gave it other arguments
+	denied    bool // on another branch
+	found     bool // its arguments are those that the log has
 	overtaken bool // the user has spoken since
 	cutOff    bool // with the answer that has it
 }

@@ -231,7 +231,7 @@ func TestResumeByState(t *testing.T) {
 		{agent.CallNew, true, 1},
 		{agent.CallRunning, false, 0},
 		{agent.CallRunning, true, 1},
-		{agent.CallAllowed, false, 1},
+		{agent.CallWaiting, false, 1},
 	} {
 		t.Run(fmt.Sprint(tt.state, tt.repeatable), func(t *testing.T) {
 			s := newSession(t)
@@ -268,34 +268,6 @@ func TestResumeByState(t *testing.T) {
 			}
 			check(t, s)
 		})
-	}
-}
-
-// TestApprovalOfALogIsNotEnough: a log may come from somebody else. Whoever can be asked
-// is asked, whatever the log says.
-func TestApprovalOfALogIsNotEnough(t *testing.T) {
-	t.Parallel()
-	s := newSession(t)
-	_, err := s.AppendMessage(session.RoleUser, []session.Content{session.Text("go")})
-	if err == nil {
-		_, err = s.AppendMessage(session.RoleAssistant, []session.Content{session.ToolUse("c", "risky", map[string]any{})})
-	}
-	if err == nil {
-		_, err = s.AppendCustomEntry(session.CustomCalls, map[string]any{"state": "allowed", "calls": []any{"c"}})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	risky := echo("risky")
-	risky.Ask = agent.AskAlways
-	risky.Run = func(context.Context, agent.Call) (agent.Result, error) { panic("it was not allowed") }
-	asked := 0
-	a := startIn(t, s, agent.Options{Tools: []agent.Tool{risky}, Approve: func(context.Context, agent.Call) (agent.Decision, error) {
-		asked++
-		return agent.Deny, nil
-	}})
-	if _, err := a.Resume(t.Context()); err != nil || asked != 1 {
-		t.Errorf("asked %d times, %v", asked, err)
 	}
 }
 

@@ -48,10 +48,10 @@ type Options struct {
 	MaxOutput int
 
 	// Approve decides about a call of a tool that asks. It may take its time, and is
-	// asked about one call at a time. It must return soon after ctx ends: the agent no
-	// longer waits for it then, and the call keeps waiting for approval. An error or a
-	// panic ends the turn, and the call keeps waiting too. Default: such calls wait:
-	// see Later.
+	// asked about one call at a time, while other calls run. It must return soon after ctx
+	// ends: the agent no longer waits for it then, because the turn was cancelled, or
+	// because Agent.Decide has decided. An error or a panic ends the turn, and the call
+	// keeps waiting for approval. Default: such calls wait: see Later.
 	Approve func(ctx context.Context, call Call) (Decision, error)
 
 	// Wait makes a turn wait while another agent works on the session, until its context

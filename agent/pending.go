@@ -1,29 +1,113 @@
 package agent
 
 import (
-	"context"
-	"fmt"
+	"crypto/hmac"
+	"encoding/json"
 	"slices"
 	"strings"
 
 	"github.com/coppice-dev/coppice/session"
 )
 
-// The members of the data of a custom entry of type session.CustomCalls.
-const (
-	dataState = "state"
-	dataCalls = "calls"
-)
+// callsMark is the data of a custom entry of type session.CustomCalls: how far calls have
+// come.
+type callsMark struct {
+	State CallState `json:"state"`
+	Calls []string  `json:"calls"`
+	// Signed proves that a person approved a call, and Inputs has the arguments that they
+	// allowed it with, if those are not the model's. Both are by the ids of calls.
+	Signed map[string]string `json:"signed,omitempty"`
+	Inputs map[string]string `json:"inputs,omitempty"`
+}
 
-// callsEntry says in the log how far calls have come.
-func callsEntry(state CallState, calls []Pending) session.Entry {
-	ids := make([]any, len(calls))
-	for i := range calls {
-		ids[i] = calls[i].ID
+// mark says in the log how far calls have come.
+func (t *turn) mark(state CallState, calls []Pending) error {
+	if len(calls) == 0 {
+		return nil
 	}
-	return session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{
-		CustomType: session.CustomCalls, Data: map[string]any{dataState: string(state), dataCalls: ids},
-	}}
+	m := callsMark{State: state, Signed: make(map[string]string), Inputs: make(map[string]string)}
+	for i := range calls {
+		p := &calls[i]
+		m.Calls = append(m.Calls, p.ID)
+		if p.approved {
+			key, err := t.key(true)
+			if err != nil {
+				return err
+			}
+			m.Signed[p.ID] = t.signature(key, state, p)
+		}
+		if p.changed {
+			m.Inputs[p.ID] = string(p.Input)
+		}
+	}
+	_, err := t.append(m.entry())
+	return err
+}
+
+// startedEntry is the mark of calls that run at once and needed no approval.
+func startedEntry(calls []Pending) session.Entry {
+	m := callsMark{State: CallRunning}
+	for i := range calls {
+		m.Calls = append(m.Calls, calls[i].ID)
+	}
+	return m.entry()
+}
+
+func (m *callsMark) entry() session.Entry {
+	return session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: session.CustomCalls, Data: dataOf(m)}}
+}
+
+// readMark returns what an entry says about calls, if it is a mark. What is damaged in it
+// is left out: the rest may say that a call must not run again.
+func readMark(e *session.Entry) (m callsMark) {
+	if e.Custom == nil || e.Custom.CustomType != session.CustomCalls {
+		return m
+	}
+	state, _ := e.Custom.Data["state"].(string)
+	m.State = CallState(state)
+	calls, _ := e.Custom.Data["calls"].([]any)
+	for _, v := range calls {
+		if id, ok := v.(string); ok {
+			m.Calls = append(m.Calls, id)
+		}
+	}
+	m.Signed, m.Inputs = textsIn(e.Custom.Data["signed"]), textsIn(e.Custom.Data["inputs"])
+	return m
+}
+
+func textsIn(v any) map[string]string {
+	texts := make(map[string]string)
+	members, _ := v.(map[string]any)
+	for name, v := range members {
+		if text, ok := v.(string); ok {
+			texts[name] = text
+		}
+	}
+	return texts
+}
+
+// apply takes in what a mark says about a call. What the log says about an approval counts
+// only if it is signed.
+func (t *turn) apply(m *callsMark, p *Pending) error {
+	p.State, p.approved = m.State, false
+	if proof := m.Signed[p.ID]; proof != "" {
+		key, err := t.key(false)
+		if err != nil {
+			return err
+		}
+		claimed := *p
+		if input, ok := m.Inputs[p.ID]; ok {
+			claimed.Input, claimed.changed = json.RawMessage(input), true
+		}
+		if key != nil && hmac.Equal([]byte(proof), []byte(t.signature(key, m.State, &claimed))) {
+			claimed.approved = true
+			*p = claimed
+		}
+	}
+	if p.State == CallAllowed && !p.approved {
+		p.State = CallWaiting
+	}
+	return nil
 }
 
 // Pending returns the calls that have no result, with how far each has come.
@@ -58,6 +142,7 @@ func (t *turn) pending() ([]Pending, error) {
 		e := added[ref.Entry]
 		p := t.pendingCall(e, e.Message.Content[ref.Block].ToolUse)
 		p.found, p.overtaken = true, spoken > ref.Entry
+		t.recallCall(&p)
 		calls = append(calls, p)
 	}
 	if len(calls) == 0 {
@@ -84,12 +169,20 @@ func (t *turn) readStates(calls []Pending) error {
 	if err != nil {
 		return err
 	}
+	byID := make(map[string][]*Pending, len(calls))
+	for i := range calls {
+		byID[calls[i].ID] = append(byID[calls[i].ID], &calls[i])
+	}
 	for i := range entries {
-		state, named := readMark(&entries[i])
-		for j := range calls {
-			// An id may have been used before, by a call of an earlier message.
-			if slices.Contains(named, calls[j].ID) && at[entries[i].ID] > at[calls[j].Entry] {
-				calls[j].State = state
+		m := readMark(&entries[i])
+		for _, id := range m.Calls {
+			for _, p := range byID[id] {
+				// An id may have been used before, by a call of an earlier message.
+				if at[entries[i].ID] > at[p.Entry] {
+					if err := t.apply(&m, p); err != nil {
+						return err
+					}
+				}
 			}
 		}
 	}
@@ -97,64 +190,54 @@ func (t *turn) readStates(calls []Pending) error {
 }
 
 // findElsewhere marks the calls that were started on another branch: the user went back to
-// before their results, or another program was faster. path has the entries of this branch.
+// before their results, or another program was faster. It does the same for calls that were
+// denied there. path has the entries of this branch.
 func (t *turn) findElsewhere(calls []Pending, path map[string]int) error {
 	below, err := t.entriesBelow(slices.DeleteFunc(slices.Clone(calls), func(p Pending) bool { return p.State == CallRunning }))
 	if err != nil {
 		return err
 	}
-	begun := make(map[string]map[string]bool, len(below)) // by message and call
+	begun, denied := make(map[callKey]bool), make(map[callKey]bool)
 	for message, entries := range below {
-		begun[message] = begunIn(slices.DeleteFunc(entries, func(e session.Entry) bool {
-			_, here := path[e.ID]
-			return here
-		}))
+		for i := range entries {
+			if _, here := path[entries[i].ID]; !here {
+				readFate(&entries[i], message, begun, denied)
+			}
+		}
 	}
 	for i := range calls {
-		if p := &calls[i]; begun[p.Entry][p.ID] && p.State != CallRunning {
-			p.State = CallElsewhere
+		p := &calls[i]
+		key := callKey{p.Entry, p.ID}
+		switch {
+		case p.State == CallRunning:
+		case begun[key] || denied[key]:
+			p.State, p.denied = CallElsewhere, !begun[key]
 		}
 	}
 	return nil
 }
 
-// begunIn returns the calls that entries say were started: those that ran, and those that
-// have a result. A result that says the call did not run does not count.
-func begunIn(entries []session.Entry) map[string]bool {
-	begun := make(map[string]bool)
-	for i := range entries {
-		e := &entries[i]
-		if state, calls := readMark(e); state == CallRunning {
-			for _, call := range calls {
-				begun[call] = true
-			}
-		}
-		if e.Message == nil {
-			continue
-		}
-		for j := range e.Message.Content {
-			r := e.Message.Content[j].ToolResult
-			if r != nil && !slices.Contains([]string{notRunText, cutOffText, deniedText, elsewhereText, supersededText}, r.Content) {
-				begun[r.ToolUseID] = true
-			}
+// readFate notes which calls of a message an entry says were started: those that ran, and
+// those that have a result. A result that says the call did not run does not count.
+func readFate(e *session.Entry, message string, begun, denied map[callKey]bool) {
+	if m := readMark(e); m.State == CallRunning {
+		for _, call := range m.Calls {
+			begun[callKey{message, call}] = true
 		}
 	}
-	return begun
-}
-
-// readMark returns what an entry says about calls, if it is one of those of callsEntry.
-func readMark(e *session.Entry) (state CallState, calls []string) {
-	if e.Custom == nil || e.Custom.CustomType != session.CustomCalls {
-		return "", nil
+	if e.Message == nil {
+		return
 	}
-	text, _ := e.Custom.Data[dataState].(string)
-	named, _ := e.Custom.Data[dataCalls].([]any)
-	for _, v := range named {
-		if id, ok := v.(string); ok {
-			calls = append(calls, id)
+	for i := range e.Message.Content {
+		r := e.Message.Content[i].ToolResult
+		switch {
+		case r == nil:
+		case isDenial(r.Content):
+			denied[callKey{message, r.ToolUseID}] = true
+		case !slices.Contains([]string{notRunText, cutOffText, redactedText, elsewhereText, supersededText}, r.Content):
+			begun[callKey{message, r.ToolUseID}] = true
 		}
 	}
-	return CallState(text), calls
 }
 
 // entriesBelow returns for each message that made one of the calls the custom entries and
@@ -207,29 +290,4 @@ func (t *turn) about(todo []session.TreeNode) ([]session.Entry, error) {
 		todo = append(todo, node.Children...)
 	}
 	return found, nil
-}
-
-// Decide settles a call that waits for approval. Resume then continues the turn. Later
-// changes nothing. For a call that does not wait, Decide returns session.ErrNotExist.
-func (a *Agent) Decide(callID string, d Decision) error {
-	return a.change(context.Background(), func(t *turn) error {
-		pending, err := t.pending()
-		if err != nil {
-			return err
-		}
-		at := slices.IndexFunc(pending, func(p Pending) bool { return p.ID == callID && p.State == CallWaiting })
-		if at < 0 {
-			return &session.Error{Op: "approve", Name: t.s.ID(), Kind: session.ErrNotExist, Err: fmt.Errorf("no call %q waits for approval", callID)}
-		}
-		switch p := pending[at : at+1]; d {
-		case Allow:
-			_, err = t.append(callsEntry(CallAllowed, p))
-		case Deny:
-			err = t.answer(answersTo(p, deniedText)...)
-		case Later:
-		default:
-			err = badDecision(d)
-		}
-		return err
-	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coppice-dev/coppice/session"
@@ -43,7 +44,7 @@ func (t *turn) runCall(p *Pending) Result {
 			done <- r
 		}()
 		result, err := tool.Run(ctx, p.Call)
-		r = returned{result, err}
+		r = returned{result: result, err: err}
 	}()
 	var r returned
 	select {
@@ -54,43 +55,58 @@ func (t *turn) runCall(p *Pending) Result {
 		select {
 		case r = <-done:
 		case <-late.C:
-			r.err = context.Cause(ctx)
+			r.err, r.left = context.Cause(ctx), true
 		}
 	}
 	finish(r.err)
-	return t.fit(t.explain(ctx, r.result, r.err, timeout))
+	result := t.explain(ctx, r, timeout)
+	if p.changed {
+		result = result.after(fmt.Sprintf("[the user changed the arguments of this call to %s]", p.Input))
+	}
+	return t.fit(result)
 }
 
 // returned is what the function of a tool returned.
 type returned struct {
 	result Result
 	err    error
+	left   bool // it has not returned yet
 }
 
 // explain turns an error into a result.
-func (t *turn) explain(ctx context.Context, r Result, err error, timeout time.Duration) Result {
-	if err == nil {
-		return r
+func (t *turn) explain(ctx context.Context, r returned, timeout time.Duration) Result {
+	if r.err == nil {
+		return r.result
 	}
-	text := err.Error()
+	text := r.err.Error()
+	isLate := ctx.Err() != nil && errors.Is(context.Cause(ctx), errTimeout)
 	switch {
+	case t.ctx.Err() != nil && r.left:
+		text = leftBehindText
 	case t.ctx.Err() != nil:
 		text = cancelledText
-	case ctx.Err() != nil && errors.Is(context.Cause(ctx), errTimeout):
+	case isLate && r.left:
+		text = fmt.Sprintf("[the tool took longer than %s and did not stop when it was told to; it may still be running]", timeout)
+	case isLate:
 		text = fmt.Sprintf("[the tool was stopped because it took longer than %s]", timeout)
 	}
-	if r.Text != "" {
-		text = r.Text + "\n" + text
+	if r.result.Text != "" {
+		text = r.result.Text + "\n" + text
 	}
-	return Result{Text: text, Parts: withText(r.Parts, text), IsError: true}
+	parts := slices.Clone(r.result.Parts)
+	if len(parts) > 0 {
+		parts = append(parts, session.Text(text))
+	}
+	return Result{Text: text, Parts: parts, IsError: true}
 }
 
-// withText adds a text to parts, if there are any.
-func withText(parts []session.Content, text string) []session.Content {
-	if len(parts) == 0 {
-		return nil
+// after returns the result with a line before it.
+func (r Result) after(line string) Result {
+	r.Text = line + "\n" + r.Text
+	if len(r.Parts) > 0 {
+		r.Parts = append([]session.Content{session.Text(line)}, r.Parts...)
 	}
-	return append(slices.Clone(parts), session.Text(text))
+	return r
 }
 
 func (t *turn) logPanic(c Call, v any) {
@@ -99,24 +115,41 @@ func (t *turn) logPanic(c Call, v any) {
 	}
 }
 
+// maxParts is how many images and files a result may have.
+const maxParts = 100
+
 // fit makes a result fit for a model: not too long, and without blocks that a result cannot
 // have. All parts together have at most maxOutput bytes of text.
 func (t *turn) fit(r Result) Result {
 	left := t.maxOutput()
 	r.Text = cutMiddle(r.Text, left)
 	var parts []session.Content
+	var texts []string // those that follow each other become one
+	flush := func() {
+		if text := strings.Join(texts, "\n"); text != "" {
+			parts = append(parts, session.Text(cutMiddle(text, left)))
+			left = max(0, left-len(text))
+		}
+		texts = nil
+	}
+	others := 0
 	for i := range r.Parts {
 		switch part := &r.Parts[i]; {
 		case part.ToolUse != nil || part.ToolResult != nil || part.Thinking != nil:
 			return Result{Text: fmt.Sprintf("[the tool returned a block of type %q, which a result cannot have]", part.Type), IsError: true}
+		case part.Text != nil && part.Text.Content != "":
+			texts = append(texts, part.Text.Content)
 		case part.Text == nil:
-			parts = append(parts, *part)
-		case part.Text.Content != "":
-			text := cutMiddle(part.Text.Content, left)
-			left = max(0, left-len(part.Text.Content))
-			parts = append(parts, session.Text(text))
+			if others++; others <= maxParts {
+				flush()
+				parts = append(parts, *part)
+			}
 		}
 	}
+	if others > maxParts {
+		texts = append(texts, fmt.Sprintf("[… %d of %d images and files left out …]", others-maxParts, others))
+	}
+	flush()
 	r.Parts = parts
 	return r
 }

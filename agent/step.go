@@ -202,7 +202,7 @@ func (t *turn) keep(r *request, response *provider.Response) (*reply, error) {
 	calls := t.callsOf(&answer)
 	now := t.startable(calls)
 	if len(now) > 0 {
-		entries = append(entries, callsEntry(CallRunning, now))
+		entries = append(entries, startedEntry(now))
 	}
 	if _, err := t.append(entries...); err != nil {
 		return nil, err

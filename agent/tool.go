@@ -18,7 +18,8 @@ type Tool struct {
 	// Repeatable says that running a call twice does no more than running it once.
 	// Only such a call is run again after the program died in the middle of it.
 	Repeatable bool
-	// Alone says that a call must not run beside other calls.
+	// Alone says that a call must not run beside other calls, nor before a decision about
+	// one that comes before it.
 	Alone bool
 	// Ask reports whether a call must be approved before it runs (see Options.Approve),
 	// and why, in words for the person who decides. It is called before every call of the
@@ -61,9 +62,9 @@ type Decision string
 
 // The decisions.
 const (
-	// Allow runs the call.
+	// Allow runs the call: see With.
 	Allow Decision = "allow"
-	// Deny answers the call with a refusal. The model continues.
+	// Deny answers the call with a refusal: see Because. The model continues.
 	Deny Decision = "deny"
 	// Later leaves the call waiting. The turn ends. Agent.Decide and Agent.Resume
 	// continue from there, perhaps in another program on another day.

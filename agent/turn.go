@@ -52,8 +52,8 @@ func (a *Agent) Send(ctx context.Context, content ...session.Content) (*Outcome,
 			return err
 		}
 		var entries []session.Entry
-		for _, p := range pending {
-			entries = append(entries, resultEntry(p.Call, Result{Text: supersededText, IsError: true}))
+		for _, a := range answersTo(supersededText, pending...) {
+			entries = append(entries, resultEntry(a.Call, a.result))
 		}
 		settings, err := t.settings()
 		if err != nil {
@@ -63,6 +63,9 @@ func (a *Agent) Send(ctx context.Context, content ...session.Content) (*Outcome,
 		entries = append(entries, message(&session.MessageEntry{Role: session.RoleUser, Content: content}))
 		if _, err := t.append(entries...); err != nil {
 			return err
+		}
+		for _, p := range pending {
+			t.forgetCall(p)
 		}
 		return t.run(nil)
 	})

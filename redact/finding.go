@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"bytes"
 	"fmt"
 	"hash/maphash"
 	"strings"
@@ -34,6 +35,9 @@ func sameAs(secret []byte) uint64 { return maphash.Bytes(sameSeed, secret) }
 
 // Replacement returns the text that replaces a secret.
 func Replacement(kind string) string { return mark + kind + "]" }
+
+// IsMarked reports whether a text has a replacement in it: it may not be what it was.
+func IsMarked(text []byte) bool { return bytes.Contains(text, []byte(mark)) }
 
 // mark begins every replacement.
 const mark = "[REDACTED:"
