@@ -37,11 +37,11 @@ func album(t *testing.T) (h *house, drawing, shot []byte) {
 	drawing, shot = picture(t, 30, 20), picture(t, 8, 4)
 	s := h.say(session.Header{ID: "album"}, "hello")
 	add := func(m session.MessageEntry) string {
-		ids, err := s.AppendAll(session.Entry{Type: session.TypeMessage, Message: &m})
+		id, err := s.AppendEntry(session.Entry{Type: session.TypeMessage, Message: &m})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return ids[0]
+		return id
 	}
 	said := func(role string, blocks ...session.Content) string {
 		return add(session.MessageEntry{Role: role, Content: blocks})

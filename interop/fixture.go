@@ -101,8 +101,7 @@ func (t *teller) message(m *session.MessageEntry) string {
 	if t.err != nil {
 		return ""
 	}
-	id := session.NewID()
-	return t.do(id, t.s.Append(session.Entry{Type: session.TypeMessage, ID: id, Message: m}))
+	return t.do(t.s.AppendEntry(session.Entry{Type: session.TypeMessage, Message: m}))
 }
 
 func (t *teller) user(content ...session.Content) string {

@@ -57,11 +57,11 @@ func TestViewOfASessionIsTheSameSession(t *testing.T) {
 	}
 }
 
-func TestAppendAllReturnsTheIDs(t *testing.T) {
+func TestAppendEntryReturnsTheID(t *testing.T) {
 	t.Parallel()
 	s := newScribe(t)
 	for _, given := range []string{"", "mine"} {
-		id := mustGet(s.AppendAll(session.Entry{Type: "x", ID: given}))(t)[0]
+		id := mustGet(s.AppendEntry(session.Entry{Type: "x", ID: given}))(t)
 		if id == "" || id != s.LeafID() || given != "" && id != given {
 			t.Errorf("id %q, leaf %q", id, s.LeafID())
 		}

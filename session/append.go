@@ -30,14 +30,12 @@ import (
 //
 // checkForm, judge and place are the door: see door.go.
 
-// Append adds an entry as a child of the leaf, and moves the leaf to it. The caller sets
-// Type and the payload; the parent is the leaf. An empty ID and a zero Timestamp are
-// filled in. An entry that the typed methods would not write is refused here too: see
-// Error. When Append returns nil, the entry is as durable as the store promises.
-func (s *Session) Append(entry Entry) error {
-	_, err := s.appendOne("append", entry)
-	return err
-}
+// AppendEntry adds an entry of any type as a child of the leaf, and moves the leaf to it. It
+// returns the entry's id. The caller sets Type and the payload; the parent is the leaf. An
+// empty ID and a zero Timestamp are filled in. An entry that the typed methods would not
+// write is refused here too: see Error. Without an error, the entry is as durable as the
+// store promises.
+func (s *Session) AppendEntry(entry Entry) (string, error) { return s.appendOne("append", entry) }
 
 // AppendAll adds entries one after the other, with one write and one sync. If there is a
 // conflict or an error, it adds none. It returns their ids. In a session that OpenChain

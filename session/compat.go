@@ -10,10 +10,11 @@ import "path/filepath"
 //	GetTree                    Outline for the shape, then Peek or Each for the entries
 //	CreateBranchedSession      ForkAt, which returns the new session opened
 //	BranchWithSummary          Update, with Tx.Branch and Tx.Append
-//	AppendModelChange          Append or, to get the id, AppendAll
-//	AppendThinkingLevelChange  the same
-//	AppendSessionInfo          the same
-//	AppendCustomEntry          the same
+//	Append                     AppendEntry, which returns the id
+//	AppendModelChange          AppendEntry
+//	AppendThinkingLevelChange  AppendEntry
+//	AppendSessionInfo          AppendEntry
+//	AppendCustomEntry          AppendEntry
 //	Manager, FileManager       Directory
 
 // GetContext returns the entries to send to a model, from the summary in force to the
@@ -69,6 +70,12 @@ func (s *Session) BranchWithSummary(branchFromID string, summary string) (string
 		tx.moveTo(branchFromID)
 		tx.Append(Entry{Type: TypeBranchSummary, BranchSummary: told})
 	})
+}
+
+// Append is AppendEntry without the id.
+func (s *Session) Append(entry Entry) error {
+	_, err := s.appendOne("append", entry)
+	return err
 }
 
 // AppendModelChange records which model answers from here on.

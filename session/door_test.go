@@ -30,8 +30,9 @@ func TestCheckRoleTakesTheFourRolesOfAConversation(t *testing.T) {
 
 // waysIn are the generic ways in which an entry can be written.
 var waysIn = map[string]func(*session.Session, session.Entry) error{
-	"Append":    (*session.Session).Append,
-	"AppendAll": func(s *session.Session, e session.Entry) error { _, err := s.AppendAll(e); return err },
+	"Append":      (*session.Session).Append,
+	"AppendEntry": func(s *session.Session, e session.Entry) error { _, err := s.AppendEntry(e); return err },
+	"AppendAll":   func(s *session.Session, e session.Entry) error { _, err := s.AppendAll(e); return err },
 	"AppendAll, second of two": func(s *session.Session, e session.Entry) error {
 		_, err := s.AppendAll(session.Entry{Type: "first"}, e)
 		return err

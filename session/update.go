@@ -126,7 +126,7 @@ func (tx *Tx) moveTo(entryID string) {
 	tx.Append(move)
 }
 
-// Append adds an entry of any type after the leaf, as Session.Append does, and makes it the
+// Append adds an entry of any type after the leaf, as Session.AppendEntry does, and makes it the
 // leaf. It returns the entry's id.
 func (tx *Tx) Append(e Entry) string {
 	from := given

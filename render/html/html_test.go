@@ -49,11 +49,11 @@ func (k talk) say(role string, content ...session.Content) string {
 
 func (k talk) append(e session.Entry) string {
 	k.t.Helper()
-	ids, err := k.AppendAll(e)
+	id, err := k.AppendEntry(e)
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	return ids[0]
+	return id
 }
 
 func (k talk) branch(at string) {
