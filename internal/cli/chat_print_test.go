@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -16,17 +18,22 @@ import (
 // closed. It returns the output, and the exit code when the program has ended.
 func printing(t *testing.T, ctx context.Context, more <-chan struct{}, ends string) (out *bufio.Reader, errs *strings.Builder, code <-chan int) {
 	t.Helper()
+	// Without an end, the first answer breaks off there, and the second is whole.
 	piece := func(w http.ResponseWriter, text, end string) {
 		fmt.Fprintf(w, "data: {\"id\":\"r\",\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{\"content\":%q},\"finish_reason\":%s}]}\n\n", text, end)
 		w.(http.Flusher).Flush()
 	}
+	var asked atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // so that the end of the connection is noticed
 		w.Header().Set("Content-Type", "text/event-stream")
 		piece(w, "one ", "null")
 		select {
 		case <-more:
-			piece(w, "two", ends)
+			if ends == "" && asked.Add(1) == 1 {
+				panic(http.ErrAbortHandler) // the connection breaks
+			}
+			piece(w, "two", cmp.Or(ends, `"stop"`))
 			fmt.Fprint(w, "data: [DONE]\n\n")
 		case <-r.Context().Done():
 		}
@@ -63,6 +70,18 @@ func TestPrintedAnswersArriveAsTheyAreSaidAndTellIfTheyAreCutOff(t *testing.T) {
 		if got := <-code; err != nil || string(rest) != "two\n" || got != want {
 			t.Errorf("%s: %q is printed, %v, exit code %d, want %d\n%s", ends, rest, err, got, want, errs)
 		}
+	}
+}
+
+// A script must know that not all that it read is the answer.
+func TestAnAnswerThatBeginsAgainIsPartial(t *testing.T) {
+	t.Parallel()
+	more := make(chan struct{})
+	close(more)
+	out, errs, code := printing(t, t.Context(), more, "")
+	all, err := io.ReadAll(out)
+	if got := <-code; err != nil || string(all) != "one \n\none two\n" || got != exitPartial || !strings.Contains(errs.String(), "does not count") {
+		t.Errorf("%q is printed, %v, exit code %d\n%s", all, err, got, errs)
 	}
 }
 
