@@ -50,8 +50,8 @@ func (c *Compaction) reserve(size int) int {
 
 // keep returns how many tokens of a conversation stay as they are: at most half of the
 // room for it, because a compaction that keeps everything gains nothing. full is the size
-// of a conversation that the provider found too long; the real window is smaller than
-// that.
+// of a conversation that the provider found too long, so that its window is smaller than
+// that, or that a person wants to be shorter.
 func (c *Compaction) keep(size, full int) int {
 	n := share(c.Keep, window.DefaultKeep, size, 4)
 	if size > 0 {
@@ -187,7 +187,7 @@ func (t *turn) compactNow(reason, instructions string) (*Compacted, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan, err := t.planCompaction(c, before, reason == reasonOverflow)
+	plan, err := t.planCompaction(c, before, reason)
 	if err != nil {
 		t.backoff.wait(before, window, true)
 		return nil, err
@@ -221,7 +221,8 @@ func (t *turn) compactNow(reason, instructions string) (*Compacted, error) {
 // Entries are weighed by their share of those tokens, so that the plan uses the same number
 // as the decision to compact. A provider that found the conversation too long may have meant
 // bytes: many pictures are few tokens. Then the share of the bytes counts if it is greater.
-func (t *turn) planCompaction(c *session.Context, tokens int, overflow bool) (*session.CompactionPlan, error) {
+func (t *turn) planCompaction(c *session.Context, tokens int, reason string) (*session.CompactionPlan, error) {
+	overflow := reason == reasonOverflow
 	var counted, bytes int
 	counts, sizes := make([]int, len(c.Entries)), make([]int, len(c.Entries))
 	for i := range c.Entries {
@@ -244,7 +245,7 @@ func (t *turn) planCompaction(c *session.Context, tokens int, overflow bool) (*s
 		weights[c.Entries[i].ID] = weight
 		all += weight
 	}
-	if !overflow {
+	if reason == reasonWindow { // otherwise as little stays as makes it worthwhile
 		all = 0
 	}
 	window := t.opts.Compaction.window(t.opts.Model.Info())

@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/agent/mcp"
 	"github.com/coppice-dev/coppice/agent/tools"
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -150,29 +151,39 @@ func (b *Toolbox) search(ctx context.Context, query string, limit int) ([]tools.
 	return hits, nil
 }
 
-// Allow adds a rule, which all tools obey from now on.
-func (b *Toolbox) Allow(rule string) error {
-	alone, err := tools.NewRules(b.dir, []string{rule}, nil)
+// Allow adds rules, which all tools obey from now on: all of them, or none if one makes no
+// sense.
+func (b *Toolbox) Allow(rules ...string) error {
+	alone, err := tools.NewRules(b.dir, rules, nil)
 	if err == nil {
 		err = alone.Check(b.names())
 	}
-	if err == nil {
-		err = b.rules.Allow(rule)
+	for i := 0; i < len(rules) && err == nil; i++ {
+		err = b.rules.Allow(rules[i])
 	}
 	if err != nil {
 		return session.Invalidf("%w", err)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.allowed = append(b.allowed, rule)
+	b.allowed = append(b.allowed, rules...)
 	return nil
 }
 
-// RuleFor returns the rule that allows calls like this one, or "" if there can be none.
-func (b *Toolbox) RuleFor(call agent.Call) string { return b.rules.RuleFor(call) }
+// Edits returns the changes to files that a call asks for, or nil if it does something else.
+// Of a built-in tool's call they have the lines around them and their numbers, as the file is
+// now.
+func (b *Toolbox) Edits(call agent.Call) []render.Edit {
+	edits := render.Edits(session.ToolUseJSON(call.ID, call.Name, call.Input).ToolUse)
+	before, after, ok := tools.Preview(b.dir, call)
+	if ok && len(edits) == 1 {
+		edits[0].Hunks = render.Diff(before, after)
+	}
+	return edits
+}
 
-// WhyNoRule returns why RuleFor has no rule for a call, or nil if it has one.
-func (b *Toolbox) WhyNoRule(call agent.Call) error { return b.rules.WhyNoRule(call) }
+// RulesFor returns the rules that allow calls like this one, or why there are none.
+func (b *Toolbox) RulesFor(call agent.Call) ([]string, error) { return b.rules.RulesFor(call) }
 
 // Rules returns the rules that allow calls by now.
 func (b *Toolbox) Rules() []string {

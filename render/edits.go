@@ -28,11 +28,13 @@ const (
 	Delete = files.Delete // the file is deleted
 )
 
-// Hunk is a run of changed lines with a few unchanged ones around it. A tool call
-// does not say at which line of the file it begins.
+// Hunk is a run of changed lines with a few unchanged ones around it.
 type Hunk struct {
 	Heading string // what the patch says about the place, such as a function's name; "" for nothing
-	Lines   []DiffLine
+	// Before and After are the numbers of its first line in the file, before and after the
+	// change. A tool call does not say: they are 0 then.
+	Before, After int
+	Lines         []DiffLine
 }
 
 // DiffLine is a line of a hunk, without its end.
@@ -69,7 +71,10 @@ func Edits(t *session.ToolUseContent) []Edit {
 			case c.Op == Write:
 				e.Hunks = append(e.Hunks, addedLines(piece.New)...)
 			default:
-				e.Hunks = append(e.Hunks, Diff(piece.Old, piece.New)...)
+				for _, h := range Diff(piece.Old, piece.New) {
+					h.Before, h.After = 0, 0 // they are those of the piece
+					e.Hunks = append(e.Hunks, h)
+				}
 			}
 		}
 		edits = append(edits, e)
@@ -140,6 +145,7 @@ func Diff(before, after string) []Hunk {
 	}
 	hunks := make([]Hunk, len(unified.Hunks))
 	for i, h := range unified.Hunks {
+		hunks[i].Before, hunks[i].After = h.FromLine, h.ToLine
 		for _, line := range h.Lines {
 			op := byte(' ')
 			switch line.Kind {

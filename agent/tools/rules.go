@@ -362,51 +362,58 @@ func (r *Rules) Apply(list ...agent.Tool) []agent.Tool {
 	return list
 }
 
-// RuleFor returns the rule that allows calls like this one and no others, or "" if no
-// rule can: the same path or the same command, or for other tools every call.
-func (r *Rules) RuleFor(call agent.Call) string {
-	text, _ := r.ruleFor(call)
-	return text
-}
-
-// WhyNoRule returns why RuleFor has no rule for a call, or nil if it has one.
-func (r *Rules) WhyNoRule(call agent.Call) error {
-	_, err := r.ruleFor(call)
-	return err
-}
-
-func (r *Rules) ruleFor(call agent.Call) (string, error) {
+// RulesFor returns the rules that together allow calls like this one and no others: the same
+// path or the same command, one for each of several commands, or for other tools every
+// call. The error says why there are none.
+func (r *Rules) RulesFor(call agent.Call) ([]string, error) {
 	if r == nil {
-		return "", errors.New("there are no rules")
+		return nil, errors.New("there are no rules")
 	}
-	text := call.Name
+	s := r.subject(call)
+	texts := []string{call.Name}
 	switch {
 	case pathTools[call.Name] != nil:
 		p, err := r.dir.pathIn(call.Name, call.Input)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		if strings.ContainsAny(p.String(), "*?()") {
-			return "", errors.New("the path has characters that mean something else in a rule")
+			return nil, errors.New("the path has characters that mean something else in a rule")
 		}
-		text += "(" + p.String() + ")"
+		texts[0] += "(" + p.String() + ")"
 	case call.Name == Bash:
-		text += "(" + strings.TrimSpace(commandOf(call)) + ")"
+		if !s.simple {
+			return nil, errors.New("a rule is a command of plain words and quoted text, and this is more")
+		}
+		texts = nil
+		for _, words := range s.commands {
+			if slices.ContainsFunc(words, func(w word) bool { return w.wild }) {
+				return nil, errors.New("in a rule, * and ? stand for other commands too")
+			}
+			if text := Bash + "(" + quoted(words) + ")"; !slices.Contains(texts, text) {
+				texts = append(texts, text)
+			}
+		}
 	}
-	one, err := r.parse(text)
-	s := r.subject(call)
-	switch {
-	case err != nil && len(s.commands) > 1 && s.simple:
-		return "", errors.New("it is several commands, and each needs a rule of its own")
-	case err != nil && call.Name == Bash:
-		return "", errors.New("a rule is one command of plain words and quoted text, and this is more")
-	case err != nil:
-		return "", err
-	case slices.ContainsFunc(one.words, func(w word) bool { return w.wild }):
-		return "", errors.New("in a rule, * and ? stand for other commands too")
+	var all []rule
+	for _, text := range texts {
+		one, err := r.parse(text)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
 	}
-	if _, text = s.allowed([]rule{one}); text == "" {
-		return "", errors.New("there is a link on the way, and the file it leads to needs a rule too")
+	if d, _ := s.allowed(all); d != agent.Allow {
+		return nil, errors.New("there is a link on the way, and the file it leads to needs a rule too")
 	}
-	return text, nil
+	return texts, nil
+}
+
+// quoted writes the words of a command as a rule has them.
+func quoted(words []word) string {
+	texts := make([]string, len(words))
+	for i, w := range words {
+		texts[i] = plain.ShellWord(w.text)
+	}
+	return strings.Join(texts, " ")
 }

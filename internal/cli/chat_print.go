@@ -57,8 +57,12 @@ func (a *app) sayRefused(ctx context.Context, call agent.Call, c *home.Chat) err
 	if call.Reason != "" {
 		why = " (" + render.OneLine(call.Reason, 0) + ")"
 	}
-	way := "--allow " + plain.ShellWord(box.RuleFor(call)) + " lets it run"
-	if err := box.WhyNoRule(call); err != nil {
+	rules, err := box.RulesFor(call)
+	for i := range rules {
+		rules[i] = "--allow " + plain.ShellWord(rules[i])
+	}
+	way := strings.Join(rules, " ") + " lets it run"
+	if err != nil {
 		way = "no --allow rule is for this call alone: " + err.Error()
 	}
 	a.say("refused a call of %s in %s, which nobody can approve here%s; %s", call.Name, c.Dir(), why, way)

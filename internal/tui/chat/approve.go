@@ -3,6 +3,7 @@ package chat
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -47,40 +48,28 @@ func (u *ui) ask(q *question) {
 		u.print(u.job.view.finish(u.style())...)
 		u.print(u.job.view.callRow(&q.call, u.style())...)
 	}
-	u.print(u.details(&q.call)...)
+	u.print(u.details(q)...)
 	if q.call.Reason != "" {
 		for _, row := range terminal.Wrap(render.OneLine(q.call.Reason, 0), u.style().Width-6) {
 			u.print("  " + u.paint(terminal.Yellow, row))
 		}
 	}
 	u.note("    in " + u.chat.Dir())
-	u.offer(q)
-}
-
-// offer says what "always" would allow.
-func (u *ui) offer(q *question) {
-	text := "a allows from now on: " + render.OneLine(q.box.RuleFor(q.call), 0)
-	if err := q.box.WhyNoRule(q.call); err != nil {
-		text = "a allows it only this time: " + render.OneLine(err.Error(), 0)
-	}
-	for _, row := range terminal.Wrap(text, u.style().Width-6) {
-		u.note("  " + row)
+	if q.rules, err = q.box.RulesFor(q.call); err != nil {
+		u.note("    no rule can allow it from now on: " + render.OneLine(err.Error(), 0))
 	}
 }
 
 // details are the arguments of a call as far as one line does not show them.
-func (u *ui) details(c *agent.Call) (rows []string) {
-	use, s := useOf(c), u.style()
+func (u *ui) details(q *question) (rows []string) {
+	use, s := useOf(&q.call), u.style()
 	short := ansi.StringWidth(render.CallGist(use)) <= s.Width-4
-	if edits := render.Edits(use); edits != nil {
+	if edits := q.box.Edits(q.call); edits != nil {
 		for i := range edits {
 			if !short {
 				rows = append(rows, wrapped(render.OneLine(edits[i].Path, 0), terminal.Yellow, s)...)
 			}
-			for _, l := range edits[i].Rows() {
-				colour := map[byte]terminal.Colour{'+': terminal.Green, '-': terminal.Red}[byte(l.Op)]
-				rows = append(rows, wrapped(string(l.Op)+l.Text, colour, s)...)
-			}
+			rows = append(rows, editRows(&edits[i], s)...)
 		}
 		return rows
 	}
@@ -107,6 +96,36 @@ func (u *ui) details(c *agent.Call) (rows []string) {
 	return rows
 }
 
+// editRows draws a change to a file, with the numbers of its lines if they are known: those
+// of the new file, and of the old one for lines that go.
+func editRows(e *render.Edit, s terminal.Style) (rows []string) {
+	colours := map[byte]terminal.Colour{'+': terminal.Green, '-': terminal.Red}
+	for i := range e.Hunks {
+		h := &e.Hunks[i]
+		if i > 0 || h.Heading != "" {
+			rows = append(rows, wrapped("@ "+h.Heading, terminal.Dim, s)...)
+		}
+		before, after := h.Before, h.After
+		for _, l := range h.Lines {
+			number := ""
+			if h.Before+h.After > 0 {
+				number = fmt.Sprintf("%5d ", after)
+				if l.Op == '-' {
+					number = fmt.Sprintf("%5d ", before)
+				}
+			}
+			if l.Op != '+' {
+				before++
+			}
+			if l.Op != '-' {
+				after++
+			}
+			rows = append(rows, wrapped(number+string(l.Op)+l.Text, colours[l.Op], s)...)
+		}
+	}
+	return rows
+}
+
 // wrapped draws a line of what a call would do, below the call.
 func wrapped(text string, c terminal.Colour, s terminal.Style) (rows []string) {
 	for _, row := range terminal.Wrap(strings.ReplaceAll(text, "\t", "    "), s.Width-6) {
@@ -119,6 +138,10 @@ func wrapped(text string, c terminal.Colour, s terminal.Style) (rows []string) {
 func (u *ui) answer(k line.Key) {
 	q := u.asking
 	switch {
+	case k.Kind == line.Escape && q.editing: // back to the question
+		q.editing = false
+		q.editor.Set("")
+		return
 	case k.Kind == line.Interrupt, k.Kind == line.Escape:
 		u.asking = nil
 		u.interrupt(false)
@@ -127,20 +150,54 @@ func (u *ui) answer(k line.Key) {
 		q.editor.Press(k)
 		return
 	}
-	text := strings.ToLower(strings.TrimSpace(q.editor.Take()))
-	switch text {
+	text := strings.TrimSpace(q.editor.Take())
+	if q.editing {
+		u.always(q, strings.Split(text, "\n"))
+		return
+	}
+	word, why, _ := strings.Cut(text, " ")
+	switch strings.ToLower(word) {
 	case "y", "yes":
 		u.decide(agent.Allow, "allowed")
 	case "n", "no":
-		u.decide(agent.Deny, "refused")
+		u.deny(q, strings.TrimSpace(why))
 	case "a", "always":
-		u.always(q)
+		u.editRules(q)
 	case "later":
 		u.decide(agent.Later, "left for later")
 	case "":
 	default:
-		u.note("    y runs it, n refuses it, a runs it now and whenever it is called like this, later leaves it waiting")
+		u.note("    y runs it; n refuses it, and what follows is told to the model; a shows the rule that allows it from now on, to be changed or confirmed; later leaves it waiting")
 	}
+}
+
+// editRules has the person see and change the rules that would allow calls like this one.
+func (u *ui) editRules(q *question) {
+	if len(q.rules) == 0 {
+		u.note("    no rule can allow it; y runs it this time")
+		return
+	}
+	q.editing = true
+	q.editor.Set(strings.Join(q.rules, "\n"))
+}
+
+// always allows a call, and from now on those that the rules are for.
+func (u *ui) always(q *question, rules []string) {
+	rules = slices.DeleteFunc(rules, func(rule string) bool { return strings.TrimSpace(rule) == "" })
+	if err := q.box.Allow(rules...); err != nil {
+		u.fail(err)
+		q.editor.Set(strings.Join(rules, "\n"))
+		return
+	}
+	u.decide(agent.Allow, "allowed, from now on: "+render.OneLine(strings.Join(rules, ", "), 0))
+}
+
+func (u *ui) deny(q *question, why string) {
+	words := "refused"
+	if why != "" {
+		words += ": " + render.OneLine(why, 0)
+	}
+	u.decide(agent.Deny, words)
 }
 
 func (u *ui) decide(d agent.Decision, words string) {
@@ -150,19 +207,18 @@ func (u *ui) decide(d agent.Decision, words string) {
 	if d != agent.Allow {
 		c = terminal.Red
 	}
-	u.print("    " + u.paint(c, words))
+	for _, row := range terminal.Wrap(words, u.style().Width-6) {
+		u.print("    " + u.paint(c, row))
+	}
 }
 
-// always allows a call, and for the rest of the chat those like it.
-func (u *ui) always(q *question) {
-	if err := q.box.WhyNoRule(q.call); err != nil {
-		u.decide(agent.Allow, "allowed, this time: "+render.OneLine(err.Error(), 0))
-		return
+// prompt is what stands before an answer.
+func (q *question) prompt() string {
+	switch {
+	case q.editing:
+		return "  from now on allow (Esc: back) ›"
+	case len(q.rules) == 0:
+		return "  run it? y yes · n WHY no · later ›"
 	}
-	rule := q.box.RuleFor(q.call)
-	if err := q.box.Allow(rule); err != nil {
-		u.fail(err)
-		return
-	}
-	u.decide(agent.Allow, "allowed, from now on: "+render.OneLine(rule, 0))
+	return "  run it? y yes · n WHY no · a always · later ›"
 }

@@ -66,9 +66,12 @@ type ui struct {
 type question struct {
 	call   agent.Call
 	box    *home.Toolbox // has the rules for it
+	rules  []string      // that would allow it from now on
 	ctx    context.Context
 	answer chan agent.Decision
 	editor line.Editor
+	// editing means that the rules are in the editor, to be changed or confirmed.
+	editing bool
 }
 
 // frame is the time between two drawings of a text that grows.
@@ -231,7 +234,12 @@ func (u *ui) press(ctx context.Context, k line.Key) {
 	}
 	switch k.Kind {
 	case line.Enter:
-		if text := strings.TrimRight(u.editor.Take(), " \n"); text != "" {
+		switch text := strings.TrimRight(u.editor.Take(), " \n"); {
+		case text == "":
+		case u.job != nil && worksNow(text):
+			u.print(u.job.view.finish(u.style())...)
+			u.submit(ctx, text)
+		default:
 			u.queue = append(u.queue, text)
 		}
 	case line.Tab:
@@ -379,7 +387,7 @@ func (u *ui) liveRows(columns, height int) (live []string, c screen.Cursor) {
 	}
 	e, prompt := &u.editor, u.prompt()
 	if u.asking != nil {
-		e, prompt = &u.asking.editor, u.paint(terminal.Bold+";"+terminal.Yellow, "  run it? y yes · n no · a always · later ›")+" "
+		e, prompt = &u.asking.editor, u.paint(terminal.Bold+";"+terminal.Yellow, u.asking.prompt())+" "
 	}
 	rows, row, column := e.Rows(prompt, columns, max(height-len(live)-2, 3))
 	c = screen.Cursor{Row: len(live) + row, Column: column}

@@ -434,22 +434,24 @@ func TestCallsAreApprovedOneByOne(t *testing.T) {
 	write := func(name string) string { return `call write {"path":"` + name + `","content":"green\npeas\n"}` }
 	p.types(write("a.txt"), enter)
 	p.sees("\nin " + dir)
-	p.sees("→ write a.txt +2", "│ +peas", "    in "+dir+"\n", "run it?")
+	p.sees("→ write a.txt +2", "│     2 +peas", "    in "+dir+"\n", "run it?")
 	p.types("perhaps", enter)
 	p.sees("y runs it")
-	p.types("n", enter)
-	p.sees("refused", "write failed")
+	p.types("n not here", enter)
+	p.sees("refused: not here", "write failed")
 	p.types(write("b.txt"), enter)
 	p.sees("→ write b.txt", "run it?")
 	p.types("y", enter)
 	p.sees("write answered")
 	p.types(write("c.txt"), enter)
-	p.sees("→ write c.txt", "a allows from now on: write(c.txt)", "later ›")
+	p.sees("→ write c.txt", "run it?")
 	p.types("a", enter)
+	p.sees("from now on allow (Esc: back) › write(c.txt)")
+	p.types(enter)
 	p.sees("allowed, from now on: write(c.txt)")
 	p.says(write("c.txt")) // not asked again
-	p.types(`call bash {"command":"echo one\necho two"}`, enter)
-	p.sees("│ echo two", "only this time: it is several commands", "run it?")
+	p.types(`call bash {"command":"echo one $PWD"}`, enter)
+	p.sees("no rule can allow it from now on: a rule is a command of plain words", "run it? y yes · n WHY no · later ›")
 	p.types(ctrlC)
 	p.sees("stopped")
 	p.sees("/resume continues")
@@ -457,12 +459,59 @@ func TestCallsAreApprovedOneByOne(t *testing.T) {
 	p.sees("allowed without asking: write(c.txt)", "run it?")
 	p.types("y", enter)
 	p.sees("bash answered: one")
+	// Each part of a line has a rule of its own, which can be changed before it holds.
+	p.types(`call bash {"command":"echo two && printf three"}`, enter)
+	p.sees("→ bash echo two", "a always")
+	p.types("a", enter)
+	p.sees("› bash(echo two)\n", " bash(printf three)")
+	p.types("\x1b[D\x17\x17bash(printf *", enter)
+	p.sees("allowed, from now on: bash(echo two), bash(printf *)")
+	p.sees("bash answered: two")
+	p.says(`call bash {"command":"printf four && echo two"}`) // not asked again
+	p.sees("bash answered: fourtwo")
 	p.leaves(ctrlD)
 	for name, want := range map[string]bool{"a.txt": false, "b.txt": true, "c.txt": true} {
 		if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != want {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// A change is shown with its place in the file.
+func TestAChangeIsShownWithTheLinesAroundIt(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var text strings.Builder
+	for i := range 20 {
+		fmt.Fprintf(&text, "line %d\n", i+1)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := sit(t, openHome(t), func(o *chat.Options) { o.Request.CWD, o.Request.Tools = dir, []string{home.AllTools} })
+	p.types(`call edit {"path":"a.txt","old_string":"line 10\nline 11","new_string":"line ten"}`, enter)
+	p.sees("  │     7  line 7\n  │     8  line 8\n  │     9  line 9\n  │    10 -line 10\n  │    11 -line 11\n" +
+		"  │    10 +line ten\n  │    11  line 12\n  │    12  line 13\n  │    13  line 14\n    in " + dir)
+	p.types("n", enter)
+	p.sees("edit failed")
+	p.leaves(ctrlD)
+}
+
+// Commands that only look work while the model answers.
+func TestCommandsWorkDuringAnAnswer(t *testing.T) {
+	t.Parallel()
+	p := sit(t, slowHome(t, "half of it"), nil)
+	p.types("go on", enter)
+	p.sees("half of it")
+	p.runs("/help", "list the latest conversations")
+	p.runs("/list", "◉ ")
+	p.runs("/tree", "◉ user        go on")
+	p.runs("/model", "slow")
+	p.runs("/model offline/parrot", "\n› /model offline/parrot") // which waits
+	p.sees("Esc stops")
+	p.types(ctrlC)
+	p.sees("stopped", "› /model offline/parrot")
+	p.leaves(ctrlC, ctrlD)
 }
 
 func TestCtrlZClearsTheWayForTheShell(t *testing.T) {

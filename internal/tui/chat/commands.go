@@ -20,50 +20,79 @@ import (
 type slash struct {
 	name, takes, does string
 	run               func(u *ui, ctx context.Context, argument string) error
+	// during says when it works while the model answers.
+	during during
 }
+
+// during says when a command works while the model answers: it must leave the conversation
+// and the agent alone.
+type during int
+
+const (
+	after   during = iota // it waits for the end of the answer
+	ifAlone               // at once if it has no argument
+	ifTold                // at once if it has one
+	always                // at once
+)
 
 // commands returns all commands, in the order in which /help lists them.
 func commands() []slash {
 	return []slash{
-		{"new", "[TITLE]", "begin another conversation", (*ui).cmdNew},
-		{"list", "[N]", "list the latest conversations", (*ui).cmdList},
-		{"load", "ID", "continue another conversation", (*ui).cmdLoad},
-		{"tree", "", "draw this conversation with its branches", (*ui).cmdTree},
-		{"branch", "ENTRY [summary]", "go back to an entry and continue from there", (*ui).cmdBranch},
-		{"fork", "[ENTRY]", "copy the conversation, and continue in the copy", (*ui).cmdFork},
-		{"label", "NAME [ENTRY]", "name an entry; the last one if none is given", (*ui).cmdLabel},
-		{"retry", "", "answer the last message again, on a branch", (*ui).cmdRetry},
-		{"resume", "", "finish what was interrupted", (*ui).cmdResume},
-		{"compact", "[WHAT MATTERS]", "replace the beginning with a summary", (*ui).cmdCompact},
-		{"undo", "", "undo the last compaction", (*ui).cmdUndo},
-		{"context", "[FILE…]", "show what the model is sent, or add files to it", (*ui).cmdContext},
-		{"model", "[PROVIDER/MODEL]", "show or change who answers", (*ui).cmdModel},
-		{"thinking", "[LEVEL]", "show or change how much the model thinks", (*ui).cmdThinking},
-		{"image", "FILE…", "send images with the next message", (*ui).cmdImage},
-		{"tools", "[LIST|none]", "show or change what the model may use", (*ui).cmdTools},
-		{"approve", "[RULE]", "decide about calls that wait, or allow calls", (*ui).cmdApprove},
-		{"search", "QUERY", "search all conversations", (*ui).cmdSearch},
-		{"export", "FILE", "write the conversation as .md, .html, .json or .jsonl", (*ui).cmdExport},
-		{"help", "", "this list", (*ui).cmdHelp},
-		{"exit", "", "leave; so does Ctrl-D", (*ui).cmdExit},
+		{"new", "[TITLE]", "begin another conversation", (*ui).cmdNew, after},
+		{"list", "[N]", "list the latest conversations", (*ui).cmdList, always},
+		{"load", "ID", "continue another conversation", (*ui).cmdLoad, after},
+		{"tree", "", "draw this conversation with its branches", (*ui).cmdTree, always},
+		{"branch", "ENTRY [summary]", "go back to an entry and continue from there", (*ui).cmdBranch, after},
+		{"fork", "[ENTRY]", "copy the conversation, and continue in the copy", (*ui).cmdFork, after},
+		{"label", "NAME [ENTRY]", "name an entry; the last one if none is given", (*ui).cmdLabel, after},
+		{"retry", "", "answer the last message again, on a branch", (*ui).cmdRetry, after},
+		{"resume", "", "finish what was interrupted", (*ui).cmdResume, after},
+		{"compact", "[WHAT MATTERS]", "replace the beginning with a summary", (*ui).cmdCompact, after},
+		{"undo", "", "undo the last compaction", (*ui).cmdUndo, after},
+		{"context", "[FILE…]", "show what the model is sent, or add files to it", (*ui).cmdContext, ifAlone},
+		{"model", "[PROVIDER/MODEL]", "show or change who answers", (*ui).cmdModel, ifAlone},
+		{"thinking", "[LEVEL]", "show or change how much the model thinks", (*ui).cmdThinking, ifAlone},
+		{"image", "FILE…", "send images with the next message", (*ui).cmdImage, always},
+		{"tools", "[LIST|none]", "show or change what the model may use", (*ui).cmdTools, ifAlone},
+		{"approve", "[RULE]", "decide about calls that wait, or allow calls", (*ui).cmdApprove, ifTold},
+		{"search", "QUERY", "search all conversations", (*ui).cmdSearch, always},
+		{"export", "FILE", "write the conversation as .md, .html, .json or .jsonl", (*ui).cmdExport, always},
+		{"help", "", "this list", (*ui).cmdHelp, always},
+		{"exit", "", "leave; so does Ctrl-D", (*ui).cmdExit, after},
 	}
 }
 
 // errUsage means that an argument is missing.
 var errUsage = errors.New("an argument is missing")
 
-// command runs a command. A beginning of its name is enough if no other begins so.
-func (u *ui) command(ctx context.Context, name, argument string) {
-	var found []slash
+// commandsNamed returns the commands that a name may mean: a beginning is enough.
+func commandsNamed(name string) (found []slash) {
 	for _, c := range commands() {
 		if c.name == name {
-			found = []slash{c}
-			break
+			return []slash{c}
 		}
 		if name != "" && strings.HasPrefix(c.name, name) {
 			found = append(found, c)
 		}
 	}
+	return found
+}
+
+// worksNow reports whether a text is a command that works while the model answers.
+func worksNow(text string) bool {
+	name, ok := commandIn(text)
+	found := commandsNamed(name)
+	if !ok || len(found) != 1 {
+		return false
+	}
+	alone := strings.TrimSpace(strings.TrimPrefix(text, "/"+name)) == ""
+	when := found[0].during
+	return when == always || when == ifAlone && alone || when == ifTold && !alone
+}
+
+// command runs a command. A beginning of its name is enough if no other begins so.
+func (u *ui) command(ctx context.Context, name, argument string) {
+	found := commandsNamed(name)
 	if name == "quit" {
 		u.done = true
 		return
@@ -197,18 +226,21 @@ func (u *ui) cmdList(ctx context.Context, argument string) error {
 }
 
 func (u *ui) cmdTree(ctx context.Context, _ string) error {
-	c := u.chat.Conversation()
-	if c == nil {
-		return errNoSession
-	}
-	if _, err := c.Refresh(); err != nil { // others may have written
+	id, err := u.session()
+	if err != nil {
 		return err
 	}
+	// Others may have written, and the chat's own session belongs to the agent.
+	c, err := u.o.Home.Conversation(ctx, home.OpenRequest{Session: id, Link: true})
+	if err != nil {
+		return err
+	}
+	defer c.Close() // it was only read
 	drawn, err := c.Rendered(ctx)
 	if err != nil {
 		return err
 	}
-	out, err := render.NewOutline(drawn, render.OutlineOptions{Leaf: c.LeafID()})
+	out, err := render.NewOutline(drawn, render.OutlineOptions{Leaf: u.chat.Conversation().LeafID()})
 	if err != nil {
 		return err
 	}

@@ -113,7 +113,7 @@ func TestCompactAndUndo(t *testing.T) {
 	t.Parallel()
 	p := sit(t, openHome(t), nil)
 	for range 3 {
-		p.says("repeat 1500 a few beans")
+		p.says("repeat 200 a few beans")
 	}
 	p.says("/compact what grows")
 	p.sees("── compacted from")
