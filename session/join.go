@@ -11,6 +11,30 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
+// How several logs become one. Session s1 continues s0. It begins with a copy of s0's
+// instructions and the marker after which its own entries come, and happens to use an id
+// that s0 has too:
+//
+//	s0                     s1
+//	a  system "be kind"    a' system "be kind", a copy of a
+//	b  user "one"          m  the marker
+//	c  user "two"          b  user "three"
+//	                       d  user "four"
+//
+// The chain is the log of s0 and then that of s1, with some lines changed:
+//
+//	a   system "be kind"
+//	b   user "one"
+//	c   user "two"
+//	b~2 user "three"       its parent was m; a' and m are left out, so it hangs on c
+//	d   user "four"        its parent was b
+//
+// linkJoiner does that for one log, in this order: hand and choose decide what is left out,
+// takeNodes puts the rest into the chain's tree, changeLine notes in chainPart.patch the
+// lines that must now say something else. What names a' (a label, say) means a from then on;
+// had a been lost with its session, a' would have stayed in its place. chainLog reads the
+// logs with those changes; nothing is written.
+
 // OpenChain opens the sessions of a chain as the one conversation that they are.
 // What a session was only given by those before it is left out, unless its
 // original is in none of them, because a session is missing. All branches

@@ -11,7 +11,16 @@ import (
 
 // A compaction cuts the path, but some of what comes before the cut still counts: system
 // messages, the message that began a turn which the cut splits, edits of these, and the
-// model in force. Our compactions record where they are, so that a resume need not search:
+// model in force:
+//
+//	root                           cut                              leaf
+//	 │ system ─ user ─ … ─ user ─ … │ model ─ result ─ … ─ compaction ─ … │
+//	 └──────────── past ────────────┘ └────────── kept, and after it ──────┘
+//	   stays                stays, because
+//	                        the cut splits its turn
+//
+// The context is: the system message, the user's message, the summary, and what was kept.
+// Our compactions record where they are, so that a resume need not search:
 // see State. For other compactions we search once, by the first bytes of the lines, and
 // remember the result.
 

@@ -26,6 +26,19 @@ func addSpan(spans []span, from, to int) []span {
 //
 // Late results do so too: see placeResults. They are moved to their calls, before what
 // was said without them.
+//
+// For example, each model's answer (m) has a report of the size of what was sent for it:
+//
+//	path                              the report of that answer
+//	u1 m1                             m1: u1
+//	u2 m2                             m2: u1 m1 u2
+//	E, an edit that clears u1
+//	u3 m3                             m3: (u1) m1 u2 m2 u3
+//
+// The context is (u1) m1 u2 m2 u3 m3. The reports of m1 and m2 counted u1 as it was, so the
+// span from u1 to E is unlike; the size is taken from m3. If R reverts E after m3, the
+// context begins with u1 again: E was in force from E to R, so that span is unlike, and the
+// reports of m1 and m2 hold once more.
 type changes struct {
 	unlike   []span
 	places   map[string]int     // where in the context an edited message is

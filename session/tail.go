@@ -36,6 +36,18 @@ const (
 //
 // If the goal is the context, loadTail passes the lines of the leaf's path to onPath, the
 // last one first.
+//
+// What it learns, from the last line towards the first:
+//
+//	the last line                 it is the leaf or, if it moves the leaf, its parent is
+//	a line on the leaf's path     part of the context; the path goes on at its parent
+//	a revert on the path          its target does not count
+//	a compaction on the path      the context goes back to the first entry that it keeps; its
+//	                              State says what counts before that
+//	any other line                another branch: nothing
+//
+// and what makes it give up: a line that cannot be read or does not fit the line after it, a
+// merge that brings entries, and a compaction without a State.
 func loadTail(ctx context.Context, log store.Log, end store.Pos, goal tailGoal, onPath func(store.Line)) (*tree, error) {
 	scan := tailScan{goal: goal, onPath: onPath, into: newTree(), reverted: make(reverts)}
 	for line, err := range log.Backward(ctx, end) {
