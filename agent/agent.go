@@ -230,7 +230,9 @@ func (a *Agent) Close() error {
 
 // Subscribe returns the events from now on. Up to buffer events wait for a slow
 // subscriber (default: 1024). Further ones are left out, and an event of type Missed
-// says how many. Waiting pieces of the same text are joined, so no text is lost.
+// says how many. Waiting pieces of the same text are joined, so no text is lost. A turn
+// waits for no subscriber before its end; there it waits until those that are being read
+// have been read, for two seconds at most.
 func (a *Agent) Subscribe(buffer int) *Subscription { return a.events.subscribe(buffer) }
 
 func (a *Agent) publish(e Event) {

@@ -33,6 +33,10 @@ type Subscription struct {
 	queue  []waiting
 	missed int64
 	closed bool
+
+	readers int           // that wait in Next
+	isRead  bool          // there is a reader, who was there since the turn began
+	empty   chan struct{} // closed when the queue is empty, or nil
 }
 
 // waiting is an event that waits to be read, with the pieces of text that were joined to
@@ -92,9 +96,56 @@ func (h *hub) close() {
 	h.subs = nil
 }
 
+// drain waits until the subscribers have read what there is. One that does not read, or
+// takes too long, is left alone.
+func (h *hub) drain() {
+	h.mu.Lock()
+	var unread []<-chan struct{}
+	for s := range h.subs {
+		if c := s.unread(); c != nil {
+			unread = append(unread, c)
+		}
+	}
+	h.mu.Unlock()
+	late := time.NewTimer(grace)
+	defer late.Stop()
+	for _, c := range unread {
+		select {
+		case <-c:
+		case <-late.C:
+			return
+		}
+	}
+}
+
+// unread returns a channel that is closed when everything was read, or nil if that is so,
+// or if there is no reader.
+func (s *Subscription) unread() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.queue) == 0 || !s.isRead || s.closed {
+		return nil
+	}
+	if s.empty == nil {
+		s.empty = make(chan struct{})
+	}
+	return s.empty
+}
+
+// allRead ends the waiting of drain.
+func (s *Subscription) allRead() {
+	if s.empty != nil {
+		close(s.empty)
+		s.empty = nil
+	}
+}
+
 func (s *Subscription) add(e Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if e.Type == TurnStart {
+		s.isRead = s.readers > 0
+	}
 	switch last := len(s.queue) - 1; {
 	case s.closed:
 		return
@@ -157,6 +208,7 @@ func (s *Subscription) signal() {
 func (s *Subscription) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.allRead()
 	if !s.closed {
 		s.closed = true
 		close(s.done)
@@ -167,8 +219,12 @@ func (s *Subscription) end() {
 // subscription, and everything was read, or when ctx ends. Several goroutines may share a
 // subscription: each event goes to one of them.
 func (s *Subscription) Next(ctx context.Context) (e Event, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.isRead = true
+	s.readers++
+	defer func() { s.readers-- }()
 	for {
-		s.mu.Lock()
 		if len(s.queue) == 0 {
 			s.noteMissed()
 		}
@@ -177,22 +233,32 @@ func (s *Subscription) Next(ctx context.Context) (e Event, ok bool) {
 			s.queue[0] = waiting{} // so that what was read can be freed
 			if s.queue = s.queue[1:]; len(s.queue) > 0 {
 				s.signal() // for another reader
+			} else {
+				s.allRead()
 			}
-			s.mu.Unlock()
 			return next.event(), true
 		}
-		closed := s.closed
-		s.mu.Unlock()
-		if closed {
+		if s.closed {
 			return Event{}, false
 		}
+		s.mu.Unlock()
 		select {
 		case <-s.wake:
 		case <-s.done:
 		case <-ctx.Done():
+		}
+		s.mu.Lock()
+		if ctx.Err() != nil && len(s.queue) == 0 {
+			s.leave()
 			return Event{}, false
 		}
 	}
+}
+
+// leave notes that a reader goes away.
+func (s *Subscription) leave() {
+	s.isRead = false
+	s.allRead()
 }
 
 // Events yields the events until ctx ends or the subscription does.
@@ -200,7 +266,13 @@ func (s *Subscription) Events(ctx context.Context) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
 		for {
 			e, ok := s.Next(ctx)
-			if !ok || !yield(e) {
+			if !ok {
+				return
+			}
+			if !yield(e) {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				s.leave()
 				return
 			}
 		}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/provider"
@@ -137,4 +139,67 @@ func TestMessagesAreToldAsTheLogHasThem(t *testing.T) {
 	if told != 5 {
 		t.Errorf("%d messages were told, want 5", told)
 	}
+}
+
+// TestSendReturnsAfterTheLastTextWasSeen: a program that prints what arrives, in a goroutine
+// of its own, has printed all of it when Send returns. One that does not read, or no longer,
+// holds nobody up.
+func TestSendReturnsAfterTheLastTextWasSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		model := provider.Func{About: provider.Info{Provider: "p", Model: "m"}, Answer: func(_ context.Context, _ *provider.Request, tell func(string) error) (*session.MessageEntry, error) {
+			for range 100 {
+				if err := tell("word "); err != nil {
+					return nil, err
+				}
+			}
+			return nil, nil
+		}}
+		a := start(t, agent.Options{Model: model})
+		a.Subscribe(0) // which nobody reads
+		left, gone := a.Subscribe(0), a.Subscribe(0)
+		news := a.Subscribe(0)
+		ctx, cancel := context.WithCancel(t.Context())
+		var readers sync.WaitGroup
+		readers.Go(func() {
+			for range left.Events(ctx) {
+				break
+			}
+		})
+		readers.Go(func() {
+			for range gone.Events(ctx) {
+				cancel()
+				time.Sleep(time.Millisecond)
+			}
+		})
+		var seen strings.Builder
+		readers.Go(func() {
+			for e := range news.Events(t.Context()) {
+				if e.Type == agent.MessageUpdate {
+					time.Sleep(100 * time.Millisecond) // a slow terminal
+					seen.WriteString(e.Update.Text)
+				}
+			}
+		})
+		synctest.Wait()
+		begun := time.Now()
+		send(t, a, "hello")
+		if n := strings.Count(seen.String(), "word"); n != 100 {
+			t.Errorf("%d of 100 words were seen", n)
+		}
+		if took := time.Since(begun); took >= 2*time.Second {
+			t.Errorf("the turn took %v", took)
+		}
+		stuck := a.Subscribe(0)
+		readers.Go(func() {
+			_, _ = stuck.Next(t.Context()) // and never again
+		})
+		synctest.Wait()
+		begun = time.Now()
+		send(t, a, "again")
+		if took := time.Since(begun); took > 3*time.Second {
+			t.Errorf("a reader that is stuck held the turn up for %v", took)
+		}
+		_ = a.Close()
+		readers.Wait()
+	})
 }

@@ -33,7 +33,8 @@ type turn struct {
 	asked      string // the entry that says that the model is asked next, until a record names it
 }
 
-// Send adds what the user says and lets the model answer until it is done. If ctx
+// Send adds what the user says and lets the model answer until it is done. When it returns,
+// subscribers that read have read the last event: see Subscribe. If ctx
 // ends, what has arrived is kept, and the error is context.Cause(ctx). Calls of earlier
 // turns that have no result get one that says they were interrupted.
 //
@@ -181,6 +182,7 @@ func (a *Agent) takeTurn(ctx context.Context, f func(*turn) error) (_ *Outcome, 
 	if err != nil {
 		return &Outcome{}, err
 	}
+	defer a.events.drain()
 	defer end()
 	finish := t.traceTurn()
 	a.publish(Event{Type: TurnStart})
