@@ -322,7 +322,7 @@ func (c *Chat) SetTools(ctx context.Context, names ...string) error {
 // rules for them. The chat closes it.
 func (c *Chat) Toolbox(ctx context.Context) (_ *Toolbox, err error) {
 	if c.box == nil {
-		c.box, err = c.home.newToolbox(ctx, c.dir, &c.r)
+		c.box, err = newToolbox(ctx, c.dir, &c.r, c.search)
 	}
 	return c.box, err
 }

@@ -239,7 +239,7 @@ func TestAToolboxRefusesRulesForToolsThatDoNotExist(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	for _, r := range []home.ChatRequest{{Deny: []string{"bsh"}}, {Allow: []string{"read,write"}}, {Allow: []string{"Read"}}, {Allow: []string{"github_push"}}} {
-		if _, err := h.Chat(t.Context(), r, home.ChatHands{}); !errors.Is(err, session.ErrInvalid) || !strings.Contains(err.Error(), "read, write, edit, bash, search") {
+		if _, err := h.Chat(t.Context(), r, home.ChatHands{}); !errors.Is(err, session.ErrInvalid) || !strings.Contains(err.Error(), "read, write, edit, bash, grep, glob, ls, fetch, search") {
 			t.Errorf("%v: %v", r, err)
 		}
 	}
@@ -251,8 +251,29 @@ func TestAModelSearchesTheHomeWithItsTool(t *testing.T) {
 	h := newHouse(t)
 	h.tell(h.chat(home.ChatRequest{}), "the marigolds are orange")
 	c := h.chat(home.ChatRequest{Tools: []string{"search"}}, home.ChatHands{Approve: func(context.Context, agent.Call) (agent.Decision, error) { return agent.Deny, nil }})
-	if got := h.tell(c, `call search {"query":"marigolds"}`); !strings.Contains(got, "orange") {
+	if got := h.tell(c, `call search {"query":"marigolds"}`); !strings.Contains(got, "orange") || strings.Contains(got, "query") { // it does not find itself
 		t.Errorf("the answer is %q", got)
+	}
+	if got := h.tell(c, `call search {"query":"marigolds","limit":1}`); strings.Contains(got, "limit") || !strings.Contains(got, "marigolds") {
+		t.Errorf("the second answer is %q", got)
+	}
+}
+
+// The tools remember what was read when others are added.
+func TestToolsAreTheSameAfterAChange(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "a"), []byte("one"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := h.chat(home.ChatRequest{CWD: dir, Tools: []string{"read"}, Allow: []string{"write"}})
+	h.tell(c, `call read {"path":"a"}`)
+	if err := c.SetTools(t.Context(), "read", "write", "write"); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.tell(c, `call write {"path":"a","content":"two"}`); !strings.Contains(got, "replaced") {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -23,9 +23,8 @@ import (
 // one that searches the home, and those of MCP servers. It may be used by several
 // goroutines at once.
 type Toolbox struct {
-	home    *Home
 	dir     string
-	keep    []string // variables: see ChatRequest.Env
+	own     []agent.Tool
 	servers []*mcp.Server
 	rules   *tools.Rules // all tools obey them
 
@@ -39,14 +38,19 @@ const AllTools = "all"
 // newToolbox returns the tools for a directory, and starts the servers. A rule that makes no
 // sense is session.ErrInvalid, and so is one for a tool that does not exist, unless its name
 // has a *.
-func (h *Home) newToolbox(ctx context.Context, dir string, r *ChatRequest) (*Toolbox, error) {
+func newToolbox(ctx context.Context, dir string, r *ChatRequest, search tools.SearchFunc) (*Toolbox, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return nil, wrongAs("cwd", fmt.Errorf("there is no directory %s here; name the one in which tools should work", dir))
 	}
-	b := &Toolbox{home: h, dir: dir, keep: r.Env, allowed: slices.Clone(r.Allow)}
+	b := &Toolbox{dir: dir, allowed: slices.Clone(r.Allow)}
 	var err error
 	if b.rules, err = tools.NewRules(dir, r.Allow, r.Deny); err != nil {
 		return nil, b.wrong(r, err, func(*tools.Rules) error { return nil })
+	}
+	// They remember what the model has read, so they are made once.
+	b.own, err = tools.New(tools.Options{Dir: dir, Rules: b.rules, Search: search, Keep: r.Env})
+	if err != nil {
+		return nil, err
 	}
 	for _, where := range r.Servers {
 		server, err := mcp.Connect(ctx, serverOptions(where, dir))
@@ -121,34 +125,63 @@ func (b *Toolbox) close() error {
 // tools returns the built-in tools with some names, or AllTools, and those of the servers.
 // They obey the rules of the toolbox, also those that are added later.
 func (b *Toolbox) tools(names []string) ([]agent.Tool, error) {
-	var lists [][]agent.Tool
-	if len(names) > 0 {
-		if slices.Contains(names, AllTools) {
-			names = nil
-		}
-		own, err := tools.New(tools.Options{Dir: b.dir, Names: names, Rules: b.rules, Search: b.search, Keep: b.keep})
-		if err != nil {
-			return nil, session.Invalidf("%w", err)
-		}
-		lists = append(lists, own)
+	if slices.Contains(names, AllTools) {
+		names = tools.Names()
 	}
+	var own []agent.Tool
+	for _, name := range names {
+		i := slices.IndexFunc(b.own, func(t agent.Tool) bool { return t.Name == name })
+		if i < 0 {
+			return nil, session.Invalidf("there is no tool %q: the tools are %s", name, strings.Join(tools.Names(), ", "))
+		}
+		if !slices.ContainsFunc(own, func(t agent.Tool) bool { return t.Name == name }) {
+			own = append(own, b.own[i])
+		}
+	}
+	lists := [][]agent.Tool{own}
 	for _, s := range b.servers {
 		lists = append(lists, b.rules.Apply(s.Tools()...))
 	}
 	return mcp.Join(lists...), nil
 }
 
-// search is how the search tool asks the home.
-func (b *Toolbox) search(ctx context.Context, query string, limit int) ([]tools.Hit, error) {
-	found, err := b.home.Search.Find(ctx, FindRequest{Query: query, Limit: limit})
+// search is how the search tool asks the home. What was said in the turn that asks is left
+// out: the question itself would come first.
+func (c *Chat) search(ctx context.Context, query string, limit int) ([]tools.Hit, error) {
+	turn, err := c.presentTurn()
+	if err != nil {
+		return nil, err
+	}
+	found, err := c.home.Search.Find(ctx, FindRequest{Query: query, Limit: limit + len(turn)})
 	if err != nil {
 		return nil, errors.New(Describe(err).Message)
 	}
-	hits := make([]tools.Hit, len(found.Hits))
-	for i, h := range found.Hits {
-		hits[i] = tools.Hit{Session: h.Session, Title: h.Title, Entry: h.Entry, Time: h.Time, Role: h.Role, Text: h.Snippet}
+	var hits []tools.Hit
+	for _, h := range found.Hits {
+		if !slices.Contains(turn, h.Entry) && len(hits) < limit {
+			hits = append(hits, tools.Hit{Session: h.Session, Title: h.Title, Entry: h.Entry, Time: h.Time, Role: h.Role, Text: h.Snippet})
+		}
 	}
 	return hits, nil
+}
+
+// presentTurn returns the entries from the last thing that the user said to the leaf.
+func (c *Chat) presentTurn() (ids []string, err error) {
+	if c.c == nil {
+		return nil, nil
+	}
+	path, err := c.c.OutlinePath("")
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range slices.Backward(path) {
+		ids = append(ids, e.ID)
+		entries, err := c.c.Peek(e.ID)
+		if err != nil || entries[0].BeginsTurn() {
+			return ids, err
+		}
+	}
+	return ids, nil
 }
 
 // Allow adds rules, which all tools obey from now on: all of them, or none if one makes no

@@ -27,15 +27,33 @@ type (
 		New  string `json:"new_string"`
 		All  bool   `json:"replace_all,omitempty"`
 	}
+	grepInput struct {
+		Pattern    string `json:"pattern" jsonschema:"a regular expression of Go (RE2)"`
+		Path       string `json:"path,omitempty" jsonschema:"a file, or a directory to search with all below it; default: the working directory"`
+		Glob       string `json:"glob,omitempty" jsonschema:"only files like this: *.go, src/**/*.{ts,tsx}"`
+		IgnoreCase bool   `json:"ignore_case,omitempty"`
+		Limit      int    `json:"limit,omitempty" jsonschema:"number of lines"`
+	}
+	globInput struct {
+		Pattern string `json:"pattern" jsonschema:"such as **/*.go; ** stands for any number of directories"`
+		Path    string `json:"path,omitempty" jsonschema:"where to begin; default: the working directory"`
+	}
+	lsInput struct {
+		Path string `json:"path,omitempty" jsonschema:"default: the working directory"`
+	}
 )
 
 func (in readInput) where() string  { return in.Path }
 func (in writeInput) where() string { return in.Path }
 func (in editInput) where() string  { return in.Path }
+func (in grepInput) where() string  { return cmp.Or(in.Path, ".") }
+func (in globInput) where() string  { return cmp.Or(in.Path, ".") }
+func (in lsInput) where() string    { return cmp.Or(in.Path, ".") }
 
 // pathTools are the tools whose calls name a file or a directory, with how to find it.
 var pathTools = map[string]func(input json.RawMessage) (string, error){
 	Read: pathOf[readInput], Write: pathOf[writeInput], Edit: pathOf[editInput],
+	Grep: pathOf[grepInput], Glob: pathOf[globInput], Ls: pathOf[lsInput],
 }
 
 // pathOf returns the path in the arguments of a call.

@@ -110,10 +110,7 @@ func list(at *place, p path) (string, error) {
 			fmt.Fprintf(&b, "[%d more names]\n", len(entries)-i)
 			break
 		}
-		name := strings.ToValidUTF8(e.Name(), "\uFFFD")
-		if strings.ContainsAny(name, "\n\r") {
-			name = fmt.Sprintf("%q", name)
-		}
+		name := plainName(e.Name())
 		if e.IsDir() {
 			name += "/"
 		}
@@ -123,6 +120,15 @@ func list(at *place, p path) (string, error) {
 		return fmt.Sprintf("[the directory %s is empty]", p), nil
 	}
 	return b.String(), nil
+}
+
+// plainName returns a name as a line of text.
+func plainName(name string) string {
+	name = strings.ToValidUTF8(name, "\uFFFD")
+	if strings.ContainsAny(name, "\n\r") {
+		return fmt.Sprintf("%q", name)
+	}
+	return name
 }
 
 // page is the part of a file that a read returns. It reads on to the first line that is

@@ -24,6 +24,7 @@ import (
 //	write(docs/**)       files in docs and below
 //	read(/usr/include/**)
 //	bash(go test *)      go test, with any arguments
+//	fetch(*.example.com) pages of these hosts, even if they are not public
 //
 // A call that a rule denies is refused, whatever else allows it. Rules that allow are
 // strict and rules that deny are broad: in doubt a call asks.
@@ -66,6 +67,7 @@ type rule struct {
 	path    string // pattern of a path
 	outside bool   // the pattern is absolute
 	words   []word // pattern of a command
+	host    string // pattern of a host
 }
 
 // NewRules reads rules for a working directory. Default for the directory: the current
@@ -137,8 +139,13 @@ func (r *Rules) parse(text string) (rule, error) {
 			return bad(err.Error())
 		}
 		one.path, one.outside = pathPattern(filepath.ToSlash(p.name)), p.outside
+	case name == Fetch:
+		one.host = pathPattern(strings.ToLower(pattern))
+		if strings.ContainsAny(pattern, "/ ") {
+			return bad("the pattern is the name of a host, such as *.example.com")
+		}
 	default:
-		return bad("only read, write, edit and bash take a pattern")
+		return bad("only bash, fetch and the tools for files take a pattern")
 	}
 	return one, nil
 }
@@ -205,6 +212,7 @@ type subject struct {
 	paths    []path   // the path, and the file itself if there are links on the way
 	commands [][]word // that it runs, if it is simple
 	simple   bool
+	host     string
 	hidden   [][]word // everything that it may run, folded
 	doubtful []bool   // the commands that no rule for all commands allows; nil: none
 }
@@ -222,6 +230,8 @@ func (r *Rules) subject(call agent.Call) subject {
 				}
 			}
 		}
+	case call.Name == Fetch:
+		s.host = hostOf(call)
 	case call.Name == Bash:
 		command := commandOf(call)
 		var err error
@@ -257,6 +267,10 @@ func (s *subject) allowed(rules []rule) (agent.Decision, string) {
 		}
 		for i, command := range s.commands {
 			parts = append(parts, func(one rule) bool { return bare(one, i) || !one.bare && matchCommand(one.words, command, false) })
+		}
+	case s.name == Fetch:
+		if s.host != "" {
+			parts = append(parts, func(one rule) bool { return one.bare || matchName(one.host, s.host, false) })
 		}
 	default:
 		parts = append(parts, whole)
@@ -297,6 +311,9 @@ func (s *subject) denied(one rule) bool {
 	}) {
 		return true
 	}
+	if one.host != "" && matchName(one.host, s.host, true) {
+		return true
+	}
 	pattern := foldedWords(one.words)
 	return len(pattern) > 0 && slices.ContainsFunc(s.hidden, func(command []word) bool {
 		command = slices.Clone(command[:min(len(command), len(pattern)+1)]) // a pattern says nothing about more
@@ -306,6 +323,27 @@ func (s *subject) denied(one rule) bool {
 		command[0].text = program(command)
 		return matchCommand(pattern, command, true)
 	})
+}
+
+// namesHost reports whether a rule allows a host by its name, and not just every host.
+func (r *Rules) namesHost(host string) bool {
+	if r == nil {
+		return false
+	}
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return slices.ContainsFunc(r.allow, func(one rule) bool {
+		return strings.Trim(one.host, string(anything)) != "" && matchName(one.host, strings.ToLower(host), false)
+	})
+}
+
+// deniesRead reports whether a rule keeps a file from being read.
+func (r *Rules) deniesRead(p path) bool {
+	if r == nil {
+		return false
+	}
+	s := subject{name: Read, paths: []path{p}}
+	return slices.ContainsFunc(r.deny, s.denied)
 }
 
 // folded returns a name as compared by file systems that ignore case and the encoding
@@ -381,6 +419,8 @@ func (r *Rules) RulesFor(call agent.Call) ([]string, error) {
 			return nil, errors.New("the path has characters that mean something else in a rule")
 		}
 		texts[0] += "(" + p.String() + ")"
+	case call.Name == Fetch:
+		texts[0] += "(" + hostOf(call) + ")"
 	case call.Name == Bash:
 		if !s.simple {
 			return nil, errors.New("a rule is a command of plain words and quoted text, and this is more")

@@ -22,11 +22,15 @@ const (
 	Write  = "write"
 	Edit   = "edit"
 	Bash   = "bash"
+	Grep   = "grep"
+	Glob   = "glob"
+	Ls     = "ls"
+	Fetch  = "fetch"
 	Search = "search"
 )
 
 // Names returns the names of all tools.
-func Names() []string { return []string{Read, Write, Edit, Bash, Search} }
+func Names() []string { return []string{Read, Write, Edit, Bash, Grep, Glob, Ls, Fetch, Search} }
 
 // Options say where and how the tools work. The zero value works in the current
 // directory, without search.
@@ -78,7 +82,9 @@ func New(o Options) ([]agent.Tool, error) {
 	if err := k.complete(); err != nil {
 		return nil, err
 	}
-	makers := map[string]func() (agent.Tool, error){Read: k.read, Write: k.write, Edit: k.edit, Bash: k.bash, Search: k.search}
+	makers := map[string]func() (agent.Tool, error){
+		Read: k.read, Write: k.write, Edit: k.edit, Bash: k.bash, Grep: k.grep, Glob: k.glob, Ls: k.ls, Fetch: k.fetch, Search: k.search,
+	}
 	var list []agent.Tool
 	for _, name := range k.Names {
 		make, ok := makers[name]
@@ -154,7 +160,7 @@ func pathTool[In interface{ where() string }](k *kit, name, verb, description st
 	t.Files = func(input json.RawMessage) (read, changed []string) {
 		p, err := k.dir.pathIn(name, input)
 		switch {
-		case err != nil:
+		case err != nil, name != Read && !changes: // what a search reads is in its result
 			return nil, nil
 		case changes:
 			return nil, []string{p.String()}

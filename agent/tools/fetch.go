@@ -1,0 +1,171 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/net/html/charset"
+
+	"github.com/coppice-dev/coppice/agent"
+)
+
+const (
+	maxPage   = 5 << 20 // bytes of an answer that are read
+	maxHops   = 5       // redirections
+	fetchTime = 30 * time.Second
+)
+
+type fetchInput struct {
+	URL string `json:"url" jsonschema:"begins with http:// or https://"`
+}
+
+func (k *kit) fetch() (agent.Tool, error) {
+	t, err := agent.NewTool(Fetch, fmt.Sprintf("Get a page from the web. Returns its text, up to %s: the middle of more is left out.", size(int64(k.MaxOutput))),
+		func(ctx context.Context, call agent.Call, in fetchInput) (agent.Result, error) {
+			u, err := webAddress(in.URL)
+			if err != nil {
+				return refused(err)
+			}
+			text, err := k.get(ctx, u)
+			if err != nil && ctx.Err() == nil {
+				return refused(err)
+			}
+			return agent.Result{Text: text}, err
+		})
+	t.Repeatable, t.Timeout = true, fetchTime+10*time.Second
+	t.Ask = func(call agent.Call) (bool, string) { return hostOf(call) != "", "" }
+	return t, err
+}
+
+// webAddress reads an address.
+func webAddress(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https":
+		return nil, errors.New("the url must begin with http:// or https:// and name a host")
+	case u.User != nil:
+		return nil, errors.New("the url must not have a user or a password")
+	}
+	return u, nil
+}
+
+// hostOf returns the host that a call of fetch is about, or "" if it cannot run.
+func hostOf(call agent.Call) string {
+	in, err := agent.Arguments[fetchInput](call.Input)
+	if err != nil {
+		return ""
+	}
+	u, err := webAddress(in.URL)
+	if err != nil {
+		return ""
+	}
+	return strings.ToLower(u.Hostname())
+}
+
+// get returns the text at an address. It connects to this host alone, because that is what
+// was approved, and directly: a proxy could reach what is not public.
+func (k *kit) get(ctx context.Context, u *url.URL) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, fetchTime, fmt.Errorf("it took longer than %s", fetchTime))
+	defer cancel()
+	dialer := &net.Dialer{Control: func(_, address string, _ syscall.RawConn) error {
+		if !isPublic(address) && !k.Rules.namesHost(u.Hostname()) {
+			return fmt.Errorf("%s is not a public address: a rule such as fetch(%s) would allow it", address, u.Hostname())
+		}
+		return nil
+	}}
+	client := &http.Client{
+		Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true, TLSHandshakeTimeout: fetchTime},
+		CheckRedirect: func(r *http.Request, via []*http.Request) error {
+			if len(via) > maxHops || r.URL.Hostname() != u.Hostname() {
+				return http.ErrUseLastResponse
+			}
+			return nil
+		},
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return "", err
+	}
+	r.Header.Set("User-Agent", "coppice")
+	r.Header.Set("Accept", "text/markdown, text/html, text/plain, */*;q=0.5")
+	response, err := client.Do(r)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	if where := response.Header.Get("Location"); where != "" {
+		return "", fmt.Errorf("the page has moved to %s: fetch that if it is right", where)
+	}
+	text, err := pageText(response)
+	if err != nil {
+		return "", err
+	}
+	out := newClipped(k.MaxOutput)
+	_, _ = io.WriteString(out, text)
+	text = out.String()
+	if response.StatusCode >= 400 {
+		return "", fmt.Errorf("%s\n%s", response.Status, text)
+	}
+	return text, nil
+}
+
+// pageText returns the text of an answer.
+func pageText(response *http.Response) (string, error) {
+	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	body := io.LimitReader(response.Body, maxPage)
+	isText := strings.HasPrefix(kind, "text/") || strings.Contains(kind, "json") || strings.Contains(kind, "xml") || strings.Contains(kind, "javascript") || kind == ""
+	if !isText {
+		return "", fmt.Errorf("it is no text but %s", kind)
+	}
+	if strings.HasPrefix(kind, "text/") {
+		decoded, err := charset.NewReader(body, response.Header.Get("Content-Type"))
+		if err != nil && !errors.Is(err, io.EOF) {
+			return "", err
+		}
+		if err == nil {
+			body = decoded
+		}
+	}
+	if strings.Contains(kind, "html") {
+		return htmlText(body)
+	}
+	data, err := io.ReadAll(body)
+	if !utf8.Valid(data) {
+		data = []byte(strings.ToValidUTF8(string(data), "\uFFFD"))
+	}
+	return string(data), err
+}
+
+// isPublic reports whether an address, with its port, is one of the whole internet.
+func isPublic(address string) bool {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return false
+	}
+	ip := at.Addr().Unmap()
+	for _, special := range special {
+		if special.Contains(ip) {
+			return false
+		}
+	}
+	return ip.IsGlobalUnicast() && !ip.IsPrivate()
+}
+
+// special are further addresses that are not public: shared ones of providers, the
+// translation of IPv4 addresses, and those for tests and documents.
+var special = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("192.0.2.0/24"),
+	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("240.0.0.0/4"),
+	netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("2002::/16"),
+}
