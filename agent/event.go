@@ -24,6 +24,7 @@ const (
 
 	ToolWaiting EventType = "tool_waiting" // Call: it must be approved
 	ToolStart   EventType = "tool_start"   // Call: it runs now
+	ToolUpdate  EventType = "tool_update"  // Call, Text: what it says so far, see Progress
 	ToolEnd     EventType = "tool_end"     // Call, Result: it has run, or was refused
 
 	CompactionStart EventType = "compaction_start" // the summary is being written
@@ -49,6 +50,7 @@ type Event struct {
 	Entry     *session.Entry  `json:"entry,omitempty"`
 	Update    *provider.Event `json:"update,omitempty"`
 	Call      *Call           `json:"call,omitempty"`
+	Text      string          `json:"text,omitempty"`
 	Result    *Result         `json:"result,omitempty"`
 	Compacted *Compacted      `json:"compacted,omitempty"`
 	Retry     *provider.Retry `json:"retry,omitempty"`

@@ -33,6 +33,7 @@ func (t *turn) runCall(p *Pending) Result {
 	ctx, cancel := context.WithTimeoutCause(t.ctx, timeout, errTimeout)
 	defer cancel()
 	ctx, finish := t.traceCall(ctx, p.Call)
+	ctx = WithProgress(ctx, func(text string) { t.publish(Event{Type: ToolUpdate, Call: &p.Call, Text: text}) })
 	done := make(chan returned, 1)
 	go func() {
 		r := returned{err: errNoResult} // which stays if the tool ends its goroutine

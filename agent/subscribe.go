@@ -167,8 +167,13 @@ func (s *Subscription) noteMissed() {
 	}
 }
 
-// join adds a piece of text to the piece before it, if both are of one block.
+// join adds a piece of text to the piece before it, if both are of one block. What a tool
+// says so far takes the place of what it said before.
 func (w *waiting) join(next *Event) bool {
+	if w.Type == ToolUpdate && next.Type == ToolUpdate && w.Call.ID == next.Call.ID {
+		w.Event = *next
+		return true
+	}
 	if w.Type != MessageUpdate || next.Type != MessageUpdate {
 		return false
 	}

@@ -203,3 +203,31 @@ func TestSendReturnsAfterTheLastTextWasSeen(t *testing.T) {
 		readers.Wait()
 	})
 }
+
+// What a running tool says so far is news. To a slow subscriber only the last of it goes.
+func TestProgressOfATool(t *testing.T) {
+	t.Parallel()
+	one := echo("one")
+	var run context.Context
+	one.Run = func(ctx context.Context, _ agent.Call) (agent.Result, error) {
+		run = ctx
+		agent.Progress(ctx, "half")
+		agent.Progress(ctx, "nearly")
+		return agent.Result{Text: "done"}, nil
+	}
+	a := start(t, agent.Options{Tools: []agent.Tool{one}})
+	news := a.Subscribe(0)
+	send(t, a, `call one {"text":"x"}`)
+	agent.Progress(run, "too late")
+	agent.Progress(t.Context(), "to nobody")
+	_ = a.Close()
+	var got []string
+	for e := range news.Events(t.Context()) {
+		if strings.HasPrefix(string(e.Type), "tool_") {
+			got = append(got, string(e.Type)+" "+e.Call.Name+" "+e.Text)
+		}
+	}
+	if want := "tool_start one ,tool_update one nearly,tool_end one "; strings.Join(got, ",") != want {
+		t.Errorf("%q, want %q", strings.Join(got, ","), want)
+	}
+}

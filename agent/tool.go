@@ -46,6 +46,23 @@ type Call struct {
 	Reason string `json:"reason,omitempty"`
 }
 
+// Progress tells those who watch what a running tool has to say so far, as a whole or its
+// last lines. Each text takes the place of the one before, and none goes into the log. ctx is
+// that of Tool.Run; when it has ended, Progress does nothing.
+func Progress(ctx context.Context, text string) {
+	if tell, ok := ctx.Value(progressKey{}).(func(string)); ok && ctx.Err() == nil {
+		tell(text)
+	}
+}
+
+// WithProgress returns a context for Tool.Run in which tell gets what Progress is told. An
+// agent makes ToolUpdate events of it.
+func WithProgress(ctx context.Context, tell func(text string)) context.Context {
+	return context.WithValue(ctx, progressKey{}, tell)
+}
+
+type progressKey struct{}
+
 // AskAlways is for Tool.Ask: every call must be approved.
 func AskAlways(Call) (bool, string) { return true, "" }
 

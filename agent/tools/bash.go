@@ -16,10 +16,17 @@ import (
 
 	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/agent/internal/process"
+	"github.com/coppice-dev/coppice/window"
 )
 
-// leftTime is how long to wait for the rest of the output once a command has ended.
-const leftTime = time.Second
+const (
+	// leftTime is how long to wait for the rest of the output once a command has ended.
+	leftTime = time.Second
+	// reportTime is how often the output of a running command is shown, and maxReport how
+	// many bytes of its end.
+	reportTime = 100 * time.Millisecond
+	maxReport  = 4 << 10
+)
 
 var (
 	errTimeout = errors.New("it took too long")
@@ -68,8 +75,11 @@ func (k *kit) runCommand(ctx context.Context, command string, timeout time.Durat
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
 	out := newClipped(k.MaxOutput)
+	show := func() string { return ansi.Strip(strings.ToValidUTF8(out.String(), "\uFFFD")) }
+	stop := report(ctx, out, show)
 	err := k.execute(ctx, exec.Command(k.shell, "-c", "--", command), out)
-	text := ansi.Strip(strings.ToValidUTF8(out.String(), "\uFFFD"))
+	stop()
+	text := show()
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
@@ -88,6 +98,31 @@ func (k *kit) runCommand(ctx context.Context, command string, timeout time.Durat
 		text = "[no output]"
 	}
 	return agent.Result{Text: text, IsError: err != nil}, nil
+}
+
+// report tells what a command prints while it runs. It returns when it has stopped.
+func report(ctx context.Context, out *clipped, show func() string) (stop func()) {
+	end, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(reportTime)
+		defer tick.Stop()
+		var told int64
+		for {
+			select {
+			case <-end:
+				return
+			case <-tick.C:
+			}
+			if n := out.written(); n > told {
+				text := show()
+				_, text = window.Ends(text, 0, min(len(text), maxReport))
+				told = n
+				agent.Progress(ctx, text)
+			}
+		}
+	}()
+	return func() { close(end); <-ended }
 }
 
 // execute runs a command, with everything it starts, until it ends or ctx does.

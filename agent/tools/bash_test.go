@@ -165,3 +165,24 @@ func TestNoShell(t *testing.T) {
 	b := newBench(t, tools.Options{})
 	b.fails("no bash", "bash", "command", "true")
 }
+
+// What a command prints is shown while it runs.
+func TestOutputIsShownWhileACommandRuns(t *testing.T) {
+	t.Parallel()
+	b := newShell(t, tools.Options{})
+	var seen []string
+	ctx := agent.WithProgress(t.Context(), func(text string) {
+		if seen = append(seen, text); strings.HasSuffix(text, "two\n") && !b.exists("go on") {
+			b.file("go on", "")
+		}
+	})
+	r := b.runIn(ctx, "bash", args("command", "yes | head -5000; printf '\\033[31mone\\033[0m\\ntwo\\n'; while ! [ -e 'go on' ]; do sleep 0.01; done; echo three"))
+	if r.IsError || !strings.HasSuffix(r.Text, "one\ntwo\nthree\n") {
+		t.Errorf("%q", r.Text)
+	}
+	for _, text := range seen {
+		if len(text) > 4<<10 || strings.Contains(text, "\033") {
+			t.Errorf("%q was shown", text)
+		}
+	}
+}

@@ -38,6 +38,13 @@ func (c *clipped) Write(p []byte) (int, error) {
 	return written, nil
 }
 
+// written returns how many bytes there were.
+func (c *clipped) written() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.total
+}
+
 // String returns the output, with a note where something is left out. It does not cut
 // characters.
 func (c *clipped) String() string {
