@@ -71,7 +71,7 @@ func New(s *session.Session, o Options) (*Agent, error) {
 
 // check refuses what cannot work and fills in the defaults.
 func (o *Options) check() error {
-	if o.Model == nil {
+	if o.Model == nil || slices.Contains(o.Fallback, nil) {
 		return invalid("an agent needs a model")
 	}
 	if err := provider.CheckThinking(o.Thinking); err != nil {
@@ -84,6 +84,7 @@ func (o *Options) check() error {
 	for name, n := range map[string]int64{
 		"MaxSteps": int64(o.MaxSteps), "Parallel": int64(o.Parallel), "MaxOutput": int64(o.MaxOutput), "MaxTokens": int64(o.MaxTokens),
 		"ToolTimeout": int64(o.ToolTimeout), "RetryWait": int64(o.RetryWait),
+		"Budget.Tokens": int64(o.Budget.Tokens), "Budget.MicroUSD": int64(o.Budget.MicroUSD), "Budget.Time": int64(o.Budget.Time),
 		"Compaction.Window": int64(c.Window), "Compaction.Reserve": int64(c.Reserve), "Compaction.Keep": int64(c.Keep), "Compaction.MaxSummary": int64(c.MaxSummary),
 	} {
 		if n < 0 {

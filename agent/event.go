@@ -67,9 +67,10 @@ type Outcome struct {
 	// Message is the model's last message, or nil if it said nothing; Entry is its id.
 	Message *session.MessageEntry `json:"message,omitempty"`
 	Entry   string                `json:"entry,omitempty"`
-	// Stop is why the turn ended: the model's stop reason, or one of StopApproval
-	// and StopMaxSteps.
+	// Stop is why the turn ended: the model's stop reason, or one of StopApproval,
+	// StopMaxSteps and StopBudget. Why says in words which limit was reached.
 	Stop  string `json:"stop"`
+	Why   string `json:"why,omitempty"`
 	Steps int    `json:"steps"` // how often the model was asked
 	// Usage adds up what the requests of the turn cost.
 	Usage session.Usage `json:"usage"`
@@ -81,6 +82,7 @@ type Outcome struct {
 const (
 	StopApproval = "approval"  // calls wait for approval
 	StopMaxSteps = "max_steps" // the model was asked Options.MaxSteps times
+	StopBudget   = "budget"    // a limit of Options.Budget was reached
 )
 
 // CallState says how far an unanswered call has come.

@@ -19,17 +19,17 @@ import (
 type Record struct {
 	ID   string    `json:"-"` // the entry that has the record
 	Time time.Time `json:"-"`
-	// Asked is the entry that said that the model is asked. It was written before, so a
-	// request that has no record can be found: see Records.
-	Asked string `json:"asked,omitempty"`
-	// For is what a request asked for that is not part of the conversation: "summary",
-	// "branch" or "title". Of such a request, only what follows is known: the model, the
-	// size, the time and the error.
-	For string `json:"for,omitempty"`
 	// Leaf is the last entry of the conversation that was sent, and Response the
 	// message that answered it; "" if none is kept.
 	Leaf     string `json:"leaf,omitempty"`
 	Response string `json:"response,omitempty"`
+	// Asked is the entry that said that the model is asked. It was written before, so a
+	// request that has no record can be found: see Records.
+	Asked string `json:"asked,omitempty"`
+	// For is what a request asked for that is not part of the conversation: "summary",
+	// "branch", "title", or "probe" for one that finds out what a provider refuses. Of
+	// such a request, the model, the size, the time and the error are known.
+	For string `json:"for,omitempty"`
 	// Session is the one that was named to the provider: see provider.Request. A copy of
 	// the session has another name.
 	Session string `json:"session,omitempty"`
@@ -74,6 +74,18 @@ func (t *turn) asking() session.Entry {
 	return session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{
 		CustomType: session.CustomAsking, Data: map[string]any{"session": t.s.ID(), "provider": info.Provider, "model": info.Model},
 	}}
+}
+
+// announce writes down that the model is asked next, unless the log says so.
+func (t *turn) announce() error {
+	if t.asked != "" {
+		return nil
+	}
+	ids, err := t.append(t.asking())
+	if err == nil {
+		t.asked = ids[0]
+	}
+	return err
 }
 
 // newRecord returns what is known about the request that was announced.

@@ -58,7 +58,7 @@ func (t *turn) asksNext(entries []session.Entry) (results int, asks bool) {
 		}
 	}
 	asks = asks || results > 0 && results == t.unanswered
-	return results, asks && t.asked == "" && t.ctx.Err() == nil && t.out.Steps < t.opts.MaxSteps
+	return results, asks && t.asked == "" && t.ctx.Err() == nil
 }
 
 // tell publishes messages that were written, each with the place and the time that the log

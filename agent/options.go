@@ -15,6 +15,10 @@ import (
 // Options say how an agent works. Model must be set.
 type Options struct {
 	Model provider.Model
+	// Fallback are the models that take over, one after the other, when Model does not
+	// answer however often it is asked, or does not exist. An event and the log say so. The
+	// next turn begins with Model again.
+	Fallback []provider.Model
 	// System is the instructions. They go into the log before the first message, and
 	// again when they change. Default: those of the session, if it has any.
 	System string
@@ -30,6 +34,8 @@ type Options struct {
 
 	// MaxSteps is how often the model may be asked in one turn. Default: 200.
 	MaxSteps int
+	// Budget limits what a turn may use otherwise. Default: no limits.
+	Budget Budget
 	// Draft is how often a partial answer is saved, so that a program that dies loses
 	// little of what people have read: the text of that time, and a last word that may be
 	// the beginning of a secret. Default: 500 ms. Negative: never.

@@ -178,31 +178,40 @@ func (p *probes) isTaken(without []int) (taken bool, _ error) {
 		m := *r.Entries[i].Message
 		m.Content, m.Extra, r.Entries[i].Message = p.replaced[i], nil, &m
 	}
-	ctx, cancel := context.WithCancel(p.ctx)
-	defer cancel()
-	for e, err := range p.opts.Model.Stream(ctx, &r) {
-		switch {
-		case err != nil && isRefused(err):
-			return false, nil
-		case err != nil:
-			return false, err
-		case e.Type == provider.EventRetry:
-			continue
-		}
-		return true, p.payFor(e)
+	if err := p.announce(); err != nil {
+		return false, err
 	}
-	return true, nil
+	record := p.newRecord()
+	record.For = "probe"
+	usage, err := p.try(&r)
+	if err != nil {
+		record.Error = err.Error()
+	}
+	entries := []session.Entry{record.entry()}
+	if usage != nil {
+		p.bill(usage)
+		entries = append(entries, billEntry(&session.MessageEntry{Provider: record.Provider, Model: record.Model, Usage: usage}))
+	}
+	if _, err := p.append(entries...); err != nil {
+		return false, err
+	}
+	if isRefused(err) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
-// payFor records what is known of the cost of a request whose answer nobody reads.
-func (p *probes) payFor(e provider.Event) error {
-	if e.Usage == nil {
-		return nil
+// try sends a request, and leaves the answer when it begins. It returns what is known of
+// the cost by then.
+func (p *probes) try(r *provider.Request) (*session.Usage, error) {
+	ctx, cancel := context.WithCancel(p.ctx)
+	defer cancel()
+	for e, err := range p.opts.Model.Stream(ctx, r) {
+		if e.Type != provider.EventRetry {
+			return e.Usage, err
+		}
 	}
-	p.bill(e.Usage)
-	info := p.opts.Model.Info()
-	_, err := p.append(billEntry(&session.MessageEntry{Provider: info.Provider, Model: info.Model, Usage: e.Usage}))
-	return err
+	return nil, nil
 }
 
 const (

@@ -48,13 +48,18 @@ func (t *turn) step() (*reply, error) {
 		}
 		failures++
 		wait, again := t.retries().After(cause, failures)
-		if !again || t.ctx.Err() != nil {
+		if !again && !t.fallsBack(cause) || t.ctx.Err() != nil {
 			return nil, t.keepPartial(r, response, cause)
 		}
 		if err := t.branchOff(r, response, cause); err != nil {
 			return nil, err
 		}
-		if err := t.pause(failures, wait, response, cause); err != nil {
+		if again {
+			err = t.pause(failures, wait, response, cause)
+		} else {
+			failures, err = 0, t.fallBack(cause)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -138,12 +143,8 @@ func (t *turn) prepare() (*request, error) {
 	if err := t.recordTools(); err != nil {
 		return nil, err
 	}
-	if t.asked == "" { // nothing was written on the way here
-		ids, err := t.append(t.asking())
-		if err != nil {
-			return nil, err
-		}
-		t.asked = ids[0]
+	if err := t.announce(); err != nil {
+		return nil, err
 	}
 	r := &request{Request: *t.params(c), leaf: t.s.LeafID(), c: c, begun: time.Now()}
 	if r.Encoded, err = t.opts.Model.Encode(&r.Request); err != nil {
@@ -284,11 +285,6 @@ func (t *turn) branchOff(r *request, response *provider.Response, cause error) e
 	}
 	t.out.Message, t.out.Entry, t.out.Stop = before.Message, before.Entry, before.Stop
 	return t.write(func() error { return t.s.Branch(r.leaf) })
-}
-
-// bill adds a response to what the turn cost.
-func (t *turn) bill(u *session.Usage) {
-	t.out.Usage = *t.out.Usage.Plus(u)
 }
 
 // billEntry returns the entry with the cost of a response whose message is not kept.

@@ -1,10 +1,12 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
@@ -28,6 +30,8 @@ type turn struct {
 	offer     map[string]any // the tools, as recordTools records them
 	offerSum  string
 	disturbed bool // another writer has added to the session
+	begun     time.Time
+	cost      int // in millionths of a US dollar
 
 	unanswered int    // calls that wait for their results
 	asked      string // the entry that says that the model is asked next, until a record names it
@@ -184,6 +188,7 @@ func (a *Agent) takeTurn(ctx context.Context, f func(*turn) error) (_ *Outcome, 
 	}
 	defer a.events.drain()
 	defer end()
+	t.begun = time.Now()
 	finish := t.traceTurn()
 	a.publish(Event{Type: TurnStart})
 	err = errPanicked
@@ -202,7 +207,7 @@ func (t *turn) settle(cause error) error {
 	if t.asked == "" {
 		return cause
 	}
-	why := t.out.Stop
+	why := cmp.Or(t.out.Why, t.out.Stop)
 	if cause != nil {
 		why = t.whyEnded(cause).Error()
 	}
@@ -267,8 +272,8 @@ func (t *turn) run(pending []Pending) error {
 		if err := t.ctx.Err(); err != nil {
 			return err
 		}
-		if t.out.Steps >= t.opts.MaxSteps {
-			t.out.Stop = StopMaxSteps
+		if stop, why := t.limit(); stop != "" {
+			t.out.Stop, t.out.Why = stop, why
 			return nil
 		}
 		reply, err := t.step()

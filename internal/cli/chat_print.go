@@ -95,8 +95,8 @@ func (a *app) converse(ctx context.Context, c *home.Chat, text string, images []
 	switch {
 	case err != nil:
 		return err
-	case out.Stop == agent.StopMaxSteps:
-		a.say("the model was asked %s and is not done", render.Counted(out.Steps, "time", "times"))
+	case out.Why != "":
+		a.say("the model is not done: %s", out.Why)
 		return errPartial
 	case out.Stop == provider.StopMaxTokens:
 		a.say("the answer was cut off at the token limit")

@@ -143,8 +143,14 @@ func rebuilt(r *home.SentRequest) string {
 // whyOf says why a request was not what the cache had, and why it was not answered.
 func whyOf(r *home.SentRequest, short render.Names) string {
 	var why []string
-	if r.For != "" {
-		why = append(why, "it asked for a "+strings.Replace(r.For, "branch", "summary of a branch", 1))
+	switch r.For {
+	case "":
+	case "branch":
+		why = append(why, "it asked for a summary of a branch")
+	case "probe":
+		why = append(why, "it looked for what the provider refuses")
+	default:
+		why = append(why, "it asked for a "+r.For)
 	}
 	if r.Why != "" {
 		line := shortIn(r.Why, short)

@@ -141,8 +141,8 @@ func (u *ui) turn(ctx context.Context, a *agent.Agent, run func(ctx context.Cont
 		case j.out == nil:
 		case j.out.Stop == agent.StopApproval:
 			u.note("  ■ calls wait for approval; /approve decides about them")
-		case j.out.Stop == agent.StopMaxSteps:
-			u.note("  ■ the model was asked " + render.Counted(j.out.Steps, "time", "times") + " in this turn; /resume continues")
+		case j.out.Why != "":
+			u.note("  ■ " + j.out.Why + "; /resume continues")
 		case j.out.Stop == provider.StopMaxTokens:
 			u.note("  ■ the answer was cut off at the token limit")
 		case j.out.Stop == provider.StopRefusal:

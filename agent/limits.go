@@ -1,0 +1,94 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// Budget limits what a turn may use. It is looked at between two requests, so a turn has at
+// least one, and its last may go beyond a limit. A turn that reaches one ends with
+// StopBudget, and Resume continues it with a new budget. The zero value has no limits.
+type Budget struct {
+	// Tokens is how many tokens its requests may send and get, those for summaries
+	// included.
+	Tokens int
+	// MicroUSD is what they may cost, in millionths of a US dollar. Few providers report
+	// a cost: set Price for the others.
+	MicroUSD int
+	// Price returns what a response cost whose provider reported no cost. Default: it
+	// counts as nothing.
+	Price func(model provider.Info, u session.Usage) (microUSD int)
+	// Time is how long the turn may take, calls and approvals included.
+	Time time.Duration
+}
+
+// limit returns which limit the turn has reached: a stop reason, and in words; or "".
+func (t *turn) limit() (stop, why string) {
+	b := &t.opts.Budget
+	took := time.Since(t.begun)
+	switch tokens := t.out.Usage.Context(); {
+	case t.out.Steps >= t.opts.MaxSteps:
+		return StopMaxSteps, fmt.Sprintf("the model was asked %d times in this turn", t.out.Steps)
+	case t.out.Steps == 0:
+	case b.Tokens > 0 && tokens >= b.Tokens:
+		return StopBudget, fmt.Sprintf("the turn has used %d of %d tokens", tokens, b.Tokens)
+	case b.MicroUSD > 0 && t.cost >= b.MicroUSD:
+		return StopBudget, fmt.Sprintf("the turn has cost $%.2f of $%.2f", float64(t.cost)/1e6, float64(b.MicroUSD)/1e6)
+	case b.Time > 0 && took >= b.Time:
+		return StopBudget, fmt.Sprintf("the turn has taken %s of %s", took.Round(time.Second), b.Time)
+	}
+	return "", ""
+}
+
+// bill adds a response to what the turn cost.
+func (t *turn) bill(u *session.Usage) {
+	t.out.Usage = *t.out.Usage.Plus(u)
+	if u == nil {
+		return
+	}
+	cost := u.CostMicroUSD
+	if price := t.opts.Budget.Price; cost == 0 && price != nil {
+		cost = price(t.opts.Model.Info(), *u)
+	}
+	t.cost += cost
+}
+
+// fallsBack reports whether another model takes over: this one does not answer, or does not
+// exist.
+func (t *turn) fallsBack(cause error) bool {
+	var known *provider.Error
+	if len(t.opts.Fallback) == 0 || t.ctx.Err() != nil || !errors.As(cause, &known) {
+		return false
+	}
+	switch known.Kind {
+	case provider.ErrUnavailable, provider.ErrLimited, provider.ErrBroken:
+		return true
+	}
+	return known.Status == http.StatusNotFound
+}
+
+// fallBack goes on with the next model, and says so.
+func (t *turn) fallBack(cause error) error {
+	from, to := t.opts.Model.Info(), t.opts.Fallback[0].Info()
+	t.opts.Model, t.opts.Fallback = t.opts.Fallback[0], t.opts.Fallback[1:]
+	t.backoff = backoff{}
+	t.count.forget()
+	changed, err := t.settings()
+	if err == nil && len(changed) > 0 {
+		_, err = t.append(changed...)
+	}
+	if err != nil {
+		return errors.Join(cause, err)
+	}
+	told := fmt.Errorf("the turn goes on with %s/%s, because %s/%s does not answer: %w", to.Provider, to.Model, from.Provider, from.Model, cause)
+	t.publish(Event{Type: Error, Err: told})
+	if t.opts.Logger != nil {
+		t.opts.Logger.Warn(told.Error())
+	}
+	return nil
+}
