@@ -37,8 +37,8 @@ const (
 // TestKill kills an agent at random moments, again and again, and has another one go on
 // where it stopped. In every third round another one is there already and waits. The world
 // counts what the tools do to it, from outside. In the end, nothing that anybody saw is
-// missing, nothing was done twice, and the model, which refuses calls without results and
-// results without calls, has never refused.
+// missing, nothing was done twice, every request is on record, and the model, which refuses
+// calls without results and results without calls, has never refused.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	kills := soak.N(40)
@@ -74,7 +74,7 @@ func TestKill(t *testing.T) {
 		t.Fatalf("the last agent: %v\n%s", err, c.stderr.String())
 	}
 	t.Logf("%d kills, %d entries seen, %d effects, %d requests", kills, len(saw), len(w.done), len(model.Requests()))
-	w.compare(t, dir, saw)
+	w.compare(t, dir, saw, len(model.Requests()))
 }
 
 // world is what tools change.
@@ -91,7 +91,7 @@ func (w *world) change(rw http.ResponseWriter, r *http.Request) {
 }
 
 // compare holds the log to what was seen and done.
-func (w *world) compare(t *testing.T, dir string, saw map[string]bool) {
+func (w *world) compare(t *testing.T, dir string, saw map[string]bool, requests int) {
 	t.Helper()
 	st, err := file.Open(dir, nil)
 	if err != nil {
@@ -104,6 +104,10 @@ func (w *world) compare(t *testing.T, dir string, saw map[string]bool) {
 	}
 	defer s.Close()
 	check(t, s)
+	// Some may have been announced and not sent.
+	if n := len(records(t, s)); n < requests {
+		t.Errorf("%d requests were sent, and %d are on record", requests, n)
+	}
 	calls, results := make(map[string]bool), make(map[string]int)
 	interrupted := 0
 	for e, err := range s.Entries() {

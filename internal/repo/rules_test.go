@@ -36,6 +36,12 @@ var rules = []struct {
 		"Usage.Sent, Usage.Context or Usage.Plus",
 	},
 	{
+		"when a request that failed is sent again",
+		regexp.MustCompile(`\.Temporary\(\)`),
+		[]string{"provider/retry.go"},
+		"provider.Retries.After",
+	},
+	{
 		"how a data: URL is taken apart",
 		regexp.MustCompile(`Cut\(.*";base64,"`),
 		[]string{"provider/source.go"},
