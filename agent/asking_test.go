@@ -11,6 +11,8 @@ import (
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/offline"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 // TestRequestInFlight: a log says at every moment which requests were sent and have no
@@ -87,4 +89,39 @@ type refusing struct{ provider.Model }
 
 func (refusing) Encode(*provider.Request) (*provider.Encoded, error) {
 	return nil, session.Invalidf("it cannot be written")
+}
+
+// TestStepSyncsTwice: that a request is announced costs no sync of its own: a step has one
+// for the answer and one for the results.
+func TestStepSyncsTwice(t *testing.T) {
+	t.Parallel()
+	syncs := func(steps int) int64 {
+		disk := &vfs.Faulty{FS: vfs.NewMemory()}
+		st, err := file.Open("/store", &file.Options{FS: disk})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer st.Close()
+		s, err := session.Create(t.Context(), st, session.Header{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := startIn(t, s, agent.Options{Draft: -1, Tools: []agent.Tool{echo("one")}, Model: answers(func(r *provider.Request) (*session.MessageEntry, error) {
+			m := &session.MessageEntry{Content: []session.Content{session.Text("done")}}
+			if n := len(r.Entries) / 2; n < steps-1 {
+				m.Content = []session.Content{session.ToolUseJSON(fmt.Sprint("call", n), "one", []byte(`{"text":"x"}`))}
+			}
+			return m, nil
+		})})
+		if out := send(t, a, "go"); out.Steps != steps {
+			t.Fatalf("%d steps", out.Steps)
+		}
+		n := disk.Count(vfs.OpSync)
+		_ = a.Close()
+		_ = s.Close()
+		return n
+	}
+	if few, many := syncs(5), syncs(25); many-few < 2*20 || many-few > 2*20+10 { // a lease may be renewed
+		t.Errorf("20 more steps have %d more syncs, want two each", many-few)
+	}
 }
