@@ -96,6 +96,12 @@ var rules = []struct {
 		"store.All or store.Names",
 	},
 	{
+		"how the arguments of a call are read", // by two readers, one argument could mean two things
+		regexp.MustCompile(`Unmarshal\(\w+\.Input\b`),
+		[]string{"interop/"},
+		"agent.NewTool or agent.Arguments",
+	},
+	{
 		"dollars to millionths",
 		regexp.MustCompile(`(?i)(cost|dollars|number)\S* ?\* ?1e6`),
 		[]string{"session/entry.go", "index/prices.go"},
