@@ -46,6 +46,8 @@ type Agent struct {
 	// What follows belongs to the running turn, if there is one.
 
 	count    *counting
+	memo     provider.Memo
+	memoOf   provider.Info // the model that memo is about
 	recorded recorded
 	backoff  backoff
 }
@@ -249,6 +251,7 @@ func (a *Agent) SetModel(m provider.Model) error {
 	}
 	return a.set(func(o *Options) {
 		o.Model = m
+		a.memo = provider.Memo{}
 		a.backoff = backoff{}
 		a.count.forget()
 	})

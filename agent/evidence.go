@@ -2,8 +2,6 @@ package agent
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -61,11 +59,6 @@ type Record struct {
 type RecordedField struct {
 	Name string `json:"name"`
 	JSON string `json:"json"`
-}
-
-func sumOf(body []byte) string {
-	sum := sha256.Sum256(body)
-	return hex.EncodeToString(sum[:])
 }
 
 // asking returns the entry that says that the model is asked next.
@@ -336,5 +329,5 @@ func (r *Record) Rebuild(s *session.Session, m provider.Model) (body []byte, sam
 	if err != nil {
 		return nil, false, err
 	}
-	return encoded.Body, sumOf(encoded.Body) == r.Sum, nil
+	return encoded.Body, encoded.Sum() == r.Sum, nil
 }

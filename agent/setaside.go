@@ -173,7 +173,7 @@ func (p *probes) isTaken(without []int) (taken bool, _ error) {
 		return false, fmt.Errorf("%d requests did not show for which entry the provider refuses the conversation", maxProbes)
 	}
 	r := p.request.Request
-	r.Encoded, r.Entries = nil, slices.Clone(r.Entries)
+	r.Encoded, r.Memo, r.Entries = nil, nil, slices.Clone(r.Entries)
 	for _, i := range without {
 		m := *r.Entries[i].Message
 		m.Content, m.Extra, r.Entries[i].Message = p.replaced[i], nil, &m

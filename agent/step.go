@@ -150,7 +150,7 @@ func (t *turn) prepare() (*request, error) {
 	if r.Encoded, err = t.opts.Model.Encode(&r.Request); err != nil {
 		return nil, err
 	}
-	r.sum, r.bytes = sumOf(r.Encoded.Body), len(r.Encoded.Body)
+	r.sum, r.bytes = r.Encoded.Sum(), r.Encoded.Size()
 	return r, nil
 }
 
@@ -160,9 +160,12 @@ func (t *turn) params(c *session.Context) *provider.Request {
 	if thinking == "" {
 		thinking = provider.KnownThinking(c.ThinkingLevel)
 	}
+	if info := t.opts.Model.Info(); info != t.memoOf {
+		t.memo, t.memoOf = provider.Memo{}, info
+	}
 	return &provider.Request{
 		Entries: c.Entries, Tools: offered(t.opts.Tools), Session: t.s.ID(), Thinking: thinking,
-		MaxTokens: t.opts.MaxTokens, Temperature: t.opts.Temperature, Fields: t.opts.Fields, Once: true,
+		MaxTokens: t.opts.MaxTokens, Temperature: t.opts.Temperature, Fields: t.opts.Fields, Once: true, Memo: &t.memo,
 	}
 }
 

@@ -44,6 +44,7 @@ var works = []work{
 	{"index messages", indexing},
 	{"growth: large output", growthOfOutput},
 	{"agent", agentLoop},
+	{"agent in long conversations", longConversations},
 }
 
 // noFile is the default of -ask; an empty name asks for nothing.

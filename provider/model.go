@@ -2,6 +2,8 @@ package provider
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"iter"
@@ -81,6 +83,9 @@ type Request struct {
 	// Encoded is what Encode returned for this request, if the caller has it: Stream
 	// then need not encode it again.
 	Encoded *Encoded
+	// Memo, if it is not nil, may be used to write this request as an addition to the one
+	// before.
+	Memo *Memo
 }
 
 // Tool is a tool that a model may call.
@@ -133,9 +138,37 @@ func KnownThinking(level string) string {
 
 // Encoded is a request as it is sent.
 type Encoded struct {
-	Body json.RawMessage
+	// Before comes before Body, if the request had a Memo: pieces that requests share.
+	Before [][]byte
+	Body   json.RawMessage
 	// Notes say which parts of the conversation could not be sent.
 	Notes []Note
+
+	sum string // "" if it is not known
+}
+
+// Pieces returns the whole body in pieces.
+func (e *Encoded) Pieces() [][]byte { return append(slices.Clone(e.Before), e.Body) }
+
+// Size returns the size of the whole body.
+func (e *Encoded) Size() int {
+	n := 0
+	for _, piece := range e.Pieces() {
+		n += len(piece)
+	}
+	return n
+}
+
+// Sum returns the SHA-256 of the whole body, in hexadecimal digits.
+func (e *Encoded) Sum() string {
+	if e.sum == "" {
+		h := sha256.New()
+		for _, piece := range e.Pieces() {
+			h.Write(piece)
+		}
+		e.sum = hex.EncodeToString(h.Sum(nil))
+	}
+	return e.sum
 }
 
 // EventType says what an Event is about.

@@ -155,7 +155,10 @@ func (c *Client) Info() provider.Info { return c.info }
 
 // Encode returns the body that Stream would send.
 func (c *Client) Encode(r *provider.Request) (*provider.Encoded, error) {
-	return c.dialect.encode(c, r)
+	if r == nil || r.Memo == nil {
+		return c.dialect.encode(c, r)
+	}
+	return r.Memo.Encode(r, func(r *provider.Request) (*provider.Encoded, error) { return c.dialect.encode(c, r) })
 }
 
 // Stream sends a request and yields the answer as it arrives.
@@ -172,7 +175,7 @@ func (c *Client) Stream(ctx context.Context, r *provider.Request) iter.Seq2[prov
 				return
 			}
 		}
-		t := turn{client: c, ctx: ctx, body: encoded.Body, yield: yield, once: r != nil && r.Once}
+		t := turn{client: c, ctx: ctx, body: encoded.Pieces(), yield: yield, once: r != nil && r.Once}
 		t.run()
 	}
 }
@@ -181,7 +184,7 @@ func (c *Client) Stream(ctx context.Context, r *provider.Request) iter.Seq2[prov
 type turn struct {
 	client  *Client
 	ctx     context.Context
-	body    []byte
+	body    [][]byte // in pieces
 	yield   func(provider.Event, error) bool
 	once    bool // the caller sends it again, if anybody does
 	stopped bool // the caller wants no more
@@ -227,7 +230,7 @@ func (t *turn) attempt() (m *session.MessageEntry, err error) {
 		return nil, err
 	}
 	defer func() { err = c.clean(err, key) }()
-	body, err := c.post(ctx, cancel, key, c.dialect.path(c, true), t.body)
+	body, err := c.post(ctx, cancel, key, c.dialect.path(c, true), t.body...)
 	if err != nil {
 		return nil, err
 	}
@@ -375,7 +378,7 @@ func (c *Client) CountTokens(ctx context.Context, r *provider.Request) (int, err
 	if c.dialect.count == nil {
 		return 0, invalid("%s does not count tokens", c.info.Provider)
 	}
-	encoded, err := c.Encode(r)
+	encoded, err := c.dialect.encode(c, r)
 	if err != nil {
 		return 0, err
 	}
@@ -414,11 +417,23 @@ func (c *Client) count(ctx context.Context, key string, request []byte) (n int, 
 // maxAnswer is how much of an answer that is not streamed is read, in bytes.
 const maxAnswer = 1 << 20
 
-// post sends a body and returns the answer's, if the provider accepts the request.
-func (c *Client) post(ctx context.Context, cancel context.CancelCauseFunc, key, path string, body []byte) (io.ReadCloser, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+path, bytes.NewReader(body))
+// post sends a body, which may be in pieces, and returns the answer's, if the provider
+// accepts the request.
+func (c *Client) post(ctx context.Context, cancel context.CancelCauseFunc, key, path string, body ...[]byte) (io.ReadCloser, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+path, nil)
 	if err != nil {
 		return nil, err
+	}
+	request.GetBody = func() (io.ReadCloser, error) {
+		var pieces []io.Reader
+		for _, piece := range body {
+			pieces = append(pieces, bytes.NewReader(piece))
+		}
+		return io.NopCloser(io.MultiReader(pieces...)), nil
+	}
+	request.Body, _ = request.GetBody()
+	for _, piece := range body {
+		request.ContentLength += int64(len(piece))
 	}
 	for name, values := range c.opts.Header {
 		request.Header[http.CanonicalHeaderKey(name)] = values
