@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 
+	"github.com/coppice-dev/coppice/provider/media"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
@@ -14,8 +14,9 @@ import (
 // MaxImageBytes is the largest image that LoadImage reads. No provider accepts larger ones.
 const MaxImageBytes = 32 << 20
 
-// LoadImage reads an image file. If its first bytes do not look like an image, the error
-// matches session.ErrInvalid.
+// LoadImage reads an image file. If its first bytes are not those of an image that models can
+// look at, the error matches session.ErrInvalid. A large image stays as it is, and is made
+// smaller for a request.
 func LoadImage(path string) (session.Content, error) {
 	f, err := vfs.Open(path)
 	if err != nil {
@@ -29,9 +30,9 @@ func LoadImage(path string) (session.Content, error) {
 	if len(data) > MaxImageBytes {
 		return session.Content{}, fmt.Errorf("image %s: %w: over %d bytes", path, session.ErrTooLarge, MaxImageBytes)
 	}
-	media := http.DetectContentType(data)
-	if !strings.HasPrefix(media, "image/") {
-		return session.Content{}, fmt.Errorf("image %s: %w: it looks like %s", path, session.ErrInvalid, media)
+	kind := media.ImageType(data)
+	if kind == "" {
+		return session.Content{}, fmt.Errorf("image %s: %w: it looks like %s", path, session.ErrInvalid, http.DetectContentType(data))
 	}
-	return session.Image(media, base64.StdEncoding.EncodeToString(data)), nil
+	return session.Image(kind, base64.StdEncoding.EncodeToString(data)), nil
 }

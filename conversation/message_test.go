@@ -274,7 +274,7 @@ func TestAPIFormat(t *testing.T) {
 	}}
 	results := conversation.Message{Role: "tool", Content: []session.Content{session.ToolResult("a", "out", true), session.ToolResult("b", "", false)}}
 	picture := conversation.Message{Role: "user", Content: must(conversation.ParseContent(json.RawMessage(
-		`[{"type":"text","text":"see"},{"type":"image_url","image_url":{"url":"data:image/png;base64,aGk=","detail":"low"}}]`)))(t)}
+		`[{"type":"text","text":"see"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==","detail":"low"}}]`)))(t)}
 	s := conversation.Session{Messages: []conversation.Message{user("hi"), calls, results, picture}}
 	for _, tt := range []struct {
 		name, want string
@@ -287,7 +287,7 @@ func TestAPIFormat(t *testing.T) {
 				{"id":"a","type":"function","function":{"name":"ls","arguments":"{\"x\":\"y\"}"}},
 				{"id":"b","type":"function","function":{"name":"ls","arguments":"{}"}}]},
 			{"role":"tool","tool_call_id":"a","content":"out"},{"role":"tool","tool_call_id":"b","content":""},
-			{"role":"user","content":[{"type":"text","text":"see"},{"type":"image_url","image_url":{"url":"data:image/png;base64,aGk=","detail":"low"}}]}]`,
+			{"role":"user","content":[{"type":"text","text":"see"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==","detail":"low"}}]}]`,
 			must(s.FormattedHistory())(t),
 		},
 	} {

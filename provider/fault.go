@@ -15,6 +15,7 @@ const (
 	RuleName       Rule = "name"              // an id or a name with forbidden characters or length
 	RuleOrder      Rule = "order"             // blocks or messages in an order that is refused
 	RuleUnsigned   Rule = "unsigned thinking" // thinking without the signature of its provider
+	RuleMedia      Rule = "media"             // a picture, a file or a recording that is not taken: see package media
 )
 
 // Fault is a place where a request breaks a rule of its provider. The packages of

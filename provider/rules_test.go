@@ -41,6 +41,9 @@ var refused = map[string][]refusal{
 		{provider.RuleOrder, `[{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"text","text":"x"},{"type":"redacted_thinking","data":"S"}]}]`},
 		{provider.RuleOrder, `{"model":"m","messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"S"},{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]}]}`},
 		{provider.RuleRole, `[{"role":"assistant","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]},{"role":"user","content":"x"}]`},
+		{provider.RuleMedia, `[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]}]`},
+		{provider.RuleMedia, `[{"role":"user","content":[{"type":"document","source":{"type":"base64","media_type":"text/csv","data":"YSxi"}}]}]`},
+		{provider.RuleMedia, `[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"image","source":{"type":"base64","media_type":"image/jpeg","data":"` + pixel + `"}}]}]}]`},
 		{provider.RuleShape, `[{"role":"user","content":[{"type":"image","source":{"type":"url","media_type":"image/png","url":"https://x/y.png"}}]}]`},
 		{provider.RuleOrder, `[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"text","text":"w"},{"type":"tool_result","tool_use_id":"a"}]}]`},
 		{provider.RuleRepeated, `[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"},{"type":"tool_result","tool_use_id":"a"}]}]`},
@@ -49,6 +52,7 @@ var refused = map[string][]refusal{
 		{provider.RuleRepeated, `[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]}]`},
 	},
 	"bedrock": {
+		{provider.RuleMedia, `[{"role":"user","content":[{"image":{"format":"png","source":{"bytes":"AAAA"}}}]}]`},
 		{provider.RuleEmpty, `[{"role":"user","content":[]}]`},
 		{provider.RuleEmpty, `[{"role":"user","content":[{"text":" "}]}]`},
 		{provider.RuleShape, `[{"role":"user","content":"x"}]`},
@@ -60,6 +64,7 @@ var refused = map[string][]refusal{
 		{provider.RuleOrphan, `[{"role":"user","content":[{"toolResult":{"toolUseId":"a","content":[{"text":"r"}]}}]}]`},
 	},
 	"google": {
+		{provider.RuleMedia, `[{"role":"user","parts":[{"inlineData":{"mimeType":"image/gif","data":"R0lGODlhAQABAAAAACw="}}]}]`},
 		{provider.RuleEmpty, `{"contents":[]}`},
 		{provider.RuleEmpty, `[{"role":"user","parts":[]}]`},
 		{provider.RuleEmpty, `[{"role":"user","parts":[{"text":""}]}]`},
@@ -71,6 +76,8 @@ var refused = map[string][]refusal{
 		{provider.RuleName, `[{"role":"user","parts":[{"text":"x"}]},{"role":"model","parts":[{"functionCall":{"name":"f g","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"name":"f g","response":{}}}]}]`},
 	},
 	"chat": {
+		{provider.RuleMedia, `[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]}]`},
+		{provider.RuleMedia, `[{"role":"user","content":[{"type":"file","file":{"filename":"a.md","file_data":"data:text/markdown;base64,YSxi"}}]}]`},
 		{provider.RuleEmpty, `[]`},
 		{provider.RuleRole, `[{"role":"robot","content":"x"}]`},
 		{provider.RuleEmpty, `[{"role":"assistant","content":null}]`},
@@ -83,6 +90,8 @@ var refused = map[string][]refusal{
 		{provider.RuleRepeated, `[{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":"r"},{"role":"tool","tool_call_id":"a","content":"r"}]`},
 	},
 	"responses": {
+		{provider.RuleMedia, `[{"role":"user","content":[{"type":"input_image","image_url":"data:image/png;base64,AAAA"}]}]`},
+		{provider.RuleMedia, `[{"type":"function_call","call_id":"a","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"a","output":[{"type":"input_audio","input_audio":{"data":"AAAA","format":"wav"}}]}]`},
 		{provider.RuleEmpty, `{"input":[]}`},
 		{provider.RuleRole, `[{"type":"message","role":"robot","content":"x"}]`},
 		{provider.RuleUnanswered, `[{"type":"function_call","call_id":"a","name":"f","arguments":"{}"}]`},
@@ -225,7 +234,12 @@ func drawMessage(t *rapid.T, i int) session.Entry {
 	block := rapid.Custom(func(t *rapid.T) session.Content {
 		switch rapid.IntRange(0, 4).Draw(t, "kind") {
 		case 0:
-			return session.Image("image/png", "AAAA")
+			return rapid.SampledFrom([]session.Content{
+				session.Image("image/png", "AAAA"), session.Image("image/png", pixel), session.Image("image/jpeg", pixel),
+				source(session.ContentTypeFile, &session.Source{Type: "base64", MediaType: "text/csv", Data: "YSxi"}),
+				source(session.ContentTypeFile, &session.Source{Type: "base64", MediaType: "application/zip", Data: "AAAA"}),
+				source(session.ContentTypeAudio, &session.Source{Type: "base64", MediaType: "audio/wav", Data: "AAAA"}),
+			}).Draw(t, "media")
 		case 1:
 			return session.Content{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{Content: "hm", Signature: word.Draw(t, "signature")}}
 		case 2:
@@ -237,7 +251,11 @@ func drawMessage(t *rapid.T, i int) session.Entry {
 		return session.ToolUse(id.Draw(t, "id"), rapid.SampledFrom([]string{"f", "fs.read", "9 lives"}).Draw(t, "name"), map[string]any{"n": float64(i)})
 	})
 	result := rapid.Custom(func(t *rapid.T) session.Content {
-		return session.ToolResult(id.Draw(t, "id"), word.Draw(t, "result"), rapid.Bool().Draw(t, "error"))
+		r := session.ToolResult(id.Draw(t, "id"), word.Draw(t, "result"), rapid.Bool().Draw(t, "error"))
+		if rapid.Bool().Draw(t, "parts") {
+			r.ToolResult.Parts = []session.Content{block.Draw(t, "part")}
+		}
+		return r
 	})
 	role := rapid.SampledFrom([]session.MessageRole{session.RoleUser, session.RoleAssistant, session.RoleAssistant, session.RoleTool, session.RoleTool, session.RoleSystem}).Draw(t, "role")
 	e := message("", role)

@@ -3,6 +3,7 @@ package mcp_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -46,7 +47,7 @@ func text(format string, args ...any) *sdk.CallToolResult {
 }
 
 var (
-	png    = []byte("\x89PNG\x0D\x0A\x1A\x0Aand so on")
+	png, _ = base64.StdEncoding.DecodeString("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==") // one pixel
 	object = json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}}}`)
 )
 

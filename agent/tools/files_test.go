@@ -18,7 +18,7 @@ import (
 )
 
 // png is the smallest image that counts as one.
-var png = append([]byte("\x89PNG\x0D\x0A\x1A\x0A"), "and so on"...)
+var png, _ = base64.StdEncoding.DecodeString("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==") // one pixel
 
 func TestReadReturnsFilesAsTheyAre(t *testing.T) {
 	t.Parallel()
@@ -120,7 +120,14 @@ func TestReadOfImagesAndOtherBytes(t *testing.T) {
 		t.Errorf("%q as %s, %v", data, source.MediaType, err)
 	}
 	b.must(os.Truncate(b.file("big.png", string(png)), 5<<20))
-	b.fails("make it smaller", "read", "path", "big.png")
+	big := b.runIn(t.Context(), "read", args("path", "big.png"))
+	if len(big.Parts) != 2 || len(big.Parts[1].Image.Source.Data) > 1000 {
+		t.Errorf("a picture with too many bytes is not made smaller: %s", big.Text)
+	}
+	b.must(os.Truncate(b.file("huge.png", string(png)), 64<<20))
+	b.fails("make it smaller", "read", "path", "huge.png")
+	b.file("torn.png", string(png[:40]))
+	b.fails("it is no whole picture", "read", "path", "torn.png")
 	b.file("program", "\x7fELF\x00\x01\x02")
 	b.fails("binary file", "read", "path", "program")
 	b.file("wide", "\xff\xfea\x00")

@@ -14,16 +14,17 @@ import (
 	"unicode/utf8"
 
 	"github.com/coppice-dev/coppice/agent"
-	"github.com/coppice-dev/coppice/agent/internal/media"
+	"github.com/coppice-dev/coppice/provider/media"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 const (
-	maxLines = 2000    // that a read returns by default
-	maxLine  = 2 << 10 // bytes of a line that are shown
-	maxNames = 1000    // of a directory
-	sniffed  = 8 << 10 // bytes that decide what kind of file it is
+	maxLines = 2000     // that a read returns by default
+	maxLine  = 2 << 10  // bytes of a line that are shown
+	maxNames = 1000     // of a directory
+	sniffed  = 8 << 10  // bytes that decide what kind of file it is
+	maxImage = 32 << 20 // bytes of a picture, which is made smaller if a model cannot take it
 )
 
 func (k *kit) read() (agent.Tool, error) {
@@ -85,9 +86,12 @@ func (k *kit) readPath(ctx context.Context, call agent.Call, in readInput, p pat
 
 // image returns a picture that the model can look at.
 func image(p path, f *os.File, head []byte) (agent.Result, error) {
-	data, err := io.ReadAll(io.LimitReader(f, media.MaxImage))
+	data, err := io.ReadAll(io.LimitReader(f, maxImage))
 	if err != nil {
 		return agent.Result{}, err
+	}
+	if len(data) == maxImage {
+		return agent.Result{}, fmt.Errorf("the image %s has more than %s: make it smaller first", p, size(maxImage))
 	}
 	data = append(head, data...)
 	shown, err := media.Image(data)

@@ -48,6 +48,12 @@ var rules = []struct {
 		"provider.SourceAt",
 	},
 	{
+		"which pictures a model can look at",
+		regexp.MustCompile(`"image/webp"`),
+		[]string{"provider/media/limits.go"},
+		"provider/media",
+	},
+	{
 		"how a block is put together",
 		regexp.MustCompile(`Type: session\.ContentType(Image|Thinking|File), \w+: &session\.\w+\{(Content|Source|Name):.*\}\}`),
 		nil,

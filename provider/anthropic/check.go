@@ -8,6 +8,7 @@ import (
 	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/internal/wire"
+	"github.com/coppice-dev/coppice/provider/media"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -135,7 +136,7 @@ func (c *checker) block(t *wire.Turn, at string, raw json.RawMessage, words bool
 	case !t.Model && (kind == "thinking" || kind == "redacted_thinking"):
 		c.Break(provider.RuleRole, at, "only the assistant thinks")
 	case kind == "image" || kind == "document":
-		c.source(at, o)
+		c.source(at, raw, false)
 	case kind == "thinking" && o.Str("signature") == "":
 		c.Break(provider.RuleUnsigned, at, "thinking must have its signature")
 	}
@@ -148,8 +149,9 @@ func (c *checker) text(at string, o wire.Object) {
 	}
 }
 
-func (c *checker) source(at string, o wire.Object) {
-	source := wire.Members(o.Get("source"))
+func (c *checker) source(at string, raw json.RawMessage, result bool) {
+	c.Media(at, media.Anthropic, block(raw), result)
+	source := wire.Members(wire.Members(raw).Get("source"))
 	if kind := source.Str("type"); isElsewhere(kind) && source.Has("media_type") {
 		c.Break(provider.RuleShape, at+".source.media_type", "a source of type %s has none", kind)
 	}
@@ -172,7 +174,7 @@ func (c *checker) result(t *wire.Turn, at string, o wire.Object) {
 		place := wire.Place(at+".content", i)
 		if part, ok := c.Object(place, raw); ok {
 			c.text(place, part)
-			c.source(place, part)
+			c.source(place, raw, true)
 		}
 	}
 }

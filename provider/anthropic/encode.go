@@ -7,6 +7,7 @@ import (
 
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/internal/wire"
+	"github.com/coppice-dev/coppice/provider/media"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -33,7 +34,7 @@ func encode(entries []session.Entry, verbatim bool) (*provider.Messages, error) 
 func encodeRuns(entries []session.Entry, verbatim bool, look func(*wire.Runs)) (*provider.Messages, error) {
 	e := encoder{verbatim: verbatim, ids: wire.UniqueIDs{Verbatim: verbatim}}
 	var fields wire.Object
-	list := wire.Sent(entries, verbatim, &e.notes)
+	list := wire.Sent(entries, verbatim, media.Anthropic, &e.notes)
 	system, list := wire.CutSystem(list, wire.Anthropic)
 	if prompt := e.system(system); prompt != nil {
 		fields.Put("system", prompt)

@@ -111,6 +111,9 @@ func TestProviderBlocks(t *testing.T) {
 	}
 }
 
+// pixel is a PNG of one pixel.
+const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+
 // TestSourceElsewhere: the media type goes along with bytes only. With a URL the
 // provider refuses it.
 func TestSourceElsewhere(t *testing.T) {
@@ -120,7 +123,7 @@ func TestSourceElsewhere(t *testing.T) {
 			Source: &session.Source{Type: kind, MediaType: "image/png", Data: data},
 		}}
 	}
-	data := map[string]string{provider.SourceBase64: "AAAA", provider.SourceURL: "https://example.com/a.png", provider.SourceFile: "file_1"}
+	data := map[string]string{provider.SourceBase64: pixel, provider.SourceURL: "https://example.com/a.png", provider.SourceFile: "file_1"}
 	for kind, sent := range map[string]bool{provider.SourceBase64: true, provider.SourceURL: false, provider.SourceFile: false} {
 		entries := []session.Entry{{Message: &session.MessageEntry{Role: "user", Content: []session.Content{image(kind, data[kind])}}}}
 		m, err := anthropic.Encode(entries)

@@ -54,7 +54,7 @@ func block(raw json.RawMessage) (c session.Content, ok bool) {
 	var r wire.Residue
 	switch kind {
 	case "image", "audio":
-		c, ok = media(kind, &inner)
+		c, ok = mediaBlock(kind, &inner)
 	case "document":
 		c, ok = document(&inner)
 	case "toolUse":
@@ -86,7 +86,7 @@ func bytesOf(o *wire.Object) (data string, ok bool) {
 	return data, ok
 }
 
-func media(kind string, o *wire.Object) (c session.Content, ok bool) {
+func mediaBlock(kind string, o *wire.Object) (c session.Content, ok bool) {
 	format, hasFormat := o.TakeText("format")
 	data, ok := bytesOf(o)
 	return session.Media(&session.Source{Type: provider.SourceBase64, MediaType: kind + "/" + format, Data: data}), ok && hasFormat

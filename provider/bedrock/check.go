@@ -8,6 +8,7 @@ import (
 	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/internal/wire"
+	"github.com/coppice-dev/coppice/provider/media"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -82,8 +83,14 @@ func (c *checker) block(t *wire.Turn, at string, o wire.Object) {
 	case o.Has("toolResult"):
 		result := wire.Members(o.Get("toolResult"))
 		t.Results = append(t.Results, wire.Ref{ID: result.Str("toolUseId"), At: at})
-		c.List(at+".toolResult.", result, "content") // in a result, an empty text is accepted
+		list, _ := c.List(at+".toolResult.", result, "content") // in a result, an empty text is accepted
+		for i, raw := range list {
+			c.Media(wire.Place(at+".toolResult.content", i), media.Bedrock, resultPart(raw), true)
+		}
 	default:
+		if content, ok := block(o.JSON()); ok && !t.Model {
+			c.Media(at, media.Bedrock, content, false)
+		}
 		if text, ok := rawjson.String(o.Get("text")); ok && wire.IsBlank(text) {
 			c.Break(provider.RuleEmpty, at, "a text must say something")
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/internal/wire"
+	"github.com/coppice-dev/coppice/provider/media"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -27,7 +28,7 @@ func EncodeVerbatim(entries []session.Entry) (*provider.Messages, error) {
 func encode(entries []session.Entry, verbatim bool) (*provider.Messages, error) {
 	e := encoder{verbatim: verbatim, ids: wire.UniqueIDs{Verbatim: verbatim}}
 	var fields wire.Object
-	system, list := wire.CutSystem(wire.Sent(entries, verbatim, &e.notes), wire.Bedrock)
+	system, list := wire.CutSystem(wire.Sent(entries, verbatim, media.Bedrock, &e.notes), wire.Bedrock)
 	if len(system) > 0 {
 		prompt, _, err := e.blocks(system)
 		if err != nil {

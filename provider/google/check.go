@@ -8,6 +8,7 @@ import (
 	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/internal/wire"
+	"github.com/coppice-dev/coppice/provider/media"
 )
 
 // Check returns the faults for which generateContent would refuse a request, given
@@ -83,6 +84,9 @@ func (c *checker) part(t *wire.Turn, at string, o wire.Object) {
 		}
 		t.Results = append(t.Results, wire.Ref{ID: refOf(result), At: at})
 		return
+	}
+	if content, ok := (&Decoder{}).part(o.JSON()); ok && !t.Model {
+		c.Media(at, media.Google, content, false)
 	}
 	if text, ok := rawjson.String(o.Get("text")); len(o) == 0 || ok && text == "" && len(o) == 1 {
 		c.Break(provider.RuleEmpty, at, "a part must say something")

@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/internal/wire"
+	"github.com/coppice-dev/coppice/provider/media"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -30,7 +31,7 @@ func EncodeVerbatim(entries []session.Entry) (*provider.Messages, error) {
 func encode(entries []session.Entry, verbatim bool) (*provider.Messages, error) {
 	e := encoder{names: wire.Names{}, verbatim: verbatim}
 	var fields wire.Object
-	system, list := wire.CutSystem(wire.Sent(entries, verbatim, &e.notes), wire.Google)
+	system, list := wire.CutSystem(wire.Sent(entries, verbatim, media.Google, &e.notes), wire.Google)
 	if err := e.system(system, &fields); err != nil {
 		return nil, err
 	}

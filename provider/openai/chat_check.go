@@ -8,6 +8,7 @@ import (
 	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/internal/wire"
+	"github.com/coppice-dev/coppice/provider/media"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -115,5 +116,6 @@ func (c *chatChecker) content(at string, o wire.Object, role session.MessageRole
 		if ok && role != session.RoleUser && part.Str("type") != "text" && part.Str("type") != "refusal" {
 			c.Break(provider.RuleRole, place, "only users send %q", part.Str("type"))
 		}
+		c.Media(place, media.Chat, chatPart(raw), role == session.RoleTool)
 	}
 }

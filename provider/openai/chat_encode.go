@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/internal/wire"
+	"github.com/coppice-dev/coppice/provider/media"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -41,7 +42,7 @@ func encodeChat(entries []session.Entry, o *ChatOptions, verbatim bool) (*provid
 		e.options = *o
 	}
 	runs := wire.Runs{Verbatim: verbatim}
-	for _, m := range wire.Sent(entries, verbatim, &e.notes) {
+	for _, m := range wire.Sent(entries, verbatim, media.Chat, &e.notes) {
 		messages, err := e.message(m)
 		if err != nil {
 			return nil, fmt.Errorf("openai chat: entry %s: %w", m.Entry, err)

@@ -7,6 +7,7 @@ import (
 	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/internal/wire"
+	"github.com/coppice-dev/coppice/provider/media"
 )
 
 // CheckResponses returns the faults for which Responses would refuse a request,
@@ -96,6 +97,8 @@ func (c *itemChecker) output(at string, o wire.Object) {
 		c.answered = make(map[string]bool)
 	}
 	c.answered[id] = true
+	list, _ := wire.Elements(o.Get("output"))
+	c.parts(at+".output", list, true)
 }
 
 func (c *itemChecker) message(at string, o wire.Object) {
@@ -110,6 +113,13 @@ func (c *itemChecker) message(at string, o wire.Object) {
 	list, ok := c.List(at+".", o, "content")
 	if ok && len(list) == 0 {
 		c.Break(provider.RuleEmpty, at+".content", "a list must have a part")
+	}
+	c.parts(at+".content", list, false)
+}
+
+func (c *itemChecker) parts(at string, list []json.RawMessage, result bool) {
+	for i, raw := range list {
+		c.Media(wire.Place(at, i), media.Responses, itemPart(raw, inputText), result)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/internal/wire"
+	"github.com/coppice-dev/coppice/provider/media"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -30,7 +31,7 @@ func EncodeResponsesVerbatim(entries []session.Entry) (*provider.Messages, error
 func encodeResponses(entries []session.Entry, verbatim bool) (*provider.Messages, error) {
 	e := itemEncoder{verbatim: verbatim, ids: wire.UniqueIDs{Verbatim: verbatim}}
 	var fields wire.Object
-	messages := wire.Sent(entries, verbatim, &e.notes)
+	messages := wire.Sent(entries, verbatim, media.Responses, &e.notes)
 	if text, ok := promptOf(messages, formInstructions); ok {
 		fields.SetStr("instructions", text)
 		messages = messages[1:]

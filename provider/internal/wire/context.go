@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"github.com/coppice-dev/coppice/provider/media"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -24,23 +25,35 @@ func First(list []Message) string {
 }
 
 // Sent returns the entries of a context as messages in the order that providers
-// require, without files of the user's machine. With verbatim, they stay as they are.
-func Sent(entries []session.Entry, verbatim bool, notes *Notes) []Message {
+// require, without files of the user's machine, and with what the provider takes in place of
+// what it does not. With verbatim, they stay as they are.
+func Sent(entries []session.Entry, verbatim bool, limits *media.Limits, notes *Notes) []Message {
 	list := Messages(entries)
 	if verbatim {
 		return list
 	}
 	for i := range list {
-		kept, found := session.WithoutLocal(list[i].Content)
-		if !found {
+		notes.Of(list[i].Entry)
+		if kept, found := session.WithoutLocal(list[i].Content); found {
+			list[i].setContent(kept)
+			notes.Add("a file of this machine is left out")
+		}
+		if list[i].Role == session.RoleAssistant {
 			continue
 		}
-		m := *list[i].MessageEntry
-		m.Content, list[i].MessageEntry = kept, &m
-		notes.Of(list[i].Entry)
-		notes.Add("a file of this machine is left out")
+		if fit, what := limits.Fit(list[i].Content, false); len(what) > 0 {
+			list[i].setContent(fit)
+			for _, w := range what {
+				notes.Add("%s", w)
+			}
+		}
 	}
 	return resultsFirst(list)
+}
+
+func (m *Message) setContent(content []session.Content) {
+	other := *m.MessageEntry
+	other.Content, m.MessageEntry = content, &other
 }
 
 // resultsFirst returns messages in the order that providers require: the results of a

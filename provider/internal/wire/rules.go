@@ -8,6 +8,8 @@ import (
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/provider/media"
+	"github.com/coppice-dev/coppice/session"
 )
 
 // Rules collects the faults of a request. The formats differ in how a request looks.
@@ -112,6 +114,13 @@ func (r *Rules) ID(at, id string, longest int) {
 func (r *Rules) Name(at, name string, pattern *regexp.Regexp) {
 	if !pattern.MatchString(name) {
 		r.Break(provider.RuleName, at, "a tool cannot be called %q", name)
+	}
+}
+
+// Media checks a block of the user, or with result one of a tool's result.
+func (r *Rules) Media(at string, l *media.Limits, c session.Content, result bool) {
+	if why := l.Fault(c, result); why != "" {
+		r.Break(provider.RuleMedia, at, "%s", why)
 	}
 }
 
