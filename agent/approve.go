@@ -56,7 +56,7 @@ func (d *decided) denial() answered {
 }
 
 // isDenial reports whether a result says that a call was denied.
-func isDenial(text string) bool { return strings.HasPrefix(text, strings.TrimSuffix(deniedText, "]")) }
+func isDenial(text string) bool { return strings.HasPrefix(text, "[denied: ") }
 
 // markWaiting says in the log that calls wait for a decision. This program remembers their
 // arguments, of which the log may have a redacted copy only.

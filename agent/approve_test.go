@@ -203,7 +203,7 @@ func TestDecideBesideApprove(t *testing.T) {
 		t.Errorf("%+v, %d runs", out, ran)
 	}
 	<-ctxEnded
-	if lines := said(t, b.Session()); lines[2] != "tool: [denied: the user did not allow this call: not today]" {
+	if lines := said(t, b.Session()); lines[2] != "tool: [denied: this call was not allowed: not today]" {
 		t.Errorf("the conversation is %q", lines)
 	}
 	news.Close()

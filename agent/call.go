@@ -18,7 +18,7 @@ const (
 	cancelledText   = "[cancelled by the user]"
 	leftBehindText  = "[cancelled by the user; the tool did not stop when it was told to, and may still be running]"
 	notRunText      = "[not run: the user cancelled the turn]"
-	deniedText      = "[denied: the user did not allow this call]"
+	deniedText      = "[denied: this call was not allowed]"
 	cutOffText      = "[not run: the answer was cut off, so the call may not be whole; make it again, and if it is long, in smaller pieces]"
 	redactedText    = "[not run: the arguments of this call were redacted before it could run, so they are not known any more; make the call again if it is still needed]"
 	elsewhereText   = "[not run: the call was started before, on another branch or by another program]"

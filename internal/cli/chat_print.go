@@ -38,13 +38,16 @@ func (a *app) printChat(ctx context.Context, args []string, isTyped bool, f *cha
 func (a *app) chatOnce(ctx context.Context, h *home.Home, text string, f *chatFlags) error {
 	var c *home.Chat
 	c, err := h.Chat(ctx, f.request, home.ChatHands{Approve: func(ctx context.Context, call agent.Call) (agent.Decision, error) {
-		return agent.Deny, a.sayRefused(ctx, call, c)
+		return agent.Deny.Because(notAsked), a.sayRefused(ctx, call, c)
 	}})
 	if err != nil {
 		return err
 	}
 	return errors.Join(a.converse(ctx, c, text, f.images), c.Close())
 }
+
+// notAsked tells a model why its call did not run.
+const notAsked = "it needs approval, and this program cannot ask anyone: work without it, or say what should be allowed"
 
 // sayRefused says that a call was refused because nobody is there, and which rule would
 // have let it run.

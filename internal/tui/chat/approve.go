@@ -160,7 +160,7 @@ func (u *ui) answer(k line.Key) {
 	case "y", "yes":
 		u.decide(agent.Allow, "allowed")
 	case "n", "no":
-		u.deny(q, strings.TrimSpace(why))
+		u.deny(strings.TrimSpace(why))
 	case "a", "always":
 		u.editRules(q)
 	case "later":
@@ -192,12 +192,12 @@ func (u *ui) always(q *question, rules []string) {
 	u.decide(agent.Allow, "allowed, from now on: "+render.OneLine(strings.Join(rules, ", "), 0))
 }
 
-func (u *ui) deny(q *question, why string) {
-	words := "refused"
-	if why != "" {
-		words += ": " + render.OneLine(why, 0)
+func (u *ui) deny(why string) {
+	if why == "" {
+		u.decide(agent.Deny, "refused")
+		return
 	}
-	u.decide(agent.Deny, words)
+	u.decide(agent.Deny.Because(why), "refused: "+render.OneLine(why, 0))
 }
 
 func (u *ui) decide(d agent.Decision, words string) {

@@ -438,7 +438,7 @@ func TestCallsAreApprovedOneByOne(t *testing.T) {
 	p.types("perhaps", enter)
 	p.sees("y runs it")
 	p.types("n not here", enter)
-	p.sees("refused: not here", "write failed")
+	p.sees("refused: not here", "write failed: [denied: this call was not allowed: not here]")
 	p.types(write("b.txt"), enter)
 	p.sees("→ write b.txt", "run it?")
 	p.types("y", enter)
