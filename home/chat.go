@@ -1,6 +1,7 @@
 package home
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,8 @@ type ChatRequest struct {
 	// Provider and Model name the model that answers. Default: those of the settings.
 	Provider string `json:"provider,omitempty"`
 	Model    string `json:"model,omitempty"`
-	// System is the instructions. Default: those that the conversation has.
+	// System is the instructions: see Chat.Instructions. Default: those of the project or of
+	// the settings, else those that the conversation has.
 	System string `json:"system,omitempty"`
 	// Thinking is how much the model thinks. Default: as in the conversation so far.
 	Thinking string `json:"thinking,omitempty"`
@@ -35,7 +37,7 @@ type ChatRequest struct {
 	// said; one that the conversation has already is added again only if it changed.
 	Context []string `json:"context,omitempty"`
 	// Tools are the built-in tools that the model gets, by their names; AllTools are all of
-	// them. Default: none.
+	// them, and NoTools none. Default: those of the project and of the settings.
 	Tools []string `json:"tools,omitempty"`
 	// Servers are MCP servers whose tools the model gets: command lines for the shell, or
 	// addresses that begin with http:// or https://. "NAME: " before one says what the
@@ -68,6 +70,8 @@ type Chat struct {
 	dir    string       // where tools work
 	box    *Toolbox     // nil until it is needed
 	tools  []agent.Tool // of the box, and those of hands
+	// project is what the directory says about chats in it, or nil.
+	project *Project
 }
 
 // Chat begins a conversation with a model, or goes on with one. Nothing is written before
@@ -91,17 +95,59 @@ func (c *Chat) open(ctx context.Context) (err error) {
 		}
 	}
 	c.dir = c.workDir()
-	if len(c.r.Tools)+len(c.r.Servers)+len(c.r.Allow)+len(c.r.Deny) > 0 {
-		if err := c.SetTools(ctx, c.r.Tools...); err != nil {
+	if c.project, err = c.home.Project(ctx, c.dir); err != nil {
+		return err
+	}
+	names := c.names()
+	if r := c.equipped(); len(names)+len(c.r.Allow)+len(c.r.Deny)+len(serversOf(&r, c.project)) > 0 {
+		if err := c.SetTools(ctx, names...); err != nil {
 			return err
 		}
 	}
 	if c.c != nil {
 		return c.restore()
 	}
-	c.chosen, err = c.home.settings.ModelFor(nil, c.r.choice())
+	c.chosen, err = c.home.settings.ModelFor(nil, c.choice())
 	return err
 }
+
+// equipped returns the request with the rules and the servers of the settings and of the
+// project.
+func (c *Chat) equipped() ChatRequest {
+	r := c.r
+	all := func(key string, own []string) []string {
+		return slices.Concat(c.home.settings.list(key), c.project.list(key), own)
+	}
+	r.Allow, r.Deny, r.Servers = all(SettingAllow, r.Allow), all(SettingDeny, r.Deny), all(SettingMCP, r.Servers)
+	return r
+}
+
+// names returns the built-in tools that the chat begins with: those of the request, of the
+// project or of the settings, whichever says anything first.
+func (c *Chat) names() []string {
+	for _, names := range [][]string{c.r.Tools, c.project.list(SettingTools), c.home.settings.list(SettingTools)} {
+		if len(names) > 0 {
+			return names
+		}
+	}
+	return nil
+}
+
+// choice returns the model that the request names or, for a new conversation, the project.
+func (c *Chat) choice() ModelChoice {
+	choice := ModelChoice{Provider: c.r.Provider, Model: c.r.Model, Thinking: c.r.Thinking}
+	if c.c == nil && c.project != nil && c.project.Trusted {
+		if choice.Provider+choice.Model == "" {
+			choice.Model = c.project.values[SettingModel]
+		}
+		choice.Thinking = cmp.Or(choice.Thinking, c.project.values[SettingThinking])
+	}
+	return choice
+}
+
+// Project returns what the directory says about chats in it, or nil. If it is not trusted, it
+// has no effect: see Home.Trust.
+func (c *Chat) Project() *Project { return c.project }
 
 // workDir returns where tools work: where they were told to, or in the conversation's
 // directory, whichever directory the program is in.
@@ -132,27 +178,27 @@ func ReadInstructions(path string) (string, error) {
 	return string(text), nil
 }
 
-func (r *ChatRequest) choice() ModelChoice {
-	return ModelChoice{Provider: r.Provider, Model: r.Model, Thinking: r.Thinking}
-}
-
 // restore finds the model with which the conversation goes on.
 func (c *Chat) restore() error {
 	now, err := c.c.Context(session.ContextOptions{Shared: true})
 	if err != nil {
 		return err
 	}
-	if c.chosen, err = c.home.settings.ModelFor(now, c.r.choice()); err != nil {
+	if c.chosen, err = c.home.settings.ModelFor(now, c.choice()); err != nil {
 		return err
 	}
 	return c.begin()
 }
 
 // begin puts an agent to work in the session.
-func (c *Chat) begin() (err error) {
+func (c *Chat) begin() error {
+	system, err := c.Instructions()
+	if err != nil {
+		return err
+	}
 	c.agent, err = agent.New(c.c.Session, agent.Options{
 		Model: c.chosen.Model, Thinking: c.chosen.Thinking, MaxTokens: c.chosen.MaxTokens,
-		System: c.r.System, Tools: c.tools, Approve: c.hands.Approve,
+		System: system, Tools: c.tools, Approve: c.hands.Approve,
 	})
 	return err
 }
@@ -315,14 +361,22 @@ func (c *Chat) SetTools(ctx context.Context, names ...string) error {
 		}
 	}
 	c.tools, c.r.Tools = list, names
-	return nil
+	if c.agent == nil {
+		return nil
+	}
+	system, err := c.Instructions() // which depend on whether there are any
+	if err != nil {
+		return err
+	}
+	return c.agent.SetSystem(system)
 }
 
 // Toolbox returns the tools that the model may be given in the chat's directory, and the
 // rules for them. The chat closes it.
 func (c *Chat) Toolbox(ctx context.Context) (_ *Toolbox, err error) {
 	if c.box == nil {
-		c.box, err = newToolbox(ctx, c.dir, &c.r, c.search)
+		r := c.equipped()
+		c.box, err = newToolbox(ctx, c.dir, &r, serversOf(&r, c.project), c.search)
 	}
 	return c.box, err
 }

@@ -32,13 +32,16 @@ type Toolbox struct {
 	allowed []string   // the rules that allow calls by now
 }
 
-// AllTools stands for all built-in tools.
-const AllTools = "all"
+// AllTools stands for all built-in tools, and NoTools for none.
+const (
+	AllTools = "all"
+	NoTools  = "none"
+)
 
 // newToolbox returns the tools for a directory, and starts the servers. A rule that makes no
 // sense is session.ErrInvalid, and so is one for a tool that does not exist, unless its name
 // has a *.
-func newToolbox(ctx context.Context, dir string, r *ChatRequest, search tools.SearchFunc) (*Toolbox, error) {
+func newToolbox(ctx context.Context, dir string, r *ChatRequest, servers []server, search tools.SearchFunc) (*Toolbox, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return nil, wrongAs("cwd", fmt.Errorf("there is no directory %s here; name the one in which tools should work", dir))
 	}
@@ -52,12 +55,12 @@ func newToolbox(ctx context.Context, dir string, r *ChatRequest, search tools.Se
 	if err != nil {
 		return nil, err
 	}
-	for _, where := range r.Servers {
-		server, err := mcp.Connect(ctx, serverOptions(where, dir))
+	for _, one := range servers {
+		connected, err := mcp.Connect(ctx, one.options(dir))
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("MCP server %s: %w", where, err), b.close())
+			return nil, errors.Join(fmt.Errorf("MCP server %s: %w", one.shown, err), b.close())
 		}
-		b.servers = append(b.servers, server)
+		b.servers = append(b.servers, connected)
 	}
 	known := b.names()
 	check := func(rules *tools.Rules) error { return rules.Check(known) }
@@ -92,25 +95,48 @@ func (b *Toolbox) names() []string {
 	return names
 }
 
+// server is an MCP server, and how it is reached: by a command or an address.
+type server struct {
+	name    string
+	shown   string // in errors: its command line may have a key in it
+	command []string
+	url     string
+	env     []string
+}
+
+func (s *server) options(dir string) mcp.Options {
+	return mcp.Options{Dir: dir, Name: s.name, Command: s.command, URL: s.url, Env: s.env}
+}
+
 // serverName is a name that a person gave to a server.
 var serverName = regexp.MustCompile(`^([\w-]+):\s+`)
 
-func serverOptions(where, dir string) mcp.Options {
-	o := mcp.Options{Dir: dir}
-	if m := serverName.FindStringSubmatch(where); m != nil {
-		o.Name, where = m[1], where[len(m[0]):]
-	} else if words := strings.Fields(where); len(words) > 0 && !strings.Contains(words[0], "://") {
-		o.Name = strings.TrimSuffix(filepath.Base(words[0]), ".exe")
+// serversOf returns the servers of a request, and those of a project that is trusted.
+func serversOf(r *ChatRequest, p *Project) (all []server) {
+	for _, where := range r.Servers {
+		one := server{shown: where}
+		if m := serverName.FindStringSubmatch(where); m != nil {
+			one.name, where = m[1], where[len(m[0]):]
+		} else if words := strings.Fields(where); len(words) > 0 && !strings.Contains(words[0], "://") {
+			one.name = strings.TrimSuffix(filepath.Base(words[0]), ".exe")
+		}
+		switch {
+		case strings.HasPrefix(where, "http://"), strings.HasPrefix(where, "https://"):
+			one.url = where
+		case runtime.GOOS == "windows":
+			one.command = []string{"cmd", "/c", where}
+		default:
+			one.command = []string{"/bin/sh", "-c", where}
+		}
+		all = append(all, one)
 	}
-	switch {
-	case strings.HasPrefix(where, "http://"), strings.HasPrefix(where, "https://"):
-		o.URL = where
-	case runtime.GOOS == "windows":
-		o.Command = []string{"cmd", "/c", where}
-	default:
-		o.Command = []string{"/bin/sh", "-c", where}
+	if p != nil && p.Trusted {
+		for _, one := range p.servers {
+			one.shown = one.name
+			all = append(all, one)
+		}
 	}
-	return o
+	return all
 }
 
 // close ends the servers.
@@ -125,7 +151,10 @@ func (b *Toolbox) close() error {
 // tools returns the built-in tools with some names, or AllTools, and those of the servers.
 // They obey the rules of the toolbox, also those that are added later.
 func (b *Toolbox) tools(names []string) ([]agent.Tool, error) {
-	if slices.Contains(names, AllTools) {
+	switch {
+	case slices.Contains(names, NoTools):
+		names = nil
+	case slices.Contains(names, AllTools):
 		names = tools.Names()
 	}
 	var own []agent.Tool

@@ -62,6 +62,13 @@ const (
 	SettingThinking   = "thinking"    // a thinking level; "" is the provider's default
 	SettingMaxTokens  = "max_tokens"  // the longest answer, in tokens; 0 is what the provider allows
 	SettingWindow     = "window"      // the size of the model's window, in tokens; 0 is what is known about it
+
+	SettingSystem = "system" // a file with instructions; its path is relative to the file that names it
+	// What follows are lists, one line for each element: see ChatRequest.
+	SettingTools = "tools"
+	SettingAllow = "allow"
+	SettingDeny  = "deny"
+	SettingMCP   = "mcp"
 )
 
 // The values of when_full.
@@ -77,17 +84,41 @@ type rule struct {
 	fallback string
 	must     string // completes "it must be …"
 	fits     func(value string) bool
+	list     bool // the file has an array of strings, and the value a line for each
+}
+
+// textOf returns a value of the configuration file as the value of a setting.
+func textOf(v any) string {
+	list, ok := v.([]any)
+	if !ok {
+		return fmt.Sprint(v)
+	}
+	lines := make([]string, len(list))
+	for i := range list {
+		lines[i] = fmt.Sprint(list[i])
+	}
+	return strings.Join(lines, "\n")
+}
+
+// lines returns the elements of a value that is a list.
+func lines(value string) []string {
+	if value == "" {
+		return nil
+	}
+	return strings.Split(value, "\n")
 }
 
 // takes reports whether the setting may have a value of this kind in the configuration
 // file. Numbers and booleans may be written with or without quotes, but a directory
 // must be a string: nobody calls one 5.
 func (r *rule) takes(value any) bool {
-	switch value.(type) {
+	switch value := value.(type) {
 	case string:
 		return true
 	case int64, bool:
-		return r.key != SettingDir
+		return r.key != SettingDir && !r.list
+	case []any:
+		return r.list && !slices.ContainsFunc(value, func(one any) bool { _, ok := one.(string); return !ok })
 	}
 	return false
 }
@@ -95,22 +126,27 @@ func (r *rule) takes(value any) bool {
 // rules lists all settings in the order in which they are shown. The default directory
 // depends on the machine: see LoadSettings.
 var rules = []rule{
-	{SettingDir, "COPPICE_HOME", "", "the name of a directory, in quotes in the file", func(v string) bool { return v != "" }},
-	{SettingSync, "COPPICE_SYNC", "always", "always, never or a duration such as 1s", isSync},
-	{SettingMaxEntry, "COPPICE_MAX_ENTRY", strconv.Itoa(store.DefaultMaxEntry), "a number of bytes", atLeast(1)},
-	{SettingMaxSession, "COPPICE_MAX_SESSION", "0", "a number of bytes, or 0 for no limit", atLeast(0)},
-	{SettingMaxSessions, "COPPICE_MAX_SESSIONS", "0", "a number, or 0 for no limit", atLeast(0)},
-	{SettingWhenFull, "COPPICE_WHEN_FULL", whenFullRefuse, whenFullRefuse + " or " + whenFullTrash, oneOf(whenFullRefuse, whenFullTrash)},
-	{SettingBlobThreshold, "COPPICE_BLOB_THRESHOLD", strconv.Itoa(session.DefaultBlobThreshold), "a number of bytes", isInt},
-	{SettingColor, "", "auto", "auto, always or never", oneOf("auto", "always", "never")},
-	{SettingRedact, "COPPICE_REDACT", "false", "true or false", oneOf("true", "false")},
-	{SettingProvider, "COPPICE_PROVIDER", offline.Name, "one of " + strings.Join(Providers(), ", "), oneOf(Providers()...)},
-	{SettingModel, "COPPICE_MODEL", "", "the name of a model, or provider/model", anything},
-	{SettingBaseURL, "COPPICE_BASE_URL", "", "a URL such as http://localhost:11434/v1, with a host and no user, query or fragment", isBaseURL},
-	{SettingKeyCommand, "COPPICE_KEY_COMMAND", "", "a command that prints a key", anything},
-	{SettingThinking, "COPPICE_THINKING", "", "one of " + strings.Join(provider.ThinkingLevels, ", "), func(v string) bool { return provider.CheckThinking(v) == nil }},
-	{SettingMaxTokens, "COPPICE_MAX_TOKENS", "0", "a number of tokens, or 0 for what the provider allows", atLeast(0)},
-	{SettingWindow, "COPPICE_WINDOW", "0", "a number of tokens from 1000 on, or 0 for what is known about the model", isWindow},
+	{SettingDir, "COPPICE_HOME", "", "the name of a directory, in quotes in the file", func(v string) bool { return v != "" }, false},
+	{SettingSync, "COPPICE_SYNC", "always", "always, never or a duration such as 1s", isSync, false},
+	{SettingMaxEntry, "COPPICE_MAX_ENTRY", strconv.Itoa(store.DefaultMaxEntry), "a number of bytes", atLeast(1), false},
+	{SettingMaxSession, "COPPICE_MAX_SESSION", "0", "a number of bytes, or 0 for no limit", atLeast(0), false},
+	{SettingMaxSessions, "COPPICE_MAX_SESSIONS", "0", "a number, or 0 for no limit", atLeast(0), false},
+	{SettingWhenFull, "COPPICE_WHEN_FULL", whenFullRefuse, whenFullRefuse + " or " + whenFullTrash, oneOf(whenFullRefuse, whenFullTrash), false},
+	{SettingBlobThreshold, "COPPICE_BLOB_THRESHOLD", strconv.Itoa(session.DefaultBlobThreshold), "a number of bytes", isInt, false},
+	{SettingColor, "", "auto", "auto, always or never", oneOf("auto", "always", "never"), false},
+	{SettingRedact, "COPPICE_REDACT", "false", "true or false", oneOf("true", "false"), false},
+	{SettingProvider, "COPPICE_PROVIDER", offline.Name, "one of " + strings.Join(Providers(), ", "), oneOf(Providers()...), false},
+	{SettingModel, "COPPICE_MODEL", "", "the name of a model, or provider/model", anything, false},
+	{SettingBaseURL, "COPPICE_BASE_URL", "", "a URL such as http://localhost:11434/v1, with a host and no user, query or fragment", isBaseURL, false},
+	{SettingKeyCommand, "COPPICE_KEY_COMMAND", "", "a command that prints a key", anything, false},
+	{SettingThinking, "COPPICE_THINKING", "", "one of " + strings.Join(provider.ThinkingLevels, ", "), func(v string) bool { return provider.CheckThinking(v) == nil }, false},
+	{SettingMaxTokens, "COPPICE_MAX_TOKENS", "0", "a number of tokens, or 0 for what the provider allows", atLeast(0), false},
+	{SettingWindow, "COPPICE_WINDOW", "0", "a number of tokens from 1000 on, or 0 for what is known about the model", isWindow, false},
+	{SettingSystem, "COPPICE_SYSTEM", "", "the name of a file", anything, false},
+	{SettingTools, "", "", "all, none, or the names of tools", anything, true},
+	{SettingAllow, "", "", "rules such as read or bash(go test *)", anything, true},
+	{SettingDeny, "", "", "rules such as read or bash(go test *)", anything, true},
+	{SettingMCP, "", "", "commands or addresses of MCP servers", anything, true},
 }
 
 // isWindow refuses windows in which no conversation fits: they are mistakes.
@@ -168,7 +204,7 @@ func (s *Settings) load(given []Setting) error {
 	s.model = modelIn(places)
 	for _, r := range rules {
 		if v, ok := fromFile[r.key]; ok && !r.takes(v) {
-			return r.refuse(Setting{r.key, fmt.Sprint(v), s.path})
+			return r.refuse(Setting{r.key, textOf(v), s.path})
 		}
 		v := r.settle(places)
 		if isHeld(r.key) {
@@ -194,7 +230,7 @@ func placesOf(getenv func(string) string, fromFile map[string]any, path string, 
 	return []place{
 		func(r *rule) (Setting, bool) {
 			v, ok := fromFile[r.key]
-			return Setting{r.key, fmt.Sprint(v), path}, ok
+			return Setting{r.key, textOf(v), path}, ok
 		},
 		func(r *rule) (Setting, bool) {
 			if r.env == "" {
@@ -295,6 +331,9 @@ func (s *Settings) Get(key string) Setting {
 	}
 	return Setting{Key: key, Origin: originDefault}
 }
+
+// list returns the elements of a setting that is a list.
+func (s *Settings) list(key string) []string { return lines(s.Get(key).Value) }
 
 // Path returns where the configuration file is, or would be; "" if the machine has no
 // place for one.

@@ -2,6 +2,7 @@ package home
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -29,12 +30,16 @@ type ChangedSetting struct {
 
 // Set writes a setting into the configuration file, for the next LoadSettings. Comments
 // stay, and so do wrong values of other settings. A model of another provider takes the
-// place of everything that leads to the old one.
-func (s *Settings) Set(key, value string) (*ChangedSetting, error) {
+// place of everything that leads to the old one. Only a list takes several values.
+func (s *Settings) Set(key string, values ...string) (*ChangedSetting, error) {
 	r := ruleOf(key)
 	if r == nil {
 		return nil, unknownSetting("set", "", key)
 	}
+	if len(values) != 1 && !r.list {
+		return nil, session.Invalidf("%s takes one value, and there are %d", key, len(values))
+	}
+	value := strings.Join(values, "\n")
 	if !r.fits(value) {
 		return nil, r.refuse(Setting{key, value, "argument"})
 	}
@@ -74,7 +79,7 @@ func (s *Settings) Unset(key string) (*ChangedSetting, error) {
 		if !ok {
 			return text, nil, nil
 		}
-		had = showable(key, fmt.Sprint(v))
+		had = showable(key, textOf(v))
 		text, err := unsetInTOML(text, key)
 		return text, nil, err
 	})
@@ -162,7 +167,7 @@ func setInTOML(text []byte, key, value string) ([]byte, error) {
 	}
 	edited := strings.Join(lines, "")
 	var settings map[string]any
-	if err := toml.Unmarshal([]byte(edited), &settings); err != nil || fmt.Sprint(settings[key]) != value {
+	if err := toml.Unmarshal([]byte(edited), &settings); err != nil || textOf(settings[key]) != value {
 		return nil, errEditFile(key)
 	}
 	return []byte(edited), nil
@@ -186,7 +191,7 @@ func unsetInTOML(text []byte, key string) ([]byte, error) {
 // before the value, the value, and what is after it. at is -1 if there is none.
 func lineOf(text []byte, key string) (lines []string, at int, parts []string) {
 	lines = strings.SplitAfter(string(text), "\n")
-	set := regexp.MustCompile(`^(\s*"?` + regexp.QuoteMeta(key) + `"?\s*=\s*)("(?:[^"\\]|\\.)*"|'[^']*'|[^#\s"']+)(\s*(?:#.*)?\s*)$`)
+	set := regexp.MustCompile(`^(\s*"?` + regexp.QuoteMeta(key) + `"?\s*=\s*)("(?:[^"\\]|\\.)*"|'[^']*'|\[.*\]|[^#\s"'\[]+)(\s*(?:#.*)?\s*)$`)
 	if at = slices.IndexFunc(lines, set.MatchString); at >= 0 {
 		parts = set.FindStringSubmatch(lines[at])
 	}
@@ -197,9 +202,13 @@ func errEditFile(key string) error {
 	return fmt.Errorf("%s is set in a way that a program cannot change; edit the file", key)
 }
 
-// encode writes a number as a number if the setting can be one, and everything else as
-// a string.
+// encode writes a list as an array, a number as a number if the setting can be one, and
+// everything else as a string.
 func (r *rule) encode(value string) string {
+	if r.list {
+		value, _ := json.Marshal(lines(value)) // strings always encode, and TOML reads them
+		return string(value)
+	}
 	if n, err := strconv.ParseInt(value, 10, 64); err == nil && strconv.FormatInt(n, 10) == value && r.takes(n) {
 		return value
 	}

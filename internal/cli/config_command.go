@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -24,7 +25,7 @@ func configCommand(a *app) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(configShowCommand(a), configGetCommand(a), configPathCommand(a), configSetCommand(a), configUnsetCommand(a))
+	cmd.AddCommand(configShowCommand(a), configGetCommand(a), configPathCommand(a), configSetCommand(a), configUnsetCommand(a), configTrustCommand(a))
 	return cmd
 }
 
@@ -54,9 +55,9 @@ func (a *app) showConfig(origin bool) error {
 				return err
 			}
 		case origin:
-			t.add(s.Key, s.Value, s.Origin)
+			t.add(s.Key, onLine(s.Value), s.Origin)
 		default:
-			t.add(s.Key, s.Value)
+			t.add(s.Key, onLine(s.Value))
 		}
 	}
 	if a.flags.json {
@@ -64,6 +65,9 @@ func (a *app) showConfig(origin bool) error {
 	}
 	return t.print()
 }
+
+// onLine writes the elements of a list on one line.
+func onLine(value string) string { return strings.ReplaceAll(value, "\n", ", ") }
 
 func configPathCommand(a *app) *cobra.Command {
 	return a.withJSON(&cobra.Command{
@@ -97,7 +101,7 @@ func configGetCommand(a *app) *cobra.Command {
 			case a.flags.json:
 				return a.printJSON(all[at])
 			}
-			return a.print("%s", all[at].Value)
+			return a.printText(all[at].Value)
 		},
 		ValidArgsFunction: completeSettingName,
 	})
@@ -105,17 +109,18 @@ func configGetCommand(a *app) *cobra.Command {
 
 func configSetCommand(a *app) *cobra.Command {
 	return a.withJSON(&cobra.Command{
-		Use:   "set KEY VALUE",
+		Use:   "set KEY VALUE…",
 		Short: "Write a setting into the configuration file",
 		Long: "Writes a setting into the configuration file. Its comments stay. A model that is named\n" +
 			"with another provider takes the place of what leads to the old one, such as base_url\n" +
-			"and key_command; the command says which settings are gone.",
-		Args: cobra.ExactArgs(2),
+			"and key_command; the command says which settings are gone. tools, allow, deny and\n" +
+			"mcp are lists, and take several values.",
+		Args: cobra.MinimumNArgs(2),
 		// It must work when the file has a wrong value, to set it right.
 		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
 		RunE: func(_ *cobra.Command, args []string) error {
 			settings, _ := home.LoadSettings(a.getenv) // whatever is wrong with them
-			changed, err := settings.Set(args[0], args[1])
+			changed, err := settings.Set(args[0], args[1:]...)
 			return a.sayChanged(changed, err, "%s is now %q in %s")
 		},
 		ValidArgsFunction: completeSetting,
@@ -147,7 +152,7 @@ func (a *app) sayChanged(changed *home.ChangedSetting, err error, words string) 
 	if a.flags.json {
 		return a.printJSON(changed)
 	}
-	a.say(words, changed.Key, changed.Value, changed.Path)
+	a.say(words, changed.Key, onLine(changed.Value), changed.Path)
 	if len(changed.Removed) > 0 {
 		a.say("gone, because they were for another provider: %s", strings.Join(changed.Removed, ", "))
 	}
@@ -155,4 +160,40 @@ func (a *app) sayChanged(changed *home.ChangedSetting, err error, words string) 
 		a.say("note: %s in the environment wins over it", changed.HiddenBy)
 	}
 	return nil
+}
+
+func configTrustCommand(a *app) *cobra.Command {
+	return a.withJSON(&cobra.Command{
+		Use:   "trust [DIR]",
+		Short: "Let a project's own settings take effect",
+		Long: "Lets chats in a directory use its .coppice.toml and .mcp.json, which can name tools,\n" +
+			"rules, MCP servers, instructions and a model. It holds until one of the files changes.",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dir, err := filepath.Abs(strings.Join(args, ""))
+			if err != nil {
+				return err
+			}
+			return a.withHome(cmd.Context(), true, func(h *home.Home) error {
+				p, err := h.Project(cmd.Context(), dir)
+				if err != nil {
+					return err
+				}
+				if p == nil {
+					return usageError{fmt.Errorf("%s has neither a .coppice.toml nor a .mcp.json", dir)}
+				}
+				if err := h.Trust(cmd.Context(), p); err != nil {
+					return err
+				}
+				if a.flags.json {
+					return a.printJSON(p)
+				}
+				for _, line := range p.Says {
+					a.say("%s", line)
+				}
+				a.say("chats in %s use it from now on", p.Path)
+				return nil
+			})
+		},
+	})
 }

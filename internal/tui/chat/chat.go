@@ -57,6 +57,7 @@ type ui struct {
 	done     bool
 
 	asking    *question
+	trusting  *home.Project // that the person is asked about
 	questions chan *question
 	pending   []string // finished rows that are not drawn yet
 	drawn     time.Time
@@ -182,7 +183,7 @@ func readKeys(ctx context.Context, r io.Reader) <-chan []line.Key {
 
 // next starts what was typed ahead, one after the other.
 func (u *ui) next(ctx context.Context) {
-	for u.job == nil && len(u.queue) > 0 && !u.done {
+	for u.job == nil && u.trusting == nil && len(u.queue) > 0 && !u.done {
 		text := u.queue[0]
 		u.queue = u.queue[1:]
 		u.submit(ctx, text)
@@ -225,6 +226,10 @@ func (u *ui) press(ctx context.Context, k line.Key) {
 	}
 	if u.asking != nil {
 		u.answer(k)
+		return
+	}
+	if u.trusting != nil && k.Kind != line.EOF {
+		u.answerTrust(ctx, k)
 		return
 	}
 	again := u.leaving
@@ -386,6 +391,9 @@ func (u *ui) liveRows(columns, height int) (live []string, c screen.Cursor) {
 		live = append(live, u.paint(terminal.Dim, "› "+render.OneLine(text, columns-4)))
 	}
 	e, prompt := &u.editor, u.prompt()
+	if u.trusting != nil {
+		prompt = u.paint(terminal.Bold+";"+terminal.Yellow, "  use it? y yes · n no ›") + " "
+	}
 	if u.asking != nil {
 		e, prompt = &u.asking.editor, u.paint(terminal.Bold+";"+terminal.Yellow, u.asking.prompt())+" "
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/terminal"
+	"github.com/coppice-dev/coppice/session"
 )
 
 // slash is a command of the chat.
@@ -51,6 +52,7 @@ func commands() []slash {
 		{"undo", "", "undo the last compaction", (*ui).cmdUndo, after},
 		{"context", "[FILE…]", "show what the model is sent, or add files to it", (*ui).cmdContext, ifAlone},
 		{"model", "[PROVIDER/MODEL]", "show or change who answers", (*ui).cmdModel, ifAlone},
+		{"system", "", "show what the model is told first", (*ui).cmdSystem, always},
 		{"thinking", "[LEVEL]", "show or change how much the model thinks", (*ui).cmdThinking, ifAlone},
 		{"image", "FILE…", "send images with the next message", (*ui).cmdImage, always},
 		{"tools", "[LIST|none]", "show or change what the model may use", (*ui).cmdTools, ifAlone},
@@ -426,6 +428,34 @@ func (u *ui) cmdModel(ctx context.Context, name string) error {
 	return nil
 }
 
+// cmdSystem shows the instructions: those that go with the next request, or else those that
+// the conversation has.
+func (u *ui) cmdSystem(context.Context, string) error {
+	text, err := u.chat.Instructions()
+	if err != nil {
+		return err
+	}
+	if c := u.chat.Conversation(); text == "" && c != nil {
+		now, err := c.Context(session.ContextOptions{Shared: true})
+		if err != nil {
+			return err
+		}
+		for i := range now.Entries {
+			if session.IsPrompt(&now.Entries[i]) {
+				text = session.TextOf(now.Entries[i].Message.Content)
+			}
+		}
+	}
+	if text == "" {
+		u.note("  the model is told nothing before the conversation; --system and the setting system name a file with instructions")
+		return nil
+	}
+	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
+		u.print(wrapped(line, "", u.style())...)
+	}
+	return nil
+}
+
 func (u *ui) cmdThinking(ctx context.Context, level string) error {
 	if level != "" {
 		if err := u.chat.SetThinking(level); err != nil {
@@ -460,11 +490,7 @@ func (u *ui) cmdImage(_ context.Context, argument string) error {
 }
 
 func (u *ui) cmdTools(ctx context.Context, list string) (err error) {
-	switch {
-	case list == "":
-	case list == "none":
-		err = u.chat.SetTools(ctx)
-	default:
+	if list != "" {
 		err = u.chat.SetTools(ctx, strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })...)
 	}
 	if err != nil {

@@ -23,7 +23,7 @@ func TestHelpListsEveryCommand(t *testing.T) {
 	t.Parallel()
 	p := sit(t, openHome(t), nil)
 	p.runs("/help", "Ctrl-D leaves")
-	for name := range strings.FieldsSeq("new list load tree branch fork label compact undo context model thinking export search image tools approve help exit retry resume") {
+	for name := range strings.FieldsSeq("new list load tree branch fork label compact undo context model system thinking export search image tools approve help exit retry resume") {
 		p.sees("  /" + name + " ")
 	}
 	p.runs("/ex", "/ex could be /export or /exit")
@@ -94,6 +94,53 @@ func TestBranchTreeLabelForkAndRetry(t *testing.T) {
 	if n := len(p.sessions()); n != 2 {
 		t.Errorf("there are %d sessions, want the original and the copy", n)
 	}
+}
+
+// A project's settings take effect when the person says so, and what the model is told is no
+// secret.
+func TestAProjectIsTrustedOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, text := range map[string]string{".coppice.toml": "tools = ['read']\nsystem = 'rules.txt'\n", "rules.txt": "Speak of beans.", "AGENTS.md": "Peas are green."} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	opened := openHome(t)
+	in := func(o *chat.Options) { o.Request.CWD = dir }
+	p := sit(t, opened, in)
+	p.sees(".coppice.toml in "+dir, "│ tools: read", "use it?")
+	p.types("n", enter)
+	p.sees("not used")
+	p.runs("/system", "the model is told nothing")
+	p.leaves(ctrlD)
+	p = sit(t, opened, in)
+	p.sees("use it?")
+	p.types("y", enter)
+	p.sees("\nin "+dir, "tools: read")
+	p.runs("/system", "│ Speak of beans.", "│ Working directory: "+dir, "│ Date: ", "│ Peas are green.")
+	p.says("hello")
+	p.leaves(ctrlD)
+	p = sit(t, opened, in)
+	p.sees("tools: read")
+	p.doesNotSee("use it?")
+	p.leaves(ctrlD)
+	if err := os.WriteFile(filepath.Join(dir, ".coppice.toml"), []byte("tools = ['all']\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p = sit(t, opened, in)
+	p.sees("│ tools: all", "use it?")
+	p.leaves(ctrlD)
+}
+
+func TestTheOutputOfACommandIsShownWhileItRuns(t *testing.T) {
+	t.Parallel()
+	p := sit(t, openHome(t), func(o *chat.Options) { o.Request.Tools, o.Request.Allow = []string{"bash"}, []string{"bash"} })
+	p.types(`call bash {"command":"echo one; echo two; sleep 100"}`, enter)
+	p.sees("│ one\n  │ two\n", "running bash")
+	p.types("\x1b")
+	p.sees("stopped")
+	p.leaves(ctrlD)
 }
 
 func TestTreeHasWhatOthersWrote(t *testing.T) {

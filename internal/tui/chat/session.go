@@ -8,6 +8,7 @@ import (
 
 	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/internal/tui/line"
 	"github.com/coppice-dev/coppice/provider/offline"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/terminal"
@@ -26,6 +27,54 @@ func (u *ui) greet(ctx context.Context) {
 	u.introduce()
 	u.print("")
 	u.pendingWork()
+	u.askTrust()
+}
+
+// askTrust shows what the directory says about chats in it, if the person has not decided
+// about it.
+func (u *ui) askTrust() {
+	p := u.chat.Project()
+	if p == nil || p.Trusted {
+		return
+	}
+	u.trusting = p
+	u.print(u.paint(terminal.Yellow, "  "+strings.Join(p.Files, " and ")+" in "+render.OneLine(p.Path, 0)+":"))
+	for _, line := range p.Says {
+		u.print(wrapped(line, "", u.style())...)
+	}
+	u.note("  This can start programs and let the model act without asking. It holds until a file changes.")
+}
+
+// answerTrust takes a key of the answer. With yes, the chat begins again, as the project has it.
+func (u *ui) answerTrust(ctx context.Context, k line.Key) {
+	if k.Kind != line.Enter && k.Kind != line.Interrupt && k.Kind != line.Escape {
+		u.editor.Press(k)
+		return
+	}
+	yes := false
+	if k.Kind == line.Enter {
+		text := strings.ToLower(strings.TrimSpace(u.editor.Take()))
+		if yes = text == "y" || text == "yes"; !yes && text != "n" && text != "no" {
+			return
+		}
+	}
+	p := u.trusting
+	u.trusting = nil
+	u.editor.Set("")
+	if !yes {
+		u.note("  not used")
+		return
+	}
+	if err := u.o.Home.Trust(ctx, p); err != nil {
+		u.fail(err)
+		return
+	}
+	if err := u.switchTo(ctx, u.chat.Request()); err != nil {
+		u.fail(err)
+		return
+	}
+	u.introduce()
+	u.print("")
 }
 
 // introduce says who answers, and what it may use where.

@@ -32,6 +32,8 @@ type view struct {
 	group   part            // what was printed last: parts of one kind stand together
 	shown   map[string]bool // the calls that were printed
 	running map[string]string
+	// progress is what a running tool says so far.
+	progress string
 	// compacting means that a person asked for a compaction, and is told at the end if it
 	// fails.
 	compacting bool
@@ -84,7 +86,10 @@ func (v *view) hear(e agent.Event, s terminal.Style) []string {
 		v.doing = "running " + render.OneLine(e.Call.Name, 40)
 		v.running[e.Call.ID] = e.Call.Name
 		return append(v.finish(s), v.callRow(e.Call, s)...)
+	case agent.ToolUpdate:
+		v.progress = e.Text
 	case agent.ToolEnd:
+		v.progress = ""
 		return v.result(e, s)
 	case agent.CompactionStart:
 		v.doing = "writing a summary"
@@ -181,6 +186,10 @@ func (v *view) live(s terminal.Style) (rows []string) {
 		rows = thoughtRows(v.thought.String(), s, true)
 	case calling:
 		rows = []string{s.Paint(terminal.Dim, "  → "+render.OneLine(v.call, 40)+" …")}
+	case nothing:
+		if v.progress != "" {
+			return lastRows(v.progress, s)
+		}
 	}
 	if len(rows) > 0 && v.group != v.part {
 		rows = append([]string{""}, rows...)
@@ -299,6 +308,12 @@ func resultRows(text string, isError bool, s terminal.Style) (rows []string) {
 		rows = append(rows, s.Paint(terminal.Dim, "  │ … "+render.Counted(hidden, "more line", "more lines")))
 	}
 	return rows
+}
+
+// lastRows draws the end of what a running tool says.
+func lastRows(text string, s terminal.Style) []string {
+	lines := strings.Split(strings.Trim(plain.Text(text), "\n"), "\n")
+	return resultRows(strings.Join(lines[max(len(lines)-maxResult, 0):], "\n"), false, s)
 }
 
 func (v *view) retry(r *provider.Retry, s terminal.Style) []string {
