@@ -264,18 +264,15 @@ func ReadFile(file, shown string) (*session.MessageEntry, error) {
 	if err != nil {
 		return nil, err
 	}
-	info, err := os.Stat(file)
-	if err == nil && !info.Mode().IsRegular() { // opening a pipe would wait for ever
-		err = fmt.Errorf("%s: %w: it is not a regular file", file, session.ErrInvalid)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("context file: %w", err)
-	}
-	f, err := os.Open(file)
+	f, err := vfs.Open(file)
 	if err != nil {
 		return nil, fmt.Errorf("context file: %w", err)
 	}
 	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("context file: %w", err)
+	}
 	data, err := readText(f, file)
 	if err != nil {
 		return nil, err

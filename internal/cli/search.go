@@ -49,7 +49,7 @@ The exit code is 1 if nothing was found.`,
 	flags.StringSliceVar(&f.search.Roles, "role", nil, "only messages of this role")
 	flags.StringSliceVar(&f.search.Tools, "tool", nil, "only calls and output of this tool")
 	flags.StringSliceVar(&f.search.Models, "model", nil, "only what this model said")
-	flags.StringSliceVar(&f.search.Kinds, "kind", nil, "in text, thinking, call, output, summary, title, tag, label, draft")
+	flags.StringSliceVar(&f.search.Kinds, "kind", nil, "only text, thinking, call, output, title, tag, draft, …")
 	flags.StringSliceVar(&f.search.Tags, "tag", nil, "only in sessions with this tag")
 	flags.StringVar(&f.search.CWD, "cwd", "", "only in sessions about this directory and those below")
 	flags.StringVar(&f.search.Agent, "agent", "", "only in sessions of this program")
