@@ -27,7 +27,7 @@ var anthropicSDK = official{
 	start: func(s *providertest.Server, prompt string) (chat, error) {
 		c := newAnthropicChat(s)
 		c.params = sdk.MessageNewParams{
-			Model: model, MaxTokens: 1000,
+			Model: model, MaxTokens: 2000, Thinking: sdk.ThinkingConfigParamOfEnabled(1024),
 			System: []sdk.TextBlockParam{{Text: "Be brief."}},
 			Tools: []sdk.ToolUnionParam{{OfTool: &sdk.ToolParam{
 				Name: "read", Description: sdk.String("Reads a file."),

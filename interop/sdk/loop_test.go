@@ -65,6 +65,11 @@ func TestLoopOfTheSDK(t *testing.T) {
 			t.Fatal(err)
 		}
 		request := &provider.Request{Entries: body.Entries, NoCache: true}
+		for _, f := range body.Fields {
+			if f.Name == "thinking" { // or what was thought is not sent
+				request.Fields = append(request.Fields, f)
+			}
+		}
 		if _, err := provider.Respond(t.Context(), connect(t, s, o.dialect), request, nil); err != nil {
 			t.Fatalf("our client goes on: %v", err)
 		}
