@@ -256,13 +256,14 @@ func (m *Memo) advance(r *Request, list []json.RawMessage, notes []Note, encode 
 // cuts yields the places after the tip to which it can be moved.
 func (m *Memo) cuts() func(yield func(memoMark) bool) {
 	return func(yield func(memoMark) bool) {
-		open, prompt := make(map[string]bool), m.tip.prompt
+		var calls session.OpenCalls[bool]
+		open, prompt := 0, m.tip.prompt
 		for i := m.tip.entry; i < len(m.entries)-memoEnd; i++ {
 			e := &m.entries[i]
 			if e.Message == nil {
 				continue
 			}
-			isCut := e.Message.Role == session.RoleAssistant && len(open) == 0 && i > m.tip.entry && m.entries[prompt].BeginsTurn() &&
+			isCut := e.Message.Role == session.RoleAssistant && open == 0 && i > m.tip.entry && m.entries[prompt].BeginsTurn() &&
 				m.entries[i-1].Message != nil && m.entries[i-1].Message.Role != session.RoleAssistant
 			if isCut && !yield(memoMark{entry: i, prompt: prompt}) {
 				return
@@ -272,9 +273,12 @@ func (m *Memo) cuts() func(yield func(memoMark) bool) {
 			}
 			for j := range e.Message.Content {
 				if c := &e.Message.Content[j]; c.ToolUse != nil {
-					open[c.ToolUse.ID] = true
+					calls.Call(c.ToolUse.ID, true)
+					open++
 				} else if c.ToolResult != nil {
-					delete(open, c.ToolResult.ToolUseID)
+					if _, ok := calls.Result(c.ToolResult.ToolUseID); ok {
+						open--
+					}
 				}
 			}
 		}
