@@ -144,6 +144,8 @@ func tries(t *testing.T, session, files string) [][]string {
 		{"config", "path"},
 		{"config", "set", odd, "y"},
 		{"config", "set", "color", odd},
+		{"config", "get", odd},
+		{"config", "unset", odd},
 		{"--bogus" + evil},
 		{odd},
 		{"compact", session, "--dry-run"},

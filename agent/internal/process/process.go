@@ -26,11 +26,13 @@ func Environ(keep ...string) []string {
 var hide sync.Once
 
 // secretName matches the names of variables that hold secrets.
-var secretName = regexp.MustCompile(`(?i)(^|_)(keys?|token|pat|pass)$|_pwd$|^sshpass$|secret|passw|passphrase|credential|` +
-	`api_?key|access_?key|private_?key|auth_?token`)
+var secretName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)(^|_)(keys?|token|pat|pass)$|_pwd$|^sshpass$|secret|passw|passphrase|credential|` +
+		`api_?key|access_?key|private_?key|auth_?token`)
+})
 
 // isSecret reports whether a setting, "NAME=value", must not be passed on.
 func isSecret(setting string) bool {
 	name, value, _ := strings.Cut(setting, "=")
-	return value != "" && (secretName.MatchString(name) || len(redact.Find([]byte(setting))) > 0)
+	return value != "" && (secretName().MatchString(name) || len(redact.Find([]byte(setting))) > 0)
 }
