@@ -118,7 +118,7 @@ func TestAProjectIsTrustedOnce(t *testing.T) {
 	p.sees("use it?")
 	p.types("y", enter)
 	p.sees("\nin "+dir, "tools: read")
-	p.runs("/system", "│ Speak of beans.", "│ Working directory: ", "│ Date: ", "│ Peas are green.")
+	p.runs("/system", "│ Speak of beans.", "│ Working directory:", "│ Date: ", "│ Peas are green.")
 	p.says("hello")
 	p.leaves(ctrlD)
 	p = sit(t, opened, in)
