@@ -146,6 +146,7 @@ func tries(t *testing.T, session, files string) [][]string {
 		{"config", "set", "color", odd},
 		{"config", "get", odd},
 		{"config", "unset", odd},
+		{"config", "trust", odd},
 		{"--bogus" + evil},
 		{odd},
 		{"compact", session, "--dry-run"},
