@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -134,21 +135,28 @@ func (p *Project) readServers(text []byte, getenv func(string) string) error {
 	if err := json.Unmarshal(text, &file); err != nil {
 		return err
 	}
+	expand := func(text string) string {
+		return os.Expand(text, func(name string) string {
+			name, otherwise, _ := strings.Cut(name, ":-")
+			return cmp.Or(getenv(name), otherwise)
+		})
+	}
 	for _, name := range slices.Sorted(maps.Keys(file.Servers)) {
 		s := file.Servers[name]
-		made := server{name: notInName.ReplaceAllString(name, "_"), url: os.Expand(s.URL, getenv)}
+		made := server{name: notInName.ReplaceAllString(name, "_"), url: expand(s.URL), header: make(http.Header)}
 		switch {
-		case len(s.Headers) > 0:
-			return fmt.Errorf("the server %q has headers, which are not supported here", name)
 		case s.URL == "" && s.Command == "":
 			return fmt.Errorf("the server %q has neither a command nor a url", name)
 		case s.URL == "":
 			for _, word := range append([]string{s.Command}, s.Args...) {
-				made.command = append(made.command, os.Expand(word, getenv))
+				made.command = append(made.command, expand(word))
 			}
 		}
 		for _, key := range slices.Sorted(maps.Keys(s.Env)) {
-			made.env = append(made.env, key+"="+os.Expand(s.Env[key], getenv))
+			made.env = append(made.env, key+"="+expand(s.Env[key]))
+		}
+		for key, value := range s.Headers {
+			made.header.Set(key, expand(value))
 		}
 		p.servers = append(p.servers, made)
 		// Variables stay as they are in what is shown: they may stand for keys.

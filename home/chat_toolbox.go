@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -102,10 +103,11 @@ type server struct {
 	command []string
 	url     string
 	env     []string
+	header  http.Header
 }
 
 func (s *server) options(dir string) mcp.Options {
-	return mcp.Options{Dir: dir, Name: s.name, Command: s.command, URL: s.url, Env: s.env}
+	return mcp.Options{Dir: dir, Name: s.name, Command: s.command, URL: s.url, Env: s.env, Header: s.header}
 }
 
 // serverName is a name that a person gave to a server.

@@ -1,0 +1,38 @@
+package home
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A server of .mcp.json may have headers, and variables with a default. What the person is
+// shown has no value of either: it may be a key.
+func TestServersOfAProject(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	text := `{"mcpServers": {
+		"far": {"type": "http", "url": "https://${HOST:-tools.example.com}/mcp", "headers": {"authorization": "Bearer ${TOKEN}"}},
+		"near": {"command": "serve", "args": ["--port", "${PORT:-80}"]}
+	}}`
+	if err := os.WriteFile(filepath.Join(dir, serversFile), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{"TOKEN": "a-key", "PORT": "8080"}
+	p, err := readProject(dir, func(name string) string { return env[name] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	far, near := p.servers[0], p.servers[1]
+	if far.url != "https://tools.example.com/mcp" || far.header.Get("Authorization") != "Bearer a-key" {
+		t.Errorf("far is %+v", far)
+	}
+	if !slices.Equal(near.command, []string{"serve", "--port", "8080"}) || len(near.header) > 0 {
+		t.Errorf("near is %+v", near)
+	}
+	if shown := strings.Join(p.Says, "\n"); strings.Contains(shown, "a-key") || !strings.Contains(shown, "far: https://") {
+		t.Errorf("it says:\n%s", shown)
+	}
+}
