@@ -143,7 +143,7 @@ func (p *Project) readServers(text []byte, getenv func(string) string) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(file.Servers)) {
 		s := file.Servers[name]
-		made := server{name: notInName.ReplaceAllString(name, "_"), url: expand(s.URL), header: make(http.Header)}
+		made := server{name: notInName.ReplaceAllString(name, "_"), url: expand(s.URL), header: make(http.Header), dir: p.Path}
 		switch {
 		case s.URL == "" && s.Command == "":
 			return fmt.Errorf("the server %q has neither a command nor a url", name)
@@ -161,6 +161,12 @@ func (p *Project) readServers(text []byte, getenv func(string) string) error {
 		p.servers = append(p.servers, made)
 		// Variables stay as they are in what is shown: they may stand for keys.
 		shown := name + ": " + strings.Join(append([]string{s.URL + s.Command}, s.Args...), " ")
+		for _, key := range slices.Sorted(maps.Keys(s.Env)) {
+			shown += fmt.Sprintf(", %s=%s", key, s.Env[key])
+		}
+		if len(s.Headers) > 0 {
+			shown += ", headers " + strings.Join(slices.Sorted(maps.Keys(s.Headers)), ", ")
+		}
 		p.Says = append(p.Says, "MCP server "+shown)
 	}
 	return nil

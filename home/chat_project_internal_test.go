@@ -15,7 +15,7 @@ func TestServersOfAProject(t *testing.T) {
 	dir := t.TempDir()
 	text := `{"mcpServers": {
 		"far": {"type": "http", "url": "https://${HOST:-tools.example.com}/mcp", "headers": {"authorization": "Bearer ${TOKEN}"}},
-		"near": {"command": "serve", "args": ["--port", "${PORT:-80}"]}
+		"near": {"command": "serve", "args": ["--port", "${PORT:-80}"], "env": {"PATH": "evil", "KEY": "${TOKEN}"}}
 	}}`
 	if err := os.WriteFile(filepath.Join(dir, serversFile), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -29,10 +29,34 @@ func TestServersOfAProject(t *testing.T) {
 	if far.url != "https://tools.example.com/mcp" || far.header.Get("Authorization") != "Bearer a-key" {
 		t.Errorf("far is %+v", far)
 	}
-	if !slices.Equal(near.command, []string{"serve", "--port", "8080"}) || len(near.header) > 0 {
+	if !slices.Equal(near.command, []string{"serve", "--port", "8080"}) || len(near.header) > 0 || near.dir != dir {
 		t.Errorf("near is %+v", near)
 	}
-	if shown := strings.Join(p.Says, "\n"); strings.Contains(shown, "a-key") || !strings.Contains(shown, "far: https://") {
+	if shown := strings.Join(p.Says, "\n"); strings.Contains(shown, "a-key") || !strings.Contains(shown, "far: https://") || !strings.Contains(shown, "KEY=${TOKEN}, PATH=evil") {
 		t.Errorf("it says:\n%s", shown)
+	}
+}
+
+// A link in a project must not lead out of it: what it leads to would be sent to a provider.
+func TestALinkOutOfAProjectIsNotRead(t *testing.T) {
+	t.Parallel()
+	dir, outside := t.TempDir(), filepath.Join(t.TempDir(), "key")
+	for name, text := range map[string]string{outside: "a key", filepath.Join(dir, "CLAUDE.md"): "notes"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := filepath.Join(dir, "AGENTS.md")
+	if err := os.Symlink(outside, link); err != nil {
+		t.Fatal(err)
+	}
+	c := &Chat{dir: dir}
+	if notes := c.projectNotes(""); strings.Contains(notes, "a key") || !strings.Contains(notes, "leads out of the project") || !strings.Contains(notes, "\n\nnotes") {
+		t.Errorf("the model is told:\n%s", notes)
+	}
+	c.home = &Home{settings: &Settings{}}
+	c.project = &Project{Path: dir, Trusted: true, values: map[string]string{SettingSystem: "AGENTS.md"}}
+	if text, err := c.ownInstructions(); err == nil {
+		t.Errorf("the instructions are %q", text)
 	}
 }

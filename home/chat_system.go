@@ -2,6 +2,7 @@ package home
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -70,6 +71,11 @@ func (c *Chat) ownInstructions() (string, error) {
 	if !filepath.IsAbs(path) && filepath.IsAbs(v.Origin) {
 		path = filepath.Join(filepath.Dir(v.Origin), path)
 	}
+	if c.project != nil && v.Origin == filepath.Join(c.project.Path, projectFile) {
+		if _, err := readInside(c.project.Path, path); err != nil {
+			return "", fmt.Errorf("instructions: %w", err)
+		}
+	}
 	text, err := ReadInstructions(path)
 	if err == nil && !conversation.IsText([]byte(text)) {
 		err = fmt.Errorf("%s is not text", path)
@@ -85,7 +91,7 @@ func (c *Chat) projectNotes(root string) string {
 	for _, dir := range upTo(c.dir, root) {
 		for _, name := range projectNotes {
 			path := filepath.Join(dir, name)
-			text, err := vfs.ReadFile(path, maxProjectNote)
+			text, err := readInside(cmp.Or(root, c.dir), path)
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				fmt.Fprintf(&b, "\n%s could not be read: %v\n", path, err)
 			}
@@ -97,6 +103,22 @@ func (c *Chat) projectNotes(root string) string {
 		}
 	}
 	return b.String()
+}
+
+// readInside reads a file of a project. A link must not lead out of the project: who wrote
+// the project would have any file of the person sent to a provider.
+func readInside(root, path string) ([]byte, error) {
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil, err
+	}
+	if root, err = filepath.EvalSymlinks(root); err != nil {
+		return nil, err
+	}
+	if inside, err := filepath.Rel(root, target); err != nil || !filepath.IsLocal(inside) {
+		return nil, fmt.Errorf("%s is a link that leads out of the project", path)
+	}
+	return vfs.ReadFile(target, maxProjectNote)
 }
 
 // upTo returns the directories from root down to dir; dir alone if it is in no project:

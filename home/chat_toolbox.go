@@ -1,6 +1,7 @@
 package home
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,10 +105,11 @@ type server struct {
 	url     string
 	env     []string
 	header  http.Header
+	dir     string // where its command starts, if not in the directory of the chat
 }
 
 func (s *server) options(dir string) mcp.Options {
-	return mcp.Options{Dir: dir, Name: s.name, Command: s.command, URL: s.url, Env: s.env, Header: s.header}
+	return mcp.Options{Dir: cmp.Or(s.dir, dir), Name: s.name, Command: s.command, URL: s.url, Env: s.env, Header: s.header}
 }
 
 // serverName is a name that a person gave to a server.

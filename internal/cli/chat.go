@@ -34,7 +34,7 @@ func chatCommand(a *app) *cobra.Command {
 		Long: "Chat continues a conversation, or begins a new one, which is created with the\n" +
 			"first message. Without any settings the built-in model answers, which needs no\n" +
 			"network and repeats what it hears.\n\n" +
-			"The conversation is named by --restore, or by ID if it is the only argument;\n" +
+			"The conversation is named by --restore, or by ID if it is the only argument and there is no --print;\n" +
 			"--continue is the last one. All other arguments are TEXT.\n\n" +
 			"With --print, or if there is no terminal, chat sends one message, prints the\n" +
 			"answer as it arrives, and ends. The message is TEXT, standard input, or both.\n" +
@@ -116,10 +116,10 @@ func (a *app) runChat(ctx context.Context, args []string, f *chatFlags) error {
 }
 
 // begin finds out which conversation is meant, and returns what is said first. other is a
-// message from standard input. The only argument names a conversation, unless a flag does or
-// nothing else could be the message.
+// message from standard input. The only argument names a conversation, unless a flag does,
+// the message is to be printed, or nothing else could be the message.
 func (f *chatFlags) begin(ctx context.Context, h *home.Home, args []string, other string, once bool) (string, error) {
-	isName := len(args) == 1 && f.request.Session == "" && f.request.Title == "" && !f.fresh && !(once && other == "")
+	isName := len(args) == 1 && f.request.Session == "" && f.request.Title == "" && !f.fresh && !f.print && !(once && other == "")
 	if isName {
 		_, err := h.Sessions.Resolve(ctx, home.SessionRequest{Session: args[0]})
 		switch {
@@ -127,7 +127,7 @@ func (f *chatFlags) begin(ctx context.Context, h *home.Home, args []string, othe
 			f.request.Session = args[0]
 			return other, nil
 		case home.KindOf(err) != home.KindNotFound, !strings.ContainsFunc(args[0], unicode.IsSpace): // nobody types an id like that
-			return "", orNew(err, args, f.print)
+			return "", orNew(err, args)
 		}
 	}
 	texts := []string{strings.Join(args, " "), other}
@@ -136,16 +136,12 @@ func (f *chatFlags) begin(ctx context.Context, h *home.Home, args []string, othe
 
 // orNew adds to the error about a conversation that was not found how to begin one: the
 // argument may have been meant as text.
-func orNew(err error, args []string, once bool) error {
+func orNew(err error, args []string) error {
 	_, isAmbiguous := errors.AsType[*home.AmbiguousError](err)
 	if !isAmbiguous && kindOfError(err) != home.KindNotFound {
 		return err
 	}
-	verb := "chat --new"
-	if once {
-		verb += " --print"
-	}
-	hint := "to begin a new conversation with this text: " + command(verb, args)
+	hint := "to begin a new conversation with this text: " + command("chat --new", args)
 	if near := home.HintOf(err); near != "" {
 		hint = near + "; " + hint
 	}

@@ -256,8 +256,8 @@ func (u *ui) press(ctx context.Context, k line.Key) {
 			u.interrupt(false)
 		}
 	case line.EOF:
-		if u.job == nil {
-			u.done = true
+		if u.done = u.job == nil; !u.done {
+			u.queue = append(u.queue, "/exit") // typed ahead
 		}
 	case line.Wipe:
 		u.screen.Wipe()
