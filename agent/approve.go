@@ -15,8 +15,8 @@ import (
 // Because returns a denial that tells the model why.
 func (d Decision) Because(reason string) Decision { return d + ": " + Decision(reason) }
 
-// With returns an approval of the call with other arguments, a JSON object. The log has
-// both, and the model is told.
+// With returns an approval of the call with other arguments, a JSON object. The log
+// keeps both, and the result tells the model what ran.
 func (d Decision) With(input json.RawMessage) Decision { return d + ": " + Decision(input) }
 
 // decided is a call with the decision about it.

@@ -13,8 +13,8 @@ import (
 )
 
 // TestOnlyWholeCallsRun: a call in an answer that the token limit or a filter cut off never
-// runs, however whole it looks. After the token limit the model is told and goes on; after a
-// filter the turn ends, and the call has a result that says why it did not run.
+// runs, however whole it looks. Its result says why. After the token limit the model goes on;
+// after a filter the turn ends.
 func TestOnlyWholeCallsRun(t *testing.T) {
 	t.Parallel()
 	for _, stop := range []string{provider.StopMaxTokens, provider.StopRefusal} {

@@ -18,8 +18,8 @@ import (
 	"github.com/coppice-dev/coppice/store/lease"
 )
 
-// TestOneAgentAtATime: while an agent works on a session, another one is told so, whatever
-// it wants to do there, and the work that goes on is not called interrupted.
+// TestOneAgentAtATime: while an agent works on a session, whatever another one tries there fails
+// with the name of the first, and work in progress is not called interrupted.
 func TestOneAgentAtATime(t *testing.T) {
 	t.Parallel()
 	for _, where := range []string{"the same handle", "another handle"} {

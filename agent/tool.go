@@ -55,8 +55,8 @@ func Progress(ctx context.Context, text string) {
 	}
 }
 
-// WithProgress returns a context for Tool.Run in which tell gets what Progress is told. An
-// agent makes ToolUpdate events of it.
+// WithProgress returns a context for Tool.Run in which Progress calls tell. An agent
+// turns that into ToolUpdate events.
 func WithProgress(ctx context.Context, tell func(text string)) context.Context {
 	return context.WithValue(ctx, progressKey{}, tell)
 }

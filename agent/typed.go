@@ -20,8 +20,8 @@ import (
 
 // NewTool returns a tool whose arguments are a struct. Its schema follows from the fields:
 // "json" tags name them, a field with omitempty may be left out, and a "jsonschema" tag
-// describes one. run gets arguments that fit the schema; what is wrong with others is told
-// to the model. The caller sets the other fields of the tool. A type that JSON cannot
+// describes one. run gets only arguments that fit the schema; for others, the model gets an
+// error that says what is wrong. The caller sets the other fields of the tool. A type that JSON cannot
 // describe is an error.
 func NewTool[In any](name, description string, run func(ctx context.Context, call Call, in In) (Result, error)) (Tool, error) {
 	s, err := schemaOf(reflect.TypeFor[In]())

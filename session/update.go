@@ -86,6 +86,7 @@ func (tx *Tx) Leaf() string { return tx.leaf }
 
 // Expect returns an error that matches ErrConflict, and names both entries, unless the leaf
 // is the given entry. Remarks after that entry (labels, names, custom entries) do not count.
+// Call it before Branch, which moves the leaf: after that it compares with the new place.
 func (tx *Tx) Expect(leaf string) error {
 	s := tx.s
 	if tx.leaf == leaf {

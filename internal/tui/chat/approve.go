@@ -167,7 +167,7 @@ func (u *ui) answer(k line.Key) {
 		u.decide(agent.Later, "left for later")
 	case "":
 	default:
-		u.note("    y runs it; n refuses it, and what follows is told to the model; a shows the rule that allows it from now on, to be changed or confirmed; later leaves it waiting")
+		u.note("    y runs it; n refuses it, and n REASON tells the model why; a shows the rule that allows it from now on, to be changed or confirmed; later leaves it waiting")
 	}
 }
 
