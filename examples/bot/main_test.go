@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -10,13 +11,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-dev/coppice/keyed"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/file"
 )
 
 // TestMain is the bot itself when a test starts it.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("BOT_DIR"); dir != "" {
-		if err := run(dir, os.Stdin, os.Stdout); err != nil {
+		if err := run(context.Background(), dir, os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -74,72 +76,50 @@ func (p *process) says(key, text, want string) {
 	}
 }
 
-// TestBotSurvivesKills: every answer that was given is remembered.
+// TestBotSurvivesKills: every answer that was given is remembered, and the chats do not
+// mix.
 func TestBotSurvivesKills(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "chats")
-	const a, b = "telegram:1", "discord:2"
+	const a, b = "telegram-1", "discord-2"
 	p := start(t, dir)
 	p.says(a, "hello", "You said: hello")
-	p.says(a, "add 2 3", "The sum is 5.")
+	p.says(a, `call add {"A":2,"B":3}`, "add answered: 5")
 	p.says(b, "hi", "You said: hi")
 	p.kill()
 	p = start(t, dir)
-	p.says(a, "/history", `6 messages, summary: ""`)
-	p.says(b, "/history", `2 messages, summary: ""`)
-	p.says(a, "add 1 x", `The sum is not a number: "x".`)
-	for i := range 10 {
-		p.says(a, fmt.Sprint("word ", i), fmt.Sprint("You said: word ", i))
-	}
+	p.says(a, `call add {"A":1,"B":1}`, "add answered: 2")
+	p.says(b, "again", "You said: again")
 	p.kill()
-	p = start(t, dir)
-	p.says(a, "/rename telegram:9", "This is telegram:9 now.")
-	p.says(a, "/history", `0 messages, summary: ""`)
-	p.says(b, "/forget", "Forgotten.")
-	p.kill()
-	p = start(t, dir)
-	p.says(b, "/history", `0 messages, summary: ""`)
-	p.says("telegram:9", "still there?", "You said: still there?")
-	p.in.Close() // an orderly end
-	if err := p.cmd.Wait(); err != nil {
-		t.Error(err)
-	}
 
-	sm := keyed.NewSessionManager(dir)
-	defer sm.Close()
-	if s := sm.GetSummary("telegram:9"); !strings.HasPrefix(s, "The user said ") {
-		t.Errorf("the summary is %q", s)
-	}
-	all, err := sm.History("telegram:9", keyed.All)
-	if err != nil || len(all) != 32 {
-		t.Errorf("%d messages, %v, want 32", len(all), err)
-	}
-}
-
-// TestBotKilledWhileAToolRuns: the model is told that the call was interrupted.
-func TestBotKilledWhileAToolRuns(t *testing.T) {
-	dir := t.TempDir()
-	sm := keyed.NewSessionManager(dir)
-	sm.AddMessage("k", "user", "add 2 2")
-	sm.AddFullMessage("k", parrot{}.reply(sm.GetHistory("k"))) // and then the power went
-	if err := sm.Close(); err != nil {
-		t.Fatal(err)
-	}
-	var out strings.Builder
-	if err := run(dir, strings.NewReader("k\tare you there?\nno tab\n"), &out); err != nil {
-		t.Fatal(err)
-	}
-	if out.String() != "k\tYou said: are you there?\n" {
-		t.Errorf("the answer is %q", out.String())
-	}
-	sm = keyed.NewSessionManager(dir)
-	defer sm.Close()
-	context, err := sm.BuildContext("k", "", "")
+	st, err := file.Open(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, m := range context {
-		if len(m.ToolCalls) > 0 && context[i+1].ToolCallID != m.ToolCalls[0].ID {
-			t.Errorf("the call is followed by %+v", context[i+1])
+	defer st.Close()
+	for chat, want := range map[string]int{a: 11, b: 5} {
+		s, err := session.Open(t.Context(), st, chat, nil)
+		if err != nil {
+			t.Fatal(err)
 		}
+		if n, err := s.MessageCount(); n != want || err != nil {
+			t.Errorf("%s has %d messages, %v, want %d", chat, n, err, want)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestBotGoesOnAfterABadLine: a message that cannot be answered does not end the bot.
+func TestBotGoesOnAfterABadLine(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	if err := run(t.Context(), t.TempDir()+"/chats", strings.NewReader("no tab\n../x\thi\nk\thi\n"), &out); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(out.String(), "\n")
+	if len(lines) != 4 || !strings.Contains(lines[0], "Sorry: ") || !strings.Contains(lines[1], "Sorry: ") || lines[2] != "k\tYou said: hi" {
+		t.Errorf("the answers are %q", lines)
 	}
 }
