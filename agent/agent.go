@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"sync"
@@ -28,8 +27,7 @@ var (
 // the session, in this program or another, they return a *lease.HeldError that says who
 // it is, or wait: see Options.Wait.
 type Agent struct {
-	log    *session.Session
-	place  *lease.Place
+	keeper *Keeper
 	events hub
 	tracer trace.Tracer
 
@@ -39,17 +37,12 @@ type Agent struct {
 	closed bool
 	o      Options // what the next turn uses
 
-	questions  map[string]chan<- Decision  // that Approve is asked now, by call: Decide may answer them
-	calls      map[callKey]json.RawMessage // the arguments of calls that wait
-	signingKey []byte                      // of the store, if it is known
+	questions map[string]chan<- Decision // that Approve is asked now, by call: Decide may answer them
 
 	// What follows belongs to the running turn, if there is one.
 
-	count    *counting
-	memo     provider.Memo
-	memoOf   provider.Info // the model that memo is about
-	recorded recorded
-	backoff  backoff
+	memo   provider.Memo
+	memoOf provider.Info // the model that memo is about
 }
 
 // New returns an agent that continues a session. The caller closes the session after
@@ -61,13 +54,14 @@ func New(s *session.Session, o Options) (*Agent, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	a := &Agent{log: s, place: lease.At(s.Store(), s.ID()), o: o}
+	a := &Agent{o: o}
+	a.keeper = newKeeper(s, o.keeper())
+	a.keeper.news, a.keeper.isHeard = a.events.publish, a.events.isHeard
 	traces := o.Traces
 	if traces == nil {
 		traces = noop.NewTracerProvider()
 	}
 	a.tracer = traces.Tracer("github.com/coppice-dev/coppice/agent")
-	a.count = newCounting(o.Counter)
 	return a, nil
 }
 
@@ -132,11 +126,11 @@ func invalid(format string, args ...any) error {
 }
 
 // Session returns the session that the agent writes to.
-func (a *Agent) Session() *session.Session { return a.log }
+func (a *Agent) Session() *session.Session { return a.keeper.log }
 
 // Holder returns who works on the session now, or nil: an agent of another program, or one
 // of this program, which may be this agent.
-func (a *Agent) Holder(ctx context.Context) (*lease.Holder, error) { return a.place.Holder(ctx) }
+func (a *Agent) Holder(ctx context.Context) (*lease.Holder, error) { return a.keeper.place.Holder(ctx) }
 
 // begin takes the conversation for a turn or another change. The returned context
 // ends with ctx or with Close. The caller calls end.
@@ -145,17 +139,13 @@ func (a *Agent) begin(ctx context.Context) (_ *turn, end func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	take := a.place.Take
-	if t.opts.Wait {
-		take = a.place.Wait
-	}
-	if t.lease, err = take(t.ctx, t.stop); err != nil {
+	release, err := t.Keeper.take(t.ctx, t.stop)
+	if err != nil {
 		free()
 		return nil, nil, err
 	}
 	return t, func() {
-		// If it fails, others have to wait for a while. The turn is over all the same.
-		_ = t.lease.Release(context.WithoutCancel(t.ctx))
+		release()
 		free()
 	}, nil
 }
@@ -173,11 +163,9 @@ func (a *Agent) reserve(ctx context.Context) (_ *turn, free func(), _ error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
 	a.busy, a.cancel = done, cancel
-	t := &turn{
-		Agent: a, ctx: ctx, stop: cancel, opts: a.o,
-		// What has happened is written down even if the caller no longer waits.
-		s: a.log.WithContext(context.WithoutCancel(ctx)),
-	}
+	t := &turn{Agent: a, Keeper: a.keeper, opts: a.o}
+	t.ctx, t.stop = ctx, cancel
+	t.useOptions()
 	t.tools = make(map[string]*Tool, len(t.opts.Tools))
 	for i := range t.opts.Tools {
 		t.tools[t.opts.Tools[i].Name] = &t.opts.Tools[i]
@@ -188,7 +176,7 @@ func (a *Agent) reserve(ctx context.Context) (_ *turn, free func(), _ error) {
 		defer a.mu.Unlock()
 		a.busy, a.cancel = nil, nil
 		if t.last != nil { // a subscriber that sees the turn end may begin the next at once
-			a.publish(*t.last)
+			t.publish(*t.last)
 		}
 		close(done)
 	}, nil
@@ -238,11 +226,6 @@ func (a *Agent) Close() error {
 // have been read, for two seconds at most.
 func (a *Agent) Subscribe(buffer int) *Subscription { return a.events.subscribe(buffer) }
 
-func (a *Agent) publish(e Event) {
-	e.Session = a.log.ID()
-	a.events.publish(e)
-}
-
 // SetModel changes the model, from the next request on. The log says so when the
 // model is asked.
 func (a *Agent) SetModel(m provider.Model) error {
@@ -252,8 +235,8 @@ func (a *Agent) SetModel(m provider.Model) error {
 	return a.set(func(o *Options) {
 		o.Model = m
 		a.memo = provider.Memo{}
-		a.backoff = backoff{}
-		a.count.forget()
+		a.keeper.backoff = backoff{}
+		a.keeper.count.forget()
 	})
 }
 
@@ -299,19 +282,19 @@ func (a *Agent) Status() (Status, error) {
 	a.mu.Unlock()
 	info := o.Model.Info()
 	status := Status{
-		Session: a.log.ID(), Leaf: a.log.LeafID(), Provider: info.Provider, Model: info.Model, Thinking: o.Thinking,
+		Session: a.keeper.log.ID(), Leaf: a.keeper.log.LeafID(), Provider: info.Provider, Model: info.Model, Thinking: o.Thinking,
 		Window: o.Compaction.window(info), Busy: busy,
 	}
-	c, err := a.log.Context(session.ContextOptions{Shared: true})
+	c, err := a.keeper.log.Context(session.ContextOptions{Shared: true})
 	if err != nil {
 		return status, err
 	}
 	if status.Thinking == "" {
 		status.Thinking = provider.KnownThinking(c.ThinkingLevel)
 	}
-	if status.Tokens, err = a.count.tokens(c, info, offered(o.Tools)); err != nil {
+	if status.Tokens, err = a.keeper.count.tokens(c, info, offered(o.Tools)); err != nil {
 		return status, err
 	}
-	status.Spent, err = a.log.Spent()
+	status.Spent, err = a.keeper.log.Spent()
 	return status, err
 }

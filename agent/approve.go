@@ -201,26 +201,26 @@ func (a *Agent) Decide(callID string, d Decision) error {
 type callKey struct{ message, call string }
 
 // rememberCall keeps the arguments of a call until it has a result.
-func (a *Agent) rememberCall(p Pending) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.calls == nil {
-		a.calls = make(map[callKey]json.RawMessage)
+func (k *Keeper) rememberCall(p Pending) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.calls == nil {
+		k.calls = make(map[callKey]json.RawMessage)
 	}
-	a.calls[callKey{p.Entry, p.ID}] = p.Input
+	k.calls[callKey{p.Entry, p.ID}] = p.Input
 }
 
-func (a *Agent) forgetCall(p Pending) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.calls, callKey{p.Entry, p.ID})
+func (k *Keeper) forgetCall(p Pending) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.calls, callKey{p.Entry, p.ID})
 }
 
 // recallCall sets the arguments of a call as the model gave them, if this program knows.
-func (a *Agent) recallCall(p *Pending) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if input, ok := a.calls[callKey{p.Entry, p.ID}]; ok {
+func (k *Keeper) recallCall(p *Pending) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if input, ok := k.calls[callKey{p.Entry, p.ID}]; ok {
 		p.Input = input
 		p.found = false
 	}

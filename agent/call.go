@@ -25,22 +25,22 @@ const (
 )
 
 // callsOf returns the calls in a message of the model, as they begin.
-func (t *turn) callsOf(e *session.Entry) []Pending {
+func (k *Keeper) callsOf(e *session.Entry) []Pending {
 	var calls []Pending
 	for i := range e.Message.Content {
 		if use := e.Message.Content[i].ToolUse; use != nil {
-			calls = append(calls, t.pendingCall(e, use))
+			calls = append(calls, k.pendingCall(e, use))
 		}
 	}
 	return calls
 }
 
-func (t *turn) pendingCall(e *session.Entry, use *session.ToolUseContent) Pending {
+func (k *Keeper) pendingCall(e *session.Entry, use *session.ToolUseContent) Pending {
 	input, err := use.InputJSON()
 	if err != nil {
 		input = nil // refuse says what is wrong with it
 	}
-	call := Call{ID: use.ID, Name: use.Name, Input: input, Session: t.s.ID()}
+	call := Call{ID: use.ID, Name: use.Name, Input: input, Session: k.s.ID()}
 	return Pending{Call: call, Entry: e.ID, State: CallNew, cutOff: provider.IsCutOff(e.Message.StopReason)}
 }
 
@@ -151,7 +151,7 @@ func (t *turn) triage(pending []Pending) (ready, asking []Pending, refused []ans
 }
 
 // answer writes results to the log.
-func (t *turn) answer(results ...answered) error {
+func (k *Keeper) answer(results ...answered) error {
 	if len(results) == 0 {
 		return nil
 	}
@@ -159,25 +159,25 @@ func (t *turn) answer(results ...answered) error {
 	for i := range results {
 		entries[i] = resultEntry(results[i].Call, results[i].result)
 	}
-	_, err := t.append(entries...)
+	_, err := k.append(entries...)
 	switch {
 	case isUnfit(err) && len(results) > 1:
 		for i := range results { // one tool's fault must not cost the others their results
-			if err := t.answer(results[i]); err != nil {
+			if err := k.answer(results[i]); err != nil {
 				return err
 			}
 		}
 		return nil
 	case isUnfit(err):
 		results[0].result = Result{Text: fmt.Sprintf("[the result of the tool cannot be kept: %v]", err), IsError: true}
-		_, err = t.append(resultEntry(results[0].Call, results[0].result))
+		_, err = k.append(resultEntry(results[0].Call, results[0].result))
 	}
 	if err != nil {
 		return err
 	}
 	for i := range results {
-		t.forgetCall(results[i].Pending)
-		t.publish(Event{Type: ToolEnd, Call: &results[i].Call, Result: &results[i].result})
+		k.forgetCall(results[i].Pending)
+		k.publish(Event{Type: ToolEnd, Call: &results[i].Call, Result: &results[i].result})
 	}
 	return nil
 }

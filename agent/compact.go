@@ -81,43 +81,43 @@ func (b *backoff) wait(tokens, window int, failed bool) {
 
 // room returns how many tokens of a window a conversation may fill. The rest is for the
 // answer.
-func (t *turn) room(window int) int {
-	return window - max(t.opts.Compaction.reserve(window), min(t.opts.MaxTokens, window/2))
+func (k *Keeper) room(window int) int {
+	return window - max(k.opts.Compaction.reserve(window), min(k.opts.MaxTokens, window/2))
 }
 
 // tokens returns the size of a context for the model that is asked.
-func (t *turn) tokens(c *session.Context) (int, error) {
-	return t.count.tokens(c, t.opts.Model.Info(), offered(t.opts.Tools))
+func (k *Keeper) tokens(c *session.Context) (int, error) {
+	return k.count.tokens(c, k.opts.Model, k.opts.Tools)
 }
 
 // isFull reports whether a conversation should be compacted before it is sent.
-func (t *turn) isFull(c *session.Context) (bool, error) {
-	window := t.opts.Compaction.window(t.opts.Model.Info())
-	if t.opts.Compaction.Off || window == 0 {
+func (k *Keeper) isFull(c *session.Context) (bool, error) {
+	window := k.opts.Compaction.window(k.opts.Model)
+	if k.opts.Compaction.Off || k.opts.Compaction.Model == nil || window == 0 {
 		return false, nil
 	}
-	tokens, err := t.tokens(c)
-	room := t.room(window)
+	tokens, err := k.tokens(c)
+	room := k.room(window)
 	if err != nil || tokens <= room {
 		return false, err
 	}
-	if _, fixed := t.count.fixed(c, offered(t.opts.Tools)); fixed >= room {
+	if _, fixed := k.count.fixed(c, k.opts.Tools); fixed >= room {
 		return false, invalid("the instructions and tools have about %d tokens, and there is room for %d: the window has %d, and the rest is for the answer; "+
 			"shorten them, or set the window if the model's is larger", fixed, room, window)
 	}
-	return tokens >= t.backoff.until, nil
+	return tokens >= k.backoff.until, nil
 }
 
 // compact replaces the beginning of the conversation by a summary. A failure changes
 // nothing, but the log records what the attempt cost.
-func (t *turn) compact(reason string) error {
-	t.publish(Event{Type: CompactionStart})
-	done, err := t.compactNow(reason, t.opts.Compaction.Instructions)
+func (k *Keeper) compact(reason string) error {
+	k.publish(Event{Type: CompactionStart})
+	done, err := k.compactNow(reason, k.opts.Compaction.Instructions)
 	if err != nil {
-		t.publish(Event{Type: CompactionEnd, Err: err})
+		k.publish(Event{Type: CompactionEnd, Err: err})
 		return fmt.Errorf("compacting: %w", err)
 	}
-	t.publish(Event{Type: CompactionEnd, Compacted: done})
+	k.publish(Event{Type: CompactionEnd, Compacted: done})
 	return nil
 }
 
@@ -177,42 +177,42 @@ func (t *turn) shortenResults() (int, error) {
 // errShortened says why the model no longer sees all of a result.
 var errShortened = errors.New("the conversation is too long for the model; its longest tool results are sent without their middle from now on")
 
-func (t *turn) compactNow(reason, instructions string) (*Compacted, error) {
-	window := t.opts.Compaction.window(t.opts.Model.Info())
-	c, err := t.s.Context(session.ContextOptions{})
+func (k *Keeper) compactNow(reason, instructions string) (*Compacted, error) {
+	window := k.opts.Compaction.window(k.opts.Model)
+	c, err := k.s.Context(session.ContextOptions{})
 	if err != nil {
 		return nil, err
 	}
-	before, err := t.tokens(c)
+	before, err := k.tokens(c)
 	if err != nil {
 		return nil, err
 	}
-	plan, err := t.planCompaction(c, before, reason)
+	plan, err := k.planCompaction(c, before, reason)
 	if err != nil {
-		t.backoff.wait(before, window, true)
+		k.backoff.wait(before, window, true)
 		return nil, err
 	}
-	model, options := t.summariser(instructions)
-	made, err := summary.Compaction(t.ctx, model, plan, options)
-	t.billSummary(made)
+	model, options := k.summariser(instructions)
+	made, err := summary.Compaction(k.ctx, model, plan, options)
+	k.billSummary(made)
 	if err != nil {
-		t.backoff.wait(before, window, true)
-		return nil, t.paid(made, err)
+		k.backoff.wait(before, window, true)
+		return nil, k.paid(made, err)
 	}
 	done := &Compacted{FirstKept: plan.FirstKept, TokensBefore: before, Reason: reason}
-	if err := t.write(func() (err error) { done.Entry, err = made.Append(t.s, plan); return err }); err != nil {
+	if err := k.write(func() (err error) { done.Entry, err = made.Append(k.s, plan); return err }); err != nil {
 		return nil, err
 	}
-	t.count.forget()
-	if c, err = t.s.Context(session.ContextOptions{Shared: true}); err != nil {
+	k.count.forget()
+	if c, err = k.s.Context(session.ContextOptions{Shared: true}); err != nil {
 		return nil, err
 	}
-	after, err := t.tokens(c)
+	after, err := k.tokens(c)
 	if err != nil {
 		return nil, err
 	}
-	done.TokensAfter = t.count.scaled(after)
-	t.backoff.wait(done.TokensAfter, window, window > 0 && done.TokensAfter > t.room(window))
+	done.TokensAfter = k.count.scaled(after)
+	k.backoff.wait(done.TokensAfter, window, window > 0 && done.TokensAfter > k.room(window))
 	return done, nil
 }
 
@@ -221,12 +221,12 @@ func (t *turn) compactNow(reason, instructions string) (*Compacted, error) {
 // Entries are weighed by their share of those tokens, so that the plan uses the same number
 // as the decision to compact. A provider that found the conversation too long may have meant
 // bytes: many pictures are few tokens. Then the share of the bytes counts if it is greater.
-func (t *turn) planCompaction(c *session.Context, tokens int, reason string) (*session.CompactionPlan, error) {
+func (k *Keeper) planCompaction(c *session.Context, tokens int, reason string) (*session.CompactionPlan, error) {
 	overflow := reason == reasonOverflow
 	var counted, bytes int
 	counts, sizes := make([]int, len(c.Entries)), make([]int, len(c.Entries))
 	for i := range c.Entries {
-		counts[i] = t.count.entry(c.Entries[i])
+		counts[i] = k.count.entry(c.Entries[i])
 		counted += counts[i]
 		if text, err := c.Entries[i].MarshalJSON(); overflow && err == nil {
 			sizes[i] = len(text)
@@ -248,49 +248,44 @@ func (t *turn) planCompaction(c *session.Context, tokens int, reason string) (*s
 	if reason == reasonWindow { // otherwise as little stays as makes it worthwhile
 		all = 0
 	}
-	window := t.opts.Compaction.window(t.opts.Model.Info())
-	keep := t.opts.Compaction.keep(window, all)
+	window := k.opts.Compaction.window(k.opts.Model)
+	keep := k.opts.Compaction.keep(window, all)
 	if !overflow && window > 0 {
 		// That is for the end. What stays in any case comes on top, and half of the rest
 		// must become free.
-		system, fixed := t.count.fixed(c, offered(t.opts.Tools))
-		keep = system + max(0, min(keep, (t.room(window)-fixed)/2))
+		system, fixed := k.count.fixed(c, k.opts.Tools)
+		keep = system + max(0, min(keep, (k.room(window)-fixed)/2))
 	}
 	return session.PlanCompaction(c, keep, func(e session.Entry) int { return weights[e.ID] })
 }
 
 // summariser returns the model that writes summaries, and how it does.
-func (t *turn) summariser(instructions string) (provider.Model, summary.Options) {
-	o := &t.opts.Compaction
-	model := o.Model
-	if model == nil {
-		model = t.opts.Model
-	}
-	most := o.MaxSummary
+func (k *Keeper) summariser(instructions string) (provider.Model, summary.Options) {
+	model, most := k.opts.Compaction.Model, k.opts.Compaction.MaxSummary
 	if window := model.Info().Window; window > 0 {
 		most = min(most, window/4) // a longer one leaves no room for what it is about
 	}
-	return model, summary.Options{MaxTokens: most, Instructions: instructions, Files: t.files, Counter: t.opts.Counter, Announce: func(e session.Entry) error {
-		_, err := t.append(e)
+	return model, summary.Options{MaxTokens: most, Instructions: instructions, Files: k.opts.Files, Counter: k.opts.Counter, Announce: func(e session.Entry) error {
+		_, err := k.append(e)
 		return err
 	}}
 }
 
 // billSummary adds the requests for a summary to what the turn cost.
-func (t *turn) billSummary(made *summary.Summary) {
+func (k *Keeper) billSummary(made *summary.Summary) {
 	if made == nil {
 		return
 	}
 	for i := range made.Log {
 		if bill, ok := session.BillOf(&made.Log[i]); ok {
-			t.bill(&bill.Usage)
+			k.paying(&bill.Usage)
 		}
 	}
 }
 
 // paid records what a failed summary cost, and returns why it failed.
-func (t *turn) paid(made *summary.Summary, cause error) error {
-	return errors.Join(cause, t.write(func() error { return made.Bill(t.s) }))
+func (k *Keeper) paid(made *summary.Summary, cause error) error {
+	return errors.Join(cause, k.write(func() error { return made.Bill(k.s) }))
 }
 
 // files returns the files that a call reads and changes.

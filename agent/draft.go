@@ -31,28 +31,29 @@ type draft struct {
 }
 
 // arrive takes in the next piece of an answer, before people see it.
-func (t *turn) arrive(d *draft, e provider.Event) {
-	if e.Type != provider.EventText || t.opts.Draft < 0 {
+func (k *Keeper) arrive(text string) {
+	if k.opts.Draft < 0 {
 		return
 	}
+	d := k.arriving
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.text = append(d.text, e.Text...)
+	d.text = append(d.text, text...)
 	if d.timer != nil {
 		return
 	}
-	if wait := t.opts.Draft - time.Since(d.last); wait > 0 {
+	if wait := k.opts.Draft - time.Since(d.last); wait > 0 {
 		d.timer = time.AfterFunc(wait, func() {
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			d.timer = nil
 			if !d.ended {
-				t.save(d)
+				k.save(d)
 			}
 		})
 		return
 	}
-	t.save(d)
+	k.save(d)
 }
 
 // end waits until nothing more is saved.
@@ -67,18 +68,18 @@ func (d *draft) end() {
 
 // save writes down what has arrived since the last time. It looks for secrets in the
 // whole paragraph, because a secret may arrive in pieces.
-func (t *turn) save(d *draft) {
+func (k *Keeper) save(d *draft) {
 	d.last = time.Now()
 	text := finished(string(d.text))
 	entry := session.NewDraft(text)
-	err := t.s.Clean(&entry)
+	err := k.s.Clean(&entry)
 	now, _ := entry.DraftText()
 	if fresh := now[common(d.saved, now):]; err == nil && fresh != "" {
-		_, err = t.append(session.NewDraft(fresh))
+		_, err = k.append(session.NewDraft(fresh))
 	}
 	if err != nil {
 		// The next draft tries again, and the answer itself may still get through.
-		t.publish(Event{Type: Error, Err: err})
+		k.publish(Event{Type: Error, Err: err})
 		return
 	}
 	d.saved = now
@@ -131,18 +132,18 @@ func common(a, b string) int {
 // Draft returns the text of an answer that was cut short when the program died, or "".
 // The next turn turns it into an incomplete message.
 func (a *Agent) Draft() (string, error) {
-	text, _, err := a.log.Draft(a.log.LeafID())
+	text, _, err := a.keeper.s.Draft(a.keeper.s.LeafID())
 	return text, err
 }
 
 // adoptDraft turns the drafts at the end of the log, if there are any, into a message:
 // the program died while an answer was arriving.
-func (t *turn) adoptDraft() error {
-	text, askedAt, err := t.s.Draft(t.s.LeafID())
+func (k *Keeper) adoptDraft() error {
+	text, askedAt, err := k.s.Draft(k.s.LeafID())
 	if err != nil || text == "" {
 		return err
 	}
-	c, err := t.s.Context(session.ContextOptions{Leaf: askedAt, Shared: true})
+	c, err := k.s.Context(session.ContextOptions{Leaf: askedAt, Shared: true})
 	if err != nil {
 		return err
 	}
@@ -153,6 +154,6 @@ func (t *turn) adoptDraft() error {
 	if kept == nil {
 		return nil
 	}
-	_, err = t.append(message(kept))
+	_, err = k.append(message(kept))
 	return err
 }

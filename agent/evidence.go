@@ -62,30 +62,30 @@ type RecordedField struct {
 }
 
 // asking returns the entry that says that the model is asked next.
-func (t *turn) asking() session.Entry {
-	info := t.opts.Model.Info()
+func (k *Keeper) asking() session.Entry {
+	info := k.opts.Model
 	return session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{
-		CustomType: session.CustomAsking, Data: map[string]any{"session": t.s.ID(), "provider": info.Provider, "model": info.Model},
+		CustomType: session.CustomAsking, Data: map[string]any{"session": k.s.ID(), "provider": info.Provider, "model": info.Model},
 	}}
 }
 
 // announce writes down that the model is asked next, unless the log says so.
-func (t *turn) announce() error {
-	if t.asked != "" {
+func (k *Keeper) announce() error {
+	if k.asked != "" {
 		return nil
 	}
-	ids, err := t.append(t.asking())
+	ids, err := k.append(k.asking())
 	if err == nil {
-		t.asked = ids[0]
+		k.asked = ids[0]
 	}
 	return err
 }
 
 // newRecord returns what is known about the request that was announced.
-func (t *turn) newRecord() *Record {
-	info := t.opts.Model.Info()
-	r := &Record{Asked: t.asked, Provider: info.Provider, Model: info.Model, API: info.API, Tools: t.recorded.tools}
-	t.asked = ""
+func (k *Keeper) newRecord() *Record {
+	info := k.opts.Model
+	r := &Record{Asked: k.asked, Provider: info.Provider, Model: info.Model, API: info.API, Tools: k.recorded.tools}
+	k.asked = ""
 	return r
 }
 
@@ -95,8 +95,8 @@ func (r *Record) entry() session.Entry {
 }
 
 // evidence returns the entry that records a request.
-func (t *turn) evidence(r *request, response string, cause error) session.Entry {
-	record := t.newRecord()
+func (k *Keeper) evidence(r *request, response string, cause error) session.Entry {
+	record := k.newRecord()
 	record.Leaf, record.Response, record.Session = r.leaf, response, r.Session
 	record.Thinking, record.MaxTokens, record.Temperature, record.NoCache = r.Thinking, r.MaxTokens, r.Temperature, r.NoCache
 	record.Entries, record.Sum, record.Bytes, record.Took = len(r.Entries), r.sum, r.bytes, time.Since(r.begun).Milliseconds()
@@ -107,7 +107,7 @@ func (t *turn) evidence(r *request, response string, cause error) session.Entry 
 		record.Fields = append(record.Fields, RecordedField{f.Name, string(f.Value)})
 	}
 	if cause != nil {
-		record.Error = t.whyEnded(cause).Error()
+		record.Error = k.whyEnded(cause).Error()
 	}
 	return record.entry()
 }
@@ -138,7 +138,7 @@ type offeredTool struct {
 	Schema      string `json:"schema,omitempty"`
 }
 
-func offerOf(tools []Tool) offer {
+func offerOf(tools []provider.Tool) offer {
 	var o offer
 	for i := range tools {
 		o.Tools = append(o.Tools, offeredTool{tools[i].Name, tools[i].Description, string(tools[i].Schema)})
@@ -147,45 +147,45 @@ func offerOf(tools []Tool) offer {
 }
 
 // recordTools writes down which tools are offered, unless the log says so already.
-func (t *turn) recordTools() error {
-	if len(t.opts.Tools) == 0 {
-		t.recorded.tools, t.recorded.toolsSum = "", ""
+func (k *Keeper) recordTools() error {
+	if len(k.opts.Tools) == 0 {
+		k.recorded.tools, k.recorded.toolsSum = "", ""
 		return nil
 	}
-	if t.offer == nil { // the tools do not change during a turn
-		t.offer = dataOf(offerOf(t.opts.Tools))
-		t.offerSum = fmt.Sprint(t.offer)
+	if k.offer == nil { // the tools do not change during a turn
+		k.offer = dataOf(offerOf(k.opts.Tools))
+		k.offerSum = fmt.Sprint(k.offer)
 	}
-	data, sum := t.offer, t.offerSum
-	if t.recorded.tools == "" {
-		if err := t.findTools(); err != nil {
+	data, sum := k.offer, k.offerSum
+	if k.recorded.tools == "" {
+		if err := k.findTools(); err != nil {
 			return err
 		}
 	}
-	if t.recorded.tools != "" && t.recorded.toolsSum == sum {
+	if k.recorded.tools != "" && k.recorded.toolsSum == sum {
 		return nil
 	}
-	ids, err := t.append(session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{
+	ids, err := k.append(session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{
 		CustomType: session.CustomTools, Data: data,
 	}})
 	if err == nil {
-		t.recorded.tools, t.recorded.toolsSum = ids[0], sum
+		k.recorded.tools, k.recorded.toolsSum = ids[0], sum
 	}
 	return err
 }
 
 // findTools finds the tools that an earlier agent recorded, if its last request is not
 // far back: a program that opens a session repeatedly should not record them each time.
-func (t *turn) findTools() error {
-	r, err := t.lastRecord(func(*session.Entry) bool { return false })
+func (k *Keeper) findTools() error {
+	r, err := k.lastRecord(func(*session.Entry) bool { return false })
 	if err != nil || r == nil || r.Tools == "" {
 		return err
 	}
-	e, err := t.s.Entry(r.Tools)
+	e, err := k.s.Entry(r.Tools)
 	if err != nil || e.Custom == nil {
 		return nil // it is on another machine's branch, or damaged: record them again
 	}
-	t.recorded.tools, t.recorded.toolsSum = e.ID, fmt.Sprint(e.Custom.Data)
+	k.recorded.tools, k.recorded.toolsSum = e.ID, fmt.Sprint(e.Custom.Data)
 	return nil
 }
 
@@ -194,10 +194,10 @@ const maxLookBack = 64
 
 // lastRecord returns the record of the last request of the conversation, or nil if there
 // is none near, or none after an entry at which to stop.
-func (t *turn) lastRecord(stop func(*session.Entry) bool) (*Record, error) {
-	id := t.s.LeafID()
+func (k *Keeper) lastRecord(stop func(*session.Entry) bool) (*Record, error) {
+	id := k.s.LeafID()
 	for n := 0; n < maxLookBack && id != ""; n++ {
-		found, err := t.s.Peek(id)
+		found, err := k.s.Peek(id)
 		if err != nil {
 			return nil, err
 		}

@@ -76,6 +76,7 @@ func (t *turn) fallsBack(cause error) bool {
 func (t *turn) fallBack(cause error) error {
 	from, to := t.opts.Model.Info(), t.opts.Fallback[0].Info()
 	t.opts.Model, t.opts.Fallback = t.opts.Fallback[0], t.opts.Fallback[1:]
+	t.useOptions()
 	t.backoff = backoff{}
 	t.count.forget()
 	changed, err := t.settings()

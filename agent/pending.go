@@ -21,7 +21,7 @@ type callsMark struct {
 }
 
 // mark says in the log how far calls have come.
-func (t *turn) mark(state CallState, calls []Pending) error {
+func (k *Keeper) mark(state CallState, calls []Pending) error {
 	if len(calls) == 0 {
 		return nil
 	}
@@ -30,17 +30,17 @@ func (t *turn) mark(state CallState, calls []Pending) error {
 		p := &calls[i]
 		m.Calls = append(m.Calls, p.ID)
 		if p.approved {
-			key, err := t.key(true)
+			key, err := k.key(true)
 			if err != nil {
 				return err
 			}
-			m.Signed[p.ID] = t.signature(key, state, p)
+			m.Signed[p.ID] = k.signature(key, state, p)
 		}
 		if p.changed {
 			m.Inputs[p.ID] = string(p.Input)
 		}
 	}
-	_, err := t.append(m.entry())
+	_, err := k.append(m.entry())
 	return err
 }
 
@@ -88,10 +88,10 @@ func textsIn(v any) map[string]string {
 
 // apply takes in what a mark says about a call. What the log says about an approval counts
 // only if it is signed.
-func (t *turn) apply(m *callsMark, p *Pending) error {
+func (k *Keeper) apply(m *callsMark, p *Pending) error {
 	p.State, p.approved = m.State, false
 	if proof := m.Signed[p.ID]; proof != "" {
-		key, err := t.key(false)
+		key, err := k.key(false)
 		if err != nil {
 			return err
 		}
@@ -99,7 +99,7 @@ func (t *turn) apply(m *callsMark, p *Pending) error {
 		if input, ok := m.Inputs[p.ID]; ok {
 			claimed.Input, claimed.changed = json.RawMessage(input), true
 		}
-		if key != nil && hmac.Equal([]byte(proof), []byte(t.signature(key, m.State, &claimed))) {
+		if key != nil && hmac.Equal([]byte(proof), []byte(k.signature(key, m.State, &claimed))) {
 			claimed.approved = true
 			*p = claimed
 		}
@@ -112,14 +112,13 @@ func (t *turn) apply(m *callsMark, p *Pending) error {
 
 // Pending returns the calls that have no result, with how far each has come.
 func (a *Agent) Pending() ([]Pending, error) {
-	t := &turn{Agent: a, s: a.log}
-	return t.pending()
+	return a.keeper.pending()
 }
 
 // pending finds the calls that wait for a result, as session.Pairs defines it. The
 // entries after the message say how far each has come.
-func (t *turn) pending() ([]Pending, error) {
-	c, err := t.s.Context(session.ContextOptions{Shared: true})
+func (k *Keeper) pending() ([]Pending, error) {
+	c, err := k.s.Context(session.ContextOptions{Shared: true})
 	if err != nil {
 		return nil, err
 	}
@@ -140,20 +139,20 @@ func (t *turn) pending() ([]Pending, error) {
 	var calls []Pending
 	for _, ref := range pairs.PendingCalls() {
 		e := added[ref.Entry]
-		p := t.pendingCall(e, e.Message.Content[ref.Block].ToolUse)
+		p := k.pendingCall(e, e.Message.Content[ref.Block].ToolUse)
 		p.found, p.overtaken = true, spoken > ref.Entry
-		t.recallCall(&p)
+		k.recallCall(&p)
 		calls = append(calls, p)
 	}
 	if len(calls) == 0 {
 		return nil, nil
 	}
-	return calls, t.readStates(calls)
+	return calls, k.readStates(calls)
 }
 
 // readStates fills in how far calls have come on the path to the leaf.
-func (t *turn) readStates(calls []Pending) error {
-	path, err := t.s.OutlinePath("")
+func (k *Keeper) readStates(calls []Pending) error {
+	path, err := k.s.OutlinePath("")
 	if err != nil {
 		return err
 	}
@@ -165,7 +164,7 @@ func (t *turn) readStates(calls []Pending) error {
 			ids = append(ids, path[i].ID)
 		}
 	}
-	entries, err := t.s.Peek(ids...)
+	entries, err := k.s.Peek(ids...)
 	if err != nil {
 		return err
 	}
@@ -179,21 +178,21 @@ func (t *turn) readStates(calls []Pending) error {
 			for _, p := range byID[id] {
 				// An id may have been used before, by a call of an earlier message.
 				if at[entries[i].ID] > at[p.Entry] {
-					if err := t.apply(&m, p); err != nil {
+					if err := k.apply(&m, p); err != nil {
 						return err
 					}
 				}
 			}
 		}
 	}
-	return t.findElsewhere(calls, at)
+	return k.findElsewhere(calls, at)
 }
 
 // findElsewhere marks the calls that were started on another branch: the user went back to
 // before their results, or another program was faster. It does the same for calls that were
 // denied there. path has the entries of this branch.
-func (t *turn) findElsewhere(calls []Pending, path map[string]int) error {
-	below, err := t.entriesBelow(slices.DeleteFunc(slices.Clone(calls), func(p Pending) bool { return p.State == CallRunning }))
+func (k *Keeper) findElsewhere(calls []Pending, path map[string]int) error {
+	below, err := k.entriesBelow(slices.DeleteFunc(slices.Clone(calls), func(p Pending) bool { return p.State == CallRunning }))
 	if err != nil {
 		return err
 	}
@@ -243,7 +242,7 @@ func readFate(e *session.Entry, message string, begun, denied map[callKey]bool) 
 // entriesBelow returns for each message that made one of the calls the custom entries and
 // the messages between it and the model's next one, on each branch: no entry after that is
 // about its calls. It walks the tree once, however many messages there are.
-func (t *turn) entriesBelow(calls []Pending) (map[string][]session.Entry, error) {
+func (k *Keeper) entriesBelow(calls []Pending) (map[string][]session.Entry, error) {
 	if len(calls) == 0 {
 		return nil, nil
 	}
@@ -251,7 +250,7 @@ func (t *turn) entriesBelow(calls []Pending) (map[string][]session.Entry, error)
 	for i := range calls {
 		wanted[calls[i].Entry] = true
 	}
-	todo, err := t.s.Outline()
+	todo, err := k.s.Outline()
 	if err != nil {
 		return nil, err
 	}
@@ -260,7 +259,7 @@ func (t *turn) entriesBelow(calls []Pending) (map[string][]session.Entry, error)
 		node := todo[len(todo)-1]
 		todo = append(todo[:len(todo)-1], node.Children...)
 		if wanted[node.Entry.ID] {
-			if below[node.Entry.ID], err = t.about(node.Children); err != nil {
+			if below[node.Entry.ID], err = k.about(node.Children); err != nil {
 				return nil, err
 			}
 		}
@@ -270,13 +269,13 @@ func (t *turn) entriesBelow(calls []Pending) (map[string][]session.Entry, error)
 
 // about returns the custom entries and the messages from nodes down to the next message of
 // the model on each branch.
-func (t *turn) about(todo []session.TreeNode) ([]session.Entry, error) {
+func (k *Keeper) about(todo []session.TreeNode) ([]session.Entry, error) {
 	todo = slices.Clone(todo)
 	var found []session.Entry
 	for len(todo) > 0 {
 		node := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
-		read, err := t.s.Peek(node.Entry.ID)
+		read, err := k.s.Peek(node.Entry.ID)
 		if err != nil {
 			return nil, err
 		}

@@ -25,38 +25,38 @@ func (r *recorded) note(e *session.Entry) {
 
 // settings returns what must be in the log before the next request: new instructions,
 // another model, another thinking level.
-func (t *turn) settings() ([]session.Entry, error) {
-	c, err := t.s.Context(session.ContextOptions{Shared: true})
+func (k *Keeper) settings() ([]session.Entry, error) {
+	c, err := k.s.Context(session.ContextOptions{Shared: true})
 	if err != nil {
 		return nil, err
 	}
-	if err := t.recall(c); err != nil {
+	if err := k.recall(c); err != nil {
 		return nil, err
 	}
 	var entries []session.Entry
-	info := t.opts.Model.Info()
-	if r := &t.recorded; info.Model != "" && (r.provider != info.Provider || r.model != info.Model) {
+	info := k.opts.Model
+	if r := &k.recorded; info.Model != "" && (r.provider != info.Provider || r.model != info.Model) {
 		entries = append(entries, session.Entry{Type: session.TypeModelChange, ModelChange: &session.ModelChangeEntry{Provider: info.Provider, ModelID: info.Model}})
 	}
-	if level := t.opts.Thinking; level != "" && level != t.recorded.thinking {
+	if level := k.opts.Thinking; level != "" && level != k.recorded.thinking {
 		entries = append(entries, session.Entry{Type: session.TypeThinkingLevel, ThinkingLevel: &session.ThinkingLevelEntry{ThinkingLevel: level}})
 	}
-	return append(entries, instructions(c, t.opts.System)...), nil
+	return append(entries, instructions(c, k.opts.System)...), nil
 }
 
 // recall finds out what is in force, if the agent does not know.
-func (t *turn) recall(c *session.Context) error {
-	if t.recorded.known {
+func (k *Keeper) recall(c *session.Context) error {
+	if k.recorded.known {
 		return nil
 	}
-	t.recorded.known = true
-	t.recorded.provider, t.recorded.model, t.recorded.thinking = c.Provider, c.Model, c.ThinkingLevel
+	k.recorded.known = true
+	k.recorded.provider, k.recorded.model, k.recorded.thinking = c.Provider, c.Model, c.ThinkingLevel
 	// Answers name their model too, some by another name than the request used.
-	last, err := t.lastRecord(func(e *session.Entry) bool {
+	last, err := k.lastRecord(func(e *session.Entry) bool {
 		return e.ModelChange != nil || e.Message != nil && e.Message.Role == session.RoleAssistant
 	})
 	if last != nil {
-		t.recorded.provider, t.recorded.model = last.Provider, last.Model
+		k.recorded.provider, k.recorded.model = last.Provider, last.Model
 	}
 	return err
 }

@@ -25,15 +25,15 @@ const (
 )
 
 // key returns the key of the store. If there is none, it makes one, or returns nil.
-func (t *turn) key(create bool) ([]byte, error) {
-	t.mu.Lock()
-	known := t.signingKey
-	t.mu.Unlock()
+func (k *Keeper) key(create bool) ([]byte, error) {
+	k.mu.Lock()
+	known := k.signingKey
+	k.mu.Unlock()
 	if known != nil {
 		return known, nil
 	}
 	ctx := context.Background() // what has happened is written down in any case
-	notes := t.s.Store().Notes(keyRoom)
+	notes := k.s.Store().Notes(keyRoom)
 	note, err := notes.Read(ctx, keyNote)
 	if err != nil && !errors.Is(err, store.ErrNotExist) {
 		return nil, err
@@ -50,9 +50,9 @@ func (t *turn) key(create bool) ([]byte, error) {
 			return nil, err
 		}
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.signingKey = key
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.signingKey = key
 	return key, nil
 }
 
@@ -73,13 +73,13 @@ func parseKey(note []byte) []byte {
 }
 
 // signature is the proof that a call was approved as it is.
-func (t *turn) signature(key []byte, state CallState, p *Pending) string {
+func (k *Keeper) signature(key []byte, state CallState, p *Pending) string {
 	var input bytes.Buffer
 	if json.Compact(&input, p.Input) != nil {
 		return ""
 	}
 	mac := hmac.New(sha256.New, key)
-	for _, part := range []string{session.CustomCalls, t.s.ID(), string(state), p.Entry, p.ID, p.Name, input.String()} {
+	for _, part := range []string{session.CustomCalls, k.s.ID(), string(state), p.Entry, p.ID, p.Name, input.String()} {
 		fmt.Fprintf(mac, "%d:%s,", len(part), part)
 	}
 	return hex.EncodeToString(mac.Sum(nil))

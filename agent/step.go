@@ -2,7 +2,6 @@ package agent
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/coppice-dev/coppice/provider"
@@ -29,7 +28,7 @@ func (t *turn) step() (*reply, error) {
 		}
 		response, cause := t.ask(r)
 		if cause == nil {
-			return t.keep(r, response)
+			return t.accept(r, response)
 		}
 		if errors.Is(cause, provider.ErrOverflow) && !relief.shortened && !t.opts.Compaction.Off {
 			t.drop(r, response, cause)
@@ -49,7 +48,7 @@ func (t *turn) step() (*reply, error) {
 		failures++
 		wait, again := t.retries().After(cause, failures)
 		if !again && !t.fallsBack(cause) || t.ctx.Err() != nil {
-			return nil, t.keepPartial(r, response, cause)
+			return nil, t.leave(r, response, cause)
 		}
 		if err := t.branchOff(r, response, cause); err != nil {
 			return nil, err
@@ -111,42 +110,14 @@ func (t *turn) goesOn(r *reply) bool {
 	return len(r.calls) > 0
 }
 
-// request is a request with what will be written down about it.
-type request struct {
-	provider.Request
-	leaf  string // where the context ends
-	c     *session.Context
-	sum   string // of the body
-	bytes int
-	begun time.Time
-}
-
 // prepare builds the request for the conversation as it is in the log, after a
 // compaction if the window is full.
 func (t *turn) prepare() (*request, error) {
-	c, err := t.s.Context(session.ContextOptions{Shared: true})
+	r, err := t.next()
 	if err != nil {
 		return nil, err
 	}
-	if full, err := t.isFull(c); err != nil {
-		return nil, err
-	} else if full {
-		// A failure does not end the turn: the provider may still accept the whole
-		// conversation.
-		if err := t.compact(reasonWindow); err != nil && t.ctx.Err() != nil {
-			return nil, err
-		}
-		if c, err = t.s.Context(session.ContextOptions{Shared: true}); err != nil {
-			return nil, err
-		}
-	}
-	if err := t.recordTools(); err != nil {
-		return nil, err
-	}
-	if err := t.announce(); err != nil {
-		return nil, err
-	}
-	r := &request{Request: *t.params(c), leaf: t.s.LeafID(), c: c, begun: time.Now()}
+	r.Request = *t.params(r.c)
 	if r.Encoded, err = t.opts.Model.Encode(&r.Request); err != nil {
 		return nil, err
 	}
@@ -173,15 +144,16 @@ func (t *turn) params(c *session.Context) *provider.Request {
 func (t *turn) ask(r *request) (*provider.Response, error) {
 	ctx, finish := t.traceRequest(r)
 	t.publish(Event{Type: MessageStart})
-	arriving := draft{last: time.Now()}
-	defer arriving.end()
+	defer t.arriving.end()
 	response, err := provider.Respond(ctx, t.opts.Model, &r.Request, func(e provider.Event) {
 		switch e.Type {
 		case provider.EventRetry:
 			t.publish(Event{Type: Retry, Retry: e.Retry})
 		case provider.EventStop:
 		default:
-			t.arrive(&arriving, e) // before a subscriber sees it
+			if e.Type == provider.EventText {
+				t.arrive(e.Text) // before a subscriber sees it
+			}
 			t.publish(Event{Type: MessageUpdate, Update: &e})
 		}
 	})
@@ -189,112 +161,23 @@ func (t *turn) ask(r *request) (*provider.Response, error) {
 	return response, err
 }
 
-// keep writes a whole answer to the log, together with what was asked and which calls
-// start right away.
-func (t *turn) keep(r *request, response *provider.Response) (*reply, error) {
-	m := *response.Message
-	m.Content = ofModel(m.Content)
-	t.bill(m.Usage)
-	if len(m.Content) == 0 {
-		// The model had nothing to add.
-		_, err := t.append(t.evidence(r, "", nil), billEntry(&m))
-		return &reply{stop: m.StopReason, empty: true}, err
-	}
-	answer := message(&m)
-	answer.ID = session.NewID()
-	entries := []session.Entry{answer, t.evidence(r, answer.ID, nil)}
-	calls := t.callsOf(&answer)
-	now := t.startable(calls)
-	if len(now) > 0 {
-		entries = append(entries, startedEntry(now))
-	}
-	if _, err := t.append(entries...); err != nil {
+// accept keeps a whole answer, together with what was asked and which calls start right away.
+func (t *turn) accept(r *request, response *provider.Response) (*reply, error) {
+	answer, calls, err := t.keep(r, response.Message, t.startable)
+	if err != nil {
 		return nil, err
 	}
-	for i := range now {
-		calls[i].State, calls[i].started = CallRunning, true
+	if answer != nil {
+		t.out.Message, t.out.Entry = answer.Message, answer.ID
 	}
-	t.count.learn(answer.ID, m.Usage, r)
-	t.out.Message, t.out.Entry = &m, answer.ID
-	return &reply{calls: calls, stop: m.StopReason}, nil
+	return &reply{calls: calls, stop: response.Message.StopReason, empty: answer == nil}, nil
 }
 
-// ofModel returns the blocks of an answer in a form that can be kept. Calls that share an
-// id get ids of their own, because no provider takes two alike. Results are left out: a
-// model cannot answer its own calls.
-func ofModel(blocks []session.Content) []session.Content {
-	seen := make(map[string]bool)
-	kept := make([]session.Content, 0, len(blocks))
-	for _, block := range blocks {
-		if block.ToolResult != nil {
-			continue
-		}
-		if call := block.ToolUse; call != nil {
-			id := call.ID
-			for n := 2; id == "" || seen[id]; n++ {
-				id = fmt.Sprintf("%s_%d%s", call.ID, n, session.NewID()[:8])
-			}
-			seen[id] = true
-			if id != call.ID {
-				other := *call
-				other.ID, block.ToolUse = id, &other
-			}
-		}
-		kept = append(kept, block)
+// leave keeps what has arrived of an answer, and returns why it broke off.
+func (t *turn) leave(r *request, response *provider.Response, cause error) error {
+	kept, err := t.keepPartial(r, response, cause)
+	if kept != nil {
+		t.out.Message, t.out.Entry, t.out.Stop = kept.Message, kept.ID, kept.Message.StopReason
 	}
-	return kept
-}
-
-// keepPartial writes down what has arrived of an answer, and returns why it broke off.
-func (t *turn) keepPartial(r *request, response *provider.Response, cause error) error {
-	m := response.Kept(cause, t.ctx.Err() != nil)
-	if m == nil {
-		return t.drop(r, response, cause)
-	}
-	t.bill(m.Usage)
-	answer := message(m)
-	answer.ID = session.NewID()
-	if _, err := t.append(answer, t.evidence(r, answer.ID, cause)); err != nil {
-		return errors.Join(cause, err)
-	}
-	t.out.Message, t.out.Entry, t.out.Stop = m, answer.ID, m.StopReason
-	return cause
-}
-
-// drop writes down that a request was not answered, and returns why. If even that
-// cannot be written, it does not matter.
-func (t *turn) drop(r *request, response *provider.Response, cause error) error {
-	t.publish(Event{Type: MessageDropped, Err: cause})
-	entries := []session.Entry{t.evidence(r, "", cause)}
-	if response != nil && response.Message != nil && response.Message.Usage != nil {
-		t.bill(response.Message.Usage)
-		entries = append(entries, billEntry(response.Message))
-	}
-	if _, err := t.append(entries...); err != nil {
-		return errors.Join(cause, err)
-	}
-	return cause
-}
-
-// branchOff keeps an answer that broke off on a branch of its own, and goes back to
-// where the model was asked.
-func (t *turn) branchOff(r *request, response *provider.Response, cause error) error {
-	before := t.out
-	if err := t.keepPartial(r, response, cause); err != cause { // it could not be written
-		return err
-	}
-	if t.out.Entry == before.Entry {
-		return nil // nothing of it is kept
-	}
-	t.out.Message, t.out.Entry, t.out.Stop = before.Message, before.Entry, before.Stop
-	return t.write(func() error { return t.s.Branch(r.leaf) })
-}
-
-// billEntry returns the entry with the cost of a response whose message is not kept.
-func billEntry(m *session.MessageEntry) session.Entry {
-	u := session.Usage{}
-	if m.Usage != nil {
-		u = *m.Usage
-	}
-	return session.Entry{Type: session.TypeCustom, Custom: session.NewUsage(m.Provider, m.Model, m.ResponseID, u)}
+	return err
 }

@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/lease"
 )
@@ -17,24 +15,15 @@ import (
 // to the point where the model is done.
 type turn struct {
 	*Agent
-	ctx   context.Context
-	stop  context.CancelCauseFunc // ends ctx
-	lease *lease.Lease
-	s     *session.Session // the log, with a context that does not end
+	*Keeper
 	opts  Options
 	tools map[string]*Tool
 	out   Outcome
 	last  *Event // published when the turn has ended
 
-	cutOffs   int            // answers in a row that were cut off
-	offer     map[string]any // the tools, as recordTools records them
-	offerSum  string
-	disturbed bool // another writer has added to the session
-	begun     time.Time
-	cost      int // in millionths of a US dollar
-
-	unanswered int    // calls that wait for their results
-	asked      string // the entry that says that the model is asked next, until a record names it
+	cutOffs int // answers in a row that were cut off
+	begun   time.Time
+	cost    int // in millionths of a US dollar
 }
 
 // Send adds what the user says and lets the model answer until it is done. When it returns,
@@ -125,12 +114,11 @@ func (a *Agent) Unfinished() (bool, error) {
 	a.mu.Unlock()
 	if h, err := a.Holder(context.Background()); err != nil || h != nil && !busy {
 		if err == nil {
-			err = &lease.HeldError{Name: a.log.ID(), Holder: *h}
+			err = &lease.HeldError{Name: a.keeper.s.ID(), Holder: *h}
 		}
 		return false, err
 	}
-	t := &turn{Agent: a, s: a.log}
-	_, open, err := t.unfinished()
+	_, open, err := a.keeper.unfinished()
 	return open, err
 }
 
@@ -155,28 +143,6 @@ func (a *Agent) Retry(ctx context.Context) (*Outcome, error) {
 	})
 }
 
-// lastPrompt returns the entry that began the last turn, or "". It may be in the part of
-// the path that a compaction has replaced.
-func (t *turn) lastPrompt() (string, error) {
-	path, err := t.s.OutlinePath("")
-	if err != nil {
-		return "", err
-	}
-	for _, e := range slices.Backward(path) {
-		if e.Type != session.TypeMessage {
-			continue
-		}
-		found, err := t.s.Peek(e.ID)
-		if err != nil {
-			return "", err
-		}
-		if found[0].BeginsTurn() {
-			return e.ID, nil
-		}
-	}
-	return "", nil
-}
-
 // errPanicked is the error of a turn that ended in a panic, for example in a model.
 var errPanicked = errors.New("the turn panicked")
 
@@ -190,33 +156,16 @@ func (a *Agent) takeTurn(ctx context.Context, f func(*turn) error) (_ *Outcome, 
 	defer end()
 	t.begun = time.Now()
 	finish := t.traceTurn()
-	a.publish(Event{Type: TurnStart})
+	t.publish(Event{Type: TurnStart})
 	err = errPanicked
 	defer func() {
 		finish(err)
 		out := t.out // the caller may change its own copy
 		t.last = &Event{Type: TurnEnd, Outcome: &out, Err: err}
 	}()
-	err = t.whyEnded(t.settle(t.afterCatchUp(f)))
+	err = t.afterCatchUp(f)
+	err = t.whyEnded(t.settle(cmp.Or(t.out.Why, t.out.Stop), err))
 	return &t.out, err
-}
-
-// settle writes down that the model was not asked after all, and returns why the turn
-// ended.
-func (t *turn) settle(cause error) error {
-	if t.asked == "" {
-		return cause
-	}
-	why := cmp.Or(t.out.Why, t.out.Stop)
-	if cause != nil {
-		why = t.whyEnded(cause).Error()
-	}
-	r := t.newRecord()
-	r.Error = "it was not sent: " + why
-	if _, err := t.append(r.entry()); err != nil {
-		return errors.Join(cause, err)
-	}
-	return cause
 }
 
 // afterCatchUp does f after taking in what others wrote.
@@ -225,19 +174,6 @@ func (t *turn) afterCatchUp(f func(*turn) error) error {
 		return err
 	}
 	return f(t)
-}
-
-// whyEnded returns the error of a turn. For a cancelled turn that is the cause, and
-// what else went wrong with the log.
-func (t *turn) whyEnded(err error) error {
-	if err == nil || t.ctx.Err() == nil || !errors.Is(err, t.ctx.Err()) {
-		return err
-	}
-	var failed *session.Error
-	if errors.As(err, &failed) {
-		return errors.Join(context.Cause(t.ctx), failed)
-	}
-	return context.Cause(t.ctx)
 }
 
 // proceed records what has changed, and runs the turn from calls that have no result yet
@@ -289,63 +225,9 @@ func (t *turn) run(pending []Pending) error {
 	}
 }
 
-// unfinished returns the calls that wait for a result, and whether anything is left to do:
-// such calls, or something that the model has not answered.
-func (t *turn) unfinished() (pending []Pending, open bool, _ error) {
-	pending, err := t.pending()
-	if err != nil || len(pending) > 0 {
-		return pending, err == nil, err
-	}
-	open, err = t.open()
-	return nil, open, err
-}
-
-// open reports whether the conversation waits for the model: it ends with something that
-// the model has not answered, or not to the end.
-func (t *turn) open() (bool, error) {
-	last, err := t.lastMessage()
-	switch {
-	case err != nil || last == nil:
-		return false, err
-	case last.Message.Role == session.RoleAssistant:
-		return last.Message.StopReason == provider.StopPause || brokeOff(last.Message), nil
-	}
-	r, err := t.lastRecord(func(e *session.Entry) bool { return e.Message != nil })
-	hadNothingToAdd := r != nil && r.Response == "" && r.Error == ""
-	return !hadNothingToAdd, err
-}
-
-// lastMessage returns the message with which the conversation ends, or nil. Summaries and
-// system messages are not answered.
-func (t *turn) lastMessage() (*session.Entry, error) {
-	c, err := t.s.Context(session.ContextOptions{Shared: true})
-	if err != nil {
-		return nil, err
-	}
-	for i := len(c.Entries) - 1; i >= 0; i-- {
-		if m := c.Entries[i].Message; m != nil && m.Role != session.RoleSystem {
-			return &c.Entries[i], nil
-		}
-	}
-	return nil, nil
-}
-
-// brokeOff reports whether a message is the part of an answer that arrived before the
-// connection failed. A cancelled answer did not break off.
-func brokeOff(m *session.MessageEntry) bool {
-	return m.Role == session.RoleAssistant && m.StopReason == provider.StopFailed && m.Metadata[provider.MetaIncomplete] != nil
-}
-
-// leaveBroken goes back to where the model was asked, if the conversation ends with an
-// answer that broke off. That answer becomes a branch.
-func (t *turn) leaveBroken() error {
-	last, err := t.lastMessage()
-	if err != nil || last == nil || !brokeOff(last.Message) || last.ParentID == nil {
-		return err
-	}
-	_, askedAt, err := t.s.Draft(*last.ParentID)
-	if err != nil {
-		return err
-	}
-	return t.moveTo(askedAt)
+// useOptions has the keeper use the options of the turn.
+func (t *turn) useOptions() {
+	o := t.opts.keeper()
+	o.Files = t.files
+	t.Keeper.opts, t.onUsage = o, t.bill
 }

@@ -1,0 +1,93 @@
+package agent
+
+import (
+	"slices"
+
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// This file finds out what a conversation waits for.
+
+// unfinished returns the calls that wait for a result, and whether anything is left to do:
+// such calls, or something that the model has not answered.
+func (k *Keeper) unfinished() (pending []Pending, open bool, _ error) {
+	pending, err := k.pending()
+	if err != nil || len(pending) > 0 {
+		return pending, err == nil, err
+	}
+	open, err = k.open()
+	return nil, open, err
+}
+
+// open reports whether the conversation waits for the model: it ends with something that
+// the model has not answered, or not to the end.
+func (k *Keeper) open() (bool, error) {
+	last, err := k.lastMessage()
+	switch {
+	case err != nil || last == nil:
+		return false, err
+	case last.Message.Role == session.RoleAssistant:
+		return last.Message.StopReason == provider.StopPause || brokeOff(last.Message), nil
+	}
+	r, err := k.lastRecord(func(e *session.Entry) bool { return e.Message != nil })
+	hadNothingToAdd := r != nil && r.Response == "" && r.Error == ""
+	return !hadNothingToAdd, err
+}
+
+// lastMessage returns the message with which the conversation ends, or nil. Summaries and
+// system messages are not answered.
+func (k *Keeper) lastMessage() (*session.Entry, error) {
+	c, err := k.s.Context(session.ContextOptions{Shared: true})
+	if err != nil {
+		return nil, err
+	}
+	for i := len(c.Entries) - 1; i >= 0; i-- {
+		if m := c.Entries[i].Message; m != nil && m.Role != session.RoleSystem {
+			return &c.Entries[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// brokeOff reports whether a message is the part of an answer that arrived before the
+// connection failed. A cancelled answer did not break off.
+func brokeOff(m *session.MessageEntry) bool {
+	return m.Role == session.RoleAssistant && m.StopReason == provider.StopFailed && m.Metadata[provider.MetaIncomplete] != nil
+}
+
+// leaveBroken goes back to where the model was asked, if the conversation ends with an
+// answer that broke off. That answer becomes a branch.
+func (k *Keeper) leaveBroken() error {
+	last, err := k.lastMessage()
+	if err != nil || last == nil || !brokeOff(last.Message) || last.ParentID == nil {
+		return err
+	}
+	_, askedAt, err := k.s.Draft(*last.ParentID)
+	if err != nil {
+		return err
+	}
+	return k.moveTo(askedAt)
+}
+
+// lastPrompt returns the entry that began the last turn, or "". It may be in the part of
+// the path that a compaction has replaced.
+func (k *Keeper) lastPrompt() (string, error) {
+	path, err := k.s.OutlinePath("")
+	if err != nil {
+		return "", err
+	}
+	for _, e := range slices.Backward(path) {
+		if e.Type != session.TypeMessage {
+			continue
+		}
+		found, err := k.s.Peek(e.ID)
+		if err != nil {
+			return "", err
+		}
+		if found[0].BeginsTurn() {
+			return e.ID, nil
+		}
+	}
+	return "", nil
+}
