@@ -314,9 +314,20 @@ func (c *Chat) Tools() []agent.Tool { return c.tools }
 // Model returns the model that answers, and who chose it.
 func (c *Chat) Model() ChosenModel { return *c.chosen }
 
-// SetModel has another model answer from now on: a name, or provider/model.
+// SetModel has another model answer from now on: a name, or provider/model. A name without a
+// provider is that of the settings' provider, or else that of a model in Settings.Models.
 func (c *Chat) SetModel(name string) error {
 	next, err := c.home.settings.ModelFor(nil, ModelChoice{Model: name, Thinking: c.r.Thinking})
+	if err != nil {
+		found, _ := c.home.settings.Models() // what is wrong with the prices is no concern here
+		for i := 0; found != nil && i < len(found.Models); i++ {
+			if m := &found.Models[i]; m.Model == name {
+				name = m.Name()
+				next, err = c.home.settings.ModelFor(nil, ModelChoice{Model: name, Thinking: c.r.Thinking})
+				break
+			}
+		}
+	}
 	if err != nil {
 		return err
 	}

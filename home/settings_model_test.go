@@ -269,3 +269,62 @@ func TestKeysAreNotSettings(t *testing.T) {
 		}
 	}
 }
+
+// The list of models says which can be asked and which one answers by default.
+func TestModelsToChooseFrom(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		toml      string
+		env       env
+		byDefault string
+		ready     []string
+		not       []string
+	}{
+		"nothing":        {"", nil, "offline/parrot", nil, []string{"anthropic/claude-sonnet-4-5", "openai/gpt-5"}},
+		"a key":          {"model = 'anthropic/claude-sonnet-4-5'", env{"ANTHROPIC_API_KEY": "k"}, "anthropic/claude-sonnet-4-5", []string{"anthropic/claude-opus-4-5", "offline/parrot"}, []string{"google/gemini-2.5-pro"}},
+		"a command":      {"provider = 'openai'\nmodel = 'mine'\nkey_command = 'false'", nil, "openai/mine", []string{"openai/gpt-5"}, []string{"anthropic/claude-opus-4-5"}},
+		"a local server": {"provider = 'openai-chat'\nmodel = 'llama'\nbase_url = 'http://localhost:1/v1'\nwindow = 5000", nil, "openai-chat/llama", nil, []string{"openai/gpt-5"}},
+		"no key for it":  {"model = 'anthropic/claude-sonnet-4-5'", nil, "anthropic/claude-sonnet-4-5", nil, []string{"anthropic/claude-sonnet-4-5"}},
+	} {
+		s, err := home.LoadSettings(configured(t, tt.toml, tt.env).get)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		found, err := s.Models()
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		got, defaults, notReady := map[string]home.KnownModel{}, 0, false
+		for _, m := range found.Models {
+			if _, twice := got[m.Name()]; twice || m.Ready && notReady {
+				t.Errorf("%s: %s is there twice, or after one that is not ready", name, m.Name())
+			}
+			got[m.Name()], notReady = m, !m.Ready
+			if m.Default {
+				defaults++
+			}
+		}
+		if defaults != 1 || !got[tt.byDefault].Default {
+			t.Errorf("%s: %d defaults, and %+v", name, defaults, got[tt.byDefault])
+		}
+		for _, want := range tt.ready {
+			if !got[want].Ready {
+				t.Errorf("%s: %s is not ready: %+v", name, want, got[want])
+			}
+		}
+		for _, want := range tt.not {
+			if m, ok := got[want]; !ok || m.Ready {
+				t.Errorf("%s: %s: %v, %+v", name, want, ok, m)
+			}
+		}
+		if m := got["anthropic/claude-sonnet-4-5"]; m.Window != 200_000 || !m.Thinks || m.InputMicroUSD != 3_000_000 || m.OutputMicroUSD != 15_000_000 {
+			t.Errorf("%s: %+v", name, m)
+		}
+		if m, ok := got["openai-chat/llama"]; ok && (m.Window != 5000 || m.Priced || !m.Ready) {
+			t.Errorf("%s: %+v", name, m)
+		}
+		if _, ok := got["anthropic/claude-3-opus"]; ok {
+			t.Errorf("%s: there is an old model", name)
+		}
+	}
+}

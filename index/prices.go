@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -25,14 +26,19 @@ type Price struct {
 
 // Prices knows what models cost. A nil Prices knows none.
 type Prices struct {
-	models map[string]Price // by the model's name, as canonicalModel has it
+	models map[string]Price  // by the model's name, as canonicalModel has it
+	names  map[string]string // of those that are not old, as they are written
+}
+
+func noPrices() *Prices {
+	return &Prices{models: make(map[string]Price), names: make(map[string]string)}
 }
 
 // DefaultPrices returns the prices that this package was built with. They are
 // what providers published for ordinary use at the time, without discounts for
 // batches or surcharges for long contexts.
 func DefaultPrices() *Prices {
-	p := &Prices{models: make(map[string]Price)}
+	p := noPrices()
 	if err := p.parse(defaultPrices); err != nil {
 		panic(err) // a test reads it
 	}
@@ -47,14 +53,19 @@ func ReadPrices(path string) (*Prices, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := &Prices{models: make(map[string]Price)}
+	own := noPrices()
 	if err := own.parse(data); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	all := DefaultPrices()
 	maps.Copy(all.models, own.models)
+	maps.Copy(all.names, own.names)
 	return all, nil
 }
+
+// Models returns the names of the models that have a price and are not old, in the order of
+// the alphabet.
+func (p *Prices) Models() []string { return slices.Sorted(maps.Values(p.names)) }
 
 // parse adds the prices of a TOML text, which are in dollars.
 func (p *Prices) parse(data []byte) error {
@@ -65,6 +76,7 @@ func (p *Prices) parse(data []byte) error {
 			CacheRead  *float64 `toml:"cache_read"`
 			CacheWrite *float64 `toml:"cache_write"`
 			CacheHour  *float64 `toml:"cache_write_1h"`
+			Old        bool     `toml:"old"`
 		} `toml:"models"`
 	}
 	if err := toml.Unmarshal(data, &file); err != nil {
@@ -86,6 +98,9 @@ func (p *Prices) parse(data []byte) error {
 			price.CacheHour = micro(*m.CacheHour)
 		}
 		p.models[canonicalModel(name)] = price
+		if !m.Old {
+			p.names[canonicalModel(name)] = name
+		}
 	}
 	return nil
 }

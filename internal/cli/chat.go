@@ -75,6 +75,7 @@ func chatCommand(a *app) *cobra.Command {
 	cmd.MarkFlagsMutuallyExclusive("new", "restore", "continue")
 	_ = cmd.RegisterFlagCompletionFunc("restore", a.completeSession(1))
 	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(home.Providers(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("model", a.completeModel)
 	_ = cmd.RegisterFlagCompletionFunc("thinking", cobra.FixedCompletions(provider.ThinkingLevels, cobra.ShellCompDirectiveNoFileComp))
 	return a.withJSON(a.withRedact(cmd))
 }

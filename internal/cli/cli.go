@@ -246,6 +246,7 @@ var commands = []func(*app) *cobra.Command{
 	fsckCommand,
 	repairCommand,
 	configCommand,
+	modelsCommand,
 	versionCommand,
 }
 

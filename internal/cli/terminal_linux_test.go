@@ -138,6 +138,8 @@ func tries(t *testing.T, session, files string) [][]string {
 		{"index", "status"},
 		{"index", "rebuild"},
 		{"version"},
+		{"models"},
+		{"models", odd},
 		{"help", "show"},
 		{"help", odd},
 		{"config", "show"},

@@ -130,31 +130,37 @@ func only(body []byte, names ...string) []byte {
 // the window.
 const defaultOutput = 16384
 
-// limits are the windows and the longest answers of models, in tokens, by the beginning
-// of their names. The first match counts.
+// Limits are what is known about a model: how many tokens a request and its answer may have
+// together, how many the answer alone, and whether it can think before it answers.
+type Limits struct {
+	Window, MaxOutput int
+	Thinks            bool
+}
+
+// limits are those of models by the beginning of their names. The first match counts.
 var limits = []struct {
-	prefix         string
-	window, output int
+	prefix string
+	Limits
 }{
-	{"claude-3-5", 200_000, 8192},
-	{"claude-3-7", 200_000, 64_000},
-	{"claude-3-", 200_000, 4096},
-	{"claude-opus-4-1", 200_000, 32_000},
-	{"claude-opus-4-0", 200_000, 32_000},
-	{"claude-opus-4-2025", 200_000, 32_000},
-	{"claude-", 200_000, 64_000},
-	{"gpt-5", 400_000, 128_000},
-	{"gpt-4.1", 1_047_576, 32_768},
-	{"gpt-4o", 128_000, 16_384},
-	{"gpt-4-turbo", 128_000, 4096},
-	{"gpt-4", 8192, 8192},
-	{"gpt-3.5", 16_385, 4096},
-	{"o1", 200_000, 100_000},
-	{"o3", 200_000, 100_000},
-	{"o4", 200_000, 100_000},
-	{"gemini-2.0", 1_048_576, 8192},
-	{"gemini-1.5", 1_048_576, 8192},
-	{"gemini-", 1_048_576, 65_536},
+	{"claude-3-5", Limits{200_000, 8192, false}},
+	{"claude-3-7", Limits{200_000, 64_000, true}},
+	{"claude-3-", Limits{200_000, 4096, false}},
+	{"claude-opus-4-1", Limits{200_000, 32_000, true}},
+	{"claude-opus-4-0", Limits{200_000, 32_000, true}},
+	{"claude-opus-4-2025", Limits{200_000, 32_000, true}},
+	{"claude-", Limits{200_000, 64_000, true}},
+	{"gpt-5", Limits{400_000, 128_000, true}},
+	{"gpt-4.1", Limits{1_047_576, 32_768, false}},
+	{"gpt-4o", Limits{128_000, 16_384, false}},
+	{"gpt-4-turbo", Limits{128_000, 4096, false}},
+	{"gpt-4", Limits{8192, 8192, false}},
+	{"gpt-3.5", Limits{16_385, 4096, false}},
+	{"o1", Limits{200_000, 100_000, true}},
+	{"o3", Limits{200_000, 100_000, true}},
+	{"o4", Limits{200_000, 100_000, true}},
+	{"gemini-2.0", Limits{1_048_576, 8192, false}},
+	{"gemini-1.5", Limits{1_048_576, 8192, false}},
+	{"gemini-", Limits{1_048_576, 65_536, true}},
 }
 
 // The limits of a model that is not known. They are small, so that a request that
@@ -164,14 +170,22 @@ const (
 	unknownOutput = 4096
 )
 
-func limitsOf(model string) (window, output int) {
+// Known returns what is known about a model; ok is false if that is nothing.
+func Known(model string) (known Limits, ok bool) {
 	if at := strings.LastIndexByte(model, '/'); at >= 0 {
 		model = model[at+1:] // as gateways call it
 	}
 	for _, l := range limits {
 		if strings.HasPrefix(model, l.prefix) {
-			return l.window, l.output
+			return l.Limits, true
 		}
+	}
+	return Limits{}, false
+}
+
+func limitsOf(model string) (window, output int) {
+	if l, ok := Known(model); ok {
+		return l.Window, l.MaxOutput
 	}
 	return unknownWindow, unknownOutput
 }

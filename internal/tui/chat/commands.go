@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
@@ -51,7 +52,7 @@ func commands() []slash {
 		{"compact", "[WHAT MATTERS]", "replace the beginning with a summary", (*ui).cmdCompact, after},
 		{"undo", "", "undo the last compaction", (*ui).cmdUndo, after},
 		{"context", "[FILE…]", "show what the model is sent, or add files to it", (*ui).cmdContext, ifAlone},
-		{"model", "[PROVIDER/MODEL]", "show or change who answers", (*ui).cmdModel, ifAlone},
+		{"model", "[N|PROVIDER/MODEL]", "list the models, or change who answers", (*ui).cmdModel, ifAlone},
 		{"system", "", "show what the model is told first", (*ui).cmdSystem, always},
 		{"thinking", "[LEVEL]", "show or change how much the model thinks", (*ui).cmdThinking, ifAlone},
 		{"image", "FILE…", "send images with the next message", (*ui).cmdImage, always},
@@ -413,19 +414,61 @@ func (u *ui) cmdContext(ctx context.Context, argument string) error {
 	return nil
 }
 
+// cmdModel lists the models that can be asked, or has another one answer: one of the list by
+// its number, or any by its name.
 func (u *ui) cmdModel(ctx context.Context, name string) error {
+	found, err := u.o.Home.Settings().Models()
+	if err != nil {
+		return err
+	}
+	ready := slices.DeleteFunc(slices.Clone(found.Models), func(m home.KnownModel) bool { return !m.Ready })
 	if name != "" {
+		if n, err := strconv.Atoi(name); err == nil && n >= 1 && n <= len(ready) {
+			name = ready[n-1].Name()
+		}
 		if err := u.chat.SetModel(name); err != nil {
 			return err
 		}
 	}
-	m := u.chat.Model().Model.Info()
-	text := "  " + render.ModelName(m.Provider, m.Model)
-	if m.Window > 0 {
-		text += " · a window of " + render.Thousands(m.Window) + " tokens"
+	now := u.chat.Model().Model.Info()
+	text := "  " + render.ModelName(now.Provider, now.Model)
+	if now.Window > 0 {
+		text += " · a window of " + render.Thousands(now.Window) + " tokens"
+	}
+	if name != "" {
+		u.note(text)
+		return nil
+	}
+	wide := 0
+	for i := range ready {
+		wide = max(wide, ansi.StringWidth(ready[i].Name()))
+	}
+	for i := range ready {
+		u.modelRow(i+1, &ready[i], wide, ready[i].Model == now.Model)
 	}
 	u.note(text)
+	if others := len(found.Models) - len(ready); others > 0 {
+		u.note(fmt.Sprintf("  /model N or PROVIDER/MODEL changes it; %d more need a key, see coppice models", others))
+	} else {
+		u.note("  /model N or PROVIDER/MODEL changes it")
+	}
 	return nil
+}
+
+func (u *ui) modelRow(n int, m *home.KnownModel, wide int, isNow bool) {
+	s, mark := u.style(), "  "
+	if isNow {
+		mark = s.Paint(terminal.Green, "◉ ")
+	}
+	facts := fmt.Sprintf("  %6s", render.Count(int64(m.Window)))
+	if m.Priced {
+		facts += fmt.Sprintf("  %s in, %s out", render.Money(int(m.InputMicroUSD)), render.Money(int(m.OutputMicroUSD)))
+	}
+	if m.Default {
+		facts += "  default"
+	}
+	row := fmt.Sprintf("  %s%3d  ", mark, n) + s.Paint(terminal.Cyan, terminal.Pad(render.OneLine(m.Name(), 0), wide)) + s.Paint(terminal.Dim, facts)
+	u.print(ansi.Truncate(row, s.Width, "…"))
 }
 
 // cmdSystem shows the instructions: those that go with the next request, or else those that

@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/render"
+)
+
+func modelsCommand(a *app) *cobra.Command {
+	return a.withJSON(&cobra.Command{
+		Use:   "models [TEXT]",
+		Short: "List the models to choose from",
+		Long: "Lists the model in the settings, the built-in one, and those whose price is known;\n" +
+			"with TEXT, those with TEXT in their names. It asks no provider: a model that is not\n" +
+			"listed can be named all the same. Prices are in dollars for a million tokens.",
+		Example: "  coppice models claude\n" +
+			"  coppice config set model anthropic/claude-sonnet-4-5\n" +
+			"  coppice chat -m openai/gpt-5",
+		GroupID: "about",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.printModels(strings.ToLower(strings.Join(args, "")))
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	})
+}
+
+func (a *app) printModels(part string) error {
+	found, err := a.settings.Models()
+	if err != nil {
+		return err
+	}
+	t := a.newTable(0, "MODEL", "WINDOW", "INPUT", "OUTPUT", "THINKS", "KEY", "")
+	t.right[1], t.right[2], t.right[3] = true, true, true
+	t.spare = []string{"THINKS", "WINDOW"}
+	n := 0
+	for i := range found.Models {
+		m := &found.Models[i]
+		if !strings.Contains(strings.ToLower(m.Name()), part) {
+			continue
+		}
+		n++
+		switch {
+		case a.flags.json:
+			if err := a.printJSON(m); err != nil {
+				return err
+			}
+		default:
+			t.add(modelRow(m)...)
+		}
+	}
+	if n == 0 {
+		a.say("no model has %s in its name", part)
+	}
+	if a.flags.json || n == 0 {
+		return nil
+	}
+	return t.print()
+}
+
+// modelRow has what is known about a model; "-" is for what is not.
+func modelRow(m *home.KnownModel) []string {
+	in, out, thinks, mark := "-", "-", yesNo(m.Thinks), ""
+	if m.Priced {
+		in, out = render.Money(int(m.InputMicroUSD)), render.Money(int(m.OutputMicroUSD))
+	}
+	if m.Window == 0 {
+		thinks = "-"
+	}
+	if m.Default {
+		mark = "default"
+	}
+	return []string{m.Name(), render.Count(int64(m.Window)), in, out, thinks, yesNo(m.Ready), mark}
+}
+
+func yesNo(is bool) string {
+	if is {
+		return "yes"
+	}
+	return "no"
+}
+
+func (a *app) completeModel(_ *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	var names []cobra.Completion
+	if settings, err := home.LoadSettings(a.getenv); err == nil {
+		if found, err := settings.Models(); err == nil {
+			for i := range found.Models {
+				names = append(names, found.Models[i].Name())
+			}
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
