@@ -70,8 +70,10 @@ type Chat struct {
 	dir    string       // where tools work
 	box    *Toolbox     // nil until it is needed
 	tools  []agent.Tool // of the box, and those of hands
-	// project is what the directory says about chats in it, or nil.
+	// project is what the directory says about chats in it, or nil; broken is why it is not
+	// used if a file of it is wrong.
 	project *Project
+	broken  error
 }
 
 // Chat begins a conversation with a model, or goes on with one. Nothing is written before
@@ -95,8 +97,12 @@ func (c *Chat) open(ctx context.Context) (err error) {
 		}
 	}
 	c.dir = c.workDir()
-	if c.project, err = c.home.Project(ctx, c.dir); err != nil {
+	c.project, err = c.home.Project(ctx, c.dir)
+	switch {
+	case err != nil && (c.project == nil || c.project.Trusted):
 		return err
+	case err != nil: // someone else's mistake
+		c.project, c.broken = nil, err
 	}
 	names := c.names()
 	if r := c.equipped(); len(names)+len(c.r.Allow)+len(c.r.Deny)+len(serversOf(&r, c.project)) > 0 {
@@ -148,6 +154,18 @@ func (c *Chat) choice() ModelChoice {
 // Project returns what the directory says about chats in it, or nil. If it is not trusted, it
 // has no effect: see Home.Trust.
 func (c *Chat) Project() *Project { return c.project }
+
+// Warnings returns what is missing in the chat, and why: the settings of a project that has a
+// wrong file and is not trusted, and MCP servers that did not start.
+func (c *Chat) Warnings() (all []string) {
+	if c.broken != nil {
+		all = append(all, "the project's settings are not used: "+Describe(c.broken).Message)
+	}
+	if c.box != nil {
+		all = append(all, c.box.warnings...)
+	}
+	return all
+}
 
 // workDir returns where tools work: where they were told to, or in the conversation's
 // directory, whichever directory the program is in.

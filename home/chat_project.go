@@ -1,6 +1,7 @@
 package home
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -11,14 +12,14 @@ import (
 	"io/fs"
 	"maps"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/pelletier/go-toml/v2"
-
+	"github.com/coppice-dev/coppice/conversation"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/vfs"
@@ -43,26 +44,32 @@ type Project struct {
 	Says    []string `json:"says"`
 	Trusted bool     `json:"trusted"`
 
-	digest  string // of the files
+	digest  string // of the files, and of the one with instructions
 	values  map[string]string
+	system  string   // the instructions
 	servers []server // of serversFile
 }
 
-// Project returns what a directory, or the nearest one above it in the same repository, says
-// about chats; nil if it says nothing.
+// Project returns what a directory, or the nearest one above it in the same Git repository,
+// says about chats; nil if it says nothing. A directory that is in no repository has only its
+// own files. If a file is wrong, there is an error, and the project that comes with it says
+// whether the directory was trusted before.
 func (h *Home) Project(ctx context.Context, dir string) (*Project, error) {
 	root, _ := repositoryOf(dir)
 	for _, dir := range slices.Backward(upTo(dir, root)) {
-		p, err := readProject(dir, h.settings.env)
-		if err != nil {
-			return nil, err
-		}
-		if p == nil {
+		p, wrong := readProject(dir, h.settings.env)
+		if p == nil && wrong == nil {
 			continue
 		}
 		trusted, err := h.trusted(ctx)
-		p.Trusted = err == nil && trusted[p.Path] == p.digest
-		return p, err
+		if err != nil {
+			return nil, err
+		}
+		if wrong != nil {
+			return &Project{Path: dir, Trusted: trusted[dir] != ""}, wrong
+		}
+		p.Trusted = trusted[dir] == p.digest
+		return p, nil
 	}
 	return nil, nil
 }
@@ -83,13 +90,16 @@ func readProject(dir string, getenv func(string) string) (*Project, error) {
 			err = p.readServers(text, getenv)
 		}
 		if err != nil {
-			return nil, &session.Error{Op: "read", Path: path, Err: session.Invalidf("%w", err)}
+			return nil, &session.Error{Op: "read", Path: path, Err: session.Invalidf("%w", err), Hint: "correct the file, or take back the trust in this directory"}
 		}
 		p.Files = append(p.Files, name)
 		fmt.Fprintf(sum, "%s %d\n%s", name, len(text), text)
 	}
 	if len(p.Files) == 0 {
 		return nil, nil
+	}
+	if p.system != "" {
+		fmt.Fprintf(sum, "%s %d\n%s", SettingSystem, len(p.system), p.system)
 	}
 	p.digest = hex.EncodeToString(sum.Sum(nil))
 	for _, key := range projectKeys {
@@ -101,25 +111,45 @@ func readProject(dir string, getenv func(string) string) (*Project, error) {
 }
 
 func (p *Project) readSettings(text []byte) error {
-	var settings map[string]any
-	if err := toml.Unmarshal(text, &settings); err != nil {
+	settings, err := parseTOML(text)
+	if err != nil {
 		return err
 	}
-	for key, v := range settings {
-		r := ruleOf(key)
+	for _, key := range slices.Sorted(maps.Keys(settings)) {
+		v, r, where := settings[key], ruleOf(key), ""
+		if _, at, _ := lineOf(text, key); at >= 0 {
+			where = fmt.Sprintf("line %d: ", at+1)
+		}
 		switch {
 		case r == nil || !slices.Contains(projectKeys, key):
-			return fmt.Errorf("a project cannot set %q, only %s", key, strings.Join(projectKeys, ", "))
+			return fmt.Errorf("%sa project cannot set %q, only %s", where, key, strings.Join(projectKeys, ", "))
 		case !r.takes(v) || !r.fits(textOf(v)):
-			return fmt.Errorf("%s is %q; it must be %s", key, textOf(v), r.must)
+			return fmt.Errorf("%s%s is %q; it must be %s", where, key, textOf(v), r.must)
 		}
-		p.values[key] = strings.TrimPrefix(p.values[key]+"\n"+textOf(v), "\n")
-	}
-	if file := p.values[SettingSystem]; file != "" && !filepath.IsLocal(file) {
-		return fmt.Errorf("%s is %q; it must be a file of the project", SettingSystem, file)
+		p.values[key] = textOf(v)
+		if key == SettingSystem && textOf(v) != "" {
+			if p.system, err = readSystem(p.Path, textOf(v)); err != nil {
+				return fmt.Errorf("%s%s: %w", where, key, err)
+			}
+		}
 	}
 	return nil
 }
+
+// readSystem reads the file of a project that has its instructions.
+func readSystem(dir, file string) (string, error) {
+	if !filepath.IsLocal(file) {
+		return "", fmt.Errorf("%q must be a file of the project", file)
+	}
+	text, err := readInside(dir, filepath.Join(dir, file))
+	if err == nil && !conversation.IsText(text) {
+		err = fmt.Errorf("%s is not text", file)
+	}
+	return string(text), err
+}
+
+// shortestKey is the length below which the value of a variable is no secret.
+const shortestKey = 4
 
 // readServers takes over the servers of a file as other agents have it.
 func (p *Project) readServers(text []byte, getenv func(string) string) error {
@@ -133,12 +163,19 @@ func (p *Project) readServers(text []byte, getenv func(string) string) error {
 		} `json:"mcpServers"`
 	}
 	if err := json.Unmarshal(text, &file); err != nil {
-		return err
+		return atLine(text, err)
 	}
+	var values []string // of variables, each before what stands for it
 	expand := func(text string) string {
 		return os.Expand(text, func(name string) string {
 			name, otherwise, _ := strings.Cut(name, ":-")
-			return cmp.Or(getenv(name), otherwise)
+			value := getenv(name)
+			for _, written := range []string{value, url.QueryEscape(value), url.PathEscape(value)} {
+				if len(value) >= shortestKey {
+					values = append(values, written, "${"+name+"}")
+				}
+			}
+			return cmp.Or(value, otherwise)
 		})
 	}
 	for _, name := range slices.Sorted(maps.Keys(file.Servers)) {
@@ -158,6 +195,7 @@ func (p *Project) readServers(text []byte, getenv func(string) string) error {
 		for key, value := range s.Headers {
 			made.header.Set(key, expand(value))
 		}
+		made.hide, values = strings.NewReplacer(values...), nil
 		p.servers = append(p.servers, made)
 		// Variables stay as they are in what is shown: they may stand for keys.
 		shown := name + ": " + strings.Join(append([]string{s.URL + s.Command}, s.Args...), " ")
@@ -170,6 +208,17 @@ func (p *Project) readServers(text []byte, getenv func(string) string) error {
 		p.Says = append(p.Says, "MCP server "+shown)
 	}
 	return nil
+}
+
+// atLine adds to an error about JSON the line in which it is.
+func atLine(text []byte, err error) error {
+	at := int64(len(text))
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		at = syntax.Offset
+	} else if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		at = kind.Offset
+	}
+	return fmt.Errorf("line %d: %w", 1+bytes.Count(text[:min(at, int64(len(text)))], []byte("\n")), err)
 }
 
 var notInName = regexp.MustCompile(`[^\w-]+`)
@@ -195,16 +244,57 @@ func (h *Home) trusted(ctx context.Context) (trusted map[string]string, _ error)
 
 // Trust has a project take effect, as it is now: if a file changes, it has to be trusted again.
 func (h *Home) Trust(ctx context.Context, p *Project) error {
-	err := h.store.Notes("").Change(ctx, trustNote, func(old []byte) ([]byte, error) {
+	err := h.changeTrust(ctx, func(trusted map[string]string) { trusted[p.Path] = p.digest })
+	p.Trusted = err == nil
+	return err
+}
+
+// Untrust takes back the trust in what a directory, or the nearest one above it, says about
+// chats, and returns that directory. If none is trusted, the error is session.ErrNotExist.
+func (h *Home) Untrust(ctx context.Context, dir string) (path string, _ error) {
+	err := h.changeTrust(ctx, func(trusted map[string]string) {
+		for path = dir; trusted[path] == "" && path != filepath.Dir(path); {
+			path = filepath.Dir(path)
+		}
+		if trusted[path] == "" {
+			path = ""
+		}
+		delete(trusted, path)
+	})
+	if err == nil && path == "" {
+		err = &session.Error{Op: "untrust", Path: dir, Kind: session.ErrNotExist, Err: errors.New("neither it nor a directory above it is trusted")}
+	}
+	return path, err
+}
+
+// Trusted returns the directories that were trusted. Where a file has changed since, Trusted
+// of the project is false.
+func (h *Home) Trusted(ctx context.Context) ([]*Project, error) {
+	trusted, err := h.trusted(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []*Project
+	for _, path := range slices.Sorted(maps.Keys(trusted)) {
+		p, err := readProject(path, h.settings.env)
+		if err != nil || p == nil {
+			p = &Project{Path: path}
+		}
+		p.Trusted = trusted[path] == p.digest
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+func (h *Home) changeTrust(ctx context.Context, change func(trusted map[string]string)) error {
+	return h.store.Notes("").Change(ctx, trustNote, func(old []byte) ([]byte, error) {
 		trusted := make(map[string]string)
 		if len(old) > 0 {
 			if err := json.Unmarshal(old, &trusted); err != nil {
 				return nil, err
 			}
 		}
-		trusted[p.Path] = p.digest
+		change(trusted)
 		return json.Marshal(trusted)
 	})
-	p.Trusted = err == nil
-	return err
 }

@@ -54,9 +54,10 @@ func TestALinkOutOfAProjectIsNotRead(t *testing.T) {
 	if notes := c.projectNotes(""); strings.Contains(notes, "a key") || !strings.Contains(notes, "leads out of the project") || !strings.Contains(notes, "\n\nnotes") {
 		t.Errorf("the model is told:\n%s", notes)
 	}
-	c.home = &Home{settings: &Settings{}}
-	c.project = &Project{Path: dir, Trusted: true, values: map[string]string{SettingSystem: "AGENTS.md"}}
-	if text, err := c.ownInstructions(); err == nil {
-		t.Errorf("the instructions are %q", text)
+	if err := os.WriteFile(filepath.Join(dir, projectFile), []byte("system = 'AGENTS.md'\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := readProject(dir, os.Getenv); err == nil || !strings.Contains(err.Error(), "leads out of the project") {
+		t.Errorf("the project is %+v, %v", p, err)
 	}
 }

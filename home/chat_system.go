@@ -60,21 +60,16 @@ func (c *Chat) ownInstructions() (string, error) {
 	if c.r.System != "" {
 		return c.r.System, nil
 	}
-	v := c.home.settings.Get(SettingSystem)
-	if c.project != nil && c.project.Trusted && c.project.values[SettingSystem] != "" {
-		v = Setting{SettingSystem, c.project.values[SettingSystem], filepath.Join(c.project.Path, projectFile)}
+	if c.project != nil && c.project.Trusted && c.project.system != "" {
+		return c.project.system, nil
 	}
+	v := c.home.settings.Get(SettingSystem)
 	if v.Value == "" {
 		return "", nil
 	}
 	path := v.Value
 	if !filepath.IsAbs(path) && filepath.IsAbs(v.Origin) {
 		path = filepath.Join(filepath.Dir(v.Origin), path)
-	}
-	if c.project != nil && v.Origin == filepath.Join(c.project.Path, projectFile) {
-		if _, err := readInside(c.project.Path, path); err != nil {
-			return "", fmt.Errorf("instructions: %w", err)
-		}
 	}
 	text, err := ReadInstructions(path)
 	if err == nil && !conversation.IsText([]byte(text)) {

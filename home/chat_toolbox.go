@@ -29,6 +29,8 @@ type Toolbox struct {
 	own     []agent.Tool
 	servers []*mcp.Server
 	rules   *tools.Rules // all tools obey them
+	// warnings say which servers cannot be used, and why.
+	warnings []string
 
 	mu      sync.Mutex // guards what follows
 	allowed []string   // the rules that allow calls by now
@@ -42,7 +44,7 @@ const (
 
 // newToolbox returns the tools for a directory, and starts the servers. A rule that makes no
 // sense is session.ErrInvalid, and so is one for a tool that does not exist, unless its name
-// has a *.
+// has a *. A server that does not start is left out, with a warning.
 func newToolbox(ctx context.Context, dir string, r *ChatRequest, servers []server, search tools.SearchFunc) (*Toolbox, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return nil, wrongAs("cwd", fmt.Errorf("there is no directory %s here; name the one in which tools should work", dir))
@@ -59,14 +61,22 @@ func newToolbox(ctx context.Context, dir string, r *ChatRequest, servers []serve
 	}
 	for _, one := range servers {
 		connected, err := mcp.Connect(ctx, one.options(dir))
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("MCP server %s: %w", one.shown, err), b.close())
+		switch {
+		case ctx.Err() != nil:
+			return nil, errors.Join(err, b.close())
+		case err != nil:
+			b.warnings = append(b.warnings, fmt.Sprintf("there are no tools from %s: %v", one.shown, err))
+		default:
+			b.servers = append(b.servers, connected)
 		}
-		b.servers = append(b.servers, connected)
 	}
 	known := b.names()
 	check := func(rules *tools.Rules) error { return rules.Check(known) }
-	if err := check(b.rules); err != nil {
+	switch err := check(b.rules); {
+	case err == nil:
+	case len(b.warnings) > 0: // it may be for a tool of a server that is missing
+		b.warnings = append(b.warnings, err.Error())
+	default:
 		return nil, errors.Join(b.wrong(r, err, check), b.close())
 	}
 	return b, nil
@@ -105,11 +115,12 @@ type server struct {
 	url     string
 	env     []string
 	header  http.Header
-	dir     string // where its command starts, if not in the directory of the chat
+	dir     string            // where its command starts, if not in the directory of the chat
+	hide    *strings.Replacer // shows variables in place of their values
 }
 
 func (s *server) options(dir string) mcp.Options {
-	return mcp.Options{Dir: cmp.Or(s.dir, dir), Name: s.name, Command: s.command, URL: s.url, Env: s.env, Header: s.header}
+	return mcp.Options{Dir: cmp.Or(s.dir, dir), Name: s.name, Command: s.command, URL: s.url, Env: s.env, Header: s.header, Hide: s.hide}
 }
 
 // serverName is a name that a person gave to a server.

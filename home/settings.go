@@ -417,9 +417,19 @@ func readConfig(path string) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var settings map[string]any
-	if err := toml.Unmarshal(text, &settings); err != nil {
+	settings, err := parseTOML(text)
+	if err != nil {
 		return nil, &session.Error{Op: "read", Path: path, Err: session.Invalidf("%w", err)}
 	}
 	return settings, nil
+}
+
+// parseTOML reads settings. An error says in which line it is.
+func parseTOML(text []byte) (settings map[string]any, err error) {
+	err = toml.Unmarshal(text, &settings)
+	if wrong, ok := errors.AsType[*toml.DecodeError](err); ok {
+		row, _ := wrong.Position()
+		err = fmt.Errorf("line %d: %w", row, err)
+	}
+	return settings, err
 }

@@ -759,6 +759,17 @@ func TestHeaderStaysWithItsHost(t *testing.T) {
 	}
 }
 
+// An address may have a key in it, and the library writes the address into its errors.
+func TestErrorsHideWhatTheyMust(t *testing.T) {
+	t.Parallel()
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	_, err := mcp.Connect(t.Context(), mcp.Options{URL: gone.URL + "/?key=k-314", Hide: strings.NewReplacer("k-314", "${KEY}")})
+	if err == nil || strings.Contains(err.Error(), "k-314") || !strings.Contains(err.Error(), "${KEY}") {
+		t.Errorf("the connection says: %v", err)
+	}
+}
+
 func TestJoinGivesEachToolANameOfItsOwn(t *testing.T) {
 	t.Parallel()
 	tool := func(name string) agent.Tool { return agent.Tool{Tool: provider.Tool{Name: name}} }

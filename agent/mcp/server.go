@@ -54,6 +54,8 @@ type Options struct {
 	// Changed is called, in a goroutine of its own, when Tools returns others than
 	// before.
 	Changed func()
+	// Hide replaces what errors must not show, such as a key in the address. Default: nothing.
+	Hide *strings.Replacer
 	// Logger gets what the server prints and what goes wrong. Default: none.
 	Logger *slog.Logger
 }
@@ -212,14 +214,32 @@ func (s *Server) connected(ctx context.Context) (*link, error) {
 		old.close()
 	}
 	if failures >= maxFailures && s.opts.URL == "" { // calling a server on the network costs nothing
-		return nil, fmt.Errorf("the MCP server %s has failed %d times in a row and is left alone: %w", s.name, failures, old.reason())
+		return nil, s.hidden(fmt.Errorf("the MCP server %s has failed %d times in a row and is left alone: %w", s.name, failures, old.reason()))
 	}
 	l, err := s.connect(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("the MCP server %s: %w", s.name, err)
+		return nil, s.hidden(fmt.Errorf("the MCP server %s: %w", s.name, err))
 	}
 	return l, nil
 }
+
+// hidden returns an error without what it must not show.
+func (s *Server) hidden(err error) error {
+	if s.opts.Hide == nil {
+		return err
+	}
+	return &hiddenError{s.opts.Hide.Replace(err.Error()), err}
+}
+
+type hiddenError struct {
+	text  string
+	cause error
+}
+
+func (e *hiddenError) Error() string { return e.text }
+
+// Is implements what errors.Is asks. There is no Unwrap: the cause would show everything.
+func (e *hiddenError) Is(target error) bool { return errors.Is(e.cause, target) }
 
 // connect makes a new connection. The caller holds connecting.
 func (s *Server) connect(ctx context.Context) (*link, error) {

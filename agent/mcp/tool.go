@@ -207,12 +207,12 @@ func (s *Server) call(ctx context.Context, name string, input json.RawMessage) (
 		return agent.Result{}, context.Cause(ctx)
 	case errors.As(err, &refused): // the server is well, and does not want to
 		s.worked()
-		return agent.Result{Text: refused.Message, IsError: true}, nil
+		return agent.Result{Text: s.hidden(errors.New(refused.Message)).Error(), IsError: true}, nil
 	}
 	if l.breaks(ctx, err) {
 		err = fmt.Errorf("the connection to the MCP server %s broke during the call, and nobody knows how far it came: %w", s.name, l.explain(ctx, err))
 	}
-	return failed(ctx, err)
+	return failed(ctx, s.hidden(err))
 }
 
 // failed returns a result that tells the model what went wrong, or an error if the turn

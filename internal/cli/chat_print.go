@@ -86,6 +86,9 @@ func (a *app) converse(ctx context.Context, c *home.Chat, text string, images []
 		a.say("%s %s answered before, but the settings do not say how to reach it; %s answers now",
 			a.paint(yellow, "warning:"), chosen.Unreached, render.ModelName(info.Provider, info.Model))
 	}
+	for _, text := range c.Warnings() {
+		a.say("%s %s", a.paint(yellow, "warning:"), text)
+	}
 	if p := c.Project(); p != nil && !p.Trusted && !a.flags.json {
 		a.say("%s of %s is not used, because you have not trusted it: %s", strings.Join(p.Files, " and "), p.Path, command("config trust", []string{p.Path}))
 	}

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -25,7 +27,7 @@ func configCommand(a *app) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(configShowCommand(a), configGetCommand(a), configPathCommand(a), configSetCommand(a), configUnsetCommand(a), configTrustCommand(a))
+	cmd.AddCommand(configShowCommand(a), configGetCommand(a), configPathCommand(a), configSetCommand(a), configUnsetCommand(a), configTrustCommand(a), configUntrustCommand(a))
 	return cmd
 }
 
@@ -163,35 +165,98 @@ func (a *app) sayChanged(changed *home.ChangedSetting, err error, words string) 
 }
 
 func configTrustCommand(a *app) *cobra.Command {
-	return a.withJSON(&cobra.Command{
+	var list bool
+	cmd := &cobra.Command{
 		Use:   "trust [DIR]",
 		Short: "Let a project's own settings take effect",
 		Long: "Lets chats in a directory use its .coppice.toml and .mcp.json, which can name tools,\n" +
-			"rules, MCP servers, instructions and a model. It holds until one of the files changes.",
+			"rules, MCP servers, instructions and a model. It holds until one of the files\n" +
+			"changes, or the file with the instructions. Directories below use them too, up to\n" +
+			"the next one with files of its own or with a Git repository of its own. In a\n" +
+			"directory that is in no repository, only the files in it count.",
 		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if list && len(args) > 0 {
+				return usageError{errors.New("--list lists all directories, and takes none")}
+			}
+			dir, err := filepath.Abs(strings.Join(args, ""))
+			if err != nil {
+				return err
+			}
+			return a.withHome(cmd.Context(), true, func(h *home.Home) error {
+				if list {
+					return a.listTrusted(cmd.Context(), h)
+				}
+				return a.trust(cmd.Context(), h, dir)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&list, "list", false, "print the directories that you have trusted")
+	return a.withJSON(cmd)
+}
+
+func (a *app) trust(ctx context.Context, h *home.Home, dir string) error {
+	p, err := h.Project(ctx, dir)
+	if err != nil {
+		return err
+	}
+	if p == nil {
+		return usageError{fmt.Errorf("%s has neither a .coppice.toml nor a .mcp.json", dir)}
+	}
+	if err := h.Trust(ctx, p); err != nil {
+		return err
+	}
+	if a.flags.json {
+		return a.printJSON(p)
+	}
+	for _, line := range p.Says {
+		a.say("%s", line)
+	}
+	a.say("chats in %s use it from now on", p.Path)
+	return nil
+}
+
+func (a *app) listTrusted(ctx context.Context, h *home.Home) error {
+	all, err := h.Trusted(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range all {
+		switch {
+		case a.flags.json:
+			err = a.printJSON(p)
+		case p.Trusted:
+			err = a.print("%s", p.Path)
+		default:
+			err = a.print("%s\tchanged since", p.Path)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func configUntrustCommand(a *app) *cobra.Command {
+	return a.withJSON(&cobra.Command{
+		Use:   "untrust [DIR]",
+		Short: "Take back the trust in a project's own settings",
+		Long:  "Takes back the trust in a directory, or in the nearest one above it that you trusted.",
+		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dir, err := filepath.Abs(strings.Join(args, ""))
 			if err != nil {
 				return err
 			}
 			return a.withHome(cmd.Context(), true, func(h *home.Home) error {
-				p, err := h.Project(cmd.Context(), dir)
-				if err != nil {
-					return err
+				path, err := h.Untrust(cmd.Context(), dir)
+				switch {
+				case err != nil:
+					return hinted(err, command("config trust --list", nil)+" lists what you trusted")
+				case a.flags.json:
+					return a.printJSON(map[string]string{"path": path})
 				}
-				if p == nil {
-					return usageError{fmt.Errorf("%s has neither a .coppice.toml nor a .mcp.json", dir)}
-				}
-				if err := h.Trust(cmd.Context(), p); err != nil {
-					return err
-				}
-				if a.flags.json {
-					return a.printJSON(p)
-				}
-				for _, line := range p.Says {
-					a.say("%s", line)
-				}
-				a.say("chats in %s use it from now on", p.Path)
+				a.say("chats in %s no longer use its settings", path)
 				return nil
 			})
 		},

@@ -149,6 +149,7 @@ func tries(t *testing.T, session, files string) [][]string {
 		{"config", "get", odd},
 		{"config", "unset", odd},
 		{"config", "trust", odd},
+		{"config", "untrust", odd},
 		{"--bogus" + evil},
 		{odd},
 		{"compact", session, "--dry-run"},

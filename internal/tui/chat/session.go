@@ -89,6 +89,9 @@ func (u *ui) introduce() {
 	if chosen.Unreached != "" {
 		u.note(render.OneLine(chosen.Unreached, 0) + " answered before, but the settings do not say how to reach it")
 	}
+	for _, text := range u.chat.Warnings() {
+		u.print(wrapped(render.OneLine(text, 0), terminal.Yellow, u.style())...)
+	}
 	if tools := u.chat.Tools(); len(tools) > 0 {
 		var names []string
 		for i := range tools {
