@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -25,13 +24,15 @@ type AppendRequest struct {
 	// timestamp may be missing. Its parent_id, if given, must be the leaf, unless the
 	// entry moves the leaf. Set exactly one of Message and Entry.
 	Entry json.RawMessage `json:"entry,omitempty"`
-	// At is the entry that this one must follow, as a person names it. If the
-	// conversation has gone on since, nothing is written and Append returns
-	// session.ErrConflict. Default: whatever the conversation ends with by then.
+	// At is the entry that the conversation must end with, as a person names it. If it has
+	// gone on since, nothing is written and Append returns session.ErrConflict. Default:
+	// whatever the conversation ends with by then.
 	At string `json:"at,omitempty"`
 	// Parent is the entry that this one follows, as a person names it, however far the
 	// conversation has gone on since: it then begins a branch there, which becomes the live
-	// one. Default: whatever the conversation ends with.
+	// one. Default: whatever the conversation ends with. If At is the same entry, it must be
+	// the last one of its branch, live or not: so people can talk on several branches at
+	// once, and nobody's message follows one that they have not seen.
 	Parent string `json:"parent,omitempty"`
 	// Force appends the result of a tool call even if no call waits for it.
 	Force bool `json:"force,omitempty"`
@@ -48,7 +49,8 @@ type AppendResult struct {
 //
 // A message makes sense wherever the conversation has got to, so two writers that
 // append at the same moment both succeed, one after the other. Set At to check that
-// nothing came in between, and Parent to answer one entry whatever came in between. An entry that acts on what is before it, such as a
+// nothing came in between, Parent to answer one entry whatever came in between, and both
+// to answer it only if no one else has. An entry that acts on what is before it, such as a
 // compaction, is refused with session.ErrConflict if another writer comes first.
 func (e *Entries) Append(ctx context.Context, r AppendRequest) (*AppendResult, error) {
 	h := e.home
@@ -214,10 +216,7 @@ func (h *Home) append(ctx context.Context, c *Conversation, e session.Entry, r A
 				return err
 			}
 		}
-		if err := checkAt(c, tx.Leaf(), at); err != nil {
-			return err
-		}
-		if err := goTo(c, tx, parent); err != nil {
+		if err := goTo(c, tx, at, parent); err != nil {
 			return err
 		}
 		if err := h.checkEntry(ctx, c, tx.Leaf(), &e, r.Force); err != nil {
@@ -229,14 +228,23 @@ func (h *Home) append(ctx context.Context, c *Conversation, e session.Entry, r A
 	return id, err
 }
 
-// goTo moves the leaf to an entry, unless only notes were made after it.
-func goTo(c *Conversation, tx *session.Tx, parent string) error {
+// goTo moves the leaf to an entry, unless only notes were made after it. at is the entry
+// that must be the end of the live branch or, if it is the parent too, of its own.
+func goTo(c *Conversation, tx *session.Tx, at, parent string) error {
+	if at != "" && at != parent {
+		if err := tx.Expect(at); err != nil {
+			return err
+		}
+	}
 	if parent == "" {
 		return nil
 	}
 	end, err := conversationEnd(c.Session, tx.Leaf())
 	if err == nil && end != parent {
 		tx.Branch(parent)
+	}
+	if err == nil && at == parent {
+		err = tx.Expect(at)
 	}
 	return err
 }
@@ -272,23 +280,6 @@ func appendAt(c *Conversation, e *session.Entry, given string) (at string, err e
 	at = *e.ParentID
 	e.ParentID = nil // the session fills it in, after any notes that were made there since
 	return at, nil
-}
-
-// checkAt returns a conflict if a conversation no longer ends with an entry. Notes that were
-// made since do not count.
-func checkAt(c *Conversation, leaf, at string) error {
-	if at == "" || at == leaf {
-		return nil
-	}
-	end, err := conversationEnd(c.Session, leaf)
-	if err != nil || at == end {
-		return err
-	}
-	return &session.Error{
-		Op: "append", Name: c.Handle, Kind: session.ErrConflict,
-		Err:  fmt.Errorf("the conversation ends with entry %s, not %s; nothing was written", end, at),
-		Hint: "look at what was added, then try again",
-	}
 }
 
 // checkEntry refuses an entry that can only be a mistake.

@@ -81,6 +81,31 @@ func TestAppendUnderAParentBranchesThere(t *testing.T) {
 	wantKind(t, err, home.KindNotFound)
 }
 
+// A server whose clients talk on several branches names the entry twice: the message goes
+// there if it is still the last one of its branch, whichever branch is live.
+func TestAppendAtAndUnderAnEntryNeedsTheEndOfItsBranch(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t).Home
+	id, said := begin(t, h, "one", "two")
+	after := func(entry string) (string, error) {
+		r, err := h.Entries.Append(t.Context(), home.AppendRequest{Session: id, Message: userSays("next"), Parent: entry, At: entry})
+		if err != nil {
+			return "", err
+		}
+		return r.Entry, nil
+	}
+	other := must[*home.AppendResult](t)(h.Entries.Append(t.Context(),
+		home.AppendRequest{Session: id, Message: userSays("another way"), Parent: said[0]})).Entry
+	three := must[string](t)(after(said[1])) // not the live branch
+	must[*home.TagResult](t)(h.Sessions.Tag(t.Context(), home.TagRequest{Session: id, Add: []string{"noted"}}))
+	must[string](t)(after(other))
+	must[string](t)(after(three))
+	for _, taken := range []string{said[0], said[1], other, three} {
+		_, err := after(taken)
+		wantKind(t, err, home.KindConflict)
+	}
+}
+
 func TestParentOfAWholeEntryMustBeTheLeaf(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t).Home

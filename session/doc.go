@@ -46,8 +46,8 @@
 // Options.OnConflict set to GrowBranch, it grows the branch without asking.
 //
 // Branch followed by Append is two writes, and someone else may write in between. To write
-// where you mean whatever others do, or only if the leaf is still the one you saw, use
-// Update: it writes several entries as one, and decides again if others were faster.
+// where you mean whatever others do, or only if nothing follows the entry that you saw last,
+// use Update: it writes several entries as one, and decides again if others were faster.
 //
 // Entries that a Session returns are copies. Changing them does not change the session.
 //

@@ -36,7 +36,10 @@ func ExampleSession_Update() {
 	fmt.Println(answer("Left.", "ann"), answer("Right.", "bob"))
 
 	// Only if nothing came after the question.
-	err = s.Update(ctx, func(tx *session.Tx) error { return tx.Expect(question) })
+	err = s.Update(ctx, func(tx *session.Tx) error {
+		tx.Branch(question)
+		return tx.Expect(question)
+	})
 	fmt.Println(errors.Is(err, session.ErrConflict))
 
 	leaves, _ := s.Leaves()

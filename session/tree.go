@@ -494,6 +494,41 @@ func (t *tree) onlyRemarksSince(from int) bool {
 	return true
 }
 
+// onlyRemarksAfter reports whether a leaf is an entry or a remark after it.
+func (t *tree) onlyRemarksAfter(id, leaf string) bool {
+	for leaf != id {
+		at, ok := t.at(leaf)
+		if !ok || !t.nodes[at].kind.isRemark() {
+			return false
+		}
+		if leaf = ""; t.nodes[at].parent != none {
+			leaf = t.nodes[t.nodes[at].parent].id
+		}
+	}
+	return true
+}
+
+// next returns the first entry of the conversation that comes after an entry, if one does;
+// "" is the place before all of them.
+func (t *tree) next(id string) (next string, ok bool) {
+	from, ok := t.at(id)
+	if id == "" {
+		from = none
+	} else if !ok {
+		return "", false
+	}
+	for i := range t.nodes {
+		p := t.nodes[i].parent
+		for p != from && p != none && t.nodes[p].kind.isAside() {
+			p = t.nodes[p].parent
+		}
+		if p == from && !t.nodes[i].kind.isAside() {
+			return t.nodes[i].id, true
+		}
+	}
+	return "", false
+}
+
 // path returns the nodes from an entry back to its root, the entry first.
 func (t *tree) path(id string) ([]int32, bool) {
 	i, ok := t.at(id)

@@ -14,6 +14,9 @@ import (
 //
 //	err := s.Update(ctx, func(tx *session.Tx) error {
 //		tx.Branch(question) // wherever the leaf is now
+//		if err := tx.Expect(question); err != nil {
+//			return err // it was answered already
+//		}
 //		answer = tx.Append(entry)
 //		return nil
 //	})
@@ -84,29 +87,30 @@ func (w *writing) startLeaf(leaf string) string {
 // Leaf returns the entry that the next one will follow, or "" if it will be a root.
 func (tx *Tx) Leaf() string { return tx.leaf }
 
-// Expect returns an error that matches ErrConflict, and names both entries, unless the leaf
-// is the given entry. Remarks after that entry (labels, names, custom entries) do not count.
-// Call it before Branch, which moves the leaf: after that it compares with the new place.
-func (tx *Tx) Expect(leaf string) error {
-	s := tx.s
-	if tx.leaf == leaf {
+// Expect returns an error that matches ErrConflict, and names both entries, unless the next
+// entry would follow the given one at the end of its branch. That end is the leaf of the
+// session or, where Branch has moved to, an entry that nothing follows. So Branch(id) and
+// then Expect(id) mean: after this entry, if it is still the last one there. Remarks after
+// the entry (labels, names, custom entries) do not count.
+func (tx *Tx) Expect(entryID string) error {
+	if tx.leaf == entryID && tx.from == entryID {
 		return nil
 	}
-	var follows bool
-	err := s.withWhole(func(t *tree) error {
-		at, ok := t.at(tx.leaf)
-		for ok && at != none && t.nodes[at].kind.isRemark() {
-			at = t.nodes[at].parent
+	return tx.s.withWhole(func(t *tree) error {
+		if !t.onlyRemarksAfter(entryID, tx.leaf) {
+			return tx.errConflict("the leaf is entry %q, not %q", tx.leaf, entryID)
 		}
-		follows = ok && (at == none && leaf == "" || at != none && t.nodes[at].id == leaf)
+		if next, ok := t.next(entryID); ok && !t.onlyRemarksAfter(entryID, tx.from) {
+			return tx.errConflict("entry %q already follows %q", next, entryID)
+		}
 		return nil
 	})
-	if err != nil || follows {
-		return err
-	}
+}
+
+func (tx *Tx) errConflict(format string, entries ...any) error {
 	return &Error{
-		Op: tx.w.op, Name: s.name, Kind: ErrConflict,
-		Err:  fmt.Errorf("the leaf is entry %q, not %q; nothing was written", tx.leaf, leaf),
+		Op: tx.w.op, Name: tx.s.name, Kind: ErrConflict,
+		Err:  fmt.Errorf(format+"; nothing was written", entries...),
 		Hint: "look at what was added, then try again",
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -52,28 +53,31 @@ func converseAt(t *testing.T, s *session.Session, root, user string, messages in
 	}
 }
 
+// writers are ways to have two writers of one session.
+var writers = map[string]func(t *testing.T) (a, b *session.Session){
+	"one session": func(t *testing.T) (a, b *session.Session) {
+		s := newMemory(t, memory.New(nil))
+		return s, s
+	},
+	"two sessions": func(t *testing.T) (a, b *session.Session) {
+		st := memory.New(nil)
+		a = newMemory(t, st)
+		return a, reopened(t, st, a.ID())
+	},
+	"busy store": func(t *testing.T) (a, b *session.Session) {
+		st := &rival{Store: memory.New(nil)}
+		a = newMemory(t, st)
+		b = reopened(t, st, a.ID())
+		st.every = 3
+		return a, b
+	},
+}
+
 // Two users on two branches never get into each other's, whether they share a session, have
 // one each, or have them on a store that often says that another writer was first.
 func TestUpdatesOfTwoBranchesStayOnThem(t *testing.T) {
 	t.Parallel()
-	for name, arrange := range map[string]func(t *testing.T) (a, b *session.Session){
-		"one session": func(t *testing.T) (a, b *session.Session) {
-			s := newMemory(t, memory.New(nil))
-			return s, s
-		},
-		"two sessions": func(t *testing.T) (a, b *session.Session) {
-			st := memory.New(nil)
-			a = newMemory(t, st)
-			return a, reopened(t, st, a.ID())
-		},
-		"busy store": func(t *testing.T) (a, b *session.Session) {
-			st := &rival{Store: memory.New(nil)}
-			a = newMemory(t, st)
-			b = reopened(t, st, a.ID())
-			st.every = 3
-			return a, b
-		},
-	} {
+	for name, arrange := range writers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a, b := arrange(t)
@@ -90,6 +94,115 @@ func TestUpdatesOfTwoBranchesStayOnThem(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// extend appends after an entry if that is still the end of its branch.
+func extend(t *testing.T, s *session.Session, end, text string) (id string, err error) {
+	err = s.Update(t.Context(), func(tx *session.Tx) error {
+		tx.Branch(end)
+		if err := tx.Expect(end); err != nil {
+			return err
+		}
+		id = tx.Append(said(session.RoleUser, session.Text(text)))
+		return nil
+	})
+	return id, err
+}
+
+// Two writers who saw the same end of a branch: one of them goes on from there, and the
+// other one hears of it. On a branch of its own, neither notices the other.
+func TestOnlyOneWriterExtendsTheEndOfABranch(t *testing.T) {
+	t.Parallel()
+	for name, arrange := range writers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, b := arrange(t)
+			both := []*session.Session{a, b}
+			root := mustGet(a.AppendMessage(session.RoleUser, []session.Content{session.Text("hello")}))(t)
+			mustGet(b.Refresh())(t)
+			own := make([]string, 2)
+			for i := range own {
+				own[i] = mustGet(under(t, a, root, "a branch of its own"))(t)
+			}
+			end := mustGet(under(t, a, root, "a branch of both"))(t)
+			for round := range 20 {
+				ids, errs := make([]string, 2), make([]error, 2)
+				var group sync.WaitGroup
+				for i, s := range both {
+					group.Go(func() {
+						ids[i], errs[i] = extend(t, s, end, fmt.Sprint("both ", round))
+						var err error
+						if own[i], err = extend(t, s, own[i], fmt.Sprint(i, " ", round)); err != nil {
+							t.Errorf("on its own branch: %v", err)
+						}
+					})
+				}
+				group.Wait()
+				won := slices.Index(errs, nil)
+				if won < 0 || !errors.Is(errs[1-won], session.ErrConflict) || !strings.Contains(errs[1-won].Error(), ids[won]) {
+					t.Fatalf("round %d: %v", round, errs)
+				}
+				end = ids[won]
+			}
+			for _, last := range append(own, end) {
+				messages := 0
+				for _, e := range mustGet(a.PathTo(last))(t) {
+					if e.Message != nil {
+						messages++
+					}
+				}
+				if messages != 22 {
+					t.Errorf("a branch has %d messages, want 22", messages)
+				}
+			}
+		})
+	}
+}
+
+// under appends after an entry whatever follows it.
+func under(t *testing.T, s *session.Session, parent, text string) (id string, err error) {
+	err = s.Update(t.Context(), func(tx *session.Tx) error {
+		tx.Branch(parent)
+		id = tx.Append(said(session.RoleUser, session.Text(text)))
+		return nil
+	})
+	return id, err
+}
+
+func TestWhatIsTheEndOfABranch(t *testing.T) {
+	t.Parallel()
+	s := newMemory(t, memory.New(nil))
+	if _, err := extend(t, s, "", "one"); err != nil {
+		t.Fatalf("an empty session: %v", err)
+	}
+	one := s.LeafID()
+	two := mustGet(extend(t, s, one, "two"))(t)
+	three := mustGet(under(t, s, one, "three"))(t)
+	refused := func(end, why string) {
+		t.Helper()
+		if _, err := extend(t, s, end, "never"); !errors.Is(err, session.ErrConflict) {
+			t.Errorf("%s: %v", why, err)
+		}
+	}
+	refused("", "the session has begun")
+	refused(one, "two entries follow it")
+	mustDo(t, s.Branch(two))
+	mustGet(s.SetLabel(three, "labelled"))(t)
+	if _, err := extend(t, s, three, "four"); err != nil {
+		t.Errorf("its label is elsewhere: %v", err)
+	}
+	refused(three, "it went on")
+	if _, err := extend(t, s, two, "five"); err != nil {
+		t.Errorf("only a label follows it: %v", err)
+	}
+	mustDo(t, s.Branch(one))
+	if _, err := extend(t, s, one, "six"); err != nil {
+		t.Errorf("the leaf was moved there: %v", err)
+	}
+	refused(one, "the leaf has left it again")
+	if _, err := extend(t, s, "nowhere", "never"); !errors.Is(err, session.ErrNotExist) {
+		t.Errorf("no such entry: %v", err)
 	}
 }
 
