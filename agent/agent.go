@@ -70,26 +70,25 @@ func (o *Options) check() error {
 	if o.Model == nil || slices.Contains(o.Fallback, nil) {
 		return invalid("an agent needs a model")
 	}
-	if err := provider.CheckThinking(o.Thinking); err != nil {
-		return err
-	}
 	if err := checkTools(o.Tools); err != nil {
 		return err
 	}
-	c := &o.Compaction
 	for name, n := range map[string]int64{
-		"MaxSteps": int64(o.MaxSteps), "Parallel": int64(o.Parallel), "MaxOutput": int64(o.MaxOutput), "MaxTokens": int64(o.MaxTokens),
+		"MaxSteps": int64(o.MaxSteps), "Parallel": int64(o.Parallel), "MaxOutput": int64(o.MaxOutput),
 		"ToolTimeout": int64(o.ToolTimeout), "RetryWait": int64(o.RetryWait),
 		"Budget.Tokens": int64(o.Budget.Tokens), "Budget.MicroUSD": int64(o.Budget.MicroUSD), "Budget.Time": int64(o.Budget.Time),
-		"Compaction.Window": int64(c.Window), "Compaction.Reserve": int64(c.Reserve), "Compaction.Keep": int64(c.Keep), "Compaction.MaxSummary": int64(c.MaxSummary),
 	} {
 		if n < 0 {
 			return invalid("%s must not be negative", name)
 		}
 	}
+	kept := o.keeper()
+	if err := kept.check(); err != nil {
+		return err
+	}
 	setDefault(&o.MaxSteps, 200)
 	setDefault(&o.Parallel, 8)
-	setDefault(&o.Draft, 500*time.Millisecond)
+	o.Draft = kept.Draft
 	setDefault(&o.ToolTimeout, 10*time.Minute)
 	o.Tools = slices.Clone(o.Tools)
 	return nil

@@ -34,7 +34,7 @@ func (k *Keeper) next() (*request, error) {
 	} else if full {
 		// A failure does not end the work: the provider may still accept the whole
 		// conversation.
-		if err := k.compact(reasonWindow); err != nil && k.ctx.Err() != nil {
+		if _, err := k.compact(reasonWindow, ""); err != nil && k.ctx.Err() != nil {
 			return nil, err
 		}
 		if c, err = k.s.Context(session.ContextOptions{Shared: true}); err != nil {

@@ -44,13 +44,40 @@ func (k *Keeper) pendingCall(e *session.Entry, use *session.ToolUseContent) Pend
 	return Pending{Call: call, Entry: e.ID, State: CallNew, cutOff: provider.IsCutOff(e.Message.StopReason)}
 }
 
-// refuse returns why a call cannot run even if it is approved, or "".
-func (t *turn) refuse(p *Pending) string {
+// broken returns why a call cannot run, whatever its tool is, or "".
+func broken(p *Pending) string {
 	switch {
 	case p.cutOff:
 		return cutOffText
 	case p.found && redact.IsMarked(p.Input):
 		return redactedText
+	case !rawjson.Valid(p.Input) || rawjson.Kind(p.Input) != 'o':
+		return "the arguments must be a JSON object"
+	}
+	return ""
+}
+
+// settled returns the result of a call that must not run, or "": it has a past, or why says
+// why it cannot run. One that can, and may be repeated, runs even if it was started before.
+func settled(p *Pending, why string, repeatable bool) string {
+	once := why != "" || !repeatable
+	switch {
+	case p.overtaken:
+		return supersededText
+	case p.denied:
+		return deniedText
+	case p.State == CallElsewhere && once:
+		return elsewhereText
+	case p.State == CallRunning && !p.started && once:
+		return interruptedText
+	}
+	return why
+}
+
+// refuse returns why a call cannot run even if it is approved, or "".
+func (t *turn) refuse(p *Pending) string {
+	if why := broken(p); why != "" {
+		return why
 	}
 	if t.tools[p.Name] == nil {
 		names := make([]string, len(t.opts.Tools))
@@ -61,9 +88,6 @@ func (t *turn) refuse(p *Pending) string {
 			return fmt.Sprintf("there is no tool %q: no tools are enabled", p.Name)
 		}
 		return fmt.Sprintf("there is no tool %q; the tools are %s", p.Name, strings.Join(names, ", "))
-	}
-	if !rawjson.Valid(p.Input) || rawjson.Kind(p.Input) != 'o' {
-		return "the arguments must be a JSON object"
 	}
 	return ""
 }
@@ -127,17 +151,7 @@ func (t *turn) triage(pending []Pending) (ready, asking []Pending, refused []ans
 		p := pending[i]
 		p.order = i
 		why := t.refuse(&p)
-		once := why != "" || !t.tools[p.Name].Repeatable
-		switch {
-		case p.overtaken:
-			why = supersededText
-		case p.denied:
-			why = deniedText
-		case p.State == CallElsewhere && once:
-			why = elsewhereText
-		case p.State == CallRunning && !p.started && once:
-			why = interruptedText
-		}
+		why = settled(&p, why, why == "" && t.tools[p.Name].Repeatable)
 		switch {
 		case why != "":
 			refused = append(refused, answersTo(why, p)...)

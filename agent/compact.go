@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,15 +111,11 @@ func (k *Keeper) isFull(c *session.Context) (bool, error) {
 
 // compact replaces the beginning of the conversation by a summary. A failure changes
 // nothing, but the log records what the attempt cost.
-func (k *Keeper) compact(reason string) error {
+func (k *Keeper) compact(reason, instructions string) (*Compacted, error) {
 	k.publish(Event{Type: CompactionStart})
-	done, err := k.compactNow(reason, k.opts.Compaction.Instructions)
-	if err != nil {
-		k.publish(Event{Type: CompactionEnd, Err: err})
-		return fmt.Errorf("compacting: %w", err)
-	}
-	k.publish(Event{Type: CompactionEnd, Compacted: done})
-	return nil
+	done, err := k.compactNow(reason, cmp.Or(instructions, k.opts.Compaction.Instructions))
+	k.publish(Event{Type: CompactionEnd, Compacted: done, Err: err})
+	return done, err
 }
 
 // relief records what a step did about a conversation that the provider found too long.
@@ -132,8 +129,11 @@ func (t *turn) relieve(done *relief) (bool, error) {
 	var failed error
 	if !done.compacted {
 		done.compacted = true
-		if failed = t.compact(reasonOverflow); failed == nil || t.ctx.Err() != nil {
-			return failed == nil, failed
+		if _, failed = t.compact(reasonOverflow, ""); failed == nil {
+			return true, nil
+		}
+		if failed = fmt.Errorf("compacting: %w", failed); t.ctx.Err() != nil {
+			return false, failed
 		}
 	}
 	done.shortened = true
@@ -311,12 +311,7 @@ func (t *turn) files(call *session.ToolUseContent) (read, changed []string) {
 func (a *Agent) Compact(ctx context.Context, instructions string) (*Compacted, error) {
 	var done *Compacted
 	err := a.change(ctx, func(t *turn) (err error) {
-		if instructions == "" {
-			instructions = t.opts.Compaction.Instructions
-		}
-		t.publish(Event{Type: CompactionStart})
-		done, err = t.compactNow(reasonAsked, instructions)
-		t.publish(Event{Type: CompactionEnd, Compacted: done, Err: err})
+		done, err = t.compact(reasonAsked, instructions)
 		return err
 	})
 	return done, err
@@ -350,26 +345,29 @@ func (a *Agent) Undo() error {
 // summarise, the model writes down what happened on the branch that is left, and the
 // conversation continues knowing that. Nothing changes if that fails.
 func (a *Agent) Branch(ctx context.Context, entryID string, summarise bool) error {
-	return a.change(ctx, func(t *turn) error {
-		if !summarise {
-			return t.moveTo(entryID)
-		}
-		left, err := summary.Abandoned(t.s, t.s.LeafID(), entryID)
-		if err != nil {
-			return err
-		}
-		if len(left) == 0 {
-			return t.moveTo(entryID)
-		}
-		model, options := t.summariser("")
-		made, err := summary.Branch(t.ctx, model, left, options)
-		if err != nil {
-			return t.paid(made, err)
-		}
-		t.forget()
-		return t.write(func() error {
-			_, err := made.AppendBranch(t.s, entryID)
-			return err
-		})
+	return a.change(ctx, func(t *turn) error { return t.branch(entryID, summarise) })
+}
+
+// branch goes back to an entry: see Agent.Branch.
+func (k *Keeper) branch(entryID string, summarise bool) error {
+	if !summarise {
+		return k.moveTo(entryID)
+	}
+	left, err := summary.Abandoned(k.s, k.s.LeafID(), entryID)
+	if err != nil {
+		return err
+	}
+	if len(left) == 0 {
+		return k.moveTo(entryID)
+	}
+	model, options := k.summariser("")
+	made, err := summary.Branch(k.ctx, model, left, options)
+	if err != nil {
+		return k.paid(made, err)
+	}
+	k.forget()
+	return k.write(func() error {
+		_, err := made.AppendBranch(k.s, entryID)
+		return err
 	})
 }

@@ -6,4 +6,7 @@
 // there before the next request. So a program that dies at any moment, and starts
 // again, finds everything that a person saw and everything that a tool may have done:
 // see Agent.Resume.
+//
+// An Agent is a loop that decides and a Keeper that writes down. A loop of your own can use
+// the Keeper alone.
 package agent

@@ -58,6 +58,9 @@ func (k *Keeper) arrive(text string) {
 
 // end waits until nothing more is saved.
 func (d *draft) end() {
+	if d == nil {
+		return
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.ended = true
@@ -75,7 +78,11 @@ func (k *Keeper) save(d *draft) {
 	err := k.s.Clean(&entry)
 	now, _ := entry.DraftText()
 	if fresh := now[common(d.saved, now):]; err == nil && fresh != "" {
-		_, err = k.append(session.NewDraft(fresh))
+		// Not by append: the loop may be writing something else just now.
+		err = k.write(func() error {
+			_, err := k.s.AppendAll(session.NewDraft(fresh))
+			return err
+		})
 	}
 	if err != nil {
 		// The next draft tries again, and the answer itself may still get through.

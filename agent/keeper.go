@@ -1,9 +1,12 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coppice-dev/coppice/provider"
@@ -12,7 +15,23 @@ import (
 	"github.com/coppice-dev/coppice/window"
 )
 
-// Keeper keeps what a loop does in a session.
+// Keeper keeps in a session what a loop does, whichever loop that is: an Agent's, or one of
+// your own with a model that this module does not know. The loop decides, and the keeper
+// writes it down before anything depends on it. So a program that dies at any moment, and
+// starts again, goes on where it was, and no tool runs twice.
+//
+// Between Begin and End no other loop works on the session. There, a loop calls Prompt with
+// what the user says, or Restore to go on where the last one stopped. Then it repeats:
+//
+//   - Context returns what to send to the model. If the window is nearly full, it puts a
+//     summary in the place of the beginning first.
+//   - Draft takes what arrives of the answer, so that a crash loses little of it.
+//   - Answer takes the whole answer and returns the calls to run; Failed takes what there is
+//     of an answer that broke off.
+//   - ToolStart comes before each call runs, and ToolEnd takes its result.
+//
+// When a method returns without an error, what it was told is durable. The methods may be
+// called concurrently, as tools that run side by side do.
 type Keeper struct {
 	log   *session.Session
 	s     *session.Session // the log, with a context that does not end: what has happened is written down
@@ -30,55 +49,65 @@ type Keeper struct {
 
 	// What follows belongs to the work that is under way, if there is any.
 
-	ctx   context.Context
-	stop  context.CancelCauseFunc // ends ctx
-	lease *lease.Lease
+	ctx       context.Context
+	stop      context.CancelCauseFunc // ends ctx
+	lease     *lease.Lease
+	disturbed atomic.Bool // another writer has added to the session
 
 	recorded   recorded
 	backoff    backoff
 	offer      map[string]any // the tools, as recordTools records them
 	offerSum   string
-	disturbed  bool   // another writer has added to the session
 	unanswered int    // calls that wait for their results
 	asked      string // the entry that says that the model is asked next, until a record names it
 	arriving   *draft
+
+	// What follows is only used by the exported methods.
+
+	working sync.Mutex // guards the work
+	release func()     // nil before Begin and after End
+	sent    *request   // that waits for its answer
+	handed  map[string]*Pending
 }
 
-// KeeperOptions say how a Keeper works.
+// KeeperOptions say how a Keeper works. What they share with Options means the same there.
 type KeeperOptions struct {
-	// Model is who answers.
+	// Model is who answers, and the size of its window. Default: the log does not say.
 	Model provider.Info
-	// System, Tools, Thinking and MaxTokens are those of the requests: see Options.
-	System    string
-	Tools     []provider.Tool
+	// System is the instructions. They become part of the context.
+	System string
+	// Tools are offered to the model. They are written down, and count in the window.
+	Tools []provider.Tool
+	// Thinking and MaxTokens are those of the requests.
 	Thinking  string
 	MaxTokens int
-	// Draft is how often a partial answer is saved: see Options.
-	Draft time.Duration
-	// Wait waits while another works on the session: see Options.
-	Wait bool
-	// Compaction says when the beginning of the conversation is replaced by a summary. Its
-	// Model writes the summary; without one, that does not happen.
-	Compaction Compaction
-	// Counter counts tokens where the provider has not. Default: an estimate.
-	Counter window.Counter
-	// Files returns the files that a call reads and changes: see Tool.
+	// Repeatable reports whether running a call twice does no more than running it once.
+	// Default: no call is repeatable.
+	Repeatable func(Call) bool
+	// Files returns the files that a call reads and changes, so that a summary can name
+	// them. Default: what package summary knows about tools of that name.
 	Files func(*session.ToolUseContent) (read, changed []string)
-	// Events gets what happens: messages that were written, compactions, errors that did
-	// not end the work. Default: nobody is told.
+	// Draft is how often a partial answer is saved.
+	Draft time.Duration
+	// Compaction says when and how the beginning of the conversation is replaced by a
+	// summary. Its Model writes the summary. Without one, that does not happen.
+	Compaction Compaction
+	// Counter counts tokens where the provider has not.
+	Counter window.Counter
+	// Wait makes Begin wait while another works on the session.
+	Wait bool
+	// Events gets what happens, at once: messages that are in the log, calls, compactions,
+	// and errors that did not end the work. Default: nobody is told.
 	Events func(Event)
 }
 
-// keeper returns the options of an agent's keeper.
-func (o *Options) keeper() KeeperOptions {
-	k := KeeperOptions{
-		Model: o.Model.Info(), System: o.System, Tools: offered(o.Tools), Thinking: o.Thinking, MaxTokens: o.MaxTokens,
-		Draft: o.Draft, Wait: o.Wait, Compaction: o.Compaction, Counter: o.Counter,
+// NewKeeper returns a keeper for a session, which the caller closes after the last End.
+func NewKeeper(s *session.Session, o KeeperOptions) (*Keeper, error) {
+	if err := o.check(); err != nil {
+		return nil, err
 	}
-	if k.Compaction.Model == nil {
-		k.Compaction.Model = o.Model
-	}
-	return k
+	o.Tools = slices.Clone(o.Tools)
+	return newKeeper(s, o), nil
 }
 
 func newKeeper(s *session.Session, o KeeperOptions) *Keeper {
@@ -86,6 +115,52 @@ func newKeeper(s *session.Session, o KeeperOptions) *Keeper {
 		log: s, s: s.WithContext(context.Background()), place: lease.At(s.Store(), s.ID()), count: newCounting(o.Counter), opts: o,
 		news: o.Events, isHeard: func() bool { return o.Events != nil },
 	}
+}
+
+// check refuses what cannot work and fills in the defaults.
+func (o *KeeperOptions) check() error {
+	if err := provider.CheckThinking(o.Thinking); err != nil {
+		return err
+	}
+	c := &o.Compaction
+	for name, n := range map[string]int{
+		"MaxTokens": o.MaxTokens, "Compaction.Window": c.Window, "Compaction.Reserve": c.Reserve, "Compaction.Keep": c.Keep, "Compaction.MaxSummary": c.MaxSummary,
+	} {
+		if n < 0 {
+			return invalid("%s must not be negative", name)
+		}
+	}
+	setDefault(&o.Draft, 500*time.Millisecond)
+	return provider.CheckTools(o.Tools)
+}
+
+// Begin takes the session for some work; End gives it back. The context that it returns
+// ends with ctx, with End, or when another program has taken the session over because this
+// one was silent for too long: let the tools use it. While another works on the session, the
+// error is a *lease.HeldError that says who it is; see KeeperOptions.Wait.
+func (k *Keeper) Begin(ctx context.Context) (context.Context, error) {
+	k.working.Lock()
+	defer k.working.Unlock()
+	if k.release != nil {
+		return nil, ErrBusy
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	release, err := k.take(ctx, stop)
+	if err != nil {
+		stop(nil)
+		return nil, err
+	}
+	k.sent, k.handed = nil, make(map[string]*Pending)
+	k.release = func() {
+		release()
+		stop(nil)
+	}
+	if err := k.catchUp(); err != nil {
+		k.release()
+		k.release = nil
+		return nil, err
+	}
+	return ctx, nil
 }
 
 // take takes the lease for some work, which ctx ends. The caller calls release.
@@ -98,11 +173,232 @@ func (k *Keeper) take(ctx context.Context, stop context.CancelCauseFunc) (releas
 	if k.lease, err = take(ctx, stop); err != nil {
 		return nil, err
 	}
-	k.offer, k.offerSum, k.disturbed, k.unanswered, k.asked = nil, "", false, 0, ""
+	k.offer, k.offerSum, k.unanswered, k.asked = nil, "", 0, ""
+	k.disturbed.Store(false)
 	return func() {
 		// If it fails, others have to wait for a while. The work is over all the same.
 		_ = k.lease.Release(context.WithoutCancel(ctx))
 	}, nil
+}
+
+// End gives the session back, whatever is still open: Restore finds it. Without Begin it does
+// nothing.
+func (k *Keeper) End() error {
+	k.working.Lock()
+	defer k.working.Unlock()
+	if k.release == nil {
+		return nil
+	}
+	k.arriving.end()
+	err := k.settle("the work ended", nil)
+	k.release()
+	k.release = nil
+	return err
+}
+
+// during calls f while work is under way.
+func (k *Keeper) during(f func() error) error {
+	k.working.Lock()
+	defer k.working.Unlock()
+	if k.release == nil {
+		return invalid("no work is under way: call Begin first")
+	}
+	return f()
+}
+
+// ifWanted is during, unless the context of the work has ended.
+func (k *Keeper) ifWanted(f func() error) error {
+	return k.during(func() error {
+		if k.ctx.Err() != nil {
+			return context.Cause(k.ctx)
+		}
+		return f()
+	})
+}
+
+// Prompt keeps what the user says. Calls of earlier turns that have no result get one that
+// says they were interrupted.
+func (k *Keeper) Prompt(content ...session.Content) error {
+	if err := checkPrompt(content); err != nil {
+		return err
+	}
+	return k.ifWanted(func() error {
+		clear(k.handed)
+		return k.prompt(content)
+	})
+}
+
+// Restore returns what is left to do where the last work stopped, perhaps because its program
+// died: calls to run, after which the model is asked. open is false if there is nothing. Calls
+// that were started and may not be repeated get a result that says they were interrupted. An
+// answer that broke off becomes a branch.
+func (k *Keeper) Restore() (calls []Call, open bool, err error) {
+	err = k.ifWanted(func() error {
+		var pending []Pending
+		if pending, open, err = k.restore(); err == nil {
+			calls, err = k.hand(pending)
+		}
+		return err
+	})
+	return calls, open, err
+}
+
+// Context returns what to send to the model next. The caller must not change it. All calls
+// must have their results.
+func (k *Keeper) Context() (*session.Context, error) {
+	var c *session.Context
+	err := k.ifWanted(func() error {
+		for id := range k.handed {
+			return invalid("the model cannot be asked while call %q has no result", id)
+		}
+		r, err := k.next()
+		if err != nil {
+			return err
+		}
+		c, k.sent = r.c, r
+		r.Request = provider.Request{
+			Entries: c.Entries, Session: k.s.ID(), Thinking: cmp.Or(k.opts.Thinking, provider.KnownThinking(c.ThinkingLevel)), MaxTokens: k.opts.MaxTokens,
+		}
+		return nil
+	})
+	return c, err
+}
+
+// Draft keeps the next piece of the text of an answer, within the time that
+// KeeperOptions.Draft says.
+func (k *Keeper) Draft(text string) error {
+	return k.during(func() error {
+		if k.sent == nil {
+			return errNotAsked
+		}
+		k.arrive(text)
+		return nil
+	})
+}
+
+var errNotAsked = invalid("the model was not asked: call Context first")
+
+// answered ends the wait for an answer and has f keep it.
+func (k *Keeper) answered(f func(*request) error) error {
+	return k.during(func() error {
+		r := k.sent
+		if r == nil {
+			return errNotAsked
+		}
+		k.arriving.end()
+		k.sent = nil
+		return f(r)
+	})
+}
+
+// Answer keeps a whole answer of the model and returns the calls in it that may run. Their
+// ids are those of the log, where they are unique within the answer. The others have their
+// results: if StopReason says that the answer was cut off, no call of it may run.
+func (k *Keeper) Answer(m session.MessageEntry) (calls []Call, err error) {
+	m.Role = session.RoleAssistant
+	m.Provider, m.Model = cmp.Or(m.Provider, k.opts.Model.Provider), cmp.Or(m.Model, k.opts.Model.Model)
+	err = k.answered(func(r *request) error {
+		_, pending, err := k.keep(r, &m, func([]Pending) []Pending { return nil })
+		if err == nil {
+			calls, err = k.hand(pending)
+		}
+		return err
+	})
+	return calls, err
+}
+
+// hand gives a loop the calls that may run, and the others their results.
+func (k *Keeper) hand(pending []Pending) ([]Call, error) {
+	var calls []Call
+	var refused []answered
+	k.unanswered = len(pending)
+	clear(k.handed)
+	for i := range pending {
+		p := &pending[i]
+		repeatable := k.opts.Repeatable != nil && k.opts.Repeatable(p.Call)
+		if why := settled(p, broken(p), repeatable); why != "" {
+			refused = append(refused, answersTo(why, *p)...)
+			continue
+		}
+		k.handed[p.ID] = p
+		calls = append(calls, p.Call)
+	}
+	return calls, k.answer(refused...)
+}
+
+// Failed keeps what has arrived of an answer that broke off, or nil, and what ended it. If
+// the model is asked again, that is a branch of its own.
+func (k *Keeper) Failed(m *session.MessageEntry, cause error, again bool) error {
+	return k.answered(func(r *request) error {
+		response := &provider.Response{Message: m, Partial: true}
+		if again {
+			return k.branchOff(r, response, cause)
+		}
+		if _, err := k.keepPartial(r, response, cause); err != cause {
+			return err
+		}
+		return nil
+	})
+}
+
+// ToolStart writes down that calls run from now on. After an error they must not run: another
+// program may have taken the session over.
+func (k *Keeper) ToolStart(ids ...string) error {
+	return k.ifWanted(func() error {
+		var calls []Pending
+		for _, id := range ids {
+			p := k.handed[id]
+			if p == nil || p.started {
+				return invalid("no call %q waits to be started", id)
+			}
+			calls = append(calls, *p)
+		}
+		if err := k.markRunning(calls); err != nil {
+			return err
+		}
+		for i, id := range ids {
+			k.handed[id].started = true
+			k.publish(Event{Type: ToolStart, Call: &calls[i].Call})
+		}
+		return nil
+	})
+}
+
+// markRunning says in the log that calls run, before they do.
+func (k *Keeper) markRunning(calls []Pending) error {
+	if err := k.mark(CallRunning, calls); err != nil {
+		return err
+	}
+	// If the lease is still ours, a loop that takes it over will read what we marked.
+	return k.lease.Check(context.WithoutCancel(k.ctx))
+}
+
+// ToolEnd keeps the result of a call. A call that the loop does not want to run has a result
+// as well, which says so.
+func (k *Keeper) ToolEnd(id string, r Result) error {
+	return k.during(func() error {
+		p := k.handed[id]
+		if p == nil {
+			return invalid("no call %q waits for a result", id)
+		}
+		err := k.answer(answered{*p, r})
+		if err == nil {
+			delete(k.handed, id)
+		}
+		return err
+	})
+}
+
+// Compact replaces the beginning of the conversation by a summary now: see Agent.Compact.
+func (k *Keeper) Compact(instructions string) (done *Compacted, err error) {
+	err = k.ifWanted(func() error {
+		if k.opts.Compaction.Model == nil {
+			return invalid("there is no model that writes summaries: see KeeperOptions.Compaction")
+		}
+		done, err = k.compact(reasonAsked, instructions)
+		return err
+	})
+	return done, err
 }
 
 // publish tells what happens.

@@ -79,11 +79,7 @@ func (t *turn) fallBack(cause error) error {
 	t.useOptions()
 	t.backoff = backoff{}
 	t.count.forget()
-	changed, err := t.settings()
-	if err == nil && len(changed) > 0 {
-		_, err = t.append(changed...)
-	}
-	if err != nil {
+	if err := t.recordSettings(); err != nil {
 		return errors.Join(cause, err)
 	}
 	told := fmt.Errorf("the turn goes on with %s/%s, because %s/%s does not answer: %w", to.Provider, to.Model, from.Provider, from.Model, cause)

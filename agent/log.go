@@ -87,8 +87,7 @@ func (k *Keeper) tell(entries []session.Entry, messages []int) {
 func (k *Keeper) write(try func() error) error {
 	return session.Retry(func() error {
 		err := try()
-		if errors.Is(err, session.ErrConflict) && !k.disturbed {
-			k.disturbed = true
+		if errors.Is(err, session.ErrConflict) && k.disturbed.CompareAndSwap(false, true) {
 			k.publish(Event{Type: Error, Err: err})
 		}
 		return err

@@ -2,12 +2,77 @@ package agent
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
 )
 
-// This file finds out what a conversation waits for.
+// This file says how work on a conversation begins: with what the user says, or with what
+// is still open.
+
+// checkPrompt refuses what a user cannot say. Once that is in the log, providers would
+// refuse every further request.
+func checkPrompt(content []session.Content) error {
+	empty := true
+	for i := range content {
+		switch c := &content[i]; {
+		case c.ToolUse != nil || c.ToolResult != nil || c.Thinking != nil:
+			return invalid("a user's message cannot have a block of type %q", c.Type)
+		case c.Text == nil || strings.TrimSpace(c.Text.Content) != "":
+			empty = false
+		}
+	}
+	if empty {
+		return invalid("the message is empty")
+	}
+	return nil
+}
+
+// prompt writes down what the user says. Calls of earlier turns that have no result get one
+// that says they were interrupted.
+func (k *Keeper) prompt(content []session.Content) error {
+	if err := k.adoptDraft(); err != nil {
+		return err
+	}
+	pending, err := k.pending()
+	if err != nil {
+		return err
+	}
+	var entries []session.Entry
+	for _, a := range answersTo(supersededText, pending...) {
+		entries = append(entries, resultEntry(a.Call, a.result))
+	}
+	settings, err := k.settings()
+	if err != nil {
+		return err
+	}
+	entries = append(entries, settings...)
+	entries = append(entries, message(&session.MessageEntry{Role: session.RoleUser, Content: content}))
+	if _, err := k.append(entries...); err != nil {
+		return err
+	}
+	for _, p := range pending {
+		k.forgetCall(p)
+	}
+	return nil
+}
+
+// restore finds out where the work stopped, after an end or a crash: see unfinished. An
+// answer that broke off becomes a branch.
+func (k *Keeper) restore() (pending []Pending, open bool, _ error) {
+	if err := k.adoptDraft(); err != nil {
+		return nil, false, err
+	}
+	if err := k.leaveBroken(); err != nil {
+		return nil, false, err
+	}
+	pending, open, err := k.unfinished()
+	if err != nil || !open {
+		return nil, false, err
+	}
+	return pending, true, k.recordSettings()
+}
 
 // unfinished returns the calls that wait for a result, and whether anything is left to do:
 // such calls, or something that the model has not answered.

@@ -100,3 +100,15 @@ type Compaction struct {
 	// usual. Default: none.
 	Instructions string
 }
+
+// keeper returns the options of an agent's keeper.
+func (o *Options) keeper() KeeperOptions {
+	k := KeeperOptions{
+		Model: o.Model.Info(), System: o.System, Tools: offered(o.Tools), Thinking: o.Thinking, MaxTokens: o.MaxTokens,
+		Draft: o.Draft, Wait: o.Wait, Compaction: o.Compaction, Counter: o.Counter,
+	}
+	if k.Compaction.Model == nil {
+		k.Compaction.Model = o.Model
+	}
+	return k
+}

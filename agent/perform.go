@@ -104,11 +104,7 @@ func (w *work) next() []Pending {
 // announce says in the log that calls run, before they do.
 func (w *work) announce(group []Pending) error {
 	unmarked := slices.DeleteFunc(slices.Clone(group), func(p Pending) bool { return p.started })
-	if err := w.mark(CallRunning, unmarked); err != nil {
-		return err
-	}
-	// If the lease is still ours, an agent that takes it over will read what we marked.
-	return w.lease.Check(context.WithoutCancel(w.ctx))
+	return w.markRunning(unmarked)
 }
 
 // collect writes down the result of a call, and those of others that are there by now.

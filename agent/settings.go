@@ -44,6 +44,15 @@ func (k *Keeper) settings() ([]session.Entry, error) {
 	return append(entries, instructions(c, k.opts.System)...), nil
 }
 
+// recordSettings writes down what settings returns.
+func (k *Keeper) recordSettings() error {
+	changed, err := k.settings()
+	if err == nil && len(changed) > 0 {
+		_, err = k.append(changed...)
+	}
+	return err
+}
+
 // recall finds out what is in force, if the agent does not know.
 func (k *Keeper) recall(c *session.Context) error {
 	if k.recorded.known {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/coppice-dev/coppice/session"
@@ -38,49 +37,11 @@ func (a *Agent) Send(ctx context.Context, content ...session.Content) (*Outcome,
 		return nil, err
 	}
 	return a.takeTurn(ctx, func(t *turn) error {
-		if err := t.adoptDraft(); err != nil {
+		if err := t.prompt(content); err != nil {
 			return err
-		}
-		pending, err := t.pending()
-		if err != nil {
-			return err
-		}
-		var entries []session.Entry
-		for _, a := range answersTo(supersededText, pending...) {
-			entries = append(entries, resultEntry(a.Call, a.result))
-		}
-		settings, err := t.settings()
-		if err != nil {
-			return err
-		}
-		entries = append(entries, settings...)
-		entries = append(entries, message(&session.MessageEntry{Role: session.RoleUser, Content: content}))
-		if _, err := t.append(entries...); err != nil {
-			return err
-		}
-		for _, p := range pending {
-			t.forgetCall(p)
 		}
 		return t.run(nil)
 	})
-}
-
-// checkPrompt refuses what a user cannot say. Once that is in the log, providers would
-// refuse every further request.
-func checkPrompt(content []session.Content) error {
-	empty := true
-	for i := range content {
-		switch c := &content[i]; {
-		case c.ToolUse != nil || c.ToolResult != nil || c.Thinking != nil:
-			return invalid("a user's message cannot have a block of type %q", c.Type)
-		case c.Text == nil || strings.TrimSpace(c.Text.Content) != "":
-			empty = false
-		}
-	}
-	if empty {
-		return invalid("the message is empty")
-	}
-	return nil
 }
 
 // Resume continues where the session stopped: after a crash, after an error, or after
@@ -92,17 +53,11 @@ func checkPrompt(content []session.Content) error {
 // it.
 func (a *Agent) Resume(ctx context.Context) (*Outcome, error) {
 	return a.takeTurn(ctx, func(t *turn) error {
-		if err := t.adoptDraft(); err != nil {
-			return err
-		}
-		if err := t.leaveBroken(); err != nil {
-			return err
-		}
-		pending, open, err := t.unfinished()
+		pending, open, err := t.restore()
 		if err != nil || !open {
 			return err
 		}
-		return t.proceed(pending)
+		return t.run(pending)
 	})
 }
 
@@ -139,7 +94,10 @@ func (a *Agent) Retry(ctx context.Context) (*Outcome, error) {
 		if err := t.moveTo(prompt); err != nil {
 			return err
 		}
-		return t.proceed(nil)
+		if err := t.recordSettings(); err != nil {
+			return err
+		}
+		return t.run(nil)
 	})
 }
 
@@ -174,21 +132,6 @@ func (t *turn) afterCatchUp(f func(*turn) error) error {
 		return err
 	}
 	return f(t)
-}
-
-// proceed records what has changed, and runs the turn from calls that have no result yet
-// or, if there are none, from the next request.
-func (t *turn) proceed(pending []Pending) error {
-	settings, err := t.settings()
-	if err != nil {
-		return err
-	}
-	if len(settings) > 0 {
-		if _, err := t.append(settings...); err != nil {
-			return err
-		}
-	}
-	return t.run(pending)
 }
 
 // run asks the model and runs its calls until it makes no more. It begins with calls

@@ -26,7 +26,7 @@ type Reuse struct {
 	Changed string `json:"changed,omitempty"`
 	Why     string `json:"why,omitempty"`
 	// Rebuilt reports whether the request can be built again from the log, byte for
-	// byte; nil if there is no model that could.
+	// byte; nil if there is no model that could, or if a loop of another kind sent it.
 	Rebuilt *bool `json:"rebuilt,omitempty"`
 }
 
@@ -103,7 +103,7 @@ func reuseOf(s *session.Session, r *Record, now *session.Context, models func(*R
 			reuse.Usage = found[0].Message.Usage
 		}
 	}
-	if models == nil {
+	if models == nil || r.Sum == "" {
 		return reuse, nil
 	}
 	if m := models(r); m != nil {
