@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,8 +45,66 @@ func (k *kit) fetch() (agent.Tool, error) {
 			return agent.Result{Text: text}, err
 		})
 	t.Repeatable, t.Timeout = true, fetchTime+10*time.Second
-	t.Ask = func(call agent.Call) (bool, string) { return hostOf(call) != "", "" }
+	t.Ask = func(call agent.Call) (bool, string) {
+		at := hostOf(call)
+		if at.isPrivate() {
+			return true, "it is not a public address: it is this machine, or in a network of yours"
+		}
+		return at.name != "", ""
+	}
 	return t, err
+}
+
+// site is a host and a port on it.
+type site struct {
+	name string
+	port string // "" is the usual one
+	tls  bool
+}
+
+func siteOf(u *url.URL) site {
+	s := site{strings.ToLower(u.Hostname()), u.Port(), u.Scheme == "https"}
+	if s.port == s.usual() {
+		s.port = ""
+	}
+	return s
+}
+
+func (s site) usual() string {
+	if s.tls {
+		return "443"
+	}
+	return "80"
+}
+
+// anyPort returns the port, the usual one too.
+func (s site) anyPort() string { return cmp.Or(s.port, s.usual()) }
+
+// String returns the site as a rule has it.
+func (s site) String() string {
+	if s.port == "" {
+		return s.name
+	}
+	return net.JoinHostPort(s.name, s.port)
+}
+
+// splitPort returns the two parts of what String returns.
+func splitPort(text string) (host, port string) {
+	i := strings.LastIndexByte(text, ':')
+	if i < 0 || !strings.HasPrefix(text, "[") && strings.Count(text, ":") > 1 { // an IPv6 address
+		return text, ""
+	}
+	return strings.Trim(text[:i], "[]"), text[i+1:]
+}
+
+// isPrivate reports whether the name says that the site is not on the internet. Other names may
+// lead to such an address too; that shows when it is called.
+func (s site) isPrivate() bool {
+	if s.name == "localhost" || strings.HasSuffix(s.name, ".localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(s.name)
+	return err == nil && !isPublic(netip.AddrPortFrom(ip, 0).String())
 }
 
 // webAddress reads an address.
@@ -60,34 +119,36 @@ func webAddress(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// hostOf returns the host that a call of fetch is about, or "" if it cannot run.
-func hostOf(call agent.Call) string {
+// hostOf returns the site that a call of fetch is about; without a name if it cannot run.
+func hostOf(call agent.Call) site {
 	in, err := agent.Arguments[fetchInput](call.Input)
 	if err != nil {
-		return ""
+		return site{}
 	}
 	u, err := webAddress(in.URL)
 	if err != nil {
-		return ""
+		return site{}
 	}
-	return strings.ToLower(u.Hostname())
+	return siteOf(u)
 }
 
-// get returns the text at an address. It connects to this host alone, because that is what
+// get returns the text at an address. It connects to this host and port alone, because that is what
 // was approved, and directly: a proxy could reach what is not public.
 func (k *kit) get(ctx context.Context, u *url.URL) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, fetchTime, fmt.Errorf("it took longer than %s", fetchTime))
 	defer cancel()
+	here := siteOf(u)
 	dialer := &net.Dialer{Control: func(_, address string, _ syscall.RawConn) error {
-		if !isPublic(address) && !k.Rules.namesHost(u.Hostname()) {
-			return fmt.Errorf("%s is not a public address: a rule such as fetch(%s) would allow it", address, u.Hostname())
+		// An address that is plainly not public was approved as such.
+		if !isPublic(address) && !here.isPrivate() && !k.Rules.names(here) {
+			return fmt.Errorf("%s leads to %s, which is not a public address: ask for that address itself, so that the user sees it", here.name, address)
 		}
 		return nil
 	}}
 	client := &http.Client{
 		Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true, TLSHandshakeTimeout: fetchTime},
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
-			if len(via) > maxHops || r.URL.Hostname() != u.Hostname() {
+			if next := siteOf(r.URL); len(via) > maxHops || next.name != here.name || next.port != here.port {
 				return http.ErrUseLastResponse
 			}
 			return nil

@@ -25,6 +25,7 @@ import (
 //	read(/usr/include/**)
 //	bash(go test *)      go test, with any arguments
 //	fetch(*.example.com) pages of these hosts, even if they are not public
+//	fetch(localhost:8080)  the same at another port than 80 and 443; :* is every port
 //
 // A call that a rule denies is refused, whatever else allows it. Rules that allow are
 // strict and rules that deny are broad: in doubt a call asks.
@@ -68,6 +69,7 @@ type rule struct {
 	outside bool   // the pattern is absolute
 	words   []word // pattern of a command
 	host    string // pattern of a host
+	port    string // pattern of its port; "" is the usual one
 }
 
 // NewRules reads rules for a working directory. Default for the directory: the current
@@ -140,9 +142,10 @@ func (r *Rules) parse(text string) (rule, error) {
 		}
 		one.path, one.outside = pathPattern(filepath.ToSlash(p.name)), p.outside
 	case name == Fetch:
-		one.host = pathPattern(strings.ToLower(pattern))
-		if strings.ContainsAny(pattern, "/ ") {
-			return bad("the pattern is the name of a host, such as *.example.com")
+		host, port := splitPort(strings.ToLower(pattern))
+		one.host, one.port = pathPattern(host), pathPattern(port)
+		if strings.ContainsAny(pattern, "/ ") || strings.Trim(port, "0123456789*") != "" {
+			return bad("the pattern is the name of a host, such as *.example.com, or one with a port, such as localhost:8080")
 		}
 	default:
 		return bad("only bash, fetch and the tools for files take a pattern")
@@ -212,7 +215,7 @@ type subject struct {
 	paths    []path   // the path, and the file itself if there are links on the way
 	commands [][]word // that it runs, if it is simple
 	simple   bool
-	host     string
+	host     site
 	hidden   [][]word // everything that it may run, folded
 	doubtful []bool   // the commands that no rule for all commands allows; nil: none
 }
@@ -269,8 +272,8 @@ func (s *subject) allowed(rules []rule) (agent.Decision, string) {
 			parts = append(parts, func(one rule) bool { return bare(one, i) || !one.bare && matchCommand(one.words, command, false) })
 		}
 	case s.name == Fetch:
-		if s.host != "" {
-			parts = append(parts, func(one rule) bool { return one.bare || matchName(one.host, s.host, false) })
+		if s.host.name != "" {
+			parts = append(parts, func(one rule) bool { return one.bare && !s.host.isPrivate() || one.allowsSite(s.host) })
 		}
 	default:
 		parts = append(parts, whole)
@@ -311,7 +314,7 @@ func (s *subject) denied(one rule) bool {
 	}) {
 		return true
 	}
-	if one.host != "" && matchName(one.host, s.host, true) {
+	if one.host != "" && matchName(one.host, s.host.name, true) && (one.port == "" || matchName(one.port, s.host.anyPort(), true)) {
 		return true
 	}
 	pattern := foldedWords(one.words)
@@ -325,16 +328,22 @@ func (s *subject) denied(one rule) bool {
 	})
 }
 
-// namesHost reports whether a rule allows a host by its name, and not just every host.
-func (r *Rules) namesHost(host string) bool {
+func (one *rule) allowsSite(s site) bool {
+	return one.host != "" && matchName(one.host, s.name, false) && (one.port == s.port || matchName(one.port, s.anyPort(), false)) &&
+		(!s.isPrivate() || one.namesHost())
+}
+
+// namesHost reports whether a rule is for certain hosts, and not just for every host.
+func (one *rule) namesHost() bool { return strings.Trim(one.host, string(anything)) != "" }
+
+// names reports whether a rule allows a host by its name.
+func (r *Rules) names(s site) bool {
 	if r == nil {
 		return false
 	}
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return slices.ContainsFunc(r.allow, func(one rule) bool {
-		return strings.Trim(one.host, string(anything)) != "" && matchName(one.host, strings.ToLower(host), false)
-	})
+	return slices.ContainsFunc(r.allow, func(one rule) bool { return one.namesHost() && one.allowsSite(s) })
 }
 
 // deniesRead reports whether a rule keeps a file from being read.
@@ -420,7 +429,10 @@ func (r *Rules) RulesFor(call agent.Call) ([]string, error) {
 		}
 		texts[0] += "(" + p.String() + ")"
 	case call.Name == Fetch:
-		texts[0] += "(" + hostOf(call) + ")"
+		if s.host.isPrivate() {
+			return nil, fmt.Errorf("it is not a public address; only a rule that you write yourself allows it, such as fetch(%s)", s.host)
+		}
+		texts[0] += "(" + s.host.String() + ")"
 	case call.Name == Bash:
 		if !s.simple {
 			return nil, errors.New("a rule is a command of plain words and quoted text, and this is more")
@@ -429,6 +441,9 @@ func (r *Rules) RulesFor(call agent.Call) ([]string, error) {
 		for _, words := range s.commands {
 			if slices.ContainsFunc(words, func(w word) bool { return w.wild }) {
 				return nil, errors.New("in a rule, * and ? stand for other commands too")
+			}
+			if err := r.isSafeAlone(words, len(s.commands) == 1); err != nil {
+				return nil, err
 			}
 			if text := Bash + "(" + quoted(words) + ")"; !slices.Contains(texts, text) {
 				texts = append(texts, text)
@@ -447,6 +462,31 @@ func (r *Rules) RulesFor(call agent.Call) ([]string, error) {
 		return nil, errors.New("there is a link on the way, and the file it leads to needs a rule too")
 	}
 	return texts, nil
+}
+
+// isSafeAlone returns why a rule for a command would allow more than the line that it is in:
+// the parts of a line may be put together in other ways. whole means that the line has no
+// other command.
+func (r *Rules) isSafeAlone(command []word, whole bool) error {
+	folded := foldedWords(command)
+	name := program(folded)
+	switch {
+	case takesCommands(folded), !whole && (isRunner(folded) || isInterpreter(folded)):
+		return fmt.Errorf("%s can run anything, and a rule for it would hold in other lines too", name)
+	case name == "cd" || name == "pushd" || name == "popd":
+		if len(command) == 2 {
+			p, err := r.dir.locate(command[1].text)
+			if err == nil && !p.outside && !strings.HasPrefix(command[1].text, "-") {
+				at, err := r.dir.open(p) // which follows links
+				if err == nil {
+					at.close()
+				}
+				return err
+			}
+		}
+		return fmt.Errorf("%s leads out of the working directory, and a rule for it would hold in other lines too", name)
+	}
+	return nil
 }
 
 // quoted writes the words of a command as a rule has them.

@@ -214,11 +214,16 @@ func base(name string) string { return name[strings.LastIndexByte(name, '/')+1:]
 var (
 	// runners are programs and words of the shell that run the command in their arguments,
 	// their input or a file.
-	runners = []string{
-		"bash", "sh", "dash", "zsh", "ksh", "mksh", "csh", "tcsh", "rbash", "ash", "fish", "busybox", "toybox", "env", "xargs", "parallel", "nohup", "sudo", "doas",
+	runners = slices.Concat(shells, []string{
+		"busybox", "toybox", "env", "xargs", "parallel", "nohup", "sudo", "doas",
 		"pkexec", "su", "runuser", "setpriv", "exec", "eval", "source", ".", "command", "builtin", "enable", "trap", "alias", "time", "timeout", "nice", "ionice",
 		"chrt", "taskset", "setsid", "stdbuf", "watch", "chroot", "unshare", "nsenter", "script", "strace", "flock", "ssh", "at", "batch", "crontab", "run-parts",
-	}
+	})
+	shells = []string{"bash", "sh", "dash", "zsh", "ksh", "mksh", "csh", "tcsh", "rbash", "ash", "fish"}
+	// interpreters run programs too, which are in their arguments, their input or a file.
+	interpreters = []string{"python", "perl", "ruby", "node", "nodejs", "deno", "bun", "php", "lua", "tclsh", "rscript", "osascript", "pwsh", "powershell"}
+	// feeders take the commands that they run from their input.
+	feeders = []string{"xargs", "parallel", "at", "batch", "crontab"}
 	// printers are programs that never run what is in their arguments.
 	printers = []string{"echo", "printf", "grep", "cat", "ls", "cd", "test", "["}
 )
@@ -229,6 +234,30 @@ func isRunner(command []word) bool {
 	return slices.Contains(runners, name) || name == "find" && slices.ContainsFunc(command, func(w word) bool {
 		return strings.HasPrefix(w.text, "-exec") || strings.HasPrefix(w.text, "-ok")
 	})
+}
+
+// isInterpreter reports whether a command, with folded words, is one of interpreters:
+// python3.12 is python.
+func isInterpreter(command []word) bool {
+	return slices.Contains(interpreters, strings.TrimRight(program(command), "0123456789."))
+}
+
+// takesCommands reports whether a command, with folded words, may run what comes from its
+// input: a rule for it would be one for everything.
+func takesCommands(command []word) bool {
+	for i := range command {
+		rest := command[i:]
+		isShell := isInterpreter(rest) || slices.Contains(shells, program(rest))
+		hasProgram := slices.ContainsFunc(rest[1:], func(w word) bool { return !strings.HasPrefix(w.text, "-") })
+		fromInput := slices.ContainsFunc(rest[1:], func(w word) bool { return w.text == "-" || w.text == "-s" || w.text == "/dev/stdin" })
+		if slices.Contains(feeders, program(rest)) || isShell && (!hasProgram || fromInput) {
+			return true
+		}
+		if !isRunner(command) {
+			return false
+		}
+	}
+	return false
 }
 
 // mayRun reports whether a simple command may run a denied one although it is not written
