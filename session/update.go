@@ -98,7 +98,7 @@ func (tx *Tx) Expect(entryID string) error {
 	}
 	return tx.s.withWhole(func(t *tree) error {
 		if !t.onlyRemarksAfter(entryID, tx.leaf) {
-			return tx.errConflict("the leaf is entry %q, not %q", tx.leaf, entryID)
+			return tx.errConflict("the conversation ends with entry %q, not %q", tx.leaf, entryID)
 		}
 		if next, ok := t.next(entryID); ok && !t.onlyRemarksAfter(entryID, tx.from) {
 			return tx.errConflict("entry %q already follows %q", next, entryID)
