@@ -16,9 +16,11 @@
 // Message and Session are values. You own what you are given, methods return new values,
 // and changing one does not change what is stored.
 //
-// Models are asked here and not by package agent, because an agent works in one session that
-// is open for it alone, while a reply here may have to go into a continuation that another
-// manager has just begun.
+// With tools (ManagerOptions.Agent) an agent answers: see package agent. It runs what the
+// model calls until the model is done, and a turn that was interrupted goes on with Retry. If
+// the window is nearly full, a summary takes the place of the beginning. Without tools, models
+// are asked here, because a reply may then go into a continuation that another manager has
+// just begun, while an agent works in a session that is open for it alone.
 //
 // # What survives
 //

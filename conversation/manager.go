@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"sync"
 
+	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/internal/gate"
 	"github.com/coppice-dev/coppice/internal/pool"
 	"github.com/coppice-dev/coppice/provider"
@@ -30,6 +31,11 @@ type ManagerOptions struct {
 	Exact []func(provider, model string) window.Counter
 	// SystemPrompt is the instructions of new conversations. Default: none.
 	SystemPrompt string
+	// Agent has the tools that models may call, and says how they are run. With tools, an
+	// agent answers: it runs the calls until the model is done, and keeps their results in
+	// the conversation. Its Model and Counter are those of the conversation. Default: no
+	// tools.
+	Agent agent.Options
 	// ContextDir is the directory of context files. Default: none.
 	ContextDir string
 	// OnContextError is called when a conversation's context files cannot be used.
@@ -339,17 +345,28 @@ func (m *Manager) GetResponse(ctx context.Context, id string, stream func(text s
 		return Message{}, err
 	}
 	defer done()
+	return m.respond(ctx, a, stream)
+}
+
+// respond has the model of a conversation answer: an agent, if there are tools.
+func (m *Manager) respond(ctx context.Context, a *active, stream func(text string)) (Message, error) {
 	model, err := m.modelOf(a)
 	if err != nil {
 		return Message{}, err
 	}
-	return m.chat(a).Respond(ctx, model, stream)
+	if len(m.options.Agent.Tools) == 0 {
+		return m.chat(a).Respond(ctx, model, stream)
+	}
+	o := m.options.Agent
+	o.Model = model
+	return m.chat(a).act(ctx, o, stream)
 }
 
 // ProcessMessage is a whole turn. It loads the conversation with an id, or continues
 // the current one if the id is empty; reloads context files that have changed; adds the
-// user's message; gets the model's response; and returns its text. Turns of one
-// conversation wait for each other.
+// user's message; gets the model's response; and returns its text. If the model calls tools,
+// they are run, and the text is that of its last answer: see ManagerOptions.Agent. Turns of
+// one conversation wait for each other.
 //
 // If the model fails, the user's message is stored already. Call Retry to ask again; calling
 // ProcessMessage again would add the message twice.
@@ -373,27 +390,24 @@ func (m *Manager) Process(ctx context.Context, t Turn) (string, error) {
 		if _, err := m.chat(a).PrepareConversation(t.Message, t.ImagePaths...); err != nil {
 			return Message{}, err
 		}
-		model, err := m.modelOf(a)
-		if err != nil {
-			return Message{}, err
-		}
-		return m.chat(a).Respond(ctx, model, t.Stream)
+		return m.respond(ctx, a, t.Stream)
 	})
 }
 
 // Retry asks the model again in a conversation whose last turn was not answered,
-// because the model failed, the caller gave up or the program ended. It does not add
+// because the model failed, the caller gave up or the program ended, and goes on with the
+// calls of its tools: see agent.Agent.Resume. It does not add
 // the user's message again, and sends nothing of an incomplete reply. An empty id means
 // the current conversation; stream may be nil. If there is nothing to retry, it returns
 // ErrAnswered.
 func (m *Manager) Retry(ctx context.Context, id string, stream func(text string)) (string, error) {
 	m = m.WithContext(ctx)
 	return m.turn(id, func(a *active) (Message, error) {
-		model, err := m.modelOf(a)
-		if err != nil {
-			return Message{}, err
+		err := m.chat(a).reopen()
+		if err != nil && (len(m.options.Agent.Tools) == 0 || !errors.Is(err, ErrAnswered)) {
+			return Message{}, err // otherwise calls may wait for their results
 		}
-		return m.chat(a).Retry(ctx, model, stream)
+		return m.respond(ctx, a, stream)
 	})
 }
 
@@ -412,7 +426,10 @@ func (m *Manager) turn(id string, reply func(*active) (Message, error)) (string,
 	if err != nil {
 		return answer.Text(), err
 	}
-	return answer.Text(), m.chat(a).Save()
+	if len(m.options.Agent.Tools) == 0 {
+		err = answer.unanswered()
+	}
+	return answer.Text(), errors.Join(err, m.chat(a).Save())
 }
 
 // refreshFiles reloads context files that have changed. A bad file must not stop the user's

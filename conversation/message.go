@@ -88,6 +88,16 @@ func (m Message) Clone() Message { return fromEntry(m.entry().Clone()) }
 // Text returns the message's text, without images, calls and the like.
 func (m Message) Text() string { return session.TextOf(m.Content) }
 
+// unanswered returns an error if the message has calls that no tool will answer.
+func (m Message) unanswered() error {
+	for i := range m.Content {
+		if call := m.Content[i].ToolUse; call != nil {
+			return fmt.Errorf("the model called %q, and there are no tools: set ManagerOptions.Agent, or add the result yourself: %w", call.Name, session.ErrInvalid)
+		}
+	}
+	return nil
+}
+
 // entry returns the message as it is stored in a log.
 func (m Message) entry() session.Entry {
 	return session.Entry{Type: session.TypeMessage, ID: m.ID, Timestamp: m.Timestamp, Message: &session.MessageEntry{

@@ -15,28 +15,26 @@ var ErrAnswered = fmt.Errorf("nothing to retry: %w", session.ErrInvalid)
 // Retry asks a model to answer the last turn again: see Manager.Retry. An incomplete reply
 // stays in the log, on a branch of its own.
 func (c *Chat) Retry(ctx context.Context, model provider.Model, emit func(text string)) (Message, error) {
-	id := c.ID()
-	if id == "" {
-		return Message{}, ErrAnswered
-	}
-	c = c.WithContext(ctx)
-	if err := c.sessions.refreshTail(id, writing); err != nil {
-		return Message{}, err
-	}
-	err := c.order.LockContext(c.sessions.context())
-	if err == nil {
-		err = c.sessions.reopenTurn(id)
-		c.order.Unlock()
-	}
-	if err != nil {
+	if err := c.WithContext(ctx).reopen(); err != nil {
 		return Message{}, err
 	}
 	return c.Respond(ctx, model, emit)
 }
 
-// reopenTurn makes the last turn of a conversation wait for its answer again.
-func (m *Sessions) reopenTurn(id string) error {
-	return m.atTail("retry", id, m.reopenLink)
+// reopen makes the last turn of the conversation wait for its answer again.
+func (c *Chat) reopen() error {
+	id := c.ID()
+	if id == "" {
+		return ErrAnswered
+	}
+	if err := c.sessions.refreshTail(id, writing); err != nil {
+		return err
+	}
+	if err := c.order.LockContext(c.sessions.context()); err != nil {
+		return err
+	}
+	defer c.order.Unlock()
+	return c.sessions.atTail("retry", id, c.sessions.reopenLink)
 }
 
 func (m *Sessions) reopenLink(l *link) (settled bool, _ error) {
