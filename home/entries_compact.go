@@ -60,7 +60,7 @@ type PlanEntry struct {
 // Compact replaces the beginning of a conversation with a summary: from there on, the model
 // is sent the summary instead. The conversation keeps everything, and Revert takes the
 // compaction back. A conversation with several sessions is compacted as a whole: the
-// compaction goes to the session that has the first kept entry.
+// compaction goes to the last one.
 //
 // It returns session.ErrNothingToCompact if there is nothing to leave out, and a
 // *session.CutError if the conversation cannot be cut at FirstKept. If a model should write

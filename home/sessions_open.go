@@ -18,10 +18,8 @@ import (
 
 // Sessions that continue each other form one conversation. Operations that read treat it as
 // one, whichever of its sessions is named; Link asks for that session alone. Operations that
-// write go to the last session. Labels, reverts and compactions hold for the whole
-// conversation wherever they are, and go to the session that has the entry they are about
-// (for a compaction, the first entry that it keeps). So every session names only its own
-// entries and can be read by itself.
+// write go to the last session. Labels and reverts hold for the whole conversation wherever
+// they are, and go to the session that has the entry they are about.
 
 // Conversation is an open conversation: one session, or several that continue
 // each other, read as one. Close it after use.

@@ -38,12 +38,8 @@ import (
 func (s *Session) AppendEntry(entry Entry) (string, error) { return s.appendOne("append", entry) }
 
 // AppendAll adds entries one after the other, with one write and one sync. If there is a
-// conflict or an error, it adds none. It returns their ids. In a session that OpenChain
-// opened they go where Update would write them.
+// conflict or an error, it adds none. It returns their ids.
 func (s *Session) AppendAll(entries ...Entry) ([]string, error) {
-	if chain, ok := s.log.(*chainLog); ok {
-		return s.appendToChain(chain, entries)
-	}
 	return s.put(&writing{op: "append", entries: slices.Clone(entries)})
 }
 
@@ -311,15 +307,21 @@ func (s *Session) reports(known int) bool {
 // given.
 func (s *Session) encode(ctx context.Context, w *writing) (*batch, error) {
 	b := &s.batch
+	chain, _ := s.log.(*chainLog)
 	b.reset(len(w.entries), w.startLeaf(s.tree.leaf), w.alone)
 	for i := range w.entries {
 		e := &w.entries[i]
 		if err := s.place(ctx, w, b, i); err != nil {
 			return nil, err
 		}
-		begin := len(b.text)
+		begin, written := len(b.text), e
 		var err error
-		if b.text, err = appendEntry(b.text, e); err != nil {
+		if chain != nil {
+			if written, err = chain.live.inLink(e); err != nil {
+				return nil, err
+			}
+		}
+		if b.text, err = appendEntry(b.text, written); err != nil {
 			return nil, s.refuse(w, i, nil, err)
 		}
 		line := b.text[begin:]

@@ -127,8 +127,13 @@ func (s *Session) checkSeen(at store.Pos) error {
 	return &ConflictError{Leaf: s.tree.leaf, Theirs: s.tree.logLeaf, Err: &Error{Op: "continue", Name: s.name, Kind: ErrConflict}}
 }
 
-// Continuation returns the id of the session that continues this one, or "".
+// Continuation returns the id of the session that continues this one, or "". For a chain it
+// is that which continues the last session, and which is not there, or was not there when
+// the chain was read.
 func (s *Session) Continuation() (string, error) {
+	if chain, ok := s.log.(*chainLog); ok {
+		return chain.continuation(), nil
+	}
 	now, err := s.continuation(s.context())
 	return now.to, err
 }

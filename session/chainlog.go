@@ -6,41 +6,64 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sync"
 
 	"github.com/coppice-dev/coppice/store"
 )
 
-// chainLog joins the logs of a chain into one log that can only be read. Positions count
-// through the logs, one after the other.
+// chainLog joins the logs of a chain into one log. Positions count through the logs, one
+// after the other. What is appended goes to the last of them.
+//
+// Readers see what has been joined. Only absorb and write join more, under the session's
+// lock.
 type chainLog struct {
-	name  string
+	name string
+	live *linkJoiner // of the last log
+
+	mu    sync.RWMutex // guards what follows, and what it says in chainPart
 	parts []*chainPart
-	end   store.Pos
+	ready int    // how many of parts readers may see
 	leaf  string // the leaf according to the lines, which may differ from the conversation's
 }
 
-// chainPart is one of the logs, up to its end at the time when the chain was opened.
+// chainPart is one of the logs, as far as it has been joined.
 type chainPart struct {
-	name      string
-	log       store.Log
-	base, end store.Pos
-	patch     map[store.Pos][]byte // lines that differ in the chain; an empty one is left out
-	was       map[string]string    // for entries whose id differs in the chain, the id in the log
+	name string
+	log  store.Log
+	base store.Pos
+
+	// The log's mu guards these.
+	end   store.Pos
+	patch map[store.Pos][]byte // lines that differ in the chain; an empty one is left out
+	was   map[string]string    // for entries whose id differs in the chain, the id in the log
 }
 
-// partAt returns the part that a position is in.
-func (l *chainLog) partAt(pos store.Pos) *chainPart {
-	for _, p := range slices.Backward(l.parts) {
-		if p.base <= pos {
-			return p
-		}
-	}
-	return l.parts[0]
+// joined returns the logs.
+func (l *chainLog) joined() []*chainPart {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.parts[:l.ready:l.ready]
+}
+
+// last returns the log that takes what is appended.
+func (l *chainLog) last() *chainPart {
+	parts := l.joined()
+	return parts[len(parts)-1]
+}
+
+// endOf returns up to where a log has been joined.
+func (l *chainLog) endOf(p *chainPart) store.Pos {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return p.end
 }
 
 // shown returns a line as it is in the chain, and whether it is there.
-func (p *chainPart) shown(line store.Line) (store.Line, bool) {
-	if data, ok := p.patch[line.Pos]; ok {
+func (l *chainLog) shown(p *chainPart, line store.Line) (store.Line, bool) {
+	l.mu.RLock()
+	data, ok := p.patch[line.Pos]
+	l.mu.RUnlock()
+	if ok {
 		line.Data, line.Cut = slices.Clone(data), false
 		if len(data) == 0 {
 			return line, false
@@ -51,15 +74,16 @@ func (p *chainPart) shown(line store.Line) (store.Line, bool) {
 	return line, true
 }
 
-func (p *chainPart) lines(ctx context.Context, from store.Pos) iter.Seq2[store.Line, error] {
+func (l *chainLog) lines(ctx context.Context, p *chainPart, from store.Pos) iter.Seq2[store.Line, error] {
 	return func(yield func(store.Line, error) bool) {
+		end := l.endOf(p)
 		for line, err := range p.log.Forward(ctx, from) {
-			if err == nil && line.Next > p.end {
+			if err == nil && line.Next > end {
 				return
 			}
 			there := true
 			if err == nil {
-				line, there = p.shown(line)
+				line, there = l.shown(p, line)
 			}
 			if there && !yield(line, err) {
 				return
@@ -70,11 +94,11 @@ func (p *chainPart) lines(ctx context.Context, from store.Pos) iter.Seq2[store.L
 
 func (l *chainLog) Forward(ctx context.Context, from store.Pos) iter.Seq2[store.Line, error] {
 	return func(yield func(store.Line, error) bool) {
-		for _, p := range l.parts {
-			if p.base+p.end <= from {
+		for _, p := range l.joined() {
+			if p.base+l.endOf(p) <= from {
 				continue
 			}
-			for line, err := range p.lines(ctx, max(from-p.base, 0)) {
+			for line, err := range l.lines(ctx, p, max(from-p.base, 0)) {
 				if !yield(line, err) {
 					return
 				}
@@ -85,14 +109,14 @@ func (l *chainLog) Forward(ctx context.Context, from store.Pos) iter.Seq2[store.
 
 func (l *chainLog) Backward(ctx context.Context, from store.Pos) iter.Seq2[store.Line, error] {
 	return func(yield func(store.Line, error) bool) {
-		for _, p := range slices.Backward(l.parts) {
+		for _, p := range slices.Backward(l.joined()) {
 			if p.base >= from {
 				continue
 			}
-			for line, err := range p.log.Backward(ctx, min(from-p.base, p.end)) {
+			for line, err := range p.log.Backward(ctx, min(from-p.base, l.endOf(p))) {
 				there := true
 				if err == nil {
-					line, there = p.shown(line)
+					line, there = l.shown(p, line)
 				}
 				if there && !yield(line, err) {
 					return
@@ -102,16 +126,41 @@ func (l *chainLog) Backward(ctx context.Context, from store.Pos) iter.Seq2[store
 	}
 }
 
-func (l *chainLog) Append(context.Context, store.Pos, ...[]byte) (store.Pos, error) {
-	return 0, &store.Error{
-		Op: "append", Name: l.name, Kind: ErrInvalid, Err: errors.New("the sessions of a chain can only be read together"),
-		Hint: "append to the last of them",
+func (l *chainLog) Append(ctx context.Context, at store.Pos, lines ...[]byte) (store.Pos, error) {
+	end, commit, err := l.Start(ctx, at, lines...)
+	if err == nil {
+		err = commit()
 	}
+	return end, err
 }
 
+// Start appends lines, in the words of the last session: see linkJoiner.inLink.
 func (l *chainLog) Start(ctx context.Context, at store.Pos, lines ...[]byte) (store.Pos, func() error, error) {
-	end, err := l.Append(ctx, at, lines...)
-	return end, nil, err
+	p := l.last()
+	end, commit, err := p.log.Start(ctx, at-p.base, lines...)
+	if err != nil {
+		return 0, nil, err
+	}
+	if err := l.join(context.WithoutCancel(ctx), end); err != nil {
+		return 0, nil, errors.Join(err, commit())
+	}
+	return p.base + end, commit, nil
+}
+
+// join joins what has come to the last log, up to a position; 0 is its end. It is called
+// with the session's mu held for writing.
+func (l *chainLog) join(ctx context.Context, upTo store.Pos) error {
+	p := l.last()
+	for line, err := range p.log.Forward(ctx, p.end) {
+		if err != nil {
+			return err
+		}
+		l.live.takeLine(line)
+		if line.Next == upTo {
+			break
+		}
+	}
+	return nil
 }
 
 // Watch yields what is there and then waits until ctx ends: others append to the logs, not
@@ -127,9 +176,12 @@ func (l *chainLog) Watch(ctx context.Context, from store.Pos) iter.Seq2[store.Li
 	}
 }
 
-func (l *chainLog) End(context.Context) (store.Pos, error) { return l.end, nil }
+func (l *chainLog) End(context.Context) (store.Pos, error) {
+	p := l.last()
+	return p.base + l.endOf(p), nil
+}
 
-func (l *chainLog) Flush(context.Context) error { return nil }
+func (l *chainLog) Flush(ctx context.Context) error { return l.last().log.Flush(ctx) }
 
 func (l *chainLog) Close() error {
 	var errs []error
@@ -149,7 +201,7 @@ func (l *chainLog) Pin(ctx context.Context) (func(), error) {
 			r()
 		}
 	}
-	for _, p := range l.parts {
+	for _, p := range l.joined() {
 		r, err := p.log.Pin(ctx)
 		if err != nil {
 			release()
@@ -162,7 +214,7 @@ func (l *chainLog) Pin(ctx context.Context) (func(), error) {
 
 // Current reports whether somebody rewrote one of the logs: see store.Log.
 func (l *chainLog) Current() error {
-	for _, p := range l.parts {
+	for _, p := range l.joined() {
 		if err := p.log.Current(); err != nil {
 			return err
 		}

@@ -107,6 +107,9 @@ func (s *Session) checkEntry(ctx context.Context, blobs store.Blobs, e *Entry, p
 		if as != refTarget && as != refPicked {
 			return // where it came from is no concern of the context, and not in a copy of a branch
 		}
+		if s.isContinuation() {
+			return // it may be in an earlier session
+		}
 		if _, err := s.find("check", *id); err != nil {
 			p := targetProblem(e.ID, e.Type, *id)
 			p.Pos = pos

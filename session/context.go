@@ -293,6 +293,9 @@ func (s *Session) findStart(ctx context.Context, sel *selection) ([]node, error)
 		case e.Revert != nil:
 			sel.reverted.add(e.ID, e.Revert.TargetID)
 		case sel.compaction == nil && !e.keepsNothing() && !kept.has(sel.older, e.Compaction.FirstKeptEntryID):
+			if s.isContinuation() {
+				break // it keeps from an entry of an earlier session on, so all of this one
+			}
 			sel.problems = append(sel.problems, Problem{
 				Kind: ProblemFirstKept, EntryID: e.ID, Pos: n.pos,
 				Detail: fmt.Sprintf("its first kept entry %q is not on the path before it, so it has no effect", e.Compaction.FirstKeptEntryID),

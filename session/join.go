@@ -33,29 +33,29 @@ import (
 // takeNodes puts the rest into the chain's tree, changeLine notes in chainPart.patch the
 // lines that must now say something else. What names a' (a label, say) means a from then on;
 // had a been lost with its session, a' would have stayed in its place. chainLog reads the
-// logs with those changes; nothing is written.
+// logs with those changes.
+//
+// What is appended to the chain goes to the last log, in the words of that session: see
+// inLink in join_live.go. It is then joined like any other line.
 
 // OpenChain opens the sessions of a chain as the one conversation that they are.
 // What a session was only given by those before it is left out, unless its
 // original is in none of them, because a session is missing. All branches
 // are there; the first entries of a session hang on the leaf of the one before it.
 //
-// The session that it returns can be read like any other, has the chain's id, and
-// cannot be written to: append to the last of the chain. Only AppendCompaction
-// works, because a compaction is of the whole: it is written to the session that has
-// the first entry that it keeps. A fork of it is a session of its own with all of
-// the conversation. It shows the sessions as they are when it is opened. No content
-// is copied: it stays in the logs.
+// The session that it returns can be used like any other, and has the chain's id. What is
+// appended goes to the last session of the chain, and may name entries of all. Only Branch
+// cannot go back to an entry of an earlier session, unless the last one was given a copy of
+// it. A fork of it is a session of its own with all of the conversation. No content is
+// copied: it stays in the logs.
 func OpenChain(ctx context.Context, st store.Store, c Linked, o *Options) (*Session, error) {
 	if len(c.Links) == 0 {
 		return nil, &Error{Op: "open", Name: c.ID, Kind: ErrNotExist, Err: errors.New("all sessions of the conversation are missing")}
 	}
 	log := &chainLog{name: c.ID}
-	j := chainJoiner{
-		ctx: ctx, log: log, opts: o, tree: newTree(), seen: make(map[string]string), stood: make(map[string]string),
-	}
+	j := &chainJoiner{log: log, opts: o, tree: newTree(), seen: make(map[string]string), stood: make(map[string]string)}
 	for _, name := range c.Links {
-		if err := j.add(st, name); err != nil {
+		if err := j.add(ctx, st, name); err != nil {
 			return nil, errors.Join(err, log.Close())
 		}
 	}
@@ -67,7 +67,8 @@ func OpenChain(ctx context.Context, st store.Store, c Linked, o *Options) (*Sess
 		log.parts[0].patch[0] = appendHeader(nil, &h)
 	}
 	t := j.tree
-	t.header, t.extent, t.end = &h, extentWhole, log.end
+	t.header, t.extent = &h, extentWhole
+	t.end, _ = log.End(ctx)
 	log.leaf, _ = t.standsAt(log.leaf)
 	t.leaf, t.logLeaf = j.leaf, j.leaf
 	return &Session{core: &core{opts: o.withDefaults(), store: st, log: log, name: c.ID, header: h, tree: t}}, nil
@@ -101,17 +102,31 @@ func (j *chainJoiner) original(id string) (string, bool) {
 }
 
 // add joins the log of a session.
-func (j *chainJoiner) add(st store.Store, name string) (err error) {
-	log, err := st.Open(j.ctx, name)
+func (j *chainJoiner) add(ctx context.Context, st store.Store, name string) (err error) {
+	log, err := st.Open(ctx, name)
 	if err != nil {
 		return err
 	}
-	part := &chainPart{name: name, log: log, base: j.log.end, patch: make(map[store.Pos][]byte), was: make(map[string]string)}
-	j.log.parts = append(j.log.parts, part)
-	if part.end, err = log.End(j.ctx); err != nil {
+	j.ctx = ctx
+	part := &chainPart{name: name, log: log, patch: make(map[store.Pos][]byte), was: make(map[string]string)}
+	if j.log.live != nil {
+		before := j.log.last()
+		part.base = before.base + before.end
+	}
+	j.log.mu.Lock()
+	j.log.parts = append(j.log.parts[:j.log.ready:j.log.ready], part)
+	j.log.mu.Unlock()
+	defer func() {
+		if err != nil {
+			j.log.mu.Lock()
+			j.log.parts = j.log.parts[:j.log.ready]
+			j.log.mu.Unlock()
+			err = errors.Join(err, log.Close())
+		}
+	}()
+	if part.end, err = log.End(ctx); err != nil {
 		return err
 	}
-	j.log.end += part.end
 	s := &Session{core: &core{opts: j.opts.withDefaults(), store: st, log: log, name: name}}
 	if err := s.load(j.ctx); err != nil {
 		return err
@@ -124,15 +139,21 @@ func (j *chainJoiner) add(st store.Store, name string) (err error) {
 	if first {
 		j.header = s.header
 	}
-	l := linkJoiner{
+	l := &linkJoiner{
 		chainJoiner: j, part: part, own: whole, first: first, carried: CarriedIn(&s.header), above: none,
 		gone: make(map[string]bool), now: make(map[string]string), stands: make(map[string]string), copies: make(map[string]string), named: make(map[string]string),
-		next: make(map[string]string),
+		next: make(map[string]string), records: make(map[string]bool),
 	}
 	if at, ok := j.tree.at(j.leaf); ok {
 		l.above = at
 	}
-	return l.run()
+	if err := l.run(); err != nil {
+		return err
+	}
+	j.log.mu.Lock()
+	defer j.log.mu.Unlock()
+	j.log.live, j.log.ready = l, len(j.log.parts)
+	return nil
 }
 
 // linkJoiner joins one log to those before it.
@@ -152,6 +173,11 @@ type linkJoiner struct {
 	now     map[string]string // the ids of what stays, as they are now
 	after   []string          // what is left out, as long as nothing that stays came after it
 	next    map[string]string // the first that stays after what is left out
+
+	// Of the last session only:
+	records   map[string]bool // what names its continuation
+	base      string          // the last that it was given, after which its own entries come; "" if it was given nothing
+	continued continued       // where it goes on
 }
 
 // run decides on what is left out, adds the rest to the chain's tree, and then changes
@@ -193,15 +219,8 @@ func (l *linkJoiner) hand() {
 			l.stood[from] = original
 		}
 	}
-	t, at := l.tree, l.above
-	if leaf, ok := l.own.at(l.own.leaf); ok {
-		at = l.up(leaf)
-	}
-	for at != none && t.nodes[at].kind == kindLeaf {
-		at = t.nodes[at].parent // a leaf never stands on a move
-	}
-	if at != none {
-		l.leaf = t.nodes[at].id
+	if _, ok := l.own.at(l.own.leaf); ok {
+		l.leaf, _ = l.tree.standsAt(l.resolve(l.own.leaf)) // a leaf never stands on a move
 	}
 }
 
@@ -241,7 +260,7 @@ func (l *linkJoiner) choose() error {
 // leave leaves a carried message out, unless its original is nowhere. A marker has none.
 func (l *linkJoiner) leave(e *Entry) error {
 	if IsTransition(e) { // it is of its own session only, even if it is a copy itself
-		l.gone[e.ID] = true
+		l.gone[e.ID], l.base = true, e.ID
 		return nil
 	}
 	from := CarriedFrom(e)
@@ -257,7 +276,7 @@ func (l *linkJoiner) leave(e *Entry) error {
 	case from != "" && l.named[from] == "":
 		l.named[from] = original
 	}
-	l.gone[e.ID], l.stands[e.ID] = true, original
+	l.gone[e.ID], l.stands[e.ID], l.base = true, original, e.ID
 	return nil
 }
 
@@ -332,20 +351,26 @@ func (l *linkJoiner) leaveRecords() error {
 			if err != nil {
 				return err
 			}
-			if bytes.Contains(line.Data, []byte(CustomContinuedTo)) && isRecord(line.Data) {
-				l.gone[n.id] = true
-			}
+			l.takeRecord(line, n.id)
 			break
 		}
 	}
 	return nil
 }
 
-// isRecord reports whether a line names the continuation of the session that it
-// is in.
-func isRecord(line []byte) bool {
-	e, err := decodeEntry(bytes.Clone(line))
-	return err == nil && e.Custom != nil && e.Custom.CustomType == CustomContinuedTo
+// takeRecord leaves a line out that names the continuation of a session, and reports whether
+// it is one.
+func (l *linkJoiner) takeRecord(line store.Line, id string) bool {
+	if !bytes.Contains(line.Data, []byte(CustomContinuedTo)) {
+		return false
+	}
+	e, err := decodeEntry(bytes.Clone(line.Data))
+	if err != nil || e.Custom == nil || e.Custom.CustomType != CustomContinuedTo {
+		return false
+	}
+	l.gone[id], l.records[id] = true, true
+	l.continued.take(e, l.part.name, line.Pos)
+	return true
 }
 
 // takeNodes adds what stays of the session to the chain's tree.
@@ -370,10 +395,13 @@ func (l *linkJoiner) takeNodes() {
 		t.byID.add(t.nodes)
 		t.count(l.places[i])
 	}
+	given := l.base != "" // what comes next was given
 	for i := range l.own.nodes {
+		n := &l.own.nodes[i]
 		if at := l.places[i]; at != none && t.nodes[at].pos >= l.part.base {
-			t.nodes[at].parent = l.up(l.own.nodes[i].parent)
+			t.nodes[at].parent = l.up(n.parent, given)
 		}
+		given = given && n.id != l.base
 	}
 	for _, p := range l.own.problems {
 		if is, ok := l.now[p.EntryID]; ok {
@@ -409,14 +437,31 @@ func (l *linkJoiner) unused(id string) string {
 
 // up returns where in the chain's tree a node is, or for one that is left out the
 // nearest above it that stays: none only at the beginning of the conversation.
-func (l *linkJoiner) up(i int32) int32 {
-	for i != none && l.gone[l.own.nodes[i].id] {
-		i = l.own.nodes[i].parent
+// given says that what hangs on it was given to the session as well.
+func (l *linkJoiner) up(i int32, given bool) int32 {
+	i, original := l.climb(i, given)
+	if original != "" {
+		at, _ := l.tree.at(original)
+		return at
 	}
 	if i == none {
 		return l.above
 	}
 	return l.places[i]
+}
+
+// climb returns the nearest node above one that is left out, or that node itself, or the
+// original that is meant: what hangs on a copy hangs on the original. But what hangs on the
+// last thing that a session was given continues all that came before.
+func (l *linkJoiner) climb(i int32, given bool) (_ int32, original string) {
+	for ; i != none && l.gone[l.own.nodes[i].id]; i = l.own.nodes[i].parent {
+		id := l.own.nodes[i].id
+		if original := l.branchesAt(id); original != "" && !given {
+			return i, original
+		}
+		given = given || !l.records[id]
+	}
+	return i, ""
 }
 
 // resolve returns the id of that.
@@ -425,10 +470,30 @@ func (l *linkJoiner) resolve(id string) string {
 	if !ok {
 		return id
 	}
-	if at = l.up(at); at == none {
+	at, original := l.climb(at, false)
+	switch {
+	case original != "":
+		return original
+	case at == none:
+		return l.aboveID()
+	}
+	return l.now[l.own.nodes[at].id]
+}
+
+// aboveID returns the id of the leaf of the session before, or "".
+func (l *linkJoiner) aboveID() string {
+	if l.above == none {
 		return ""
 	}
-	return l.tree.nodes[at].id
+	return l.tree.nodes[l.above].id
+}
+
+// branchesAt returns the original of a copy on which a branch may hang, or "".
+func (l *linkJoiner) branchesAt(id string) string {
+	if id == l.base {
+		return ""
+	}
+	return l.stands[id]
 }
 
 // changeLine leaves a line out, or makes it say what the tree says.
@@ -457,18 +522,17 @@ func (l *linkJoiner) changeLine(line store.Line) {
 			l.part.patch[line.Pos] = []byte{}
 		}
 	default:
-		l.changeEntry(line, h, l.places[at])
+		n, parent := &l.tree.nodes[l.places[at]], ""
+		if n.parent != none {
+			parent = l.tree.nodes[n.parent].id
+		}
+		l.changeEntry(line, h, n.id, parent)
 	}
 }
 
-// changeEntry makes the line of a node say what the tree says.
-func (l *linkJoiner) changeEntry(line store.Line, h rawjson.Head, at int32) {
-	t := l.tree
-	is, parent := t.nodes[at].id, ""
-	if above := t.nodes[at].parent; above != none {
-		parent = t.nodes[above].id
-	}
-	if l.log.leaf = is; t.nodes[at].kind == kindLeaf {
+// changeEntry makes the line of an entry say what the tree says: its id and its parent.
+func (l *linkJoiner) changeEntry(line store.Line, h rawjson.Head, is, parent string) {
+	if l.log.leaf = is; string(h.Type) == string(TypeLeaf) {
 		l.log.leaf = parent
 	}
 	for _, gone := range l.after {

@@ -23,18 +23,18 @@ func contextTexts(t *testing.T, s *session.Session) string {
 	return strings.Join(texts, " ")
 }
 
-// A compaction of a chain may keep from an entry of any session on. It is written
-// there, under the id that the entry has there, and counts for all that comes after.
+// A compaction of a chain may keep from an entry of any session on. It is written to the
+// last session, which can still be read by itself, and nothing before it changes.
 func TestCompactionOfAChain(t *testing.T) {
 	t.Parallel()
 	sessions := [][]string{
 		{"s:a/be_kind", "u:b/one", "u:c/two"},
 		{"=:a'/be_kind", "m:m/mark", "u:b/three", "u:d/four"}, // another b
 	}
-	for _, c := range []struct{ text, home, id, want string }{
-		{"two", "s0", "c", "be_kind (so far) two three four"},
-		{"three", "s1", "b", "be_kind (so far) three four"},
-		{"four", "s1", "d", "be_kind (so far) four"},
+	for _, c := range []struct{ text, id, want, alone string }{
+		{"two", "c", "be_kind (so far) two three four", "be_kind mark three four"},
+		{"three", "b", "be_kind (so far) three four", "be_kind mark (so far) three four"},
+		{"four", "d", "be_kind (so far) four", "be_kind mark (so far) four"},
 	} {
 		st := chainOf(t, sessions...)
 		whole := openChain(t, st, "s1")
@@ -43,12 +43,17 @@ func TestCompactionOfAChain(t *testing.T) {
 			return e.Message != nil && session.TextOf(e.Message.Content) == c.text
 		})].ID
 		mustGet(whole.AppendCompaction("so far", first, 0))(t)
-		if got := contextTexts(t, openChain(t, st, "s0")); got != c.want {
-			t.Errorf("kept from %s on: %q, want %q", c.text, got, c.want)
+		for _, s := range []*session.Session{whole, openChain(t, st, "s0")} {
+			if got := contextTexts(t, s); got != c.want {
+				t.Errorf("kept from %s on: %q, want %q", c.text, got, c.want)
+			}
 		}
-		link := closeWith(t, mustGet(session.Open(t.Context(), st, c.home, nil))(t))
+		link := closeWith(t, mustGet(session.Open(t.Context(), st, "s1", nil))(t))
 		if e := mustGet(link.Entry(link.LeafID()))(t); e.Compaction == nil || e.Compaction.FirstKeptEntryID != c.id {
-			t.Errorf("kept from %s on: session %s ends with %+v, want a compaction that keeps %s", c.text, c.home, e, c.id)
+			t.Errorf("kept from %s on: the last session ends with %+v, want a compaction that keeps %s", c.text, e, c.id)
+		}
+		if got := contextTexts(t, link); got != c.alone {
+			t.Errorf("kept from %s on: the last session alone is %q, want %q", c.text, got, c.alone)
 		}
 		if problems := mustGet(link.Problems())(t); len(problems) > 0 {
 			t.Errorf("kept from %s on: %v", c.text, problems)
@@ -56,26 +61,24 @@ func TestCompactionOfAChain(t *testing.T) {
 	}
 }
 
-// What would not count, because a later session was compacted, is refused.
-func TestCompactionOfAChainIsNotHidden(t *testing.T) {
+// A later compaction takes the place of an earlier one, in whichever session that is.
+func TestCompactionsOfAChain(t *testing.T) {
 	t.Parallel()
 	st := chainOf(t, []string{"u:a/one", "u:b/two"}, []string{"m:m/mark", "u:c/three", "u:d/four"})
-	mustGet(openChain(t, st, "s0").AppendCompaction("later", "d", 0))(t)
 	whole := openChain(t, st, "s0")
+	for _, c := range []struct{ summary, first, want string }{
+		{"later", "d", "(later) four"},
+		{"earlier", "b", "(earlier) two three four"},
+		{"everything", "", "(everything)"},
+	} {
+		mustGet(whole.AppendCompaction(c.summary, c.first, 0))(t)
+		if got := contextTexts(t, openChain(t, st, "s0")); got != c.want {
+			t.Errorf("the context is %q, want %q", got, c.want)
+		}
+	}
 	var cut *session.CutError
-	if _, err := whole.AppendCompaction("earlier", "b", 0); !errors.As(err, &cut) {
+	if _, err := whole.AppendCompaction("no", "nobody", 0); !errors.As(err, &cut) {
 		t.Errorf("%v, want a CutError", err)
-	}
-	if _, err := whole.AppendCompaction("earlier", "nobody", 0); !errors.As(err, &cut) {
-		t.Errorf("%v, want a CutError", err)
-	}
-	if got := contextTexts(t, openChain(t, st, "s0")); got != "(later) four" {
-		t.Errorf("the context is %q", got)
-	}
-	// All of it can be left out.
-	mustGet(whole.AppendCompaction("everything", "", 0))(t)
-	if got := contextTexts(t, openChain(t, st, "s0")); got != "(everything)" {
-		t.Errorf("the context is %q", got)
 	}
 }
 
@@ -96,8 +99,7 @@ func TestWhatIsSaidOfAMarkerIsNotSaidOfTheMessageBefore(t *testing.T) {
 	}
 }
 
-// A compaction brings what it says about itself, and the entries that come with it, to
-// wherever it is written.
+// A compaction brings what it says about itself, and the entries that come with it.
 func TestCompactionEntryOfAChainBringsWhatItComesWith(t *testing.T) {
 	t.Parallel()
 	st := chainOf(t, []string{"u:a/one", "u:b/two"}, []string{"m:m/mark", "u:c/three"})
@@ -109,7 +111,7 @@ func TestCompactionEntryOfAChainBringsWhatItComesWith(t *testing.T) {
 		id = tx.Append(session.Entry{Type: session.TypeCompaction, Compaction: &session.CompactionEntry{Summary: "so far", FirstKeptEntryID: "b", TokensBefore: 9, Extra: extra}})
 		return nil
 	}))
-	home := closeWith(t, mustGet(session.Open(t.Context(), st, "s0", nil))(t))
+	home := closeWith(t, mustGet(session.Open(t.Context(), st, "s1", nil))(t))
 	path := mustGet(home.PathTo(""))(t)
 	last := path[len(path)-1]
 	if last.ID != id || last.Compaction == nil || last.Compaction.TokensBefore != 9 || len(last.Compaction.Extra) != 1 {

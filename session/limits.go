@@ -87,6 +87,13 @@ type weight struct {
 	upTo  store.Pos
 }
 
+// in begins with the last log of a chain.
+func (w *weight) in(p *chainPart) {
+	if w.upTo < p.base {
+		*w = weight{upTo: p.base}
+	}
+}
+
 // add counts what we have appended, if we knew the weight of all before it.
 func (w *weight) add(bytes int64, at, end store.Pos) {
 	if w.upTo == at && at > 0 {
@@ -110,6 +117,9 @@ func (s *Session) checkRoom(ctx context.Context, more int64) error {
 func (s *Session) weighAndCheck(ctx context.Context, more, limit int64) error {
 	if s.weight.upTo > s.tree.end {
 		s.weight = weight{} // the log became shorter
+	}
+	if chain, ok := s.log.(*chainLog); ok {
+		s.weight.in(chain.last())
 	}
 	for line, err := range s.log.Forward(ctx, s.weight.upTo) {
 		if err != nil && s.weight.upTo > 0 {

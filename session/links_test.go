@@ -231,8 +231,8 @@ func TestOpenChain(t *testing.T) {
 	}
 }
 
-// What was left on other branches is there too, and nothing can be written.
-func TestChainHasAllBranchesAndIsReadOnly(t *testing.T) {
+// What was left on other branches is there too, and can be gone on with in the last session.
+func TestChainHasAllBranches(t *testing.T) {
 	t.Parallel()
 	st := chainOf(t, []string{"u:a/one", "u:b/left"}, []string{"=:a'/one", "m:m/mark", "u:c/two", "u:d/gone"})
 	first := closeWith(t, mustGet(session.Open(t.Context(), st, "s0", nil))(t))
@@ -253,12 +253,13 @@ func TestChainHasAllBranchesAndIsReadOnly(t *testing.T) {
 	if labels := mustGet(s.Labels())(t); labels["a"] != "start" {
 		t.Errorf("labels %v: a label of a copy belongs to the original", labels)
 	}
-	before := mustGet(s.PathTo(""))(t)
-	if _, err := s.AppendMessage(session.RoleUser, []session.Content{session.Text("no")}); !errors.Is(err, session.ErrInvalid) {
-		t.Errorf("appending to a chain: %v, want ErrInvalid", err)
+	if err := s.Branch("b"); !errors.Is(err, session.ErrInvalid) || !strings.Contains(err.Error(), "earlier session") {
+		t.Errorf("back to an earlier session: %v", err)
 	}
-	if after := mustGet(s.PathTo(""))(t); len(after) != len(before) {
-		t.Errorf("%d entries, then %d", len(before), len(after))
+	mustDo(t, s.Branch("d"))
+	mustGet(s.AppendMessage(session.RoleUser, []session.Content{session.Text("more")}))(t)
+	if got, again := pathTexts(t, s), pathTexts(t, openChain(t, st, "s0")); got != "one two gone more" || again != got {
+		t.Errorf("the path is %q, and %q when it is opened again", got, again)
 	}
 }
 

@@ -451,7 +451,8 @@ func (s *Session) LeafID() string {
 }
 
 // Refresh reads what other writers appended and moves to the leaf that the log has now.
-// It reports whether there was anything new.
+// It reports whether there was anything new. In a chain, it goes on to the sessions that
+// continue the last one.
 func (s *Session) Refresh() (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -459,11 +460,15 @@ func (s *Session) Refresh() (bool, error) {
 		return false, s.errClosed("refresh")
 	}
 	before := s.tree.end
-	if err := s.absorb(s.context()); err != nil {
+	err := s.absorb(s.context())
+	if chain, ok := s.log.(*chainLog); ok && err == nil {
+		err = s.followChain(s.context(), chain)
+	}
+	if err != nil {
 		return false, err
 	}
 	s.tree.leaf, s.apart = s.tree.logLeaf, false
-	return s.tree.end > before, nil
+	return s.tree.end != before, nil
 }
 
 // absorb reads the lines that others appended. Our leaf stays where it is: only the caller
@@ -471,11 +476,20 @@ func (s *Session) Refresh() (bool, error) {
 // mu held for writing.
 func (s *Session) absorb(ctx context.Context) error {
 	s.tree.live = true
+	chain, _ := s.log.(*chainLog)
+	if chain != nil {
+		if err := chain.join(ctx, 0); err != nil {
+			return err
+		}
+	}
 	for line, err := range s.log.Forward(ctx, s.tree.end) {
 		if err != nil {
 			return err
 		}
 		s.tree.addLine(line)
+	}
+	if chain != nil {
+		s.tree.end, _ = chain.End(ctx) // what is left out of the chain was read too
 	}
 	if s.tree.isWhole() {
 		s.tree.settle()

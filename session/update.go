@@ -34,9 +34,6 @@ import (
 //
 // Like an append, an update can end in ErrUnknown, and in ErrConflict if others always come
 // first. Updates of one session wait for each other.
-//
-// A session that OpenChain opened can only be appended to. A compaction goes into the
-// session of the first entry that it keeps, everything else into the last one.
 func (s *Session) Update(ctx context.Context, fn func(tx *Tx) error) error {
 	return s.WithContext(ctx).update("update", true, fn)
 }
@@ -186,9 +183,6 @@ func (s *Session) begin(op string, again bool) (*Tx, error) {
 // update is Update. Without again, an append of another process is a conflict, with which
 // Options.OnConflict deals.
 func (s *Session) update(op string, again bool, fn func(tx *Tx) error) error {
-	if chain, ok := s.log.(*chainLog); ok {
-		return s.updateChain(chain, op, fn)
-	}
 	blobs := heldBlobs{store: s.store}
 	defer blobs.release() // only after the lines that name them are in the log
 	commit, err := s.tryUpdate(op, again, fn, &blobs)
@@ -272,57 +266,4 @@ func hideMoved(err error) error {
 		return nil
 	}
 	return err
-}
-
-// appendToChain is AppendAll of a session that OpenChain opened.
-func (s *Session) appendToChain(chain *chainLog, entries []Entry) (ids []string, err error) {
-	err = s.updateChain(chain, "append", func(tx *Tx) error {
-		for _, e := range entries {
-			ids = append(ids, tx.Append(e))
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return ids, nil
-}
-
-// updateChain is update of a session that OpenChain opened.
-func (s *Session) updateChain(chain *chainLog, op string, fn func(tx *Tx) error) (err error) {
-	tx, err := s.begin(op, false)
-	if err == nil {
-		err = fn(tx)
-	}
-	if err != nil || len(tx.w.entries) == 0 {
-		return err
-	}
-	name := chain.parts[len(chain.parts)-1].name
-	for i := range tx.w.entries {
-		e := &tx.w.entries[i]
-		if e.Type == TypeLeaf || tx.origins[i] == grafted {
-			_, err := chain.Append(s.context(), 0)
-			return err
-		}
-		if e.Compaction != nil {
-			if name, err = s.placeCompaction(e, name); err != nil {
-				return err
-			}
-		}
-	}
-	link, err := Open(s.context(), s.store, name, &s.opts)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, link.Close()) }()
-	err = link.WithContext(s.context()).update(op, true, func(to *Tx) error {
-		for i, e := range tx.w.entries {
-			to.add(e, tx.origins[i])
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return link.Flush(s.context()) // nobody has the session open who could wait for it later
 }

@@ -25,7 +25,7 @@ func compactCommand(a *app) *cobra.Command {
 			"brings the last one up to date, and lists the files that were read and changed.\n" +
 			"If it fails, nothing is written.\n\n" +
 			"A conversation that spans several sessions is compacted as a whole: the\n" +
-			"compaction goes to the session that has the first kept entry.\n\n" +
+			"compaction goes to the last one.\n\n" +
 			"What is kept begins with one of the user's questions if possible, or else between\n" +
 			"two steps of an answer; then the question is kept as well. So are system\n" +
 			"messages. A tool call is never separated from its result, and is kept while it\n" +

@@ -1,0 +1,237 @@
+package session_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/coppice-dev/coppice/internal/soak"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/memory"
+)
+
+// twins are the same conversation twice: in a chain, and in one session.
+type twins struct {
+	*rapid.T
+	st    *memory.Store
+	chain *session.Session
+	one   *session.Session
+	n     int
+}
+
+func (w *twins) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *twins) open() {
+	c, err := session.FindChain(w.Context(), w.st, "chain", nil)
+	w.must(err)
+	if w.chain != nil {
+		w.must(w.chain.Close())
+	}
+	w.chain, err = session.OpenChain(w.Context(), w.st, c, nil)
+	w.must(err)
+}
+
+// both appends an entry to both. What the chain refuses, it refuses for being a chain.
+func (w *twins) both(e session.Entry) bool {
+	w.n++
+	e.ID = fmt.Sprintf("e%d", w.n)
+	_, err := w.chain.AppendEntry(e)
+	if e.Type == session.TypeLeaf && errors.Is(err, session.ErrInvalid) {
+		return false
+	}
+	_, alone := w.one.AppendEntry(e)
+	if (err == nil) != (alone == nil) {
+		w.Fatalf("%s: %v in the chain, %v alone", e.Type, err, alone)
+	}
+	return err == nil
+}
+
+func (w *twins) say(role session.MessageRole, content ...session.Content) {
+	w.both(session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: role, Content: content}})
+}
+
+// pick returns an entry of the tree, often one that is near.
+func (w *twins) pick() (session.Entry, bool) {
+	path, err := w.one.PathTo("")
+	w.must(err)
+	if len(path) == 0 {
+		return session.Entry{}, false
+	}
+	return path[rapid.IntRange(max(0, len(path)-rapid.SampledFrom([]int{3, 100}).Draw(w.T, "near")), len(path)-1).Draw(w.T, "entry")], true
+}
+
+// carried returns what a continuation is given: instructions, the marker, and sometimes the
+// last turn.
+func (w *twins) carried() (carry []session.Entry) {
+	path, err := w.chain.PathTo("")
+	w.must(err)
+	turn := len(path)
+	for i := range path {
+		if path[i].BeginsTurn() {
+			turn = i
+		}
+	}
+	copies := func(path []session.Entry, system bool) {
+		for i := range path {
+			if m := path[i].Message; m != nil && (m.Role == session.RoleSystem) == system {
+				e := path[i].Clone()
+				e.Message.Metadata = map[string]any{session.MetaCarried: e.ID}
+				carry = append(carry, e)
+			}
+		}
+	}
+	copies(path, true)
+	carry = append(carry, session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{
+		Role: session.RoleSystem, Content: []session.Content{session.Text("goes on")},
+		Metadata: map[string]any{session.MetaType: session.TransitionType, session.MetaOriginal: "chain"},
+	}})
+	if rapid.Bool().Draw(w.T, "turn") {
+		copies(path[turn:], false)
+	}
+	if rapid.IntRange(0, 9).Draw(w.T, "nothing") == 0 {
+		return nil
+	}
+	return carry
+}
+
+func (w *twins) step() {
+	e, some := w.pick()
+	switch act := rapid.SampledFrom([]string{"user", "user", "model", "model", "call", "result", "system", "edit", "revert", "label", "branch", "branch", "compact", "cross", "cross", "reopen", "refresh", "elsewhere"}).Draw(w.T, "act"); {
+	case act == "user":
+		w.say(session.RoleUser, session.Text(fmt.Sprint("say ", w.n)))
+	case act == "model":
+		w.say(session.RoleAssistant, session.Text(fmt.Sprint("answer ", w.n)))
+	case act == "system":
+		w.say(session.RoleSystem, session.Text(fmt.Sprint("be ", w.n)))
+	case act == "call":
+		w.say(session.RoleAssistant, session.ToolUse(fmt.Sprint("c", w.n+1), "t", map[string]any{}))
+	case act == "result":
+		if some && e.Message != nil {
+			for _, c := range e.Message.Content {
+				if c.ToolUse != nil {
+					w.say(session.RoleTool, session.ToolResult(c.ToolUse.ID, "done", false))
+				}
+			}
+		}
+	case act == "cross":
+		w.must(w.chain.Cross(w.carried()...))
+	case act == "reopen":
+		w.open()
+	case act == "refresh":
+		fresh, err := w.chain.Refresh()
+		if w.must(err); fresh {
+			w.Fatal("there is something new, and nobody wrote it")
+		}
+	case !some:
+	case act == "edit" && e.Message != nil:
+		w.both(session.Entry{Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{TargetID: e.ID, Replacement: []session.Content{session.Text("edited")}}})
+	case act == "revert" && (e.ContextEdit != nil || e.Compaction != nil || e.Revert != nil):
+		w.both(session.Entry{Type: session.TypeRevert, Revert: &session.RevertEntry{TargetID: e.ID}})
+	case act == "label":
+		w.both(session.Entry{Type: session.TypeLabel, Label: &session.LabelEntry{TargetID: e.ID, Label: fmt.Sprint("l", w.n)}})
+	case act == "branch":
+		w.both(session.Entry{Type: session.TypeLeaf, ParentID: &e.ID, Leaf: &session.LeafEntry{}})
+	case act == "compact":
+		w.both(session.Entry{Type: session.TypeCompaction, Compaction: &session.CompactionEntry{Summary: fmt.Sprint("so far ", w.n), FirstKeptEntryID: e.ID}})
+	case act == "elsewhere": // another program appends to the last session, and the chain takes it in
+		link, err := session.Open(w.Context(), w.st, w.chain.Last(), nil)
+		w.must(err)
+		w.n++
+		m := session.Entry{ID: fmt.Sprintf("e%d", w.n), Type: session.TypeMessage, Message: &session.MessageEntry{Role: session.RoleUser, Content: []session.Content{session.Text(fmt.Sprint("from elsewhere ", w.n))}}}
+		_, err = link.AppendEntry(m)
+		w.must(errors.Join(err, link.Close()))
+		_, err = w.one.AppendEntry(m)
+		w.must(err)
+		_, err = w.chain.Refresh()
+		w.must(err)
+	}
+}
+
+// shape is what a session says, without times.
+func (w *twins) shape(s *session.Session) any {
+	type entry struct{ ID, Parent, Says string }
+	text := func(e session.Entry) string {
+		switch {
+		case e.Message != nil:
+			content, err := json.Marshal(e.Message.Content)
+			w.must(err)
+			return string(e.Message.Role) + string(content)
+		case e.Compaction != nil:
+			return fmt.Sprint(e.Compaction.Summary, " from ", e.Compaction.FirstKeptEntryID)
+		case e.ContextEdit != nil:
+			return fmt.Sprint("edit of ", e.ContextEdit.TargetID)
+		case e.Revert != nil:
+			return fmt.Sprint("revert of ", e.Revert.TargetID)
+		}
+		return string(e.Type)
+	}
+	var all, sent []entry
+	for e, err := range s.Entries() {
+		w.must(err)
+		parent := ""
+		if e.ParentID != nil {
+			parent = *e.ParentID
+		}
+		all = append(all, entry{e.ID, parent, text(e)})
+	}
+	c, err := s.Context(session.ContextOptions{})
+	w.must(err)
+	for _, e := range c.Entries {
+		sent = append(sent, entry{ID: e.ID, Says: text(e)})
+	}
+	labels, err := s.Labels()
+	w.must(err)
+	return []any{s.LeafID(), all, sent, labels}
+}
+
+// A chain is the conversation that it would be in one session, whatever is done to it and
+// wherever it goes on in another session; and each session can be read by itself.
+func TestAChainIsLikeOneSession(t *testing.T) {
+	t.Parallel()
+	soak.Check(t, func(t *rapid.T) {
+		w := &twins{T: t, st: memory.New(nil)}
+		var err error
+		first, err := session.Create(t.Context(), w.st, session.Header{ID: "chain"}, nil)
+		w.must(err)
+		w.must(first.Close())
+		w.one, err = session.Create(t.Context(), memory.New(nil), session.Header{ID: "one"}, nil)
+		w.must(err)
+		w.open()
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			w.step()
+			if diff := cmp.Diff(w.shape(w.one), w.shape(w.chain)); diff != "" {
+				t.Fatalf("in one session (-) and in a chain (+):\n%s", diff)
+			}
+		}
+		live := w.shape(w.chain)
+		w.open()
+		if diff := cmp.Diff(live, w.shape(w.chain)); diff != "" {
+			t.Fatalf("live (-) and opened again (+):\n%s", diff)
+		}
+		links, err := session.Chain(t.Context(), w.st, "chain")
+		w.must(err)
+		for _, id := range links {
+			link, err := session.Open(t.Context(), w.st, id, nil)
+			w.must(err)
+			problems, err := link.Problems()
+			w.must(errors.Join(err, link.Close()))
+			problems = slices.DeleteFunc(problems, func(p session.Problem) bool {
+				return p.Kind == session.ProblemInterrupted || p.Kind == session.ProblemOrphan || p.Kind == session.ProblemRoots
+			})
+			if len(problems) > 0 {
+				t.Fatalf("session %s alone: %v", id, problems)
+			}
+		}
+		w.must(errors.Join(w.chain.Close(), w.one.Close()))
+	})
+}
