@@ -283,27 +283,50 @@ func ReadFile(file, shown string) (*session.MessageEntry, error) {
 // AddFile adds a message of ReadFile to a session: only if the file has changed since, and in
 // place of the version that the session has. It reports whether it was added.
 func AddFile(s *session.Session, file *session.MessageEntry) (added bool, _ error) {
-	now, err := s.Context(session.ContextOptions{Shared: true})
+	old, current, err := versionsOf(s, file.Metadata[metaSource])
+	if err != nil || current == file.Metadata[metaHash] {
+		return false, err
+	}
+	_, err = s.AppendAll(append([]session.Entry{{Type: session.TypeMessage, Message: file}}, leaveOut(old)...)...)
+	return err == nil, err
+}
+
+// RemoveFile takes a file that AddFile has added out of what the model is sent. It reports
+// whether the session had it.
+func RemoveFile(s *session.Session, file string) (removed bool, _ error) {
+	file, err := filepath.Abs(file)
 	if err != nil {
 		return false, err
 	}
-	var old []string
-	current := ""
+	old, _, err := versionsOf(s, filepath.ToSlash(file))
+	if err != nil || len(old) == 0 {
+		return false, err
+	}
+	_, err = s.AppendAll(leaveOut(old)...)
+	return err == nil, err
+}
+
+// versionsOf returns the entries that have a file now, and the hash of the last one.
+func versionsOf(s *session.Session, source any) (ids []string, hash string, err error) {
+	now, err := s.Context(session.ContextOptions{Shared: true})
+	if err != nil {
+		return nil, "", err
+	}
 	for i := range now.Entries {
-		if e := &now.Entries[i]; e.Message != nil && fileSource(e) == file.Metadata[metaSource] {
-			old = append(old, e.ID)
-			current = e.Message.Metadata[metaHash].(string)
+		if e := &now.Entries[i]; e.Message != nil && fileSource(e) == source {
+			ids = append(ids, e.ID)
+			hash = e.Message.Metadata[metaHash].(string)
 		}
 	}
-	if current == file.Metadata[metaHash] {
-		return false, nil
+	return ids, hash, nil
+}
+
+// leaveOut returns the edits that leave entries out of the context.
+func leaveOut(ids []string) (edits []session.Entry) {
+	for _, id := range ids {
+		edits = append(edits, session.Entry{Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{TargetID: id}})
 	}
-	entries := []session.Entry{{Type: session.TypeMessage, Message: file}}
-	for _, id := range old {
-		entries = append(entries, session.Entry{Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{TargetID: id}})
-	}
-	_, err = s.AppendAll(entries...)
-	return err == nil, err
+	return edits
 }
 
 // Refresh reloads the files of a conversation that have changed, and returns the

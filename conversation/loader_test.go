@@ -177,6 +177,12 @@ func TestAFileIsAddedToASessionWhenItChanges(t *testing.T) {
 	if files := must(os.ReadDir(dir))(t); len(files) != 1 {
 		t.Errorf("the directory has %v", files)
 	}
+	for _, had := range []bool{true, false} {
+		removed := must(conversation.RemoveFile(s, path))(t)
+		if now := must(s.Context(session.ContextOptions{}))(t); removed != had || len(now.Entries) != 1 {
+			t.Errorf("removed: %v, and the context is %+v", removed, now.Entries)
+		}
+	}
 }
 
 // A file is another if its content is, whatever its time and size say.

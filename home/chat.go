@@ -223,8 +223,8 @@ func (c *Chat) begin() error {
 
 // Start returns the agent, ready for the next turn. It must be called before each: it
 // creates the session if there is none yet, and loads context files that are new or have
-// changed.
-func (c *Chat) Start(ctx context.Context) (*agent.Agent, error) {
+// changed, and the files that the next message mentions.
+func (c *Chat) Start(ctx context.Context, files ...string) (*agent.Agent, error) {
 	c.home.beforeWriting(ctx)
 	if c.c == nil {
 		if err := c.create(ctx); err != nil {
@@ -236,7 +236,7 @@ func (c *Chat) Start(ctx context.Context) (*agent.Agent, error) {
 			return nil, err
 		}
 	}
-	return c.agent, c.loadFiles(c.r.Context)
+	return c.agent, c.loadFiles(slices.Concat(c.r.Context, files))
 }
 
 func (c *Chat) create(ctx context.Context) error {
@@ -257,6 +257,37 @@ func (c *Chat) AddFiles(files ...string) error {
 		}
 		if !slices.Contains(c.r.Context, name) {
 			c.r.Context = append(c.r.Context, name)
+		}
+	}
+	return nil
+}
+
+// RemoveFiles takes files out of what the model should know: they are no longer loaded, and
+// what the conversation has of them is no longer sent.
+func (c *Chat) RemoveFiles(files ...string) error {
+	for _, name := range files {
+		path, err := filepath.Abs(name)
+		if err != nil {
+			return err
+		}
+		before := len(c.r.Context)
+		c.r.Context = slices.DeleteFunc(slices.Clone(c.r.Context), func(had string) bool {
+			whole, err := filepath.Abs(had)
+			return err == nil && whole == path
+		})
+		removed := len(c.r.Context) < before
+		if c.c != nil {
+			err = c.c.Retry(func() error {
+				was, err := conversation.RemoveFile(c.c.Session, path)
+				removed = removed || was
+				return err
+			})
+		}
+		switch {
+		case err != nil:
+			return err
+		case !removed:
+			return session.Invalidf("%s is not among the files that the model is sent", name)
 		}
 	}
 	return nil

@@ -26,6 +26,9 @@ func Kind(e *session.Entry) string {
 		if e.Message == nil || e.Message.Role == "" {
 			return "message"
 		}
+		if e.Message.Role == session.RoleBashExecution {
+			return "command"
+		}
 		return OneLine(e.Message.Role, 0)
 	case session.TypeModelChange:
 		return "model"

@@ -30,6 +30,30 @@ func garden(t *testing.T, allow, deny []string) *bench {
 	return b
 }
 
+func TestBrowse(t *testing.T) {
+	t.Parallel()
+	b := garden(t, nil, nil)
+	var seen []string
+	b.must(tools.Browse(t.Context(), b.dir, func(name string) bool {
+		seen = append(seen, name)
+		return true
+	}))
+	if got, want := strings.Join(seen, " "), ".env .gitignore a.go bin keep.log sub/ sub/.gitignore sub/b.go sub/e.ts sub/node_modules sub/top.txt"; got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	seen = nil
+	b.must(tools.Browse(t.Context(), b.dir, func(name string) bool {
+		seen = append(seen, name)
+		return false
+	}))
+	if got := strings.Join(seen, " "); got != ".env .gitignore a.go bin keep.log sub/" {
+		t.Error(got)
+	}
+	if tools.Browse(t.Context(), filepath.Join(b.dir, "none"), func(string) bool { return true }) == nil {
+		t.Error("there is no such directory")
+	}
+}
+
 func TestGrep(t *testing.T) {
 	t.Parallel()
 	b := garden(t, nil, nil)

@@ -30,6 +30,26 @@ type walk struct {
 	files vfs.FS
 	out   string // the directory of root, if it is outside of the working directory
 	visit func(name string) error
+	enter func(dir string) bool // Default: every directory
+}
+
+// Browse calls visit with what is below a directory, by its path relative to it, with
+// slashes: files, and directories with a slash at the end, in the order of their names. Of a
+// directory for which visit returns false, it leaves out what is below. What .gitignore files
+// leave out is left out.
+func Browse(ctx context.Context, dir string, visit func(name string) bool) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	w := &walk{ctx: ctx, root: root, files: vfs.In(root)}
+	w.visit = func(name string) error {
+		visit(filepath.ToSlash(name))
+		return nil
+	}
+	w.enter = func(name string) bool { return visit(filepath.ToSlash(name) + "/") }
+	return w.directory(".", nil)
 }
 
 // below visits the files below a path, or the file itself. The names are relative to the
@@ -123,7 +143,9 @@ func (w *walk) directory(dir string, ignored []ignoreRule) error {
 		}
 		switch {
 		case e.IsDir():
-			err = w.directory(name, ignored)
+			if w.enter == nil || w.enter(name) {
+				err = w.directory(name, ignored)
+			}
 		case e.Type().IsRegular():
 			err = w.visit(name)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/coppice-dev/coppice/agent"
@@ -30,12 +31,13 @@ func (a *app) printChat(ctx context.Context, args []string, isTyped bool, f *cha
 		if err != nil {
 			return err
 		}
-		return a.chatOnce(ctx, h, text, f)
+		return a.chatOnce(ctx, h, text, strings.Join(args, " "), f)
 	})
 }
 
-// chatOnce sends a message and prints the answer.
-func (a *app) chatOnce(ctx context.Context, h *home.Home, text string, f *chatFlags) error {
+// chatOnce sends a message and prints the answer. typed is the part of it in which files can be
+// mentioned: what is piped is not the word of the person.
+func (a *app) chatOnce(ctx context.Context, h *home.Home, text, typed string, f *chatFlags) error {
 	var c *home.Chat
 	c, err := h.Chat(ctx, f.request, home.ChatHands{Approve: func(ctx context.Context, call agent.Call) (agent.Decision, error) {
 		return agent.Deny.Because(notAsked), a.sayRefused(ctx, call, c)
@@ -43,7 +45,12 @@ func (a *app) chatOnce(ctx context.Context, h *home.Home, text string, f *chatFl
 	if err != nil {
 		return err
 	}
-	return errors.Join(a.converse(ctx, c, text, f.images), c.Close())
+	named := c.Mentions(typed)
+	for _, name := range named.Missing {
+		a.say("there is no file %s in %s; it is sent as text", name, c.Dir())
+	}
+	named.Images = slices.Concat(f.images, named.Images)
+	return errors.Join(a.converse(ctx, c, text, named), c.Close())
 }
 
 // notAsked tells a model why its call did not run.
@@ -72,10 +79,10 @@ func (a *app) sayRefused(ctx context.Context, call agent.Call, c *home.Chat) err
 	return nil
 }
 
-func (a *app) converse(ctx context.Context, c *home.Chat, text string, images []string) error {
-	content, err := c.Prompt(text, images...)
+func (a *app) converse(ctx context.Context, c *home.Chat, text string, named home.Mentions) error {
+	content, err := c.Prompt(text, named.Images...)
 	if err != nil {
-		if strings.TrimSpace(text) == "" && len(images) == 0 {
+		if strings.TrimSpace(text) == "" && len(named.Images) == 0 {
 			err = hinted(err, "give the message as an argument, or on standard input")
 		}
 		return err
@@ -92,7 +99,7 @@ func (a *app) converse(ctx context.Context, c *home.Chat, text string, images []
 	if p := c.Project(); p != nil && !p.Trusted && !a.flags.json {
 		a.say("%s of %s is not used, because you have not trusted it: %s", strings.Join(p.Files, " and "), p.Path, command("config trust", []string{p.Path}))
 	}
-	worker, err := c.Start(ctx)
+	worker, err := c.Start(ctx, named.Files...)
 	if err != nil {
 		return err
 	}

@@ -91,7 +91,7 @@ func (s Style) Row(e *session.Entry, before, between string, name func(id string
 // KindColour is the colour of the word for what an entry is.
 func KindColour(kind string) Colour {
 	switch kind {
-	case session.RoleUser, session.RoleBashExecution:
+	case session.RoleUser, "command":
 		return Green
 	case session.RoleAssistant:
 		return Cyan

@@ -49,6 +49,7 @@ type ui struct {
 	editor line.Editor
 
 	images []string // that go with the next message
+	pasted []string // of several lines: the files that they name are not meant
 	queue  []string // what was typed while the model answers
 	job    *job     // what is going on, or nil
 	// isShared means that the person knows that somebody else writes to the session.
@@ -198,7 +199,10 @@ func (u *ui) submit(ctx context.Context, text string) {
 	rows, _, _ := typed.Rows(u.prompt(), columns, maxEcho)
 	u.print(rows...)
 	name, isCommand := commandIn(text)
+	command, tell, isShell := shellIn(text)
 	switch {
+	case isShell:
+		u.shell(ctx, command, tell)
 	case isCommand:
 		u.command(ctx, name, strings.TrimSpace(strings.TrimPrefix(text, "/"+name)))
 	case strings.TrimSpace(text) != "":
@@ -234,6 +238,7 @@ func (u *ui) press(ctx context.Context, k line.Key) {
 	}
 	again := u.leaving
 	u.leaving = false
+	k = u.pastes(k)
 	if u.editor.Press(k) {
 		return
 	}
@@ -248,7 +253,7 @@ func (u *ui) press(ctx context.Context, k line.Key) {
 			u.queue = append(u.queue, text)
 		}
 	case line.Tab:
-		u.complete()
+		u.complete(ctx)
 	case line.Interrupt:
 		u.interrupt(again)
 	case line.Escape:
@@ -296,33 +301,6 @@ func (u *ui) takeBack() {
 	}
 	u.editor.Set(strings.Join(texts, "\n"))
 	u.queue = nil
-}
-
-// complete completes the name of a command.
-func (u *ui) complete() {
-	name, ok := commandIn(u.editor.Text())
-	if !ok || strings.Contains(u.editor.Text(), " ") {
-		return
-	}
-	var found []string
-	for _, c := range commands() {
-		if strings.HasPrefix(c.name, name) {
-			found = append(found, c.name)
-		}
-	}
-	switch {
-	case len(found) == 1:
-		u.editor.Set("/" + found[0] + " ")
-	case len(found) > 1:
-		common := found[0]
-		for _, f := range found[1:] {
-			common = common[:render.SharedPrefix(common, f)]
-		}
-		if common == name {
-			u.note("  /" + strings.Join(found, "  /"))
-		}
-		u.editor.Set("/" + common)
-	}
 }
 
 // style is how things are drawn now.

@@ -51,7 +51,7 @@ func commands() []slash {
 		{"resume", "", "finish what was interrupted", (*ui).cmdResume, after},
 		{"compact", "[WHAT MATTERS]", "replace the beginning with a summary", (*ui).cmdCompact, after},
 		{"undo", "", "undo the last compaction", (*ui).cmdUndo, after},
-		{"context", "[FILE…]", "show what the model is sent, or add files to it", (*ui).cmdContext, ifAlone},
+		{"context", "[FILE…|-FILE…]", "show what the model is sent; add or remove files", (*ui).cmdContext, ifAlone},
 		{"model", "[N|PROVIDER/MODEL]", "list the models, or change who answers", (*ui).cmdModel, ifAlone},
 		{"system", "", "show what the model is told first", (*ui).cmdSystem, always},
 		{"thinking", "[LEVEL]", "show or change how much the model thinks", (*ui).cmdThinking, ifAlone},
@@ -151,7 +151,10 @@ func (u *ui) cmdHelp(context.Context, string) error {
 		u.print("  " + u.paint(terminal.Cyan, name) + "  " + c.does)
 	}
 	u.print("")
-	u.note("  Alt-Enter, or a backslash before Enter, begins another line; ↑ recalls what you said.\n" +
+	u.note("  @FILE in a message sends that file or image with it; Tab completes paths, commands\n" +
+		"  and their arguments. !COMMAND runs a command and shows the model what it printed;\n" +
+		"  !!COMMAND only shows you.\n" +
+		"  Alt-Enter, or a backslash before Enter, begins another line; ↑ recalls what you said.\n" +
 		"  Esc or Ctrl-C stops the answer and keeps what arrived; Ctrl-D leaves.")
 	return nil
 }
@@ -376,12 +379,7 @@ func (u *ui) cmdUndo(ctx context.Context, _ string) error {
 
 func (u *ui) cmdContext(ctx context.Context, argument string) error {
 	if argument != "" {
-		files := strings.Fields(argument)
-		if err := u.chat.AddFiles(files...); err != nil {
-			return err
-		}
-		u.note("  " + render.Counted(len(files), "file", "files") + " will be sent with the next message, and again after each change")
-		return nil
+		return u.changeContext(strings.Fields(argument))
 	}
 	id, err := u.session()
 	if err != nil {
@@ -411,6 +409,28 @@ func (u *ui) cmdContext(ctx context.Context, argument string) error {
 	u.note("  " + windowUse(status.Tokens, status.Window) + ", with the tools and as reported by the provider where it did")
 	u.note("  " + render.Counted(len(now.Entries), "entry", "entries") + " · " + render.Counted(now.Measured.Tokens, "token", "tokens") +
 		" counted entry by entry · " + render.Counted(len(now.LeftOut), "entry", "entries") + " of the path left out or changed")
+	return nil
+}
+
+// changeContext adds files to what the model is sent, or takes out those with a minus.
+func (u *ui) changeContext(files []string) error {
+	var add, remove []string
+	for _, name := range files {
+		if gone, ok := strings.CutPrefix(name, "-"); ok {
+			remove = append(remove, u.chat.Path(gone))
+		} else {
+			add = append(add, u.chat.Path(name))
+		}
+	}
+	if err := errors.Join(u.chat.RemoveFiles(remove...), u.chat.AddFiles(add...)); err != nil {
+		return err
+	}
+	if len(remove) > 0 {
+		u.note("  " + render.Counted(len(remove), "file is", "files are") + " no longer sent")
+	}
+	if len(add) > 0 {
+		u.note("  " + render.Counted(len(add), "file", "files") + " will be sent with the next message, and again after each change")
+	}
 	return nil
 }
 
@@ -521,6 +541,9 @@ func (u *ui) cmdImage(_ context.Context, argument string) error {
 		return errUsage
 	}
 	files := strings.Fields(argument)
+	for i := range files {
+		files[i] = u.chat.Path(files[i])
+	}
 	content, err := u.chat.Prompt("", files...)
 	if err != nil {
 		return err
@@ -618,7 +641,7 @@ func (u *ui) cmdExport(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	written, err := u.o.Home.Transfer.Export(ctx, home.ExportRequest{OpenRequest: home.OpenRequest{Session: id}, Path: path}, nil)
+	written, err := u.o.Home.Transfer.Export(ctx, home.ExportRequest{OpenRequest: home.OpenRequest{Session: id}, Path: u.chat.Path(path)}, nil)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +27,7 @@ type job struct {
 	out    *agent.Outcome   // the same
 	view   *view
 	after  func(err error) // says how it went
+	silent bool            // where the chat stands is as it was
 }
 
 // news returns where a job's events come from: nowhere, if there is no job.
@@ -80,7 +82,9 @@ func (u *ui) hear(ctx context.Context, e agent.Event, more bool) {
 	u.print(j.view.end(u.style())...)
 	u.job, u.asking = nil, nil
 	j.after(j.err)
-	u.status(ctx)
+	if !j.silent {
+		u.status(ctx)
+	}
 }
 
 // sayShared says once that somebody else writes to the session. The agent has seen to it
@@ -106,17 +110,20 @@ func (j *job) progress() string {
 
 // say sends a message and shows the answer.
 func (u *ui) say(ctx context.Context, text string) {
-	content, err := u.chat.Prompt(text, u.images...)
+	named := u.mentions(text)
+	content, err := u.chat.Prompt(text, slices.Concat(u.images, named.Images)...)
+	var a *agent.Agent
+	if err == nil {
+		a, err = u.chat.Start(ctx, named.Files...)
+	}
 	if err != nil {
 		u.fail(err)
+		if u.editor.Text() == "" {
+			u.editor.Set(text) // to be said differently, or again
+		}
 		return
 	}
-	a, err := u.chat.Start(ctx)
-	if err != nil {
-		u.fail(err)
-		return
-	}
-	u.images = nil
+	u.images, u.pasted = nil, nil
 	u.turn(ctx, a, func(ctx context.Context) (*agent.Outcome, error) { return a.Send(ctx, content...) })
 }
 

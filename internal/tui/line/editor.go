@@ -28,6 +28,15 @@ const maxHistory = 1000
 // Text returns what was typed.
 func (e *Editor) Text() string { return e.text }
 
+// Before returns what was typed before the cursor.
+func (e *Editor) Before() string { return e.text[:e.at] }
+
+// Replace puts a text in place of the last n bytes before the cursor.
+func (e *Editor) Replace(n int, text string) {
+	e.remove(e.at-n, e.at)
+	e.insert(text)
+}
+
 // Set replaces the message and puts the cursor behind it.
 func (e *Editor) Set(text string) { e.text, e.at = text, len(text) }
 
