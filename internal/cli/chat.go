@@ -3,18 +3,24 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/coppice-dev/coppice/agent/tools"
 	"github.com/coppice-dev/coppice/home"
 	chatui "github.com/coppice-dev/coppice/internal/tui/chat"
 	display "github.com/coppice-dev/coppice/internal/tui/screen"
 	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/render/plain"
+	"github.com/coppice-dev/coppice/session"
 )
 
 type chatFlags struct {
@@ -35,11 +41,12 @@ func chatCommand(a *app) *cobra.Command {
 			"first message. Without any settings the built-in model answers, which needs no\n" +
 			"network and repeats what it hears.\n\n" +
 			"The conversation is named by --restore, or by ID if it is the only argument and there is no --print;\n" +
-			"--continue is the last one. All other arguments are TEXT.\n\n" +
+			"--continue is the last one in this directory. All other arguments are TEXT.\n\n" +
 			"With --print, or if there is no terminal, chat sends one message, prints the\n" +
 			"answer as it arrives, and ends. The message is TEXT, standard input, or both.\n" +
 			"If the answer is cut off at the token limit, the exit code is 3.\n\n" +
-			"The model gets tools only with --tools or --mcp. They work in the directory that\n" +
+			"The model gets tools only with --tools or --mcp: --tools=read,grep gives it these,\n" +
+			"and --tools alone gives it all. They work in the directory that\n" +
 			"the conversation is about. Each call that could change something is asked about,\n" +
 			"unless an --allow rule covers it; with --print, such a call is refused.",
 		Example: "  coppice chat\n" +
@@ -67,7 +74,7 @@ func chatCommand(a *app) *cobra.Command {
 	flags.StringSliceVar(&f.images, "image", nil, "image `files` to send with the first message")
 	flags.StringArrayVar(&f.request.Servers, "mcp", nil, "a server whose tools the model gets: its `command`")
 	flags.StringSliceVar(&f.request.Tools, "tools", nil, "give the model tools: all, or a `list`")
-	flags.Lookup("tools").NoOptDefVal = home.AllTools
+	flags.Lookup("tools").NoOptDefVal = unnamedTools
 	flags.StringArrayVar(&f.request.Allow, "allow", nil, "approve calls by a `rule`: read, bash(go test *)")
 	flags.StringArrayVar(&f.request.Deny, "deny", nil, "refuse calls by a `rule`, whatever is allowed")
 	flags.StringSliceVar(&f.request.Env, "env", nil, "keep `variables` for commands that look like keys")
@@ -83,7 +90,7 @@ func chatCommand(a *app) *cobra.Command {
 // addRestore gives a command the flags that say which conversation to continue.
 func (f *chatFlags) addRestore(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.request.Session, "restore", "r", "", "continue the conversation `ID`")
-	cmd.Flags().BoolVarP(&f.last, "continue", "c", false, "continue the last conversation")
+	cmd.Flags().BoolVarP(&f.last, "continue", "c", false, "continue the last conversation here")
 }
 
 // continues reports whether one of those flags was given.
@@ -96,10 +103,12 @@ func (a *app) runChat(ctx context.Context, args []string, f *chatFlags) error {
 	switch {
 	case f.restores && f.request.Session == "":
 		return usageError{errors.New("--restore needs the name of a session, and got an empty one")}
-	case f.last:
-		f.request.Session = home.LastSession
+	case slices.Contains(f.request.Tools, unnamedTools):
+		if err := f.allTools(args); err != nil {
+			return err
+		}
 	}
-	if f.request.Title != "" && f.request.Session != "" {
+	if f.request.Title != "" && (f.last || f.request.Session != "") {
 		return usageError{errors.New("--title is for a new conversation; coppice rename names an existing one")}
 	}
 	if f.system != "" {
@@ -116,10 +125,58 @@ func (a *app) runChat(ctx context.Context, args []string, f *chatFlags) error {
 	return a.chatOnTerminal(ctx, keys, args, f)
 }
 
+// unnamedTools is the value of --tools without one.
+const unnamedTools = "all of them"
+
+// allTools gives the model all tools, because no value follows --tools. In "--tools read", read
+// is no value but an argument, which is easily overlooked.
+func (f *chatFlags) allTools(args []string) error {
+	for _, arg := range args {
+		if slices.ContainsFunc(strings.Split(arg, ","), func(name string) bool {
+			return name == home.AllTools || name == home.NoTools || slices.Contains(tools.Names(), strings.TrimSpace(name))
+		}) {
+			return hinted(usageError{fmt.Errorf("%q is not taken as the tools that the model gets, because there is no = before it", arg)},
+				fmt.Sprintf("--tools=%s gives it those; to say %s to a model with all tools, write --tools=%s", plain.ShellWord(arg), plain.ShellWord(arg), home.AllTools))
+		}
+	}
+	f.request.Tools = []string{home.AllTools}
+	return nil
+}
+
+// newestIn returns the most recently active conversation about a directory, and not about one
+// below it.
+func newestIn(ctx context.Context, h *home.Home, dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	r := home.ListRequest{CWD: dir}
+	for {
+		list, err := h.Sessions.List(ctx, r)
+		if err != nil {
+			return "", err
+		}
+		at := slices.IndexFunc(list.Sessions, func(s home.SessionInfo) bool { return s.CWD == dir })
+		if at >= 0 {
+			return list.Sessions[at].ID, nil
+		}
+		if r.After = list.Next; r.After == "" {
+			return "", hinted(&session.Error{Op: "continue", Kind: session.ErrNotExist, Err: fmt.Errorf("no conversation is about %s", dir)},
+				command("ls", nil)+" lists those about other directories, and --restore continues one")
+		}
+	}
+}
+
 // begin finds out which conversation is meant, and returns what is said first. other is a
 // message from standard input. The only argument names a conversation, unless a flag does,
 // the message is to be printed, or nothing else could be the message.
 func (f *chatFlags) begin(ctx context.Context, h *home.Home, args []string, other string, once bool) (string, error) {
+	if f.last {
+		var err error
+		if f.request.Session, err = newestIn(ctx, h, f.request.CWD); err != nil {
+			return "", err
+		}
+	}
 	isName := len(args) == 1 && f.request.Session == "" && f.request.Title == "" && !f.fresh && !f.print && !(once && other == "")
 	if isName {
 		_, err := h.Sessions.Resolve(ctx, home.SessionRequest{Session: args[0]})

@@ -88,6 +88,9 @@ func (a *app) converse(ctx context.Context, c *home.Chat, text string, named hom
 		return err
 	}
 	isNew, chosen := c.Conversation() == nil, c.Model()
+	if len(c.Tools()) > 0 {
+		a.say("tools work in %s", c.Dir())
+	}
 	if chosen.Unreached != "" {
 		info := chosen.Model.Info()
 		a.say("%s %s answered before, but the settings do not say how to reach it; %s answers now",
