@@ -108,6 +108,24 @@ func (t *turn) asks(p *Pending) (ask bool) {
 	return ask
 }
 
+// check returns why nobody needs to be asked about a call, because it would fail, or "".
+func (t *turn) check(p *Pending) (why string) {
+	f := t.tools[p.Name].Check
+	if f == nil {
+		return ""
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			t.logPanic(p.Call, v)
+			why = ""
+		}
+	}()
+	if err := f(p.Call); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
 // startable returns the calls at the beginning of a list that may start at once: those
 // that need no approval, as many as may run together.
 func (t *turn) startable(calls []Pending) []Pending {
@@ -157,6 +175,8 @@ func (t *turn) triage(pending []Pending) (ready, asking []Pending, refused []ans
 			refused = append(refused, answersTo(why, p)...)
 		case p.started || p.approved || !t.asks(&p):
 			ready = append(ready, p)
+		case len(ready)+len(asking) == 0 && t.check(&p) != "":
+			refused = append(refused, answersTo(t.check(&p), p)...)
 		default:
 			asking = append(asking, p)
 		}

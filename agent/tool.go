@@ -26,6 +26,10 @@ type Tool struct {
 	// tool, even in parallel. If it asks or panics, the call never runs without approval; Run
 	// may rely on that. Default: no call needs approval. See AskAlways.
 	Ask func(call Call) (ask bool, reason string)
+	// Check returns why a call cannot run, if that is known before anyone is asked about it. The
+	// model gets the error at once. It is not called while calls that come before in the same
+	// answer have yet to run: they may change what it says. Default: that shows when it runs.
+	Check func(call Call) error
 	// Timeout is how long a call may take. Default: Options.ToolTimeout.
 	Timeout time.Duration
 	// Files returns the files that a call reads and changes, so that a summary can

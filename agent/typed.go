@@ -30,6 +30,10 @@ func NewTool[In any](name, description string, run func(ctx context.Context, cal
 	}
 	return Tool{
 		Tool: provider.Tool{Name: name, Description: description, Schema: slices.Clone(s.raw)},
+		Check: func(call Call) error {
+			_, err := Arguments[In](call.Input)
+			return err
+		},
 		Run: func(ctx context.Context, call Call) (Result, error) {
 			in, err := Arguments[In](call.Input)
 			if err != nil {

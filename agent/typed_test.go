@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/session"
 )
 
 type weather struct {
@@ -60,5 +61,37 @@ func TestToolOfAFunction(t *testing.T) {
 	}
 	if _, err := agent.Arguments[int](nil); err == nil {
 		t.Error("a number is no struct")
+	}
+}
+
+// Nobody is asked about a call that cannot run: the model is told at once. A call before it
+// may change that, so then it asks.
+func TestACallThatCannotRunDoesNotAsk(t *testing.T) {
+	t.Parallel()
+	var asked []string
+	typed, err := agent.NewTool("typed", "", func(context.Context, agent.Call, weather) (agent.Result, error) {
+		return agent.Result{Text: "rain"}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wild := echo("wild")
+	wild.Check = func(agent.Call) error { panic("no idea") }
+	typed.Ask, wild.Ask = agent.AskAlways, agent.AskAlways
+	a := start(t, agent.Options{Tools: []agent.Tool{typed, wild}, Approve: func(_ context.Context, c agent.Call) (agent.Decision, error) {
+		asked = append(asked, c.Name+" "+string(c.Input))
+		return agent.Allow, nil
+	}})
+	for prompt, want := range map[string]string{
+		`call typed {"city":7}`:                                        "",
+		`call typed {"city":"Bern"}`:                                   `typed {"city":"Bern"}`,
+		`call wild {"text":"x"}`:                                       `wild {"text":"x"}`,
+		"call wild {\"text\":\"x\"}\ncall typed {\"city\":7}":          `wild {"text":"x"}|typed {"city":7}`,
+		"call typed {}\ncall typed {}\ncall typed {\"city\":\"Bern\"}": `typed {"city":"Bern"}`,
+	} {
+		asked = nil
+		if out := send(t, a, prompt); strings.Join(asked, "|") != want || strings.Contains(session.TextOf(out.Message.Content), "typed failed: the arguments do not fit") != (strings.Contains(prompt, "7") || strings.Contains(prompt, "{}")) {
+			t.Errorf("%s: asked about %q, want %q: %s", prompt, asked, want, session.TextOf(out.Message.Content))
+		}
 	}
 }

@@ -44,19 +44,31 @@ func (k *kit) bash() (agent.Tool, error) {
 		"up to %s: the middle of more is left out. It may take %d seconds, or as many as timeout says, up to %d. What it leaves running in the background is ended.",
 		size(int64(k.MaxOutput)), int(k.Timeout/time.Second), longest),
 		func(ctx context.Context, call agent.Call, in bashInput) (agent.Result, error) {
-			err := words("command", in.Command)
-			if err == nil {
-				in.Timeout, err = number("timeout", in.Timeout, 0, longest)
-			}
-			if err != nil {
+			if err := k.checkCommand(call); err != nil {
 				return refused(err)
 			}
 			return k.runCommand(ctx, in.Command, cmp.Or(time.Duration(in.Timeout)*time.Second, k.Timeout))
 		})
 	t.Alone = true
 	t.Timeout = k.MaxTimeout + k.Grace + 10*time.Second // the command's own timeout should come first
+	t.Check = k.checkCommand
 	t.Ask = func(call agent.Call) (bool, string) { return commandOf(call) != "", "" }
 	return t, err
+}
+
+// checkCommand returns why a call cannot run.
+func (k *kit) checkCommand(call agent.Call) error {
+	in, err := agent.Arguments[bashInput](call.Input)
+	if err == nil {
+		err = words("command", in.Command)
+	}
+	if err == nil {
+		_, err = number("timeout", in.Timeout, 0, int(k.MaxTimeout/time.Second))
+	}
+	if err == nil && k.shell == "" {
+		err = errNoShell
+	}
+	return err
 }
 
 // commandOf returns the command line of a call, or "" if it cannot run.
@@ -69,9 +81,6 @@ func commandOf(call agent.Call) string {
 }
 
 func (k *kit) runCommand(ctx context.Context, command string, timeout time.Duration) (agent.Result, error) {
-	if k.shell == "" {
-		return refused(errNoShell)
-	}
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
 	out := newClipped(k.MaxOutput)

@@ -24,20 +24,24 @@ func (k *kit) edit() (agent.Tool, error) {
 				return agent.Result{}, err
 			}
 			return k.changeFile(ctx, call, p, func(at *place, before fs.FileInfo) ([]byte, string, error) {
-				if before == nil {
-					return nil, "", fs.ErrNotExist
-				}
-				content, err := at.content()
-				if err != nil {
-					return nil, "", err
-				}
-				changed, lines, err := in.apply(content)
-				if err != nil {
-					return nil, "", fmt.Errorf("%s: %w", p, err)
-				}
-				return changed, fmt.Sprintf("replaced %s in %s, at line %s", count(len(lines), "occurrence"), p, join(lines)), nil
+				content, lines, err := in.changed(at, p, before)
+				return content, fmt.Sprintf("replaced %s in %s, at line %s", count(len(lines), "occurrence"), p, join(lines)), err
 			})
 		})
+}
+
+// changed returns what a file would have after the edit, and the lines at which it is another.
+func (in editInput) changed(at *place, p path, before fs.FileInfo) (content []byte, lines []int, err error) {
+	if before == nil {
+		return nil, nil, fs.ErrNotExist
+	}
+	if content, err = at.content(); err != nil {
+		return nil, nil, err
+	}
+	if content, lines, err = in.apply(content); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", p, err)
+	}
+	return content, lines, nil
 }
 
 // content returns a file as a whole.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/coppice-dev/coppice/agent/tools"
@@ -284,5 +286,51 @@ func TestParallelEditsAllCount(t *testing.T) {
 	wg.Wait()
 	if got := b.content("a"); got != strings.Repeat("done\n", 20) {
 		t.Errorf("%q", got)
+	}
+}
+
+// What makes a call fail is known before anyone is asked about it, and nothing is changed.
+func TestCallsAreCheckedBeforeTheyAsk(t *testing.T) {
+	t.Parallel()
+	outside := filepath.Join(t.TempDir(), "there")
+	work, r := rules(t, nil, []string{"write(hidden)"})
+	b := newBench(t, tools.Options{Dir: work.dir, Rules: r, MaxTimeout: time.Minute})
+	b.file("seen", "some beans\n")
+	b.file("unseen", "peas\n")
+	b.file("hidden", "key\n")
+	b.link(outside, "link")
+	b.run("read", "path", "seen")
+	edit := func(path, old string) json.RawMessage {
+		return args("path", path, "old_string", old, "new_string", "corn")
+	}
+	for _, tt := range []struct {
+		tool  string
+		input json.RawMessage
+		want  string
+	}{
+		{"write", at("write", "new/file"), ""},
+		{"write", at("write", "seen"), ""},
+		{"write", at("write", "unseen"), "read it first"},
+		{"write", at("write", "link"), "leads out of the working directory"},
+		{"write", at("write", ""), "is empty"},
+		{"write", at("write", "hidden"), ""}, // its rule says more
+		{"write", args("path", "seen"), "missing properties"},
+		{"edit", edit("seen", "beans"), ""},
+		{"edit", edit("seen", "rice"), "seen: old_string"},
+		{"edit", edit("seen", "e"), "occurs 2 times"},
+		{"edit", edit("unseen", ""), "old_string is empty"},
+		{"edit", edit("unseen", "peas"), "read it first"},
+		{"edit", edit("nothing", "x"), "does not exist"},
+		{"bash", args("command", "ls"), ""},
+		{"bash", args("command", "ls", "timeout", 61), "from 1 to 60"},
+		{"bash", args("command", " "), "is empty"},
+	} {
+		err := b.tools[tt.tool].Check(call(tt.tool, tt.input))
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s %s: %v, want %q", tt.tool, tt.input, err, tt.want)
+		}
+	}
+	if b.exists("new") || b.content("seen") != "some beans\n" {
+		t.Error("a check changed something")
 	}
 }

@@ -399,6 +399,14 @@ func (r *Rules) Apply(list ...agent.Tool) []agent.Tool {
 				return asks, reason
 			}
 		}
+		if check := list[i].Check; check != nil {
+			list[i].Check = func(call agent.Call) error {
+				if d, _ := decide(call); d == agent.Deny {
+					return nil // Run says that
+				}
+				return check(call)
+			}
+		}
 		list[i].Run = func(ctx context.Context, call agent.Call) (agent.Result, error) {
 			if d, text := decide(call); d == agent.Deny {
 				return refused(fmt.Errorf("the user does not allow this: the rule %s denies it", text))

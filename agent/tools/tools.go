@@ -156,6 +156,9 @@ func pathTool[In interface{ where() string }](k *kit, name, verb, description st
 		})
 	changes := name == Write || name == Edit
 	t.Alone, t.Repeatable = changes, !changes
+	if changes {
+		t.Check = k.checkChange
+	}
 	t.Ask = func(call agent.Call) (bool, string) { return k.asks(name, verb, changes, call) }
 	t.Files = func(input json.RawMessage) (read, changed []string) {
 		p, err := k.dir.pathIn(name, input)

@@ -54,18 +54,9 @@ func (k *kit) changeFile(ctx context.Context, call agent.Call, p path,
 	if err := k.memory.isApproved(call, p, at); err != nil {
 		return agent.Result{}, err
 	}
-	before, err := at.look()
+	before, was, err := k.known(call, p, at)
 	if err != nil {
 		return agent.Result{}, err
-	}
-	var was digest
-	if before != nil {
-		if was, err = at.digest(); err != nil {
-			return agent.Result{}, err
-		}
-		if err := k.memory.hasSeen(call, at, was); err != nil {
-			return agent.Result{}, fmt.Errorf("%s: %w", p, err)
-		}
 	}
 	content, text, err := change(at, before)
 	if err == nil {
@@ -76,6 +67,50 @@ func (k *kit) changeFile(ctx context.Context, call agent.Call, p path,
 	}
 	k.memory.see(call, at, sha256.Sum256(content))
 	return agent.Result{Text: text}, nil
+}
+
+// known describes a file that a call would change, which the model must have seen; before is
+// nil if there is none.
+func (k *kit) known(call agent.Call, p path, at *place) (before fs.FileInfo, was digest, err error) {
+	if before, err = at.look(); before == nil || err != nil {
+		return nil, was, err
+	}
+	if was, err = at.digest(); err != nil {
+		return nil, was, err
+	}
+	if err = k.memory.hasSeen(call, at, was); err != nil {
+		err = fmt.Errorf("%s: %w", p, err)
+	}
+	return before, was, err
+}
+
+// checkChange returns why a call of write or edit cannot run, as things are now.
+func (k *kit) checkChange(call agent.Call) error {
+	p, err := k.dir.pathIn(call.Name, call.Input)
+	if err != nil {
+		return err
+	}
+	at, err := k.dir.open(p)
+	if err != nil {
+		return explain(p, err)
+	}
+	defer at.close()
+	if call.Name == Write {
+		_, _, err = k.known(call, p, at)
+		return explain(p, err)
+	}
+	in, err := agent.Arguments[editInput](call.Input)
+	if err == nil {
+		err = in.check()
+	}
+	if err != nil {
+		return err
+	}
+	before, _, err := k.known(call, p, at)
+	if err == nil {
+		_, _, err = in.changed(at, p, before)
+	}
+	return explain(p, err)
 }
 
 // look describes a file, or returns nil if there is none. A place never is a link.
