@@ -68,7 +68,7 @@ func (k *Keeper) keep(r *request, answered *session.MessageEntry, start func([]P
 	calls := k.callsOf(&answer)
 	now := start(calls)
 	if len(now) > 0 {
-		entries = append(entries, startedEntry(now))
+		entries = append(entries, Running(idsOf(now)...))
 	}
 	if _, err := k.append(entries...); err != nil {
 		return nil, nil, err

@@ -148,6 +148,14 @@ func (t *turn) together(calls []Pending) int {
 	return n
 }
 
+func idsOf(calls []Pending) []string {
+	ids := make([]string, len(calls))
+	for i := range calls {
+		ids[i] = calls[i].ID
+	}
+	return ids
+}
+
 // answered is a call with its result.
 type answered struct {
 	Pending

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/adk/v2/session"
 	"google.golang.org/genai"
 
+	"github.com/coppice-dev/coppice/agent"
 	coppice "github.com/coppice-dev/coppice/session"
 )
 
@@ -83,7 +84,7 @@ func (a *appending) run(ctx context.Context) error {
 	err = coppice.Retry(func() error {
 		ids, err := a.session.AppendAll(entries...)
 		if err == nil {
-			a.landed(ids)
+			a.landed(ids[0], entries)
 		}
 		return err
 	}, func() (err error) {
@@ -102,10 +103,10 @@ func (a *appending) run(ctx context.Context) error {
 	return errors.Join(err, undo())
 }
 
-// landed takes the event into the handle, given the ids of its entries.
-func (a *appending) landed(ids []string) {
-	a.handle.add(ids[0], a.event, a.stored)
-	if len(ids) > 1 {
+// landed takes the event into the handle, given its id and its entries.
+func (a *appending) landed(id string, entries []coppice.Entry) {
+	a.handle.add(id, a.event, a.stored)
+	if last := entries[len(entries)-1].Custom; len(entries) > 1 && last != nil && last.CustomType == customState {
 		a.handle.since = 0
 	}
 }
@@ -140,7 +141,8 @@ func (a *appending) catchUp() error {
 	return nil
 }
 
-// entries returns the event as an entry and, if it is due, the state after it.
+// entries returns the event as an entry, that its calls run, and, if it is due, the state
+// after it.
 func (a *appending) entries() ([]coppice.Entry, error) {
 	before, lost, err := a.calls()
 	if err != nil {
@@ -150,15 +152,32 @@ func (a *appending) entries() ([]coppice.Entry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", coppice.ErrInvalid, err)
 	}
+	entries := []coppice.Entry{entry}
+	if calls := callsIn(&entry); len(calls) > 0 {
+		entries = append(entries, agent.Running(calls...)) // the runner starts them when the event is in the log
+	}
 	h := a.handle
 	if h.since+1 < repeatAfter {
-		return []coppice.Entry{entry}, nil
+		return entries, nil
 	}
 	state := maps.Clone(h.own)
 	_, _, own := split(a.stored.Actions.StateDelta)
 	maps.Copy(state, own)
 	again, err := repeated(state, h.since+1, later(h.newest, a.event.Timestamp))
-	return append([]coppice.Entry{entry}, again...), err
+	return append(entries, again...), err
+}
+
+// callsIn returns the ids of the calls in an entry.
+func callsIn(e *coppice.Entry) (ids []string) {
+	if e.Message == nil {
+		return nil
+	}
+	for i := range e.Message.Content {
+		if use := e.Message.Content[i].ToolUse; use != nil {
+			ids = append(ids, use.ID)
+		}
+	}
+	return ids
 }
 
 // calls finds the calls that the responses of the event answer. It returns the content that

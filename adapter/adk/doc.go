@@ -22,6 +22,13 @@
 // shares between sessions (keys that begin with "app:" and "user:") has a session of its
 // own, which is pinned so that no retention removes it.
 //
+// # Calls and compactions
+//
+// An event with calls says in the same write that they run, as an agent of Coppice does: if
+// the process dies, no other loop runs them again. Compact replaces the beginning of a session
+// by a summary, with an agent.Keeper. The rest of the Keeper is not used, because ADK's runner
+// decides itself what it sends, and tells a service only what is to be kept.
+//
 // # Several writers
 //
 // A session that Get or Create returned is a view of one moment. AppendEvent refuses to

@@ -26,6 +26,10 @@ type Options struct {
 	// the others appended comes before the event, in the log and in the session that was
 	// given to AppendEvent. Default: false.
 	Merge bool
+	// Compacted lets Get return a summary in the place of the events that a compaction
+	// stands for, if it is asked for all events: see Service.Compact. A runner sends what
+	// Get returns. Default: all events of the path, whatever was compacted.
+	Compacted bool
 	// Session adjusts the sessions in the store, for example to take secrets out of
 	// everything that is written. Its OnConflict has no effect. Default: the zero
 	// Options.
@@ -39,9 +43,10 @@ type Options struct {
 // Errors match those of Coppice's package session: ErrNotExist if there is no such session,
 // ErrExist if there is one already, ErrInvalid for a request that lacks something.
 type Service struct {
-	store store.Store
-	merge bool
-	opts  coppice.Options
+	store     store.Store
+	merge     bool
+	compacted bool
+	opts      coppice.Options
 }
 
 var _ session.Service = (*Service)(nil)
@@ -51,7 +56,7 @@ var _ session.Service = (*Service)(nil)
 func New(st store.Store, o *Options) *Service {
 	s := &Service{store: st}
 	if o != nil {
-		s.merge = o.Merge
+		s.merge, s.compacted = o.Merge, o.Compacted
 		if o.Session != nil {
 			s.opts = *o.Session
 		}
@@ -171,11 +176,30 @@ func (s *Service) get(ctx context.Context, p place, want reach) (*handle, error)
 		return nil, err
 	}
 	defer opened.Close()
-	v, err := look(opened, want)
+	v, err := s.view(opened, want)
 	if err != nil {
 		return nil, err
 	}
 	return &handle{place: p, view: *v}, nil
+}
+
+// view reads a session for Get.
+func (s *Service) view(opened *coppice.Session, want reach) (*view, error) {
+	if !s.compacted || want != (reach{}) {
+		return look(opened, want)
+	}
+	events, ok, err := compacted(opened)
+	switch {
+	case err != nil:
+		return nil, err
+	case !ok:
+		return look(opened, want)
+	}
+	v, err := look(opened, reach{none: true})
+	if err == nil {
+		v.events = events
+	}
+	return v, err
 }
 
 // List returns the sessions of a user, or of all users of an app if the request names no

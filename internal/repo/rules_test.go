@@ -42,6 +42,12 @@ var rules = []struct {
 		"provider.Retries.After",
 	},
 	{
+		"how far calls have come, and which may run",
+		regexp.MustCompile(`\bsession\.CustomCalls\b|\bcoppice\.CustomCalls\b`),
+		[]string{"agent/pending.go", "agent/sign.go"},
+		"agent.Keeper, or agent.Running",
+	},
+	{
 		"how a data: URL is taken apart",
 		regexp.MustCompile(`Cut\(.*";base64,"`),
 		[]string{"provider/source.go"},
