@@ -67,7 +67,7 @@ func TestFilesThatAMessageNamesGoWithIt(t *testing.T) {
 	p.doesNotSee("no file all")
 	p.doesNotSee("no file example")
 	p.runs("/context -beds/peas.md", "1 file is no longer sent")
-	p.runs("/context -beds/pears.md", "is not among the files")
+	p.runs("/context -beds/pears.md", "files that the model is sent")
 	p.leaves(ctrlD)
 	got := p.texts()
 	for _, want := range []string{"Beans climb.", "with an image"} {
