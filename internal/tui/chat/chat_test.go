@@ -402,13 +402,23 @@ func TestWhatIsTypedAheadIsSentAfterwards(t *testing.T) {
 // long that is.
 func TestNothingOfACallIsHiddenWhenItAsks(t *testing.T) {
 	t.Parallel()
+	dir, deep := filepath.Join(t.TempDir(), "work"), strings.Repeat("deep/", 30)
+	for _, name := range []string{filepath.Join(dir, deep), filepath.Join(dir, "..", strings.Repeat("long/", 30))} {
+		if err := os.MkdirAll(name, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, deep, "end.go"), []byte("a"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	p := sit(t, openHome(t), func(o *chat.Options) {
-		o.Request.Tools = []string{home.AllTools}
+		o.Request.CWD, o.Request.Tools = dir, []string{home.AllTools}
 	})
+	p.says(`call read {"path":"` + deep + `end.go"}`) // only what could run asks
 	for call, want := range map[string]string{
 		`write {"path":"docs/notes/` + strings.Repeat("./", 40) + `../../Makefile","content":"all:"}`: "it writes Makefile",
 		`write {"path":"../` + strings.Repeat("long/", 30) + `end.txt","content":"x"}`:                "end.txt",
-		`edit {"path":"` + strings.Repeat("deep/", 30) + `end.go","old_string":"a","new_string":"b"}`: "end.go",
+		`edit {"path":"` + deep + `end.go","old_string":"a","new_string":"b"}`:                        "end.go",
 		`bash {"command":"` + strings.Repeat("echo fine; ", 30) + `rm precious"}`:                     "rm precious",
 		`bash {"command":"echo one\necho two\n\nrm treasure"}`:                                        "│ rm treasure",
 	} {
@@ -489,6 +499,7 @@ func TestAChangeIsShownWithTheLinesAroundIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := sit(t, openHome(t), func(o *chat.Options) { o.Request.CWD, o.Request.Tools = dir, []string{home.AllTools} })
+	p.says(`call read {"path":"a.txt"}`)
 	p.types(`call edit {"path":"a.txt","old_string":"line 10\nline 11","new_string":"line ten"}`, enter)
 	p.sees("  │     7  line 7\n  │     8  line 8\n  │     9  line 9\n  │    10 -line 10\n  │    11 -line 11\n" +
 		"  │    10 +line ten\n  │    11  line 12\n  │    12  line 13\n  │    13  line 14\n    in " + dir)
