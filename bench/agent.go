@@ -53,7 +53,7 @@ func agentTurn(st *file.Store, model provider.Model, steps int) {
 
 func bareTurn(model provider.Model) {
 	ctx := context.Background()
-	entries := []session.Entry{said(session.RoleUser, session.Text("go"))}
+	entries := []session.Entry{session.Message(session.RoleUser, session.Text("go"))}
 	for {
 		response, err := provider.Respond(ctx, model, &provider.Request{Entries: entries, Tools: []provider.Tool{benchTool}}, nil)
 		check(err)
@@ -67,13 +67,9 @@ func bareTurn(model provider.Model) {
 			check(err)
 			result, err := runBenchTool(ctx, agent.Call{ID: c.ID, Input: input})
 			check(err)
-			entries = append(entries, said(session.RoleTool, session.ToolResult(c.ID, result.Text, false)))
+			entries = append(entries, session.Message(session.RoleTool, session.ToolResult(c.ID, result.Text, false)))
 		}
 	}
-}
-
-func said(role string, c session.Content) session.Entry {
-	return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: role, Content: []session.Content{c}}}
 }
 
 var benchTool = provider.Tool{Name: "echo", Schema: json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}}}`)}

@@ -40,8 +40,8 @@ func longConversation(b *bench, st *file.Store, n int) row {
 	var entries []session.Entry
 	for i := range n / 2 {
 		entries = append(entries,
-			said(session.RoleUser, session.Text(fmt.Sprintf("Question %d, about this and that, in a few words.", i))),
-			said(session.RoleAssistant, session.Text(fmt.Sprintf("Answer %d, which is longer than the question, as answers are. It has a second sentence.", i))))
+			session.Message(session.RoleUser, session.Text(fmt.Sprintf("Question %d, about this and that, in a few words.", i))),
+			session.Message(session.RoleAssistant, session.Text(fmt.Sprintf("Answer %d, which is longer than the question, as answers are. It has a second sentence.", i))))
 	}
 	_, err = s.AppendAll(entries...)
 	check(err)
@@ -63,7 +63,7 @@ func longConversation(b *bench, st *file.Store, n int) row {
 
 // bareLongTurn writes the requests of a turn, and appends what would come back.
 func bareLongTurn(model *longModel, entries []session.Entry) {
-	entries = append(entries[:len(entries):len(entries)], said(session.RoleUser, session.Text("go")))
+	entries = append(entries[:len(entries):len(entries)], session.Message(session.RoleUser, session.Text("go")))
 	for range longSteps {
 		r := &provider.Request{Entries: entries, Tools: []provider.Tool{benchTool}}
 		_, err := model.Encode(r)
@@ -73,7 +73,7 @@ func bareLongTurn(model *longModel, entries []session.Entry) {
 		entries = append(entries, session.Entry{Type: session.TypeMessage, Message: m})
 		for _, c := range m.Content {
 			if c.ToolUse != nil {
-				entries = append(entries, said(session.RoleTool, session.ToolResult(c.ToolUse.ID, "a few words of a file", false)))
+				entries = append(entries, session.Message(session.RoleTool, session.ToolResult(c.ToolUse.ID, "a few words of a file", false)))
 			}
 		}
 	}

@@ -49,7 +49,7 @@ func foreign(size int64, models bool) func(*writer) {
 }
 
 func (w *writer) system() {
-	w.write(w.line(session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: session.RoleSystem, Content: content}}))
+	w.write(w.line(session.Message(session.RoleSystem, content...)))
 }
 
 func (w *writer) compaction(state *session.State) {

@@ -72,7 +72,7 @@ func TestTitlesOfPrompts(t *testing.T) {
 func TestTitlesWithoutAPrompt(t *testing.T) {
 	t.Parallel()
 	message := func(role string, content ...session.Content) session.Entry {
-		return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: role, Content: content}}
+		return session.Message(role, content...)
 	}
 	injected := func(text string) session.Entry {
 		e := message(session.RoleUser, session.Text(text))
@@ -139,7 +139,8 @@ func TestTitleOfAdditionsOnly(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			index.TitleIn(&session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: session.RoleUser, Content: []session.Content{session.Text(text)}}})
+			e := session.Message(session.RoleUser, session.Text(text))
+			index.TitleIn(&e)
 		}()
 		select {
 		case <-ended:

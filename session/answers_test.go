@@ -22,13 +22,13 @@ func TestResultsAreCheckedAgainstThePath(t *testing.T) {
 		{[]string{"b", "b"}, false}, // one of them is too many
 		{[]string{"c"}, false},
 	} {
-		e := session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: session.RoleTool, Content: results(c.calls...)}}
+		e := session.Message(session.RoleTool, results(c.calls...)...)
 		if err := session.CheckResults(mustGet(s.PathTo(""))(t), &e); c.ok != (err == nil) || err != nil && !errors.Is(err, session.ErrInvalid) {
 			t.Errorf("results of %v: %v", c.calls, err)
 		}
 	}
 	s.branch(u) // where nobody called anything
-	e := session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: session.RoleTool, Content: results("b")}}
+	e := session.Message(session.RoleTool, results("b")...)
 	if err := session.CheckResults(mustGet(s.PathTo(""))(t), &e); !errors.Is(err, session.ErrInvalid) {
 		t.Errorf("the result of a call on another branch: %v", err)
 	}

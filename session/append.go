@@ -31,7 +31,8 @@ import (
 // checkForm, judge and place are the door: see door.go.
 
 // AppendEntry adds an entry of any type as a child of the leaf, and moves the leaf to it. It
-// returns the entry's id. The caller sets Type and the payload; the parent is the leaf. An
+// returns the entry's id. The caller sets Type and the payload, or has Message make both.
+// ParentID must be nil: to append anywhere but at the leaf, use Update with Tx.Branch. An
 // empty ID and a zero Timestamp are filled in. An entry that the typed methods would not
 // write is refused here too: see Error. Without an error, the entry is as durable as the
 // store promises.
@@ -76,7 +77,7 @@ var singles = sync.Pool{New: func() any { return new(single) }}
 // AppendMessage appends a message.
 func (s *Session) AppendMessage(role MessageRole, content []Content) (string, error) {
 	if s.opts.Clean != nil { // it may keep a pointer to the message, so that must not be pooled
-		return s.appendOne("append", Entry{Type: TypeMessage, Message: &MessageEntry{Role: role, Content: content}})
+		return s.appendOne("append", Message(role, content...))
 	}
 	one := singles.Get().(*single)
 	one.message.Role, one.message.Content = role, content
@@ -163,7 +164,11 @@ func (s *Session) makeReady(ctx context.Context, blobs *heldBlobs, w *writing) e
 		if err := s.clean(w, i); err != nil {
 			return err
 		}
-		if err := checkForm(&w.entries[i], w.isGraft(i)); err != nil {
+		err := checkForm(&w.entries[i], w.isGraft(i))
+		if err == nil {
+			err = w.checkParent(i)
+		}
+		if err != nil {
 			return s.refuse(w, i, ErrInvalid, err)
 		}
 		m.move(i, &w.entries[i])

@@ -82,7 +82,9 @@ func (s *Session) Continue(carry ...Entry) (*Session, error) {
 func (s *Session) carriedLines(ctx context.Context, blobs *heldBlobs, carry []Entry) ([][]byte, error) {
 	fresh := slices.Clone(carry)
 	for i := range fresh {
-		fresh[i].ID = ""
+		if fresh[i].ID = ""; fresh[i].Type != TypeLeaf {
+			fresh[i].ParentID = nil
+		}
 	}
 	return s.firstLines(ctx, blobs, fresh)
 }

@@ -72,8 +72,11 @@ func (s *Session) BranchWithSummary(branchFromID string, summary string) (string
 	})
 }
 
-// Append is AppendEntry without the id.
+// Append is AppendEntry without the id. Its parent is the leaf, whatever ParentID says.
 func (s *Session) Append(entry Entry) error {
+	if entry.Type != TypeLeaf {
+		entry.ParentID = nil
+	}
 	_, err := s.appendOne("append", entry)
 	return err
 }

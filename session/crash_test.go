@@ -824,7 +824,7 @@ func (w *crashWorld) prose(max int) string {
 func (w *crashWorld) batch() []session.Entry {
 	entries := make([]session.Entry, 2+w.rng.IntN(3))
 	for i := range entries {
-		entries[i] = crashMessage(session.RoleUser, session.Text(w.prose(900)))
+		entries[i] = session.Message(session.RoleUser, session.Text(w.prose(900)))
 	}
 	return entries
 }
@@ -835,12 +835,8 @@ func (w *crashWorld) toolTurn() []session.Entry {
 	call := fmt.Sprint("call-", w.ids)
 	image := bytes.Repeat([]byte{byte(w.rng.IntN(4))}, 400)
 	return []session.Entry{
-		crashMessage(session.RoleAssistant, session.ToolUse(call, "look", map[string]any{"at": call})),
-		crashMessage(session.RoleTool, session.ToolResult(call, strings.Repeat("found ", 50+w.rng.IntN(4)), false)),
-		crashMessage(session.RoleUser, session.Image("image/png", base64.StdEncoding.EncodeToString(image))),
+		session.Message(session.RoleAssistant, session.ToolUse(call, "look", map[string]any{"at": call})),
+		session.Message(session.RoleTool, session.ToolResult(call, strings.Repeat("found ", 50+w.rng.IntN(4)), false)),
+		session.Message(session.RoleUser, session.Image("image/png", base64.StdEncoding.EncodeToString(image))),
 	}
-}
-
-func crashMessage(role session.MessageRole, content ...session.Content) session.Entry {
-	return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: role, Content: content}}
 }

@@ -18,8 +18,8 @@
 // ContextOptions.Shared to avoid a copy. NewManager bundles these for one directory; Create
 // and Open work on any store.
 //
-// AppendEntry takes an entry of any type, AppendAll several at once. Both return ids and
-// make the same checks. An entry whose payload does not match its type, that refers to
+// AppendEntry takes an entry of any type, AppendAll several at once; Message makes one. Both
+// return ids and make the same checks. An entry whose payload does not match its type, that refers to
 // something that does not exist, or that would separate a tool call from its result is
 // refused with ErrInvalid or ErrNotExist, and nothing is written. Use WithContext to give
 // an operation a context.

@@ -104,6 +104,15 @@ func checkForm(e *Entry, odd bool) error {
 	return nil
 }
 
+// checkParent refuses a parent that the session would replace by the leaf.
+func (w *writing) checkParent(i int) error {
+	e := &w.entries[i]
+	if e.ParentID == nil || e.Type == TypeLeaf || w.isGraft(i) {
+		return nil
+	}
+	return fmt.Errorf("it names the parent %.80q, but an append follows the leaf: leave ParentID nil, or go there with Update and Tx.Branch", *e.ParentID)
+}
+
 // checkPayload makes sure that an entry has the payload of its type alone.
 func (e *Entry) checkPayload() error {
 	if e.Type == "" || e.Type == TypeSession || e.Type == TypeGap {

@@ -54,10 +54,6 @@ func graft(s *session.Session, e session.Entry) error {
 	return s.Graft(e)
 }
 
-func said(role string, blocks ...session.Content) session.Entry {
-	return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: role, Content: blocks}}
-}
-
 func compaction(firstKept string) session.Entry {
 	return session.Entry{Type: session.TypeCompaction, Compaction: &session.CompactionEntry{Summary: "so far", FirstKeptEntryID: firstKept}}
 }
@@ -80,16 +76,16 @@ func TestEveryWayInRefusesWhatIsNotWhatItsTypeSays(t *testing.T) {
 		"payload of another type":   {Type: session.TypeLabel, Message: &session.MessageEntry{Role: "user"}},
 		"two payloads":              {Type: session.TypeMessage, Message: &session.MessageEntry{Role: "user"}, Leaf: &session.LeafEntry{}},
 		"unknown type, payload":     {Type: "odd", Message: &session.MessageEntry{Role: "user"}},
-		"two members":               said("user", two),
-		"two members, second block": said("user", session.Text("fine"), two),
-		"two members, no type":      said("user", session.Content{Text: text, ToolUse: use}),
-		"member of another type":    said("user", session.Content{Type: "image", Text: text}),
-		"known type, no member":     said("user", session.Content{Type: "text"}),
-		"nothing at all":            said("user", session.Content{}),
-		"unknown type, member":      said("user", session.Content{Type: "odd", Text: text}),
-		"raw and a member":          said("user", session.Content{Type: "odd", Text: text, Raw: json.RawMessage(`{"type":"odd"}`)}),
-		"raw that is not JSON":      said("user", session.Content{Type: "odd", Raw: json.RawMessage(`{"type":`)}),
-		"two members in a part":     said("tool", result(two)),
+		"two members":               session.Message("user", two),
+		"two members, second block": session.Message("user", session.Text("fine"), two),
+		"two members, no type":      session.Message("user", session.Content{Text: text, ToolUse: use}),
+		"member of another type":    session.Message("user", session.Content{Type: "image", Text: text}),
+		"known type, no member":     session.Message("user", session.Content{Type: "text"}),
+		"nothing at all":            session.Message("user", session.Content{}),
+		"unknown type, member":      session.Message("user", session.Content{Type: "odd", Text: text}),
+		"raw and a member":          session.Message("user", session.Content{Type: "odd", Text: text, Raw: json.RawMessage(`{"type":"odd"}`)}),
+		"raw that is not JSON":      session.Message("user", session.Content{Type: "odd", Raw: json.RawMessage(`{"type":`)}),
+		"two members in a part":     session.Message("tool", result(two)),
 		"two members in an edit":    edit(two),
 		"no member in an edit":      edit(session.Content{Type: "text"}),
 		"id too long":               {Type: "odd", ID: strings.Repeat("x", 4096)},
@@ -115,7 +111,7 @@ func TestEveryWayInRefusesWhatIsNotWhatItsTypeSays(t *testing.T) {
 	if _, err := s.AppendMessage("user", []session.Content{two}); !errors.Is(err, session.ErrInvalid) {
 		t.Errorf("AppendMessage with two members: %v", err)
 	}
-	if _, err := s.Continue(said("user", two)); !errors.Is(err, session.ErrInvalid) {
+	if _, err := s.Continue(session.Message("user", two)); !errors.Is(err, session.ErrInvalid) {
 		t.Errorf("Continue with two members: %v", err)
 	}
 }
@@ -124,9 +120,9 @@ func TestEveryWayInRefusesWhatIsNotWhatItsTypeSays(t *testing.T) {
 func TestRefusalNamesTheEntry(t *testing.T) {
 	t.Parallel()
 	s := newScribe(t)
-	bad := said("user", session.Content{Type: "text"})
+	bad := session.Message("user", session.Content{Type: "text"})
 	bad.ID = "bad-one"
-	_, err := s.AppendAll(said("user", session.Text("fine")), bad)
+	_, err := s.AppendAll(session.Message("user", session.Text("fine")), bad)
 	if !errors.Is(err, session.ErrInvalid) || !strings.Contains(err.Error(), "bad-one") || !strings.Contains(err.Error(), "2 of 2") || !strings.Contains(err.Error(), "content[0]") {
 		t.Errorf("got %v", err)
 	}
@@ -146,7 +142,7 @@ func TestLeftOutBlockTypesAreFilledIn(t *testing.T) {
 			{Raw: json.RawMessage(`{"type":"text","text":{"content":"w"}}`)},
 			{Type: "odd", Extra: session.Fields{{Name: "k", Value: json.RawMessage("1")}}},
 		}
-		mustDo(t, write(s.Session, said("tool", given...)))
+		mustDo(t, write(s.Session, session.Message("tool", given...)))
 		if given[0].Type != "" || given[1].ToolResult.Parts[0].Type != "" || given[4].Raw == nil {
 			t.Errorf("%s: the caller's blocks were changed", way)
 		}
@@ -170,7 +166,7 @@ func TestRolesAreThoseOfTheFormat(t *testing.T) {
 	t.Parallel()
 	for _, role := range []string{"user", "assistant", "tool", "system", "bashExecution", "custom", "branchSummary", "compactionSummary"} {
 		for way, write := range waysIn {
-			if err := write(newScribe(t).Session, said(role)); err != nil {
+			if err := write(newScribe(t).Session, session.Message(role)); err != nil {
 				t.Errorf("%s: %v", way, err)
 			}
 		}
@@ -178,7 +174,7 @@ func TestRolesAreThoseOfTheFormat(t *testing.T) {
 	for _, role := range []string{"", "User", "critic"} {
 		for way, write := range waysIn {
 			s := newScribe(t)
-			err := write(s.Session, said(role))
+			err := write(s.Session, session.Message(role))
 			switch {
 			case way == "Graft" && err != nil:
 				t.Errorf("Graft of role %q: %v", role, err)
@@ -237,11 +233,11 @@ func TestGenericAppendRefusesWhatTypedMethodsRefuse(t *testing.T) {
 				e.ID = id
 				mustDo(t, s.Append(e))
 			}
-			add("u", said("user", session.Text("one")))
+			add("u", session.Message("user", session.Text("one")))
 			add("think", session.Entry{Type: session.TypeThinkingLevel, ThinkingLevel: &session.ThinkingLevelEntry{ThinkingLevel: "low"}})
-			add("other", said("user", session.Text("two")))
+			add("other", session.Message("user", session.Text("two")))
 			add("edit", edit("other"))
-			add("call", said("assistant", session.ToolUse("c", "n", nil)))
+			add("call", session.Message("assistant", session.ToolUse("c", "n", nil)))
 			mustDo(t, s.Branch("think"))
 			before := len(s.ids())
 			if err := write(s.Session, test.entry); !errors.Is(err, test.want) {
@@ -262,7 +258,7 @@ func TestBatchIsJudgedInOrder(t *testing.T) {
 		e.ID = id
 		return e
 	}
-	call, result := said("assistant", session.ToolUse("c", "n", nil)), said("tool", session.ToolResult("c", "r", false))
+	call, result := session.Message("assistant", session.ToolUse("c", "n", nil)), session.Message("tool", session.ToolResult("c", "r", false))
 	move := func(to string) session.Entry {
 		return session.Entry{Type: session.TypeLeaf, ParentID: &to, Leaf: &session.LeafEntry{}}
 	}
@@ -276,18 +272,18 @@ func TestBatchIsJudgedInOrder(t *testing.T) {
 		"a call, then a compaction of everything": {[]session.Entry{call, compaction("")}, false},
 		"a call, its result, then the compaction": {[]session.Entry{call, result, compaction("")}, true},
 		"a cut between the two":                   {[]session.Entry{call, with("r", result), compaction("r")}, false},
-		"a cut before a call that waits":          {[]session.Entry{with("v", said("user", session.Text("two"))), call, compaction("v")}, true},
+		"a cut before a call that waits":          {[]session.Entry{with("v", session.Message("user", session.Text("two"))), call, compaction("v")}, true},
 		"a call that the leaf has left":           {[]session.Entry{call, move("u"), compaction("")}, true},
 		"a call that the leaf comes back to":      {[]session.Entry{with("c", call), move("u"), move("c"), compaction("")}, false},
-		"an edit of one before it":                {[]session.Entry{with("v", said("user", session.Text("two"))), edit("v")}, true},
-		"an edit of one after it":                 {[]session.Entry{edit("v"), with("v", said("user", session.Text("two")))}, false},
-		"an edit of one that the leaf has left":   {[]session.Entry{with("v", said("user", session.Text("two"))), move("u"), edit("v")}, false},
+		"an edit of one before it":                {[]session.Entry{with("v", session.Message("user", session.Text("two"))), edit("v")}, true},
+		"an edit of one after it":                 {[]session.Entry{edit("v"), with("v", session.Message("user", session.Text("two")))}, false},
+		"an edit of one that the leaf has left":   {[]session.Entry{with("v", session.Message("user", session.Text("two"))), move("u"), edit("v")}, false},
 		"an edit of one that it comes back to": {[]session.Entry{
-			with("v", said("user", session.Text("two"))), said("user"), move("u"), said("user"), move("v"), said("user"), edit("v"), edit("u"),
+			with("v", session.Message("user", session.Text("two"))), session.Message("user"), move("u"), session.Message("user"), move("v"), session.Message("user"), edit("v"), edit("u"),
 		}, true},
 	} {
 		s := newScribe(t)
-		mustDo(t, s.Append(with("u", said("user", session.Text("one")))))
+		mustDo(t, s.Append(with("u", session.Message("user", session.Text("one")))))
 		ids, err := s.AppendAll(test.entries...)
 		switch {
 		case test.legal && err != nil:
@@ -307,12 +303,12 @@ func TestNoWayInSeparatesACallFromItsResult(t *testing.T) {
 	for way, write := range waysIn {
 		s := newScribe(t)
 		s.user("one")
-		s.add(said("assistant", session.ToolUse("c", "n", nil)))
+		s.add(session.Message("assistant", session.ToolUse("c", "n", nil)))
 		var cut *session.CutError
 		if err := write(s.Session, compaction("")); !errors.As(err, &cut) || !errors.Is(err, session.ErrInvalid) {
 			t.Errorf("%s while a call waits: %v, want a CutError", way, err)
 		}
-		r := s.add(said("tool", session.ToolResult("c", "r", false)))
+		r := s.add(session.Message("tool", session.ToolResult("c", "r", false)))
 		if err := write(s.Session, compaction(r)); !errors.As(err, &cut) || cut.EntryID != r {
 			t.Errorf("%s between a call and its result: %v, want a CutError", way, err)
 		}
@@ -343,8 +339,8 @@ func TestGraftKeepsOddities(t *testing.T) {
 	t.Parallel()
 	s := newScribe(t)
 	for _, e := range []session.Entry{
-		said("critic", session.Text("x")),
-		said("tool", session.ToolResult("nowhere", "r", false)),
+		session.Message("critic", session.Text("x")),
+		session.Message("tool", session.ToolResult("nowhere", "r", false)),
 		{Type: session.TypeLabel, Label: &session.LabelEntry{TargetID: "nowhere", Label: "l"}},
 		{Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{TargetID: "nowhere"}},
 		{Type: session.TypeMerge, Merge: &session.MergeEntry{FromID: "nowhere"}},
@@ -428,12 +424,12 @@ func TestParseEntryRefusesMistakes(t *testing.T) {
 func TestAppendRefusesWhatIsNoCount(t *testing.T) {
 	t.Parallel()
 	spent := func(u session.Usage) session.Entry {
-		e := said("assistant", session.Text("x"))
+		e := session.Message("assistant", session.Text("x"))
 		e.Message.Usage = &u
 		return e
 	}
 	counted := func(n int) session.Entry {
-		e := said("user", session.Text("x"))
+		e := session.Message("user", session.Text("x"))
 		e.Message.Tokens = &n
 		return e
 	}
@@ -488,7 +484,7 @@ func TestCompactionsSayWhatIsInForceWhateverTheyAreGiven(t *testing.T) {
 	t.Parallel()
 	for way, write := range waysIn {
 		s := newScribe(t)
-		mustDo(t, s.Append(said("system", session.Text("be brief"))))
+		mustDo(t, s.Append(session.Message("system", session.Text("be brief"))))
 		if _, err := s.AppendModelChange("p", "real"); err != nil {
 			t.Fatal(err)
 		}
@@ -529,7 +525,7 @@ func TestAppendRefusesIDsThatNobodyCanName(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"leaf", "a\nb", "a\tb", "\x00", "a\u0085b"} {
 		s := newScribe(t)
-		e := said("user", session.Text("x"))
+		e := session.Message("user", session.Text("x"))
 		e.ID = id
 		if err := s.Append(e); !errors.Is(err, session.ErrInvalid) {
 			t.Errorf("%q: %v, want ErrInvalid", id, err)

@@ -71,5 +71,5 @@ func TestOnlyTheUserEndsATurn(t *testing.T) {
 }
 
 func message(role session.MessageRole, content ...session.Content) session.Entry {
-	return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: role, Content: content}}
+	return session.Message(role, content...)
 }

@@ -26,9 +26,7 @@ func ExampleSession_Update() {
 	answer := func(text, label string) error {
 		return s.Update(ctx, func(tx *session.Tx) error {
 			tx.Branch(question)
-			id := tx.Append(session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{
-				Role: session.RoleAssistant, Content: []session.Content{session.Text(text)},
-			}})
+			id := tx.Append(session.Message(session.RoleAssistant, session.Text(text)))
 			tx.Append(session.Entry{Type: session.TypeLabel, Label: &session.LabelEntry{TargetID: id, Label: label}})
 			return nil
 		})

@@ -97,7 +97,7 @@ func TestManyTags(t *testing.T) {
 
 // toolMessage is a message of calls or of results.
 func toolMessage(role MessageRole, blocks ...Content) Entry {
-	return Entry{Type: TypeMessage, Message: &MessageEntry{Role: role, Content: blocks}}
+	return Message(role, blocks...)
 }
 
 func TestPairingOfManyCalls(t *testing.T) {

@@ -117,7 +117,7 @@ func TestWhatNamesABlobIsHeld(t *testing.T) {
 	output := strings.Repeat("output ", 10_000)
 	result := func(id string) []session.Content { return []session.Content{session.ToolResult(id, output, false)} }
 	entry := func(id string) session.Entry {
-		return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: "tool", Content: result(id)}}
+		return session.Message("tool", result(id)...)
 	}
 	ways := map[string]func(t *testing.T, s *session.Session, w *holdWatch) error{
 		"append": func(_ *testing.T, s *session.Session, _ *holdWatch) error { return s.Append(entry("c")) },

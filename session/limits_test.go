@@ -44,7 +44,7 @@ func wantNoBlobs(t *testing.T, st store.Store) {
 func TestEntryLimitCountsBlobs(t *testing.T) {
 	image := session.Image("image/png", base64.StdEncoding.EncodeToString(make([]byte, 2*megabyte)))
 	message := func(blocks ...session.Content) session.Entry {
-		return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: "tool", Content: blocks}}
+		return session.Message("tool", blocks...)
 	}
 	parent := ""
 	ways := map[string]func(s *session.Session) error{

@@ -68,7 +68,7 @@ func standIn(ctx context.Context, st store.Store, name string, cause error, o *O
 		id = recoveryID(name)
 		notice := fmt.Sprintf("This is a recovery session. The original session %q could not be read: %v", name, cause)
 		s, err := createWith(ctx, st, Header{ID: id, ParentSession: name, Relation: RelationRecovery}, o,
-			Entry{Type: TypeMessage, Message: &MessageEntry{Role: RoleSystem, Content: []Content{Text(notice)}}})
+			Message(RoleSystem, Text(notice)))
 		if !errors.Is(err, ErrExist) { // if it exists by now, another process was faster
 			return s, err
 		}

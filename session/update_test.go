@@ -23,7 +23,7 @@ func converseAt(t *testing.T, s *session.Session, root, user string, messages in
 		var id string
 		err := s.Update(t.Context(), func(tx *session.Tx) error {
 			tx.Branch(last)
-			id = tx.Append(said(session.RoleUser, session.Text(fmt.Sprint(user, " ", i))))
+			id = tx.Append(session.Message(session.RoleUser, session.Text(fmt.Sprint(user, " ", i))))
 			return nil
 		})
 		if err != nil {
@@ -104,7 +104,7 @@ func extend(t *testing.T, s *session.Session, end, text string) (id string, err 
 		if err := tx.Expect(end); err != nil {
 			return err
 		}
-		id = tx.Append(said(session.RoleUser, session.Text(text)))
+		id = tx.Append(session.Message(session.RoleUser, session.Text(text)))
 		return nil
 	})
 	return id, err
@@ -145,6 +145,7 @@ func TestOnlyOneWriterExtendsTheEndOfABranch(t *testing.T) {
 				}
 				end = ids[won]
 			}
+			mustGet(a.Refresh())(t)
 			for _, last := range append(own, end) {
 				messages := 0
 				for _, e := range mustGet(a.PathTo(last))(t) {
@@ -164,7 +165,7 @@ func TestOnlyOneWriterExtendsTheEndOfABranch(t *testing.T) {
 func under(t *testing.T, s *session.Session, parent, text string) (id string, err error) {
 	err = s.Update(t.Context(), func(tx *session.Tx) error {
 		tx.Branch(parent)
-		id = tx.Append(said(session.RoleUser, session.Text(text)))
+		id = tx.Append(session.Message(session.RoleUser, session.Text(text)))
 		return nil
 	})
 	return id, err
@@ -277,7 +278,7 @@ func TestUpdateWritesAllItsEntriesTogether(t *testing.T) {
 		left := tx.Leaf()
 		tx.Branch(root)
 		tx.Append(session.Entry{Type: session.TypeBranchSummary, BranchSummary: &session.BranchSummaryEntry{Summary: "was wrong", FromID: left}})
-		second = tx.Append(said(session.RoleAssistant, session.Text("second answer")))
+		second = tx.Append(session.Message(session.RoleAssistant, session.Text("second answer")))
 		label = tx.Append(session.Entry{Type: session.TypeLabel, Label: &session.LabelEntry{TargetID: second, Label: "better"}})
 		tx.Append(session.Entry{Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{TargetID: second, Replacement: []session.Content{session.Text("best answer")}}})
 		if tx.Leaf() == label {
@@ -317,11 +318,11 @@ func TestUpdateThatIsRefusedChangesNothing(t *testing.T) {
 	for want, fn := range map[error]func(tx *session.Tx) error{
 		changedMyMind: func(tx *session.Tx) error {
 			tx.Branch(root)
-			tx.Append(said(session.RoleUser, session.Text("never")))
+			tx.Append(session.Message(session.RoleUser, session.Text("never")))
 			return changedMyMind
 		},
 		session.ErrNotExist: func(tx *session.Tx) error {
-			tx.Append(said(session.RoleUser, session.Text("never")))
+			tx.Append(session.Message(session.RoleUser, session.Text("never")))
 			tx.Branch("nowhere")
 			return nil
 		},
@@ -331,13 +332,13 @@ func TestUpdateThatIsRefusedChangesNothing(t *testing.T) {
 			return nil
 		},
 		session.ErrExist: func(tx *session.Tx) error {
-			e := said(session.RoleUser, session.Text("never"))
+			e := session.Message(session.RoleUser, session.Text("never"))
 			e.ID = root
 			tx.Append(e)
 			return nil
 		},
 		session.ErrConflict: func(tx *session.Tx) error {
-			tx.Append(said(session.RoleUser, session.Text("never")))
+			tx.Append(session.Message(session.RoleUser, session.Text("never")))
 			return tx.Expect(leaf) // it has just moved
 		},
 	} {
@@ -366,7 +367,7 @@ func TestUpdateExpectsTheLeafOfTheLog(t *testing.T) {
 			if err := tx.Expect(leaf); err != nil {
 				return err
 			}
-			id = tx.Append(said(session.RoleUser, session.Text("after "+leaf)))
+			id = tx.Append(session.Message(session.RoleUser, session.Text("after "+leaf)))
 			return nil
 		})
 		return id, err
@@ -406,7 +407,7 @@ func TestUpdateKeepsToTheBranchThatOnConflictAsksFor(t *testing.T) {
 	mustGet(s.AppendMessage(session.RoleUser, []session.Content{session.Text("two")}))(t)
 	var id string
 	err := grows.Update(t.Context(), func(tx *session.Tx) error {
-		id = tx.Append(said(session.RoleUser, session.Text("mine")))
+		id = tx.Append(session.Message(session.RoleUser, session.Text("mine")))
 		return nil
 	})
 	if err != nil {
@@ -428,7 +429,7 @@ func TestUpdateThatMayHaveBeenWrittenIsNotRepeated(t *testing.T) {
 	fn := func(tx *session.Tx) error {
 		runs++
 		tx.Branch(root)
-		id = tx.Append(said(session.RoleUser, session.Text("two")))
+		id = tx.Append(session.Message(session.RoleUser, session.Text("two")))
 		return nil
 	}
 	if err := s.Update(t.Context(), fn); !errors.Is(err, session.ErrUnknown) || runs != 1 {
@@ -449,7 +450,7 @@ func TestUpdateGivesUp(t *testing.T) {
 	s := newMemory(t, st)
 	st.every = 1
 	add := func(tx *session.Tx) error {
-		tx.Append(said(session.RoleUser, session.Text("never")))
+		tx.Append(session.Message(session.RoleUser, session.Text("never")))
 		return nil
 	}
 	var conflict *session.ConflictError

@@ -55,7 +55,7 @@ func TestImportOfAResultBeforeItsCall(t *testing.T) {
 func TestResultsFollowTheirCalls(t *testing.T) {
 	t.Parallel()
 	message := func(role session.MessageRole, blocks ...session.Content) Record {
-		return Record{Entry: session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: role, Content: blocks}}}
+		return Record{Entry: session.Message(role, blocks...)}
 	}
 	word := func(word string) Record { // "call:a", "result:a", "b", or with "/" before it a record that has a parent
 		word, named := strings.CutPrefix(word, "/")

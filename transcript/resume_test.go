@@ -323,7 +323,7 @@ func TestOnlyAHeader(t *testing.T) {
 func TestImportedCompactionNeverSeparatesACallFromItsResult(t *testing.T) {
 	t.Parallel()
 	said := func(role string, c session.Content) session.Entry {
-		return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: role, Content: []session.Content{c}}}
+		return session.Message(role, c)
 	}
 	compaction := func(firstKept string) session.Entry {
 		return session.Entry{Type: session.TypeCompaction, Compaction: &session.CompactionEntry{Summary: "s", FirstKeptEntryID: firstKept}}

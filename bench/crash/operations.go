@@ -114,10 +114,6 @@ func (w *world) to(ctx context.Context, do func(*session.Session) error) error {
 	return w.with(ctx, name, do)
 }
 
-func message(role session.MessageRole, content ...session.Content) session.Entry {
-	return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: role, Content: content}}
-}
-
 func (w *world) say(ctx context.Context) error {
 	text := w.text(40 + w.rand.IntN(400))
 	return w.to(ctx, func(s *session.Session) error {
@@ -131,9 +127,9 @@ func (w *world) batch(ctx context.Context) error {
 	user, assistant := w.text(40+w.rand.IntN(1000)), w.text(40+w.rand.IntN(16_000))
 	return w.to(ctx, func(s *session.Session) error {
 		_, err := s.AppendAll(
-			message(session.RoleUser, session.Text(user)),
-			message(session.RoleAssistant, session.Text(assistant)),
-			message(session.RoleUser, session.Text(user)),
+			session.Message(session.RoleUser, session.Text(user)),
+			session.Message(session.RoleAssistant, session.Text(assistant)),
+			session.Message(session.RoleUser, session.Text(user)),
 		)
 		return err
 	})
@@ -146,9 +142,9 @@ func (w *world) tools(ctx context.Context) error {
 	image := base64.StdEncoding.EncodeToString([]byte(strings.Repeat(fmt.Sprintf("image %d ", w.rand.IntN(5)), 1200)))
 	return w.to(ctx, func(s *session.Session) error {
 		_, err := s.AppendAll(
-			message(session.RoleAssistant, session.ToolUse(call, "read", map[string]any{"step": w.step})),
-			message(session.RoleTool, session.ToolResult(call, result, false)),
-			message(session.RoleUser, session.Image("image/png", image)),
+			session.Message(session.RoleAssistant, session.ToolUse(call, "read", map[string]any{"step": w.step})),
+			session.Message(session.RoleTool, session.ToolResult(call, result, false)),
+			session.Message(session.RoleUser, session.Image("image/png", image)),
 		)
 		return err
 	})

@@ -35,8 +35,8 @@ func (w *world) plant(ctx context.Context) error {
 			return err
 		}
 		_, err := s.AppendAll(
-			message(session.RoleAssistant, session.ToolUse(call, "env", nil)),
-			message(session.RoleTool, session.ToolResult(call, text+w.text(3000), false)),
+			session.Message(session.RoleAssistant, session.ToolUse(call, "env", nil)),
+			session.Message(session.RoleTool, session.ToolResult(call, text+w.text(3000), false)),
 		)
 		return err
 	})

@@ -98,7 +98,7 @@ func (t *Task) Overhead() string {
 }
 
 func message(role session.MessageRole, text string) session.Entry {
-	return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: role, Content: []session.Content{session.Text(text)}}}
+	return session.Message(role, session.Text(text))
 }
 
 func (t *Task) text() string {

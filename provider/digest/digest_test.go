@@ -82,7 +82,7 @@ func TestWhatWasSaidIsIndented(t *testing.T) {
 
 func TestOtherRequestsAreNoTasks(t *testing.T) {
 	ask := func(role session.MessageRole, text string) session.Entry {
-		return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: role, Content: []session.Content{session.Text(text)}}}
+		return session.Message(role, session.Text(text))
 	}
 	task := (&digest.Task{Kind: digest.Title}).Request()
 	for name, r := range map[string]*provider.Request{

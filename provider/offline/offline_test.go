@@ -15,7 +15,7 @@ import (
 )
 
 func message(role, text string) session.Entry {
-	return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: role, Content: []session.Content{session.Text(text)}}}
+	return session.Message(role, session.Text(text))
 }
 
 func ask(prompt string) *provider.Request {

@@ -82,25 +82,21 @@ func conversation(t *testing.T, entries ...session.Entry) render.Conversation {
 	return render.Conversation{Session: s, Blobs: st.Blobs(), Title: "Fix the parser"}
 }
 
-func said(role string, blocks ...session.Content) session.Entry {
-	return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: role, Content: blocks}}
-}
-
 // work is a conversation that has what a coding agent does.
 func work(t *testing.T) render.Conversation {
 	t.Helper()
 	root := "e1"
-	failed := said("assistant", session.Text("Let me"))
+	failed := session.Message("assistant", session.Text("Let me"))
 	failed.Message.StopReason = "error"
 	failed.Message.Metadata = map[string]any{"error": map[string]any{"message": "overloaded"}}
-	task := said("tool", session.ToolResult("c4", "It is in parse.go.", false))
+	task := session.Message("tool", session.ToolResult("c4", "It is in parse.go.", false))
 	task.Message.Metadata = map[string]any{"subagent": "talk/agent-7"}
-	again := said("user", session.Text("Do it differently."))
+	again := session.Message("user", session.Text("Do it differently."))
 	again.ParentID = &root
 	return conversation(
 		t,
-		said("user", session.Text("Why does TestParse fail? It is a long question, so that its line has to be broken somewhere.")),
-		said("assistant",
+		session.Message("user", session.Text("Why does TestParse fail? It is a long question, so that its line has to be broken somewhere.")),
+		session.Message("assistant",
 			session.Text("The loop ends **early**:\n\n- see `parse.go`\n- line 40\n\n```go\nfor i < n {\n```"),
 			session.ToolUse("c1", "Edit", map[string]any{"file_path": "parse.go", "old_string": "for i < n {\n\tx()\n}", "new_string": "for i <= n {\n\tx()\n}"}),
 			session.ToolUse("c2", "TodoWrite", map[string]any{"todos": []any{
@@ -110,7 +106,7 @@ func work(t *testing.T) render.Conversation {
 			session.ToolUse("c3", "Bash", map[string]any{"command": "go test ./...", "timeout": 30}),
 			session.ToolUse("c4", "Task", map[string]any{"description": "Look around", "prompt": "Find the parser."}),
 		),
-		said("tool", session.ToolResult("c3", "1\n2\n3\n4\n5\n6\n7\n8\n9", true)),
+		session.Message("tool", session.ToolResult("c3", "1\n2\n3\n4\n5\n6\n7\n8\n9", true)),
 		task,
 		failed,
 		again,
@@ -154,7 +150,7 @@ func TestAnEntryIsShownInItsPlace(t *testing.T) {
 	t.Parallel()
 	var entries []session.Entry
 	for range 9 {
-		entries = append(entries, said("user", session.Text("hello")))
+		entries = append(entries, session.Message("user", session.Text("hello")))
 	}
 	got := show(t, conversation(t, entries...), terminal.Style{}, terminal.ShowOptions{Leaf: "e9", At: "e7"})
 	if !strings.Contains(got, "⋮ 1 entry before\n\nuser  e2") || !strings.Contains(got, "e7") || !strings.Contains(got, "e9") {
@@ -164,7 +160,7 @@ func TestAnEntryIsShownInItsPlace(t *testing.T) {
 
 func TestShowFoldsALongDiff(t *testing.T) {
 	t.Parallel()
-	c := conversation(t, said("assistant",
+	c := conversation(t, session.Message("assistant",
 		session.ToolUse("c1", "Write", map[string]any{"file_path": "a.txt", "content": strings.Repeat("line\n", 100)})))
 	got := show(t, c, terminal.Style{}, terminal.ShowOptions{Leaf: "e1"})
 	if n := strings.Count(got, "+line\n"); n != 16 || !strings.Contains(got, "… 84 more lines\n") {
@@ -198,7 +194,7 @@ func TestTreeFoldsRunsBetweenPrompts(t *testing.T) {
 		if i%5 == 0 {
 			role = "user"
 		}
-		entries = append(entries, said(role, session.Text(role)))
+		entries = append(entries, session.Message(role, session.Text(role)))
 	}
 	c := conversation(t, entries...)
 	out, err := render.NewOutline(c, render.OutlineOptions{Leaf: "e9"})
@@ -222,7 +218,7 @@ e9  ◉ assistant   assistant  ← leaf
 
 func TestRowFitsTheWidth(t *testing.T) {
 	t.Parallel()
-	e := said("assistant", session.Text(strings.Repeat("word ", 100)))
+	e := session.Message("assistant", session.Text(strings.Repeat("word ", 100)))
 	name := func(id string) string { return id }
 	got := terminal.Style{Width: 40}.Row(&e, "before  ", "12  ", name)
 	if !strings.HasPrefix(got, "before  assistant   12  word word") || ansi.StringWidth(got) != 40 {
@@ -247,7 +243,7 @@ func TestDrawnMarkdownLosesNoWord(t *testing.T) {
 		"esc \x1b[31mred\x1b[0m \x07",
 		"日本語 **強い**です",
 	} {
-		c := conversation(t, said("user", session.Text(text)))
+		c := conversation(t, session.Message("user", session.Text(text)))
 		var b bytes.Buffer
 		w := plain.NewWriter(&b)
 		if err := terminal.Show(context.Background(), w, c, terminal.Style{Color: true, Width: 40}, terminal.ShowOptions{Leaf: "e1"}); err != nil {

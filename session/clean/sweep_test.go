@@ -83,11 +83,11 @@ func (f *fixture) session(id string, entries ...session.Entry) {
 }
 
 func message(text string) session.Entry {
-	return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: "user", Content: []session.Content{session.Text(text)}}}
+	return session.Message("user", session.Text(text))
 }
 
 func result(text string) session.Entry {
-	return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: "tool", Content: []session.Content{session.ToolResult("c", text, false)}}}
+	return session.Message("tool", session.ToolResult("c", text, false))
 }
 
 func (f *fixture) look(names ...string) *clean.Sweep {
@@ -515,7 +515,7 @@ func TestSweepBinary(t *testing.T) {
 	binary := base64.StdEncoding.EncodeToString([]byte("\x00\x01" + secret + strings.Repeat("x", 300)))
 	packed := base64.StdEncoding.EncodeToString(append([]byte{0x28, 0xb5, 0x2f, 0xfd}, strings.Repeat("no zstd", 60)...))
 	image := func(data string) session.Entry {
-		return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: "user", Content: []session.Content{session.Image("image/png", data)}}}
+		return session.Message("user", session.Image("image/png", data))
 	}
 	odd := session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: "coppice.import", Data: map[string]any{"data": "not base64!"}}}
 	gone := session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: "x", Data: map[string]any{"blob": "sha256:" + strings.Repeat("0", 64)}}}

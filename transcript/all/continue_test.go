@@ -100,12 +100,12 @@ func goOn(t *testing.T, format *transcript.Format, more func(path, leaf, native 
 	}
 	defer s.Close()
 	for _, e := range []session.Entry{
-		said(session.RoleUser, session.Text("do both, do both")),
-		said(session.RoleAssistant, session.Text("yes"), session.ToolUse("c1", "run", map[string]any{"cmd": "a"})),
-		said(session.RoleAssistant, session.ToolUse("c2", "run", map[string]any{"cmd": "b"})),
-		said(session.RoleTool, session.ToolResult("c1", "A", false)),
-		said(session.RoleTool, session.ToolResult("c2", "B", false)),
-		said(session.RoleAssistant, session.Text("yes")),
+		session.Message(session.RoleUser, session.Text("do both, do both")),
+		session.Message(session.RoleAssistant, session.Text("yes"), session.ToolUse("c1", "run", map[string]any{"cmd": "a"})),
+		session.Message(session.RoleAssistant, session.ToolUse("c2", "run", map[string]any{"cmd": "b"})),
+		session.Message(session.RoleTool, session.ToolResult("c1", "A", false)),
+		session.Message(session.RoleTool, session.ToolResult("c2", "B", false)),
+		session.Message(session.RoleAssistant, session.Text("yes")),
 	} {
 		if err := s.Append(e); err != nil {
 			t.Fatal(err)
@@ -163,7 +163,7 @@ func TestCopyOfAnExport(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if err := s.Append(said(session.RoleUser, session.Text("hello"))); err != nil {
+	if err := s.Append(session.Message(session.RoleUser, session.Text("hello"))); err != nil {
 		t.Fatal(err)
 	}
 	ledger := transcript.LedgerOf(st)
@@ -193,10 +193,6 @@ func TestCopyOfAnExport(t *testing.T) {
 			t.Errorf("%s: the copy is %+v, want nothing new in %s", format.Name, report.Sessions, s.Header().ID)
 		}
 	}
-}
-
-func said(role session.MessageRole, blocks ...session.Content) session.Entry {
-	return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: role, Content: blocks}}
 }
 
 // appendLine appends what a program says next.

@@ -54,9 +54,9 @@ func unanswered(t *testing.T, n int) *session.Session {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	entries := []session.Entry{said(session.RoleUser, session.Text("go on"))}
+	entries := []session.Entry{session.Message(session.RoleUser, session.Text("go on"))}
 	for i := range n {
-		entries = append(entries, said(session.RoleAssistant, session.ToolUse(fmt.Sprintf("call_%d", i), "bash", nil)))
+		entries = append(entries, session.Message(session.RoleAssistant, session.ToolUse(fmt.Sprintf("call_%d", i), "bash", nil)))
 	}
 	if _, err := s.AppendAll(entries...); err != nil {
 		t.Fatal(err)

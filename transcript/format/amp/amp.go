@@ -127,7 +127,7 @@ func add(to transcript.Sink, thread string, v loose.Value, from []transcript.Spa
 	to.Count(m.Role+" message", "message", 1)
 	var entries []session.Entry
 	if len(results) > 0 {
-		entries = append(entries, session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: session.RoleTool, Content: results}})
+		entries = append(entries, session.Message(session.RoleTool, results...))
 	}
 	if len(m.Content) > 0 || len(results) == 0 {
 		entries = append(entries, session.Entry{Type: session.TypeMessage, Message: m})

@@ -181,7 +181,7 @@ func entry(id, parent string, e session.Entry) session.Entry {
 }
 
 func message(role session.MessageRole, blocks ...session.Content) session.Entry {
-	return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: role, Content: blocks}}
+	return session.Message(role, blocks...)
 }
 
 // TestWriteCoppice writes what pi has no place for, and checks that it is said.
