@@ -401,3 +401,50 @@ func TestManyCallsAreResumedInLinearTime(t *testing.T) {
 		}
 	}
 }
+
+// A call that waits for a decision waits on in a chat without its tool. A new message gives it
+// up, and says so.
+func TestAWaitingCallIsNotLostInSilence(t *testing.T) {
+	t.Parallel()
+	s := newSession(t)
+	risky := echo("risky")
+	risky.Ask = agent.AskAlways
+	a := startIn(t, s, agent.Options{Tools: []agent.Tool{risky}})
+	if out := send(t, a, `call risky {"text":"beans"}`); out.Stop != agent.StopApproval {
+		t.Fatalf("%+v", out)
+	}
+	if err := a.SetTools(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := a.Resume(t.Context())
+	if err != nil || out.Stop != agent.StopApproval || len(out.Waiting) != 1 || out.Waiting[0].State != agent.CallWaiting {
+		t.Fatalf("without the tool: %+v, %v", out, err)
+	}
+	// A decision does not change that.
+	if err := a.Decide(out.Waiting[0].ID, agent.Allow); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := a.Resume(t.Context()); err != nil || out.Stop != agent.StopApproval || out.Waiting[0].State != agent.CallAllowed {
+		t.Fatalf("without the tool, approved: %+v, %v", out, err)
+	}
+	if err := a.SetTools(risky); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := a.Resume(t.Context()); err != nil || session.TextOf(out.Message.Content) != "risky answered: beans" {
+		t.Fatalf("with the tool: %+v, %v", out, err)
+	}
+	send(t, a, `call risky {"text":"peas `+strings.Repeat("and peas ", 100)+`"}`)
+	news := a.Subscribe(0)
+	send(t, a, "say never mind")
+	news.Close()
+	var told []string
+	for e := range news.Events(t.Context()) {
+		if e.Type == agent.Error {
+			told = append(told, e.Error)
+		}
+	}
+	if len(told) != 1 || !strings.Contains(told[0], "without the call of risky") || !strings.Contains(told[0], "peas and peas") || len(told[0]) > 600 {
+		t.Errorf("the person is told %q", told)
+	}
+	check(t, s)
+}

@@ -461,8 +461,8 @@ func TestMaxOutputHoldsForAllParts(t *testing.T) {
 	}
 }
 
-// TestToolRemovedMeanwhile: a call waits, or was running, and the tool is gone when the
-// session is resumed.
+// TestToolRemovedMeanwhile: a call was running, or waits, and the tool is gone when the
+// session is resumed. One that waits for a person waits on, until they decide.
 func TestToolRemovedMeanwhile(t *testing.T) {
 	t.Parallel()
 	for _, state := range []string{"new", "waiting", "allowed", "running"} {
@@ -478,6 +478,14 @@ func TestToolRemovedMeanwhile(t *testing.T) {
 			t.Fatal(err)
 		}
 		a := startIn(t, s, agent.Options{})
+		if state == "waiting" || state == "allowed" {
+			if out, err := a.Resume(t.Context()); err != nil || out.Stop != agent.StopApproval || out.Steps != 0 {
+				t.Errorf("%s: %+v, %v", state, out, err)
+			}
+			if err := a.Decide("c", agent.Deny.Because("there is no tool for it")); err != nil {
+				t.Fatal(err)
+			}
+		}
 		if out, err := a.Resume(t.Context()); err != nil || out.Steps != 1 {
 			t.Errorf("%s: %+v, %v", state, out, err)
 		}

@@ -170,15 +170,17 @@ func answersTo(text string, calls ...Pending) []answered {
 	return all
 }
 
-// triage sorts calls: some may run, some need approval, and some get a result without
-// running.
-func (t *turn) triage(pending []Pending) (ready, asking []Pending, refused []answered) {
+// triage sorts calls: some may run, some need approval, some wait on, because their tool is
+// not here, and some get a result without running.
+func (t *turn) triage(pending []Pending) (ready, asking, waiting []Pending, refused []answered) {
 	for i := range pending {
 		p := pending[i]
 		p.order = i
 		why := t.refuse(&p)
 		why = settled(&p, why, why == "" && t.tools[p.Name].Repeatable)
 		switch {
+		case t.tools[p.Name] == nil && p.isDecidedLater() && broken(&p) == "":
+			waiting = append(waiting, p)
 		case why != "":
 			refused = append(refused, answersTo(why, p)...)
 		case p.started || p.approved || !t.asks(&p):
@@ -189,7 +191,7 @@ func (t *turn) triage(pending []Pending) (ready, asking []Pending, refused []ans
 			asking = append(asking, p)
 		}
 	}
-	return ready, asking, refused
+	return ready, asking, waiting, refused
 }
 
 // answer writes results to the log.

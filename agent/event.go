@@ -114,6 +114,12 @@ type Pending struct {
 	cutOff    bool // with the answer that has it
 }
 
+// isDecidedLater reports whether someone was asked about the call, and it waits for the
+// decision, or for being run after it.
+func (p *Pending) isDecidedLater() bool {
+	return !p.overtaken && !p.denied && (p.State == CallWaiting || p.State == CallAllowed)
+}
+
 // Compacted says what a compaction did.
 type Compacted struct {
 	Entry        string `json:"entry"` // the compaction, for Undo

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -54,8 +55,23 @@ func (k *Keeper) prompt(content []session.Content) error {
 	}
 	for _, p := range pending {
 		k.forgetCall(p)
+		if p.isDecidedLater() {
+			k.publish(Event{Type: Error, Err: &errGivenUp{p.Call}})
+		}
 	}
 	return nil
+}
+
+// errGivenUp says that a call which waited for a decision gets none any more.
+type errGivenUp struct{ call Call }
+
+func (e *errGivenUp) Error() string {
+	const most = 300
+	input := []rune(string(e.call.Input))
+	if len(input) > most {
+		input = append(input[:most], '…')
+	}
+	return fmt.Sprintf("the conversation went on without the call of %s that waited for approval; it is given up and did not run: %s", e.call.Name, string(input))
 }
 
 // restore finds out where the work stopped, after an end or a crash: see unfinished. An

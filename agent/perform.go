@@ -23,7 +23,7 @@ type work struct {
 func (t *turn) perform(pending []Pending) (waiting []Pending, _ error) {
 	w := work{turn: t, done: make(chan answered)}
 	var refused []answered
-	w.ready, w.asking, refused = t.triage(pending)
+	w.ready, w.asking, w.waiting, refused = t.triage(pending)
 	if err := t.answer(refused...); err != nil {
 		return nil, err
 	}

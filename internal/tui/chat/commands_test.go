@@ -244,12 +244,31 @@ func TestResumeGoesOnWithWhatWasInterrupted(t *testing.T) {
 		o.Request.Tools = []string{"bash"}
 	})
 	p.sees("it waits for approval", "/resume continues with 1 unfinished call")
-	p.types("/resume", enter)
+	p.runs("/tools none", "none\n  the model has no tools")
+	p.runs("/approve", "calls wait for approval, and their tools are not in use: bash")
+	p.runs("/tools bash", "bash")
+	p.types("/approve", enter)
 	p.sees("run it?")
 	p.types("yes", enter)
 	p.sees("bash answered: beans")
 	p.runs("/resume", "nothing to resume")
 	p.leaves(ctrlD)
+}
+
+// A message that cannot be sent because another chat is at work is not lost.
+func TestAMessageThatHasToWaitIsInThePromptAgain(t *testing.T) {
+	t.Parallel()
+	opened := slowHome(t, "half of it")
+	first := sit(t, opened, nil)
+	first.types("go on", enter)
+	first.sees("half of it")
+	p := restored(t, opened, home.LastSession)
+	p.types("and the beans?", enter)
+	p.sees("the message was not sent; it is in the prompt again", "\n› and the beans?")
+	p.leaves(ctrlC, ctrlD)
+	first.types("\x1b")
+	first.sees("stopped")
+	first.leaves(ctrlD)
 }
 
 func TestAnUnansweredMessageIsAnsweredByResume(t *testing.T) {

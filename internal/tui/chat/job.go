@@ -123,8 +123,17 @@ func (u *ui) say(ctx context.Context, text string) {
 		}
 		return
 	}
+	images, pasted := u.images, u.pasted
 	u.images, u.pasted = nil, nil
 	u.turn(ctx, a, func(ctx context.Context) (*agent.Outcome, error) { return a.Send(ctx, content...) })
+	after := u.job.after
+	u.job.after = func(err error) {
+		if after(err); home.KindOf(err) == home.KindLocked { // another program works there
+			u.images, u.pasted, u.queue = images, pasted, slices.Insert(u.queue, 0, text)
+			u.takeBack()
+			u.note("    the message was not sent; it is in the prompt again")
+		}
+	}
 }
 
 // turn runs a turn of the agent.
@@ -142,12 +151,12 @@ func (u *ui) turn(ctx context.Context, a *agent.Agent, run func(ctx context.Cont
 		case err != nil:
 			u.print("")
 			u.fail(err)
-			if !errors.Is(u.chat.Explain(err), home.ErrRemoved) {
+			if !errors.Is(u.chat.Explain(err), home.ErrRemoved) && home.KindOf(err) != home.KindLocked {
 				u.note("    " + u.wayOn())
 			}
 		case j.out == nil:
 		case j.out.Stop == agent.StopApproval:
-			u.note("  ■ calls wait for approval; /approve decides about them")
+			u.sayWaiting(j.out.Waiting)
 		case j.out.Why != "":
 			u.note("  ■ " + j.out.Why + "; /resume continues")
 		case j.out.Stop == provider.StopMaxTokens:
@@ -160,6 +169,22 @@ func (u *ui) turn(ctx context.Context, a *agent.Agent, run func(ctx context.Cont
 			u.note("  ■ the answer is empty; /retry asks again")
 		}
 	}
+}
+
+// sayWaiting says what to do about calls that wait.
+func (u *ui) sayWaiting(calls []agent.Pending) {
+	var missing []string
+	for i := range calls {
+		name := calls[i].Name
+		if !slices.Contains(missing, name) && !slices.ContainsFunc(u.chat.Tools(), func(t agent.Tool) bool { return t.Name == name }) {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		u.note("  ■ calls wait for approval, and their tools are not in use: " + strings.Join(missing, ", ") + "; /tools has them used, then /approve decides")
+		return
+	}
+	u.note("  ■ calls wait for approval; /approve decides about them")
 }
 
 // wayOn says what to do after a turn that did not come to its end.
