@@ -45,17 +45,22 @@ type Agent struct {
 	memoOf provider.Info // the model that memo is about
 }
 
-// New returns an agent that continues a session. The caller closes the session after
-// the agent.
+// New returns an agent that continues the conversation that a session is part of. The caller
+// closes the session after the agent.
 //
-// If a conversation has several sessions, the agent works in the last one and sends
-// only what that one has: sessions that are opened together can only be read.
+// If the conversation has several sessions, the agent sends what all of them have, and
+// writes to the last one, whichever is given: see session.OpenChain. Agent.Session is the
+// whole; the given session does not see what the agent writes then, unless it was opened
+// with OpenChain.
 func New(s *session.Session, o Options) (*Agent, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	a := &Agent{o: o}
-	a.keeper = newKeeper(s, o.keeper())
+	keeper, err := newKeeper(s, o.keeper())
+	if err != nil {
+		return nil, err
+	}
+	a := &Agent{o: o, keeper: keeper}
 	a.keeper.news, a.keeper.isHeard = a.events.publish, a.events.isHeard
 	traces := o.Traces
 	if traces == nil {
@@ -124,12 +129,15 @@ func invalid(format string, args ...any) error {
 	return &session.Error{Op: "agent", Err: session.Invalidf(format, args...)}
 }
 
-// Session returns the session that the agent writes to.
+// Session returns the conversation that the agent works on. Its Last is the session that the
+// agent writes to.
 func (a *Agent) Session() *session.Session { return a.keeper.log }
 
 // Holder returns who works on the session now, or nil: an agent of another program, or one
 // of this program, which may be this agent.
-func (a *Agent) Holder(ctx context.Context) (*lease.Holder, error) { return a.keeper.place.Holder(ctx) }
+func (a *Agent) Holder(ctx context.Context) (*lease.Holder, error) {
+	return a.keeper.place().Holder(ctx)
+}
 
 // begin takes the conversation for a turn or another change. The returned context
 // ends with ctx or with Close. The caller calls end.
@@ -281,7 +289,7 @@ func (a *Agent) Status() (Status, error) {
 	a.mu.Unlock()
 	info := o.Model.Info()
 	status := Status{
-		Session: a.keeper.log.ID(), Leaf: a.keeper.log.LeafID(), Provider: info.Provider, Model: info.Model, Thinking: o.Thinking,
+		Session: a.keeper.log.Last(), Leaf: a.keeper.log.LeafID(), Provider: info.Provider, Model: info.Model, Thinking: o.Thinking,
 		Window: o.Compaction.window(info), Busy: busy,
 	}
 	c, err := a.keeper.log.Context(session.ContextOptions{Shared: true})

@@ -250,7 +250,7 @@ func Records(s *session.Session) iter.Seq2[Record, error] {
 			}
 			r, ok := readAs(&e, session.CustomAsking)
 			if ok {
-				if r.Session == "" || r.Session == s.ID() { // a copy may lack the answer
+				if r.Session == "" || r.Session == s.ID() || r.Session == s.SessionOf(e.ID) { // a copy may lack the answer
 					r.Asked, r.Error = e.ID, unknown
 					open = append(open, r)
 				}

@@ -33,9 +33,8 @@ import (
 // When a method returns without an error, what it was told is durable. The methods may be
 // called concurrently, as tools that run side by side do.
 type Keeper struct {
-	log   *session.Session
-	s     *session.Session // the log, with a context that does not end: what has happened is written down
-	place *lease.Place
+	log   *session.Session // the whole conversation
+	s     *session.Session // the same, with a context that does not end: what has happened is written down
 	count *counting
 	opts  KeeperOptions
 
@@ -44,6 +43,8 @@ type Keeper struct {
 	onUsage func(*session.Usage) // gets what each response cost; may be nil
 
 	mu         sync.Mutex                  // guards what follows
+	placeOf    string                      // the session that at is about
+	at         *lease.Place                // see place
 	calls      map[callKey]json.RawMessage // the arguments of calls that wait
 	signingKey []byte                      // of the store, if it is known
 
@@ -101,20 +102,25 @@ type KeeperOptions struct {
 	Events func(Event)
 }
 
-// NewKeeper returns a keeper for a session, which the caller closes after the last End.
+// NewKeeper returns a keeper for the conversation that a session is part of: see New. The
+// caller closes the session after the last End.
 func NewKeeper(s *session.Session, o KeeperOptions) (*Keeper, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
 	o.Tools = slices.Clone(o.Tools)
-	return newKeeper(s, o), nil
+	return newKeeper(s, o)
 }
 
-func newKeeper(s *session.Session, o KeeperOptions) *Keeper {
-	return &Keeper{
-		log: s, s: s.WithContext(context.Background()), place: lease.At(s.Store(), s.ID()), count: newCounting(o.Counter), opts: o,
-		news: o.Events, isHeard: func() bool { return o.Events != nil },
+func newKeeper(s *session.Session, o KeeperOptions) (*Keeper, error) {
+	s, err := conversationOf(s)
+	if err != nil {
+		return nil, err
 	}
+	return &Keeper{
+		log: s, s: s.WithContext(context.Background()), count: newCounting(o.Counter), opts: o,
+		news: o.Events, isHeard: func() bool { return o.Events != nil },
+	}, nil
 }
 
 // check refuses what cannot work and fills in the defaults.
@@ -166,11 +172,7 @@ func (k *Keeper) Begin(ctx context.Context) (context.Context, error) {
 // take takes the lease for some work, which ctx ends. The caller calls release.
 func (k *Keeper) take(ctx context.Context, stop context.CancelCauseFunc) (release func(), err error) {
 	k.ctx, k.stop = ctx, stop
-	take := k.place.Take
-	if k.opts.Wait {
-		take = k.place.Wait
-	}
-	if k.lease, err = take(ctx, stop); err != nil {
+	if err := k.takeLease(); err != nil {
 		return nil, err
 	}
 	k.offer, k.offerSum, k.unanswered, k.asked = nil, "", 0, ""
@@ -179,6 +181,30 @@ func (k *Keeper) take(ctx context.Context, stop context.CancelCauseFunc) (releas
 		// If it fails, others have to wait for a while. The work is over all the same.
 		_ = k.lease.Release(context.WithoutCancel(ctx))
 	}, nil
+}
+
+// takeLease takes the lease on the last session of the conversation.
+func (k *Keeper) takeLease() error {
+	take := k.place().Take
+	if k.opts.Wait {
+		take = k.place().Wait
+	}
+	taken, err := take(k.ctx, k.stop)
+	if err == nil {
+		k.lease = taken
+	}
+	return err
+}
+
+// place is where the lease is. It remembers when it saw others there.
+func (k *Keeper) place() *lease.Place {
+	last := k.log.Last()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.placeOf != last {
+		k.placeOf, k.at = last, lease.At(k.log.Store(), last)
+	}
+	return k.at
 }
 
 // End gives the session back, whatever is still open: Restore finds it. Without Begin it does
@@ -403,7 +429,7 @@ func (k *Keeper) Compact(instructions string) (done *Compacted, err error) {
 
 // publish tells what happens.
 func (k *Keeper) publish(e Event) {
-	e.Session = k.s.ID()
+	e.Session = k.s.Last()
 	if k.news != nil {
 		k.news(e)
 	}

@@ -106,9 +106,15 @@ func (k *Keeper) write(try func() error) error {
 // last turn. If they have moved elsewhere, the agent stays where it is: what a person was
 // shown here must not drop out of the conversation.
 func (k *Keeper) catchUp() error {
-	leaf := k.s.LeafID()
-	if _, err := k.s.Refresh(); err != nil {
+	leaf, last := k.s.LeafID(), k.s.Last()
+	fresh, err := k.s.Refresh()
+	if err != nil {
 		return err
+	}
+	if fresh {
+		if err := k.goOn(last); err != nil {
+			return err
+		}
 	}
 	now := k.s.LeafID()
 	if now == leaf {
@@ -125,7 +131,11 @@ func (k *Keeper) catchUp() error {
 	if slices.ContainsFunc(path, func(e session.Entry) bool { return e.ID == leaf }) {
 		return nil
 	}
-	return k.moveTo(leaf)
+	err = k.moveTo(leaf)
+	if k.s.SessionOf(leaf) != k.s.Last() && errors.Is(err, session.ErrInvalid) {
+		return nil // the others have gone on in another session, from which there is no way back
+	}
+	return err
 }
 
 // moveTo moves the leaf. What was known about the path no longer holds.

@@ -84,7 +84,7 @@ func actIn(ctx context.Context, s *session.Session, o agent.Options, emit func(t
 	if out.Entry == "" {
 		return Message{}, err
 	}
-	e, readErr := s.Entry(out.Entry)
+	e, readErr := a.Session().Entry(out.Entry)
 	if readErr != nil {
 		return Message{}, errors.Join(err, readErr)
 	}

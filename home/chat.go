@@ -92,7 +92,7 @@ func (h *Home) Chat(ctx context.Context, r ChatRequest, hands ChatHands) (*Chat,
 // open finds the conversation, its directory, its tools and its model.
 func (c *Chat) open(ctx context.Context) (err error) {
 	if c.r.Session != "" {
-		if c.c, err = c.home.openEnd(ctx, c.r.Session); err != nil {
+		if c.c, err = c.home.openWhole(ctx, c.r.Session); err != nil {
 			return err
 		}
 	}
@@ -350,7 +350,7 @@ func (c *Chat) Prompt(text string, images ...string) ([]session.Content, error) 
 // Agent returns the agent, or nil if nothing was said yet.
 func (c *Chat) Agent() *agent.Agent { return c.agent }
 
-// Conversation returns the session that the chat writes to, or nil if there is none yet.
+// Conversation returns the conversation that the chat goes on with, or nil if there is none yet.
 // The chat closes it.
 func (c *Chat) Conversation() *Conversation { return c.c }
 

@@ -39,45 +39,37 @@ type SentRequest struct {
 // how much of each was the beginning of the one before and could come from the provider's
 // cache, and why the rest could not. It also says whether a request can be built again from
 // the log, byte for byte. It asks nobody and writes nothing.
-//
-// A session that continues another one has requests of its own: its first is compared with
-// none.
 func (e *Entries) Why(ctx context.Context, r WhyRequest) (*WhyResult, error) {
 	last := cmp.Or(r.Last, DefaultLastRequests)
 	if last < -1 {
 		return nil, wrong("last", "{last} is %d; it must be -1, for all of them, or more", r.Last)
 	}
-	name, links, err := e.home.openEach(ctx, r.Session)
+	c, err := e.home.openFor(ctx, OpenRequest{Session: r.Session})
 	if err != nil {
 		return nil, err
 	}
+	result, err := e.home.why(ctx, c, r, max(last, 0))
+	return result, errors.Join(err, c.Close())
+}
+
+func (h *Home) why(ctx context.Context, c *Conversation, r WhyRequest, last int) (_ *WhyResult, err error) {
+	result, wanted := &WhyResult{Session: c.Handle, Requests: []SentRequest{}}, last
 	if r.Link {
-		if name, err = e.home.resolve(ctx, r.Session); err != nil {
-			return nil, errors.Join(err, closeAll(links))
+		if result.Session, err = h.resolve(ctx, r.Session); err != nil {
+			return nil, err
 		}
+		wanted = 0 // those of the others do not count
 	}
-	result := &WhyResult{Session: name, Requests: []SentRequest{}}
-	for _, c := range links {
-		if r.Link && c.Handle != name {
-			continue
-		}
-		if err = result.add(ctx, c, max(last, 0)); err != nil {
-			break
+	sent, err := agent.Requests(c.Session, wanted, encoder)
+	for i := range sent {
+		if in := c.SessionOf(sent[i].ID); !r.Link || in == result.Session {
+			result.Requests = append(result.Requests, SentRequest{in, sent[i]})
 		}
 	}
 	if n := len(result.Requests); last > 0 && n > last {
 		result.Requests = result.Requests[n-last:]
 	}
-	return result, errors.Join(err, closeAll(links))
-}
-
-// add appends the requests of one session.
-func (r *WhyResult) add(ctx context.Context, c *Conversation, last int) error {
-	sent, err := agent.Requests(c.WithContext(ctx), last, encoder)
-	for i := range sent {
-		r.Requests = append(r.Requests, SentRequest{c.Handle, sent[i]})
-	}
-	return err
+	return result, err
 }
 
 // encoder returns a model that writes a request as the one that a record names did, or nil

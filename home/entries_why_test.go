@@ -159,7 +159,7 @@ func TestWhyWithoutWhatWasSent(t *testing.T) {
 	h := newHouse(t)
 	s := h.say(session.Header{})
 	h.ask(s, agent.Options{}, "one")
-	lost := map[string]any{"leaf": "gone", "response": "gone too", "provider": "offline", "model": "parrot"}
+	lost := map[string]any{"leaf": "gone", "response": "gone too", "provider": "offline", "model": "parrot", "sha256": "gone"}
 	if _, err := s.AppendCustomEntry(session.CustomRequest, lost); err != nil {
 		t.Fatal(err)
 	}

@@ -271,6 +271,19 @@ func (h *Home) openEnd(ctx context.Context, given string) (*Conversation, error)
 	return h.openSession(ctx, end, chain)
 }
 
+// openWhole opens a conversation to go on with it: what is added goes to the session that
+// openEnd opens.
+func (h *Home) openWhole(ctx context.Context, given string) (*Conversation, error) {
+	end, err := h.openEnd(ctx, given)
+	if err != nil || end.isAlone() {
+		return end, err
+	}
+	if err := end.Close(); err != nil {
+		return nil, err
+	}
+	return h.Conversation(ctx, OpenRequest{Session: end.Handle})
+}
+
 // openLast opens the last session of a conversation, for an operation on some entries at its
 // end. In an earlier session, the operation would change the past of the conversation and not
 // how it goes on, so an entry that only such a session has is refused with an *EarlierError.

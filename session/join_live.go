@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/store"
@@ -125,6 +126,43 @@ func (s *Session) Last() string {
 		return chain.last().name
 	}
 	return s.name
+}
+
+// SessionOf returns the id of the session that has an entry: one of a chain, or the session
+// itself.
+func (s *Session) SessionOf(entryID string) string {
+	chain, ok := s.log.(*chainLog)
+	if !ok {
+		return s.name
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	at, ok := s.tree.at(entryID)
+	for _, p := range slices.Backward(chain.joined()) {
+		if ok && p.base <= s.tree.nodes[at].pos {
+			return p.name
+		}
+	}
+	return s.name
+}
+
+// Whole returns the conversation that the session is part of, as OpenChain opens it, with the
+// options of the session. Closing the session closes it.
+func (s *Session) Whole(ctx context.Context) (*Session, error) {
+	if _, ok := s.log.(*chainLog); ok {
+		return s, nil
+	}
+	s.continuing.Lock()
+	defer s.continuing.Unlock()
+	if s.conversation != nil {
+		return s.conversation, nil
+	}
+	c, err := s.FindChain(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	s.conversation, err = OpenChain(ctx, s.store, c, &s.opts)
+	return s.conversation, err
 }
 
 // Cross continues a chain, which OpenChain has opened, in a new session: see Continue. From

@@ -110,8 +110,9 @@ type core struct {
 	header  Header // never changes
 	strange string // the id in the header, if it differs from the name; else ""
 
-	continuing sync.Mutex // held while a continuation is made, so that there is only one; taken before mu
-	updating   gate.Mutex // held by Update until its entries are written, so that a slow one gets its turn
+	continuing   sync.Mutex // held while a continuation is made, so that there is only one; taken before mu
+	conversation *Session   // that the session is part of: see Whole; guarded by continuing
+	updating     gate.Mutex // held by Update until its entries are written, so that a slow one gets its turn
 
 	mu     sync.RWMutex // guards what follows; released before an append is synced
 	tree   *tree
@@ -559,6 +560,8 @@ func (s *Session) Flush(ctx context.Context) error {
 // Close waits until everything appended is as durable as the store promises, and releases
 // the session's files.
 func (s *Session) Close() error {
+	s.continuing.Lock()
+	defer s.continuing.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -567,6 +570,9 @@ func (s *Session) Close() error {
 	s.closed = true
 	s.forget()
 	err := s.log.Close()
+	if s.conversation != nil {
+		err = errors.Join(err, s.conversation.Close())
+	}
 	if s.owners != nil && s.owners.Add(-1) == 0 {
 		err = errors.Join(err, s.store.Close())
 	}
