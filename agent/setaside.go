@@ -34,10 +34,14 @@ func isRefused(cause error) bool {
 // errSetAside says what the model no longer sees.
 type errSetAside struct {
 	entries []string
+	prompt  bool // what the user said last is among them
 	cause   error
 }
 
 func (e *errSetAside) Error() string {
+	if e.prompt {
+		return fmt.Sprintf("the provider refused what was said last, so the model does not see it from now on; say it in another way: %v", e.cause)
+	}
 	return fmt.Sprintf("the provider refused the conversation because of entry %s, which is set aside from now on: %v", strings.Join(e.entries, ", "), e.cause)
 }
 
@@ -47,36 +51,42 @@ func (e *errSetAside) Unwrap() error { return e.cause }
 var errNotInLog = errors.New("the provider refuses it whatever is left out, so the cause is not in the conversation: check the model, its settings and the tools")
 
 // setAside finds the entries for which the provider refuses a request, and replaces them in
-// the context by notes. After an error nothing has changed.
+// the context by notes. If what the user said last is among them, there is nothing to answer,
+// and the error says so. After any other error nothing has changed.
 func (t *turn) setAside(r *request, cause error) error {
 	left := maxProbes
 	for _, without := range []func([]session.Content) []session.Content{withoutMedia, withoutContent} {
 		p := newProbes(t, r, without, &left)
 		found, err := p.find()
 		if err != nil {
-			return err
+			return errors.Join(cause, err)
 		}
 		if len(found) > 0 {
 			return t.setAsideNow(p, found, cause)
 		}
 	}
-	return errNotInLog
+	return errors.Join(cause, errNotInLog)
 }
 
 func (t *turn) setAsideNow(p *probes, found []int, cause error) error {
+	all := p.request.Entries
 	told := &errSetAside{cause: cause}
 	var edits []session.Entry
 	for _, i := range found {
-		id := p.request.Entries[i].ID
+		id := all[i].ID
+		told.prompt = told.prompt || all[i].BeginsTurn() && !slices.ContainsFunc(all[i+1:], func(e session.Entry) bool { return e.BeginsTurn() })
 		told.entries = append(told.entries, id)
 		edits = append(edits, session.Entry{Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{
 			TargetID: id, Replacement: p.replaced[i],
 		}})
 	}
 	if _, err := t.append(edits...); err != nil {
-		return err
+		return errors.Join(cause, err)
 	}
 	t.count.forget()
+	if told.prompt {
+		return told
+	}
 	t.publish(Event{Type: Error, Err: told})
 	if t.opts.Logger != nil {
 		t.opts.Logger.Warn(told.Error())

@@ -46,7 +46,7 @@ func aside(t *testing.T, s *session.Session) []string {
 func TestPoisonedEntryIsSetAside(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ prompt, thought, result string }{
-		"prompt": {prompt: poison}, "answer": {thought: poison}, "result": {result: poison},
+		"answer": {thought: poison}, "result": {result: poison},
 		"two": {prompt: "PROMPT", thought: poison, result: poison},
 	} {
 		answer := picky(func(r *providertest.Request) providertest.Answer {
@@ -65,8 +65,7 @@ func TestPoisonedEntryIsSetAside(t *testing.T) {
 			send(t, a, "hello")
 			news := a.Subscribe(1000)
 			before := len(server.Requests())
-			out := send(t, a, "go on "+c.prompt)
-			if out.Stop != provider.StopEndTurn {
+			if out := send(t, a, "go on "+c.prompt); out.Stop != provider.StopEndTurn {
 				t.Errorf("%s: stop %q", name, out.Stop)
 			}
 			want := 1
@@ -97,6 +96,35 @@ func TestPoisonedEntryIsSetAside(t *testing.T) {
 				t.Errorf("%s: the last request still has it", name)
 			}
 			send(t, a, "and again") // the session lives
+		})
+	}
+}
+
+// TestPoisonedPromptIsRefused: if it is what the user just said, there is nothing to answer.
+// The turn fails with the provider's words, and the session lives.
+func TestPoisonedPromptIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, content := range [][]session.Content{{session.Text("go on " + poison)}, {session.Text("look"), session.Image("image/png", pixel)}} {
+		refuse := picky(func(r *providertest.Request) providertest.Answer {
+			if strings.Contains(string(r.Body), pixel) {
+				return providertest.Answer{Status: http.StatusBadRequest, Body: `{"error":{"message":"` + poison + ` is refused"}}`}
+			}
+			return providertest.Answer{}
+		})
+		dialects(t, refuse, func(t *testing.T, server *providertest.Server, model provider.Model) {
+			a := start(t, agent.Options{Model: model})
+			send(t, a, "hello")
+			_, err := a.Send(t.Context(), content...)
+			if !errors.Is(err, session.ErrInvalid) || !strings.Contains(err.Error(), "refused what was said last") || strings.Count(err.Error(), poison+" is refused") != 1 {
+				t.Errorf("err %v", err)
+			}
+			if got := aside(t, a.Session()); len(got) != 1 {
+				t.Errorf("%d entries are set aside: %q", len(got), said(t, a.Session()))
+			}
+			if out := send(t, a, "and again"); out.Stop != provider.StopEndTurn {
+				t.Errorf("then: stop %q", out.Stop)
+			}
+			check(t, a.Session())
 		})
 	}
 }

@@ -41,7 +41,7 @@ func (t *turn) step() (*reply, error) {
 			searched = true
 			t.drop(r, response, cause)
 			if err := t.setAside(r, cause); err != nil {
-				return nil, errors.Join(cause, err)
+				return nil, err
 			}
 			continue
 		}
