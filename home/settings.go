@@ -63,6 +63,7 @@ const (
 	SettingMaxTokens  = "max_tokens"  // the longest answer, in tokens; 0 is what the provider allows
 	SettingWindow     = "window"      // the size of the model's window, in tokens; 0 is what is known about it
 
+	SettingBell   = "bell"   // "on" or "off": whether a chat rings when it waits for the person; for faces
 	SettingSystem = "system" // a file with instructions; its path is relative to the file that names it
 	// What follows are lists, one line for each element: see ChatRequest.
 	SettingTools = "tools"
@@ -142,6 +143,7 @@ var rules = []rule{
 	{SettingThinking, "COPPICE_THINKING", "", "one of " + strings.Join(provider.ThinkingLevels, ", "), func(v string) bool { return provider.CheckThinking(v) == nil }, false},
 	{SettingMaxTokens, "COPPICE_MAX_TOKENS", "0", "a number of tokens, or 0 for what the provider allows", atLeast(0), false},
 	{SettingWindow, "COPPICE_WINDOW", "0", "a number of tokens from 1000 on, or 0 for what is known about the model", isWindow, false},
+	{SettingBell, "", "on", "on or off", oneOf("on", "off"), false},
 	{SettingSystem, "COPPICE_SYSTEM", "", "the name of a file", anything, false},
 	{SettingTools, "", "", "all, none, or the names of tools", anything, true},
 	{SettingAllow, "", "", "rules such as read or bash(go test *)", anything, true},

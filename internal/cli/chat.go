@@ -231,7 +231,7 @@ func (a *app) chatOnTerminal(ctx context.Context, keys *os.File, args []string, 
 	}
 	return chatui.Run(ctx, chatui.Options{
 		Home: h, Request: f.request, Prompt: prompt, Images: f.images,
-		Keys: keys, Screen: s, Color: a.color, Resized: t.Resized(), Suspend: t.Suspend, Explain: a.explain,
+		Keys: t, Edit: a.editOn(t, keys), Screen: s, Color: a.color, Resized: t.Resized(), Suspend: t.Suspend, Explain: a.explain,
 	})
 }
 

@@ -25,6 +25,9 @@ type seat struct {
 	shown  bytes.Buffer // guarded by mu
 }
 
+// anEditor reads two lines from the terminal and writes them into the file.
+const anEditor = `f() { echo ready; read a; read b; printf '%s, %s and %s\n' "$(cat "$1")" "$a" "$b" >"$1"; }; f`
+
 func takeSeat(t *testing.T, args ...string) *seat {
 	t.Helper()
 	slave, master, err := newTerminal(80)
@@ -34,7 +37,7 @@ func takeSeat(t *testing.T, args ...string) *seat {
 	s := &seat{t: t, master: master}
 	home := t.TempDir()
 	s.cmd = exec.Command("coppice", args...)
-	s.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "COPPICE_HOME=" + filepath.Join(home, "sessions"), "TERM=xterm-256color"}
+	s.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "COPPICE_HOME=" + filepath.Join(home, "sessions"), "TERM=xterm-256color", "EDITOR=" + anEditor}
 	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = slave, slave, slave
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := s.cmd.Start(); err != nil {
@@ -118,6 +121,23 @@ func TestChatOnARealTerminal(t *testing.T) {
 	}
 	if faults := screenFaults(moves.ReplaceAllString(s.text(), "")); len(faults) > 0 {
 		t.Errorf("%q", faults)
+	}
+}
+
+// An editor has the terminal for itself, as it was before the chat, and gives it back.
+func TestAnEditorGetsAllKeys(t *testing.T) {
+	t.Parallel()
+	s := takeSeat(t, "chat")
+	s.sees("›")
+	s.types("say zero\x07")
+	s.sees("ready")
+	s.types("one\ntwo\n")
+	s.sees("say zero, one and two")
+	s.types("\r")
+	s.sees("tokens")
+	s.types("\x04")
+	if code := s.ends(); code != exitOK {
+		t.Errorf("exit code %d", code)
 	}
 }
 

@@ -44,6 +44,7 @@ func (u *ui) ask(q *question) {
 		return
 	}
 	u.asking = q
+	u.ring()
 	if u.job != nil {
 		u.print(u.job.view.finish(u.style())...)
 		u.print(u.job.view.callRow(&q.call, u.style())...)

@@ -37,6 +37,8 @@ type Options struct {
 	Resized <-chan struct{}
 	// Suspend stops the program until it is continued. Default: Ctrl-Z does nothing.
 	Suspend func()
+	// Edit has the person write in an editor, which begins with a text. Default: there is none.
+	Edit func(text string) (string, error)
 	// Explain words an error, and a hint if there is one.
 	Explain func(error) (text, hint string)
 }
@@ -47,6 +49,9 @@ type ui struct {
 	screen *screen.Screen
 	chat   *home.Chat
 	editor line.Editor
+	// recalled means that the history has what was said in other conversations.
+	recalled bool
+	finding  *finding // in the history, or nil
 
 	images []string // that go with the next message
 	pasted []string // of several lines: the files that they name are not meant
@@ -236,6 +241,9 @@ func (u *ui) press(ctx context.Context, k line.Key) {
 		u.answerTrust(ctx, k)
 		return
 	}
+	if u.finding != nil && u.find(k) {
+		return
+	}
 	again := u.leaving
 	u.leaving = false
 	k = u.pastes(k)
@@ -252,6 +260,15 @@ func (u *ui) press(ctx context.Context, k line.Key) {
 		default:
 			u.queue = append(u.queue, text)
 		}
+	case line.Up:
+		if u.recallEarlier(ctx) {
+			u.editor.Press(k)
+		}
+	case line.Search:
+		u.recallEarlier(ctx)
+		u.finding = &finding{place: -1}
+	case line.Edit:
+		u.edit(u.editor.Text())
 	case line.Tab:
 		u.complete(ctx)
 	case line.Interrupt:
@@ -361,7 +378,7 @@ func (u *ui) liveRows(columns, height int) (live []string, c screen.Cursor) {
 		if u.asking == nil {
 			live = append(live, "", u.paint(terminal.Dim, u.job.progress()))
 		}
-		if u.asking == nil && u.editor.Text() == "" && len(u.queue) == 0 {
+		if u.asking == nil && u.finding == nil && u.editor.Text() == "" && len(u.queue) == 0 {
 			return live, screen.Cursor{Column: -1}
 		}
 	}
@@ -371,6 +388,9 @@ func (u *ui) liveRows(columns, height int) (live []string, c screen.Cursor) {
 	e, prompt := &u.editor, u.prompt()
 	if u.trusting != nil {
 		prompt = u.paint(terminal.Bold+";"+terminal.Yellow, "  use it? y yes · n no ›") + " "
+	}
+	if u.finding != nil {
+		e, prompt = u.finding.row(), u.paint(terminal.Bold+";"+terminal.Yellow, u.finding.prompt())+" "
 	}
 	if u.asking != nil {
 		e, prompt = &u.asking.editor, u.paint(terminal.Bold+";"+terminal.Yellow, u.asking.prompt())+" "

@@ -58,6 +58,7 @@ func commands() []slash {
 		{"image", "FILE…", "send images with the next message", (*ui).cmdImage, always},
 		{"tools", "[LIST|none]", "show or change what the model may use", (*ui).cmdTools, ifAlone},
 		{"approve", "[RULE]", "decide about calls that wait, or allow calls", (*ui).cmdApprove, ifTold},
+		{"edit", "[TEXT]", "write the message in an editor; so does Ctrl-G", (*ui).cmdEdit, always},
 		{"search", "QUERY", "search all conversations", (*ui).cmdSearch, always},
 		{"export", "FILE", "write the conversation as .md, .html, .json or .jsonl", (*ui).cmdExport, always},
 		{"help", "", "this list", (*ui).cmdHelp, always},
@@ -154,7 +155,8 @@ func (u *ui) cmdHelp(context.Context, string) error {
 	u.note("  @FILE in a message sends that file or image with it; Tab completes paths, commands\n" +
 		"  and their arguments. !COMMAND runs a command and shows the model what it printed;\n" +
 		"  !!COMMAND only shows you.\n" +
-		"  Alt-Enter, or a backslash before Enter, begins another line; ↑ recalls what you said.\n" +
+		"  Alt-Enter, or a backslash before Enter, begins another line; ↑ recalls what you said,\n" +
+		"  also in other conversations, and Ctrl-R searches it; Ctrl-G opens an editor.\n" +
 		"  Esc or Ctrl-C stops the answer and keeps what arrived; Ctrl-D leaves.")
 	return nil
 }
@@ -171,7 +173,7 @@ func (u *ui) cmdNew(ctx context.Context, title string) error {
 	if err := u.switchTo(ctx, r); err != nil {
 		return err
 	}
-	u.editor.Forget()
+	u.forget()
 	u.note("  a new conversation; it is kept when you say something")
 	return nil
 }

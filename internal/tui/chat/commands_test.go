@@ -23,7 +23,7 @@ func TestHelpListsEveryCommand(t *testing.T) {
 	t.Parallel()
 	p := sit(t, openHome(t), nil)
 	p.runs("/help", "Ctrl-D leaves")
-	for name := range strings.FieldsSeq("new list load tree branch fork label compact undo context model system thinking export search image tools approve help exit retry resume") {
+	for name := range strings.FieldsSeq("new list load tree branch fork label compact undo context model system thinking export search image edit tools approve help exit retry resume") {
 		p.sees("  /" + name + " ")
 	}
 	p.runs("/ex", "/ex could be /export or /exit")

@@ -82,6 +82,9 @@ func (u *ui) hear(ctx context.Context, e agent.Event, more bool) {
 	u.print(j.view.end(u.style())...)
 	u.job, u.asking = nil, nil
 	j.after(j.err)
+	if time.Since(j.began) >= longJob {
+		u.ring()
+	}
 	if !j.silent {
 		u.status(ctx)
 	}
@@ -95,6 +98,16 @@ func (u *ui) sayShared() {
 			"somebody else writes here too; you continue on a branch of your own, /tree shows it")...)
 	}
 	u.isShared = true
+}
+
+// longJob is how long something takes that a person does not sit and watch.
+const longJob = 10 * time.Second
+
+// ring tells a person who may look elsewhere that it is their turn.
+func (u *ui) ring() {
+	if u.o.Home.Settings().Get(home.SettingBell).Value == "on" {
+		u.screen.Bell()
+	}
 }
 
 // progress says what is going on.

@@ -12,7 +12,6 @@ import (
 	"github.com/coppice-dev/coppice/provider/offline"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/terminal"
-	"github.com/coppice-dev/coppice/session"
 )
 
 // lastShown is how many entries of a conversation are shown when it is restored.
@@ -138,22 +137,21 @@ func (u *ui) showEnd(ctx context.Context, c *home.Conversation) error {
 		return err
 	}
 	u.print("Restored session with " + render.Counted(n, "message", "messages"))
-	return u.recallPrompts(c)
+	return u.recallPrompts()
 }
 
 // recallPrompts fills the history with what the person said.
-func (u *ui) recallPrompts(c *home.Conversation) error {
-	now, err := c.Context(session.ContextOptions{Shared: true})
-	if err != nil {
-		return err
-	}
+func (u *ui) recallPrompts() error {
+	said, err := u.chat.Said()
+	u.forget()
+	u.editor.Remember(said...)
+	return err
+}
+
+// forget empties the history.
+func (u *ui) forget() {
 	u.editor.Forget()
-	for i := range now.Entries {
-		if e := &now.Entries[i]; e.BeginsTurn() && !e.IsInjected() {
-			u.editor.Remember(session.TextOf(e.Message.Content))
-		}
-	}
-	return nil
+	u.recalled = false
 }
 
 // pendingWork says what a turn that ended in the middle has left.

@@ -52,6 +52,26 @@ func (e *Editor) Remember(messages ...string) {
 	e.place = len(e.history)
 }
 
+// Precede adds messages that are older than those in the history, the latest last.
+func (e *Editor) Precede(messages ...string) {
+	e.history = slices.Concat(messages, e.history)
+	e.place += len(messages)
+}
+
+// Find returns the latest message of the history that is before a place, or anywhere for -1,
+// and has a text in it, in any case of its letters; -1 if there is none.
+func (e *Editor) Find(text string, before int) (place int, message string) {
+	if before < 0 {
+		before = len(e.history)
+	}
+	for i, m := range slices.Backward(e.history[:before]) {
+		if text != "" && strings.Contains(strings.ToLower(m), strings.ToLower(text)) {
+			return i, m
+		}
+	}
+	return -1, ""
+}
+
 // Forget empties the history.
 func (e *Editor) Forget() { e.history, e.place = nil, 0 }
 

@@ -39,6 +39,8 @@ const (
 	EOF            // Ctrl-D
 	Wipe           // Ctrl-L
 	Suspend        // Ctrl-Z
+	Search         // Ctrl-R
+	Edit           // Ctrl-G
 )
 
 // Key is a key that was pressed.
@@ -50,8 +52,8 @@ type Key struct {
 // controls are the keys that send a single byte.
 var controls = map[byte]Kind{
 	'\r': Enter, '\n': NewLine, '\t': Tab, 0x7f: Backspace, 0x08: Backspace,
-	0x01: Home, 0x02: Left, 0x03: Interrupt, 0x04: EOF, 0x05: End, 0x06: Right, 0x0b: CutRight, 0x0c: Wipe,
-	0x0e: Down, 0x10: Up, 0x15: CutLeft, 0x17: CutWord, 0x19: Yank, 0x1a: Suspend,
+	0x01: Home, 0x02: Left, 0x03: Interrupt, 0x04: EOF, 0x05: End, 0x06: Right, 0x07: Edit, 0x0b: CutRight, 0x0c: Wipe,
+	0x0e: Down, 0x10: Up, 0x12: Search, 0x15: CutLeft, 0x17: CutWord, 0x19: Yank, 0x1a: Suspend,
 }
 
 // sequences are the keys that send more, without the escape.

@@ -90,6 +90,14 @@ func (s *Screen) Mode(number int, on bool) {
 	s.flush()
 }
 
+// Bell rings the bell of the terminal.
+func (s *Screen) Bell() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.buf.WriteByte('\a')
+	s.flush()
+}
+
 // Wipe clears the screen and draws the live rows at its top.
 func (s *Screen) Wipe() {
 	s.mu.Lock()

@@ -1,7 +1,10 @@
 package screen
 
 import (
+	"errors"
+	"io"
 	"os"
+	"sync"
 
 	"golang.org/x/term"
 )
@@ -12,6 +15,12 @@ type Terminal struct {
 	before  *term.State
 	resized chan struct{}
 	stop    func()
+
+	// reading is held while keys are waited for, and lending by those who want to have the
+	// terminal next. wake ends the waiting.
+	lending, reading sync.Mutex
+	wake             *waker
+	closed           bool // guarded by reading
 }
 
 // bracketedPaste makes a terminal mark what is pasted, so that a newline in it does not
@@ -23,6 +32,10 @@ func OpenTerminal(in, out *os.File) (*Terminal, error) {
 	t := &Terminal{in: in, out: out, resized: make(chan struct{}, 1)}
 	if err := t.raw(); err != nil {
 		return nil, err
+	}
+	var err error
+	if t.wake, err = newWaker(); err != nil {
+		return nil, errors.Join(err, t.restore())
 	}
 	t.stop = watchSize(t.resized)
 	return t, nil
@@ -62,8 +75,58 @@ func (t *Terminal) Suspend() {
 	}
 }
 
+// Read reads keys. While the terminal is lent, it waits.
+func (t *Terminal) Read(p []byte) (int, error) {
+	for {
+		t.lending.Lock()
+		t.reading.Lock()
+		t.lending.Unlock()
+		n, ready, err := 0, t.closed, io.EOF
+		if !t.closed {
+			if ready, err = t.wake.wait(t.in); ready {
+				n, err = t.in.Read(p)
+			}
+		}
+		t.reading.Unlock()
+		if ready || err != nil {
+			return n, err
+		}
+	}
+}
+
+// Lend gives the terminal, as it was before, to another program that runs while f does: all
+// keys go there. It returns false where the system cannot do that.
+func (t *Terminal) Lend(f func()) (bool, error) {
+	if !t.wake.works() {
+		return false, nil
+	}
+	defer t.stopReading()()
+	if err := t.restore(); err != nil {
+		return false, err
+	}
+	f()
+	return true, t.raw()
+}
+
+// stopReading makes sure that no key is waited for until start is called.
+func (t *Terminal) stopReading() (start func()) {
+	t.lending.Lock()
+	t.wake.on()
+	t.reading.Lock()
+	t.wake.off()
+	return func() {
+		t.reading.Unlock()
+		t.lending.Unlock()
+	}
+}
+
 // Close switches the terminal back.
 func (t *Terminal) Close() error {
 	t.stop()
-	return t.restore()
+	if !t.wake.works() {
+		return t.restore()
+	}
+	defer t.stopReading()()
+	t.closed = true
+	return errors.Join(t.restore(), t.wake.close())
 }

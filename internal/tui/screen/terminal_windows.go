@@ -6,6 +6,16 @@ import (
 	"golang.org/x/sys/windows"
 )
 
+// waker does not wait: reading a console cannot be ended.
+type waker struct{}
+
+func newWaker() (*waker, error)            { return &waker{}, nil }
+func (*waker) works() bool                 { return false }
+func (*waker) on()                         {}
+func (*waker) off()                        {}
+func (*waker) close() error                { return nil }
+func (*waker) wait(*os.File) (bool, error) { return true, nil }
+
 // watchSize does nothing: the size is asked for whenever something is drawn.
 func watchSize(chan<- struct{}) (stop func()) { return func() {} }
 

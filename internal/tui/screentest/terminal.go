@@ -23,6 +23,7 @@ type Terminal struct {
 	lines         []string // what has left the top, and the screen
 	row, column   int      // of the cursor, in lines
 	faults        []string
+	bells         int
 }
 
 // New returns an empty terminal.
@@ -74,6 +75,13 @@ func (t *Terminal) Faults() []string {
 	return t.faults
 }
 
+// Bells returns how often the bell rang.
+func (t *Terminal) Bells() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.bells
+}
+
 // patience is how long Wait waits. Machines stall.
 const patience = time.Minute
 
@@ -93,6 +101,10 @@ var control = regexp.MustCompile(`^\x1b\[\??([0-9;]*)([A-Za-z])`)
 func (t *Terminal) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if string(b) == "\a" { // anywhere else it is somebody's text
+		t.bells++
+		return len(b), nil
+	}
 	for text := string(b); text != ""; {
 		n := 1
 		switch text[0] {

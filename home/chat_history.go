@@ -1,0 +1,75 @@
+package home
+
+import (
+	"context"
+	"slices"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// The most that Earlier looks at and returns: it must be quick in any home.
+const (
+	earlierSessions = 30
+	earlierBytes    = 16 << 20 // of a session
+	earlierPrompts  = 300
+	earlierLength   = 4000 // of a prompt, in bytes
+)
+
+// Said returns what the person said in this conversation, as far as the model is sent it, the
+// latest last.
+func (c *Chat) Said() ([]string, error) {
+	if c.c == nil {
+		return nil, nil
+	}
+	return saidIn(c.c)
+}
+
+// Earlier returns what the person said in the latest of the other conversations, the latest
+// last. It is read from the logs: what is redacted there is nowhere else.
+func (c *Chat) Earlier(ctx context.Context) ([]string, error) {
+	list, err := c.home.Sessions.List(ctx, ListRequest{Limit: earlierSessions})
+	if err != nil {
+		return nil, err
+	}
+	var all []string // the latest first
+	for i := range list.Sessions {
+		one := &list.Sessions[i]
+		if one.Size > earlierBytes || len(all) >= earlierPrompts || c.c != nil && one.ID == c.c.ID() {
+			continue
+		}
+		said, err := c.home.saidBefore(ctx, one.ID)
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		for _, text := range slices.Backward(said) { // none, if it cannot be read
+			if len(text) <= earlierLength && !slices.Contains(all, text) {
+				all = append(all, text)
+			}
+		}
+	}
+	all = all[:min(len(all), earlierPrompts)]
+	slices.Reverse(all)
+	return all, nil
+}
+
+func (h *Home) saidBefore(ctx context.Context, name string) ([]string, error) {
+	c, err := h.openEnd(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close() // it was only read
+	return saidIn(c)
+}
+
+func saidIn(c *Conversation) (said []string, err error) {
+	now, err := c.Context(session.ContextOptions{Shared: true})
+	if err != nil {
+		return nil, err
+	}
+	for i := range now.Entries {
+		if e := &now.Entries[i]; e.BeginsTurn() && !e.IsInjected() {
+			said = append(said, session.TextOf(e.Message.Content))
+		}
+	}
+	return said, nil
+}
