@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -149,12 +150,18 @@ func TestTurnWithToolsGoesOn(t *testing.T) {
 	}
 }
 
-// Sessions of a conversation with tools are continued like those of any other.
+// Sessions of a conversation with tools are continued like those of any other, and the model
+// sees all of them.
 func TestToolsAcrossABoundary(t *testing.T) {
 	t.Parallel()
 	st := memoryStore(t)
 	var seen []string
 	m := newActing(t, st, 4, looks(&seen))
+	var sent []string
+	do(t, m.SetModel(provider.Func{About: looking.About, Answer: func(ctx context.Context, r *provider.Request, tell func(string) error) (*session.MessageEntry, error) {
+		sent = entryTexts(r.Entries)
+		return looking.Answer(ctx, r, tell)
+	}}))
 	for n := 1; n <= 3; n++ {
 		must(m.ProcessMessage(t.Context(), fmt.Sprintf("place%d", n), ""))(t)
 	}
@@ -174,6 +181,9 @@ func TestToolsAcrossABoundary(t *testing.T) {
 	}
 	if !slices.Equal(said, want) {
 		t.Errorf("the conversation is %q", said)
+	}
+	if want := append([]string{"system: Look around."}, want[:len(want)-1]...); !slices.Equal(sent, want) {
+		t.Errorf("the last request is %q", sent)
 	}
 }
 
@@ -246,5 +256,44 @@ func TestModelOfToolsThatFails(t *testing.T) {
 	do(t, m.SetModel(looking))
 	if text := must(m.ProcessMessage(t.Context(), "there", ""))(t); text != "1 results" {
 		t.Errorf("the answer is %q", text)
+	}
+}
+
+// Several managers work on one conversation at once. Every message gets an answer, no call runs
+// twice, and all of it is one conversation.
+func TestManagersWithToolsTakeTurns(t *testing.T) {
+	t.Parallel()
+	st := memoryStore(t)
+	var mu sync.Mutex
+	seen := make(map[string]int)
+	o := agent.Options{Tools: []agent.Tool{{Tool: provider.Tool{Name: "look"}, Run: func(_ context.Context, c agent.Call) (agent.Result, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		seen[c.ID]++
+		return agent.Result{Text: "a tree"}, nil
+	}}}}
+	managers := []*conversation.Manager{newActing(t, st, 4, o), newActing(t, st, 4, o)}
+	must(managers[0].ProcessMessage(t.Context(), "first", ""))(t)
+	id := managers[0].Current().ID()
+	var turns sync.WaitGroup
+	for n := range 12 {
+		turns.Go(func() {
+			text, err := managers[n%2].ProcessMessage(t.Context(), fmt.Sprint("place", n), id)
+			if err != nil || text != "1 results" {
+				t.Errorf("turn %d: %q, %v", n, text, err)
+			}
+		})
+	}
+	turns.Wait()
+	for call, times := range seen {
+		if times != 1 {
+			t.Errorf("%s ran %d times", call, times)
+		}
+	}
+	got := saidIn(t, st, id)
+	for n := range 12 {
+		if !slices.Contains(got, fmt.Sprint("user: place", n)) {
+			t.Errorf("message %d is missing", n)
+		}
 	}
 }

@@ -584,3 +584,26 @@ func TestResultAfterABoundary(t *testing.T) {
 		t.Errorf("the result is %q", got)
 	}
 }
+
+// Another program writes to a session that was continued, on a branch that does not have the
+// record of that. The conversation still goes on in the continuation.
+func TestBranchBesideTheRecord(t *testing.T) {
+	t.Parallel()
+	st := memoryStore(t)
+	m, other := newManagerOn(t, st, 2), newManagerOn(t, st, 2)
+	id := must(m.CreateSession(""))(t).ID
+	must(m.AddMessage(id, user("one")))(t)
+	must(m.AddMessage(id, assistant("two")))(t)
+	behind := must(session.Open(t.Context(), st, id, nil))(t)
+	defer behind.Close()
+	must(other.AddMessage(id, user("three")))(t)
+	do(t, session.Retry(func() error {
+		_, err := behind.AppendMessage(session.RoleUser, []session.Content{session.Text("beside")})
+		return err
+	}, nil))
+	must(m.AddMessage(id, user("four")))(t)
+	c := must(newManagerOn(t, st, 2).Conversation(id))(t)
+	if got := texts(c.Messages); !slices.Contains(got, "user: three") || !slices.Contains(got, "user: four") {
+		t.Errorf("the conversation is %q", got)
+	}
+}

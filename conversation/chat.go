@@ -279,19 +279,9 @@ var inAttribute = strings.NewReplacer("&", "&amp;", `"`, "&quot;", "<", "&lt;", 
 // sent yet, and the user's message with the images from the given files. Without text and
 // images there is nothing to answer: the error matches session.ErrInvalid.
 func (c *Chat) PrepareConversation(userInput string, imagePaths ...string) (Message, error) {
-	if strings.TrimSpace(userInput) == "" && len(imagePaths) == 0 { // as package agent has it
-		return Message{}, fmt.Errorf("user's message: %w: it is empty", session.ErrInvalid)
-	}
-	var content []session.Content
-	if userInput != "" {
-		content = append(content, session.Text(userInput))
-	}
-	for _, path := range imagePaths {
-		image, err := LoadImage(path)
-		if err != nil {
-			return Message{}, err
-		}
-		content = append(content, image)
+	content, err := userContent(userInput, imagePaths)
+	if err != nil {
+		return Message{}, err
 	}
 	m, moved, err := c.inOrder(func() (Message, []Transition, error) {
 		moved, err := c.sendPrompt()
@@ -303,6 +293,25 @@ func (c *Chat) PrepareConversation(userInput string, imagePaths ...string) (Mess
 	})
 	c.sessions.tell(moved)
 	return m, err
+}
+
+// userContent returns what the user says, with the images of files.
+func userContent(text string, imagePaths []string) ([]session.Content, error) {
+	if strings.TrimSpace(text) == "" && len(imagePaths) == 0 { // as package agent has it
+		return nil, fmt.Errorf("user's message: %w: it is empty", session.ErrInvalid)
+	}
+	var content []session.Content
+	if text != "" {
+		content = append(content, session.Text(text))
+	}
+	for _, path := range imagePaths {
+		image, err := LoadImage(path)
+		if err != nil {
+			return nil, err
+		}
+		content = append(content, image)
+	}
+	return content, nil
 }
 
 // sendPrompt adds the instructions unless the conversation has them, and removes earlier ones

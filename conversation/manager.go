@@ -345,22 +345,18 @@ func (m *Manager) GetResponse(ctx context.Context, id string, stream func(text s
 		return Message{}, err
 	}
 	defer done()
-	return m.respond(ctx, a, stream)
-}
-
-// respond has the model of a conversation answer: an agent, if there are tools.
-func (m *Manager) respond(ctx context.Context, a *active, stream func(text string)) (Message, error) {
 	model, err := m.modelOf(a)
 	if err != nil {
 		return Message{}, err
 	}
-	if len(m.options.Agent.Tools) == 0 {
-		return m.chat(a).Respond(ctx, model, stream)
+	if m.hasTools() {
+		return m.chat(a).act(ctx, model, m.options.Agent, nil, stream)
 	}
-	o := m.options.Agent
-	o.Model = model
-	return m.chat(a).act(ctx, o, stream)
+	return m.chat(a).Respond(ctx, model, stream)
 }
+
+// hasTools reports whether agents answer.
+func (m *Manager) hasTools() bool { return len(m.options.Agent.Tools) > 0 }
 
 // ProcessMessage is a whole turn. It loads the conversation with an id, or continues
 // the current one if the id is empty; reloads context files that have changed; adds the
@@ -387,11 +383,31 @@ func (m *Manager) Process(ctx context.Context, t Turn) (string, error) {
 	m = m.WithContext(ctx)
 	return m.turn(t.Conversation, func(a *active) (Message, error) {
 		m.refreshFiles(a)
+		if m.hasTools() {
+			return m.say(ctx, a, t)
+		}
 		if _, err := m.chat(a).PrepareConversation(t.Message, t.ImagePaths...); err != nil {
 			return Message{}, err
 		}
-		return m.respond(ctx, a, t.Stream)
+		model, err := m.modelOf(a)
+		if err != nil {
+			return Message{}, err
+		}
+		return m.chat(a).Respond(ctx, model, t.Stream)
 	})
+}
+
+// say has an agent take what the user says, and answer it.
+func (m *Manager) say(ctx context.Context, a *active, t Turn) (Message, error) {
+	content, err := userContent(t.Message, t.ImagePaths)
+	if err != nil {
+		return Message{}, err
+	}
+	model, err := m.modelOf(a)
+	if err != nil {
+		return Message{}, err
+	}
+	return m.chat(a).act(ctx, model, m.options.Agent, content, t.Stream)
 }
 
 // Retry asks the model again in a conversation whose last turn was not answered,
@@ -403,11 +419,17 @@ func (m *Manager) Process(ctx context.Context, t Turn) (string, error) {
 func (m *Manager) Retry(ctx context.Context, id string, stream func(text string)) (string, error) {
 	m = m.WithContext(ctx)
 	return m.turn(id, func(a *active) (Message, error) {
-		err := m.chat(a).reopen()
-		if err != nil && (len(m.options.Agent.Tools) == 0 || !errors.Is(err, ErrAnswered)) {
-			return Message{}, err // otherwise calls may wait for their results
+		model, err := m.modelOf(a)
+		if err != nil {
+			return Message{}, err
 		}
-		return m.respond(ctx, a, stream)
+		if !m.hasTools() {
+			return m.chat(a).Retry(ctx, model, stream)
+		}
+		if err := m.chat(a).reopen(); err != nil && !errors.Is(err, ErrAnswered) { // calls may wait for their results
+			return Message{}, err
+		}
+		return m.chat(a).act(ctx, model, m.options.Agent, nil, stream)
 	})
 }
 
@@ -426,7 +448,7 @@ func (m *Manager) turn(id string, reply func(*active) (Message, error)) (string,
 	if err != nil {
 		return answer.Text(), err
 	}
-	if len(m.options.Agent.Tools) == 0 {
+	if !m.hasTools() {
 		err = answer.unanswered()
 	}
 	return answer.Text(), errors.Join(err, m.chat(a).Save())

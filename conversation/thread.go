@@ -398,8 +398,10 @@ func (m *Sessions) settle(l *link, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, session.ErrConflict), errors.Is(err, errBehind), errors.Is(err, session.ErrExist):
+	case errors.Is(err, session.ErrConflict), errors.Is(err, errBehind):
 		return l.refresh(m.context())
+	case errors.Is(err, session.ErrExist): // perhaps on another branch
+		return errors.Join(l.refresh(m.context()), l.read(m.context()))
 	case session.MustReopen(err):
 		return fmt.Errorf("%w: %w", errUnsettled, err)
 	}
