@@ -419,13 +419,27 @@ func (k *Keeper) ToolEnd(id string, r Result) error {
 func (k *Keeper) Compact(instructions string) (done *Compacted, err error) {
 	err = k.ifWanted(func() error {
 		if k.opts.Compaction.Model == nil {
-			return invalid("there is no model that writes summaries: see KeeperOptions.Compaction")
+			return errNoSummaries
 		}
 		done, err = k.compact(reasonAsked, instructions)
 		return err
 	})
 	return done, err
 }
+
+// Branch goes back to an entry, so that the conversation continues from there, perhaps with a
+// summary of what is left: see Agent.Branch.
+func (k *Keeper) Branch(entryID string, summarise bool) error {
+	return k.ifWanted(func() error {
+		if summarise && k.opts.Compaction.Model == nil {
+			return errNoSummaries
+		}
+		clear(k.handed)
+		return k.branch(entryID, summarise)
+	})
+}
+
+var errNoSummaries = invalid("there is no model that writes summaries: see KeeperOptions.Compaction")
 
 // publish tells what happens.
 func (k *Keeper) publish(e Event) {

@@ -422,3 +422,30 @@ func TestKeeperWhenCancelled(t *testing.T) {
 		t.Errorf("the conversation is %q", lines)
 	}
 }
+
+// A loop goes back to an entry, with or without a summary of what it leaves. Calls that are
+// left behind no longer wait.
+func TestKeeperBranches(t *testing.T) {
+	t.Parallel()
+	s := newSession(t)
+	k := keeperOf(t, s, agent.KeeperOptions{Compaction: agent.Compaction{Model: &offline.Model{}}})
+	_, err := k.Begin(t.Context())
+	must(t, err)
+	must(t, k.Prompt(session.Text("hello")))
+	prompt := s.LeafID()
+	answerWith(t, k, use("a"))
+	must(t, k.Branch(prompt, false))
+	answerWith(t, k, session.Text(strings.Repeat("This is another way to answer. ", 20)))
+	must(t, k.Branch(prompt, true))
+	if lines := said(t, s); len(lines) != 2 || !strings.HasPrefix(lines[1], "summary: ") {
+		t.Errorf("the conversation is %q", lines)
+	}
+	must(t, k.End())
+	k = keeperOf(t, s, agent.KeeperOptions{})
+	_, err = k.Begin(t.Context())
+	must(t, err)
+	if err := k.Branch(prompt, true); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("a summary by nobody: %v", err)
+	}
+	must(t, k.End())
+}

@@ -106,14 +106,17 @@ func (k *Keeper) write(try func() error) error {
 // last turn. If they have moved elsewhere, the agent stays where it is: what a person was
 // shown here must not drop out of the conversation.
 func (k *Keeper) catchUp() error {
-	leaf, last := k.s.LeafID(), k.s.Last()
-	fresh, err := k.s.Refresh()
-	if err != nil {
-		return err
-	}
-	if fresh {
-		if err := k.goOn(last); err != nil {
+	leaf := k.s.LeafID()
+	for last := ""; last != k.s.Last(); { // while we waited for another lease, its holder has written
+		last = k.s.Last()
+		fresh, err := k.s.Refresh()
+		if err != nil {
 			return err
+		}
+		if fresh {
+			if err := k.goOn(last); err != nil {
+				return err
+			}
 		}
 	}
 	now := k.s.LeafID()
