@@ -102,7 +102,7 @@ func (k *Keeper) isFull(c *session.Context) (bool, error) {
 	if err != nil || tokens <= room {
 		return false, err
 	}
-	if _, fixed := k.count.fixed(c, k.opts.Tools); fixed >= room {
+	if _, fixed := k.count.fixed(c, k.opts.Model, k.opts.Tools); fixed >= room {
 		return false, invalid("the instructions and tools have about %d tokens, and there is room for %d: the window has %d, and the rest is for the answer; "+
 			"shorten them, or set the window if the model's is larger", fixed, room, window)
 	}
@@ -226,7 +226,7 @@ func (k *Keeper) planCompaction(c *session.Context, tokens int, reason string) (
 	var counted, bytes int
 	counts, sizes := make([]int, len(c.Entries)), make([]int, len(c.Entries))
 	for i := range c.Entries {
-		counts[i] = k.count.entry(c.Entries[i])
+		counts[i] = k.count.entry(c.Entries[i], k.opts.Model)
 		counted += counts[i]
 		if text, err := c.Entries[i].MarshalJSON(); overflow && err == nil {
 			sizes[i] = len(text)
@@ -253,7 +253,7 @@ func (k *Keeper) planCompaction(c *session.Context, tokens int, reason string) (
 	if !overflow && window > 0 {
 		// That is for the end. What stays in any case comes on top, and half of the rest
 		// must become free.
-		system, fixed := k.count.fixed(c, k.opts.Tools)
+		system, fixed := k.count.fixed(c, k.opts.Model, k.opts.Tools)
 		keep = system + max(0, min(keep, (k.room(window)-fixed)/2))
 	}
 	return session.PlanCompaction(c, keep, func(e session.Entry) int { return weights[e.ID] })

@@ -120,25 +120,23 @@ func toolTokens(tools []provider.Tool) int {
 }
 
 // fixed returns the size of what stays in a request whatever is compacted: the system
-// messages and the tools, for the model that was counted for last.
-func (n *counting) fixed(c *session.Context, tools []provider.Tool) (system, all int) {
+// messages and the tools, for a model.
+func (n *counting) fixed(c *session.Context, info provider.Info, tools []provider.Tool) (system, all int) {
 	for i := range c.Entries {
 		if m := c.Entries[i].Message; m != nil && m.Role == session.RoleSystem {
-			system += n.entry(c.Entries[i])
+			system += n.entry(c.Entries[i], info)
 		}
 	}
 	return n.scaled(system), n.scaled(system + toolTokens(tools))
 }
 
-// entry returns the size of one entry for the model that was counted for last.
-func (n *counting) entry(e session.Entry) int {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+// entry returns the size of one entry for a model.
+func (n *counting) entry(e session.Entry, info provider.Info) int {
 	counter := n.given
 	if counter == nil {
-		counter = window.Estimate(n.info.Provider, n.info.Model)
+		counter = window.Estimate(info.Provider, info.Model)
 	}
-	return window.CountEntry(counter, n.info.Provider, &e).Tokens
+	return window.CountEntry(counter, info.Provider, &e).Tokens
 }
 
 // index returns the position of a report's answer in a context. It returns -1 if the

@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"errors"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -142,5 +143,25 @@ func TestBudget(t *testing.T) {
 			}
 			check(t, a.Session())
 		})
+	}
+}
+
+// A message that is larger than the window is not sent, and not kept either: it would be in the
+// way of everything after it.
+func TestAMessageLargerThanTheWindow(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	model := provider.Func{About: provider.Info{Provider: "p", Model: "m", Window: 2000}, Answer: func(context.Context, *provider.Request, func(string) error) (*session.MessageEntry, error) {
+		asked++
+		return &session.MessageEntry{Content: []session.Content{session.Text("yes")}}, nil
+	}}
+	a := start(t, agent.Options{Model: model})
+	_, err := a.Send(t.Context(), session.Text(strings.Repeat("many words ", 2000)))
+	if !errors.Is(err, session.ErrInvalid) || !regexp.MustCompile(`about \d{4,} tokens.* has 2000.*in parts`).MatchString(err.Error()) || asked != 0 {
+		t.Errorf("%d requests: %v", asked, err)
+	}
+	send(t, a, "few words")
+	if got := said(t, a.Session()); asked != 1 || len(got) != 2 {
+		t.Errorf("%d requests, and the log has %d messages", asked, len(got))
 	}
 }

@@ -33,6 +33,9 @@ func checkPrompt(content []session.Content) error {
 // prompt writes down what the user says. Calls of earlier turns that have no result get one
 // that says they were interrupted.
 func (k *Keeper) prompt(content []session.Content) error {
+	if err := k.fits(content); err != nil {
+		return err
+	}
 	if err := k.adoptDraft(); err != nil {
 		return err
 	}
@@ -60,6 +63,21 @@ func (k *Keeper) prompt(content []session.Content) error {
 		}
 	}
 	return nil
+}
+
+// fits returns an error if what the user says is larger than the window. Nothing could be left
+// out to make room for it.
+func (k *Keeper) fits(content []session.Content) error {
+	window := k.opts.Compaction.window(k.opts.Model)
+	if window == 0 {
+		return nil
+	}
+	tokens := k.count.entry(message(&session.MessageEntry{Role: session.RoleUser, Content: content}), k.opts.Model)
+	if tokens <= window {
+		return nil
+	}
+	return invalid("the message has about %d tokens, and the window of the model has %d, so it was not sent; "+
+		"send it in parts, let the model read it from a file with tools, or set the window if the model's is larger", tokens, window)
 }
 
 // errGivenUp says that a call which waited for a decision gets none any more.
