@@ -57,7 +57,7 @@ func chatCommand(a *app) *cobra.Command {
 		GroupID:           "write",
 		ValidArgsFunction: a.completeSession(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f.continues(cmd)
+			f.restores = cmd.Flags().Changed("restore")
 			return a.runChat(cmd.Context(), args, &f)
 		},
 	}
@@ -93,10 +93,27 @@ func (f *chatFlags) addRestore(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&f.last, "continue", "c", false, "continue the last conversation here")
 }
 
-// continues reports whether one of those flags was given.
-func (f *chatFlags) continues(cmd *cobra.Command) bool {
-	f.restores = cmd.Flags().Changed("restore")
-	return f.restores || f.last
+// impliedChat adds the command chat to a command line that begins with a flag of it: coppice
+// -c and coppice -p TEXT are short for coppice chat -c and so on.
+func impliedChat(root *cobra.Command, args []string) []string {
+	chat, _, err := root.Find([]string{"chat"})
+	if err != nil {
+		return args
+	}
+	for i := 0; i < len(args) && len(args[i]) > 1 && args[i][0] == '-' && args[i] != "--"; i++ {
+		name, _, hasValue := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
+		flag := chat.Flags().Lookup(name)
+		if !strings.HasPrefix(args[i], "--") {
+			flag = chat.Flags().ShorthandLookup(name[:1])
+		}
+		if flag != nil && flag.Name != "help" && flag.Name != "json" {
+			return append([]string{"chat"}, args...)
+		}
+		if every := root.PersistentFlags().Lookup(name); every != nil && !hasValue {
+			i++ // its value
+		}
+	}
+	return args
 }
 
 func (a *app) runChat(ctx context.Context, args []string, f *chatFlags) error {

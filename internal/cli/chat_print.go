@@ -38,9 +38,8 @@ func (a *app) printChat(ctx context.Context, args []string, isTyped bool, f *cha
 // chatOnce sends a message and prints the answer. typed is the part of it in which files can be
 // mentioned: what is piped is not the word of the person.
 func (a *app) chatOnce(ctx context.Context, h *home.Home, text, typed string, f *chatFlags) error {
-	var c *home.Chat
-	c, err := h.Chat(ctx, f.request, home.ChatHands{Approve: func(ctx context.Context, call agent.Call) (agent.Decision, error) {
-		return agent.Deny.Because(notAsked), a.sayRefused(ctx, call, c)
+	c, err := h.Chat(ctx, f.request, home.ChatHands{Approve: func(context.Context, agent.Call) (agent.Decision, error) {
+		return agent.Deny.Because(notAsked), nil // printedAnswer says so
 	}})
 	if err != nil {
 		return err
@@ -55,29 +54,6 @@ func (a *app) chatOnce(ctx context.Context, h *home.Home, text, typed string, f 
 
 // notAsked tells a model why its call did not run.
 const notAsked = "it needs approval, and this program cannot ask anyone: work without it, or say what should be allowed"
-
-// sayRefused says that a call was refused because nobody is there, and which rule would
-// have let it run.
-func (a *app) sayRefused(ctx context.Context, call agent.Call, c *home.Chat) error {
-	box, err := c.Toolbox(ctx)
-	if err != nil {
-		return err
-	}
-	why := ""
-	if call.Reason != "" {
-		why = " (" + render.OneLine(call.Reason, 0) + ")"
-	}
-	rules, err := box.RulesFor(call)
-	for i := range rules {
-		rules[i] = "--allow " + plain.ShellWord(rules[i])
-	}
-	way := strings.Join(rules, " ") + " lets it run"
-	if err != nil {
-		way = "no --allow rule is for this call alone: " + err.Error()
-	}
-	a.say("refused a call of %s in %s, which nobody can approve here%s; %s", call.Name, c.Dir(), why, way)
-	return nil
-}
 
 func (a *app) converse(ctx context.Context, c *home.Chat, text string, named home.Mentions) error {
 	content, err := c.Prompt(text, named.Images...)
@@ -109,7 +85,7 @@ func (a *app) converse(ctx context.Context, c *home.Chat, text string, named hom
 	if isNew && !a.flags.json {
 		a.say("session %s", render.ShortID(c.Conversation().ID()))
 	}
-	answer := printedAnswer{app: a}
+	answer := printedAnswer{app: a, chat: c}
 	out, err := answer.hear(ctx, worker, content)
 	switch {
 	case err != nil:
@@ -125,7 +101,7 @@ func (a *app) converse(ctx context.Context, c *home.Chat, text string, named hom
 		return errPartial
 	case out.Message == nil || strings.TrimSpace(session.TextOf(out.Message.Content)) == "":
 		return errNoText
-	case answer.void:
+	case answer.void, answer.refused > 0 && answer.ran == 0:
 		return errPartial // which was said when it happened
 	}
 	return nil
@@ -135,14 +111,22 @@ func (a *app) converse(ctx context.Context, c *home.Chat, text string, named hom
 var errNoText = errors.New("the model's answer has no text")
 
 // printedAnswer prints what a model says in a turn as it arrives: an empty line is between
-// two messages.
+// two messages. If a message broke off and is asked for again, what was printed of it is not
+// printed twice.
 type printedAnswer struct {
 	*app
-	said  strings.Builder // what was printed of the present message
+	chat  *home.Chat
+	said  strings.Builder // the present message so far
 	block int             // the block that it ends in
-	began bool            // an earlier message was printed
-	void  bool            // something was printed that is not part of the answer
-	err   error           // why printing failed
+	// broken is what was printed of an attempt that broke off, as long as the present one says
+	// nothing else.
+	broken string
+	open   bool  // a line was begun and not ended
+	began  bool  // a message was printed
+	void   bool  // something was printed that is not part of the answer
+	err    error // why printing failed
+
+	refused, ran int // calls
 }
 
 // hear runs a turn.
@@ -155,6 +139,7 @@ func (p *printedAnswer) hear(ctx context.Context, worker *agent.Agent, content [
 		news.Close()
 	}()
 	for e := range news.Events(context.Background()) {
+		p.count(ctx, e)
 		if p.flags.json {
 			p.note(p.printJSON(e))
 		} else {
@@ -163,6 +148,7 @@ func (p *printedAnswer) hear(ctx context.Context, worker *agent.Agent, content [
 	}
 	<-done
 	p.endMessage(false)
+	p.endLine()
 	return out, errors.Join(err, p.err)
 }
 
@@ -170,6 +156,50 @@ func (p *printedAnswer) note(err error) {
 	if p.err == nil {
 		p.err = err
 	}
+}
+
+// say writes a line of talk. It does not begin in the middle of a line of the answer, if both
+// are seen on one terminal.
+func (p *printedAnswer) say(format string, args ...any) {
+	if p.screen != nil && p.talkScreen != nil {
+		p.endLine()
+	}
+	p.note(p.out.Flush())
+	p.app.say(format, args...)
+}
+
+// count says which calls are refused, and counts those that run.
+func (p *printedAnswer) count(ctx context.Context, e agent.Event) {
+	switch {
+	case e.Type == agent.ToolWaiting:
+		p.refused++
+		p.note(p.sayRefused(ctx, e.Call))
+	case e.Type == agent.ToolEnd && e.Result != nil && !e.Result.IsError:
+		p.ran++
+	}
+}
+
+// sayRefused says that a call is refused because no one can be asked, and which rule would let
+// it run.
+func (p *printedAnswer) sayRefused(ctx context.Context, call *agent.Call) error {
+	box, err := p.chat.Toolbox(ctx)
+	if err != nil {
+		return err
+	}
+	why := ""
+	if call.Reason != "" {
+		why = " (" + render.OneLine(call.Reason, 0) + ")"
+	}
+	rules, err := box.RulesFor(*call)
+	for i := range rules {
+		rules[i] = "--allow " + plain.ShellWord(rules[i])
+	}
+	way := strings.Join(rules, " ") + " lets it run"
+	if err != nil {
+		way = "no --allow rule is for this call alone: " + err.Error()
+	}
+	p.say("refused a call of %s in %s, which nobody can approve here%s; %s", call.Name, p.chat.Dir(), why, way)
+	return nil
 }
 
 // event prints a piece of the answer, or reports what a person who waits for it should
@@ -188,11 +218,7 @@ func (p *printedAnswer) event(e agent.Event) {
 	case e.Type == agent.MessageDropped:
 		p.endMessage(true)
 	case e.Type == agent.Retry && e.Retry != nil:
-		more := ""
-		if p.void {
-			more = "; what was printed of this answer so far does not count"
-		}
-		p.say("%s %s; %s%s", warning, render.OneLine(e.Retry.Reason, 0), chatui.TryingAgain(e.Retry), more)
+		p.say("%s %s; %s", warning, render.OneLine(e.Retry.Reason, 0), chatui.TryingAgain(e.Retry))
 	case e.Type == agent.Error && errors.Is(e.Err, session.ErrConflict):
 		p.say("%s somebody else writes to this session too; this answer is on a branch of its own, and coppice tree shows it", warning)
 	case e.Type == agent.Error:
@@ -206,28 +232,61 @@ func (p *printedAnswer) add(text string, block int) {
 	if text == "" {
 		return
 	}
-	switch {
-	case p.said.Len() == 0 && p.began:
-		p.write("\n")
-	case p.said.Len() > 0 && block != p.block:
-		p.write("\n")
-		p.said.WriteByte('\n')
+	if p.said.Len() > 0 && block != p.block {
+		text = "\n" + text
 	}
 	p.block = block
+	first := p.said.Len() == 0
 	p.said.WriteString(text)
-	p.write(text)
+	said := p.said.String()
+	switch rest, goesOn := strings.CutPrefix(said, p.broken); {
+	case p.broken == "":
+		if first && p.began {
+			p.write("\n")
+		}
+		p.write(text)
+	case goesOn:
+		p.broken = ""
+		p.write(rest)
+	case !strings.HasPrefix(p.broken, said):
+		p.discard()
+		p.write(said)
+	}
+}
+
+// discard says that what was printed of an attempt does not count.
+func (p *printedAnswer) discard() {
+	p.broken, p.void = "", true
+	p.endLine()
+	p.say("%s the model now says something else; what was printed of this answer so far does not count", p.paint(yellow, "warning:"))
+	p.write("\n")
 }
 
 func (p *printedAnswer) write(text string) {
 	_, err := io.WriteString(p.out, text)
 	p.note(err)
+	if text != "" {
+		p.open = !strings.HasSuffix(text, "\n")
+	}
 }
 
-// endMessage ends the last line of a message.
-func (p *printedAnswer) endMessage(brokeOff bool) {
-	if p.said.Len() > 0 {
+// endLine ends a line that was begun.
+func (p *printedAnswer) endLine() {
+	if p.open {
 		p.write("\n")
-		p.began, p.void = true, p.void || brokeOff
+	}
+}
+
+// endMessage ends a message, or an attempt that broke off.
+func (p *printedAnswer) endMessage(brokeOff bool) {
+	switch {
+	case p.said.Len() == 0:
+	case brokeOff && len(p.broken) < p.said.Len():
+		p.broken = p.said.String()
+	case !brokeOff:
+		p.void = p.void || p.broken != "" // there was more of it
+		p.broken, p.began = "", true
+		p.endLine()
 	}
 	p.said.Reset()
 }

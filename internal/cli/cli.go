@@ -60,8 +60,9 @@ func Main() int {
 // run runs one command line.
 func (a *app) run(ctx context.Context, args []string) int {
 	defer func() { _ = errors.Join(a.out.Flush(), a.err.Flush()) }()
-	a.args = args
 	root := a.rootCommand()
+	args = impliedChat(root, args)
+	a.args = args
 	root.Version = thisBuild().Version
 	root.SetArgs(args)
 	root.SetIn(a.stdin)
@@ -111,7 +112,6 @@ func (a *app) reportError(err error) {
 
 // rootCommand assembles the commands.
 func (a *app) rootCommand() *cobra.Command {
-	var talk chatFlags
 	root := &cobra.Command{
 		Use:   "coppice",
 		Short: "Keep, branch, find and shorten conversations with models",
@@ -121,18 +121,8 @@ func (a *app) rootCommand() *cobra.Command {
 			"  coppice ls\n" +
 			"  coppice tree ID\n" +
 			"  coppice search \"that thing\"",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if talk.continues(cmd) {
-				return nil // they are what is said
-			}
-			return refuseUnknown(cmd, args)
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if talk.continues(cmd) {
-				return a.runChat(cmd.Context(), args, &talk)
-			}
-			return a.welcome(cmd.Context())
-		},
+		Args:          refuseUnknown,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return a.welcome(cmd.Context()) },
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -145,7 +135,7 @@ func (a *app) rootCommand() *cobra.Command {
 	}
 	root.PersistentFlags().StringVar(&a.flags.dir, "dir", "", "the directory of the sessions")
 	root.PersistentFlags().StringVar(&a.flags.color, "color", "", "colours: auto, always or never")
-	talk.addRestore(root)
+	(&chatFlags{}).addRestore(root) // for the help: see impliedChat
 	_ = root.RegisterFlagCompletionFunc("restore", a.completeSession(1))
 	root.AddGroup(
 		&cobra.Group{ID: "read", Title: "Read"},

@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/internal/tui/line"
 	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/render/terminal"
 )
 
@@ -47,7 +48,7 @@ func (u *ui) ask(q *question) {
 	u.ring()
 	if u.job != nil {
 		u.print(u.job.view.finish(u.style())...)
-		u.print(u.job.view.callRow(&q.call, u.style())...)
+		u.print(u.job.view.askRow(&q.call, u.style())...)
 	}
 	u.print(u.details(q)...)
 	if q.call.Reason != "" {
@@ -64,7 +65,8 @@ func (u *ui) ask(q *question) {
 // details are the arguments of a call as far as one line does not show them.
 func (u *ui) details(q *question) (rows []string) {
 	use, s := useOf(&q.call), u.style()
-	short := ansi.StringWidth(render.CallGist(use)) <= s.Width-4
+	gist := render.CallGist(use)
+	short := ansi.StringWidth(gist) <= s.Width-4
 	if edits := q.box.Edits(q.call); edits != nil {
 		for i := range edits {
 			if !short {
@@ -75,11 +77,11 @@ func (u *ui) details(q *question) (rows []string) {
 		return rows
 	}
 	key, text := render.MainArgument(use)
-	if short && !strings.Contains(text, "\n") {
+	if short && strings.Contains(gist, text) {
 		return nil
 	}
-	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
-		rows = append(rows, wrapped(line, "", s)...)
+	for line := range strings.SplitSeq(strings.Trim(text, "\n"), "\n") {
+		rows = append(rows, exactly(line, s)...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(use.Input)) {
 		if name == key {
@@ -123,6 +125,15 @@ func editRows(e *render.Edit, s terminal.Style) (rows []string) {
 			}
 			rows = append(rows, wrapped(number+string(l.Op)+l.Text, colours[l.Op], s)...)
 		}
+	}
+	return rows
+}
+
+// exactly draws a line of a command with all of its spaces. A tab is to be seen.
+func exactly(text string, s terminal.Style) (rows []string) {
+	text = ansi.Hardwrap(strings.ReplaceAll(plain.Text(text), "\t", "⇥   "), max(s.Width-6, 8), true)
+	for row := range strings.SplitSeq(text, "\n") {
+		rows = append(rows, s.Paint(terminal.Dim, "  │ ")+row)
 	}
 	return rows
 }

@@ -487,6 +487,19 @@ func TestCallsAreApprovedOneByOne(t *testing.T) {
 	}
 }
 
+// What is asked about stands right above the question, with every space of it.
+func TestAQuestionShowsItsCallExactly(t *testing.T) {
+	t.Parallel()
+	p := sit(t, openHome(t), func(o *chat.Options) { o.Request.Tools = []string{home.AllTools} })
+	p.types("\x1b[200~call ls {\"path\":\".\"}\ncall bash {\"command\":\"printf  '%s'   'a\\tb'\"}\ncall bash {\"command\":\"echo two\"}\x1b[201~", enter)
+	p.sees("  │ printf  '%s'   'a⇥   b'\n", "run it?")
+	p.types("y", enter)
+	p.sees("  → bash echo two\n    in ")
+	p.types("n", enter)
+	p.sees("bash failed")
+	p.leaves(ctrlD)
+}
+
 // A change is shown with its place in the file.
 func TestAChangeIsShownWithTheLinesAroundIt(t *testing.T) {
 	t.Parallel()

@@ -170,11 +170,15 @@ func (u *ui) cmdNew(ctx context.Context, title string) error {
 	r := u.request("", title)
 	r.Context = slices.Clip(u.o.Request.Context) // what /context added belongs to the old one
 	r.CWD = u.o.Request.CWD
+	before := u.chat.Dir()
 	if err := u.switchTo(ctx, r); err != nil {
 		return err
 	}
 	u.forget()
 	u.note("  a new conversation; it is kept when you say something")
+	if now := u.chat.Dir(); now != before {
+		u.note("  it is about " + now + ", where the chat began")
+	}
 	return nil
 }
 

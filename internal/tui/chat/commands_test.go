@@ -390,3 +390,19 @@ func TestTabCompletesCommands(t *testing.T) {
 	p.sees("› /thinking")
 	p.leaves(ctrlC, ctrlC, ctrlC)
 }
+
+// The directory of the chat does not change in silence.
+func TestNewSaysWhereItIs(t *testing.T) {
+	t.Parallel()
+	opened := openHome(t)
+	other := garden(t)
+	p := sit(t, opened, func(o *chat.Options) { o.Request.CWD = other })
+	p.says("say one")
+	p.leaves(ctrlD)
+	p = sit(t, opened, nil)
+	p.runs("/new", "a new conversation")
+	p.doesNotSee("it is about")
+	p.runs("/load last", "Restored session")
+	p.runs("/new", "  it is about ")
+	p.leaves(ctrlD)
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/terminal"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/lease"
 )
 
 // job is something that takes a while: an answer, or a summary.
@@ -202,7 +203,12 @@ func (u *ui) sayWaiting(calls []agent.Pending) {
 
 // wayOn says what to do after a turn that did not come to its end.
 func (u *ui) wayOn() string {
-	if _, unanswered, err := u.chat.Unfinished(); err == nil && unanswered {
+	_, unanswered, err := u.chat.Unfinished()
+	_, isHeld := errors.AsType[*lease.HeldError](err)
+	switch {
+	case isHeld:
+		return "wait until it is done, or continue in a copy with /fork"
+	case err == nil && unanswered:
 		return "/resume continues"
 	}
 	return "/retry asks again"

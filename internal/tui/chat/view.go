@@ -31,6 +31,7 @@ type view struct {
 	call    string          // the name of the call whose arguments grow
 	group   part            // what was printed last: parts of one kind stand together
 	shown   map[string]bool // the calls that were printed
+	last    string          // the call that was printed last, if nothing was since
 	running map[string]string
 	// progress is what a running tool says so far.
 	progress string
@@ -172,7 +173,7 @@ func (v *view) grouped(p part, rows []string) []string {
 	if v.group != p {
 		rows = append([]string{""}, rows...)
 	}
-	v.group = p
+	v.group, v.last = p, ""
 	return rows
 }
 
@@ -254,8 +255,18 @@ func (v *view) callRow(c *agent.Call, s terminal.Style) []string {
 	if v.shown[c.ID] {
 		return nil
 	}
+	return v.askRow(c, s)
+}
+
+// askRow draws a call that is asked about, unless it is what was drawn last.
+func (v *view) askRow(c *agent.Call, s terminal.Style) []string {
+	if v.last == c.ID {
+		return nil
+	}
 	v.shown[c.ID] = true
-	return v.grouped(calling, []string{callLine(c, s)})
+	rows := v.grouped(calling, []string{callLine(c, s)})
+	v.last = c.ID
+	return rows
 }
 
 func callLine(c *agent.Call, s terminal.Style) string {
