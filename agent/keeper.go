@@ -256,9 +256,10 @@ func (k *Keeper) Prompt(content ...session.Content) error {
 
 // Restore returns what is left to do where the last work stopped, perhaps because its program
 // died: calls to run, after which the model is asked. open is false if there is nothing. Calls
-// that were started and may not be repeated get a result that says they were interrupted. An
-// answer that broke off becomes a branch.
-func (k *Keeper) Restore() (calls []Call, open bool, err error) {
+// that were started and may not be repeated get a result that says they were interrupted. One
+// in the state CallWaiting must not run before a person has approved it. An answer that broke
+// off becomes a branch.
+func (k *Keeper) Restore() (calls []Pending, open bool, err error) {
 	err = k.ifWanted(func() error {
 		var pending []Pending
 		if pending, open, err = k.restore(); err == nil {
@@ -320,7 +321,7 @@ func (k *Keeper) answered(f func(*request) error) error {
 // Answer keeps a whole answer of the model and returns the calls in it that may run. Their
 // ids are those of the log, where they are unique within the answer. The others have their
 // results: if StopReason says that the answer was cut off, no call of it may run.
-func (k *Keeper) Answer(m session.MessageEntry) (calls []Call, err error) {
+func (k *Keeper) Answer(m session.MessageEntry) (calls []Pending, err error) {
 	m.Role = session.RoleAssistant
 	m.Provider, m.Model = cmp.Or(m.Provider, k.opts.Model.Provider), cmp.Or(m.Model, k.opts.Model.Model)
 	err = k.answered(func(r *request) error {
@@ -334,8 +335,8 @@ func (k *Keeper) Answer(m session.MessageEntry) (calls []Call, err error) {
 }
 
 // hand gives a loop the calls that may run, and the others their results.
-func (k *Keeper) hand(pending []Pending) ([]Call, error) {
-	var calls []Call
+func (k *Keeper) hand(pending []Pending) ([]Pending, error) {
+	var calls []Pending
 	var refused []answered
 	k.unanswered = len(pending)
 	clear(k.handed)
@@ -347,7 +348,7 @@ func (k *Keeper) hand(pending []Pending) ([]Call, error) {
 			continue
 		}
 		k.handed[p.ID] = p
-		calls = append(calls, p.Call)
+		calls = append(calls, *p)
 	}
 	return calls, k.answer(refused...)
 }

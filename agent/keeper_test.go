@@ -46,7 +46,7 @@ func must(t *testing.T, err error) {
 }
 
 // answerWith asks, and has the model answer with blocks.
-func answerWith(t *testing.T, k *agent.Keeper, blocks ...session.Content) []agent.Call {
+func answerWith(t *testing.T, k *agent.Keeper, blocks ...session.Content) []agent.Pending {
 	t.Helper()
 	_, err := k.Context()
 	must(t, err)
@@ -214,7 +214,7 @@ func TestKeeperAndAgentTakeTurns(t *testing.T) {
 	}
 	k, s := beginIn(t, st, agent.KeeperOptions{})
 	calls, open, err := k.Restore()
-	if err != nil || !open || len(calls) != 1 || calls[0].ID != "b" {
+	if err != nil || !open || len(calls) != 1 || calls[0].ID != "b" || calls[0].State != agent.CallWaiting {
 		t.Fatalf("%+v, %v, %v", calls, open, err)
 	}
 	must(t, k.ToolEnd("b", agent.Result{Text: "no", IsError: true}))

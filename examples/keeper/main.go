@@ -37,7 +37,7 @@ func loop(ctx context.Context, k *agent.Keeper, question string, ask model, run 
 			if err := k.ToolStart(call.ID); err != nil {
 				return err
 			}
-			if err := k.ToolEnd(call.ID, run(call)); err != nil {
+			if err := k.ToolEnd(call.ID, run(call.Call)); err != nil {
 				return err
 			}
 		}
