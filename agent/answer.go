@@ -22,9 +22,13 @@ type request struct {
 	begun time.Time
 }
 
-// next returns the request that is due, for the conversation as it is in the log, after a
-// compaction if the window is full. The log says that the model is asked.
+// next returns the request that is due, for the conversation as it is in the log, with what
+// was queued for it, after a compaction if the window is full. The log says that the model is
+// asked.
 func (k *Keeper) next() (*request, error) {
+	if _, err := k.takeQueued(false, nil); err != nil {
+		return nil, err
+	}
 	c, err := k.s.Context(session.ContextOptions{Shared: true})
 	if err != nil {
 		return nil, err

@@ -15,6 +15,8 @@ const (
 	TurnStart EventType = "turn_start" // a turn begins, or continues
 	TurnEnd   EventType = "turn_end"   // Outcome, and Err if it failed
 
+	Queued EventType = "queued" // Entry: what the user said waits until the turn gets to it
+
 	MessageStart  EventType = "message_start"  // the model begins to answer
 	MessageUpdate EventType = "message_update" // Update: the answer grows
 	MessageEnd    EventType = "message_end"    // Entry: a message is in the log: the user's, the model's, or results

@@ -23,8 +23,9 @@ import (
 // Between Begin and End no other loop works on the session. There, a loop calls Prompt with
 // what the user says, or Restore to go on where the last one stopped. Then it repeats:
 //
-//   - Context returns what to send to the model. If the window is nearly full, it puts a
-//     summary in the place of the beginning first.
+//   - Context returns what to send to the model, with what others have queued for it: see
+//     Agent.Steer. If the window is nearly full, it puts a summary in the place of the
+//     beginning first.
 //   - Draft takes what arrives of the answer, so that a crash loses little of it.
 //   - Answer takes the whole answer and returns the calls to run; Failed takes what there is
 //     of an answer that broke off.
@@ -37,6 +38,7 @@ type Keeper struct {
 	s     *session.Session // the same, with a context that does not end: what has happened is written down
 	count *counting
 	opts  KeeperOptions
+	queue queue
 
 	news    func(Event)          // gets what happens; may be nil
 	isHeard func() bool          // whether there is anyone to tell

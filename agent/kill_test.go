@@ -36,9 +36,10 @@ const (
 
 // TestKill kills an agent at random moments, again and again, and has another one go on
 // where it stopped. In every third round another one is there already and waits. The world
-// counts what the tools do to it, from outside. In the end, nothing that anybody saw is
-// missing, nothing was done twice, every request is on record, and the model, which refuses
-// calls without results and results without calls, has never refused.
+// counts what the tools do to it, from outside. While they work, the agents are steered. In
+// the end, nothing that anybody saw or said is missing, nothing was done or said twice, every
+// request is on record, and the model, which refuses calls without results and results
+// without calls, has never refused.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	kills := soak.N(40)
@@ -108,7 +109,7 @@ func (w *world) compare(t *testing.T, dir string, saw map[string]bool, requests 
 	if n := len(records(t, s)); n < requests {
 		t.Errorf("%d requests were sent, and %d are on record", requests, n)
 	}
-	calls, results := make(map[string]bool), make(map[string]int)
+	calls, results, steered := make(map[string]bool), make(map[string]int), make(map[string]int)
 	interrupted := 0
 	for e, err := range s.Entries() {
 		if err != nil {
@@ -117,6 +118,12 @@ func (w *world) compare(t *testing.T, dir string, saw map[string]bool, requests 
 		delete(saw, e.ID)
 		if e.Message == nil {
 			continue
+		}
+		if text := session.TextOf(e.Message.Content); strings.HasPrefix(text, steerPrefix) {
+			delete(saw, text)
+			if steered[text]++; steered[text] > 1 {
+				t.Errorf("%s was said %d times", text, steered[text])
+			}
 		}
 		for _, c := range e.Message.Content {
 			switch {
@@ -131,7 +138,7 @@ func (w *world) compare(t *testing.T, dir string, saw map[string]bool, requests 
 		}
 	}
 	for id := range saw {
-		t.Errorf("entry %s was seen and is not in the log", id)
+		t.Errorf("%s was seen or said, and is not in the log", id)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -148,7 +155,7 @@ func (w *world) compare(t *testing.T, dir string, saw map[string]bool, requests 
 			t.Errorf("call %s has %d results", call, results[call])
 		}
 	}
-	t.Logf("%d calls, %d of them interrupted", len(calls), interrupted)
+	t.Logf("%d calls, %d of them interrupted; steered %d times", len(calls), interrupted, len(steered))
 }
 
 // answerKill is the model: it calls tools for a few steps, and then is done.
@@ -223,6 +230,9 @@ func killChild() error {
 		}
 	})
 	fmt.Println("ready")
+	if os.Getenv(killLast) == "" {
+		go steerKilled(ctx, a)
+	}
 	for {
 		if _, err := a.Resume(ctx); err != nil {
 			return err
@@ -238,6 +248,25 @@ func killChild() error {
 	told.Wait()
 	return err
 }
+
+// steerKilled steers the turn that is under way, in this program or in another, and tells of
+// what the log has.
+func steerKilled(ctx context.Context, a *agent.Agent) {
+	for n := 0; n < 1; {
+		time.Sleep(rand.N(40 * time.Millisecond))
+		text := steerPrefix + session.NewID()
+		say := []func(context.Context, ...session.Content) (string, error){a.Steer, a.FollowUp}[rand.N(2)]
+		if _, err := say(ctx, session.Text(text)); err == nil {
+			fmt.Println("saw", text)
+			n++
+		} else if !errors.Is(err, agent.ErrIdle) {
+			fmt.Fprintln(os.Stderr, "steer:", err)
+			return
+		}
+	}
+}
+
+const steerPrefix = "steer-"
 
 // killedChild is a running child.
 type killedChild struct {
@@ -278,7 +307,8 @@ func (c *killedChild) rest(t *testing.T) map[string]bool {
 	t.Helper()
 	saw := make(map[string]bool)
 	for c.lines.Scan() {
-		if id, ok := strings.CutPrefix(c.lines.Text(), "saw "); ok && len(id) == len(session.NewID()) {
+		id, ok := strings.CutPrefix(c.lines.Text(), "saw ")
+		if ok && len(strings.TrimPrefix(id, steerPrefix)) == len(session.NewID()) {
 			saw[id] = true
 		}
 	}

@@ -124,14 +124,15 @@ func (k *Keeper) catchUp() error {
 		return nil
 	}
 	k.recorded = recorded{}
-	if leaf == "" {
-		return nil
+	end, err := k.beforeNotes(leaf)
+	if err != nil || end == "" {
+		return err
 	}
 	path, err := k.s.OutlinePath(now)
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(path, func(e session.Entry) bool { return e.ID == leaf }) {
+	if slices.ContainsFunc(path, func(e session.Entry) bool { return e.ID == end }) {
 		return nil
 	}
 	err = k.moveTo(leaf)
@@ -139,6 +140,19 @@ func (k *Keeper) catchUp() error {
 		return nil // the others have gone on in another session, from which there is no way back
 	}
 	return err
+}
+
+// beforeNotes returns the last entry of the conversation on the path to an entry, which may be
+// a note that was written beside what others did: see Steer.
+func (k *Keeper) beforeNotes(id string) (string, error) {
+	for id != "" {
+		found, err := k.s.Peek(id)
+		if err != nil || !found[0].IsAside() {
+			return id, err
+		}
+		id = parentOf(&found[0])
+	}
+	return "", nil
 }
 
 // moveTo moves the leaf. What was known about the path no longer holds.

@@ -30,7 +30,7 @@ func checkPrompt(content []session.Content) error {
 	return nil
 }
 
-// prompt writes down what the user says. Calls of earlier turns that have no result get one
+// prompt writes down what is queued and what the user says. Calls of earlier turns that have no result get one
 // that says they were interrupted.
 func (k *Keeper) prompt(content []session.Content) error {
 	if err := k.fits(content); err != nil {
@@ -52,8 +52,7 @@ func (k *Keeper) prompt(content []session.Content) error {
 		return err
 	}
 	entries = append(entries, settings...)
-	entries = append(entries, message(&session.MessageEntry{Role: session.RoleUser, Content: content}))
-	if _, err := k.append(entries...); err != nil {
+	if _, err := k.takeQueued(true, entries, message(&session.MessageEntry{Role: session.RoleUser, Content: content})); err != nil {
 		return err
 	}
 	for _, p := range pending {
@@ -102,6 +101,9 @@ func (k *Keeper) restore() (pending []Pending, open bool, _ error) {
 		return nil, false, err
 	}
 	pending, open, err := k.unfinished()
+	if err == nil && !open {
+		open, err = k.queuedBefore()
+	}
 	if err != nil || !open {
 		return nil, false, err
 	}

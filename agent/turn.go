@@ -28,7 +28,8 @@ type turn struct {
 // Send adds what the user says and lets the model answer until it is done. When it returns,
 // subscribers that read have read the last event: see Subscribe. If ctx
 // ends, what has arrived is kept, and the error is context.Cause(ctx). Calls of earlier
-// turns that have no result get one that says they were interrupted.
+// turns that have no result get one that says they were interrupted. What was queued in
+// earlier turns and not used comes first: see Steer.
 //
 // An error does not undo anything: the outcome says how far the turn came, and Resume
 // tries to continue from there.
@@ -74,6 +75,11 @@ func (a *Agent) Unfinished() (bool, error) {
 		return false, err
 	}
 	_, open, err := a.keeper.unfinished()
+	if err == nil && !open {
+		var queued []session.Queued
+		queued, err = a.keeper.log.Queued()
+		open = len(queued) > 0
+	}
 	return open, err
 }
 
@@ -121,6 +127,8 @@ func (a *Agent) takeTurn(ctx context.Context, f func(*turn) error) (_ *Outcome, 
 		out := t.out // the caller may change its own copy
 		t.last = &Event{Type: TurnEnd, Outcome: &out, Err: err}
 	}()
+	t.openQueue(true)
+	defer t.openQueue(false)
 	err = t.afterCatchUp(f)
 	err = t.whyEnded(t.settle(cmp.Or(t.out.Why, t.out.Stop), err))
 	return &t.out, err
@@ -162,8 +170,13 @@ func (t *turn) run(pending []Pending) error {
 		pending = reply.calls
 		if !t.goesOn(reply) {
 			t.out.Stop = reply.stop
-			_, err := t.perform(pending) // which says that they are not run
-			return err
+			if _, err := t.perform(pending); err != nil { // which says that they are not run
+				return err
+			}
+			if more, err := t.takeQueued(true, nil); err != nil || !more {
+				return err
+			}
+			pending, t.cutOffs = nil, 0
 		}
 	}
 }

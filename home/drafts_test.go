@@ -18,23 +18,8 @@ func TestDraftsAreFoundAtOnce(t *testing.T) {
 	if _, err := s.AppendAll(session.NewDraft("It is a zebra"), session.NewDraft("fish in a pond.")); err != nil {
 		t.Fatal(err)
 	}
-	exported := func(format string) string {
-		t.Helper()
-		path := filepath.Join(t.TempDir(), "out."+format)
-		r := home.ExportRequest{OpenRequest: home.OpenRequest{Session: "talk"}, Format: format, Path: path}
-		if _, err := h.Transfer.Export(t.Context(), r, nil); err != nil {
-			t.Fatal(err)
-		}
-		return readText(t, path)
-	}
-	hits := func() int {
-		t.Helper()
-		found, err := h.Search.Find(t.Context(), home.FindRequest{Query: "pond"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(found.Hits)
-	}
+	exported := func(format string) string { return exportedTalk(t, h, format) }
+	hits := func() int { return hitsFor(t, h, "pond") }
 	for _, format := range []string{home.ExportMarkdown, home.ExportHTML, "claude-code"} {
 		if text := exported(format); strings.Count(text, "It is a zebrafish in a pond.") != 1 {
 			t.Errorf("%s: %s", format, text)
@@ -53,5 +38,72 @@ func TestDraftsAreFoundAtOnce(t *testing.T) {
 	}
 	if n := hits(); n != 1 {
 		t.Errorf("the answer is found %d times", n)
+	}
+}
+
+// exportedTalk exports the session "talk".
+func exportedTalk(t *testing.T, h *house, format string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "out."+format)
+	r := home.ExportRequest{OpenRequest: home.OpenRequest{Session: "talk"}, Format: format, Path: path}
+	if _, err := h.Transfer.Export(t.Context(), r, nil); err != nil {
+		t.Fatal(err)
+	}
+	return readText(t, path)
+}
+
+// hitsFor counts what a search finds.
+func hitsFor(t *testing.T, h *house, query string) int {
+	t.Helper()
+	found, err := h.Search.Find(t.Context(), home.FindRequest{Query: query})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(found.Hits)
+}
+
+// TestQueuedWordsAreFoundAtOnce: what a person said during a turn is shown, exported and found
+// before the model has heard it, and once after that. What was taken back is not shown.
+func TestQueuedWordsAreFoundAtOnce(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	s := h.say(session.Header{ID: "talk"}, "explain it", "well")
+	queue := func(text string) session.Queued {
+		t.Helper()
+		q := session.Queued{Content: []session.Content{session.Text(text)}, Session: "talk"}
+		e, err := q.Entry()
+		if err == nil {
+			q.ID, err = s.AppendEntry(e)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return q
+	}
+	see := func(when, text string, want int) {
+		t.Helper()
+		for _, format := range []string{home.ExportMarkdown, home.ExportHTML, "claude-code"} {
+			if got := exportedTalk(t, h, format); strings.Count(got, text) != want {
+				t.Errorf("%s, %s: %s", when, format, got)
+			}
+		}
+	}
+	back := queue("no, the aardvark")
+	see("queued", "aardvark", 1)
+	if _, err := s.AppendEntry(session.NewTakenBack(back.ID)); err != nil {
+		t.Fatal(err)
+	}
+	see("taken back", "aardvark", 0)
+	q := queue("in a pond, please")
+	see("queued", "in a pond", 1)
+	if n := hitsFor(t, h, "pond"); n != 1 {
+		t.Errorf("it is found %d times", n)
+	}
+	if _, err := s.AppendEntry(q.Message()); err != nil {
+		t.Fatal(err)
+	}
+	see("heard", "in a pond", 1)
+	if n := hitsFor(t, h, "pond"); n != 1 {
+		t.Errorf("as a message, it is found %d times", n)
 	}
 }

@@ -379,15 +379,19 @@ func checkLabel(s *session.Session, label string) error {
 // leaf may be after it: labels, tags and names are entries too, but a person who says
 // "the last entry" does not mean those.
 func conversationEnd(s *session.Session, id string) (string, error) {
+	var unqueued []string
 	for id != "" {
 		entries, err := s.Peek(id)
 		if err != nil {
 			return "", err
 		}
 		e := &entries[0]
-		if _, isDraft := e.DraftText(); isDraft || !e.IsAside() {
+		_, isDraft := e.DraftText()
+		_, isQueued := e.Queued()
+		if isDraft || isQueued && !slices.Contains(unqueued, id) || !e.IsAside() {
 			return id, nil
 		}
+		unqueued = append(unqueued, e.Unqueued()...)
 		if e.ParentID == nil {
 			return "", nil
 		}

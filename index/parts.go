@@ -51,6 +51,13 @@ func partsOf(ctx context.Context, blobs store.Blobs, e *session.Entry, maxText i
 		}
 		add(part{kind: KindTag, text: strings.Join(said, " · ")})
 	default:
+		if waiting, ok := e.Waiting(); ok {
+			messageParts(ctx, blobs, waiting.Message, func(p part) {
+				p.kind = KindDraft
+				add(p)
+			})
+			break
+		}
 		text, _ := e.DraftText()
 		add(part{kind: KindDraft, role: session.RoleAssistant, text: text})
 	}

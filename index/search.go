@@ -290,8 +290,8 @@ func (s *search) passes(c candidate, inSession bool) (bool, error) {
 		}
 	}
 	if inSession && kinds[c.kind] == KindDraft {
-		complete, err := s.isComplete(c)
-		if err != nil || complete {
+		said, err := s.isSaid(c)
+		if err != nil || said {
 			return false, err
 		}
 	}
@@ -332,6 +332,24 @@ func (s *search) isRepeated(c candidate) (bool, error) {
 // maxDraftRun is how many entries after a draft are looked at for the answer that it is a
 // piece of. It is nearly always among the next few dozen.
 const maxDraftRun = 4096
+
+// isSaid reports whether what a draft has, or what is queued, is among the messages.
+func (s *search) isSaid(c candidate) (bool, error) {
+	var role int64
+	var byUser, said bool
+	err := s.db.QueryRowContext(s.ctx, `SELECT d.role, r.name = 'user' FROM docs d JOIN names r ON r.id = d.role WHERE d.id = ?`, c.id).Scan(&role, &byUser)
+	if err != nil {
+		return false, err
+	}
+	if !byUser {
+		return s.isComplete(c)
+	}
+	// What is queued comes before the user's next message.
+	err = s.db.QueryRowContext(s.ctx, `SELECT EXISTS (SELECT 1 FROM fts f CROSS JOIN docs d ON d.id = f.rowid
+		WHERE f.fts MATCH ? AND f.rowid > ? AND d.entry > ? AND d.kind = ? AND d.role = ?)`,
+		quote(facet('s', c.session)), c.id, c.entry, kindNumber(KindText), role).Scan(&said)
+	return said, err
+}
 
 // isComplete reports whether the answer that a draft is a piece of is in the log: a
 // message comes after it, with nothing but drafts and notes between them.

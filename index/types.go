@@ -128,7 +128,7 @@ const (
 	KindTitle    Kind = "title"    // a name that was given to the session
 	KindTag      Kind = "tag"
 	KindLabel    Kind = "label" // of an entry
-	KindDraft    Kind = "draft" // a piece of an answer that is not complete
+	KindDraft    Kind = "draft" // a piece of an answer that is not complete, or what is queued
 )
 
 // Order is an order of search hits.

@@ -307,6 +307,8 @@ func StopWords(m *session.MessageEntry) string {
 		words = "refused"
 	case session.StopDraft:
 		words = "not complete"
+	case session.StopQueued:
+		words = "queued"
 	default:
 		words = "stopped: " + OneLine(m.StopReason, 0)
 	}

@@ -37,7 +37,7 @@ type Node struct {
 	Length   int   // how many entries there are from here to that end
 
 	newest int  // the position in the log of the latest entry at or below it
-	draft  bool // it is the last piece of an answer that is not complete
+	unsaid bool // it is the last piece of an answer that is not complete, or is queued
 }
 
 // OutlineOptions say what to outline.
@@ -61,18 +61,17 @@ func NewOutline(c Conversation, o OutlineOptions) (*Outline, error) {
 	if err != nil {
 		return nil, err
 	}
-	var asides, drafts map[string]bool
+	var asides, unsaid map[string]bool
 	if !o.All {
-		if asides, drafts, err = c.asides(forest); err != nil {
+		if asides, unsaid, err = c.asides(forest); err != nil {
 			return nil, err
 		}
 	}
 	out := &Outline{byID: make(map[string]*Node), Names: ShortEntryIDs(ids)}
 	out.grow(forest, asides)
-	for id, isLast := range drafts {
-		if n := out.byID[id]; isLast { // it is read as the message that all pieces are together
-			n.draft, n.Entry.Type = true, session.TypeMessage
-		}
+	for id := range unsaid { // it is read as a message
+		n := out.byID[id]
+		n.unsaid, n.Entry.Type = true, session.TypeMessage
 	}
 	out.setNewest(ids)
 	out.Leaf = out.byID[o.Leaf]
@@ -87,9 +86,9 @@ func NewOutline(c Conversation, o OutlineOptions) (*Outline, error) {
 }
 
 // asides returns the ids of the entries that are about the session rather than part of
-// the conversation. The last draft of an answer that was never completed is not one of
-// them: drafts has its id.
-func (c Conversation) asides(forest []session.TreeNode) (asides, drafts map[string]bool, _ error) {
+// the conversation. The last draft of an answer that was never completed and what is queued
+// are none of them: unsaid has their ids.
+func (c Conversation) asides(forest []session.TreeNode) (asides, unsaid map[string]bool, _ error) {
 	asides = make(map[string]bool)
 	var customs []*session.TreeNode
 	for n := range walkNodes(forest) {
@@ -100,7 +99,8 @@ func (c Conversation) asides(forest []session.TreeNode) (asides, drafts map[stri
 			asides[n.Entry.ID] = true
 		}
 	}
-	pieces := make(map[string]*session.TreeNode)
+	pieces, queued := make(map[string]*session.TreeNode), make(map[string]*session.TreeNode)
+	var unqueued []string
 	for some := range slices.Chunk(customs, ReadAtOnce) {
 		ids := make([]string, len(some))
 		for i, n := range some {
@@ -117,13 +117,48 @@ func (c Conversation) asides(forest []session.TreeNode) (asides, drafts map[stri
 			} else if e.Custom != nil {
 				asides[e.ID] = e.IsAside()
 			}
+			if _, isQueued := e.Queued(); isQueued {
+				queued[e.ID] = some[i]
+			}
+			unqueued = append(unqueued, e.Unqueued()...)
 		}
 	}
-	drafts, err := c.unanswered(pieces, asides)
-	for id := range pieces {
-		asides[id] = !drafts[id]
+	unsaid, err := c.unanswered(pieces, asides)
+	if err != nil {
+		return nil, nil, err
 	}
-	return asides, drafts, err
+	for id := range pieces {
+		asides[id] = true
+	}
+	for _, id := range unqueued {
+		delete(queued, id)
+	}
+	for id, n := range queued {
+		if unsaid[id], err = c.waits(n); err != nil {
+			return nil, nil, err
+		}
+	}
+	maps.DeleteFunc(unsaid, func(_ string, is bool) bool { return !is })
+	for id := range unsaid {
+		asides[id] = false
+	}
+	return asides, unsaid, nil
+}
+
+// waits reports whether what is queued in an entry waits: it has not become a message, and
+// the user has not said anything else since.
+func (c Conversation) waits(n *session.TreeNode) (bool, error) {
+	for todo := n.Children; len(todo) > 0; todo = todo[1:] {
+		child := &todo[0]
+		if child.Entry.Type == session.TypeMessage {
+			found, err := c.Peek(child.Entry.ID)
+			if err != nil || found[0].Overtakes() || slices.Contains(found[0].Unqueued(), n.Entry.ID) {
+				return false, err
+			}
+		}
+		todo = slices.Concat(todo, child.Children)
+	}
+	return true, nil
 }
 
 // unanswered returns which drafts are the last of an answer that was never completed:

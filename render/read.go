@@ -22,7 +22,7 @@ func (c Conversation) PeekNodes(nodes []*Node) ([]session.Entry, error) {
 	entries, err := c.Peek(idsOf(nodes)...)
 	for i := range entries {
 		if err == nil {
-			err = c.readDraft(nodes[i], &entries[i])
+			err = c.readUnsaid(nodes[i], &entries[i])
 		}
 		entries[i].ParentID = nodes[i].Entry.ParentID // the outline knows it even if the entry is missing
 	}
@@ -67,7 +67,7 @@ func (c Conversation) EachNode(nodes []*Node) iter.Seq2[*Node, error] {
 		i := 0
 		for e, err := range c.Each(idsOf(nodes)...) {
 			if err == nil {
-				err = c.readDraft(nodes[i], &e)
+				err = c.readUnsaid(nodes[i], &e)
 			}
 			if err != nil {
 				yield(nil, err)
@@ -85,9 +85,14 @@ func (c Conversation) EachNode(nodes []*Node) iter.Seq2[*Node, error] {
 	}
 }
 
-// readDraft makes an entry the incomplete message that it is the last draft of.
-func (c Conversation) readDraft(n *Node, e *session.Entry) error {
-	if !n.draft {
+// readUnsaid makes an entry the incomplete message that it is the last draft of, or the
+// message that it has queued.
+func (c Conversation) readUnsaid(n *Node, e *session.Entry) error {
+	if !n.unsaid {
+		return nil
+	}
+	if waiting, ok := e.Waiting(); ok {
+		*e = waiting
 		return nil
 	}
 	text, _, err := c.Draft(e.ID)

@@ -35,9 +35,10 @@ func (s *Session) Draft(id string) (text, askedAt string, _ error) {
 		}
 		e := &found[0]
 		piece, isDraft := e.DraftText()
+		isQueue := e.Custom != nil && e.Custom.CustomType == CustomQueued // in the middle of an answer, too
 		if isDraft {
 			pieces = append(pieces, piece)
-		} else if len(pieces) > 0 || !e.IsAside() {
+		} else if len(pieces) > 0 && !isQueue || !e.IsAside() {
 			break
 		}
 		at = ""
@@ -64,10 +65,10 @@ func (e Entry) Drafted(text string) Entry {
 	return e
 }
 
-// ShowDrafts returns a path on which the last draft of each answer that was never completed
+// showDrafts returns a path on which the last draft of each answer that was never completed
 // is a message with the text of all drafts of that answer. No message of the model follows
 // them.
-func ShowDrafts(path []Entry) []Entry {
+func showDrafts(path []Entry) []Entry {
 	shown, text, last := path, "", -1
 	settle := func() {
 		if last >= 0 && strings.TrimSpace(text) != "" {

@@ -43,7 +43,7 @@ func TestDrafts(t *testing.T) {
 			t.Fatal(err)
 		}
 		var shown []string
-		for _, e := range session.ShowDrafts(path) {
+		for _, e := range session.ShowUnsaid(path) {
 			if e.Message != nil {
 				shown = append(shown, e.Message.StopReason+": "+session.TextOf(e.Message.Content))
 			}

@@ -62,7 +62,7 @@ func (e *Entry) IsAside() bool {
 	}
 	switch e.Custom.CustomType {
 	case CustomTags, CustomPinned, CustomImport, CustomFidelity, CustomUsage,
-		CustomAsking, CustomRequest, CustomTools, CustomCalls, CustomDraft:
+		CustomAsking, CustomRequest, CustomTools, CustomCalls, CustomDraft, CustomQueued:
 		return true
 	}
 	return false

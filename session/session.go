@@ -95,7 +95,7 @@ type Session struct {
 // core is what all views of a session share.
 //
 // Locks are taken in this order, and each may be skipped: continuing; updating; a hold on
-// blobs, for which another process may make us wait; mu; then the short ones inside cache, pasts
+// blobs, for which another process may make us wait; that of queue; mu; then the short ones inside cache, pasts
 // and tree.byID, which only guard memory.
 //
 // mu is held while lines are written, because the tree and the log must agree on where
@@ -126,6 +126,7 @@ type core struct {
 	cache       entryCache
 	lastContext atomic.Pointer[sharedContext]
 	pasts       pasts
+	queue       queueCache
 	detail      headDetail // how closely to look if the whole log has to be read
 }
 

@@ -46,7 +46,7 @@ func NewScript(s *session.Session, format, leaf string, now time.Time) (*Script,
 	}
 	script.Path, script.All = ownEntries(script.Path), ownEntries(script.All)
 	script.Context.Entries = ownEntries(script.Context.Entries)
-	script.showDrafts()
+	script.showUnsaid()
 	script.settleBills()
 	if script.Name, err = s.Name(); err != nil {
 		return nil, err
@@ -55,15 +55,18 @@ func NewScript(s *session.Session, format, leaf string, now time.Time) (*Script,
 	return script, nil
 }
 
-// showDrafts makes the drafts of answers that were never completed messages.
-func (s *Script) showDrafts() {
-	shown := session.ShowDrafts(s.Path)
+// showUnsaid makes the drafts of answers that were never completed messages, and what is
+// queued.
+func (s *Script) showUnsaid() {
+	shown := session.ShowUnsaid(s.Path)
 	for i := range shown {
 		e := &shown[i]
 		if e.Message == nil || s.Path[i].Message != nil {
 			continue
 		}
-		e.Message.StopReason, e.Message.Provider, e.Message.Model = "", s.Context.Provider, s.Context.Model
+		if e.Message.StopReason = ""; e.Message.Role == session.RoleAssistant {
+			e.Message.Provider, e.Message.Model = s.Context.Provider, s.Context.Model
+		}
 		if at := slices.IndexFunc(s.All, func(one session.Entry) bool { return one.ID == e.ID }); at >= 0 {
 			s.All[at] = *e
 		}

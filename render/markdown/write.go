@@ -42,7 +42,7 @@ func Write(ctx context.Context, w io.Writer, c render.Conversation, leaf string)
 		if path, err = c.WithContext(ctx).PathTo(leaf); err != nil {
 			return err
 		}
-		path = session.ShowDrafts(path)
+		path = session.ShowUnsaid(path)
 	}
 	if err := writeHead(w, c, path); err != nil {
 		return err

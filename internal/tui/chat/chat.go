@@ -55,8 +55,10 @@ type ui struct {
 
 	images []string // that go with the next message
 	pasted []string // of several lines: the files that they name are not meant
-	queue  []string // what was typed while the model answers
-	job    *job     // what is going on, or nil
+	queue  []string // what was typed ahead and waits for the end of the job
+	// unheard is what was said during the turn and the model has not heard yet.
+	unheard []unheard
+	job     *job // what is going on, or nil
 	// isShared means that the person knows that somebody else writes to the session.
 	isShared bool
 	leaving  bool // Ctrl-C was pressed at an empty prompt
@@ -198,11 +200,7 @@ func (u *ui) next(ctx context.Context) {
 
 // submit shows what was typed, and does it.
 func (u *ui) submit(ctx context.Context, text string) {
-	var typed line.Editor
-	typed.Set(text)
-	columns, _ := u.screen.Size()
-	rows, _, _ := typed.Rows(u.prompt(), columns, maxEcho)
-	u.print(rows...)
+	u.echo(text)
 	name, isCommand := commandIn(text)
 	command, tell, isShell := shellIn(text)
 	switch {
@@ -257,6 +255,8 @@ func (u *ui) press(ctx context.Context, k line.Key) {
 		case u.job != nil && worksNow(text):
 			u.print(u.job.view.finish(u.style())...)
 			u.submit(ctx, text)
+		case u.job != nil:
+			u.typeAhead(ctx, text)
 		default:
 			u.queue = append(u.queue, text)
 		}
@@ -305,19 +305,6 @@ func (u *ui) interrupt(again bool) {
 	default:
 		u.leaving = true
 	}
-}
-
-// takeBack puts what was typed ahead back into the prompt, before what is there.
-func (u *ui) takeBack() {
-	if len(u.queue) == 0 {
-		return
-	}
-	texts := u.queue
-	if now := u.editor.Text(); now != "" {
-		texts = append(texts, now)
-	}
-	u.editor.Set(strings.Join(texts, "\n"))
-	u.queue = nil
 }
 
 // style is how things are drawn now.
@@ -378,9 +365,12 @@ func (u *ui) liveRows(columns, height int) (live []string, c screen.Cursor) {
 		if u.asking == nil {
 			live = append(live, "", u.paint(terminal.Dim, u.job.progress()))
 		}
-		if u.asking == nil && u.finding == nil && u.editor.Text() == "" && len(u.queue) == 0 {
+		if u.asking == nil && u.finding == nil && u.editor.Text() == "" && len(u.typedAhead()) == 0 {
 			return live, screen.Cursor{Column: -1}
 		}
+	}
+	for _, one := range u.unheard {
+		live = append(live, u.paint(terminal.Dim, "› "+render.OneLine(one.text, columns-14)+" · queued"))
 	}
 	for _, text := range u.queue {
 		live = append(live, u.paint(terminal.Dim, "› "+render.OneLine(text, columns-4)))

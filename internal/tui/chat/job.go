@@ -77,6 +77,7 @@ func (u *ui) hear(ctx context.Context, e agent.Event, more bool) {
 		return
 	}
 	if more {
+		u.heard(e)
 		u.print(j.view.hear(e, u.style())...)
 		return
 	}

@@ -211,7 +211,7 @@ func (u *ui) switchTo(ctx context.Context, r home.ChatRequest) error {
 		return err
 	}
 	err = u.chat.Close()
-	u.chat, u.images, u.isShared = next, nil, false
+	u.chat, u.images, u.unheard, u.isShared = next, nil, nil, false
 	return err
 }
 

@@ -1,0 +1,154 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// What a user says while a turn is under way is queued: it goes into the log at once, as a
+// note, and becomes a message when the turn gets to it. The message names the note, so that
+// it is used once, whichever agent finishes the turn.
+
+// ErrIdle means that no turn is under way that could be steered.
+var ErrIdle = errors.New("no turn is under way; use Send")
+
+// queue says whether a turn takes what is queued.
+type queue struct {
+	mu   sync.Mutex // held while something is queued, used or taken back
+	open bool
+}
+
+// Steer says something to the model while it works. The model hears it with the results of
+// the calls that are under way, when it is asked next. If it is done before that, the turn
+// goes on. When Steer returns, the words are in the log. If the turn ends before they are
+// used (it fails, is cancelled, reaches a limit or waits for approval, or the program dies),
+// the next turn uses them first: Resume or Send. It returns the id of the entry that has
+// them.
+//
+// If this agent has no turn under way, the words are for the one that works on the session,
+// in this program or another. If there is none, the error is ErrIdle.
+func (a *Agent) Steer(ctx context.Context, content ...session.Content) (string, error) {
+	return a.keeper.enqueue(ctx, session.Queued{Content: content})
+}
+
+// FollowUp is Steer for what can wait until the model is done. The turn then goes on with it
+// instead of ending.
+func (a *Agent) FollowUp(ctx context.Context, content ...session.Content) (string, error) {
+	return a.keeper.enqueue(ctx, session.Queued{Content: content, After: true})
+}
+
+func (k *Keeper) enqueue(ctx context.Context, q session.Queued) (string, error) {
+	if err := checkPrompt(q.Content); err != nil {
+		return "", err
+	}
+	k.queue.mu.Lock()
+	defer k.queue.mu.Unlock()
+	if !k.queue.open {
+		switch holder, err := k.place().Holder(ctx); {
+		case err != nil:
+			return "", err
+		case holder == nil:
+			return "", ErrIdle
+		}
+	}
+	q.Session = k.log.Last()
+	e, err := q.Entry()
+	if err != nil {
+		return "", err
+	}
+	if e.ID, err = k.note(ctx, e); err != nil {
+		return "", err
+	}
+	k.publish(Event{Type: Queued, Entry: &e})
+	return e.ID, nil
+}
+
+// note writes an entry about the queue, and returns its id.
+func (k *Keeper) note(ctx context.Context, e session.Entry) (id string, err error) {
+	if k.queue.open {
+		err = k.write(func() error {
+			id, err = k.s.AppendEntry(e)
+			return err
+		})
+		return id, err
+	}
+	err = k.log.Update(ctx, func(tx *session.Tx) error { // where the other agent is
+		id = tx.Append(e)
+		return nil
+	})
+	return id, err
+}
+
+// TakeBack takes back all that was said with Steer and FollowUp and is not used yet, and
+// returns it. While another agent works on the session, the error is a *lease.HeldError.
+func (a *Agent) TakeBack(ctx context.Context) (back []session.Queued, err error) {
+	k := a.keeper
+	k.queue.mu.Lock()
+	defer k.queue.mu.Unlock()
+	takeBack := func(*turn) error {
+		if back, err = k.log.Queued(); err != nil || len(back) == 0 {
+			return err
+		}
+		ids := make([]string, len(back))
+		for i := range back {
+			ids[i] = back[i].ID
+		}
+		_, err = k.note(ctx, session.NewTakenBack(ids...))
+		return err
+	}
+	if k.queue.open {
+		err = takeBack(nil)
+	} else {
+		err = a.change(ctx, takeBack)
+	}
+	return back, err
+}
+
+// openQueue says whether a turn takes what is queued from now on.
+func (k *Keeper) openQueue(open bool) {
+	k.queue.mu.Lock()
+	defer k.queue.mu.Unlock()
+	k.queue.open = open
+}
+
+// queuedBefore begins with what was queued in earlier turns, and reports whether there is
+// anything.
+func (k *Keeper) queuedBefore() (bool, error) {
+	queued, err := k.s.Queued()
+	if err != nil || len(queued) == 0 {
+		return false, err
+	}
+	settings, err := k.settings()
+	if err != nil {
+		return false, err
+	}
+	return k.takeQueued(true, settings)
+}
+
+// takeQueued makes what is queued messages, with or without what waits for the end of the
+// turn, and writes them after some entries and before others. It reports whether it wrote
+// anything; if everything was wanted and there was nothing, the turn takes no more.
+func (k *Keeper) takeQueued(all bool, before []session.Entry, after ...session.Entry) (bool, error) {
+	k.queue.mu.Lock()
+	defer k.queue.mu.Unlock()
+	queued, err := k.s.Queued()
+	if err != nil {
+		return false, err
+	}
+	entries := before
+	for i := range queued {
+		if all || !queued[i].After {
+			entries = append(entries, queued[i].Message())
+		}
+	}
+	entries = append(entries, after...)
+	if len(entries) == 0 {
+		k.queue.open = k.queue.open && !all
+		return false, nil
+	}
+	_, err = k.append(entries...)
+	return true, err
+}

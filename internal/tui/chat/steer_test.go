@@ -1,0 +1,92 @@
+package chat_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// heldHome is a home whose model says what it heard last. asked gets a value when it is asked,
+// and it answers when next has one.
+func heldHome(t *testing.T) (h *home.Home, asked, next chan struct{}) {
+	t.Helper()
+	asked, next = make(chan struct{}, 8), make(chan struct{}, 8)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body struct {
+			Messages []struct{ Content any }
+		}
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil || len(body.Messages) == 0 {
+			t.Errorf("the request cannot be read: %v", err)
+			return
+		}
+		asked <- struct{}{}
+		select {
+		case <-next:
+		case <-r.Context().Done():
+			return
+		}
+		text, _ := json.Marshal(fmt.Sprint("heard: ", body.Messages[len(body.Messages)-1].Content))
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(w, "data: {\"id\":\"r1\",\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":%s},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n", text)
+	}))
+	t.Cleanup(server.Close)
+	return openHome(t,
+		home.Setting{Key: home.SettingProvider, Value: "openai-chat"},
+		home.Setting{Key: home.SettingModel, Value: "m"},
+		home.Setting{Key: home.SettingBaseURL, Value: server.URL}), asked, next
+}
+
+// TestWordsTypedAheadSteer: what is typed during an answer is in the log at once, is shown as
+// waiting, and becomes part of the same turn. Commands wait for its end.
+func TestWordsTypedAheadSteer(t *testing.T) {
+	t.Parallel()
+	opened, asked, next := heldHome(t)
+	p := sit(t, opened, nil)
+	p.types("begin", enter)
+	<-asked
+	p.types("only the tests", enter)
+	p.sees("› only the tests · queued")
+	queued, err := p.last().Queued()
+	if err != nil || len(queued) != 1 || session.TextOf(queued[0].Content) != "only the tests" {
+		t.Fatalf("the log has %+v, %v", queued, err)
+	}
+	p.types("/label tests", enter, "and after that", enter)
+	p.sees("› /label tests", "› and after that")
+	next <- struct{}{}
+	p.sees("heard: begin")
+	next <- struct{}{}
+	p.sees("› only the tests\n\n  heard: only the tests")
+	next <- struct{}{}
+	p.sees("heard: and after that")
+	p.leaves(ctrlD)
+	c, err := p.last().Context(session.ContextOptions{})
+	if err != nil || len(c.Entries) != 6 {
+		t.Errorf("the conversation is %+v, %v", c, err)
+	}
+}
+
+// TestWordsTypedAheadAreTakenBack: who stops the answer gets the words back, and the next turn
+// does not have them.
+func TestWordsTypedAheadAreTakenBack(t *testing.T) {
+	t.Parallel()
+	opened, asked, next := heldHome(t)
+	p := sit(t, opened, nil)
+	p.types("begin", enter)
+	<-asked
+	p.types("only the tests", enter)
+	p.sees("· queued")
+	p.types(ctrlC)
+	p.sees("■ stopped", "› only the tests")
+	p.types("!", enter)
+	next <- struct{}{}
+	p.sees("heard: only the tests!")
+	p.leaves(ctrlD)
+	if queued, err := p.last().Queued(); err != nil || len(queued) > 0 {
+		t.Errorf("the log has %+v, %v", queued, err)
+	}
+}
