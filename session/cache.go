@@ -15,12 +15,18 @@ import (
 // the path read last. At least half of it is what was asked for most recently.
 const cacheBytes = 32 << 20
 
+// fewNodes is how many entries may be asked for one by one, and soon again.
+const fewNodes = 64
+
 // entryCache keeps decoded entries by their position: those of the path that was read
 // last, however long it is, because it is likely to be read again with little added; and
 // others up to cacheBytes.
 //
 // The others are in two generations. When the young one is full, the old one is dropped
 // and the young one becomes old. An entry that is asked for again moves to the young one.
+//
+// Who asks for more than fewNodes walks through the session, as an export does, and will
+// not ask again soon: what is read for them is not kept.
 //
 // Entries in the cache never change, because shared contexts point to them: an entry is
 // cloned before it is handed out, unless the caller asked for a shared context.
@@ -193,14 +199,24 @@ func (s *Session) pathAt(ctx context.Context, nodes []node) ([]*Entry, error) {
 	return s.decoded(ctx, nodes, s.cache.setPath)
 }
 
-// decoded is entriesAt with a choice of where to keep what was read.
+// keepFew is where to keep entries of which n are asked for, nil if nowhere.
+func (s *Session) keepFew(n int) func([]node, []cached) {
+	if n > fewNodes {
+		return nil
+	}
+	return s.cache.add
+}
+
+// decoded is entriesAt with a choice of where to keep what was read; nil keeps nothing.
 func (s *Session) decoded(ctx context.Context, nodes []node, keep func([]node, []cached)) ([]*Entry, error) {
 	found := make([]cached, len(nodes))
 	if missing := s.cache.find(nodes, found); missing > 0 {
 		if err := s.decodeMissing(ctx, nodes, found, missing); err != nil {
 			return nil, err
 		}
-		keep(nodes, found)
+		if keep != nil {
+			keep(nodes, found)
+		}
 	}
 	entries := make([]*Entry, len(nodes))
 	for i := range found {

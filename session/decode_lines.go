@@ -69,6 +69,9 @@ func (l *lineDecoder) buffer() []byte {
 	switch {
 	case l.inUse == 0: // there may be only one line
 		l.inUse++
+		if spare, ok := spareBuffers.Get().(*[]byte); ok {
+			return *spare
+		}
 		return nil
 	case l.inUse <= 2*runtime.GOMAXPROCS(0):
 		l.inUse++
@@ -76,6 +79,10 @@ func (l *lineDecoder) buffer() []byte {
 	}
 	return <-l.buffers
 }
+
+// spareBuffers are those of decoders that are done: who reads a whole session a few
+// hundred entries at a time need not make new ones each time.
+var spareBuffers sync.Pool
 
 // handOver gives the batch to the workers, and starts them if it is the first.
 func (l *lineDecoder) handOver() {
@@ -109,10 +116,14 @@ func (l *lineDecoder) finish() []*lineBatch {
 		}
 		close(l.full)
 		l.done.Wait()
+		spare := <-l.buffers
+		spareBuffers.Put(&spare)
 	case l.now != nil:
 		d := newDecoder()
 		defer d.free()
+		spare := l.now.data[:0]
 		l.now.decodeAll(d)
+		spareBuffers.Put(&spare)
 	}
 	return l.made
 }

@@ -51,7 +51,7 @@ func (s *Session) Peek(ids ...string) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	decoded, err := s.inOrder(nodes)
+	decoded, err := s.ordered(nodes, s.keepFew(len(nodes)))
 	if err != nil {
 		return nil, err
 	}

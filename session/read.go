@@ -184,7 +184,7 @@ func (s *Session) Each(ids ...string) iter.Seq2[Entry, error] {
 func (s *Session) each(nodes []node, gap func(i int) Entry, yield func(Entry, error) bool) {
 	for from := 0; from < len(nodes); {
 		to := from + someNodes(nodes[from:])
-		decoded, err := s.inOrder(nodes[from:to])
+		decoded, err := s.ordered(nodes[from:to], s.keepFew(len(nodes)))
 		if err != nil {
 			yield(Entry{}, err)
 			return
@@ -231,18 +231,26 @@ func (s *Session) findAll(op string, ids []string) ([]node, error) {
 
 // inOrder is entriesAt for nodes in any order.
 func (s *Session) inOrder(nodes []node) ([]*Entry, error) {
-	order := byPosition(nodes) // gaps that settle added are at the end, not where they belong
-	sorted := make([]node, len(nodes))
-	for i, at := range order {
-		sorted[i] = nodes[at]
+	return s.ordered(nodes, s.cache.add)
+}
+
+// ordered is decoded for nodes in any order. One that is there more than once is read once.
+func (s *Session) ordered(nodes []node, keep func([]node, []cached)) ([]*Entry, error) {
+	sorted := make([]node, 0, len(nodes))
+	at := make([]int, len(nodes))         // where the nodes are in sorted
+	for _, i := range byPosition(nodes) { // gaps that settle added are at the end, not where they belong
+		if n := len(sorted); n == 0 || sorted[n-1].pos != nodes[i].pos || sorted[n-1].id != nodes[i].id {
+			sorted = append(sorted, nodes[i])
+		}
+		at[i] = len(sorted) - 1
 	}
-	decoded, err := s.entriesAt(s.context(), sorted)
+	decoded, err := s.decoded(s.context(), sorted, keep)
 	if err != nil {
 		return nil, err
 	}
 	entries := make([]*Entry, len(nodes))
-	for i, at := range order {
-		entries[at] = decoded[i]
+	for i := range entries {
+		entries[i] = decoded[at[i]]
 	}
 	return entries, nil
 }

@@ -1,0 +1,65 @@
+package session
+
+import (
+	"context"
+	"testing"
+
+	"github.com/coppice-dev/coppice/store/memory"
+)
+
+// TestWalkingKeepsNothing: reading through a session, a few hundred entries at a time,
+// leaves nothing behind in memory, and what it returns is the caller's to change.
+func TestWalkingKeepsNothing(t *testing.T) {
+	t.Parallel()
+	st := memory.New(nil)
+	written, err := Create(context.Background(), st, Header{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer written.Close()
+	for range 3 * fewNodes {
+		if _, err := written.AppendMessage(RoleUser, []Content{Text("as it was")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := Open(context.Background(), st, written.ID(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ids, err := s.EntryIDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := func() int { return len(s.cache.path) + len(s.cache.young) + len(s.cache.old) }
+	change := func(e *Entry) {
+		if got := TextOf(e.Message.Content); got != "as it was" {
+			t.Fatalf("entry %s is %q", e.ID, got)
+		}
+		e.Message.Content[0].Text.Content = "changed"
+	}
+	walk := func() {
+		entries, err := s.Peek(ids...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range entries {
+			change(&entries[i])
+		}
+		for e, err := range s.Each(ids...) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			change(&e)
+		}
+	}
+	walk()
+	if n := kept(); n > 0 {
+		t.Errorf("%d entries are kept after a walk", n)
+	}
+	if _, err := s.Peek(ids[:fewNodes]...); err != nil || kept() != fewNodes {
+		t.Errorf("%d entries are kept of the few that were asked for; %v", kept(), err)
+	}
+	walk() // some of them are in the cache now
+	walk()
+}
