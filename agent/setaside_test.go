@@ -201,3 +201,34 @@ func TestPoisonInALongConversation(t *testing.T) {
 		}
 	}
 }
+
+// A picture that cannot be sent is named to the model, and the user is told, once.
+func TestAPictureThatCannotBeSentIsReported(t *testing.T) {
+	t.Parallel()
+	answer := func(r *providertest.Request) providertest.Answer {
+		if steps(r) > 0 {
+			return providertest.Answer{}
+		}
+		return providertest.Answer{Message: session.MessageEntry{Role: session.RoleAssistant, Content: []session.Content{session.ToolUse("call_1", "one", map[string]any{})}}}
+	}
+	dialects(t, answer, func(t *testing.T, _ *providertest.Server, model provider.Model) {
+		a := start(t, agent.Options{Model: model, Tools: []agent.Tool{echo("one")}})
+		for i, want := range []int{1, 0} {
+			news := a.Subscribe(1000)
+			content := []session.Content{session.Text("look"), session.Image("image/png", "iVBORw0KGgoAAAA=")}
+			if _, err := a.Send(t.Context(), content[:2-i]...); err != nil {
+				t.Fatal(err)
+			}
+			news.Close()
+			told := 0
+			for e := range news.Events(t.Context()) {
+				if e.Type == agent.Error && strings.Contains(e.Error, "image (image/png, 11 bytes) is not shown: ") {
+					told++
+				}
+			}
+			if told != want {
+				t.Errorf("turn %d: it was told %d times", i+1, told)
+			}
+		}
+	})
+}

@@ -2,9 +2,11 @@ package agent
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/provider/media"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -122,7 +124,31 @@ func (t *turn) prepare() (*request, error) {
 		return nil, err
 	}
 	r.sum, r.bytes = r.Encoded.Sum(), r.Encoded.Size()
+	t.tellLost(r)
 	return r, nil
+}
+
+// tellLost says once which pictures and files of this turn the model cannot be shown: the
+// model is told, and the user should know as well.
+func (t *turn) tellLost(r *request) {
+	for _, n := range r.Encoded.Notes {
+		if !media.IsLost(n.What) || t.lost[n] {
+			continue
+		}
+		for i := len(r.c.Entries) - 1; i >= 0; i-- {
+			e := &r.c.Entries[i]
+			if e.ID == n.Entry {
+				if t.lost == nil {
+					t.lost = make(map[provider.Note]bool)
+				}
+				t.lost[n] = true
+				t.publish(Event{Type: Error, Err: fmt.Errorf("the model does not get everything: %s", n.What)})
+			}
+			if e.BeginsTurn() {
+				break
+			}
+		}
+	}
 }
 
 // params returns the request for a context.

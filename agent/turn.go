@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/lease"
 )
@@ -20,7 +21,8 @@ type turn struct {
 	out   Outcome
 	last  *Event // published when the turn has ended
 
-	cutOffs int // answers in a row that were cut off
+	cutOffs int                    // answers in a row that were cut off
+	lost    map[provider.Note]bool // what the user knows that the model is not shown
 	begun   time.Time
 	cost    int // in millionths of a US dollar
 }

@@ -63,7 +63,12 @@ func (c *Chat) ownInstructions() (string, error) {
 	if c.project != nil && c.project.Trusted && c.project.system != "" {
 		return c.project.system, nil
 	}
-	v := c.home.settings.Get(SettingSystem)
+	return readSystemSetting(c.home.settings.Get(SettingSystem))
+}
+
+// readSystemSetting reads the file that a setting names, "" if it names none. Its path is relative
+// to the file with the setting.
+func readSystemSetting(v Setting) (string, error) {
 	if v.Value == "" {
 		return "", nil
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/coppice-dev/coppice/agent/tools"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
@@ -49,6 +51,13 @@ func (s *Settings) Set(key string, values ...string) (*ChangedSetting, error) {
 			Hint: "give a command that asks a password manager for the key, or put the key into the environment",
 		}
 	}
+	if err := s.works(key, values); err != nil {
+		wrong := &session.Error{Op: "set", Name: key, Err: session.Invalidf("%w", err)}
+		if key == SettingSystem {
+			wrong.Hint = "a path is relative to the configuration file; for a file elsewhere, give the whole path"
+		}
+		return nil, wrong
+	}
 	changed, err := s.editFile(r, func(text []byte, now map[string]any) (_ []byte, removed []string, err error) {
 		for _, old := range overtaken(now, key, value) {
 			if text, err = unsetInTOML(text, old); err != nil {
@@ -64,6 +73,41 @@ func (s *Settings) Set(key string, values ...string) (*ChangedSetting, error) {
 	}
 	changed.Value = value
 	return changed, nil
+}
+
+// works returns why a value of a setting would be of no use to a chat. A file may have such a
+// value even so: it must not keep everything else from working.
+func (s *Settings) works(key string, values []string) error {
+	switch key {
+	case SettingSystem:
+		_, err := readSystemSetting(Setting{key, values[0], s.path})
+		return err
+	case SettingTools:
+		for _, name := range values {
+			if !slices.Contains(append(tools.Names(), AllTools, NoTools), name) {
+				return fmt.Errorf("there is no tool %q: there are %s, %s and %s", name, strings.Join(tools.Names(), ", "), AllTools, NoTools)
+			}
+		}
+	case SettingAllow, SettingDeny:
+		parsed, err := tools.NewRules("", values, nil)
+		if err != nil {
+			return err
+		}
+		known := tools.Names()
+		for _, text := range values {
+			if name, _, _ := strings.Cut(text, "("); strings.Contains(name, "_") { // of an MCP server
+				known = append(known, strings.TrimSpace(name))
+			}
+		}
+		return parsed.Check(known)
+	case SettingMCP:
+		for _, one := range serversOf(&ChatRequest{Servers: values}, nil) {
+			if u, err := url.Parse(one.url); err != nil || one.url != "" && u.Host == "" || strings.TrimSpace(one.shown) == "" {
+				return fmt.Errorf("%q is neither a command nor the address of a server", one.shown)
+			}
+		}
+	}
+	return nil
 }
 
 // Unset takes a setting out of the configuration file, so that its default holds again. The

@@ -158,6 +158,11 @@ func named(c *session.Content, why string) (session.Content, string) {
 		what += " " + c.File.Name
 	}
 	s := c.Source()
-	what = fmt.Sprintf("%s (%s, %d bytes) is not shown: %s", what, s.MediaType, sizeOf(s), why)
+	what = fmt.Sprintf("%s (%s, %d bytes)%s%s", what, s.MediaType, sizeOf(s), notShown, why)
 	return session.Text("[" + what + "]"), what
 }
+
+const notShown = " is not shown: "
+
+// IsLost reports whether a note says that the model gets nothing of a block but its name.
+func IsLost(note string) bool { return strings.Contains(note, notShown) }
