@@ -351,7 +351,7 @@ func TestDraftSurvives(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				copied, err := dead.CopyAs(t.Context(), st, session.Header{ID: "copy"}, nil)
+				copied, err := dead.Fork(t.Context(), st, &session.ForkOptions{Header: &session.Header{ID: "copy"}})
 				if err != nil {
 					t.Fatal(err)
 				}

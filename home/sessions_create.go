@@ -114,16 +114,13 @@ func (s *Sessions) Fork(ctx context.Context, r ForkRequest) (*ForkResult, error)
 
 func (h *Home) fork(ctx context.Context, c *Conversation, at string) (*ForkResult, error) {
 	result := &ForkResult{From: c.Handle}
-	var forked *session.Session
-	var err error
-	if at == "" {
-		forked, err = c.Fork(ctx, h.store, h.sessionOptions())
-	} else {
+	if at != "" {
+		var err error
 		if result.At, err = c.Resolve(at); err != nil {
 			return nil, err
 		}
-		forked, err = c.WithContext(ctx).ForkAt(result.At)
 	}
+	forked, err := c.Fork(ctx, h.store, &session.ForkOptions{At: result.At, Options: h.sessionOptions()})
 	if err != nil {
 		return nil, err
 	}

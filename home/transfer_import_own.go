@@ -376,7 +376,8 @@ func digests(ctx context.Context, s *session.Session) (map[string][sha256.Size]b
 // adds what is new.
 func (h *Home) publishOwn(ctx context.Context, st store.Store, s *session.Session, there bool) error {
 	if !there {
-		copied, err := s.CopyAs(ctx, st, s.Header(), nil)
+		header := s.Header()
+		copied, err := s.Fork(ctx, st, &session.ForkOptions{Header: &header})
 		if err != nil {
 			return err
 		}

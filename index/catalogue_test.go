@@ -279,7 +279,7 @@ func TestChainAndFork(t *testing.T) {
 	if _, err := s.AppendCustomEntry(session.CustomContinuedTo, map[string]any{"session": "late", "of": s.ID()}); err != nil {
 		t.Fatal(err)
 	}
-	fork, err := s.Fork(context.Background(), f.st, f.options())
+	fork, err := s.Fork(context.Background(), f.st, &session.ForkOptions{Options: f.options()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -196,7 +196,7 @@ func (m *machine) use(s *session.Session) {
 		_, err = s.SetLabel(some(), fmt.Sprintf("label %d", m.n))
 	case k == 13:
 		var fork *session.Session
-		if fork, err = s.Fork(context.Background(), m.st, m.options()); err == nil {
+		if fork, err = s.Fork(context.Background(), m.st, &session.ForkOptions{Options: m.options()}); err == nil {
 			err = fork.Close()
 		}
 	case k == 14:

@@ -332,7 +332,7 @@ func TestCopiesAreOneHit(t *testing.T) {
 	f.append(s, session.RoleUser, session.Text("the heron came back"))
 	var forks []string
 	for range 3 {
-		fork := must[*session.Session](t)(s.Fork(ctx, f.st, f.options()))
+		fork := must[*session.Session](t)(s.Fork(ctx, f.st, &session.ForkOptions{Options: f.options()}))
 		f.append(fork, session.RoleUser, session.Text("another heron"))
 		forks = append(forks, fork.ID())
 		fork.Close()

@@ -34,7 +34,7 @@ func TestUsageOnce(t *testing.T) {
 	// One without an id.
 	f.respond(s, "", "claude-sonnet-4-5", session.Usage{Input: 10, CacheRead: 2000, Output: 20}, session.Text("more"))
 	ctx := context.Background()
-	fork, err := s.Fork(ctx, f.st, f.options())
+	fork, err := s.Fork(ctx, f.st, &session.ForkOptions{Options: f.options()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestRecordedCounts(t *testing.T) {
 	record(s, session.RoleUser, "", 30)
 	record(s, session.RoleAssistant, "m", 12)
 	record(s, session.RoleUser, "", 0)
-	fork, err := s.Fork(context.Background(), f.st, f.options())
+	fork, err := s.Fork(context.Background(), f.st, &session.ForkOptions{Options: f.options()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -420,7 +420,7 @@ func TestStatsFollowACharge(t *testing.T) {
 	f := newFixture(t)
 	s := f.create(session.Header{CWD: "/web"})
 	f.respond(s, "r", "gpt-5", session.Usage{Input: 10, Output: 1}, session.Text("yes"))
-	fork, err := s.Fork(context.Background(), f.st, f.options())
+	fork, err := s.Fork(context.Background(), f.st, &session.ForkOptions{Options: f.options()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -160,7 +160,7 @@ func (c *chat) createCopy(to *chat) error {
 	}
 	header := c.session.Header()
 	header.ID, header.Key = to.id, to.key
-	to.session, err = c.session.CopyAs(c.ctx, st, header, to.options())
+	to.session, err = c.session.Fork(c.ctx, st, &session.ForkOptions{Header: &header, Options: to.options()})
 	return err
 }
 

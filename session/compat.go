@@ -8,7 +8,7 @@ import "path/filepath"
 //
 //	GetContext                 Context, which also says what was left out and why
 //	GetTree                    Outline for the shape, then Peek or Each for the entries
-//	CreateBranchedSession      ForkAt, which returns the new session opened
+//	CreateBranchedSession      Fork with ForkOptions.At, which returns the new session open
 //	BranchWithSummary          Update, with Tx.Branch and Tx.Append
 //	Append                     AppendEntry, which returns the id
 //	AppendModelChange          AppendEntry
@@ -44,10 +44,13 @@ func (s *Session) GetTree() ([]TreeNode, error) {
 	return growTree(nodes, entries, labels), nil
 }
 
-// CreateBranchedSession is like ForkAt, but closes the new session and returns its path, or
-// its id in a store without files.
+// CreateBranchedSession forks the path to an entry, closes the new session and returns its
+// path, or its id in a store without files.
 func (s *Session) CreateBranchedSession(leafID string) (string, error) {
-	forked, err := s.ForkAt(leafID)
+	if leafID == "" {
+		return "", s.errNoEntry("fork", leafID)
+	}
+	forked, err := s.Fork(s.context(), s.store, &ForkOptions{At: leafID, Options: &s.opts})
 	if err != nil {
 		return "", err
 	}

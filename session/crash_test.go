@@ -713,7 +713,7 @@ func (w *crashWorld) fork(s *session.Session) error {
 		return err
 	}
 	w.op = "fork " + s.ID()
-	forked, err := s.Fork(context.Background(), w.store, w.options())
+	forked, err := s.Fork(context.Background(), w.store, &session.ForkOptions{Options: w.options()})
 	if err == nil {
 		w.open[forked.ID()] = forked
 	}

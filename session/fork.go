@@ -13,13 +13,51 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// Fork copies all of a session, with all branches, into a new session in the same or
-// another store. Lines are copied unchanged, and the session itself does not change. The
-// limits of the target store apply: a copy that exceeds one is refused with ErrTooLarge,
-// and nothing is copied. Forking a chain (see OpenChain) copies the conversation, with the
-// ids that it has there.
-func (s *Session) Fork(ctx context.Context, to store.Store, o *Options) (*Session, error) {
-	return s.CopyAs(ctx, to, s.forkHeader(), o)
+// ForkOptions says what Fork copies, and as what. The zero value copies all branches into a
+// new session that names this one as the one it was forked from.
+type ForkOptions struct {
+	// At copies only the path from the root to this entry, with the labels of its entries
+	// and the session's present name and tags, whichever branch they are on.
+	At string
+	// Header is that of the copy. Use it to give a session another id, not to begin a new
+	// conversation.
+	Header *Header
+	// Options are those of the copy.
+	Options *Options
+}
+
+// Fork copies a session into a new one in the same or another store. Lines are copied
+// unchanged, so entries keep their ids, and the session itself does not change. The limits
+// of the target store apply: a copy that exceeds one is refused with ErrTooLarge, and
+// nothing is copied. Forking a chain (see OpenChain) copies the conversation, with the ids
+// that it has there.
+func (s *Session) Fork(ctx context.Context, to store.Store, o *ForkOptions) (*Session, error) {
+	if o == nil {
+		o = &ForkOptions{}
+	}
+	h := Header{ParentSession: s.name, Relation: RelationFork, CWD: s.header.CWD}
+	if o.Header != nil {
+		h = *o.Header
+	}
+	release, err := s.holdForCopy(ctx, to)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	lines := s.linesToFork
+	if o.At != "" {
+		if lines, err = s.linesOfPath(ctx, o.At); err != nil {
+			return nil, err
+		}
+	}
+	if to != s.store { // check the limits first, before any blob is copied
+		for _, err := range limited(to, s.name, lines(ctx, nil)) {
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	return create(ctx, to, h, o.Options, lines(ctx, to), s.log)
 }
 
 // linesToFork yields the lines of the session for a copy, and puts the blobs that they
@@ -54,7 +92,7 @@ func (s *Session) linesToFork(ctx context.Context, to store.Store) iter.Seq2[[]b
 			if err == nil && line.Cut {
 				err = &Error{Op: "fork", Name: s.name, Offset: int64(line.Pos), At: true, Kind: ErrTooLarge}
 			}
-			if err == nil && to != nil {
+			if err == nil {
 				err = s.copyBlobs(ctx, to, line)
 			}
 			if !yield(line.Data, err) {
@@ -72,29 +110,16 @@ func isHeader(line []byte) bool {
 	return ok && string(h.Type) == string(TypeSession)
 }
 
-func (s *Session) forkHeader() Header {
-	return Header{ParentSession: s.name, Relation: RelationFork, CWD: s.header.CWD}
-}
-
-// ForkAt copies the path from the root to an entry into a new session of the same store,
-// with the labels of its entries and the session's present name and tags, whichever branch
-// they are on. The session itself does not change.
-func (s *Session) ForkAt(entryID string) (*Session, error) {
-	ctx := s.context()
-	release, err := s.holdForCopy(ctx, s.store)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
+// linesOfPath is linesToFork of the path to an entry alone.
+func (s *Session) linesOfPath(ctx context.Context, entryID string) (func(context.Context, store.Store) iter.Seq2[[]byte, error], error) {
 	nodes, err := s.branchNodes(ctx, entryID)
 	if err != nil {
 		return nil, err
 	}
 	remarks, err := s.remarksToCarry(ctx, nodes)
-	if err != nil {
-		return nil, err
-	}
-	return create(ctx, s.store, s.forkHeader(), &s.opts, s.copyLines(ctx, nodes, entryID, remarks), s.log)
+	return func(ctx context.Context, to store.Store) iter.Seq2[[]byte, error] {
+		return s.copyLines(ctx, to, nodes, entryID, remarks)
+	}, err
 }
 
 // branchNodes returns, in the order of the log, the nodes of a path and of the
@@ -103,7 +128,7 @@ func (s *Session) branchNodes(ctx context.Context, leafID string) ([]node, error
 	var nodes []node
 	err := s.withWhole(func(t *tree) error {
 		if _, ok := t.at(leafID); !ok {
-			return s.errNoEntry("branch", leafID)
+			return s.errNoEntry("fork", leafID)
 		}
 		wanted := make(map[int32]bool)
 		for todo := []string{leafID}; len(todo) > 0; {
@@ -205,8 +230,9 @@ func (r *remarks) add(e *Entry) {
 
 // copyLines yields the lines of nodes unchanged, adds remarks, and makes sure that the leaf
 // is the given one.
-func (s *Session) copyLines(ctx context.Context, nodes []node, leaf string, remarks []Entry) iter.Seq2[[]byte, error] {
+func (s *Session) copyLines(ctx context.Context, to store.Store, nodes []node, leaf string, remarks []Entry) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
+		leaf := leaf
 		errStop := errors.New("enough")
 		send := func(line []byte) error {
 			if !yield(line, nil) {
@@ -220,6 +246,9 @@ func (s *Session) copyLines(ctx context.Context, nodes []node, leaf string, rema
 		if err == nil {
 			err = s.eachLine(ctx, nodes, isGap, func(i int, line store.Line) error {
 				last = nodes[i].id
+				if err := s.copyBlobs(ctx, to, line); err != nil {
+					return err
+				}
 				return send(line.Data)
 			})
 		}
@@ -302,9 +331,9 @@ func (s *Session) holdForCopy(ctx context.Context, to store.Store) (release func
 	return func() { source(); target() }, nil
 }
 
-// copyBlobs puts the blobs that a line refers to into another store.
+// copyBlobs puts the blobs that a line refers to into another store, if there is one.
 func (s *Session) copyBlobs(ctx context.Context, to store.Store, line store.Line) error {
-	if to == s.store || !bytes.Contains(line.Data, []byte(`"blob"`)) {
+	if to == nil || to == s.store || !bytes.Contains(line.Data, []byte(`"blob"`)) {
 		return nil
 	}
 	e, err := decodeEntry(bytes.Clone(line.Data))

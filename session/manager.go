@@ -259,7 +259,7 @@ func (d *Directory) ForkFrom(sourcePath string) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := source.Fork(d.context(), st, &d.Options)
+	s, err := source.Fork(d.context(), st, &ForkOptions{Options: &d.Options})
 	return s.owning(st, err)
 }
 

@@ -645,7 +645,7 @@ func (m *machine) wantBranched(t *rapid.T, s *session.Session, log, path, origin
 
 func (m *machine) fork(t *rapid.T) {
 	h := m.hand(t)
-	s, err := h.s.Fork(t.Context(), h.store, m.options(h))
+	s, err := h.s.Fork(t.Context(), h.store, &session.ForkOptions{Options: m.options(h)})
 	noError(t, err)
 	defer s.Close()
 	name := s.ID()

@@ -55,7 +55,7 @@ type Options struct {
 	// type of the payload and must not call the session. Package session/clean has one.
 	Clean func(*Entry) error
 	// CleanCopy, if not nil, may change each line that a new session copies from another
-	// one: Fork, ForkAt and CopyAs do not decode what they copy. The result must have the
+	// one: Fork does not decode what it copies. The result must have the
 	// same ids. An error refuses the copy.
 	CleanCopy func(line []byte) ([]byte, error)
 	// Logger gets a line for every piece of damage that is found. Default: none.

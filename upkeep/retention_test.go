@@ -231,7 +231,7 @@ func TestWhatCountsAsActive(t *testing.T) {
 	})
 	must(t, err)
 	old := begin(t, st, "old", 1)
-	forked, err := old.Fork(t.Context(), st, &session.Options{Now: func() time.Time { return day.AddDate(0, 0, 10) }})
+	forked, err := old.Fork(t.Context(), st, &session.ForkOptions{Options: &session.Options{Now: func() time.Time { return day.AddDate(0, 0, 10) }}})
 	must(t, err)
 	must(t, forked.Close())
 	for name, parent := range map[string]string{"helper": "late", "helped": "helper"} {

@@ -267,7 +267,7 @@ func (w *world) fork(ctx context.Context) error {
 		return err
 	}
 	return w.with(ctx, name, func(s *session.Session) error {
-		fork, err := s.Fork(ctx, w.st, w.options())
+		fork, err := s.Fork(ctx, w.st, &session.ForkOptions{Options: w.options()})
 		if err == nil {
 			w.open[fork.ID()] = fork
 		}

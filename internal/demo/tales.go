@@ -121,7 +121,7 @@ func fork(t *tale, cut string) {
 	var f *tale
 	t.do(func() (string, error) {
 		h := session.Header{ID: "table", ParentSession: t.s.ID(), Relation: session.RelationFork, CWD: t.s.Header().CWD}
-		s, err := t.s.CopyAs(t.ctx, t.store, h, t.options(h.ID))
+		s, err := t.s.Fork(t.ctx, t.store, &session.ForkOptions{Header: &h, Options: t.options(h.ID)})
 		f = t.adopt("a fork of the one before", s, err)
 		return "", err
 	})
