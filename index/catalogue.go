@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"slices"
 	"strings"
 
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/store"
 )
 
 // sessionColumns are what scanSession reads.
@@ -197,23 +195,6 @@ func (ix *Index) FindTitle(ctx context.Context, title string) ([]Session, error)
 // afterPrefix returns a string that comes after all strings with a prefix and
 // before all others that come after it, in the order of their bytes.
 func afterPrefix(prefix string) string { return prefix + "\U0010FFFF" }
-
-// Get returns the session of an id or a log's name, or store.ErrNotExist. Of a
-// session of a chain it is that one alone: see Conversation.
-func (ix *Index) Get(ctx context.Context, id string) (Session, error) {
-	var found []Session
-	err := ix.read(ctx, "get", func(db *database) (err error) {
-		found, err = findSessions(ctx, db, "sessions s", `s.name = ?1 OR s.sid = ?1 AND ?2 <> ''`, id)
-		return err
-	})
-	if err == nil && len(found) == 0 {
-		err = &store.Error{Op: "get", Name: id, Kind: store.ErrNotExist, Err: errors.New("the index does not have it")}
-	}
-	if err != nil {
-		return Session{}, err
-	}
-	return found[0], nil
-}
 
 // Tags returns all tags, with the number of conversations that have each, the most
 // frequent first.

@@ -2,10 +2,13 @@ package index
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/coppice-dev/coppice/store"
 )
 
 // Tokens returns the tokens of a text: its parts, and its whole identifiers.
@@ -236,4 +239,21 @@ func SetOpenPatience(d time.Duration) (restore func()) {
 	was := openPatience
 	openPatience = d
 	return func() { openPatience = was }
+}
+
+// Get returns the session of an id or a log's name, or store.ErrNotExist. Of a
+// session of a chain it is that one alone: see Conversation.
+func (ix *Index) Get(ctx context.Context, id string) (Session, error) {
+	var found []Session
+	err := ix.read(ctx, "get", func(db *database) (err error) {
+		found, err = findSessions(ctx, db, "sessions s", `s.name = ?1 OR s.sid = ?1 AND ?2 <> ''`, id)
+		return err
+	})
+	if err == nil && len(found) == 0 {
+		err = &store.Error{Op: "get", Name: id, Kind: store.ErrNotExist, Err: errors.New("the index does not have it")}
+	}
+	if err != nil {
+		return Session{}, err
+	}
+	return found[0], nil
 }

@@ -20,34 +20,6 @@ func (e *QueryError) Error() string {
 	return fmt.Sprintf("query %q: at character %d: %s", e.Query, utf8.RuneCountInString(e.Query[:e.Offset])+1, e.Reason)
 }
 
-// CheckQuery returns a *QueryError if a query cannot be understood.
-//
-// The language:
-//
-//	deploy script       both words, anywhere in a text
-//	"deploy script"     these words side by side
-//	deploy OR release   one of them; AND binds closer than OR, ( ) groups
-//	-draft              not this; also NOT draft
-//	--force             the option of a command
-//	conf*               words that begin like this
-//	readFile            readFile, read_file, read-file, readfile
-//	kind:output         filters: kind role tool model agent project tag cwd session since until
-//	                    branch; after is since, before is until, in:. and in:NAME are cwd and project
-//
-// A word is also found in its other forms, templates in template, after the texts
-// that have the very word. In quotation marks only the word itself is meant.
-//
-// Filters hold for the whole query and cannot be part of an OR. A filter that is
-// given twice accepts both values (with tags, a session must have both). Those of
-// kind, role, tool and model can be negated. since and until take 2026, 2026-03,
-// 2026-03-14, a time as in RFC 3339, today, yesterday, or an age such as 12h, 7d,
-// 2w; branch takes live or all; cwd takes . and ~, too: see Dir. Anything else with a colon
-// is searched as text.
-func CheckQuery(query string) error {
-	_, err := parseQuery(query, time.Now())
-	return err
-}
-
 // query is what a query asks for.
 type query struct {
 	text    string // canonical

@@ -109,14 +109,3 @@ func FuzzQuery(f *testing.F) {
 		_ = fmt.Sprint(err)
 	})
 }
-
-func TestCheckQuery(t *testing.T) {
-	t.Parallel()
-	if err := index.CheckQuery(`deploy "the script" role:user`); err != nil {
-		t.Error(err)
-	}
-	var wrong *index.QueryError
-	if err := index.CheckQuery(`"no end`); !errors.As(err, &wrong) {
-		t.Errorf("an open quotation: %v", err)
-	}
-}

@@ -150,9 +150,31 @@ const (
 )
 
 // SearchOptions says what to search for. Every filter can also be written into
-// the query; both must hold.
+// the query; both must hold. A query that cannot be understood is a *QueryError.
+//
+// The language of queries:
+//
+//	deploy script       both words, anywhere in a text
+//	"deploy script"     these words side by side
+//	deploy OR release   one of them; AND binds closer than OR, ( ) groups
+//	-draft              not this; also NOT draft
+//	--force             the option of a command
+//	conf*               words that begin like this
+//	readFile            readFile, read_file, read-file, readfile
+//	kind:output         filters: kind role tool model agent project tag cwd session since until
+//	                    branch; after is since, before is until, in:. and in:NAME are cwd and project
+//
+// A word is also found in its other forms, templates in template, after the texts
+// that have the very word. In quotation marks only the word itself is meant.
+//
+// Filters hold for the whole query and cannot be part of an OR. A filter that is
+// given twice accepts both values (with tags, a session must have both). Those of
+// kind, role, tool and model can be negated. since and until take 2026, 2026-03,
+// 2026-03-14, a time as in RFC 3339, today, yesterday, or an age such as 12h, 7d,
+// 2w; branch takes live or all; cwd takes . and ~, too: see Dir. Anything else with a colon
+// is searched as text.
 type SearchOptions struct {
-	// Query is in the query language: see CheckQuery. An empty query with a
+	// Query is in the query language above. An empty query with a
 	// filter finds everything that the filter accepts.
 	Query string
 

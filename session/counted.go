@@ -15,11 +15,11 @@ func CountedTokens(n int) *int {
 	return &n
 }
 
-// MaxCount is the greatest number of tokens, or of millionths of a dollar, that a
+// maxCount is the greatest number of tokens, or of millionths of a dollar, that a
 // message or a compaction can have. It is far beyond any real one, and small enough
 // that sums over a store cannot overflow. In a log, a number that is negative or
 // greater counts as missing; whoever appends one is refused with ErrInvalid.
-const MaxCount = 1 << 40
+const maxCount = 1 << 40
 
 // check refuses a role that is not one of the constants, and numbers that are no
 // counts, which readers would pass over.
@@ -44,8 +44,8 @@ func (c *CompactionEntry) check() error { return checkCount("tokens_before", c.T
 
 // checkCount makes sure that a number is a count.
 func checkCount(name string, n int) error {
-	if n < 0 || int64(n) > MaxCount {
-		return fmt.Errorf("%q is %d: it must be from 0 to %d", name, n, int64(MaxCount))
+	if n < 0 || int64(n) > maxCount {
+		return fmt.Errorf("%q is %d: it must be from 0 to %d", name, n, int64(maxCount))
 	}
 	return nil
 }

@@ -107,9 +107,6 @@ func (c *Cuts) legal() []Cut {
 	return c.points[:n]
 }
 
-// Points returns the cuts that are legal now, in ascending order.
-func (c *Cuts) Points() []Cut { return slices.Clone(c.legal()) }
-
 // Legal returns the indices of the entries before which a cut is legal, in ascending order.
 func (c *Cuts) Legal() []int {
 	var at []int
@@ -133,16 +130,6 @@ func cutsOf(entries []Entry) *Cuts {
 
 // CutPoints returns where a conversation may be cut. See Cuts for the rules.
 func CutPoints(entries []Entry) []Cut { return cutsOf(entries).legal() }
-
-// CheckCut returns nil if the conversation may be cut before the entry with an id, or else a
-// *CutError that says why not.
-func CheckCut(entries []Entry, firstKept string) error {
-	at := slices.IndexFunc(entries, func(e Entry) bool { return e.ID == firstKept })
-	if at < 0 {
-		return &CutError{firstKept, "it is not on the path"}
-	}
-	return cutsOf(entries).check(entries, at)
-}
 
 func (c *Cuts) check(entries []Entry, at int) error {
 	if slices.ContainsFunc(c.legal(), func(cut Cut) bool { return cut.At == at }) {

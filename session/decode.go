@@ -388,10 +388,10 @@ func (d *decoder) integer(into *int) decoding {
 	return decoding(ok)
 }
 
-// count reads a number of tokens or the like: see MaxCount.
+// count reads a number of tokens or the like: see maxCount.
 func (d *decoder) count(into *int) decoding {
 	n, ok := d.r.Int()
-	if !ok || n < 0 || n > MaxCount || int64(int(n)) != n {
+	if !ok || n < 0 || n > maxCount || int64(int(n)) != n {
 		return unknown
 	}
 	*into = int(n)

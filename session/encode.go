@@ -165,7 +165,7 @@ func (w *writer) isOddCount(name string) bool {
 	for _, f := range w.extra {
 		if f.Name == name {
 			n, ok := rawjson.Int(f.Value)
-			return !ok || n < 0 || n > MaxCount
+			return !ok || n < 0 || n > maxCount
 		}
 	}
 	return false

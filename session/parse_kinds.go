@@ -81,7 +81,7 @@ func kindName(t reflect.Type) string {
 	case reflect.Bool:
 		return "true or false"
 	case reflect.Int:
-		return fmt.Sprintf("an integer from 0 to %d", int64(MaxCount))
+		return fmt.Sprintf("an integer from 0 to %d", int64(maxCount))
 	case reflect.Int64:
 		return "an integer"
 	case reflect.Slice:

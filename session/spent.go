@@ -107,7 +107,7 @@ func (c *CustomEntry) count(name string) int {
 			return n
 		}
 	case float64:
-		if n >= 0 && n <= MaxCount && n == math.Trunc(n) {
+		if n >= 0 && n <= maxCount && n == math.Trunc(n) {
 			return int(n)
 		}
 	}
