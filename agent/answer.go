@@ -26,6 +26,9 @@ type request struct {
 // was queued for it, after a compaction if the window is full. The log says that the model is
 // asked.
 func (k *Keeper) next() (*request, error) {
+	if err := k.cross(message(&session.MessageEntry{Role: session.RoleAssistant})); err != nil {
+		return nil, err
+	}
 	if _, err := k.takeQueued(false, nil); err != nil {
 		return nil, err
 	}

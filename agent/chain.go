@@ -1,40 +1,59 @@
 package agent
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
+	"github.com/coppice-dev/coppice/internal/boundary"
 	"github.com/coppice-dev/coppice/session"
 )
 
-// This file has what an agent must know about conversations that have several sessions.
+// This file has what a keeper must know about conversations that have several sessions.
 
-// conversationOf returns the conversation that a session is part of: the session itself if it
-// is the only one.
-func conversationOf(s *session.Session) (*session.Session, error) {
+// conversationOf returns the conversation that a session is part of. It is the session itself
+// if that is the only one and stays so: it is not to be continued.
+func conversationOf(s *session.Session, limit int) (_ *session.Session, isChain bool, err error) {
 	next, err := s.Continuation()
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	if next == "" && s.Header().Relation != session.RelationContinuation {
-		return s, nil
+	if next == "" && limit == 0 && s.Last() == s.ID() && s.Header().Relation != session.RelationContinuation {
+		return s, false, nil
 	}
-	return s.Whole(context.Background())
+	s, err = s.Whole(context.Background())
+	return s, true, err
 }
 
-// goOn makes sure that the lease is on the last session of the conversation, after others
-// have written to it. last is the session that had the lease.
-func (k *Keeper) goOn(last string) error {
+// goOn goes on where others have continued the conversation. last is the session that has the
+// lease.
+func (k *Keeper) goOn(last string, fresh bool) error {
+	if fresh {
+		k.inLast = unknownSize
+	}
+	if !fresh && !k.isChain {
+		return nil
+	}
 	next, err := k.s.Continuation()
 	switch {
 	case err != nil:
 		return err
-	case next != "" && k.s.Last() == k.s.ID():
+	case next != "" && !k.isChain:
 		return &session.Error{
 			Op: "continue", Name: last, Kind: session.ErrConflict, Err: fmt.Errorf("the conversation goes on in session %q", next),
 			Hint: "open it again",
 		}
-	case k.s.Last() == last:
+	case next != "": // it was named and never created, or it is lost
+		return k.continueWith(last, nil)
+	}
+	return k.moveLease(last)
+}
+
+// moveLease makes sure that the lease is on the last session of the conversation. last is the
+// one that has it.
+func (k *Keeper) moveLease(last string) error {
+	if k.s.Last() == last {
 		return nil
 	}
 	before := k.lease
@@ -43,4 +62,50 @@ func (k *Keeper) goOn(last string) error {
 	}
 	_ = before.Release(context.WithoutCancel(k.ctx)) // if it fails, others have to wait for a while
 	return nil
+}
+
+// cross continues the conversation in another session if the last one has reached its
+// boundary. next is the message that comes next. What is sent does not change.
+func (k *Keeper) cross(next session.Entry) error {
+	limit := k.opts.Boundary
+	if limit == 0 || k.inLast >= 0 && k.inLast < limit {
+		return nil
+	}
+	part, err := k.lastPart()
+	if err != nil {
+		return err
+	}
+	if k.inLast = len(part.Entries); !part.Due(&next, limit) {
+		return nil
+	}
+	return k.continueWith(k.s.Last(), &next)
+}
+
+// unknownSize means that the size of the last session is not known.
+const unknownSize = -1
+
+// lastPart reads the last session of the conversation.
+func (k *Keeper) lastPart() (*boundary.Part, error) {
+	link, err := session.Open(k.ctx, k.s.Store(), k.s.Last(), nil)
+	if err != nil {
+		return nil, err
+	}
+	path, err := link.PathTo("")
+	return boundary.Read(link.Header(), path), errors.Join(err, link.Close())
+}
+
+// continueWith continues the conversation in another session, for a message or, if next is
+// nil, because the log says so. last is the session that has the lease.
+func (k *Keeper) continueWith(last string, next *session.Entry) error {
+	part, err := k.lastPart()
+	if err != nil {
+		return err
+	}
+	carry := part.Carry(cmp.Or(k.opts.Boundary, len(part.Entries)), next)
+	err = k.write(func() error { return k.s.Cross(carry...) })
+	if err != nil && !errors.Is(err, session.ErrExist) { // another was faster: it is continued
+		return err
+	}
+	k.inLast = unknownSize
+	return k.moveLease(last)
 }

@@ -40,6 +40,8 @@ type Keeper struct {
 	opts  KeeperOptions
 	queue queue
 
+	isChain bool // it may have several sessions
+
 	news    func(Event)          // gets what happens; may be nil
 	isHeard func() bool          // whether there is anyone to tell
 	onUsage func(*session.Usage) // gets what each response cost; may be nil
@@ -57,6 +59,7 @@ type Keeper struct {
 	lease     *lease.Lease
 	disturbed atomic.Bool // another writer has added to the session
 
+	inLast     int // how many messages the last session has, or unknownSize
 	recorded   recorded
 	backoff    backoff
 	offer      map[string]any // the tools, as recordTools records them
@@ -97,6 +100,8 @@ type KeeperOptions struct {
 	Compaction Compaction
 	// Counter counts tokens where the provider has not.
 	Counter window.Counter
+	// Boundary is how many messages a session may have.
+	Boundary int
 	// Wait makes Begin wait while another works on the session.
 	Wait bool
 	// Events gets what happens, at once: messages that are in the log, calls, compactions,
@@ -115,12 +120,12 @@ func NewKeeper(s *session.Session, o KeeperOptions) (*Keeper, error) {
 }
 
 func newKeeper(s *session.Session, o KeeperOptions) (*Keeper, error) {
-	s, err := conversationOf(s)
+	s, isChain, err := conversationOf(s, o.Boundary)
 	if err != nil {
 		return nil, err
 	}
 	return &Keeper{
-		log: s, s: s.WithContext(context.Background()), count: newCounting(o.Counter), opts: o,
+		isChain: isChain, inLast: unknownSize, log: s, s: s.WithContext(context.Background()), count: newCounting(o.Counter), opts: o,
 		news: o.Events, isHeard: func() bool { return o.Events != nil },
 	}, nil
 }
@@ -132,7 +137,7 @@ func (o *KeeperOptions) check() error {
 	}
 	c := &o.Compaction
 	for name, n := range map[string]int{
-		"MaxTokens": o.MaxTokens, "Compaction.Window": c.Window, "Compaction.Reserve": c.Reserve, "Compaction.Keep": c.Keep, "Compaction.MaxSummary": c.MaxSummary,
+		"MaxTokens": o.MaxTokens, "Boundary": o.Boundary, "Compaction.Window": c.Window, "Compaction.Reserve": c.Reserve, "Compaction.Keep": c.Keep, "Compaction.MaxSummary": c.MaxSummary,
 	} {
 		if n < 0 {
 			return invalid("%s must not be negative", name)

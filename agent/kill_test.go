@@ -35,8 +35,8 @@ const (
 )
 
 // TestKill kills an agent at random moments, again and again, and has another one go on
-// where it stopped. In every third round another one is there already and waits. The world
-// counts what the tools do to it, from outside. While they work, the agents are steered. In
+// where it stopped, through many sessions. In every third round another one is there already
+// and waits. The world counts what the tools do to it, from outside. While they work, the agents are steered. In
 // the end, nothing that anybody saw or said is missing, nothing was done or said twice, every
 // request is on record, and the model, which refuses calls without results and results
 // without calls, has never refused.
@@ -99,12 +99,20 @@ func (w *world) compare(t *testing.T, dir string, saw map[string]bool, requests 
 		t.Fatal(err)
 	}
 	defer st.Close()
-	s, err := session.Open(t.Context(), st, killSession, nil)
+	first, err := session.Open(t.Context(), st, killSession, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	defer first.Close()
+	s, err := first.Whole(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	check(t, s)
+	links, err := session.Chain(t.Context(), st, killSession)
+	if all := len(maps.Collect(st.List(t.Context()))); err != nil || all != len(links) || all < 2 {
+		t.Errorf("of %d sessions, %d belong to the conversation, %v", all, len(links), err)
+	}
 	// Some may have been announced and not sent.
 	if n := len(records(t, s)); n < requests {
 		t.Errorf("%d requests were sent, and %d are on record", requests, n)
@@ -155,7 +163,7 @@ func (w *world) compare(t *testing.T, dir string, saw map[string]bool, requests 
 			t.Errorf("call %s has %d results", call, results[call])
 		}
 	}
-	t.Logf("%d calls, %d of them interrupted; steered %d times", len(calls), interrupted, len(steered))
+	t.Logf("%d calls, %d of them interrupted, in %d sessions; steered %d times", len(calls), interrupted, len(links), len(steered))
 }
 
 // answerKill is the model: it calls tools for a few steps, and then is done.
@@ -216,7 +224,7 @@ func killChild() error {
 	}
 	effect := agent.Tool{Tool: provider.Tool{Name: "effect"}, Run: touch}
 	look := agent.Tool{Tool: provider.Tool{Name: "look"}, Run: touch, Repeatable: true}
-	a, err := agent.New(s, agent.Options{Model: model, System: "go on", Tools: []agent.Tool{effect, look}, Wait: true})
+	a, err := agent.New(s, agent.Options{Model: model, System: "go on", Tools: []agent.Tool{effect, look}, Wait: true, Boundary: 12})
 	if err != nil {
 		return err
 	}

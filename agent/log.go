@@ -34,6 +34,9 @@ func (k *Keeper) append(entries ...session.Entry) (ids []string, err error) {
 		k.recorded.note(&entries[i])
 		if entries[i].Message != nil {
 			messages = append(messages, i)
+			if k.inLast >= 0 {
+				k.inLast++
+			}
 		}
 	}
 	k.unanswered -= results
@@ -113,10 +116,8 @@ func (k *Keeper) catchUp() error {
 		if err != nil {
 			return err
 		}
-		if fresh {
-			if err := k.goOn(last); err != nil {
-				return err
-			}
+		if err := k.goOn(last, fresh); err != nil {
+			return err
 		}
 	}
 	now := k.s.LeafID()
@@ -157,11 +158,14 @@ func (k *Keeper) beforeNotes(id string) (string, error) {
 
 // moveTo moves the leaf. What was known about the path no longer holds.
 func (k *Keeper) moveTo(id string) error {
-	k.forget()
-	return k.write(func() error { return k.s.Branch(id) })
+	err := k.write(func() error { return k.s.Branch(id) })
+	if err == nil {
+		k.forget()
+	}
+	return err
 }
 
-// forget drops what is known about the conversation, because it is about to change.
+// forget drops what is known about the conversation, because it is another one now.
 func (k *Keeper) forget() {
 	k.recorded, k.backoff = recorded{}, backoff{}
 	k.count.forget()

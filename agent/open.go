@@ -52,7 +52,11 @@ func (k *Keeper) prompt(content []session.Content) error {
 		return err
 	}
 	entries = append(entries, settings...)
-	if _, err := k.takeQueued(true, entries, message(&session.MessageEntry{Role: session.RoleUser, Content: content})); err != nil {
+	said := message(&session.MessageEntry{Role: session.RoleUser, Content: content})
+	if err := k.cross(said); err != nil {
+		return err
+	}
+	if _, err := k.takeQueued(true, entries, said); err != nil {
 		return err
 	}
 	for _, p := range pending {

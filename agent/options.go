@@ -65,6 +65,11 @@ type Options struct {
 	// session, or fork it.
 	Wait bool
 
+	// Boundary is how many messages a session may have. Then the conversation goes on in
+	// another session, between two turns or two steps, and what is sent does not change: see
+	// Agent.Session. Default: it stays in its session.
+	Boundary int
+
 	Compaction Compaction
 	// Counter counts tokens where the provider has not. Default: an estimate.
 	Counter window.Counter
@@ -105,7 +110,7 @@ type Compaction struct {
 func (o *Options) keeper() KeeperOptions {
 	k := KeeperOptions{
 		Model: o.Model.Info(), System: o.System, Tools: offered(o.Tools), Thinking: o.Thinking, MaxTokens: o.MaxTokens,
-		Draft: o.Draft, Wait: o.Wait, Compaction: o.Compaction, Counter: o.Counter,
+		Draft: o.Draft, Boundary: o.Boundary, Wait: o.Wait, Compaction: o.Compaction, Counter: o.Counter,
 	}
 	if k.Compaction.Model == nil {
 		k.Compaction.Model = o.Model

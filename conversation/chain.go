@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-dev/coppice/internal/boundary"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -175,7 +176,7 @@ func (m *Sessions) Conversation(id string) (Conversation, error) {
 	var c Conversation
 	chain, err := m.eachLink(id, func(l *link, messages []session.Entry) {
 		if len(c.Links) == 0 {
-			c.Session = Session{CreatedAt: l.before.created}
+			c.Session = Session{CreatedAt: l.before.Created}
 		}
 		c.Links = append(c.Links, Link{ID: l.id, Started: l.header.CreatedAt, First: len(c.Messages), Messages: len(messages), Tokens: sumOf(messages)})
 		c.Messages = append(c.Messages, clones(messages)...)
@@ -190,11 +191,11 @@ func (m *Sessions) Conversation(id string) (Conversation, error) {
 }
 
 func sumOf(messages []session.Entry) int {
-	var sum amount
+	var sum boundary.Amount
 	for i := range messages {
-		sum.add(&messages[i])
+		sum.Add(&messages[i])
 	}
-	return sum.total()
+	return sum.Total()
 }
 
 // refreshTail reads what others have added to a conversation.
@@ -233,7 +234,7 @@ func (m *Sessions) rootOf(id string) (string, error) {
 		return "", err
 	}
 	defer l.mu.Unlock()
-	return l.before.root, nil
+	return l.before.Root, nil
 }
 
 // Totals returns the size of the conversation that a session is part of. Usually it reads
@@ -251,10 +252,10 @@ func (m *Sessions) Totals(id string) (Totals, error) {
 	if err := m.lock(l); err != nil {
 		return Totals{}, err
 	}
-	tokens := l.before.tokens.plus(l.tokens())
+	tokens := l.before.Tokens.Plus(l.tokens())
 	t := Totals{
-		Conversation: l.before.root, Tail: l.id, Sessions: l.header.Continuation + 1,
-		Messages: l.count(), Tokens: tokens.total(), Estimated: tokens.estimated,
+		Conversation: l.before.Root, Tail: l.id, Sessions: l.header.Continuation + 1,
+		Messages: l.count(), Tokens: tokens.Total(), Estimated: tokens.Estimated,
 	}
 	header, next := l.header, l.next
 	l.mu.Unlock()
@@ -267,16 +268,16 @@ func (m *Sessions) Totals(id string) (Totals, error) {
 // count computes Totals for a conversation with a missing session.
 func (m *Sessions) count(t Totals) (Totals, error) {
 	t.Sessions, t.Messages = 0, 0
-	var tokens amount
+	var tokens boundary.Amount
 	chain, err := m.eachLink(t.Tail, func(_ *link, messages []session.Entry) {
 		t.Sessions++
 		t.Messages += len(messages)
 		for i := range messages {
-			tokens.add(&messages[i])
+			tokens.Add(&messages[i])
 		}
 	})
 	t.Conversation, t.Missing = chain.ID, chain.Missing
-	t.Tokens, t.Estimated = tokens.total(), tokens.estimated
+	t.Tokens, t.Estimated = tokens.Total(), tokens.Estimated
 	return t, err
 }
 

@@ -342,7 +342,7 @@ func (c *Chat) sendPrompt() ([]Transition, error) {
 	if !sent {
 		_, moved, err = c.add(Message{
 			Role: session.RoleSystem, Content: []session.Content{session.Text(prompt)}, Category: CategorySystem,
-			Metadata: map[string]any{metaType: session.PromptType},
+			Metadata: map[string]any{session.MetaType: session.PromptType},
 		})
 	}
 	if err == nil && len(stale) > 0 {
@@ -413,7 +413,7 @@ func (c *Chat) Request() (Request, error) {
 		return Request{}, err
 	}
 	defer l.mu.Unlock()
-	return Request{Conversation: l.before.root, Session: l.id, Entries: v.Entries, Report: v.Report}, nil
+	return Request{Conversation: l.before.Root, Session: l.id, Entries: v.Entries, Report: v.Report}, nil
 }
 
 // Conversation returns everything that was said, whether or not it fits the window.

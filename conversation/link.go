@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/coppice-dev/coppice/internal/boundary"
 	"github.com/coppice-dev/coppice/internal/gate"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/window"
@@ -14,7 +15,7 @@ import (
 
 // customMetadata is the type of the custom entry with the metadata that a caller gave a
 // session. The latest counts.
-const customMetadata = "coppice.conversation"
+const customMetadata = boundary.CustomSettings
 
 // link is an open session of a chain, with the messages of its path in memory.
 //
@@ -41,10 +42,10 @@ type link struct {
 	modified bool           // since it was last saved
 
 	carried session.Carried
-	isCopy  []bool // which of entries were carried over, including the marker
-	copies  int    // how many
-	before  origin // what came before this link
-	sum     amount // tokens of the first summed of entries, without copies
+	isCopy  []bool          // which of entries were carried over, including the marker
+	copies  int             // how many
+	before  boundary.Origin // what came before this link
+	sum     boundary.Amount // tokens of the first summed of entries, without copies
 	summed  int
 
 	pairs        pairing
@@ -57,38 +58,12 @@ type link struct {
 	plainAt      int             // the value of composed if it never did
 }
 
-// origin is what a link knows about the links before it.
-type origin struct {
-	root     string    // the original session
-	created  time.Time // when that session was created
-	messages int       // in all links before, copies not counted
-	tokens   amount    // of these
-}
-
-// amount is a number of tokens. Counts and estimates are kept apart, because an estimate must
-// not pass for a count.
-type amount struct{ counted, estimated int }
-
-func (a amount) total() int { return a.counted + a.estimated }
-
-func (a amount) plus(b amount) amount {
-	return amount{a.counted + b.counted, a.estimated + b.estimated}
-}
-
-func (a *amount) add(e *session.Entry) {
-	if e.Message.Tokens != nil {
-		a.counted += *e.Message.Tokens
-	} else {
-		a.estimated += fromEntry(*e).EstimateTokens()
-	}
-}
-
 // tokens returns the tokens of the messages, without what was carried over. Each message is
 // counted once, when somebody asks.
-func (l *link) tokens() amount {
+func (l *link) tokens() boundary.Amount {
 	for ; l.summed < len(l.entries); l.summed++ {
 		if !l.isCopy[l.summed] {
-			l.sum.add(&l.entries[l.summed])
+			l.sum.Add(&l.entries[l.summed])
 		}
 	}
 	return l.sum
@@ -120,10 +95,10 @@ func (l *link) read(ctx context.Context) error {
 	}
 	l.entries, l.known, l.instructions, l.files = nil, make(map[string]bool), nil, nil
 	l.edits, l.cleared, l.config = nil, nil, Config{}
-	l.pairs, l.sum, l.summed = pairing{}, amount{}, 0
+	l.pairs, l.sum, l.summed = pairing{}, boundary.Amount{}, 0
 	l.carried, l.isCopy, l.copies = session.CarriedIn(&l.header), nil, 0
 	l.title, l.metadata, l.next = "", nil, next
-	l.active, l.before = l.header.CreatedAt, origin{root: l.id, created: l.header.CreatedAt}
+	l.active, l.before = l.header.CreatedAt, boundary.Origin{Root: l.id, Created: l.header.CreatedAt}
 	l.bytes.Store(0)
 	l.plainAt = int(readings.Add(1)) << 24 // a view of the previous reading must not mistake this one for it
 	l.composed = l.plainAt
@@ -150,22 +125,10 @@ func (l *link) take(e session.Entry) {
 	case e.ContextEdit != nil, e.Revert != nil:
 		l.composed++
 		l.edits = append(l.edits, e)
-		l.cleared = clearedBy(l.edits)
+		l.cleared = boundary.ClearedBy(l.edits)
 	case e.Compaction != nil, e.BranchSummary != nil, e.Merge != nil:
 		l.composed++
 	}
-}
-
-// clearedBy returns the messages that edits and reverts of a path leave out of the context. Of
-// the edits of a message that were not taken back, the last one counts.
-func clearedBy(edits []session.Entry) map[string]bool {
-	cleared, reverted := make(map[string]bool), session.RevertedIn(edits)
-	for i := range edits {
-		if e := edits[i].ContextEdit; e != nil && !reverted[edits[i].ID] {
-			cleared[e.TargetID] = len(e.Replacement) == 0
-		}
-	}
-	return cleared
 }
 
 func (l *link) takeMessage(e session.Entry) {
@@ -188,7 +151,7 @@ func (l *link) takeMessage(e session.Entry) {
 func (l *link) takeCarried(e *session.Entry) {
 	carried, before := l.carried.Take(session.CarryOf(e))
 	if before { // it is the marker, so everything before it was carried too
-		l.before = originFrom(e, l.before)
+		l.before = boundary.OriginFrom(e, l.before)
 		for i := range l.isCopy {
 			l.isCopy[i] = true
 		}
@@ -297,7 +260,7 @@ func (l *link) visible(seen map[string]bool) []session.Entry {
 }
 
 // count returns how many messages the conversation has up to here.
-func (l *link) count() int { return l.before.messages + len(l.entries) - l.copies }
+func (l *link) count() int { return l.before.Messages + len(l.entries) - l.copies }
 
 // session returns the link as a value.
 func (l *link) session() Session {

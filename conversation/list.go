@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/internal/boundary"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 )
@@ -110,9 +111,9 @@ func page[T any](list []T, limit, offset int) []T {
 // before it.
 type described struct {
 	Info
-	before origin
-	own    int    // messages, without what was carried over
-	tokens amount // of these
+	before boundary.Origin
+	own    int             // messages, without what was carried over
+	tokens boundary.Amount // of these
 }
 
 // describe reads what a list says about a session. Listing must have no side effects: it does
@@ -178,8 +179,8 @@ func (m *Sessions) describeRow(r *row) Info {
 	if i.Err != nil {
 		return i
 	}
-	i.Title, i.CreatedAt = r.title, d.before.created
-	i.MessageCount, i.TokenCount = r.messages, d.before.tokens.plus(d.tokens).total()
+	i.Title, i.CreatedAt = r.title, d.before.Created
+	i.MessageCount, i.TokenCount = r.messages, d.before.Tokens.Plus(d.tokens).Total()
 	if !r.whole {
 		var t Totals
 		if t, i.Err = m.count(Totals{Tail: r.last.link.ID}); i.Err == nil {

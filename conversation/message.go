@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/coppice-dev/coppice/internal/boundary"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/window"
 )
@@ -120,15 +121,11 @@ func fromEntry(e session.Entry) Message {
 	return m
 }
 
-// fallback counts for an unknown model.
-var fallback = window.Estimate("", "")
-
 // EstimateTokens returns an estimate for when there is nothing better. It is the most
 // cautious of window's estimates.
 func (m Message) EstimateTokens() int {
-	m.Tokens, m.Usage = nil, nil
 	e := m.entry()
-	return window.CountEntry(fallback, "", &e).Tokens
+	return boundary.Estimate(&e)
 }
 
 // tokens returns the message's tokens, or an estimate if they were not counted.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/coppice-dev/coppice/internal/boundary"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -20,7 +21,7 @@ type shelf struct {
 	leaf   string
 	next   string   // the session that continues it, or ""
 	ids    []string // of the messages that were not carried over
-	before origin
+	before boundary.Origin
 }
 
 // LoadMessages returns a page of a conversation's messages; the first page is 1
@@ -53,7 +54,7 @@ func (m *Sessions) warmPage(id string, from, to int) ([]Message, error) {
 	}
 	var parts [][]Message
 	err = m.walkBack(id, func(l *link) bool {
-		own, first := l.own(), l.before.messages
+		own, first := l.own(), l.before.Messages
 		if lo, hi := max(from-first, 0), min(to-first, len(own)); lo < hi {
 			parts = append(parts, clones(own[lo:hi]))
 		}
@@ -110,7 +111,7 @@ func (m *Sessions) coldPage(name string, from, to int) (_ []Message, ok bool) {
 		if err != nil {
 			return nil, false
 		}
-		first := b.before.messages
+		first := b.before.Messages
 		part, err := b.read(max(from-first, 0), min(to-first, len(b.ids)))
 		h := b.s.Header()
 		m.shelves.Release(name, b)
@@ -169,7 +170,7 @@ func openShelf(m *Sessions, name string) (*shelf, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &shelf{name: name, s: s, leaf: s.LeafID(), before: origin{root: s.ID()}}
+	b := &shelf{name: name, s: s, leaf: s.LeafID(), before: boundary.Origin{Root: s.ID()}}
 	if err = b.sort(); err == nil {
 		b.next, err = s.Continuation() // after sort, which reads the tree that says where to look
 	}
@@ -203,7 +204,7 @@ func (b *shelf) sort() error {
 		copied, before := carried.Take(session.CarryOf(&e))
 		switch {
 		case before:
-			b.before, maybe, marked = originFrom(&e, b.before), nil, true
+			b.before, maybe, marked = boundary.OriginFrom(&e, b.before), nil, true
 		case !copied:
 			maybe = append(maybe, ids[n])
 		}

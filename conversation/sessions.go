@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/coppice-dev/coppice/internal/boundary"
 	"github.com/coppice-dev/coppice/internal/gate"
 	"github.com/coppice-dev/coppice/internal/pool"
 	"github.com/coppice-dev/coppice/session"
@@ -327,7 +328,7 @@ func (m *Sessions) load(id string) (*link, error) {
 // traceBack works out what came before a continuation without a marker, which another program
 // made.
 func (m *Sessions) traceBack(l *link) error {
-	if l.header.Relation != session.RelationContinuation || l.before.root != l.id {
+	if l.header.Relation != session.RelationContinuation || l.before.Root != l.id {
 		return nil
 	}
 	chain, err := session.Chain(m.context(), m.store, l.id)
@@ -346,11 +347,11 @@ func (m *Sessions) traceBack(l *link) error {
 		if err = errors.Join(err, s.Close()); err != nil {
 			return err
 		}
-		if l.before.root == l.id {
-			l.before = origin{root: earlier.id, created: earlier.header.CreatedAt}
+		if l.before.Root == l.id {
+			l.before = boundary.Origin{Root: earlier.id, Created: earlier.header.CreatedAt}
 		}
-		l.before.messages += len(earlier.entries) - earlier.copies
-		l.before.tokens = l.before.tokens.plus(earlier.tokens())
+		l.before.Messages += len(earlier.entries) - earlier.copies
+		l.before.Tokens = l.before.Tokens.Plus(earlier.tokens())
 	}
 	return nil
 }

@@ -389,7 +389,7 @@ func (m *Sessions) continueLink(l *link, first *session.Entry) (*Transition, err
 	l.next = next.id
 	l.leaf = l.s.LeafID() // the record of the continuation
 	l.modified = true
-	return &Transition{Conversation: next.before.root, From: l.id, To: next.id, Index: next.header.Continuation}, nil
+	return &Transition{Conversation: next.before.Root, From: l.id, To: next.id, Index: next.header.Continuation}, nil
 }
 
 // settle turns an error of a link into what the caller has to know: nil if the attempt can

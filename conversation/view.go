@@ -208,7 +208,7 @@ func (v *view) plainEntries(m *Sessions, id string, room int) (entries []session
 		}
 		parts, follows = append(parts, l.own()), l.header.ParentSession
 		first = l.choose(func(i int) bool { return !session.IsTransition(&l.entries[i]) })
-		tokens += l.tokens().total()
+		tokens += l.tokens().Total()
 		return tokens <= room
 	})
 	if err != nil || !plain {

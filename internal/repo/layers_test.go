@@ -31,6 +31,7 @@ var floors = [][]string{
 	{"redact"},
 	{"session"},
 	{"session/clean", "session/files", "index/...", "window/...", "provider/...", "keyed/..."},
+	{"internal/boundary"},
 	{"agent/..."},
 	{"conversation/...", "transcript/...", "render/...", "upkeep/..."},
 	{"internal/demo"},
@@ -289,7 +290,7 @@ func TestCheck(t *testing.T) {
 		{
 			"the floor knows no face",
 			map[string][]string{"home": {"internal/cli"}, "internal/cli": nil},
-			"home (floor 9) imports internal/cli",
+			"home (floor 10) imports internal/cli",
 		},
 		{
 			"like a prefix, but not below it",

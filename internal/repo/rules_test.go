@@ -48,6 +48,12 @@ var rules = []struct {
 		"agent.Keeper, or agent.Running",
 	},
 	{
+		"what a continuation is given, and the marker in it",
+		regexp.MustCompile(`session\.MetaCarried\b|session\.TransitionType\b|"earlier_messages"`),
+		[]string{"internal/boundary/boundary.go"},
+		"boundary.Part.Carry",
+	},
+	{
 		"how a data: URL is taken apart",
 		regexp.MustCompile(`Cut\(.*";base64,"`),
 		[]string{"provider/source.go"},

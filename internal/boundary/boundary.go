@@ -1,0 +1,313 @@
+// Package boundary says where a conversation goes on in another session, and what that
+// session is given, so that it can be read by itself.
+package boundary
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/window"
+)
+
+// The members of the metadata of the marker with which a continuation begins.
+const (
+	metaPrevious         = "previous_session"
+	metaOriginalCreated  = "original_created_at"
+	metaEarlierMessages  = "earlier_messages"
+	metaEarlierTokens    = "earlier_tokens"   // of messages that were counted
+	metaEarlierEstimate  = "earlier_estimate" // of messages that were not
+	transitionTextFormat = "Continuing from session %s"
+)
+
+// CustomSettings is what the types of custom entries begin with that hold for a conversation.
+// The last of each type counts.
+const CustomSettings = "coppice.conversation"
+
+// Part is a session of a conversation.
+type Part struct {
+	ID      string
+	Entries []session.Entry // the messages on its path
+	IsCopy  []bool          // which of them were carried over, including the marker
+	Copies  int             // how many
+	Pairs   *session.Pairs
+	Cleared map[string]bool // messages that edits removed from the context
+	Before  Origin
+	Own     Amount // tokens of the messages that are no copies
+	// Settings are the title and what else holds for the conversation.
+	Settings []session.Entry
+}
+
+// Origin is what a session knows about the sessions before it.
+type Origin struct {
+	Root     string    // the original session
+	Created  time.Time // when that session was created
+	Messages int       // in all sessions before, copies not counted
+	Tokens   Amount    // of these
+}
+
+// Amount is a number of tokens. Counts and estimates are kept apart, because an estimate must
+// not pass for a count.
+type Amount struct{ Counted, Estimated int }
+
+// Total adds both up.
+func (a Amount) Total() int { return a.Counted + a.Estimated }
+
+// Plus adds another amount.
+func (a Amount) Plus(b Amount) Amount {
+	return Amount{a.Counted + b.Counted, a.Estimated + b.Estimated}
+}
+
+// fallback counts for an unknown model. It is the most cautious of window's estimates.
+var fallback = window.Estimate("", "")
+
+// Add adds the tokens of a message.
+func (a *Amount) Add(e *session.Entry) {
+	if e.Message.Tokens != nil {
+		a.Counted += *e.Message.Tokens
+		return
+	}
+	a.Estimated += Estimate(e)
+}
+
+// Estimate returns an estimate of the tokens of a message, whatever was counted or reported.
+func Estimate(e *session.Entry) int {
+	m := *e.Message
+	m.Tokens, m.Usage = nil, nil
+	return window.CountEntry(fallback, "", &session.Entry{Type: session.TypeMessage, Message: &m}).Tokens
+}
+
+// Read returns the session with a header and a path.
+func Read(h session.Header, path []session.Entry) *Part {
+	p := &Part{ID: h.ID, Pairs: &session.Pairs{}, Before: Origin{Root: h.ID, Created: h.CreatedAt}}
+	carried := session.CarriedIn(&h)
+	settings := make(map[string]session.Entry)
+	var edits []session.Entry
+	for i := range path {
+		e := &path[i]
+		switch {
+		case e.Message != nil:
+			p.Pairs.Add(e)
+			p.Entries = append(p.Entries, *e)
+			p.take(&carried, e)
+		case e.SessionInfo != nil:
+			settings[""] = *e
+		case e.Custom != nil && strings.HasPrefix(e.Custom.CustomType, CustomSettings):
+			settings[e.Custom.CustomType] = *e
+		case e.ContextEdit != nil, e.Revert != nil:
+			edits = append(edits, *e)
+		}
+	}
+	for i := range p.Entries {
+		if !p.IsCopy[i] {
+			p.Own.Add(&p.Entries[i])
+		}
+	}
+	for _, of := range slices.Sorted(maps.Keys(settings)) {
+		p.Settings = append(p.Settings, settings[of])
+	}
+	p.Cleared = ClearedBy(edits)
+	return p
+}
+
+// take records whether a message was carried over.
+func (p *Part) take(c *session.Carried, e *session.Entry) {
+	carried, before := c.Take(session.CarryOf(e))
+	if before { // it is the marker, so everything before it was carried too
+		p.Before = OriginFrom(e, p.Before)
+		for i := range p.IsCopy {
+			p.IsCopy[i] = true
+		}
+		p.Copies = len(p.IsCopy)
+	}
+	p.IsCopy = append(p.IsCopy, carried)
+	if carried {
+		p.Copies++
+	}
+}
+
+// ClearedBy returns the messages that edits and reverts of a path leave out of the context. Of
+// the edits of a message that were not taken back, the last one counts.
+func ClearedBy(edits []session.Entry) map[string]bool {
+	cleared, reverted := make(map[string]bool), session.RevertedIn(edits)
+	for i := range edits {
+		if e := edits[i].ContextEdit; e != nil && !reverted[edits[i].ID] {
+			cleared[e.TargetID] = len(e.Replacement) == 0
+		}
+	}
+	return cleared
+}
+
+// full reports whether a session has reached its boundary. Carried messages count, but a
+// session always takes at least as many messages of its own. Otherwise, with a low limit and
+// many instructions, every message would start another one.
+func (p *Part) full(limit int) bool {
+	return len(p.Entries) >= limit && len(p.Entries)-p.Copies >= p.Copies
+}
+
+// Due reports whether a session must be continued before an entry is added to it.
+//
+// The limit is exact, except that we never tear a call from its result, an answer from the
+// question right before it, or a response apart: each session must be readable by itself.
+// If the boundary falls between two steps of a turn, the continuation gets the prompt.
+func (p *Part) Due(e *session.Entry, limit int) bool {
+	return e.Message != nil && p.full(limit) && !p.Pairs.Pending() && !p.goesOn(e)
+}
+
+// goesOn reports whether a message answers the one before it, is part of the same response,
+// or is a late result.
+func (p *Part) goesOn(e *session.Entry) bool {
+	for i := range e.Message.Content {
+		if e.Message.Content[i].ToolResult != nil {
+			return true
+		}
+	}
+	last := &p.Entries[len(p.Entries)-1]
+	if e.Message.Role == session.RoleAssistant && last.BeginsTurn() {
+		return true
+	}
+	return p.Pairs.Continues(e)
+}
+
+// Carry returns what a continuation begins with: the settings, all SYSTEM messages, all
+// CONTEXT messages, the marker, and whatever an unfinished turn needs to go on. Markers of
+// earlier sessions are not carried. next is the message that the continuation is for, or nil.
+func (p *Part) Carry(limit int, next *session.Entry) []session.Entry {
+	entries := slices.Clone(p.Settings)
+	for _, category := range []window.Category{window.System, window.Context} {
+		for i := range p.Entries {
+			e := &p.Entries[i]
+			if window.CategoryOf(e) == category && !session.IsTransition(e) && !p.Cleared[e.ID] {
+				entries = append(entries, copyOf(e, p.IsCopy[i]))
+			}
+		}
+	}
+	entries = append(entries, p.marker())
+	if next == nil && !p.answered() || next != nil && !next.BeginsTurn() {
+		for _, i := range p.turnInFlight(limit) {
+			entries = append(entries, copyOf(&p.Entries[i], p.IsCopy[i]))
+		}
+	}
+	return entries
+}
+
+// copyOf returns a copy of a message for a continuation. The message may be a copy
+// itself. The copy has no usage, because a response is paid for once.
+func copyOf(e *session.Entry, isCopy bool) session.Entry {
+	c := e.Clone()
+	if c.Message.Metadata == nil {
+		c.Message.Metadata = make(map[string]any)
+	}
+	if !isCopy || session.CarriedFrom(e) == "" {
+		c.Message.Metadata[session.MetaCarried] = e.ID
+	}
+	c.Message.Usage = nil
+	return c
+}
+
+// marker returns the message that says what the continuation continues and what came before.
+func (p *Part) marker() session.Entry {
+	text := []session.Content{session.Text(fmt.Sprintf(transitionTextFormat, p.ID))}
+	earlier := p.Before.Tokens.Plus(p.Own)
+	return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{
+		Role: session.RoleSystem, Content: text, Category: window.System.String(),
+		Metadata: map[string]any{
+			session.MetaType: session.TransitionType, metaPrevious: p.ID,
+			session.MetaOriginal: p.Before.Root, metaOriginalCreated: p.Before.Created.UTC().Format(time.RFC3339Nano),
+			metaEarlierMessages: p.Before.Messages + len(p.Entries) - p.Copies, metaEarlierTokens: earlier.Counted, metaEarlierEstimate: earlier.Estimated,
+		},
+	}}
+}
+
+// OriginFrom reads what a marker says about the sessions before. What it does not say stays as
+// it was in o.
+func OriginFrom(marker *session.Entry, o Origin) Origin {
+	d := marker.Message.Metadata
+	if root, ok := d[session.MetaOriginal].(string); ok {
+		o.Root = root
+	}
+	if text, ok := d[metaOriginalCreated].(string); ok {
+		if created, err := time.Parse(time.RFC3339Nano, text); err == nil {
+			o.Created = created
+		}
+	}
+	o.Messages = number(d[metaEarlierMessages])
+	o.Tokens = Amount{number(d[metaEarlierTokens]), number(d[metaEarlierEstimate])}
+	return o
+}
+
+// number reads a number that may have gone through JSON.
+func number(v any) int {
+	switch v := v.(type) {
+	case int:
+		return v
+	case float64:
+		return int(v)
+	case json.Number:
+		n, _ := v.Int64()
+		return int(n)
+	}
+	return 0
+}
+
+// answered reports whether the last turn seems to be over.
+func (p *Part) answered() bool {
+	n := len(p.Entries)
+	return n == 0 || !p.Pairs.Pending() && p.Entries[n-1].Message.Role == session.RoleAssistant
+}
+
+// turnInFlight returns the messages of an unfinished turn: from the user's message on or, if
+// the turn is so long that it would fill the next session, that message and the waiting call
+// with the results it has.
+func (p *Part) turnInFlight(limit int) []int {
+	begin, pending := p.turnBegin(), p.Pairs.Pending()
+	last := p.lastCall(max(begin, 0))
+	switch {
+	case begin < 0 && !pending:
+		return nil
+	case begin < 0: // the call has no prompt
+		return p.dialog(last, len(p.Entries))
+	case len(p.Entries)-begin <= max(1, limit/2):
+		return p.dialog(begin, len(p.Entries))
+	case pending:
+		return append(p.dialog(begin, begin+1), p.dialog(last, len(p.Entries))...)
+	}
+	return p.dialog(begin, begin+1)
+}
+
+// turnBegin returns the index of the last message that begins a turn, or -1.
+func (p *Part) turnBegin() int {
+	for i := len(p.Entries) - 1; i >= 0; i-- {
+		if p.Entries[i].BeginsTurn() {
+			return i
+		}
+	}
+	return -1
+}
+
+// lastCall returns the index of the last message after from that calls tools, or the number
+// of messages if there is none.
+func (p *Part) lastCall(from int) int {
+	for i := len(p.Entries) - 1; i >= from; i-- {
+		for _, c := range p.Entries[i].Message.Content {
+			if c.ToolUse != nil {
+				return i
+			}
+		}
+	}
+	return len(p.Entries)
+}
+
+// dialog returns which messages of a range are not carried anyway.
+func (p *Part) dialog(from, to int) (kept []int) {
+	for i := from; i < to; i++ {
+		if window.CategoryOf(&p.Entries[i]) > window.Context {
+			kept = append(kept, i)
+		}
+	}
+	return kept
+}
