@@ -14,7 +14,7 @@ import (
 
 // How many requests the turns have that are measured.
 const (
-	slowSteps  = 20  // of a model that answers in 200 ms, which is sooner than real ones do
+	slowSteps  = 10  // of a model that answers in 200 ms, which is sooner than real ones do
 	agentSteps = 100 // of one that answers at once
 )
 

@@ -20,12 +20,10 @@ func firstContext(b *bench) []row {
 		limit    time.Duration
 	}{{10_000, 20 * time.Millisecond}, {100_000, 200 * time.Millisecond}} {
 		path := b.writeSession(messages(size.messages))
+		scanTook, scanBusy := both(func() { scan(path) })
+		openTook, openBusy := both(func() { firstOf(path, getContext) })
 		t := inTurns(b.rounds(9),
-			once(func() { scan(path) }),
-			once(func() { firstOf(path, getContext) }),
-			once(func() { firstOf(path, viewContext) }),
-			busy(func() { scan(path) }),
-			busy(func() { firstOf(path, getContext) }))
+			scanTook, openTook, once(func() { firstOf(path, viewContext) }), scanBusy, openBusy)
 		name := fmt.Sprintf("open and first context, %d messages", size.messages)
 		rows = append(rows, beside(name, t[0], t[1], size.limit), atMost("– shared, with fingerprints", t[0], t[2], 0),
 			atMost("– processor time", t[3], t[4], 0))

@@ -31,7 +31,9 @@ func importSmall(b *bench) []row {
 	copied := func() { copyAll(from, b.newDir()) }
 	imported := func() { last = b.newDir(); importInto(last, from) }
 	alone := func() { importOnly(b.newDir(), from) }
-	t := inTurns(b.rounds(3), once(copied), once(imported), busy(copied), busy(imported), busy(alone))
+	copyTook, copyBusy := both(copied)
+	importTook, importBusy := both(imported)
+	t := inTurns(b.rounds(3), copyTook, importTook, copyBusy, importBusy, busy(alone))
 	limit := time.Duration(n) * time.Second / 2000
 	size, kept := sizeOf(from, ""), sizeOf(last, "index.db")
 	return []row{
@@ -57,7 +59,9 @@ func importLarge(b *bench) []row {
 	copied := func() { copyAll(from, b.newDir()) }
 	imported := func() { importInto(b.newDir(), from) }
 	alone := func() { importOnly(b.newDir(), from) }
-	t := inTurns(b.rounds(3), once(copied), once(imported), busy(copied), busy(imported), busy(alone))
+	copyTook, copyBusy := both(copied)
+	importTook, importBusy := both(imported)
+	t := inTurns(b.rounds(3), copyTook, importTook, copyBusy, importBusy, busy(alone))
 	limit := time.Duration(float64(len(text)) / 100e6 * float64(time.Second))
 	rate := float64(len(text)) / 1e6 / t[1].Seconds()
 	return []row{

@@ -28,7 +28,9 @@ func indexing(b *bench) []row {
 	writeSessions(dir, texts)
 	insert := func() { insertTexts(filepath.Join(b.newDir(), "raw.db"), texts) }
 	catchUp := func() { makeIndex(dir, n) }
-	t := inTurns(b.rounds(3), once(insert), once(catchUp), busy(insert), busy(catchUp))
+	insertTook, insertBusy := both(insert)
+	indexTook, indexBusy := both(catchUp)
+	t := inTurns(b.rounds(3), insertTook, indexTook, insertBusy, indexBusy)
 	return []row{
 		beside(fmt.Sprintf("index %d messages (%s)", n, perSecond(n, t[1])), t[0], t[1], time.Duration(n)*time.Second/60_000),
 		atMost("– processor time", t[2], t[3], 0),

@@ -66,6 +66,18 @@ func busy(call func()) func() time.Duration {
 	}
 }
 
+// both measures a single call twice: took makes the call, and busy, which comes later in
+// each round, returns the processor time of that call.
+func both(call func()) (took, busy func() time.Duration) {
+	var processor time.Duration
+	took = once(func() {
+		start := processorTime()
+		call()
+		processor = processorTime() - start
+	})
+	return took, func() time.Duration { return processor }
+}
+
 // quantile returns the value below which a share of the durations lies. It sorts
 // them.
 func quantile(all []time.Duration, share float64) time.Duration {

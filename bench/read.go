@@ -118,9 +118,12 @@ func resumeForeign(b *bench) []row {
 	whole := func(path string) func() { return func() { check(loadWhole(path).Close()) } }
 	again := load(silent, file.Always)
 	contextOf(again)
+	scanTook, scanBusy := both(whole(named))
+	firstTook, firstBusy := both(first(named))
+	silentScanTook, silentScanBusy := both(whole(silent))
+	silentTook, silentBusy := both(first(silent))
 	t := inTurns(b.rounds(7),
-		once(whole(named)), once(first(named)), once(whole(silent)), once(first(silent)),
-		busy(whole(named)), busy(first(named)), busy(whole(silent)), busy(first(silent)),
+		scanTook, firstTook, silentScanTook, silentTook, scanBusy, firstBusy, silentScanBusy, silentBusy,
 		once(func() {
 			check(again.Append(session.Entry{Type: session.TypeMessage, Message: message(0)}))
 			contextOf(again)
