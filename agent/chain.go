@@ -15,6 +15,9 @@ import (
 // conversationOf returns the conversation that a session is part of. It is the session itself
 // if that is the only one and stays so: it is not to be continued.
 func conversationOf(s *session.Session, limit int) (_ *session.Session, isChain bool, err error) {
+	if s == nil {
+		return nil, false, invalid("an agent needs a session")
+	}
 	next, err := s.Continuation()
 	if err != nil {
 		return nil, false, err

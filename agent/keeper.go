@@ -327,8 +327,12 @@ func (k *Keeper) answered(f func(*request) error) error {
 
 // Answer keeps a whole answer of the model and returns the calls in it that may run. Their
 // ids are those of the log, where they are unique within the answer. The others have their
-// results: if StopReason says that the answer was cut off, no call of it may run.
-func (k *Keeper) Answer(m session.MessageEntry) (calls []Pending, err error) {
+// results: if StopReason says that the answer was cut off, no call of it may run. open is
+// false if the model is done; otherwise it is asked again, after the calls.
+func (k *Keeper) Answer(m session.MessageEntry) (calls []Pending, open bool, err error) {
+	if err := checkStop(&m); err != nil {
+		return nil, false, err
+	}
 	m.Role = session.RoleAssistant
 	m.Provider, m.Model = cmp.Or(m.Provider, k.opts.Model.Provider), cmp.Or(m.Model, k.opts.Model.Model)
 	err = k.answered(func(r *request) error {
@@ -336,9 +340,23 @@ func (k *Keeper) Answer(m session.MessageEntry) (calls []Pending, err error) {
 		if err == nil {
 			calls, err = k.hand(pending)
 		}
+		open = len(pending) > 0 || m.StopReason == provider.StopPause && len(m.Content) > 0
 		return err
 	})
-	return calls, err
+	return calls, open, err
+}
+
+// checkStop refuses a reason that is not known if it decides about calls: they would not run,
+// and the loop would not learn why.
+func checkStop(m *session.MessageEntry) error {
+	switch m.StopReason {
+	case provider.StopMaxTokens, provider.StopRefusal, provider.StopCancelled, provider.StopFailed:
+		return nil
+	}
+	if !provider.IsCutOff(m.StopReason) || !slices.ContainsFunc(m.Content, func(c session.Content) bool { return c.ToolUse != nil }) {
+		return nil
+	}
+	return invalid("the stop reason %q of an answer with calls is unknown: use provider.StopToolUse if they are whole, or provider.StopMaxTokens if not", m.StopReason)
 }
 
 // hand gives a loop the calls that may run, and the others their results.
@@ -363,8 +381,15 @@ func (k *Keeper) hand(pending []Pending) ([]Pending, error) {
 // Failed keeps what has arrived of an answer that broke off, or nil, and what ended it. If
 // the model is asked again, that is a branch of its own.
 func (k *Keeper) Failed(m *session.MessageEntry, cause error, again bool) error {
+	if cause == nil {
+		return invalid("Failed needs to know what ended the answer")
+	}
 	return k.answered(func(r *request) error {
-		response := &provider.Response{Message: m, Partial: true}
+		response := &provider.Response{Partial: true}
+		if m != nil {
+			part := *m
+			part.Role, response.Message = session.RoleAssistant, &part
+		}
 		if again {
 			return k.branchOff(r, response, cause)
 		}

@@ -50,8 +50,11 @@ func answerWith(t *testing.T, k *agent.Keeper, blocks ...session.Content) []agen
 	t.Helper()
 	_, err := k.Context()
 	must(t, err)
-	calls, err := k.Answer(session.MessageEntry{Content: blocks})
+	calls, open, err := k.Answer(session.MessageEntry{Content: blocks})
 	must(t, err)
+	if open != (len(calls) > 0) {
+		t.Errorf("%d calls, and the model goes on: %v", len(calls), open)
+	}
 	return calls
 }
 
@@ -92,7 +95,7 @@ func TestKeeper(t *testing.T) {
 	if n := len(c.Entries); n != 5 || c.Model != "m" {
 		t.Errorf("%d entries are sent to %q", n, c.Model)
 	}
-	calls, err = k.Answer(session.MessageEntry{Content: []session.Content{session.Text("done")}, Usage: &session.Usage{Input: 7, Output: 1}})
+	calls, _, err = k.Answer(session.MessageEntry{Content: []session.Content{session.Text("done")}, Usage: &session.Usage{Input: 7, Output: 1}})
 	if err != nil || len(calls) != 0 {
 		t.Fatalf("%v, %v", calls, err)
 	}
@@ -268,7 +271,7 @@ func TestKeeperOutOfTurn(t *testing.T) {
 	ctx, err := k.Begin(t.Context())
 	must(t, err)
 	refused("an empty prompt", k.Prompt())
-	_, err = k.Answer(session.MessageEntry{Content: []session.Content{session.Text("hi")}})
+	_, _, err = k.Answer(session.MessageEntry{Content: []session.Content{session.Text("hi")}})
 	refused("an answer to nothing", err)
 	refused("a draft of nothing", k.Draft("hi"))
 	refused("a call of nobody", k.ToolStart("a"))
@@ -331,9 +334,15 @@ func TestKeeperOfBrokenAnswers(t *testing.T) {
 	}
 	_, err = k.Context()
 	must(t, err)
-	calls, err := k.Answer(session.MessageEntry{StopReason: provider.StopMaxTokens, Content: []session.Content{use("a")}})
-	if len(calls) > 0 || err != nil {
-		t.Fatalf("%v, %v", calls, err)
+	if err := k.Failed(nil, nil, false); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("an answer that broke off for no reason: %v", err)
+	}
+	if _, _, err := k.Answer(session.MessageEntry{StopReason: "tool_calls", Content: []session.Content{use("a")}}); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("a stop reason that is unknown: %v", err)
+	}
+	calls, open, err := k.Answer(session.MessageEntry{StopReason: provider.StopMaxTokens, Content: []session.Content{use("a")}})
+	if len(calls) > 0 || !open || err != nil {
+		t.Fatalf("a call that was cut off: %v, %v, %v", calls, open, err)
 	}
 	if lines := said(t, s); !strings.HasPrefix(lines[2], "tool: [not run: the answer was cut off") {
 		t.Errorf("the conversation is %q", lines)

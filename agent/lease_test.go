@@ -68,17 +68,31 @@ func second(_ *agent.Outcome, err error) error { return err }
 // had stopped, and both have one conversation.
 func TestTwoResume(t *testing.T) {
 	t.Parallel()
-	for _, stopped := range []string{"prompt", "new", "waiting"} {
+	for _, stopped := range []string{"prompt", "draft", "broken", "new", "waiting"} {
 		t.Run(stopped, func(t *testing.T) {
 			t.Parallel()
 			s, st := shared(t)
+			called := stopped == "new" || stopped == "waiting"
 			add := func(role session.MessageRole, c ...session.Content) {
 				if _, err := s.AppendMessage(role, c); err != nil {
 					t.Fatal(err)
 				}
 			}
 			add(session.RoleUser, session.Text("send the mail"))
-			if stopped != "prompt" {
+			var unfinished *session.Entry
+			switch stopped {
+			case "draft":
+				unfinished = new(session.NewDraft("I will "))
+			case "broken":
+				unfinished = new(session.Message(session.RoleAssistant, session.Text("I will ")))
+				unfinished.Message.StopReason, unfinished.Message.Metadata = provider.StopFailed, map[string]any{provider.MetaIncomplete: true}
+			}
+			if unfinished != nil {
+				if _, err := s.AppendEntry(*unfinished); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if called {
 				add(session.RoleAssistant, session.ToolUse("c1", "mail", map[string]any{}), session.ToolUse("c2", "mail", map[string]any{}))
 			}
 			if stopped == "waiting" {
@@ -95,12 +109,13 @@ func TestTwoResume(t *testing.T) {
 			}
 			model := answers(func(r *provider.Request) (*session.MessageEntry, error) {
 				m := &session.MessageEntry{Role: session.RoleAssistant, StopReason: provider.StopEndTurn, Content: []session.Content{session.Text("done")}}
-				if asked.Add(1) == 1 && stopped == "prompt" {
+				if asked.Add(1) == 1 && !called {
 					m.StopReason = provider.StopToolUse
 					m.Content = []session.Content{session.ToolUse("c1", "mail", map[string]any{}), session.ToolUse("c2", "mail", map[string]any{})}
 				}
 				return m, nil
 			})
+			late := startIn(t, open(t, st, "shared"), agent.Options{Model: model, Tools: []agent.Tool{mail}})
 			var both sync.WaitGroup
 			for n := range 2 {
 				a := startIn(t, open(t, st, "shared"), agent.Options{
@@ -120,6 +135,9 @@ func TestTwoResume(t *testing.T) {
 				})
 			}
 			both.Wait()
+			if out, err := late.Resume(t.Context()); err != nil || out.Steps != 0 {
+				t.Errorf("one who was late asked the model %d times, %v", out.Steps, err)
+			}
 			if ran.Load() != 1 {
 				t.Errorf("%d mails were sent", ran.Load())
 			}

@@ -107,7 +107,8 @@ func (k *Keeper) write(try func() error) error {
 
 // catchUp moves on to what others have added at the end of the conversation since the
 // last turn. If they have moved elsewhere, the agent stays where it is: what a person was
-// shown here must not drop out of the conversation.
+// shown here must not drop out of the conversation. But an answer that broke off is left
+// behind if others have finished that turn: it must not be done again.
 func (k *Keeper) catchUp() error {
 	leaf := k.s.LeafID()
 	for last := ""; last != k.s.Last(); { // while we waited for another lease, its holder has written
@@ -125,15 +126,15 @@ func (k *Keeper) catchUp() error {
 		return nil
 	}
 	k.recorded = recorded{}
-	end, err := k.beforeNotes(leaf)
-	if err != nil || end == "" {
+	stay, err := k.lastWhole(leaf)
+	if err != nil || stay == "" {
 		return err
 	}
 	path, err := k.s.OutlinePath(now)
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(path, func(e session.Entry) bool { return e.ID == end }) {
+	if slices.ContainsFunc(path, func(e session.Entry) bool { return e.ID == stay }) {
 		return nil
 	}
 	err = k.moveTo(leaf)
@@ -143,15 +144,18 @@ func (k *Keeper) catchUp() error {
 	return err
 }
 
-// beforeNotes returns the last entry of the conversation on the path to an entry, which may be
-// a note that was written beside what others did: see Steer.
-func (k *Keeper) beforeNotes(id string) (string, error) {
-	for id != "" {
-		found, err := k.s.Peek(id)
-		if err != nil || !found[0].IsAside() {
-			return id, err
+// lastWhole returns the last message on the path to an entry that did not break off, or "".
+func (k *Keeper) lastWhole(id string) (string, error) {
+	if id == "" {
+		return "", nil
+	}
+	for e, err := range k.s.Backward(id) {
+		if err != nil {
+			return "", err
 		}
-		id = parentOf(&found[0])
+		if e.Message != nil && !brokeOff(e.Message) {
+			return e.ID, nil
+		}
 	}
 	return "", nil
 }

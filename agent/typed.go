@@ -28,7 +28,10 @@ func NewTool[In any](name, description string, run func(ctx context.Context, cal
 	if err != nil {
 		return Tool{}, fmt.Errorf("the arguments of the tool %q: %w", name, err)
 	}
-	return Tool{
+	if run == nil {
+		return Tool{}, invalid("the tool %q has no function that runs it", name)
+	}
+	tool := Tool{
 		Tool: provider.Tool{Name: name, Description: description, Schema: slices.Clone(s.raw)},
 		Check: func(call Call) error {
 			_, err := Arguments[In](call.Input)
@@ -41,7 +44,8 @@ func NewTool[In any](name, description string, run func(ctx context.Context, cal
 			}
 			return run(ctx, call, in)
 		},
-	}, nil
+	}
+	return tool, checkTools([]Tool{tool})
 }
 
 // Arguments reads the arguments of a call, as a tool of NewTool gets them. Names must be

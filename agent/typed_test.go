@@ -3,10 +3,12 @@ package agent_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/provider/offline"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -93,5 +95,23 @@ func TestACallThatCannotRunDoesNotAsk(t *testing.T) {
 		if out := send(t, a, prompt); strings.Join(asked, "|") != want || strings.Contains(session.TextOf(out.Message.Content), "typed failed: the arguments do not fit") != (strings.Contains(prompt, "7") || strings.Contains(prompt, "{}")) {
 			t.Errorf("%s: asked about %q, want %q: %s", prompt, asked, want, session.TextOf(out.Message.Content))
 		}
+	}
+}
+
+// What cannot work is refused where it is written.
+func TestToolsThatCannotWork(t *testing.T) {
+	t.Parallel()
+	run := func(context.Context, agent.Call, struct{}) (agent.Result, error) { return agent.Result{}, nil }
+	for _, name := range []string{"", "two words"} {
+		if _, err := agent.NewTool(name, "x", run); !errors.Is(err, session.ErrInvalid) {
+			t.Errorf("a tool with the name %q: %v", name, err)
+		}
+	}
+	run = nil
+	if _, err := agent.NewTool("one", "x", run); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("a tool without a function: %v", err)
+	}
+	if _, err := agent.New(nil, agent.Options{Model: &offline.Model{}}); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("an agent without a session: %v", err)
 	}
 }

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
 
@@ -15,7 +16,10 @@ type Func struct {
 	// Answer returns the model's message. An Answer that streams passes each piece of
 	// text to tell, which returns an error when the caller has stopped listening. If
 	// the message has no content, the pieces are its content. With an error, the
-	// message is the part of the answer that there is; it may be nil.
+	// message is the part of the answer that there is; it may be nil. An error of this
+	// package, such as ErrUnavailable, says whether asking again may help. Default of the
+	// message's StopReason: StopToolUse if it has calls, or else StopEndTurn. With a reason
+	// that this package does not know, its calls count as cut off: see IsCutOff.
 	Answer func(ctx context.Context, r *Request, tell func(text string) error) (*session.MessageEntry, error)
 }
 
@@ -96,7 +100,7 @@ func (f Func) finish(ctx context.Context, m *session.MessageEntry, told string, 
 		if len(whole.Content) > 0 {
 			e = Event{Type: EventStop, Response: &Response{Message: &whole, Partial: true}}
 		}
-		yield(e, cause)
+		yield(e, f.errorOf(cause))
 		return
 	}
 	if whole.StopReason == "" {
@@ -113,6 +117,24 @@ func (f Func) finish(ctx context.Context, m *session.MessageEntry, told string, 
 		}
 	}
 	yield(Event{Type: EventStop, Response: &Response{Message: &whole}}, nil)
+}
+
+// errorOf returns an error of Answer as an *Error, if it is one of those that this package
+// names: so it is retried as an error of any other model.
+func (f Func) errorOf(err error) error {
+	if known := (*Error)(nil); errors.As(err, &known) {
+		return err
+	}
+	for _, kind := range []error{ErrOverflow, ErrLimited, ErrDenied, ErrUnavailable, ErrBroken} {
+		if errors.Is(err, kind) {
+			known := &Error{Kind: kind, Provider: f.About.Provider}
+			if err != kind {
+				known.Err = err
+			}
+			return known
+		}
+	}
+	return err
 }
 
 // EventsOf returns the events of a message that came at once, without the EventStop.

@@ -3,6 +3,7 @@ package provider_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/coppice-dev/coppice/provider"
@@ -74,5 +75,23 @@ func telling(pieces ...string) func(context.Context, *provider.Request, func(str
 			}
 		}
 		return nil, nil
+	}
+}
+
+// An error that this package names is retried, whoever returns it.
+func TestErrorsOfAFunctionAreRetried(t *testing.T) {
+	t.Parallel()
+	for cause, again := range map[error]bool{
+		provider.ErrUnavailable: true, provider.ErrLimited: true, fmt.Errorf("line 3: %w", provider.ErrBroken): true,
+		provider.ErrDenied: false, errors.New("a mistake"): false,
+		&provider.Error{Kind: provider.ErrUnavailable, Provider: "x"}: true,
+	} {
+		model := provider.Func{Answer: func(context.Context, *provider.Request, func(string) error) (*session.MessageEntry, error) {
+			return nil, cause
+		}}
+		_, err := provider.Respond(t.Context(), model, &provider.Request{Entries: []session.Entry{session.Message(session.RoleUser, session.Text("hi"))}}, nil)
+		if _, ok := (provider.Retries{}).After(err, 1); ok != again || !errors.Is(err, cause) {
+			t.Errorf("%v became %v, sent again: %v", cause, err, ok)
+		}
 	}
 }

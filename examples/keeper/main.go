@@ -49,7 +49,7 @@ func loop(ctx context.Context, k *agent.Keeper, question string, ask model, run 
 		if err != nil {
 			return errors.Join(err, k.Failed(nil, err, false))
 		}
-		if calls, err = k.Answer(answer); err != nil || len(calls) == 0 {
+		if calls, open, err = k.Answer(answer); err != nil {
 			return err
 		}
 	}

@@ -106,6 +106,7 @@ func (p *Place) Holder(ctx context.Context) (*Holder, error) {
 // needs to know.
 func (p *Place) Take(ctx context.Context, lost func(error)) (*Lease, error) {
 	l := &Lease{place: p, record: self(), tellLost: lost, done: make(chan struct{})}
+	own.Store(l.record.Nonce, true)
 	now := time.Now()
 	err := p.notes.Change(ctx, p.name, func(old []byte) ([]byte, error) {
 		if r, ok := parse(old); ok && !p.isOver(&r, now) {
@@ -114,11 +115,16 @@ func (p *Place) Take(ctx context.Context, lost func(error)) (*Lease, error) {
 		return json.Marshal(&l.record)
 	})
 	if err != nil {
+		own.Delete(l.record.Nonce)
 		return nil, err
 	}
 	l.renewing.Go(l.keep)
 	return l, nil
 }
+
+// own has the nonces of the leases that this process has and did not give back. One that it
+// gave back may still have its note, if its store was closed too early.
+var own sync.Map
 
 // Wait is Take that waits until the lease is free, or ctx ends.
 func (p *Place) Wait(ctx context.Context, lost func(error)) (*Lease, error) {
@@ -154,10 +160,14 @@ func parse(data []byte) (r record, ok bool) {
 	return r, json.Unmarshal(data, &r) == nil && r.Nonce != ""
 }
 
-// isDead reports whether a process of this machine has ended.
+// isDead reports whether a process of this machine has ended, or gave the lease back.
 func isDead(r *record) bool {
 	if r.Machine == "" || r.Machine != machine() {
 		return false
+	}
+	if r.PID == os.Getpid() && r.Started == started(r.PID) {
+		_, held := own.Load(r.Nonce)
+		return !held
 	}
 	process, err := os.FindProcess(r.PID)
 	if err != nil || errors.Is(process.Signal(syscall.Signal(0)), os.ErrProcessDone) {
@@ -243,10 +253,11 @@ func (l *Lease) Check(ctx context.Context) error {
 }
 
 // Release gives the lease back. It must be called once. If the note cannot be removed,
-// the others see a holder that is silent.
+// other programs see a holder that is silent.
 func (l *Lease) Release(ctx context.Context) error {
 	close(l.done)
 	l.renewing.Wait()
+	defer own.Delete(l.record.Nonce)
 	if err := l.Check(ctx); err != nil {
 		return nil // it is another's, or cannot be read
 	}

@@ -177,7 +177,7 @@ func TestSilentHolder(t *testing.T) {
 		wantHeld(t, p, "far")
 		time.Sleep(lease.TTL / 2)
 		wantHeld(t, p, "lease.test") // it has been renewed
-		edit(t, st, "a", func(note map[string]any) { note["nonce"], note["program"] = "n", "far" })
+		edit(t, st, "a", func(note map[string]any) { note["machine"], note["nonce"], note["program"] = "another", "n", "far" })
 		time.Sleep(lease.TTL - time.Second)
 		wantHeld(t, p, "far")
 		time.Sleep(lease.TTL - time.Second)
@@ -242,3 +242,39 @@ func TestDamagedNote(t *testing.T) {
 		}
 	})
 }
+
+// A program that closed its store before it gave a lease back has not locked itself out.
+func TestReleaseAfterTheStoreWasClosed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	open := func() store.Store {
+		st, err := file.Open(dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = st.Close() })
+		return st
+	}
+	st := open()
+	l, err := lease.At(st, "s").Take(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := lease.At(open(), "s")
+	if held := (*lease.HeldError)(nil); !errors.As(second(again.Take(t.Context(), nil)), &held) {
+		t.Error("the lease was given to two")
+	}
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Release(t.Context())
+	l, err = again.Take(t.Context(), nil)
+	if err != nil {
+		t.Fatalf("a lease that was given back: %v", err)
+	}
+	if err := l.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func second(_ *lease.Lease, err error) error { return err }
