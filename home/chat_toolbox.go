@@ -259,6 +259,12 @@ func (b *Toolbox) Edits(call agent.Call) []render.Edit {
 	return edits
 }
 
+// Allows reports whether the rules allow a call by now.
+func (b *Toolbox) Allows(call agent.Call) bool {
+	d, _ := b.rules.Decide(call)
+	return d == agent.Allow
+}
+
 // RulesFor returns the rules that allow calls like this one, or why there are none.
 func (b *Toolbox) RulesFor(call agent.Call) ([]string, error) { return b.rules.RulesFor(call) }
 

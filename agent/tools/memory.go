@@ -20,7 +20,14 @@ const maxApproved = 1000
 type memory struct {
 	mu       sync.Mutex
 	approved map[waiting]string
-	seen     map[file]digest
+	seen     map[file]sight
+}
+
+// sight is what the model has seen of a file: its lines from the first to another, or all.
+type sight struct {
+	is  digest
+	to  int
+	all bool
 }
 
 // waiting is a call that was asked about, by the path in it.
@@ -63,17 +70,37 @@ func (m *memory) isApproved(call agent.Call, p path, at *place) error {
 	return nil
 }
 
-// see notes the content of a file that the model has read or written.
-func (m *memory) see(call agent.Call, at *place, is digest) {
+// see notes the lines of a file that the model has read; end means that it has no more.
+func (m *memory) see(call agent.Call, at *place, is digest, from, to int, end bool) {
+	m.note(call, at, func(s *sight) {
+		if s.is != is {
+			*s = sight{is: is}
+		}
+		if from <= s.to+1 {
+			s.to, s.all = max(s.to, to), s.all || end
+		}
+	})
+}
+
+// changed notes what a call has made of a file. An edit leaves unseen what was unseen.
+func (m *memory) changed(call agent.Call, at *place, is digest) {
+	m.note(call, at, func(s *sight) { *s = sight{is: is, all: s.all || call.Name == Write} })
+}
+
+func (m *memory) note(call agent.Call, at *place, note func(s *sight)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.seen == nil {
-		m.seen = make(map[file]digest)
+		m.seen = make(map[file]sight)
 	}
-	m.seen[file{call.Session, at.full}] = is
+	key := file{call.Session, at.full}
+	s := m.seen[key]
+	note(&s)
+	m.seen[key] = s
 }
 
-// hasSeen returns an error if the model does not know what is in a file.
+// hasSeen returns an error if the model does not know what is in a file. What write replaces,
+// it must have seen as a whole.
 func (m *memory) hasSeen(call agent.Call, at *place, is digest) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -81,8 +108,10 @@ func (m *memory) hasSeen(call agent.Call, at *place, is digest) error {
 	switch {
 	case !ok:
 		return errors.New("it exists and was not read yet in this conversation, or not since the program was started: read it first")
-	case was != is:
+	case was.is != is:
 		return errors.New("it has changed since it was read: read it again")
+	case call.Name == Write && !was.all:
+		return errors.New("it was read in part only, and write replaces all of it: read the rest, or use edit")
 	}
 	return nil
 }

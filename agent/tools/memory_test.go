@@ -75,3 +75,23 @@ func TestWhatWasApprovedIsWritten(t *testing.T) {
 		t.Errorf("%+v: %v", result, err)
 	}
 }
+
+// What write replaces, the model must have seen as a whole, in one read or in several.
+func TestAPartialReadIsNotEnoughToReplaceAFile(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, tools.Options{})
+	b.file("a", "one\ntwo\nthree\nfour\n")
+	b.run("read", "path", "a", "limit", 2)
+	b.fails("read in part only", "write", "path", "a", "content", "x")
+	b.run("edit", "path", "a", "old_string", "four", "new_string", "five") // which names what it replaces
+	b.fails("read in part only", "write", "path", "a", "content", "x")
+	b.run("read", "path", "a", "offset", 4)
+	b.fails("read in part only", "write", "path", "a", "content", "x")
+	b.run("read", "path", "a", "limit", 2)
+	b.run("read", "path", "a", "offset", 2)
+	b.run("write", "path", "a", "content", "x\ny\n")
+	b.run("write", "path", "a", "content", "y\n") // what it wrote, it knows
+	b.file("b", "\x00\x01")
+	b.fails("binary", "read", "path", "b")
+	b.run("write", "path", "b", "content", "text") // nothing more can be known of it
+}

@@ -50,8 +50,9 @@ func (k *kit) readPath(ctx context.Context, call agent.Call, in readInput, p pat
 		text, err := list(at, p)
 		return agent.Result{Text: text}, err
 	}
-	if is, err := at.digest(); err == nil { // before it is read, so that what is noted is not newer
-		k.memory.see(call, at, is)
+	is, err := at.digest() // before it is read, so that what is noted is not newer
+	if err != nil {
+		return agent.Result{}, err
 	}
 	f, err := at.openFile()
 	if err != nil {
@@ -68,10 +69,14 @@ func (k *kit) readPath(ctx context.Context, call agent.Call, in readInput, p pat
 		return agent.Result{}, err
 	}
 	head = head[:n]
+	isImage, isWide := media.ImageType(head) != "", bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff"))
+	if isImage || isWide || bytes.IndexByte(head, 0) >= 0 { // the model cannot know more of it
+		k.memory.see(call, at, is, 1, 1, true)
+	}
 	switch {
-	case media.ImageType(head) != "":
+	case isImage:
 		return image(p, f, head)
-	case bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff")):
+	case isWide:
 		return agent.Result{}, fmt.Errorf("%s is in UTF-16: convert it to UTF-8 to read it", p)
 	case bytes.IndexByte(head, 0) >= 0:
 		return agent.Result{}, fmt.Errorf("%s is a binary file (%s, %s)", p, http.DetectContentType(head), size(info.Size()))
@@ -81,6 +86,9 @@ func (k *kit) readPath(ctx context.Context, call agent.Call, in readInput, p pat
 		return agent.Result{}, err
 	}
 	text, err := page.text(p)
+	if err == nil {
+		k.memory.see(call, at, is, from, page.line, !page.more)
+	}
 	return agent.Result{Text: text}, err
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 func (k *kit) write() (agent.Tool, error) {
-	return pathTool(k, Write, "writes", "Write a file, with the directories that are missing. An existing file is replaced as a whole, and must have been read before; "+
+	return pathTool(k, Write, "writes", "Write a file, with the directories that are missing. An existing file is replaced as a whole, and must have been read as a whole before; "+
 		"to change part of it, use edit.",
 		func(ctx context.Context, call agent.Call, in writeInput, p path) (agent.Result, error) {
 			return k.changeFile(ctx, call, p, func(at *place, before fs.FileInfo) ([]byte, string, error) {
@@ -65,7 +65,7 @@ func (k *kit) changeFile(ctx context.Context, call agent.Call, p path,
 	if err != nil {
 		return agent.Result{}, err
 	}
-	k.memory.see(call, at, sha256.Sum256(content))
+	k.memory.changed(call, at, sha256.Sum256(content))
 	return agent.Result{Text: text}, nil
 }
 

@@ -201,7 +201,12 @@ func (u *ui) always(q *question, rules []string) {
 		q.editor.Set(strings.Join(rules, "\n"))
 		return
 	}
-	u.decide(agent.Allow, "allowed, from now on: "+render.OneLine(strings.Join(rules, ", "), 0))
+	if !q.box.Allows(q.call) {
+		q.editing = false
+		u.note("    allowed from now on: " + strings.Join(rules, ", ") + "; that does not cover this call, so it still waits for you")
+		return
+	}
+	u.decide(agent.Allow, "allowed, from now on: "+strings.Join(rules, ", "))
 }
 
 func (u *ui) deny(why string) {

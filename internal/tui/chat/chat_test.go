@@ -457,6 +457,9 @@ func TestCallsAreApprovedOneByOne(t *testing.T) {
 	p.sees("→ write c.txt", "run it?")
 	p.types("a", enter)
 	p.sees("from now on allow (Esc: back) › write(c.txt)")
+	p.types("\x1b[D\x7f\x7f\x7fmd", enter) // which is another file
+	p.sees("allowed from now on: write(c.md); that does not cover this call", "run it?")
+	p.types("a", enter)
 	p.types(enter)
 	p.sees("allowed, from now on: write(c.txt)")
 	p.says(write("c.txt")) // not asked again
@@ -466,7 +469,7 @@ func TestCallsAreApprovedOneByOne(t *testing.T) {
 	p.sees("stopped")
 	p.sees("/resume continues")
 	p.types("/approve", enter)
-	p.sees("allowed without asking: write(c.txt)", "run it?")
+	p.sees("allowed without asking: write(c.md), write(c.txt)", "run it?")
 	p.types("y", enter)
 	p.sees("bash answered: one")
 	// Each part of a line has a rule of its own, which can be changed before it holds.
