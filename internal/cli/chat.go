@@ -48,7 +48,9 @@ func chatCommand(a *app) *cobra.Command {
 			"The model gets tools only with --tools or --mcp: --tools=read,grep gives it these,\n" +
 			"and --tools alone gives it all. They work in the directory that\n" +
 			"the conversation is about. Each call that could change something is asked about,\n" +
-			"unless an --allow rule covers it; with --print, such a call is refused.",
+			"unless an --allow rule covers it; with --print, such a call is refused.\n\n" +
+			"On a terminal, @FILE in a message sends a file or an image with it, !COMMAND runs a\n" +
+			"command, and /help lists everything else.",
 		Example: "  coppice chat\n" +
 			"  coppice chat --continue\n" +
 			"  coppice chat -r ledger \"And the tests?\"\n" +

@@ -4,9 +4,12 @@ import (
 	"context"
 	"io"
 	"os"
+	"strings"
 
 	"charm.land/fang/v2"
+	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/coppice-dev/coppice/render/plain"
 )
@@ -24,6 +27,7 @@ func (a *app) styled(ctx context.Context, args ...string) {
 	}
 	root := a.rootCommand()
 	showArguments(root)
+	breakHelp(root, helpWidth(os.Stdout)-helpIndent)
 	root.SetArgs(args)
 	root.SetOut(screen{out, terminal})
 	root.SetErr(screen{a.err, a.talkScreen})
@@ -32,6 +36,54 @@ func (a *app) styled(ctx context.Context, args ...string) {
 	if err == nil {
 		_ = out.Flush()
 	}
+}
+
+// helpIndent is what fang puts before a line of text.
+const helpIndent = 2
+
+// helpWidth returns how wide fang makes a page.
+func helpWidth(out *os.File) int {
+	const widest = 120
+	if columns, _, err := term.GetSize(int(out.Fd())); err == nil {
+		return min(columns, widest)
+	}
+	return widest
+}
+
+// breakHelp breaks the lines of a command's help, and of the commands below it, between words.
+// What is left to fang breaks after the hyphens of a flag.
+func breakHelp(cmd *cobra.Command, width int) {
+	lines := strings.Split(cmd.Long, "\n")
+	for i, line := range lines {
+		if !strings.HasPrefix(line, " ") {
+			lines[i] = betweenWords(line, width)
+		}
+	}
+	cmd.Long = strings.Join(lines, "\n")
+	for _, below := range cmd.Commands() {
+		breakHelp(below, width)
+	}
+}
+
+// betweenWords breaks a line between words.
+func betweenWords(line string, width int) string {
+	var b strings.Builder
+	used := 0
+	for i, word := range strings.Fields(line) {
+		n := ansi.StringWidth(word)
+		switch {
+		case i > 0 && used+1+n > width:
+			b.WriteByte('\n')
+			used = n
+		case i > 0:
+			b.WriteByte(' ')
+			used += 1 + n
+		default:
+			used = n
+		}
+		b.WriteString(word)
+	}
+	return b.String()
 }
 
 // screen shows fang which terminal a writer belongs to, so that it knows its

@@ -123,3 +123,34 @@ func TestHelpShowsWhatFlagsTake(t *testing.T) {
 		}
 	}
 }
+
+// A flag that is named in a text is not broken after its hyphens, at any width.
+func TestHelpBreaksBetweenWords(t *testing.T) {
+	t.Parallel()
+	var visit func(cmd *cobra.Command, width int)
+	visit = func(cmd *cobra.Command, width int) {
+		for line := range strings.SplitSeq(cmd.Long, "\n") {
+			if n := utf8.RuneCountInString(line); n > width && strings.Contains(strings.TrimSpace(line), " ") && !strings.HasPrefix(line, " ") {
+				t.Errorf("%s at %d: %q", cmd.CommandPath(), width, line)
+			}
+		}
+		for _, below := range cmd.Commands() {
+			visit(below, width)
+		}
+	}
+	for _, width := range []int{38, 78, 118} {
+		root := (&app{}).rootCommand()
+		words := strings.Fields(root.Long)
+		breakHelp(root, width)
+		visit(root, width)
+		if !slices.Equal(words, strings.Fields(root.Long)) {
+			t.Errorf("at %d the words are %q", width, root.Long)
+		}
+	}
+	if got := betweenWords("use --allow here", 12); got != "use --allow\nhere" {
+		t.Errorf("%q", got)
+	}
+	if got := betweenWords("use it --allow", 10); got != "use it\n--allow" {
+		t.Errorf("%q", got)
+	}
+}
