@@ -122,7 +122,7 @@ func (t *turn) approve(ctx context.Context, call Call) (Decision, error) {
 			}
 			done <- a
 		}()
-		decision, err := t.opts.Approve(ctx, call)
+		decision, err := t.decideAlone(ctx, call)
 		a = answer{decision, err}
 	}()
 	instead := t.openQuestion(call.ID)
@@ -141,6 +141,18 @@ func (t *turn) approve(ctx context.Context, call Call) (Decision, error) {
 	default:
 		return a.decision, a.err
 	}
+}
+
+// decideAlone asks Options.Approve about a call of the turn or of one of its tasks, one at a time.
+func (t *turn) decideAlone(ctx context.Context, call Call) (Decision, error) {
+	if t.opts.Approve == nil {
+		return Later, nil
+	}
+	if err := t.oneQuestion.LockContext(ctx); err != nil {
+		return Later, err
+	}
+	defer t.oneQuestion.Unlock()
+	return t.opts.Approve(ctx, call)
 }
 
 func (a *Agent) openQuestion(call string) <-chan Decision {

@@ -27,13 +27,25 @@ type Budget struct {
 	Time time.Duration
 }
 
-// limit returns which limit the turn has reached: a stop reason, and in words; or "".
+// limit returns which limit the turn has reached, its own or one of the turn that it is a task
+// of: a stop reason, and in words; or "".
 func (t *turn) limit() (stop, why string) {
+	if t.out.Steps >= t.opts.MaxSteps {
+		return StopMaxSteps, fmt.Sprintf("the model was asked %d times in this turn", t.out.Steps)
+	}
+	for at := t; at != nil && stop == ""; at = at.opts.parent {
+		stop, why = at.overspent()
+	}
+	return stop, why
+}
+
+// overspent returns which limit of its budget the turn has reached.
+func (t *turn) overspent() (stop, why string) {
+	t.spending.Lock()
+	defer t.spending.Unlock()
 	b := &t.opts.Budget
 	took := time.Since(t.begun)
 	switch tokens := t.out.Usage.Context(); {
-	case t.out.Steps >= t.opts.MaxSteps:
-		return StopMaxSteps, fmt.Sprintf("the model was asked %d times in this turn", t.out.Steps)
 	case t.out.Steps == 0:
 	case b.Tokens > 0 && tokens >= b.Tokens:
 		return StopBudget, fmt.Sprintf("the turn has used %d of %d tokens", tokens, b.Tokens)
@@ -45,9 +57,8 @@ func (t *turn) limit() (stop, why string) {
 	return "", ""
 }
 
-// bill adds a response to what the turn cost.
+// bill adds a response to what the turn cost, and the turn that it is a task of.
 func (t *turn) bill(u *session.Usage) {
-	t.out.Usage = *t.out.Usage.Plus(u)
 	if u == nil {
 		return
 	}
@@ -55,7 +66,12 @@ func (t *turn) bill(u *session.Usage) {
 	if price := t.opts.Budget.Price; cost == 0 && price != nil {
 		cost = price(t.opts.Model.Info(), *u)
 	}
-	t.cost += cost
+	for at := t; at != nil; at = at.opts.parent {
+		at.spending.Lock()
+		at.out.Usage = *at.out.Usage.Plus(u)
+		at.cost += cost
+		at.spending.Unlock()
+	}
 }
 
 // fallsBack reports whether another model takes over: this one does not answer, or does not

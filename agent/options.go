@@ -79,6 +79,8 @@ type Options struct {
 	Traces trace.TracerProvider
 	// Logger gets what the agent decides on its own. Default: none.
 	Logger *slog.Logger
+
+	parent *turn // that the agent is a task of, or nil
 }
 
 // Compaction says when and how the beginning of a conversation is replaced by a

@@ -34,6 +34,7 @@ func (t *turn) runCall(p *Pending) Result {
 	defer cancel()
 	ctx, finish := t.traceCall(ctx, p.Call)
 	ctx = WithProgress(ctx, func(text string) { t.publish(Event{Type: ToolUpdate, Call: &p.Call, Text: text}) })
+	ctx = context.WithValue(ctx, runningKey{}, runningCall{t, p.Entry})
 	done := make(chan returned, 1)
 	go func() {
 		r := returned{err: errNoResult} // which stays if the tool ends its goroutine

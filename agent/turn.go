@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"sync"
 	"time"
 
+	"github.com/coppice-dev/coppice/internal/gate"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/lease"
@@ -24,7 +26,11 @@ type turn struct {
 	cutOffs int                    // answers in a row that were cut off
 	lost    map[provider.Note]bool // what the user knows that the model is not shown
 	begun   time.Time
-	cost    int // in millionths of a US dollar
+
+	spending sync.Mutex // guards cost and out.Usage: tasks run side by side
+	cost     int        // in millionths of a US dollar
+
+	oneQuestion gate.Mutex // held while Approve is asked
 }
 
 // Send adds what the user says and lets the model answer until it is done. When it returns,

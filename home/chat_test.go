@@ -239,7 +239,7 @@ func TestAToolboxRefusesRulesForToolsThatDoNotExist(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	for _, r := range []home.ChatRequest{{Deny: []string{"bsh"}}, {Allow: []string{"read,write"}}, {Allow: []string{"Read"}}, {Allow: []string{"github_push"}}} {
-		if _, err := h.Chat(t.Context(), r, home.ChatHands{}); !errors.Is(err, session.ErrInvalid) || !strings.Contains(err.Error(), "read, write, edit, bash, grep, glob, ls, fetch, search") {
+		if _, err := h.Chat(t.Context(), r, home.ChatHands{}); !errors.Is(err, session.ErrInvalid) || !strings.Contains(err.Error(), "read, write, edit, bash, grep, glob, ls, fetch, search, task") {
 			t.Errorf("%v: %v", r, err)
 		}
 	}

@@ -1,6 +1,6 @@
 // Package tools has the tools that an agent can work with in a directory: read, write,
-// edit, bash, grep, glob and ls, fetch for pages on the web, and search for what was said in
-// earlier sessions.
+// edit, bash, grep, glob and ls, fetch for pages on the web, search for what was said in
+// earlier sessions, and task for work that another agent does.
 //
 // # What a call may do
 //
@@ -11,7 +11,8 @@
 // the file itself, without links on the way. So the tool reads or writes exactly the
 // file that a person approved.
 //
-// Reading in the working directory and searching need no approval. Writing, editing,
+// Reading in the working directory, searching and tasks need no approval; the calls of a task
+// do as any others. Writing, editing,
 // commands and pages always ask, unless a rule allows the call: see Rules. A command can do
 // whatever the user can; the working directory is only where it starts.
 package tools

@@ -27,10 +27,11 @@ const (
 	Ls     = "ls"
 	Fetch  = "fetch"
 	Search = "search"
+	Task   = "task"
 )
 
 // Names returns the names of all tools.
-func Names() []string { return []string{Read, Write, Edit, Bash, Grep, Glob, Ls, Fetch, Search} }
+func Names() []string { return []string{Read, Write, Edit, Bash, Grep, Glob, Ls, Fetch, Search, Task} }
 
 // Options say where and how the tools work. The zero value works in the current
 // directory, without search.
@@ -84,6 +85,7 @@ func New(o Options) ([]agent.Tool, error) {
 	}
 	makers := map[string]func() (agent.Tool, error){
 		Read: k.read, Write: k.write, Edit: k.edit, Bash: k.bash, Grep: k.grep, Glob: k.glob, Ls: k.ls, Fetch: k.fetch, Search: k.search,
+		Task: func() (agent.Tool, error) { return agent.TaskTool(agent.TaskOptions{}) },
 	}
 	var list []agent.Tool
 	for _, name := range k.Names {

@@ -180,8 +180,8 @@ func TestNewMakesWhatIsAskedFor(t *testing.T) {
 		o    tools.Options
 		want string // the names, or a part of the error
 	}{
-		{tools.Options{Dir: dir}, "read write edit bash grep glob ls fetch"},
-		{tools.Options{Dir: dir, Search: nothing}, "read write edit bash grep glob ls fetch search"},
+		{tools.Options{Dir: dir}, "read write edit bash grep glob ls fetch task"},
+		{tools.Options{Dir: dir, Search: nothing}, "read write edit bash grep glob ls fetch search task"},
 		{tools.Options{Dir: dir, Names: []string{"bash", "read", "bash"}}, "bash read"},
 		{tools.Options{Dir: dir, Names: []string{"rm"}}, `no tool "rm"`},
 		{tools.Options{Dir: dir, Names: []string{"search"}}, "no sessions"},
