@@ -7,6 +7,25 @@
 // again, finds everything that a person saw and everything that a tool may have done:
 // see Agent.Resume.
 //
+//	s, err := session.Load(path) // or New, or Create in any store
+//	if err != nil {
+//		return err
+//	}
+//	defer s.Close()
+//	a, err := agent.New(s, agent.Options{Model: model, Tools: tools})
+//	if err != nil {
+//		return err
+//	}
+//	defer a.Close()
+//	out, err := a.Send(ctx, session.Text("Why does the test fail?"))
+//	if err != nil {
+//		return err
+//	}
+//	fmt.Println(session.TextOf(out.Message.Content))
+//
+// Package provider/client makes models, package agent/tools has tools that work in a
+// directory; the example of this package has a tool of its own.
+//
 // An Agent is a loop that decides and a Keeper that writes down. A loop of your own can use
 // the Keeper alone.
 package agent

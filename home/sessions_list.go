@@ -49,7 +49,7 @@ type SessionInfo struct {
 	Problems     int       `json:"problems"` // faults found while reading it
 }
 
-// Count is how often something occurs.
+// Count is how often something occurs: Name is what, Count (an int64) how often.
 type Count = index.Count
 
 func sessionInfo(s *index.Session) SessionInfo {
@@ -141,7 +141,9 @@ type ListResult struct {
 	Unknown []UnknownFilter `json:"unknown,omitempty"`
 }
 
-// UnknownFilter is a filter value that no session has, with values that may have been meant.
+// UnknownFilter is a filter value that no session has. Filter and Value are what was asked
+// for, DidYouMean has the values that may have been meant, and Known some that there are if
+// none is near.
 type UnknownFilter = index.Unknown
 
 const defaultLimit = 50

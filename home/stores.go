@@ -86,7 +86,10 @@ func noHomeDir(op string) error {
 
 func openFiles(h *Home, dir string) (store.Store, error) {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && !h.opts.Create {
-		return nil, &session.Error{Op: "look for sessions in", Path: dir, Kind: session.ErrNotExist}
+		return nil, &session.Error{
+			Op: "look for sessions in", Path: dir, Kind: session.ErrNotExist,
+			Hint: "check the path; a program that is to begin there opens it with home.Options.Create",
+		}
 	}
 	return file.Open(dir, h.fileOptions())
 }

@@ -9,6 +9,15 @@
 // replaced is gone: History(key, All) returns it, and so does every tool that reads
 // sessions.
 //
+// The methods with the names of that design report no errors and take whatever they are
+// given. Each has one beside it that does report them, and that leaves nothing behind where
+// the design does. Use that one in a new program:
+//
+//	AddMessage, AddFullMessage  Add
+//	SetHistory                  Replace, which also drops the summary if nothing is left
+//	TruncateHistory             Truncate, which also drops the summary with keepLast 0, and
+//	                            refuses a negative number
+//
 // # What survives
 //
 // AddMessage, TruncateHistory and SetHistory have written their change when they return.

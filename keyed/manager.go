@@ -224,8 +224,9 @@ type Cut struct {
 
 // Truncate keeps the last messages of a key's session: keepLast of them, and before them
 // those that they need (see "What stays in the history" in the package comment). With 0 it
-// keeps none, and no summary either, unless SetSummary gave one just before. What it drops stays in the log: see History. It returns what it kept; its
-// errors are those of Add, and session.ErrInvalid for a negative number.
+// keeps none, and no summary either, unless SetSummary gave one just before. What it drops
+// stays in the log: see History. It returns what it kept; its errors are those of Add, and
+// session.ErrInvalid for a negative number.
 func (sm *SessionManager) Truncate(key string, keepLast int) (cut Cut, err error) {
 	at := sm.opts.Now().UTC()
 	err = sm.tryChange(key, func(c *chat) error {

@@ -179,5 +179,9 @@ func TestBuildContext(t *testing.T) {
 	m.talk("u1", "+x", "u2", "=x", "=orphan", "+y")
 	expect("system: prompt", "system: Previous conversation summary: sum",
 		"user: u1", "assistant: +x", "tool: =x", "user: u2", "assistant: +y", "tool: =y", "user: now")
+	got, err := m.BuildContext("another", "", "") // no empty messages, which providers refuse
+	if err != nil || len(got) != 0 {
+		t.Errorf("without a prompt and a message: %v, %v", got, err)
+	}
 	m.sees("u1", "+x", "u2", "=x", "=orphan", "+y")
 }

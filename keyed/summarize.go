@@ -72,19 +72,26 @@ func (c *chat) summarized(ctx context.Context, summary, keepFrom string) (Cut, e
 }
 
 // BuildContext returns what to send to a model: the system prompt; the system messages of the
-// history; the summary, if there is one; the rest of the history; and the user's message.
+// history; the summary, if there is one; the rest of the history; and the user's message. A
+// prompt or message that is "" is left out: give no message if Add has it already.
 // Apart from what the caller gives, that is the session's context (package session). Every
 // tool call in it has its result right after it and every result its call, because providers
 // reject anything else. A call that was never answered gets a result that says so, and a
 // result without a call is left out.
 func (sm *SessionManager) BuildContext(key, systemPrompt, userMessage string) ([]Message, error) {
-	messages := []Message{{Role: session.RoleSystem, Content: systemPrompt}}
+	var messages []Message
+	if systemPrompt != "" {
+		messages = append(messages, Message{Role: session.RoleSystem, Content: systemPrompt})
+	}
 	err := sm.try(key, func(c *chat) error {
 		history, err := c.paired(sm.context())
 		messages = append(messages, history...)
 		return err
 	})
-	return append(messages, Message{Role: session.RoleUser, Content: userMessage}), err
+	if userMessage != "" {
+		messages = append(messages, Message{Role: session.RoleUser, Content: userMessage})
+	}
+	return messages, err
 }
 
 // paired returns the summary and the history in a form that a model accepts.

@@ -18,13 +18,6 @@ func (s *Session) Branch(entryID string) error {
 	return err
 }
 
-// ResetLeaf moves the leaf before the first entry: the next append will begin
-// another root.
-func (s *Session) ResetLeaf() error {
-	_, err := s.last("branch", func(tx *Tx) { tx.Branch("") })
-	return err
-}
-
 // SetLabel names an entry; an empty label removes its name. It returns the id
 // of the label entry.
 func (s *Session) SetLabel(targetID string, label string) (string, error) {

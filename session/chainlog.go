@@ -14,6 +14,17 @@ import (
 // chainLog joins the logs of a chain into one log. Positions count through the logs, one
 // after the other. What is appended goes to the last of them.
 //
+// An example, with the logs at the top of join.go. Say that they have no headers and that
+// each line has 100 bytes. The log of s0 then has 300, so the part of s1 has base 300. In its patch the lines of a' and m are empty, which leaves them out,
+// and the line of b has the id b~2 and the parent c; was says that b~2 is b in that log.
+//
+//	position in the chain   0    100  200  300  400  500    600
+//	line                    a    b    c    a'   m    b~2    d
+//	part, position in it    s0 0 100  200  s1 0 100  200    300
+//
+// Forward from 300 reads s1 from 0, skips two lines, and yields b~2 at 500. An append at 700
+// is an append to s1 at 400.
+//
 // Readers see what has been joined. Only absorb and write join more, under the session's
 // lock.
 type chainLog struct {

@@ -3,19 +3,8 @@ package session
 import "path/filepath"
 
 // The names in this file are second ways to do what other names of the package do. Programs
-// that were written for the first design of the package use them, so they stay. In a new
-// program use:
-//
-//	GetContext                 Context, which also says what was left out and why
-//	GetTree                    Outline for the shape, then Peek or Each for the entries
-//	CreateBranchedSession      Fork with ForkOptions.At, which returns the new session open
-//	BranchWithSummary          Update, with Tx.Branch and Tx.Append
-//	Append                     AppendEntry, which returns the id
-//	AppendModelChange          AppendEntry
-//	AppendThinkingLevelChange  AppendEntry
-//	AppendSessionInfo          AppendEntry
-//	AppendCustomEntry          AppendEntry
-//	Manager, FileManager       Directory
+// that were written for the first designs use them, so they stay. The package comment says
+// what to use instead: see "Names of the designs" in doc.go.
 
 // GetContext returns the entries to send to a model, from the summary in force to the
 // leaf: the Entries of Context.
@@ -73,6 +62,12 @@ func (s *Session) BranchWithSummary(branchFromID string, summary string) (string
 		tx.moveTo(branchFromID)
 		tx.Append(Entry{Type: TypeBranchSummary, BranchSummary: told})
 	})
+}
+
+// ResetLeaf moves the leaf before the first entry: the next append will begin another root.
+func (s *Session) ResetLeaf() error {
+	_, err := s.last("branch", func(tx *Tx) { tx.Branch("") })
+	return err
 }
 
 // Append is AppendEntry without the id. Its parent is the leaf, whatever ParentID says.

@@ -65,7 +65,20 @@
 // for byte. A log whose header has a newer format version is refused and left as it is.
 // docs/format.md describes the format.
 //
-// Some methods are second ways to do what others do, such as GetContext and GetTree.
-// Programs written for the first design of the package use them; compat.go says what to use
-// instead.
+// # Names of the designs
+//
+// Programs that were written for the designs of the package use these names. They stay, but
+// each is a second way to do a thing. In a new program use what is on the right:
+//
+//	Append                     AppendEntry, which returns the id
+//	AppendModelChange          AppendEntry with a ModelChange
+//	AppendThinkingLevelChange  AppendEntry with a ThinkingLevel
+//	AppendSessionInfo          AppendEntry with a SessionInfo
+//	AppendCustomEntry          AppendEntry with a Custom
+//	BranchWithSummary          Update: Tx.Branch, then Tx.Append with a BranchSummary
+//	ResetLeaf                  Update: Tx.Branch("")
+//	CreateBranchedSession      Fork with ForkOptions.At, which returns the new session open
+//	GetContext                 Context, which also says what was left out and why
+//	GetTree                    Outline for the shape, then Peek or Each for the entries
+//	Manager, FileManager       Directory
 package session

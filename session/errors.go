@@ -30,8 +30,9 @@ func MustReopen(err error) bool {
 	return errors.Is(err, ErrUnknown) || errors.Is(err, ErrClosed) || errors.Is(err, ErrReplaced)
 }
 
-// Error says what was being done, to which session, where, and why it did not
-// work.
+// Error says what was being done (Op), to which session (Name, Path), where (Offset, if At is
+// true), and why it did not work: Kind is one of the errors above or nil, Err the cause or
+// nil, and Hint what one can do about it or "".
 type Error = store.Error
 
 // ConflictError is the error of an append that met another writer. Nothing was

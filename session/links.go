@@ -11,6 +11,26 @@ import (
 // the only place that says which sessions follow each other, and which messages are
 // only copies of what came before: package conversation, the index and the commands
 // all use it.
+//
+// An example. Session s1 continues s0, s2 continued s1 and is lost, and s3 continued s2.
+// Another program made x and says that it continues s0, too. Each session says, as a Link:
+//
+//	     Continues  ContinuedTo  Original (on the marker)
+//	s0              s1
+//	s1   s0         s2           s0
+//	s3   s2                      s0
+//	x    s0                      s0
+//
+// JoinLinks makes two conversations of them. The log of s0 names s1, so x does not follow
+// it. s2 is missing; s1 names it and s3 continues it, so the gap is between those two:
+//
+//	Links s0 s1 s3, Missing s2
+//	Links x
+//
+// And what is a copy? s1 was created with the instructions of s0, then a message "two" that
+// says of which entry it is a copy, then the marker. CarryOf says of these CarryMaybe,
+// CarryCopy and CarryMarker, and Carried takes all three for carried, because they come
+// before the marker. A user who later quotes the instructions writes a message of their own.
 
 // The members of a message's metadata with which a continuation says what it was
 // given by the session before it.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/coppice-dev/coppice/internal/soak"
@@ -420,5 +421,20 @@ func TestForkOfADamagedChain(t *testing.T) {
 		if e := mustGet(fork.Entry(last))(t); e.ParentID == nil || *e.ParentID != "a" {
 			t.Errorf("%s: %s hangs on %v", name, last, e.ParentID)
 		}
+	}
+}
+
+// The example at the top of links.go.
+func TestJoinLinksAcrossAGap(t *testing.T) {
+	t.Parallel()
+	got := session.JoinLinks([]session.Link{
+		{ID: "s0", ContinuedTo: "s1"},
+		{ID: "s1", Continues: "s0", ContinuedTo: "s2", Original: "s0", Index: 1},
+		{ID: "s3", Continues: "s2", Original: "s0", Index: 3},
+		{ID: "x", Continues: "s0", Original: "s0", Index: 1},
+	})
+	want := []session.Linked{{ID: "s0", Links: []string{"s0", "s1", "s3"}, Missing: []string{"s2"}}, {ID: "x", Links: []string{"x"}}}
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -3,7 +3,7 @@
 //
 //	func TestStore(t *testing.T) {
 //		storetest.Run(t, func(t *testing.T) store.Store {
-//			s, err := mystore.Open(t.TempDir())
+//			s, err := mystore.Open(filepath.Join(t.TempDir(), "store"))
 //			if err != nil {
 //				t.Fatal(err)
 //			}
