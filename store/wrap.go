@@ -1,7 +1,11 @@
 package store
 
 // Wrapper is the interface of a Store that adds something to another one, such as
-// measurements. Without it, nobody finds the capabilities of the other one.
+// measurements. Without it, As does not find the capabilities of the other one.
+//
+// To see every line that is written, wrap the three methods that return a Log for writing
+// (Open, Create and CreateCopy; the lines of the latter two are written as they return) and,
+// of that Log, both Append and Start: a session uses Start, which does not call Append.
 type Wrapper interface {
 	// Unwrap returns the other store.
 	Unwrap() Store
