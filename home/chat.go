@@ -128,10 +128,10 @@ func (c *Chat) equipped() ChatRequest {
 	return r
 }
 
-// names returns the built-in tools that the chat begins with: those of the request, of the
-// project or of the settings, whichever says anything first.
+// names returns the built-in tools that the chat begins with: those of the request, those that
+// the conversation had, those of the project or of the settings, whichever says anything first.
 func (c *Chat) names() []string {
-	for _, names := range [][]string{c.r.Tools, c.project.list(SettingTools), c.home.settings.list(SettingTools)} {
+	for _, names := range [][]string{c.r.Tools, c.hadTools(), c.project.list(SettingTools), c.home.settings.list(SettingTools)} {
 		if len(names) > 0 {
 			return names
 		}

@@ -2,8 +2,11 @@ package home
 
 import (
 	"context"
+	"os"
 	"slices"
 
+	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/agent/tools"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -72,4 +75,49 @@ func saidIn(c *Conversation) (said []string, err error) {
 		}
 	}
 	return said, nil
+}
+
+// maxLookBack is how many entries hadTools looks at.
+const maxLookBack = 64
+
+// hadTools returns the built-in tools that the model had when it was last asked; none if that
+// is far back, if another program held the conversation, or if its directory is not here.
+func (c *Chat) hadTools() (names []string) {
+	if info, err := os.Stat(c.dir); c.c == nil || err != nil || !info.IsDir() || slices.ContainsFunc(c.c.Header().Extra, func(f session.Field) bool { return f.Name == session.OriginField }) {
+		return nil
+	}
+	id := c.c.LeafID()
+	for n := 0; n < maxLookBack && id != ""; n++ {
+		found, err := c.c.Peek(id)
+		if err != nil {
+			return nil
+		}
+		if r, ok := agent.ReadRecord(&found[0]); ok && r.For == "" {
+			return c.offered(r.Tools)
+		}
+		id = ""
+		if found[0].ParentID != nil {
+			id = *found[0].ParentID
+		}
+	}
+	return nil
+}
+
+// offered returns the built-in tools among those that an entry of session.CustomTools lists.
+func (c *Chat) offered(id string) (names []string) {
+	if id == "" {
+		return nil
+	}
+	e, err := c.c.Entry(id)
+	if err != nil || e.Custom == nil || e.Custom.CustomType != session.CustomTools {
+		return nil
+	}
+	list, _ := e.Custom.Data["tools"].([]any)
+	for _, one := range list {
+		tool, _ := one.(map[string]any)
+		if name, _ := tool["name"].(string); slices.Contains(tools.Names(), name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }

@@ -293,3 +293,49 @@ func TestAChatFinishesARedactionFirst(t *testing.T) {
 		}
 	}
 }
+
+// A conversation goes on with the tools that its model had, unless others are asked for.
+func TestAConversationKeepsItsTools(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	dir := t.TempDir()
+	c := h.chat(home.ChatRequest{CWD: dir, Tools: []string{"read", "ls"}})
+	h.tell(c, "hello")
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	names := func(r home.ChatRequest) (names []string) {
+		t.Helper()
+		r.Session = home.LastSession
+		again := h.chat(r)
+		for _, tool := range again.Tools() {
+			names = append(names, tool.Name)
+		}
+		if err := again.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return names
+	}
+	for want, r := range map[string]home.ChatRequest{
+		"read ls": {}, "": {Tools: []string{home.NoTools}}, "grep": {Tools: []string{"grep"}},
+	} {
+		if got := strings.Join(names(r), " "); got != want {
+			t.Errorf("%+v: the tools are %q", r.Tools, got)
+		}
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if got := names(home.ChatRequest{}); len(got) > 0 {
+		t.Errorf("in a directory that is gone the tools are %q", got)
+	}
+	h.say(session.Header{ID: "theirs", CWD: t.TempDir(), Extra: []session.Field{{Name: session.OriginField, Value: []byte(`{"format":"pi","id":"x","path":"/x"}`)}}}, "hello")
+	c = h.chat(home.ChatRequest{Session: "theirs", Tools: []string{"read"}})
+	h.tell(c, "hello")
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := names(home.ChatRequest{}); len(got) > 0 {
+		t.Errorf("an imported conversation has the tools %q", got)
+	}
+}
