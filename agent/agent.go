@@ -136,7 +136,7 @@ func (a *Agent) Session() *session.Session { return a.keeper.log }
 // Holder returns who works on the session now, or nil: an agent of another program, or one
 // of this program, which may be this agent.
 func (a *Agent) Holder(ctx context.Context) (*lease.Holder, error) {
-	return a.keeper.place().Holder(ctx)
+	return a.keeper.place.Holder(ctx)
 }
 
 // begin takes the conversation for a turn or another change. The returned context

@@ -29,9 +29,8 @@ func conversationOf(s *session.Session, limit int) (_ *session.Session, isChain 
 	return s, true, err
 }
 
-// goOn goes on where others have continued the conversation. last is the session that has the
-// lease.
-func (k *Keeper) goOn(last string, fresh bool) error {
+// goOn goes on where others have continued the conversation. fresh says that they have written.
+func (k *Keeper) goOn(fresh bool) error {
 	if fresh {
 		k.inLast = unknownSize
 	}
@@ -44,26 +43,12 @@ func (k *Keeper) goOn(last string, fresh bool) error {
 		return err
 	case next != "" && !k.isChain:
 		return &session.Error{
-			Op: "continue", Name: last, Kind: session.ErrConflict, Err: fmt.Errorf("the conversation goes on in session %q", next),
+			Op: "continue", Name: k.s.ID(), Kind: session.ErrConflict, Err: fmt.Errorf("the conversation goes on in session %q", next),
 			Hint: "open it again",
 		}
 	case next != "": // it was named and never created, or it is lost
-		return k.continueWith(last, nil)
+		return k.continueWith(nil)
 	}
-	return k.moveLease(last)
-}
-
-// moveLease makes sure that the lease is on the last session of the conversation. last is the
-// one that has it.
-func (k *Keeper) moveLease(last string) error {
-	if k.s.Last() == last {
-		return nil
-	}
-	before := k.lease
-	if err := k.takeLease(); err != nil {
-		return err
-	}
-	_ = before.Release(context.WithoutCancel(k.ctx)) // if it fails, others have to wait for a while
 	return nil
 }
 
@@ -81,7 +66,7 @@ func (k *Keeper) cross(next session.Entry) error {
 	if k.inLast = len(part.Entries); !part.Due(&next, limit) {
 		return nil
 	}
-	return k.continueWith(k.s.Last(), &next)
+	return k.continueWith(&next)
 }
 
 // unknownSize means that the size of the last session is not known.
@@ -98,8 +83,8 @@ func (k *Keeper) lastPart() (*boundary.Part, error) {
 }
 
 // continueWith continues the conversation in another session, for a message or, if next is
-// nil, because the log says so. last is the session that has the lease.
-func (k *Keeper) continueWith(last string, next *session.Entry) error {
+// nil, because the log says so.
+func (k *Keeper) continueWith(next *session.Entry) error {
 	part, err := k.lastPart()
 	if err != nil {
 		return err
@@ -110,5 +95,5 @@ func (k *Keeper) continueWith(last string, next *session.Entry) error {
 		return err
 	}
 	k.inLast = unknownSize
-	return k.moveLease(last)
+	return nil
 }

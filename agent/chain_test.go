@@ -203,8 +203,8 @@ func TestABoundaryThatWasCutShort(t *testing.T) {
 	}
 }
 
-// An agent that crosses a boundary takes its lease along, and another one that has the
-// conversation open goes on where it is.
+// An agent that crosses a boundary keeps its lease, and another one that has the conversation
+// open goes on where it is.
 func TestTheLeaseCrossesABoundary(t *testing.T) {
 	t.Parallel()
 	s := newSession(t)
@@ -214,7 +214,7 @@ func TestTheLeaseCrossesABoundary(t *testing.T) {
 	run := watch.Run
 	watch.Run = func(ctx context.Context, c agent.Call) (agent.Result, error) {
 		last := a.Session().Last()
-		if h, err := lease.At(s.Store(), last).Holder(ctx); h != nil && err == nil && c.Session == last {
+		if h, err := lease.At(s.Store(), s.ID()).Holder(ctx); h != nil && err == nil && c.Session == last {
 			holders[last] = true
 		}
 		return run(ctx, c)

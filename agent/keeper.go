@@ -36,6 +36,7 @@ import (
 type Keeper struct {
 	log   *session.Session // the whole conversation
 	s     *session.Session // the same, with a context that does not end: what has happened is written down
+	place *lease.Place     // of the conversation, under its id: that stays the same at a boundary
 	count *counting
 	opts  KeeperOptions
 	queue queue
@@ -47,8 +48,6 @@ type Keeper struct {
 	onUsage func(*session.Usage) // gets what each response cost; may be nil
 
 	mu         sync.Mutex                  // guards what follows
-	placeOf    string                      // the session that at is about
-	at         *lease.Place                // see place
 	calls      map[callKey]json.RawMessage // the arguments of calls that wait
 	signingKey []byte                      // of the store, if it is known
 
@@ -125,7 +124,7 @@ func newKeeper(s *session.Session, o KeeperOptions) (*Keeper, error) {
 		return nil, err
 	}
 	return &Keeper{
-		isChain: isChain, inLast: unknownSize, log: s, s: s.WithContext(context.Background()), count: newCounting(o.Counter), opts: o,
+		isChain: isChain, inLast: unknownSize, log: s, s: s.WithContext(context.Background()), place: lease.At(s.Store(), s.ID()), count: newCounting(o.Counter), opts: o,
 		news: o.Events, isHeard: func() bool { return o.Events != nil },
 	}, nil
 }
@@ -179,7 +178,11 @@ func (k *Keeper) Begin(ctx context.Context) (context.Context, error) {
 // take takes the lease for some work, which ctx ends. The caller calls release.
 func (k *Keeper) take(ctx context.Context, stop context.CancelCauseFunc) (release func(), err error) {
 	k.ctx, k.stop = ctx, stop
-	if err := k.takeLease(); err != nil {
+	take := k.place.Take
+	if k.opts.Wait {
+		take = k.place.Wait
+	}
+	if k.lease, err = take(ctx, stop); err != nil {
 		return nil, err
 	}
 	k.offer, k.offerSum, k.unanswered, k.asked = nil, "", 0, ""
@@ -188,30 +191,6 @@ func (k *Keeper) take(ctx context.Context, stop context.CancelCauseFunc) (releas
 		// If it fails, others have to wait for a while. The work is over all the same.
 		_ = k.lease.Release(context.WithoutCancel(ctx))
 	}, nil
-}
-
-// takeLease takes the lease on the last session of the conversation.
-func (k *Keeper) takeLease() error {
-	take := k.place().Take
-	if k.opts.Wait {
-		take = k.place().Wait
-	}
-	taken, err := take(k.ctx, k.stop)
-	if err == nil {
-		k.lease = taken
-	}
-	return err
-}
-
-// place is where the lease is. It remembers when it saw others there.
-func (k *Keeper) place() *lease.Place {
-	last := k.log.Last()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.placeOf != last {
-		k.placeOf, k.at = last, lease.At(k.log.Store(), last)
-	}
-	return k.at
 }
 
 // End gives the session back, whatever is still open: Restore finds it. Without Begin it does

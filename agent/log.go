@@ -111,15 +111,12 @@ func (k *Keeper) write(try func() error) error {
 // behind if others have finished that turn: it must not be done again.
 func (k *Keeper) catchUp() error {
 	leaf := k.s.LeafID()
-	for last := ""; last != k.s.Last(); { // while we waited for another lease, its holder has written
-		last = k.s.Last()
-		fresh, err := k.s.Refresh()
-		if err != nil {
-			return err
-		}
-		if err := k.goOn(last, fresh); err != nil {
-			return err
-		}
+	fresh, err := k.s.Refresh()
+	if err != nil {
+		return err
+	}
+	if err := k.goOn(fresh); err != nil {
+		return err
 	}
 	now := k.s.LeafID()
 	if now == leaf {

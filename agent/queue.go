@@ -47,7 +47,7 @@ func (k *Keeper) enqueue(ctx context.Context, q session.Queued) (string, error) 
 	k.queue.mu.Lock()
 	defer k.queue.mu.Unlock()
 	if !k.queue.open {
-		switch holder, err := k.place().Holder(ctx); {
+		switch holder, err := k.place.Holder(ctx); {
 		case err != nil:
 			return "", err
 		case holder == nil:

@@ -78,7 +78,7 @@ func (a *Agent) Unfinished() (bool, error) {
 	a.mu.Unlock()
 	if h, err := a.Holder(context.Background()); err != nil || h != nil && !busy {
 		if err == nil {
-			err = &lease.HeldError{Name: a.keeper.s.Last(), Holder: *h}
+			err = &lease.HeldError{Name: a.keeper.s.ID(), Holder: *h}
 		}
 		return false, err
 	}

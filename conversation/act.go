@@ -10,7 +10,6 @@ import (
 	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/store/lease"
 )
 
 // act has an agent add what the user says, and answer it: it runs the tools that the model
@@ -30,95 +29,46 @@ func (c *Chat) act(ctx context.Context, model provider.Model, o agent.Options, c
 	if err := c.fitAgent(&o); err != nil {
 		return Message{}, err
 	}
+	from := ""
 	err = c.sessions.withWhole(id, func(whole *session.Session) error {
+		from = whole.Last()
 		answer, err = actIn(ctx, whole, o, content, emit)
 		return err
 	})
 	// What the agent has written counts from now on, even if the caller no longer waits.
-	return answer, errors.Join(err, c.sessions.WithContext(context.WithoutCancel(ctx)).refreshTail(id, writing))
+	m := c.sessions.WithContext(context.WithoutCancel(ctx))
+	return answer, errors.Join(err, m.refreshTail(id, writing), m.crossed(id, from))
 }
 
-// place returns the id of the conversation, which has room for what the user says.
+// place returns the id of the conversation. What the user says may begin one.
 func (c *Chat) place(content []session.Content) (string, error) {
-	if content == nil {
-		id := c.ID()
-		if id == "" {
-			return "", ErrAnswered
-		}
+	if content != nil {
+		return c.ensure()
+	}
+	if id := c.ID(); id != "" {
 		return id, nil
 	}
-	id, err := c.ensure()
+	return "", ErrAnswered
+}
+
+// crossed tells of the sessions in which an agent went on. from is the one where it began.
+func (m *Sessions) crossed(id, from string) error {
+	chain, err := m.chain(id)
 	if err != nil {
-		return "", err
+		return err
 	}
-	return id, c.sessions.makeRoom(id, &session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: session.RoleUser, Content: content}})
+	var moved []Transition
+	for i, link := range chain.Links {
+		if i > 0 && (len(moved) > 0 || chain.Links[i-1] == from) {
+			moved = append(moved, Transition{Conversation: chain.ID, From: chain.Links[i-1], To: link, Index: i})
+			m.moved(moved[len(moved)-1])
+		}
+	}
+	m.tell(moved)
+	return nil
 }
 
-// makeRoom continues the last session of a conversation if it is full for a message. It waits
-// for an agent that works there: the rest of its turn belongs to that session.
-func (m *Sessions) makeRoom(id string, e *session.Entry) error {
-	for {
-		full, err := m.isFull(id, e)
-		if err != nil || full == "" {
-			return err
-		}
-		held, err := lease.At(m.store, full).Wait(m.context(), nil)
-		if err != nil {
-			return err
-		}
-		moved, err := m.continueFull(id, full, e)
-		err = errors.Join(err, held.Release(context.WithoutCancel(m.context())))
-		m.tell(moved)
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// isFull returns the last session of a conversation if it is full for a message, or "".
-func (m *Sessions) isFull(id string, e *session.Entry) (string, error) {
-	if err := m.refreshTail(id, writing); err != nil {
-		return "", err
-	}
-	l, err := m.tailFor(id, writing)
-	if err != nil {
-		return "", err
-	}
-	defer m.release(l)
-	if err := m.lock(l); err != nil {
-		return "", err
-	}
-	defer l.mu.Unlock()
-	if l.due(e, m.limitOf(l)) {
-		return l.id, nil
-	}
-	return "", nil
-}
-
-// continueFull continues a session for a message, if it is still the last one and full.
-func (m *Sessions) continueFull(id, full string, e *session.Entry) (moved []Transition, _ error) {
-	if err := m.refreshTail(id, writing); err != nil {
-		return nil, err
-	}
-	err := m.atTail("continue", id, func(l *link) (settled bool, _ error) {
-		if err := m.lock(l); err != nil {
-			return false, err
-		}
-		defer l.mu.Unlock()
-		if l.id != full || !l.due(e, m.limitOf(l)) {
-			return true, nil
-		}
-		t, err := m.continueLink(l, e)
-		if err != nil {
-			return false, m.settle(l, err)
-		}
-		moved = append(moved, *t)
-		return true, nil
-	})
-	return moved, err
-}
-
-// fitAgent gives an agent the instructions and the window of the conversation.
+// fitAgent gives an agent the instructions, the window and the limits of the conversation.
 func (c *Chat) fitAgent(o *agent.Options) error {
 	config, err := c.Config()
 	if err != nil {
@@ -126,6 +76,7 @@ func (c *Chat) fitAgent(o *agent.Options) error {
 	}
 	w := config.apply(c.window.Options(), c.window.counters)
 	o.Wait, o.Counter = true, w.Counter
+	o.Boundary = cmp.Or(config.MaxMessages, c.sessions.Settings().MaxMessagesPerSession)
 	c.mu.Lock()
 	o.System = cmp.Or(c.prompt, o.System)
 	c.mu.Unlock()

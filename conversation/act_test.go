@@ -156,7 +156,10 @@ func TestToolsAcrossABoundary(t *testing.T) {
 	t.Parallel()
 	st := memoryStore(t)
 	var seen []string
-	m := newActing(t, st, 4, looks(&seen))
+	options, told := quiet(4), 0
+	options.OnTransition = func(c conversation.Transition) { told = max(told, c.Index) }
+	m := must(conversation.NewManager(st, &conversation.ManagerOptions{Sessions: *options, Model: looking, SystemPrompt: "Look around.", Agent: looks(&seen)}))(t)
+	defer m.Close()
 	var sent []string
 	do(t, m.SetModel(provider.Func{About: looking.About, Answer: func(ctx context.Context, r *provider.Request, tell func(string) error) (*session.MessageEntry, error) {
 		sent = entryTexts(r.Entries)
@@ -166,8 +169,8 @@ func TestToolsAcrossABoundary(t *testing.T) {
 		must(m.ProcessMessage(t.Context(), fmt.Sprintf("place%d", n), ""))(t)
 	}
 	id := m.Current().ID()
-	if n := len(must(m.Sessions.Conversation(id))(t).Links); n < 2 {
-		t.Errorf("it has %d sessions", n)
+	if n := len(must(m.Sessions.Conversation(id))(t).Links); n < 2 || told != n-1 {
+		t.Errorf("it has %d sessions, and the last of which we were told has the number %d", n, told)
 	}
 	var said []string
 	for _, line := range saidIn(t, st, id) {

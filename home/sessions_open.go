@@ -1,6 +1,7 @@
 package home
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -408,8 +409,7 @@ func (c *Conversation) Rendered(ctx context.Context) (drawn render.Conversation,
 
 // Working returns which program works on the conversation now, or nil.
 func (c *Conversation) Working(ctx context.Context) (*lease.Holder, error) {
-	links := c.drawn().Links
-	return lease.At(c.home.store, links[len(links)-1]).Holder(ctx)
+	return lease.At(c.home.store, cmp.Or(c.Chain.ID, c.Session.ID())).Holder(ctx)
 }
 
 // drawn is Rendered without anything that needs other sessions.
