@@ -160,12 +160,13 @@ func idsOf(calls []Pending) []string {
 type answered struct {
 	Pending
 	result Result
+	err    error // of a hook: it ends the turn
 }
 
 func answersTo(text string, calls ...Pending) []answered {
 	all := make([]answered, len(calls))
 	for i := range calls {
-		all[i] = answered{calls[i], Result{Text: text, IsError: true}}
+		all[i] = answered{Pending: calls[i], result: Result{Text: text, IsError: true}}
 	}
 	return all
 }

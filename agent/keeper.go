@@ -419,7 +419,7 @@ func (k *Keeper) ToolEnd(id string, r Result) error {
 		if p == nil {
 			return invalid("no call %q waits for a result", id)
 		}
-		err := k.answer(answered{*p, r})
+		err := k.answer(answered{Pending: *p, result: r})
 		if err == nil {
 			delete(k.handed, id)
 		}

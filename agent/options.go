@@ -60,6 +60,9 @@ type Options struct {
 	// keeps waiting for approval. Default: such calls wait: see Later.
 	Approve func(ctx context.Context, call Call) (Decision, error)
 
+	// Hooks are called before and after requests and calls. Default: none.
+	Hooks Hooks
+
 	// Wait makes a turn wait while another agent works on the session, until its context
 	// ends. Default: the turn fails with a *lease.HeldError. The caller can then watch the
 	// session, or fork it.

@@ -73,7 +73,10 @@ func (w *work) start() {
 	for _, p := range group {
 		w.running++
 		w.publish(Event{Type: ToolStart, Call: &p.Call})
-		go func() { w.done <- answered{p, w.runCall(&p)} }()
+		go func() {
+			result, err := w.runCall(&p)
+			w.done <- answered{p, result, err}
+		}()
 	}
 }
 
@@ -122,6 +125,11 @@ func (w *work) collect(first answered) {
 	// Even if something else went wrong: what has happened must not be without a result.
 	if err := w.answer(batch...); err != nil {
 		w.fail(err)
+	}
+	for i := range batch {
+		if err := batch[i].err; err != nil {
+			w.fail(err)
+		}
 	}
 }
 

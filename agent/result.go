@@ -23,8 +23,8 @@ var (
 	errNoResult = errors.New("the tool ended without a result")
 )
 
-// runCall runs one call and returns its result, whatever happens.
-func (t *turn) runCall(p *Pending) Result {
+// runCall runs one call and returns its result, whatever happens. An error is that of a hook.
+func (t *turn) runCall(p *Pending) (Result, error) {
 	tool := t.tools[p.Name]
 	timeout := tool.Timeout
 	if timeout == 0 {
@@ -32,6 +32,15 @@ func (t *turn) runCall(p *Pending) Result {
 	}
 	ctx, cancel := context.WithTimeoutCause(t.ctx, timeout, errTimeout)
 	defer cancel()
+	changedBy := "user"
+	decided, denied, err := t.beforeTool(ctx, *p)
+	if denied != nil {
+		return t.fit(*denied), err
+	}
+	if string(decided.Input) != string(p.Input) {
+		changedBy = "program"
+	}
+	p = &decided
 	ctx, finish := t.traceCall(ctx, p.Call)
 	ctx = WithProgress(ctx, func(text string) { t.publish(Event{Type: ToolUpdate, Call: &p.Call, Text: text}) })
 	ctx = context.WithValue(ctx, runningKey{}, runningCall{t, p.Entry})
@@ -62,10 +71,13 @@ func (t *turn) runCall(p *Pending) Result {
 	}
 	finish(r.err)
 	result := t.explain(ctx, r, timeout)
-	if p.changed {
-		result = result.after(fmt.Sprintf("[the user changed the arguments of this call to %s]", p.Input))
+	if result, err = t.afterTool(ctx, p.Call, result); err != nil {
+		return t.fit(result), err
 	}
-	return t.fit(result)
+	if p.changed {
+		result = result.after(fmt.Sprintf("[the %s changed the arguments of this call to %s]", changedBy, p.Input))
+	}
+	return t.fit(result), nil
 }
 
 // returned is what the function of a tool returned.

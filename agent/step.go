@@ -28,6 +28,9 @@ func (t *turn) step() (*reply, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := t.beforeModel(&r.Request); err != nil {
+			return nil, err
+		}
 		response, cause := t.ask(r)
 		if cause == nil {
 			return t.accept(r, response)
@@ -189,12 +192,19 @@ func (t *turn) ask(r *request) (*provider.Response, error) {
 
 // accept keeps a whole answer, together with what was asked and which calls start right away.
 func (t *turn) accept(r *request, response *provider.Response) (*reply, error) {
-	answer, calls, err := t.keep(r, response.Message, t.startable)
+	start := t.startable
+	if t.opts.Hooks.AfterModel != nil { // which may end the turn before they run
+		start = func([]Pending) []Pending { return nil }
+	}
+	answer, calls, err := t.keep(r, response.Message, start)
 	if err != nil {
 		return nil, err
 	}
 	if answer != nil {
 		t.out.Message, t.out.Entry = answer.Message, answer.ID
+	}
+	if err := t.afterModel(response.Message); err != nil {
+		return nil, err
 	}
 	return &reply{calls: calls, stop: response.Message.StopReason, empty: answer == nil}, nil
 }

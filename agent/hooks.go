@@ -1,0 +1,94 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// Hooks are functions of the program that an agent calls on its way. For each request:
+// BeforeModel, the request, the log, AfterModel. For each call: approval, BeforeTool, the tool,
+// AfterTool, the log. Calls that run side by side have their hooks called side by side. An
+// error or a panic ends the turn, with what has happened in the log.
+type Hooks struct {
+	// BeforeModel sees a request before it is sent, and must not change it: the log says what
+	// was sent.
+	BeforeModel func(ctx context.Context, r *provider.Request) error
+	// AfterModel sees a whole answer when it is in the log, before its calls run.
+	AfterModel func(ctx context.Context, m *session.MessageEntry) error
+	// BeforeTool decides once more about a call that is about to run: Allow, also with other
+	// arguments, or Deny, also with a reason. The result tells the model.
+	BeforeTool func(ctx context.Context, call Call) (Decision, error)
+	// AfterTool returns the result that the log and the model get in place of the tool's.
+	AfterTool func(ctx context.Context, call Call, r Result) (Result, error)
+}
+
+// guard calls a hook, and turns a panic into an error.
+func guard(name string, hook func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("the hook %s panicked: %v", name, v)
+		}
+	}()
+	if err := hook(); err != nil {
+		return fmt.Errorf("the hook %s: %w", name, err)
+	}
+	return nil
+}
+
+func (t *turn) beforeModel(r *provider.Request) error {
+	if t.opts.Hooks.BeforeModel == nil {
+		return nil
+	}
+	return guard("BeforeModel", func() error { return t.opts.Hooks.BeforeModel(t.ctx, r) })
+}
+
+func (t *turn) afterModel(m *session.MessageEntry) error {
+	if t.opts.Hooks.AfterModel == nil {
+		return nil
+	}
+	return guard("AfterModel", func() error { return t.opts.Hooks.AfterModel(t.ctx, m) })
+}
+
+// beforeTool returns the call that runs. If it must not run, denied has its result.
+func (t *turn) beforeTool(ctx context.Context, p Pending) (_ Pending, denied *Result, err error) {
+	if t.opts.Hooks.BeforeTool == nil {
+		return p, nil, nil
+	}
+	made := decided{Pending: p}
+	err = guard("BeforeTool", func() error {
+		decision, err := t.opts.Hooks.BeforeTool(ctx, p.Call)
+		if err != nil {
+			return err
+		}
+		if made = decide(p, decision); made.verdict == Later && made.err == nil {
+			made.err = invalid("a call that is about to run cannot be left for later")
+		}
+		return made.err
+	})
+	switch {
+	case err != nil:
+		return p, &Result{Text: fmt.Sprintf("[not run: %v]", err), IsError: true}, err
+	case made.verdict == Deny:
+		denial := made.denial().result
+		return p, &denial, nil
+	}
+	return made.Pending, nil, nil
+}
+
+// afterTool returns the result that is kept.
+func (t *turn) afterTool(ctx context.Context, call Call, r Result) (kept Result, err error) {
+	if t.opts.Hooks.AfterTool == nil {
+		return r, nil
+	}
+	err = guard("AfterTool", func() error {
+		kept, err = t.opts.Hooks.AfterTool(ctx, call, r)
+		return err
+	})
+	if err != nil {
+		return r, err
+	}
+	return kept, nil
+}

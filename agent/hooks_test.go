@@ -1,0 +1,186 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/provider/offline"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/memory"
+)
+
+// TestHooks: hooks are called in the order that is documented, and change what they may.
+func TestHooks(t *testing.T) {
+	t.Parallel()
+	var order []string
+	note := func(format string, args ...any) { order = append(order, fmt.Sprintf(format, args...)) }
+	one := echo("one")
+	one.Ask = agent.AskAlways
+	a := start(t, agent.Options{
+		Tools: []agent.Tool{one, echo("two")}, Parallel: 1,
+		Approve: func(_ context.Context, c agent.Call) (agent.Decision, error) {
+			note("approve %s", c.Name)
+			return agent.Allow, nil
+		},
+		Hooks: agent.Hooks{
+			BeforeModel: func(_ context.Context, r *provider.Request) error {
+				note("before model %d", len(r.Entries))
+				return nil
+			},
+			AfterModel: func(_ context.Context, m *session.MessageEntry) error {
+				note("after model %d", len(m.Content))
+				return nil
+			},
+			BeforeTool: func(_ context.Context, c agent.Call) (agent.Decision, error) {
+				note("before %s", c.Name)
+				if c.Name == "two" {
+					return agent.Deny.Because("not today"), nil
+				}
+				return agent.Allow.With(json.RawMessage(`{"text":"other"}`)), nil
+			},
+			AfterTool: func(_ context.Context, c agent.Call, r agent.Result) (agent.Result, error) {
+				note("after %s %s", c.Name, r.Text)
+				r.Text = strings.ToUpper(r.Text)
+				return r, nil
+			},
+		},
+	})
+	send(t, a, "call one {\"text\":\"x\"}")
+	want := []string{"before model 1", "after model 1", "approve one", "before one", "after one other", "before model 3", "after model 1"}
+	if !slices.Equal(order, want) {
+		t.Errorf("the order is %q", order)
+	}
+	if lines := said(t, a.Session()); lines[2] != `tool: [the program changed the arguments of this call to {"text":"other"}]`+"\nOTHER" {
+		t.Errorf("the conversation is %q", lines)
+	}
+	send(t, a, "call two {\"text\":\"x\"}")
+	if lines := said(t, a.Session()); !strings.Contains(lines[6], "[denied: this call was not allowed: not today]") {
+		t.Errorf("the conversation is %q", lines)
+	}
+	check(t, a.Session())
+}
+
+// TestHooksThatFail: an error or a panic in a hook ends the turn, and what has happened is in
+// the log.
+func TestHooksThatFail(t *testing.T) {
+	t.Parallel()
+	errHook := errors.New("no")
+	for name, test := range map[string]struct {
+		hooks agent.Hooks
+		lines int // of the conversation
+		again int // after Resume without hooks
+	}{
+		"BeforeModel": {agent.Hooks{BeforeModel: func(context.Context, *provider.Request) error { return errHook }}, 1, 4},
+		"AfterModel":  {agent.Hooks{AfterModel: func(context.Context, *session.MessageEntry) error { panic("no") }}, 2, 4},
+		"BeforeTool":  {agent.Hooks{BeforeTool: func(context.Context, agent.Call) (agent.Decision, error) { return agent.Allow, errHook }}, 3, 4},
+		"AfterTool":   {agent.Hooks{AfterTool: func(context.Context, agent.Call, agent.Result) (agent.Result, error) { panic("no") }}, 3, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := start(t, agent.Options{Tools: []agent.Tool{echo("one")}, Hooks: test.hooks})
+			_, err := a.Send(t.Context(), session.Text("call one {\"text\":\"1\"}"))
+			if err == nil || !strings.Contains(err.Error(), "the hook "+name) {
+				t.Errorf("the turn ended with %v", err)
+			}
+			lines := said(t, a.Session())
+			if lines = slices.DeleteFunc(lines, func(l string) bool { return strings.Contains(l, "interrupted") }); len(lines) != test.lines {
+				t.Errorf("the conversation is %q", lines)
+			}
+			b := startIn(t, a.Session(), agent.Options{Tools: []agent.Tool{echo("one")}})
+			if _, err := b.Resume(t.Context()); err != nil || len(said(t, a.Session())) != test.again {
+				t.Errorf("after that it is %q, %v", said(t, a.Session()), err)
+			}
+			check(t, a.Session())
+		})
+	}
+	a := start(t, agent.Options{Tools: []agent.Tool{echo("one")}, Hooks: agent.Hooks{BeforeTool: func(context.Context, agent.Call) (agent.Decision, error) { return agent.Later, nil }}})
+	if _, err := a.Send(t.Context(), session.Text("call one {\"text\":\"1\"}")); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("later: %v", err)
+	}
+}
+
+type verdict struct {
+	Good  bool   `json:"good"`
+	Notes string `json:"notes,omitempty"`
+}
+
+// answering is a model that gives each of some answers when it is asked, and ends its turn after
+// a result that says that the answer was taken.
+func answering(inputs ...string) provider.Model {
+	n := 0
+	return answers(func(r *provider.Request) (*session.MessageEntry, error) {
+		m := &session.MessageEntry{StopReason: provider.StopEndTurn, Content: []session.Content{session.Text("so be it")}}
+		last := r.Entries[len(r.Entries)-1].Message
+		if last.Role == session.RoleTool && last.Content[0].ToolResult.Content == "[taken]" || n == len(inputs) {
+			return m, nil
+		}
+		if n++; inputs[n-1] != "" {
+			m.StopReason, m.Content = provider.StopToolUse, []session.Content{session.ToolUseJSON("a"+fmt.Sprint(n), "answer", json.RawMessage(inputs[n-1]))}
+		}
+		return m, nil
+	})
+}
+
+// TestAnswer: an answer is a struct that fits. What does not fit is told to the model, and a
+// model that forgets it is reminded.
+func TestAnswer(t *testing.T) {
+	t.Parallel()
+	a := start(t, agent.Options{Model: answering(`{"good":"yes"}`, "", `{"good":true,"notes":"fine"}`)})
+	got, out, err := agent.Answer[verdict](t.Context(), a, session.Text("is it good?"))
+	if err != nil || got != (verdict{true, "fine"}) || out.Steps != 4 {
+		t.Errorf("%+v, %+v, %v", got, out, err)
+	}
+	if lines := said(t, a.Session()); !strings.Contains(lines[2], "the arguments do not fit: good") || !strings.HasPrefix(lines[4], "user: The answer is missing") {
+		t.Errorf("the conversation is %q", lines)
+	}
+	if unfinished, err := a.Unfinished(); err != nil || unfinished {
+		t.Errorf("unfinished: %v, %v", unfinished, err)
+	}
+	a = start(t, agent.Options{Model: answering()})
+	if _, out, err := agent.Answer[verdict](t.Context(), a, session.Text("is it good?")); err == nil || out.Steps != 3 {
+		t.Errorf("without an answer: %+v, %v", out, err)
+	}
+	if _, _, err := agent.Answer[int](t.Context(), a, session.Text("how many?")); err == nil {
+		t.Error("a number is not a struct")
+	}
+	if _, _, err := agent.Answer[verdict](t.Context(), a); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("nothing was asked, but: %v", err)
+	}
+	a = start(t, agent.Options{Tools: []agent.Tool{echo("answer")}})
+	if _, _, err := agent.Answer[verdict](t.Context(), a, session.Text("x")); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("two tools have the name, but: %v", err)
+	}
+}
+
+// An answer as a struct.
+func ExampleAnswer() {
+	ctx := context.Background()
+	s, err := session.Create(ctx, memory.New(nil), session.Header{}, nil)
+	if err != nil {
+		panic(err)
+	}
+	defer s.Close()
+	a, err := agent.New(s, agent.Options{Model: &offline.Model{}})
+	if err != nil {
+		panic(err)
+	}
+	defer a.Close()
+	type city struct {
+		Name   string `json:"name"`
+		People int    `json:"people" jsonschema:"how many live there"`
+	}
+	// The built-in model does what it is told.
+	got, _, err := agent.Answer[city](ctx, a, session.Text(`call answer {"name": "Bern", "people": 134000}`))
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(got.Name, got.People)
+	// Output: Bern 134000
+}
