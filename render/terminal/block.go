@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
@@ -49,9 +50,11 @@ func (r *reader) passages(text string) {
 func (r *reader) call(t *session.ToolUseContent) {
 	r.tools[t.ID] = t.Name
 	edits, todos := render.Edits(t), render.Todos(t)
-	whole := r.o.Full && edits == nil && todos == nil && len(t.Input) > 0
+	key, command := render.MainArgument(t)
+	isLong := edits == nil && todos == nil && strings.Contains(strings.TrimSpace(command), "\n")
+	whole := r.o.Full && edits == nil && todos == nil && len(t.Input) > 0 && !isLong
 	gist := render.OneLine(t.Name, 0)
-	if !whole {
+	if !whole && !isLong {
 		gist = r.fits(render.CallGist(t), 4)
 	}
 	name, rest, _ := strings.Cut(gist, " ")
@@ -59,6 +62,16 @@ func (r *reader) call(t *session.ToolUseContent) {
 	switch {
 	case whole:
 		r.text(indent+indent, indentedJSON(t.Input), Dim)
+	case isLong:
+		r.command(command)
+		if rest := maps.Clone(t.Input); len(rest) > 1 {
+			delete(rest, key)
+			more := indentedJSON(rest)
+			if !r.o.Full {
+				more = r.fits(render.OneLine(more, 0), 4)
+			}
+			r.text(indent+indent, more, Dim)
+		}
 	case edits != nil:
 		r.edits(edits)
 	case todos != nil:
@@ -67,6 +80,20 @@ func (r *reader) call(t *session.ToolUseContent) {
 	if name := r.subagent(t); name != "" {
 		r.started[t.ID] = true
 		r.line(indent, r.Paint(Dim, "↳ subagent: "+render.OneLine(name, 0)))
+	}
+}
+
+// command writes a command of several lines, line by line.
+func (r *reader) command(text string) {
+	lines := strings.Split(strings.Trim(text, "\n"), "\n")
+	hidden := 0
+	if !r.o.Full && len(lines) > foldedDiff+1 {
+		hidden = len(lines) - foldedDiff
+		lines = lines[:foldedDiff]
+	}
+	r.text(indent+indent, strings.Join(lines, "\n"), "")
+	if hidden > 0 {
+		r.more(indent+indent, hidden)
 	}
 }
 

@@ -118,6 +118,18 @@ func show(t *testing.T, c render.Conversation, s terminal.Style, o terminal.Show
 	return drawn(t, func(w io.Writer) error { return terminal.Show(context.Background(), w, c, s, o) })
 }
 
+// A command of several lines is shown as it was written.
+func TestShowBreaksACommandWhereItBreaks(t *testing.T) {
+	t.Parallel()
+	c := conversation(t, session.Message("assistant", session.ToolUse("c1", "bash", map[string]any{"command": "for f in *; do\n  echo $f\ndone", "timeout": 5})))
+	for _, full := range []bool{false, true} {
+		got := show(t, c, terminal.Style{Width: 80}, terminal.ShowOptions{Leaf: "e1", Full: full})
+		if !strings.Contains(got, "→ bash\n    for f in *; do\n      echo $f\n    done\n    {") || !strings.Contains(got, `"timeout": 5`) {
+			t.Errorf("full %v:\n%s", full, got)
+		}
+	}
+}
+
 func TestShow(t *testing.T) {
 	t.Parallel()
 	c := work(t)
