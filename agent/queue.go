@@ -54,7 +54,7 @@ func (k *Keeper) enqueue(ctx context.Context, q session.Queued) (string, error) 
 			return "", ErrIdle
 		}
 	}
-	q.Session = k.log.Last()
+	q.Session = k.log.ID() // which stays the same when the conversation goes on in another session
 	e, err := q.Entry()
 	if err != nil {
 		return "", err

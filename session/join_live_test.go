@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -234,4 +236,107 @@ func TestAChainIsLikeOneSession(t *testing.T) {
 		}
 		w.must(errors.Join(w.chain.Close(), w.one.Close()))
 	})
+}
+
+// Readers of a chain see a whole conversation at every moment, while it grows and goes on in
+// other sessions.
+func TestAChainIsReadWhileItGrows(t *testing.T) {
+	t.Parallel()
+	st := chainOf(t, []string{"u:a/one"}, []string{"m:m/mark", "u:b/two"})
+	s := openChain(t, st, "s0")
+	other := openChain(t, st, "s0")
+	done := make(chan struct{})
+	var readers sync.WaitGroup
+	for range 2 {
+		readers.Go(func() {
+			for n := 2; ; {
+				c, err := s.Context(session.ContextOptions{Shared: true})
+				if err != nil || len(c.Entries) < n {
+					t.Errorf("%d entries, and then %d, %v", n, len(c.Entries), err)
+					return
+				}
+				n = len(c.Entries)
+				if last := s.SessionOf(c.Entries[n-1].ID); last == "s0" {
+					t.Errorf("the end is in session %s", last)
+				}
+				if path, err := s.PathTo(c.Leaf); err != nil || len(path) < n {
+					t.Errorf("a path of %d entries, of which %d are sent, %v", len(path), n, err)
+				}
+				select {
+				case <-done:
+					return
+				default:
+				}
+			}
+		})
+	}
+	marker := session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{
+		Role: session.RoleSystem, Content: []session.Content{session.Text("goes on")}, Metadata: map[string]any{session.MetaType: session.TransitionType},
+	}}
+	for i := range 40 {
+		mustGet(s.AppendMessage(session.RoleUser, []session.Content{session.Text(fmt.Sprint(i))}))(t)
+		if i%10 == 9 {
+			mustDo(t, s.Cross(marker))
+		}
+	}
+	close(done)
+	readers.Wait()
+	if fresh := mustGet(other.Refresh())(t); !fresh || other.Last() != s.Last() {
+		t.Errorf("another handle is in session %s, want %s", other.Last(), s.Last())
+	}
+	if got, want := contextTexts(t, other), contextTexts(t, s); got != want || strings.Count(got, " ") != 41 {
+		t.Errorf("another handle has %q, want %q", got, want)
+	}
+	// What is added to an earlier session is part of the conversation too.
+	first := closeWith(t, mustGet(session.Open(t.Context(), st, "s0", nil))(t))
+	mustGet(first.EditContext("a", []session.Content{session.Text("uno")}))(t)
+	mustGet(other.Refresh())(t)
+	if got := contextTexts(t, other); !strings.HasPrefix(got, "uno two 0 ") {
+		t.Errorf("after an edit in the first session: %q", got)
+	}
+	mustGet(other.AppendMessage(session.RoleUser, []session.Content{session.Text("end")}))(t)
+	if got, again := contextTexts(t, other), contextTexts(t, openChain(t, st, "s0")); got != again || !strings.HasSuffix(got, "39 end") {
+		t.Errorf("it goes on with %q, and %q when it is opened again", got, again)
+	}
+}
+
+// An update is written to the last session, even if another program has just begun it.
+func TestAnUpdateGoesToTheLastSession(t *testing.T) {
+	t.Parallel()
+	st := chainOf(t, []string{"u:a/one"}, []string{"m:m/mark", "u:b/two"})
+	s, other := openChain(t, st, "s0"), openChain(t, st, "s0")
+	mustDo(t, s.Cross())
+	mustGet(s.AppendMessage(session.RoleUser, []session.Content{session.Text("three")}))(t)
+	leaf, id := other.LeafID(), ""
+	mustDo(t, other.Update(t.Context(), func(tx *session.Tx) error {
+		id = tx.Append(session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: "note"}})
+		return nil
+	}))
+	mustGet(s.Refresh())(t)
+	if in := s.SessionOf(id); in != s.Last() || leaf == other.LeafID() {
+		t.Errorf("it is in session %s, want %s", in, s.Last())
+	}
+}
+
+// A session that is alone is no chain, and Whole makes it one.
+func TestWhole(t *testing.T) {
+	t.Parallel()
+	st := chainOf(t, []string{"u:a/one"})
+	s := mustGet(session.Open(t.Context(), st, "s0", nil))(t)
+	if err := s.Cross(); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("%v, want ErrInvalid", err)
+	}
+	whole := mustGet(s.Whole(t.Context()))(t)
+	mustDo(t, whole.Cross())
+	mustGet(whole.AppendMessage(session.RoleUser, []session.Content{session.Text("two")}))(t)
+	if again := mustGet(s.Whole(t.Context()))(t); again != whole || contextTexts(t, again) != "one two" || whole.Last() == "s0" || s.Last() != "s0" {
+		t.Errorf("%q goes on in %s", contextTexts(t, again), whole.Last())
+	}
+	if itself := mustGet(whole.Whole(t.Context()))(t); itself != whole {
+		t.Error("the whole of a chain is another one")
+	}
+	mustDo(t, s.Close())
+	if _, err := whole.Context(session.ContextOptions{}); !errors.Is(err, session.ErrClosed) {
+		t.Errorf("%v, want ErrClosed", err)
+	}
 }

@@ -25,7 +25,7 @@ type Queued struct {
 	Content []Content `json:"content"`
 	// After says that it waits for the end of the turn, and not only for the next step.
 	After bool `json:"after,omitempty"`
-	// Session is the session in which it was said: see Session.Last. A copy of it has another
+	// Session is the conversation in which it was said: see Session.ID. A copy of it has another
 	// name, and nothing waits there.
 	Session string `json:"session,omitempty"`
 }
@@ -189,7 +189,7 @@ func (s *Session) updateQueue(list []Queued, entries []*Entry) []Queued {
 		if gone := e.Unqueued(); len(gone) > 0 {
 			list = slices.DeleteFunc(list, func(q Queued) bool { return slices.Contains(gone, q.ID) })
 		}
-		if q, ok := e.Queued(); ok && q.Session == s.SessionOf(e.ID) {
+		if q, ok := e.Queued(); ok && (q.Session == s.name || q.Session == s.SessionOf(e.ID)) {
 			list = append(list, q)
 		}
 	}

@@ -462,11 +462,7 @@ func (s *Session) Refresh() (bool, error) {
 		return false, s.errClosed("refresh")
 	}
 	before := s.tree.end
-	err := s.absorb(s.context())
-	if chain, ok := s.log.(*chainLog); ok && err == nil {
-		err = s.followChain(s.context(), chain)
-	}
-	if err != nil {
+	if err := s.absorbAll(s.context()); err != nil {
 		return false, err
 	}
 	s.tree.leaf, s.apart = s.tree.logLeaf, false

@@ -243,7 +243,7 @@ func (s *Session) mayTryAgain(tx *Tx, err error, n int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.closed && s.tree.end == tx.end {
-		if absorbErr := s.absorb(ctx); absorbErr != nil {
+		if absorbErr := s.absorbAll(ctx); absorbErr != nil {
 			return errors.Join(hideMoved(err), absorbErr)
 		}
 	}
@@ -258,6 +258,16 @@ func (s *Session) mayTryAgain(tx *Tx, err error, n int) error {
 		return err
 	}
 	return nil
+}
+
+// absorbAll is absorb, and goes on to the sessions that continue a chain: an update is written
+// to the last one.
+func (s *Session) absorbAll(ctx context.Context) error {
+	err := s.absorb(ctx)
+	if chain, ok := s.log.(*chainLog); ok && err == nil {
+		err = s.followChain(ctx, chain)
+	}
+	return err
 }
 
 // hideMoved returns an error, or nil if it is only for us.
