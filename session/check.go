@@ -101,16 +101,33 @@ func (b checkedBlobs) Get(ctx context.Context, ref store.Ref) ([]byte, error) {
 	return nil, err
 }
 
+// mayBeEarlier reports whether an entry is in a session that this one continues, or might be,
+// because one of those cannot be read.
+func (s *Session) mayBeEarlier(ctx context.Context, id string) bool {
+	seen := map[string]bool{s.name: true}
+	for h := s.header; h.Relation == RelationContinuation && !seen[h.ParentSession]; {
+		seen[h.ParentSession] = true
+		earlier, err := Open(ctx, s.store, h.ParentSession, nil)
+		if err != nil {
+			return true
+		}
+		has, err := earlier.Has(id)
+		h = earlier.header
+		_ = earlier.Close() // it was only read
+		if has || err != nil {
+			return true
+		}
+	}
+	return false
+}
+
 func (s *Session) checkEntry(ctx context.Context, blobs store.Blobs, e *Entry, pos store.Pos) []Problem {
 	var problems []Problem
 	e.eachRef(func(as ref, id *string) {
 		if as != refTarget && as != refPicked {
 			return // where it came from is no concern of the context, and not in a copy of a branch
 		}
-		if s.isContinuation() {
-			return // it may be in an earlier session
-		}
-		if _, err := s.find("check", *id); err != nil {
+		if _, err := s.find("check", *id); err != nil && !s.mayBeEarlier(ctx, *id) {
 			p := targetProblem(e.ID, e.Type, *id)
 			p.Pos = pos
 			problems = append(problems, p)

@@ -340,3 +340,56 @@ func TestWhole(t *testing.T) {
 		t.Errorf("%v, want ErrClosed", err)
 	}
 }
+
+// What an entry of a continuation is about may be in an earlier session, but must be somewhere.
+func TestWhatAContinuationIsAboutIsThere(t *testing.T) {
+	t.Parallel()
+	st := memory.New(nil)
+	defer st.Close()
+	first, err := session.Create(t.Context(), st, session.Header{ID: "first"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := first.AppendMessage(session.RoleUser, []session.Content{session.Text("hello")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := first.Continue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := next.Whole(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := whole.EditContext(said, nil); err != nil {
+		t.Fatal(err)
+	}
+	log, err := st.Open(t.Context(), next.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, err := log.End(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := log.Append(t.Context(), end, []byte(`{"type":"context_edit","id":"x1","timestamp":"2026-01-01T00:00:00Z","target_id":"nowhere"}`)); err != nil {
+		t.Fatal(err)
+	}
+	s, err := session.Open(t.Context(), st, next.ID(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	problems, err := s.Problems()
+	if err != nil || len(problems) == 0 {
+		t.Fatalf("%v, %v", problems, err)
+	}
+	for _, p := range problems {
+		if p.Kind == session.ProblemTarget && p.EntryID != "x1" {
+			t.Errorf("what is in the session before is reported: %v", p)
+		}
+	}
+	if !slices.ContainsFunc(problems, func(p session.Problem) bool { return p.Kind == session.ProblemTarget && p.EntryID == "x1" }) {
+		t.Errorf("what is nowhere is not reported: %v", problems)
+	}
+}
