@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -390,12 +391,32 @@ func TestCtrlCEmptiesThePromptFirst(t *testing.T) {
 	p.leaves(ctrlC)
 }
 
-func TestWhatIsTypedAheadIsSentAfterwards(t *testing.T) {
+// TestWhatIsTypedAheadIsSentInOrder: the model may hear several messages in one request or one
+// after the other, depending on when they arrive. Either way each is in the conversation once,
+// in order, and a command that follows them works on what they led to.
+func TestWhatIsTypedAheadIsSentInOrder(t *testing.T) {
 	t.Parallel()
 	p := sit(t, openHome(t), func(o *chat.Options) { o.Prompt = "say zero" })
 	p.types("say one\rsay two\r/label here\r/exit\r")
 	p.leaves()
-	p.sees("› say zero\n\n  zero", "› say one\n\n  one", "› say two\n\n  two", "has the label here")
+	p.sees("› say zero\n", "› say one\n", "› say two\n\n  two", "has the label here")
+	c, err := p.last().Context(session.ContextOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	for i := range c.Entries {
+		if m := c.Entries[i].Message; m.Role == session.RoleUser {
+			said = append(said, session.TextOf(m.Content))
+		}
+	}
+	if want := []string{"say zero", "say one", "say two"}; !slices.Equal(said, want) {
+		t.Errorf("the conversation has %q, want %q", said, want)
+	}
+	labels, err := p.last().Labels()
+	if end := c.Entries[len(c.Entries)-1]; err != nil || labels[end.ID] != "here" || session.TextOf(end.Message.Content) != "two" {
+		t.Errorf("the labels are %v, %v; the conversation ends with %+v", labels, err, end.Message)
+	}
 }
 
 // Whoever approves a call sees which file it changes and all that it would run, however

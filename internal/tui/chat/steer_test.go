@@ -11,11 +11,11 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// heldHome is a home whose model says what it heard last. asked gets a value when it is asked,
-// and it answers when next has one.
-func heldHome(t *testing.T) (h *home.Home, asked, next chan struct{}) {
+// heldHome is a home whose model says what it heard last. When it is asked, asked gets a
+// function that lets it answer this request.
+func heldHome(t *testing.T) (_ *home.Home, asked <-chan func()) {
 	t.Helper()
-	asked, next = make(chan struct{}, 8), make(chan struct{}, 8)
+	requests := make(chan func(), 8)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var body struct {
 			Messages []struct{ Content any }
@@ -24,9 +24,10 @@ func heldHome(t *testing.T) (h *home.Home, asked, next chan struct{}) {
 			t.Errorf("the request cannot be read: %v", err)
 			return
 		}
-		asked <- struct{}{}
+		answer := make(chan struct{})
+		requests <- func() { close(answer) }
 		select {
-		case <-next:
+		case <-answer:
 		case <-r.Context().Done():
 			return
 		}
@@ -38,17 +39,17 @@ func heldHome(t *testing.T) (h *home.Home, asked, next chan struct{}) {
 	return openHome(t,
 		home.Setting{Key: home.SettingProvider, Value: "openai-chat"},
 		home.Setting{Key: home.SettingModel, Value: "m"},
-		home.Setting{Key: home.SettingBaseURL, Value: server.URL}), asked, next
+		home.Setting{Key: home.SettingBaseURL, Value: server.URL}), requests
 }
 
 // TestWordsTypedAheadSteer: what is typed during an answer is in the log at once, is shown as
 // waiting, and becomes part of the same turn. Commands wait for its end.
 func TestWordsTypedAheadSteer(t *testing.T) {
 	t.Parallel()
-	opened, asked, next := heldHome(t)
+	opened, asked := heldHome(t)
 	p := sit(t, opened, nil)
 	p.types("begin", enter)
-	<-asked
+	answer := <-asked
 	p.types("only the tests", enter)
 	p.sees("› only the tests · queued")
 	queued, err := p.last().Queued()
@@ -57,11 +58,11 @@ func TestWordsTypedAheadSteer(t *testing.T) {
 	}
 	p.types("/label tests", enter, "and after that", enter)
 	p.sees("› /label tests", "› and after that")
-	next <- struct{}{}
+	answer()
 	p.sees("heard: begin")
-	next <- struct{}{}
+	(<-asked)()
 	p.sees("› only the tests\n\n  heard: only the tests")
-	next <- struct{}{}
+	(<-asked)()
 	p.sees("heard: and after that")
 	p.leaves(ctrlD)
 	c, err := p.last().Context(session.ContextOptions{})
@@ -70,11 +71,11 @@ func TestWordsTypedAheadSteer(t *testing.T) {
 	}
 }
 
-// TestWordsTypedAheadAreTakenBack: who stops the answer gets the words back, and the next turn
-// does not have them.
+// TestWordsTypedAheadAreTakenBack: a person who stops the answer gets the words back, and the
+// next turn does not have them twice.
 func TestWordsTypedAheadAreTakenBack(t *testing.T) {
 	t.Parallel()
-	opened, asked, next := heldHome(t)
+	opened, asked := heldHome(t)
 	p := sit(t, opened, nil)
 	p.types("begin", enter)
 	<-asked
@@ -83,7 +84,7 @@ func TestWordsTypedAheadAreTakenBack(t *testing.T) {
 	p.types(ctrlC)
 	p.sees("■ stopped", "› only the tests")
 	p.types("!", enter)
-	next <- struct{}{}
+	(<-asked)()
 	p.sees("heard: only the tests!")
 	p.leaves(ctrlD)
 	if queued, err := p.last().Queued(); err != nil || len(queued) > 0 {

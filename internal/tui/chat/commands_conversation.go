@@ -1,0 +1,276 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/render/terminal"
+)
+
+// This file has the commands about conversations: which one, where in it, and what becomes of it.
+
+func (u *ui) cmdNew(ctx context.Context, title string) error {
+	r := u.request("", title)
+	r.Context = slices.Clip(u.o.Request.Context) // what /context added belongs to the old one
+	r.CWD = u.o.Request.CWD
+	before := u.chat.Dir()
+	if err := u.switchTo(ctx, r); err != nil {
+		return err
+	}
+	u.forget()
+	u.note("  a new conversation; it is kept when you say something")
+	if now := u.chat.Dir(); now != before {
+		u.note("  it is about " + now + ", where the chat began")
+	}
+	return nil
+}
+
+func (u *ui) cmdLoad(ctx context.Context, id string) error {
+	if id == "" {
+		return errUsage
+	}
+	r := u.request(id, "")
+	r.Context, r.CWD = nil, "" // it has a directory of its own
+	if err := u.switchTo(ctx, r); err != nil {
+		return err
+	}
+	u.greet(ctx)
+	return nil
+}
+
+func (u *ui) cmdList(ctx context.Context, argument string) error {
+	limit := 10
+	if argument != "" {
+		if _, err := fmt.Sscan(argument, &limit); err != nil || limit < 1 {
+			return errUsage
+		}
+	}
+	list, err := u.o.Home.Sessions.List(ctx, home.ListRequest{Limit: limit})
+	if err != nil {
+		return err
+	}
+	var ids []string
+	for i := range list.Sessions {
+		ids = append(ids, list.Sessions[i].Name)
+	}
+	short, err := u.o.Home.Sessions.Short(ctx, home.SessionNamesRequest{Sessions: ids})
+	if err != nil {
+		return err
+	}
+	names := render.Names(short.Names)
+	wide := 0
+	for _, id := range ids {
+		wide = max(wide, ansi.StringWidth(names.Shown(id)))
+	}
+	here, _ := u.session()
+	s := u.style()
+	for i := range list.Sessions {
+		one := &list.Sessions[i]
+		mark := "  "
+		if one.ID == here {
+			mark = s.Paint(terminal.Green, "◉ ")
+		}
+		row := "  " + mark + s.Paint(terminal.Cyan, terminal.Pad(names.Shown(one.Name), wide)) +
+			s.Paint(terminal.Dim, fmt.Sprintf("  %12s  %4d  ", s.When(one.Updated), one.Messages)) + render.OneLine(one.Title, 0)
+		u.print(ansi.Truncate(row, s.Width, "…"))
+	}
+	if len(ids) == 0 {
+		u.note("  there are no conversations yet")
+	}
+	return nil
+}
+
+func (u *ui) cmdTree(ctx context.Context, _ string) error {
+	id, err := u.session()
+	if err != nil {
+		return err
+	}
+	// Others may have written, and the chat's own session belongs to the agent.
+	c, err := u.o.Home.Conversation(ctx, home.OpenRequest{Session: id, Link: true})
+	if err != nil {
+		return err
+	}
+	defer c.Close() // it was only read
+	drawn, err := c.Rendered(ctx)
+	if err != nil {
+		return err
+	}
+	out, err := render.NewOutline(drawn, render.OutlineOptions{Leaf: u.chat.Conversation().LeafID()})
+	if err != nil {
+		return err
+	}
+	return u.drawInto(func(w *strings.Builder) error {
+		return terminal.Tree(ctx, w, drawn, out, u.style(), terminal.FoldIfLong)
+	})
+}
+
+func (u *ui) cmdBranch(ctx context.Context, argument string) error {
+	entry, word, _ := strings.Cut(argument, " ")
+	word = strings.TrimSpace(word)
+	if entry == "" || word != "" && !strings.HasPrefix("summary", word) {
+		return errUsage
+	}
+	a := u.chat.Agent()
+	if a == nil {
+		return errNoSession
+	}
+	var moved *home.BranchResult
+	var names render.Names
+	u.start(ctx, a, func(ctx context.Context) (_ *agent.Outcome, err error) {
+		if moved, err = u.chat.Branch(ctx, entry, word != ""); err == nil {
+			names, err = u.entryNames(ctx, moved.Session)
+		}
+		return nil, err
+	}, func(err error) {
+		switch {
+		case err != nil:
+			u.fail(err)
+		case !moved.Moved:
+			u.note("  the conversation is there already")
+		default:
+			u.note("  the next message follows " + names.Shown(moved.Leaf) + "; /branch " + names.Shown(moved.Left) + " goes back")
+		}
+	})
+	return nil
+}
+
+func (u *ui) cmdFork(ctx context.Context, entry string) error {
+	id, err := u.session()
+	if err != nil {
+		return err
+	}
+	forked, err := u.o.Home.Sessions.Fork(ctx, home.ForkRequest{Session: id, At: entry})
+	if err != nil {
+		return err
+	}
+	if err := u.switchTo(ctx, u.request(forked.Session, "")); err != nil {
+		return err
+	}
+	u.note("  this is the copy: " + render.ShortID(forked.Session) + "; /load " + render.ShortID(forked.From) + " goes back")
+	return nil
+}
+
+func (u *ui) cmdLabel(ctx context.Context, argument string) error {
+	name, entry, _ := strings.Cut(argument, " ")
+	if name == "" {
+		return errUsage
+	}
+	labelled, err := u.chat.Label(ctx, strings.TrimSpace(entry), name)
+	if err != nil {
+		return err
+	}
+	names, err := u.entryNames(ctx, labelled.Session)
+	if err != nil {
+		return err
+	}
+	u.note("  " + names.Shown(labelled.Target) + " has the label " + labelled.Label)
+	return nil
+}
+
+// begun returns the agent of a conversation in which something was said.
+func (u *ui) begun(ctx context.Context) (*agent.Agent, error) {
+	if u.chat.Agent() == nil {
+		return nil, errNoSession
+	}
+	return u.chat.Start(ctx)
+}
+
+func (u *ui) cmdRetry(ctx context.Context, _ string) error {
+	a, err := u.begun(ctx)
+	if err != nil {
+		return err
+	}
+	u.turn(ctx, a, a.Retry)
+	return nil
+}
+
+func (u *ui) cmdResume(ctx context.Context, _ string) error {
+	a, err := u.begun(ctx)
+	if err != nil {
+		return err
+	}
+	u.turn(ctx, a, a.Resume)
+	return nil
+}
+
+func (u *ui) cmdCompact(ctx context.Context, instructions string) error {
+	a, err := u.begun(ctx)
+	if err != nil {
+		return err
+	}
+	u.start(ctx, a, func(ctx context.Context) (*agent.Outcome, error) {
+		_, err := a.Compact(ctx, instructions)
+		return nil, err
+	}, func(err error) {
+		switch {
+		case errors.Is(err, context.Canceled):
+			u.print("", u.paint(terminal.Yellow, "  ■ stopped; nothing was changed"))
+		case err != nil:
+			u.fail(err)
+		}
+	})
+	u.job.view.doing, u.job.view.compacting = "writing a summary", true
+	return nil
+}
+
+func (u *ui) cmdUndo(ctx context.Context, _ string) error {
+	if u.chat.Agent() == nil {
+		return errNoSession
+	}
+	if err := u.chat.Undo(); err != nil {
+		return err
+	}
+	u.note("  the compaction is taken back; the model is sent everything again")
+	u.status(ctx)
+	return nil
+}
+
+func (u *ui) cmdSearch(ctx context.Context, query string) error {
+	if query == "" {
+		return errUsage
+	}
+	found, err := u.o.Home.Search.Find(ctx, home.FindRequest{Query: query, Limit: 8})
+	if err != nil {
+		return err
+	}
+	s := u.style()
+	for i := range found.Hits {
+		hit := &found.Hits[i]
+		head := "  " + s.Paint(terminal.Cyan, render.ShortID(hit.Name())) + s.Paint(terminal.Dim, " · "+s.When(hit.Time)+" · ") + render.OneLine(hit.Title, 0)
+		u.print(ansi.Truncate(head, s.Width, "…"))
+		u.print(ansi.Truncate("    "+s.Paint(terminal.Dim, render.OneLine(hit.Snippet, 0)), s.Width, "…"))
+	}
+	switch {
+	case len(found.Hits) > 0:
+		u.note("  /load ID continues one of them")
+	case len(found.DidYouMean) > 0:
+		u.note("  nothing found; did you mean " + strings.Join(found.DidYouMean, " or ") + "?")
+	default:
+		u.note("  nothing found")
+	}
+	return nil
+}
+
+func (u *ui) cmdExport(ctx context.Context, path string) error {
+	if path == "" {
+		return errUsage
+	}
+	id, err := u.session()
+	if err != nil {
+		return err
+	}
+	written, err := u.o.Home.Transfer.Export(ctx, home.ExportRequest{OpenRequest: home.OpenRequest{Session: id}, Path: u.chat.Path(path)}, nil)
+	if err != nil {
+		return err
+	}
+	u.note("  wrote " + strings.Join(written.Paths, ", "))
+	return nil
+}
