@@ -35,6 +35,9 @@ const (
 	Retry EventType = "retry" // Retry: the request failed and will be sent again
 	Error EventType = "error" // Err: a failure that did not end the turn
 
+	// CaughtUp means that others have gone on with the conversation since the last turn: Missed
+	// messages, the last of which is Entry. The turn continues from there.
+	CaughtUp EventType = "caught_up"
 	// Missed means that this subscriber was too slow: Missed events were left out
 	// before this one. The log has what they were about.
 	Missed EventType = "missed"

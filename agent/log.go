@@ -131,7 +131,8 @@ func (k *Keeper) catchUp() error {
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(path, func(e session.Entry) bool { return e.ID == stay }) {
+	if at := slices.IndexFunc(path, func(e session.Entry) bool { return e.ID == stay }); at >= 0 {
+		k.tellCaughtUp(path[at+1:])
 		return nil
 	}
 	err = k.moveTo(leaf)
@@ -139,6 +140,14 @@ func (k *Keeper) catchUp() error {
 		return nil // the others have gone on in another session, from which there is no way back
 	}
 	return err
+}
+
+// tellCaughtUp tells of the messages that others have added.
+func (k *Keeper) tellCaughtUp(added []session.Entry) {
+	added = slices.DeleteFunc(added, func(e session.Entry) bool { return e.Type != session.TypeMessage })
+	if n := len(added); n > 0 {
+		k.publish(Event{Type: CaughtUp, Entry: &added[n-1], Missed: int64(n)})
+	}
 }
 
 // lastWhole returns the last message on the path to an entry that did not break off, or "".

@@ -76,6 +76,10 @@ func (u *ui) hear(ctx context.Context, e agent.Event, more bool) {
 		u.sayShared()
 		return
 	}
+	if more && e.Type == agent.CaughtUp {
+		u.showAdded(e)
+		return
+	}
 	if more {
 		u.heard(e)
 		u.print(j.view.hear(e, u.style())...)

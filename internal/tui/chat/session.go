@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/coppice-dev/coppice/agent"
@@ -12,6 +13,7 @@ import (
 	"github.com/coppice-dev/coppice/provider/offline"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/terminal"
+	"github.com/coppice-dev/coppice/session"
 )
 
 // lastShown is how many entries of a conversation are shown when it is restored.
@@ -110,6 +112,38 @@ func (u *ui) restore(ctx context.Context) {
 		return
 	}
 	if err := errors.Join(u.showEnd(ctx, c), c.Close()); err != nil {
+		u.fail(err)
+	}
+}
+
+// maxAdded is how many messages of other programs are shown.
+const maxAdded = 12
+
+// showAdded shows what other programs have added to the conversation since the last turn.
+func (u *ui) showAdded(e agent.Event) {
+	u.note("  another program has added " + render.Counted(int(e.Missed), "message", "messages") + " before this:")
+	c := u.chat.Conversation()
+	var added []session.Entry
+	for one, err := range c.Backward(e.Entry.ID) {
+		if err != nil {
+			u.fail(err)
+			return
+		}
+		if one.Message != nil {
+			added = append(added, one)
+		}
+		if len(added) == min(int(e.Missed), maxAdded) {
+			break
+		}
+	}
+	slices.Reverse(added)
+	ids, err := c.EntryIDs()
+	if err == nil {
+		err = u.drawInto(func(w *strings.Builder) error {
+			return terminal.Entries(w, u.style(), added, render.ShortEntryIDs(ids))
+		})
+	}
+	if err != nil {
 		u.fail(err)
 	}
 }

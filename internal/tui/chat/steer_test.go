@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/coppice-dev/coppice/home"
@@ -90,4 +91,22 @@ func TestWordsTypedAheadAreTakenBack(t *testing.T) {
 	if queued, err := p.last().Queued(); err != nil || len(queued) > 0 {
 		t.Errorf("the log has %+v, %v", queued, err)
 	}
+}
+
+// Of two chats with one conversation, each shows what was said in the other before it goes on.
+func TestAChatShowsWhatAnotherAdded(t *testing.T) {
+	t.Parallel()
+	h := openHome(t)
+	one := sit(t, h, nil)
+	one.says("about peas")
+	two := restored(t, h, one.sessions()[0].ID)
+	two.sees("You said: about peas")
+	two.says("and the carrots")
+	one.doesNotSee("carrots")
+	one.says("what now")
+	one.sees("another program has added 2 messages", "and the carrots", "You said: and the carrots", "You said: what now")
+	if two.leaves(ctrlD); strings.Contains(two.term.String(), "another program") {
+		t.Errorf("a chat was told of its own words:\n%s", two.term)
+	}
+	one.leaves(ctrlD)
 }
