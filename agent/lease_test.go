@@ -254,3 +254,50 @@ func (n *noteCounter) Remove(ctx context.Context, name string) error {
 	n.of.written.Add(1)
 	return n.Notes.Remove(ctx, name)
 }
+
+// TestWhatOthersDidSince: an agent goes on after what others have said. If they have gone
+// elsewhere, it stays, because its person has not seen that, and says so.
+func TestWhatOthersDidSince(t *testing.T) {
+	t.Parallel()
+	s, st := shared(t)
+	one := startIn(t, s, agent.Options{})
+	send(t, one, "peas")
+	two := startIn(t, open(t, st, "shared"), agent.Options{})
+	news := two.Subscribe(0)
+	hear := func() (added int64, conflict bool) {
+		for e := range news.Events(t.Context()) {
+			switch e.Type {
+			case agent.CaughtUp:
+				added = e.Missed
+			case agent.Error:
+				conflict = errors.Is(e.Err, session.ErrConflict)
+			case agent.TurnEnd:
+				return added, conflict
+			}
+		}
+		return added, conflict
+	}
+	send(t, one, "carrots")
+	send(t, two, "beans")
+	if added, conflict := hear(); added != 2 || conflict {
+		t.Errorf("%d messages were added, a conflict: %v", added, conflict)
+	}
+	send(t, one, "leek")
+	if _, err := one.Retry(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	send(t, two, "kale")
+	if added, conflict := hear(); added != 2 || conflict {
+		t.Errorf("after a retry of what it had not seen, %d messages were added, a conflict: %v", added, conflict)
+	}
+	if _, err := one.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := one.Retry(t.Context()); err != nil { // two's last answer
+		t.Fatal(err)
+	}
+	send(t, two, "chard")
+	if added, conflict := hear(); added != 0 || !conflict {
+		t.Errorf("after a retry of what it had seen, %d messages were added, a conflict: %v", added, conflict)
+	}
+}
