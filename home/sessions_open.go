@@ -491,8 +491,8 @@ func startedBy(ctx context.Context, st store.Store, name string) string {
 	}
 	defer s.Close() // we only read
 	h := s.Header()
-	if o, _ := session.OriginOf(&h); o.ParentCall != "" {
-		return o.ParentCall
+	if call := session.ParentCall(&h); call != "" {
+		return call
 	}
 	ids, err := s.EntryIDs()
 	if err != nil {

@@ -36,6 +36,21 @@ type Conversation struct {
 	Tokens  int       // what it has cost so far; 0 if not counted
 }
 
+// SubagentsOf returns the names of the sessions that the calls of an entry started.
+func (c Conversation) SubagentsOf(e *session.Entry) (names []string) {
+	if e.Message == nil || len(c.Subagents) == 0 {
+		return nil
+	}
+	for i := range e.Message.Content {
+		if call := e.Message.Content[i].ToolUse; call != nil {
+			if name := c.Subagent(call); name != "" {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
 // Subagent returns the name of the session that a tool call started, or "". Few
 // programs record which call it was, but the subagent's first message is a copy of
 // the call's prompt.

@@ -51,8 +51,9 @@ func New(dir string, parentSessionID string) (*Session, error) {
 // loading: see Problems.
 func Load(path string) (*Session, error) { return NewManager(filepath.Dir(path)).Load(path) }
 
-// ContinueRecent loads the session of a directory that was active last. It
-// returns ErrNotExist if there is none.
+// ContinueRecent loads the session of a directory that was active last. If that is
+// one of a subagent, it loads the session that started it. It returns ErrNotExist if there is
+// none.
 func ContinueRecent(dir string) (*Session, error) { return NewManager(dir).ContinueRecent() }
 
 // ForkFrom makes a new session in a directory with all the history of the
@@ -174,7 +175,8 @@ func (d *Directory) nameOf(pathOrID string) (string, error) {
 }
 
 // ContinueRecent loads the session that was active last (see LastActive), of those that
-// can be read. It returns ErrNotExist if there is none.
+// can be read, or the session that started it if that is one of a subagent. It returns
+// ErrNotExist if there is none.
 func (d *Directory) ContinueRecent() (*Session, error) {
 	st, err := d.open()
 	if err != nil {
@@ -191,7 +193,7 @@ func (d *Directory) ContinueRecent() (*Session, error) {
 		for _, name := range names {
 			s, err := Open(d.context(), st, name, &d.Options)
 			if err == nil {
-				return s.owning(st, nil)
+				return s.starter(d.context()).owning(st, nil)
 			}
 			failed = append(failed, err)
 		}

@@ -375,6 +375,32 @@ func TestThreeShapes(t *testing.T) {
 	}
 }
 
+// TestContinueRecentAfterASubagent: a program that was killed while a subagent worked goes on
+// with the session that started it.
+func TestContinueRecentAfterASubagent(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	lead := closeWith(t, mustGet(session.New(dir, ""))(t))
+	call := mustGet(lead.AppendMessage(session.RoleAssistant, []session.Content{session.ToolUse("c", "task", nil)}))(t)
+	sub := closeWith(t, mustGet(lead.Subagent(t.Context(), call, "c"))(t))
+	further := closeWith(t, mustGet(sub.Subagent(t.Context(), "e", "d"))(t))
+	if h := further.Header(); session.ParentCall(&h) != "d" || h.ParentSession != sub.ID() {
+		t.Errorf("the subagent has the header %+v", h)
+	}
+	next := closeWith(t, mustGet(session.Create(t.Context(), lead.Store(), session.Header{ParentSession: further.ID(), Relation: session.RelationContinuation}, nil))(t))
+	for _, s := range []*session.Session{sub, further, next} {
+		time.Sleep(time.Millisecond) // so that their times differ
+		mustGet(s.AppendMessage(session.RoleUser, []session.Content{session.Text("go")}))(t)
+		if got := closeWith(t, mustGet(session.ContinueRecent(dir))(t)); got.ID() != lead.ID() {
+			t.Errorf("continued %s, want %s", got.ID(), lead.ID())
+		}
+	}
+	mustDo(t, os.Remove(lead.Path()))
+	if got := closeWith(t, mustGet(session.ContinueRecent(dir))(t)); got.ID() != next.ID() {
+		t.Errorf("continued %s after the first was removed, want %s", got.ID(), next.ID())
+	}
+}
+
 func TestContinueRecent(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "not", "yet")

@@ -32,6 +32,23 @@ func OriginOf(h *Header) (o Origin, ok bool) {
 	return Origin{}, false
 }
 
+// parentCallField is the member of a header that says which call started a subagent of ours.
+const parentCallField = "parent_call"
+
+// ParentCall returns the tool call that started a subagent, or "" if its program does not
+// record that.
+func ParentCall(h *Header) (call string) {
+	if o, ok := OriginOf(h); ok {
+		return o.ParentCall
+	}
+	for _, f := range h.Extra {
+		if f.Name == parentCallField && json.Unmarshal(f.Value, &call) != nil {
+			return ""
+		}
+	}
+	return call
+}
+
 // OwnAgent is what AgentOf says of a session that names no other program.
 const OwnAgent = "coppice"
 

@@ -22,7 +22,8 @@ func treeCommand(a *app) *cobra.Command {
 		Use:   "tree ID",
 		Short: "Draw the branches of a session",
 		Long: "Tree draws every branch. The path to the leaf runs straight down; what branches\n" +
-			"off is indented beside it. Other commands accept the ids.\n\n" +
+			"off is indented beside it. Below a call that started a subagent is its session. Other\n" +
+			"commands accept the ids.\n\n" +
 			"Sessions that continue each other are drawn as one conversation; --link draws\n" +
 			"only the one you name.",
 		Example:           "  coppice tree 7f3a91c2\n  coppice tree 7f3a91c2 --fold 4",

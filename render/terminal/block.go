@@ -79,7 +79,7 @@ func (r *reader) call(t *session.ToolUseContent) {
 	}
 	if name := r.subagent(t); name != "" {
 		r.started[t.ID] = true
-		r.line(indent, r.Paint(Dim, "↳ subagent: "+render.OneLine(name, 0)))
+		r.line(indent, r.Paint(Dim, subagentMark+render.OneLine(name, 0)))
 	}
 }
 

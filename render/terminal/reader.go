@@ -176,7 +176,7 @@ func (r *reader) message(e *session.Entry) {
 		r.block(&m.Content[i])
 	}
 	if key := r.subagentOf(m); key != "" {
-		r.line(indent, r.Paint(Dim, "↳ subagent: "+key))
+		r.line(indent, r.Paint(Dim, subagentMark+key))
 	}
 	if words := render.StopWords(m); words != "" {
 		r.text(indent, "■ "+words, Red)

@@ -198,6 +198,44 @@ func TestTree(t *testing.T) {
 	}
 }
 
+func TestTreeNamesTheSubagentBelowItsCall(t *testing.T) {
+	t.Parallel()
+	call := session.Message("assistant", session.ToolUse("c1", "task", map[string]any{"prompt": "a"}), session.ToolUse("c2", "task", map[string]any{"prompt": "b"}))
+	entries := []session.Entry{session.Message("user", session.Text("go")), call}
+	for range 7 {
+		entries = append(entries, session.Message("assistant", session.Text("on")))
+	}
+	c := conversation(t, entries...)
+	c.Subagents = map[string]string{"c1": "0199abcd", "b": "0199beef"}
+	if err := c.Branch("e2"); err != nil {
+		t.Fatal(err)
+	}
+	other := session.Message("assistant", session.ToolUse("c1", "task", nil))
+	other.ID = "f1"
+	if _, err := c.AppendAll(other); err != nil {
+		t.Fatal(err)
+	}
+	out, err := render.NewOutline(c, render.OutlineOptions{Leaf: "e9"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := drawn(t, func(w io.Writer) error { return terminal.Tree(context.Background(), w, c, out, terminal.Style{}, 2) })
+	const want = `e1  ● user        go
+e2  ● assistant   → task a → task b
+    ↳ subagent: 0199abcd
+    ↳ subagent: 0199beef
+f1  ├─○ assistant   → task
+    │ ↳ subagent: 0199abcd
+e3  ● assistant   on
+    ⋮ … 4 entries …
+e8  ● assistant   on
+e9  ◉ assistant   on  ← leaf
+`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestTreeFoldsRunsBetweenPrompts(t *testing.T) {
 	t.Parallel()
 	var entries []session.Entry

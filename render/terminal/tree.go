@@ -32,7 +32,7 @@ const defaultWidth = 120
 //	01a1bd8c-9  │ ○ tool       FAIL
 //	01a1bd8d    ◉ user       Do not run it.  ← leaf
 //
-// The path to the leaf is the trunk and runs straight down, however often the
+// Below an entry are the sessions of the subagents that it started. The path to the leaf is the trunk and runs straight down, however often the
 // conversation branched: only what branches off is indented. Runs of more than fold
 // entries are folded; 0 folds nothing. What people said, labels, compactions and
 // the ends of branches are never folded away.
@@ -105,6 +105,9 @@ func (d *drawing) print(ctx context.Context, c render.Conversation, lines []draw
 			b.WriteByte('\n')
 		}
 		b.WriteString(d.line(l.node, l.before) + "\n")
+		for _, name := range c.SubagentsOf(&l.node.Entry) {
+			b.WriteString(d.subagentLine(l.before, name) + "\n")
+		}
 		l.node.Forget()
 	}
 	_, err := io.WriteString(d.w, b.String())
@@ -115,6 +118,9 @@ func (d *drawing) print(ctx context.Context, c render.Conversation, lines []draw
 // not indented further: no terminal has room for them, and the lines that lead to an
 // entry would be longer than what it says.
 const maxIndent = 60
+
+// What is before the first line of a branch, and before the others.
+const branchOff, branchOn = "├─", "│ "
 
 // stem is a part of the drawing that is still to be planned: an entry and how the
 // conversation continues from it, from an index on. first is put before the first line,
@@ -159,7 +165,7 @@ func (d *drawing) trunk(root *render.Node) {
 		n := s.run[s.at]
 		s.at++
 		d.lines = append(d.lines, drawnLine{node: n, before: before})
-		first, rest, depth := s.rest+"├─", s.rest+"│ ", s.depth+1
+		first, rest, depth := s.rest+branchOff, s.rest+branchOn, s.depth+1
 		if s.depth == maxIndent {
 			first, rest, depth = s.first, s.rest, s.depth
 		}
@@ -189,7 +195,8 @@ func (d *drawing) folded(run []*render.Node) map[int]int {
 	return hidden
 }
 
-// findPrompts finds what people said: a long conversation is known by that.
+// findPrompts finds what people said and what started subagents: a long conversation is known
+// by that.
 func (d *drawing) findPrompts(ctx context.Context, c render.Conversation) error {
 	d.prompts = make(map[*render.Node]bool)
 	for nodes, err := range c.ReadChunks(ctx, d.outline.Order, 0) {
@@ -197,7 +204,7 @@ func (d *drawing) findPrompts(ctx context.Context, c render.Conversation) error 
 			return err
 		}
 		for _, n := range nodes {
-			if m := n.Entry.Message; m != nil && m.Role == session.RoleUser {
+			if m := n.Entry.Message; m != nil && (m.Role == session.RoleUser || len(c.SubagentsOf(&n.Entry)) > 0) {
 				d.prompts[n] = true
 			}
 		}
@@ -213,6 +220,17 @@ func (d *drawing) isMark(n *render.Node) bool {
 func (d *drawing) foldLine(before string, n int) string {
 	text := fmt.Sprintf("⋮ … %s …", render.Counted(n, "entry", "entries"))
 	return Pad("", d.idWidth) + "  " + d.Paint(Dim, before) + d.Paint(Dim, text)
+}
+
+// subagentMark is before the name of the session of a subagent.
+const subagentMark = "↳ subagent: "
+
+// subagentLine names a session that the entry above started.
+func (d *drawing) subagentLine(before, name string) string {
+	if rest, ok := strings.CutSuffix(before, branchOff); ok {
+		before = rest + branchOn
+	}
+	return Pad("", d.idWidth) + "  " + d.Paint(Dim, before+subagentMark+render.OneLine(name, 0))
 }
 
 // line draws an entry.
