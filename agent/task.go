@@ -24,9 +24,6 @@ type TaskOptions struct {
 	MaxSteps int
 }
 
-// taskName is the name of the tool that starts tasks.
-const taskName = "task"
-
 // maxTask is how long a task may take. Budgets and cancelling end one earlier.
 const maxTask = 24 * time.Hour
 
@@ -37,14 +34,15 @@ type taskInput struct {
 
 // TaskTool returns a tool with which a model hands a piece of work to another agent, and gets
 // its last message as the result. The work is a session of its own, which begins with the
-// prompt and is linked to the call. If the program dies, Resume goes on with it where it was.
+// prompt and is linked to the call. For several kinds of helpers, give each such tool a Name and
+// a Description of its own. If the program dies, Resume goes on with it where it was.
 // Tasks of one answer run side by side. Their calls that must be approved are asked about
 // through the Approve of the agent; a call about which it says Later is denied. What they cost
 // counts in the agent's Outcome and Budget, and is in the logs of their own sessions only.
 func TaskTool(o TaskOptions) (Tool, error) {
-	tool, err := NewTool(taskName, "Hands a piece of work to another agent, which starts without knowledge of this conversation, works on its own, "+
+	tool, err := NewTool("task", "Hands a piece of work to another agent, which starts without knowledge of this conversation, works on its own, "+
 		"and reports once, at the end. Use it for searches and changes whose details you do not need.", o.run)
-	tool.Repeatable, tool.Timeout = true, maxTask // a task that was begun goes on
+	tool.Repeatable, tool.Timeout, tool.startsTasks = true, maxTask, true // a task that was begun goes on
 	return tool, err
 }
 
@@ -99,7 +97,7 @@ func (o *TaskOptions) options(t *turn, description string) Options {
 		c.Model, c.Fallback, c.Fields, c.Thinking = o.Model, nil, nil, ""
 	}
 	if c.Tools = o.Tools; c.Tools == nil {
-		c.Tools = slices.DeleteFunc(slices.Clone(t.opts.Tools), func(tool Tool) bool { return tool.Name == taskName })
+		c.Tools = slices.DeleteFunc(slices.Clone(t.opts.Tools), func(tool Tool) bool { return tool.startsTasks })
 	}
 	c.Approve = func(ctx context.Context, call Call) (Decision, error) {
 		call.Reason = strings.TrimSuffix("task "+description+": "+call.Reason, ": ")

@@ -35,6 +35,8 @@ type Tool struct {
 	// Files returns the files that a call reads and changes, so that a summary can
 	// name them. Default: what package summary knows about tools of that name.
 	Files func(input json.RawMessage) (read, changed []string)
+
+	startsTasks bool // see TaskTool
 }
 
 // Call is a model's wish to have a tool run.
