@@ -36,8 +36,9 @@ const (
 
 // TestKill kills an agent at random moments, again and again, and has another one go on
 // where it stopped, through many sessions. In every third round another one is there already
-// and waits. The world counts what the tools do to it, from outside. While they work, the agents are steered. In
-// the end, nothing that anybody saw or said is missing, nothing was done or said twice, every
+// and waits. The world counts what the tools do to it, from outside. While they work, the
+// agents are steered, and they hand work to tasks. In the end, nothing that anybody saw or
+// said is missing, nothing was done or said twice, each task has one conversation, every
 // request is on record, and the model, which refuses calls without results and results
 // without calls, has never refused.
 func TestKill(t *testing.T) {
@@ -91,7 +92,14 @@ func (w *world) change(rw http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(rw, "done")
 }
 
-// compare holds the log to what was seen and done.
+// killLog is what the logs of all conversations have.
+type killLog struct {
+	sessions, records, interrupted int
+	calls                          map[string]bool
+	results, steered, tasks        map[string]int // tasks are conversations, by the call that started them
+}
+
+// compare holds the logs to what was seen and done.
 func (w *world) compare(t *testing.T, dir string, saw map[string]bool, requests int) {
 	t.Helper()
 	st, err := file.Open(dir, nil)
@@ -99,51 +107,24 @@ func (w *world) compare(t *testing.T, dir string, saw map[string]bool, requests 
 		t.Fatal(err)
 	}
 	defer st.Close()
-	first, err := session.Open(t.Context(), st, killSession, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer first.Close()
-	s, err := first.Whole(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	check(t, s)
-	links, err := session.Chain(t.Context(), st, killSession)
-	if all := len(maps.Collect(st.List(t.Context()))); err != nil || all != len(links) || all < 2 {
-		t.Errorf("of %d sessions, %d belong to the conversation, %v", all, len(links), err)
-	}
-	// Some may have been announced and not sent.
-	if n := len(records(t, s)); n < requests {
-		t.Errorf("%d requests were sent, and %d are on record", requests, n)
-	}
-	calls, results, steered := make(map[string]bool), make(map[string]int), make(map[string]int)
-	interrupted := 0
-	for e, err := range s.Entries() {
+	log := killLog{calls: make(map[string]bool), results: make(map[string]int), steered: make(map[string]int), tasks: make(map[string]int)}
+	all, longest := 0, 0
+	for meta, err := range st.List(t.Context()) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		delete(saw, e.ID)
-		if e.Message == nil {
-			continue
+		all++
+		s := open(t, st, meta.Name)
+		if meta.Name == killSession || s.Header().Relation == session.RelationSubagent {
+			longest = max(longest, log.add(t, s, saw))
 		}
-		if text := session.TextOf(e.Message.Content); strings.HasPrefix(text, steerPrefix) {
-			delete(saw, text)
-			if steered[text]++; steered[text] > 1 {
-				t.Errorf("%s was said %d times", text, steered[text])
-			}
-		}
-		for _, c := range e.Message.Content {
-			switch {
-			case c.ToolUse != nil:
-				calls[c.ToolUse.ID] = true
-			case c.ToolResult != nil:
-				results[c.ToolResult.ToolUseID]++
-				if strings.Contains(c.ToolResult.Content, "interrupted") {
-					interrupted++
-				}
-			}
-		}
+	}
+	if all != log.sessions || longest < 2 {
+		t.Errorf("of %d sessions, %d belong to a conversation; the longest has %d", all, log.sessions, longest)
+	}
+	// Some may have been announced and not sent.
+	if log.records < requests {
+		t.Errorf("%d requests were sent, and %d are on record", requests, log.records)
 	}
 	for id := range saw {
 		t.Errorf("%s was seen or said, and is not in the log", id)
@@ -154,26 +135,82 @@ func (w *world) compare(t *testing.T, dir string, saw map[string]bool, requests 
 		if n > 1 && strings.HasPrefix(call, "effect") {
 			t.Errorf("call %s changed the world %d times", call, n)
 		}
-		if !calls[call] {
+		if !log.calls[call] {
 			t.Errorf("call %s changed the world and is not in the log", call)
 		}
 	}
-	for call := range calls {
-		if results[call] != 1 {
-			t.Errorf("call %s has %d results", call, results[call])
+	for call := range log.calls {
+		if log.results[call] != 1 {
+			t.Errorf("call %s has %d results", call, log.results[call])
+		}
+		if n := log.tasks[call]; n != 1 && strings.HasPrefix(call, "task") {
+			t.Errorf("call %s has %d conversations", call, n)
 		}
 	}
-	t.Logf("%d calls, %d of them interrupted, in %d sessions; steered %d times", len(calls), interrupted, len(links), len(steered))
+	for call := range log.tasks {
+		if !log.calls[call] {
+			t.Errorf("a task was started by call %s, which is not in the log", call)
+		}
+	}
+	t.Logf("%d calls, %d of them interrupted, %d of them tasks, in %d sessions; steered %d times", len(log.calls), log.interrupted, len(log.tasks), all, len(log.steered))
 }
 
-// answerKill is the model: it calls tools for a few steps, and then is done.
+// add adds the conversation that begins with a session, and returns how many sessions it has.
+func (l *killLog) add(t *testing.T, first *session.Session, saw map[string]bool) int {
+	t.Helper()
+	s, err := first.Whole(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, s)
+	links, err := session.Chain(t.Context(), s.Store(), s.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.sessions += len(links)
+	l.records += len(records(t, s))
+	for e, err := range s.Entries() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		delete(saw, e.ID)
+		if e.Message == nil {
+			continue
+		}
+		text := session.TextOf(e.Message.Content)
+		if strings.HasPrefix(text, steerPrefix) {
+			delete(saw, text)
+			if l.steered[text]++; l.steered[text] > 1 {
+				t.Errorf("%s was said %d times", text, l.steered[text])
+			}
+		}
+		if call, ok := strings.CutPrefix(text, taskPrefix); ok && e.Message.Role == session.RoleUser {
+			l.tasks[call]++
+		}
+		for _, c := range e.Message.Content {
+			switch {
+			case c.ToolUse != nil:
+				l.calls[c.ToolUse.ID] = true
+			case c.ToolResult != nil:
+				l.results[c.ToolResult.ToolUseID]++
+				if strings.Contains(c.ToolResult.Content, "interrupted") {
+					l.interrupted++
+				}
+			}
+		}
+	}
+	return len(links)
+}
+
+// answerKill is the model: it calls tools for a few steps, and then is done. One call in four
+// is a task, whose model does the same without tasks.
 func answerKill(r *providertest.Request) providertest.Answer {
-	users, steps := 0, 0
+	users, steps, isTask := 0, 0, false
 	for i := range r.Entries {
 		switch m := r.Entries[i].Message; {
 		case m == nil:
 		case r.Entries[i].BeginsTurn():
-			users, steps = users+1, 0
+			users, steps, isTask = users+1, 0, strings.HasPrefix(session.TextOf(m.Content), taskPrefix)
 		case m.Role == session.RoleAssistant:
 			steps++
 		}
@@ -186,7 +223,15 @@ func answerKill(r *providertest.Request) providertest.Answer {
 	}
 	for i := range 1 + steps%3 {
 		name := []string{"effect", "look", "effect"}[i]
-		m.Content = append(m.Content, session.ToolUse(fmt.Sprintf("%s-%d-%d-%d-%s", name, users, steps, i, session.NewID()), name, map[string]any{"n": i}))
+		if !isTask && rand.N(4) == 0 {
+			name = "task"
+		}
+		id := fmt.Sprintf("%s-%d-%d-%d-%s", name, users, steps, i, session.NewID())
+		input := map[string]any{"n": i}
+		if name == "task" {
+			input = map[string]any{"description": "a task", "prompt": taskPrefix + id}
+		}
+		m.Content = append(m.Content, session.ToolUse(id, name, input))
 	}
 	return providertest.Answer{Message: m}
 }
@@ -224,7 +269,11 @@ func killChild() error {
 	}
 	effect := agent.Tool{Tool: provider.Tool{Name: "effect"}, Run: touch}
 	look := agent.Tool{Tool: provider.Tool{Name: "look"}, Run: touch, Repeatable: true}
-	a, err := agent.New(s, agent.Options{Model: model, System: "go on", Tools: []agent.Tool{effect, look}, Wait: true, Boundary: 12})
+	task, err := agent.TaskTool(agent.TaskOptions{})
+	if err != nil {
+		return err
+	}
+	a, err := agent.New(s, agent.Options{Model: model, System: "go on", Tools: []agent.Tool{effect, look, task}, Wait: true, Boundary: 12})
 	if err != nil {
 		return err
 	}
@@ -274,7 +323,7 @@ func steerKilled(ctx context.Context, a *agent.Agent) {
 	}
 }
 
-const steerPrefix = "steer-"
+const steerPrefix, taskPrefix = "steer-", "do "
 
 // killedChild is a running child.
 type killedChild struct {
