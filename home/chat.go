@@ -106,7 +106,7 @@ func (c *Chat) open(ctx context.Context) (err error) {
 	}
 	names := c.names()
 	if r := c.equipped(); len(names)+len(c.r.Allow)+len(c.r.Deny)+len(serversOf(&r, c.project)) > 0 {
-		if err := c.SetTools(ctx, names...); err != nil {
+		if err := c.useTools(ctx, names); err != nil {
 			return err
 		}
 	}
@@ -406,6 +406,14 @@ func (c *Chat) SetThinking(level string) error {
 // SetTools changes which built-in tools the model may use, by their names: see ChatRequest.
 // The tools of MCP servers and of the program stay.
 func (c *Chat) SetTools(ctx context.Context, names ...string) error {
+	if err := c.useTools(ctx, names); err != nil {
+		return err
+	}
+	c.r.Tools = names
+	return nil
+}
+
+func (c *Chat) useTools(ctx context.Context, names []string) error {
 	box, err := c.Toolbox(ctx)
 	if err != nil {
 		return err
@@ -420,7 +428,7 @@ func (c *Chat) SetTools(ctx context.Context, names ...string) error {
 			return err
 		}
 	}
-	c.tools, c.r.Tools = list, names
+	c.tools = list
 	if c.agent == nil {
 		return nil
 	}

@@ -52,9 +52,9 @@ type ChosenModel struct {
 	Thinking  string // a thinking level; "" is the provider's default
 	MaxTokens int    // the longest answer; 0 is what the provider allows
 	From      ModelFrom
-	// Unreached is the model that the conversation had, as provider/model, if the
-	// settings do not say how to reach it.
-	Unreached string
+	// Was is the model that the conversation had, as provider/model, if another answers now:
+	// it is chosen, or the settings do not say how to reach the other.
+	Was string
 }
 
 // ModelFor returns the model with which a conversation goes on: the one that is chosen;
@@ -62,9 +62,9 @@ type ChosenModel struct {
 // the conversation's context, or nil for a new one.
 //
 // The model that a conversation had can be reached through the provider in the settings
-// if that is the same, or else if the environment has a key for its provider. There are
-// two exceptions: the built-in model does not stay when the settings name another, and
-// if they name the built-in one, no conversation goes anywhere else.
+// if that is the same, or else if the environment has a key for its provider. The built-in
+// one can always be reached: what was said to it stays on this machine until another is
+// chosen. If the settings name the built-in one, no conversation goes anywhere else.
 func (s *Settings) ModelFor(now *session.Context, c ModelChoice) (*ChosenModel, error) {
 	if err := provider.CheckThinking(c.Thinking); err != nil {
 		return nil, wrongAs(SettingThinking, err)
@@ -77,8 +77,6 @@ func (s *Settings) ModelFor(now *session.Context, c ModelChoice) (*ChosenModel, 
 	if now != nil {
 		if had, ok := s.reach(now.Provider, now.Model); ok {
 			model, chosen.From = had, FromSession
-		} else if now.Model != "" && now.Provider != offline.Name {
-			chosen.Unreached = now.Provider + "/" + now.Model
 		}
 		if chosen.Thinking == "" {
 			chosen.Thinking = provider.KnownThinking(now.ThinkingLevel)
@@ -88,11 +86,17 @@ func (s *Settings) ModelFor(now *session.Context, c ModelChoice) (*ChosenModel, 
 		chosen.Thinking = s.Get(SettingThinking).Value
 	}
 	if c.Provider+c.Model+c.BaseURL != "" {
+		if model[SettingProvider].Value == offline.Name {
+			model = s.model // the built-in provider has no other model
+		}
 		model, chosen.From = model.with(c.place()), FromChoice
 	}
 	var err error
 	if chosen.Model, err = s.build(model); err != nil {
 		return nil, err
+	}
+	if info := chosen.Model.Info(); now != nil && now.Model != "" && (now.Provider != info.Provider || now.Model != info.Model) {
+		chosen.Was = now.Provider + "/" + now.Model
 	}
 	return chosen, nil
 }
@@ -250,7 +254,10 @@ const openAIChat = "openai-chat"
 // recorded.
 func (s *Settings) reach(providerName, model string) (held, bool) {
 	own := s.model[SettingProvider].Value
-	if model == "" || own == offline.Name {
+	switch {
+	case providerName == offline.Name && model == offline.ModelName && own != offline.Name:
+		return held{SettingProvider: Setting{Key: SettingProvider, Value: offline.Name}}, true
+	case model == "" || own == offline.Name:
 		return nil, false
 	}
 	for _, through := range []string{own, providerName} {

@@ -175,13 +175,13 @@ func TestConversationGoesOnWithItsModel(t *testing.T) {
 	const local = "provider = 'openai-chat'\nbase_url = 'http://localhost:1/v1'\nmodel = 'llama'"
 	keys := env{"ANTHROPIC_API_KEY": "a", "OPENAI_API_KEY": "o"}
 	for name, tt := range map[string]struct {
-		toml      string
-		env       env
-		had       string // as provider/model
-		choice    home.ModelChoice
-		want      string
-		from      home.ModelFrom
-		unreached string
+		toml   string
+		env    env
+		had    string // as provider/model
+		choice home.ModelChoice
+		want   string
+		from   home.ModelFrom
+		was    string
 	}{
 		"new":                                {"model = 'anthropic/c'", keys, "/", home.ModelChoice{}, "anthropic/c", home.FromSettings, ""},
 		"new, nothing set":                   {"", keys, "/", home.ModelChoice{}, "offline/parrot", home.FromDefault, ""},
@@ -192,13 +192,14 @@ func TestConversationGoesOnWithItsModel(t *testing.T) {
 		"nothing set, with a key":            {"", keys, "anthropic/d", home.ModelChoice{}, "anthropic/d", home.FromSession, ""},
 		"nothing set, without a key":         {"", nil, "anthropic/d", home.ModelChoice{}, "offline/parrot", home.FromDefault, "anthropic/d"},
 		"offline was set":                    {"provider = 'offline'", keys, "anthropic/d", home.ModelChoice{}, "offline/parrot", home.FromSettings, "anthropic/d"},
-		"the built-in one had its day":       {"model = 'anthropic/c'", keys, "offline/parrot", home.ModelChoice{}, "anthropic/c", home.FromSettings, ""},
+		"the built-in one stays":             {"model = 'anthropic/c'", keys, "offline/parrot", home.ModelChoice{}, "offline/parrot", home.FromSession, ""},
+		"until another is chosen":            {"model = 'anthropic/c'", keys, "offline/parrot", home.ModelChoice{Model: "d"}, "anthropic/d", home.FromChoice, "offline/parrot"},
 		"a local server":                     {local, keys, "openai-chat/phi", home.ModelChoice{}, "openai-chat/phi", home.FromSession, ""},
 		"OpenAI is not the local server":     {local, keys, "openai/g", home.ModelChoice{}, "openai/g", home.FromSession, ""},
 		"the local server is not OpenAI":     {"model = 'openai/g'", keys, "openai-chat/phi", home.ModelChoice{}, "openai/g", home.FromSettings, "openai-chat/phi"},
 		"nor in the other dialect":           {"model = 'openai-chat/g'", keys, "openai-chat/phi", home.ModelChoice{}, "openai/g", home.FromSettings, "openai-chat/phi"},
-		"a choice":                           {"model = 'anthropic/c'", keys, "anthropic/d", home.ModelChoice{Model: "openai/g"}, "openai/g", home.FromChoice, ""},
-		"a choice of the session's provider": {"model = 'anthropic/c'", keys, "openai/g", home.ModelChoice{Model: "h"}, "openai/h", home.FromChoice, ""},
+		"a choice":                           {"model = 'anthropic/c'", keys, "anthropic/d", home.ModelChoice{Model: "openai/g"}, "openai/g", home.FromChoice, "anthropic/d"},
+		"a choice of the session's provider": {"model = 'anthropic/c'", keys, "openai/g", home.ModelChoice{Model: "h"}, "openai/h", home.FromChoice, "openai/g"},
 	} {
 		had, model, _ := strings.Cut(tt.had, "/")
 		s := settings(t, configured(t, tt.toml, tt.env))
@@ -207,9 +208,9 @@ func TestConversationGoesOnWithItsModel(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if named(got.Model) != tt.want || got.From != tt.from || got.Unreached != tt.unreached {
-			t.Errorf("%s: the model is %s from %s (unreached: %q), want %s from %s (%q)",
-				name, named(got.Model), got.From, got.Unreached, tt.want, tt.from, tt.unreached)
+		if named(got.Model) != tt.want || got.From != tt.from || got.Was != tt.was {
+			t.Errorf("%s: the model is %s from %s (was: %q), want %s from %s (%q)",
+				name, named(got.Model), got.From, got.Was, tt.want, tt.from, tt.was)
 		}
 	}
 }

@@ -67,10 +67,8 @@ func (a *app) converse(ctx context.Context, c *home.Chat, text string, named hom
 	if len(c.Tools()) > 0 {
 		a.say("tools work in %s", c.Dir())
 	}
-	if chosen.Unreached != "" {
-		info := chosen.Model.Info()
-		a.say("%s %s answered before, but the settings do not say how to reach it; %s answers now",
-			a.paint(yellow, "warning:"), chosen.Unreached, render.ModelName(info.Provider, info.Model))
+	if text := chatui.ModelChange(&chosen); text != "" {
+		a.say("%s the model %s", a.paint(yellow, "warning:"), text)
 	}
 	for _, text := range c.Warnings() {
 		a.say("%s %s", a.paint(yellow, "warning:"), text)

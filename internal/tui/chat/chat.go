@@ -63,6 +63,7 @@ type ui struct {
 	isShared bool
 	leaving  bool // Ctrl-C was pressed at an empty prompt
 	done     bool
+	failed   error // why the chat must end
 
 	asking    *question
 	trusting  *home.Project // that the person is asked about
@@ -99,7 +100,7 @@ func Run(ctx context.Context, o Options) error {
 		u.queue = append(u.queue, o.Prompt)
 	}
 	u.loop(ctx)
-	return errors.Join(u.chat.Close(), ctx.Err())
+	return errors.Join(u.failed, u.chat.Close(), ctx.Err())
 }
 
 func (u *ui) hands() home.ChatHands { return home.ChatHands{Approve: u.approve} }

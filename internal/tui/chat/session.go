@@ -66,16 +66,30 @@ func (u *ui) answerTrust(ctx context.Context, k line.Key) {
 		u.note("  not used")
 		return
 	}
-	if err := u.o.Home.Trust(ctx, p); err != nil {
-		u.fail(err)
-		return
+	// Without the rules of a project that the person relies on, the chat must not go on.
+	if u.failed = u.o.Home.Trust(ctx, p); u.failed == nil {
+		u.failed = u.switchTo(ctx, u.chat.Request())
 	}
-	if err := u.switchTo(ctx, u.chat.Request()); err != nil {
-		u.fail(err)
+	if u.done = u.failed != nil; u.done {
 		return
 	}
 	u.introduce()
 	u.print("")
+}
+
+// ModelChange says that another model answers than the one that the conversation had, and why
+// if the person did not choose it; "" if it is the same.
+func ModelChange(m *home.ChosenModel) string {
+	if m.Was == "" {
+		return ""
+	}
+	info := m.Model.Info()
+	was := render.OneLine(m.Was, 0)
+	text := "was " + was + "; now " + render.ModelName(info.Provider, info.Model)
+	if m.From != home.FromChoice {
+		text += ", because the settings do not say how to reach " + was
+	}
+	return text
 }
 
 // introduce says who answers, and what it may use where.
@@ -87,8 +101,8 @@ func (u *ui) introduce() {
 		text += ", built in: it repeats what it hears"
 	}
 	u.note("coppice chat · " + text + " · /help")
-	if chosen.Unreached != "" {
-		u.note(render.OneLine(chosen.Unreached, 0) + " answered before, but the settings do not say how to reach it")
+	if text := ModelChange(&chosen); text != "" {
+		u.note(text)
 	}
 	for _, text := range u.chat.Warnings() {
 		u.print(wrapped(render.OneLine(text, 0), terminal.Yellow, u.style())...)
