@@ -155,7 +155,7 @@ func (u *ui) answer(k line.Key) {
 		q.editor.Set("")
 		return
 	case k.Kind == line.Interrupt, k.Kind == line.Escape:
-		u.asking = nil
+		u.close(q)
 		u.interrupt(false)
 		return
 	case k.Kind != line.Enter:
@@ -218,8 +218,8 @@ func (u *ui) deny(why string) {
 }
 
 func (u *ui) decide(d agent.Decision, words string) {
-	u.asking.answer <- d
-	u.asking = nil
+	q := u.asking
+	q.answer <- d
 	c := terminal.Green
 	if d != agent.Allow {
 		c = terminal.Red
@@ -227,15 +227,44 @@ func (u *ui) decide(d agent.Decision, words string) {
 	for _, row := range terminal.Wrap(words, u.style().Width-6) {
 		u.print("    " + u.paint(c, row))
 	}
+	u.close(q)
 }
 
-// prompt is what stands before an answer.
+// close ends a question, and shows what happened since it was asked.
+func (u *ui) close(q *question) {
+	u.asking = nil
+	for _, e := range q.held {
+		u.show(e)
+	}
+}
+
+// hold keeps an event for later: the last thing above an answer is what it is about.
+func (q *question) hold(e agent.Event) {
+	if e.Type != agent.ToolUpdate { // of which the next one says more
+		q.held = append(q.held, e)
+	}
+}
+
+// over is closed when no answer is needed any more. Without a question that is never.
+func (q *question) over() <-chan struct{} {
+	if q == nil {
+		return nil
+	}
+	return q.ctx.Done()
+}
+
+// subject is the row above the answer: however long the details are, it names the call.
+func (q *question) subject(s terminal.Style) string {
+	return "  " + s.Paint(terminal.Yellow, "run "+ansi.Truncate(render.CallGist(useOf(&q.call)), max(s.Width-7, 8), "…")+"?")
+}
+
+// prompt is what comes before an answer.
 func (q *question) prompt() string {
 	switch {
 	case q.editing:
 		return "  from now on allow (Esc: back) ›"
 	case len(q.rules) == 0:
-		return "  run it? y yes · n WHY no · later ›"
+		return "  y yes · n WHY no · later ›"
 	}
-	return "  run it? y yes · n WHY no · a always · later ›"
+	return "  y yes · n WHY no · a always · later ›"
 }

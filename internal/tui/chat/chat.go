@@ -80,6 +80,7 @@ type question struct {
 	ctx    context.Context
 	answer chan agent.Decision
 	editor line.Editor
+	held   []agent.Event // what happened since it was asked
 	// editing means that the rules are in the editor, to be changed or confirmed.
 	editing bool
 }
@@ -121,6 +122,10 @@ func (u *ui) loop(ctx context.Context) {
 		if u.job != nil {
 			tick = ticker.C
 		}
+		questions := u.questions
+		if u.asking != nil { // one at a time
+			questions = nil
+		}
 		select {
 		case <-ctx.Done():
 			return
@@ -133,8 +138,11 @@ func (u *ui) loop(ctx context.Context) {
 			}
 		case e, ok := <-u.job.news():
 			u.hear(ctx, e, ok)
-		case q := <-u.questions:
+		case q := <-questions:
 			u.ask(q)
+		case <-u.asking.over():
+			u.note("    no answer is needed any more")
+			u.close(u.asking)
 		case <-u.o.Resized:
 		case <-tick:
 		}
@@ -255,6 +263,7 @@ func (u *ui) press(ctx context.Context, k line.Key) {
 		case text == "":
 		case u.job != nil && worksNow(text):
 			u.print(u.job.view.finish(u.style())...)
+			u.job.view.last = ""
 			u.submit(ctx, text)
 		case u.job != nil:
 			u.typeAhead(ctx, text)
@@ -361,12 +370,9 @@ func (u *ui) draw() {
 
 // liveRows are what may still change: a text that grows, what goes on, and the prompt.
 func (u *ui) liveRows(columns, height int) (live []string, c screen.Cursor) {
-	if u.job != nil {
-		live = u.job.view.live(u.style())
-		if u.asking == nil {
-			live = append(live, "", u.paint(terminal.Dim, u.job.progress()))
-		}
-		if u.asking == nil && u.finding == nil && u.editor.Text() == "" && len(u.typedAhead()) == 0 {
+	if u.job != nil && u.asking == nil {
+		live = append(u.job.view.live(u.style()), "", u.paint(terminal.Dim, u.job.progress()))
+		if u.finding == nil && u.editor.Text() == "" && len(u.typedAhead()) == 0 {
 			return live, screen.Cursor{Column: -1}
 		}
 	}
@@ -384,6 +390,7 @@ func (u *ui) liveRows(columns, height int) (live []string, c screen.Cursor) {
 		e, prompt = u.finding.row(), u.paint(terminal.Bold+";"+terminal.Yellow, u.finding.prompt())+" "
 	}
 	if u.asking != nil {
+		live = append(live, u.asking.subject(u.style()))
 		e, prompt = &u.asking.editor, u.paint(terminal.Bold+";"+terminal.Yellow, u.asking.prompt())+" "
 	}
 	rows, row, column := e.Rows(prompt, columns, max(height-len(live)-2, 3))
@@ -399,6 +406,9 @@ func (u *ui) liveRows(columns, height int) (live []string, c screen.Cursor) {
 func (u *ui) end() {
 	if u.job != nil {
 		u.job.stop()
+		if u.asking != nil {
+			u.close(u.asking)
+		}
 		for e := range u.job.events {
 			u.print(u.job.view.hear(e, u.style())...)
 		}

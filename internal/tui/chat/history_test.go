@@ -83,7 +83,7 @@ func TestABellRingsForAQuestion(t *testing.T) {
 			o.Request.Tools = []string{home.AllTools}
 		})
 		p.types(`call bash {"command":"echo one"}`, enter)
-		p.sees("run it?")
+		p.sees("y yes")
 		p.types("n", enter)
 		p.sees("bash failed")
 		p.leaves(ctrlD)

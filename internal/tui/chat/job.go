@@ -72,21 +72,18 @@ func (u *ui) start(ctx context.Context, a *agent.Agent, run func(ctx context.Con
 // hear takes an event, or the end of a job.
 func (u *ui) hear(ctx context.Context, e agent.Event, more bool) {
 	j := u.job
-	if more && e.Type == agent.Error && errors.Is(e.Err, session.ErrConflict) {
-		u.sayShared()
+	switch {
+	case more && u.asking != nil:
+		u.asking.hold(e)
 		return
-	}
-	if more && e.Type == agent.CaughtUp {
-		u.showAdded(e)
+	case more:
+		u.show(e)
 		return
-	}
-	if more {
-		u.heard(e)
-		u.print(j.view.hear(e, u.style())...)
-		return
+	case u.asking != nil:
+		u.close(u.asking)
 	}
 	u.print(j.view.end(u.style())...)
-	u.job, u.asking = nil, nil
+	u.job = nil
 	j.after(j.err)
 	if time.Since(j.began) >= longJob {
 		u.ring()
@@ -94,6 +91,20 @@ func (u *ui) hear(ctx context.Context, e agent.Event, more bool) {
 	if !j.silent {
 		u.status(ctx)
 	}
+}
+
+// show shows what happened.
+func (u *ui) show(e agent.Event) {
+	switch {
+	case e.Type == agent.Error && errors.Is(e.Err, session.ErrConflict):
+		u.sayShared()
+		return
+	case e.Type == agent.CaughtUp:
+		u.showAdded(e)
+		return
+	}
+	u.heard(e)
+	u.print(u.job.view.hear(e, u.style())...)
 }
 
 // sayShared says once that somebody else writes to the session. The agent has seen to it

@@ -215,7 +215,7 @@ func (u *ui) pendingWork() {
 		agent.CallElsewhere: "it was started on another branch",
 	}
 	for i := range calls {
-		u.print(callLine(&calls[i].Call, u.style()))
+		u.print(callLine("→ ", &calls[i].Call, u.style()))
 		u.print("    " + u.paint(terminal.Yellow, states[calls[i].State]))
 	}
 	switch {

@@ -54,7 +54,7 @@ func (u *ui) heard(e agent.Event) {
 	v := u.job.view
 	u.print(append(v.finish(u.style()), "")...)
 	u.echo(session.TextOf(e.Entry.Message.Content))
-	v.group = nothing // an empty row follows
+	v.group, v.last = nothing, "" // an empty row follows
 }
 
 // echo prints what the person said.

@@ -32,7 +32,8 @@ type view struct {
 	group   part            // what was printed last: parts of one kind stand together
 	shown   map[string]bool // the calls that were printed
 	last    string          // the call that was printed last, if nothing was since
-	running map[string]string
+	running map[string]bool
+	several bool // calls run or ran at the same time
 	// progress is what a running tool says so far.
 	progress string
 	// compacting means that a person asked for a compaction, and is told at the end if it
@@ -60,7 +61,7 @@ const (
 )
 
 func newView() *view {
-	return &view{doing: "waiting for the model", shown: make(map[string]bool), running: make(map[string]string)}
+	return &view{doing: "waiting for the model", shown: make(map[string]bool), running: make(map[string]bool)}
 }
 
 // hear takes an event and returns the rows that are finished with it.
@@ -82,10 +83,11 @@ func (v *view) hear(e agent.Event, s terminal.Style) []string {
 		return v.lines(s, noting, terminal.Yellow, "↻ that attempt failed and is not kept: "+e.Error)
 	case agent.ToolWaiting:
 		v.doing = "waiting for you"
-		return append(v.finish(s), v.callRow(e.Call, s)...)
+		return v.finish(s) // the question shows the call
 	case agent.ToolStart:
 		v.doing = "running " + render.OneLine(e.Call.Name, 40)
-		v.running[e.Call.ID] = e.Call.Name
+		v.running[e.Call.ID] = true
+		v.several = len(v.running) > 1 || v.several
 		return append(v.finish(s), v.callRow(e.Call, s)...)
 	case agent.ToolUpdate:
 		v.progress = e.Text
@@ -264,15 +266,16 @@ func (v *view) askRow(c *agent.Call, s terminal.Style) []string {
 		return nil
 	}
 	v.shown[c.ID] = true
-	rows := v.grouped(calling, []string{callLine(c, s)})
+	rows := v.grouped(calling, []string{callLine("→ ", c, s)})
 	v.last = c.ID
 	return rows
 }
 
-func callLine(c *agent.Call, s terminal.Style) string {
+// callLine names a call on one line, behind an arrow.
+func callLine(arrow string, c *agent.Call, s terminal.Style) string {
 	gist := ansi.Truncate(render.CallGist(useOf(c)), max(s.Width-4, 8), "…")
 	name, rest, _ := strings.Cut(gist, " ")
-	return strings.TrimRight("  "+s.Paint(terminal.Yellow, "→ "+name)+" "+rest, " ")
+	return strings.TrimRight("  "+s.Paint(terminal.Yellow, arrow+name)+" "+rest, " ")
 }
 
 // useOf returns a call in the form in which a message has it.
@@ -283,8 +286,9 @@ func useOf(c *agent.Call) *session.ToolUseContent {
 // result draws what a tool answered, shortened.
 func (v *view) result(e agent.Event, s terminal.Style) []string {
 	rows := append(v.finish(s), v.callRow(e.Call, s)...)
-	several := len(v.running) > 1
+	named := v.several || v.last != e.Call.ID // what is right above may be about another call
 	delete(v.running, e.Call.ID)
+	v.several = v.several && len(v.running) > 0
 	v.doing = "waiting for the model"
 	if e.Result == nil {
 		return rows
@@ -294,8 +298,8 @@ func (v *view) result(e agent.Event, s terminal.Style) []string {
 		text = session.TextOf(e.Result.Parts)
 	}
 	var drawn []string
-	if several {
-		drawn = append(drawn, "  "+s.Paint(terminal.Yellow, "← "+render.OneLine(e.Call.Name, 40)))
+	if named {
+		drawn = append(drawn, callLine("← ", e.Call, s))
 	}
 	return append(rows, v.grouped(calling, append(drawn, resultRows(text, e.Result.IsError, s)...))...)
 }

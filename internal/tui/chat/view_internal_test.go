@@ -82,7 +82,7 @@ func TestWhatGoesWrongIsShown(t *testing.T) {
 	for _, want := range []string{
 		"that attempt failed and is not kept", "rate limited; trying again in 4 s", "overloaded; trying again (attempt 3)\n",
 		"✗ the garden gate", "could not be compacted", "compacted from 30,000 to 8,000 tokens",
-		"→ bash sleep\n  → read a\n  ← bash\n  │ 1\n", "… 3 more lines\n  │ beans",
+		"→ bash sleep\n  → read a\n  ← bash sleep\n  │ 1\n", "… 3 more lines\n  ← read a\n  │ beans",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in\n%s", want, got)

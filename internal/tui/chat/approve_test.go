@@ -1,0 +1,76 @@
+package chat_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/internal/tui/chat"
+)
+
+// pasted types text of several lines.
+func pasted(lines ...string) string { return "\x1b[200~" + strings.Join(lines, "\n") + "\x1b[201~" }
+
+// logged waits until the log has so many messages.
+func (p *person) logged(want int) {
+	p.t.Helper()
+	for end := time.Now().Add(time.Minute); p.sessions()[0].Messages < want; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			p.t.Fatalf("there are not %d messages:\n%s", want, p.term)
+		}
+	}
+}
+
+// What other calls print waits while a question is open: right above the answer is what it
+// is about.
+func TestNothingComesBetweenACallAndItsQuestion(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := sit(t, openHome(t), func(o *chat.Options) { o.Request.CWD, o.Request.Tools = dir, []string{home.AllTools} })
+	p.types(pasted(
+		`call bash {"command":"until [ -e go ]; do sleep 0.01; done; echo gr''own"}`,
+		`call bash {"command":"touch precious"}`,
+	), enter)
+	p.sees("  run bash until [ -e go ]; do sleep 0.01; done; echo gr''own")
+	p.types("y", enter)
+	p.sees("  run bash touch precious?\n  y yes · n WHY no · a always · later ›")
+	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.logged(3)
+	p.types("maybe") // is drawn after what arrived before
+	p.sees("later › maybe")
+	p.doesNotSee("│ grown")
+	p.types(strings.Repeat("\x7f", 5), "n", enter)
+	p.sees("→ bash touch precious\n    in "+dir, "  ← bash until [ -e go ]", "│ grown\n")
+	p.leaves(ctrlD)
+	if all := p.term.String(); strings.Index(all, "│ grown") < strings.Index(all, "    refused\n") {
+		t.Errorf("another result comes before the answer:\n%s", all)
+	}
+}
+
+// However long a call is, the row above the answer names it.
+func TestAQuestionNamesItsCallLast(t *testing.T) {
+	t.Parallel()
+	p := sit(t, openHome(t), func(o *chat.Options) { o.Request.Tools = []string{home.AllTools} })
+	p.types(`call write {"path":"long.txt","content":"`+strings.Repeat(`row\n`, 120)+`"}`, enter)
+	p.sees("  run write long.txt +120?\n  y yes · n WHY no · a always · later ›")
+	p.types("n", enter)
+	p.sees("write failed")
+	p.leaves(ctrlD)
+}
+
+// A result that is not right below its call says whose it is.
+func TestEachOfSeveralResultsNamesItsCall(t *testing.T) {
+	t.Parallel()
+	dir := garden(t)
+	p := sit(t, openHome(t), func(o *chat.Options) { o.Request.CWD, o.Request.Tools = dir, []string{"read"} })
+	p.says(pasted(`call read {"path":"beds/peas.md"}`, `call read {"path":"beds/pears.md"}`, `call read {"path":"one bed.txt"}`))
+	for _, name := range []string{"beds/peas.md", "beds/pears.md", "one bed.txt"} {
+		p.sees("  ← read " + name + "\n  │ ")
+	}
+	p.leaves(ctrlD)
+}
