@@ -1,9 +1,11 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/coppice-dev/coppice/session"
 )
@@ -44,6 +46,27 @@ func (k *Keeper) enqueue(ctx context.Context, q session.Queued) (string, error) 
 	if err := checkPrompt(q.Content); err != nil {
 		return "", err
 	}
+	for {
+		id, err := k.enqueueNow(ctx, q)
+		if !errors.Is(err, errCrossing) {
+			return id, err
+		}
+		select {
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		case <-time.After(crossingWait):
+		}
+	}
+}
+
+// errCrossing means that the conversation is about to go on in a session that is not there yet.
+// The agent that creates it does not look again at what is before it.
+var errCrossing = errors.New("the conversation goes on in another session")
+
+// crossingWait is how long to wait before looking for that session again.
+const crossingWait = 5 * time.Millisecond
+
+func (k *Keeper) enqueueNow(ctx context.Context, q session.Queued) (string, error) {
 	k.queue.mu.Lock()
 	defer k.queue.mu.Unlock()
 	if !k.queue.open {
@@ -76,9 +99,19 @@ func (k *Keeper) note(ctx context.Context, e session.Entry) (id string, err erro
 		return id, err
 	}
 	err = k.log.Update(ctx, func(tx *session.Tx) error { // where the other agent is
+		if k.isChain {
+			if next, err := k.log.Continuation(); err != nil || next != "" {
+				return cmp.Or(err, errCrossing)
+			}
+		}
 		id = tx.Append(e)
 		return nil
 	})
+	if errors.Is(err, errCrossing) {
+		if _, failed := k.log.Refresh(); failed != nil {
+			err = failed
+		}
+	}
 	return id, err
 }
 

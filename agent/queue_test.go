@@ -7,12 +7,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/providertest"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/session/clean"
+	"github.com/coppice-dev/coppice/store/lease"
 	"github.com/coppice-dev/coppice/store/memory"
 )
 
@@ -305,4 +307,46 @@ func ExampleAgent_Steer() {
 	}
 	fmt.Println(session.TextOf(out.Message.Content))
 	// Output: heard only the tests, please
+}
+
+// TestSteerAtABoundary: while a conversation is about to go on in another session, nothing is
+// queued in the one before, where the agent that works there would not look.
+func TestSteerAtABoundary(t *testing.T) {
+	t.Parallel()
+	s, st := shared(t)
+	held, err := lease.At(st, "shared").Take(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := startIn(t, s, agent.Options{Boundary: 12})
+	worker := open(t, st, "shared")
+	if _, err := worker.AppendCustomEntry(session.CustomContinuedTo, map[string]any{"session": "next", "of": "shared"}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	if id, err := a.Steer(ctx, session.Text("early")); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("queued %q, %v", id, err)
+	}
+	next, err := session.Create(t.Context(), st, session.Header{ID: "next", ParentSession: "shared", Relation: session.RelationContinuation, Continuation: 1}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Close()
+	id, err := a.Steer(t.Context(), session.Text("then"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := next.Refresh(); err != nil {
+		t.Fatal(err)
+	}
+	if e, err := next.Entry(id); err != nil {
+		t.Errorf("it is not in the session that goes on: %+v, %v", e, err)
+	}
+	if err := held.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Steer(t.Context(), session.Text("late")); !errors.Is(err, agent.ErrIdle) {
+		t.Errorf("steering an agent that is gone: %v", err)
+	}
 }
