@@ -69,6 +69,7 @@ func TestToolsOfAProjectStayThere(t *testing.T) {
 	elsewhere := p.sessions()[0].ID
 	dir := project(t, "tools = ['all']\n")
 	p = sit(t, opened, func(o *chat.Options) { o.Request.CWD = dir })
+	p.sees("use it?")
 	p.types("y", enter)
 	p.sees("tools: read")
 	p.types("/load "+elsewhere, enter)

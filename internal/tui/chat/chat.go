@@ -47,6 +47,7 @@ type Options struct {
 type ui struct {
 	o      Options
 	screen *screen.Screen
+	keys   <-chan []line.Key
 	chat   *home.Chat
 	editor line.Editor
 	// recalled means that the history has what was said in other conversations.
@@ -67,6 +68,7 @@ type ui struct {
 
 	asking    *question
 	trusting  *home.Project // that the person is asked about
+	trust     line.Editor   // the answer
 	questions chan *question
 	pending   []string // finished rows that are not drawn yet
 	drawn     time.Time
@@ -95,7 +97,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	u.chat = c
+	u.chat, u.keys = c, readKeys(ctx, o.Keys)
 	u.greet(ctx)
 	if o.Prompt != "" {
 		u.queue = append(u.queue, o.Prompt)
@@ -106,9 +108,8 @@ func Run(ctx context.Context, o Options) error {
 
 func (u *ui) hands() home.ChatHands { return home.ChatHands{Approve: u.approve} }
 
-// loop is the only place that waits.
+// loop waits for everything.
 func (u *ui) loop(ctx context.Context) {
-	keys := readKeys(ctx, u.o.Keys)
 	ticker := time.NewTicker(frame)
 	defer ticker.Stop()
 	defer u.end()
@@ -129,7 +130,7 @@ func (u *ui) loop(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case pressed, ok := <-keys:
+		case pressed, ok := <-u.keys:
 			if !ok { // the terminal is gone
 				return
 			}
@@ -384,7 +385,7 @@ func (u *ui) liveRows(columns, height int) (live []string, c screen.Cursor) {
 	}
 	e, prompt := &u.editor, u.prompt()
 	if u.trusting != nil {
-		prompt = u.paint(terminal.Bold+";"+terminal.Yellow, "  use it? y yes · n no ›") + " "
+		e, prompt = &u.trust, u.paint(terminal.Bold+";"+terminal.Yellow, "  use it? y yes · n no ›")+" "
 	}
 	if u.finding != nil {
 		e, prompt = u.finding.row(), u.paint(terminal.Bold+";"+terminal.Yellow, u.finding.prompt())+" "

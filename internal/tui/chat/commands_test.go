@@ -2,6 +2,7 @@ package chat_test
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -131,6 +132,27 @@ func TestAProjectIsTrustedOnce(t *testing.T) {
 	p = sit(t, opened, in)
 	p.sees("│ tools: all", "use it?")
 	p.leaves(ctrlD)
+}
+
+// What was typed before a project is shown is no answer about it. It goes to the prompt.
+func TestTypingAheadTrustsNoProject(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, ".coppice.toml"), []byte("tools = ['all']\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	opened := openHome(t)
+	p := sit(t, opened, func(o *chat.Options) {
+		o.Request.CWD, o.Prompt = dir, "say asked on the command line"
+		o.Keys = io.MultiReader(strings.NewReader("y\rsay one"), o.Keys)
+	})
+	p.sees("│ tools: all", "use it? y yes · n no ›")
+	p.types("n", enter)
+	p.sees("not used", statusMark, "› y\n  say one")
+	p.leaves(ctrlC, ctrlD)
+	if found, err := opened.Trusted(t.Context()); err != nil || len(found) > 0 {
+		t.Errorf("these are trusted: %+v, %v", found, err)
+	}
 }
 
 func TestTheOutputOfACommandIsShownWhileItRuns(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/home"
@@ -28,16 +29,40 @@ func (u *ui) greet(ctx context.Context) {
 	u.introduce()
 	u.print("")
 	u.pendingWork()
-	u.askTrust()
+	u.askTrust(ctx)
+}
+
+// quiet is how long nothing is typed when all that was typed ahead has arrived.
+const quiet = 150 * time.Millisecond
+
+// typedBefore takes the keys that were typed before there is anything to see. They are for
+// the prompt and answer no question.
+func (u *ui) typedBefore(ctx context.Context) {
+	u.draw()
+	for {
+		select {
+		case pressed, ok := <-u.keys:
+			if !ok {
+				return
+			}
+			for _, k := range pressed {
+				u.press(ctx, k)
+			}
+		case <-time.After(quiet):
+			u.takeBack()
+			return
+		}
+	}
 }
 
 // askTrust shows what the directory says about chats in it, if the person has not decided
 // about it.
-func (u *ui) askTrust() {
+func (u *ui) askTrust(ctx context.Context) {
 	p := u.chat.Project()
 	if p == nil || p.Trusted {
 		return
 	}
+	u.typedBefore(ctx)
 	u.trusting = p
 	u.print(u.paint(terminal.Yellow, "  "+strings.Join(p.Files, " and ")+" in "+render.OneLine(p.Path, 0)+":"))
 	for _, line := range p.Says {
@@ -49,19 +74,18 @@ func (u *ui) askTrust() {
 // answerTrust takes a key of the answer. With yes, the chat begins again, as the project has it.
 func (u *ui) answerTrust(ctx context.Context, k line.Key) {
 	if k.Kind != line.Enter && k.Kind != line.Interrupt && k.Kind != line.Escape {
-		u.editor.Press(k)
+		u.trust.Press(k)
 		return
 	}
 	yes := false
 	if k.Kind == line.Enter {
-		text := strings.ToLower(strings.TrimSpace(u.editor.Take()))
+		text := strings.ToLower(strings.TrimSpace(u.trust.Take()))
 		if yes = text == "y" || text == "yes"; !yes && text != "n" && text != "no" {
 			return
 		}
 	}
 	p := u.trusting
 	u.trusting = nil
-	u.editor.Set("")
 	if !yes {
 		u.note("  not used")
 		return
