@@ -20,12 +20,15 @@ var (
 	ErrBusy = errors.New("a turn is under way")
 	// ErrClosed means that the agent was closed.
 	ErrClosed = errors.New("the agent is closed")
+	// ErrIdle means that no turn is under way that could be steered.
+	ErrIdle = errors.New("no turn is under way; use Send")
 )
 
 // Agent drives a model in a session. Its methods may be called concurrently. During a
-// turn, methods that change the conversation return ErrBusy. While another agent works on
-// the session, in this program or another, they return a *lease.HeldError that says who
-// it is, or wait: see Options.Wait.
+// turn, methods that change the conversation return ErrBusy, except for Steer, FollowUp,
+// TakeBack and Decide, which are for then. While another agent works on the session, in this
+// program or another, they return a *lease.HeldError that says who it is, or wait: see
+// Options.Wait.
 type Agent struct {
 	keeper *Keeper
 	events hub
@@ -289,16 +292,14 @@ func (a *Agent) Status() (Status, error) {
 	a.mu.Unlock()
 	info := o.Model.Info()
 	status := Status{
-		Session: a.keeper.log.Last(), Leaf: a.keeper.log.LeafID(), Provider: info.Provider, Model: info.Model, Thinking: o.Thinking,
+		Session: a.keeper.log.Last(), Leaf: a.keeper.log.LeafID(), Provider: info.Provider, Model: info.Model,
 		Window: o.Compaction.window(info), Busy: busy,
 	}
 	c, err := a.keeper.log.Context(session.ContextOptions{Shared: true})
 	if err != nil {
 		return status, err
 	}
-	if status.Thinking == "" {
-		status.Thinking = provider.KnownThinking(c.ThinkingLevel)
-	}
+	status.Thinking = thinking(o.Thinking, c)
 	if status.Tokens, err = a.keeper.count.tokens(c, info, offered(o.Tools)); err != nil {
 		return status, err
 	}

@@ -26,6 +26,14 @@
 // Package provider/client makes models, package agent/tools has tools that work in a
 // directory; the example of this package has a tool of its own.
 //
+// Send, Resume and Retry each take a turn: the model is asked until it makes no more calls.
+// Steer and FollowUp say something during a turn, and Subscribe shows what happens in it.
+// Tools that ask are decided about by Options.Approve, at once or later (Decide), and
+// Options.Hooks are called before and after each request and call. Answer returns a struct in
+// place of text, and TaskTool lets a model hand work to another agent. When the window is
+// nearly full, the beginning is replaced by a summary (Options.Compaction); with
+// Options.Boundary, a long conversation goes on in another session.
+//
 // An Agent is a loop that decides and a Keeper that writes down. A loop of your own can use
 // the Keeper alone.
 package agent

@@ -77,7 +77,7 @@ type Outcome struct {
 	Stop  string `json:"stop"`
 	Why   string `json:"why,omitempty"`
 	Steps int    `json:"steps"` // how often the model was asked
-	// Usage adds up what the requests of the turn cost.
+	// Usage adds up what the requests of the turn cost, and those of its tasks.
 	Usage session.Usage `json:"usage"`
 	// Waiting are the calls that must be approved before the turn can go on.
 	Waiting []Pending `json:"waiting,omitempty"`
@@ -137,6 +137,7 @@ type Compacted struct {
 
 // Status describes an agent at one moment.
 type Status struct {
+	// Session is the one that the agent writes to, and Leaf the end of the conversation.
 	Session string `json:"session"`
 	Leaf    string `json:"leaf"`
 	// Provider, Model and Thinking are what the next request goes to.

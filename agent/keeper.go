@@ -18,7 +18,7 @@ import (
 // Keeper keeps in a session what a loop does, whichever loop that is: an Agent's, or one of
 // your own with a model that this module does not know. The loop decides, and the keeper
 // writes it down before anything depends on it. So a program that dies at any moment, and
-// starts again, goes on where it was, and no tool runs twice.
+// starts again, goes on where it was, and no call runs twice unless it may be repeated.
 //
 // Between Begin and End no other loop works on the session. There, a loop calls Prompt with
 // what the user says, or Restore to go on where the last one stopped. Then it repeats:
@@ -104,7 +104,7 @@ type KeeperOptions struct {
 	// Wait makes Begin wait while another works on the session.
 	Wait bool
 	// Events gets what happens, at once: messages that are in the log, calls, compactions,
-	// and errors that did not end the work. Default: nobody is told.
+	// and errors that did not end the work. Default: none.
 	Events func(Event)
 }
 
@@ -124,7 +124,8 @@ func newKeeper(s *session.Session, o KeeperOptions) (*Keeper, error) {
 		return nil, err
 	}
 	return &Keeper{
-		isChain: isChain, inLast: unknownSize, log: s, s: s.WithContext(context.Background()), place: lease.At(s.Store(), s.ID()), count: newCounting(o.Counter), opts: o,
+		log: s, s: s.WithContext(context.Background()), isChain: isChain, inLast: unknownSize,
+		place: lease.At(s.Store(), s.ID()), count: newCounting(o.Counter), opts: o,
 		news: o.Events, isHeard: func() bool { return o.Events != nil },
 	}, nil
 }
@@ -270,7 +271,7 @@ func (k *Keeper) Context() (*session.Context, error) {
 		}
 		c, k.sent = r.c, r
 		r.Request = provider.Request{
-			Entries: c.Entries, Session: k.s.ID(), Thinking: cmp.Or(k.opts.Thinking, provider.KnownThinking(c.ThinkingLevel)), MaxTokens: k.opts.MaxTokens,
+			Entries: c.Entries, Session: k.s.ID(), Thinking: thinking(k.opts.Thinking, c), MaxTokens: k.opts.MaxTokens,
 		}
 		return nil
 	})

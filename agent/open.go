@@ -30,8 +30,8 @@ func checkPrompt(content []session.Content) error {
 	return nil
 }
 
-// prompt writes down what is queued and what the user says. Calls of earlier turns that have no result get one
-// that says they were interrupted.
+// prompt writes down what is queued and what the user says. Calls of earlier turns that have
+// no result get one that says they were interrupted.
 func (k *Keeper) prompt(content []session.Content) error {
 	if err := k.fits(content); err != nil {
 		return err

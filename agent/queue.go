@@ -14,9 +14,6 @@ import (
 // note, and becomes a message when the turn gets to it. The message names the note, so that
 // it is used once, whichever agent finishes the turn.
 
-// ErrIdle means that no turn is under way that could be steered.
-var ErrIdle = errors.New("no turn is under way; use Send")
-
 // queue says whether a turn takes what is queued.
 type queue struct {
 	mu   sync.Mutex // held while something is queued, used or taken back

@@ -1,6 +1,9 @@
 package agent
 
 import (
+	"cmp"
+
+	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -95,4 +98,9 @@ func instructions(c *session.Context, text string) []session.Entry {
 		}))
 	}
 	return entries
+}
+
+// thinking returns the level for a request: the one that is set, or else the one in force.
+func thinking(set string, c *session.Context) string {
+	return cmp.Or(set, provider.KnownThinking(c.ThinkingLevel))
 }

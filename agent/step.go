@@ -156,15 +156,11 @@ func (t *turn) tellLost(r *request) {
 
 // params returns the request for a context.
 func (t *turn) params(c *session.Context) *provider.Request {
-	thinking := t.opts.Thinking
-	if thinking == "" {
-		thinking = provider.KnownThinking(c.ThinkingLevel)
-	}
 	if info := t.opts.Model.Info(); info != t.memoOf {
 		t.memo, t.memoOf = provider.Memo{}, info
 	}
 	return &provider.Request{
-		Entries: c.Entries, Tools: offered(t.opts.Tools), Session: t.s.ID(), Thinking: thinking,
+		Entries: c.Entries, Tools: offered(t.opts.Tools), Session: t.s.ID(), Thinking: thinking(t.opts.Thinking, c),
 		MaxTokens: t.opts.MaxTokens, Temperature: t.opts.Temperature, Fields: t.opts.Fields, Once: true, Memo: &t.memo,
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 // act has an agent add what the user says, and answer it: it runs the tools that the model
 // calls, until the model is done. Without content it goes on where an earlier one stopped, and
-// returns ErrAnswered if there is nothing to do. Meanwhile, what is added to the chat waits.
+// returns ErrAnswered if there is nothing to do. What is added to the chat in between waits.
 func (c *Chat) act(ctx context.Context, model provider.Model, o agent.Options, content []session.Content, emit func(text string)) (answer Message, err error) {
 	c = c.WithContext(ctx)
 	if err := c.order.LockContext(ctx); err != nil {

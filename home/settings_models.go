@@ -42,7 +42,7 @@ var makers = []struct{ prefix, provider string }{
 
 // Models returns the models that there are to choose from: the one in the settings, those
 // whose price is known, and the built-in one. Those that are ready come first, then it is
-// the order of their names. Nobody is asked.
+// the order of their names. No provider is asked.
 func (s *Settings) Models() (*ModelsResult, error) {
 	prices, err := readPrices(s.pricesPath())
 	if err != nil {

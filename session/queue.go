@@ -15,9 +15,9 @@ import (
 // agent gets to it, or it is taken back.
 const CustomQueued = "coppice.queued"
 
-// MetaQueued is the member of a message's metadata that names the entry in which the message
+// metaQueued is the member of a message's metadata that names the entry in which the message
 // was queued.
-const MetaQueued = CustomQueued
+const metaQueued = CustomQueued
 
 // Queued is what a user said while a model was at work.
 type Queued struct {
@@ -47,7 +47,7 @@ func (q *Queued) Entry() (Entry, error) {
 
 // Message returns the message that it becomes.
 func (q *Queued) Message() Entry {
-	return Entry{Type: TypeMessage, Message: &MessageEntry{Role: RoleUser, Content: q.Content, Metadata: map[string]any{MetaQueued: q.ID}}}
+	return Entry{Type: TypeMessage, Message: &MessageEntry{Role: RoleUser, Content: q.Content, Metadata: map[string]any{metaQueued: q.ID}}}
 }
 
 // NewTakenBack returns an entry which says that what is in some entries is no longer queued.
@@ -80,7 +80,7 @@ func (e *Entry) Unqueued() []string {
 	case e.Custom != nil && e.Custom.CustomType == CustomQueued:
 		return e.Custom.strings("taken_back")
 	case e.Message != nil:
-		if id, ok := e.Message.Metadata[MetaQueued].(string); ok {
+		if id, ok := e.Message.Metadata[metaQueued].(string); ok {
 			return []string{id}
 		}
 	}
@@ -106,7 +106,7 @@ func (e Entry) Waiting() (_ Entry, ok bool) {
 // Overtakes reports whether the user said something in this entry that was not queued. It
 // comes after all that was, so nothing that is before it waits.
 func (e *Entry) Overtakes() bool {
-	return e.BeginsTurn() && !e.IsInjected() && e.Message.Metadata[MetaQueued] == nil
+	return e.BeginsTurn() && !e.IsInjected() && e.Message.Metadata[metaQueued] == nil
 }
 
 // ShowUnsaid returns a path for readers. What is on it of an answer that was never completed,

@@ -196,7 +196,7 @@ func (p *printedAnswer) sayRefused(ctx context.Context, call *agent.Call) error 
 	if err != nil {
 		way = "no --allow rule is for this call alone: " + err.Error()
 	}
-	p.say("refused a call of %s in %s, which nobody can approve here%s; %s", call.Name, p.chat.Dir(), why, way)
+	p.say("refused a call of %s in %s: no one is here to approve it%s; %s", call.Name, p.chat.Dir(), why, way)
 	return nil
 }
 
@@ -218,7 +218,7 @@ func (p *printedAnswer) event(e agent.Event) {
 	case e.Type == agent.Retry && e.Retry != nil:
 		p.say("%s %s; %s", warning, render.OneLine(e.Retry.Reason, 0), chatui.TryingAgain(e.Retry))
 	case e.Type == agent.Error && errors.Is(e.Err, session.ErrConflict):
-		p.say("%s somebody else writes to this session too; this answer is on a branch of its own, and coppice tree shows it", warning)
+		p.say("%s another program writes to this session too; this answer is on a branch of its own, and coppice tree shows it", warning)
 	case e.Type == agent.Error:
 		text, _ := p.explain(e.Err)
 		p.say("%s %s", warning, text)

@@ -60,7 +60,7 @@ type ui struct {
 	// unheard is what was said during the turn and the model has not heard yet.
 	unheard []unheard
 	job     *job // what is going on, or nil
-	// isShared means that the person knows that somebody else writes to the session.
+	// isShared means that the person knows that another program writes to the session.
 	isShared bool
 	leaving  bool // Ctrl-C was pressed at an empty prompt
 	done     bool
@@ -74,7 +74,7 @@ type ui struct {
 	drawn     time.Time
 }
 
-// question is a call that somebody must decide about.
+// question is a call that the person must decide about.
 type question struct {
 	call   agent.Call
 	box    *home.Toolbox // has the rules for it
@@ -260,17 +260,7 @@ func (u *ui) press(ctx context.Context, k line.Key) {
 	}
 	switch k.Kind {
 	case line.Enter:
-		switch text := strings.TrimRight(u.editor.Take(), " \n"); {
-		case text == "":
-		case u.job != nil && worksNow(text):
-			u.print(u.job.view.finish(u.style())...)
-			u.job.view.last = ""
-			u.submit(ctx, text)
-		case u.job != nil:
-			u.typeAhead(ctx, text)
-		default:
-			u.queue = append(u.queue, text)
-		}
+		u.enter(ctx, strings.TrimRight(u.editor.Take(), " \n"))
 	case line.Up:
 		if u.recallEarlier(ctx) {
 			u.editor.Press(k)
@@ -295,12 +285,32 @@ func (u *ui) press(ctx context.Context, k line.Key) {
 	case line.Wipe:
 		u.screen.Wipe()
 	case line.Suspend:
-		if u.o.Suspend != nil { // the shell writes where the live rows are
-			u.screen.Update(u.pending, nil, screen.Cursor{})
-			u.pending = nil
-			u.o.Suspend()
-		}
+		u.suspend()
 	}
+}
+
+// enter takes what was typed.
+func (u *ui) enter(ctx context.Context, text string) {
+	switch {
+	case text == "":
+	case u.job != nil && worksNow(text):
+		u.print(u.job.view.finish(u.style())...)
+		u.job.view.last = ""
+		u.submit(ctx, text)
+	case u.job != nil:
+		u.typeAhead(ctx, text)
+	default:
+		u.queue = append(u.queue, text)
+	}
+}
+
+func (u *ui) suspend() {
+	if u.o.Suspend == nil {
+		return
+	}
+	u.screen.Update(u.pending, nil, screen.Cursor{}) // the shell writes where the live rows are
+	u.pending = nil
+	u.o.Suspend()
 }
 
 // interrupt ends the answer, or empties the prompt, or leaves: whichever comes first.
@@ -373,7 +383,7 @@ func (u *ui) draw() {
 func (u *ui) liveRows(columns, height int) (live []string, c screen.Cursor) {
 	if u.job != nil && u.asking == nil {
 		live = append(u.job.view.live(u.style()), "", u.paint(terminal.Dim, u.job.progress()))
-		if u.finding == nil && u.editor.Text() == "" && len(u.typedAhead()) == 0 {
+		if u.finding == nil && u.editor.Text() == "" && len(u.unheard)+len(u.queue) == 0 {
 			return live, screen.Cursor{Column: -1}
 		}
 	}

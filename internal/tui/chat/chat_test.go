@@ -329,7 +329,7 @@ func TestAnotherWriterIsAnnouncedOnceAndPlainly(t *testing.T) {
 		}
 	}
 	p.leaves(ctrlD)
-	if n := strings.Count(p.term.String(), "somebody else writes here too"); n != 1 {
+	if n := strings.Count(p.term.String(), "another program writes here too"); n != 1 {
 		t.Errorf("the other writer is announced %d times:\n%s", n, p.term)
 	}
 	p.doesNotSee("conflict")

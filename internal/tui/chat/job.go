@@ -28,7 +28,7 @@ type job struct {
 	out    *agent.Outcome   // the same
 	view   *view
 	after  func(err error) // says how it went
-	silent bool            // where the chat stands is as it was
+	silent bool            // the state of the chat is as it was
 }
 
 // news returns where a job's events come from: nowhere, if there is no job.
@@ -107,12 +107,12 @@ func (u *ui) show(e agent.Event) {
 	u.print(u.job.view.hear(e, u.style())...)
 }
 
-// sayShared says once that somebody else writes to the session. The agent has seen to it
+// sayShared says once that another program writes to the session. The agent has seen to it
 // that nothing is lost.
 func (u *ui) sayShared() {
 	if !u.isShared {
 		u.print(u.job.view.lines(u.style(), noting, terminal.Yellow,
-			"somebody else writes here too; you continue on a branch of your own, /tree shows it")...)
+			"another program writes here too; you continue on a branch of your own, /tree shows it")...)
 	}
 	u.isShared = true
 }
@@ -147,10 +147,7 @@ func (u *ui) say(ctx context.Context, text string) {
 		a, err = u.chat.Start(ctx, named.Files...)
 	}
 	if err != nil {
-		u.fail(err)
-		if u.editor.Text() == "" {
-			u.editor.Set(text) // to be said differently, or again
-		}
+		u.unsent(text, err)
 		return
 	}
 	images, pasted := u.images, u.pasted
@@ -163,6 +160,14 @@ func (u *ui) say(ctx context.Context, text string) {
 			u.takeBack()
 			u.note("    the message was not sent; it is in the prompt again")
 		}
+	}
+}
+
+// unsent says why a message was not sent, and puts it back into the prompt.
+func (u *ui) unsent(text string, err error) {
+	u.fail(err)
+	if u.editor.Text() == "" {
+		u.editor.Set(text)
 	}
 }
 
@@ -230,7 +235,7 @@ func (u *ui) wayOn() string {
 	return "/retry asks again"
 }
 
-// status prints where the chat stands.
+// status prints the state of the chat.
 func (u *ui) status(ctx context.Context) {
 	s, err := u.chat.Status(ctx)
 	if err != nil {

@@ -27,7 +27,7 @@ func (u *ui) typeAhead(ctx context.Context, text string) {
 	}
 	content, err := u.chat.Prompt(text, slices.Concat(u.images, u.mentions(text).Images)...)
 	if err != nil {
-		u.fail(err)
+		u.unsent(text, err)
 		return
 	}
 	switch id, err := a.Steer(ctx, content...); {
@@ -43,14 +43,14 @@ func (u *ui) typeAhead(ctx context.Context, text string) {
 
 // heard shows a message that was queued, now that it is part of the conversation.
 func (u *ui) heard(e agent.Event) {
-	if e.Type != agent.MessageEnd || e.Entry.Message == nil {
+	if e.Type != agent.MessageEnd {
 		return
 	}
-	id, queued := e.Entry.Message.Metadata[session.MetaQueued].(string)
-	if !queued {
+	ids := e.Entry.Unqueued()
+	if len(ids) == 0 {
 		return
 	}
-	u.unheard = slices.DeleteFunc(u.unheard, func(one unheard) bool { return one.id == id })
+	u.unheard = slices.DeleteFunc(u.unheard, func(one unheard) bool { return slices.Contains(ids, one.id) })
 	v := u.job.view
 	u.print(append(v.finish(u.style()), "")...)
 	u.echo(session.TextOf(e.Entry.Message.Content))
@@ -66,24 +66,21 @@ func (u *ui) echo(text string) {
 	u.print(rows...)
 }
 
-// typedAhead returns what was typed ahead and not used yet.
-func (u *ui) typedAhead() []string {
-	var texts []string
-	for _, one := range u.unheard {
-		texts = append(texts, one.text)
-	}
-	return append(texts, u.queue...)
-}
-
-// takeBack puts what was typed ahead back into the prompt, before what is there.
+// takeBack puts what was typed ahead back into the prompt, before what is there. Words that
+// the model has just been sent stay in the conversation.
 func (u *ui) takeBack() {
+	var texts []string
 	if a := u.chat.Agent(); a != nil && len(u.unheard) > 0 {
-		if _, err := a.TakeBack(context.Background()); err != nil {
+		back, err := a.TakeBack(context.Background())
+		if err != nil {
 			u.fail(err)
 			return
 		}
+		for i := range back {
+			texts = append(texts, session.TextOf(back[i].Content))
+		}
 	}
-	texts := u.typedAhead()
+	u.unheard, texts = nil, append(texts, u.queue...)
 	if len(texts) == 0 {
 		return
 	}
@@ -91,5 +88,5 @@ func (u *ui) takeBack() {
 		texts = append(texts, now)
 	}
 	u.editor.Set(strings.Join(texts, "\n"))
-	u.unheard, u.queue = nil, nil
+	u.queue = nil
 }
