@@ -24,6 +24,10 @@
 // refused with ErrInvalid or ErrNotExist, and nothing is written. Use WithContext to give
 // an operation a context.
 //
+// Fork copies a session, or the path to one of its entries. A conversation may have several
+// sessions, each of which continues the one before (Continue): OpenChain opens them as one, and
+// what is appended goes to the last.
+//
 // Branch goes back. AppendCompaction replaces the beginning of a long conversation with a
 // summary, in the context only; PlanCompaction finds where it may be cut; Undo takes it
 // back. EditContext clears or replaces what a single message contributes to the context.
