@@ -140,15 +140,15 @@ func (k *Keeper) open() (bool, error) {
 	return !hadNothingToAdd, err
 }
 
-// lastMessage returns the message with which the conversation ends, or nil. Summaries and
-// system messages are not answered.
+// lastMessage returns the message with which the conversation ends, or nil. Summaries,
+// system messages and commands that the user ran are not answered.
 func (k *Keeper) lastMessage() (*session.Entry, error) {
 	c, err := k.s.Context(session.ContextOptions{Shared: true})
 	if err != nil {
 		return nil, err
 	}
 	for i := len(c.Entries) - 1; i >= 0; i-- {
-		if m := c.Entries[i].Message; m != nil && m.Role != session.RoleSystem {
+		if m := c.Entries[i].Message; m != nil && m.Role != session.RoleSystem && m.Role != session.RoleBashExecution {
 			return &c.Entries[i], nil
 		}
 	}

@@ -462,7 +462,7 @@ func (r *Rules) RulesFor(call agent.Call) ([]string, error) {
 	for _, text := range texts {
 		one, err := r.parse(text)
 		if err != nil {
-			return nil, err
+			return nil, errors.New("it has characters that no rule can have")
 		}
 		all = append(all, one)
 	}
@@ -497,11 +497,18 @@ func (r *Rules) isSafeAlone(command []word, whole bool) error {
 	return nil
 }
 
-// quoted writes the words of a command as a rule has them.
+// quoted writes the words of a command as a rule has them. There is no backslash outside of
+// quotes in a rule.
 func quoted(words []word) string {
+	quote := func(text string) string { return "'" + strings.ReplaceAll(text, "'", `'"'"'`) + "'" }
 	texts := make([]string, len(words))
 	for i, w := range words {
-		texts[i] = plain.ShellWord(w.text)
+		if texts[i] = plain.ShellWord(w.text); texts[i] != w.text {
+			texts[i] = quote(w.text)
+		}
+	}
+	if _, err := simpleCommands(strings.Join(texts, " "), true); err != nil {
+		texts[0] = quote(words[0].text) // without quotes it is a word of the shell, such as time
 	}
 	return strings.Join(texts, " ")
 }
