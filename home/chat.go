@@ -74,6 +74,9 @@ type Chat struct {
 	// used if a file of it is wrong.
 	project *Project
 	broken  error
+	// shown has the context files that were read, and whether they were still there the last
+	// time.
+	shown map[string]bool
 }
 
 // Chat begins a conversation with a model, or goes on with one. Nothing is written before
@@ -226,6 +229,10 @@ func (c *Chat) begin() error {
 // changed, and the files that the next message mentions.
 func (c *Chat) Start(ctx context.Context, files ...string) (*agent.Agent, error) {
 	c.home.beforeWriting(ctx)
+	read, err := c.readFiles(files)
+	if err != nil {
+		return nil, err
+	}
 	if c.c == nil {
 		if err := c.create(ctx); err != nil {
 			return nil, err
@@ -236,7 +243,16 @@ func (c *Chat) Start(ctx context.Context, files ...string) (*agent.Agent, error)
 			return nil, err
 		}
 	}
-	return c.agent, c.loadFiles(slices.Concat(c.r.Context, files))
+	for _, file := range read {
+		err := c.c.Retry(func() error {
+			_, err := conversation.AddFile(c.c.Session, file)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return c.agent, nil
 }
 
 func (c *Chat) create(ctx context.Context) error {
@@ -293,21 +309,34 @@ func (c *Chat) RemoveFiles(files ...string) error {
 	return nil
 }
 
-func (c *Chat) loadFiles(files []string) error {
-	for _, name := range files {
+// readFiles reads the context files, and those that a message mentions. A context file that
+// the model was shown may be gone by now: it keeps what it has.
+func (c *Chat) readFiles(mentioned []string) (all []*session.MessageEntry, _ error) {
+	for _, name := range c.r.Context {
 		file, err := c.readFile(name)
-		if err != nil {
-			return err
-		}
-		err = c.c.Retry(func() error {
-			_, err := conversation.AddFile(c.c.Session, file)
-			return err
-		})
-		if err != nil {
-			return err
+		had, wasShown := c.shown[name]
+		switch {
+		case err == nil:
+			all = append(all, file)
+			if c.shown == nil {
+				c.shown = make(map[string]bool)
+			}
+			c.shown[name] = true
+		case !wasShown:
+			return nil, err
+		case had:
+			c.shown[name] = false
+			c.home.notify(Notice{Kind: FileGone, Path: name, Error: described(err)})
 		}
 	}
-	return nil
+	for _, name := range mentioned {
+		file, err := c.readFile(name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, file)
+	}
+	return all, nil
 }
 
 // readFile reads a file that the model should know. The model is shown the path that its

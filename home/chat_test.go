@@ -3,6 +3,7 @@ package home_test
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -337,5 +338,51 @@ func TestAConversationKeepsItsTools(t *testing.T) {
 	}
 	if got := names(home.ChatRequest{}); len(got) > 0 {
 		t.Errorf("an imported conversation has the tools %q", got)
+	}
+}
+
+// A file that cannot be read leaves no empty session behind. One that goes away later is
+// reported once, and again if it was there once more.
+func TestContextFilesOfAChat(t *testing.T) {
+	t.Parallel()
+	var gone []string
+	settings, err := home.LoadSettings(func(string) string { return "" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := home.Open(t.Context(), filepath.Join(t.TempDir(), "sessions"), &home.Options{Settings: settings, Create: true, Notify: func(n home.Notice) {
+		if n.Kind == home.FileGone {
+			gone = append(gone, n.Path)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	file := filepath.Join(t.TempDir(), "notes.md")
+	c, err := h.Chat(t.Context(), home.ChatRequest{Context: []string{file}}, home.ChatHands{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Start(t.Context()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without the file: %v", err)
+	}
+	if list, err := h.Sessions.List(t.Context(), home.ListRequest{}); err != nil || len(list.Sessions) > 0 {
+		t.Errorf("the sessions are %+v, %v", list, err)
+	}
+	for range 2 {
+		if err := os.WriteFile(file, []byte("Beans."), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if _, err := c.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			_ = os.Remove(file)
+		}
+	}
+	if !slices.Equal(gone, []string{file, file}) {
+		t.Errorf("told about %q", gone)
 	}
 }

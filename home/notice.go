@@ -67,6 +67,9 @@ const (
 	// ModelAsked says that Model is going to be asked to write something, For, which may
 	// take a while.
 	ModelAsked NoticeKind = "model_asked"
+	// FileGone says that the context file Path, which the model of a chat was shown, can no
+	// longer be read, and why. The model keeps what it was shown.
+	FileGone NoticeKind = "file_gone"
 	// ModelRetried says that Model could not be asked and is going to be asked again.
 	ModelRetried NoticeKind = "model_retried"
 )

@@ -163,7 +163,7 @@ func (f *chatFlags) allTools(args []string) error {
 }
 
 // newestIn returns the most recently active conversation about a directory, and not about one
-// below it.
+// below it, in which something was said.
 func newestIn(ctx context.Context, h *home.Home, dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -175,7 +175,7 @@ func newestIn(ctx context.Context, h *home.Home, dir string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		at := slices.IndexFunc(list.Sessions, func(s home.SessionInfo) bool { return s.CWD == dir })
+		at := slices.IndexFunc(list.Sessions, func(s home.SessionInfo) bool { return s.CWD == dir && s.Messages > 0 })
 		if at >= 0 {
 			return list.Sessions[at].ID, nil
 		}

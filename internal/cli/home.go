@@ -85,6 +85,8 @@ func (a *app) sayNotice(n home.Notice) {
 		a.say("redacted: %s at %s: %s", n.Finding.Kind, n.Finding.Path, n.Finding.Preview)
 	case home.RedactionFinished:
 		a.sayFinished(n)
+	case home.FileGone:
+		a.say("%s %s is gone, or cannot be read; the model keeps what it was shown; /context -%s removes it", warning, n.Path, n.Path)
 	case home.ModelAsked:
 		a.sayAsked(n)
 	case home.ModelRetried:

@@ -102,3 +102,41 @@ func TestAConversationKeepsTheBuiltInModel(t *testing.T) {
 	p.sees("was offline/parrot; now openai-chat/phi\n")
 	p.leaves(ctrlD)
 }
+
+// A context file is needed at the beginning. If it is gone later, the model keeps what it has.
+func TestAContextFileThatIsGone(t *testing.T) {
+	t.Parallel()
+	opened := openHome(t)
+	file := filepath.Join(t.TempDir(), "notes.md")
+	with := func(o *chat.Options) { o.Request.Context = []string{file} }
+	if why := sit(t, opened, with).fails(); !strings.Contains(why, "notes.md") {
+		t.Errorf("the chat ended with %s", why)
+	}
+	if err := os.WriteFile(file, []byte("Beans."), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := sit(t, opened, with)
+	p.says("say one")
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	p.says("say two")
+	p.sees("\n  two\n")
+	p.runs("/context -"+file, "1 file is no longer sent")
+	p.leaves(ctrlD)
+}
+
+// A command that the person ran needs no answer.
+func TestACommandOfThePersonNeedsNoAnswer(t *testing.T) {
+	t.Parallel()
+	opened := openHome(t)
+	p := sit(t, opened, nil)
+	p.says("say one")
+	p.runs("!echo two", "the model sees this")
+	p.leaves(ctrlD)
+	p = restored(t, opened, home.LastSession)
+	p.sees("Restored session", "›")
+	p.doesNotSee("not answered")
+	p.runs("/resume", "there is nothing to resume")
+	p.leaves(ctrlD)
+}

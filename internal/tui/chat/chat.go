@@ -98,6 +98,9 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	u.chat, u.keys = c, readKeys(ctx, o.Keys)
+	if err := c.AddFiles(o.Request.Context...); err != nil { // they are there already: a mistake is noticed
+		return errors.Join(err, c.Close())
+	}
 	u.greet(ctx)
 	if o.Prompt != "" {
 		u.queue = append(u.queue, o.Prompt)
