@@ -49,6 +49,7 @@ func (u *ui) ask(q *question) {
 	if u.job != nil {
 		u.print(u.job.view.finish(u.style())...)
 		u.print(u.job.view.askRow(&q.call, u.style())...)
+		u.job.view.seen[q.call.ID] = true
 	}
 	u.print(u.details(q)...)
 	if q.call.Reason != "" {

@@ -74,3 +74,23 @@ func TestEachOfSeveralResultsNamesItsCall(t *testing.T) {
 	}
 	p.leaves(ctrlD)
 }
+
+// A change that a rule allows is shown as well, and a long one is shortened. All of a result
+// can be had.
+func TestAChangeThatARuleAllowsIsShown(t *testing.T) {
+	t.Parallel()
+	dir := garden(t)
+	p := sit(t, openHome(t), func(o *chat.Options) {
+		o.Request.CWD, o.Request.Tools, o.Request.Allow = dir, []string{home.AllTools}, []string{"edit", "write", "bash"}
+	})
+	p.runs("/output", "no call has ended yet")
+	p.says(`call read {"path":"beds/peas.md"}`)
+	p.says(`call edit {"path":"beds/peas.md","old_string":"green","new_string":"sweet"}`)
+	p.sees("→ edit beds/peas.md +1 −1\n  │ -green\n  │ +sweet\n")
+	p.says(`call write {"path":"new.txt","content":"` + strings.Repeat(`row\n`, 30) + `"}`)
+	p.sees("│ +row\n  │ … 18 more lines\n")
+	p.says(`call bash {"command":"seq 40; exit 3"}`)
+	p.sees("│ 1\n  │ … 36 more lines\n  │ 38\n  │ 39\n  │ 40\n  │ [exit code 3]\n")
+	p.runs("/output", "  │ 1\n  │ 2\n  │ 3\n", "  │ 20\n  │ 21\n")
+	p.leaves(ctrlD)
+}

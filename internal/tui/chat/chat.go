@@ -59,7 +59,8 @@ type ui struct {
 	queue  []string // what was typed ahead and waits for the end of the job
 	// unheard is what was said during the turn and the model has not heard yet.
 	unheard []unheard
-	job     *job // what is going on, or nil
+	job     *job          // what is going on, or nil
+	result  *agent.Result // of the call that ended last, or nil
 	// isShared means that the person knows that another program writes to the session.
 	isShared bool
 	leaving  bool // Ctrl-C was pressed at an empty prompt

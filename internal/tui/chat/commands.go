@@ -51,6 +51,7 @@ func commands() []slash {
 		{"image", "FILE…", "send images with the next message", (*ui).cmdImage, always},
 		{"tools", "[LIST|none]", "show or change what the model may use", (*ui).cmdTools, ifAlone},
 		{"approve", "[RULE]", "decide about calls that wait, or allow calls", (*ui).cmdApprove, ifTold},
+		{"output", "", "show all of the last call's result", (*ui).cmdOutput, always},
 		{"edit", "[TEXT]", "write the message in an editor; so does Ctrl-G", (*ui).cmdEdit, always},
 		{"search", "QUERY", "search all conversations", (*ui).cmdSearch, always},
 		{"export", "FILE", "write the conversation as .md, .html, .json or .jsonl", (*ui).cmdExport, always},

@@ -103,6 +103,9 @@ func (u *ui) show(e agent.Event) {
 		u.showAdded(e)
 		return
 	}
+	if e.Type == agent.ToolEnd && e.Result != nil {
+		u.result = e.Result
+	}
 	u.heard(e)
 	u.print(u.job.view.hear(e, u.style())...)
 }

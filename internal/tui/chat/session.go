@@ -283,6 +283,7 @@ func (u *ui) switchTo(ctx context.Context, r home.ChatRequest) error {
 		return err
 	}
 	err = u.chat.Close()
+	u.result = nil
 	u.chat, u.images, u.unheard, u.isShared = next, nil, nil, false
 	return err
 }

@@ -55,6 +55,15 @@ func (u *ui) shell(ctx context.Context, command string, tell bool) {
 	}
 }
 
+func (u *ui) cmdOutput(context.Context, string) error {
+	if u.result == nil {
+		u.note("  no call has ended yet")
+		return nil
+	}
+	u.showOutput(agent.Result{Text: resultText(u.result), IsError: u.result.IsError})
+	return nil
+}
+
 // showOutput prints all that a command printed, unless it is very long.
 func (u *ui) showOutput(result agent.Result) {
 	s := u.style()

@@ -31,6 +31,7 @@ type view struct {
 	call    string          // the name of the call whose arguments grow
 	group   part            // what was printed last: parts of one kind stand together
 	shown   map[string]bool // the calls that were printed
+	seen    map[string]bool // the calls that a question showed in full
 	last    string          // the call that was printed last, if nothing was since
 	running map[string]bool
 	several bool // calls run or ran at the same time
@@ -55,13 +56,14 @@ const (
 )
 
 const (
-	maxThought  = 3 // rows of a thought that stay
-	liveThought = 3 // rows of a thought that grows
-	maxResult   = 4 // rows of a tool's result
+	maxThought  = 3  // rows of a thought that stay
+	liveThought = 3  // rows of a thought that grows
+	maxResult   = 4  // rows of a tool's result
+	maxChange   = 12 // rows of a change that was not asked about
 )
 
 func newView() *view {
-	return &view{doing: "waiting for the model", shown: make(map[string]bool), running: make(map[string]bool)}
+	return &view{doing: "waiting for the model", shown: make(map[string]bool), seen: make(map[string]bool), running: make(map[string]bool)}
 }
 
 // hear takes an event and returns the rows that are finished with it.
@@ -293,34 +295,59 @@ func (v *view) result(e agent.Event, s terminal.Style) []string {
 	if e.Result == nil {
 		return rows
 	}
-	text := e.Result.Text
-	if text == "" {
-		text = session.TextOf(e.Result.Parts)
-	}
+	use := useOf(e.Call)
 	var drawn []string
 	if named {
 		drawn = append(drawn, callLine("← ", e.Call, s))
 	}
-	return append(rows, v.grouped(calling, append(drawn, resultRows(text, e.Result.IsError, s)...))...)
+	if !v.seen[e.Call.ID] && !e.Result.IsError {
+		drawn = append(drawn, changeRows(render.Edits(use), s)...)
+	}
+	first, last := maxResult, 0
+	if key, _ := render.MainArgument(use); key == "command" || key == "cmd" {
+		first, last = 1, maxResult // how it went is at the end
+	}
+	return append(rows, v.grouped(calling, append(drawn, resultRows(resultText(e.Result), first, last, e.Result.IsError, s)...))...)
 }
 
-func resultRows(text string, isError bool, s terminal.Style) (rows []string) {
+func resultText(r *agent.Result) string {
+	if r.Text == "" {
+		return session.TextOf(r.Parts)
+	}
+	return r.Text
+}
+
+// changeRows draws what was changed in files, shortened.
+func changeRows(edits []render.Edit, s terminal.Style) (rows []string) {
+	for i := range edits {
+		if len(edits) > 1 {
+			rows = append(rows, wrapped(render.OneLine(edits[i].Path, 0), terminal.Yellow, s)...)
+		}
+		rows = append(rows, editRows(&edits[i], s)...)
+	}
+	if hidden := len(rows) - maxChange; hidden > 1 {
+		rows = append(rows[:maxChange], s.Paint(terminal.Dim, "  │ … "+render.Counted(hidden, "more line", "more lines")))
+	}
+	return rows
+}
+
+// resultRows draws the first and the last lines of a result.
+func resultRows(text string, first, last int, isError bool, s terminal.Style) (rows []string) {
 	c := terminal.Dim
 	if isError {
 		c = terminal.Red
 	}
 	lines := strings.Split(strings.Trim(plain.Text(text), "\n"), "\n")
-	hidden := 0
-	if len(lines) > maxResult+1 {
-		hidden = len(lines) - maxResult
-		lines = lines[:maxResult]
-	}
-	for _, line := range lines {
+	hidden := len(lines) - first - last
+	for i, line := range lines {
+		if hidden > 1 && i >= first && i < first+hidden {
+			if i == first {
+				rows = append(rows, s.Paint(terminal.Dim, "  │ … "+render.Counted(hidden, "more line", "more lines")))
+			}
+			continue
+		}
 		line = strings.ReplaceAll(line, "\t", "    ")
 		rows = append(rows, strings.TrimRight(s.Paint(terminal.Dim, "  │ ")+s.Paint(c, ansi.Truncate(line, max(s.Width-4, 8), "…")), " "))
-	}
-	if hidden > 0 {
-		rows = append(rows, s.Paint(terminal.Dim, "  │ … "+render.Counted(hidden, "more line", "more lines")))
 	}
 	return rows
 }
@@ -328,7 +355,7 @@ func resultRows(text string, isError bool, s terminal.Style) (rows []string) {
 // lastRows draws the end of what a running tool says.
 func lastRows(text string, s terminal.Style) []string {
 	lines := strings.Split(strings.Trim(plain.Text(text), "\n"), "\n")
-	return resultRows(strings.Join(lines[max(len(lines)-maxResult, 0):], "\n"), false, s)
+	return resultRows(strings.Join(lines[max(len(lines)-maxResult, 0):], "\n"), maxResult, 0, false, s)
 }
 
 func (v *view) retry(r *provider.Retry, s terminal.Style) []string {

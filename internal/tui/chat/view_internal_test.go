@@ -76,13 +76,13 @@ func TestWhatGoesWrongIsShown(t *testing.T) {
 		agent.Event{Type: agent.CompactionEnd, Compacted: &agent.Compacted{TokensBefore: 30_000, TokensAfter: 8000}},
 		agent.Event{Type: agent.MessageUpdate, Update: &provider.Event{Type: provider.EventCallStart, Call: &session.ToolUseContent{ID: "1", Name: "bash"}}},
 		agent.Event{Type: agent.ToolStart, Call: call}, agent.Event{Type: agent.ToolStart, Call: other},
-		agent.Event{Type: agent.ToolEnd, Call: call, Result: &agent.Result{Text: "1\n2\n3\n4\n5\n6\n7", IsError: true}},
+		agent.Event{Type: agent.ToolEnd, Call: call, Result: &agent.Result{Text: "1\n2\n3\n4\n5\n6\n7\n[exit code 3]", IsError: true}},
 		agent.Event{Type: agent.ToolEnd, Call: other, Result: &agent.Result{Parts: []session.Content{session.Text("beans")}}},
 	)
 	for _, want := range []string{
 		"that attempt failed and is not kept", "rate limited; trying again in 4 s", "overloaded; trying again (attempt 3)\n",
 		"✗ the garden gate", "could not be compacted", "compacted from 30,000 to 8,000 tokens",
-		"→ bash sleep\n  → read a\n  ← bash sleep\n  │ 1\n", "… 3 more lines\n  ← read a\n  │ beans",
+		"→ bash sleep\n  → read a\n  ← bash sleep\n  │ 1\n  │ … 3 more lines\n  │ 5\n  │ 6\n  │ 7\n  │ [exit code 3]\n  ← read a\n  │ beans",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in\n%s", want, got)
