@@ -324,7 +324,7 @@ func (u *ui) interrupt(again bool) {
 		u.takeBack()
 		u.job.stop()
 	case u.editor.Text() != "":
-		u.editor.Set("")
+		u.editor.Drop()
 	case again:
 		u.done = true
 	default:

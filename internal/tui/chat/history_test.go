@@ -47,6 +47,21 @@ func TestTheHistoryGoesOnInOtherConversations(t *testing.T) {
 	p.leaves(ctrlC, ctrlD)
 }
 
+// Ctrl-C throws nothing away, and the history begins with what is newest again.
+func TestWhatCtrlCTookComesBack(t *testing.T) {
+	t.Parallel()
+	p := sit(t, openHome(t), nil)
+	p.says("say one")
+	p.says("say two")
+	p.types(up, up)
+	p.sees("\n› say one\n\n  one", "%)\n› say one")
+	p.types(ctrlC, up)
+	p.sees("%)\n› say two")
+	p.types(" and more", ctrlC, "\x19") // Ctrl-Y
+	p.sees("› say two and more")
+	p.leaves(ctrlC, ctrlD)
+}
+
 func TestAMessageIsWrittenInAnEditor(t *testing.T) {
 	t.Parallel()
 	var given []string

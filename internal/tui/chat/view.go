@@ -363,8 +363,8 @@ func (v *view) retry(r *provider.Retry, s terminal.Style) []string {
 		return nil
 	}
 	v.doing = TryingAgain(r)
-	if r.Reason == v.failed {
-		return nil // what is going on says the rest
+	if r.Reason == v.failed && v.group == noting {
+		return nil // nothing came of the attempt; what is going on says the rest
 	}
 	v.failed = r.Reason
 	return v.lines(s, noting, terminal.Yellow, "↻ "+r.Reason+"; "+v.doing)

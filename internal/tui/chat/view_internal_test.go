@@ -120,6 +120,9 @@ func TestARequestThatFailsAgainForTheSameReasonIsOneRow(t *testing.T) {
 	if strings.Count(got, "it is down") != 1 || strings.Count(got, "it is slow") != 1 {
 		t.Errorf("%q", got)
 	}
+	if got = heard(text(0, "one\n\n"), retry(2, "it is down"), text(0, "two\n\n"), retry(3, "it is down"), text(0, "three")); strings.Count(got, "↻ it is down") != 2 {
+		t.Errorf("nothing separates the attempts: %q", got)
+	}
 	got = heard(agent.Event{Type: agent.MessageStart}, agent.Event{
 		Type: agent.MessageUpdate, Update: &provider.Event{Type: provider.EventThinking, Text: "hm"},
 	}, agent.Event{Type: agent.MessageDropped, Err: context.Canceled})

@@ -83,6 +83,12 @@ func (e *Editor) Take() string {
 	return text
 }
 
+// Drop starts a new message. What was typed can be yanked.
+func (e *Editor) Drop() {
+	e.cutOut(0, len(e.text))
+	e.place = len(e.history)
+}
+
 // Press does what a key asks for. It returns false if the key is not about the text:
 // Enter, Tab, Interrupt, and EOF, Up and Down where there is nothing to delete or to go to.
 func (e *Editor) Press(k Key) bool {
