@@ -473,7 +473,7 @@ func (c *Chat) useTools(ctx context.Context, names []string) error {
 func (c *Chat) Toolbox(ctx context.Context) (_ *Toolbox, err error) {
 	if c.box == nil {
 		r := c.equipped()
-		c.box, err = newToolbox(ctx, c.dir, &r, serversOf(&r, c.project), c.search)
+		c.box, err = newToolbox(ctx, c.dir, &r, serversOf(&r, c.project), c.search, c.home.notify)
 	}
 	return c.box, err
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/agent/mcp"
@@ -45,7 +46,7 @@ const (
 // newToolbox returns the tools for a directory, and starts the servers. A rule that makes no
 // sense is session.ErrInvalid, and so is one for a tool that does not exist, unless its name
 // has a *. A server that does not start is left out, with a warning.
-func newToolbox(ctx context.Context, dir string, r *ChatRequest, servers []server, search tools.SearchFunc) (*Toolbox, error) {
+func newToolbox(ctx context.Context, dir string, r *ChatRequest, servers []server, search tools.SearchFunc, notify func(Notice)) (*Toolbox, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return nil, wrongAs("cwd", fmt.Errorf("there is no directory %s here; name the one in which tools should work", dir))
 	}
@@ -60,7 +61,7 @@ func newToolbox(ctx context.Context, dir string, r *ChatRequest, servers []serve
 		return nil, err
 	}
 	for _, one := range servers {
-		connected, err := mcp.Connect(ctx, one.options(dir))
+		connected, err := one.connect(ctx, dir, notify)
 		switch {
 		case ctx.Err() != nil:
 			return nil, errors.Join(err, b.close())
@@ -121,6 +122,25 @@ type server struct {
 
 func (s *server) options(dir string) mcp.Options {
 	return mcp.Options{Dir: cmp.Or(s.dir, dir), Name: s.name, Command: s.command, URL: s.url, Env: s.env, Header: s.header, Hide: s.hide}
+}
+
+// slowStart is how long a server may take to start before the person is told what they wait for.
+const slowStart = time.Second
+
+// connect starts the server.
+func (s *server) connect(ctx context.Context, dir string, notify func(Notice)) (connected *mcp.Server, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		connected, err = mcp.Connect(ctx, s.options(dir))
+	}()
+	select {
+	case <-done:
+	case <-time.After(slowStart):
+		notify(Notice{Kind: ServerStarting, Server: cmp.Or(s.name, s.shown)})
+		<-done
+	}
+	return connected, err
 }
 
 // serverName is a name that a person gave to a server.

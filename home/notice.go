@@ -25,6 +25,7 @@ type Notice struct {
 	Finding *redact.Finding `json:"finding,omitempty"`
 	Receipt *clean.Receipt  `json:"receipt,omitempty"`
 
+	Server    string          `json:"server,omitempty"` // an MCP server
 	Provider  string          `json:"provider,omitempty"`
 	Model     string          `json:"model,omitempty"`
 	For       string          `json:"for,omitempty"`        // what the model should write: summary or title
@@ -70,6 +71,8 @@ const (
 	// FileGone says that the context file Path, which the model of a chat was shown, can no
 	// longer be read, and why. The model keeps what it was shown.
 	FileGone NoticeKind = "file_gone"
+	// ServerStarting says that the MCP Server of a chat takes a while to start.
+	ServerStarting NoticeKind = "server_starting"
 	// ModelRetried says that Model could not be asked and is going to be asked again.
 	ModelRetried NoticeKind = "model_retried"
 )

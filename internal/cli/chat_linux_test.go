@@ -164,3 +164,34 @@ func TestAChatThatCannotBeginRestoresTheTerminal(t *testing.T) {
 	}
 	s.sees("no such session: \"nobody\"\r\n")
 }
+
+// A server that takes long to start is named, and Ctrl-C ends the wait.
+func TestAChatCanBeLeftWhileAServerStarts(t *testing.T) {
+	t.Parallel()
+	s := takeSeat(t, "chat", "--mcp", "slow: exec sleep 100")
+	s.sees("starting the MCP server slow…")
+	s.types("hello\r\x03")
+	if code := s.ends(); code != exitInterrupted {
+		t.Errorf("exit code %d", code)
+	}
+	if strings.Contains(s.text(), "You said") {
+		t.Errorf("the message was sent: %q", s.text())
+	}
+}
+
+// What is typed while a server starts is in the prompt, and not sent.
+func TestWhatIsTypedWhileAServerStartsIsNotSent(t *testing.T) {
+	t.Parallel()
+	s := takeSeat(t, "chat", "--mcp", "slow: read a && sleep 1.2; exit 1")
+	s.sees("starting the MCP server slow…")
+	s.types("hello\r")
+	s.sees("there are no tools from")
+	s.sees("\x1b[0m hello")
+	s.types("\x03")
+	s.types("say after\r")
+	s.sees("tokens")
+	s.types("\x04")
+	if code := s.ends(); code != exitOK || strings.Contains(s.text(), "You said: hello") {
+		t.Errorf("exit code %d, %q", code, s.text())
+	}
+}

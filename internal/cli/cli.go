@@ -88,7 +88,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 		err = plainGroup(err)
 		a.reportError(err)
 	}
-	if ctx.Err() != nil && err != nil {
+	if err != nil && (ctx.Err() != nil || errors.Is(err, context.Canceled)) {
 		return exitInterrupted
 	}
 	return exitCode(err)

@@ -87,6 +87,8 @@ func (a *app) sayNotice(n home.Notice) {
 		a.sayFinished(n)
 	case home.FileGone:
 		a.say("%s %s is gone, or cannot be read; the model keeps what it was shown; /context -%s removes it", warning, n.Path, n.Path)
+	case home.ServerStarting:
+		a.say("starting the MCP server %s…; Ctrl-C stops", n.Server)
 	case home.ModelAsked:
 		a.sayAsked(n)
 	case home.ModelRetried:

@@ -94,11 +94,13 @@ const frame = 40 * time.Millisecond
 // Run talks until the person leaves or ctx ends.
 func Run(ctx context.Context, o Options) error {
 	u := &ui{o: o, screen: o.Screen, images: o.Images, questions: make(chan *question)}
-	c, err := o.Home.Chat(ctx, u.o.Request, u.hands())
+	u.keys = readKeys(ctx, o.Keys)
+	c, typed, err := u.open(ctx, o.Request)
 	if err != nil {
 		return err
 	}
-	u.chat, u.keys = c, readKeys(ctx, o.Keys)
+	u.chat = c
+	typed(ctx)
 	if err := c.AddFiles(o.Request.Context...); err != nil { // they are there already: a mistake is noticed
 		return errors.Join(err, c.Close())
 	}

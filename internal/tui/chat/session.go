@@ -278,14 +278,63 @@ func (u *ui) drawInto(f func(w *strings.Builder) error) error {
 
 // switchTo continues another conversation, or with a new one.
 func (u *ui) switchTo(ctx context.Context, r home.ChatRequest) error {
-	next, err := u.o.Home.Chat(ctx, r, u.hands())
+	u.draw()
+	next, typed, err := u.open(ctx, r)
 	if err != nil {
 		return err
 	}
 	err = u.chat.Close()
 	u.result = nil
 	u.chat, u.images, u.unheard, u.isShared = next, nil, nil, false
+	typed(ctx)
 	return err
+}
+
+// slow is how long a chat takes to begin if the person may not know who gets what they type.
+const slow = time.Second
+
+// open begins a chat. Ctrl-C stops that, because servers can take long to start. typed takes
+// the other keys that were pressed on the way: if it took long, nothing of it is sent.
+func (u *ui) open(ctx context.Context, r home.ChatRequest) (c *home.Chat, typed func(context.Context), err error) {
+	starting, cancel := context.WithCancelCause(ctx) // the chat may keep it
+	began, opened := time.Now(), make(chan struct{})
+	go func() {
+		defer close(opened)
+		if c, err = u.o.Home.Chat(starting, r, u.hands()); err != nil {
+			cancel(err)
+		}
+	}()
+	var early []line.Key
+	for keys := u.keys; ; {
+		select {
+		case <-opened:
+			why := context.Cause(starting)
+			switch {
+			case why != nil && c != nil:
+				return nil, nil, errors.Join(why, c.Close())
+			case why != nil:
+				return nil, nil, why
+			}
+			return c, func(ctx context.Context) {
+				for _, k := range early {
+					u.press(ctx, k)
+				}
+				if time.Since(began) >= slow {
+					u.takeBack()
+				}
+			}, nil
+		case pressed, ok := <-keys:
+			if !ok {
+				keys = nil
+			}
+			for _, k := range pressed {
+				if k.Kind == line.Interrupt {
+					cancel(errStopped)
+				}
+			}
+			early = append(early, pressed...)
+		}
+	}
 }
 
 // request returns what a chat with another conversation should be like.
