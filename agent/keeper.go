@@ -56,6 +56,7 @@ type Keeper struct {
 	ctx       context.Context
 	stop      context.CancelCauseFunc // ends ctx
 	lease     *lease.Lease
+	holds     atomic.Bool // the lease is ours
 	disturbed atomic.Bool // another writer has added to the session
 
 	inLast     int // how many messages the last session has, or unknownSize
@@ -186,11 +187,13 @@ func (k *Keeper) take(ctx context.Context, stop context.CancelCauseFunc) (releas
 	if k.lease, err = take(ctx, stop); err != nil {
 		return nil, err
 	}
+	k.holds.Store(true)
 	k.offer, k.offerSum, k.unanswered, k.asked = nil, "", 0, ""
 	k.disturbed.Store(false)
 	return func() {
 		// If it fails, others have to wait for a while. The work is over all the same.
 		_ = k.lease.Release(context.WithoutCancel(ctx))
+		k.holds.Store(false)
 	}, nil
 }
 

@@ -67,6 +67,9 @@ func (k *Keeper) enqueueNow(ctx context.Context, q session.Queued) (string, erro
 	k.queue.mu.Lock()
 	defer k.queue.mu.Unlock()
 	if !k.queue.open {
+		if k.holds.Load() {
+			return "", ErrIdle // our own turn takes no more: it is about to end, or has not begun
+		}
 		switch holder, err := k.place.Holder(ctx); {
 		case err != nil:
 			return "", err

@@ -350,3 +350,25 @@ func TestSteerAtABoundary(t *testing.T) {
 		t.Errorf("steering an agent that is gone: %v", err)
 	}
 }
+
+// TestSteerOutsideATurn: while the agent has the session for something else than a turn, nothing
+// would take what is queued.
+func TestSteerOutsideATurn(t *testing.T) {
+	t.Parallel()
+	var a *agent.Agent
+	tried := false
+	writer := answers(func(*provider.Request) (*session.MessageEntry, error) {
+		tried = true
+		if id, err := a.Steer(t.Context(), session.Text("faster")); !errors.Is(err, agent.ErrIdle) {
+			t.Errorf("queued %q, %v", id, err)
+		}
+		return &session.MessageEntry{Role: session.RoleAssistant, Content: []session.Content{session.Text("## Goal\n\nwords")}}, nil
+	})
+	a = start(t, agent.Options{Compaction: agent.Compaction{Model: writer, Keep: 1}})
+	for range 4 {
+		send(t, a, "repeat 100 words to be summarised")
+	}
+	if _, err := a.Compact(t.Context(), ""); err != nil || !tried {
+		t.Fatalf("compact: %v, with a summary: %v", err, tried)
+	}
+}
