@@ -386,6 +386,9 @@ func (c *Chat) Conversation() *Conversation { return c.c }
 // Request returns what the chat was begun with, as it is now.
 func (c *Chat) Request() ChatRequest { return c.r }
 
+// Waited reports whether a server took long to start: see ServerStarting.
+func (c *Chat) Waited() bool { return c.box != nil && c.box.waited }
+
 // Tools returns what the model may use now.
 func (c *Chat) Tools() []agent.Tool { return c.tools }
 

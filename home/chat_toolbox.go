@@ -32,6 +32,7 @@ type Toolbox struct {
 	rules   *tools.Rules // all tools obey them
 	// warnings say which servers cannot be used, and why.
 	warnings []string
+	waited   bool // for a server that was slow to start
 
 	mu      sync.Mutex // guards what follows
 	allowed []string   // the rules that allow calls by now
@@ -61,7 +62,10 @@ func newToolbox(ctx context.Context, dir string, r *ChatRequest, servers []serve
 		return nil, err
 	}
 	for _, one := range servers {
-		connected, err := one.connect(ctx, dir, notify)
+		connected, err := one.connect(ctx, dir, func() {
+			b.waited = true
+			notify(Notice{Kind: ServerStarting, Server: cmp.Or(one.name, one.shown)})
+		})
 		switch {
 		case ctx.Err() != nil:
 			return nil, errors.Join(err, b.close())
@@ -128,7 +132,7 @@ func (s *server) options(dir string) mcp.Options {
 const slowStart = time.Second
 
 // connect starts the server.
-func (s *server) connect(ctx context.Context, dir string, notify func(Notice)) (connected *mcp.Server, err error) {
+func (s *server) connect(ctx context.Context, dir string, slow func()) (connected *mcp.Server, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -137,7 +141,7 @@ func (s *server) connect(ctx context.Context, dir string, notify func(Notice)) (
 	select {
 	case <-done:
 	case <-time.After(slowStart):
-		notify(Notice{Kind: ServerStarting, Server: cmp.Or(s.name, s.shown)})
+		slow()
 		<-done
 	}
 	return connected, err

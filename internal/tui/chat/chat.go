@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -100,13 +101,14 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	u.chat = c
-	typed(ctx)
 	if err := c.AddFiles(o.Request.Context...); err != nil { // they are there already: a mistake is noticed
 		return errors.Join(err, c.Close())
 	}
 	u.greet(ctx)
+	typed(ctx)
+	u.askTrust(ctx)
 	if o.Prompt != "" {
-		u.queue = append(u.queue, o.Prompt)
+		u.queue = slices.Insert(u.queue, 0, o.Prompt)
 	}
 	u.loop(ctx)
 	return errors.Join(u.failed, u.chat.Close(), ctx.Err())

@@ -43,6 +43,7 @@ func (u *ui) cmdLoad(ctx context.Context, id string) error {
 		return err
 	}
 	u.greet(ctx)
+	u.askTrust(ctx)
 	return nil
 }
 

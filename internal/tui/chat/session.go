@@ -29,7 +29,6 @@ func (u *ui) greet(ctx context.Context) {
 	u.introduce()
 	u.print("")
 	u.pendingWork()
-	u.askTrust(ctx)
 }
 
 // quiet is how long nothing is typed when all that was typed ahead has arrived.
@@ -290,14 +289,11 @@ func (u *ui) switchTo(ctx context.Context, r home.ChatRequest) error {
 	return err
 }
 
-// slow is how long a chat takes to begin if the person may not know who gets what they type.
-const slow = time.Second
-
 // open begins a chat. Ctrl-C stops that, because servers can take long to start. typed takes
-// the other keys that were pressed on the way: if it took long, nothing of it is sent.
+// the other keys that were pressed on the way: if a server was slow, nothing of it is sent.
 func (u *ui) open(ctx context.Context, r home.ChatRequest) (c *home.Chat, typed func(context.Context), err error) {
 	starting, cancel := context.WithCancelCause(ctx) // the chat may keep it
-	began, opened := time.Now(), make(chan struct{})
+	opened := make(chan struct{})
 	go func() {
 		defer close(opened)
 		if c, err = u.o.Home.Chat(starting, r, u.hands()); err != nil {
@@ -319,7 +315,7 @@ func (u *ui) open(ctx context.Context, r home.ChatRequest) (c *home.Chat, typed 
 				for _, k := range early {
 					u.press(ctx, k)
 				}
-				if time.Since(began) >= slow {
+				if c.Waited() {
 					u.takeBack()
 				}
 			}, nil
