@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,7 +24,7 @@ import (
 
 func (u *ui) cmdContext(ctx context.Context, argument string) error {
 	if argument != "" {
-		return u.changeContext(strings.Fields(argument))
+		return u.changeContext(u.pathsIn(argument))
 	}
 	id, err := u.session()
 	if err != nil {
@@ -53,6 +55,22 @@ func (u *ui) cmdContext(ctx context.Context, argument string) error {
 	u.note("  " + render.Counted(len(now.Entries), "entry", "entries") + " · " + render.Counted(now.Measured.Tokens, "token", "tokens") +
 		" counted entry by entry · " + render.Counted(len(now.LeftOut), "entry", "entries") + " of the path left out or changed")
 	return nil
+}
+
+// pathWord is a path among others: in quotes, or with a backslash before each space.
+var pathWord = regexp.MustCompile(`-?"[^"]*"|(\\ |\S)+`)
+
+// pathsIn returns the paths in the argument of a command. Spaces separate them, unless all of it
+// is one file, as Tab completes it.
+func (u *ui) pathsIn(argument string) []string {
+	if _, err := os.Stat(u.chat.Path(strings.TrimPrefix(argument, "-"))); err == nil {
+		return []string{argument}
+	}
+	words := pathWord.FindAllString(argument, -1)
+	for i := range words {
+		words[i] = strings.NewReplacer(`"`, "", `\ `, " ").Replace(words[i])
+	}
+	return words
 }
 
 // changeContext adds files to what the model is sent, or takes out those with a minus.
@@ -183,7 +201,7 @@ func (u *ui) cmdImage(_ context.Context, argument string) error {
 	if argument == "" {
 		return errUsage
 	}
-	files := strings.Fields(argument)
+	files := u.pathsIn(argument)
 	for i := range files {
 		files[i] = u.chat.Path(files[i])
 	}

@@ -193,6 +193,23 @@ func TestCompactAndUndo(t *testing.T) {
 	p.leaves(ctrlD)
 }
 
+// A path with spaces can be typed as Tab completes it, in quotes, and as a shell takes it.
+func TestPathsWithSpaces(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"my notes.md", "more notes.md", "third.md"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("Peas are green."), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := sit(t, openHome(t), func(o *chat.Options) { o.Request.CWD = dir })
+	p.runs("/context my notes.md", "1 file will be sent")
+	p.runs(`/context "more notes.md" my\ notes.md third.md`, "3 files will be sent")
+	p.runs(`/context -"more notes.md" -third.md`, "2 files are no longer sent")
+	p.runs("/context no notes.md", "no such file")
+	p.leaves(ctrlD)
+}
+
 func TestContextModelThinkingImageAndExport(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
