@@ -416,8 +416,8 @@ func TestTheWorkGrowsWithTheConversation(t *testing.T) {
 	}
 }
 
-// work is how many bytes it takes to write a page. Without the garbage collector, which empties
-// pools now and then, so that what they had is made again.
+// work is how many bytes it takes to write a page, at least. The garbage collector empties pools,
+// and the race detector drops some of what is put into them, so that it is made again.
 func work(t *testing.T, lines string) uint64 {
 	t.Helper()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
@@ -431,8 +431,11 @@ func work(t *testing.T, lines string) uint64 {
 		runtime.ReadMemStats(&after)
 		return after.TotalAlloc - before.TotalAlloc
 	}
-	measure() // the session reads its log, once
-	return measure()
+	least := measure() // the session reads its log, once
+	for range 6 {
+		least = min(least, measure())
+	}
+	return least
 }
 
 func TestAnUnreadableEntryLeavesTheRest(t *testing.T) {
