@@ -229,7 +229,7 @@ func (c *Chat) begin() error {
 // changed, and the files that the next message mentions.
 func (c *Chat) Start(ctx context.Context, files ...string) (*agent.Agent, error) {
 	c.home.beforeWriting(ctx)
-	read, err := c.readFiles(files)
+	read, err := c.readFiles(ctx, files)
 	if err != nil {
 		return nil, err
 	}
@@ -311,7 +311,7 @@ func (c *Chat) RemoveFiles(files ...string) error {
 
 // readFiles reads the context files, and those that a message mentions. A context file that
 // the model was shown may be gone by now: it keeps what it has.
-func (c *Chat) readFiles(mentioned []string) (all []*session.MessageEntry, _ error) {
+func (c *Chat) readFiles(ctx context.Context, mentioned []string) (all []*session.MessageEntry, _ error) {
 	for _, name := range c.r.Context {
 		file, err := c.readFile(name)
 		had, wasShown := c.shown[name]
@@ -326,7 +326,7 @@ func (c *Chat) readFiles(mentioned []string) (all []*session.MessageEntry, _ err
 			return nil, err
 		case had:
 			c.shown[name] = false
-			c.home.notify(Notice{Kind: FileGone, Path: name, Error: described(err)})
+			c.home.notify(ctx, Notice{Kind: FileGone, Path: name, Error: described(err)})
 		}
 	}
 	for _, name := range mentioned {

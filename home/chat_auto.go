@@ -43,7 +43,7 @@ type author struct {
 }
 
 // author returns the model that a request means, and announces that it is going to be asked.
-func (h *Home) author(op, name string, r *AutoRequest, writes string) (*author, error) {
+func (h *Home) author(ctx context.Context, op, name string, r *AutoRequest, writes string) (*author, error) {
 	if err := checkUTF8("instructions", r.Instructions); err != nil {
 		return nil, within("auto", err)
 	}
@@ -56,9 +56,9 @@ func (h *Home) author(op, name string, r *AutoRequest, writes string) (*author, 
 	if err != nil {
 		return nil, err
 	}
-	h.notify(Notice{Kind: ModelAsked, Provider: info.Provider, Model: info.Model, For: writes, ByDefault: chosen.From == FromDefault})
+	h.notify(ctx, Notice{Kind: ModelAsked, Provider: info.Provider, Model: info.Model, For: writes, ByDefault: chosen.From == FromDefault})
 	return &author{home: h, model: chosen.Model, opts: summary.Options{
-		Instructions: r.Instructions, Counter: counter, Emit: h.tellRetries(info),
+		Instructions: r.Instructions, Counter: counter, Emit: h.tellRetries(ctx, info),
 	}}, nil
 }
 
@@ -74,10 +74,10 @@ func (a *author) announceIn(s *session.Session) {
 
 // tellRetries passes on that a provider has to be asked again, so that nobody wonders
 // why it takes so long.
-func (h *Home) tellRetries(info provider.Info) func(provider.Event) {
+func (h *Home) tellRetries(ctx context.Context, info provider.Info) func(provider.Event) {
 	return func(e provider.Event) {
 		if e.Retry != nil {
-			h.notify(Notice{Kind: ModelRetried, Provider: info.Provider, Model: info.Model, Retry: e.Retry})
+			h.notify(ctx, Notice{Kind: ModelRetried, Provider: info.Provider, Model: info.Model, Retry: e.Retry})
 		}
 	}
 }

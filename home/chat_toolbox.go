@@ -47,7 +47,7 @@ const (
 // newToolbox returns the tools for a directory, and starts the servers. A rule that makes no
 // sense is session.ErrInvalid, and so is one for a tool that does not exist, unless its name
 // has a *. A server that does not start is left out, with a warning.
-func newToolbox(ctx context.Context, dir string, r *ChatRequest, servers []server, search tools.SearchFunc, notify func(Notice)) (*Toolbox, error) {
+func newToolbox(ctx context.Context, dir string, r *ChatRequest, servers []server, search tools.SearchFunc, notify func(context.Context, Notice)) (*Toolbox, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return nil, wrongAs("cwd", fmt.Errorf("there is no directory %s here; name the one in which tools should work", dir))
 	}
@@ -64,7 +64,7 @@ func newToolbox(ctx context.Context, dir string, r *ChatRequest, servers []serve
 	for _, one := range servers {
 		connected, err := one.connect(ctx, dir, func() {
 			b.waited = true
-			notify(Notice{Kind: ServerStarting, Server: cmp.Or(one.name, one.shown)})
+			notify(ctx, Notice{Kind: ServerStarting, Server: cmp.Or(one.name, one.shown)})
 		})
 		switch {
 		case ctx.Err() != nil:

@@ -23,6 +23,9 @@
 // reader beside its request, for standard input. An operation that needs no request takes
 // only the context. With an error, the result may say what was done until then.
 //
+// Operations lists all of them as data. What a server offers, and what a client asks it for,
+// comes from that list, so a new operation is a method and a row there.
+//
 // What a program in the same process holds open is not an operation: Home.Conversation and
 // Home.Chat return it.
 //

@@ -53,6 +53,10 @@ type AppendResult struct {
 // to answer it only if no one else has. An entry that acts on what is before it, such as a
 // compaction, is refused with session.ErrConflict if another writer comes first.
 func (e *Entries) Append(ctx context.Context, r AppendRequest) (*AppendResult, error) {
+	return call(ctx, e.home, "entries.append", r, e.append)
+}
+
+func (e *Entries) append(ctx context.Context, r AppendRequest) (*AppendResult, error) {
 	h := e.home
 	h.beforeWriting(ctx)
 	entry, err := r.entry()
@@ -296,7 +300,7 @@ func (h *Home) checkEntry(ctx context.Context, c *Conversation, leaf string, e *
 	whole := c.Session
 	if !c.isAlone() { // the call may be in an earlier session
 		var err error
-		if whole, err = session.OpenChain(ctx, h.store, c.Chain, h.sessionOptions()); err != nil {
+		if whole, err = session.OpenChain(ctx, h.store, c.Chain, h.sessionOptions(ctx)); err != nil {
 			return err
 		}
 		defer whole.Close()

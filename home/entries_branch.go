@@ -35,6 +35,10 @@ type BranchResult struct {
 // with an *EarlierError. If a model should write a summary and does not, the leaf stays where
 // it is.
 func (e *Entries) Branch(ctx context.Context, r BranchRequest) (*BranchResult, error) {
+	return call(ctx, e.home, "entries.branch", r, e.branch)
+}
+
+func (e *Entries) branch(ctx context.Context, r BranchRequest) (*BranchResult, error) {
 	e.home.beforeWriting(ctx)
 	r.Summary = orNone(r.Summary)
 	if r.Auto != nil && r.Summary != "" {
@@ -85,7 +89,7 @@ func (h *Home) autoBranch(ctx context.Context, name string, s *session.Session, 
 	if len(left) == 0 { // only notes
 		return s.Branch(result.Leaf)
 	}
-	a, err := h.author("branch", name, r, writesSummary)
+	a, err := h.author(ctx, "branch", name, r, writesSummary)
 	if err != nil {
 		return err
 	}
@@ -119,6 +123,10 @@ type LabelResult struct {
 
 // Label gives an entry a name, which works wherever an entry is asked for.
 func (e *Entries) Label(ctx context.Context, r LabelRequest) (*LabelResult, error) {
+	return call(ctx, e.home, "entries.label", r, e.label)
+}
+
+func (e *Entries) label(ctx context.Context, r LabelRequest) (*LabelResult, error) {
 	e.home.beforeWriting(ctx)
 	if err := checkName("label", r.Label); err != nil {
 		return nil, err
@@ -171,6 +179,10 @@ type RevertResult struct {
 // Revert takes back what an entry does to the context. Reverting a revert restores the
 // effect. Without an entry, it returns session.ErrNotExist if no compaction is in force.
 func (e *Entries) Revert(ctx context.Context, r RevertRequest) (*RevertResult, error) {
+	return call(ctx, e.home, "entries.revert", r, e.revert)
+}
+
+func (e *Entries) revert(ctx context.Context, r RevertRequest) (*RevertResult, error) {
 	e.home.beforeWriting(ctx)
 	if r.Entry == "" {
 		var err error

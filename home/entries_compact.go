@@ -66,6 +66,10 @@ type PlanEntry struct {
 // *session.CutError if the conversation cannot be cut at FirstKept. If a model should write
 // the summary and does not, nothing is written.
 func (e *Entries) Compact(ctx context.Context, r CompactRequest) (*CompactResult, error) {
+	return call(ctx, e.home, "entries.compact", r, e.compact)
+}
+
+func (e *Entries) compact(ctx context.Context, r CompactRequest) (*CompactResult, error) {
 	if err := r.check(); err != nil {
 		return nil, err
 	}
@@ -128,7 +132,7 @@ func (h *Home) compact(ctx context.Context, c *Conversation, r CompactRequest) (
 
 // autoCompact has a model write the summary that a plan needs.
 func (h *Home) autoCompact(ctx context.Context, name string, s *session.Session, plan *session.CompactionPlan, r *AutoRequest) (string, *AutoResult, error) {
-	a, err := h.author("compact", name, r, writesSummary)
+	a, err := h.author(ctx, "compact", name, r, writesSummary)
 	if err != nil {
 		return "", nil, err
 	}

@@ -34,6 +34,10 @@ type CompareResult struct {
 // original do. A label, a name or tags count for a whole session, and a fork says them
 // itself: they are listed only if the other session has different ones.
 func (e *Entries) Compare(ctx context.Context, r CompareRequest) (*CompareResult, error) {
+	return call(ctx, e.home, "entries.compare", r, e.compare)
+}
+
+func (e *Entries) compare(ctx context.Context, r CompareRequest) (*CompareResult, error) {
 	a, err := e.home.openFor(ctx, OpenRequest{Session: r.Session})
 	if err != nil {
 		return nil, err

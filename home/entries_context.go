@@ -76,6 +76,10 @@ type Measured struct {
 // Context returns what would be sent to a model now, what is left out of the path and why,
 // and what fits a window. It writes nothing.
 func (e *Entries) Context(ctx context.Context, r ContextRequest) (*ContextResult, error) {
+	return call(ctx, e.home, "entries.context", r, e.context)
+}
+
+func (e *Entries) context(ctx context.Context, r ContextRequest) (*ContextResult, error) {
 	if err := r.Window.check(); err != nil {
 		return nil, within("window", err)
 	}

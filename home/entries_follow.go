@@ -33,6 +33,10 @@ const pollEvery = 300 * time.Millisecond
 // an error, or the session is removed. A line that is not an entry is skipped, with a
 // LineSkipped.
 func (e *Entries) Follow(ctx context.Context, r FollowRequest, send func(Arrival) error) (*Streamed, error) {
+	return follow(ctx, e.home, "entries.follow", r, send, e.follow)
+}
+
+func (e *Entries) follow(ctx context.Context, r FollowRequest, send func(Arrival) error) (*Streamed, error) {
 	f := &following{home: e.home, filled: r.Filled, send: send}
 	err := notNegative("last", r.Last)
 	switch {
@@ -130,7 +134,7 @@ func (f *following) decode(ctx context.Context, name string, line store.Line) (e
 	case err == nil && e.Type == session.TypeSession:
 		return e, false
 	case err != nil || line.Cut:
-		f.home.notify(Notice{Kind: LineSkipped, Session: name, Offset: int64(line.Pos)})
+		f.home.notify(ctx, Notice{Kind: LineSkipped, Session: name, Offset: int64(line.Pos)})
 		return e, false
 	}
 	if f.filled && bytes.Contains(line.Data, []byte(`"blob"`)) {
@@ -141,7 +145,7 @@ func (f *following) decode(ctx context.Context, name string, line store.Line) (e
 
 // fill returns an entry with the content from blobs that can be read.
 func (f *following) fill(ctx context.Context, name string, e session.Entry) session.Entry {
-	s, err := session.Open(ctx, f.home.store, name, f.home.sessionOptions())
+	s, err := session.Open(ctx, f.home.store, name, f.home.sessionOptions(ctx))
 	if err != nil {
 		return e
 	}
@@ -170,7 +174,7 @@ func (f *following) all(ctx context.Context, last int) error {
 	for _, l := range all {
 		end, err := f.endOf(ctx, l.Name)
 		if err != nil {
-			f.home.notify(Notice{Kind: SessionUnread, Session: l.Name, Error: described(err)}) // the others can still be followed
+			f.home.notify(ctx, Notice{Kind: SessionUnread, Session: l.Name, Error: described(err)}) // the others can still be followed
 			known[l.Name] = seen{0, l.Size, l.Modified}
 			continue
 		}
@@ -226,7 +230,7 @@ func (f *following) poll(ctx context.Context, known map[string]seen) error {
 		case ctx.Err() != nil:
 			return nil
 		default: // the others can still be followed; this one is tried again when it changes
-			f.home.notify(Notice{Kind: SessionUnread, Session: stat.Name, Error: described(err)})
+			f.home.notify(ctx, Notice{Kind: SessionUnread, Session: stat.Name, Error: described(err)})
 		}
 		known[stat.Name] = now
 	}

@@ -50,6 +50,10 @@ type ImagesResult struct {
 // Images lists the images of a conversation, on all its branches, or those that a
 // search finds.
 func (e *Entries) Images(ctx context.Context, r ImagesRequest) (*ImagesResult, error) {
+	return call(ctx, e.home, "entries.images", r, e.images)
+}
+
+func (e *Entries) images(ctx context.Context, r ImagesRequest) (*ImagesResult, error) {
 	if r.Session == "" && r.Search == "" {
 		return nil, wrong("session", "a list of images needs {session} or {search}")
 	}
@@ -168,8 +172,8 @@ type ImageRequest struct {
 	Image string `json:"image"`
 	// Path is the file to write it to, or a directory. Default, and for "-": none; the
 	// result has the bytes.
-	Path  string `json:"path,omitempty"`
-	Force bool   `json:"force,omitempty"` // overwrite the file
+	Path  string `json:"path,omitempty" here:"-"`
+	Force bool   `json:"force,omitempty" here:""` // overwrite the file
 }
 
 // ImageResult is an image with its bytes, or with the file that has them now.

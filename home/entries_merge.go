@@ -40,6 +40,10 @@ type MergeResult struct {
 // the two sessions part. An entry that only an earlier session of the conversation has
 // is refused with an *EarlierError.
 func (e *Entries) Merge(ctx context.Context, r MergeRequest) (*MergeResult, error) {
+	return call(ctx, e.home, "entries.merge", r, e.merge)
+}
+
+func (e *Entries) merge(ctx context.Context, r MergeRequest) (*MergeResult, error) {
 	e.home.beforeWriting(ctx)
 	r.Summary = orNone(r.Summary)
 	if r.Summary == "" && len(r.Picks) == 0 {

@@ -32,6 +32,10 @@ type PathResult struct {
 
 // Path sends the entries from the root to a leaf, or all entries.
 func (e *Entries) Path(ctx context.Context, r PathRequest, send func(session.Entry) error) (*PathResult, error) {
+	return follow(ctx, e.home, "entries.path", r, send, e.path)
+}
+
+func (e *Entries) path(ctx context.Context, r PathRequest, send func(session.Entry) error) (*PathResult, error) {
 	c, err := e.home.openFor(ctx, OpenRequest{Session: r.Session, Link: r.Link})
 	if err != nil {
 		return nil, err
@@ -155,6 +159,10 @@ type TreeNode struct {
 // Tree sends every entry of a conversation with its place in the tree, parents before
 // children.
 func (e *Entries) Tree(ctx context.Context, r TreeRequest, send func(TreeNode) error) (*Streamed, error) {
+	return follow(ctx, e.home, "entries.tree", r, send, e.tree)
+}
+
+func (e *Entries) tree(ctx context.Context, r TreeRequest, send func(TreeNode) error) (*Streamed, error) {
 	c, err := e.home.openFor(ctx, OpenRequest(r))
 	if err != nil {
 		return nil, err
@@ -209,6 +217,10 @@ type RawResult struct {
 
 // Raw returns the bytes from which an entry was imported.
 func (e *Entries) Raw(ctx context.Context, r RawRequest) (*RawResult, error) {
+	return call(ctx, e.home, "entries.raw", r, e.raw)
+}
+
+func (e *Entries) raw(ctx context.Context, r RawRequest) (*RawResult, error) {
 	c, err := e.home.openWith(ctx, r.Session, r.Entry)
 	if err != nil {
 		return nil, err
@@ -241,6 +253,10 @@ type EntrySuggestions struct {
 // Suggest returns the entries of a conversation that are most likely meant: those with
 // labels, and the ends of branches.
 func (e *Entries) Suggest(ctx context.Context, r SessionRequest) (*EntrySuggestions, error) {
+	return call(ctx, e.home, "entries.suggest", r, e.suggest)
+}
+
+func (e *Entries) suggest(ctx context.Context, r SessionRequest) (*EntrySuggestions, error) {
 	c, err := e.home.openFor(ctx, OpenRequest{Session: r.Session})
 	if err != nil {
 		return nil, err

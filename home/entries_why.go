@@ -40,6 +40,10 @@ type SentRequest struct {
 // cache, and why the rest could not. It also says whether a request can be built again from
 // the log, byte for byte. It asks nobody and writes nothing.
 func (e *Entries) Why(ctx context.Context, r WhyRequest) (*WhyResult, error) {
+	return call(ctx, e.home, "entries.why", r, e.why)
+}
+
+func (e *Entries) why(ctx context.Context, r WhyRequest) (*WhyResult, error) {
 	last := cmp.Or(r.Last, DefaultLastRequests)
 	if last < -1 {
 		return nil, wrong("last", "{last} is %d; it must be -1, for all of them, or more", r.Last)

@@ -29,6 +29,7 @@ type Home struct {
 	settings *Settings
 	kind     *kind // of the store
 	store    store.Store
+	remote   Remote // nil unless the home is on another machine
 	// guarded is reloaded by every operation that writes, because this process or another
 	// one may have redacted more since the home was opened.
 	guarded atomic.Pointer[guarded]
@@ -119,23 +120,6 @@ func (h *Home) Store() store.Store { return h.store }
 // Settings returns the settings of the home.
 func (h *Home) Settings() *Settings { return h.settings }
 
-func (h *Home) notify(n Notice) {
-	if h.opts.Notify != nil {
-		h.opts.Notify(n)
-	}
-}
-
-// progress returns a function that reports how far something has come.
-func (h *Home) progress(doing string) func(done, total int64) {
-	return func(done, total int64) { h.reportProgress(doing, done, total) }
-}
-
-func (h *Home) reportProgress(doing string, done, total int64) {
-	if h.opts.Progress != nil {
-		h.opts.Progress(doing, done, total)
-	}
-}
-
 // guarded is what was redacted in a home and must not come back.
 type guarded struct {
 	guard *clean.Guard
@@ -152,10 +136,10 @@ func (h *Home) loadGuard(ctx context.Context) {
 }
 
 // sessionOptions returns the options for opening sessions.
-func (h *Home) sessionOptions() *session.Options {
+func (h *Home) sessionOptions(ctx context.Context) *session.Options {
 	// Clean is set even if nothing was ever redacted, because that may happen while the
 	// session is open.
-	return &session.Options{BlobThreshold: h.settings.blobThreshold(), Clean: h.clean, CleanCopy: h.cleanCopy}
+	return &session.Options{BlobThreshold: h.settings.blobThreshold(), Clean: h.cleaner(ctx), CleanCopy: h.cleanCopy}
 }
 
 // cleanCopy is the home's session.Options.CleanCopy. A session that was copied into the
@@ -165,9 +149,14 @@ func (h *Home) cleanCopy(line []byte) ([]byte, error) {
 	return g.guard.JSON(line), g.err
 }
 
-// clean is the home's session.Options.Clean. It takes out whatever was redacted in this home
-// before, so that it cannot come back, and every other secret if the settings ask for it.
-func (h *Home) clean(e *session.Entry) error {
+// cleaner returns the home's session.Options.Clean: see clean.
+func (h *Home) cleaner(ctx context.Context) func(*session.Entry) error {
+	return func(e *session.Entry) error { return h.clean(ctx, e) }
+}
+
+// clean takes out of an entry whatever was redacted in this home before, so that it cannot
+// come back, and every other secret if the settings ask for it.
+func (h *Home) clean(ctx context.Context, e *session.Entry) error {
 	g := h.guarded.Load()
 	if g.err != nil {
 		return g.err
@@ -183,7 +172,7 @@ func (h *Home) clean(e *session.Entry) error {
 		found = append(found, more...)
 	}
 	for _, f := range found {
-		h.notify(Notice{Kind: SecretRemoved, Finding: &f})
+		h.notify(ctx, Notice{Kind: SecretRemoved, Finding: &f})
 	}
 	return err
 }
@@ -199,14 +188,14 @@ func (h *Home) beforeWriting(ctx context.Context) {
 	}
 	receipt, err := h.finishRedaction(ctx)
 	if receipt != nil || err != nil {
-		h.notify(Notice{Kind: RedactionFinished, Receipt: receipt, Error: described(err)})
+		h.notify(ctx, Notice{Kind: RedactionFinished, Receipt: receipt, Error: described(err)})
 	}
 }
 
 func (h *Home) finishRedaction(ctx context.Context) (*clean.Receipt, error) {
 	dropped := false
 	receipt, err := clean.Finish(ctx, h.store, clean.Options{
-		Progress: h.reportProgress,
+		Progress: h.reporter(ctx),
 		DropDerived: func(ctx context.Context) error {
 			_, err := h.dropIndexes(ctx)
 			dropped = err == nil

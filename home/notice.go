@@ -1,6 +1,7 @@
 package home
 
 import (
+	"context"
 	"time"
 
 	"github.com/coppice-dev/coppice/provider"
@@ -76,3 +77,47 @@ const (
 	// ModelRetried says that Model could not be asked and is going to be asked again.
 	ModelRetried NoticeKind = "model_retried"
 )
+
+// WithNotify returns a context whose operations give their notices to notify and no longer to
+// Options.Notify: a server answers many callers from one home.
+func WithNotify(ctx context.Context, notify func(Notice)) context.Context {
+	return context.WithValue(ctx, notifyKey{}, notify)
+}
+
+// WithProgress is WithNotify for Options.Progress.
+func WithProgress(ctx context.Context, progress func(doing string, done, total int64)) context.Context {
+	return context.WithValue(ctx, progressKey{}, progress)
+}
+
+type (
+	notifyKey   struct{}
+	progressKey struct{}
+)
+
+func (h *Home) notify(ctx context.Context, n Notice) {
+	notify, ok := ctx.Value(notifyKey{}).(func(Notice))
+	if !ok {
+		notify = h.opts.Notify
+	}
+	if notify != nil {
+		notify(n)
+	}
+}
+
+// reporter returns a function that reports how far something has come.
+func (h *Home) reporter(ctx context.Context) func(doing string, done, total int64) {
+	report, ok := ctx.Value(progressKey{}).(func(string, int64, int64))
+	if !ok {
+		report = h.opts.Progress
+	}
+	if report == nil {
+		return func(string, int64, int64) {}
+	}
+	return report
+}
+
+// progress is reporter for one thing.
+func (h *Home) progress(ctx context.Context, doing string) func(done, total int64) {
+	report := h.reporter(ctx)
+	return func(done, total int64) { report(doing, done, total) }
+}

@@ -71,6 +71,10 @@ type FindResult struct {
 
 // Find searches everything that was said, thought, called and returned.
 func (s *Search) Find(ctx context.Context, r FindRequest) (*FindResult, error) {
+	return call(ctx, s.home, "search.find", r, s.find)
+}
+
+func (s *Search) find(ctx context.Context, r FindRequest) (*FindResult, error) {
 	o := index.SearchOptions{
 		Query: r.Query, Roles: r.Roles, Tools: r.Tools, Models: r.Models, Tags: r.Tags, CWD: index.Dir(r.CWD), Agent: r.Agent, Project: r.Project,
 		Since: r.Since, Until: r.Until, Limit: r.Limit, Offset: r.Offset,

@@ -51,7 +51,7 @@ type caughtUp struct{}
 func (h *Home) caughtUpIndex(ctx context.Context) (*index.Index, error) {
 	ix, err := h.indexBy(ctx, (*index.Index).CatchUp)
 	if ix != nil && errors.Is(err, store.ErrLocked) && ix.IsComplete(ctx) {
-		h.notify(Notice{Kind: IndexBehind, Error: described(err)})
+		h.notify(ctx, Notice{Kind: IndexBehind, Error: described(err)})
 		return ix, nil
 	}
 	return ix, err
@@ -210,7 +210,7 @@ func (h *Home) openElsewhere(ctx context.Context, why error) (ix *index.Index, e
 		ix, err = h.openTemporary(ctx)
 	}
 	if err == nil && errors.Is(why, syscall.ENOSPC) { // a full disk is news; a read-only home is always like this
-		h.notify(Notice{Kind: IndexElsewhere, Path: ix.Path(), Error: described(why)})
+		h.notify(ctx, Notice{Kind: IndexElsewhere, Path: ix.Path(), Error: described(why)})
 	}
 	return ix, err
 }
@@ -255,9 +255,9 @@ func readPrices(path string) (*index.Prices, error) {
 
 // bringUp brings an index up to date.
 func (h *Home) bringUp(ctx context.Context, ix *index.Index, how indexing) error {
-	report, err := how(ix, ctx, h.progress("indexing"))
+	report, err := how(ix, ctx, h.progress(ctx, "indexing"))
 	for _, unread := range report.Unread {
-		h.notify(Notice{Kind: SessionUnread, Session: unread.Name, Error: described(unread.Err)})
+		h.notify(ctx, Notice{Kind: SessionUnread, Session: unread.Name, Error: described(unread.Err)})
 	}
 	return err
 }

@@ -86,6 +86,10 @@ const (
 // Stats counts tokens, cost, messages, tools and topics. A response that is in several
 // sessions, because one was forked from the other, counts once.
 func (s *Search) Stats(ctx context.Context, r StatsRequest) (*StatsResult, error) {
+	return call(ctx, s.home, "search.stats", r, s.stats)
+}
+
+func (s *Search) stats(ctx context.Context, r StatsRequest) (*StatsResult, error) {
 	o := index.StatsOptions{Since: r.Since, Until: r.Until, Location: time.Local}
 	if r.TimeZone != "" {
 		var err error

@@ -37,6 +37,10 @@ type ArchiveResult struct {
 // first append brings the plain file back. If an error interrupts it, Archive also returns
 // what was done until then.
 func (s *Sessions) Archive(ctx context.Context, r ArchiveRequest) (*ArchiveResult, error) {
+	return call(ctx, s.home, "sessions.archive", r, s.archive)
+}
+
+func (s *Sessions) archive(ctx context.Context, r ArchiveRequest) (*ArchiveResult, error) {
 	h := s.home
 	if err := notNegative("older_than", r.OlderThan); err != nil {
 		return nil, err
@@ -143,6 +147,10 @@ type UnarchiveResult struct {
 // Unarchive brings back the plain files of a conversation. If an error interrupts it, it also
 // returns what was done until then.
 func (s *Sessions) Unarchive(ctx context.Context, r UnarchiveRequest) (*UnarchiveResult, error) {
+	return call(ctx, s.home, "sessions.unarchive", r, s.unarchive)
+}
+
+func (s *Sessions) unarchive(ctx context.Context, r UnarchiveRequest) (*UnarchiveResult, error) {
 	h := s.home
 	archiver, ok := store.As[store.Archiver](h.store)
 	if !ok {

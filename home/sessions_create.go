@@ -48,6 +48,10 @@ type CreateResult struct {
 
 // Create creates a session.
 func (s *Sessions) Create(ctx context.Context, r CreateRequest) (*CreateResult, error) {
+	return call(ctx, s.home, "sessions.create", r, s.create)
+}
+
+func (s *Sessions) create(ctx context.Context, r CreateRequest) (*CreateResult, error) {
 	h := s.home
 	h.beforeWriting(ctx)
 	if err := cmp.Or(checkName("title", r.Title), checkUTF8("key", r.Key), checkUTF8("cwd", r.CWD)); err != nil {
@@ -66,7 +70,7 @@ func (s *Sessions) Create(ctx context.Context, r CreateRequest) (*CreateResult, 
 			return nil, err
 		}
 	}
-	made, err := session.Create(ctx, h.store, header, h.sessionOptions())
+	made, err := session.Create(ctx, h.store, header, h.sessionOptions(ctx))
 	if r.Key != "" && errors.Is(err, session.ErrExist) {
 		return nil, &session.Error{
 			Op: "create", Name: r.Key, Kind: session.ErrExist, Err: fmt.Errorf("session %s has this key", header.ID),
@@ -103,6 +107,10 @@ type ForkResult struct {
 // Fork copies a conversation into a new session. The conversation itself does not
 // change. If it has several sessions, the copy is still a single one.
 func (s *Sessions) Fork(ctx context.Context, r ForkRequest) (*ForkResult, error) {
+	return call(ctx, s.home, "sessions.fork", r, s.fork)
+}
+
+func (s *Sessions) fork(ctx context.Context, r ForkRequest) (*ForkResult, error) {
 	s.home.beforeWriting(ctx)
 	c, err := s.home.Conversation(ctx, OpenRequest{Session: r.Session, Link: r.Link})
 	if err != nil {
@@ -120,7 +128,7 @@ func (h *Home) fork(ctx context.Context, c *Conversation, at string) (*ForkResul
 			return nil, err
 		}
 	}
-	forked, err := c.Fork(ctx, h.store, &session.ForkOptions{At: result.At, Options: h.sessionOptions()})
+	forked, err := c.Fork(ctx, h.store, &session.ForkOptions{At: result.At, Options: h.sessionOptions(ctx)})
 	if err != nil {
 		return nil, err
 	}
@@ -149,6 +157,10 @@ type RenameResult struct {
 // Rename gives a conversation a display name. If a model should choose it and does not, the
 // name stays.
 func (s *Sessions) Rename(ctx context.Context, r RenameRequest) (*RenameResult, error) {
+	return call(ctx, s.home, "sessions.rename", r, s.rename)
+}
+
+func (s *Sessions) rename(ctx context.Context, r RenameRequest) (*RenameResult, error) {
 	s.home.beforeWriting(ctx)
 	if err := checkName("name", r.Name); err != nil {
 		return nil, err
@@ -199,7 +211,7 @@ func (h *Home) autoRename(ctx context.Context, r RenameRequest) (*RenameResult, 
 	if err != nil {
 		return nil, errors.Join(err, whole.Close())
 	}
-	a, err := h.author("rename", whole.Handle, r.Auto, writesTitle)
+	a, err := h.author(ctx, "rename", whole.Handle, r.Auto, writesTitle)
 	if err != nil {
 		return nil, errors.Join(err, whole.Close())
 	}
@@ -243,6 +255,10 @@ type PinResult struct {
 // Pin protects a conversation from being removed, or ends that. It applies to all of
 // its sessions or to none.
 func (s *Sessions) Pin(ctx context.Context, r PinRequest) (*PinResult, error) {
+	return call(ctx, s.home, "sessions.pin", r, s.pin)
+}
+
+func (s *Sessions) pin(ctx context.Context, r PinRequest) (*PinResult, error) {
 	s.home.beforeWriting(ctx)
 	name, links, err := s.home.openEach(ctx, r.Session)
 	if err != nil {

@@ -190,6 +190,10 @@ func (r *ListRequest) options() (o index.ListOptions, err error) {
 
 // List lists conversations.
 func (s *Sessions) List(ctx context.Context, r ListRequest) (*ListResult, error) {
+	return call(ctx, s.home, "sessions.list", r, s.list)
+}
+
+func (s *Sessions) list(ctx context.Context, r ListRequest) (*ListResult, error) {
 	o, err := r.options()
 	if err != nil {
 		return nil, err
@@ -260,6 +264,10 @@ func beyondEnd(ctx context.Context, ix *index.Index, o index.ListOptions, r *Lis
 // Get returns what a list says about the conversation that a person named by any of its
 // sessions, even by one that is missing.
 func (s *Sessions) Get(ctx context.Context, r SessionRequest) (*SessionInfo, error) {
+	return call(ctx, s.home, "sessions.get", r, s.get)
+}
+
+func (s *Sessions) get(ctx context.Context, r SessionRequest) (*SessionInfo, error) {
 	found, err := s.home.indexed(catchUpOnce(ctx), r.Session)
 	if err != nil {
 		return nil, err
@@ -306,6 +314,10 @@ type FilterValuesResult struct {
 // FilterValues returns the values that sessions have for a filter, such as agent or tag,
 // the most frequent first.
 func (s *Sessions) FilterValues(ctx context.Context, r FilterValuesRequest) (*FilterValuesResult, error) {
+	return call(ctx, s.home, "sessions.filter_values", r, s.filterValues)
+}
+
+func (s *Sessions) filterValues(ctx context.Context, r FilterValuesRequest) (*FilterValuesResult, error) {
 	ix, err := s.home.index(ctx)
 	if err != nil {
 		return nil, err
@@ -329,6 +341,10 @@ type Suggestions struct {
 // Suggest returns the conversations whose ids or short names begin with what was typed, or
 // those of the latest 1,000 that have the words, most recently active first.
 func (s *Sessions) Suggest(ctx context.Context, r SuggestRequest) (*Suggestions, error) {
+	return call(ctx, s.home, "sessions.suggest", r, s.suggest)
+}
+
+func (s *Sessions) suggest(ctx context.Context, r SuggestRequest) (*Suggestions, error) {
 	if r.Limit <= 0 {
 		r.Limit = 100
 	}

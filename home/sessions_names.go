@@ -56,6 +56,10 @@ type ResolveResult struct {
 // anyway can be found by its id. Resolve returns session.ErrNotExist if nothing
 // matches, and an *AmbiguousError if several sessions do.
 func (s *Sessions) Resolve(ctx context.Context, r SessionRequest) (*ResolveResult, error) {
+	return call(ctx, s.home, "sessions.resolve", r, s.resolve)
+}
+
+func (s *Sessions) resolve(ctx context.Context, r SessionRequest) (*ResolveResult, error) {
 	name, err := s.home.resolve(ctx, r.Session)
 	if err != nil {
 		return nil, err
@@ -459,6 +463,10 @@ type SessionNamesRequest struct {
 // Short returns the short names of sessions. According to the index, no other session of
 // the home has them.
 func (s *Sessions) Short(ctx context.Context, r SessionNamesRequest) (*NamesResult, error) {
+	return call(ctx, s.home, "sessions.short", r, s.short)
+}
+
+func (s *Sessions) short(ctx context.Context, r SessionNamesRequest) (*NamesResult, error) {
 	if r.All {
 		names, err := store.Names(ctx, s.home.store)
 		return &NamesResult{render.ShortIDs(names)}, err
@@ -500,6 +508,10 @@ type NamesResult struct {
 // Short returns the short names of entries. It reads the shape of whole sessions, so it
 // is for those who show a result to a person.
 func (e *Entries) Short(ctx context.Context, r EntryNamesRequest) (*NamesResult, error) {
+	return call(ctx, e.home, "entries.short", r, e.short)
+}
+
+func (e *Entries) short(ctx context.Context, r EntryNamesRequest) (*NamesResult, error) {
 	var all []string
 	for _, given := range r.Sessions {
 		c, err := e.home.openFor(ctx, OpenRequest{Session: given, Link: r.Link})

@@ -27,6 +27,10 @@ type DistinctResult struct {
 // All names are resolved before anything is done: "@1" and "@2" must not change their
 // meaning when the first session is removed.
 func (s *Sessions) Distinct(ctx context.Context, r DistinctRequest) (*DistinctResult, error) {
+	return call(ctx, s.home, "sessions.distinct", r, s.distinct)
+}
+
+func (s *Sessions) distinct(ctx context.Context, r DistinctRequest) (*DistinctResult, error) {
 	return &DistinctResult{s.home.distinct(ctx, r.Sessions, r.Link)}, nil
 }
 

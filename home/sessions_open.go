@@ -56,9 +56,9 @@ func (h *Home) Conversation(ctx context.Context, r OpenRequest) (*Conversation, 
 		return alone, err
 	}
 	for _, id := range chain.Missing {
-		h.notify(Notice{Kind: SessionMissing, Session: id})
+		h.notify(ctx, Notice{Kind: SessionMissing, Session: id})
 	}
-	whole, err := session.OpenChain(ctx, h.store, chain, h.sessionOptions())
+	whole, err := session.OpenChain(ctx, h.store, chain, h.sessionOptions(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (h *Home) openFor(ctx context.Context, r OpenRequest) (*Conversation, error
 
 // openSession opens one session of a conversation.
 func (h *Home) openSession(ctx context.Context, name string, chain session.Linked) (*Conversation, error) {
-	s, err := session.Open(ctx, h.store, name, h.sessionOptions())
+	s, err := session.Open(ctx, h.store, name, h.sessionOptions(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func (h *Home) find(ctx context.Context, given string) (alone *Conversation, cha
 	if err != nil {
 		return nil, chain, err
 	}
-	s, unread := session.Open(ctx, h.store, name, h.sessionOptions())
+	s, unread := session.Open(ctx, h.store, name, h.sessionOptions(ctx))
 	if unread != nil { // the others of its conversation may be readable
 		if chain, err = h.chainOf(ctx, name); err == nil && isAlone(chain) {
 			err = unread
@@ -268,7 +268,7 @@ func (h *Home) openEnd(ctx context.Context, given string) (*Conversation, error)
 	if err := errors.Join(err, m.Close()); err != nil {
 		return nil, err
 	}
-	h.notify(Notice{Kind: ContinuedElsewhere, Missing: link.ContinuedTo, Session: end})
+	h.notify(ctx, Notice{Kind: ContinuedElsewhere, Missing: link.ContinuedTo, Session: end})
 	return h.openSession(ctx, end, chain)
 }
 

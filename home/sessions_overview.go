@@ -19,6 +19,10 @@ const maxLatest = 5
 
 // Overview returns what the home has.
 func (s *Sessions) Overview(ctx context.Context) (*Overview, error) {
+	return ask(ctx, s.home, "sessions.overview", s.overview)
+}
+
+func (s *Sessions) overview(ctx context.Context) (*Overview, error) {
 	ix, err := s.home.index(ctx)
 	if err != nil {
 		return nil, err

@@ -51,6 +51,10 @@ type RateResult struct {
 // Rate records whether a conversation was good or bad. The last rating counts; earlier
 // ones stay in the log, with their notes. None of it is sent to a model.
 func (s *Sessions) Rate(ctx context.Context, r RateRequest) (*RateResult, error) {
+	return call(ctx, s.home, "sessions.rate", r, s.rate)
+}
+
+func (s *Sessions) rate(ctx context.Context, r RateRequest) (*RateResult, error) {
 	if r.Rating != "" && r.Rating != Good && r.Rating != Bad {
 		return nil, wrong("rating", "{rating} is %q; it must be %s, %s or none", r.Rating, Good, Bad)
 	}

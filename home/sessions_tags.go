@@ -52,6 +52,10 @@ type TagResult struct {
 // tags are removed from every session that has them. Without changes it only returns
 // the tags and writes nothing.
 func (s *Sessions) Tag(ctx context.Context, r TagRequest) (*TagResult, error) {
+	return call(ctx, s.home, "sessions.tag", r, s.tag)
+}
+
+func (s *Sessions) tag(ctx context.Context, r TagRequest) (*TagResult, error) {
 	add, err := cleanTags("add", r.Add)
 	if err != nil {
 		return nil, err
@@ -164,6 +168,10 @@ const maxSuggested = 8
 // SuggestTags returns words that distinguish a conversation from others and are not
 // among its tags. Words that are already tags of others come first.
 func (s *Sessions) SuggestTags(ctx context.Context, r SuggestTagsRequest) (*SuggestTagsResult, error) {
+	return call(ctx, s.home, "sessions.suggest_tags", r, s.suggestTags)
+}
+
+func (s *Sessions) suggestTags(ctx context.Context, r SuggestTagsRequest) (*SuggestTagsResult, error) {
 	found, known, unknown, err := s.home.suggestTags(ctx, r.Session)
 	if err != nil {
 		return nil, err
@@ -223,6 +231,10 @@ type TagsResult struct {
 // Tags returns all tags. A tag such as forge/parser/tokens is below forge/parser:
 // listing the sessions with a tag includes those with tags below it.
 func (s *Sessions) Tags(ctx context.Context) (*TagsResult, error) {
+	return ask(ctx, s.home, "sessions.tags", s.tags)
+}
+
+func (s *Sessions) tags(ctx context.Context) (*TagsResult, error) {
 	ix, err := s.home.index(ctx)
 	if err != nil {
 		return nil, err
@@ -281,6 +293,10 @@ const (
 // AutoTag adds the best of the tags that SuggestTags suggests. If it is interrupted, it
 // returns what was done together with the error.
 func (s *Sessions) AutoTag(ctx context.Context, r AutoTagRequest) (*AutoTagResult, error) {
+	return call(ctx, s.home, "sessions.auto_tag", r, s.autoTag)
+}
+
+func (s *Sessions) autoTag(ctx context.Context, r AutoTagRequest) (*AutoTagResult, error) {
 	names := r.Sessions
 	if r.All {
 		list, err := s.List(ctx, ListRequest{Limit: -1})

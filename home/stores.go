@@ -145,7 +145,7 @@ func (h *Home) makeRoom() func(ctx context.Context, st store.Store, n int) error
 		return nil
 	}
 	return upkeep.MakeRoom(func(s upkeep.Session) {
-		h.notify(Notice{Kind: SessionTrashed, Session: s.Name, Active: s.Active, Max: h.settings.limits().Logs})
+		h.notify(context.Background(), Notice{Kind: SessionTrashed, Session: s.Name, Active: s.Active, Max: h.settings.limits().Logs})
 	})
 }
 

@@ -74,9 +74,9 @@ type ExportRequest struct {
 	// the conversation has a file of its own there. "-" means that what is written is sent.
 	// Default: that as well; for another program's format, where that program looks for its
 	// files.
-	Path string `json:"path,omitempty"`
+	Path string `json:"path,omitempty" here:"-"`
 	// Force replaces an existing file. Without it, that is ErrExist.
-	Force bool `json:"force,omitempty"`
+	Force bool `json:"force,omitempty" here:""`
 }
 
 // ExportPiece is a piece of what an export writes, if it does not write files.
@@ -300,7 +300,7 @@ func (t *Transfer) ExportAll(ctx context.Context, r ExportAllRequest, send func(
 		if err := ctx.Err(); err != nil {
 			return result, err
 		}
-		t.home.reportProgress("exporting", int64(i), int64(len(sessions)))
+		t.home.progress(ctx, "exporting")(int64(i), int64(len(sessions)))
 		one := exporting{ExportRequest: r.ExportRequest, written: written}
 		one.Session = given
 		done, err := t.export(ctx, one)

@@ -21,9 +21,9 @@ import (
 // ImportRequest says which transcripts of other programs to import, and how.
 type ImportRequest struct {
 	// Paths are files and directories; "-" is the reader that is given with the request.
-	Paths []string `json:"paths,omitempty"`
+	Paths []string `json:"paths,omitempty" here:"-"`
 	// All imports what known programs keep on this machine.
-	All bool `json:"all,omitempty"`
+	All bool `json:"all,omitempty" here:""`
 	// Format is the format of all files: one of Formats, or FormatCoppice. With All, only files of its program are imported.
 	// Default: detected from the content of each file.
 	Format string `json:"format,omitempty"`
@@ -36,7 +36,7 @@ type ImportRequest struct {
 	Again bool `json:"again,omitempty"`
 	// Watch, if positive, keeps importing as files grow, checking that often, until the
 	// context ends. That is then not an error.
-	Watch Age `json:"watch,omitempty"`
+	Watch Age `json:"watch,omitempty" here:""`
 }
 
 // ImportEvent is what an import sends: first, with All, what was found on the machine; then
@@ -156,7 +156,7 @@ func (t *Transfer) importWith(ctx context.Context, st store.Store, r ImportReque
 	if r.Watch > 0 {
 		added := func() {
 			if _, err := h.index(ctx); err != nil && ctx.Err() == nil {
-				h.notify(Notice{Kind: IndexBehind, Error: described(err)})
+				h.notify(ctx, Notice{Kind: IndexBehind, Error: described(err)})
 			}
 		}
 		return bulk.Watch(ctx, im, req, time.Duration(r.Watch), sources, added)
@@ -170,7 +170,7 @@ func (t *Transfer) importWith(ctx context.Context, st store.Store, r ImportReque
 			return &ImportResult{}, err
 		}
 	}
-	report := h.progress("importing")
+	report := h.progress(ctx, "importing")
 	req.Progress = report
 	if !r.DryRun {
 		beside := h.indexBeside(ctx)

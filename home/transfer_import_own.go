@@ -237,7 +237,7 @@ func (h *Home) copyOwn(ctx context.Context, from *ownFile, blobs func(store.Ref)
 				return err
 			}
 		}
-		return h.clean(e)
+		return h.clean(ctx, e)
 	}
 	st, err := from.desk()
 	if err != nil {

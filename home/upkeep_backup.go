@@ -54,7 +54,7 @@ type BackupFault struct {
 func (u *Upkeep) Backup(ctx context.Context, r BackupRequest) (*BackupResult, error) {
 	u.home.beforeWriting(ctx) // a backup is a copy, with whatever is in it
 	to := realPath(r.To)
-	done, err := backup.Make(ctx, u.home.store, backup.Request{To: to, Partial: r.Partial, Progress: u.home.progress("backing up")})
+	done, err := backup.Make(ctx, u.home.store, backup.Request{To: to, Partial: r.Partial, Progress: u.home.progress(ctx, "backing up")})
 	if done == nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func contentsOf(path string, c *backup.Contents) *BackupContents {
 func VerifyBackup(ctx context.Context, r VerifyBackupRequest, o *Options) (*BackupContents, error) {
 	h := &Home{opts: optionsOf(o)}
 	path := realPath(r.Path)
-	c, err := backup.Verify(ctx, backup.VerifyRequest{Path: path, Progress: h.progress("verifying")})
+	c, err := backup.Verify(ctx, backup.VerifyRequest{Path: path, Progress: h.progress(ctx, "verifying")})
 	if err == nil && len(c.Damage) > 0 {
 		err = &backup.DamagedError{Backup: path, Damage: c.Damage}
 	}
@@ -188,7 +188,7 @@ func RestoreBackup(ctx context.Context, where string, r RestoreBackupRequest, o 
 		return nil, err
 	}
 	dir, from := realPath(at.where), realPath(r.From)
-	c, err := backup.Restore(ctx, backup.RestoreRequest{From: from, Dir: dir, Partial: r.Partial, Progress: h.progress("restoring")})
+	c, err := backup.Restore(ctx, backup.RestoreRequest{From: from, Dir: dir, Partial: r.Partial, Progress: h.progress(ctx, "restoring")})
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,10 @@ type CheckRequest struct {
 // Check looks for faults in the home and changes nothing. It sends every finding as it is
 // made: damage and oddities are in the findings, not in the error.
 func (u *Upkeep) Check(ctx context.Context, r CheckRequest, send func(upkeep.Finding) error) (*upkeep.CheckResult, error) {
+	return follow(ctx, u.home, "upkeep.check", r, send, u.check)
+}
+
+func (u *Upkeep) check(ctx context.Context, r CheckRequest, send func(upkeep.Finding) error) (*upkeep.CheckResult, error) {
 	var names []string
 	for _, given := range r.Sessions {
 		name, err := u.home.resolve(ctx, given)
@@ -36,6 +40,10 @@ type RepairRequest struct {
 // Repair repairs what it can in a session without guessing, and keeps the original: see
 // upkeep.Repair.
 func (u *Upkeep) Repair(ctx context.Context, r RepairRequest) (*upkeep.RepairResult, error) {
+	return call(ctx, u.home, "upkeep.repair", r, u.repair)
+}
+
+func (u *Upkeep) repair(ctx context.Context, r RepairRequest) (*upkeep.RepairResult, error) {
 	name, err := u.home.resolve(ctx, r.Session)
 	if err != nil {
 		return nil, err
@@ -62,6 +70,10 @@ type TidyResult struct {
 // Tidy deletes what nobody needs. If an error interrupts it, it also returns what it
 // has deleted.
 func (u *Upkeep) Tidy(ctx context.Context, r TidyRequest) (*TidyResult, error) {
+	return call(ctx, u.home, "upkeep.tidy", r, u.tidy)
+}
+
+func (u *Upkeep) tidy(ctx context.Context, r TidyRequest) (*TidyResult, error) {
 	if !r.DryRun {
 		u.home.beforeWriting(ctx)
 	}

@@ -19,6 +19,10 @@ type IndexStatus struct {
 
 // IndexStatus brings the index up to date and returns what it holds.
 func (u *Upkeep) IndexStatus(ctx context.Context) (*IndexStatus, error) {
+	return ask(ctx, u.home, "upkeep.index_status", u.indexStatus)
+}
+
+func (u *Upkeep) indexStatus(ctx context.Context) (*IndexStatus, error) {
 	ix, err := u.home.index(ctx)
 	if err != nil {
 		return nil, err
@@ -35,6 +39,10 @@ type RebuildResult struct {
 
 // RebuildIndex rebuilds the index from the sessions.
 func (u *Upkeep) RebuildIndex(ctx context.Context) (*RebuildResult, error) {
+	return ask(ctx, u.home, "upkeep.rebuild_index", u.rebuildIndex)
+}
+
+func (u *Upkeep) rebuildIndex(ctx context.Context) (*RebuildResult, error) {
 	h := u.home
 	h.beforeWriting(ctx)
 	ix, err := h.indexBy(ctx, (*index.Index).Rebuild)

@@ -28,6 +28,10 @@ type QuarantineResult struct {
 
 // Quarantine lists what is in quarantine.
 func (u *Upkeep) Quarantine(ctx context.Context) (*QuarantineResult, error) {
+	return ask(ctx, u.home, "upkeep.quarantine", u.quarantine)
+}
+
+func (u *Upkeep) quarantine(ctx context.Context) (*QuarantineResult, error) {
 	result := &QuarantineResult{Kept: []Kept{}}
 	mender, ok := store.As[store.Mender](u.home.store)
 	if !ok {
@@ -57,6 +61,10 @@ type ReadmitResult struct {
 // Readmit brings a session back from quarantine under its id. It returns
 // session.ErrExist if the home has a session with that id.
 func (u *Upkeep) Readmit(ctx context.Context, r ReadmitRequest) (*ReadmitResult, error) {
+	return call(ctx, u.home, "upkeep.readmit", r, u.readmit)
+}
+
+func (u *Upkeep) readmit(ctx context.Context, r ReadmitRequest) (*ReadmitResult, error) {
 	u.home.beforeWriting(ctx)
 	mender, ok := store.As[store.Mender](u.home.store)
 	if !ok {

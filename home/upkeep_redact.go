@@ -27,6 +27,10 @@ type RedactRequest struct {
 // If taking them out fails half-way, Redact also returns what was done; the next
 // operation that writes does the rest first: see Unfinished.
 func (u *Upkeep) Redact(ctx context.Context, r RedactRequest) (*upkeep.RedactResult, error) {
+	return call(ctx, u.home, "upkeep.redact", r, u.redact)
+}
+
+func (u *Upkeep) redact(ctx context.Context, r RedactRequest) (*upkeep.RedactResult, error) {
 	h := u.home
 	if r.Value != "" && len(r.Sessions) == 0 {
 		r.All = true
@@ -48,7 +52,7 @@ func (u *Upkeep) Redact(ctx context.Context, r RedactRequest) (*upkeep.RedactRes
 	}
 	dropped := false
 	result, err := upkeep.Redact(ctx, h.store, upkeep.RedactRequest{
-		Sessions: names, Value: r.Value, Apply: r.Apply, Progress: h.reportProgress,
+		Sessions: names, Value: r.Value, Apply: r.Apply, Progress: h.reporter(ctx),
 		DropIndex: func(ctx context.Context) (bool, error) {
 			had, err := h.dropIndexes(ctx)
 			dropped = err == nil
@@ -98,6 +102,10 @@ type UnfinishedResult struct {
 // Unfinished reports whether a redaction was interrupted, so that some of the secrets
 // are still there.
 func (u *Upkeep) Unfinished(ctx context.Context) (*UnfinishedResult, error) {
+	return ask(ctx, u.home, "upkeep.unfinished", u.unfinished)
+}
+
+func (u *Upkeep) unfinished(ctx context.Context) (*UnfinishedResult, error) {
 	left, err := clean.Unfinished(ctx, u.home.store)
 	return &UnfinishedResult{left}, err
 }

@@ -54,6 +54,10 @@ func newFailure(name string, err error) Failure {
 // sessions stay and do not count. If an error interrupts it, Retain also returns what
 // was done until then.
 func (u *Upkeep) Retain(ctx context.Context, r RetainRequest) (*RetainResult, error) {
+	return call(ctx, u.home, "upkeep.retain", r, u.retain)
+}
+
+func (u *Upkeep) retain(ctx context.Context, r RetainRequest) (*RetainResult, error) {
 	rule := upkeep.Rule{OlderThan: time.Duration(r.OlderThan), MaxCount: -1}
 	if r.MaxCount != nil {
 		rule.MaxCount = *r.MaxCount

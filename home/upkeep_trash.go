@@ -33,6 +33,10 @@ type RemoveResult struct {
 // *upkeep.PinnedError. If an error interrupts it, Remove also returns the sessions that
 // are gone.
 func (s *Sessions) Remove(ctx context.Context, r RemoveRequest) (*RemoveResult, error) {
+	return call(ctx, s.home, "sessions.remove", r, s.remove)
+}
+
+func (s *Sessions) remove(ctx context.Context, r RemoveRequest) (*RemoveResult, error) {
 	h := s.home
 	h.beforeWriting(ctx)
 	names, err := h.linksOf(ctx, r.Session, r.Link)
@@ -100,6 +104,10 @@ type TrashResult struct {
 
 // Trash lists what is in the trash.
 func (u *Upkeep) Trash(ctx context.Context, r TrashRequest) (*TrashResult, error) {
+	return call(ctx, u.home, "upkeep.trash", r, u.trash)
+}
+
+func (u *Upkeep) trash(ctx context.Context, r TrashRequest) (*TrashResult, error) {
 	b, err := u.home.openBin(ctx)
 	if err != nil {
 		return nil, err
@@ -135,6 +143,10 @@ type RestoreResult struct {
 // conversation and of the subagents that this started. It returns session.ErrExist if the
 // home has a session with that id again.
 func (u *Upkeep) Restore(ctx context.Context, r RestoreRequest) (*RestoreResult, error) {
+	return call(ctx, u.home, "upkeep.restore", r, u.restore)
+}
+
+func (u *Upkeep) restore(ctx context.Context, r RestoreRequest) (*RestoreResult, error) {
 	u.home.beforeWriting(ctx)
 	b, err := u.home.openBin(ctx)
 	if err != nil {
@@ -179,6 +191,10 @@ func (u *Upkeep) Restore(ctx context.Context, r RestoreRequest) (*RestoreResult,
 // DistinctRemovals is Sessions.Distinct for the trash: it returns the names of the removals
 // that are meant, without those that another one brings back with it.
 func (u *Upkeep) DistinctRemovals(ctx context.Context, r DistinctRequest) (*DistinctResult, error) {
+	return call(ctx, u.home, "upkeep.distinct_removals", r, u.distinctRemovals)
+}
+
+func (u *Upkeep) distinctRemovals(ctx context.Context, r DistinctRequest) (*DistinctResult, error) {
 	b, err := u.home.openBin(ctx)
 	if err != nil {
 		return nil, err
@@ -225,6 +241,10 @@ type EmptyTrashResult struct {
 // EmptyTrash deletes what is in the trash for good. If an error interrupts it, it also
 // returns what it has deleted.
 func (u *Upkeep) EmptyTrash(ctx context.Context, r EmptyTrashRequest) (*EmptyTrashResult, error) {
+	return call(ctx, u.home, "upkeep.empty_trash", r, u.emptyTrash)
+}
+
+func (u *Upkeep) emptyTrash(ctx context.Context, r EmptyTrashRequest) (*EmptyTrashResult, error) {
 	if err := notNegative("older_than", r.OlderThan); err != nil {
 		return nil, err
 	}
