@@ -187,9 +187,9 @@ func (s *Session) continuation(ctx context.Context) (continued, error) {
 	return continuation(ctx, s.log, s.linesWithCustoms(ctx), s.name)
 }
 
-// maxCustoms is up to how many lines are read one by one; beyond that, reading the whole log
+// maxPicked is up to how many lines are read one by one; beyond that, reading the whole log
 // is faster.
-const maxCustoms = 64
+const maxPicked = 64
 
 // linesWithCustoms yields the lines of custom entries, and possibly others. If the tree is
 // in memory, it knows which lines those are; otherwise all lines are read.
@@ -205,20 +205,31 @@ func (s *Session) linesWithCustoms(ctx context.Context) iter.Seq2[store.Line, er
 			customs = append(customs, s.tree.nodes[i].pos)
 		}
 	}
-	if len(customs) > maxCustoms {
+	if len(customs) > maxPicked {
 		return s.log.Forward(ctx, 0)
 	}
 	end := s.tree.end
 	return func(yield func(store.Line, error) bool) {
-		for _, pos := range customs {
-			for line, err := range s.log.Forward(ctx, pos) {
+		for line, err := range linesAt(ctx, s.log, customs) {
+			if !yield(line, err) {
+				return
+			}
+		}
+		s.log.Forward(ctx, end)(yield) // what others wrote since
+	}
+}
+
+// linesAt yields the lines of a log at some positions.
+func linesAt(ctx context.Context, log store.Log, at []store.Pos) iter.Seq2[store.Line, error] {
+	return func(yield func(store.Line, error) bool) {
+		for _, pos := range at {
+			for line, err := range log.Forward(ctx, pos) {
 				if !yield(line, err) {
 					return
 				}
 				break
 			}
 		}
-		s.log.Forward(ctx, end)(yield) // what others wrote since
 	}
 }
 
@@ -256,20 +267,17 @@ func hasBefore(ctx context.Context, log store.Log, id string, end store.Pos) (bo
 		if line.Pos >= end {
 			break
 		}
-		if entryID(line) == id {
+		if h, ok := entryHead(line); ok && string(h.ID) == id {
 			return true, nil
 		}
 	}
 	return false, nil
 }
 
-// entryID returns the id of the entry on a line, or "" if it is not an entry.
-func entryID(line store.Line) string {
-	h, ok := rawjson.ScanHead(line.Data)
-	if !ok || line.Cut || string(h.Type) == string(TypeSession) {
-		return ""
-	}
-	return string(h.ID)
+// entryHead returns the first members of the entry on a line, if it is one that has an id.
+func entryHead(line store.Line) (h rawjson.Head, ok bool) {
+	h, ok = rawjson.ScanHead(line.Data)
+	return h, ok && !line.Cut && len(h.ID) > 0 && string(h.Type) != string(TypeSession)
 }
 
 // Chain returns the ids of a session and of all the sessions it continues and is

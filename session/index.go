@@ -32,6 +32,9 @@ func hashID(id string) uint32 { return uint32(maphash.String(idSeed, id)) }
 
 // find returns the index of the node that has an id.
 func (x *idIndex) find(nodes []node, id string) (at int32, ok bool) {
+	if n := len(nodes); n == 0 || !x.mixed && nodes[n-1].id < id {
+		return none, false
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.build(nodes)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"iter"
 	"maps"
 	"strconv"
 
@@ -53,7 +54,7 @@ func OpenChain(ctx context.Context, st store.Store, c Linked, o *Options) (*Sess
 		return nil, &Error{Op: "open", Name: c.ID, Kind: ErrNotExist, Err: errors.New("all sessions of the conversation are missing")}
 	}
 	log := &chainLog{name: c.ID}
-	j := &chainJoiner{log: log, opts: o, tree: newTree(), seen: make(map[string]string), stood: make(map[string]string)}
+	j := &chainJoiner{log: log, opts: o, tree: newTree(), seen: make(map[string]string), made: make(map[string]bool), stood: make(map[string]string)}
 	for _, name := range c.Links {
 		if err := j.add(ctx, st, name); err != nil {
 			return nil, errors.Join(err, log.Close())
@@ -86,7 +87,8 @@ type chainJoiner struct {
 	header Header
 	headed bool              // the first log begins with it
 	leaf   string            // of what was joined so far
-	seen   map[string]string // the ids of what was joined: as they are now by what they were
+	seen   map[string]string // the ids of what was joined, as they are now by what they were, if they differ
+	made   map[string]bool   // ids that no session has: they were made for entries whose own was taken
 	stood  map[string]string // the originals of copies that were left out
 	said   map[Saying]string // who said an instruction or a document first, if anybody asked,
 	asked  int               // in so many of the logs
@@ -96,6 +98,9 @@ type chainJoiner struct {
 func (j *chainJoiner) original(id string) (string, bool) {
 	if is, ok := j.seen[id]; ok {
 		return is, true
+	}
+	if _, ok := j.tree.at(id); ok && !j.made[id] {
+		return id, true
 	}
 	is, ok := j.stood[id]
 	return is, ok
@@ -170,7 +175,8 @@ type linkJoiner struct {
 	named   map[string]string // what copies that are left out name, and the originals
 	copies  map[string]string // the copies that stay because the original is missing, by its id
 	places  []int32           // where each node is in the chain's tree, or none
-	now     map[string]string // the ids of what stays, as they are now
+	line    int32             // the node whose line changeLine expects next
+	now     map[string]string // the ids of what stays, as they are now, if they differ or came later than places
 	after   []string          // what is left out, as long as nothing that stays came after it
 	next    map[string]string // the first that stays after what is left out
 
@@ -190,7 +196,7 @@ func (l *linkJoiner) run() error {
 		return err
 	}
 	l.takeNodes()
-	for line, err := range l.part.log.Forward(l.ctx, 0) {
+	for line, err := range l.linesToChange() {
 		if err != nil {
 			return err
 		}
@@ -203,15 +209,46 @@ func (l *linkJoiner) run() error {
 	return nil
 }
 
+// linesToChange yields the lines that changeLine must see: those that may change, those next
+// to what is left out, and the last. If they are many, it yields all lines, and so it does
+// if the tree does not have them all.
+func (l *linkJoiner) linesToChange() iter.Seq2[store.Line, error] {
+	all := l.part.log.Forward(l.ctx, 0)
+	if len(l.own.problems) > 0 {
+		return all
+	}
+	picked := []store.Pos{0} // the header
+	wasGone := false
+	for i := range l.own.nodes {
+		n := &l.own.nodes[i]
+		gone := l.gone[n.id]
+		if last := i == len(l.own.nodes)-1; n.pos > 0 && (gone || wasGone || last || l.changes(int32(i))) {
+			if picked = append(picked, n.pos); len(picked) > maxPicked {
+				return all
+			}
+		}
+		wasGone = gone
+	}
+	return linesAt(l.ctx, l.part.log, picked)
+}
+
+// changes reports whether the line of an entry that stays may say something else in the
+// chain.
+func (l *linkJoiner) changes(i int32) bool {
+	was, is := &l.own.nodes[i], &l.tree.nodes[l.places[i]]
+	return was.id != is.id || l.refers(was.kind) || (was.parent == none) != (is.parent == none) ||
+		was.parent != none && l.own.nodes[was.parent].id != l.tree.nodes[is.parent].id
+}
+
 // hand gives the next session what it has to know of this one.
 func (l *linkJoiner) hand() {
 	for was, is := range l.now {
-		if _, known := l.seen[was]; !known {
+		if _, known := l.original(was); !known {
 			l.seen[was] = is
 		}
 	}
 	for from, copied := range l.copies {
-		l.seen[from] = l.now[copied]
+		l.seen[from], _ = l.isNow(copied)
 	}
 	maps.Copy(l.stood, l.stands)
 	for from, original := range l.named {
@@ -384,10 +421,12 @@ func (l *linkJoiner) takeNodes() {
 			continue
 		}
 		// What this session only names may be in one before it.
-		if is, ok := l.original(n.id); ok && n.kind == kindGap {
-			l.now[n.id] = is
-			l.places[i], _ = t.at(is)
-			continue
+		if n.kind == kindGap {
+			if is, ok := l.original(n.id); ok {
+				l.now[n.id] = is
+				l.places[i], _ = t.at(is)
+				continue
+			}
 		}
 		n.id, n.pos, n.parent = l.idFor(n.id), n.pos+l.part.base, none
 		l.places[i] = int32(len(t.nodes))
@@ -404,7 +443,7 @@ func (l *linkJoiner) takeNodes() {
 		given = given && n.id != l.base
 	}
 	for _, p := range l.own.problems {
-		if is, ok := l.now[p.EntryID]; ok {
+		if is, ok := l.isNow(p.EntryID); ok {
 			p.EntryID = is
 		}
 		p.Pos += l.part.base
@@ -418,10 +457,21 @@ func (l *linkJoiner) idFor(id string) string {
 	is := id
 	if _, taken := l.tree.at(id); taken {
 		is = l.unused(id)
-		l.part.was[is] = id
+		l.part.was[is], l.made[is], l.now[id] = id, true, is
 	}
-	l.now[id] = is
 	return is
+}
+
+// isNow returns the id that an entry of this session has in the conversation, if it stays.
+func (l *linkJoiner) isNow(id string) (_ string, ok bool) {
+	if is, ok := l.now[id]; ok {
+		return is, true
+	}
+	at, ok := l.own.at(id)
+	if !ok || int(at) >= len(l.places) || l.places[at] == none {
+		return "", false
+	}
+	return l.tree.nodes[l.places[at]].id, true
 }
 
 // unused returns an id like a given one that no entry has, and that none of a later
@@ -477,7 +527,8 @@ func (l *linkJoiner) resolve(id string) string {
 	case at == none:
 		return l.aboveID()
 	}
-	return l.now[l.own.nodes[at].id]
+	is, _ := l.isNow(l.own.nodes[at].id)
+	return is
 }
 
 // aboveID returns the id of the leaf of the session before, or "".
@@ -507,7 +558,7 @@ func (l *linkJoiner) changeLine(line store.Line) {
 		return
 	}
 	id := string(h.ID)
-	at, known := l.own.at(id)
+	at, known := l.nodeAt(line.Pos, id)
 	switch {
 	case string(h.Type) == string(TypeSession):
 		l.part.patch[line.Pos] = []byte{}
@@ -518,7 +569,7 @@ func (l *linkJoiner) changeLine(line store.Line) {
 			l.after = append(l.after, id)
 		}
 	case !known || l.own.nodes[at].pos != line.Pos: // it stands there a second time: the first counts
-		if l.now[id] != id {
+		if is, _ := l.isNow(id); is != id {
 			l.part.patch[line.Pos] = []byte{}
 		}
 	default:
@@ -530,6 +581,20 @@ func (l *linkJoiner) changeLine(line store.Line) {
 	}
 }
 
+// nodeAt returns the node that has an id, which is nearly always the one after that of the
+// line before.
+func (l *linkJoiner) nodeAt(pos store.Pos, id string) (int32, bool) {
+	if at := l.line; int(at) < len(l.own.nodes) && l.own.nodes[at].pos == pos && l.own.nodes[at].id == id {
+		l.line++
+		return at, true
+	}
+	at, ok := l.own.at(id)
+	if ok {
+		l.line = at + 1
+	}
+	return at, ok
+}
+
 // changeEntry makes the line of an entry say what the tree says: its id and its parent.
 func (l *linkJoiner) changeEntry(line store.Line, h rawjson.Head, is, parent string) {
 	if l.log.leaf = is; string(h.Type) == string(TypeLeaf) {
@@ -539,7 +604,7 @@ func (l *linkJoiner) changeEntry(line store.Line, h rawjson.Head, is, parent str
 		l.next[gone] = is
 	}
 	l.after = nil
-	if is == string(h.ID) && parent == string(h.Parent) && !l.refers(h) {
+	if is == string(h.ID) && parent == string(h.Parent) && !l.refers(kindOfType(h.Type)) {
 		return
 	}
 	e, err := decodeEntry(bytes.Clone(line.Data))
@@ -557,8 +622,8 @@ func (l *linkJoiner) changeEntry(line store.Line, h rawjson.Head, is, parent str
 }
 
 // refers reports whether entries of a type name others, and some have changed.
-func (l *linkJoiner) refers(h rawjson.Head) bool {
-	return kinds[kindOfType(h.Type)].refs != nil && (len(l.gone) > 0 || len(l.seen) > 0)
+func (l *linkJoiner) refers(k kind) bool {
+	return kinds[k].refs != nil && (len(l.gone) > 0 || !l.first)
 }
 
 // refer makes an entry name the entries that are there. Copies that are left out
@@ -569,7 +634,7 @@ func (l *linkJoiner) refer(e *Entry) {
 	point := func(id *string) {
 		if original := l.stands[*id]; original != "" {
 			*id = original
-		} else if is, ok := l.now[*id]; ok {
+		} else if is, ok := l.isNow(*id); ok {
 			*id = is
 		} else if l.gone[*id] { // an entry of another session may have the id, also of a later one
 			*id = l.unused(*id)

@@ -30,7 +30,7 @@ func (l *linkJoiner) takeLine(line store.Line) {
 	case string(h.Type) == string(TypeSession):
 		l.part.patch[line.Pos] = []byte{}
 	case known: // it stands there a second time: the first counts
-		if l.now[id] != id {
+		if is, _ := l.isNow(id); is != id {
 			l.part.patch[line.Pos] = []byte{}
 		}
 	default:
@@ -44,7 +44,8 @@ func (l *linkJoiner) takeLine(line store.Line) {
 		if len(h.Parent) > 0 {
 			parent = l.resolve(string(h.Parent))
 		}
-		l.changeEntry(line, h, l.idFor(id), parent)
+		l.now[id] = l.idFor(id)
+		l.changeEntry(line, h, l.now[id], parent)
 	}
 }
 

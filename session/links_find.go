@@ -226,11 +226,11 @@ func countedEntries(ctx context.Context, log store.Log, end store.Pos) iter.Seq2
 			if line.Next > end {
 				return
 			}
-			id := entryID(line)
-			if id == "" || seen[id] {
+			h, ok := entryHead(line)
+			if !ok || seen[string(h.ID)] {
 				continue
 			}
-			seen[id] = true
+			seen[string(h.ID)] = true
 			if e, err := decodeEntry(bytes.Clone(line.Data)); err == nil && !yield(e, nil) {
 				return
 			}
