@@ -317,7 +317,7 @@ func TestCountHoldsAfterChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.EditContext(c.Entries[0].ID, nil); err != nil {
+	if _, err := s.AppendEntry(session.ContextEdit(c.Entries[0].ID)); err != nil {
 		t.Fatal(err)
 	}
 	fresh := startIn(t, s, agent.Options{Model: model, Tools: []agent.Tool{echo("one"), long}})

@@ -64,9 +64,7 @@ type RecordedField struct {
 // asking returns the entry that says that the model is asked next.
 func (k *Keeper) asking() session.Entry {
 	info := k.opts.Model
-	return session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{
-		CustomType: session.CustomAsking, Data: map[string]any{"session": k.s.ID(), "provider": info.Provider, "model": info.Model},
-	}}
+	return session.Custom(session.CustomAsking, map[string]any{"session": k.s.ID(), "provider": info.Provider, "model": info.Model})
 }
 
 // announce writes down that the model is asked next, unless the log says so.
@@ -91,7 +89,7 @@ func (k *Keeper) newRecord() *Record {
 
 // entry returns the entry that has a record.
 func (r *Record) entry() session.Entry {
-	return session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: session.CustomRequest, Data: dataOf(r)}}
+	return session.Custom(session.CustomRequest, dataOf(r))
 }
 
 // evidence returns the entry that records a request.
@@ -165,9 +163,7 @@ func (k *Keeper) recordTools() error {
 	if k.recorded.tools != "" && k.recorded.toolsSum == sum {
 		return nil
 	}
-	ids, err := k.append(session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{
-		CustomType: session.CustomTools, Data: data,
-	}})
+	ids, err := k.append(session.Custom(session.CustomTools, data))
 	if err == nil {
 		k.recorded.tools, k.recorded.toolsSum = ids[0], sum
 	}

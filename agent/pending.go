@@ -53,7 +53,7 @@ func Running(calls ...string) session.Entry {
 }
 
 func (m *callsMark) entry() session.Entry {
-	return session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: session.CustomCalls, Data: dataOf(m)}}
+	return session.Custom(session.CustomCalls, dataOf(m))
 }
 
 // readMark returns what an entry says about calls, if it is a mark. What is damaged in it

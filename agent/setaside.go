@@ -76,9 +76,7 @@ func (t *turn) setAsideNow(p *probes, found []int, cause error) error {
 		id := all[i].ID
 		told.prompt = told.prompt || all[i].BeginsTurn() && !slices.ContainsFunc(all[i+1:], func(e session.Entry) bool { return e.BeginsTurn() })
 		told.entries = append(told.entries, id)
-		edits = append(edits, session.Entry{Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{
-			TargetID: id, Replacement: p.replaced[i],
-		}})
+		edits = append(edits, session.ContextEdit(id, p.replaced[i]...))
 	}
 	if _, err := t.append(edits...); err != nil {
 		return errors.Join(cause, err)

@@ -39,10 +39,10 @@ func (k *Keeper) settings() ([]session.Entry, error) {
 	var entries []session.Entry
 	info := k.opts.Model
 	if r := &k.recorded; info.Model != "" && (r.provider != info.Provider || r.model != info.Model) {
-		entries = append(entries, session.Entry{Type: session.TypeModelChange, ModelChange: &session.ModelChangeEntry{Provider: info.Provider, ModelID: info.Model}})
+		entries = append(entries, session.ModelChange(info.Provider, info.Model))
 	}
 	if level := k.opts.Thinking; level != "" && level != k.recorded.thinking {
-		entries = append(entries, session.Entry{Type: session.TypeThinkingLevel, ThinkingLevel: &session.ThinkingLevelEntry{ThinkingLevel: level}})
+		entries = append(entries, session.ThinkingLevel(level))
 	}
 	return append(entries, instructions(c, k.opts.System)...), nil
 }
@@ -88,7 +88,7 @@ func instructions(c *session.Context, text string) []session.Entry {
 		case session.TextOf(e.Message.Content) == text && !sent:
 			sent = true
 		default:
-			entries = append(entries, session.Entry{Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{TargetID: e.ID}})
+			entries = append(entries, session.ContextEdit(e.ID))
 		}
 	}
 	if !sent {

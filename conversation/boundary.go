@@ -22,7 +22,7 @@ func (l *link) carry(limit int, next *session.Entry) []session.Entry {
 		p.Settings = append(p.Settings, titled(l.title))
 	}
 	if len(l.metadata) > 0 {
-		p.Settings = append(p.Settings, session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: customMetadata, Data: l.metadata}})
+		p.Settings = append(p.Settings, session.Custom(customMetadata, l.metadata))
 	}
 	if l.config != (Config{}) {
 		if changes, err := (&link{}).configChanges(l.config); err == nil {

@@ -108,10 +108,10 @@ func changeTail(t *rapid.T, st *memory.Store, m *conversation.Sessions, c *conve
 			_, _ = s.AppendCompaction("so far", plan.FirstKept, 100) // unless a call waits
 		}
 	case 1:
-		_, err = s.EditContext(rapid.SampledFrom(messages).Draw(t, "target"), nil)
+		_, err = s.AppendEntry(session.ContextEdit(rapid.SampledFrom(messages).Draw(t, "target")))
 		noError(t, err)
 	case 2:
-		_, err = s.EditContext(rapid.SampledFrom(messages).Draw(t, "target"), []session.Content{session.Text("[shorter]")})
+		_, err = s.AppendEntry(session.ContextEdit(rapid.SampledFrom(messages).Draw(t, "target"), session.Text("[shorter]")))
 		noError(t, err)
 	case 3:
 		_, _ = s.Undo() // if there is anything

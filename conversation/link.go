@@ -320,7 +320,7 @@ func (l *link) changes(metadata map[string]any) ([]session.Entry, error) {
 		delete(wanted, key)
 	}
 	if !sameJSON(wanted, l.metadata) {
-		entries = append(entries, session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: customMetadata, Data: wanted}})
+		entries = append(entries, session.Custom(customMetadata, wanted))
 	}
 	return entries, nil
 }

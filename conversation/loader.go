@@ -324,7 +324,7 @@ func versionsOf(s *session.Session, source any) (ids []string, hash string, err 
 // leaveOut returns the edits that leave entries out of the context.
 func leaveOut(ids []string) (edits []session.Entry) {
 	for _, id := range ids {
-		edits = append(edits, session.Entry{Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{TargetID: id}})
+		edits = append(edits, session.ContextEdit(id))
 	}
 	return edits
 }

@@ -255,7 +255,7 @@ func TestListGoesByActivity(t *testing.T) {
 	newer := say(t, m, "", user("2"))
 	said := must(m.LoadSession(older))(t).Messages[0].Timestamp
 	s := must(session.Load(filepath.Join(dir, older+".jsonl")))(t)
-	must(s.SetTags("garden", "winter"))(t)
+	must(s.AppendEntry(session.Tags("garden", "winter")))(t)
 	must(s.AppendSessionInfo("A name"))(t)
 	do(t, s.Close())
 	later := time.Now().Add(time.Hour)

@@ -28,9 +28,9 @@ func TestRevertOfARevert(t *testing.T) {
 		}
 		s := must(session.Open(t.Context(), st, id, nil))(t)
 		path := must(s.PathTo(""))(t)
-		last := must(s.EditContext(path[slices.IndexFunc(path, func(e session.Entry) bool { return e.Message != nil })].ID, nil))(t)
+		last := must(s.AppendEntry(session.ContextEdit(path[slices.IndexFunc(path, func(e session.Entry) bool { return e.Message != nil })].ID)))(t)
 		for range reverts {
-			last = must(s.Revert(last))(t)
+			last = must(s.AppendEntry(session.Revert(last)))(t)
 		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
@@ -68,7 +68,7 @@ func TestTagsAtABoundary(t *testing.T) {
 	chat := conversation.NewChat(m, conversation.NewWindow(nil))
 	must(chat.AddMessage(session.RoleUser, "one", 0, nil))(t)
 	s := must(session.Open(t.Context(), st, chat.ID(), nil))(t)
-	must(s.SetTags("garden"))(t)
+	must(s.AppendEntry(session.Tags("garden")))(t)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}

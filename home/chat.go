@@ -244,7 +244,7 @@ func (c *Chat) Start(ctx context.Context, files ...string) (*agent.Agent, error)
 		}
 	}
 	for _, file := range read {
-		err := c.c.Retry(func() error {
+		err := retry(c.c.Session, func() error {
 			_, err := conversation.AddFile(c.c.Session, file)
 			return err
 		})
@@ -293,7 +293,7 @@ func (c *Chat) RemoveFiles(files ...string) error {
 		})
 		removed := len(c.r.Context) < before
 		if c.c != nil {
-			err = c.c.Retry(func() error {
+			err = retry(c.c.Session, func() error {
 				was, err := conversation.RemoveFile(c.c.Session, path)
 				removed = removed || was
 				return err

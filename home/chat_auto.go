@@ -65,7 +65,7 @@ func (h *Home) author(ctx context.Context, op, name string, r *AutoRequest, writ
 // announceIn has a session say that the model is asked, before it is.
 func (a *author) announceIn(s *session.Session) {
 	a.opts.Announce = func(e session.Entry) error {
-		return s.Retry(func() error {
+		return retry(s, func() error {
 			_, err := s.AppendAll(e)
 			return err
 		})
@@ -101,7 +101,7 @@ func (a *author) result(made *summary.Summary) *AutoResult {
 func (a *author) failed(ctx context.Context, op, name string, s *session.Session, made *summary.Summary, cause error) error {
 	s = s.WithContext(context.WithoutCancel(ctx)) // it was paid even if nobody waits any more
 	why := unwritten(op, name, cause)
-	if err := s.Retry(func() error { return made.Bill(s) }); err != nil {
+	if err := retry(s, func() error { return made.Bill(s) }); err != nil {
 		return errors.Join(why, err)
 	}
 	return why

@@ -36,10 +36,8 @@ func (c *Chat) Told(ctx context.Context, command, output string) error {
 	if _, err := c.Start(ctx); err != nil {
 		return err
 	}
-	return c.c.Retry(func() error {
-		_, err := c.c.AppendAll(session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{
-			Role: session.RoleBashExecution, Content: []session.Content{session.Text("$ " + command), session.Text(output)},
-		}})
+	return retry(c.c.Session, func() error {
+		_, err := c.c.AppendEntry(session.Message(session.RoleBashExecution, session.Text("$ "+command), session.Text(output)))
 		return err
 	})
 }

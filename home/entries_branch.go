@@ -210,7 +210,7 @@ func revert(c *Conversation, s *session.Session, given string) (*RevertResult, e
 		if result.Target, err = c.Resolve(given); err != nil {
 			return nil, err
 		}
-		result.Entry, err = s.Revert(result.Target)
+		result.Entry, err = s.AppendEntry(session.Revert(result.Target))
 	}
 	if err != nil {
 		return nil, err

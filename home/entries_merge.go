@@ -78,7 +78,7 @@ func merge(c *Conversation, s *session.Session, r MergeRequest) (*MergeResult, e
 		return nil, err
 	}
 	result := &MergeResult{Session: c.Handle, From: from, Picks: picks}
-	result.Entry, err = s.Merge(from, r.Summary, picks...)
+	result.Entry, err = s.AppendEntry(session.Merge(from, r.Summary, picks...))
 	return result, err
 }
 

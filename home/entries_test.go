@@ -338,7 +338,7 @@ func TestWritesGoToTheRightSessionOfAConversation(t *testing.T) {
 	if label.Session != first.ID() {
 		t.Errorf("the label went to %s, want %s, which has the entry", label.Session, first.ID())
 	}
-	if _, err := first.SetTags("old"); err != nil {
+	if _, err := first.AppendEntry(session.Tags("old")); err != nil {
 		t.Fatal(err)
 	}
 	must[*home.TagResult](t)(h.Sessions.Tag(ctx, home.TagRequest{Session: first.ID(), Add: []string{"new"}}))

@@ -84,7 +84,7 @@ func (s *Sessions) create(ctx context.Context, r CreateRequest) (*CreateResult, 
 		_, err = made.AppendSessionInfo(r.Title)
 	}
 	if err == nil && len(tags) > 0 {
-		_, err = made.SetTags(tags...)
+		_, err = made.AppendEntry(session.Tags(tags...))
 	}
 	return &CreateResult{made.ID()}, errors.Join(err, made.Close())
 }
@@ -182,7 +182,7 @@ func rename(c *Conversation, name string, with ...session.Entry) (*RenameResult,
 	if err != nil {
 		return nil, err
 	}
-	info := session.Entry{Type: session.TypeSessionInfo, SessionInfo: &session.SessionInfoEntry{Name: name}}
+	info := session.Name(name)
 	entry, err := remark(c.Session, func() (string, error) {
 		ids, err := c.AppendAll(append(slices.Clone(with), info)...)
 		if err != nil {
@@ -268,7 +268,7 @@ func (s *Sessions) pin(ctx context.Context, r PinRequest) (*PinResult, error) {
 	for _, c := range links {
 		was, pinErr := c.Remarks()
 		if pinErr == nil && was.Pinned != r.Pinned {
-			_, pinErr = remark(c.Session, func() (string, error) { return c.SetPinned(r.Pinned) })
+			_, pinErr = remark(c.Session, func() (string, error) { return c.AppendEntry(session.Pinned(r.Pinned)) })
 			result.Changed = true
 		}
 		if err = pinErr; err != nil {
@@ -282,9 +282,18 @@ func (s *Sessions) pin(ctx context.Context, r PinRequest) (*PinResult, error) {
 // does not depend on where the leaf is, so if another writer was first, it is simply
 // tried again.
 func remark(s *session.Session, do func() (string, error)) (id string, err error) {
-	err = s.Retry(func() error {
+	err = retry(s, func() error {
 		id, err = do()
 		return err
 	})
 	return id, err
+}
+
+// retry calls try again after every conflict, after reading what others wrote. It is for
+// appends that are right wherever the leaf is.
+func retry(s *session.Session, try func() error) error {
+	return session.Retry(try, func() error {
+		_, err := s.Refresh()
+		return err
+	})
 }

@@ -100,5 +100,5 @@ func rate(links []*Conversation, r RateRequest, about string) (entry string, err
 		return "", nil // there was none to take back
 	}
 	s := links[last].Session
-	return remark(s, func() (string, error) { return s.ChangeTags(change) })
+	return remark(s, func() (string, error) { return s.AppendEntry(change.Entry()) })
 }

@@ -145,7 +145,7 @@ func changeTags(links []*Conversation, add, remove []string) (entry string, err 
 		if len(more)+len(less) == 0 {
 			continue
 		}
-		if entry, err = remark(c.Session, func() (string, error) { return c.ChangeTags(session.TagChange{Add: more, Remove: less}) }); err != nil {
+		if entry, err = remark(c.Session, func() (string, error) { return c.AppendEntry(session.TagChange{Add: more, Remove: less}.Entry()) }); err != nil {
 			return "", err
 		}
 	}

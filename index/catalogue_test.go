@@ -29,9 +29,9 @@ func shelf(f *fixture) {
 			must[string](f.tb)(s.AppendSessionInfo(title))
 		}
 		if i%2 == 0 {
-			must[string](f.tb)(s.SetTags("even", fmt.Sprintf("t%d", i)))
+			must[string](f.tb)(s.AppendEntry(session.Tags("even", fmt.Sprintf("t%d", i))))
 		}
-		must[string](f.tb)(s.SetPinned(i == 3 || i == 4))
+		must[string](f.tb)(s.AppendEntry(session.Pinned(i == 3 || i == 4)))
 		if i == 2 {
 			if err := f.st.Archive(context.Background(), s.ID()); err != nil {
 				f.tb.Fatal(err)

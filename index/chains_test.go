@@ -41,7 +41,7 @@ func (f *fixture) chain() []*session.Session {
 		}
 		f.append(all[n], session.RoleUser, session.Text(word+" question"))
 		f.respond(all[n], "r-"+word, "m", session.Usage{Input: 4, Output: 6}, session.Text(word+" answer"))
-		if _, err := all[n].SetTags(word); err != nil {
+		if _, err := all[n].AppendEntry(session.Tags(word)); err != nil {
 			f.tb.Fatal(err)
 		}
 	}

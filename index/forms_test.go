@@ -224,7 +224,7 @@ func TestActivityDatesASession(t *testing.T) {
 	f.append(s, session.RoleUser, session.Text("long ago"))
 	said := f.now
 	f.now = f.now.AddDate(0, 0, 30)
-	must[string](t)(s.SetTags("a"))
+	must[string](t)(s.AppendEntry(session.Tags("a")))
 	must[string](t)(s.AppendSessionInfo("name"))
 	ix := f.open(t)
 	page, _, err := ix.List(context.Background(), index.ListOptions{})

@@ -189,9 +189,9 @@ func (m *machine) use(s *session.Session) {
 	case k == 9:
 		_, err = s.AppendSessionInfo([]string{"", "A name", "Another Name"}[m.rand.IntN(3)])
 	case k == 10:
-		_, err = s.SetTags([]string{"red", "green", "blue"}[:m.rand.IntN(4)]...)
+		_, err = s.AppendEntry(session.Tags([]string{"red", "green", "blue"}[:m.rand.IntN(4)]...))
 	case k == 11:
-		_, err = s.SetPinned(m.rand.IntN(2) == 0)
+		_, err = s.AppendEntry(session.Pinned(m.rand.IntN(2) == 0))
 	case k == 12:
 		_, err = s.SetLabel(some(), fmt.Sprintf("label %d", m.n))
 	case k == 13:
@@ -200,7 +200,7 @@ func (m *machine) use(s *session.Session) {
 			err = fork.Close()
 		}
 	case k == 14:
-		_, err = s.ChangeTags(session.TagChange{Add: []string{"red", "grey"}[:m.rand.IntN(3)], Remove: []string{"blue", "grey"}[:m.rand.IntN(3)]})
+		_, err = s.AppendEntry(session.TagChange{Add: []string{"red", "grey"}[:m.rand.IntN(3)], Remove: []string{"blue", "grey"}[:m.rand.IntN(3)]}.Entry())
 	case k > 15:
 		err = m.goOn(s)
 	case k == 15: // as if somebody had labelled an entry while an agent went on from it

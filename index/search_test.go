@@ -32,7 +32,7 @@ func library(f *fixture) map[string]string {
 	names[f.append(s, session.RoleAssistant, session.Text("Use defer file.Close() and be done."))] = "defer"
 	names[must[string](f.tb)(s.SetLabel(ask, "the first question"))] = "label"
 	names[must[string](f.tb)(s.AppendSessionInfo("Leaking descriptors"))] = "title"
-	names[must[string](f.tb)(s.SetTags("golang", "bug"))] = "tags"
+	names[must[string](f.tb)(s.AppendEntry(session.Tags("golang", "bug")))] = "tags"
 
 	f.now = f.now.AddDate(0, 1, 0)
 	s = f.create(session.Header{ID: "beta", CWD: "/home/ann/webshop"})

@@ -17,7 +17,7 @@ func TestATagStandsForThoseBelowIt(t *testing.T) {
 	for name, tag := range map[string]string{"a": "forge", "b": "forge/parser", "c": "forge/parser/tokens", "d": "forgery", "e": "other/forge"} {
 		s := f.create(session.Header{ID: name})
 		f.append(s, session.RoleUser, session.Text("hello"))
-		must[string](t)(s.SetTags(tag, "all"))
+		must[string](t)(s.AppendEntry(session.Tags(tag, "all")))
 	}
 	ix := f.open(t)
 	for tag, want := range map[string][]string{

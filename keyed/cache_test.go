@@ -190,7 +190,7 @@ func TestOtherWriters(t *testing.T) {
 	if _, err := s.BranchWithSummary(first, "the other way failed"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Merge(left, "merged", last); err != nil {
+	if _, err := s.AppendEntry(session.Merge(left, "merged", last)); err != nil {
 		t.Fatal(err)
 	}
 	m.sees("u1", "a1", "one\ntwo\n[image image/png]", "the other way failed", "merged", "[audio]\n[file text/csv]")
@@ -232,7 +232,7 @@ func TestBranchIntoAReplacedHistory(t *testing.T) {
 	if _, err := s.Refresh(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.EditContext(path[2].ID, nil); err != nil {
+	if _, err := s.AppendEntry(session.ContextEdit(path[2].ID)); err != nil {
 		t.Fatal(err)
 	}
 	inDir(t, dir).sees("other")

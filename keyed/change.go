@@ -185,7 +185,7 @@ func (r *rewrite) entries(v view) []session.Entry {
 func (c *cut) entries(v view, at time.Time) []session.Entry {
 	var rest []session.Entry
 	for _, id := range c.edits {
-		rest = append(rest, session.Entry{Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{TargetID: id}})
+		rest = append(rest, session.ContextEdit(id))
 	}
 	rest = append(rest, c.follow...)
 	mark := marks{OpenCalls: c.cleared}

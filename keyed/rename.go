@@ -121,11 +121,14 @@ func (c *chat) moveTo(to *chat) error {
 	if _, err := c.manager.old.retire(c.key, c.id); err != nil {
 		return err
 	}
-	err := c.session.Retry(func() error { // other processes may append in the meantime
+	err := session.Retry(func() error { // other processes may append in the meantime
 		if err := c.copyMissing(to); err != nil {
 			return err
 		}
 		return c.session.Remove(c.ctx)
+	}, func() error {
+		_, err := c.session.Refresh()
+		return err
 	})
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,12 +32,14 @@ import (
 // checkForm, judge and place are the door: see door.go.
 
 // AppendEntry adds an entry of any type as a child of the leaf, and moves the leaf to it. It
-// returns the entry's id. The caller sets Type and the payload, or has Message make both.
-// ParentID must be nil: to append anywhere but at the leaf, use Update with Tx.Branch. An
-// empty ID and a zero Timestamp are filled in. An entry that the typed methods would not
-// write is refused here too: see Error. Without an error, the entry is as durable as the
-// store promises.
-func (s *Session) AppendEntry(entry Entry) (string, error) { return s.appendOne("append", entry) }
+// returns the entry's id. Message, Label, Compaction and the like make entries. ParentID must
+// be nil: to append anywhere but at the leaf, use Update with Tx.Branch. An empty ID and a zero
+// Timestamp are filled in. Without an error, the entry is as durable as the store promises.
+func (s *Session) AppendEntry(entry Entry) (string, error) {
+	one := singles.Get().(*single)
+	one.entry[0] = entry
+	return s.putSingle(one)
+}
 
 // AppendAll adds entries one after the other, with one write and one sync. If there is a
 // conflict or an error, it adds none. It returns their ids.
@@ -44,16 +47,10 @@ func (s *Session) AppendAll(entries ...Entry) ([]string, error) {
 	return s.put(&writing{op: "append", entries: slices.Clone(entries)})
 }
 
-// appendOne appends one entry. op names the operation in errors.
-func (s *Session) appendOne(op string, entry Entry) (string, error) {
-	one := singles.Get().(*single)
-	one.entry[0] = entry
-	return s.putSingle(op, one)
-}
-
 // putSingle writes the entry of a single and returns its id.
-func (s *Session) putSingle(op string, one *single) (string, error) {
-	one.op, one.entries, one.alone = op, one.entry[:], true
+func (s *Session) putSingle(one *single) (string, error) {
+	one.op = cmp.Or(kinds[one.entry[0].Type.kind()].verb, "append")
+	one.entries, one.alone = one.entry[:], true
 	_, err := s.put(&one.writing)
 	id := one.entry[0].ID
 	*one = single{} // the pool must not keep the caller's content in memory
@@ -77,12 +74,12 @@ var singles = sync.Pool{New: func() any { return new(single) }}
 // AppendMessage appends a message.
 func (s *Session) AppendMessage(role MessageRole, content []Content) (string, error) {
 	if s.opts.Clean != nil { // it may keep a pointer to the message, so that must not be pooled
-		return s.appendOne("append", Message(role, content...))
+		return s.AppendEntry(Message(role, content...))
 	}
 	one := singles.Get().(*single)
 	one.message.Role, one.message.Content = role, content
 	one.entry[0].Type, one.entry[0].Message = TypeMessage, &one.message
-	return s.putSingle("append", one)
+	return s.putSingle(one)
 }
 
 // writing is one call that writes entries.

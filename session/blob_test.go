@@ -78,7 +78,7 @@ func TestBlobIsKeptOnce(t *testing.T) {
 		ToolUseID: "c", Content: "see", Parts: []session.Content{session.Text("see"), shot},
 	}})
 	dir := filepath.Dir(s.Path())
-	mustGet(s.EditContext(mustGet(s.GetContext())(t)[1].ID, []session.Content{shot}))(t)
+	mustGet(s.AppendEntry(session.ContextEdit(mustGet(s.GetContext())(t)[1].ID, shot)))(t)
 	mustGet(s.CreateBranchedSession(s.LeafID()))(t)
 	fork := scribe{closeWith(t, mustGet(session.ForkFrom(s.Path(), dir))(t)), t}
 	fork.message(session.RoleUser, shot)
@@ -229,7 +229,7 @@ func TestBlobThatCannotBeWritten(t *testing.T) {
 		if _, err := s.AppendMessage(session.RoleTool, []session.Content{content}); err == nil {
 			t.Errorf("%s: acknowledged", name)
 		}
-		if _, err := s.EditContext(first, []session.Content{content}); err == nil {
+		if _, err := s.AppendEntry(session.ContextEdit(first, content)); err == nil {
 			t.Errorf("%s: edit acknowledged", name)
 		}
 	}

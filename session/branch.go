@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 )
 
 // Branch moves the leaf to an earlier entry: the next append will be its child.
@@ -16,12 +15,6 @@ func (s *Session) Branch(entryID string) error {
 	}
 	_, err := s.last("branch", func(tx *Tx) { tx.Branch(entryID) })
 	return err
-}
-
-// SetLabel names an entry; an empty label removes its name. It returns the id
-// of the label entry.
-func (s *Session) SetLabel(targetID string, label string) (string, error) {
-	return s.appendOne("label", Entry{Type: TypeLabel, Label: &LabelEntry{TargetID: targetID, Label: label}})
 }
 
 // Comparison is how two branches relate.
@@ -56,16 +49,6 @@ func Compare(a, b []Entry) *Comparison {
 		}
 	}
 	return c
-}
-
-// Merge brings what another branch arrived at onto this one: a summary of it,
-// chosen entries of it, or both. The entries stay where they are; the context
-// shows them here. A chosen tool call needs its results chosen too, and the
-// other way round. What is on this branch already, or was merged into it, is
-// refused with ErrInvalid: a model would be sent it twice.
-func (s *Session) Merge(fromID, summary string, entryIDs ...string) (string, error) {
-	m := &MergeEntry{FromID: fromID, Summary: summary, EntryIDs: slices.Clone(entryIDs)}
-	return s.appendOne("merge", Entry{Type: TypeMerge, Merge: m})
 }
 
 // judge makes sure that a merge brings something, and what may be brought.

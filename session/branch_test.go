@@ -248,16 +248,16 @@ func TestMerge(t *testing.T) {
 	found := s.say("found it")
 	s.branch(u)
 	main := s.say("main")
-	id := mustGet(s.Merge(found, "the side branch found it"))(t)
+	id := mustGet(s.AppendEntry(session.Merge(found, "the side branch found it")))(t)
 	s.sees("user: one", "assistant: main", "merge: the side branch found it")
 	if e := mustGet(s.Entry(id))(t); e.Merge.FromID != found || *e.ParentID != main {
 		t.Errorf("%s", encode(t, e))
 	}
-	picked := mustGet(s.Merge(found, "", call, result, found))(t)
+	picked := mustGet(s.AppendEntry(session.Merge(found, "", call, result, found)))(t)
 	full := []string{"user: one", "assistant: main", "merge: the side branch found it", "merge: ", "assistant: call c", "tool: c = out of c", "assistant: found it"}
 	s.sees(full...)
 	s.again().sees(full...)
-	mustGet(s.Revert(picked))(t)
+	mustGet(s.AppendEntry(session.Revert(picked)))(t)
 	s.sees(full[:3]...)
 	s.again().sees(full[:3]...)
 	leaf := s.LeafID()
@@ -265,11 +265,11 @@ func TestMerge(t *testing.T) {
 		"call without result": {call}, "result without call": {result}, "result before call": {result, call},
 		"not a message": {id}, "on another path": {main}, "unknown": {"nowhere"}, "result missing": {call, found},
 	} {
-		if _, err := s.Merge(found, "s", ids...); !errors.Is(err, session.ErrInvalid) {
+		if _, err := s.AppendEntry(session.Merge(found, "s", ids...)); !errors.Is(err, session.ErrInvalid) {
 			t.Errorf("%s: %v, want ErrInvalid", name, err)
 		}
 	}
-	if _, err := s.Merge(found, ""); !errors.Is(err, session.ErrInvalid) {
+	if _, err := s.AppendEntry(session.Merge(found, "")); !errors.Is(err, session.ErrInvalid) {
 		t.Errorf("nothing merged: %v", err)
 	}
 	if s.LeafID() != leaf {
@@ -339,11 +339,11 @@ func TestBranchedSessionKeepsNameAndTags(t *testing.T) {
 	s := newScribe(t)
 	a := s.user("a")
 	mustGet(s.AppendSessionInfo("old name"))(t)
-	mustGet(s.SetTags("gone", "kept"))(t)
+	mustGet(s.AppendEntry(session.Tags("gone", "kept")))(t)
 	b := s.user("b")
 	s.branch(a)
 	mustGet(s.AppendSessionInfo("new name"))(t)
-	mustGet(s.ChangeTags(session.TagChange{Add: []string{"late"}, Remove: []string{"gone"}}))(t)
+	mustGet(s.AppendEntry(session.TagChange{Add: []string{"late"}, Remove: []string{"gone"}}.Entry()))(t)
 	c := s.user("c")
 	for _, leaf := range []string{a, b, c} {
 		f := loadScribe(t, mustGet(s.CreateBranchedSession(leaf))(t))
@@ -384,7 +384,7 @@ func TestCreateBranchedSessionWithMergesAndGaps(t *testing.T) {
 	from := s.LeafID()
 	s.branch(a)
 	s.say("main")
-	mustGet(s.Merge(from, "sum", pick))(t)
+	mustGet(s.AppendEntry(session.Merge(from, "sum", pick)))(t)
 	end := s.user("end")
 	f := loadScribe(t, mustGet(s.CreateBranchedSession(end))(t))
 	want := []string{"user: a", "assistant: main", "merge: sum", "assistant: pick", "user: end"}
@@ -519,8 +519,8 @@ func TestCopyOfAPathWithMergesHasNoFaults(t *testing.T) {
 	pick := s.say("side")
 	side := s.user("more of the side")
 	s.branch(one)
-	mustGet(s.Merge(side, "merged"))(t)
-	mustGet(s.Merge(side, "merged again", pick))(t)
+	mustGet(s.AppendEntry(session.Merge(side, "merged")))(t)
+	mustGet(s.AppendEntry(session.Merge(side, "merged again", pick)))(t)
 	s.user("two")
 	want := view(mustGet(s.GetContext())(t))
 	f := loadScribe(t, mustGet(s.CreateBranchedSession(s.LeafID()))(t))

@@ -51,7 +51,7 @@ func TestCleanSeesEveryEntry(t *testing.T) {
 		func() error { _, err := s.AppendMessage(session.RoleTool, content); return err },
 		func() error { _, err := s.SetLabel(first, "sesame"); return err },
 		func() error { _, err := s.AppendCustomEntry("x", map[string]any{"a": "sesame"}); return err },
-		func() error { _, err := s.EditContext(first, []session.Content{session.Text("sesame")}); return err },
+		func() error { _, err := s.AppendEntry(session.ContextEdit(first, session.Text("sesame"))); return err },
 		func() error { _, err := s.BranchWithSummary(first, "sesame"); return err },
 		func() error { _, err := s.AppendCompaction("sesame", "", 1); return err },
 		func() error { return s.Graft(graft) },
@@ -108,7 +108,7 @@ func TestCleanRefuses(t *testing.T) {
 		_, err2 := s.SetLabel("x", "y")
 		_, err3 := s.AppendCompaction("x", "", 1)
 		_, err4 := s.BranchWithSummary("x", "y")
-		_, err5 := s.EditContext("x", nil)
+		_, err5 := s.AppendEntry(session.ContextEdit("x"))
 		for _, err := range []error{err1, err2, err3, err4, err5} {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("got %v, want %q", err, want)

@@ -50,7 +50,7 @@ func (e *nothingToCompact) Unwrap() error { return ErrNothingToCompact }
 // least, because a conversation that is too large must still become smaller, and says in
 // Over by how much it misses. It returns ErrNothingToCompact if everything fits or no legal
 // cut leaves anything out. A tool call that waits for its result is not an obstacle: it is
-// kept, and AppendCompaction accepts whatever was planned.
+// kept, and an append accepts whatever was planned.
 func PlanCompaction(c *Context, keepTokens int, count func(Entry) int) (*CompactionPlan, error) {
 	p := planner{c: c, tokens: make([]int, len(c.Entries)), of: c.owners()}
 	before := 0
@@ -298,19 +298,6 @@ func (s *Session) PlanCompaction(keepTokens int, count func(Entry) int) (*Compac
 	return plan, nil
 }
 
-// AppendCompaction replaces everything before an entry with a summary, in the context from
-// here on. System messages stay, and so does the message that began the turn if the cut
-// splits it (see Context). The log keeps everything; Undo takes the compaction back. The
-// entry must be on the path and the cut legal (see Cuts), so a tool call that waits for its
-// result must be kept. Otherwise nothing is written and the error, a *CutError, says why.
-// An empty firstKeptID keeps only the summary and the system messages, and is refused while
-// a call waits. tokens is the size of the context before.
-func (s *Session) AppendCompaction(summary, firstKeptID string, tokens int) (string, error) {
-	return s.last("compact", func(tx *Tx) {
-		tx.Append(Entry{Type: TypeCompaction, Compaction: &CompactionEntry{Summary: summary, FirstKeptEntryID: firstKeptID, TokensBefore: tokens}})
-	})
-}
-
 // checkCompaction makes sure that a compaction does not separate a tool call from its
 // result. The compaction would come after the path to an entry of the session ("" means
 // none) and after the entries in rest, which are being written with it. It returns what the
@@ -437,17 +424,5 @@ func (s *Session) Undo() (string, error) {
 	if sel.compaction == nil {
 		return "", &Error{Op: "revert", Name: s.name, Kind: ErrNotExist, Err: fmt.Errorf("there is no compaction to undo at entry %q", sel.leaf)}
 	}
-	return s.Revert(sel.compaction.ID)
-}
-
-// Revert takes back the effect of an entry on the path: a compaction, a context
-// edit, a merge, or an earlier revert.
-func (s *Session) Revert(targetID string) (string, error) {
-	return s.appendOne("revert", Entry{Type: TypeRevert, Revert: &RevertEntry{TargetID: targetID}})
-}
-
-// EditContext changes what a message on the path contributes to the context from here on; nil
-// removes it. The message itself stays in the log, and Revert takes the edit back.
-func (s *Session) EditContext(targetID string, replacement []Content) (string, error) {
-	return s.appendOne("edit", Entry{Type: TypeContextEdit, ContextEdit: &ContextEditEntry{TargetID: targetID, Replacement: replacement}})
+	return s.AppendEntry(Revert(sel.compaction.ID))
 }

@@ -5,7 +5,7 @@ import (
 )
 
 // PlanCompactionAt returns the plan of a compaction that keeps the path from an entry on:
-// what AppendCompaction would leave of the context, and what its summary must cover. It may
+// what a Compaction there would leave of the context, and what its summary must cover. It may
 // keep more than the context has now, because the new compaction replaces an earlier one. If
 // the conversation cannot be cut there, the error is a *CutError that says why.
 func (s *Session) PlanCompactionAt(firstKeptID string, count func(Entry) int) (*CompactionPlan, error) {
@@ -54,7 +54,7 @@ func (s *Session) selectCompacted(firstKeptID string) (*selection, error) {
 	if sel.entries, err = s.wholePath(sel); err != nil {
 		return nil, err
 	}
-	// As AppendCompaction does it: all of the path decides about a cut before the
+	// As an append does it: all of the path decides about a cut before the
 	// compaction in force.
 	if firstKeptID != "" && !slices.ContainsFunc(checked, func(e *Entry) bool { return e.ID == firstKeptID }) {
 		checked = sel.entries

@@ -34,9 +34,9 @@ func writeStory(s scribe, rng *rand.Rand, steps int) {
 		case 6:
 			messages = append(messages, s.message(session.RoleSystem, session.Text("more rules "+n)))
 		case 7:
-			_, _ = s.EditContext(some(), []session.Content{session.Text("edited " + n)})
+			_, _ = s.AppendEntry(session.ContextEdit(some(), session.Text("edited "+n)))
 		case 8:
-			_, _ = s.EditContext(some(), nil)
+			_, _ = s.AppendEntry(session.ContextEdit(some()))
 		case 9:
 			_, _ = s.AppendCompaction("summary "+n, some(), 1) // many are not legal
 		case 10:
@@ -86,7 +86,7 @@ func TestPlanCompactionAtSaysWhatWillBeSent(t *testing.T) {
 			if diff := cmp.Diff(view(want), view(plan.Kept)); diff != "" || plan.TokensKept != len(want) {
 				t.Fatalf("seed %d, cut before %s: %d tokens kept of %d; (-sent +planned):\n%s", seed, e.ID, plan.TokensKept, len(want), diff)
 			}
-			if _, err := s.Revert(id); err != nil {
+			if _, err := s.AppendEntry(session.Revert(id)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -75,28 +75,37 @@ func (s *Session) Append(entry Entry) error {
 	if entry.Type != TypeLeaf {
 		entry.ParentID = nil
 	}
-	_, err := s.appendOne("append", entry)
+	_, err := s.AppendEntry(entry)
 	return err
 }
 
 // AppendModelChange records which model answers from here on.
 func (s *Session) AppendModelChange(provider, modelID string) (string, error) {
-	return s.appendOne("append", Entry{Type: TypeModelChange, ModelChange: &ModelChangeEntry{Provider: provider, ModelID: modelID}})
+	return s.AppendEntry(ModelChange(provider, modelID))
 }
 
 // AppendThinkingLevelChange records how much effort the model spends from here on.
 func (s *Session) AppendThinkingLevelChange(level string) (string, error) {
-	return s.appendOne("append", Entry{Type: TypeThinkingLevel, ThinkingLevel: &ThinkingLevelEntry{ThinkingLevel: level}})
+	return s.AppendEntry(ThinkingLevel(level))
+}
+
+// AppendCompaction replaces everything before an entry with a summary: see Compaction.
+func (s *Session) AppendCompaction(summary, firstKeptID string, tokens int) (string, error) {
+	return s.AppendEntry(Compaction(summary, firstKeptID, tokens))
 }
 
 // AppendSessionInfo gives the session a display name.
-func (s *Session) AppendSessionInfo(name string) (string, error) {
-	return s.appendOne("append", Entry{Type: TypeSessionInfo, SessionInfo: &SessionInfoEntry{Name: name}})
-}
+func (s *Session) AppendSessionInfo(name string) (string, error) { return s.AppendEntry(Name(name)) }
 
 // AppendCustomEntry records an extension's data. The model never sees it.
 func (s *Session) AppendCustomEntry(customType string, data map[string]any) (string, error) {
-	return s.appendOne("append", Entry{Type: TypeCustom, Custom: &CustomEntry{CustomType: customType, Data: data}})
+	return s.AppendEntry(Custom(customType, data))
+}
+
+// SetLabel names an entry; an empty label removes its name. It returns the id of the label
+// entry.
+func (s *Session) SetLabel(targetID string, label string) (string, error) {
+	return s.AppendEntry(Label(targetID, label))
 }
 
 // Manager makes and loads sessions. A Directory has one: see Directory.Manager.

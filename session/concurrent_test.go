@@ -70,7 +70,7 @@ func TestConflictInEveryMethod(t *testing.T) {
 		"BranchWithSummary": func(s scribe, id string) error { _, err := s.BranchWithSummary(id, "s"); return err },
 		"SetLabel":          func(s scribe, id string) error { _, err := s.SetLabel(id, "s"); return err },
 		"AppendCompaction":  func(s scribe, id string) error { _, err := s.AppendCompaction("s", id, 1); return err },
-		"EditContext":       func(s scribe, id string) error { _, err := s.EditContext(id, nil); return err },
+		"EditContext":       func(s scribe, id string) error { _, err := s.AppendEntry(session.ContextEdit(id)); return err },
 		"ResetLeaf":         func(s scribe, _ string) error { return s.ResetLeaf() },
 		"AppendModelChange": func(s scribe, _ string) error { _, err := s.AppendModelChange("p", "m"); return err },
 		"AppendAll": func(s scribe, _ string) error {
@@ -301,7 +301,7 @@ func TestManyGoroutines(t *testing.T) {
 						err = nil // a call waits
 					}
 				case 9:
-					if id, err = s.EditContext(target, nil); errors.Is(err, session.ErrInvalid) {
+					if id, err = s.AppendEntry(session.ContextEdit(target)); errors.Is(err, session.ErrInvalid) {
 						err = nil // on another branch
 					}
 				case 10:
@@ -309,7 +309,7 @@ func TestManyGoroutines(t *testing.T) {
 						err = nil // none in force, or the leaf moved away
 					}
 				case 11:
-					id, err = s.Merge(target, text)
+					id, err = s.AppendEntry(session.Merge(target, text))
 				case 12:
 					_, err = s.GetContext()
 				case 13:

@@ -121,12 +121,6 @@ type ThinkingContent struct {
 	Extra Fields `json:"-"`
 }
 
-// Message returns an entry that says something. Set more of its Message before it is
-// appended: the model, the usage, the category.
-func Message(role MessageRole, content ...Content) Entry {
-	return Entry{Type: TypeMessage, Message: &MessageEntry{Role: role, Content: content}}
-}
-
 // Text returns a piece of plain text.
 func Text(s string) Content {
 	return Content{Type: ContentTypeText, Text: &TextContent{Content: s}}

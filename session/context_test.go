@@ -36,7 +36,7 @@ func TestContextHasOnlyWhatTheModelSees(t *testing.T) {
 	mustGet(s.SetLabel(u, "a label"))(t)
 	mustGet(s.AppendSessionInfo("a name"))(t)
 	mustGet(s.AppendCustomEntry("ext", map[string]any{"text": "a custom"}))(t)
-	mustGet(s.SetTags("tag"))(t)
+	mustGet(s.AppendEntry(session.Tags("tag")))(t)
 	mustDo(t, s.Append(session.Entry{Type: "hologram"}))
 	mustGet(s.AppendModelChange("p", "m"))(t)
 	mustGet(s.AppendThinkingLevelChange("high"))(t)
@@ -170,13 +170,13 @@ func TestUndoAndRedo(t *testing.T) {
 	s.sees(full...)
 	s.again().sees(full...)
 	// Redo is the revert of a revert, and that can be reverted too.
-	redo := mustGet(s.Revert(r1))(t)
+	redo := mustGet(s.AppendEntry(session.Revert(r1)))(t)
 	s.sees("summary: sum 1", "user: two", "user: three")
-	mustGet(s.Revert(r2))(t)
+	mustGet(s.AppendEntry(session.Revert(r2)))(t)
 	s.sees("summary: sum 2", "user: three")
 	s.again().sees("summary: sum 2", "user: three")
 	mustGet(s.Undo())(t)
-	mustGet(s.Revert(redo))(t)
+	mustGet(s.AppendEntry(session.Revert(redo)))(t)
 	s.sees(full...)
 	s.again().sees(full...)
 	s.user("four")
@@ -199,10 +199,10 @@ func TestRevertIsOfItsBranch(t *testing.T) {
 	if got := view(s.at(undone).Entries); !slices.Equal(got, []string{"user: one", "user: two"}) {
 		t.Errorf("%q", got)
 	}
-	if _, err := s.Revert(undone); err == nil {
+	if _, err := s.AppendEntry(session.Revert(undone)); err == nil {
 		t.Error("reverted what is on another branch")
 	}
-	if _, err := s.Revert(two); err == nil {
+	if _, err := s.AppendEntry(session.Revert(two)); err == nil {
 		t.Error("reverted a message")
 	}
 }
@@ -214,26 +214,26 @@ func TestContextEdits(t *testing.T) {
 	a := s.call("c1", "c2")
 	r := s.result("c1", "c2")
 	end := s.say("done")
-	e1 := mustGet(s.EditContext(r, nil))(t)
+	e1 := mustGet(s.AppendEntry(session.ContextEdit(r)))(t)
 	s.sees("user: one", "assistant: call c1, call c2", "tool: c1 = [cleared], c2 = [cleared]", "assistant: done")
 	if c := s.at(""); c.Edited[r] != e1 {
 		t.Errorf("edited %v", c.Edited)
 	}
-	e2 := mustGet(s.EditContext(r, []session.Content{session.ToolResult("c1", "short", false), session.ToolResult("c2", "short", true)}))(t)
+	e2 := mustGet(s.AppendEntry(session.ContextEdit(r, session.ToolResult("c1", "short", false), session.ToolResult("c2", "short", true))))(t)
 	s.sees("user: one", "assistant: call c1, call c2", "tool: c1 = short, c2 = short", "assistant: done")
-	mustGet(s.Revert(e2))(t)
+	mustGet(s.AppendEntry(session.Revert(e2)))(t)
 	s.sees("user: one", "assistant: call c1, call c2", "tool: c1 = [cleared], c2 = [cleared]", "assistant: done")
-	mustGet(s.Revert(e1))(t)
+	mustGet(s.AppendEntry(session.Revert(e1)))(t)
 	s.sees("user: one", "assistant: call c1, call c2", "tool: c1 = out of c1, c2 = out of c2", "assistant: done")
 
 	// Clearing the calls takes their results along, and says so.
-	mustGet(s.EditContext(a, nil))(t)
+	mustGet(s.AppendEntry(session.ContextEdit(a)))(t)
 	s.sees("user: one", "assistant: done")
 	if c := s.at(""); len(c.Problems) != 2 || c.Problems[0].Kind != session.ProblemOrphan {
 		t.Errorf("problems %v", c.Problems)
 	}
-	mustGet(s.EditContext(u, []session.Content{}))(t) // nothing, said otherwise
-	mustGet(s.EditContext(end, []session.Content{session.Text("edited")}))(t)
+	mustGet(s.AppendEntry(session.ContextEdit(u, []session.Content{}...)))(t) // nothing, said otherwise
+	mustGet(s.AppendEntry(session.ContextEdit(end, session.Text("edited"))))(t)
 	s.sees("assistant: edited")
 	s.again().sees("assistant: edited")
 	// The log still has it all.
@@ -243,11 +243,11 @@ func TestContextEdits(t *testing.T) {
 	// On another branch nothing was edited.
 	s.branch(end)
 	s.sees("user: one", "assistant: call c1, call c2", "tool: c1 = out of c1, c2 = out of c2", "assistant: done")
-	if _, err := s.EditContext(e1, nil); err == nil {
+	if _, err := s.AppendEntry(session.ContextEdit(e1)); err == nil {
 		t.Error("edited an edit")
 	}
 	s.branch(u)
-	if _, err := s.EditContext(end, nil); err == nil {
+	if _, err := s.AppendEntry(session.ContextEdit(end)); err == nil {
 		t.Error("edited what is on another branch")
 	}
 }
@@ -259,7 +259,7 @@ func TestEditThatDropsAResult(t *testing.T) {
 	s.user("one")
 	s.call("c1", "c2")
 	r := s.result("c1", "c2")
-	mustGet(s.EditContext(r, []session.Content{session.ToolResult("c2", "short", false)}))(t)
+	mustGet(s.AppendEntry(session.ContextEdit(r, session.ToolResult("c2", "short", false))))(t)
 	s.sees("user: one", "assistant: call c1, call c2", "tool: c2 = short", "tool: c1 = "+interrupted)
 }
 
@@ -482,7 +482,7 @@ func TestTokens(t *testing.T) {
 	expect(55, 0)
 	// When something was edited, nobody has counted what it is now.
 	edited := s.add(message("user", 3, nil))
-	mustGet(s.EditContext(edited, []session.Content{session.Text("y")}))(t)
+	mustGet(s.AppendEntry(session.ContextEdit(edited, session.Text("y"))))(t)
 	expect(55, 1)
 
 	// A response that came after the edit was told of it.
@@ -499,7 +499,7 @@ func TestTokens(t *testing.T) {
 	picked, other := s.LeafID(), s.LeafID()
 	s.branch(u)
 	s.add(message("user", 4, nil))
-	mustGet(s.Merge(other, "", picked))(t)
+	mustGet(s.AppendEntry(session.Merge(other, "", picked)))(t)
 	expect(16, 2)
 }
 
@@ -573,11 +573,11 @@ func TestDiff(t *testing.T) {
 	expect("appended", before, s.at(""), 3, "", a2, "appended")
 	expect("shorter", s.at(""), before, 3, a2, "", "the path ends before entry "+a2)
 	full := s.at("")
-	edit := mustGet(s.EditContext(u2, []session.Content{session.Text("edited")}))(t)
+	edit := mustGet(s.AppendEntry(session.ContextEdit(u2, session.Text("edited"))))(t)
 	expect("edited", full, s.at(""), 2, u2, u2, "entry "+u2+" was edited")
-	mustGet(s.Revert(edit))(t)
+	mustGet(s.AppendEntry(session.Revert(edit)))(t)
 	expect("edited and reverted", full, s.at(""), 4, "", "", "")
-	mustGet(s.EditContext(u2, nil))(t)
+	mustGet(s.AppendEntry(session.ContextEdit(u2)))(t)
 	expect("cleared", full, s.at(""), 2, u2, a2, "entry "+u2+" was cleared")
 	expect("cleared, back", s.at(""), full, 2, a2, u2, u2)
 	s.branch(a2)
@@ -720,13 +720,13 @@ func (w *wanderer) revertOrEdit(text string) {
 		}
 		switch {
 		case e.Message != nil && w.rng.IntN(2) == 0:
-			mustGet(w.EditContext(e.ID, nil))(w.t)
+			mustGet(w.AppendEntry(session.ContextEdit(e.ID)))(w.t)
 			return
 		case e.Message != nil:
-			mustGet(w.EditContext(e.ID, []session.Content{session.Text(text)}))(w.t)
+			mustGet(w.AppendEntry(session.ContextEdit(e.ID, session.Text(text))))(w.t)
 			return
 		case e.Revert != nil || e.ContextEdit != nil || e.Compaction != nil || e.Merge != nil:
-			mustGet(w.Revert(e.ID))(w.t)
+			mustGet(w.AppendEntry(session.Revert(e.ID)))(w.t)
 			return
 		}
 	}
@@ -744,7 +744,7 @@ func (w *wanderer) merge(text string) {
 			picks = append(picks, e.ID)
 		}
 	}
-	if _, err := w.Merge(from, text, picks...); err != nil && !errors.Is(err, session.ErrInvalid) { // it may be there already
+	if _, err := w.AppendEntry(session.Merge(from, text, picks...)); err != nil && !errors.Is(err, session.ErrInvalid) { // it may be there already
 		w.t.Fatal(err)
 	}
 }

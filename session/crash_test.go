@@ -785,10 +785,10 @@ func (w *crashWorld) converse(s *session.Session) error {
 		_, err = s.Undo()
 	case 14:
 		w.op = "merge in " + s.ID()
-		_, err = s.Merge(pick(), w.prose(300))
+		_, err = s.AppendEntry(session.Merge(pick(), w.prose(300)))
 	case 15:
 		w.op = "edit the context of " + s.ID()
-		_, err = s.EditContext(pick(), []session.Content{session.ToolResult("t", w.prose(500), false)})
+		_, err = s.AppendEntry(session.ContextEdit(pick(), session.ToolResult("t", w.prose(500), false)))
 	}
 	return err
 }

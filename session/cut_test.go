@@ -382,7 +382,7 @@ func TestPlanAfterAMerge(t *testing.T) {
 	pickA, pickB := s.say("pick a"), s.user("pick b")
 	s.branch(u)
 	s.say("two")
-	mustGet(s.Merge(pickB, "merged", pickA, pickB))(t)
+	mustGet(s.AppendEntry(session.Merge(pickB, "merged", pickA, pickB)))(t)
 	s.user("three")
 	s.sees("user: one", "assistant: two", "merge: merged", "assistant: pick a", "user: pick b", "user: three")
 	for keep := range 6 {

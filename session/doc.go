@@ -18,20 +18,20 @@
 // ContextOptions.Shared to avoid a copy. NewManager bundles these for one directory; Create
 // and Open work on any store.
 //
-// AppendEntry takes an entry of any type, AppendAll several at once; Message makes one. Both
-// return ids and make the same checks. An entry whose payload does not match its type, that refers to
-// something that does not exist, or that would separate a tool call from its result is
-// refused with ErrInvalid or ErrNotExist, and nothing is written. Use WithContext to give
-// an operation a context.
+// AppendEntry takes an entry of any type, AppendAll several at once. Functions make them, one
+// for each kind: Message, Label, Compaction, ContextEdit, Revert, Merge, Tags and so on. An
+// entry whose payload does not match its type, that refers to something that does not exist,
+// or that would separate a tool call from its result is refused with ErrInvalid or
+// ErrNotExist, and nothing is written. Use WithContext to give an operation a context.
 //
-// Fork copies a session, or the path to one of its entries. A conversation may have several
-// sessions, each of which continues the one before (Continue): OpenChain opens them as one, and
-// what is appended goes to the last.
+// Fork copies a session, or the path to one of its entries. A conversation may have
+// several sessions, each of which continues the one before (Continue): OpenChain opens
+// them as one, and what is appended goes to the last.
 //
-// Branch goes back. AppendCompaction replaces the beginning of a long conversation with a
+// Branch goes back. A Compaction replaces the beginning of a long conversation with a
 // summary, in the context only; PlanCompaction finds where it may be cut; Undo takes it
-// back. EditContext clears or replaces what a single message contributes to the context.
-// Merge brings the outcome of one branch to another.
+// back. A ContextEdit clears or replaces what a single message contributes to the context.
+// A Merge brings the outcome of one branch to another.
 //
 // # What survives
 //
@@ -75,10 +75,12 @@
 // each is a second way to do a thing. In a new program use what is on the right:
 //
 //	Append                     AppendEntry, which returns the id
-//	AppendModelChange          AppendEntry with a ModelChange
-//	AppendThinkingLevelChange  AppendEntry with a ThinkingLevel
-//	AppendSessionInfo          AppendEntry with a SessionInfo
-//	AppendCustomEntry          AppendEntry with a Custom
+//	AppendModelChange          AppendEntry with ModelChange
+//	AppendThinkingLevelChange  AppendEntry with ThinkingLevel
+//	AppendSessionInfo          AppendEntry with Name
+//	AppendCompaction           AppendEntry with Compaction
+//	AppendCustomEntry          AppendEntry with Custom
+//	SetLabel                   AppendEntry with Label
 //	BranchWithSummary          Update: Tx.Branch, then Tx.Append with a BranchSummary
 //	ResetLeaf                  Update: Tx.Branch("")
 //	CreateBranchedSession      Fork with ForkOptions.At, which returns the new session open

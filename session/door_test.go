@@ -105,7 +105,7 @@ func TestEveryWayInRefusesWhatIsNotWhatItsTypeSays(t *testing.T) {
 	}
 	s := newScribe(t)
 	u := s.user("one")
-	if _, err := s.EditContext(u, []session.Content{two}); !errors.Is(err, session.ErrInvalid) {
+	if _, err := s.AppendEntry(session.ContextEdit(u, two)); !errors.Is(err, session.ErrInvalid) {
 		t.Errorf("EditContext with two members: %v", err)
 	}
 	if _, err := s.AppendMessage("user", []session.Content{two}); !errors.Is(err, session.ErrInvalid) {

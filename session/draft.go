@@ -10,7 +10,7 @@ const draftText = "text"
 
 // NewDraft returns an entry with the next piece of an answer that is still arriving.
 func NewDraft(text string) Entry {
-	return Entry{Type: TypeCustom, Custom: &CustomEntry{CustomType: CustomDraft, Data: map[string]any{draftText: text}}}
+	return Custom(CustomDraft, map[string]any{draftText: text})
 }
 
 // DraftText returns the piece that a draft has. ok is false for any other entry.

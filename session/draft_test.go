@@ -62,7 +62,7 @@ func TestDrafts(t *testing.T) {
 	wants("", asked, ": one")
 	draft("half ")
 	draft("an answer")
-	must(s.SetTags("x"))
+	must(s.AppendEntry(session.Tags("x")))
 	wants("half an answer", asked, ": one", "draft: half an answer")
 	again := say(session.RoleUser, "two")
 	wants("", again, ": one", "draft: half an answer", ": two")

@@ -22,7 +22,7 @@ func TestEditOfAToolResultByText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.EditContext(ids[2], []session.Content{session.Text("three files")}); err != nil {
+	if _, err := s.AppendEntry(session.ContextEdit(ids[2], session.Text("three files"))); err != nil {
 		t.Fatal(err)
 	}
 	c, err := s.Context(session.ContextOptions{})

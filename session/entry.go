@@ -277,7 +277,7 @@ type State struct {
 	// Kept lists the entries before the first kept one that still count, in the order of
 	// the path: all system messages; the last message that begins a turn, unless the first
 	// kept message does; and the edits of these in force. With it, a reader need not look
-	// at what came before. Nil means that it was not recorded. AppendCompaction fills it
+	// at what came before. Nil means that it was not recorded. An append fills it
 	// in.
 	Kept []KeptEntry `json:"kept,omitempty"`
 

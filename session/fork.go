@@ -192,15 +192,14 @@ func (s *Session) headlinesToCarry(copied *remarks) (carry []Entry, _ error) {
 		return nil, err
 	}
 	if name != copied.name {
-		carry = append(carry, Entry{Type: TypeSessionInfo, SessionInfo: &SessionInfoEntry{Name: name}})
+		carry = append(carry, Name(name))
 	}
 	now, err := s.Remarks()
 	if err != nil {
 		return nil, err
 	}
 	if !slices.Equal(now.Tags, copied.tags.Sorted()) {
-		data := map[string]any{"tags": tagList(now.Tags)}
-		carry = append(carry, Entry{Type: TypeCustom, Custom: &CustomEntry{CustomType: CustomTags, Data: data}})
+		carry = append(carry, Tags(now.Tags...))
 	}
 	return carry, nil
 }

@@ -135,7 +135,7 @@ func TestWhatNamesABlobIsHeld(t *testing.T) {
 			return s.Graft(e)
 		},
 		"edit": func(_ *testing.T, s *session.Session, _ *holdWatch) error {
-			_, err := s.EditContext(s.LeafID(), result("c"))
+			_, err := s.AppendEntry(session.ContextEdit(s.LeafID(), result("c")...))
 			return err
 		},
 		"continue": func(_ *testing.T, s *session.Session, _ *holdWatch) error {

@@ -88,7 +88,7 @@ func TestWhatIsSaidOfAMarkerIsNotSaidOfTheMessageBefore(t *testing.T) {
 	t.Parallel()
 	st := chainOf(t, []string{"u:a/one", "u:b/two"}, []string{"m:m/mark", "u:c/three"})
 	last := closeWith(t, mustGet(session.Open(t.Context(), st, "s1", nil))(t))
-	mustGet(last.EditContext("m", nil))(t)
+	mustGet(last.AppendEntry(session.ContextEdit("m")))(t)
 	mustGet(last.SetLabel("m", "here it goes on"))(t)
 	whole := openChain(t, st, "s0")
 	if got := contextTexts(t, whole); got != "one two three" {

@@ -289,7 +289,7 @@ func TestAChainIsReadWhileItGrows(t *testing.T) {
 	}
 	// What is added to an earlier session is part of the conversation too.
 	first := closeWith(t, mustGet(session.Open(t.Context(), st, "s0", nil))(t))
-	mustGet(first.EditContext("a", []session.Content{session.Text("uno")}))(t)
+	mustGet(first.AppendEntry(session.ContextEdit("a", session.Text("uno"))))(t)
 	mustGet(other.Refresh())(t)
 	if got := contextTexts(t, other); !strings.HasPrefix(got, "uno two 0 ") {
 		t.Errorf("after an edit in the first session: %q", got)
@@ -362,7 +362,7 @@ func TestWhatAContinuationIsAboutIsThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := whole.EditContext(said, nil); err != nil {
+	if _, err := whole.AppendEntry(session.ContextEdit(said)); err != nil {
 		t.Fatal(err)
 	}
 	log, err := st.Open(t.Context(), next.ID())

@@ -32,6 +32,7 @@ const (
 type kindRow struct {
 	name  EntryType
 	older EntryType // an older name, which is read but never written
+	verb  string    // what an append of one does, for its errors; "" is "append"
 
 	// The payload, which is nil for entries that have none.
 	union[Entry]
@@ -175,7 +176,7 @@ var kinds = [...]kindRow{
 		union: member(func(e *Entry) **ThinkingLevelEntry { return &e.ThinkingLevel }),
 	},
 	kindLabel: {
-		name: TypeLabel, remark: true, listed: true, adds: true,
+		name: TypeLabel, verb: "label", remark: true, listed: true, adds: true,
 		union: member(func(e *Entry) **LabelEntry { return &e.Label }),
 		refs:  func(e *Entry, each func(ref, *string)) { each(refTarget, &e.Label.TargetID) },
 	},
@@ -184,7 +185,7 @@ var kinds = [...]kindRow{
 		union: member(func(e *Entry) **SessionInfoEntry { return &e.SessionInfo }),
 	},
 	kindCompaction: {
-		name: TypeCompaction, said: true, reachesBack: true, judged: judgedAlways,
+		name: TypeCompaction, verb: "compact", said: true, reachesBack: true, judged: judgedAlways,
 		union:   member(func(e *Entry) **CompactionEntry { return &e.Compaction }),
 		summary: func(e *Entry) string { return e.Compaction.Summary },
 		refs:    func(e *Entry, each func(ref, *string)) { each(refFirstKept, &e.Compaction.FirstKeptEntryID) },
@@ -205,14 +206,14 @@ var kinds = [...]kindRow{
 		refs:  func(e *Entry, each func(ref, *string)) { each(refFrom, &e.Leaf.FromID) },
 	},
 	kindContextEdit: {
-		name:    TypeContextEdit,
+		name: TypeContextEdit, verb: "edit",
 		union:   member(func(e *Entry) **ContextEditEntry { return &e.ContextEdit }),
 		content: func(e *Entry) *[]Content { return &e.ContextEdit.Replacement }, contentName: "replacement",
 		refs:   func(e *Entry, each func(ref, *string)) { each(refTarget, &e.ContextEdit.TargetID) },
 		target: &targetRule{[]kind{kindMessage}, "only messages can be edited"},
 	},
 	kindRevert: {
-		name: TypeRevert, reachesBack: true,
+		name: TypeRevert, verb: "revert", reachesBack: true,
 		union: member(func(e *Entry) **RevertEntry { return &e.Revert }),
 		refs:  func(e *Entry, each func(ref, *string)) { each(refTarget, &e.Revert.TargetID) },
 		target: &targetRule{
@@ -221,7 +222,7 @@ var kinds = [...]kindRow{
 		},
 	},
 	kindMerge: {
-		name: TypeMerge, said: true, reachesBack: true, judged: judgedIfOurs,
+		name: TypeMerge, verb: "merge", said: true, reachesBack: true, judged: judgedIfOurs,
 		union:   member(func(e *Entry) **MergeEntry { return &e.Merge }),
 		summary: func(e *Entry) string { return e.Merge.Summary },
 		refs: func(e *Entry, each func(ref, *string)) {

@@ -71,7 +71,7 @@ func TestEntryLimitCountsBlobs(t *testing.T) {
 			return s.Graft(e)
 		},
 		"edit": func(s *session.Session) error {
-			_, err := s.EditContext(parent, []session.Content{output(5 * megabyte)})
+			_, err := s.AppendEntry(session.ContextEdit(parent, output(5*megabyte)))
 			return err
 		},
 		"continuation": func(s *session.Session) error {

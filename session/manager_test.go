@@ -445,7 +445,7 @@ func TestActivityDatesASession(t *testing.T) {
 	latest := said(at.Add(time.Minute))
 	tidied := said(at.Add(time.Second))
 	for _, s := range []*session.Session{old, tidied} {
-		mustGet(s.SetTags("tidy"))(t)
+		mustGet(s.AppendEntry(session.Tags("tidy")))(t)
 		mustGet(s.AppendSessionInfo("a name"))(t)
 	}
 	now := time.Now()
@@ -576,10 +576,10 @@ func TestUseAfterClose(t *testing.T) {
 		"Branch":       func() error { return s.Branch(id) },
 		"ResetLeaf":    s.ResetLeaf,
 		"SetLabel":     func() error { _, err := s.SetLabel(id, "x"); return err },
-		"Merge":        func() error { _, err := s.Merge(id, "x"); return err },
+		"Merge":        func() error { _, err := s.AppendEntry(session.Merge(id, "x")); return err },
 		"Undo":         func() error { _, err := s.Undo(); return err },
 		"Compaction":   func() error { _, err := s.AppendCompaction("x", id, 1); return err },
-		"EditContext":  func() error { _, err := s.EditContext(id, nil); return err },
+		"EditContext":  func() error { _, err := s.AppendEntry(session.ContextEdit(id)); return err },
 		"GetContext":   func() error { _, err := s.GetContext(); return err },
 		"GetTree":      func() error { _, err := s.GetTree(); return err },
 		"Entry":        func() error { _, err := s.Entry(id); return err },

@@ -25,7 +25,7 @@ func TestBlobIsDurableBeforeItsLine(t *testing.T) {
 			return err
 		},
 		"edit": func(s *session.Session) error {
-			_, err := s.EditContext(s.LeafID(), []session.Content{session.ToolResult("call", output, false)})
+			_, err := s.AppendEntry(session.ContextEdit(s.LeafID(), session.ToolResult("call", output, false)))
 			return err
 		},
 	} {

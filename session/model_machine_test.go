@@ -516,7 +516,7 @@ func (m *machine) revert(t *rapid.T) {
 		from = slices.DeleteFunc(slices.Clone(from), func(e modelEntry) bool { return !slices.Contains(revertible, e.kind) })
 	}
 	target := anyID(t, from)
-	_, err := h.s.Revert(target)
+	_, err := h.s.AppendEntry(session.Revert(target))
 	switch e, ok := find(m.known(h), target); {
 	case !ok:
 		refused(t, err, session.ErrNotExist)
@@ -533,7 +533,7 @@ func (m *machine) edit(t *rapid.T) {
 	if rapid.Bool().Draw(t, "replace") {
 		e.replacement = []block{anyText(t)}
 	}
-	_, err := h.s.EditContext(e.target, contents(e.replacement))
+	_, err := h.s.AppendEntry(session.ContextEdit(e.target, contents(e.replacement)...))
 	switch target, ok := find(m.known(h), e.target); {
 	case !ok:
 		refused(t, err, session.ErrNotExist)
@@ -557,7 +557,7 @@ func (m *machine) merge(t *rapid.T) {
 			e.picks = append(e.picks, anyID(t, path))
 		}
 	}
-	_, err := h.s.Merge(from, e.text, e.picks...)
+	_, err := h.s.AppendEntry(session.Merge(from, e.text, e.picks...))
 	var picked []shown
 	messages := true
 	for _, id := range e.picks {

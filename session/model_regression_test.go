@@ -153,16 +153,16 @@ func TestMergeOfEditedEntry(t *testing.T) {
 	first := say(t, s, session.RoleUser, "first")
 	secret := say(t, s, session.RoleUser, "secret")
 	noError(t, s.Branch(first))
-	// An edit of what is not on the path is none that Session.EditContext makes.
+	// An edit of what is not on the path is none that an append accepts.
 	noError(t, graft(s, session.Entry{Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{
 		TargetID: secret, Replacement: []session.Content{session.Text("removed")},
 	}}))
 	later := say(t, s, session.RoleUser, "later")
 	merge := func() string {
-		merged, err := s.Merge(secret, "", secret)
+		merged, err := s.AppendEntry(session.Merge(secret, "", secret))
 		noError(t, err)
 		defer func() {
-			_, err := s.Revert(merged)
+			_, err := s.AppendEntry(session.Revert(merged))
 			noError(t, err)
 		}()
 		c, err := s.Context(session.ContextOptions{})

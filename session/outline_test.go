@@ -39,9 +39,9 @@ func TestOutline(t *testing.T) {
 	mustDo(t, s.Append(session.Entry{Type: "other"}))
 	mustGet(s.BranchWithSummary(first, "left"))(t)
 	second := s.user("two")
-	edit := mustGet(s.EditContext(first, nil))(t)
-	mustGet(s.Revert(edit))(t)
-	mustGet(s.Merge(first, "merged"))(t)
+	edit := mustGet(s.AppendEntry(session.ContextEdit(first)))(t)
+	mustGet(s.AppendEntry(session.Revert(edit)))(t)
+	mustGet(s.AppendEntry(session.Merge(first, "merged")))(t)
 	mustGet(s.AppendCompaction("sum", second, 1))(t)
 
 	want := bare(mustGet(s.GetTree())(t))

@@ -509,7 +509,7 @@ func TestPain_DeleteChosenMessages_ClaudeCode64371(t *testing.T) {
 	s.user("one")
 	wrong := s.say("nonsense")
 	s.user("two")
-	mustGet(s.EditContext(wrong, nil))(t)
+	mustGet(s.AppendEntry(session.ContextEdit(wrong)))(t)
 	s.again().sees("user: one", "user: two")
 	if e := mustGet(s.Entry(wrong))(t); viewMessage(e.Message) != "assistant: nonsense" {
 		t.Error("it is gone from the log")

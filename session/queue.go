@@ -42,7 +42,7 @@ func (q *Queued) Entry() (Entry, error) {
 	if q.After {
 		data["after"] = true
 	}
-	return Entry{Type: TypeCustom, Custom: &CustomEntry{CustomType: CustomQueued, Data: data}}, err
+	return Custom(CustomQueued, data), err
 }
 
 // Message returns the message that it becomes.
@@ -56,7 +56,7 @@ func NewTakenBack(ids ...string) Entry {
 	for i, id := range ids {
 		list[i] = id
 	}
-	return Entry{Type: TypeCustom, Custom: &CustomEntry{CustomType: CustomQueued, Data: map[string]any{"taken_back": list}}}
+	return Custom(CustomQueued, map[string]any{"taken_back": list})
 }
 
 // Queued returns what the user said in an entry of type CustomQueued. ok is false for any

@@ -50,9 +50,9 @@ const (
 
 // IsAside reports whether an entry is about the session rather than part of the
 // conversation: a label, a name, a move of the leaf, tags and pins, what an import
-// or an agent notes, and what a response cost. People are not shown these among what
-// was said, and do not mean one of them when they speak of the last entry. Data of extensions may be part of the
-// conversation, so it is not an aside.
+// or an agent notes, and what a response cost. People are not shown these among what was
+// said, and do not mean one of them when they speak of the last entry. Data of extensions
+// may be part of the conversation, so it is not an aside.
 func (e *Entry) IsAside() bool {
 	if e.Type != TypeCustom {
 		return e.Type.kind().isAside()
@@ -68,11 +68,6 @@ func (e *Entry) IsAside() bool {
 	return false
 }
 
-// SetTags replaces the session's tags. They are sorted, and each is kept once.
-func (s *Session) SetTags(tags ...string) (string, error) {
-	return s.AppendCustomEntry(CustomTags, map[string]any{"tags": tagList(tags)})
-}
-
 // TagChange changes some of a session's tags and leaves the others as they are.
 type TagChange struct {
 	Add, Remove []string // a tag in both lists is removed
@@ -80,8 +75,8 @@ type TagChange struct {
 	About       string   // the entry that the note is about; "" means the whole session
 }
 
-// ChangeTags adds tags and removes others.
-func (s *Session) ChangeTags(c TagChange) (string, error) {
+// Entry returns an entry that changes the tags.
+func (c TagChange) Entry() Entry {
 	data := make(map[string]any)
 	for name, tags := range map[string][]string{"add": c.Add, "remove": c.Remove} {
 		if list := tagList(tags); len(list) > 0 {
@@ -93,7 +88,7 @@ func (s *Session) ChangeTags(c TagChange) (string, error) {
 			data[name] = text
 		}
 	}
-	return s.AppendCustomEntry(CustomTags, data)
+	return Custom(CustomTags, data)
 }
 
 // tagList returns tags as they are written: sorted, and each once.
@@ -239,10 +234,4 @@ func (c *CustomEntry) strings(name string) []string {
 		}
 	}
 	return found
-}
-
-// SetPinned pins the session, or unpins it: retention leaves pinned sessions
-// alone.
-func (s *Session) SetPinned(pinned bool) (string, error) {
-	return s.AppendCustomEntry(CustomPinned, map[string]any{"pinned": pinned})
 }

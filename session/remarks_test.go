@@ -18,14 +18,14 @@ func TestTagsAndPins(t *testing.T) {
 		t.Fatalf("a new session has %+v, %v", found, err)
 	}
 	for _, tags := range [][]string{{"go", "bug", "go", " "}, {"later"}} {
-		if _, err := s.SetTags(tags...); err != nil {
+		if _, err := s.AppendEntry(session.Tags(tags...)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.SetTags("go", "bug", "go"); err != nil {
+	if _, err := s.AppendEntry(session.Tags("go", "bug", "go")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.SetPinned(true); err != nil {
+	if _, err := s.AppendEntry(session.Pinned(true)); err != nil {
 		t.Fatal(err)
 	}
 	again, err := session.Load(s.Path())
@@ -120,11 +120,11 @@ func TestChangeTags(t *testing.T) {
 func TestTagsOfTwoWriters(t *testing.T) {
 	a := mustGet(session.New(t.TempDir(), ""))(t)
 	defer a.Close()
-	mustGet(a.SetTags("old", "kept"))(t)
+	mustGet(a.AppendEntry(session.Tags("old", "kept")))(t)
 	b := mustGet(session.Load(a.Path()))(t)
 	defer b.Close()
-	mustGet(a.ChangeTags(session.TagChange{Add: []string{"ours"}, Remove: []string{"old"}}))(t)
-	mustGet(b.ChangeTags(session.TagChange{Add: []string{" theirs ", "theirs", ""}}))(t)
+	mustGet(a.AppendEntry(session.TagChange{Add: []string{"ours"}, Remove: []string{"old"}}.Entry()))(t)
+	mustGet(b.AppendEntry(session.TagChange{Add: []string{" theirs ", "theirs", ""}}.Entry()))(t)
 	for name, s := range map[string]*session.Session{"the last writer": b, "a reader": mustGet(session.Load(a.Path()))(t)} {
 		if tags := mustGet(s.Remarks())(t).Tags; !slices.Equal(tags, []string{"kept", "ours", "theirs"}) {
 			t.Errorf("%s sees the tags %q", name, tags)
@@ -157,6 +157,6 @@ func TestRemarksEndNoBranch(t *testing.T) {
 	third := s.user("three")
 	leaves(second, third)
 	mustDo(t, s.Branch(first))
-	mustGet(s.SetTags("tag"))(t)
+	mustGet(s.AppendEntry(session.Tags("tag")))(t)
 	leaves(second, third)
 }

@@ -135,7 +135,7 @@ func (b *biller) edit(t *rapid.T) {
 	if rapid.Bool().Draw(t, "clears") {
 		replacement = nil
 	}
-	mustGet(b.EditContext(target, replacement))(b.t)
+	mustGet(b.AppendEntry(session.ContextEdit(target, replacement...)))(b.t)
 }
 
 func (b *biller) merge(t *rapid.T) {
@@ -146,7 +146,7 @@ func (b *biller) merge(t *rapid.T) {
 	b.respond(t, "", session.Text(fmt.Sprint("aside ", b.count)))
 	picked := b.LeafID()
 	b.branch(leaf)
-	mustGet(b.Merge(picked, "", picked))(b.t)
+	mustGet(b.AppendEntry(session.Merge(picked, "", picked)))(b.t)
 }
 
 // takeBack takes back the last change that is in force, or the last revert.
@@ -158,7 +158,7 @@ func (b *biller) takeBack(t *rapid.T) {
 		switch {
 		case reverted[e.ID]:
 		case e.Revert != nil && redo, e.ContextEdit != nil, e.Compaction != nil, e.Merge != nil:
-			mustGet(b.Revert(e.ID))(b.t)
+			mustGet(b.AppendEntry(session.Revert(e.ID)))(b.t)
 			return
 		case e.Revert != nil:
 			reverted[e.Revert.TargetID] = true

@@ -26,13 +26,3 @@ func Retry(try, catchUp func() error) error {
 		}
 	}
 }
-
-// Retry calls try again after every conflict, after reading what others wrote: see the
-// function of that name. It is for appends that are right wherever the leaf is. To
-// continue from your own leaf instead, use GrowBranch.
-func (s *Session) Retry(try func() error) error {
-	return Retry(try, func() error {
-		_, err := s.Refresh()
-		return err
-	})
-}

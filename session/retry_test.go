@@ -72,8 +72,11 @@ func TestRetryTakesInWhatOthersWrote(t *testing.T) {
 		t.Fatal(err)
 	}
 	var ours string
-	err = a.Retry(func() (err error) {
+	err = session.Retry(func() (err error) {
 		ours, err = a.AppendMessage(session.RoleUser, []session.Content{session.Text("three")})
+		return err
+	}, func() error {
+		_, err := a.Refresh()
 		return err
 	})
 	if err != nil {

@@ -115,7 +115,7 @@ func (k *talk) edit(t *rapid.T, text string) {
 	})
 	if len(path) > 0 {
 		replacement := rapid.SampledFrom([][]session.Content{nil, {session.Text(text)}}).Draw(t, "replacement")
-		mustGet(k.EditContext(rapid.SampledFrom(path).Draw(t, "edited").ID, replacement))(k.t)
+		mustGet(k.AppendEntry(session.ContextEdit(rapid.SampledFrom(path).Draw(t, "edited").ID, replacement...)))(k.t)
 	}
 }
 
@@ -127,7 +127,7 @@ func (k *talk) merge(t *rapid.T) {
 	k.user("aside")
 	picked := k.say("merged")
 	k.branch(leaf)
-	mustGet(k.Merge(picked, rapid.SampledFrom([]string{"", "what it came to"}).Draw(t, "summary"), picked))(k.t)
+	mustGet(k.AppendEntry(session.Merge(picked, rapid.SampledFrom([]string{"", "what it came to"}).Draw(t, "summary"), picked)))(k.t)
 }
 
 func textTokens(e session.Entry) int {
@@ -234,8 +234,8 @@ func TestWhatSurvivesACompaction(t *testing.T) {
 	gone := s.message(session.RoleSystem, session.Text("old rules"))
 	s.user("one")
 	s.say("answer")
-	mustGet(s.EditContext(gone, nil))(t)
-	edit := mustGet(s.EditContext(rules, []session.Content{session.Text("new rules")}))(t)
+	mustGet(s.AppendEntry(session.ContextEdit(gone)))(t)
+	edit := mustGet(s.AppendEntry(session.ContextEdit(rules, session.Text("new rules"))))(t)
 	two := s.user("two")
 	s.compact("first", two)
 	check("system: new rules", "summary: first", "user: two")
@@ -254,11 +254,11 @@ func TestWhatSurvivesACompaction(t *testing.T) {
 	s.compact("fourth", goesOn)
 	check("system: new rules", "system: late rules", "summary: fourth", "user: two", "assistant: it goes on", "assistant: and on")
 	// What is reverted or edited after the compaction counts too.
-	mustGet(s.EditContext(gone, []session.Content{session.Text("old but true")}))(t)
+	mustGet(s.AppendEntry(session.ContextEdit(gone, session.Text("old but true"))))(t)
 	check("system: new rules", "system: old but true", "system: late rules", "summary: fourth", "user: two", "assistant: it goes on", "assistant: and on")
-	mustGet(s.Revert(edit))(t)
+	mustGet(s.AppendEntry(session.Revert(edit)))(t)
 	check("system: rules", "system: old but true", "system: late rules", "summary: fourth", "user: two", "assistant: it goes on", "assistant: and on")
-	mustGet(s.EditContext(two, nil))(t)
+	mustGet(s.AppendEntry(session.ContextEdit(two)))(t)
 	check("system: rules", "system: old but true", "system: late rules", "summary: fourth", "assistant: it goes on", "assistant: and on")
 	mustGet(s.Undo())(t)
 	check("system: rules", "system: old but true", "system: late rules", "summary: third", "assistant: it goes on", "assistant: and on")
@@ -459,12 +459,12 @@ func TestMergeBringsNothingTwice(t *testing.T) {
 	call := s.call("c")
 	result := s.result("c")
 	for _, ids := range [][]string{{call, result}, {one}, {aside, aside}} {
-		if _, err := s.Merge(slices.Max([]string{ids[0], ids[len(ids)-1]}), "", ids...); !errors.Is(err, session.ErrInvalid) || !strings.Contains(err.Error(), ids[0]) {
+		if _, err := s.AppendEntry(session.Merge(slices.Max([]string{ids[0], ids[len(ids)-1]}), "", ids...)); !errors.Is(err, session.ErrInvalid) || !strings.Contains(err.Error(), ids[0]) {
 			t.Errorf("merge of %q: %v", ids, err)
 		}
 	}
-	mustGet(s.Merge(aside, "", aside))(t)
-	if _, err := s.Merge(aside, "", aside); !errors.Is(err, session.ErrInvalid) {
+	mustGet(s.AppendEntry(session.Merge(aside, "", aside)))(t)
+	if _, err := s.AppendEntry(session.Merge(aside, "", aside)); !errors.Is(err, session.ErrInvalid) {
 		t.Errorf("merged again: %v", err)
 	}
 	want := []string{"user: one", "assistant: call c", "tool: c = out of c", "merge: ", "user: aside"}

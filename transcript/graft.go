@@ -210,7 +210,7 @@ func (t *target) finish() error {
 		}
 	}
 	if t.created && len(t.conv.Tags) > 0 {
-		if _, err := t.s.SetTags(t.conv.Tags...); err != nil {
+		if _, err := t.s.AppendEntry(session.Tags(t.conv.Tags...)); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/memory"
@@ -18,7 +19,7 @@ func TestRemoveKeepsWhatIsPinned(t *testing.T) {
 	defer st.Close()
 	begin(t, st, "a", 1)
 	s := begin(t, st, "b", 2)
-	_, err := s.SetPinned(true)
+	_, err := s.AppendEntry(session.Pinned(true))
 	must(t, err)
 	_, err = upkeep.Remove(t.Context(), st, upkeep.RemoveRequest{Sessions: []string{"a", "b"}})
 	pinned, ok := errors.AsType[*upkeep.PinnedError](err)

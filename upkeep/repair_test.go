@@ -47,7 +47,7 @@ func someLines(t *testing.T) []byte {
 	must("", s.Branch(first))
 	say(session.RoleUser, session.Text("rather not"))
 	must(s.SetLabel(last, "roses"))
-	must(s.SetTags("garden"))
+	must(s.AppendEntry(session.Tags("garden")))
 	say(session.RoleAssistant, session.Text("beans"))
 	content, err := os.ReadFile(s.Path())
 	if err != nil {

@@ -76,11 +76,11 @@ func TestActivityIsWhatWasSaid(t *testing.T) {
 	s, err := session.Open(t.Context(), st, "b", nil) // whose clock is that of today
 	must(t, err)
 	defer s.Close()
-	_, err = s.SetTags("work")
+	_, err = s.AppendEntry(session.Tags("work"))
 	must(t, err)
 	_, err = s.AppendSessionInfo("a name")
 	must(t, err)
-	_, err = s.SetPinned(true)
+	_, err = s.AppendEntry(session.Pinned(true))
 	must(t, err)
 	must(t, st.Archive(t.Context(), "c"))
 	if got := surveyed(t, st); got != "a c b" {
@@ -126,7 +126,7 @@ func TestMakeRoom(t *testing.T) {
 	st, err := file.Open(t.TempDir(), opts)
 	must(t, err)
 	defer st.Close()
-	_, err = begin(t, st, "oldest", 0).SetPinned(true)
+	_, err = begin(t, st, "oldest", 0).AppendEntry(session.Pinned(true))
 	must(t, err)
 	begin(t, st, "second", 1)
 	begin(t, st, "third", 2)
@@ -142,7 +142,7 @@ func TestMakeRoom(t *testing.T) {
 	for _, name := range []string{"fourth", "fifth"} {
 		s, err := session.Open(t.Context(), st, name, nil)
 		must(t, err)
-		_, err = s.SetPinned(true)
+		_, err = s.AppendEntry(session.Pinned(true))
 		must(t, err)
 		s.Close()
 	}
@@ -207,7 +207,7 @@ func TestConversationIsAsYoungAsItsLastSession(t *testing.T) {
 	if got := namesOf(going, func(c upkeep.Choice) string { return c.Name }); got != "between" {
 		t.Errorf("%q go, want only the session in between", got)
 	}
-	_, err = next.SetPinned(true)
+	_, err = next.AppendEntry(session.Pinned(true))
 	must(t, err)
 	all, err = upkeep.Survey(t.Context(), st, nil)
 	must(t, err)

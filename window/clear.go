@@ -151,9 +151,7 @@ func Clear(s *session.Session, o ClearOptions) ([]Cleared, error) {
 	}
 	edits := make([]session.Entry, len(plan))
 	for i := range plan {
-		edits[i] = session.Entry{Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{
-			TargetID: plan[i].EntryID, Replacement: plan[i].replacement,
-		}}
+		edits[i] = session.ContextEdit(plan[i].EntryID, plan[i].replacement...)
 	}
 	ids, err := s.AppendAll(edits...)
 	if err != nil {
@@ -172,7 +170,7 @@ func Restore(s *session.Session, cleared []Cleared) error {
 		if cleared[i].EditID == "" {
 			return fmt.Errorf("restore the results of entry %q: they were not cleared: %w", cleared[i].EntryID, session.ErrInvalid)
 		}
-		reverts[i] = session.Entry{Type: session.TypeRevert, Revert: &session.RevertEntry{TargetID: cleared[i].EditID}}
+		reverts[i] = session.Revert(cleared[i].EditID)
 	}
 	if len(reverts) == 0 {
 		return nil

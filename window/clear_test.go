@@ -30,7 +30,7 @@ func gardening(t *testing.T) (*session.Session, map[string]string) {
 	ids["both"] = say(t, s, session.RoleTool, session.ToolResult("c3", "a.txt", false), session.ToolResult("c4", large, false))
 	call("c5", "read")
 	ids["edited"] = say(t, s, session.RoleTool, session.ToolResult("c5", large, false))
-	if _, err := s.EditContext(ids["edited"], []session.Content{session.ToolResult("c5", large[:2000], false)}); err != nil {
+	if _, err := s.AppendEntry(session.ContextEdit(ids["edited"], session.ToolResult("c5", large[:2000], false))); err != nil {
 		t.Fatal(err)
 	}
 	call("c6", "never")

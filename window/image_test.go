@@ -54,7 +54,7 @@ func TestImagesAndRecall(t *testing.T) {
 	shot.ToolResult.Parts = []session.Content{session.Text("done"), want[2]}
 	say(t, s, session.RoleTool, shot)
 	edited := say(t, s, session.RoleUser, session.Text("to be edited"))
-	if _, err := s.EditContext(edited, []session.Content{session.Text("instead"), want[3]}); err != nil {
+	if _, err := s.AppendEntry(session.ContextEdit(edited, session.Text("instead"), want[3])); err != nil {
 		t.Fatal(err)
 	}
 	say(t, s, session.RoleUser, picture(90, 100))

@@ -178,7 +178,7 @@ func TestUpdate(t *testing.T) {
 		check(fmt.Sprintf("message %d", n))
 	}
 	check("nothing new")
-	if _, err := s.EditContext(ids[39], []session.Content{session.Text("edited")}); err != nil {
+	if _, err := s.AppendEntry(session.ContextEdit(ids[39], session.Text("edited"))); err != nil {
 		t.Fatal(err)
 	}
 	check("edited")

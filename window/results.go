@@ -50,9 +50,7 @@ func ShortenResults(c *session.Context, by int) []session.Entry {
 			content = append(content, b...)
 		}
 		if changed {
-			edits = append(edits, session.Entry{Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{
-				TargetID: e.ID, Replacement: content,
-			}})
+			edits = append(edits, session.ContextEdit(e.ID, content...))
 		}
 	}
 	return edits

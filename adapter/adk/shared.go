@@ -72,7 +72,7 @@ func (s *Service) appendShared(ctx context.Context, parts []string, r record) er
 		return err
 	}
 	defer shared.Close()
-	return shared.Retry(func() error {
+	return shared.Update(ctx, func(tx *coppice.Tx) error {
 		state, since, err := foldShared(shared)
 		if err != nil {
 			return err
@@ -86,8 +86,10 @@ func (s *Service) appendShared(ctx context.Context, parts []string, r record) er
 				return err
 			}
 		}
-		_, err = shared.AppendAll(append([]coppice.Entry{entry}, again...)...)
-		return err
+		for _, e := range append([]coppice.Entry{entry}, again...) {
+			tx.Append(e)
+		}
+		return nil
 	})
 }
 
@@ -138,11 +140,10 @@ func (s *Service) openShared(ctx context.Context, parts []string, create bool) (
 	}
 	shared = shared.WithContext(ctx)
 	// Nobody ever says anything in it, so retention would think that it is forgotten.
-	err = shared.Retry(func() error {
-		_, err := shared.AppendAll(
-			coppice.Entry{Type: coppice.TypeCustom, Custom: &coppice.CustomEntry{CustomType: coppice.CustomPinned, Data: map[string]any{"pinned": true}}},
-			coppice.Entry{Type: coppice.TypeSessionInfo, SessionInfo: &coppice.SessionInfoEntry{Name: sharedTitle(parts)}})
-		return err
+	err = shared.Update(ctx, func(tx *coppice.Tx) error {
+		tx.Append(coppice.Pinned(true))
+		tx.Append(coppice.Name(sharedTitle(parts)))
+		return nil
 	})
 	if err != nil {
 		return nil, errors.Join(err, shared.Close())

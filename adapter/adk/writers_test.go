@@ -266,7 +266,7 @@ func TestRemarksDoNotMakeASessionStale(t *testing.T) {
 	s, other := c.create("s", nil), c.create("other", nil)
 	c.append(s, text("user", "one"))
 	log := c.coppice()
-	mustGet(log.SetTags("roses"))(t)
+	mustGet(log.AppendEntry(coppice.Tags("roses")))(t)
 	mustGet(log.AppendSessionInfo("about roses"))(t)
 	shared := text("user", "shared")
 	shared.Actions.StateDelta = map[string]any{"app:k": "v", "user:k": "v"}

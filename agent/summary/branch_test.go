@@ -64,7 +64,7 @@ func TestAbandonedIsTheContext(t *testing.T) {
 	root := s.user("root")
 	secret := s.user("secret")
 	b := s.user("b")
-	if _, err := s.EditContext(secret, nil); err != nil {
+	if _, err := s.AppendEntry(session.ContextEdit(secret)); err != nil {
 		t.Fatal(err)
 	}
 	compaction, err := s.AppendCompaction("the summary", b, 0)

@@ -131,7 +131,7 @@ func Abandoned(s *session.Session, from, to string) ([]session.Entry, error) {
 }
 
 // Append writes a compaction with the summary, the files and the costs. It returns the id
-// of the compaction: see session.AppendCompaction.
+// of the compaction: see session.Compaction.
 func (s *Summary) Append(to *session.Session, plan *session.CompactionPlan) (string, error) {
 	return s.write(to, session.Entry{Type: session.TypeCompaction, Compaction: &session.CompactionEntry{
 		Summary: s.Text, FirstKeptEntryID: plan.FirstKept, TokensBefore: plan.TokensBefore, Extra: s.Files.extra(),

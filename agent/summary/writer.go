@@ -287,7 +287,7 @@ func (w *writer) note(r *provider.Request, begun time.Time, m *session.MessageEn
 		"sha256": hex.EncodeToString(sum[:]), "bytes": len(r.Encoded.Body), "ms": max(0, time.Since(begun).Milliseconds()),
 	}
 	maps.DeleteFunc(data, func(_ string, v any) bool { return v == "" })
-	w.sum.Log = append(w.sum.Log, session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: session.CustomRequest, Data: data}})
+	w.sum.Log = append(w.sum.Log, session.Custom(session.CustomRequest, data))
 	if m != nil && m.Usage != nil {
 		bill := session.NewUsage(cmp.Or(m.Provider, w.info.Provider), cmp.Or(m.Model, w.info.Model), m.ResponseID, *m.Usage)
 		w.sum.Log = append(w.sum.Log, session.Entry{Type: session.TypeCustom, Custom: bill})

@@ -186,7 +186,7 @@ func (w *world) label(ctx context.Context) error {
 
 func (w *world) tag(ctx context.Context) error {
 	return w.to(ctx, func(s *session.Session) error {
-		_, err := s.SetTags(fmt.Sprintf("tag-%d", w.step))
+		_, err := s.AppendEntry(session.Tags(fmt.Sprintf("tag-%d", w.step)))
 		return err
 	})
 }

@@ -168,7 +168,7 @@ func (w *world) cliRetain(ctx context.Context) error {
 				return err
 			}
 			return w.with(ctx, stat.Name, func(s *session.Session) error {
-				_, err := s.SetPinned(true)
+				_, err := s.AppendEntry(session.Pinned(true))
 				return err
 			})
 		}

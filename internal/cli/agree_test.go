@@ -102,13 +102,13 @@ func (a *author) step() {
 	case 14:
 		a.compact()
 	case 15:
-		_, _ = a.s.EditContext(a.some(), nil)
+		_, _ = a.s.AppendEntry(session.ContextEdit(a.some()))
 	case 16:
-		_, _ = a.s.EditContext(a.some(), []session.Content{session.Text(a.text())})
+		_, _ = a.s.AppendEntry(session.ContextEdit(a.some(), session.Text(a.text())))
 	case 17:
 		a.branch()
 	case 18:
-		_, _ = a.s.Merge(a.some(), a.text(), a.some())
+		_, _ = a.s.AppendEntry(session.Merge(a.some(), a.text(), a.some()))
 	case 19:
 		_, _ = a.s.Undo()
 	}

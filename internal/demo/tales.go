@@ -105,7 +105,7 @@ func taleTokenizer(tt *teller) {
 	noisy := t.tool("", "bash", map[string]any{"command": "go test ./parse -run TestTokens -v"},
 		strings.Repeat("    tokens_test.go:61: trace: next rune\n", 30)+"--- PASS: TestTokens (0.00s)\nPASS", false)
 	t.answer(session.Text("Fixed. `TestTokens/empty` is new and passes."))
-	t.do(func() (string, error) { return t.s.EditContext(noisy, nil) })
+	t.do(func() (string, error) { return t.s.AppendEntry(session.ContextEdit(noisy)) })
 	cut := t.do(func() (string, error) {
 		return t.s.AppendCompaction("TestTokens/unterminated failed because lexer.run stopped one rune early (parse/tokens.go:32), since peek was inlined. The user wanted it fixed with a test for the empty string.", kept, t.input)
 	})
@@ -204,5 +204,5 @@ func taleRelease(tt *teller) {
 	t.user("Draft the release notes for 0.3.\nKeep them under ten lines.")
 	t.tool("", "bash", map[string]any{"command": "git log --oneline v0.2..HEAD | wc -l"}, "87", false)
 	t.answer(session.Text("## 0.3\n\n- The nightly build takes 6 minutes again\n- The tokenizer reads the last rune\n- The ledger moved to SQLite"))
-	t.do(func() (string, error) { return t.s.SetPinned(true) })
+	t.do(func() (string, error) { return t.s.AppendEntry(session.Pinned(true)) })
 }

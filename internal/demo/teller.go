@@ -96,7 +96,7 @@ func (t *tale) do(step func() (string, error)) string {
 func (t *tale) name(name string, tags ...string) {
 	t.do(func() (string, error) { return t.s.AppendSessionInfo(name) })
 	if len(tags) > 0 {
-		t.do(func() (string, error) { return t.s.SetTags(tags...) })
+		t.do(func() (string, error) { return t.s.AppendEntry(session.Tags(tags...)) })
 	}
 }
 

@@ -266,7 +266,7 @@ func (r *reader) conversationID(b *provider.Body, native string, rec records.Rec
 func (r *reader) body(conversation, parent, last string, b *provider.Body, span transcript.Span) error {
 	from := []transcript.Span{span}
 	if b.Kind == provider.KindRequest && b.Model != "" {
-		change := session.Entry{Type: session.TypeModelChange, ModelChange: &session.ModelChangeEntry{Provider: r.wire.provider, ModelID: b.Model}}
+		change := session.ModelChange(r.wire.provider, b.Model)
 		if err := r.to.Add(transcript.Record{Entry: change, From: from}); err != nil {
 			return err
 		}

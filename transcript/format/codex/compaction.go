@@ -86,12 +86,10 @@ func (r *reader) compacted(l line) error {
 	}
 	first, repeated, dropped := r.arrange(history, summary)
 	length := len(r.path)
-	r.add(session.Entry{Type: session.TypeCompaction, Compaction: &session.CompactionEntry{
-		Summary: summary, FirstKeptEntryID: first, TokensBefore: r.usage.context,
-	}}, &l, said...)
+	r.add(session.Compaction(summary, first, r.usage.context), &l, said...)
 	for _, at := range dropped {
 		r.path[at].hiddenAt = length + 1
-		r.add(session.Entry{Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{TargetID: r.path[at].id}}, &l, r.path[at].id)
+		r.add(session.ContextEdit(r.path[at].id), &l, r.path[at].id)
 	}
 	r.hidden = append(r.hidden, dropped...)
 	r.systems = slices.DeleteFunc(r.systems, func(at int) bool { return r.path[at].hiddenAt > 0 })

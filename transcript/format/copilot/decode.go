@@ -32,12 +32,10 @@ func (t *thread) decode(kind string, data loose.Value) (session.Entry, string) {
 		return t.changeModel(data.Get("newModel").Text())
 	case "session.compaction_complete":
 		if summary := data.Get("summaryContent").Text(); summary != "" && data.Get("success").Bool() {
-			return session.Entry{Type: session.TypeCompaction, Compaction: &session.CompactionEntry{
-				Summary: summary, TokensBefore: data.Get("preCompactionTokens").Int(),
-			}}, "compaction"
+			return session.Compaction(summary, "", data.Get("preCompactionTokens").Int()), "compaction"
 		}
 	case "session.error", "session.warning", "session.info", "session.truncation", "session.shutdown", "abort", "subagent.started", "subagent.completed", "subagent.failed":
-		return session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: name + "." + kind, Data: data.Map()}}, "custom entry"
+		return session.Custom(name+"."+kind, data.Map()), "custom entry"
 	}
 	return session.Entry{}, transcript.OnlyKept
 }
@@ -92,5 +90,5 @@ func (t *thread) changeModel(model string) (session.Entry, string) {
 		return session.Entry{}, transcript.OnlyKept
 	}
 	t.model = model
-	return session.Entry{Type: session.TypeModelChange, ModelChange: &session.ModelChangeEntry{Provider: "github-copilot", ModelID: model}}, "model change"
+	return session.ModelChange("github-copilot", model), "model change"
 }

@@ -41,9 +41,7 @@ func decode(v loose.Value, answered map[string]bool) (said session.Entry, result
 		for _, f := range v.Except("id", "timestamp") {
 			data[f.Name] = loose.Value(f.Value).Any()
 		}
-		return session.Entry{Type: session.TypeCustom, Custom: &session.CustomEntry{
-			CustomType: name + "." + kindOf(v), Data: data,
-		}}, nil
+		return session.Custom(name+"."+kindOf(v), data), nil
 	}
 	made := encodeMessage(said.Message, results)
 	said.Extra = residue.Keep(said.Extra, name, residue.Of(loose.Value(made), withoutPlace(v)))

@@ -69,7 +69,7 @@ func (r *reader) message(m, content, meta loose.Value, span transcript.Span) err
 	said, results := split(content)
 	r.to.Count(m.Get("role").Text()+" message", "message", 1)
 	if summary, ok := r.compaction(meta, said); ok {
-		return r.add(id, at, span, session.Entry{Type: session.TypeCompaction, Compaction: &session.CompactionEntry{Summary: summary}})
+		return r.add(id, at, span, session.Compaction(summary, "", 0))
 	}
 	if len(results) > 0 {
 		tool := id

@@ -260,11 +260,11 @@ func (r *reader) config(o jsonl.Object, kind string) error {
 	}
 	if model != "" && model != r.model {
 		r.provider, r.model, became = provider, model, "model and effort"
-		r.add(o, session.Entry{Type: session.TypeModelChange, ModelChange: &session.ModelChangeEntry{Provider: provider, ModelID: model}})
+		r.add(o, session.ModelChange(provider, model))
 	}
 	if effort := o.Get("thinkingEffort").Text(); effort != "" && effort != r.effort {
 		r.effort, became = effort, "model and effort"
-		r.add(o, session.Entry{Type: session.TypeThinkingLevel, ThinkingLevel: &session.ThinkingLevelEntry{ThinkingLevel: effort}})
+		r.add(o, session.ThinkingLevel(effort))
 	}
 	r.to.Count(kind, became, 1)
 	return nil
@@ -282,9 +282,7 @@ func (r *reader) compaction(o jsonl.Object) error {
 		r.history = nil
 	}
 	r.turns = nil // Kimi goes back no further
-	r.add(o, session.Entry{Type: session.TypeCompaction, Compaction: &session.CompactionEntry{
-		Summary: o.Get("summary").Text(), FirstKeptEntryID: first, TokensBefore: o.Get("tokensBefore").Int(),
-	}})
+	r.add(o, session.Compaction(o.Get("summary").Text(), first, o.Get("tokensBefore").Int()))
 	r.history = append([]string{r.current}, r.history...)
 	return r.flush()
 }
