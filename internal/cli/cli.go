@@ -237,6 +237,7 @@ var commands = []func(*app) *cobra.Command{
 	repairCommand,
 	configCommand,
 	modelsCommand,
+	mcpCommand,
 	versionCommand,
 }
 

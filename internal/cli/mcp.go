@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/server/mcp"
+)
+
+type mcpFlags struct {
+	readOnly, imports bool
+}
+
+func (f *mcpFlags) register(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.readOnly, "read-only", false, "without the tools that write: notes and labels")
+	cmd.Flags().BoolVar(&f.imports, "import", false, "keep importing what other programs write meanwhile")
+}
+
+func mcpCommand(a *app) *cobra.Command {
+	var f mcpFlags
+	cmd := &cobra.Command{
+		Use:   "mcp",
+		Short: "Let an agent search and read past sessions",
+		Long: "Serves the sessions to an agent as an MCP server on standard input and output: it\n" +
+			"can search them, read them in parts, find those about a directory or a file, look\n" +
+			"at images again, and leave notes and labels. Agents start this command themselves;\n" +
+			"coppice mcp install tells them to.\n\n" +
+			"What a session says reaches the agent as a quotation, so that text of strangers is\n" +
+			"not mistaken for instructions.",
+		Example: "  coppice mcp install claude-code\n" +
+			"  coppice mcp --read-only --import",
+		GroupID: "read",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.runMCP(cmd.Context(), &f) },
+	}
+	f.register(cmd)
+	return cmd
+}
+
+// importEvery is how often --import looks for what other programs have written.
+const importEvery = 5 * time.Second
+
+// runMCP serves until standard input ends.
+func (a *app) runMCP(ctx context.Context, f *mcpFlags) error {
+	if a.screen != nil {
+		return hinted(usageError{errors.New("this is for agents, not for a terminal")}, "coppice mcp install lists the agents that it can be given to")
+	}
+	return a.withHome(ctx, true, func(h *home.Home) error {
+		ctx, cancel := context.WithCancel(ctx)
+		var work sync.WaitGroup
+		defer work.Wait()
+		defer cancel()
+		if f.imports {
+			work.Go(func() {
+				_, err := h.Transfer.Import(ctx, home.ImportRequest{All: true, Watch: home.Age(importEvery)}, nil, nil)
+				if err != nil && ctx.Err() == nil {
+					a.sayError(err)
+				}
+			})
+		}
+		server := mcp.New(h, &mcp.Options{ReadOnly: f.readOnly, Version: thisBuild().Version})
+		return server.Run(ctx, &sdk.IOTransport{Reader: io.NopCloser(a.stdin), Writer: nopCloser{a.data}})
+	})
+}
+
+type nopCloser struct{ io.Writer }
+
+func (nopCloser) Close() error { return nil }
