@@ -12,7 +12,7 @@ import (
 	"github.com/coppice-dev/coppice/provider/offline"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
-	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 // TestRequestInFlight: a log says at every moment which requests were sent and have no
@@ -96,7 +96,7 @@ func (refusing) Encode(*provider.Request) (*provider.Encoded, error) {
 func TestStepSyncsTwice(t *testing.T) {
 	t.Parallel()
 	syncs := func(steps int) int64 {
-		disk := &vfs.Faulty{FS: vfs.NewMemory()}
+		disk := &vfstest.Faulty{FS: vfstest.NewMemory()}
 		st, err := file.Open("/store", &file.Options{FS: disk})
 		if err != nil {
 			t.Fatal(err)
@@ -116,7 +116,7 @@ func TestStepSyncsTwice(t *testing.T) {
 		if out := send(t, a, "go"); out.Steps != steps {
 			t.Fatalf("%d steps", out.Steps)
 		}
-		n := disk.Count(vfs.OpSync)
+		n := disk.Count(vfstest.OpSync)
 		_ = a.Close()
 		_ = s.Close()
 		return n

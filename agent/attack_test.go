@@ -20,7 +20,7 @@ import (
 	"github.com/coppice-dev/coppice/provider/providertest"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
-	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 // TestHookThatFails: what runs while somebody is asked gets its result, and the other call
@@ -328,10 +328,10 @@ func TestCloseAtEveryEvent(t *testing.T) {
 // it goes on.
 func TestEveryWriteFails(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []vfs.OpKind{vfs.OpWrite, vfs.OpSync} {
-		for _, fail := range []func(int64, vfs.OpKind, error) func(vfs.Op) error{vfs.FailAt, vfs.FailFrom} {
+	for _, kind := range []vfstest.OpKind{vfstest.OpWrite, vfstest.OpSync} {
+		for _, fail := range []func(int64, vfstest.OpKind, error) func(vfstest.Op) error{vfstest.FailAt, vfstest.FailFrom} {
 			for n := int64(1); n < 200; n++ {
-				faulty := &vfs.Faulty{FS: vfs.NewMemory()}
+				faulty := &vfstest.Faulty{FS: vfstest.NewMemory()}
 				st, err := file.Open("/store", &file.Options{FS: faulty})
 				if err != nil {
 					t.Fatal(err)
@@ -349,7 +349,7 @@ func TestEveryWriteFails(t *testing.T) {
 				_ = a.Close()
 				_ = s.Close()
 				faulty.Before = nil
-				if err == nil && reached && kind == vfs.OpSync {
+				if err == nil && reached && kind == vfstest.OpSync {
 					t.Errorf("the sync %d failed, and nobody heard of it", n)
 				}
 				again := open(t, st, "s")

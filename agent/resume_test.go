@@ -17,7 +17,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
-	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 // answers returns a model that calls a function for each request.
@@ -204,8 +204,8 @@ func TestBranchIntoAToolExchange(t *testing.T) {
 func TestSettingsSurviveAFailedAppend(t *testing.T) {
 	t.Parallel()
 	full := false
-	faulty := &vfs.Faulty{FS: vfs.NewMemory(), Before: func(op vfs.Op) error {
-		if full && op.Kind == vfs.OpWrite {
+	faulty := &vfstest.Faulty{FS: vfstest.NewMemory(), Before: func(op vfstest.Op) error {
+		if full && op.Kind == vfstest.OpWrite {
 			return syscall.ENOSPC
 		}
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/memory"
-	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 // Saving looks whether what was added is there.
@@ -51,14 +51,14 @@ func TestSaveSurvivesAPowerCut(t *testing.T) {
 	t.Parallel()
 	for name, level := range map[string]file.Sync{"every hour": file.Every(time.Hour), "never": file.Never} {
 		t.Run(name, func(t *testing.T) {
-			disk := vfs.NewMemory()
+			disk := vfstest.NewMemory()
 			st := must(file.Open("/d", &file.Options{FS: disk, Sync: level}))(t)
 			defer st.Close()
 			m := must(conversation.NewSessions(st, quiet(3)))(t)
 			defer m.Close()
 			wantAfterCut := func(id string, want int) {
 				t.Helper()
-				left := must(file.Open("/d", &file.Options{FS: disk.CrashClone(nil, vfs.LoseAll)}))(t)
+				left := must(file.Open("/d", &file.Options{FS: disk.CrashClone(nil, vfstest.LoseAll)}))(t)
 				defer left.Close()
 				after := must(conversation.NewSessions(left, quiet(3)))(t)
 				defer after.Close()

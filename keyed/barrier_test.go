@@ -10,6 +10,7 @@ import (
 	"github.com/coppice-dev/coppice/keyed"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 func lazyStore(t *testing.T, disk vfs.FS, level file.Sync) *file.Store {
@@ -23,9 +24,9 @@ func lazyStore(t *testing.T, disk vfs.FS, level file.Sync) *file.Store {
 }
 
 // wantAfterCut checks how many messages the worst power cut leaves of a key.
-func wantAfterCut(t *testing.T, disk *vfs.Memory, key string, want int) {
+func wantAfterCut(t *testing.T, disk *vfstest.Memory, key string, want int) {
 	t.Helper()
-	sm := keyed.New(&keyed.Options{Store: lazyStore(t, disk.CrashClone(nil, vfs.LoseAll), file.Always)})
+	sm := keyed.New(&keyed.Options{Store: lazyStore(t, disk.CrashClone(nil, vfstest.LoseAll), file.Always)})
 	defer sm.Close()
 	if got := len(sm.GetHistory(key)); got != want {
 		t.Errorf("after a power cut %q has %d messages, want %d", key, got, want)
@@ -36,7 +37,7 @@ func TestSaveIsABarrier(t *testing.T) {
 	t.Parallel()
 	for name, level := range map[string]file.Sync{"every hour": file.Every(time.Hour), "never": file.Never} {
 		t.Run(name, func(t *testing.T) {
-			disk := vfs.NewMemory()
+			disk := vfstest.NewMemory()
 			sm := keyed.New(&keyed.Options{Store: lazyStore(t, disk, level)})
 			defer sm.Close()
 			for n := range 3 {
@@ -56,7 +57,7 @@ func TestSaveIsABarrier(t *testing.T) {
 // it is closed, because nobody could wait for it later.
 func TestAutoSaveAndEvictionAreBarriers(t *testing.T) {
 	t.Parallel()
-	disk := vfs.NewMemory()
+	disk := vfstest.NewMemory()
 	now := time.Now()
 	sm := keyed.New(&keyed.Options{Store: lazyStore(t, disk, file.Never), MaxOpen: 1, Now: func() time.Time { now = now.Add(time.Minute); return now }})
 	defer sm.Close()
@@ -78,8 +79,8 @@ func TestAutoSaveAndEvictionAreBarriers(t *testing.T) {
 	}
 }
 
-func survived(t *testing.T, disk *vfs.Memory, key string) bool {
-	sm := keyed.New(&keyed.Options{Store: lazyStore(t, disk.CrashClone(nil, vfs.LoseAll), file.Always)})
+func survived(t *testing.T, disk *vfstest.Memory, key string) bool {
+	sm := keyed.New(&keyed.Options{Store: lazyStore(t, disk.CrashClone(nil, vfstest.LoseAll), file.Always)})
 	defer sm.Close()
 	return len(sm.GetHistory(key)) > 0
 }
@@ -88,10 +89,10 @@ func survived(t *testing.T, disk *vfs.Memory, key string) bool {
 // written anew, and only if that works does Save say so.
 func TestSaveAfterAFailedSync(t *testing.T) {
 	t.Parallel()
-	disk := vfs.NewMemory()
+	disk := vfstest.NewMemory()
 	var failures atomic.Int32
-	faulty := &vfs.Faulty{FS: disk, Before: func(op vfs.Op) error {
-		if op.Kind == vfs.OpSync && failures.Add(-1) >= 0 {
+	faulty := &vfstest.Faulty{FS: disk, Before: func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpSync && failures.Add(-1) >= 0 {
 			return syscall.EIO
 		}
 		return nil

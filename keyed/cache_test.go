@@ -10,7 +10,7 @@ import (
 	"github.com/coppice-dev/coppice/keyed"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
-	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 // fill adds a message to each of many keys, the clock going on by a time.
@@ -107,7 +107,7 @@ func TestClosingLosesNothing(t *testing.T) {
 
 func TestALineThatIsTooLong(t *testing.T) {
 	t.Parallel()
-	st, err := file.Open("/d", &file.Options{FS: vfs.NewMemory(), MaxLine: 2000})
+	st, err := file.Open("/d", &file.Options{FS: vfstest.NewMemory(), MaxLine: 2000})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 // step is something done to a session, and what the history and the summary are
@@ -87,13 +88,13 @@ func storeOn(t testing.TB, fs vfs.FS) store.Store {
 // so or makes it good, and in the end all of it is on the disk.
 func TestOneFault(t *testing.T) {
 	t.Parallel()
-	for _, kinds := range []vfs.OpKind{vfs.OpMutating, vfs.OpOpen | vfs.OpRead | vfs.OpStat | vfs.OpLock} {
+	for _, kinds := range []vfstest.OpKind{vfstest.OpMutating, vfstest.OpOpen | vfstest.OpRead | vfstest.OpStat | vfstest.OpLock} {
 		total := int64(1)
 		for n := int64(1); n <= total; n++ {
-			disk := vfs.NewMemory()
-			faulty := &vfs.Faulty{FS: disk}
+			disk := vfstest.NewMemory()
+			faulty := &vfstest.Faulty{FS: disk}
 			st := storeOn(t, faulty) // opening it is the caller's affair
-			faulty.Before = vfs.FailAt(n, kinds, errors.New("a fault"))
+			faulty.Before = vfstest.FailAt(n, kinds, errors.New("a fault"))
 			m := manager{keyed.New(&keyed.Options{Store: st}), t}
 			for _, s := range steps {
 				s.do(m)
@@ -123,10 +124,10 @@ func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	full := errors.New("no space left")
 	for from := range len(steps) {
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		var isFull atomic.Bool
-		faulty := &vfs.Faulty{FS: disk, Before: func(op vfs.Op) error {
-			if isFull.Load() && op.Kind&(vfs.OpWrite|vfs.OpCreate|vfs.OpMkdir) != 0 {
+		faulty := &vfstest.Faulty{FS: disk, Before: func(op vfstest.Op) error {
+			if isFull.Load() && op.Kind&(vfstest.OpWrite|vfstest.OpCreate|vfstest.OpMkdir) != 0 {
 				return full
 			}
 			return nil
@@ -161,8 +162,8 @@ func TestFullDisk(t *testing.T) {
 func TestReadersWhileTheDiskIsFull(t *testing.T) {
 	t.Parallel()
 	var isFull atomic.Bool
-	faulty := &vfs.Faulty{FS: vfs.NewMemory(), Before: func(op vfs.Op) error {
-		if isFull.Load() && op.Kind == vfs.OpWrite {
+	faulty := &vfstest.Faulty{FS: vfstest.NewMemory(), Before: func(op vfstest.Op) error {
+		if isFull.Load() && op.Kind == vfstest.OpWrite {
 			return errors.New("no space left")
 		}
 		return nil
@@ -204,10 +205,10 @@ func TestPowerCut(t *testing.T) {
 
 func powerCut(t *testing.T, rng *rand.Rand) {
 	t.Helper()
-	disk := vfs.NewMemory()
+	disk := vfstest.NewMemory()
 	done := -1 // the last step that returned
 	cuts := 0
-	cut := func(vfs.Op) error {
+	cut := func(vfstest.Op) error {
 		for range 3 {
 			cuts++
 			after := manager{keyed.New(&keyed.Options{Store: storeOn(t, disk.CrashClone(rng))}), t}
@@ -225,7 +226,7 @@ func powerCut(t *testing.T, rng *rand.Rand) {
 		}
 		return nil
 	}
-	m := manager{keyed.New(&keyed.Options{Store: storeOn(t, &vfs.Faulty{FS: disk, Before: func(op vfs.Op) error {
+	m := manager{keyed.New(&keyed.Options{Store: storeOn(t, &vfstest.Faulty{FS: disk, Before: func(op vfstest.Op) error {
 		if op.Kind.Mutates() {
 			return cut(op)
 		}
@@ -264,7 +265,7 @@ func TestReplacementCutShort(t *testing.T) {
 }
 
 func cutShort(t *testing.T, before, then []string, do func(m manager)) {
-	whole := vfs.NewMemory()
+	whole := vfstest.NewMemory()
 	m := manager{keyed.New(&keyed.Options{Store: storeOn(t, whole)}), t}
 	m.GetOrCreate(key)
 	m.talk(before...)
@@ -283,7 +284,7 @@ func cutShort(t *testing.T, before, then []string, do func(m manager)) {
 		if size%37 != 0 && size < end-2 {
 			continue // so many are in every line
 		}
-		disk := whole.CrashClone(nil, vfs.LoseNothing)
+		disk := whole.CrashClone(nil, vfstest.LoseNothing)
 		truncateOn(t, disk, name, size)
 		after := open(t, keyed.Options{Store: storeOn(t, disk)})
 		want := before
@@ -341,8 +342,8 @@ func TestForeseen(t *testing.T) {
 			return list
 		}
 		var full atomic.Bool
-		faulty := &vfs.Faulty{FS: vfs.NewMemory(), Before: func(op vfs.Op) error {
-			if full.Load() && op.Kind&(vfs.OpWrite|vfs.OpCreate) != 0 {
+		faulty := &vfstest.Faulty{FS: vfstest.NewMemory(), Before: func(op vfstest.Op) error {
+			if full.Load() && op.Kind&(vfstest.OpWrite|vfstest.OpCreate) != 0 {
 				return errors.New("no space left")
 			}
 			return nil

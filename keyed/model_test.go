@@ -13,7 +13,7 @@ import (
 	"github.com/coppice-dev/coppice/keyed"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
-	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 // TestModel compares managers with the simplest thing that could be right: lists
@@ -22,7 +22,7 @@ import (
 func TestModel(t *testing.T) {
 	t.Parallel()
 	soak.Check(t, func(t *rapid.T) {
-		w := &world{t: t, disk: vfs.NewMemory(), clock: newClock(), chats: make(map[string]*modelChat)}
+		w := &world{t: t, disk: vfstest.NewMemory(), clock: newClock(), chats: make(map[string]*modelChat)}
 		for i := range w.managers {
 			w.managers[i] = w.open()
 		}
@@ -49,7 +49,7 @@ func TestModel(t *testing.T) {
 
 type world struct {
 	t        *rapid.T
-	disk     *vfs.Memory
+	disk     *vfstest.Memory
 	clock    *clock
 	managers [2]*keyed.SessionManager
 	chats    map[string]*modelChat

@@ -23,6 +23,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 const (
@@ -145,7 +146,7 @@ type crashLog struct {
 type crashWorld struct {
 	rng   *rand.Rand
 	wrap  func(vfs.FS) vfs.FS // makes the disk forgetful, or nil
-	mem   *vfs.Memory
+	mem   *vfstest.Memory
 	store *file.Store
 	open  map[string]*session.Session
 	logs  map[string]crashLog
@@ -162,8 +163,8 @@ type crashWorld struct {
 
 // crashImage is a disk after a power cut.
 type crashImage struct {
-	disk *vfs.Memory
-	when vfs.Op
+	disk *vfstest.Memory
+	when vfstest.Op
 }
 
 // crashHead is what the test reads of a line.
@@ -185,7 +186,7 @@ var (
 
 func newCrashWorld(worker, seed uint64, wrap func(vfs.FS) vfs.FS) *crashWorld {
 	w := &crashWorld{
-		rng: rand.New(rand.NewPCG(worker, seed)), wrap: wrap, mem: vfs.NewMemory(),
+		rng: rand.New(rand.NewPCG(worker, seed)), wrap: wrap, mem: vfstest.NewMemory(),
 		logs: make(map[string]crashLog), heads: make(map[string]crashHead),
 	}
 	w.start()
@@ -195,7 +196,7 @@ func newCrashWorld(worker, seed uint64, wrap func(vfs.FS) vfs.FS) *crashWorld {
 // start is the beginning of a process.
 func (w *crashWorld) start() {
 	w.dead, w.killIn = false, 0
-	disk := vfs.FS(&vfs.Faulty{FS: w.mem, Before: w.before})
+	disk := vfs.FS(&vfstest.Faulty{FS: w.mem, Before: w.before})
 	if w.wrap != nil {
 		disk = w.wrap(disk)
 	}
@@ -212,14 +213,14 @@ func openCrashStore(disk vfs.FS) *file.Store {
 }
 
 // before keeps an image of the disk ahead of each operation that changes it.
-func (w *crashWorld) before(op vfs.Op) error {
+func (w *crashWorld) before(op vfstest.Op) error {
 	if w.dead {
 		return errCrashKilled
 	}
 	if !op.Kind.Mutates() {
 		return nil
 	}
-	loss := []vfs.Loss{vfs.LoseSome, vfs.LoseSome, vfs.LoseSome, vfs.LoseAll, vfs.LoseNothing}[w.rng.IntN(5)]
+	loss := []vfstest.Loss{vfstest.LoseSome, vfstest.LoseSome, vfstest.LoseSome, vfstest.LoseAll, vfstest.LoseNothing}[w.rng.IntN(5)]
 	w.images = append(w.images, crashImage{w.mem.CrashClone(w.rng, loss), op})
 	if w.killIn > 0 {
 		w.killIn--
@@ -360,15 +361,15 @@ func crashLines(st *file.Store, name string) ([]string, error) {
 }
 
 // pickImage sometimes returns a copy of an image to go on from.
-func (w *crashWorld) pickImage() *vfs.Memory {
+func (w *crashWorld) pickImage() *vfstest.Memory {
 	if len(w.images) == 0 || w.rng.IntN(12) > 0 {
 		return nil
 	}
-	return w.images[w.rng.IntN(len(w.images))].disk.CrashClone(nil, vfs.LoseNothing)
+	return w.images[w.rng.IntN(len(w.images))].disk.CrashClone(nil, vfstest.LoseNothing)
 }
 
 // goOn puts the world onto a disk that a cut left. All that is there is durable.
-func (w *crashWorld) goOn(disk *vfs.Memory) {
+func (w *crashWorld) goOn(disk *vfstest.Memory) {
 	w.cuts++
 	w.dead = true // the old process must not write any more
 	w.store.Close()
@@ -526,7 +527,7 @@ func (w *crashWorld) checkSession(image *crashImage, st *file.Store, name string
 		w.fault(image, "append to %s: %v", name, err)
 		return
 	}
-	st2 := openCrashStore(image.disk.CrashClone(nil, vfs.LoseAll))
+	st2 := openCrashStore(image.disk.CrashClone(nil, vfstest.LoseAll))
 	defer st2.Close()
 	after, err := crashLines(st2, name)
 	if err != nil || len(after) == 0 {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
-	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 // What was appended, created and forked before a Flush survives the worst power
@@ -17,7 +17,7 @@ import (
 func TestFlushSurvivesAPowerCut(t *testing.T) {
 	for name, level := range map[string]file.Sync{"always": file.Always, "every hour": file.Every(time.Hour), "never": file.Never} {
 		t.Run(name, func(t *testing.T) {
-			disk := vfs.NewMemory()
+			disk := vfstest.NewMemory()
 			st := mustGet(file.Open("/d", &file.Options{FS: disk, Sync: level}))(t)
 			s := mustGet(session.Create(t.Context(), st, session.Header{}, nil))(t)
 			output := strings.Repeat("output ", 20_000)
@@ -32,7 +32,7 @@ func TestFlushSurvivesAPowerCut(t *testing.T) {
 			}
 			mustGet(s.AppendMessage(session.RoleUser, []session.Content{session.Text("not flushed")}))(t)
 
-			left := mustGet(file.Open("/d", &file.Options{FS: disk.CrashClone(nil, vfs.LoseAll)}))(t)
+			left := mustGet(file.Open("/d", &file.Options{FS: disk.CrashClone(nil, vfstest.LoseAll)}))(t)
 			for _, id := range []string{s.ID(), fork.ID()} {
 				found := mustGet(session.Open(t.Context(), left, id, nil))(t)
 				path := mustGet(found.PathTo(""))(t)
@@ -46,8 +46,8 @@ func TestFlushSurvivesAPowerCut(t *testing.T) {
 
 func TestFailedFlushEndsTheSession(t *testing.T) {
 	fail := false
-	disk := &vfs.Faulty{FS: vfs.NewMemory(), Before: func(op vfs.Op) error {
-		if fail && op.Kind == vfs.OpSync {
+	disk := &vfstest.Faulty{FS: vfstest.NewMemory(), Before: func(op vfstest.Op) error {
+		if fail && op.Kind == vfstest.OpSync {
 			return syscall.EIO
 		}
 		return nil

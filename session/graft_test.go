@@ -14,7 +14,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/memory"
-	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 // foreign returns an entry as it comes from elsewhere; "" is no parent.
@@ -129,7 +129,7 @@ func TestGraftTogether(t *testing.T) {
 func TestGraftCrash(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	disk := vfs.NewMemory()
+	disk := vfstest.NewMemory()
 	st := mustGet(file.Open("/s", &file.Options{FS: disk}))(t)
 	s := mustGet(session.Create(ctx, st, session.Header{ID: "g"}, nil))(t)
 	mustDo(t, s.Graft(foreign("a", "", "one"), foreign("b", "a", "two")))

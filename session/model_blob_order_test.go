@@ -11,7 +11,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
-	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 // A line names a blob only after the blob is on the disk: written, synced, at
@@ -32,17 +32,17 @@ func TestBlobIsDurableBeforeItsLine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var mu sync.Mutex // guards ops
 			var ops []string
-			disk := &vfs.Faulty{FS: vfs.NewMemory()}
+			disk := &vfstest.Faulty{FS: vfstest.NewMemory()}
 			st, err := file.Open("/sessions", &file.Options{FS: disk})
 			noError(t, err)
 			defer st.Close()
 			s, err := session.Create(t.Context(), st, session.Header{ID: "s"}, nil)
 			noError(t, err)
 			say(t, s, session.RoleUser, "the first append also looks the file up")
-			disk.Before = func(op vfs.Op) error {
+			disk.Before = func(op vfstest.Op) error {
 				mu.Lock()
 				defer mu.Unlock()
-				if op.Kind.Mutates() && op.Kind != vfs.OpMkdir {
+				if op.Kind.Mutates() && op.Kind != vfstest.OpMkdir {
 					ops = append(ops, op.Kind.String()+" "+whatFile(op))
 				}
 				return nil
@@ -62,7 +62,7 @@ func TestBlobIsDurableBeforeItsLine(t *testing.T) {
 }
 
 // whatFile names a file without what differs from run to run.
-func whatFile(op vfs.Op) string {
+func whatFile(op vfstest.Op) string {
 	name := op.Name
 	if op.To != "" {
 		name = op.To

@@ -19,7 +19,7 @@ import (
 	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
-	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 // TestModel does random things to a session through two handles, as two
@@ -93,7 +93,7 @@ func newMachine(t *rapid.T) *machine {
 		prints: make(map[string]session.Fingerprint),
 		texts:  make(map[session.Fingerprint]string),
 	}
-	disk := vfs.NewMemory()
+	disk := vfstest.NewMemory()
 	for i := range m.hands {
 		st, err := file.Open("/sessions", &file.Options{FS: disk, Sync: file.Never})
 		noError(t, err)

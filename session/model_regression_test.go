@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 // What the random test found, or finds only seldom.
@@ -18,7 +19,7 @@ import (
 // pairOfSessions returns two handles of one session, as in two processes.
 func pairOfSessions(t *testing.T) (a, b *session.Session) {
 	t.Helper()
-	disk := vfs.NewMemory()
+	disk := vfstest.NewMemory()
 	st := storeOn(t, disk)
 	a, err := session.Create(t.Context(), st, session.Header{ID: "s"}, nil)
 	noError(t, err)
@@ -123,7 +124,7 @@ func TestTreeBelowLeafEntries(t *testing.T) {
 // A session that has read only the end of its log reads more when another writer
 // compacts so that earlier entries are kept again.
 func TestForeignCompactionKeepsMore(t *testing.T) {
-	disk := vfs.NewMemory()
+	disk := vfstest.NewMemory()
 	a, err := session.Create(t.Context(), storeOn(t, disk), session.Header{ID: "s"}, nil)
 	noError(t, err)
 	say(t, a, session.RoleUser, "one")
@@ -183,7 +184,7 @@ func TestMergeOfEditedEntry(t *testing.T) {
 // of the log, of which a session that was opened has read the end.
 func TestBranchToAMoveThatLeadsFarBack(t *testing.T) {
 	t.Parallel()
-	disk := vfs.NewMemory()
+	disk := vfstest.NewMemory()
 	n := 0
 	name := func(kind session.EntryType) string { n++; return fmt.Sprintf("%s-%d", kind, n) }
 	s, err := session.Create(t.Context(), storeOn(t, disk), session.Header{ID: "s"}, &session.Options{NewID: name})

@@ -18,6 +18,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 	"github.com/coppice-dev/coppice/transcript"
 )
 
@@ -242,22 +243,22 @@ func TestImportAfterPowerCuts(t *testing.T) {
 		healthy(t, s)
 		return tree(t, s), nil
 	}
-	want, err := bring(vfs.NewMemory(), false)
+	want, err := bring(vfstest.NewMemory(), false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantPath, err := bring(vfs.NewMemory(), true)
+	wantPath, err := bring(vfstest.NewMemory(), true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	mem, rng := vfs.NewMemory(), rand.New(rand.NewPCG(1, 2))
-	var whole, torn []*vfs.Memory
-	keep := func(vfs.Op) error {
-		whole = append(whole, mem.CrashClone(nil, vfs.LoseAll), mem.CrashClone(nil, vfs.LoseNothing))
+	mem, rng := vfstest.NewMemory(), rand.New(rand.NewPCG(1, 2))
+	var whole, torn []*vfstest.Memory
+	keep := func(vfstest.Op) error {
+		whole = append(whole, mem.CrashClone(nil, vfstest.LoseAll), mem.CrashClone(nil, vfstest.LoseNothing))
 		torn = append(torn, mem.CrashClone(rng), mem.CrashClone(rng))
 		return nil
 	}
-	if _, err := bring(&vfs.Faulty{FS: mem, Before: func(op vfs.Op) error {
+	if _, err := bring(&vfstest.Faulty{FS: mem, Before: func(op vfstest.Op) error {
 		if op.Kind.Mutates() {
 			return keep(op)
 		}
@@ -265,7 +266,7 @@ func TestImportAfterPowerCuts(t *testing.T) {
 	}}, false); err != nil {
 		t.Fatal(err)
 	}
-	_ = keep(vfs.Op{})
+	_ = keep(vfstest.Op{})
 	for range 2 {
 		for i, disk := range whole {
 			if got, err := bring(disk, false); err != nil || got != want {

@@ -14,13 +14,14 @@ import (
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 const crashPassword = "kX9#mQ2$vL"
 
 // crashFixture fills a store in memory with a secret in every room. Sync is what
 // it is by default: everything is durable.
-func crashFixture(t *testing.T, disk *vfs.Memory, secret string) {
+func crashFixture(t *testing.T, disk *vfstest.Memory, secret string) {
 	f := &fixture{t, openAt(t, disk), session.Options{BlobThreshold: 200}}
 	long := strings.Repeat("line of output\n", 30) + "key " + secret
 	source := base64.StdEncoding.EncodeToString(pack(t, `{"line":"`+secret+`"}`+"\n"))
@@ -75,16 +76,16 @@ func secretsLeft(t *testing.T, disk vfs.FS, secret string) []string {
 func TestRedactionAfterPowerCuts(t *testing.T) {
 	t.Parallel()
 	secret := token(11)
-	mem, rng := vfs.NewMemory(), rand.New(rand.NewPCG(3, 4))
+	mem, rng := vfstest.NewMemory(), rand.New(rand.NewPCG(3, 4))
 	crashFixture(t, mem, secret)
 	type image struct {
-		disk *vfs.Memory
+		disk *vfstest.Memory
 		when string
 	}
 	var images []image
 	keep := func(when string) {
 		// Most of what differs shows when all is lost.
-		losses := []vfs.Loss{vfs.LoseAll, vfs.LoseNothing, vfs.LoseSome}
+		losses := []vfstest.Loss{vfstest.LoseAll, vfstest.LoseNothing, vfstest.LoseSome}
 		if len(images)%5 > 0 {
 			losses = losses[:1]
 		}
@@ -92,7 +93,7 @@ func TestRedactionAfterPowerCuts(t *testing.T) {
 			images = append(images, image{mem.CrashClone(rng, loss), fmt.Sprintf("%s, loss %d", when, loss)})
 		}
 	}
-	disk := &vfs.Faulty{FS: mem, Before: func(op vfs.Op) error {
+	disk := &vfstest.Faulty{FS: mem, Before: func(op vfstest.Op) error {
 		if op.Kind.Mutates() {
 			keep(fmt.Sprintf("before %v %s", op.Kind, op.Name))
 		}
@@ -167,17 +168,17 @@ func checkCrashTexts(t *testing.T, disk vfs.FS, when string) {
 func TestRedactionUnderFaults(t *testing.T) {
 	t.Parallel()
 	secret := token(12)
-	base := vfs.NewMemory()
+	base := vfstest.NewMemory()
 	crashFixture(t, base, secret)
-	kinds := vfs.OpCreate | vfs.OpMkdir | vfs.OpRename | vfs.OpRemove | vfs.OpWrite | vfs.OpSync | vfs.OpSyncDir
-	count := &vfs.Faulty{FS: base.CrashClone(nil, vfs.LoseNothing)}
+	kinds := vfstest.OpCreate | vfstest.OpMkdir | vfstest.OpRename | vfstest.OpRemove | vfstest.OpWrite | vfstest.OpSync | vfstest.OpSyncDir
+	count := &vfstest.Faulty{FS: base.CrashClone(nil, vfstest.LoseNothing)}
 	if err := redactAt(t, count, redactAll(t)); err != nil {
 		t.Fatal(err)
 	}
 	failed := 0
 	for n := int64(1); n <= count.Count(kinds); n += 3 {
-		disk := base.CrashClone(nil, vfs.LoseNothing)
-		if redactAt(t, &vfs.Faulty{FS: disk, Before: vfs.FailAt(n, kinds, syscall.EIO)}, redactAll(t)) != nil {
+		disk := base.CrashClone(nil, vfstest.LoseNothing)
+		if redactAt(t, &vfstest.Faulty{FS: disk, Before: vfstest.FailAt(n, kinds, syscall.EIO)}, redactAll(t)) != nil {
 			failed++
 		}
 		// What failed is finished by the next, also if that one looks for nothing new.

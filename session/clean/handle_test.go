@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/memory"
 	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 // Whoever had a session open when it was redacted, or removed and redacted in the
@@ -117,14 +118,14 @@ func TestRedactedWhileItIsCopied(t *testing.T) {
 	secret := token(2)
 	moments := 0
 	for at := 1; ; at++ {
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		st := openAt(t, disk)
 		f := &fixture{t, st, session.Options{}}
 		f.session("one", message("first"), message("key "+secret))
 		var receipt *clean.Receipt
 		n, began := 0, false
-		faulty := &vfs.Faulty{FS: disk, Before: func(op vfs.Op) error {
-			if !began || receipt != nil || op.Kind&(vfs.OpMutating|vfs.OpLock|vfs.OpUnlock) == 0 {
+		faulty := &vfstest.Faulty{FS: disk, Before: func(op vfstest.Op) error {
+			if !began || receipt != nil || op.Kind&(vfstest.OpMutating|vfstest.OpLock|vfstest.OpUnlock) == 0 {
 				return nil
 			}
 			if n++; n == at {

@@ -22,6 +22,7 @@ import (
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/storetest"
 	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 // wantKind checks that an error is of a kind and that its text has the words
@@ -68,15 +69,15 @@ func openAt(t testing.TB, dir string, o *file.Options) *file.Store {
 
 // recorder is a disk in memory that keeps a list of what is done to it.
 type recorder struct {
-	vfs.Faulty
+	vfstest.Faulty
 	mu  sync.Mutex
-	ops []vfs.Op
+	ops []vfstest.Op
 }
 
 func newRecorder() *recorder {
 	r := &recorder{}
-	r.FS = vfs.NewMemory()
-	r.Before = func(op vfs.Op) error {
+	r.FS = vfstest.NewMemory()
+	r.Before = func(op vfstest.Op) error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.ops = append(r.ops, op)
@@ -86,7 +87,7 @@ func newRecorder() *recorder {
 }
 
 // during returns the operations of the given kinds while f runs, in words.
-func (r *recorder) during(kinds vfs.OpKind, f func()) []string {
+func (r *recorder) during(kinds vfstest.OpKind, f func()) []string {
 	r.mu.Lock()
 	from := len(r.ops)
 	r.mu.Unlock()
@@ -221,14 +222,14 @@ func TestAppendIsOneWriteAndOneSync(t *testing.T) {
 	log := storetest.MustCreate(t, openAt(t, "/s", &file.Options{FS: disk}), "a", "{}")
 	storetest.MustAppend(t, log, "the first append also looks the file up")
 	for _, lines := range []int{1, 2, 1000} {
-		got := disk.during(vfs.OpMutating, func() {
+		got := disk.during(vfstest.OpMutating, func() {
 			storetest.MustAppend(t, log, slices.Repeat([]string{`{"n":1}`}, lines)...)
 		})
 		if want := []string{"write a.jsonl", "sync a.jsonl"}; !cmp.Equal(got, want) {
 			t.Errorf("an append of %d lines did %q, want %q", lines, got, want)
 		}
 	}
-	if got := disk.during(vfs.OpMutating, func() { storetest.MustAppend(t, log) }); got != nil {
+	if got := disk.during(vfstest.OpMutating, func() { storetest.MustAppend(t, log) }); got != nil {
 		t.Errorf("an append of no lines did %q", got)
 	}
 }
@@ -239,7 +240,7 @@ func TestCreateSyncsFileThenName(t *testing.T) {
 	disk := newRecorder()
 	st := openAt(t, "/s", &file.Options{FS: disk})
 	storetest.MustCreate(t, st, "first", "{}") // makes the directories
-	got := disk.during(vfs.OpMutating&^vfs.OpMkdir, func() { storetest.MustCreate(t, st, "a", "{}", "{}") })
+	got := disk.during(vfstest.OpMutating&^vfstest.OpMkdir, func() { storetest.MustCreate(t, st, "a", "{}", "{}") })
 	want := []string{"create a.lock", "create a" /* its mark */, "create tmp", "write tmp", "sync tmp", "create tmp to a.jsonl", "remove tmp", "syncdir s"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("creating a log (-want +got):\n%s", diff)
@@ -251,14 +252,14 @@ func TestGroupCommit(t *testing.T) {
 	t.Parallel()
 	const appends = 64
 	var started sync.WaitGroup // a sync of an append takes until all others have begun
-	disk := &vfs.Faulty{FS: vfs.NewMemory(), Before: func(op vfs.Op) error {
-		if op.Kind == vfs.OpSync {
+	disk := &vfstest.Faulty{FS: vfstest.NewMemory(), Before: func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpSync {
 			started.Wait()
 		}
 		return nil
 	}}
 	log := storetest.MustCreate(t, openAt(t, "/s", &file.Options{FS: disk}), "a", "{}")
-	before := disk.Count(vfs.OpSync)
+	before := disk.Count(vfstest.OpSync)
 	var mu sync.Mutex // guards at
 	at := storetest.MustEnd(t, log)
 	var wg sync.WaitGroup
@@ -279,7 +280,7 @@ func TestGroupCommit(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if syncs := disk.Count(vfs.OpSync) - before; syncs == 0 || syncs > 2 {
+	if syncs := disk.Count(vfstest.OpSync) - before; syncs == 0 || syncs > 2 {
 		t.Errorf("%d appends took %d syncs", appends, syncs)
 	}
 	if got := len(linesOf(t, log)); got != appends+1 {
@@ -289,18 +290,18 @@ func TestGroupCommit(t *testing.T) {
 
 func TestEverySyncsInTheBackground(t *testing.T) {
 	t.Parallel()
-	disk := &vfs.Faulty{FS: vfs.NewMemory()}
+	disk := &vfstest.Faulty{FS: vfstest.NewMemory()}
 	began := time.Now()
 	log := storetest.MustCreate(t, openAt(t, "/s", &file.Options{FS: disk, Sync: file.Every(20 * time.Millisecond)}), "a", "{}")
-	before := disk.Count(vfs.OpSync)
+	before := disk.Count(vfstest.OpSync)
 	for range 5 {
 		storetest.MustAppend(t, log, "{}")
 	}
-	if syncs := disk.Count(vfs.OpSync) - before; syncs > 0 && time.Since(began) < 20*time.Millisecond {
+	if syncs := disk.Count(vfstest.OpSync) - before; syncs > 0 && time.Since(began) < 20*time.Millisecond {
 		t.Errorf("%d syncs at once", syncs)
 	}
 	deadline := time.Now().Add(time.Minute)
-	for disk.Count(vfs.OpSync) == before {
+	for disk.Count(vfstest.OpSync) == before {
 		if time.Now().After(deadline) {
 			t.Fatal("no sync")
 		}
@@ -308,16 +309,16 @@ func TestEverySyncsInTheBackground(t *testing.T) {
 	}
 	// Close does not leave it to a timer.
 	log = storetest.MustCreate(t, openAt(t, "/s", &file.Options{FS: disk, Sync: file.Every(time.Hour)}), "b", "{}")
-	before = disk.Count(vfs.OpSync)
+	before = disk.Count(vfstest.OpSync)
 	storetest.MustAppend(t, log, "{}")
-	if err := log.Close(); err != nil || disk.Count(vfs.OpSync) == before {
-		t.Errorf("Close() = %v, %d syncs", err, disk.Count(vfs.OpSync)-before)
+	if err := log.Close(); err != nil || disk.Count(vfstest.OpSync) == before {
+		t.Errorf("Close() = %v, %d syncs", err, disk.Count(vfstest.OpSync)-before)
 	}
 }
 
 func TestNeverDoesNotSync(t *testing.T) {
 	t.Parallel()
-	disk := &vfs.Faulty{FS: vfs.NewMemory()}
+	disk := &vfstest.Faulty{FS: vfstest.NewMemory()}
 	st := openAt(t, "/s", &file.Options{FS: disk, Sync: file.Never})
 	log := storetest.MustCreate(t, st, "a", "{}")
 	storetest.MustAppend(t, log, "{}")
@@ -329,7 +330,7 @@ func TestNeverDoesNotSync(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if n := disk.Count(vfs.OpSync | vfs.OpSyncDir); n > 0 {
+	if n := disk.Count(vfstest.OpSync | vfstest.OpSyncDir); n > 0 {
 		t.Errorf("%d syncs", n)
 	}
 }
@@ -422,7 +423,7 @@ func mustReadFile(t testing.TB, path string) []byte {
 // A file that may not be written can be read, and says why it takes no append.
 func TestReadOnlyFile(t *testing.T) {
 	t.Parallel()
-	disk := vfs.NewMemory()
+	disk := vfstest.NewMemory()
 	storetest.MustCreate(t, openAt(t, "/s", &file.Options{FS: disk}), "a", "{}")
 	log := storetest.MustOpen(t, openAt(t, "/s", &file.Options{FS: readOnly{disk}}), "a")
 	wantLines(t, log, "{}")

@@ -25,6 +25,7 @@ import (
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/storetest"
 	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 func archivePath(st *file.Store, name string) string {
@@ -99,7 +100,7 @@ func TestArchiveKeepsTheBytes(t *testing.T) {
 // Reading an archive from anywhere gives what the plain file would.
 func TestArchiveReadsFromAnywhere(t *testing.T) {
 	t.Parallel()
-	disk := vfs.NewMemory()
+	disk := vfstest.NewMemory()
 	st := openAt(t, "/s", &file.Options{FS: disk, Sync: file.Never})
 	content := noise(3000, 1000)
 	putLog(t, disk, st.Path("a"), content)
@@ -125,8 +126,8 @@ func TestArchiveReadsFromAnywhere(t *testing.T) {
 func TestArchiveEndIsCheap(t *testing.T) {
 	t.Parallel()
 	var bytesRead atomic.Int64
-	disk := &vfs.Faulty{FS: vfs.NewMemory(), Before: func(op vfs.Op) error {
-		if op.Kind == vfs.OpRead && strings.HasSuffix(op.Name, ".zst") {
+	disk := &vfstest.Faulty{FS: vfstest.NewMemory(), Before: func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpRead && strings.HasSuffix(op.Name, ".zst") {
 			bytesRead.Add(int64(op.Size))
 		}
 		return nil
@@ -155,7 +156,7 @@ func TestArchiveEndIsCheap(t *testing.T) {
 // Archiving is no append: the log does not become the latest by it.
 func TestArchiveKeepsTheTime(t *testing.T) {
 	t.Parallel()
-	for name, disk := range map[string]vfs.FS{"OS": vfs.OS{}, "memory": vfs.NewMemory()} {
+	for name, disk := range map[string]vfs.FS{"OS": vfs.OS{}, "memory": vfstest.NewMemory()} {
 		t.Run(name, func(t *testing.T) {
 			st := open(t, &file.Options{FS: disk})
 			storetest.MustCreate(t, st, "a", "{}").Close()
@@ -327,7 +328,7 @@ func TestArchiveWithoutItsTable(t *testing.T) {
 		"empty frame":     append(slices.Clone(good), seekTable(one, two, [2]uint32{0, 0})...),
 	} {
 		t.Run(name, func(t *testing.T) {
-			disk := vfs.NewMemory()
+			disk := vfstest.NewMemory()
 			st := openAt(t, "/s", &file.Options{FS: disk, Sync: file.Never})
 			putLog(t, disk, archivePath(st, "a"), content)
 			log := storetest.MustOpen(t, st, "a")
@@ -382,7 +383,7 @@ func TestDamagedFrame(t *testing.T) {
 		} {
 			t.Run(fmt.Sprint(name, damaged), func(t *testing.T) {
 				t.Parallel()
-				disk := vfs.NewMemory()
+				disk := vfstest.NewMemory()
 				st := openAt(t, "/s", &file.Options{FS: disk, Sync: file.Never})
 				putLog(t, disk, archivePath(st, "a"), content)
 				log := storetest.MustOpen(t, st, "a")
@@ -438,7 +439,7 @@ func TestCorruptArchive(t *testing.T) {
 		"bomb":              append(slices.Clone(bomb), seekTable([2]uint32{uint32(len(bomb)), 6})...),
 	} {
 		t.Run(name, func(t *testing.T) {
-			disk := vfs.NewMemory()
+			disk := vfstest.NewMemory()
 			st := openAt(t, "/s", &file.Options{FS: disk, Sync: file.Never})
 			storetest.MustCreate(t, st, "other", "{}")
 			putLog(t, disk, archivePath(st, "a"), content)
@@ -488,7 +489,7 @@ func TestArchiveThatClaimsTheImpossible(t *testing.T) {
 		"many frames": {append(make([]byte, 9*(1<<20+1)), seekTable(slices.Repeat([][2]uint32{{9, 0}}, 1<<20+1)...)...), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			disk := vfs.NewMemory()
+			disk := vfstest.NewMemory()
 			st := openAt(t, "/s", &file.Options{FS: disk, Sync: file.Never, MaxUnpacked: test.limit})
 			putLog(t, disk, archivePath(st, "a"), test.archive)
 			var before, after runtime.MemStats
@@ -519,9 +520,9 @@ func TestArchiveKeepsToTheLimit(t *testing.T) {
 // in the middle of a log, and leave it as it was.
 func TestArchivingEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	disk := vfs.NewMemory()
+	disk := vfstest.NewMemory()
 	ctx, cancel := context.WithCancel(t.Context())
-	faulty := &vfs.Faulty{FS: disk}
+	faulty := &vfstest.Faulty{FS: disk}
 	st := openAt(t, "/s", &file.Options{FS: faulty, Sync: file.Never})
 	content := bytes.ReplaceAll(noise(8, 1<<20), []byte("\n"), []byte("n"))
 	putLog(t, disk, st.Path("a"), content)
@@ -529,8 +530,8 @@ func TestArchivingEndsWithItsContext(t *testing.T) {
 	stopAfter := func(n int) {
 		ctx, cancel = context.WithCancel(t.Context())
 		reads = 0
-		faulty.Before = func(op vfs.Op) error {
-			if op.Kind == vfs.OpRead {
+		faulty.Before = func(op vfstest.Op) error {
+			if op.Kind == vfstest.OpRead {
 				if reads++; reads == n {
 					cancel()
 				}
@@ -609,7 +610,7 @@ func FuzzSeekTable(f *testing.F) {
 	f.Add(seekTable([2]uint32{0, 0}))
 	f.Add(good)
 	f.Fuzz(func(t *testing.T, archive []byte) {
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		st := openAt(t, "/s", &file.Options{FS: disk, Sync: file.Never, MaxLine: 1 << 20})
 		putLog(t, disk, archivePath(st, "a"), archive)
 		err := readAll(t.Context(), st, "a")
@@ -666,15 +667,15 @@ func TestLeftoverArchiveStaysAside(t *testing.T) {
 // unpacked counts.
 func TestUnarchiveReplacesNothing(t *testing.T) {
 	t.Parallel()
-	fsys := &vfs.Faulty{FS: vfs.OS{}}
+	fsys := &vfstest.Faulty{FS: vfs.OS{}}
 	st, err := file.Open(t.TempDir(), &file.Options{FS: fsys})
 	must(t, err)
 	defer st.Close()
 	_, err = st.Create(t.Context(), "a", store.Lines([]byte("{}")))
 	must(t, err)
 	must(t, st.Archive(t.Context(), "a"))
-	fsys.Before = func(op vfs.Op) error {
-		if op.Kind == vfs.OpSync { // the unpacked file is complete
+	fsys.Before = func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpSync { // the unpacked file is complete
 			return os.WriteFile(st.Path("a"), []byte("{}\n{\"n\":1}\n"), 0o600)
 		}
 		return nil
@@ -689,15 +690,15 @@ func TestUnarchiveReplacesNothing(t *testing.T) {
 // still what was packed.
 func TestArchiveKeepsWhatChangedMeanwhile(t *testing.T) {
 	t.Parallel()
-	fsys := &vfs.Faulty{FS: vfs.OS{}}
+	fsys := &vfstest.Faulty{FS: vfs.OS{}}
 	st, err := file.Open(t.TempDir(), &file.Options{FS: fsys})
 	must(t, err)
 	defer st.Close()
 	log, err := st.Create(t.Context(), "a", store.Lines([]byte("{}")))
 	must(t, err)
 	must(t, log.Close())
-	fsys.Before = func(op vfs.Op) error {
-		if op.Kind == vfs.OpRename { // the archive is complete
+	fsys.Before = func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpRename { // the archive is complete
 			return os.WriteFile(st.Path("a"), []byte("{}\n{\"n\":1}\n"), 0o600)
 		}
 		return nil
@@ -716,7 +717,7 @@ func TestArchiveKeepsWhatChangedMeanwhile(t *testing.T) {
 func TestUnarchiveDeletesWhatItUnpacked(t *testing.T) {
 	t.Parallel()
 	skipWindows(t)
-	fsys := &vfs.Faulty{FS: vfs.OS{}}
+	fsys := &vfstest.Faulty{FS: vfs.OS{}}
 	st, err := file.Open(t.TempDir(), &file.Options{FS: fsys})
 	must(t, err)
 	defer st.Close()
@@ -725,8 +726,8 @@ func TestUnarchiveDeletesWhatItUnpacked(t *testing.T) {
 	must(t, log.Close())
 	must(t, st.Archive(t.Context(), "a"))
 	archive := filepath.Join(st.Where(), ".coppice", "archive", "a.jsonl.zst")
-	fsys.Before = func(op vfs.Op) error {
-		if op.Kind != vfs.OpSyncDir || op.Name != st.Where() { // the plain file has its name
+	fsys.Before = func(op vfstest.Op) error {
+		if op.Kind != vfstest.OpSyncDir || op.Name != st.Where() { // the plain file has its name
 			return nil
 		}
 		return errors.Join(os.Remove(archive), os.WriteFile(archive+"~", []byte("another"), 0o600), os.Rename(archive+"~", archive))

@@ -13,7 +13,7 @@ import (
 
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
-	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 func addTo(t *testing.T, b store.Batch, names ...string) {
@@ -94,12 +94,12 @@ func TestDiscardedBatchLeavesNothing(t *testing.T) {
 
 func TestBatchSurvivesAFault(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []vfs.OpKind{vfs.OpSync, vfs.OpLock} {
-		disk := vfs.NewMemory()
+	for _, kind := range []vfstest.OpKind{vfstest.OpSync, vfstest.OpLock} {
+		disk := vfstest.NewMemory()
 		var mu sync.Mutex
 		armed := false
-		fail := vfs.FailAt(1, kind, syscall.EIO)
-		st := open(t, &file.Options{FS: &vfs.Faulty{FS: disk, Before: func(o vfs.Op) error {
+		fail := vfstest.FailAt(1, kind, syscall.EIO)
+		st := open(t, &file.Options{FS: &vfstest.Faulty{FS: disk, Before: func(o vfstest.Op) error {
 			mu.Lock()
 			defer mu.Unlock()
 			if !armed {
@@ -134,14 +134,14 @@ func TestBatchSurvivesCrashes(t *testing.T) {
 
 func batchWithCrash(t *testing.T, names []string, op int64) (more bool) {
 	t.Helper()
-	disk := vfs.NewMemory()
+	disk := vfstest.NewMemory()
 	var mu sync.Mutex
-	var crashed []*vfs.Memory
+	var crashed []*vfstest.Memory
 	n := int64(0)
 	crash := func() {
-		crashed = append(crashed, disk.CrashClone(nil, vfs.LoseAll), disk.CrashClone(rand.New(rand.NewPCG(1, uint64(op)))))
+		crashed = append(crashed, disk.CrashClone(nil, vfstest.LoseAll), disk.CrashClone(rand.New(rand.NewPCG(1, uint64(op)))))
 	}
-	faulty := &vfs.Faulty{FS: disk, Before: func(o vfs.Op) error {
+	faulty := &vfstest.Faulty{FS: disk, Before: func(o vfstest.Op) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if o.Kind.Mutates() {

@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/storetest"
 	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 func blobPath(st *file.Store, ref store.Ref) string {
@@ -47,7 +48,7 @@ func TestBlobIsSynced(t *testing.T) {
 	storetest.MustPut(t, st.Blobs(), []byte("212")) // a neighbour, for which the directories are made
 	ref := store.RefOf([]byte("blob"))
 	digits, _ := ref.Hex()
-	got := disk.during(vfs.OpMutating&^vfs.OpMkdir, func() { storetest.MustPut(t, st.Blobs(), []byte("blob")) })
+	got := disk.during(vfstest.OpMutating&^vfstest.OpMkdir, func() { storetest.MustPut(t, st.Blobs(), []byte("blob")) })
 	want := []string{"create tmp", "write tmp", "sync tmp", "rename tmp to " + digits, "syncdir " + digits[:2]}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("putting a blob (-want +got):\n%s", diff)
@@ -96,7 +97,7 @@ func TestPutSyncsWhatIsThere(t *testing.T) {
 	hasty := openAt(t, "/s", &file.Options{FS: disk, Sync: file.Never})
 	ref := storetest.MustPut(t, hasty.Blobs(), []byte("blob"))
 	digits, _ := ref.Hex()
-	const kinds = vfs.OpMutating &^ vfs.OpMkdir
+	const kinds = vfstest.OpMutating &^ vfstest.OpMkdir
 	st := openAt(t, "/s", &file.Options{FS: disk})
 	put := func() { storetest.MustPut(t, st.Blobs(), []byte("blob")) }
 	if diff := cmp.Diff([]string{"sync " + digits, "syncdir " + digits[:2]}, disk.during(kinds, put)); diff != "" {

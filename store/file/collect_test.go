@@ -21,7 +21,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/storetest"
-	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 // naming is a line that refers to blobs.
@@ -136,16 +136,16 @@ func TestRemoveBlobsWantsToReadEverything(t *testing.T) {
 // meanwhile is a disk in memory that does something just before the n-th operation
 // of whoever uses it.
 type meanwhile struct {
-	vfs.Faulty
+	vfstest.Faulty
 	do  map[int64]func()
 	off bool // what is being done does not count
 }
 
 func newMeanwhile() *meanwhile {
 	m := &meanwhile{do: make(map[int64]func())}
-	m.FS = vfs.NewMemory()
+	m.FS = vfstest.NewMemory()
 	n := int64(0)
-	m.Before = func(vfs.Op) error {
+	m.Before = func(vfstest.Op) error {
 		if m.off {
 			return nil
 		}
@@ -172,14 +172,14 @@ func interleaved(t *testing.T, ref store.Ref, prepare func(st *file.Store) map[i
 	mustCreate(t, st, "b", "{}").Close()
 	must(t, st.Archive(t.Context(), "b"))
 	disk.do = prepare(st)
-	before := disk.Count(vfs.OpAny)
+	before := disk.Count(vfstest.OpAny)
 	disk.off = false
 	_, err := st.Blobs().Collect(t.Context(), ref)
 	disk.off = true
 	if err != nil && !errors.Is(err, store.ErrLocked) {
 		t.Fatal(err)
 	}
-	return st, disk.Count(vfs.OpAny) - before
+	return st, disk.Count(vfstest.OpAny) - before
 }
 
 // nameBlob is what a writer does. It reports whether it was let.

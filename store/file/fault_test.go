@@ -20,6 +20,7 @@ import (
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/storetest"
 	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 const faultDir = "/store"
@@ -30,9 +31,9 @@ const faultDir = "/store"
 // ErrUnknown; and the work must go on.
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	kinds := []vfs.OpKind{
-		vfs.OpOpen, vfs.OpCreate, vfs.OpMkdir, vfs.OpRename, vfs.OpRemove, vfs.OpWrite, vfs.OpTruncate,
-		vfs.OpSync, vfs.OpSyncDir, vfs.OpRead, vfs.OpStat, vfs.OpLock, vfs.OpUnlock, vfs.OpClose,
+	kinds := []vfstest.OpKind{
+		vfstest.OpOpen, vfstest.OpCreate, vfstest.OpMkdir, vfstest.OpRename, vfstest.OpRemove, vfstest.OpWrite, vfstest.OpTruncate,
+		vfstest.OpSync, vfstest.OpSyncDir, vfstest.OpRead, vfstest.OpStat, vfstest.OpLock, vfstest.OpUnlock, vfstest.OpClose,
 	}
 	clean := newFaultWork(t, nil)
 	clean.all()
@@ -49,7 +50,7 @@ func TestFaults(t *testing.T) {
 			for name, cause := range faultCauses(kind) {
 				every := int64(max(1, 3/soak.N(1))) // each way to fail at other operations
 				for n := 1 + int64(len(name))%every; n <= count; n += every {
-					w := newFaultWork(t, vfs.FailAt(n, kind, cause))
+					w := newFaultWork(t, vfstest.FailAt(n, kind, cause))
 					w.where = fmt.Sprintf("%s at %v %d of %d", name, kind, n, count)
 					w.all()
 				}
@@ -59,12 +60,12 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-func faultCauses(kind vfs.OpKind) map[string]error {
+func faultCauses(kind vfstest.OpKind) map[string]error {
 	causes := map[string]error{"ENOSPC": syscall.ENOSPC, "EIO": syscall.EIO}
-	if kind == vfs.OpWrite {
-		causes["short write of 1"] = &vfs.ShortWrite{N: 1, Err: syscall.ENOSPC}
-		causes["short write of a line"] = &vfs.ShortWrite{N: len(faultLine("first", 0)) + 1, Err: syscall.ENOSPC}
-		causes["short write of more"] = &vfs.ShortWrite{N: 700, Err: syscall.EIO}
+	if kind == vfstest.OpWrite {
+		causes["short write of 1"] = &vfstest.ShortWrite{N: 1, Err: syscall.ENOSPC}
+		causes["short write of a line"] = &vfstest.ShortWrite{N: len(faultLine("first", 0)) + 1, Err: syscall.ENOSPC}
+		causes["short write of more"] = &vfstest.ShortWrite{N: 700, Err: syscall.EIO}
 	}
 	return causes
 }
@@ -73,8 +74,8 @@ func faultCauses(kind vfs.OpKind) map[string]error {
 type faultWork struct {
 	t     *testing.T
 	where string
-	mem   *vfs.Memory
-	disk  *vfs.Faulty
+	mem   *vfstest.Memory
+	disk  *vfstest.Faulty
 	gate  *faultGate
 	store *file.Store
 	logs  map[string]*faultLog
@@ -93,9 +94,9 @@ type faultLog struct {
 	places []string        // where it may be: "store", "trash", "nowhere"
 }
 
-func newFaultWork(t *testing.T, before func(vfs.Op) error) *faultWork {
-	w := &faultWork{t: t, mem: vfs.NewMemory(), logs: make(map[string]*faultLog)}
-	w.disk = &vfs.Faulty{FS: w.mem, Before: func(op vfs.Op) error {
+func newFaultWork(t *testing.T, before func(vfstest.Op) error) *faultWork {
+	w := &faultWork{t: t, mem: vfstest.NewMemory(), logs: make(map[string]*faultLog)}
+	w.disk = &vfstest.Faulty{FS: w.mem, Before: func(op vfstest.Op) error {
 		if before == nil {
 			return nil
 		}
@@ -411,8 +412,8 @@ func (w *faultWork) check() {
 	if w.where != "" && !w.fired {
 		return // so far as in the run without a fault
 	}
-	for _, disk := range []*vfs.Memory{
-		w.mem.CrashClone(nil, vfs.LoseAll),
+	for _, disk := range []*vfstest.Memory{
+		w.mem.CrashClone(nil, vfstest.LoseAll),
 		w.mem.CrashClone(rand.New(rand.NewPCG(1, uint64(w.seq)))),
 		w.mem,
 	} {
@@ -432,7 +433,7 @@ func (w *faultWork) check() {
 	}
 }
 
-func (w *faultWork) checkLog(st *file.Store, disk *vfs.Memory, name string, log *faultLog) {
+func (w *faultWork) checkLog(st *file.Store, disk *vfstest.Memory, name string, log *faultLog) {
 	w.t.Helper()
 	_, err := st.Open(context.Background(), name)
 	if err == nil {
@@ -470,7 +471,7 @@ func (w *faultWork) checkLines(name string, found []string, log *faultLog) {
 }
 
 // read returns a log's lines from a disk without faults.
-func (w *faultWork) read(disk *vfs.Memory, name string) []string {
+func (w *faultWork) read(disk *vfstest.Memory, name string) []string {
 	st, err := file.Open(faultDir, &file.Options{FS: disk})
 	if err != nil {
 		w.t.Fatal(err)
@@ -548,14 +549,14 @@ func (f *faultGateFile) Sync() error {
 // faultDisk is a disk on which the next operation of a kind fails when told to.
 type faultDisk struct {
 	t    *testing.T
-	mem  *vfs.Memory
+	mem  *vfstest.Memory
 	gate *faultGate
 	fail atomic.Uint32 // the kinds
 }
 
 func newFaultDisk(t *testing.T) *faultDisk {
-	d := &faultDisk{t: t, mem: vfs.NewMemory()}
-	d.gate = newFaultGate(&vfs.Faulty{FS: d.mem, Before: func(op vfs.Op) error {
+	d := &faultDisk{t: t, mem: vfstest.NewMemory()}
+	d.gate = newFaultGate(&vfstest.Faulty{FS: d.mem, Before: func(op vfstest.Op) error {
 		if kinds := d.fail.Load(); uint32(op.Kind)&kinds != 0 && d.fail.CompareAndSwap(kinds, 0) {
 			return syscall.EIO
 		}
@@ -576,7 +577,7 @@ func (d *faultDisk) open(sync file.Sync) *file.Store {
 }
 
 // next makes the next operation of some kinds fail.
-func (d *faultDisk) next(kinds vfs.OpKind) { d.fail.Store(uint32(kinds)) }
+func (d *faultDisk) next(kinds vfstest.OpKind) { d.fail.Store(uint32(kinds)) }
 
 // appendErr appends a line at the log's end.
 func (d *faultDisk) appendErr(log store.Log, line string) error {
@@ -592,7 +593,7 @@ func (d *faultDisk) appendErr(log store.Log, line string) error {
 func (d *faultDisk) mustSurvive(name string, want ...string) {
 	d.t.Helper()
 	w := &faultWork{t: d.t, where: "after the cut"}
-	got := w.read(d.mem.CrashClone(nil, vfs.LoseAll), name)
+	got := w.read(d.mem.CrashClone(nil, vfstest.LoseAll), name)
 	for _, line := range want {
 		if !slices.Contains(got, line) {
 			d.t.Errorf("after a power cut %s is not in %q", line, got)
@@ -605,7 +606,7 @@ func TestFailedSyncPoisons(t *testing.T) {
 	d := newFaultDisk(t)
 	log := storetest.MustCreate(t, d.open(file.Always), "a", `{"n":0}`)
 	storetest.MustAppend(t, log, `{"n":1}`)
-	d.next(vfs.OpSync)
+	d.next(vfstest.OpSync)
 	if err := d.appendErr(log, `{"n":2}`); !errors.Is(err, store.ErrUnknown) {
 		t.Errorf("append whose sync fails: %v, want ErrUnknown", err)
 	}
@@ -630,7 +631,7 @@ func TestFailedRepairIsNoted(t *testing.T) {
 		log := storetest.MustCreate(t, d.open(file.Always), "a", `{"n":0}`)
 		w := &faultWork{t: t, mem: d.mem, store: d.open(file.Always), logs: map[string]*faultLog{"a": {maybe: map[string]bool{}}}}
 		w.tear("a", torn)
-		d.next(vfs.OpSync)
+		d.next(vfstest.OpSync)
 		if err := d.appendErr(log, `{"n":2}`); err == nil {
 			t.Error("append whose repair was not synced succeeded")
 		}
@@ -649,7 +650,7 @@ func TestRemovingKeepsTheNote(t *testing.T) {
 	d := newFaultDisk(t)
 	st := d.open(file.Always)
 	log := storetest.MustCreate(t, st, "a", `{"n":0}`)
-	d.next(vfs.OpSync)
+	d.next(vfstest.OpSync)
 	if err := d.appendErr(log, `{"n":1}`); !errors.Is(err, store.ErrUnknown) {
 		t.Fatal(err)
 	}
@@ -672,7 +673,7 @@ func TestRemovingKeepsTheNote(t *testing.T) {
 // if the first look at what became of the log did not work.
 func TestRemovedLogTakesNothing(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []vfs.OpKind{vfs.OpCreate, vfs.OpLock, vfs.OpStat, vfs.OpOpen, vfs.OpSyncDir} {
+	for _, kind := range []vfstest.OpKind{vfstest.OpCreate, vfstest.OpLock, vfstest.OpStat, vfstest.OpOpen, vfstest.OpSyncDir} {
 		for _, used := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%v, handle used: %v", kind, used), func(t *testing.T) {
 				testRemovedLog(t, kind, used)
@@ -681,7 +682,7 @@ func TestRemovedLogTakesNothing(t *testing.T) {
 	}
 }
 
-func testRemovedLog(t *testing.T, kind vfs.OpKind, used bool) {
+func testRemovedLog(t *testing.T, kind vfstest.OpKind, used bool) {
 	d := newFaultDisk(t)
 	log := storetest.MustCreate(t, d.open(file.Always), "a", `{"n":0}`)
 	if used {
@@ -706,7 +707,7 @@ func TestEveryReportsAFailedSync(t *testing.T) {
 	t.Parallel()
 	d := newFaultDisk(t)
 	log := storetest.MustCreate(t, d.open(file.Every(time.Millisecond)), "a", `{"n":0}`)
-	d.next(vfs.OpSync)
+	d.next(vfstest.OpSync)
 	storetest.MustAppend(t, log, `{"n":1}`)
 	for d.fail.Load() != 0 {
 		time.Sleep(time.Millisecond)
@@ -749,9 +750,9 @@ func TestShorterLogIsSynced(t *testing.T) {
 
 func TestFullDiskLeavesTheHandleUsable(t *testing.T) {
 	t.Parallel()
-	full := vfs.FailFrom(1, vfs.OpWrite, &vfs.ShortWrite{N: 5, Err: syscall.ENOSPC})
-	mem, isFull := vfs.NewMemory(), false
-	disk := &vfs.Faulty{FS: mem, Before: func(op vfs.Op) error {
+	full := vfstest.FailFrom(1, vfstest.OpWrite, &vfstest.ShortWrite{N: 5, Err: syscall.ENOSPC})
+	mem, isFull := vfstest.NewMemory(), false
+	disk := &vfstest.Faulty{FS: mem, Before: func(op vfstest.Op) error {
 		if isFull {
 			return full(op)
 		}

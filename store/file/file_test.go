@@ -10,6 +10,7 @@ import (
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/storetest"
 	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 // open returns a store in a directory of the test's.
@@ -29,7 +30,7 @@ func TestConformance(t *testing.T) {
 		"always": func() *file.Options { return nil },
 		"never":  func() *file.Options { return &file.Options{Sync: file.Never, MaxLine: 8 << 20} },
 		"every":  func() *file.Options { return &file.Options{Sync: file.Every(1e6), MaxLine: 8 << 20} },
-		"memory": func() *file.Options { return &file.Options{FS: vfs.NewMemory(), MaxLine: 8 << 20} },
+		"memory": func() *file.Options { return &file.Options{FS: vfstest.NewMemory(), MaxLine: 8 << 20} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			storetest.Run(t, func(t *testing.T) store.Store { return open(t, options()) })

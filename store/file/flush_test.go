@@ -14,7 +14,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/storetest"
-	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 // lazy are the levels at which an append does not wait for the disk.
@@ -28,7 +28,7 @@ func TestWithoutFlushTheCutTakesIt(t *testing.T) {
 		log := storetest.MustCreate(t, d.open(level), "a", `{"n":0}`)
 		storetest.MustAppend(t, log, `{"n":1}`)
 		w := &faultWork{t: t, where: name}
-		if got := w.read(d.mem.CrashClone(nil, vfs.LoseAll), "a"); len(got) > 1 {
+		if got := w.read(d.mem.CrashClone(nil, vfstest.LoseAll), "a"); len(got) > 1 {
 			t.Errorf("%s: the worst cut has left %q", name, got)
 		}
 	}
@@ -79,7 +79,7 @@ func TestFlushedSurvivesAnyCut(t *testing.T) {
 // and asks the disk no second time. The next one rewrites the log.
 func TestFailedFlushPoisons(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []vfs.OpKind{vfs.OpSync, vfs.OpSyncDir} {
+	for _, kind := range []vfstest.OpKind{vfstest.OpSync, vfstest.OpSyncDir} {
 		for name, level := range lazy {
 			t.Run(fmt.Sprint(kind, " ", name), func(t *testing.T) {
 				d := newFaultDisk(t)
@@ -107,7 +107,7 @@ func TestFlushSettlesAFailedAppend(t *testing.T) {
 	t.Parallel()
 	d := newFaultDisk(t)
 	log := storetest.MustCreate(t, d.open(file.Always), "a", `{"n":0}`)
-	d.next(vfs.OpSync)
+	d.next(vfstest.OpSync)
 	wantKind(t, d.appendErr(log, `{"n":1}`), store.ErrUnknown)
 	wantKind(t, log.Flush(t.Context()), store.ErrUnknown)
 	other := storetest.MustOpen(t, d.open(file.Always), "a")
@@ -117,7 +117,7 @@ func TestFlushSettlesAFailedAppend(t *testing.T) {
 
 func TestFailedFlushOfABlob(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []vfs.OpKind{vfs.OpSync, vfs.OpSyncDir} {
+	for _, kind := range []vfstest.OpKind{vfstest.OpSync, vfstest.OpSyncDir} {
 		d := newFaultDisk(t)
 		st := d.open(file.Never)
 		log := storetest.MustCreate(t, st, "a", `{"n":0}`)
@@ -126,7 +126,7 @@ func TestFailedFlushOfABlob(t *testing.T) {
 		d.next(kind)
 		wantKind(t, log.Flush(t.Context()), store.ErrUnknown, "sha256:")
 		must(t, storetest.MustOpen(t, st, "a").Flush(t.Context()))
-		cut, err := file.Open(faultDir, &file.Options{FS: d.mem.CrashClone(nil, vfs.LoseAll)})
+		cut, err := file.Open(faultDir, &file.Options{FS: d.mem.CrashClone(nil, vfstest.LoseAll)})
 		must(t, err)
 		for _, ref := range refs {
 			if _, err := cut.Blobs().Get(t.Context(), ref); err != nil {
@@ -158,7 +158,7 @@ func TestFlushFollowsTheLog(t *testing.T) {
 
 // slowDisk counts the syncs of logs and holds them up.
 type slowDisk struct {
-	vfs.Faulty
+	vfstest.Faulty
 	mu    sync.Mutex
 	syncs int
 	hold  chan struct{} // each sync waits for it
@@ -166,9 +166,9 @@ type slowDisk struct {
 
 func newSlowDisk() *slowDisk {
 	d := &slowDisk{hold: make(chan struct{})}
-	d.FS = vfs.NewMemory()
-	d.Before = func(op vfs.Op) error {
-		if op.Kind == vfs.OpSync {
+	d.FS = vfstest.NewMemory()
+	d.Before = func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpSync {
 			d.mu.Lock()
 			d.syncs++
 			d.mu.Unlock()
@@ -236,7 +236,7 @@ func TestFlushesShareSyncs(t *testing.T) {
 func TestFlushOfNothing(t *testing.T) {
 	t.Parallel()
 	for name, level := range map[string]file.Sync{"always": file.Always, "every hour": file.Every(time.Hour), "never": file.Never} {
-		disk := &vfs.Faulty{FS: vfs.NewMemory()}
+		disk := &vfstest.Faulty{FS: vfstest.NewMemory()}
 		st := openAt(t, "/d", &file.Options{FS: disk, Sync: level})
 		log := storetest.MustCreate(t, st, "a", `{"n":0}`)
 		storetest.MustPut(t, st.Blobs(), []byte("blob"))
@@ -244,12 +244,12 @@ func TestFlushOfNothing(t *testing.T) {
 		if level != file.Always {
 			must(t, log.Flush(t.Context()))
 		}
-		before := disk.Count(vfs.OpMutating)
+		before := disk.Count(vfstest.OpMutating)
 		for range 3 {
 			must(t, log.Flush(t.Context()))
 			must(t, storetest.MustOpen(t, st, "a").Flush(t.Context()))
 		}
-		if after := disk.Count(vfs.OpMutating); after != before {
+		if after := disk.Count(vfstest.OpMutating); after != before {
 			t.Errorf("%s: flushing nothing made %d changes", name, after-before)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/storetest"
-	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 // watcher collects what a Watch yields.
@@ -107,8 +107,8 @@ func TestWatchFollowsTheLog(t *testing.T) {
 func TestWatchFollowsARewrite(t *testing.T) {
 	t.Parallel()
 	var failing atomic.Bool
-	disk := &vfs.Faulty{FS: vfs.NewMemory(), Before: func(op vfs.Op) error {
-		if op.Kind == vfs.OpSync && failing.Load() {
+	disk := &vfstest.Faulty{FS: vfstest.NewMemory(), Before: func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpSync && failing.Load() {
 			return errors.New("disk on fire")
 		}
 		return nil
@@ -124,9 +124,9 @@ func TestWatchFollowsARewrite(t *testing.T) {
 	_, err = log.Append(t.Context(), 4, []byte("2"))
 	wantKind(t, err, store.ErrClosed, "append", "earlier write or sync failed", "open the session again")
 	w.want("1")
-	got := disk.Count(vfs.OpRename)
+	got := disk.Count(vfstest.OpRename)
 	storetest.MustAppend(t, storetest.MustOpen(t, openAt(t, "/s", &file.Options{FS: disk}), "a"), "2")
-	if disk.Count(vfs.OpRename) == got {
+	if disk.Count(vfstest.OpRename) == got {
 		t.Error("the log was not written anew")
 	}
 	w.want("2")

@@ -9,7 +9,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/storetest"
-	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 // Whatever names files in the store's directories have, listing them tells logs
@@ -26,7 +26,7 @@ func FuzzFileNames(f *testing.F) {
 		if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\\\x00") || len(name) > 200 {
 			return // no file can be called that
 		}
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		st := openAt(t, "/s", &file.Options{FS: disk, Sync: file.Never})
 		var rooms []string
 		for _, room := range []string{"", "archive", "trash", "quarantine", "locks", "tmp"} {
@@ -77,7 +77,7 @@ func FuzzBlobName(f *testing.F) {
 	f.Add("sha256:" + strings.Repeat("A", 64))
 	f.Add("sha256:" + strings.Repeat("0", 63) + "/")
 	f.Fuzz(func(t *testing.T, name string) {
-		st := openAt(t, "/s", &file.Options{FS: vfs.NewMemory(), Sync: file.Never})
+		st := openAt(t, "/s", &file.Options{FS: vfstest.NewMemory(), Sync: file.Never})
 		ref := store.Ref(name)
 		if digits, ok := ref.Hex(); ok && (len(digits) != 64 || strings.Trim(digits, "0123456789abcdef") != "") {
 			t.Errorf("%q has the digits %q", name, digits)

@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/storetest"
 	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 func sh(t *testing.T, command string) {
@@ -160,33 +161,33 @@ func mustReadAll(t *testing.T, dir string) []string {
 func TestFileExchangedDuringAppend(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		do   func(t *testing.T, disk *vfs.Memory, st *file.Store)
+		do   func(t *testing.T, disk *vfstest.Memory, st *file.Store)
 		want error
 	}{
-		"by a copy from before": {func(t *testing.T, disk *vfs.Memory, st *file.Store) {
+		"by a copy from before": {func(t *testing.T, disk *vfstest.Memory, st *file.Store) {
 			putLog(t, disk, st.Path("a")+".new", []byte("one\n"))
 			must(t, disk.Rename(st.Path("a")+".new", st.Path("a")))
 		}, store.ErrUnknown},
-		"by a copy that has it": {func(t *testing.T, disk *vfs.Memory, st *file.Store) {
+		"by a copy that has it": {func(t *testing.T, disk *vfstest.Memory, st *file.Store) {
 			putLog(t, disk, st.Path("a")+".new", []byte("one\ntwo\nthree\n"))
 			must(t, disk.Rename(st.Path("a")+".new", st.Path("a")))
 		}, nil},
-		"by its archive": {func(t *testing.T, disk *vfs.Memory, st *file.Store) {
+		"by its archive": {func(t *testing.T, disk *vfstest.Memory, st *file.Store) {
 			must(t, openAt(t, st.Where(), &file.Options{FS: disk}).Archive(t.Context(), "a"))
 		}, nil},
-		"removed": {func(t *testing.T, disk *vfs.Memory, st *file.Store) {
+		"removed": {func(t *testing.T, disk *vfstest.Memory, st *file.Store) {
 			must(t, openAt(t, st.Where(), &file.Options{FS: disk}).Remove(t.Context(), "a"))
 		}, nil},
-		"moved away": {func(t *testing.T, disk *vfs.Memory, st *file.Store) {
+		"moved away": {func(t *testing.T, disk *vfstest.Memory, st *file.Store) {
 			must(t, disk.Rename(st.Path("a"), st.Path("b")))
 		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			disk := vfs.NewMemory()
+			disk := vfstest.NewMemory()
 			var st *file.Store
 			armed := false
-			st = open(t, &file.Options{FS: &vfs.Faulty{FS: disk, Before: func(op vfs.Op) error {
-				if armed && op.Kind == vfs.OpSync && op.Name == st.Path("a") {
+			st = open(t, &file.Options{FS: &vfstest.Faulty{FS: disk, Before: func(op vfstest.Op) error {
+				if armed && op.Kind == vfstest.OpSync && op.Name == st.Path("a") {
 					armed = false
 					test.do(t, disk, st)
 				}
@@ -213,8 +214,8 @@ func TestLocksRestoredFromACopy(t *testing.T) {
 	skipWindows(t)
 	dir := filepath.Join(t.TempDir(), "sessions")
 	var meanwhile func()
-	a := openAt(t, dir, &file.Options{FS: &vfs.Faulty{FS: vfs.OS{}, Before: func(op vfs.Op) error {
-		if op.Kind == vfs.OpWrite && meanwhile != nil {
+	a := openAt(t, dir, &file.Options{FS: &vfstest.Faulty{FS: vfs.OS{}, Before: func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpWrite && meanwhile != nil {
 			meanwhile()
 		}
 		return nil

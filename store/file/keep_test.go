@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 func TestIsKept(t *testing.T) {
@@ -45,7 +46,7 @@ func TestIsKept(t *testing.T) {
 
 func TestKeep(t *testing.T) {
 	t.Parallel()
-	disk := vfs.NewMemory()
+	disk := vfstest.NewMemory()
 	st, err := file.Open("/s", &file.Options{FS: disk})
 	if err != nil {
 		t.Fatal(err)

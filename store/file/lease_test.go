@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 // writer is one handle on the log "a" of a directory, with a store of its own:
@@ -256,8 +257,8 @@ func TestLeaseNeedsNoLockFile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			var meanwhile func()
-			a := newWriterWith(t, dir, &file.Options{Sync: file.Never, FS: &vfs.Faulty{FS: vfs.OS{}, Before: func(op vfs.Op) error {
-				if op.Kind == vfs.OpWrite && meanwhile != nil {
+			a := newWriterWith(t, dir, &file.Options{Sync: file.Never, FS: &vfstest.Faulty{FS: vfs.OS{}, Before: func(op vfstest.Op) error {
+				if op.Kind == vfstest.OpWrite && meanwhile != nil {
 					now := meanwhile
 					meanwhile = nil
 					now()

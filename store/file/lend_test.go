@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 // manyNames are enough for a batch to lend one lock file to all of them.
@@ -55,9 +56,9 @@ func TestLentLockKeepsOthersOut(t *testing.T) {
 		return ok
 	}
 	placed := 0
-	st = open(t, &file.Options{FS: &vfs.Faulty{FS: vfs.OS{}, Before: func(o vfs.Op) error {
+	st = open(t, &file.Options{FS: &vfstest.Faulty{FS: vfs.OS{}, Before: func(o vfstest.Op) error {
 		for _, name := range manyNames() {
-			if o.Kind == vfs.OpCreate && o.To == st.Path(name) {
+			if o.Kind == vfstest.OpCreate && o.To == st.Path(name) {
 				if placed++; free(name) {
 					t.Errorf("%s is not locked while it gets its name", name)
 				}
@@ -111,15 +112,15 @@ func TestBatchWithoutLinks(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
-		fail func(o vfs.Op, lock bool) bool
+		fail func(o vfstest.Op, lock bool) bool
 		left int
 	}{
-		{"no link", func(o vfs.Op, _ bool) bool { return o.Kind == vfs.OpCreate && o.To != "" }, 0},
-		{"no lock", func(o vfs.Op, lock bool) bool { return o.Kind == vfs.OpLock && !lock }, 0},
-		{"no removal", func(o vfs.Op, lock bool) bool { return o.Kind == vfs.OpRemove && lock }, len(manyNames())},
+		{"no link", func(o vfstest.Op, _ bool) bool { return o.Kind == vfstest.OpCreate && o.To != "" }, 0},
+		{"no lock", func(o vfstest.Op, lock bool) bool { return o.Kind == vfstest.OpLock && !lock }, 0},
+		{"no removal", func(o vfstest.Op, lock bool) bool { return o.Kind == vfstest.OpRemove && lock }, len(manyNames())},
 	} {
 		locks := ""
-		st := open(t, &file.Options{FS: &vfs.Faulty{FS: vfs.OS{}, Before: func(o vfs.Op) error {
+		st := open(t, &file.Options{FS: &vfstest.Faulty{FS: vfs.OS{}, Before: func(o vfstest.Op) error {
 			if c.fail(o, filepath.Dir(o.Name) == locks) {
 				return syscall.EPERM
 			}

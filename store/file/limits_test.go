@@ -10,7 +10,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/storetest"
-	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 func namesIn(t *testing.T, st *file.Store) (names []string) {
@@ -93,12 +93,12 @@ func TestMakeRoom(t *testing.T) {
 // Without a limit nobody counts.
 func TestNoLimitNoListing(t *testing.T) {
 	t.Parallel()
-	disk := &vfs.Faulty{FS: vfs.NewMemory()}
+	disk := &vfstest.Faulty{FS: vfstest.NewMemory()}
 	st := openAt(t, "/d", &file.Options{FS: disk, Sync: file.Never})
 	storetest.MustCreate(t, st, "a")
-	before := disk.Count(vfs.OpRead)
+	before := disk.Count(vfstest.OpRead)
 	storetest.MustCreate(t, st, "b")
-	if n := disk.Count(vfs.OpRead) - before; n > 0 {
+	if n := disk.Count(vfstest.OpRead) - before; n > 0 {
 		t.Errorf("creating a log made %d reads", n)
 	}
 }

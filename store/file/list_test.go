@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/storetest"
 	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 // namesOf lists a store and counts each name.
@@ -30,13 +31,13 @@ func namesOf(t *testing.T, st *file.Store) map[string]int {
 // restless returns a store in which a log moves from the one place to the other
 // just before each look at it, by somebody else, as far as its lock lets them.
 func restless(t *testing.T, name string) *file.Store {
-	disk := vfs.NewMemory()
+	disk := vfstest.NewMemory()
 	other := openAt(t, "/s", &file.Options{FS: disk, Sync: file.Never, LockWait: time.Microsecond})
 	storetest.MustCreate(t, other, name, "{}")
 	busy := false
 	archived := false
-	faulty := &vfs.Faulty{FS: disk, Before: func(op vfs.Op) error {
-		looks := op.Kind == vfs.OpOpen || op.Kind == vfs.OpStat || op.Kind == vfs.OpRead
+	faulty := &vfstest.Faulty{FS: disk, Before: func(op vfstest.Op) error {
+		looks := op.Kind == vfstest.OpOpen || op.Kind == vfstest.OpStat || op.Kind == vfstest.OpRead
 		if busy || !looks || strings.HasSuffix(op.Name, ".lock") || filepath.Base(op.Name) == "locks" {
 			return nil
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/storetest"
-	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 // While another process holds the lock, nothing that changes the log goes on,
@@ -60,7 +60,7 @@ func TestLockHeldByAnotherProcess(t *testing.T) {
 // answer is the context's, as the caller asked for less time than the store.
 func TestContextThatEndsWithTheWait(t *testing.T) {
 	t.Parallel()
-	disk := vfs.NewMemory()
+	disk := vfstest.NewMemory()
 	log := storetest.MustCreate(t, openAt(t, "/s", &file.Options{FS: disk}), "a", "{}")
 	unpin, err := log.Pin(t.Context())
 	must(t, err)
@@ -69,8 +69,8 @@ func TestContextThatEndsWithTheWait(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	locks := 0
-	stalling := &vfs.Faulty{FS: disk, Before: func(op vfs.Op) error {
-		if op.Kind == vfs.OpLock {
+	stalling := &vfstest.Faulty{FS: disk, Before: func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpLock {
 			if locks++; locks == 2 {
 				cancel()
 			}
@@ -95,7 +95,7 @@ func (lateContext) Deadline() (time.Time, bool) { return time.Now().Add(-time.Ho
 // The answer must not come before the context gives the same.
 func TestTheErrorAgreesWithTheContext(t *testing.T) {
 	t.Parallel()
-	disk := vfs.NewMemory()
+	disk := vfstest.NewMemory()
 	log := storetest.MustCreate(t, openAt(t, "/s", &file.Options{FS: disk}), "a", "{}")
 	unpin, err := log.Pin(t.Context())
 	must(t, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/storetest"
 	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 // Somebody deletes the lock file while a log is moved between its two forms, and
@@ -24,19 +25,19 @@ func TestLockFileDeletedWhileALogMoves(t *testing.T) {
 	for name, test := range map[string]struct {
 		archived bool // at the beginning
 		work     func(t *testing.T, st *file.Store) error
-		at       func(op vfs.Op) bool // the moment at which the lock file is deleted
+		at       func(op vfstest.Op) bool // the moment at which the lock file is deleted
 		meddle   func(t *testing.T, st *file.Store, log store.Log) error
 	}{
 		"append before the plain file goes": {
 			work: func(t *testing.T, st *file.Store) error { return st.Archive(t.Context(), "a") },
-			at:   func(op vfs.Op) bool { return op.Kind == vfs.OpRemove && filepath.Base(op.Name) == plain },
+			at:   func(op vfstest.Op) bool { return op.Kind == vfstest.OpRemove && filepath.Base(op.Name) == plain },
 			meddle: func(t *testing.T, _ *file.Store, log store.Log) error {
 				return appendOne(t, log)
 			},
 		},
 		"unarchive before the plain file goes": {
 			work: func(t *testing.T, st *file.Store) error { return st.Archive(t.Context(), "a") },
-			at:   func(op vfs.Op) bool { return op.Kind == vfs.OpRemove && filepath.Base(op.Name) == plain },
+			at:   func(op vfstest.Op) bool { return op.Kind == vfstest.OpRemove && filepath.Base(op.Name) == plain },
 			meddle: func(t *testing.T, st *file.Store, _ store.Log) error {
 				return st.Unarchive(t.Context(), "a")
 			},
@@ -44,7 +45,7 @@ func TestLockFileDeletedWhileALogMoves(t *testing.T) {
 		"append before the plain file comes": {
 			archived: true,
 			work:     func(t *testing.T, st *file.Store) error { return st.Unarchive(t.Context(), "a") },
-			at:       func(op vfs.Op) bool { return filepath.Base(op.To) == plain },
+			at:       func(op vfstest.Op) bool { return filepath.Base(op.To) == plain },
 			meddle: func(t *testing.T, _ *file.Store, log store.Log) error {
 				return appendOne(t, log)
 			},
@@ -52,7 +53,7 @@ func TestLockFileDeletedWhileALogMoves(t *testing.T) {
 		"archive before the archive goes": {
 			archived: true,
 			work:     func(t *testing.T, st *file.Store) error { return st.Unarchive(t.Context(), "a") },
-			at:       func(op vfs.Op) bool { return op.Kind == vfs.OpRemove && filepath.Base(op.Name) == archive },
+			at:       func(op vfstest.Op) bool { return op.Kind == vfstest.OpRemove && filepath.Base(op.Name) == archive },
 			meddle: func(t *testing.T, st *file.Store, _ store.Log) error {
 				return st.Archive(t.Context(), "a")
 			},
@@ -60,14 +61,14 @@ func TestLockFileDeletedWhileALogMoves(t *testing.T) {
 		"append before an archived log is removed": {
 			archived: true,
 			work:     func(t *testing.T, st *file.Store) error { return st.Remove(t.Context(), "a") },
-			at:       func(op vfs.Op) bool { return op.Kind == vfs.OpMkdir && filepath.Base(op.Name) == "trash" },
+			at:       func(op vfstest.Op) bool { return op.Kind == vfstest.OpMkdir && filepath.Base(op.Name) == "trash" },
 			meddle: func(t *testing.T, _ *file.Store, log store.Log) error {
 				return appendOne(t, log)
 			},
 		},
 		"create before a log is created": {
 			work:   func(t *testing.T, st *file.Store) error { return createB(t, st) },
-			at:     func(op vfs.Op) bool { return filepath.Base(op.To) == "b.jsonl" },
+			at:     func(op vfstest.Op) bool { return filepath.Base(op.To) == "b.jsonl" },
 			meddle: func(t *testing.T, st *file.Store, _ store.Log) error { return createB(t, st) },
 		},
 	} {
@@ -83,7 +84,7 @@ func TestLockFileDeletedWhileALogMoves(t *testing.T) {
 			}
 			want := []string{"0"}
 			var met atomic.Bool
-			disk := &vfs.Faulty{FS: vfs.OS{}, Before: func(op vfs.Op) error {
+			disk := &vfstest.Faulty{FS: vfs.OS{}, Before: func(op vfstest.Op) error {
 				if test.at(op) && met.CompareAndSwap(false, true) {
 					must(t, os.RemoveAll(filepath.Join(other.Where(), ".coppice", "locks")))
 					must(t, os.Mkdir(filepath.Join(other.Where(), ".coppice", "locks"), 0o700))
@@ -91,7 +92,7 @@ func TestLockFileDeletedWhileALogMoves(t *testing.T) {
 					if err != nil && !errors.Is(err, store.ErrLocked) && !errors.Is(err, store.ErrExist) {
 						t.Error(err)
 					}
-					if err == nil && test.archived && op.Kind != vfs.OpRemove {
+					if err == nil && test.archived && op.Kind != vfstest.OpRemove {
 						want = append(want, "1")
 					}
 				}

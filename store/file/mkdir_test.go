@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 // A process is killed before any of its operations. Another finds the directories
@@ -39,24 +40,24 @@ func TestDirectoriesOfAKilledProcessAreMadeDurable(t *testing.T) {
 		}
 		return err
 	}
-	count := &vfs.Faulty{FS: vfs.NewMemory()}
+	count := &vfstest.Faulty{FS: vfstest.NewMemory()}
 	if err := work(count, "count"); err != nil {
 		t.Fatal(err)
 	}
 	killed := errors.New("killed")
-	for n := int64(1); n <= count.Count(vfs.OpMutating)+1; n++ {
-		disk := vfs.NewMemory()
+	for n := int64(1); n <= count.Count(vfstest.OpMutating)+1; n++ {
+		disk := vfstest.NewMemory()
 		if err := disk.MkdirAll("/home", 0o755); err != nil {
 			t.Fatal(err)
 		}
 		if err := disk.SyncDir("/"); err != nil {
 			t.Fatal(err)
 		}
-		_ = work(&vfs.Faulty{FS: disk, Before: vfs.FailFrom(n, vfs.OpMutating, killed)}, "first") // as far as it comes
+		_ = work(&vfstest.Faulty{FS: disk, Before: vfstest.FailFrom(n, vfstest.OpMutating, killed)}, "first") // as far as it comes
 		if err := work(disk, "second"); err != nil {
 			t.Fatal(err)
 		}
-		if err := check(t, disk.CrashClone(nil, vfs.LoseAll), dir); err != nil {
+		if err := check(t, disk.CrashClone(nil, vfstest.LoseAll), dir); err != nil {
 			t.Errorf("the first was killed before operation %d: %v", n, err)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
-	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 // withCopies makes a store that has a copy of log a.b of each kind.
@@ -198,13 +198,13 @@ func TestReplace(t *testing.T) {
 func TestReplaceSurvivesCrashes(t *testing.T) {
 	t.Parallel()
 	for op := int64(1); ; op++ {
-		disk := vfs.NewMemory()
-		var crashed *vfs.Memory
+		disk := vfstest.NewMemory()
+		var crashed *vfstest.Memory
 		var armed int64
-		faulty := &vfs.Faulty{FS: disk, Before: func(o vfs.Op) error {
+		faulty := &vfstest.Faulty{FS: disk, Before: func(o vfstest.Op) error {
 			if armed > 0 && o.Kind.Mutates() {
 				if armed++; armed-1 == op {
-					crashed = disk.CrashClone(nil, vfs.LoseAll)
+					crashed = disk.CrashClone(nil, vfstest.LoseAll)
 				}
 			}
 			return nil
@@ -220,7 +220,7 @@ func TestReplaceSurvivesCrashes(t *testing.T) {
 		}
 		done := crashed == nil
 		if done {
-			crashed = disk.CrashClone(nil, vfs.LoseAll)
+			crashed = disk.CrashClone(nil, vfstest.LoseAll)
 		}
 		after, err := file.Open(st.Where(), &file.Options{FS: crashed})
 		if err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/storetest"
 	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 // putLog puts a file at the place of a log, past the store.
@@ -83,7 +84,7 @@ func TestReadAroundBufferSizes(t *testing.T) {
 		for _, size := range []int{boundary - 2, boundary - 1, 3, boundary, boundary + 1, 0} {
 			content = append(append(content, bytes.Repeat([]byte{'x'}, max(size, 0))...), '\n')
 		}
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		putLog(t, disk, "/s/a.jsonl", content)
 		log := storetest.MustOpen(t, openAt(t, "/s", &file.Options{FS: disk}), "a")
 		want := splitLines(content, file.DefaultMaxLine)
@@ -112,7 +113,7 @@ func TestReadAnyFile(t *testing.T) {
 			content = append(content, `{"torn":`...)
 		}
 		limit := rapid.OneOf(rapid.IntRange(1, 50), rapid.IntRange(4000, 5000), rapid.IntRange(1, 700<<10)).Draw(rt, "limit")
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		putLog(t, disk, "/s/a.jsonl", content)
 		st, err := file.Open("/s", &file.Options{FS: disk, MaxLine: int64(limit)})
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/storetest"
 	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 // listener is a logger that remembers its last message.
@@ -175,7 +176,7 @@ func TestRepairIsSynced(t *testing.T) {
 		_, err = f.Write([]byte(tail))
 		must(t, err)
 		must(t, f.Close())
-		got := disk.during(vfs.OpMutating&^vfs.OpMkdir, func() { log.Append(t.Context(), end, []byte("{}")) })
+		got := disk.during(vfstest.OpMutating&^vfstest.OpMkdir, func() { log.Append(t.Context(), end, []byte("{}")) })
 		for i, op := range got {
 			if strings.HasSuffix(op, ".torn") {
 				got[i] = "rename tmp to torn"
@@ -191,7 +192,7 @@ func TestRepairIsSynced(t *testing.T) {
 // takes no lock.
 func TestGrowingEndIsNotTorn(t *testing.T) {
 	t.Parallel()
-	fsys := &vfs.Faulty{FS: vfs.OS{}}
+	fsys := &vfstest.Faulty{FS: vfs.OS{}}
 	st, err := file.Open(t.TempDir(), &file.Options{FS: fsys})
 	must(t, err)
 	defer st.Close()
@@ -208,8 +209,8 @@ func TestGrowingEndIsNotTorn(t *testing.T) {
 		return errors.Join(err, f.Close())
 	}
 	must(t, write(`{"n":`))
-	fsys.Before = func(op vfs.Op) error {
-		if op.Kind == vfs.OpRename { // the copy for quarantine/ is complete
+	fsys.Before = func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpRename { // the copy for quarantine/ is complete
 			return write("1}\n")
 		}
 		return nil

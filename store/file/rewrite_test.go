@@ -12,7 +12,7 @@ import (
 
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
-	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 // pieces yields the given pieces.
@@ -273,13 +273,13 @@ func TestRewriteSurvivesCrashes(t *testing.T) {
 
 func rewriteWithCrash(t *testing.T, op int64, archive bool) (more bool) {
 	t.Helper()
-	disk := vfs.NewMemory()
-	var crashed *vfs.Memory
+	disk := vfstest.NewMemory()
+	var crashed *vfstest.Memory
 	var armed int64
-	faulty := &vfs.Faulty{FS: disk, Before: func(o vfs.Op) error {
+	faulty := &vfstest.Faulty{FS: disk, Before: func(o vfstest.Op) error {
 		if armed > 0 && o.Kind.Mutates() {
 			if armed++; armed-1 == op {
-				crashed = disk.CrashClone(nil, vfs.LoseAll)
+				crashed = disk.CrashClone(nil, vfstest.LoseAll)
 			}
 		}
 		return nil
@@ -300,7 +300,7 @@ func rewriteWithCrash(t *testing.T, op int64, archive bool) (more bool) {
 	}
 	done := crashed == nil
 	if done {
-		crashed = disk.CrashClone(nil, vfs.LoseAll)
+		crashed = disk.CrashClone(nil, vfstest.LoseAll)
 	}
 	after, err := file.Open(st.Where(), &file.Options{FS: crashed})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/storetest"
 	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 // twin is a store that knows another on the same disk, as another process has it.
@@ -22,7 +23,7 @@ type twin struct {
 // the function that cuts the power in the worst way.
 func cuttable(sync file.Sync, change func(*hooked, *parts)) func(t *testing.T) (store.Store, func() store.Store) {
 	return func(t *testing.T) (store.Store, func() store.Store) {
-		disk := vfs.NewMemory()
+		disk := vfstest.NewMemory()
 		open := func(fs vfs.FS) *file.Store {
 			st, err := file.Open("/d", &file.Options{FS: fs, Sync: sync})
 			if err != nil {
@@ -38,7 +39,7 @@ func cuttable(sync file.Sync, change func(*hooked, *parts)) func(t *testing.T) (
 			change(l, p)
 			return l
 		}
-		return p, func() store.Store { return open(disk.CrashClone(nil, vfs.LoseAll)) }
+		return p, func() store.Store { return open(disk.CrashClone(nil, vfstest.LoseAll)) }
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 const (
@@ -74,7 +75,7 @@ func TestOpenFile(t *testing.T) {
 
 func TestRelativeNames(t *testing.T) {
 	t.Chdir(t.TempDir())
-	for _, d := range []disk{{vfs.OS{}, t, ""}, {vfs.NewMemory(), t, ""}} {
+	for _, d := range []disk{{vfs.OS{}, t, ""}, {vfstest.NewMemory(), t, ""}} {
 		d.mkdir("a/b")
 		d.write("a/./b/../b/file", "text")
 		if got := d.read("a/b/file"); got != "text" {
@@ -415,7 +416,7 @@ func TestLstat(t *testing.T) {
 			if m := info.ModTime(); m.Before(start) || m.After(time.Now().Add(time.Minute)) {
 				t.Errorf("%s: modified %v", test.name, m)
 			}
-			if _, isMemory := d.FS.(*vfs.Memory); isMemory && info.Sys() != nil {
+			if _, isMemory := d.FS.(*vfstest.Memory); isMemory && info.Sys() != nil {
 				t.Errorf("%s: Sys %v", test.name, info.Sys())
 			}
 		}

@@ -8,13 +8,14 @@ import (
 	"testing"
 
 	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 const seeds = 300
 
 // crashed returns the disk after a crash.
-func (d disk) crashed(rng *rand.Rand, loss ...vfs.Loss) disk {
-	d.FS = d.FS.(*vfs.Memory).CrashClone(rng, loss...)
+func (d disk) crashed(rng *rand.Rand, loss ...vfstest.Loss) disk {
+	d.FS = d.FS.(*vfstest.Memory).CrashClone(rng, loss...)
 	return d
 }
 
@@ -230,7 +231,7 @@ func TestCrashLoss(t *testing.T) {
 	d.mkdir("dir")
 	d.write("dir/new", "")
 	d.write("newer", "")
-	all, none := d.crashed(nil, vfs.LoseNothing), d.crashed(nil, vfs.LoseAll)
+	all, none := d.crashed(nil, vfstest.LoseNothing), d.crashed(nil, vfstest.LoseAll)
 	if got := tree(all); got != "dir/ dir/new file new newer" || all.read("file") != "synced more!" {
 		t.Errorf("nothing lost: tree %s, content %q", got, all.read("file"))
 	}
@@ -287,7 +288,7 @@ func TestCloneIsIndependent(t *testing.T) {
 		"create": func(d disk) { d.write("dir/new", "") },
 	}
 	for name, change := range changes {
-		for _, loss := range []vfs.Loss{vfs.LoseSome, vfs.LoseNothing, vfs.LoseAll} {
+		for _, loss := range []vfstest.Loss{vfstest.LoseSome, vfstest.LoseNothing, vfstest.LoseAll} {
 			d := newMemoryDisk(t)
 			d.mkdir("dir")
 			d.save("file", "0123456789")

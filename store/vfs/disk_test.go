@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 // disk is a file system under test with a directory to work in, and calls that
@@ -33,13 +34,13 @@ func onEach(t *testing.T, test func(t *testing.T, d disk)) {
 	t.Run("Memory", func(t *testing.T) { test(t, newMemoryDisk(t)) })
 	t.Run("Faulty", func(t *testing.T) {
 		d := newMemoryDisk(t)
-		d.FS = &vfs.Faulty{FS: d.FS}
+		d.FS = &vfstest.Faulty{FS: d.FS}
 		test(t, d)
 	})
 }
 
 func newMemoryDisk(t testing.TB) disk {
-	d := disk{vfs.NewMemory(), t, string(filepath.Separator) + "data"}
+	d := disk{vfstest.NewMemory(), t, string(filepath.Separator) + "data"}
 	d.mkdir("")
 	return d
 }

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 var errFault = errors.New("fault")
@@ -33,14 +33,14 @@ func everyOp(d disk) []error {
 	return append(errs, openErr, listErr, lstatErr, d.SyncDir(d.dir), d.Remove(d.path("moved")))
 }
 
-var everyKind = []vfs.OpKind{
-	vfs.OpCreate, vfs.OpWrite, vfs.OpRead, vfs.OpStat, vfs.OpLock, vfs.OpUnlock, vfs.OpTruncate, vfs.OpSync,
-	vfs.OpClose, vfs.OpMkdir, vfs.OpRename, vfs.OpOpen, vfs.OpRead, vfs.OpStat, vfs.OpSyncDir, vfs.OpRemove,
+var everyKind = []vfstest.OpKind{
+	vfstest.OpCreate, vfstest.OpWrite, vfstest.OpRead, vfstest.OpStat, vfstest.OpLock, vfstest.OpUnlock, vfstest.OpTruncate, vfstest.OpSync,
+	vfstest.OpClose, vfstest.OpMkdir, vfstest.OpRename, vfstest.OpOpen, vfstest.OpRead, vfstest.OpStat, vfstest.OpSyncDir, vfstest.OpRemove,
 }
 
-func newFaultyDisk(t testing.TB) (disk, *vfs.Faulty) {
+func newFaultyDisk(t testing.TB) (disk, *vfstest.Faulty) {
 	d := newMemoryDisk(t)
-	f := &vfs.Faulty{FS: d.FS}
+	f := &vfstest.Faulty{FS: d.FS}
 	d.FS = f
 	return d, f
 }
@@ -48,13 +48,13 @@ func newFaultyDisk(t testing.TB) (disk, *vfs.Faulty) {
 func TestFaultyReportsEachOperation(t *testing.T) {
 	t.Parallel()
 	d, f := newFaultyDisk(t)
-	var ops []vfs.Op
-	f.Before = func(op vfs.Op) error { ops = append(ops, op); return nil }
+	var ops []vfstest.Op
+	f.Before = func(op vfstest.Op) error { ops = append(ops, op); return nil }
 	if err := errors.Join(everyOp(d)...); err != nil {
 		t.Fatal(err)
 	}
 	ops = ops[:len(ops)-1] // the close of the second file
-	var kinds []vfs.OpKind
+	var kinds []vfstest.OpKind
 	for i, op := range ops {
 		kinds = append(kinds, op.Kind)
 		if op.N != int64(i+1) {
@@ -65,20 +65,20 @@ func TestFaultyReportsEachOperation(t *testing.T) {
 	if !slices.Equal(kinds, everyKind) {
 		t.Errorf("kinds %v, want %v", kinds, everyKind)
 	}
-	for i, want := range map[int]vfs.Op{
-		1:  {Kind: vfs.OpWrite, Name: d.path("file"), N: 2, Size: 4},
-		2:  {Kind: vfs.OpRead, Name: d.path("file"), N: 3, Size: 2},
-		6:  {Kind: vfs.OpTruncate, Name: d.path("file"), N: 7, Size: 2},
-		10: {Kind: vfs.OpRename, Name: d.path("file"), To: d.path("moved"), N: 11},
+	for i, want := range map[int]vfstest.Op{
+		1:  {Kind: vfstest.OpWrite, Name: d.path("file"), N: 2, Size: 4},
+		2:  {Kind: vfstest.OpRead, Name: d.path("file"), N: 3, Size: 2},
+		6:  {Kind: vfstest.OpTruncate, Name: d.path("file"), N: 7, Size: 2},
+		10: {Kind: vfstest.OpRename, Name: d.path("file"), To: d.path("moved"), N: 11},
 	} {
 		if ops[i] != want {
 			t.Errorf("operation %+v, want %+v", ops[i], want)
 		}
 	}
-	if n := f.Count(vfs.OpAny); n != int64(len(everyKind)+1) {
+	if n := f.Count(vfstest.OpAny); n != int64(len(everyKind)+1) {
 		t.Errorf("counted %d operations", n)
 	}
-	if n := f.Count(vfs.OpMutating); n != 8 {
+	if n := f.Count(vfstest.OpMutating); n != 8 {
 		t.Errorf("counted %d operations that change the disk", n)
 	}
 }
@@ -87,7 +87,7 @@ func TestFailAtEachOperation(t *testing.T) {
 	t.Parallel()
 	for n := range everyKind {
 		d, f := newFaultyDisk(t)
-		f.Before = vfs.FailAt(int64(n+1), vfs.OpAny, errFault)
+		f.Before = vfstest.FailAt(int64(n+1), vfstest.OpAny, errFault)
 		for i, err := range everyOp(d) {
 			if i == n && err != errFault {
 				t.Errorf("operation %d, a %v: error %v, want the fault", n+1, everyKind[n], err)
@@ -103,7 +103,7 @@ func TestFailAtCountsItsKinds(t *testing.T) {
 	t.Parallel()
 	d, f := newFaultyDisk(t)
 	file := d.write("file", "")
-	f.Before = vfs.FailAt(2, vfs.OpWrite|vfs.OpSync, errFault)
+	f.Before = vfstest.FailAt(2, vfstest.OpWrite|vfstest.OpSync, errFault)
 	d.append(file, "a")
 	d.stat(file)
 	if err := file.Sync(); err != errFault {
@@ -117,7 +117,7 @@ func TestFailFrom(t *testing.T) {
 	t.Parallel()
 	d, f := newFaultyDisk(t)
 	file := d.write("file", "")
-	f.Before = vfs.FailFrom(2, vfs.OpWrite, errFault)
+	f.Before = vfstest.FailFrom(2, vfstest.OpWrite, errFault)
 	d.append(file, "a")
 	for range 3 {
 		if n, err := file.Write([]byte("b")); n != 0 || err != errFault {
@@ -133,7 +133,7 @@ func TestFaultDoesNothing(t *testing.T) {
 	t.Parallel()
 	d, f := newFaultyDisk(t)
 	file := d.write("file", "text")
-	f.Before = vfs.FailFrom(1, vfs.OpMutating|vfs.OpLock, errFault)
+	f.Before = vfstest.FailFrom(1, vfstest.OpMutating|vfstest.OpLock, errFault)
 	for i, err := range []error{
 		file.Truncate(0),
 		d.Remove(d.path("file")),
@@ -157,7 +157,7 @@ func TestFailedCloseCloses(t *testing.T) {
 	d, f := newFaultyDisk(t)
 	file, other := d.write("file", ""), d.open("file", read)
 	file.TryLock()
-	f.Before = vfs.FailAt(1, vfs.OpClose, errFault)
+	f.Before = vfstest.FailAt(1, vfstest.OpClose, errFault)
 	if err := file.Close(); err != errFault {
 		t.Errorf("Close: %v", err)
 	}
@@ -171,7 +171,7 @@ func TestShortWrite(t *testing.T) {
 	for _, test := range []struct{ n, written int }{{-1, 0}, {0, 0}, {3, 3}, {6, 6}, {99, 6}} {
 		d, f := newFaultyDisk(t)
 		file := d.write("file", "")
-		f.Before = vfs.FailAt(1, vfs.OpWrite, &vfs.ShortWrite{N: test.n, Err: syscall.ENOSPC})
+		f.Before = vfstest.FailAt(1, vfstest.OpWrite, &vfstest.ShortWrite{N: test.n, Err: syscall.ENOSPC})
 		n, err := file.Write([]byte("abcdef"))
 		if n != test.written || !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("short write of %d: %d, %v", test.n, n, err)
@@ -180,7 +180,7 @@ func TestShortWrite(t *testing.T) {
 			t.Errorf("short write of %d: content %q", test.n, got)
 		}
 	}
-	err := &vfs.ShortWrite{N: 3, Err: errFault}
+	err := &vfstest.ShortWrite{N: 3, Err: errFault}
 	if got := err.Error(); got != "short write of 3 bytes: fault" {
 		t.Error(got)
 	}
@@ -190,7 +190,7 @@ func TestShortWriteOfClosedFile(t *testing.T) {
 	t.Parallel()
 	d, f := newFaultyDisk(t)
 	file := d.write("file", "")
-	f.Before = vfs.FailAt(1, vfs.OpWrite, &vfs.ShortWrite{N: 3, Err: errFault})
+	f.Before = vfstest.FailAt(1, vfstest.OpWrite, &vfstest.ShortWrite{N: 3, Err: errFault})
 	file.Close()
 	if n, err := file.Write([]byte("abc")); n != 0 || !errors.Is(err, os.ErrClosed) {
 		t.Errorf("Write = %d, %v", n, err)
@@ -199,20 +199,20 @@ func TestShortWriteOfClosedFile(t *testing.T) {
 
 func TestOpKind(t *testing.T) {
 	t.Parallel()
-	for kind, want := range map[vfs.OpKind]string{
-		vfs.OpOpen: "open", vfs.OpClose: "close", vfs.OpSyncDir: "syncdir",
-		0: "OpKind(0x0)", vfs.OpOpen | vfs.OpCreate: "OpKind(0x3)", 1 << 15: "OpKind(0x8000)",
+	for kind, want := range map[vfstest.OpKind]string{
+		vfstest.OpOpen: "open", vfstest.OpClose: "close", vfstest.OpSyncDir: "syncdir",
+		0: "OpKind(0x0)", vfstest.OpOpen | vfstest.OpCreate: "OpKind(0x3)", 1 << 15: "OpKind(0x8000)",
 	} {
 		if got := kind.String(); got != want {
 			t.Errorf("String of %#x = %q, want %q", uint16(kind), got, want)
 		}
 	}
-	for _, kind := range []vfs.OpKind{vfs.OpOpen, vfs.OpRead, vfs.OpStat, vfs.OpLock, vfs.OpUnlock, vfs.OpClose} {
+	for _, kind := range []vfstest.OpKind{vfstest.OpOpen, vfstest.OpRead, vfstest.OpStat, vfstest.OpLock, vfstest.OpUnlock, vfstest.OpClose} {
 		if kind.Mutates() {
 			t.Errorf("%v mutates", kind)
 		}
 	}
-	for _, kind := range []vfs.OpKind{vfs.OpCreate, vfs.OpMkdir, vfs.OpWrite, vfs.OpSync, vfs.OpSyncDir} {
+	for _, kind := range []vfstest.OpKind{vfstest.OpCreate, vfstest.OpMkdir, vfstest.OpWrite, vfstest.OpSync, vfstest.OpSyncDir} {
 		if !kind.Mutates() {
 			t.Errorf("%v does not mutate", kind)
 		}

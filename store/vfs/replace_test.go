@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
 
 func TestReplace(t *testing.T) {
@@ -90,18 +91,18 @@ func TestReplaceSurvivesPowerCuts(t *testing.T) {
 	} {
 		d := newMemoryDisk(t)
 		d.save("file", "old")
-		mem := d.FS.(*vfs.Memory)
+		mem := d.FS.(*vfstest.Memory)
 		seen := make(map[string]bool)
-		cut := func(disk *vfs.Memory) {
-			for _, loss := range []vfs.Loss{vfs.LoseAll, vfs.LoseNothing} {
+		cut := func(disk *vfstest.Memory) {
+			for _, loss := range []vfstest.Loss{vfstest.LoseAll, vfstest.LoseNothing} {
 				after := d
 				after.FS = disk.CrashClone(nil, loss)
 				seen[strings.Trim(after.read("file"), "\x00")] = true
 			}
 		}
 		renamed := false
-		faulty := &vfs.Faulty{FS: mem, Before: func(op vfs.Op) error {
-			renamed = renamed || op.Kind == vfs.OpRename
+		faulty := &vfstest.Faulty{FS: mem, Before: func(op vfstest.Op) error {
+			renamed = renamed || op.Kind == vfstest.OpRename
 			if op.Kind.Mutates() && (name != "before rename" || !renamed) {
 				cut(mem)
 			}
@@ -153,11 +154,11 @@ func (carelessFile) Sync() error { return nil }
 // it was replaced.
 func TestReplaceUnderFaults(t *testing.T) {
 	t.Parallel()
-	kinds := vfs.OpCreate | vfs.OpWrite | vfs.OpSync | vfs.OpClose | vfs.OpRename | vfs.OpSyncDir
+	kinds := vfstest.OpCreate | vfstest.OpWrite | vfstest.OpSync | vfstest.OpClose | vfstest.OpRename | vfstest.OpSyncDir
 	for n := int64(1); n <= 6; n++ {
 		d := newMemoryDisk(t)
 		d.save("file", "old")
-		faulty := &vfs.Faulty{FS: d.FS, Before: vfs.FailAt(n, kinds, syscall.EIO)}
+		faulty := &vfstest.Faulty{FS: d.FS, Before: vfstest.FailAt(n, kinds, syscall.EIO)}
 		err := vfs.Replace(faulty, d.path("file"), vfs.Replacement{}, vfs.Data([]byte("new")))
 		want := "old"
 		if errors.Is(err, vfs.ErrNotDurable) {
@@ -176,11 +177,11 @@ func TestSyncUpStopsAtOthersDirectories(t *testing.T) {
 	d := newMemoryDisk(t)
 	d.must(d.MkdirAll(d.path("theirs/home"), 0o755))
 	var synced []string
-	faulty := &vfs.Faulty{FS: d.FS, Before: func(op vfs.Op) error {
-		if op.Kind == vfs.OpSyncDir {
+	faulty := &vfstest.Faulty{FS: d.FS, Before: func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpSyncDir {
 			synced = append(synced, op.Name)
 		}
-		if op.Kind == vfs.OpSyncDir && op.Name == d.path("theirs/home") {
+		if op.Kind == vfstest.OpSyncDir && op.Name == d.path("theirs/home") {
 			return fs.ErrPermission
 		}
 		return nil
@@ -197,8 +198,8 @@ func TestSyncUpStopsAtOthersDirectories(t *testing.T) {
 func TestMoveNew(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, d disk) {
-		noLinks := &vfs.Faulty{FS: d.FS, Before: func(op vfs.Op) error {
-			if op.Kind == vfs.OpCreate && op.To != "" {
+		noLinks := &vfstest.Faulty{FS: d.FS, Before: func(op vfstest.Op) error {
+			if op.Kind == vfstest.OpCreate && op.To != "" {
 				return syscall.EPERM
 			}
 			return nil

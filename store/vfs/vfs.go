@@ -1,11 +1,6 @@
 // Package vfs is the seam between the file store and the disk: the few file
-// operations the store needs, behind an interface with three versions.
-//
-//   - OS is the real thing.
-//   - Memory keeps files in memory and can be cloned as a power cut would leave
-//     them: what was not synced may be lost or torn.
-//   - Faulty wraps another FS, calls back before each operation, and makes
-//     chosen ones fail.
+// operations the store needs, behind an interface. OS is the real thing; package vfstest
+// has versions for tests.
 package vfs
 
 import (
@@ -103,4 +98,4 @@ func HasName(fsys FS, f File, name string) (bool, error) {
 // FileID identifies a file whatever its names: two existing files have the same FileID
 // if and only if they are the same file. A file that is open exists; once it is closed
 // and deleted, another may get its FileID.
-type FileID struct{ device, file uint64 }
+type FileID struct{ Device, File uint64 }

@@ -19,6 +19,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 	"github.com/coppice-dev/coppice/upkeep/backup"
 )
 
@@ -28,13 +29,13 @@ var targets = []string{"/b/dir", "/b/file.tar.zst"}
 // world is a disk with a home, /home, that has something in every room.
 type world struct {
 	*testing.T
-	disk *vfs.Memory
+	disk *vfstest.Memory
 	st   *file.Store
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{T: t, disk: vfs.NewMemory()}
+	w := &world{T: t, disk: vfstest.NewMemory()}
 	w.st = w.open(w.disk, "/home")
 	for i := range 3 {
 		w.session(fmt.Sprint("plain", i), "hello", strings.Repeat(fmt.Sprintf("output %d\n", i), 60))
@@ -59,7 +60,7 @@ func newWorld(t *testing.T) *world {
 // clone returns another world like this one.
 func (w *world) clone() *world {
 	w.Helper()
-	c := &world{T: w.T, disk: w.disk.CrashClone(nil, vfs.LoseNothing)}
+	c := &world{T: w.T, disk: w.disk.CrashClone(nil, vfstest.LoseNothing)}
 	c.st = c.open(c.disk, "/home")
 	return c
 }
@@ -189,11 +190,11 @@ func TestBackupCopiesWhatIsNew(t *testing.T) {
 	if first.Copied != first.Files-1 { // the copy in quarantine is like the log
 		t.Errorf("the first backup copies %d of %d files", first.Copied, first.Files)
 	}
-	counted := &vfs.Faulty{FS: w.disk}
+	counted := &vfstest.Faulty{FS: w.disk}
 	if r, err := backup.Make(t.Context(), w.st, backup.Request{To: "/b/dir", FS: counted}); err != nil || r.Copied != 0 || r.Files != first.Files {
 		t.Errorf("the second backup: %+v, %v", r, err)
 	}
-	if n := counted.Count(vfs.OpCreate); n != 2 {
+	if n := counted.Count(vfstest.OpCreate); n != 2 {
 		t.Errorf("it opens %d files for writing, want the lock and the manifest", n)
 	}
 	w.session("another", "hi", "short")
@@ -247,7 +248,7 @@ func TestBackupOfAHomeThatChanges(t *testing.T) {
 				w := base.clone()
 				n := int64(0)
 				changed := false
-				reading := w.open(&vfs.Faulty{FS: w.disk, Before: func(op vfs.Op) error {
+				reading := w.open(&vfstest.Faulty{FS: w.disk, Before: func(op vfstest.Op) error {
 					if n++; n == at && !changed {
 						changed = true
 						w.must(change(w))
@@ -332,8 +333,8 @@ func TestBackupOfAHomeThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for _, to := range targets {
 		w := newWorld(t)
-		reading := w.open(&vfs.Faulty{FS: w.disk, Before: func(op vfs.Op) error {
-			if op.Kind == vfs.OpOpen && op.Name == "/home/plain1.jsonl" {
+		reading := w.open(&vfstest.Faulty{FS: w.disk, Before: func(op vfstest.Op) error {
+			if op.Kind == vfstest.OpOpen && op.Name == "/home/plain1.jsonl" {
 				return syscall.EACCES
 			}
 			return nil
@@ -380,8 +381,8 @@ func TestBackupLocksItsTarget(t *testing.T) {
 		w := newWorld(t)
 		w.backup(to)
 		tried := false
-		reading := w.open(&vfs.Faulty{FS: w.disk, Before: func(op vfs.Op) error {
-			if op.Kind == vfs.OpRead && !tried {
+		reading := w.open(&vfstest.Faulty{FS: w.disk, Before: func(op vfstest.Op) error {
+			if op.Kind == vfstest.OpRead && !tried {
 				tried = true
 				if _, err := backup.Make(context.Background(), w.st, backup.Request{To: to, FS: w.disk}); !errors.Is(err, store.ErrLocked) {
 					t.Errorf("%s: a second backup at the same time: %v", to, err)
@@ -402,7 +403,7 @@ func TestBackupWaitsForARedaction(t *testing.T) {
 	w.must(w.st.Notes("").Write(t.Context(), "redact.pending", []byte(`{"blobs":[],"all":true}`)))
 	ended := false
 	n := 0
-	reading := w.open(&vfs.Faulty{FS: w.disk, Before: func(op vfs.Op) error {
+	reading := w.open(&vfstest.Faulty{FS: w.disk, Before: func(op vfstest.Op) error {
 		if n++; n == 30 {
 			ended = true
 			return w.st.Notes("").Remove(t.Context(), "redact.pending")

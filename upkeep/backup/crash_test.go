@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 	"github.com/coppice-dev/coppice/upkeep/backup"
 )
 
@@ -26,7 +27,7 @@ func grown(t *testing.T, to string) (w *world, was, is map[string]string) {
 	w.must(w.disk.Remove("/home/old.jsonl.bak"))
 	is = w.kept(w.disk, "/home")
 	// What is on the disk now is durable: only the backup is at stake.
-	w.disk = w.disk.CrashClone(nil, vfs.LoseNothing)
+	w.disk = w.disk.CrashClone(nil, vfstest.LoseNothing)
 	w.st = w.open(w.disk, "/home")
 	return w, was, is
 }
@@ -57,18 +58,18 @@ func TestBackupAfterPowerCuts(t *testing.T) {
 		rng := rand.New(rand.NewPCG(7, 8))
 		points := 0
 		var one sync.Mutex
-		faulty := &vfs.Faulty{FS: w.disk, Before: func(op vfs.Op) error {
+		faulty := &vfstest.Faulty{FS: w.disk, Before: func(op vfstest.Op) error {
 			if !op.Kind.Mutates() {
 				return nil
 			}
 			one.Lock()
 			defer one.Unlock()
 			points++
-			for _, loss := range []vfs.Loss{vfs.LoseNothing, vfs.LoseAll, vfs.LoseSome} {
+			for _, loss := range []vfstest.Loss{vfstest.LoseNothing, vfstest.LoseAll, vfstest.LoseSome} {
 				disk := w.disk.CrashClone(rng, loss)
 				when := fmt.Sprintf("%s before %s %s, loss %d", to, op.Kind, op.Name, loss)
 				holds(t, when, disk, to, was, is)
-				if loss == vfs.LoseSome && points%5 == 0 {
+				if loss == vfstest.LoseSome && points%5 == 0 {
 					st := w.open(disk, "/home")
 					if _, err := backup.Make(t.Context(), st, backup.Request{To: to, FS: disk}); err != nil {
 						t.Errorf("%s: the next backup: %v", when, err)
@@ -84,7 +85,7 @@ func TestBackupAfterPowerCuts(t *testing.T) {
 		if points < 8 {
 			t.Errorf("%s: only %d points were tried", to, points)
 		}
-		holds(t, to+" after a power cut", w.disk.CrashClone(nil, vfs.LoseAll), to, is)
+		holds(t, to+" after a power cut", w.disk.CrashClone(nil, vfstest.LoseAll), to, is)
 	}
 }
 
@@ -94,12 +95,12 @@ func TestBackupOnAFailingDisk(t *testing.T) {
 	t.Parallel()
 	for _, to := range targets {
 		base, was, is := grown(t, to)
-		for _, fail := range []func(int64, vfs.OpKind, error) func(vfs.Op) error{vfs.FailAt, vfs.FailFrom} {
+		for _, fail := range []func(int64, vfstest.OpKind, error) func(vfstest.Op) error{vfstest.FailAt, vfstest.FailFrom} {
 			for n := int64(1); ; n++ {
 				w := base.clone()
-				faulty := &vfs.Faulty{FS: w.disk, Before: fail(n, vfs.OpMutating, syscall.ENOSPC)}
+				faulty := &vfstest.Faulty{FS: w.disk, Before: fail(n, vfstest.OpMutating, syscall.ENOSPC)}
 				_, err := backup.Make(t.Context(), w.st, backup.Request{To: to, FS: faulty})
-				failed := faulty.Count(vfs.OpMutating) >= n
+				failed := faulty.Count(vfstest.OpMutating) >= n
 				if err != nil && !errors.Is(err, syscall.ENOSPC) {
 					t.Errorf("%s, %d: %v", to, n, err)
 				}
@@ -124,16 +125,16 @@ func TestRestoreAfterPowerCutsAndFaults(t *testing.T) {
 		w := newWorld(t)
 		w.backup(from)
 		want := w.kept(w.disk, "/home")
-		base := w.disk.CrashClone(nil, vfs.LoseNothing)
+		base := w.disk.CrashClone(nil, vfstest.LoseNothing)
 		rng := rand.New(rand.NewPCG(9, 10))
-		check := func(when string, disk *vfs.Memory) {
+		check := func(when string, disk *vfstest.Memory) {
 			if got := tree(t, disk, "/new/home"); len(got) > 0 && fmt.Sprint(got) != fmt.Sprint(want) {
 				t.Errorf("%s: there is a part of a home", when)
 			}
 		}
-		disk := base.CrashClone(nil, vfs.LoseNothing)
+		disk := base.CrashClone(nil, vfstest.LoseNothing)
 		var one sync.Mutex
-		_, err := backup.Restore(t.Context(), backup.RestoreRequest{From: from, Dir: "/new/home", FS: &vfs.Faulty{FS: disk, Before: func(op vfs.Op) error {
+		_, err := backup.Restore(t.Context(), backup.RestoreRequest{From: from, Dir: "/new/home", FS: &vfstest.Faulty{FS: disk, Before: func(op vfstest.Op) error {
 			if op.Kind.Mutates() {
 				one.Lock()
 				defer one.Unlock()
@@ -142,14 +143,14 @@ func TestRestoreAfterPowerCutsAndFaults(t *testing.T) {
 			return nil
 		}}})
 		w.must(err)
-		if diff := fmt.Sprint(tree(t, disk.CrashClone(nil, vfs.LoseAll), "/new/home")); diff != fmt.Sprint(want) {
+		if diff := fmt.Sprint(tree(t, disk.CrashClone(nil, vfstest.LoseAll), "/new/home")); diff != fmt.Sprint(want) {
 			t.Errorf("%s: a power cut takes away what was restored", from)
 		}
 		for n := int64(1); ; n++ {
-			disk := base.CrashClone(nil, vfs.LoseNothing)
-			faulty := &vfs.Faulty{FS: disk, Before: vfs.FailAt(n, vfs.OpMutating, syscall.ENOSPC)}
+			disk := base.CrashClone(nil, vfstest.LoseNothing)
+			faulty := &vfstest.Faulty{FS: disk, Before: vfstest.FailAt(n, vfstest.OpMutating, syscall.ENOSPC)}
 			_, err := backup.Restore(t.Context(), backup.RestoreRequest{From: from, Dir: "/new/home", FS: faulty})
-			if failed := faulty.Count(vfs.OpMutating) >= n; !failed {
+			if failed := faulty.Count(vfstest.OpMutating) >= n; !failed {
 				w.must(err)
 				break
 			}
@@ -173,8 +174,8 @@ func TestBackupIsNotReadWhileItIsWritten(t *testing.T) {
 	w := newWorld(t)
 	w.backup("/b/dir")
 	tried := false
-	reading := w.open(&vfs.Faulty{FS: w.disk, Before: func(op vfs.Op) error {
-		if op.Kind == vfs.OpRead && !tried {
+	reading := w.open(&vfstest.Faulty{FS: w.disk, Before: func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpRead && !tried {
 			tried = true
 			if _, err := backup.Verify(t.Context(), backup.VerifyRequest{Path: "/b/dir", FS: w.disk}); !errors.Is(err, store.ErrLocked) {
 				t.Errorf("verifying meanwhile: %v", err)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 	"github.com/coppice-dev/coppice/upkeep/backup"
 )
 
@@ -150,8 +151,8 @@ func TestSalvagedManifest(t *testing.T) {
 	bad := strings.Replace(good, `"path":"plain1.jsonl"`, `"path":"plain1.j`, 1)
 	w.write("/b/dir/manifest.jsonl", strings.Replace(bad, blob, blob[:len(blob)-1]+"$", 1))
 	ctx, cancel := context.WithCancel(t.Context())
-	reading := w.open(&vfs.Faulty{FS: w.disk, Before: func(op vfs.Op) error {
-		if op.Kind == vfs.OpRead {
+	reading := w.open(&vfstest.Faulty{FS: w.disk, Before: func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpRead {
 			cancel()
 		}
 		return nil

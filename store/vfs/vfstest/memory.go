@@ -1,4 +1,4 @@
-package vfs
+package vfstest
 
 import (
 	"io/fs"
@@ -9,6 +9,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 // Memory is a file system in memory that knows which of its content would
@@ -24,8 +26,8 @@ type Memory struct {
 }
 
 var (
-	_ FS   = (*Memory)(nil)
-	_ File = (*memoryFile)(nil)
+	_ vfs.FS   = (*Memory)(nil)
+	_ vfs.File = (*memoryFile)(nil)
 )
 
 // NewMemory returns a file system that has only its root directory.
@@ -152,7 +154,7 @@ func (m *Memory) findParent(name string) (dir *node, base string, err error) {
 }
 
 // OpenFile implements FS.
-func (m *Memory) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
+func (m *Memory) OpenFile(name string, flag int, perm fs.FileMode) (vfs.File, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n, err := m.open(name, flag, perm)
@@ -337,12 +339,12 @@ func (m *Memory) Lstat(name string) (fs.FileInfo, error) {
 }
 
 // Stat implements FS.
-func (m *Memory) Stat(name string) (Stat, error) {
+func (m *Memory) Stat(name string) (vfs.Stat, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n, err := m.find(name)
 	if err != nil {
-		return Stat{}, &fs.PathError{Op: "stat", Path: name, Err: err}
+		return vfs.Stat{}, &fs.PathError{Op: "stat", Path: name, Err: err}
 	}
 	return n.stat(), nil
 }

@@ -1,4 +1,4 @@
-package vfs
+package vfstest
 
 import (
 	"errors"
@@ -7,6 +7,8 @@ import (
 	"math/bits"
 	"os"
 	"sync/atomic"
+
+	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 // OpKind is a kind of operation, or with | a set of kinds.
@@ -82,7 +84,7 @@ func (e *ShortWrite) Unwrap() error { return e.Err }
 // the FS is used concurrently. It may use the FS inside, for example to clone a Memory
 // at that moment. A Faulty must not be copied after first use.
 type Faulty struct {
-	FS
+	vfs.FS
 	Before func(Op) error
 
 	n      atomic.Int64
@@ -90,8 +92,8 @@ type Faulty struct {
 }
 
 var (
-	_ FS   = (*Faulty)(nil)
-	_ File = (*faultyFile)(nil)
+	_ vfs.FS   = (*Faulty)(nil)
+	_ vfs.File = (*faultyFile)(nil)
 )
 
 // Count returns how many operations of the given kinds there were so far,
@@ -139,7 +141,7 @@ func (f *Faulty) before(op Op) error {
 }
 
 // OpenFile implements FS.
-func (f *Faulty) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
+func (f *Faulty) OpenFile(name string, flag int, perm fs.FileMode) (vfs.File, error) {
 	kind := OpOpen
 	if flag&(os.O_CREATE|os.O_TRUNC) != 0 {
 		kind = OpCreate
@@ -203,9 +205,9 @@ func (f *Faulty) Lstat(name string) (fs.FileInfo, error) {
 }
 
 // Stat implements FS.
-func (f *Faulty) Stat(name string) (Stat, error) {
+func (f *Faulty) Stat(name string) (vfs.Stat, error) {
 	if err := f.before(Op{Kind: OpStat, Name: name}); err != nil {
-		return Stat{}, err
+		return vfs.Stat{}, err
 	}
 	return f.FS.Stat(name)
 }
@@ -219,7 +221,7 @@ func (f *Faulty) SyncDir(name string) error {
 }
 
 type faultyFile struct {
-	File
+	vfs.File
 	fs   *Faulty
 	name string
 }
@@ -270,9 +272,9 @@ func (f *faultyFile) Sync() error {
 }
 
 // Stat implements File.
-func (f *faultyFile) Stat() (Stat, error) {
+func (f *faultyFile) Stat() (vfs.Stat, error) {
 	if err := f.before(OpStat, 0); err != nil {
-		return Stat{}, err
+		return vfs.Stat{}, err
 	}
 	return f.File.Stat()
 }

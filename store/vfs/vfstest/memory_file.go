@@ -1,4 +1,4 @@
-package vfs
+package vfstest
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 // content is the bytes of a file: those that programs see, and those that are durable.
@@ -169,16 +171,16 @@ func (f *memoryFile) Sync() error {
 }
 
 // Stat implements File.
-func (f *memoryFile) Stat() (Stat, error) {
+func (f *memoryFile) Stat() (vfs.Stat, error) {
 	if err := f.begin("stat"); err != nil {
-		return Stat{}, err
+		return vfs.Stat{}, err
 	}
 	defer f.m.mu.Unlock()
 	return f.n.stat(), nil
 }
 
-func (n *node) stat() Stat {
-	return Stat{Size: int64(len(n.data)), File: FileID{file: uint64(reflect.ValueOf(n).Pointer())}}
+func (n *node) stat() vfs.Stat {
+	return vfs.Stat{Size: int64(len(n.data)), File: vfs.FileID{File: uint64(reflect.ValueOf(n).Pointer())}}
 }
 
 // TryLock implements File.
