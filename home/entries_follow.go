@@ -16,7 +16,10 @@ import (
 type FollowRequest struct {
 	Session string `json:"session,omitempty"` // as a person names it; "" means every session, including those that begin later
 	Last    int    `json:"last,omitempty"`    // how many of the last entries to begin with
-	Filled  bool   `json:"filled,omitempty"`  // fill in content from blobs
+	// After is the id of an entry of the session: what comes after it in the log is sent
+	// first, so one who was away for a while misses nothing and gets nothing twice.
+	After  string `json:"after,omitempty"`
+	Filled bool   `json:"filled,omitempty"` // fill in content from blobs
 }
 
 // Arrival is an entry that was appended to a session.
@@ -41,10 +44,14 @@ func (e *Entries) follow(ctx context.Context, r FollowRequest, send func(Arrival
 	err := notNegative("last", r.Last)
 	switch {
 	case err != nil:
+	case r.After != "" && r.Last > 0:
+		err = exclude("after", "last")
+	case r.After != "" && r.Session == "":
+		err = wrong("after", "{after} needs a {session}")
 	case r.Session == "":
 		err = f.all(ctx, r.Last)
 	default:
-		err = f.one(ctx, r.Session, r.Last)
+		err = f.one(ctx, r)
 	}
 	return &f.sent, err
 }
@@ -58,8 +65,8 @@ type following struct {
 	failed error // what send returned
 }
 
-func (f *following) one(ctx context.Context, given string, last int) (err error) {
-	name, err := f.home.resolve(ctx, given)
+func (f *following) one(ctx context.Context, r FollowRequest) (err error) {
+	name, err := f.home.resolve(ctx, r.Session)
 	if err != nil {
 		return err
 	}
@@ -72,7 +79,13 @@ func (f *following) one(ctx context.Context, given string, last int) (err error)
 	if err != nil {
 		return err
 	}
-	before, err := f.lastOf(ctx, log, name, end, last)
+	if r.After != "" {
+		end, err = f.after(ctx, log, name, end, r.After)
+	}
+	if err != nil {
+		return err
+	}
+	before, err := f.lastOf(ctx, log, name, end, r.Last)
 	if err != nil {
 		return err
 	}
@@ -104,6 +117,20 @@ func (f *following) tellLine(ctx context.Context, name string, line store.Line) 
 		return f.tell(Arrival{name, e})
 	}
 	return nil
+}
+
+// after returns the position after the entry with an id. It looks from the end: one who comes
+// back has not missed much.
+func (f *following) after(ctx context.Context, log store.Log, name string, end store.Pos, id string) (store.Pos, error) {
+	for line, err := range log.Backward(ctx, end) {
+		if err != nil {
+			return 0, err
+		}
+		if e, ok := f.decode(ctx, name, line); ok && e.ID == id {
+			return line.Next, nil
+		}
+	}
+	return 0, wrong("after", "{after} is %q, and the session has no such entry", id)
 }
 
 // lastOf returns the last entries of a log before a position, latest last.

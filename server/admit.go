@@ -1,0 +1,169 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/time/rate"
+
+	"github.com/coppice-dev/coppice/home"
+)
+
+// admission decides who may ask. Its checks come before anything of a request is read but the
+// header.
+type admission struct {
+	o       *Options
+	origins *http.CrossOriginProtection
+
+	mu      sync.Mutex // guards callers
+	callers map[string]*caller
+}
+
+// caller counts what the holders of a token do.
+type caller struct {
+	rate             *rate.Limiter
+	requests, stream chan struct{} // as many elements as may run at once
+}
+
+func newAdmission(o *Options) (*admission, error) {
+	a := &admission{o: o, origins: http.NewCrossOriginProtection(), callers: make(map[string]*caller)}
+	for _, origin := range o.Origins {
+		if err := a.origins.AddTrustedOrigin(origin); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+type grantKey struct{}
+
+// GrantOf returns what the one who asks may do. It is for Mounts.
+func GrantOf(ctx context.Context) *Grant {
+	g, _ := ctx.Value(grantKey{}).(*Grant)
+	return g
+}
+
+// admitting returns a handler that lets through what may pass, with its Grant.
+func (s *Server) admitting(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		switch r.URL.Path { // anybody may ask for these; they tell nothing about what is in the home
+		case "/healthz":
+			s.healthy(w, r)
+			return
+		case "/readyz":
+			s.ready(w, r)
+			return
+		}
+		g, end, err := s.admit.check(r)
+		if err != nil {
+			s.fail(w, r, err)
+			return
+		}
+		defer end()
+		noteCaller(r.Context(), g.Name)
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), grantKey{}, g)))
+	})
+}
+
+// check returns who asks. The caller of check must call end when the request is done.
+func (a *admission) check(r *http.Request) (_ *Grant, end func(), _ error) {
+	if !a.isHost(r.Host) {
+		return nil, nil, &Problem{
+			Status: http.StatusMisdirectedRequest, Kind: "forbidden", Detail: "this server does not answer for the host " + r.Host,
+			Hint: "ask for localhost, or have the server answer for this name: coppice serve --host NAME",
+		}
+	}
+	if err := a.origins.Check(r); err != nil {
+		return nil, nil, problemf(http.StatusForbidden, "forbidden", "a page of another site may not ask this server")
+	}
+	g, err := a.grant(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	end, err = a.enter(g.Name, r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), eventStream))
+	return g, end, err
+}
+
+// isHost reports whether the server answers for a name. A page of another site that has its
+// name point to this machine (DNS rebinding) asks by that name.
+func (a *admission) isHost(host string) bool {
+	name := host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		name = h
+	}
+	name = strings.TrimSuffix(strings.ToLower(strings.Trim(name, "[]")), ".")
+	if ip, err := netip.ParseAddr(name); err == nil && ip.IsLoopback() || name == "localhost" {
+		return true
+	}
+	return slices.ContainsFunc(a.o.Hosts, func(known string) bool {
+		return strings.EqualFold(known, host) || strings.EqualFold(known, name)
+	})
+}
+
+// grant finds out who asks.
+func (a *admission) grant(r *http.Request) (*Grant, error) {
+	g := &Grant{Name: "everybody", Access: home.Admin}
+	if a.o.Authorize != nil {
+		var err error
+		if g, err = a.o.Authorize(r.Context(), bearer(r)); errors.Is(err, ErrUnauthorized) {
+			return nil, &Problem{
+				Status: http.StatusUnauthorized, Kind: "unauthorized", Detail: ErrUnauthorized.Error(),
+				Hint: "send it as Authorization: Bearer TOKEN; coppice token add NAME makes one",
+			}
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	if g.Home == nil {
+		seen := *g
+		seen.Home = a.o.Home
+		g = &seen
+	}
+	return g, nil
+}
+
+// bearer returns the token of a request. It is not taken from the address: that ends up in
+// logs and histories.
+func bearer(r *http.Request) string {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
+}
+
+// enter counts a request in, and returns what counts it out.
+func (a *admission) enter(name string, stream bool) (end func(), err error) {
+	a.mu.Lock()
+	c := a.callers[name]
+	if c == nil {
+		l := a.o.Limits
+		c = &caller{rate.NewLimiter(rate.Limit(l.Rate), int(2*l.Rate)+1), make(chan struct{}, l.Requests), make(chan struct{}, l.Streams)}
+		a.callers[name] = c
+	}
+	a.mu.Unlock()
+	if !c.rate.Allow() {
+		return nil, tooMany("there are too many requests a second")
+	}
+	room := c.requests
+	if stream {
+		room = c.stream
+	}
+	select {
+	case room <- struct{}{}:
+		return func() { <-room }, nil
+	default:
+		return nil, tooMany("there are too many requests at once")
+	}
+}
+
+func tooMany(why string) *Problem {
+	return &Problem{Status: http.StatusTooManyRequests, Kind: "limited", Detail: why, Hint: "wait a moment, and ask again"}
+}

@@ -1,0 +1,329 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coppice-dev/coppice/home"
+)
+
+// The forms of an answer. A caller chooses with Accept.
+const (
+	plainJSON   = "application/json"
+	lines       = "application/x-ndjson" // one Message on each line
+	eventStream = "text/event-stream"    // the same as server-sent events
+)
+
+// Message is a piece of a streamed answer. It has one member; none means that the operation
+// is still at it. The last one has the Result, the Error, or both.
+type Message struct {
+	Event    any          `json:"event,omitempty"`
+	Notice   *home.Notice `json:"notice,omitempty"`
+	Progress *Progress    `json:"progress,omitempty"`
+	Result   any          `json:"result,omitempty"`
+	Error    *Problem     `json:"error,omitempty"`
+}
+
+// Progress is how far an operation has come.
+type Progress struct {
+	Doing string `json:"doing"`
+	Done  int64  `json:"done"`
+	Total int64  `json:"total"`
+}
+
+// answer performs an operation and answers in the form that the caller wants.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, op *described, h *home.Home, request any) {
+	ctx, cancel := s.limited(r, op)
+	defer cancel()
+	accept := r.Header.Get("Accept")
+	streamed := strings.Contains(accept, eventStream) || strings.Contains(accept, lines)
+	switch {
+	case op.Event == nil && !streamed:
+		s.answerWhole(ctx, w, r, op, h, request)
+	case isExport(request) && !streamed:
+		s.answerBytes(ctx, w, r, op, h, request)
+	default:
+		s.answerStream(ctx, w, r, op, h, request)
+	}
+}
+
+// answerWhole answers with one JSON document.
+func (s *Server) answerWhole(ctx context.Context, w http.ResponseWriter, r *http.Request, op *described, h *home.Home, request any) {
+	result, err := op.Call(ctx, h, request, nil, nil)
+	if err != nil {
+		p := s.problem(ctx, err)
+		p.Result = result
+		s.fail(w, r, p)
+		return
+	}
+	if image, ok := result.(*home.ImageResult); ok && !strings.Contains(r.Header.Get("Accept"), plainJSON) && len(image.Data) > 0 {
+		serveBytes(w, r, image.MediaType, image.Data)
+		return
+	}
+	text, err := json.Marshal(result)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", plainJSON)
+	w.Header().Set("Cache-Control", "no-cache") // it may be kept, and asked about
+	if r.Method == http.MethodGet {
+		tag := etag(text)
+		w.Header().Set("ETag", tag)
+		if matches(r.Header.Get("If-None-Match"), tag) {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+	}
+	_, _ = w.Write(append(text, '\n')) // the caller may be gone
+}
+
+func etag(text []byte) string {
+	sum := sha256.Sum256(text)
+	return `"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`
+}
+
+func matches(header, tag string) bool {
+	for known := range strings.SplitSeq(header, ",") {
+		if known = strings.TrimSpace(known); known == "*" || strings.TrimPrefix(known, "W/") == tag {
+			return true
+		}
+	}
+	return false
+}
+
+// serveBytes answers with bytes, or with the range of them that was asked for. What came from
+// a transcript is never shown as a page of this server.
+func serveBytes(w http.ResponseWriter, r *http.Request, kind string, data []byte) {
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Content-Security-Policy", "sandbox; default-src 'none'")
+	w.Header().Set("ETag", etag(data))
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
+}
+
+func isExport(request any) bool {
+	_, ok := request.(*home.ExportRequest)
+	return ok
+}
+
+// exportTypes are the types of Coppice's own formats. Those of other programs are bytes.
+var exportTypes = map[string]string{
+	home.ExportMarkdown: "text/markdown; charset=utf-8",
+	home.ExportHTML:     "text/html; charset=utf-8",
+	home.ExportJSON:     plainJSON,
+	home.ExportJSONL:    lines,
+}
+
+// answerBytes answers with what an export writes. An error after the first piece cuts the
+// connection, so that the caller does not take a part for the whole.
+func (s *Server) answerBytes(ctx context.Context, w http.ResponseWriter, r *http.Request, op *described, h *home.Home, request any) {
+	begun := false
+	begin := func() {
+		kind := exportTypes[request.(*home.ExportRequest).Format]
+		if kind == "" {
+			kind = "application/octet-stream"
+		}
+		w.Header().Set("Content-Type", kind)
+		w.Header().Set("Content-Security-Policy", "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:")
+		begun = true
+	}
+	out := http.NewResponseController(w)
+	_, err := op.Call(ctx, h, request, nil, func(event any) error {
+		if !begun {
+			begin()
+		}
+		_ = out.SetWriteDeadline(time.Now().Add(patience))
+		_, err := w.Write(event.(home.ExportPiece).Data)
+		return err
+	})
+	switch {
+	case err != nil && begun:
+		s.o.Log.WarnContext(ctx, "an export was cut off", "request", requestID(ctx), "error", err)
+		panic(http.ErrAbortHandler)
+	case err != nil:
+		s.fail(w, r, err)
+	case !begun:
+		begin()
+	}
+}
+
+// patience is how long a caller may take to receive a piece of an answer. One that has not
+// by then is taken to be gone.
+const patience = 30 * time.Second
+
+// answerStream answers with what the operation sends while it runs.
+func (s *Server) answerStream(ctx context.Context, w http.ResponseWriter, r *http.Request, op *described, h *home.Home, request any) {
+	out := newStream(w, strings.Contains(r.Header.Get("Accept"), eventStream))
+	defer out.end()
+	ctx = home.WithNotify(ctx, func(n home.Notice) { _ = out.send("", Message{Notice: s.noticed(n)}) })
+	ctx = home.WithProgress(ctx, out.progress)
+	if follow, ok := request.(*home.FollowRequest); ok {
+		s.follow(ctx, out, h, follow)
+		return
+	}
+	var in io.Reader
+	if op.Reads {
+		in = r.Body
+		_ = out.control.EnableFullDuplex() // it is told how far it has come while it still sends
+	}
+	result, err := op.Call(ctx, h, request, in, func(event any) error { return out.send("", Message{Event: event}) })
+	s.finish(ctx, out, result, err)
+}
+
+// finish sends the last piece. If there was none before it, an error becomes the status of
+// the answer.
+func (s *Server) finish(ctx context.Context, out *stream, result any, err error) {
+	if err == nil {
+		_ = out.send("", Message{Result: result})
+		return
+	}
+	p := s.problem(ctx, err)
+	if out.failFirst(p.Status) {
+		_ = out.send("", Message{Result: result, Error: p})
+	}
+}
+
+// noticed returns a notice as a caller may see it.
+func (s *Server) noticed(n home.Notice) *home.Notice {
+	n.Path = ""
+	if n.Error != nil {
+		n.Error = &home.ErrorInfo{Kind: n.Error.Kind, Message: s.withoutPaths(n.Error.Message), Hint: s.withoutPaths(n.Error.Hint)}
+	}
+	return &n
+}
+
+// stream is a streamed answer. Its methods may be called by several goroutines.
+type stream struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	events  bool // as server-sent events
+	stop    func() bool
+
+	mu       sync.Mutex // guards what follows, and writing
+	begun    bool
+	status   int
+	err      error // of writing; nothing is written after it
+	reported time.Time
+	timer    *time.Timer
+}
+
+func newStream(w http.ResponseWriter, events bool) *stream {
+	out := &stream{w: w, control: http.NewResponseController(w), events: events, status: http.StatusOK}
+	out.timer = time.AfterFunc(beat, out.beat)
+	return out
+}
+
+func (out *stream) end() {
+	out.timer.Stop()
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	if out.err == nil {
+		out.err = http.ErrHandlerTimeout // a late beat must not write to an answer that is over
+	}
+}
+
+// beat says that the operation is still at it.
+func (out *stream) beat() {
+	if out.send("", Message{}) == nil {
+		out.timer.Reset(beat)
+	}
+}
+
+// progress sends how far the operation has come, now and then.
+func (out *stream) progress(doing string, done, total int64) {
+	out.mu.Lock()
+	early := time.Since(out.reported) < time.Second/4 && done < total
+	if !early {
+		out.reported = time.Now()
+	}
+	out.mu.Unlock()
+	if !early {
+		_ = out.send("", Message{Progress: &Progress{doing, done, total}})
+	}
+}
+
+// failFirst sets the status of an answer of which nothing was sent yet. It returns true.
+func (out *stream) failFirst(status int) bool {
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	if !out.begun {
+		out.status = status
+	}
+	return true
+}
+
+// send sends a piece at once. Its id is for a caller who wants to go on after it later.
+func (out *stream) send(id string, m Message) error {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	return out.write(id, m.name(), text)
+}
+
+// name is what server-sent events call a piece.
+func (m *Message) name() string {
+	switch {
+	case m.Error != nil:
+		return "error"
+	case m.Result != nil:
+		return "result"
+	case m.Notice != nil:
+		return "notice"
+	case m.Progress != nil:
+		return "progress"
+	case m.Event != nil:
+		return "message"
+	}
+	return ""
+}
+
+func (out *stream) write(id, name string, text []byte) error {
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	if out.err != nil {
+		return out.err
+	}
+	if !out.begun {
+		out.begun = true
+		out.begin()
+	}
+	var b bytes.Buffer
+	switch {
+	case !out.events:
+		b.Write(text)
+		b.WriteByte('\n')
+	case name == "":
+		b.WriteString(":\n\n")
+	default:
+		if id != "" {
+			b.WriteString("id: " + id + "\n")
+		}
+		b.WriteString("event: " + name + "\ndata: ")
+		b.Write(text) // JSON has no line ends
+		b.WriteString("\n\n")
+	}
+	_ = out.control.SetWriteDeadline(time.Now().Add(patience))
+	if _, out.err = out.w.Write(b.Bytes()); out.err == nil {
+		out.err = out.control.Flush()
+	}
+	return out.err
+}
+
+func (out *stream) begin() {
+	kind := lines
+	if out.events {
+		kind = eventStream
+	}
+	out.w.Header().Set("Content-Type", kind)
+	out.w.Header().Set("Cache-Control", "no-store")
+	out.w.WriteHeader(out.status)
+}

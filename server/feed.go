@@ -1,0 +1,176 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coppice-dev/coppice/home"
+)
+
+// feed keeps the latest arrivals in all sessions, so that any number of callers can follow
+// them for the price of one, and one who comes back goes on where it was. A caller who is too
+// slow, or was away for too long, is told to begin again; nobody waits for it.
+//
+//	oldest                          next
+//	  │ arrival │ arrival │ arrival │  (numbers grow by one; the epoch is new with each start)
+//	        ▲ a caller reads here; when it has read the last one, it waits for changed
+type feed struct {
+	home     *home.Home
+	stopping context.Context
+	begin    sync.Once
+	done     chan struct{} // closed when nothing more comes; nil until begin
+
+	mu      sync.Mutex
+	epoch   string
+	next    uint64
+	kept    []arrival // the last of them has the number next-1
+	size    int       // of kept, in bytes
+	changed chan struct{}
+}
+
+type arrival struct {
+	json []byte
+}
+
+// maxKept is how many bytes of arrivals are kept.
+const maxKept = 16 << 20
+
+func newFeed(stopping context.Context, h *home.Home) *feed {
+	return &feed{home: h, stopping: stopping, epoch: rand.Text()[:8], next: 1, changed: make(chan struct{})}
+}
+
+func (f *feed) close() {
+	f.begin.Do(func() {}) // it can no longer begin
+	if f.done != nil {
+		<-f.done
+	}
+}
+
+// start begins to follow the home when the first caller wants to.
+func (f *feed) start() {
+	f.begin.Do(func() {
+		f.done = make(chan struct{})
+		go func() {
+			defer close(f.done)
+			for f.stopping.Err() == nil {
+				if _, err := f.home.Entries.Follow(f.stopping, home.FollowRequest{}, f.add); err != nil {
+					f.again() // what came in the meantime is missed
+				}
+			}
+		}()
+	})
+}
+
+// again begins a new epoch, so that every caller is told to begin again, after a moment: what
+// made the home unreadable may be over by then.
+func (f *feed) again() {
+	f.mu.Lock()
+	f.epoch, f.kept, f.size = rand.Text()[:8], nil, 0
+	f.next += 1 << 32 // no caller is at a number that is still to come
+	f.mu.Unlock()
+	select {
+	case <-time.After(time.Second):
+	case <-f.stopping.Done():
+	}
+}
+
+func (f *feed) add(a home.Arrival) error {
+	text, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.kept = append(f.kept, arrival{text})
+	f.next++
+	f.size += len(text)
+	for f.size > maxKept && len(f.kept) > 1 {
+		f.size -= len(f.kept[0].json)
+		f.kept = f.kept[1:]
+	}
+	close(f.changed)
+	f.changed = make(chan struct{})
+	return nil
+}
+
+// id names an arrival for a caller.
+func (f *feed) id(n uint64) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return fmt.Sprintf("%s-%d", f.epoch, n)
+}
+
+// place returns the number of the arrival after the one with an id; ok is false if the feed
+// does not know it any more.
+func (f *feed) place(id string) (n uint64, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if id == "" {
+		return f.next, true
+	}
+	epoch, number, _ := strings.Cut(id, "-")
+	n, err := strconv.ParseUint(number, 10, 64)
+	if err != nil || epoch != f.epoch || n >= f.next || n+1 < f.next-uint64(len(f.kept)) {
+		return f.next, false
+	}
+	return n + 1, true
+}
+
+// from returns the arrivals from a number on, or what to wait for if there are none yet; ok is
+// false if some of them are no longer kept.
+func (f *feed) from(n uint64) (found []arrival, wait <-chan struct{}, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	oldest := f.next - uint64(len(f.kept))
+	if n < oldest {
+		return nil, nil, false
+	}
+	return f.kept[n-oldest:], f.changed, true
+}
+
+// follow sends arrivals until the caller leaves or the server stops.
+func (s *Server) follow(ctx context.Context, out *stream, h *home.Home, r *home.FollowRequest) {
+	if r.Session != "" || r.Last > 0 || r.Filled || h != s.o.Home || !out.events {
+		result, err := h.Entries.Follow(ctx, *r, func(a home.Arrival) error { return out.send(a.Entry.ID, Message{Event: a}) })
+		s.finish(ctx, out, result, err)
+		return
+	}
+	s.feed.start()
+	n, ok := s.feed.place(r.After)
+	if !ok && out.write(s.feed.id(n-1), "reset", []byte("{}")) != nil {
+		return
+	}
+	if r.After == "" && out.write(s.feed.id(n-1), "begin", []byte("{}")) != nil { // from now on nothing is missed
+		return
+	}
+	for {
+		found, wait, ok := s.feed.from(n)
+		if !ok {
+			n, _ = s.feed.place("")
+			if out.write(s.feed.id(n-1), "reset", []byte("{}")) != nil {
+				return
+			}
+			continue
+		}
+		for _, a := range found {
+			if out.write(s.feed.id(n), "message", append([]byte(`{"event":`), append(a.json, '}')...)) != nil {
+				return
+			}
+			n++
+		}
+		if len(found) > 0 {
+			continue
+		}
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

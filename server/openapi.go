@@ -1,0 +1,238 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"path"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// described is an operation with what HTTP needs to know about it.
+type described struct {
+	*home.Operation
+	method, path string
+	inPath       []string // the names of fields that are in the path
+	inBody       bool     // the others are in the body, and not in the query
+	registry     huma.Registry
+	schema       *huma.Schema            // of the request
+	properties   map[string]*huma.Schema // of the request
+}
+
+// api is the OpenAPI document.
+type api struct {
+	doc  *huma.OpenAPI
+	text func() ([]byte, error)
+}
+
+func newAPI() *api {
+	registry := huma.NewMapRegistry("#/components/schemas/", schemaName)
+	for _, t := range []reflect.Type{reflect.TypeFor[session.Entry](), reflect.TypeFor[session.Content](), reflect.TypeFor[session.Header]()} {
+		registry.RegisterTypeAlias(t, reflect.TypeFor[logObject]())
+	}
+	registry.RegisterTypeAlias(reflect.TypeFor[session.MessageEntry](), reflect.TypeFor[messageObject]())
+	doc := &huma.OpenAPI{
+		OpenAPI: "3.1.0",
+		Info: &huma.Info{
+			Title: "Coppice", Version: "1", Description: "Conversations of humans, models and tools: kept, branched, searched and shared.",
+			License: &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"},
+		},
+		Servers: []*huma.Server{{URL: "/", Description: "This server"}},
+		Components: &huma.Components{
+			Schemas: registry,
+			SecuritySchemes: map[string]*huma.SecurityScheme{
+				"token": {Type: "http", Scheme: "bearer", Description: "coppice token add NAME makes one."},
+			},
+		},
+		Security: []map[string][]string{{"token": {}}},
+	}
+	a := &api{doc: doc}
+	a.text = sync.OnceValues(a.marshal)
+	return a
+}
+
+// logObject is a part of a log. Programs may add members of their own, so its schema is open.
+type logObject struct{}
+
+// Schema implements huma.SchemaProvider.
+func (logObject) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true, Description: "As docs/format.md describes it."}
+}
+
+// messageObject is a message that somebody says.
+type messageObject struct{}
+
+// Schema implements huma.SchemaProvider.
+func (messageObject) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{
+		Type: huma.TypeObject, AdditionalProperties: true, Required: []string{"role", "content"},
+		Description: "A message, as docs/format.md describes it.",
+		Properties: map[string]*huma.Schema{
+			"role":    {Type: huma.TypeString, Description: "user, assistant, system or tool"},
+			"content": {Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}},
+			"model":   {Type: huma.TypeString},
+		},
+	}
+}
+
+// schemaName is the name of a type, with its package unless that is home.
+func schemaName(t reflect.Type, hint string) string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	name := huma.DefaultSchemaNamer(t, hint)
+	pkg := path.Base(t.PkgPath())
+	if t.Name() == "" || pkg == "home" || pkg == "server" {
+		return name
+	}
+	return strings.ToUpper(pkg[:1]) + pkg[1:] + name
+}
+
+var pathName = regexp.MustCompile(`\{(\w+)\}`)
+
+// add describes an operation.
+func (a *api) add(op *home.Operation) *described {
+	d := &described{Operation: op, registry: a.doc.Components.Schemas}
+	d.method, d.path, _ = strings.Cut(op.Route, " ")
+	for _, name := range pathName.FindAllStringSubmatch(d.path, -1) {
+		d.inPath = append(d.inPath, name[1])
+	}
+	d.inBody = d.method != http.MethodGet && d.method != http.MethodDelete && !op.Reads
+	d.schema = d.requestSchema()
+	d.properties = d.schema.Properties
+	a.doc.AddOperation(d.openAPI())
+	return d
+}
+
+// requestSchema is the schema of the request without the fields that a caller elsewhere must
+// not set. It is a copy of its own: the fields in the path are not in the body.
+func (d *described) requestSchema() *huma.Schema {
+	whole := huma.SchemaFromType(d.registry, d.Request)
+	for _, name := range d.Here {
+		delete(whole.Properties, name)
+	}
+	whole.Required = slices.DeleteFunc(whole.Required, func(name string) bool { return slices.Contains(d.Here, name) })
+	plain(whole)
+	whole.PrecomputeMessages()
+	return whole
+}
+
+// plain makes lists that are never null say so.
+func plain(s *huma.Schema) {
+	for _, p := range s.Properties {
+		p.Nullable = p.Nullable && p.Type != huma.TypeArray
+		plain(p)
+	}
+}
+
+func (d *described) openAPI() *huma.Operation {
+	op := &huma.Operation{
+		OperationID: d.Name, Method: d.method, Path: d.path, Summary: strings.TrimSuffix(d.Doc, "."),
+		Tags:        []string{d.Name[:strings.IndexByte(d.Name, '.')]},
+		Description: d.Doc + " Needs " + d.Access.String() + " access.",
+		Responses:   map[string]*huma.Response{"200": d.response()},
+	}
+	problem := &huma.Response{
+		Description: "Why not",
+		Content:     map[string]*huma.MediaType{"application/problem+json": {Schema: d.registry.Schema(reflect.TypeFor[Problem](), true, "")}},
+	}
+	for _, status := range []string{"4XX", "5XX"} {
+		op.Responses[status] = problem
+	}
+	for _, name := range d.inPath {
+		op.Parameters = append(op.Parameters, &huma.Param{Name: name, In: "path", Required: true, Schema: d.properties[name], Description: d.properties[name].Description})
+	}
+	if d.inBody {
+		op.RequestBody = d.body()
+		return op
+	}
+	names := slices.Sorted(func(yield func(string) bool) {
+		for name := range d.properties {
+			if !slices.Contains(d.inPath, name) && !yield(name) {
+				return
+			}
+		}
+	})
+	for _, name := range names {
+		op.Parameters = append(op.Parameters, &huma.Param{
+			Name: name, In: "query", Required: slices.Contains(d.schema.Required, name), Schema: d.properties[name],
+		})
+	}
+	if d.Reads {
+		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/octet-stream": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}}
+	}
+	return op
+}
+
+// body describes the body: the request without what is in the path.
+func (d *described) body() *huma.RequestBody {
+	rest := *d.schema
+	rest.Properties = make(map[string]*huma.Schema)
+	for name, p := range d.properties {
+		if !slices.Contains(d.inPath, name) {
+			rest.Properties[name] = p
+		}
+	}
+	rest.Required = slices.DeleteFunc(slices.Clone(d.schema.Required), func(name string) bool { return slices.Contains(d.inPath, name) })
+	return &huma.RequestBody{Required: len(rest.Required) > 0, Content: map[string]*huma.MediaType{plainJSON: {Schema: &rest}}}
+}
+
+// response describes the answer.
+func (d *described) response() *huma.Response {
+	result := d.registry.Schema(d.Result, true, "")
+	if d.Event == nil {
+		r := &huma.Response{Description: "The result", Content: map[string]*huma.MediaType{plainJSON: {Schema: result}}}
+		if d.Result == reflect.TypeFor[home.ImageResult]() {
+			r.Content["image/*"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
+		}
+		return r
+	}
+	piece := &huma.Schema{Type: huma.TypeObject, Description: "One piece: an event, a notice or the progress; the last has the result or an error.", Properties: map[string]*huma.Schema{
+		"event": d.registry.Schema(d.Event, true, ""), "result": result,
+		"notice":   d.registry.Schema(reflect.TypeFor[home.Notice](), true, ""),
+		"progress": d.registry.Schema(reflect.TypeFor[Progress](), true, ""),
+		"error":    d.registry.Schema(reflect.TypeFor[Problem](), true, ""),
+	}}
+	r := &huma.Response{Description: "A stream: one piece on each line, or as server-sent events", Content: map[string]*huma.MediaType{
+		lines: {Schema: piece}, eventStream: {Schema: &huma.Schema{Type: huma.TypeString}},
+	}}
+	if d.Request == reflect.TypeFor[home.ExportRequest]() {
+		r.Content["*/*"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
+	}
+	return r
+}
+
+func (a *api) marshal() ([]byte, error) {
+	for _, s := range a.doc.Components.Schemas.Map() {
+		plain(s)
+	}
+	return json.MarshalIndent(a.doc, "", "  ")
+}
+
+func (a *api) serve(w http.ResponseWriter, r *http.Request) {
+	text, err := a.text()
+	if err != nil {
+		http.Error(w, "the document cannot be written", http.StatusInternalServerError)
+		return
+	}
+	serveDocument(w, r, text)
+}
+
+func serveDocument(w http.ResponseWriter, r *http.Request, text []byte) {
+	w.Header().Set("Content-Type", plainJSON)
+	tag := etag(text)
+	w.Header().Set("ETag", tag)
+	if matches(r.Header.Get("If-None-Match"), tag) {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	_, _ = w.Write(text) // the caller may be gone
+}

@@ -1,0 +1,215 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/coppice-dev/coppice/home"
+)
+
+// operation returns the handler of an operation.
+func (s *Server) operation(op *described) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		noteOperation(r.Context(), op.Name)
+		g := GrantOf(r.Context())
+		if g.Access < op.Access {
+			s.fail(w, r, forbidden(g, op.Access))
+			return
+		}
+		request, err := s.read(op, w, r)
+		if err != nil {
+			s.fail(w, r, err)
+			return
+		}
+		s.answer(w, r, op, g.Home, request)
+	})
+}
+
+// read returns the request of an operation: the path, the query and the body of an HTTP
+// request are the members of one JSON object.
+func (s *Server) read(op *described, w http.ResponseWriter, r *http.Request) (any, error) {
+	beside := make(map[string]any) // what the body does not have
+	var body []byte
+	var err error
+	if op.inBody {
+		body, err = s.readBody(w, r)
+	} else {
+		err = op.readQuery(r.URL.Query(), beside)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range op.inPath {
+		beside[name] = r.PathValue(name)
+	}
+	if key := r.Header.Get("Idempotency-Key"); key != "" && op.properties["once"] != nil {
+		beside["once"] = key
+	}
+	if last := r.Header.Get("Last-Event-ID"); last != "" && op.properties["after"] != nil && op.Event != nil {
+		beside["after"] = last
+	}
+	if err := op.validate(body, beside); err != nil {
+		return nil, err
+	}
+	request := reflect.New(op.Request).Interface()
+	if len(body) > 0 {
+		if err := json.Unmarshal(body, request); err != nil {
+			return nil, decodeProblem(err)
+		}
+	}
+	text, err := json.Marshal(beside)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(text, request); err != nil {
+		return nil, decodeProblem(err)
+	}
+	return request, op.Receive(request)
+}
+
+// readBody returns a body, which is a JSON object or empty.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); kind != "" && strings.TrimSpace(kind) != "application/json" {
+		return nil, problemf(http.StatusUnsupportedMediaType, home.KindInvalid, "the body is %s; send application/json", kind)
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.o.Limits.Body))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, problemf(http.StatusRequestEntityTooLarge, home.KindTooLarge, "the body is larger than %d bytes, the most that this server takes", tooLarge.Limit)
+	case err != nil:
+		return nil, problemf(http.StatusBadRequest, home.KindInvalid, "the body did not arrive whole")
+	}
+	return bytes.TrimSpace(body), nil
+}
+
+// readQuery adds the parameters of an address, as values of the types of their fields.
+func (op *described) readQuery(query url.Values, members map[string]any) error {
+	for name, values := range query {
+		schema := op.properties[name]
+		if schema == nil {
+			return wrongField(name, "there is no such parameter; GET /openapi.json lists those that there are")
+		}
+		if schema.Type == huma.TypeArray {
+			list := make([]any, len(values))
+			for i, v := range values {
+				list[i] = v
+			}
+			members[name] = list
+			continue
+		}
+		if len(values) > 1 {
+			return wrongField(name, "it is given %d times", len(values))
+		}
+		value, err := valueOf(schema.Type, values[0])
+		if err != nil {
+			return wrongField(name, "%q is not %s", values[0], err)
+		}
+		members[name] = value
+	}
+	return nil
+}
+
+func valueOf(kind, text string) (any, error) {
+	switch kind {
+	case huma.TypeBoolean:
+		b, err := strconv.ParseBool(text)
+		if err != nil {
+			return nil, errors.New("true or false")
+		}
+		return b, nil
+	case huma.TypeInteger:
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil, errors.New("a whole number")
+		}
+		return n, nil
+	case huma.TypeObject:
+		return nil, errors.New("something that fits into an address")
+	}
+	return text, nil
+}
+
+// validate holds a request against its schema. It reports every field that is wrong.
+func (op *described) validate(body []byte, beside map[string]any) error {
+	members := make(map[string]any)
+	if len(body) > 0 {
+		if body[0] != '{' {
+			return problemf(http.StatusBadRequest, home.KindInvalid, "the body is not a JSON object")
+		}
+		if err := json.Unmarshal(body, &members); err != nil {
+			return problemf(http.StatusBadRequest, home.KindInvalid, "the body is not a JSON object: %v", err)
+		}
+	}
+	for name, value := range beside {
+		if given, ok := members[name]; ok && given != value {
+			return wrongField(name, "the body has another value than the address")
+		}
+		members[name] = value
+	}
+	for _, name := range op.schema.Required {
+		if _, ok := members[name]; !ok {
+			return wrongField(name, "it is missing")
+		}
+	}
+	var result huma.ValidateResult
+	huma.Validate(op.registry, op.schema, huma.NewPathBuffer(make([]byte, 0, 128), 0), huma.ModeWriteToServer, members, &result)
+	if len(result.Errors) == 0 {
+		return nil
+	}
+	p := problemf(http.StatusUnprocessableEntity, home.KindInvalid, "the request is not as it should be")
+	for _, err := range result.Errors {
+		var detail *huma.ErrorDetail
+		if errors.As(err, &detail) {
+			p.Errors = append(p.Errors, Wrong{Field: detail.Location, Message: detail.Message})
+		}
+	}
+	if len(p.Errors) > 0 {
+		p.Field, p.Detail = p.Errors[0].Field, strings.TrimPrefix(p.Errors[0].Field+": "+p.Errors[0].Message, ": ")
+	}
+	return p
+}
+
+// decodeProblem names the field of a request that has the wrong form, such as a time.
+func decodeProblem(err error) error {
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) {
+		return wrongField(kind.Field, "it is a %s", kind.Value)
+	}
+	return problemf(http.StatusUnprocessableEntity, home.KindInvalid, "the request is not as it should be: %v", err)
+}
+
+func wrongField(name, format string, args ...any) *Problem {
+	p := problemf(http.StatusUnprocessableEntity, home.KindInvalid, format, args...)
+	p.Field, p.Detail = name, name+": "+p.Detail
+	return p
+}
+
+// limited returns the context in which an operation runs: it ends with the caller, and after
+// a time unless it streams; and with the server if the caller only listens.
+func (s *Server) limited(r *http.Request, op *described) (context.Context, context.CancelFunc) {
+	if op.Event == nil {
+		return context.WithTimeout(r.Context(), s.o.Limits.Time)
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	if op.Access == home.Read {
+		stop := context.AfterFunc(s.stopping, cancel)
+		return ctx, func() { stop(); cancel() }
+	}
+	return ctx, cancel
+}
+
+// beat is how often a stream says that it is still there, so that neither end, nor anything
+// between them, takes a silent connection for a dead one.
+const beat = 15 * time.Second

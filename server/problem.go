@@ -1,0 +1,115 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/coppice-dev/coppice/home"
+)
+
+// Problem is an error as HTTP answers it (RFC 9457), with the members of home.ErrorInfo.
+type Problem struct {
+	Type   string    `json:"type" doc:"urn:coppice: and the kind"`
+	Title  string    `json:"title" doc:"The status in words"`
+	Status int       `json:"status"`
+	Detail string    `json:"detail" doc:"What went wrong, where and why"`
+	Kind   home.Kind `json:"kind" doc:"What programs should decide by"`
+	Field  string    `json:"field,omitempty" doc:"The field of the request that is wrong"`
+	Hint   string    `json:"hint,omitempty" doc:"What to do about it"`
+	Errors []Wrong   `json:"errors,omitempty" doc:"Every field that is wrong, if there are several"`
+	Result any       `json:"result,omitempty" doc:"What was done until then"`
+
+	retryAfter string
+}
+
+// Wrong is a field of a request that is wrong.
+type Wrong struct {
+	Field   string `json:"field"`
+	Message string `json:"message"`
+}
+
+func (p *Problem) Error() string { return p.Detail }
+
+func problemf(status int, kind home.Kind, format string, args ...any) *Problem {
+	return &Problem{Status: status, Kind: kind, Detail: fmt.Sprintf(format, args...)}
+}
+
+// statuses are the answers to the kinds of errors.
+var statuses = map[home.Kind]int{
+	home.KindInvalid:     http.StatusUnprocessableEntity,
+	home.KindPartial:     http.StatusUnprocessableEntity,
+	home.KindNotFound:    http.StatusNotFound,
+	home.KindExists:      http.StatusConflict,
+	home.KindConflict:    http.StatusConflict,
+	home.KindLocked:      http.StatusLocked,
+	home.KindTooLarge:    http.StatusRequestEntityTooLarge,
+	home.KindInterrupted: http.StatusServiceUnavailable,
+	home.KindOverflow:    http.StatusUnprocessableEntity,
+	home.KindDenied:      http.StatusBadGateway, // it is the model's provider that wants a key
+	home.KindRefused:     http.StatusBadGateway,
+	home.KindUnavailable: http.StatusBadGateway,
+	home.KindLimited:     http.StatusServiceUnavailable,
+}
+
+// problem turns an error into what the caller may know about it. An error that the floor does
+// not expect may have anything in it, so it goes to the log only.
+func (s *Server) problem(ctx context.Context, err error) *Problem {
+	var p *Problem
+	if !errors.As(err, &p) {
+		info := home.Describe(err)
+		status, known := statuses[info.Kind]
+		p = &Problem{Status: status, Kind: info.Kind, Detail: s.withoutPaths(info.Message), Field: info.Field, Hint: s.withoutPaths(info.Hint)}
+		if !known {
+			s.o.Log.ErrorContext(ctx, "an operation ended with an unexpected error", "request", requestID(ctx), "error", err)
+			p.Status = http.StatusInternalServerError
+			p.Detail = "the server could not do this; its log has the reason under request " + requestID(ctx)
+			p.Hint = ""
+		}
+	}
+	p.Type, p.Title = "urn:coppice:"+string(p.Kind), http.StatusText(p.Status)
+	if p.Status == http.StatusLocked || p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests {
+		p.retryAfter = "1"
+	}
+	return p
+}
+
+// withoutPaths keeps the places of the server's files to the server.
+func (s *Server) withoutPaths(text string) string {
+	for _, dir := range s.private() {
+		text = strings.ReplaceAll(text, dir, "HOME")
+	}
+	return text
+}
+
+// private lists the directories that callers should not learn about.
+func (s *Server) private() []string {
+	dirs := []string{s.o.Home.Dir()}
+	if dir, err := os.UserHomeDir(); err == nil && len(dir) > 1 {
+		dirs = append(dirs, dir)
+	}
+	return dirs
+}
+
+// fail answers a request with an error.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	p := s.problem(r.Context(), err)
+	if p.retryAfter != "" {
+		w.Header().Set("Retry-After", p.retryAfter)
+	}
+	if p.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="coppice"`)
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(p.Status)
+	_ = json.NewEncoder(w).Encode(p) // the caller may be gone
+}
+
+func forbidden(g *Grant, needs home.Access) *Problem {
+	return problemf(http.StatusForbidden, "forbidden", "this needs a token with %s access, and that of %s is for %s", needs, g.Name, g.Access)
+}

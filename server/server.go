@@ -1,0 +1,200 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/home"
+)
+
+// Options say what a server offers, and to whom. Home is required.
+type Options struct {
+	Home *home.Home
+	// Authorize returns what the holder of a token may do; the token is "" if there was
+	// none. An error that matches ErrUnauthorized is answered with 401, any other with 500.
+	// Default: everybody who can reach the server may do everything.
+	Authorize func(ctx context.Context, token string) (*Grant, error)
+	// Hosts are the names, with or without a port, by which the server may be asked, beside
+	// those of the local machine. Other names are refused, so that a web page cannot reach
+	// the server by a name that it controls.
+	Hosts []string
+	// Origins are those of web pages, beside the server's own, that may ask it, such as
+	// "https://example.org".
+	Origins []string
+	// Mounts are handlers for paths beside those of the operations. They are asked behind
+	// the same checks: GrantOf has who asks.
+	Mounts map[string]http.Handler
+	// Log gets a line for each request, without anything that was said in a session.
+	// Default: none.
+	Log *slog.Logger
+	// Pprof offers the profiles of net/http/pprof to those who may administer the home.
+	Pprof bool
+
+	Limits Limits
+}
+
+// Limits keep one caller from using up what others need. Each has a default.
+type Limits struct {
+	// Body is the greatest size of a request in bytes, except that of an import. Default:
+	// 64 MB.
+	Body int64
+	// Time is how long an operation may take, except one that streams. Default: a minute.
+	Time time.Duration
+	// Requests is how many requests of a token may run at once, and Streams how many more may
+	// stream. Default: 1,000 of each.
+	Requests, Streams int
+	// Rate is how many requests a token may make in a second, on average. Default: 5,000.
+	Rate float64
+}
+
+func (l Limits) orDefault() Limits {
+	return Limits{
+		Body:     cmp.Or(l.Body, 64<<20),
+		Time:     cmp.Or(l.Time, time.Minute),
+		Requests: cmp.Or(l.Requests, 1000),
+		Streams:  cmp.Or(l.Streams, 1000),
+		Rate:     cmp.Or(l.Rate, 5000),
+	}
+}
+
+// ErrUnauthorized means that a token is missing, wrong, expired or revoked. Which of them is
+// not said to the one who asks.
+var ErrUnauthorized = errors.New("this needs a valid token")
+
+// Grant is what the holder of a token may do.
+type Grant struct {
+	Name   string // of the token, for the log and for limits
+	Access home.Access
+	// Home is the home as the holder sees it. Default: the whole home.
+	Home *home.Home
+}
+
+// Server answers requests. Use it as an http.Handler, or call Serve.
+type Server struct {
+	o       Options
+	handler http.Handler
+	watch   *watch
+	admit   *admission
+	feed    *feed
+	api     *api
+	// stopping ends when no new streams are to begin and those that have should end.
+	stopping context.Context
+	stop     context.CancelFunc
+}
+
+// New returns a server. Close it after use.
+func New(o Options) (*Server, error) {
+	if o.Home == nil {
+		return nil, errors.New("server: Options.Home is missing")
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	o.Limits = o.Limits.orDefault()
+	s := &Server{o: o, watch: newWatch(o.Log)}
+	s.stopping, s.stop = context.WithCancel(context.Background())
+	var err error
+	if s.admit, err = newAdmission(&s.o); err != nil {
+		return nil, err
+	}
+	s.feed = newFeed(s.stopping, o.Home)
+	s.api = newAPI()
+	s.handler = s.watch.around(s.admitting(s.routes()))
+	return s, nil
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+
+// Close ends the streams. It does not close the home.
+func (s *Server) Close() error {
+	s.stop()
+	s.feed.close()
+	return nil
+}
+
+const (
+	// A header that takes longer than this comes from someone who wants to keep a connection
+	// busy. Bodies may take longer: an import is as long as a history.
+	headerTimeout = 10 * time.Second
+	idleTimeout   = 2 * time.Minute
+	// graceful is how long requests may take to end after Serve was told to.
+	graceful = 20 * time.Second
+)
+
+// Serve answers requests that arrive at a listener until ctx ends. Then it lets what has
+// begun end, and tells those who follow to come back later.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	srv := &http.Server{
+		Handler: s, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- srv.Serve(l) }()
+	select {
+	case err := <-ended:
+		return errors.Join(err, s.Close())
+	case <-ctx.Done():
+	}
+	s.stop()
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), graceful)
+	defer cancel()
+	err := srv.Shutdown(last)
+	if err != nil {
+		err = errors.Join(err, srv.Close())
+	}
+	return errors.Join(err, s.Close())
+}
+
+// routes returns what answers the requests that were let in.
+func (s *Server) routes() http.Handler {
+	mux := http.NewServeMux()
+	for _, op := range home.Operations() {
+		if op.Route != "" {
+			mux.Handle(op.Route, s.operation(s.api.add(op)))
+		}
+	}
+	mux.HandleFunc("GET /openapi.json", s.api.serve)
+	for path, handler := range s.o.Mounts {
+		mux.Handle(path, handler)
+	}
+	mux.Handle("GET /metrics", s.only(home.Admin, s.watch.metrics()))
+	if s.o.Pprof {
+		mux.Handle("/debug/pprof/", s.only(home.Admin, profiles()))
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { s.fail(w, r, noRoute(mux, w, r)) })
+	return mux
+}
+
+// noRoute is the answer to a request for what there is not, or not with this method.
+func noRoute(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) *Problem {
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
+		other := &http.Request{Method: method, URL: r.URL, Host: r.Host}
+		if _, pattern := mux.Handler(other); pattern != "/" {
+			allowed = append(allowed, method)
+		}
+	}
+	if len(allowed) == 0 {
+		return problemf(http.StatusNotFound, home.KindNotFound, "there is no %s; GET /openapi.json lists what there is", r.URL.Path)
+	}
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	return problemf(http.StatusMethodNotAllowed, home.KindInvalid, "%s takes %s, not %s", r.URL.Path, strings.Join(allowed, " or "), r.Method)
+}
+
+// only lets those pass who have a degree of access.
+func (s *Server) only(a home.Access, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if g := GrantOf(r.Context()); g.Access < a {
+			s.fail(w, r, forbidden(g, a))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,180 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"net/http"
+	"net/http/pprof"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/coppice-dev/coppice/home"
+)
+
+// watch tells those who run the server what it does: a log line, counts and a span for each
+// request. None has anything that was said in a session, or a name that a caller made up.
+type watch struct {
+	log      *slog.Logger
+	registry *prometheus.Registry
+	requests *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	running  prometheus.Gauge
+	tracer   trace.Tracer
+}
+
+func newWatch(log *slog.Logger) *watch {
+	w := &watch{
+		log:      log,
+		registry: prometheus.NewRegistry(),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "coppice_requests_total", Help: "Requests, by operation and status.",
+		}, []string{"operation", "status"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "coppice_request_seconds", Help: "How long requests took, by operation.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
+		}, []string{"operation"}),
+		running: prometheus.NewGauge(prometheus.GaugeOpts{Name: "coppice_requests_running", Help: "Requests that are being answered."}),
+		tracer:  otel.Tracer("github.com/coppice-dev/coppice/server"),
+	}
+	w.registry.MustRegister(w.requests, w.seconds, w.running, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return w
+}
+
+// request is what is noted about one request while it runs.
+type request struct {
+	id        string
+	caller    string // the name of its token
+	operation string // its name; "" for everything that is none
+}
+
+type requestKey struct{}
+
+func requestOf(ctx context.Context) *request {
+	r, _ := ctx.Value(requestKey{}).(*request)
+	if r == nil {
+		r = &request{}
+	}
+	return r
+}
+
+func requestID(ctx context.Context) string           { return requestOf(ctx).id }
+func noteCaller(ctx context.Context, name string)    { requestOf(ctx).caller = name }
+func noteOperation(ctx context.Context, name string) { requestOf(ctx).operation = name }
+
+// around returns a handler that notes what next does. If next panics, the caller gets a 500
+// and the server goes on.
+func (w *watch) around(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		noted := &request{id: rand.Text()[:10]}
+		ctx, span := w.tracer.Start(context.WithValue(r.Context(), requestKey{}, noted), "coppice.request", trace.WithSpanKind(trace.SpanKindServer))
+		out := &counted{ResponseWriter: rw}
+		w.running.Inc()
+		defer func() {
+			w.running.Dec()
+			if why := recover(); why != nil {
+				if why == http.ErrAbortHandler {
+					w.finish(ctx, span, noted, r, out, began)
+					panic(why) // net/http cuts the connection
+				}
+				w.log.ErrorContext(ctx, "a request panicked", "request", noted.id, "panic", why, "stack", string(debug.Stack()))
+				if out.status == 0 {
+					http.Error(out, `{"status":500,"kind":"error","detail":"the server could not do this; its log has the reason under request `+noted.id+`"}`, http.StatusInternalServerError)
+				}
+			}
+			w.finish(ctx, span, noted, r, out, began)
+		}()
+		out.Header().Set("X-Request-Id", noted.id)
+		next.ServeHTTP(out, r.WithContext(ctx))
+	})
+}
+
+func (w *watch) finish(ctx context.Context, span trace.Span, noted *request, r *http.Request, out *counted, began time.Time) {
+	took, status := time.Since(began), strconv.Itoa(out.status)
+	operation := noted.operation
+	if operation == "" {
+		operation = "other"
+	}
+	w.requests.WithLabelValues(operation, status).Inc()
+	w.seconds.WithLabelValues(operation).Observe(took.Seconds())
+	span.SetAttributes(attribute.String("coppice.operation", operation), attribute.Int("http.response.status_code", out.status))
+	span.End()
+	w.log.InfoContext(ctx, "request", "request", noted.id, "method", r.Method, "operation", operation, "token", noted.caller,
+		"status", out.status, "bytes", out.bytes, "took", took.Round(time.Microsecond))
+}
+
+// metrics returns the handler of /metrics.
+func (w *watch) metrics() http.Handler {
+	return promhttp.HandlerFor(w.registry, promhttp.HandlerOpts{})
+}
+
+// counted notes what is answered.
+type counted struct {
+	http.ResponseWriter
+	status int
+	bytes  int64
+}
+
+func (c *counted) WriteHeader(status int) {
+	if c.status == 0 {
+		c.status = status
+	}
+	c.ResponseWriter.WriteHeader(status)
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	if c.status == 0 {
+		c.status = http.StatusOK
+	}
+	n, err := c.ResponseWriter.Write(p)
+	c.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (c *counted) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+// healthy says that the server runs.
+func (s *Server) healthy(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write([]byte("{\"status\":\"ok\"}\n"))
+}
+
+// ready says that the server takes requests: that it is not about to stop, and that its home
+// can be read.
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
+	if s.stopping.Err() != nil {
+		s.fail(w, r, problemf(http.StatusServiceUnavailable, home.KindUnavailable, "the server is stopping"))
+		return
+	}
+	for _, err := range s.o.Home.Store().List(r.Context()) {
+		if err != nil {
+			s.o.Log.ErrorContext(r.Context(), "the home cannot be read", "error", err)
+			s.fail(w, r, problemf(http.StatusServiceUnavailable, home.KindUnavailable, "the home cannot be read; the server's log says why"))
+			return
+		}
+		break
+	}
+	s.healthy(w, r)
+}
+
+// profiles returns the handlers of net/http/pprof.
+func profiles() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	return mux
+}
