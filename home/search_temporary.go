@@ -29,8 +29,20 @@ const (
 	abandonedAfter = time.Hour
 )
 
-// newTemporary makes one for an index of the sessions in a directory.
+// newTemporary makes one for an index of the sessions in a directory. Another process that
+// sweeps may take it for abandoned until it is locked; then there is a next one.
 func newTemporary(sessions string) (*temporary, error) {
+	for tries := 0; ; tries++ {
+		t, err := tryTemporary(sessions)
+		if err == nil || !errors.Is(err, errSwept) && !errors.Is(err, fs.ErrNotExist) || tries == 10 {
+			return t, err
+		}
+	}
+}
+
+var errSwept = errors.New("another process deletes it")
+
+func tryTemporary(sessions string) (*temporary, error) {
 	dir, err := os.MkdirTemp("", temporaryPrefix)
 	if err != nil {
 		return nil, err
@@ -38,7 +50,10 @@ func newTemporary(sessions string) (*temporary, error) {
 	t := &temporary{dir: dir}
 	t.lock, err = vfs.OS{}.OpenFile(filepath.Join(dir, temporaryLock), os.O_RDWR|os.O_CREATE, 0o600)
 	if err == nil {
-		_, err = t.lock.TryLock()
+		var ours bool
+		if ours, err = t.lock.TryLock(); err == nil && !ours {
+			err = errSwept
+		}
 	}
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, temporaryOf), []byte(sessions), 0o600)
@@ -49,11 +64,17 @@ func newTemporary(sessions string) (*temporary, error) {
 	return t, nil
 }
 
+// remove deletes it while it is locked, or another process could begin to use what is about to
+// go. Windows deletes no file that is open: there, once more.
 func (t *temporary) remove() (err error) {
+	left := os.RemoveAll(t.dir)
 	if t.lock != nil {
 		err = t.lock.Close()
 	}
-	return errors.Join(err, os.RemoveAll(t.dir))
+	if left != nil {
+		left = os.RemoveAll(t.dir)
+	}
+	return errors.Join(err, left)
 }
 
 // sweepTemporary deletes what killed processes of this user left behind. It returns what

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -29,7 +30,7 @@ func serve(t *testing.T, change func(*server.Options)) *served {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := server.Options{Home: h}
+	o := server.Options{Home: h, Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))}
 	if change != nil {
 		change(&o)
 	}
