@@ -183,4 +183,5 @@ bitbucket-password ATBB alnum 32
 elevenlabs-key sk_ hex 48
 langfuse-key sk-lf-7c1e0b9a-4f3d-4e21-9c58- hex 12
 cerebras-key csk- alnum 48
+coppice-token cop_ base32 52
 `

@@ -120,6 +120,7 @@ var tokens = []token{
 	{"cerebras-key", []string{"csk-"}, letterDigits, 40, 0, (*tail).mixed},
 
 	// Talk, mail, money and the rest.
+	{"coppice-token", []string{"cop_"}, base32, 52, 52, nil}, // our own: see server/token
 	{"slack-token", []string{"xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxe-", "xoxe.xoxp-", "xoxe.xoxb-", "xapp-", "xoxc-"}, wordDash, 24, 0, (*tail).mixed},
 	{"slack-token", []string{"xoxd-"}, cookieBytes, 40, 0, (*tail).mixed},
 	{"mailgun-key", []string{"key-"}, hexDigits, 32, 32, notAfterDash},

@@ -227,6 +227,7 @@ var commands = []func(*app) *cobra.Command{
 	unpinCommand,
 	rmCommand,
 	trashCommand,
+	tokenCommand,
 	retainCommand,
 	redactCommand,
 	backupCommand,

@@ -49,6 +49,7 @@ var requestsOf = map[string][]any{
 	"show":          {home.OpenRequest{}, home.PathRequest{}, home.RawRequest{}},
 	"stats":         {home.StatsRequest{}},
 	"tag":           {home.TagRequest{}, home.AutoTagRequest{}, home.SuggestTagsRequest{}},
+	"token add":     {home.Limit{}},
 	"trash empty":   {home.EmptyTrashRequest{}},
 	"trash ls":      {home.TrashRequest{}},
 	"trash restore": {home.RestoreRequest{}},

@@ -184,6 +184,10 @@ func tries(t *testing.T, session, files string) [][]string {
 		{"trash", "restore", session},
 		{"trash", "empty", "--yes"},
 		{"trash", "restore", odd},
+		{"token", "add", "laptop", "--tag", "t" + evil},
+		{"token", "add", "laptop", "--key", "k" + evil},
+		{"token", "ls"},
+		{"token", "revoke", odd},
 		{"ls"},
 	}
 }

@@ -1,0 +1,176 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/server/token"
+)
+
+func tokenCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "token",
+		Short: "Make, list and revoke a server's tokens",
+		Long: "A server lets in whoever has one of its home's tokens. A token may read, write or do\n" +
+			"everything, in the whole home or in a part of it: the sessions with a tag, about a\n" +
+			"project, or whose keys begin alike. For its bearer the others do not exist.",
+		GroupID: "keep",
+		Args:    cobra.NoArgs,
+	}
+	cmd.AddCommand(tokenAddCommand(a), tokenListCommand(a), tokenRevokeCommand(a))
+	return cmd
+}
+
+// madeToken is what is known of a new token only now.
+type madeToken struct {
+	token.Token
+	Secret string `json:"token"`
+}
+
+func tokenAddCommand(a *app) *cobra.Command {
+	var read, write, admin bool
+	var expires string
+	var made madeToken
+	cmd := &cobra.Command{
+		Use:   "add NAME",
+		Short: "Make a token and print it, this once",
+		Long: "Prints the token. The home keeps only a hash of it, so write it down where you need\n" +
+			"it. Without --write or --admin it may only read.\n\n" +
+			"--tag, --project and --key limit it to a part of the home. What it creates is in that\n" +
+			"part, too, and what is about the whole home, such as a backup, is refused.",
+		Example: "  coppice token add laptop --admin\n" +
+			"  coppice token add bot --write --key telegram: --expires 90d",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			made.Name = args[0]
+			switch {
+			case admin:
+				made.Access = home.Admin
+			case write:
+				made.Access = home.Write
+			default:
+				made.Access = home.Read
+			}
+			if cmd.Flags().Changed("expires") {
+				age, err := home.ParseAge(expires)
+				if err != nil {
+					return usageError{errors.New("--expires: " + err.Error())}
+				}
+				made.Expires = time.Now().Add(age).UTC().Truncate(time.Second)
+			}
+			return a.withHome(cmd.Context(), true, func(h *home.Home) error { return a.addToken(cmd.Context(), h, made) })
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&read, "read", false, "it may look at sessions (the default)")
+	flags.BoolVar(&write, "write", false, "it may also change them, and move them to the trash")
+	flags.BoolVar(&admin, "admin", false, "it may do everything")
+	flags.StringVar(&made.Tag, "tag", "", "only sessions with this `TAG` or one below it")
+	flags.StringVar(&made.Project, "project", "", "only sessions about this `PROJECT`, by name or path")
+	flags.StringVar(&made.Key, "key", "", "only sessions whose keys begin with `PREFIX`")
+	flags.StringVar(&expires, "expires", "", "refuse it after this `AGE`: 30d, 12h")
+	cmd.MarkFlagsMutuallyExclusive("read", "write", "admin")
+	cmd.MarkFlagsMutuallyExclusive("tag", "project", "key")
+	return a.withJSON(cmd)
+}
+
+func (a *app) addToken(ctx context.Context, h *home.Home, made madeToken) (err error) {
+	if made.Secret, err = token.Of(h.Store()).Add(ctx, made.Token); err != nil {
+		return err
+	}
+	if a.flags.json {
+		return a.printJSON(made)
+	}
+	a.say("this is the token %s; it is shown only now", made.Name)
+	return a.print("%s", made.Secret)
+}
+
+func tokenListCommand(a *app) *cobra.Command {
+	return a.withJSON(&cobra.Command{
+		Use:   "ls",
+		Short: "List the tokens, without what they are",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withHome(cmd.Context(), false, func(h *home.Home) error { return a.listTokens(cmd.Context(), h) })
+		},
+	})
+}
+
+func (a *app) listTokens(ctx context.Context, h *home.Home) error {
+	all, err := token.Of(h.Store()).List(ctx)
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		a.say("there are no tokens; coppice token add NAME makes one")
+		return nil
+	}
+	now := time.Now()
+	t := a.newTable(2, "NAME", "ACCESS", "LIMIT", "EXPIRES", "USED")
+	for _, one := range all {
+		if a.flags.json {
+			if err := a.printJSON(one); err != nil {
+				return err
+			}
+			continue
+		}
+		expires, used := "never", "never"
+		switch {
+		case one.Expires.IsZero():
+		case one.Expires.After(now):
+			expires = one.Expires.Local().Format(time.DateOnly)
+		default:
+			expires = "expired"
+		}
+		if !one.Used.IsZero() {
+			used = a.when(one.Used, now)
+		}
+		t.add(one.Name, one.Access.String(), one.Limit.String(), expires, used)
+	}
+	if a.flags.json {
+		return nil
+	}
+	return t.print()
+}
+
+// revokedToken is what token revoke --json prints.
+type revokedToken struct {
+	Name string `json:"name"`
+}
+
+func tokenRevokeCommand(a *app) *cobra.Command {
+	return a.withJSON(&cobra.Command{
+		Use:               "revoke NAME…",
+		Short:             "Delete tokens; servers refuse them at once",
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: a.completeTokens,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withHome(cmd.Context(), false, func(h *home.Home) error {
+				return a.each(cmd.Context(), args, func(name string) error {
+					if err := token.Of(h.Store()).Revoke(cmd.Context(), name); err != nil {
+						return err
+					}
+					return a.done(revokedToken{name}, name, "the token "+name+" is revoked")
+				})
+			})
+		},
+	})
+}
+
+func (a *app) completeTokens(cmd *cobra.Command, _ []string, _ string) (offers []cobra.Completion, _ cobra.ShellCompDirective) {
+	if a.settle() == nil {
+		_ = a.withHome(cmd.Context(), false, func(h *home.Home) error { // without a home there is nothing to offer
+			all, err := token.Of(h.Store()).List(cmd.Context())
+			for _, one := range all {
+				offers = append(offers, cobra.CompletionWithDesc(one.Name, one.Access.String()))
+			}
+			return err
+		})
+	}
+	return offers, cobra.ShellCompDirectiveNoFileComp
+}
