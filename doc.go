@@ -11,5 +11,5 @@
 //	redact          secrets in text
 //	index           lists, search and costs
 //	home            every operation of the command line, for other faces
-//	store           the interfaces of a store; store/file and store/memory are two
+//	store           the interfaces of a store; store/file, store/memory and store/remote are three
 package coppice

@@ -27,7 +27,7 @@ const module = "github.com/coppice-dev/coppice"
 var floors = [][]string{
 	{".", "store/vfs/...", "render/plain", "render/typed", "internal/gate", "internal/pool", "internal/chaingen", "internal/repo", "internal/soak"},
 	{"store", "internal/rawjson"},
-	{"store/file", "store/lease", "store/memory", "store/postgres", "store/storetest"},
+	{"store/file", "store/lease", "store/memory", "store/postgres", "store/remote", "store/storetest"},
 	{"redact"},
 	{"session"},
 	{"session/clean", "session/files", "index/...", "window/...", "provider/...", "keyed/..."},
@@ -58,6 +58,7 @@ var outside = map[string][]string{
 	"store":            {},
 	"store/lease":      {sys},
 	"store/memory":     {},
+	"store/remote":     {},
 	"store/file":       {sys, zstd},
 	"internal/rawjson": {},
 	"session":          {},

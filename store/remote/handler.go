@@ -1,0 +1,293 @@
+package remote
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"path"
+	"sync"
+	"time"
+
+	"github.com/coppice-dev/coppice/store"
+)
+
+// Handler gives a store to others. It does not ask who they are: that is for whatever is in
+// front of it. A Handler is for one store, and those who may not see the same get a Handler of
+// their own: handles of one mean nothing to another.
+type Handler struct {
+	store  store.Store
+	limits store.Limits
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	pace   pace
+
+	mu     sync.Mutex // guards what follows
+	logs   map[string]*handle
+	leases map[string]*lease
+}
+
+// pace is how long things may take. Tests are faster.
+type pace struct {
+	beat  time.Duration // the longest silence of a server that is at work
+	stall time.Duration // how long the other side may take for its next bytes
+	idle  time.Duration // how long an unused handle is kept
+	lease time.Duration // how long a client may be silent that has a lease
+}
+
+var normal = pace{beat: 10 * time.Second, stall: time.Minute, idle: 10 * time.Minute, lease: 30 * time.Second}
+
+// NewHandler returns a handler for a store. The operation is the last element of a request's
+// path. Close it before the store.
+func NewHandler(st store.Store) *Handler {
+	h := &Handler{store: st, limits: st.Limits(), pace: normal, logs: make(map[string]*handle), leases: make(map[string]*lease)}
+	h.ctx, h.cancel = context.WithCancel(context.Background())
+	return h
+}
+
+// Close ends all requests, and releases everything that clients have open.
+func (h *Handler) Close() error {
+	h.cancel()
+	h.mu.Lock()
+	logs, leases := h.logs, h.leases
+	h.logs, h.leases = make(map[string]*handle), make(map[string]*lease)
+	h.mu.Unlock()
+	var errs []error
+	for _, l := range leases {
+		l.finish()
+	}
+	for _, l := range logs {
+		l.expiry.Stop()
+		errs = append(errs, l.close())
+	}
+	return errors.Join(errs...)
+}
+
+// Writes reports whether a request may change the store. A request that this package does not
+// know may.
+func Writes(r *http.Request) bool {
+	op, ok := operations[path.Base(r.URL.Path)]
+	return !ok || op.writes
+}
+
+// call is one request being answered.
+type call struct {
+	*Handler
+	ctx   context.Context
+	store store.Store // the handler's, or what is in its trash
+	request
+	in  *frames
+	out *answer
+}
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	op, ok := operations[path.Base(r.URL.Path)]
+	switch {
+	case !ok:
+		http.Error(w, "the store has no such operation", http.StatusNotFound)
+		return
+	case r.Method != http.MethodPost:
+		w.Header().Set("Allow", http.MethodPost)
+		http.Error(w, "every operation of a store is a POST", http.StatusMethodNotAllowed)
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	control := http.NewResponseController(w)
+	defer context.AfterFunc(h.ctx, cancel)()
+	_ = control.EnableFullDuplex() // else a beat during an upload would swallow a part of it
+	w.Header().Set("Content-Type", mimeType)
+	w.Header().Set("Cache-Control", "no-store")
+	body := &patient{ctx, control, h.pace.stall, r.Body}
+	c := &call{Handler: h, ctx: ctx, store: h.store, in: newFrames(body, maxFrame(h.limits))}
+	c.out = newAnswer(w, control, h.pace)
+	defer c.out.stop()
+	err := c.run(op)
+	switch {
+	case err != nil && (h.ctx.Err() != nil || errors.Is(err, store.ErrClosed)):
+		return // without an end: the server is going down, so the client tries again
+	case err != nil:
+		_ = c.out.json(kindError, describe(err, path.Base(r.URL.Path), h.store.Where()))
+	default:
+		_ = c.out.frame(kindEnd)
+	}
+	if c.out.flush() == nil {
+		_, _ = io.CopyN(io.Discard, c.in.r, maxRest)
+	}
+}
+
+// maxRest is how much of a request is read that is of no use any more. If the server closed the
+// connection at once, a client that is still sending might not see the answer.
+const maxRest = 64 << 20
+
+func (c *call) run(op operation) error {
+	kind, payload, err := c.in.next()
+	if err != nil {
+		return bad(err)
+	}
+	if kind != kindJSON || json.Unmarshal(payload, &c.request) != nil {
+		return bad(malformed("the request begins without its arguments"))
+	}
+	if c.Trash {
+		if c.store, err = c.Handler.store.Trash().Read(); err != nil {
+			return err
+		}
+		if !op.keeps {
+			defer c.store.Close()
+		}
+	}
+	return op.run(c)
+}
+
+// bad is the error of a body that makes no sense, or was cut off.
+func bad(err error) error {
+	return &store.Error{Op: "read the request", Kind: store.ErrInvalid, Err: err}
+}
+
+// lines yields the lines of a request. If it is cut off, the last value is an error.
+func (c *call) lines(yield func([]byte, error) bool) {
+	for {
+		kind, payload, err := c.in.next()
+		switch {
+		case err != nil:
+			yield(nil, bad(err))
+			return
+		case kind == kindEnd:
+			return
+		case kind != kindData:
+			yield(nil, bad(malformed("this is no line")))
+			return
+		}
+		if !yield(payload, nil) {
+			return
+		}
+	}
+}
+
+// data returns the bytes of a request, which are in pieces.
+func (c *call) data(limit int64) ([]byte, error) {
+	all := []byte{}
+	for piece, err := range c.lines {
+		if err != nil {
+			return nil, err
+		}
+		if int64(len(all)+len(piece)) > limit {
+			return nil, tooLarge("read the request", limit)
+		}
+		all = append(all, piece...)
+	}
+	return all, nil
+}
+
+// patient is a body whose sender may take its time, but not for ever.
+type patient struct {
+	ctx     context.Context
+	control *http.ResponseController
+	stall   time.Duration
+	r       io.Reader
+}
+
+func (p *patient) Read(b []byte) (int, error) {
+	_ = p.control.SetReadDeadline(time.Now().Add(p.stall))
+	if err := p.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := p.r.Read(b)
+	if err != nil { // the server itself goes on reading, to notice when the client leaves
+		_ = p.control.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
+
+// answer writes frames. It beats when it has been silent for a while.
+type answer struct {
+	control *http.ResponseController
+	pace    pace
+
+	mu    sync.Mutex // guards what follows
+	w     *bufio.Writer
+	quiet bool // nothing was written since the last beat
+	done  bool
+	timer *time.Timer
+}
+
+func newAnswer(w io.Writer, control *http.ResponseController, pace pace) *answer {
+	a := &answer{control: control, pace: pace, quiet: true}
+	a.w = bufio.NewWriterSize(deadlined{w, control, pace.stall}, chunk)
+	a.timer = time.AfterFunc(pace.beat, a.beat)
+	return a
+}
+
+// deadlined is a client that has to take what it is given. If it does not, it is cut off, and
+// may ask for the rest later.
+type deadlined struct {
+	io.Writer
+	control *http.ResponseController
+	stall   time.Duration
+}
+
+func (d deadlined) Write(b []byte) (int, error) {
+	_ = d.control.SetWriteDeadline(time.Now().Add(d.stall))
+	return d.Writer.Write(b)
+}
+
+func (a *answer) beat() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.done {
+		return
+	}
+	if a.quiet {
+		_ = writeFrame(a.w, kindBeat)
+	}
+	if a.w.Flush() == nil {
+		_ = a.control.Flush()
+	}
+	a.quiet = true
+	a.timer.Reset(a.pace.beat)
+}
+
+func (a *answer) stop() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.done = true
+	a.timer.Stop()
+}
+
+func (a *answer) frame(kind byte, pieces ...[]byte) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.quiet = false
+	return writeFrame(a.w, kind, pieces...)
+}
+
+func (a *answer) json(kind byte, v any) error { return a.frame(kind, mustJSON(v)) }
+
+func (a *answer) result(r result) error { return a.json(kindJSON, r) }
+
+func (a *answer) line(l store.Line) error { return a.frame(kindLine, lineHeadOf(l), l.Data) }
+
+// data writes bytes in pieces.
+func (a *answer) data(b []byte) error {
+	for len(b) > 0 {
+		n := min(len(b), chunk)
+		if err := a.frame(kindData, b[:n]); err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
+// flush sends what was written so far.
+func (a *answer) flush() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := a.w.Flush(); err != nil {
+		return err
+	}
+	return a.control.Flush()
+}

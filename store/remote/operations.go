@@ -1,0 +1,679 @@
+package remote
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/coppice-dev/coppice/store"
+)
+
+// operation is what a server does for a request.
+type operation struct {
+	run    func(*call) error
+	writes bool // it may change the store
+	keeps  bool // it keeps the store of the trash open
+}
+
+func reads(run func(*call) error) operation  { return operation{run: run} }
+func writes(run func(*call) error) operation { return operation{run: run, writes: true} }
+
+// operations are all operations, by name. What keeps others from writing counts as writing.
+var operations = map[string]operation{
+	"hello":    reads((*call).hello),
+	"open":     {run: (*call).open, keeps: true},
+	"again":    {run: (*call).again, keeps: true},
+	"close":    reads((*call).close),
+	"end":      reads(withLog((*call).end)),
+	"current":  reads(withLog((*call).current)),
+	"flush":    reads(withLog((*call).flush)),
+	"forward":  reads(withLog((*call).forward)),
+	"backward": reads(withLog((*call).backward)),
+	"watch":    reads(withLog((*call).watch)),
+	"append":   writes(withLog((*call).append)),
+	"pin":      writes(withLog((*call).pin)),
+
+	"stat":   reads((*call).stat),
+	"list":   reads((*call).list),
+	"create": writes((*call).create),
+	"remove": writes((*call).remove),
+
+	"remove-at": writes((*call).removeAt),
+
+	"trash":         reads((*call).trash),
+	"trash-restore": writes((*call).restore),
+	"trash-empty":   writes((*call).empty),
+
+	"blob":         reads((*call).blob),
+	"blobs":        reads((*call).blobs),
+	"unreferenced": reads((*call).unreferenced),
+	"put":          writes((*call).put),
+	"hold":         writes((*call).hold),
+	"collect":      writes((*call).collect),
+
+	"note":        reads((*call).note),
+	"notes":       reads((*call).notes),
+	"note-write":  writes((*call).writeNote),
+	"note-remove": writes((*call).removeNote),
+	"note-change": writes((*call).changeNote),
+
+	"parts":       reads((*call).parts),
+	"copies":      reads((*call).copies),
+	"part":        reads((*call).openPart),
+	"part-lines":  reads((*call).partLines),
+	"part-edit":   writes((*call).editPart),
+	"part-remove": writes((*call).removePart),
+
+	"batch":        writes((*call).newBatch),
+	"batch-add":    writes((*call).addToBatch),
+	"batch-commit": writes((*call).commitBatch),
+
+	"keep":    writes((*call).keepLease),
+	"reply":   writes((*call).reply),
+	"release": writes((*call).releaseLease),
+}
+
+// withLog makes an operation of one on an open log.
+func withLog(run func(*call, store.Log) error) func(*call) error {
+	return func(c *call) error {
+		log, done, err := c.log(c.Handle)
+		if err != nil {
+			return err
+		}
+		defer done()
+		return run(c, log)
+	}
+}
+
+func (c *call) hello() error {
+	return c.out.result(result{Version: version, Limits: &c.limits})
+}
+
+// opened answers with a handle.
+func (c *call) opened(log store.Log) error {
+	end, err := log.End(c.ctx)
+	if err != nil {
+		return errors.Join(err, log.Close())
+	}
+	of := c.store
+	if !c.Trash {
+		of = nil
+	}
+	id, err := c.keep(log, of)
+	if err != nil {
+		return err
+	}
+	return c.out.result(result{Handle: id, End: end})
+}
+
+func (c *call) open() error {
+	log, err := c.store.Open(c.ctx, c.Name)
+	if err == nil {
+		err = c.opened(log)
+	}
+	if err != nil && c.Trash {
+		err = errors.Join(err, c.store.Close())
+	}
+	return err
+}
+
+// again opens a log for a client whose handle is gone.
+func (c *call) again() error {
+	if c.Seen == nil {
+		return bad(malformed("again what?"))
+	}
+	log, err := c.store.Open(c.ctx, c.Name)
+	if err == nil {
+		if err = c.mustHave(log); err != nil {
+			err = errors.Join(err, log.Close())
+		} else {
+			err = c.opened(log)
+		}
+	}
+	if err != nil && c.Trash {
+		err = errors.Join(err, c.store.Close())
+	}
+	return err
+}
+
+// mustHave makes sure that a log has the lines that a client has seen.
+func (c *call) mustHave(log store.Log) error {
+	if c.Seen.Apart || len(c.Seen.Runs) > maxRuns {
+		return bad(malformed("too much was seen"))
+	}
+	for _, was := range c.Seen.Runs {
+		now := run{From: was.From, To: was.From}
+		for line, err := range log.Forward(c.ctx, was.From) {
+			if err != nil && !errors.Is(err, store.ErrInvalid) && !errors.Is(err, store.ErrConflict) {
+				return err
+			}
+			if err != nil || line.Next > was.To {
+				break // nothing begins or ends there any more
+			}
+			now.To = line.Next
+			now.Sum.add(sumOf(line.Data))
+			if now.To == was.To {
+				break
+			}
+		}
+		if now != was {
+			return &store.Error{Op: "open", Name: c.Name, Kind: store.ErrReplaced}
+		}
+	}
+	return nil
+}
+
+func (c *call) close() error { return c.drop(c.Handle) }
+
+func (c *call) end(log store.Log) error {
+	end, err := log.End(c.ctx)
+	if err != nil {
+		return err
+	}
+	return c.out.result(result{End: end})
+}
+
+func (c *call) current(log store.Log) error { return log.Current() }
+
+func (c *call) flush(log store.Log) error { return log.Flush(c.ctx) }
+
+func (c *call) forward(log store.Log) error {
+	for line, err := range log.Forward(c.ctx, c.At) {
+		if err == nil {
+			err = c.out.line(line)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *call) backward(log store.Log) error {
+	for line, err := range log.Backward(c.ctx, c.At) {
+		if err == nil {
+			err = c.out.line(line)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watch sends what is there in large pieces, and then each line at once.
+func (c *call) watch(log store.Log) error {
+	from := c.At
+	for line, err := range log.Forward(c.ctx, from) {
+		if err != nil {
+			break // the watch says why
+		}
+		if err := c.out.line(line); err != nil {
+			return err
+		}
+		from = line.Next
+	}
+	if err := c.out.flush(); err != nil {
+		return err
+	}
+	for line, err := range log.Watch(c.ctx, from) {
+		if err == nil {
+			err = c.out.line(line)
+		}
+		if err == nil {
+			err = c.out.flush()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return c.ctx.Err()
+}
+
+// append answers twice: where the log ends, and that the lines are durable.
+func (c *call) append(log store.Log) error {
+	var lines [][]byte
+	size := int64(0)
+	for line, err := range c.lines {
+		if err != nil {
+			return err
+		}
+		if size += int64(len(line)); size > maxData {
+			return tooLarge("append", maxData)
+		}
+		lines = append(lines, append([]byte(nil), line...))
+	}
+	end, commit, err := log.Start(c.ctx, c.At, lines...)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(c.out.result(result{End: end}), c.out.flush()); err != nil {
+		return errors.Join(err, commit())
+	}
+	return commit()
+}
+
+func (c *call) pin(log store.Log) error {
+	release, err := log.Pin(c.ctx)
+	if err != nil {
+		return err
+	}
+	return c.granted(release)
+}
+
+// granted answers with a lease.
+func (c *call) granted(end func()) error {
+	l := c.newLease()
+	l.end = end
+	return c.told(l)
+}
+
+// told makes a lease known, and ends it if the client has gone.
+func (c *call) told(l *lease) error {
+	id, err := c.grant(l)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(c.out.result(result{Lease: id}), c.out.flush(), c.ctx.Err()); err != nil {
+		c.release(id)
+		return err
+	}
+	return nil
+}
+
+func (c *call) keepLease() error {
+	_, err := c.renew(c.Lease)
+	return err
+}
+
+func (c *call) releaseLease() error {
+	c.release(c.Lease)
+	return nil
+}
+
+func (c *call) stat() error {
+	stat, err := c.store.Stat(c.ctx, c.Name)
+	if err != nil {
+		return err
+	}
+	return c.out.result(result{Stat: &stat})
+}
+
+func (c *call) list() error {
+	all, err := store.All(c.ctx, c.store)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		r := result{Stat: &all[i].Stat}
+		if all[i].Err != nil {
+			r.Error = describe(all[i].Err, "list", c.store.Where())
+		}
+		if err := c.out.result(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *call) create() error {
+	log, err := c.store.Create(c.ctx, c.Name, c.lines)
+	if err != nil {
+		return err
+	}
+	return c.opened(log)
+}
+
+func (c *call) remove() error   { return c.store.Remove(c.ctx, c.Name) }
+func (c *call) removeAt() error { return c.store.RemoveAt(c.ctx, c.Name, c.At) }
+
+func (c *call) trash() error {
+	all, err := c.store.Trash().List(c.ctx)
+	return errors.Join(c.trashed(all), err)
+}
+
+func (c *call) trashed(all []store.Trashed) error {
+	for i := range all {
+		if err := c.out.result(result{Trashed: &all[i]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *call) restore() error { return c.store.Trash().Restore(c.ctx, c.Name) }
+
+func (c *call) empty() error {
+	if c.Before == nil {
+		return bad(malformed("before when?"))
+	}
+	gone, err := c.store.Trash().Empty(c.ctx, *c.Before)
+	return errors.Join(c.trashed(gone), err)
+}
+
+func (c *call) blob() error {
+	data, err := c.store.Blobs().Get(c.ctx, store.Ref(c.Name))
+	if err != nil {
+		return err
+	}
+	return c.out.data(data)
+}
+
+func (c *call) blobs() error {
+	for ref, err := range c.store.Blobs().All(c.ctx) {
+		if err == nil {
+			err = c.out.result(result{Ref: ref})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *call) unreferenced() error {
+	all, err := c.store.Blobs().Unreferenced(c.ctx)
+	return errors.Join(c.listed(all), err)
+}
+
+func (c *call) listed(all []store.Part) error {
+	for i := range all {
+		if err := c.out.result(result{Part: c.public(all[i])}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// put keeps a blob. Its name says what its content must be.
+func (c *call) put() error {
+	data, err := c.data(maxBlob(c.limits))
+	if err != nil {
+		return err
+	}
+	if store.RefOf(data) != store.Ref(c.Name) {
+		return &store.Error{Op: "put blob", Kind: store.ErrInvalid, Err: errors.New("the content changed on its way")}
+	}
+	_, err = c.store.Blobs().Put(c.ctx, data)
+	return err
+}
+
+func (c *call) hold() error {
+	release, err := c.store.Blobs().Hold(c.ctx)
+	if err != nil {
+		return err
+	}
+	return c.granted(release)
+}
+
+func (c *call) collect() error {
+	var refs []store.Ref
+	for ref, err := range c.lines {
+		if err != nil {
+			return err
+		}
+		refs = append(refs, store.Ref(ref))
+	}
+	done, err := c.store.Blobs().Collect(c.ctx, refs...)
+	for _, ref := range done.Deleted {
+		err = errors.Join(err, c.out.result(result{Ref: ref}))
+	}
+	for ref, named := range done.Named {
+		for _, p := range named {
+			err = errors.Join(err, c.out.result(result{Ref: ref, Part: c.public(p)}))
+		}
+	}
+	return err
+}
+
+func (c *call) note() error {
+	data, err := c.store.Notes(c.Room).Read(c.ctx, c.Name)
+	if err != nil {
+		return err
+	}
+	return c.out.data(data)
+}
+
+func (c *call) notes() error {
+	all, err := c.store.Notes(c.Room).List(c.ctx)
+	for i := range all {
+		err = errors.Join(err, c.out.result(result{Note: &all[i]}))
+	}
+	return err
+}
+
+func (c *call) writeNote() error {
+	data, err := c.data(maxBlob(c.limits))
+	if err != nil {
+		return err
+	}
+	if c.Hint {
+		return c.store.Notes(c.Room).WriteHint(c.ctx, c.Name, data)
+	}
+	return c.store.Notes(c.Room).Write(c.ctx, c.Name, data)
+}
+
+func (c *call) removeNote() error { return c.store.Notes(c.Room).Remove(c.ctx, c.Name) }
+
+func (c *call) changeNote() error {
+	notes, name := c.store.Notes(c.Room), c.Name
+	return c.begin(func(ctx context.Context, ask func([]byte) ([]byte, error)) error {
+		return notes.Change(ctx, name, ask)
+	})
+}
+
+// begin starts an exchange with the client, and asks the first question.
+func (c *call) begin(run func(ctx context.Context, ask func([]byte) ([]byte, error)) error) error {
+	l := c.newLease()
+	l.exchange = startExchange(l.ctx, run)
+	l.end = func() { <-l.exchange.done }
+	id, err := c.grant(l)
+	if err != nil {
+		return err
+	}
+	if err := c.ask(l, id); err != nil {
+		c.release(id)
+		return err
+	}
+	return nil
+}
+
+// ask sends the next question of an exchange, or says that it is over.
+func (c *call) ask(l *lease, id string) error {
+	question, over, err := l.exchange.next(c.ctx)
+	if over {
+		if l.exchange.isOver() {
+			c.release(id)
+		}
+		return err
+	}
+	return errors.Join(c.out.result(result{Lease: id, None: question == nil}), c.out.data(question))
+}
+
+// reply answers a question of an exchange, and gets the next.
+func (c *call) reply() error {
+	data, err := c.data(maxBlob(c.limits))
+	if err != nil {
+		return err
+	}
+	l, err := c.renew(c.Lease)
+	if err != nil || l.exchange == nil {
+		return errGone
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.exchange.reply(data); err != nil {
+		c.release(c.Lease)
+		return err
+	}
+	return c.ask(l, c.Lease)
+}
+
+// public returns a part as others see it: where it is within the store.
+func (c *call) public(p store.Part) *part {
+	place := placeOf(p.Kind, p.Name)
+	if p.Place != c.store.Parts().Where(p.Kind, p.Name) {
+		rel, ok := strings.CutPrefix(p.Place, c.store.Where())
+		if !ok {
+			sum := sha256.Sum256([]byte(p.Place))
+			rel = hex.EncodeToString(sum[:])
+		}
+		place = string(p.Kind) + ":" + rel
+	}
+	return &part{Kind: p.Kind, Name: p.Name, Place: place, Size: p.Size, Modified: p.Modified}
+}
+
+// private returns the part that others see like this. What they say is never a path for the
+// store: where a part is not where its name says, it is looked up.
+func (c *call) private() (store.Part, error) {
+	if c.Part == nil {
+		return store.Part{}, bad(malformed("which part?"))
+	}
+	named := store.Part{Kind: c.Part.Kind, Name: c.Part.Name, Place: c.store.Parts().Where(c.Part.Kind, c.Part.Name), Size: c.Part.Size, Modified: c.Part.Modified}
+	if c.Part.Place == placeOf(c.Part.Kind, c.Part.Name) && isOwnName(c.Part) {
+		return named, nil
+	}
+	for p, err := range c.store.Parts().All(c.ctx) {
+		if err != nil {
+			return store.Part{}, err
+		}
+		if p.Kind == c.Part.Kind && p.Name == c.Part.Name && c.public(p).Place == c.Part.Place {
+			return p, nil
+		}
+	}
+	return store.Part{}, &store.Error{Op: "find part", Name: c.Part.Name, Kind: store.ErrNotExist}
+}
+
+// isOwnName reports whether the name of a part can only mean something in the store.
+func isOwnName(p *part) bool {
+	switch p.Kind {
+	case store.PartLog:
+		return store.CheckName(p.Name) == nil
+	case store.PartBlob:
+		_, ok := store.Ref(p.Name).Hex()
+		return ok
+	case store.PartNote:
+		for name := range strings.SplitSeq(p.Name, "/") {
+			if store.CheckName(name) != nil {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+func (c *call) parts() error {
+	for p, err := range c.store.Parts().All(c.ctx) {
+		if err == nil {
+			err = c.out.result(result{Part: c.public(p)})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *call) copies() error {
+	all, err := c.store.Parts().Copies(c.ctx, c.Name)
+	return errors.Join(c.listed(all), err)
+}
+
+func (c *call) openPart() error {
+	p, err := c.private()
+	if err != nil {
+		return err
+	}
+	r, err := c.store.Parts().Open(c.ctx, p)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	buf := make([]byte, chunk)
+	for {
+		n, err := r.Read(buf)
+		if e := c.out.data(buf[:n]); e != nil {
+			return e
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (c *call) partLines() error {
+	p, err := c.private()
+	if err != nil {
+		return err
+	}
+	for line, err := range c.store.Parts().Lines(c.ctx, p) {
+		if err == nil {
+			err = c.out.line(line)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *call) editPart() error {
+	p, err := c.private()
+	if err != nil {
+		return err
+	}
+	parts := c.store.Parts()
+	return c.begin(func(ctx context.Context, ask func([]byte) ([]byte, error)) error {
+		return parts.Edit(ctx, p, ask)
+	})
+}
+
+func (c *call) removePart() error {
+	p, err := c.private()
+	if err != nil {
+		return err
+	}
+	return c.store.Parts().Remove(c.ctx, p)
+}
+
+func (c *call) newBatch() error {
+	l := c.newLease()
+	l.batch = c.store.Batch()
+	l.end = func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.batch.Discard()
+	}
+	return c.told(l)
+}
+
+func (c *call) addToBatch() error {
+	l, err := c.renew(c.Lease)
+	if err != nil || l.batch == nil {
+		return errGone
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.batch.Add(c.ctx, c.Name, c.lines)
+}
+
+// commitBatch goes on if the client leaves: others would find a part of the logs.
+func (c *call) commitBatch() error {
+	l, err := c.renew(c.Lease)
+	if err != nil || l.batch == nil {
+		return errGone
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for name, e := range l.batch.Commit(context.WithoutCancel(c.ctx)) {
+		err = errors.Join(err, c.out.result(result{Name: name, Error: describe(e, "create", c.store.Where())}))
+	}
+	return err
+}

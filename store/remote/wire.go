@@ -1,0 +1,319 @@
+// Package remote is a store on another machine, over HTTP. Handler gives a store to others;
+// Open returns such a store, which keeps the whole contract of package store.
+//
+// # The wire
+//
+// Every request is a POST to the address of the store and the name of an operation, such as
+// https://host/v1/store/append. Both bodies are frames:
+//
+//	kind    1 byte
+//	length  4 bytes, big endian
+//	payload
+//
+// The kinds:
+//
+//	J  JSON: the arguments (always the first frame of a request), or one result
+//	L  a line: where it begins and where the next does (8 bytes each, big endian), 1 or 0
+//	   for a line that is cut or not, and the line
+//	D  bytes: a line to write, a note, or a part of a blob
+//	B  a beat: nothing. The server sends one when it has had nothing to say for a while, so
+//	   that the client can tell a slow answer from a dead connection
+//	E  an error in JSON, the last frame
+//	Z  the end, the last frame. A body without E or Z was cut off
+//
+// The status is 200 even for errors of the store; any other comes from what is in front of it,
+// such as its authentication.
+//
+// # Handles
+//
+// "open" and "create" return the name of a handle that the server keeps. It forgets a handle
+// that is not used for a while, and all of them when it is restarted. Then it answers "gone",
+// and the client opens the log again: it says which lines it has seen ("seen": from, to and
+// the sum of their hashes, for each run of lines), and gets another handle if the log still has
+// them there. If not, or if there are too many runs, the error is store.ErrReplaced.
+//
+// An append whose answer is lost is looked for: the client reads what is at its position. A
+// handle that is gone takes no late requests, and the position of an append excludes all but
+// one, so it neither gets lost nor doubled. If that cannot be found out in time either, the
+// outcome is store.ErrUnknown.
+//
+// # Leases
+//
+// A pin, a hold, a batch, and a change of a note or a part last for several requests. Each has
+// a name, too, and the client says every few seconds that it is alive ("keep"). If it is silent
+// for long enough, the server ends what it had begun.
+package remote
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/store"
+)
+
+const (
+	kindJSON  = 'J'
+	kindLine  = 'L'
+	kindData  = 'D'
+	kindBeat  = 'B'
+	kindError = 'E'
+	kindEnd   = 'Z'
+)
+
+const (
+	version    = 1
+	headLength = 5
+	lineHead   = 17
+	maxJSON    = 1 << 20
+	maxData    = 1 << 30 // of a line or blob, where the store has no limit
+	chunk      = 64 << 10
+	mimeType   = "application/x-coppice-store"
+)
+
+// request is the arguments of every operation.
+type request struct {
+	Trash  bool       `json:"trash,omitempty"` // it is about what is in the trash
+	Name   string     `json:"name,omitempty"`
+	Handle string     `json:"handle,omitempty"`
+	Lease  string     `json:"lease,omitempty"`
+	At     store.Pos  `json:"at,omitempty"`
+	Seen   *seen      `json:"seen,omitempty"`
+	Room   string     `json:"room,omitempty"`
+	Hint   bool       `json:"hint,omitempty"`
+	Part   *part      `json:"part,omitempty"`
+	Before *time.Time `json:"before,omitempty"`
+}
+
+// result is one result of any operation.
+type result struct {
+	Version int            `json:"version,omitempty"`
+	Limits  *store.Limits  `json:"limits,omitempty"`
+	Handle  string         `json:"handle,omitempty"`
+	Lease   string         `json:"lease,omitempty"`
+	End     store.Pos      `json:"end,omitempty"`
+	Stat    *store.Stat    `json:"stat,omitempty"`
+	Note    *store.Note    `json:"note,omitempty"`
+	Trashed *store.Trashed `json:"trashed,omitempty"`
+	Part    *part          `json:"part,omitempty"`
+	Ref     store.Ref      `json:"ref,omitempty"`
+	Name    string         `json:"name,omitempty"`
+	None    bool           `json:"none,omitempty"` // there is no such note yet
+	Size    int64          `json:"size,omitempty"`
+	Error   *failure       `json:"error,omitempty"` // of this result only
+}
+
+// part is a store.Part. Its place is without that of the store.
+type part struct {
+	Kind     store.PartKind `json:"kind"`
+	Name     string         `json:"name,omitempty"`
+	Place    string         `json:"place,omitempty"`
+	Size     int64          `json:"size,omitempty"`
+	Modified time.Time      `json:"modified,omitzero"`
+}
+
+// placeOf is how the place of a part begins that is where every reader expects it.
+func placeOf(kind store.PartKind, name string) string { return string(kind) + "/" + name }
+
+// seen is the lines of a log that a client has seen.
+type seen struct {
+	Runs []run `json:"runs,omitempty"`
+	// Apart: there are others, or too many runs.
+	Apart bool `json:"apart,omitempty"`
+}
+
+// run is the lines from one position to another. The sum of their hashes has no order, so that
+// it can be taken in both directions; nothing that rewrites a log only exchanges lines.
+type run struct {
+	From store.Pos `json:"from"`
+	To   store.Pos `json:"to"`
+	Sum  sum       `json:"sum"`
+}
+
+type sum [4]uint64
+
+func (s *sum) add(other sum) {
+	for i := range s {
+		s[i] += other[i]
+	}
+}
+
+func sumOf(lines ...[]byte) (all sum) {
+	for _, line := range lines {
+		hash := sha256.Sum256(line)
+		for i := range all {
+			all[i] += binary.BigEndian.Uint64(hash[8*i:])
+		}
+	}
+	return all
+}
+
+// maxRuns is how many runs are remembered.
+const maxRuns = 16
+
+// add notes the lines that go from one position to another.
+func (s *seen) add(from, to store.Pos, lines ...[]byte) {
+	for _, r := range s.Runs {
+		if r.From <= from && to <= r.To {
+			return
+		}
+		if from < r.To && r.From < to { // a part of them, but which?
+			s.Apart = true
+			return
+		}
+	}
+	s.join(run{from, to, sumOf(lines...)})
+}
+
+// join adds a run, and makes one of those that meet.
+func (s *seen) join(next run) {
+	s.Runs = slices.DeleteFunc(s.Runs, func(r run) bool {
+		meet := r.To == next.From || next.To == r.From
+		if meet {
+			next.From, next.To = min(r.From, next.From), max(r.To, next.To)
+			next.Sum.add(r.Sum)
+		}
+		return meet
+	})
+	if s.Runs = append(s.Runs, next); len(s.Runs) > maxRuns {
+		s.Apart = true
+		s.Runs = s.Runs[:maxRuns]
+	}
+}
+
+// writeFrame writes one frame, whose payload may be in several pieces.
+func writeFrame(w io.Writer, kind byte, pieces ...[]byte) error {
+	length := 0
+	for _, p := range pieces {
+		length += len(p)
+	}
+	head := [headLength]byte{kind}
+	binary.BigEndian.PutUint32(head[1:], uint32(length))
+	_, err := w.Write(head[:])
+	for _, p := range pieces {
+		if err == nil {
+			_, err = w.Write(p)
+		}
+	}
+	return err
+}
+
+// frames reads frames. The payload of one is valid until the next is read.
+type frames struct {
+	r       *bufio.Reader
+	max     int64 // of a payload other than JSON
+	payload []byte
+}
+
+func newFrames(r io.Reader, max int64) *frames {
+	return &frames{r: bufio.NewReaderSize(r, chunk), max: max}
+}
+
+// errFrame is the error of bytes that nobody who keeps to the format sends.
+var errFrame = errors.New("malformed frame")
+
+// next returns the next frame. io.ErrUnexpectedEOF means that the body was cut off.
+func (f *frames) next() (kind byte, payload []byte, err error) {
+	var head [headLength]byte
+	if _, err := io.ReadFull(f.r, head[:]); err != nil {
+		return 0, nil, cutOff(err)
+	}
+	kind, length := head[0], int64(binary.BigEndian.Uint32(head[1:]))
+	limit := int64(0)
+	switch kind {
+	case kindJSON, kindError:
+		limit = maxJSON
+	case kindLine, kindData:
+		limit = f.max
+	case kindBeat, kindEnd:
+	default:
+		return 0, nil, fmt.Errorf("%w: kind %q", errFrame, kind)
+	}
+	if length > limit {
+		return kind, nil, fmt.Errorf("%w: %d bytes, the limit is %d", errFrame, length, limit)
+	}
+	// What is announced is not there yet: memory grows with what comes.
+	f.payload = f.payload[:0]
+	for have := int64(0); have < length; {
+		n := min(length-have, max(chunk, have))
+		f.payload = append(f.payload, make([]byte, n)...)
+		if _, err := io.ReadFull(f.r, f.payload[have:have+n]); err != nil {
+			return kind, nil, cutOff(err)
+		}
+		have += n
+	}
+	if kind == kindLine && length < lineHead {
+		return kind, nil, fmt.Errorf("%w: a line of %d bytes", errFrame, length)
+	}
+	return kind, f.payload, nil
+}
+
+func cutOff(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// lineHeadOf returns what comes before a line in its frame.
+func lineHeadOf(l store.Line) []byte {
+	head := make([]byte, lineHead)
+	binary.BigEndian.PutUint64(head, uint64(l.Pos))
+	binary.BigEndian.PutUint64(head[8:], uint64(l.Next))
+	if l.Cut {
+		head[16] = 1
+	}
+	return head
+}
+
+func parseLine(payload []byte) store.Line {
+	return store.Line{
+		Pos:  store.Pos(binary.BigEndian.Uint64(payload)),
+		Next: store.Pos(binary.BigEndian.Uint64(payload[8:])),
+		Cut:  payload[16] != 0, Data: payload[lineHead:],
+	}
+}
+
+// maxFrame is the longest payload for a store with these limits.
+func maxFrame(limits store.Limits) int64 {
+	if limits.Entry <= 0 {
+		return maxData + lineHead
+	}
+	return max(limits.Entry, chunk) + lineHead
+}
+
+// maxBlob is the largest blob for a store with these limits: nothing could name a larger one.
+func maxBlob(limits store.Limits) int64 {
+	if limits.Entry <= 0 {
+		return maxData
+	}
+	return max(limits.Entry, store.DefaultMaxEntry)
+}
+
+// tooLarge is the error of a blob or a note that does not fit.
+func tooLarge(op string, limit int64) error {
+	return &store.Error{Op: op, Kind: store.ErrTooLarge, Err: &store.LimitError{Limit: store.MaxEntry, Max: limit}}
+}
+
+func mustJSON(v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("remote: %T cannot be written as JSON: %v", v, err)) // our own types
+	}
+	return data
+}
+
+// malformed is the error of an answer or request that makes no sense.
+func malformed(what string) error { return fmt.Errorf("%w: %s", errFrame, what) }
+
+// isPlain reports whether a text says nothing about where the store is.
+func isPlain(text, where string) bool {
+	return where == "" || !strings.Contains(text, where)
+}
