@@ -292,7 +292,7 @@ func (a *Agent) Status() (Status, error) {
 	a.mu.Unlock()
 	info := o.Model.Info()
 	status := Status{
-		Session: a.keeper.log.Last(), Leaf: a.keeper.log.LeafID(), Provider: info.Provider, Model: info.Model,
+		Session: a.keeper.log.SessionOf(""), Leaf: a.keeper.log.LeafID(), Provider: info.Provider, Model: info.Model,
 		Window: o.Compaction.window(info), Busy: busy,
 	}
 	c, err := a.keeper.log.Context(session.ContextOptions{Shared: true})
@@ -303,6 +303,6 @@ func (a *Agent) Status() (Status, error) {
 	if status.Tokens, err = a.keeper.count.tokens(c, info, offered(o.Tools)); err != nil {
 		return status, err
 	}
-	status.Spent, err = a.keeper.log.Spent()
+	status.Spent, err = session.SpentIn(a.keeper.log)
 	return status, err
 }

@@ -40,7 +40,7 @@ func (k *Keeper) pendingCall(e *session.Entry, use *session.ToolUseContent) Pend
 	if err != nil {
 		input = nil // refuse says what is wrong with it
 	}
-	call := Call{ID: use.ID, Name: use.Name, Input: input, Session: k.s.Last()}
+	call := Call{ID: use.ID, Name: use.Name, Input: input, Session: k.s.SessionOf("")}
 	return Pending{Call: call, Entry: e.ID, State: CallNew, cutOff: provider.IsCutOff(e.Message.StopReason)}
 }
 

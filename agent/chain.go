@@ -22,7 +22,7 @@ func conversationOf(s *session.Session, limit int) (_ *session.Session, isChain 
 	if err != nil {
 		return nil, false, err
 	}
-	if next == "" && limit == 0 && s.Last() == s.ID() && s.Header().Relation != session.RelationContinuation {
+	if next == "" && limit == 0 && s.SessionOf("") == s.ID() && s.Header().Relation != session.RelationContinuation {
 		return s, false, nil
 	}
 	s, err = s.Whole(context.Background())
@@ -47,7 +47,11 @@ func (k *Keeper) goOn(fresh bool) error {
 			Hint: "open it again",
 		}
 	case next != "": // it was named and never created, or it is lost
-		return k.continueWith(nil)
+		part, err := k.lastPart()
+		if err != nil {
+			return err
+		}
+		return k.continueWith(part, nil)
 	}
 	return nil
 }
@@ -66,7 +70,7 @@ func (k *Keeper) cross(next session.Entry) error {
 	if k.inLast = len(part.Entries); !part.Due(&next, limit) {
 		return nil
 	}
-	return k.continueWith(&next)
+	return k.continueWith(part, &next)
 }
 
 // unknownSize means that the size of the last session is not known.
@@ -74,7 +78,7 @@ const unknownSize = -1
 
 // lastPart reads the last session of the conversation.
 func (k *Keeper) lastPart() (*boundary.Part, error) {
-	link, err := session.Open(k.ctx, k.s.Store(), k.s.Last(), nil)
+	link, err := session.Open(k.ctx, k.s.Store(), k.s.SessionOf(""), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -82,15 +86,14 @@ func (k *Keeper) lastPart() (*boundary.Part, error) {
 	return boundary.Read(link.Header(), path), errors.Join(err, link.Close())
 }
 
-// continueWith continues the conversation in another session, for a message or, if next is
-// nil, because the log says so.
-func (k *Keeper) continueWith(next *session.Entry) error {
-	part, err := k.lastPart()
-	if err != nil {
-		return err
-	}
+// continueWith continues the conversation, whose last session is part, in another one: for a
+// message or, if next is nil, because the log says so.
+func (k *Keeper) continueWith(part *boundary.Part, next *session.Entry) error {
 	carry := part.Carry(cmp.Or(k.opts.Boundary, len(part.Entries)), next)
-	err = k.write(func() error { return k.s.Cross(carry...) })
+	err := k.write(func() error {
+		_, err := k.s.Continue(carry...)
+		return err
+	})
 	if err != nil && !errors.Is(err, session.ErrExist) { // another was faster: it is continued
 		return err
 	}

@@ -187,7 +187,7 @@ func TestABoundaryThatWasCutShort(t *testing.T) {
 	}
 	b := startIn(t, open(t, s.Store(), s.ID()), agent.Options{})
 	send(t, b, "two")
-	if last := b.Session().Last(); last != "next" {
+	if last := b.Session().SessionOf(""); last != "next" {
 		t.Errorf("it goes on in session %q", last)
 	}
 	if lines := said(t, b.Session()); len(lines) != 4 || lines[3] != "assistant: You said: two" {
@@ -213,7 +213,7 @@ func TestTheLeaseCrossesABoundary(t *testing.T) {
 	watch := echo("one")
 	run := watch.Run
 	watch.Run = func(ctx context.Context, c agent.Call) (agent.Result, error) {
-		last := a.Session().Last()
+		last := a.Session().SessionOf("")
 		if h, err := lease.At(s.Store(), s.ID()).Holder(ctx); h != nil && err == nil && c.Session == last {
 			holders[last] = true
 		}
@@ -242,7 +242,7 @@ func TestTheLeaseCrossesABoundary(t *testing.T) {
 		t.Errorf("there are events of %v", seen)
 	}
 	send(t, other, "hello")
-	if last := other.Session().Last(); last != links[len(links)-1] {
+	if last := other.Session().SessionOf(""); last != links[len(links)-1] {
 		t.Errorf("the other goes on in %s, want %s", last, links[len(links)-1])
 	}
 	if lines := said(t, other.Session()); len(lines) != 12 {

@@ -256,7 +256,7 @@ func (k *Keeper) planCompaction(c *session.Context, tokens int, reason string) (
 		system, fixed := k.count.fixed(c, k.opts.Model, k.opts.Tools)
 		keep = system + max(0, min(keep, (k.room(window)-fixed)/2))
 	}
-	return session.PlanCompaction(c, keep, func(e session.Entry) int { return weights[e.ID] })
+	return c.PlanCompaction(keep, func(e session.Entry) int { return weights[e.ID] })
 }
 
 // summariser returns the model that writes summaries, and how it does.

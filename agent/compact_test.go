@@ -574,7 +574,7 @@ func TestTurnCostsItsSummary(t *testing.T) {
 			}
 			cost += out.Usage.Context()
 		}
-		spent, err := a.Session().Spent()
+		spent, err := session.SpentIn(a.Session())
 		if err != nil || spent.Tokens() != cost {
 			t.Errorf("%q: the turns cost %d, and %d were spent, %v", instructions, cost, spent.Tokens(), err)
 		}

@@ -139,14 +139,14 @@ func common(a, b string) int {
 // Draft returns the text of an answer that was cut short when the program died, or "".
 // The next turn turns it into an incomplete message.
 func (a *Agent) Draft() (string, error) {
-	text, _, err := a.keeper.s.Draft(a.keeper.s.LeafID())
+	text, _, err := session.DraftAt(a.keeper.s, a.keeper.s.LeafID())
 	return text, err
 }
 
 // adoptDraft turns the drafts at the end of the log, if there are any, into a message:
 // the program died while an answer was arriving.
 func (k *Keeper) adoptDraft() error {
-	text, askedAt, err := k.s.Draft(k.s.LeafID())
+	text, askedAt, err := session.DraftAt(k.s, k.s.LeafID())
 	if err != nil || text == "" {
 		return err
 	}

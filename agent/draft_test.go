@@ -58,7 +58,7 @@ func draftIn(t *testing.T, st store.Store) string {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	text, _, err := s.Draft(s.LeafID())
+	text, _, err := session.DraftAt(s, s.LeafID())
 	if err != nil {
 		t.Fatal(err)
 	}

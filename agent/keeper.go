@@ -459,7 +459,7 @@ var errNoSummaries = invalid("there is no model that writes summaries: see Keepe
 
 // publish tells what happens.
 func (k *Keeper) publish(e Event) {
-	e.Session = k.s.Last()
+	e.Session = k.s.SessionOf("")
 	if k.news != nil {
 		k.news(e)
 	}

@@ -73,7 +73,7 @@ func wordsIn(t *testing.T, dir string) int {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	text, _, err := s.Draft(s.LeafID())
+	text, _, err := session.DraftAt(s, s.LeafID())
 	if err != nil {
 		t.Fatal(err)
 	}

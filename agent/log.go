@@ -139,7 +139,7 @@ func (k *Keeper) catchUp() error {
 		k.publish(Event{Type: Error, Err: &session.ConflictError{Leaf: leaf, Theirs: now, Err: session.ErrConflict}})
 	}
 	err = k.moveTo(leaf)
-	if k.s.SessionOf(leaf) != k.s.Last() && errors.Is(err, session.ErrInvalid) {
+	if k.s.SessionOf(leaf) != k.s.SessionOf("") && errors.Is(err, session.ErrInvalid) {
 		return nil // the others have gone on in another session, from which there is no way back
 	}
 	return err

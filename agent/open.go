@@ -168,7 +168,7 @@ func (k *Keeper) leaveBroken() error {
 	if err != nil || last == nil || !brokeOff(last.Message) || last.ParentID == nil {
 		return err
 	}
-	_, askedAt, err := k.s.Draft(*last.ParentID)
+	_, askedAt, err := session.DraftAt(k.s, *last.ParentID)
 	if err != nil {
 		return err
 	}

@@ -224,7 +224,7 @@ func TestSteerDuringABrokenAnswer(t *testing.T) {
 	if err != nil || session.TextOf(broken.Message.Content) != "half of an answer " {
 		t.Errorf("the branch ends with %+v, %v", broken, err)
 	}
-	if text, _, err := a.Session().Draft(*broken.ParentID); err != nil || text != "half of an answer " {
+	if text, _, err := session.DraftAt(a.Session(), *broken.ParentID); err != nil || text != "half of an answer " {
 		t.Errorf("the draft is %q, %v", text, err)
 	}
 }

@@ -108,7 +108,7 @@ func TestModelThatSaysNothing(t *testing.T) {
 		if unfinished, err := a.Unfinished(); err != nil || unfinished {
 			t.Errorf("%s: the model had nothing to add, but: %v, %v", stop, unfinished, err)
 		}
-		if spent, err := a.Session().Spent(); err != nil || spent.Tokens() != 8 {
+		if spent, err := session.SpentIn(a.Session()); err != nil || spent.Tokens() != 8 {
 			t.Errorf("%s: spent %+v, %v", stop, spent, err)
 		}
 		send(t, a, "still there?")

@@ -31,7 +31,7 @@ func records(t *testing.T, s *session.Session) (all []agent.Record) {
 // spent returns how many tokens a session says were billed.
 func spent(t *testing.T, s *session.Session) int {
 	t.Helper()
-	all, err := s.Spent()
+	all, err := session.SpentIn(s)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,7 +59,7 @@ func (o *TaskOptions) run(ctx context.Context, call Call, in taskInput) (Result,
 	if !ok {
 		return Result{}, errors.New("a task can only be started by an agent")
 	}
-	s, err := by.turn.s.Subagent(ctx, by.entry, call.ID)
+	s, err := session.OpenSubagent(ctx, by.turn.s, by.entry, call.ID)
 	if err != nil {
 		return Result{}, err
 	}

@@ -134,7 +134,7 @@ func TestTaskGoesOn(t *testing.T) {
 			if _, err := s.AppendCustomEntry(session.CustomCalls, map[string]any{"state": "running", "calls": []any{"t0"}}); err != nil {
 				t.Fatal(err)
 			}
-			sub, err := s.Subagent(t.Context(), entry, "t0")
+			sub, err := session.OpenSubagent(t.Context(), s, entry, "t0")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -31,7 +31,7 @@ func (c *Chat) act(ctx context.Context, model provider.Model, o agent.Options, c
 	}
 	from := ""
 	err = c.sessions.withWhole(id, func(whole *session.Session) error {
-		from = whole.Last()
+		from = whole.SessionOf("")
 		answer, err = actIn(ctx, whole, o, content, emit)
 		return err
 	})

@@ -65,7 +65,7 @@ func (c *Chat) compact(keepTokens int, write func(*session.Session, *session.Com
 	}
 	var plan *session.CompactionPlan
 	err = c.sessions.withWhole(id, func(whole *session.Session) (err error) {
-		if plan, err = whole.PlanCompaction(keepTokens, count); err != nil {
+		if plan, err = whole.PlanCompaction(session.PlanOptions{KeepTokens: keepTokens, Count: count}); err != nil {
 			return err
 		}
 		return write(whole, plan)

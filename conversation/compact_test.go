@@ -129,7 +129,7 @@ func TestModelCompactsAConversation(t *testing.T) {
 	inLog := func() (tokens int) {
 		for _, link := range must(c.Conversation())(t).Links {
 			s := must(session.Load(dir + "/" + link.ID + ".jsonl"))(t)
-			sum := must(s.Spent())(t)
+			sum := must(session.SpentIn(s))(t)
 			tokens += sum.Reported
 			do(t, s.Close())
 		}

@@ -104,7 +104,7 @@ func changeTail(t *rapid.T, st *memory.Store, m *conversation.Sessions, c *conve
 	}
 	switch rapid.IntRange(0, 3).Draw(t, "change") {
 	case 0:
-		if plan, err := s.PlanCompaction(20, func(session.Entry) int { return 5 }); err == nil {
+		if plan, err := s.PlanCompaction(session.PlanOptions{KeepTokens: 20, Count: func(session.Entry) int { return 5 }}); err == nil {
 			_, _ = s.AppendCompaction("so far", plan.FirstKept, 100) // unless a call waits
 		}
 	case 1:

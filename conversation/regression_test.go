@@ -463,7 +463,7 @@ func TestRegressionSummariesReachTheModel(t *testing.T) {
 	must(c.View())(t)
 	s := must(session.Load(filepath.Join(dir, c.ID()+".jsonl")))(t)
 	defer s.Close()
-	plan := must(s.PlanCompaction(1, func(session.Entry) int { return 1 }))(t)
+	plan := must(s.PlanCompaction(session.PlanOptions{KeepTokens: 1, Count: func(session.Entry) int { return 1 }}))(t)
 	must(s.AppendCompaction("what was said so far", plan.FirstKept, 9))(t)
 	must(s.SetLabel(plan.FirstKept, "a label"))(t)
 	want := []string{"system: be brief", "summary: what was said so far", "user: question 3"}

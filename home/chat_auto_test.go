@@ -91,7 +91,7 @@ func TestModelWritesTheSummaryOfACompaction(t *testing.T) {
 	if err != nil || !strings.Contains(e.Compaction.Summary, "The lexer lost tokens.") || !reflect.DeepEqual(summary.FilesOf(&e).Read, []string{"parser.go"}) {
 		t.Errorf("the compaction is %+v (%v)", e.Compaction, err)
 	}
-	if spent, err := s.Spent(); err != nil || spent.Tokens() != 110 {
+	if spent, err := session.SpentIn(s); err != nil || spent.Tokens() != 110 {
 		t.Errorf("the session has cost %+v (%v)", spent, err)
 	}
 	if _, err := h.Entries.Revert(t.Context(), home.RevertRequest{Session: s.ID()}); err != nil {
@@ -229,7 +229,7 @@ func TestModelChoosesTheName(t *testing.T) {
 	if _, err := s.Refresh(); err != nil {
 		t.Fatal(err)
 	}
-	if spent, err := s.Spent(); err != nil || spent.Tokens() != 110 {
+	if spent, err := session.SpentIn(s); err != nil || spent.Tokens() != 110 {
 		t.Errorf("the session has cost %+v (%v)", spent, err)
 	}
 	empty := h.say(session.Header{})
@@ -272,7 +272,7 @@ func TestModelSummarisesTheBranchThatIsLeft(t *testing.T) {
 	if err != nil || e.BranchSummary == nil || !strings.Contains(e.BranchSummary.Summary, "It was the lexer.") {
 		t.Fatalf("the leaf is %+v (%v)", e, err)
 	}
-	if spent, err := s.Spent(); err != nil || spent.Tokens() != 110 {
+	if spent, err := session.SpentIn(s); err != nil || spent.Tokens() != 110 {
 		t.Errorf("the session has cost %+v (%v)", spent, err)
 	}
 	asked := len(server.Requests())

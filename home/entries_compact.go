@@ -152,13 +152,13 @@ func planCompaction(s *session.Session, r CompactRequest, counter tokenCounter) 
 		if err != nil {
 			return nil, err
 		}
-		return s.PlanCompactionAt(first, counter.entry)
+		return s.PlanCompaction(session.PlanOptions{FirstKept: first, Count: counter.entry})
 	}
 	keep := DefaultKeepTokens
 	if r.KeepTokens != nil {
 		keep = *r.KeepTokens
 	}
-	return s.PlanCompaction(keep, counter.entry)
+	return s.PlanCompaction(session.PlanOptions{KeepTokens: keep, Count: counter.entry})
 }
 
 // explainPlan adds what would help if there is nothing to compact: keeping less, but only if
@@ -168,7 +168,7 @@ func explainPlan(name string, err error, s *session.Session, counter tokenCounte
 		return err
 	}
 	hint := ""
-	if _, err := s.PlanCompaction(0, counter.entry); err == nil {
+	if _, err := s.PlanCompaction(session.PlanOptions{KeepTokens: 0, Count: counter.entry}); err == nil {
 		hint = "keep fewer tokens, or name the first entry to keep"
 	}
 	return &session.Error{Op: "compact", Name: name, Err: err, Hint: hint}

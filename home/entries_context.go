@@ -138,17 +138,16 @@ func contextAt(s *session.Session, leaf string) (*session.Context, []session.Lef
 	if leaf == "" {
 		return &session.Context{}, []session.LeftOut{}, nil
 	}
-	c, err := s.Context(session.ContextOptions{Leaf: leaf, Shared: true})
+	c, err := s.Context(session.ContextOptions{Leaf: leaf, Shared: true, LeftOut: true})
 	if err != nil {
 		return nil, nil, err
 	}
-	left, err := s.LeftOut(c)
-	for i := range left {
-		if left[i].Reason == session.LeftOutNeverSent {
-			left[i].Detail = neverSent
+	for i := range c.LeftOut {
+		if c.LeftOut[i].Reason == session.LeftOutNeverSent {
+			c.LeftOut[i].Detail = neverSent
 		}
 	}
-	return c, append([]session.LeftOut{}, left...), err
+	return c, append([]session.LeftOut{}, c.LeftOut...), nil
 }
 
 // report is a view's report with lists that JSON shows as lists.

@@ -95,7 +95,7 @@ func last(c session.Linked) string { return c.Links[len(c.Links)-1] }
 // Intact returns an error, which matches ErrIncomplete, if entries of the conversation cannot
 // be read. Reading it shows the others.
 func (c *Conversation) Intact() error {
-	damage, err := c.Damage()
+	damage, err := session.Damage(c.Session)
 	if err != nil || len(damage) == 0 {
 		return err
 	}
@@ -531,7 +531,7 @@ func (c *Conversation) updated(ctx context.Context) (last time.Time, _ error) {
 // counted. Sessions that continue each other are added up.
 func (c *Conversation) spent(ctx context.Context) (tokens int, err error) {
 	add := func(s *session.Session) error {
-		spent, err := s.Spent()
+		spent, err := session.SpentIn(s)
 		tokens += spent.Tokens()
 		return err
 	}

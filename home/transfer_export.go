@@ -420,7 +420,7 @@ func (c *Conversation) missingFor(ctx context.Context, format, leaf string) (mis
 	var ids []string
 	switch {
 	case format == ExportJSONL:
-		damage, err := c.Damage()
+		damage, err := session.Damage(c.Session)
 		for _, p := range damage {
 			missing = append(missing, MissingContent{Entry: p.EntryID, Why: p.Detail})
 		}

@@ -449,7 +449,7 @@ func describe(tb testing.TB, s *session.Session) index.Session {
 	if info.Reported = info.Tokens > 0; !info.Reported {
 		info.Tokens = recorded
 	}
-	if spent := must[session.Spent](tb)(s.Spent()); int64(spent.Tokens()) != info.Tokens || spent.Reported > 0 != info.Reported {
+	if spent := must[session.Spent](tb)(session.SpentIn(s)); int64(spent.Tokens()) != info.Tokens || spent.Reported > 0 != info.Reported {
 		tb.Errorf("session %s has spent %d tokens, reported: %t; want %d, %t", h.ID, spent.Tokens(), spent.Reported > 0, info.Tokens, info.Reported)
 	}
 	info.Title = title.Text

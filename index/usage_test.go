@@ -100,7 +100,7 @@ func TestUsageWithoutAMessage(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	info := must[index.Session](t)(ix.Get(context.Background(), s.ID()))
-	if spent := must[session.Spent](t)(s.Spent()); int64(spent.Tokens()) != want.Tokens() || info.Tokens != want.Tokens() || info.Context != 1001 {
+	if spent := must[session.Spent](t)(session.SpentIn(s)); int64(spent.Tokens()) != want.Tokens() || info.Tokens != want.Tokens() || info.Context != 1001 {
 		t.Errorf("the session spent %d tokens, in the index %d and a context of %d; want %d and 1001",
 			spent.Tokens(), info.Tokens, info.Context, want.Tokens())
 	}

@@ -95,7 +95,7 @@ func (c Conversation) readUnsaid(n *Node, e *session.Entry) error {
 		*e = waiting
 		return nil
 	}
-	text, _, err := c.Draft(e.ID)
+	text, _, err := session.DraftAt(c.Session, e.ID)
 	*e = e.Drafted(text)
 	return err
 }

@@ -900,7 +900,7 @@ func TestReadingNeverWrites(t *testing.T) {
 			_, _ = s.PathTo("")
 			_, _ = s.Refresh()
 			_, _ = s.Continuation()
-			_, _ = s.PlanCompaction(1, func(session.Entry) int { return 1 })
+			_, _ = s.PlanCompaction(session.PlanOptions{KeepTokens: 1, Count: func(session.Entry) int { return 1 }})
 			for range s.Entries() {
 				continue
 			}

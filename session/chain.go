@@ -39,12 +39,20 @@ func ContinuedTo(e *Entry, of, current string) string {
 // continuation was removed, Continue starts another one under another id, so that the removed
 // one can still be restored.
 //
+// A chain, which OpenChain has opened, goes on in the new session: what is appended from then
+// on goes there, and Continue returns the chain itself. The conversation stays as it is,
+// whatever is carried. If the chain was continued already, it goes on there, and the error is
+// ErrExist all the same.
+//
 // The order makes this safe. First the record is appended, which names the new session;
 // then that session is created with all its entries, or not at all. Of several writers, the
 // first to append a record decides the id, and only one of them can create that session. So
 // there is one continuation, and it is never seen half filled. If a crash comes between the
 // two steps, the next Continue finds the record and finishes.
 func (s *Session) Continue(carry ...Entry) (*Session, error) {
+	if chain, ok := s.log.(*chainLog); ok {
+		return s, s.continueChain(chain, carry)
+	}
 	ctx := s.context()
 	s.continuing.Lock()
 	defer s.continuing.Unlock()

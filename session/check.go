@@ -44,10 +44,10 @@ func (s *Session) Problems() ([]Problem, error) {
 	return append(problems, slices.DeleteFunc(more, func(p Problem) bool { return seen[p.key()] })...), err
 }
 
-// Damage returns the faults that hide entries: lines that are not entries, and parents that
-// are not there. It reads only the shape of the session, and so misses what Problems finds in
-// the content.
-func (s *Session) Damage() (damage []Problem, err error) {
+// Damage returns the faults of a session that hide entries: lines that are not entries, and
+// parents that are not there. It reads only the shape of the session, and so misses what
+// Problems finds in the content.
+func Damage(s *Session) (damage []Problem, err error) {
 	err = s.withWhole(func(t *tree) error {
 		for _, p := range t.problems {
 			if p.Kind == ProblemDamaged || p.Kind == ProblemDangling {

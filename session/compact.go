@@ -44,14 +44,53 @@ type nothingToCompact struct{ why string }
 func (e *nothingToCompact) Error() string { return "nothing to compact: " + e.why }
 func (e *nothingToCompact) Unwrap() error { return ErrNothingToCompact }
 
-// PlanCompaction finds the legal cut that keeps as much of a context as fits into a number
+// PlanOptions says what a compaction is to keep.
+type PlanOptions struct {
+	// KeepTokens is how large the rest of the context may be. The plan is the legal cut that
+	// keeps most within that: see Context.PlanCompaction.
+	KeepTokens int
+	// FirstKept is the entry of the path from which on everything is kept, whatever its size.
+	// That may be more than the context has now, because the new compaction replaces an
+	// earlier one. Default: the entry that KeepTokens decides.
+	FirstKept string
+	// Count returns the size of an entry in tokens.
+	Count func(Entry) int
+}
+
+// PlanCompaction plans a compaction of the context at the leaf. If the conversation cannot be
+// cut before FirstKept, the error is a *CutError that says why. For other errors see
+// Context.PlanCompaction. An append accepts whatever was planned.
+func (s *Session) PlanCompaction(o PlanOptions) (*CompactionPlan, error) {
+	now, err := s.Context(ContextOptions{})
+	if err != nil {
+		return nil, err
+	}
+	plan := &CompactionPlan{FirstKept: o.FirstKept}
+	if o.FirstKept == "" {
+		if plan, err = now.PlanCompaction(o.KeepTokens, o.Count); err != nil {
+			return nil, err
+		}
+	}
+	sel, err := s.selectCompacted(plan.FirstKept)
+	if err != nil {
+		return nil, err
+	}
+	compacted := &assemble(sel).Context
+	plan.StandsFor = sel.standsFor(compacted)
+	if o.FirstKept != "" {
+		plan.take(now, compacted, sel, o.Count)
+	}
+	return plan, nil
+}
+
+// PlanCompaction finds the legal cut that keeps as much of the context as fits into a number
 // of tokens, counted by count. It prefers cuts between turns, and splits a turn only if no
 // cut between two turns keeps so little. If no cut at all does, it takes the one that keeps
 // least, because a conversation that is too large must still become smaller, and says in
 // Over by how much it misses. It returns ErrNothingToCompact if everything fits or no legal
 // cut leaves anything out. A tool call that waits for its result is not an obstacle: it is
-// kept, and an append accepts whatever was planned.
-func PlanCompaction(c *Context, keepTokens int, count func(Entry) int) (*CompactionPlan, error) {
+// kept.
+func (c *Context) PlanCompaction(keepTokens int, count func(Entry) int) (*CompactionPlan, error) {
 	p := planner{c: c, tokens: make([]int, len(c.Entries)), of: c.owners()}
 	before := 0
 	for i := range c.Entries {
@@ -277,25 +316,6 @@ func (c *Context) cuts() (cuts *Cuts, onPath bool) {
 		cuts.Add(*e)
 	}
 	return cuts, true
-}
-
-// PlanCompaction plans a compaction of the context at the leaf: see the function of that
-// name.
-func (s *Session) PlanCompaction(keepTokens int, count func(Entry) int) (*CompactionPlan, error) {
-	c, err := s.Context(ContextOptions{})
-	if err != nil {
-		return nil, err
-	}
-	plan, err := PlanCompaction(c, keepTokens, count)
-	if err != nil {
-		return nil, err
-	}
-	sel, err := s.selectCompacted(plan.FirstKept)
-	if err != nil {
-		return nil, err
-	}
-	plan.StandsFor = sel.standsFor(&assemble(sel).Context)
-	return plan, nil
 }
 
 // checkCompaction makes sure that a compaction does not separate a tool call from its

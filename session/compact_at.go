@@ -1,28 +1,12 @@
 package session
 
-import (
-	"slices"
-)
+import "slices"
 
-// PlanCompactionAt returns the plan of a compaction that keeps the path from an entry on:
-// what a Compaction there would leave of the context, and what its summary must cover. It may
-// keep more than the context has now, because the new compaction replaces an earlier one. If
-// the conversation cannot be cut there, the error is a *CutError that says why.
-func (s *Session) PlanCompactionAt(firstKeptID string, count func(Entry) int) (*CompactionPlan, error) {
-	now, err := s.Context(ContextOptions{})
-	if err != nil {
-		return nil, err
-	}
-	sel, err := s.selectCompacted(firstKeptID)
-	if err != nil {
-		return nil, err
-	}
-	plan := &CompactionPlan{FirstKept: firstKeptID}
+// take fills in what a compaction leaves of the context, and what its summary must cover.
+func (plan *CompactionPlan) take(now, compacted *Context, sel *selection, count func(Entry) int) {
 	if sel.splitsTurn() {
 		plan.Kind = CutStep
 	}
-	compacted := assemble(sel)
-	plan.StandsFor = sel.standsFor(&compacted.Context)
 	kept := make(map[string]bool)
 	for _, e := range compacted.Entries {
 		if e.ID == sel.compaction.ID {
@@ -38,7 +22,6 @@ func (s *Session) PlanCompactionAt(firstKeptID string, count func(Entry) int) (*
 			plan.Summarise = append(plan.Summarise, e)
 		}
 	}
-	return plan, nil
 }
 
 // selectCompacted selects from the path what would count after appending a compaction that
@@ -56,7 +39,7 @@ func (s *Session) selectCompacted(firstKeptID string) (*selection, error) {
 	}
 	// As an append does it: all of the path decides about a cut before the
 	// compaction in force.
-	if firstKeptID != "" && !slices.ContainsFunc(checked, func(e *Entry) bool { return e.ID == firstKeptID }) {
+	if !slices.ContainsFunc(checked, func(e *Entry) bool { return e.ID == firstKeptID }) {
 		checked = sel.entries
 	}
 	if err := checkCut(checked, firstKeptID, false); err != nil {
@@ -70,10 +53,7 @@ func (s *Session) selectCompacted(firstKeptID string) (*selection, error) {
 	if err := s.readPicked(ctx, sel); err != nil {
 		return nil, err
 	}
-	cut := len(sel.entries)
-	if firstKeptID != "" {
-		cut = slices.IndexFunc(sel.entries, func(e *Entry) bool { return e.ID == firstKeptID })
-	}
+	cut := slices.IndexFunc(sel.entries, func(e *Entry) bool { return e.ID == firstKeptID })
 	sel.compaction = &Entry{Type: TypeCompaction, ID: NewID(), Compaction: &CompactionEntry{FirstKeptEntryID: firstKeptID}}
 	sel.before, sel.entries = sel.entries[:cut:cut], append(slices.Clone(sel.entries[cut:]), sel.compaction)
 	return sel, nil

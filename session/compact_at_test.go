@@ -60,7 +60,7 @@ func TestPlanCompactionAtSaysWhatWillBeSent(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, e := range path {
-			plan, planErr := s.PlanCompactionAt(e.ID, one)
+			plan, planErr := s.PlanCompaction(session.PlanOptions{FirstKept: e.ID, Count: one})
 			id, err := s.AppendCompaction("the summary", e.ID, 1)
 			if (planErr == nil) != (err == nil) {
 				t.Fatalf("seed %d, cut before %s: planned %v, appended %v", seed, e.ID, planErr, err)

@@ -21,6 +21,8 @@ type ContextOptions struct {
 	// it again. The entries then share memory with the session and with other contexts:
 	// you may keep them, but you must not change them or anything they point to.
 	Shared bool
+	// LeftOut asks for what of the path is not in the context, and why: see Context.LeftOut.
+	LeftOut bool
 }
 
 // Context is what a model would be sent: the part of a path that counts.
@@ -60,6 +62,10 @@ type Context struct {
 	Edited map[string]string
 	// Problems are the faults that were found and worked around.
 	Problems []Problem
+	// LeftOut is what of the path is not in the context, or is otherwise, and why; nil unless
+	// ContextOptions asked for it. Every entry of the path is in the context, or in one of the
+	// counts, or named; no entry is in two counts.
+	LeftOut []LeftOut
 
 	path   []*Entry // what was read of the path: see selection
 	from   int      // the index in path of the first entry that the compaction keeps
@@ -89,14 +95,19 @@ func (s *Session) buildContext(o ContextOptions, fingerprints bool) (*Context, e
 	if err := s.checkCurrent(); err != nil {
 		return nil, err
 	}
-	c, err := s.sharedContext(s.context(), o, fingerprints)
-	switch {
-	case err != nil:
+	shared, err := s.sharedContext(s.context(), o, fingerprints)
+	if err != nil {
 		return nil, err
-	case o.Shared:
-		return c.view(), nil
 	}
-	return c.copy(), nil
+	take := shared.copy
+	if o.Shared {
+		take = shared.view
+	}
+	c := take()
+	if o.LeftOut {
+		c.LeftOut, err = s.leftOut(c)
+	}
+	return c, err
 }
 
 // selection is the part of a path that decides the context, decoded.

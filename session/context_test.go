@@ -690,7 +690,7 @@ func (w *wanderer) step() {
 			mustDo(w.t, w.ResetLeaf())
 		}
 	case 19, 20:
-		plan, err := w.PlanCompaction(w.rng.IntN(8), func(session.Entry) int { return 1 })
+		plan, err := w.PlanCompaction(session.PlanOptions{KeepTokens: w.rng.IntN(8), Count: func(session.Entry) int { return 1 }})
 		if err == nil {
 			_, _ = w.AppendCompaction(text, plan.FirstKept, w.n) // refused while a call waits
 		}

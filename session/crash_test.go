@@ -796,7 +796,7 @@ func (w *crashWorld) converse(s *session.Session) error {
 
 func (w *crashWorld) compact(s *session.Session) error {
 	w.op = "compact " + s.ID()
-	plan, err := s.PlanCompaction(3, func(session.Entry) int { return 1 })
+	plan, err := s.PlanCompaction(session.PlanOptions{KeepTokens: 3, Count: func(session.Entry) int { return 1 }})
 	if err != nil {
 		return err
 	}

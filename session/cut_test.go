@@ -253,7 +253,7 @@ func TestPlanCompaction(t *testing.T) {
 		if test.compaction {
 			c.Compaction = c.Entries[0].ID
 		}
-		plan, err := session.PlanCompaction(c, test.keep, one)
+		plan, err := c.PlanCompaction(test.keep, one)
 		if test.first == "" {
 			if !errors.Is(err, session.ErrNothingToCompact) {
 				t.Errorf("%q, keep %d: %+v, %v; want ErrNothingToCompact", test.script, test.keep, plan, err)
@@ -284,7 +284,7 @@ func TestPlansAreAccepted(t *testing.T) {
 					w.step()
 				}
 				for keep := range 12 {
-					plan, err := w.PlanCompaction(keep, one)
+					plan, err := w.PlanCompaction(session.PlanOptions{KeepTokens: keep, Count: one})
 					if err != nil {
 						continue
 					}
@@ -321,7 +321,7 @@ func TestCompactionWhileACallWaits(t *testing.T) {
 	s.call("c1")
 	s.result("c1")
 	waits := s.call("c2")
-	plan := mustGet(s.PlanCompaction(2, one))(t)
+	plan := mustGet(s.PlanCompaction(session.PlanOptions{KeepTokens: 2, Count: one}))(t)
 	if plan.FirstKept != waits {
 		t.Errorf("cut before %q, want the call that waits", plan.FirstKept)
 	}
@@ -344,7 +344,7 @@ func TestNoPlanSaysThatACallWaits(t *testing.T) {
 	s.user("one")
 	s.call("c1")
 	s.user("while it runs")
-	_, err := s.PlanCompaction(0, one)
+	_, err := s.PlanCompaction(session.PlanOptions{KeepTokens: 0, Count: one})
 	if !errors.Is(err, session.ErrNothingToCompact) || !strings.Contains(err.Error(), "c1") {
 		t.Errorf("%v, want ErrNothingToCompact that names the call", err)
 	}
@@ -363,7 +363,7 @@ func TestPlanAfterALateResult(t *testing.T) {
 	// In the context the result stands with its call, and a cut before "while it
 	// runs" would look legal.
 	for keep := range 7 {
-		plan, err := s.PlanCompaction(keep, one)
+		plan, err := s.PlanCompaction(session.PlanOptions{KeepTokens: keep, Count: one})
 		if err != nil {
 			t.Fatalf("keep %d: %v", keep, err)
 		}
@@ -386,7 +386,7 @@ func TestPlanAfterAMerge(t *testing.T) {
 	s.user("three")
 	s.sees("user: one", "assistant: two", "merge: merged", "assistant: pick a", "user: pick b", "user: three")
 	for keep := range 6 {
-		plan := mustGet(s.PlanCompaction(keep, one))(t)
+		plan := mustGet(s.PlanCompaction(session.PlanOptions{KeepTokens: keep, Count: one}))(t)
 		if _, err := s.AppendCompaction("sum", plan.FirstKept, 1); err != nil {
 			t.Errorf("keep %d: %v", keep, err)
 		}
@@ -502,7 +502,7 @@ func TestBackgroundCompactionNeverSplitsAPair(t *testing.T) {
 				return
 			default:
 			}
-			plan, err := s.PlanCompaction(5, one)
+			plan, err := s.PlanCompaction(session.PlanOptions{KeepTokens: 5, Count: one})
 			if err != nil {
 				continue
 			}

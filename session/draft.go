@@ -22,10 +22,11 @@ func (e *Entry) DraftText() (text string, ok bool) {
 	return text, true
 }
 
-// Draft returns the text of the drafts that the path to an entry ends with, and the entry
-// before them, at which the model was asked. Notes after the drafts do not count: see
-// Entry.IsAside. Without drafts, the text is "" and the entry is the one that was given.
-func (s *Session) Draft(id string) (text, askedAt string, _ error) {
+// DraftAt returns the text of the drafts that the path to an entry of a session ends with,
+// and the entry before them, at which the model was asked. Notes after the drafts do not
+// count: see Entry.IsAside. Without drafts, the text is "" and the entry is the one that was
+// given.
+func DraftAt(s *Session, id string) (text, askedAt string, _ error) {
 	var pieces []string
 	at := id
 	for at != "" {

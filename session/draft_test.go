@@ -34,7 +34,7 @@ func TestDrafts(t *testing.T) {
 	}
 	wants := func(text, askedAt string, lines ...string) {
 		t.Helper()
-		got, at, err := s.Draft(s.LeafID())
+		got, at, err := session.DraftAt(s, s.LeafID())
 		if got != text || at != askedAt || err != nil {
 			t.Errorf("the draft is %q after %s, %v; want %q after %s", got, at, err, text, askedAt)
 		}

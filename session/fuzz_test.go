@@ -233,6 +233,6 @@ func fuzzRead(t *testing.T, s scribe) []string {
 	for _, leaf := range mustGet(s.Leaves())(t) {
 		mustGet(s.PathTo(leaf))(t)
 	}
-	_, _ = s.PlanCompaction(1, one)
+	_, _ = s.PlanCompaction(session.PlanOptions{KeepTokens: 1, Count: one})
 	return ids
 }

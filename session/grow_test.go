@@ -15,7 +15,7 @@ import (
 
 // plan tells where a context would be cut, which depends on what it was made of.
 func plan(c *session.Context) string {
-	p, err := session.PlanCompaction(c, 3, func(session.Entry) int { return 1 })
+	p, err := c.PlanCompaction(3, func(session.Entry) int { return 1 })
 	if err != nil {
 		return err.Error()
 	}

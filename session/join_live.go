@@ -120,21 +120,15 @@ func (l *linkJoiner) parentInLink(id string) (string, error) {
 	}
 }
 
-// Last returns the id of the session that takes what is appended: the session's own, or the
-// last one of a chain.
-func (s *Session) Last() string {
-	if chain, ok := s.log.(*chainLog); ok {
-		return chain.last().name
-	}
-	return s.name
-}
-
 // SessionOf returns the id of the session that has an entry: one of a chain, or the session
-// itself.
+// itself. For "" it is the session that takes what is appended: the last one of a chain.
 func (s *Session) SessionOf(entryID string) string {
 	chain, ok := s.log.(*chainLog)
 	if !ok {
 		return s.name
+	}
+	if entryID == "" {
+		return chain.last().name
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -166,14 +160,8 @@ func (s *Session) Whole(ctx context.Context) (*Session, error) {
 	return s.conversation, err
 }
 
-// Cross continues a chain, which OpenChain has opened, in a new session: see Continue. From
-// then on, what is appended goes there. The conversation stays as it is, whatever is carried.
-// If the last session was continued already, Cross goes on there and returns ErrExist.
-func (s *Session) Cross(carry ...Entry) error {
-	chain, ok := s.log.(*chainLog)
-	if !ok {
-		return &Error{Op: "continue", Name: s.name, Kind: ErrInvalid, Err: errors.New("the session was not opened with OpenChain")}
-	}
+// continueChain is Continue for a chain.
+func (s *Session) continueChain(chain *chainLog, carry []Entry) error {
 	link, err := s.openLast(chain)
 	if err != nil {
 		return err

@@ -126,7 +126,8 @@ func (w *twins) step() {
 			}
 		}
 	case act == "cross":
-		w.must(w.chain.Cross(w.carried()...))
+		_, err := w.chain.Continue(w.carried()...)
+		w.must(err)
 	case act == "reopen":
 		w.open()
 	case act == "refresh":
@@ -146,7 +147,7 @@ func (w *twins) step() {
 	case act == "compact":
 		w.both(session.Entry{Type: session.TypeCompaction, Compaction: &session.CompactionEntry{Summary: fmt.Sprint("so far ", w.n), FirstKeptEntryID: e.ID}})
 	case act == "elsewhere": // another program appends to the last session, and the chain takes it in
-		link, err := session.Open(w.Context(), w.st, w.chain.Last(), nil)
+		link, err := session.Open(w.Context(), w.st, w.chain.SessionOf(""), nil)
 		w.must(err)
 		w.n++
 		m := session.Entry{ID: fmt.Sprintf("e%d", w.n), Type: session.TypeMessage, Message: &session.MessageEntry{Role: session.RoleUser, Content: []session.Content{session.Text(fmt.Sprint("from elsewhere ", w.n))}}}
@@ -276,13 +277,13 @@ func TestAChainIsReadWhileItGrows(t *testing.T) {
 	for i := range 40 {
 		mustGet(s.AppendMessage(session.RoleUser, []session.Content{session.Text(fmt.Sprint(i))}))(t)
 		if i%10 == 9 {
-			mustDo(t, s.Cross(marker))
+			mustGet(s.Continue(marker))(t)
 		}
 	}
 	close(done)
 	readers.Wait()
-	if fresh := mustGet(other.Refresh())(t); !fresh || other.Last() != s.Last() {
-		t.Errorf("another handle is in session %s, want %s", other.Last(), s.Last())
+	if fresh := mustGet(other.Refresh())(t); !fresh || other.SessionOf("") != s.SessionOf("") {
+		t.Errorf("another handle is in session %s, want %s", other.SessionOf(""), s.SessionOf(""))
 	}
 	if got, want := contextTexts(t, other), contextTexts(t, s); got != want || strings.Count(got, " ") != 41 {
 		t.Errorf("another handle has %q, want %q", got, want)
@@ -305,7 +306,7 @@ func TestAnUpdateGoesToTheLastSession(t *testing.T) {
 	t.Parallel()
 	st := chainOf(t, []string{"u:a/one"}, []string{"m:m/mark", "u:b/two"})
 	s, other := openChain(t, st, "s0"), openChain(t, st, "s0")
-	mustDo(t, s.Cross())
+	mustGet(s.Continue())(t)
 	mustGet(s.AppendMessage(session.RoleUser, []session.Content{session.Text("three")}))(t)
 	leaf, id := other.LeafID(), ""
 	mustDo(t, other.Update(t.Context(), func(tx *session.Tx) error {
@@ -313,8 +314,8 @@ func TestAnUpdateGoesToTheLastSession(t *testing.T) {
 		return nil
 	}))
 	mustGet(s.Refresh())(t)
-	if in := s.SessionOf(id); in != s.Last() || leaf == other.LeafID() {
-		t.Errorf("it is in session %s, want %s", in, s.Last())
+	if in := s.SessionOf(id); in != s.SessionOf("") || leaf == other.LeafID() {
+		t.Errorf("it is in session %s, want %s", in, s.SessionOf(""))
 	}
 }
 
@@ -323,14 +324,11 @@ func TestWhole(t *testing.T) {
 	t.Parallel()
 	st := chainOf(t, []string{"u:a/one"})
 	s := mustGet(session.Open(t.Context(), st, "s0", nil))(t)
-	if err := s.Cross(); !errors.Is(err, session.ErrInvalid) {
-		t.Errorf("%v, want ErrInvalid", err)
-	}
 	whole := mustGet(s.Whole(t.Context()))(t)
-	mustDo(t, whole.Cross())
+	mustGet(whole.Continue())(t)
 	mustGet(whole.AppendMessage(session.RoleUser, []session.Content{session.Text("two")}))(t)
-	if again := mustGet(s.Whole(t.Context()))(t); again != whole || contextTexts(t, again) != "one two" || whole.Last() == "s0" || s.Last() != "s0" {
-		t.Errorf("%q goes on in %s", contextTexts(t, again), whole.Last())
+	if again := mustGet(s.Whole(t.Context()))(t); again != whole || contextTexts(t, again) != "one two" || whole.SessionOf("") == "s0" || s.SessionOf("") != "s0" {
+		t.Errorf("%q goes on in %s", contextTexts(t, again), whole.SessionOf(""))
 	}
 	if itself := mustGet(whole.Whole(t.Context()))(t); itself != whole {
 		t.Error("the whole of a chain is another one")

@@ -33,10 +33,8 @@ const (
 	LeftOutNeverSent LeftOutReason = "never sent"
 )
 
-// LeftOut says what of the path a context of the session does not have, and why.
-// Every entry of the path is in the context, or in one of the counts, or named; no
-// entry is in two counts.
-func (s *Session) LeftOut(c *Context) ([]LeftOut, error) {
+// leftOut finds what Context.LeftOut says.
+func (s *Session) leftOut(c *Context) ([]LeftOut, error) {
 	if c.Leaf == "" {
 		return nil, nil
 	}

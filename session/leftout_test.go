@@ -13,7 +13,7 @@ import (
 
 func (s scribe) leftOut() map[session.LeftOutReason]int {
 	counts := make(map[session.LeftOutReason]int)
-	for _, l := range mustGet(s.LeftOut(s.at("")))(s.t) {
+	for _, l := range mustGet(s.Context(session.ContextOptions{LeftOut: true}))(s.t).LeftOut {
 		counts[l.Reason] += max(l.Count, 1)
 	}
 	return counts
@@ -43,14 +43,14 @@ func TestLeftOutCountsWhatTheSummaryStandsFor(t *testing.T) {
 			t.Errorf("also left out: %v", got)
 		}
 	}
-	planned := mustGet(s.PlanCompactionAt(three, one))(t).StandsFor
+	planned := mustGet(s.PlanCompaction(session.PlanOptions{FirstKept: three, Count: one}))(t).StandsFor
 	s.compact("before three", three)
 	check(map[session.LeftOutReason]int{session.LeftOutSummarised: 4})
 	if planned != 4 {
 		t.Errorf("planned for %d entries", planned)
 	}
 	// The next summary stands for what the first did, and for more.
-	planned = mustGet(s.PlanCompactionAt(four, one))(t).StandsFor
+	planned = mustGet(s.PlanCompaction(session.PlanOptions{FirstKept: four, Count: one}))(t).StandsFor
 	s.compact("before four", four)
 	check(map[session.LeftOutReason]int{session.LeftOutSummarised: 6, session.LeftOutSuperseded: 1})
 	if planned != 6 {
@@ -73,13 +73,13 @@ func TestLeftOutAccountsForThePath(t *testing.T) {
 		for range rapid.IntRange(1, 25).Draw(rt, "steps") {
 			b.step(rt)
 		}
-		if plan, err := b.PlanCompaction(rapid.IntRange(0, 8).Draw(rt, "keep"), one); err == nil {
+		if plan, err := b.PlanCompaction(session.PlanOptions{KeepTokens: rapid.IntRange(0, 8).Draw(rt, "keep"), Count: one}); err == nil {
 			b.compact("all of it", plan.FirstKept)
 			if got := b.leftOut()[session.LeftOutSummarised]; got != plan.StandsFor {
 				rt.Fatalf("the summary stands for %d entries, planned %d", got, plan.StandsFor)
 			}
 		}
-		c := b.at("")
+		c := mustGet(b.Context(session.ContextOptions{LeftOut: true}))(t)
 		sent := entryIDs(c.Entries)
 		var left []string // not sent
 		for _, id := range entryIDs(mustGet(b.PathTo(""))(t)) {
@@ -88,7 +88,7 @@ func TestLeftOutAccountsForThePath(t *testing.T) {
 			}
 		}
 		counted, named := 0, make(map[string]bool)
-		for _, l := range mustGet(b.LeftOut(c))(t) {
+		for _, l := range c.LeftOut {
 			counted += l.Count
 			if l.Count == 0 && slices.Contains(left, l.EntryID) {
 				named[l.EntryID] = true

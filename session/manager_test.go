@@ -382,8 +382,8 @@ func TestContinueRecentAfterASubagent(t *testing.T) {
 	dir := t.TempDir()
 	lead := closeWith(t, mustGet(session.New(dir, ""))(t))
 	call := mustGet(lead.AppendMessage(session.RoleAssistant, []session.Content{session.ToolUse("c", "task", nil)}))(t)
-	sub := closeWith(t, mustGet(lead.Subagent(t.Context(), call, "c"))(t))
-	further := closeWith(t, mustGet(sub.Subagent(t.Context(), "e", "d"))(t))
+	sub := closeWith(t, mustGet(session.OpenSubagent(t.Context(), lead, call, "c"))(t))
+	further := closeWith(t, mustGet(session.OpenSubagent(t.Context(), sub, "e", "d"))(t))
 	if h := further.Header(); session.ParentCall(&h) != "d" || h.ParentSession != sub.ID() {
 		t.Errorf("the subagent has the header %+v", h)
 	}
@@ -591,7 +591,10 @@ func TestUseAfterClose(t *testing.T) {
 		"Continue":     func() error { _, err := s.Continue(); return err },
 		"CreateBranch": func() error { _, err := s.CreateBranchedSession(id); return err },
 		"MessageCount": func() error { _, err := s.MessageCount(); return err },
-		"Plan":         func() error { _, err := s.PlanCompaction(1, func(session.Entry) int { return 1 }); return err },
+		"Plan": func() error {
+			_, err := s.PlanCompaction(session.PlanOptions{KeepTokens: 1, Count: func(session.Entry) int { return 1 }})
+			return err
+		},
 		"Entries": func() error {
 			for _, err := range s.Entries() {
 				return err

@@ -177,7 +177,7 @@ func TestPain_WorkDuringCompactionIsKept_Pinet941(t *testing.T) {
 	s := newScribe(t)
 	s.user("one")
 	s.user("two")
-	plan := mustGet(s.PlanCompaction(1, one))(t)
+	plan := mustGet(s.PlanCompaction(session.PlanOptions{KeepTokens: 1, Count: one}))(t)
 	s.user("while the summary is being written")
 	s.say("an answer meanwhile")
 	s.compact("sum", plan.FirstKept)
@@ -214,7 +214,7 @@ func TestPain_OrphanCallDisablesCompaction_AdkPython7236(t *testing.T) {
 		s.say(fmt.Sprint("a", i))
 		s.user(fmt.Sprint("u", i))
 	}
-	plan := mustGet(s.PlanCompaction(4, one))(t)
+	plan := mustGet(s.PlanCompaction(session.PlanOptions{KeepTokens: 4, Count: one}))(t)
 	s.compact("sum", plan.FirstKept)
 	if got := len(mustGet(s.again().GetContext())(t)); got != 4 { // the summary and two turns
 		t.Errorf("%d entries", got)
@@ -492,7 +492,7 @@ func TestPain_CompactionLoop_OpenCode27924(t *testing.T) {
 	s.user(strings.Repeat("one huge request ", 1000))
 	count := func(e session.Entry) int { return len(encode(t, e)) }
 	for range 5 {
-		plan, err := s.PlanCompaction(100, count)
+		plan, err := s.PlanCompaction(session.PlanOptions{KeepTokens: 100, Count: count})
 		if errors.Is(err, session.ErrNothingToCompact) {
 			return
 		}
@@ -559,7 +559,7 @@ func TestPain_TrimmingWasSaved(t *testing.T) {
 	for i := range 30 {
 		s.user(fmt.Sprint(i))
 	}
-	plan := mustGet(s.PlanCompaction(13, one))(t)
+	plan := mustGet(s.PlanCompaction(session.PlanOptions{KeepTokens: 13, Count: one}))(t)
 	s.compact("sum", plan.FirstKept)
 	again := s.again()
 	if got := mustGet(again.MessageCount())(t); got != 30 {

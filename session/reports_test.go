@@ -45,7 +45,7 @@ func (b *biller) step(t *rapid.T) {
 	case 11:
 		b.edit(t)
 	case 12:
-		if plan, err := b.PlanCompaction(rapid.IntRange(0, 8).Draw(t, "keep"), one); err == nil {
+		if plan, err := b.PlanCompaction(session.PlanOptions{KeepTokens: rapid.IntRange(0, 8).Draw(t, "keep"), Count: one}); err == nil {
 			b.compact(text, plan.FirstKept)
 		}
 	case 13:

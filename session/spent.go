@@ -152,9 +152,9 @@ func EntryKey(e *Entry) string {
 // spentAtOnce is how many entries are read at once.
 const spentAtOnce = 256
 
-// Spent adds up what the responses of the session cost, on all branches. What the
-// session was only given by the one that it continues was paid there.
-func (s *Session) Spent() (Spent, error) {
+// SpentIn adds up what the responses of a session cost, on all branches. What the session was
+// only given by the one that it continues was paid there.
+func SpentIn(s *Session) (Spent, error) {
 	var sum Spent
 	ids, err := s.EntryIDs()
 	if err != nil {

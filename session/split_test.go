@@ -33,7 +33,7 @@ func TestAnAgentsTurnCompactsToAnyBudget(t *testing.T) {
 	leaf := s.LeafID()
 	const least = 4 // the rules, the prompt, the last call and its result
 	for _, keep := range []int{least, least + 1, 100, 1001, 2*steps + 1} {
-		plan := mustGet(s.PlanCompaction(keep, one))(t)
+		plan := mustGet(s.PlanCompaction(session.PlanOptions{KeepTokens: keep, Count: one}))(t)
 		if plan.Over != 0 || plan.TokensKept > keep || plan.TokensKept < keep-1 || plan.Kind != session.CutStep {
 			t.Errorf("keep %d: %d tokens, %d over, %v", keep, plan.TokensKept, plan.Over, plan.Kind)
 		}
@@ -48,12 +48,12 @@ func TestAnAgentsTurnCompactsToAnyBudget(t *testing.T) {
 		}
 		s.branch(leaf)
 	}
-	if plan := mustGet(s.PlanCompaction(2, one))(t); plan.Over != 2 || plan.TokensKept != least {
+	if plan := mustGet(s.PlanCompaction(session.PlanOptions{KeepTokens: 2, Count: one}))(t); plan.Over != 2 || plan.TokensKept != least {
 		t.Errorf("a budget that cannot be met: %d tokens, %d over", plan.TokensKept, plan.Over)
 	}
 	// Again and again, as an agent does it.
 	for range 5 {
-		plan := mustGet(s.PlanCompaction(9, one))(t)
+		plan := mustGet(s.PlanCompaction(session.PlanOptions{KeepTokens: 9, Count: one}))(t)
 		s.compact("sum", plan.FirstKept)
 		for i := range 20 {
 			s.call(fmt.Sprint("more", i))
@@ -163,7 +163,7 @@ func TestPlansKeepTheirWord(t *testing.T) {
 				k.step(rt)
 			}
 			keep := rapid.IntRange(0, 300).Draw(rt, "keep")
-			plan, err := k.PlanCompaction(keep, textTokens)
+			plan, err := k.PlanCompaction(session.PlanOptions{KeepTokens: keep, Count: textTokens})
 			if err != nil {
 				if !errors.Is(err, session.ErrNothingToCompact) {
 					rt.Fatal(err)

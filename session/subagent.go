@@ -8,10 +8,10 @@ import (
 	"fmt"
 )
 
-// Subagent returns the session of the work that a tool call of this session started, in the
-// same store and with the same options. Its id follows from the call, so the call has one
-// such session, however often it is asked for. The caller closes it.
-func (s *Session) Subagent(ctx context.Context, entryID, callID string) (*Session, error) {
+// OpenSubagent opens the session of the work that a tool call of a session started, or makes
+// it, in the same store and with the same options. Its id follows from the call, so the call
+// has one such session, however often it is asked for. The caller closes it.
+func OpenSubagent(ctx context.Context, s *Session, entryID, callID string) (*Session, error) {
 	parent := s.SessionOf(entryID)
 	sum := sha256.Sum256([]byte(parent + "\x00" + entryID + "\x00" + callID))
 	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80 // a UUID of version 8

@@ -76,9 +76,9 @@ func stored(t *rapid.T, dir string, entries []session.Entry) (*session.Session, 
 		}
 	}
 	if rapid.Bool().Draw(t, "compacted") {
-		plan, err := s.PlanCompaction(rapid.SampledFrom([]int{0, 200, 2000}).Draw(t, "kept"), func(e session.Entry) int {
+		plan, err := s.PlanCompaction(session.PlanOptions{KeepTokens: rapid.SampledFrom([]int{0, 200, 2000}).Draw(t, "kept"), Count: func(e session.Entry) int {
 			return window.CountEntry(window.Estimate("", ""), "", &e).Tokens
-		})
+		}})
 		if err == nil {
 			_, _ = s.AppendCompaction(words(20), plan.FirstKept, 0) // not while a call waits
 		}

@@ -108,7 +108,7 @@ func TestBranchLeavesASummaryWithFilesAndCosts(t *testing.T) {
 	if !strings.Contains(told.Summary(), "The first way does not work.") || !strings.Contains(told.Summary(), "- try.go") || told.BranchSummary.FromID != old {
 		t.Errorf("%+v", told.BranchSummary)
 	}
-	if spent, _ := s.Spent(); spent.Reported == 0 {
+	if spent, _ := session.SpentIn(s.Session); spent.Reported == 0 {
 		t.Error("the cost is not in the log")
 	}
 

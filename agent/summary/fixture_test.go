@@ -57,7 +57,7 @@ func (s *story) call(tool, path, result string) {
 func (s *story) plan(keep int) *session.CompactionPlan {
 	s.t.Helper()
 	counter := window.Estimate("", "")
-	plan, err := s.PlanCompaction(keep, func(e session.Entry) int { return window.CountEntry(counter, "", &e).Tokens })
+	plan, err := s.PlanCompaction(session.PlanOptions{KeepTokens: keep, Count: func(e session.Entry) int { return window.CountEntry(counter, "", &e).Tokens }})
 	if err != nil {
 		s.t.Fatal(err)
 	}

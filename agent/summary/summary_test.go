@@ -61,7 +61,7 @@ func TestOfflineModelWritesACompaction(t *testing.T) {
 	if diff := cmp.Diff(want, summary.FilesOf(&c.Entries[1])); diff != "" {
 		t.Errorf("files of the compaction (-want +got):\n%s", diff)
 	}
-	if spent, err := s.Spent(); err != nil || spent.Reported == 0 {
+	if spent, err := session.SpentIn(s.Session); err != nil || spent.Reported == 0 {
 		t.Errorf("the cost is not in the log: %+v, %v", spent, err)
 	}
 	if _, err := s.Undo(); err != nil {

@@ -224,7 +224,7 @@ func (w *world) branch(ctx context.Context) error {
 func (w *world) compact(ctx context.Context) error {
 	summary := w.text(300)
 	return w.to(ctx, func(s *session.Session) error {
-		plan, err := s.PlanCompaction(2, func(session.Entry) int { return 1 })
+		plan, err := s.PlanCompaction(session.PlanOptions{KeepTokens: 2, Count: func(session.Entry) int { return 1 }})
 		if errors.Is(err, session.ErrNothingToCompact) {
 			return errNothing
 		}

@@ -117,7 +117,7 @@ func (a *author) step() {
 // compact compacts where the planner says.
 func (a *author) compact() {
 	keep := rapid.IntRange(0, 12).Draw(a.t, "keep")
-	plan, err := a.s.PlanCompaction(keep, func(session.Entry) int { return 1 })
+	plan, err := a.s.PlanCompaction(session.PlanOptions{KeepTokens: keep, Count: func(session.Entry) int { return 1 }})
 	if err == nil {
 		_, _ = a.s.AppendCompaction(a.text(), plan.FirstKept, 0)
 	}
@@ -426,7 +426,7 @@ func compactChain(a *author, dir, id string) {
 	t, keep, summary := a.t, rapid.IntRange(0, 20).Draw(a.t, "keep"), a.text()
 	want := []string(nil)
 	withChain(t, dir, id, func(s *session.Session) {
-		plan, err := s.PlanCompaction(keep, func(session.Entry) int { return 1 })
+		plan, err := s.PlanCompaction(session.PlanOptions{KeepTokens: keep, Count: func(session.Entry) int { return 1 }})
 		if errors.Is(err, session.ErrNothingToCompact) {
 			return
 		}

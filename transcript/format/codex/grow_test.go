@@ -101,7 +101,7 @@ func importParts(t *testing.T, path string, states ...[]byte) map[string]grownSe
 		if err != nil {
 			t.Fatal(err)
 		}
-		spent, err := s.Spent()
+		spent, err := session.SpentIn(s)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -72,7 +72,7 @@ func TestImportWhileItIsWritten(t *testing.T) {
 			}
 			list = append(list, strings.Join(blocks, ", "))
 		}
-		spent, err := s.Spent()
+		spent, err := session.SpentIn(s)
 		if err != nil {
 			t.Fatal(err)
 		}
