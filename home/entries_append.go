@@ -3,8 +3,10 @@ package home
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -36,12 +38,17 @@ type AppendRequest struct {
 	Parent string `json:"parent,omitempty"`
 	// Force appends the result of a tool call even if no call waits for it.
 	Force bool `json:"force,omitempty"`
+	// Once is the caller's own name for this append, such as a random text. A caller who got
+	// no answer asks again with the same name: if the entry was written, it is the answer, and
+	// nothing is written. Default: asking twice appends twice.
+	Once string `json:"once,omitempty"`
 }
 
 // AppendResult says what was appended.
 type AppendResult struct {
 	Session string `json:"session"` // the session that was written to
 	Entry   string `json:"entry"`
+	Already bool   `json:"already,omitempty"` // an earlier request with the same Once wrote it
 }
 
 // Append appends an entry at the end of a conversation: to its last session or, if that
@@ -63,6 +70,12 @@ func (e *Entries) append(ctx context.Context, r AppendRequest) (*AppendResult, e
 	if err == nil {
 		err = h.checkID(entry.ID)
 	}
+	if err == nil && r.Once != "" {
+		if entry.ID != "" {
+			err = exclude("entry.id", "once")
+		}
+		entry.ID = onceID(r.Once)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -70,11 +83,56 @@ func (e *Entries) append(ctx context.Context, r AppendRequest) (*AppendResult, e
 	if err != nil {
 		return nil, err
 	}
+	if r.Once != "" {
+		if done, err := h.appended(ctx, c, entry.ID); done != nil || err != nil {
+			return done, errors.Join(err, c.Close())
+		}
+	}
 	id, err := h.append(ctx, c, entry, r)
+	if r.Once != "" && (errors.Is(err, session.ErrExist) || errors.Is(err, session.ErrConflict)) {
+		// The same request may have run at the same time, and come first.
+		if done, again := h.appendedSince(ctx, c, entry.ID); done != nil || again != nil {
+			return done, errors.Join(again, c.Close())
+		}
+	}
 	if err := errors.Join(plainly("append", c.Handle, err), c.Close()); err != nil {
 		return nil, err
 	}
 	return &AppendResult{Session: c.Handle, Entry: id}, nil
+}
+
+// onceID returns the id of the entry that a request with a Once writes. So the log itself says
+// whether it was written, to every process and after a crash.
+func onceID(once string) string {
+	sum := sha256.Sum256([]byte("coppice once\n" + once))
+	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80 // a UUID of version 8
+	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
+}
+
+// appended returns what an earlier request wrote into a conversation, or nil.
+func (h *Home) appended(ctx context.Context, c *Conversation, id string) (*AppendResult, error) {
+	name := ""
+	if has, err := c.Has(id); err != nil {
+		return nil, err
+	} else if has {
+		name = c.Handle
+	} else if !c.isAlone() {
+		if name, err = h.linkWith(ctx, c.Chain, id); err != nil {
+			return nil, err
+		}
+	}
+	if name == "" {
+		return nil, nil
+	}
+	return &AppendResult{Session: name, Entry: id, Already: true}, nil
+}
+
+// appendedSince is appended for what was written since the conversation was opened.
+func (h *Home) appendedSince(ctx context.Context, c *Conversation, id string) (*AppendResult, error) {
+	if _, err := c.Refresh(); err != nil {
+		return nil, err
+	}
+	return h.appended(ctx, c, id)
 }
 
 // openToAppend opens the session that an entry is appended to.

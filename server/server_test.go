@@ -198,6 +198,22 @@ func TestWhatIsKnownAlreadyIsNotSentAgain(t *testing.T) {
 	}
 }
 
+// TestARepeatedRequestIsAnsweredAndNotRepeated: a caller who got no answer asks again.
+func TestARepeatedRequestIsAnsweredAndNotRepeated(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	id, _ := s.talk()
+	first := want[home.AppendResult](s, 200, "POST", "/v1/sessions/"+id+"/entries", hello, "Idempotency-Key: a7")
+	again := want[home.AppendResult](s, 200, "POST", "/v1/sessions/"+id+"/entries", hello, "Idempotency-Key: a7")
+	other := want[home.AppendResult](s, 200, "POST", "/v1/sessions/"+id+"/entries", hello, "Idempotency-Key: a8")
+	if again.Entry != first.Entry || !again.Already || other.Entry == first.Entry {
+		t.Errorf("%+v, %+v, %+v", first, again, other)
+	}
+	if info := want[home.SessionInfo](s, 200, "GET", "/v1/sessions/"+id, ""); info.Messages != 3 {
+		t.Errorf("there are %d messages", info.Messages)
+	}
+}
+
 // events reads server-sent events from a path until the test ends.
 func (s *served) events(path string, headers ...string) func() (id, name, data string) {
 	s.Helper()

@@ -1,0 +1,61 @@
+package home_test
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// TestAskingTwiceAppendsOnce: a caller who got no answer asks again, perhaps while the first
+// request still runs, perhaps after others went on.
+func TestAskingTwiceAppendsOnce(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	id, _ := begin(t, h.Home)
+	ask := func(once, at string) (*home.AppendResult, error) {
+		return h.Entries.Append(t.Context(), home.AppendRequest{
+			Session: id, Once: once, At: at, Message: userSays("hello"),
+		})
+	}
+	first, err := ask("first", "")
+	if err != nil || first.Already {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	answered := make([]*home.AppendResult, 8)
+	var asking sync.WaitGroup
+	for i := range answered {
+		asking.Go(func() {
+			var err error
+			if answered[i], err = ask("second", first.Entry); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	asking.Wait()
+	written := 0
+	for _, a := range answered {
+		if a != nil && !a.Already {
+			written++
+		}
+		if a != nil && a.Entry != answered[0].Entry {
+			t.Errorf("the answers are %+v and %+v", answered[0], a)
+		}
+	}
+	if written != 1 {
+		t.Errorf("%d of them say that they wrote it", written)
+	}
+	if again, err := ask("first", ""); err != nil || !again.Already || again.Entry != first.Entry {
+		t.Errorf("%+v, %v", again, err)
+	}
+	n := 0
+	if _, err := h.Entries.Path(t.Context(), home.PathRequest{Session: id, All: true}, func(e session.Entry) error {
+		if e.Message != nil {
+			n++
+		}
+		return nil
+	}); err != nil || n != 2 {
+		t.Errorf("the session has %d messages, %v", n, err)
+	}
+}
