@@ -77,13 +77,15 @@ type Tokens struct {
 // Of returns the tokens of a home in a store.
 func Of(st store.Store) *Tokens { return &Tokens{notes: st.Notes(room)} }
 
-var goodName = regexp.MustCompile(`^[\p{L}\p{N}][\p{L}\p{N}._-]{0,63}$`)
+// goodName is what a token may be called. It is compiled when a token is made: that takes
+// milliseconds, and every command would wait for it.
+var goodName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\p{L}\p{N}][\p{L}\p{N}._-]{0,63}$`) })
 
 // Add makes a token and returns its secret, which cannot be read again. It uses the token's
 // Name, Access, Limit and Expires. A name that is taken is session.ErrExist.
 func (t *Tokens) Add(ctx context.Context, of Token) (secret string, err error) {
 	switch {
-	case !goodName.MatchString(of.Name):
+	case !goodName().MatchString(of.Name):
 		return "", session.Invalidf("%q cannot be the name of a token; give up to 64 letters, digits, dots, dashes and underscores", of.Name)
 	case of.Access < home.Read || of.Access > home.Admin:
 		return "", session.Invalidf("a token has read, write or admin access")
