@@ -67,6 +67,7 @@ type Chat struct {
 	chosen *ChosenModel
 	c      *Conversation // nil until there is a session
 	agent  *agent.Agent
+	bare   bool         // see newChat
 	dir    string       // where tools work
 	box    *Toolbox     // nil until it is needed
 	tools  []agent.Tool // of the box, and those of hands
@@ -82,10 +83,16 @@ type Chat struct {
 // Chat begins a conversation with a model, or goes on with one. Nothing is written before
 // something is said. Close the chat after use.
 func (h *Home) Chat(ctx context.Context, r ChatRequest, hands ChatHands) (*Chat, error) {
+	return h.newChat(ctx, r, hands, false)
+}
+
+// newChat is Chat. With bare, the model has no tools but those of hands, whatever the settings,
+// the project and the conversation say, and there need not be a directory.
+func (h *Home) newChat(ctx context.Context, r ChatRequest, hands ChatHands, bare bool) (*Chat, error) {
 	if !conversation.IsText([]byte(r.System)) {
 		return nil, &session.Error{Op: "chat", Name: r.Session, Err: wrong("system", "the instructions are not text")}
 	}
-	chat := &Chat{home: h, r: r, hands: hands, tools: hands.Tools}
+	chat := &Chat{home: h, r: r, hands: hands, tools: hands.Tools, bare: bare}
 	if err := chat.open(ctx); err != nil {
 		return nil, errors.Join(err, chat.Close())
 	}
@@ -100,7 +107,9 @@ func (c *Chat) open(ctx context.Context) (err error) {
 		}
 	}
 	c.dir = c.workDir()
-	c.project, err = c.home.Project(ctx, c.dir)
+	if c.dir != "" && !isConfined(ctx) {
+		c.project, err = c.home.Project(ctx, c.dir)
+	}
 	switch {
 	case err != nil && (c.project == nil || c.project.Trusted):
 		return err
@@ -108,7 +117,7 @@ func (c *Chat) open(ctx context.Context) (err error) {
 		c.project, c.broken = nil, err
 	}
 	names := c.names()
-	if r := c.equipped(); len(names)+len(c.r.Allow)+len(c.r.Deny)+len(serversOf(&r, c.project)) > 0 {
+	if r := c.equipped(); !c.bare && len(names)+len(c.r.Allow)+len(c.r.Deny)+len(serversOf(&r, c.project)) > 0 {
 		if err := c.useTools(ctx, names); err != nil {
 			return err
 		}
@@ -176,6 +185,9 @@ func (c *Chat) workDir() string {
 	dir := c.r.CWD
 	if dir == "" && c.c != nil {
 		dir = c.c.Header().CWD
+	}
+	if c.bare && dir == "" {
+		return ""
 	}
 	if whole, err := filepath.Abs(dir); err == nil {
 		return whole
@@ -356,9 +368,6 @@ func (c *Chat) readFile(name string) (*session.MessageEntry, error) {
 // Prompt returns what a person says as the content of a message: a text and images, which
 // are read from files.
 func (c *Chat) Prompt(text string, images ...string) ([]session.Content, error) {
-	if err := checkUTF8("text", text); err != nil {
-		return nil, err
-	}
 	var content []session.Content
 	for _, name := range images {
 		image, err := conversation.LoadImage(name)
@@ -367,6 +376,15 @@ func (c *Chat) Prompt(text string, images ...string) ([]session.Content, error) 
 		}
 		content = append(content, image)
 	}
+	return asPrompt(text, content)
+}
+
+// asPrompt returns what a person says: content, and a text after it.
+func asPrompt(text string, content []session.Content) ([]session.Content, error) {
+	if err := checkUTF8("text", text); err != nil {
+		return nil, err
+	}
+	content = slices.Clip(content)
 	if orNone(text) != "" {
 		content = append(content, session.Text(text))
 	}

@@ -10,7 +10,7 @@
 //	defer h.Close()
 //	list, err := h.Sessions.List(ctx, home.ListRequest{Agent: "claude-code", Limit: 10})
 //
-// Operations come in groups: Sessions, Entries, Search, Transfer and Upkeep. Each is a
+// Operations come in groups: Sessions, Entries, Search, Transfer, Upkeep and Turns. Each is a
 // method of one shape, and each request, result and event is plain data with JSON names:
 //
 //	Op(ctx, request) (*Result, error)

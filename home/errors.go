@@ -28,6 +28,7 @@ const (
 	KindCorrupt     Kind = "corrupt"     // bytes that cannot be read
 	KindConflict    Kind = "conflict"    // another writer came first; look and try again
 	KindInterrupted Kind = "interrupted" // the caller no longer waits for the answer
+	KindForbidden   Kind = "forbidden"   // the caller may not do this: see Confine
 
 	KindDenied      Kind = "denied"      // the model's provider wants a key, or another one
 	KindLimited     Kind = "limited"     // the provider wants fewer requests; ask again later
@@ -59,6 +60,8 @@ func KindOf(err error) Kind {
 		return sent.Kind
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return KindInterrupted
+	case errors.Is(err, errForbidden):
+		return KindForbidden
 	case errors.Is(err, ErrPartial), errors.Is(err, ErrIncomplete):
 		return KindPartial
 	case errors.As(err, &query):

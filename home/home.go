@@ -24,12 +24,14 @@ type Home struct {
 	Search   *Search   // find what was said, and count it
 	Transfer *Transfer // read and write the files of other programs
 	Upkeep   *Upkeep   // check, repair, clean and delete
+	Turns    *Turns    // let a model answer
 
 	opts     Options
 	settings *Settings
 	kind     *kind // of the store
 	store    store.Store
 	remote   Remote // nil unless the home is on another machine
+	turns    *turnTable
 	// guarded is reloaded by every operation that writes, because this process or another
 	// one may have redacted more since the home was opened.
 	guarded atomic.Pointer[guarded]
@@ -80,7 +82,7 @@ type (
 // ends with Close, or "" for what the settings say. Opening writes nothing, so a read-only
 // home can be read.
 func Open(ctx context.Context, where string, o *Options) (*Home, error) {
-	h := &Home{}
+	h := &Home{turns: newTurnTable()}
 	if o != nil {
 		h.opts = *o
 	}
@@ -101,12 +103,14 @@ func Open(ctx context.Context, where string, o *Options) (*Home, error) {
 	h.loadGuard(ctx)
 	h.Sessions, h.Entries, h.Search = &Sessions{h}, &Entries{h}, &Search{h}
 	h.Transfer, h.Upkeep = &Transfer{h}, &Upkeep{h}
+	h.Turns = &Turns{h}
 	return h, nil
 }
 
-// Close releases the home. Operations that still need its index get store.ErrClosed.
+// Close ends the turns that run, and releases the home. Operations that still need its index get store.ErrClosed.
 // Conversations that are still open stay usable.
 func (h *Home) Close() error {
+	h.turns.close()
 	return errors.Join(h.closeIndex(), h.store.Close())
 }
 

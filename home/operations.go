@@ -127,6 +127,7 @@ func listOperations() []*Operation {
 	search := func(h *Home) *Search { return h.Search }
 	transfer := func(h *Home) *Transfer { return h.Transfer }
 	upkeep := func(h *Home) *Upkeep { return h.Upkeep }
+	turns := func(h *Home) *Turns { return h.Turns }
 	return []*Operation{
 		unary(Read, "sessions.list", "GET /v1/sessions", "List conversations, page by page.", sessions, (*Sessions).List),
 		unary(Write, "sessions.create", "POST /v1/sessions", "Create a session.", sessions, (*Sessions).Create),
@@ -192,6 +193,16 @@ func listOperations() []*Operation {
 		unary(Admin, "upkeep.readmit", "POST /v1/upkeep/quarantine/{id}/readmit", "Bring back what was set aside.", upkeep, (*Upkeep).Readmit),
 		none(Admin, "upkeep.unfinished", "GET /v1/upkeep/unfinished", "List redactions that were interrupted.", upkeep, (*Upkeep).Unfinished),
 		unary(Admin, "upkeep.backup", "", "Make a backup of the home.", upkeep, (*Upkeep).Backup),
+
+		stream(Write, "turns.prompt", "POST /v1/turns", "Say something in a conversation, and let the model answer.", turns, (*Turns).Prompt),
+		stream(Write, "turns.resume", "POST /v1/sessions/{session}/turn/resume", "Go on with a turn that ended in the middle, or answer it again.", turns, (*Turns).Resume),
+		stream(Read, "turns.watch", "GET /v1/sessions/{session}/turn/events", "Listen to the turn of a conversation.", turns, (*Turns).Watch),
+		unary(Write, "turns.approve", "POST /v1/sessions/{session}/turn/approve", "Decide about a call that needs approval.", turns, (*Turns).Approve),
+		unary(Write, "turns.steer", "POST /v1/sessions/{session}/turn/steer", "Say something to the model while it works.", turns, (*Turns).Steer),
+		unary(Write, "turns.take_back", "POST /v1/sessions/{session}/turn/take_back", "Take back what the model has not heard yet.", turns, (*Turns).TakeBack),
+		unary(Write, "turns.cancel", "POST /v1/sessions/{session}/turn/cancel", "Stop the turn of a conversation.", turns, (*Turns).Cancel),
+		unary(Read, "turns.status", "GET /v1/sessions/{session}/turn", "Say what goes on in a conversation, and what waits.", turns, (*Turns).Status),
+		none(Read, "turns.running", "GET /v1/turns", "List the turns that run.", turns, (*Turns).Running),
 	}
 }
 

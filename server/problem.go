@@ -54,6 +54,7 @@ var statuses = map[home.Kind]int{
 	home.KindRefused:     http.StatusBadGateway,
 	home.KindUnavailable: http.StatusBadGateway,
 	home.KindLimited:     http.StatusServiceUnavailable,
+	home.KindForbidden:   http.StatusForbidden,
 }
 
 // problem turns an error into what the caller may know about it. An error that the floor does

@@ -39,15 +39,7 @@ func (j *job) news() <-chan agent.Event {
 	return j.events
 }
 
-// errStopped is why a job was cancelled. Its text gets into the log, for people and models.
-var errStopped error = stopped{}
-
-type stopped struct{}
-
-func (stopped) Error() string        { return "stopped by the user" }
-func (stopped) Is(target error) bool { return target == context.Canceled }
-
-func (j *job) stop() { j.cancel(errStopped) }
+func (j *job) stop() { j.cancel(home.ErrStopped) }
 
 // start runs something in the background. after is called when it has ended and
 // everything that happened on the way is shown.

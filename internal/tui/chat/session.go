@@ -325,7 +325,7 @@ func (u *ui) open(ctx context.Context, r home.ChatRequest) (c *home.Chat, typed 
 			}
 			for _, k := range pressed {
 				if k.Kind == line.Interrupt {
-					cancel(errStopped)
+					cancel(home.ErrStopped)
 				}
 			}
 			early = append(early, pressed...)

@@ -1,0 +1,445 @@
+package home
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/provider/offline"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/lease"
+)
+
+// Turns are the operations that let a model answer, for callers that hold no Chat. A turn
+// belongs to the home: it goes on when the caller goes away, and ends with Close.
+type Turns struct{ home *Home }
+
+// TurnOptions say how a turn goes.
+type TurnOptions struct {
+	// ChatRequest says in which conversation, and with which model. A turn has tools only if
+	// the request names some, or servers; then the rules and servers of the settings and of a
+	// trusted project hold as in a chat. See Confine.
+	ChatRequest
+	// Questions says what happens to calls that need approval. Default: AskListeners.
+	Questions Questions `json:"questions,omitempty"`
+	// Attached has the turn stop when the caller no longer waits for it. Default: it goes
+	// on, and Watch listens to it again.
+	Attached bool `json:"attached,omitempty"`
+}
+
+// Questions says what happens to calls that need approval.
+type Questions string
+
+// What may happen to them.
+const (
+	AskListeners Questions = "ask"   // they wait for Approve while there is a listener, and are left for later otherwise
+	LeaveThem    Questions = "later" // they are left for later: the turn ends, and Approve and Resume go on with it
+	DenyThem     Questions = "deny"  // the model is told that there is no one to ask
+)
+
+// PromptRequest is what a person says to a model, and in which conversation.
+type PromptRequest struct {
+	TurnOptions
+	// Text is what is said, after Content, which is for images and files.
+	Text    string            `json:"text,omitempty"`
+	Content []session.Content `json:"content,omitempty"`
+}
+
+// ResumeTurnRequest says which conversation to go on with.
+type ResumeTurnRequest struct {
+	TurnOptions
+	// Again has the last turn answered again, on a new branch. Default: the turn that ended in
+	// the middle goes on.
+	Again bool `json:"again,omitempty"`
+}
+
+// TurnResult is how a turn ended.
+type TurnResult struct {
+	Streamed
+	Session string `json:"session"` // the conversation
+	agent.Outcome
+}
+
+// TurnEvent is what an agent tells about its turn, in the form that everyone can read. Numbers
+// of events rise from turn to turn, even after the home was closed. Three types have more than
+// the agent's: turn_start has Facts, tool_waiting has Question, and notice is a Notice.
+type TurnEvent struct {
+	agent.Event
+	Error    *ErrorInfo    `json:"error,omitempty"`
+	Facts    *TurnFacts    `json:"facts,omitempty"`
+	Question *TurnQuestion `json:"question,omitempty"`
+	Notice   *Notice       `json:"notice,omitempty"`
+}
+
+// TurnNotice is the type of an event with a Notice.
+const TurnNotice agent.EventType = "notice"
+
+// TurnFacts are who answers in a turn, and with what.
+type TurnFacts struct {
+	Provider string    `json:"provider"`
+	Model    string    `json:"model"`
+	From     ModelFrom `json:"from"`          // who chose it
+	Was      string    `json:"was,omitempty"` // the model that the conversation had before
+	Dir      string    `json:"dir,omitempty"` // where tools work
+	Tools    []string  `json:"tools,omitempty"`
+	// Warnings say what is missing: see Chat.Warnings. Untrusted is the project whose files are
+	// not used, because no one has trusted them.
+	Warnings  []string `json:"warnings,omitempty"`
+	Untrusted *Project `json:"untrusted,omitempty"`
+}
+
+// TurnQuestion is what someone who decides about a call should know besides the call.
+type TurnQuestion struct {
+	Dir string `json:"dir"` // where it would work
+	// Rules would allow it and calls like it; NoRules is why there are none.
+	Rules   []string `json:"rules,omitempty"`
+	NoRules string   `json:"no_rules,omitempty"`
+}
+
+// Prompt says something in a conversation and has the model answer.
+func (t *Turns) Prompt(ctx context.Context, r PromptRequest, send func(TurnEvent) error) (*TurnResult, error) {
+	return follow(ctx, t.home, "turns.prompt", r, send, t.prompt)
+}
+
+func (t *Turns) prompt(ctx context.Context, r PromptRequest, send func(TurnEvent) error) (*TurnResult, error) {
+	content, err := asPrompt(r.Text, r.Content)
+	if err != nil {
+		return nil, err
+	}
+	return t.take(ctx, "prompt", &r.TurnOptions, send, func(ctx context.Context, a *agent.Agent) (*agent.Outcome, error) {
+		return a.Send(ctx, content...)
+	})
+}
+
+// Resume goes on with a turn that ended in the middle: after a crash, an error, or decisions
+// about calls that waited.
+func (t *Turns) Resume(ctx context.Context, r ResumeTurnRequest, send func(TurnEvent) error) (*TurnResult, error) {
+	return follow(ctx, t.home, "turns.resume", r, send, t.resume)
+}
+
+func (t *Turns) resume(ctx context.Context, r ResumeTurnRequest, send func(TurnEvent) error) (*TurnResult, error) {
+	if r.Session == "" {
+		return nil, wrong("session", "{session} must say which conversation goes on")
+	}
+	return t.take(ctx, "resume", &r.TurnOptions, send, func(ctx context.Context, a *agent.Agent) (*agent.Outcome, error) {
+		if r.Again {
+			return a.Retry(ctx)
+		}
+		return a.Resume(ctx)
+	})
+}
+
+// WatchRequest says which turn to listen to.
+type WatchRequest struct {
+	Session string `json:"session"`
+	// After is the number of the last event that the caller has. Default: none.
+	After int64 `json:"after,omitempty"`
+}
+
+// Watch sends the events of the turn that runs in a conversation, or that ended a few minutes
+// ago, from its beginning or after the last one that the caller has, and waits for its end.
+func (t *Turns) Watch(ctx context.Context, r WatchRequest, send func(TurnEvent) error) (*TurnResult, error) {
+	return follow(ctx, t.home, "turns.watch", r, send, t.watch)
+}
+
+func (t *Turns) watch(ctx context.Context, r WatchRequest, send func(TurnEvent) error) (*TurnResult, error) {
+	if err := notNegative("after", r.After); err != nil {
+		return nil, err
+	}
+	run, name, err := t.runOf(ctx, r.Session)
+	if err != nil {
+		return nil, err
+	}
+	if run == nil {
+		return nil, &session.Error{
+			Op: "watch", Name: name, Kind: session.ErrNotExist, Err: errors.New("no turn runs there, and none ended in the last minutes"),
+			Hint: "read the entries: they have what was said",
+		}
+	}
+	return run.listen(ctx, r.After, send)
+}
+
+// ApproveRequest decides about a call that needs approval.
+type ApproveRequest struct {
+	Session  string         `json:"session"`
+	Call     string         `json:"call"`     // its id
+	Decision agent.Decision `json:"decision"` // allow, deny or later
+	Reason   string         `json:"reason,omitempty"`
+	// Input are the arguments with which the call is allowed. Default: the model's.
+	Input json.RawMessage `json:"input,omitempty"`
+	// Rules are allowed from now on, until the turn ends.
+	Rules []string `json:"rules,omitempty"`
+}
+
+// ApproveResult says what has become of a decision.
+type ApproveResult struct {
+	// Running says that the turn which asked goes on. Otherwise the decision is in the log, and
+	// Resume goes on.
+	Running bool `json:"running"`
+}
+
+// Approve decides about a call: of the turn that runs, or of one that ended because no one was
+// there to decide.
+func (t *Turns) Approve(ctx context.Context, r ApproveRequest) (*ApproveResult, error) {
+	return call(ctx, t.home, "turns.approve", r, t.approve)
+}
+
+func (t *Turns) approve(ctx context.Context, r ApproveRequest) (*ApproveResult, error) {
+	decision, err := r.decision()
+	if err != nil {
+		return nil, err
+	}
+	if r.Decision == agent.Allow && isConfined(ctx) {
+		return nil, confined("decision")
+	}
+	run, name, err := t.runOf(ctx, r.Session)
+	switch {
+	case err != nil:
+		return nil, err
+	case run.isRunning():
+		return &ApproveResult{Running: true}, run.answer(&r, decision)
+	case len(r.Rules) > 0:
+		return nil, wrong("rules", "no turn runs that could keep {rules}; give them when it is resumed, as {allow}")
+	}
+	t.home.beforeWriting(ctx)
+	return &ApproveResult{}, t.withAgent(ctx, name, func(a *agent.Agent) error { return a.Decide(r.Call, decision) })
+}
+
+// decision returns what is decided, in the words of the agent.
+func (r *ApproveRequest) decision() (agent.Decision, error) {
+	switch {
+	case r.Call == "":
+		return "", wrong("call", "{call} must say which call is meant")
+	case !slices.Contains([]agent.Decision{agent.Allow, agent.Deny, agent.Later}, r.Decision):
+		return "", wrong("decision", "{decision} is %q; it must be %s, %s or %s", r.Decision, agent.Allow, agent.Deny, agent.Later)
+	case r.Reason != "" && r.Decision != agent.Deny:
+		return "", wrong("reason", "{reason} is for a call that is denied")
+	case len(r.Input) > 0 && r.Decision != agent.Allow:
+		return "", wrong("input", "{input} is for a call that is allowed")
+	case len(r.Rules) > 0 && r.Decision != agent.Allow:
+		return "", wrong("rules", "{rules} are for a call that is allowed")
+	case r.Reason != "":
+		return r.Decision.Because(r.Reason), checkUTF8("reason", r.Reason)
+	case len(r.Input) > 0:
+		return r.Decision.With(r.Input), nil
+	}
+	return r.Decision, nil
+}
+
+// SteerRequest is what a person says to a model while it works.
+type SteerRequest struct {
+	Session string            `json:"session"`
+	Text    string            `json:"text,omitempty"`
+	Content []session.Content `json:"content,omitempty"`
+	// After says that it can wait until the model is done; the turn then goes on with it.
+	// Default: the model hears it with the results of the calls that are under way.
+	After bool `json:"after,omitempty"`
+}
+
+// SteerResult has the entry with what was said.
+type SteerResult struct {
+	Entry string `json:"entry"`
+}
+
+// Steer says something to the model while it works, in this home or in another program. It is
+// in the log when Steer returns.
+func (t *Turns) Steer(ctx context.Context, r SteerRequest) (*SteerResult, error) {
+	return call(ctx, t.home, "turns.steer", r, t.steer)
+}
+
+func (t *Turns) steer(ctx context.Context, r SteerRequest) (*SteerResult, error) {
+	content, err := asPrompt(r.Text, r.Content)
+	if err != nil {
+		return nil, err
+	}
+	run, name, err := t.runOf(ctx, r.Session)
+	if err != nil {
+		return nil, err
+	}
+	if isConfined(ctx) && run.mayAct() {
+		return nil, confined("session")
+	}
+	t.home.beforeWriting(ctx)
+	result := &SteerResult{}
+	err = t.withWorker(ctx, run, name, func(a *agent.Agent) (err error) {
+		say := a.Steer
+		if r.After {
+			say = a.FollowUp
+		}
+		result.Entry, err = say(ctx, content...)
+		return err
+	})
+	if errors.Is(err, agent.ErrIdle) {
+		err = &session.Error{
+			Op: "steer", Name: name, Kind: session.ErrConflict, Err: errors.New("no turn runs there that could be steered"),
+			Hint: "say it in a new turn",
+		}
+	}
+	return result, err
+}
+
+// TakeBackResult has what was taken back.
+type TakeBackResult struct {
+	Queued []session.Queued `json:"queued"`
+}
+
+// TakeBack takes back what was said with Steer and the model has not heard yet.
+func (t *Turns) TakeBack(ctx context.Context, r SessionRequest) (*TakeBackResult, error) {
+	return call(ctx, t.home, "turns.take_back", r, t.takeBack)
+}
+
+func (t *Turns) takeBack(ctx context.Context, r SessionRequest) (*TakeBackResult, error) {
+	run, name, err := t.runOf(ctx, r.Session)
+	if err != nil {
+		return nil, err
+	}
+	t.home.beforeWriting(ctx)
+	result := &TakeBackResult{}
+	return result, t.withWorker(ctx, run, name, func(a *agent.Agent) (err error) {
+		result.Queued, err = a.TakeBack(ctx)
+		return err
+	})
+}
+
+// CancelResult says whether there was a turn to stop.
+type CancelResult struct {
+	Stopped bool `json:"stopped"`
+}
+
+// Cancel stops the turn that runs in a conversation, and waits for its end. What has arrived is
+// kept.
+func (t *Turns) Cancel(ctx context.Context, r SessionRequest) (*CancelResult, error) {
+	return call(ctx, t.home, "turns.cancel", r, t.cancel)
+}
+
+func (t *Turns) cancel(ctx context.Context, r SessionRequest) (*CancelResult, error) {
+	run, name, err := t.runOf(ctx, r.Session)
+	if err != nil {
+		return nil, err
+	}
+	if run.isRunning() {
+		run.stop(ErrStopped)
+		return &CancelResult{Stopped: true}, run.wait(ctx)
+	}
+	return &CancelResult{}, t.withAgent(ctx, name, func(a *agent.Agent) error {
+		holder, err := a.Holder(ctx)
+		if err == nil && holder != nil {
+			err = &lease.HeldError{Name: name, Holder: *holder}
+		}
+		return err
+	})
+}
+
+// TurnStatus is what goes on in a conversation.
+type TurnStatus struct {
+	Session string `json:"session"`
+	// Running says that a turn of this home runs there, and Began since when. Working is the
+	// program that has a turn there, this one or another.
+	Running bool          `json:"running"`
+	Began   time.Time     `json:"began,omitzero"`
+	Working *lease.Holder `json:"working,omitempty"`
+	// Asked is the call about which the turn asks now. Pending are all calls without a result,
+	// with how far each has come.
+	Asked   *agent.Call     `json:"asked,omitempty"`
+	Pending []agent.Pending `json:"pending,omitempty"`
+	// Unfinished says that Resume has something to do. Queued is what the model has not heard.
+	Unfinished bool             `json:"unfinished"`
+	Queued     []session.Queued `json:"queued,omitempty"`
+}
+
+// Status says what goes on in a conversation: whether a turn runs, what it waits for, and what
+// one that ended in the middle has left.
+func (t *Turns) Status(ctx context.Context, r SessionRequest) (*TurnStatus, error) {
+	return call(ctx, t.home, "turns.status", r, t.status)
+}
+
+func (t *Turns) status(ctx context.Context, r SessionRequest) (*TurnStatus, error) {
+	run, name, err := t.runOf(ctx, r.Session)
+	if err != nil {
+		return nil, err
+	}
+	s := run.status(name)
+	return s, t.withWorker(ctx, run, name, func(a *agent.Agent) (err error) {
+		if s.Working, err = a.Holder(ctx); err != nil {
+			return err
+		}
+		if s.Pending, err = a.Pending(); err != nil {
+			return err
+		}
+		if s.Working == nil { // otherwise it cannot be told
+			if s.Unfinished, err = a.Unfinished(); err != nil {
+				return err
+			}
+		}
+		s.Queued, err = a.Session().Queued()
+		return err
+	})
+}
+
+// RunningResult lists the turns that run.
+type RunningResult struct {
+	Turns []TurnStatus `json:"turns"` // without what only the log knows
+}
+
+// Running lists the turns of this home that run now, the oldest first.
+func (t *Turns) Running(ctx context.Context) (*RunningResult, error) {
+	return ask(ctx, t.home, "turns.running", t.running)
+}
+
+func (t *Turns) running(ctx context.Context) (*RunningResult, error) {
+	result := &RunningResult{Turns: []TurnStatus{}}
+	for name, run := range t.home.turns.all() {
+		// A home may be a view in which not every session exists.
+		if _, err := t.home.resolve(ctx, name); err == nil && run.isRunning() {
+			result.Turns = append(result.Turns, *run.status(name))
+		}
+	}
+	slices.SortFunc(result.Turns, func(a, b TurnStatus) int { return a.Began.Compare(b.Began) })
+	return result, ctx.Err()
+}
+
+// runOf returns the last turn of a conversation, or nil, and the conversation's name.
+func (t *Turns) runOf(ctx context.Context, given string) (*turnRun, string, error) {
+	name, _, err := t.home.chain(ctx, given)
+	if err != nil {
+		return nil, "", err
+	}
+	return t.home.turns.get(name), name, nil
+}
+
+// withWorker calls f with the agent of a turn if it runs, and with one that has nothing to do
+// otherwise.
+func (t *Turns) withWorker(ctx context.Context, run *turnRun, name string, f func(*agent.Agent) error) error {
+	if done, err := run.with(f); done {
+		return err
+	}
+	return t.withAgent(ctx, name, f)
+}
+
+// withAgent calls f with an agent that looks after a conversation in which no turn of this home
+// runs. It never asks its model.
+func (t *Turns) withAgent(ctx context.Context, name string, f func(*agent.Agent) error) (err error) {
+	c, err := t.home.openWhole(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	a, err := agent.New(c.Session, agent.Options{Model: &offline.Model{}})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, a.Close()) }()
+	return f(a)
+}
+
+// ErrStopped is why a turn ended that a person stopped. Its text gets into the log, for people
+// and models. It matches context.Canceled.
+var ErrStopped error = stopped{}
+
+type stopped struct{}
+
+func (stopped) Error() string        { return "stopped by the user" }
+func (stopped) Is(target error) bool { return target == context.Canceled }

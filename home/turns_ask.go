@@ -1,0 +1,153 @@
+package home
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// notAsked tells a model why its call did not run.
+const notAsked = "it needs approval, and this program cannot ask anyone: work without it, or say what should be allowed"
+
+// approve is asked by the agent, about one call at a time. It waits for the operation Approve as
+// long as there is a listener who could decide.
+func (r *turnRun) approve(ctx context.Context, call agent.Call) (agent.Decision, error) {
+	if r.isOwn(call) {
+		select {
+		case <-r.passed:
+		case <-ctx.Done():
+			return agent.Later, context.Cause(ctx)
+		}
+	}
+	q := &turnQuestion{call: call, answer: make(chan agent.Decision, 1)}
+	r.ask(q)
+	switch r.options.Questions {
+	case LeaveThem:
+		return r.withdraw(q, agent.Later), nil
+	case DenyThem:
+		return r.withdraw(q, agent.Deny.Because(notAsked)), nil
+	}
+	for {
+		heard, changed := r.isHeard()
+		if !heard {
+			return r.withdraw(q, agent.Later), nil
+		}
+		select {
+		case decision := <-q.answer:
+			return decision, nil
+		case <-ctx.Done():
+			return r.withdraw(q, agent.Later), context.Cause(ctx)
+		case <-changed:
+		}
+	}
+}
+
+// isOwn reports whether a call is one of the turn, and not of a task, whose events are not heard.
+func (r *turnRun) isOwn(call agent.Call) bool {
+	r.using.RLock()
+	defer r.using.RUnlock()
+	return r.worker != nil && r.worker.Session().Last() == call.Session
+}
+
+// ask tells the listeners about a question.
+func (r *turnRun) ask(q *turnQuestion) {
+	r.mu.Lock()
+	box, about := r.box, &TurnQuestion{Dir: r.dir}
+	r.question = q
+	r.mu.Unlock()
+	rules, err := box.RulesFor(q.call)
+	if about.Rules = rules; err != nil {
+		about.NoRules = err.Error()
+	}
+	r.tell(TurnEvent{
+		Event:    agent.Event{Type: agent.ToolWaiting, Time: time.Now(), Session: q.call.Session, Call: &q.call},
+		Question: about,
+	})
+}
+
+// withdraw takes a question back. It returns the answer if there is one, and a default otherwise.
+func (r *turnRun) withdraw(q *turnQuestion, otherwise agent.Decision) agent.Decision {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.question == q {
+		r.question = nil
+	}
+	select {
+	case decision := <-q.answer:
+		return decision
+	default:
+		return otherwise
+	}
+}
+
+// answer answers the question that the turn asks now.
+func (r *turnRun) answer(a *ApproveRequest, d agent.Decision) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.question == nil || r.question.call.ID != a.Call {
+		return &session.Error{Op: "approve", Name: r.name, Kind: session.ErrNotExist, Err: fmt.Errorf("the turn does not ask about a call %q now", a.Call)}
+	}
+	if len(a.Rules) > 0 {
+		if err := r.box.Allow(a.Rules...); err != nil {
+			return wrongAs("rules", err)
+		}
+	}
+	r.question.answer <- d
+	r.question = nil // it has one answer
+	return nil
+}
+
+// isRunning reports whether there is a turn that has not ended.
+func (r *turnRun) isRunning() bool { return r != nil && !r.isDone() }
+
+// mayAct reports whether the model of the conversation may have tools now: those of the turn, or
+// in a turn of another program.
+func (r *turnRun) mayAct() bool { return !r.isRunning() || !r.options.isBare() }
+
+// wait waits until the turn has ended.
+func (r *turnRun) wait(ctx context.Context) error {
+	select {
+	case <-r.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// status returns what is known about a conversation without its log. There may be no turn.
+func (r *turnRun) status(name string) *TurnStatus {
+	s := &TurnStatus{Session: name}
+	if !r.isRunning() {
+		return s
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.Running, s.Began = true, r.began
+	if r.question != nil {
+		s.Asked = &r.question.call
+	}
+	return s
+}
+
+// use sets the agent of the turn. When it was taken away, no one uses it any more.
+func (r *turnRun) use(worker *agent.Agent) {
+	r.using.Lock()
+	defer r.using.Unlock()
+	r.worker = worker
+}
+
+// with calls f with the agent of the turn, if there is one.
+func (r *turnRun) with(f func(*agent.Agent) error) (done bool, err error) {
+	if r == nil {
+		return false, nil
+	}
+	r.using.RLock()
+	defer r.using.RUnlock()
+	if r.worker == nil {
+		return false, nil
+	}
+	return true, f(r.worker)
+}

@@ -1,0 +1,316 @@
+package home
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
+)
+
+const (
+	// maxTurns is how many turns may run at once in a home.
+	maxTurns = 256
+	// keepTurn is how long a turn that has ended can still be heard.
+	keepTurn = 5 * time.Minute
+)
+
+// turnTable has the turns of a home: those that run, and those that ended a short time ago.
+type turnTable struct {
+	number atomic.Int64   // of the last event
+	going  sync.WaitGroup // the turns that run
+
+	mu     sync.Mutex // guards what follows
+	runs   map[string]*turnRun
+	active map[*turnRun]bool // those that run, even before they have a session
+	closed bool
+}
+
+func newTurnTable() *turnTable {
+	return &turnTable{runs: make(map[string]*turnRun), active: make(map[*turnRun]bool)}
+}
+
+// nextNumber returns the number of an event. Numbers are times in microseconds where that is
+// possible, so that they also rise from one opening of the home to the next.
+func (t *turnTable) nextNumber() int64 {
+	for {
+		last := t.number.Load()
+		next := max(last+1, time.Now().UnixMicro())
+		if t.number.CompareAndSwap(last, next) {
+			return next
+		}
+	}
+}
+
+func (t *turnTable) get(name string) *turnRun {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.runs[name]
+}
+
+func (t *turnTable) all() map[string]*turnRun {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.runs)
+}
+
+// add takes in a turn. If another one runs in the same conversation, it is refused.
+func (t *turnTable) add(op, name string, run *turnRun) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.closed:
+		return &session.Error{Op: op, Name: name, Err: store.ErrClosed}
+	case len(t.active) >= maxTurns:
+		return &session.Error{
+			Op: op, Name: name, Kind: provider.ErrLimited, Err: fmt.Errorf("%d turns run in this home, and more cannot run at once", len(t.active)),
+			Hint: "try again when some have ended",
+		}
+	}
+	if err := t.put(op, name, run); err != nil {
+		return err
+	}
+	t.active[run] = true
+	t.going.Add(1)
+	return nil
+}
+
+// name puts a turn under the name of its conversation, which was created meanwhile or was known.
+func (t *turnTable) name(op, name string, run *turnRun) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.put(op, name, run)
+}
+
+func (t *turnTable) put(op, name string, run *turnRun) error {
+	other := t.runs[name]
+	switch {
+	case name == "":
+		return nil
+	case other != run && other.isRunning():
+		return &session.Error{
+			Op: op, Name: name, Kind: session.ErrLocked, Err: fmt.Errorf("a turn runs there since %s", other.began.Local().Format(time.DateTime)),
+			Hint: "steer it, stop it, or wait until it has ended",
+		}
+	}
+	t.runs[name] = run
+	return nil
+}
+
+// remove forgets that a turn runs, and after a while the turn.
+func (t *turnTable) remove(name string, run *turnRun) {
+	t.mu.Lock()
+	delete(t.active, run)
+	t.mu.Unlock()
+	time.AfterFunc(keepTurn, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.runs[name] == run {
+			delete(t.runs, name)
+		}
+	})
+}
+
+// close ends all turns and waits for them.
+func (t *turnTable) close() {
+	t.mu.Lock()
+	t.closed = true
+	for run := range t.active {
+		run.stop(errHomeClosed)
+	}
+	t.mu.Unlock()
+	t.going.Wait()
+}
+
+// errHomeClosed is why turns end with their home. It matches context.Canceled, as ErrStopped.
+var errHomeClosed error = homeClosed{}
+
+type homeClosed struct{ stopped }
+
+func (homeClosed) Error() string { return "the program that ran the turn was ended" }
+
+// turnRun is a turn of a home. The methods that may be called with a nil one say so.
+type turnRun struct {
+	*turnRecord
+	table   *turnTable
+	home    *Home
+	options *TurnOptions
+	began   time.Time
+	stop    context.CancelCauseFunc
+	passed  chan struct{} // has an element when the agent's events up to its question were heard
+
+	// using is held by those who use the worker, which is nil before the turn has begun and after
+	// its end.
+	using  sync.RWMutex
+	worker *agent.Agent
+
+	mu       sync.Mutex // guards what follows
+	name     string     // of the conversation; "" if it has none yet
+	box      *Toolbox   // nil if there are no tools
+	dir      string     // where they work
+	question *turnQuestion
+	ending   *TurnEvent // what the agent said last
+}
+
+// turnQuestion is a call that waits for a decision.
+type turnQuestion struct {
+	call   agent.Call
+	answer chan agent.Decision // takes one
+}
+
+// turnFunc is what an agent does in a turn.
+type turnFunc func(ctx context.Context, a *agent.Agent) (*agent.Outcome, error)
+
+// take runs a turn and listens to it.
+func (t *Turns) take(ctx context.Context, op string, o *TurnOptions, send func(TurnEvent) error, do turnFunc) (*TurnResult, error) {
+	if err := o.check(ctx); err != nil {
+		return nil, err
+	}
+	run := &turnRun{
+		turnRecord: newTurnRecord(t.home.turns.nextNumber), table: t.home.turns, home: t.home, options: o,
+		began: time.Now(), passed: make(chan struct{}, 1),
+	}
+	if o.Session != "" {
+		var err error
+		if run.name, _, err = t.home.chain(ctx, o.Session); err != nil {
+			return nil, err
+		}
+	}
+	working, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	run.stop = stop
+	if err := run.table.add(op, run.name, run); err != nil {
+		stop(err)
+		return nil, err
+	}
+	go run.run(WithNotify(working, run.notice), op, do)
+	result, err := run.listen(ctx, 0, send)
+	if o.Attached && !run.isDone() { // the caller went away
+		stop(ErrStopped)
+		<-run.done
+	}
+	return result, err
+}
+
+// isBare says that the turn has no tools.
+func (o *TurnOptions) isBare() bool {
+	return len(o.Servers) == 0 && (len(o.Tools) == 0 || slices.Contains(o.Tools, NoTools))
+}
+
+// check refuses what makes no sense, and what a caller may not ask for.
+func (o *TurnOptions) check(ctx context.Context) error {
+	switch {
+	case o.Questions != "" && !slices.Contains([]Questions{AskListeners, LeaveThem, DenyThem}, o.Questions):
+		return wrong("questions", "{questions} is %q; it must be %s, %s or %s", o.Questions, AskListeners, LeaveThem, DenyThem)
+	case !isConfined(ctx):
+		return nil
+	case len(o.Servers) > 0:
+		return confined("servers")
+	case !o.isBare():
+		return confined("tools")
+	case len(o.Context) > 0:
+		return confined("context")
+	}
+	return nil
+}
+
+// run takes the turn, from the opening of the chat to its end.
+func (r *turnRun) run(ctx context.Context, op string, do turnFunc) {
+	defer r.table.going.Done()
+	defer r.stop(nil)
+	result := &TurnResult{Session: r.name}
+	chat, err := r.home.newChat(ctx, r.options.ChatRequest, ChatHands{Approve: r.approve}, r.options.isBare())
+	if err == nil {
+		defer chat.Close() // what was done is in the log, whatever it returns
+		err = r.converse(ctx, op, chat, result, do)
+	}
+	r.use(nil)
+	r.mu.Lock()
+	ending := r.ending
+	r.question = nil
+	r.mu.Unlock()
+	r.table.remove(result.Session, r)
+	r.end(ending, result, err)
+}
+
+// converse has the agent of a chat take the turn.
+func (r *turnRun) converse(ctx context.Context, op string, chat *Chat, result *TurnResult, do turnFunc) error {
+	worker, err := chat.Start(ctx)
+	if err != nil {
+		return err
+	}
+	result.Session = chat.c.Handle
+	r.mu.Lock()
+	r.name, r.box, r.dir = chat.c.Handle, chat.box, chat.dir
+	r.mu.Unlock()
+	r.use(worker)
+	if err := r.table.name(op, chat.c.Handle, r); err != nil {
+		return err
+	}
+	news := worker.Subscribe(0)
+	heard := make(chan struct{})
+	go func() {
+		defer close(heard)
+		for e := range news.Events(context.Background()) {
+			r.hear(chat, e)
+		}
+	}()
+	out, err := do(ctx, worker)
+	news.Close()
+	<-heard
+	if out != nil {
+		result.Outcome = *out
+	}
+	return chat.Explain(err)
+}
+
+// hear takes in an event of the agent.
+func (r *turnRun) hear(chat *Chat, e agent.Event) {
+	told := TurnEvent{Event: e, Error: described(e.Err)}
+	switch e.Type {
+	case agent.TurnStart:
+		told.Facts = chat.facts()
+	case agent.ToolWaiting: // which is told when it can be answered: see approve
+		r.pass()
+		return
+	case agent.Missed:
+		r.pass() // the question may be among them
+	case agent.TurnEnd: // which is told when the next turn can begin
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.ending = &told
+		return
+	}
+	r.tell(told)
+}
+
+// pass says that everything before a question was heard.
+func (r *turnRun) pass() {
+	select {
+	case r.passed <- struct{}{}:
+	default:
+	}
+}
+
+func (r *turnRun) notice(n Notice) {
+	r.tell(TurnEvent{Event: agent.Event{Type: TurnNotice, Time: time.Now(), Session: n.Session}, Notice: &n})
+}
+
+// facts returns who answers in the chat, and with what.
+func (c *Chat) facts() *TurnFacts {
+	info := c.chosen.Model.Info()
+	facts := &TurnFacts{Provider: info.Provider, Model: info.Model, From: c.chosen.From, Was: c.chosen.Was, Dir: c.dir, Warnings: c.Warnings()}
+	for i := range c.tools {
+		facts.Tools = append(facts.Tools, c.tools[i].Name)
+	}
+	if c.project != nil && !c.project.Trusted {
+		facts.Untrusted = c.project
+	}
+	return facts
+}
