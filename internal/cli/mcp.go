@@ -20,7 +20,7 @@ type mcpFlags struct {
 
 func (f *mcpFlags) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.readOnly, "read-only", false, "without the tools that write: notes and labels")
-	cmd.Flags().BoolVar(&f.imports, "import", false, "keep importing what other programs write meanwhile")
+	cmd.Flags().BoolVar(&f.imports, "import", false, "keep importing what other programs write")
 }
 
 func mcpCommand(a *app) *cobra.Command {
@@ -41,6 +41,7 @@ func mcpCommand(a *app) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.runMCP(cmd.Context(), &f) },
 	}
 	f.register(cmd)
+	cmd.AddCommand(mcpInstallCommand(a), mcpUninstallCommand(a))
 	return cmd
 }
 

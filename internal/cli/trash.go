@@ -182,7 +182,7 @@ func (a *app) emptyTrash(ctx context.Context, h *home.Home, r home.EmptyTrashReq
 	}
 	if !yes {
 		what := fmt.Sprintf("%s (%s)", render.Counted(len(plan.Removals), "session", "sessions"), render.Bytes(plan.Size))
-		if err := a.ask(fmt.Sprintf("delete %s for good?", what)); err != nil {
+		if err := a.ask(fmt.Sprintf("delete %s for good?", what), "nothing was deleted"); err != nil {
 			return err
 		}
 	}
@@ -202,9 +202,9 @@ func (a *app) emptyTrash(ctx context.Context, h *home.Home, r home.EmptyTrashReq
 	return err
 }
 
-// ask returns nil if the person at the terminal says yes. Where there is none,
-// they must have passed --yes.
-func (a *app) ask(question string) error {
+// ask returns nil if the person at the terminal says yes, and an error with the text no
+// otherwise. Where there is no terminal, they must have passed --yes.
+func (a *app) ask(question, no string) error {
 	f, ok := a.stdin.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return usageError{fmt.Errorf("%s cannot ask for confirmation without a terminal; pass --yes", question)}
@@ -214,5 +214,5 @@ func (a *app) ask(question string) error {
 	if answer = strings.ToLower(strings.TrimSpace(answer)); answer == "y" || answer == "yes" {
 		return nil
 	}
-	return errors.New("nothing was deleted")
+	return errors.New(no)
 }

@@ -1,0 +1,180 @@
+package install
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/vfs"
+)
+
+// Entry is a server that an agent starts.
+type Entry struct {
+	Name    string   // what the agent calls it
+	Command string   // the program's path
+	Args    []string // its arguments
+}
+
+// ErrForeign means that the entry of this name is for another program.
+var ErrForeign = errors.New("there is an entry of this name for another program")
+
+// Change is what becomes of a configuration file.
+type Change struct {
+	Program string `json:"program"`
+	Path    string `json:"path"`
+	// Backup is where the file is kept as it was, if there was one.
+	Backup string `json:"backup,omitempty"`
+	// Before and After are the texts of the file. They are equal if there is nothing to do.
+	Before []byte `json:"-"`
+	After  []byte `json:"-"`
+
+	file string // Path, with links resolved
+}
+
+// backupSuffix follows the name of the file.
+const backupSuffix = ".before-coppice"
+
+// IsNothing reports whether the file is as it should be.
+func (c *Change) IsNothing() bool { return bytes.Equal(c.Before, c.After) }
+
+// Add returns the change that gives the agent a server. Nothing is written before Write. An
+// entry of ours is brought up to date; what a person added to it stays.
+func (p *Program) Add(m Machine, e Entry) (*Change, error) {
+	return p.change(m, func(f format, text []byte) ([]byte, error) {
+		had, err := p.command(f, text, e.Name)
+		switch {
+		case err != nil:
+			return nil, err
+		case had == nil:
+			return f.add(text, e.Name, p.shape(e))
+		case !isOurs(had, e):
+			return nil, ErrForeign
+		case slices.Equal(had, append([]string{e.Command}, e.Args...)):
+			return text, nil
+		}
+		return f.update(text, e.Name, p.shape(e))
+	})
+}
+
+// Remove returns the change that takes the server out. If there is none, the error is
+// session.ErrNotExist.
+func (p *Program) Remove(m Machine, name string) (*Change, error) {
+	return p.change(m, func(f format, text []byte) ([]byte, error) {
+		had, err := p.command(f, text, name)
+		switch {
+		case err != nil:
+			return nil, err
+		case had == nil:
+			return nil, session.ErrNotExist
+		case !isOurs(had, Entry{}):
+			return nil, ErrForeign
+		}
+		return f.remove(text, name)
+	})
+}
+
+// Has reports whether the agent has a server of ours of this name.
+func (p *Program) Has(m Machine, name string) bool {
+	c, err := p.Remove(m, name)
+	return err == nil && !c.IsNothing()
+}
+
+// change reads the file and edits its text.
+func (p *Program) change(m Machine, edit func(format, []byte) ([]byte, error)) (*Change, error) {
+	c := &Change{Program: p.Name, Path: p.file(m)}
+	fail := func(err error) (*Change, error) {
+		return nil, &session.Error{Op: "configure " + p.Title, Path: c.Path, Err: err}
+	}
+	c.file = c.Path
+	if real, err := filepath.EvalSymlinks(c.Path); err == nil {
+		c.file = real
+	} else if _, dangling := os.Lstat(c.Path); dangling == nil || !errors.Is(err, fs.ErrNotExist) {
+		return fail(err)
+	}
+	text, err := vfs.ReadFile(c.file, maxFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fail(err)
+	}
+	if err == nil {
+		c.Backup = c.file + backupSuffix
+	}
+	c.Before = text
+	if c.After, err = edit(p.format, text); err != nil {
+		return fail(err)
+	}
+	return c, nil
+}
+
+// maxFile is far above what agents keep in such a file. Claude Code keeps its history there.
+const maxFile = 256 << 20
+
+// Write keeps the file as it was, and replaces it. If another program wrote to it since, the
+// error is session.ErrConflict.
+func (c *Change) Write() error {
+	if c.IsNothing() {
+		return nil
+	}
+	now, err := vfs.ReadFile(c.file, maxFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if !bytes.Equal(now, c.Before) {
+		return &session.Error{Op: "configure", Path: c.Path, Err: session.ErrConflict, Hint: "the file has changed meanwhile; try again"}
+	}
+	disk, how := vfs.OS{KeepOwner: true}, vfs.Replacement{Perm: 0o600}
+	if c.Backup == "" {
+		if err := vfs.Mkdir(disk, filepath.Dir(c.file), 0o700); err != nil {
+			return err
+		}
+		return vfs.Replace(disk, c.file, how, vfs.Data(c.After))
+	}
+	info, err := os.Stat(c.file)
+	if err != nil {
+		return err
+	}
+	how.Perm = info.Mode().Perm()
+	if err := vfs.Replace(disk, c.Backup, how, vfs.Data(c.Before)); err != nil {
+		return err
+	}
+	return vfs.Replace(disk, c.file, how, vfs.Data(c.After))
+}
+
+// isOurs reports whether a command line starts this server.
+func isOurs(command []string, e Entry) bool {
+	name := strings.TrimSuffix(filepath.Base(filepath.ToSlash(command[0])), ".exe")
+	return (name == "coppice" || command[0] == e.Command) && slices.Contains(command[1:], "mcp")
+}
+
+// command returns the command line of an entry, or nil if there is none.
+func (p *Program) command(f format, text []byte, name string) ([]string, error) {
+	all, err := f.read(text)
+	if err != nil {
+		return nil, err
+	}
+	entry, ok := all[name]
+	if !ok {
+		return nil, nil
+	}
+	fields, _ := entry.(map[string]any)
+	var words []string
+	for _, key := range []string{"command", "args"} {
+		switch v := fields[key].(type) {
+		case string:
+			words = append(words, v)
+		case []any:
+			for _, word := range v {
+				words = append(words, fmt.Sprint(word))
+			}
+		}
+	}
+	if len(words) == 0 { // such as one with an address
+		words = []string{""}
+	}
+	return words, nil
+}
