@@ -60,9 +60,11 @@ var requestsOf = map[string][]any{
 
 // unset has the fields that a command leaves alone.
 var unset = map[string][]string{
+	"append":      {"once"},
 	"branch":      {"auto.provider", "auto.thinking"},
 	"chat":        {"cwd"},
 	"compact":     {"auto.provider", "auto.thinking"},
+	"follow":      {"after"},
 	"new":         {"cwd"},
 	"rename":      {"auto.provider", "auto.thinking"},
 	"stats":       {"time_zone"},
