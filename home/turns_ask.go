@@ -49,7 +49,7 @@ func (r *turnRun) approve(ctx context.Context, call agent.Call) (agent.Decision,
 func (r *turnRun) isOwn(call agent.Call) bool {
 	r.using.RLock()
 	defer r.using.RUnlock()
-	return r.worker != nil && r.worker.Session().Last() == call.Session
+	return r.worker != nil && r.worker.Session().SessionOf("") == call.Session
 }
 
 // ask tells the listeners about a question.
