@@ -238,6 +238,7 @@ var commands = []func(*app) *cobra.Command{
 	repairCommand,
 	configCommand,
 	modelsCommand,
+	ipcCommand,
 	mcpCommand,
 	versionCommand,
 }

@@ -96,6 +96,7 @@ func tries(t *testing.T, session, files string) [][]string {
 		{"tag", "--auto", "--all", "--dry-run"},
 		{"chat", session, "--print", "needle" + evil},
 		{"chat", session, "--json"},
+		{"ipc", "--stdio"},
 		{"mcp"},
 		{"mcp", "install"},
 		{"mcp", "install", "claude-code", "--name", odd, "--yes"},

@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/server/ipc"
+)
+
+type ipcFlags struct {
+	socket string
+	stdio  bool
+}
+
+// ipcGrace is how long requests that are under way may take after a signal to stop.
+const ipcGrace = 10 * time.Second
+
+func ipcCommand(a *app) *cobra.Command {
+	var f ipcFlags
+	cmd := &cobra.Command{
+		Use:   "ipc",
+		Short: "Let other programs use the sessions",
+		Long: "Answers requests of other programs, one line of JSON each, on a unix socket, whose\n" +
+			"path it prints, or with --stdio on standard input and output. Every operation can be\n" +
+			"asked for by JSON-RPC 2.0; terminals can use the tagged messages session_create,\n" +
+			"session_load and so on, on the same connection. Only you can connect.\n\n" +
+			"It ends at Ctrl-C or SIGTERM, after it has finished and answered what is under way,\n" +
+			"and with --stdio at the end of the input.",
+		Example: "  coppice ipc &\n" +
+			"  echo '{\"type\":\"session_list\",\"limit\":3}' | nc -N -U $XDG_RUNTIME_DIR/coppice.sock\n" +
+			"  echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"sessions.tags\"}' | coppice ipc --stdio",
+		GroupID: "read",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.runIPC(cmd.Context(), &f) },
+	}
+	cmd.Flags().StringVar(&f.socket, "socket", "", "the path of the socket")
+	cmd.Flags().BoolVar(&f.stdio, "stdio", false, "serve standard input and output instead of a socket")
+	cmd.MarkFlagsMutuallyExclusive("socket", "stdio")
+	return cmd
+}
+
+func (a *app) runIPC(ctx context.Context, f *ipcFlags) error {
+	return a.withHome(ctx, true, func(h *home.Home) error {
+		server := ipc.New(h, &ipc.Options{Notify: a.sayNotice})
+		if f.stdio {
+			// A client that is gone must not end the program in the middle of a request.
+			signal.Ignore(syscall.SIGPIPE)
+			return a.untilStopped(ctx, server, func() error { return server.ServeStream(a.stdin, a.data) })
+		}
+		path := f.socket
+		if path == "" {
+			path = ipc.SocketPath(a.getenv)
+		}
+		socket, err := ipc.Listen(path)
+		if home.KindOf(err) == home.KindLocked {
+			return hinted(err, "use that one, end it, or choose another with --socket")
+		}
+		if err != nil {
+			return err
+		}
+		if err := a.print("%s", path); err != nil {
+			return errors.Join(err, socket.Close())
+		}
+		return a.untilStopped(ctx, server, func() error { return server.Serve(socket) })
+	})
+}
+
+// untilStopped serves until that ends or a signal comes, and then ends in order.
+func (a *app) untilStopped(ctx context.Context, server *ipc.Server, serve func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- serve() }()
+	var err error
+	select {
+	case err = <-done:
+		done <- nil
+	case <-ctx.Done():
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), ipcGrace)
+	defer cancel()
+	if ended := server.Shutdown(grace); errors.Is(ended, context.DeadlineExceeded) {
+		a.say("%s requests that took longer than %s were cancelled", a.paint(yellow, "warning:"), ipcGrace)
+	} else {
+		err = errors.Join(err, ended)
+	}
+	return errors.Join(err, <-done)
+}

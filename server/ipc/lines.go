@@ -1,0 +1,63 @@
+package ipc
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+)
+
+// errTooLong means that a line was skipped because it is longer than allowed.
+var errTooLong = errors.New("the line is too long")
+
+// lines reads lines of a limited length. Between lines it only keeps a small buffer, so an
+// idle connection costs little.
+type lines struct {
+	r   *bufio.Reader
+	max int
+}
+
+func newLines(r io.Reader, limit int) *lines {
+	return &lines{bufio.NewReaderSize(r, 4<<10), limit}
+}
+
+// next returns the next line that is not blank. After errTooLong the line after it is next. A
+// last line needs no newline: half a JSON object is not one, so it cannot be mistaken.
+func (l *lines) next() ([]byte, error) {
+	var line []byte
+	for {
+		part, err := l.r.ReadSlice('\n')
+		if len(line)+len(bytes.TrimRight(part, "\r\n")) > l.max {
+			return nil, l.skip(err)
+		}
+		line = append(line, part...)
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+		case err != nil && !errors.Is(err, io.EOF):
+			return nil, err
+		default:
+			if line = bytes.TrimSpace(line); len(line) > 0 || err != nil {
+				return line, endOf(line, err)
+			}
+		}
+	}
+}
+
+// endOf returns the error of the end if there is no line before it.
+func endOf(line []byte, err error) error {
+	if len(line) > 0 {
+		return nil
+	}
+	return err
+}
+
+// skip reads the rest of a line.
+func (l *lines) skip(err error) error {
+	for errors.Is(err, bufio.ErrBufferFull) {
+		_, err = l.r.ReadSlice('\n')
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	return errTooLong
+}

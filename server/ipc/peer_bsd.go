@@ -1,0 +1,23 @@
+//go:build darwin || freebsd
+
+package ipc
+
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// peerUser asks the system who is at the other end of a socket.
+func peerUser(raw syscall.RawConn) (uid int, err error) {
+	var cred *unix.Xucred
+	if broken := raw.Control(func(fd uintptr) {
+		cred, err = unix.GetsockoptXucred(int(fd), unix.SOL_LOCAL, unix.LOCAL_PEERCRED)
+	}); broken != nil {
+		return 0, broken
+	}
+	if err != nil {
+		return 0, err
+	}
+	return int(cred.Uid), nil
+}

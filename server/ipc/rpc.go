@@ -1,0 +1,397 @@
+package ipc
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/creachadair/jrpc2"
+
+	"github.com/coppice-dev/coppice/home"
+)
+
+// maxBatch is how many requests a batch may have: its answers are collected before they are
+// sent.
+const maxBatch = 100
+
+// cancelMethod cancels a request of the same connection, as in the Language Server Protocol.
+const cancelMethod = "$/cancelRequest"
+
+// codes are the error codes of JSON-RPC. They never change.
+var codes = map[home.Kind]jrpc2.Code{
+	home.KindInvalid:     jrpc2.InvalidParams,
+	home.KindError:       -32000,
+	home.KindPartial:     -32001,
+	home.KindNotFound:    -32002,
+	home.KindExists:      -32003,
+	home.KindTooLarge:    -32004,
+	home.KindLocked:      -32005,
+	home.KindCorrupt:     -32006,
+	home.KindConflict:    -32007,
+	home.KindInterrupted: -32008,
+	home.KindDenied:      -32009,
+	home.KindLimited:     -32010,
+	home.KindOverflow:    -32011,
+	home.KindUnavailable: -32012,
+	home.KindRefused:     -32013,
+	home.KindForbidden:   -32014,
+}
+
+type (
+	// response answers a request.
+	response struct {
+		JSONRPC string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"` // null if it is not known
+		Result  any             `json:"result,omitempty"`
+		Error   *jrpc2.Error    `json:"error,omitempty"`
+	}
+	// notification tells a client something that needs no answer.
+	notification struct {
+		JSONRPC string `json:"jsonrpc"`
+		Method  string `json:"method"`
+		Params  any    `json:"params"`
+	}
+	// event is what an operation sends before it is done.
+	event struct {
+		ID    json.RawMessage `json:"id"`
+		Event any             `json:"event"`
+	}
+	// notice is something that a person should know.
+	notice struct {
+		ID json.RawMessage `json:"id"`
+		home.Notice
+	}
+	// progress is how far an operation has come.
+	progress struct {
+		ID    json.RawMessage `json:"id"`
+		Doing string          `json:"doing"`
+		Done  int64           `json:"done"`
+		Total int64           `json:"total"`
+	}
+	// failure is what an error says beside its code and message.
+	failure struct {
+		Kind  home.Kind `json:"kind"`
+		Field string    `json:"field,omitempty"`
+		Hint  string    `json:"hint,omitempty"`
+		// Result is what was done before it went wrong.
+		Result any `json:"result,omitempty"`
+	}
+)
+
+// succeeded answers a request with a result.
+func succeeded(id json.RawMessage, result any) *response {
+	if result == nil {
+		result = json.RawMessage("null")
+	}
+	return &response{JSONRPC: "2.0", ID: id, Result: result}
+}
+
+// failed answers a request with an error, and with what was done until then.
+func failed(id json.RawMessage, err error, result any) *response {
+	if own, ok := err.(*jrpc2.Error); ok {
+		return &response{JSONRPC: "2.0", ID: id, Error: own}
+	}
+	info := home.Describe(err)
+	code, ok := codes[info.Kind]
+	if !ok {
+		code = codes[home.KindError]
+	}
+	e := &jrpc2.Error{Code: code, Message: info.Message}
+	return &response{JSONRPC: "2.0", ID: id, Error: e.WithData(failure{info.Kind, info.Field, info.Hint, result})}
+}
+
+func notify(method string, params any) []byte {
+	return encode(notification{JSONRPC: "2.0", Method: method, Params: params})
+}
+
+// rpc answers a line with a request or a batch.
+func (c *conn) rpc(line []byte) {
+	requests, err := jrpc2.ParseRequests(line)
+	switch {
+	case err != nil:
+		c.complain(invalid("", "the line is not JSON"), jrpc2.ParseError)
+	case len(requests) == 0:
+		c.complain(invalid("", "the batch is empty"), jrpc2.InvalidRequest)
+	case len(requests) > maxBatch:
+		c.complain(invalid("", "the batch has %d requests; %d are allowed", len(requests), maxBatch), jrpc2.InvalidRequest)
+	case !requests[0].Batch:
+		c.begin(requests[0], func(answer *response) {
+			if answer != nil {
+				c.write(answer)
+			}
+		})
+	default:
+		c.batch(requests)
+	}
+}
+
+// batch begins all requests of a batch. Whoever ends last sends the answers.
+func (c *conn) batch(requests []*jrpc2.ParsedRequest) {
+	var mu sync.Mutex // guards what follows
+	answers, missing := make([]*response, len(requests)), len(requests)
+	for i, r := range requests {
+		c.begin(r, func(answer *response) {
+			mu.Lock()
+			defer mu.Unlock()
+			answers[i] = answer
+			if missing--; missing > 0 {
+				return
+			}
+			var all []*response
+			for _, answer := range answers {
+				if answer != nil {
+					all = append(all, answer)
+				}
+			}
+			if len(all) > 0 {
+				c.write(all)
+			}
+		})
+	}
+}
+
+// call is a request that is under way.
+type call struct {
+	conn   *conn
+	op     *home.Operation
+	id     json.RawMessage // nil if no answer is wanted
+	params any             // a pointer to op.Request
+	input  string          // for an operation that reads
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+}
+
+// begin begins a request, and calls reply once when it is done: with nil if it wants no answer.
+func (c *conn) begin(r *jrpc2.ParsedRequest, reply func(*response)) {
+	id := json.RawMessage(r.ID)
+	if r.ID == "" {
+		id = nil
+	}
+	switch {
+	case r.Error != nil:
+		reply(failed(id, r.Error.WithData(failure{Kind: home.KindInvalid}), nil))
+	case r.Method == "":
+		reply(failed(id, jrpc2.Errorf(jrpc2.InvalidRequest, "the request has no method").WithData(failure{Kind: home.KindInvalid}), nil))
+	case r.Method == cancelMethod:
+		reply(answerFor(id, nil, c.cancelCall(r.Params)))
+	default:
+		one, err := c.newCall(id, r)
+		if err == nil {
+			err = c.admit(one)
+		}
+		if err != nil {
+			reply(answerFor(id, nil, err))
+			return
+		}
+		go func() {
+			defer c.work.Done()
+			result, err := c.guarded(one.op.Name, one.run)
+			c.leave(one)
+			reply(answerFor(id, result, err))
+			<-c.tokens(one) // not earlier: who does not read its answers gets no more of them
+		}()
+	}
+}
+
+// answerFor returns the answer to a request, or nil if it wants none.
+func answerFor(id json.RawMessage, result any, err error) *response {
+	switch {
+	case id == nil:
+		return nil
+	case err != nil:
+		return failed(id, err, result)
+	}
+	return succeeded(id, result)
+}
+
+// newCall looks up the operation and reads its request.
+func (c *conn) newCall(id json.RawMessage, r *jrpc2.ParsedRequest) (*call, error) {
+	op := home.OperationNamed(r.Method)
+	if op == nil {
+		return nil, jrpc2.Errorf(jrpc2.MethodNotFound, "there is no method %q", r.Method).
+			WithData(failure{Kind: home.KindInvalid, Hint: "the methods are the operations that docs/ipc.md lists"})
+	}
+	one := &call{conn: c, op: op, id: id, params: reflect.New(op.Request).Interface()}
+	params := r.Params
+	if op.Reads {
+		var err error
+		if params, one.input, err = takeInput(params); err != nil {
+			return nil, err
+		}
+	}
+	return one, decode(params, one.params)
+}
+
+// takeInput takes the member "input" out of params: what an operation reads beside its request.
+func takeInput(params json.RawMessage) (rest json.RawMessage, input string, err error) {
+	var members map[string]json.RawMessage
+	if err := decode(params, &members); err != nil || members["input"] == nil {
+		return params, "", err
+	}
+	if err := json.Unmarshal(members["input"], &input); err != nil {
+		return nil, "", invalid("input", "input must be a string: %v", err)
+	}
+	delete(members, "input")
+	rest, err = json.Marshal(members)
+	return rest, input, err
+}
+
+// decode reads params. A member that does not exist is an error: it would be ignored silently.
+func decode(params json.RawMessage, into any) error {
+	if len(params) == 0 {
+		return nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(params))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(into)
+	if err == nil {
+		return nil
+	}
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		if wrong.Field == "" {
+			return invalid("", "params must be an object")
+		}
+		return invalid(wrong.Field, "%s cannot be a JSON %s", wrong.Field, wrong.Value)
+	}
+	// encoding/json has no type for this error.
+	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		return invalid(strings.Trim(name, `"`), "there is no member %s", name)
+	}
+	return invalid("", "params: %v", err)
+}
+
+// admit waits until a request may begin, or refuses it.
+func (c *conn) admit(one *call) error {
+	if one.op.Event != nil {
+		select {
+		case c.streams <- struct{}{}:
+		default:
+			return &home.ErrorInfo{
+				Kind: home.KindLimited, Message: "too many requests that send events are under way on this connection",
+				Hint: "cancel one with " + cancelMethod + ", or open another connection",
+			}
+		}
+	} else {
+		select {
+		case c.unary <- struct{}{}:
+		case <-c.ctx.Done():
+			return context.Cause(c.ctx)
+		}
+	}
+	if err := c.enter(one); err != nil {
+		<-c.tokens(one)
+		return err
+	}
+	c.work.Add(1)
+	return nil
+}
+
+// enter makes a request known to those who may cancel it.
+func (c *conn) enter(one *call) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if one.id != nil && c.calls[string(one.id)] != nil {
+		return jrpc2.Errorf(jrpc2.InvalidRequest, "a request with the id %s is under way", one.id).WithData(failure{Kind: home.KindInvalid})
+	}
+	one.ctx, one.cancel = context.WithCancelCause(c.ctx)
+	if one.id != nil {
+		c.calls[string(one.id)] = one
+	}
+	if one.isEndless() {
+		c.endless[one] = true
+	}
+	return nil
+}
+
+func (c *conn) tokens(one *call) chan struct{} {
+	if one.op.Event != nil {
+		return c.streams
+	}
+	return c.unary
+}
+
+// leave forgets a request that is done, so that its client may use the id again.
+func (c *conn) leave(one *call) {
+	one.cancel(nil)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if one.id != nil {
+		delete(c.calls, string(one.id))
+	}
+	delete(c.endless, one)
+}
+
+// isEndless reports whether a request ends only when its client has heard enough.
+func (one *call) isEndless() bool {
+	switch r := one.params.(type) {
+	case *home.FollowRequest:
+		return true
+	case *home.ImportRequest:
+		return r.Watch > 0
+	}
+	return false
+}
+
+// errCancelled is why a request ends that its client cancelled.
+var errCancelled = &home.ErrorInfo{Kind: home.KindInterrupted, Message: "the client cancelled the request"}
+
+// cancelCall cancels a request. One that is done already is no error.
+func (c *conn) cancelCall(params json.RawMessage) error {
+	var r struct {
+		ID json.RawMessage `json:"id"`
+	}
+	if err := decode(params, &r); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if one := c.calls[string(r.ID)]; one != nil {
+		one.cancel(errCancelled)
+	}
+	return nil
+}
+
+// run performs the operation.
+func (one *call) run() (any, error) {
+	out, ctx := one.conn.out, one.ctx
+	var send func(any) error
+	if one.id == nil { // nobody could tell whose events, notices and progress these are
+		ctx = home.WithNotify(ctx, one.conn.server.notify)
+		ctx = home.WithProgress(ctx, func(string, int64, int64) {})
+	} else {
+		method := one.op.Name + ".event"
+		send = func(e any) error { return out.send(ctx, notify(method, event{one.id, e})) }
+		ctx = home.WithNotify(ctx, func(n home.Notice) { out.post(notify("notice", notice{one.id, n})) })
+		ctx = home.WithProgress(ctx, one.progress())
+	}
+	var in io.Reader
+	if one.op.Reads {
+		in = strings.NewReader(one.input)
+	}
+	result, err := one.op.Call(ctx, one.conn.server.home, one.params, in, send)
+	if cause := context.Cause(ctx); cause != nil && home.KindOf(err) == home.KindInterrupted {
+		err = cause // which says more than that a context ended
+	}
+	return result, err
+}
+
+// progress returns a function that tells the client how far the operation has come, now and
+// then.
+func (one *call) progress() func(doing string, done, total int64) {
+	var mu sync.Mutex
+	last := time.Now() // what is done at once needs none
+	return func(doing string, done, total int64) {
+		mu.Lock()
+		defer mu.Unlock()
+		if now := time.Now(); now.Sub(last) >= 100*time.Millisecond {
+			last = now
+			one.conn.out.post(notify("progress", progress{one.id, doing, done, total}))
+		}
+	}
+}
