@@ -115,15 +115,12 @@ func (t *turn) approve(ctx context.Context, call Call) (Decision, error) {
 	done := make(chan answer, 1)
 	go func() {
 		a := answer{Later, errors.New("the approval ended without a decision")}
-		defer func() {
-			if v := recover(); v != nil {
-				t.logPanic(call, v)
-				a = answer{Later, fmt.Errorf("the approval of call %q panicked: %v", call.ID, v)}
-			}
-			done <- a
-		}()
-		decision, err := t.decideAlone(ctx, call)
-		a = answer{decision, err}
+		defer func() { done <- a }()
+		var made answer
+		if err := t.guard(fmt.Sprintf("the approval of call %q", call.ID), call, func() { made.decision, made.err = t.decideAlone(ctx, call) }); err != nil {
+			made = answer{Later, err}
+		}
+		a = made
 	}()
 	instead := t.openQuestion(call.ID)
 	a := answer{decision: Later}

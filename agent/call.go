@@ -98,32 +98,24 @@ func (t *turn) asks(p *Pending) (ask bool) {
 	if f == nil {
 		return false
 	}
-	defer func() {
-		if v := recover(); v != nil { // if Ask fails, a person decides
-			t.logPanic(p.Call, v)
-			ask, p.Reason = true, fmt.Sprintf("the check of the call panicked: %v", v)
-		}
-	}()
-	ask, p.Reason = f(p.Call)
+	err := t.guard("the check of the call", p.Call, func() { ask, p.Reason = f(p.Call) })
+	if err != nil { // if Ask fails, a person decides
+		ask, p.Reason = true, err.Error()
+	}
 	return ask
 }
 
-// check returns why nobody needs to be asked about a call, because it would fail, or "".
-func (t *turn) check(p *Pending) (why string) {
+// check returns why a call would fail, so that no person is asked about it, or "".
+func (t *turn) check(p *Pending) string {
 	f := t.tools[p.Name].Check
 	if f == nil {
 		return ""
 	}
-	defer func() {
-		if v := recover(); v != nil {
-			t.logPanic(p.Call, v)
-			why = ""
-		}
-	}()
-	if err := f(p.Call); err != nil {
-		return err.Error()
+	var err error
+	if t.guard("the check of the call", p.Call, func() { err = f(p.Call) }) != nil || err == nil {
+		return ""
 	}
-	return ""
+	return err.Error()
 }
 
 // startable returns the calls at the beginning of a list that may start at once: those

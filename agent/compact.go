@@ -290,19 +290,14 @@ func (k *Keeper) paid(made *summary.Summary, cause error) error {
 
 // files returns the files that a call reads and changes.
 func (t *turn) files(call *session.ToolUseContent) (read, changed []string) {
-	defer func() {
-		if v := recover(); v != nil { // a summary can do without
-			t.logPanic(Call{ID: call.ID, Name: call.Name}, v)
-			read, changed = nil, nil
-		}
-	}()
-	if tool := t.tools[call.Name]; tool != nil && tool.Files != nil {
-		if input, err := call.InputJSON(); err == nil {
-			return tool.Files(input)
-		}
-		return nil, nil
+	tool := t.tools[call.Name]
+	if tool == nil || tool.Files == nil {
+		return summary.KnownFiles(call)
 	}
-	return summary.KnownFiles(call)
+	if input, err := call.InputJSON(); err == nil {
+		_ = t.guard("the tool", Call{ID: call.ID, Name: call.Name}, func() { read, changed = tool.Files(input) }) // a summary can do without
+	}
+	return read, changed
 }
 
 // Compact replaces the beginning of the conversation by a summary now. Instructions

@@ -25,31 +25,28 @@ type Hooks struct {
 	AfterTool func(ctx context.Context, call Call, r Result) (Result, error)
 }
 
-// guard calls a hook, and turns a panic into an error.
-func guard(name string, hook func() error) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("the hook %s panicked: %v", name, v)
-		}
-	}()
-	if err := hook(); err != nil {
+// hook calls a hook.
+func (t *turn) hook(name string, call Call, do func() error) error {
+	var err error
+	panicked := t.guard("the hook "+name, call, func() { err = do() })
+	if err != nil {
 		return fmt.Errorf("the hook %s: %w", name, err)
 	}
-	return nil
+	return panicked
 }
 
 func (t *turn) beforeModel(r *provider.Request) error {
 	if t.opts.Hooks.BeforeModel == nil {
 		return nil
 	}
-	return guard("BeforeModel", func() error { return t.opts.Hooks.BeforeModel(t.ctx, r) })
+	return t.hook("BeforeModel", Call{}, func() error { return t.opts.Hooks.BeforeModel(t.ctx, r) })
 }
 
 func (t *turn) afterModel(m *session.MessageEntry) error {
 	if t.opts.Hooks.AfterModel == nil {
 		return nil
 	}
-	return guard("AfterModel", func() error { return t.opts.Hooks.AfterModel(t.ctx, m) })
+	return t.hook("AfterModel", Call{}, func() error { return t.opts.Hooks.AfterModel(t.ctx, m) })
 }
 
 // beforeTool returns the call that runs. If it must not run, denied has its result.
@@ -58,7 +55,7 @@ func (t *turn) beforeTool(ctx context.Context, p Pending) (_ Pending, denied *Re
 		return p, nil, nil
 	}
 	made := decided{Pending: p}
-	err = guard("BeforeTool", func() error {
+	err = t.hook("BeforeTool", p.Call, func() error {
 		decision, err := t.opts.Hooks.BeforeTool(ctx, p.Call)
 		if err != nil {
 			return err
@@ -83,7 +80,7 @@ func (t *turn) afterTool(ctx context.Context, call Call, r Result) (kept Result,
 	if t.opts.Hooks.AfterTool == nil {
 		return r, nil
 	}
-	err = guard("AfterTool", func() error {
+	err = t.hook("AfterTool", call, func() error {
 		kept, err = t.opts.Hooks.AfterTool(ctx, call, r)
 		return err
 	})

@@ -159,6 +159,33 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
+// TestAnswerIsResumed: a turn that broke off before its answer is finished with the tool for it,
+// whatever it was doing: Resume alone has none.
+func TestAnswerIsResumed(t *testing.T) {
+	t.Parallel()
+	good := answering(`{"good":true}`).(provider.Func)
+	asked := 0
+	a := start(t, agent.Options{Model: answers(func(r *provider.Request) (*session.MessageEntry, error) {
+		if asked++; asked == 1 {
+			return nil, errors.New("the line is dead")
+		}
+		return good.Answer(t.Context(), r, nil)
+	})})
+	if _, _, err := agent.Answer[verdict](t.Context(), a, session.Text("is it good?")); err == nil {
+		t.Fatal("there is an answer of a model that gave none")
+	}
+	got, out, err := agent.ResumeAnswer[verdict](t.Context(), a)
+	if err != nil || !got.Good || out.Steps != 2 {
+		t.Errorf("%+v, %+v, %v", got, out, err)
+	}
+	if lines := said(t, a.Session()); lines[0] != "user: is it good?" || strings.Contains(strings.Join(lines, "\n"), "missing") {
+		t.Errorf("the conversation is %q", lines)
+	}
+	if _, out, err := agent.ResumeAnswer[verdict](t.Context(), a); err == nil || out.Steps != 0 {
+		t.Errorf("with nothing to finish: %+v, %v", out, err)
+	}
+}
+
 // An answer as a struct.
 func ExampleAnswer() {
 	ctx := context.Background()

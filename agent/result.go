@@ -47,15 +47,12 @@ func (t *turn) runCall(p *Pending) (Result, error) {
 	done := make(chan returned, 1)
 	go func() {
 		r := returned{err: errNoResult} // which stays if the tool ends its goroutine
-		defer func() {
-			if v := recover(); v != nil {
-				t.logPanic(p.Call, v)
-				r = returned{err: fmt.Errorf("the tool panicked: %v", v)}
-			}
-			done <- r
-		}()
-		result, err := tool.Run(ctx, p.Call)
-		r = returned{result: result, err: err}
+		defer func() { done <- r }()
+		var made returned
+		if err := t.guard("the tool", p.Call, func() { made.result, made.err = tool.Run(ctx, p.Call) }); err != nil {
+			made = returned{err: err}
+		}
+		r = made
 	}()
 	var r returned
 	select {
@@ -123,10 +120,19 @@ func (r Result) after(line string) Result {
 	return r
 }
 
-func (t *turn) logPanic(c Call, v any) {
-	if t.opts.Logger != nil {
-		t.opts.Logger.Error("a tool panicked", "tool", c.Name, "call", c.ID, "panic", v, "stack", string(debug.Stack()))
-	}
+// guard calls what others wrote: a tool, a hook, an approval. If that panics, the turn must go
+// on, so guard returns an error that says so. what names it.
+func (t *turn) guard(what string, c Call, do func()) (panicked error) {
+	defer func() {
+		if v := recover(); v != nil {
+			panicked = fmt.Errorf("%s panicked: %v", what, v)
+			if t.opts.Logger != nil {
+				t.opts.Logger.Error(what+" panicked", "tool", c.Name, "call", c.ID, "panic", v, "stack", string(debug.Stack()))
+			}
+		}
+	}()
+	do()
+	return nil
 }
 
 // maxParts is how many images and files a result may have.

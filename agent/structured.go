@@ -17,44 +17,42 @@ const maxReminders = 2
 // Answer is Agent.Send for an answer that is a struct. The model gives it by calling a tool
 // named answer, which every provider supports; the schema follows from T as in NewTool. What
 // does not fit is told to the model, and a model that ends its turn without an answer is
-// reminded, twice at most. If there is none even then, the error says so.
+// reminded, twice at most. If there is none even then, the error says so. If the turn is
+// interrupted, or waits for approval, ResumeAnswer finishes it.
 func Answer[T any](ctx context.Context, a *Agent, content ...session.Content) (T, *Outcome, error) {
+	if err := checkPrompt(content); err != nil {
+		return *new(T), nil, err
+	}
+	return answer[T](ctx, a, func(t *turn) ([]Pending, bool, error) { return nil, true, t.prompt(content) })
+}
+
+// ResumeAnswer is Agent.Resume for a turn that Answer began: it has the tool for the answer.
+func ResumeAnswer[T any](ctx context.Context, a *Agent) (T, *Outcome, error) {
+	return answer[T](ctx, a, (*turn).restore)
+}
+
+// answer takes a turn that ends with an answer. begin returns the calls that have no result yet,
+// and whether there is anything to do.
+func answer[T any](ctx context.Context, a *Agent, begin func(*turn) ([]Pending, bool, error)) (T, *Outcome, error) {
 	var given *T
 	tool, err := NewTool(answerName, "Gives the final answer to the user. Call it once, when you know the answer, and say nothing more after it.",
 		func(_ context.Context, _ Call, in T) (Result, error) {
 			given = &in
 			return Result{Text: "[taken]"}, nil
 		})
-	if err == nil {
-		err = checkPrompt(content)
-	}
 	if err != nil {
 		return *new(T), nil, err
 	}
 	tool.Repeatable, tool.Alone = true, true
 	out, err := a.takeTurn(ctx, func(t *turn) error {
-		t.opts.Tools = append(slices.Clone(t.opts.Tools), tool)
-		if err := checkTools(t.opts.Tools); err != nil {
+		if err := t.addTool(&tool); err != nil {
 			return err
 		}
-		t.tools[answerName] = &tool
-		t.useOptions()
-		if err := t.prompt(content); err != nil {
+		pending, open, err := begin(t)
+		if err != nil || !open {
 			return err
 		}
-		for reminders := 0; ; reminders++ {
-			err := t.run(nil)
-			if err != nil || given != nil || t.out.Why != "" || t.out.Stop == StopApproval || reminders == maxReminders {
-				return err
-			}
-			t.openQueue(true)
-			if _, err := t.append(message(&session.MessageEntry{
-				Role: session.RoleUser, Metadata: map[string]any{session.MetaInjected: "agent"},
-				Content: []session.Content{session.Text("The answer is missing: call the tool " + answerName + " with it.")},
-			})); err != nil {
-				return err
-			}
-		}
+		return t.runUntil(pending, func() bool { return given != nil })
 	})
 	switch {
 	case err != nil:
@@ -64,4 +62,32 @@ func Answer[T any](ctx context.Context, a *Agent, content ...session.Content) (T
 		return *given, out, nil
 	}
 	return *new(T), out, err
+}
+
+// addTool offers the model another tool in this turn.
+func (t *turn) addTool(tool *Tool) error {
+	t.opts.Tools = append(slices.Clone(t.opts.Tools), *tool)
+	if err := checkTools(t.opts.Tools); err != nil {
+		return err
+	}
+	t.tools[tool.Name] = tool
+	t.useOptions()
+	return nil
+}
+
+// runUntil runs a turn, and reminds the model of its answer as long as it has given none.
+func (t *turn) runUntil(pending []Pending, given func() bool) error {
+	for reminders := 0; ; reminders++ {
+		err := t.run(pending)
+		if err != nil || given() || t.out.Why != "" || t.out.Stop == StopApproval || reminders == maxReminders {
+			return err
+		}
+		pending = nil
+		t.openQueue(true)
+		reminder := session.Message(session.RoleUser, session.Text("The answer is missing: call the tool "+answerName+" with it."))
+		reminder.Message.Metadata = map[string]any{session.MetaInjected: "agent"}
+		if _, err := t.append(reminder); err != nil {
+			return err
+		}
+	}
 }
