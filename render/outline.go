@@ -145,14 +145,13 @@ func (c Conversation) asides(forest []session.TreeNode) (asides, unsaid map[stri
 	return asides, unsaid, nil
 }
 
-// waits reports whether what is queued in an entry waits: it has not become a message, and
-// the user has not said anything else since.
+// waits reports whether no message after an entry ends the wait of what it has queued.
 func (c Conversation) waits(n *session.TreeNode) (bool, error) {
 	for todo := n.Children; len(todo) > 0; todo = todo[1:] {
 		child := &todo[0]
 		if child.Entry.Type == session.TypeMessage {
 			found, err := c.Peek(child.Entry.ID)
-			if err != nil || found[0].Overtakes() || slices.Contains(found[0].Unqueued(), n.Entry.ID) {
+			if err != nil || found[0].EndsWait(n.Entry.ID) {
 				return false, err
 			}
 		}

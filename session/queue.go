@@ -103,9 +103,16 @@ func (e Entry) Waiting() (_ Entry, ok bool) {
 	return e, true
 }
 
-// Overtakes reports whether the user said something in this entry that was not queued. It
-// comes after all that was, so nothing that is before it waits.
-func (e *Entry) Overtakes() bool {
+// EndsWait reports whether readers see, after this entry, that what an earlier one has queued
+// waits no longer: it has become a message, was taken back, or the user has said something
+// else since.
+func (e *Entry) EndsWait(queuedID string) bool {
+	return e.overtakes() || slices.Contains(e.Unqueued(), queuedID)
+}
+
+// overtakes reports whether the user said something in this entry that was not queued. It
+// comes after all that was.
+func (e *Entry) overtakes() bool {
 	return e.BeginsTurn() && !e.IsInjected() && e.Message.Metadata[metaQueued] == nil
 }
 
@@ -116,14 +123,10 @@ func ShowUnsaid(path []Entry) []Entry {
 	var waiting []int
 	for i := range path {
 		e := &path[i]
+		waiting = slices.DeleteFunc(waiting, func(at int) bool { return e.EndsWait(path[at].ID) })
 		if _, ok := e.Queued(); ok {
 			waiting = append(waiting, i)
 		}
-		if e.Overtakes() {
-			waiting = nil
-		}
-		gone := e.Unqueued()
-		waiting = slices.DeleteFunc(waiting, func(at int) bool { return slices.Contains(gone, path[at].ID) })
 	}
 	if len(waiting) > 0 {
 		shown = slices.Clone(shown)
@@ -186,9 +189,8 @@ func (s *Session) updateQueue(list []Queued, entries []*Entry) []Queued {
 		if e == nil {
 			continue
 		}
-		if gone := e.Unqueued(); len(gone) > 0 {
-			list = slices.DeleteFunc(list, func(q Queued) bool { return slices.Contains(gone, q.ID) })
-		}
+		gone := e.Unqueued() // what was overtaken is not gone: the agent has not used it yet
+		list = slices.DeleteFunc(list, func(q Queued) bool { return slices.Contains(gone, q.ID) })
 		if q, ok := e.Queued(); ok && (q.Session == s.name || q.Session == s.SessionOf(e.ID)) {
 			list = append(list, q)
 		}
@@ -223,7 +225,7 @@ func (s *Session) findQueued(ctx context.Context, end store.Pos) ([]*Entry, erro
 		if len(e.Unqueued()) > 0 || e.Custom != nil && e.Custom.CustomType == CustomQueued {
 			found = append(found, e)
 		}
-		if afterAsking && e.Overtakes() {
+		if afterAsking && e.overtakes() {
 			if prompts++; prompts == 2 {
 				break
 			}

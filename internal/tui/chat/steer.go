@@ -12,7 +12,10 @@ import (
 )
 
 // unheard is what the person said while the model works, until the model hears it.
-type unheard struct{ id, text string }
+type unheard struct {
+	id, text string
+	images   []string // of /image; those that the text names are in it
+}
 
 // typeAhead takes what was typed while the model works. Words are for the model, as soon as
 // it can hear them. Commands and files wait for the end of the turn, and so does what comes
@@ -37,7 +40,7 @@ func (u *ui) typeAhead(ctx context.Context, text string) {
 		u.fail(err)
 		u.queue = append(u.queue, text)
 	default:
-		u.images, u.pasted, u.unheard = nil, nil, append(u.unheard, unheard{id, text})
+		u.images, u.pasted, u.unheard = nil, nil, append(u.unheard, unheard{id, text, u.images})
 	}
 }
 
@@ -66,8 +69,8 @@ func (u *ui) echo(text string) {
 	u.print(rows...)
 }
 
-// takeBack puts what was typed ahead back into the prompt, before what is there. Words that
-// the model has just been sent stay in the conversation.
+// takeBack puts what was typed ahead back into the prompt, before what is there, and its
+// images beside it. Words that the model has just been sent stay in the conversation.
 func (u *ui) takeBack() {
 	var texts []string
 	if a := u.chat.Agent(); a != nil && len(u.unheard) > 0 {
@@ -78,6 +81,11 @@ func (u *ui) takeBack() {
 		}
 		for i := range back {
 			texts = append(texts, session.TextOf(back[i].Content))
+			for _, one := range u.unheard {
+				if one.id == back[i].ID {
+					u.images = append(u.images, one.images...)
+				}
+			}
 		}
 	}
 	u.unheard, texts = nil, append(texts, u.queue...)

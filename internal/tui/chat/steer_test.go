@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -90,6 +93,40 @@ func TestWordsTypedAheadAreTakenBack(t *testing.T) {
 	p.leaves(ctrlD)
 	if queued, err := p.last().Queued(); err != nil || len(queued) > 0 {
 		t.Errorf("the log has %+v, %v", queued, err)
+	}
+}
+
+// TestImagesTypedAheadAreTakenBack: images that go with words are with them again when the words
+// are back in the prompt.
+func TestImagesTypedAheadAreTakenBack(t *testing.T) {
+	t.Parallel()
+	dot := filepath.Join(t.TempDir(), "dot.gif")
+	if err := os.WriteFile(dot, []byte("GIF89a"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	opened, asked := heldHome(t)
+	p := sit(t, opened, nil)
+	p.types("begin", enter)
+	<-asked
+	p.types("/image "+dot, enter)
+	p.sees("goes with the next message")
+	p.types("like this", enter)
+	p.sees("· queued")
+	p.types(ctrlC)
+	p.sees("■ stopped", "› like this")
+	p.types(enter)
+	(<-asked)()
+	p.sees("heard: ")
+	p.leaves(ctrlD)
+	path, err := p.last().PathTo("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent := slices.IndexFunc(path, func(e session.Entry) bool {
+		return e.Message != nil && session.TextOf(e.Message.Content) == "like this"
+	})
+	if sent < 0 || path[sent].Message.Content[0].Image == nil {
+		t.Errorf("the message was sent without its image: %+v", path)
 	}
 }
 
