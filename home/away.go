@@ -2,15 +2,54 @@ package home
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/store"
 )
 
 // Remote performs the operations of a home that is on another machine. It behaves as
 // Operation.Call does there: an event is a value of the operation's Event, and the error is
-// the *ErrorInfo that came back.
+// the *ErrorInfo that came back. It also sends each Notice, and each Progress.
 type Remote interface {
 	Do(ctx context.Context, op *Operation, request any, send func(event any) error) (result any, err error)
 }
+
+// Progress is how far an operation has come: what it is doing, and how much of how much is done.
+type Progress struct {
+	Doing string `json:"doing"`
+	Done  int64  `json:"done"`
+	Total int64  `json:"total"`
+}
+
+// Away opens a home that is on another machine: a store with its sessions, and who performs the
+// operations that need its index. Package client does this for a server's address.
+func Away(ctx context.Context, st store.Store, there Remote, o *Options) (*Home, error) {
+	h, err := prepare(o)
+	if err != nil {
+		return nil, err
+	}
+	h.kind, h.store, h.remote = elsewhere, st, there
+	h.begin(ctx)
+	return h, nil
+}
+
+// elsewhere is the kind of a home on another machine. Its server decides when to wait for its
+// disk.
+var elsewhere = &kind{scheme: "https", lazily: openMemoryLazily}
+
+// IsAway reports whether a home is on another machine, by its address.
+func IsAway(where string) bool {
+	return strings.HasPrefix(where, "https://") || strings.HasPrefix(where, "http://")
+}
+
+// errAway is the error of what needs the index of a home that is on another machine. What only
+// adds something to an answer does without.
+var errAway = errors.New("the index of this home is on another machine")
 
 // Every operation that needs the index, or that should be one step for those who read the
 // home, goes through call, ask or follow: it runs here or, in a home that is elsewhere,
@@ -44,7 +83,20 @@ func follow[R, E, T any](ctx context.Context, h *Home, op string, r R, send func
 }
 
 func there[T any](ctx context.Context, h *Home, op string, request any, send func(any) error) (*T, error) {
-	result, err := h.remote.Do(ctx, OperationNamed(op), request, send)
+	fromHere(request)
+	result, err := h.remote.Do(ctx, OperationNamed(op), request, func(event any) error {
+		switch e := event.(type) {
+		case Notice:
+			h.notify(ctx, e)
+		case Progress:
+			h.reporter(ctx)(e.Doing, e.Done, e.Total)
+		default:
+			if send != nil {
+				return send(event)
+			}
+		}
+		return nil
+	})
 	if result == nil {
 		return nil, err
 	}
@@ -53,4 +105,45 @@ func there[T any](ctx context.Context, h *Home, op string, request any, send fun
 		return nil, fmt.Errorf("%s: the answer is a %T, not a %T", op, result, t)
 	}
 	return t, err
+}
+
+// fromHere makes directories in a request absolute: on another machine, "." is another one.
+func fromHere(request any) {
+	v := reflect.ValueOf(request).Elem()
+	for _, f := range reflect.VisibleFields(v.Type()) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		here := func(given string) string {
+			if name == "cwd" || isDirName(given) {
+				return index.Dir(given)
+			}
+			return given
+		}
+		switch field := v.FieldByIndex(f.Index); {
+		case name != "cwd" && name != "session" && name != "other" && name != "parent" && name != "sessions":
+		case field.Kind() == reflect.String:
+			field.SetString(here(field.String()))
+		case field.Type() == reflect.TypeFor[[]string]():
+			names := slices.Clone(field.Interface().([]string))
+			for i := range names {
+				names[i] = here(names[i])
+			}
+			field.Set(reflect.ValueOf(names))
+		}
+	}
+}
+
+// listed returns the sessions of a list that is on another machine, with all its pages.
+func (h *Home) listed(ctx context.Context, r ListRequest) (names []string, err error) {
+	for {
+		page, err := h.Sessions.List(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Sessions {
+			names = append(names, page.Sessions[i].Name)
+		}
+		if r.After = page.Next; r.After == "" {
+			return names, nil
+		}
+	}
 }

@@ -151,6 +151,17 @@ func (e *ErrorInfo) Error() string {
 
 func (e *ErrorInfo) Unwrap() error { return e.err }
 
+// Is makes an error that came as JSON match what it was.
+func (e *ErrorInfo) Is(target error) bool {
+	return e.err == nil && target != nil && sentinels[e.Kind] == target
+}
+
+// sentinels are the errors that programs look for, by their kinds.
+var sentinels = map[Kind]error{
+	KindInvalid: session.ErrInvalid, KindPartial: ErrPartial, KindNotFound: session.ErrNotExist, KindExists: session.ErrExist,
+	KindTooLarge: session.ErrTooLarge, KindLocked: session.ErrLocked, KindCorrupt: session.ErrCorrupt, KindConflict: session.ErrConflict,
+}
+
 // described returns an error as data, or nil if there is none.
 func described(err error) *ErrorInfo {
 	if err == nil {

@@ -82,15 +82,9 @@ type (
 // ends with Close, or "" for what the settings say. Opening writes nothing, so a read-only
 // home can be read.
 func Open(ctx context.Context, where string, o *Options) (*Home, error) {
-	h := &Home{turns: newTurnTable()}
-	if o != nil {
-		h.opts = *o
-	}
-	if h.settings = h.opts.Settings; h.settings == nil {
-		var err error
-		if h.settings, err = LoadSettings(os.Getenv); err != nil {
-			return nil, err
-		}
+	h, err := prepare(o)
+	if err != nil {
+		return nil, err
 	}
 	at, err := h.settings.locate(where)
 	if err != nil {
@@ -100,11 +94,28 @@ func Open(ctx context.Context, where string, o *Options) (*Home, error) {
 	if h.store, err = at.kind.open(h, at.where); err != nil {
 		return nil, err
 	}
+	h.begin(ctx)
+	return h, nil
+}
+
+// prepare returns a home that has no store yet.
+func prepare(o *Options) (h *Home, err error) {
+	h = &Home{turns: newTurnTable()}
+	if o != nil {
+		h.opts = *o
+	}
+	if h.settings = h.opts.Settings; h.settings == nil {
+		h.settings, err = LoadSettings(os.Getenv)
+	}
+	return h, err
+}
+
+// begin makes a home with a store ready.
+func (h *Home) begin(ctx context.Context) {
 	h.loadGuard(ctx)
 	h.Sessions, h.Entries, h.Search = &Sessions{h}, &Entries{h}, &Search{h}
 	h.Transfer, h.Upkeep = &Transfer{h}, &Upkeep{h}
 	h.Turns = &Turns{h}
-	return h, nil
 }
 
 // Close ends the turns that run, and releases the home. Operations that still need its index get store.ErrClosed.
@@ -114,7 +125,8 @@ func (h *Home) Close() error {
 	return errors.Join(h.closeIndex(), h.store.Close())
 }
 
-// Dir returns where the home is: its directory, or "mem:" if it is in memory.
+// Dir returns where the home is: its directory, "mem:" if it is in memory, or the address of its
+// store if it is on another machine.
 func (h *Home) Dir() string { return h.store.Where() }
 
 // Store returns the store with the home's sessions, for programs that use package session
@@ -187,7 +199,7 @@ func (h *Home) clean(ctx context.Context, e *session.Entry) error {
 func (h *Home) beforeWriting(ctx context.Context) {
 	defer h.loadGuard(ctx)
 	unfinished, err := clean.Unfinished(ctx, h.store)
-	if err != nil || !unfinished {
+	if err != nil || !unfinished || h.remote != nil { // the other machine finishes its own
 		return // the operation itself will report what is wrong with the store
 	}
 	receipt, err := h.finishRedaction(ctx)

@@ -82,6 +82,9 @@ func exists(path string) bool {
 type indexing func(ix *index.Index, ctx context.Context, progress func(done, total int64)) (index.Report, error)
 
 func (h *Home) indexBy(ctx context.Context, how indexing) (*index.Index, error) {
+	if h.remote != nil {
+		return nil, errAway
+	}
 	ix, err := h.openedIndex(ctx)
 	if err != nil {
 		return nil, err
@@ -308,6 +311,10 @@ func (h *Home) cachedIndexes() (paths []string, err error) {
 // that are. An open index is not closed, because other goroutines may be using it: it discards its
 // content and rebuilds itself on its next use.
 func (h *Home) dropIndexes(ctx context.Context) (had []string, err error) {
+	if h.remote != nil {
+		_, err := h.Upkeep.RebuildIndex(ctx)
+		return nil, err
+	}
 	if err := h.opening.LockContext(ctx); err != nil {
 		return nil, err
 	}

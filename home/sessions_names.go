@@ -71,6 +71,13 @@ func (h *Home) resolve(ctx context.Context, given string) (string, error) {
 	if given == "" {
 		return "", errNoName
 	}
+	if h.remote != nil {
+		found, err := h.Sessions.Resolve(ctx, SessionRequest{Session: given})
+		if err != nil {
+			return "", err
+		}
+		return found.Session, nil
+	}
 	if name, err := h.exactly(ctx, given); name != "" || err != nil {
 		return name, err
 	}
@@ -476,6 +483,13 @@ func (s *Sessions) short(ctx context.Context, r SessionNamesRequest) (*NamesResu
 }
 
 func (h *Home) short(ctx context.Context, ids ...string) (render.Names, error) {
+	if h.remote != nil {
+		found, err := h.Sessions.Short(ctx, SessionNamesRequest{Sessions: ids})
+		if err != nil {
+			return nil, err
+		}
+		return found.Names, nil
+	}
 	all := ids
 	if ix := h.builtIndex(ctx); ix != nil {
 		rivals, err := ix.Rivals(ctx, ids...)

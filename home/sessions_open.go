@@ -448,6 +448,9 @@ func (c *Conversation) subagents(ctx context.Context) (map[string]string, error)
 
 // subagentNames lists the sessions that tool calls of a session started.
 func (h *Home) subagentNames(ctx context.Context, id string) ([]string, error) {
+	if h.remote != nil {
+		return h.listed(ctx, subagentsIn(id))
+	}
 	ix := h.builtIndex(ctx)
 	if ix == nil {
 		return nil, ctx.Err() // without an index the conversation can still be read
@@ -467,11 +470,7 @@ func startedIn(ctx context.Context, ix *index.Index, id string) ([]string, error
 // subagentsOf opens those sessions, to be read. They are written with the conversation, so
 // none may be missing: it builds the index if there is none.
 func (h *Home) subagentsOf(ctx context.Context, id string) ([]*session.Session, error) {
-	ix, err := h.index(ctx)
-	if err != nil {
-		return nil, ctx.Err() // without an index the conversation can still be written
-	}
-	names, err := startedIn(ctx, ix, id)
+	names, err := h.subagentsNamed(ctx, id)
 	var sessions []*session.Session
 	for i := 0; i < len(names) && err == nil; i++ {
 		var s *session.Session
@@ -480,6 +479,22 @@ func (h *Home) subagentsOf(ctx context.Context, id string) ([]*session.Session, 
 		}
 	}
 	return sessions, err
+}
+
+func (h *Home) subagentsNamed(ctx context.Context, id string) ([]string, error) {
+	if h.remote != nil {
+		return h.listed(ctx, subagentsIn(id))
+	}
+	ix, err := h.index(ctx)
+	if err != nil {
+		return nil, ctx.Err() // without an index the conversation can still be written
+	}
+	return startedIn(ctx, ix, id)
+}
+
+// subagentsIn asks for the sessions that tool calls of a session started.
+func subagentsIn(id string) ListRequest {
+	return ListRequest{Parent: id, Relation: session.RelationSubagent, All: true, Links: true, Limit: -1}
 }
 
 // startedBy returns the call that started a subagent or, if its program does not record that,

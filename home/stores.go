@@ -66,6 +66,11 @@ func (s *Settings) locate(where string) (location, error) {
 			return location{inFiles, filepath.FromSlash(strings.TrimPrefix(u.Path, "/"))}, nil
 		}
 		return location{inFiles, u.Path}, nil
+	case IsAway(where):
+		return location{}, &session.Error{
+			Op: "open home", Err: session.Invalidf("this home is on another machine"),
+			Hint: "a program opens it with package client, the command line with --server or --dir",
+		}
 	case strings.HasPrefix(rest, "//"), u.Scheme == inFiles.scheme:
 		return location{}, &session.Error{
 			Op: "open home", Path: where, Err: session.Invalidf("unknown kind of URL"),

@@ -320,6 +320,9 @@ func (t *Transfer) ExportAll(ctx context.Context, r ExportAllRequest, send func(
 
 // conversations lists all conversations of the home, oldest first.
 func (h *Home) conversations(ctx context.Context) ([]string, error) {
+	if h.remote != nil {
+		return h.listed(ctx, ListRequest{Reverse: true, All: true, Limit: -1})
+	}
 	ix, err := h.index(ctx)
 	if err != nil {
 		return nil, err

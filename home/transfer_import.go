@@ -89,7 +89,7 @@ func (t *Transfer) Import(ctx context.Context, r ImportRequest, in io.Reader, se
 	if err := errors.Join(err, st.Close()); err != nil || r.DryRun {
 		return result, err
 	}
-	if r.Watch > 0 || result.Entries == 0 {
+	if r.Watch > 0 || result.Entries == 0 || h.remote != nil {
 		return result, nil
 	}
 	// Update the index now, while the user is waiting for something slow anyway, and not
@@ -155,7 +155,7 @@ func (t *Transfer) importWith(ctx context.Context, st store.Store, r ImportReque
 	sources := func() ([]discover.Source, error) { return r.sources(h.settings.machine()) }
 	if r.Watch > 0 {
 		added := func() {
-			if _, err := h.index(ctx); err != nil && ctx.Err() == nil {
+			if _, err := h.index(ctx); err != nil && err != errAway && ctx.Err() == nil {
 				h.notify(ctx, Notice{Kind: IndexBehind, Error: described(err)})
 			}
 		}

@@ -25,18 +25,11 @@ const (
 // Message is a piece of a streamed answer. It has one member; none means that the operation
 // is still at it. The last one has the Result, the Error, or both.
 type Message struct {
-	Event    any          `json:"event,omitempty"`
-	Notice   *home.Notice `json:"notice,omitempty"`
-	Progress *Progress    `json:"progress,omitempty"`
-	Result   any          `json:"result,omitempty"`
-	Error    *Problem     `json:"error,omitempty"`
-}
-
-// Progress is how far an operation has come.
-type Progress struct {
-	Doing string `json:"doing"`
-	Done  int64  `json:"done"`
-	Total int64  `json:"total"`
+	Event    any            `json:"event,omitempty"`
+	Notice   *home.Notice   `json:"notice,omitempty"`
+	Progress *home.Progress `json:"progress,omitempty"`
+	Result   any            `json:"result,omitempty"`
+	Error    *Problem       `json:"error,omitempty"`
 }
 
 // answer performs an operation and answers in the form that the caller wants.
@@ -246,7 +239,7 @@ func (out *stream) progress(doing string, done, total int64) {
 	}
 	out.mu.Unlock()
 	if !early {
-		_ = out.send("", Message{Progress: &Progress{doing, done, total}})
+		_ = out.send("", Message{Progress: &home.Progress{Doing: doing, Done: done, Total: total}})
 	}
 }
 

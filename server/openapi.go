@@ -198,7 +198,7 @@ func (d *described) response() *huma.Response {
 	piece := &huma.Schema{Type: huma.TypeObject, Description: "One piece: an event, a notice or the progress; the last has the result or an error.", Properties: map[string]*huma.Schema{
 		"event": d.registry.Schema(d.Event, true, ""), "result": result,
 		"notice":   d.registry.Schema(reflect.TypeFor[home.Notice](), true, ""),
-		"progress": d.registry.Schema(reflect.TypeFor[Progress](), true, ""),
+		"progress": d.registry.Schema(reflect.TypeFor[home.Progress](), true, ""),
 		"error":    d.registry.Schema(reflect.TypeFor[Problem](), true, ""),
 	}}
 	r := &huma.Response{Description: "A stream: one piece on each line, or as server-sent events", Content: map[string]*huma.MediaType{

@@ -83,6 +83,7 @@ type Server struct {
 	admit   *admission
 	feed    *feed
 	api     *api
+	stores  stores
 	// stopping ends when no new streams are to begin and those that have should end.
 	stopping context.Context
 	stop     context.CancelFunc
@@ -116,7 +117,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.S
 func (s *Server) Close() error {
 	s.stop()
 	s.feed.close()
-	return nil
+	return s.stores.close()
 }
 
 const (
@@ -143,6 +144,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	case <-ctx.Done():
 	}
 	s.stop()
+	s.stores.stop()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), graceful)
 	defer cancel()
 	err := srv.Shutdown(last)
@@ -160,6 +162,7 @@ func (s *Server) routes() http.Handler {
 			mux.Handle(op.Route, s.operation(s.api.add(op)))
 		}
 	}
+	mux.HandleFunc("POST "+storePath, s.serveStore)
 	mux.HandleFunc("GET /openapi.json", s.api.serve)
 	for path, handler := range s.o.Mounts {
 		mux.Handle(path, handler)

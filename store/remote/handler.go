@@ -24,6 +24,9 @@ type Handler struct {
 	cancel context.CancelFunc
 	pace   pace
 
+	watching context.Context // ends with Stop
+	stop     context.CancelFunc
+
 	mu     sync.Mutex // guards what follows
 	logs   map[string]*handle
 	leases map[string]*lease
@@ -44,8 +47,13 @@ var normal = pace{beat: 10 * time.Second, stall: time.Minute, idle: 10 * time.Mi
 func NewHandler(st store.Store) *Handler {
 	h := &Handler{store: st, limits: st.Limits(), pace: normal, logs: make(map[string]*handle), leases: make(map[string]*lease)}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
+	h.watching, h.stop = context.WithCancel(h.ctx)
 	return h
 }
+
+// Stop ends the watches, which would go on for ever, and nothing else. It is for a server that
+// lets what has begun end before it closes the handler.
+func (h *Handler) Stop() { h.stop() }
 
 // Close ends all requests, and releases everything that clients have open.
 func (h *Handler) Close() error {
@@ -63,13 +71,6 @@ func (h *Handler) Close() error {
 		errs = append(errs, l.close())
 	}
 	return errors.Join(errs...)
-}
-
-// Writes reports whether a request may change the store. A request that this package does not
-// know may.
-func Writes(r *http.Request) bool {
-	op, ok := operations[path.Base(r.URL.Path)]
-	return !ok || op.writes
 }
 
 // call is one request being answered.

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"net/http"
+	"path"
 	"strings"
 
 	"github.com/coppice-dev/coppice/store"
@@ -13,15 +15,35 @@ import (
 
 // operation is what a server does for a request.
 type operation struct {
-	run    func(*call) error
-	writes bool // it may change the store
-	keeps  bool // it keeps the store of the trash open
+	run   func(*call) error
+	needs Need
+	keeps bool // it keeps the store of the trash open
+}
+
+// Need is what a client must be allowed for a request.
+type Need int
+
+// The needs. Each includes those before it.
+const (
+	ToRead  Need = iota
+	ToWrite      // to change logs, notes and blobs, or to keep others from that
+	ToOwn        // to see and change everything that the store keeps, and to delete for good
+)
+
+// Needs returns what a client must be allowed for a request.
+func Needs(r *http.Request) Need {
+	op, ok := operations[path.Base(r.URL.Path)]
+	if !ok {
+		return ToOwn
+	}
+	return op.needs
 }
 
 func reads(run func(*call) error) operation  { return operation{run: run} }
-func writes(run func(*call) error) operation { return operation{run: run, writes: true} }
+func writes(run func(*call) error) operation { return operation{run: run, needs: ToWrite} }
+func owns(run func(*call) error) operation   { return operation{run: run, needs: ToOwn} }
 
-// operations are all operations, by name. What keeps others from writing counts as writing.
+// operations are all operations, by name.
 var operations = map[string]operation{
 	"hello":    reads((*call).hello),
 	"open":     {run: (*call).open, keeps: true},
@@ -45,14 +67,14 @@ var operations = map[string]operation{
 
 	"trash":         reads((*call).trash),
 	"trash-restore": writes((*call).restore),
-	"trash-empty":   writes((*call).empty),
+	"trash-empty":   owns((*call).empty),
 
 	"blob":         reads((*call).blob),
 	"blobs":        reads((*call).blobs),
-	"unreferenced": reads((*call).unreferenced),
+	"unreferenced": owns((*call).unreferenced),
 	"put":          writes((*call).put),
 	"hold":         writes((*call).hold),
-	"collect":      writes((*call).collect),
+	"collect":      owns((*call).collect),
 
 	"note":        reads((*call).note),
 	"notes":       reads((*call).notes),
@@ -60,12 +82,12 @@ var operations = map[string]operation{
 	"note-remove": writes((*call).removeNote),
 	"note-change": writes((*call).changeNote),
 
-	"parts":       reads((*call).parts),
-	"copies":      reads((*call).copies),
-	"part":        reads((*call).openPart),
-	"part-lines":  reads((*call).partLines),
-	"part-edit":   writes((*call).editPart),
-	"part-remove": writes((*call).removePart),
+	"parts":       owns((*call).parts),
+	"copies":      owns((*call).copies),
+	"part":        owns((*call).openPart),
+	"part-lines":  owns((*call).partLines),
+	"part-edit":   owns((*call).editPart),
+	"part-remove": owns((*call).removePart),
 
 	"batch":        writes((*call).newBatch),
 	"batch-add":    writes((*call).addToBatch),
@@ -219,7 +241,10 @@ func (c *call) watch(log store.Log) error {
 	if err := c.out.flush(); err != nil {
 		return err
 	}
-	for line, err := range log.Watch(c.ctx, from) {
+	ctx, cancel := context.WithCancel(c.ctx)
+	defer cancel()
+	defer context.AfterFunc(c.watching, cancel)()
+	for line, err := range log.Watch(ctx, from) {
 		if err == nil {
 			err = c.out.line(line)
 		}

@@ -1,0 +1,357 @@
+// Package client opens a home on another machine, which a Coppice server has:
+//
+//	h, err := client.Open(ctx, "https://sessions.example.org", &client.Options{Token: token})
+//	if err != nil {
+//		return err
+//	}
+//	defer h.Close()
+//	list, err := h.Sessions.List(ctx, home.ListRequest{Limit: 10})
+//
+// It is a home.Home like any other, so every program that uses one can use it. Operations are
+// performed by the server. Conversations, chats, and what reads or writes files (an import, an
+// export to a path) run here, on the sessions of the server.
+package client
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/store/remote"
+)
+
+// Options adjusts how a home is opened.
+type Options struct {
+	// Home is for the home itself.
+	Home home.Options
+	// Token is sent to the server and nowhere else, and only over TLS or to this machine.
+	Token string
+	// HTTP makes the requests. It must not have a timeout. Default: http.DefaultClient.
+	HTTP *http.Client
+}
+
+// storePath is where a server has the store of its home.
+const storePath = "/v1/store"
+
+// Open opens the home of the server at an address.
+func Open(ctx context.Context, address string, o *Options) (*home.Home, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	address = strings.TrimRight(address, "/")
+	web, err := remote.Client(address, o.Token, o.HTTP)
+	if err != nil {
+		return nil, err
+	}
+	st, err := remote.Open(ctx, address+storePath, &remote.Options{Client: web})
+	if err != nil {
+		return nil, err
+	}
+	h, err := home.Away(ctx, st, &server{address, web}, &o.Home)
+	if err != nil {
+		return nil, errors.Join(err, st.Close())
+	}
+	return h, nil
+}
+
+// server performs operations.
+type server struct {
+	address string
+	web     *http.Client
+}
+
+const (
+	stream = "application/x-ndjson"
+	// maxLine is the longest piece of an answer. An entry is shorter.
+	maxLine = 256 << 20
+	// silence is how long the server may say nothing. It says something four times as often.
+	silence = time.Minute
+)
+
+// message is a piece of an answer.
+type message struct {
+	Event    json.RawMessage `json:"event"`
+	Notice   *home.Notice    `json:"notice"`
+	Progress *home.Progress  `json:"progress"`
+	Result   json.RawMessage `json:"result"`
+	Error    *problem        `json:"error"`
+}
+
+// problem is an error of a server.
+type problem struct {
+	Status int             `json:"status"`
+	Kind   home.Kind       `json:"kind"`
+	Title  string          `json:"title"`
+	Detail string          `json:"detail"`
+	Field  string          `json:"field"`
+	Hint   string          `json:"hint"`
+	Result json.RawMessage `json:"result"`
+}
+
+func (p *problem) err() error {
+	info := &home.ErrorInfo{Kind: p.Kind, Message: p.Detail, Field: p.Field, Hint: p.Hint}
+	if info.Kind == "" {
+		info.Kind = home.KindError
+	}
+	if info.Message == "" {
+		info.Message = "the server answered " + p.Title
+	}
+	return info
+}
+
+// Do implements home.Remote. Whoever follows one session goes on where they were if the
+// connection is lost.
+func (s *server) Do(ctx context.Context, op *home.Operation, request any, send func(event any) error) (any, error) {
+	following, _ := request.(*home.FollowRequest)
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		came := ""
+		result, err := s.once(ctx, op, request, func(event any) error {
+			if a, ok := event.(home.Arrival); ok {
+				came = a.Entry.ID
+			}
+			return send(event)
+		})
+		switch {
+		case following == nil:
+			return result, err
+		case ctx.Err() != nil: // the end of a watch is no error
+			return result, nil
+		case !isLost(err) || following.Session == "" || came == "" && following.After == "":
+			return result, err
+		}
+		if came != "" {
+			following.After, following.Last = came, 0
+			pause = 100 * time.Millisecond
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return result, nil
+		}
+	}
+}
+
+// lost is the error of a request that was not answered, or not to the end.
+type lost struct{ *home.ErrorInfo }
+
+func (l lost) Unwrap() error { return l.ErrorInfo }
+
+func isLost(err error) bool {
+	_, ok := errors.AsType[lost](err)
+	return ok
+}
+
+func (s *server) lose(err error) error {
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		err = e.Err // without the address
+	}
+	return lost{&home.ErrorInfo{
+		Kind: home.KindUnavailable, Message: fmt.Sprintf("%s does not answer: %v", s.address, err),
+		Hint: "is the server running, and is there a way to it?",
+	}}
+}
+
+// once makes a request.
+func (s *server) once(ctx context.Context, op *home.Operation, request any, send func(any) error) (any, error) {
+	outer := ctx
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	alive := time.AfterFunc(silence, func() { cancel(errSilent) })
+	defer alive.Stop()
+	r, err := s.request(ctx, op, request)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := s.web.Do(r)
+	if err != nil {
+		return nil, s.why(outer, ctx, err)
+	}
+	defer resp.Body.Close()
+	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind != stream {
+		return s.failed(op, resp)
+	}
+	in := bufio.NewReaderSize(resp.Body, 64<<10)
+	for {
+		alive.Reset(silence)
+		line, err := readLine(in)
+		if err != nil {
+			return nil, s.why(outer, ctx, err)
+		}
+		alive.Stop() // the reader may take its time
+		if result, done, err := s.take(op, line, send); done || err != nil {
+			return result, err
+		}
+	}
+}
+
+var errSilent = errors.New("it is silent")
+
+func (s *server) why(outer, ctx context.Context, err error) error {
+	if outer.Err() != nil {
+		return context.Cause(outer)
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	return s.lose(err)
+}
+
+// request makes the HTTP request of an operation, by its route: the fields that are in the path
+// go there, the others into the query of a GET and the body of anything else.
+func (s *server) request(ctx context.Context, op *home.Operation, request any) (*http.Request, error) {
+	method, path, ok := strings.Cut(op.Route, " ")
+	if !ok {
+		return nil, &home.ErrorInfo{Kind: home.KindInvalid, Message: op.Name + " is not offered to other machines"}
+	}
+	text, err := json.Marshal(request)
+	if err != nil {
+		return nil, err
+	}
+	fields := make(map[string]json.RawMessage)
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return nil, err
+	}
+	for {
+		before, rest, found := strings.Cut(path, "{")
+		if !found {
+			break
+		}
+		name, after, _ := strings.Cut(rest, "}")
+		var value string
+		if json.Unmarshal(fields[name], &value) != nil || value == "" {
+			return nil, &home.ErrorInfo{Kind: home.KindInvalid, Field: name, Message: name + " is empty"}
+		}
+		delete(fields, name)
+		path = before + url.PathEscape(value) + after
+	}
+	var body io.Reader
+	if method == http.MethodGet || method == http.MethodDelete {
+		query, err := queryOf(fields)
+		if err != nil {
+			return nil, err
+		}
+		if query != "" {
+			path += "?" + query
+		}
+	} else if text, err = json.Marshal(fields); err == nil {
+		body = bytes.NewReader(text)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, s.address+path, body)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Accept", stream)
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	return r, nil
+}
+
+// queryOf writes fields as a query.
+func queryOf(fields map[string]json.RawMessage) (string, error) {
+	query := make(url.Values)
+	for name, raw := range fields {
+		var one string
+		var several []string
+		switch {
+		case json.Unmarshal(raw, &one) == nil:
+			query.Set(name, one)
+		case json.Unmarshal(raw, &several) == nil:
+			query[name] = several
+		case raw[0] == '{' || raw[0] == '[':
+			return "", fmt.Errorf("%s does not fit into an address", name)
+		default:
+			query.Set(name, string(raw))
+		}
+	}
+	return query.Encode(), nil
+}
+
+// readLine reads a line of a bounded length.
+func readLine(in *bufio.Reader) (line []byte, err error) {
+	for {
+		piece, err := in.ReadSlice('\n')
+		line = append(line, piece...)
+		switch {
+		case err == nil:
+			return line, nil
+		case err == io.EOF:
+			return nil, io.ErrUnexpectedEOF
+		case err != bufio.ErrBufferFull:
+			return nil, err
+		case len(line) > maxLine:
+			return nil, fmt.Errorf("a piece of the answer is longer than %d bytes", maxLine)
+		}
+	}
+}
+
+// take does what a piece of an answer says.
+func (s *server) take(op *home.Operation, line []byte, send func(any) error) (result any, done bool, err error) {
+	var m message
+	if err := json.Unmarshal(line, &m); err != nil {
+		return nil, true, s.strange(err)
+	}
+	switch {
+	case m.Error != nil:
+		result, _ := s.result(op, m.Result)
+		return result, true, m.Error.err()
+	case m.Result != nil:
+		result, err := s.result(op, m.Result)
+		return result, true, err
+	case m.Notice != nil:
+		return nil, false, send(*m.Notice)
+	case m.Progress != nil:
+		return nil, false, send(*m.Progress)
+	case m.Event != nil && op.Event != nil:
+		event := reflect.New(op.Event)
+		if err := json.Unmarshal(m.Event, event.Interface()); err != nil {
+			return nil, true, s.strange(err)
+		}
+		return nil, false, send(event.Elem().Interface())
+	}
+	return nil, false, nil
+}
+
+func (s *server) result(op *home.Operation, raw json.RawMessage) (any, error) {
+	if raw == nil {
+		return nil, nil
+	}
+	result := reflect.New(op.Result).Interface()
+	if err := json.Unmarshal(raw, result); err != nil {
+		return nil, s.strange(err)
+	}
+	return result, nil
+}
+
+// strange is the error of an answer that makes no sense.
+func (s *server) strange(err error) error {
+	return &home.ErrorInfo{
+		Kind: home.KindUnavailable, Message: fmt.Sprintf("%s answers something strange: %v", s.address, err),
+		Hint: "use the same version of Coppice on both sides",
+	}
+}
+
+// failed returns the error of an answer that is not a stream.
+func (s *server) failed(op *home.Operation, resp *http.Response) (any, error) {
+	p := problem{Status: resp.StatusCode, Title: resp.Status}
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		return nil, s.lose(err)
+	}
+	if resp.StatusCode < 300 || json.Unmarshal(text, &p) != nil {
+		return nil, s.strange(errors.New(resp.Status))
+	}
+	result, _ := s.result(op, p.Result)
+	return result, p.err()
+}

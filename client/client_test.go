@@ -1,0 +1,215 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coppice-dev/coppice/client"
+	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/server"
+	"github.com/coppice-dev/coppice/session"
+)
+
+const token = "cpk_right"
+
+// serve has a server with a home of its own, and returns the home and the address.
+func serve(t *testing.T, access home.Access) (*home.Home, string) {
+	t.Helper()
+	h, err := home.Open(t.Context(), t.TempDir(), &home.Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := server.New(server.Options{
+		Home: h, Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Authorize: func(_ context.Context, given string) (*server.Grant, error) {
+			if given != token {
+				return nil, server.ErrUnauthorized
+			}
+			return &server.Grant{Name: "test", Access: access}, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewServer(s)
+	t.Cleanup(func() {
+		web.CloseClientConnections()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		web.Close()
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return h, web.URL
+}
+
+func open(t *testing.T, address string) *home.Home {
+	t.Helper()
+	h, err := client.Open(t.Context(), address, &client.Options{Token: token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+func must[T any](t *testing.T) func(T, error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// say appends what a user says.
+func say(t *testing.T, h *home.Home, to, text string) *home.AppendResult {
+	t.Helper()
+	return must[*home.AppendResult](t)(h.Entries.Append(t.Context(), home.AppendRequest{
+		Session: to, Message: &session.MessageEntry{Role: string(session.RoleUser), Content: []session.Content{session.Text(text)}},
+	}))
+}
+
+// A home on another machine does what the home itself does.
+func TestHomeElsewhere(t *testing.T) {
+	t.Parallel()
+	there, address := serve(t, home.Admin)
+	here := open(t, address)
+	ctx := t.Context()
+	made := must[*home.CreateResult](t)(here.Sessions.Create(ctx, home.CreateRequest{Title: "Across the wire", Key: "team/1", Tags: []string{"far"}}))
+	first := say(t, here, made.Session, "how tall is the tower?")
+	say(t, there, made.Session, "it is 300 metres tall")
+
+	for name, h := range map[string]*home.Home{"here": here, "there": there} {
+		list := must[*home.ListResult](t)(h.Sessions.List(ctx, home.ListRequest{Tags: []string{"far"}}))
+		if len(list.Sessions) != 1 || list.Sessions[0].Title != "Across the wire" || list.Sessions[0].Messages != 2 {
+			t.Errorf("%s lists %+v", name, list.Sessions)
+		}
+		found := must[*home.FindResult](t)(h.Search.Find(ctx, home.FindRequest{Query: "metres"}))
+		if len(found.Hits) != 1 {
+			t.Errorf("%s finds %+v", name, found)
+		}
+		var texts []string
+		_, err := h.Entries.Path(ctx, home.PathRequest{Session: "team/1"}, func(e session.Entry) error {
+			if e.Type == session.TypeMessage {
+				texts = append(texts, e.ID)
+			}
+			return nil
+		})
+		if err != nil || len(texts) != 2 || texts[0] != first.Entry {
+			t.Errorf("%s reads %q, %v", name, texts, err)
+		}
+	}
+
+	// What a program holds open is here, on the store of the server.
+	c := must[*home.Conversation](t)(here.Conversation(ctx, home.OpenRequest{Session: "last"}))
+	defer c.Close()
+	if c.Handle != made.Session {
+		t.Errorf("the last conversation is %q, want %q", c.Handle, made.Session)
+	}
+	if drawn, err := c.Rendered(ctx); err != nil || drawn.Name == "" {
+		t.Errorf("it is drawn as %+v, %v", drawn, err)
+	}
+
+	// Files are those of this machine.
+	path := filepath.Join(t.TempDir(), "out.md")
+	must[*home.ExportResult](t)(here.Transfer.Export(ctx, home.ExportRequest{OpenRequest: home.OpenRequest{Session: "@1"}, Path: path}, nil))
+	if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), "300 metres") {
+		t.Errorf("exported %q, %v", text, err)
+	}
+}
+
+// Errors are the same, whoever reports them.
+func TestErrorsElsewhere(t *testing.T) {
+	t.Parallel()
+	there, address := serve(t, home.Write)
+	here := open(t, address)
+	ctx := t.Context()
+	for _, name := range []string{"nothing", "@7", ""} {
+		_, want := there.Sessions.Get(ctx, home.SessionRequest{Session: name})
+		_, got := here.Sessions.Get(ctx, home.SessionRequest{Session: name})
+		if home.KindOf(got) != home.KindOf(want) || errors.Is(got, session.ErrNotExist) != errors.Is(want, session.ErrNotExist) {
+			t.Errorf("%q: here %v (%s), there %v (%s)", name, got, home.KindOf(got), want, home.KindOf(want))
+		}
+		_, err := here.Conversation(ctx, home.OpenRequest{Session: name})
+		if home.KindOf(err) != home.KindOf(want) {
+			t.Errorf("open %q: %v", name, err)
+		}
+	}
+	_, err := here.Sessions.List(ctx, home.ListRequest{Sort: "colour"})
+	if info, ok := errors.AsType[*home.ErrorInfo](err); !ok || info.Kind != home.KindInvalid || info.Field != "sort" {
+		t.Errorf("a wrong field: %#v", err)
+	}
+	if _, err := here.Upkeep.EmptyTrash(ctx, home.EmptyTrashRequest{}); err == nil || !strings.Contains(err.Error(), "admin") {
+		t.Errorf("what the token does not allow: %v", err)
+	}
+	if _, err := here.Upkeep.Backup(ctx, home.BackupRequest{To: filepath.Join(t.TempDir(), "backup")}); err == nil {
+		t.Error("a backup of another machine was made here")
+	}
+}
+
+// A token that may only read cannot write past the operations, either.
+func TestReadOnlyStore(t *testing.T) {
+	t.Parallel()
+	there, address := serve(t, home.Read)
+	made := must[*home.CreateResult](t)(there.Sessions.Create(t.Context(), home.CreateRequest{}))
+	here := open(t, address)
+	c := must[*home.Conversation](t)(here.Conversation(t.Context(), home.OpenRequest{Session: made.Session}))
+	defer c.Close()
+	if err := here.Store().Remove(t.Context(), made.Session); err == nil {
+		t.Error("a session was removed")
+	}
+	if err := here.Store().Notes("").Write(t.Context(), "x", nil); err == nil {
+		t.Error("a note was written")
+	}
+	for p, err := range here.Store().Parts().All(t.Context()) {
+		if err == nil {
+			t.Errorf("%+v was listed", p)
+		}
+	}
+}
+
+// A wrong token is refused, and appears nowhere.
+func TestWrongToken(t *testing.T) {
+	t.Parallel()
+	_, address := serve(t, home.Read)
+	_, err := client.Open(t.Context(), address, &client.Options{Token: "cpk_wrong"})
+	if err == nil || strings.Contains(err.Error(), "cpk_wrong") {
+		t.Errorf("open: %v", err)
+	}
+}
+
+// What is appended arrives.
+func TestFollowElsewhere(t *testing.T) {
+	t.Parallel()
+	there, address := serve(t, home.Write)
+	here := open(t, address)
+	made := must[*home.CreateResult](t)(there.Sessions.Create(t.Context(), home.CreateRequest{}))
+	first := say(t, there, made.Session, "one")
+	ctx, stop := context.WithCancel(t.Context())
+	var got []string
+	_, err := here.Entries.Follow(ctx, home.FollowRequest{Session: made.Session, Last: 1}, func(a home.Arrival) error {
+		if got = append(got, a.Entry.ID); len(got) == 1 {
+			got = append(got, say(t, there, made.Session, "two").Entry)
+		} else {
+			stop()
+		}
+		return nil
+	})
+	if err != nil || len(got) != 3 || got[0] != first.Entry || got[1] != got[2] {
+		t.Fatalf("followed %q, %v", got, err)
+	}
+}
