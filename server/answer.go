@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -167,8 +168,16 @@ func (s *Server) answerStream(ctx context.Context, w http.ResponseWriter, r *htt
 		in = r.Body
 		_ = out.control.EnableFullDuplex() // it is told how far it has come while it still sends
 	}
-	result, err := op.Call(ctx, h, request, in, func(event any) error { return out.send("", Message{Event: event}) })
+	result, err := op.Call(ctx, h, request, in, func(event any) error { return out.send(idOf(event), Message{Event: event}) })
 	s.finish(ctx, out, result, err)
+}
+
+// idOf returns the id of an event after which a caller can go on later, or "".
+func idOf(event any) string {
+	if e, ok := event.(home.TurnEvent); ok {
+		return strconv.FormatInt(e.Number, 10)
+	}
+	return ""
 }
 
 // finish sends the last piece. If there was none before it, an error becomes the status of

@@ -57,7 +57,9 @@ func (s *Server) read(op *described, w http.ResponseWriter, r *http.Request) (an
 		beside["once"] = key
 	}
 	if last := r.Header.Get("Last-Event-ID"); last != "" && op.properties["after"] != nil && op.Event != nil {
-		beside["after"] = last
+		if beside["after"], err = valueOf(op.properties["after"].Type, last); err != nil {
+			return nil, wrongField("after", "%q is not %s", last, err)
+		}
 	}
 	if err := op.validate(body, beside); err != nil {
 		return nil, err
@@ -197,12 +199,17 @@ func wrongField(name, format string, args ...any) *Problem {
 }
 
 // limited returns the context in which an operation runs: it ends with the caller, and after
-// a time unless it streams; and with the server if the caller only listens.
+// a time unless it streams; and with the server if the caller only listens. Few callers may reach
+// the machine itself in it.
 func (s *Server) limited(r *http.Request, op *described) (context.Context, context.CancelFunc) {
-	if op.Event == nil {
-		return context.WithTimeout(r.Context(), s.o.Limits.Time)
+	ctx := r.Context()
+	if s.o.Tools == 0 || GrantOf(ctx).Access < s.o.Tools {
+		ctx = home.Confine(ctx)
 	}
-	ctx, cancel := context.WithCancel(r.Context())
+	if op.Event == nil {
+		return context.WithTimeout(ctx, s.o.Limits.Time)
+	}
+	ctx, cancel := context.WithCancel(ctx)
 	if op.Access == home.Read {
 		stop := context.AfterFunc(s.stopping, cancel)
 		return ctx, func() { stop(); cancel() }

@@ -33,6 +33,10 @@ type Options struct {
 	// Log gets a line for each request, without anything that was said in a session.
 	// Default: none.
 	Log *slog.Logger
+	// Tools is the access that a caller needs for turns in which the model has tools, MCP
+	// servers or files, and for allowing its calls: all of that acts on the machine of the
+	// server. Default: no one may.
+	Tools home.Access
 	// Pprof offers the profiles of net/http/pprof to those who may administer the home.
 	Pprof bool
 
