@@ -164,7 +164,7 @@ func (t *Transfer) export(ctx context.Context, r exporting) (*ExportResult, erro
 	if err != nil {
 		return nil, err
 	}
-	if result.Missing, err = c.missingFor(ctx, r.Format, leaf); err != nil {
+	if result.Missing, err = c.missingFor(ctx, &r.ExportRequest, leaf); err != nil {
 		return nil, err
 	}
 	if !slices.Contains(ExportFormats(), r.Format) {
@@ -179,12 +179,12 @@ func (t *Transfer) export(ctx context.Context, r exporting) (*ExportResult, erro
 		c.Session = copied.WithContext(ctx)
 	}
 	count := 0
-	write := func(w io.Writer) error { return c.export(ctx, w, leaf, &r.ExportRequest, &count) }
+	write := func(w io.Writer) error { return c.export(ctx, w, leaf, &r.ExportRequest, result, &count) }
 	var check func(string) error
 	if r.Format == ExportJSON || r.Inline {
 		written := sha256.New()
 		write = func(w io.Writer) error {
-			return c.export(ctx, io.MultiWriter(w, written), leaf, &r.ExportRequest, &count)
+			return c.export(ctx, io.MultiWriter(w, written), leaf, &r.ExportRequest, result, &count)
 		}
 		check = func(path string) error { return readBack(ctx, path, written, count) }
 	}
@@ -392,8 +392,8 @@ func writeFile(path string, force bool, write func(io.Writer) error, check func(
 }
 
 // export writes the conversation in a format of our own, and counts the entries of JSON and
-// JSONL.
-func (c *Conversation) export(ctx context.Context, w io.Writer, leaf string, r *ExportRequest, count *int) error {
+// JSONL. It adds to the result what a page lacks.
+func (c *Conversation) export(ctx context.Context, w io.Writer, leaf string, r *ExportRequest, result *ExportResult, count *int) error {
 	switch r.Format {
 	case ExportJSON:
 		return c.writeJSON(ctx, w, count)
@@ -406,7 +406,11 @@ func (c *Conversation) export(ctx context.Context, w io.Writer, leaf string, r *
 	}
 	if r.Format == ExportHTML {
 		drawn.Cost = c.cost(ctx)
-		return html.Write(ctx, w, drawn, &html.Options{Leaf: leaf})
+		o := &html.Options{Leaf: leaf}
+		if !r.Redact { // a copy does not know what its original lacks
+			o.Look = func(e *session.Entry) { result.Missing = append(result.Missing, c.missingOf(e)...) }
+		}
+		return html.Write(ctx, w, drawn, o)
 	}
 	if drawn.Tokens, err = c.spent(ctx); err != nil {
 		return err
@@ -418,17 +422,17 @@ func (c *Conversation) export(ctx context.Context, w io.Writer, leaf string, r *
 }
 
 // missingFor lists what is missing of what a format shows. JSON finds that out when it is
-// written, and so does JSONL for blobs.
-func (c *Conversation) missingFor(ctx context.Context, format, leaf string) (missing []MissingContent, err error) {
+// written, and so do JSONL for blobs and a page.
+func (c *Conversation) missingFor(ctx context.Context, r *ExportRequest, leaf string) (missing []MissingContent, err error) {
 	var ids []string
-	switch {
+	switch format := r.Format; {
 	case format == ExportJSONL:
 		damage, err := session.Damage(c.Session)
 		for _, p := range damage {
 			missing = append(missing, MissingContent{Entry: p.EntryID, Why: p.Detail})
 		}
 		return missing, err
-	case format == ExportJSON, format == ExportMarkdown && leaf == "":
+	case format == ExportJSON, format == ExportMarkdown && leaf == "", format == ExportHTML && !r.Redact:
 		return nil, nil
 	case format == ExportMarkdown:
 		var path []session.Entry
@@ -447,14 +451,20 @@ func (c *Conversation) missingFor(ctx context.Context, format, leaf string) (mis
 		if err != nil {
 			return nil, err
 		}
-		if e.Custom != nil {
-			continue // it is not shown
-		}
-		for _, p := range fill(c.Session, &e) {
-			missing = append(missing, MissingContent{Entry: p.EntryID, Blob: string(p.Blob)})
-		}
+		missing = append(missing, c.missingOf(&e)...)
 	}
 	return missing, ctx.Err()
+}
+
+// missingOf lists what is missing of an entry that is shown.
+func (c *Conversation) missingOf(e *session.Entry) (missing []MissingContent) {
+	if e.Custom != nil {
+		return nil // it is not shown
+	}
+	for _, p := range fill(c.Session, e) {
+		missing = append(missing, MissingContent{Entry: p.EntryID, Blob: string(p.Blob)})
+	}
+	return missing
 }
 
 // cost tells what the conversation has cost as Stats does, or "" if that cannot be told: a

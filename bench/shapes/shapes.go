@@ -330,9 +330,13 @@ func circles(n int) string {
 	})
 }
 
+// backwards has the children of the last of a chain first, and then the chain from its end.
 func backwards(n int) string {
 	return log(func(w *lines) {
-		for i := n; i > 0; i-- {
+		for i := range n / 2 {
+			w.as(fmt.Sprintf("c%d", i), fmt.Sprintf("b%d", n/2), message("user", `"hello"`))
+		}
+		for i := n / 2; i > 0; i-- {
 			w.as(fmt.Sprintf("b%d", i), fmt.Sprintf("b%d", i-1), message("user", `"hello"`))
 		}
 		w.as("b0", "", message("user", `"hello"`))

@@ -16,12 +16,16 @@ import (
 	"io"
 
 	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/session"
 )
 
 // Options adjust a page. Nil and the zero value draw the conversation as it is.
 type Options struct {
 	// Leaf is the end of the path that is shown first. Default: the session's leaf.
 	Leaf string
+	// Look, if it is not nil, is called with every entry of the page, on all branches,
+	// before anything is written.
+	Look func(e *session.Entry)
 }
 
 var (
@@ -41,7 +45,7 @@ func Write(ctx context.Context, w io.Writer, c render.Conversation, o *Options) 
 	if o == nil {
 		o = &Options{}
 	}
-	p, err := newPlan(ctx, c, cmp.Or(o.Leaf, c.LeafID()))
+	p, err := newPlan(ctx, c, o)
 	if err != nil {
 		return err
 	}

@@ -78,8 +78,8 @@ const (
 	gistWidth = 140
 )
 
-func newPlan(ctx context.Context, c render.Conversation, leaf string) (*plan, error) {
-	outline, err := render.NewOutline(c, render.OutlineOptions{Leaf: leaf})
+func newPlan(ctx context.Context, c render.Conversation, o *Options) (*plan, error) {
+	outline, err := render.NewOutline(c, render.OutlineOptions{Leaf: cmp.Or(o.Leaf, c.LeafID())})
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func newPlan(ctx context.Context, c render.Conversation, leaf string) (*plan, er
 		return nil, err
 	}
 	p.tags = now.Tags
-	if err := p.read(ctx, c); err != nil {
+	if err := p.read(ctx, c, o.Look); err != nil {
 		return nil, err
 	}
 	p.moveResults()
@@ -103,7 +103,7 @@ func newPlan(ctx context.Context, c render.Conversation, leaf string) (*plan, er
 }
 
 // read looks at every entry.
-func (p *plan) read(ctx context.Context, c render.Conversation) error {
+func (p *plan) read(ctx context.Context, c render.Conversation, look func(*session.Entry)) error {
 	f := follower{plan: p}
 	i := 0
 	for chunk := range slices.Chunk(p.outline.Order, render.ReadAtOnce) {
@@ -117,6 +117,9 @@ func (p *plan) read(ctx context.Context, c render.Conversation) error {
 		for k := range entries {
 			p.look(i, &entries[k])
 			f.add(i, &entries[k])
+			if look != nil {
+				look(&entries[k])
+			}
 			i++
 		}
 	}
