@@ -43,7 +43,7 @@ func newAdmission(o *Options) (*admission, error) {
 
 type grantKey struct{}
 
-// GrantOf returns what the one who asks may do. It is for Mounts.
+// GrantOf returns what the one who asks may do.
 func GrantOf(ctx context.Context) *Grant {
 	g, _ := ctx.Value(grantKey{}).(*Grant)
 	return g

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/coppice-dev/coppice/home"
 )
 
@@ -27,9 +29,10 @@ type Options struct {
 	// Origins are those of web pages, beside the server's own, that may ask it, such as
 	// "https://example.org".
 	Origins []string
-	// Mounts are handlers for paths beside those of the operations. They are asked behind
-	// the same checks: GrantOf has who asks.
-	Mounts map[string]http.Handler
+	// Version is that of the program, for those who ask.
+	Version string
+	// SetupMCP adds to what agents find at /mcp. Default: nothing.
+	SetupMCP func(*mcp.Server)
 	// Log gets a line for each request, without anything that was said in a session.
 	// Default: none.
 	Log *slog.Logger
@@ -168,9 +171,7 @@ func (s *Server) routes() http.Handler {
 	}
 	mux.HandleFunc("POST "+storePath, s.serveStore)
 	mux.HandleFunc("GET /openapi.json", s.api.serve)
-	for path, handler := range s.o.Mounts {
-		mux.Handle(path, handler)
-	}
+	mux.Handle("/mcp", s.models())
 	mux.Handle("GET /metrics", s.only(home.Admin, s.watch.metrics()))
 	if s.o.Pprof {
 		mux.Handle("/debug/pprof/", s.only(home.Admin, profiles()))

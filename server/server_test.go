@@ -11,9 +11,12 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/server"
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/remote"
 )
 
 // served is a server with a home of its own.
@@ -368,5 +371,53 @@ func TestEveryOperationNeedsItsAccess(t *testing.T) {
 	}
 	if a := s.ask("GET", "/healthz", ""); a.status != 200 {
 		t.Errorf("healthz: %d", a.status)
+	}
+}
+
+// TestAWriterCannotBecomeAdmin: the notes of a home have its tokens, what is trusted and the
+// key that signs approvals. A token that may only write gets at none of them through the
+// store.
+func TestAWriterCannotBecomeAdmin(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(o *server.Options) { o.Authorize = allowed })
+	ours := s.home.Store()
+	if err := ours.Notes("tokens").Write(t.Context(), "tokens.json", []byte("secret")); err != nil {
+		t.Fatal(err)
+	}
+	if err := ours.Notes("").Write(t.Context(), "trust", []byte("this")); err != nil {
+		t.Fatal(err)
+	}
+	open := func(token string) store.Store {
+		st, err := remote.Open(t.Context(), s.url+"/v1/store", &remote.Options{Token: token})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = st.Close() })
+		return st
+	}
+	theirs := open("w")
+	if data, err := theirs.Notes("tokens").Read(t.Context(), "tokens.json"); err == nil {
+		t.Errorf("a writer reads %s", data)
+	}
+	if err := theirs.Notes("tokens").Write(t.Context(), "tokens.json", []byte("forged")); err != nil {
+		t.Error(err) // it is a note of its own
+	}
+	if err := theirs.Notes("").Write(t.Context(), "trust", []byte("that")); err == nil {
+		t.Error("a writer may say what is trusted")
+	}
+	for room, want := range map[string]string{"tokens/tokens.json": "secret", "/trust": "this"} {
+		room, name, _ := strings.Cut(room, "/")
+		if data, err := ours.Notes(room).Read(t.Context(), name); err != nil || string(data) != want {
+			t.Errorf("%s is now %s, %v", name, data, err)
+		}
+		if data, err := open("a").Notes(room).Read(t.Context(), name); err != nil || string(data) != want {
+			t.Errorf("an administrator reads %s, %v", data, err)
+		}
+	}
+	if _, err := open("r").Create(t.Context(), "x", store.Lines()); err == nil {
+		t.Error("a reader may write")
+	}
+	if _, err := theirs.Trash().Empty(t.Context(), time.Now()); err == nil {
+		t.Error("a writer may delete for good")
 	}
 }

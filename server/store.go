@@ -1,44 +1,58 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"sync"
 
 	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/lease"
 	"github.com/coppice-dev/coppice/store/remote"
 )
 
 // storePath is where a client finds the store of the home: see package store/remote.
 const storePath = "/v1/store/"
 
-// stores gives the store of a home to clients on other machines, to each as it may see it. Those
-// who see the same home share a handler; Authorize should return the same Home each time.
+// stores gives the store of a home to clients on other machines, to each as it may see it.
+// Those who see the same share a handler; Authorize should return the same Home each time.
 type stores struct {
 	mu   sync.Mutex
-	of   map[*home.Home]*remote.Handler
-	last []*home.Home // the latest is the last
+	of   map[view]*remote.Handler
+	last []view // the latest is the last
+}
+
+// view is how a store is seen: all of it, or as the holder of a token may.
+type view struct {
+	home  *home.Home
+	token string // "" is for those who may administer it
 }
 
 // maxViews is how many views of the home are kept ready.
 const maxViews = 100
 
-func (s *stores) handler(h *home.Home) *remote.Handler {
+func (s *stores) handler(g *Grant) *remote.Handler {
+	v, st := view{home: g.Home}, g.Home.Store()
+	if g.Access < home.Admin {
+		v.token, st = g.Name, modest{st, g.Name}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if found := s.of[h]; found != nil {
+	if found := s.of[v]; found != nil {
 		return found
 	}
 	if s.of == nil {
-		s.of = make(map[*home.Home]*remote.Handler)
+		s.of = make(map[view]*remote.Handler)
 	}
-	if s.last = append(s.last, h); len(s.last) > maxViews {
+	if s.last = append(s.last, v); len(s.last) > maxViews {
 		_ = s.of[s.last[0]].Close() // its clients open their logs again
 		delete(s.of, s.last[0])
 		s.last = s.last[1:]
 	}
-	s.of[h] = remote.NewHandler(h.Store())
-	return s.of[h]
+	s.of[v] = remote.NewHandler(st)
+	return s.of[v]
 }
 
 // stop ends what would go on for ever.
@@ -71,5 +85,37 @@ func (s *Server) serveStore(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, forbidden(g, needs))
 		return
 	}
-	s.stores.handler(g.Home).ServeHTTP(w, r)
+	s.stores.handler(g).ServeHTTP(w, r)
+}
+
+// modest is a store for those who may not administer it. Notes are what programs remember
+// about the home as a whole: tokens, the directories that are trusted, the key that signs
+// approvals. One who could write them could do anything. So they see only what they need to
+// write sessions, and their programs keep their own notes in rooms of their own.
+type modest struct {
+	store.Store
+	token string
+}
+
+// Notes implements store.Store.
+func (m modest) Notes(room string) store.Notes {
+	switch room {
+	case "":
+		return readOnly{m.Store.Notes(room)} // what was redacted must not be written again
+	case lease.Room:
+		return m.Store.Notes(room) // one program at a time works on a conversation
+	}
+	return m.Store.Notes("of-" + m.token + "-" + room)
+}
+
+var errNeedsAdmin = session.Invalidf("this needs a token with admin access")
+
+type readOnly struct{ store.Notes }
+
+func (readOnly) Write(context.Context, string, []byte) error     { return errNeedsAdmin }
+func (readOnly) WriteHint(context.Context, string, []byte) error { return errNeedsAdmin }
+func (readOnly) Remove(context.Context, string) error            { return errNeedsAdmin }
+
+func (readOnly) Change(context.Context, string, func([]byte) ([]byte, error)) error {
+	return errNeedsAdmin
 }

@@ -29,8 +29,8 @@ import (
 // TTL is how long a holder may be silent. It renews its lease three times as often.
 const TTL = 30 * time.Second
 
-// room has a note for each lease.
-const room = "leases"
+// Room is where a store notes who works on what.
+const Room = "leases"
 
 // Holder is who has a lease.
 type Holder struct {
@@ -84,7 +84,7 @@ type Place struct {
 
 // At returns the place with a name, which is that of a log in the store.
 func At(st store.Store, name string) *Place {
-	return &Place{notes: st.Notes(room), name: name}
+	return &Place{notes: st.Notes(Room), name: name}
 }
 
 // Holder returns who has the lease, or nil.
