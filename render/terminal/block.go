@@ -192,13 +192,15 @@ func (r *reader) result(t *session.ToolResultContent) {
 // output writes what a tool or a command printed, or the first lines of it.
 func (r *reader) output(text string) {
 	bar := indent + r.Paint(Dim, "│ ")
-	rows := strings.Split(strings.Trim(text, "\n"), "\n")
-	hidden := 0
-	if !r.o.Full && len(rows) > foldedRows+1 {
-		hidden = len(rows) - foldedRows
-		rows = rows[:foldedRows]
+	text = strings.Trim(text, "\n")
+	shown, hidden := 1+strings.Count(text, "\n"), 0
+	if !r.o.Full && shown > foldedRows+1 {
+		shown, hidden = foldedRows, shown-foldedRows
 	}
-	for _, row := range rows {
+	for row := range strings.SplitSeq(text, "\n") {
+		if shown--; shown < 0 {
+			break
+		}
 		if !r.o.Full {
 			row = r.fits(strings.ReplaceAll(plain.Text(row), "\t", "    "), 4)
 		}

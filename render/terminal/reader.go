@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -17,7 +18,7 @@ import (
 // reader writes a conversation so that a person can read it.
 type reader struct {
 	Style
-	w        io.Writer
+	w        io.Writer // nil keeps all in buf
 	o        ShowOptions
 	names    render.Names
 	labels   map[string]string
@@ -34,13 +35,15 @@ type reader struct {
 	leadFor  string
 	coloured int  // how many more bytes of code to colour by their grammar, which is slow
 	goesOn   bool // the text begins within a code block that is partly drawn
-	buf      strings.Builder
+	buf      bytes.Buffer
+	err      error // of writing
 }
 
 const (
 	indent     = "  "
-	foldedRows = 6  // of a tool's output
-	foldedDiff = 16 // of a diff: it says more than output does
+	foldedRows = 6        // of a tool's output
+	foldedDiff = 16       // of a diff: it says more than output does
+	enough     = 64 << 10 // to be written before an entry is drawn: one may be as large as memory
 	// maxReading is a width beyond which text is hard to follow.
 	maxReading = 110
 )
@@ -52,9 +55,11 @@ func newReader(w io.Writer, s Style, o ShowOptions) *reader {
 
 // flush writes what was collected.
 func (r *reader) flush() error {
-	_, err := io.WriteString(r.w, r.buf.String())
+	if r.err == nil {
+		_, r.err = r.w.Write(r.buf.Bytes())
+	}
 	r.buf.Reset()
-	return err
+	return r.err
 }
 
 func (r *reader) line(parts ...string) {
@@ -65,6 +70,9 @@ func (r *reader) line(parts ...string) {
 	}
 	r.buf.WriteString(line)
 	r.buf.WriteByte('\n')
+	if r.buf.Len() >= enough && r.w != nil {
+		_ = r.flush() // the next one returns its error
+	}
 }
 
 // gap leaves a line empty, unless nothing is above it.

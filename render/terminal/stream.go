@@ -1,7 +1,6 @@
 package terminal
 
 import (
-	"io"
 	"strings"
 
 	"github.com/coppice-dev/coppice/render/code"
@@ -93,7 +92,7 @@ func (s *Stream) draw(text string) []string {
 	if strings.TrimSpace(text) == "" && s.fence == "" || text == "" {
 		return nil
 	}
-	r := newReader(io.Discard, s.style, ShowOptions{})
+	r := newReader(nil, s.style, ShowOptions{}) // it keeps what it draws
 	r.coloured = maxColoured
 	if s.style.Color {
 		r.goesOn = s.fence != ""

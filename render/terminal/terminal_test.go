@@ -3,6 +3,7 @@ package terminal_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"io"
 	"os"
@@ -310,5 +311,34 @@ func TestDrawnMarkdownLosesNoWord(t *testing.T) {
 				t.Errorf("%q: %q is missing in\n%s", text, word, got)
 			}
 		}
+	}
+}
+
+// pieces is how much it was given at once at most, and whether it is full.
+type pieces struct {
+	most, all, room int
+}
+
+func (p *pieces) Write(b []byte) (int, error) {
+	if p.most, p.all = max(p.most, len(b)), p.all+len(b); p.all > p.room {
+		return 0, io.ErrShortWrite
+	}
+	return len(b), nil
+}
+
+// A large output is written while it is drawn, and not collected in memory first.
+func TestALargeOutputIsWrittenInPieces(t *testing.T) {
+	t.Parallel()
+	text := strings.Repeat("some words of output\n", 100_000)
+	large := session.Entry{ID: "e", Type: session.TypeMessage, Message: &session.MessageEntry{
+		Role: session.RoleTool, Content: []session.Content{session.ToolResult("c", text, false)},
+	}}
+	all := pieces{room: 1 << 30}
+	if err := terminal.Entries(&all, terminal.Style{Width: 80}, []session.Entry{large}, render.Names{}); err != nil || all.all < len(text) || all.most > 128<<10 {
+		t.Errorf("%d bytes, %d of them at once; %v", all.all, all.most, err)
+	}
+	full := pieces{room: 1 << 20}
+	if err := terminal.Entries(&full, terminal.Style{Width: 80}, []session.Entry{large}, render.Names{}); !errors.Is(err, io.ErrShortWrite) {
+		t.Errorf("a full disk: %v", err)
 	}
 }
