@@ -99,7 +99,11 @@ func (c *conn) end(err error) {
 	for watch := range c.endless {
 		watch.cancel(errEnded)
 	}
+	turn := c.tagged.turn
 	c.mu.Unlock()
+	if turn != nil {
+		c.decideLater(c.ctx, turn)
+	}
 	if !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrDeadlineExceeded) {
 		c.cancel(errGone) // the connection broke
 	}

@@ -75,11 +75,16 @@ type (
 
 // taggedState is what the tagged protocol remembers about a connection.
 type taggedState struct {
-	session string // the present session, or "" if there is none yet
+	session string           // the present session, or "" if there is none yet
+	chat    home.ChatRequest // how queries are answered
+	turn    *turning         // the query under way, or nil
 }
 
 // taggedRequests are the requests by their types. Each returns the answer.
 var taggedRequests = map[string]func(c *conn, ctx context.Context, line []byte) (any, error){
+	"initialize":     (*conn).initialize,
+	"query":          (*conn).query,
+	"tool_approve":   (*conn).toolApprove,
 	"session_create": (*conn).sessionCreate,
 	"session_save":   (*conn).sessionSave,
 	"session_load":   (*conn).sessionLoad,
@@ -113,7 +118,7 @@ func (c *conn) answerTagged(kind json.RawMessage, line []byte) {
 }
 
 // taggedFields has what the tagged protocol calls the fields of requests to the home.
-var taggedFields = map[string]string{"session": "session_id", "text": "query"}
+var taggedFields = map[string]string{"session": "session_id", "text": "query", "call": "tool_id"}
 
 func taggedFailure(request string, err error) taggedError {
 	info := home.Describe(err)

@@ -93,12 +93,13 @@ func (v variant) check(t *testing.T, message object, info variant) {
 func TestTaggedMessages(t *testing.T) {
 	t.Parallel()
 	requests, answers, info := rust(t, "Request"), rust(t, "Answer"), rust(t, "SessionInfo")[""]
-	if len(requests) != len(answers) || len(info) != 6 {
+	if len(requests) != 9 || len(answers) != 6 || len(info) != 6 {
 		t.Fatalf("%d requests, %d answers and %d members were read", len(requests), len(answers), len(info))
 	}
 	replies := map[string]string{
 		"session_create": "session_created", "session_save": "session_saved", "session_load": "session_loaded",
 		"session_list": "session_list_result", "session_delete": "session_deleted", "session_export": "session_exported",
+		"initialize": "initialized", "query": "stream_token", "tool_approve": "error",
 	}
 	for tag, members := range requests {
 		for _, full := range []bool{true, false} {
@@ -119,6 +120,8 @@ func TestTaggedMessages(t *testing.T) {
 						request[name] = "markdown"
 					case "limit":
 						request[name] = 10
+					case "demo_mode", "approved":
+						request[name] = full
 					default:
 						request[name] = "words"
 					}
@@ -130,6 +133,12 @@ func TestTaggedMessages(t *testing.T) {
 				answer := c.ask(string(line))
 				if answer["type"] != replies[tag] {
 					t.Fatalf("%s is answered with %v", line, answer)
+				}
+				if tag == "tool_approve" && (answer["kind"] != "not_found" || answer["request"] != tag) {
+					t.Errorf("a call that no one has made: %v", answer)
+				}
+				if answers[replies[tag]] == nil {
+					return // the terminal's own document does not say what the answer is
 				}
 				answers[replies[tag]].check(t, answer, info)
 			})

@@ -3,6 +3,9 @@
 
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Request {
+    Initialize { demo_mode: bool },
+    Query { query: String },
+    ToolApprove { tool_id: String, approved: bool },
     SessionCreate { title: Option<String> },
     SessionSave,
     SessionLoad { session_id: String },

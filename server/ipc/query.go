@@ -1,0 +1,246 @@
+package ipc
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/provider/offline"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// The messages of the tagged protocol that are about the model. Its answer comes in pieces while
+// other requests are answered.
+type (
+	initialize struct {
+		DemoMode bool `json:"demo_mode"`
+		// The rest is optional: the model and the tools of the queries that follow.
+		home.ChatRequest
+	}
+	initialized struct {
+		Type     string `json:"type"`
+		DemoMode bool   `json:"demo_mode"`
+	}
+	query struct {
+		Query string `json:"query"`
+	}
+	toolApprove struct {
+		ToolID   string `json:"tool_id"`
+		Approved bool   `json:"approved"`
+	}
+
+	streamToken struct {
+		Type    string `json:"type"`
+		Content string `json:"content"`
+	}
+	streamReset struct {
+		Type string `json:"type"`
+	}
+	streamComplete struct {
+		Type      string `json:"type"`
+		SessionID string `json:"session_id"`
+		Content   string `json:"content"` // what the model said last, whole
+		Stop      string `json:"stop"`
+		// MessageCount is not there if it could not be found out.
+		MessageCount *int `json:"message_count,omitempty"`
+	}
+	toolRequestApproval struct {
+		Type   string          `json:"type"`
+		ToolID string          `json:"tool_id"`
+		Tool   string          `json:"tool"`
+		Input  json.RawMessage `json:"input"`
+		Reason string          `json:"reason,omitempty"`
+		Dir    string          `json:"dir,omitempty"` // where it would work
+	}
+	toolResult struct {
+		Type    string `json:"type"`
+		ToolID  string `json:"tool_id"`
+		Tool    string `json:"tool"`
+		Content string `json:"content"`
+		Success bool   `json:"success"`
+	}
+)
+
+// turning is a query that is under way.
+type turning struct {
+	session string // "" until it is created
+	asked   string // the call about which it asks, or ""
+}
+
+// initialize says who answers the queries that follow.
+func (c *conn) initialize(_ context.Context, line []byte) (any, error) {
+	var r initialize
+	if err := read(line, &r); err != nil {
+		return nil, err
+	}
+	if r.DemoMode {
+		r.Provider, r.Model = offline.Name, offline.ModelName
+	}
+	r.Session = "" // session_load chooses it
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tagged.chat = r.ChatRequest
+	return initialized{"initialized", r.DemoMode}, nil
+}
+
+// query says something in the present session, or in a new one, and has the model answer.
+func (c *conn) query(ctx context.Context, line []byte) (any, error) {
+	var r query
+	if err := read(line, &r); err != nil {
+		return nil, err
+	}
+	return nil, c.takeTurn(ctx, "query", func(ctx context.Context, o home.TurnOptions, send func(home.TurnEvent) error) (*home.TurnResult, error) {
+		return c.server.home.Turns.Prompt(ctx, home.PromptRequest{TurnOptions: o, Text: r.Query}, send)
+	})
+}
+
+// toolApprove decides about a call. If the turn that asked has ended meanwhile, it goes on.
+func (c *conn) toolApprove(ctx context.Context, line []byte) (any, error) {
+	var r toolApprove
+	if err := read(line, &r); err != nil {
+		return nil, err
+	}
+	approve := home.ApproveRequest{Session: c.turnSession(), Call: r.ToolID, Decision: agent.Deny}
+	if r.Approved {
+		approve.Decision = agent.Allow
+	}
+	if approve.Session == "" {
+		return nil, invalid("", "there is no session: send query or session_load first")
+	}
+	done, err := c.server.home.Turns.Approve(ctx, approve)
+	if err != nil || done.Running {
+		return nil, err
+	}
+	return nil, c.takeTurn(ctx, "tool_approve", func(ctx context.Context, o home.TurnOptions, send func(home.TurnEvent) error) (*home.TurnResult, error) {
+		return c.server.home.Turns.Resume(ctx, home.ResumeTurnRequest{TurnOptions: o}, send)
+	})
+}
+
+// turnSession returns the session of the query under way, or else the present one.
+func (c *conn) turnSession() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.tagged.turn != nil && c.tagged.turn.session != "" {
+		return c.tagged.turn.session
+	}
+	return c.tagged.session
+}
+
+// takeTurn has the model work beside other requests. One query at a time: without ids, no one
+// could tell the pieces of two answers apart.
+func (c *conn) takeTurn(ctx context.Context, request string, take func(context.Context, home.TurnOptions, func(home.TurnEvent) error) (*home.TurnResult, error)) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.tagged.turn != nil {
+		return &home.ErrorInfo{
+			Kind: home.KindLocked, Message: "a query is under way on this connection",
+			Hint: "wait for stream_complete, or use turns.steer to tell the model more and turns.cancel to stop it",
+		}
+	}
+	turn := &turning{session: c.tagged.session}
+	c.tagged.turn = turn
+	options := home.TurnOptions{ChatRequest: c.tagged.chat}
+	options.Session = turn.session
+	c.work.Go(func() {
+		answer, err := c.guarded(request, func() (any, error) {
+			result, err := take(ctx, options, func(e home.TurnEvent) error { return c.hear(ctx, turn, &e) })
+			if err != nil {
+				return nil, err
+			}
+			return c.complete(ctx, result), nil
+		})
+		c.mu.Lock()
+		c.tagged.turn = nil
+		c.mu.Unlock()
+		if err != nil {
+			answer = taggedFailure(request, err)
+		}
+		c.write(answer)
+	})
+	return nil
+}
+
+// hear passes on what a turn tells.
+func (c *conn) hear(ctx context.Context, turn *turning, e *home.TurnEvent) error {
+	if err := c.adopt(ctx, turn, e.Session); err != nil {
+		return err
+	}
+	var m any
+	switch {
+	case e.Type == agent.MessageUpdate && e.Update.Type == provider.EventText:
+		m = streamToken{"stream_token", e.Update.Text}
+	case e.Type == agent.MessageDropped:
+		m = streamReset{"stream_reset"}
+	case e.Type == agent.ToolWaiting:
+		m = toolRequestApproval{"tool_request_approval", e.Call.ID, e.Call.Name, e.Call.Input, e.Call.Reason, e.Question.Dir}
+		c.asks(ctx, turn, e.Call.ID)
+	case e.Type == agent.ToolEnd:
+		m = toolResult{"tool_result", e.Call.ID, e.Call.Name, textOf(e.Result), !e.Result.IsError}
+		c.asks(ctx, turn, "")
+	case e.Type == home.TurnNotice:
+		c.server.notify(*e.Notice)
+	}
+	if m == nil {
+		return nil
+	}
+	return c.out.send(ctx, encode(m))
+}
+
+func textOf(r *agent.Result) string {
+	if len(r.Parts) > 0 {
+		return session.TextOf(r.Parts)
+	}
+	return r.Text
+}
+
+// adopt tells the client about a session that the query has created.
+func (c *conn) adopt(ctx context.Context, turn *turning, made string) error {
+	c.mu.Lock()
+	if turn.session != "" || made == "" {
+		c.mu.Unlock()
+		return nil
+	}
+	turn.session = made
+	if c.tagged.session == "" { // the client may have chosen another one meanwhile
+		c.tagged.session = made
+	}
+	c.mu.Unlock()
+	return c.out.send(ctx, encode(sessionCreated{"session_created", made}))
+}
+
+// asks notes about which call the turn asks. If no more requests are read, it can be decided only
+// later.
+func (c *conn) asks(ctx context.Context, turn *turning, call string) {
+	c.mu.Lock()
+	turn.asked = call
+	drained := c.drained
+	c.mu.Unlock()
+	if drained {
+		c.decideLater(ctx, turn)
+	}
+}
+
+// decideLater ends a turn that waits for a decision which this client cannot send any more. The
+// question stays in the log.
+func (c *conn) decideLater(ctx context.Context, turn *turning) {
+	c.mu.Lock()
+	r := home.ApproveRequest{Session: turn.session, Call: turn.asked, Decision: agent.Later}
+	c.mu.Unlock()
+	if r.Call != "" {
+		_, _ = c.server.home.Turns.Approve(ctx, r) // someone else may have decided
+	}
+}
+
+// complete is the last message of a query.
+func (c *conn) complete(ctx context.Context, result *home.TurnResult) streamComplete {
+	m := streamComplete{Type: "stream_complete", SessionID: result.Session, Stop: result.Stop}
+	if result.Message != nil {
+		m.Content = session.TextOf(result.Message.Content)
+	}
+	if info, err := c.server.home.Sessions.Get(ctx, home.SessionRequest{Session: result.Session}); err == nil {
+		m.MessageCount = &info.Messages
+	}
+	return m
+}
