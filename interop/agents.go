@@ -10,6 +10,8 @@ type agent struct {
 	// resume are the arguments that resume a conversation, by its id or its file, with a
 	// prompt. It is nil if Coppice writes no files for the program.
 	resume func(id, file, prompt string) []string
+	// searches is what the program calls the tool search of our MCP server.
+	searches string
 }
 
 var agents = map[string]agent{
@@ -17,14 +19,16 @@ var agents = map[string]agent{
 		env: []string{
 			"ANTHROPIC_BASE_URL=MODEL_URL", "ANTHROPIC_API_KEY=sk-ant-loopback",
 			"DISABLE_TELEMETRY=1", "DISABLE_AUTOUPDATER=1", "DISABLE_ERROR_REPORTING=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
-			"IS_SANDBOX=1", // or it refuses to run tools as root
+			"IS_SANDBOX=1",             // or it refuses to run tools as root
+			"ENABLE_TOOL_SEARCH=false", // or the model has to look for the tools of MCP servers first
 		},
 		makes: made{
 			format: "claude-code",
 			tool:   toolCall{"Bash", object{"command": "cat note.txt", "description": "Read the note"}},
 			args:   []string{"-p", "--dangerously-skip-permissions", "PROMPT"},
 		},
-		resume: func(id, _, prompt string) []string { return []string{"-p", "--resume", id, prompt} },
+		resume:   func(id, _, prompt string) []string { return []string{"-p", "--resume", id, prompt} },
+		searches: "mcp__coppice__search",
 	},
 	"codex": {
 		env: []string{"OPENAI_API_KEY=sk-loopback"},
@@ -41,7 +45,8 @@ env_key = "OPENAI_API_KEY"
 			tool:   toolCall{"exec_command", object{"cmd": "cat note.txt"}},
 			args:   append(slices.Clone(codexExec), "PROMPT"),
 		},
-		resume: func(id, _, prompt string) []string { return append(slices.Clone(codexExec), "resume", id, prompt) },
+		resume:   func(id, _, prompt string) []string { return append(slices.Clone(codexExec), "resume", id, prompt) },
+		searches: "mcp__coppice/search",
 	},
 	"gemini": {
 		env: []string{
@@ -59,6 +64,7 @@ env_key = "OPENAI_API_KEY"
 		resume: func(id, _, prompt string) []string {
 			return append(slices.Clone(geminiModel), "--resume", id, "-p", prompt)
 		},
+		searches: "mcp_coppice_search",
 	},
 	"pi": {
 		env: []string{"PI_OFFLINE=1", "PI_SKIP_VERSION_CHECK=1", "PI_TELEMETRY=0"},
@@ -94,6 +100,7 @@ env_key = "OPENAI_API_KEY"
 		resume: func(id, _, prompt string) []string {
 			return []string{"run", "--model", "loopback/" + modelName, "--session", id, prompt}
 		},
+		searches: "coppice_search",
 	},
 	"qwen": {
 		env: []string{
@@ -116,6 +123,7 @@ env_key = "OPENAI_API_KEY"
 			tool:   toolCall{"bash", object{"command": "cat note.txt", "description": "Read the note"}},
 			args:   []string{"-p", "PROMPT", "--allow-all-tools"},
 		},
+		searches: "coppice-search",
 	},
 	"kimi": {
 		files: map[string]string{".kimi-code/config.toml": `default_model = "loopback"
@@ -133,6 +141,7 @@ api_key = "loopback"
 			tool:   toolCall{"Bash", object{"command": "cat note.txt"}},
 			args:   []string{"-p", "PROMPT"},
 		},
+		searches: "mcp__coppice__search",
 	},
 	"cline": {
 		env: []string{"CLINE_TELEMETRY_DISABLED=1"},

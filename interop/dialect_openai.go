@@ -47,6 +47,7 @@ func responsesFacts(body []byte) ([]fact, error) {
 	}
 	var items []struct {
 		Type, Role, Name, Arguments string
+		Namespace                   string
 		Input                       string
 		CallID                      string `json:"call_id"`
 		Content, Output, Summary    json.RawMessage
@@ -60,7 +61,7 @@ func responsesFacts(body []byte) ([]fact, error) {
 		case "message", "":
 			facts = append(facts, openAIParts(item.Role, item.Content)...)
 		case "function_call":
-			facts = append(facts, fact{Kind: factCall, Role: "assistant", ID: item.CallID, Name: item.Name, Args: canonical([]byte(item.Arguments))})
+			facts = append(facts, fact{Kind: factCall, Role: "assistant", ID: item.CallID, Name: inNamespace(item.Namespace, item.Name), Args: canonical([]byte(item.Arguments))})
 		case "custom_tool_call":
 			facts = append(facts, fact{Kind: factCall, Role: "assistant", ID: item.CallID, Name: item.Name, Args: canonical([]byte(item.Input))})
 		case "function_call_output", "custom_tool_call_output":
@@ -110,14 +111,26 @@ func openAITools(body []byte) []string {
 		Tools []struct {
 			Name     string
 			Function struct{ Name string }
+			Tools    []struct{ Name string } // of a namespace
 		}
 	}
 	_ = json.Unmarshal(body, &r)
 	var names []string
 	for _, t := range r.Tools {
 		names = append(names, t.Name+t.Function.Name) // one of them is empty
+		for _, below := range t.Tools {
+			names = append(names, inNamespace(t.Name, below.Name))
+		}
 	}
 	return names
+}
+
+// inNamespace is the name of a tool here, if it is one of several with a name of their own.
+func inNamespace(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + "/" + name
 }
 
 func writeResponses(a *answer, r *reply) {
@@ -126,10 +139,14 @@ func writeResponses(a *answer, r *reply) {
 		"content": []object{{"type": "output_text", "text": r.text, "annotations": []any{}}},
 	}}
 	if r.call != nil {
-		items = append(items, object{
+		call := object{
 			"type": "function_call", "id": "fc_" + r.callID(), "call_id": r.callID(),
 			"name": r.call.Name, "arguments": r.args(), "status": "completed",
-		})
+		}
+		if namespace, name, ok := strings.Cut(r.call.Name, "/"); ok {
+			call["namespace"], call["name"] = namespace, name
+		}
+		items = append(items, call)
 	}
 	response := object{
 		"id": "resp_" + r.callID(), "object": "response", "status": "completed", "model": r.model, "output": items,

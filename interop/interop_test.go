@@ -199,16 +199,38 @@ func TestInstalledProgramsAreNotDownloaded(t *testing.T) {
 	}
 }
 
-// TestVersionsInTheDocumentation: docs/formats.md lists the versions that are asked.
+// TestVersionsInTheDocumentation: docs/formats.md lists the versions that are asked, and
+// docs/mcp.md those that are only asked about the MCP server.
 func TestVersionsInTheDocumentation(t *testing.T) {
-	doc, err := os.ReadFile("../docs/formats.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, p := range programs {
-		if p.name != node && !strings.Contains(string(doc), "| "+p.version+" |") {
-			t.Errorf("docs/formats.md has no %s %s", p.name, p.version)
+		page := "docs/formats.md"
+		if strings.HasPrefix(p.name, "mcp-") {
+			page = "docs/mcp.md"
 		}
+		doc, err := os.ReadFile("../" + page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.name != node && !strings.Contains(string(doc), "| "+p.version+" |") {
+			t.Errorf("%s has no %s %s", page, p.name, p.version)
+		}
+	}
+}
+
+// TestSuiteComplaints: what the conformance suite says is compared with what is expected.
+func TestSuiteComplaints(t *testing.T) {
+	out := "=== SUMMARY ===\n✓ a: 2 passed, 0 failed\n✗ b: 1 passed, 1 failed\n✗ c: 0 passed, 3 failed\n\nNot scored for X: 1\n  ✗ c (extension)\n"
+	for _, test := range []struct {
+		scored  int
+		failing []string
+		wrong   int
+	}{{2, []string{"b"}, 0}, {2, nil, 1}, {3, []string{"b"}, 1}, {2, []string{"a", "b"}, 1}} {
+		if got := suiteComplaints(out, nil, test.scored, test.failing); len(got) != test.wrong {
+			t.Errorf("%+v: %q", test, got)
+		}
+	}
+	if got := suiteComplaints("crashed", nil, 0, nil); len(got) != 1 {
+		t.Errorf("a suite that did not run: %q", got)
 	}
 }
 

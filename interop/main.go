@@ -29,6 +29,8 @@ import (
 	"regexp"
 	"slices"
 	"syscall"
+
+	"github.com/coppice-dev/coppice/internal/cli"
 )
 
 // visit is a program, and what it is asked.
@@ -58,6 +60,14 @@ var visits = []visit{
 	{"copilot", nil, visitMaker},
 	{"kimi", nil, visitMaker},
 	{"cline", nil, visitMaker},
+	{"mcp-conformance", nil, visitMCPSuite},
+	{"mcp-client", nil, visitMCPClient},
+	{"claude", nil, visitMCPAgent},
+	{"codex", nil, visitMCPAgent},
+	{"gemini", nil, visitMCPAgent},
+	{"opencode", nil, visitMCPAgent},
+	{"copilot", nil, visitMCPAgent},
+	{"kimi", nil, visitMCPAgent},
 }
 
 // needs reports whether a program must be there for the visit.
@@ -76,6 +86,9 @@ type plan struct {
 }
 
 func main() {
+	if filepath.Base(os.Args[0]) == coppiceName { // see machine.coppice
+		os.Exit(cli.Main())
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	p := plan{Missing: make(map[string]string), Newest: make(map[string]string)}

@@ -42,6 +42,7 @@ type request struct {
 	Path    string
 	Body    []byte
 	Facts   []fact
+	Tools   []string // the names of those on offer
 	Reply   string
 }
 
@@ -173,7 +174,7 @@ func (m *model) answer(a *answer, d dialect, path string, body []byte) {
 	if m.tool != nil && offers(d.tools(body), m.tool.Name) && !called(facts, m.tool) {
 		r.call = m.tool
 	}
-	m.asked = append(m.asked, request{Dialect: d.name, Path: path, Body: body, Facts: facts, Reply: r.text})
+	m.asked = append(m.asked, request{Dialect: d.name, Path: path, Body: body, Facts: facts, Tools: d.tools(body), Reply: r.text})
 	m.mu.Unlock()
 	d.write(a, r)
 }

@@ -31,6 +31,8 @@ var programs = []program{
 	{"qwen", "@qwen-code/qwen-code", "0.15.10", "@qwen-code/qwen-code/cli.js"},
 	{"copilot", "@github/copilot", "1.0.102", "@github/copilot/npm-loader.js"},
 	{"kimi", "@moonshot-ai/kimi-code", "2.1.0", "@moonshot-ai/kimi-code/dist/main.mjs"},
+	{"mcp-conformance", "@modelcontextprotocol/conformance", "0.2.0-alpha.12", "@modelcontextprotocol/conformance/dist/index.js"},
+	{"mcp-client", "@modelcontextprotocol/client", "2.4.0", "@modelcontextprotocol/client/dist/index.mjs"},
 	{"cline", "@cline/cli-" + platform(), "3.0.65", "@cline/cli-" + platform() + "/bin/cline"},
 }
 

@@ -55,7 +55,7 @@ func New(h *home.Home, o *Options) *sdk.Server {
 
 // Handler serves MCP over streamable HTTP without sessions: every request stands alone. view
 // returns the home as the sender of a request may see it, and how; a nil home refuses the
-// request.
+// request. The server around it checks who asks, for which host, and from which page.
 func Handler(view func(*http.Request) (*home.Home, *Options)) http.Handler {
 	return sdk.NewStreamableHTTPHandler(func(r *http.Request) *sdk.Server {
 		h, o := view(r)
@@ -63,7 +63,7 @@ func Handler(view func(*http.Request) (*home.Home, *Options)) http.Handler {
 			return nil
 		}
 		return New(h, o)
-	}, &sdk.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true})
+	}, &sdk.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true, DisableLocalhostProtection: true})
 }
 
 // face is a home as models see it.
