@@ -22,6 +22,8 @@ type Mentions struct {
 	Images []string `json:"images,omitempty"` // for Prompt
 	// Missing are those that look like the path of a file and are none, as they were typed.
 	Missing []string `json:"missing,omitempty"`
+	// Directories are those that are a directory, which cannot be sent, as they were typed.
+	Directories []string `json:"directories,omitempty"`
 }
 
 // Mentions finds the files that a text names. A word with an @ that names no file, such as a
@@ -32,6 +34,8 @@ func (c *Chat) Mentions(text string) (m Mentions) {
 		switch {
 		case !ok && path == "" && looksLikePath(strings.TrimRight(name, sentenceEnds)):
 			m.Missing = append(m.Missing, strings.TrimRight(name, sentenceEnds))
+		case !ok && path != "" && isDirectory(path):
+			m.Directories = append(m.Directories, strings.TrimRight(name, sentenceEnds))
 		case !ok || slices.Contains(m.Files, path) || slices.Contains(m.Images, path):
 		case isImage(path):
 			m.Images = append(m.Images, path)
@@ -151,6 +155,11 @@ func (c *Chat) Files(ctx context.Context, typed string) []string {
 
 // lastName returns the name at the end of a path of a file, or "" for a directory.
 func lastName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
+
+func isDirectory(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
 
 // isImage reports whether a file begins like an image.
 func isImage(path string) bool {

@@ -30,7 +30,7 @@ func TestFilesInAPrompt(t *testing.T) {
 		"me@a.go and a@sub/b.go":           "",
 		"@p.png":                           "image p.png",
 		"@~/notes.md":                      "~notes.md",
-		"@sub is a directory":              "",
+		"@sub is a directory":              "directory sub",
 		"@nobody said @x/y or @z.txt.":     "missing x/y missing z.txt",
 		"@" + filepath.Join(dir, "a.go"):   "a.go",
 		"an @ alone @":                     "",
@@ -46,6 +46,9 @@ func TestFilesInAPrompt(t *testing.T) {
 		}
 		for _, name := range m.Missing {
 			got = append(got, "missing "+name)
+		}
+		for _, name := range m.Directories {
+			got = append(got, "directory "+name)
 		}
 		if strings.Join(got, " ") != want {
 			t.Errorf("%s: %q, want %q", text, got, want)

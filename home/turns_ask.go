@@ -9,8 +9,9 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// notAsked tells a model why its call did not run.
-const notAsked = "it needs approval, and this program cannot ask anyone: work without it, or say what should be allowed"
+// NotAsked is the decision about a call that needs approval where there is no one to ask. It tells
+// the model why the call did not run.
+var NotAsked = agent.Deny.Because("it needs approval, and this program cannot ask anyone: work without it, or say what should be allowed")
 
 // approve is asked by the agent, about one call at a time. It waits for the operation Approve as
 // long as there is a listener who could decide.
@@ -28,7 +29,7 @@ func (r *turnRun) approve(ctx context.Context, call agent.Call) (agent.Decision,
 	case LeaveThem:
 		return r.withdraw(q, agent.Later), nil
 	case DenyThem:
-		return r.withdraw(q, agent.Deny.Because(notAsked)), nil
+		return r.withdraw(q, NotAsked), nil
 	}
 	for {
 		heard, changed := r.isHeard()

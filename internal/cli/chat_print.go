@@ -39,7 +39,7 @@ func (a *app) printChat(ctx context.Context, args []string, isTyped bool, f *cha
 // mentioned: what is piped is not the word of the person.
 func (a *app) chatOnce(ctx context.Context, h *home.Home, text, typed string, f *chatFlags) error {
 	c, err := h.Chat(ctx, f.request, home.ChatHands{Approve: func(context.Context, agent.Call) (agent.Decision, error) {
-		return agent.Deny.Because(notAsked), nil // printedAnswer says so
+		return home.NotAsked, nil // printedAnswer says so
 	}})
 	if err != nil {
 		return err
@@ -48,12 +48,12 @@ func (a *app) chatOnce(ctx context.Context, h *home.Home, text, typed string, f 
 	for _, name := range named.Missing {
 		a.say("there is no file %s in %s; it is sent as text", name, c.Dir())
 	}
+	for _, name := range named.Directories {
+		a.say("%s is a directory, so only its name is sent; name the files, or have the model look with --tools", name)
+	}
 	named.Images = slices.Concat(f.images, named.Images)
 	return errors.Join(a.converse(ctx, c, text, named), c.Close())
 }
-
-// notAsked tells a model why its call did not run.
-const notAsked = "it needs approval, and this program cannot ask anyone: work without it, or say what should be allowed"
 
 func (a *app) converse(ctx context.Context, c *home.Chat, text string, named home.Mentions) error {
 	content, err := c.Prompt(text, named.Images...)

@@ -143,15 +143,23 @@ func (u *ui) cmdHelp(context.Context, string) error {
 	}
 	for _, c := range commands() {
 		name := terminal.Pad("/"+c.name+" "+c.takes, wide+2)
-		u.print("  " + u.paint(terminal.Cyan, name) + "  " + c.does)
+		for _, row := range terminal.Wrap(c.does, u.style().Width-wide-6) {
+			u.print("  " + u.paint(terminal.Cyan, name) + "  " + row)
+			name = strings.Repeat(" ", wide+2)
+		}
 	}
 	u.print("")
-	u.note("  @FILE in a message sends that file or image with it; Tab completes paths, commands\n" +
-		"  and their arguments. !COMMAND runs a command and shows the model what it printed;\n" +
-		"  !!COMMAND only shows you.\n" +
-		"  Alt-Enter, or a backslash before Enter, begins another line; ↑ recalls what you said,\n" +
-		"  also in other conversations, and Ctrl-R searches it; Ctrl-G opens an editor.\n" +
-		"  Esc or Ctrl-C stops the answer and keeps what arrived; Ctrl-D leaves.")
+	for _, text := range []string{
+		"@FILE in a message sends that file or image with it; Tab completes paths, commands and their arguments. " +
+			"!COMMAND runs a command and shows the model what it printed; !!COMMAND only shows you.",
+		"Alt-Enter, or a backslash before Enter, begins another line; ↑ recalls what you said, also in other conversations, " +
+			"and Ctrl-R searches it; Ctrl-G opens an editor.",
+		"Esc or Ctrl-C stops the answer and keeps what arrived; Ctrl-D leaves.",
+	} {
+		for _, row := range terminal.Wrap(text, u.style().Width-2) {
+			u.note("  " + row)
+		}
+	}
 	return nil
 }
 

@@ -230,5 +230,8 @@ func (u *ui) mentions(text string) home.Mentions {
 	for _, name := range m.Missing {
 		u.note("  there is no file " + render.OneLine(name, 0) + " in " + u.chat.Dir() + "; it is sent as text")
 	}
+	for _, name := range m.Directories {
+		u.note("  " + render.OneLine(name, 0) + " is a directory, so only its name is sent; name the files, or have the model look with /tools")
+	}
 	return m
 }

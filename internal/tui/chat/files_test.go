@@ -60,10 +60,10 @@ func TestFilesThatAMessageNamesGoWithIt(t *testing.T) {
 	p := sitIn(t, dir)
 	p.types("say look at @be", "\t", "pe", "\t", "\t")
 	p.sees("pears.md  peas.md", "› say look at @beds/pea") // what is ignored is not offered
-	p.types("s", "\t", "and @dot", "\t", "or @\"one", "\t", "@gone.txt, @all me@example.org")
+	p.types("s", "\t", "and @dot", "\t", "or @\"one", "\t", "@gone.txt, @all me@example.org @beds/")
 	p.sees("look at @beds/peas.md and @dot.gif or @\"one bed.txt\" @gone.txt, @all")
 	p.says("")
-	p.sees("  + beds/peas.md\n", "  + one bed.txt\n", "  + dot.gif\n", "there is no file gone.txt in\n")
+	p.sees("  + beds/peas.md\n", "  + one bed.txt\n", "  + dot.gif\n", "there is no file gone.txt in\n", "beds/ is a directory")
 	p.doesNotSee("no file all")
 	p.doesNotSee("no file example")
 	p.runs("/context -beds/peas.md", "1 file is no longer sent")
