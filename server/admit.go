@@ -76,12 +76,12 @@ func (s *Server) admitting(next http.Handler) http.Handler {
 func (a *admission) check(r *http.Request) (_ *Grant, end func(), _ error) {
 	if !a.isHost(r.Host) {
 		return nil, nil, &Problem{
-			Status: http.StatusMisdirectedRequest, Kind: "forbidden", Detail: "this server does not answer for the host " + r.Host,
+			Status: http.StatusMisdirectedRequest, Kind: home.KindForbidden, Detail: "this server does not answer for the host " + r.Host,
 			Hint: "ask for localhost, or have the server answer for this name: coppice serve --host NAME",
 		}
 	}
 	if err := a.origins.Check(r); err != nil {
-		return nil, nil, problemf(http.StatusForbidden, "forbidden", "a page of another site may not ask this server")
+		return nil, nil, problemf(http.StatusForbidden, home.KindForbidden, "a page of another site may not ask this server")
 	}
 	g, err := a.grant(r)
 	if err != nil {

@@ -112,5 +112,5 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 func forbidden(g *Grant, needs home.Access) *Problem {
-	return problemf(http.StatusForbidden, "forbidden", "this needs a token with %s access, and that of %s is for %s", needs, g.Name, g.Access)
+	return problemf(http.StatusForbidden, home.KindForbidden, "this needs a token with %s access, and that of %s is for %s", needs, g.Name, g.Access)
 }

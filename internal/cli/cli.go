@@ -240,6 +240,7 @@ var commands = []func(*app) *cobra.Command{
 	modelsCommand,
 	ipcCommand,
 	mcpCommand,
+	serveCommand,
 	versionCommand,
 }
 

@@ -60,7 +60,7 @@ var requestsOf = map[string][]any{
 
 // unset has the fields that a command leaves alone.
 var unset = map[string][]string{
-	"append":      {"once"},
+	"append":      {"once", "message.usage.input"},
 	"branch":      {"auto.provider", "auto.thinking"},
 	"chat":        {"cwd"},
 	"compact":     {"auto.provider", "auto.thinking"},
@@ -106,6 +106,11 @@ func TestEveryFieldThatCanBeWrongHasAName(t *testing.T) {
 					t.Errorf("%s calls the field %s %s, but its usage is %s", name, field, word, cmd.UseLine())
 				}
 			}
+		}
+	}
+	for _, op := range home.Operations() { // some are only for other programs
+		for _, field := range jsonNames(op.Request) {
+			known[field], known[field[strings.LastIndexByte(field, '.')+1:]] = true, true
 		}
 	}
 	for field := range carried {

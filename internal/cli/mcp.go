@@ -59,16 +59,19 @@ func (a *app) runMCP(ctx context.Context, f *mcpFlags) error {
 		defer work.Wait()
 		defer cancel()
 		if f.imports {
-			work.Go(func() {
-				_, err := h.Transfer.Import(ctx, home.ImportRequest{All: true, Watch: home.Age(importEvery)}, nil, nil)
-				if err != nil && ctx.Err() == nil {
-					a.sayError(err)
-				}
-			})
+			work.Go(func() { a.keepImporting(ctx, h) })
 		}
 		server := mcp.New(h, &mcp.Options{ReadOnly: f.readOnly, Version: thisBuild().Version})
 		return server.Run(ctx, &sdk.IOTransport{Reader: io.NopCloser(a.stdin), Writer: nopCloser{a.data}})
 	})
+}
+
+// keepImporting imports what other programs write until ctx ends.
+func (a *app) keepImporting(ctx context.Context, h *home.Home) {
+	_, err := h.Transfer.Import(ctx, home.ImportRequest{All: true, Watch: home.Age(importEvery)}, nil, nil)
+	if err != nil && ctx.Err() == nil {
+		a.sayError(err)
+	}
 }
 
 type nopCloser struct{ io.Writer }

@@ -1,0 +1,193 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/server"
+	"github.com/coppice-dev/coppice/server/token"
+)
+
+type serveFlags struct {
+	addr, cert, key, log  string
+	hosts, origins        []string
+	behindProxy, open     bool
+	imports, tools, pprof bool
+}
+
+func serveCommand(a *app) *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Let other machines use the sessions",
+		Long: "Serves the sessions by HTTP: every operation under /v1, described by /openapi.json,\n" +
+			"and an MCP server for agents at /mcp. It listens on this machine only, unless --addr\n" +
+			"says otherwise; beyond it, it needs a certificate.\n\n" +
+			"Those who ask need a token: coppice token add makes one. If there is none yet, serve\n" +
+			"prints one that is good until it ends.\n\n" +
+			"It ends at Ctrl-C or SIGTERM, after it has answered what is under way.",
+		Example: "  coppice serve\n" +
+			"  coppice serve --import\n" +
+			"  coppice serve --addr :8443 --tls-cert cert.pem --tls-key key.pem --host sessions.example.org",
+		GroupID: "read",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.runServe(cmd.Context(), &f) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.addr, "addr", "127.0.0.1:7717", "where to listen; port 0 is any free one")
+	flags.StringVar(&f.cert, "tls-cert", "", "a file with the certificate, and those that vouch for it")
+	flags.StringVar(&f.key, "tls-key", "", "a file with the certificate's key")
+	flags.BoolVar(&f.behindProxy, "behind-proxy", false, "listen without TLS, because a proxy in front has it")
+	flags.StringArrayVar(&f.hosts, "host", nil, "another name that the server answers for")
+	flags.StringArrayVar(&f.origins, "origin", nil, "a site whose pages may ask: https://example.org")
+	flags.BoolVar(&f.open, "no-token", false, "need no token; only on this machine")
+	flags.BoolVar(&f.imports, "import", false, "keep importing what other programs write")
+	flags.BoolVar(&f.tools, "tools", false, "let admin tokens use tools on this machine")
+	flags.StringVar(&f.log, "log", "none", "a line for each request: none, text or json")
+	flags.BoolVar(&f.pprof, "pprof", false, "offer profiles to those with admin access")
+	cmd.MarkFlagsRequiredTogether("tls-cert", "tls-key")
+	cmd.MarkFlagsMutuallyExclusive("tls-cert", "behind-proxy")
+	return cmd
+}
+
+func (a *app) runServe(ctx context.Context, f *serveFlags) error {
+	log, err := a.serveLog(f.log)
+	if err != nil {
+		return err
+	}
+	if err := f.check(); err != nil {
+		return err
+	}
+	return a.withHome(ctx, true, func(h *home.Home) error {
+		o := server.Options{
+			Home: h, Hosts: f.hosts, Origins: f.origins, Log: log, Pprof: f.pprof, Version: thisBuild().Version,
+		}
+		if f.tools {
+			o.Tools = home.Admin
+		}
+		secret, err := f.authorize(ctx, h, &o)
+		if err != nil {
+			return err
+		}
+		s, err := server.New(o)
+		if err != nil {
+			return err
+		}
+		l, scheme, err := f.listen(ctx)
+		if err != nil {
+			return errors.Join(err, s.Close())
+		}
+		a.say("serving %s at %s://%s", h.Dir(), scheme, l.Addr())
+		if secret != "" {
+			a.say("until it ends, this token may do everything; coppice token add makes others:")
+			a.say("  %s", secret)
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		var work sync.WaitGroup
+		defer work.Wait()
+		defer cancel()
+		if f.imports {
+			work.Go(func() { a.keepImporting(ctx, h) })
+		}
+		return s.Serve(ctx, l)
+	})
+}
+
+// check refuses to listen where others could read along.
+func (f *serveFlags) check() error {
+	host, _, err := net.SplitHostPort(f.addr)
+	if err != nil {
+		return usageError{fmt.Errorf("--addr is %q; it must be HOST:PORT", f.addr)}
+	}
+	ip, _ := netip.ParseAddr(host)
+	switch local := host == "localhost" || ip.IsLoopback(); {
+	case local:
+		return nil
+	case f.open:
+		return usageError{errors.New("--no-token is for this machine only: beyond it, everybody could read and write the sessions")}
+	case f.cert == "" && !f.behindProxy:
+		return hinted(usageError{fmt.Errorf("--addr %s can be reached from other machines, and without TLS everybody on the way reads tokens and sessions", f.addr)},
+			"give --tls-cert and --tls-key, or --behind-proxy if a proxy in front has TLS")
+	}
+	return nil
+}
+
+// authorize has the server ask for tokens. If the home has none, it returns one that only this
+// server knows.
+func (f *serveFlags) authorize(ctx context.Context, h *home.Home, o *server.Options) (secret string, err error) {
+	if f.open {
+		return "", nil
+	}
+	tokens := token.Of(h.Store())
+	all, err := tokens.List(ctx)
+	if err != nil {
+		return "", err
+	}
+	if len(all) == 0 {
+		secret = token.Prefix + rand.Text() + rand.Text()
+	}
+	o.Authorize = func(ctx context.Context, given string) (*server.Grant, error) {
+		if secret != "" && subtle.ConstantTimeCompare([]byte(given), []byte(secret)) == 1 {
+			return &server.Grant{Name: "of this run", Access: home.Admin, Home: h}, nil
+		}
+		t, err := tokens.Check(ctx, given)
+		switch {
+		case errors.Is(err, token.ErrRefused):
+			return nil, server.ErrUnauthorized
+		case err != nil:
+			return nil, err
+		}
+		if t.Limit != (home.Limit{}) {
+			return nil, server.ErrUnauthorized
+		}
+		return &server.Grant{Name: t.Name, Access: t.Access, Home: h}, err
+	}
+	return secret, nil
+}
+
+// listen opens the socket.
+func (f *serveFlags) listen(ctx context.Context) (l net.Listener, scheme string, err error) {
+	var tcp net.ListenConfig
+	l, err = tcp.Listen(ctx, "tcp", f.addr)
+	if err != nil || f.cert == "" {
+		return l, "http", err
+	}
+	pair, err := tls.LoadX509KeyPair(f.cert, f.key)
+	if err != nil {
+		return nil, "", errors.Join(err, l.Close())
+	}
+	return tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12}), "https", nil
+}
+
+// serveLog returns the log of the requests.
+func (a *app) serveLog(form string) (*slog.Logger, error) {
+	switch form {
+	case "none":
+		return nil, nil
+	case "text":
+		return slog.New(slog.NewTextHandler(&lineWriter{a}, nil)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(&lineWriter{a}, nil)), nil
+	}
+	return nil, usageError{fmt.Errorf("--log is %q; it must be none, text or json", form)}
+}
+
+// lineWriter writes the lines of a log as everything else that is said.
+type lineWriter struct{ app *app }
+
+func (w *lineWriter) Write(line []byte) (int, error) {
+	w.app.say("%s", bytes.TrimRight(line, "\n"))
+	return len(line), nil
+}
