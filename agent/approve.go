@@ -82,7 +82,7 @@ func (t *turn) question(ctx context.Context, asking []Pending) <-chan decided {
 	go func() {
 		defer close(decisions)
 		for i, p := range asking {
-			if i > 0 && !t.asks(&p) { // whoever approved the one before allowed this one as well
+			if i > 0 && !t.asks(&p) { // the approval of the one before allowed this one as well
 				decisions <- decide(p, Allow)
 				continue
 			}

@@ -101,7 +101,7 @@ func (n *counting) tokens(c *session.Context, info provider.Info, tools []provid
 // estimate returns the size of a context as it is counted here.
 func (n *counting) estimate(c *session.Context, tools []provider.Tool) (int, error) {
 	if n.planner == nil {
-		return 0, nil // nobody asked for a size yet
+		return 0, nil // no size was asked for yet
 	}
 	view, err := n.planner.Update(c)
 	if err != nil {

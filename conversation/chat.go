@@ -183,7 +183,7 @@ func (c *Chat) Add(m Message) (Message, error) {
 	return added, err
 }
 
-// inOrder adds something while nobody else does. The caller reports transitions afterwards,
+// inOrder adds something while no other call does. The caller reports transitions afterwards,
 // when no lock is held.
 func (c *Chat) inOrder(add func() (Message, []Transition, error)) (Message, []Transition, error) {
 	if err := c.order.LockContext(c.sessions.context()); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/coppice-dev/coppice/window"
 )
 
-// Compact lets a summary stand for the beginning of the conversation, in however many
+// Compact replaces the beginning of the conversation by a summary, in however many
 // sessions that is, and keeps as much of the end as fits a number of tokens. It returns
 // what was kept. See session.PlanCompaction for its errors, for what else is kept, and
 // for what happens if nothing fits. The log keeps everything.

@@ -26,7 +26,7 @@ func (c *Chat) Respond(ctx context.Context, model provider.Model, emit func(text
 			emit(e.Text)
 		}
 	})
-	c = c.WithContext(context.WithoutCancel(ctx)) // the reply is paid for, so store it even if nobody waits
+	c = c.WithContext(context.WithoutCancel(ctx)) // the reply is paid for, so store it even if no caller waits
 	switch {
 	case err != nil:
 		return c.addIncomplete(response.Kept(err, ctx.Err() != nil), err)

@@ -276,124 +276,6 @@ func (c *Chat) create(ctx context.Context) error {
 	return err
 }
 
-// AddFiles adds files to what the model should know. They are read now, so that a mistake
-// is noticed, and loaded when something is said.
-func (c *Chat) AddFiles(files ...string) error {
-	for _, name := range files {
-		if _, err := c.readFile(name); err != nil {
-			return err
-		}
-		if !slices.Contains(c.r.Context, name) {
-			c.r.Context = append(c.r.Context, name)
-		}
-	}
-	return nil
-}
-
-// RemoveFiles takes files out of what the model should know: they are no longer loaded, and
-// what the conversation has of them is no longer sent.
-func (c *Chat) RemoveFiles(files ...string) error {
-	for _, name := range files {
-		path, err := filepath.Abs(name)
-		if err != nil {
-			return err
-		}
-		before := len(c.r.Context)
-		c.r.Context = slices.DeleteFunc(slices.Clone(c.r.Context), func(had string) bool {
-			whole, err := filepath.Abs(had)
-			return err == nil && whole == path
-		})
-		removed := len(c.r.Context) < before
-		if c.c != nil {
-			err = retry(c.c.Session, func() error {
-				was, err := conversation.RemoveFile(c.c.Session, path)
-				removed = removed || was
-				return err
-			})
-		}
-		switch {
-		case err != nil:
-			return err
-		case !removed:
-			return session.Invalidf("%s is not among the files that the model is sent", name)
-		}
-	}
-	return nil
-}
-
-// readFiles reads the context files, and those that a message mentions. A context file that
-// the model was shown may be gone by now: it keeps what it has.
-func (c *Chat) readFiles(ctx context.Context, mentioned []string) (all []*session.MessageEntry, _ error) {
-	for _, name := range c.r.Context {
-		file, err := c.readFile(name)
-		had, wasShown := c.shown[name]
-		switch {
-		case err == nil:
-			all = append(all, file)
-			if c.shown == nil {
-				c.shown = make(map[string]bool)
-			}
-			c.shown[name] = true
-		case !wasShown:
-			return nil, err
-		case had:
-			c.shown[name] = false
-			c.home.notify(ctx, Notice{Kind: FileGone, Path: name, Error: described(err)})
-		}
-	}
-	for _, name := range mentioned {
-		file, err := c.readFile(name)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, file)
-	}
-	return all, nil
-}
-
-// readFile reads a file that the model should know. The model is shown the path that its
-// tools take: relative to their directory, or the whole one for a file elsewhere.
-func (c *Chat) readFile(name string) (*session.MessageEntry, error) {
-	path, err := filepath.Abs(name)
-	if err != nil {
-		return nil, err
-	}
-	shown, err := filepath.Rel(c.dir, path)
-	if err != nil || !filepath.IsLocal(shown) {
-		shown = path
-	}
-	return conversation.ReadFile(path, filepath.ToSlash(shown))
-}
-
-// Prompt returns what a person says as the content of a message: a text and images, which
-// are read from files.
-func (c *Chat) Prompt(text string, images ...string) ([]session.Content, error) {
-	var content []session.Content
-	for _, name := range images {
-		image, err := conversation.LoadImage(name)
-		if err != nil {
-			return nil, err
-		}
-		content = append(content, image)
-	}
-	return asPrompt(text, content)
-}
-
-// asPrompt returns what a person says: content, and a text after it.
-func asPrompt(text string, content []session.Content) ([]session.Content, error) {
-	if err := checkUTF8("text", text); err != nil {
-		return nil, err
-	}
-	content = slices.Clip(content)
-	if orNone(text) != "" {
-		content = append(content, session.Text(text))
-	}
-	if len(content) == 0 {
-		return nil, wrong("text", "the message is empty")
-	}
-	return content, nil
-}
-
 // Agent returns the agent, or nil if nothing was said yet.
 func (c *Chat) Agent() *agent.Agent { return c.agent }
 
@@ -553,7 +435,7 @@ func (c *Chat) Unfinished() (calls []agent.Pending, unanswered bool, err error) 
 // errNothingSaid means that a chat has no session yet.
 var errNothingSaid = session.Invalidf("nothing was said yet")
 
-// ChatStatus is where a chat stands.
+// ChatStatus is how far a chat has come.
 type ChatStatus struct {
 	agent.Status
 	// Name is what a person can type for the session; Title is what it is called.
@@ -565,7 +447,7 @@ type ChatStatus struct {
 	Branches int `json:"branches"`
 }
 
-// Status returns where the chat stands.
+// Status returns how far the chat has come.
 func (c *Chat) Status(ctx context.Context) (s ChatStatus, err error) {
 	if c.c == nil {
 		info := c.chosen.Model.Info()

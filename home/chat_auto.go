@@ -72,7 +72,7 @@ func (a *author) announceIn(s *session.Session) {
 	}
 }
 
-// tellRetries passes on that a provider has to be asked again, so that nobody wonders
+// tellRetries passes on that a provider has to be asked again, so that people know
 // why it takes so long.
 func (h *Home) tellRetries(ctx context.Context, info provider.Info) func(provider.Event) {
 	return func(e provider.Event) {
@@ -99,7 +99,7 @@ func (a *author) result(made *summary.Summary) *AutoResult {
 // failed writes down what a text cost that the model did not write as it should, and
 // returns why there is none. The conversation has not changed.
 func (a *author) failed(ctx context.Context, op, name string, s *session.Session, made *summary.Summary, cause error) error {
-	s = s.WithContext(context.WithoutCancel(ctx)) // it was paid even if nobody waits any more
+	s = s.WithContext(context.WithoutCancel(ctx)) // it was paid even if the caller no longer waits
 	why := unwritten(op, name, cause)
 	if err := retry(s, func() error { return made.Bill(s) }); err != nil {
 		return errors.Join(why, err)
@@ -115,7 +115,7 @@ func unwritten(op, name string, err error) error {
 	e := &session.Error{Op: op, Name: name, Err: fmt.Errorf("%w; nothing was changed", err)}
 	switch {
 	case errors.Is(err, summary.ErrNoGain):
-		e.Hint = "keep fewer tokens, so that the summary stands for more"
+		e.Hint = "keep fewer tokens, so that the summary covers more"
 	case errors.Is(err, summary.ErrUnusable):
 		e.Hint = "try again, or ask another model"
 	case errors.Is(err, provider.ErrDenied):

@@ -165,7 +165,7 @@ func (p *Project) readServers(text []byte, getenv func(string) string) error {
 	if err := json.Unmarshal(text, &file); err != nil {
 		return atLine(text, err)
 	}
-	var values []string // of variables, each before what stands for it
+	var values []string // of variables, each before what replaces it
 	expand := func(text string) string {
 		return os.Expand(text, func(name string) string {
 			name, otherwise, _ := strings.Cut(name, ":-")

@@ -16,7 +16,7 @@ import (
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
-// baseInstructions are the instructions of a model with tools if nobody has given others.
+// baseInstructions are the instructions of a model with tools if no others were given.
 const baseInstructions = `You help a person with the work in the directory below, on their own machine.
 
 Use the tools to look before you answer or change anything: read a file before you edit it, and follow the style of what is there. Make the smallest change that does what was asked, and check that it works, for example with the project's tests. Some calls ask the person first; if one is refused, do not try to get the same effect in another way: ask, or do without.

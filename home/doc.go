@@ -19,7 +19,7 @@
 // An operation of the second kind has something to say before it is done: the entries of a
 // path, the findings of a check, the files of an import, the pieces of an export. It calls
 // send from one goroutine at a time, and waits for it. An error from send ends the
-// operation with that error; a nil send means that nobody listens. Import also takes a
+// operation with that error; a nil send means that the caller wants no events. Import also takes a
 // reader beside its request, for standard input. An operation that needs no request takes
 // only the context. With an error, the result may say what was done until then.
 //

@@ -34,7 +34,7 @@ type AppendRequest struct {
 	// conversation has gone on since: it then begins a branch there, which becomes the live
 	// one. Default: whatever the conversation ends with. If At is the same entry, it must be
 	// the last one of its branch, live or not: so people can talk on several branches at
-	// once, and nobody's message follows one that they have not seen.
+	// once, and no message follows one that its author has not seen.
 	Parent string `json:"parent,omitempty"`
 	// Force appends the result of a tool call even if no call waits for it.
 	Force bool `json:"force,omitempty"`

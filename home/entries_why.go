@@ -38,7 +38,7 @@ type SentRequest struct {
 // Why returns the last requests that agents sent for a conversation, with what they cost,
 // how much of each was the beginning of the one before and could come from the provider's
 // cache, and why the rest could not. It also says whether a request can be built again from
-// the log, byte for byte. It asks nobody and writes nothing.
+// the log, byte for byte. It asks no model and writes nothing.
 func (e *Entries) Why(ctx context.Context, r WhyRequest) (*WhyResult, error) {
 	return call(ctx, e.home, "entries.why", r, e.why)
 }

@@ -40,9 +40,9 @@ type Home struct {
 	opening gate.Mutex
 	ixTemp  *temporary // guarded by opening: deleted in Close
 
-	mu       sync.Mutex     // guards what follows; nobody waits for anything while holding it
+	mu       sync.Mutex     // guards what follows; never held while waiting for anything
 	ix       *index.Index   // nil until it is needed
-	ixUnused bool           // ix is in a temporary place because nobody had written to the home yet
+	ixUnused bool           // ix is in a temporary place because nothing had been written to the home yet
 	retired  []*index.Index // previous values of ix, which other goroutines may still be using
 	closed   bool
 }

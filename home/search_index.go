@@ -359,7 +359,7 @@ func (h *Home) openIndexes() []*index.Index {
 	return all
 }
 
-// closeIndex closes the index for good: afterwards nobody gets one.
+// closeIndex closes the index for good: afterwards there is none.
 //
 // Closing comes twice. The first round ends whatever the indexes are doing, so that a
 // holder of opening soon releases it. The second, under opening, closes an index that was

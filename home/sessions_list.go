@@ -29,7 +29,7 @@ type SessionInfo struct {
 	Messages     int       `json:"messages"`
 	Entries      int       `json:"entries"`
 	Branches     int       `json:"branches"`
-	Tokens       int64     `json:"tokens,omitempty"`         // not in JSON if nobody counted them; those of subagents are not included
+	Tokens       int64     `json:"tokens,omitempty"`         // not in JSON if they were not counted; those of subagents are not included
 	TokensFrom   string    `json:"tokens_from,omitempty"`    // who counted them: "reported" or "recorded"
 	Context      int64     `json:"context_tokens,omitempty"` // at its leaf, when the provider last said so
 	Size         int64     `json:"size"`                     // in bytes, in the store

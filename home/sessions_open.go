@@ -542,7 +542,7 @@ func (c *Conversation) updated(ctx context.Context) (last time.Time, _ error) {
 	return last, nil
 }
 
-// spent returns how many tokens the conversation has cost, as a list does: 0 if nobody
+// spent returns how many tokens the conversation has cost, as a list does: 0 if no one
 // counted. Sessions that continue each other are added up.
 func (c *Conversation) spent(ctx context.Context) (tokens int, err error) {
 	add := func(s *session.Session) error {

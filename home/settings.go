@@ -111,7 +111,7 @@ func lines(value string) []string {
 
 // takes reports whether the setting may have a value of this kind in the configuration
 // file. Numbers and booleans may be written with or without quotes, but a directory
-// must be a string: nobody calls one 5.
+// must be a string: no model is called 5.
 func (r *rule) takes(value any) bool {
 	switch value := value.(type) {
 	case string:
@@ -263,7 +263,7 @@ func (r *rule) settle(places []place) Setting {
 
 func (r *rule) byDefault() Setting { return Setting{r.key, r.fallback, originDefault} }
 
-// originDefault is the Origin of a setting that nobody has chosen.
+// originDefault is the Origin of a setting that was not chosen.
 const originDefault = "default"
 
 func (r *rule) refuse(v Setting) error {

@@ -43,7 +43,7 @@ const (
 	FromChoice   ModelFrom = "choice"   // the request
 	FromSession  ModelFrom = "session"  // it is the one that the conversation had
 	FromSettings ModelFrom = "settings" // the environment or the configuration file
-	FromDefault  ModelFrom = "default"  // nobody: it is the one that is built in
+	FromDefault  ModelFrom = "default"  // no one: it is the one that is built in
 )
 
 // ChosenModel is a model, and what the settings say about how to ask it.
@@ -101,7 +101,7 @@ func (s *Settings) ModelFor(now *session.Context, c ModelChoice) (*ChosenModel, 
 	return chosen, nil
 }
 
-// isOfflineByDefault reports whether the model is the built-in one because nobody has
+// isOfflineByDefault reports whether the model is the built-in one because no one has
 // chosen another.
 func (s *Settings) isOfflineByDefault() bool {
 	return s.Get(SettingProvider).Origin == originDefault && s.Get(SettingModel).Value == ""

@@ -43,7 +43,7 @@ var endings = map[string]string{
 
 // formatOfPath returns the format for the ending of a file name, and Markdown for a name
 // without an ending. An unknown ending is ErrInvalid: a file called .pdf that is something
-// else helps nobody.
+// else helps no one.
 func formatOfPath(path string) (string, error) {
 	ending := strings.ToLower(filepath.Ext(path))
 	if ending == "" {
@@ -87,7 +87,7 @@ type ExportPiece struct {
 // exporting is an export that is under way.
 type exporting struct {
 	ExportRequest
-	out     io.Writer       // gets what goes to no file; nil if nobody listens
+	out     io.Writer       // gets what goes to no file; nil if it is not wanted
 	toOut   bool            // the path was "-"
 	written map[string]bool // sessions that another conversation wrote already
 }
@@ -383,7 +383,7 @@ func writeFile(path string, force bool, write func(io.Writer) error, check func(
 		return &session.Error{Op: "write", Path: path, Kind: session.ErrExist, Hint: "it was left alone; choose another name"}
 	}
 	if missing := (*fs.PathError)(nil); errors.As(err, &missing) && missing.Path != path {
-		err = missing.Err // without the name of the temporary file, which nobody knows
+		err = missing.Err // without the name of the temporary file, which means nothing to the caller
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)

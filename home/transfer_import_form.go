@@ -30,8 +30,8 @@ const byteOrderMark = "\xef\xbb\xbf"
 // documentStart is how a document begins, apart from white space.
 const documentStart = `{"header":{`
 
-// formOf recognises a file of ours by its header, which says that it is one: nobody else
-// writes sessions of this version. Nothing that stands behind it matters.
+// formOf recognises a file of ours by its header, which says that it is one: no other
+// program writes sessions of this version. Nothing after it matters.
 func formOf(f *transcript.File) ownForm {
 	return transcript.Seen(f, func(f *transcript.File) ownForm {
 		_, form := headerIn(f)

@@ -105,7 +105,7 @@ func (f *ownFile) close() error {
 }
 
 // desk is a store in which a session is put together: in memory, or if it is large in files
-// that nobody else sees.
+// that no one else sees.
 type desk struct {
 	store.Store
 	dir string // or "" if it is in memory
@@ -213,7 +213,7 @@ func (f *ownFile) note(line *transcript.Line, seen map[string][sha256.Size]byte)
 		bad("it is not an entry")
 		return true
 	case e.Type == session.TypeGap:
-		return false // it stands for nothing
+		return false // it replaces nothing
 	case e.Type == session.TypeSession:
 		bad("it is a second header")
 		return false
@@ -278,7 +278,7 @@ func besideBlobs(f *transcript.File, st store.Store) func(store.Ref) ([]byte, er
 
 // compareOwn reports whether the store has a session already, and how many entries are new
 // to it. If either has what the other has not, or something else in its place, that is
-// store.ErrExist: nobody could say which of them counts.
+// store.ErrExist: it would be unclear which of them counts.
 func (h *Home) compareOwn(ctx context.Context, st store.Store, s *session.Session) (there bool, fresh int, err error) {
 	older, err := session.Open(ctx, st, s.ID(), nil)
 	if errors.Is(err, session.ErrNotExist) {

@@ -106,7 +106,7 @@ type BackupContents struct {
 	Damaged []BackupFault `json:"damaged"`
 	// Unreadable are the sessions with lines that cannot be read, and Missing is the
 	// content that sessions refer to and that is not there, as far as the home was so
-	// already. If the list of files is damaged, nobody knows, and both are empty.
+	// already. If the list of files is damaged, that is not known, and both are empty.
 	Unreadable []UnreadableLines `json:"unreadable"`
 	Missing    []store.Ref       `json:"missing"`
 }

@@ -67,7 +67,7 @@ type TidyResult struct {
 	Blobs []upkeep.Action `json:"blobs"`
 }
 
-// Tidy deletes what nobody needs. If an error interrupts it, it also returns what it
+// Tidy deletes what is no longer needed. If an error interrupts it, it also returns what it
 // has deleted.
 func (u *Upkeep) Tidy(ctx context.Context, r TidyRequest) (*TidyResult, error) {
 	return call(ctx, u.home, "upkeep.tidy", r, u.tidy)

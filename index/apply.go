@@ -84,7 +84,7 @@ func (w *writer) hang(s *state, rec *record) (int64, error) {
 	if err != nil {
 		return -1, err
 	}
-	if missing && rec.class == classDamaged { // what stands before it is likelier than what cannot be found
+	if missing && rec.class == classDamaged { // what is before it is likelier than what cannot be found
 		parent, err = w.lastNamed(s)
 		if err != nil {
 			return -1, err
@@ -341,12 +341,12 @@ func (w *writer) fillMissing(s *state, rec *record, parent int64) (int64, error)
 	}
 	_, err = w.exec(`UPDATE entries SET parent = ?, pos = ?, time = ?, class = ?, context = ?, origin = ?, says = ? WHERE session = ? AND n = ?`,
 		parent, int64(rec.pos), rec.time, int64(rec.class), rec.context(), s.originOf(rec), rec.says, s.id, n)
-	s.breaks++ // it stands where it was not expected: let settle look
+	s.breaks++ // it is where it was not expected: let settle look
 	return n, err
 }
 
 // circleAt returns where to cut the circle that would arise if the entry n, at a
-// position, hung on a parent: of the entries whose parent stands after them in
+// position, hung on a parent: of the entries whose parent is after them in
 // the log, of which each circle has one, the last. Without a circle it is -1.
 func (w *writer) circleAt(s *state, parent, n, pos int64) (int64, error) {
 	cut, last, at := int64(-1), int64(-1), parent

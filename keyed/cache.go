@@ -17,7 +17,7 @@ const (
 )
 
 // newPool returns the pool of open chats. A chat stays if what it has not written cannot be
-// written, or if it has an error that nobody has seen.
+// written, or if it has an error that no caller has seen.
 func newPool(o Options) *pool.Pool[*chat] {
 	return pool.New(pool.Limits{Count: o.MaxOpen, Bytes: o.MaxBytes}, pool.Options[*chat]{
 		Close: (*chat).forget, IsEmpty: (*chat).isNothing,

@@ -40,7 +40,7 @@ func entryOf(m Message, at time.Time) (session.Entry, error) {
 	return session.Entry{Type: session.TypeMessage, Timestamp: at, Message: said}, nil
 }
 
-// packExtra puts members under one name, where nobody mistakes them for members of the entry.
+// packExtra puts members under one name, where no reader mistakes them for members of the entry.
 func packExtra(fields session.Fields) (session.Fields, error) {
 	if len(fields) == 0 {
 		return nil, nil

@@ -32,7 +32,7 @@ type Options struct {
 	// MaxOpen is how many conversations stay open. Those used within the last second stay
 	// open too, up to eight times as many. Default: 20.
 	MaxOpen int
-	// MaxBytes is roughly how much memory conversations may take that nobody is using at
+	// MaxBytes is roughly how much memory conversations may take that are not in use at
 	// the moment. Default: 64 MiB.
 	MaxBytes int64
 	// Now returns the time. Default: time.Now.
@@ -281,7 +281,7 @@ func (sm *SessionManager) Active() []string {
 }
 
 // Keys returns the keys of all sessions, sorted, including those that picoclaw left and
-// nobody has used since. It reads the first line of every session.
+// have not been used since. It reads the first line of every session.
 func (sm *SessionManager) Keys() ([]string, error) {
 	st, err := sm.store()
 	if err != nil {

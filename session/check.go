@@ -91,7 +91,7 @@ type checkedBlobs struct {
 	checked map[store.Ref]error
 }
 
-// Get returns no content: whoever checks wants to know only whether it is there.
+// Get returns no content: a check only has to know whether it is there.
 func (b checkedBlobs) Get(ctx context.Context, ref store.Ref) ([]byte, error) {
 	err, ok := b.checked[ref]
 	if !ok {

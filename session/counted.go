@@ -18,7 +18,7 @@ func CountedTokens(n int) *int {
 // maxCount is the greatest number of tokens, or of millionths of a dollar, that a
 // message or a compaction can have. It is far beyond any real one, and small enough
 // that sums over a store cannot overflow. In a log, a number that is negative or
-// greater counts as missing; whoever appends one is refused with ErrInvalid.
+// greater counts as missing; an append of one is refused with ErrInvalid.
 const maxCount = 1 << 40
 
 // check refuses a role that is not one of the constants, and numbers that are no

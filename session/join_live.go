@@ -29,7 +29,7 @@ func (l *linkJoiner) takeLine(line store.Line) {
 	switch {
 	case string(h.Type) == string(TypeSession):
 		l.part.patch[line.Pos] = []byte{}
-	case known: // it stands there a second time: the first counts
+	case known: // it is there a second time: the first counts
 		if is, _ := l.isNow(id); is != id {
 			l.part.patch[line.Pos] = []byte{}
 		}

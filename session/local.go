@@ -6,7 +6,7 @@ import (
 )
 
 // IsLocal reports whether the source is a file of some machine: a file: URL, or a path.
-// Nobody else can read it, and where it lies is nobody else's business. See WithoutLocal.
+// It cannot be read elsewhere, and its place is private. See WithoutLocal.
 func (s *Source) IsLocal() bool {
 	if s == nil || s.Type != "url" {
 		return false

@@ -73,12 +73,12 @@ func (e *Entry) BeginsTurn() bool {
 const MetaInjected = "injected"
 
 // RepeatedByCompaction is what MetaInjected says if the
-// message is one of those before a compaction, and stands after it once more so that
+// message is one of those before a compaction, and is repeated after it so that
 // the model goes on seeing it.
 const RepeatedByCompaction = "compaction"
 
 // IsRepeated reports whether the entry is a message that a compaction repeats. It is
-// sent like any other, but nobody said it again: it does not count as a message.
+// sent like any other, but was not said again: it does not count as a message.
 func (e *Entry) IsRepeated() bool {
 	return e.Message != nil && e.Message.Metadata[MetaInjected] == RepeatedByCompaction
 }

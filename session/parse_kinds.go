@@ -11,7 +11,7 @@ import (
 // checkKinds makes sure that no known member of a payload has the wrong kind of
 // value. When a log is read, such a member is kept among the unknown ones (see
 // members.field); so what is there under a known name is wrong. v is a payload, or
-// a part of one, and at says where it stands.
+// a part of one, and at says where it is.
 func checkKinds(v reflect.Value, at string) error {
 	switch v.Kind() {
 	case reflect.Pointer:

@@ -111,8 +111,8 @@ type Piece struct {
 	From, To Pos
 }
 
-// Raw is the bytes of a log as they are at one moment, for whoever repairs it:
-// unlike a Log it also has what stands after the last whole line. It must be
+// Raw is the bytes of a log as they are at one moment, for a repair:
+// unlike a Log it also has what is after the last whole line. It must be
 // closed.
 type Raw interface {
 	io.ReaderAt

@@ -14,7 +14,7 @@ type Limits struct {
 	Logs int
 }
 
-// DefaultMaxEntry is the limit of a line if nobody gives one.
+// DefaultMaxEntry is the limit of a line if none is given.
 const DefaultMaxEntry = 64 << 20
 
 // Limit names one of the limits, as the settings of the program do.
@@ -31,7 +31,7 @@ const (
 // Nothing was written.
 type LimitError struct {
 	Limit     Limit
-	Size, Max int64 // bytes, or a number of logs; Size is 0 if nobody measured it
+	Size, Max int64 // bytes, or a number of logs; Size is 0 if it was not measured
 }
 
 func (e *LimitError) Error() string {

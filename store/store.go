@@ -177,7 +177,7 @@ type Log interface {
 // will begin, and the next append writes the missing line end first. Everything
 // else after the last line end is on its way, or torn. A NUL is what a lost block
 // of a disk reads as, so a line with one is torn; so is a line over the store's
-// limit, which nobody reads.
+// limit, which no one reads.
 func Whole(line []byte) bool {
 	line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")))
 	return len(line) > 1 && line[0] == '{' && line[len(line)-1] == '}' && bytes.IndexByte(line, 0) < 0 && json.Valid(line)

@@ -36,7 +36,7 @@ type waiting struct{ session, call, path string }
 // file is a file of the working directory, or elsewhere by its whole path.
 type file struct{ session, name string }
 
-// digest stands for the content of a file.
+// digest identifies the content of a file.
 type digest [sha256.Size]byte
 
 // approve notes where the path of a call leads when it is first asked about: a call may be
@@ -65,7 +65,7 @@ func (m *memory) isApproved(call agent.Call, p path, at *place) error {
 	case asked && full != at.full:
 		return fmt.Errorf("%s led to %s when the call was approved, and now leads to %s: call again if that is right", p, full, at.full)
 	case !asked && p.name != at.full:
-		return fmt.Errorf("%s leads to %s by a link, and nobody has approved that: name the file itself", p, at.full)
+		return fmt.Errorf("%s leads to %s by a link, and that was not approved: name the file itself", p, at.full)
 	}
 	return nil
 }

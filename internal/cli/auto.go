@@ -49,7 +49,7 @@ func wroteIt(r *home.AutoResult) string {
 	return line
 }
 
-// sayAsked tells a person who waits what they wait for. A model that nobody has chosen is
+// sayAsked tells a person who waits what they wait for. A model that was not chosen is
 // worth a word in any case.
 func (a *app) sayAsked(n home.Notice) {
 	switch {

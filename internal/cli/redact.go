@@ -68,7 +68,7 @@ func redactCommand(a *app) *cobra.Command {
 	return a.withJSON(cmd)
 }
 
-// readValue reads a value that nobody else should see: from a terminal without showing
+// readValue reads a value that no one else should see: from a terminal without showing
 // it, or else all of standard input but for the line end.
 func (a *app) readValue(ctx context.Context) (string, error) {
 	var data []byte

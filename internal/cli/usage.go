@@ -44,7 +44,7 @@ func (a *app) plainFlag(cmd *cobra.Command, err error) error {
 	// error too.
 	a.flags.json = a.flags.json || a.asksForJSON()
 	if name := a.commandTyped(cmd); name != "" {
-		return unknownCommand(cmd, name) // whose flags nobody can know
+		return unknownCommand(cmd, name) // whose flags are not known
 	}
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) {

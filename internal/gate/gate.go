@@ -35,7 +35,7 @@ func (m *Mutex) LockContext(ctx context.Context) error {
 	}
 }
 
-// TryLock locks the mutex if nobody holds it, and reports whether it did.
+// TryLock locks the mutex if it is free, and reports whether it did.
 func (m *Mutex) TryLock() bool {
 	select {
 	case m.channel() <- struct{}{}:

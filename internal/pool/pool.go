@@ -144,7 +144,7 @@ func (p *Pool[T]) open(it *item[T], open func() (T, error)) (_ T, err error) {
 	}()
 	value, err := open()
 	if err == nil {
-		it.value = value // nobody looks at it before settle
+		it.value = value // it is not looked at before settle
 	}
 	opened = true
 	return value, err

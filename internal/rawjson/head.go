@@ -11,7 +11,7 @@ type Head struct {
 	ID        []byte
 	Parent    []byte
 	Timestamp []byte
-	// Role is the role of a message, if it stands where our writer puts it: first
+	// Role is the role of a message, if it is where our writer puts it: first
 	// in a message that follows the head. Otherwise it is nil, whatever the role.
 	Role []byte
 	// Rest is what follows Role in the line, if there is one.
@@ -28,7 +28,7 @@ type Head struct {
 // line. When a key occurs more than once, its first occurrence counts, even if
 // that one is not a string.
 //
-// When the four stand first, in this order, without space or escapes, as our
+// When the four are first, in this order, without space or escapes, as our
 // writer writes them, ScanHead stops after them and of the rest only checks that
 // the line ends with a brace. Otherwise it walks and validates the whole line.
 // ok is false when the line is not a JSON object as far as was looked at. A

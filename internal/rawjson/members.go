@@ -221,7 +221,7 @@ func (o Members) JSON() json.RawMessage {
 func (o Members) Indented() []byte {
 	var b bytes.Buffer
 	if err := json.Indent(&b, o.JSON(), "", "  "); err != nil {
-		return o.JSON() // a value is not JSON: whoever reads it will say so
+		return o.JSON() // a value is not JSON: its reader will say so
 	}
 	return b.Bytes()
 }

@@ -14,7 +14,7 @@ import (
 //	unset  members to remove: ["name"]
 //	in     patches of members or elements: {"name or index": patch}
 //
-// Whoever keeps a patch may add members of other names, which mean nothing here.
+// The keeper of a patch may add members of other names, which mean nothing here.
 const (
 	PatchSet   = "set"
 	PatchUnset = "unset"

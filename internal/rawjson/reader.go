@@ -111,7 +111,7 @@ func (r *Reader) plainKey() []byte {
 	return b[1:i:i]
 }
 
-// Framed reads a string that stands between two texts, without any space. Levels
+// Framed reads a string that is between two texts, without any space. Levels
 // is how many levels are open around the string. If that is not what is there, it
 // leaves the Reader where it is. The result is valid until the next string is read.
 func (r *Reader) Framed(before, after string, levels int) (body []byte, ok bool) {
@@ -124,7 +124,7 @@ func (r *Reader) Framed(before, after string, levels int) (body []byte, ok bool)
 	if body, ok = r.StringBytes(); ok && r.word(after) {
 		return body, true
 	}
-	r.i = mark // broken or not, whoever reads it next finds out
+	r.i = mark // broken or not, the next to read it finds out
 	return nil, false
 }
 

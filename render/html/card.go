@@ -258,7 +258,7 @@ func (p *page) content(it *item, e *session.Entry) error {
 // compaction draws a line across the page. The summary that the model is sent instead
 // of what is above can be unfolded.
 func (p *page) compaction(c *session.CompactionEntry) {
-	p.raw("<details><summary>The model was sent this summary instead of what stands above")
+	p.raw("<details><summary>The model was sent this summary instead of what is above")
 	if c.TokensBefore > 0 {
 		p.raw(" (")
 		p.text(render.Counted(c.TokensBefore, "token", "tokens"))

@@ -104,7 +104,7 @@ func entryText(e *session.Entry) (string, error) {
 	case e.Message != nil:
 		return messageText(e)
 	case e.Compaction != nil:
-		return "\n" + Quote("Compacted: a model is sent this instead of what stands above", e.Compaction.Summary) + "\n", nil
+		return "\n" + Quote("Compacted: a model is sent this instead of what is above", e.Compaction.Summary) + "\n", nil
 	case e.BranchSummary != nil:
 		return "\n" + Quote("Summary of another branch", e.BranchSummary.Summary) + "\n", nil
 	case e.Merge != nil && e.Merge.Summary != "":

@@ -86,7 +86,7 @@ func LoadGuard(ctx context.Context, st store.Store) (*Guard, error) {
 }
 
 // Recheck takes out of sessions what was taken out of their store since a guard was loaded:
-// whoever wrote to them meanwhile may have brought it back. Nothing happens if the guard
+// another writer may have brought it back meanwhile. Nothing happens if the guard
 // knows everything.
 func (g *Guard) Recheck(ctx context.Context, st store.Store, o Options) error {
 	now, err := LoadGuard(ctx, st)

@@ -52,8 +52,8 @@ const maxExclusive = 500 * time.Millisecond
 // beside writers in this and in other processes that take holds: a blob that one of
 // them names, or is about to name, stays.
 //
-// Reading the whole store takes a while, in which nobody is to wait. So that is
-// done first, and then, while nobody has a hold, once more for what was written
+// Reading the whole store takes a while, in which no one must have to wait. So that is
+// done first, and then, while there is no hold, once more for what was written
 // meanwhile. A blob that is not named then cannot come to be named without being
 // put again, for which it is not there. If the program or the machine stops at any
 // moment, what is missing are blobs that nothing refers to; whether they are

@@ -18,7 +18,7 @@ import (
 // and loses it again.
 //
 // To everybody else it is a lock like any other. A link is made only if the name is
-// free, as a lock file is created only by one. Whoever opens it meanwhile waits for
+// free, as a lock file is created only by one. A caller that opens it meanwhile waits for
 // us and then asks, as always, whether what they have locked has its name; it has
 // not, and they make a lock file of their own. It never has the names of two locks:
 // two logs that share a lock would wait for one another for no reason.

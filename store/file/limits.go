@@ -49,7 +49,7 @@ func (s *Store) reserve(ctx context.Context, name string) (*nameLock, error) {
 
 // checkCount counts the logs and makes room if there are too many. The count's lock is
 // held all the while: the room that was made would go to somebody else. To make room
-// takes the locks of logs, and nobody who has one of those waits for this one.
+// takes the locks of logs, and no holder of one of those waits for this one.
 func (s *Store) checkCount(ctx context.Context, name string) error {
 	n, err := s.count(ctx)
 	if err == nil && n >= s.opts.MaxLogs && s.opts.MakeRoom != nil {

@@ -192,7 +192,7 @@ func (s parts) Lines(ctx context.Context, p store.Part) iter.Seq2[store.Line, er
 	}
 }
 
-var errEnough = errors.New("nobody wants more")
+var errEnough = errors.New("no more is wanted")
 
 func (s parts) copyLines(ctx context.Context, p store.Part, yield func(store.Line, error) bool) {
 	err := s.checkEdit(ctx, "read", p)
@@ -323,7 +323,7 @@ func compressWhatIsWritten(w io.Writer, write func(io.Writer) error) error {
 		plain.CloseWithError(errors.Join(err, buf.Flush()))
 	}()
 	err := compressSeekable(w, r)
-	r.CloseWithError(errors.New("nobody reads any more")) // so that the writer ends
+	r.CloseWithError(errors.New("the reader has ended")) // so that the writer ends
 	return err
 }
 

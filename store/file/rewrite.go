@@ -140,7 +140,7 @@ func (r *raw) underLock(ctx context.Context, change func() error) error {
 	return lock.clearUnsynced()
 }
 
-// publishPieces replaces the log's file, and calls then while nobody can archive it.
+// publishPieces replaces the log's file, and calls then while it cannot be archived.
 func (r *raw) publishPieces(ctx context.Context, pieces iter.Seq2[store.Piece, error], then func() error) error {
 	_, packed := r.src.(*archived)
 	write := func(w io.Writer) error { return r.writePieces(ctx, w, pieces) }

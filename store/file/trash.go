@@ -31,7 +31,7 @@ func (s *Store) Remove(ctx context.Context, name string) error {
 }
 
 // RemoveAt implements store.Store. The log cannot grow between the question and
-// the removal: whoever appends needs the lock that is held for both.
+// the removal: an append needs the lock that is held for both.
 func (s *Store) RemoveAt(ctx context.Context, name string, end store.Pos) error {
 	log, err := s.Open(ctx, name) // before the lock, which opening may need
 	if err != nil {

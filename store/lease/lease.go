@@ -102,7 +102,7 @@ func (p *Place) Holder(ctx context.Context) (*Holder, error) {
 
 // Take takes the lease. If another has it, the error is a *HeldError. A holder that is
 // silent is only noticed by a Place that saw it before: try again after TTL, or Wait. If
-// the lease is lost later, lost is called with the reason, once; nil means that nobody
+// the lease is lost later, lost is called with the reason, once; nil means that no one
 // needs to know.
 func (p *Place) Take(ctx context.Context, lost func(error)) (*Lease, error) {
 	l := &Lease{place: p, record: self(), tellLost: lost, done: make(chan struct{})}

@@ -17,7 +17,7 @@ import (
 
 // content is what all handles of one log share.
 type content struct {
-	// pinned is held by whoever appends, rewrites or removes, or keeps others from that. It
+	// pinned is held while someone appends, rewrites or removes, or keeps others from that. It
 	// is taken before the mutex of the store and that of the content.
 	pinned gate.Mutex
 

@@ -140,7 +140,7 @@ func (p parts) Lines(ctx context.Context, part store.Part) iter.Seq2[store.Line,
 			yield(store.Line{}, p.missing(op, part))
 			return
 		}
-		copied := c.clone() // which nobody changes meanwhile
+		copied := c.clone() // which does not change meanwhile
 		for line, err := range p.store.handle(part.Name, copied).Forward(ctx, 0) {
 			if !yield(line, err) {
 				return
@@ -163,7 +163,7 @@ func (p parts) Edit(ctx context.Context, part store.Part, edit func(line []byte)
 	if old == nil {
 		return p.missing(op, part)
 	}
-	if err := old.pinned.LockContext(ctx); err != nil { // nobody appends meanwhile
+	if err := old.pinned.LockContext(ctx); err != nil { // no one appends meanwhile
 		return &store.Error{Op: op, Name: part.Name, Err: err}
 	}
 	defer old.pinned.Unlock()

@@ -33,7 +33,7 @@ func (u *ui) approve(ctx context.Context, call agent.Call) (agent.Decision, erro
 	}
 }
 
-// ask shows what a call would do, all of it: whoever approves must see it.
+// ask shows what a call would do, all of it: a person who approves it must see it.
 func (u *ui) ask(q *question) {
 	if q.ctx.Err() != nil {
 		return

@@ -73,7 +73,7 @@ func (u *ui) list(lead string, found []string, shared int) {
 	}
 }
 
-// offers returns the word before the cursor, what stands before it, and what it may become.
+// offers returns the word before the cursor, what is before it, and what it may become.
 func (u *ui) offers(ctx context.Context, before string) (lead, word string, offers []string) {
 	word = before[strings.LastIndexAny(before, " \n\t")+1:]
 	name, isCommand := commandIn(before)

@@ -29,7 +29,7 @@ type view struct {
 	thought strings.Builder
 	said    strings.Builder // the text of the message so far
 	call    string          // the name of the call whose arguments grow
-	group   part            // what was printed last: parts of one kind stand together
+	group   part            // what was printed last: parts of one kind are shown together
 	shown   map[string]bool // the calls that were printed
 	seen    map[string]bool // the calls that a question showed in full
 	last    string          // the call that was printed last, if nothing was since

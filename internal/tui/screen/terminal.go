@@ -55,7 +55,7 @@ func (t *Terminal) restore() error {
 	return term.Restore(int(t.in.Fd()), t.before)
 }
 
-// Size returns how many columns and rows there are; zeros if nobody knows.
+// Size returns how many columns and rows there are; zeros if that is not known.
 func (t *Terminal) Size() (columns, rows int) {
 	columns, rows, err := term.GetSize(int(t.out.Fd()))
 	if err != nil {
