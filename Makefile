@@ -26,8 +26,9 @@ TOOL := $(GO) tool -modfile=tools/go.mod
 ADAPTERS := $(patsubst %/go.mod,%,$(wildcard adapter/*/go.mod))
 
 # Stamping the commit into binaries fails where git distrusts the checkout. Without
-# paths in them, a second checkout takes what the compiler made for the first.
-export GOFLAGS := $(GOFLAGS) -buildvcs=false -trimpath
+# paths in them, a second checkout takes what the compiler made for the first. Without
+# tables for a debugger, a test links in half the time, and there are a hundred.
+export GOFLAGS := $(GOFLAGS) -buildvcs=false -trimpath -ldflags=-w
 
 # No package here uses cgo. Without it, what is checked is what is released, and
 # the compiler has one version less to make. Only the race detector needs it.
