@@ -22,6 +22,7 @@ import (
 
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/server"
+	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 // mcpToken is what the server wants to see.
@@ -84,7 +85,7 @@ func (m *machine) coppiceCommand() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := os.ReadFile(self)
+	data, err := vfs.ReadFile(self, 0)
 	if err == nil {
 		err = os.WriteFile(path, data, 0o700)
 	}
