@@ -181,6 +181,35 @@ func TestApproveLater(t *testing.T) {
 	}
 }
 
+// TestGoneClient: a turn that waits for the approval of a client which has gone ends, although
+// nothing is written to the client that would fail.
+func TestGoneClient(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	_, path := serve(t, h, nil)
+	c := dial(t, path)
+	c.say(call("turn", "turns.prompt", object{"text": touch, "provider": "offline", "tools": []string{"bash"}, "cwd": t.TempDir()}))
+	e := object{}
+	for e["type"] != "tool_waiting" {
+		e, _ = c.next()["params"].(object)["event"].(object)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		s, err := h.Turns.Status(t.Context(), home.SessionRequest{Session: e["session"].(string)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !s.Running {
+			if len(s.Pending) != 1 || s.Pending[0].State != "waiting" {
+				t.Errorf("it left %+v", s.Pending)
+			}
+			return
+		}
+	}
+}
+
 // TestShutdownCancels: what has no end in sight is cancelled when the context ends, and its
 // client is told.
 func TestShutdownCancels(t *testing.T) {
