@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 the suite asks for what is deprecated, too
+
 package main
 
 import (
@@ -99,7 +101,6 @@ func suiteLogs(s *sdk.Server) {
 	for name, lines := range map[string]int{"test_tool_with_logging": 3, "test_logging_tool": 1} {
 		suiteTool(s, name, func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			for i := range lines {
-				//lint:ignore SA1019 the suite asks for it
 				if err := r.Session.Log(ctx, &sdk.LoggingMessageParams{Level: "info", Data: fmt.Sprint("line ", i)}); err != nil {
 					return nil, err
 				}

@@ -24,7 +24,10 @@ type Options struct {
 }
 
 // New returns a server for a home, which must stay open as long as the server is in use.
-func New(h *home.Home, o *Options) *sdk.Server {
+func New(h *home.Home, o *Options) *sdk.Server { return newServer(h, o, nil) }
+
+// newServer is New with the schemas of servers before it, which are the same.
+func newServer(h *home.Home, o *Options, schemas *sdk.SchemaCache) *sdk.Server {
 	if o == nil {
 		o = &Options{}
 	}
@@ -57,12 +60,13 @@ func New(h *home.Home, o *Options) *sdk.Server {
 // returns the home as the sender of a request may see it, and how; a nil home refuses the
 // request. The server around it checks who asks, for which host, and from which page.
 func Handler(view func(*http.Request) (*home.Home, *Options)) http.Handler {
+	schemas := sdk.NewSchemaCache()
 	return sdk.NewStreamableHTTPHandler(func(r *http.Request) *sdk.Server {
 		h, o := view(r)
 		if h == nil {
 			return nil
 		}
-		return New(h, o)
+		return newServer(h, o, schemas)
 	}, &sdk.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true, DisableLocalhostProtection: true})
 }
 
@@ -71,10 +75,6 @@ type face struct {
 	home     *home.Home
 	describe func(error) home.ErrorInfo
 }
-
-// schemas are those of the tools. They are the same in every server, and Handler makes one
-// for every request.
-var schemas = sdk.NewSchemaCache()
 
 const instructions = "Coppice keeps past sessions of coding agents and chats. Use search to find what was said or done before " +
 	"(decisions, commands, errors, their fixes), recent_sessions and sessions_with_file to find sessions, and read_session to read one. " +
