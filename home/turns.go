@@ -298,8 +298,9 @@ func (t *Turns) takeBack(ctx context.Context, r SessionRequest) (*TakeBackResult
 	}
 	t.home.beforeWriting(ctx)
 	result := &TakeBackResult{}
-	return result, t.withWorker(ctx, run, name, func(a *agent.Agent) (err error) {
-		result.Queued, err = a.TakeBack(ctx)
+	return result, t.withWorker(ctx, run, name, func(a *agent.Agent) error {
+		queued, err := a.TakeBack(ctx)
+		result.Queued = orEmpty(queued)
 		return err
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strconv"
@@ -160,7 +161,7 @@ func (s *Server) answerStream(ctx context.Context, w http.ResponseWriter, r *htt
 	ctx = home.WithNotify(ctx, func(n home.Notice) { _ = out.send("", Message{Notice: s.noticed(n)}) })
 	ctx = home.WithProgress(ctx, out.progress)
 	if follow, ok := request.(*home.FollowRequest); ok {
-		s.follow(ctx, out, h, follow)
+		s.follow(ctx, r, out, h, follow)
 		return
 	}
 	var in io.Reader
@@ -169,7 +170,7 @@ func (s *Server) answerStream(ctx context.Context, w http.ResponseWriter, r *htt
 		_ = out.control.EnableFullDuplex() // it is told how far it has come while it still sends
 	}
 	result, err := op.Call(ctx, h, request, in, func(event any) error { return out.send(idOf(event), Message{Event: event}) })
-	s.finish(ctx, out, result, err)
+	s.finish(ctx, r, out, result, err)
 }
 
 // idOf returns the id of an event after which a caller can go on later, or "".
@@ -180,17 +181,19 @@ func idOf(event any) string {
 	return ""
 }
 
-// finish sends the last piece. If there was none before it, an error becomes the status of
-// the answer.
-func (s *Server) finish(ctx context.Context, out *stream, result any, err error) {
+// finish sends the last piece. An error before the first one is an answer of its own.
+func (s *Server) finish(ctx context.Context, r *http.Request, out *stream, result any, err error) {
 	if err == nil {
 		_ = out.send("", Message{Result: result})
 		return
 	}
 	p := s.problem(ctx, err)
-	if out.failFirst(p.Status) {
-		_ = out.send("", Message{Result: result, Error: p})
+	if out.isUnused() {
+		p.Result = result
+		s.fail(out.w, r, p)
+		return
 	}
+	_ = out.send("", Message{Result: result, Error: p})
 }
 
 // noticed returns a notice as a caller may see it.
@@ -207,28 +210,29 @@ type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	events  bool // as server-sent events
-	stop    func() bool
 
 	mu       sync.Mutex // guards what follows, and writing
 	begun    bool
-	status   int
 	err      error // of writing; nothing is written after it
 	reported time.Time
 	timer    *time.Timer
 }
 
 func newStream(w http.ResponseWriter, events bool) *stream {
-	out := &stream{w: w, control: http.NewResponseController(w), events: events, status: http.StatusOK}
+	out := &stream{w: w, control: http.NewResponseController(w), events: events}
 	out.timer = time.AfterFunc(beat, out.beat)
 	return out
 }
+
+// errOver keeps a late beat from writing to an answer that is over.
+var errOver = errors.New("the answer is over")
 
 func (out *stream) end() {
 	out.timer.Stop()
 	out.mu.Lock()
 	defer out.mu.Unlock()
 	if out.err == nil {
-		out.err = http.ErrHandlerTimeout // a late beat must not write to an answer that is over
+		out.err = errOver
 	}
 }
 
@@ -252,14 +256,14 @@ func (out *stream) progress(doing string, done, total int64) {
 	}
 }
 
-// failFirst sets the status of an answer of which nothing was sent yet. It returns true.
-func (out *stream) failFirst(status int) bool {
+// isUnused reports whether nothing was sent. If so, nothing will be.
+func (out *stream) isUnused() bool {
 	out.mu.Lock()
 	defer out.mu.Unlock()
 	if !out.begun {
-		out.status = status
+		out.err = errOver
 	}
-	return true
+	return !out.begun
 }
 
 // send sends a piece at once. Its id is for a caller who wants to go on after it later.
@@ -327,5 +331,4 @@ func (out *stream) begin() {
 	}
 	out.w.Header().Set("Content-Type", kind)
 	out.w.Header().Set("Cache-Control", "no-store")
-	out.w.WriteHeader(out.status)
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -135,10 +136,10 @@ func (f *feed) from(n uint64) (found []arrival, wait <-chan struct{}, ok bool) {
 }
 
 // follow sends arrivals until the caller leaves or the server stops.
-func (s *Server) follow(ctx context.Context, out *stream, h *home.Home, r *home.FollowRequest) {
+func (s *Server) follow(ctx context.Context, request *http.Request, out *stream, h *home.Home, r *home.FollowRequest) {
 	if r.Session != "" || r.Last > 0 || r.Filled || h != s.o.Home || !out.events {
 		result, err := h.Entries.Follow(ctx, *r, func(a home.Arrival) error { return out.send(a.Entry.ID, Message{Event: a}) })
-		s.finish(ctx, out, result, err)
+		s.finish(ctx, request, out, result, err)
 		return
 	}
 	s.feed.start()

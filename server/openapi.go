@@ -147,6 +147,16 @@ func (d *described) openAPI() *huma.Operation {
 	for _, status := range []string{"4XX", "5XX"} {
 		op.Responses[status] = problem
 	}
+	if d.method == http.MethodGet && d.Event == nil {
+		op.Responses["304"] = &huma.Response{Description: "It is as If-None-Match has it"}
+		op.Parameters = append(op.Parameters, header("If-None-Match", "The ETag of an earlier answer"))
+	}
+	if d.properties["once"] != nil {
+		op.Parameters = append(op.Parameters, header("Idempotency-Key", "A key of your own: with the same key, nothing is done twice"))
+	}
+	if d.goesOn() {
+		op.Parameters = append(op.Parameters, header("Last-Event-ID", "The id of the last event that you have seen"))
+	}
 	for _, name := range d.inPath {
 		op.Parameters = append(op.Parameters, &huma.Param{Name: name, In: "path", Required: true, Schema: d.properties[name], Description: d.properties[name].Description})
 	}
@@ -171,6 +181,13 @@ func (d *described) openAPI() *huma.Operation {
 	}
 	return op
 }
+
+func header(name, doc string) *huma.Param {
+	return &huma.Param{Name: name, In: "header", Description: doc, Schema: &huma.Schema{Type: huma.TypeString}}
+}
+
+// goesOn reports whether a caller who comes back can hear what it has missed.
+func (d *described) goesOn() bool { return d.Event != nil && d.properties["after"] != nil }
 
 // body describes the body: the request without what is in the path.
 func (d *described) body() *huma.RequestBody {

@@ -56,7 +56,7 @@ func (s *Server) read(op *described, w http.ResponseWriter, r *http.Request) (an
 	if key := r.Header.Get("Idempotency-Key"); key != "" && op.properties["once"] != nil {
 		beside["once"] = key
 	}
-	if last := r.Header.Get("Last-Event-ID"); last != "" && op.properties["after"] != nil && op.Event != nil {
+	if last := r.Header.Get("Last-Event-ID"); last != "" && op.goesOn() {
 		if beside["after"], err = valueOf(op.properties["after"].Type, last); err != nil {
 			return nil, wrongField("after", "%q is not %s", last, err)
 		}

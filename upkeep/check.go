@@ -42,7 +42,8 @@ type CheckResult struct {
 func Check(ctx context.Context, st store.Store, r CheckRequest) (*CheckResult, error) {
 	c := &checker{store: st, request: r, bad: make(map[string]bool)}
 	err := c.run(ctx)
-	c.result.Damaged = slices.Sorted(maps.Keys(c.bad))
+	c.result.Damaged = slices.AppendSeq([]string{}, maps.Keys(c.bad)) // JSON has no null for a list
+	slices.Sort(c.result.Damaged)
 	return &c.result, err
 }
 
