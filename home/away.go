@@ -57,22 +57,31 @@ var errAway = errors.New("the index of this home is on another machine")
 // home's store, wherever that is.
 
 func call[R, T any](ctx context.Context, h *Home, op string, r R, here func(context.Context, R) (*T, error)) (*T, error) {
+	if err := h.admit(op); err != nil {
+		return nil, err
+	}
 	if h.remote == nil {
-		return here(ctx, r)
+		return here(h.asOne(ctx), r)
 	}
 	return there[T](ctx, h, op, &r, nil)
 }
 
 func ask[T any](ctx context.Context, h *Home, op string, here func(context.Context) (*T, error)) (*T, error) {
+	if err := h.admit(op); err != nil {
+		return nil, err
+	}
 	if h.remote == nil {
-		return here(ctx)
+		return here(h.asOne(ctx))
 	}
 	return there[T](ctx, h, op, &Nothing{}, nil)
 }
 
 func follow[R, E, T any](ctx context.Context, h *Home, op string, r R, send func(E) error, here func(context.Context, R, func(E) error) (*T, error)) (*T, error) {
+	if err := h.admit(op); err != nil {
+		return nil, err
+	}
 	if h.remote == nil {
-		return here(ctx, r, send)
+		return here(h.confine(ctx), r, send) // it may go on for long: who sees what is asked again
 	}
 	return there[T](ctx, h, op, &r, func(event any) error {
 		if send == nil {

@@ -89,6 +89,9 @@ func (h *Home) Chat(ctx context.Context, r ChatRequest, hands ChatHands) (*Chat,
 // newChat is Chat. With bare, the model has no tools but those of hands, whatever the settings,
 // the project and the conversation say, and there need not be a directory.
 func (h *Home) newChat(ctx context.Context, r ChatRequest, hands ChatHands, bare bool) (*Chat, error) {
+	if h.whole != nil && !bare {
+		return nil, h.refuse("chat") // its tools, files and commands are not in the home
+	}
 	if !conversation.IsText([]byte(r.System)) {
 		return nil, &session.Error{Op: "chat", Name: r.Session, Err: wrong("system", "the instructions are not text")}
 	}

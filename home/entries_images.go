@@ -202,6 +202,9 @@ type WriteImagesResult struct {
 // WriteImages writes the images of a conversation, on all its branches. It sends every
 // image when it is written, and those that are only linked to, which are not.
 func (e *Entries) WriteImages(ctx context.Context, r WriteImagesRequest, send func(ImageResult) error) (_ *WriteImagesResult, err error) {
+	if err := e.home.admit("entries.write_images"); err != nil {
+		return nil, err
+	}
 	if !isDir(r.Path) {
 		return nil, wrong("path", "all images go to a directory, and {path} is %q; end it with a slash, or name one image", r.Path)
 	}

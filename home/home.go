@@ -32,6 +32,8 @@ type Home struct {
 	store    store.Store
 	remote   Remote // nil unless the home is on another machine
 	turns    *turnTable
+	whole    *Home // the home that this one is a part of, or nil: see Limited
+	limit    Limit // of the part
 	// guarded is reloaded by every operation that writes, because this process or another
 	// one may have redacted more since the home was opened.
 	guarded atomic.Pointer[guarded]
@@ -40,9 +42,10 @@ type Home struct {
 	opening gate.Mutex
 	ixTemp  *temporary // guarded by opening: deleted in Close
 
-	mu       sync.Mutex     // guards what follows; never held while waiting for anything
-	ix       *index.Index   // nil until it is needed
-	ixUnused bool           // ix is in a temporary place because nothing had been written to the home yet
+	mu       sync.Mutex   // guards what follows; never held while waiting for anything
+	ix       *index.Index // nil until it is needed
+	ixUnused bool         // ix is in a temporary place because nothing had been written to the home yet
+	parts    map[Limit]*Home
 	retired  []*index.Index // previous values of ix, which other goroutines may still be using
 	closed   bool
 }
@@ -113,6 +116,11 @@ func prepare(o *Options) (h *Home, err error) {
 // begin makes a home with a store ready.
 func (h *Home) begin(ctx context.Context) {
 	h.loadGuard(ctx)
+	h.group()
+}
+
+// group makes the groups of operations.
+func (h *Home) group() {
 	h.Sessions, h.Entries, h.Search = &Sessions{h}, &Entries{h}, &Search{h}
 	h.Transfer, h.Upkeep = &Transfer{h}, &Upkeep{h}
 	h.Turns = &Turns{h}
@@ -121,13 +129,26 @@ func (h *Home) begin(ctx context.Context) {
 // Close ends the turns that run, and releases the home. Operations that still need its index get store.ErrClosed.
 // Conversations that are still open stay usable.
 func (h *Home) Close() error {
+	if h.whole != nil {
+		return nil // that one closes it
+	}
 	h.turns.close()
-	return errors.Join(h.closeIndex(), h.store.Close())
+	errs := []error{h.closeIndex()} // first, so that no part is added
+	for _, part := range h.limitedParts() {
+		part.turns.close()
+		errs = append(errs, part.closeIndex())
+	}
+	return errors.Join(append(errs, h.store.Close())...)
 }
 
 // Dir returns where the home is: its directory, "mem:" if it is in memory, or the address of its
-// store if it is on another machine.
-func (h *Home) Dir() string { return h.store.Where() }
+// store if it is on another machine. Of a limited home it returns the limit.
+func (h *Home) Dir() string {
+	if h.whole != nil {
+		return h.limit.String()
+	}
+	return h.store.Where()
+}
 
 // Store returns the store with the home's sessions, for programs that use package session
 // directly.
@@ -147,7 +168,7 @@ type guarded struct {
 func (h *Home) loadGuard(ctx context.Context) {
 	// A guard that could not be loaded keeps everybody from writing, so that does not end
 	// with one caller's context.
-	guard, err := clean.LoadGuard(context.WithoutCancel(ctx), h.store)
+	guard, err := clean.LoadGuard(context.WithoutCancel(ctx), h.real())
 	h.guarded.Store(&guarded{guard, err})
 }
 
@@ -198,6 +219,10 @@ func (h *Home) clean(ctx context.Context, e *session.Entry) error {
 // in the home, and a copy or a compaction would spread them.
 func (h *Home) beforeWriting(ctx context.Context) {
 	defer h.loadGuard(ctx)
+	if h.whole != nil {
+		h.whole.beforeWriting(quiet(ctx))
+		return
+	}
 	unfinished, err := clean.Unfinished(ctx, h.store)
 	if err != nil || !unfinished || h.remote != nil { // the other machine finishes its own
 		return // the operation itself will report what is wrong with the store

@@ -91,7 +91,7 @@ func (s *Search) find(ctx context.Context, r FindRequest) (*FindResult, error) {
 	if r.Newest {
 		o.Order = index.ByTime
 	}
-	ctx = catchUpOnce(ctx)
+	ctx = s.home.catchUpOnce(ctx)
 	ix, err := s.home.index(ctx)
 	if err != nil {
 		return nil, err

@@ -29,24 +29,44 @@ import (
 
 // index returns the index, brought up to date. It stays open until the home is closed.
 func (h *Home) index(ctx context.Context) (*index.Index, error) {
-	held, _ := ctx.Value(caughtUp{}).(*atomic.Pointer[index.Index])
-	if held != nil && held.Load() != nil {
-		return held.Load(), nil
+	return h.heldIndex(ctx, h.caughtUpIndex)
+}
+
+// exactIndex is index without the indulgence for one that cannot be brought up to date: what
+// it says decides who sees what.
+func (h *Home) exactIndex(ctx context.Context) (*index.Index, error) {
+	return h.heldIndex(ctx, func(ctx context.Context) (*index.Index, error) { return h.indexBy(ctx, (*index.Index).CatchUp) })
+}
+
+// heldIndex returns the index that an operation has brought up to date before, or else what
+// bring returns.
+func (h *Home) heldIndex(ctx context.Context, bring func(context.Context) (*index.Index, error)) (*index.Index, error) {
+	held := h.held(ctx)
+	if held == nil {
+		return bring(ctx)
 	}
-	ix, err := h.caughtUpIndex(ctx)
-	if held != nil && err == nil {
+	if ix := held.Load(); ix != nil {
+		return ix, nil
+	}
+	ix, err := bring(ctx)
+	if err == nil {
 		held.Store(ix)
 	}
 	return ix, err
 }
 
-// catchUpOnce returns a context for an operation that needs the index in several places,
-// and brings it up to date in the first of them only.
-func catchUpOnce(ctx context.Context) context.Context {
-	return context.WithValue(ctx, caughtUp{}, new(atomic.Pointer[index.Index]))
+func (h *Home) held(ctx context.Context) *atomic.Pointer[index.Index] {
+	held, _ := ctx.Value(caughtUp{h}).(*atomic.Pointer[index.Index])
+	return held
 }
 
-type caughtUp struct{}
+// catchUpOnce returns a context for an operation that needs the index in several places,
+// and brings it up to date in the first of them only.
+func (h *Home) catchUpOnce(ctx context.Context) context.Context {
+	return context.WithValue(ctx, caughtUp{h}, new(atomic.Pointer[index.Index]))
+}
+
+type caughtUp struct{ home *Home }
 
 func (h *Home) caughtUpIndex(ctx context.Context) (*index.Index, error) {
 	ix, err := h.indexBy(ctx, (*index.Index).CatchUp)
@@ -258,7 +278,7 @@ func readPrices(path string) (*index.Prices, error) {
 
 // bringUp brings an index up to date.
 func (h *Home) bringUp(ctx context.Context, ix *index.Index, how indexing) error {
-	report, err := how(ix, ctx, h.progress(ctx, "indexing"))
+	report, err := how(ix, h.asOne(ctx), h.progress(ctx, "indexing"))
 	for _, unread := range report.Unread {
 		h.notify(ctx, Notice{Kind: SessionUnread, Session: unread.Name, Error: described(unread.Err)})
 	}
@@ -324,6 +344,13 @@ func (h *Home) dropIndexes(ctx context.Context) (had []string, err error) {
 	cached, err := h.cachedIndexes()
 	if err != nil {
 		return nil, err
+	}
+	for _, part := range h.limitedParts() {
+		for _, ix := range part.openIndexes() {
+			if err := ix.Discard(ctx); err != nil {
+				return nil, err
+			}
+		}
 	}
 	for _, ix := range h.openIndexes() {
 		if err := ix.Discard(ctx); err != nil {

@@ -97,7 +97,7 @@ func (s *Search) stats(ctx context.Context, r StatsRequest) (*StatsResult, error
 			return nil, wrong("time_zone", "{time_zone} is %q; it must be a name such as Europe/Berlin", r.TimeZone)
 		}
 	}
-	ctx = catchUpOnce(ctx)
+	ctx = s.home.catchUpOnce(ctx)
 	ix, err := s.home.index(ctx)
 	if err != nil {
 		return nil, err

@@ -268,7 +268,7 @@ func (s *Sessions) Get(ctx context.Context, r SessionRequest) (*SessionInfo, err
 }
 
 func (s *Sessions) get(ctx context.Context, r SessionRequest) (*SessionInfo, error) {
-	found, err := s.home.indexed(catchUpOnce(ctx), r.Session)
+	found, err := s.home.indexed(s.home.catchUpOnce(ctx), r.Session)
 	if err != nil {
 		return nil, err
 	}

@@ -281,6 +281,9 @@ type ExportAllResult struct {
 // context ends, ExportAll returns its error together with what was done until then. It sends
 // what became of each.
 func (t *Transfer) ExportAll(ctx context.Context, r ExportAllRequest, send func(ExportEvent) error) (*ExportAllResult, error) {
+	if err := t.home.admit("transfer.export_all"); err != nil {
+		return nil, err
+	}
 	result := &ExportAllResult{}
 	if (len(r.Sessions) > 0) == r.All {
 		return result, wrong("sessions", "either {sessions} or {all} is needed")

@@ -69,6 +69,9 @@ var ErrNoFormat = bulk.ErrNoFormat
 // returns the context's error together with what was done until then. Files that could
 // not be read are not an error: see ImportResult.IsPartial.
 func (t *Transfer) Import(ctx context.Context, r ImportRequest, in io.Reader, send func(ImportEvent) error) (*ImportResult, error) {
+	if err := t.home.admit("transfer.import"); err != nil {
+		return nil, err
+	}
 	h := t.home
 	if err := r.check(); err != nil {
 		return &ImportResult{}, err

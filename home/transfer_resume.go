@@ -42,6 +42,9 @@ type ResumeResult struct {
 //
 // A conversation that no other program has held goes on here: see Home.Chat.
 func (t *Transfer) Resume(ctx context.Context, r ResumeRequest) (*ResumeResult, error) {
+	if err := t.home.admit("transfer.resume"); err != nil {
+		return nil, err
+	}
 	c, err := t.home.openFor(ctx, OpenRequest{Session: r.Session})
 	if err != nil {
 		return nil, err

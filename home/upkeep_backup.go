@@ -52,6 +52,9 @@ type BackupFault struct {
 // index, which is made again, and not the settings, which are the user's. It may run
 // while others write. Whatever interrupts it, an older backup stays whole.
 func (u *Upkeep) Backup(ctx context.Context, r BackupRequest) (*BackupResult, error) {
+	if err := u.home.admit("upkeep.backup"); err != nil {
+		return nil, err
+	}
 	u.home.beforeWriting(ctx) // a backup is a copy, with whatever is in it
 	to := realPath(r.To)
 	done, err := backup.Make(ctx, u.home.store, backup.Request{To: to, Partial: r.Partial, Progress: u.home.progress(ctx, "backing up")})

@@ -1,0 +1,62 @@
+package index
+
+import (
+	"context"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// Limit is a part of the sessions: those with a tag or one below it, those about a project,
+// or those whose keys begin alike. One member is set.
+type Limit struct {
+	Tag     string
+	Project string
+	Key     string
+}
+
+// has is the condition that a session itself is in the limit: its log says so, whatever
+// other sessions say.
+func (l Limit) has() (string, []any) {
+	switch {
+	case l.Tag != "":
+		cond, args := withBelow("o.tag", l.Tag)
+		return "EXISTS (SELECT 1 FROM tags o WHERE " + cond + " AND o.session = s.id)", args
+	case l.Project != "":
+		cond, args := isProject(l.Project)
+		return "s.dir IN (SELECT s.id FROM (SELECT id, name AS cwd FROM names) s WHERE " + cond + ")", args
+	case l.Key != "":
+		return "s.key <> '' AND substr(s.key, 1, length(?)) = ?", []any{l.Key, l.Key}
+	}
+	return "0", nil
+}
+
+// joined is the condition that n continues s or s continues n, and that both logs say so. One
+// log alone cannot bring another session into a limit.
+const joined = `n.chain = s.chain AND n.chain <> 0 AND n.name IS NOT NULL AND (
+	n.relation = '` + session.RelationContinuation + `' AND n.parent = s.sid AND s.continued_to = n.sid OR
+	s.relation = '` + session.RelationContinuation + `' AND s.parent = n.sid AND n.continued_to = s.sid)`
+
+// together is the rows that are one conversation with the rows of a first query.
+const together = ` UNION SELECT n.id FROM together t CROSS JOIN sessions s ON s.id = t.id CROSS JOIN sessions n ON ` + joined + `)`
+
+// Within reports whether a session is in a limit: it, or one that it is continued by or
+// continues. A log that cannot be read is in none.
+func (ix *Index) Within(ctx context.Context, l Limit, name string) (in bool, err error) {
+	cond, args := l.has()
+	err = ix.read(ctx, "find", func(db *database) error {
+		return db.QueryRowContext(ctx, `WITH together (id) AS (SELECT id FROM sessions WHERE name = ?`+together+`
+			SELECT EXISTS (SELECT 1 FROM together t CROSS JOIN sessions s ON s.id = t.id WHERE `+cond+`)`,
+			append([]any{name}, args...)...).Scan(&in)
+	})
+	return in, err
+}
+
+// AllWithin returns the names of the logs in a limit: see Within.
+func (ix *Index) AllWithin(ctx context.Context, l Limit) ([]string, error) {
+	cond, args := l.has()
+	return ix.names(ctx, `WITH together (id) AS (SELECT s.id FROM sessions s WHERE s.name IS NOT NULL AND `+cond+together+`
+		SELECT s.name FROM together t CROSS JOIN sessions s ON s.id = t.id WHERE s.name IS NOT NULL`, args...)
+}
+
+// IsProject reports whether a directory is called something: see ListOptions.Project.
+func IsProject(dir, name string) bool { return dir != "" && isCalled(dir, name) }
