@@ -96,11 +96,12 @@ type problem struct {
 	Detail string          `json:"detail"`
 	Field  string          `json:"field"`
 	Hint   string          `json:"hint"`
+	Text   string          `json:"text"`
 	Result json.RawMessage `json:"result"`
 }
 
 func (p *problem) err() error {
-	info := &home.ErrorInfo{Kind: p.Kind, Message: p.Detail, Field: p.Field, Hint: p.Hint}
+	info := &home.ErrorInfo{Kind: p.Kind, Message: p.Detail, Field: p.Field, Hint: p.Hint, Text: p.Text}
 	if info.Kind == "" {
 		info.Kind = home.KindError
 	}

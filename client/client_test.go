@@ -182,6 +182,27 @@ func TestReadOnlyStore(t *testing.T) {
 	}
 }
 
+// A token that may write cannot make another one, or see which there are.
+func TestTokensStayThere(t *testing.T) {
+	t.Parallel()
+	there, address := serve(t, home.Write)
+	if err := there.Store().Notes("tokens").Write(t.Context(), "tokens", []byte("secret")); err != nil {
+		t.Fatal(err)
+	}
+	notes := open(t, address).Store().Notes("tokens")
+	if text, err := notes.Read(t.Context(), "tokens"); !errors.Is(err, session.ErrNotExist) {
+		t.Errorf("read %q, %v", text, err)
+	}
+	if list, err := notes.List(t.Context()); err != nil || len(list) > 0 {
+		t.Errorf("listed %v, %v", list, err)
+	}
+	_ = notes.Write(t.Context(), "tokens", []byte("mine"))
+	_ = notes.Change(t.Context(), "tokens", func([]byte) ([]byte, error) { return []byte("mine"), nil })
+	if text, err := there.Store().Notes("tokens").Read(t.Context(), "tokens"); string(text) != "secret" {
+		t.Errorf("the tokens are now %q, %v", text, err)
+	}
+}
+
 // A wrong token is refused, and appears nowhere.
 func TestWrongToken(t *testing.T) {
 	t.Parallel()

@@ -92,7 +92,9 @@ func follow[R, E, T any](ctx context.Context, h *Home, op string, r R, send func
 }
 
 func there[T any](ctx context.Context, h *Home, op string, request any, send func(any) error) (*T, error) {
-	fromHere(request)
+	if err := h.fromHere(ctx, request); err != nil {
+		return nil, err
+	}
 	result, err := h.remote.Do(ctx, OperationNamed(op), request, func(event any) error {
 		switch e := event.(type) {
 		case Notice:
@@ -116,29 +118,44 @@ func there[T any](ctx context.Context, h *Home, op string, request any, send fun
 	return t, err
 }
 
-// fromHere makes directories in a request absolute: on another machine, "." is another one.
-func fromHere(request any) {
+// fromHere prepares a request for another machine. There "." is another directory, and JSON can
+// hold no text that is not UTF-8.
+func (h *Home) fromHere(ctx context.Context, request any) error {
 	v := reflect.ValueOf(request).Elem()
 	for _, f := range reflect.VisibleFields(v.Type()) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		here := func(given string) string {
-			if name == "cwd" || isDirName(given) {
-				return index.Dir(given)
-			}
-			return given
-		}
-		switch field := v.FieldByIndex(f.Index); {
-		case name != "cwd" && name != "session" && name != "other" && name != "parent" && name != "sessions":
+		field := v.FieldByIndex(f.Index)
+		var texts []string
+		switch {
 		case field.Kind() == reflect.String:
-			field.SetString(here(field.String()))
+			texts = []string{field.String()}
 		case field.Type() == reflect.TypeFor[[]string]():
-			names := slices.Clone(field.Interface().([]string))
-			for i := range names {
-				names[i] = here(names[i])
+			texts = slices.Clone(field.Interface().([]string))
+		}
+		for i, text := range texts {
+			if err := checkUTF8(name, text); err != nil {
+				return err
 			}
-			field.Set(reflect.ValueOf(names))
+			if name == "cwd" || slices.Contains(namesOfSessions, name) && isDirName(text) && !h.isKey(ctx, text) {
+				texts[i] = index.Dir(text)
+			}
+		}
+		if field.Kind() == reflect.String {
+			field.SetString(texts[0])
+		} else if texts != nil {
+			field.Set(reflect.ValueOf(texts))
 		}
 	}
+	return nil
+}
+
+// namesOfSessions are the fields of requests in which people name sessions.
+var namesOfSessions = []string{"session", "sessions", "other", "parent"}
+
+// isKey reports whether what looks like a directory is the key of a session.
+func (h *Home) isKey(ctx context.Context, given string) bool {
+	name, err := h.exactly(ctx, idOfKey(given))
+	return err == nil && name != ""
 }
 
 // listed returns the sessions of a list that is on another machine, with all its pages.

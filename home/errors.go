@@ -134,6 +134,9 @@ type ErrorInfo struct {
 	Message string `json:"message"`         // what went wrong, where and why, on one line
 	Field   string `json:"field,omitempty"` // the field of the request that is wrong: see FieldError
 	Hint    string `json:"hint,omitempty"`
+	// Text is what is wrong with the field, with the names of fields in braces, for faces that
+	// have other names for them.
+	Text string `json:"text,omitempty"`
 
 	err error // nil if it came as JSON
 }
@@ -154,6 +157,15 @@ func (e *ErrorInfo) Unwrap() error { return e.err }
 // Is makes an error that came as JSON match what it was.
 func (e *ErrorInfo) Is(target error) bool {
 	return e.err == nil && target != nil && sentinels[e.Kind] == target
+}
+
+// As makes the error of a field that came as JSON a *FieldError again.
+func (e *ErrorInfo) As(target any) bool {
+	wrong, ok := target.(**FieldError)
+	if ok = ok && e.err == nil && e.Text != ""; ok {
+		*wrong = &FieldError{Field: e.Field, text: strings.ReplaceAll(e.Text, "%", "%%")}
+	}
+	return ok
 }
 
 // sentinels are the errors that programs look for, by their kinds.
@@ -186,7 +198,7 @@ func Describe(err error) ErrorInfo {
 		Message: strings.ReplaceAll(strings.TrimSpace(messageOf(err)), "\n", "; "),
 	}
 	if wrong, ok := errors.AsType[*FieldError](err); ok {
-		info.Field = wrong.Field
+		info.Field, info.Text = wrong.Field, wrong.Words(func(field string) string { return "{" + field + "}" })
 	}
 	return info
 }
@@ -195,6 +207,10 @@ func Describe(err error) ErrorInfo {
 func messageOf(err error) string {
 	var inner error
 	switch e := err.(type) {
+	case *ErrorInfo:
+		if e.err == nil {
+			return e.Message
+		}
 	case *session.Error:
 		plain := *e
 		plain.Hint = ""

@@ -30,7 +30,9 @@ type Home struct {
 	settings *Settings
 	kind     *kind // of the store
 	store    store.Store
-	remote   Remote // nil unless the home is on another machine
+	remote   Remote      // nil unless the home is on another machine
+	trust    store.Notes // has what was trusted: see Trust
+	own      store.Store // nil unless the home is on another machine
 	turns    *turnTable
 	whole    *Home // the home that this one is a part of, or nil: see Limited
 	limit    Limit // of the part
@@ -119,8 +121,13 @@ func (h *Home) begin(ctx context.Context) {
 	h.group()
 }
 
-// group makes the groups of operations.
+// group makes the groups of operations, and finds what was trusted.
 func (h *Home) group() {
+	if h.trust = h.store.Notes(""); h.remote != nil {
+		// Another machine does not decide what may run on this one: the user's own home does.
+		h.own = h.settings.own()
+		h.trust = h.own.Notes("")
+	}
 	h.Sessions, h.Entries, h.Search = &Sessions{h}, &Entries{h}, &Search{h}
 	h.Transfer, h.Upkeep = &Transfer{h}, &Upkeep{h}
 	h.Turns = &Turns{h}
@@ -137,6 +144,9 @@ func (h *Home) Close() error {
 	for _, part := range h.limitedParts() {
 		part.turns.close()
 		errs = append(errs, part.closeIndex())
+	}
+	if h.own != nil {
+		errs = append(errs, h.own.Close())
 	}
 	return errors.Join(append(errs, h.store.Close())...)
 }

@@ -1,6 +1,7 @@
 package home
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -54,6 +55,7 @@ const (
 	SettingBlobThreshold = "blob_threshold" // the size above which content is kept in blobs, in bytes
 	SettingColor         = "color"          // "auto", "always" or "never"; for faces
 	SettingRedact        = "redact"         // "true" or "false": whether secrets are taken out of what is appended
+	SettingTokenCommand  = "token_command"  // a command that prints the token for a home on another machine
 
 	SettingProvider   = "provider"    // who is asked: one of Providers
 	SettingModel      = "model"       // the model's name, or provider/model
@@ -127,7 +129,7 @@ func (r *rule) takes(value any) bool {
 // rules lists all settings in the order in which they are shown. The default directory
 // depends on the machine: see LoadSettings.
 var rules = []rule{
-	{SettingDir, "COPPICE_HOME", "", "the name of a directory, in quotes in the file", func(v string) bool { return v != "" }, false},
+	{SettingDir, "COPPICE_HOME", "", "the name of a directory or the address of a server, in quotes in the file", func(v string) bool { return v != "" }, false},
 	{SettingSync, "COPPICE_SYNC", "always", "always, never or a duration such as 1s", isSync, false},
 	{SettingMaxEntry, "COPPICE_MAX_ENTRY", strconv.Itoa(store.DefaultMaxEntry), "a number of bytes", atLeast(1), false},
 	{SettingMaxSession, "COPPICE_MAX_SESSION", "0", "a number of bytes, or 0 for no limit", atLeast(0), false},
@@ -136,6 +138,7 @@ var rules = []rule{
 	{SettingBlobThreshold, "COPPICE_BLOB_THRESHOLD", strconv.Itoa(session.DefaultBlobThreshold), "a number of bytes", isInt, false},
 	{SettingColor, "", "auto", "auto, always or never", oneOf("auto", "always", "never"), false},
 	{SettingRedact, "COPPICE_REDACT", "false", "true or false", oneOf("true", "false"), false},
+	{SettingTokenCommand, "COPPICE_TOKEN_COMMAND", "", "a command that prints a token", anything, false},
 	{SettingProvider, "COPPICE_PROVIDER", offline.Name, "one of " + strings.Join(Providers(), ", "), oneOf(Providers()...), false},
 	{SettingModel, "COPPICE_MODEL", "", "the name of a model, or provider/model", anything, false},
 	{SettingBaseURL, "COPPICE_BASE_URL", "", "a URL such as http://localhost:11434/v1, with a host and no user, query or fragment", isBaseURL, false},
@@ -213,7 +216,7 @@ func (s *Settings) load(given []Setting) error {
 			v = s.model.get(&r)
 		}
 		if r.key == SettingDir && v.Value == "" {
-			v.Value = under(s.xdg("XDG_DATA_HOME", ".local/share"), "coppice", "sessions")
+			v.Value = s.ownDir()
 		} else if !r.fits(v.Value) {
 			return r.refuse(v)
 		}
@@ -336,6 +339,29 @@ func (s *Settings) Get(key string) Setting {
 
 // list returns the elements of a setting that is a list.
 func (s *Settings) list(key string) []string { return lines(s.Get(key).Value) }
+
+// ownDir returns the directory of the user's own home, or "".
+func (s *Settings) ownDir() string {
+	return under(s.xdg("XDG_DATA_HOME", ".local/share"), "coppice", "sessions")
+}
+
+// TokenVariable is the variable of the environment that has the token for a home on another
+// machine.
+const TokenVariable = "COPPICE_TOKEN"
+
+// Token returns the token for a home on another machine, or "" if there is none. A command was
+// set for that home, so it wins over the environment.
+func (s *Settings) Token(ctx context.Context) (string, error) {
+	command := s.Get(SettingTokenCommand).Value
+	if command == "" {
+		return strings.TrimSpace(s.env(TokenVariable)), nil
+	}
+	token, err := client.CommandKey(command)(ctx)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", SettingTokenCommand, err)
+	}
+	return token, nil
+}
 
 // Path returns where the configuration file is, or would be; "" if the machine has no
 // place for one.

@@ -159,6 +159,15 @@ func scratchIn(dir string) (store.Store, error) {
 	return file.Open(dir, &file.Options{Sync: file.Never, MaxLine: maxPassing})
 }
 
+// own opens the store of the user's own home on this machine, or one in memory if there is no
+// place for it.
+func (s *Settings) own() store.Store {
+	if st, err := file.Open(s.ownDir(), nil); s.ownDir() != "" && err == nil {
+		return st
+	}
+	return memory.New(nil)
+}
+
 // isStore reports whether a directory is a store that has been written to.
 func isStore(dir string) bool { return file.IsStore(dir) }
 

@@ -21,6 +21,7 @@ type Problem struct {
 	Kind   home.Kind `json:"kind" doc:"What programs should decide by"`
 	Field  string    `json:"field,omitempty" doc:"The field of the request that is wrong"`
 	Hint   string    `json:"hint,omitempty" doc:"What to do about it"`
+	Text   string    `json:"text,omitempty" doc:"What is wrong with the field, with the names of fields in braces"`
 	Errors []Wrong   `json:"errors,omitempty" doc:"Every field that is wrong, if there are several"`
 	Result any       `json:"result,omitempty" doc:"What was done until then"`
 
@@ -48,6 +49,7 @@ var statuses = map[home.Kind]int{
 	home.KindConflict:    http.StatusConflict,
 	home.KindLocked:      http.StatusLocked,
 	home.KindTooLarge:    http.StatusRequestEntityTooLarge,
+	home.KindCorrupt:     http.StatusUnprocessableEntity,
 	home.KindInterrupted: http.StatusServiceUnavailable,
 	home.KindOverflow:    http.StatusUnprocessableEntity,
 	home.KindDenied:      http.StatusBadGateway, // it is the model's provider that wants a key
@@ -64,7 +66,7 @@ func (s *Server) problem(ctx context.Context, err error) *Problem {
 	if !errors.As(err, &p) {
 		info := home.Describe(err)
 		status, known := statuses[info.Kind]
-		p = &Problem{Status: status, Kind: info.Kind, Detail: s.withoutPaths(info.Message), Field: info.Field, Hint: s.withoutPaths(info.Hint)}
+		p = &Problem{Status: status, Kind: info.Kind, Detail: s.withoutPaths(info.Message), Field: info.Field, Hint: s.withoutPaths(info.Hint), Text: s.withoutPaths(info.Text)}
 		if !known {
 			s.o.Log.ErrorContext(ctx, "an operation ended with an unexpected error", "request", requestID(ctx), "error", err)
 			p.Status = http.StatusInternalServerError

@@ -236,8 +236,8 @@ func (a *app) chatOnTerminal(ctx context.Context, keys *os.File, args []string, 
 		_, rows := t.Size()
 		return a.width(), rows
 	})
-	h, err := home.Open(ctx, "", &home.Options{
-		Settings: a.settings, Create: true,
+	h, err := a.openHome(ctx, "", home.Options{
+		Create: true,
 		Notify: func(n home.Notice) { s.Print(a.noticeRows(n)...) },
 	})
 	if err != nil {

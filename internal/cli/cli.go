@@ -36,6 +36,7 @@ type app struct {
 // flags are those that every command has.
 type flags struct {
 	dir    string
+	server string
 	json   bool
 	color  string
 	redact string // of the commands that append: "true", "false", or "" if not given
@@ -130,10 +131,14 @@ func (a *app) rootCommand() *cobra.Command {
 			if a.flags.dir == "" && cmd.Flags().Changed("dir") {
 				return usageError{errors.New("--dir is empty: name the directory of the sessions, or leave the flag out")}
 			}
+			if cmd.Flags().Changed("server") && (a.flags.dir != "" || !home.IsAway(a.flags.server)) {
+				return usageError{errors.New("--server is the address of a server, such as https://host:8443, and takes the place of --dir")}
+			}
 			return a.settle()
 		},
 	}
 	root.PersistentFlags().StringVar(&a.flags.dir, "dir", "", "the directory of the sessions")
+	root.PersistentFlags().StringVar(&a.flags.server, "server", "", "the address of a Coppice server that has the sessions")
 	root.PersistentFlags().StringVar(&a.flags.color, "color", "", "colours: auto, always or never")
 	(&chatFlags{}).addRestore(root) // for the help: see impliedChat
 	_ = root.RegisterFlagCompletionFunc("restore", a.completeSession(1))

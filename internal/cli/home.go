@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/coppice-dev/coppice/client"
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
 )
@@ -15,6 +17,7 @@ import (
 func (a *app) settle() (err error) {
 	a.settings, err = home.LoadSettings(a.getenv,
 		home.Setting{Key: home.SettingDir, Value: a.flags.dir, Origin: "flag --dir"},
+		home.Setting{Key: home.SettingDir, Value: a.flags.server, Origin: "flag --server"},
 		home.Setting{Key: home.SettingColor, Value: a.flags.color, Origin: "flag --color"},
 		home.Setting{Key: home.SettingRedact, Value: a.flags.redact, Origin: "flag --redact"})
 	if err != nil {
@@ -38,8 +41,8 @@ func (a *app) withHome(ctx context.Context, create bool, f func(h *home.Home) er
 // withHomeAt is withHome for another directory than the settings say.
 func (a *app) withHomeAt(ctx context.Context, dir string, create bool, f func(h *home.Home) error) error {
 	bar := a.newProgress("")
-	h, err := home.Open(ctx, dir, &home.Options{
-		Settings: a.settings, Create: create,
+	h, err := a.openHome(ctx, dir, home.Options{
+		Create:   create,
 		Notify:   func(n home.Notice) { bar.done(); a.sayNotice(n) },
 		Progress: bar.show,
 	})
@@ -52,6 +55,19 @@ func (a *app) withHomeAt(ctx context.Context, dir string, create bool, f func(h 
 	a.home, a.bar = outer, outerBar
 	bar.done()
 	return errors.Join(err, h.Close())
+}
+
+// openHome opens the home in a directory or on another machine; "" is where the settings say.
+func (a *app) openHome(ctx context.Context, where string, o home.Options) (*home.Home, error) {
+	o.Settings = a.settings
+	if where = cmp.Or(where, a.settings.Get(home.SettingDir).Value); !home.IsAway(where) {
+		return home.Open(ctx, where, &o)
+	}
+	token, err := a.settings.Token(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return client.Open(ctx, where, &client.Options{Home: o, Token: token})
 }
 
 // hintHome says what to do about a home that does not exist.

@@ -85,7 +85,7 @@ func (a *app) runResume(cmd *cobra.Command, r home.ResumeRequest, printOnly bool
 
 // resumeChat continues a conversation that no other program has held, in its directory.
 func (a *app) resumeChat(ctx context.Context, found *home.ResumeResult) error {
-	if dir := a.settings.Get(home.SettingDir).Value; !strings.HasPrefix(dir, "file:") {
+	if dir := a.settings.Get(home.SettingDir).Value; !strings.HasPrefix(dir, "file:") && !home.IsAway(dir) {
 		// A relative name means something else in the other directory.
 		whole, err := filepath.Abs(dir)
 		if err != nil {
