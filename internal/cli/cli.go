@@ -138,7 +138,7 @@ func (a *app) rootCommand() *cobra.Command {
 		},
 	}
 	root.PersistentFlags().StringVar(&a.flags.dir, "dir", "", "the directory of the sessions")
-	root.PersistentFlags().StringVar(&a.flags.server, "server", "", "the address of a Coppice server that has the sessions")
+	root.PersistentFlags().StringVar(&a.flags.server, "server", "", "a Coppice server that has the sessions")
 	root.PersistentFlags().StringVar(&a.flags.color, "color", "", "colours: auto, always or never")
 	(&chatFlags{}).addRestore(root) // for the help: see impliedChat
 	_ = root.RegisterFlagCompletionFunc("restore", a.completeSession(1))

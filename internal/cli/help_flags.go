@@ -60,6 +60,8 @@ func argumentOf(f *pflag.Flag) string {
 	switch f.Name {
 	case "at", "leaf", "pick", "first-kept", "raw":
 		return "ENTRY"
+	case "server":
+		return "URL"
 	case "dir", "cwd":
 		return "DIR"
 	case "output":
