@@ -39,7 +39,7 @@ func TestScriptsElsewhere(t *testing.T) {
 		Files: files,
 		Cmds:  map[string]func(*testscript.TestScript, bool, []string){"terminal": onScreen},
 		Setup: func(env *testscript.Env) error {
-			address, stop, err := serveHome(filepath.Join(env.WorkDir, "sessions"))
+			address, stop, err := giveHome(filepath.Join(env.WorkDir, "sessions"))
 			if err != nil {
 				return err
 			}
@@ -55,8 +55,8 @@ func TestScriptsElsewhere(t *testing.T) {
 	})
 }
 
-// serveHome gives the home in a directory to those who have no wrong token.
-func serveHome(dir string) (address string, stop func(), err error) {
+// giveHome gives the home in a directory to those who have no wrong token.
+func giveHome(dir string) (address string, stop func(), err error) {
 	settings, err := home.LoadSettings(func(string) string { return "" })
 	if err != nil {
 		return "", nil, err
