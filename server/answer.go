@@ -169,7 +169,9 @@ func (s *Server) answerStream(ctx context.Context, w http.ResponseWriter, r *htt
 		in = r.Body
 		_ = out.control.EnableFullDuplex() // it is told how far it has come while it still sends
 	}
-	result, err := op.Call(ctx, h, request, in, func(event any) error { return out.send(idOf(event), Message{Event: event}) })
+	result, err := op.Call(ctx, h, request, in, func(event any) error {
+		return out.send(idOf(event), Message{Event: s.told(event, s.isConfined(GrantOf(ctx)))})
+	})
 	s.finish(ctx, r, out, result, err)
 }
 
@@ -196,11 +198,37 @@ func (s *Server) finish(ctx context.Context, r *http.Request, out *stream, resul
 	_ = out.send("", Message{Result: result, Error: p})
 }
 
+// told returns an event as a caller may see it. One who cannot reach the machine need not know
+// where on it a turn works.
+func (s *Server) told(event any, confined bool) any {
+	t, ok := event.(home.TurnEvent)
+	if !ok {
+		return event
+	}
+	if t.Error != nil {
+		t.Error = s.plain(t.Error)
+	}
+	if t.Notice != nil {
+		t.Notice = s.noticed(*t.Notice)
+	}
+	if t.Facts != nil && confined {
+		facts := *t.Facts
+		facts.Dir, facts.Untrusted, facts.Warnings = "", nil, nil
+		t.Facts = &facts
+	}
+	return t
+}
+
+// plain returns an error without the places of the server's files.
+func (s *Server) plain(e *home.ErrorInfo) *home.ErrorInfo {
+	return &home.ErrorInfo{Kind: e.Kind, Message: s.withoutPaths(e.Message), Field: e.Field, Hint: s.withoutPaths(e.Hint)}
+}
+
 // noticed returns a notice as a caller may see it.
 func (s *Server) noticed(n home.Notice) *home.Notice {
 	n.Path = ""
 	if n.Error != nil {
-		n.Error = &home.ErrorInfo{Kind: n.Error.Kind, Message: s.withoutPaths(n.Error.Message), Hint: s.withoutPaths(n.Error.Hint)}
+		n.Error = s.plain(n.Error)
 	}
 	return &n
 }
@@ -220,7 +248,7 @@ type stream struct {
 
 func newStream(w http.ResponseWriter, events bool) *stream {
 	out := &stream{w: w, control: http.NewResponseController(w), events: events}
-	out.timer = time.AfterFunc(beat, out.beat)
+	out.timer = time.AfterFunc(firstBeat, out.beat)
 	return out
 }
 

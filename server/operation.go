@@ -97,9 +97,9 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 }
 
 // readQuery adds the parameters of an address, as values of the types of their fields.
-func (op *described) readQuery(query url.Values, members map[string]any) error {
+func (d *described) readQuery(query url.Values, members map[string]any) error {
 	for name, values := range query {
-		schema := op.properties[name]
+		schema := d.properties[name]
 		if schema == nil {
 			return wrongField(name, "there is no such parameter; GET /openapi.json lists those that there are")
 		}
@@ -144,7 +144,7 @@ func valueOf(kind, text string) (any, error) {
 }
 
 // validate holds a request against its schema. It reports every field that is wrong.
-func (op *described) validate(body []byte, beside map[string]any) error {
+func (d *described) validate(body []byte, beside map[string]any) error {
 	members := make(map[string]any)
 	if len(body) > 0 {
 		if body[0] != '{' {
@@ -160,13 +160,13 @@ func (op *described) validate(body []byte, beside map[string]any) error {
 		}
 		members[name] = value
 	}
-	for _, name := range op.schema.Required {
+	for _, name := range d.schema.Required {
 		if _, ok := members[name]; !ok {
 			return wrongField(name, "it is missing")
 		}
 	}
 	var result huma.ValidateResult
-	huma.Validate(op.registry, op.schema, huma.NewPathBuffer(make([]byte, 0, 128), 0), huma.ModeWriteToServer, members, &result)
+	huma.Validate(d.registry, d.schema, huma.NewPathBuffer(make([]byte, 0, 128), 0), huma.ModeWriteToServer, members, &result)
 	if len(result.Errors) == 0 {
 		return nil
 	}
@@ -203,7 +203,7 @@ func wrongField(name, format string, args ...any) *Problem {
 // the machine itself in it.
 func (s *Server) limited(r *http.Request, op *described) (context.Context, context.CancelFunc) {
 	ctx := r.Context()
-	if s.o.Tools == 0 || GrantOf(ctx).Access < s.o.Tools {
+	if s.isConfined(GrantOf(ctx)) {
 		ctx = home.Confine(ctx)
 	}
 	if op.Event == nil {
@@ -217,6 +217,13 @@ func (s *Server) limited(r *http.Request, op *described) (context.Context, conte
 	return ctx, cancel
 }
 
+// isConfined reports whether a caller must not reach the machine: see Options.Tools.
+func (s *Server) isConfined(g *Grant) bool { return s.o.Tools == 0 || g.Access < s.o.Tools }
+
 // beat is how often a stream says that it is still there, so that neither end, nor anything
 // between them, takes a silent connection for a dead one.
 const beat = 15 * time.Second
+
+// firstBeat is when a stream that has said nothing yet begins. Until then an error can still be
+// its status.
+const firstBeat = 200 * time.Millisecond
