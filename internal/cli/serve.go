@@ -149,10 +149,8 @@ func (f *serveFlags) authorize(ctx context.Context, h *home.Home, o *server.Opti
 		case err != nil:
 			return nil, err
 		}
-		if t.Limit != (home.Limit{}) {
-			return nil, server.ErrUnauthorized
-		}
-		return &server.Grant{Name: t.Name, Access: t.Access, Home: h}, err
+		seen, err := h.Limited(t.Limit)
+		return &server.Grant{Name: t.Name, Access: t.Access, Home: seen}, err
 	}
 	return secret, nil
 }
