@@ -70,11 +70,8 @@ func (e *Entries) append(ctx context.Context, r AppendRequest) (*AppendResult, e
 	if err == nil {
 		err = h.checkID(entry.ID)
 	}
-	if err == nil && r.Once != "" {
-		if entry.ID != "" {
-			err = exclude("entry.id", "once")
-		}
-		entry.ID = onceID(r.Once)
+	if err == nil && r.Once != "" && entry.ID != "" {
+		err = exclude("entry.id", "once")
 	}
 	if err != nil {
 		return nil, err
@@ -84,6 +81,7 @@ func (e *Entries) append(ctx context.Context, r AppendRequest) (*AppendResult, e
 		return nil, err
 	}
 	if r.Once != "" {
+		entry.ID = onceID(c, r.Once)
 		if done, err := h.appended(ctx, c, entry.ID); done != nil || err != nil {
 			return done, errors.Join(err, c.Close())
 		}
@@ -103,8 +101,8 @@ func (e *Entries) append(ctx context.Context, r AppendRequest) (*AppendResult, e
 
 // onceID returns the id of the entry that a request with a Once writes. So the log itself says
 // whether it was written, to every process and after a crash.
-func onceID(once string) string {
-	sum := sha256.Sum256([]byte("coppice once\n" + once))
+func onceID(c *Conversation, once string) string {
+	sum := sha256.Sum256([]byte("coppice once\n" + cmp.Or(c.Chain.ID, c.ID()) + "\n" + once))
 	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80 // a UUID of version 8
 	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 }

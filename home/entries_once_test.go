@@ -58,4 +58,10 @@ func TestAskingTwiceAppendsOnce(t *testing.T) {
 	}); err != nil || n != 2 {
 		t.Errorf("the session has %d messages, %v", n, err)
 	}
+	// The same name in another conversation is another append.
+	other, _ := begin(t, h.Home)
+	elsewhere, err := h.Entries.Append(t.Context(), home.AppendRequest{Session: other, Once: "first", Message: userSays("hello")})
+	if err != nil || elsewhere.Already || elsewhere.Entry == first.Entry {
+		t.Errorf("%+v, %v", elsewhere, err)
+	}
 }

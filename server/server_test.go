@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -133,7 +134,8 @@ func TestASessionByHTTP(t *testing.T) {
 		t.Errorf("the path is %s %s", a.header.Get("Content-Type"), a.body)
 	}
 	a = s.ask("GET", "/v1/sessions/"+id+"/export?format=md", "")
-	if a.status != 200 || !strings.HasPrefix(a.header.Get("Content-Type"), "text/markdown") || !strings.Contains(string(a.body), "How do otters sleep?") {
+	if a.status != 200 || !strings.Contains(a.header.Get("Content-Security-Policy"), "sandbox") || a.header.Get("X-Content-Type-Options") != "nosniff" ||
+		!strings.HasPrefix(a.header.Get("Content-Type"), "text/markdown") || !strings.Contains(string(a.body), "How do otters sleep?") {
 		t.Errorf("the export is %d %s", a.status, a.body)
 	}
 	want[home.RemoveResult](s, 200, "DELETE", "/v1/sessions/"+id, "")
@@ -419,5 +421,75 @@ func TestAWriterCannotBecomeAdmin(t *testing.T) {
 	}
 	if _, err := theirs.Trash().Empty(t.Context(), time.Now()); err == nil {
 		t.Error("a writer may delete for good")
+	}
+}
+
+// TestALimitedTokenSeesItsPart: by every door of the server.
+func TestALimitedTokenSeesItsPart(t *testing.T) {
+	t.Parallel()
+	var s *served
+	s = serve(t, func(o *server.Options) {
+		o.Authorize = func(_ context.Context, token string) (*server.Grant, error) {
+			h := s.home
+			if token == "part" {
+				var err error
+				if h, err = s.home.Limited(home.Limit{Tag: "animals"}); err != nil {
+					return nil, err
+				}
+			}
+			return &server.Grant{Name: token, Access: home.Write, Home: h}, nil
+		}
+	})
+	inside, _ := s.talk()
+	outside := want[home.CreateResult](s, 200, "POST", "/v1/sessions", `{"title": "Secret otters", "key": "secret"}`).Session
+	want[home.AppendResult](s, 200, "POST", "/v1/sessions/"+outside+"/entries", hello)
+	const part = "Authorization: Bearer part"
+	list := want[home.ListResult](s, 200, "GET", "/v1/sessions", "", part)
+	if len(list.Sessions) != 1 || list.Sessions[0].ID != inside {
+		t.Errorf("the list is %+v", list)
+	}
+	found := want[home.FindResult](s, 200, "GET", "/v1/search?query=otters", "", part)
+	for _, hit := range found.Hits {
+		if hit.Session != inside {
+			t.Errorf("the search finds %+v", hit)
+		}
+	}
+	never := s.ask("GET", "/v1/sessions/"+strings.Repeat("0", len(outside)), "", part)
+	for _, name := range []string{outside, "secret", "Secret otters"} {
+		name = url.PathEscape(name)
+		for _, path := range []string{"", "/entries", "/tree", "/export?format=md", "/turn"} {
+			if a := s.ask("GET", "/v1/sessions/"+name+path, "", part); a.status != never.status {
+				t.Errorf("GET %s%s: %d %s", name, path, a.status, a.body)
+			}
+		}
+		if a := s.ask("POST", "/v1/sessions/"+name+"/entries", hello, part); a.status != 404 {
+			t.Errorf("append to %s: %d %s", name, a.status, a.body)
+		}
+	}
+	st, err := remote.Open(t.Context(), s.url+"/v1/store", &remote.Options{Token: "part"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	if l, err := st.Open(t.Context(), outside); err == nil {
+		t.Error("the store opens it", l.Close())
+	}
+	for l, err := range st.List(t.Context()) {
+		if err != nil || l.Name != inside {
+			t.Errorf("the store lists %s, %v", l.Name, err)
+		}
+	}
+	// One who follows all sessions hears of those that it sees.
+	next := s.events("/v1/follow", part)
+	want[home.AppendResult](s, 200, "POST", "/v1/sessions/"+outside+"/entries", hello)
+	want[home.AppendResult](s, 200, "POST", "/v1/sessions/"+inside+"/entries", hello)
+	for {
+		_, name, data := next()
+		if strings.Contains(data, outside) {
+			t.Errorf("it hears %s", data)
+		}
+		if name == "message" && strings.Contains(data, inside) {
+			break
+		}
 	}
 }
