@@ -200,12 +200,15 @@ func TestInstalledProgramsAreNotDownloaded(t *testing.T) {
 }
 
 // TestVersionsInTheDocumentation: docs/formats.md lists the versions that are asked, and
-// docs/mcp.md those that are only asked about the MCP server.
+// docs/mcp.md and docs/server.md those that are only asked about the servers.
 func TestVersionsInTheDocumentation(t *testing.T) {
 	for _, p := range programs {
 		page := "docs/formats.md"
 		if strings.HasPrefix(p.name, "mcp-") {
 			page = "docs/mcp.md"
+		}
+		if p.name == "redocly" || p.name == "openapi-typescript" {
+			page = "docs/server.md"
 		}
 		doc, err := os.ReadFile("../" + page)
 		if err != nil {

@@ -62,6 +62,8 @@ var visits = []visit{
 	{"cline", nil, visitMaker},
 	{"mcp-conformance", nil, visitMCPSuite},
 	{"mcp-client", nil, visitMCPClient},
+	{"redocly", nil, visitRedocly},
+	{"openapi-typescript", nil, visitOpenAPITypes},
 	{"claude", nil, visitMCPAgent},
 	{"codex", nil, visitMCPAgent},
 	{"gemini", nil, visitMCPAgent},

@@ -33,6 +33,8 @@ var programs = []program{
 	{"kimi", "@moonshot-ai/kimi-code", "2.1.0", "@moonshot-ai/kimi-code/dist/main.mjs"},
 	{"mcp-conformance", "@modelcontextprotocol/conformance", "0.2.0-alpha.12", "@modelcontextprotocol/conformance/dist/index.js"},
 	{"mcp-client", "@modelcontextprotocol/client", "2.4.0", "@modelcontextprotocol/client/dist/index.mjs"},
+	{"redocly", "@redocly/cli", "2.73.0", "@redocly/cli/bin/cli.js"},
+	{"openapi-typescript", "openapi-typescript", "7.13.0", "openapi-typescript/bin/cli.js"},
 	{"cline", "@cline/cli-" + platform(), "3.0.65", "@cline/cli-" + platform() + "/bin/cline"},
 }
 
