@@ -149,12 +149,13 @@ func (w *world) probes() []string {
 }
 
 var (
-	aTime  = regexp.MustCompile(`20\d\d-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)|20\d{6}T[\dTZ.]*|"(changed|removed|modified)":[^,}]*|"number":\d{10,}`)
-	anID   = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`)
-	aSize  = regexp.MustCompile(`"(was|size)":\d+`)
-	aScore = regexp.MustCompile(`("score":\d+\.\d{6})\d*`)
-	aShort = regexp.MustCompile(`[1-9a-f][0-9a-f]{7,11} \(`)
-	aTrash = regexp.MustCompile(`([0-9a-f-]{36}|[0-9a-f]{40})[.~@-]\d{6,}[\d.a-zTZ-]*`)
+	aTime      = regexp.MustCompile(`20\d\d-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)|20\d{6}T[\dTZ.]*|"(changed|removed|modified)":[^,}]*|"number":\d{10,}`)
+	anID       = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	aSize      = regexp.MustCompile(`"(was|size)":\d+`)
+	someEvents = regexp.MustCompile(`"events":\d+`)
+	aScore     = regexp.MustCompile(`("score":\d+\.\d{6})\d*`)
+	aShort     = regexp.MustCompile(`[1-9a-f][0-9a-f]{7,11} \(`)
+	aTrash     = regexp.MustCompile(`([0-9a-f-]{36}|[0-9a-f]{40})[.~@-]\d{6,}[\d.a-zTZ-]*`)
 )
 
 // answer is what an operation answers, as text. New ids and times are left out.
@@ -162,7 +163,13 @@ func answer(w *world, h *home.Home, o *home.Operation, request any) string {
 	ctx, cancel := context.WithCancel(w.Context())
 	defer cancel()
 	var events []any
-	send := func(event any) error { events = append(events, event); return nil }
+	send := func(event any) error {
+		if turn, ok := event.(home.TurnEvent); ok && turn.Update != nil {
+			return nil // how a text is cut into pieces depends on the time
+		}
+		events = append(events, event)
+		return nil
+	}
 	if o.Name == "entries.follow" { // it ends when nothing has come for a while
 		quiet := time.AfterFunc(2*time.Second, cancel)
 		send = func(event any) error { events = append(events, event); quiet.Reset(300 * time.Millisecond); return nil }
@@ -183,6 +190,9 @@ func answer(w *world, h *home.Home, o *home.Operation, request any) string {
 	text = aTime.ReplaceAllString(text, "TIME")
 	if o.Access == home.Write { // the times that were written have more digits or fewer
 		text = aSize.ReplaceAllString(text, "SIZE")
+	}
+	if strings.HasPrefix(o.Name, "turns.") {
+		text = someEvents.ReplaceAllString(text, "EVENTS")
 	}
 	text = aScore.ReplaceAllString(text, "$1") // it depends on the time, a little
 	text = aShort.ReplaceAllString(text, "NEW (")

@@ -164,6 +164,7 @@ func listOperations() []*Operation {
 		unary(Read, "entries.compare", "GET /v1/sessions/{session}/compare", "Compare two branches.", entries, (*Entries).Compare),
 		unary(Read, "entries.images", "GET /v1/images", "List the images of a conversation, or find images.", entries, (*Entries).Images),
 		unary(Read, "entries.image", "GET /v1/sessions/{session}/images/{image}", "Return an image.", entries, (*Entries).Image),
+		unary(Read, "entries.blob", "GET /v1/sessions/{session}/blobs/{ref}", "Return content that is kept apart from its entry.", entries, (*Entries).Blob),
 		stream(Read, "entries.write_images", "", "Write the images of a conversation to files.", entries, (*Entries).WriteImages),
 		unary(Read, "entries.suggest", "GET /v1/sessions/{session}/suggest", "Suggest the entries that are most likely meant.", entries, (*Entries).Suggest),
 		unary(Read, "entries.short", "POST /v1/names/entries", "Shorten the ids of entries.", entries, (*Entries).Short),

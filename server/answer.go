@@ -59,8 +59,8 @@ func (s *Server) answerWhole(ctx context.Context, w http.ResponseWriter, r *http
 		s.fail(w, r, p)
 		return
 	}
-	if image, ok := result.(*home.ImageResult); ok && !strings.Contains(r.Header.Get("Accept"), plainJSON) && len(image.Data) > 0 {
-		serveBytes(w, r, image.MediaType, image.Data)
+	if kind, data := bytesOf(result); len(data) > 0 && !strings.Contains(r.Header.Get("Accept"), plainJSON) {
+		serveBytes(w, r, kind, data)
 		return
 	}
 	text, err := json.Marshal(result)
@@ -102,6 +102,17 @@ func serveBytes(w http.ResponseWriter, r *http.Request, kind string, data []byte
 	w.Header().Set("Content-Security-Policy", "sandbox; default-src 'none'")
 	w.Header().Set("ETag", etag(data))
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
+}
+
+// bytesOf returns the bytes that a result is about, with their type.
+func bytesOf(result any) (kind string, data []byte) {
+	switch r := result.(type) {
+	case *home.ImageResult:
+		return r.MediaType, r.Data
+	case *home.BlobResult:
+		return "application/octet-stream", r.Data
+	}
+	return "", nil
 }
 
 func isExport(request any) bool {

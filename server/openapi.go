@@ -207,8 +207,11 @@ func (d *described) response() *huma.Response {
 	result := d.registry.Schema(d.Result, true, "")
 	if d.Event == nil {
 		r := &huma.Response{Description: "The result", Content: map[string]*huma.MediaType{plainJSON: {Schema: result}}}
-		if d.Result == reflect.TypeFor[home.ImageResult]() {
+		switch d.Result {
+		case reflect.TypeFor[home.ImageResult]():
 			r.Content["image/*"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
+		case reflect.TypeFor[home.BlobResult]():
+			r.Content["application/octet-stream"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
 		}
 		return r
 	}

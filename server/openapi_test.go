@@ -142,9 +142,9 @@ var requests = []struct{ operation, path, body string }{
 	{"upkeep.unfinished", "/v1/upkeep/unfinished", ""},
 }
 
-// onlyFail are the operations that have no good request without a turn that waits, something
+// onlyFail are the operations that have no good request without a blob, a turn that waits, something
 // set aside, or a listener: their errors are looked at here, and what they do elsewhere.
-var onlyFail = []string{"entries.follow", "turns.approve", "turns.steer", "upkeep.readmit"}
+var onlyFail = []string{"entries.blob", "entries.follow", "turns.approve", "turns.steer", "upkeep.readmit"}
 
 // TestAnswersAreAsTheDocumentSays asks for every operation of the table, well and badly.
 func TestAnswersAreAsTheDocumentSays(t *testing.T) {

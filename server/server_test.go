@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -491,5 +492,34 @@ func TestALimitedTokenSeesItsPart(t *testing.T) {
 		if name == "message" && strings.Contains(data, inside) {
 			break
 		}
+	}
+}
+
+// TestContentThatIsKeptApart: a part of a large output can be asked for, but only through a
+// session that has it.
+func TestContentThatIsKeptApart(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	id, _ := s.talk()
+	long := strings.Repeat("otters sleep afloat. ", 20_000)
+	want[home.AppendResult](s, 200, "POST", "/v1/sessions/"+id+"/entries",
+		`{"force": true, "message": {"role": "tool", "content": [{"type": "tool_result", "tool_result": {"tool_use_id": "t1", "content": "`+long+`"}}]}}`)
+	found := regexp.MustCompile(`sha256:[0-9a-f]{64}`).Find(s.ask("GET", "/v1/sessions/"+id+"/export?format=jsonl", "").body)
+	if found == nil {
+		t.Fatal("the session has no blob")
+	}
+	path := "/blobs/" + string(found)
+	if a := s.ask("GET", "/v1/sessions/"+id+path, ""); a.status != 200 || string(a.body) != long {
+		t.Errorf("%d, %d bytes", a.status, len(a.body))
+	}
+	if a := s.ask("GET", "/v1/sessions/"+id+path, "", "Range: bytes=7-11"); a.status != 206 || string(a.body) != "sleep" {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	other, _ := s.talk()
+	if a := s.ask("GET", "/v1/sessions/"+other+path, ""); a.status != 404 {
+		t.Errorf("another session has it: %d", a.status)
+	}
+	if a := s.ask("GET", "/v1/sessions/"+id+"/blobs/sha256:7", ""); a.status != 422 {
+		t.Errorf("%d %s", a.status, a.body)
 	}
 }
