@@ -141,12 +141,10 @@ func (s *Server) answerBytes(ctx context.Context, w http.ResponseWriter, r *http
 		w.Header().Set("Content-Security-Policy", "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:")
 		begun = true
 	}
-	out := http.NewResponseController(w)
 	_, err := op.Call(ctx, h, request, nil, func(event any) error {
 		if !begun {
 			begin()
 		}
-		_ = out.SetWriteDeadline(time.Now().Add(patience))
 		_, err := w.Write(event.(home.ExportPiece).Data)
 		return err
 	})
@@ -160,10 +158,6 @@ func (s *Server) answerBytes(ctx context.Context, w http.ResponseWriter, r *http
 		begin()
 	}
 }
-
-// patience is how long a caller may take to receive a piece of an answer. One that has not
-// by then is taken to be gone.
-const patience = 30 * time.Second
 
 // answerStream answers with what the operation sends while it runs.
 func (s *Server) answerStream(ctx context.Context, w http.ResponseWriter, r *http.Request, op *described, h *home.Home, request any) {
@@ -356,7 +350,6 @@ func (out *stream) write(id, name string, text []byte) error {
 		b.Write(text) // JSON has no line ends
 		b.WriteString("\n\n")
 	}
-	_ = out.control.SetWriteDeadline(time.Now().Add(patience))
 	if _, out.err = out.w.Write(b.Bytes()); out.err == nil {
 		out.err = out.control.Flush()
 	}

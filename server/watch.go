@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"crypto/rand"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/pprof"
@@ -78,7 +79,12 @@ func (w *watch) around(next http.Handler) http.Handler {
 		began := time.Now()
 		noted := &request{id: rand.Text()[:10]}
 		ctx, span := w.tracer.Start(context.WithValue(r.Context(), requestKey{}, noted), "coppice.request", trace.WithSpanKind(trace.SpanKindServer))
-		out := &counted{ResponseWriter: rw}
+		out := &counted{ResponseWriter: rw, control: http.NewResponseController(rw)}
+		out.hurry() // an earlier answer on this connection may have left a time that is over
+		if r.Body != nil && r.Body != http.NoBody {
+			r.Body = &arriving{r.Body, out.control}
+			_ = out.control.SetReadDeadline(time.Now().Add(patience)) // for what no handler reads
+		}
 		w.running.Inc()
 		defer func() {
 			w.running.Dec()
@@ -118,27 +124,59 @@ func (w *watch) metrics() http.Handler {
 	return promhttp.HandlerFor(w.registry, promhttp.HandlerOpts{})
 }
 
-// counted notes what is answered.
+// patience is how long a caller may take to send a piece of a body, or to receive a piece of
+// an answer. One that has not by then is taken to be gone.
+const patience = 30 * time.Second
+
+// arriving is the body of a request that has to keep coming.
+type arriving struct {
+	io.ReadCloser
+	control *http.ResponseController
+}
+
+func (a *arriving) Read(p []byte) (int, error) {
+	_ = a.control.SetReadDeadline(time.Now().Add(patience))
+	n, err := a.ReadCloser.Read(p)
+	if err == io.EOF {
+		_ = a.control.SetReadDeadline(time.Time{}) // net/http reads on, to notice when the caller leaves
+	}
+	return n, err
+}
+
+// counted notes what is answered, and gives up on a caller who does not take it.
 type counted struct {
 	http.ResponseWriter
-	status int
-	bytes  int64
+	control *http.ResponseController
+	status  int
+	bytes   int64
 }
+
+func (c *counted) hurry() { _ = c.control.SetWriteDeadline(time.Now().Add(patience)) }
 
 func (c *counted) WriteHeader(status int) {
 	if c.status == 0 {
 		c.status = status
 	}
+	c.hurry()
 	c.ResponseWriter.WriteHeader(status)
 }
 
-func (c *counted) Write(p []byte) (int, error) {
+// maxPiece is how much of an answer a caller has to receive in time, in bytes.
+const maxPiece = 64 << 10
+
+func (c *counted) Write(p []byte) (n int, err error) {
 	if c.status == 0 {
 		c.status = http.StatusOK
 	}
-	n, err := c.ResponseWriter.Write(p)
-	c.bytes += int64(n)
-	return n, err
+	for {
+		c.hurry()
+		written, err := c.ResponseWriter.Write(p[n:min(n+maxPiece, len(p))])
+		n += written
+		c.bytes += int64(written)
+		if err != nil || n == len(p) {
+			return n, err
+		}
+	}
 }
 
 // Unwrap lets http.ResponseController reach the connection.
