@@ -233,6 +233,9 @@ func (h *house) answers() []string {
 		return strings.ReplaceAll(string(text), h.Dir(), "HOME")
 	}
 	list, err := h.Sessions.List(ctx, home.ListRequest{Limit: -1, Links: true, All: true, Sort: "created"})
+	if err == nil { // those that were created in the same millisecond have no order
+		slices.SortFunc(list.Sessions, func(a, b home.SessionInfo) int { return strings.Compare(a.ID, b.ID) })
+	}
 	answers := []string{"", encode(list, err)}
 	for _, s := range list.Sessions {
 		c, err := h.Entries.Context(ctx, home.ContextRequest{Session: s.ID, Link: true})

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/upkeep"
 )
 
 // Problem is an error as HTTP answers it (RFC 9457), with the members of home.ErrorInfo.
@@ -66,6 +67,9 @@ func (s *Server) problem(ctx context.Context, err error) *Problem {
 	if !errors.As(err, &p) {
 		info := home.Describe(err)
 		status, known := statuses[info.Kind]
+		if pinned := (*upkeep.PinnedError)(nil); errors.As(err, &pinned) {
+			status, known = http.StatusConflict, true
+		}
 		p = &Problem{Status: status, Kind: info.Kind, Detail: s.withoutPaths(info.Message), Field: info.Field, Hint: s.withoutPaths(info.Hint), Text: s.withoutPaths(info.Text)}
 		if !known {
 			s.o.Log.ErrorContext(ctx, "an operation ended with an unexpected error", "request", requestID(ctx), "error", err)

@@ -149,6 +149,8 @@ func TestProblems(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)
 	id, entry := s.talk()
+	pinned, _ := s.talk()
+	want[home.PinResult](s, 200, "PUT", "/v1/sessions/"+pinned+"/pin", `{"pinned": true}`)
 	reply := `{"role": "assistant", "content": [{"type": "text", "text": {"content": "Afloat."}}]}`
 	want[home.AppendResult](s, 200, "POST", "/v1/sessions/"+id+"/entries", `{"message": `+reply+`, "at": "`+entry+`"}`)
 	for _, test := range []struct {
@@ -171,6 +173,7 @@ func TestProblems(t *testing.T) {
 		{"another session in the body", "POST", "/v1/sessions/" + id + "/revert", `{"session": "other"}`, 422, home.KindInvalid, "session"},
 		{"no such route", "GET", "/v2/sessions", "", 404, home.KindNotFound, ""},
 		{"wrong method", "DELETE", "/v1/sessions", "", 405, home.KindInvalid, ""},
+		{"pinned", "DELETE", "/v1/sessions/" + pinned, "", 409, home.KindError, ""},
 		{"no query", "GET", "/v1/search", "", 422, home.KindInvalid, "query"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
