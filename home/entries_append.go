@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -82,14 +84,15 @@ func (e *Entries) append(ctx context.Context, r AppendRequest) (*AppendResult, e
 	}
 	if r.Once != "" {
 		entry.ID = onceID(c, r.Once)
-		if done, err := h.appended(ctx, c, entry.ID); done != nil || err != nil {
+		entry.Extra = append(entry.Extra, session.Field{Name: onceField, Value: []byte(strconv.Quote(r.digest()))})
+		if done, err := h.appended(ctx, c, entry.ID, r.digest()); done != nil || err != nil {
 			return done, errors.Join(err, c.Close())
 		}
 	}
 	id, err := h.append(ctx, c, entry, r)
 	if r.Once != "" && (errors.Is(err, session.ErrExist) || errors.Is(err, session.ErrConflict)) {
 		// The same request may have run at the same time, and come first.
-		if done, again := h.appendedSince(ctx, c, entry.ID); done != nil || again != nil {
+		if done, again := h.appendedSince(ctx, c, entry.ID, r.digest()); done != nil || again != nil {
 			return done, errors.Join(again, c.Close())
 		}
 	}
@@ -107,30 +110,56 @@ func onceID(c *Conversation, once string) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 }
 
+// onceField is the field of an entry that was appended with a Once: a digest of what was to be
+// appended. So the same name for something else is noticed.
+const onceField = "once"
+
+// digest returns what tells a request from another with the same Once.
+func (r *AppendRequest) digest() string {
+	said, _ := json.Marshal(r.Message) // nil if it cannot be written; then Append says why
+	sum := sha256.Sum256(slices.Concat(said, []byte("\n"), r.Entry))
+	return hex.EncodeToString(sum[:8])
+}
+
 // appended returns what an earlier request wrote into a conversation, or nil.
-func (h *Home) appended(ctx context.Context, c *Conversation, id string) (*AppendResult, error) {
-	name := ""
-	if has, err := c.Has(id); err != nil {
-		return nil, err
-	} else if has {
-		name = c.Handle
-	} else if !c.isAlone() {
-		if name, err = h.linkWith(ctx, c.Chain, id); err != nil {
-			return nil, err
-		}
+func (h *Home) appended(ctx context.Context, c *Conversation, id, digest string) (*AppendResult, error) {
+	name := c.Handle
+	has, err := c.Has(id)
+	if err == nil && !has && !c.isAlone() {
+		name, err = h.linkWith(ctx, c.Chain, id)
+		has = name != ""
 	}
-	if name == "" {
-		return nil, nil
+	if err != nil || !has {
+		return nil, err
+	}
+	kept, err := session.Open(ctx, h.store, name, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer kept.Close() // it is only read
+	entries, err := kept.Peek(id)
+	if err != nil {
+		return nil, err
+	}
+	same := slices.ContainsFunc(entries[0].Extra, func(f session.Field) bool {
+		return f.Name == onceField && string(f.Value) == strconv.Quote(digest)
+	})
+	if !same {
+		return nil, &session.Error{
+			Op: "append", Name: name, Kind: session.ErrConflict,
+			Err:  fmt.Errorf("entry %s was appended under this name, and it is another one; nothing was written", id),
+			Hint: "give each append a name of its own",
+		}
 	}
 	return &AppendResult{Session: name, Entry: id, Already: true}, nil
 }
 
 // appendedSince is appended for what was written since the conversation was opened.
-func (h *Home) appendedSince(ctx context.Context, c *Conversation, id string) (*AppendResult, error) {
+func (h *Home) appendedSince(ctx context.Context, c *Conversation, id, digest string) (*AppendResult, error) {
 	if _, err := c.Refresh(); err != nil {
 		return nil, err
 	}
-	return h.appended(ctx, c, id)
+	return h.appended(ctx, c, id, digest)
 }
 
 // openToAppend opens the session that an entry is appended to.

@@ -49,6 +49,9 @@ func TestAskingTwiceAppendsOnce(t *testing.T) {
 	if again, err := ask("first", ""); err != nil || !again.Already || again.Entry != first.Entry {
 		t.Errorf("%+v, %v", again, err)
 	}
+	if _, err := h.Entries.Append(t.Context(), home.AppendRequest{Session: id, Once: "first", Message: userSays("goodbye")}); home.KindOf(err) != home.KindConflict {
+		t.Errorf("another message under the same name: %v", err)
+	}
 	n := 0
 	if _, err := h.Entries.Path(t.Context(), home.PathRequest{Session: id, All: true}, func(e session.Entry) error {
 		if e.Message != nil {

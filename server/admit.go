@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"golang.org/x/time/rate"
 
@@ -53,6 +55,7 @@ func GrantOf(ctx context.Context) *Grant {
 func (s *Server) admitting(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
 		switch r.URL.Path { // anybody may ask for these; they tell nothing about what is in the home
 		case "/healthz":
 			s.healthy(w, r)
@@ -68,8 +71,31 @@ func (s *Server) admitting(next http.Handler) http.Handler {
 		}
 		defer end()
 		noteCaller(r.Context(), g.Name)
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), grantKey{}, g)))
+		ctx, cancel := s.admit.whileAllowed(context.WithValue(r.Context(), grantKey{}, g), bearer(r))
+		defer cancel()
+		next.ServeHTTP(w, r.WithContext(ctx))
 	})
+}
+
+// askAgain is how long a request may go on before its token is looked at again.
+const askAgain = 5 * time.Second
+
+// whileAllowed returns a context that ends when a token is no longer good: one that was revoked
+// must not go on listening.
+func (a *admission) whileAllowed(ctx context.Context, token string) (context.Context, context.CancelFunc) {
+	if a.o.Authorize == nil {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var look atomic.Pointer[time.Timer]
+	look.Store(time.AfterFunc(askAgain, func() {
+		if _, err := a.o.Authorize(ctx, token); err != nil {
+			cancel()
+		} else if ctx.Err() == nil {
+			look.Load().Reset(askAgain)
+		}
+	}))
+	return ctx, func() { cancel(); look.Load().Stop() }
 }
 
 // check returns who asks. The caller of check must call end when the request is done.
@@ -80,7 +106,7 @@ func (a *admission) check(r *http.Request) (_ *Grant, end func(), _ error) {
 			Hint: "ask for localhost, or have the server answer for this name: coppice serve --host NAME",
 		}
 	}
-	if err := a.origins.Check(r); err != nil {
+	if err := a.origins.Check(r); err != nil || a.isForeign(r) {
 		return nil, nil, problemf(http.StatusForbidden, home.KindForbidden, "a page of another site may not ask this server")
 	}
 	g, err := a.grant(r)
@@ -89,6 +115,13 @@ func (a *admission) check(r *http.Request) (_ *Grant, end func(), _ error) {
 	}
 	end, err = a.enter(g.Name, r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), eventStream))
 	return g, end, err
+}
+
+// isForeign reports whether a page of another site asks a server that wants no token. It could
+// embed images, and try out which sessions there are.
+func (a *admission) isForeign(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return a.o.Authorize == nil && (site == "cross-site" || site == "same-site")
 }
 
 // isHost reports whether the server answers for a name. A page of another site that has its

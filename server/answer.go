@@ -343,7 +343,7 @@ func (out *stream) write(id, name string, text []byte) error {
 	case name == "":
 		b.WriteString(":\n\n")
 	default:
-		if id != "" {
+		if id != "" && !strings.ContainsAny(id, "\r\n\x00") { // programs choose the ids of entries
 			b.WriteString("id: " + id + "\n")
 		}
 		b.WriteString("event: " + name + "\ndata: ")

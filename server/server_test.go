@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -336,6 +337,9 @@ func TestHosts(t *testing.T) {
 			t.Errorf("%s: %d %s", host, a.status, a.body)
 		}
 	}
+	if a := s.ask("GET", "/v1/sessions", "", "Sec-Fetch-Site: cross-site"); a.status != 403 {
+		t.Errorf("a page of another site may read from a server without tokens: %d", a.status)
+	}
 	if a := s.ask("POST", "/v1/sessions", "{}", "Origin: https://evil.example.com", "Sec-Fetch-Site: cross-site"); a.status != 403 {
 		t.Errorf("another site may ask: %d", a.status)
 	}
@@ -524,5 +528,56 @@ func TestContentThatIsKeptApart(t *testing.T) {
 	}
 	if a := s.ask("GET", "/v1/sessions/"+id+"/blobs/sha256:7", ""); a.status != 422 {
 		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// TestARevokedTokenHearsNothingMore: what it listens to ends.
+func TestARevokedTokenHearsNothingMore(t *testing.T) {
+	t.Parallel()
+	var revoked atomic.Bool
+	s := serve(t, func(o *server.Options) {
+		o.Authorize = func(context.Context, string) (*server.Grant, error) {
+			if revoked.Load() {
+				return nil, server.ErrUnauthorized
+			}
+			return &server.Grant{Name: "x", Access: home.Admin}, nil
+		}
+	})
+	id, _ := s.talk()
+	r, err := http.NewRequestWithContext(t.Context(), "GET", s.url+"/v1/follow?session="+id, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	revoked.Store(true)
+	if _, err := io.ReadAll(resp.Body); err != nil { // it would go on for ever
+		t.Log(err)
+	}
+}
+
+// TestAnEntryCannotForgeEvents: its id may be anything that another program wrote.
+func TestAnEntryCannotForgeEvents(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	id, _ := s.talk()
+	log, err := s.home.Store().Open(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	end, err := log.End(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := `{"type":"message","id":"x\nevent: result\ndata: {}\n\n","parent_id":null,"timestamp":"2026-01-01T00:00:00.000Z","message":{"role":"user","content":"hi"}}`
+	if _, err := log.Append(t.Context(), end, []byte(line)); err != nil {
+		t.Fatal(err)
+	}
+	if _, name, _ := s.events("/v1/follow?last=1&session=" + id)(); name != "message" {
+		t.Errorf("it begins with %s", name)
 	}
 }
