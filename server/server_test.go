@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -422,6 +423,14 @@ func TestAWriterCannotBecomeAdmin(t *testing.T) {
 		}
 		if data, err := open("a").Notes(room).Read(t.Context(), name); err != nil || string(data) != want {
 			t.Errorf("an administrator reads %s, %v", data, err)
+		}
+	}
+	for _, room := range []string{"x/../tokens", "/../tokens", "x/../../.coppice/tokens"} {
+		if data, err := theirs.Notes(room).Read(t.Context(), "tokens.json"); !errors.Is(err, store.ErrInvalid) {
+			t.Errorf("a writer reads %q in the room %q: %v", data, room, err)
+		}
+		if err := theirs.Notes(room).Write(t.Context(), "tokens.json", []byte("forged")); !errors.Is(err, store.ErrInvalid) {
+			t.Errorf("a writer writes in the room %q: %v", room, err)
 		}
 	}
 	if _, err := open("r").Create(t.Context(), "x", store.Lines()); err == nil {

@@ -22,6 +22,14 @@ func CheckName(name string) error {
 	return nil
 }
 
+// CheckRoom is CheckName for a room of notes, which may also be "".
+func CheckRoom(room string) error {
+	if room == "" {
+		return nil
+	}
+	return CheckName(room)
+}
+
 func badName(name string) string {
 	switch {
 	case name == "":

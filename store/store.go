@@ -93,7 +93,8 @@ type Store interface {
 	// Blobs returns the store's blobs.
 	Blobs() Blobs
 	// Notes returns the notes of a room, a name for those of one part of a program. ""
-	// is a room, too.
+	// is a room, too. With a room that does not pass CheckRoom, every method of the notes
+	// returns ErrInvalid.
 	Notes(room string) Notes
 	// Parts returns everything that the store keeps, part by part.
 	Parts() Parts

@@ -301,6 +301,9 @@ func (s *Store) mkdir(dir string) error {
 	}
 	parent := filepath.Dir(dir)
 	if dir != s.dir {
+		if parent == dir {
+			return &store.Error{Op: "make directory", Path: dir, Kind: store.ErrInvalid, Err: errors.New("it is not in the store " + s.dir)}
+		}
 		if err := s.mkdir(parent); err != nil {
 			return err
 		}

@@ -126,6 +126,9 @@ func (n *notes) check(ctx context.Context, name string) error {
 	if closed {
 		return &store.Error{Op: "notes", Path: n.path(""), Kind: store.ErrClosed}
 	}
+	if err := store.CheckRoom(n.room); err != nil {
+		return err
+	}
 	if err := store.CheckName(name); err != nil {
 		return err
 	}

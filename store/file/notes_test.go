@@ -88,6 +88,28 @@ func TestNotesChange(t *testing.T) {
 	}
 }
 
+// What is not in the store is not written.
+func TestEditOutsideOfTheStore(t *testing.T) {
+	t.Parallel()
+	st, err := file.Open(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	outside := filepath.Join(t.TempDir(), "other")
+	if err := os.WriteFile(outside, []byte("as it was"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := store.Part{Kind: store.PartNote, Name: "other", Place: outside}
+	err = st.Parts().Edit(t.Context(), p, func([]byte) ([]byte, error) { return []byte("changed"), nil })
+	if !errors.Is(err, store.ErrInvalid) {
+		t.Errorf("edit: %v", err)
+	}
+	if data, err := os.ReadFile(outside); err != nil || string(data) != "as it was" {
+		t.Errorf("it is now %q, %v", data, err)
+	}
+}
+
 // Every file of a store is found in its room.
 func TestParts(t *testing.T) {
 	t.Parallel()

@@ -32,8 +32,16 @@ func (n *notes) key(name string) string {
 	return n.room + "/" + name
 }
 
+// admit returns nil if an operation on a note of that name may proceed.
+func (n *notes) admit(ctx context.Context, op, name string) error {
+	if err := store.CheckRoom(n.room); err != nil {
+		return err
+	}
+	return n.store.admit(ctx, op, name)
+}
+
 func (n *notes) Read(ctx context.Context, name string) ([]byte, error) {
-	if err := n.store.admit(ctx, "read note", name); err != nil {
+	if err := n.admit(ctx, "read note", name); err != nil {
 		return nil, err
 	}
 	n.store.mu.RLock()
@@ -46,7 +54,7 @@ func (n *notes) Read(ctx context.Context, name string) ([]byte, error) {
 }
 
 func (n *notes) List(ctx context.Context) ([]store.Note, error) {
-	if err := n.store.ready(ctx, "list notes", ""); err != nil {
+	if err := n.admit(ctx, "list notes", "list"); err != nil {
 		return nil, err
 	}
 	n.store.mu.RLock()
@@ -62,7 +70,7 @@ func (n *notes) List(ctx context.Context) ([]store.Note, error) {
 }
 
 func (n *notes) Write(ctx context.Context, name string, data []byte) error {
-	if err := n.store.admit(ctx, "write note", name); err != nil {
+	if err := n.admit(ctx, "write note", name); err != nil {
 		return err
 	}
 	n.store.mu.Lock()
@@ -79,7 +87,7 @@ func (n *notes) WriteHint(ctx context.Context, name string, data []byte) error {
 }
 
 func (n *notes) Change(ctx context.Context, name string, change func(old []byte) ([]byte, error)) error {
-	if err := n.store.admit(ctx, "change note", name); err != nil {
+	if err := n.admit(ctx, "change note", name); err != nil {
 		return err
 	}
 	if err := n.store.changing.LockContext(ctx); err != nil {
@@ -97,7 +105,7 @@ func (n *notes) Change(ctx context.Context, name string, change func(old []byte)
 }
 
 func (n *notes) Remove(ctx context.Context, name string) error {
-	if err := n.store.admit(ctx, "remove note", name); err != nil {
+	if err := n.admit(ctx, "remove note", name); err != nil {
 		return err
 	}
 	n.store.mu.Lock()

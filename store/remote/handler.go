@@ -132,6 +132,9 @@ func (c *call) run(op operation) error {
 	if kind != kindJSON || json.Unmarshal(payload, &c.request) != nil {
 		return bad(malformed("the request begins without its arguments"))
 	}
+	if err := store.CheckRoom(c.Room); err != nil {
+		return err // whatever the store does with it
+	}
 	if c.Trash {
 		if c.store, err = c.Handler.store.Trash().Read(); err != nil {
 			return err

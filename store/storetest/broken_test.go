@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"iter"
+	"path"
 	"sync"
 	"time"
 
@@ -81,6 +82,7 @@ var broken = map[string]func(*parts){
 	"Trash/Restore forgets the log":         func(p *parts) { p.trash = emptyTrash{p.Store.Trash()} },
 	"Notes/ChangeAtOnce loses one":          breakNotes(func(n *hookedNotes) { n.change = losesChange(n.Notes) }),
 	"Notes/ChangeFails writes":              breakNotes(func(n *hookedNotes) { n.change = changesRegardless(n.Notes) }),
+	"Notes/RoomNames are paths":             func(p *parts) { p.notes = func(room string) store.Notes { return p.Store.Notes(path.Base(room)) } },
 	"Notes/Rooms mixes them":                func(p *parts) { p.notes = func(string) store.Notes { return p.Store.Notes("") } },
 	"Parts/Edit leaves the copies":          func(p *parts) { p.parts = lazyParts{p.Store.Parts()} },
 	"Parts/All without the trash":           func(p *parts) { p.parts = forgetfulParts{p.Store.Parts()} },

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 var noteChecks = []check{
 	{"Write", checkNotesWrite},
 	{"Rooms", checkNotesRooms},
+	{"RoomNames", checkNotesRoomNames},
 	{"Missing", checkNotesMissing},
 	{"Large", checkNotesLarge},
 	{"Apart", checkNotesApart},
@@ -84,6 +86,28 @@ func checkNotesRooms(t *testing.T, s store.Store) {
 	wantNote(t, s.Notes(""), "a", "none")
 	wantNote(t, s.Notes("one"), "a", "one")
 	wantTexts(t, "logs", mustNames(t, s), nil)
+}
+
+// A room is a name, and never a path to somewhere else.
+func checkNotesRoomNames(t *testing.T, s store.Store) {
+	mustWrite(t, s.Notes("one"), "a", "one")
+	for _, room := range []string{".", "..", ".one", "/", "/one", "one/", "x/../one", "one/../..", `one\..`, "one\x00", strings.Repeat("x", store.MaxName+1)} {
+		n := s.Notes(room)
+		_, readErr := n.Read(t.Context(), "a")
+		_, listErr := n.List(t.Context())
+		changed := false
+		for op, err := range map[string]error{
+			"read": readErr, "list": listErr, "write": n.Write(t.Context(), "a", []byte("x")),
+			"hint": n.WriteHint(t.Context(), "a", []byte("x")), "remove": n.Remove(t.Context(), "a"),
+			"change": n.Change(t.Context(), "a", func([]byte) ([]byte, error) { changed = true; return []byte("x"), nil }),
+		} {
+			if !errors.Is(err, store.ErrInvalid) || changed {
+				t.Errorf("%s in the room %.20q: %v, want %v", op, room, err, store.ErrInvalid)
+			}
+		}
+	}
+	wantNotes(t, s.Notes("one"), "a")
+	wantNote(t, s.Notes("one"), "a", "one")
 }
 
 func checkNotesMissing(t *testing.T, s store.Store) {
