@@ -122,6 +122,7 @@ func isExport(request any) bool {
 
 // exportTypes are the types of Coppice's own formats. Those of other programs are bytes.
 var exportTypes = map[string]string{
+	"":                  "text/markdown; charset=utf-8", // the default
 	home.ExportMarkdown: "text/markdown; charset=utf-8",
 	home.ExportHTML:     "text/html; charset=utf-8",
 	home.ExportJSON:     plainJSON,
@@ -279,7 +280,8 @@ func (out *stream) beat() {
 // progress sends how far the operation has come, now and then.
 func (out *stream) progress(doing string, done, total int64) {
 	out.mu.Lock()
-	early := time.Since(out.reported) < time.Second/4 && done < total
+	// Until the first beat an error can still be the status of the answer.
+	early := time.Since(out.reported) < time.Second/4 && done < total || !out.begun
 	if !early {
 		out.reported = time.Now()
 	}

@@ -210,7 +210,8 @@ func (s *Server) limited(r *http.Request, op *described) (context.Context, conte
 		return context.WithTimeout(ctx, s.o.Limits.Time)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	if op.Access == home.Read {
+	// A turn goes on without those who listen to it, and can be resumed when the home is closed.
+	if op.Access == home.Read || strings.HasPrefix(op.Name, "turns.") {
 		stop := context.AfterFunc(s.stopping, cancel)
 		return ctx, func() { stop(); cancel() }
 	}

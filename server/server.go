@@ -155,8 +155,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), graceful)
 	defer cancel()
 	err := srv.Shutdown(last)
-	if err != nil {
-		err = errors.Join(err, srv.Close())
+	if errors.Is(err, context.DeadlineExceeded) {
+		s.o.Log.Warn("requests that took too long were cut off", "after", graceful)
+		err = srv.Close()
 	}
 	return errors.Join(err, s.Close())
 }
@@ -170,7 +171,6 @@ func (s *Server) routes() http.Handler {
 		}
 	}
 	mux.HandleFunc("POST "+storePath, s.serveStore)
-	mux.HandleFunc("GET /openapi.json", s.api.serve)
 	mux.Handle("/mcp", s.models())
 	mux.Handle("GET /metrics", s.only(home.Admin, s.watch.metrics()))
 	if s.o.Pprof {

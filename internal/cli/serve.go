@@ -90,7 +90,12 @@ func (a *app) runServe(ctx context.Context, f *serveFlags) error {
 			return errors.Join(err, s.Close())
 		}
 		a.say("serving %s at %s://%s", h.Dir(), scheme, l.Addr())
-		if secret != "" {
+		switch {
+		case f.open:
+			a.say("%s it wants no token: every user and every program of this machine may do everything", a.paint(yellow, "warning:"))
+		case secret == "":
+			a.say("those who ask need a token; coppice token ls lists them")
+		default:
 			a.say("until it ends, this token may do everything; coppice token add makes others:")
 			a.say("  %s", secret)
 		}
@@ -159,8 +164,11 @@ func (f *serveFlags) authorize(ctx context.Context, h *home.Home, o *server.Opti
 func (f *serveFlags) listen(ctx context.Context) (l net.Listener, scheme string, err error) {
 	var tcp net.ListenConfig
 	l, err = tcp.Listen(ctx, "tcp", f.addr)
-	if err != nil || f.cert == "" {
-		return l, "http", err
+	if err != nil {
+		return nil, "", hinted(err, "choose another place with --addr; 127.0.0.1:0 is any free port")
+	}
+	if f.cert == "" {
+		return l, "http", nil
 	}
 	pair, err := tls.LoadX509KeyPair(f.cert, f.key)
 	if err != nil {

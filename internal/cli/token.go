@@ -80,6 +80,7 @@ func tokenAddCommand(a *app) *cobra.Command {
 }
 
 func (a *app) addToken(ctx context.Context, h *home.Home, made madeToken) (err error) {
+	made.Created = time.Now().UTC().Truncate(time.Second)
 	if made.Secret, err = token.Of(h.Store()).Add(ctx, made.Token); err != nil {
 		return err
 	}
