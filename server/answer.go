@@ -254,6 +254,8 @@ type stream struct {
 
 func newStream(w http.ResponseWriter, events bool) *stream {
 	out := &stream{w: w, control: http.NewResponseController(w), events: events}
+	out.mu.Lock() // the first beat must find the timer
+	defer out.mu.Unlock()
 	out.timer = time.AfterFunc(firstBeat, out.beat)
 	return out
 }
