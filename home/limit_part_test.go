@@ -362,6 +362,38 @@ func TestLinesCannotReachOutsideOfALimit(t *testing.T) {
 	}
 }
 
+// What was removed stays as it was: a line that is added to it could name what is outside.
+func TestTrashOfALimitIsSealed(t *testing.T) {
+	t.Parallel()
+	h, _ := keptHome(t)
+	ctx := t.Context()
+	part := must[*home.Home](t)(h.Limited(home.Limit{Tag: "share"}))
+	inside, _ := begin(t, part, "heron")
+	if err := part.Store().Remove(ctx, inside); err != nil {
+		t.Fatal(err)
+	}
+	id := must[[]store.Trashed](t)(part.Store().Trash().List(ctx))[0].ID
+	sealed := must[store.Store](t)(part.Store().Trash().Read())
+	defer sealed.Close()
+	log := must[store.Log](t)(sealed.Open(ctx, id))
+	defer log.Close()
+	end := must[store.Pos](t)(log.End(ctx))
+	_, _, started := log.Start(ctx, end, []byte("{}"))
+	for what, err := range map[string]error{
+		"append": errorOf(log.Append(ctx, end, []byte("{}"))), "start": started,
+		"create": errorOf(sealed.Create(ctx, "x", store.Lines([]byte("{}")))),
+		"copy":   errorOf(sealed.CreateCopy(ctx, "x", store.Lines([]byte("{}")), log)),
+		"remove": sealed.Remove(ctx, id), "remove at": sealed.RemoveAt(ctx, id, end),
+	} {
+		if !errors.Is(err, session.ErrInvalid) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if now := must[store.Pos](t)(log.End(ctx)); now != end {
+		t.Errorf("it has grown from %d to %d bytes", end, now)
+	}
+}
+
 func errorOf[T any](_ T, err error) error { return err }
 
 // A conversation of several sessions is inside as a whole, wherever its tag is, and so is

@@ -130,7 +130,7 @@ func (t *viewTrash) Read() (store.Store, error) {
 }
 
 // sealedView is the trash of a view as a store to read from. Of the view it has the blobs, and
-// that nothing can be written it has of the trash.
+// nothing can be written.
 type sealedView struct {
 	*view
 	sealed store.Store
@@ -172,25 +172,25 @@ func (s *sealedView) List(ctx context.Context) iter.Seq2[store.Stat, error] {
 	}
 }
 
+// errSealed is why the trash stays as it is. A line that one could add to a removed session
+// would give it blobs that are outside.
+var errSealed = session.Invalidf("what is in the trash can only be read: restore it first")
+
 // Create implements store.Store.
-func (s *sealedView) Create(ctx context.Context, name string, lines iter.Seq2[[]byte, error]) (store.Log, error) {
-	return s.sealed.Create(ctx, name, lines)
+func (*sealedView) Create(context.Context, string, iter.Seq2[[]byte, error]) (store.Log, error) {
+	return nil, errSealed
 }
 
 // CreateCopy implements store.Store.
-func (s *sealedView) CreateCopy(ctx context.Context, name string, lines iter.Seq2[[]byte, error], of store.Log) (store.Log, error) {
-	return s.sealed.CreateCopy(ctx, name, lines, of)
+func (*sealedView) CreateCopy(context.Context, string, iter.Seq2[[]byte, error], store.Log) (store.Log, error) {
+	return nil, errSealed
 }
 
 // Remove implements store.Store.
-func (s *sealedView) Remove(ctx context.Context, name string) error {
-	return s.sealed.Remove(ctx, name)
-}
+func (*sealedView) Remove(context.Context, string) error { return errSealed }
 
 // RemoveAt implements store.Store.
-func (s *sealedView) RemoveAt(ctx context.Context, name string, end store.Pos) error {
-	return s.sealed.RemoveAt(ctx, name, end)
-}
+func (*sealedView) RemoveAt(context.Context, string, store.Pos) error { return errSealed }
 
 // Close implements store.Store.
 func (s *sealedView) Close() error { return s.sealed.Close() }
@@ -200,6 +200,16 @@ type sealedLog struct {
 	store.Log
 	view *view
 	name string
+}
+
+// Append implements store.Log.
+func (*sealedLog) Append(context.Context, store.Pos, ...[]byte) (store.Pos, error) {
+	return 0, errSealed
+}
+
+// Start implements store.Log.
+func (*sealedLog) Start(context.Context, store.Pos, ...[]byte) (store.Pos, func() error, error) {
+	return 0, nil, errSealed
 }
 
 // Forward implements store.Log.

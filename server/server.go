@@ -196,11 +196,16 @@ func noRoute(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) *Proble
 	return problemf(http.StatusMethodNotAllowed, home.KindInvalid, "%s takes %s, not %s", r.URL.Path, strings.Join(allowed, " or "), r.Method)
 }
 
-// only lets those pass who have a degree of access.
+// only lets those pass who have a degree of access to the whole home.
 func (s *Server) only(a home.Access, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if g := GrantOf(r.Context()); g.Access < a {
+		g := GrantOf(r.Context())
+		if g.Access < a {
 			s.fail(w, r, forbidden(g, a))
+			return
+		}
+		if g.Home != s.o.Home {
+			s.fail(w, r, problemf(http.StatusForbidden, home.KindForbidden, "%s is about the whole server, and this token is for a part of its home", r.URL.Path))
 			return
 		}
 		next.ServeHTTP(w, r)

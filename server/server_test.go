@@ -441,6 +441,56 @@ func TestAWriterCannotBecomeAdmin(t *testing.T) {
 	}
 }
 
+// TestRoomsOfTokens: what a program notes is its own, whatever its token is called.
+func TestRoomsOfTokens(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(o *server.Options) {
+		o.Authorize = func(_ context.Context, token string) (*server.Grant, error) {
+			return &server.Grant{Name: token, Access: home.Write}, nil
+		}
+	})
+	notes := func(token, room string) store.Notes {
+		st, err := remote.Open(t.Context(), s.url+"/v1/store", &remote.Options{Token: token})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = st.Close() })
+		return st.Notes(room)
+	}
+	if err := notes("a", "b-x").Write(t.Context(), "n", []byte("mine")); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := notes("a-b", "x").Read(t.Context(), "n"); !errors.Is(err, store.ErrNotExist) {
+		t.Errorf("another token reads %q, %v", data, err)
+	}
+	if data, err := notes("a", "b-x").Read(t.Context(), "n"); err != nil || string(data) != "mine" {
+		t.Errorf("it reads %q, %v", data, err)
+	}
+}
+
+// TestTheServerIsSeenByThoseWhoSeeTheWholeHome: metrics and profiles tell of all sessions.
+func TestTheServerIsSeenByThoseWhoSeeTheWholeHome(t *testing.T) {
+	t.Parallel()
+	var s *served
+	s = serve(t, func(o *server.Options) {
+		o.Pprof = true
+		o.Authorize = func(_ context.Context, token string) (*server.Grant, error) {
+			h, err := s.home, error(nil)
+			if token == "part" {
+				h, err = s.home.Limited(home.Limit{Tag: "animals"})
+			}
+			return &server.Grant{Name: token, Access: home.Admin, Home: h}, err
+		}
+	})
+	for _, path := range []string{"/metrics", "/debug/pprof/", "/debug/pprof/cmdline"} {
+		for token, status := range map[string]int{"part": 403, "whole": 200} {
+			if a := s.ask("GET", path, "", "Authorization: Bearer "+token); a.status != status {
+				t.Errorf("%s for %s: %d", path, token, a.status)
+			}
+		}
+	}
+}
+
 // TestALimitedTokenSeesItsPart: by every door of the server.
 func TestALimitedTokenSeesItsPart(t *testing.T) {
 	t.Parallel()

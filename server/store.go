@@ -2,7 +2,9 @@ package server
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 
@@ -105,7 +107,8 @@ func (m modest) Notes(room string) store.Notes {
 	case lease.Room:
 		return m.Store.Notes(room) // one program at a time works on a conversation
 	}
-	return m.Store.Notes("of-" + m.token + "-" + room)
+	sum := sha256.Sum256([]byte(m.token)) // so that no token's rooms can be those of another
+	return m.Store.Notes(fmt.Sprintf("of-%x-%s", sum[:16], room))
 }
 
 var errNeedsAdmin = session.Invalidf("this needs a token with admin access")

@@ -135,6 +135,9 @@ func (c *call) run(op operation) error {
 	if err := store.CheckRoom(c.Room); err != nil {
 		return err // whatever the store does with it
 	}
+	if op.needs > ToRead && (c.Trash || c.isTrash(c.Handle)) {
+		return &store.Error{Op: "write", Kind: store.ErrInvalid, Err: errors.New("what is in the trash can only be read"), Hint: "restore it first"}
+	}
 	if c.Trash {
 		if c.store, err = c.Handler.store.Trash().Read(); err != nil {
 			return err

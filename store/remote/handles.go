@@ -101,6 +101,14 @@ func (h *Handler) log(id string) (log store.Log, done func(), err error) {
 	}, nil
 }
 
+// isTrash reports whether a handle is that of a log in the trash.
+func (h *Handler) isTrash(id string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	l := h.logs[id]
+	return l != nil && l.of != nil
+}
+
 // drop forgets a handle and closes its log.
 func (h *Handler) drop(id string) error {
 	h.mu.Lock()

@@ -118,6 +118,64 @@ func TestPartsAreNoPaths(t *testing.T) {
 	}
 }
 
+// Nothing changes what is in the trash, except to restore it or to empty it.
+func TestTrashIsOnlyRead(t *testing.T) {
+	t.Parallel()
+	served := inFiles(t)
+	st := open(t, serve(t, served))
+	ctx := t.Context()
+	storetest.MustCreate(t, st, "a", num(0)).Close()
+	if err := st.Remove(ctx, "a"); err != nil {
+		t.Fatal(err)
+	}
+	before, err := st.Trash().List(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed, err := st.Trash().Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sealed.Close()
+	log := storetest.MustOpen(t, sealed, before[0].ID)
+	end, err := log.End(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, appended := log.Append(ctx, end, []byte(num(1)))
+	_, created := sealed.Create(ctx, "b", store.Lines([]byte(num(0))))
+	_, put := sealed.Blobs().Put(ctx, []byte("blob"))
+	for what, err := range map[string]error{
+		"append": appended, "create": created, "put": put, "remove": sealed.Remove(ctx, before[0].ID), "remove at": sealed.RemoveAt(ctx, before[0].ID, end),
+		"write note": sealed.Notes("").Write(ctx, "x", []byte("x")),
+	} {
+		if !errors.Is(err, store.ErrInvalid) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	// A handle of the trash is one in a request that does not speak of the trash, too.
+	ask := func(op, args string) string {
+		resp, err := http.Post(st.Where()+"/"+op, "", strings.NewReader(frame('J', args)+frame('D', num(1))+frame('Z', "")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(body)
+	}
+	_, handle, _ := strings.Cut(ask("open", fmt.Sprintf(`{"name":%q,"trash":true}`, before[0].ID)), `"handle":"`)
+	handle, _, _ = strings.Cut(handle, `"`)
+	if got := ask("append", fmt.Sprintf(`{"handle":%q,"at":%d}`, handle, end)); !strings.Contains(got, "can only be read") {
+		t.Errorf("append: %q", got)
+	}
+	if after, err := st.Trash().List(ctx); err != nil || len(after) != 1 || after[0] != before[0] {
+		t.Errorf("the trash was %+v and is %+v, %v", before, after, err)
+	}
+}
+
 // evil answers every request with the same bytes, but lets itself be opened.
 func evil(t testing.TB, answer []byte) *remote.Store {
 	t.Helper()
