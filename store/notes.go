@@ -24,8 +24,9 @@ type Notes interface {
 	// may be gone, old or damaged.
 	WriteHint(ctx context.Context, name string, data []byte) error
 	// Change replaces a note by what change returns for its content, which is nil if there
-	// is none. No other Change of a note of this store happens meanwhile, in any process. If
-	// change returns an error, that is Change's, and the note stays as it is.
+	// is none. No Change of another process gets lost: if there was one meanwhile, change is
+	// called again, with the new content. If change returns an error, that is Change's, and
+	// the note stays as it is.
 	Change(ctx context.Context, name string, change func(old []byte) ([]byte, error)) error
 	// Remove deletes a note, durably. That it is not there is no error.
 	Remove(ctx context.Context, name string) error

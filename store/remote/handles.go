@@ -190,7 +190,7 @@ func (h *Handler) release(id string) {
 	}
 }
 
-// exchange runs a function of the client, such as that of store.Notes.Change, in the middle of
+// exchange runs a function of the client, such as that of store.Parts.Edit, in the middle of
 // an operation of the store: it asks, and gets an answer in the client's next request.
 type exchange struct {
 	ctx     context.Context

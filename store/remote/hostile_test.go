@@ -176,6 +176,35 @@ func TestTrashIsOnlyRead(t *testing.T) {
 	}
 }
 
+// A client that takes its time over a note keeps no other from changing it.
+func TestSlowChangeKeepsNoOneOut(t *testing.T) {
+	t.Parallel()
+	url := serve(t, inFiles(t))
+	slow, other := open(t, url), open(t, url)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // so that it does not hang if it fails
+	defer cancel()
+	add := func(text string) func([]byte) ([]byte, error) {
+		return func(old []byte) ([]byte, error) { return append(old, text...), nil }
+	}
+	calls := 0
+	err := slow.Notes("room").Change(ctx, "a", func(old []byte) ([]byte, error) {
+		if calls++; calls == 1 {
+			for _, name := range []string{"a", "b"} {
+				if err := other.Notes("room").Change(ctx, name, add("other")); err != nil {
+					return nil, err
+				}
+			}
+		}
+		return add(" slow")(old)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if data, err := other.Notes("room").Read(ctx, "a"); err != nil || string(data) != "other slow" || calls != 2 {
+		t.Errorf("after %d calls the note is %q, %v", calls, data, err)
+	}
+}
+
 // evil answers every request with the same bytes, but lets itself be opened.
 func evil(t testing.TB, answer []byte) *remote.Store {
 	t.Helper()

@@ -483,10 +483,18 @@ func (c *call) writeNote() error {
 
 func (c *call) removeNote() error { return c.store.Notes(c.Room).Remove(c.ctx, c.Name) }
 
+// changeNote replaces a note if it is still what the client has read. The lock of the notes is
+// never held while a client thinks: it could keep everybody out.
 func (c *call) changeNote() error {
-	notes, name := c.store.Notes(c.Room), c.Name
-	return c.begin(func(ctx context.Context, ask func([]byte) ([]byte, error)) error {
-		return notes.Change(ctx, name, ask)
+	data, err := c.data(maxBlob(c.limits))
+	if err != nil {
+		return err
+	}
+	return c.store.Notes(c.Room).Change(c.ctx, c.Name, func(old []byte) ([]byte, error) {
+		if contentOf(old) != c.Was {
+			return nil, &store.Error{Op: "change note", Name: c.Name, Kind: store.ErrConflict}
+		}
+		return data, nil
 	})
 }
 

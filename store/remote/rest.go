@@ -254,12 +254,26 @@ func (n notes) put(ctx context.Context, name string, data []byte, hint bool) err
 	return n.write(ctx, "write note", &query{op: "note-write", args: request{Room: n.room, Name: name, Hint: hint}, data: pieces(data)})
 }
 
-// Change implements store.Notes.
+// Change implements store.Notes. It begins again when another was faster.
 func (n notes) Change(ctx context.Context, name string, change func(old []byte) ([]byte, error)) error {
-	if err := n.admit(ctx, "change note", name); err != nil {
-		return err
+	for {
+		old, err := n.Read(ctx, name)
+		if err != nil && !errors.Is(err, store.ErrNotExist) {
+			return err
+		}
+		was := contentOf(old) // before change, which may write into it
+		data, err := change(old)
+		if err != nil {
+			return err
+		}
+		if limit := maxBlob(n.limits); int64(len(data)) > limit {
+			return tooLarge("change note", limit)
+		}
+		err = n.write(ctx, "change note", &query{op: "note-change", args: request{Room: n.room, Name: name, Was: was}, data: pieces(data)})
+		if !errors.Is(err, store.ErrConflict) {
+			return err
+		}
 	}
-	return n.converse(ctx, "change note", &query{op: "note-change", args: request{Room: n.room, Name: name}}, change)
 }
 
 // Remove implements store.Notes.

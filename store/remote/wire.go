@@ -88,8 +88,17 @@ type request struct {
 	Seen   *seen      `json:"seen,omitempty"`
 	Room   string     `json:"room,omitempty"`
 	Hint   bool       `json:"hint,omitempty"`
+	Was    store.Ref  `json:"was,omitempty"` // the content of the note that is to be changed
 	Part   *part      `json:"part,omitempty"`
 	Before *time.Time `json:"before,omitempty"`
+}
+
+// contentOf names the content of a note. It is empty if there is no note.
+func contentOf(note []byte) store.Ref {
+	if note == nil {
+		return ""
+	}
+	return store.RefOf(note)
 }
 
 // result is one result of any operation.
