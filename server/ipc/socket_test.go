@@ -144,18 +144,30 @@ func TestListenTogether(t *testing.T) {
 	}
 }
 
-// TestUnsafeDirectory: where everyone may write, someone else could put a socket in its place.
+// TestUnsafeDirectory: where others may write, one of them could put a socket in its place.
 func TestUnsafeDirectory(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		return // it has no such modes
 	}
 	path := socketPath(t)
-	if err := os.Chmod(filepath.Dir(path), 0o777); err != nil {
+	for _, mode := range []os.FileMode{0o777, 0o770, 0o720} {
+		if err := os.Chmod(filepath.Dir(path), mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ipc.Listen(path); err == nil || !strings.Contains(err.Error(), "other users may write to it") {
+			t.Errorf("%v: %v", mode, err)
+		}
+	}
+	if err := os.Chmod(filepath.Dir(path), 0o770|os.ModeSticky); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ipc.Listen(path); err == nil || !strings.Contains(err.Error(), "every user may write to it") {
-		t.Errorf("%v", err)
+	l, err := ipc.Listen(path)
+	if err != nil {
+		t.Fatalf("where no one can remove what belongs to others: %v", err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -34,8 +34,8 @@ func checkDir(dir string) error {
 		why = "it is not a directory"
 	case owner != os.Getuid() && owner != 0:
 		why = fmt.Sprintf("it belongs to user %d", owner)
-	case info.Mode()&0o002 != 0 && info.Mode()&fs.ModeSticky == 0:
-		why = "every user may write to it"
+	case info.Mode()&0o022 != 0 && info.Mode()&fs.ModeSticky == 0:
+		why = "other users may write to it"
 	default:
 		return nil
 	}

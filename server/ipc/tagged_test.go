@@ -236,7 +236,12 @@ func TestTaggedErrors(t *testing.T) {
 			}
 		}
 	}
-	if list := c.ask(`{"type":"session_list","newer":true}`); list["type"] != "session_list_result" {
-		t.Errorf("a member that is not known: %v", list)
+	for what, line := range map[string]string{
+		"a member that is not known": `{"type":"session_list","newer":true}`,
+		"a limit of any size":        `{"type":"session_list","limit":9223372036854775807}`,
+	} {
+		if list := c.ask(line); list["type"] != "session_list_result" {
+			t.Errorf("%s: %v", what, list)
+		}
 	}
 }
