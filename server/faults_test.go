@@ -202,6 +202,7 @@ func TestBadBodies(t *testing.T) {
 		"cut off":           {hello[:len(hello)-1], 400},
 		"two":               {hello + hello, 400},
 		"not text":          {"\xff\xfe\x00", 400},
+		"not UTF-8":         {strings.Replace(hello, "otters", "ot\xffers", 1), 400},
 		"a list":            {`[` + hello + `]`, 400},
 		"deep":              {`{"entry": ` + deep + strings.Repeat(`]`, 200) + `}`, 422},
 		"deep, unfinished":  {`{"entry": ` + deep, 400},

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -92,6 +93,9 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 		return nil, problemf(http.StatusRequestEntityTooLarge, home.KindTooLarge, "the body is larger than %d bytes, the most that this server takes", tooLarge.Limit)
 	case err != nil:
 		return nil, problemf(http.StatusBadRequest, home.KindInvalid, "the body did not arrive whole")
+	}
+	if !utf8.Valid(body) { // encoding/json would replace what is not, and no one would notice
+		return nil, problemf(http.StatusBadRequest, home.KindInvalid, "the body is not UTF-8")
 	}
 	return bytes.TrimSpace(body), nil
 }
