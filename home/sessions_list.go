@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -176,7 +177,8 @@ func (r *ListRequest) options() (o index.ListOptions, err error) {
 	}
 	offset := 0
 	if r.Page > 1 {
-		offset = (r.Page - 1) * cmp.Or(r.Limit, defaultLimit)
+		size := cmp.Or(r.Limit, defaultLimit)
+		offset = min(r.Page-1, math.MaxInt/size) * size
 	}
 	return index.ListOptions{
 		Sort: index.Sort(r.Sort), Desc: desc != r.Reverse, Limit: r.Limit, Offset: offset, After: r.After,
@@ -240,7 +242,7 @@ func beyondEnd(ctx context.Context, ix *index.Index, o index.ListOptions, r *Lis
 	count, end := 0, o.Offset
 	size := cmp.Or(r.Limit, defaultLimit)
 	for o.Limit = 1; count < end; {
-		o.Offset = (count + end) / 2
+		o.Offset = count + (end-count)/2
 		one, _, err := ix.List(ctx, o)
 		if err != nil {
 			return err
@@ -251,7 +253,7 @@ func beyondEnd(ctx context.Context, ix *index.Index, o index.ListOptions, r *Lis
 			end = o.Offset
 		}
 	}
-	switch pages := (count + size - 1) / size; pages {
+	switch pages := count/size + min(count%size, 1); pages {
 	case 0:
 		return nil
 	case 1:

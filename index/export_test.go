@@ -55,6 +55,21 @@ func EncodeRow(s Session) []byte {
 	return row.encodeRow()
 }
 
+// Panic lets a read of the index panic.
+func (ix *Index) Panic() {
+	_ = ix.withDB(func(*database) error { panic("a fault") })
+}
+
+// IsLocked reports whether a reader has not let go of the database, and lets go for it.
+func (ix *Index) IsLocked() bool {
+	if ix.mu.TryLock() {
+		ix.mu.Unlock()
+		return false
+	}
+	ix.mu.RUnlock()
+	return true
+}
+
 // SetBatch sets how many documents are written in one transaction.
 func (ix *Index) SetBatch(docs int) { ix.batch = docs }
 

@@ -209,17 +209,7 @@ func (ix *Index) untilClosed(ctx context.Context) (context.Context, context.Canc
 // call, what f found is worthless and the error is errReplaced.
 // Damage that f meets is noted, so that the next CatchUp rebuilds the index.
 func (ix *Index) withDB(f func(db *database) error) error {
-	ix.mu.RLock()
-	if ix.closed {
-		ix.mu.RUnlock()
-		return store.ErrClosed
-	}
-	db := ix.db
-	err := f(db)
-	if !db.current() {
-		err = errReplaced
-	}
-	ix.mu.RUnlock()
+	db, err := ix.withLocked(f)
 	if !isDamage(err) {
 		return err
 	}
@@ -228,6 +218,22 @@ func (ix *Index) withDB(f func(db *database) error) error {
 		return errors.Join(err, err2)
 	}
 	return err
+}
+
+// withLocked calls f while the database cannot be closed or exchanged. It lets go of the lock
+// even if f panics: a server goes on after that.
+func (ix *Index) withLocked(f func(db *database) error) (db *database, err error) {
+	ix.mu.RLock()
+	defer ix.mu.RUnlock()
+	if ix.closed {
+		return nil, store.ErrClosed
+	}
+	db = ix.db
+	err = f(db)
+	if !db.current() {
+		err = errReplaced
+	}
+	return db, err
 }
 
 // fail says what was being done when an error came.

@@ -58,6 +58,19 @@ func TestClosed(t *testing.T) {
 	}
 }
 
+// A server goes on after a fault. The index must, too.
+func TestPanicUnlocks(t *testing.T) {
+	t.Parallel()
+	ix := openDir(t, t.TempDir())
+	func() {
+		defer func() { _ = recover() }()
+		ix.Panic()
+	}()
+	if ix.IsLocked() {
+		t.Error("the index is locked for good")
+	}
+}
+
 // TestDamagedFile shows that an index that cannot be used is made anew.
 func TestDamagedFile(t *testing.T) {
 	t.Parallel()

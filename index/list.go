@@ -16,6 +16,9 @@ import (
 
 const (
 	defaultLimit = 50
+	// maxRows is more than any index has. Limits and offsets come from outside; up to this
+	// number they can be added without an overflow.
+	maxRows = 1 << 29
 	// maxDirs is up to how many directories are read one after the other, each in
 	// the order wanted. If there are more, all sessions are read in that order.
 	maxDirs = 16
@@ -26,7 +29,7 @@ const (
 // between two pages may be missed or listed twice; others are not.
 func (ix *Index) List(ctx context.Context, o ListOptions) (page []Session, next string, err error) {
 	o.Sort = cmp.Or(o.Sort, ByUpdated)
-	o.Limit = cmp.Or(o.Limit, defaultLimit)
+	o.Limit, o.Offset = min(cmp.Or(o.Limit, defaultLimit), maxRows), min(o.Offset, maxRows)
 	c, err := o.check()
 	if err != nil {
 		return nil, "", &store.Error{Op: "list", Kind: store.ErrInvalid, Err: err}
@@ -335,7 +338,7 @@ func (q *listQuery) run(ctx context.Context, db *database) (page []Session, next
 	}
 	defer rows.Close()
 	last := cursor{Sort: q.Sort, Desc: q.Desc}
-	page = make([]Session, 0, max(q.Limit, 0))
+	page = []Session{}
 	for rows.Next() {
 		if q.Limit > 0 && len(page) == q.Limit {
 			return page, last.String(), nil

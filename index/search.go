@@ -93,11 +93,11 @@ func (o *SearchOptions) query(now time.Time) (*query, error) {
 		f.branch = LiveBranch
 	}
 	o.Order = cmp.Or(o.Order, ByRank)
-	o.Limit = cmp.Or(max(o.Limit, 0), defaultHits)
+	o.Limit = min(cmp.Or(max(o.Limit, 0), defaultHits), maxRows)
 	o.Newest = cmp.Or(max(o.Newest, 0), defaultNewest)
 	o.SnippetLen = cmp.Or(o.SnippetLen, defaultSnippet)
 	o.Patience = cmp.Or(o.Patience, defaultPatience)
-	o.Offset = max(o.Offset, 0)
+	o.Offset = min(max(o.Offset, 0), maxRows)
 	if q.expr == nil && !f.any(o) {
 		return nil, &QueryError{Query: o.Query, Reason: "there is nothing to search for"}
 	}

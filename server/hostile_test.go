@@ -1,0 +1,43 @@
+package server_test
+
+import (
+	"fmt"
+	"math"
+	"net/url"
+	"testing"
+)
+
+func TestNumbersOfAnySize(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	id, _ := s.talk()
+	for _, n := range []int{2_000_000_000, math.MaxInt32, math.MaxInt - 1, math.MaxInt} {
+		for path, status := range map[string]int{
+			"/v1/sessions?limit=%d":                            200,
+			"/v1/sessions?page=%d":                             422,
+			"/v1/sessions?page=2&limit=%d":                     422,
+			"/v1/sessions?page=%[1]d&limit=%[1]d":              422,
+			"/v1/suggest/sessions?limit=%d":                    200,
+			"/v1/search?query=otters&limit=%d":                 200,
+			"/v1/search?query=otters&offset=%d":                200,
+			"/v1/search?query=otters&limit=%[1]d&offset=%[1]d": 200,
+			"/v1/sessions/" + url.PathEscape("@") + "%d":       404,
+			"/v1/sessions/" + id + "/entries?last=%d":          200,
+			"/v1/sessions/" + id + "/requests?last=%d":         200,
+			"/v1/sessions/" + id + "/entries?all=true&last=%d": 200,
+		} {
+			path := fmt.Sprintf(path, n)
+			if a := s.ask("GET", path, ""); a.status != status {
+				t.Errorf("GET %s: %d %s", path, a.status, a.body)
+			}
+		}
+		for path, body := range map[string]string{
+			"context": fmt.Sprintf(`{"window": {"tokens": %[1]d, "bytes": %[1]d, "images": %[1]d, "strict": true}}`, n),
+			"compact": fmt.Sprintf(`{"dry_run": true, "keep_tokens": %d}`, n),
+		} {
+			if a := s.ask("POST", "/v1/sessions/"+id+"/"+path, body); a.status >= 500 {
+				t.Errorf("POST %s %s: %d %s", path, body, a.status, a.body)
+			}
+		}
+	}
+}
