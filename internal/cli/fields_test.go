@@ -128,7 +128,8 @@ var besides = []any{
 	home.SessionRequest{},
 	home.SessionNamesRequest{},
 	home.EntryNamesRequest{},
-	home.ChatHands{}, // which is no request
+	home.ChatHands{},   // which is no request
+	home.BlobRequest{}, // for other programs: commands read the entry that has the content
 }
 
 // Every request of the floor belongs to a command.

@@ -101,6 +101,7 @@ func tries(t *testing.T, session, files string) [][]string {
 		{"mcp", "install"},
 		{"mcp", "install", "claude-code", "--name", odd, "--yes"},
 		{"mcp", "uninstall", "claude-code", "--name", odd, "--yes"},
+		{"serve", "--addr", odd},
 		{"search", "needle"},
 		{"search", "needle", "--json"},
 		{"search", odd},
