@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"strings"
 	"testing"
 )
 
@@ -39,5 +40,18 @@ func TestNumbersOfAnySize(t *testing.T) {
 				t.Errorf("POST %s %s: %d %s", path, body, a.status, a.body)
 			}
 		}
+	}
+}
+
+func TestOnlyContentMayBeLarge(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	id, _ := s.talk()
+	large := strings.Repeat(" ", 1<<20)
+	if a := s.ask("POST", "/v1/sessions/"+id+"/context", `{"model": [`+large+`]}`); a.status != 413 {
+		t.Errorf("a context: %d %s", a.status, a.body)
+	}
+	if a := s.ask("POST", "/v1/sessions/"+id+"/entries", hello+large); a.status != 200 {
+		t.Errorf("an append: %d %s", a.status, a.body)
 	}
 }

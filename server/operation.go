@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -44,7 +45,7 @@ func (s *Server) read(op *described, w http.ResponseWriter, r *http.Request) (an
 	var body []byte
 	var err error
 	if op.inBody {
-		body, err = s.readBody(w, r)
+		body, err = readBody(w, r, min(s.o.Limits.Body, op.maxBody()))
 	} else {
 		err = op.readQuery(r.URL.Query(), beside)
 	}
@@ -81,16 +82,25 @@ func (s *Server) read(op *described, w http.ResponseWriter, r *http.Request) (an
 	return request, op.Receive(request)
 }
 
+// maxBody is how large a request may be: decoded, it takes many times as much memory. Only an
+// append and turns carry content, such as images.
+func (d *described) maxBody() int64 {
+	if d.Name == "entries.append" || strings.HasPrefix(d.Name, "turns.") {
+		return math.MaxInt64
+	}
+	return 1 << 20
+}
+
 // readBody returns a body, which is a JSON object or empty.
-func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); kind != "" && strings.TrimSpace(kind) != "application/json" {
 		return nil, problemf(http.StatusUnsupportedMediaType, home.KindInvalid, "the body is %s; send application/json", kind)
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.o.Limits.Body))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, problemf(http.StatusRequestEntityTooLarge, home.KindTooLarge, "the body is larger than %d bytes, the most that this server takes", tooLarge.Limit)
+		return nil, problemf(http.StatusRequestEntityTooLarge, home.KindTooLarge, "the body is larger than %d bytes, the most that this operation takes", tooLarge.Limit)
 	case err != nil:
 		return nil, problemf(http.StatusBadRequest, home.KindInvalid, "the body did not arrive whole")
 	}

@@ -49,7 +49,7 @@ type Options struct {
 // Limits keep one caller from using up what others need. Each has a default.
 type Limits struct {
 	// Body is the greatest size of a request in bytes, except that of an import. Default:
-	// 64 MB.
+	// 64 MB. Requests that carry no content have at most 1 MB.
 	Body int64
 	// Time is how long an operation may take, except one that streams. Default: a minute.
 	Time time.Duration
