@@ -186,6 +186,9 @@ func isDirName(given string) bool {
 
 // byDir returns the most recently active conversation about a directory.
 func (h *Home) byDir(ctx context.Context, given string) (string, error) {
+	if err := mustBeWhole(ctx, given); err != nil {
+		return "", err
+	}
 	ix, err := h.index(ctx)
 	if err != nil {
 		return "", err
@@ -199,6 +202,15 @@ func (h *Home) byDir(ctx context.Context, given string) (string, error) {
 		return "", &session.Error{Op: "find session", Name: given, Kind: session.ErrNotExist, Err: fmt.Errorf("no conversation is about %s", dir)}
 	}
 	return list[0].Name, nil
+}
+
+// mustBeWhole refuses a directory that depends on where the home is asked. To a confined caller
+// that tells something about the machine.
+func mustBeWhole(ctx context.Context, given string) error {
+	if !isConfined(ctx) || filepath.IsAbs(given) {
+		return nil
+	}
+	return &session.Error{Op: "find session", Name: given, Kind: session.ErrNotExist, Err: errors.New("a directory of another machine needs its whole path")}
 }
 
 // IsMoving reports whether a name may mean another session as soon as something is said: a

@@ -77,6 +77,9 @@ func (b *bin) resolve(ctx context.Context, given string) (store.Trashed, error) 
 		return b.items[place-1], nil
 	}
 	if isDirName(given) {
+		if err := mustBeWhole(ctx, given); err != nil {
+			return store.Trashed{}, err
+		}
 		return b.about(ctx, index.Dir(given), missing)
 	}
 	for _, meant := range b.ways(ctx, given) {

@@ -59,6 +59,9 @@ func (s *Server) answerWhole(ctx context.Context, w http.ResponseWriter, r *http
 		s.fail(w, r, p)
 		return
 	}
+	if s.isConfined(GrantOf(ctx)) {
+		result = withoutPlaces(result)
+	}
 	if kind, data := bytesOf(result); len(data) > 0 && !strings.Contains(r.Header.Get("Accept"), plainJSON) {
 		serveBytes(w, r, kind, data)
 		return
@@ -102,6 +105,19 @@ func serveBytes(w http.ResponseWriter, r *http.Request, kind string, data []byte
 	w.Header().Set("Content-Security-Policy", "sandbox; default-src 'none'")
 	w.Header().Set("ETag", etag(data))
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
+}
+
+// withoutPlaces returns a result that does not say where on this machine something is.
+func withoutPlaces(result any) any {
+	switch r := result.(type) {
+	case *home.Overview:
+		r.Dir = ""
+	case *home.UnarchiveResult:
+		for i := range r.Sessions {
+			r.Sessions[i].Path = ""
+		}
+	}
+	return result
 }
 
 // bytesOf returns the bytes that a result is about, with their type.

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -175,6 +176,7 @@ func TestProblems(t *testing.T) {
 		{"another session in the body", "POST", "/v1/sessions/" + id + "/revert", `{"session": "other"}`, 422, home.KindInvalid, "session"},
 		{"no such route", "GET", "/v2/sessions", "", 404, home.KindNotFound, ""},
 		{"wrong method", "DELETE", "/v1/sessions", "", 405, home.KindInvalid, ""},
+		{"a directory of the server", "GET", "/v1/sessions/%2E", "", 404, home.KindNotFound, ""},
 		{"pinned", "DELETE", "/v1/sessions/" + pinned, "", 409, home.KindError, ""},
 		{"no query", "GET", "/v1/search", "", 422, home.KindInvalid, "query"},
 	} {
@@ -187,10 +189,28 @@ func TestProblems(t *testing.T) {
 			if a.status != test.status || p.Status != test.status || p.Kind != test.kind || p.Field != test.field || p.Detail == "" {
 				t.Errorf("%d %s", a.status, a.body)
 			}
-			if strings.Contains(string(a.body), s.home.Dir()) {
+			here, err := os.Getwd()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(string(a.body), s.home.Dir()) || strings.Contains(string(a.body), here) {
 				t.Errorf("the answer tells where the home is: %s", a.body)
 			}
 		})
+	}
+}
+
+// TestNoPlacesAreTold: where the home is, is the business of the machine that has it.
+func TestNoPlacesAreTold(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	id, _ := s.talk()
+	want[home.ArchiveResult](s, 200, "POST", "/v1/archive", `{"session": "`+id+`"}`)
+	for _, ask := range []string{"GET /v1/overview", "POST /v1/sessions/" + id + "/unarchive"} {
+		method, path, _ := strings.Cut(ask, " ")
+		if a := s.ask(method, path, ""); a.status != 200 || strings.Contains(string(a.body), s.home.Dir()) {
+			t.Errorf("%s: %d %s", ask, a.status, a.body)
+		}
 	}
 }
 
