@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -160,7 +161,7 @@ func (s *Server) follow(ctx context.Context, request *http.Request, out *stream,
 			continue
 		}
 		for _, a := range found {
-			if out.write(s.feed.id(n), "message", append([]byte(`{"event":`), append(a.json, '}')...)) != nil {
+			if out.write(s.feed.id(n), "message", slices.Concat([]byte(`{"event":`), a.json, []byte("}"))) != nil {
 				return
 			}
 			n++
