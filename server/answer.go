@@ -178,6 +178,13 @@ func (s *Server) answerBytes(ctx context.Context, w http.ResponseWriter, r *http
 
 // answerStream answers with what the operation sends while it runs.
 func (s *Server) answerStream(ctx context.Context, w http.ResponseWriter, r *http.Request, op *described, h *home.Home, request any) {
+	var in io.Reader
+	if op.Reads {
+		in = r.Body
+		// It is told how far it has come while it still sends. That must be said before the
+		// first beat can write.
+		_ = http.NewResponseController(w).EnableFullDuplex()
+	}
 	out := newStream(w, strings.Contains(r.Header.Get("Accept"), eventStream))
 	defer out.end()
 	ctx = home.WithNotify(ctx, func(n home.Notice) { _ = out.send("", Message{Notice: s.noticed(n)}) })
@@ -185,11 +192,6 @@ func (s *Server) answerStream(ctx context.Context, w http.ResponseWriter, r *htt
 	if follow, ok := request.(*home.FollowRequest); ok {
 		s.follow(ctx, r, out, h, follow)
 		return
-	}
-	var in io.Reader
-	if op.Reads {
-		in = r.Body
-		_ = out.control.EnableFullDuplex() // it is told how far it has come while it still sends
 	}
 	result, err := op.Call(ctx, h, request, in, func(event any) error {
 		return out.send(idOf(event), Message{Event: s.told(event, s.isConfined(GrantOf(ctx)))})
