@@ -86,7 +86,6 @@ func (t *turn) question(ctx context.Context, asking []Pending) <-chan decided {
 				decisions <- decide(p, Allow)
 				continue
 			}
-			t.publish(Event{Type: ToolWaiting, Call: &p.Call})
 			decision, err := t.approve(ctx, p.Call)
 			made := decide(p, decision)
 			if err != nil {
@@ -101,9 +100,15 @@ func (t *turn) question(ctx context.Context, asking []Pending) <-chan decided {
 }
 
 // approve asks Options.Approve about a call. It does not wait for it any longer when the turn
-// is cancelled, or when Decide gives the answer.
+// is cancelled, or when Decide gives the answer. A listener may call Decide as soon as it
+// hears of the call, so Decide can answer before that.
 func (t *turn) approve(ctx context.Context, call Call) (Decision, error) {
-	if t.opts.Approve == nil {
+	var instead <-chan Decision
+	if t.opts.Approve != nil {
+		instead = t.openQuestion(call.ID)
+	}
+	t.publish(Event{Type: ToolWaiting, Call: &call})
+	if instead == nil {
 		return Later, nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -122,7 +127,6 @@ func (t *turn) approve(ctx context.Context, call Call) (Decision, error) {
 		}
 		a = made
 	}()
-	instead := t.openQuestion(call.ID)
 	a := answer{decision: Later}
 	select {
 	case a = <-done:

@@ -182,8 +182,9 @@ func TestDecideBesideApprove(t *testing.T) {
 		t.Errorf("%+v, %v, %d runs", out, err, ran)
 	}
 	// While Approve waits for a person, Decide answers in its place.
-	ctxEnded := make(chan bool, 2)
+	asked, ctxEnded := make(chan bool), make(chan bool, 1)
 	b := start(t, agent.Options{Tools: []agent.Tool{risky}, Approve: func(ctx context.Context, _ agent.Call) (agent.Decision, error) {
+		close(asked)
 		<-ctx.Done()
 		ctxEnded <- true
 		return agent.Allow, nil
@@ -193,8 +194,9 @@ func TestDecideBesideApprove(t *testing.T) {
 	decided.Go(func() {
 		for e := range news.Events(t.Context()) {
 			if e.Type == agent.ToolWaiting {
-				for b.Decide(e.Call.ID, agent.Deny.Because("not today")) != nil { // the question opens in a moment
-					runtime.Gosched()
+				<-asked // or Approve might not be called at all
+				if err := b.Decide(e.Call.ID, agent.Deny.Because("not today")); err != nil {
+					t.Error(err)
 				}
 			}
 		}
@@ -205,6 +207,36 @@ func TestDecideBesideApprove(t *testing.T) {
 	<-ctxEnded
 	if lines := said(t, b.Session()); lines[2] != "tool: [denied: this call was not allowed: not today]" {
 		t.Errorf("the conversation is %q", lines)
+	}
+	news.Close()
+	decided.Wait()
+}
+
+// TestDecideAtOnce: a listener can decide as soon as it hears of a call, before Approve is asked.
+func TestDecideAtOnce(t *testing.T) {
+	t.Parallel()
+	risky := echo("risky")
+	risky.Ask = agent.AskAlways
+	a := start(t, agent.Options{Tools: []agent.Tool{risky}, Approve: func(ctx context.Context, _ agent.Call) (agent.Decision, error) {
+		<-ctx.Done()
+		return agent.Later, ctx.Err()
+	}})
+	news := a.Subscribe(0)
+	var decided sync.WaitGroup
+	decided.Go(func() {
+		for e := range news.Events(t.Context()) {
+			if e.Type == agent.ToolWaiting {
+				if err := a.Decide(e.Call.ID, agent.Allow); err != nil {
+					t.Error(err)
+					a.Cancel(err)
+				}
+			}
+		}
+	})
+	for range 20 {
+		if out := send(t, a, "call risky {}"); out.Stop != provider.StopEndTurn {
+			t.Errorf("%+v", out)
+		}
 	}
 	news.Close()
 	decided.Wait()
