@@ -13,7 +13,7 @@ import (
 
 // The results of calls that did not run, or did not finish.
 const (
-	interruptedText = "[interrupted: the program ended while the tool was running; it is not known how far it came, and what it started may still be running]"
+	interruptedText = "[interrupted: the program ended while the tool was running; it may have done all of its work, some or none, and what it started may still be running]"
 	supersededText  = "[interrupted: the tool did not return a result before the conversation went on]"
 	cancelledText   = "[cancelled by the user]"
 	leftBehindText  = "[cancelled by the user; the tool did not stop when it was told to, and may still be running]"

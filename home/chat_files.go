@@ -9,8 +9,8 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// AddFiles adds files to what the model should know. They are read now, so that a mistake
-// is noticed, and loaded when something is said.
+// AddFiles adds files to what the model should know. They are read once now, to catch
+// mistakes, and loaded with the next message.
 func (c *Chat) AddFiles(files ...string) error {
 	for _, name := range files {
 		if _, err := c.readFile(name); err != nil {

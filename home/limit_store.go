@@ -160,7 +160,7 @@ func (v *view) create(ctx context.Context, name string, lines iter.Seq2[[]byte, 
 		err = v.admit(ctx, name, first)
 	}
 	if err != nil {
-		return nil, err // before anything is said about the name
+		return nil, err // creating it first would reveal whether the name is taken
 	}
 	log, err := create(func(yield func([]byte, error) bool) {
 		for line, err, ok := first, error(nil), true; ok; line, err, ok = next() {

@@ -37,13 +37,13 @@ type Questions string
 const (
 	AskListeners Questions = "ask"   // they wait for Approve while there is a listener, and are left for later otherwise
 	LeaveThem    Questions = "later" // they are left for later: the turn ends, and Approve and Resume go on with it
-	DenyThem     Questions = "deny"  // the model is told that there is no one to ask
+	DenyThem     Questions = "deny"  // refuse the call; the model learns that there is no one to ask
 )
 
 // PromptRequest is what a person says to a model, and in which conversation.
 type PromptRequest struct {
 	TurnOptions
-	// Text is what is said, after Content, which is for images and files.
+	// Text is the message. Content, for images and files, goes before it.
 	Text    string            `json:"text,omitempty"`
 	Content []session.Content `json:"content,omitempty"`
 }

@@ -210,7 +210,7 @@ func (s *Server) call(ctx context.Context, name string, input json.RawMessage) (
 		return agent.Result{Text: s.hidden(errors.New(refused.Message)).Error(), IsError: true}, nil
 	}
 	if l.breaks(ctx, err) {
-		err = fmt.Errorf("the connection to the MCP server %s broke during the call, and it is not known how far it came: %w", s.name, l.explain(ctx, err))
+		err = fmt.Errorf("the connection to the MCP server %s broke during the call, so the call may have been done or not: %w", s.name, l.explain(ctx, err))
 	}
 	return failed(ctx, s.hidden(err))
 }

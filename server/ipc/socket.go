@@ -16,7 +16,7 @@ import (
 // maxSocketPath is what every system allows, one byte less than the least of them.
 const maxSocketPath = 103
 
-// SocketPath returns where a server listens unless it is told otherwise: coppice.sock in the
+// SocketPath returns where a server listens by default: coppice.sock in the
 // user's runtime directory, XDG_RUNTIME_DIR, or else in a directory of its own.
 func SocketPath(getenv func(string) string) string {
 	if dir := getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {

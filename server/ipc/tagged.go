@@ -176,8 +176,8 @@ func (c *conn) sessionCreate(ctx context.Context, line []byte) (any, error) {
 	return sessionCreated{"session_created", made.Session}, nil
 }
 
-// sessionSave says whether the present session is safe. Everything is saved when it is said,
-// so there is nothing to do but look.
+// sessionSave says whether the current session is saved. Every message is saved as soon as it
+// arrives, so all that is left is to look.
 func (c *conn) sessionSave(ctx context.Context, _ []byte) (any, error) {
 	present := c.present()
 	if present == "" {

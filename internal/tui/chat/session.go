@@ -234,7 +234,7 @@ func (u *ui) pendingWork() {
 	}
 	states := map[agent.CallState]string{
 		agent.CallNew: "it never started", agent.CallWaiting: "it waits for approval",
-		agent.CallAllowed: "it was approved, and never started", agent.CallRunning: "it was running; it is not known how far it came",
+		agent.CallAllowed: "it was approved, and never started", agent.CallRunning: "it was running; it may have done all, some or none of its work",
 		agent.CallElsewhere: "it was started on another branch",
 	}
 	for i := range calls {
