@@ -11,7 +11,7 @@ TESTED   ?= ./internal/cli ./session ./store/file ./...
 # How many times as much make soak does.
 SOAK     ?= 50
 # TESTFLAGS go to every go test: make test TESTFLAGS='-run Torn -v'
-TESTFLAGS ?= -count=1 -timeout=20m
+TESTFLAGS ?= -count=1 -timeout=10m
 
 # INTEROPFLAGS go to the program behind make interop: make interop INTEROPFLAGS='-run codex'
 INTEROPFLAGS ?=

@@ -40,6 +40,7 @@ type pkg struct {
 	tests  []*test          // in the order they began
 	latest map[string]*test // by name; -count=2 runs a name twice
 	output []string         // outside any test
+	alarm  *regexp.Regexp   // while the runtime reports something: what ends it
 }
 
 // test is a test or a subtest.
@@ -134,8 +135,27 @@ func (p *pkg) end(name, result string) {
 // is at; the events tell it already.
 var progress = regexp.MustCompile(`^=== (RUN|PAUSE|CONT|NAME) `)
 
+// alarms are how the runtime begins to report something, and how that ends. Its events have
+// the name of the test that was named last, which may well pass.
+var alarms = []struct{ begin, end *regexp.Regexp }{
+	{regexp.MustCompile(`^WARNING: DATA RACE`), regexp.MustCompile(`^={10}`)},
+	{regexp.MustCompile(`^(panic: |fatal error: |SIGQUIT: |\*\*\* Test killed)|panic: test timed out`), regexp.MustCompile(`^FAIL\t`)},
+}
+
 func (p *pkg) print(name, s string) {
 	if progress.MatchString(s) {
+		return
+	}
+	for _, a := range alarms {
+		if p.alarm == nil && a.begin.MatchString(s) {
+			p.alarm = a.end
+		}
+	}
+	if p.alarm != nil {
+		p.output = append(p.output, s)
+		if p.alarm.MatchString(s) {
+			p.alarm = nil
+		}
 		return
 	}
 	if c := p.latest[name]; c != nil {
@@ -189,14 +209,15 @@ func (t *tally) count(name string, p *pkg, result string, seconds float64) {
 	}
 }
 
-// explain prints the output of the tests that failed, and of the package.
+// explain prints the output of the tests that failed, and of the package. Of a package whose
+// time was up it names the tests that were running.
 func (t *tally) explain(p *pkg) {
 	for _, c := range p.tests {
 		if c.result == "fail" {
 			fmt.Fprint(t.out, strings.Join(c.output, ""))
 		}
 	}
-	fmt.Fprint(t.out, strings.Join(p.output, ""))
+	fmt.Fprint(t.out, strings.Join(hangs(p.output), ""))
 }
 
 // reason returns the line in which a skipped test said why.

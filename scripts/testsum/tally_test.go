@@ -89,6 +89,27 @@ func TestTally(t *testing.T) {
 			says:  []string{"panic: test timed out"},
 		},
 		{
+			name: "a race and a panic are shown, whichever test they are filed under",
+			events: `
+				{"Action":"run","Package":"p","Test":"TestA"}
+				{"Action":"output","Package":"p","Test":"TestA","Output":"==================\n"}
+				{"Action":"output","Package":"p","Test":"TestA","Output":"WARNING: DATA RACE\n"}
+				{"Action":"output","Package":"p","Test":"TestA","Output":"Write at 0x1\n"}
+				{"Action":"output","Package":"p","Test":"TestA","Output":"==================\n"}
+				{"Action":"output","Package":"p","Test":"TestA","Output":"chatter\n"}
+				{"Action":"output","Package":"p","Test":"TestA","Output":"--- PASS: TestA (0.00s)\n"}
+				{"Action":"output","Package":"p","Test":"TestA","Output":"panic: no such thing\n"}
+				{"Action":"output","Package":"p","Test":"TestA","Output":"goroutine 7 [running]:\n"}
+				{"Action":"pass","Package":"p","Test":"TestA"}
+				{"Action":"output","Package":"p","Output":"FAIL\tp\t0.01s\n"}
+				{"Action":"fail","Package":"p"}`,
+			exit:  died,
+			want:  errFailed,
+			close: "1 passed, 1 failed",
+			says:  []string{"Write at 0x1\n", "panic: no such thing\ngoroutine 7 [running]:\nFAIL\tp"},
+			hides: []string{"chatter"},
+		},
+		{
 			name:   "go test dies in the middle of a package",
 			events: `{"Action":"run","Package":"p","Test":"TestA"}`,
 			exit:   died,
@@ -170,6 +191,43 @@ func TestQuiet(t *testing.T) {
 	sum.event(event{Action: "pass", Package: "p"})
 	if err := sum.finish(nil); err != nil || out.Len() > 0 {
 		t.Errorf("quiet run returned %v and printed %q", err, out.String())
+	}
+}
+
+// Of a package that hangs, those who read the output learn which test it was and where it
+// waits. What other goroutines do is left out.
+func TestHang(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	err := run(newTally(&out, false), []string{"-vet=off", "-count=1", "-timeout=1s", "./testdata/hang"})
+	got := out.String()
+	if !errors.Is(err, errFailed) {
+		t.Fatalf("it ended with %v:\n%s", err, got)
+	}
+	for _, want := range []string{"panic: test timed out after 1s", "\t\tTestHangs/inside", "--- it hangs: TestHangs\n", "hang_test.waitsForEver(", "hang_test.neverSends("} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in:\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "hang_test.aBystander(") {
+		t.Errorf("all goroutines are shown:\n%s", got)
+	}
+}
+
+func TestLongStacksAreCut(t *testing.T) {
+	t.Parallel()
+	var lines []string
+	for i := range 10 * maxStack {
+		lines = append(lines, fmt.Sprintf("p_test.deeper(%d)\n", i))
+	}
+	output := append([]string{"panic: test timed out after 10m0s\n", "\trunning tests:\n", "\t\tTestDeep (10m0s)\n", "\n", "goroutine 7 [select]:\n"}, lines...)
+	output = append(output, "p_test.TestDeep(0x1)\n", "\n", "goroutine 8 [chan receive]:\n", "p_test.other()\n", "FAIL\tp\t600.1s\n")
+	got := strings.Join(hangs(output), "")
+	if n := strings.Count(got, "deeper"); n == 0 || n > maxStack || !strings.Contains(got, "p_test.deeper(0)\n") {
+		t.Errorf("%d lines of the stack are shown:\n%s", n, got)
+	}
+	if strings.Contains(got, "p_test.other") || !strings.HasSuffix(got, "2 goroutines in all\nFAIL\tp\t600.1s\n") {
+		t.Errorf("it ends with %q", got[max(0, len(got)-200):])
 	}
 }
 
