@@ -83,7 +83,7 @@ func (b Budget) withDefaults() (Budget, error) {
 
 func (s Shares) check() error {
 	sum := 0.0
-	for _, c := range Categories() {
+	for c := System; c <= SystemOutput; c++ {
 		share := s.Of(c)
 		if share < 0 || math.IsNaN(share) {
 			return fmt.Errorf("budget: the share of %v is %v %%: %w", c, share, session.ErrInvalid)

@@ -19,9 +19,6 @@ const (
 	SystemOutput                     // results of tools
 )
 
-// Categories returns all of them, most important first.
-func Categories() []Category { return []Category{System, Context, Dialog, SystemOutput} }
-
 // trimOrder is the order in which categories are trimmed. System never is.
 var trimOrder = [...]Category{SystemOutput, Dialog, Context}
 

@@ -44,8 +44,8 @@ func TestCategoryNames(t *testing.T) {
 // R1: programs that keep the category as an enumeration write its number.
 func TestCategoryMayBeANumber(t *testing.T) {
 	t.Parallel()
-	for i, want := range window.Categories() {
-		number := strconv.Itoa(i + 1)
+	for want := window.System; want <= window.SystemOutput; want++ {
+		number := strconv.Itoa(int(want))
 		for _, data := range []string{number, `"` + number + `"`} {
 			var c window.Category
 			if err := json.Unmarshal([]byte(data), &c); err != nil || c != want {

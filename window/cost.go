@@ -42,7 +42,7 @@ func CountEntry(c Counter, provider string, e *session.Entry) Cost {
 type count struct {
 	Cost
 	known int // tokens that did not come from the counter
-	text  int // tokens that the counter counted, before Learning corrects them
+	text  int // tokens that the counter counted, before learning corrects them
 }
 
 func countEntry(c Counter, provider string, e *session.Entry) count {
@@ -60,7 +60,7 @@ func countEntry(c Counter, provider string, e *session.Entry) count {
 func countAfresh(c Counter, provider string, e *session.Entry) count {
 	n := count{Cost: Cost{Bytes: entryBytes(e), By: Estimated}, known: messageTokens}
 	t := tally{base: c}
-	learning, learns := c.(*Learning)
+	learning, learns := c.(*learning)
 	if learns {
 		t.base = learning.base
 	}
@@ -134,16 +134,6 @@ func thinks(m *session.MessageEntry) bool {
 	return false
 }
 
-// CountContent returns what blocks of content cost, ignoring what was recorded.
-func CountContent(c Counter, provider string, blocks []session.Content) Cost {
-	var cost Cost
-	for i := range blocks {
-		cost.Tokens += blockCost(c, provider, &blocks[i])
-		cost.Bytes += contentBytes(&blocks[i])
-	}
-	return cost
-}
-
 // blockCost is how many tokens a block has.
 func blockCost(c Counter, provider string, b *session.Content) int {
 	switch {
@@ -159,7 +149,11 @@ func blockCost(c Counter, provider string, b *session.Content) int {
 		}
 		return blockTokens + c.CountText(b.ToolUse.Name) + c.CountText(string(input))
 	case b.ToolResult != nil && len(b.ToolResult.Parts) > 0:
-		return blockTokens + CountContent(c, provider, b.ToolResult.Parts).Tokens
+		cost := blockTokens
+		for i := range b.ToolResult.Parts {
+			cost += blockCost(c, provider, &b.ToolResult.Parts[i])
+		}
+		return cost
 	case b.ToolResult != nil:
 		return blockTokens + c.CountText(b.ToolResult.Content)
 	case b.Image != nil:

@@ -15,7 +15,7 @@ type Counter interface {
 	// Name identifies the counter in logs and reports.
 	Name() string
 	// CountText returns how many tokens a text has. It must return the same for the same
-	// text until it learns better (see Learning), and never a negative number.
+	// text until it learns better (see Chooser), and never a negative number.
 	CountText(text string) int
 }
 
@@ -57,7 +57,7 @@ func (c Chooser) Counter(provider, model string) Counter {
 		}
 	}
 	if chosen == nil {
-		chosen = NewLearning(Estimate(provider, model))
+		chosen = newLearning(Estimate(provider, model))
 	}
 	if c.Logger != nil {
 		c.Logger.Debug("token counter chosen", "counter", chosen.Name(), "provider", provider, "model", model, "why", why)

@@ -190,8 +190,7 @@ func TestLearningConvergesHoweverOftenAConversationIsLoaded(t *testing.T) {
 		for load := range 200 {
 			p := must(window.NewPlanner(window.Options{Counter: l, Model: "m"}))(t)
 			p.Add(entries...)
-			again.Reset()
-			again.Add(entries...)
+			must(again.Update(&session.Context{Entries: entries}))(t)
 			if got := l.Ratio(); math.Abs(got-truth) > 0.03*truth {
 				t.Fatalf("%d turns: after %d loads the ratio is %v, want %v", turns, load+1, got, truth)
 			}

@@ -25,10 +25,10 @@
 // tiktoken), or else by an estimate that knows scripts and providers and learns from
 // reported usage.
 //
-// # Clearing
+// # Shortening
 //
-// Clear replaces old, large tool results with stubs in the session itself, by appending
-// context edits. Restore takes them back.
+// ShortenResults returns context edits that shorten the longest tool results in the session
+// itself. Session.Revert takes them back.
 //
 // # Concurrency
 //

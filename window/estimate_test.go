@@ -55,9 +55,11 @@ func TestCorpusEstimate(t *testing.T) {
 			for _, entries := range conversations {
 				guess, want, size := 0, 0, 0
 				for i := range entries {
-					guess += window.CountContent(estimate, "", entries[i].Message.Content).Tokens
-					want += window.CountContent(exact, "", entries[i].Message.Content).Tokens
-					size += window.CountContent(exact, "", entries[i].Message.Content).Bytes
+					content := entries[i].Message.Content
+					guess += contentCost(estimate, "", content...).Tokens
+					counted := contentCost(exact, "", content...)
+					want += counted.Tokens
+					size += counted.Bytes
 				}
 				off := float64(guess-want) / float64(want)
 				sum += math.Abs(off)

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Learning is a Counter that corrects another one by what providers report: it
+// learning is a Counter that corrects another one by what providers report: it
 // multiplies by the ratio of reported to counted tokens. A Planner tells it what the
 // responses of its conversation reported. It may be used concurrently, and for several
 // conversations with one model.
@@ -13,7 +13,7 @@ import (
 // The ratio must depend on what was reported, not on how often it was read. So a report
 // is compared with what the base counter counts, never with a corrected count, and each
 // response is used once.
-type Learning struct {
+type learning struct {
 	base Counter
 
 	mu                sync.RWMutex // guards what follows
@@ -34,29 +34,29 @@ const (
 	maxHeard = 20_000
 )
 
-// NewLearning returns a counter that corrects another one.
-func NewLearning(base Counter) *Learning {
-	return &Learning{base: base, reported: priorTokens, counted: priorTokens, heard: make(map[string]struct{})}
+// newLearning returns a counter that corrects another one.
+func newLearning(base Counter) *learning {
+	return &learning{base: base, reported: priorTokens, counted: priorTokens, heard: make(map[string]struct{})}
 }
 
 // Name returns the name of the counter that is corrected.
-func (l *Learning) Name() string { return l.base.Name() + "+learning" }
+func (l *learning) Name() string { return l.base.Name() + "+learning" }
 
 // Exact returns false: a correction is a guess.
-func (l *Learning) Exact() bool { return false }
+func (l *learning) Exact() bool { return false }
 
 // Ratio returns the present correction factor.
-func (l *Learning) Ratio() float64 {
+func (l *learning) Ratio() float64 {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return min(max(l.reported/l.counted, lowestRatio), highestRatio)
 }
 
 // CountText returns how many tokens a text has, by what is known so far.
-func (l *Learning) CountText(text string) int { return l.correct(l.base.CountText(text)) }
+func (l *learning) CountText(text string) int { return l.correct(l.base.CountText(text)) }
 
 // correct corrects a count of the other counter.
-func (l *Learning) correct(counted int) int {
+func (l *learning) correct(counted int) int {
 	return int(math.Ceil(float64(counted)*l.Ratio() - 1e-9)) // 1.3 × 10 is 13, not 14
 }
 
@@ -64,7 +64,7 @@ func (l *Learning) correct(counted int) int {
 // tokens, the provider reported reported tokens. It ignores a response that it has seen
 // before (an empty id is always new), reports of less than 32 tokens, and reports that
 // differ so much that something else must have been counted.
-func (l *Learning) Observe(id string, reported, counted int) {
+func (l *learning) Observe(id string, reported, counted int) {
 	if reported < minReported || counted < minReported {
 		return
 	}
@@ -86,7 +86,7 @@ func (l *Learning) Observe(id string, reported, counted int) {
 }
 
 // isNew reports whether a response is new, and remembers it.
-func (l *Learning) isNew(id string) bool {
+func (l *learning) isNew(id string) bool {
 	if id == "" {
 		return true
 	}

@@ -145,9 +145,6 @@ func (p *Planner) begin(provider, model string) {
 	}
 }
 
-// Reset forgets the conversation.
-func (p *Planner) Reset() { p.begin(p.provider, p.model) }
-
 // Update sets the planner's conversation to a context. It adds what is new or, if the
 // beginning has changed or another model is in force, starts again. It returns the
 // view, as View does; the view shares the context's entries. A context without

@@ -69,7 +69,7 @@ func TestDefaultShares(t *testing.T) {
 // by letters.
 func equally(counts map[window.Category]int) []session.Entry {
 	b := &builder{}
-	for _, c := range window.Categories() {
+	for c := window.System; c <= window.SystemOutput; c++ {
 		for range counts[c] {
 			b.message(session.RoleUser, session.Text("123456")).Category = c.String()
 		}
@@ -198,16 +198,6 @@ func TestUpdate(t *testing.T) {
 	check("another model")
 	p.Add(session.Entry{Type: session.TypeMessage, ID: "x", Message: &session.MessageEntry{Role: "user"}})
 	check("added behind its back")
-}
-
-func TestReset(t *testing.T) {
-	t.Parallel()
-	p := newPlanner(t, window.Options{})
-	p.Add(longSession(5, false)...)
-	p.Reset()
-	if v := viewOf(t, p); len(v.Entries) != 0 || v.Report.Tokens != 0 {
-		t.Errorf("after a reset there are %d entries", len(v.Entries))
-	}
 }
 
 // Entries that were not paired by a context: a result that comes late, one for

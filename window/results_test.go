@@ -8,6 +8,36 @@ import (
 	"github.com/coppice-dev/coppice/window"
 )
 
+// gardening has, in this order: two large results, a message with
+// a small and a large result, one that was edited, an unanswered call, and a
+// recent large result.
+func gardening(t *testing.T) (*session.Session, map[string]string) {
+	t.Helper()
+	s := newSession(t)
+	ids := make(map[string]string)
+	call := func(id, tool string) { say(t, s, session.RoleAssistant, session.ToolUse(id, tool, nil)) }
+	large := strings.Repeat("x", 3000)
+	say(t, s, session.RoleUser, session.Text("Look around."))
+	call("c1", "read")
+	first := session.ToolResult("c1", large, true)
+	first.ToolResult.Extra = session.Fields{{Name: "kept", Value: []byte("true")}}
+	ids["large"] = say(t, s, session.RoleTool, first)
+	call("c2", "read")
+	ids["second"] = say(t, s, session.RoleTool, session.ToolResult("c2", large, false))
+	say(t, s, session.RoleAssistant, session.ToolUse("c3", "ls", nil), session.ToolUse("c4", "read", nil))
+	ids["both"] = say(t, s, session.RoleTool, session.ToolResult("c3", "a.txt", false), session.ToolResult("c4", large, false))
+	call("c5", "read")
+	ids["edited"] = say(t, s, session.RoleTool, session.ToolResult("c5", large, false))
+	if _, err := s.AppendEntry(session.ContextEdit(ids["edited"], session.ToolResult("c5", large[:2000], false))); err != nil {
+		t.Fatal(err)
+	}
+	call("c6", "never")
+	say(t, s, session.RoleUser, session.Text("Go on."))
+	call("c7", "read")
+	ids["recent"] = say(t, s, session.RoleTool, session.ToolResult("c7", large, false))
+	return s, ids
+}
+
 func TestShortenResults(t *testing.T) {
 	t.Parallel()
 	s, ids := gardening(t)

@@ -26,9 +26,6 @@ const (
 
 var sourceNames = [...]string{Reported: "reported", Recorded: "recorded", Exact: "exact", Estimated: "estimated"}
 
-// Sources returns all of them, most reliable first.
-func Sources() []Source { return []Source{Reported, Recorded, Exact, Estimated} }
-
 func (s Source) String() string {
 	if s < Reported || s > Estimated {
 		return fmt.Sprintf("Source(%d)", uint8(s))
@@ -78,7 +75,7 @@ func (s *sourceSums) remove(c Cost) {
 // report returns the sources that counted anything.
 func (s *sourceSums) report() []CountReport {
 	var report []CountReport
-	for _, by := range Sources() {
+	for by := Reported; by <= Estimated; by++ {
 		if sum := s[by]; sum.Entries > 0 {
 			sum.Source = by
 			report = append(report, sum)

@@ -25,7 +25,7 @@ type tokensAsked struct{ known, text int }
 // texts that the counter counted are compared: what was recorded or reported needs no
 // correction, and would distort it.
 func (p *Planner) learn(e *session.Entry) {
-	learning, ok := p.counter.(*Learning)
+	learning, ok := p.counter.(*learning)
 	m := e.Message
 	if !ok || m == nil || m.Usage == nil || m.Role != session.RoleAssistant ||
 		m.Model != "" && p.model != "" && m.Model != p.model {

@@ -136,7 +136,7 @@ func (p *Planner) report() Report {
 	if p.budget.Strict && p.budget.Tokens > 0 {
 		ceilings = p.budget.ceilings(p.used)
 	}
-	for _, c := range Categories() {
+	for c := System; c <= SystemOutput; c++ {
 		r.LeftOutTokens += p.gone[c]
 		part := CategoryReport{
 			Category: c, Share: ceilings[c], Entries: p.count[c], Tokens: p.used[c],
