@@ -3,11 +3,9 @@ package cli
 import (
 	"context"
 	"errors"
-	"io"
 	"sync"
 	"time"
 
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice/home"
@@ -62,7 +60,7 @@ func (a *app) runMCP(ctx context.Context, f *mcpFlags) error {
 			work.Go(func() { a.keepImporting(ctx, h) })
 		}
 		server := mcp.New(h, &mcp.Options{ReadOnly: f.readOnly, Version: thisBuild().Version})
-		return server.Run(ctx, &sdk.IOTransport{Reader: io.NopCloser(a.stdin), Writer: nopCloser{a.data}})
+		return server.Run(ctx, mcp.Lines(a.stdin, a.data))
 	})
 }
 
@@ -73,7 +71,3 @@ func (a *app) keepImporting(ctx context.Context, h *home.Home) {
 		a.sayError(err)
 	}
 }
-
-type nopCloser struct{ io.Writer }
-
-func (nopCloser) Close() error { return nil }

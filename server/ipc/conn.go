@@ -16,6 +16,7 @@ import (
 	"github.com/creachadair/jrpc2"
 
 	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/server/internal/lines"
 )
 
 // A connection may have so many requests under way. Those that end by themselves wait for one
@@ -29,7 +30,7 @@ const (
 // conn is a connection to a client.
 type conn struct {
 	server      *Server
-	in          *lines
+	in          *lines.Reader
 	out         *output
 	stopReading func()
 	close       func() error
@@ -55,7 +56,7 @@ type conn struct {
 // newConn returns a connection. The caller sets stopReading and close.
 func (s *Server) newConn(in io.Reader, out io.Writer) *conn {
 	c := &conn{
-		server: s, in: newLines(in, s.opts.MaxLine),
+		server: s, in: lines.New(in, s.opts.MaxLine),
 		unary: make(chan struct{}, maxUnary), streams: make(chan struct{}, maxStreams),
 		calls: make(map[string]*call), endless: make(map[*call]bool),
 	}
@@ -76,8 +77,8 @@ var errGone = &home.ErrorInfo{Kind: home.KindInterrupted, Message: "the client i
 // serve answers a client until it has nothing more to ask, and everything is answered.
 func (c *conn) serve() {
 	for {
-		line, err := c.in.next()
-		if errors.Is(err, errTooLong) {
+		line, err := c.in.Next()
+		if errors.Is(err, lines.ErrTooLong) {
 			c.complain(&home.ErrorInfo{
 				Kind: home.KindTooLarge, Message: fmt.Sprintf("the line was skipped: it has more than %d bytes", c.server.opts.MaxLine),
 				Hint: "send less at a time",

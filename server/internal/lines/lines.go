@@ -1,4 +1,5 @@
-package ipc
+// Package lines reads the lines that clients send, none longer than allowed.
+package lines
 
 import (
 	"bufio"
@@ -7,23 +8,24 @@ import (
 	"io"
 )
 
-// errTooLong means that a line was skipped because it is longer than allowed.
-var errTooLong = errors.New("the line is too long")
+// ErrTooLong means that a line was skipped because it is longer than allowed.
+var ErrTooLong = errors.New("the line is too long")
 
-// lines reads lines of a limited length. Between lines it only keeps a small buffer, so an
+// Reader reads lines of a limited length. Between lines it only keeps a small buffer, so an
 // idle connection costs little.
-type lines struct {
+type Reader struct {
 	r   *bufio.Reader
 	max int
 }
 
-func newLines(r io.Reader, limit int) *lines {
-	return &lines{bufio.NewReaderSize(r, 4<<10), limit}
+// New returns a reader of lines of at most so many bytes.
+func New(r io.Reader, limit int) *Reader {
+	return &Reader{bufio.NewReaderSize(r, 4<<10), limit}
 }
 
-// next returns the next line that is not blank. After errTooLong the line after it is next. A
+// Next returns the next line that is not blank. After ErrTooLong the line after it is next. A
 // last line needs no newline: half a JSON object is not one, so it cannot be mistaken.
-func (l *lines) next() ([]byte, error) {
+func (l *Reader) Next() ([]byte, error) {
 	var line []byte
 	for {
 		part, err := l.r.ReadSlice('\n')
@@ -52,12 +54,12 @@ func endOf(line []byte, err error) error {
 }
 
 // skip reads the rest of a line.
-func (l *lines) skip(err error) error {
+func (l *Reader) skip(err error) error {
 	for errors.Is(err, bufio.ErrBufferFull) {
 		_, err = l.r.ReadSlice('\n')
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	return errTooLong
+	return ErrTooLong
 }

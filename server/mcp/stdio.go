@@ -1,0 +1,94 @@
+package mcp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/coppice-dev/coppice/server/internal/lines"
+)
+
+// Lines returns a transport of messages that have a line each, such as those on standard input
+// and output. A line that is no message gets an error for an answer, as JSON-RPC wants it, and
+// the next one is read: the SDK would end the connection.
+func Lines(in io.Reader, out io.Writer) sdk.Transport {
+	m := &messages{in: lines.New(in, maxLine), out: out}
+	return &sdk.IOTransport{Reader: m, Writer: m, MaxLineLength: -1}
+}
+
+// maxLine is far more than a call of any tool takes, in bytes.
+const maxLine = 16 << 20
+
+// messages passes on the lines that are messages.
+type messages struct {
+	in   *lines.Reader
+	left []byte // of the present message
+
+	mu  sync.Mutex // guards out: messages must not mix
+	out io.Writer
+}
+
+// Read implements io.Reader.
+func (m *messages) Read(p []byte) (int, error) {
+	for len(m.left) == 0 {
+		line, err := m.in.Next()
+		switch {
+		case errors.Is(err, lines.ErrTooLong):
+			err = m.refuse(jsonrpc.CodeParseError, "the line was skipped: it has more than %d bytes", maxLine)
+		case err == nil:
+			m.left, err = m.checked(line)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, m.left)
+	m.left = m.left[n:]
+	return n, nil
+}
+
+// checked returns the messages in a line, and refuses what is none. A batch, which old versions
+// of the protocol have, becomes its messages.
+func (m *messages) checked(line []byte) (good []byte, err error) {
+	if !json.Valid(line) {
+		return nil, m.refuse(jsonrpc.CodeParseError, "the line is not JSON")
+	}
+	batch := []json.RawMessage{line}
+	if line[0] == '[' {
+		if err := json.Unmarshal(line, &batch); err != nil || len(batch) == 0 {
+			return nil, m.refuse(jsonrpc.CodeInvalidRequest, "the batch is empty")
+		}
+	}
+	for _, one := range batch {
+		if _, wrong := jsonrpc.DecodeMessage(one); wrong != nil {
+			err = errors.Join(err, m.refuse(jsonrpc.CodeInvalidRequest, "this is not a message of JSON-RPC 2.0: %v", wrong))
+			continue
+		}
+		good = append(append(good, one...), '\n')
+	}
+	return good, err
+}
+
+// refuse answers what cannot be a request, and so has no id.
+func (m *messages) refuse(code int, format string, args ...any) error {
+	text, err := json.Marshal(fmt.Sprintf(format, args...))
+	if err == nil {
+		_, err = fmt.Fprintf(m, `{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":%s}}`+"\n", code, text)
+	}
+	return err
+}
+
+// Write implements io.Writer.
+func (m *messages) Write(p []byte) (int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.out.Write(p)
+}
+
+// Close implements io.Closer. Those who gave the streams close them.
+func (m *messages) Close() error { return nil }

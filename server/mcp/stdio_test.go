@@ -1,0 +1,66 @@
+package mcp_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/coppice-dev/coppice/server/mcp"
+)
+
+// A line that is no message is answered with an error, and the next one is read.
+func TestLinesThatAreNoMessages(t *testing.T) {
+	t.Parallel()
+	in, toServer := io.Pipe()
+	fromServer, out := io.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- mcp.New(newHome(t), nil).Run(t.Context(), mcp.Lines(in, out)) }()
+	answers := bufio.NewReader(fromServer)
+	next := func() string {
+		t.Helper()
+		line, err := answers.ReadBytes('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got struct {
+			ID    any
+			Error struct{ Code int }
+		}
+		if err := json.Unmarshal(line, &got); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		return fmt.Sprintf("%v %d", got.ID, got.Error.Code)
+	}
+	ping := `{"jsonrpc":"2.0","id":7,"method":"ping"}`
+	for _, c := range []struct{ send, want string }{
+		{`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`, "1 0"},
+		{`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n\n" + ping, "7 0"},
+		{"Warning: something is deprecated", "<nil> -32700"},
+		{`{"jsonrpc":"2.0","id":2,"method"`, "<nil> -32700"},
+		{strings.Repeat("x", 20<<20), "<nil> -32700"},
+		{`{"jsonrpc":"2.0","id":3,"method":"ping","params":{"x":"` + strings.Repeat("x", 20<<20) + `"}}`, "<nil> -32700"},
+		{`{"id":4,"method":"ping"}`, "<nil> -32600"},
+		{`"ping"`, "<nil> -32600"},
+		{"[]", "<nil> -32600"},
+		{`{"jsonrpc":"2.0","id":{},"method":"ping"}`, "<nil> -32600"},
+		{"[" + ping + "]", "7 0"},
+		{ping + "\r", "7 0"},
+		{`{"jsonrpc":"2.0","id":5,"method":"none"}`, "5 -32601"},
+	} {
+		if _, err := io.WriteString(toServer, c.send+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		if got := next(); got != c.want {
+			t.Errorf("%.80s: the answer is %s, not %s", c.send, got, c.want)
+		}
+	}
+	if err := toServer.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
