@@ -249,12 +249,8 @@ func (ix *Index) NamePlans() (steps []string, err error) {
 	return steps, nil
 }
 
-// SetOpenPatience changes how long Open waits for the lock of an index.
-func SetOpenPatience(d time.Duration) (restore func()) {
-	was := openPatience
-	openPatience = d
-	return func() { openPatience = was }
-}
+// Impatient returns options with which Open does not wait for the lock of an index.
+func Impatient() *Options { return &Options{patience: time.Nanosecond} }
 
 // Get returns the session of an id or a log's name, or store.ErrNotExist. Of a
 // session of a chain it is that one alone: see Conversation.

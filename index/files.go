@@ -137,13 +137,10 @@ func touch(ctx context.Context, conn driver.Conn) error {
 	return errors.Join(err, rows.Close())
 }
 
-// openPatience is how long Open waits for the lock before it does without.
-var openPatience = 3 * time.Second
-
 // openSoon is openFile for callers that cannot wait for long: rule 8.
 func (ix *Index) openSoon(ctx context.Context) error {
 	patience := ix.guard.patience
-	ix.guard.patience = openPatience
+	ix.guard.patience = ix.opts.patience
 	err := ix.openFile(ctx)
 	ix.guard.patience = patience
 	if !errors.Is(err, store.ErrLocked) {

@@ -35,6 +35,8 @@ type Options struct {
 	// Logger gets a line for every rebuild, and for every log that cannot be read.
 	// Default: none.
 	Logger *slog.Logger
+
+	patience time.Duration // of Open, before it does without the lock; tests have less
 }
 
 func (o *Options) withDefaults() Options {
@@ -50,6 +52,9 @@ func (o *Options) withDefaults() Options {
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.patience <= 0 {
+		opts.patience = 3 * time.Second
 	}
 	return opts
 }

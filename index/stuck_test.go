@@ -16,7 +16,6 @@ import (
 // is free.
 func TestAStuckHolderOfTheLock(t *testing.T) {
 	t.Parallel()
-	defer index.SetOpenPatience(time.Millisecond)()
 	f := newFixture(t)
 	f.say("said before")
 	other := f.open(t) // which keeps the files there
@@ -28,7 +27,7 @@ func TestAStuckHolderOfTheLock(t *testing.T) {
 	if ok, err := lock.TryLock(); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
-	ix, err := index.Open(t.Context(), f.st, f.path(), nil)
+	ix, err := index.Open(t.Context(), f.st, f.path(), index.Impatient())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +61,6 @@ func TestAStuckHolderOfTheLock(t *testing.T) {
 // Reading it makes no files, and it can be written again once the lock is free.
 func TestAStuckHolderOfAClosedIndex(t *testing.T) {
 	t.Parallel()
-	defer index.SetOpenPatience(time.Millisecond)()
 	f := newFixture(t)
 	f.say("said before")
 	if err := f.open(t).Close(); err != nil {
@@ -77,7 +75,7 @@ func TestAStuckHolderOfAClosedIndex(t *testing.T) {
 		t.Fatal(ok, err)
 	}
 	f.say("said later")
-	ix, err := index.Open(t.Context(), f.st, f.path(), nil)
+	ix, err := index.Open(t.Context(), f.st, f.path(), index.Impatient())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +109,6 @@ func TestAStuckHolderOfAClosedIndex(t *testing.T) {
 // TestAnIndexThatIsBeingMade is not read as it is: it has only a part of the sessions.
 func TestAnIndexThatIsBeingMade(t *testing.T) {
 	t.Parallel()
-	defer index.SetOpenPatience(time.Millisecond)()
 	f := newFixture(t)
 	f.say("said before")
 	other, err := index.Open(t.Context(), f.st, f.path(), nil)
@@ -128,7 +125,12 @@ func TestAnIndexThatIsBeingMade(t *testing.T) {
 		t.Fatal(ok, err)
 	}
 	time.AfterFunc(50*time.Millisecond, func() { lock.Unlock() })
-	ix := f.open(t) // it waits
+	ix, err := index.Open(t.Context(), f.st, f.path(), index.Impatient()) // it waits all the same
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ix.Close()
+	mustCatchUp(t, ix)
 	if hits := search(t, ix, index.SearchOptions{Query: "before"}); len(hits) != 1 {
 		t.Errorf("%d hits", len(hits))
 	}
