@@ -254,7 +254,11 @@ func TestTagTakenAwayElsewhere(t *testing.T) {
 		})
 		followed <- err
 	}()
-	<-first
+	select {
+	case <-first:
+	case err := <-followed:
+		t.Fatal(err)
+	}
 	must[*home.TagResult](t)(elsewhere.Sessions.Tag(ctx, home.TagRequest{Session: id, Remove: []string{"share"}}))
 	say(t, elsewhere, id, "falcon")
 

@@ -27,6 +27,7 @@ type world struct {
 	*testing.T
 	*home.Home
 	at    time.Time
+	added int // how many entries add has added
 	limit home.Limit
 }
 
@@ -117,6 +118,15 @@ func (w *world) make(n int, inside bool, title, text string) {
 	}
 }
 
+// add adds an entry to a session, and returns its id.
+func (w *world) add(name string) string {
+	w.Helper()
+	w.added++
+	s := must[*session.Session](w.T)(session.Open(w.Context(), w.Store(), name, w.options(fmt.Sprintf("added%d", w.added))))
+	defer s.Close()
+	return must[string](w.T)(s.AppendEntry(session.Message(session.RoleUser, session.Text("It still waits."))))
+}
+
 // link makes sessions outside that claim to belong to one inside.
 func (w *world) link() {
 	w.Helper()
@@ -160,7 +170,7 @@ var (
 
 // answer is what an operation answers, as text. New ids and times are left out.
 func answer(w *world, h *home.Home, o *home.Operation, request any) string {
-	ctx, cancel := context.WithCancel(w.Context())
+	ctx, cancel := context.WithTimeout(w.Context(), 2*time.Minute) // or it hangs
 	defer cancel()
 	var events []any
 	send := func(event any) error {
@@ -170,9 +180,18 @@ func answer(w *world, h *home.Home, o *home.Operation, request any) string {
 		events = append(events, event)
 		return nil
 	}
-	if o.Name == "entries.follow" { // it ends when nothing has come for a while
-		quiet := time.AfterFunc(2*time.Second, cancel)
-		send = func(event any) error { events = append(events, event); quiet.Reset(300 * time.Millisecond); return nil }
+	if o.Name == "entries.follow" { // it ends with what is said after the first event
+		last := ""
+		send = func(event any) error {
+			events = append(events, event)
+			switch a := event.(home.Arrival); {
+			case last == "":
+				last = w.add(a.Session)
+			case a.Entry.ID == last:
+				cancel()
+			}
+			return nil
+		}
 	}
 	result, err := o.Call(ctx, h, request, strings.NewReader(""), send)
 	data, jsonErr := json.Marshal([]any{result, events})

@@ -443,7 +443,7 @@ func TestASlowListenerHoldsNothingUp(t *testing.T) {
 	release, stuck := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	var heard []home.TurnEvent
-	done := make(chan error)
+	done := make(chan error, 1)
 	var id string
 	go func() {
 		_, err := h.Turns.Prompt(t.Context(), home.PromptRequest{Text: "repeat 100000 " + strings.Repeat("0123456789", 5)}, func(e home.TurnEvent) error {
@@ -459,7 +459,11 @@ func TestASlowListenerHoldsNothingUp(t *testing.T) {
 		})
 		done <- err
 	}()
-	<-stuck
+	select {
+	case <-stuck:
+	case err := <-done:
+		t.Fatal(err)
+	}
 	fast := h.watch(t.Context(), id, 0)
 	fast.end()
 	close(release)

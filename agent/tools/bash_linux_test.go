@@ -20,7 +20,7 @@ func TestACommandEndsWithAKilledProgram(t *testing.T) {
 	t.Parallel()
 	const where = "COPPICE_TEST_KILLED_IN"
 	if dir := os.Getenv(where); dir != "" { // this is the program
-		newBench(t, tools.Options{Dir: dir}).run("bash", "command", "exec 9>pipe; echo begun >&9; for i in {1..600}; do sleep 0.1; done")
+		newBench(t, tools.Options{Dir: dir}).run("bash", "command", "exec 9>pipe; echo begun >&9; for i in {1..6000}; do sleep 0.1; done")
 		return
 	}
 	dir := t.TempDir()
@@ -53,7 +53,7 @@ func TestACommandEndsWithAKilledProgram(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-		case <-time.After(40 * time.Second):
+		case <-time.After(4 * time.Minute):
 			t.Fatal("the command did not begin, or it did not end")
 		}
 		_ = program.Process.Kill()

@@ -182,9 +182,13 @@ func TestAChatCanBeLeftWhileAServerStarts(t *testing.T) {
 // What is typed while a server starts is in the prompt, and not sent.
 func TestWhatIsTypedWhileAServerStartsIsNotSent(t *testing.T) {
 	t.Parallel()
-	s := takeSeat(t, "chat", "--mcp", "slow: read a && sleep 1.2; exit 1")
+	typed := filepath.Join(t.TempDir(), "typed")
+	s := takeSeat(t, "chat", "--mcp", "slow: for i in $(seq 300); do sleep 1; test -e "+typed+" && exit 1; done")
 	s.sees("starting the MCP server slow…")
 	s.types("hello\r")
+	if err := os.WriteFile(typed, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	s.sees("there are no tools from")
 	s.sees("\x1b[0m hello")
 	s.types("\x03")

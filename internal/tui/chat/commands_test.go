@@ -206,7 +206,7 @@ func TestPathsWithSpaces(t *testing.T) {
 	p.runs("/context my notes.md", "1 file will be sent")
 	p.runs(`/context "more notes.md" my\ notes.md third.md`, "3 files will be sent")
 	p.runs(`/context -"more notes.md" -third.md`, "2 files are no longer sent")
-	p.runs("/context no notes.md", "no such file")
+	p.runs("/context no notes.md", "✗ context file: open ")
 	p.leaves(ctrlD)
 }
 
