@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 type queue struct {
 	mu   sync.Mutex // held while something is queued, used or taken back
 	open bool
+	said []string // the notes of this turn
 }
 
 // Steer says something to the model while it works. The model hears it with the results of
@@ -85,6 +87,9 @@ func (k *Keeper) enqueueNow(ctx context.Context, q session.Queued) (string, erro
 	if e.ID, err = k.note(ctx, e); err != nil {
 		return "", err
 	}
+	if k.queue.open {
+		k.queue.said = append(k.queue.said, e.ID)
+	}
 	k.publish(Event{Type: Queued, Entry: &e})
 	return e.ID, nil
 }
@@ -144,7 +149,7 @@ func (a *Agent) TakeBack(ctx context.Context) (back []session.Queued, err error)
 func (k *Keeper) openQueue(open bool) {
 	k.queue.mu.Lock()
 	defer k.queue.mu.Unlock()
-	k.queue.open = open
+	k.queue.open, k.queue.said = open, nil
 }
 
 // queuedBefore begins with what was queued in earlier turns, and reports whether there is
@@ -162,7 +167,8 @@ func (k *Keeper) queuedBefore() (bool, error) {
 }
 
 // takeQueued makes what is queued messages, with or without what waits for the end of the
-// turn, and writes them after some entries and before others. It reports whether it wrote
+// turn, and writes them after some entries and before others. What was said in this turn comes
+// after the others, so it waits until the model is asked. takeQueued reports whether it wrote
 // anything; if everything was wanted and there was nothing, the turn takes no more.
 func (k *Keeper) takeQueued(all bool, before []session.Entry, after ...session.Entry) (bool, error) {
 	k.queue.mu.Lock()
@@ -173,7 +179,8 @@ func (k *Keeper) takeQueued(all bool, before []session.Entry, after ...session.E
 	}
 	entries := before
 	for i := range queued {
-		if all || !queued[i].After {
+		early := len(after) > 0 && slices.Contains(k.queue.said, queued[i].ID)
+		if (all || !queued[i].After) && !early {
 			entries = append(entries, queued[i].Message())
 		}
 	}

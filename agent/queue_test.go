@@ -309,6 +309,45 @@ func ExampleAgent_Steer() {
 	// Output: heard only the tests, please
 }
 
+// eager is a counter that is asked while a turn begins.
+type eager func()
+
+func (c eager) Name() string { return "eager" }
+
+func (c eager) CountText(text string) int {
+	c()
+	return len(text)
+}
+
+// TestSteerBeforeThePromptIsWritten: what is said after a prompt comes after it, however soon
+// it is said. What was left of an earlier turn comes before.
+func TestSteerBeforeThePromptIsWritten(t *testing.T) {
+	t.Parallel()
+	var a *agent.Agent
+	left := 0
+	counter := eager(func() {
+		for ; left > 0; left-- {
+			if _, err := a.Steer(t.Context(), session.Text(fmt.Sprint("say after ", left))); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	s := newSession(t)
+	early, err := (&session.Queued{Session: s.ID(), Content: []session.Content{session.Text("say before")}}).Entry()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a = startIn(t, s, agent.Options{Counter: counter})
+	if _, err := s.AppendEntry(early); err != nil {
+		t.Fatal(err)
+	}
+	left = 2
+	send(t, a, "say now")
+	if lines := said(t, s); !slices.Equal(lines, []string{"user: say before", "user: say now", "user: say after 2", "user: say after 1", "assistant: after 1"}) {
+		t.Errorf("the conversation is\n%s", strings.Join(lines, "\n"))
+	}
+}
+
 // TestSteerAtABoundary: while a conversation is about to go on in another session, nothing is
 // queued in the one before, where the agent that works there would not look.
 func TestSteerAtABoundary(t *testing.T) {
