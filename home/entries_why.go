@@ -45,8 +45,8 @@ func (e *Entries) Why(ctx context.Context, r WhyRequest) (*WhyResult, error) {
 
 func (e *Entries) why(ctx context.Context, r WhyRequest) (*WhyResult, error) {
 	last := cmp.Or(r.Last, DefaultLastRequests)
-	if last < -1 {
-		return nil, wrong("last", "{last} is %d; it must be -1, for all of them, or more", r.Last)
+	if err := allOrMore("last", r.Last); err != nil {
+		return nil, err
 	}
 	c, err := e.home.openFor(ctx, OpenRequest{Session: r.Session})
 	if err != nil {

@@ -287,6 +287,15 @@ func notNegative[N ~int | ~int64](field string, n N) error {
 	return wrong(field, "{"+field+"} is %v; it must not be negative", n)
 }
 
+// allOrMore returns the error of a field that says how many, in which -1 means all of them, or
+// nil. Any other negative number is a mistake, and must not become everything.
+func allOrMore(field string, n int) error {
+	if n >= -1 {
+		return nil
+	}
+	return wrong(field, "{"+field+"} is %d; it must be -1, for all of them, or more", n)
+}
+
 // Error has the JSON names of fields.
 func (e *FieldError) Error() string { return e.Words(func(field string) string { return field }) }
 

@@ -1,6 +1,7 @@
 package home
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"time"
@@ -25,7 +26,7 @@ type FindRequest struct {
 	Until   time.Time `json:"until,omitzero"`
 	Live    bool      `json:"live,omitempty"`   // not on abandoned branches
 	Newest  bool      `json:"newest,omitempty"` // newest first, instead of best first
-	Limit   int       `json:"limit,omitempty"`  // 0 means 20; negative means all
+	Limit   int       `json:"limit,omitempty"`  // 0 means 20; -1 means all
 	Offset  int       `json:"offset,omitempty"` // skip this many
 }
 
@@ -78,6 +79,9 @@ func (s *Search) find(ctx context.Context, r FindRequest) (*FindResult, error) {
 	o := index.SearchOptions{
 		Query: r.Query, Roles: r.Roles, Tools: r.Tools, Models: r.Models, Tags: r.Tags, CWD: index.Dir(r.CWD), Agent: r.Agent, Project: r.Project,
 		Since: r.Since, Until: r.Until, Limit: r.Limit, Offset: r.Offset,
+	}
+	if err := cmp.Or(allOrMore("limit", r.Limit), notNegative("offset", r.Offset)); err != nil {
+		return nil, err
 	}
 	if r.Limit < 0 {
 		o.Limit = math.MaxInt32

@@ -78,7 +78,7 @@ func orEmpty[T any](list []T) []T {
 type ListRequest struct {
 	Sort    string `json:"sort,omitempty"`    // updated, created, title, messages, tokens or size; "" is updated
 	Reverse bool   `json:"reverse,omitempty"` // earliest and smallest first, and titles from Z to A
-	Limit   int    `json:"limit,omitempty"`   // 0 means 50; negative means all
+	Limit   int    `json:"limit,omitempty"`   // 0 means 50; -1 means all
 	Page    int    `json:"page,omitempty"`    // 1 is the first; 0 means 1
 	After   string `json:"after,omitempty"`   // the Next of the page before: continues there, even if the beginning has changed since
 
@@ -163,6 +163,9 @@ func (r *ListRequest) options() (o index.ListOptions, err error) {
 		r.Sort = string(index.ByUpdated)
 	}
 	desc, ok := sorts[r.Sort]
+	if err := allOrMore("limit", r.Limit); err != nil {
+		return o, err
+	}
 	switch {
 	case !ok:
 		return o, wrong("sort", "{sort} is %q; it must be updated, created, title, messages, tokens or size", r.Sort)
@@ -347,9 +350,10 @@ func (s *Sessions) Suggest(ctx context.Context, r SuggestRequest) (*Suggestions,
 }
 
 func (s *Sessions) suggest(ctx context.Context, r SuggestRequest) (*Suggestions, error) {
-	if r.Limit <= 0 {
-		r.Limit = 100
+	if err := notNegative("limit", r.Limit); err != nil {
+		return nil, err
 	}
+	r.Limit = cmp.Or(r.Limit, 100)
 	ix, err := s.home.index(ctx)
 	if err != nil {
 		return nil, err

@@ -3,9 +3,14 @@ package server_test
 import (
 	"fmt"
 	"math"
+	"net/http"
 	"net/url"
+	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/server"
 )
 
 func TestNumbersOfAnySize(t *testing.T) {
@@ -39,6 +44,50 @@ func TestNumbersOfAnySize(t *testing.T) {
 			if a := s.ask("POST", "/v1/sessions/"+id+"/"+path, body); a.status >= 500 {
 				t.Errorf("POST %s %s: %d %s", path, body, a.status, a.body)
 			}
+		}
+	}
+}
+
+// TestNegativeNumbersAreRefused: one that slips in must not become everything. It asks for
+// every number of every operation.
+func TestNegativeNumbersAreRefused(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	names, asked := s.names(), make(map[string]bool)
+	for _, r := range requests {
+		op := home.OperationNamed(r.operation)
+		for _, field := range reflect.VisibleFields(op.Request) {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			kind := field.Type
+			for kind.Kind() == reflect.Pointer {
+				kind = kind.Elem()
+			}
+			if kind.Kind() != reflect.Int && kind.Kind() != reflect.Int64 || kind == reflect.TypeFor[home.Age]() {
+				continue
+			}
+			method, _, _ := strings.Cut(op.Route, " ")
+			path, body := names.Replace(r.path), names.Replace(r.body)
+			if method == http.MethodGet {
+				at, err := url.Parse(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				query := at.Query()
+				query.Set(name, "-5")
+				at.RawQuery = query.Encode()
+				path = at.String()
+			} else {
+				body = strings.Replace(strings.TrimSuffix(strings.TrimSpace(body), "}")+`, "`+name+`": -5}`, "{,", "{", 1)
+			}
+			asked[name] = true
+			if p := want[server.Problem](s, 422, method, path, body); p.Kind != home.KindInvalid || p.Field != name {
+				t.Errorf("%s %s %s: %+v", method, path, body, p)
+			}
+		}
+	}
+	for _, name := range []string{"limit", "last", "offset", "page", "after", "keep_tokens", "max_count"} {
+		if !asked[name] {
+			t.Errorf("no operation has %s", name)
 		}
 	}
 }

@@ -142,6 +142,14 @@ var requests = []struct{ operation, path, body string }{
 	{"upkeep.unfinished", "/v1/upkeep/unfinished", ""},
 }
 
+// names makes the sessions that requests are about, and puts their ids into one.
+func (s *served) names() *strings.Replacer {
+	s.Helper()
+	id, entry := s.talk()
+	gone, _ := s.talk()
+	return strings.NewReplacer("/S", "/"+id, "=S", "="+id, `"S"`, `"`+id+`"`, "/E/", "/"+entry+"/", "=E&", "="+entry+"&", `"E"`, `"`+entry+`"`, "/T", "/"+gone, `"T"`, `"`+gone+`"`)
+}
+
 // onlyFail are the operations that have no good request without a blob, a turn that waits, something
 // set aside, or a listener: their errors are looked at here, and what they do elsewhere.
 var onlyFail = []string{"entries.blob", "entries.follow", "turns.approve", "turns.steer", "upkeep.readmit"}
@@ -150,9 +158,7 @@ var onlyFail = []string{"entries.blob", "entries.follow", "turns.approve", "turn
 func TestAnswersAreAsTheDocumentSays(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)
-	id, entry := s.talk()
-	gone, _ := s.talk()
-	names := strings.NewReplacer("/S", "/"+id, "=S", "="+id, `"S"`, `"`+id+`"`, "/E/", "/"+entry+"/", "=E&", "="+entry+"&", `"E"`, `"`+entry+`"`, "/T", "/"+gone, `"T"`, `"`+gone+`"`)
+	names := s.names()
 	doc := s.document()
 	asked := slices.Clone(onlyFail)
 	for _, r := range requests {

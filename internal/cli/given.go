@@ -16,7 +16,7 @@ func limitFlag(cmd *cobra.Command, limit *int, byDefault int) {
 }
 
 // limitIn turns what was given for -n into the limit of a request, in which 0 is the
-// default and a negative number means all.
+// default and -1 means all.
 func limitIn(n int) (int, error) {
 	if n < 0 {
 		return 0, usageError{fmt.Errorf("-n (--limit) is %d; it must not be negative, and 0 is all", n)}

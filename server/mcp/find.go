@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/session"
 )
 
 // defaultLimit is how many hits or sessions an answer has, if there is room.
@@ -216,6 +217,9 @@ func (f *face) withFile(ctx context.Context, r fileRequest) (*answer, error) {
 	since, err := home.ParseTime("since", r.Since, time.Now())
 	if err != nil {
 		return nil, err
+	}
+	if r.Limit < 0 {
+		return nil, session.Invalidf("limit is %d; it must not be negative", r.Limit)
 	}
 	var found *home.FindResult
 	var name string

@@ -259,6 +259,10 @@ func TestAnswersKeepToTheirBudget(t *testing.T) {
 	}
 	wants(t, textOf(c.call("search", args{"query": "x", "max_tokens": 20})), "did not work", "max_tokens is 20")
 	wants(t, textOf(c.call("search", args{"query": "x", "cursor": "?"})), "did not work", "cursor is not one")
+	for tool, a := range map[string]args{"search": {"query": "x"}, "recent_sessions": {}, "sessions_with_file": {"path": "x"}} {
+		a["limit"] = -5
+		wants(t, textOf(c.call(tool, a)), "did not work", "limit is -5")
+	}
 }
 
 // An entry that is shortened among others can be read whole.
