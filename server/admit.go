@@ -22,6 +22,7 @@ import (
 type admission struct {
 	o       *Options
 	origins *http.CrossOriginProtection
+	memory  *memory
 
 	mu      sync.Mutex // guards callers
 	callers map[string]*caller
@@ -31,10 +32,11 @@ type admission struct {
 type caller struct {
 	rate             *rate.Limiter
 	requests, stream chan struct{} // as many elements as may run at once
+	held             int64         // what its requests hold in memory; guarded by memory.mu
 }
 
 func newAdmission(o *Options) (*admission, error) {
-	a := &admission{o: o, origins: http.NewCrossOriginProtection(), callers: make(map[string]*caller)}
+	a := &admission{o: o, origins: http.NewCrossOriginProtection(), memory: newMemory(o.Limits.Memory), callers: make(map[string]*caller)}
 	for _, origin := range o.Origins {
 		if err := a.origins.AddTrustedOrigin(origin); err != nil {
 			return nil, err
@@ -69,14 +71,20 @@ func (s *Server) admitting(next http.Handler) http.Handler {
 				return
 			}
 		}
-		g, end, err := s.admit.check(r)
+		g, err := s.admit.check(r)
+		if err != nil {
+			s.fail(w, r, err)
+			return
+		}
+		noteCaller(r.Context(), g.Name)
+		held, end, err := s.admit.enter(g.Name, s.isStream(r))
 		if err != nil {
 			s.fail(w, r, err)
 			return
 		}
 		defer end()
-		noteCaller(r.Context(), g.Name)
-		ctx, cancel := s.admit.whileAllowed(context.WithValue(r.Context(), grantKey{}, g), bearer(r))
+		ctx := context.WithValue(context.WithValue(r.Context(), grantKey{}, g), holdingKey{}, held)
+		ctx, cancel := s.admit.whileAllowed(ctx, bearer(r))
 		defer cancel()
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
@@ -103,23 +111,18 @@ func (a *admission) whileAllowed(ctx context.Context, token string) (context.Con
 	return ctx, func() { cancel(); look.Load().Stop() }
 }
 
-// check returns who asks. The caller of check must call end when the request is done.
-func (a *admission) check(r *http.Request) (_ *Grant, end func(), _ error) {
+// check returns who asks.
+func (a *admission) check(r *http.Request) (*Grant, error) {
 	if !a.isHost(r.Host) {
-		return nil, nil, &Problem{
+		return nil, &Problem{
 			Status: http.StatusMisdirectedRequest, Kind: home.KindForbidden, Detail: "this server does not answer for the host " + r.Host,
 			Hint: "ask for localhost, or have the server answer for this name: coppice serve --host NAME",
 		}
 	}
 	if err := a.origins.Check(r); err != nil || a.isForeign(r) {
-		return nil, nil, problemf(http.StatusForbidden, home.KindForbidden, "a page of another site may not ask this server")
+		return nil, problemf(http.StatusForbidden, home.KindForbidden, "a page of another site may not ask this server")
 	}
-	g, err := a.grant(r)
-	if err != nil {
-		return nil, nil, err
-	}
-	end, err = a.enter(g.Name, r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), eventStream))
-	return g, end, err
+	return a.grant(r)
 }
 
 // isForeign reports whether a page of another site asks a server that wants no token. It could
@@ -177,28 +180,30 @@ func bearer(r *http.Request) string {
 	return strings.TrimSpace(token)
 }
 
-// enter counts a request in, and returns what counts it out.
-func (a *admission) enter(name string, stream bool) (end func(), err error) {
+// enter counts a request in. It returns what the request holds in memory, which is nothing yet,
+// and what counts it out.
+func (a *admission) enter(name string, stream bool) (_ *holding, end func(), _ error) {
 	a.mu.Lock()
 	c := a.callers[name]
 	if c == nil {
 		l := a.o.Limits
-		c = &caller{rate.NewLimiter(rate.Limit(l.Rate), int(2*l.Rate)+1), make(chan struct{}, l.Requests), make(chan struct{}, l.Streams)}
+		c = &caller{rate.NewLimiter(rate.Limit(l.Rate), int(2*l.Rate)+1), make(chan struct{}, l.Requests), make(chan struct{}, l.Streams), 0}
 		a.callers[name] = c
 	}
 	a.mu.Unlock()
 	if !c.rate.Allow() {
-		return nil, tooMany("there are too many requests a second")
+		return nil, nil, tooMany("there are too many requests a second")
 	}
-	room := c.requests
+	room, what := c.requests, "requests"
 	if stream {
-		room = c.stream
+		room, what = c.stream, "streams"
 	}
 	select {
 	case room <- struct{}{}:
-		return func() { <-room }, nil
+		held := &holding{of: a.memory, caller: c}
+		return held, func() { held.end(); <-room }, nil
 	default:
-		return nil, tooMany("there are too many requests at once")
+		return nil, nil, tooMany("there are too many " + what + " at once")
 	}
 }
 

@@ -62,11 +62,19 @@ func (s *Server) answerWhole(ctx context.Context, w http.ResponseWriter, r *http
 	if s.isConfined(GrantOf(ctx)) {
 		result = withoutPlaces(result)
 	}
-	if kind, data := bytesOf(result); len(data) > 0 && !strings.Contains(r.Header.Get("Accept"), plainJSON) {
+	kind, data := bytesOf(result)
+	err = holdingOf(ctx).take(ctx, int64(len(data))) // a caller may take long to receive it
+	if err == nil && len(data) > 0 && !strings.Contains(r.Header.Get("Accept"), plainJSON) {
 		serveBytes(w, r, kind, data)
 		return
 	}
-	text, err := json.Marshal(result)
+	var text []byte
+	if err == nil {
+		text, err = json.Marshal(result)
+	}
+	if err == nil {
+		err = holdingOf(ctx).take(ctx, int64(len(text)))
+	}
 	if err != nil {
 		s.fail(w, r, err)
 		return

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"math"
 	"net/http"
 	"net/url"
@@ -45,7 +44,7 @@ func (s *Server) read(op *described, w http.ResponseWriter, r *http.Request) (an
 	var body []byte
 	var err error
 	if op.inBody {
-		body, err = readBody(w, r, min(s.o.Limits.Body, op.maxBody()))
+		body, err = readJSON(w, r, min(s.o.Limits.Body, op.maxBody()))
 	} else {
 		err = op.readQuery(r.URL.Query(), beside)
 	}
@@ -91,18 +90,14 @@ func (d *described) maxBody() int64 {
 	return 1 << 20
 }
 
-// readBody returns a body, which is a JSON object or empty.
-func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+// readJSON returns a body, which is a JSON object or empty.
+func readJSON(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); kind != "" && strings.TrimSpace(kind) != "application/json" {
 		return nil, problemf(http.StatusUnsupportedMediaType, home.KindInvalid, "the body is %s; send application/json", kind)
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return nil, problemf(http.StatusRequestEntityTooLarge, home.KindTooLarge, "the body is larger than %d bytes, the most that this operation takes", tooLarge.Limit)
-	case err != nil:
-		return nil, problemf(http.StatusBadRequest, home.KindInvalid, "the body did not arrive whole")
+	body, err := holdingOf(r.Context()).readBody(w, r, limit)
+	if err != nil {
+		return nil, err
 	}
 	if !utf8.Valid(body) { // encoding/json would replace what is not, and no one would notice
 		return nil, problemf(http.StatusBadRequest, home.KindInvalid, "the body is not UTF-8")

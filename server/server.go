@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/store/remote"
 )
 
 // Options say what a server offers, and to whom. Home is required.
@@ -56,13 +57,18 @@ type Limits struct {
 	// Requests is how many requests of a token may run at once, and Streams how many more may
 	// stream. Default: 1,000 of each.
 	Requests, Streams int
+	// Memory is how many bytes of requests and answers may be in memory at once. Those with one
+	// token may have a quarter of it. Default: eight times Body.
+	Memory int64
 	// Rate is how many requests a token may make in a second, on average. Default: 5,000.
 	Rate float64
 }
 
 func (l Limits) orDefault() Limits {
+	body := cmp.Or(l.Body, 64<<20)
 	return Limits{
-		Body:     cmp.Or(l.Body, 64<<20),
+		Body:     body,
+		Memory:   cmp.Or(l.Memory, 8*max(body, 1<<20)),
 		Time:     cmp.Or(l.Time, time.Minute),
 		Requests: cmp.Or(l.Requests, 1000),
 		Streams:  cmp.Or(l.Streams, 1000),
@@ -86,6 +92,8 @@ type Grant struct {
 type Server struct {
 	o       Options
 	handler http.Handler
+	mux     *http.ServeMux  // of handler
+	streams map[string]bool // the patterns of mux whose answers have no end in sight
 	watch   *watch
 	admit   *admission
 	feed    *feed
@@ -105,7 +113,7 @@ func New(o Options) (*Server, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	o.Limits = o.Limits.orDefault()
-	s := &Server{o: o, watch: newWatch(o.Log)}
+	s := &Server{o: o, watch: newWatch(o.Log), mux: http.NewServeMux(), streams: make(map[string]bool)}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	var err error
 	if s.admit, err = newAdmission(&s.o); err != nil {
@@ -113,7 +121,8 @@ func New(o Options) (*Server, error) {
 	}
 	s.feed = newFeed(s.stopping, o.Home)
 	s.api = newAPI()
-	s.handler = s.watch.around(s.admitting(s.routes()))
+	s.addRoutes()
+	s.handler = s.watch.around(s.admitting(s.mux))
 	return s, nil
 }
 
@@ -162,22 +171,28 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return errors.Join(err, s.Close())
 }
 
-// routes returns what answers the requests that were let in.
-func (s *Server) routes() http.Handler {
-	mux := http.NewServeMux()
+// addRoutes adds what answers the requests that were let in.
+func (s *Server) addRoutes() {
 	for _, op := range home.Operations() {
 		if op.Route != "" {
-			mux.Handle(op.Route, s.operation(s.api.add(op)))
+			s.mux.Handle(op.Route, s.operation(s.api.add(op)))
+			s.streams[op.Route] = op.Event != nil
 		}
 	}
-	mux.HandleFunc("POST "+storePath, s.serveStore)
-	mux.Handle("/mcp", s.models())
-	mux.Handle("GET /metrics", s.only(home.Admin, s.watch.metrics()))
+	s.mux.HandleFunc("POST "+storePath, s.serveStore)
+	s.mux.Handle("/mcp", s.models())
+	s.mux.Handle("GET /metrics", s.only(home.Admin, s.watch.metrics()))
 	if s.o.Pprof {
-		mux.Handle("/debug/pprof/", s.only(home.Admin, profiles()))
+		s.mux.Handle("/debug/pprof/", s.only(home.Admin, profiles()))
 	}
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { s.fail(w, r, noRoute(mux, w, r)) })
-	return mux
+	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { s.fail(w, r, noRoute(s.mux, w, r)) })
+}
+
+// isStream reports whether the answer to a request is a stream. What it accepts does not matter:
+// a stream goes on for as long in any form.
+func (s *Server) isStream(r *http.Request) bool {
+	_, pattern := s.mux.Handler(r)
+	return s.streams[pattern] || pattern == "POST "+storePath && remote.Watches(r)
 }
 
 // noRoute is the answer to a request for what there is not, or not with this method.

@@ -87,7 +87,14 @@ func (s *Server) serveStore(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, forbidden(g, needs))
 		return
 	}
-	s.stores.handler(g).ServeHTTP(w, r)
+	held := holdingOf(r.Context())
+	s.stores.handler(g).Serve(w, r, func(n int64) error {
+		err := held.take(r.Context(), n)
+		if p, ok := err.(*Problem); ok && p.Kind == home.KindTooLarge {
+			err = &store.Error{Op: "read the request", Kind: store.ErrTooLarge, Err: p}
+		}
+		return err
+	})
 }
 
 // modest is a store for those who may not administer it. Notes are what programs remember

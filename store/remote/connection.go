@@ -86,6 +86,8 @@ type query struct {
 	repeat bool              // to ask twice does no harm
 	begin  func()            // called before every attempt
 	each   func(frame) error // called with every frame of the answer
+
+	begun bool // stream was called
 }
 
 // frame is one frame of an answer.
@@ -122,7 +124,7 @@ func (c *connection) ask(ctx context.Context, q *query) error {
 	for {
 		err := c.once(ctx, q)
 		l, isLost := errors.AsType[*lost](err)
-		if !isLost || ctx.Err() != nil || l.sent && !q.repeat || !retry.wait(ctx, c.patience) {
+		if !isLost || ctx.Err() != nil || l.sent && !q.repeat || q.begun || !retry.wait(ctx, c.patience) {
 			return err
 		}
 	}
@@ -155,6 +157,7 @@ func (c *connection) once(ctx context.Context, q *query) error {
 	}()
 	_, err := body.WriteTo(w)
 	if err == nil {
+		q.begun = true
 		err = q.stream(w)
 	}
 	if err == nil {

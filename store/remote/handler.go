@@ -79,12 +79,21 @@ type call struct {
 	ctx   context.Context
 	store store.Store // the handler's, or what is in its trash
 	request
-	in  *frames
-	out *answer
+	in      *frames
+	out     *answer
+	take    func(n int64) error // before more is held in memory; all is given back in the end
+	longest int64               // line of the answer
 }
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.Serve(w, r, func(int64) error { return nil })
+}
+
+// Serve is ServeHTTP for a server that limits what requests hold in memory. It calls hold before
+// it holds n more bytes, which it does until it returns. If hold returns an error, nothing is
+// done, and the client tries again unless the error is store.ErrTooLarge.
+func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, hold func(n int64) error) {
 	op, ok := operations[path.Base(r.URL.Path)]
 	switch {
 	case !ok:
@@ -104,10 +113,24 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	body := &patient{ctx, control, h.pace.stall, r.Body}
 	c := &call{Handler: h, ctx: ctx, store: h.store, in: newFrames(body, maxFrame(h.limits))}
+	c.take = func(n int64) error {
+		err := hold(n)
+		if err == nil || errors.Is(err, store.ErrTooLarge) {
+			return err
+		}
+		return &busy{err}
+	}
+	c.in.take = c.take
 	c.out = newAnswer(w, control, h.pace)
 	defer c.out.stop()
 	err := c.run(op)
+	full, isBusy := errors.AsType[*busy](err)
 	switch {
+	case isBusy && c.out.stop():
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, full.Error(), http.StatusTooManyRequests)
+	case isBusy:
+		return // without an end, as below
 	case err != nil && (h.ctx.Err() != nil || errors.Is(err, store.ErrClosed)):
 		return // without an end: the server is going down, so the client tries again
 	case err != nil:
@@ -119,6 +142,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.CopyN(io.Discard, c.in.r, maxRest)
 	}
 }
+
+// busy is the error of a request for which there is no memory now.
+type busy struct{ why error }
+
+func (b *busy) Error() string { return b.why.Error() }
 
 // maxRest is how much of a request is read that is of no use any more. If the server closed the
 // connection at once, a client that is still sending might not see the answer.
@@ -184,9 +212,31 @@ func (c *call) data(limit int64) ([]byte, error) {
 		if int64(len(all)+len(piece)) > limit {
 			return nil, tooLarge("read the request", limit)
 		}
+		if err := c.take(int64(len(piece))); err != nil {
+			return nil, err
+		}
 		all = append(all, piece...)
 	}
 	return all, nil
+}
+
+// line answers with a line. A client may take long to receive it.
+func (c *call) line(l store.Line) error {
+	if n := int64(len(l.Data)); n > c.longest {
+		if err := c.take(n - c.longest); err != nil {
+			return err
+		}
+		c.longest = n
+	}
+	return c.out.line(l)
+}
+
+// all answers with bytes that are in memory.
+func (c *call) all(data []byte) error {
+	if err := c.take(int64(len(data))); err != nil {
+		return err
+	}
+	return c.out.data(data)
 }
 
 // patient is a body whose sender may take its time, but not for ever.
@@ -215,6 +265,7 @@ type answer struct {
 	pace    pace
 
 	mu    sync.Mutex // guards what follows
+	begun bool       // something was sent
 	w     *bufio.Writer
 	quiet bool // nothing was written since the last beat
 	done  bool
@@ -223,7 +274,7 @@ type answer struct {
 
 func newAnswer(w io.Writer, control *http.ResponseController, pace pace) *answer {
 	a := &answer{control: control, pace: pace, quiet: true}
-	a.w = bufio.NewWriterSize(deadlined{w, control, pace.stall}, chunk)
+	a.w = bufio.NewWriterSize(deadlined{w, control, pace.stall, &a.begun}, chunk)
 	a.timer = time.AfterFunc(pace.beat, a.beat)
 	return a
 }
@@ -234,10 +285,12 @@ type deadlined struct {
 	io.Writer
 	control *http.ResponseController
 	stall   time.Duration
+	begun   *bool
 }
 
 func (d deadlined) Write(b []byte) (int, error) {
 	_ = d.control.SetWriteDeadline(time.Now().Add(d.stall))
+	*d.begun = true
 	return d.Writer.Write(b)
 }
 
@@ -257,11 +310,13 @@ func (a *answer) beat() {
 	a.timer.Reset(a.pace.beat)
 }
 
-func (a *answer) stop() {
+// stop ends the beats. It reports whether nothing was sent, so that there can be another answer.
+func (a *answer) stop() (unused bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.done = true
 	a.timer.Stop()
+	return !a.begun
 }
 
 func (a *answer) frame(kind byte, pieces ...[]byte) error {

@@ -35,6 +35,9 @@ func Needs(r *http.Request) Need {
 	return op.needs
 }
 
+// Watches reports whether the answer to a request goes on for as long as the client listens.
+func Watches(r *http.Request) bool { return path.Base(r.URL.Path) == "watch" }
+
 func reads(run func(*call) error) operation  { return operation{run: run} }
 func writes(run func(*call) error) operation { return operation{run: run, needs: ToWrite} }
 func owns(run func(*call) error) operation   { return operation{run: run, needs: ToOwn} }
@@ -201,7 +204,7 @@ func (c *call) flush(log store.Log) error { return log.Flush(c.ctx) }
 func (c *call) forward(log store.Log) error {
 	for line, err := range log.Forward(c.ctx, c.At) {
 		if err == nil {
-			err = c.out.line(line)
+			err = c.line(line)
 		}
 		if err != nil {
 			return err
@@ -213,7 +216,7 @@ func (c *call) forward(log store.Log) error {
 func (c *call) backward(log store.Log) error {
 	for line, err := range log.Backward(c.ctx, c.At) {
 		if err == nil {
-			err = c.out.line(line)
+			err = c.line(line)
 		}
 		if err != nil {
 			return err
@@ -229,7 +232,7 @@ func (c *call) watch(log store.Log) error {
 		if err != nil {
 			break // the watch says why
 		}
-		if err := c.out.line(line); err != nil {
+		if err := c.line(line); err != nil {
 			return err
 		}
 		from = line.Next
@@ -242,7 +245,7 @@ func (c *call) watch(log store.Log) error {
 	defer context.AfterFunc(c.watching, cancel)()
 	for line, err := range log.Watch(ctx, from) {
 		if err == nil {
-			err = c.out.line(line)
+			err = c.line(line)
 		}
 		if err == nil {
 			err = c.out.flush()
@@ -265,7 +268,7 @@ func (c *call) append(log store.Log) error {
 		if size += int64(len(line)); size > maxData {
 			return tooLarge("append", maxData)
 		}
-		lines = append(lines, append([]byte(nil), line...))
+		lines = append(lines, c.in.keep())
 	}
 	end, commit, err := log.Start(c.ctx, c.At, lines...)
 	if err != nil {

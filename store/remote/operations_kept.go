@@ -13,7 +13,7 @@ func (c *call) blob() error {
 	if err != nil {
 		return err
 	}
-	return c.out.data(data)
+	return c.all(data)
 }
 
 func (c *call) blobs() error {
@@ -69,6 +69,9 @@ func (c *call) collect() error {
 		if err != nil {
 			return err
 		}
+		if err := c.take(int64(len(ref))); err != nil {
+			return err
+		}
 		refs = append(refs, store.Ref(ref))
 	}
 	done, err := c.store.Blobs().Collect(c.ctx, refs...)
@@ -88,7 +91,7 @@ func (c *call) note() error {
 	if err != nil {
 		return err
 	}
-	return c.out.data(data)
+	return c.all(data)
 }
 
 func (c *call) notes() error {

@@ -163,7 +163,7 @@ func (c *call) partLines() error {
 	}
 	for line, err := range c.store.Parts().Lines(c.ctx, p) {
 		if err == nil {
-			err = c.out.line(line)
+			err = c.line(line)
 		}
 		if err != nil {
 			return err

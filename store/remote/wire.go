@@ -217,12 +217,13 @@ func writeFrame(w io.Writer, kind byte, pieces ...[]byte) error {
 // frames reads frames. The payload of one is valid until the next is read.
 type frames struct {
 	r       *bufio.Reader
-	max     int64 // of a payload other than JSON
+	max     int64               // of a payload other than JSON
+	take    func(n int64) error // before the payload grows
 	payload []byte
 }
 
 func newFrames(r io.Reader, max int64) *frames {
-	return &frames{r: bufio.NewReaderSize(r, chunk), max: max}
+	return &frames{r: bufio.NewReaderSize(r, chunk), max: max, take: func(int64) error { return nil }}
 }
 
 // errFrame is the error of bytes that nobody who keeps to the format sends.
@@ -252,7 +253,13 @@ func (f *frames) next() (kind byte, payload []byte, err error) {
 	f.payload = f.payload[:0]
 	for have := int64(0); have < length; {
 		n := min(length-have, max(chunk, have))
-		f.payload = append(f.payload, make([]byte, n)...)
+		if more := have + n - int64(cap(f.payload)); more > 0 {
+			if err := f.take(more); err != nil {
+				return kind, nil, err
+			}
+			f.payload = append(make([]byte, 0, have+n), f.payload...)
+		}
+		f.payload = f.payload[:have+n]
 		if _, err := io.ReadFull(f.r, f.payload[have:have+n]); err != nil {
 			return kind, nil, cutOff(err)
 		}
@@ -262,6 +269,13 @@ func (f *frames) next() (kind byte, payload []byte, err error) {
 		return kind, nil, fmt.Errorf("%w: a line of %d bytes", errFrame, length)
 	}
 	return kind, f.payload, nil
+}
+
+// keep returns the payload of the last frame, which remains valid.
+func (f *frames) keep() []byte {
+	payload := f.payload
+	f.payload = nil
+	return payload
 }
 
 func cutOff(err error) error {

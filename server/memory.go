@@ -1,0 +1,137 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/coppice-dev/coppice/home"
+)
+
+// memory is what requests and answers hold in memory at the same time, in bytes. What is passed
+// on as it comes, such as an import, does not count.
+//
+// A body is counted as it arrives, and what it takes is doubled each time, so that nobody can
+// reserve much more than they have sent. A request that has to wait keeps what it has. If two
+// wait for each other, the first whose time is over gives way.
+type memory struct {
+	max, share int64 // of all requests, and of those with one token
+
+	mu      sync.Mutex // guards what follows, and held of every caller
+	used    int64
+	changed chan struct{} // closed when something was given back
+}
+
+func newMemory(limit int64) *memory {
+	return &memory{max: limit, share: limit / 4, changed: make(chan struct{})}
+}
+
+// waitForMemory is how long a request waits until others have given back what it needs. A client
+// of the store hears nothing meanwhile, so it is shorter than the silence that one endures.
+const waitForMemory = 5 * time.Second
+
+// holding is what one request holds. It is for one goroutine at a time.
+type holding struct {
+	of     *memory
+	caller *caller
+	size   int64
+}
+
+type holdingKey struct{}
+
+// holdingOf returns what a request holds.
+func holdingOf(ctx context.Context) *holding { return ctx.Value(holdingKey{}).(*holding) }
+
+// take counts n more bytes, and waits for them if need be.
+func (h *holding) take(ctx context.Context, n int64) error {
+	if h.size+n > h.of.share {
+		return problemf(http.StatusRequestEntityTooLarge, home.KindTooLarge,
+			"this would take more than %d bytes of memory, the most that those with one token may have", h.of.share)
+	}
+	late := time.NewTimer(waitForMemory)
+	defer late.Stop()
+	for {
+		changed, err := h.try(n)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-late.C:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// try counts n more bytes, or returns why not and what to wait for.
+func (h *holding) try(n int64) (changed <-chan struct{}, err error) {
+	m := h.of
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case h.caller.held+n > m.share:
+		return m.changed, tooMany("the requests with this token hold too much memory")
+	case m.used+n > m.max:
+		p := tooMany("the requests of all callers hold too much memory")
+		p.Status = http.StatusServiceUnavailable
+		return m.changed, p
+	}
+	h.size += n
+	h.caller.held += n
+	m.used += n
+	return nil, nil
+}
+
+// end gives everything back.
+func (h *holding) end() {
+	if h.size == 0 {
+		return
+	}
+	m := h.of
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	h.caller.held -= h.size
+	m.used -= h.size
+	h.size = 0
+	close(m.changed)
+	m.changed = make(chan struct{})
+}
+
+// firstPiece is how much is counted for a body before anything of it is there.
+const firstPiece = 4 << 10
+
+// readBody returns the body of a request, which is at most limit bytes long.
+func (h *holding) readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	body := http.MaxBytesReader(w, r.Body, limit)
+	var all []byte
+	for {
+		if len(all) == cap(all) {
+			more := int64(max(firstPiece, len(all)))
+			if r.ContentLength >= 0 { // it is not longer; one byte more is for its end
+				more = max(min(more, r.ContentLength+1-int64(len(all))), 1)
+			}
+			if err := h.take(r.Context(), more); err != nil {
+				return nil, err
+			}
+			grown := make([]byte, len(all), int64(len(all))+more)
+			copy(grown, all)
+			all = grown
+		}
+		n, err := body.Read(all[len(all):cap(all)])
+		all = all[:len(all)+n]
+		var tooLarge *http.MaxBytesError
+		switch {
+		case err == io.EOF:
+			return all, nil
+		case errors.As(err, &tooLarge):
+			return nil, problemf(http.StatusRequestEntityTooLarge, home.KindTooLarge, "the body is larger than %d bytes, the most that this operation takes", tooLarge.Limit)
+		case err != nil:
+			return nil, problemf(http.StatusBadRequest, home.KindInvalid, "the body did not arrive whole")
+		}
+	}
+}
