@@ -52,6 +52,7 @@ func suiteTools(s *sdk.Server) {
 	suiteSchemas(s)
 	suiteLogs(s)
 	suiteInputs(s)
+	suiteRequests(s)
 	suiteResources(s)
 	suitePrompts(s)
 }
@@ -106,6 +107,37 @@ func suiteLogs(s *sdk.Server) {
 				}
 			}
 			return suiteText("logged"), nil
+		})
+	}
+}
+
+// suiteRequests adds tools that ask the client while they run, as the older protocol has it.
+func suiteRequests(s *sdk.Server) {
+	suiteTool(s, "test_sampling", func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		got, err := r.Session.CreateMessage(ctx, samples("Test prompt for sampling"))
+		if err != nil {
+			return nil, err
+		}
+		text, _ := got.Content.(*sdk.TextContent)
+		return suiteText("LLM response: %v", text), nil
+	})
+	for name, properties := range map[string]string{
+		"test_elicitation": `{"username":{"type":"string"},"email":{"type":"string"}}`,
+		"test_elicitation_sep1034_defaults": `{"name":{"type":"string","default":"John Doe"},"age":{"type":"integer","default":30},
+			"score":{"type":"number","default":95.5},"status":{"type":"string","enum":["active","inactive","pending"],"default":"active"},
+			"verified":{"type":"boolean","default":true}}`,
+		"test_elicitation_sep1330_enums": `{"untitledSingle":{"type":"string","enum":["option1","option2","option3"]},
+			"titledSingle":{"type":"string","oneOf":[{"const":"value1","title":"First"},{"const":"value2","title":"Second"}]},
+			"legacyEnum":{"type":"string","enum":["opt1","opt2","opt3"],"enumNames":["One","Two","Three"]},
+			"untitledMulti":{"type":"array","items":{"type":"string","enum":["option1","option2","option3"]}},
+			"titledMulti":{"type":"array","items":{"anyOf":[{"const":"value1","title":"First"},{"const":"value2","title":"Second"}]}}}`,
+	} {
+		suiteTool(s, name, func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			got, err := r.Session.Elicit(ctx, &sdk.ElicitParams{Message: "Tell me", RequestedSchema: json.RawMessage(`{"type":"object","properties":` + properties + `}`)})
+			if err != nil {
+				return nil, err
+			}
+			return suiteText("Elicitation completed: action=%s, content=%v", got.Action, got.Content), nil
 		})
 	}
 }

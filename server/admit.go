@@ -94,21 +94,21 @@ func (s *Server) admitting(next http.Handler) http.Handler {
 const askAgain = 5 * time.Second
 
 // whileAllowed returns a context that ends when a token is no longer good: one that was revoked
-// must not go on listening.
+// must not go on listening. Its cause is why.
 func (a *admission) whileAllowed(ctx context.Context, token string) (context.Context, context.CancelFunc) {
 	if a.o.Authorize == nil {
 		return ctx, func() {}
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
 	var look atomic.Pointer[time.Timer]
 	look.Store(time.AfterFunc(askAgain, func() {
 		if _, err := a.o.Authorize(ctx, token); err != nil {
-			cancel()
+			cancel(err)
 		} else if ctx.Err() == nil {
 			look.Load().Reset(askAgain)
 		}
 	}))
-	return ctx, func() { cancel(); look.Load().Stop() }
+	return ctx, func() { cancel(nil); look.Load().Stop() }
 }
 
 // check returns who asks.

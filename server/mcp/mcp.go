@@ -3,7 +3,6 @@ package mcp
 import (
 	"cmp"
 	"context"
-	"net/http"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -18,62 +17,60 @@ type Options struct {
 	Version string
 	// Describe words an error for the client. Default: home.Describe.
 	Describe func(error) home.ErrorInfo
+	// Caller names the one who asks, for Handler: a session belongs to its caller.
+	Caller string
 	// Setup adds what a program offers beside the home: tools, resources and prompts of its
 	// own. Default: nothing.
 	Setup func(*sdk.Server)
 }
 
 // New returns a server for a home, which must stay open as long as the server is in use.
-func New(h *home.Home, o *Options) *sdk.Server { return newServer(h, o, nil) }
-
-// newServer is New with the schemas of servers before it, which are the same.
-func newServer(h *home.Home, o *Options, schemas *sdk.SchemaCache) *sdk.Server {
+func New(h *home.Home, o *Options) *sdk.Server {
 	if o == nil {
 		o = &Options{}
 	}
-	f := &face{home: h, describe: o.Describe}
-	if f.describe == nil {
-		f.describe = home.Describe
-	}
-	s := sdk.NewServer(
-		&sdk.Implementation{Name: "coppice", Title: "Coppice", Version: cmp.Or(o.Version, "dev")},
-		&sdk.ServerOptions{
-			Instructions:      instructions,
-			SchemaCache:       schemas,
-			CompletionHandler: f.complete,
-			SetCacheable:      cacheable,
-		})
-	s.AddReceivingMiddleware(f.listSessions)
-	f.addReaders(s)
-	if !o.ReadOnly {
-		f.addWriters(s)
-	}
-	f.addResources(s)
-	f.addPrompts(s)
-	if o.Setup != nil {
-		o.Setup(s)
-	}
-	return s
-}
-
-// Handler serves MCP over streamable HTTP without sessions: every request stands alone. view
-// returns the home as the sender of a request may see it, and how; a nil home refuses the
-// request. The server around it checks who asks, for which host, and from which page.
-func Handler(view func(*http.Request) (*home.Home, *Options)) http.Handler {
-	schemas := sdk.NewSchemaCache()
-	return sdk.NewStreamableHTTPHandler(func(r *http.Request) *sdk.Server {
-		h, o := view(r)
-		if h == nil {
-			return nil
-		}
-		return newServer(h, o, schemas)
-	}, &sdk.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true, DisableLocalhostProtection: true})
+	return newFace(h, o, nil, nil).server
 }
 
 // face is a home as models see it.
 type face struct {
-	home     *home.Home
-	describe func(error) home.ErrorInfo
+	home       *home.Home
+	describe   func(error) home.ErrorInfo
+	server     *sdk.Server
+	setup      bool // the program has resources of its own
+	alone      bool // every request stands alone
+	subscribed subscriptions
+}
+
+// newFace makes a server, with the schemas of servers before it, which are the same, and the id
+// of its session, if it has one.
+func newFace(h *home.Home, o *Options, schemas *sdk.SchemaCache, sessionID func() string) *face {
+	f := &face{home: h, describe: o.Describe, setup: o.Setup != nil}
+	if f.describe == nil {
+		f.describe = home.Describe
+	}
+	f.server = sdk.NewServer(
+		&sdk.Implementation{Name: "coppice", Title: "Coppice", Version: cmp.Or(o.Version, "dev")},
+		&sdk.ServerOptions{
+			Instructions:       instructions,
+			SchemaCache:        schemas,
+			CompletionHandler:  f.complete,
+			SetCacheable:       cacheable,
+			SubscribeHandler:   f.subscribe,
+			UnsubscribeHandler: f.unsubscribe,
+			GetSessionID:       sessionID,
+		})
+	f.server.AddReceivingMiddleware(f.listSessions)
+	f.addReaders(f.server)
+	if !o.ReadOnly {
+		f.addWriters(f.server)
+	}
+	f.addResources(f.server)
+	f.addPrompts(f.server)
+	if o.Setup != nil {
+		o.Setup(f.server)
+	}
+	return f
 }
 
 const instructions = "Coppice keeps past sessions of coding agents and chats. Use search to find what was said or done before " +

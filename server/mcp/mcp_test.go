@@ -518,7 +518,7 @@ func TestHandlerServesEachItsView(t *testing.T) {
 	t.Parallel()
 	one, two := newHome(t), newHome(t)
 	id, other := kiln(t, one), kiln(t, two)
-	server := httptest.NewServer(mcp.Handler(func(r *http.Request) (*home.Home, *mcp.Options) {
+	server := httptest.NewServer(mcp.Handler(t.Context(), func(r *http.Request) (*home.Home, *mcp.Options) {
 		switch r.Header.Get("Authorization") {
 		case "one":
 			return one, nil

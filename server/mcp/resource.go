@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/coppice-dev/coppice/home"
@@ -45,7 +46,11 @@ func (f *face) readResource(ctx context.Context, r *sdk.ReadResourceRequest) (*s
 // worded is an error for a client.
 func (f *face) worded(err error) error {
 	info := f.describe(err)
-	return &info
+	code := jsonrpc.CodeInternalError
+	if info.Kind == home.KindInvalid || info.Kind == home.KindNotFound {
+		code = jsonrpc.CodeInvalidParams
+	}
+	return &jsonrpc.Error{Code: int64(code), Message: plain.Line(info.Error())}
 }
 
 // listSessions adds the sessions to the list of resources, page by page. The SDK lists only
