@@ -20,7 +20,7 @@ type ChatRequest struct {
 	// Session is the conversation to go on with, as a person names it: see Resolve.
 	// Default: a new one, which is created when something is said.
 	Session string `json:"session,omitempty"`
-	// Title is that of a new session: see CreateRequest.
+	// Title is the display name of a new session. Default: none.
 	Title string `json:"title,omitempty"`
 	// CWD is the directory in which tools work, and which a new session is about. Default:
 	// that of the conversation, or the present one if it has none.
@@ -28,7 +28,7 @@ type ChatRequest struct {
 	// Provider and Model name the model that answers. Default: those of the settings.
 	Provider string `json:"provider,omitempty"`
 	Model    string `json:"model,omitempty"`
-	// System is the instructions: see Chat.Instructions. Default: those of the project or of
+	// System is the instructions, which the model is sent before everything else. Default: those of the project or of
 	// the settings, else those that the conversation has.
 	System string `json:"system,omitempty"`
 	// Thinking is how much the model thinks. Default: as in the conversation so far.
@@ -43,7 +43,7 @@ type ChatRequest struct {
 	// addresses that begin with http:// or https://. "NAME: " before one says what the
 	// names of its tools begin with; otherwise it is the program's name, or the host.
 	Servers []string `json:"servers,omitempty"`
-	// Allow and Deny are rules about calls: see tools.Rules.
+	// Allow and Deny are rules about calls: docs/agent.md has their form.
 	Allow []string `json:"allow,omitempty"`
 	Deny  []string `json:"deny,omitempty"`
 	// Env names variables that commands get although they look like a key, a token or a

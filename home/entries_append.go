@@ -29,7 +29,7 @@ type AppendRequest struct {
 	// entry moves the leaf. Set exactly one of Message and Entry.
 	Entry json.RawMessage `json:"entry,omitempty"`
 	// At is the entry that the conversation must end with, as a person names it. If it has
-	// gone on since, nothing is written and Append returns session.ErrConflict. Default:
+	// gone on since, nothing is written, and the error is session.ErrConflict. Default:
 	// whatever the conversation ends with by then.
 	At string `json:"at,omitempty"`
 	// Parent is the entry that this one follows, as a person names it, however far the

@@ -18,16 +18,16 @@ const DefaultKeepTokens = window.DefaultKeep
 // CompactRequest replaces the beginning of a conversation with a summary.
 type CompactRequest struct {
 	Session string `json:"session"`           // as a person names it: see Resolve
-	Summary string `json:"summary,omitempty"` // needed, unless Auto or DryRun is set
+	Summary string `json:"summary,omitempty"` // what the model is sent instead; needed, unless Auto or DryRun is set
 	// Auto has a model write the summary: a new one, or the summary in force brought up to
 	// date. Default: Summary is it.
 	Auto *AutoRequest `json:"auto,omitempty"`
-	// KeepTokens is how much of the end to keep, at most. Default:
-	// DefaultKeepTokens.
+	// KeepTokens is how much of the end to keep, at most, in tokens. Default: 20,000
+	// (DefaultKeepTokens).
 	KeepTokens *int `json:"keep_tokens,omitempty"`
 	// FirstKept is the first entry to keep. Default: KeepTokens decides.
 	FirstKept string `json:"first_kept,omitempty"`
-	// DryRun only plans.
+	// DryRun plans, and writes nothing.
 	DryRun bool `json:"dry_run,omitempty"`
 }
 

@@ -11,9 +11,9 @@ import (
 // CompareRequest compares the paths to two entries.
 type CompareRequest struct {
 	Session string `json:"session"` // as a person names it: see Resolve
-	A       string `json:"a"`       // default: the leaf
-	B       string `json:"b"`
-	// Other is the session that has B. Default: the same session.
+	A       string `json:"a"`       // an entry, as a person names it; "" means the leaf
+	B       string `json:"b"`       // the entry to compare it with
+	// Other is the session that has the second entry. Default: the same session.
 	Other string `json:"other,omitempty"`
 }
 

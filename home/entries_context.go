@@ -22,7 +22,7 @@ type ContextRequest struct {
 	Window *WindowRequest `json:"window,omitempty"`
 }
 
-// WindowRequest describes a model's window. Tokens or Bytes must be set.
+// WindowRequest describes a model's window. Set Tokens, Bytes or both.
 type WindowRequest struct {
 	Tokens  int `json:"tokens,omitempty"`  // its size; 0 means no limit
 	Reserve int `json:"reserve,omitempty"` // tokens kept free for the answer
@@ -217,6 +217,9 @@ func splitModel(name string) (provider, model string) {
 	return provider, model
 }
 
+// counters are the names of counters.
+var counters = []string{"estimate", "o200k", "cl100k"}
+
 // counterNamed returns the counter with a name or, without one, the best counter for a
 // model.
 func counterNamed(name, provider, model string) (window.Counter, error) {
@@ -228,7 +231,7 @@ func counterNamed(name, provider, model string) (window.Counter, error) {
 	}
 	counter, err := tiktoken.Named(name)
 	if err != nil {
-		return nil, wrong("counter", "{counter} is %q; it must be estimate, o200k or cl100k", name)
+		return nil, wrong("counter", "{counter} is %q; it must be one of %s", name, strings.Join(counters, ", "))
 	}
 	return counter, nil
 }

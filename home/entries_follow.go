@@ -19,7 +19,7 @@ type FollowRequest struct {
 	// After is the id of an entry of the session: what comes after it in the log is sent
 	// first, so one who was away for a while misses nothing and gets nothing twice.
 	After  string `json:"after,omitempty"`
-	Filled bool   `json:"filled,omitempty"` // fill in content from blobs
+	Filled bool   `json:"filled,omitempty"` // fill in content that is kept apart from the log
 }
 
 // Arrival is an entry that was appended to a session.

@@ -13,7 +13,7 @@ import (
 
 // PathRequest says which entries of a conversation to read.
 type PathRequest struct {
-	Session string `json:"session"`
+	Session string `json:"session"`        // as a person names it: see Resolve
 	Link    bool   `json:"link,omitempty"` // only the session that is named
 	Leaf    string `json:"leaf,omitempty"` // the end of the path, as a person names it; "" means the leaf
 	// At is an entry to read together with what is around it on its branch, as a person
@@ -137,8 +137,8 @@ func lastOf[T any](list []T, n int) []T {
 
 // TreeRequest says which conversation's tree to read.
 type TreeRequest struct {
-	Session string `json:"session"`
-	Link    bool   `json:"link,omitempty"`
+	Session string `json:"session"`        // as a person names it: see Resolve
+	Link    bool   `json:"link,omitempty"` // only the session that is named
 }
 
 // TreeNode is an entry in a tree.
@@ -206,8 +206,8 @@ func newTreeNode(out *render.Outline, n *render.Node, depth int) TreeNode {
 
 // RawRequest says which entry's source to read.
 type RawRequest struct {
-	Session string `json:"session"`
-	Entry   string `json:"entry"` // as a person names it
+	Session string `json:"session"` // as a person names it: see Resolve
+	Entry   string `json:"entry"`   // as a person names it
 }
 
 // RawResult has the source of an entry.

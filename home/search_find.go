@@ -12,22 +12,22 @@ import (
 // FindRequest says what to search for. Every filter can also be written into the
 // query, as in "retry role:tool since:7d"; both must hold.
 type FindRequest struct {
-	Query   string    `json:"query"`
-	Kinds   []string  `json:"kinds,omitempty"` // text, thinking, call, output, summary, title, tag, label or draft
-	Roles   []string  `json:"roles,omitempty"`
-	Tools   []string  `json:"tools,omitempty"`
-	Models  []string  `json:"models,omitempty"`
-	Tags    []string  `json:"tags,omitempty"` // in sessions that have all of these
-	CWD     string    `json:"cwd,omitempty"`
+	Query   string    `json:"query"`             // words, "phrases" and filters: see docs/index.md
+	Kinds   []string  `json:"kinds,omitempty"`   // of the texts: text, thinking, call, output, summary, title, tag, label or draft
+	Roles   []string  `json:"roles,omitempty"`   // of those who said it: user, assistant, system, tool
+	Tools   []string  `json:"tools,omitempty"`   // in calls and results of these
+	Models  []string  `json:"models,omitempty"`  // said by these
+	Tags    []string  `json:"tags,omitempty"`    // in sessions that have all of these
+	CWD     string    `json:"cwd,omitempty"`     // in sessions about this directory or one below it
 	Agent   string    `json:"agent,omitempty"`   // in sessions that were held in this program
 	Project string    `json:"project,omitempty"` // in sessions about a directory of this name
-	Session string    `json:"session,omitempty"` // as a person names it
-	Since   time.Time `json:"since,omitzero"`
-	Until   time.Time `json:"until,omitzero"`
-	Live    bool      `json:"live,omitempty"`   // not on abandoned branches
-	Newest  bool      `json:"newest,omitempty"` // newest first, instead of best first
-	Limit   int       `json:"limit,omitempty"`  // 0 means 20; -1 means all
-	Offset  int       `json:"offset,omitempty"` // skip this many
+	Session string    `json:"session,omitempty"` // in this conversation, as a person names it: see Resolve
+	Since   time.Time `json:"since,omitzero"`    // said at or after this time
+	Until   time.Time `json:"until,omitzero"`    // said before this time
+	Live    bool      `json:"live,omitempty"`    // not on abandoned branches
+	Newest  bool      `json:"newest,omitempty"`  // newest first, instead of best first
+	Limit   int       `json:"limit,omitempty"`   // how many hits; 0 means 20, and -1 all
+	Offset  int       `json:"offset,omitempty"`  // how many of the first hits to skip
 }
 
 // Hit is a piece of text that matches.

@@ -15,8 +15,8 @@ import (
 // StatsRequest says what to count.
 type StatsRequest struct {
 	Session string `json:"session,omitempty"` // as a person names it; "" means all of them
-	// Since and Until are rounded down to a quarter of an hour, which is what the index
-	// counts by.
+	// Since and Until are the time to count. They are rounded down to a quarter of an hour,
+	// which is what the index counts by. Default: all of it.
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero"`
 	// TimeZone is where a day begins at midnight: a name such as "Europe/Lisbon" or

@@ -33,7 +33,7 @@ type CreateRequest struct {
 	// Tags are its tags. Default: none.
 	Tags []string `json:"tags,omitempty"`
 	// Key is the caller's own name for it, such as "telegram:123456". A key has one session:
-	// if there is one already, Create returns session.ErrExist. A key that already means
+	// if there is one already, that is session.ErrExist. A key that already means
 	// something ("last", "@1" or the id of another session) is session.ErrInvalid. Default:
 	// none.
 	Key string `json:"key,omitempty"`
@@ -242,7 +242,7 @@ func (h *Home) autoRename(ctx context.Context, r RenameRequest) (*RenameResult, 
 // PinRequest pins a conversation, or unpins it.
 type PinRequest struct {
 	Session string `json:"session"` // as a person names it: see Resolve
-	Pinned  bool   `json:"pinned"`
+	Pinned  bool   `json:"pinned"`  // false ends it
 }
 
 // PinResult says whether a conversation is pinned now.

@@ -76,27 +76,28 @@ func orEmpty[T any](list []T) []T {
 // ListRequest says which conversations to list, and in which order. The zero value
 // lists the 50 most recently active ones.
 type ListRequest struct {
-	Sort    string `json:"sort,omitempty"`    // updated, created, title, messages, tokens or size; "" is updated
+	Sort    string `json:"sort,omitempty"`    // by updated, created, title, messages, tokens or size; "" is updated
 	Reverse bool   `json:"reverse,omitempty"` // earliest and smallest first, and titles from Z to A
-	Limit   int    `json:"limit,omitempty"`   // 0 means 50; -1 means all
-	Page    int    `json:"page,omitempty"`    // 1 is the first; 0 means 1
-	After   string `json:"after,omitempty"`   // the Next of the page before: continues there, even if the beginning has changed since
+	Limit   int    `json:"limit,omitempty"`   // how many; 0 means 50, and -1 all
+	Page    int    `json:"page,omitempty"`    // which page of that many; 1 is the first, and 0 means 1
+	After   string `json:"after,omitempty"`   // the next of the page before: continues there, even if the beginning has changed since
 
 	Links bool `json:"links,omitempty"` // list sessions that continue each other one by one
 	All   bool `json:"all,omitempty"`   // include subagents
 
-	// Filters; the zero value of each lets everything pass.
-	Tags     []string  `json:"tags,omitempty"`     // has all of these
-	CWD      string    `json:"cwd,omitempty"`      // is about this directory or one below it
-	Agent    string    `json:"agent,omitempty"`    // was held in this program
-	Project  string    `json:"project,omitempty"`  // is about a directory of this name, or whose path ends so
-	Key      string    `json:"key,omitempty"`      // has this key
-	Parent   string    `json:"parent,omitempty"`   // came from this session, as a person names it
-	Relation string    `json:"relation,omitempty"` // has this relation to its parent
-	Pinned   *bool     `json:"pinned,omitempty"`
-	Archived *bool     `json:"archived,omitempty"`
-	Since    time.Time `json:"since,omitzero"` // something was said at or after this time
-	Until    time.Time `json:"until,omitzero"` // nothing was said since this time
+	// Filters. The zero value of each lets everything pass.
+
+	Tags     []string  `json:"tags,omitempty"`     // only those that have all of these
+	CWD      string    `json:"cwd,omitempty"`      // only those about this directory or one below it
+	Agent    string    `json:"agent,omitempty"`    // only those that were held in this program
+	Project  string    `json:"project,omitempty"`  // only those about a directory of this name, or whose path ends so
+	Key      string    `json:"key,omitempty"`      // only the one that has this key
+	Parent   string    `json:"parent,omitempty"`   // only those that came from this session, as a person names it
+	Relation string    `json:"relation,omitempty"` // only those that have this relation to their parent
+	Pinned   *bool     `json:"pinned,omitempty"`   // only those that are pinned, or only those that are not
+	Archived *bool     `json:"archived,omitempty"` // only those that are archived, or only those that are not
+	Since    time.Time `json:"since,omitzero"`     // only those in which something was said at or after this time
+	Until    time.Time `json:"until,omitzero"`     // only those in which nothing was said since this time
 }
 
 // Narrow adds a filter in the form of a search: agent:codex, project:NAME, tag:NAME, cwd:DIR,
@@ -149,11 +150,8 @@ type UnknownFilter = index.Unknown
 
 const defaultLimit = 50
 
-// sorts are the orders of a list, and whether the greatest comes first.
-var sorts = map[string]bool{
-	string(index.ByUpdated): true, string(index.ByCreated): true, string(index.ByTitle): false,
-	string(index.ByMessages): true, string(index.ByTokens): true, string(index.BySize): true,
-}
+// sorts are the orders of a list. The greatest comes first, except among titles.
+var sorts = []index.Sort{index.ByUpdated, index.ByCreated, index.ByTitle, index.ByMessages, index.ByTokens, index.BySize}
 
 // relations are the possible relations of a session to its parent.
 var relations = []string{session.RelationFork, session.RelationContinuation, session.RelationRecovery, session.RelationSubagent}
@@ -162,15 +160,15 @@ func (r *ListRequest) options() (o index.ListOptions, err error) {
 	if r.Sort == "" {
 		r.Sort = string(index.ByUpdated)
 	}
-	desc, ok := sorts[r.Sort]
+	desc := r.Sort != string(index.ByTitle)
 	if err := allOrMore("limit", r.Limit); err != nil {
 		return o, err
 	}
 	switch {
-	case !ok:
-		return o, wrong("sort", "{sort} is %q; it must be updated, created, title, messages, tokens or size", r.Sort)
+	case !slices.Contains(sorts, index.Sort(r.Sort)):
+		return o, wrong("sort", "{sort} is %q; it must be one of %s", r.Sort, strings.Join(asTexts(sorts), ", "))
 	case r.Relation != "" && !slices.Contains(relations, r.Relation):
-		return o, wrong("relation", "{relation} is %q; it must be %s", r.Relation, strings.Join(relations, ", "))
+		return o, wrong("relation", "{relation} is %q; it must be one of %s", r.Relation, strings.Join(relations, ", "))
 	case r.Page < 0:
 		return o, wrong("page", "{page} is %d; the first page is 1", r.Page)
 	case r.Page > 1 && r.Limit < 0:
@@ -308,7 +306,7 @@ func (h *Home) indexed(ctx context.Context, given string) (*index.Session, error
 
 // FilterValuesRequest names a filter of a list or a search, such as agent or tag.
 type FilterValuesRequest struct {
-	Filter string `json:"filter"`
+	Filter string `json:"filter"` // agent, project, tag, cwd, model or tool; another one has no values
 }
 
 // FilterValuesResult has the values of a filter.
@@ -333,9 +331,9 @@ func (s *Sessions) filterValues(ctx context.Context, r FilterValuesRequest) (*Fi
 
 // SuggestRequest has what a user has begun to type.
 type SuggestRequest struct {
-	Begin string `json:"begin,omitempty"` // of an id
+	Begin string `json:"begin,omitempty"` // of an id or a short name
 	Words string `json:"words,omitempty"` // part of the title, the project or the id; Begin is not used
-	Limit int    `json:"limit,omitempty"` // 0 is 100
+	Limit int    `json:"limit,omitempty"` // how many; 0 means 100
 }
 
 // Suggestions are conversations that a user may mean.

@@ -11,8 +11,8 @@ import (
 
 // DistinctRequest names sessions, some perhaps twice.
 type DistinctRequest struct {
-	Sessions []string `json:"sessions"` // as a person names them
-	Link     bool     `json:"link,omitempty"`
+	Sessions []string `json:"sessions"`       // as a person names them
+	Link     bool     `json:"link,omitempty"` // each session once, not each conversation
 }
 
 // DistinctResult has the ids of the sessions that were named.

@@ -33,8 +33,8 @@ func otherRatings(add []string) []string {
 // RateRequest says how good a conversation was.
 type RateRequest struct {
 	Session string `json:"session"`          // as a person names it: see Resolve
-	Rating  string `json:"rating,omitempty"` // Good or Bad; "" takes the rating back
-	Note    string `json:"note,omitempty"`   // why
+	Rating  string `json:"rating,omitempty"` // one of Good and Bad; "" takes the rating back
+	Note    string `json:"note,omitempty"`   // why it is rated so
 	// Entry is the entry that it is about, as a person names it. Default: none, the
 	// conversation as a whole.
 	Entry string `json:"entry,omitempty"`

@@ -13,12 +13,11 @@ import (
 )
 
 // TagRequest changes the tags of a conversation, or only asks for them. The two lists have no
-// order, so a tag that is in both is removed. Where the order of changes matters, Change makes
-// the lists: of several changes of one tag, it keeps the last.
+// order, so a tag that is in both is removed.
 type TagRequest struct {
-	Session string   `json:"session"` // as a person names it: see Resolve
-	Add     []string `json:"add,omitempty"`
-	Remove  []string `json:"remove,omitempty"`
+	Session string   `json:"session"`          // as a person names it: see Resolve
+	Add     []string `json:"add,omitempty"`    // tags that it gets
+	Remove  []string `json:"remove,omitempty"` // tags that it loses
 }
 
 // Change adds a change as a person writes it: +tag or -tag. It replaces an earlier change of

@@ -29,10 +29,10 @@ func Providers() []string { return append([]string{offline.Name}, client.Provide
 // nothing else from there: an address, a command for a key and a model's name are of use
 // to one provider only.
 type ModelChoice struct {
-	Provider string `json:"provider,omitempty"` // one of Providers
-	Model    string `json:"model,omitempty"`
-	BaseURL  string `json:"base_url,omitempty"`
-	Thinking string `json:"thinking,omitempty"` // one of provider.ThinkingLevels
+	Provider string `json:"provider,omitempty"` // who is asked: one of Providers
+	Model    string `json:"model,omitempty"`    // its name
+	BaseURL  string `json:"base_url,omitempty"` // where the provider is, for one that is not at its usual address
+	Thinking string `json:"thinking,omitempty"` // how much the model thinks: one of provider.ThinkingLevels
 }
 
 // ModelFrom says who chose a model.

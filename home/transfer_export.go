@@ -58,13 +58,13 @@ func formatOfPath(path string) (string, error) {
 // ExportRequest says which conversation to write, how, and where.
 type ExportRequest struct {
 	OpenRequest
-	// Format is one of ExportFormats, or the name of another program's format. Default:
-	// the one for the ending of Path.
+	// Format is one of Coppice's own, or that of another program. Default: the one for the
+	// ending of Path, or else Markdown.
 	Format string `json:"format,omitempty"`
 	// Leaf is the entry at which the path ends, as a person names it. Default: the
 	// conversation's leaf. JSON and JSONL contain all branches and refuse it.
 	Leaf string `json:"leaf,omitempty"`
-	// Inline fills in content from blobs. Only JSONL needs it.
+	// Inline fills in content that is kept apart from the log. Only JSONL needs it.
 	Inline bool `json:"inline,omitempty"`
 	// Redact takes out secrets.
 	Redact bool `json:"redact,omitempty"`

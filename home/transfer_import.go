@@ -24,8 +24,8 @@ type ImportRequest struct {
 	Paths []string `json:"paths,omitempty" here:"-"`
 	// All imports what known programs keep on this machine.
 	All bool `json:"all,omitempty" here:""`
-	// Format is the format of all files: one of Formats, or FormatCoppice. With All, only files of its program are imported.
-	// Default: detected from the content of each file.
+	// Format is the format of all files: that of another program, or FormatCoppice. With All,
+	// only files of its program are imported. Default: detected from the content of each file.
 	Format string `json:"format,omitempty"`
 	// Redact takes secrets out, even of the bytes that are kept. It is on by default if the
 	// home's settings ask for it.

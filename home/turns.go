@@ -43,7 +43,7 @@ const (
 // PromptRequest is what a person says to a model, and in which conversation.
 type PromptRequest struct {
 	TurnOptions
-	// Text is the message. Content, for images and files, goes before it.
+	// Text and Content are the message. Content, for images and files, goes before the text.
 	Text    string            `json:"text,omitempty"`
 	Content []session.Content `json:"content,omitempty"`
 }
@@ -134,7 +134,7 @@ func (t *Turns) resume(ctx context.Context, r ResumeTurnRequest, send func(TurnE
 
 // WatchRequest says which turn to listen to.
 type WatchRequest struct {
-	Session string `json:"session"`
+	Session string `json:"session"` // as a person names it: see Resolve
 	// After is the number of the last event that the caller has. Default: none.
 	After int64 `json:"after,omitempty"`
 }
@@ -164,13 +164,13 @@ func (t *Turns) watch(ctx context.Context, r WatchRequest, send func(TurnEvent) 
 
 // ApproveRequest decides about a call that needs approval.
 type ApproveRequest struct {
-	Session  string         `json:"session"`
-	Call     string         `json:"call"`     // its id
-	Decision agent.Decision `json:"decision"` // allow, deny or later
-	Reason   string         `json:"reason,omitempty"`
+	Session  string         `json:"session"`          // as a person names it: see Resolve
+	Call     string         `json:"call"`             // its id
+	Decision agent.Decision `json:"decision"`         // whether it may run
+	Reason   string         `json:"reason,omitempty"` // why it is denied, for the model
 	// Input are the arguments with which the call is allowed. Default: the model's.
 	Input json.RawMessage `json:"input,omitempty"`
-	// Rules are allowed from now on, until the turn ends.
+	// Rules say which other calls are allowed from now on, until the turn ends.
 	Rules []string `json:"rules,omitempty"`
 }
 
@@ -231,7 +231,8 @@ func (r *ApproveRequest) decision() (agent.Decision, error) {
 
 // SteerRequest is what a person says to a model while it works.
 type SteerRequest struct {
-	Session string            `json:"session"`
+	Session string `json:"session"` // as a person names it: see Resolve
+	// Text and Content are the message. Content, for images and files, goes before the text.
 	Text    string            `json:"text,omitempty"`
 	Content []session.Content `json:"content,omitempty"`
 	// After says that it can wait until the model is done; the turn then goes on with it.

@@ -49,7 +49,7 @@ func (u *Upkeep) quarantine(ctx context.Context) (*QuarantineResult, error) {
 
 // ReadmitRequest says what to bring back from quarantine.
 type ReadmitRequest struct {
-	ID string `json:"id"` // see Kept
+	ID string `json:"id"` // as the list of what is in quarantine has it
 }
 
 // ReadmitResult is what was brought back.

@@ -13,8 +13,8 @@ type RetainRequest struct {
 	// OlderThan removes the sessions that have been inactive for longer; 0 removes none
 	// because of its age.
 	OlderThan Age `json:"older_than,omitempty"`
-	// MaxCount keeps only this many of the most recently active; nil removes none because
-	// there are too many.
+	// MaxCount keeps only this many of the most recently active. Default: none is
+	// removed because there are too many.
 	MaxCount *int `json:"max_count,omitempty"`
 	DryRun   bool `json:"dry_run,omitempty"` // only say what would be removed
 }

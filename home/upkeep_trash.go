@@ -124,7 +124,7 @@ func (u *Upkeep) trash(ctx context.Context, r TrashRequest) (*TrashResult, error
 
 // RestoreRequest says what to bring back.
 type RestoreRequest struct {
-	// Session is the name of a removal, or of a session as Resolve takes it, which means its
+	// Session is the name of a removal, or of a session as a person names it, which means its
 	// latest removal. "last" is the latest removal of all, and "@2" the one before it.
 	Session string `json:"session"`
 	Link    bool   `json:"link,omitempty"` // only the session that is named

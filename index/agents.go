@@ -43,7 +43,7 @@ func projectName(name string) string {
 
 // knownRoles are those that a message may always have. Imported ones may have
 // others.
-var knownRoles = []string{session.RoleUser, session.RoleAssistant, session.RoleSystem, session.RoleTool}
+var knownRoles = session.Roles()
 
 // errUnknown is the error of a filter by something that there cannot be.
 func errUnknown(op string, kind error, what, value string, known []string) error {

@@ -119,7 +119,7 @@ func (p *parser) take(name, value string, at int, negative bool) {
 		}
 	case "kind":
 		if kindNumber(Kind(value)) < 0 {
-			p.fail(at, "unknown kind %q", value)
+			p.fail(at, "%v", unknownKind(Kind(value)))
 		}
 		fallthrough
 	default:

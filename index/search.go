@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -67,7 +66,7 @@ func (o *SearchOptions) query(now time.Time) (*query, error) {
 	f := &q.filters
 	for _, k := range o.Kinds {
 		if kindNumber(k) < 0 {
-			return nil, &store.Error{Op: "search", Kind: store.ErrInvalid, Err: fmt.Errorf("unknown kind %q", k)}
+			return nil, &store.Error{Op: "search", Kind: store.ErrInvalid, Err: unknownKind(k)}
 		}
 	}
 	f.tags = append(f.tags, o.Tags...)

@@ -5,7 +5,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 )
 
 // writer writes records into the database, within one transaction. What it remembers
@@ -237,5 +239,12 @@ func (w *writer) writeRows(words *vocabulary) error {
 
 // kinds are all kinds; a kind's number is its place. New ones go to the end.
 var kinds = []Kind{KindText, KindThinking, KindCall, KindOutput, KindSummary, KindTitle, KindTag, KindLabel, KindDraft}
+
+// Kinds lists the kinds of text.
+func Kinds() []Kind { return slices.Clone(kinds) }
+
+func unknownKind(k Kind) error {
+	return fmt.Errorf("unknown kind %q; it must be one of %s", k, strings.Join(kindNames(kinds), ", "))
+}
 
 func kindNumber(k Kind) int64 { return int64(slices.Index(kinds, k)) }

@@ -67,7 +67,7 @@ func (s *Server) admitting(next http.Handler) http.Handler {
 			return
 		case "/openapi.json":
 			if r.Method == http.MethodGet && s.admit.isHost(r.Host) {
-				s.api.serve(w, r)
+				s.serveAPI(w, r)
 				return
 			}
 		}
@@ -155,7 +155,7 @@ func (a *admission) grant(r *http.Request) (*Grant, error) {
 		var err error
 		if g, err = a.o.Authorize(r.Context(), bearer(r)); errors.Is(err, ErrUnauthorized) {
 			return nil, &Problem{
-				Status: http.StatusUnauthorized, Kind: "unauthorized", Detail: ErrUnauthorized.Error(),
+				Status: http.StatusUnauthorized, Kind: kindUnauthorized, Detail: ErrUnauthorized.Error(),
 				Hint: "send it as Authorization: Bearer TOKEN; coppice token add NAME makes one",
 			}
 		} else if err != nil {
@@ -208,5 +208,5 @@ func (a *admission) enter(name string, stream bool) (_ *holding, end func(), _ e
 }
 
 func tooMany(why string) *Problem {
-	return &Problem{Status: http.StatusTooManyRequests, Kind: "limited", Detail: why, Hint: "wait a moment, and ask again"}
+	return &Problem{Status: http.StatusTooManyRequests, Kind: home.KindLimited, Detail: why, Hint: "wait a moment, and ask again"}
 }

@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -27,17 +26,21 @@ type described struct {
 	properties   map[string]*huma.Schema // of the request
 }
 
-// api is the OpenAPI document.
-type api struct {
-	doc  *huma.OpenAPI
-	text func() ([]byte, error)
-}
-
-func newAPI() *api {
-	registry := huma.NewMapRegistry("#/components/schemas/", schemaName)
-	for _, t := range []reflect.Type{reflect.TypeFor[session.Entry](), reflect.TypeFor[session.Content](), reflect.TypeFor[session.Header]()} {
+// newRegistry returns where the schemas of types are kept.
+func newRegistry() huma.Registry {
+	registry := huma.NewMapRegistry(schemas, schemaName)
+	for _, t := range []reflect.Type{reflect.TypeFor[session.Entry](), reflect.TypeFor[session.Content](), reflect.TypeFor[session.Header](), reflect.TypeFor[session.MessageEntry]()} {
 		registry.RegisterTypeAlias(t, reflect.TypeFor[logObject]())
 	}
+	return registry
+}
+
+const schemas = "#/components/schemas/"
+
+// document returns the OpenAPI document. Its schemas are others than those that requests are
+// held against: they also have descriptions, and lists of values, which the home checks itself.
+func document() ([]byte, error) {
+	registry := newRegistry()
 	registry.RegisterTypeAlias(reflect.TypeFor[session.MessageEntry](), reflect.TypeFor[messageObject]())
 	doc := &huma.OpenAPI{
 		OpenAPI: "3.1.0",
@@ -54,9 +57,18 @@ func newAPI() *api {
 		},
 		Security: []map[string][]string{{"token": {}}},
 	}
-	a := &api{doc: doc}
-	a.text = sync.OnceValues(a.marshal)
-	return a
+	for _, op := range home.Operations() {
+		if op.Route != "" {
+			d := describe(op, registry)
+			explain(d.schema, op.Request)
+			doc.AddOperation(d.openAPI())
+		}
+	}
+	for name, s := range registry.Map() {
+		explain(s, registry.TypeFromRef(schemas+name))
+		plain(s)
+	}
+	return json.MarshalIndent(doc, "", "  ")
 }
 
 // logObject is a part of a log. Programs may add members of their own, so its schema is open.
@@ -67,20 +79,21 @@ func (logObject) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true, Description: "As docs/format.md describes it."}
 }
 
-// messageObject is a message that somebody says.
+// messageObject is a message as the document describes it. What a request has is for the home
+// to check.
 type messageObject struct{}
 
 // Schema implements huma.SchemaProvider.
-func (messageObject) Schema(huma.Registry) *huma.Schema {
-	return &huma.Schema{
-		Type: huma.TypeObject, AdditionalProperties: true, Required: []string{"role", "content"},
-		Description: "A message, as docs/format.md describes it.",
-		Properties: map[string]*huma.Schema{
-			"role":    {Type: huma.TypeString, Description: "user, assistant, system or tool"},
-			"content": {Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}},
-			"model":   {Type: huma.TypeString},
-		},
+func (messageObject) Schema(r huma.Registry) *huma.Schema {
+	type members session.MessageEntry // without the methods that read and write it
+	s := huma.SchemaFromType(r, reflect.TypeFor[members]())
+	explain(s, reflect.TypeFor[session.MessageEntry]())
+	s.AdditionalProperties = true
+	s.Properties["content"].Items = &huma.Schema{
+		Type: huma.TypeObject, AdditionalProperties: true, Required: []string{"type"}, Description: "A block, as docs/format.md describes it.",
+		Properties: map[string]*huma.Schema{"type": {Type: huma.TypeString, Description: "What it is, such as text. The block has a member of that name."}},
 	}
+	return s
 }
 
 // schemaName is the name of a type, with its package unless that is home.
@@ -98,9 +111,9 @@ func schemaName(t reflect.Type, hint string) string {
 
 var pathName = regexp.MustCompile(`\{(\w+)\}`)
 
-// add describes an operation.
-func (a *api) add(op *home.Operation) *described {
-	d := &described{Operation: op, registry: a.doc.Components.Schemas}
+// describe returns an operation with what HTTP needs to know about it.
+func describe(op *home.Operation, registry huma.Registry) *described {
+	d := &described{Operation: op, registry: registry}
 	d.method, d.path, _ = strings.Cut(op.Route, " ")
 	for _, name := range pathName.FindAllStringSubmatch(d.path, -1) {
 		d.inPath = append(d.inPath, name[1])
@@ -108,7 +121,6 @@ func (a *api) add(op *home.Operation) *described {
 	d.inBody = d.method != http.MethodGet && d.method != http.MethodDelete && !op.Reads
 	d.schema = d.requestSchema()
 	d.properties = d.schema.Properties
-	a.doc.AddOperation(d.openAPI())
 	return d
 }
 
@@ -137,7 +149,7 @@ func (d *described) openAPI() *huma.Operation {
 	op := &huma.Operation{
 		OperationID: d.Name, Method: d.method, Path: d.path, Summary: strings.TrimSuffix(d.Doc, "."),
 		Tags:        []string{d.Name[:strings.IndexByte(d.Name, '.')]},
-		Description: d.Doc + " Needs " + d.Access.String() + " access.",
+		Description: docs()[d.Name] + "\n\nNeeds " + d.Access.String() + " access.",
 		Responses:   map[string]*huma.Response{"200": d.response()},
 	}
 	problem := &huma.Response{
@@ -173,7 +185,7 @@ func (d *described) openAPI() *huma.Operation {
 	})
 	for _, name := range names {
 		op.Parameters = append(op.Parameters, &huma.Param{
-			Name: name, In: "query", Required: slices.Contains(d.schema.Required, name), Schema: d.properties[name],
+			Name: name, In: "query", Required: slices.Contains(d.schema.Required, name), Schema: d.properties[name], Description: d.properties[name].Description,
 		})
 	}
 	if d.Reads {
@@ -230,17 +242,10 @@ func (d *described) response() *huma.Response {
 	return r
 }
 
-func (a *api) marshal() ([]byte, error) {
-	for _, s := range a.doc.Components.Schemas.Map() {
-		plain(s)
-	}
-	return json.MarshalIndent(a.doc, "", "  ")
-}
-
-func (a *api) serve(w http.ResponseWriter, r *http.Request) {
-	text, err := a.text()
+func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
+	text, err := s.document()
 	if err != nil {
-		http.Error(w, "the document cannot be written", http.StatusInternalServerError)
+		s.fail(w, r, err)
 		return
 	}
 	serveDocument(w, r, text)

@@ -15,24 +15,28 @@ import (
 
 // Problem is an error as HTTP answers it (RFC 9457), with the members of home.ErrorInfo.
 type Problem struct {
-	Type   string    `json:"type" doc:"urn:coppice: and the kind"`
-	Title  string    `json:"title" doc:"The status in words"`
-	Status int       `json:"status"`
-	Detail string    `json:"detail" doc:"What went wrong, where and why"`
-	Kind   home.Kind `json:"kind" doc:"What programs should decide by"`
-	Field  string    `json:"field,omitempty" doc:"The field of the request that is wrong"`
-	Hint   string    `json:"hint,omitempty" doc:"What to do about it"`
-	Text   string    `json:"text,omitempty" doc:"What is wrong with the field, with the names of fields in braces"`
-	Errors []Wrong   `json:"errors,omitempty" doc:"Every field that is wrong, if there are several"`
-	Result any       `json:"result,omitempty" doc:"What was done until then"`
+	Type   string    `json:"type"`             // urn:coppice: and the kind
+	Title  string    `json:"title"`            // the status in words
+	Status int       `json:"status"`           // that of the answer
+	Detail string    `json:"detail"`           // what went wrong, where and why
+	Kind   home.Kind `json:"kind"`             // what programs should decide by
+	Field  string    `json:"field,omitempty"`  // the field of the request that is wrong
+	Hint   string    `json:"hint,omitempty"`   // what to do about it
+	Text   string    `json:"text,omitempty"`   // what is wrong with the field, with the names of fields in braces
+	Errors []Wrong   `json:"errors,omitempty"` // every field that is wrong, if there are several
+	Result any       `json:"result,omitempty"` // what was done until then
 
 	retryAfter string
 }
 
+// kindUnauthorized is the kind of an answer to one who has no valid token. The home does not
+// know of tokens.
+const kindUnauthorized home.Kind = "unauthorized" // a valid token is needed
+
 // Wrong is a field of a request that is wrong.
 type Wrong struct {
 	Field   string `json:"field"`
-	Message string `json:"message"`
+	Message string `json:"message"` // what is wrong with it
 }
 
 func (p *Problem) Error() string { return p.Detail }

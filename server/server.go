@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -97,8 +98,9 @@ type Server struct {
 	watch   *watch
 	admit   *admission
 	feed    *feed
-	api     *api
-	stores  stores
+	// document is what /openapi.json answers. It is made when it is first asked for.
+	document func() ([]byte, error)
+	stores   stores
 	// stopping ends when no new streams are to begin and those that have should end.
 	stopping context.Context
 	stop     context.CancelFunc
@@ -120,7 +122,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s.feed = newFeed(s.stopping, o.Home)
-	s.api = newAPI()
+	s.document = sync.OnceValues(document)
 	s.addRoutes()
 	s.handler = s.watch.around(s.admitting(s.mux))
 	return s, nil
@@ -173,9 +175,10 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 
 // addRoutes adds what answers the requests that were let in.
 func (s *Server) addRoutes() {
+	registry := newRegistry()
 	for _, op := range home.Operations() {
 		if op.Route != "" {
-			s.mux.Handle(op.Route, s.operation(s.api.add(op)))
+			s.mux.Handle(op.Route, s.operation(describe(op, registry)))
 			s.streams[op.Route] = op.Event != nil
 		}
 	}

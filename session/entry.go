@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
@@ -67,11 +68,15 @@ const (
 // write a conversation: user, assistant, system or tool. A Session also accepts the other
 // Role constants, and Graft accepts whatever a source has.
 func CheckRole(role MessageRole) error {
-	switch role {
-	case RoleUser, RoleAssistant, RoleSystem, RoleTool:
+	if slices.Contains(Roles(), role) {
 		return nil
 	}
 	return Invalidf("unknown role %q; it must be user, assistant, system or tool", role)
+}
+
+// Roles lists the roles that CheckRole accepts.
+func Roles() []MessageRole {
+	return []MessageRole{RoleUser, RoleAssistant, RoleSystem, RoleTool}
 }
 
 // Relations of a session to its parent session.
@@ -153,19 +158,20 @@ func (e *Entry) Imported() bool {
 
 // MessageEntry is what somebody said: a human, a model, or a tool.
 type MessageEntry struct {
-	Role    string    `json:"role"`
-	Content []Content `json:"content"`
-	Model   string    `json:"model,omitempty"`
+	Role    string    `json:"role"`    // who said it
+	Content []Content `json:"content"` // what was said, piece by piece
+	// Model and Provider are those of an answer.
+	Model    string `json:"model,omitempty"`
+	Provider string `json:"provider,omitempty"`
 
-	Provider   string `json:"provider,omitempty"`
-	Category   string `json:"category,omitempty"` // importance in the context window: SYSTEM, CONTEXT, DIALOG, SYSTEM_OUTPUT
-	Tokens     *int   `json:"tokens,omitempty"`   // how many the message takes in a context; nil means unknown, not zero
-	Usage      *Usage `json:"usage,omitempty"`    // what the provider reported for the response
-	StopReason string `json:"stop_reason,omitempty"`
+	Category   string `json:"category,omitempty"`    // importance in the context window: SYSTEM, CONTEXT, DIALOG, SYSTEM_OUTPUT
+	Tokens     *int   `json:"tokens,omitempty"`      // how many the message takes in a context; nil means unknown, not zero
+	Usage      *Usage `json:"usage,omitempty"`       // what the provider reported for the response
+	StopReason string `json:"stop_reason,omitempty"` // why the model stopped
 	// ResponseID is the provider's id of the response. Messages that share one are one
 	// response: they are never separated, and their usage counts once.
 	ResponseID string         `json:"response_id,omitempty"`
-	Metadata   map[string]any `json:"metadata,omitempty"`
+	Metadata   map[string]any `json:"metadata,omitempty"` // what programs note for themselves
 
 	Extra       Fields `json:"-"`
 	rawMetadata json.RawMessage
@@ -173,10 +179,10 @@ type MessageEntry struct {
 
 // Usage is what a provider reported for a response, in tokens.
 type Usage struct {
-	Input      int `json:"input,omitempty"` // without what the cache served
-	Output     int `json:"output,omitempty"`
-	CacheRead  int `json:"cache_read,omitempty"`
-	CacheWrite int `json:"cache_write,omitempty"`
+	Input      int `json:"input,omitempty"`       // without what the cache served
+	Output     int `json:"output,omitempty"`      // what the model wrote
+	CacheRead  int `json:"cache_read,omitempty"`  // what the cache served
+	CacheWrite int `json:"cache_write,omitempty"` // what the cache was given
 	// CacheWriteHour is the part of CacheWrite that the cache keeps for an hour, which
 	// costs more.
 	CacheWriteHour int `json:"cache_write_1h,omitempty"`

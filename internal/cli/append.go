@@ -54,7 +54,7 @@ func appendCommand(a *app) *cobra.Command {
 	flags.BoolVar(&f.request.Force, "force", false, "append a result even if no call waits for it")
 	cmd.MarkFlagsOneRequired("role", "entry")
 	cmd.MarkFlagsMutuallyExclusive("role", "entry")
-	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions([]string{"user", "assistant", "system", "tool"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions(session.Roles(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("at", a.completeEntries)
 	return a.withJSON(a.withRedact(cmd))
 }

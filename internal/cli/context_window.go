@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -27,7 +28,7 @@ func (f *windowFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&f.CutTo, "cut-to", 0, "cut a full window to this percent, as a chat does")
 	flags.StringVar(&f.Model, "model", "", "count tokens for this model (default: the session's)")
 	flags.StringVar(&f.Counter, "counter", "", "count with estimate, o200k or cl100k (default: the model's)")
-	_ = cmd.RegisterFlagCompletionFunc("counter", cobra.FixedCompletions([]string{"estimate", "o200k", "cl100k"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("counter", cobra.FixedCompletions(home.Choices(reflect.TypeFor[home.WindowRequest](), "counter"), cobra.ShellCompDirectiveNoFileComp))
 }
 
 // windowOnly are the flags that mean nothing without a window.
