@@ -26,7 +26,7 @@ func TestAKilledTurnGoesOn(t *testing.T) {
 	}
 	h, dir := newHouseInFiles(t), t.TempDir()
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
-	child.Dir, child.Env = dir, append(os.Environ(), killedHome+"="+h.dir)
+	child.Dir, child.Env = dir, append(os.Environ(), killedHome+"="+h.dir, "TMPDIR="+t.TempDir()) // it cannot tidy up
 	out, err := child.StdoutPipe()
 	if err == nil {
 		err = child.Start()
