@@ -35,6 +35,7 @@ type Change struct {
 	After  []byte `json:"-"`
 
 	file string // Path, with links resolved
+	keep bool   // the backup that is there is still the file without the server
 }
 
 // backupSuffix follows the name of the file.
@@ -46,7 +47,7 @@ func (c *Change) IsNothing() bool { return bytes.Equal(c.Before, c.After) }
 // Add returns the change that gives the agent a server. Nothing is written before Write. An
 // entry of ours is brought up to date; what a person added to it stays.
 func (p *Program) Add(m Machine, e Entry) (*Change, error) {
-	return p.change(m, func(f format, text []byte) ([]byte, error) {
+	return p.change(m, func(c *Change, f format, text []byte) ([]byte, error) {
 		had, err := p.command(f, text, e.Name)
 		switch {
 		case err != nil:
@@ -58,6 +59,7 @@ func (p *Program) Add(m Machine, e Entry) (*Change, error) {
 		case slices.Equal(had, append([]string{e.Command}, e.Args...)):
 			return text, nil
 		}
+		c.keep = p.original(c, e.Name, had) != nil
 		return f.update(text, e.Name, p.shape(e))
 	})
 }
@@ -65,7 +67,7 @@ func (p *Program) Add(m Machine, e Entry) (*Change, error) {
 // Remove returns the change that takes the server out. If there is none, the error is
 // session.ErrNotExist.
 func (p *Program) Remove(m Machine, name string) (*Change, error) {
-	return p.change(m, func(f format, text []byte) ([]byte, error) {
+	return p.change(m, func(c *Change, f format, text []byte) ([]byte, error) {
 		had, err := p.command(f, text, name)
 		switch {
 		case err != nil:
@@ -75,8 +77,59 @@ func (p *Program) Remove(m Machine, name string) (*Change, error) {
 		case !isOurs(had, Entry{}):
 			return nil, ErrForeign
 		}
+		if was := p.original(c, name, had); was != nil {
+			return was, nil
+		}
 		return f.remove(text, name)
 	})
+}
+
+// original returns the file as it would be if the server had never been added, byte for byte:
+// the backup, with what a person changed since. It returns nil if there is no such backup, or
+// the person changed what is beside the server, too.
+func (p *Program) original(c *Change, name string, command []string) []byte {
+	before, err := vfs.ReadFile(c.file+backupSuffix, maxFile)
+	if err != nil {
+		return nil
+	}
+	if had, err := p.command(p.format, before, name); err != nil || had != nil {
+		return nil
+	}
+	added, err := p.format.add(before, name, p.shape(Entry{name, command[0], command[1:]}))
+	if err != nil {
+		return nil
+	}
+	was := undone(before, added, c.Before)
+	if !p.format.isWithout(c.Before, was, name) {
+		return nil
+	}
+	return was
+}
+
+// undone takes the change from before to added out of a text that was changed since, if the
+// two changes are in different places. Otherwise it returns nil.
+func undone(before, added, now []byte) []byte {
+	start, end := sameEnds(before, added)
+	from, to := sameEnds(added, now)
+	switch {
+	case from >= len(added)-end: // what is new comes after ours
+		return slices.Concat(before[:len(before)-end], now[len(added)-end:])
+	case len(added)-to <= start: // or before it
+		return slices.Concat(now[:len(now)-(len(added)-start)], before[start:])
+	}
+	return nil
+}
+
+// sameEnds returns how many bytes at the start and at the end two texts share.
+func sameEnds(a, b []byte) (start, end int) {
+	most := min(len(a), len(b))
+	for start < most && a[start] == b[start] {
+		start++
+	}
+	for end < most-start && a[len(a)-1-end] == b[len(b)-1-end] {
+		end++
+	}
+	return start, end
 }
 
 // Has reports whether the agent has a server of ours of this name.
@@ -86,7 +139,7 @@ func (p *Program) Has(m Machine, name string) bool {
 }
 
 // change reads the file and edits its text.
-func (p *Program) change(m Machine, edit func(format, []byte) ([]byte, error)) (*Change, error) {
+func (p *Program) change(m Machine, edit func(*Change, format, []byte) ([]byte, error)) (*Change, error) {
 	c := &Change{Program: p.Name, Path: p.file(m)}
 	fail := func(err error) (*Change, error) {
 		return nil, &session.Error{Op: "configure " + p.Title, Path: c.Path, Err: err}
@@ -105,7 +158,7 @@ func (p *Program) change(m Machine, edit func(format, []byte) ([]byte, error)) (
 		c.Backup = c.file + backupSuffix
 	}
 	c.Before = text
-	if c.After, err = edit(p.format, text); err != nil {
+	if c.After, err = edit(c, p.format, text); err != nil {
 		return fail(err)
 	}
 	return c, nil
@@ -139,8 +192,10 @@ func (c *Change) Write() error {
 		return err
 	}
 	how.Perm = info.Mode().Perm()
-	if err := vfs.Replace(disk, c.Backup, how, vfs.Data(c.Before)); err != nil {
-		return err
+	if !c.keep {
+		if err := vfs.Replace(disk, c.Backup, how, vfs.Data(c.Before)); err != nil {
+			return err
+		}
 	}
 	return vfs.Replace(disk, c.file, how, vfs.Data(c.After))
 }

@@ -187,7 +187,7 @@ func TestUpdateKeepsWhatAPersonAdded(t *testing.T) {
 	t.Parallel()
 	for program, text := range map[string]string{
 		"gemini-cli": `{"mcpServers": {"coppice": {"command": "/old/coppice", "args": ["mcp"], "trust": true /* mine */}}}`,
-		"codex":      "[mcp_servers.coppice]\ncommand = '/old/coppice'\nargs = [\"mcp\"]\nstartup_timeout_sec = 30 # mine\n\n[mcp_servers.coppice.env]\nA = \"b\"\n\n[tui]\n",
+		"codex":      "[mcp_servers.coppice]\ncommand = '/old/coppice' # mine\nargs = [\"mcp\"]\nstartup_timeout_sec = 30 # mine\n\n[mcp_servers.coppice.env]\nA = \"b\"\n\n[tui]\n",
 	} {
 		m, p, _ := machine(t, program, text)
 		c, err := p.Add(m, ours)
@@ -318,4 +318,83 @@ func FuzzAdd(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Whatever a file looks like, uninstalling gives back its bytes, also after the entry was brought
+// up to date. If a person edited it meanwhile, the edit stays, and what was there before.
+func TestUninstallGivesBackEveryByte(t *testing.T) {
+	t.Parallel()
+	for _, p := range install.Programs() {
+		files := filesOf(p.Name)
+		if p.Name != "claude-code" && p.Name != "codex" { // the same format
+			files = files[len(files)-4:]
+		}
+		for _, before := range files {
+			m, p, path := machine(t, p.Name, before)
+			check := func(step, want, got string) {
+				t.Helper()
+				if want != got {
+					t.Errorf("%s, %s: %q became %q", p.Name, step, want, got)
+				}
+			}
+			c, err := p.Add(m, ours)
+			if err != nil {
+				t.Errorf("%s: %q: %v", p.Name, before, err)
+				continue
+			}
+			written(t, c, nil)
+			c, err = p.Remove(m, ours.Name)
+			check("removed", before, written(t, c, err))
+			c, err = p.Add(m, ours)
+			written(t, c, err)
+			moved := ours
+			moved.Args = []string{"--dir", "/x", "mcp"}
+			c, err = p.Add(m, moved)
+			added := written(t, c, err)
+			c, err = p.Remove(m, ours.Name)
+			check("brought up to date and removed", before, written(t, c, err))
+			comment := map[bool]string{true: "# mine\n", false: "/* mine */"}[p.Name == "codex"]
+			if strings.HasPrefix(before, "\ufeff") {
+				continue // which only the start of a file may have
+			}
+			c, err = p.Add(m, moved)
+			written(t, c, err)
+			if err := os.WriteFile(path, []byte(comment+added), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			c, err = p.Remove(m, ours.Name)
+			check("edited and removed", comment+before, written(t, c, err))
+		}
+	}
+}
+
+// filesOf are files as people write them for a program.
+func filesOf(program string) []string {
+	if program == "codex" {
+		return []string{
+			"", "\n", "# only a comment", "# only a comment\n", "model = \"x\"", "model = \"x\"\n", "model = \"x\"\n\n\n",
+			"model = \"x\"\r\n", "[tui]\nx = 1 # mine\n", "[mcp_servers]\n", "[mcp_servers.other]\ncommand = \"x\" # mine\n\n# the end\n",
+			"[mcp_servers.other]\ncommand = \"x\"\n\n[mcp_servers.other.env]\nA = \"b\"",
+		}
+	}
+	key := "mcpServers"
+	if program == "opencode" {
+		key = "mcp"
+	}
+	files := []string{
+		"{}", "{}\n", "{ }", "{\n}\n", "{\r\n}\r\n", "\ufeff{}", "{/* nothing yet */}", "{\n  // nothing yet\n}\n", "{} // the end\n",
+		`{"a": 1}`, `{"a": 1,}`, "{\n  \"a\": 1 // one\n}\n", "{\n  \"a\": 1, // one\n  // two\n}\n", "{\n\t\"a\": 1\n}",
+	}
+	for i, servers := range []string{
+		"{}", "{}", "{}", "{}", "{ }", "{\n  }", "{ // mine\n  }", "{\n    // mine\n  }", "{/* mine */}", `{"o": {"command": "x"}}`, `{"o": {"command": "x"} /* mine */}`,
+		"{\n    \"o\": {\"command\": \"x\"} // mine\n  }", "{\n    \"o\": {\"command\": \"x\"}, // mine\n    // and this\n  }",
+		"{\n    /* first */ \"o\": {\n      \"command\": \"x\" // c\n    }\n    /* last */\n  }", "{\r\n    \"o\": {}\r\n  }",
+	} {
+		files = append(files, []string{
+			`{"` + key + `": ` + servers + `}`, "{\n  \"" + key + "\": " + servers + "\n}\n",
+			"{\n  \"" + key + "\": " + servers + ", // mine\n  \"z\": [1, 2,],\n}\n",
+			"{\n  \"z\": 1, /* mine */ \"" + key + "\": " + servers + " // end\n}",
+		}[i%4])
+	}
+	return files
 }

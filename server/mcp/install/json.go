@@ -66,7 +66,8 @@ func (f jsonFile) update(text []byte, name string, entry []field) ([]byte, error
 			return nil, err
 		}
 		if m := o.member(one.key); m != nil {
-			edited = splice(edited, m.value, m.end, encode(one.value, o.indentIn(edited), o.unit(edited)))
+			text := encode(one.value, o.indentIn(edited), o.unit(edited))
+			edited = splice(edited, m.value, m.end, strings.ReplaceAll(text, "\n", newline(edited)))
 		} else {
 			edited = o.insert(edited, one.key, one.value)
 		}
@@ -91,6 +92,11 @@ func (f jsonFile) remove(text []byte, name string) ([]byte, error) {
 		edited = root.remove(edited, f.servers)
 	}
 	return f.checked(text, edited, func(entries map[string]any) { delete(entries, name) })
+}
+
+func (f jsonFile) isWithout(text, edited []byte, name string) bool {
+	_, err := f.checked(text, edited, func(entries map[string]any) { delete(entries, name) })
+	return edited != nil && err == nil
 }
 
 func (f jsonFile) checked(text, edited []byte, change func(map[string]any)) ([]byte, error) {

@@ -41,6 +41,8 @@ type format interface {
 	// update changes the members command and args of an entry, and leaves the others.
 	update(text []byte, name string, entry []field) ([]byte, error)
 	remove(text []byte, name string) ([]byte, error)
+	// isWithout reports whether an edited text says what the old one did, but for an entry.
+	isWithout(text, edited []byte, name string) bool
 }
 
 // Programs lists the agents, the most used first.

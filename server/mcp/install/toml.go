@@ -54,7 +54,7 @@ func (f tomlFile) update(text []byte, name string, entry []field) ([]byte, error
 		return nil, errByHand
 	}
 	for _, one := range entry {
-		set := regexp.MustCompile(`^(\s*` + one.key + `\s*=\s*)("[^"]*"|'[^']*'|\[.*\])(\s*)$`)
+		set := regexp.MustCompile(`^(\s*` + one.key + `\s*=\s*)("[^"]*"|'[^']*'|\[.*\])(\s*(?:#.*)?\s*)$`)
 		i := slices.IndexFunc(lines[from:to], set.MatchString)
 		if i < 0 {
 			return nil, errByHand
@@ -84,6 +84,11 @@ func (f tomlFile) remove(text []byte, name string) ([]byte, error) {
 		}
 	}
 	return f.checked(text, before+after, func(entries map[string]any) { delete(entries, name) })
+}
+
+func (f tomlFile) isWithout(text, edited []byte, name string) bool {
+	_, err := f.checked(text, string(edited), func(entries map[string]any) { delete(entries, name) })
+	return edited != nil && err == nil
 }
 
 // table returns the lines of a text, and which of them are the table of an entry and those
