@@ -446,7 +446,7 @@ func TestASlowListenerHoldsNothingUp(t *testing.T) {
 	done := make(chan error, 1)
 	var id string
 	go func() {
-		_, err := h.Turns.Prompt(t.Context(), home.PromptRequest{Text: "repeat 100000 " + strings.Repeat("0123456789", 5)}, func(e home.TurnEvent) error {
+		_, err := h.Turns.Prompt(t.Context(), home.PromptRequest{Text: "repeat 1000 " + strings.Repeat("0123456789", 500)}, func(e home.TurnEvent) error {
 			if e.Session != "" {
 				once.Do(func() {
 					id = e.Session
