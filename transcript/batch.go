@@ -18,7 +18,7 @@ import (
 type Batch struct {
 	im      *Importer
 	logs    store.Batch // nil: nothing waits
-	release func()      // ends the hold of blobs that the waiting sessions name
+	release func()      // releases the blobs that the waiting sessions name
 	guard   *clean.Guard
 	waiting []*waiting
 	ids     map[string]bool // the sessions that wait
@@ -116,7 +116,7 @@ func (b *Batch) Commit(ctx context.Context) {
 		return
 	}
 	errs := b.logs.Commit(ctx)
-	b.release() // the sessions name them now; and recheck may have to delete some
+	b.release() // the sessions name the blobs now, and recheck may have to delete some
 	files, guard := b.waiting, b.guard
 	b.clear()
 	redacted, err := clean.LoadGuard(ctx, b.im.Store)

@@ -15,13 +15,13 @@ import (
 // complete: it compares what was read back with what a model would be sent, text by
 // text, call by call and result by result.
 //
-// Formats differ in how they cut a conversation into messages. Some join replies, some
-// have one text in each message, some put the calls after the text or the pictures
-// beside it, and most have ids of their own. None of that changes what was said, so
-// messages are not compared as such. What is compared is the order of the texts with
-// their speakers, the order of the calls with their arguments, the answer that each call
-// got, and between which calls a user spoke. Each of them is walked once, so comparing
-// takes time in proportion to the conversation.
+// Formats differ in how they cut a conversation into messages. Some join replies, some have
+// one text in each message, some put the calls after the text or the pictures beside it, and
+// most have ids of their own. None of that changes what was said, so we do not compare
+// message by message. We compare the order of the texts with their speakers, the order of the
+// calls with their arguments, the answer that each call got, and between which calls a user
+// spoke. Each of them is walked once, so comparing takes time in proportion to the
+// conversation.
 
 // compare returns what a written conversation lacks beyond the losses that its writer
 // listed. It is an error if a text, a call or a result is missing, changed, or added.

@@ -53,8 +53,8 @@ func (h *heard) lostIn(got *heard, known []Loss) ([]Loss, error) {
 	return c.losses, nil
 }
 
-// LossPlace is the loss when a text is between other calls than before. Nothing else of
-// the message may be missing then.
+// LossPlace is the loss when a text has moved between other calls. Nothing else of the
+// message may be missing then.
 const LossPlace = "where something was said"
 
 // The other losses that compare finds, besides pictures and files.
@@ -76,7 +76,7 @@ func (c *comparison) lose(entry, what, why string) {
 	}
 }
 
-// pass notes the loss of an odd entry.
+// pass records the loss of an odd entry.
 func (c *comparison) pass(entry string) {
 	if c.odd[entry] {
 		c.lose(entry, lossOdd, "there is no place for it there")
@@ -200,9 +200,9 @@ func (c *comparison) words() error {
 		case g == nil:
 			return errReadBack(w.entry, "a text is missing: %.60q", want.rest)
 		case w == nil:
-			return errReadBack("", "there is a text that nobody said: %.60q", got.rest)
+			return errReadBack("", "there is a text that is not in the session: %.60q", got.rest)
 		case both(want, got):
-			c.lose(w.entry, LossPlace, "it stands between other calls there")
+			c.lose(w.entry, LossPlace, "it is between other calls there")
 		default:
 			return errReadBack(w.entry, "a text is missing or was changed: there is %.60q and not %.60q", got.rest, want.rest)
 		}

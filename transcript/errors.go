@@ -17,7 +17,7 @@ func (f *Format) check(op, path string, able func(*Format) bool) error {
 	case f == nil:
 		return &session.Error{
 			Op: op, Path: path, Kind: session.ErrInvalid, Err: errors.New("the format is not known"),
-			Hint: "all.Named has a format by its name; all.Detect returns nil for a file that is of none",
+			Hint: "all.Named finds a format by its name; all.Detect returns nil for a file of an unknown format",
 		}
 	case !able(f):
 		return &session.Error{Op: op, Path: path, Kind: session.ErrInvalid, Err: fmt.Errorf("not possible with the format %s", f.Title)}

@@ -55,8 +55,7 @@ func NewScript(s *session.Session, format, leaf string, now time.Time) (*Script,
 	return script, nil
 }
 
-// showUnsaid makes the drafts of answers that were never completed messages, and what is
-// queued.
+// showUnsaid turns drafts of unfinished answers, and queued prompts, into messages.
 func (s *Script) showUnsaid() {
 	shown := session.ShowUnsaid(s.Path)
 	for i := range shown {
@@ -214,7 +213,7 @@ func (x *Exporter) readBack(ctx context.Context, format *Format, s *Script, out 
 	if len(read.Problems) > 0 {
 		return "", errReadBack("", "line %d: %s", read.Problems[0].Line, read.Problems[0].Reason)
 	}
-	if x.Clean == nil { // what was cleaned is meant to differ
+	if x.Clean == nil { // a cleaned copy is meant to differ
 		if err := x.compare(ctx, s, out, format, f.Path, read); err != nil {
 			return "", err
 		}
@@ -234,7 +233,7 @@ func errNothing(format *Format) error {
 	}
 }
 
-// errReadBack says what a written conversation lacks, or has too much of.
+// errReadBack says how the conversation that was read back differs.
 func errReadBack(entry, format string, args ...any) error {
 	why := fmt.Sprintf(format, args...)
 	if entry != "" {
@@ -255,7 +254,7 @@ func (x *Exporter) compare(ctx context.Context, s *Script, out *Output, format *
 	return err
 }
 
-// sentBack returns what a model would be sent of a conversation that was read back.
+// sentBack returns what a model would be sent after the conversation was read back.
 func sentBack(ctx context.Context, format *Format, path string, read *Collected) ([]session.Entry, error) {
 	if len(read.Conversations) == 0 {
 		return nil, nil

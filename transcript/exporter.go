@@ -17,7 +17,7 @@ import (
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
-// Destination is where an export goes, and up to where.
+// Destination is where an export goes, and how much of the session it holds.
 type Destination struct {
 	// Leaf is the last entry that is written. Default: the session's leaf.
 	Leaf string
@@ -159,8 +159,8 @@ func (x *Exporter) existing(ctx context.Context, format *Format, s *Script, to D
 			return nil, nil
 		case base == "":
 			where := *s
-			where.Existing, where.Subagents = nil, nil     // the first would ask us
-			empty, err := format.Write(ctx, &where, x.Env) // only to learn where
+			where.Existing, where.Subagents = nil, nil     // Existing would ask us again
+			empty, err := format.Write(ctx, &where, x.Env) // only to learn the paths
 			if err != nil {
 				return nil, err
 			}

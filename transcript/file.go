@@ -42,9 +42,9 @@ type tap interface {
 	// part sees a piece of a file that is read by lines, the next one or, when
 	// it is read a second time, one that was seen before.
 	part(pos int64, b []byte)
-	// line sees such a piece that is a long line. The bytes stay as they are.
+	// line sees a piece that is one long line. The bytes do not change afterwards.
 	line(pos int64, b []byte)
-	// whole sees a file that is read at once. The bytes stay as they are.
+	// whole sees a file that is read at once. The bytes do not change afterwards.
 	whole(b []byte)
 }
 
@@ -54,8 +54,8 @@ const (
 	maxWhole = 1 << 30
 	// maxBeside is the size of the largest file beside a source that is read.
 	maxBeside = 64 << 20
-	// smallRatio is how many times larger than its compressed bytes content may be up
-	// to smallUnpacked, and maxRatio beyond: a small conversation may be very
+	// smallRatio is how many times larger than its compressed bytes the content may be, up to
+	// smallUnpacked; beyond that, maxRatio is the limit. A small conversation may be very
 	// repetitive, but a large one shrinks to between a third and a thirtieth.
 	smallRatio    = 1000
 	smallUnpacked = 64 << 20

@@ -10,9 +10,9 @@ type Format struct {
 	Name  string // as --from and --to have it: "claude-code"
 	Title string // as people say it: "Claude Code"
 
-	// Detect reports whether a file is of this format. It may look at the path,
-	// at the beginning (File.Head) and at what lies beside it. Formats are asked
-	// in a fixed order, the specific before the general.
+	// Detect reports whether a file is of this format. It may look at the path, at the
+	// beginning (File.Head) and at the files beside it. Formats are asked in a fixed order,
+	// the specific before the general.
 	Detect func(f *File) bool
 	// Read passes the file's conversations to a sink. It returns an error if the file
 	// as a whole cannot be read, and returns the sink's errors. Problems of single
@@ -36,9 +36,9 @@ type Format struct {
 // Place is where a program keeps its files.
 type Place struct {
 	Dir string // an absolute path, which need not exist
-	// Match reports whether the file of a path relative to Dir, with slashes, is
-	// to be read. The files that Read looks up by itself do not match. A place
-	// whose Dir is a single file has a nil Match.
+	// Match reports whether to read a file, given its path relative to Dir, with slashes. It
+	// does not match files that Read looks up by itself. A place whose Dir is a single file
+	// has a nil Match.
 	Match func(path string) bool
 }
 

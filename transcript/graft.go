@@ -11,11 +11,11 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// flush writes what waits. Remarks come before the records, so that the last
-// line of the log is a record and the leaf; but a session begins with a record.
+// flush writes the queued entries. Remarks come before the records, so that the last line of
+// the log is a record and the leaf; but a session begins with a record.
 func (t *target) flush() error {
 	if t.w.im.DryRun || len(t.queue) == 0 && (len(t.remarks) == 0 || t.s == nil || t.s.LeafID() == "") {
-		return nil // remarks wait for something to be about
+		return nil // remarks wait until the session has a record
 	}
 	if t.s == nil {
 		if err := t.create(); err != nil {

@@ -96,9 +96,9 @@ func (r *run) direct(ctx context.Context) (*Report, error) {
 		return r.report, err
 	}
 	defer release()
-	// What was redacted once is always imported clean, even if the source still has it.
-	// The list is read for each file: with watched files, a redaction may have happened
-	// since the last.
+	// A secret that was redacted once never comes back, even if the source still has it. The
+	// list is read for each file: with watched files, a redaction may have happened since the
+	// last.
 	if r.guard, err = clean.LoadGuard(ctx, r.im.Store); err != nil {
 		return r.report, err
 	}
@@ -140,12 +140,12 @@ func (im *Importer) isUnchanged(ctx context.Context, known *Source, format *Form
 		return false
 	}
 	if known.stamp(info, im.now()); !known.Modified.IsZero() && !im.DryRun {
-		_ = im.Ledger.Put(ctx, known) // so that the next one need not look into it; if that fails, it does
+		_ = im.Ledger.Put(ctx, known) // so that the next import need not read the file; if this fails, it will
 	}
 	return true
 }
 
-// has reports whether a file is what it was when it was kept.
+// has reports whether a file still has the bytes that were kept.
 func (f *File) has(chunks []Kept, size int64) bool {
 	at := int64(0)
 	for i := range chunks {
@@ -185,8 +185,8 @@ func (im *Importer) hold(ctx context.Context) (release func(), err error) {
 	return im.Store.Blobs().Hold(ctx)
 }
 
-// stat describes the file, if it is one, as it was before any of it was read: what
-// is written to it later must look like a change.
+// stat describes the file, if it is one, as it was before it was read: anything written to it
+// later must look like a change.
 func (f *File) stat() (fs.FileInfo, error) {
 	if f.info == nil {
 		return nil, fs.ErrNotExist
@@ -199,8 +199,8 @@ type run struct {
 	im     *Importer
 	format *Format
 	file   *File
-	before *Source // what is known of the file, or nil
-	src    *Source // what will be
+	before *Source // what the ledger knows of the file, or nil
+	src    *Source // what the ledger will know
 	report *Report
 	guard  *clean.Guard // secrets that must not come back; nil if none
 	batch  *Batch       // the batch for new sessions; nil: they are made at once
@@ -245,7 +245,7 @@ func (r *run) do(ctx context.Context) error {
 			defer close(s.stopped)
 			s.failed = w.work(s.out)
 			if s.failed != nil {
-				cancel() // so that a reader that waits for something else ends too
+				cancel() // also ends a reader that waits for something else
 			}
 		}()
 	}

@@ -45,10 +45,10 @@ type chunk struct {
 
 func (c *chunk) end() int64 { return c.from + c.size }
 
-// keeper cuts what is read into chunks and has them compressed.
+// keeper cuts the source into chunks and compresses them.
 type keeper struct {
 	known  map[string]store.Ref // the blobs of what is kept already, by its sum
-	intact func(store.Ref) bool // whether a blob is there, and is what it was
+	intact func(store.Ref) bool // whether a blob exists and is undamaged
 	before map[int64]Kept       // what is kept already, by where it begins
 	buf    []byte
 	from   int64 // where buf begins, in the source
@@ -241,7 +241,7 @@ func (k *keeper) pack(c *chunk, enc *zstd.Encoder) {
 var packers = sync.Pool{New: func() any { return newPacker() }}
 
 func newPacker() *zstd.Encoder {
-	enc, _ := zstd.NewWriter(nil, // without options that could be wrong there is no error
+	enc, _ := zstd.NewWriter(nil, // these options are valid, so there is no error
 		zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false))
 	return enc
 }

@@ -59,8 +59,8 @@ type Source struct {
 	Modified time.Time `json:"modified"` // zero: it may have changed since with the same size and time
 	Sessions []string  `json:"sessions,omitempty"`
 	Chunks   []Kept    `json:"chunks,omitempty"`
-	// State is what the reader left for the next time, and At and Line where it
-	// stood: see Resumer.
+	// State is what the reader saved for the next time, and At and Line where it stopped: see
+	// Resumer.
 	State json.RawMessage `json:"state,omitempty"`
 	At    int64           `json:"at,omitempty"`
 	Line  int64           `json:"line,omitempty"`
@@ -133,7 +133,7 @@ func (l *Ledger) Refresh(ctx context.Context) {
 	defer l.mu.Unlock()
 	notes, err := l.notes.List(ctx)
 	if l.own == nil || err == nil && slices.Equal(notes, l.listing) {
-		return // it was not asked yet; or nothing happened
+		return // nothing was loaded yet, or nothing has changed
 	}
 	l.own = nil
 	l.load(ctx)
@@ -180,7 +180,7 @@ func (l *Ledger) listPending(s *Source) {
 	}
 }
 
-// Put remembers a file.
+// Put remembers a file in a note of its own.
 func (l *Ledger) Put(ctx context.Context, s *Source) error {
 	if l == nil || l.notes == nil {
 		return nil

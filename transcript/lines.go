@@ -144,7 +144,7 @@ func (l *liner) take(n int, torn bool) Line {
 	}
 	l.start += n
 	l.pos += int64(n)
-	if l.from != nil && n > readSize && 2*n > len(l.buf)-readSize { // it fills the buffer: it takes it over
+	if l.from != nil && n > readSize && 2*n > len(l.buf)-readSize { // the line fills the buffer, so it takes the buffer over
 		line.Lasting = true
 		if l.tap != nil {
 			l.tell(l.start - n)
@@ -156,7 +156,7 @@ func (l *liner) take(n int, torn bool) Line {
 	return line
 }
 
-// tell shows the tap what was given out, up to a place in the buffer.
+// tell passes what was given out, up to a place in the buffer, to the tap.
 func (l *liner) tell(upTo int) {
 	if l.tap == nil {
 		return

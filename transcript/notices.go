@@ -28,7 +28,7 @@ func (s *Script) lostNotices(read *Collected, announced []Loss) []Loss {
 	for i := range s.Path {
 		e := &s.Path[i]
 		if isNotice(e) && !slices.ContainsFunc(announced, func(l Loss) bool { return l.EntryID == e.ID }) {
-			losses = append(losses, Loss{EntryID: e.ID, What: "notice", Why: "only the program that told the model of it, as hooks do, can send it again"})
+			losses = append(losses, Loss{EntryID: e.ID, What: "notice", Why: "only the program that sent it to the model, as hooks do, can send it again"})
 		}
 	}
 	return losses

@@ -38,8 +38,8 @@ func (o *order) next(r Record) []Record {
 	return o.behind(r, calls)
 }
 
-// behind returns a record with the results that waited for its calls. If there is
-// none, nothing waits any longer.
+// behind returns a record followed by the results that waited for its calls. If there are
+// none, it gives up waiting and returns all held results first.
 func (o *order) behind(r Record, calls []string) []Record {
 	out := []Record{r}
 	var waiting []Record
@@ -61,7 +61,7 @@ func (o *order) behind(r Record, calls []string) []Record {
 	return out
 }
 
-// rest returns the results that waited in vain.
+// rest returns the results whose calls never came.
 func (o *order) rest() []Record {
 	held := o.held
 	o.held = nil

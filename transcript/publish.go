@@ -62,7 +62,7 @@ func (f *OutputFile) of(out *Output) *OutputOf {
 	return &OutputOf{Session: out.of, Native: out.Native, Records: out.wrote}
 }
 
-// mayReplace refuses to overwrite what may be the user's only copy.
+// mayReplace refuses to overwrite a file that may be the user's only copy.
 func (x *Exporter) mayReplace(ctx context.Context, path, id string, f *OutputFile, force bool) error {
 	have, err := vfs.ReadFile(path, 0)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && (force || f.Merge != nil || bytes.Equal(have, f.Data)) {

@@ -29,7 +29,7 @@ func Raw(ctx context.Context, st store.Store, s *session.Session, e *session.Ent
 	var parts []sourcePart
 	for _, f := range e.Extra {
 		if f.Name == sourceField && json.Unmarshal(f.Value, &parts) != nil {
-			return nil, errNotRaw(e.ID, "its member source is not as an import writes it")
+			return nil, errNotRaw(e.ID, "its member source has a form that no import writes")
 		}
 	}
 	if len(parts) == 0 {

@@ -64,10 +64,10 @@ type Record struct {
 // Root is the Parent of a record that follows none.
 const Root = "\x00root"
 
-// MetaWhere is the member of a message's metadata for where it was said, if that is not
-// where the conversation began: an object of a directory and a branch of git. It is not
-// part of what was said: programs repeat records in other directories, and those are
-// not new.
+// MetaWhere is the member of a message's metadata that says where it was said, if that is not
+// where the conversation began: an object with a directory and a git branch. It is not part
+// of the message's content: programs repeat records in other directories, and those are not
+// new.
 const MetaWhere = "where"
 
 // Span is a place in a source.
@@ -79,10 +79,10 @@ type Span struct {
 // Sink takes what a reader finds. A reader calls it from one goroutine, in the
 // order of the source.
 type Sink interface {
-	// Begin says that a conversation begins or continues: the records that follow
-	// belong to it. A reader calls it again, with the same ID, when it has learnt more
-	// about the conversation (a title, its leaf), or when it returns to it after
-	// another one. Empty fields do not take back what was said before.
+	// Begin says that a conversation begins or continues: the records that follow belong to
+	// it. A reader calls it again, with the same ID, when it has learnt more about the
+	// conversation (a title, its leaf), or when it returns to it after another one. Empty
+	// fields do not clear earlier ones.
 	Begin(c Conversation) error
 	// Add adds a record to the conversation. The sink may keep it: a reader must not
 	// change it afterwards.
@@ -165,9 +165,9 @@ type Output struct {
 	Dir    string
 	// Losses are what the format cannot hold.
 	Losses []Loss
-	// Records names the entry that a record of the files is, by the record's id,
-	// where that is not the entry's own. If it is nil, the entries are found by what
-	// the records say.
+	// Records names the entry that a record of the files is, by the record's id, where that
+	// is not the entry's own. If it is nil, entries are matched with records by their
+	// content.
 	Records map[string]string
 
 	// Native is the id that the conversation has there. Exporter.Prepare sets it.

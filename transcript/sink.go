@@ -45,7 +45,7 @@ type sink struct {
 	keeper  *keeper // of the file
 	rows    *keeper // of what Keep is given
 	out     chan *parcel
-	write   func(*parcel) error // the writer, for small files; nil: it reads out
+	write   func(*parcel) error // writes at once, for small files; nil: a goroutine reads from out
 	stopped chan struct{}       // closed when the writer has ended; failed is then set
 	failed  error
 

@@ -47,20 +47,20 @@ type splitter struct {
 	last int64
 }
 
-// upTo returns the next part. Its data begins at a place: what is before it counts
-// only for the Span.
+// upTo returns the next part. Its data begins at the place at; the bytes before it count only
+// for the Span.
 func (s *splitter) upTo(at, end int, torn bool) Line {
 	part := Line{Data: s.line.Data[at:end:end], No: s.line.No, Torn: torn}
 	part.Pos = s.line.Pos + s.line.lead + int64(s.from)
 	part.Len = int64(end - s.from)
-	if s.from == 0 { // with what was left out before the data
+	if s.from == 0 { // include the bytes left out before the data
 		part.Pos, part.Len = s.line.Pos, part.Len+s.line.lead
 	}
 	s.from, s.last = end, part.Pos
 	return part
 }
 
-// close gives the last part what was left out after the data.
+// close adds the bytes left out after the data to the last part.
 func (s *splitter) close(lists ...[]Line) {
 	for _, list := range lists {
 		if n := len(list); n > 0 && list[n-1].Pos == s.last {
@@ -69,9 +69,8 @@ func (s *splitter) close(lists ...[]Line) {
 	}
 }
 
-// gap returns the first place from at on that is neither white space nor zero:
-// some file systems leave zeros where something was not yet written when the power
-// went.
+// gap returns the first place from at on that is neither white space nor zero: some file
+// systems leave zeros where data was not yet written when the power failed.
 func gap(data []byte, at int) int {
 	return len(data) - len(bytes.TrimLeft(data[at:], " \t\r\x00"))
 }

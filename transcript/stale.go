@@ -19,8 +19,8 @@ import (
 // If the times do not decide, a state that adds nothing new and ends before the leaf
 // counts as older.
 
-// isStale reports whether the source is an older state of the conversation than
-// what the session has. want is where the source ends.
+// isStale reports whether the source is an older state of the conversation than the session.
+// want is where the source ends.
 func (t *target) isStale(want string) (bool, error) {
 	if t.base == "" || want == "" || want == t.base || t.hasGrown() {
 		return false, nil
@@ -65,7 +65,7 @@ func (t *target) leadsTo(id string) (bool, error) {
 	return slices.ContainsFunc(path, func(e session.Entry) bool { return e.ID == t.base }), err
 }
 
-// newestImported returns the greatest time of the entries that come from sources.
+// newestImported returns the latest time of the imported entries.
 func (t *target) newestImported() (newest time.Time, err error) {
 	for e, err := range t.s.Entries() {
 		if err != nil {

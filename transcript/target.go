@@ -19,13 +19,13 @@ import (
 // target is the session that a conversation, or a family of them, becomes.
 type target struct {
 	w       *writer
-	id, own string           // of the session, and of the one that the conversation usually becomes
+	id, own string           // of the session, and of the one that the conversation would normally become
 	conv    Conversation     // of the first of the family
 	natives []string         // the ids of all of the family
 	s       *session.Session // nil until there is something to write
 	stage   *stage           // where s is until a batch creates it; nil if it is in the store
 	created bool             // by this import
-	trusted bool             // a record with a known id is known: see writer.newTarget
+	trusted bool             // a record whose id is known needs no comparison: see newTarget
 
 	wrote map[string]string // the entries that records of an export are: see Source
 
@@ -40,8 +40,8 @@ type target struct {
 	leaf    string            // where the conversation ends: a native id, or ""
 	moved   bool              // an entry was added since the leaf was last right
 	time    time.Time         // of the last record
-	newest  time.Time         // the greatest time of a record
-	said    time.Time         // the greatest time that a record of this import has of its own
+	newest  time.Time         // the latest time of a record
+	said    time.Time         // the latest time that the source itself gives a record of this import
 
 	tally               tally
 	added, known, again int
@@ -180,7 +180,7 @@ func (t *target) add(r *Record) error {
 		return t.recognise(r, id)
 	}
 	e := r.Entry
-	if t.w.im.Clean != nil { // the ids of the records are those of clean records then
+	if t.w.im.Clean != nil { // ids made from content are then made from clean content
 		if err := t.clean(&e); err != nil {
 			return err
 		}
@@ -193,7 +193,7 @@ func (t *target) add(r *Record) error {
 	if native == "" {
 		native = t.contentID(&e)
 	}
-	delete(t.aliases, native) // of an earlier meaning
+	delete(t.aliases, native) // it may have meant another entry before
 	e.ID = t.entryID(native)
 	known, err := t.isKnown(r, &e)
 	if err != nil {
@@ -545,6 +545,6 @@ func (t *target) imported(c *chunk) (string, error) {
 
 // remark adds an entry about the session.
 func (t *target) remark(id string, c *session.CustomEntry) {
-	t.remarks = append(t.remarks, session.Entry{Type: session.TypeCustom, ID: id, Custom: c}) // its time: see flush
+	t.remarks = append(t.remarks, session.Entry{Type: session.TypeCustom, ID: id, Custom: c}) // flush sets its time
 	t.queued[id] = true
 }

@@ -152,7 +152,7 @@ func (w *writer) finish(tallies map[string]*tally, whole bool) error {
 		errs = append(errs, w.placeChunks(w.rows))
 	}
 	for i, t := range w.order {
-		if i == 0 && tallies[""] != nil { // what was said before it began
+		if i == 0 && tallies[""] != nil { // counts from before the first conversation began
 			t.tally.addAll(tallies[""])
 			delete(tallies, "")
 		}
@@ -175,7 +175,7 @@ func (w *writer) finish(tallies map[string]*tally, whole bool) error {
 	for _, rest := range slices.Sorted(maps.Keys(tallies)) { // of no conversation
 		w.report.Problems += tallies[rest].n
 	}
-	if w.before != nil { // a resumed reading may not see them all again
+	if w.before != nil { // a resumed reading may not see all of them again
 		for _, id := range w.before.Sessions {
 			if !slices.Contains(w.src.Sessions, id) {
 				w.src.Sessions = append(w.src.Sessions, id)

@@ -41,7 +41,7 @@ func wrote(s *Script, records []Record) map[string]string {
 	return entries
 }
 
-// blockKeys are what a message says, in a way that another format keeps.
+// blockKeys identifies what a message says in terms that every format keeps.
 func blockKeys(e *session.Entry) []string {
 	if e.Message == nil {
 		return nil

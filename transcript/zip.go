@@ -42,7 +42,7 @@ func (f *File) Zip() (*Archive, error) {
 		return refuse(err)
 	}
 	if len(r.File) > maxMembers {
-		return refuse(fmt.Errorf("an archive of %d files", len(r.File)))
+		return refuse(fmt.Errorf("the archive holds %d files; at most %d are read", len(r.File), maxMembers))
 	}
 	a := &Archive{path: f.Path, members: make(map[string]*zip.File), close: done}
 	left := uint64(size)

@@ -1,6 +1,6 @@
-// Package all knows every format. Detect says which one a file has, Named has one
-// by its name. Importing this package links all readers, SQLite among them; a program
-// that needs one format imports its package alone.
+// Package all knows every format. Detect finds the format of a file, and Named finds one by
+// its name. Importing this package links all readers, SQLite included; a program that needs
+// one format imports that format's package instead.
 package all
 
 import (
@@ -35,10 +35,9 @@ import (
 	"github.com/coppice-dev/coppice/transcript/format/zed"
 )
 
-// Formats returns all formats in the order in which files are asked whether they
-// are of them: the specific before the general. Agents come first, then exports,
-// then what others made of conversations, and last the bodies of APIs, which are
-// part of much else.
+// Formats returns all formats in the order in which Detect tries them: the specific before
+// the general. Agents come first, then exports, then data sets, and last the bodies of APIs,
+// which occur inside many other files.
 func Formats() []*transcript.Format {
 	formats := slices.Concat(
 		[]*transcript.Format{
@@ -57,7 +56,7 @@ func Formats() []*transcript.Format {
 	return formats
 }
 
-// Named returns the format of a name, or nil.
+// Named returns the format with a name, or nil.
 func Named(name string) *transcript.Format {
 	formats := Formats()
 	at := slices.IndexFunc(formats, func(f *transcript.Format) bool { return f.Name == name })
@@ -69,7 +68,7 @@ func Named(name string) *transcript.Format {
 
 var known = sync.OnceValue(Formats)
 
-// Detect returns the format that a file is of, or nil.
+// Detect returns the format of a file, or nil if it is not known.
 func Detect(f *transcript.File) *transcript.Format {
 	if f == nil {
 		return nil

@@ -1,5 +1,5 @@
-// Package bulk imports many files at once: several at a time, with one account of
-// what became of them all.
+// Package bulk imports many files, several at a time, and reports what became of them all.
+// Begin with Import, or with Watch for files that still grow.
 package bulk
 
 import (
@@ -28,11 +28,11 @@ type Request struct {
 	// Format, if it is set, is that of every source. Default: that of the program
 	// which keeps the source, or the one that its content looks like.
 	Format *transcript.Format
-	// Own, if it is set, knows files that are sessions already. It is asked first about
+	// Own, if it is set, recognises files that are sessions already. It is asked first about
 	// every source whose format is not given.
 	Own *Own
-	// Stdin is read for the source discover.Stdin. When the context ends, nobody
-	// waits for a read of it that is under way.
+	// Stdin is read for the source discover.Stdin. When the context ends, Import does not
+	// wait for a read that blocks.
 	Stdin io.Reader
 	// Each, if it is set, is called with what became of each source, one after the
 	// other, and with the reason if it could not be read. What it reports is durable. An
@@ -43,13 +43,13 @@ type Request struct {
 	Progress func(done, total int64)
 }
 
-// Own is a format whose files are brought in as they are, and not made into sessions by an
-// importer.
+// Own is a format whose files are copied into the store as they are, without an importer.
 type Own struct {
 	Name, Title string
-	Only        bool                          // every source is of it
-	Detect      func(f *transcript.File) bool // whether a file is of it
-	// Import brings a file in and fills in what became of it. Several goroutines may call it.
+	Only        bool                          // every source has this format
+	Detect      func(f *transcript.File) bool // whether a file has this format
+	// Import copies a file into the store and fills in what became of it. Several goroutines
+	// may call it.
 	Import func(ctx context.Context, from *transcript.File, to *File) error
 }
 
@@ -110,11 +110,11 @@ type Total struct {
 	Failed    int   `json:"failed"`   // files that could not be read
 }
 
-// sum adds up what became of sources. It counts a source once, however often it is
-// looked at while somebody watches it, and a session once, however many sources it has.
+// sum adds up what became of sources. It counts a source once, however often Watch looks at
+// it, and a session once, however many sources it has.
 type sum struct {
 	Total
-	read     map[string]bool // by path: whether the source was ever read
+	read     map[string]bool // by path: whether the source was read at least once
 	failed   map[string]bool // the sources that could not be read the last time
 	sessions map[string]bool // that have new entries
 }
@@ -182,7 +182,7 @@ func Import(ctx context.Context, im *transcript.Importer, r Request) (*Result, e
 	return run.result(), err
 }
 
-// ErrNoFormat is the cause when the content of a file is of no known format.
+// ErrNoFormat is the cause when a file has no known format.
 var ErrNoFormat = errors.New("no known format")
 
 // run is one import.
@@ -237,7 +237,7 @@ func (r *run) all(ctx context.Context, sources []discover.Source) error {
 			batch := r.im.Batch()
 			for src := range next {
 				if src.Path == discover.Stdin {
-					batch.Commit(ctx) // it must not wait for whoever is at the other end
+					batch.Commit(ctx) // the batch must not wait until standard input has something
 				}
 				r.one(ctx, batch, src, func(f *File) {
 					r.progress(src.Size - f.Bytes) // what was skipped is done too
@@ -274,12 +274,11 @@ func (r *run) all(ctx context.Context, sources []discover.Source) error {
 
 const maxWorkers = 4
 
-// one imports one source, now or with the rest of its batch, and tells what became
-// of it.
+// one imports one source, now or with the rest of its batch, and reports what became of it.
 func (r *run) one(ctx context.Context, batch *transcript.Batch, src discover.Source, done func(*File)) {
 	tell := func(report *transcript.Report, err error) {
 		if err == nil && !src.Found && isEmpty(report) {
-			err = &session.Error{Op: "import", Path: src.Path, Kind: session.ErrInvalid, Err: errors.New("nothing in it is of the format " + report.Format)}
+			err = &session.Error{Op: "import", Path: src.Path, Kind: session.ErrInvalid, Err: errors.New("nothing in it has the format " + report.Format)}
 		}
 		f := &File{Path: src.Path, Sessions: []Session{}, err: err}
 		if report != nil {
@@ -301,8 +300,7 @@ func (r *run) one(ctx context.Context, batch *transcript.Batch, src discover.Sou
 	}
 }
 
-// isEmpty reports whether a file was read and nothing was in it, not even something that
-// could not be read.
+// isEmpty reports whether a file was read and held nothing, not even an unreadable record.
 func isEmpty(r *transcript.Report) bool {
 	return !r.Unchanged && r.Problems == 0 && !slices.ContainsFunc(r.Sessions, func(s transcript.SessionReport) bool { return s.New+s.Known > 0 })
 }
@@ -327,7 +325,7 @@ func names(err error, path string) bool {
 	return said == path || said != "" && absErr == nil && said == abs || strings.HasPrefix(said, path+"!")
 }
 
-// account counts a source and tells Each.
+// account counts a source and calls Each.
 func (r *run) account(ctx context.Context, src discover.Source, f *File) error {
 	if src.Found && errors.Is(f.err, ErrNoFormat) {
 		return nil // directories hold other files too

@@ -11,11 +11,11 @@ import (
 	"github.com/coppice-dev/coppice/transcript/discover"
 )
 
-// Watch imports files as they grow, until the context ends; that is no error. It
-// asks list for the sources every so often, so that it finds new files too. Only
-// the first time an error of list counts: later a directory may be gone for a
-// moment. After each round that added something it calls added, if that is set.
-// What was done is in the result, whatever the error.
+// Watch imports files as they grow, until the context ends, which is not an error. It calls
+// list for the sources again and again, so that it finds new files too. An error of list
+// counts only the first time: later, a directory may be gone for a moment. After each round
+// that added something, Watch calls added if it is set. The result says what was done, even
+// when there is an error.
 func Watch(ctx context.Context, im *transcript.Importer, r Request, every time.Duration, list func() ([]discover.Source, error), added func()) (*Result, error) {
 	if im == nil || list == nil || every <= 0 {
 		return &Result{}, errors.Join(errNoImporter(), errors.New("and a list of sources to ask for every so often"))

@@ -1,5 +1,5 @@
-// Package discover finds the transcripts that other programs keep on a machine,
-// and those in files and directories that somebody names.
+// Package discover finds transcripts: Known lists those that other programs keep on a
+// machine, and Sources those in given files and directories.
 package discover
 
 import (
@@ -18,20 +18,20 @@ type Source struct {
 	// Format is the one whose program keeps the file, or nil if only its content
 	// can tell.
 	Format *transcript.Format
-	// Found is set for files that a search came across. One that nobody named may
-	// be of no known format without that being a mistake.
+	// Found is set for files that a search came across. Unlike a file that was named, such a
+	// file may have no known format without that being an error.
 	Found bool
 	Size  int64
-	// Err is why the file, or the directory, cannot be read.
+	// Err says why the file, or the directory, cannot be read.
 	Err error
 }
 
-// Stdin is the path that stands for standard input.
+// Stdin is the path that means standard input.
 const Stdin = "-"
 
-// Sources lists the files that paths mean: a file itself, every file below a
-// directory, and Stdin. Each file is listed once. A path that does not exist is an
-// error; a directory inside of which something cannot be read is not.
+// Sources lists the files that paths mean: a file itself, every file below a directory, and
+// Stdin. Each file is listed once. A path that does not exist is an error; an unreadable file
+// inside a directory is not.
 func Sources(paths ...string) ([]Source, error) {
 	var list list
 	for _, path := range paths {
@@ -46,8 +46,8 @@ func Sources(paths ...string) ([]Source, error) {
 	return list.sources, nil
 }
 
-// Known lists the files that known programs keep on a machine, or only those of
-// the given formats. That a program is not installed is no error.
+// Known lists the files that known programs keep on a machine, or only those of the given
+// formats. A program that is not installed is not an error.
 func Known(env transcript.Env, formats ...*transcript.Format) []Source {
 	if len(formats) == 0 {
 		formats = all.Formats()
@@ -96,8 +96,8 @@ type Program struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// ByProgram sums up what was found, a program at a time in a fixed order. Files of
-// which nobody knows the program, and those that cannot be read, do not count.
+// ByProgram sums up what was found, program by program in a fixed order. Files of unknown
+// programs, and files that cannot be read, do not count.
 func ByProgram(sources []Source) []Program {
 	sums := make(map[string]*Program)
 	for _, src := range sources {

@@ -22,7 +22,7 @@ func WriteFile(t testing.TB, path, text string) {
 	}
 }
 
-// Database makes an SQLite database of a name in a directory of its own, by some
+// Database creates an SQLite database with a name, in a directory of its own, runs the
 // statements, and returns its path.
 func Database(t testing.TB, name string, statements ...string) string {
 	t.Helper()

@@ -7,9 +7,8 @@ import (
 	"github.com/coppice-dev/coppice/transcript"
 )
 
-// Import imports files one after the other, and then once more: nothing may be
-// added by that. It returns the ids of the sessions that came of it, and how many
-// entries each has got.
+// Import imports files one after the other, and then once more, which must add nothing. It
+// returns the ids of the resulting sessions, and how many entries each has.
 func Import(t testing.TB, format *transcript.Format, paths ...string) map[string]int {
 	t.Helper()
 	return importFiles(t, format, Open, paths)

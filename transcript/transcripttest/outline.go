@@ -1,5 +1,6 @@
-// Package transcripttest helps to test formats: it shows what a reader found as
-// text that a person can check, and makes of it what a writer is given.
+// Package transcripttest helps to test formats. Standard runs the tests that every format
+// needs; Outline shows what a reader found as text that a person can check, and Script turns
+// it into what a writer gets.
 package transcripttest
 
 import (
@@ -161,7 +162,7 @@ func source(s *session.Source) string {
 	return fmt.Sprintf(" %s %s %.40s", s.Type, s.MediaType, s.Data)
 }
 
-// payload returns what an entry says that is no message.
+// payload describes an entry that is not a message.
 func payload(e *session.Entry) string {
 	text, err := json.Marshal(*e)
 	if err != nil {

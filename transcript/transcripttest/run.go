@@ -60,7 +60,7 @@ func CheckTree(t testing.TB, c *transcript.Collected) {
 				t.Errorf("record %d cannot be kept: %v", i, err)
 			}
 			if r.ID != "" && seen[r.ID] {
-				t.Errorf("record %d has the id %q, which an earlier one has", i, r.ID)
+				t.Errorf("record %d has the id %q of an earlier record", i, r.ID)
 			}
 			seen[r.ID] = true
 			for _, alias := range r.Aliases {
@@ -70,8 +70,8 @@ func CheckTree(t testing.TB, c *transcript.Collected) {
 	}
 }
 
-// FuzzReader lets a reader read what the fuzzer makes of the fixtures. It must
-// not panic, and whatever it finds must be something that a session can hold.
+// FuzzReader runs a reader on fuzzed fixtures. It must not panic, and a session must be able
+// to hold whatever it finds.
 func FuzzReader(f *testing.F, format *transcript.Format, patterns ...string) {
 	f.Helper()
 	for _, path := range Fixtures(f, patterns...) {
@@ -89,7 +89,7 @@ func FuzzReader(f *testing.F, format *transcript.Format, patterns ...string) {
 func fuzzOne(t *testing.T, format *transcript.Format, data []byte) {
 	c, err := transcript.Collect(t.Context(), format, transcript.FileOf("fuzz", data))
 	if err != nil {
-		return // a document that is none
+		return // not a document
 	}
 	for _, conv := range c.Conversations {
 		for i := range conv.Records {

@@ -11,11 +11,11 @@ import (
 	"github.com/coppice-dev/coppice/transcript"
 )
 
-// Now is when the scripts are written that Script makes.
+// Now is the time at which the scripts that Script returns are written.
 func Now() time.Time { return time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC) }
 
-// Script returns a conversation as a writer is given it: its records went
-// through the log of a real session.
+// Script returns a conversation in the form that a writer gets: its records went through the
+// log of a real session.
 func Script(ctx context.Context, c *transcript.CollectedConversation) (*transcript.Script, error) {
 	created := c.Created
 	if created.IsZero() && len(c.Records) > 0 {
@@ -60,8 +60,7 @@ func Entries(c *transcript.CollectedConversation) []session.Entry {
 	return entries
 }
 
-// ScriptOf returns entries, which have ids and parents, as a writer is given
-// them.
+// ScriptOf returns entries, which have ids and parents, in the form that a writer gets.
 func ScriptOf(ctx context.Context, h session.Header, entries []session.Entry) (*transcript.Script, error) {
 	st := memory.New(nil)
 	lines := func(yield func([]byte, error) bool) {

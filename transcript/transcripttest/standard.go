@@ -12,24 +12,23 @@ import (
 
 type opener = func(t testing.TB, path string) *transcript.File
 
-// Suite is what the standard tests of a format must know of it. Whatever is left empty is
-// not tested.
+// Suite is what the standard tests must know about a format. Empty fields are not tested.
 type Suite struct {
 	Format *transcript.Format
 	// Fixtures are patterns of files. What is found in each is compared with the outline
 	// beside it, which has the ending .txt.
 	Fixtures []string
-	// Open, if it is set, opens the fixtures and what was made, for formats that tell
-	// something by the path. It is the function Open otherwise.
+	// Open, if it is set, opens the fixtures and what was made, for formats that learn
+	// something from the path. Default: the function Open.
 	Open func(t testing.TB, path string) *transcript.File
 	// Made, if it is set, makes files that cannot be fixtures, such as databases.
 	Made func(t testing.TB) []string
 	// Sessions is how many sessions the fixtures and what was made become. Importing them a
 	// second time adds nothing.
 	Sessions int
-	// Detected says of texts whether they are of the format, as files that are called Name.
+	// Detected says which texts have the format, as files named Name.
 	Detected map[string]bool
-	Name     string // default: x
+	Name     string // default: "x"
 	// Place is where the program keeps its files, below the home directory, and Match and
 	// Pass are files there that are read, and that are not.
 	Place       string
@@ -40,9 +39,9 @@ type Suite struct {
 	Count   func(t *testing.T, path string, data []byte) Counts
 }
 
-// Standard runs the tests that every format has: it reads its fixtures, reads them again
-// without adding anything, tells its files from others, knows where they lie, and finds in
-// real ones what is there.
+// Standard runs the tests that every format has: it reads the fixtures, imports them twice
+// and expects nothing new, recognises the format's files, knows where they are kept, and
+// counts what is in real ones.
 func Standard(t *testing.T, s Suite) {
 	t.Helper()
 	if s.Open == nil {

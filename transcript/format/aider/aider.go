@@ -1,9 +1,9 @@
 // Package aider reads the chat history of aider: a Markdown file that every run
 // adds to.
 //
-// The file has no structure but the beginnings of its lines: "#### " is the
-// user's, "> " aider's own output, and anything else the model's. What a model
-// wrote may begin so too; aider itself cannot tell either.
+// The file has no structure but the beginnings of its lines: "#### " is the user's, "> "
+// aider's own output, and anything else the model's. A line that the model wrote may begin
+// like that too; aider itself cannot tell them apart.
 package aider
 
 import (
@@ -54,7 +54,7 @@ func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
 	return r.flush()
 }
 
-// kind is who a line is from.
+// kind is whose line it is.
 type kind int
 
 const (
@@ -78,7 +78,7 @@ type reader struct {
 	texts []string
 	span  transcript.Span
 	next  int64 // the number of the line after the last, to notice empty ones
-	// held is the model's message, until what aider says of its cost is known.
+	// held is the model's message, until aider has printed its cost.
 	held *transcript.Record
 }
 
@@ -87,7 +87,7 @@ func (r *reader) line(line transcript.Line) error {
 	if when, ok := strings.CutPrefix(text, started); ok {
 		return r.begin(text, when)
 	}
-	if r.run == "" { // what stands before the first header is of a run all the same
+	if r.run == "" { // lines before the first header belong to a run too
 		if err := r.begin("", ""); err != nil {
 			return err
 		}
@@ -126,7 +126,7 @@ func classify(text string) (kind, string) {
 	return model, text
 }
 
-// begin starts a run. Times there have no zone: they are local.
+// begin starts a run. Its time has no zone: it is local.
 func (r *reader) begin(header, when string) error {
 	if err := r.flush(); err != nil {
 		return err
@@ -142,7 +142,7 @@ func (r *reader) begin(header, when string) error {
 	return r.to.Begin(c)
 }
 
-// flush gives away what is left of a run.
+// flush passes on what is left of a run.
 func (r *reader) flush() error {
 	if err := r.message(); err != nil {
 		return err
@@ -150,7 +150,7 @@ func (r *reader) flush() error {
 	return r.release()
 }
 
-// message makes a record of the lines so far.
+// message turns the lines so far into a record.
 func (r *reader) message() error {
 	text := strings.Trim(strings.Join(r.texts, "\n"), "\n")
 	k := r.kind
@@ -193,7 +193,7 @@ func (r *reader) says(k kind, text string) *session.MessageEntry {
 	return m
 }
 
-// release gives the record that is held to the sink.
+// release passes the held record to the sink.
 func (r *reader) release() error {
 	if r.held == nil {
 		return nil

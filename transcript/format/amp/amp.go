@@ -66,8 +66,8 @@ func read(_ context.Context, f *transcript.File, to transcript.Sink) error {
 	return addContinuation(to, conv.ID, doc, all)
 }
 
-// addContinuation says in which thread this one goes on: of several that were
-// started from it, in the first.
+// addContinuation records which thread continues this one: the first of those that were
+// started from it.
 func addContinuation(to transcript.Sink, thread string, doc loose.Value, from []transcript.Span) error {
 	for link := range doc.Get("relationships").Items() {
 		next := link.Get("threadID").Text()
@@ -104,7 +104,8 @@ func conversation(doc loose.Value) transcript.Conversation {
 	return c
 }
 
-// add adds a message. Results come as the user's; they are messages of their own.
+// add adds a message. Amp puts results into the user's messages; here they become messages of
+// their own.
 func add(to transcript.Sink, thread string, v loose.Value, from []transcript.Span) error {
 	m := &session.MessageEntry{Role: v.Get("role").Text(), StopReason: v.Get("state", "stopReason").Text()}
 	var results []session.Content
@@ -166,7 +167,7 @@ func content(v loose.Value) session.Content {
 	return blocks.Unknown(v)
 }
 
-// result reads what a tool answered: the state of its run.
+// result reads a tool's answer: the state of its run.
 func result(v loose.Value) session.Content {
 	run := v.Get("run")
 	status := run.Get("status").Text()

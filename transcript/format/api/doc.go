@@ -3,6 +3,6 @@
 // saved, and made into data for training.
 //
 // A file holds one body, or many: an array of them, or one a line. Each body is a
-// conversation; a request's other members (the model, tools, settings) are kept
-// as facts of it. Messages one a line are one conversation.
+// conversation; a request's other members (the model, tools, settings) are kept as facts of
+// it. A file with one message on each line is one conversation.
 package api

@@ -14,7 +14,7 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/shape"
 )
 
-// wire is a provider's way to talk.
+// wire is a provider's wire format.
 type wire struct {
 	name, title string
 	provider    string // of the models, as model changes name it
@@ -129,7 +129,7 @@ func at(list, path string) []string {
 	}
 }
 
-// isAt reports whether a text stands at a path of a message.
+// isAt reports whether one of the texts was seen at a path of a message.
 func isAt(s *shape.Shape, list, path string, texts ...string) bool {
 	for _, p := range at(list, path) {
 		if s.Is(p, texts...) {
@@ -179,7 +179,7 @@ func looksResponses(s *shape.Shape) bool {
 		s.Is("input[].type", itemTypes...) || (s.Is("[].type", itemTypes...) || s.Is("type", itemTypes...)) && !s.Has("[].payload", "payload", "uuid", "[].uuid", "timestamp")
 }
 
-// itemTypes are types of items that nothing else has.
+// itemTypes are types of items that no other format has.
 var itemTypes = []string{
 	"function_call", "function_call_output", "reasoning", "custom_tool_call", "web_search_call", "local_shell_call", "computer_call",
 }
@@ -194,8 +194,8 @@ func looksOpenAI(s *shape.Shape) bool {
 	if isAt(s, "messages", "role", "user", "assistant", "system", "tool", "developer", "function") {
 		return s.Has(at("messages", "content")...) || s.Has(at("messages", "tool_calls")...) || s.Has(at("messages", "function_call")...)
 	}
-	// The role may stand after a content that is longer than what is looked at.
-	// Messages that have a type instead are another program's.
+	// The role may come after a content that is longer than the head. Messages with a type
+	// instead of a role are another program's.
 	return s.Has("messages[].content", "[].messages[].content", "body.messages[].content") &&
 		!s.Has(at("messages", "role")...) && !s.Has(at("messages", "type")...)
 }

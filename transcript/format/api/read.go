@@ -55,12 +55,12 @@ type reader struct {
 
 	turns map[string]turn // the responses that were read, by their id
 
-	// Messages that stand in lines of their own are one conversation.
+	// Messages on lines of their own are one conversation.
 	messages []json.RawMessage
 	spans    []transcript.Span
 }
 
-// turn is where a response stands, for those that go on from it.
+// turn is where a response is, for requests that continue from it.
 type turn struct{ conversation, last string }
 
 // stream reads a stream, which is one response.
@@ -97,7 +97,7 @@ func (r *reader) list() error {
 	return r.conversation()
 }
 
-// record reads a body, or a message that stands in a line of its own.
+// record reads a body, or a message on a line of its own.
 func (r *reader) record(rec records.Record) error {
 	if !rec.Only && r.isMessage(rec.Value) {
 		r.messages, r.spans = append(r.messages, json.RawMessage(rec.Value)), append(r.spans, rec.Span)
@@ -141,7 +141,7 @@ func (r *reader) conversation() error {
 	return nil
 }
 
-// document reads a body, in whatever it is wrapped.
+// document reads a body, whatever it is wrapped in.
 func (r *reader) document(rec records.Record) error {
 	request, response, native := unwrap(rec.Value)
 	var bodies []*provider.Body
@@ -186,9 +186,9 @@ func (r *reader) document(rec records.Record) error {
 	return nil
 }
 
-// usable returns a list of messages without those that say nothing and those that a
-// session cannot hold, and reports what it left out. A message takes two bytes in a file
-// and a thousand times as much as an entry.
+// usable returns a list of messages without empty ones and those that a session cannot hold,
+// and reports what it left out. A message takes two bytes in a file and a thousand times as
+// much as an entry.
 func (r *reader) usable(list loose.Value, rec records.Record) loose.Value {
 	var kept []json.RawMessage
 	empty, all := 0, 0
@@ -252,8 +252,7 @@ func fieldsOf(fields session.Fields) map[string]any {
 	return m
 }
 
-// conversationID names a conversation: by the response that it is, or by the
-// place where it stands.
+// conversationID names a conversation by its response, or else by its place in the file.
 func (r *reader) conversationID(b *provider.Body, native string, rec records.Record) string {
 	if b.Kind == provider.KindResponse && b.Entries[0].Message.ResponseID != "" {
 		return b.Entries[0].Message.ResponseID

@@ -83,8 +83,8 @@ func countsOf(chunks loose.Value) []int {
 	return counts
 }
 
-// mergeTurns joins the messages of a turn of the model, of which the chunks
-// before the last are thoughts.
+// mergeTurns joins the messages of one turn of the model: all its chunks but the last are
+// thoughts.
 func mergeTurns(entries []session.Entry, tokens []int) []session.Entry {
 	system := len(entries) - len(tokens) // 1 if there is a system prompt
 	var merged []session.Entry

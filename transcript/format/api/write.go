@@ -12,8 +12,8 @@ import (
 	"github.com/coppice-dev/coppice/transcript"
 )
 
-// write makes a request of a conversation: what the model would be sent now, with
-// the other members that the request had when it was read.
+// write turns a conversation into a request: what the model would be sent now, with the other
+// members that the request had when it was read.
 func (w *wire) write(_ context.Context, s *transcript.Script, _ transcript.Env) (*transcript.Output, error) {
 	messages, err := w.encode(s.Context.Entries)
 	if err != nil {

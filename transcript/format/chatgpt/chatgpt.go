@@ -41,7 +41,7 @@ func detect(f *transcript.File) bool {
 	return false
 }
 
-// isConversations tells the files of an archive that hold conversations:
+// isConversations recognises the files of an archive that hold conversations:
 // conversations.json, or its shards.
 func isConversations(name string) bool {
 	base := path.Base(name)
@@ -82,7 +82,7 @@ func readConversations(ctx context.Context, f *transcript.File, assets *transcri
 		}
 		v := loose.Value(doc.Data)
 		if !v.Get("mapping").IsObject() {
-			to.Problem(transcript.Problem{Pos: doc.Pos, Reason: "no conversation: it has no mapping"})
+			to.Problem(transcript.Problem{Pos: doc.Pos, Reason: "not a conversation: it has no mapping"})
 			continue
 		}
 		t := tree{value: v, assets: assets, to: to}

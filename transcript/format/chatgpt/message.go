@@ -14,7 +14,7 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 )
 
-// entry makes an entry of a node's message, or nil if there is nothing in it.
+// entry turns a node's message into an entry, or returns nil if it is empty.
 func (t *tree) entry(n *node) *session.Entry {
 	if !n.message.IsObject() || isHidden(n.message) {
 		return nil
@@ -47,7 +47,7 @@ func (t *tree) entry(n *node) *session.Entry {
 	return entry
 }
 
-// time is the message's own, or else that of what it follows: some have none.
+// time returns the message's time or, for messages without one, that of the message before.
 func (t *tree) time(n *node) time.Time {
 	if own := n.message.Get("create_time").Time(time.UTC); !own.IsZero() {
 		return own
@@ -58,7 +58,7 @@ func (t *tree) time(n *node) time.Time {
 	return t.value.Get("create_time").Time(time.UTC)
 }
 
-// isHidden tells the messages that nobody was shown and that say nothing.
+// isHidden recognises messages that were not shown to the user and say nothing.
 func isHidden(m loose.Value) bool {
 	if m.Get("content", "content_type").Text() == "user_editable_context" {
 		return false // what the user wants the model to know
@@ -78,7 +78,7 @@ func stopReason(m loose.Value) string {
 	return m.Get("metadata", "finish_details", "type").Text()
 }
 
-// notes are the facts of a message that have no place of their own.
+// notes are the facts of a message that no field holds.
 func notes(m loose.Value) map[string]any {
 	found := make(map[string]any)
 	for _, name := range []string{"attachments", "finished_duration_sec", "citations", "aggregate_result"} {
@@ -95,9 +95,8 @@ func notes(m loose.Value) map[string]any {
 	return found
 }
 
-// answer turns what a tool said into the result of the call that asked for it.
-// Without such a call, as for a picture that nobody asked for by name, it is a
-// notice.
+// answer turns what a tool said into the result of the call that asked for it. Without a
+// call, as for a picture that the model did not ask for by name, it becomes a notice.
 func (t *tree) answer(n *node, m *session.MessageEntry) {
 	tool := n.message.Get("author", "name").Text()
 	id := t.callFor(n, tool)
@@ -113,8 +112,8 @@ func (t *tree) answer(n *node, m *session.MessageEntry) {
 	m.Content = []session.Content{result}
 }
 
-// blocks makes the content of a message. A message to anyone but "all" is a call
-// of the tool that it is for.
+// blocks returns the content of a message. A message to anyone but "all" is a call of that
+// tool.
 func (t *tree) blocks(n *node) []session.Content {
 	content := n.message.Get("content")
 	recipient := n.message.Get("recipient").Text()
@@ -126,7 +125,7 @@ func (t *tree) blocks(n *node) []session.Content {
 	return t.content(n, content)
 }
 
-// input is a call's text as an object: itself, if it is one.
+// input returns a call's text as an object: the text itself, if it is one.
 func input(content loose.Value) json.RawMessage {
 	text := content.Get("text").Text()
 	if text == "" {
@@ -143,7 +142,7 @@ func input(content loose.Value) json.RawMessage {
 	return raw
 }
 
-// content makes blocks by the type of a content.
+// content returns the blocks of a content, depending on its type.
 func (t *tree) content(n *node, c loose.Value) []session.Content {
 	switch kind := c.Get("content_type").Text(); kind {
 	case "text", "multimodal_text":
@@ -168,7 +167,7 @@ func (t *tree) content(n *node, c loose.Value) []session.Content {
 	}
 }
 
-// unknown keeps a content that this reader does not know as it is.
+// unknown keeps a content of an unknown type as it is.
 func unknown(c loose.Value) session.Content {
 	raw, _ := json.Marshal(map[string]json.RawMessage{"type": json.RawMessage(`"chatgpt"`), "content": json.RawMessage(c)})
 	return session.Content{Type: "chatgpt", Raw: raw}
@@ -182,7 +181,7 @@ func thinking(s string) []session.Content {
 }
 
 func thoughts(c loose.Value) []session.Content {
-	all := strs(c.Get("parts")) // where some versions have them
+	all := strs(c.Get("parts")) // some versions have them here
 	for thought := range c.Get("thoughts").Items() {
 		if s := joined(thought, "summary", "content"); s != "" {
 			all = append(all, s)
@@ -248,8 +247,8 @@ func (t *tree) audio(pointer loose.Value) []session.Content {
 	return []session.Content{{Type: session.ContentTypeAudio, Audio: &session.AudioContent{Source: source}}}
 }
 
-// asset returns the bytes that a pointer means, if they are in the archive, and
-// else the pointer itself.
+// asset returns the bytes that a pointer refers to, if they are in the archive, or else the
+// pointer itself.
 func (t *tree) asset(pointer string) *session.Source {
 	_, id, _ := strings.Cut(pointer, "://")
 	if t.assets != nil && id != "" {
@@ -280,8 +279,8 @@ func (t *tree) load(name string) *session.Source {
 	return &session.Source{Type: "base64", MediaType: media, Data: base64.StdEncoding.EncodeToString(data)}
 }
 
-// cited puts in place of the private marks for citations what they stand for,
-// and takes away those that stand for nothing.
+// cited replaces ChatGPT's private citation marks by what they refer to, and removes those
+// that refer to nothing.
 func cited(s string, m loose.Value) string {
 	if !strings.ContainsAny(s, "\ue200\ue201\ue202") {
 		return s

@@ -27,7 +27,7 @@ type node struct {
 	children   []string
 	visited    bool
 
-	entry *session.Entry // what was made of it; nil if nothing was
+	entry *session.Entry // the entry that it became, or nil
 	calls []call         // the tool calls in it
 }
 
@@ -68,7 +68,7 @@ func (t *tree) read() error {
 	return t.to.Begin(c)
 }
 
-// facts are the members of a conversation that say something of it as a whole.
+// facts are the members that describe the conversation as a whole.
 func (t *tree) facts() map[string]any {
 	facts := make(map[string]any)
 	for _, name := range []string{"default_model_slug", "gizmo_id", "gizmo_type", "is_archived", "is_starred", "conversation_template_id"} {
@@ -94,9 +94,9 @@ func (t *tree) index() {
 	}
 }
 
-// walk visits the nodes, each after its parent. It keeps its own stack: chains
-// are as deep as conversations are long. Nodes that no root leads to, because a
-// parent is missing or they go round in a circle, are roots too.
+// walk visits the nodes, each after its parent. It keeps its own stack: chains are as deep as
+// conversations are long. Nodes that no root leads to, because a parent is missing or they
+// form a circle, are roots too.
 func (t *tree) walk() error {
 	for _, isRoot := range []func(*node) bool{
 		func(n *node) bool { return t.nodes[n.parent] == nil },
@@ -137,7 +137,7 @@ func (t *tree) walkFrom(root *node) error {
 	return nil
 }
 
-// add gives the sink what is made of a node.
+// add passes a node's record to the sink.
 func (t *tree) add(n *node) error {
 	entry := t.entry(n)
 	if entry == nil {
@@ -166,8 +166,7 @@ func (t *tree) above(n *node) *node {
 	return nil
 }
 
-// leaf returns where the conversation stands: at its current node, or else at
-// its newest end.
+// leaf returns where the conversation ends: its current node, or else its newest leaf.
 func (t *tree) leaf() string {
 	n := t.nodes[t.value.Get("current_node").Text()]
 	if n == nil {

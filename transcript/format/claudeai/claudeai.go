@@ -73,7 +73,7 @@ func readConversations(ctx context.Context, f *transcript.File, to transcript.Si
 		}
 		v := loose.Value(doc.Data)
 		if !v.Get("chat_messages").IsArray() || v.Get("uuid").Text() == "" {
-			to.Problem(transcript.Problem{Pos: doc.Pos, Reason: "no conversation: it has no uuid or no chat_messages"})
+			to.Problem(transcript.Problem{Pos: doc.Pos, Reason: "not a conversation: it has no uuid or no chat_messages"})
 			continue
 		}
 		if err := readConversation(v, to); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 )
 
-// noParent is what a first message has for its parent.
+// noParent is the parent of a first message.
 const noParent = "00000000-0000-4000-8000-000000000000"
 
 // reader reads the messages of one conversation.
@@ -23,8 +23,8 @@ type reader struct {
 	known  map[string]bool
 	sender string // of the message before
 	before string // its id
-	// last has the parent of the latest message of each sender: where messages
-	// name no parents, another one of the same sender is a second try.
+	// last has the parent of the latest message of each sender: where messages name no
+	// parents, a second message of the same sender is another try.
 	last map[string]string
 }
 
@@ -42,8 +42,8 @@ func (r *reader) message(m loose.Value) error {
 	r.sender, r.before, r.last[sender], r.known[id] = sender, id, parent, true
 	r.to.Count(sender+" message", "message", len(entries))
 	for i, entry := range entries {
-		// What follows the message follows the last of its pieces, so that one
-		// has its id.
+		// The next message follows the last piece of this one, so the last piece has the
+		// message's id.
 		piece := id
 		if i < len(entries)-1 {
 			piece = fmt.Sprintf("%s/%d", id, i+1)
@@ -70,8 +70,8 @@ func (r *reader) parent(m loose.Value, sender string) string {
 	return r.before
 }
 
-// entriesOf makes the entries of a message. One message of the model holds its
-// calls and their results; here results are messages of their own.
+// entriesOf turns a message into entries. Claude.ai puts calls and their results into one
+// message; here results are messages of their own.
 func entriesOf(m loose.Value, id string) []session.Entry {
 	at := m.Get("created_at").Time(time.UTC)
 	s := splitter{id: id}
@@ -122,7 +122,7 @@ func (p piece) message(m loose.Value, id string) *session.MessageEntry {
 	return out
 }
 
-// attached are the documents that a message came with, as text.
+// attached returns the documents attached to a message, as text.
 func attached(m loose.Value) []session.Content {
 	var list []session.Content
 	for a := range m.Get("attachments").Items() {
@@ -182,7 +182,7 @@ func (s *splitter) add(b loose.Value) {
 	case "tool_result":
 		s.result(b)
 	case "token_budget", "flag":
-		// The bytes that are kept have it; it says nothing of the conversation.
+		// The kept bytes have it; it is not part of the conversation.
 	default:
 		s.put(false, blocks.Unknown(b))
 	}
@@ -200,8 +200,8 @@ func (s *splitter) call(b loose.Value) {
 	s.put(false, c)
 }
 
-// result pairs a result with its call: by id, or else with the first call of
-// that tool that waits. One that nobody asked for is kept as text.
+// result pairs a result with its call: by id, or else with the first call of that tool that
+// waits. A result without a call is kept as text.
 func (s *splitter) result(b loose.Value) {
 	id := b.Get("tool_use_id").Text()
 	for i, w := range s.waiting {

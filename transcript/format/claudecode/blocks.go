@@ -14,8 +14,8 @@ func hashKey(id []byte) key {
 	return key(sum[:16])
 }
 
-// contents reads the content of a message: a string, or a list of blocks. A list of more
-// blocks than a message has is one block that is not known.
+// contents reads the content of a message: a string, or a list of blocks. A list with more
+// blocks than a message can hold becomes one unknown block.
 func contents(raw []byte) []session.Content {
 	if text, ok := rawjson.String(raw); ok {
 		if text == "" {
@@ -43,7 +43,7 @@ type member struct {
 	value []byte
 }
 
-// keyText returns a key as text, without a copy if it is one of the usual.
+// keyText returns a key as text, without a copy if it is a common one.
 func keyText(k []byte) string {
 	switch string(k) {
 	case "text":
@@ -70,8 +70,8 @@ func keyText(k []byte) string {
 	return string(k)
 }
 
-// content reads a block. Members that are not known stay with it; a block that
-// is not known, or not as it should be, stays as it is.
+// content reads a block. It keeps unknown members with the block, and keeps an unknown or
+// malformed block as it is.
 func content(raw []byte) session.Content {
 	var room [8]member
 	members := room[:0]
@@ -109,7 +109,7 @@ func content(raw []byte) session.Content {
 	return c
 }
 
-// extra adds a member that is not known to a block.
+// extra adds an unknown member to a block.
 func extra(fields *session.Fields, m member) {
 	*fields = append(*fields, session.Field{Name: m.key, Value: bytes.Clone(m.value)})
 }
@@ -189,8 +189,8 @@ func toolResultBlock(members []member) (session.Content, bool) {
 	return session.Content{Type: session.ContentTypeToolResult, ToolResult: r}, ok && r.ToolUseID != ""
 }
 
-// resultContent reads what a tool answered: text, or blocks. Blocks that are one
-// plain text are that text.
+// resultContent reads a tool's answer: text, or blocks. A single plain text block becomes
+// text.
 func resultContent(r *session.ToolResultContent, raw []byte) bool {
 	switch rawjson.Kind(raw) {
 	case 's':
@@ -219,7 +219,7 @@ func resultContent(r *session.ToolResultContent, raw []byte) bool {
 	return true
 }
 
-// blocksField marks a result that was a list of one text and not the text.
+// blocksField marks a result that was a list with one text block, not a bare text.
 const blocksField = "blocks"
 
 func sourceBlock(members []member, t session.ContentType) (session.Content, bool) {
@@ -245,8 +245,8 @@ func sourceBlock(members []member, t session.ContentType) (session.Content, bool
 	return session.Content{Type: t, Image: &session.ImageContent{Source: s, Extra: more}}, true
 }
 
-// source reads where the bytes of an image are, or returns nil if they are in a
-// way that has no place in a session.
+// source reads where the bytes of an image are, or returns nil if a session cannot express
+// it.
 func source(raw []byte) *session.Source {
 	s := &session.Source{}
 	data := false

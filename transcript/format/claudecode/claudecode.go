@@ -42,7 +42,7 @@ func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
 	return newReader(ctx, f, to).read(ctx)
 }
 
-// metaTypes are the types of lines that are not of the tree and that no other program
+// metaTypes are the types of lines that are not part of the tree and that no other program
 // writes.
 var metaTypes = map[string]bool{
 	"summary": true, "file-history-snapshot": true, "queue-operation": true, "custom-title": true, "ai-title": true,
@@ -64,7 +64,7 @@ func detect(f *transcript.File) bool {
 			return true
 		}
 		if len(rest) == 0 {
-			// One line may be longer than what is looked at.
+			// A line may be longer than the head.
 			seen := shape.OfFile(f)
 			return seen.Has("parentUuid") && seen.Has("sessionId") &&
 				!bytes.Contains(text, []byte(`"message":{"role":"model"`))
@@ -148,7 +148,7 @@ func fileID(path string) (id string, agent bool) {
 	return "", false
 }
 
-// state is what a reader leaves for the next time.
+// state is what a reader saves for the next time.
 type state struct {
 	ID     string   `json:"id"`
 	Family string   `json:"family"`

@@ -41,7 +41,7 @@ type line struct {
 	blocks            []byte
 }
 
-// parse reads a line. It keeps what it needs and nothing of the rest.
+// parse reads a line, and keeps only the members that a reader needs.
 func (l *line) parse(data []byte) error {
 	*l = line{}
 	return rawjson.Object(data, l.member)
@@ -149,7 +149,7 @@ func (l *line) clears() bool {
 	return false
 }
 
-// isRemark reports whether the line is about the session and not of its tree. The SDK
+// isRemark reports whether the line is about the session and not part of its tree. The SDK
 // gives some of these lines a uuid, too.
 func (l *line) isRemark() bool { return len(l.uuid) == 0 || metaTypes[string(l.typ)] }
 
@@ -184,7 +184,7 @@ func (l *line) time() time.Time {
 	return t.UTC()
 }
 
-// key is an id of a line in little room.
+// key is the id of a line in 16 bytes.
 type key [16]byte
 
 // keyOf returns the key of an id: the bytes of a UUID, or a hash of any other text.
@@ -204,7 +204,7 @@ func keyOf(id []byte) key {
 	return hashKey(id)
 }
 
-// text returns the UUID that a key is the bytes of, if it is.
+// text returns the UUID whose bytes a key holds.
 func (k key) text() (text [36]byte) {
 	for i, at := range [...]struct{ from, to, bytes int }{{0, 8, 0}, {9, 13, 4}, {14, 18, 6}, {19, 23, 8}, {24, 36, 10}} {
 		if i > 0 {

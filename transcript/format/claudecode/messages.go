@@ -45,7 +45,7 @@ func (r *reader) user(l *line, t *thread, rec *transcript.Record, parent int32) 
 	if err := r.emit(t, *rec); err != nil || len(rest) == 0 {
 		return err
 	}
-	// What follows the results is said by a human.
+	// Blocks after the results are the user's own words.
 	more := transcript.Record{ID: rec.ID + moreText, From: slices.Clone(rec.From)}
 	more.Entry.Timestamp = rec.Entry.Timestamp
 	return r.prompt(l, t, &more, t.last(), rest)
@@ -145,7 +145,7 @@ func (r *reader) assistant(l *line, t *thread, rec *transcript.Record, parent in
 		m.Usage, m.ResponseID = nil, ""
 	}
 	if m.Provider == "" && firstText(blocks) == resumed && parent >= 0 {
-		t.branchOff(&reply.rec, t.id(parent)) // what was run after it is not gone on with
+		t.branchOff(&reply.rec, t.id(parent)) // the calls after it are not continued
 	} else {
 		t.place(&reply.rec, parent, false)
 	}
@@ -153,8 +153,8 @@ func (r *reader) assistant(l *line, t *thread, rec *transcript.Record, parent in
 	return nil
 }
 
-// failure reads what the program shows where a request failed. No model said it, and
-// none is sent it.
+// failure reads the text that the program shows when a request failed. It neither comes from
+// a model nor is sent to one.
 func (r *reader) failure(l *line, t *thread, rec *transcript.Record, parent int32) error {
 	rec.Entry.Type, rec.Entry.Custom = session.TypeCustom, custom(customFailure, l.message)
 	r.count("API error line", "custom entry")
@@ -162,8 +162,8 @@ func (r *reader) failure(l *line, t *thread, rec *transcript.Record, parent int3
 	return r.emit(t, *rec)
 }
 
-// resumed is what the program answers itself when it resumes a session whose last
-// words are the user's.
+// resumed is the program's own answer when it resumes a session that ends with the user's
+// words.
 const resumed = "No response requested."
 
 // synthetic is the model of texts that the program wrote itself.
@@ -246,8 +246,8 @@ func agentOf(result []byte) string {
 
 const persistedMark = "<persisted-output>"
 
-// loadPersisted fills in an answer that was too large for the line, from the
-// folder that is made for them and from nowhere else.
+// loadPersisted fills in an answer that was too large for the line, from the folder for such
+// answers and from nowhere else.
 func (r *reader) loadPersisted(res *session.ToolResultContent, rec *transcript.Record) error {
 	if !strings.Contains(res.Content, persistedMark) {
 		return nil
@@ -372,7 +372,7 @@ func (r *reader) notice(l *line, t *thread, rec *transcript.Record, parent int32
 	return r.emit(t, *rec)
 }
 
-// Entries that only this program knows: what a line of it says, as it says it.
+// Custom entries that hold lines which only this program understands, unchanged.
 const (
 	customFailure = Name + ".api_error"          // a message in the place of a reply that failed
 	customNotice  = Name + transcript.NoticeKind // reminders, hooks and other text that the program adds for the model

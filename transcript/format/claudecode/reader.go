@@ -75,7 +75,7 @@ func (r *reader) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	needed = needed || saved.CWD == "" // an older version did not note where the session began
+	needed = needed || saved.CWD == "" // an older version did not save where the session began
 	if needed {
 		err = r.replay(ctx, pos)
 	} else {
@@ -147,7 +147,7 @@ func (r *reader) replay(ctx context.Context, upTo int64) error {
 	return err
 }
 
-// nowhere is a sink that forgets.
+// nowhere is a sink that ignores everything.
 type nowhere struct{}
 
 func (nowhere) Begin(transcript.Conversation) error          { return nil }
@@ -156,7 +156,7 @@ func (nowhere) Keep(string, []byte) (transcript.Span, error) { return transcript
 func (nowhere) Count(string, string, int)                    {}
 func (nowhere) Problem(transcript.Problem)                   {}
 
-// restore takes up the end of what was read before.
+// restore continues from where an earlier reading stopped.
 func (r *reader) restore(s *state) {
 	conv := transcript.Conversation{ID: s.ID, Family: s.Family, CWD: s.CWD, Extra: factsOf([]byte(s.Branch))}
 	r.main = r.add(&thread{conv: conv, tails: []int32{0}})
@@ -201,7 +201,7 @@ func (r *reader) all(ctx context.Context, pos, no int64) error {
 	return r.finish()
 }
 
-// finish gives out what was held back, and says what became of the lines.
+// finish passes on what was held back, and reports what became of the lines.
 func (r *reader) finish() error {
 	if err := r.close(); err != nil {
 		return err
@@ -246,8 +246,8 @@ func (r *reader) begin(t *thread, again bool) error {
 	return r.to.Begin(c)
 }
 
-// title returns the session's name. A summary counts if it is of a line of this
-// file: others are of other files.
+// title returns the session's name. A summary counts only if it belongs to a line of this
+// file: the others belong to other files.
 func (r *reader) title() string {
 	for k, text := range r.summary {
 		if at, ok := r.lines[k]; ok && at.thread == r.main.index {
@@ -257,7 +257,7 @@ func (r *reader) title() string {
 	return r.titles.best()
 }
 
-// count notes what a line became.
+// count records what a line became.
 func (r *reader) count(what, became string) {
 	r.counts[transcript.Became{What: what, Became: became}]++
 }
@@ -272,7 +272,8 @@ func (r *reader) line(text *transcript.Line) error {
 	if text.Cut {
 		err = fmt.Errorf("the line has %d bytes, more than %d", text.Len, transcript.MaxLine)
 	}
-	// A crash within a line, or two programs that write at once, leave several on one.
+	// A crash within a line, or two programs writing at once, can leave several objects on
+	// one line.
 	objects, pieces := text.Split()
 	if len(objects) == 0 {
 		pieces = []transcript.Line{*text}
@@ -308,7 +309,7 @@ func (r *reader) object(l *line, text *transcript.Line) error {
 	return r.letIn(false)
 }
 
-// place takes in a line of the tree.
+// place adds a line of the tree.
 func (r *reader) place(l *line, text *transcript.Line) error {
 	if err := r.open(l); err != nil {
 		return err
@@ -348,7 +349,7 @@ func (r *reader) place(l *line, text *transcript.Line) error {
 // maxRecent is how many lines are remembered for the next time.
 const maxRecent = 256
 
-// node makes a record of a line of the tree, if it is one.
+// node turns a line of the tree into a record, if it is one.
 func (r *reader) node(l *line, t *thread, rec *transcript.Record, parent int32, text *transcript.Line) error {
 	if r.pending != nil && r.pending.thread == t && (string(l.typ) == "user" || string(l.typ) == "assistant") {
 		done, err := r.summarise(l, rec)
@@ -395,7 +396,7 @@ func (r *reader) parentOf(l *line, t *thread) int32 {
 	return at.node
 }
 
-// remark takes in a line that is not of the tree.
+// remark handles a line that is not part of the tree.
 func (r *reader) remark(l *line) {
 	became := transcript.OnlyKept
 	switch string(l.typ) {
@@ -419,8 +420,7 @@ func (r *reader) remark(l *line) {
 	r.count(what+" line", became)
 }
 
-// emit gives a record to the sink, or holds it back while the reply before it is
-// not complete.
+// emit passes a record to the sink, or holds it back until the reply before it is complete.
 func (r *reader) emit(t *thread, rec transcript.Record) error {
 	if t.reply != nil {
 		t.held = append(t.held, rec)
@@ -438,7 +438,7 @@ func (r *reader) emit(t *thread, rec transcript.Record) error {
 // maxHeld is how many records wait for the end of a reply.
 const maxHeld = 1000
 
-// closeReply gives out a reply and what was held back for it.
+// closeReply passes on a reply and the records that waited for it.
 func (r *reader) closeReply(t *thread) error {
 	if t.reply == nil {
 		return nil
@@ -456,7 +456,7 @@ func (r *reader) closeReply(t *thread) error {
 	return nil
 }
 
-// close gives out what was held back.
+// close passes on what was held back.
 func (r *reader) close() error {
 	if err := r.letIn(true); err != nil {
 		return err
@@ -476,7 +476,7 @@ func (r *reader) isAgentFile() bool {
 	return agent
 }
 
-// message makes the entry of a message.
+// message fills in the entry of a message.
 func message(l *line, t *thread, rec *transcript.Record, role session.MessageRole, content []session.Content) *session.MessageEntry {
 	m := &session.MessageEntry{Role: role, Content: content}
 	if len(l.copyOf) > 0 && !l.repeats() {

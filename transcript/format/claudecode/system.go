@@ -10,7 +10,7 @@ import (
 	"github.com/coppice-dev/coppice/transcript"
 )
 
-// system reads a line of the program's own.
+// system reads a line that the program itself wrote.
 func (r *reader) system(l *line, t *thread, rec *transcript.Record, parent int32, text *transcript.Line) error {
 	switch string(l.subtype) {
 	case "compact_boundary":
@@ -94,7 +94,7 @@ func (r *reader) compaction(l *line, t *thread, rec *transcript.Record, parent i
 	return r.emit(t, *rec)
 }
 
-// microcompact reads which tools' answers were taken out of the context.
+// microcompact reads which tool results were removed from the context.
 func (r *reader) microcompact(l *line, t *thread, rec *transcript.Record, parent int32) error {
 	var calls []string
 	_ = rawjson.Object(l.compact, func(k, v []byte) error { // it was walked before, or is missing

@@ -58,7 +58,7 @@ func (t *thread) id(at int32) string {
 	return string(text[:])
 }
 
-// add adds a record of an id.
+// add adds a record with an id.
 func (t *thread) add(id string, n node) {
 	var room [36]byte
 	n.id = keyOf(append(room[:0], id...))
@@ -106,7 +106,7 @@ func (t *thread) place(rec *transcript.Record, parent int32, prompt bool) {
 	t.add(rec.ID, node{branch: branch})
 }
 
-// branchOff makes a record the first of a branch that follows a record.
+// branchOff lets a record begin a branch after the record parent.
 func (t *thread) branchOff(rec *transcript.Record, parent string) {
 	rec.Parent = parent
 	t.now = int32(len(t.tails))
@@ -114,7 +114,7 @@ func (t *thread) branchOff(rec *transcript.Record, parent string) {
 	t.add(rec.ID, node{branch: t.now})
 }
 
-// cut notes that the last record is a compaction.
+// cut records that the last record is a compaction.
 func (t *thread) cut() {
 	if t.cuts == nil {
 		t.cuts = make(map[int32]int32)
@@ -151,8 +151,8 @@ func (r *reply) merge(blocks []session.Content, l *line) {
 	r.charge(l)
 }
 
-// charge takes in the usage of a line: it is that of the whole reply, and the
-// output grows.
+// charge adds the usage of a line: it is that of the whole reply, and its output grows from
+// line to line.
 func (r *reply) charge(l *line) {
 	if len(l.stopReason) > 0 {
 		r.msg.StopReason = string(l.stopReason)
@@ -175,7 +175,7 @@ func (r *reply) charge(l *line) {
 	}
 }
 
-// extends reports whether blocks are what was there and more. A text that comes twice
+// extends reports whether blocks repeat what was there and add to it. A text that comes twice
 // was said twice: the program sends both.
 func extends(have, blocks []session.Content) bool {
 	if len(have) == 0 || len(blocks) < len(have) {

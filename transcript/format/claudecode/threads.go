@@ -27,7 +27,7 @@ func (r *reader) add(t *thread) *thread {
 	return t
 }
 
-// threadOf returns the conversation that a line is of.
+// threadOf returns the conversation that a line belongs to.
 func (r *reader) threadOf(l *line) *thread {
 	if !l.sidechain || r.isAgentFile() {
 		return r.main
@@ -60,7 +60,7 @@ func (t *thread) family() string {
 // agentConversation returns the id of a subagent's conversation.
 func (r *reader) agentConversation(agent string) string { return r.session() + "/agent-" + agent }
 
-// session returns the id of the session that the file is of.
+// session returns the id of the file's session.
 func (r *reader) session() string {
 	if r.main == nil {
 		return ""
@@ -84,8 +84,8 @@ func (r *reader) conversation(l *line) transcript.Conversation {
 		if c.ID == "" {
 			c.ID = transcript.HashID(Name, string(l.uuid))
 		}
-		// A fork may repeat the lines of its original under their ids, and often
-		// says nothing of it.
+		// A fork may repeat its original's lines under their ids, and often does not mention
+		// the original.
 		c.Family = r.familyFrom(l)
 		if len(l.forkOf) > 0 && !l.repeats() {
 			r.forked(&c, l)
@@ -112,7 +112,7 @@ func (r *reader) conversation(l *line) transcript.Conversation {
 	return c
 }
 
-// factsOf returns the facts of a conversation that begins on a branch of git.
+// factsOf returns the facts of a conversation that begins on a git branch.
 func factsOf(branch []byte) map[string]any {
 	facts := make(map[string]any)
 	if len(branch) > 0 {
@@ -121,7 +121,7 @@ func factsOf(branch []byte) map[string]any {
 	return facts
 }
 
-// branch returns the branch of git on which the conversation began.
+// branch returns the git branch on which the conversation began.
 func (t *thread) branch() string {
 	branch, _ := t.conv.Extra[factBranch].(string)
 	return branch
@@ -157,8 +157,8 @@ func (r *reader) forked(c *transcript.Conversation, l *line) {
 	}
 }
 
-// family returns the name of all files that begin with a line, or "" if its id
-// is too short to be the only one of its kind.
+// family names all files that begin with a line. It is "" if the line's id is too short to be
+// unique.
 func family(uuid []byte) string {
 	if len(uuid) < 16 {
 		return ""
@@ -166,14 +166,14 @@ func family(uuid []byte) string {
 	return string(uuid)
 }
 
-// factBranch is the branch of git that a conversation was held on.
+// factBranch is the git branch of a conversation.
 const factBranch = "git_branch"
 
 // whereCWD is the member of transcript.MetaWhere for the working directory. That for the
 // branch is factBranch.
 const whereCWD = "cwd"
 
-// factVersion is the version of the program that a conversation was held with.
+// factVersion is the version of the program.
 const factVersion = "version"
 
 // factAITitle is the title that the program made up.
@@ -183,7 +183,7 @@ const factAITitle = "ai_title"
 const (
 	factAgent  = "agent"
 	metaSuffix = ".meta.json"
-	maxMeta    = 64 << 10 // a session's header has it
+	maxMeta    = 64 << 10 // it goes into a session's header
 )
 
 // factFork is the session that a conversation was forked from.

@@ -46,7 +46,7 @@ func between(text, begin, end string) string {
 	return inner
 }
 
-// injectedBy are beginnings of texts in the user's name that are not the user's.
+// injectedBy are the beginnings of texts that the program puts in the user's name.
 var injectedBy = []struct{ begin, by string }{
 	{"<system-reminder>", "system-reminder"},
 	{"<command-name>", "command"},
@@ -83,7 +83,7 @@ func injected(text string) string {
 	return ""
 }
 
-// What the metadata of a message says about its line.
+// Members of a message's metadata that describe its line.
 const (
 	metaMarked = "meta"    // whether the line is marked as the program's own, where that is not usual
 	metaCopyOf = "copy_of" // the line of another session that it was forked from
@@ -97,7 +97,7 @@ const (
 // words.
 const notification = "task-notification"
 
-// isNotice reports whether a message is such a notification by its origin.
+// isNotice reports whether a message's origin makes it a notification.
 func isNotice(m *session.MessageEntry) bool {
 	origin, _ := m.Metadata[metaOrigin].(map[string]any)
 	return origin["kind"] == notification

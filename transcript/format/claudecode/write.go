@@ -12,11 +12,11 @@ import (
 	"github.com/coppice-dev/coppice/transcript"
 )
 
-// wireVersion is the version of the program whose files these are like. A session of the
-// program itself keeps its own.
+// wireVersion is the version of Claude Code whose files we imitate. A session that came from
+// Claude Code keeps its own version.
 const wireVersion = "2.1.325"
 
-// write makes a transcript of a conversation.
+// write turns a conversation into a transcript.
 func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transcript.Output, error) {
 	w := newScribe(s, nativeID(s), "")
 	if w.cwd == "" {
@@ -60,23 +60,23 @@ func nativeID(s *transcript.Script) string {
 
 // scribe writes the lines of one file.
 type scribe struct {
-	id, agent string // of the session, and of the subagent if it is one's file
+	id, agent string // of the session, and of the subagent whose file this is, if it is one
 	cwd       string
 	branch    string         // of git
-	where     map[string]any // the last message was said, if not where the session began
+	where     map[string]any // where the last message was said, if not where the session began
 	version   string         // of the program
 	fork      string         // the session that this one was forked from, or ""
 	started   []subagent
 	own       bool // the session came from the program
 	buf       []byte
 	used      map[string]bool   // the uuids
-	records   map[string]string // the entries of lines that have another id than they
+	records   map[string]string // the entries of lines, where their ids differ
 	losses    []transcript.Loss
 
 	live     map[string]bool // the entries on the path to the session's leaf
 	entries  map[string]*session.Entry
-	edits    map[string]bool             // that change something of what is sent
-	placed   map[string]*entryNode       // that an entry has, or else the one before it
+	edits    map[string]bool             // the edits that change what is sent
+	placed   map[string]*entryNode       // the node of an entry, or of the one before it
 	replies  map[string]*answer          // by entry
 	calls    map[*session.Content]string // the ids of calls and results
 	messages map[string]bool             // the ids of replies
@@ -149,12 +149,12 @@ func (w *scribe) raw(name, value string) {
 	w.buf = append(w.buf, value...)
 }
 
-// draft is a line of the tree that has no place in it yet: its type, further
-// members, and its message.
+// draft is a line that is not placed in the tree yet: its type, further members, and its
+// message.
 type draft struct{ typ, more, message string }
 
-// uuid returns the id of the n-th line of an entry. The first has the entry's own,
-// so that what comes back is the same entry; a copy of it has another.
+// uuid returns the id of the n-th line of an entry. The first line has the entry's own id, so
+// that it is read back as the same entry; a copy has another.
 func (w *scribe) uuid(e *session.Entry, d *draft, n int, of string) string {
 	id := e.ID
 	if n > 0 || of != "" || !isUUID(id) {
@@ -185,7 +185,7 @@ func (w *scribe) line(e *session.Entry, d draft, id, parent string) {
 	switch {
 	case parent == "":
 		w.raw("parentUuid", "null")
-	case d.isBoundary(): // nothing of what is before it is sent
+	case d.isBoundary(): // nothing before it is sent
 		w.raw("parentUuid", "null")
 		w.str("logicalParentUuid", parent)
 	default:

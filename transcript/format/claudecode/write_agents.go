@@ -33,8 +33,8 @@ func subagents(s *transcript.Script) ([]subagent, error) {
 	return list, err
 }
 
-// agentFiles returns the files of a subagent, if it has anything to say: what was said,
-// and what the program noted about it. They are below the session's own.
+// agentFiles returns the files of a subagent, if there is anything to write: its transcript,
+// and what the program recorded about it. They are below the session's own file.
 func (w *scribe) agentFiles(a subagent) []transcript.OutputFile {
 	agent := newScribe(a.script, w.id, a.id)
 	if agent.cwd == "" {
@@ -52,7 +52,7 @@ func (w *scribe) agentFiles(a subagent) []transcript.OutputFile {
 		Of: &transcript.OutputOf{Session: a.script.Header.ID, Native: w.id + "/agent-" + a.id, Records: agent.records},
 	}}
 	if meta, ok := a.script.Facts[factAgent].(map[string]any); ok {
-		// What the program has there itself stays.
+		// A file that the program wrote there stays.
 		files = append(files, transcript.OutputFile{Path: file + metaSuffix, Merge: func(old []byte) ([]byte, error) {
 			if len(old) > 0 {
 				return old, nil
@@ -63,8 +63,8 @@ func (w *scribe) agentFiles(a subagent) []transcript.OutputFile {
 	return files
 }
 
-// outcome is the member by which the program finds the subagent of a call: what it
-// has of the tool's result besides the message.
+// outcome is the member by which the program finds the subagent of a call: what it keeps of
+// the tool's result besides the message.
 func (w *scribe) outcome(m *session.MessageEntry) string {
 	results, _ := split(m.Content)
 	if len(results) != 1 {

@@ -13,7 +13,7 @@ import (
 	"github.com/coppice-dev/coppice/transcript"
 )
 
-// drafts returns the lines of an entry. ids are those of the reply that it is of.
+// drafts returns the lines of an entry. ids are those of the reply that it belongs to.
 func (w *scribe) drafts(e *session.Entry, ids *answer) []draft {
 	switch {
 	case e.Message != nil:
@@ -38,7 +38,7 @@ func (w *scribe) drafts(e *session.Entry, ids *answer) []draft {
 
 const metaMember = `"isMeta":true`
 
-// jsonOf returns what a line said and was kept as it was.
+// jsonOf returns the members of a line that were kept unchanged.
 func jsonOf(data map[string]any) string {
 	text, err := json.Marshal(data)
 	if err != nil {
@@ -61,7 +61,7 @@ func (w *scribe) compaction(e *session.Entry) []draft {
 
 const boundaryMembers = `"subtype":"compact_boundary","content":"Conversation compacted","isMeta":false,"level":"info"`
 
-// isBoundary reports whether nothing of what is before the line is sent.
+// isBoundary reports whether nothing before the line is sent.
 func (d *draft) isBoundary() bool { return strings.HasPrefix(d.more, boundaryMembers) }
 
 // message returns the lines of a message: one for each block of a reply.
@@ -90,7 +90,7 @@ func (w *scribe) message(e *session.Entry, ids *answer) []draft {
 		w.lose(e.ID, "system message", "the program has its own")
 		return nil
 	}
-	// What a user ran, and what others put into the context.
+	// Commands that a user ran, and text that other programs put into the context.
 	w.lose(e.ID, "role "+m.Role, "it is written as a message of the user")
 	var text []string
 	for i := range m.Content {
@@ -140,7 +140,7 @@ func join(members ...string) string {
 	return strings.Join(slices.DeleteFunc(members, func(m string) bool { return m == "" }), ",")
 }
 
-// userMessage is a bare text where that is all there is, as the program does it.
+// userMessage writes a message with a single text as a bare string, as the program does.
 func userMessage(m *session.MessageEntry, blocks []string) string {
 	if isBareText(m) {
 		return textMessage("user", m.Content[0].Text.Content)
@@ -162,7 +162,7 @@ func textMessage(role, text string) string {
 // it would have no results in the message after them.
 type answer struct {
 	message, request string
-	usage            *session.Usage // of all of it, as each line of a reply has it
+	usage            *session.Usage // of the whole reply; each of its lines has it
 	live             bool
 }
 
@@ -237,8 +237,8 @@ func (w *scribe) perLine(e *session.Entry) []linePart {
 	return list
 }
 
-// otherIDs is the member that says which ids calls had, where the provider would
-// not take them: so they have them again when they are read.
+// otherIDs is the member with the original ids of calls, where the provider would refuse
+// those: they get them back when they are read.
 func (w *scribe) otherIDs(content []session.Content) string {
 	var b strings.Builder
 	for i := range content {
@@ -359,8 +359,8 @@ func (w *scribe) result(e *session.Entry, r *session.ToolResultContent, id strin
 	return object("tool_result", w.extra(extra), members...)
 }
 
-// extra returns the members of a block that only their format knows. The provider
-// refuses those of others.
+// extra returns a block's unknown members if they came from this format. The provider refuses
+// those of others.
 func (w *scribe) extra(fields session.Fields) session.Fields {
 	if w.own {
 		return fields

@@ -55,7 +55,7 @@ func (w *scribe) tree(s *transcript.Script) {
 		return // the program would continue from another branch
 	}
 	if first := firstOf(live); !first.prompt {
-		w.upTo(first) // what has no prompt can only be the first root
+		w.upTo(first) // an entry without a prompt can only be the first root
 	}
 	left := 0
 	for _, n := range nodes {
@@ -105,8 +105,8 @@ func hasResult(content []session.Content) bool {
 
 func (n *entryNode) last() string { return n.uuids[len(n.uuids)-1] }
 
-// branchTo writes an entry that is not on the live path. It reports false if the
-// entry can have no place.
+// branchTo writes an entry that is not on the live path. It returns false if there is no
+// place for the entry.
 func (w *scribe) branchTo(n *entryNode) bool {
 	if n.up == nil {
 		if !n.begins() && len(w.buf) > 0 {
@@ -238,9 +238,9 @@ func (w *scribe) noteEdits(s *transcript.Script) {
 	}
 }
 
-// interrupted returns the results of calls that have none, by the entry of the call.
-// The program leaves such a call out if something follows it. It does that with its
-// own, too, and those are left to it.
+// interrupted returns the results of calls that have none, by the entry of the call. The
+// program leaves such a call out if something follows it. It does the same with its own
+// calls, so we leave those alone.
 func (w *scribe) interrupted(s *transcript.Script) map[string][]draft {
 	if w.own {
 		return nil
@@ -355,7 +355,7 @@ func (w *scribe) name(content []session.Content, ids *anthropic.ToolIDs) {
 	}
 }
 
-// keep notes with a compaction what it keeps, which the program sends after the
+// keep adds to a compaction the lines that it keeps; the program sends them after the
 // summary.
 func (w *scribe) keep(n *entryNode) {
 	c := n.e.Compaction

@@ -1,6 +1,6 @@
-// Package cline reads the tasks of Cline and of the extensions that came from it,
-// Roo Code and Kilo Code: a list of Anthropic's messages, with what they cost in
-// a file beside it. It also reads the sessions of Cline 3.
+// Package cline reads the tasks of Cline and of its forks Roo Code and Kilo Code: a list of
+// messages in Anthropic's form, with their cost in a file beside it. It also reads the
+// sessions of Cline 3.
 package cline
 
 import (
@@ -37,7 +37,7 @@ func detect(f *transcript.File) bool { return filepath.Base(f.Path) == historyFi
 // extensions are the names of the extensions in VS Code's storage.
 var extensions = []string{"saoudrizwan.claude-dev", "rooveterinaryinc.roo-cline", "kilocode.kilo-code"}
 
-// editors are VS Code and those that were made of it.
+// editors are VS Code and its forks.
 var editors = []string{"Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf"}
 
 func places(env transcript.Env) []transcript.Place {
@@ -100,8 +100,8 @@ type request struct {
 	usage *session.Usage
 }
 
-// begin tells the sink of the task, whose id is the name of its directory: the
-// time at which it began, or a UUID.
+// begin announces the task to the sink. Its id is the name of its directory: the time at
+// which it began, or a UUID.
 func (r *reader) begin(f *transcript.File, list loose.Value) error {
 	r.task = path.Base(path.Dir(filepath.ToSlash(f.Path)))
 	if r.task == "." || r.task == "/" {
@@ -122,7 +122,7 @@ func (r *reader) begin(f *transcript.File, list loose.Value) error {
 }
 
 var (
-	// cwdPattern finds the working directory in what is told to the model.
+	// cwdPattern finds the working directory in the text sent to the model.
 	cwdPattern = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`# Current (?:Working|Workspace) Directory \(([^)\n]+)\)`)
 	})
@@ -132,7 +132,7 @@ var (
 	})
 )
 
-// title makes a title of a prompt: its first line, as far as that is short.
+// title turns a prompt into a title: its first line, shortened.
 func title(prompt string) string {
 	line, _, _ := strings.Cut(prompt, "\n")
 	if runes := []rune(line); len(runes) > 80 {
@@ -158,7 +158,7 @@ func firstText(list loose.Value) string {
 func (r *reader) learnRequests(f *transcript.File) error {
 	data, err := f.Beside("ui_messages.json")
 	if err != nil {
-		return nil // there is none, or it is not to be had
+		return nil // the file is missing or unreadable
 	}
 	if _, err := r.to.Keep("ui_messages.json", data); err != nil {
 		return err
@@ -214,7 +214,7 @@ func (r *reader) message(v loose.Value) error {
 	return nil
 }
 
-// withoutResidue leaves out what would restore a message of Anthropic's API.
+// withoutResidue leaves out the residue of Anthropic's API.
 func withoutResidue(extra session.Fields) session.Fields {
 	return slices.DeleteFunc(extra, func(f session.Field) bool { return f.Name == "anthropic" })
 }
@@ -234,7 +234,7 @@ func (r *reader) answered(m *session.MessageEntry, at *time.Time) {
 	}
 }
 
-// markInjected marks messages of which nothing is the human's.
+// markInjected marks messages that contain nothing the user wrote.
 func markInjected(m *session.MessageEntry) {
 	if m.Role != session.RoleUser || len(m.Content) == 0 {
 		return
@@ -247,13 +247,13 @@ func markInjected(m *session.MessageEntry) {
 	}
 }
 
-// isInjected tells what the extension says: details of the environment, and the
-// results of tools that are told as text.
+// isInjected recognises text of the extension itself: details of the environment, and tool
+// results written as text.
 func isInjected(text string) bool {
 	return strings.HasPrefix(text, "<environment_details>") || toolText().MatchString(text) || strings.HasPrefix(text, "[ERROR]")
 }
 
-// toolText begins the result of a tool that is told as text.
+// toolText matches the beginning of a tool result written as text.
 var toolText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\[[a-z_]+(?: for '.*')?\] Result:`) })
 
 var errNotList = errors.New("it is not a list of messages")

@@ -18,14 +18,14 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/shape"
 )
 
-// Since version 3, Cline's command line keeps a session in two documents: its messages,
-// in <id>.messages.json, and what is known of it, in <id>.json. Messages are Anthropic's,
-// whatever the provider, with an id, the model and what the response cost.
+// Since version 3, Cline's command line keeps a session in two documents: its messages in
+// <id>.messages.json, and its facts in <id>.json. Messages are Anthropic's, whatever the
+// provider, with an id, the model and what the response cost.
 
 // sessionEnding ends the name of a document with the messages of a session.
 const sessionEnding = ".messages.json"
 
-// isSession tells the messages of a session, by their name or by what comes before them.
+// isSession recognises a session's messages by the file's name or by its first members.
 func isSession(f *transcript.File) bool {
 	head := strings.TrimLeft(strings.TrimPrefix(f.HeadText(), "\xef\xbb\xbf"), " \t\r\n")
 	if !strings.HasPrefix(head, "{") {
@@ -77,7 +77,7 @@ type sessionReader struct {
 	id   string
 }
 
-// begin tells the sink of the session.
+// begin announces the session to the sink.
 func (r *sessionReader) begin(f *transcript.File, doc loose.Value) error {
 	c := transcript.Conversation{ID: doc.Get("sessionId").Text()}
 	if c.ID == "" {
@@ -88,7 +88,7 @@ func (r *sessionReader) begin(f *transcript.File, doc loose.Value) error {
 	r.id = c.ID
 	about, err := f.Beside(c.ID + ".json")
 	if err != nil {
-		return r.to.Begin(c) // there is none, or it is not to be had
+		return r.to.Begin(c) // the file is missing or unreadable
 	}
 	if _, err := r.to.Keep(c.ID+".json", about); err != nil {
 		return err
@@ -99,7 +99,7 @@ func (r *sessionReader) begin(f *transcript.File, doc loose.Value) error {
 		return r.to.Begin(c)
 	}
 	c.CWD, c.Created = v.Get("cwd").Text(), v.Get("started_at").Time(time.UTC)
-	// Cline makes a title of the first prompt, which need not be said twice.
+	// Cline uses the first prompt as a title; there is no need to keep it twice.
 	prompt, _ := unwrapped(v.Get("prompt").Text())
 	if title := v.Get("metadata", "title").Text(); !strings.HasPrefix(prompt, strings.TrimRight(title, ".… ")) {
 		c.Title = title
@@ -110,7 +110,7 @@ func (r *sessionReader) begin(f *transcript.File, doc loose.Value) error {
 	return r.to.Begin(c)
 }
 
-// message adds a message. What was only shown to the user, such as an error, is none.
+// message adds a message. It skips text that was only shown to the user, such as an error.
 func (r *sessionReader) message(v loose.Value) error {
 	at := v.Get("ts").Time(time.UTC)
 	if v.Get("metadata", "displayOnly").Bool() {
@@ -147,8 +147,8 @@ func shownAs(v loose.Value) string {
 	return "shown"
 }
 
-// plainMessage leaves of a message what Anthropic's have. Results are told to the model
-// as the JSON of what tools return.
+// plainMessage reduces a message to the members that Anthropic's have. Cline sends the model
+// the JSON of what a tool returned as its result.
 func plainMessage(v loose.Value) json.RawMessage {
 	var o residue.Object
 	o.Set("role", v.Get("role").Raw())
@@ -189,8 +189,8 @@ func plainBlock(block loose.Value) json.RawMessage {
 	return o.JSON()
 }
 
-// finish adds what stands beside a message, and takes off what Cline puts around the
-// user's words: it is not sent to the model either.
+// finish adds the members beside a message, and removes the tags that Cline puts around the
+// user's words and does not send to the model.
 func (r *sessionReader) finish(m *session.MessageEntry, v loose.Value) {
 	m.Extra = withoutResidue(m.Extra)
 	switch m.Role {

@@ -1,10 +1,10 @@
 // Package codex reads and writes the rollouts of OpenAI's Codex.
 //
-// A rollout is a log of what happened in a thread: items, which are what the
-// model was sent and what it answered, and events, which are what was shown.
-// Most of what was said is in it twice, once as each. Messages are made from the items;
-// events say what a response cost, that a turn was taken back, or that a command
-// failed. Only a rollout without items is read from its events.
+// A rollout is a log of what happened in a thread: items, which are what the model was sent
+// and what it answered, and events, which are what was shown. Most of what was said is in it
+// twice, as an item and as an event. Messages are made from the items; events say what a
+// response cost, that a turn was taken back, or that a command failed. Only a rollout without
+// items is read from its events.
 //
 // There were four ways to write it: one JSON document of items (until July 2025),
 // bare items line by line (until September 2025), items and events in envelopes

@@ -35,7 +35,7 @@ type spoken struct {
 	hiddenAt int    // how long the path was when a compaction dropped it; 0 means that it counts
 }
 
-// speak notes a message on the path.
+// speak adds a message to the path.
 func (r *reader) speak(id string, e *session.Entry, parts []string) {
 	if e.Message.Role == session.RoleSystem {
 		r.systems = append(r.systems, len(r.path))
@@ -106,8 +106,8 @@ func (r *reader) compacted(l line) error {
 	return r.flush()
 }
 
-// historyOf returns the history that replaces the path, and whether that is not said:
-// older versions have only a summary.
+// historyOf returns the history that replaces the path, and whether the compaction does not
+// give it: older versions have only a summary.
 func (r *reader) historyOf(v loose.Value) (history []loose.Value, isOwn bool) {
 	if h := v.Get("replacement_history"); h.IsArray() {
 		return slices.Collect(h.Items()), false
@@ -173,9 +173,9 @@ func summaryAt(history []loose.Value, summary string) int {
 	return found
 }
 
-// tail returns where on the path the messages begin that items are, if these are all
-// from there on. Otherwise it is the end of the path. If it is in the middle of a turn,
-// the first item must be the message that began the turn: it is kept with the rest.
+// tail returns where on the path the given items begin, if they are all the messages from
+// there on. Otherwise it returns the end of the path. If it is in the middle of a turn, the
+// first item must be the message that began the turn: it is kept with the rest.
 func (r *reader) tail(items []loose.Value) int {
 	end := len(r.path)
 	matches := func(items []loose.Value) bool {
@@ -241,7 +241,7 @@ type asked struct {
 	text string
 }
 
-// ask notes what the user said, if a compaction may need it.
+// ask remembers what the user said, if a compaction may need it.
 func (r *reader) ask(text string) {
 	if text == "" || strings.HasPrefix(text, summaryPrefix) {
 		return

@@ -10,10 +10,10 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
 )
 
-// eventSettings says what a thread goes by from here on, such as the service tier.
+// eventSettings announces settings that hold from here on, such as the service tier.
 const eventSettings = "thread_settings_applied"
 
-// event reads what was shown. Most of it repeats items.
+// event reads an event, which is what was shown. Most events repeat items.
 func (r *reader) event(l line) error {
 	v := l.payload
 	kind := v.Get("type").Text()
@@ -90,7 +90,7 @@ func (r *reader) shown(l line, kind string) error {
 	switch {
 	case kind == "item_completed":
 		entries = turnItem(v.Get("item"))
-	case r.turned: // the newer events say it too
+	case r.turned: // the newer events repeat it
 	case kind == "user_message":
 		entries = message(session.RoleUser, append([]session.Content{session.Text(v.Get("message").Text())}, images(v.Get("images"))...)...)
 	case kind == "agent_message":
@@ -135,7 +135,7 @@ func called(id, tool string, input json.RawMessage, output string, failed bool) 
 		message(session.RoleTool, session.ToolResult(id, output, failed))...)
 }
 
-// only returns an object of one member.
+// only returns an object with one member.
 func only(member string, v loose.Value) json.RawMessage {
 	var o residue.Object
 	o.Set(member, v.Raw())

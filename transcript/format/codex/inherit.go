@@ -19,7 +19,7 @@ import (
 // parent's context; that is part of what the subagent knows, but the parent paid for
 // it.
 
-// injectedByFork marks the messages that a subagent has from its parent.
+// injectedByFork marks the messages that a subagent inherits from its parent.
 const injectedByFork = "fork"
 
 // maxBases is how many threads may continue one another. More can only be a circle.
@@ -32,8 +32,7 @@ type base struct {
 	reader *reader
 }
 
-// findBase finds the file with the beginning of a thread, and the thread that it goes
-// back to.
+// findBase finds the file with the beginning of a thread, and the thread that it came from.
 func (r *reader) findBase(v loose.Value) {
 	thread := v.Get("history_base", "thread_id").Text()
 	if thread == "" || r.bases >= maxBases {
@@ -142,8 +141,8 @@ func rolloutIn(f *transcript.File, dir, thread string) *transcript.File {
 	return nil
 }
 
-// replay reads a line that a subagent has from its parent. What was said is the
-// subagent's, too; events and costs are the parent's.
+// replay reads a line that a subagent inherits from its parent. Messages belong to the
+// subagent too; events and costs only to the parent.
 func (r *reader) replay(l line) error {
 	r.isCopy = true
 	defer func() { r.isCopy = false }()

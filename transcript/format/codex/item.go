@@ -18,7 +18,7 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
 )
 
-// item reads what the model was sent or answered.
+// item reads an item: something that the model was sent or answered.
 func (r *reader) item(l line) error {
 	v := l.payload
 	kind := v.Get("type").Text()
@@ -53,7 +53,7 @@ func (r *reader) item(l line) error {
 	return nil
 }
 
-// decode makes messages of an item.
+// decode turns an item into messages.
 func (r *reader) decode(v loose.Value, kind string) ([]session.Entry, error) {
 	if kind == "agent_message" {
 		return betweenAgents(v), nil
@@ -161,7 +161,7 @@ func (r *reader) learnCWD(m *session.MessageEntry) error {
 	return r.to.Begin(transcript.Conversation{ID: r.conv.ID, CWD: found[1]})
 }
 
-// injected begin what Codex says in the user's name.
+// injected are the beginnings of texts that Codex writes in the user's name.
 var injected = []string{
 	"<environment_context>", "<user_instructions>", "<INSTRUCTIONS>", "# AGENTS.md instructions", "<permissions instructions>",
 	"<collaboration_mode>", "<skill>", "<recommended_plugins>", "<turn_aborted>", "<subagent_notification>", "<goal",
@@ -197,8 +197,8 @@ func setMetadata(m *session.MessageEntry, key string, value any) {
 	m.Metadata[key] = value
 }
 
-// betweenAgents reads what one agent says to another: it is sent to the model, and
-// not by the user.
+// betweenAgents reads a message from one agent to another: the model gets it, but not from
+// the user.
 func betweenAgents(v loose.Value) []session.Entry {
 	entries := message(session.RoleUser, textBlocks(v.Get("content"))...)
 	m := entries[0].Message
@@ -211,7 +211,7 @@ func betweenAgents(v loose.Value) []session.Entry {
 	return entries
 }
 
-// textBlocks reads a text or a list of texts; what else is in the list is kept.
+// textBlocks reads a text or a list of texts, and keeps anything else in the list as it is.
 func textBlocks(v loose.Value) []session.Content {
 	if v.IsString() {
 		return []session.Content{session.Text(v.Text())}
@@ -227,7 +227,7 @@ func textBlocks(v loose.Value) []session.Content {
 	return list
 }
 
-// asItem brings what some writers do differently to what the API has.
+// asItem converts the variants of some writers to the API's form.
 func asItem(v loose.Value, kind string) json.RawMessage {
 	o := v.Others("timestamp", "created_at")
 	if kind == "" {

@@ -18,7 +18,7 @@ type line struct {
 	from    []transcript.Span
 }
 
-// lineOf brings a line to one form.
+// lineOf converts a line of any era to one form.
 func lineOf(o jsonl.Object) line {
 	l := line{kind: o.Get("type").Text(), payload: o.Get("payload"), ordinal: o.Get("ordinal"), from: []transcript.Span{o.Span}}
 	l.time = timeOf(o.Value)

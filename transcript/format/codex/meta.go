@@ -59,11 +59,11 @@ func (r *reader) header(v loose.Value) error {
 	return nil
 }
 
-// Facts of a thread that Codex goes by when it resumes it.
+// Facts of a thread that Codex uses when it resumes the thread.
 const (
 	factPrompt = "base_instructions" // the text before the conversation, in Codex's form
 	factSource = "source"            // what started it, if that is not the user
-	maxPrompt  = 64 << 10            // a session's header has it
+	maxPrompt  = 64 << 10            // it goes into a session's header
 )
 
 // link finds out which thread this one came from.
@@ -112,7 +112,7 @@ func (r *reader) link(v loose.Value) {
 	}
 }
 
-// past is what a thread needs to know of its parent's file.
+// past is what a thread needs to know about its parent's file.
 type past struct {
 	origin  string
 	entries map[string]session.Entry // by the ids of their records
@@ -120,7 +120,7 @@ type past struct {
 	spawned map[string]string        // the calls that started threads, by thread
 }
 
-// entry returns the parent's entry of an id.
+// entry returns the parent's entry with an id.
 func (p *past) entry(id string) (session.Entry, bool) {
 	if p == nil {
 		return session.Entry{}, false
@@ -129,8 +129,7 @@ func (p *past) entry(id string) (session.Entry, bool) {
 	return e, ok
 }
 
-// title returns the name that a thread has in Codex's list of them, in which the
-// last counts.
+// title returns the thread's name in Codex's list of threads, where the last line counts.
 func (r *reader) title() string {
 	data, err := r.file.Above(4).Beside("session_index.jsonl")
 	if err != nil {

@@ -34,7 +34,7 @@ type reader struct {
 	to   transcript.Sink
 	conv transcript.Conversation
 
-	held    []line // until it is known whether there are items
+	held    []line // held until it is known whether there are items
 	decided bool
 	events  bool // there are no items: messages are made from events
 	turned  bool // events are those of the newer kind: item_completed
@@ -43,8 +43,8 @@ type reader struct {
 	begun  bool
 	past   *past            // the parent's file, if it was found
 	base   *base            // the beginning of the thread, where that is in another file
-	bases  int              // how many threads went on from this one to get here
-	around *transcript.File // from which the files of other threads are looked for
+	bases  int              // how many threads were followed to get here
+	around *transcript.File // where the search for files of other threads begins
 
 	current string          // the record that the next one follows, "" at the root
 	last    string          // the record that was added last
@@ -66,7 +66,7 @@ type reader struct {
 	unanswered      []unanswered // calls that have no id of their own
 	replaying       bool         // lines are those of the parent
 	ownFrom         int          // the ordinal of a subagent's first own line, or 0
-	isCopy          bool         // what is read is a subagent's copy of what its parent has
+	isCopy          bool         // the lines are a subagent's copy of its parent's
 }
 
 // turn is where a turn of the user begins.
@@ -231,7 +231,7 @@ func (r *reader) add(e session.Entry, l *line, parts ...string) {
 	r.queue = append(r.queue, rec)
 }
 
-// flush gives the records of a response away. Until then its usage may come.
+// flush passes on the records of a response. They wait because its usage may come late.
 func (r *reader) flush() error {
 	for _, rec := range r.queue {
 		if err := r.to.Add(rec); err != nil {
@@ -255,7 +255,7 @@ func (r *reader) custom(l line, kind, became string) error {
 	return nil
 }
 
-// context reads what holds for a turn.
+// context reads the settings of a turn.
 func (r *reader) context(l line) error {
 	v := l.payload
 	if inner := v.Get("turn_context"); inner.IsObject() {

@@ -9,9 +9,9 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 )
 
-// turnItem makes messages of an item as it is shown: in item_completed events
-// (UserMessage, CommandExecution) and in the output of "codex exec --json"
-// (agent_message, command_execution), which differ in little but the names.
+// turnItem turns an item as it is shown into messages: in item_completed events (UserMessage,
+// CommandExecution) and in the output of "codex exec --json" (agent_message,
+// command_execution), which differ in little but the names.
 func turnItem(v loose.Value) []session.Entry {
 	id := v.Get("id").Text()
 	failed := v.Get("status").Text() == "failed" || v.Get("status").Text() == "declined"

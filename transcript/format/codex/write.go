@@ -89,7 +89,7 @@ func (w *writer) lose(id, what, why string) {
 	w.losses = append(w.losses, transcript.Loss{EntryID: id, What: what, Why: why})
 }
 
-// wireVersion is the version of Codex whose rollouts these are like.
+// wireVersion is the version of Codex whose rollouts we imitate.
 const wireVersion = "0.106.0"
 
 func (w *writer) meta() {
@@ -181,7 +181,7 @@ func (w *writer) before(path []session.Entry) error {
 	return nil
 }
 
-// compacted writes a compaction: from here on the history is what the given entries are.
+// compacted writes a compaction: from here on, the given entries are the history.
 func (w *writer) compacted(e *session.Entry, entries []session.Entry) error {
 	history := []json.RawMessage{}
 	for i := range entries {
@@ -249,7 +249,7 @@ func (w *writer) entry(e *session.Entry) error {
 	return nil
 }
 
-// turn says which model answers from here on, where that changes.
+// turn writes which model answers from here on, if that changes.
 func (w *writer) turn(e *session.Entry) {
 	if e.Message == nil {
 		return
@@ -259,7 +259,7 @@ func (w *writer) turn(e *session.Entry) {
 	}
 }
 
-// answers says which model answers from a time on, unless it did before.
+// answers writes which model answers from a time on, unless it already did.
 func (w *writer) answers(model, effort string, from time.Time) {
 	if model == w.model && effort == w.effort {
 		return
@@ -366,8 +366,8 @@ func tokenUsage(u *session.Usage) json.RawMessage {
 	return o.JSON()
 }
 
-// aside writes what an entry says that is not sent to the model: an event that Codex
-// itself had written, or what a response cost.
+// aside writes an entry that is not sent to the model: an event that Codex itself had
+// written, or what a response cost.
 func (w *writer) aside(e *session.Entry) {
 	if e.Custom == nil {
 		return

@@ -19,7 +19,7 @@ func (w *writer) items(entries []session.Entry) ([]json.RawMessage, error) {
 	}
 	for _, n := range messages.Notes {
 		what := "content"
-		if strings.HasPrefix(n.What, "thinking") { // by the name under which it is looked for
+		if strings.HasPrefix(n.What, "thinking") { // the name that compare looks for
 			what = "thinking"
 		}
 		w.lose(n.Entry, what, n.What)
@@ -66,8 +66,8 @@ func textPart(kind, text string) json.RawMessage {
 	return part.JSON()
 }
 
-// known are the items that Codex sends to the model when it resumes a thread. It passes
-// over others, and over lines with a member that it does not expect.
+// known are the items that Codex sends to the model when it resumes a thread. It skips
+// others, and lines with a member that it does not expect.
 var known = map[string]bool{
 	"message": true, "agent_message": true, "reasoning": true, "local_shell_call": true, "function_call": true, "function_call_output": true,
 	"tool_search_call": true, "tool_search_output": true, "custom_tool_call": true, "custom_tool_call_output": true, "web_search_call": true,

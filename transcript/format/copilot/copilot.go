@@ -51,18 +51,18 @@ type reader struct {
 	id      string
 	threads map[string]*thread // by the call that started them; "" is the session
 	current *thread
-	bills   map[string]bill // by the call of the API, until its message comes
+	bills   map[string]bill // by API call, until its message comes
 }
 
-// bill is what a call of the API cost. It is logged before the message that came of it.
+// bill is what an API call cost. Copilot logs it before the call's message.
 type bill struct {
 	event  jsonl.Object
 	thread *thread
 	usage  *session.Usage
 }
 
-// thread is a conversation: the session's, or that of an agent that a call of it
-// started, whose events stand among the session's.
+// thread is a conversation: the session's, or that of an agent that a call started. An
+// agent's events are among the session's.
 type thread struct {
 	conv  transcript.Conversation
 	tree  jsonl.Tree
@@ -128,7 +128,7 @@ func (r *reader) add(t *thread, rec transcript.Record) error {
 	return r.to.Add(rec)
 }
 
-// enter turns to the thread that a call started.
+// enter switches to the thread that a call started.
 func (r *reader) enter(call string) (*thread, error) {
 	t := r.threads[call]
 	if t == nil {
@@ -162,9 +162,8 @@ func (r *reader) idOfPath() string {
 	return transcript.HashID(name, r.file.Path)
 }
 
-// title returns the name in the file beside the events, which is YAML of one level.
-// Older versions have a summary there. A name that Copilot made of the first prompt is
-// none.
+// title returns the name in the file beside the events, which is YAML of one level. Older
+// versions have a summary there. A name that only repeats the first prompt does not count.
 func (r *reader) title() string {
 	data, err := r.file.Beside("workspace.yaml")
 	if err != nil {
@@ -182,7 +181,7 @@ func (r *reader) title() string {
 	return members["summary"]
 }
 
-// learn takes in what an event says of the session.
+// learn records what an event says about the session.
 func (r *reader) learn(t *thread, kind string, data loose.Value) error {
 	if kind != "session.start" && kind != "session.resume" {
 		return nil

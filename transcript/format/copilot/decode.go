@@ -9,7 +9,7 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 )
 
-// decode makes an entry of an event, and says what it became.
+// decode turns an event into an entry, and says what it became.
 func (t *thread) decode(kind string, data loose.Value) (session.Entry, string) {
 	switch kind {
 	case "user.message":
@@ -44,8 +44,7 @@ func message(role session.MessageRole, metadata map[string]any, blocks ...sessio
 	return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{Role: role, Content: blocks, Metadata: metadata}}
 }
 
-// userMetadata names the files that a prompt came with; their content is not in
-// the log.
+// userMetadata names the files attached to a prompt; their content is not in the log.
 func userMetadata(data loose.Value) map[string]any {
 	var files []any
 	for a := range data.Get("attachments").Items() {
@@ -59,7 +58,7 @@ func userMetadata(data loose.Value) map[string]any {
 	return map[string]any{"attachments": files}
 }
 
-// answer reads a reply. Of what it cost only the output is said.
+// answer reads a reply. It gives only the output tokens of the cost.
 func (t *thread) answer(data loose.Value) session.Entry {
 	e := message(session.RoleAssistant, nil)
 	m := e.Message
@@ -83,8 +82,8 @@ func result(data loose.Value) session.Content {
 	return session.ToolResult(data.Get("toolCallId").Text(), text, !data.Get("success").Bool())
 }
 
-// changeModel says which model answers from here on, where that is said. Copilot
-// passes on what it is asked: the model's own provider is not in the log.
+// changeModel says which model answers from here on, if the log does. The provider is always
+// Copilot: the log does not name the model's own.
 func (t *thread) changeModel(model string) (session.Entry, string) {
 	if model == "" || model == t.model {
 		return session.Entry{}, transcript.OnlyKept

@@ -11,12 +11,12 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 )
 
-// endsCalls are the events after which no message comes of an earlier call of the API.
+// endsCalls are the events after which an earlier API call yields no message any more.
 var endsCalls = map[string]bool{
 	"user.message": true, "assistant.turn_end": true, "session.compaction_complete": true, "session.shutdown": true,
 }
 
-// noteBill keeps what a call of the API cost for the message that comes of it.
+// noteBill keeps what an API call cost until its message comes.
 func (r *reader) noteBill(t *thread, o jsonl.Object) {
 	usage := o.Get("data", "usage")
 	call := cmp.Or(usage.Get("apiCallId").Text(), o.Get("id").Text())
@@ -38,7 +38,7 @@ func usageOf(v loose.Value) *session.Usage {
 	return u
 }
 
-// settle gives a message what its call of the API cost.
+// settle adds to a message what its API call cost.
 func (r *reader) settle(m *session.MessageEntry) {
 	if b, ok := r.bills[m.ResponseID]; ok {
 		m.Usage = b.usage
@@ -46,8 +46,8 @@ func (r *reader) settle(m *session.MessageEntry) {
 	}
 }
 
-// settleRest adds what the calls of a thread cost that no message came of, such as
-// those that make a summary.
+// settleRest adds the cost of a thread's API calls that yielded no message, such as those for
+// a summary.
 func (r *reader) settleRest(t *thread) error {
 	var calls []string
 	for call, b := range r.bills {

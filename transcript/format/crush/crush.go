@@ -21,7 +21,7 @@ func Format() *transcript.Format {
 
 const databaseFile = "crush.db"
 
-// places are those of the projects that Crush remembers.
+// places returns the databases of the projects that Crush remembers.
 func places(env transcript.Env) []transcript.Place {
 	list := filepath.Join(env.Dir("XDG_DATA_HOME", ".local/share"), "crush", "projects.json")
 	f, err := transcript.OpenFile(list)
@@ -78,8 +78,8 @@ func readSessions(ctx context.Context, db *sqlitefile.DB, f *transcript.File, to
 	return nil
 }
 
-// projectOf is the directory of the project that a database is of, "" if it is
-// not where Crush puts it.
+// projectOf returns the project directory of a database, or "" if it is not where Crush puts
+// it.
 func projectOf(path string) string {
 	if dir := filepath.Dir(path); filepath.Base(dir) == ".crush" {
 		return filepath.Dir(dir)
@@ -123,8 +123,8 @@ func readSession(ctx context.Context, db *sqlitefile.DB, row loose.Value, cwd st
 	return nil
 }
 
-// facts are the numbers of a session as a whole: what it cost in all, and the
-// tokens of its last step, which are no sums.
+// facts are the numbers of a session as a whole: its total cost, and the tokens of its last
+// step, which are not totals.
 func facts(row loose.Value) map[string]any {
 	found := make(map[string]any)
 	for _, name := range []string{"cost", "prompt_tokens", "completion_tokens"} {

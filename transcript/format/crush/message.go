@@ -12,8 +12,8 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/sqlitefile"
 )
 
-// records makes the records of a message's row: one, or a compaction where the
-// context begins again with a summary.
+// records turns a message's row into records: one message, or a compaction where the context
+// begins again with a summary.
 func records(row loose.Value, summary string) []transcript.Record {
 	id := row.Get("id").Text()
 	m := &session.MessageEntry{
@@ -70,7 +70,7 @@ func thinking(data loose.Value) session.Content {
 	return c
 }
 
-// binary is a file that came with a message; its members have capitals.
+// binary is a file attached to a message; the names of its members have capitals.
 func binary(data loose.Value) session.Content {
 	source := &session.Source{Type: "base64", MediaType: data.Get("MIMEType").Text(), Data: data.Get("Data").Text()}
 	return blocks.File(data.Get("Path").Text(), source)

@@ -56,8 +56,8 @@ func idOf(file string) string {
 	return strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
 }
 
-// conversation tells what the path says: a transcript is named by its id, and one
-// in a directory "subagents" belongs to that of the directory around it.
+// conversation reads the path: a transcript is named by its id, and one in a directory
+// "subagents" belongs to the transcript of the directory above.
 func conversation(f *transcript.File, id string) transcript.Conversation {
 	c := transcript.Conversation{ID: id}
 	dir := path.Dir(filepath.ToSlash(f.Path))
@@ -76,7 +76,7 @@ type reader struct {
 	open  []call // calls that have no result yet
 }
 
-// call is a call to which an id had to be given.
+// call is a call without an id, for which we made one.
 type call struct{ id, name string }
 
 func (r *reader) line(o jsonl.Object) error {
@@ -105,8 +105,8 @@ func (r *reader) line(o jsonl.Object) error {
 	return nil
 }
 
-// content brings blocks to Anthropic's form: Cursor leaves out the ids of calls,
-// and spells some blocks differently.
+// content converts blocks to Anthropic's form: Cursor leaves out the ids of calls, and spells
+// some blocks differently.
 func (r *reader) content(v loose.Value) json.RawMessage {
 	var blocks []json.RawMessage
 	for b := range v.Items() {
@@ -133,8 +133,8 @@ func (r *reader) content(v loose.Value) json.RawMessage {
 	return residue.List(blocks)
 }
 
-// answered returns the call that a result answers: the one that it names, if
-// that is known, else the first open one of its tool.
+// answered returns the call that a result answers: the one that it names, if that is known,
+// or else the first open call of its tool.
 func (r *reader) answered(b loose.Value) string {
 	id, tool := b.Get("tool_use_id").Text(), b.Get("name").Text()
 	at := slices.IndexFunc(r.open, func(c call) bool { return c.id == id })
@@ -149,8 +149,7 @@ func (r *reader) answered(b loose.Value) string {
 	return c.id
 }
 
-// unwrap takes the tags off a prompt, and marks what Cursor says in the user's
-// name.
+// unwrap removes the tags around a prompt, and marks what Cursor wrote in the user's name.
 func unwrap(m *session.MessageEntry) {
 	if m.Role != session.RoleUser || len(m.Content) == 0 {
 		return

@@ -14,8 +14,8 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
 )
 
-// builder adds the messages of one conversation. The ids of messages are made of their
-// places. After an error it adds nothing more.
+// builder adds the messages of one conversation. Messages get their ids from their places.
+// After an error it adds nothing more.
 type builder struct {
 	*reader
 	id   string // of the conversation
@@ -24,8 +24,8 @@ type builder struct {
 
 	n     int      // messages so far
 	last  string   // the id of the last one, which the next follows; "" in runs
-	calls []string // ids of calls that have no result yet
-	made  int      // ids of calls that were made
+	calls []string // ids of calls without a result
+	made  int      // how many ids of calls were made up
 	chat  openai.ChatDecoder
 }
 
@@ -36,7 +36,7 @@ const (
 	factRun    = "run"
 )
 
-// begin begins the conversation of a record, which has a name in its file or "".
+// begin begins the conversation of a record; native is its name in the file, or "".
 func (r *reader) begin(rec records.Record, native string) *builder {
 	return r.beginAs(rec, native, transcript.Conversation{}, rec.Except(r.turns...))
 }
@@ -99,7 +99,7 @@ func (b *builder) sayAll(turns ...turn) {
 	}
 }
 
-// stand makes a message the leaf of the conversation, though others follow.
+// stand makes a message the leaf of the conversation although others follow it.
 func (b *builder) stand(at string) error {
 	if b.err == nil {
 		b.err = b.to.Begin(transcript.Conversation{ID: b.id, Leaf: at})
@@ -107,7 +107,7 @@ func (b *builder) stand(at string) error {
 	return b.err
 }
 
-// openai makes a message that is shaped as OpenAI's are.
+// openai reads a message in OpenAI's form.
 func (b *builder) openai(v loose.Value) *session.MessageEntry {
 	e, err := b.chat.Message(v)
 	if err != nil {
@@ -116,8 +116,8 @@ func (b *builder) openai(v loose.Value) *session.MessageEntry {
 	return e.Message
 }
 
-// turn adds a message of a run, which is shaped as OpenAI's are. The members named have
-// no place in such a message, and are kept beside it.
+// turn adds a message of a run, in OpenAI's form. The named members are not part of that
+// form, and are kept beside it.
 func (b *builder) turn(v loose.Value, beside ...string) {
 	var said, rest residue.Object
 	for name, value := range v.Members() {
@@ -185,7 +185,7 @@ func message(role, text string) *session.MessageEntry {
 
 func text(v loose.Value) []session.Content { return []session.Content{session.Text(v.Text())} }
 
-// image returns a picture, of which data sets have the path or the URL.
+// image returns a picture. Data sets give its path or its URL.
 func image(url string) session.Content { return session.ImageFrom(provider.SourceAt(url)) }
 
 func list(v loose.Value) []loose.Value { return slices.Collect(v.Items()) }

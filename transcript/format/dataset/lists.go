@@ -53,7 +53,7 @@ func readChats(r *reader, rec records.Record) error {
 	return b.err
 }
 
-// readUltraChat reads what two said in turns.
+// readUltraChat reads a list of texts by two speakers in turn.
 func readUltraChat(r *reader, rec records.Record) error {
 	if !rec.Get("data").First().IsString() {
 		return bad("its data is not a list of texts")
@@ -121,8 +121,8 @@ func (r *reader) question(id string) loose.Value {
 	return r.questions[id]
 }
 
-// readTauBench reads a trial of a task. Its name says nothing about what was wanted, so it
-// is no title.
+// readTauBench reads a trial of a task. Its name does not describe the task, so it is not
+// used as a title.
 func readTauBench(r *reader, rec records.Record) error {
 	if !rec.Get("traj").IsArray() {
 		return bad("it has no traj")
@@ -134,7 +134,7 @@ func readTauBench(r *reader, rec records.Record) error {
 	return b.err
 }
 
-// beginRun begins a run that is called what its task is called.
+// beginRun begins a run, which is named after its task.
 func (r *reader) beginRun(rec records.Record, task string, rest session.Fields) *builder {
 	return r.beginAs(rec, task, transcript.Conversation{Title: task}, rest)
 }
@@ -185,7 +185,7 @@ func named(m loose.Value) loose.Value {
 	return loose.Value(o.JSON())
 }
 
-// steps adds what the model answered and what it was told then.
+// steps adds each answer of the model and the observation that followed.
 func (b *builder) steps(steps []loose.Value) {
 	for _, step := range steps {
 		said := step.Get("response").Text()

@@ -12,8 +12,8 @@ import (
 
 const (
 	oasst = "oasst"
-	// maxReplies is how deep replies may be nested. Every level is walked over
-	// once more, so there must be an end; real trees are a dozen deep.
+	// maxReplies is how deep replies may be nested. Each level is parsed again for every
+	// level above it, so depth needs a limit; real trees are a dozen deep.
 	maxReplies = 200
 )
 
@@ -45,7 +45,7 @@ func (b *builder) tree(v loose.Value, parent string, depth int) error {
 	return err
 }
 
-// node adds a message of a tree.
+// node adds a message of a tree, and its replies.
 func (b *builder) node(v loose.Value, parent string) error {
 	id := v.Get("message_id").Text()
 	if id == "" {

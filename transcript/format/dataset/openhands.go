@@ -13,8 +13,8 @@ import (
 
 const (
 	openHands = "openhands"
-	// openHandsEvent is the type of the custom entry that keeps an event which
-	// the model is not told of.
+	// openHandsEvent is the type of the custom entry that keeps an event which the model does
+	// not see.
 	openHandsEvent = "openhands.event"
 )
 
@@ -31,7 +31,7 @@ func readOpenHands(r *reader, rec records.Record) error {
 	if r.events == nil {
 		first := rec
 		first.N = 1
-		r.events = newEvents(r.beginRun(first, stem(r.file), nil)) // an event is no fact of a conversation
+		r.events = newEvents(r.beginRun(first, stem(r.file), nil)) // an event is not a fact of the conversation
 	}
 	r.events.span = rec.Span
 	r.events.event(rec.Value)
@@ -40,7 +40,7 @@ func readOpenHands(r *reader, rec records.Record) error {
 
 func isEvent(v loose.Value) bool { return v.Has("action") || v.Has("observation") }
 
-// eventReader makes messages of events.
+// eventReader turns events into messages.
 type eventReader struct {
 	*builder
 	callOf map[string]string // the call that an action was, by the event's id
@@ -51,7 +51,7 @@ func newEvents(b *builder) *eventReader {
 	return &eventReader{builder: b, callOf: make(map[string]string), counts: make(map[string]bool)}
 }
 
-// all adds events; in old files they are pairs of an action and what came of it.
+// all adds events; in old files they are pairs of an action and its observation.
 func (r *eventReader) all(history loose.Value) error {
 	for v := range history.Items() {
 		if !v.IsArray() {
@@ -161,8 +161,8 @@ func (r *eventReader) response(m *session.MessageEntry, v loose.Value) {
 	}
 }
 
-// observation returns what came of an action as a tool's answer, or nil if
-// nothing was called.
+// observation returns the outcome of an action as a tool result, or nil if nothing was
+// called.
 func (r *eventReader) observation(v loose.Value, kind string) *session.MessageEntry {
 	id := v.Get("tool_call_metadata", "tool_call_id").Text()
 	if id == "" {

@@ -80,7 +80,7 @@ const (
 	assistantMark = "\n\nAssistant: "
 )
 
-// dialogues adds two dialogues that begin in the same way.
+// dialogues adds two dialogues with the same beginning.
 func (b *builder) dialogues(good, bad []turn) error {
 	shared := 0
 	for shared < len(good) && shared < len(bad) && good[shared] == bad[shared] {
@@ -116,8 +116,8 @@ func dialogue(s string) []turn {
 	return turns
 }
 
-// either adds a conversation and another version of it, which leaves it where the
-// two begin to differ.
+// either adds a conversation and another version of it, which branches off where the two
+// begin to differ.
 func (b *builder) either(chosen []loose.Value, rejected loose.Value, decode func(v loose.Value) *session.MessageEntry) error {
 	places := []string{b.last} // before each message of the chosen one, and at its end
 	for _, v := range chosen {
@@ -152,7 +152,7 @@ func readLlamaFactory(r *reader, rec records.Record) error {
 	return b.either(list(chosen), rec.Get("rejected_messages"), b.typed)
 }
 
-// typed makes a message whose content is a list of types and values.
+// typed reads a message whose content is a list of types and values.
 func (b *builder) typed(v loose.Value) *session.MessageEntry {
 	m := &session.MessageEntry{Role: v.Get("role").Text(), Extra: besides(llamaFactory, v, "role", "content")}
 	if content := v.Get("content"); content.IsString() {

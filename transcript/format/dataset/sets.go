@@ -23,8 +23,7 @@ type set struct {
 	turns []string
 	read  func(r *reader, rec records.Record) error
 	write func(context.Context, *transcript.Script, transcript.Env) (*transcript.Output, error)
-	// run marks the runs of agents: they have no branches, and are called what their
-	// tasks are called.
+	// run marks the runs of agents: they have no branches, and are named after their tasks.
 	run bool
 }
 
@@ -117,7 +116,7 @@ func Formats() []*transcript.Format {
 	return formats
 }
 
-// fits reports whether a file looks like that.
+// fits reports whether a file has that shape.
 func fits(s *shape.Shape, look string) bool {
 	for _, term := range strings.Fields(look) {
 		term, absent := strings.CutPrefix(term, "!")
@@ -139,7 +138,7 @@ type reader struct {
 	to   transcript.Sink
 
 	questions map[string]loose.Value // of MT-bench, by their id; nil until they are needed
-	events    *eventReader           // of a file of OpenHands that is events, not runs
+	events    *eventReader           // of an OpenHands file that holds events, not runs
 }
 
 func bad(why string) error { return records.Bad(errors.New(why)) }

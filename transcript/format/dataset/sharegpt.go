@@ -13,7 +13,7 @@ import (
 const (
 	sharegpt  = "sharegpt"
 	imageMark = "<image>"
-	// besideSystem marks a system prompt that stands beside the turns.
+	// besideSystem marks a system prompt that is beside the turns, not among them.
 	besideSystem = `{"beside":true}`
 )
 
@@ -46,10 +46,10 @@ func readShareGPT(r *reader, rec records.Record) error {
 	return d.pair(rec.Get("chosen"), rec.Get("rejected"))
 }
 
-// turnDecoder makes messages of turns.
+// turnDecoder turns turns into messages.
 type turnDecoder struct {
 	*builder
-	images []string // that have no mark yet
+	images []string // pictures without a mark so far
 }
 
 // pair adds a preferred answer, which becomes the leaf, and a rejected one.
@@ -71,8 +71,8 @@ func (d *turnDecoder) pair(chosen, rejected loose.Value) error {
 	return d.stand(best)
 }
 
-// message makes a message of a turn. What the writer would not write again in the
-// same way is kept with it.
+// message turns a turn into a message. It keeps with it whatever the writer would not write
+// in the same way.
 func (d *turnDecoder) message(turn loose.Value) *session.MessageEntry {
 	value, from := turn.Get("value"), turn.Get("from")
 	if !value.Exists() {
@@ -102,8 +102,7 @@ func (d *turnDecoder) message(turn loose.Value) *session.MessageEntry {
 	return m
 }
 
-// modelOf returns the model that a turn is of, if it says more than that it is
-// one.
+// modelOf returns the model of a turn, if the turn says more than that a model spoke.
 func modelOf(from string) string {
 	switch from {
 	case fromModel, "assistant", "model", "bot", "":

@@ -66,8 +66,8 @@ func restored(m *session.MessageEntry, images *[]string) []json.RawMessage {
 	return turns
 }
 
-// turnsOf returns a message as turns: what is said, then what is called, then
-// what tools answered, each of them a turn. The pictures are added to the list.
+// turnsOf returns a message as turns: one for the text, one for the calls, one for each tool
+// result. It adds the pictures to the list.
 func turnsOf(m *session.MessageEntry, images *[]string) []json.RawMessage {
 	var turns []json.RawMessage
 	said, calls, first := "", []json.RawMessage(nil), true

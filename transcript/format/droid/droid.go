@@ -1,5 +1,5 @@
-// Package droid reads the sessions of Factory's Droid: session files, which are
-// lines of Anthropic's messages, and the output of "droid exec" as JSON.
+// Package droid reads the sessions of Factory's Droid: session files, which have a message in
+// Anthropic's form on each line, and the JSON output of "droid exec".
 package droid
 
 import (
@@ -162,7 +162,7 @@ func (r *reader) add(o jsonl.Object, id string, entries []session.Entry) error {
 	return nil
 }
 
-// mark marks what Droid says in the user's name. A prompt may follow it.
+// mark marks what Droid wrote in the user's name. A prompt may follow it.
 func mark(m *session.MessageEntry) {
 	if m == nil || m.Role != session.RoleUser || len(m.Content) == 0 {
 		return

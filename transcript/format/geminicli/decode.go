@@ -25,8 +25,8 @@ func kindOf(v loose.Value) string {
 	return kind
 }
 
-// decode makes an entry of a message, and the results of its calls. Results of calls
-// that are answered already are left out of what the user says.
+// decode turns a message into an entry and the results of its calls. It leaves results of
+// calls that are answered already out of the user's message.
 func decode(v loose.Value, answered map[string]bool) (said session.Entry, results []session.Content) {
 	switch kind := kindOf(v); {
 	case kind == "user" && len(blocks(v, "user")) > 0:
@@ -36,7 +36,7 @@ func decode(v loose.Value, answered map[string]bool) (said session.Entry, result
 		}
 	case kind == "gemini":
 		said, results = decodeAnswer(v)
-	default: // what the program says, and what says nothing
+	default: // the program's own messages, and empty ones
 		data := make(map[string]any)
 		for _, f := range v.Except("id", "timestamp") {
 			data[f.Name] = loose.Value(f.Value).Any()
@@ -48,7 +48,7 @@ func decode(v loose.Value, answered map[string]bool) (said session.Entry, result
 	return said, results
 }
 
-// withoutPlace is a message without what says which one it is.
+// withoutPlace returns a message without its id and time.
 func withoutPlace(v loose.Value) loose.Value {
 	return loose.Value(v.Others("id", "timestamp").JSON())
 }
@@ -103,14 +103,14 @@ func blocks(v loose.Value, role string) []session.Content {
 	return list
 }
 
-// unheard returns the blocks of a message without the results that stand beside
-// their calls.
+// unheard returns the blocks of a message without the results that are stored with their
+// calls.
 func unheard(list []session.Content, answered map[string]bool) []session.Content {
 	return slices.DeleteFunc(list, func(c session.Content) bool { return c.ToolResult != nil && answered[c.ToolResult.ToolUseID] })
 }
 
-// says is what a message comes to, in whatever words a recording has it. Thoughts are
-// left out: a resumed recording has them as parts too, in another form.
+// says identifies what a message says, however the recording spells it. Thoughts are left
+// out: a resumed recording has them as parts too, in another form.
 func says(v loose.Value) string {
 	said, results := decode(v, nil)
 	if said.Message == nil {
@@ -123,7 +123,7 @@ func says(v loose.Value) string {
 		case c.Text != nil:
 			fmt.Fprintf(&text, "text %q\n", c.Text.Content)
 		case c.ToolUse != nil:
-			input, _ := c.ToolUse.InputJSON() // what is no JSON is the same as before, or changed
+			input, _ := c.ToolUse.InputJSON() // text that is not JSON is compared as it is
 			fmt.Fprintf(&text, "call %q %q %s\n", c.ToolUse.ID, c.ToolUse.Name, input)
 		case c.ToolResult != nil:
 			fmt.Fprintf(&text, "result %q %t %q and %d more\n", c.ToolResult.ToolUseID, c.ToolResult.IsError, c.ToolResult.Content, len(c.ToolResult.Parts))
@@ -151,8 +151,8 @@ func decodeUser(content []session.Content, marked bool) session.Entry {
 // model, whatever it begins with.
 func isMarked(v loose.Value) bool { return v.Get("content").First().Get("text").Text() == marker }
 
-// isInjected reports whether a message is none that the human wrote for the
-// model: commands, and what the program says in the user's name.
+// isInjected reports whether a message is not the user's words to the model: a command, or
+// text that the program wrote in the user's name.
 func isInjected(content []session.Content) bool {
 	if len(content) == 0 || content[0].Text == nil {
 		return len(content) == 0
@@ -196,7 +196,7 @@ func decodeAnswer(v loose.Value) (session.Entry, []session.Content) {
 	return session.Entry{Type: session.TypeMessage, Message: m}, results
 }
 
-// thoughtText makes one text of a thought's subject and description.
+// thoughtText joins a thought's subject and description.
 func thoughtText(v loose.Value) string {
 	subject, description := v.Get("subject").Text(), v.Get("description").Text()
 	if subject == "" {
@@ -205,8 +205,8 @@ func thoughtText(v loose.Value) string {
 	return "**" + subject + "**\n\n" + description
 }
 
-// decodeResult reads the result of a call, which stands in the call. One that
-// was cancelled or failed before it gave any has what the user was shown.
+// decodeResult reads the result of a call, which is stored in the call. A call that was
+// cancelled or failed without a result has the text that the user was shown.
 func decodeResult(call loose.Value) (session.Content, bool) {
 	status := call.Get("status").Text()
 	failed := status == "error" || status == "cancelled"
@@ -241,8 +241,8 @@ func decodeResult(call loose.Value) (session.Content, bool) {
 	return result, found
 }
 
-// ownParts yields what a call got. When a conversation is resumed, each of several
-// calls gets the results of all of them.
+// ownParts yields the parts of a call's own result. In a resumed conversation, each of
+// several calls has the results of all of them.
 func ownParts(call loose.Value) iter.Seq[loose.Value] {
 	parts, id := call.Get("result"), call.Get("id").Text()
 	isOwn := func(part loose.Value) bool { return part.Get("functionResponse", "id").Text() == id }
@@ -261,7 +261,7 @@ func ownParts(call loose.Value) iter.Seq[loose.Value] {
 	}
 }
 
-// responseText returns what a function answered, and whether that is an error.
+// responseText returns a function's answer, and whether it is an error.
 func responseText(response loose.Value) (string, bool) {
 	for _, member := range []string{"output", "error"} {
 		if v := response.Get(member); v.Exists() {

@@ -10,8 +10,8 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
 )
 
-// encodeMessage makes a message of the recording of what was said and of the
-// results of its calls, without its id and time.
+// encodeMessage returns a message and the results of its calls as one message of a recording,
+// without its id and time.
 func encodeMessage(m *session.MessageEntry, results []session.Content) json.RawMessage {
 	var o residue.Object
 	if m.Role != session.RoleAssistant {
@@ -44,7 +44,7 @@ func encodeMessage(m *session.MessageEntry, results []session.Content) json.RawM
 	return o.JSON()
 }
 
-// answerText is what Gemini said: a text where it is one, or else parts.
+// answerText returns what Gemini said: a text, or else parts.
 func answerText(m *session.MessageEntry) json.RawMessage {
 	parts := encodeParts(m, "model")
 	list := loose.Value(parts)
@@ -88,7 +88,7 @@ func encodeParts(m *session.MessageEntry, role string) json.RawMessage {
 	return json.RawMessage("[]")
 }
 
-// isPart reports whether there is a part for a picture, a recording or a file.
+// isPart reports whether a picture, a recording or a file can be written as a part.
 func isPart(c *session.Content) bool {
 	return string(encodeParts(&session.MessageEntry{Content: []session.Content{*c}}, "user")) != "[]"
 }

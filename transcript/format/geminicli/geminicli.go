@@ -1,11 +1,11 @@
 // Package geminicli reads and writes the chat recordings of Gemini CLI.
 //
-// A recording is a list of messages: what the user typed and what Gemini
-// answered, with its thoughts, its calls and their results all in one message.
-// Old recordings are one JSON document. New ones are logs of operations: a
-// message whose id was there before replaces that one, {"$set":…} changes what is
-// said of the conversation or all of its messages, and {"$rewindTo":id} takes
-// back a message and all after it. What was taken back stays as a branch.
+// A recording is a list of messages: what the user typed and what Gemini answered, with its
+// thoughts, its calls and their results all in one message. Old recordings are one JSON
+// document. New ones are logs of operations: a message whose id was there before replaces
+// that one, {"$set":…} changes the conversation's facts or all of its messages, and
+// {"$rewindTo":id} takes back a message and all after it. Messages that were taken back stay
+// as a branch.
 package geminicli
 
 import (
@@ -36,16 +36,16 @@ func detect(f *transcript.File) bool {
 	return isDocument(f)
 }
 
-// isDocument tells an old recording. Its head may be all that is known of it, so
-// its members are looked for in the text.
+// isDocument recognises an old recording. Only its head is known, so we look for its members
+// in the text.
 func isDocument(f *transcript.File) bool {
 	head := f.HeadText()
 	if doc := loose.Try(f.Head()); doc != nil && !doc.Get("messages").IsArray() {
 		return doc.Get("history").IsArray() && doc.Has("lastUpdated")
 	}
 	return strings.HasPrefix(strings.TrimLeft(head, "\ufeff \t\r\n"), "{") &&
-		strings.Contains(head, `"projectHash"`) && isRecording(shape.OfFile(f)) && // to look for a word is quicker
-		(!strings.HasSuffix(f.Path, ".jsonl") || len(jsonl.Head(f, 1)) == 0) // somebody gave it the newer name
+		strings.Contains(head, `"projectHash"`) && isRecording(shape.OfFile(f)) && // a quick check first
+		(!strings.HasSuffix(f.Path, ".jsonl") || len(jsonl.Head(f, 1)) == 0) // an old recording under the newer name
 }
 
 func isRecording(seen *shape.Shape) bool {

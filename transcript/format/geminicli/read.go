@@ -31,7 +31,7 @@ func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
 type reader struct {
 	file *transcript.File
 	to   transcript.Sink
-	meta map[string]loose.Value // what is said of the conversation
+	meta map[string]loose.Value // the conversation's facts
 
 	all   []*message          // in the order in which they first came
 	live  []*message          // those that count now
@@ -39,7 +39,7 @@ type reader struct {
 	off   map[string]*message // those that were taken back, by id
 	used  map[string]bool     // the ids of all records
 
-	answered map[string]bool // the calls whose results stand beside them
+	answered map[string]bool // the calls that are stored with their results
 }
 
 // message is a message as it was written last.
@@ -48,7 +48,7 @@ type message struct {
 	native string
 	value  loose.Value
 	parent *message // nil for the first
-	echo   bool     // it says nothing that is not said: there is no record of it
+	echo   bool     // it only repeats what was said, and becomes no record
 	idle   bool     // it was said again at the start of a resume, and nothing follows it
 	from   []transcript.Span
 }
@@ -86,7 +86,7 @@ func (r *reader) document() error {
 	return nil
 }
 
-// operation does what a line says.
+// operation applies a line.
 func (r *reader) operation(v loose.Value, from []transcript.Span) {
 	switch {
 	case v.Has("$rewindTo"):
@@ -110,7 +110,7 @@ func (r *reader) operation(v loose.Value, from []transcript.Span) {
 	}
 }
 
-// learn takes in what is said of the conversation.
+// learn records the conversation's facts.
 func (r *reader) learn(v loose.Value) {
 	for member, value := range v.Members() {
 		if member != "messages" && member != "history" {
@@ -119,7 +119,7 @@ func (r *reader) learn(v loose.Value) {
 	}
 }
 
-// put adds a message, or replaces the one of its id.
+// put adds a message, or replaces the one with its id.
 func (r *reader) put(v loose.Value, from []transcript.Span) {
 	if r.isTooLong(v, from) {
 		return
@@ -141,7 +141,7 @@ func (r *reader) put(v loose.Value, from []transcript.Span) {
 		m.id = transcript.HashID(name, "message", strconv.Itoa(len(r.all)))
 	}
 	for r.used[m.id] {
-		// It was taken back and is there again: on another branch.
+		// It was taken back and is written again: that is another branch.
 		m.id = transcript.HashID(name, m.id, strconv.Itoa(len(r.all)))
 	}
 	r.used[m.id], r.used[m.id+resultsSuffix] = true, true
@@ -150,8 +150,8 @@ func (r *reader) put(v loose.Value, from []transcript.Span) {
 	r.known[native] = m
 }
 
-// isTooLong reports whether a message has more blocks than a session takes, and tells the
-// sink.
+// isTooLong reports whether a message has more blocks than a session takes, and reports it to
+// the sink.
 func (r *reader) isTooLong(v loose.Value, from []transcript.Span) bool {
 	err := cmp.Or(session.CheckBlocks(v.Get("content")), session.CheckBlocks(v.Get("parts")))
 	if err == nil {
@@ -161,7 +161,7 @@ func (r *reader) isTooLong(v loose.Value, from []transcript.Span) bool {
 	return true
 }
 
-// rewind takes back a message and all after it; all, if it is unknown.
+// rewind takes back a message and all after it. If the message is unknown, it takes back all.
 func (r *reader) rewind(id string) {
 	at := slices.IndexFunc(r.live, func(m *message) bool { return m.native == id })
 	r.cut(max(at, 0))
@@ -176,9 +176,9 @@ func (r *reader) cut(n int) {
 	r.live = r.live[:n]
 }
 
-// revive brings back a message that was taken back, if it follows what it followed before.
-// A resume within the minute in which the recording began goes on in its file: there it
-// first empties the list, and then fills it again.
+// revive brings back a message that was taken back, if it follows the same message as before.
+// A resume within the minute in which the recording began continues the same file: it first
+// empties the list and then fills it again.
 func (r *reader) revive(v loose.Value) bool {
 	native := v.Get("id").Text()
 	old := r.off[native]
@@ -199,7 +199,8 @@ func (r *reader) revive(v loose.Value) bool {
 	return true
 }
 
-// spoken returns the nearest message, from one upwards, that the model is sent, or nil.
+// spoken returns the nearest message that the model is sent, starting at m and going up, or
+// nil.
 func (r *reader) spoken(m *message) *message {
 	for m != nil && r.silent([]*message{m}) {
 		m = m.parent
@@ -215,10 +216,10 @@ func (m *message) follows(other *message) bool {
 	return m != nil
 }
 
-// replaceAll replaces the messages by others: after a compression, when a turn was
-// given up, and when somebody resumes. As far as they are the same, nothing
-// changes; the rest is another branch. What the model is never sent is missing from
-// the new list, and results may stand there once more: neither makes a branch.
+// replaceAll replaces the messages by others: after a compression, when a turn was given up,
+// and on resuming. As far as they are the same, nothing changes; the rest becomes another
+// branch. The new list lacks messages that the model is never sent, and may repeat results:
+// neither starts a branch.
 func (r *reader) replaceAll(list loose.Value, from []transcript.Span) {
 	n := 0
 	var rest []loose.Value
@@ -247,8 +248,8 @@ func (r *reader) replaceAll(list loose.Value, from []transcript.Span) {
 	}
 }
 
-// amend takes in a message of a list that has the id of one that is there. The list
-// has it in other words, as parts where there was a text; that is no change.
+// amend applies a message of a list to the known one with its id. The list may spell it
+// differently, as parts instead of a text; that is not a change.
 func (r *reader) amend(m *message, v loose.Value) {
 	r.learnResults(v)
 	if says(m.value) == says(v) {
@@ -259,7 +260,7 @@ func (r *reader) amend(m *message, v loose.Value) {
 	m.value = loose.Value(merged.JSON())
 }
 
-// learnResults notes the calls whose results stand in a message.
+// learnResults records the calls that a message has the results of.
 func (r *reader) learnResults(v loose.Value) {
 	for call := range v.Get("toolCalls").Items() {
 		if _, ok := decodeResult(call); ok {
@@ -268,8 +269,8 @@ func (r *reader) learnResults(v loose.Value) {
 	}
 }
 
-// find returns where a message is, from a place on, if nothing but what the model is
-// not sent stands between, or else -1.
+// find returns where a message is, at or after a place, if the model is sent none of the
+// messages in between, or else -1.
 func (r *reader) find(from int, native string) int {
 	at := slices.IndexFunc(r.live[from:], func(m *message) bool { return m.native == native })
 	if at < 0 || native == "" || !r.silent(r.live[from:from+at]) {
@@ -286,8 +287,8 @@ func (r *reader) silent(list []*message) bool {
 	})
 }
 
-// isEcho reports whether a message is nothing but results that stand in the calls
-// already: newer versions write them there, and once more as the user's words.
+// isEcho reports whether a message only repeats results that are stored with their calls:
+// newer versions write them there, and again as a message of the user.
 func (r *reader) isEcho(v loose.Value) bool {
 	if kindOf(v) != "user" {
 		return false
@@ -296,15 +297,15 @@ func (r *reader) isEcho(v loose.Value) bool {
 	return len(list) > 0 && len(unheard(list, r.answered)) == 0
 }
 
-// give gives the sink what was found.
+// give passes what was found to the sink.
 func (r *reader) give() error {
 	conv := r.conversation()
 	for _, m := range r.all {
 		m.echo = m.idle || r.isEcho(m.value) // a call may have got its result after it
 	}
 	if len(r.all) > 0 && r.silent(r.all) {
-		// It is begun and left at every start, even when another is resumed under the
-		// same id. The program does not list it either.
+		// The program begins such a recording at every start, even when it resumes another
+		// under the same id. It does not list them either.
 		r.to.Count("recording without a prompt", transcript.OnlyKept, 1)
 		return nil
 	}
@@ -353,8 +354,8 @@ func (r *reader) conversation() transcript.Conversation {
 	return conv
 }
 
-// last returns the id of the last record of a message, whose results follow it, or
-// of the one before if there is none. It is Root if there is none at all.
+// last returns the id of a message's last record, that of its results if it has any. For a
+// message without records, it is that of the message before, or Root.
 func (m *message) last() string {
 	for m != nil && m.echo {
 		m = m.parent

@@ -27,7 +27,7 @@ import (
 
 const isoTime = "2006-01-02T15:04:05.000Z"
 
-// write makes a recording of what the model is sent now.
+// write turns what the model is sent now into a recording.
 func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transcript.Output, error) {
 	w := &writer{script: s, id: sessionID(s), created: s.Header.CreatedAt, cwd: s.Header.CWD}
 	if w.created.IsZero() {
@@ -95,7 +95,7 @@ func (w *writer) header() {
 	o.Set("kind", "main")
 	title := w.script.Name
 	if w.script.Context.Compaction != "" {
-		title = w.script.Title() // the prompt that would be taken for it is left out
+		title = w.script.Title() // the prompt that the program would use as a title is left out
 	}
 	o.SetText("summary", title)
 	if h.CWD != "" {
@@ -109,8 +109,8 @@ func projectHash(cwd string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// messages writes the context. The results of calls stand in the message that
-// made them, so they are looked for behind it.
+// messages writes the context. A recording keeps results with their calls, so we look for
+// them after the message.
 func (w *writer) messages() {
 	entries := transcript.JoinReplies(w.script.Context.Entries)
 	for i := range entries {
@@ -129,7 +129,7 @@ func (w *writer) messages() {
 	}
 }
 
-// answersTo returns the entries of tools with which a list begins.
+// answersTo returns the tool entries at the beginning of a list.
 func answersTo(entries []session.Entry) []session.Entry {
 	n := slices.IndexFunc(entries, func(e session.Entry) bool { return e.Message == nil || e.Message.Role != session.RoleTool })
 	if n < 0 {
@@ -162,8 +162,8 @@ func (w *writer) message(e *session.Entry, answers []session.Entry) {
 	w.put(e, residue.Object(made.Except()))
 }
 
-// leftOut announces the blocks of an entry that are not in the message that was made of
-// it, and texts that stand in another place there.
+// leftOut lists the blocks of an entry that its message does not have, and texts that have
+// another place there.
 func (w *writer) leftOut(id string, blocks []session.Content, made loose.Value) {
 	called := false
 	for i := range blocks {
@@ -177,7 +177,7 @@ func (w *writer) leftOut(id string, blocks []session.Content, made loose.Value) 
 		case c.ToolResult != nil:
 			w.leftOut(id, c.ToolResult.Parts, made)
 		case c.Text != nil && called:
-			w.lose(id, transcript.LossPlace, "the text of an answer stands before its calls in a recording")
+			w.lose(id, transcript.LossPlace, "the text of an answer comes before its calls in a recording")
 			called = false // once is enough
 		case c.Text == nil && c.Thinking == nil && !isPart(c):
 			w.lose(id, string(c.Type), "Gemini CLI has no such content")
@@ -192,12 +192,12 @@ func isCurrent(v loose.Value) bool {
 	return (kind == "user" || kind == "gemini") && v.Has("content")
 }
 
-// marker stands before a message that the program would take for a command of its
-// own, and not send to the model. It is a space of no width, which is not trimmed.
+// marker is put before a message that the program would take for a command and not send to
+// the model. It is a zero-width space, which is not trimmed.
 const marker = "\u200b"
 
-// isPassedOver reports whether the program would leave a message out when it resumes,
-// although the model was sent it.
+// isPassedOver reports whether the program would leave out a message on resuming although it
+// was sent to the model.
 func (w *writer) isPassedOver(m *session.MessageEntry) bool {
 	if injected, _ := m.Metadata[session.MetaInjected].(bool); injected && w.script.NativeID != "" {
 		return false // it is the program's own
@@ -238,14 +238,13 @@ func (w *writer) put(e *session.Entry, rest residue.Object) {
 	w.line(append(o, rest...).JSON())
 }
 
-// summary writes what stands for a part of the conversation as the user's words:
-// a recording has nothing else for it.
+// summary writes a summary as a message of the user: a recording has no other place for it.
 func (w *writer) summary(e *session.Entry) {
 	text := ""
 	switch {
 	case e.Compaction != nil:
-		w.lose(e.ID, "history", "what stands before the compaction is left out; its summary is written as a message")
-		if e.Compaction.Summary == "" { // it is in what follows
+		w.lose(e.ID, "history", "what comes before the compaction is left out; its summary is written as a message")
+		if e.Compaction.Summary == "" { // the entries that follow have it
 			return
 		}
 		text = session.CompactionLead + e.Compaction.Summary
@@ -267,9 +266,9 @@ func (w *writer) listLosses() {
 	w.losses = append(w.losses, w.script.OtherBranches()...)
 }
 
-// project returns the directory of the project, and the files that make it known
-// if it is new. Older versions name it by a hash; newer ones have a list of names, and
-// move what they find under a hash when there is none.
+// project returns the directory of the project, and the files that register it if it is new.
+// Older versions name the directory by a hash; newer ones have a list of names, and rename a
+// directory that they find under its hash.
 func (w *writer) project(env transcript.Env) (string, []transcript.OutputFile) {
 	cwd := w.cwd
 	data, err := vfs.ReadFile(filepath.Join(geminiDir(env), "projects.json"), vfs.SmallFile)
@@ -295,7 +294,7 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// newSlug makes a name of a directory's that no other project has.
+// newSlug derives from a directory a name that no other project has.
 func newSlug(cwd string, projects loose.Value) string {
 	base := cwd[strings.LastIndexAny(cwd, `/\`)+1:]
 	base = strings.Trim(notSlug().ReplaceAllString(strings.ToLower(base), "-"), "-")

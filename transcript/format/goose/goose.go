@@ -64,7 +64,7 @@ func detect(f *transcript.File) bool {
 
 func isExport(head []byte) bool {
 	if !bytes.Contains(head, []byte(`"working_dir"`)) {
-		return false // which is quicker than to look closely
+		return false // quicker than a close look
 	}
 	seen := shape.Of(head)
 	return seen.Has("conversation") && seen.Has("working_dir")
@@ -115,7 +115,7 @@ func readExport(f *transcript.File, to transcript.Sink) error {
 	return nil
 }
 
-// conversation is what a header, a row or an export says of a session.
+// conversation returns what a header, a row or an export says about a session.
 func conversation(v loose.Value, name string) transcript.Conversation {
 	c := transcript.Conversation{
 		ID: v.Get("id").Text(), Title: cmp.Or(v.Get("name").Text(), v.Get("description").Text()), CWD: v.Get("working_dir").Text(),

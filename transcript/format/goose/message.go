@@ -20,9 +20,9 @@ type reader struct {
 	id              string
 	provider, model string
 
-	usage  []charge // what requests cost, in order, until answers took them
+	usage  []charge // what requests cost, in order, until their answers come
 	count  int
-	hidden bool // some before were hidden from the model
+	hidden bool // earlier messages were hidden from the model
 }
 
 // charge is a line of the ledger.
@@ -37,7 +37,7 @@ func (r *reader) begin(c transcript.Conversation) error {
 	return r.to.Begin(c)
 }
 
-// ledger reads what each request cost, where the database knows.
+// ledger reads what each request cost, if the database says so.
 func (r *reader) ledger(ctx context.Context, db *sqlitefile.DB) error {
 	for row, err := range db.Rows(ctx, "usage_ledger", "session_id", r.id, "created_timestamp") {
 		if err != nil {
@@ -54,8 +54,8 @@ func (r *reader) ledger(ctx context.Context, db *sqlitefile.DB) error {
 	return nil
 }
 
-// message adds the entries of a message: its results are those of tools, the rest
-// is the user's or the model's.
+// message adds the entries of a message: tool results are one, the rest is the user's or the
+// model's.
 func (r *reader) message(m, content, meta loose.Value, span transcript.Span) error {
 	r.count++
 	id := cmp.Or(m.Get("message_id").Text(), m.Get("id").Text())
@@ -103,8 +103,8 @@ func entry(role string, content []session.Content, meta loose.Value) session.Ent
 	return session.Entry{Type: session.TypeMessage, Message: m}
 }
 
-// compaction tells the message that stands for what the model no longer sees: the
-// first one that only the model sees, after some that it does not.
+// compaction recognises the message that replaces what the model no longer sees: the first
+// that only the model sees, after messages that it does not see.
 func (r *reader) compaction(meta loose.Value, said []session.Content) (string, bool) {
 	agent, user := meta.Get("agentVisible"), meta.Get("userVisible")
 	if agent.Exists() && !agent.Bool() {
@@ -118,8 +118,8 @@ func (r *reader) compaction(meta loose.Value, said []session.Content) (string, b
 	return session.TextOf(said), true
 }
 
-// charge gives an answer what the ledger has for it: the first line that is not
-// later than it and has not been given away.
+// charge adds to an answer its line of the ledger: the first unused one that is not later
+// than the answer.
 func (r *reader) charge(m *session.MessageEntry, meta loose.Value, at time.Time) {
 	m.Provider, m.Model = r.provider, r.model
 	if provider := meta.Get("inference", "provider").Text(); provider != "" {
@@ -136,7 +136,7 @@ func (r *reader) charge(m *session.MessageEntry, meta loose.Value, at time.Time)
 	r.usage = r.usage[1:]
 }
 
-// split makes blocks of a content: what was said, and what tools answered.
+// split turns a content into blocks: what was said, and what tools answered.
 func split(content loose.Value) (said, results []session.Content) {
 	for b := range content.Items() {
 		switch b.Get("type").Text() {
@@ -155,7 +155,7 @@ func split(content loose.Value) (said, results []session.Content) {
 		case "toolResponse":
 			results = append(results, response(b))
 		case "conversationCompacted":
-			// It marks a place in old files and says nothing.
+			// Old files use it to mark a place; it has no content.
 		case "systemNotification":
 			said = append(said, blocks.Text(b.Get("msg").Text())...)
 		default:
@@ -174,8 +174,7 @@ func request(b loose.Value) session.Content {
 	return c
 }
 
-// response is a tool's answer: a list of parts, in newer versions with a word on
-// whether it failed.
+// response is a tool's answer: a list of parts, and in newer versions whether it failed.
 func response(b loose.Value) session.Content {
 	result := b.Get("toolResult")
 	id := b.Get("id").Text()

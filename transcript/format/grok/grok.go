@@ -1,5 +1,5 @@
-// Package grok reads the sessions of xAI's Grok CLI: what was said, line by line,
-// with what is known of the session in a file beside it.
+// Package grok reads the sessions of xAI's Grok CLI: a message on each line, and the
+// session's facts in a file beside it.
 package grok
 
 import (
@@ -50,8 +50,7 @@ func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
 	return jsonl.Each(ctx, f, to, r.line)
 }
 
-// conversation tells what the path says, <encoded directory>/<id>/, and what the
-// summary beside the file says.
+// conversation reads the path, <encoded directory>/<id>/, and the summary beside the file.
 func conversation(f *transcript.File, to transcript.Sink) (transcript.Conversation, error) {
 	dir := path.Dir(filepath.ToSlash(f.Path))
 	c := transcript.Conversation{ID: path.Base(dir)}
@@ -138,7 +137,7 @@ func (r *reader) decode(v loose.Value, kind string) ([]session.Entry, string) {
 	return []session.Entry{{Type: session.TypeMessage, Message: m}}, "message"
 }
 
-// answer reads a reply, and says first if another model gave it.
+// answer reads a reply, after a model change if another model gave it.
 func (r *reader) answer(v loose.Value, m *session.MessageEntry) []session.Entry {
 	m.Provider, m.Model = "xai", v.Get("model_id").Text()
 	m.Content = append(m.Content, blocks.Text(blocks.Plain(v.Get("content")))...)

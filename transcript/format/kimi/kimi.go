@@ -1,5 +1,5 @@
-// Package kimi reads the sessions of Kimi Code: logs of what was done to an
-// agent's context. What the model said stands in the events of its loop.
+// Package kimi reads the sessions of Kimi Code: logs of changes to an agent's context. The
+// model's words are in the events of its loop.
 package kimi
 
 import (
@@ -55,8 +55,7 @@ func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
 	return r.flush()
 }
 
-// conversation tells what the path says:
-// <workspace>/session_<id>/agents/<agent>/wire.jsonl.
+// conversation reads the path: <workspace>/session_<id>/agents/<agent>/wire.jsonl.
 func conversation(f *transcript.File) transcript.Conversation {
 	parts := strings.Split(filepath.ToSlash(f.Path), "/")
 	if n := len(parts); n >= 4 && parts[n-3] == "agents" {
@@ -69,8 +68,8 @@ func conversation(f *transcript.File) transcript.Conversation {
 	return transcript.Conversation{ID: transcript.HashID(name, f.Path)}
 }
 
-// learn takes in what is known of the session: its state lies two directories
-// above the logs of its agents.
+// learn records the session's facts from its state file, two directories above the logs of
+// its agents.
 func (r *reader) learn(state loose.Value) {
 	if r.conv.Parent == "" {
 		r.conv.Title = state.Get("title").Text()
@@ -88,8 +87,8 @@ type reader struct {
 	current string   // the record that the next one follows, "" at the root
 	history []string // the records of the messages in the context
 	turns   []turn   // the user's
-	// step is the model's message at hand, with the records after it, which wait
-	// until the step has ended and its usage is known.
+	// step is the model's current message and the records after it. They wait until the step
+	// ends and its usage is known.
 	step   []transcript.Record
 	answer *session.MessageEntry
 
@@ -144,7 +143,7 @@ func (r *reader) add(o jsonl.Object, e session.Entry) {
 	r.step = append(r.step, rec)
 }
 
-// flush gives the records of a step away.
+// flush passes on the records of a step.
 func (r *reader) flush() error {
 	for _, rec := range r.step {
 		if err := r.to.Add(rec); err != nil {
@@ -235,7 +234,7 @@ func (r *reader) say(o jsonl.Object, v loose.Value, c session.Content) {
 	r.answer.Content = append(r.answer.Content, c)
 }
 
-// end takes in what a step cost and why it ended.
+// end records what a step cost and why it ended.
 func (r *reader) end(v loose.Value) {
 	if r.answer == nil {
 		return

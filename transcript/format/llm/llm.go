@@ -69,7 +69,7 @@ func readLog(ctx context.Context, db *sqlitefile.DB, path string, to transcript.
 	return readAlone(ctx, db, to)
 }
 
-// readAlone reads the responses that are of no conversation: each is one.
+// readAlone reads the responses without a conversation: each becomes one.
 func readAlone(ctx context.Context, db *sqlitefile.DB, to transcript.Sink) error {
 	for response, err := range db.Rows(ctx, "responses", "", "", "id") {
 		if err != nil {

@@ -98,7 +98,8 @@ func message(role session.MessageRole, content []session.Content) *session.Messa
 	return &session.MessageEntry{Role: role, Content: content}
 }
 
-// systemPrompt is repeated with every response; here it is only written when it changes.
+// systemPrompt returns a response's system prompt if it differs from the last one: llm
+// repeats it with every response.
 func (r *reader) systemPrompt(row loose.Value) *session.MessageEntry {
 	text := row.Get("system").Text()
 	if text == "" || text == r.system {
@@ -108,7 +109,7 @@ func (r *reader) systemPrompt(row loose.Value) *session.MessageEntry {
 	return message(session.RoleSystem, []session.Content{session.Text(text)})
 }
 
-// answers are the results that were sent along with a prompt.
+// answers returns the results that were sent with a prompt.
 func answers(results []loose.Value) []session.Content {
 	var list []session.Content
 	for _, row := range results {
@@ -122,7 +123,7 @@ func answers(results []loose.Value) []session.Content {
 	return list
 }
 
-// asked is a prompt with what was attached to it.
+// asked returns a prompt with its attachments.
 func (r *reader) asked(ctx context.Context, row loose.Value, id string) ([]session.Content, error) {
 	var list []session.Content
 	for link, err := range r.db.Rows(ctx, "prompt_attachments", "response_id", id, "order") {
@@ -154,7 +155,7 @@ func attachment(a loose.Value) session.Content {
 	return c
 }
 
-// answer is what the model said.
+// answer returns what the model said.
 func answer(row loose.Value, calls []loose.Value) *session.MessageEntry {
 	list := blocks.Text(row.Get("response").Text())
 	for _, c := range calls {
@@ -172,8 +173,8 @@ func answer(row loose.Value, calls []loose.Value) *session.MessageEntry {
 	return m
 }
 
-// usage is what a response cost. What the cache served is in the details, by the
-// provider's own name for it, and part of the input.
+// usage returns what a response cost. Cached tokens are part of the input; the details have
+// them under the provider's own name.
 func usage(row loose.Value) *session.Usage {
 	if !row.Has("input_tokens") && !row.Has("output_tokens") {
 		return nil

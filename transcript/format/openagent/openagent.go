@@ -24,8 +24,8 @@ const (
 	// them, and cannot compare such a time with one that has a zone.
 	timeForm = "2006-01-02T15:04:05.000000"
 
-	// The facts of a session that its messages do not tell: how many tokens it
-	// says it has, and how many messages it had then.
+	// Facts of a session that its messages do not show: how many tokens the program counted,
+	// and how many messages there were then.
 	factTokens   = "total_tokens"
 	factMessages = "messages"
 )
@@ -47,7 +47,7 @@ func places(env transcript.Env) []transcript.Place {
 	}}
 }
 
-// detect looks at the beginning only: the metadata stand first.
+// detect looks at the beginning only: the metadata come first.
 func detect(f *transcript.File) bool {
 	seen := shape.OfFile(f)
 	return isIndex(f) || seen.Has("metadata.session_id") && seen.Has("metadata.total_tokens")
@@ -129,7 +129,7 @@ func titleInIndex(f *transcript.File, id string) string {
 	return ""
 }
 
-// decoder makes records of messages, which have no ids and name no calls.
+// decoder turns messages, which have no ids and name no calls, into records.
 type decoder struct {
 	session string
 	seen    map[string]int // how often a message has occurred

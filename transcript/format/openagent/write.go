@@ -15,11 +15,10 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
 )
 
-// onlyText is why other content is lost.
+// onlyText says why other content is lost.
 const onlyText = "a message is text and tool calls there"
 
-// encode makes a message of an entry. The program reads six members, and no
-// others.
+// encode turns an entry into a message. The program reads six members, and no others.
 func encode(e *session.Entry) json.RawMessage {
 	m := e.Message
 	var o residue.Object
@@ -140,8 +139,8 @@ func idFor(s *transcript.Script) (string, error) {
 	return id, nil
 }
 
-// isOf reports whether a file is of a session: made in the same moment, with the
-// same beginning.
+// isOf reports whether a file belongs to a session: it was created at the same moment and
+// begins in the same way.
 func isOf(file []byte, s *transcript.Script) bool {
 	v, err := loose.Parse(file)
 	if err != nil || v.Get("metadata", "created_at").Text() != s.Header.CreatedAt.Local().Format(timeForm) {
@@ -219,7 +218,7 @@ func mergeIndex(old []byte, id string, meta json.RawMessage) ([]byte, error) {
 	return index.Indented(), nil
 }
 
-// withLocalTimes is a line of the index whose times have no zone.
+// withLocalTimes returns a line of the index with local times.
 func withLocalTimes(line loose.Value) json.RawMessage {
 	o := residue.Object(line.Except())
 	for _, member := range []string{"created_at", "updated_at"} {

@@ -10,7 +10,7 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/sqlitefile"
 )
 
-// fromRow makes of a session's row what its file would say.
+// fromRow turns a session's row into the document that its file would have.
 func fromRow(row loose.Value) loose.Value {
 	var o, at residue.Object
 	for _, c := range []struct{ column, member string }{
@@ -40,14 +40,14 @@ func fromRow(row loose.Value) loose.Value {
 	return loose.Value(o.JSON())
 }
 
-// withID is an object with the id that stood beside it.
+// withID returns an object with the id that was in another column.
 func withID(v loose.Value, id string) loose.Value {
 	var o residue.Object
 	o.Set("id", id)
 	return loose.Value(append(o, v.Except("id")...).JSON())
 }
 
-// conversation is what a session's file says of it as a whole.
+// conversation returns what a session's file says about it as a whole.
 func conversation(info loose.Value) transcript.Conversation {
 	c := transcript.Conversation{
 		ID: info.Get("id").Text(), Title: info.Get("title").Text(), CWD: info.Get("directory").Text(),

@@ -10,14 +10,12 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/sqlitefile"
 )
 
-// known are the ids of the parts that opencode has of messages, by message, and there
-// by what tells parts of one message apart. `opencode import` passes over parts whose
-// ids it has, and adds others even to a message that it has: a message that came from
-// there must be written with the same ids.
+// known are the ids of opencode's parts, by message and then by a key that distinguishes the
+// parts of a message. `opencode import` skips parts whose ids it has, and adds others even to
+// a message that it has: a message that came from opencode must be written with the same ids.
 type known map[string]map[string][]string
 
-// parts reads what opencode has of a session. A database that cannot be read has
-// nothing.
+// parts reads opencode's parts of a session. It returns none if the database cannot be read.
 func parts(ctx context.Context, env transcript.Env, id string) known {
 	found, err := readKnown(ctx, database(env), id)
 	if err != nil {
@@ -26,7 +24,7 @@ func parts(ctx context.Context, env transcript.Env, id string) known {
 	return found
 }
 
-// database is where opencode keeps its sessions.
+// database returns the path of opencode's database.
 func database(env transcript.Env) string {
 	if env.Getenv != nil {
 		if db := env.Getenv("OPENCODE_DB"); filepath.IsAbs(db) {
@@ -65,7 +63,7 @@ func readKnown(ctx context.Context, path, id string) (found known, err error) {
 	return found, nil
 }
 
-// take returns the id of the next part of a kind, or "".
+// take returns and removes the id of the next part with a key, or "".
 func (k known) take(message, key string) string {
 	list := k[message][key]
 	if len(list) == 0 {

@@ -23,7 +23,7 @@ type reader struct {
 	parted bool              // what follows was taken back
 	cut    string            // the first message that a compaction under way keeps
 	first  map[string]string // the first piece of each message
-	open   bool              // a compaction is under way: the next summary is its
+	open   bool              // a compaction is under way: the next summary belongs to it
 }
 
 func (r *reader) begin() error {
@@ -31,7 +31,7 @@ func (r *reader) begin() error {
 	return r.to.Begin(r.conv)
 }
 
-// end says where the session stands: before what was taken back, if anything was.
+// end sets the session's leaf: before the messages that were taken back, if there are any.
 func (r *reader) end() error {
 	if !r.parted || r.leaf == "" {
 		return nil
@@ -84,14 +84,14 @@ func (r *reader) add(record transcript.Record) error {
 	return r.to.Add(record)
 }
 
-// compacting notices the part that asks for a compaction.
+// compacting recognises the part that asks for a compaction.
 func (r *reader) compacting(part loose.Value) {
 	if part.Get("type").Text() == "compaction" {
 		r.open, r.cut = true, r.first[part.Get("tail_start_id").Text()]
 	}
 }
 
-// compaction is a message that sums up what went before.
+// compaction reads a message that summarises what came before.
 func (r *reader) compaction(m loose.Value, parts []loose.Value, span transcript.Span) error {
 	var texts []string
 	for _, part := range parts {
@@ -122,8 +122,7 @@ func (r *reader) entry(m loose.Value, p piece) session.Entry {
 	return session.Entry{Type: session.TypeMessage, Timestamp: at(m), Message: out}
 }
 
-// answer says which model answered, and what that cost. A message is as many
-// responses as it has steps.
+// answer sets which model answered, and what that cost. Each step of a message is a response.
 func answer(out *session.MessageEntry, m loose.Value, p piece) {
 	out.Provider, out.Model = m.Get("providerID").Text(), m.Get("modelID").Text()
 	if out.Model == "" {

@@ -45,7 +45,7 @@ func (w *writer) begin(e *session.Entry) *message {
 	return &message{w: w, id: id, entry: e, at: w.at}
 }
 
-// info begins what is said of the message.
+// info begins the message's info object.
 func (m *message) info(role string) residue.Object {
 	var o, at residue.Object
 	at.Set("created", m.at)
@@ -70,7 +70,7 @@ func (m *message) end(info residue.Object) {
 	m.w.list = append(m.w.list, o.JSON())
 }
 
-// part begins a part of a kind. The parts of calls have the call's id too.
+// part begins a part of a type. The parts of calls have the call's id too.
 func (m *message) part(kind, call string) residue.Object {
 	m.begun++
 	id := m.w.known.take(m.id, kind+call)
@@ -139,7 +139,7 @@ func (m *message) thinking(t *session.ThinkingContent, provider string) {
 	m.add(part)
 }
 
-// span is a time with a beginning and an end.
+// span returns a time with a beginning and an end.
 func (m *message) span(end time.Time) jsonText {
 	var o residue.Object
 	o.Set("start", m.at)
@@ -147,8 +147,8 @@ func (m *message) span(end time.Time) jsonText {
 	return o.JSON()
 }
 
-// call writes a call with its result. Only one that came back has a title: a command of
-// opencode that failed did come back.
+// call writes a call with its result. Only a completed call has a title; a command that
+// failed is completed, too.
 func (m *message) call(c *session.ToolUseContent) {
 	part := m.part("tool", c.ID)
 	part.Set("callID", c.ID)
@@ -174,8 +174,8 @@ func (m *message) call(c *session.ToolUseContent) {
 	m.add(part)
 }
 
-// completed is the state of a call that came back. One that failed has the exit code
-// of a command that did: the reader knows it by that.
+// completed fills in the state of a completed call. A failed one gets a non-zero exit code,
+// by which the reader recognises it.
 func (m *message) completed(state *residue.Object, c *session.ToolUseContent, r result) {
 	state.Set("status", "completed")
 	state.Set("input", m.input(c))
@@ -201,7 +201,7 @@ func (m *message) completed(state *residue.Object, c *session.ToolUseContent, r 
 	}
 }
 
-// input is what a call was given. opencode has objects only.
+// input returns a call's arguments. opencode takes objects only.
 func (m *message) input(c *session.ToolUseContent) jsonText {
 	input, err := c.InputJSON()
 	if err == nil && loose.Value(input).IsObject() {
@@ -215,8 +215,8 @@ func (m *message) input(c *session.ToolUseContent) jsonText {
 	return o.JSON()
 }
 
-// attach adds a picture or a file. opencode does not send files of plain text, but
-// what is in them.
+// attach adds a picture or a file. opencode does not send plain text files, but the text in
+// them.
 func (m *message) attach(c *session.Content) {
 	part, ok := m.file(c)
 	if !ok {

@@ -53,8 +53,8 @@ func detect(f *transcript.File) bool {
 	return isExport(head) || isSession(f, head) || isPiece(f, head)
 }
 
-// isPiece tells a file of the tree that is a part of a session: a message, or a
-// part of one. It is read with its session.
+// isPiece recognises a file of the tree that is a message or a part of one. It is read with
+// its session.
 func isPiece(f *transcript.File, head []byte) bool {
 	dirs := strings.Split(filepath.ToSlash(filepath.Dir(f.Path)), "/")
 	if !slices.Contains(dirs, "message") && !slices.Contains(dirs, "part") {
@@ -66,13 +66,13 @@ func isPiece(f *transcript.File, head []byte) bool {
 
 func isExport(head []byte) bool {
 	if !bytes.Contains(head, []byte(`"info"`)) {
-		return false // which is quicker than to look closely
+		return false // quicker than a close look
 	}
 	seen := shape.Of(head)
 	return seen.Has("info") && seen.Has("messages[].parts", "info.projectID")
 }
 
-// isSession tells a session's file of the tree by where it is and what it says.
+// isSession recognises a session's file in the tree by its path and content.
 func isSession(f *transcript.File, head []byte) bool {
 	v := loose.Try(head)
 	return v.Has("id", "time") && v.Get("title").IsString() && storage(f) != nil

@@ -17,7 +17,7 @@ type piece struct {
 	injected bool // put there by the program
 	content  []session.Content
 
-	step   int            // the request to the model that it came of, counted from 1
+	step   int            // which request to the model it came from, counted from 1
 	reason string         // why the model stopped
 	usage  *session.Usage // what the step cost, with its last piece
 }
@@ -30,7 +30,7 @@ type splitter struct {
 	said    piece
 	results []session.Content
 	steps   int  // that have ended
-	inStep  bool // what comes is of one response, until the step ends
+	inStep  bool // parts belong to one response until the step ends
 	charged bool // a step said what it cost
 }
 
@@ -46,8 +46,8 @@ func (s *splitter) flush() {
 	s.said, s.results = piece{}, nil
 }
 
-// say adds something that was said. Where tools have answered, it was said after
-// that, unless it is of the same step: tools answer when the model has ended.
+// say adds something that was said. If tools have answered, it was said after that, unless it
+// belongs to the same step: tools answer when the model has ended.
 func (s *splitter) say(c session.Content, injected bool) {
 	if len(s.results) > 0 && c.ToolUse == nil && !s.inStep || len(s.said.content) > 0 && s.said.injected != injected {
 		s.flush()
@@ -56,9 +56,9 @@ func (s *splitter) say(c session.Content, injected bool) {
 	s.said.content = append(s.said.content, c)
 }
 
-// hasRead reports whether a file of plain text stands in the message as the text that
-// the program sends. It sends no such file, but what was read of it, in a part before it.
-// Where the file itself lies is kept for the program: nobody else is told.
+// hasRead reports whether the message already has a plain text file as text. The program does
+// not send such a file; it sends the text, in an earlier part. The file's path is kept for
+// the program alone.
 func (s *splitter) hasRead(c *session.Content) bool {
 	if c.File == nil || c.File.Source.Type != "base64" || c.File.Source.MediaType != plainText {
 		return false
@@ -73,7 +73,7 @@ func (s *splitter) hasRead(c *session.Content) bool {
 	return read
 }
 
-// plainText is the media type of the files of which only the text is sent.
+// plainText is the media type of files that are sent as text only.
 const plainText = "text/plain"
 
 func (s *splitter) add(part loose.Value) {
@@ -110,7 +110,7 @@ func (s *splitter) add(part loose.Value) {
 	}
 }
 
-// endStep notes what a step cost, and why it ended. What follows is another
+// endStep records what a step cost, and why it ended. Parts after it belong to another
 // request to the model.
 func (s *splitter) endStep(part loose.Value) {
 	s.flush()
@@ -128,7 +128,7 @@ func (s *splitter) endStep(part loose.Value) {
 	}
 }
 
-// charge gives the last piece what the message cost, if its steps did not say.
+// charge adds to the last piece what the message cost, if its steps did not say.
 func (s *splitter) charge(m loose.Value) {
 	if s.charged {
 		return
@@ -165,8 +165,8 @@ func (s *splitter) tool(part loose.Value) {
 	}
 }
 
-// completed is the result of a call that came back. A command that failed came
-// back too: its exit code tells.
+// completed returns the result of a completed call. A command that failed is completed too;
+// its exit code shows the failure.
 func completed(id, tool string, state loose.Value) session.Content {
 	exit := state.Get("metadata", "exit")
 	failed := exit.IsNumber() && exit.Int() != 0 || tool == "invalid"
@@ -183,7 +183,7 @@ func completed(id, tool string, state loose.Value) session.Content {
 	return c
 }
 
-// file is a file that came with a message, by its address or in full.
+// file returns a file attached to a message, by its URL or in full.
 func file(part loose.Value) session.Content {
 	source := provider.SourceAt(part.Get("url").Text())
 	source.MediaType = part.Get("mime").Text()

@@ -11,7 +11,7 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 )
 
-// layout is where a tree of files keeps messages and parts, seen from above.
+// layout is where a tree of files keeps messages and parts, relative to its root.
 type layout struct {
 	from           *transcript.File
 	messages, part string // directories
@@ -39,7 +39,7 @@ func readTree(f *transcript.File, info loose.Value, to transcript.Sink) error {
 	if tree == nil {
 		return &session.Error{
 			Op: "read", Path: f.Path, Kind: session.ErrInvalid,
-			Err: errors.New("a session's file outside of opencode's storage has no messages"),
+			Err: errors.New("a session's file has its messages beside it in opencode's storage, and this file is elsewhere"),
 		}
 	}
 	r := reader{to: to, info: info}

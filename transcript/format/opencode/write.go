@@ -17,10 +17,10 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
 )
 
-// write makes a file that `opencode import` reads. opencode keeps sessions in a
-// database, which is not ours to write; the file lies beside it until it is imported.
-// opencode adds the messages that it does not have yet, by their ids: so a
-// conversation that went on here can be exported and imported again.
+// write makes a file that `opencode import` reads. opencode keeps sessions in a database,
+// which is not ours to write; the file is put beside it until it is imported. opencode adds
+// the messages that it does not have yet, by their ids, so a conversation that was continued
+// here can be exported and imported again.
 func write(ctx context.Context, s *transcript.Script, env transcript.Env) (*transcript.Output, error) {
 	w := &writer{script: s, id: sessionID(s), byEntry: make(map[string]string), used: make(map[string]bool)}
 	if w.created = s.Header.CreatedAt; w.created.IsZero() {
@@ -53,12 +53,12 @@ func sessionID(s *transcript.Script) string {
 	return idOf("ses_", s.Header.ID)
 }
 
-// idOf makes an id of opencode's form that stands for one of ours.
+// idOf derives an id in opencode's form from one of ours.
 func idOf(prefix, id string) string {
 	return prefix + strings.ReplaceAll(transcript.HashID(prefix, id), "-", "")[:26]
 }
 
-// writer makes the messages of a session.
+// writer writes the messages of a session.
 type writer struct {
 	script  *transcript.Script
 	id      string
@@ -83,7 +83,7 @@ func (w *writer) lose(id, what, why string) {
 	w.losses = append(w.losses, transcript.Loss{EntryID: id, What: what, Why: why})
 }
 
-// info is what is said of the session as a whole.
+// info returns the session's info object.
 func (w *writer) info() jsonText {
 	s := w.script
 	fact := func(name, otherwise string) string {
@@ -95,7 +95,7 @@ func (w *writer) info() jsonText {
 	var o, at residue.Object
 	o.Set("id", w.id)
 	o.Set("slug", fact("slug", "coppice-"+idOf("", w.id)[:8]))
-	o.Set("projectID", "global") // that of the directory in which it is imported takes its place
+	o.Set("projectID", "global") // replaced by that of the directory where it is imported
 	o.Set("directory", s.Header.CWD)
 	if parent := s.Header.ParentSession; parent != "" && s.Header.Relation == session.RelationSubagent {
 		o.Set("parentID", fact("parentID", idOf("ses_", parent)))
@@ -111,14 +111,14 @@ func (w *writer) info() jsonText {
 	return o.JSON()
 }
 
-// isInjected reports whether a program put a message there.
+// isInjected reports whether a program wrote a message, not the user.
 func isInjected(m *session.MessageEntry) bool {
 	injected, _ := m.Metadata[session.MetaInjected].(bool)
 	return injected
 }
 
-// messages writes what a model is sent now, and what a compaction stands for before
-// it: opencode keeps that too, and does not send it.
+// messages writes what a model is sent now, and before it the messages that a compaction
+// replaced: opencode keeps those too, and does not send them.
 func (w *writer) messages() {
 	before, entries := w.arrange()
 	w.model = firstModel(slices.Concat(entries, before))
@@ -130,8 +130,8 @@ func (w *writer) messages() {
 	}
 }
 
-// arrange returns the entries in the order of the file: what was left out of the
-// context, then the context, in which a compaction stands after what it kept.
+// arrange returns the entries in the order of the file: those left out of the context, then
+// the context, with a compaction after the messages that it kept.
 func (w *writer) arrange() (before, entries []session.Entry) {
 	place := make(map[string]int)
 	for i := range w.script.Path {
@@ -142,8 +142,8 @@ func (w *writer) arrange() (before, entries []session.Entry) {
 	if first < 0 {
 		return nil, entries
 	}
-	if c := &entries[first]; c.Compaction.Summary == "" { // it is in what follows, in a form that only its provider reads
-		w.lose(c.ID, "history", "opencode has no compaction without a summary; what stands before it is left out")
+	if c := &entries[first]; c.Compaction.Summary == "" { // the summary is in what follows, in a form that only its provider reads
+		w.lose(c.ID, "history", "opencode has no compaction without a summary; what comes before it is left out")
 		return nil, slices.Delete(entries, first, first+1)
 	}
 	at, kept := place[entries[first].ID], first+1
@@ -164,11 +164,11 @@ func (w *writer) arrange() (before, entries []session.Entry) {
 	return before, slices.Concat(entries[:first], entries[first+1:kept], []session.Entry{compaction}, entries[kept:])
 }
 
-// isInterruption reports whether an entry is what a context has in the place of
-// results that never came.
+// isInterruption reports whether an entry is a context's stand-in for results that never
+// came.
 func isInterruption(e *session.Entry) bool { return strings.HasPrefix(e.ID, session.InterruptedPrefix) }
 
-// firstModel is the model that answers first. opencode wants one for each prompt.
+// firstModel returns the model that answers first. opencode wants one for each prompt.
 func firstModel(entries []session.Entry) model {
 	for i := range entries {
 		if m := entries[i].Message; m != nil && m.Role == session.RoleAssistant && m.Model != "" {
@@ -226,7 +226,7 @@ func resultsAfter(entries []session.Entry) map[string]result {
 	return found
 }
 
-// say writes what stands for a part of the conversation as the user's words.
+// say writes a summary as a message of the user.
 func (w *writer) say(e *session.Entry, text string) {
 	m := w.begin(e)
 	m.text(text, true)
@@ -291,7 +291,7 @@ func stopReason(m *session.MessageEntry) string {
 	return "stop"
 }
 
-// prompt is what opencode says of a message of the user.
+// prompt returns the info object of a message of the user.
 func (w *writer) prompt(m *message) residue.Object {
 	o := m.info("user")
 	var used residue.Object
@@ -303,12 +303,12 @@ func (w *writer) prompt(m *message) residue.Object {
 	return o
 }
 
-// reply is what opencode says of a message of a model.
+// reply returns the info object of a message of a model.
 func (w *writer) reply(m *message, by model, u *session.Usage) residue.Object {
 	o := m.info("assistant")
 	parent := w.user
 	if parent == "" {
-		parent = idOf("msg_", w.id) // opencode wants one; it need not be there
+		parent = idOf("msg_", w.id) // opencode wants a parent; it need not exist
 	}
 	var path residue.Object
 	path.Set("cwd", w.script.Header.CWD)
@@ -331,8 +331,7 @@ func cost(u *session.Usage) float64 {
 	return float64(u.CostMicroUSD) / 1e6
 }
 
-// tokens has the counts as opencode has them: what was thought is not part of the
-// output.
+// tokens returns the counts in opencode's form: thinking is not part of the output.
 func tokens(u *session.Usage) jsonText {
 	if u == nil {
 		u = &session.Usage{}
@@ -356,7 +355,7 @@ func (w *writer) listLosses() {
 	w.losses = append(w.losses, w.script.OtherBranches()...)
 }
 
-// isNative tells the ids of messages that came from opencode.
+// isNative recognises the ids of messages that came from opencode.
 func isNative(id string) bool { return strings.HasPrefix(id, "msg_") }
 
 // messageID returns the id of the message that an entry becomes. They ascend, as
@@ -368,9 +367,9 @@ func (w *writer) messageID(e *session.Entry) string {
 	return w.ascending("msg_", e.ID)
 }
 
-// ascending makes an id that follows all that were made before.
-func (w *writer) ascending(prefix, stands string) string {
+// ascending returns an id that sorts after all earlier ones.
+func (w *writer) ascending(prefix, id string) string {
 	w.count++
 	stamp := uint64(w.at)*0x1000 + uint64(w.count)
-	return fmt.Sprintf("%s%012x%s", prefix, stamp&0xffffffffffff, idOf("", w.id+stands)[:14])
+	return fmt.Sprintf("%s%012x%s", prefix, stamp&0xffffffffffff, idOf("", w.id+id)[:14])
 }

@@ -17,7 +17,7 @@ import (
 // timeForm is how Penguin writes times: local, without a zone.
 const timeForm = "2006-01-02T15:04:05.000000"
 
-// decoder makes records of a session's messages.
+// decoder turns a session's messages into records.
 type decoder struct {
 	session string
 	seen    map[string]bool // ids
@@ -50,7 +50,7 @@ func (d *decoder) record(m loose.Value) transcript.Record {
 	return transcript.Record{ID: id, Entry: entry}
 }
 
-// category is the name of a category, which may be given by its number.
+// category returns the name of a category, which may be given by its number.
 func category(c string) string {
 	if known, err := window.ParseCategory(c); err == nil {
 		return known.String()
@@ -58,8 +58,8 @@ func category(c string) string {
 	return c
 }
 
-// chatMessage is a message as OpenAI has it: calls stand beside the content, not
-// in the metadata.
+// chatMessage returns a message in OpenAI's form: calls are beside the content, not in the
+// metadata.
 func chatMessage(m loose.Value) []byte {
 	var o residue.Object
 	o.Set("role", m.Get("role").Text())
@@ -73,7 +73,7 @@ func chatMessage(m loose.Value) []byte {
 	return o.JSON()
 }
 
-// content gives pictures that are only named by a path an address.
+// content turns the paths of pictures into URLs.
 func content(c loose.Value) json.RawMessage {
 	if !c.IsArray() {
 		if !c.Exists() {
@@ -96,9 +96,8 @@ func content(c loose.Value) json.RawMessage {
 	return residue.List(parts)
 }
 
-// encode makes messages of an entry: one, or one for each result of several
-// tools. The members are the ones that Penguin reads; it gives a file up that has
-// others.
+// encode turns an entry into messages: one, or one for each of several tool results. They
+// have only members that Penguin reads; it rejects a file with others.
 func encode(e *session.Entry) []json.RawMessage {
 	var list []json.RawMessage
 	encoded, err := openai.EncodeChatVerbatim([]session.Entry{*e}, nil)
@@ -116,7 +115,7 @@ func encode(e *session.Entry) []json.RawMessage {
 	return list
 }
 
-// own is OpenAI's message as Penguin has it.
+// own converts a message from OpenAI's form to Penguin's.
 func own(e *session.Entry, message loose.Value, nth int) json.RawMessage {
 	m := e.Message
 	metadata := make(map[string]any)
@@ -165,7 +164,7 @@ func contentOf(message loose.Value) json.RawMessage {
 	return json.RawMessage(`""`)
 }
 
-// categoryOf is a message's category, or else the one that its role suggests.
+// categoryOf returns a message's category, or else the one that its role suggests.
 func categoryOf(m *session.MessageEntry) string {
 	switch {
 	case m.Category != "":
@@ -192,8 +191,7 @@ func messageType(m *session.MessageEntry) string {
 	return "message"
 }
 
-// messageID is an entry's id in the form that Penguin gives them, unless it is
-// one of Penguin's.
+// messageID returns an entry's id in Penguin's form, or unchanged if it came from Penguin.
 func messageID(id string, nth int) string {
 	if nth == 0 && len(id) == len("msg_")+8 && id[:4] == "msg_" {
 		return id

@@ -2,8 +2,8 @@
 // session_index.json, which lists them, and checkpoints, which are gzipped copies
 // of sessions.
 //
-// A session that grew too long goes on in another one. The two are linked here as
-// they are there, in both directions.
+// A session that grew too long continues in another one. The two are linked here as they are
+// there, in both directions.
 package penguin
 
 import (
@@ -25,7 +25,7 @@ import (
 const (
 	name      = "penguin"
 	indexFile = "session_index.json"
-	// factSession is what a session's file says besides its messages.
+	// factSession is the fact with a session's members besides its messages.
 	factSession = "session"
 )
 
@@ -56,8 +56,8 @@ func detect(f *transcript.File) bool {
 	return seen.Has("last_active") && seen.Has("created_at") || seen.Has("session.last_active") && seen.Has("session.created_at")
 }
 
-// isRecoverable tells by its name alone a file that may be broken: what is in it
-// can then be had from the backup beside it.
+// isRecoverable recognises a session's file by its name alone, because it may be broken: its
+// content may then be in the backup beside it.
 func isRecoverable(base string) bool {
 	return strings.HasPrefix(base, "session_2") && strings.HasSuffix(base, ".json")
 }
@@ -94,7 +94,7 @@ func read(_ context.Context, f *transcript.File, to transcript.Sink) error {
 	return readSession(f, v, nil, span, to)
 }
 
-// backup returns what the copy beside a broken file says.
+// backup reads the copy beside a broken file.
 func backup(f *transcript.File, why error, to transcript.Sink) (loose.Value, transcript.Span, error) {
 	broken := &session.Error{Op: "read", Path: f.Path, Kind: session.ErrCorrupt, Err: why}
 	data, err := f.Beside(filepath.Base(f.Path) + ".bak")
@@ -110,8 +110,8 @@ func backup(f *transcript.File, why error, to transcript.Sink) (loose.Value, tra
 	return v, span, err
 }
 
-// salvage returns what stands before the place where a broken file ends or makes no sense:
-// the whole messages, and the members before them. Nil means that there is no message.
+// salvage returns the readable beginning of a broken file: the members before its messages,
+// and all complete messages. Nil means that there are none.
 func salvage(data []byte) loose.Value {
 	dec := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))))
 	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
@@ -151,8 +151,7 @@ func salvage(data []byte) loose.Value {
 	return loose.Value(whole.JSON())
 }
 
-// readSession reads a session. checkpoint is what is known of the checkpoint that
-// it is of, or nil.
+// readSession reads a session. checkpoint is the checkpoint that holds it, or nil.
 func readSession(f *transcript.File, v, checkpoint loose.Value, span transcript.Span, to transcript.Sink) error {
 	c := conversation(f, v, checkpoint)
 	if err := to.Begin(c); err != nil {
@@ -221,8 +220,8 @@ func withoutMessages(v loose.Value) map[string]any {
 	return rest
 }
 
-// titleInIndex returns the title that the index beside a session has for it,
-// unless it is the one that every session gets.
+// titleInIndex returns a session's title in the index beside it, unless it is the default
+// one.
 func titleInIndex(f *transcript.File, id string) string {
 	data, err := f.Beside(indexFile)
 	if err != nil {

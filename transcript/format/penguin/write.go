@@ -14,7 +14,7 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
 )
 
-// members are all that Penguin reads of a session, in its order.
+// members are the members of a session that Penguin reads, in its order.
 var members = []string{
 	"id", "created_at", "last_active", "metadata", "messages",
 	"llm_request_lifecycles", "tool_call_records", "tool_result_records",
@@ -64,7 +64,7 @@ func (d *draft) add(e *session.Entry) {
 		d.losses = append(d.losses, transcript.Lost(e, "a message is text, pictures and tool calls there",
 			session.ContentTypeText, session.ContentTypeImage, session.ContentTypeToolUse, session.ContentTypeToolResult)...)
 	case e.Compaction != nil, e.BranchSummary != nil, e.Merge != nil, e.ContextEdit != nil:
-		d.losses = append(d.losses, transcript.Loss{EntryID: e.ID, What: string(e.Type), Why: "all messages are sent there, as far as they fit"})
+		d.losses = append(d.losses, transcript.Loss{EntryID: e.ID, What: string(e.Type), Why: "all messages that fit are sent there"})
 	}
 }
 
@@ -111,15 +111,15 @@ func (d *draft) metadata(known any) map[string]any {
 	return metadata
 }
 
-// goesOn reports whether the session goes on in another. A whole conversation that
-// is written as one session does not.
+// goesOn reports whether the session continues in another. A whole conversation that is
+// written as one session does not.
 func (d *draft) goesOn() bool {
 	return slices.ContainsFunc(d.script.All, func(e session.Entry) bool {
 		return e.Custom != nil && e.Custom.CustomType == session.CustomContinuedTo
 	})
 }
 
-// mergeIndex puts the session into the index in place of what it had there.
+// mergeIndex replaces the session's line in the index.
 func (d *draft) mergeIndex(old []byte) ([]byte, error) {
 	var index residue.Object
 	if len(old) > 0 {

@@ -10,26 +10,26 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 )
 
-// pi's entry types that are not called what Coppice calls them.
+// pi's entry types that have another name in Coppice.
 const (
 	typeThinking      = "thinking_level_change"
 	typeCustomMessage = "custom_message"
 )
 
-// Roles of messages that Coppice has under other names.
+// pi's roles that have another name in Coppice.
 const (
 	roleToolResult = "toolResult"
 	oldCustomRole  = "hookMessage" // what version 2 calls a custom message
 )
 
-// foreign begins the custom type of an entry that pi has and Coppice has not.
+// foreign is the prefix of the custom type of an entry that only pi has.
 const foreign = "pi."
 
 // hiddenBash is the custom type of a command whose output the user kept from the
 // model: as a message, Coppice would send it.
 const hiddenBash = foreign + "hidden_bash_execution"
 
-// decodeEntry makes an entry of a line of some type.
+// decodeEntry turns a line into an entry, depending on its type.
 func decodeEntry(v loose.Value, kind, firstKept string) session.Entry {
 	e := session.Entry{Type: session.EntryType(kind), Timestamp: v.Get("timestamp").Time(time.UTC)}
 	text := func(name string) string { return v.Get(name).Text() }
@@ -107,7 +107,7 @@ func decodeMessageEntry(e *session.Entry, v loose.Value) {
 	}
 }
 
-// errorKey is where a message's metadata has the error that its turn ended with.
+// errorKey is the member of a message's metadata with the error that ended its turn.
 const errorKey = "error"
 
 // bashPrompt begins the text of a command that the user ran.
@@ -172,8 +172,8 @@ func decodeBlock(v loose.Value) session.Content {
 	}
 }
 
-// decodeResult reads a tool's answer. One block of text is its text; whatever is
-// more has parts.
+// decodeResult reads a tool's answer. A single text block becomes text; anything more becomes
+// parts.
 func decodeResult(v loose.Value) session.Content {
 	result := session.ToolResult(v.Get("toolCallId").Text(), "", v.Get("isError").Bool())
 	parts := decodeBlocks(v.Get("content"))

@@ -14,8 +14,8 @@ import (
 // isoTime is how JavaScript writes a time.
 const isoTime = "2006-01-02T15:04:05.000Z"
 
-// encodeEntry makes a line of an entry, without the residue. tools are the names
-// of the tools by the ids of their calls.
+// encodeEntry turns an entry into a line, without the residue. tools are the names of the
+// tools by the ids of their calls.
 func encodeEntry(e session.Entry, tools map[string]string) json.RawMessage {
 	var o residue.Object
 	o.Set("type", string(e.Type))
@@ -93,8 +93,7 @@ func dataOf(e *session.Entry) loose.Value {
 	return loose.Value(text).Get("custom", "data")
 }
 
-// encodeMessageEntry writes a message. What an extension said is an entry of
-// another type.
+// encodeMessageEntry writes a message. A message of an extension is an entry of another type.
 func encodeMessageEntry(o *residue.Object, e *session.Entry, tools map[string]string) {
 	if e.Message.Role != session.RoleCustom {
 		o.Set("message", encodeMessage(e, tools))
@@ -128,8 +127,8 @@ func encodeMessage(e *session.Entry, tools map[string]string) json.RawMessage {
 	return o.JSON()
 }
 
-// encodeAssistant writes what pi must find in a reply: it reads the usage of each
-// without asking whether there is one.
+// encodeAssistant writes the members that pi requires in a reply: it reads each reply's usage
+// without checking that there is one.
 func encodeAssistant(o *residue.Object, m *session.MessageEntry) {
 	o.Set("content", encodeBlocks(m.Content))
 	o.Set("api", apiOf(m.Provider))
@@ -251,8 +250,8 @@ func encodeBlocks(blocks []session.Content) json.RawMessage {
 	return residue.List(list)
 }
 
-// encodeBlock writes a block. One that pi has no kind for becomes a text that
-// says what is missing; unfit says so to the user.
+// encodeBlock writes a block. A block that pi has no type for becomes a text that says what
+// is missing; unfit describes it for the user.
 func encodeBlock(c *session.Content) json.RawMessage {
 	var o residue.Object
 	switch {

@@ -8,9 +8,9 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
 )
 
-// mend is what has to change on the way to the leaf so that pi sends what the model
-// is sent here. pi answers a call by itself if its result does not come next, and
-// sends a second result of a call as it is. Its own sessions stay as they are.
+// mend lists the changes to the path that make pi send the model what we would. pi answers a
+// call by itself if its result does not come next, and sends a second result of a call as it
+// is. pi's own sessions are not changed.
 type mend struct {
 	whole map[string]*session.MessageEntry // replies that were kept in pieces, by their first
 	gone  map[string]string                // entries that are not written, and what their children follow
@@ -29,7 +29,7 @@ func mendFor(s *transcript.Script) *mend {
 	return m
 }
 
-// join makes one message of each reply.
+// join turns each reply into one message.
 func (m *mend) join(path []session.Entry) {
 	var replies transcript.Replies
 	first := -1
@@ -53,14 +53,14 @@ func (m *mend) join(path []session.Entry) {
 	}
 }
 
-// interrupted finds the results that a context has in the place of those that never
-// came, and the second results of calls, which it leaves out.
+// interrupted finds the stand-ins for results that never came, and the second results of
+// calls, which a context leaves out.
 func (m *mend) interrupted(s *transcript.Script) {
 	onPath := make(map[string]int)
 	for i := range s.Path {
 		onPath[s.Path[i].ID] = i
 	}
-	parted := make(map[string]bool) // what has children on other branches
+	parted := make(map[string]bool) // entries with children on other branches
 	for i := range s.All {
 		if e := &s.All[i]; e.ParentID != nil && e.Message != nil {
 			if _, on := onPath[e.ID]; on {
@@ -69,7 +69,7 @@ func (m *mend) interrupted(s *transcript.Script) {
 			parted[*e.ParentID] = true
 		}
 	}
-	last, known := "", false // the end of what comes before the results
+	last, known := "", false // the last entry before the results
 	before := ""
 	for _, e := range s.Context.Entries {
 		if !strings.HasPrefix(e.ID, session.InterruptedPrefix) {
@@ -105,7 +105,7 @@ func (m *mend) last(path []session.Entry, at int) string {
 	return path[at].ID
 }
 
-// orphan leaves out an entry that holds nothing but a result that no call waits for.
+// orphan leaves out an entry that holds only a result which no call waits for.
 func (m *mend) orphan(e *session.Entry) {
 	if e.Message != nil && len(e.Message.Content) == 1 && e.Message.Content[0].ToolResult != nil && e.ParentID != nil {
 		m.gone[e.ID] = *e.ParentID

@@ -1,12 +1,12 @@
 // Package pi reads and writes the session files of pi, and reads those of the
 // programs that keep theirs as pi does: omp, OpenClaw and Clawdbot.
 //
-// A file is a header line and then one entry a line, each with the id of its
-// parent: the same tree that a session is. Version 1 has no ids and is a line of
-// entries; versions 2 and 3 differ in the name of one role.
+// A file is a header line and then one entry a line, each with the id of its parent: the same
+// tree that a session is. Version 1 has no ids, and each entry follows the one before;
+// versions 2 and 3 differ in the name of one role.
 //
-// What pi says of an entry and Coppice has no place for is kept with the entry,
-// so that reading and writing gives equal JSON values: see package residue.
+// Members that Coppice has no place for are kept with their entry, so that reading and
+// writing gives equal JSON values: see package residue.
 package pi
 
 import (
@@ -28,8 +28,8 @@ func Format() *transcript.Format {
 	}
 }
 
-// detect looks for pi's header. Coppice's own has a version 1, which pi's never
-// has.
+// detect looks for pi's header. Coppice's own header has a member version with the value 1,
+// which pi's never has.
 func detect(f *transcript.File) bool {
 	head := jsonl.Head(f, 2)
 	if len(head) > 1 && head[0].Get("type").Text() == "title" {

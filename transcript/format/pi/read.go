@@ -25,7 +25,7 @@ type reader struct {
 	file  *transcript.File
 	to    transcript.Sink
 	conv  transcript.Conversation
-	title string // of a title line, which stands before the header
+	title string // of a title line, which comes before the header
 	// ids are those of the header and the entries, in the order of the file:
 	// version 1 refers to entries by their index.
 	ids []string
@@ -48,7 +48,7 @@ func (r *reader) line(o jsonl.Object) error {
 		return nil
 	}
 	if len(r.ids) == 0 {
-		// The header is lost. What is left of the conversation is not.
+		// The header is lost, but the rest of the conversation can be read.
 		if err := r.begin(transcript.HashID(name, r.file.Path)); err != nil {
 			return err
 		}
@@ -84,8 +84,7 @@ func (r *reader) header(v loose.Value) error {
 	return r.begin(id)
 }
 
-// facts are the members of a header that are not told otherwise. The writer gives
-// them back.
+// facts are the members of a header that have no other place. The writer writes them again.
 func facts(v loose.Value) map[string]any {
 	var m map[string]any
 	known := []string{"type", "id", "version", "cwd", "timestamp"}
@@ -101,8 +100,8 @@ func facts(v loose.Value) map[string]any {
 	return m
 }
 
-// origin links a conversation to the file that it was forked from. Where that
-// file is at hand and begins with the same entry, both are branches of one tree.
+// origin links a conversation to the file that it was forked from. If that file is available
+// and begins with the same entry, both are branches of one tree.
 func (r *reader) origin(id, source string) {
 	parent, same := idOfPath(source), false
 	if data, err := r.file.Beside(fileName(source)); err == nil {
@@ -183,8 +182,7 @@ func (r *reader) entry(o jsonl.Object, kind string) error {
 	}
 	first := r.firstKept(o.Value)
 	rec.Entry = decodeEntry(o.Value, kind, first)
-	// The residue is told from what the writer would write. Names of entries are
-	// the same there: native ids.
+	// The residue is the difference from what the writer would write. Both use native ids.
 	named := rec.Entry
 	named.ID, named.ParentID = rec.ID, parentID(rec.Parent, r.ids)
 	learnTools(r.tools, rec.Entry.Message)
@@ -195,7 +193,7 @@ func (r *reader) entry(o jsonl.Object, kind string) error {
 	return r.to.Add(rec)
 }
 
-// parentID is what the writer will be told as the entry's parent.
+// parentID returns the parent that the writer will get for the entry.
 func parentID(parent string, ids []string) *string {
 	switch {
 	case parent == transcript.Root || parent == "" && len(ids) < 2:
@@ -206,8 +204,8 @@ func parentID(parent string, ids []string) *string {
 	return &parent
 }
 
-// withoutIndex brings a record to version 3, which is what will be written: it
-// has an id, a parent, and its first kept entry by id.
+// withoutIndex converts a record to version 3, which the writer writes: it has an id, a
+// parent, and its first kept entry by id.
 func withoutIndex(v loose.Value, e session.Entry, first string) loose.Value {
 	indexed := v.Get("firstKeptEntryIndex") != nil && v.Get("firstKeptEntryId") == nil
 	old := v.Get("message", "role").Text() == oldCustomRole
@@ -228,9 +226,8 @@ func withoutIndex(v loose.Value, e session.Entry, first string) loose.Value {
 	return loose.Value(o.JSON())
 }
 
-// firstKept returns the first kept entry of a compaction. Version 1 has its
-// index among all lines, the header included; nothing stands before the header,
-// so index 0 is the first entry.
+// firstKept returns the first kept entry of a compaction. Version 1 gives its index among all
+// lines, the header included. Index 0, the header, means the first entry.
 func (r *reader) firstKept(v loose.Value) string {
 	if id := v.Get("firstKeptEntryId").Name(); id != "" {
 		return id
@@ -242,7 +239,7 @@ func (r *reader) firstKept(v loose.Value) string {
 	return ""
 }
 
-// became says what an entry became, for the report.
+// became names what a line became, for the report.
 func became(e session.Entry) string {
 	if e.Message != nil {
 		return "message"

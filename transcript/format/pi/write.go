@@ -37,7 +37,7 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 	}, nil
 }
 
-// validID is what pi takes for a session id.
+// validID matches what pi accepts as a session id.
 var validID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?$`) })
 
 func sessionID(s *transcript.Script) string {
@@ -55,7 +55,7 @@ type writer struct {
 	last   string            // the id of the last entry written
 	at     time.Time         // and its time
 	tools  map[string]string // the names of tools by the ids of their calls
-	moved  map[string]string // what stands for an entry as a parent, by its id
+	moved  map[string]string // the parent to use instead of an entry, by its id
 	off    map[string]bool   // compactions that were taken back
 	losses []transcript.Loss
 	mend   *mend
@@ -119,7 +119,7 @@ func (w *writer) entry(e session.Entry) {
 		w.lose(e.ID, "merge", "pi has no merges; its summary is written as a message")
 		e = mergeMessage(e)
 	case e.Compaction != nil && w.off[e.ID]:
-		w.lose(e.ID, "compaction", "it was taken back, which pi cannot say; it is written as a note")
+		w.lose(e.ID, "compaction", "it was taken back, which pi cannot express; it is written as a note")
 		e = note(e)
 	case e.Revert != nil:
 		w.lose(e.ID, "revert", "pi cannot take anything back; it is written as a note")
@@ -163,8 +163,8 @@ func writable(e session.Entry) bool {
 		e.Label != nil || e.SessionInfo != nil || e.ContextEdit != nil || e.Custom != nil
 }
 
-// note makes a custom entry of one that pi does not have, so that it is there
-// and gives the model nothing.
+// note turns an entry that pi does not have into a custom entry: pi keeps it and sends the
+// model nothing.
 func note(e session.Entry) session.Entry {
 	data := map[string]any{}
 	if text, err := json.Marshal(e); err == nil {
@@ -188,8 +188,8 @@ func mergeMessage(e session.Entry) session.Entry {
 	}
 }
 
-// message writes a message. Each tool result is a message of its own, and what
-// stands beside results in a message follows them as the user's.
+// message writes a message. Each tool result becomes a message of its own; other blocks of
+// the message follow the results as the user's.
 func (w *writer) message(e session.Entry) {
 	learnTools(w.tools, e.Message)
 	if w.script.NativeID == "" {
@@ -258,8 +258,8 @@ func split(e session.Entry) []session.Entry {
 	return parts
 }
 
-// fitting returns the blocks of another program's message that pi can have. It fails on
-// kinds of blocks that it does not know, and on results of calls that were never made.
+// fitting returns the blocks of another program's message that pi can hold. It fails on kinds
+// of blocks that it does not know, and on results of calls that were never made.
 func (w *writer) fitting(id string, content []session.Content) []session.Content {
 	var list []session.Content
 	for _, c := range content {
@@ -291,8 +291,8 @@ func (w *writer) line(e session.Entry) {
 	w.last, w.at = e.ID, e.Timestamp
 }
 
-// leaf lets the file end where the conversation stands: pi goes on from the last
-// entry. If nothing on the way there is written, that is the beginning.
+// leaf makes the file end at the conversation's leaf, because pi continues from the last
+// entry. If nothing of the path is written, it ends at the beginning.
 func (w *writer) leaf() {
 	leaf := w.script.Leaf
 	if stand, ok := w.moved[leaf]; ok {

@@ -13,11 +13,10 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
 )
 
-// chat makes entries of messages, which are OpenAI's with a few members more.
+// chat turns messages, which are OpenAI's with a few more members, into entries.
 type chat struct{ decoder openai.ChatDecoder }
 
-// entry makes an entry of a message. One that does not say when it was said gets
-// the given time.
+// entry turns a message into an entry. A message without a time gets the given one.
 func (c *chat) entry(m loose.Value, began time.Time) session.Entry {
 	at := m.Get("created_at").Time(time.Local)
 	if at.IsZero() {
@@ -38,14 +37,14 @@ func (c *chat) entry(m loose.Value, began time.Time) session.Entry {
 	return entry
 }
 
-// isTransient tells a line that the program itself leaves out when it reads: what
-// a model thought before an answer that stands in a line of its own.
+// isTransient recognises a line that the program itself skips on reading: the thinking before
+// an answer that has a line of its own.
 func isTransient(m loose.Value) bool {
 	return m.Get("role").Text() == "assistant" && m.Get("content").Text() == "" && m.Get("reasoning_content").Text() != "" &&
 		m.Get("tool_calls").First() == nil && m.Get("media").First() == nil && m.Get("attachments").First() == nil
 }
 
-// plainMessage is a message that is not even roughly one of OpenAI's: its text.
+// plainMessage returns the text of a message that is nothing like OpenAI's.
 func plainMessage(m loose.Value) session.Entry {
 	return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{
 		Role: m.Get("role").Text(), Content: []session.Content{session.Text(m.Get("content").Text())},
@@ -84,8 +83,7 @@ func standardCall(call loose.Value) json.RawMessage {
 	return o.JSON()
 }
 
-// encode makes messages of an entry: one, or one for each result of several
-// tools.
+// encode turns an entry into messages: one, or one for each of several tool results.
 func encode(e *session.Entry) []json.RawMessage {
 	var list []json.RawMessage
 	encoded, err := openai.EncodeChatVerbatim([]session.Entry{*e}, &openai.ChatOptions{Reasoning: "reasoning_content"})
@@ -127,8 +125,7 @@ func flat(message loose.Value) residue.Object {
 	return o
 }
 
-// withPictures is the reverse of flat. Pictures that are only named in a message,
-// and are elsewhere, stay named.
+// withPictures is the reverse of flat. Pictures that a message only names stay as they are.
 func withPictures(m loose.Value, o residue.Object) residue.Object {
 	var parts []json.RawMessage
 	for item := range m.Get("media").Items() {
@@ -154,15 +151,15 @@ func withPictures(m loose.Value, o residue.Object) residue.Object {
 	return o
 }
 
-// withOwn adds the members that are picoclaw's own, and those that a program gave
-// package keyed, which keeps conversations for the same kind of bots.
+// withOwn adds picoclaw's own members, and those that a program gave to package keyed, which
+// serves the same kind of bots.
 func withOwn(e *session.Entry, o residue.Object) json.RawMessage {
 	for _, f := range keyed.Members(e.Message.Extra) {
 		o.Set(f.Name, f.Value)
 	}
 	withCallMembers(e, &o)
 	if calls := loose.Value(o.JSON()).Get("tool_calls"); calls.First() != nil && e.Message.Role == session.RoleAssistant {
-		o.Set("role", session.RoleAssistant) // others are no calls
+		o.Set("role", session.RoleAssistant) // calls of other roles do not count
 	}
 	if e.Message.Model != "" {
 		o.Set("model_name", e.Message.Model)

@@ -1,9 +1,9 @@
-// Package picoclaw reads and writes the sessions of picoclaw, in both of its
-// forms: one JSON document (key.json), and messages one a line with what else is
-// known of them beside (key.jsonl and key.meta.json).
+// Package picoclaw reads and writes the sessions of picoclaw, in both of its forms: one JSON
+// document (key.json), and a message on each line, with metadata beside them (key.jsonl and
+// key.meta.json).
 //
-// The second form cuts off history by saying how many lines to skip, and both
-// keep a summary of what was cut off. Here that is a compaction.
+// The second form drops old messages by saying how many lines to skip, and both keep a
+// summary of the dropped ones. Here that is a compaction.
 package picoclaw
 
 import (
@@ -25,8 +25,8 @@ import (
 const (
 	name       = "picoclaw"
 	metaSuffix = ".meta.json"
-	// transient is the type of the custom entry that keeps a line which the
-	// program wrote and forgets: thinking without an answer.
+	// transient is the type of the custom entry that keeps a line which the program writes
+	// but never reads again: thinking without an answer.
 	transient = "picoclaw.transient"
 
 	formJSON  = "json"
@@ -74,7 +74,7 @@ func firstMember(head []byte) string {
 	return string(before)
 }
 
-// metaOf is the name of the file beside a session's lines.
+// metaOf returns the name of the metadata file beside a session's lines.
 func metaOf(path string) string {
 	return strings.TrimSuffix(filepath.Base(path), ".jsonl") + metaSuffix
 }
@@ -100,7 +100,7 @@ func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
 	return r.compaction(v.Get("summary").Text(), 0, v.Get("updated").Time(time.Local))
 }
 
-// residueOfMeta is a document without its messages.
+// residueOfMeta returns a document without its messages.
 func residueOfMeta(v loose.Value) any {
 	rest := make(map[string]any)
 	for member, value := range v.Members() {
@@ -178,9 +178,9 @@ func (r *reader) line(line transcript.Line) error {
 	return nil
 }
 
-// message adds a message. It has no id: its content and how often that has
-// occurred identify it, so that it stays the same one when the program rewrites
-// the file without the lines before it.
+// message adds a message. It has no id; its content and how often that has occurred identify
+// it, so that it stays the same message when the program rewrites the file without the lines
+// before it.
 func (r *reader) message(m loose.Value, span transcript.Span) error {
 	r.seen[string(m)]++
 	record := transcript.Record{
@@ -200,9 +200,8 @@ func (r *reader) message(m loose.Value, span transcript.Span) error {
 	return r.to.Add(record)
 }
 
-// compaction says what was cut off: the first lines, with a summary. It stands at
-// the end and is another one whenever the session has grown, so that it is always
-// on the path.
+// compaction adds the compaction that replaces the dropped lines. It comes last, and gets a
+// new id whenever the session has grown, so that it is always on the path.
 func (r *reader) compaction(summary string, skip int, at time.Time) error {
 	if summary == "" && skip == 0 {
 		return nil

@@ -16,8 +16,8 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
 )
 
-// write makes the files of a session: in the form that it had, or else in the
-// newer one, unless there is to be a single file.
+// write writes a session in the form that it had, or else in the newer one, unless a single
+// file is wanted.
 func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transcript.Output, error) {
 	d := &draft{script: s, key: s.NativeID}
 	if d.key == "" {
@@ -41,8 +41,8 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 	return out, nil
 }
 
-// fileName is the name that picoclaw gives a session's file. Several keys may
-// have one name; the key itself is in the file.
+// fileName returns the name that picoclaw gives a session's file. Several keys may have one
+// name; the key itself is in the file.
 func fileName(key string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || strings.ContainsRune(`:/\`, r) {
@@ -57,7 +57,7 @@ type draft struct {
 	script   *transcript.Script
 	key      string
 	messages []json.RawMessage
-	stays    []*session.Entry // what a model is still sent of the first skip messages
+	stays    []*session.Entry // the first skip messages that a model is still sent
 	summary  string
 	skip     int
 	updated  time.Time
@@ -137,8 +137,7 @@ func (d *draft) message(e *session.Entry) {
 		session.ContentTypeText, session.ContentTypeToolUse, session.ContentTypeToolResult, session.ContentTypeThinking, session.ContentTypeImage)...)
 }
 
-// document is the older form. What was cut off has no place in it but the
-// summary.
+// document writes the older form. Of dropped messages it has only the summary.
 func (d *draft) document() []byte {
 	o := d.facts()
 	o.Set("key", d.key)
@@ -158,8 +157,8 @@ func (d *draft) document() []byte {
 	return o.Indented()
 }
 
-// lines is the newer form. It has all messages, and a number of those at the
-// beginning that are no longer sent: none of them can stay.
+// lines writes the newer form. It has all messages, and says how many at the beginning are no
+// longer sent: it cannot keep a single one of them.
 func (d *draft) lines() []byte {
 	var b bytes.Buffer
 	for _, e := range d.stays {
@@ -184,8 +183,8 @@ func (d *draft) meta() []byte {
 	return o.Indented()
 }
 
-// setTime sets a time, unless the one that is there is not earlier: a program
-// may have touched a session without saying anything.
+// setTime sets a time, but never to an earlier one: a program may have touched a session
+// without adding a message.
 func setTime(o *residue.Object, member string, t time.Time) {
 	if old := loose.Value(o.JSON()).Get(member).Time(time.Local); !old.IsZero() && !old.Before(t.Truncate(time.Millisecond)) {
 		return
@@ -193,7 +192,7 @@ func setTime(o *residue.Object, member string, t time.Time) {
 	o.Set(member, t.UTC().Format(time.RFC3339Nano))
 }
 
-// facts is what the source said of the session besides its messages.
+// facts returns the source's members besides its messages.
 func (d *draft) facts() residue.Object {
 	meta, _ := d.script.Facts[factMeta].(map[string]any)
 	var o residue.Object

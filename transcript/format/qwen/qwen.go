@@ -26,11 +26,11 @@ func Format() *transcript.Format {
 	return &transcript.Format{Name: name, Title: "Qwen Code", Detect: detect, Read: read, Places: places, Resume: resume}
 }
 
-// detect tells the chats from Claude Code's, which have the same envelope, by
-// what is in it.
+// detect distinguishes the chats from Claude Code's, which have the same envelope, by their
+// content.
 func detect(f *transcript.File) bool {
 	if head := f.HeadText(); !strings.Contains(head, `"parts"`) && !strings.Contains(head, `"systemPayload"`) {
-		return false // which is quicker than to read the lines
+		return false // quicker than reading the lines
 	}
 	return slices.ContainsFunc(jsonl.Head(f, 20), func(v loose.Value) bool {
 		if !v.Has("uuid", "sessionId") {
@@ -99,7 +99,7 @@ func (r *reader) record(o jsonl.Object) error {
 	return nil
 }
 
-// begin tells the sink of the conversation, from the first record.
+// begin announces the conversation to the sink, from the first record.
 func (r *reader) begin(v loose.Value) error {
 	if r.begun {
 		return nil
@@ -123,7 +123,7 @@ func (r *reader) begin(v loose.Value) error {
 	return r.to.Begin(r.conv)
 }
 
-// decode makes entries of a record, and says what it became.
+// decode turns a record into entries, and says what it became.
 func (r *reader) decode(o jsonl.Object) ([]session.Entry, string, error) {
 	switch kind := o.Get("type").Text(); {
 	case kind == "system":
@@ -142,7 +142,7 @@ func (r *reader) decode(o jsonl.Object) ([]session.Entry, string, error) {
 	return nil, transcript.OnlyKept, nil
 }
 
-// finish adds what stands beside a message.
+// finish adds the members beside a message.
 func (r *reader) finish(m *session.MessageEntry, v loose.Value) {
 	switch m.Role {
 	case session.RoleAssistant:
@@ -174,7 +174,7 @@ func isInjected(content []session.Content) bool {
 	return strings.HasPrefix(text, "<system-reminder>") && strings.HasSuffix(text, "</system-reminder>") || strings.HasPrefix(text, "<session_context>")
 }
 
-// system reads what is recorded besides messages.
+// system reads a record that is not a message.
 func (r *reader) system(v loose.Value) ([]session.Entry, string, error) {
 	payload := v.Get("systemPayload")
 	switch subtype := v.Get("subtype").Text(); subtype {
@@ -198,8 +198,8 @@ func (r *reader) system(v loose.Value) ([]session.Entry, string, error) {
 	return nil, transcript.OnlyKept, nil
 }
 
-// historyText says what a history that replaces another one says: the summary,
-// and what was kept.
+// historyText returns the text of a history that replaces another: the summary, and what was
+// kept.
 func historyText(history loose.Value) string {
 	var texts []string
 	for content := range history.Items() {

@@ -38,7 +38,7 @@ func (t *thread) read() error {
 		case v.Has("role"): // until 2025
 			t.to.Count(v.Get("role").Text()+" message", "message", 1)
 			err = t.old(v)
-		default: // "Resume", and what is to come
+		default: // "Resume", and kinds of later versions
 			t.to.Count("other message", transcript.OnlyKept, 1)
 		}
 		if err != nil {
@@ -48,8 +48,8 @@ func (t *thread) read() error {
 	return t.flush()
 }
 
-// record makes a record. It has no id of its own: the time, which changes with
-// the thread, must not make it another one.
+// record returns a record with the thread's time and without an id: the importer makes one
+// from the content alone, so the record stays the same when the thread's time changes.
 func (t *thread) record(m *session.MessageEntry) transcript.Record {
 	return transcript.Record{
 		Entry: session.Entry{Type: session.TypeMessage, Timestamp: t.time, Message: m},
@@ -57,7 +57,7 @@ func (t *thread) record(m *session.MessageEntry) transcript.Record {
 	}
 }
 
-// flush gives away what was held, with what the turn's last request cost.
+// flush passes on what was held, with the cost of the turn's last request.
 func (t *thread) flush() error {
 	if t.last == nil {
 		return nil

@@ -67,7 +67,7 @@ func readThreads(ctx context.Context, db *sqlitefile.DB, to transcript.Sink) err
 	return nil
 }
 
-// maxThread is how large a thread may be when it is unpacked.
+// maxThread is the maximum size of a thread after unpacking.
 const maxThread = 256 << 20
 
 // document returns a thread's document.

@@ -1,4 +1,4 @@
-// Package blocks makes content of what other programs wrote, where several formats do it
+// Package blocks turns other programs' data into content blocks, where several formats do it
 // in the same way.
 package blocks
 
@@ -36,7 +36,7 @@ func Unknown(v loose.Value) session.Content {
 	return session.Content{Type: session.ContentType(v.Get("type").Text()), Raw: v.Raw()}
 }
 
-// Plain returns a text, or the JSON of what is in its place: tools answer with either.
+// Plain returns a text, or the JSON that is there instead: tools answer with either.
 func Plain(v loose.Value) string {
 	if v.IsString() || !v.Exists() {
 		return v.Text()

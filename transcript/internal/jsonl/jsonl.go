@@ -1,4 +1,4 @@
-// Package jsonl reads files that are JSON objects, one a line.
+// Package jsonl reads files with one JSON object on each line.
 package jsonl
 
 import (
@@ -11,17 +11,17 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 )
 
-// Object is a JSON object of a file. Its memory is its own.
+// Object is a JSON object of a file. It shares no memory with the file.
 type Object struct {
 	loose.Value
 	Span transcript.Span // where it is
 	No   int64           // the number of its line, counted from 1
 }
 
-// Objects yields the objects of a file: one a line, or all that a line holds where
-// lines ran together (see transcript.Line.Split). What is no object is reported to
-// the sink and passed over; what is half written because the file ends in it is
-// passed over in silence: whoever writes it is not done yet.
+// Objects yields the objects of a file: one a line, or all that a line holds where lines ran
+// together (see transcript.Line.Split). Anything else is reported to the sink and skipped. A
+// half-written object at the end of the file is skipped without a report: its program is
+// still writing it.
 func Objects(ctx context.Context, f *transcript.File, to transcript.Sink) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		for line, err := range f.Lines(ctx) {
@@ -56,8 +56,8 @@ func Each(ctx context.Context, f *transcript.File, to transcript.Sink, do func(O
 	return nil
 }
 
-// Parse returns a line's objects, and what is wrong with the rest of it, as Objects
-// yields and reports them. Where both are empty the line is not done yet.
+// Parse returns a line's objects, and what is wrong with the rest of it, as Objects yields
+// and reports them. If both are empty, the line is still being written.
 func Parse(line transcript.Line) (objects []Object, problems []transcript.Problem) {
 	if line.Cut {
 		return nil, problem(line, fmt.Sprintf("the line is longer than %d MiB", transcript.MaxLine>>20))
@@ -93,8 +93,8 @@ func problem(line transcript.Line, reason string) []transcript.Problem {
 	return []transcript.Problem{{Pos: line.Pos, Line: line.No, Reason: reason}}
 }
 
-// Head returns the objects among the first lines of a file, as far as its head
-// shows them, for telling what it is.
+// Head returns the objects among the first lines of a file, as far as its head shows them,
+// for detecting its format.
 func Head(f *transcript.File, most int) []loose.Value {
 	h := transcript.Seen(f, func(f *transcript.File) *head { return &head{rest: f.Head()} })
 	for len(h.objects) < most && len(h.rest) > 0 {

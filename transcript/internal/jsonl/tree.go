@@ -6,7 +6,7 @@ type Tree struct {
 	through map[string]string // from lines without a record to what they follow
 }
 
-// Pass says that no record was made of a line.
+// Pass says that a line became no record.
 func (t *Tree) Pass(id, parent string) {
 	if id == "" || id == parent {
 		return
@@ -17,9 +17,9 @@ func (t *Tree) Pass(id, parent string) {
 	t.through[id] = t.Resolve(parent)
 }
 
-// Resolve returns the record that a line follows which names a line as the one
-// before it: that line, or the nearest one before it of which a record was made.
-// It is "" where there is none.
+// Resolve returns the record to follow for a line that names parent as the line before it:
+// parent itself, or the nearest line above it that became a record. It is "" if there is
+// none.
 func (t *Tree) Resolve(parent string) string {
 	if before, ok := t.through[parent]; ok {
 		return before

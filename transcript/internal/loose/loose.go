@@ -2,9 +2,8 @@
 // programs' files, where a member is a string in one version, an object in the
 // next, and absent in a third.
 //
-// A Value is asked for what it might be, and answers with a zero value when it is
-// something else. So a reader says what it hopes to find, and never fails on what
-// it did not expect.
+// A reader asks a Value for what it hopes to find, and gets a zero value if it is something
+// else. So a reader never fails on what it did not expect.
 package loose
 
 import (
@@ -21,8 +20,8 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// Value is a JSON value as it stands in a text. Nil is one that is absent; all
-// methods may be called on it. Values share the memory of the text.
+// Value is the text of a JSON value. Nil means that it is absent; all methods may be called
+// on it. Values share the memory of the text.
 type Value []byte
 
 // Parse returns the one value of a text, or an error that says where the text is
@@ -34,8 +33,8 @@ func Parse(text []byte) (Value, error) {
 	return Value(trim(text)), nil
 }
 
-// Try is Parse without the reason: it returns nil if the text is not JSON. To find
-// the reason takes much longer than to see that there is one.
+// Try is Parse without an error: it returns nil if the text is not JSON. Finding out why text
+// is not JSON takes much longer.
 func Try(text []byte) Value {
 	if text = trim(text); len(text) == 0 || !rawjson.Valid(text) {
 		return nil
@@ -208,8 +207,8 @@ func (v Value) Map() map[string]any {
 // Raw returns a copy of the value's text.
 func (v Value) Raw() json.RawMessage { return slices.Clone(json.RawMessage(v)) }
 
-// Except returns the members of an object apart from some, for the Extra of what
-// was made of those.
+// Except returns the members of an object apart from some, for the Extra of an entry made
+// from those.
 func (v Value) Except(names ...string) session.Fields {
 	fields := session.Fields(v.Others(names...))
 	for i := range fields {
@@ -218,8 +217,7 @@ func (v Value) Except(names ...string) session.Fields {
 	return fields
 }
 
-// Others is Except for what is only made to be written: its values are slices of the
-// object, which may be large.
+// Others is Except without copies: its values are slices of the object, which may be large.
 func (v Value) Others(names ...string) rawjson.Members {
 	var others rawjson.Members
 	for name, value := range v.Members() {
@@ -230,8 +228,8 @@ func (v Value) Others(names ...string) rawjson.Members {
 	return others
 }
 
-// layouts are the ways in which programs write times, the common ones first.
-// Those without a zone are read as in a location.
+// layouts are the ways in which programs write times, the common ones first. Times without a
+// zone are read in a given location.
 var layouts = []string{
 	time.RFC3339Nano,
 	"2006-01-02T15:04:05.999999999",
@@ -253,8 +251,7 @@ func (v Value) Time(zone *time.Location) time.Time {
 	return sinceEpoch(v.Number())
 }
 
-// ParseTime returns the time that a text says, as Value.Time does, or the zero
-// time.
+// ParseTime parses a time as Value.Time does; anything else is the zero time.
 func ParseTime(text string, zone *time.Location) time.Time {
 	for _, layout := range layouts {
 		if t, err := time.ParseInLocation(layout, text, zone); err == nil {

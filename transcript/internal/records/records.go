@@ -17,20 +17,20 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 )
 
-// bom is what some programs begin text with.
+// bom is the byte order mark that some programs write before text.
 var bom = []byte("\xef\xbb\xbf")
 
 // Record is an object of a file.
 type Record struct {
 	loose.Value
-	Span transcript.Span // where its bytes are kept
+	Span transcript.Span // its bytes in the source
 	Line int64           // the line that it is, or 0
 	N    int             // its number in the file, counted from 1
 	Only bool            // it is all that the file holds
 }
 
-// Bad returns an error that says that a record is not what it should be. Each
-// reports it and goes on; other errors end it.
+// Bad marks an error as that of one record. Each reports it and continues; other errors end
+// it.
 func Bad(err error) error {
 	if err == nil {
 		return nil
@@ -43,11 +43,11 @@ type badError struct{ err error }
 func (e *badError) Error() string { return e.err.Error() }
 func (e *badError) Unwrap() error { return e.err }
 
-// Is makes a bad record an invalid one, for who does not use Each.
+// Is makes a bad record match session.ErrInvalid, for callers that do not use Each.
 func (e *badError) Is(target error) bool { return target == session.ErrInvalid }
 
-// Each calls do with each record of a file. If the file is a single object that
-// is bad, or is no JSON at all, that is an error.
+// Each calls do with each record of a file. It returns an error if the file is a single bad
+// object, or is not JSON at all.
 func Each(ctx context.Context, f *transcript.File, to transcript.Sink, do func(r Record) error) error {
 	switch head := trim(f.Head()); {
 	case IsLines(f):
@@ -88,9 +88,9 @@ func trim(head []byte) []byte {
 	return bytes.TrimSpace(bytes.TrimPrefix(head, bom))
 }
 
-// IsLines reports whether a file is objects one a line: whether its first line is
-// one, and is followed by something. A first line that is too long to be seen
-// whole is one if the file's name says so.
+// IsLines reports whether a file has one object on each line: its first line is an object,
+// and something follows it. If the first line is too long to be seen whole, the file's name
+// decides.
 func IsLines(f *transcript.File) bool {
 	head := trim(f.Head())
 	line, rest, ended := bytes.Cut(head, []byte("\n"))
@@ -142,8 +142,8 @@ func report(to transcript.Sink, err error, p transcript.Problem) error {
 	return nil
 }
 
-// ID names a conversation of a file by the name that it has there, or else by its
-// number. What is no file, but bytes from elsewhere, is named by its content.
+// ID names a conversation by the name that it has in its file, or else by its number. Bytes
+// that are not a file are named by their content.
 func ID(format string, f *transcript.File, native string, n int, raw []byte) string {
 	if !filepath.IsAbs(f.Path) && !strings.HasPrefix(f.Path, "/") {
 		return transcript.HashID(format, string(raw))
@@ -154,8 +154,7 @@ func ID(format string, f *transcript.File, native string, n int, raw []byte) str
 	return transcript.HashID(format, f.Path, native)
 }
 
-// OneLine returns JSON without the white space between its tokens, or nil for
-// what is not JSON.
+// OneLine returns JSON without the white space between its tokens, or nil if it is not JSON.
 func OneLine(v []byte) json.RawMessage {
 	var buf bytes.Buffer
 	if json.Compact(&buf, v) != nil {

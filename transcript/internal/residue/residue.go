@@ -1,11 +1,10 @@
-// Package residue keeps what a format says and a session has no place for, so
-// that the format's own writer can say it again.
+// Package residue keeps the parts of a record that a session has no place for, so that the
+// format's own writer can write them again.
 //
-// A reader makes an entry of a record, lets the writer make a record of that
-// entry, and keeps the difference between the two with the entry. When the entry
-// is written again, the difference is put back: the record has equal JSON values
-// then, whatever the reader understood of it. What it understood is not kept
-// twice.
+// A reader turns a record into an entry, lets the writer turn that entry back into a record,
+// and keeps the difference between the two records with the entry. When the entry is written
+// again, the difference is put back: the record then has equal JSON values, however much of
+// it the reader understood. Nothing is kept twice.
 package residue
 
 import (
@@ -16,12 +15,12 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 )
 
-// Of returns what must be done to a value to make it equal to the original, or
-// nil if it is equal: see rawjson.Difference. Both are the text of a JSON object.
+// Of returns the changes that make a value equal to the original, or nil if it is equal: see
+// rawjson.Difference. Both are the text of a JSON object.
 func Of(made, original loose.Value) json.RawMessage { return rawjson.Difference(made, original) }
 
-// Restore does to a value what a residue says. A residue that does not fit,
-// because the value has changed since, changes what it can.
+// Restore applies a residue to a value. If the value has changed since, the residue changes
+// what it can.
 func Restore(made loose.Value, what loose.Value) json.RawMessage { return rawjson.Patch(made, what) }
 
 // Keep adds a residue to the unknown members of something, under the name of a

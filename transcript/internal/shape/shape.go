@@ -1,6 +1,6 @@
-// Package shape tells what JSON looks like from its beginning: which members
-// there are, and what short texts they hold. The text may be cut off anywhere, and
-// may be several values one after the other, as in a file of lines.
+// Package shape finds out from its beginning what JSON looks like: which members it has, and
+// which short texts they hold. The text may be cut off anywhere, and may be several values
+// one after the other, as in a file of lines.
 package shape
 
 import (
@@ -20,7 +20,7 @@ type Shape struct {
 
 const (
 	maxDepth = 8    // deeper members are not looked at
-	maxPaths = 4096 // and no more than these
+	maxPaths = 4096 // further members are not remembered
 	maxText  = 64   // longer texts are not remembered
 )
 
@@ -60,7 +60,7 @@ func (s *Shape) Is(path string, texts ...string) bool {
 	return false
 }
 
-// Begins reports whether a text with a beginning was seen at a path.
+// Begins reports whether a text with that beginning was seen at a path.
 func (s *Shape) Begins(path, beginning string) bool {
 	for seen := range s.texts {
 		if strings.HasPrefix(seen, path+"\x00"+beginning) {
@@ -70,14 +70,14 @@ func (s *Shape) Begins(path, beginning string) bool {
 	return false
 }
 
-// scanner walks over JSON, and stops in silence where that ends or is none.
+// scanner walks over JSON, and stops without an error where the JSON ends or is invalid.
 type scanner struct {
 	text  []byte
 	at    int
 	shape Shape
 }
 
-// next returns the next byte that is no white space, or 0 at the end.
+// next returns the next byte that is not white space, or 0 at the end.
 func (s *scanner) next() byte {
 	for ; s.at < len(s.text); s.at++ {
 		switch c := s.text[s.at]; c {

@@ -15,9 +15,9 @@ import (
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
-// limits is what a table of a file can hold, and how long the next row may take. A row takes
-// a few bytes at least, and no byte belongs to two rows, in an honest file. In
-// another one, all branches of a table may lead to the same page.
+// limits is what a table of a file can hold, and how long the next row may take. In an honest
+// file a row takes at least a few bytes, and no byte belongs to two rows. In a malicious
+// file, all branches of a table may lead to the same page.
 type limits struct {
 	rows  int64
 	bytes int64
@@ -25,14 +25,14 @@ type limits struct {
 }
 
 const (
-	// minRow is what a row takes in a page at least: its place, its length, its
-	// number, its header.
+	// minRow is the least that a row takes in a page: its place, its length, its number, its
+	// header.
 	minRow = 4
-	// slack is for what is small, and for what is longer as UTF-8.
+	// slack allows for small files, and for text that is longer as UTF-8.
 	slack = 1 << 20
 	// openTime is how long it may take to read the schema.
 	openTime = 10 * time.Second
-	// leastTime is how long the next row may take: the first comes when all are
+	// leastTime is how long the next row may take: the first row comes only after all are
 	// sorted. A large file gets more.
 	leastTime = 30 * time.Second
 	perMiB    = time.Second
@@ -45,12 +45,12 @@ const (
 )
 
 var (
-	errTooMuch = errors.New("it claims to hold more than its file can")
-	errTooLong = errors.New("reading it takes longer than it can be worth")
+	errTooMuch = errors.New("the database claims to hold more than its file can")
+	errTooLong = errors.New("reading the database takes far too long for its size")
 )
 
-// limitsOf returns the limits of the database at a path. Whatever lies beside it
-// is opened by SQLite, which would wait for a pipe.
+// limitsOf returns the limits of the database at a path. It refuses anything but regular
+// files beside it too: SQLite opens those, and would wait for a pipe.
 func limitsOf(path string) (limits, error) {
 	var size int64
 	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
@@ -68,8 +68,8 @@ func limitsOf(path string) (limits, error) {
 	}, nil
 }
 
-// apply sets the limits that SQLite knows itself: no value is longer than the
-// file, and what is asked is simple.
+// apply sets the limits that SQLite enforces itself: no value is longer than the file, and
+// queries are simple.
 func (l limits) apply(conn *sql.Conn) error {
 	for id, limit := range map[int]int64{
 		sqlite3.SQLITE_LIMIT_LENGTH:        l.bytes,
@@ -111,8 +111,7 @@ func (l *limits) take(values []any) error {
 	return nil
 }
 
-// watch ends a query that takes too long. While the caller is at work on a row it
-// is paused.
+// watch ends a query that takes too long. It is paused while the caller works on a row.
 type watch struct {
 	timer *time.Timer
 	limit time.Duration
@@ -129,9 +128,8 @@ func (l limits) watch(ctx context.Context) (context.Context, *watch) {
 func (w *watch) pause() { w.timer.Stop() }
 func (w *watch) goOn()  { w.timer.Reset(w.limit) }
 
-// check looks over a table before it is read: how many rows there are, and how
-// long they say they are, which is found out without reading them. Sorting would
-// collect all of them first.
+// check inspects a table before it is read: how many rows it has, and how long they claim to
+// be, without reading them. Sorting would collect all of them first.
 func (d *DB) check(ctx context.Context, table string) error {
 	if err, ok := d.checked[table]; ok {
 		return err

@@ -1,13 +1,12 @@
 // Package sqlitefile reads the SQLite databases in which other programs keep
 // their conversations, without ever writing to them.
 //
-// A row becomes a JSON object of its columns. So a reader asks for the columns
-// that it knows, and one that an older database lacks is simply not there.
+// A row becomes a JSON object of its columns. A reader asks for the columns that it knows,
+// and a column that an older database lacks is simply absent.
 //
-// A database may come from anywhere, and is a program: a view, a computed column
-// or a virtual table can make eight kilobytes answer with gigabytes, or never end.
-// So only what is stored in tables is read, and nobody gets more out of a file
-// than can be in it: see limits.go.
+// A database may come from anywhere, and is a program: a view, a computed column or a virtual
+// table can make eight kilobytes answer with gigabytes, or never end. So we read only what
+// tables store, and never more than the file can hold: see limits.go.
 package sqlitefile
 
 import (
@@ -76,8 +75,8 @@ func lookAtTables(f *transcript.File) tables {
 	return db.columns
 }
 
-// Open opens a database for reading. Where it cannot be read in place, because a
-// program that has it open left no way to, a copy is read.
+// Open opens a database for reading. If it cannot be read in place without changing files
+// beside it, Open reads a copy.
 func Open(ctx context.Context, f *transcript.File) (*DB, error) {
 	if !filepath.IsAbs(f.Path) {
 		return nil, &session.Error{Op: "read", Path: f.Path, Kind: session.ErrInvalid, Err: errors.New("a database must be a file")}
@@ -96,10 +95,10 @@ func Open(ctx context.Context, f *transcript.File) (*DB, error) {
 	return d, nil
 }
 
-// inPlace says how to read a database where it is, and whether that leaves everything
-// beside it as it is. SQLite makes the -wal and -shm files of a database in WAL mode if
-// they are missing, even for one who only reads. While a program has it open they are
-// there. If there is nothing in the former, all is in the database itself.
+// inPlace says how to read a database where it is, and whether that leaves everything beside
+// it as it is. SQLite creates the -wal and -shm files of a database in WAL mode if they are
+// missing, even for a reader. While a program has the database open, they exist. If the -wal
+// file is empty, everything is in the database itself.
 func inPlace(f *transcript.File) (mode string, ok bool) {
 	const versionAt, isWAL = 19, 2 // in the header: which versions can read it
 	if head := f.Head(); len(head) <= versionAt || head[versionAt] != isWAL {
@@ -137,9 +136,8 @@ func (d *DB) open(ctx context.Context, path, mode string) (err error) {
 	return nil
 }
 
-// learn finds out which tables there are, and their columns. A view is none, nor
-// is a virtual table, which has no page of its own; and table_info leaves out the
-// columns that are computed.
+// learn finds the tables and their columns. It skips views, and virtual tables, which have no
+// page of their own; table_info leaves out computed columns.
 func (d *DB) learn(ctx context.Context) error {
 	d.columns, d.checked, d.left = make(map[string][]string), make(map[string]error), make(map[string]*limits)
 	rows, err := d.conn.QueryContext(ctx, `SELECT m.name, c.name FROM sqlite_schema m, pragma_table_info(m.name) c
@@ -164,8 +162,7 @@ func (d *DB) learn(ctx context.Context) error {
 
 const copied = "copy.db"
 
-// copyAside copies a database, with what was not yet written into it, into a
-// directory of its own.
+// copyAside copies a database, with its write-ahead log, into a directory of its own.
 func copyAside(path string) (dir string, err error) {
 	if dir, err = os.MkdirTemp("", "coppice-sqlite-"); err != nil {
 		return "", err
@@ -295,8 +292,8 @@ func (d *DB) damaged(ctx context.Context, table string, err error) error {
 	return &session.Error{Op: "read", Path: d.path, Kind: kind, Err: fmt.Errorf("table %s: %w", table, err)}
 }
 
-// object makes a JSON object of a row: bytes are base64, times as text. It takes
-// what the row has off what is left.
+// object turns a row into a JSON object: bytes become base64, times text. It subtracts the
+// row from what is left.
 func object(rows *sql.Rows, left *limits) (loose.Value, error) {
 	columns, err := rows.Columns()
 	if err != nil {
@@ -335,7 +332,7 @@ func plain(v any) any {
 	return v
 }
 
-// JSON returns the JSON that stands as text in a column, or nil if there is none.
+// JSON returns the JSON that a column holds as text, or nil if there is none.
 func JSON(v loose.Value) loose.Value {
 	inner, err := loose.Parse([]byte(v.Text()))
 	if err != nil {
