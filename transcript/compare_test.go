@@ -177,7 +177,7 @@ func TestExportCompares(t *testing.T) {
 			l[6].Message = &session.MessageEntry{Role: "user", Content: l[6].Message.Content}
 			return l
 		}, nil, "6 who said something"},
-		"said twice": {func(l entries) entries { return append(l, message("assistant", session.Text("done"))) }, nil, "!nobody said"},
+		"said twice": {func(l entries) entries { return append(l, message("assistant", session.Text("done"))) }, nil, "!not in the session"},
 		"said before the calls": {func(l entries) entries {
 			c := l[2].Message.Content
 			return entries{l[0], l[1], message("assistant", c[:2]...), l[5], message("assistant", c[2:]...), l[3], l[4], l[6]}

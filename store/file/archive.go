@@ -52,16 +52,16 @@ func (s *Store) changeForm(ctx context.Context, op, name string, change func(con
 
 // # Moving a log without losing it
 //
-// The lock file says whose turn it is. But a user may delete it (rm, a restored
-// directory), and then two programs hold a lock of the same name. So the lock file
-// alone is never enough to delete or replace something that counts:
+// The lock file decides whose turn it is. But a user may delete it (rm, a restored
+// directory), and then two programs hold a lock of the same name. So the lock file alone
+// never suffices to delete or replace something that counts:
 //
-//   - A plain file is changed, packed, replaced, removed only by who holds the lock on
-//     that very file, and only as long as it has its name.
-//   - A plain file where there was none is put there by a link, which replaces
-//     nothing, and is locked before it gets its name (publishLog).
-//   - An archive beside a plain file is deleted, or put aside, only by who has that
-//     plain file locked. An archiver holds that lock until the plain file is gone.
+//   - Only the holder of the lock on a plain file changes, packs, replaces or removes it,
+//     and only as long as the file has its name.
+//   - A new plain file gets its name by a link, which replaces nothing, and is locked
+//     before that (publishLog).
+//   - Only a process that has the plain file locked deletes an archive beside it, or puts
+//     it aside. An archiver holds that lock until the plain file is gone.
 
 // archiveLocked writes the archive, reads it back, and only then deletes the
 // plain file. A crash in between leaves both, and the plain one counts.
@@ -73,7 +73,7 @@ func (s *Store) archiveLocked(ctx context.Context, lock *nameLock) error {
 	was, sum, err := s.pack(ctx, lock)
 	if errors.Is(err, fs.ErrNotExist) {
 		_, err = s.fs.Lstat(s.archivePath(name))
-		return err // nil: it is archived already
+		return err // nil if it is archived already
 	}
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (s *Store) archiveLocked(ctx context.Context, lock *nameLock) error {
 	return s.discard(s.Path(name))
 }
 
-// mustBeArchived makes sure that the archive which was read back has its name.
+// mustBeArchived makes sure that the archive which was read back still has its name.
 func (s *Store) mustBeArchived(name string, packed vfs.FileID) error {
 	is, err := s.fs.Stat(s.archivePath(name))
 	if err == nil && is.File != packed {
@@ -119,7 +119,7 @@ func (s *Store) mustBeUnchanged(name string, was vfs.Stat) error {
 	if err == nil && (is.File != was.File || is.Size != was.Size) {
 		err = &store.Error{
 			Op: "archive", Name: name, Path: s.Path(name), Kind: store.ErrConflict,
-			Err: errors.New("it was changed by a program that does not take the lock"),
+			Err: errors.New("a program that does not take the lock has changed it"),
 		}
 	}
 	return err
@@ -168,13 +168,13 @@ func (s *Store) verifyArchive(ctx context.Context, name string, size int64, want
 	return a.id(), nil
 }
 
-// bringBack makes the plain file of a log that is archived, if it has none. The
-// caller has the name's lock.
+// bringBack restores the plain file of an archived log, if it has none. The caller has the
+// name's lock.
 func (s *Store) bringBack(ctx context.Context, name string) error {
 	err := s.mustBeAbsent(name)
 	if info, err2 := s.fs.Lstat(s.Path(name)); err2 == nil && s.isStray(name, info.Size()) {
 		var locked vfs.File
-		locked, err = s.lockPlain(ctx, name) // which puts it aside
+		locked, err = s.lockPlain(ctx, name) // this puts a stray file aside
 		defer closeIf(locked)
 		if err == nil {
 			err = s.mustBeAbsent(name)
@@ -211,7 +211,7 @@ func (s *Store) putAsideArchive(name string) error {
 		err = s.putAside(s.archivePath(name), name, ".zst")
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // hardly ever is there one
+		return nil // there is hardly ever one
 	}
 	return err
 }
@@ -260,13 +260,13 @@ func (s *Store) unpack(ctx context.Context, name string) error {
 	}
 	if err := s.discardArchive(name, stat.File); err != nil {
 		// It no longer counts; a reader may still have it open.
-		s.opts.Logger.Warn("an archive that was unpacked could not be deleted", "log", name, "cause", err)
+		s.opts.Logger.Warn("could not delete an archive after unpacking it", "log", name, "cause", err)
 	}
 	return nil
 }
 
-// keepTime gives a file the time of the one that it replaces: in another form a
-// log is not newer. It is not worth failing for.
+// keepTime gives a file the time of the one that it replaces: a log is not newer because its
+// form changed. An error here does not matter.
 func (s *Store) keepTime(old, path string) {
 	if info, err := s.fs.Lstat(old); err == nil {
 		_ = s.fs.Chtimes(path, info.ModTime())
@@ -308,7 +308,7 @@ func (s *Store) tooLarge(size int64) error {
 	return fmt.Errorf("the log has %d bytes unpacked, the limit (MaxUnpacked) is %d: %w", size, s.opts.MaxUnpacked, store.ErrTooLarge)
 }
 
-// section reads the first bytes of a source until a context is done: an archive
+// section reads the first bytes of a source, and stops when the context is done: an archive
 // can take long to unpack.
 func section(ctx context.Context, src io.ReaderAt, size int64) io.Reader {
 	return io.NewSectionReader(readerFunc(func(p []byte, off int64) (int, error) {

@@ -15,15 +15,13 @@ import (
 
 // Batch implements store.Store.
 //
-// What makes a log dear to create is waiting for the disk, twice: for its content,
-// and for the directory. A batch keeps the order that Create has, and with it the
-// promise that a name never leads to half a log: content first, then the name,
-// then the directory. But each of the three steps is done for all logs at once, so
-// that the disk has many files to work on at a time, and the directory is synced
-// once.
+// Creating a log is expensive because it waits for the disk twice: for the content, and for
+// the directory. A batch keeps the order of Create (content, then the name, then the
+// directory), so a name never leads to half a log. But it does each step for all logs at
+// once, so that the disk works on many files at a time and the directory is synced once.
 func (s *Store) Batch() store.Batch { return &batch{store: s} }
 
-// manyLogs is from how many logs on an index had better look at everything: a mark
+// manyLogs is the number of logs from which an index had better look at everything: a mark
 // costs as much as creating a log.
 const manyLogs = 16
 
@@ -35,7 +33,7 @@ type batch struct {
 // batched is a log that is written and has no name yet.
 type batched struct {
 	name, temp string
-	file       vfs.File // of temp; open, because syncing needs it
+	file       vfs.File // temp; still open, for the sync
 }
 
 func (b *batch) Len() int { return len(b.logs) }
@@ -72,7 +70,7 @@ func (l *batched) discard(s *Store) {
 		l.file.Close()
 		l.file = nil
 	}
-	_ = s.fs.Remove(l.temp) // what is left over harms nothing
+	_ = s.fs.Remove(l.temp) // a left-over file is harmless
 }
 
 // Discard implements store.Batch.
@@ -87,11 +85,11 @@ func (b *batch) Discard() {
 func (b *batch) Commit(ctx context.Context) map[string]error {
 	s := b.store
 	errs := make(map[string]error)
-	defer b.Discard() // of those that got no name
+	defer b.Discard() // drops the logs that got no name
 	b.sync(errs)
 	many := len(b.logs) >= manyLogs
 	if many {
-		_ = s.dropStamp() // if we are killed before the one that counts
+		_ = s.dropStamp() // in case we are killed before the drop that counts
 	}
 	spare := &spareLock{}
 	if many {
@@ -138,7 +136,7 @@ func (b *batch) sync(errs map[string]error) {
 			}
 			if err = errors.Join(err, l.file.Close()); err != nil {
 				mu.Lock()
-				errs[l.name] = b.store.fail("create", l.name, fmt.Errorf("its content did not reach the disk: %w", err))
+				errs[l.name] = b.store.fail("create", l.name, fmt.Errorf("syncing its content: %w", err))
 				mu.Unlock()
 			}
 			l.file = nil

@@ -56,24 +56,23 @@ func (b blobs) Put(ctx context.Context, data []byte) (store.Ref, error) {
 	return ref, nil
 }
 
-// settle reports whether the file of a blob is there, has the content, and will be
-// there after a power cut. All of that has to be seen to:
+// settle reports whether the file of a blob exists, has the content, and will survive a power
+// cut. None of that can be assumed:
 //
-//   - A file of the right size may be full of zeros: a power cut leaves such files
-//     of programs that do not sync, and disks decay. A file with other content is
-//     replaced and not kept: its bytes belong to no session, and we have the right
-//     content.
+//   - A file of the right size may be full of zeros: a power cut leaves such files of
+//     programs that do not sync, and disks decay. A file with other content is replaced and
+//     not kept: no session needs its bytes, and we have the right ones.
 //   - The writer that published the file may not have synced its name yet, or may not
 //     sync at all (Never).
 //
-// Comparing costs less than the hash that gave the blob its name. Syncing costs
-// more, so what was settled through this Store is not synced again as long as the
-// file has the same time.
+// Comparing costs less than the hash that gave the blob its name. Syncing costs more, so a
+// blob that this Store settled before is not synced again as long as its file has the same
+// time.
 func (b blobs) settle(path, digits string, data []byte) (bool, error) {
 	s := b.store
 	info, err := s.fs.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() {
-		return false, nil // publishing finds out what is wrong
+		return false, nil // publishing will report what is wrong
 	}
 	f, err := s.fs.OpenFile(path, os.O_RDWR, 0) // Windows syncs only what may be written
 	if err != nil {
@@ -88,7 +87,7 @@ func (b blobs) settle(path, digits string, data []byte) (bool, error) {
 		return true, nil
 	}
 	if f.Sync() != nil {
-		return false, nil // a second sync would prove nothing; another file may
+		return false, nil // a second sync would prove nothing, so write another file
 	}
 	if err := s.syncDir(filepath.Dir(path)); err != nil {
 		return false, err
@@ -162,8 +161,8 @@ func (b blobs) Get(ctx context.Context, ref store.Ref) ([]byte, error) {
 
 var errOtherContent = errors.New("the content does not match its name")
 
-// largeBlob is from which size on a blob is hashed before there is memory for it:
-// a file of holes can claim any size.
+// largeBlob is the size from which a blob is hashed before memory is allocated for it: a
+// sparse file can claim any size.
 const largeBlob = 64 << 20
 
 func (b blobs) read(ctx context.Context, path string, ref store.Ref) ([]byte, error) {

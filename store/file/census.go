@@ -17,12 +17,12 @@ import (
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
-// census finds the blobs that the files of a store name. It can be brought up to
-// date for the price of what was written since.
+// census finds the blobs that the files of a store name. Bringing it up to date costs only as
+// much as what was written since.
 type census struct {
 	store *Store
-	only  map[store.Ref]bool     // those that are asked for; nil means all
-	named map[store.Ref][]string // and the files that name them
+	only  map[store.Ref]bool     // the blobs to look for; nil means all
+	named map[store.Ref][]string // the files that name each blob
 	seen  map[string]countedFile // by path
 	seed  maphash.Seed
 	buf   []byte
@@ -40,11 +40,11 @@ type countedFile struct {
 	at         time.Time   // when it was read
 	file       vfs.FileID
 	size       int64
-	end        int64  // of the last whole line: what comes after it may change
+	end        int64  // of the last whole line; later bytes may still change
 	head, tail uint64 // hashes of the first bytes and of those before end
 }
 
-// newCensus begins a census of some blobs, of all if refs is nil.
+// newCensus begins a census of some blobs, or of all if refs is nil.
 func newCensus(s *Store, refs []store.Ref) *census {
 	c := &census{
 		store: s, named: make(map[store.Ref][]string), seen: make(map[string]countedFile),
@@ -115,13 +115,12 @@ func (c *census) files(ctx context.Context) ([]listedFile, error) {
 	return c.filesIn(ctx, files, c.store.room(), namesNothing)
 }
 
-// namesNothing reports what below .coppice is not read:
+// namesNothing reports whether a file below .coppice need not be read:
 //
 //   - the blobs themselves and the locks;
-//   - files on their way, which are copies of files that are in place, or are
-//     written under a hold;
+//   - temporary files, which are copies of files in place, or are written under a hold;
 //   - the index, which is made from the logs;
-//   - the note of a redaction, which has the blobs that are to go.
+//   - the note of a redaction, which names the blobs to delete.
 func namesNothing(name string, dir bool) bool {
 	if dir {
 		return name == "blobs" || name == "locks" || name == "tmp"
@@ -151,7 +150,7 @@ func (c *census) filesIn(ctx context.Context, files []listedFile, dir string, sk
 		case entry.Type().IsRegular():
 			info, err := entry.Info()
 			if errors.Is(err, fs.ErrNotExist) {
-				continue // moved or removed meanwhile
+				continue // moved or removed in the meantime
 			}
 			if err != nil {
 				return nil, c.fail(path, err)
@@ -180,7 +179,7 @@ func (c *census) read(ctx context.Context, file listedFile) error {
 	}
 	f, err := c.store.fs.OpenFile(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, vfs.ErrSymlink) {
-		return nil // moved or removed meanwhile
+		return nil // moved or removed in the meantime
 	}
 	if err != nil {
 		return c.fail(path, err)
@@ -196,9 +195,9 @@ func (c *census) read(ctx context.Context, file listedFile) error {
 	return nil
 }
 
-// isStill reports whether a file that was read whole need not be opened again. In a
-// large store that is what makes catching up short. Times are coarse: one that was
-// recent when the file was read may be that of a later write as well.
+// isStill reports whether a file that was read completely need not be opened again. In a
+// large store, that is what makes catching up fast. Times are coarse: if the file had just
+// changed when it was read, a later write may have left the same time.
 func (was *countedFile) isStill(now fs.FileInfo) bool {
 	const coarse = 2 * time.Second
 	return was.end == was.size && now.Size() == was.size && os.SameFile(was.info, now) &&
@@ -231,9 +230,9 @@ func (c *census) readOpen(ctx context.Context, path string, f vfs.File) (counted
 	return now, err
 }
 
-// isSame reports whether a file is the one that was read, with more at its end at
-// most. A new file may get the number of a deleted one, so the bytes are compared too:
-// rewriting a log changes its beginning.
+// isSame reports whether a file is the one that was read, except that it may have grown. A
+// new file may get the number of a deleted one, so the bytes are compared too: rewriting a
+// log changes its beginning.
 func (c *census) isSame(f vfs.File, stat vfs.Stat, was countedFile) bool {
 	if stat.File != was.file || stat.Size < was.end {
 		return false
@@ -260,8 +259,8 @@ func (c *census) isPacked(path string) bool {
 	return strings.HasSuffix(path, ".zst") && filepath.Dir(path) != c.store.dir
 }
 
-// readPacked reads an archive. One that is damaged may refer to anything, except in
-// quarantine: damage is why it is there.
+// readPacked reads an archive. A damaged one may refer to any blob and is an error, except in
+// quarantine, where damage is expected.
 func (c *census) readPacked(ctx context.Context, path string, f vfs.File, size int64) error {
 	z, err := openSeekable(f, size)
 	if err == nil {
@@ -277,9 +276,8 @@ func (c *census) readPacked(ctx context.Context, path string, f vfs.File, size i
 	return err
 }
 
-// readFrom notes the references in a part of a file, and returns where the last
-// whole line ends. References do not go beyond a line, so a later part can begin
-// there.
+// readFrom records the references in a part of a file, and returns where the last whole line
+// ends. A reference never crosses a line end, so a later part can begin there.
 func (c *census) readFrom(ctx context.Context, path string, r io.ReaderAt, from, to int64) (end int64, err error) {
 	end = from
 	section := io.NewSectionReader(r, from, to-from)

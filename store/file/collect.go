@@ -13,11 +13,10 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// Unreferenced returns the blobs that nothing in the store refers to: no log, plain
-// or archived, no copy in trash, quarantine or backup, and nothing else that the
-// store keeps but the index. Some of them may be named while it looks, or be about
-// to: only Collect can tell. What cannot be read may refer to anything, and is
-// an error.
+// Unreferenced returns the blobs that nothing in the store refers to: no log, plain or
+// archived, no copy in trash, quarantine or backup, and nothing else that the store keeps but
+// the index. A line that names one of them may be added at any moment: only Collect can tell.
+// A file that cannot be read may refer to any blob, so it is an error.
 func (b blobs) Unreferenced(ctx context.Context) ([]store.Part, error) {
 	s := b.store
 	if err := b.check(ctx); err != nil {
@@ -45,19 +44,17 @@ func (b blobs) Unreferenced(ctx context.Context) ([]store.Part, error) {
 	return all, nil
 }
 
-// maxExclusive is how long blobs are deleted before the holders get a turn.
+// maxExclusive is how long a deletion runs before holders get a turn.
 const maxExclusive = 500 * time.Millisecond
 
-// Collect implements store.Blobs. It is safe
-// beside writers in this and in other processes that take holds: a blob that one of
-// them names, or is about to name, stays.
+// Collect implements store.Blobs. It may run beside writers that take holds, in this and in
+// other processes: a blob that one of them names, or is about to name, stays.
 //
-// Reading the whole store takes a while, in which no one must have to wait. So that is
-// done first, and then, while there is no hold, once more for what was written
-// meanwhile. A blob that is not named then cannot come to be named without being
-// put again, for which it is not there. If the program or the machine stops at any
-// moment, what is missing are blobs that nothing refers to; whether they are
-// missing does not matter. If the holds do not end, the error is store.ErrLocked.
+// Reading the whole store takes a while, and writers must not wait for that. So Collect first
+// reads everything, and then, while there is no hold, only what was written since. A blob
+// that no line names at that point can be named later only after another Put, which writes it
+// again. If the program or the machine stops at any moment, only blobs that nothing refers to
+// are missing. If the holds do not end, the error is store.ErrLocked.
 func (b blobs) Collect(ctx context.Context, refs ...store.Ref) (*store.Collected, error) {
 	s, r := b.store, &store.Collected{Named: make(map[store.Ref][]store.Part)}
 	if err := b.check(ctx); err != nil {
@@ -73,8 +70,8 @@ func (b blobs) Collect(ctx context.Context, refs ...store.Ref) (*store.Collected
 	shelves := make(map[string]bool)
 	var failed error
 	for len(todo) > 0 && failed == nil {
-		// What others wrote while we read, or while we waited for our turn, would
-		// be read while they wait for theirs.
+		// Read what others wrote in the meantime now; under the lock, they would have to wait
+		// for it.
 		if failed = c.catchUp(ctx); failed != nil {
 			break
 		}
@@ -93,7 +90,7 @@ func (b blobs) Collect(ctx context.Context, refs ...store.Ref) (*store.Collected
 			r.Named[ref] = append(r.Named[ref], parts{s}.at(path))
 		}
 	}
-	// The others need not wait for this: who puts one of them again syncs the same
+	// Writers need not wait for this: putting one of the blobs again syncs the same
 	// directory.
 	for shelf := range shelves {
 		failed = errors.Join(failed, s.syncDir(shelf))
@@ -110,8 +107,8 @@ func (s *Store) hasBlob(ref store.Ref) bool {
 	return err == nil
 }
 
-// deleteSome deletes until the time is over, and returns what is left to do. Nobody
-// has a hold.
+// deleteSome deletes blobs until maxExclusive has passed, and returns the rest. The caller
+// makes sure that there is no hold.
 func (s *Store) deleteSome(ctx context.Context, todo []store.Ref, c *census, r *store.Collected, shelves map[string]bool) ([]store.Ref, error) {
 	for end := time.Now().Add(maxExclusive); len(todo) > 0 && time.Now().Before(end); todo = todo[1:] {
 		if err := ctx.Err(); err != nil {

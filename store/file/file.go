@@ -11,10 +11,10 @@
 //	<dir>/.coppice/changed/                names of logs that an index has to look at
 //	<dir>/.coppice/blobs.lock              shared by writers that are about to name a blob
 //
-// What an append costs is one write and, by default, one sync; appends to one
-// log that come close together share the sync. (The first append through a handle also
-// syncs the directory, in case the process that made the file died before that.) A
-// reader only pays for what it reads: reading never waits for a lock and never writes.
+// An append costs one write and, by default, one sync; appends to one log that come close
+// together share the sync. (The first append through a handle also syncs the directory, in
+// case the process that made the file died before that.) Reading costs only what is read: it
+// never waits for a lock and never writes.
 //
 // A writer holds an exclusive lock for the duration of one append (without syncs:
 // of a few milliseconds of appends) and checks, inside it and before each write,
@@ -56,11 +56,11 @@ const (
 type Sync time.Duration
 
 const (
-	// Always syncs before an append returns: what was acknowledged survives a
-	// power cut. It is the default.
+	// Always syncs before an append returns: an acknowledged append survives a power cut. It
+	// is the default.
 	Always Sync = 0
-	// Never leaves it to the operating system: what was acknowledged survives
-	// the end of the process, not of the machine.
+	// Never leaves syncing to the operating system: an acknowledged append survives the end
+	// of the process, but not a power cut.
 	Never Sync = -1
 )
 
@@ -89,11 +89,10 @@ type Options struct {
 	// same setting; they create logs one after the other, and each creation costs a
 	// listing. Default: no limit.
 	MaxLogs int
-	// MakeRoom, if it is not nil, is called when there are as many logs as there
-	// may be, and one is to be created. It may remove n of them, or more, and the
-	// log is then created; if it does not, or returns an error, it is not. Others
-	// who create wait meanwhile, so it must not create logs itself. Package upkeep
-	// has one. Default: none.
+	// MakeRoom, if it is not nil, is called when the store has MaxLogs logs and another is to
+	// be created. If it removes at least n of them, the log is created; if it does not, or
+	// returns an error, creating fails. Other creations wait for it, so it must not create
+	// logs itself. Package upkeep provides one. Default: none.
 	MakeRoom func(ctx context.Context, s store.Store, n int) error
 	// LockWait is how long an append waits for another writer before it gives
 	// up with store.ErrLocked. Default: 10 s.
@@ -155,8 +154,8 @@ var (
 	_ store.Mender    = (*Store)(nil)
 )
 
-// Open returns the store in a directory. It touches nothing: the directory is
-// made when the first log is.
+// Open returns the store in a directory. It writes nothing: the directory is created with the
+// first log.
 func Open(dir string, o *Options) (*Store, error) {
 	if dir == "" {
 		return nil, &store.Error{Op: "open store", Kind: store.ErrInvalid, Err: errors.New("the directory's name is empty")}
@@ -257,8 +256,8 @@ func (s *Store) check(ctx context.Context, op, name string) error {
 	return ctx.Err()
 }
 
-// fail wraps an error with what we were doing to which file, and gives it one
-// of the store's kinds where it has one.
+// fail wraps an error with the operation and the file, and with one of the store's kinds if
+// one fits.
 func (s *Store) fail(op, name string, err error) error {
 	var done *store.Error
 	if errors.As(err, &done) {
@@ -276,7 +275,7 @@ func (s *Store) fail(op, name string, err error) error {
 	}
 	switch {
 	case err == fs.ErrNotExist:
-		e.Kind, e.Err = store.ErrNotExist, nil // it says no more than the kind
+		e.Kind, e.Err = store.ErrNotExist, nil // the kind says it all
 	case errors.Is(err, fs.ErrNotExist):
 		e.Kind = store.ErrNotExist
 	case errors.Is(err, fs.ErrExist):
@@ -289,9 +288,9 @@ func (s *Store) fail(op, name string, err error) error {
 	return e
 }
 
-// mkdir makes a directory of the store and makes it durable, once. An existing
-// directory need not be durable: its maker may have been killed before the sync, and
-// then a power cut would lose what we put into it.
+// mkdir creates a directory of the store and makes it durable, once. An existing directory
+// may not be durable yet: the process that created it may have been killed before the sync,
+// and a power cut would then lose our files with the directory.
 func (s *Store) mkdir(dir string) error {
 	s.mu.Lock()
 	durable, known := s.durable[dir], s.made[dir]
@@ -309,7 +308,7 @@ func (s *Store) mkdir(dir string) error {
 		}
 	}
 	if !known {
-		// MkdirAll would make the whole store again if it was moved away.
+		// MkdirAll would recreate the whole store if it was moved away.
 		if _, err := s.fs.Lstat(parent); dir != s.dir && err != nil {
 			return err
 		}
@@ -335,7 +334,7 @@ func (s *Store) mkdir(dir string) error {
 }
 
 // openIn opens or creates a file in a directory of .coppice. If that directory, or all of
-// .coppice, was deleted, it is made again, as the next process would do.
+// .coppice, was deleted, it recreates it, as the next process would.
 func (s *Store) openIn(dir, path string, flag int) (vfs.File, error) {
 	var f vfs.File
 	err := s.again(func() error {
@@ -348,8 +347,8 @@ func (s *Store) openIn(dir, path string, flag int) (vfs.File, error) {
 	return f, err
 }
 
-// again does something a second time if it fails because a directory is not there that
-// once was. The store's own is not made again.
+// again calls do a second time if it failed because a directory of the store has vanished. It
+// does not recreate the store's own directory.
 func (s *Store) again(do func() error) error {
 	err := do()
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -364,8 +363,8 @@ func (s *Store) again(do func() error) error {
 	return do()
 }
 
-// knows reports whether a directory was there. One that has vanished since is
-// not made again: what was in it is gone, and that must be noticed.
+// knows reports whether a directory existed before. One that has vanished since is not
+// recreated: its content is gone, and the user must learn of that.
 func (s *Store) knows(dir string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -42,14 +42,14 @@ func (l *Log) Flush(ctx context.Context) error {
 	}
 }
 
-// flush makes durable what was written through this handle up to a count of
-// bytes, and everything that it needs to be found.
+// flush makes the first written bytes of this handle durable, and everything that is needed
+// to find them.
 func (l *Log) flush(ctx context.Context, written int64) error {
 	if err := l.store.flushBlobs(ctx); err != nil {
 		return l.flushFailed(err)
 	}
 	if err := l.sync.wait(written); err != nil || l.store.opts.Sync == Always {
-		return err // with Always, the file's name was synced when it was published
+		return err // with Always, publishing synced the file's name
 	}
 	if err := l.flushName(); err != nil {
 		return l.flushFailed(err)
@@ -87,10 +87,9 @@ func (s *syncer) lastEnd() store.Pos {
 	return s.end
 }
 
-// flushName makes the log's name durable, once for each file that we are on:
-// with Sync: Never nothing else does, and otherwise it is one more sync. If the file
-// was replaced since, for example by archiving, our lines are in another file that may
-// not be synced either.
+// flushName makes the log's name durable, once for each file of the log: with Sync: Never
+// nothing else does, and otherwise it costs one more sync. If the file was replaced since,
+// for example by archiving, our lines are in another file that may not be synced either.
 func (l *Log) flushName() error {
 	l.mu.RLock()
 	src := l.source
@@ -128,8 +127,7 @@ func (s *Store) flushDir(dir string) error {
 	return s.fs.SyncDir(dir)
 }
 
-// eager returns the store as it would be with Sync: Always, to make up for what
-// this one has left out.
+// eager returns the store with Sync: Always, to make up for the syncs that this one left out.
 func (s *Store) eager() *Store {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +148,7 @@ func (s *Store) syncPresent(name string) error {
 		err = s.flushDir(s.room("archive"))
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // it was removed; what is gone cannot be lost
+		return nil // it was removed, so there is nothing to lose
 	}
 	return err
 }
@@ -169,13 +167,12 @@ func (s *Store) syncPath(path string) error {
 	return errors.Join(err, f.Close())
 }
 
-// settleUnsynced rewrites the log if a sync of it failed, through whichever
-// handle: that its lines can be read does not mean that they are on the disk.
-// An append of nothing does all of that.
+// settleUnsynced rewrites the log if a sync of it failed, through any handle: lines that can
+// be read are not necessarily on the disk. An append of nothing does all of that.
 func (l *Log) settleUnsynced(ctx context.Context) error {
 	info, err := l.store.fs.Lstat(l.store.lockPath(l.name))
 	if err != nil || info.Size() == 0 {
-		return nil // no lock, no note
+		return nil // without a lock file there is no note
 	}
 	for {
 		end, err := l.End(ctx)
@@ -184,12 +181,12 @@ func (l *Log) settleUnsynced(ctx context.Context) error {
 		}
 		_, err = l.Append(ctx, end)
 		if errors.Is(err, store.ErrConflict) {
-			continue // another flush was faster, and has settled it
+			continue // another flush has settled it
 		}
 		if err != nil {
 			return err
 		}
-		l.sync.wrote(1, end) // not by Append; but what was rewritten may need a sync
+		l.sync.wrote(1, end) // the rewritten lines may need a sync
 		written, _ := l.sync.pending()
 		return l.flush(ctx, written)
 	}

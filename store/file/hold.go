@@ -28,15 +28,14 @@ import (
 // file; if another program does, the next user makes a new one, as with the lock of a
 // log.
 //
-// With a steady stream of writers, the shared lock would never be free. Hence the
-// second file: while a deletion waits, new holders stop at it, and the earlier ones
-// finish. That must not last long, because a holder may take another hold within the
-// first, and one that holds for minutes (an import) should not keep all others waiting.
-// So it is a request, not a lock: a waiting deletion withdraws it after a while and
-// lets holders in for the same time, each time twice as long as before, up to
-// maxRequest; and a holder that has waited for maxRequest proceeds whatever the file
-// says. Only blobs.lock excludes. If it is not free within Options.LockWait, nothing is
-// deleted and the error is store.ErrLocked.
+// With a steady stream of writers, the shared lock would never be free. Hence the second
+// file: while a deletion waits, new holders stop at it, and the earlier ones finish. That
+// must not last long, because a holder may take another hold within the first, and one that
+// holds for minutes (an import) should not keep all others waiting. So it is a request, not a
+// lock: a waiting deletion withdraws it after a while and lets holders in for the same time,
+// each time twice as long as before, up to maxRequest; and a holder that has waited for
+// maxRequest proceeds whatever the file says. Only blobs.lock keeps others out. If it is not
+// free within Options.LockWait, nothing is deleted and the error is store.ErrLocked.
 //
 // The order: a hold comes before the lock of a log. A deletion takes no lock of a log,
 // so there is no cycle.
@@ -58,14 +57,14 @@ func (b blobs) Hold(ctx context.Context) (release func(), err error) {
 		return nil, b.store.failHold("protect blobs", err)
 	}
 	var once sync.Once
-	return func() { once.Do(func() { f.Close() }) }, nil // the lock goes with the file
+	return func() { once.Do(func() { f.Close() }) }, nil // closing the file releases the lock
 }
 
 func (s *Store) hold(ctx context.Context) (vfs.File, error) {
 	if err := s.letPass(ctx); err != nil {
 		return nil, err
 	}
-	return s.lockBlobs(ctx, s.opts.LockWait, vfs.File.TryRLock, "another process has been deleting blobs for all that time")
+	return s.lockBlobs(ctx, s.opts.LockWait, vfs.File.TryRLock, "another process is deleting blobs")
 }
 
 // letPass waits while a deletion is waiting, but not for too long.
@@ -95,8 +94,8 @@ func (s *Store) withoutHolds(ctx context.Context, do func() error) error {
 		if _, err := poll(ctx, min(long, left), request.TryLock); err != nil {
 			return err
 		}
-		f, err := s.lockBlobs(ctx, min(long, left), vfs.File.TryLock, "somebody is writing content all the time, an import perhaps")
-		// From here on the lock itself keeps the holders out, or they have their turn.
+		f, err := s.lockBlobs(ctx, min(long, left), vfs.File.TryLock, "another process keeps writing content, for example an import")
+		// From here on the lock itself keeps holders out, or it is their turn.
 		if err := request.Unlock(); err != nil {
 			return errors.Join(err, closeIf(f))
 		}
@@ -119,8 +118,8 @@ func closeIf(f vfs.File) error {
 	return f.Close()
 }
 
-// lockBlobs opens the lock file and takes a lock on it. A file that has lost its name
-// in between excludes no one.
+// lockBlobs opens the lock file and takes a lock on it. If the file lost its name in between,
+// its lock keeps nobody out, and lockBlobs tries again.
 func (s *Store) lockBlobs(ctx context.Context, wait time.Duration, try func(vfs.File) (bool, error), why string) (vfs.File, error) {
 	for {
 		f, err := s.openLock(holdFile)
@@ -165,11 +164,11 @@ func (s *Store) openLock(name string) (vfs.File, error) {
 	return s.openIn(s.room(), s.room(name), os.O_RDWR|os.O_CREATE)
 }
 
-// poll tries until it works or the time is over, and reports whether it worked.
-// It tries at least once. It polls because a blocking lock could not be
-// interrupted, and because writers hold a lock for microseconds, or for leaseMax
-// at most. When the machine stalls for so long that the context and the wait are
-// both over, the context's error wins: that is the time the caller asked for.
+// poll calls try until it succeeds or the time is over, and reports whether it succeeded. It
+// tries at least once. It polls because a blocking lock could not be interrupted, and because
+// writers hold a lock for microseconds, or for leaseMax at most. When the machine stalls for
+// so long that the context and the wait are both over, the context's error wins: that is the
+// time the caller asked for.
 func poll(ctx context.Context, wait time.Duration, try func() (bool, error)) (bool, error) {
 	var deadline time.Time
 	for gap := 20 * time.Microsecond; ; gap = min(2*gap, pollMax) {

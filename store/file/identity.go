@@ -14,15 +14,14 @@ import (
 
 // # The file at the path is the log
 //
-// A handle keeps a file open, and its name may pass to another file: archiving,
-// redaction and repair do that, and so do editors, sed -i, restores from a backup and
-// mv. A write to a file that lost its name succeeds and is lost. Whether the open file
-// still has *a* name says nothing: a backup made of hard links gives every file a
-// second one. So each append checks which file is at the path, and compares it with the
-// open one:
+// A handle keeps a file open, and its name may pass to another file: archiving, redaction and
+// repair do that, and so do editors, sed -i, restores from a backup and mv. A write to a file
+// that lost its name succeeds and is lost. That the open file still has *a* name proves
+// nothing: a backup made of hard links gives every file a second one. So each append checks
+// which file is at the path, and compares it with the open one:
 //
-//   - Before it writes, with the log's locks held (see nameLock). Programs that take
-//     them (all of ours) cannot exchange the file between the question and the write.
+//   - Before it writes, with the log's locks held (see nameLock). Programs that take them
+//     (all of ours) cannot exchange the file between the check and the write.
 //   - After the sync and before it is acknowledged, because of programs that do not
 //     take the lock. (With Sync: Never there is no sync and no second check; the next
 //     append checks.)
@@ -81,12 +80,12 @@ func (l *Log) writable(ctx context.Context, fresh, dirty bool) (*plain, vfs.Stat
 	}
 }
 
-// lookUp puts the log onto the file that has its name now, which is first made
-// from the archive if there is none.
+// lookUp moves the log to the file that has its name now, restoring it from the archive first
+// if there is none.
 func (l *Log) lookUp(ctx context.Context, dirty bool) error {
 	_, ours, err := l.store.isCurrent(l.name, l.source)
 	if err == nil {
-		err = l.store.bringBack(context.WithoutCancel(ctx), l.name) // the append waits for it
+		err = l.store.bringBack(context.WithoutCancel(ctx), l.name) // the append waits for this
 	}
 	if err == nil && dirty {
 		err = l.writeAgain(ctx)
@@ -118,8 +117,8 @@ func (l *Log) writeAgain(ctx context.Context) error {
 	return l.lock.clearUnsynced()
 }
 
-// goOn checks that the log can continue in a file. ours says that the file at the path
-// was the open one when we took the lock: the present file was made from it by us.
+// goOn checks that the log can continue in a file. ours means that the file at the path was
+// the open one when we took the lock, so we made the present file from it.
 func (l *Log) goOn(file *plain, ours bool) error {
 	if !ours {
 		if err := l.mustContinue(file); err != nil {
@@ -136,9 +135,8 @@ func (l *Log) goOn(file *plain, ours bool) error {
 // have been killed before that was durable, and an append is lost without the name.
 func (l *Log) syncName() error { return l.store.syncDir(l.store.dir) }
 
-// mustContinue makes sure that a file which has the log's name begins with every
-// line of the open one. It is called with writing held, or with mu held shared:
-// either keeps the open one open.
+// mustContinue makes sure that a file which has the log's name begins with every line of the
+// open one. The caller holds writing, or mu shared: either keeps the open file open.
 func (l *Log) mustContinue(other source) error {
 	if l.source.id() == other.id() {
 		return nil
@@ -153,8 +151,8 @@ func (l *Log) mustContinue(other source) error {
 	return nil
 }
 
-// beginsWith reports whether a log has every line of an older one, at the same
-// place. What is torn at the end of the older one is not a line.
+// beginsWith reports whether a log has every line of an older one, at the same place. A torn
+// end of the older one is not a line.
 func (s *Store) beginsWith(newer, older source) (bool, error) {
 	was, err := older.Stat()
 	if err != nil {
@@ -190,8 +188,8 @@ func (s *Store) beginsWith(newer, older source) (bool, error) {
 	return true, nil
 }
 
-// swap puts the log onto another file.
-// The lock on the file goes with it, so a lease ends.
+// swap moves the log to another file. That releases the lock on the old file, so a lease
+// ends.
 func (l *Log) swap(src source) {
 	if l.lock.kept {
 		l.lock.unlock()
@@ -202,9 +200,9 @@ func (l *Log) swap(src source) {
 	l.source = src
 }
 
-// stillNamed is asked after a sync: is what was synced in the log that others
-// open? A file that has no successor was removed or moved away with all its
-// lines, which is no different from being removed a moment later.
+// stillNamed checks after a sync that the synced file is still the log that others open. If
+// no file has the name, the log was removed or moved away with all its lines, which is no
+// different from a removal a moment later.
 func (l *Log) stillNamed() error {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -223,32 +221,32 @@ func (l *Log) stillNamed() error {
 	return l.mustContinue(now)
 }
 
-// follow puts the log onto the file that has its name now, if that is another file and
-// continues where the open one ends: nothing would ever be appended to the open one. A
-// log that was deleted stays readable as it was.
+// follow moves the log to the file that has its name now, if that is another file and
+// continues where the open one ends: writers no longer append to the open one. A log that was
+// deleted stays readable as it was.
 func (l *Log) follow() error {
 	l.mu.RLock()
 	src, closed := l.source, l.closed
 	l.mu.RUnlock()
 	if closed {
-		return nil // reading says so
+		return nil // reading reports it
 	}
 	if _, current, err := l.store.isCurrent(l.name, src); current || err != nil {
-		return nil // what cannot be asked is not known to have changed
+		return nil // without an answer, assume that nothing changed
 	}
 	now, err := l.store.openSource(l.name)
 	if err != nil {
 		return nil
 	}
-	if !l.writing.TryLock() { // a writer is at work, and follows by itself
+	if !l.writing.TryLock() { // a writer is at work, and will follow by itself
 		return now.Close()
 	}
 	defer l.writing.Unlock()
 	return l.moveTo(now)
 }
 
-// moveTo puts the log onto a file that has its name, or closes that file. The
-// caller holds writing.
+// moveTo moves the log to a file that has its name, or closes that file. The caller holds
+// writing.
 func (l *Log) moveTo(now source) error {
 	if l.isClosed() || l.source.id() == now.id() {
 		return now.Close()

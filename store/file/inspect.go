@@ -51,8 +51,8 @@ func (s *Store) isThere(path string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// wideMode reports whether a file has more permissions than it should. Windows
-// has permissions of another kind, which are not looked at.
+// wideMode reports whether a file has more permissions than it should. Permissions on Windows
+// work differently and are not checked.
 func (s *Store) wideMode(path string) (store.Fault, bool) {
 	info, err := s.fs.Lstat(path)
 	if err != nil || runtime.GOOS == "windows" {
@@ -92,7 +92,7 @@ func (s *Store) ignored(ctx context.Context) ([]store.Fault, error) {
 		return nil, err
 	}
 	entries, err := s.fs.ReadDir(s.dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a store is made by its first log
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // the first log creates the store
 		return nil, s.fail("inspect", "", err)
 	}
 	var all []store.Fault
@@ -102,9 +102,9 @@ func (s *Store) ignored(ctx context.Context) ([]store.Fault, error) {
 		switch {
 		case !isLog:
 		case !e.Type().IsRegular():
-			why = errors.New("it is not a regular file, so it is not taken for a session")
+			why = errors.New("it is not a regular file, so it does not count as a session")
 		case store.CheckName(name) != nil:
-			why = fmt.Errorf("its name cannot be that of a session: %w", store.CheckName(name))
+			why = fmt.Errorf("a session cannot have this name: %w", store.CheckName(name))
 		}
 		if why != nil {
 			all = append(all, store.Fault{Kind: store.FaultIgnored, Path: filepath.Join(s.dir, e.Name()), Err: why})
@@ -127,7 +127,7 @@ func (s *Store) wideModes(context.Context) ([]store.Fault, error) {
 func (s *Store) wideModesIn(dir string, all *[]store.Fault) error {
 	entries, err := s.fs.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // removed meanwhile, or never made
+		return nil // removed in the meantime, or never created
 	}
 	if f, wide := s.wideMode(dir); wide {
 		*all = append(*all, f)
@@ -162,7 +162,7 @@ func (s *Store) Mend(ctx context.Context, f store.Fault) error {
 	return &store.Error{Op: "mend", Name: f.Name, Path: f.Path, Err: errors.ErrUnsupported}
 }
 
-// narrow takes permissions away that are too wide.
+// narrow removes permissions that are too wide.
 func (s *Store) narrow(ctx context.Context, f store.Fault) error {
 	if err := s.check(ctx, "list", ""); err != nil {
 		return err

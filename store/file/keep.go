@@ -25,15 +25,15 @@ type Kept struct {
 	Path     string
 	Below    string // its path below the store's directory, with slashes
 	Room     Room
-	Name     string // of the log that it is, or is a copy of; else ""
+	Name     string // of the log that it is or copies; otherwise ""
 	Size     int64
 	Modified time.Time
 }
 
-// IsKept reports whether a backup must have the file at a path below the store's
-// directory, with slashes, and in which room it is. Locks, marks, temporary files and
-// the index are not kept, and neither is anything outside of the store's own places: a
-// path that leads elsewhere is never kept.
+// IsKept reports whether a backup must have the file at a path below the store's directory,
+// with slashes, and in which room it is. Locks, marks, temporary files and the index are not
+// kept. Neither is anything outside the store's own directories, such as a path that leads
+// elsewhere.
 func IsKept(below string) (Room, bool) {
 	if below != path.Clean(below) || !filepath.IsLocal(below) || strings.ContainsAny(below, "\\:\x00") {
 		return "", false
@@ -49,8 +49,8 @@ func IsKept(below string) (Room, bool) {
 	return room, false
 }
 
-// KeptLog returns the name of the log that a kept file is, plain or archived. Copies of
-// logs, and what is in any other room, have none.
+// KeptLog returns the name of the log that a kept file is, plain or archived. It is "" for
+// copies of logs and files of other rooms.
 func KeptLog(below string) string {
 	room, kept := IsKept(below)
 	if !kept || room != RoomLog && room != RoomArchive || strings.HasSuffix(below, ".bak") {
@@ -142,9 +142,8 @@ func (k *keeper) entry(ctx context.Context, path string, e fs.DirEntry) bool {
 	return k.yield(f, err)
 }
 
-// OpenKept opens a file for reading, or returns store.ErrNotExist. What is read
-// through the file stays the same, however the store changes, apart from what is
-// appended.
+// OpenKept opens a file for reading, or returns store.ErrNotExist. Its content stays the same
+// however the store changes, except that it may grow.
 func (s *Store) OpenKept(k Kept) (vfs.File, error) {
 	f, err := s.fs.OpenFile(k.Path, os.O_RDONLY, 0)
 	if err != nil {
@@ -171,10 +170,9 @@ func (s *Store) failKept(op string, k Kept, err error) error {
 	return e
 }
 
-// KeptLines calls each with the lines of a file that a backup has, without their line
-// ends, as far as it is a log in any room: of other files there are none. Of a line
-// that is longer than DefaultMaxLine, or that lacks its line end, whole is false. The
-// data is valid until each returns.
+// KeptLines calls each with the lines of a file of a backup, without their line ends, if it
+// is a log in any room; other files have no lines. whole is false for a line that is longer
+// than DefaultMaxLine or lacks its line end. The data is valid until each returns.
 func KeptLines(below string, r io.Reader, each func(line []byte, whole bool) error) error {
 	if room, _ := IsKept(below); room != RoomLog && room != RoomArchive && room != RoomTrash {
 		return nil

@@ -12,12 +12,11 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// lateBlobs are the blobs that were put and not synced, because the store has
-// Sync: Never. They stay here until a Flush has synced them, about a hundred
-// bytes for each.
+// lateBlobs are the blobs that were put but not synced, because the store has Sync: Never.
+// They stay here, at about a hundred bytes each, until a Flush has synced them.
 type lateBlobs struct {
-	// flushing is held during a sync. Another flush waits for it, and then checks what
-	// is left: it must not return while its blobs are on their way.
+	// flushing is held during a sync. Another flush waits for it, and then checks what is
+	// left: it must not return while another one is still syncing its blobs.
 	flushing sync.Mutex
 
 	mu    sync.Mutex         // guards what follows
@@ -54,8 +53,8 @@ func (b *lateBlobs) done() {
 	b.taken = nil
 }
 
-// lazyBlobs are the blobs of a store that does not sync. An existing blob counts too:
-// its writer need not have synced it.
+// lazyBlobs are the blobs of a store that does not sync. It also remembers blobs that already
+// exist: their writers may not have synced them.
 type lazyBlobs struct{ blobs }
 
 func (b lazyBlobs) Put(ctx context.Context, data []byte) (store.Ref, error) {
@@ -66,8 +65,8 @@ func (b lazyBlobs) Put(ctx context.Context, data []byte) (store.Ref, error) {
 	return ref, err
 }
 
-// flushBlobs makes all blobs durable that were put before. If it fails, those
-// that are not stay for the next flush.
+// flushBlobs makes all blobs durable that were put before. If it fails, the others stay for
+// the next flush.
 func (s *Store) flushBlobs(ctx context.Context) error {
 	if !s.late.any() {
 		return nil
@@ -85,7 +84,7 @@ func (s *Store) flushBlobs(ctx context.Context) error {
 		if err == nil {
 			err = s.flushBlob(ctx, ref, path, damaged)
 			if errors.Is(err, fs.ErrNotExist) {
-				continue // it was removed; what is gone cannot be lost
+				continue // it was removed, so there is nothing to lose
 			}
 			damaged = damaged || err != nil
 		}
@@ -100,8 +99,8 @@ func (s *Store) flushBlobs(ctx context.Context) error {
 	return failed
 }
 
-// syncOnce syncs a directory unless that was done already, and gives the error
-// of the one time.
+// syncOnce syncs a directory unless done has it already, and returns the error of that one
+// sync.
 func (s *Store) syncOnce(done map[string]error, dir string) error {
 	err, ok := done[dir]
 	if !ok {
@@ -111,13 +110,13 @@ func (s *Store) syncOnce(done map[string]error, dir string) error {
 	return err
 }
 
-// flushBlob syncs a blob. One whose sync has failed before is read, as long as
-// the kernel still has it, and written again under its name.
+// flushBlob syncs a blob. If an earlier sync of it failed, flushBlob reads the blob, while
+// the kernel still has it, and writes it again.
 func (s *Store) flushBlob(ctx context.Context, ref store.Ref, path string, damaged bool) error {
 	if !damaged {
 		return s.syncPath(path)
 	}
-	// Held, so that a blob that is deleted in between does not come back.
+	// The hold keeps a blob that is being deleted from coming back.
 	release, err := blobs{s}.Hold(ctx)
 	if err != nil {
 		return err

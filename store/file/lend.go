@@ -10,17 +10,16 @@ import (
 
 // spareLock is a lock file that a batch lends to one name after the other.
 //
-// A batch needs the lock of each of its names for the moment of a rename. Making a
-// lock file for that and removing it again costs more than all the rest, because a
-// file system that does not hand out the number of a removed file too soon (ext4
-// for one) has to search further and further for a free one. So one file, locked
-// before anybody else can see it, gets the name of each lock in turn, as a link,
-// and loses it again.
+// A batch needs the lock of each of its names for the moment of a rename. Making a lock file
+// for that and removing it again costs more than all the rest, because a file system that
+// does not hand out the number of a removed file too soon (ext4 for one) has to search
+// further and further for a free one. So one file, locked before any other process can see
+// it, gets the name of each lock in turn, as a link, and loses it again.
 //
-// To everybody else it is a lock like any other. A link is made only if the name is
-// free, as a lock file is created only by one. A caller that opens it meanwhile waits for
-// us and then asks, as always, whether what they have locked has its name; it has
-// not, and they make a lock file of their own. It never has the names of two locks:
+// To other processes it is a lock like any other. A link is made only if the name is free,
+// just as only one process creates a lock file. A process that opens it in the meantime waits
+// for us and then checks, as always, whether the file that it has locked still has its name;
+// it has not, so the process creates a lock file itself. It never has the names of two locks:
 // two logs that share a lock would wait for one another for no reason.
 type spareLock struct {
 	store *Store
@@ -28,8 +27,8 @@ type spareLock struct {
 	file  vfs.File // locked; nil if there is nothing to lend
 }
 
-// spareLock makes one. Where that does not work, it has nothing to lend, and
-// everybody makes lock files as usual.
+// spareLock returns one. If that fails, it has nothing to lend, and each name gets a lock
+// file as usual.
 func (s *Store) spareLock() *spareLock {
 	l := &spareLock{store: s}
 	if openFilesKeepNames || s.mkdir(s.room("tmp")) != nil || s.mkdir(s.room("locks")) != nil {
@@ -47,7 +46,7 @@ func (s *Store) spareLock() *spareLock {
 	return l
 }
 
-// lend gives a lock the file, locked, and reports whether it did.
+// lend gives the locked file to a lock, and reports whether it did.
 func (l *spareLock) lend(to *nameLock) bool {
 	if l.file == nil {
 		return false
@@ -64,8 +63,8 @@ func (l *spareLock) lend(to *nameLock) bool {
 	return true
 }
 
-// takeBack ends what lend began. If the name cannot be taken away, the file keeps
-// it and is not lent again.
+// takeBack undoes lend. If the file's name cannot be removed, the file keeps it and is not
+// lent again.
 func (l *spareLock) takeBack(from *nameLock) {
 	err := l.store.fs.Remove(from.path)
 	if from.file = nil; err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -77,7 +76,7 @@ func (l *spareLock) close() {
 	if l.file == nil {
 		return
 	}
-	_ = l.store.fs.Remove(l.path) // what is left over harms nothing
+	_ = l.store.fs.Remove(l.path) // a left-over file is harmless
 	l.file.Close()
 	l.file = nil
 }

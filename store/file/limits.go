@@ -13,7 +13,7 @@ func (s *Store) Limits() store.Limits {
 	return store.Limits{Entry: s.opts.MaxLine, Log: s.opts.MaxLog, Logs: s.opts.MaxLogs}
 }
 
-// checkSize refuses to let the log have so many bytes.
+// checkSize returns an error if the log may not have that many bytes.
 func (l *Log) checkSize(size int64) error {
 	err := store.MaxSession.Check("append", l.name, size, l.store.opts.MaxLog)
 	if e, ok := errors.AsType[*store.Error](err); ok {
@@ -22,19 +22,19 @@ func (l *Log) checkSize(size int64) error {
 	return err
 }
 
-// countLock is the name of the lock that is held from counting the logs until
-// there is one more. No log can have it.
+// countLock is the name of the lock that is held from counting the logs until the new one
+// exists. No log can have this name.
 const countLock = ".count"
 
-// reserve makes sure that there may be one log more, and makes room if it was
-// told how. It returns the lock that has to be held while that log is created;
-// nil if there is no limit, and creating costs nothing more then.
+// reserve makes sure that the store may have one more log, and makes room if Options.MakeRoom
+// is set. It returns the lock to hold while that log is created. Without a limit the lock is
+// nil, and nothing is counted.
 func (s *Store) reserve(ctx context.Context, name string) (*nameLock, error) {
 	if s.opts.MaxLogs <= 0 {
 		return nil, nil
 	}
 	if err := s.mustNotExist(name); err != nil {
-		return nil, err // that is the better answer, and no reason to make room
+		return nil, err // report this; it is no reason to make room
 	}
 	lock, err := s.lockName(ctx, countLock)
 	if err != nil {
@@ -47,9 +47,9 @@ func (s *Store) reserve(ctx context.Context, name string) (*nameLock, error) {
 	return lock, nil
 }
 
-// checkCount counts the logs and makes room if there are too many. The count's lock is
-// held all the while: the room that was made would go to somebody else. To make room
-// takes the locks of logs, and no holder of one of those waits for this one.
+// checkCount counts the logs and makes room if there are too many. The caller holds countLock
+// throughout: otherwise another process would take the room. Making room takes the locks of
+// logs, and no holder of those waits for countLock.
 func (s *Store) checkCount(ctx context.Context, name string) error {
 	n, err := s.count(ctx)
 	if err == nil && n >= s.opts.MaxLogs && s.opts.MakeRoom != nil {

@@ -15,12 +15,11 @@ import (
 
 // # Finding a log that moves
 //
-// A log is in one of two places: its plain file, or its archive. Archiving makes
-// the archive and then deletes the plain file; bringing back makes the plain file
-// and then deletes the archive. So at every moment it is in one of them, and yet a
-// reader that looks at one and then at the other can miss it: it may move from the
-// second to the first between the looks. More looks make that less likely, never
-// impossible.
+// A log is in one of two places: its plain file, or its archive. Archiving makes the archive
+// and then deletes the plain file; bringing back makes the plain file and then deletes the
+// archive. So at every moment it is in one of them, and yet a reader that looks at one and
+// then at the other can miss it: it may move from the second to the first between the looks.
+// Looking more often makes that less likely, never impossible.
 //
 // The name's lock settles it. Moving a log needs it, and its file stays until the log
 // is removed. Hence, after a look at both places that found nothing:
@@ -33,7 +32,7 @@ import (
 //     in neither place each time is being created or removed, and either answer
 //     is right.
 //
-// Nothing is written for this, and a log that is where it was takes no lock.
+// This writes nothing, and a log that did not move needs no lock.
 
 // looks is how often a log is looked for while another holds its lock.
 const looks = 10
@@ -41,8 +40,8 @@ const looks = 10
 // errGone is what a look returns when the log is in neither place.
 var errGone = fs.ErrNotExist
 
-// find calls look, which looks at both places of a log, until its answer holds.
-// The caller does not have the name's lock; who has it calls look once.
+// find calls look, which looks at both places of a log, until its answer is reliable. The
+// caller does not have the name's lock; a caller that has it calls look directly.
 func (s *Store) find(name string, look func() error) error {
 	for n := 0; ; n++ {
 		err := look()
@@ -57,8 +56,8 @@ func (s *Store) find(name string, look func() error) error {
 	}
 }
 
-// lookLocked looks once more with the name's lock, if it can have it at once, and
-// reports whether the answer is final.
+// lookLocked looks once more with the name's lock, if it is free, and reports whether the
+// answer is final.
 func (s *Store) lookLocked(name string, look func() error) (settled bool, err error) {
 	f, err := s.fs.OpenFile(s.lockPath(name), os.O_RDONLY, 0)
 	if err != nil {
@@ -74,7 +73,7 @@ func (s *Store) lookLocked(name string, look func() error) (settled bool, err er
 		return false, errGone
 	}
 	if named, err := vfs.HasName(s.fs, f, s.lockPath(name)); err != nil || !named {
-		return false, errGone // it was removed with its log, which may be there again
+		return false, errGone // it was removed with its log, which may exist again by now
 	}
 	return true, look()
 }
@@ -100,10 +99,10 @@ func (s *Store) existsLocked(name string) (string, error) {
 	return "", errGone
 }
 
-// List yields every log once: the plain files, then those that are only archived,
-// then those that moved between the two while they were listed. A log that exists
-// all the while is among them: if neither directory had it when that was read,
-// then it moved, and so it has a lock file (see above).
+// List yields every log once: the plain files, then those that are only archived, then those
+// that moved between the two while they were listed. It cannot miss a log that exists
+// throughout: if neither directory had it when it was read, the log moved, and so it has a
+// lock file (see above).
 func (s *Store) List(ctx context.Context) iter.Seq2[store.Stat, error] {
 	return func(yield func(store.Stat, error) bool) {
 		if err := s.check(ctx, "list", ""); err != nil {
@@ -166,7 +165,7 @@ func (l *lister) read() error {
 	if err != nil {
 		return err
 	}
-	// The locks come last: what moved between the two has one by now.
+	// The locks come last: a log that moved between the two has one by now.
 	locks, err := s.fs.ReadDir(s.room("locks"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -24,15 +24,15 @@ import (
 //
 // # Leases
 //
-// Taking the lock, asking whether it has its name and giving it back cost more
-// than the write they protect. So while one handle appends again and again, it
-// keeps the lock from one append to the next: a lease. The rules:
+// Taking the lock, checking its name and releasing it cost more than the write they protect.
+// So while one handle appends again and again, it keeps the lock from one append to the next:
+// a lease. The rules:
 //
 //   - A lease begins only when an append directly follows one of the same handle
 //     (no other writer's bytes in between) within leaseIdle. Writers that take
 //     turns, and writers with pauses, never have one.
-//   - It ends leaseIdle after the latest append, by a timer: a writer that fell silent
-//     locks no one out for longer.
+//   - It ends leaseIdle after the latest append, by a timer: a writer that pauses keeps
+//     nobody waiting for longer.
 //   - It ends leaseMax after its beginning, however busy the writer is; the writer then
 //     leaves the lock alone for leaseGap. Waiters check the lock more often than that
 //     (see wait), so a busy writer cannot starve the others.
@@ -72,7 +72,7 @@ type nameLock struct {
 	lender *spareLock // whose file it is; nil: our own
 
 	markPath string // "" until open, and for names that are not logs
-	unmarked bool   // the holder makes sure in another way that changes are found
+	unmarked bool   // the holder makes changes known in another way
 
 	dirty bool // what acquire returned last
 
@@ -90,8 +90,8 @@ const (
 	pollMax = 200 * time.Microsecond
 )
 
-// openFilesKeepNames: where open files cannot be removed or replaced, a lock file
-// cannot get lost either, and one lock is enough.
+// openFilesKeepNames is true where open files cannot be removed or replaced: a lock file
+// cannot get lost there, and one lock is enough.
 const openFilesKeepNames = runtime.GOOS == "windows"
 
 // lockName opens and acquires the locks of a name: the lock file's, and that on the
@@ -155,22 +155,22 @@ func (l *nameLock) mustBeLocked(file *plain) error {
 	}
 }
 
-// lockPlain locks the plain file of a log, if it has one that counts: a stray one is put aside, so that
-// it is not taken for the log and the archive for a left-over. The caller has the lock of the name, and
-// closes the file to give this one back.
+// lockPlain locks the plain file of a log, if it has one that counts. It puts a stray one
+// aside, so that the stray is not taken for the log and the archive for a left-over. The
+// caller has the lock of the name, and releases this one by closing the file.
 func (s *Store) lockPlain(ctx context.Context, name string) (vfs.File, error) {
 	if openFilesKeepNames {
 		_, err := s.putAsideStray(name)
 		return nil, err
 	}
 	for {
-		f, err := s.fs.OpenFile(s.Path(name), os.O_RDWR, 0) // on NFS, only who may write can lock
+		f, err := s.fs.OpenFile(s.Path(name), os.O_RDWR, 0) // NFS locks only files open for writing
 		switch {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, vfs.ErrSymlink), errors.Is(err, vfs.ErrNotRegular):
 			return nil, nil // it cannot be appended to
 		case errors.Is(err, fs.ErrPermission):
 			_, err := s.putAsideStray(name)
-			return nil, err // who may not write it can at most move it
+			return nil, err // without write permission, a process can only move the file
 		case err != nil:
 			return nil, err
 		}
@@ -208,14 +208,14 @@ func (s *Store) errLocked(name, path string) error {
 	return &store.Error{
 		Op: "lock", Name: name, Path: path, Kind: store.ErrLocked,
 		Err:  fmt.Errorf("not free after %v", s.opts.LockWait),
-		Hint: "another process seems stuck while writing to this session",
+		Hint: "another process seems to be stuck while it writes to this session; end that process",
 	}
 }
 
-// acquire takes the lock. fresh is true when the lock file is not the one of
-// the previous acquisition, and everything known of the log may be out of date;
-// dirty is true when a sync of the log failed and what was written since the
-// last good one must be written again (see markUnsynced).
+// acquire takes the lock. fresh is true when the lock file is not the one of the previous
+// acquisition, so that everything known about the log may be out of date. dirty is true when
+// a sync of the log failed, so that everything written since the last good one must be
+// written again (see markUnsynced).
 func (l *nameLock) acquire(ctx context.Context) (fresh, dirty bool, err error) {
 	if !l.rest.IsZero() {
 		time.Sleep(time.Until(l.rest))
@@ -283,17 +283,17 @@ func (l *nameLock) release() {
 	l.close()
 }
 
-// leaveNothing removes the lock file, which must be locked. An import makes thousands
-// of logs that may never grow, and the next writer makes another lock file. A note in
-// it stays (see markUnsynced). If it cannot be removed, as on Windows while it is open,
-// that does no harm.
+// leaveNothing removes the lock file, which must be locked. An import creates thousands of
+// logs that may never grow, and the next writer creates another lock file. A lock file with a
+// note stays (see markUnsynced). It does no harm if the file cannot be removed, as on Windows
+// while it is open.
 func (l *nameLock) leaveNothing() {
 	if l.file != nil && !l.dirty && l.lender == nil {
 		_ = l.store.fs.Remove(l.path)
 	}
 }
 
-// unlock cannot usefully fail: the lock goes with the descriptor at the latest.
+// unlock returns no error: closing the descriptor releases the lock anyway.
 func (l *nameLock) unlock() {
 	l.kept = false
 	if l.file != nil && l.file.Unlock() != nil {
@@ -309,11 +309,11 @@ func (l *nameLock) close() {
 	}
 }
 
-// markUnsynced notes in the lock file that a sync of the log failed. After such
-// a failure the kernel forgets that the data never reached the disk: a second sync
-// reports success, and reads return the data until memory is short. So no process,
-// including this one, may append before the log was written again. The note need not
-// survive a power cut: after one, what is read is what is on the disk.
+// markUnsynced leaves a note in the lock file that a sync of the log failed. After such a
+// failure the kernel forgets that the data never reached the disk: a second sync reports
+// success, and reads return the data until memory is short. So no process, including this
+// one, may append before the log was written again. The note need not survive a power cut:
+// after one, reads return what is on the disk.
 func (l *nameLock) markUnsynced() error {
 	if l.file == nil {
 		return errors.New("the lock file is not open")

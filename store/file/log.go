@@ -31,13 +31,13 @@ type Log struct {
 		began time.Time
 		end   store.Pos
 	}
-	idle *time.Timer // ends the lease of a writer that fell silent
+	idle *time.Timer // ends the lease of a writer that pauses
 
 	// mu guards which file we are on. Readers hold it shared while they read, so
 	// that the file is not closed under them when it was replaced.
 	mu     sync.RWMutex
 	source source
-	closed bool // changed only with writing held as well, which is enough to read it
+	closed bool // changed only with writing held as well; holding writing is enough to read it
 
 	sync syncer
 }
@@ -98,8 +98,8 @@ func (s *Store) checkLine(name string, line []byte) error {
 	return nil
 }
 
-// write puts the lines into the file, under the lock and after checking the
-// position. Whether they are on the disk is the syncer's business.
+// write puts the lines into the file, under the lock and after checking the position. The
+// syncer sees that they reach the disk.
 func (l *Log) write(ctx context.Context, at store.Pos, lines [][]byte) (store.Pos, error) {
 	if err := ctx.Err(); err != nil {
 		return at, err
@@ -128,8 +128,8 @@ func (l *Log) write(ctx context.Context, at store.Pos, lines [][]byte) (store.Po
 	return end, nil
 }
 
-// hold takes the locks that a change of the log needs, and returns the file to
-// change and how it is. Under a lease they are held already.
+// hold takes the locks that a change of the log needs, and returns the file to change and its
+// stat. Under a lease they are held already.
 func (l *Log) hold(ctx context.Context) (*plain, vfs.Stat, error) {
 	if l.lock.kept {
 		file := l.source.(*plain)
@@ -137,7 +137,7 @@ func (l *Log) hold(ctx context.Context) (*plain, vfs.Stat, error) {
 		if current {
 			return file, stat, nil
 		}
-		l.unlock() // what is locked is not the log any more
+		l.unlock() // the locked file is no longer the log
 	}
 	fresh, dirty, err := l.lock.acquire(ctx)
 	if err != nil {
@@ -146,12 +146,12 @@ func (l *Log) hold(ctx context.Context) (*plain, vfs.Stat, error) {
 	file, stat, err := l.writable(ctx, fresh, dirty)
 	if err != nil {
 		l.unlock()
-		l.lock.close() // what we know of the log stays out of date: look again next time
+		l.lock.close() // what we know about the log is out of date: look again next time
 	}
 	return file, stat, err
 }
 
-// unlock gives back what hold took.
+// unlock releases what hold took.
 func (l *Log) unlock() {
 	if file, ok := l.source.(*plain); ok && file.Unlock() != nil {
 		l.reopen(file)
@@ -159,8 +159,8 @@ func (l *Log) unlock() {
 	l.lock.unlock()
 }
 
-// reopen opens a file once more, to close the descriptor whose lock could not be
-// given back. If that does not work either, the lock goes when the log is closed.
+// reopen opens a file again, to close the descriptor whose lock could not be released. If
+// that fails too, closing the log releases the lock.
 func (l *Log) reopen(file *plain) {
 	again, err := l.store.openPlain(l.name)
 	if err != nil {
@@ -173,8 +173,8 @@ func (l *Log) reopen(file *plain) {
 	l.swap(again)
 }
 
-// unlockOrKeep ends an append that began at a moment: it keeps the lock for the
-// next one if they come close together, and else gives it back. See nameLock.
+// unlockOrKeep ends an append: it keeps the lock for the next one if appends come close
+// together, and otherwise releases it. See nameLock.
 func (l *Log) unlockOrKeep(began time.Time, at, end store.Pos) {
 	follows := at == l.latest.end && began.Sub(l.latest.began) < leaseIdle
 	l.latest.began, l.latest.end = began, end
@@ -194,7 +194,7 @@ func (l *Log) unlockOrKeep(began time.Time, at, end store.Pos) {
 	}
 }
 
-// endIdleLease gives the lock back unless there was an append a moment ago.
+// endIdleLease releases the lock unless there was an append a moment ago.
 func (l *Log) endIdleLease() {
 	l.writing.Lock()
 	defer l.writing.Unlock()
@@ -208,9 +208,9 @@ func (l *Log) endIdleLease() {
 	l.unlock()
 }
 
-// checkEnd makes sure the log ends at the position, repairing what a crashed
-// writer may have left there. The caller holds the lock, so bytes without a line
-// end are not on their way.
+// checkEnd makes sure the log ends at the position, repairing what a crashed writer may have
+// left there. The caller holds the lock, so no writer is still completing bytes without a
+// line end.
 func (l *Log) checkEnd(file *plain, size int64, at store.Pos) error {
 	if size == int64(at) {
 		return nil
@@ -228,15 +228,15 @@ func (l *Log) checkEnd(file *plain, size int64, at store.Pos) error {
 	return nil
 }
 
-// How much memory a handle holds on to for its next append. Large batches come in
-// rows, from an import; one huge line must not be carried along for good.
+// How much memory a handle keeps for its next append. An import appends one large batch after
+// the other; but the memory of one huge line must not be kept for good.
 const (
 	keptLine  = 1 << 20
 	keptBatch = 16 << 20
 )
 
-// writeAt writes all lines with one call. What was written of them when it
-// fails is cut off again, so that the next append does not join on to it.
+// writeAt writes all lines with one call. If that fails, it cuts off what was written, so
+// that the next append does not continue a torn line.
 func (l *Log) writeAt(file *plain, at store.Pos, lines [][]byte) (store.Pos, error) {
 	size := 0
 	for _, line := range lines {
@@ -272,8 +272,8 @@ func (l *Log) writeAt(file *plain, at store.Pos, lines [][]byte) (store.Pos, err
 	return at, l.fail("append", at, nil, err)
 }
 
-// cutBack takes back what was written of an append. It must be durable: whole
-// lines could come back with a power cut, although their append had failed.
+// cutBack removes what was written of an append. That must be durable: otherwise a power cut
+// could bring back whole lines of an append that failed.
 func (l *Log) cutBack(file *plain, at store.Pos) error {
 	if err := file.Truncate(int64(at)); err != nil {
 		return err
@@ -326,8 +326,8 @@ func (l *Log) fail(op string, at store.Pos, kind, err error) error {
 	return &store.Error{Op: op, Name: l.name, Path: l.Path(), Offset: int64(at), At: true, Kind: kind, Err: err}
 }
 
-// explain gives an error of the file system the log's name and the position,
-// and a kind where it has one.
+// explain adds to an error of the file system the log's name, the position, and a kind if one
+// fits.
 func (l *Log) explain(op string, at store.Pos, err error) error {
 	var done *store.Error
 	switch {
@@ -336,7 +336,7 @@ func (l *Log) explain(op string, at store.Pos, err error) error {
 	case errors.Is(err, store.ErrReplaced):
 		return &store.Error{
 			Op: op, Name: l.name, Path: l.Path(), Kind: store.ErrReplaced,
-			Hint: "somebody redacted, repaired, edited or restored it: open it again",
+			Hint: "another program redacted, repaired, edited or restored it: open it again",
 		}
 	case errors.Is(err, fs.ErrNotExist):
 		return &store.Error{

@@ -15,8 +15,8 @@ import (
 
 // # Marks
 //
-// An index wants to know which logs have changed since it last looked. To look at
-// the file of each takes 0.6 s where there are 100,000. So writers leave marks:
+// An index wants to know which logs have changed since it last looked. Looking at every file
+// takes 0.6 s for 100,000 logs. So writers leave marks:
 //
 //	.coppice/changed/<name>   the log of that name may have changed; empty
 //	.coppice/changed/.stamp   made by the reader of the marks; random
@@ -32,9 +32,9 @@ import (
 //     and marks again.
 //  3. Marks are not synced. A power cut may lose one and keep the change, so the
 //     epoch names the boot: after another one, an index trusts no mark.
-//  4. A directory of marks that was deleted, or copied while logs were written, is
-//     worth nothing. The stamp in it went along, or is now another file: the epoch
-//     names it, too.
+//  4. A directory of marks that was deleted, or copied while logs were written, is worth
+//     nothing. Its stamp was deleted with it, or is now another file: the epoch names the
+//     stamp, too.
 //  5. An index removes marks once it has seen the change, and a second index would
 //     miss it. Only the index at IndexPath gets the marks.
 //  6. A writer that creates many logs at once need not mark each of them: see
@@ -46,7 +46,7 @@ import (
 
 const (
 	marksRoom = "changed"
-	stampFile = ".stamp" // no log can be called that
+	stampFile = ".stamp" // no log can have this name
 )
 
 // Stat implements store.Store.
@@ -72,8 +72,8 @@ func (s *Store) markPath(name string) string {
 	return s.room(marksRoom, name)
 }
 
-// mark notes that the log may be changed from now on: rule 1. Nearly always the
-// mark is there already, and that takes one look.
+// mark leaves a mark that the log may change from now on: rule 1. Nearly always the mark
+// exists already, and then this costs one look.
 func (l *nameLock) mark() error {
 	if l.markPath == "" || l.unmarked {
 		return nil
@@ -108,8 +108,8 @@ func (s *Store) Changes(ctx context.Context, reader string) (store.Changes, erro
 	if !ok || reader != s.IndexPath() {
 		return c, nil
 	}
-	// All of this comes before the marks are read. A log that comes later has a
-	// mark, and if that is not read now it is the next time.
+	// All of this comes before the marks are read. A log that comes later leaves a mark,
+	// which is read now or the next time.
 	c.Listing = s.listing()
 	stamp, err := s.stamp()
 	if err != nil || boot.Boot() == "" {
@@ -139,7 +139,7 @@ func (s *Store) listing() string {
 	return fmt.Sprint(times[0].UnixNano(), times[1].UnixNano())
 }
 
-// stamp returns what identifies the directory of marks, which is made if it does
+// stamp returns what identifies the directory of marks, and creates the directory if it does
 // not exist: see rule 4.
 func (s *Store) stamp() (string, error) {
 	path := s.room(marksRoom, stampFile)
@@ -152,15 +152,14 @@ func (s *Store) stamp() (string, error) {
 	}
 	stat, err := s.fs.Stat(path)
 	if err == nil && len(data) == 0 {
-		err = errors.New("the stamp is being written")
+		err = errors.New("another process is writing the stamp of the change marks")
 	}
 	return fmt.Sprintf("%s %v", data, stat.File), err
 }
 
-// dropStamp makes the next epoch another one, so that an index looks at everything.
-// A writer of many logs calls it once they have their names, before reporting success.
-// An index that read the old stamp no longer trusts it, and one that reads the next
-// stamp finds the logs in place.
+// dropStamp starts another epoch, so that an index looks at everything. A writer of many logs
+// calls it once they have their names, before reporting success. An index that read the old
+// stamp no longer trusts it, and one that reads the next stamp finds the logs in place.
 func (s *Store) dropStamp() error {
 	err := s.fs.Remove(s.room(marksRoom, stampFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -170,7 +169,7 @@ func (s *Store) dropStamp() error {
 }
 
 func (s *Store) makeStamp(path string) ([]byte, error) {
-	// Without logs there is nothing to mark, and reading makes no store.
+	// Without logs there is nothing to mark, and reading must not create a store.
 	if _, err := s.fs.Lstat(s.room()); err != nil {
 		return nil, err
 	}
@@ -186,7 +185,8 @@ func (s *Store) makeStamp(path string) ([]byte, error) {
 	return data, errors.Join(err, f.Close())
 }
 
-// Settle implements store.Store: rule 2. Rule 5: there is one reader.
+// Settle implements store.Store, by rule 2. The reader's name does not matter: by rule 5
+// there is only one.
 func (s *Store) Settle(ctx context.Context, _, name string, was *store.Stat) error {
 	if err := s.check(ctx, "settle", name); err != nil {
 		return err
@@ -199,7 +199,7 @@ func (s *Store) Settle(ctx context.Context, _, name string, was *store.Stat) err
 	now, err := s.statLocked(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && was == nil:
-		// Taking the lock has made a file for it, which goes as with its log.
+		// Taking the lock has created its file, which must go as it would with its log.
 		err = s.fs.Remove(l.path)
 		if errors.Is(err, fs.ErrNotExist) || openFilesKeepNames {
 			err = nil

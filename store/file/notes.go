@@ -12,8 +12,8 @@ import (
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
-// notes is a room of the store's house keeping directory that has notes. Rooms of other
-// content are not for them.
+// notes is a room of the housekeeping directory for notes. Rooms with other content cannot
+// hold notes.
 type notes struct {
 	store *Store
 	room  string
@@ -46,15 +46,15 @@ func (n *notes) List(ctx context.Context) ([]store.Note, error) {
 	for _, e := range entries {
 		info, infoErr := e.Info()
 		if infoErr != nil || !info.Mode().IsRegular() {
-			continue // removed meanwhile, or no note
+			continue // removed in the meantime, or not a note
 		}
 		all = append(all, store.Note{Name: e.Name(), Size: info.Size(), Modified: info.ModTime()})
 	}
 	return all, n.fail("list notes", "", err)
 }
 
-// Write makes or replaces a note. It is durable when Write returns, unless the
-// store was told never to sync.
+// Write creates or replaces a note. The note is durable when Write returns, unless the store
+// has Sync: Never.
 func (n *notes) Write(ctx context.Context, name string, data []byte) error {
 	if err := n.check(ctx, name); err != nil {
 		return err
@@ -62,14 +62,13 @@ func (n *notes) Write(ctx context.Context, name string, data []byte) error {
 	return n.write(name, func() error { return n.store.publish(n.path(name), vfs.Data(data)) })
 }
 
-// write makes the room again if somebody has deleted it: that loses notes, which
-// is no worse than it was.
+// write recreates the room if it was deleted: its notes are lost already.
 func (n *notes) write(name string, write func() error) error {
 	return n.fail("write note", name, n.store.again(write))
 }
 
-// Change replaces a note by what change makes of it, nil if there is none. No other
-// Change of a note of this store happens meanwhile, in any process.
+// Change replaces a note by the result of change, which gets the old note, or nil if there is
+// none. No other Change of a note of this store runs at the same time, in any process.
 func (n *notes) Change(ctx context.Context, name string, change func(old []byte) ([]byte, error)) error {
 	if err := n.check(ctx, name); err != nil {
 		return err
@@ -90,12 +89,12 @@ func (n *notes) Change(ctx context.Context, name string, change func(old []byte)
 	return n.Write(ctx, name, changed)
 }
 
-// notesLock is the lock of all notes. It is not in the room of the logs' locks,
-// where any name may be that of a log.
+// notesLock is the lock of all notes. It is not among the locks of logs, where any name may
+// belong to a log.
 const notesLock = "../notes"
 
-// WriteHint is Write for what can be found out again: it syncs nothing. After a
-// power cut the note may be gone, old or damaged.
+// WriteHint is Write for notes that can be recomputed: it syncs nothing. After a power cut
+// the note may be gone, old or damaged.
 func (n *notes) WriteHint(ctx context.Context, name string, data []byte) error {
 	if err := n.check(ctx, name); err != nil {
 		return err
@@ -111,7 +110,7 @@ func (n *notes) WriteHint(ctx context.Context, name string, data []byte) error {
 	})
 }
 
-// Remove deletes a note, durably. That it is not there is no error.
+// Remove deletes a note, durably. A missing note is not an error.
 func (n *notes) Remove(ctx context.Context, name string) error {
 	if err := n.check(ctx, name); err != nil {
 		return err

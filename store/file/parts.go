@@ -36,7 +36,7 @@ func (s parts) Where(kind store.PartKind, name string) string {
 	return ""
 }
 
-// at tells by its path what a file is.
+// at returns what a file is, by its path.
 func (s parts) at(path string) store.Part {
 	rel, _ := filepath.Rel(s.dir, path) // both are absolute
 	below := filepath.ToSlash(rel)
@@ -45,7 +45,7 @@ func (s parts) at(path string) store.Part {
 	switch room {
 	case RoomLog, RoomArchive:
 		if p.Kind = store.PartLog; name == "" {
-			p.Kind = store.PartOther // it only lies beside them
+			p.Kind = store.PartOther // it is only beside them
 		} else if strings.HasSuffix(below, ".bak") {
 			p.Kind = store.PartCopy
 		}
@@ -142,7 +142,8 @@ func (s parts) Copies(ctx context.Context, name string) ([]store.Part, error) {
 	return all, nil
 }
 
-// leftover returns the log whose archive a file is, if its plain file counts.
+// leftover returns the log of an archive that does not count because the log has a plain
+// file.
 func (s parts) leftover(file string) (string, bool) {
 	name, ok := strings.CutSuffix(file, archiveSuffix)
 	if !ok {
@@ -211,13 +212,13 @@ func (s parts) copyLines(ctx context.Context, p store.Part, yield func(store.Lin
 	}
 }
 
-// checkEdit refuses what has no lines that can be edited.
+// checkEdit refuses a part without lines that can be edited.
 func (s parts) checkEdit(ctx context.Context, op string, p store.Part) error {
 	switch p.Kind {
 	case store.PartLog, store.PartCopy, store.PartNote:
 		return s.check(ctx, "list", "")
 	}
-	return &store.Error{Op: op, Path: p.Place, Kind: store.ErrInvalid, Err: fmt.Errorf("it is of the kind %q", p.Kind)}
+	return &store.Error{Op: op, Path: p.Place, Kind: store.ErrInvalid, Err: fmt.Errorf("a part of the kind %q has no lines to edit", p.Kind)}
 }
 
 // Edit implements store.Parts.
@@ -270,7 +271,7 @@ func (s parts) editLog(ctx context.Context, name string, edit func(line []byte) 
 	return err
 }
 
-// edited yields the new content of a log. What stays as it is comes in large pieces.
+// edited yields the new content of a log. Unchanged lines come in large pieces.
 func edited(lines iter.Seq2[store.RawLine, error], edit func(line []byte) ([]byte, error)) iter.Seq2[store.Piece, error] {
 	return func(yield func(store.Piece, error) bool) {
 		var same store.Piece // what is copied unchanged
@@ -314,7 +315,7 @@ func (s parts) Remove(ctx context.Context, p store.Part) error {
 	return s.failPart("remove", p, err)
 }
 
-// compressWhatIsWritten makes an archive of what write writes.
+// compressWhatIsWritten compresses what write writes into an archive.
 func compressWhatIsWritten(w io.Writer, write func(io.Writer) error) error {
 	r, plain := io.Pipe()
 	go func() {

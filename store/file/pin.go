@@ -18,12 +18,12 @@ func (l *Log) Current() error {
 	return nil
 }
 
-// Pin implements store.Log. It holds the log's lock, which whoever rewrites,
-// removes or archives a log takes too. Where one may only read, there is no lock to
-// be had, and only the question is asked.
+// Pin implements store.Log. It holds the log's lock, so no process rewrites, removes or
+// archives the log. In a store that is read-only there is no lock to take, and Pin only
+// checks that the log is current.
 func (l *Log) Pin(ctx context.Context) (release func(), err error) {
 	if _, err := l.store.exists(l.name); err != nil {
-		return nil, l.explain("copy", 0, err) // and make no lock file for it
+		return nil, l.explain("copy", 0, err) // without creating a lock file
 	}
 	lock, err := l.store.lockName(ctx, l.name)
 	switch {
@@ -41,8 +41,7 @@ func (l *Log) Pin(ctx context.Context) (release func(), err error) {
 	return release, nil
 }
 
-// mustHaveName makes sure that the file which has the log's name has every line of
-// the open one.
+// mustHaveName makes sure that the file with the log's name has every line of the open one.
 func (l *Log) mustHaveName() error {
 	l.mu.RLock()
 	defer l.mu.RUnlock()

@@ -20,7 +20,7 @@ func (s *Store) Create(ctx context.Context, name string, lines iter.Seq2[[]byte,
 	return s.createWhen(ctx, name, lines, nil)
 }
 
-// createWhen is Create that calls ready, if it is not nil, before the log appears.
+// createWhen is Create, but calls ready, if it is not nil, before the log appears.
 func (s *Store) createWhen(ctx context.Context, name string, lines iter.Seq2[[]byte, error], ready func() error) (store.Log, error) {
 	if err := s.check(ctx, "create", name); err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (s *Store) create(ctx context.Context, name string, lines iter.Seq2[[]byte,
 		return nil, err
 	}
 	source, err := s.openPlain(name)
-	if err != nil { // it is made, and cannot be handed out
+	if err != nil { // it exists, but cannot be handed out
 		return nil, &store.Error{Op: "create", Name: name, Path: s.Path(name), Kind: store.ErrUnknown, Err: err}
 	}
 	log := newLog(s, name, source)
@@ -67,7 +67,7 @@ func (s *Store) create(ctx context.Context, name string, lines iter.Seq2[[]byte,
 	return log, nil
 }
 
-// mustNotExist is asked while holding the name's lock.
+// mustNotExist returns an error if the log exists. The caller holds the name's lock.
 func (s *Store) mustNotExist(name string) error {
 	for _, path := range []string{s.Path(name), s.archivePath(name)} {
 		_, err := s.fs.Lstat(path)
@@ -113,7 +113,7 @@ func (s *Store) publish(path string, write func(io.Writer) error) error {
 	return s.publishAs(path, vfs.Replacement{}, write)
 }
 
-// publishAs is publish in a way of the caller's.
+// publishAs is publish with a replacement of the caller's choice.
 func (s *Store) publishAs(path string, how vfs.Replacement, write func(io.Writer) error) error {
 	for _, dir := range []string{s.dir, s.room("tmp"), filepath.Dir(path)} {
 		if err := s.mkdir(dir); err != nil {
@@ -131,11 +131,10 @@ func (s *Store) publishAs(path string, how vfs.Replacement, write func(io.Writer
 	return err
 }
 
-// publishLog publishes the plain file of a log, locked from the moment it gets its
-// name: no process archives or removes it before the caller is done. The caller has the
-// lock of the name, which may have got lost, and closes the file that it gets. If
-// isNew, the name must be free. ready, if it is not nil, is called before the file gets
-// its name.
+// publishLog publishes the plain file of a log, locked from the moment it gets its name: no
+// process archives or removes it before the caller is done. The caller has the lock of the
+// name, whose file may have been deleted, and closes the returned file. If isNew, the name
+// must be free. ready, if it is not nil, is called before the file gets its name.
 func (s *Store) publishLog(ctx context.Context, name string, isNew bool, write func(io.Writer) error, ready func() error) (locked vfs.File, err error) {
 	how := vfs.Replacement{New: isNew, Temp: s.temp()}
 	how.Before = func() (err error) {

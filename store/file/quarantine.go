@@ -72,7 +72,7 @@ func (s *Store) Readmit(ctx context.Context, id string) (name string, err error)
 	if q.Torn {
 		return "", &store.Error{
 			Op: op, Name: q.Name, Path: s.room("quarantine", id), Kind: store.ErrInvalid,
-			Err: errors.New("it is a piece of a line, not a session"), Hint: "the file has its text",
+			Err: errors.New("it is a piece of a line, not a session"), Hint: "read its text in the file",
 		}
 	}
 	if err := s.check(ctx, op, q.Name); err != nil {

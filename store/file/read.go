@@ -43,7 +43,7 @@ func (l *Log) size() (int64, error) {
 	return stat.Size, err
 }
 
-// reader lets the free functions below read a log.
+// readerFunc lets the free functions below read a log.
 type readerFunc func(p []byte, off int64) (int, error)
 
 func (f readerFunc) ReadAt(p []byte, off int64) (int, error) { return f(p, off) }
@@ -92,7 +92,7 @@ func (s *Store) lastLine(r io.ReaderAt, size int64) (at int64, whole bool, err e
 
 // lastLineEnd returns the offset after the last newline before size.
 func lastLineEnd(r io.ReaderAt, size int64) (int64, error) {
-	buf := make([]byte, 512) // nearly always the very last byte is it
+	buf := make([]byte, 512) // nearly always the very last byte is a newline
 	for size > 0 {
 		n := min(int64(len(buf)), size)
 		if _, err := io.ReadFull(io.NewSectionReader(r, size-n, n), buf[:n]); err != nil {
@@ -185,13 +185,13 @@ func (a *readAhead) start(l *Log, off int64) {
 	a.off, a.done = off, make(chan struct{})
 	go func() {
 		defer close(a.done)
-		a.n, _ = l.readAt(a.buf, off) // an error comes again when it is read in earnest
+		a.n, _ = l.readAt(a.buf, off) // a real read returns the error again
 	}()
 }
 
-// take gives the chunk at an offset in exchange for another buffer, and returns
-// its length; 0 if it has none. A chunk that is not full was read at the end of
-// the log, which may have grown since: it is read again.
+// take exchanges buf for the chunk at an offset and returns its length, or 0 if it has none.
+// A chunk that is not full was read at the end of the log, which may have grown since, so it
+// does not count.
 func (a *readAhead) take(buf *[]byte, off int64) int {
 	a.wait()
 	if a.n < wholeChunk || a.off != off || len(*buf) != wholeChunk {
@@ -314,9 +314,9 @@ type backWindow struct {
 	from  readerFunc
 	buf   []byte
 	start int64 // the offset at which buf begins
-	// ends are where in buf the lines end that were not returned yet. They are
-	// looked for from front to back, a window at a time, which is several times as
-	// fast as from back to front.
+	// ends are the ends of the lines in buf that were not returned yet. They are searched
+	// from front to back, a window at a time, which is several times as fast as from back to
+	// front.
 	ends []int
 }
 
@@ -410,7 +410,7 @@ func (w *backWindow) grow(end int64) error {
 		return err
 	}
 	w.buf, w.start = buf, w.start-step
-	fresh := buf[:min(step, end-1-w.start)] // what is kept has no line end but its last byte
+	fresh := buf[:min(step, end-1-w.start)] // the kept part has no line end except its last byte
 	for at := 0; ; {
 		i := bytes.IndexByte(fresh[at:], '\n')
 		if i < 0 {
@@ -426,8 +426,8 @@ const (
 	watchPauseMax = 50 * time.Millisecond
 )
 
-// Watch implements store.Log. It looks at the file's size every so often, which
-// costs a microsecond and works on every file system.
+// Watch implements store.Log. It polls the file's size, which costs a microsecond and works
+// on every file system.
 func (l *Log) Watch(ctx context.Context, from store.Pos) iter.Seq2[store.Line, error] {
 	return func(yield func(store.Line, error) bool) {
 		pause := watchPause

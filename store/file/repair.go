@@ -35,7 +35,7 @@ func (s *Store) isWhole(file io.ReaderAt, from, to int64) (bool, error) {
 	if from == to || to-from > s.opts.MaxLine {
 		return false, nil
 	}
-	ends := make([]byte, 1) // most of what is torn shows there, and can be long
+	ends := make([]byte, 1) // the last byte usually shows a torn line, which can be long
 	if _, err := io.ReadFull(io.NewSectionReader(file, to-1, 1), ends); err != nil || !bytes.Contains([]byte("} \t\r"), ends) {
 		return false, err
 	}
@@ -73,7 +73,7 @@ func (l *Log) quarantineTail(file *plain, end, size int64) error {
 	// a file that is still growing.
 	stat, err := file.Stat()
 	if err == nil && stat.Size != size {
-		err = l.fail("repair", store.Pos(end), store.ErrConflict, fmt.Errorf("it has %d bytes now, and had %d", stat.Size, size))
+		err = l.fail("repair", store.Pos(end), store.ErrConflict, fmt.Errorf("its size changed from %d to %d bytes during the repair", size, stat.Size))
 	}
 	if err == nil {
 		err = file.Truncate(end)

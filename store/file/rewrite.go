@@ -13,7 +13,7 @@ import (
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
-// raw implements store.Raw.
+// raw implements store.Raw: a log with its damaged lines.
 type raw struct {
 	store *Store
 	name  string
@@ -54,8 +54,8 @@ func (r *raw) ReadAt(p []byte, off int64) (int, error) { return r.src.ReadAt(p, 
 // Close releases the file.
 func (r *raw) Close() error { return r.src.Close() }
 
-// Lines yields the lines. As for a Log, the data of each is valid until the next
-// is asked for, and of one over the limit there is only the beginning.
+// Lines yields the lines. As for a Log, the data of a line is valid until the next one, and a
+// line over the limit has only its beginning.
 func (r *raw) Lines(ctx context.Context) iter.Seq2[store.RawLine, error] {
 	return func(yield func(store.RawLine, error) bool) {
 		log := newLog(r.store, r.name, r.src)
@@ -63,7 +63,7 @@ func (r *raw) Lines(ctx context.Context) iter.Seq2[store.RawLine, error] {
 		at, more := store.Pos(0), true
 		log.forward(ctx, 0, func(line store.Line, err error) bool {
 			if err == nil && line.Next > end {
-				more = line.Next == end+1 // it has no line end, or had none; else it was appended since
+				more = line.Next == end+1 // it has, or had, no line end; otherwise it was appended since
 				return false
 			}
 			at, more = line.Next, yield(store.RawLine{Line: line}, err) && err == nil
@@ -89,16 +89,15 @@ func (r *raw) torn(at, end store.Pos) (store.RawLine, error) {
 	return line, nil
 }
 
-// Rewrite replaces the content of the log by the given pieces, if the log is
-// still as it was when r was opened; if not, nothing changes and the error
-// matches store.ErrConflict. The content before is kept in quarantine/, and
-// Rewrite returns where. A crash leaves the old content or the new. An archived
-// log becomes a plain file; an archive that an interrupted archiving left beside
-// the plain file goes to quarantine/ too.
+// Rewrite replaces the content of the log by the given pieces, if the log is still as it was
+// when r was opened; if not, nothing changes and the error matches store.ErrConflict. Rewrite
+// keeps the old content in quarantine/ and returns where. A crash leaves the old content or
+// the new. An archived log becomes a plain file; an archive that an interrupted archiving
+// left beside the plain file goes to quarantine/ too.
 //
-// Rewriting is for repair. Handles that others have on the log know positions
-// in the old content. They go on in the new content if it begins with every line
-// of the old; otherwise they get store.ErrReplaced from then on.
+// Rewriting is for repair. Other handles of the log know positions in the old content. They
+// continue in the new content if it begins with every line of the old one; otherwise they get
+// store.ErrReplaced from then on.
 func (r *raw) Rewrite(ctx context.Context, pieces iter.Seq2[store.Piece, error]) (kept string, err error) {
 	err = r.underLock(ctx, func() error {
 		kept, err = r.rewriteLocked(ctx, pieces)
@@ -107,8 +106,8 @@ func (r *raw) Rewrite(ctx context.Context, pieces iter.Seq2[store.Piece, error])
 	return kept, err
 }
 
-// Replace is Rewrite that keeps nothing of the content before, in quarantine/ or
-// elsewhere: it is for content that must not be kept.
+// Replace is Rewrite, but keeps nothing of the old content, in quarantine/ or elsewhere: it
+// is for content that must not be kept.
 func (r *raw) Replace(ctx context.Context, pieces iter.Seq2[store.Piece, error]) error {
 	return r.underLock(ctx, func() error {
 		return r.publishPieces(ctx, pieces, func() error { return r.store.discard(r.store.archivePath(r.name)) })
@@ -136,7 +135,7 @@ func (r *raw) underLock(ctx context.Context, change func() error) error {
 	if s.opts.Sync == Never {
 		return nil
 	}
-	// All of it is on the disk now, whatever an earlier sync said.
+	// All of it is on the disk now, even if an earlier sync failed.
 	return lock.clearUnsynced()
 }
 
@@ -146,7 +145,7 @@ func (r *raw) publishPieces(ctx context.Context, pieces iter.Seq2[store.Piece, e
 	write := func(w io.Writer) error { return r.writePieces(ctx, w, pieces) }
 	locked, err := r.store.publishLog(ctx, r.name, packed, write, r.mustBeCurrent)
 	if errors.Is(err, fs.ErrExist) {
-		return r.errChanged("it was brought back from its archive meanwhile")
+		return r.errChanged("it was brought back from its archive in the meantime")
 	}
 	if err != nil {
 		return err

@@ -8,11 +8,11 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// house is the name of the house keeping directory. Only this package knows it: other
-// packages ask here for a place in it.
+// house is the name of the housekeeping directory. Only this package knows it: other packages
+// ask here for a place in it.
 const house = ".coppice"
 
-// room returns a place in the house keeping directory.
+// room returns a place in the housekeeping directory.
 func (s *Store) room(elem ...string) string {
 	return filepath.Join(append([]string{s.dir, house}, elem...)...)
 }
@@ -22,8 +22,8 @@ func (s *Store) archivePath(name string) string {
 	return filepath.Join(s.archives(), name+archiveSuffix)
 }
 
-// archives returns the directory of the archives. In the trash they lie beside the
-// plain logs.
+// archives returns the directory of the archives. In the trash they are beside the plain
+// logs.
 func (s *Store) archives() string {
 	if s.isTrash {
 		return s.dir
@@ -37,8 +37,8 @@ func IsStore(dir string) bool {
 	return err == nil && info.IsDir()
 }
 
-// IndexPath returns where an index of the store belongs, if one may write there.
-// The store itself does not need one.
+// IndexPath returns where an index of the store belongs, if that place is writable. The store
+// itself does not need an index.
 func (s *Store) IndexPath() string { return s.room(indexFile) }
 
 const indexFile = "index.db"
@@ -48,7 +48,7 @@ type Room string
 
 // The rooms.
 const (
-	RoomLog        Room = "log"        // a log's plain file, or what lies beside one
+	RoomLog        Room = "log"        // a log's plain file, or a file beside one
 	RoomArchive    Room = "archive"    // an archived log
 	RoomTrash      Room = "trash"      // a removed log
 	RoomQuarantine Room = "quarantine" // what was torn off a log, or replaced
@@ -60,8 +60,8 @@ const (
 	RoomNote       Room = "note"       // a note: see store.Notes
 )
 
-// placeBelow tells by its path below the store's directory, with slashes, what a file
-// is, and the name of the log that it is, or is a copy or the lock of.
+// placeBelow returns the room of a file, given its path below the store's directory with
+// slashes, and the name of the log that the file holds, copies or locks.
 func placeBelow(below string) (Room, string) {
 	parts := strings.Split(below, "/")
 	base := parts[len(parts)-1]

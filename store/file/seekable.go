@@ -28,15 +28,15 @@ const (
 	footerSize     = 9
 )
 
-// An archive may come from anywhere, and must not cost more than it is worth. Our
-// own have frames of frameSize; nothing in a foreign one is taken on trust:
+// An archive may come from anywhere, and a small one must not cost much memory or time. Our
+// own have frames of frameSize; a foreign one is not trusted:
 //
 //   - One frame unpacks to at most maxFrame, and two are in memory at most.
 //   - There are at most maxFrames, which is as many as ours have in a terabyte.
-//   - The whole unpacks to at most freePlain, or to maxRatio times the archive if
-//     that is more. A log can be as repetitive as it likes up to freePlain; a larger
-//     log has many different texts, which never come near such a ratio: logs of agents
-//     shrink to between a third and a thirtieth.
+//   - The whole unpacks to at most freePlain, or to maxRatio times the archive if that is
+//     more. Up to freePlain a log may be as repetitive as it likes; a larger log has many
+//     different texts and never comes near such a ratio: logs of agents shrink to between a
+//     third and a thirtieth.
 //   - Store has an absolute limit on top of that: Options.MaxUnpacked.
 //
 // All of it is decided from the table, before anything is unpacked; and a frame
@@ -44,18 +44,18 @@ const (
 //
 // # Damage stays where it is
 //
-// Frames are independent. One that does not unpack reads as NULs, as a block that a
-// disk has lost does in a plain file: readers of the log find a damaged line there,
-// and everything else. A table that is damaged, or gone with the end of the file, is
-// made again from the frames, which say how long they are. Only if no frame is whole
-// is the archive corrupt as a whole. A caller that replaces an archive must ask
-// isDamaged and keep a damaged one; a caller that needs all of it must stop there.
+// Frames are independent. One that does not unpack reads as NULs, as a block that a disk has
+// lost does in a plain file: readers of the log find a damaged line there, and everything
+// else. A table that is damaged, or lost with the end of the file, is rebuilt from the
+// frames, which say how long they are. The archive as a whole is corrupt only if no frame is
+// intact. A caller that replaces an archive must ask isDamaged and keep a damaged one; a
+// caller that needs all of it must stop there.
 const (
 	maxFrame  = 16 << 20
 	maxFrames = 1 << 20
 	freePlain = 1 << 30
 	maxRatio  = 300
-	minPacked = 9 // bytes of the smallest frame there is
+	minPacked = 9 // bytes of the smallest possible frame
 )
 
 // compressSeekable writes r as an archive.
@@ -113,14 +113,14 @@ type seekable struct {
 	victim int
 }
 
-// frame says where a frame lies in the archive and in the unpacked whole.
+// frame says where a frame is in the archive and in the unpacked whole.
 type frame struct {
 	packedAt, packedLen int64
 	plainAt, plainLen   int64
 }
 
 func openSeekable(r io.ReaderAt, size int64) (*seekable, error) {
-	// A frame that unpacks to more than the table says is given up on there.
+	// The decoder stops at a frame that unpacks to more than the table says.
 	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxFrame), zstd.WithDecodeAllCapLimit(true))
 	if err != nil {
 		return nil, err
@@ -165,8 +165,7 @@ func readSeekTable(r io.ReaderAt, size int64) ([]frame, error) {
 	return parseSeekTable(table, tableAt, size)
 }
 
-// parseSeekTable reads the table of an archive of a size, which has its frames
-// before tableAt.
+// parseSeekTable reads the table of an archive, whose frames are before tableAt.
 func parseSeekTable(table []byte, tableAt, size int64) ([]frame, error) {
 	frames := make([]frame, len(table)/8)
 	var packedAt, plainAt int64
@@ -201,8 +200,8 @@ func checkRatio(plain, size int64) error {
 	return fmt.Errorf("it has %d bytes and claims to unpack to %d, more than %d times as many: %w", size, plain, maxRatio, store.ErrTooLarge)
 }
 
-// walkFrames finds the frames of an archive without its table, up to one that has no
-// end.
+// walkFrames finds the frames of an archive without its table, up to the first that is cut
+// short.
 func (z *seekable) walkFrames(size int64) ([]frame, error) {
 	var frames []frame
 	var plainAt int64
@@ -247,8 +246,8 @@ func (z *seekable) measureFrame(at, size int64) (frame, bool) {
 	return f, true
 }
 
-// endOfBlocks returns where the blocks of a frame end that begin at an offset, or a
-// negative number if they do not.
+// endOfBlocks returns where the blocks that begin at an offset end, or a negative number if
+// they are cut short.
 func (z *seekable) endOfBlocks(at, size int64) int64 {
 	const rle, reserved = 1, 3 // types of blocks
 	header := make([]byte, 4)
@@ -284,8 +283,8 @@ func (z *seekable) findLength(f *frame) bool {
 	return err == nil
 }
 
-// isDamaged reports whether something of the archive was found to be lost. It knows
-// for certain when all of it was read.
+// isDamaged reports whether a part of the archive was found damaged. The answer is certain
+// once all of it was read.
 func (z *seekable) isDamaged() bool {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -356,8 +355,8 @@ func (z *seekable) unpack(i int, into *[]byte) error {
 	return nil
 }
 
-// hasSound reports whether any frame but one can be unpacked: if none can, there is
-// nothing to read around the damage.
+// hasSound reports whether any frame other than but can be unpacked: if none can, nothing is
+// left to read.
 func (z *seekable) hasSound(but int) bool {
 	var into []byte
 	for i := 0; i < len(z.frames) && !z.sound; i++ {

@@ -15,14 +15,14 @@ type source interface {
 	ReadAt(p []byte, off int64) (int, error)
 	Stat() (vfs.Stat, error)
 	Close() error
-	// id names the file. It is that of no other as long as this one is open.
+	// id identifies the file: no other file has it as long as this one is open.
 	id() vfs.FileID
 }
 
 // plain is a log's file.
 type plain struct {
 	vfs.File
-	path     string // so that no append has to make it up
+	path     string // kept so that no append has to build it
 	file     vfs.FileID
 	readonly error // why it could not be opened for writing, or nil
 }
@@ -62,17 +62,17 @@ func (s *Store) openSourceLocked(name string) (source, error) {
 	return a, err
 }
 
-// isStray reports whether a plain file of some size is none of ours: an empty one
-// beside an archive. We give a file its name when its content is in it, so an
-// archive that has nothing but an empty file beside it is the log. A touch, or a
-// command whose output went there and failed, must not hide a whole session.
+// isStray reports whether a plain file is not ours: an empty one beside an archive. Our files
+// get their names after their content, so an archive with only an empty file beside it is the
+// log. A touch, or a command whose output went there and failed, must not hide a whole
+// session.
 func (s *Store) isStray(name string, size int64) bool {
 	return size == 0 && s.isThere(s.archivePath(name))
 }
 
-// putAsideStray moves a stray file to quarantine/, because a program that takes no
-// lock may still write to it, and reports whether there was one. The caller has the
-// lock of the name, and that on the file if it can be had.
+// putAsideStray moves a stray file to quarantine/, because a program that takes no lock may
+// still write to it, and reports whether there was one. The caller has the lock of the name,
+// and that on the file if the file can be locked.
 func (s *Store) putAsideStray(name string) (bool, error) {
 	info, err := s.fs.Lstat(s.Path(name))
 	if err != nil || !info.Mode().IsRegular() || !s.isStray(name, info.Size()) {
@@ -81,7 +81,7 @@ func (s *Store) putAsideStray(name string) (bool, error) {
 	return true, s.putAside(s.Path(name), name, "")
 }
 
-// openPlain opens for reading and appending if it may, and for reading if not.
+// openPlain opens the file for reading and appending, or for reading only if it must.
 func (s *Store) openPlain(name string) (source, error) {
 	var readonly error
 	path := s.Path(name)

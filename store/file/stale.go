@@ -11,12 +11,12 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// StaleAfter is how long no writer needs for a temporary file.
+// StaleAfter is the age from which a temporary file counts as left over: no writer takes that
+// long.
 const StaleAfter = time.Hour
 
-// stale returns what programs left when they were interrupted: the temporary files
-// that are older than StaleAfter, and the locks of logs that do not exist. They hold
-// nothing that was ever acknowledged.
+// stale returns what interrupted programs left behind: temporary files older than StaleAfter,
+// and the locks of logs that do not exist. They hold nothing that was ever acknowledged.
 func (s *Store) stale(ctx context.Context) ([]store.Fault, error) {
 	if err := s.check(ctx, "list", ""); err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func (s *Store) stale(ctx context.Context) ([]store.Fault, error) {
 		for _, e := range entries {
 			info, err := s.fs.Lstat(s.room(room, e.Name()))
 			if err != nil || !info.Mode().IsRegular() {
-				continue // removed meanwhile, or none of ours
+				continue // removed in the meantime, or not ours
 			}
 			f := store.Fault{Path: s.room(room, e.Name()), Size: info.Size()}
 			name, isLock := strings.CutSuffix(e.Name(), lockSuffix)
@@ -53,9 +53,9 @@ func (s *Store) isMissing(name string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// removeLock deletes the lock of a log that does not exist, unless it does by now.
-// The holder removes the lock, as with its log: a waiter then finds that its file has
-// no name and makes another.
+// removeLock deletes the lock of a log that does not exist, unless the log exists by now. The
+// holder removes the lock, as with its log: a waiter then finds that its file has no name and
+// makes another.
 func (s *Store) removeLock(ctx context.Context, name string) error {
 	if err := s.check(ctx, "remove stale lock", name); err != nil {
 		return err

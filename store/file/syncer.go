@@ -23,9 +23,9 @@ type syncer struct {
 	done    sync.Cond // of mu: a sync has ended
 	running bool
 	written int64     // how many bytes were written through this handle
-	synced  int64     // how many of them are durable; not positions, a log can become shorter
+	synced  int64     // how many of them are durable; not a position, because a log can become shorter
 	end     store.Pos // where the last write ended, for messages
-	err     error     // set once, and then for good: see poison
+	err     error     // set once and never cleared: see poison
 	timer   *time.Timer
 	named   source // the file whose name Flush knows to be durable
 	closed  bool   // no sync begins any more: the file is about to be closed
@@ -36,7 +36,7 @@ func (s *syncer) init(l *Log) {
 	s.done.L = &s.mu
 }
 
-// wrote notes that n more bytes were written, up to end.
+// wrote records that n more bytes were written, up to end.
 func (s *syncer) wrote(n int, end store.Pos) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +83,7 @@ func (s *syncer) commit() func() error {
 	return func() error { return s.wait(written) }
 }
 
-// later sees to it that a sync happens within d.
+// later schedules a sync within d.
 func (s *syncer) later(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +93,7 @@ func (s *syncer) later(d time.Duration) {
 			s.timer = nil
 			written := s.written
 			s.mu.Unlock()
-			_ = s.wait(written) // the error stays in s.err and meets the next append
+			_ = s.wait(written) // the next append returns the error from s.err
 		})
 	}
 }
@@ -171,7 +171,7 @@ func (s *syncer) stop() {
 	}
 }
 
-// syncFile syncs the file we are on.
+// syncFile syncs the file that the log is in now.
 func (l *Log) syncFile() error {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -182,7 +182,7 @@ func (l *Log) syncFile() error {
 	return file.Sync()
 }
 
-// noteUnsynced leaves word for other writers that a sync failed.
+// noteUnsynced leaves a note for other writers that a sync failed.
 func (l *Log) noteUnsynced(cause error) {
 	note := nameLock{store: l.store, name: l.name}
 	err := note.open()

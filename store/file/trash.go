@@ -30,8 +30,8 @@ func (s *Store) Remove(ctx context.Context, name string) error {
 	return s.removeIf(ctx, name, func() error { return nil })
 }
 
-// RemoveAt implements store.Store. The log cannot grow between the question and
-// the removal: an append needs the lock that is held for both.
+// RemoveAt implements store.Store. The log cannot grow between the check and the removal: an
+// append needs the lock that is held for both.
 func (s *Store) RemoveAt(ctx context.Context, name string, end store.Pos) error {
 	log, err := s.Open(ctx, name) // before the lock, which opening may need
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *Store) removeIf(ctx context.Context, name string, may func() error) err
 		return err
 	}
 	if _, err := s.exists(name); err != nil {
-		return s.fail("remove", name, err) // and make no lock file for it
+		return s.fail("remove", name, err) // without creating a lock file
 	}
 	lock, err := s.lockName(ctx, name)
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *Store) removeIf(ctx context.Context, name string, may func() error) err
 	if err := may(); err != nil {
 		return s.fail("remove", name, err)
 	}
-	if lock.dirty { // the note goes with the lock file: settle it while we know
+	if lock.dirty { // the note goes with the lock file, so settle it now
 		err = s.rewriteLocked(name)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // an archive was rewritten already
@@ -88,8 +88,8 @@ func (s *Store) removeLocked(ctx context.Context, lock *nameLock) error {
 	if err == nil {
 		err = s.mkdir(s.room("trash"))
 	}
-	// A log in both forms is left over from an interrupted archiving. The one that
-	// does not count goes first: alone, it would bring back the log as it once was.
+	// A log in both forms is left over from an interrupted archiving. The archive, which does
+	// not count, goes first: alone, it would bring back an old state of the log.
 	switch {
 	case err != nil:
 		return err
@@ -126,13 +126,13 @@ func (s *Store) move(from, to string) error {
 	return s.syncDir(filepath.Dir(from))
 }
 
-// moveBack is move to a name that nothing may have.
+// moveBack is move to a name that must be free.
 func (s *Store) moveBack(from, to string) error {
 	durable := func() error { return s.syncDir(filepath.Dir(to)) }
 	if err := vfs.MoveNew(s.fs, from, to, durable); err != nil {
 		return err
 	}
-	// Where a file cannot have two names, it was renamed.
+	// On a file system without hard links, the file was renamed.
 	return errors.Join(durable(), s.syncDir(filepath.Dir(from)))
 }
 
@@ -145,12 +145,12 @@ func (s *Store) discard(path string) error {
 	}
 	err = s.syncDir(filepath.Dir(path))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // nor is its directory
+		return nil // its directory does not exist either
 	}
 	return err
 }
 
-// List returns what is in the trash, the latest removal first.
+// List returns the removed logs, the latest removal first.
 func (s trash) List(ctx context.Context) ([]store.Trashed, error) {
 	if err := s.check(ctx, "list", ""); err != nil {
 		return nil, err
@@ -236,8 +236,7 @@ func (s *Store) restoreLocked(item store.Trashed) error {
 	return err
 }
 
-// Empty deletes for good what was removed before a moment, and returns
-// what it deleted.
+// Empty permanently deletes the logs that were removed before a moment, and returns them.
 func (s trash) Empty(ctx context.Context, before time.Time) ([]store.Trashed, error) {
 	all, err := s.List(ctx)
 	if err != nil {
