@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// adding is a Stats on its way. A ledger has tens of thousands of rows, and each counts
-// in several sums, so what a sum is looked up by is found once: for a ledger what its
+// adding is a Stats under construction. A ledger has tens of thousands of rows, and each
+// counts in several sums, so the keys of the sums are found once: for a ledger what its
 // session belongs to, for a quarter of an hour its day, and for a row its price.
 type adding struct {
 	ix       *Index
@@ -24,7 +24,7 @@ type adding struct {
 	days     map[string]*day
 	sessions, dirs,
 	agents map[string]*sums
-	sheet *sheet   // at hand
+	sheet *sheet   // the current one
 	of    [3]*sums // of its session, project and agent
 
 	activity             Activity
@@ -37,14 +37,14 @@ type priceKey struct {
 	priced          bool
 }
 
-// pricing is what is known of a price.
+// pricing is a price, as far as it is known.
 type pricing struct {
 	priceKey
 	price Price
 	known bool
 }
 
-// sums is what responses cost, by their price. There are few.
+// sums is what responses cost, by their price. It is short.
 type sums []sum
 
 type sum struct {
@@ -89,7 +89,7 @@ func newAdding(ix *Index, o StatsOptions) *adding {
 	return a
 }
 
-// read adds up the ledgers that are asked for.
+// read adds up the requested ledgers.
 func (a *adding) read(ctx context.Context, db *database) error {
 	if err := a.readNames(ctx, db); err != nil {
 		return err
@@ -146,7 +146,7 @@ func sumsOf(by map[string]*sums, key string) *sums {
 	return s
 }
 
-// quarter returns when a quarter of an hour was.
+// quarter returns the n-th quarter of an hour.
 func (a *adding) quarter(n int64) *quarter {
 	q := a.quarters[n]
 	if q != nil {

@@ -11,29 +11,29 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// ProjectOf returns the project that a directory is: its last element, whatever
-// system the path is from.
+// ProjectOf returns the project of a directory: its last element, on whatever system the path
+// was written.
 func ProjectOf(cwd string) string {
 	cwd = strings.TrimRight(cwd, `/\`)
 	return cwd[strings.LastIndexAny(cwd, `/\`)+1:]
 }
 
-// isProject is the condition that the directory s.cwd is called something: that this is
-// its last element, its last few, or all of it.
+// isProject is the condition that a name means the directory s.cwd: it is its last element,
+// its last few, or all of it.
 func isProject(name string) (string, []any) {
 	name = projectName(name)
 	return `(lower(s.cwd) = lower(?) OR lower(substr(s.cwd, -length(?) - 1)) IN ('/' || lower(?), '\' || lower(?))) AND s.cwd <> ''`,
 		[]any{name, name, name, name}
 }
 
-// isCalled is isProject for a directory at hand.
+// isCalled is isProject for a given directory.
 func isCalled(dir, name string) bool {
 	dir, name = strings.ToLower(dir), strings.ToLower(projectName(name))
 	rest, ok := strings.CutSuffix(dir, name)
 	return ok && (rest == "" || strings.HasSuffix(rest, "/") || strings.HasSuffix(rest, `\`))
 }
 
-// projectName leaves out the slash with which shells complete a directory.
+// projectName removes the slash that shells add when they complete a directory.
 func projectName(name string) string {
 	if short := strings.TrimRight(name, `/\`); short != "" {
 		return short
@@ -41,11 +41,10 @@ func projectName(name string) string {
 	return name
 }
 
-// knownRoles are those that a message may always have. Imported ones may have
-// others.
+// knownRoles are the roles that any message may have. Imported messages may have others.
 var knownRoles = session.Roles()
 
-// errUnknown is the error of a filter by something that there cannot be.
+// errUnknown is the error of a filter by a value that cannot exist.
 func errUnknown(op string, kind error, what, value string, known []string) error {
 	return &store.Error{
 		Op: op, Kind: kind, Err: fmt.Errorf("there is no %s %q", what, value),
@@ -53,7 +52,7 @@ func errUnknown(op string, kind error, what, value string, known []string) error
 	}
 }
 
-// noMaker is the number of an agent that no session is of.
+// noMaker is the number of an agent without sessions.
 const noMaker = -1
 
 // makerID returns the number of an agent, or noMaker.

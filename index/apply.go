@@ -7,7 +7,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// apply takes a record into a session.
+// apply adds a record to a session.
 func (w *writer) apply(s *state, rec *record) error {
 	if rec.found {
 		s.setHeader(rec.header)
@@ -34,7 +34,7 @@ func (w *writer) apply(s *state, rec *record) error {
 	if err != nil || n < 0 {
 		return err
 	}
-	s.agent = cmp.Or(s.agent, session.OwnAgent) // without a header an entry makes it a session
+	s.agent = cmp.Or(s.agent, session.OwnAgent) // a log without a header is a session if it has an entry
 	if rec.damaged {
 		s.problems++
 	}
@@ -76,15 +76,14 @@ func (w *writer) addSilent(s *state, n int64, rec *record, carried carriage) err
 	return err
 }
 
-// hang puts an entry into the tree, under its parent, and moves the leaf. It
-// returns the entry's number, or -1 if the entry is there already and does not
-// count.
+// hang adds an entry to the tree, under its parent, and moves the leaf. It returns the
+// entry's number, or -1 if the entry exists already and does not count.
 func (w *writer) hang(s *state, rec *record) (int64, error) {
 	parent, missing, err := w.parentOf(s, rec)
 	if err != nil {
 		return -1, err
 	}
-	if missing && rec.class == classDamaged { // what is before it is likelier than what cannot be found
+	if missing && rec.class == classDamaged { // the line before it is likelier than a parent that cannot be found
 		parent, err = w.lastNamed(s)
 		if err != nil {
 			return -1, err
@@ -123,8 +122,8 @@ func (w *writer) hang(s *state, rec *record) (int64, error) {
 	return n, nil
 }
 
-// moveLeaf moves the leaf to an entry; if that one only moves the leaf, too, to
-// where it was moved by it, as package session does.
+// moveLeaf moves the leaf to an entry. If that entry only moves the leaf itself, the leaf
+// goes where that entry moved it, as in package session.
 func (w *writer) moveLeaf(s *state, to int64, id string) error {
 	for range s.next { // no path is longer
 		var class, parent int64
@@ -143,8 +142,8 @@ func (w *writer) moveLeaf(s *state, to int64, id string) error {
 	return nil
 }
 
-// noteContext keeps the size of the context at the leaf, as long as the session
-// has no branches; else settle finds it.
+// noteContext records the size of the context at the leaf, as long as the session has no
+// branches; otherwise settle finds it.
 func (s *state) noteContext(rec *record) {
 	if context := rec.context(); context != nil {
 		s.context = *context
@@ -163,7 +162,7 @@ func (rec *record) context() *int64 {
 	return nil
 }
 
-// parentOf returns the number of an entry's parent; -1 stands for none.
+// parentOf returns the number of an entry's parent, or -1 if it has none.
 func (w *writer) parentOf(s *state, rec *record) (n int64, missing bool, err error) {
 	switch {
 	case rec.isRoot:
@@ -181,8 +180,8 @@ func (w *writer) parentOf(s *state, rec *record) (n int64, missing bool, err err
 	return n, !found, err
 }
 
-// numberOf returns the number of the session's entry that has an id. Those of the
-// entries that were read just now are at hand; of a session that is new, these are all.
+// numberOf returns the number of the session's entry that has an id. The numbers of entries
+// that were just read are in memory; for a new session, these are all.
 func (w *writer) numberOf(s *state, id string, key any) (n int64, found bool, err error) {
 	if n, found = s.ids[id]; found || s.isNew {
 		return n, found, nil
@@ -220,7 +219,7 @@ func (s *state) originOf(rec *record) any {
 	return idKey(rec.origin)
 }
 
-// insert adds an entry and returns its number, or -1 if its id is there already.
+// insert adds an entry and returns its number, or -1 if its id exists already.
 func (w *writer) insert(s *state, rec *record, id any, parent int64) (int64, error) {
 	n := s.next
 	if id != nil {
@@ -240,7 +239,7 @@ func (w *writer) insert(s *state, rec *record, id any, parent int64) (int64, err
 		return -1, err
 	}
 	if rec.class == classEntry || rec.class == classUnique || rec.class == classStep {
-		s.branches = max(s.branches, 1) // which is all there is to say as long as there is no break
+		s.branches = max(s.branches, 1) // correct as long as there is no break
 	}
 	if isBreak(n, parent, rec.class) {
 		s.breaks++
@@ -253,8 +252,7 @@ func (w *writer) insert(s *state, rec *record, id any, parent int64) (int64, err
 	return n, nil
 }
 
-// insertUnnamed makes a place for a damaged line that may have been any entry,
-// after the last that is known.
+// insertUnnamed adds a damaged line that may have been any entry, after the last known one.
 func (w *writer) insertUnnamed(s *state, rec *record) error {
 	parent, err := w.lastNamed(s)
 	if err != nil {
@@ -275,7 +273,7 @@ func (w *writer) lastNamed(s *state) (int64, error) {
 	return n, err
 }
 
-// noteLost keeps what looks like ids in a damaged line.
+// noteLost records what looks like ids in a damaged line.
 func (w *writer) noteLost(s *state, rec *record, n int64) error {
 	for _, id := range rec.lost {
 		if id == rec.id {
@@ -288,10 +286,9 @@ func (w *writer) noteLost(s *state, rec *record, n int64) error {
 	return nil
 }
 
-// insertMissing makes a place for an entry that is named as a parent and is not
-// there. If there is a damaged line that has its id, or else one that could not be
-// read at all and was not taken for another, that was it: so damage does not cut a
-// conversation in two.
+// insertMissing adds an entry that others name as their parent and that is missing. A damaged
+// line with its id counts as that entry, or else an unreadable line that was not taken for
+// another: so damage does not cut a conversation in two.
 func (w *writer) insertMissing(s *state, id string) (int64, error) {
 	s.problems++
 	var n, parent int64
@@ -318,8 +315,8 @@ func (w *writer) insertMissing(s *state, id string) (int64, error) {
 	return w.insert(s, &record{pos: -1, id: id, class: classMissing}, idKey(id), parent)
 }
 
-// fillMissing puts an entry where it was missing. Any other entry whose id is
-// there already is a repetition, which does not count.
+// fillMissing puts an entry where it was missing. Any other entry whose id exists already is
+// a repetition and does not count.
 func (w *writer) fillMissing(s *state, rec *record, parent int64) (int64, error) {
 	var n int64
 	found, err := w.find([]any{&n}, `SELECT n FROM entries WHERE session = ? AND id = ? AND class IN (?, ?)`,
@@ -333,7 +330,7 @@ func (w *writer) fillMissing(s *state, rec *record, parent int64) (int64, error)
 	if err != nil {
 		return -1, err
 	}
-	if cut >= 0 { // as session does: its parent came later than it
+	if cut >= 0 { // as package session does: its parent came later
 		s.problems++
 		if _, err := w.exec(`UPDATE entries SET parent = -1 WHERE session = ? AND n = ?`, s.id, cut); err != nil {
 			return -1, err
@@ -341,13 +338,13 @@ func (w *writer) fillMissing(s *state, rec *record, parent int64) (int64, error)
 	}
 	_, err = w.exec(`UPDATE entries SET parent = ?, pos = ?, time = ?, class = ?, context = ?, origin = ?, says = ? WHERE session = ? AND n = ?`,
 		parent, int64(rec.pos), rec.time, int64(rec.class), rec.context(), s.originOf(rec), rec.says, s.id, n)
-	s.breaks++ // it is where it was not expected: let settle look
+	s.breaks++ // it is in an unexpected place, so settle has to look
 	return n, err
 }
 
-// circleAt returns where to cut the circle that would arise if the entry n, at a
-// position, hung on a parent: of the entries whose parent is after them in
-// the log, of which each circle has one, the last. Without a circle it is -1.
+// circleAt returns where to cut the circle that would arise if the entry n, at a position,
+// got this parent, or -1 without a circle. Each circle has an entry whose parent comes after
+// it in the log; the cut is at the last of these.
 func (w *writer) circleAt(s *state, parent, n, pos int64) (int64, error) {
 	cut, last, at := int64(-1), int64(-1), parent
 	for range s.next { // no path is longer

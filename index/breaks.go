@@ -14,11 +14,11 @@ import (
 //	entry    0  1  2  3 | 4  5 | 6        breaks: 4 (parent 1), 6 (parent 3)
 //	parent   -  0  1  2 | 1  4 | 3        runs: 0–3, 4–5, 6
 //
-// So the path of a leaf is a few pieces of runs, whatever its length, and to know
-// it takes the breaks alone. That spares a flag on every entry that would have to
-// be changed when the leaf moves.
+// So the path of a leaf is a few pieces of runs, whatever its length, and the breaks alone
+// determine it. The alternative, a flag on every entry, would have to be changed whenever the
+// leaf moves.
 
-// run is entries that follow one another.
+// run is a row of entries, each the parent of the next.
 type run struct {
 	first, last int64
 	parent      int64 // of the first
@@ -80,7 +80,7 @@ func newShape(breaks []run, next, leaf int64) *shape {
 	return sh
 }
 
-// isBreak reports whether an entry is one.
+// isBreak reports whether an entry is a break.
 func isBreak(n, parent int64, class entryClass) bool {
 	return parent != n-1 || class != classEntry && class != classRemark && class != classStep
 }
@@ -106,8 +106,8 @@ func (sh *shape) isLive(n int64) bool {
 	return slices.ContainsFunc(sh.live, func(s span) bool { return s.has(n) })
 }
 
-// leafOf returns the end of the branch that an entry is on. Of several branches
-// the live one counts, and else the one that was appended to last.
+// leafOf returns the end of the branch that an entry is on. If it is on several, the live
+// branch counts, or else the one that was appended to last.
 func (sh *shape) leafOf(n int64) int64 {
 	if sh.isLive(n) {
 		return sh.leaf
@@ -133,8 +133,8 @@ func (sh *shape) leaves(remarks []int64) int64 {
 	for i, r := range sh.runs {
 		ends[i] = r.end(remarks)
 	}
-	speaks := make([]bool, len(sh.runs)) // the run, or one that hangs on it, is part of the conversation
-	goesOn := make([]bool, len(sh.runs)) // the conversation goes on below the run's end
+	speaks := make([]bool, len(sh.runs)) // the run, or one below it, is part of the conversation
+	goesOn := make([]bool, len(sh.runs)) // the conversation continues below the run's end
 	for i := range sh.runs {
 		if ends[i] < 0 {
 			continue
@@ -174,12 +174,12 @@ func (r run) counts() bool {
 	return r.class != classLeaf && r.class != classNoID && r.class != classRemark
 }
 
-// settle brings up to date what depends on the whole tree: how many branches it
-// has, and the size of the context at the leaf.
+// settle updates what depends on the whole tree: the number of branches, and the size of the
+// context at the leaf.
 func (w *writer) settle(s *state) error {
 	switch {
 	case s.breaks == 0:
-		return nil // insert has seen to it
+		return nil // insert has done it
 	case s.fresh != nil && s.next > 0:
 		s.fresh.settle(s)
 		return nil
@@ -218,7 +218,7 @@ type fresh struct {
 // contextAt is the size of the context at an entry.
 type contextAt struct{ n, context int64 }
 
-// note takes in an entry that is inserted.
+// note records an inserted entry.
 func (f *fresh) note(n, parent int64, rec *record) {
 	if isBreak(n, parent, rec.class) {
 		f.breaks = append(f.breaks, run{first: n, parent: parent, class: rec.class})

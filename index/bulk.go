@@ -8,18 +8,16 @@ import (
 
 // # Rows that wait
 //
-// A statement for each row is what makes writing slow: most of its time goes to
-// starting it, not to the row. So the rows of the large tables wait in a bulk, and
-// one statement writes many.
+// One statement for each row is slow: starting it takes longer than writing the row. So the
+// rows of the large tables wait in a bulk, and one statement writes many.
 //
 // Waiting rows must be invisible. A statement that names a table first writes the rows
 // that wait for it: see prepared.waiting. The text of the statement decides, so no
 // caller has to remember. Only findWritten ignores waiting rows, for callers that know
 // them already.
 
-// bulkSizes are how many rows a statement writes, the most first. A remainder is
-// written by the smaller ones: a statement of another length would have to be
-// prepared for it, which takes longer than that.
+// bulkSizes are how many rows a statement writes, the most first. The smaller ones write a
+// remainder: preparing a statement of another length would take longer.
 var bulkSizes = [...]int{64, 8, 1}
 
 // bulk has rows of one table that wait to be written.
@@ -79,10 +77,10 @@ func (w *writer) writeBulk(b *bulk) error {
 // prepared is a statement of the transaction.
 type prepared struct {
 	*sql.Stmt
-	waiting []*bulk // those of the tables that it names
+	waiting []*bulk // the bulks of the tables that it names
 }
 
-// bulks are all that a writer has.
+// bulks returns all bulks of a writer.
 func (w *writer) bulks() []*bulk { return []*bulk{w.entryRows, w.docRows, w.usageRows, w.termRows} }
 
 // writeWaiting writes all rows that wait, before the transaction ends.
@@ -95,7 +93,7 @@ func (w *writer) writeWaiting() error {
 	return nil
 }
 
-// stmt prepares a statement once in a transaction, which ends it, and writes the rows
+// stmt prepares a statement once in a transaction, whose end closes it, and writes the rows
 // that wait for the tables that it names.
 func (w *writer) stmt(query string) (*sql.Stmt, error) {
 	p, ok := w.stmts[query]

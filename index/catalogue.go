@@ -10,7 +10,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// sessionColumns are what scanSession reads.
+// sessionColumns are the columns that scanSession reads.
 const sessionColumns = `s.row, CASE s.part
 	WHEN 2 THEN (SELECT count(*) FROM sessions l CROSS JOIN sessions f ON f.parent = l.sid AND f.folded = 1 AND f.part <> 1 WHERE l.chain = s.id AND l.chain <> 0)
 	ELSE (SELECT count(*) FROM sessions f WHERE f.parent = s.sid AND f.folded = 1 AND f.part <> 1) END,
@@ -32,7 +32,7 @@ func scanSessions(ctx context.Context, db *database, cond string, args ...any) (
 	return scanSessionsFrom(ctx, db, "sessions s", cond, args...)
 }
 
-// scanSessionsFrom is scanSessions that says which index to use.
+// scanSessionsFrom is scanSessions with a choice of the SQL index.
 func scanSessionsFrom(ctx context.Context, db *database, from, cond string, args ...any) ([]Session, error) {
 	rows, err := db.QueryContext(ctx, `SELECT `+sessionColumns+` FROM `+from+` WHERE `+cond, args...)
 	if err != nil {
@@ -61,13 +61,13 @@ func sortCounts(byName map[string]int64) []Count {
 	return counts
 }
 
-// maxFound is how many candidates Find returns at most.
+// maxFound is the maximum number of candidates that Find returns.
 const maxFound = 20
 
-// Find returns the sessions that are meant by an id, a log's name, the beginning
-// of one or of its short name, or a key. An exact match comes alone; one result means that the prefix
-// is unambiguous. There are 20 at most, the latest first; none is not an error.
-// The sessions of a chain are found one by one: Conversation has the whole.
+// Find returns the sessions that an id, a log's name, the beginning of one or of its short
+// name, or a key may mean. An exact match comes alone; a single result means that the prefix
+// is unambiguous. It returns at most 20, the latest first; finding none is not an error. It
+// finds the sessions of a chain one by one: Conversation returns the whole.
 func (ix *Index) Find(ctx context.Context, prefix string) ([]Session, error) {
 	if prefix == "" {
 		return nil, nil
@@ -83,7 +83,7 @@ func (ix *Index) Find(ctx context.Context, prefix string) ([]Session, error) {
 		if n, err := countPrefix(ctx, db, prefix); err != nil {
 			return err
 		} else if n > maxSorted {
-			from = "sessions s INDEXED BY by_updated" // 20 of so many soon turn up
+			from = "sessions s INDEXED BY by_updated" // with this many matches, 20 turn up soon
 		}
 		found, err = findSessions(ctx, db, from, `s.name >= ?1 AND s.name < ?2 OR s.sid >= ?1 AND s.sid < ?2 OR s.tail >= ?1 AND s.tail < ?2 AND s.tail <> ''`, prefix)
 		return err
@@ -106,8 +106,8 @@ func countPrefix(ctx context.Context, db *database, prefix string) (n int, err e
 	return n, err
 }
 
-// How names are looked up: by their beginning ?1, which ends before ?2, and up to ?3 of them;
-// by another program's id ?1; and what is next to a name ?2 that is called by ?1.
+// Lookups of names: up to ?3 names that begin with ?1 and come before ?2; the names imported
+// from another program's id ?1; and the neighbours of the name ?2 with the prefix ?1.
 const (
 	namesLike = `SELECT * FROM (SELECT name FROM sessions WHERE name >= ?1 AND name < ?2 ORDER BY name LIMIT ?3)
 		UNION SELECT * FROM (SELECT name FROM sessions WHERE tail >= ?1 AND tail < ?2 AND tail <> '' AND name IS NOT NULL ORDER BY tail LIMIT ?3)
@@ -120,16 +120,15 @@ const (
 		UNION ALL SELECT * FROM (SELECT name FROM sessions WHERE tail >= ?1 AND tail <> '' AND name <> ?2 ORDER BY tail LIMIT 1)`
 )
 
-// Names returns the names of logs that begin with a prefix, or whose short names do (see
-// session.RandomPart), in order: limit of them at most. Logs that could not be read are
-// among them.
+// Names returns, in order, at most limit names of logs that begin with a prefix, or whose
+// short names do (see session.RandomPart). It includes logs that could not be read.
 func (ix *Index) Names(ctx context.Context, prefix string, limit int) ([]string, error) {
 	return ix.names(ctx, namesLike, prefix, afterPrefix(prefix), limit)
 }
 
-// Natives returns the names of logs that were imported from a conversation of this id in
-// another program, or else from one whose id begins like this, in order: limit of them at
-// most. Subagents are named by the whole id alone.
+// Natives returns, in order, at most limit names of logs that were imported from a
+// conversation with this id in another program, or else from one whose id begins like this. A
+// subagent is found only by its whole id.
 func (ix *Index) Natives(ctx context.Context, id string, limit int) ([]string, error) {
 	names, err := ix.names(ctx, nativesExact, id, limit)
 	if err != nil || len(names) > 0 {
@@ -138,12 +137,12 @@ func (ix *Index) Natives(ctx context.Context, id string, limit int) ([]string, e
 	return ix.names(ctx, nativesLike, id, afterPrefix(id), limit)
 }
 
-// maxRivals is up to how many names are looked up one by one. For more, reading all
-// names is faster.
+// maxRivals is the number of names up to which Rivals looks them up one by one. For more,
+// reading all names is faster.
 const maxRivals = 500
 
-// Rivals returns the names of the logs that come right before and after some names, in the
-// order of names and in that of short names, and perhaps others: all that the short names
+// Rivals returns the names of the logs right before and after the given names, in the order
+// of names and in that of short names, and perhaps others: everything that the short names
 // depend on.
 func (ix *Index) Rivals(ctx context.Context, names ...string) ([]string, error) {
 	if len(names) > maxRivals {
@@ -172,12 +171,12 @@ func (ix *Index) names(ctx context.Context, query string, args ...any) (names []
 	return names, err
 }
 
-// SameTitle reports whether two titles are the same, in whatever case and with whatever
-// accents they are written. An empty one is like no other.
+// SameTitle reports whether two titles are the same apart from case and accents. An empty
+// title equals no other.
 func SameTitle(a, b string) bool { return a != "" && foldTitle(a) == foldTitle(b) }
 
-// FindTitle returns the conversations that have a title, in whatever case and with
-// whatever accents it is written: 20 at most, the latest first.
+// FindTitle returns at most 20 conversations with a title, ignoring case and accents, the
+// latest first.
 func (ix *Index) FindTitle(ctx context.Context, title string) ([]Session, error) {
 	var found []Session
 	err := ix.read(ctx, "find", func(db *database) (err error) {
@@ -186,7 +185,7 @@ func (ix *Index) FindTitle(ctx context.Context, title string) ([]Session, error)
 			foldTitle(title), maxFound)
 		return err
 	})
-	found = slices.DeleteFunc(found, func(s Session) bool { // long ones may differ after what is sorted by
+	found = slices.DeleteFunc(found, func(s Session) bool { // long titles may differ after the part that is sorted by
 		return len(title) > maxSortTitle && !strings.EqualFold(s.Title, title)
 	})
 	return found, err
@@ -201,15 +200,15 @@ func afterPrefix(prefix string) string { return prefix + "\U0010FFFF" }
 func (ix *Index) Tags(ctx context.Context) ([]Count, error) {
 	counts := make(map[string]int64)
 	err := ix.read(ctx, "tags", func(db *database) error {
-		clear(counts) // it may be asked twice
+		clear(counts) // this may run twice
 		return scanCounts(ctx, db, counts, `SELECT tag, count(*) FROM tags t WHERE
 			(SELECT part FROM sessions s WHERE s.id = t.session) <> 1 GROUP BY tag`)
 	})
 	return sortCounts(counts), err
 }
 
-// TaggedBelow returns how many conversations have each of some tags or one below it, as
-// forge/parser is below forge.
+// TaggedBelow returns, for each of the tags, how many conversations have it or one below it,
+// as forge/parser is below forge.
 func (ix *Index) TaggedBelow(ctx context.Context, tags ...string) (map[string]int64, error) {
 	counts := make(map[string]int64)
 	err := ix.read(ctx, "tags", func(db *database) error {

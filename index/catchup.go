@@ -12,28 +12,28 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// A batch is written in one transaction. It ends when it has this many
-// documents, or takes this much memory. The larger it is, the fewer segments have to
-// be merged later; but a process is to need less than 200 MB.
+// A batch is written in one transaction. It is full when it has this many documents, or takes
+// this much memory. The larger it is, the fewer segments have to be merged later; but the
+// process should need less than 200 MB.
 //
 // The first batch is a quarter of that, and the second half: the writer has nothing to
 // do until it has a batch.
 const (
 	batchDocs  = 20_000
 	batchBytes = 16 << 20
-	firstBatch = 4 // the part of a batch that is the first
-	// besideBatch is the part of a batch that those of KeepUp are at most.
+	firstBatch = 4 // the first batch is full at a quarter
+	// besideBatch makes KeepUp's batches at most half as large.
 	besideBatch = 2
 )
 
-// CatchUp brings the index up to date with the store. What it costs depends on
-// what has changed: sessions that are as they were are not opened, and of those
-// that have grown only the new lines are read. progress, if it is not nil, is
-// called now and then with the number of bytes read and to be read.
+// CatchUp brings the index up to date with the store. It costs only what has changed: it does
+// not open unchanged sessions, and reads only the new lines of those that have grown.
+// progress, if it is not nil, is called now and then with the number of bytes read and to be
+// read.
 //
-// If the store tracks changes (store.Changes) and is large, only the sessions that
-// its writers have marked are looked at. What a program that leaves no marks wrote
-// into an existing session is then found within ten minutes, or by Sweep.
+// If the store tracks changes (store.Changes) and is large, only the sessions that its
+// writers have marked are looked at. A change to an existing session by a program that leaves
+// no marks is then found within ten minutes, or by Sweep.
 //
 // Logs that cannot be read are listed in the report and do not stop the others.
 // When ctx is done, CatchUp returns its error; what was read until then stays.
@@ -41,7 +41,7 @@ func (ix *Index) CatchUp(ctx context.Context, progress func(done, total int64)) 
 	return ix.bringUp(ctx, catchUpAll, progress)
 }
 
-// Sweep is a CatchUp that looks at every session.
+// Sweep is CatchUp, but always looks at every session.
 func (ix *Index) Sweep(ctx context.Context, progress func(done, total int64)) (Report, error) {
 	return ix.bringUp(ctx, catchUpSweep, progress)
 }
@@ -70,14 +70,13 @@ func (ix *Index) bringUp(ctx context.Context, how manner, progress func(done, to
 	defer stop()
 	report, err := ix.turns.do(ctx, how == catchUpSweep, func() (Report, error) { return ix.takeTurn(ctx, how, progress) })
 	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx) // not SQLite's word for it
+		err = context.Cause(ctx) // not SQLite's wording of it
 	}
 	report.Duration = time.Since(start)
 	return report, ix.fail("catch up", err)
 }
 
-// takeTurn is a CatchUp. It begins again when the index turns out to be damaged, or
-// deleted.
+// takeTurn runs one CatchUp. It begins again if the index turns out to be damaged or deleted.
 func (ix *Index) takeTurn(ctx context.Context, how manner, progress func(done, total int64)) (report Report, err error) {
 	err = errReplaced
 	for n := 0; n < maxReplaced && (isDamage(err) || errors.Is(err, errReplaced)); n++ {
@@ -88,11 +87,11 @@ func (ix *Index) takeTurn(ctx context.Context, how manner, progress func(done, t
 	return report, err
 }
 
-// errRewritten: a log was rewritten. An index that is apart must forget everything it had
-// of that log, so it counts as damaged.
+// errRewritten means that a log was rewritten. An index that is apart must forget everything
+// it had of that log, so it counts as damaged.
 var errRewritten = errors.New("a session was rewritten")
 
-// Rebuild deletes the index and makes it again from the logs. Queries wait until it is
+// Rebuild deletes the index and builds it again from the logs. Queries wait until it is
 // complete.
 func (ix *Index) Rebuild(ctx context.Context, progress func(done, total int64)) (Report, error) {
 	if err := ix.alone(ctx, func() error { return ix.replace(ctx) }); err != nil {
@@ -123,7 +122,7 @@ type catching struct {
 	ix       *Index
 	db       *database
 	sweep    bool // look at every session
-	part     int  // of a batch that the greatest is
+	part     int  // the largest batches have 1/part of the full size
 	changes  store.Changes
 	progress func(done, total int64)
 	terms    *termTable
@@ -133,12 +132,12 @@ type catching struct {
 	done, total int64
 }
 
-// known is what the index has of a log.
+// known is what the index knows about a log.
 type known struct {
 	id, size, modified int64
 	archived           bool
 	seen               bool // in the store's list
-	// Only of logs that have changed:
+	// Only set for logs that have changed:
 	pos, head        int64
 	tailPos, tailSum int64
 }
@@ -163,12 +162,12 @@ func (r *catching) run() error {
 	return r.settle()
 }
 
-// indexAll reads what has to be read.
+// indexAll reads all logs that have to be read.
 func (r *catching) indexAll(jobs []job) error {
 	if len(jobs) == 0 {
 		return nil
 	}
-	// The newest last, so that documents are written about in the order of time.
+	// The newest come last, so that documents are written roughly in the order of time.
 	slices.SortFunc(jobs, func(a, b job) int {
 		return cmp.Or(a.stat.Modified.Compare(b.stat.Modified), cmp.Compare(a.stat.Name, b.stat.Name))
 	})
@@ -191,13 +190,13 @@ func (r *catching) unread(name string, err error) {
 // chunk is some lines of a log, or all.
 type chunk struct {
 	job     job
-	drop    bool // what the index has of the log is of another log of that name
+	drop    bool // the index knows another log of that name, and must forget it
 	from    store.Pos
 	head    int64 // sum of the first line
 	records []*record
 	final   bool // the log was read to its end
 	bytes   int64
-	failed  error // why it was not
+	failed  error // why not
 }
 
 // batch is what is written in one transaction. After sending it, the sender must not
@@ -287,10 +286,10 @@ func (r *catching) account(chunks []*chunk, w *writer) {
 	r.progress(min(r.done, r.total), r.total)
 }
 
-// chunk writes some lines of a log, unless another process was faster. The lines were
-// read before the transaction began, so the log's row is looked up again here, where no
-// other process can change it. Lines that it already has are left out. If it belongs to
-// another log, or ends before our lines begin, they are all left out.
+// chunk writes some lines of a log, unless another process has written them. The lines were
+// read before the transaction began, so the log's row is looked up again here, where no other
+// process can change it. Lines that it already has are left out. If it belongs to another
+// log, or ends before our lines begin, they are all left out.
 func (w *writer) chunk(c *chunk) error {
 	s, err := w.loadState(c.job.stat.Name)
 	if err != nil {
@@ -332,8 +331,8 @@ func (w *writer) chunk(c *chunk) error {
 	return w.saveState(s)
 }
 
-// finish notes how the store described the log, so that it is left alone until
-// that changes. A log that could not be read to its end is tried again.
+// finish records how the store described the log, so that it is left alone until that
+// changes. A log that could not be read to its end is tried again.
 func (w *writer) finish(s *state, c *chunk) error {
 	if s.created == 0 {
 		s.created = millis(c.job.stat.Modified)
@@ -359,8 +358,8 @@ type batcher struct {
 	read  lineReader
 	docs  int
 	bytes int
-	part  int // the batch is full when it is this part of one
-	// greatest is the part of one that the largest batches are.
+	part  int // the batch is full at 1/part of the full size
+	// greatest is the part of the largest batches.
 	greatest int
 }
 
@@ -408,8 +407,9 @@ func (b *batcher) readLog(j job) error {
 	return b.readLines(c, log)
 }
 
-// readLines reads the lines of a log from where a chunk begins. From the beginning the
-// header comes first, wherever it is: it says what the entries before it are, too.
+// readLines reads the lines of a log from where a chunk begins. If it reads from the
+// beginning, it takes the header first, wherever that is: the header also describes the
+// entries before it.
 func (b *batcher) readLines(c *chunk, log store.Log) error {
 	if c.from == 0 {
 		if err := c.begin(b.ctx, log); err != nil {
@@ -448,7 +448,7 @@ func (b *batcher) readLines(c *chunk, log store.Log) error {
 	return b.endLog(c, nil)
 }
 
-// begin takes the header of a log.
+// begin reads the header of a log.
 func (c *chunk) begin(ctx context.Context, log store.Log) error {
 	h, err := session.FindHeader(ctx, log)
 	if err != nil || h == nil {
@@ -476,20 +476,19 @@ func (b *batcher) endLog(c *chunk, err error) error {
 }
 
 // mayBeRewritten reports whether a log was changed without growing. It may only have been
-// copied or touched; but a redaction can keep the length, and can change neither of the
-// lines that are compared.
+// copied or touched; but a redaction may keep the length, and may leave both compared lines
+// as they are.
 func (c *chunk) mayBeRewritten() bool {
 	was := c.job.was
 	return was.modified != 0 && c.job.stat.Size <= was.size && c.job.stat.Archived == was.archived
 }
 
-// compare finds out from where on the log has to be read: if its first line and
-// the last one that was read are as they were, from there; else from the
-// beginning.
+// compare finds out where to begin reading the log: after the last line that was read, if
+// that line and the first are unchanged, or else at the beginning.
 func (c *chunk) compare(ctx context.Context, log store.Log, apart bool) error {
 	was := c.job.was
 	if was == nil {
-		return nil // it is read from the beginning, and readLog meets the first line
+		return nil // readLog will read from the beginning
 	}
 	head, _, err := lineAt(ctx, log, 0)
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// Sessions that continue each other are one conversation: a chain. It has a row of
-// its own among the sessions, with the sums of theirs, so that every order and
-// every filter of a list works on it as on any other row. Which sessions are a
-// chain, and in which order, package session says (JoinLinks).
+// Sessions that continue each other are one conversation: a chain. It has a row of its own
+// among the sessions, with the sums of theirs, so that every order and every filter of a list
+// works on it as on any other row. Package session decides which sessions are a chain, and in
+// which order (JoinLinks).
 //
 // The column part says what a row is:
 const (
@@ -24,8 +24,8 @@ const (
 	partGone  = 3 // a session that is being removed
 )
 
-// noteLink remembers that a session's chain has to be looked at before the
-// transaction ends: it is in one, says so, or is new and others may name it.
+// noteLink remembers to check a session's chain before the transaction ends, because the
+// session is in a chain, says that it is, or is new and others may name it.
 func (w *writer) noteLink(s *state) error {
 	linked := s.chain != 0 || s.relation == session.RelationContinuation || s.continuedTo != ""
 	if !linked && s.headed {
@@ -48,7 +48,7 @@ func (w *writer) touch(sid string) {
 	w.linked[sid] = true
 }
 
-// carriage says whether a session was only given a message by the one before it.
+// carriage says whether a message was only passed on by the previous session of the chain.
 type carriage int64
 
 const (
@@ -57,8 +57,8 @@ const (
 	carriedMarker
 )
 
-// noteCarried takes note of a message that the session was only given by the one
-// before it, and says whether it is one.
+// noteCarried records a message that the previous session of the chain passed on, and reports
+// whether it is one.
 func (w *writer) noteCarried(s *state, rec *record) (carriage, error) {
 	c := session.Carried{Open: s.carrying}
 	carried, before := c.Take(rec.carry)
@@ -75,9 +75,9 @@ func (w *writer) noteCarried(s *state, rec *record) (carriage, error) {
 	return carriedMarker, w.takeBack(s)
 }
 
-// takeBack makes all messages so far carried ones: it turned out that they are.
+// takeBack marks all messages so far as carried: they turned out to be.
 func (w *writer) takeBack(s *state) error {
-	if s.carried == s.messages+1 { // with the marker, which is not yet among the messages
+	if s.carried == s.messages+1 { // including the marker, which is not yet among the messages
 		return nil
 	}
 	s.billed, s.recorded = 0, 0
@@ -130,7 +130,7 @@ func naming(ctx context.Context, q querier, sid string) ([]string, error) {
 func (w *writer) relink() error {
 	for _, sid := range slices.Sorted(maps.Keys(w.linked)) {
 		if !w.linked[sid] {
-			continue // it was in the chain of another
+			continue // it was handled with another session of its chain
 		}
 		rows, err := w.neighbours(sid)
 		if err != nil {
@@ -175,7 +175,7 @@ func (w *writer) neighbours(sid string) (map[string]*linkRow, error) {
 		}
 		if r != nil && !chains[r.chain] {
 			chains[r.chain] = true
-			// What held them together may have gone since.
+			// The session that held them together may be gone by now.
 			together, err := w.linkNames(r.chain)
 			if err != nil {
 				return nil, err
@@ -193,7 +193,7 @@ func (w *writer) neighbours(sid string) (map[string]*linkRow, error) {
 	return rows, nil
 }
 
-// linkRow returns the session with an id, or nil if none can be read.
+// linkRow returns the session with an id, or nil if there is no readable one.
 func (w *writer) linkRow(sid string) (*linkRow, error) {
 	r := &linkRow{}
 	var parent, relation, replaced string
@@ -246,7 +246,7 @@ func (w *writer) saveChains(rows map[string]*linkRow, chains []session.Linked) e
 			}
 		}
 	}
-	for n, id := range ids { // now that each has its place
+	for n, id := range ids { // each has its place now
 		if id == 0 {
 			continue
 		}
@@ -262,8 +262,7 @@ func (w *writer) saveChains(rows map[string]*linkRow, chains []session.Linked) e
 	return nil
 }
 
-// chainRow returns the row of a chain, one that is there if one of its sessions
-// has it.
+// chainRow returns the row of a chain: an existing one if one of its sessions has it.
 func (w *writer) chainRow(rows map[string]*linkRow, c session.Linked, free map[int64]bool) (int64, error) {
 	for _, sid := range c.Links {
 		if id := rows[sid].chain; free[id] {
@@ -286,7 +285,7 @@ func (w *writer) place(r *linkRow, part, chain, nth int64) error {
 	return err
 }
 
-// dropChain removes the row of a chain, unless there are sessions of it.
+// dropChain removes the row of a chain that has no sessions any more.
 func (w *writer) dropChain(id int64) error {
 	var one int
 	if used, err := w.find([]any{&one}, `SELECT 1 FROM sessions WHERE chain = ? AND chain <> 0 LIMIT 1`, id); err != nil || used {
@@ -351,13 +350,14 @@ func (w *writer) sumUp(id int64, c session.Linked) error {
 	return w.saveTags(sum)
 }
 
-// hasOrigin is the condition that a session before s in its chain has what c, a message
-// that was carried into s, is a copy of: a message with the id that it names or with its
-// own, a copy of either, or if it names nothing, what says the same. It is package
-// session's rule (OpenChain).
+// hasOrigin is the condition that a session before s in its chain has the original of c, a
+// message that was carried into s: a message with the id that c names or with c's own, a copy
+// of either, or, if c names nothing, one that says the same. It is package session's rule
+// (OpenChain).
 //
 // It looks in the nearest session first, which nearly always has it; looking in all would
-// make a chain's cost quadratic. It is not an EXISTS, because SQLite drops their order.
+// make a chain's cost quadratic. It is not an EXISTS, because SQLite would ignore the order
+// there.
 const (
 	messageBefore = `EXISTS (SELECT 1 FROM entries e WHERE e.session = l.id AND e.class = 0 AND `
 	hasOrigin     = `((SELECT 1 FROM sessions l WHERE l.chain = s.chain AND l.chain <> 0 AND l.nth < s.nth
@@ -372,8 +372,8 @@ const (
 const isCounted = `(m.carried = 0 OR EXISTS (SELECT 1 FROM sessions s JOIN entries c ON c.session = s.id AND c.n = m.entry
 	WHERE s.id = m.session AND (s.chain = 0 OR m.carried = 1 AND NOT ` + hasOrigin + `)))`
 
-// addLostCopies counts the messages that a session of a chain was given and whose
-// originals are gone: the copy is then what there is of them.
+// addLostCopies counts the carried messages of a chain whose originals are gone: the copy is
+// all that is left of them.
 func (w *writer) addLostCopies(sum, s *state) error {
 	var lost int64
 	_, err := w.find([]any{&lost}, `SELECT count(*) FROM sessions s JOIN entries c ON c.session = s.id
@@ -431,10 +431,9 @@ func (s *state) add(link *state, first bool) {
 	}
 }
 
-// Conversation returns the catalogue's row of the conversation that a session is
-// part of: of the session itself, or of its chain. The id may be that of any
-// session of the chain, a missing one included, or a log's name; an unknown one is
-// store.ErrNotExist.
+// Conversation returns the catalogue's row of the conversation that a session is part of: of
+// the session itself, or of its chain. The id may be that of any session of the chain, even a
+// missing one, or a log's name. An unknown id is store.ErrNotExist.
 func (ix *Index) Conversation(ctx context.Context, id string) (Session, error) {
 	var found []Session
 	err := ix.read(ctx, "get", func(db *database) error {
@@ -463,7 +462,7 @@ func conversationOf(ctx context.Context, db *database, id string) (int64, error)
 	if err != nil || found && !unread {
 		return row, err
 	}
-	// It may be missing from the middle of a chain, or be there and not be readable.
+	// It may be missing from the middle of a chain, or be unreadable.
 	names, err := naming(ctx, db, id)
 	if err != nil {
 		return 0, err
@@ -487,8 +486,8 @@ func conversationOf(ctx context.Context, db *database, id string) (int64, error)
 	return 0, &store.Error{Op: "look up", Name: id, Kind: store.ErrNotExist}
 }
 
-// Links returns the sessions of the conversation that a session is part of, the
-// first first: see Conversation.
+// Links returns the sessions of the conversation that a session is part of, in order: see
+// Conversation.
 func (ix *Index) Links(ctx context.Context, id string) ([]Session, error) {
 	var found []Session
 	err := ix.read(ctx, "links", func(db *database) error {
@@ -502,9 +501,8 @@ func (ix *Index) Links(ctx context.Context, id string) ([]Session, error) {
 	return found, err
 }
 
-// Naming returns the names of the sessions that name another as the one that they
-// continue, that continues them, or that their chain begins with: what
-// session.FindChain asks for.
+// Naming returns the names of the sessions that name a session as the one that they continue,
+// that continues them, or that their chain begins with. session.FindChain needs them.
 func (ix *Index) Naming(ctx context.Context, id string) (names []string, err error) {
 	err = ix.read(ctx, "find", func(db *database) error {
 		names, err = naming(ctx, db, id)
@@ -513,9 +511,9 @@ func (ix *Index) Naming(ctx context.Context, id string) (names []string, err err
 	return names, err
 }
 
-// Lost returns the ids that begin like this of sessions that are missing and whose
-// chains are still there, so that a conversation can be called by its id when its
-// first session is gone. There are 20 at most.
+// Lost returns the ids of missing sessions that begin with a prefix and whose chains still
+// exist, so that a conversation can be found by its id when its first session is gone. It
+// returns at most 20.
 func (ix *Index) Lost(ctx context.Context, prefix string) ([]string, error) {
 	if prefix == "" {
 		return nil, nil

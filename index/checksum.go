@@ -14,26 +14,26 @@ import (
 // # Pages with a checksum
 //
 // SQLite trusts what it reads: after a few bytes changed on the disk, or two pages were
-// swapped, queries return too little, without an error. So each page of our file ends
-// with a checksum of its content and its number. It is written with the page and checked
-// whenever a page is read from the disk. A wrong page is an error that isDamage knows,
-// and the index is rebuilt before any query is answered.
+// swapped, queries return too little, without an error. So each page of our file ends with a
+// checksum of its content and its number. It is written with the page and checked whenever a
+// page is read from the disk. A wrong page is an error that isDamage recognises, and the
+// index is rebuilt before any query is answered.
 //
 // SQLite leaves the last bytes of each page alone if the file's header says so, as
-// emptyDatabase's does. The system's VFS reads and writes the files; ours only sits
-// between it and SQLite, and only for the database itself. The -wal has SQLite's own
-// checksums, which the first process to open it after a crash checks.
+// emptyDatabase's does. The system's VFS reads and writes the files; ours only sits between
+// it and SQLite, and only for the database itself. The -wal has SQLite's own checksums; the
+// first process that opens it after a crash checks them.
 
 const (
 	pageSize     = 4096
 	headerSize   = 100 // of the file
-	checksumSize = 4   // FTS5's pages of 4050 bytes must have room in what is left
+	checksumSize = 4   // FTS5's pages of 4050 bytes must fit into the rest
 	checkedVFS   = "coppice-checked"
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checksum returns that of a page at a place in the file.
+// checksum returns the checksum of a page at a place in the file.
 func checksum(page []byte, at int64) uint32 {
 	var number [8]byte
 	binary.LittleEndian.PutUint64(number[:], uint64(at/pageSize)+1)
@@ -53,7 +53,7 @@ func emptyDatabase() []byte {
 	page := make([]byte, pageSize)
 	copy(page, "SQLite format 3\x00")
 	binary.BigEndian.PutUint16(page[16:], pageSize)
-	copy(page[18:], []byte{1, 1, checksumSize, 64, 32, 32}) // versions; bytes left alone; what a tree must be like
+	copy(page[18:], []byte{1, 1, checksumSize, 64, 32, 32}) // versions; reserved bytes; constants of the format
 	binary.BigEndian.PutUint32(page[24:], 1)                // changes
 	binary.BigEndian.PutUint32(page[28:], 1)                // pages
 	binary.BigEndian.PutUint32(page[44:], 4)                // format of the schema
@@ -93,7 +93,7 @@ var registerChecked = sync.OnceValue(func() error {
 	defer tls.Close()
 	checked.system = sqlite3.Xsqlite3_vfs_find(tls, 0)
 	if checked.system == 0 {
-		return errors.New("SQLite knows no files here")
+		return errors.New("SQLite has no default VFS on this system")
 	}
 	checked.vfs = *at[sqlite3.Tsqlite3_vfs](checked.system)
 	name, err := libc.CString(checkedVFS)
@@ -103,7 +103,7 @@ var registerChecked = sync.OnceValue(func() error {
 	checked.open = function[openFunc](checked.vfs.FxOpen)
 	checked.vfs.FpNext, checked.vfs.FzName, checked.vfs.FxOpen = 0, name, pointer(openChecked)
 	if rc := sqlite3.Xsqlite3_vfs_register(tls, uintptr(unsafe.Pointer(&checked.vfs)), 0); rc != sqlite3.SQLITE_OK {
-		return errors.New("SQLite did not take our files")
+		return errors.New("SQLite refused to register our VFS")
 	}
 	return nil
 })
@@ -130,14 +130,14 @@ func methodsOver(system uintptr) *checkedMethods {
 	return kept.(*checkedMethods)
 }
 
-// ourMethods returns those of a file that openChecked opened.
+// ourMethods returns the methods of a file that openChecked opened.
 func ourMethods(file uintptr) *checkedMethods {
-	return at[checkedMethods](at[sqlite3.Tsqlite3_file](file).FpMethods) // the table comes first in it
+	return at[checkedMethods](at[sqlite3.Tsqlite3_file](file).FpMethods) // the table is its first field
 }
 
-// readChecked reads from the database. SQLite reads pages; parts of the header, to see what
-// there is; and of pages with the rest of a long value what it needs of them, without
-// their last bytes, straight into the value. Of those the whole page is read and checked.
+// readChecked reads from the database. SQLite reads whole pages, parts of the header, and,
+// straight into a long value, parts of its overflow pages without their last bytes. For an
+// overflow page, readChecked reads and checks the whole page.
 func readChecked(tls *libc.TLS, file, buf uintptr, size int32, from int64) int32 {
 	system := ourMethods(file).read
 	switch {

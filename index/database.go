@@ -15,7 +15,7 @@ import (
 // had it open.
 type identity [3]fs.FileInfo
 
-// identify returns the files that have their names now.
+// identify returns the files that have the database's names now.
 func identify(path string) (id identity, err error) {
 	for i := range id {
 		if id[i], err = os.Lstat(path + fileSuffixes[i]); err != nil {
@@ -25,7 +25,7 @@ func identify(path string) (id identity, err error) {
 	return id, nil
 }
 
-// identifyAlone returns the database alone, if it is.
+// identifyAlone returns the database, if no other file is beside it.
 func identifyAlone(path string) (id identity, err error) {
 	if id[0], err = os.Lstat(path); err != nil {
 		return id, err
@@ -36,7 +36,7 @@ func identifyAlone(path string) (id identity, err error) {
 	return id, nil
 }
 
-// alone reports whether there is the database only.
+// alone reports whether the database is the only file.
 func (id *identity) alone() bool { return id[1] == nil }
 
 // holds reports whether the files still have their names, and a database that is alone is
@@ -65,16 +65,16 @@ type database struct {
 	connector *connector
 	id        identity // which files it is: see files.go
 	closed    atomic.Bool
-	// behind: it took the place of another one, and no CatchUp has filled it since.
-	// It may have only part of what the other one had, so it is not read.
+	// behind means that it replaced another database and no CatchUp has filled it since. It
+	// may have only part of what the other one had, so it is not read.
 	behind atomic.Bool
 
 	mu    sync.Mutex // guards stmts
 	stmts map[string]*sql.Stmt
 }
 
-// maxIdle is how many connections are kept. The last must never be closed: what
-// keeps the numbers of the files ours is that we have them open.
+// maxIdle is how many connections are kept. The last must never be closed: the files keep
+// their numbers only as long as we have them open.
 const maxIdle = 16
 
 func newDatabase(c *connector) *database {
@@ -83,8 +83,8 @@ func newDatabase(c *connector) *database {
 	return &database{DB: db, connector: c, stmts: make(map[string]*sql.Stmt)}
 }
 
-// identify notes which files the database consists of, once it was read from. The
-// first must be the one that was there before.
+// identify records which files the database consists of, after a first read. The first must
+// be the file that was there before.
 func (db *database) identify(before fs.FileInfo) error {
 	id, err := identify(db.connector.path)
 	if err == nil && !os.SameFile(before, id[0]) {
@@ -105,7 +105,8 @@ func (db *database) setIdentity(id identity) {
 // current reports whether the files still have their names.
 func (db *database) current() bool { return !db.closed.Load() && db.id.holds(db.connector.path) }
 
-// Close is that of sql.DB.
+// Close closes the connections. Queries that still use the database count as failed: see
+// current.
 func (db *database) Close() error {
 	db.closed.Store(true)
 	return db.DB.Close()
@@ -136,14 +137,14 @@ func (db *database) changes(ctx context.Context) (n int64, err error) {
 	return n, err
 }
 
-// isComplete reports whether a CatchUp has come to its end since the database was made.
+// isComplete reports whether a CatchUp has completed since the database was created.
 func (db *database) isComplete(ctx context.Context) bool {
 	swept := false
 	err := db.DB.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM swept)`).Scan(&swept)
 	return err == nil && swept
 }
 
-// QueryContext is that of sql.DB.
+// QueryContext is sql.DB's, with prepared statements.
 func (db *database) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	stmt, err := db.prepared(ctx, query)
 	if err != nil {
@@ -155,7 +156,7 @@ func (db *database) QueryContext(ctx context.Context, query string, args ...any)
 	return stmt.QueryContext(ctx, args...)
 }
 
-// QueryRowContext is that of sql.DB.
+// QueryRowContext is sql.DB's, with prepared statements.
 func (db *database) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	stmt, err := db.prepared(ctx, query)
 	if err != nil || stmt == nil {

@@ -2,9 +2,9 @@ package index
 
 import "strconv"
 
-// docSeqBits is how many bits of a document's id tell it from others of the same
-// second. The fewer they are, the smaller is the full-text table, which keeps the
-// differences of ids.
+// docSeqBits is how many bits of a document's id distinguish it from others of the same
+// second. The fewer there are, the smaller the full-text table, which stores differences of
+// ids.
 const docSeqBits = 8
 
 // docID returns the id that the n-th document should have.
@@ -16,12 +16,12 @@ func docID(ms, n int64) int64 {
 // maxFull is how many ranges of ids are remembered.
 const maxFull = 64
 
-// docPlaces remembers, for as long as a CatchUp lasts, which ids are taken one
-// after the other. Without it, to find room for each of a hundred thousand
-// documents of one second would mean to look at all that are there already.
+// docPlaces remembers, for as long as a CatchUp lasts, which ids are taken one after the
+// other. Without it, finding a free id for each of a hundred thousand documents of one second
+// would mean looking at all existing ones each time.
 type docPlaces struct{ full []span }
 
-// after returns the first id, from one on, that may be free.
+// after returns the first id, at or after the given one, that may be free.
 func (p *docPlaces) after(id int64) int64 {
 	for _, s := range p.full {
 		if s.has(id) {
@@ -31,7 +31,7 @@ func (p *docPlaces) after(id int64) int64 {
 	return id
 }
 
-// fill notes that the ids from first to last are taken.
+// fill records that the ids from first to last are taken.
 func (p *docPlaces) fill(first, last int64) {
 	for i := range p.full {
 		if s := &p.full[i]; s.has(first) || first == s.last+1 {
@@ -48,10 +48,10 @@ func (p *docPlaces) fill(first, last int64) {
 // placeDocs gives each document an id of its own, and reports whether any had to change.
 // The documents must be sorted by their ids.
 //
-// Nearly always no id is taken: then the rows can wait, and the segment can be made
-// while they are written. Where one is taken, all rows are written here, because the
-// table itself is what says which ids are free. The documents that move come last:
-// otherwise one of them could get the id that the next document has.
+// Nearly always no id is taken: then the rows can wait, and the segment can be made while
+// they are written. If one is taken, all rows are written here, because only the table itself
+// knows which ids are free. The documents that move come last: otherwise one of them could
+// get the id that the next document has.
 func (w *writer) placeDocs(docs []docRow) (moved bool, err error) {
 	taken, err := w.takenDocs(docs)
 	if err != nil {
@@ -89,8 +89,8 @@ func (w *writer) placeDocs(docs []docRow) (moved bool, err error) {
 	return true, nil
 }
 
-// takenDocs returns which of the documents' ids others have. Where all are newer than
-// those that there are, as in most logs that grow, one look is enough.
+// takenDocs returns which of the documents' ids are taken. If all are newer than the existing
+// ones, as in most logs that grow, one look is enough.
 func (w *writer) takenDocs(docs []docRow) (map[int64]bool, error) {
 	var newest int64
 	if len(docs) == 0 {
@@ -122,8 +122,8 @@ func (d *docRow) values() []any {
 	return []any{d.id, d.session, d.entry, int64(d.part), kindNumber(d.kind), d.role, d.tool, d.model, int64(d.carried), int64(d.length), d.tf}
 }
 
-// insertLate writes the row of a document whose id is taken, because there are very
-// many of the same second, or may be. It gets the next that is free.
+// insertLate writes the row of a document whose id is, or may be, taken by one of very many
+// of the same second. It gets the next free id.
 func (w *writer) insertLate(d *docRow) error {
 	wanted := d.id
 	d.id = w.places.after(wanted)

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Eight bytes of a text are looked at together, as one number whose lowest byte is the
-// first. What is found out about each of them is in its highest bit.
+// The functions here look at eight bytes of a text together, as one number whose lowest byte
+// is the first. They return the answer for each byte in its highest bit.
 
 const (
 	eachByte = 0x0101010101010101
 	highBits = 0x80 * eachByte
 )
 
-// load8 returns the eight bytes of a text from i on. The compiler loads them at once.
+// load8 returns eight bytes of a text, beginning at i. The compiler loads them at once.
 func load8(s string, i int) uint64 {
 	b := s[i : i+8]
 	return uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
@@ -42,7 +42,7 @@ func plainBytes(x uint64) int {
 	return bits.TrailingZeros64(plain^highBits) / 8
 }
 
-// isASCII reports whether a text is.
+// isASCII reports whether a text is all ASCII.
 func isASCII(s string) bool {
 	i := 0
 	for ; i+8 <= len(s); i += 8 {
@@ -58,7 +58,7 @@ func isASCII(s string) bool {
 	return true
 }
 
-// lowerASCII returns a text with the letters of ASCII in lower case. It is as long.
+// lowerASCII returns a text of the same length with ASCII letters in lower case.
 func lowerASCII(s string) string {
 	i := 0
 	for i+8 <= len(s) && uppers(load8(s, i)) == 0 {

@@ -64,17 +64,17 @@ import (
 // the -wal but not the database; putting back an older database with its lock file; and
 // changing the -wal or the -shm while a process has them open.
 
-// fileSuffixes are those of the files that make up a database. The first three are
-// there as long as it is open.
+// fileSuffixes are the suffixes of a database's files. The first three exist as long as it is
+// open.
 var fileSuffixes = []string{"", "-wal", "-shm", "-journal"}
 
 const lockSuffix = ".lock"
 
-// errReplaced: a file of the index was deleted or replaced.
+// errReplaced means that a file of the index was deleted or replaced.
 var errReplaced = errors.New("the index was deleted while it was in use")
 
-// maxReplaced is how often in a row an index is opened again because it was deleted
-// while it was being opened.
+// maxReplaced is how many times in a row an index is opened again because it was deleted
+// during opening.
 const maxReplaced = 5
 
 // connector opens the connections of a database.
@@ -150,10 +150,10 @@ func (ix *Index) openSoon(ctx context.Context) error {
 		return nil
 	}
 	ix.guard.stuck = false
-	return ix.openFile(ctx) // another process may be making it
+	return ix.openFile(ctx) // another process may be creating it
 }
 
-// openAsItIs opens a database that is there and complete, without the lock.
+// openAsItIs opens an existing complete database without the lock.
 func (ix *Index) openAsItIs(ctx context.Context) error {
 	before, err := identify(ix.path)
 	if err != nil {
@@ -194,8 +194,8 @@ func (ix *Index) openAsItIs(ctx context.Context) error {
 	return nil
 }
 
-// openFile opens the database, and makes or replaces it if necessary. The caller holds
-// mu, or is the only user of the index.
+// openFile opens the database, and creates or replaces it if necessary. The caller holds mu,
+// or is the only user of the index.
 func (ix *Index) openFile(ctx context.Context) error {
 	var err error
 	for range maxReplaced {
@@ -244,7 +244,7 @@ func (ix *Index) openLocked(ctx context.Context) error {
 	return errors.Join(err, ix.discard(before))
 }
 
-// errOlder: an older copy of the database was put back.
+// errOlder means that an older copy of the database was put back.
 var errOlder = errors.New("the index is older than the one that was closed last")
 
 // checkAge makes sure that the database has all the changes that it had before: rule 7.
@@ -260,10 +260,9 @@ func (ix *Index) checkAge(ctx context.Context, db *database) error {
 	return err
 }
 
-// settleFiles makes sure that there is a database to open, and that what lies
-// beside it belongs to it: rule 5. Anything that is not a regular file is not an index
-// and is left alone; a symbolic link may point to another program's file, so the link is
-// replaced.
+// settleFiles makes sure that there is a database to open, and that the files beside it
+// belong to it: rule 5. Anything that is not a regular file is not an index and is left
+// alone; a symbolic link may point to another program's file, so the link is replaced.
 func (ix *Index) settleFiles() error {
 	_, marked, err := ix.guard.read()
 	if err != nil {
@@ -282,7 +281,7 @@ func (ix *Index) settleFiles() error {
 		case !info.Mode().IsRegular():
 			return vfs.CheckRegular(ix.path + suffix)
 		case i == 0 && info.Size() == 0:
-			whole = false // SQLite would make a database whose pages have no room for checksums
+			whole = false // SQLite would create a database without room for checksums
 		}
 	}
 	if whole {
@@ -292,7 +291,7 @@ func (ix *Index) settleFiles() error {
 	if err := ix.removeFiles(); err != nil {
 		return err
 	}
-	// SQLite would make a file that all users can read.
+	// SQLite would create a file that all users can read.
 	f, err := vfs.OS{KeepOwner: true}.OpenFile(ix.path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return errReplaced // by a program that does not know the lock
@@ -304,8 +303,7 @@ func (ix *Index) settleFiles() error {
 	return errors.Join(err, f.Close())
 }
 
-// discard deletes the database, unless there is another in its place already. It
-// needs the lock.
+// discard deletes the database, unless another has already replaced it. It needs the lock.
 func (ix *Index) discard(old fs.FileInfo) error {
 	if now, err := os.Lstat(ix.path); err == nil && !os.SameFile(old, now) {
 		return nil
@@ -323,8 +321,8 @@ func (ix *Index) removeFiles() error {
 	return errors.Join(errors.Join(errs...), ix.guard.unmark(0))
 }
 
-// reset replaces a database that is beyond use by an empty one. It does nothing
-// if that was done already.
+// reset replaces an unusable database by an empty one. It does nothing if that was done
+// already.
 func (ix *Index) reset(ctx context.Context, damaged *database) error {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
@@ -334,8 +332,7 @@ func (ix *Index) reset(ctx context.Context, damaged *database) error {
 	return ix.replace(ctx)
 }
 
-// replace puts an empty database in the place of the one that is open. The caller
-// holds mu.
+// replace replaces the open database by an empty one. The caller holds mu.
 func (ix *Index) replace(ctx context.Context) error {
 	return ix.guard.hold(ctx, func() error {
 		_ = ix.db.Close() // it is being replaced because it is broken
@@ -357,7 +354,7 @@ func Delete(ctx context.Context, path string) (had bool, err error) {
 			return false, &store.Error{Op: "delete index", Path: path, Err: err}
 		}
 	}
-	if !had { // do not make a lock file, or its directory, for nothing
+	if !had { // do not create a lock file, or its directory, for nothing
 		return false, nil
 	}
 	ix := &Index{path: path, guard: newGuard(path)}
@@ -368,8 +365,8 @@ func Delete(ctx context.Context, path string) (had bool, err error) {
 	return had, nil
 }
 
-// Discard deletes the files of the index. The index stays open: its next use makes it
-// again from the logs. Queries that are running finish first.
+// Discard deletes the files of the index. The index stays open: its next use rebuilds it from
+// the logs. Running queries finish first.
 func (ix *Index) Discard(ctx context.Context) error {
 	return ix.fail("delete index", ix.alone(ctx, func() error {
 		return ix.guard.hold(ctx, func() error {
@@ -379,8 +376,8 @@ func (ix *Index) Discard(ctx context.Context) error {
 	}))
 }
 
-// follow opens the database again if its files are no longer the ones at their
-// names, or if it was opened in a way in which it cannot be written.
+// follow opens the database again if other files have its names now, or if it was opened
+// read-only.
 func (ix *Index) follow(ctx context.Context) error {
 	inUse := func() bool { return ix.closed || ix.db.current() && !ix.db.id.alone() } // if closed, the next use reports it
 	ix.mu.RLock()
@@ -405,7 +402,7 @@ func (ix *Index) follow(ctx context.Context) error {
 }
 
 // leave closes the database. It needs the lock: SQLite deletes the -wal with the last
-// connection, and another process must not take that for a user's rm.
+// connection, and another process must not take that for a user's deletion.
 func (ix *Index) leave() error {
 	ctx, cancel := context.WithTimeout(context.Background(), busyMillis*time.Millisecond)
 	defer cancel()
@@ -413,14 +410,14 @@ func (ix *Index) leave() error {
 	err := ix.guard.hold(ctx, func() error {
 		if _, marked, err := ix.guard.read(); err == nil && marked && ix.db.current() && ix.db.empty(ctx) {
 			if changes, err := ix.db.changes(ctx); err == nil {
-				_ = ix.guard.unmark(changes) // if it fails, the next close does it
+				_ = ix.guard.unmark(changes) // if this fails, the next close does it
 			}
 		}
 		closed = true
 		return ix.db.Close()
 	})
 	if !closed {
-		err = ix.db.Close() // the directory is gone, say
+		err = ix.db.Close() // for example, the directory is gone
 	}
 	ix.guard.close()
 	return err

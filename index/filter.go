@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// filter reads a filter, if there is one here.
+// filter reads a filter, if the parser is at one.
 func (p *parser) filter(negative bool) bool {
 	start := p.at
 	name, rest, ok := strings.Cut(p.text[p.at:], ":")
@@ -38,20 +38,20 @@ func (p *parser) filter(negative bool) bool {
 	return true
 }
 
-// Filters returns the names of the filters of a query, and then other names for them: see
+// Filters returns the names of the filters of a query, followed by their aliases: see
 // FilterOf.
 func Filters() []string {
 	return append([]string{"kind", "role", "tool", "model", "branch", "session"}, ListFilters()...)
 }
 
-// ListFilters returns those of the filters that are about whole sessions.
+// ListFilters returns the filters that apply to whole sessions.
 func ListFilters() []string {
 	return []string{"agent", "project", "tag", "cwd", "since", "until", "after", "before", "in"}
 }
 
-// FilterOf returns the filter that people mean by a name. after means since, before means
-// until, and in or dir mean cwd, or project if the value is not a path. ok is false if
-// the name is not a filter.
+// FilterOf returns the filter that a name means. after means since, before means until, and
+// in or dir mean cwd, or project if the value is not a path. ok is false if the name is not a
+// filter.
 func FilterOf(name, value string) (filter string, ok bool) {
 	switch name {
 	case "after":
@@ -78,9 +78,9 @@ func likeFilter(word string) string {
 	return name
 }
 
-// Dir returns a directory as people write it as an absolute path: ".", "..", "../x" and a
-// directory that is there are in the working directory, "~" is the user's. Others stay as
-// they are.
+// Dir returns the absolute path of a directory that a person typed: ".", "..", "../x" and
+// existing directories are relative to the working directory, and "~" is the user's home.
+// Others are returned unchanged.
 func Dir(value string) string {
 	value = filepath.FromSlash(value)
 	rest, isHome := strings.CutPrefix(value, "~")
@@ -115,7 +115,7 @@ func (p *parser) take(name, value string, at int, negative bool) {
 		p.until = p.time(value, at)
 	case "branch":
 		if p.branch = Branch(value); p.branch != LiveBranch && p.branch != AllBranches {
-			p.fail(at, "branch: is live or all, not %q", value)
+			p.fail(at, "branch: takes live or all, not %q", value)
 		}
 	case "kind":
 		if kindNumber(Kind(value)) < 0 {
@@ -138,7 +138,7 @@ func (p *parser) take(name, value string, at int, negative bool) {
 func (p *parser) time(value string, at int) time.Time {
 	t, ok := ParseTime(value, p.now)
 	if !ok {
-		p.fail(at, "%q is no time: 2026-03-14, 2026-03, 12h, 7d, today, yesterday, or as in RFC 3339", value)
+		p.fail(at, "%q is not a time: use 2026-03-14, 2026-03, 12h, 7d, today, yesterday, or RFC 3339", value)
 	}
 	return t
 }

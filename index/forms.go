@@ -6,15 +6,14 @@ import (
 	"github.com/kljensen/snowball/english"
 )
 
-// A word is also found in its other forms: templates finds template. No text is
-// indexed twice for that. The table of terms says which stem each has, and a query
-// asks for the terms that have the same one. Texts with the very word come first:
-// see search.run.
+// A word is also found in its other forms: templates finds template. No text is indexed twice
+// for that: the table of terms has the stem of each, and a query looks up the terms with the
+// same stem. Texts with the exact word come first: see search.run.
 
 const (
-	// maxForms is how many other forms of a word are searched, the most frequent ones.
+	// maxForms is how many other forms of a word are searched; the most frequent are taken.
 	maxForms = 12
-	// Shorter words have no forms. Longer ones are not words.
+	// Shorter tokens have no forms, and longer ones are not words.
 	minStemmed, maxStemmed = 3, 30
 )
 
@@ -35,8 +34,8 @@ func mayHaveForms(token string) bool {
 		!strings.ContainsFunc(token, func(r rune) bool { return r < 'a' || r > 'z' })
 }
 
-// formsOf returns the other forms of a token that the index has, the most frequent
-// first, and in about how many documents they are.
+// formsOf returns the other forms of a token in the index, the most frequent first, and
+// roughly how many documents have them.
 func (m *matcher) formsOf(token string) (forms []string, df float64, err error) {
 	if !mayHaveForms(token) {
 		return nil, 0, nil

@@ -8,14 +8,13 @@ func facet(letter byte, value int64) string {
 	return "_" + string(letter) + strconv.FormatInt(value, 10)
 }
 
-// facetKey is a facet whose token need not be spelled.
+// facetKey identifies a facet without spelling its token.
 type facetKey struct {
 	letter byte
 	value  int64
 }
 
-// facets returns the document's facets, as the vocabulary numbers them. known has
-// those that were asked for before.
+// facets returns the vocabulary's numbers for the document's facets. known caches them.
 func (d *docRow) facets(words *vocabulary, known map[facetKey]uint32) []uint32 {
 	keys := [...]facetKey{
 		{'s', d.session},
@@ -42,7 +41,7 @@ func (d *docRow) facets(words *vocabulary, known map[facetKey]uint32) []uint32 {
 	return words.keepNumbers(numbers)
 }
 
-// segmentDocs returns the documents that are lined up, with their facets.
+// segmentDocs returns the queued documents with their facets.
 func (w *writer) segmentDocs(words *vocabulary) []segmentDoc {
 	docs, known := make([]segmentDoc, len(w.docs)), make(map[facetKey]uint32)
 	for i := range w.docs {
@@ -52,9 +51,9 @@ func (w *writer) segmentDocs(words *vocabulary) []segmentDoc {
 	return docs
 }
 
-// insertSegment adds a segment of documents to the full-text table. It changes the list
-// of segments behind FTS5's back, which must then have nothing in memory that it would
-// write over it, or rely on: see forgetStructure.
+// insertSegment adds a segment of documents to the full-text table. It changes the list of
+// segments behind FTS5's back, so FTS5 must not hold anything in memory that it would write
+// over the list, or rely on: see forgetStructure.
 func (w *writer) insertSegment(g *segment, docs []segmentDoc) error {
 	if err := w.forgetStructure(); err != nil {
 		return err
@@ -104,14 +103,14 @@ func (w *writer) insertPage(row int64, data []byte) error {
 	return err
 }
 
-// forgetStructure makes FTS5 write what it holds back, and read the list of segments
-// again when it next needs it. FTS5 keeps the list until another connection writes, and
-// does not expect that its own connection writes segments. Beginning a savepoint makes
-// it write, and going back to one makes it drop the list.
+// forgetStructure makes FTS5 write what it holds back, and read the list of segments again
+// when it next needs it. FTS5 keeps the list until another connection writes, and does not
+// expect that its own connection writes segments. Beginning a savepoint makes it write, and
+// rolling back to one makes it drop the list.
 func (w *writer) forgetStructure() error {
 	for _, query := range []string{
 		`SAVEPOINT structure`,
-		`DELETE FROM fts WHERE rowid = -1`, // nothing; but now it takes part in the transaction
+		`DELETE FROM fts WHERE rowid = -1`, // deletes nothing, but FTS5 now takes part in the transaction
 		`ROLLBACK TO structure`,
 		`RELEASE structure`,
 	} {

@@ -24,9 +24,9 @@ type guard struct {
 	// goroutines of this index would have to wait as well.
 	mu    gate.Mutex
 	file  vfs.File
-	users int // how many have the lock; they are all of this index
-	// patience is how long to wait for the lock. After waiting in vain the guard is stuck:
-	// from then on it tries once and does not wait, because the holder may hang for good.
+	users int // how many callers of this index have the lock
+	// patience is how long to wait for the lock. If the wait fails, the guard is stuck: from
+	// then on it tries once without waiting, because the holder may hang for good.
 	patience time.Duration
 	stuck    bool
 }
@@ -93,8 +93,8 @@ func (g *guard) take(ctx context.Context) error {
 			g.stuck = true
 			return &store.Error{
 				Op: "lock index", Path: g.path, Kind: store.ErrLocked,
-				Err:  errors.New("another process does not give it back"),
-				Hint: "it seems stuck while writing to the index: end it if it is yours",
+				Err:  errors.New("another process holds the lock of the index"),
+				Hint: "that process seems to be stuck; end it if it is yours",
 			}
 		}
 		select {
@@ -106,8 +106,8 @@ func (g *guard) take(ctx context.Context) error {
 	}
 }
 
-// open opens the lock file. It makes a deleted directory again, but not the one above it:
-// a store that was moved away must not come back as an empty one.
+// open opens the lock file. It recreates a deleted directory, but not the one above it: a
+// store that was moved away must not come back as an empty one.
 func (g *guard) open() (vfs.File, error) {
 	disk := vfs.OS{KeepOwner: true}
 	f, err := disk.OpenFile(g.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
@@ -131,9 +131,9 @@ func (g *guard) close() {
 // guardMark is the mark.
 const guardMark = "in use\n"
 
-// read returns what the lock file says: how many changes the database had when it was
-// last closed, 0 if that is not known, and whether something may be in the -wal alone.
-// Like mark and unmark it needs the lock.
+// read returns what the lock file says: how many changes the database had when it was last
+// closed, or 0 if that is not known, and whether some changes may be only in the -wal. Like
+// mark and unmark it needs the lock.
 func (g *guard) read() (changes int64, marked bool, err error) {
 	data := make([]byte, 64)
 	n, err := g.file.ReadAt(data, 0)
@@ -143,7 +143,7 @@ func (g *guard) read() (changes int64, marked bool, err error) {
 	said, marked := strings.CutSuffix(string(data[:n]), guardMark)
 	changes, err = strconv.ParseInt(strings.TrimSpace(said), 10, 64)
 	if err != nil {
-		return 0, n > 0, nil // it says nothing, or something that is not ours
+		return 0, n > 0, nil // it is empty, or not ours
 	}
 	return changes, marked, nil
 }
@@ -156,7 +156,7 @@ func (g *guard) mark() error {
 	return err
 }
 
-// unmark takes the mark away and notes how many changes the database has had.
+// unmark removes the mark and records how many changes the database has had.
 func (g *guard) unmark(changes int64) error {
 	err := g.file.Truncate(0)
 	if err == nil && changes > 0 {

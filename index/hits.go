@@ -17,7 +17,7 @@ import (
 type place struct {
 	part    int
 	pos     store.Pos
-	created int64 // when its session was
+	created int64 // when its session was created
 	session int64
 }
 
@@ -52,7 +52,7 @@ type original struct {
 	time  int64 // of the entry
 }
 
-// likeness is what a candidate shows of what its copies have in common.
+// likeness is what a candidate has in common with its copies.
 type likeness struct {
 	second int64
 	kind   int
@@ -61,8 +61,8 @@ type likeness struct {
 
 func (c *candidate) likeness() likeness { return likeness{c.id >> docSeqBits, c.kind, c.length} }
 
-// group puts matches together that a fork repeats: they are one hit. It keeps the order of
-// the first of each.
+// group merges the matches that a fork repeats into one hit. The groups keep the order of
+// their first matches.
 func (s *search) group(found []candidate) ([][]candidate, error) {
 	alike := make(map[likeness]int, len(found))
 	for i := range found {
@@ -156,14 +156,14 @@ func (h *Hit) collapse(where *place, other Hit, there place) {
 		*h, other = other, *h
 		*where = there
 	}
-	if other.Session != h.Session { // else another session of the same chain
+	if other.Session != h.Session { // otherwise it is another session of the same chain
 		h.Also = append(h.Also, other.Session)
 	}
 	slices.Sort(h.Also)
 	h.Also = slices.Compact(h.Also)
 }
 
-// hit reads a match's rows. It is false if they were deleted since.
+// hit reads a match's rows. ok is false if they were deleted since.
 func (s *search) hit(c candidate) (h Hit, where place, ok bool, err error) {
 	rows, err := s.db.QueryContext(s.ctx, `SELECT ifnull(c.sid, s.sid), s.name, ifnull(c.title, s.title), s.leaf_id, s.created, s.id, e.id, e.pos, e.time, d.part, d.kind,
 			ifnull(r.name, ''), ifnull(t.name, ''), ifnull(m.name, '')
@@ -193,7 +193,7 @@ func (s *search) hit(c candidate) (h Hit, where place, ok bool, err error) {
 	return h, where, true, s.place(&h, c)
 }
 
-// place says on which branch a hit is.
+// place finds the branch of a hit.
 func (s *search) place(h *Hit, c candidate) error {
 	sh, err := s.shape(c.session)
 	if err != nil {
@@ -208,8 +208,8 @@ func (s *search) place(h *Hit, c candidate) error {
 	return err
 }
 
-// addSnippets reads the text of the hits from their logs. What cannot be read,
-// or is no longer what was found, gets no snippet.
+// addSnippets reads the text of the hits from their logs. A hit whose text cannot be read, or
+// has changed, gets no snippet.
 func (s *search) addSnippets(hits []Hit, places []place) {
 	s.readTexts(hits, places, func(i int, text string) {
 		hits[i].Snippet, hits[i].Highlights = s.m.snippet(text, s.o.SnippetLen)
@@ -258,8 +258,8 @@ func (s *search) text(log store.Log, h *Hit, where place) (string, bool) {
 	return "", false
 }
 
-// snippet returns the piece of a text in which most of the wanted terms are, on
-// one line, and where they are in it.
+// snippet returns the piece of a text that has most of the wanted terms, on one line, and
+// where they are in it.
 func (m *matcher) snippet(text string, length int) (string, []Range) {
 	marks := m.marks(text)
 	from, to := max(0, bestStart(marks, length)-length/4), len(text)
@@ -339,8 +339,8 @@ func (l *leaf) isAt(tokens []token) bool {
 	return true
 }
 
-// mark returns what to highlight where the tokens begin with the term's: of two
-// characters of which one was looked for, that one.
+// mark returns what to highlight where the tokens begin with the term's. If the token is a
+// pair of characters and only one was searched for, it is that one.
 func (l *leaf) mark(tokens []token) Range {
 	r := Range{tokens[0].start, tokens[len(l.tokens)-1].end}
 	if first, size := utf8.DecodeRuneInString(l.tokens[0]); len(l.tokens) == 1 && size == len(l.tokens[0]) && classOf(first) == dense {
@@ -362,8 +362,7 @@ func mergeRanges(ranges []Range) []Range {
 	return merged
 }
 
-// bestStart returns the beginning of the mark after which, within a length, most
-// marks follow.
+// bestStart returns the beginning of the mark that most other marks follow within a length.
 func bestStart(marks []Range, length int) int {
 	best, most := 0, 0
 	for i, last := 0, 0; i < len(marks); i++ {

@@ -66,7 +66,7 @@ type Index struct {
 	path  string
 	opts  Options
 	batch int // documents written in one transaction
-	// sweepAlways is up to how many sessions every CatchUp looks at all of them.
+	// sweepAlways is the number of sessions up to which every CatchUp looks at all of them.
 	sweepAlways int
 	guard       *guard
 
@@ -80,10 +80,9 @@ type Index struct {
 	closed bool
 }
 
-// Open returns the index in the file at path, which is made, with its directory,
-// if it does not exist, and rebuilt if it is damaged or of another version.
-// Opening reads nothing of the store: call CatchUp. The store must stay open as
-// long as the index is.
+// Open returns the index in the file at path. It creates the file and its directory if they
+// do not exist, and rebuilds an index that is damaged or of another version. Opening reads
+// nothing of the store: call CatchUp. The store must stay open as long as the index is.
 func Open(ctx context.Context, st store.Store, path string, o *Options) (*Index, error) {
 	if path == "" {
 		return nil, &store.Error{Op: "open index", Kind: store.ErrInvalid, Err: errors.New("the path is empty")}
@@ -115,9 +114,8 @@ func Open(ctx context.Context, st store.Store, path string, o *Options) (*Index,
 // Path returns the index's file, as an absolute path.
 func (ix *Index) Path() string { return ix.path }
 
-// Close releases the index. Everything gets store.ErrClosed afterwards, except
-// that closing again does nothing. A CatchUp that is running ends early; questions
-// that are being answered are answered.
+// Close releases the index. Afterwards every method returns store.ErrClosed, except that
+// closing again does nothing. A running CatchUp ends early; running queries finish.
 func (ix *Index) Close() error {
 	ix.close(store.ErrClosed)
 	ix.mu.Lock()
@@ -138,8 +136,8 @@ func (ix *Index) IsEmpty(ctx context.Context) bool {
 	return err != nil || !some
 }
 
-// IsComplete reports whether the index has once had all sessions. One that is may be
-// read when it cannot be brought up to date.
+// IsComplete reports whether the index has had all sessions at some time. If so, it may be
+// read even when it cannot be brought up to date.
 func (ix *Index) IsComplete(ctx context.Context) bool {
 	complete := false
 	err := ix.withDB(func(db *database) error {
@@ -186,7 +184,7 @@ func (ix *Index) read(ctx context.Context, op string, f func(db *database) error
 		err = ix.answer(f)
 	}
 	if err != nil && ctx.Err() != nil {
-		err = ctx.Err() // not SQLite's word for it
+		err = ctx.Err() // not SQLite's wording of it
 	}
 	return ix.fail(op, err)
 }
@@ -210,9 +208,9 @@ func (ix *Index) untilClosed(ctx context.Context) (context.Context, context.Canc
 	return ctx, func() { stop(); cancel(nil) }
 }
 
-// withDB calls f with the database. If its files were deleted or replaced during the
-// call, what f found is worthless and the error is errReplaced.
-// Damage that f meets is noted, so that the next CatchUp rebuilds the index.
+// withDB calls f with the database. If its files were deleted or replaced during the call,
+// what f found is worthless and the error is errReplaced. If f finds damage, withDB remembers
+// it, so that the next CatchUp rebuilds the index.
 func (ix *Index) withDB(f func(db *database) error) error {
 	db, err := ix.withLocked(f)
 	if !isDamage(err) {
@@ -225,8 +223,8 @@ func (ix *Index) withDB(f func(db *database) error) error {
 	return err
 }
 
-// withLocked calls f while the database cannot be closed or exchanged. It lets go of the lock
-// even if f panics: a server goes on after that.
+// withLocked calls f while the database cannot be closed or exchanged. It releases the lock
+// even if f panics: a server survives that.
 func (ix *Index) withLocked(f func(db *database) error) (db *database, err error) {
 	ix.mu.RLock()
 	defer ix.mu.RUnlock()
@@ -241,7 +239,7 @@ func (ix *Index) withLocked(f func(db *database) error) (db *database, err error
 	return db, err
 }
 
-// fail says what was being done when an error came.
+// fail adds to an error what the index was doing.
 func (ix *Index) fail(op string, err error) error {
 	var done *store.Error
 	var query *QueryError
@@ -254,7 +252,7 @@ func (ix *Index) fail(op string, err error) error {
 		return &store.Error{Op: op, Path: ix.path, Kind: store.ErrClosed}
 	}
 	if isFull(err) {
-		err = syscall.ENOSPC // which says what to do about it
+		err = syscall.ENOSPC // whose message says what to do
 	}
 	if isForbidden(err) {
 		if why := whyForbidden(ix.path); vfs.NoDescriptors(why) {
@@ -276,8 +274,8 @@ type Report struct {
 	Bytes    int64 // read
 	Rebuilt  bool  // the index had to be rebuilt
 	Duration time.Duration
-	// Unread lists the logs that could not be read. What was known of them
-	// before is kept.
+	// Unread lists the logs that could not be read. The index keeps what it knew about them
+	// before.
 	Unread []Unread
 }
 

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// What is counted of a session (messages, calls, responses and what they cost) is
-// kept as sums by the quarter of an hour, which days and hours of all time zones are
-// made of. To add up the ledgers of 6,000 sessions takes 30 ms; to add up all rows
-// of their messages and responses took 800.
+// A ledger holds the counts of a session (messages, calls, responses and what they cost) as
+// sums by the quarter of an hour, because the days and hours of all time zones consist of
+// quarters. Adding up the ledgers of 6,000 sessions takes 30 ms; adding up all rows of their
+// messages and responses took 800.
 //
 // A ledger is derived, like the row of a list. It depends on the session's own lines,
 // its place in its chain, the chain's other sessions, and which session a response is
@@ -26,11 +26,11 @@ type spentRow struct {
 	sums            [9]int64
 }
 
-// saidRow is how many messages there were in a quarter of an hour, or calls.
+// saidRow is how many messages, or calls, there were in a quarter of an hour.
 type saidRow struct{ quarter, role, model, tool, messages, calls int64 }
 
-// sheet is a session's ledger. It has with it what sums are made by, so that one
-// table is all there is to read.
+// sheet is a session's ledger. It includes the keys that sums are grouped by, so that only
+// one table has to be read.
 type sheet struct {
 	id         string // of the conversation
 	dir, agent int64  // names
@@ -81,7 +81,7 @@ func decodeSheet(data []byte, spent func(*sheet, *spentRow), said func(*saidRow)
 	return nil
 }
 
-// stale notes that a session's ledger has to be made again.
+// stale records that a session's ledger has to be rebuilt.
 func (w *writer) stale(session int64) error {
 	_, err := w.exec(`INSERT OR IGNORE INTO stale (session) VALUES (?)`, session)
 	return err
@@ -122,7 +122,7 @@ func (w *writer) balance() error {
 	return err
 }
 
-// staleSheets makes an empty ledger for each session whose is stale.
+// staleSheets adds an empty ledger for each session with a stale one.
 func (w *writer) staleSheets(sheets map[int64]*sheet) (ids []int64, err error) {
 	rows, err := w.QueryContext(w.ctx, `SELECT s.id, ifnull(c.sid, s.sid), s.dir, s.maker FROM stale t CROSS JOIN sessions s ON s.id = t.session
 		LEFT JOIN sessions c ON c.id = s.chain AND s.chain <> 0 WHERE s.name IS NOT NULL`)
@@ -167,8 +167,8 @@ func (w *writer) balanceSpent(sheets map[int64]*sheet) error {
 	return rows.Err()
 }
 
-// maxSought is of how many sessions the documents are looked for. If there are more,
-// all documents are read.
+// maxSought is the number of sessions up to which documents are looked up by session. For
+// more, all documents are read.
 const maxSought = 100
 
 func (w *writer) balanceSaid(sheets map[int64]*sheet, ids []int64) error {
@@ -214,9 +214,8 @@ type Stats struct {
 	Activity Activity
 }
 
-// Stats adds up what responses cost and counts what was said, from sums that are kept
-// for each session. Since and Until are taken to be at the quarter of an hour before
-// them.
+// Stats adds up what responses cost and counts what was said, from sums that are kept for
+// each session. Since and Until are rounded down to a quarter of an hour.
 func (ix *Index) Stats(ctx context.Context, o StatsOptions) (*Stats, error) {
 	var stats *Stats
 	err := ix.read(ctx, "stats", func(db *database) error {

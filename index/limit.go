@@ -6,16 +6,16 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// Limit is a part of the sessions: those with a tag or one below it, those about a project,
-// or those whose keys begin alike. One member is set.
+// Limit selects a part of the sessions: those with a tag or one below it, those about a
+// project, or those whose keys have a prefix. One field is set.
 type Limit struct {
 	Tag     string
 	Project string
 	Key     string
 }
 
-// has is the condition that a session itself is in the limit: its log says so, whatever
-// other sessions say.
+// has is the condition that a session itself is in the limit: its own log says so, regardless
+// of other sessions.
 func (l Limit) has() (string, []any) {
 	switch {
 	case l.Tag != "":
@@ -36,11 +36,11 @@ const joined = `n.chain = s.chain AND n.chain <> 0 AND n.name IS NOT NULL AND (
 	n.relation = '` + session.RelationContinuation + `' AND n.parent = s.sid AND s.continued_to = n.sid OR
 	s.relation = '` + session.RelationContinuation + `' AND s.parent = n.sid AND n.continued_to = s.sid)`
 
-// together is the rows that are one conversation with the rows of a first query.
+// together adds to the rows of a first query those that are one conversation with them.
 const together = ` UNION SELECT n.id FROM together t CROSS JOIN sessions s ON s.id = t.id CROSS JOIN sessions n ON ` + joined + `)`
 
-// Within reports whether a session is in a limit: it, or one that it is continued by or
-// continues. A log that cannot be read is in none.
+// Within reports whether a session is in a limit: itself, or through a session that it
+// continues or that continues it. A log that cannot be read is in no limit.
 func (ix *Index) Within(ctx context.Context, l Limit, name string) (in bool, err error) {
 	cond, args := l.has()
 	err = ix.read(ctx, "find", func(db *database) error {
@@ -58,5 +58,5 @@ func (ix *Index) AllWithin(ctx context.Context, l Limit) ([]string, error) {
 		SELECT s.name FROM together t CROSS JOIN sessions s ON s.id = t.id WHERE s.name IS NOT NULL`, args...)
 }
 
-// IsProject reports whether a directory is called something: see ListOptions.Project.
+// IsProject reports whether a name means a directory: see ListOptions.Project.
 func IsProject(dir, name string) bool { return dir != "" && isCalled(dir, name) }

@@ -19,14 +19,14 @@ const (
 	// maxRows is more than any index has. Limits and offsets come from outside; up to this
 	// number they can be added without an overflow.
 	maxRows = 1 << 29
-	// maxDirs is up to how many directories are read one after the other, each in
-	// the order wanted. If there are more, all sessions are read in that order.
+	// maxDirs is the number of directories up to which they are read one after the other,
+	// each in the wanted order. For more, all sessions are read in that order.
 	maxDirs = 16
 )
 
-// List returns a page of the catalogue and the cursor with which the next page
-// begins, which is "" when there is none. A session that changes its place
-// between two pages may be missed or listed twice; others are not.
+// List returns a page of the catalogue and the cursor of the next page, or "" if there is
+// none. Only a session that changes its place between two pages may be missed or listed
+// twice.
 func (ix *Index) List(ctx context.Context, o ListOptions) (page []Session, next string, err error) {
 	o.Sort = cmp.Or(o.Sort, ByUpdated)
 	o.Limit, o.Offset = min(cmp.Or(o.Limit, defaultLimit), maxRows), min(o.Offset, maxRows)
@@ -98,10 +98,10 @@ func (o *ListOptions) cursor() (c cursor, err error) {
 	return c, nil
 }
 
-// listQuery is a List on its way to SQL. There is an index for each order of all
-// sessions, of those of a directory, of a tag, and of the pinned and the archived
-// ones: one of them gives the page in its order, and what else is wanted is
-// checked of each session that it gives.
+// listQuery is a List that becomes SQL. There is an SQL index for each order of all sessions,
+// of those of a directory or a tag, and of the pinned and the archived ones. One of them
+// yields the page in its order; the other conditions are checked for each session that it
+// yields.
 type listQuery struct {
 	ListOptions
 	column string
@@ -166,7 +166,7 @@ func (q *listQuery) build(ctx context.Context, db *database, c cursor) error {
 	return nil
 }
 
-// inDirs is the condition on the directories that are asked for.
+// inDirs is the condition for the requested directories.
 func (o *ListOptions) inDirs() (string, []any) {
 	var conds []string
 	var args []any
@@ -181,8 +181,8 @@ func (o *ListOptions) inDirs() (string, []any) {
 	return strings.Join(conds, " AND "), args
 }
 
-// after begins where a page ended: with one comparison of pairs, so that SQLite
-// begins to read right there.
+// after begins where a page ended, with one comparison of pairs, so that SQLite starts
+// reading right there.
 func (q *listQuery) after(c cursor) {
 	if q.After == "" {
 		return
@@ -194,8 +194,8 @@ func (q *listQuery) after(c cursor) {
 	q.add("("+q.order+") "+op+" (?, ?)", c.Value, c.ID)
 }
 
-// findDirs looks up the directories that are meant. Few of them are read one
-// after the other.
+// findDirs looks up the requested directories. If there are few, they are read one after the
+// other.
 func (q *listQuery) findDirs(ctx context.Context, db *database) error {
 	cond, args := q.inDirs()
 	rows, err := db.QueryContext(ctx, `SELECT s.id FROM (SELECT id, name AS cwd FROM names) s WHERE `+cond+` LIMIT ?`, append(args, maxDirs+1)...)
@@ -210,8 +210,8 @@ func (q *listQuery) findDirs(ctx context.Context, db *database) error {
 	for _, id := range ids {
 		q.dirs = append(q.dirs, id)
 	}
-	// A few different queries are soon all prepared: so there are 1, 2, 4, … of
-	// them, some of which no session has.
+	// Round the number up to 1, 2, 4, … with directories that do not exist: so only a few
+	// different queries have to be prepared.
 	for n := len(q.dirs); n == 0 || n&(n-1) != 0; n = len(q.dirs) {
 		q.dirs = append(q.dirs, -1)
 	}
@@ -252,8 +252,8 @@ func (q *listQuery) filter() {
 	}
 }
 
-// filterFlag adds a condition in the words of the indexes of pinned and archived
-// sessions, which fit only then.
+// filterFlag adds a condition in the exact words of the indexes of pinned and archived
+// sessions, because SQLite uses them only then.
 func (q *listQuery) filterFlag(column string, want *bool) {
 	switch {
 	case want == nil:
@@ -280,7 +280,8 @@ func (q *listQuery) sql() (string, []any) {
 		query, args := q.page(columns, q.where, q.args)
 		return q.skipping(query, args)
 	}
-	// Of each directory a page, without what is shown; then the first of them all.
+	// Take a page of each directory, without the shown columns, and then the first of them
+	// all.
 	var parts []string
 	var args []any
 	for _, dir := range q.dirs {
@@ -295,7 +296,7 @@ func (q *listQuery) page(columns string, where []string, args []any) (string, []
 	return q.limited(q.ordered(columns, where), 0, args)
 }
 
-// part is the page of one directory, with what may have to be left out.
+// part is the page of one directory, including the rows that the offset skips.
 func (q *listQuery) part(columns string, where []string, args []any) (string, []any) {
 	return q.limited(q.ordered(columns, where), q.Offset, args)
 }
@@ -312,8 +313,8 @@ func (q *listQuery) sorted(columns string) string {
 	return strings.Replace(columns, ", ", " DESC, ", 1) + " DESC"
 }
 
-// limited adds the limit: one more than wanted, to know whether there is a next
-// page, and some more.
+// limited adds the limit: one more than wanted, to know whether there is a next page, plus
+// more.
 func (q *listQuery) limited(query string, more int, args []any) (string, []any) {
 	limit := -1
 	if q.Limit > 0 {
@@ -322,7 +323,7 @@ func (q *listQuery) limited(query string, more int, args []any) (string, []any) 
 	return query + ` LIMIT ?`, append(slices.Clone(args), limit)
 }
 
-// skipping leaves out what the list does not begin with.
+// skipping adds the offset.
 func (q *listQuery) skipping(query string, args []any) (string, []any) {
 	if q.Offset == 0 {
 		return query, args

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// How many words a prefix is searched as: the most frequent of those that begin with
-// it. Within a phrase every word costs more.
+// How many words stand in for a prefix: the most frequent ones that begin with it. Within a
+// phrase every word costs more.
 const (
 	maxExpansions       = 32
 	maxPhraseExpansions = 16
 	maxScanned          = 5_000 // words looked at to find them
 )
 
-// matcher turns a query into SQLite's language, and knows what each term weighs.
+// matcher turns a query into FTS5's language, and knows the weight of each term.
 type matcher struct {
 	ctx      context.Context
 	db       *database
@@ -23,7 +23,7 @@ type matcher struct {
 	average  float64 // length of a document
 	terms    []*leaf
 	optional bool // we are in an OR
-	forms    bool // other forms of a word will do
+	forms    bool // other forms of a word match too
 	varied   bool // some word has other forms
 	bounded  bool // more words have the prefix than were taken
 }
@@ -49,13 +49,13 @@ func newMatcher(ctx context.Context, db *database) (*matcher, error) {
 	return m, err
 }
 
-// quote makes a string for a MATCH. Our tokens have no quotation marks in them.
+// quote returns a string for a MATCH. Our tokens contain no quotation marks.
 func quote(s string) string { return `"` + s + `"` }
 
 // piece is a part of a query in SQLite's language.
 type piece struct {
 	match string
-	df    float64 // in about how many documents it is
+	df    float64 // roughly how many documents have it
 }
 
 // node returns the MATCH expression of a part of a query; "" if there is none.
@@ -104,8 +104,8 @@ func (m *matcher) join(nodes []node, op string, wanted bool) (piece, error) {
 	if len(pieces) == 0 {
 		return piece{}, nil
 	}
-	// SQLite looks for the first part of an AND and then whether the others are
-	// there too: the rarest must come first.
+	// SQLite looks for the first part of an AND and then checks the others, so the rarest
+	// must come first.
 	slices.SortStableFunc(pieces, func(a, b piece) int { return cmp.Compare(a.df, b.df) })
 	joined := piece{df: pieces[0].df}
 	var matches []string
@@ -140,7 +140,7 @@ func (m *matcher) term(t *term, wanted bool) (piece, error) {
 	return piece{match, df}, nil
 }
 
-// vary adds the other forms of a word, if they will do.
+// vary adds the other forms of a word, if they are allowed.
 func (m *matcher) vary(l *leaf, match string, df float64) (string, float64, error) {
 	forms, more, err := m.formsOf(l.tokens[0])
 	m.varied = m.varied || len(forms) > 0
@@ -154,8 +154,8 @@ func (m *matcher) vary(l *leaf, match string, df float64) (string, float64, erro
 	return "(" + match + ")", df + more, nil
 }
 
-// alternatives returns the MATCH expression of a term, and in about how many
-// documents it is.
+// alternatives returns the MATCH expression of a term, and roughly how many documents have
+// it.
 func (m *matcher) alternatives(t *term) (match string, df float64, err error) {
 	if t.option != "" {
 		return m.options(t)
@@ -212,7 +212,7 @@ func (m *matcher) options(t *term) (match string, df float64, err error) {
 	return "(" + strings.Join(options, " OR ") + ")", df, err
 }
 
-// df returns in about how many documents a token is.
+// df returns roughly how many documents have a token.
 func (m *matcher) df(token string) (float64, error) {
 	var df float64
 	err := m.db.QueryRowContext(m.ctx, `SELECT ifnull((SELECT df FROM terms WHERE term = ?), 0)`, token).Scan(&df)

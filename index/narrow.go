@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// narrow turns the filters into SQLite's language. It reports whether anything can
-// be found at all.
+// narrow turns the filters into FTS5's language. It reports whether anything can match at
+// all.
 func (s *search) narrow() (possible bool, err error) {
 	o, f := &s.o, &s.f
 	if err := s.checkRoles(); err != nil {
@@ -57,8 +57,8 @@ func kindNames(list []Kind) []string {
 	return names
 }
 
-// combine puts facets and words together. Facets come first: they are rarer than
-// the words that make a search slow.
+// combine joins facets and words. Facets come first: they are rarer than the words that make
+// a search slow.
 func (s *search) combine(words string) {
 	wanted := slices.Clone(s.wanted)
 	if words != "" {
@@ -96,7 +96,7 @@ func (s *search) facets(letter byte, list []string) ([]string, error) {
 	}
 	for _, name := range list {
 		cond, args := `name = ?1 COLLATE NOCASE`, []any{name}
-		if letter == 'm' { // the date at the end of a model's name is seldom known
+		if letter == 'm' { // people seldom know the date at the end of a model's name
 			cond = `lower(name) >= lower(?1) AND lower(name) < lower(?1) || char(1114111) OR instr(lower(name), '/' || lower(?1)) > 0`
 		}
 		rows, err := s.db.QueryContext(s.ctx, `SELECT id FROM names WHERE `+cond, args...)
@@ -114,8 +114,8 @@ func (s *search) facets(letter byte, list []string) ([]string, error) {
 	return facets, nil
 }
 
-// sessions narrows the search to the sessions that the filters name: by facets
-// if they are few, else by a condition on each match.
+// sessions narrows the search to the sessions that the filters name: by facets if they are
+// few, or else by a condition on each match.
 func (s *search) sessions() (facets []string, possible bool, err error) {
 	where, args := s.sessionFilter()
 	if facets, possible, err = s.makers(); err != nil || !possible {
@@ -166,8 +166,8 @@ func (s *search) sessions() (facets []string, possible bool, err error) {
 	return append(facets, "("+strings.Join(sessions, " OR ")+")"), len(ids) > 0, nil
 }
 
-// directories returns the facets of the directories that sessions are about and
-// that the filters name. There may be one too many.
+// directories returns the facets of the sessions' directories that the filters name. If there
+// are too many, it returns one more than allowed.
 func (s *search) directories(values []string, cond func(string) (string, []any)) ([]string, error) {
 	where, args := anyOf(nil, nil, values, cond)
 	rows, err := s.db.QueryContext(s.ctx, `SELECT s.id FROM (SELECT id, name AS cwd FROM names) s WHERE `+where[0]+` LIMIT ?`,
@@ -183,8 +183,8 @@ func (s *search) directories(values []string, cond func(string) (string, []any))
 	return facets, err
 }
 
-// makers returns the facets of the agents that the filters name, and whether there
-// is one of them.
+// makers returns the facets of the agents that the filters name, and whether any of them
+// exists.
 func (s *search) makers() (facets []string, possible bool, err error) {
 	for _, agent := range s.f.agents {
 		id, err := makerID(s.ctx, s.db, agent)
@@ -201,8 +201,8 @@ func (s *search) makers() (facets []string, possible bool, err error) {
 	return []string{"(" + strings.Join(facets, " OR ") + ")"}, true, nil
 }
 
-// checkSessions returns an error if it is because of their names, and not of other
-// filters, that there are no sessions to search in.
+// checkSessions returns an error if there are no sessions to search because of their names,
+// not because of other filters.
 func (s *search) checkSessions() error {
 	where, args := s.named()
 	var n int
@@ -224,7 +224,7 @@ func (s *search) sessionFilter() (where []string, args []any) {
 	return where, args
 }
 
-// named is the condition that a session has one of the names that the filters name.
+// named is the condition that a session has one of the names in the filters.
 func (s *search) named() (where []string, args []any) {
 	return anyOf(nil, nil, s.f.session, func(prefix string) (string, []any) {
 		end := afterPrefix(prefix)

@@ -17,7 +17,7 @@ import (
 // maxBlob is the size above which a tool's output is not fetched to be searched.
 const maxBlob = 64 << 20
 
-// part is a piece of an entry's text that is found by itself.
+// part is a piece of an entry's text that is a hit of its own.
 type part struct {
 	kind Kind
 	role string
@@ -26,8 +26,8 @@ type part struct {
 	text string
 }
 
-// partsOf returns the texts of an entry. An entry gives the same parts in the
-// same order whenever it is asked, so that a hit can name one by its number.
+// partsOf returns the texts of an entry. An entry always has the same parts in the same
+// order, so that a hit can name one by its number.
 func partsOf(ctx context.Context, blobs store.Blobs, e *session.Entry, maxText int) []part {
 	var parts []part
 	add := func(p part) {
@@ -47,7 +47,7 @@ func partsOf(ctx context.Context, blobs store.Blobs, e *session.Entry, maxText i
 	case e.Custom != nil && e.Custom.CustomType == session.CustomTags:
 		said := e.Custom.Tags()
 		if note := e.Custom.TagNote(); note != "" {
-			said = append(said, note) // why the session was rated so
+			said = append(said, note) // the reason for a rating
 		}
 		add(part{kind: KindTag, text: strings.Join(said, " · ")})
 	default:
@@ -64,8 +64,8 @@ func partsOf(ctx context.Context, blobs store.Blobs, e *session.Entry, maxText i
 	return parts
 }
 
-// shown returns what faces show of a text: if a program wrote down what a person typed,
-// that without the elements around it. What is not shown is not searched either.
+// shown returns what faces show of a text: what a person typed, without the elements that a
+// program put around it. Text that is not shown is not searched either.
 func shown(text string) string {
 	if !typed.IsWrapped(text) {
 		return text
@@ -147,8 +147,8 @@ func writeValue(b *strings.Builder, v any, depth int) {
 	}
 }
 
-// outputText returns what a tool answered, as text. Content that is missing from
-// the store gives none.
+// outputText returns a tool's answer as text. If the content is missing from the store, it is
+// empty.
 func outputText(ctx context.Context, blobs store.Blobs, r *session.ToolResultContent) string {
 	switch {
 	case r.Content != "":

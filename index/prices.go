@@ -18,16 +18,16 @@ import (
 //go:embed prices.toml
 var defaultPrices []byte
 
-// Price is what a model costs, in micro-dollars for a million tokens.
+// Price is what a model costs, in micro-dollars per million tokens.
 type Price struct {
 	Input, Output, CacheRead, CacheWrite int64
-	CacheHour                            int64 // for what is written to a cache that keeps it for an hour
+	CacheHour                            int64 // for writes to a cache that keeps them for an hour
 }
 
 // Prices knows what models cost. A nil Prices knows none.
 type Prices struct {
 	models map[string]Price  // by the model's name, as canonicalModel has it
-	names  map[string]string // of those that are not old, as they are written
+	names  map[string]string // of current models, as providers spell them
 }
 
 func noPrices() *Prices {
@@ -45,9 +45,8 @@ func DefaultPrices() *Prices {
 	return p
 }
 
-// ReadPrices returns the default prices with those of a file added: a TOML file
-// like prices.toml in this package. A model of the file replaces the default one
-// of the same name.
+// ReadPrices returns the default prices and those of a TOML file like prices.toml in this
+// package. A model in the file replaces the default one of the same name.
 func ReadPrices(path string) (*Prices, error) {
 	data, err := vfs.ReadFile(path, vfs.SmallFile)
 	if err != nil {
@@ -63,8 +62,7 @@ func ReadPrices(path string) (*Prices, error) {
 	return all, nil
 }
 
-// Models returns the names of the models that have a price and are not old, in the order of
-// the alphabet.
+// Models returns the names of the current models with a price, in alphabetical order.
 func (p *Prices) Models() []string { return slices.Sorted(maps.Values(p.names)) }
 
 // parse adds the prices of a TOML text, which are in dollars.
@@ -107,15 +105,15 @@ func (p *Prices) parse(data []byte) error {
 
 func micro(dollars float64) int64 { return int64(math.Round(dollars * 1e6)) }
 
-// versionDot is the dot of a version number, for which some write a dash.
+// versionDot is the dot of a version number, which some write as a dash.
 var versionDot = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(\d)\.(\d)`) })
 
 func canonicalModel(name string) string {
 	return versionDot().ReplaceAllString(strings.ToLower(name), "$1-$2")
 }
 
-// release is what may follow a model's name without making it another model: that
-// it is a preview, its date, its number, and Bedrock's version.
+// release is what may follow a model's name without making it another model: "preview", a
+// date, a number, and Bedrock's version.
 var release = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(-preview|-exp|-latest)?([-@](\d{8}|\d{4}-\d\d-\d\d|\d\d-\d{2,4}|\d{3}))?(-v\d+(:\d+)?)?$`)
 })
@@ -123,8 +121,8 @@ var release = sync.OnceValue(func() *regexp.Regexp {
 // vendor is what Bedrock writes before a model's name.
 var vendor = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([a-z]+\.)?anthropic\.`) })
 
-// find returns the price of the model of a canonical name, or of one that differs
-// from it only by its release.
+// find returns the price of the model with a canonical name, or of one that differs only in
+// its release.
 func (p *Prices) find(name string) (Price, bool) {
 	if p == nil {
 		return Price{}, false

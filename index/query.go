@@ -25,7 +25,7 @@ type query struct {
 	text    string // canonical
 	expr    node   // nil if there are only filters
 	filters filters
-	// notFilters are the names of what looks like filters and is searched as text.
+	// notFilters are the names of words that look like filters but are searched as text.
 	notFilters []string
 }
 
@@ -56,7 +56,7 @@ type term struct {
 	whole  string   // the tokens as one word, if they may be an identifier
 	prefix bool     // the last token may be the start of a word
 	option string   // if it is an option of a command: its token
-	bare   bool     // other forms of the word will do
+	bare   bool     // other forms of the word match too
 	spans  [][2]int // where the tokens are in the query
 }
 
@@ -72,7 +72,7 @@ type parser struct {
 	now   time.Time
 	depth int
 	terms int
-	// notFilters are the names of what looks like filters and is searched as text.
+	// notFilters are the names of words that look like filters but are searched as text.
 	notFilters []string
 	filters
 }
@@ -97,7 +97,7 @@ func parseQuery(text string, now time.Time) (q *query, err error) {
 	}()
 	expr := p.or()
 	if p.at < len(p.text) {
-		p.fail(p.at, "there is no ( for this )")
+		p.fail(p.at, "this ) has no matching (")
 	}
 	return &query{text: p.text, expr: expr, filters: p.filters, notFilters: p.notFilters}, nil
 }
@@ -120,7 +120,7 @@ func (p *parser) or() node {
 		}
 		if !p.keyword("OR") {
 			if alternatives > 0 && n == nil && p.onlySpace(start) {
-				p.fail(start, "there is nothing after OR")
+				p.fail(start, "OR has nothing after it")
 			}
 			if n != nil {
 				any = append(any, n)
@@ -128,7 +128,7 @@ func (p *parser) or() node {
 			break
 		}
 		if n == nil && p.onlySpaceBefore(start) {
-			p.fail(p.at-len("OR"), "there is nothing before OR")
+			p.fail(p.at-len("OR"), "OR has nothing before it")
 		}
 		alternatives++
 		if n != nil {
@@ -157,11 +157,11 @@ func (p *parser) onlySpaceBefore(start int) bool {
 	return strings.TrimSpace(p.text[start:p.at-len("OR")]) == ""
 }
 
-// refuseNegative refuses alternatives that say only what is not wanted.
+// refuseNegative refuses alternatives that only exclude something.
 func (p *parser) refuseNegative(alternatives []node) {
 	for _, n := range alternatives {
 		if a, ok := n.(and); ok && len(a.all) == 0 {
-			p.fail(p.at, "a part of an OR needs something that is wanted, not only what is not")
+			p.fail(p.at, "a part of an OR must look for something, not only exclude")
 		}
 	}
 }
@@ -195,7 +195,7 @@ func (p *parser) and() (n node, filter int) {
 	case len(a.all) == 0 && len(a.not) == 0:
 		return nil, filter
 	case len(a.all) == 0 && p.depth > 1:
-		p.fail(p.at, "parentheses need something that is wanted, not only what is not")
+		p.fail(p.at, "parentheses must look for something, not only exclude")
 	}
 	return a, filter
 }
@@ -223,13 +223,13 @@ func (p *parser) keyword(word string) bool {
 	return true
 }
 
-// negation reads a "-" right before something, or "NOT". Two dashes
-// begin an option, which is looked for.
+// negation reads a "-" right before something, or "NOT". Two dashes begin an option, which is
+// searched for.
 func (p *parser) negation() bool {
 	start := p.at
 	if p.keyword("NOT") {
 		if !p.more() {
-			p.fail(start, "there is nothing after NOT")
+			p.fail(start, "NOT has nothing after it")
 		}
 		return true
 	}
@@ -250,7 +250,7 @@ func (p *parser) unit() node {
 		p.at++
 		n := p.or()
 		if p.at >= len(p.text) {
-			p.fail(start, "there is no ) for this (")
+			p.fail(start, "this ( has no matching )")
 		}
 		p.at++
 		return n
@@ -296,7 +296,7 @@ func (p *parser) word() string {
 	return rest[:end]
 }
 
-// term makes a term of a text, or nil if there is nothing in it to search for.
+// term turns a text into a term, or returns nil if it has nothing to search for.
 func (p *parser) term(start int, text string, prefix, bare bool) node {
 	t := newTerm(text, prefix)
 	if t == nil {
@@ -308,7 +308,7 @@ func (p *parser) term(start int, text string, prefix, bare bool) node {
 		t.spans[i][1] += start
 	}
 	if p.terms += len(t.tokens); p.terms > maxTerms {
-		p.fail(start, "the query is too long: %d words are the limit", maxTerms)
+		p.fail(start, "the query is too long: it may have at most %d words", maxTerms)
 	}
 	return t
 }
@@ -340,8 +340,8 @@ func newTerm(text string, prefix bool) *term {
 	if parts == 0 {
 		return nil
 	}
-	// A single character of a dense script is found where it begins a token, and
-	// every character does.
+	// A single character of a dense script is searched as the beginning of a token: every
+	// character begins one.
 	if r, size := utf8.DecodeRuneInString(t.tokens[parts-1]); parts == 1 && size == len(t.tokens[0]) && classOf(r) == dense {
 		t.prefix = true
 	}

@@ -5,11 +5,10 @@ import (
 	"math"
 )
 
-// SQLite's own BM25 counts, for every word of a query, all documents that have
-// it: a quarter of a second for a common word in a million documents. So we rank
-// by ourselves, with what a document's row says of it: how long it is, and which
-// tokens occur in it more than once. The others occur once, or it would not have
-// been found.
+// SQLite's own BM25 counts, for every word of a query, all documents that have it: a quarter
+// of a second for a common word in a million documents. So we rank ourselves, with what a
+// document's row has: its length, and the tokens that occur in it more than once. The others
+// occur once, or the document would not have been found.
 
 // The usual parameters of BM25.
 const (
@@ -46,21 +45,20 @@ func countIn(tf []byte, hash uint32) int {
 	return 1
 }
 
-// weight is how much it says that a document has a term that df of n documents
-// have.
+// weight is how significant a term is that df of n documents have.
 func weight(df, n float64) float64 {
 	df = min(df, n)
 	return math.Log(1 + (n-df+0.5)/(df+0.5))
 }
 
-// bm25 is the score of one term of a document: it occurs tf times among length
-// tokens, where avg are usual.
+// bm25 is the score of one term of a document: it occurs tf times among length tokens, and
+// the average document has avg.
 func bm25(weight, tf, length, avg float64) float64 {
 	return weight * tf * (bm25K + 1) / (tf + bm25K*(1-bm25B+bm25B*length/max(avg, 1)))
 }
 
-// recency is by what a score is multiplied for a document of an age in days: a
-// match of today counts a quarter more than one of long ago.
+// recency is the factor for a document's age in days: a match of today counts a quarter more
+// than an old one.
 func recency(days float64) float64 {
 	return 1 + 0.25*math.Exp2(-max(days, 0)/30)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// entryClass is the part an entry has in the tree.
+// entryClass is the role of an entry in the tree.
 type entryClass int64
 
 const (
@@ -21,28 +21,28 @@ const (
 	classNoID               // a line that cannot be read at all
 	classMissing            // an entry that others name as their parent
 	classRemark             // says something about the session; not part of the conversation
-	classUnique             // nothing is its copy: the rest of it is lost, or it is a marker
+	classUnique             // nothing is a copy of it: the rest of it is lost, or it is a marker
 	classStep               // neither a message nor a remark, such as a compaction: nothing is a copy of it
 )
 
-// record is a line of a log with all that the index wants of it. It is made
-// without the database, so that several processes can read while one writes.
+// record is a line of a log with everything that the index needs of it. It is built without
+// the database, so that several processes can read while one writes.
 type record struct {
 	pos, next store.Pos
 	sum       int64 // of the line
 	header    *session.Header
-	found     bool // the header counts, and was looked for before the lines were read
+	found     bool // this header counts; it was found before the lines were read
 	damaged   bool // the line, or what follows its head
 	class     entryClass
 	id        string // "" if the line has none
 	parent    string
 	isRoot    bool
 	time      int64
-	lost      []string // what looks like ids in it, if it is damaged
+	lost      []string // possible ids in a damaged line
 
 	isSaid      bool // a message or a summary
 	isMessage   bool
-	isTurn      bool   // a compaction: what the provider said of the context no longer holds
+	isTurn      bool   // a compaction: the context size that the provider reported no longer holds
 	role        string // of a message
 	title       Title
 	name        *string
@@ -70,19 +70,19 @@ type doc struct {
 	ordinal     int // among the entry's parts
 }
 
-// lineReader makes records of lines.
+// lineReader turns lines into records.
 type lineReader struct {
 	blobs   store.Blobs
 	maxText int
 	words   *vocabulary // of the batch
 	titles  titles
 
-	body, whole []uint32 // of the document at hand
+	body, whole []uint32 // of the current document
 }
 
-// titles knows when a log's title is settled, so that the entries that follow need not
-// be looked at for a better one. An entry that repeats an earlier id does not count, so
-// the entry that settles the title must be known to have a new one.
+// titles knows when a log's title is settled, so that later entries need not be searched for
+// a better one. An entry that repeats an earlier id does not count, so the entry that settles
+// the title must be known to have a new one.
 type titles struct {
 	settled bool
 	ids     []string // of the entries so far
@@ -116,8 +116,8 @@ func sumOf(line []byte) int64 {
 	return int64(len(line))<<32 | int64(crc32.Checksum(line, crcTable))
 }
 
-// read makes a record of a line, in the way in which package session reads it:
-// the head decides what is an entry. It returns nil for a blank line.
+// read turns a line into a record, as package session reads it: the head decides what is an
+// entry. It returns nil for a blank line.
 func (r *lineReader) read(ctx context.Context, line store.Line) *record {
 	rec := &record{pos: line.Pos, next: line.Next, sum: sumOf(line.Data), damaged: true, class: classNoID}
 	head, ok := rawjson.ScanHead(line.Data)
@@ -163,7 +163,7 @@ func (rec *record) setHead(h rawjson.Head) {
 	}
 }
 
-// salvage takes the id from a damaged line, if that can still be read.
+// salvage reads the id of a damaged line, if it is still readable.
 func (rec *record) salvage(line []byte) {
 	h, ok := rawjson.LenientHead(line)
 	if !ok || len(h.ID) == 0 || string(h.Type) == string(session.TypeSession) {
@@ -176,10 +176,10 @@ func (rec *record) salvage(line []byte) {
 	}
 }
 
-// fill takes from an entry what the index wants.
+// fill copies from an entry what the index needs.
 func (r *lineReader) fill(ctx context.Context, rec *record, e *session.Entry) {
 	rec.time, rec.isSaid = millis(e.Timestamp), e.Type.IsSaid()
-	if e.IsRepeated() && session.CarryOf(e) < session.CarryCopy { // what it says is found where it was said
+	if e.IsRepeated() && session.CarryOf(e) < session.CarryCopy { // its text is found where it was said
 		return
 	}
 	switch {
@@ -263,10 +263,10 @@ func (r *lineReader) newDoc(p part) doc {
 	return doc{part: p, body: r.words.keepNumbers(r.body), whole: r.words.keepNumbers(r.whole), tf: r.words.counts()}
 }
 
-// length is in tokens.
+// length is the document's length in tokens.
 func (d *doc) length() int { return len(d.body) + len(d.whole) }
 
-// size is about how much memory a record takes.
+// size is roughly how much memory a record takes.
 func (rec *record) size() int {
 	n := 300
 	for i := range rec.docs {

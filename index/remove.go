@@ -31,9 +31,9 @@ func (r *catching) dropRemoved(logs map[string]*known) error {
 	return nil
 }
 
-// dropSessions removes sessions, their rows last and a part of the rest at a time, so
-// that others can write in between. Without its name a session is no longer found; if we
-// do not come to the end, the next CatchUp does.
+// dropSessions removes sessions in several transactions, so that others can write in between,
+// and their rows last. Queries do not find a session without a name; if the removal is
+// interrupted, the next CatchUp completes it.
 func (r *catching) dropSessions(ids ...int64) error {
 	err := r.inTx(func(w *writer) error {
 		for _, id := range ids {
@@ -54,7 +54,7 @@ func (r *catching) dropSessions(ids ...int64) error {
 	return nil
 }
 
-// dropContent removes all that there is of a session.
+// dropContent removes everything of a session.
 func (r *catching) dropContent(id int64) error {
 	for {
 		n, err := r.dropDocs(id)
@@ -92,7 +92,7 @@ func (r *catching) dropContent(id int64) error {
 // believed, because the claim can no longer be checked; and among several that name the
 // same missing session, the next takes its place.
 //
-// Chains are put together once, when all sessions are out of them.
+// The chains are rebuilt once, after all sessions are out of them.
 func (w *writer) unlink(ids []int64) error {
 	chains, named := make(map[int64]bool), make(map[string]bool)
 	for _, id := range ids {
@@ -217,12 +217,11 @@ func (r *catching) inTx(f func(w *writer) error) error {
 	})
 }
 
-// tidyEntries is how many entries a CatchUp must have read for the write-ahead
-// log to be worth giving back.
+// tidyEntries is how many entries a CatchUp must have read before shrinking the write-ahead
+// log is worth it.
 const tidyEntries = 50_000
 
-// tidy gives back the space that a large write took. Readers may prevent that, which does
-// no harm.
+// tidy frees the space that a large write took. Readers may prevent that, which does no harm.
 func (r *catching) tidy() error {
 	if r.report.Entries < tidyEntries {
 		return nil

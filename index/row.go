@@ -5,9 +5,9 @@ import (
 	"errors"
 )
 
-// What a list shows of a session is kept a second time in one column, because
-// fetching a column from SQLite takes longer than anything else about a list:
-// with one for each member a page of 50 sessions took four times as long.
+// One column repeats everything that a list shows of a session, because fetching columns is
+// the slowest part of a list: with a column for each member, a page of 50 sessions took four
+// times as long.
 //
 // Numbers are varints, strings and lists have their length before them, and
 // the members come in the order of encodeRow.
@@ -42,7 +42,7 @@ func (s *state) encodeRow() []byte {
 
 // decodeRow is the reverse of encodeRow.
 func decodeRow(row []byte) (Session, error) {
-	r := rowReader{data: string(row)} // which the strings of the session are parts of
+	r := rowReader{data: string(row)} // the session's strings are parts of it
 	var s Session
 	for _, text := range []*string{&s.ID, &s.Name, &s.Key, &s.Title, &s.CWD, &s.Parent, &s.Relation, &s.ContinuedTo, &s.Leaf, &s.Agent} {
 		*text = r.text()
@@ -67,7 +67,7 @@ func decodeRow(row []byte) (Session, error) {
 	return s, nil
 }
 
-var errRow = errors.New("a session's row cannot be understood")
+var errRow = errors.New("a session's row cannot be decoded")
 
 // rowBuffer is a row that is being written.
 type rowBuffer []byte

@@ -36,9 +36,9 @@ const (
 
 // schema is all but the indexes that each order of sessions has. Times are in milliseconds since 1970.
 //
-// A session's entries are numbered in the order of its log. Most entries follow
-// the one before: those that do not are the breaks, and from them alone it can
-// be told which entries are on the live path (see breaks.go).
+// A session's entries are numbered in the order of its log. Most entries follow the one
+// before; those that do not are the breaks, and they alone determine which entries are on the
+// live path (see breaks.go).
 //
 // A document is a searchable piece of text. Its id begins with its time, so that
 // the newest documents have the greatest ids: a range of time is a range of ids,
@@ -230,7 +230,7 @@ CREATE TABLE ledgers (session INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT;
 CREATE TABLE stale (session INTEGER PRIMARY KEY) STRICT;
 `
 
-// fullText is the full-text table. FTS5 merges as many segments as minMerged says.
+// fullText is the full-text table. FTS5 merges minMerged segments at a time.
 const fullText = `
 CREATE VIRTUAL TABLE fts USING fts5 (body, whole, facet,
 	content='', contentless_delete=1, tokenize="ascii tokenchars '_'");
@@ -260,24 +260,24 @@ func allTables() string {
 func dsn(path string, alone bool) string {
 	pragmas := url.Values{
 		"_txlock": {"immediate"},
-		"mode":    {"rw"}, // only we make the file
+		"mode":    {"rw"}, // only we create the file
 		"vfs":     {checkedVFS},
 		"_pragma": {
 			"busy_timeout(" + strconv.Itoa(busyMillis) + ")",
 			"synchronous(NORMAL)",
 			"cache_size(-16000)",
 			"temp_store(MEMORY)",
-			"trusted_schema(0)", // another program may have made the file
+			"trusted_schema(0)", // another program may have created the file
 			"cell_size_check(1)",
-			// A large write changes some pages again and again. Moving them into the
-			// database after each transaction, and waiting for the disk, took a tenth of it.
+			// A large write changes some pages again and again. Moving them into the database
+			// after each transaction, and waiting for the disk, took a tenth of the time.
 			"wal_autocheckpoint(8000)",
 			"journal_size_limit(67108864)",
 		},
 	}
 	if alone {
 		pragmas.Set("mode", "ro")
-		pragmas.Set("immutable", "1") // or SQLite would make the other files
+		pragmas.Set("immutable", "1") // otherwise SQLite would create the other files
 	}
 	u := url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: pragmas.Encode()}
 	return u.String()
@@ -302,8 +302,8 @@ func patiently(ctx context.Context, f func() error) error {
 
 var errOtherVersion = errors.New("the index is of another version")
 
-// prepare makes sure that the database has our tables, and nothing else. It calls
-// mark before it makes them.
+// prepare makes sure that the database has our tables, and nothing else. It calls mark before
+// it creates them.
 func prepare(ctx context.Context, db *sql.DB, mark func() error) error {
 	var lib string
 	var version int
@@ -337,8 +337,8 @@ func prepare(ctx context.Context, db *sql.DB, mark func() error) error {
 	return db.QueryRowContext(ctx, `SELECT count(*) FROM (SELECT 1 FROM sessions LIMIT 1)`).Scan(&n)
 }
 
-// createSchema makes the tables, unless another process did so while we waited
-// for the lock.
+// createSchema creates the tables, unless another process did so while we waited for the
+// lock.
 func createSchema(ctx context.Context, db *sql.DB) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -361,8 +361,8 @@ func createSchema(ctx context.Context, db *sql.DB) error {
 	return tx.Commit()
 }
 
-// checkSchema makes sure that the database was made by us: a view, a trigger or a
-// computed column under one of our names could make a query do anything.
+// checkSchema makes sure that we created the database: a view, a trigger or a computed column
+// under one of our names could make a query do anything.
 func checkSchema(ctx context.Context, db *sql.DB) error {
 	ours := make(map[string]bool)
 	for _, statement := range strings.SplitAfter(allTables(), ";\n") { // nothing else ends a line like that
@@ -380,7 +380,7 @@ func checkSchema(ctx context.Context, db *sql.DB) error {
 		if err := rows.Scan(&kind, &name, &text); err != nil {
 			return err
 		}
-		// SQLite makes some tables for itself.
+		// SQLite creates some tables for itself.
 		inner := kind == "table" && !strings.Contains(strings.ToUpper(text), " AS") &&
 			(strings.HasPrefix(name, "fts_") || strings.HasPrefix(name, "sqlite_"))
 		if !ours[text] && !inner {
@@ -411,8 +411,8 @@ func isDamage(err error) bool {
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
 		return true
 	case sqlite3.SQLITE_CONSTRAINT:
-		// We only insert what cannot be there. If it is, the tables contradict each
-		// other, and would again the next time.
+		// We only insert rows that cannot exist. If one does, the tables contradict each
+		// other, and would do so again.
 		return true
 	case sqlite3.SQLITE_ERROR:
 		return strings.Contains(e.Error(), "no such table") || strings.Contains(e.Error(), "no such column")
@@ -420,9 +420,8 @@ func isDamage(err error) bool {
 	return false
 }
 
-// isFull reports whether there was no room for what had to be written. Of the
-// shared memory beside the file SQLite only says that it could not be enlarged, or
-// that a page of it could not be had.
+// isFull reports whether the disk was full. For the shared memory beside the file, SQLite
+// only says that it could not enlarge it or get a page of it.
 func isFull(err error) bool {
 	var e *sqlite.Error
 	return errors.As(err, &e) && (e.Code()&0xff == sqlite3.SQLITE_FULL ||
@@ -440,8 +439,9 @@ func isForbidden(err error) bool {
 	return code == sqlite3.SQLITE_CANTOPEN || code == sqlite3.SQLITE_READONLY || code == sqlite3.SQLITE_PERM
 }
 
-// whyForbidden returns the cause of what isForbidden reports: SQLite does not say whether
-// it may not open a file here, so that the caller tries another place, or no file at all.
+// whyForbidden returns the cause of what isForbidden reports: SQLite does not say whether it
+// may not open files here, in which case the caller tries another place, or cannot open any
+// file at all.
 func whyForbidden(path string) error {
 	for range fileSuffixes {
 		dir, err := os.OpenRoot(filepath.Dir(path))

@@ -17,19 +17,19 @@ const (
 	defaultSnippet  = 160
 	defaultPatience = 25 * time.Millisecond
 
-	// enough is how many matches are ranked, at least, if there are as many.
+	// enough is the least number of matches to rank, if there are that many.
 	enough = 200
 
-	// maxFacets is how many sessions, or directories, a search is narrowed to
-	// within the full-text table. If there are more, each match is looked at.
+	// maxFacets is the number of sessions, or directories, up to which the full-text table
+	// narrows a search. For more, each match is checked.
 	maxFacets = 200
-	// maxLooked bounds how many matches are looked at when few of them are in the
-	// sessions, or on the branch, that are wanted.
+	// maxLooked bounds how many matches are checked when few of them are in the wanted
+	// sessions or on the wanted branch.
 	maxLooked = 6_000
 )
 
-// kindWeight is by what a score is multiplied. What was said is looked for more
-// often than what a tool printed.
+// kindWeight is the factor of a score for each kind. People look for what was said more often
+// than for a tool's output.
 var kindWeight = []float64{
 	1.0, // text
 	0.8, // thinking
@@ -57,7 +57,7 @@ func (ix *Index) Search(ctx context.Context, o SearchOptions) (*Results, error) 
 	return res, err
 }
 
-// query puts the options and the query together.
+// query combines the options and the query.
 func (o *SearchOptions) query(now time.Time) (*query, error) {
 	q, err := parseQuery(o.Query, now)
 	if err != nil {
@@ -98,7 +98,7 @@ func (o *SearchOptions) query(now time.Time) (*query, error) {
 	o.Patience = cmp.Or(o.Patience, defaultPatience)
 	o.Offset = min(max(o.Offset, 0), maxRows)
 	if q.expr == nil && !f.any(o) {
-		return nil, &QueryError{Query: o.Query, Reason: "there is nothing to search for"}
+		return nil, &QueryError{Query: o.Query, Reason: "the query has nothing to search for"}
 	}
 	return q, nil
 }
@@ -158,7 +158,7 @@ func (s *search) run(q *query) (*Results, error) {
 	res := &Results{Bounded: bounded || s.m.bounded}
 	if len(found) == 0 {
 		if res.NotFilters = q.notFilters; len(res.NotFilters) > 0 {
-			return s.nothing(res) // that is the mistake, and not how it is spelled
+			return s.nothing(res) // an unknown filter is the mistake, not the spelling
 		}
 		if res.DidYouMean, err = s.suggest(q); err != nil {
 			return nil, err
@@ -169,7 +169,7 @@ func (s *search) run(q *query) (*Results, error) {
 	return res, err
 }
 
-// nothing completes results without hits: with the filters that are to blame.
+// nothing completes results without hits with the filters that no session passes.
 func (s *search) nothing(res *Results) (_ *Results, err error) {
 	f := s.f
 	f.tools, f.models = slices.Concat(f.tools, s.o.Tools), slices.Concat(f.models, s.o.Models)
@@ -177,8 +177,8 @@ func (s *search) nothing(res *Results) (_ *Results, err error) {
 	return res, err
 }
 
-// rank returns the matches of a query, the best first or, if that is wanted, the
-// newest, and whether there are more. forms says that other forms of a word will do.
+// rank returns the matches of a query, the best first, or the newest first if that is wanted,
+// and whether there are more. forms allows other forms of a word.
 func (s *search) rank(expr node, forms bool) (found []candidate, bounded bool, err error) {
 	if s.m, err = newMatcher(s.ctx, s.db); err != nil {
 		return nil, false, err
@@ -198,8 +198,8 @@ func (s *search) rank(expr node, forms bool) (found []candidate, bounded bool, e
 	return found, bounded, err
 }
 
-// addForms adds the texts that have a word in another form only. They come after
-// the others, and their scores are made to say so.
+// addForms adds the texts that have a word only in another form. They come after the others,
+// so their scores are reduced.
 func (s *search) addForms(expr node, found []candidate) ([]candidate, bool, error) {
 	more, bounded, err := s.rank(expr, true)
 	if err != nil {
@@ -222,8 +222,8 @@ func (s *search) addForms(expr node, found []candidate) ([]candidate, bool, erro
 	return found, bounded, nil
 }
 
-// most is how many matches are ranked. In the order of time fewer would do,
-// were some of them not copies of others.
+// most is how many matches are ranked. In the order of time fewer would suffice, if some of
+// them were not copies of others.
 func (s *search) most() int { return max(s.o.Newest, s.o.Offset+s.o.Limit) }
 
 // candidates returns the newest matches with their scores, and whether there are
@@ -279,8 +279,8 @@ func (s *search) isEnough(found int, start time.Time) bool {
 		s.o.Patience >= 0 && time.Since(start) > s.o.Patience
 }
 
-// passes reports whether a match that is in a wanted session, or not, is on a
-// wanted branch, too.
+// passes reports whether a match counts: it is in a wanted session (inSession says so) and on
+// a wanted branch, and is neither a repetition nor a draft of a message.
 func (s *search) passes(c candidate, inSession bool) (bool, error) {
 	if inSession && c.carried {
 		repeated, err := s.isRepeated(c)
@@ -305,7 +305,7 @@ func (s *search) passes(c candidate, inSession bool) (bool, error) {
 }
 
 // isLive reports whether a match is on the path of the leaf, or is about the session as a
-// whole, as its name is: that holds on every branch.
+// whole, such as its name, which holds on every branch.
 func (s *search) isLive(sh *shape, c candidate) (bool, error) {
 	if sh.isLive(c.entry) {
 		return true, nil
@@ -315,9 +315,8 @@ func (s *search) isLive(sh *shape, c candidate) (bool, error) {
 	return class == classRemark, err
 }
 
-// isRepeated reports whether what a session was given by the one before it is
-// found there, or further back in the chain. If that session is missing, it may
-// not be.
+// isRepeated reports whether a carried text is found in an earlier session of the chain. It
+// may not be if that session is missing.
 func (s *search) isRepeated(c candidate) (bool, error) {
 	var repeated bool
 	err := s.db.QueryRowContext(s.ctx, `SELECT s.chain <> 0 AND (c.class = ? OR `+hasOrigin+`)
@@ -332,7 +331,7 @@ func (s *search) isRepeated(c candidate) (bool, error) {
 // piece of. It is nearly always among the next few dozen.
 const maxDraftRun = 4096
 
-// isSaid reports whether what a draft has, or what is queued, is among the messages.
+// isSaid reports whether a draft or a queued prompt has become a message.
 func (s *search) isSaid(c candidate) (bool, error) {
 	var role int64
 	var byUser, said bool
@@ -343,7 +342,7 @@ func (s *search) isSaid(c candidate) (bool, error) {
 	if !byUser {
 		return s.isComplete(c)
 	}
-	// What is queued comes before the user's next message.
+	// A queued prompt becomes the user's next message.
 	err = s.db.QueryRowContext(s.ctx, `SELECT EXISTS (SELECT 1 FROM fts f CROSS JOIN docs d ON d.id = f.rowid
 		WHERE f.fts MATCH ? AND f.rowid > ? AND d.entry > ? AND d.kind = ? AND d.role = ?)`,
 		quote(facet('s', c.session)), c.id, c.entry, kindNumber(KindText), role).Scan(&said)
@@ -375,7 +374,7 @@ func (s *search) isComplete(c candidate) (bool, error) {
 	return false, rows.Err()
 }
 
-// matches asks for the matches, the newest first.
+// matches queries the matches, the newest first.
 func (s *search) matches() (*sql.Rows, error) {
 	pass := cmp.Or(s.pass, "1")
 	// A plain JOIN might begin with the other table.
@@ -384,8 +383,7 @@ func (s *search) matches() (*sql.Rows, error) {
 	return s.db.QueryContext(s.ctx, query, append(slices.Clone(s.passArgs), s.match, s.from, s.to)...)
 }
 
-// findOptional finds out which matches have which of the terms that not all of
-// them have.
+// findOptional finds out which matches have which optional terms.
 func (s *search) findOptional(found []candidate) error {
 	if len(found) == 0 {
 		return nil

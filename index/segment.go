@@ -9,17 +9,16 @@ import (
 // # Writing FTS5's segments
 //
 // FTS5 keeps its index as segments, as an LSM tree does: each has the tokens of some
-// documents, sorted, and with each token its documents and its places in them.
-// An INSERT hands FTS5 one document; FTS5 takes it apart again, token by token, and
-// makes a segment of what has come together when the transaction ends. In our build
-// of SQLite that costs 0.8 µs for a token, several times as much as all the rest.
+// documents, sorted, and with each token its documents and its places in them. An INSERT
+// hands FTS5 one document; FTS5 takes it apart again, token by token, and writes a segment of
+// all documents when the transaction ends. In our build of SQLite that costs 0.8 µs for a
+// token, several times as much as all the rest.
 //
-// So a batch's segment is made here, and its pages are put where FTS5 looks for them,
-// in the transaction that writes everything else. All that comes later is FTS5's own:
-// searching, deleting, merging segments. The format is that of the file, which FTS5
-// must be able to read forever; ext/fts5/fts5_index.c describes it at its beginning.
-// What is written here is what fts5FlushOneHash writes for the same documents, byte
-// for byte, and a test compares the two.
+// So we build a batch's segment here, and put its pages where FTS5 looks for them, in the
+// transaction that writes everything else. The rest is FTS5's own work: searching, deleting,
+// merging segments. The format is that of the file, which FTS5 must be able to read forever;
+// ext/fts5/fts5_index.c describes it at its beginning. The result is byte for byte what
+// fts5FlushOneHash writes for the same documents, and a test compares the two.
 //
 // A segment is a list of pages, numbered from 1. This is one of them; numbers are
 // varints except for the first two:
@@ -56,7 +55,7 @@ const (
 const (
 	ftsPageSize   = 4050 // FTS5's default; a page of SQLite has room for it
 	ftsPageHeader = 4
-	ftsMainTerm   = '0' // what terms begin with that belong to no index of prefixes
+	ftsMainTerm   = '0' // the first byte of terms outside the prefix indexes
 	// minSkipped is how many pages without a term are worth a skip list.
 	minSkipped = 4
 
@@ -124,8 +123,8 @@ type segmentSplit struct {
 	page int64 // times two, plus one if it has a skip list
 }
 
-// segmentWriter makes a segment. What it has at hand is the page that it fills and the
-// term whose documents it writes.
+// segmentWriter builds a segment. It holds the page that it fills and the term whose
+// documents it writes.
 type segmentWriter struct {
 	segment
 
@@ -134,7 +133,7 @@ type segmentWriter struct {
 	footer   []byte
 	termAt   int  // where on the page the last term begins
 	hasTerm  bool // a term begins on the page
-	hasDelta bool // the next id follows another one on this page, or a term: its difference is enough
+	hasDelta bool // the next id follows another one on this page, or a term, so its difference suffices
 
 	term      []byte // the last one, with ftsMainTerm
 	termPage  int64  // where it begins
@@ -148,7 +147,8 @@ type segmentWriter struct {
 	skipID  int64
 }
 
-// buildSegment makes a segment of documents, whose ids rise, and which have tokens.
+// buildSegment builds a segment of documents, which are in the order of their ids and have
+// tokens.
 func buildSegment(docs []segmentDoc, words []string) *segment {
 	w := &segmentWriter{page: 1, split: segmentSplit{term: []byte{}, page: 1 << 1}, body: make([]byte, ftsPageHeader, ftsPageSize+64)}
 	occurrences, ends := occurrencesIn(docs, len(words))
@@ -221,8 +221,8 @@ func (w *segmentWriter) startTerm(term string) {
 	w.hasTerm, w.hasDelta, w.termPage = true, true, w.page
 }
 
-// startDoc writes the id of a document: by how much it is greater than the one
-// before, or as it is where a page begins.
+// startDoc writes the id of a document: its difference from the one before, or in full where
+// a page begins.
 func (w *segmentWriter) startDoc(id, delta int64) {
 	if w.hasDelta {
 		w.body = appendVarint(w.body, uint64(delta))
@@ -241,7 +241,7 @@ func (w *segmentWriter) startDoc(id, delta int64) {
 
 // places writes where a term is in a document.
 func (w *segmentWriter) places(all []occurrence) {
-	if at := all[0].place; len(all) == 1 && at < 126 && w.room() >= 2 { // once, in the body: as nearly all
+	if at := all[0].place; len(all) == 1 && at < 126 && w.room() >= 2 { // once, in the body, as nearly always
 		w.body = append(w.body, 1<<1, byte(at+2))
 		return
 	}
@@ -253,7 +253,7 @@ func (w *segmentWriter) places(all []occurrence) {
 			column, prev = c, 0
 		}
 		at := o.place & (1<<columnShift - 1)
-		if by := at - prev + 2; by < 0x80 { // as nearly all
+		if by := at - prev + 2; by < 0x80 { // as nearly always
 			w.positions = append(w.positions, byte(by))
 		} else {
 			w.positions = appendVarint(w.positions, uint64(by))
@@ -268,7 +268,7 @@ func (w *segmentWriter) places(all []occurrence) {
 	w.spread(append(appendVarint(nil, size), w.positions...))
 }
 
-// spread writes numbers on as many pages as they need, each number on one.
+// spread writes numbers on as many pages as they need, without splitting a number.
 func (w *segmentWriter) spread(numbers []byte) {
 	for len(numbers) > 0 {
 		n := len(numbers)
@@ -283,7 +283,7 @@ func (w *segmentWriter) spread(numbers []byte) {
 	}
 }
 
-// varintsIn returns the length of the numbers that there is room for, or of one.
+// varintsIn returns the length of the numbers that fit, or of one if none does.
 func varintsIn(numbers []byte, room int) int {
 	fit := 0
 	for i, b := range numbers {
@@ -313,8 +313,8 @@ func (w *segmentWriter) endPage() {
 	w.page++
 }
 
-// endSplit finishes what leads to the last page on which a term begins, and to the
-// pages without one that followed.
+// endSplit completes the fts_idx row of the last page on which a term begins, and the skip
+// list of the pages after it.
 func (w *segmentWriter) endSplit() {
 	if w.skipped >= minSkipped && len(w.skips) > 0 {
 		w.split.page |= 1

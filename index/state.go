@@ -15,7 +15,7 @@ import (
 // whose output comes later.
 const maxCalls = 64
 
-// state is a session's row while its log is read further.
+// state is a session's row while its log is being read.
 type state struct {
 	id   int64
 	name string
@@ -47,22 +47,22 @@ type state struct {
 	dir     int64  // the name of cwd
 	maker   int64  // the name of agent
 	unsaved bool   // there is no row yet
-	headed  bool   // the header was read: others may hang on the session now, or it on others
+	headed  bool   // the header was read: the session may have got subagents, or a parent
 	row     []byte // for lists
 	prev    string // the id of the entry before next; "" if not known
 	// ids has the numbers of the entries that were read into this state. If isNew, the
-	// session has no others; else greatest is the greatest of the others' ids, if that
-	// is a UUID, and nil until it is asked for.
+	// session has no others. Otherwise greatest is the greatest of the others' ids, if that
+	// is a UUID; it is nil until it is needed.
 	ids       map[string]int64
 	isNew     bool
-	fresh     *fresh // of a session that is new, as long as that is all there is to know
+	fresh     *fresh // of a new session, as long as all its entries are in it
 	greatest  []byte
 	retagged  bool // tags differ from the table's
 	tagSet    *session.TagSet
 	sortTitle string
 }
 
-// rowText is the JSON of the columns that hold it.
+// rowText is the text of the columns that hold JSON.
 type rowText struct{ tags, models, tools, calls, replaced string }
 
 // rowColumns are a row's columns, in the order of fields.
@@ -115,8 +115,8 @@ func (w *writer) loadState(name string) (*state, error) {
 	return s, err
 }
 
-// newState makes the row of a log. It is written once, after the log was read: a row is
-// in so many indexes that a second write would cost half the time of a small session.
+// newState returns a new row for a log. It is written once, after the log was read: a row is
+// in so many indexes that a second write would take half the time of a small session.
 func (w *writer) newState(name string) (*state, error) {
 	s := &state{name: name, sid: name, unsaved: true, headed: true, leaf: -1, isNew: true, fresh: &fresh{}, ids: map[string]int64{}, models: map[string]int64{}, tools: map[string]int64{}}
 	if w.nextSession == 0 {
@@ -129,7 +129,7 @@ func (w *writer) newState(name string) (*state, error) {
 	return s, nil
 }
 
-// describe brings up to date what others are derived from.
+// describe updates the derived fields.
 func (s *state) describe() {
 	s.title = cmp.Or(s.given, s.first.Text)
 	s.sortTitle = foldTitle(s.title)
@@ -174,10 +174,10 @@ func (w *writer) saveState(s *state) error {
 	return w.fold(s)
 }
 
-// saveTags writes the session's tags, with what each order sorts by. It is done
-// when a log was read to its end: after each part of a long one it would cost the
-// number of tags times the number of parts. A row whose log was not read to its end
-// has no time of modification, and its tags are written when the rest is read.
+// saveTags writes the session's tags, with what each order sorts by. It waits until a log was
+// read to its end: after each part of a long one, it would cost the number of tags times the
+// number of parts. A row whose log was not read to its end has no time of modification, and
+// its tags are written when the rest is read.
 func (w *writer) saveTags(s *state) error {
 	s.describe()
 	if s.retagged {
@@ -199,8 +199,8 @@ func (w *writer) saveTags(s *state) error {
 	return err
 }
 
-// fold hides a subagent under its parent, and under a session that is new its
-// subagents that came before it.
+// fold hides a subagent under its parent, and under a new session its subagents that were
+// indexed before it.
 func (w *writer) fold(s *state) error {
 	if s.relation == session.RelationSubagent {
 		_, err := w.exec(`UPDATE sessions SET folded = EXISTS (SELECT 1 FROM sessions p
@@ -226,7 +226,7 @@ func (w *writer) unfold(id int64) error {
 	return err
 }
 
-// values returns what the pointers of a row's columns point to.
+// values returns the values of a row's columns.
 func values(fields []any) []any {
 	vals := make([]any, len(fields), len(fields)+2)
 	for i, field := range fields {
@@ -256,7 +256,7 @@ func marshal(v any) string {
 	return string(data)
 }
 
-// setHeader takes over what the header says.
+// setHeader copies the header's fields.
 func (s *state) setHeader(h *session.Header) {
 	s.headed = true
 	s.sid, s.key, s.cwd = s.name, h.Key, h.CWD
@@ -273,17 +273,17 @@ func (s *state) setHeader(h *session.Header) {
 	}
 }
 
-// date brings up to date when the session was active last: when something was said,
-// or else when it was made, which an import may have done much later.
+// date updates when the session was last active: the time of the last message, or else of its
+// creation, which for an import may be much later.
 func (s *state) date() { s.updated = cmp.Or(s.said, s.created) }
 
-// remember takes what an entry says about the session as a whole.
+// remember records what an entry says about the session as a whole.
 func (s *state) remember(rec *record, carried bool) {
 	s.entries++
 	if s.created == 0 {
 		s.created = rec.time // the header is missing
 	}
-	if rec.isSaid { // tidying up does not make a session young: see session.LastSaid
+	if rec.isSaid { // tidying up does not make a session recent: see session.LastSaid
 		s.said = max(s.said, rec.time)
 	}
 	s.date()
@@ -336,7 +336,7 @@ func (s *state) toolOf(callID string) string {
 	return ""
 }
 
-// idKey returns an entry's id as it is kept: a UUID takes half the room as bytes.
+// idKey returns an entry's id as it is stored: a UUID takes half the space as bytes.
 func idKey(id string) any {
 	if len(id) == 36 && id[8] == '-' && id[13] == '-' && id[18] == '-' && id[23] == '-' {
 		digits := id[:8] + id[9:13] + id[14:18] + id[19:23] + id[24:]

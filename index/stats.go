@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// StatsOptions says what to look at.
+// StatsOptions says what to count.
 type StatsOptions struct {
 	Since, Until time.Time
-	Session      string         // the conversation that the session of this id or name is part of; "" is all
+	Session      string         // the conversation of the session with this id or name; "" means all
 	Location     *time.Location // of days and hours. Default: UTC.
 }
 
-// Activity is what was said when, by whom, and with which tools.
+// Activity counts what was said: when, by whom, and with which tools.
 type Activity struct {
-	Messages int64     // as Session.Messages counts them, of all conversations that are asked for
+	Messages int64     // of all requested conversations, counted as in Session.Messages
 	Hours    [24]int64 // messages by the hour of the day
 	Weekdays [7]int64  // messages by the day of the week, Sunday first
 	Days     []Count   // messages by the day, in order; days without any are left out
@@ -35,8 +35,8 @@ func (o *StatsOptions) location() *time.Location {
 // messageKinds are the kinds of documents that are parts of messages.
 var messageKinds = fmt.Sprintf("%d, %d, %d, %d", kindNumber(KindText), kindNumber(KindThinking), kindNumber(KindCall), kindNumber(KindOutput))
 
-// statsWhere are the conditions on the documents, and on the messages without any, that
-// are asked for. In both the table is m.
+// statsWhere are the conditions for the requested documents, and for messages without
+// documents. In both the table is m.
 type statsWhere struct{ docs, silent string }
 
 // where returns the conditions. Their parameters come after the first two.

@@ -60,11 +60,11 @@ func readVarint(b []byte) (v uint64, n int) {
 	return v<<8 | uint64(b[8]), 9
 }
 
-// ftsSegment is a segment as the structure has it.
+// ftsSegment is a segment in the structure.
 type ftsSegment struct {
 	number, first, last uint64 // and its pages
 	oldest, newest      uint64 // the transactions that its documents came with: origins
-	graves, buried      uint64 // pages that say which documents are deleted, and how many are
+	graves, buried      uint64 // pages that list deleted documents, and how many there are
 	docs                uint64
 }
 
@@ -82,7 +82,7 @@ type ftsStructure struct {
 	levels  []ftsLevel
 }
 
-var errStructure = errors.New("the structure of the full-text table cannot be understood")
+var errStructure = errors.New("the structure of the full-text table cannot be decoded")
 
 func decodeStructure(data []byte) (*ftsStructure, error) {
 	if len(data) < 8 || string(data[4:8]) != structureMagic {
@@ -129,16 +129,16 @@ func (s *ftsStructure) encode() []byte {
 	return b
 }
 
-// has reports whether there is a segment of a number.
+// has reports whether there is a segment with a number.
 func (s *ftsStructure) has(number uint64) bool {
 	return slices.ContainsFunc(s.levels, func(l ftsLevel) bool {
 		return slices.ContainsFunc(l.segments, func(g ftsSegment) bool { return g.number == number })
 	})
 }
 
-// free returns a number for a new segment, and its origin. A deletion looks for a
-// document in the segments of its origin, so the origin must be greater than all: if it
-// were that of another segment, both would lose the document.
+// free returns a number and an origin for a new segment. A deletion looks for a document in
+// the segments of its origin, so the origin must be greater than all others: if two segments
+// shared it, both would lose the document.
 func (s *ftsStructure) free() (number, origin uint64, err error) {
 	for _, l := range s.levels {
 		for _, g := range l.segments {

@@ -17,9 +17,9 @@ const (
 	maxNeighbours = 20_000
 )
 
-// suggest returns queries that may have been meant: those in which a word may be only begun, if
-// they find something, or else those in which every word that the index does not know gives
-// way to the nearest that it does.
+// suggest returns queries that the user may have meant: first those that take a word as the
+// beginning of a longer one, if they find something, or else those that replace every unknown
+// word by the nearest known one.
 func (s *search) suggest(q *query) ([]string, error) {
 	text := q.text
 	if longer, err := s.longer(text); err != nil || len(longer) > 0 {
@@ -63,10 +63,10 @@ func (s *search) suggest(q *query) ([]string, error) {
 	var queries []string
 	for n := range words[0].near {
 		if n > 0 && len(words) > 1 {
-			break // of all combinations the first
+			break // only the first of all combinations
 		}
 		query := text
-		for _, w := range words { // the last first, so that the places of the others hold
+		for _, w := range words { // from the last to the first, so that the places of the others stay right
 			query = query[:w.at[0]] + w.near[n] + query[w.at[1]:]
 		}
 		queries = append(queries, query)
@@ -74,10 +74,11 @@ func (s *search) suggest(q *query) ([]string, error) {
 	return queries, nil
 }
 
-// minBegun is the least number of characters of a word that is tried as a beginning.
+// minBegun is the minimum length of a word that is tried as a beginning.
 const minBegun = 3
 
-// longer returns the query in which one of the words is only begun, if that finds something.
+// longer returns the query with one of the words as the beginning of a longer one, if that
+// finds something.
 func (s *search) longer(text string) ([]string, error) {
 	for _, l := range s.m.terms {
 		end := l.spans[len(l.spans)-1][1]
@@ -97,8 +98,8 @@ func (s *search) longer(text string) ([]string, error) {
 	return nil, nil
 }
 
-// nearest returns the terms that a word may have been meant to be, the likeliest
-// first: one letter differs, or two in a long word that begins as it should.
+// nearest returns the terms that the user may have meant by a word, the likeliest first: they
+// differ in one letter, or in two of a long word with the same beginning.
 func (m *matcher) nearest(word string) ([]string, error) {
 	if len(word) < 3 || len(word) > maxStemmed {
 		return nil, nil
@@ -149,9 +150,9 @@ func (m *matcher) nearest(word string) ([]string, error) {
 	return terms, rows.Err()
 }
 
-// Nearest returns what the user may have meant among known names, the likeliest
-// first: names that begin with what they typed, and names from which a slip or two
-// make it. The case of letters does not matter.
+// Nearest returns the known names that the user may have meant, the likeliest first: names
+// that begin with what they typed, and names that differ from it by a slip or two. Case does
+// not matter.
 func Nearest(given string, known []string) []string {
 	given = strings.ToLower(given)
 	most := 1
@@ -206,8 +207,8 @@ func variantsOf(word string) []string {
 	return all
 }
 
-// distance is how many letters have to be added, left out, replaced, or exchanged
-// with their neighbour to make one word of the other.
+// distance is how many letters have to be added, left out, replaced, or exchanged with their
+// neighbour to turn one word into the other.
 func distance(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	before, last, row := make([]int, len(y)+1), make([]int, len(y)+1), make([]int, len(y)+1)

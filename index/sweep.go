@@ -11,26 +11,26 @@ import (
 
 // # Looking at every session, and not
 //
-// To find out what has changed, the index compares how the store describes each
-// session with what it has on record: a sweep. That is always right and costs 6 µs
-// a session, which is nothing for hundreds and 0.6 s for 100,000.
+// To find out what has changed, the index compares the store's description of each session
+// with its own record: a sweep. That is always right and costs 6 µs a session: nothing for
+// hundreds, but 0.6 s for 100,000.
 //
-// Of a large store whose writers leave marks (store.Changes), only the marked
-// sessions are compared. A mark is given back once the index has on record what
-// the session is now; the store makes sure that no writer is in between. So
-// nothing that a writer of ours did is missed, whatever dies at whatever moment:
+// In a large store whose writers leave marks (store.Changes), only the marked sessions are
+// compared. A mark is removed once the index has recorded the session's current state; the
+// store makes sure that no writer comes in between. So no change by a writer of ours is
+// missed, whichever process dies at whatever moment:
 //
 //   - The writer dies after its mark: the session is compared for nothing.
-//   - We die before a mark is given back: the session is compared again.
-//   - We die after that: what the mark was for is committed. SQLite may lose it to
-//     a power cut, but then the epoch is another one.
+//   - We die before a mark is removed: the session is compared again.
+//   - We die after that: the change is committed. SQLite may lose it in a power cut, but
+//     then the epoch is another one.
 //   - The index is deleted, or rebuilt: a new one has no epoch on record.
 //
 // There is a sweep
 //
 //   - if the epoch is not that of the last sweep, or there is none,
 //   - if sessions came or went and no mark says which,
-//   - if the last one is sweepEvery ago, or the clock was set back,
+//   - if the last one was sweepEvery ago, or the clock was set back,
 //   - in a store of up to sweepAlways sessions, where it costs next to nothing.
 //
 // The last three are for programs that leave no marks.
@@ -39,15 +39,15 @@ const (
 	sweepAlways = 1_000
 )
 
-// swept is what is remembered of the last sweep.
+// swept is the record of the last sweep.
 type swept struct {
 	epoch, listing string
 	time           int64 // in milliseconds
 	sessions       int
 }
 
-// survey finds out what has to be read, and what is gone: the logs that the index
-// knows, of those it looked at, and which of them were not seen in the store.
+// survey finds out what has to be read, and what is gone: it returns the known logs that it
+// looked at, and marks those that it saw in the store.
 func (r *catching) survey() (map[string]*known, []job, error) {
 	var err error
 	if r.changes, err = r.ix.store.Changes(r.ctx, r.ix.path); err != nil {
@@ -96,7 +96,7 @@ func (r *catching) noteSweep() error {
 	}
 	if r.sweep {
 		if last.epoch == r.changes.Epoch && last.listing == r.changes.Listing && last.sessions == r.report.Sessions && last.sessions <= r.ix.sweepAlways {
-			return nil // there will be a sweep the next time anyway
+			return nil // the next CatchUp will sweep anyway
 		}
 		last = swept{epoch: r.changes.Epoch, time: time.Now().UnixMilli(), sessions: r.report.Sessions}
 	}
@@ -107,7 +107,7 @@ func (r *catching) noteSweep() error {
 	})
 }
 
-// settle gives back the marks that the index has seen to, and remembers the sweep.
+// settle removes the marks that the index has handled, and records the sweep.
 func (r *catching) settle() error {
 	if r.changes.Epoch == "" {
 		return nil
@@ -120,8 +120,8 @@ func (r *catching) settle() error {
 	return r.noteSweep()
 }
 
-// settleMark gives one mark back, if the session is as the index has it on record.
-// That is read from the database: another process may have written it.
+// settleMark removes one mark if the session is as the index has recorded it. It reads that
+// from the database: another process may have written it.
 func (r *catching) settleMark(name string) error {
 	stat := store.Stat{Name: name}
 	var modified int64
@@ -171,7 +171,7 @@ func (r *catching) compareMarked() (logs map[string]*known, jobs []job, explaine
 	return logs, jobs, explained, nil
 }
 
-// knownOf returns what the index has of a log, or nil.
+// knownOf returns what the index knows about a log, or nil.
 func (r *catching) knownOf(name string) (*known, error) {
 	k := &known{}
 	err := r.db.QueryRowContext(r.ctx, `SELECT id, size, modified, archived FROM sessions WHERE name = ? AND part <> 2`, name).
@@ -217,8 +217,8 @@ func (r *catching) compare(logs map[string]*known) (jobs []job, err error) {
 	return jobs, nil
 }
 
-// consider adds a log to the jobs if it is not as the index has it on record.
-// statErr is why the store cannot describe it.
+// consider adds a log to the jobs if it differs from the index's record. statErr is why the
+// store cannot describe it.
 func (r *catching) consider(jobs []job, stat store.Stat, statErr error, was *known) ([]job, error) {
 	r.report.Sessions++
 	if was != nil {

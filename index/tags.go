@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// withBelow is the condition that a tag is the one that is asked for or below it, as
-// forge/parser is below forge.
+// withBelow is the condition that a column is a tag or one below it, as forge/parser is below
+// forge.
 func withBelow(column, tag string) (cond string, args []any) {
 	tag = strings.TrimSuffix(tag, "/")
 	return "(" + column + " = ? OR " + column + " >= ? AND " + column + " < ?)", []any{tag, tag + "/", afterPrefix(tag + "/")}
 }
 
-// hasBelow reports whether there are tags below a tag. Where there are none, a list of
-// the tag can be read in its order.
+// hasBelow reports whether there are tags below a tag. If there are none, a list of the tag
+// can be read in its order.
 func hasBelow(ctx context.Context, db *database, tag string) (bool, error) {
 	tag = strings.TrimSuffix(tag, "/")
 	var n int

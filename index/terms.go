@@ -9,19 +9,18 @@ import (
 	"strings"
 )
 
-// vocabulary numbers the tokens of a batch, so that each is looked up once and is a
-// number from then on. To look them up is a good part of all reading, so it has a hash
-// table of its own, which needs a fraction of the time of a map: a short word, as nearly
-// all are, is a number itself, which the slot has, and nearly always the first slot that
-// is looked at is the right one.
+// vocabulary numbers the tokens of a batch, so that each is looked up once and is a number
+// from then on. Looking them up is a good part of all reading, so it has a hash table of its
+// own, which takes a fraction of the time of a map: nearly all words are short enough to be a
+// number themselves, which is in the slot, and nearly always the first slot is the right one.
 type vocabulary struct {
 	slots  []slot // a power of two; at most half of them are used
 	words  []string
 	stats  []wordStats     // of the tokens of text, which come before the facets
-	tokens []uint32        // what the tokens of the latest documents are parts of
-	text   strings.Builder // what the latest words are parts of
+	tokens []uint32        // memory for the tokens of the latest documents
+	text   strings.Builder // memory for the latest words
 
-	// Of the document at hand:
+	// Of the current document:
 	nth      uint32 // which document it is; the first is 1
 	distinct []uint32
 	repeated []uint32
@@ -29,7 +28,7 @@ type vocabulary struct {
 
 // slot is a place in the hash table. The zero value is free.
 type slot struct {
-	key  uint64 // of a short word the word itself, see shortKey; of a longer one its hash
+	key  uint64 // a short word itself, see shortKey; or the hash of a longer one
 	size uint32 // of the word
 	next uint32 // the number, plus one
 }
@@ -47,8 +46,7 @@ type wordStats struct {
 
 func newVocabulary() *vocabulary { return &vocabulary{slots: make([]slot, 1<<10)} }
 
-// vocabularySeed and its numbers make it impossible to prepare a text whose words all
-// hash alike.
+// vocabularySeed makes it impossible to prepare a text whose words all have the same hash.
 var (
 	vocabularySeed = maphash.MakeSeed()
 	shortSeed      = maphash.Comparable(vocabularySeed, 1)
@@ -69,7 +67,7 @@ func shortKey(word string) uint64 {
 	return 0
 }
 
-// hash returns where to begin to look for a word.
+// hash returns where the search for a word begins.
 func (s slot) hash() uint32 {
 	if s.size > maxShort {
 		return uint32(s.key)
@@ -150,7 +148,7 @@ func (v *vocabulary) keepNumbers(tokens []uint32) []uint32 {
 	return v.tokens[at:len(v.tokens):len(v.tokens)]
 }
 
-// count returns the number of a token, and counts it for the document at hand.
+// count returns the number of a token, and counts it for the current document.
 func (v *vocabulary) count(word string) uint32 { return v.counted(v.number(word), word) }
 
 // countShort is count for a word whose shortKey is known.
@@ -209,10 +207,10 @@ func (v *vocabulary) counts() []byte {
 // maxTermTable is how many tokens are counted before the counts are written.
 const maxTermTable = 100_000
 
-// termTable has the tokens that the index has got, for as long as a CatchUp lasts, and
-// in how many more documents each is than the index says. A token is written when it is
-// first met, because a prefix must find it, but how frequent it is after that may wait,
-// and is lost if the process ends before.
+// termTable has, for the duration of a CatchUp, the tokens that the index has, and in how
+// many more documents each occurs than the index says. A token is written when it first
+// occurs, because a prefix must find it; its frequency may wait, and is lost if the process
+// ends before.
 type termTable struct{ df map[string]int64 }
 
 func newTermTable() *termTable { return &termTable{df: make(map[string]int64)} }
@@ -229,7 +227,7 @@ func (w *writer) addTerms(v *vocabulary) error {
 		w.terms.df[term] = 0
 		fresh = append(fresh, i)
 	}
-	// In the order of the table, which takes a fraction of the time.
+	// Writing in the order of the table takes a fraction of the time.
 	slices.SortFunc(fresh, func(a, b int) int { return strings.Compare(v.words[a], v.words[b]) })
 	for _, i := range fresh {
 		if err := w.add(w.termRows, v.words[i], v.stats[i].df, stemOf(v.words[i])); err != nil {

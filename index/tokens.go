@@ -18,13 +18,12 @@ import (
 //	🚀                              🚀
 //	--no-verify                     no verify   and, as an option, __noverify
 //
-// The parts of a word are side by side, so that a phrase of them finds it. The
-// whole goes into a column of its own, where it does not come between the parts
-// and what follows.
+// The parts of a word are side by side, so that a phrase of them finds it. The whole goes
+// into a column of its own, so that it does not separate the parts from what follows.
 
 const (
-	// maxToken is the greatest length of a token in bytes. Of a longer run, which
-	// is not a word but a hash, a key or base64, only this much is kept, in one piece.
+	// maxToken is the greatest length of a token in bytes. A longer run is not a word but a
+	// hash, a key or base64; only this much of it is kept, in one piece.
 	maxToken = 64
 	// maxChain is how many runs, joined by - or _, are taken for one identifier.
 	maxChain = 8
@@ -53,7 +52,7 @@ func canonical(text string) string {
 	return norm.NFC.String(text)
 }
 
-// class says what a character is to the tokeniser.
+// class is how the tokeniser treats a character.
 type class uint8
 
 const (
@@ -64,7 +63,7 @@ const (
 	mark  // combines with the letter before it
 	dense // of a script without spaces between words
 	symbol
-	// Of bytes, but not of characters:
+	// Classes of bytes only:
 	joiner   // a separator that joins what is around it: - and _
 	notASCII // part of a character
 )
@@ -169,8 +168,8 @@ type scanner struct {
 	// emitShort, if it is set, is called instead of emit for a word of at most maxShort
 	// bytes whose shortKey is known.
 	emitShort func(key uint64, word string)
-	// open: the last run of dense characters may continue beyond the text, as one in a
-	// query may, so its last character is not a token of its own.
+	// open means that the last run of dense characters may continue beyond the text, as in a
+	// query, so its last character is not a token by itself.
 	open bool
 
 	// chain is the runs joined by - or _, up to where the scanner is. A single run is not a
@@ -214,9 +213,9 @@ func (s *scanner) run() {
 	s.endChain()
 }
 
-// easy emits the words from i on for as long as they are short, without parts, and joined
-// to nothing, as most are, and returns where the first begins that is not. It only is
-// faster than word: without it, the tokens would be the same.
+// easy emits words from i on as long as they are short, without parts, and joined to nothing,
+// as most are, and returns where the first other one begins. It is only faster than word: the
+// tokens are the same.
 func (s *scanner) easy(i int) int {
 	if s.chain.runs > 0 || i > 0 && s.text[i-1] == '-' {
 		return i
@@ -229,7 +228,7 @@ func (s *scanner) easy(i int) int {
 		}
 		if n > 0 {
 			key := x & (1<<(8*n) - 1)
-			// Those in upper case: none, the first, or all.
+			// In upper case are none, the first, or all.
 			if cases := uppers(load8(s.text, i)) & (1<<(8*n) - 1); cases > 0x80 && cases != highBits&(1<<(8*n)-1) {
 				return i
 			}
@@ -249,8 +248,7 @@ func (s *scanner) short(key uint64, start, end int) {
 	s.emit(token{text: s.lower[start:end], start: start, end: end})
 }
 
-// other deals with what begins with a character that is not ASCII, and returns where
-// that ends.
+// other handles a run that begins with a character outside ASCII, and returns where it ends.
 func (s *scanner) other(i int) int {
 	r, size := utf8.DecodeRuneInString(s.text[i:])
 	switch otherClass(r) {
@@ -467,8 +465,8 @@ func (s *scanner) folded(start, end int) string {
 	return string(s.fold)
 }
 
-// foldings are the letters that are written with others where they cannot be
-// typed, and that Unicode does not take apart.
+// foldings are letters that people write with others when they cannot type them, and that
+// Unicode does not decompose.
 var foldings = map[rune]string{
 	'ß': "ss", 'ẞ': "ss", 'æ': "ae", 'Æ': "ae", 'œ': "oe", 'Œ': "oe", 'ø': "o", 'Ø': "o",
 	'ł': "l", 'Ł': "l", 'đ': "d", 'Đ': "d", 'ð': "d", 'Ð': "d", 'þ': "th", 'Þ': "th", 'ı': "i", 'ħ': "h", 'Ħ': "h",
@@ -493,8 +491,8 @@ func appendFolded(dst []byte, r rune) []byte {
 	for len(parts) > 0 {
 		r, size := utf8.DecodeRune(parts)
 		parts = parts[size:]
-		// What a compatibility form is made of may not be part of a word: a token
-		// must be one for SQLite, too.
+		// A compatibility form may decompose into characters that no word has; a token must
+		// be one for SQLite, too.
 		if !isAccent(r) && classOf(r) != separator {
 			dst = utf8.AppendRune(dst, unicode.ToLower(r))
 		}

@@ -15,12 +15,12 @@ const topicDocs = 400
 // Topic is a word that is used more than elsewhere.
 type Topic struct {
 	Word  string
-	Texts int     // of those looked at, that have it
+	Texts int     // how many of the inspected texts have it
 	Score float64 // greater is more distinctive
 }
 
-// Topics returns the words that set apart what was said, the most distinctive
-// first: those that many of the newest texts have, and few of all others.
+// Topics returns the words that characterise what was said, the most distinctive first: those
+// that many of the newest texts have, and few of all others.
 func (ix *Index) Topics(ctx context.Context, o StatsOptions, limit int) ([]Topic, error) {
 	var topics []Topic
 	err := ix.read(ctx, "topics", func(db *database) error {
@@ -73,8 +73,8 @@ func newestSaid(ctx context.Context, db *database, o StatsOptions) (hits []Hit, 
 	return hits, places, rows.Err()
 }
 
-// Words that more than a third of all texts have are about nothing in particular,
-// once there are enough texts to tell.
+// Words that more than a third of all texts have are about nothing in particular, if there
+// are enough texts.
 const (
 	everywhere = 1.0 / 3
 	enoughDocs = 100
@@ -86,7 +86,7 @@ func (m *matcher) topics(texts []string, limit int) ([]Topic, error) {
 	var topics []Topic
 	for word, n := range counts {
 		if n < 2 && len(texts) > 10 {
-			continue // said once: anything is rare that way
+			continue // said once: every word is rare then
 		}
 		df, err := m.df(word)
 		if err != nil {
@@ -103,7 +103,7 @@ func (m *matcher) topics(texts []string, limit int) ([]Topic, error) {
 	return topics[:min(len(topics), max(limit, 0))], nil
 }
 
-// countTopical counts in how many texts each word is that may be a topic.
+// countTopical counts the texts that have each word that may be a topic.
 func countTopical(texts []string) map[string]int {
 	stop := stopWords()
 	counts := make(map[string]int)
@@ -136,7 +136,7 @@ func stopWords() map[string]bool {
 	return words
 }
 
-// isTopical leaves out numbers and what is too short to be a topic.
+// isTopical leaves out numbers and words that are too short to be a topic.
 func isTopical(word string) bool {
 	r, size := utf8.DecodeRuneInString(word)
 	if classOf(r) == dense {

@@ -8,10 +8,9 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// turns runs one CatchUp at a time in this process; all callers that wait share the next
-// one. A caller must get what was in the store when it asked, so a CatchUp that is
-// already running will not do: it may have looked before. One that
-// began since they asked will.
+// turns runs one CatchUp at a time in this process; all callers that wait share the next one.
+// A caller must get what was in the store when it asked, so a CatchUp that was already
+// running does not suffice: it may have looked before. One that began afterwards does.
 type turns struct {
 	running gate.Mutex
 
@@ -54,10 +53,9 @@ func (t *turns) do(ctx context.Context, sweep bool, run func() (Report, error)) 
 	return report, err
 }
 
-// alone calls f while no CatchUp runs, so that f can have the database to itself as
-// soon as the questions are answered that are being asked. Waiting for that with mu
-// would ignore the context, and keep out everybody who has a question, for as long as
-// a CatchUp takes.
+// alone calls f while no CatchUp runs, so that f has the database to itself as soon as
+// running queries are answered. Waiting with mu instead would ignore the context, and block
+// all queries for as long as a CatchUp takes.
 func (ix *Index) alone(ctx context.Context, f func() error) error {
 	if err := ix.turns.running.LockContext(ctx); err != nil {
 		return err

@@ -4,21 +4,21 @@ import (
 	"time"
 )
 
-// Session is what the catalogue knows of a session, or of several that continue
-// each other and are one conversation. Of such a chain the counts are of all its
-// sessions, without what each was only given by the one before it; ID, Key, Parent
-// and CWD are the original's; Leaf and Context the last one's.
+// Session is what the catalogue knows about a session, or about a chain of sessions that
+// continue each other and are one conversation. The counts of a chain are those of all its
+// sessions, without messages that one only passed on to the next; ID, Key, Parent and CWD are
+// the first session's, Leaf and Context the last one's.
 type Session struct {
-	ID    string // as the header has it
+	ID    string // from the header
 	Name  string // of its log in the store; the ID, unless the file was renamed or the original is missing
 	Key   string // the caller's own name for it, or ""
 	Title string // its name, or else the first line of what the user said first; "" if there is neither
-	Named bool   // Title is a name that was given
+	Named bool   // Title is a name that the session was given
 	Tags  []string
 	CWD   string
 	// Agent is the program in which the session was held: see session.AgentOf.
 	Agent string `json:"agent"`
-	// Project is what CWD is called: see ProjectOf.
+	// Project is the name of CWD: see ProjectOf.
 	Project string `json:"project"`
 
 	Created time.Time
@@ -27,9 +27,9 @@ type Session struct {
 	Entries  int
 	Messages int // on all branches
 	Branches int // ends of branches
-	// Tokens is what the responses in this log were billed for, each counted once
-	// (see Usage), or else, if Reported is false, what was recorded with the
-	// messages; 0 if nothing was.
+	// Tokens is how many tokens the responses in this log were billed for, each response
+	// counted once (see Usage). If Reported is false, it is what was recorded with the
+	// messages, or 0.
 	Tokens   int64
 	Reported bool // Tokens is what providers reported
 	// Context is how many tokens the conversation had at its leaf when the
@@ -42,8 +42,8 @@ type Session struct {
 
 	Parent       string // the session that this one came from, or ""
 	Relation     string // what the parent is: see session.Header
-	Subagents    int    // how many of the sessions that its tool calls started are in the store
-	Continuation int    // how many continuations lie between the original and this one
+	Subagents    int    // how many sessions in the store its tool calls started
+	Continuation int    // how many continuations came between the original and this one
 	ContinuedTo  string // the session that continues this one, or ""
 
 	Links        int      // of a chain: how many sessions it has; else 0
@@ -89,15 +89,14 @@ type ListOptions struct {
 	Sort  Sort // Default: ByUpdated.
 	Desc  bool // greatest or latest first
 	Limit int  // Default: 50. Negative means no limit.
-	// Offset is how many sessions to leave out at the beginning: what a person
-	// counts by. It costs what it leaves out.
+	// Offset is how many sessions to skip at the beginning. The cost grows with it; After
+	// does not have that cost.
 	Offset int
-	// After continues a list where it stopped, whatever came to its beginning since:
-	// the cursor that the page before it returned. Sort and Desc must be the same.
+	// After is the cursor that the previous page returned: the list continues there, whatever
+	// was added at its beginning since. Sort and Desc must be the same.
 	After string
 
-	// Links lists sessions that continue each other one by one, instead of the
-	// conversation that they are.
+	// Links lists the sessions of a chain one by one, instead of as one conversation.
 	Links bool
 
 	// Filters; the zero value of each accepts everything.
@@ -107,7 +106,7 @@ type ListOptions struct {
 	Project  string    // is about a directory of this name; an error if no session is
 	Key      string    // has exactly this key
 	Parent   string    // came from this session, or from another of its chain
-	Relation string    // is this to its parent: see session.Header
+	Relation string    // has this relation to its parent: see session.Header
 	Fold     bool      // leave out subagents whose parent is in the store: Session.Subagents counts them
 	Pinned   *bool     // is pinned, or not
 	Archived *bool     // is archived, or not
@@ -128,7 +127,7 @@ const (
 	KindTitle    Kind = "title"    // a name that was given to the session
 	KindTag      Kind = "tag"
 	KindLabel    Kind = "label" // of an entry
-	KindDraft    Kind = "draft" // a piece of an answer that is not complete, or what is queued
+	KindDraft    Kind = "draft" // a piece of an unfinished answer, or a queued prompt
 )
 
 // Order is an order of search hits.
@@ -164,15 +163,14 @@ const (
 //	kind:output         filters: kind role tool model agent project tag cwd session since until
 //	                    branch; after is since, before is until, in:. and in:NAME are cwd and project
 //
-// A word is also found in its other forms, templates in template, after the texts
-// that have the very word. In quotation marks only the word itself is meant.
+// A word is also found in its other forms, templates as template, after the texts with the
+// exact word. A word in quotation marks is found only as it is.
 //
-// Filters hold for the whole query and cannot be part of an OR. A filter that is
-// given twice accepts both values (with tags, a session must have both). Those of
-// kind, role, tool and model can be negated. since and until take 2026, 2026-03,
-// 2026-03-14, a time as in RFC 3339, today, yesterday, or an age such as 12h, 7d,
-// 2w; branch takes live or all; cwd takes . and ~, too: see Dir. Anything else with a colon
-// is searched as text.
+// Filters hold for the whole query and cannot be part of an OR. A filter that is given twice
+// accepts both values (with tags, a session must have both). The filters kind, role, tool and
+// model can be negated. since and until take 2026, 2026-03, 2026-03-14, a time as in RFC
+// 3339, today, yesterday, or an age such as 12h, 7d, 2w; branch takes live or all; cwd takes
+// . and ~, too: see Dir. Anything else with a colon is searched as text.
 type SearchOptions struct {
 	// Query is in the query language above. An empty query with a
 	// filter finds everything that the filter accepts.
@@ -186,7 +184,7 @@ type SearchOptions struct {
 	CWD     string   // in sessions about this directory or one below it
 	Agent   string   // in sessions that were held in this program
 	Project string   // in sessions about a directory of this name
-	Session string   // in the sessions whose id, name or short name begins like this, or whose key or native id this is, and all of their chains
+	Session string   // in sessions whose id, name or short name begins like this, or with this key or native id, and all of their chains
 	Since   time.Time
 	Until   time.Time // before this time
 	Branch  Branch    // Default: AllBranches.
@@ -196,25 +194,24 @@ type SearchOptions struct {
 	Offset int   // how many of the best hits to leave out
 	// Newest is how many of the newest matches are ranked. Default: 1,000.
 	Newest int
-	// Patience is how long to look for that many. After it, 200 are enough. What
-	// is found may then depend on how busy the machine is; a negative Patience
-	// does not end. Default: 25 ms.
+	// Patience is how long to look for that many. After it, 200 are enough, so the result may
+	// depend on how busy the machine is. Negative means no limit. Default: 25 ms.
 	Patience time.Duration
-	// SnippetLen is about how many bytes of text a snippet has. Default: 160.
-	// Negative means that no snippets are wanted, which spares reading the logs.
+	// SnippetLen is roughly how many bytes of text a snippet has. Default: 160. Negative
+	// means no snippets, and then the logs are not read.
 	SnippetLen int
 }
 
 // Results is the answer to a search.
 type Results struct {
 	Hits []Hit
-	// Matches is how many matches were ranked. What a fork repeats counts once.
+	// Matches is how many matches were ranked. A text that forks repeat counts once.
 	Matches int
 	// Bounded is true when there are more matches, which are older than the
 	// ranked ones.
 	Bounded bool
-	// DidYouMean has queries that may have been meant, if nothing was found because
-	// of a word that no text has.
+	// DidYouMean has queries that the user may have meant, if nothing was found because no
+	// text has one of the words.
 	DidYouMean []string
 	// Unknown has the filters whose values no session has, if nothing was found.
 	Unknown []Unknown
@@ -226,7 +223,7 @@ type Results struct {
 // Hit is a piece of text that matches.
 type Hit struct {
 	Session string // the conversation's id: that of the session, or of its chain
-	Name    string // of the log that has it
+	Name    string // of the log with the hit
 	Title   string
 	Entry   string
 	Kind    Kind

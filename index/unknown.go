@@ -12,15 +12,15 @@ import (
 type Unknown struct {
 	Filter     string   `json:"filter"` // as a query has it: "tool", "tag", …
 	Value      string   `json:"value"`
-	DidYouMean []string `json:"did_you_mean,omitempty"` // values that there are and that may have been meant
-	Known      []string `json:"known,omitempty"`        // if none is near: some of those that there are, the most frequent first
+	DidYouMean []string `json:"did_you_mean,omitempty"` // existing values that the user may have meant
+	Known      []string `json:"known,omitempty"`        // if none is near: some existing values, the most frequent first
 }
 
 // maxKnown is how many values are listed if none is near.
 const maxKnown = 8
 
-// UnknownFilters returns the filters of a list that no session passes. It is meant
-// for a list that turned out to be empty.
+// UnknownFilters returns the filters of a list that no session passes, for a list that turned
+// out to be empty.
 func (ix *Index) UnknownFilters(ctx context.Context, o ListOptions) (unknown []Unknown, err error) {
 	given := func(value string) []string {
 		if value == "" {
@@ -55,8 +55,9 @@ func knownValues(ctx context.Context, db *database, filter string) ([]string, er
 	return namesOf(sortCounts(counts)), nil
 }
 
-// FilterValues returns the values that sessions have for a filter, as a query has them and
-// the most frequent first: none for a filter that does not exist, or whose values are free.
+// FilterValues returns the values of a filter that sessions have, written as in a query, the
+// most frequent first. It returns none for an unknown filter, or one whose values are free
+// text.
 func (ix *Index) FilterValues(ctx context.Context, filter string) (values []string, err error) {
 	if allValues[filter] == "" {
 		return nil, nil
@@ -104,7 +105,7 @@ func (f *filters) unknown(ctx context.Context, db *database) (unknown []Unknown,
 	return unknown, nil
 }
 
-// someOf returns a limited number of the values that exist, as a filter has them.
+// someOf returns a limited number of the existing values, written as in a filter.
 func someOf(filter string, known []string, most int) (some []string) {
 	for _, value := range known {
 		if filter == "project" {
@@ -132,8 +133,8 @@ func isUnder(dir, value string) bool {
 	return ok && (rest == "" || strings.ContainsAny(rest[:1], `/\`))
 }
 
-// nearValues returns known values that may have been meant. A directory is known by
-// its last element: the way there is long, and not what people mistype.
+// nearValues returns known values that the user may have meant. Directories are compared by
+// their last element: paths are long, and people mistype the end.
 func nearValues(filter, value string, known []string) []string {
 	switch filter {
 	case "project":
@@ -150,7 +151,7 @@ func nearValues(filter, value string, known []string) []string {
 			}
 		}
 		return near
-	case "model": // which people know without its provider
+	case "model": // people leave out its provider
 		near := Nearest(value, known)
 		for _, model := range known {
 			bare := model[strings.LastIndexByte(model, '/')+1:]

@@ -13,7 +13,7 @@ import (
 // the cache write are kept for an hour.
 type counts [6]int64
 
-// usageRecord is what an entry says that a response cost.
+// usageRecord is what a response cost, according to an entry.
 type usageRecord struct {
 	response        string
 	provider, model string
@@ -39,18 +39,18 @@ func newUsage(bill session.Bill, calls []call) *usageRecord {
 	return u
 }
 
-// newRecorded is what a message says that has a count and no report.
+// newRecorded returns the record of a message with a token count but no report.
 func newRecorded(e *session.Entry) *usageRecord {
 	m := e.Message
 	return &usageRecord{response: session.EntryKey(e), provider: m.Provider, model: m.Model, recorded: int64(*m.Tokens)}
 }
 
-// A row of usage has the session and the entry in its id, so that those of a session
-// are side by side, in the order in which they come. A session has one row for each of
-// its responses: that of the first entry that reports it.
+// A row of usage has the session and the entry in its id, so that the rows of a session are
+// side by side, in the order of its entries. A session has one row for each response, with
+// the id of the first entry that reports it.
 const usageColumns = `id, response, counted, time, provider, model, tool, input, cache_read, cache_write, output, reasoning, cache_hour, cost, recorded`
 
-// usageOfSession is the condition that a row u of usage is of the session s.
+// usageOfSession is the condition that a row u of usage belongs to the session s.
 const usageOfSession = `u.id BETWEEN s.id << 32 AND s.id << 32 | 0xffffffff`
 
 // usageRow is a row of usage that waits for the others of its batch.
@@ -62,8 +62,8 @@ type usageRow struct {
 	cost, recorded       int64
 }
 
-// findResponses finds out which of a batch's responses the index has. Nearly always
-// that is none, and then their rows need not be looked for one by one.
+// findResponses finds out which of a batch's responses the index already has. Nearly always
+// there are none, and then their rows need not be looked up one by one.
 func (w *writer) findResponses(chunks []*chunk) error {
 	var asked []string
 	for _, c := range chunks {
@@ -88,9 +88,9 @@ func (w *writer) findResponses(chunks []*chunk) error {
 	return err
 }
 
-// addUsage enters a response. Messages of one response repeat its usage, or have
-// more of it as it grows: the greatest numbers count, whatever order they come
-// in. Of the sessions that have the response, the oldest is charged.
+// addUsage adds a response. Messages of one response repeat its usage, or have larger numbers
+// as it grows: the greatest count, in whatever order they come. Of the sessions that have the
+// response, the oldest is charged.
 func (w *writer) addUsage(s *state, n int64, rec *record) error {
 	u := rec.usage
 	row := &usageRow{response: u.response, session: s.id, entry: n, time: rec.time, counts: u.counts, cost: u.cost, recorded: u.recorded}
@@ -137,7 +137,7 @@ func (s *state) bill(u *usageRecord) {
 	s.recorded += u.recorded
 }
 
-// raise takes what another message says of the same response.
+// raise applies what another message says about the same response.
 func (r *usageRow) raise(other *usageRow) {
 	for i := range r.counts {
 		r.counts[i] = max(r.counts[i], other.counts[i])
@@ -168,9 +168,9 @@ func (w *writer) writeUsage() error {
 	return w.writeBulk(w.usageRows)
 }
 
-// share enters that a session has a response, too, that another has.
+// share records that a session has a response that another session has too.
 func (w *writer) share(s *state, response string) error {
-	// The session's row must say how old it is.
+	// charge needs the session's row, which says how old it is.
 	if s.unsaved {
 		headed := s.headed
 		if err := w.saveState(s); err != nil {
@@ -184,7 +184,7 @@ func (w *writer) share(s *state, response string) error {
 	return w.charge(response)
 }
 
-// raiseUsage enters another message of a response that the session has already.
+// raiseUsage adds another message of a response that the session already has.
 func (w *writer) raiseUsage(s *state, id int64, row *usageRow) error {
 	var was usageRow
 	c := &was.counts
@@ -201,10 +201,10 @@ func (w *writer) raiseUsage(s *state, id int64, row *usageRow) error {
 	return err
 }
 
-// billed is how many tokens a response is billed for. Reasoning is in output.
+// billed is how many tokens a response is billed for. Output includes reasoning.
 func billed(counts counts) int64 { return counts[0] + counts[1] + counts[2] + counts[3] }
 
-// charge lets a response count in the oldest session that has it, and only there.
+// charge counts a response in the oldest session that has it, and only there.
 func (w *writer) charge(response string) error {
 	_, err := w.exec(`UPDATE usage SET counted = id = (
 			SELECT u.id FROM usage u JOIN sessions s ON s.id = u.id >> 32
@@ -245,9 +245,9 @@ func (w *writer) dropUsage(session int64) error {
 // Usage is what some responses cost. Each response is counted once, however many
 // logs it is in.
 //
-// Programs that keep no reports may still have counted each message. Such counts
-// are Recorded, and only of sessions in which no response was reported: where
-// there are reports, what was sent and answered is in them already.
+// Programs that keep no reports may still have counted the tokens of each message. Those
+// counts are Recorded, but only for sessions without reports: reports already include what
+// was sent and answered.
 type Usage struct {
 	Key        string // a day, a model, a conversation, a directory or an agent; "" for a total
 	Responses  int64
@@ -257,7 +257,7 @@ type Usage struct {
 	CacheHour  int64 // included in CacheWrite: what the cache keeps for an hour
 	Output     int64
 	Reasoning  int64 // included in Output
-	Recorded   int64 // tokens of messages that were counted, but not reported; without a cost
+	Recorded   int64 // tokens of messages that were counted but not reported; they have no cost
 	// CostMicroUSD is what they cost in millionths of a US dollar: as recorded in
 	// the log, or else by the price of the model.
 	CostMicroUSD int64

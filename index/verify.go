@@ -17,9 +17,9 @@ import (
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
-// Verify looks for damage in the index at a path without changing anything, and
-// returns an error that matches store.ErrCorrupt if there is any. An index that
-// does not exist is in order: it will be made. So is one of another version.
+// Verify looks for damage in the index at a path without changing anything, and returns an
+// error that matches store.ErrCorrupt if there is any. An index that is missing or of another
+// version is fine: it will be rebuilt.
 func Verify(ctx context.Context, path string) error {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -39,7 +39,7 @@ func Verify(ctx context.Context, path string) error {
 	return nil
 }
 
-// errFaults: SQLite finds something wrong with the file.
+// errFaults means that SQLite's own check found faults in the file.
 var errFaults = errors.New("the file has faults")
 
 func verify(ctx context.Context, path string) error {
@@ -47,7 +47,7 @@ func verify(ctx context.Context, path string) error {
 	err := readOnly(path, "", func(db *sql.DB) error {
 		return db.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&version)
 	})
-	if err != nil || version != schemaVersion { // those of other versions may have no checksums
+	if err != nil || version != schemaVersion { // other versions may have no checksums
 		return err
 	}
 	if err := registerChecked(); err != nil {
@@ -76,8 +76,8 @@ func readOnly(path, options string, f func(db *sql.DB) error) error {
 	return f(db)
 }
 
-// verifySegments looks for pages of segments that the list of segments does not have.
-// SQLite finds nothing wrong with them, but the next segment may get their number.
+// verifySegments looks for pages of segments that are not in the list of segments. SQLite
+// does not mind them, but the next segment may get their number.
 func verifySegments(ctx context.Context, db *sql.DB) error {
 	tx, err := db.BeginTx(ctx, nil) // others may be writing: all must be of one moment
 	if err != nil {
@@ -92,7 +92,7 @@ func verifySegments(ctx context.Context, db *sql.DB) error {
 	if err != nil {
 		return err
 	}
-	// What was deleted from a segment is noted on pages that have 1 << 16 more than its number.
+	// A segment's deletions are on pages with its number plus 1 << 16.
 	rows, err := tx.QueryContext(ctx, `SELECT segid FROM fts_idx UNION SELECT (id >> ?) & 0xffff FROM fts_data WHERE id > ?`, segmentShift, structureRow)
 	if err != nil {
 		return err
@@ -100,14 +100,14 @@ func verifySegments(ctx context.Context, db *sql.DB) error {
 	numbers, err := scanColumn[int64](rows)
 	for _, n := range numbers {
 		if !s.has(uint64(n)) {
-			return fmt.Errorf("%w: there are pages of the segment %d, which is not in it", errStructure, n)
+			return fmt.Errorf("%w: there are pages of segment %d, which it does not list", errStructure, n)
 		}
 	}
 	return err
 }
 
-// isInterrupted reports whether a crash left a change half made, with the journal that
-// undoes it. The next write undoes it; until then the file alone says nothing.
+// isInterrupted reports whether a crash interrupted a change and left the journal to undo it.
+// The next write undoes it; until then the file alone proves nothing.
 func isInterrupted(err error) bool {
 	var e *sqlite.Error
 	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_READONLY

@@ -21,7 +21,7 @@ type writer struct {
 
 	entryRows, usageRows, termRows, docRows *bulk
 
-	// responses has the rows of usage that wait. known are responses that the table has.
+	// responses has the queued rows of usage. known are the responses that the table has.
 	responses map[string]*usageRow
 	known     map[string]bool
 
@@ -30,8 +30,8 @@ type writer struct {
 	terms   *termTable
 	places  *docPlaces
 	nextDoc int64
-	// nextSession is the next session's id, once one was needed: only we make any within
-	// our transaction.
+	// nextSession is the next session's id, once one was needed: nobody else adds sessions
+	// during our transaction.
 	nextSession int64
 	tokens      int64 // in the new documents
 	entries     int64 // written
@@ -52,8 +52,8 @@ type docRow struct {
 }
 
 func (r *catching) newWriter(tx *sql.Tx) (*writer, error) {
-	// SQLite is asked not to watch for the end of the context: that costs more than
-	// most statements. The callers check now and then.
+	// SQLite does not watch for the end of the context: that would cost more than most
+	// statements. The callers check now and then.
 	ctx := context.WithoutCancel(r.ctx)
 	w := startWriter(ctx, tx)
 	w.terms, w.places = r.terms, &r.places
@@ -102,8 +102,8 @@ func (w *writer) find(dest []any, query string, args ...any) (bool, error) {
 	return scanRow(s.QueryRowContext(w.ctx, args...), dest)
 }
 
-// findWritten is find, but leaves the rows alone that wait to be written: it does not
-// see them. The caller must know what they are.
+// findWritten is find, but ignores the rows that wait to be written. The caller must know
+// them.
 func (w *writer) findWritten(dest []any, query string, args ...any) (bool, error) {
 	p, ok := w.stmts[query]
 	if !ok {
@@ -145,7 +145,7 @@ func (w *writer) nameID(name string) (int64, error) {
 	return id, err
 }
 
-// addDocs lines up an entry's documents.
+// addDocs queues an entry's documents.
 func (w *writer) addDocs(s *state, n int64, rec *record, carried carriage) error {
 	for i := range rec.docs {
 		d := &rec.docs[i]
@@ -179,12 +179,12 @@ func (w *writer) addDocs(s *state, n int64, rec *record, carried carriage) error
 	return nil
 }
 
-// flush writes what is lined up. At the same time a goroutine builds the segment of the
-// documents. It never touches the database, because only one may use a transaction. It
-// reads docs and words, which no longer change: the ids are final, the facets have
-// their numbers, and the reader has begun a vocabulary of its own for the next batch.
+// flush writes the queued rows. At the same time a goroutine builds the segment of the
+// documents. It never touches the database, because only one may use a transaction. It reads
+// docs and words, which no longer change: the ids are final, the facets have their numbers,
+// and the reader has begun a vocabulary of its own for the next batch.
 func (w *writer) flush(words *vocabulary) error {
-	// In the order of their ids the tables are fastest, and a segment must have them so.
+	// Tables are fastest in the order of ids, and a segment must have it.
 	byID := func(a, b docRow) int { return cmp.Compare(a.id, b.id) }
 	slices.SortFunc(w.docs, byID)
 	moved, err := w.placeDocs(w.docs)
@@ -198,7 +198,7 @@ func (w *writer) flush(words *vocabulary) error {
 	built := make(chan *segment, 1)
 	go func() { built <- buildSegment(docs, words.words) }()
 	err = w.writeRows(words)
-	segment := <-built // even after an error, so that nothing runs on when flush returns
+	segment := <-built // even after an error, so that no goroutine outlives flush
 	if err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func (w *writer) flush(words *vocabulary) error {
 	return err
 }
 
-// writeRows writes the rows that were lined up.
+// writeRows writes the queued rows.
 func (w *writer) writeRows(words *vocabulary) error {
 	for i := range w.docs {
 		d := &w.docs[i]
