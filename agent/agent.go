@@ -40,7 +40,7 @@ type Agent struct {
 	closed bool
 	o      Options // what the next turn uses
 
-	questions map[string]chan<- Decision // that Approve is asked now, by call: Decide may answer them
+	questions map[string]chan<- Decision // questions that Approve is being asked, by call: Decide may answer them
 
 	// What follows belongs to the running turn, if there is one.
 
@@ -73,7 +73,7 @@ func New(s *session.Session, o Options) (*Agent, error) {
 	return a, nil
 }
 
-// check refuses what cannot work and fills in the defaults.
+// check refuses options that cannot work and fills in the defaults.
 func (o *Options) check() error {
 	if o.Model == nil || slices.Contains(o.Fallback, nil) {
 		return invalid("an agent needs a model")
@@ -236,8 +236,8 @@ func (a *Agent) Close() error {
 // have been read, for two seconds at most.
 func (a *Agent) Subscribe(buffer int) *Subscription { return a.events.subscribe(buffer) }
 
-// SetModel changes the model, from the next request on. The log says so when the
-// model is asked.
+// SetModel changes the model, from the next request on. The log records it when the model is
+// asked.
 func (a *Agent) SetModel(m provider.Model) error {
 	if m == nil {
 		return invalid("an agent needs a model")

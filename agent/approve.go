@@ -34,14 +34,14 @@ func decide(p Pending, d Decision) decided {
 	switch {
 	case made.verdict == Allow && more != "":
 		if made.Input = json.RawMessage(more); !rawjson.Valid(made.Input) || rawjson.Kind(made.Input) != 'o' {
-			made.err = invalid("the arguments with which call %q is allowed are no JSON object", p.ID)
+			made.err = invalid("the arguments with which call %q is allowed are not a JSON object", p.ID)
 		}
 		made.approved, made.changed = true, true
 	case made.verdict == Allow:
 		made.approved = true
 	case made.verdict == Deny || d == Later:
 	default:
-		made.err = invalid("there is no decision %q: it is %s, %s or %s", d, Allow, Deny, Later)
+		made.err = invalid("the decision %q is unknown; use %s, %s or %s", d, Allow, Deny, Later)
 	}
 	return made
 }
@@ -174,9 +174,9 @@ func (a *Agent) closeQuestion(call string) {
 }
 
 // Decide settles a call that waits for approval. Resume then continues the turn. Later
-// changes nothing. For a call that does not wait, Decide returns session.ErrNotExist. If
-// a turn is asking Options.Approve about the call, Decide answers in its place, and the turn
-// goes on.
+// changes nothing. For a call that does not wait, Decide returns session.ErrNotExist. If a
+// turn is asking Options.Approve about the call, Decide answers instead, and the turn
+// continues.
 func (a *Agent) Decide(callID string, d Decision) error {
 	if made := decide(Pending{Call: Call{ID: callID}}, d); made.err != nil {
 		return made.err
@@ -185,7 +185,7 @@ func (a *Agent) Decide(callID string, d Decision) error {
 	question := a.questions[callID]
 	if question != nil {
 		question <- d
-		delete(a.questions, callID) // it has one answer
+		delete(a.questions, callID) // it is answered only once
 	}
 	a.mu.Unlock()
 	if question != nil {

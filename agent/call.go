@@ -11,12 +11,13 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// The results of calls that did not run, or did not finish.
+// The results of calls that did not run, or did not finish. Do not reword them: readFate
+// recognises some of them in logs.
 const (
 	interruptedText = "[interrupted: the program ended while the tool was running; it may have done all of its work, some or none, and what it started may still be running]"
 	supersededText  = "[interrupted: the tool did not return a result before the conversation went on]"
 	cancelledText   = "[cancelled by the user]"
-	leftBehindText  = "[cancelled by the user; the tool did not stop when it was told to, and may still be running]"
+	leftBehindText  = "[cancelled by the user; the tool did not stop when it was asked to, and may still be running]"
 	notRunText      = "[not run: the user cancelled the turn]"
 	deniedText      = "[denied: this call was not allowed]"
 	cutOffText      = "[not run: the answer was cut off, so the call may not be whole; make it again, and if it is long, in smaller pieces]"
@@ -57,8 +58,9 @@ func broken(p *Pending) string {
 	return ""
 }
 
-// settled returns the result of a call that must not run, or "": it has a past, or why says
-// why it cannot run. One that can, and may be repeated, runs even if it was started before.
+// settled returns the result of a call that must not run, or "". Such a call was started or
+// denied before, or why says why it cannot run. A repeatable call runs even if it was started
+// before.
 func settled(p *Pending, why string, repeatable bool) string {
 	once := why != "" || !repeatable
 	switch {
@@ -163,8 +165,8 @@ func answersTo(text string, calls ...Pending) []answered {
 	return all
 }
 
-// triage sorts calls: some may run, some need approval, some wait on, because their tool is
-// not here, and some get a result without running.
+// triage sorts calls: some may run, some need approval, some keep waiting because their tool
+// is missing, and some get a result without running.
 func (t *turn) triage(pending []Pending) (ready, asking, waiting []Pending, refused []answered) {
 	for i := range pending {
 		p := pending[i]

@@ -10,10 +10,10 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// This file has what a keeper must know about conversations that have several sessions.
+// This file handles conversations that have several sessions.
 
 // conversationOf returns the conversation that a session is part of. It is the session itself
-// if that is the only one and stays so: it is not to be continued.
+// if that is the only one and will not be continued.
 func conversationOf(s *session.Session, limit int) (_ *session.Session, isChain bool, err error) {
 	if s == nil {
 		return nil, false, invalid("an agent needs a session")
@@ -29,7 +29,8 @@ func conversationOf(s *session.Session, limit int) (_ *session.Session, isChain 
 	return s, true, err
 }
 
-// goOn goes on where others have continued the conversation. fresh says that they have written.
+// goOn continues where others have continued the conversation. fresh says that they have
+// written.
 func (k *Keeper) goOn(fresh bool) error {
 	if fresh {
 		k.inLast = unknownSize
@@ -43,7 +44,7 @@ func (k *Keeper) goOn(fresh bool) error {
 		return err
 	case next != "" && !k.isChain:
 		return &session.Error{
-			Op: "continue", Name: k.s.ID(), Kind: session.ErrConflict, Err: fmt.Errorf("the conversation goes on in session %q", next),
+			Op: "continue", Name: k.s.ID(), Kind: session.ErrConflict, Err: fmt.Errorf("the conversation continues in session %q", next),
 			Hint: "open it again",
 		}
 	case next != "": // it was named and never created, or it is lost
@@ -94,7 +95,7 @@ func (k *Keeper) continueWith(part *boundary.Part, next *session.Entry) error {
 		_, err := k.s.Continue(carry...)
 		return err
 	})
-	if err != nil && !errors.Is(err, session.ErrExist) { // another was faster: it is continued
+	if err != nil && !errors.Is(err, session.ErrExist) { // another agent has created it: continue there
 		return err
 	}
 	k.inLast = unknownSize

@@ -27,8 +27,8 @@ func (c *Compaction) window(info provider.Info) int {
 	return info.Window
 }
 
-// share returns how much of a window something may take: what was asked for, or the
-// usual, but at most a part of the window.
+// share returns how many tokens of a window something may take: asked, or usual if that is 0,
+// but at most a part of the window.
 func share(asked, usual, window, part int) int {
 	if asked > 0 {
 		return asked
@@ -49,10 +49,10 @@ func (c *Compaction) reserve(size int) int {
 	return n
 }
 
-// keep returns how many tokens of a conversation stay as they are: at most half of the
-// room for it, because a compaction that keeps everything gains nothing. full is the size
-// of a conversation that the provider found too long, so that its window is smaller than
-// that, or that a person wants to be shorter.
+// keep returns how many tokens of a conversation stay as they are: at most half of the room
+// for it, because a compaction that keeps everything gains nothing. full is the size of a
+// conversation that the provider found too long, so that its window is smaller than that, or
+// that a person wants shortened.
 func (c *Compaction) keep(size, full int) int {
 	n := share(c.Keep, window.DefaultKeep, size, 4)
 	if size > 0 {
@@ -245,14 +245,14 @@ func (k *Keeper) planCompaction(c *session.Context, tokens int, reason string) (
 		weights[c.Entries[i].ID] = weight
 		all += weight
 	}
-	if reason == reasonWindow { // otherwise as little stays as makes it worthwhile
+	if reason == reasonWindow { // otherwise keep only as little as makes it worthwhile
 		all = 0
 	}
 	window := k.opts.Compaction.window(k.opts.Model)
 	keep := k.opts.Compaction.keep(window, all)
 	if !overflow && window > 0 {
-		// That is for the end. What stays in any case comes on top, and half of the rest
-		// must become free.
+		// That is for the end of the conversation. The system messages and tools come on top,
+		// and half of the rest must become free.
 		system, fixed := k.count.fixed(c, k.opts.Model, k.opts.Tools)
 		keep = system + max(0, min(keep, (k.room(window)-fixed)/2))
 	}
@@ -263,7 +263,7 @@ func (k *Keeper) planCompaction(c *session.Context, tokens int, reason string) (
 func (k *Keeper) summariser(instructions string) (provider.Model, summary.Options) {
 	model, most := k.opts.Compaction.Model, k.opts.Compaction.MaxSummary
 	if window := model.Info().Window; window > 0 {
-		most = min(most, window/4) // a longer one leaves no room for what it is about
+		most = min(most, window/4) // a longer one leaves no room for the conversation
 	}
 	return model, summary.Options{MaxTokens: most, Instructions: instructions, Files: k.opts.Files, Counter: k.opts.Counter, Announce: func(e session.Entry) error {
 		_, err := k.append(e)
@@ -295,7 +295,7 @@ func (t *turn) files(call *session.ToolUseContent) (read, changed []string) {
 		return summary.KnownFiles(call)
 	}
 	if input, err := call.InputJSON(); err == nil {
-		_ = t.guard("the tool", Call{ID: call.ID, Name: call.Name}, func() { read, changed = tool.Files(input) }) // a summary can do without
+		_ = t.guard("the tool", Call{ID: call.ID, Name: call.Name}, func() { read, changed = tool.Files(input) }) // a summary works without them
 	}
 	return read, changed
 }
@@ -337,8 +337,8 @@ func (a *Agent) Undo() error {
 }
 
 // Branch goes back to an entry, so that the conversation continues from there. With
-// summarise, the model writes down what happened on the branch that is left, and the
-// conversation continues knowing that. Nothing changes if that fails.
+// summarise, the model first writes a summary of the branch that is left, and the
+// conversation continues with it. Nothing changes if that fails.
 func (a *Agent) Branch(ctx context.Context, entryID string, summarise bool) error {
 	return a.change(ctx, func(t *turn) error { return t.branch(entryID, summarise) })
 }

@@ -23,17 +23,17 @@
 //	}
 //	fmt.Println(session.TextOf(out.Message.Content))
 //
-// Package provider/client makes models, package agent/tools has tools that work in a
-// directory; the example of this package has a tool of its own.
+// Package provider/client makes models, and package agent/tools has tools that work in a
+// directory. The example of this package defines a tool.
 //
 // Send, Resume and Retry each take a turn: the model is asked until it makes no more calls.
 // Steer and FollowUp say something during a turn, and Subscribe shows what happens in it.
-// Tools that ask are decided about by Options.Approve, at once or later (Decide), and
+// Options.Approve decides about calls that need approval, at once or later (Decide), and
 // Options.Hooks are called before and after each request and call. Answer returns a struct in
 // place of text, and TaskTool lets a model hand work to another agent. When the window is
-// nearly full, the beginning is replaced by a summary (Options.Compaction); with
-// Options.Boundary, a long conversation goes on in another session.
+// nearly full, a summary replaces the beginning (Options.Compaction); with Options.Boundary,
+// a long conversation continues in another session.
 //
-// An Agent is a loop that decides and a Keeper that writes down. A loop of your own can use
-// the Keeper alone.
+// An Agent consists of a loop, which decides, and a Keeper, which records. Your own loop can
+// use the Keeper alone.
 package agent

@@ -11,10 +11,10 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// A message is written to the log when it is complete, but people read it as it arrives.
-// So while an answer takes longer than Options.Draft, its text is saved every so often,
-// in entries outside the conversation. Readers show them as an incomplete message until
-// the answer is complete. If the program dies, the next turn makes them that message.
+// A message is written to the log when it is complete, but people read it as it arrives. So
+// while an answer takes longer than Options.Draft, its text is saved again and again, in
+// entries outside the conversation. Readers show them as an incomplete message until the
+// answer is complete. If the program dies, the next turn turns them into that message.
 
 // errEnded explains an answer that survives only as drafts.
 var errEnded = errors.New("the program ended")
@@ -26,11 +26,11 @@ type draft struct {
 	text  []byte // the paragraph that is arriving
 	saved string // what the log has of it
 	last  time.Time
-	timer *time.Timer // nil if all is saved that can be
+	timer *time.Timer // nil if everything that can be saved is
 	ended bool
 }
 
-// arrive takes in the next piece of an answer, before people see it.
+// arrive records the next piece of an answer, before people see it.
 func (k *Keeper) arrive(text string) {
 	if k.opts.Draft < 0 {
 		return
@@ -56,7 +56,7 @@ func (k *Keeper) arrive(text string) {
 	k.save(d)
 }
 
-// end waits until nothing more is saved.
+// end stops saving, and waits for a save that is under way.
 func (d *draft) end() {
 	if d == nil {
 		return
@@ -90,7 +90,7 @@ func (k *Keeper) save(d *draft) {
 		return
 	}
 	d.saved = now
-	// No secret has an empty line in it, so the paragraphs before need no second look.
+	// No secret contains an empty line, so earlier paragraphs need no second look.
 	if i := strings.LastIndex(text, "\n\n"); i > 0 && strings.HasSuffix(now, text[i:]) {
 		d.text, d.saved = d.text[i:], text[i:]
 	}
@@ -124,7 +124,7 @@ func finished(text string) string {
 // maxWord is how long a word of a language may be.
 const maxWord = 24
 
-// common returns the length of what two texts begin with.
+// common returns the length of the common beginning of two texts.
 func common(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {

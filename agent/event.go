@@ -35,7 +35,7 @@ const (
 	Retry EventType = "retry" // Retry: the request failed and will be sent again
 	Error EventType = "error" // Err: a failure that did not end the turn
 
-	// CaughtUp means that others have gone on with the conversation since the last turn: Missed
+	// CaughtUp means that others have continued the conversation since the last turn: Missed
 	// messages, the last of which is Entry. The turn continues from there.
 	CaughtUp EventType = "caught_up"
 	// Missed means that this subscriber was too slow: Missed events were left out
@@ -79,7 +79,7 @@ type Outcome struct {
 	Steps int    `json:"steps"` // how often the model was asked
 	// Usage adds up what the requests of the turn cost, and those of its tasks.
 	Usage session.Usage `json:"usage"`
-	// Waiting are the calls that must be approved before the turn can go on.
+	// Waiting are the calls that must be approved before the turn can continue.
 	Waiting []Pending `json:"waiting,omitempty"`
 }
 
@@ -119,8 +119,8 @@ type Pending struct {
 	cutOff    bool // with the answer that has it
 }
 
-// isDecidedLater reports whether someone was asked about the call, and it waits for the
-// decision, or for being run after it.
+// isDecidedLater reports whether approval was requested for the call, and it waits for the
+// decision, or to be run after it.
 func (p *Pending) isDecidedLater() bool {
 	return !p.overtaken && !p.denied && (p.State == CallWaiting || p.State == CallAllowed)
 }

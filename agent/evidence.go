@@ -21,17 +21,17 @@ type Record struct {
 	// message that answered it; "" if none is kept.
 	Leaf     string `json:"leaf,omitempty"`
 	Response string `json:"response,omitempty"`
-	// Asked is the entry that said that the model is asked. It was written before, so a
-	// request that has no record can be found: see Records.
+	// Asked is the entry that announced the request. It was written first, so a request
+	// without a record can be found: see Records.
 	Asked string `json:"asked,omitempty"`
-	// For is what a request asked for that is not part of the conversation: "summary",
-	// "branch", "title", or "probe" for one that finds out what a provider refuses. Of
-	// such a request, the model, the size, the time and the error are known.
+	// For says what a request outside the conversation was for: "summary", "branch", "title",
+	// or "probe" for one that finds out what a provider refuses. For such a request, only the
+	// model, the size, the time and the error are known.
 	For string `json:"for,omitempty"`
-	// Session is the one that was named to the provider: see provider.Request. A copy of
-	// the session has another name.
+	// Session is the session id that the provider got: see provider.Request. A copy of the
+	// session has another id.
 	Session string `json:"session,omitempty"`
-	// Provider and Model were asked, in the words of API: see provider.Info.
+	// Provider and Model were asked, through API: see provider.Info.
 	Provider string `json:"provider"`
 	Model    string `json:"model"`
 	API      string `json:"api,omitempty"`
@@ -67,7 +67,7 @@ func (k *Keeper) asking() session.Entry {
 	return session.Custom(session.CustomAsking, map[string]any{"session": k.s.ID(), "provider": info.Provider, "model": info.Model})
 }
 
-// announce writes down that the model is asked next, unless the log says so.
+// announce records that the model is asked next, unless the log says so already.
 func (k *Keeper) announce() error {
 	if k.asked != "" {
 		return nil
@@ -144,7 +144,7 @@ func offerOf(tools []provider.Tool) offer {
 	return o
 }
 
-// recordTools writes down which tools are offered, unless the log says so already.
+// recordTools records which tools are offered, unless the log says so already.
 func (k *Keeper) recordTools() error {
 	if len(k.opts.Tools) == 0 {
 		k.recorded.tools, k.recorded.toolsSum = "", ""
@@ -179,7 +179,7 @@ func (k *Keeper) findTools() error {
 	}
 	e, err := k.s.Entry(r.Tools)
 	if err != nil || e.Custom == nil {
-		return nil // it is on another machine's branch, or damaged: record them again
+		return nil // the entry is elsewhere or damaged: record the tools again
 	}
 	k.recorded.tools, k.recorded.toolsSum = e.ID, fmt.Sprint(e.Custom.Data)
 	return nil
@@ -234,8 +234,8 @@ func readAs(e *session.Entry, customType string) (r Record, ok bool) {
 }
 
 // Records yields the records of a session's requests, oldest first, on all branches. Last
-// come those that have none: a request that is under way, or one that was when its program
-// was killed. Their Error says that their cost is not known.
+// come requests without a record: those that are under way, or were when their program was
+// killed. Their Error says that their cost is not known.
 func Records(s *session.Session) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		var open []Record // announced, and without a record so far
@@ -269,7 +269,7 @@ func Records(s *session.Session) iter.Seq2[Record, error] {
 }
 
 // unknown is the error of a request that has no record.
-const unknown = "it is under way, or the program ended before the answer was written down; what it cost is not known"
+const unknown = "it is under way, or the program ended before it recorded the answer; what it cost is not known"
 
 // Request returns the request that a record is about, as the log has it.
 func (r *Record) Request(s *session.Session) (*provider.Request, error) {

@@ -8,10 +8,10 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// Hooks are functions of the program that an agent calls on its way. For each request:
-// BeforeModel, the request, the log, AfterModel. For each call: approval, BeforeTool, the tool,
-// AfterTool, the log. Calls that run side by side have their hooks called side by side. An
-// error or a panic ends the turn, with what has happened in the log.
+// Hooks are functions of the program that an agent calls during a turn. For each request:
+// BeforeModel, the request, the log, AfterModel. For each call: approval, BeforeTool, the
+// tool, AfterTool, the log. Calls that run side by side have their hooks called side by side.
+// An error or a panic ends the turn; the log has everything that happened until then.
 type Hooks struct {
 	// BeforeModel sees a request before it is sent, and must not change it: the log says what
 	// was sent.

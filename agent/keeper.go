@@ -15,27 +15,28 @@ import (
 	"github.com/coppice-dev/coppice/window"
 )
 
-// Keeper keeps in a session what a loop does, whichever loop that is: an Agent's, or one of
-// your own with a model that this module does not know. The loop decides, and the keeper
-// writes it down before anything depends on it. So a program that dies at any moment, and
-// starts again, goes on where it was, and no call runs twice unless it may be repeated.
+// Keeper records in a session what a loop does: an Agent's, or your own with a model that
+// this module does not know. The loop decides, and the keeper records it before anything
+// depends on it. So a program that dies at any moment, and starts again, continues where it
+// was, and no call runs twice unless it may be repeated.
 //
-// Between Begin and End no other loop works on the session. There, a loop calls Prompt with
-// what the user says, or Restore to go on where the last one stopped. Then it repeats:
+// Between Begin and End no other loop works on the session. In between, a loop calls Prompt
+// with what the user says, or Restore to continue where the last one stopped. Then it
+// repeats:
 //
 //   - Context returns what to send to the model, with what others have queued for it: see
-//     Agent.Steer. If the window is nearly full, it puts a summary in the place of the
-//     beginning first.
+//     Agent.Steer. If the window is nearly full, it first replaces the beginning by a
+//     summary.
 //   - Draft takes what arrives of the answer, so that a crash loses little of it.
 //   - Answer takes the whole answer and returns the calls to run; Failed takes what there is
 //     of an answer that broke off.
 //   - ToolStart comes before each call runs, and ToolEnd takes its result.
 //
-// When a method returns without an error, what it was told is durable. The methods may be
+// When a method returns without an error, what it was given is durable. The methods may be
 // called concurrently, as tools that run side by side do.
 type Keeper struct {
 	log   *session.Session // the whole conversation
-	s     *session.Session // the same, with a context that does not end: what has happened is written down
+	s     *session.Session // the same, with a context that does not end, so that everything is recorded
 	place *lease.Place     // of the conversation, under its id: that stays the same at a boundary
 	count *counting
 	opts  KeeperOptions
@@ -44,7 +45,7 @@ type Keeper struct {
 	isChain bool // it may have several sessions
 
 	news    func(Event)          // gets what happens; may be nil
-	isHeard func() bool          // whether there is anyone to tell
+	isHeard func() bool          // whether anyone subscribes
 	onUsage func(*session.Usage) // gets what each response cost; may be nil
 
 	mu         sync.Mutex                  // guards what follows
@@ -76,13 +77,13 @@ type Keeper struct {
 	handed  map[string]*Pending
 }
 
-// KeeperOptions say how a Keeper works. What they share with Options means the same there.
+// KeeperOptions say how a Keeper works. Fields that Options has too mean the same there.
 type KeeperOptions struct {
 	// Model is who answers, and the size of its window. Default: the log does not say.
 	Model provider.Info
 	// System is the instructions. They become part of the context.
 	System string
-	// Tools are offered to the model. They are written down, and count in the window.
+	// Tools are offered to the model. The log records them, and they count in the window.
 	Tools []provider.Tool
 	// Thinking and MaxTokens are those of the requests.
 	Thinking  string
@@ -131,7 +132,7 @@ func newKeeper(s *session.Session, o KeeperOptions) (*Keeper, error) {
 	}, nil
 }
 
-// check refuses what cannot work and fills in the defaults.
+// check refuses options that cannot work and fills in the defaults.
 func (o *KeeperOptions) check() error {
 	if err := provider.CheckThinking(o.Thinking); err != nil {
 		return err
@@ -148,10 +149,10 @@ func (o *KeeperOptions) check() error {
 	return provider.CheckTools(o.Tools)
 }
 
-// Begin takes the session for some work; End gives it back. The context that it returns
-// ends with ctx, with End, or when another program has taken the session over because this
-// one was silent for too long: let the tools use it. While another works on the session, the
-// error is a *lease.HeldError that says who it is; see KeeperOptions.Wait.
+// Begin takes the session for some work; End releases it. The context that it returns ends
+// with ctx, with End, or when another program has taken the session over because this one was
+// silent for too long: let the tools use it. While another works on the session, the error is
+// a *lease.HeldError that says who it is; see KeeperOptions.Wait.
 func (k *Keeper) Begin(ctx context.Context) (context.Context, error) {
 	k.working.Lock()
 	defer k.working.Unlock()
@@ -191,14 +192,14 @@ func (k *Keeper) take(ctx context.Context, stop context.CancelCauseFunc) (releas
 	k.offer, k.offerSum, k.unanswered, k.asked = nil, "", 0, ""
 	k.disturbed.Store(false)
 	return func() {
-		// If it fails, others have to wait for a while. The work is over all the same.
+		// If it fails, others have to wait until the lease runs out. The work is over anyway.
 		_ = k.lease.Release(context.WithoutCancel(ctx))
 		k.holds.Store(false)
 	}, nil
 }
 
-// End gives the session back, whatever is still open: Restore finds it. Without Begin it does
-// nothing.
+// End releases the session, even if something is still open: Restore finds that. Without
+// Begin it does nothing.
 func (k *Keeper) End() error {
 	k.working.Lock()
 	defer k.working.Unlock()
@@ -244,11 +245,11 @@ func (k *Keeper) Prompt(content ...session.Content) error {
 	})
 }
 
-// Restore returns what is left to do where the last work stopped, perhaps because its program
-// died: calls to run, after which the model is asked. open is false if there is nothing. Calls
-// that were started and may not be repeated get a result that says they were interrupted. One
-// in the state CallWaiting must not run before a person has approved it. An answer that broke
-// off becomes a branch.
+// Restore returns what is left to do after the last work stopped, perhaps because its program
+// died: calls to run, after which the model is asked. open is false if there is nothing.
+// Calls that were started and may not be repeated get a result that says they were
+// interrupted. One in the state CallWaiting must not run before a person has approved it. An
+// answer that broke off becomes a branch.
 func (k *Keeper) Restore() (calls []Pending, open bool, err error) {
 	err = k.ifWanted(func() error {
 		var pending []Pending
@@ -295,7 +296,7 @@ func (k *Keeper) Draft(text string) error {
 
 var errNotAsked = invalid("the model was not asked: call Context first")
 
-// answered ends the wait for an answer and has f keep it.
+// answered ends the wait for an answer and calls f to keep it.
 func (k *Keeper) answered(f func(*request) error) error {
 	return k.during(func() error {
 		r := k.sent
@@ -342,7 +343,7 @@ func checkStop(m *session.MessageEntry) error {
 	return invalid("the stop reason %q of an answer with calls is unknown: use provider.StopToolUse if they are whole, or provider.StopMaxTokens if not", m.StopReason)
 }
 
-// hand gives a loop the calls that may run, and the others their results.
+// hand returns the calls that may run, and writes results for the others.
 func (k *Keeper) hand(pending []Pending) ([]Pending, error) {
 	var calls []Pending
 	var refused []answered
@@ -365,7 +366,7 @@ func (k *Keeper) hand(pending []Pending) ([]Pending, error) {
 // the model is asked again, that is a branch of its own.
 func (k *Keeper) Failed(m *session.MessageEntry, cause error, again bool) error {
 	if cause == nil {
-		return invalid("Failed needs to know what ended the answer")
+		return invalid("Failed needs the error that ended the answer")
 	}
 	return k.answered(func(r *request) error {
 		response := &provider.Response{Partial: true}
@@ -383,7 +384,7 @@ func (k *Keeper) Failed(m *session.MessageEntry, cause error, again bool) error 
 	})
 }
 
-// ToolStart writes down that calls run from now on. After an error they must not run: another
+// ToolStart records that calls run from now on. After an error they must not run: another
 // program may have taken the session over.
 func (k *Keeper) ToolStart(ids ...string) error {
 	return k.ifWanted(func() error {
@@ -415,8 +416,8 @@ func (k *Keeper) markRunning(calls []Pending) error {
 	return k.lease.Check(context.WithoutCancel(k.ctx))
 }
 
-// ToolEnd keeps the result of a call. A call that the loop does not want to run has a result
-// as well, which says so.
+// ToolEnd keeps the result of a call. A call that the loop decides not to run needs a result
+// too, which says so.
 func (k *Keeper) ToolEnd(id string, r Result) error {
 	return k.during(func() error {
 		p := k.handed[id]
@@ -457,7 +458,7 @@ func (k *Keeper) Branch(entryID string, summarise bool) error {
 
 var errNoSummaries = invalid("there is no model that writes summaries: see KeeperOptions.Compaction")
 
-// publish tells what happens.
+// publish passes an event on.
 func (k *Keeper) publish(e Event) {
 	e.Session = k.s.SessionOf("")
 	if k.news != nil {
@@ -465,7 +466,7 @@ func (k *Keeper) publish(e Event) {
 	}
 }
 
-// paying takes note of what a response cost.
+// paying records what a response cost.
 func (k *Keeper) paying(u *session.Usage) {
 	if k.onUsage != nil {
 		k.onUsage(u)

@@ -10,9 +10,9 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// Budget limits what a turn may use. It is looked at between two requests, so a turn has at
-// least one, and its last may go beyond a limit. A turn that reaches one ends with
-// StopBudget, and Resume continues it with a new budget. The zero value has no limits.
+// Budget limits what a turn may use. It is checked between requests, so a turn has at least
+// one, and its last may exceed a limit. A turn that reaches one ends with StopBudget, and
+// Resume continues it with a new budget. The zero value has no limits.
 type Budget struct {
 	// Tokens is how many tokens its requests may send and get, those for summaries
 	// included.
@@ -88,7 +88,7 @@ func (t *turn) fallsBack(cause error) bool {
 	return known.Status == http.StatusNotFound
 }
 
-// fallBack goes on with the next model, and says so.
+// fallBack continues with the next model, and reports it.
 func (t *turn) fallBack(cause error) error {
 	from, to := t.opts.Model.Info(), t.opts.Fallback[0].Info()
 	t.opts.Model, t.opts.Fallback = t.opts.Fallback[0], t.opts.Fallback[1:]
@@ -98,7 +98,7 @@ func (t *turn) fallBack(cause error) error {
 	if err := t.recordSettings(); err != nil {
 		return errors.Join(cause, err)
 	}
-	told := fmt.Errorf("the turn goes on with %s/%s, because %s/%s does not answer: %w", to.Provider, to.Model, from.Provider, from.Model, cause)
+	told := fmt.Errorf("the turn continues with %s/%s, because %s/%s does not answer: %w", to.Provider, to.Model, from.Provider, from.Model, cause)
 	t.publish(Event{Type: Error, Err: told})
 	if t.opts.Logger != nil {
 		t.opts.Logger.Warn(told.Error())

@@ -78,7 +78,7 @@ func TestFallback(t *testing.T) {
 			told = append(told, e.Error)
 		}
 	}
-	if len(told) < 2 || !strings.Contains(told[0], "goes on with p/missing, because p/first does not answer") || !strings.Contains(told[0], "Overloaded") {
+	if len(told) < 2 || !strings.Contains(told[0], "continues with p/missing, because p/first does not answer") || !strings.Contains(told[0], "Overloaded") {
 		t.Errorf("the events say %q", told)
 	}
 }

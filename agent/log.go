@@ -64,11 +64,10 @@ func (k *Keeper) asksNext(entries []session.Entry) (results int, asks bool) {
 	return results, asks && k.asked == "" && k.ctx.Err() == nil
 }
 
-// tell publishes messages that were written, each with the place and the time that the log
-// has for it.
+// tell publishes messages that were written, each with its place and time in the log.
 func (k *Keeper) tell(entries []session.Entry, messages []int) {
 	var written []session.Entry
-	if k.isHeard() { // otherwise there is no one to tell
+	if k.isHeard() { // otherwise nobody subscribes
 		ids := make([]string, len(messages))
 		for i, at := range messages {
 			ids[i] = entries[at].ID
@@ -140,12 +139,12 @@ func (k *Keeper) catchUp() error {
 	}
 	err = k.moveTo(leaf)
 	if k.s.SessionOf(leaf) != k.s.SessionOf("") && errors.Is(err, session.ErrInvalid) {
-		return nil // the others have gone on in another session, from which there is no way back
+		return nil // the others continued in another session, from which there is no way back
 	}
 	return err
 }
 
-// tellCaughtUp tells of the messages that others have added.
+// tellCaughtUp publishes that others have added messages.
 func (k *Keeper) tellCaughtUp(added []session.Entry) {
 	added = slices.DeleteFunc(added, func(e session.Entry) bool { return e.Type != session.TypeMessage })
 	if n := len(added); n > 0 {

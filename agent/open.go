@@ -12,8 +12,8 @@ import (
 // This file says how work on a conversation begins: with what the user says, or with what
 // is still open.
 
-// checkPrompt refuses what a user cannot say. Once that is in the log, providers would
-// refuse every further request.
+// checkPrompt refuses content that a user's message cannot have. Once it is in the log,
+// providers would refuse every further request.
 func checkPrompt(content []session.Content) error {
 	empty := true
 	for i := range content {
@@ -30,8 +30,8 @@ func checkPrompt(content []session.Content) error {
 	return nil
 }
 
-// prompt writes down what is queued and what the user says. Calls of earlier turns that have
-// no result get one that says they were interrupted.
+// prompt writes what is queued and what the user says to the log. Calls of earlier turns that
+// have no result get one that says they were interrupted.
 func (k *Keeper) prompt(content []session.Content) error {
 	if err := k.fits(content); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (k *Keeper) fits(content []session.Content) error {
 		"send it in parts, let the model read it from a file with tools, or set the window if the model's is larger", tokens, window)
 }
 
-// errGivenUp says that a call which waited for a decision gets none any more.
+// errGivenUp says that a call which waited for a decision was given up.
 type errGivenUp struct{ call Call }
 
 func (e *errGivenUp) Error() string {
@@ -92,7 +92,7 @@ func (e *errGivenUp) Error() string {
 	if len(input) > most {
 		input = append(input[:most], '…')
 	}
-	return fmt.Sprintf("the conversation went on without the call of %s that waited for approval; it is given up and did not run: %s", e.call.Name, string(input))
+	return fmt.Sprintf("the conversation continued without the call of %s that waited for approval; the call is given up and did not run: %s", e.call.Name, string(input))
 }
 
 // restore finds out where the work stopped, after an end or a crash: see unfinished. An

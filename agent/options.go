@@ -15,9 +15,9 @@ import (
 // Options say how an agent works. Model must be set.
 type Options struct {
 	Model provider.Model
-	// Fallback are the models that take over, one after the other, when Model does not
-	// answer however often it is asked, or does not exist. An event and the log say so. The
-	// next turn begins with Model again.
+	// Fallback are the models that take over, one after the other, when Model does not exist
+	// or does not answer after all retries. An event and the log say so. The next turn begins
+	// with Model again.
 	Fallback []provider.Model
 	// System is the instructions. They go into the log before the first message, and
 	// again when they change. Default: those of the session, if it has any.
@@ -40,9 +40,9 @@ type Options struct {
 	// little of what people have read: the text of that time, and a last word that may be
 	// the beginning of a secret. Default: 500 ms. Negative: never.
 	Draft time.Duration
-	// RetryWait is how long to wait before a request that failed is sent again; each
-	// further time it is twice that. How often, and how long a provider may ask to wait,
-	// is the model's to say: see provider.Info. Default: the model's.
+	// RetryWait is how long to wait before a request that failed is sent again; each further
+	// time it is twice that. The model decides how often, and how long a provider may ask to
+	// wait: see provider.Info. Default: the model's.
 	RetryWait time.Duration
 	// Parallel is how many calls may run at once. Default: 8.
 	Parallel int
@@ -68,7 +68,7 @@ type Options struct {
 	// session, or fork it.
 	Wait bool
 
-	// Boundary is how many messages a session may have. Then the conversation goes on in
+	// Boundary is how many messages a session may have. Then the conversation continues in
 	// another session, between two turns or two steps, and what is sent does not change: see
 	// Agent.Session. Default: it stays in its session.
 	Boundary int
@@ -80,7 +80,7 @@ type Options struct {
 	// Traces gets a span for every turn, request and call, named by OpenTelemetry's
 	// conventions for generative AI. Default: none.
 	Traces trace.TracerProvider
-	// Logger gets what the agent decides on its own. Default: none.
+	// Logger gets the decisions that the agent makes by itself. Default: none.
 	Logger *slog.Logger
 
 	parent *turn // that the agent is a task of, or nil

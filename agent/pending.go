@@ -20,7 +20,7 @@ type callsMark struct {
 	Inputs map[string]string `json:"inputs,omitempty"`
 }
 
-// mark says in the log how far calls have come.
+// mark records in the log how far calls have come.
 func (k *Keeper) mark(state CallState, calls []Pending) error {
 	if len(calls) == 0 {
 		return nil
@@ -56,8 +56,8 @@ func (m *callsMark) entry() session.Entry {
 	return session.Custom(session.CustomCalls, dataOf(m))
 }
 
-// readMark returns what an entry says about calls, if it is a mark. What is damaged in it
-// is left out: the rest may say that a call must not run again.
+// readMark returns what an entry says about calls, if it is a mark. Damaged parts are left
+// out: the rest may say that a call must not run again.
 func readMark(e *session.Entry) (m callsMark) {
 	if e.Custom == nil || e.Custom.CustomType != session.CustomCalls {
 		return m
@@ -85,8 +85,7 @@ func textsIn(v any) map[string]string {
 	return texts
 }
 
-// apply takes in what a mark says about a call. What the log says about an approval counts
-// only if it is signed.
+// apply applies a mark to a call. An approval in the log counts only if it is signed.
 func (k *Keeper) apply(m *callsMark, p *Pending) error {
 	p.State, p.approved = m.State, false
 	if proof := m.Signed[p.ID]; proof != "" {
@@ -215,8 +214,8 @@ func (k *Keeper) findElsewhere(calls []Pending, path map[string]int) error {
 	return nil
 }
 
-// readFate notes which calls of a message an entry says were started: those that ran, and
-// those that have a result. A result that says the call did not run does not count.
+// readFate records which calls of a message were started, according to an entry: those that
+// ran, and those that have a result. A result that says the call did not run does not count.
 func readFate(e *session.Entry, message string, begun, denied map[callKey]bool) {
 	if m := readMark(e); m.State == CallRunning {
 		for _, call := range m.Calls {

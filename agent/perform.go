@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// work is what is going on in perform.
+// work is the state of perform.
 type work struct {
 	*turn
 	ready   []Pending // may run, in the order of the answer
@@ -96,21 +96,21 @@ func (w *work) next() []Pending {
 	if i := slices.IndexFunc(w.ready, func(p Pending) bool { return !p.started }); i > 0 {
 		return w.ready[:i]
 	}
-	// A call that runs alone keeps its place: what was to happen before it may change what
-	// it does.
+	// A call that runs alone keeps its place: an earlier call may change what it does.
 	if w.tools[w.ready[0].Name].Alone && len(w.asking) > 0 && w.asking[0].order < w.ready[0].order {
 		return nil
 	}
 	return w.ready[:w.together(w.ready)]
 }
 
-// announce says in the log that calls run, before they do.
+// announce records in the log that calls run, before they do.
 func (w *work) announce(group []Pending) error {
 	unmarked := slices.DeleteFunc(slices.Clone(group), func(p Pending) bool { return p.started })
 	return w.markRunning(unmarked)
 }
 
-// collect writes down the result of a call, and those of others that are there by now.
+// collect writes the result of a call to the log, and those of others that have arrived by
+// now.
 func (w *work) collect(first answered) {
 	batch := []answered{first}
 	for more := true; more && len(batch) < w.running; {
@@ -122,7 +122,7 @@ func (w *work) collect(first answered) {
 		}
 	}
 	w.running -= len(batch)
-	// Even if something else went wrong: what has happened must not be without a result.
+	// Even if something else went wrong: a call that ran must not be without a result.
 	if err := w.answer(batch...); err != nil {
 		w.fail(err)
 	}

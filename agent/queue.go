@@ -24,7 +24,7 @@ type queue struct {
 
 // Steer says something to the model while it works. The model hears it with the results of
 // the calls that are under way, when it is asked next. If it is done before that, the turn
-// goes on. When Steer returns, the words are in the log. If the turn ends before they are
+// continues. When Steer returns, the words are in the log. If the turn ends before they are
 // used (it fails, is cancelled, reaches a limit or waits for approval, or the program dies),
 // the next turn uses them first: Resume or Send. It returns the id of the entry that has
 // them.
@@ -35,8 +35,8 @@ func (a *Agent) Steer(ctx context.Context, content ...session.Content) (string, 
 	return a.keeper.enqueue(ctx, session.Queued{Content: content})
 }
 
-// FollowUp is Steer for what can wait until the model is done. The turn then goes on with it
-// instead of ending.
+// FollowUp is Steer for what can wait until the model is done. The turn then continues with
+// it instead of ending.
 func (a *Agent) FollowUp(ctx context.Context, content ...session.Content) (string, error) {
 	return a.keeper.enqueue(ctx, session.Queued{Content: content, After: true})
 }
@@ -58,9 +58,9 @@ func (k *Keeper) enqueue(ctx context.Context, q session.Queued) (string, error) 
 	}
 }
 
-// errCrossing means that the conversation is about to go on in a session that is not there yet.
-// The agent that creates it does not look again at what is before it.
-var errCrossing = errors.New("the conversation goes on in another session")
+// errCrossing means that the conversation is about to continue in a session that does not
+// exist yet. The agent that creates it does not look at the old session again.
+var errCrossing = errors.New("the conversation continues in another session")
 
 // crossingWait is how long to wait before looking for that session again.
 const crossingWait = 5 * time.Millisecond
@@ -79,7 +79,7 @@ func (k *Keeper) enqueueNow(ctx context.Context, q session.Queued) (string, erro
 			return "", ErrIdle
 		}
 	}
-	q.Session = k.log.ID() // which stays the same when the conversation goes on in another session
+	q.Session = k.log.ID() // it stays the same when the conversation continues in another session
 	e, err := q.Entry()
 	if err != nil {
 		return "", err
@@ -120,7 +120,7 @@ func (k *Keeper) note(ctx context.Context, e session.Entry) (id string, err erro
 	return id, err
 }
 
-// TakeBack takes back all that was said with Steer and FollowUp and is not used yet, and
+// TakeBack removes from the queue what Steer and FollowUp have said and no turn has used, and
 // returns it. While another agent works on the session, the error is a *lease.HeldError.
 func (a *Agent) TakeBack(ctx context.Context) (back []session.Queued, err error) {
 	k := a.keeper
@@ -152,7 +152,7 @@ func (k *Keeper) openQueue(open bool) {
 	k.queue.open, k.queue.said = open, nil
 }
 
-// queuedBefore begins with what was queued in earlier turns, and reports whether there is
+// queuedBefore writes what was queued in earlier turns first, and reports whether there was
 // anything.
 func (k *Keeper) queuedBefore() (bool, error) {
 	queued, err := k.s.Queued()
@@ -166,10 +166,10 @@ func (k *Keeper) queuedBefore() (bool, error) {
 	return k.takeQueued(true, settings)
 }
 
-// takeQueued makes what is queued messages, with or without what waits for the end of the
-// turn, and writes them after some entries and before others. What was said in this turn comes
-// after the others, so it waits until the model is asked. takeQueued reports whether it wrote
-// anything; if everything was wanted and there was nothing, the turn takes no more.
+// takeQueued turns what is queued into messages, with all including what waits for the end of
+// the turn, and writes them after the entries before and ahead of the entries after. What was
+// said in this turn comes last, because it waits until the model is asked. takeQueued reports
+// whether it wrote anything; if all was set and nothing was queued, the turn takes no more.
 func (k *Keeper) takeQueued(all bool, before []session.Entry, after ...session.Entry) (bool, error) {
 	k.queue.mu.Lock()
 	defer k.queue.mu.Unlock()

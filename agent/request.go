@@ -10,9 +10,9 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// This file keeps what becomes of a request: an answer, the part of one, or nothing.
+// This file records what becomes of a request: an answer, a part of one, or nothing.
 
-// request is a request with what will be written down about it.
+// request is a request with what the log will say about it.
 type request struct {
 	provider.Request
 	leaf  string // where the context ends
@@ -58,9 +58,9 @@ func (k *Keeper) next() (*request, error) {
 	return &request{leaf: k.s.LeafID(), c: c, begun: time.Now()}, nil
 }
 
-// keep writes a whole answer to the log, together with what was asked. The calls that start
-// picks from the beginning of the answer's are written down as running in the same write. It
-// returns no answer if the model had nothing to add.
+// keep writes a whole answer to the log, together with what was asked. The same write records
+// as running the calls that start picks from the beginning of the answer. It returns no
+// answer if the model had nothing to add.
 func (k *Keeper) keep(r *request, answered *session.MessageEntry, start func([]Pending) []Pending) (*session.Entry, []Pending, error) {
 	m := *answered
 	m.Content = ofModel(m.Content)
@@ -87,9 +87,9 @@ func (k *Keeper) keep(r *request, answered *session.MessageEntry, start func([]P
 	return &answer, calls, nil
 }
 
-// ofModel returns the blocks of an answer in a form that can be kept. Calls that share an
-// id get ids of their own, because no provider takes two alike. Results are left out: a
-// model cannot answer its own calls.
+// ofModel returns the blocks of an answer in a form that can be kept. Calls that share an id
+// get different ones, because no provider accepts duplicates. Results are left out: a model
+// cannot answer its own calls.
 func ofModel(blocks []session.Content) []session.Content {
 	seen := make(map[string]bool)
 	kept := make([]session.Content, 0, len(blocks))
@@ -113,8 +113,8 @@ func ofModel(blocks []session.Content) []session.Content {
 	return kept
 }
 
-// keepPartial writes down what has arrived of an answer, and returns it, unless nothing of it
-// can be kept, and why it broke off.
+// keepPartial writes the part of an answer that has arrived to the log. It returns that part,
+// or nil if nothing can be kept, and why the answer broke off.
 func (k *Keeper) keepPartial(r *request, response *provider.Response, cause error) (*session.Entry, error) {
 	m := response.Kept(cause, k.ctx.Err() != nil)
 	if m == nil {
@@ -129,8 +129,8 @@ func (k *Keeper) keepPartial(r *request, response *provider.Response, cause erro
 	return &answer, cause
 }
 
-// drop writes down that a request was not answered, and returns why. If even that
-// cannot be written, it does not matter.
+// drop records that a request was not answered, and returns why. It does not matter if even
+// that cannot be written.
 func (k *Keeper) drop(r *request, response *provider.Response, cause error) error {
 	k.publish(Event{Type: MessageDropped, Err: cause})
 	entries := []session.Entry{k.evidence(r, "", cause)}
@@ -166,8 +166,8 @@ func billEntry(m *session.MessageEntry) session.Entry {
 	return session.Entry{Type: session.TypeCustom, Custom: session.NewUsage(m.Provider, m.Model, m.ResponseID, u)}
 }
 
-// settle writes down that the model was not asked after all, and returns why the work
-// ended: an error, or in words.
+// settle records that the model was not asked after all, and why the work ended: an error, or
+// in words. It returns that error.
 func (k *Keeper) settle(why string, cause error) error {
 	if k.asked == "" {
 		return cause

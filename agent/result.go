@@ -13,7 +13,7 @@ import (
 	"github.com/coppice-dev/coppice/window"
 )
 
-// grace is how long a function of the program may take to return after it was told to stop.
+// grace is how long a function of the program may take to return after its context has ended.
 const grace = 2 * time.Second
 
 var (
@@ -46,7 +46,7 @@ func (t *turn) runCall(p *Pending) (Result, error) {
 	ctx = context.WithValue(ctx, runningKey{}, runningCall{t, p.Entry})
 	done := make(chan returned, 1)
 	go func() {
-		r := returned{err: errNoResult} // which stays if the tool ends its goroutine
+		r := returned{err: errNoResult} // kept if the tool ends its goroutine
 		defer func() { done <- r }()
 		var made returned
 		if err := t.guard("the tool", p.Call, func() { made.result, made.err = tool.Run(ctx, p.Call) }); err != nil {
@@ -97,7 +97,7 @@ func (t *turn) explain(ctx context.Context, r returned, timeout time.Duration) R
 	case t.ctx.Err() != nil:
 		text = cancelledText
 	case isLate && r.left:
-		text = fmt.Sprintf("[the tool took longer than %s and did not stop when it was told to; it may still be running]", timeout)
+		text = fmt.Sprintf("[the tool took longer than %s and did not stop when it was asked to; it may still be running]", timeout)
 	case isLate:
 		text = fmt.Sprintf("[the tool was stopped because it took longer than %s]", timeout)
 	}
@@ -120,8 +120,8 @@ func (r Result) after(line string) Result {
 	return r
 }
 
-// guard calls what others wrote: a tool, a hook, an approval. If that panics, the turn must go
-// on, so guard returns an error that says so. what names it.
+// guard calls foreign code: a tool, a hook, an approval. what names it. If it panics, the
+// turn must continue, so guard returns the panic as an error.
 func (t *turn) guard(what string, c Call, do func()) (panicked error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -180,8 +180,8 @@ func (t *turn) maxOutput() int {
 	return share(t.opts.MaxOutput, 48<<10, t.opts.Compaction.window(t.opts.Model.Info()), 2)
 }
 
-// cutMiddle leaves out the middle of a text that has more than limit bytes. The end is
-// worth as much as the beginning: that is where errors are.
+// cutMiddle leaves out the middle of a text that has more than limit bytes. The end matters
+// as much as the beginning: errors are there.
 func cutMiddle(text string, limit int) string {
 	if len(text) <= limit {
 		return text

@@ -47,8 +47,8 @@ func (e *errSetAside) Error() string {
 
 func (e *errSetAside) Unwrap() error { return e.cause }
 
-// errNotInLog explains a request that no entry of the conversation spoils.
-var errNotInLog = errors.New("the provider refuses it whatever is left out, so the cause is not in the conversation: check the model, its settings and the tools")
+// errNotInLog explains a refusal that no entry of the conversation causes.
+var errNotInLog = errors.New("the provider refuses the request whatever is left out, so the cause is not in the conversation: check the model, its settings and the tools")
 
 // setAside finds the entries for which the provider refuses a request, and replaces them in
 // the context by notes. If what the user said last is among them, there is nothing to answer,
@@ -116,8 +116,8 @@ func newProbes(t *turn, r *request, without func([]session.Content) []session.Co
 	return p
 }
 
-// find returns the entries without which the provider takes the request; none if it does not
-// even take it without all that can be replaced.
+// find returns the entries without which the provider accepts the request. It returns none if
+// the provider refuses it even without everything that can be replaced.
 func (p *probes) find() (found []int, _ error) {
 	if len(p.suspects) == 0 {
 		return nil, nil
@@ -133,7 +133,7 @@ func (p *probes) find() (found []int, _ error) {
 		}
 		found = append(found, suspects[n-1]) // the oldest that must go; all that are older may stay
 		if n == 1 {
-			return found, nil // it was alone when the provider took the request
+			return found, nil // it was the only one left when the provider accepted the request
 		}
 		if ok, err := p.isTaken(found); ok || err != nil {
 			return found, err
@@ -143,8 +143,8 @@ func (p *probes) find() (found []int, _ error) {
 	return nil, fmt.Errorf("the provider refuses more than %d entries of the conversation", maxSetAside)
 }
 
-// newest returns how many of the suspects, newest first, must at least go with those that
-// were found. All of them are known to be enough.
+// newest returns the least number of suspects, newest first, that must go besides those
+// already found. All of them together are known to be enough.
 func (p *probes) newest(found, suspects []int) (int, error) {
 	enough := func(n int) (bool, error) { return p.isTaken(slices.Concat(found, suspects[:n])) }
 	low, high := 0, 1 // low is not enough
@@ -227,8 +227,8 @@ const (
 	refusedMessage = "[this message is left out, because the provider refused the conversation with it]"
 )
 
-// withoutMedia returns a content without anything but texts, calls and results that are
-// text; nil if it has nothing else.
+// withoutMedia returns a content's texts, calls and text results. It returns nil if the
+// content has nothing else to leave out.
 func withoutMedia(blocks []session.Content) []session.Content {
 	var kept []session.Content
 	changed := false
@@ -255,8 +255,8 @@ func withoutMedia(blocks []session.Content) []session.Content {
 	return kept
 }
 
-// withoutContent returns a content of which nothing is left but its calls, without their
-// arguments, and that there were results.
+// withoutContent reduces a content to its calls without arguments, and to notes in place of
+// its results.
 func withoutContent(blocks []session.Content) []session.Content {
 	var kept []session.Content
 	for _, c := range blocks {

@@ -16,7 +16,7 @@ type recorded struct {
 	toolsSum                  string
 }
 
-// note takes in an entry that was written.
+// note records an entry that was written.
 func (r *recorded) note(e *session.Entry) {
 	switch {
 	case e.ModelChange != nil:
@@ -47,7 +47,7 @@ func (k *Keeper) settings() ([]session.Entry, error) {
 	return append(entries, instructions(c, k.opts.System)...), nil
 }
 
-// recordSettings writes down what settings returns.
+// recordSettings writes what settings returns to the log.
 func (k *Keeper) recordSettings() error {
 	changed, err := k.settings()
 	if err == nil && len(changed) > 0 {
@@ -56,7 +56,7 @@ func (k *Keeper) recordSettings() error {
 	return err
 }
 
-// recall finds out what is in force, if the agent does not know.
+// recall finds out which settings are in force, if the agent does not know.
 func (k *Keeper) recall(c *session.Context) error {
 	if k.recorded.known {
 		return nil

@@ -32,7 +32,7 @@ func (k *Keeper) key(create bool) ([]byte, error) {
 	if known != nil {
 		return known, nil
 	}
-	ctx := context.Background() // what has happened is written down in any case
+	ctx := context.Background() // record what has happened even if the caller's context has ended
 	notes := k.s.Store().Notes(keyRoom)
 	note, err := notes.Read(ctx, keyNote)
 	if err != nil && !errors.Is(err, store.ErrNotExist) {
@@ -62,8 +62,8 @@ func newKey() []byte {
 	return key
 }
 
-// parseKey returns nil if a note is not a key. One that was damaged is replaced, and
-// what it has signed no longer counts.
+// parseKey returns the key in a note, or nil if the note is damaged. A damaged key is
+// replaced, and what it signed no longer counts.
 func parseKey(note []byte) []byte {
 	key, err := hex.DecodeString(string(note))
 	if err != nil || len(key) != sha256.Size {
@@ -72,7 +72,7 @@ func parseKey(note []byte) []byte {
 	return key
 }
 
-// signature is the proof that a call was approved as it is.
+// signature proves that a call was approved with exactly these arguments.
 func (k *Keeper) signature(key []byte, state CallState, p *Pending) string {
 	var input bytes.Buffer
 	if json.Compact(&input, p.Input) != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// reply is what came of a step.
+// reply is the result of a step.
 type reply struct {
 	calls []Pending // without a result
 	stop  string
@@ -69,8 +69,8 @@ func (t *turn) step() (*reply, error) {
 	}
 }
 
-// retries says when a request that failed is sent again. The model's client leaves that to
-// the agent, which writes every request down.
+// retries says when a failed request is sent again. The model's client leaves that to the
+// agent, which records every request.
 func (t *turn) retries() provider.Retries {
 	r := t.opts.Model.Info().Retries
 	if t.opts.RetryWait > 0 {
@@ -95,14 +95,14 @@ func (t *turn) pause(failures int, wait time.Duration, response *provider.Respon
 }
 
 // maxCutOffs is how often a model is asked again after its calls were cut off. It may make
-// the same long call for ever.
+// the same long call forever.
 const maxCutOffs = 2
 
-// goesOn reports whether the turn goes on after a reply.
+// goesOn reports whether the turn continues after a reply.
 func (t *turn) goesOn(r *reply) bool {
 	if !provider.IsCutOff(r.stop) {
 		t.cutOffs = 0
-		// A model that pauses without a word would only be asked the same again.
+		// A model that pauses without a word would only get the same request again.
 		return len(r.calls) > 0 || r.stop == provider.StopPause && !r.empty
 	}
 	t.cutOffs++
@@ -131,8 +131,8 @@ func (t *turn) prepare() (*request, error) {
 	return r, nil
 }
 
-// tellLost says once which pictures and files of this turn the model cannot be shown: the
-// model is told, and the user should know as well.
+// tellLost reports, once each, the pictures and files of this turn that the model cannot see:
+// the request tells the model, and the user should know as well.
 func (t *turn) tellLost(r *request) {
 	for _, n := range r.Encoded.Notes {
 		if !media.IsLost(n.What) || t.lost[n] {
@@ -189,7 +189,7 @@ func (t *turn) ask(r *request) (*provider.Response, error) {
 // accept keeps a whole answer, together with what was asked and which calls start right away.
 func (t *turn) accept(r *request, response *provider.Response) (*reply, error) {
 	start := t.startable
-	if t.opts.Hooks.AfterModel != nil { // which may end the turn before they run
+	if t.opts.Hooks.AfterModel != nil { // the hook may end the turn before the calls run
 		start = func([]Pending) []Pending { return nil }
 	}
 	answer, calls, err := t.keep(r, response.Message, start)

@@ -11,14 +11,14 @@ import (
 // answerName is the tool with which a model gives a structured answer.
 const answerName = "answer"
 
-// maxReminders is how often a model is told that its answer is missing.
+// maxReminders is how often a model is reminded of a missing answer.
 const maxReminders = 2
 
 // Answer is Agent.Send for an answer that is a struct. The model gives it by calling a tool
-// named answer, which every provider supports; the schema follows from T as in NewTool. What
-// does not fit is told to the model, and a model that ends its turn without an answer is
-// reminded, twice at most. If there is none even then, the error says so. If the turn is
-// interrupted, or waits for approval, ResumeAnswer finishes it.
+// named answer, which every provider supports; the schema follows from T as in NewTool. If
+// the answer does not fit, the model learns why; a model that ends its turn without an answer
+// is reminded, at most twice. If there is still no answer, Answer returns an error. If the
+// turn is interrupted, or waits for approval, ResumeAnswer finishes it.
 func Answer[T any](ctx context.Context, a *Agent, content ...session.Content) (T, *Outcome, error) {
 	if err := checkPrompt(content); err != nil {
 		return *new(T), nil, err
@@ -26,7 +26,8 @@ func Answer[T any](ctx context.Context, a *Agent, content ...session.Content) (T
 	return answer[T](ctx, a, func(t *turn) ([]Pending, bool, error) { return nil, true, t.prompt(content) })
 }
 
-// ResumeAnswer is Agent.Resume for a turn that Answer began: it has the tool for the answer.
+// ResumeAnswer is Agent.Resume for a turn that Answer began: it offers the tool for the
+// answer again.
 func ResumeAnswer[T any](ctx context.Context, a *Agent) (T, *Outcome, error) {
 	return answer[T](ctx, a, (*turn).restore)
 }
@@ -57,7 +58,7 @@ func answer[T any](ctx context.Context, a *Agent, begin func(*turn) ([]Pending, 
 	switch {
 	case err != nil:
 	case given == nil:
-		err = fmt.Errorf("the model gave no answer that fits: its turn ended with %q", out.Stop)
+		err = fmt.Errorf("the model gave no fitting answer: its turn ended with %q", out.Stop)
 	default:
 		return *given, out, nil
 	}

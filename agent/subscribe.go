@@ -21,8 +21,7 @@ type hub struct {
 	closed bool
 }
 
-// Subscription is a listener's place in the line: events wait in it until they are
-// read. Close it when it is no longer read.
+// Subscription is a listener's queue of events. Close it when it is no longer read.
 type Subscription struct {
 	hub  *hub
 	max  int
@@ -35,7 +34,7 @@ type Subscription struct {
 	closed bool
 
 	readers int           // that wait in Next
-	isRead  bool          // there is a reader, who was there since the turn began
+	isRead  bool          // there has been a reader since the turn began
 	empty   chan struct{} // closed when the queue is empty, or nil
 }
 
@@ -96,8 +95,8 @@ func (h *hub) close() {
 	h.subs = nil
 }
 
-// drain waits until the subscribers have read what there is. One that does not read, or
-// takes too long, is left alone.
+// drain waits until the subscribers have read all events. It does not wait for one that does
+// not read or takes too long.
 func (h *hub) drain() {
 	h.mu.Lock()
 	var unread []<-chan struct{}
@@ -118,8 +117,8 @@ func (h *hub) drain() {
 	}
 }
 
-// unread returns a channel that is closed when everything was read, or nil if that is so,
-// or if there is no reader.
+// unread returns a channel that is closed when everything was read. It returns nil if nothing
+// is left to read, or if there is no reader.
 func (s *Subscription) unread() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +158,7 @@ func (s *Subscription) add(e Event) {
 	s.signal()
 }
 
-// noteMissed puts what was left out into the line, where it happened.
+// noteMissed queues an event for those that were left out, where it happened.
 func (s *Subscription) noteMissed() {
 	if s.missed > 0 {
 		s.queue = append(s.queue, waiting{Event: Event{Type: Missed, Missed: s.missed, Time: time.Now()}})
@@ -167,8 +166,8 @@ func (s *Subscription) noteMissed() {
 	}
 }
 
-// join adds a piece of text to the piece before it, if both are of one block. What a tool
-// says so far takes the place of what it said before.
+// join adds a piece of text to the piece before it, if both belong to one block. What a tool
+// says so far replaces what it said before.
 func (w *waiting) join(next *Event) bool {
 	if w.Type == ToolUpdate && next.Type == ToolUpdate && w.Call.ID == next.Call.ID {
 		w.Event = *next
@@ -220,8 +219,8 @@ func (s *Subscription) end() {
 	}
 }
 
-// Next waits for the next event. ok is false when the agent is closed, or the
-// subscription, and everything was read, or when ctx ends. Several goroutines may share a
+// Next waits for the next event. ok is false when ctx ends, or when the agent or the
+// subscription is closed and everything was read. Several goroutines may share a
 // subscription: each event goes to one of them.
 func (s *Subscription) Next(ctx context.Context) (e Event, ok bool) {
 	s.mu.Lock()
@@ -260,7 +259,7 @@ func (s *Subscription) Next(ctx context.Context) (e Event, ok bool) {
 	}
 }
 
-// leave notes that a reader goes away.
+// leave records that a reader no longer waits.
 func (s *Subscription) leave() {
 	s.isRead = false
 	s.allRead()

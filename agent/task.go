@@ -13,7 +13,8 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// TaskOptions say how tasks work. What is not set is as in the agent that starts them.
+// TaskOptions say how tasks work. Fields that are not set are as in the agent that starts
+// them.
 type TaskOptions struct {
 	Model  provider.Model
 	System string
@@ -34,15 +35,15 @@ type taskInput struct {
 
 // TaskTool returns a tool with which a model hands a piece of work to another agent, and gets
 // its last message as the result. The work is a session of its own, which begins with the
-// prompt and is linked to the call. For several kinds of helpers, give each such tool a Name and
-// a Description of its own. If the program dies, Resume goes on with it where it was.
-// Tasks of one answer run side by side. Their calls that must be approved are asked about
-// through the Approve of the agent; a call about which it says Later is denied. What they cost
-// counts in the agent's Outcome and Budget, and is in the logs of their own sessions only.
+// prompt and is linked to the call. For several kinds of helpers, give each tool its own Name
+// and Description. If the program dies, Resume continues the task where it was. Tasks of one
+// answer run side by side. The agent's Approve decides about their calls that need approval;
+// a call that it leaves for Later is denied. Their cost counts in the agent's Outcome and
+// Budget, and is only in the logs of their own sessions.
 func TaskTool(o TaskOptions) (Tool, error) {
 	tool, err := NewTool("task", "Hands a piece of work to another agent, which starts without knowledge of this conversation, works on its own, "+
 		"and reports once, at the end. Use it for searches and changes whose details you do not need.", o.run)
-	tool.Repeatable, tool.Timeout, tool.startsTasks = true, maxTask, true // a task that was begun goes on
+	tool.Repeatable, tool.Timeout, tool.startsTasks = true, maxTask, true // a task that was begun continues
 	return tool, err
 }
 
@@ -110,7 +111,7 @@ func (o *TaskOptions) options(t *turn, description string) Options {
 	return c
 }
 
-// tellProgress says which calls a task makes.
+// tellProgress reports which calls a task makes.
 func tellProgress(ctx context.Context, news *Subscription) {
 	for e := range news.Events(ctx) {
 		if e.Type == ToolStart {

@@ -26,9 +26,10 @@ type Tool struct {
 	// tool, even in parallel. If it asks or panics, the call never runs without approval; Run
 	// may rely on that. Default: no call needs approval. See AskAlways.
 	Ask func(call Call) (ask bool, reason string)
-	// Check returns why a call cannot run, if that is known before anyone is asked about it. The
-	// model gets the error at once. It is not called while calls that come before in the same
-	// answer have yet to run: they may change what it says. Default: that shows when it runs.
+	// Check returns why a call cannot run, if that is known before anyone is asked about it.
+	// The model gets the error at once. It is not called while earlier calls of the same
+	// answer have yet to run: they may change the result. Default: the call fails when it
+	// runs.
 	Check func(call Call) error
 	// Timeout is how long a call may take. Default: Options.ToolTimeout.
 	Timeout time.Duration
@@ -39,7 +40,7 @@ type Tool struct {
 	startsTasks bool // see TaskTool
 }
 
-// Call is a model's wish to have a tool run.
+// Call is a model's request to run a tool.
 type Call struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
@@ -52,9 +53,9 @@ type Call struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// Progress tells those who watch what a running tool has to say so far, as a whole or its
-// last lines. Each text takes the place of the one before, and none goes into the log. ctx is
-// that of Tool.Run; when it has ended, Progress does nothing.
+// Progress shows subscribers what a running tool has to say so far, as a whole or its last
+// lines. Each text replaces the one before, and none goes into the log. ctx is that of
+// Tool.Run; after it has ended, Progress does nothing.
 func Progress(ctx context.Context, text string) {
 	if tell, ok := ctx.Value(progressKey{}).(func(string)); ok && ctx.Err() == nil {
 		tell(text)
@@ -62,7 +63,7 @@ func Progress(ctx context.Context, text string) {
 }
 
 // WithProgress returns a context for Tool.Run in which Progress calls tell. An agent
-// turns that into ToolUpdate events.
+// publishes ToolUpdate events that way.
 func WithProgress(ctx context.Context, tell func(text string)) context.Context {
 	return context.WithValue(ctx, progressKey{}, tell)
 }

@@ -24,7 +24,7 @@ type turn struct {
 	last  *Event // published when the turn has ended
 
 	cutOffs int                    // answers in a row that were cut off
-	lost    map[provider.Note]bool // what the user knows that the model is not shown
+	lost    map[provider.Note]bool // losses that the user already knows about
 	begun   time.Time
 
 	spending sync.Mutex // guards cost and out.Usage: tasks run side by side
@@ -70,8 +70,8 @@ func (a *Agent) Resume(ctx context.Context) (*Outcome, error) {
 	})
 }
 
-// Unfinished reports whether Resume would have something to do. While another agent works
-// on the session, that cannot be told, and the error is a *lease.HeldError.
+// Unfinished reports whether Resume would have something to do. While another agent works on
+// the session, the answer is not known, and the error is a *lease.HeldError.
 func (a *Agent) Unfinished() (bool, error) {
 	a.mu.Lock()
 	busy := a.busy != nil
@@ -91,8 +91,8 @@ func (a *Agent) Unfinished() (bool, error) {
 	return open, err
 }
 
-// Retry has the last turn answered again, on a new branch. The old answer stays on its
-// own branch. If the conversation has no turn, it returns session.ErrInvalid.
+// Retry lets the model answer the last turn again, on a new branch. The old answer stays on
+// its own branch. If the conversation has no turn, it returns session.ErrInvalid.
 func (a *Agent) Retry(ctx context.Context) (*Outcome, error) {
 	return a.takeTurn(ctx, func(t *turn) error {
 		if err := t.adoptDraft(); err != nil {
@@ -103,7 +103,7 @@ func (a *Agent) Retry(ctx context.Context) (*Outcome, error) {
 			return err
 		}
 		if prompt == "" {
-			return invalid("there is nothing to answer again")
+			return invalid("the conversation has no turn to answer again")
 		}
 		if err := t.moveTo(prompt); err != nil {
 			return err
@@ -142,7 +142,7 @@ func (a *Agent) takeTurn(ctx context.Context, f func(*turn) error) (_ *Outcome, 
 	return &t.out, err
 }
 
-// afterCatchUp does f after taking in what others wrote.
+// afterCatchUp calls f after reading what others wrote.
 func (t *turn) afterCatchUp(f func(*turn) error) error {
 	if err := t.catchUp(); err != nil {
 		return err
@@ -178,7 +178,7 @@ func (t *turn) run(pending []Pending) error {
 		pending = reply.calls
 		if !t.goesOn(reply) {
 			t.out.Stop = reply.stop
-			if _, err := t.perform(pending); err != nil { // which says that they are not run
+			if _, err := t.perform(pending); err != nil { // it writes that they are not run
 				return err
 			}
 			if more, err := t.takeQueued(true, nil); err != nil || !more {
@@ -189,7 +189,7 @@ func (t *turn) run(pending []Pending) error {
 	}
 }
 
-// useOptions has the keeper use the options of the turn.
+// useOptions gives the keeper the options of the turn.
 func (t *turn) useOptions() {
 	o := t.opts.keeper()
 	o.Files = t.files

@@ -77,7 +77,7 @@ type schema struct {
 	names    []string
 }
 
-// schemas has them by type: making one takes longer than most calls.
+// schemas caches schemas by type: making one takes longer than most calls.
 var schemas sync.Map
 
 func schemaOf(t reflect.Type) (*schema, error) {
@@ -102,7 +102,7 @@ func schemaOf(t reflect.Type) (*schema, error) {
 	return made, nil
 }
 
-// where is how the library says where in the arguments something is wrong.
+// where matches how the library names the place of an error in the arguments.
 var where = regexp.MustCompile(`validating (root|/\S*): `)
 
 // check returns arguments that fit the schema, without those that are null.

@@ -21,18 +21,18 @@ type Reuse struct {
 	// one, and Before how many that one had. Both are 0 for the first request.
 	Same   int `json:"same"`
 	Before int `json:"before"`
-	// Changed is the first entry that differs, and Why says how it does: "" if the
-	// request only adds to the one before.
+	// Changed is the first entry that differs, and Why says how: "" if the request only adds
+	// to the one before.
 	Changed string `json:"changed,omitempty"`
 	Why     string `json:"why,omitempty"`
-	// Rebuilt reports whether the request can be built again from the log, byte for
-	// byte; nil if there is no model that could, or if a loop of another kind sent it.
+	// Rebuilt reports whether the request can be built again from the log, byte for byte. It
+	// is nil if no model could build it, or if another kind of loop sent it.
 	Rebuilt *bool `json:"rebuilt,omitempty"`
 }
 
-// Requests returns the last requests of a session, oldest first, each compared with the
-// one before it in time: 0 is all of them. models returns a model that encodes like the
-// one that a record names, or nil; it is not asked anything.
+// Requests returns the last requests of a session, oldest first, each compared with the one
+// before it in time: 0 is all of them. models returns a model that encodes like the one that
+// a record names, or nil; that model gets no request.
 func Requests(s *session.Session, last int, models func(*Record) provider.Model) ([]Reuse, error) {
 	var records []Record
 	var previous *Record // the last request of the conversation before records
@@ -91,7 +91,7 @@ func sentBy(s *session.Session, r *Record) (sent *session.Context, lost bool, _ 
 	return sent, false, err
 }
 
-// reuseOf returns what is known about a request alone.
+// reuseOf returns what is known about a request by itself.
 func reuseOf(s *session.Session, r *Record, now *session.Context, models func(*Record) provider.Model) (*Reuse, error) {
 	reuse := &Reuse{Record: *r, ID: r.ID, Time: r.Time}
 	if r.Response != "" {
@@ -114,7 +114,7 @@ func reuseOf(s *session.Session, r *Record, now *session.Context, models func(*R
 	return reuse, nil
 }
 
-// compare says where a request parts from the one before it, and why.
+// compare finds where a request differs from the one before it, and why.
 func (r *Reuse) compare(last *Record, before, now *session.Context) {
 	diff := before.Diff(now)
 	r.Same, r.Before = diff.Index, len(before.Entries)

@@ -13,11 +13,11 @@ import (
 	"github.com/coppice-dev/coppice/render/plain"
 )
 
-// maxJunk is how much of a line that is no message goes to the log.
+// maxJunk is how much of a line that is not a message goes to the log.
 const maxJunk = 200
 
-// lines reads the messages of a program, one in each line. Programs also print what is no
-// message, such as a greeting or a warning: those lines go to the log.
+// lines reads the messages of a program, one in each line. Programs also print other lines,
+// such as a greeting or a warning: those go to the log.
 type lines struct {
 	file *os.File
 	from *bufio.Reader
@@ -61,7 +61,7 @@ func (l *lines) next() ([]byte, error) {
 		if len(line)+len(piece) > l.max {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			l.err = fmt.Errorf("it sent an answer of more than %d bytes, which is the limit: ask for less at once", l.max)
+			l.err = fmt.Errorf("the server sent an answer of more than %d bytes, the limit: ask for less at once", l.max)
 			return nil, l.err
 		}
 		line = append(line, piece...)

@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	maxTools = 1000 // that a server may have
-	maxPages = 100  // of a list: a longer one is taken for endless
+	maxTools = 1000 // tools of one server
+	maxPages = 100  // of a list; a longer one counts as endless
 
-	discoverTime = 3 * time.Second        // for an answer to a question that old servers do not know
-	pingTime     = 10 * time.Second       // for an answer to nothing in particular
+	discoverTime = 3 * time.Second        // for the answer to a request that old servers do not know
+	pingTime     = 10 * time.Second       // for the answer to a ping
 	endTime      = 10 * time.Second       // until a program that hung up has ended
-	noticeTime   = 500 * time.Millisecond // until one that may have ended has
+	noticeTime   = 500 * time.Millisecond // until a program that may be ending has ended
 )
 
 // link is one connection to a server.
@@ -33,7 +33,7 @@ type link struct {
 	server  *Server
 	session *sdk.ClientSession
 	program *program // nil if the server is on the network
-	lines   *lines   // that the program prints
+	lines   *lines   // of the program's output
 	network *network // nil if it is a program
 	gone    chan struct{}
 	changes chan struct{} // has one element if the tools have changed
@@ -57,7 +57,7 @@ func dial(ctx context.Context, s *Server) (*link, error) {
 		}
 		l.program = p
 		l.lines = newLines(p.stdout, s.opts.MaxAnswer, func(line string) {
-			s.opts.Logger.Warn("an MCP server printed something that is no message", "server", s.name, "line", line)
+			s.opts.Logger.Warn("an MCP server printed a line that is not a message", "server", s.name, "line", line)
 		})
 		transport = &sdk.IOTransport{Reader: l.lines, Writer: p.stdin, MaxLineLength: -1}
 	}
@@ -71,8 +71,8 @@ func dial(ctx context.Context, s *Server) (*link, error) {
 			}
 		},
 	})
-	// The newest protocol begins with this question. A server that does not know it, and
-	// does not say so either, is asked in the older way.
+	// The newest protocol begins with this request. If a server neither answers nor refuses
+	// it, we use the older way.
 	client.AddSendingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 		return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
 			if method == "server/discover" {
@@ -83,7 +83,7 @@ func dial(ctx context.Context, s *Server) (*link, error) {
 			return next(ctx, method, r)
 		}
 	})
-	// The library waits for the server even if ctx has ended, for instance to write.
+	// The library waits for the server even after ctx has ended, for example to write.
 	session, err := gate.Await(ctx, func() (*sdk.ClientSession, error) { return client.Connect(ctx, transport, nil) })
 	if err != nil {
 		err = l.explain(ctx, err)
@@ -129,9 +129,9 @@ func (l *link) broken() bool {
 	}
 }
 
-// breaks reports whether the connection is of no use after an error of a call. It asks
-// the server if that is not plain: an answer of a kind that is not known is an error
-// too, and no reason to start the server again.
+// breaks reports whether the connection is useless after an error of a call. If that is not
+// clear, it pings the server: an answer of an unknown kind is an error too, but no reason to
+// restart the server.
 func (l *link) breaks(ctx context.Context, err error) bool {
 	if isAnswer(err) {
 		return false
@@ -148,7 +148,7 @@ func (l *link) breaks(ctx context.Context, err error) bool {
 	return true
 }
 
-// isAnswer reports whether an error is the server's own: it is there.
+// isAnswer reports whether an error is the server's own answer, so that the server is alive.
 func isAnswer(err error) bool {
 	answer := (*jsonrpc.Error)(nil)
 	return errors.As(err, &answer)
@@ -160,7 +160,7 @@ func isEnd(err error) bool {
 		func(end error) bool { return errors.Is(err, end) })
 }
 
-// drop notes that the connection is of no use.
+// drop records that the connection is useless.
 func (l *link) drop(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -172,7 +172,7 @@ func (l *link) drop(err error) {
 // reason returns why the connection broke.
 func (l *link) reason() error {
 	if l == nil {
-		return errors.New("it could not be reached")
+		return errors.New("the server could not be reached")
 	}
 	if l.program != nil {
 		if err := cmp.Or(l.lines.fault(), l.program.reason()); err != nil {
@@ -199,12 +199,12 @@ func (l *link) explain(ctx context.Context, err error) error {
 		limit = endTime
 	}
 	if l.program.awaitEnd(ctx, limit) {
-		return l.program.reason() // which says more
+		return l.program.reason() // it says more
 	}
 	return err
 }
 
-// close ends the connection. A server that does not answer is not waited for.
+// close ends the connection. It does not wait for a server that does not answer.
 func (l *link) close() {
 	if l == nil {
 		return
@@ -248,12 +248,12 @@ func (l *link) list(ctx context.Context) ([]*sdk.Tool, error) {
 		}
 		found = append(found, page.Tools...)
 		if len(found) > maxTools {
-			return nil, fmt.Errorf("it has more than %d tools", maxTools)
+			return nil, fmt.Errorf("the server has more than %d tools", maxTools)
 		}
 		if page.NextCursor == "" {
 			return found, nil
 		}
 		params = &sdk.ListToolsParams{Cursor: page.NextCursor}
 	}
-	return nil, errors.New("the list of its tools does not end")
+	return nil, errors.New("the server's list of tools does not end")
 }

@@ -518,7 +518,7 @@ func TestServerThatDiesAgainAndAgainIsLeftAlone(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if r := c.call("echo", ""); !r.IsError || !strings.Contains(r.Text, "left alone") {
+		if r := c.call("echo", ""); !r.IsError || !strings.Contains(r.Text, "not started again") {
 			t.Errorf("%+v", r)
 		}
 	}

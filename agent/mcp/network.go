@@ -10,8 +10,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// network is how a server is reached over HTTP. It adds the caller's header, and it
-// can be torn down: the library waits for answers that may never come.
+// network sends requests to a server over HTTP. It adds the caller's header, and it can be
+// torn down, because the library waits for answers that may never come.
 type network struct {
 	header http.Header
 	base   *http.Transport
@@ -63,7 +63,7 @@ func (n *network) close() {
 	n.base.CloseIdleConnections()
 }
 
-// body frees what a request holds when its answer is closed.
+// body releases a request's resources when its answer is closed.
 type body struct {
 	io.ReadCloser
 	done func()

@@ -29,8 +29,8 @@ type program struct {
 	work   sync.WaitGroup
 
 	mu   sync.Mutex // guards what follows
-	err  error      // how it ended; nil if it said all was well
-	last string     // line that it printed on its standard error
+	err  error      // how it ended; nil if it ended with success
+	last string     // the last line on its standard error
 }
 
 // startProgram starts the server. Its pipes are our own: those of exec.Cmd are closed
@@ -101,7 +101,7 @@ func (p *program) ended() bool {
 }
 
 // awaitEnd waits until the program has ended and what it printed was read, and reports
-// whether it has. It closes its output a moment before it is gone.
+// whether it has. A program closes its output a moment before it ends.
 func (p *program) awaitEnd(ctx context.Context, limit time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -114,8 +114,8 @@ func (p *program) awaitEnd(ctx context.Context, limit time.Duration) bool {
 	return p.ended()
 }
 
-// reason says how the program ended, or nil if it runs. What it last printed on its
-// standard error often says why.
+// reason says how the program ended, or nil if it is running. The last line on its standard
+// error often says why.
 func (p *program) reason() error {
 	if !p.ended() {
 		return nil
@@ -143,11 +143,11 @@ func (p *program) close(timeout time.Duration) {
 		case <-time.After(timeout):
 		}
 	}
-	p.group.Kill() // the program, or what it left behind
+	p.group.Kill() // the program, or processes that it left behind
 	<-p.exited
 	_ = p.stdout.Close()
-	// What is left to read is read, unless something that has fled from the group holds
-	// the pipe open.
+	// Read the rest of the output, unless a process that escaped from the group holds the
+	// pipe open.
 	if p.stderr.SetReadDeadline(time.Now().Add(time.Second)) != nil {
 		_ = p.stderr.Close() // Windows: its pipes have no deadlines
 	}

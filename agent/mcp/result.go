@@ -42,7 +42,7 @@ func (s *Server) result(from *sdk.CallToolResult) agent.Result {
 	}
 	flush()
 	if from.StructuredContent != nil && session.TextOf(parts) == "" {
-		// Servers give the same as text, for clients that know no better. This one did not.
+		// Most servers also give the same as text, for older clients. This one did not.
 		if raw, err := json.Marshal(from.StructuredContent); err == nil {
 			parts = append(parts, session.Text(string(raw)))
 		}
@@ -78,7 +78,7 @@ func contents(c sdk.Content, room *int) (string, *session.Content) {
 	case *sdk.ResourceLink:
 		return linkText(c), nil
 	}
-	return fmt.Sprintf("[content of a kind that is not known: %T]", c), nil
+	return fmt.Sprintf("[content of an unknown kind: %T]", c), nil
 }
 
 func linkText(c *sdk.ResourceLink) string {
@@ -91,9 +91,9 @@ func linkText(c *sdk.ResourceLink) string {
 	return strings.TrimSpace(fmt.Sprintf("[%s: %s] %s", c.Name, c.URI, strings.Join(about, ", ")))
 }
 
-// bytesOf makes content of bytes, after a line that says what they are: a provider that
-// does not take them leaves them out, and a model that gets nothing at all believes that
-// there is nothing. A type that the server does not name is that of the bytes.
+// bytesOf returns bytes as content, and a line that says what they are: a provider may leave
+// the bytes out, and a model that gets nothing at all believes that there is nothing. If the
+// server does not name the type, the bytes decide.
 func bytesOf(name, mediaType string, data []byte, room *int) (string, *session.Content) {
 	if mediaType == "" {
 		mediaType = http.DetectContentType(data)

@@ -33,9 +33,9 @@ type Options struct {
 	// Header is sent with every request, to that host and no other.
 	Header http.Header
 
-	// Name is put before the names of the tools: "github" makes github_list_issues.
-	// Default: the name of the program, or the host of the address. What the server
-	// calls itself does not count: it could choose a name that rules allow.
+	// Name is put before the names of the tools: "github" makes github_list_issues. Default:
+	// the name of the program, or the host of the address. The name that the server gives
+	// itself does not count: it could choose one that rules allow.
 	Name string
 	// TrustHints believes what the server says about its tools: those that only read
 	// do not ask, and those that can be repeated are repeated after a crash.
@@ -48,11 +48,10 @@ type Options struct {
 	// MaxAnswer is how many bytes an answer may have. A longer one breaks the
 	// connection, and the result says so. Default: 16 MiB.
 	MaxAnswer int
-	// CloseTimeout is how long a server may take to end by itself. Then it is ended.
+	// CloseTimeout is how long a server may take to end by itself before it is killed.
 	// Default: 2 seconds.
 	CloseTimeout time.Duration
-	// Changed is called, in a goroutine of its own, when Tools returns others than
-	// before.
+	// Changed is called, in a separate goroutine, when Tools returns other tools than before.
 	Changed func()
 	// Hide replaces what errors must not show, such as a key in the address. Default: nothing.
 	Hide *strings.Replacer
@@ -65,7 +64,7 @@ const (
 	maxAnswer      = 16 << 20
 	closeTimeout   = 2 * time.Second
 	cancelTime     = 100 * time.Millisecond
-	maxFailures    = 3 // starts in a row of a program that ends before anything worked
+	maxFailures    = 3 // restarts of a program that keeps ending before anything worked
 )
 
 // errClosed means that Close was called.
@@ -75,7 +74,7 @@ var errClosed = errors.New("the connection was closed")
 type Server struct {
 	opts Options
 	name string
-	// life ends when the server is closed, and with it everything that is under way.
+	// life ends when the server is closed, and ends everything that is under way.
 	life context.Context
 	end  context.CancelCauseFunc
 	work sync.WaitGroup // goroutines that life ends
@@ -121,7 +120,7 @@ func Connect(ctx context.Context, o Options) (*Server, error) {
 func (o *Options) check() error {
 	switch {
 	case len(o.Command) > 0 && o.URL != "":
-		return errors.New("an MCP server has a command or an address, and not both")
+		return errors.New("an MCP server has either a command or an address, not both")
 	case o.URL != "":
 		u, err := url.Parse(o.URL)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -136,8 +135,8 @@ func (o *Options) check() error {
 // maxPrefix leaves room for the names of tools.
 const maxPrefix = 32
 
-// name returns what is put before the names of the tools. It has no secrets in it, as the
-// arguments of a command or the rest of an address may.
+// name returns the prefix of the tools' names. It contains no secrets, unlike the arguments
+// of a command or the rest of an address.
 func (o *Options) name() string {
 	name := o.Name
 	if u, err := url.Parse(o.URL); name == "" && o.URL != "" && err == nil {
@@ -150,7 +149,7 @@ func (o *Options) name() string {
 	return cmp.Or(strings.TrimRight(name[:min(len(name), maxPrefix)], "_"), "mcp")
 }
 
-// Name returns what the server is called, which the names of its tools begin with.
+// Name returns the server's name, which is the prefix of its tools' names.
 func (s *Server) Name() string { return s.name }
 
 // Tools returns the tools that the server has now, sorted by name, so that requests
@@ -161,11 +160,11 @@ func (s *Server) Tools() []agent.Tool {
 	return append([]agent.Tool(nil), s.tools...)
 }
 
-// Close ends the connection, the calls that are under way and, if it was started here,
-// the program with all that it has started.
+// Close ends the connection, the calls that are under way and, if we started it, the program
+// with everything that it has started.
 func (s *Server) Close() error {
 	s.end(errClosed)
-	s.connecting.Lock() // a connection that is being made gives up now
+	s.connecting.Lock() // wait for a connection attempt, which gives up now
 	defer s.connecting.Unlock()
 	s.mu.Lock()
 	l, calls := s.now, s.calls
@@ -202,7 +201,7 @@ func (s *Server) connected(ctx context.Context) (*link, error) {
 	if s.life.Err() != nil {
 		return nil, context.Cause(s.life)
 	}
-	if l := s.current(); l != nil { // another goroutine was faster
+	if l := s.current(); l != nil { // another goroutine has connected
 		return l, nil
 	}
 	s.mu.Lock()
@@ -213,8 +212,8 @@ func (s *Server) connected(ctx context.Context) (*link, error) {
 		s.opts.Logger.Warn("the connection to an MCP server broke: connecting again", "server", s.name, "error", old.reason())
 		old.close()
 	}
-	if failures >= maxFailures && s.opts.URL == "" { // calling a server on the network costs nothing
-		return nil, s.hidden(fmt.Errorf("the MCP server %s has failed %d times in a row and is left alone: %w", s.name, failures, old.reason()))
+	if failures >= maxFailures && s.opts.URL == "" { // connecting to a server on the network costs little
+		return nil, s.hidden(fmt.Errorf("the MCP server %s has failed %d times in a row and is not started again: %w", s.name, failures, old.reason()))
 	}
 	l, err := s.connect(ctx)
 	if err != nil {
@@ -223,7 +222,7 @@ func (s *Server) connected(ctx context.Context) (*link, error) {
 	return l, nil
 }
 
-// hidden returns an error without what it must not show.
+// hidden returns an error without the parts that it must not show.
 func (s *Server) hidden(err error) error {
 	if s.opts.Hide == nil {
 		return err
@@ -238,12 +237,12 @@ type hiddenError struct {
 
 func (e *hiddenError) Error() string { return e.text }
 
-// Is implements what errors.Is asks. There is no Unwrap: the cause would show everything.
+// Is lets errors.Is see the cause. There is no Unwrap: it would show everything.
 func (e *hiddenError) Is(target error) bool { return errors.Is(e.cause, target) }
 
 // connect makes a new connection. The caller holds connecting.
 func (s *Server) connect(ctx context.Context) (*link, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.opts.ConnectTimeout, fmt.Errorf("it was not ready after %s", s.opts.ConnectTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, s.opts.ConnectTimeout, fmt.Errorf("the server was not ready after %s", s.opts.ConnectTimeout))
 	defer cancel()
 	ctx, stop := s.whileOpen(ctx)
 	defer stop()
@@ -268,12 +267,12 @@ func (s *Server) whileOpen(ctx context.Context) (context.Context, context.Cancel
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(s.life, func() { cancel(context.Cause(s.life)) })
 	if s.life.Err() != nil {
-		cancel(context.Cause(s.life)) // the function above may take its time
+		cancel(context.Cause(s.life)) // the function above may run late
 	}
 	return ctx, func() { stop(); cancel(nil) }
 }
 
-// setTools takes over the tools that a connection has listed.
+// setTools replaces the tools by those that a connection has listed.
 func (s *Server) setTools(found []*sdk.Tool) {
 	tools := s.convert(found)
 	s.mu.Lock()
@@ -291,21 +290,20 @@ func (s *Server) relist(l *link) {
 	defer cancel()
 	found, err := l.list(ctx)
 	if err != nil {
-		s.opts.Logger.Warn("the tools of an MCP server changed and cannot be listed", "server", s.name, "error", err)
+		s.opts.Logger.Warn("the tools of an MCP server have changed, but cannot be listed", "server", s.name, "error", err)
 		return
 	}
 	s.setTools(found)
 }
 
-// count notes that a call begins, or that it ends.
+// count records that a call begins or ends.
 func (s *Server) count(n int) {
 	s.mu.Lock()
 	s.calls += n
 	s.mu.Unlock()
 }
 
-// worked notes that the connection is of use, so that it may be made again when it
-// breaks.
+// worked records that the connection works, so that it may be made again when it breaks.
 func (s *Server) worked() {
 	s.mu.Lock()
 	s.failures = 0

@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	maxName        = 64       // characters that every provider takes
+	maxName        = 64       // characters, which every provider accepts
 	maxDescription = 8 << 10  // bytes
 	maxSchema      = 64 << 10 // bytes
 )
 
-// convert makes tools of what a server has listed. What no provider would take is left
-// out, and the log says so.
+// convert turns a server's list into tools. It leaves out tools that no provider would
+// accept, and logs that.
 func (s *Server) convert(found []*sdk.Tool) []agent.Tool {
 	skip := func(t *sdk.Tool, why string) {
 		s.opts.Logger.Warn("a tool of an MCP server is left out", "server", s.name, "tool", t.Name, "reason", why)
@@ -71,7 +71,7 @@ func (s *Server) tool(t *sdk.Tool, name string, schema json.RawMessage) agent.To
 		Repeatable: (hints.ReadOnlyHint || hints.IdempotentHint) && s.opts.TrustHints,
 		Timeout:    s.opts.Timeout,
 		Ask:        func(agent.Call) (bool, string) { return asks, reason },
-		// A file that the server reads may be anywhere: nothing is known about it here.
+		// Nothing is known here about the files that the server uses: it may be anywhere.
 		Files: func(json.RawMessage) (read, changed []string) { return nil, nil },
 		Run: func(ctx context.Context, call agent.Call) (agent.Result, error) {
 			return s.call(ctx, t.Name, call.Input)
@@ -117,8 +117,8 @@ func schemaOf(t *sdk.Tool) (json.RawMessage, error) {
 	return members.JSON(), nil
 }
 
-// names gives the tools of a server names that every provider takes. A name depends on
-// what the server calls its tools and not on their order, so that it stays.
+// newNames gives the tools of a server names that every provider accepts. A name depends on
+// the server's names for its tools and not on their order, so that it stays the same.
 func newNames(prefix string, found []*sdk.Tool) map[string]string {
 	names, taken := make(map[string]string), make(map[string]bool)
 	original := make([]string, 0, len(found))
@@ -128,7 +128,7 @@ func newNames(prefix string, found []*sdk.Tool) map[string]string {
 		}
 	}
 	slices.Sort(original)
-	for _, changed := range []bool{false, true} { // those that can keep their name do
+	for _, changed := range []bool{false, true} { // first the tools that can keep their names
 		for _, name := range slices.Compact(slices.Clone(original)) {
 			whole := prefix + "_" + name
 			made := prefix + "_" + legal(name)
@@ -155,15 +155,15 @@ func legal(name string) string {
 	}, name), "_")
 }
 
-// shortened makes a name of a limited length that is unlike all others.
+// shortened returns a unique name of limited length.
 func shortened(made, original string) string {
 	sum := sha256.Sum256([]byte(original))
 	tag := "_" + hex.EncodeToString(sum[:4])
 	return strings.TrimRight(made[:min(len(made), maxName-len(tag))], "_") + tag
 }
 
-// Join puts tools of several origins together. Of tools with the same name, the first
-// keeps it, and the others get a number.
+// Join combines tools from several sources. Of tools with the same name, the first keeps it,
+// and the others get a number.
 func Join(lists ...[]agent.Tool) []agent.Tool {
 	var all []agent.Tool
 	taken := make(map[string]bool)
@@ -186,7 +186,7 @@ func sameTools(a, b []agent.Tool) bool {
 	})
 }
 
-// call has the server run a tool.
+// call asks the server to run a tool.
 func (s *Server) call(ctx context.Context, name string, input json.RawMessage) (agent.Result, error) {
 	ctx, stop := s.whileOpen(ctx)
 	defer stop()
@@ -205,12 +205,12 @@ func (s *Server) call(ctx context.Context, name string, input json.RawMessage) (
 		return s.result(result), nil
 	case ctx.Err() != nil:
 		return agent.Result{}, context.Cause(ctx)
-	case errors.As(err, &refused): // the server is well, and does not want to
+	case errors.As(err, &refused): // the server works, and refuses the call
 		s.worked()
 		return agent.Result{Text: s.hidden(errors.New(refused.Message)).Error(), IsError: true}, nil
 	}
 	if l.breaks(ctx, err) {
-		err = fmt.Errorf("the connection to the MCP server %s broke during the call, so the call may have been done or not: %w", s.name, l.explain(ctx, err))
+		err = fmt.Errorf("the connection to the MCP server %s broke during the call, which may have been done or not: %w", s.name, l.explain(ctx, err))
 	}
 	return failed(ctx, s.hidden(err))
 }

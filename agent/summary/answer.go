@@ -37,7 +37,7 @@ func usable(r *provider.Response) (string, error) {
 	return text, nil
 }
 
-// unwrapped takes off what some models put around an answer: their thoughts, as text, and a
+// unwrapped removes what some models put around an answer: their thoughts, as text, and a
 // code block.
 func unwrapped(text string) string {
 	text = strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD"))
@@ -54,9 +54,8 @@ func unwrapped(text string) string {
 	return text
 }
 
-// checked returns a summary that has the form that was asked for, and the size. A model
-// that answers the conversation instead, apologises or reports an error does not write
-// our headings.
+// checked returns a summary that has the requested form and size. A model that answers the
+// conversation instead, apologises or reports an error does not write our headings.
 func (w *writer) checked(text string) (string, error) {
 	at := firstHeading(text)
 	if at < 0 {
@@ -69,8 +68,8 @@ func (w *writer) checked(text string) (string, error) {
 	return text, nil
 }
 
-// firstHeading returns where the first line begins that is one of the headings, in whatever
-// way it is marked as one, or -1.
+// firstHeading returns where the first heading of a summary begins, however it is marked, or
+// -1.
 func firstHeading(text string) int {
 	at := 0
 	for line := range strings.Lines(text) {

@@ -12,7 +12,7 @@ import (
 // FieldFiles is the member of a compaction or a branch summary that has its Files.
 const FieldFiles = "files"
 
-// maxFiles is how many files of each kind are handed on. The ones that were used last win.
+// maxFiles is how many files of each kind are passed on. The most recently used are kept.
 const maxFiles = 1000
 
 // Files are the files that tools have read and changed, each once, in the order in which
@@ -22,7 +22,7 @@ type Files struct {
 	Changed []string `json:"changed,omitempty"`
 }
 
-// FilesOf returns the files that a compaction or a branch summary hands on.
+// FilesOf returns the files that a compaction or a branch summary passes on.
 func FilesOf(e *session.Entry) Files {
 	var extra session.Fields
 	switch {
@@ -53,7 +53,7 @@ func (f *Files) extra() session.Fields {
 	return session.Fields{{Name: FieldFiles, Value: value}}
 }
 
-// add takes in files that were used later.
+// add adds files that were used later.
 func (f *Files) add(read, changed []string) {
 	for _, file := range changed {
 		f.Changed = renewed(f.Changed, file)
@@ -86,7 +86,7 @@ func renewed(list []string, file string) []string {
 const filesHeading = "## Files"
 
 // text returns the files for the end of a summary, in at most a number of tokens. If there
-// are too many, those that were used last are there, and the text says how many are not.
+// are too many, it has the most recently used, and says how many are missing.
 func (f *Files) text(most int, count func(string) int) string {
 	for shown := maxFiles; ; shown /= 2 {
 		var b strings.Builder

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// maxResult and maxCall are how many characters of a result and of a call's arguments
-	// go into a summary. What the model says afterwards has the part that matters.
+	// maxResult and maxCall are how many characters of a result and of a call's arguments go
+	// into a summary. The model's later text has the part that matters.
 	maxResult = 2000
 	maxCall   = 2000
 )
@@ -154,7 +154,8 @@ func argumentsOf(call *session.ToolUseContent) string {
 	return text
 }
 
-// textOf returns what blocks say. Thinking is left out; what is not text is named.
+// textOf returns the text of blocks. It leaves out thinking, and names blocks that are not
+// text.
 func textOf(blocks []session.Content) string {
 	var said []string
 	for i := range blocks {

@@ -13,8 +13,8 @@ import (
 )
 
 var (
-	// ErrUnusable means that what the model answered is not a summary or not a title: it
-	// is empty, incomplete, too long, a tool call, or something else altogether.
+	// ErrUnusable means that the model's answer is not a summary or title: it is empty,
+	// incomplete, too long, a tool call, or something else altogether.
 	ErrUnusable = errors.New("the model's answer cannot be used")
 	// ErrNoGain means that the summary is no smaller than what it would replace.
 	ErrNoGain = errors.New("the summary is no smaller than what it replaces")
@@ -33,8 +33,8 @@ type Options struct {
 	Files func(call *session.ToolUseContent) (read, changed []string)
 	// Counter counts tokens. Default: an estimate for the model.
 	Counter window.Counter
-	// Announce is called with an entry for the log before the model is asked, so that a
-	// program that is killed does not hide a request: Summary.Log names it. An error ends
+	// Announce is called with an entry for the log before the model is asked, so that the log
+	// shows the request even if the program is killed: Summary.Log names it. An error ends
 	// the work.
 	Announce func(session.Entry) error
 	// Emit gets the model's events on the way. It is not called after the function that
@@ -138,8 +138,8 @@ func (s *Summary) Append(to *session.Session, plan *session.CompactionPlan) (str
 	}})
 }
 
-// Bill records the cost of a text that came to nothing, so that the log has everything
-// that was paid. A nil summary cost nothing.
+// Bill records the cost of a summary that is not used, so that the log has everything that
+// was paid. A nil summary cost nothing.
 func (s *Summary) Bill(to *session.Session) error {
 	if s == nil || len(s.Log) == 0 {
 		return nil

@@ -75,7 +75,7 @@ func titleIn(answer string) (string, error) {
 	return clipped(title, digest.MaxTitle), nil
 }
 
-// bare takes off what models put around a title.
+// bare removes what models put around a title.
 func bare(line string) string {
 	line = strings.Join(strings.Fields(line), " ")
 	for before := ""; before != line; {

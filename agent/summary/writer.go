@@ -20,7 +20,7 @@ import (
 	"github.com/coppice-dev/coppice/window"
 )
 
-// writer has a model write one summary.
+// writer asks a model for one summary.
 type writer struct {
 	ctx     context.Context
 	model   provider.Model
@@ -62,7 +62,7 @@ func newWriter(ctx context.Context, model provider.Model, kind digest.Kind, o Op
 		most = min(most, w.info.MaxOutput)
 	}
 	w.o.MaxTokens = most
-	// Models do not count well, and the files get what is left: so they are asked for less.
+	// Models do not count well, and the files get what is left, so we ask for less.
 	w.task = digest.Task{Kind: kind, MaxTokens: most - most/4, Instructions: strings.TrimSpace(o.Instructions)}
 	w.answer = max(most, min(most+thinkingRoom, w.window/4))
 	if w.info.MaxOutput > 0 {
@@ -116,7 +116,7 @@ func (w *writer) write(entries []session.Entry) (string, error) {
 // room returns how many tokens of the conversation fit into the next request. Counts may be
 // estimates, so a tenth stays free.
 func (w *writer) room() int {
-	w.task.More = true // that makes the text longest
+	w.task.More = true // this makes the text longest
 	free := w.window - w.answer - w.counter.CountText(w.task.Overhead())
 	if room := free - free/10; w.limit == 0 || room < w.limit {
 		return room
@@ -143,8 +143,8 @@ func (w *writer) bytes() int {
 }
 
 // piece returns the turns of the next request, and what is left for later ones. It takes
-// whole units as long as they fit. Of a unit that does not fit even alone it takes what
-// does, but at least one turn, whose middle is left out if necessary.
+// whole units as long as they fit. From a unit that does not fit even alone, it takes the
+// turns that do, but at least one, without its middle if necessary.
 func (w *writer) piece(units [][]digest.Turn, room int) (turns []digest.Turn, rest [][]digest.Turn) {
 	bytes := w.bytes()
 	fits := func(more []digest.Turn) bool {
@@ -196,7 +196,7 @@ func (w *writer) shortened(t digest.Turn, room, bytes int) digest.Turn {
 	return t
 }
 
-// ask sends a request and returns the answer, if it is one that can be used.
+// ask sends a request and returns the answer, if it is usable.
 func (w *writer) ask(task *digest.Task) (string, error) {
 	if err := w.ctx.Err(); err != nil {
 		return "", context.Cause(w.ctx)
@@ -217,7 +217,7 @@ func (w *writer) ask(task *digest.Task) (string, error) {
 	return w.checked(text)
 }
 
-// announce says that the model is asked, before the first request.
+// announce announces the requests, before the first one.
 func (w *writer) announce() error {
 	if w.o.Announce == nil || w.asked != "" {
 		return nil
@@ -228,8 +228,8 @@ func (w *writer) announce() error {
 	}})
 }
 
-// respond asks the model and waits for it, but not longer than the context: a model may
-// not notice that it has ended. Every attempt is written down.
+// respond asks the model and waits for it, but not longer than the context: a model may not
+// notice that the context has ended. It records every attempt.
 func (w *writer) respond(r *provider.Request) (*provider.Response, error) {
 	var err error
 	if r.Encoded, err = w.model.Encode(r); err != nil {
@@ -277,8 +277,7 @@ func (w *writer) respond(r *provider.Request) (*provider.Response, error) {
 	return got.response, got.err
 }
 
-// note writes down a request, why it was not answered, if it was not, and what it cost, if
-// that is known.
+// note records a request: its error, if it was not answered, and its cost, if that is known.
 func (w *writer) note(r *provider.Request, begun time.Time, m *session.MessageEntry, reason string) {
 	w.sum.Requests++
 	sum := sha256.Sum256(r.Encoded.Body)

@@ -30,7 +30,7 @@ const (
 
 var (
 	errTimeout = errors.New("it took too long")
-	errNoShell = errors.New("there is no bash on this machine: on Windows, Git for Windows has one")
+	errNoShell = errors.New("there is no bash on this machine; on Windows, install Git for Windows, which has one")
 )
 
 type bashInput struct {
@@ -41,7 +41,7 @@ type bashInput struct {
 func (k *kit) bash() (agent.Tool, error) {
 	longest := int(k.MaxTimeout / time.Second)
 	t, err := agent.NewTool(Bash, fmt.Sprintf("Run a command with bash in the working directory. There is no terminal and no input. Returns what it prints, "+
-		"up to %s: the middle of more is left out. It may take %d seconds, or as many as timeout says, up to %d. What it leaves running in the background is ended.",
+		"up to %s: the middle of a longer output is left out. It may take %d seconds, or as many as timeout says, up to %d. What it leaves running in the background is ended.",
 		size(int64(k.MaxOutput)), int(k.Timeout/time.Second), longest),
 		func(ctx context.Context, call agent.Call, in bashInput) (agent.Result, error) {
 			if err := k.checkCommand(call); err != nil {
@@ -109,7 +109,7 @@ func (k *kit) runCommand(ctx context.Context, command string, timeout time.Durat
 	return agent.Result{Text: text, IsError: err != nil}, nil
 }
 
-// report tells what a command prints while it runs. It returns when it has stopped.
+// report shows what a command prints while it runs. The returned function stops it.
 func report(ctx context.Context, out *clipped, show func() string) (stop func()) {
 	end, ended := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -30,7 +30,7 @@ func (k *kit) edit() (agent.Tool, error) {
 		})
 }
 
-// changed returns what a file would have after the edit, and the lines at which it is another.
+// changed returns the content of a file after the edit, and the lines at which it changes.
 func (in editInput) changed(at *place, p path, before fs.FileInfo) (content []byte, lines []int, err error) {
 	if before == nil {
 		return nil, nil, fs.ErrNotExist
@@ -53,7 +53,7 @@ func (p *place) content() ([]byte, error) {
 	defer f.Close()
 	content, err := io.ReadAll(io.LimitReader(f, maxEdit+1))
 	if err == nil && len(content) > maxEdit {
-		err = fmt.Errorf("it has more than the %s that can be edited", size(maxEdit))
+		err = fmt.Errorf("it is larger than %s, the limit for an edit", size(maxEdit))
 	}
 	if err == nil && bytes.IndexByte(content, 0) >= 0 {
 		err = errors.New("it is a binary file, which cannot be edited")
@@ -68,7 +68,7 @@ func (in editInput) check() error {
 	case in.Old == in.New:
 		return errors.New("old_string and new_string are the same: there is nothing to change")
 	case !utf8.ValidString(in.Old) || strings.ContainsRune(in.Old, utf8.RuneError):
-		return errors.New("old_string has characters that stand for bytes that are not UTF-8: choose text without them")
+		return errors.New("old_string has replacement characters in place of bytes that are not UTF-8: choose text without them")
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ func (in editInput) check() error {
 func (in editInput) apply(content []byte) ([]byte, []int, error) {
 	n := bytes.Count(content, []byte(in.Old))
 	if n == 0 && bytes.Contains(content, []byte("\r\n")) && !strings.Contains(in.Old, "\r") {
-		// What read shows has plain line ends.
+		// read shows plain line ends.
 		in.Old, in.New = crlf(in.Old), crlf(strings.ReplaceAll(in.New, "\r\n", "\n"))
 		n = bytes.Count(content, []byte(in.Old))
 	}

@@ -32,7 +32,7 @@ type fetchInput struct {
 }
 
 func (k *kit) fetch() (agent.Tool, error) {
-	t, err := agent.NewTool(Fetch, fmt.Sprintf("Get a page from the web. Returns its text, up to %s: the middle of more is left out.", size(int64(k.MaxOutput))),
+	t, err := agent.NewTool(Fetch, fmt.Sprintf("Get a page from the web. Returns its text, up to %s: the middle of a longer text is left out.", size(int64(k.MaxOutput))),
 		func(ctx context.Context, call agent.Call, in fetchInput) (agent.Result, error) {
 			u, err := webAddress(in.URL)
 			if err != nil {
@@ -48,7 +48,7 @@ func (k *kit) fetch() (agent.Tool, error) {
 	t.Ask = func(call agent.Call) (bool, string) {
 		at := hostOf(call)
 		if at.isPrivate() {
-			return true, "it is not a public address: it is this machine, or in a network of yours"
+			return true, "it is not a public address: it is this machine, or in a private network"
 		}
 		return at.name != "", ""
 	}
@@ -80,7 +80,7 @@ func (s site) usual() string {
 // anyPort returns the port, the usual one too.
 func (s site) anyPort() string { return cmp.Or(s.port, s.usual()) }
 
-// String returns the site as a rule has it.
+// String returns the site as it is written in a rule.
 func (s site) String() string {
 	if s.port == "" {
 		return s.name
@@ -97,8 +97,8 @@ func splitPort(text string) (host, port string) {
 	return strings.Trim(text[:i], "[]"), text[i+1:]
 }
 
-// isPrivate reports whether the name says that the site is not on the internet. Other names may
-// lead to such an address too; that shows when it is called.
+// isPrivate reports whether the name says that the site is not on the internet. Other names
+// may lead to such an address too; get finds that out when it connects.
 func (s site) isPrivate() bool {
 	if s.name == "localhost" || strings.HasSuffix(s.name, ".localhost") {
 		return true
@@ -107,7 +107,7 @@ func (s site) isPrivate() bool {
 	return err == nil && !isPublic(netip.AddrPortFrom(ip, 0).String())
 }
 
-// webAddress reads an address.
+// webAddress parses an address.
 func webAddress(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
@@ -119,7 +119,7 @@ func webAddress(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// hostOf returns the site that a call of fetch is about; without a name if it cannot run.
+// hostOf returns the site of a fetch call; it has no name if the call cannot run.
 func hostOf(call agent.Call) site {
 	in, err := agent.Arguments[fetchInput](call.Input)
 	if err != nil {
@@ -132,14 +132,14 @@ func hostOf(call agent.Call) site {
 	return siteOf(u)
 }
 
-// get returns the text at an address. It connects to this host and port alone, because that is what
-// was approved, and directly: a proxy could reach what is not public.
+// get returns the text at an address. It connects only to this host and port, because they
+// were approved, and directly: a proxy could reach private addresses.
 func (k *kit) get(ctx context.Context, u *url.URL) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, fetchTime, fmt.Errorf("it took longer than %s", fetchTime))
 	defer cancel()
 	here := siteOf(u)
 	dialer := &net.Dialer{Control: func(_, address string, _ syscall.RawConn) error {
-		// An address that is plainly not public was approved as such.
+		// An address that is plainly not public was approved knowing that.
 		if !isPublic(address) && !here.isPrivate() && !k.Rules.names(here) {
 			return fmt.Errorf("%s leads to %s, which is not a public address: ask for that address itself, so that the user sees it", here.name, address)
 		}
@@ -187,7 +187,7 @@ func pageText(response *http.Response) (string, error) {
 	body := io.LimitReader(response.Body, maxPage)
 	isText := strings.HasPrefix(kind, "text/") || strings.Contains(kind, "json") || strings.Contains(kind, "xml") || strings.Contains(kind, "javascript") || kind == ""
 	if !isText {
-		return "", fmt.Errorf("it is no text but %s", kind)
+		return "", fmt.Errorf("it is not text but %s", kind)
 	}
 	if strings.HasPrefix(kind, "text/") {
 		decoded, err := charset.NewReader(body, response.Header.Get("Content-Type"))
@@ -208,7 +208,7 @@ func pageText(response *http.Response) (string, error) {
 	return string(data), err
 }
 
-// isPublic reports whether an address, with its port, is one of the whole internet.
+// isPublic reports whether an address, with its port, is a public one.
 func isPublic(address string) bool {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {

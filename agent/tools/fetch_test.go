@@ -55,7 +55,7 @@ func TestFetch(t *testing.T) {
 	if got := b.run("fetch", "url", h.URL+"/large"); len(got) > 1100 || !strings.HasSuffix(got, "end") {
 		t.Errorf("%d bytes", len(got))
 	}
-	b.fails("it is no text but image/png", "fetch", "url", h.URL+"/image")
+	b.fails("it is not text but image/png", "fetch", "url", h.URL+"/image")
 	b.fails("404 Not Found\n404 page", "fetch", "url", h.URL+"/none")
 	b.fails("has moved to http://other.example/x", "fetch", "url", h.URL+"/away")
 	b.fails("has moved to /loop", "fetch", "url", h.URL+"/loop")

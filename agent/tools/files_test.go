@@ -62,7 +62,7 @@ func TestReadInPages(t *testing.T) {
 			break
 		}
 		var from, to, next int
-		if _, err := fmt.Sscanf(note, "%d to %d; the file goes on: read it with offset %d]", &from, &to, &next); err != nil || from != offset || next != to+1 {
+		if _, err := fmt.Sscanf(note, "%d to %d; the file continues: read it with offset %d]", &from, &to, &next); err != nil || from != offset || next != to+1 {
 			t.Fatalf("%q: %v", note, err)
 		}
 		offset = next
@@ -258,7 +258,7 @@ func TestEditThatDoesNotMatchSaysWhatIsThere(t *testing.T) {
 	b.fails("does not exist", "edit", "path", "none", "old_string", "x", "new_string", "y")
 	b.must(os.Truncate(b.file("huge", "x"), 17<<20))
 	b.fails("binary", "read", "path", "huge")
-	b.fails("more than the 16 MiB", "edit", "path", "huge", "old_string", "x", "new_string", "y")
+	b.fails("larger than 16 MiB", "edit", "path", "huge", "old_string", "x", "new_string", "y")
 	if b.content("a.go") != text {
 		t.Error("it was changed")
 	}

@@ -21,7 +21,7 @@ const (
 )
 
 func (k *kit) grep() (agent.Tool, error) {
-	return pathTool(k, Grep, "reads", fmt.Sprintf("Search the content of files for a regular expression, without those that .gitignore leaves out. "+
+	return pathTool(k, Grep, "reads", fmt.Sprintf("Search the content of files for a regular expression, except those that .gitignore excludes. "+
 		"Returns lines as file:number:text, up to %d, or as many as limit says.", defaultLines), k.grepPath)
 }
 
@@ -49,7 +49,7 @@ func (k *kit) grepPath(ctx context.Context, _ agent.Call, in grepInput, p path) 
 		}
 		f, err := open()
 		if err != nil {
-			return nil // it is gone, or not for us
+			return nil // it is gone, or we may not read it
 		}
 		defer f.Close()
 		return grepFile(ctx, f, wanted, func(n int, text []byte) error {
@@ -89,7 +89,7 @@ func cut(line []byte) string {
 }
 
 func (k *kit) glob() (agent.Tool, error) {
-	return pathTool(k, Glob, "lists", "Find files by their names, without those that .gitignore leaves out.",
+	return pathTool(k, Glob, "lists", "Find files by their names, except those that .gitignore excludes.",
 		func(ctx context.Context, _ agent.Call, in globInput, p path) (agent.Result, error) {
 			if err := words("pattern", in.Pattern); err != nil {
 				return agent.Result{}, err
@@ -109,8 +109,8 @@ func (k *kit) glob() (agent.Tool, error) {
 		})
 }
 
-// globOf returns what files a pattern is about. One without a slash is about files in all
-// directories.
+// globOf returns a function that matches file names. A pattern without a slash matches files
+// in all directories.
 func globOf(text string) (func(name string) bool, error) {
 	if text == "" {
 		return func(string) bool { return true }, nil
@@ -162,7 +162,7 @@ func (l *lines) result(none string) agent.Result {
 	case l.n == 0:
 		return agent.Result{Text: none}
 	case l.more:
-		fmt.Fprintf(&l.text, "[there are more than these %s: narrow it down]", count(l.n, "line"))
+		fmt.Fprintf(&l.text, "[there are more than these %s: narrow the search]", count(l.n, "line"))
 	}
 	return agent.Result{Text: l.text.String()}
 }

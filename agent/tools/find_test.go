@@ -69,7 +69,7 @@ func TestGrep(t *testing.T) {
 		{[]any{"pattern", "bean", "path", "top.txt"}, "top.txt:1:bean\n"}, // who names it wants it
 		{[]any{"pattern", "bean", "path", b.dir + "/sub", "glob", "**/*.ts"}, "sub/e.ts:1:bean\n"},
 		{[]any{"pattern", "turnip"}, "[no line matches]"},
-		{[]any{"pattern", "bean", "limit", 2}, ".env:1:bean=1\na.go:3:var bean = 1\n[there are more than these 2 lines: narrow it down]"},
+		{[]any{"pattern", "bean", "limit", 2}, ".env:1:bean=1\na.go:3:var bean = 1\n[there are more than these 2 lines: narrow the search]"},
 	} {
 		if got := b.run("grep", tt.args...); got != tt.want {
 			t.Errorf("%v: %q, want %q", tt.args, got, tt.want)
@@ -131,7 +131,7 @@ func TestGlobAndLs(t *testing.T) {
 	}
 	b.fails("not a directory", "ls", "path", "a.go")
 	b = newBench(t, tools.Options{Dir: b.dir, MaxOutput: 16})
-	if got := b.run("glob", "pattern", "*"); got != ".env\n.gitignore\n[there are more than these 2 lines: narrow it down]" {
+	if got := b.run("glob", "pattern", "*"); got != ".env\n.gitignore\n[there are more than these 2 lines: narrow the search]" {
 		t.Errorf("%q", got)
 	}
 }

@@ -2,25 +2,25 @@ package tools
 
 import "strings"
 
-// In a pattern these bytes stand for * and ?, so that a quoted * is just a character.
-// Text with control characters cannot be a pattern.
+// In a pattern these bytes mean * and ?, so that a quoted * is just a character. Text with
+// control characters cannot be a pattern.
 const (
 	anything byte = 1
 	anyOne   byte = 2
 )
 
-// manyNames stands for any number of names in a path.
+// manyNames matches any number of names in a path.
 var manyNames = string([]byte{anything, anything})
 
-// pathPattern returns the pattern for what people write.
+// pathPattern converts what people write to a pattern.
 func pathPattern(text string) string {
 	return strings.NewReplacer("*", string(anything), "?", string(anyOne)).Replace(text)
 }
 
-// matchPath reports whether a path with slashes matches a pattern: * and ? stand for
-// anything within a name, ** as a whole name for any number of names. As in a shell,
-// none of them matches a dot at the beginning of a name, so that "write(**)" does not
-// open .git/hooks; with dots they do.
+// matchPath reports whether a path with slashes matches a pattern: * and ? match anything
+// within a name, and ** as a whole name matches any number of names. As in a shell, none of
+// them matches a dot at the beginning of a name, so that "write(**)" does not open
+// .git/hooks; with dots they do.
 func matchPath(pattern, path string, dots bool) bool {
 	return matchNames(strings.Split(pattern, "/"), strings.Split(path, "/"), dots)
 }

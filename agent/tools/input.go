@@ -35,7 +35,7 @@ type (
 		Limit      int    `json:"limit,omitempty" jsonschema:"number of lines"`
 	}
 	globInput struct {
-		Pattern string `json:"pattern" jsonschema:"such as **/*.go; ** stands for any number of directories"`
+		Pattern string `json:"pattern" jsonschema:"such as **/*.go; ** matches any number of directories"`
 		Path    string `json:"path,omitempty" jsonschema:"where to begin; default: the working directory"`
 	}
 	lsInput struct {
@@ -74,7 +74,7 @@ func (d dir) pathIn(tool string, input json.RawMessage) (path, error) {
 	return d.locate(text)
 }
 
-// words refuses text that is blank, or has a NUL, which no system passes on.
+// words refuses text that is blank, or has a NUL, which no operating system accepts.
 func words(name, s string) error {
 	switch {
 	case strings.TrimSpace(s) == "":

@@ -11,19 +11,19 @@ import (
 	"github.com/coppice-dev/coppice/agent"
 )
 
-// maxApproved is how many calls may wait for their approval. Those that are forgotten run
+// maxApproved is how many calls that wait for approval are remembered. A forgotten call runs
 // only if there is no link on the way.
 const maxApproved = 1000
 
-// memory is what the tools know about files, for each conversation: what the model has
-// seen of them, and which ones the calls that wait are about.
+// memory is what the tools know about files, for each conversation: what the model has seen
+// of them, and which files waiting calls name.
 type memory struct {
 	mu       sync.Mutex
 	approved map[waiting]string
 	seen     map[file]sight
 }
 
-// sight is what the model has seen of a file: its lines from the first to another, or all.
+// sight is what the model has seen of a file: its lines up to a number, or all.
 type sight struct {
 	is  digest
 	to  int
@@ -39,8 +39,8 @@ type file struct{ session, name string }
 // digest identifies the content of a file.
 type digest [sha256.Size]byte
 
-// approve notes where the path of a call leads when it is first asked about: a call may be
-// checked again after its approval.
+// approve records where the path of a call leads when approval is first requested: a call may
+// be checked again after that.
 func (m *memory) approve(call agent.Call, p path, full string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -70,7 +70,8 @@ func (m *memory) isApproved(call agent.Call, p path, at *place) error {
 	return nil
 }
 
-// see notes the lines of a file that the model has read; end means that it has no more.
+// see records the lines of a file that the model has read; end means that the file has no
+// more.
 func (m *memory) see(call agent.Call, at *place, is digest, from, to int, end bool) {
 	m.note(call, at, func(s *sight) {
 		if s.is != is {
@@ -82,7 +83,7 @@ func (m *memory) see(call agent.Call, at *place, is digest, from, to int, end bo
 	})
 }
 
-// changed notes what a call has made of a file. An edit leaves unseen what was unseen.
+// changed records the content that a call gave a file. An edit leaves unseen what was unseen.
 func (m *memory) changed(call agent.Call, at *place, is digest) {
 	m.note(call, at, func(s *sight) { *s = sight{is: is, all: s.all || call.Name == Write} })
 }
@@ -99,25 +100,25 @@ func (m *memory) note(call agent.Call, at *place, note func(s *sight)) {
 	m.seen[key] = s
 }
 
-// hasSeen returns an error if the model does not know what is in a file. What write replaces,
-// it must have seen as a whole.
+// hasSeen returns an error if the model does not know what is in a file. Before a write, it
+// must have seen the whole file.
 func (m *memory) hasSeen(call agent.Call, at *place, is digest) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	was, ok := m.seen[file{call.Session, at.full}]
 	switch {
 	case !ok:
-		return errors.New("it exists and was not read yet in this conversation, or not since the program was started: read it first")
+		return errors.New("it exists and was not read in this conversation since the program started: read it first")
 	case was.is != is:
 		return errors.New("it has changed since it was read: read it again")
 	case call.Name == Write && !was.all:
-		return errors.New("it was read in part only, and write replaces all of it: read the rest, or use edit")
+		return errors.New("it was only read in part, and write replaces all of it: read the rest, or use edit")
 	}
 	return nil
 }
 
-// digest returns the digest of a file. For one that is too large to be edited, size and time
-// stand for the content.
+// digest returns the digest of a file. For a file that is too large to be edited, it is made
+// from the size and the time.
 func (p *place) digest() (is digest, err error) {
 	f, err := p.openFile()
 	if err != nil {

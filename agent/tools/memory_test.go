@@ -16,8 +16,8 @@ func TestOnlyWhatWasReadIsReplaced(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, tools.Options{})
 	b.file("a", "precious")
-	b.fails("a: it exists and was not read yet", "write", "path", "a", "content", "x")
-	b.fails("a: it exists and was not read yet", "edit", "path", "a", "old_string", "prec", "new_string", "x")
+	b.fails("a: it exists and was not read in this conversation", "write", "path", "a", "content", "x")
+	b.fails("a: it exists and was not read in this conversation", "edit", "path", "a", "old_string", "prec", "new_string", "x")
 	b.run("read", "path", "a")
 	info, err := os.Stat(b.file("a", "precious"))
 	b.must(err)
@@ -38,7 +38,7 @@ func TestOnlyWhatWasReadIsReplaced(t *testing.T) {
 	}
 	// Another conversation has not read it.
 	r, err := b.tools["write"].Run(t.Context(), agent.Call{Session: "other", Name: "write", Input: at("write", "a")})
-	if err != nil || !r.IsError || !strings.Contains(r.Text, "not read yet in this conversation") {
+	if err != nil || !r.IsError || !strings.Contains(r.Text, "not read in this conversation") {
 		t.Errorf("%+v: %v", r, err)
 	}
 }
@@ -82,11 +82,11 @@ func TestAPartialReadIsNotEnoughToReplaceAFile(t *testing.T) {
 	b := newBench(t, tools.Options{})
 	b.file("a", "one\ntwo\nthree\nfour\n")
 	b.run("read", "path", "a", "limit", 2)
-	b.fails("read in part only", "write", "path", "a", "content", "x")
+	b.fails("only read in part", "write", "path", "a", "content", "x")
 	b.run("edit", "path", "a", "old_string", "four", "new_string", "five") // which names what it replaces
-	b.fails("read in part only", "write", "path", "a", "content", "x")
+	b.fails("only read in part", "write", "path", "a", "content", "x")
 	b.run("read", "path", "a", "offset", 4)
-	b.fails("read in part only", "write", "path", "a", "content", "x")
+	b.fails("only read in part", "write", "path", "a", "content", "x")
 	b.run("read", "path", "a", "limit", 2)
 	b.run("read", "path", "a", "offset", 2)
 	b.run("write", "path", "a", "content", "x\ny\n")

@@ -66,9 +66,8 @@ func countSame(have, want []string) int {
 	return n
 }
 
-// likestLines returns where the text is most like the lines, or -1. It looks for lines
-// that resemble the longest one: comparing each with each takes too long in a large
-// file.
+// likestLines returns where the file is most similar to the wanted lines, or -1. It looks for
+// lines that resemble the longest one: comparing all pairs takes too long in a large file.
 func likestLines(have, want []string) int {
 	longest := 0
 	for i := range want {

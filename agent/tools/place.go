@@ -16,8 +16,8 @@ import (
 // dir is the working directory: as it was given, and without symbolic links.
 type dir struct{ path, real string }
 
-// path is where a call points, judged only by how it is written. That makes the
-// judgement final: links that appear or disappear later do not change it.
+// path is where a call points, judged only by its text. So links that appear or disappear
+// later do not change the judgement.
 type path struct {
 	name    string // relative to the working directory, or absolute if outside
 	outside bool
@@ -65,13 +65,13 @@ func plainNames(full string) error {
 	return nil
 }
 
-// place is a path that was opened: a name in a directory that is held open, so that
-// nothing that happens to the names above it leads elsewhere. The name has no symbolic
-// links in it, so that it can be replaced.
+// place is an opened path: a name in a directory that is held open, so that changes to the
+// names above it cannot lead elsewhere. The name has no symbolic links in it, so that it can
+// be replaced.
 type place struct {
 	root *os.Root
 	name string
-	full string // the whole name without links, as path has it
+	full string // the whole name without links, written as in path
 }
 
 func (p *place) close() { p.root.Close() }
@@ -139,7 +139,7 @@ func (d dir) openOutside(full string) (*place, error) {
 	return &place{root, name, full}, nil
 }
 
-// isStill returns an error if a directory that was opened is another one than before.
+// isStill returns an error if the opened directory is not the expected one.
 func isStill(root *os.Root, before fs.FileInfo) error {
 	now, err := root.Stat(".")
 	if err == nil && !os.SameFile(before, now) {
@@ -187,7 +187,7 @@ type way struct {
 
 func (w *way) top() *os.Root { return w.roots[len(w.roots)-1] }
 
-// back leaves all directories but the first n.
+// back closes all directories but the first n.
 func (w *way) back(n int) {
 	for _, root := range w.roots[n:] {
 		root.Close()
@@ -195,10 +195,10 @@ func (w *way) back(n int) {
 	w.roots, w.names = w.roots[:n], w.names[:n-1]
 }
 
-// follow goes to a file in the working directory, by the links on the way. What does not
-// exist yet has the name that it would get. os.Root follows links too, but it refuses
-// absolute ones that stay inside, it replaces a link instead of the file, and its error
-// does not say where a link leads.
+// follow finds a file in the working directory, following links on the way. A file that does
+// not exist yet has the name that it would get. os.Root follows links too, but it refuses
+// absolute ones that stay inside, it replaces a link instead of the file, and its error does
+// not say where a link leads.
 func (w *way) follow(name string) (*place, error) {
 	rest, links := split(name), 0
 	for len(rest) > 0 {

@@ -4,8 +4,8 @@ import (
 	"github.com/coppice-dev/coppice/agent"
 )
 
-// Preview returns what a call of write or edit would make of a file, for a person who is
-// asked about it. ok is false if the call is another one, or would fail. The file may change
+// Preview returns a file before and after a call of write or edit, for the person who
+// approves it. ok is false if the call is another one, or would fail. The file may change
 // before the call runs; the tools notice that themselves.
 func Preview(workDir string, call agent.Call) (before, after string, ok bool) {
 	d, err := openDir(workDir)

@@ -50,7 +50,7 @@ func (k *kit) readPath(ctx context.Context, call agent.Call, in readInput, p pat
 		text, err := list(at, p)
 		return agent.Result{Text: text}, err
 	}
-	is, err := at.digest() // before it is read, so that what is noted is not newer
+	is, err := at.digest() // before reading, so that the digest is not newer than what was read
 	if err != nil {
 		return agent.Result{}, err
 	}
@@ -70,7 +70,7 @@ func (k *kit) readPath(ctx context.Context, call agent.Call, in readInput, p pat
 	}
 	head = head[:n]
 	isImage, isWide := media.ImageType(head) != "", bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff"))
-	if isImage || isWide || bytes.IndexByte(head, 0) >= 0 { // the model cannot know more of it
+	if isImage || isWide || bytes.IndexByte(head, 0) >= 0 { // the model cannot see more of it
 		k.memory.see(call, at, is, 1, 1, true)
 	}
 	switch {
@@ -143,8 +143,8 @@ func plainName(name string) string {
 	return name
 }
 
-// page is the part of a file that a read returns. It reads on to the first line that is
-// asked for and stops after the last, and keeps no more of a line than it shows.
+// page is the part of a file that a read returns. It skips to the first requested line and
+// stops after the last, and keeps no more of a line than it shows.
 type page struct {
 	ctx         context.Context
 	from, lines int
@@ -153,7 +153,7 @@ type page struct {
 	out     []byte
 	line    int  // number of the line before the next one
 	shown   int  // lines in out
-	more    bool // the file goes on after the page
+	more    bool // the file continues after the page
 	crlf    bool
 	foreign bool // there are bytes that are not UTF-8
 }
@@ -256,11 +256,11 @@ func (g *page) text(p path) (string, error) {
 	case g.shown == 0 && g.line == 0 && g.from == 1:
 		return fmt.Sprintf("[the file %s is empty]", p), nil
 	case g.shown == 0:
-		return "", fmt.Errorf("%s has only %s, so none from line %d on", p, count(g.line, "line"), g.from)
+		return "", fmt.Errorf("%s has only %s; there is no line %d", p, count(g.line, "line"), g.from)
 	}
 	var notes []string
 	if g.more {
-		notes = append(notes, fmt.Sprintf("lines %d to %d; the file goes on: read it with offset %d", g.from, g.line, g.line+1))
+		notes = append(notes, fmt.Sprintf("lines %d to %d; the file continues: read it with offset %d", g.from, g.line, g.line+1))
 	}
 	if g.crlf {
 		notes = append(notes, "lines end with CRLF")

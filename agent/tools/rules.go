@@ -30,26 +30,25 @@ import (
 // A call that a rule denies is refused, whatever else allows it. Rules that allow are
 // strict and rules that deny are broad: in doubt a call asks.
 //
-// In the pattern of a path, * and ? stand for anything within a name, and ** for any
-// number of names. When they allow, they do not stand for a dot at the beginning of a
-// name: write(**) does not reach .git or .env; write(.github/**) does. A path is
-// relative to the working directory. A file outside is reached only by an absolute
-// pattern: "write" alone is write(**). If there are links on the way,
-// both the path in the call and the file itself must be allowed.
+// In the pattern of a path, * and ? match anything within a name, and ** any number of names.
+// In a rule that allows, they do not match a dot at the beginning of a name: write(**) does
+// not reach .git or .env; write(.github/**) reaches .github. A path is relative to the
+// working directory. A file outside is reached only by an absolute pattern: "write" alone is
+// write(**). If there are links on the way, both the path in the call and the file itself
+// must be allowed.
 //
-// The pattern of a command is compared word by word. A * of its own stands for one
-// word, or at the end for any number of words; quotes make it a character. A command
-// line is allowed if it consists of plain commands, joined by && || ; | or a newline,
-// each of which is allowed. With a substitution, a redirection, a variable and the like in it,
-// it asks. Keep in mind what a command can do: "find *" can delete, and "go test *"
-// runs any program by -exec.
+// The pattern of a command is compared word by word. A * by itself matches one word, or at
+// the end any number of words; in quotes it is just a character. A command line is allowed if
+// it consists of plain commands, joined by && || ; | or a newline, each of which is allowed.
+// With a substitution, a redirection, a variable and the like in it, it asks. Keep in mind
+// what a command can do: "find *" can delete, and "go test *" runs any program by -exec.
 //
 // A rule that denies a command covers it wherever it is in a line, and in the words of
-// programs that run others. It also limits the rule "bash", which allows all: a line that
-// is more than plain commands, that has another program run its words, such as env, sh or
-// find -exec, or that has the denied words in its arguments asks, because it may run what
-// is denied. A rule with a pattern still allows it. This keeps a model from a command, but it is not a sandbox: a script
-// or a program that was just written can run anything.
+// programs that run others. It also limits the rule "bash", which allows all: a line that is
+// more than plain commands, that has another program run its words, such as env, sh or find
+// -exec, or that has the denied words in its arguments asks, because it may run what is
+// denied. A rule with a pattern still allows it. This keeps a model away from a command, but
+// it is not a sandbox: a script or a program that was just written can run anything.
 //
 // A nil *Rules has no rules. Methods may be called concurrently.
 type Rules struct {
@@ -145,7 +144,7 @@ func (r *Rules) parse(text string) (rule, error) {
 		host, port := splitPort(strings.ToLower(pattern))
 		one.host, one.port = pathPattern(host), pathPattern(port)
 		if strings.ContainsAny(pattern, "/ ") || strings.Trim(port, "0123456789*") != "" {
-			return bad("the pattern is the name of a host, such as *.example.com, or one with a port, such as localhost:8080")
+			return bad("the pattern must be a host, such as *.example.com, or a host with a port, such as localhost:8080")
 		}
 	default:
 		return bad("only bash, fetch and the tools for files take a pattern")
@@ -153,9 +152,9 @@ func (r *Rules) parse(text string) (rule, error) {
 	return one, nil
 }
 
-// Check returns an error for each rule that fits none of the tools with these names:
-// most likely the name is misspelt, and a call that should be denied is not. A name with
-// a * or ? may be meant for tools that are not there.
+// Check returns an error for each rule that matches none of the tools with these names: most
+// likely the name is misspelt, and a call that should be denied is not. A name with a * or ?
+// may be meant for tools that are not present, and is not an error.
 func (r *Rules) Check(names []string) error {
 	if r == nil {
 		return nil
@@ -194,8 +193,8 @@ func (r *Rules) Decide(call agent.Call) (d agent.Decision, rule string) {
 	return s.allowed(r.allow)
 }
 
-// doubts reports which commands of a call may run something that a rule denies. If a
-// line is not simple, that is the whole line.
+// doubts reports which commands of a call may run something that a rule denies. A line that
+// is not simple counts as one command.
 func (r *Rules) doubts(s *subject) []bool {
 	if s.name != Bash || !slices.ContainsFunc(r.deny, func(one rule) bool { return len(one.words) > 0 }) {
 		return nil
@@ -217,7 +216,7 @@ type subject struct {
 	simple   bool
 	host     site
 	hidden   [][]word // everything that it may run, folded
-	doubtful []bool   // the commands that no rule for all commands allows; nil: none
+	doubtful []bool   // the commands that the rule "bash" alone does not allow; nil: none
 }
 
 func (r *Rules) subject(call agent.Call) subject {
@@ -319,7 +318,7 @@ func (s *subject) denied(one rule) bool {
 	}
 	pattern := foldedWords(one.words)
 	return len(pattern) > 0 && slices.ContainsFunc(s.hidden, func(command []word) bool {
-		command = slices.Clone(command[:min(len(command), len(pattern)+1)]) // a pattern says nothing about more
+		command = slices.Clone(command[:min(len(command), len(pattern)+1)]) // a pattern does not look further
 		if matchCommand(pattern, command, true) {
 			return true
 		}
@@ -389,7 +388,7 @@ func (r *Rules) Apply(list ...agent.Tool) []agent.Tool {
 		}
 		if ask != nil {
 			list[i].Ask = func(call agent.Call) (bool, string) {
-				asks, reason := ask(call) // even if a rule decides: it notes which file the call is about
+				asks, reason := ask(call) // even if a rule decides, because it records which file the call names
 				if d, _ := decide(call); d != "" {
 					return false, ""
 				}
@@ -402,7 +401,7 @@ func (r *Rules) Apply(list ...agent.Tool) []agent.Tool {
 		if check := list[i].Check; check != nil {
 			list[i].Check = func(call agent.Call) error {
 				if d, _ := decide(call); d == agent.Deny {
-					return nil // Run says that
+					return nil // Run reports it
 				}
 				return check(call)
 			}
@@ -433,7 +432,7 @@ func (r *Rules) RulesFor(call agent.Call) ([]string, error) {
 			return nil, err
 		}
 		if strings.ContainsAny(p.String(), "*?()") {
-			return nil, errors.New("the path has characters that mean something else in a rule")
+			return nil, errors.New("the path has characters with a special meaning in a rule")
 		}
 		texts[0] += "(" + p.String() + ")"
 	case call.Name == Fetch:
@@ -443,12 +442,12 @@ func (r *Rules) RulesFor(call agent.Call) ([]string, error) {
 		texts[0] += "(" + s.host.String() + ")"
 	case call.Name == Bash:
 		if !s.simple {
-			return nil, errors.New("a rule is a command of plain words and quoted text, and this is more")
+			return nil, errors.New("a rule can only hold a command of plain words and quoted text, and this is more")
 		}
 		texts = nil
 		for _, words := range s.commands {
 			if slices.ContainsFunc(words, func(w word) bool { return w.wild }) {
-				return nil, errors.New("in a rule, * and ? stand for other commands too")
+				return nil, errors.New("in a rule, * and ? match other commands too")
 			}
 			if err := r.isSafeAlone(words, len(s.commands) == 1); err != nil {
 				return nil, err
@@ -473,8 +472,8 @@ func (r *Rules) RulesFor(call agent.Call) ([]string, error) {
 }
 
 // isSafeAlone returns why a rule for a command would allow more than the line that it is in:
-// the parts of a line may be put together in other ways. whole means that the line has no
-// other command.
+// the parts of a line can be combined in other ways. whole means that the line has no other
+// command.
 func (r *Rules) isSafeAlone(command []word, whole bool) error {
 	folded := foldedWords(command)
 	name := program(folded)
@@ -497,8 +496,8 @@ func (r *Rules) isSafeAlone(command []word, whole bool) error {
 	return nil
 }
 
-// quoted writes the words of a command as a rule has them. There is no backslash outside of
-// quotes in a rule.
+// quoted writes the words of a command as in a rule. A rule has no backslash outside of
+// quotes.
 func quoted(words []word) string {
 	quote := func(text string) string { return "'" + strings.ReplaceAll(text, "'", `'"'"'`) + "'" }
 	texts := make([]string, len(words))

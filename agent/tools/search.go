@@ -53,7 +53,7 @@ func (k *kit) search() (agent.Tool, error) {
 	return t, err
 }
 
-// passages writes hits, as many as there is room for.
+// passages writes as many hits as fit.
 func passages(hits []Hit, max int) string {
 	if len(hits) == 0 {
 		return "[nothing found: try other or fewer words]"

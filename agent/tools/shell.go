@@ -9,8 +9,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// word is a word of a simple command: what the shell passes on, or the pattern for it in
-// a rule, see anything and anyOne.
+// word is a word of a simple command: what the shell passes on, or the pattern for it in a
+// rule (see anything and anyOne).
 type word struct {
 	text string
 	wild bool // the shell expands it, or the pattern is more than its text
@@ -20,7 +20,7 @@ type word struct {
 var errNotSimple = errors.New("it is more than words: it has a substitution, a redirection or the like")
 
 const (
-	// plainBytes are those without a special meaning to a shell, wherever they are in a
+	// plainBytes are the bytes without a special meaning to a shell, wherever they are in a
 	// word.
 	plainBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:@%+,"
 	// maxParsed is the longest line that is read: the parser calls itself for every
@@ -37,10 +37,10 @@ func parseLine(line string) (*syntax.File, error) {
 	return syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(line), "")
 }
 
-// simpleCommands splits a command line into the commands that it runs, each of them
-// words. It takes only what cannot be misunderstood: plain words, quoted text, and
-// commands joined by && || ; | or a newline. Of redirections there is 2>&1 alone. In a
-// word outside of quotes, what is not listed is an error, and the call asks.
+// simpleCommands splits a command line into the commands that it runs, each of them words. It
+// takes only what cannot be misunderstood: plain words, quoted text, and commands joined by
+// && || ; | or a newline. Of redirections there is 2>&1 alone. Any unlisted character outside
+// of quotes is an error, and the call asks.
 func simpleCommands(line string, pattern bool) ([][]word, error) {
 	file, err := parseLine(line)
 	// The parser leaves out a NUL, a carriage return and a line that is continued.
@@ -57,13 +57,13 @@ func simpleCommands(line string, pattern bool) ([][]word, error) {
 	return l.commands, nil
 }
 
-// reader takes over simple commands.
+// reader collects simple commands.
 type reader struct {
 	pattern  bool
 	commands [][]word
 }
 
-// statement takes over a statement, and reports false if it is not simple.
+// statement adds the commands of a statement, and returns false if it is not simple.
 func (l *reader) statement(s *syntax.Stmt) bool {
 	if s.Negated || s.Background || s.Coprocess || s.Disown {
 		return false
@@ -88,7 +88,7 @@ func (l *reader) statement(s *syntax.Stmt) bool {
 	return false
 }
 
-// words returns the words of a command, and whether they are all that it is.
+// words returns the words of a command, and whether it consists of nothing else.
 func (l *reader) words(c *syntax.CallExpr) (command []word, plain bool) {
 	plain = true
 	for _, arg := range c.Args {
@@ -105,7 +105,7 @@ func (l *reader) words(c *syntax.CallExpr) (command []word, plain bool) {
 type wordOf struct {
 	word
 	pattern bool
-	plain   bool // it is just what it looks like
+	plain   bool // the shell does not change it
 }
 
 func (w *wordOf) part(part syntax.WordPart) {
@@ -124,7 +124,7 @@ func (w *wordOf) part(part syntax.WordPart) {
 			}
 			w.text, w.plain = w.text+lit.Value, w.plain && !strings.ContainsAny(lit.Value, "$`\\!")
 		}
-	default: // what the shell puts here is not known
+	default: // unknown until the shell runs it
 		w.wild, w.plain = true, false
 	}
 }
@@ -148,9 +148,9 @@ func (w *wordOf) literal(value string) {
 	}
 }
 
-// allCommands returns every command in a line, wherever it is, also those that programs
-// in it run, with folded words. It is for rules that deny: it may return what is no command. ok is false if
-// the line cannot be read.
+// allCommands returns every command anywhere in a line, including those that programs in it
+// run, with folded words. It is for rules that deny, so it may return words that are not a
+// command. ok is false if the line cannot be read.
 func allCommands(line string, depth int) (commands [][]word, ok bool) {
 	file, err := parseLine(line)
 	if err != nil {
@@ -172,8 +172,8 @@ func allCommands(line string, depth int) (commands [][]word, ok bool) {
 	return commands, ok
 }
 
-// unwrapped returns what a program that runs other commands may run: any of its words may
-// be the first of a command, or a line of its own.
+// unwrapped returns what a program that runs other commands may run: each of its words may
+// begin a command, or be a whole line.
 func unwrapped(command []word, depth int) (commands [][]word, ok bool) {
 	if depth == maxUnwrapped {
 		return nil, false
@@ -188,9 +188,9 @@ func unwrapped(command []word, depth int) (commands [][]word, ok bool) {
 	return commands, true
 }
 
-// matchCommand reports whether the words of a command are what a pattern says. A * of
-// its own is one word, or at the end any number of words. Words that the shell expands
-// become others, so only such an end covers them.
+// matchCommand reports whether a command matches a pattern. A * by itself matches one word,
+// or at the end any number of words. The shell changes words that it expands, so only a * at
+// the end covers them.
 func matchCommand(pattern, command []word, dots bool) bool {
 	for i, p := range pattern {
 		lone := p.wild && p.text == string(anything)
@@ -220,7 +220,7 @@ var (
 		"chrt", "taskset", "setsid", "stdbuf", "watch", "chroot", "unshare", "nsenter", "script", "strace", "flock", "ssh", "at", "batch", "crontab", "run-parts",
 	})
 	shells = []string{"bash", "sh", "dash", "zsh", "ksh", "mksh", "csh", "tcsh", "rbash", "ash", "fish"}
-	// interpreters run programs too, which are in their arguments, their input or a file.
+	// interpreters run programs from their arguments, their input or a file.
 	interpreters = []string{"python", "perl", "ruby", "node", "nodejs", "deno", "bun", "php", "lua", "tclsh", "rscript", "osascript", "pwsh", "powershell"}
 	// feeders take the commands that they run from their input.
 	feeders = []string{"xargs", "parallel", "at", "batch", "crontab"}
@@ -242,8 +242,8 @@ func isInterpreter(command []word) bool {
 	return slices.Contains(interpreters, strings.TrimRight(program(command), "0123456789."))
 }
 
-// takesCommands reports whether a command, with folded words, may run what comes from its
-// input: a rule for it would be one for everything.
+// takesCommands reports whether a command, with folded words, may run commands from its
+// input: a rule for it would allow everything.
 func takesCommands(command []word) bool {
 	for i := range command {
 		rest := command[i:]
@@ -260,9 +260,9 @@ func takesCommands(command []word) bool {
 	return false
 }
 
-// mayRun reports whether a simple command may run a denied one although it is not written
-// like it: it runs others, the shell expands a * in it, or it has the denied words in its
-// arguments, as "setarch rm x" and "git -C . push" have. All words must be folded.
+// mayRun reports whether a simple command may run a denied one that it does not begin with:
+// it runs others, the shell expands a * in it, or its arguments contain the denied words, as
+// in "setarch rm x" and "git -C . push". All words must be folded.
 func mayRun(command, denied []word) bool {
 	isWild := slices.ContainsFunc(command, func(w word) bool { return w.wild })
 	switch {

@@ -44,9 +44,9 @@ type Options struct {
 	Search SearchFunc
 	// Rules allow and deny calls without asking. Default: none.
 	Rules *Rules
-	// Env is the environment of commands. Default: that of the program, without what
-	// looks like a key, a token or a password, and set so that programs do not wait for
-	// a person.
+	// Env is the environment of commands. Default: that of the program, without variables
+	// that look like a key, a token or a password, and with settings that keep programs from
+	// waiting for a person.
 	Env []string
 	// Keep names variables that stay in the default of Env although they look like a
 	// key.
@@ -139,8 +139,9 @@ func (k *kit) complete() error {
 	return nil
 }
 
-// pathTool returns a tool whose calls name a file. They ask if it is outside of the
-// working directory, or always if the tool changes it; verb says what they do there.
+// pathTool returns a tool whose calls name a file. A call asks if the file is outside of the
+// working directory, or always if the tool changes files; verb says what it does with the
+// file.
 func pathTool[In interface{ where() string }](k *kit, name, verb, description string,
 	run func(ctx context.Context, call agent.Call, in In, p path) (agent.Result, error),
 ) (agent.Tool, error) {
@@ -165,7 +166,7 @@ func pathTool[In interface{ where() string }](k *kit, name, verb, description st
 	t.Files = func(input json.RawMessage) (read, changed []string) {
 		p, err := k.dir.pathIn(name, input)
 		switch {
-		case err != nil, name != Read && !changes: // what a search reads is in its result
+		case err != nil, name != Read && !changes: // a search's result shows what it read
 			return nil, nil
 		case changes:
 			return nil, []string{p.String()}
@@ -175,9 +176,9 @@ func pathTool[In interface{ where() string }](k *kit, name, verb, description st
 	return t, err
 }
 
-// asks reports whether a call that names a file must be approved, and notes which file it
-// is. If the call does not name the file plainly, the reason does: the person who approves
-// a call must know which file it is.
+// asks reports whether a call that names a file must be approved, and remembers which file it
+// is. If the call does not name the file plainly, the reason does: the person who approves a
+// call must know which file it is.
 func (k *kit) asks(tool, verb string, changes bool, call agent.Call) (bool, string) {
 	text, err := pathTools[tool](call.Input)
 	if err != nil {

@@ -20,9 +20,9 @@ import (
 // errEnough ends a walk.
 var errEnough = errors.New("that is enough")
 
-// walk is a way through the files below a directory, in the order of their names. Links are
-// not followed. What .gitignore files leave out is left out, and so are .git and what a rule
-// keeps from being read.
+// walk visits the files below a directory, in the order of their names. It does not follow
+// links. It leaves out .git, files that .gitignore excludes, and files that a rule keeps from
+// being read.
 type walk struct {
 	ctx   context.Context
 	rules *Rules
@@ -34,9 +34,9 @@ type walk struct {
 }
 
 // Browse calls visit with what is below a directory, by its path relative to it, with
-// slashes: files, and directories with a slash at the end, in the order of their names. Of a
-// directory for which visit returns false, it leaves out what is below. What .gitignore files
-// leave out is left out.
+// slashes: files, and directories with a slash at the end, in the order of their names. If
+// visit returns false for a directory, it skips what is below. It leaves out files that
+// .gitignore excludes.
 func Browse(ctx context.Context, dir string, visit func(name string) bool) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -194,7 +194,7 @@ func (w *walk) ignoresIn(dir string) []ignoreRule {
 	return list
 }
 
-// isIgnored reports what the last rule says that is about a name.
+// isIgnored returns what the last rule that matches a name says.
 func isIgnored(rules []ignoreRule, name string, isDir bool) bool {
 	for _, one := range slices.Backward(rules) {
 		rel, err := filepath.Rel(one.dir, name)

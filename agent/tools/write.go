@@ -37,8 +37,8 @@ func (k *kit) write() (agent.Tool, error) {
 }
 
 // changeFile gives a file the content that change returns, while no other call changes files
-// here. The file must be the one that was approved, and what the model has seen; before
-// describes it, or is nil if there is none. text tells the model what was done.
+// here. The file must be the approved one, with the content that the model has seen; before
+// describes it, or is nil if there is none. text says what was done, for the model.
 func (k *kit) changeFile(ctx context.Context, call agent.Call, p path,
 	change func(at *place, before fs.FileInfo) (content []byte, text string, err error),
 ) (agent.Result, error) {

@@ -10,10 +10,10 @@ import (
 // Group is a program with the processes that it starts.
 type Group struct{ cmd *exec.Cmd }
 
-// NewGroup prepares a program that was not started yet. It gets a session of its own:
-// it has no terminal that it could ask for a password, an interrupt from the keyboard
-// does not reach it, and its session holds all that it starts, except for what makes a
-// session of its own.
+// NewGroup prepares a program that was not started yet. It gets a session of its own: it has
+// no terminal that it could ask for a password, an interrupt from the keyboard does not reach
+// it, and its session holds all processes that it starts, except those that create their own
+// session.
 func NewGroup(cmd *exec.Cmd) *Group {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return &Group{cmd}

@@ -1,4 +1,4 @@
-// Package process runs the programs of an agent: commands, and servers of tools.
+// Package process runs the programs of an agent: commands, and MCP servers.
 package process
 
 import (
@@ -11,10 +11,10 @@ import (
 	"github.com/coppice-dev/coppice/redact"
 )
 
-// Environ returns the environment of this program without what looks like a key, a token
-// or a password, except for the variables in keep. A program that prints its environment
-// would put them into the log, and a foreign program has no business with them. The first
-// call also takes them out of what other processes can see of this one.
+// Environ returns the environment of this program without variables that look like a key, a
+// token or a password, except for those in keep. A program that prints its environment would
+// put them into the log, and a foreign program does not need them. The first call also hides
+// them from other processes.
 func Environ(keep ...string) []string {
 	hide.Do(hideSecrets)
 	return slices.DeleteFunc(os.Environ(), func(setting string) bool {

@@ -4,6 +4,6 @@ package process
 
 import "syscall"
 
-// signalSession does nothing where processes cannot be listed by their session: what is
-// in a group of its own gets away.
+// signalSession does nothing where processes cannot be listed by their session: a process in
+// a group of its own escapes.
 func signalSession(int, syscall.Signal) {}
