@@ -102,8 +102,8 @@ func everything() []session.Entry {
 func TestFromElsewhere(t *testing.T) {
 	t.Parallel()
 	said := map[string][]string{
-		"chat":      {"u1: an image is left out", "u1: a file is left out", "a1: what was said after a call stands before it", "t2: image (image/png, 70 bytes) is not shown: a tool cannot show it to this model", "mix: that a tool's result is an error is not said"},
-		"responses": {"u1: a file is left out", "a1: thinking of another provider is left out", "mix: that a tool's result is an error is not said"},
+		"chat":      {"u1: an image is left out", "u1: a file is left out", "a1: what was said after a call comes before it", "t2: image (image/png, 70 bytes) is not shown: a tool cannot show it to this model", "mix: the result does not say that the tool failed"},
+		"responses": {"u1: a file is left out", "a1: thinking of another provider is left out", "mix: the result does not say that the tool failed"},
 		"anthropic": {"u1: audio (audio/wav, 3 bytes) is not shown: this model cannot listen to it", "u1: file f (application/pdf, 3 bytes) is not shown: it is no PDF", "a1: thinking of another provider is left out", "s2: a system message amid the conversation is sent as the user's"},
 		"google":    {"u1: an image is left out", "a1: thinking of another provider is left out", "t2: image (image/png, 70 bytes) is not shown: a tool cannot show it to this model", "mix: the result c9 answers no call, so its function has no name", "s2: a system message amid the conversation is sent as the user's"},
 		"bedrock":   {"u1: an image is left out", "u1: a file is left out", "a1: thinking of another provider is left out", "s2: a system message amid the conversation is sent as the user's"},

@@ -40,7 +40,7 @@ func Decode(data []byte) (*provider.Body, error) {
 	case o.Has("role"):
 		return &provider.Body{Kind: provider.KindMessage, Entries: message(o)}, nil
 	case o.Has("error"):
-		return nil, fmt.Errorf("anthropic: an error, not a conversation: %.200s", o.Get("error"))
+		return nil, fmt.Errorf("anthropic: the body is an error, not a conversation: %.200s", o.Get("error"))
 	}
 	return nil, errors.New("anthropic: neither messages nor a role")
 }

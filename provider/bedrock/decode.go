@@ -36,7 +36,7 @@ func Decode(data []byte) (*provider.Body, error) {
 	case o.Has("role"):
 		return &provider.Body{Kind: provider.KindMessage, Entries: message(o)}, nil
 	}
-	return nil, errors.New("bedrock: neither messages, nor output, nor a role")
+	return nil, errors.New("bedrock: the body has neither messages, nor output, nor a role")
 }
 
 func messages(list []json.RawMessage) ([]session.Entry, error) {

@@ -63,7 +63,7 @@ func Decode(data []byte) (*provider.Body, error) {
 	case o.Has("parts") || o.Has("role"):
 		return &provider.Body{Kind: provider.KindMessage, Entries: d.content(o)}, nil
 	case o.Has("error"):
-		return nil, fmt.Errorf("google: an error, not a conversation: %.200s", o.Get("error"))
+		return nil, fmt.Errorf("google: the body is an error, not a conversation: %.200s", o.Get("error"))
 	}
 	return nil, errors.New("google: neither contents, nor candidates, nor parts")
 }
@@ -173,7 +173,7 @@ func (d *Decoder) response(o wire.Object) (*provider.Body, error) {
 	b := &provider.Body{Kind: provider.KindResponse, Model: o.Str("modelVersion")}
 	usage := wire.Usage(&o, "usageMetadata", wire.Google, provider.GeminiUsage)
 	if len(list) == 0 { // the prompt was refused, say
-		return nil, fmt.Errorf("google: a response without an answer: %.200s", o.JSON())
+		return nil, fmt.Errorf("google: the response has no answer: %.200s", o.JSON())
 	}
 	for i, raw := range list {
 		candidate, err := wire.Parse(raw)

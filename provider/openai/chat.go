@@ -12,7 +12,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// Roles that entries have no name for.
+// Roles that only this API has.
 const (
 	roleDeveloper = "developer"
 	roleFunction  = "function"
@@ -32,15 +32,15 @@ const (
 	formRefusal      = "refusal"           // a text is the refusal of a message
 	formRefusalPart  = "refusal_part"      // a text is a refusal among the parts
 	formAudio        = "audio"             // a recording is the message's own, not a part
-	formFunctionCall = "function_call"     // a call in the old way, one in a message
+	formFunctionCall = "function_call"     // a call in the old form, at most one in a message
 	formCustom       = "custom"            // a call whose input is free text
 	formObject       = "object"            // a call whose arguments are an object, not the text of one
-	formReasoning    = "reasoning"         // thinking under the name that OpenRouter has for it
+	formReasoning    = "reasoning"         // thinking under OpenRouter's name for it
 	formDetails      = "reasoning_details" // thinking that is only in the details
-	reasoningContent = "reasoning_content" // thinking under the name that most services have for it
+	reasoningContent = "reasoning_content" // thinking under most services' name for it
 )
 
-// chatStops are the reasons to stop. A call in the old way has its own.
+// chatStops are the reasons to stop. A call in the old form has its own.
 var chatStops = wire.Stops{
 	In: map[string]string{
 		"stop": provider.StopEndTurn, "length": provider.StopMaxTokens, "tool_calls": provider.StopToolUse,
@@ -75,13 +75,13 @@ func DecodeChat(data []byte) (*provider.Body, error) {
 	case o.Has("role"):
 		return &provider.Body{Kind: provider.KindMessage, Entries: []session.Entry{d.message(o)}}, nil
 	case o.Has("error"):
-		return nil, fmt.Errorf("openai chat: an error, not a conversation: %.200s", o.Get("error"))
+		return nil, fmt.Errorf("openai chat: the body is an error, not a conversation: %.200s", o.Get("error"))
 	}
-	return nil, errors.New("openai chat: neither messages, nor choices, nor a role")
+	return nil, errors.New("openai chat: the body has neither messages, nor choices, nor a role")
 }
 
-// ChatDecoder reads messages one after the other. The zero value is ready.
-// It remembers the calls, so that results without ids find theirs.
+// ChatDecoder reads messages one after the other. The zero value is ready. It remembers the
+// calls, so that it can match results without ids.
 type ChatDecoder struct {
 	pairs wire.Pairs
 }
@@ -151,7 +151,7 @@ func chatContent(o *wire.Object, r *wire.Residue) []session.Content {
 	}
 	list, ok := wire.TakeBlocks(o, "content")
 	if !ok {
-		return nil // null, absent, or something else: what is there stays
+		return nil // null, absent, or something else, which stays as it is
 	}
 	blocks := make([]session.Content, len(list))
 	for i, raw := range list {
@@ -163,7 +163,7 @@ func chatContent(o *wire.Object, r *wire.Residue) []session.Content {
 	return blocks
 }
 
-// assistant takes what only a model's message has.
+// assistant takes the members that only a model's message has.
 func (d *ChatDecoder) assistant(o *wire.Object, m *session.MessageEntry, r *wire.Residue) {
 	d.pairs.Turn()
 	m.Content = append(m.Content, chatThinking(o)...)
@@ -185,8 +185,8 @@ func (d *ChatDecoder) assistant(o *wire.Object, m *session.MessageEntry, r *wire
 	m.Content = append(m.Content, d.toolCalls(o)...)
 }
 
-// chatThinking takes the model's thinking. Services name it differently; if a message
-// has it under several names, the others stay.
+// chatThinking takes the model's thinking. Services name it differently; if a message has it
+// under several names, the first is taken and the others stay.
 func chatThinking(o *wire.Object) []session.Content {
 	for _, name := range []string{reasoningContent, formReasoning} {
 		if text, ok := o.TakeStr(name); ok {
@@ -224,7 +224,7 @@ func spokenAudio(o *wire.Object) (session.Content, bool) {
 	return c, true
 }
 
-// functionCall takes a call in the old way.
+// functionCall takes a call in the old form.
 func (d *ChatDecoder) functionCall(o *wire.Object) (session.Content, bool) {
 	call := wire.Members(o.Get("function_call"))
 	name, hasName := call.TakeStr("name")
@@ -240,7 +240,7 @@ func (d *ChatDecoder) functionCall(o *wire.Object) (session.Content, bool) {
 	return c, true
 }
 
-// keepName keeps a name that would be written otherwise.
+// keepName keeps a name that the encoder would write differently.
 func keepName(o *wire.Object, name string) {
 	r := wire.Residue{Fields: *o}
 	r.KeepUnsafe("name", name, maxName)
@@ -288,7 +288,7 @@ func (d *ChatDecoder) toolCall(o wire.Object) (session.Content, bool) {
 	if !ok || !hasName || !hasText {
 		return session.Content{}, false
 	}
-	id, _ := o.TakeText("id") // one that is empty stays
+	id, _ := o.TakeText("id") // an empty one stays
 	if id != "" {
 		r.KeepUnsafe("id", id, maxChatID)
 	}
@@ -309,7 +309,7 @@ func (d *ChatDecoder) toolCall(o wire.Object) (session.Content, bool) {
 // result takes a tool's answer.
 func (d *ChatDecoder) result(o *wire.Object, m *session.MessageEntry, r *wire.Residue) {
 	r.Miss(*o, "tool_call_id")
-	id, _ := o.TakeText("tool_call_id") // one that is empty stays
+	id, _ := o.TakeText("tool_call_id") // an empty one stays
 	if id != "" {
 		r.KeepUnsafe("tool_call_id", id, maxChatID)
 	}
@@ -325,7 +325,7 @@ func (d *ChatDecoder) result(o *wire.Object, m *session.MessageEntry, r *wire.Re
 func (d *ChatDecoder) response(o wire.Object) (*provider.Body, error) {
 	choices, _ := o.TakeElements("choices")
 	if len(choices) == 0 {
-		return nil, fmt.Errorf("openai chat: a response without an answer: %.200s", o.JSON())
+		return nil, fmt.Errorf("openai chat: the response has no answer: %.200s", o.JSON())
 	}
 	b := &provider.Body{Kind: provider.KindResponse, Model: o.Str("model")}
 	usage := wire.Usage(&o, "usage", wire.Chat, provider.OpenAIChatUsage)

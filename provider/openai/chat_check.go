@@ -12,8 +12,8 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// CheckChat returns the faults for which Chat Completions would refuse a request,
-// given as a whole or as its list of messages. A request without faults may still
+// CheckChat returns the faults because of which Chat Completions would refuse a request. The
+// request is given as a whole or as its list of messages. A request without faults may still
 // be refused for reasons that only the provider knows.
 func CheckChat(request []byte) []provider.Fault {
 	var c chatChecker
@@ -31,7 +31,7 @@ type chatChecker struct {
 	tool  bool        // the last message was a result
 }
 
-// toolName is what a function may be called.
+// toolName matches the names that a function may have.
 var toolName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`) })
 
 func (c *chatChecker) message(at string, raw json.RawMessage) {
@@ -56,7 +56,7 @@ func (c *chatChecker) message(at string, raw json.RawMessage) {
 		c.content(at, o, role)
 	case roleFunction: // the old format, which has no ids
 	default:
-		c.Break(provider.RuleRole, at, "there is no role %q", role)
+		c.Break(provider.RuleRole, at, "the role %q is unknown", role)
 	}
 }
 

@@ -22,16 +22,15 @@ type ChatOptions struct {
 
 // EncodeChat writes the entries of a context as the messages of a request.
 //
-// Given the entries of a session.Context, where every call has its result, the request
-// keeps the rules that CheckChat knows. For that, everything a model said before its
-// calls were answered becomes one message.
+// Given the entries of a session.Context, where every call has its result, the request keeps
+// the rules that CheckChat knows. To that end, everything that a model said before its calls
+// were answered becomes one message.
 func EncodeChat(entries []session.Entry, o *ChatOptions) (*provider.Messages, error) {
 	return encodeChat(entries, o, false)
 }
 
-// EncodeChatVerbatim is EncodeChat for files that keep a conversation: what came
-// from this format comes back with equal values, even where the provider would
-// refuse it.
+// EncodeChatVerbatim is EncodeChat for files that keep a conversation: messages that came
+// from this format come back with equal values, even if the provider would refuse them.
 func EncodeChatVerbatim(entries []session.Entry, o *ChatOptions) (*provider.Messages, error) {
 	return encodeChat(entries, o, true)
 }
@@ -64,7 +63,7 @@ func (e *chatEncoder) add(runs *wire.Runs, next wire.Run) {
 	last := runs.Last()
 	said := next.Message.Get("content")
 	if !isSilent(said) {
-		e.notes.Add("what was said after a call stands before it")
+		e.notes.Add("what was said after a call comes before it")
 	}
 	if before := last.Message.Get("content"); isSilent(before) {
 		last.Message.Put("content", said)
@@ -81,7 +80,7 @@ func hasCalls(message wire.Object) bool {
 	return len(calls) > 0
 }
 
-// isSilent reports whether a content says nothing.
+// isSilent reports whether a content is empty.
 func isSilent(content json.RawMessage) bool {
 	text, isText := rawjson.String(content)
 	return isText && text == "" || content == nil || rawjson.IsNull(content)
@@ -189,7 +188,7 @@ func (e *chatEncoder) assistant(o wire.Object, m wire.Message, r *wire.Residue) 
 			calls = append(calls, call)
 		default:
 			if len(calls) > 0 {
-				e.notes.Add("what was said after a call stands before it")
+				e.notes.Add("what was said after a call comes before it")
 			}
 			said = append(said, *c)
 		}
@@ -210,7 +209,7 @@ func (e *chatEncoder) assistant(o wire.Object, m wire.Message, r *wire.Residue) 
 		o.Put("tool_calls", wire.List(calls))
 	}
 	if !e.verbatim {
-		r.Forget("tool_calls")  // as it was read, with broken calls
+		r.Forget("tool_calls")  // the calls as they were read, broken ones included
 		r.Forget("annotations") // answers have them, requests do not
 	}
 	return o, nil
@@ -284,7 +283,7 @@ func (e *chatEncoder) call(t *session.ToolUseContent, r *wire.Residue) (json.Raw
 	return o.JSON(), nil
 }
 
-// callID returns the id of a call. A server that gave an id gets it back. One that gave
+// callID returns the id of a call. A server that gave an id gets it back. A server that gave
 // none gets one too, because the result must name its call.
 func (e *chatEncoder) callID(id string, r *wire.Residue) string {
 	given := r.Fields.Str("id") == id && id != ""
@@ -324,7 +323,7 @@ func (e *chatEncoder) result(t *session.ToolResultContent, r *wire.Residue) wire
 		r.Forget("content")
 	}
 	if t.IsError {
-		e.notes.Add("that a tool's result is an error is not said")
+		e.notes.Add("the result does not say that the tool failed")
 	}
 	return o
 }
@@ -400,7 +399,7 @@ func joinTexts(message *wire.Object) {
 	message.SetStr("content", text.String())
 }
 
-// unix returns a time as OpenAI counts it; 0 is a time that is not known.
+// unix returns a time in seconds since 1970, or 0 for an unknown time.
 func unix(t time.Time) json.RawMessage {
 	if t.IsZero() {
 		return wire.Number(0)
@@ -414,7 +413,7 @@ func setStr(o *wire.Object, name, s string) {
 	}
 }
 
-// chatUsage returns the usage as OpenAI counts it.
+// chatUsage returns the usage in OpenAI's form.
 func chatUsage(u *session.Usage) json.RawMessage {
 	if raw, ok := wire.UsageText(u, wire.Chat, provider.OpenAIChatUsage); ok {
 		return raw

@@ -87,7 +87,7 @@ func (e *chatEncoder) parts(blocks []session.Content, role session.MessageRole) 
 	return list
 }
 
-// part writes a block, or notes that it cannot be written and returns nil.
+// part returns a block as a part. If it cannot be written, part adds a note and returns nil.
 func (e *chatEncoder) part(c *session.Content, role session.MessageRole) json.RawMessage {
 	if c.Raw != nil {
 		if e.own {

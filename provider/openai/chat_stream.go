@@ -13,8 +13,8 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// FoldChat reads a stream of Chat Completions and returns the response that
-// would have come without streaming. A stream that breaks off gives what had arrived.
+// FoldChat reads a stream of Chat Completions and returns the response that would have come
+// without streaming. If the stream breaks off, it returns what had arrived.
 func FoldChat(r io.Reader) ([]byte, error) {
 	s := NewChatStream()
 	err := wire.Events(r, func(data []byte) error {
@@ -37,7 +37,7 @@ type ChatStream struct {
 	choices  []*choiceFold
 	at       map[int]*choiceFold // the choices by their index
 	begun    map[int]bool        // the calls that have begun, by their index
-	ended    bool                // their ends are known
+	ended    bool                // the ends of the calls were reported
 }
 
 type choiceFold struct {
@@ -83,7 +83,7 @@ func (s *ChatStream) Add(data []byte) ([]provider.Event, error) {
 	return events, nil
 }
 
-// The numbers of the blocks of a chat message, which has no order of its own.
+// Numbers for the blocks of a chat message, which does not number them.
 const (
 	blockThinking = iota
 	blockText
@@ -124,8 +124,8 @@ func (s *ChatStream) news(choice wire.Object) []provider.Event {
 	return events
 }
 
-// endCalls returns the ends of the calls once the first choice is complete: only then
-// it is certain that they are complete.
+// endCalls returns the ends of the calls once the first choice is complete: only then are
+// they certainly complete.
 func (s *ChatStream) endCalls() []provider.Event {
 	if s.ended || len(s.begun) == 0 || !s.Done() {
 		return nil
@@ -144,8 +144,8 @@ func (s *ChatStream) endCalls() []provider.Event {
 	return events
 }
 
-// end takes the mark at the end of a stream. Some servers do not say why they ended, but
-// what they mark as ended is whole.
+// end handles the mark at the end of a stream. Some servers do not say why they ended, but an
+// answer that they mark as ended is complete.
 func (s *ChatStream) end() []provider.Event {
 	if c := s.at[0]; c != nil && !s.Done() {
 		reason := "stop"
@@ -177,7 +177,7 @@ func (s *ChatStream) addChoice(o wire.Object) {
 	update(&c.choice, o)
 }
 
-// update sets the members that the newer object has and knows.
+// update sets the members that the newer object has and that are not null.
 func update(o *wire.Object, newer wire.Object) {
 	for _, f := range newer {
 		if !o.Has(f.Name) || !rawjson.IsNull(f.Value) {

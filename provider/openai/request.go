@@ -13,8 +13,8 @@ import (
 // accepts.
 type RequestOptions struct {
 	Chat ChatOptions
-	// Other: the server is not OpenAI's. Most servers call the limit of an answer
-	// max_tokens, and may refuse unknown members.
+	// Other says that the server is not OpenAI's. Most other servers call the limit of an
+	// answer max_tokens, and may refuse unknown members.
 	Other bool
 }
 
@@ -107,7 +107,7 @@ func function(t *provider.Tool) wire.Object {
 	return o
 }
 
-// effortOf returns a level of thinking in OpenAI's words.
+// effortOf returns OpenAI's name for a thinking level.
 func effortOf(level string) string {
 	if level == provider.ThinkingOff {
 		return "none"

@@ -14,8 +14,8 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// The forms of items: see wire.Residue. The calls and results of tools besides
-// functions have the type of their item as form.
+// The forms of items: see wire.Residue. For calls and results of tools other than functions,
+// the form is the type of the item.
 const (
 	formInstructions = "instructions" // a system prompt beside the items
 	formInput        = "input"        // a prompt that is the whole input, as a string
@@ -25,8 +25,7 @@ const (
 
 const itemMessage = "message"
 
-// responsesStops are the reasons to stop, as incomplete_details has them; a
-// response that is complete gives none.
+// responsesStops are the reasons to stop in incomplete_details; a complete response has none.
 var responsesStops = wire.Stops{
 	In:  map[string]string{"max_output_tokens": provider.StopMaxTokens, "content_filter": provider.StopRefusal},
 	Out: map[string]string{provider.StopMaxTokens: "max_output_tokens", provider.StopRefusal: "content_filter"},
@@ -54,14 +53,13 @@ func DecodeResponses(data []byte) (*provider.Body, error) {
 		d.item(data)
 		return &provider.Body{Kind: provider.KindMessage, Entries: d.entries}, nil
 	case o.Has("error"):
-		return nil, fmt.Errorf("openai responses: an error, not a conversation: %.200s", o.Get("error"))
+		return nil, fmt.Errorf("openai responses: the body is an error, not a conversation: %.200s", o.Get("error"))
 	}
-	return nil, errors.New("openai responses: neither input, nor output, nor an item")
+	return nil, errors.New("openai responses: the body has neither input nor output, and is not an item")
 }
 
-// DecodeItem reads one item, for sources that keep items line by line. Each item of a
-// model's answer gives a message of its own: the caller must know which belong
-// together.
+// DecodeItem reads one item, for sources that keep items line by line. Each item of a model's
+// answer becomes a separate message: the caller must know which belong together.
 func DecodeItem(raw []byte) ([]session.Entry, error) {
 	raw, err := wire.Compact(raw)
 	if err != nil {
@@ -216,11 +214,11 @@ func (d *itemDecoder) prompt(role session.MessageRole, text, form string) {
 	d.add(m)
 }
 
-// response reads a response. What it says about itself stays with its last message.
+// response reads a response. Its own members stay with its last message.
 func (d *itemDecoder) response(o wire.Object) (*provider.Body, error) {
 	list, ok := o.TakeElements("output")
 	if !ok {
-		return nil, errors.New("openai responses: a response without output")
+		return nil, errors.New("openai responses: the response has no output")
 	}
 	b := &provider.Body{Kind: provider.KindResponse, Model: o.Str("model")}
 	if d.items(list); len(d.entries) == 0 {

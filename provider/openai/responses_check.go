@@ -10,11 +10,11 @@ import (
 	"github.com/coppice-dev/coppice/provider/media"
 )
 
-// CheckResponses returns the faults for which Responses would refuse a request,
-// given as a whole or as its list of items. A request without faults may still be
+// CheckResponses returns the faults because of which Responses would refuse a request. The
+// request is given as a whole or as its list of items. A request without faults may still be
 // refused for reasons that only the provider knows. With previous_response_id or a
-// conversation, a request continues something unknown here, so its results may answer
-// calls that it does not contain.
+// conversation, a request continues something unknown here, so its results may answer calls
+// that it does not contain.
 func CheckResponses(request []byte) []provider.Fault {
 	var c itemChecker
 	o, ok := c.Request(request, "input")
@@ -89,7 +89,7 @@ func (c *itemChecker) output(at string, o wire.Object) {
 	id := o.Str("call_id")
 	switch {
 	case !c.called[id] && !c.continues:
-		c.Break(provider.RuleOrphan, at, "no call %q stands before it", id)
+		c.Break(provider.RuleOrphan, at, "no call %q comes before it", id)
 	case c.answered[id]:
 		c.Break(provider.RuleRepeated, at, "the call %q has an output already", id)
 	}
@@ -105,7 +105,7 @@ func (c *itemChecker) message(at string, o wire.Object) {
 	switch role := o.Str("role"); role {
 	case "system", roleDeveloper, "user", "assistant":
 	default:
-		c.Break(provider.RuleRole, at, "there is no role %q", role)
+		c.Break(provider.RuleRole, at, "the role %q is unknown", role)
 	}
 	if rawjson.Kind(o.Get("content")) == 's' {
 		return
@@ -123,7 +123,7 @@ func (c *itemChecker) parts(at string, list []json.RawMessage, result bool) {
 	}
 }
 
-// following checks that what follows a reasoning item is the model's.
+// following checks that an item of the model follows each reasoning item.
 func (c *itemChecker) following(list []json.RawMessage) {
 	for i := range list {
 		if stranded(list, i) {

@@ -21,9 +21,8 @@ func EncodeResponses(entries []session.Entry) (*provider.Messages, error) {
 	return encodeResponses(entries, false)
 }
 
-// EncodeResponsesVerbatim is EncodeResponses for files that keep a conversation:
-// what came from this format comes back with equal values, even where the provider
-// would refuse it.
+// EncodeResponsesVerbatim is EncodeResponses for files that keep a conversation: items that
+// came from this format come back with equal values, even if the provider would refuse them.
 func EncodeResponsesVerbatim(entries []session.Entry) (*provider.Messages, error) {
 	return encodeResponses(entries, true)
 }
@@ -203,7 +202,7 @@ func reasoningItem(t *session.ThinkingContent, r *wire.Residue) wire.Object {
 
 func (e *itemEncoder) call(t *session.ToolUseContent, r *wire.Residue) (wire.Object, error) {
 	var o wire.Object
-	if !e.verbatim { // members that are refused, or that the result cannot match
+	if !e.verbatim { // the provider refuses these members, or the result cannot match them
 		r.Forget("call_id")
 		r.Forget("name")
 	}
@@ -272,7 +271,7 @@ func (e *itemEncoder) result(c *session.Content) {
 		o.SetStr("output", t.Content)
 	}
 	if t.IsError && !own {
-		e.notes.Add("that a tool's result is an error is not said")
+		e.notes.Add("the result does not say that the tool failed")
 	}
 	r.Restore(&o)
 	e.items = append(e.items, o.JSON())

@@ -52,7 +52,8 @@ func answerBlock(raw json.RawMessage, kind string, o wire.Object) session.Conten
 		r.KeepUnsafe("name", t.Name, maxName)
 	}
 	r.Fields.Merge(o)
-	// Marked even if nothing is left: thinking is sent back only to its own provider.
+	// Mark it even if nothing is left to keep: thinking is sent back only to its own
+	// provider.
 	r.Mark(&c.Extra, wire.Responses)
 	return c
 }

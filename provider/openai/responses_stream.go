@@ -14,8 +14,8 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// FoldResponses reads a stream of Responses and returns the response that it
-// ends with. A stream that breaks off gives what had arrived.
+// FoldResponses reads a stream of Responses and returns the response that it ends with. If
+// the stream breaks off, it returns what had arrived.
 func FoldResponses(r io.Reader) ([]byte, error) {
 	s := NewResponsesStream()
 	err := wire.Events(r, func(data []byte) error {
@@ -203,7 +203,7 @@ func (s *ResponsesStream) Body() []byte {
 	return response.JSON()
 }
 
-// json returns what has arrived of the item, or nil if that is nothing.
+// json returns what has arrived of the item, or nil if nothing has.
 func (i *itemFold) json() json.RawMessage {
 	if i.whole != nil {
 		return i.whole
@@ -253,7 +253,7 @@ var echoes = []string{
 	"frequency_penalty", "presence_penalty",
 }
 
-// Message returns what has arrived of the message, without what only repeats the
+// Message returns what has arrived of the message, without members that only repeat the
 // request.
 func (s *ResponsesStream) Message() (*session.MessageEntry, error) {
 	body := wire.Members(s.Body())

@@ -11,7 +11,7 @@ type Message struct {
 	// Role is one of system, user, assistant and tool. Messages of role tool hold only
 	// tool results, and no other messages hold any.
 	Role session.MessageRole
-	// Part: it is the part of an entry before or after its tool results.
+	// Part says that it is the part of an entry before or after its tool results.
 	Part bool
 	*session.MessageEntry
 }
@@ -24,9 +24,9 @@ func First(list []Message) string {
 	return list[0].Entry
 }
 
-// Sent returns the entries of a context as messages in the order that providers
-// require, without files of the user's machine, and with what the provider takes in place of
-// what it does not. With verbatim, they stay as they are.
+// Sent returns the entries of a context as messages in the order that providers require. It
+// leaves out files of the user's machine, and replaces media that the provider does not
+// accept. With verbatim, the messages stay as they are.
 func Sent(entries []session.Entry, verbatim bool, limits *media.Limits, notes *Notes) []Message {
 	list := Messages(entries)
 	if verbatim {
@@ -62,7 +62,7 @@ func (m *Message) setContent(content []session.Content) {
 func resultsFirst(list []Message) []Message {
 	out := make([]Message, 0, len(list))
 	for len(list) > 0 {
-		n := 1 // the model's message and what follows it, or what comes before any
+		n := 1 // the model's message and those after it, or those before the first
 		for n < len(list) && list[n].Role != session.RoleAssistant {
 			n++
 		}
@@ -79,8 +79,8 @@ func resultsFirst(list []Message) []Message {
 	return out
 }
 
-// Messages returns the entries of a context as messages. Entries that a model does not
-// see give none.
+// Messages returns the entries of a context as messages, without entries that a model does
+// not see.
 func Messages(entries []session.Entry) []Message {
 	var list []Message
 	for i := range entries {
@@ -142,7 +142,7 @@ func roleOf(m *session.MessageEntry) session.MessageRole {
 	case session.RoleSystem, session.RoleAssistant, session.RoleTool:
 		return role
 	}
-	// Commands, extensions' messages and summaries are sent as the user's.
+	// Commands, extensions' messages and summaries are sent in the user's name.
 	return session.RoleUser
 }
 

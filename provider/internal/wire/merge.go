@@ -12,12 +12,12 @@ import (
 // it: strings are lengthened, objects get members, lists get elements. Elements
 // that say their index are merged with the element of the same index.
 type Merged struct {
-	raw     json.RawMessage // of what does not grow
+	raw     json.RawMessage // the text of a value that does not grow
 	text    *strings.Builder
 	members []mergedMember
 	names   map[string]*Merged // the members by their names
 	list    []*Merged
-	indexed map[int64]*Merged // the elements by the index that they say
+	indexed map[int64]*Merged // the elements by their index
 	kind    byte              // as rawjson.Kind has it
 }
 
@@ -33,7 +33,7 @@ var whole = []string{"role", "id", "type", "name", "index", "format"}
 func (m *Merged) Add(piece json.RawMessage) {
 	kind := rawjson.Kind(piece)
 	switch {
-	case kind == '0' && m.kind != 0: // says nothing
+	case kind == '0' && m.kind != 0: // null adds nothing
 	case kind == 's' && m.kind == 's':
 		s, _ := rawjson.String(piece)
 		m.text.WriteString(s)

@@ -7,7 +7,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// Package rawjson reads and writes the JSON of the codecs; these are its names here.
+// The codecs read and write JSON with package rawjson, under the names below.
 
 // Object is a JSON object: its members in the order of the text.
 type Object = rawjson.Members
@@ -21,7 +21,7 @@ func Members(raw []byte) Object { return rawjson.MembersOf(raw) }
 // Elements returns the elements of raw; ok is false if it is not an array.
 func Elements(raw []byte) (list []json.RawMessage, ok bool) { return rawjson.Elements(raw) }
 
-// BlockList is Elements of a list that becomes blocks. ok is false for a list of more
+// BlockList is Elements of a list that becomes blocks. ok is false for a list with more
 // blocks than a session takes: it stays an unknown member.
 func BlockList(raw []byte) (list []json.RawMessage, ok bool) {
 	if session.CheckBlocks(raw) != nil {
@@ -30,7 +30,7 @@ func BlockList(raw []byte) (list []json.RawMessage, ok bool) {
 	return Elements(raw)
 }
 
-// TakeBlocks takes a member whose elements become blocks, if BlockList takes it.
+// TakeBlocks takes a member whose elements become blocks, if BlockList accepts it.
 func TakeBlocks(o *Object, name string) (list []json.RawMessage, ok bool) {
 	if list, ok = BlockList(o.Get(name)); ok {
 		o.Take(name)

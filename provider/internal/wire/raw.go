@@ -6,8 +6,8 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// wrapped is the type of a block that holds another one, which a log would misread: a
-// bare string, or a block that looks like one of Coppice's.
+// wrapped is the type of a block around another one that a log would misread: a bare string,
+// or a block that looks like one of Coppice's.
 const wrapped = "wrapped"
 
 // Raw returns a block that is kept as it is.
@@ -21,7 +21,7 @@ func Raw(raw []byte) session.Content {
 	return session.Content{Type: wrapped, Raw: o.JSON()}
 }
 
-// RawOf returns the block as it came.
+// RawOf returns the original block.
 func RawOf(c *session.Content) json.RawMessage {
 	if c.Type == wrapped {
 		if inner := Members(c.Raw).Get("block"); inner != nil {
@@ -31,8 +31,8 @@ func RawOf(c *session.Content) json.RawMessage {
 	return c.Raw
 }
 
-// HasRaw reports whether there is a block among the blocks, or among the parts
-// of tool results, that is kept as it is.
+// HasRaw reports whether any of the blocks, or of the parts of tool results, is kept as it
+// is.
 func HasRaw(blocks []session.Content) bool {
 	return has(blocks, func(c *session.Content) bool { return c.Raw != nil })
 }
@@ -42,7 +42,7 @@ func HasMedia(blocks []session.Content) bool {
 	return has(blocks, func(c *session.Content) bool { return c.Source() != nil })
 }
 
-// HasEmpty reports whether there is a text without a letter.
+// HasEmpty reports whether there is an empty text.
 func HasEmpty(blocks []session.Content) bool {
 	return has(blocks, func(c *session.Content) bool { return c.Text != nil && c.Text.Content == "" })
 }

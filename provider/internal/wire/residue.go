@@ -16,9 +16,9 @@ import (
 // It is stored as a patch (see rawjson.Patch) that sets Fields and removes Absent, with
 // a few more members.
 type Residue struct {
-	// Fields are members without a place, and known members with an unexpected value.
-	// When the object is written again, they replace what the encoder would write under
-	// their names.
+	// Fields are members without a place in the session model, and known members with an
+	// unexpected value. When the object is written again, they replace what the encoder would
+	// write under their names.
 	Fields Object
 	// Absent are members that the encoder would write but that the object lacked.
 	Absent []string
@@ -28,8 +28,8 @@ type Residue struct {
 	// Text is the original spelling, where the value does not preserve it: the
 	// arguments of a call.
 	Text *string
-	// Join says whether the message was written into one with the message
-	// before it, where that is not what the encoder would do.
+	// Join says whether the message was part of the message before it, where the encoder
+	// would do otherwise.
 	Join *bool
 	// Envelope are members of the response that the message came in.
 	Envelope Object
@@ -69,7 +69,7 @@ func (r *Residue) Keep(extra *session.Fields, format string) {
 	}
 }
 
-// Mark is Keep, but it also adds an empty residue, which says where something is from.
+// Mark is Keep, but also adds an empty residue, which shows where the object came from.
 func (r *Residue) Mark(extra *session.Fields, format string) {
 	var o Object
 	o.PutPatch(r.Fields, r.Absent)
@@ -119,7 +119,7 @@ func ResidueOf(extra session.Fields, format string) (r Residue, ok bool) {
 	return r, true
 }
 
-// either returns a member by its name or by the one that it had before.
+// either returns a member by its name or by its old name.
 func either(o Object, name, old string) json.RawMessage {
 	if value := o.Get(name); value != nil {
 		return value
@@ -136,15 +136,15 @@ func (r *Residue) Restore(o *Object) {
 	}
 }
 
-// Forget drops what is kept of a member that has changed since: the edit counts, not
-// the old value.
+// Forget drops the kept value of a member that has changed since: the edit counts, not the
+// old value.
 func (r *Residue) Forget(name string) {
 	r.Fields.Take(name)
 	r.require(name)
 }
 
-// FixRole lets a message be written with its role. Some servers leave that of an answer
-// out, or empty.
+// FixRole makes sure that a message is written with its role. Some servers leave out the role
+// of an answer, or leave it empty.
 func (r *Residue) FixRole(role session.MessageRole) {
 	if role == session.RoleAssistant {
 		r.Fields.Take("role")

@@ -12,13 +12,13 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// Rules collects the faults of a request. The formats differ in how a request looks.
-// The rules for calls and results are the same for all, and are here.
+// Rules collects the faults of a request. The formats differ in the form of a request, but
+// the rules for calls and results are the same for all, and are here.
 type Rules struct {
 	Faults []provider.Fault
 }
 
-// Break notes a fault.
+// Break adds a fault.
 func (r *Rules) Break(rule provider.Rule, at, format string, args ...any) {
 	r.Faults = append(r.Faults, provider.Fault{Rule: rule, At: at, What: fmt.Sprintf(format, args...)})
 }
@@ -113,7 +113,7 @@ func (r *Rules) ID(at, id string, longest int) {
 // Name checks the name of a tool.
 func (r *Rules) Name(at, name string, pattern *regexp.Regexp) {
 	if !pattern.MatchString(name) {
-		r.Break(provider.RuleName, at, "a tool cannot be called %q", name)
+		r.Break(provider.RuleName, at, "a tool cannot have the name %q", name)
 	}
 }
 
@@ -170,7 +170,7 @@ func (r *Rules) Messages(data []byte, list string) ([]json.RawMessage, Object) {
 	return messages, o
 }
 
-// IsBlank reports whether a text says nothing: some providers refuse it.
+// IsBlank reports whether a text is blank: some providers refuse that.
 func IsBlank(text string) bool { return strings.TrimSpace(text) == "" }
 
 // Place returns the place of an element of a list.

@@ -17,9 +17,8 @@ type Run struct {
 	Results bool // it brings results
 	Thinks  bool // it may end with thinking
 
-	// grown are lists of the message that took in those of others. They are written at
-	// the end: writing a list after each addition would read and write it as often as it
-	// has elements.
+	// grown are lists of the message that other lists were added to. They are written at the
+	// end: writing a list after each addition would take quadratic time.
 	grown []grownList
 }
 
@@ -28,7 +27,7 @@ type grownList struct {
 	elements []json.RawMessage
 }
 
-// Extend appends elements to a list of the message, or to a text in place of one: see
+// Extend appends elements to a list of the message, or to a text that is there instead: see
 // Blocks.
 func (r *Run) Extend(list string, more []json.RawMessage) {
 	for i := range r.grown {
@@ -40,7 +39,7 @@ func (r *Run) Extend(list string, more []json.RawMessage) {
 	r.grown = append(r.grown, grownList{list, append(Blocks(r.Message.Get(list)), more...)})
 }
 
-// Elements returns a list of the message with everything it took in.
+// Elements returns a list of the message with everything that was added.
 func (r *Run) Elements(list string) []json.RawMessage {
 	for _, g := range r.grown {
 		if g.name == list {
@@ -57,7 +56,7 @@ func (r *Run) SetElements(list string, elements []json.RawMessage) {
 	r.Message.Put(list, List(elements))
 }
 
-// json returns the message with everything it took in.
+// json returns the message with everything that was added.
 func (r *Run) json() json.RawMessage {
 	for _, g := range r.grown {
 		r.Message.Put(g.name, List(g.elements))
@@ -78,8 +77,8 @@ func RunOf(message Object, parts []Message) Run {
 	return r
 }
 
-// endsThinking reports whether blocks may end with thinking once they are written: some
-// are left out then, but neither calls nor texts that say something.
+// endsThinking reports whether blocks may end with thinking once they are written: the
+// encoder may leave out some blocks, but never calls or texts that are not blank.
 func endsThinking(blocks []session.Content) bool {
 	for i := len(blocks) - 1; i >= 0; i-- {
 		switch c := &blocks[i]; {
@@ -95,14 +94,15 @@ func endsThinking(blocks []session.Content) bool {
 // Runs collects messages in order, and joins those that a provider would refuse as two.
 type Runs struct {
 	List []Run
-	// Verbatim: messages stay as they are, even if the provider would refuse them.
+	// Verbatim keeps messages as they are, even if the provider would refuse them.
 	Verbatim bool
-	// TakeTurns: two messages of one side in a row are refused.
+	// TakeTurns says that the provider refuses two messages of one side in a row.
 	TakeTurns bool
-	// ModelsTurns: a model's message with calls is refused right after another.
+	// ModelsTurns says that the provider refuses a model's message with calls right after
+	// another.
 	ModelsTurns bool
-	// IsThought tells thinking among the blocks. What a model thought is left out if
-	// nothing that it said or did follows: it is refused.
+	// IsThought recognises a block of thinking. Thinking is left out if nothing that the
+	// model said or did follows it, because the provider would refuse it.
 	IsThought func(block Object) bool
 
 	blocks string // the member that has the blocks of a message
@@ -160,8 +160,7 @@ func (r *Runs) dropThoughts() {
 	}
 }
 
-// Join notes that a message is now part of this one. Members that only the other
-// had are kept.
+// Join makes a message part of this one. Members that only the other had are kept.
 func (r *Run) Join(next Run) {
 	for _, f := range next.Message {
 		if !r.Message.Has(f.Name) {
@@ -193,7 +192,7 @@ func (r *Runs) Open(message func(text string) Object, notes *Notes, entry string
 		return
 	}
 	notes.Of(entry)
-	notes.Add("the model speaks first, so a message of the user is put before it")
+	notes.Add("the model speaks first, so a message of the user is added before it")
 	r.List = append([]Run{{Message: message(opening)}}, r.List...)
 }
 

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Names of tools and ids of calls must be made of letters, digits, _ and - for
-// most providers, and not be too long. Those of other providers and programs
-// need not be.
+// Most providers require that names of tools and ids of calls consist of letters, digits, _
+// and -, and are not too long. Names and ids from other providers and programs may be
+// different.
 
-// hashSize is how much of a hash makes an id that was changed unique.
+// hashSize is how much of a hash is added to make a changed id unique.
 const hashSize = 8
 
 // SafeID returns an id that a provider accepts: the id itself if possible, or else one

@@ -7,9 +7,9 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// Call returns a tool call whose arguments are a string that should be a JSON
-// object. Arguments that are not, or that were not written as the log would
-// keep them, are added to the residue.
+// Call returns a tool call whose arguments are a string that should be a JSON object. If the
+// string is not an object, or differs from how the log would write it, it is added to the
+// residue.
 func Call(id, name, arguments string, r *Residue) session.Content {
 	input, err := Compact([]byte(arguments))
 	if err != nil || rawjson.Kind(input) != 'o' {
@@ -39,9 +39,9 @@ func CallText(t *session.ToolUseContent) (text string, ok bool) {
 	return text, ok && len(t.Input) == 1
 }
 
-// Arguments returns the arguments of a call as a string. Unless they are written verbatim,
-// that is the text of an object: servers that parse it refuse anything else, for as long as
-// the call is in the conversation (https://github.com/vllm-project/vllm/pull/48922).
+// Arguments returns the arguments of a call as a string. Unless verbatim is set, that is the
+// text of an object: servers that parse it refuse anything else, as long as the call is in
+// the conversation (https://github.com/vllm-project/vllm/pull/48922).
 func Arguments(t *session.ToolUseContent, r *Residue, verbatim bool) (string, error) {
 	input, err := t.InputJSON()
 	if err != nil {
@@ -113,11 +113,10 @@ type Pairs struct {
 	n        int                 // how many ids were made
 }
 
-// Turn begins a message of the model: its earlier open calls will not be answered any
-// more.
+// Turn begins a message of the model: earlier open calls will no longer be answered.
 func (p *Pairs) Turn() { *p = Pairs{n: p.n} }
 
-// Call notes a call. One without an id gets one.
+// Call records a call, and returns its id; a call without one gets one.
 func (p *Pairs) Call(id, name string) string {
 	if id == "" {
 		id = p.madeID()
@@ -168,7 +167,7 @@ func (p *Pairs) first(list []string) (id string, rest []string) {
 // calls without a result, by id.
 type Names map[string][]string
 
-// Note notes the calls of a message.
+// Note records the calls of a message.
 func (n Names) Note(blocks []session.Content) {
 	for i := range blocks {
 		if t := blocks[i].ToolUse; t != nil {
@@ -177,9 +176,9 @@ func (n Names) Note(blocks []session.Content) {
 	}
 }
 
-// Answer returns the name of the tool that a result comes from, "" if there was no
-// call. A result answers the latest open call with its id. If there are more results
-// than calls, the rest count for the first call.
+// Answer returns the name of the tool that a result comes from, "" if there was no call. A
+// result answers the latest open call with its id. If there are more results than calls, the
+// rest count as answers to the first call.
 func (n Names) Answer(id string) string {
 	names := n[id]
 	if len(names) == 0 {

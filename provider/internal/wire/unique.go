@@ -6,23 +6,21 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// UniqueIDs gives the calls of a conversation ids that a provider accepts. Programs
-// count their calls from the beginning in every turn, or use none; a provider refuses
-// two calls with the same id, and finds the call of a result by its id. The zero value
-// is ready.
+// UniqueIDs gives the calls of a conversation ids that a provider accepts. Some programs
+// number their calls anew in every turn, or use no ids; a provider refuses two calls with the
+// same id, and finds the call of a result by its id. The zero value is ready.
 //
 // An id depends only on what comes before it, so that a longer conversation begins with
 // the bytes of a shorter one.
 type UniqueIDs struct {
-	// Verbatim: ids that are used twice stay as they are.
+	// Verbatim keeps ids that are used twice as they are.
 	Verbatim bool
 
 	used map[string]bool
-	open session.OpenCalls[string] // the ids that the calls without a result were given
+	open session.OpenCalls[string] // the new ids of the calls without a result
 }
 
-// Own is Call for an id that the provider gave: it stays as it is if it can be sent at
-// all.
+// Own is Call for an id that the provider gave: it stays unchanged if it can be sent at all.
 func (u *UniqueIDs) Own(id string, longest int) string {
 	if len(id) > longest {
 		return u.Call(id, longest)

@@ -6,9 +6,8 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// Usage takes the member of a response that says what it cost, reads it, and
-// keeps its text beside the numbers: providers count more than we do. A member that is
-// not an object stays.
+// Usage takes and reads the member of a response that says what it cost, and keeps its text
+// beside the numbers: providers count more than we do. A member that is not an object stays.
 func Usage(o *Object, name, format string, read func([]byte) *session.Usage) *session.Usage {
 	raw := o.Get(name)
 	u := read(raw)
@@ -20,8 +19,8 @@ func Usage(o *Object, name, format string, read func([]byte) *session.Usage) *se
 	return u
 }
 
-// UsageText returns the usage as this format's provider gave it; ok is false if it did
-// not, or if the numbers have changed.
+// UsageText returns the text of the usage that this format's provider gave. ok is false if
+// there is none, or if the numbers have changed.
 func UsageText(u *session.Usage, format string, read func([]byte) *session.Usage) (raw json.RawMessage, ok bool) {
 	raw = Object(u.Extra).Get(format)
 	was := read(raw)
@@ -42,7 +41,7 @@ type Count struct {
 	N    int
 }
 
-// Counts returns an object of the numbers.
+// Counts returns an object with the numbers.
 func Counts(list ...Count) Object {
 	var o Object
 	for _, c := range list {

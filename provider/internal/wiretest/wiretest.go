@@ -88,9 +88,8 @@ func Count(entries []session.Entry) Counts {
 	return n
 }
 
-// Ambiguous reports whether a text has no one value: names that occur twice in
-// an object, or bytes that are not UTF-8, or halves of surrogate pairs, for each
-// of which JSON readers have their own ideas.
+// Ambiguous reports whether JSON readers disagree about a text: names that occur twice in an
+// object, bytes that are not UTF-8, or halves of surrogate pairs.
 func Ambiguous(raw []byte) bool {
 	return !utf8.Valid(raw) || bytes.Contains(bytes.ToLower(raw), []byte(`\ud`)) || repeats(raw)
 }
