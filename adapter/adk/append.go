@@ -19,8 +19,8 @@ import (
 // before. Partial events are ignored, and temporary state is not written.
 //
 // If others have appended to the session since it was read, AppendEvent refuses with
-// ErrStale: see Options.Merge. A session that another service made, or that is wrapped by
-// another type, is never stale, because nobody knows what it has seen.
+// ErrStale: see Options.Merge. A session that another service made, or that another type
+// wraps, is never stale, because we cannot know what it has seen.
 func (s *Service) AppendEvent(ctx context.Context, to session.Session, event *session.Event) error {
 	switch {
 	case to == nil:
@@ -55,7 +55,7 @@ func (s *Service) AppendEvent(ctx context.Context, to session.Session, event *se
 	return nil
 }
 
-// appending is an event on its way into a session.
+// appending is an event that is being appended.
 type appending struct {
 	*Service
 	session *coppice.Session
@@ -78,9 +78,9 @@ func (a *appending) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Somebody may be faster, if only to tag the session. Between catching up and the next
-	// attempt the session must not read more: it would append after what the handle has
-	// not seen.
+	// Another writer may come first, if only to tag the session. Between catching up and the
+	// next attempt the session must not read more: it would append after entries that the
+	// handle has not seen.
 	err = coppice.Retry(func() error {
 		ids, err := a.session.AppendAll(entries...)
 		if err == nil {
@@ -103,7 +103,7 @@ func (a *appending) run(ctx context.Context) error {
 	return errors.Join(err, undo())
 }
 
-// landed takes the event into the handle, given its id and its entries.
+// landed adds the appended event to the handle, given its id and its entries.
 func (a *appending) landed(id string, entries []coppice.Entry) {
 	a.handle.add(id, a.event, a.stored)
 	if last := entries[len(entries)-1].Custom; len(entries) > 1 && last != nil && last.CustomType == customState {
@@ -123,14 +123,14 @@ func (a *appending) catchUp() error {
 		return fmt.Errorf("others have appended to it since it was read; get it again: %w", ErrStale)
 	}
 	want := reach{until: h.last}
-	if h.own == nil { // a handle of somebody else has no use for the events
+	if h.own == nil { // another service's handle does not need the events
 		want = reach{none: true}
 	}
 	v, err := look(a.session, want)
 	if err != nil {
 		return err
 	}
-	if v.met || h.last == "" { // otherwise the session was taken back, and v has all of it
+	if v.met || h.last == "" { // otherwise the leaf was moved back, and v has the whole session
 		v.events = append(h.events[:len(h.events):len(h.events)], v.events...)
 	}
 	h.view = *v
@@ -141,8 +141,8 @@ func (a *appending) catchUp() error {
 	return nil
 }
 
-// entries returns the event as an entry, that its calls run, and, if it is due, the state
-// after it.
+// entries returns the event as an entry, followed by a mark that its calls run and, if it is
+// due, by the state after it.
 func (a *appending) entries() ([]coppice.Entry, error) {
 	before, lost, err := a.calls()
 	if err != nil {
@@ -154,7 +154,7 @@ func (a *appending) entries() ([]coppice.Entry, error) {
 	}
 	entries := []coppice.Entry{entry}
 	if calls := callsIn(&entry); len(calls) > 0 {
-		entries = append(entries, agent.Running(calls...)) // the runner starts them when the event is in the log
+		entries = append(entries, agent.Running(calls...)) // the runner starts them once the event is in the log
 	}
 	h := a.handle
 	if h.since+1 < repeatAfter {
@@ -182,7 +182,7 @@ func callsIn(e *coppice.Entry) (ids []string) {
 
 // calls finds the calls that the responses of the event answer. It returns the content that
 // made them, if a response does not name its call, and a function that reports whether no
-// call of an id waits for its response. The calls are nearly always in the event before.
+// call with an id waits for a response. The calls are nearly always in the event before.
 func (a *appending) calls() (before *genai.Content, lost func(id string) bool, err error) {
 	unknown := make(map[string]bool) // calls that we have not found yet
 	unnamed := false

@@ -12,9 +12,9 @@ import (
 	coppice "github.com/coppice-dev/coppice/session"
 )
 
-// Compact has a model write a summary that takes the place of the beginning of a session: see
-// agent.Keeper, whose options need a Compaction.Model. The log keeps all events. Get returns
-// the summary in their place with Options.Compacted. Call it between two runs.
+// Compact asks a model for a summary that replaces the beginning of a session: see
+// agent.Keeper, whose options need a Compaction.Model. The log keeps all events. With
+// Options.Compacted, Get returns the summary in their place. Call it between two runs.
 func (s *Service) Compact(ctx context.Context, of session.Session, o agent.KeeperOptions) (done *agent.Compacted, err error) {
 	if of == nil {
 		return nil, errNil("session")
@@ -39,8 +39,8 @@ func (s *Service) Compact(ctx context.Context, of session.Session, o agent.Keepe
 	return done, errors.Join(err, k.End())
 }
 
-// compacted returns the events of a session with a summary in the place of those that a
-// compaction stands for; ok is false if there is no compaction.
+// compacted returns the events of a session, with a summary in place of those that a
+// compaction replaces. ok is false if there is no compaction.
 func compacted(s *coppice.Session) (events []*session.Event, ok bool, _ error) {
 	c, err := s.Context(coppice.ContextOptions{})
 	if err != nil {
@@ -66,7 +66,7 @@ func compacted(s *coppice.Session) (events []*session.Event, ok bool, _ error) {
 	return events, ok, nil
 }
 
-// summaryOf returns a summary as what the user says, as ADK shows it to a model.
+// summaryOf returns a summary as an event of the user, as ADK shows it to a model.
 func summaryOf(e *coppice.Entry) *session.Event {
 	event := &session.Event{ID: e.ID, InvocationID: e.ID, Timestamp: e.Timestamp, Author: "user"}
 	event.Content = genai.NewContentFromText(e.Summary(), genai.RoleUser)

@@ -11,8 +11,8 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// plainJSON encodes a value without escaping what only matters inside HTML: tool arguments
-// are kept as text, and people read them.
+// plainJSON encodes a value without escaping characters for HTML: tool arguments are kept as
+// text, and people read them.
 func plainJSON(v any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -21,8 +21,8 @@ func plainJSON(v any) (json.RawMessage, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// messageOf returns a content as a message. The message alone may not be enough to get the
-// content back; then verbatim is the content as JSON, which must be kept beside it.
+// messageOf returns a content as a message. If the message alone is not enough to get the
+// content back, verbatim is the content as JSON, which must be kept beside it.
 //
 // before is the content of the event with the calls that this one may answer, for
 // responses that do not name their call; nil if there is none. lost reports whether the
@@ -56,8 +56,8 @@ func messageOf(c, before *genai.Content, lost func(id string) bool) (m *session.
 	return m, raw, nil
 }
 
-// joined returns messages that were one as one again. An event is one entry, so that no
-// crash can leave half of it.
+// joined merges messages that were one. An event is one entry, so that no crash can leave
+// half of it.
 func joined(parts []session.Entry) *session.MessageEntry {
 	m := *parts[0].Message
 	for _, p := range parts[1:] {
@@ -118,8 +118,8 @@ func contentOf(m *session.MessageEntry) (*genai.Content, error) {
 	return nil, fmt.Errorf("a message of %s is not one content: %w", m.Role, session.ErrInvalid)
 }
 
-// plainContent returns a message that is nothing but text as a content, and nil for all
-// others. Most messages are, and this costs much less than going through JSON.
+// plainContent returns a message that is only text as a content, and nil for others. Most
+// messages are only text, and this costs much less than going through JSON.
 func plainContent(m *session.MessageEntry) *genai.Content {
 	if len(m.Content) == 0 || len(m.Extra) > 0 {
 		return nil

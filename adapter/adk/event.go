@@ -14,8 +14,8 @@ import (
 	coppice "github.com/coppice-dev/coppice/session"
 )
 
-// The custom entries of this package. Their data, and what a message has beyond its
-// content, is in the member "adk" of the entry: see record.
+// The custom entries of this package. Their data, and the parts of an event that a message
+// cannot hold, are in the member "adk" of the entry: see record.
 const (
 	customEvent = "adk.event" // an event without content
 	customState = "adk.state" // the whole state at this point
@@ -26,12 +26,12 @@ const (
 // record.
 const member = "adk"
 
-// record is what an entry says to this package. An event has Event and perhaps Content, a
+// record is this package's data in an entry. An event has Event and perhaps Content, a
 // repeated state has State, a change of shared state has Delta or Undo and Marker.
 type record struct {
 	// Event is an event of ADK without its content.
 	Event json.RawMessage `json:"event,omitempty"`
-	// Content is the event's content, if the message does not tell it exactly.
+	// Content is the event's content, if the message does not hold it exactly.
 	Content json.RawMessage `json:"content,omitempty"`
 
 	// State is the whole state at this point; in a header, the state that the session
@@ -107,8 +107,8 @@ func entryOf(event *session.Event, before *genai.Content, lost func(id string) b
 	return e, err
 }
 
-// timeOf returns the time of an event as an entry can have it. The zero time lets the
-// session fill in its own.
+// timeOf returns the time of an event in a form that an entry can have. For the zero time,
+// the session fills in its own.
 func timeOf(event *session.Event) time.Time {
 	if y := event.Timestamp.Year(); y < 1 || y > 9999 {
 		return time.Time{}
@@ -116,7 +116,7 @@ func timeOf(event *session.Event) time.Time {
 	return event.Timestamp.UTC()
 }
 
-// addResponse adds what a model's message says of its response: who answered, why it
+// addResponse adds the facts of the response to a model's message: who answered, why it
 // stopped, what it cost.
 func addResponse(m *coppice.MessageEntry, event *session.Event) error {
 	m.Model = event.ModelVersion
@@ -148,7 +148,7 @@ func isEvent(e *coppice.Entry, r *record) bool {
 	return e.Message != nil && len(e.Message.Content) > 0 && !e.IsRepeated()
 }
 
-// eventOf returns the event that an entry is, or nil if it is none. r is its record.
+// eventOf returns an entry as an event, or nil if it is not one. r is its record.
 func eventOf(e *coppice.Entry, r *record) (*session.Event, error) {
 	switch {
 	case !isEvent(e, r):
@@ -193,12 +193,12 @@ func bareEventOf(e *coppice.Entry, r *record) (*session.Event, error) {
 	return event, nil
 }
 
-// bareMessage returns a message without what addResponse added, as messageOf encoded it.
+// bareMessage returns a message as messageOf encoded it, without what addResponse added.
 func bareMessage(m *coppice.MessageEntry) *coppice.MessageEntry {
 	return &coppice.MessageEntry{Role: m.Role, Content: m.Content, Extra: m.Extra}
 }
 
-// foreignEvent makes an event of a message that another program appended.
+// foreignEvent turns a message that another program appended into an event.
 func foreignEvent(e *coppice.Entry) (*session.Event, error) {
 	event := &session.Event{ID: e.ID, InvocationID: e.ID, Timestamp: e.Timestamp, Author: "user"}
 	if e.Message.Role == coppice.RoleAssistant {
@@ -206,7 +206,7 @@ func foreignEvent(e *coppice.Entry) (*session.Event, error) {
 		event.ModelVersion = e.Message.Model
 	}
 	content, err := contentOf(bareMessage(e.Message))
-	if err != nil { // nothing that a content can say
+	if err != nil { // a content cannot express it
 		content = genai.NewContentFromText(coppice.TextOf(e.Message.Content), genai.RoleUser)
 	}
 	event.Content = content

@@ -9,13 +9,13 @@ import (
 	"google.golang.org/adk/v2/session"
 )
 
-// handle is a session as Create, Get and List return it: what the log said at one moment,
-// and what was appended through the handle since.
+// handle is the session that Create, Get and List return: the log at one moment, and what was
+// appended through the handle since.
 type handle struct {
 	place
 
 	mu    sync.RWMutex // guards what follows, and keeps appends through one handle in order
-	view               // see there; own changes only with what is in the log
+	view               // see view; own changes only with the log
 	state map[string]any
 }
 
@@ -37,7 +37,7 @@ func (h *handle) LastUpdateTime() time.Time {
 	return h.updated
 }
 
-// add takes in an event that was appended as an entry. The caller holds mu.
+// add adds an event that was appended as an entry. The caller holds mu.
 func (h *handle) add(entryID string, event, stored *session.Event) {
 	h.events = append(h.events, stored)
 	h.last, h.updated = entryID, event.Timestamp
@@ -70,8 +70,8 @@ func (l eventList) All() iter.Seq[*session.Event] {
 	}
 }
 
-// handleState is the state of a handle. As with all services of ADK, Set changes the
-// handle alone: what is to stay goes into an event.
+// handleState is the state of a handle. As with all services of ADK, Set changes only the
+// handle: lasting changes go into an event.
 type handleState handle
 
 func (s *handleState) Get(key string) (any, error) {

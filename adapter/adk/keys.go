@@ -9,9 +9,9 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// keyPrefix begins the keys of our sessions. The parts follow, escaped so that none has a
-// slash: the app; for the state of a user, the user; for a session, its id. So no two of
-// them have the same key, whatever characters their names have.
+// keyPrefix is the prefix of our sessions' keys. The parts follow, escaped so that none has a
+// slash: the app; for the state of a user, the user; for a session, its id. So no two
+// sessions have the same key, whatever characters their names contain.
 const keyPrefix = "adk:"
 
 func keyOf(parts ...string) string {
@@ -22,11 +22,11 @@ func keyOf(parts ...string) string {
 	return keyPrefix + strings.Join(escaped, "/")
 }
 
-// partsOf returns what keyOf made a key of.
+// partsOf returns the parts that keyOf made a key from.
 func partsOf(key string) ([]string, error) {
 	rest, ok := strings.CutPrefix(key, keyPrefix)
 	if !ok {
-		return nil, fmt.Errorf("key %.80q is not of ADK: %w", key, session.ErrInvalid)
+		return nil, fmt.Errorf("%.80q is not a key of an ADK session: %w", key, session.ErrInvalid)
 	}
 	parts := strings.Split(rest, "/")
 	for i, p := range parts {
@@ -39,7 +39,7 @@ func partsOf(key string) ([]string, error) {
 	return parts, nil
 }
 
-// place is where a session is kept: its key, and the name that the store knows it by.
+// place is where a session is kept: its key, and its name in the store.
 type place struct {
 	app, user, id string
 	key, name     string
@@ -50,7 +50,7 @@ func (p place) err(why error) error {
 	return fmt.Errorf("session %q of user %q in app %q: %w", p.id, p.user, p.app, why)
 }
 
-// placeOf returns the place of a session. All three parts must be there.
+// placeOf returns the place of a session. All three parts are required.
 func placeOf(app, user, id string) (place, error) {
 	if app == "" || user == "" || id == "" {
 		return place{}, fmt.Errorf("an app name, a user id and a session id are required, got %q, %q and %q: %w", app, user, id, session.ErrInvalid)
@@ -72,9 +72,9 @@ func SessionName(app, user, id string) (string, error) {
 	return p.name, err
 }
 
-// tailOf returns how the names of the sessions of a user end, or of all users of an app if
-// the user is "". List finds sessions by it without opening the others. It is short: two
-// users may share one, and List looks at the keys too.
+// tailOf returns the end of the names of a user's sessions, or of all users of an app if the
+// user is "". List finds sessions by it without opening the others. It is short, so two users
+// may share one, and List checks the keys too.
 func tailOf(app, user string) (string, error) {
 	const short = 8
 	ofApp, err := keyed.SessionID(keyOf(app))

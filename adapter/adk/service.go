@@ -22,17 +22,16 @@ var ErrStale = fmt.Errorf("stale session: %w", coppice.ErrConflict)
 
 // Options adjusts a Service. The zero value is what most programs want.
 type Options struct {
-	// Merge appends events to stale sessions instead of refusing them with ErrStale. What
-	// the others appended comes before the event, in the log and in the session that was
-	// given to AppendEvent. Default: false.
+	// Merge appends events to stale sessions instead of refusing them with ErrStale. The
+	// others' events come before the new one, in the log and in the session that AppendEvent
+	// got. Default: false.
 	Merge bool
-	// Compacted lets Get return a summary in the place of the events that a compaction
-	// stands for, if it is asked for all events: see Service.Compact. A runner sends what
-	// Get returns. Default: all events of the path, whatever was compacted.
+	// Compacted lets Get return a summary in place of the events that a compaction replaces,
+	// if it is asked for all events: see Service.Compact. A runner sends what Get returns.
+	// Default: all events of the path, even if they were compacted.
 	Compacted bool
-	// Session adjusts the sessions in the store, for example to take secrets out of
-	// everything that is written. Its OnConflict has no effect. Default: the zero
-	// Options.
+	// Session adjusts the sessions in the store, for example to remove secrets from
+	// everything that is written. Its OnConflict has no effect. Default: the zero Options.
 	Session *coppice.Options
 }
 
@@ -51,8 +50,8 @@ type Service struct {
 
 var _ session.Service = (*Service)(nil)
 
-// New returns the sessions of a store. The store stays the caller's, who closes it when
-// nobody uses the service any more.
+// New returns the service for a store. The caller closes the store when the service is no
+// longer used.
 func New(st store.Store, o *Options) *Service {
 	s := &Service{store: st}
 	if o != nil {
@@ -61,7 +60,7 @@ func New(st store.Store, o *Options) *Service {
 			s.opts = *o.Session
 		}
 	}
-	// An event lands only if we have seen everything before it.
+	// An event is appended only if we have seen everything before it.
 	s.opts.OnConflict = coppice.ReportAll
 	return s
 }
@@ -76,7 +75,7 @@ func (s *Service) open(ctx context.Context, name string) (*coppice.Session, erro
 	return opened.WithContext(ctx), nil
 }
 
-// openAt opens the session of a place.
+// openAt opens the session at a place.
 func (s *Service) openAt(ctx context.Context, p place) (*coppice.Session, error) {
 	opened, err := s.open(ctx, p.name)
 	if errors.Is(err, coppice.ErrNotExist) {
@@ -85,8 +84,8 @@ func (s *Service) openAt(ctx context.Context, p place) (*coppice.Session, error)
 	return opened, err
 }
 
-// Create creates a session. A session id that is empty is made up. If there is a session
-// with that id, the error matches Coppice's ErrExist.
+// Create creates a session. If the session id is empty, it makes one up. If there is a
+// session with that id, the error matches Coppice's ErrExist.
 func (s *Service) Create(ctx context.Context, req *session.CreateRequest) (*session.CreateResponse, error) {
 	if req == nil {
 		return nil, errNil("request")
@@ -121,9 +120,9 @@ func (s *Service) Create(ctx context.Context, req *session.CreateRequest) (*sess
 	return &session.CreateResponse{Session: h}, err
 }
 
-// firstState returns the state of a new session as members of its header, so that the
-// session appears with its state or not at all. Nothing cleans a header, so it is cleaned
-// as the entry that would have the same state.
+// firstState returns the state of a new session as members of its header, so that the session
+// appears with its state or not at all. A session does not clean headers, so the state is
+// cleaned here as if it were an entry.
 func (s *Service) firstState(own map[string]any) (coppice.Fields, error) {
 	e, err := custom(customState, record{State: own})
 	if err != nil {
@@ -152,8 +151,8 @@ func (s *Service) fillState(ctx context.Context, h *handle, own map[string]any) 
 }
 
 // Get returns a session with all its events, or with those that the request asks for. It
-// reads the log backwards and only as far as that takes. With both After and
-// NumRecentEvents it returns the latest of the events that are not before After.
+// reads the log backwards, and only as far as necessary. With both After and NumRecentEvents
+// it returns the latest of the events that are not before After.
 func (s *Service) Get(ctx context.Context, req *session.GetRequest) (*session.GetResponse, error) {
 	if req == nil {
 		return nil, errNil("request")
@@ -287,8 +286,8 @@ func (s *Service) listed(ctx context.Context, name string) (*handle, error) {
 	return &handle{place: p, view: *v}, nil
 }
 
-// Delete removes a session with its events. From a directory it goes to the trash. What it
-// changed in shared state stays. Deleting a session that does not exist does nothing.
+// Delete removes a session with its events. A store of files moves it to the trash. Its
+// changes to shared state stay. Deleting a session that does not exist does nothing.
 func (s *Service) Delete(ctx context.Context, req *session.DeleteRequest) error {
 	if req == nil {
 		return errNil("request")

@@ -8,9 +8,9 @@ import (
 	coppice "github.com/coppice-dev/coppice/session"
 )
 
-// State that sessions share, of an app or of a user, is a session of its own. Each change
-// is an entry, so writers in several processes never overwrite each other's keys, and of
-// one key the last one wins.
+// State that sessions share, of an app or of a user, is kept in a separate session. Each
+// change is an entry, so writers in several processes never overwrite each other's keys; for
+// one key, the last change wins.
 
 // sharedState returns the shared state of a key. If there is none, it is empty.
 func (s *Service) sharedState(ctx context.Context, parts ...string) (map[string]any, error) {
@@ -33,14 +33,14 @@ type change struct {
 }
 
 // changeShared changes the state of an app and of a user. If it returns an error, nothing
-// changed. Otherwise undo takes the changes back, unless somebody has repeated the whole
-// state in the meantime; that takes two coincidences within a few milliseconds, and
-// leaves what a crash at that moment would.
+// changed. Otherwise undo takes the changes back, unless another writer has repeated the
+// whole state in the meantime. That takes two coincidences within a few milliseconds, and has
+// the same effect as a crash at that moment.
 func (s *Service) changeShared(ctx context.Context, p place, app, user map[string]any) (undo func() error, err error) {
 	var made []change
 	undo = func() error {
 		var errs []error
-		for _, c := range made { // whatever has happened to the caller's context
+		for _, c := range made { // even if the caller's context has ended
 			errs = append(errs, s.appendShared(context.WithoutCancel(ctx), c.parts, record{Marker: c.marker, Undo: true}))
 		}
 		return errors.Join(errs...)
@@ -78,7 +78,7 @@ func (s *Service) appendShared(ctx context.Context, parts []string, r record) er
 			return err
 		}
 		var again []coppice.Entry
-		if !r.Undo { // otherwise the state has what the entry takes back
+		if !r.Undo { // otherwise the state still has what the entry takes back
 			for k, v := range r.Delta {
 				state[k] = v
 			}
@@ -106,7 +106,7 @@ func foldShared(shared *coppice.Session) (state map[string]any, since int, err e
 		switch {
 		case err != nil:
 			return nil, 0, fmt.Errorf("session %s, entry %s: %w", shared.ID(), e.ID, err)
-		case r == nil: // a tag, say
+		case r == nil: // for example a tag
 		case r.State != nil:
 			addMissing(state, r.State)
 			return state, since, nil
@@ -121,7 +121,7 @@ func foldShared(shared *coppice.Session) (state map[string]any, since int, err e
 	return state, since, nil
 }
 
-// openShared opens the session of a shared state, and creates it if it is asked to.
+// openShared opens the session of a shared state, and creates it if create is set.
 func (s *Service) openShared(ctx context.Context, parts []string, create bool) (*coppice.Session, error) {
 	h, err := sharedHeader(parts)
 	if err != nil {
@@ -132,14 +132,14 @@ func (s *Service) openShared(ctx context.Context, parts []string, create bool) (
 		return shared, err
 	}
 	shared, err = coppice.Create(ctx, s.store, h, s.sessions())
-	if errors.Is(err, coppice.ErrExist) { // somebody else did
+	if errors.Is(err, coppice.ErrExist) { // another writer has created it
 		return s.open(ctx, h.ID)
 	}
 	if err != nil {
 		return nil, err
 	}
 	shared = shared.WithContext(ctx)
-	// Nobody ever says anything in it, so retention would think that it is forgotten.
+	// It has no messages, so retention would take it for abandoned.
 	err = shared.Update(ctx, func(tx *coppice.Tx) error {
 		tx.Append(coppice.Pinned(true))
 		tx.Append(coppice.Name(sharedTitle(parts)))

@@ -12,7 +12,7 @@ import (
 	coppice "github.com/coppice-dev/coppice/session"
 )
 
-// view is what a session's log says, as far as it was read.
+// view is the content of a session's log, as far as it was read.
 type view struct {
 	events []*session.Event // the earliest first
 	// own is the state of the session alone, without what it shares.
@@ -26,20 +26,20 @@ type view struct {
 	updated time.Time
 	// last is the entry of the last event, or "".
 	last string
-	// met is true if the entry was met from which on events were wanted.
+	// met is true if reading reached the entry after which events were wanted.
 	met bool
 }
 
 // reach says how much of the events a view must have.
 type reach struct {
 	none  bool      // no events
-	most  int       // so many at most, the latest; 0 means all
+	most  int       // at most this many, the latest; 0 means all
 	after time.Time // only those that are not before; the zero time means all
 	until string    // only those after this entry
 }
 
-// look reads a session backwards, no further than it must: to the first of the events that
-// are wanted, and to where the state was last repeated.
+// look reads a session backwards, no further than necessary: to the first of the wanted
+// events, and to where the state was last repeated.
 func look(s *coppice.Session, want reach) (*view, error) {
 	v := &view{own: make(map[string]any)}
 	gotEvents, gotState := want.none, false
@@ -97,7 +97,7 @@ func look(s *coppice.Session, want reach) (*view, error) {
 	return v, nil
 }
 
-// meet takes note of an event, the latest first.
+// meet adds an event; the latest comes first.
 func (v *view) meet(entryID string, event *session.Event, gotState bool) {
 	if v.last == "" {
 		v.last, v.updated = entryID, event.Timestamp
@@ -135,7 +135,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// addMissing adds what an earlier state has and the later one has not.
+// addMissing adds the keys of an earlier state that the later one lacks.
 func addMissing(to, earlier map[string]any) {
 	for k, v := range earlier {
 		if _, ok := to[k]; !ok {
@@ -144,8 +144,8 @@ func addMissing(to, earlier map[string]any) {
 	}
 }
 
-// split cuts state by who shares it: the app, the user, or nobody. The keys lose their
-// prefixes. Temporary state belongs to none of them.
+// split separates state by who shares it: the app, the user, or only the session. The keys
+// lose their prefixes. Temporary state belongs to none of them.
 func split(state map[string]any) (app, user, own map[string]any) {
 	app, user, own = make(map[string]any), make(map[string]any), make(map[string]any)
 	for k, v := range state {
@@ -173,15 +173,15 @@ func join(app, user, own map[string]any) map[string]any {
 	return all
 }
 
-// The state is repeated after some events, and after more of them the larger it is. So it
-// adds a few bytes to each event at most, and reading back to it costs no more than a few
-// times its size.
+// The state is repeated after some events, the larger it is the less often. So it adds at
+// most a few bytes to each event, and reading back to it costs no more than a few times its
+// size.
 const (
 	repeatAfter    = 64 // events
 	repeatPerEvent = 64 // bytes of state
 )
 
-// repeated returns an entry that repeats a state if that is due, since so many changes.
+// repeated returns an entry that repeats a state, if that is due after since changes.
 func repeated(state map[string]any, since int, newest time.Time) ([]coppice.Entry, error) {
 	if since < repeatAfter {
 		return nil, nil
