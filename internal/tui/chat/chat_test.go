@@ -492,7 +492,7 @@ func TestCallsAreApprovedOneByOne(t *testing.T) {
 	p.sees("allowed, from now on: write(c.txt)")
 	p.says(write("c.txt")) // not asked again
 	p.types(`call bash {"command":"echo one $PWD"}`, enter)
-	p.sees("no rule can allow it from now on: a rule is a command of plain words", "y yes · n WHY no · later ›")
+	p.sees("no rule can allow it from now on: a rule can only hold a command of plain", "y yes · n WHY no · later ›")
 	p.types(ctrlC)
 	p.sees("stopped")
 	p.sees("/resume continues")
