@@ -436,6 +436,27 @@ func TestAWriterCannotBecomeAdmin(t *testing.T) {
 	if err := theirs.Notes("").Write(t.Context(), "trust", []byte("that")); err == nil {
 		t.Error("a writer may say what is trusted")
 	}
+	if _, err := s.home.Search.Find(t.Context(), home.FindRequest{Query: "x"}); err != nil { // there is an index now
+		t.Fatal(err)
+	}
+	if err := ours.Notes("").Write(t.Context(), store.RedactedNote, []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	kept, err := ours.Notes("").List(t.Context())
+	if err != nil || len(kept) < 2 {
+		t.Fatalf("the store has the notes %v, %v", kept, err)
+	}
+	for token, needs := range map[string]bool{"r": false, "w": true} { // who writes must know what was redacted
+		if list, err := open(token).Notes("").List(t.Context()); err != nil || len(list) > 0 {
+			t.Errorf("%s lists %v, %v", token, list, err)
+		}
+		for _, note := range append(kept, store.Note{Name: "index.db"}) {
+			data, err := open(token).Notes("").Read(t.Context(), note.Name)
+			if read := err == nil; read != (needs && note.Name == store.RedactedNote) || !read && !errors.Is(err, store.ErrNotExist) {
+				t.Errorf("%s reads %s: %q, %v", token, note.Name, data, err)
+			}
+		}
+	}
 	for room, want := range map[string]string{"tokens/tokens.json": "secret", "/trust": "this"} {
 		room, name, _ := strings.Cut(room, "/")
 		if data, err := ours.Notes(room).Read(t.Context(), name); err != nil || string(data) != want {

@@ -28,17 +28,18 @@ type stores struct {
 
 // view is how a store is seen: all of it, or as the holder of a token may.
 type view struct {
-	home  *home.Home
-	token string // "" is for those who may administer it
+	home   *home.Home
+	token  string // "" is for those who may administer it
+	access home.Access
 }
 
 // maxViews is how many views of the home are kept ready.
 const maxViews = 100
 
 func (s *stores) handler(g *Grant) *remote.Handler {
-	v, st := view{home: g.Home}, g.Home.Store()
+	v, st := view{home: g.Home, access: g.Access}, g.Home.Store()
 	if g.Access < home.Admin {
-		v.token, st = g.Name, modest{st, g.Name}
+		v.token, st = g.Name, modest{st, g.Name, g.Access}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,14 +104,15 @@ func (s *Server) serveStore(w http.ResponseWriter, r *http.Request) {
 // write sessions, and their programs keep their own notes in rooms of their own.
 type modest struct {
 	store.Store
-	token string
+	token  string
+	access home.Access
 }
 
 // Notes implements store.Store.
 func (m modest) Notes(room string) store.Notes {
 	switch room {
 	case "":
-		return readOnly{m.Store.Notes(room)} // what was redacted must not be written again
+		return redacted{m.Store.Notes(room), m.access}
 	case lease.Room:
 		return m.Store.Notes(room) // one program at a time works on a conversation
 	}
@@ -120,12 +122,25 @@ func (m modest) Notes(room string) store.Notes {
 
 var errNeedsAdmin = session.Invalidf("this needs a token with admin access")
 
-type readOnly struct{ store.Notes }
+// redacted is the room of the store itself, whose files include its index. Of those, a writer
+// gets the digests of what was redacted, which must not be written again.
+type redacted struct {
+	real   store.Notes
+	access home.Access
+}
 
-func (readOnly) Write(context.Context, string, []byte) error     { return errNeedsAdmin }
-func (readOnly) WriteHint(context.Context, string, []byte) error { return errNeedsAdmin }
-func (readOnly) Remove(context.Context, string) error            { return errNeedsAdmin }
+func (n redacted) Read(ctx context.Context, name string) ([]byte, error) {
+	if name != store.RedactedNote || n.access < home.Write {
+		return nil, &store.Error{Op: "read note", Name: name, Kind: store.ErrNotExist}
+	}
+	return n.real.Read(ctx, name)
+}
 
-func (readOnly) Change(context.Context, string, func([]byte) ([]byte, error)) error {
+func (redacted) List(context.Context) ([]store.Note, error)      { return nil, nil }
+func (redacted) Write(context.Context, string, []byte) error     { return errNeedsAdmin }
+func (redacted) WriteHint(context.Context, string, []byte) error { return errNeedsAdmin }
+func (redacted) Remove(context.Context, string) error            { return errNeedsAdmin }
+
+func (redacted) Change(context.Context, string, func([]byte) ([]byte, error)) error {
 	return errNeedsAdmin
 }

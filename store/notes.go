@@ -9,6 +9,9 @@ import (
 // blobs that are to go, so it is the one note whose references keep no blob.
 const PendingNote = "redact.pending"
 
+// RedactedNote is the note, in the room "", with the digests of what was redacted.
+const RedactedNote = "redacted.json"
+
 // Notes are small documents beside the logs: what a part of a program has to remember
 // about the store. Each is there whole or not at all, whatever happens to the machine.
 // Their names must pass CheckName. All methods may be called concurrently.

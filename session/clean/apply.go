@@ -209,7 +209,7 @@ func (s *Sweep) rewriteNotes(ctx context.Context, ed *editor, r *Receipt) error 
 
 // isOurs reports whether a part is a note of sweeps themselves.
 func isOurs(p store.Part) bool {
-	return p.Kind == store.PartNote && (p.Name == store.PendingNote || p.Name == listName)
+	return p.Kind == store.PartNote && (p.Name == store.PendingNote || p.Name == store.RedactedNote)
 }
 
 // replaceKnown replaces what was found elsewhere. It does not use the rules, because a

@@ -44,8 +44,6 @@ type Guard struct {
 }
 
 const (
-	// listName is the note that has the digests.
-	listName = "redacted.json"
 	// spanBytes is how many bytes a small hash covers. A known secret is never shorter.
 	spanBytes = 8
 	// spanBits is the size of a small hash. It reveals that much of a secret to anyone who
@@ -104,7 +102,7 @@ func (g *Guard) Recheck(ctx context.Context, st store.Store, o Options) error {
 
 func readList(ctx context.Context, st store.Store) (*list, error) {
 	l := &list{}
-	data, err := st.Notes("").Read(ctx, listName)
+	data, err := st.Notes("").Read(ctx, store.RedactedNote)
 	if errors.Is(err, store.ErrNotExist) {
 		return l, nil
 	}
@@ -120,7 +118,7 @@ func readList(ctx context.Context, st store.Store) (*list, error) {
 	return l, err
 }
 
-func listPlace(st store.Store) string { return st.Parts().Where(store.PartNote, listName) }
+func listPlace(st store.Store) string { return st.Parts().Where(store.PartNote, store.RedactedNote) }
 
 func (l *list) parse(data []byte) error {
 	if err := json.Unmarshal(data, l); err != nil {
@@ -366,7 +364,7 @@ func (s *Sweep) remember(ctx context.Context) error {
 	if len(s.secrets) == 0 {
 		return nil
 	}
-	return s.store.Notes("").Change(ctx, listName, func(old []byte) ([]byte, error) {
+	return s.store.Notes("").Change(ctx, store.RedactedNote, func(old []byte) ([]byte, error) {
 		l := &list{}
 		if len(old) > 0 {
 			if err := l.parse(old); err != nil {

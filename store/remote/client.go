@@ -57,7 +57,7 @@ func Open(ctx context.Context, where string, o *Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		connection: connection{strings.TrimSuffix(where, "/"), client, opts.Patience, 3 * normal.beat},
+		connection: connection{strings.TrimSuffix(where, "/"), client, opts.Patience, 3 * normal.beat, normal.lease / 5},
 		logs:       make(map[*log]struct{}),
 	}
 	if s.patience == 0 {

@@ -23,6 +23,7 @@ type connection struct {
 	client   *http.Client
 	patience time.Duration
 	quiet    time.Duration // after a silence of this length the server is taken for dead
+	tick     time.Duration // how often the server hears of a lease
 }
 
 // Client returns an HTTP client for a server: it sends the token to that server only, and only

@@ -10,6 +10,12 @@ import (
 // Hurry makes a handler quick to beat, and to end leases.
 func (h *Handler) Hurry(beat, lease time.Duration) { h.pace.beat, h.pace.lease = beat, lease }
 
+// Shorten makes the life of leases shorter.
+func (h *Handler) Shorten(life time.Duration) { h.pace.life, h.pace.pin = life, life }
+
+// Tick makes a store say often that it is alive.
+func (s *Store) Tick(d time.Duration) { s.tick = d }
+
 // Forget forgets the handles that are not in use, as if nobody had used them for long, and
 // returns how many they were.
 func (h *Handler) Forget() (n int) {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -302,6 +303,53 @@ func TestDeadClient(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A client that is alive and never lets go does not keep others out for ever. It is told why, and
+// takes again what it still needs.
+func TestALeaseHasALife(t *testing.T) {
+	t.Parallel()
+	handler := remote.NewHandler(inMemory())
+	handler.Shorten(50 * time.Millisecond)
+	asked := map[string]chan struct{}{"pin": make(chan struct{}, 1000), "hold": make(chan struct{}, 1000)}
+	url := listen(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case asked[path.Base(r.URL.Path)] <- struct{}{}:
+		default:
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	tight, other := open(t, url), open(t, url)
+	tight.Tick(time.Millisecond)
+	log := storetest.MustCreate(t, tight, "a", num(0))
+	unpin, err := log.Pin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unpin()
+	release, err := tight.Blobs().Hold(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	ref := storetest.MustPut(t, other.Blobs(), []byte("nobody names it"))
+	storetest.MustAppend(t, storetest.MustOpen(t, other, "a"), num(1))
+	if done, err := other.Blobs().Collect(t.Context(), ref); err != nil || len(done.Deleted) != 1 {
+		t.Errorf("collect: %+v, %v", done, err)
+	}
+	for _, op := range []string{"pin", "hold"} {
+		for range 3 { // and again, and again
+			<-asked[op]
+		}
+	}
+	b := tight.Batch()
+	defer b.Discard()
+	for n := 0; err == nil; n++ {
+		err = b.Add(t.Context(), fmt.Sprint("b", n), store.Lines([]byte(num(0))))
+	}
+	if !errors.Is(err, store.ErrLocked) || !strings.Contains(err.Error(), "a client may have it for 50ms") {
+		t.Errorf("a batch that lasts for too long: %v", err)
 	}
 }
 

@@ -38,9 +38,14 @@ type pace struct {
 	stall time.Duration // how long the other side may take for its next bytes
 	idle  time.Duration // how long an unused handle is kept
 	lease time.Duration // how long a client may be silent that has a lease
+	life  time.Duration // how long a lease lasts, however often the client says that it is alive
+	pin   time.Duration // the same for a pin, which keeps everybody from appending to a log
 }
 
-var normal = pace{beat: 10 * time.Second, stall: time.Minute, idle: 10 * time.Minute, lease: 30 * time.Second}
+var normal = pace{
+	beat: 10 * time.Second, stall: time.Minute, idle: 10 * time.Minute,
+	lease: 30 * time.Second, life: time.Hour, pin: 2 * time.Minute,
+}
 
 // NewHandler returns a handler for a store. The operation is the last element of a request's
 // path. Close it before the store.
@@ -64,7 +69,7 @@ func (h *Handler) Close() error {
 	h.mu.Unlock()
 	var errs []error
 	for _, l := range leases {
-		l.finish()
+		l.drop()
 	}
 	for _, l := range logs {
 		l.expiry.Stop()

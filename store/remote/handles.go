@@ -127,7 +127,9 @@ type lease struct {
 	ctx    context.Context // ends with the lease
 	cancel context.CancelFunc
 	end    func() // releases what the client has; after that nothing of it is left
-	expiry *time.Timer
+	life   time.Duration
+	expiry *time.Timer // when the client is silent
+	last   *time.Timer // when its life is over
 	once   sync.Once
 
 	batch    store.Batch
@@ -138,17 +140,19 @@ type lease struct {
 // finish ends a lease, and returns when everything is released.
 func (l *lease) finish() {
 	l.cancel()
-	l.once.Do(func() {
-		if l.expiry != nil {
-			l.expiry.Stop()
-		}
-		l.end()
-	})
+	l.once.Do(l.end)
+}
+
+// drop ends a lease that is no longer known.
+func (l *lease) drop() {
+	l.expiry.Stop()
+	l.last.Stop()
+	l.finish()
 }
 
 // newLease returns a lease whose end is still to be set. grant makes it known.
 func (h *Handler) newLease() *lease {
-	l := &lease{end: func() {}}
+	l := &lease{end: func() {}, life: h.pace.life}
 	l.ctx, l.cancel = context.WithCancel(h.ctx)
 	return l
 }
@@ -163,17 +167,27 @@ func (h *Handler) grant(l *lease) (string, error) {
 		return "", &store.Error{Op: "lock", Kind: store.ErrLocked, Err: fmt.Errorf("there are %d leases", maxLeases), Hint: "try again later"}
 	}
 	l.expiry = time.AfterFunc(h.pace.lease, func() { h.release(id) })
+	l.last = time.AfterFunc(l.life, l.finish) // it stays known, so that its client learns why
 	h.leases[id] = l
 	h.mu.Unlock()
 	return id, nil
 }
 
-// renew returns a lease, after a sign of life of its client.
+// renew returns a lease, after a sign of life of its client. Its own life gets no longer by that:
+// a client that never ends would keep others waiting for ever.
 func (h *Handler) renew(id string) (*lease, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	l := h.leases[id]
-	if l == nil || !l.expiry.Reset(h.pace.lease) {
+	switch {
+	case l == nil:
+		return nil, errGone
+	case l.ctx.Err() != nil:
+		return nil, &store.Error{
+			Op: "keep", Kind: store.ErrLocked, Hint: "take it again",
+			Err: fmt.Errorf("%w: a client may have it for %s", errOver, l.life),
+		}
+	case !l.expiry.Reset(h.pace.lease):
 		return nil, errGone
 	}
 	return l, nil
@@ -186,7 +200,7 @@ func (h *Handler) release(id string) {
 	delete(h.leases, id)
 	h.mu.Unlock()
 	if l != nil {
-		l.finish()
+		l.drop()
 	}
 }
 

@@ -238,14 +238,16 @@ func (l *log) Current() error {
 // Pin implements store.Log.
 func (l *log) Pin(ctx context.Context) (func(), error) {
 	const op = "copy"
-	if err := l.ready(ctx, op); err != nil {
+	pin := func(ctx context.Context) (string, error) {
+		var r result
+		err := l.simple(ctx, op, &query{op: "pin", each: one(&r)})
+		return r.Lease, err
+	}
+	id, err := pin(ctx)
+	if err != nil {
 		return nil, err
 	}
-	var r result
-	if err := l.simple(ctx, op, &query{op: "pin", each: one(&r)}); err != nil {
-		return nil, err
-	}
-	return l.store.leased(r.Lease), nil
+	return l.store.leased(id, pin), nil
 }
 
 // Close implements store.Log.

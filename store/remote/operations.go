@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"path"
+	"time"
 
 	"github.com/coppice-dev/coppice/store"
 )
@@ -285,13 +286,13 @@ func (c *call) pin(log store.Log) error {
 	if err != nil {
 		return err
 	}
-	return c.granted(release)
+	return c.granted(release, c.pace.pin)
 }
 
 // granted answers with a lease.
-func (c *call) granted(end func()) error {
+func (c *call) granted(end func(), life time.Duration) error {
 	l := c.newLease()
-	l.end = end
+	l.end, l.life = end, life
 	return c.told(l)
 }
 

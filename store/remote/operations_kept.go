@@ -60,7 +60,7 @@ func (c *call) hold() error {
 	if err != nil {
 		return err
 	}
-	return c.granted(release)
+	return c.granted(release, c.pace.life)
 }
 
 func (c *call) collect() error {

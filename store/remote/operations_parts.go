@@ -48,7 +48,10 @@ func (c *call) reply() error {
 		return err
 	}
 	l, err := c.renew(c.Lease)
-	if err != nil || l.exchange == nil {
+	if err != nil {
+		return err
+	}
+	if l.exchange == nil {
 		return errGone
 	}
 	l.mu.Lock()
@@ -204,7 +207,10 @@ func (c *call) newBatch() error {
 
 func (c *call) addToBatch() error {
 	l, err := c.renew(c.Lease)
-	if err != nil || l.batch == nil {
+	if err != nil {
+		return err
+	}
+	if l.batch == nil {
 		return errGone
 	}
 	l.mu.Lock()
@@ -215,7 +221,10 @@ func (c *call) addToBatch() error {
 // commitBatch goes on if the client leaves: others would find a part of the logs.
 func (c *call) commitBatch() error {
 	l, err := c.renew(c.Lease)
-	if err != nil || l.batch == nil {
+	if err != nil {
+		return err
+	}
+	if l.batch == nil {
 		return errGone
 	}
 	l.mu.Lock()

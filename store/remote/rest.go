@@ -12,27 +12,36 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// leased keeps a lease until it is released.
-func (s *Store) leased(id string) (release func()) {
-	stop := make(chan struct{})
+// leased keeps a lease until it is released. If the server has ended it, again takes it anew,
+// unless that is nil: then the next request that needs it fails.
+func (s *Store) leased(id string, again func(context.Context) (string, error)) (release func()) {
+	going, stop := context.WithCancel(s.ctx)
+	done := make(chan struct{})
 	go func() {
-		tick := time.NewTicker(normal.lease / 5)
+		defer close(done)
+		tick := time.NewTicker(s.tick)
 		defer tick.Stop()
 		for {
 			select {
 			case <-tick.C:
-				if errors.Is(s.ask(s.ctx, &query{op: "keep", args: request{Lease: id}, repeat: true}), errGone) {
-					return
-				}
-			case <-stop:
+			case <-going.Done():
 				return
-			case <-s.ctx.Done():
+			}
+			err := s.ask(going, &query{op: "keep", args: request{Lease: id}, repeat: true})
+			if !errors.Is(err, errGone) && !errors.Is(err, errOver) {
+				continue
+			}
+			if again == nil {
 				return
+			}
+			if next, err := again(going); err == nil { // else the next tick tries
+				id = next
 			}
 		}
 	}()
 	return sync.OnceFunc(func() {
-		close(stop)
+		stop()
+		<-done
 		ctx, cancel := context.WithTimeout(context.Background(), s.patience)
 		defer cancel()
 		_ = s.ask(ctx, &query{op: "release", args: request{Lease: id}, repeat: true}) // else the server does so later
@@ -62,7 +71,7 @@ func (s *Store) converse(ctx context.Context, what string, q *query, f func([]by
 			return s.fail(what, name, err)
 		}
 		if !begun {
-			release = s.leased(r.Lease)
+			release = s.leased(r.Lease, nil)
 		}
 		if !r.None && question == nil {
 			question = []byte{}
@@ -126,11 +135,16 @@ type blobs struct{ *Store }
 
 // Hold implements store.Blobs.
 func (b blobs) Hold(ctx context.Context) (func(), error) {
-	var r result
-	if err := b.read(ctx, "protect blobs", &query{op: "hold", each: one(&r)}); err != nil {
+	hold := func(ctx context.Context) (string, error) {
+		var r result
+		err := b.read(ctx, "protect blobs", &query{op: "hold", each: one(&r)})
+		return r.Lease, err
+	}
+	id, err := hold(ctx)
+	if err != nil {
 		return nil, err
 	}
-	return b.leased(r.Lease), nil
+	return b.leased(id, hold), nil
 }
 
 // Put implements store.Blobs.
@@ -442,7 +456,7 @@ func (b *batch) Add(ctx context.Context, name string, lines iter.Seq2[[]byte, er
 		if err := b.store.read(ctx, op, &query{op: "batch", each: one(&r)}); err != nil {
 			return err
 		}
-		b.lease, b.release = r.Lease, b.store.leased(r.Lease)
+		b.lease, b.release = r.Lease, b.store.leased(r.Lease, nil)
 	}
 	err := b.store.run(ctx, op, &query{op: "batch-add", args: request{Name: name, Lease: b.lease}, stream: func(w io.Writer) error {
 		return b.store.send(w, op, name, lines)
