@@ -177,6 +177,17 @@ func TestAnAnswerThatIsNotTakenIsCounted(t *testing.T) {
 	})
 }
 
+// TestManySmallValuesAreLimited: decoded, they take many times the memory of their text. A text
+// that looks like them is only a text.
+func TestManySmallValuesAreLimited(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(o *server.Options) { o.Limits = server.Limits{Body: 1_000_000, Memory: limited} })
+	id, _ := s.talk()
+	many := strings.Repeat("{},", 10_000)
+	want[server.Problem](s, 413, "POST", "/v1/sessions/"+id+"/entries", `{"message": {"role": "user", "content": [`+many+`{}]}}`)
+	want[home.AppendResult](s, 200, "POST", "/v1/sessions/"+id+"/entries", strings.Replace(hello, "otters", many+`\"[[`, 1))
+}
+
 // TestAnImportIsNotHeld: it is as long as a history.
 func TestAnImportIsNotHeld(t *testing.T) {
 	t.Parallel()

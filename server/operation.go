@@ -99,6 +99,9 @@ func readJSON(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
+	if err := holdingOf(r.Context()).take(r.Context(), values(body)*valueWeight); err != nil {
+		return nil, err
+	}
 	if !utf8.Valid(body) { // encoding/json would replace what is not, and no one would notice
 		return nil, problemf(http.StatusBadRequest, home.KindInvalid, "the body is not UTF-8")
 	}

@@ -195,7 +195,7 @@ func (s *Server) addRoutes() {
 // a stream goes on for as long in any form.
 func (s *Server) isStream(r *http.Request) bool {
 	_, pattern := s.mux.Handler(r)
-	return s.streams[pattern] || pattern == "POST "+storePath && remote.Watches(r)
+	return s.streams[pattern] || pattern == "/mcp" && r.Method == http.MethodGet || pattern == "POST "+storePath && remote.Watches(r)
 }
 
 // noRoute is the answer to a request for what there is not, or not with this method.

@@ -30,6 +30,8 @@ type served struct {
 	home *home.Home
 	url  string
 	http *httptest.Server
+
+	token string // a header that every request has
 }
 
 func serve(t *testing.T, change func(*server.Options)) *served {
@@ -72,8 +74,11 @@ func (s *served) ask(method, path, body string, headers ...string) answer {
 	if err != nil {
 		s.Fatal(err)
 	}
-	for _, h := range headers {
+	for _, h := range append([]string{s.token}, headers...) {
 		name, value, _ := strings.Cut(h, ": ")
+		if name == "" {
+			continue
+		}
 		if name == "Host" {
 			r.Host = value
 		}

@@ -115,8 +115,17 @@ func (w *watch) finish(ctx context.Context, span trace.Span, noted *request, r *
 	w.seconds.WithLabelValues(operation).Observe(took.Seconds())
 	span.SetAttributes(attribute.String("coppice.operation", operation), attribute.Int("http.response.status_code", out.status))
 	span.End()
-	w.log.InfoContext(ctx, "request", "request", noted.id, "method", r.Method, "operation", operation, "token", noted.caller,
+	w.log.InfoContext(ctx, "request", "request", noted.id, "method", methodOf(r), "operation", operation, "token", noted.caller,
 		"status", out.status, "bytes", out.bytes, "took", took.Round(time.Microsecond))
+}
+
+// methodOf returns the method of a request, or "other": a caller can make one up.
+func methodOf(r *http.Request) string {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+		return r.Method
+	}
+	return "other"
 }
 
 // metrics returns the handler of /metrics.

@@ -1,0 +1,274 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/server"
+	"github.com/coppice-dev/coppice/server/token"
+)
+
+// told is everything that those who run a server can read: its log and its spans.
+type told struct {
+	noop.TracerProvider
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *told) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *told) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// Tracer implements trace.TracerProvider.
+func (l *told) Tracer(string, ...trace.TracerOption) trace.Tracer { return tracer{of: l} }
+
+type tracer struct {
+	noop.Tracer
+	of *told
+}
+
+func (t tracer) Start(ctx context.Context, name string, o ...trace.SpanStartOption) (context.Context, trace.Span) {
+	config := trace.NewSpanStartConfig(o...)
+	fmt.Fprintln(t.of, "span", name, config.Attributes())
+	return ctx, span{of: t.of}
+}
+
+type span struct {
+	noop.Span
+	of *told
+}
+
+func (s span) SetName(name string)                           { fmt.Fprintln(s.of, "span", name) }
+func (s span) SetAttributes(all ...attribute.KeyValue)       { fmt.Fprintln(s.of, "span", all) }
+func (s span) AddEvent(name string, _ ...trace.EventOption)  { fmt.Fprintln(s.of, "span", name) }
+func (s span) RecordError(err error, _ ...trace.EventOption) { fmt.Fprintln(s.of, "span", err) }
+
+// TestNothingThatWasSaidIsTold asks for every operation, well and badly. Everything that is said
+// in the requests is about otters and eels: texts, titles, searches, tags, keys, tokens, names.
+func TestNothingThatWasSaidIsTold(t *testing.T) { // not in parallel: the tracer is everybody's
+	var out told
+	before := otel.GetTracerProvider()
+	otel.SetTracerProvider(&out)
+	defer otel.SetTracerProvider(before)
+	const bearer = "Authorization: Bearer cop_OTTERS"
+	h, err := home.Open(t.Context(), t.TempDir(), &home.Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	srv, err := server.New(server.Options{
+		Home: h, Log: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Authorize: func(_ context.Context, token string) (*server.Grant, error) {
+			if token != strings.TrimPrefix(bearer, "Authorization: Bearer ") {
+				return nil, server.ErrUnauthorized
+			}
+			return &server.Grant{Name: "zoo", Access: home.Admin}, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- srv.Serve(ctx, l) }()
+	s := &served{T: t, home: h, url: "http://" + l.Addr().String(), token: bearer}
+
+	names := s.names()
+	for _, r := range requests {
+		method, _, _ := strings.Cut(home.OperationNamed(r.operation).Route, " ")
+		if a := s.ask(method, names.Replace(r.path), names.Replace(r.body)); a.status != 200 {
+			t.Errorf("%s: %d %s", r.operation, a.status, a.body)
+		}
+	}
+	for _, op := range home.Operations() {
+		if op.Route == "" {
+			continue
+		}
+		method, path, _ := strings.Cut(op.Route, " ")
+		path = strings.NewReplacer("{", "otters-", "}", "").Replace(path)
+		for _, bad := range []struct{ path, body string }{{path + "?otters=eels", `{"otters": "eels"}`}, {path + "?session=otters", `{"sessions": ["otters"], "session": "otters"}`}, {path, `{"otters`}} {
+			s.ask(method, bad.path, bad.body, "Idempotency-Key: otters", "Last-Event-ID: otters")
+			s.ask(method, bad.path, bad.body, "Authorization: Bearer cop_EELS")
+			s.ask(method, bad.path, bad.body, "Host: otters.example.com", "Origin: https://otters.example.com")
+		}
+	}
+	s.ask("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search","arguments":{"query":"otters"}}}`, "Content-Type: application/json", "Accept: application/json, text/event-stream")
+	s.ask("POST", "/v1/store/otters", "otters")
+	s.ask("OTTERS", "/otters", "otters")
+	for _, broken := range []string{"GET /otters HTTP/1.1\r\nHost: otters\r\nno otters\r\n\r\n", "otters\r\n\r\n"} {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.WriteString(c, broken)
+		_, _ = io.Copy(io.Discard, c)
+		c.Close()
+	}
+	metrics := s.ask("GET", "/metrics", "")
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	http.DefaultClient.CloseIdleConnections()
+	for name, text := range map[string]string{"the log and the spans": out.String(), "the metrics": string(metrics.body)} {
+		if found := regexp.MustCompile(`(?i).*(otter|eels|snore|R0lGOD).*`).FindString(text); found != "" {
+			t.Errorf("%s: %s", name, found)
+		}
+	}
+	for _, there := range []string{"operation=entries.append", "token=zoo", "status=422", "span coppice.request", "coppice.operation"} {
+		if !strings.Contains(out.String(), there) {
+			t.Errorf("%s is missing", there)
+		}
+	}
+	if !strings.Contains(string(metrics.body), `operation="search.find"`) {
+		t.Errorf("the metrics are %d %.300s", metrics.status, metrics.body)
+	}
+}
+
+// TestOneWhoIsNotLetInLearnsNothing: no token, a wrong one, one that was revoked or has expired,
+// the beginning of a good one and what the home knows of it are all the same.
+func TestOneWhoIsNotLetInLearnsNothing(t *testing.T) {
+	t.Parallel()
+	var tokens *token.Tokens
+	s := serve(t, func(o *server.Options) {
+		tokens = token.Of(o.Home.Store())
+		o.Authorize = func(ctx context.Context, given string) (*server.Grant, error) {
+			known, err := tokens.Check(ctx, given)
+			if errors.Is(err, token.ErrRefused) {
+				return nil, server.ErrUnauthorized
+			}
+			return &server.Grant{Name: known.Name, Access: known.Access}, err
+		}
+	})
+	add := func(name string, expires time.Time) string {
+		secret, err := tokens.Add(t.Context(), token.Token{Name: name, Access: home.Admin, Expires: expires})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return secret
+	}
+	good, revoked := add("good", time.Time{}), add("revoked", time.Time{})
+	s.token = "Authorization: Bearer " + good
+	id, _ := s.talk()
+	if err := tokens.Revoke(t.Context(), "revoked"); err != nil {
+		t.Fatal(err)
+	}
+	expired := add("expired", time.Now().Add(time.Millisecond))
+	kept, err := s.home.Store().Notes("tokens").Read(t.Context(), "tokens.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash := regexp.MustCompile(`"sha256":"([^"]+)"`).FindSubmatch(kept)
+	if hash == nil || bytes.Contains(kept, []byte(good[len(token.Prefix):])) {
+		t.Fatalf("the home has %s", kept)
+	}
+	given := map[string]string{
+		"wrong": "Bearer " + token.Prefix + strings.Repeat("A", 52), "revoked": "Bearer " + revoked, "expired": "Bearer " + expired, "no token": "", "empty": "Bearer ",
+		"another scheme": "Basic " + good, "a part": "Bearer " + good[:len(good)-1], "more": "Bearer " + good + "A", "the hash": "Bearer " + string(hash[1]),
+		"long": "Bearer " + strings.Repeat("x", 20_000), "lower case": "Bearer " + strings.ToLower(good),
+	}
+	for _, path := range []string{"/v1/sessions", "/v1/sessions/" + id, "/v1/sessions/none", "/metrics", "/mcp", "/nothing", "/v1/store/hello"} {
+		first, from := "", ""
+		for name, header := range given {
+			deadline := time.Now().Add(10 * time.Second)
+			a := s.ask("POST", path, "{}", "Authorization: "+header)
+			for a.status != 401 && time.Now().Before(deadline) { // it is good for a moment longer
+				a = s.ask("POST", path, "{}", "Authorization: "+header)
+			}
+			a.header.Del("X-Request-Id")
+			a.header.Del("Date")
+			text := fmt.Sprint(a.status, a.header, string(a.body))
+			if first == "" {
+				first, from = text, name
+			}
+			if text != first || a.status != 401 {
+				t.Errorf("%s with %s: %s\nwith %s: %s", path, name, text, from, first)
+			}
+		}
+	}
+}
+
+// TestReady: those who run the server learn when not to send anybody there.
+func TestReady(t *testing.T) {
+	t.Parallel()
+	h, err := home.Open(t.Context(), t.TempDir()+"/home", &home.Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := server.New(server.Options{Home: h, Authorize: allowed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := &http.Server{Handler: srv}
+	go func() { _ = web.Serve(l) }()
+	defer web.Close()
+	s := &served{T: t, home: h, url: "http://" + l.Addr().String()}
+	is := func(what string, ready int) {
+		t.Helper()
+		if a := s.ask("GET", "/readyz", ""); a.status != ready || strings.Contains(string(a.body), h.Dir()) {
+			t.Errorf("%s: readyz is %d %s", what, a.status, a.body)
+		}
+		if a := s.ask("GET", "/healthz", ""); a.status != 200 {
+			t.Errorf("%s: healthz is %d %s", what, a.status, a.body)
+		}
+	}
+	is("at first", 200)
+	if _, err := h.Sessions.Create(t.Context(), home.CreateRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	is("with a session", 200)
+	away := h.Dir() + "-away"
+	if err := os.Rename(h.Dir(), away); err != nil {
+		t.Fatal(err)
+	}
+	is("without a home", 503)
+	if err := os.Rename(away, h.Dir()); err != nil {
+		t.Fatal(err)
+	}
+	is("with it again", 200)
+	if a := s.ask("GET", "/debug/pprof/", "", "Authorization: Bearer a"); a.status != 404 {
+		t.Errorf("there are profiles, though no one asked for them: %d", a.status)
+	}
+	if err := srv.Close(); err != nil {
+		t.Fatal(err)
+	}
+	is("while it stops", 503)
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	is("without a store", 503)
+}
