@@ -4,13 +4,11 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/coppice-dev/coppice/render/plain"
-	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/window"
 )
 
@@ -39,7 +37,7 @@ func newAnswer(tokens int) (*answer, error) {
 		tokens = defaultTokens
 	}
 	if tokens < minTokens || tokens > maxTokens {
-		return nil, fmt.Errorf("max_tokens is %d; it must be from %d to %d: %w", tokens, minTokens, maxTokens, session.ErrInvalid)
+		return nil, mistake(fmt.Sprintf("max_tokens is %d; it must be from %d to %d", tokens, minTokens, maxTokens))
 	}
 	return &answer{room: tokens - aroundQuote}, nil
 }
@@ -135,7 +133,7 @@ func readCursor(text string) (c cursor, err error) {
 		err = json.Unmarshal(b, &c)
 	}
 	if err != nil || c.Skip < 0 || c.At < 0 || c.Byte < 0 {
-		return c, errors.Join(session.ErrInvalid, errors.New("cursor is not one from an answer; pass it as it was given, or leave it out"))
+		return c, mistake("cursor is not one from an answer; pass it as it was given, or leave it out")
 	}
 	return c, nil
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/render"
-	"github.com/coppice-dev/coppice/session"
 )
 
 // defaultLimit is how many hits or sessions an answer has, if there is room.
@@ -219,7 +218,7 @@ func (f *face) withFile(ctx context.Context, r fileRequest) (*answer, error) {
 		return nil, err
 	}
 	if r.Limit < 0 {
-		return nil, session.Invalidf("limit is %d; it must not be negative", r.Limit)
+		return nil, mistake(fmt.Sprintf("limit is %d; it must not be negative", r.Limit))
 	}
 	var found *home.FindResult
 	var name string
