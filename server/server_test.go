@@ -250,11 +250,12 @@ func TestARepeatedRequestIsAnsweredAndNotRepeated(t *testing.T) {
 	}
 }
 
-// events reads server-sent events from a path until the test ends.
-func (s *served) events(path string, headers ...string) func() (id, name, data string) {
+// listen asks for a stream of server-sent events. It ends with the test, or with leave. ok is
+// false after the last of them.
+func (s *served) listen(method, path, body string, headers ...string) (next func() (id, name, data string, ok bool), leave func()) {
 	s.Helper()
 	ctx, cancel := context.WithCancel(s.Context())
-	r, err := http.NewRequestWithContext(ctx, "GET", s.url+path, nil)
+	r, err := http.NewRequestWithContext(ctx, method, s.url+path, strings.NewReader(body))
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -268,13 +269,12 @@ func (s *served) events(path string, headers ...string) func() (id, name, data s
 		s.Fatal(err)
 	}
 	s.Cleanup(func() { cancel(); resp.Body.Close() })
-	if resp.StatusCode != 200 {
-		s.Fatalf("%s: %d", path, resp.StatusCode)
+	if resp.StatusCode != http.StatusOK {
+		s.Fatalf("%s %s: %s", method, path, resp.Status)
 	}
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(nil, 1<<20)
-	return func() (id, name, data string) {
-		s.Helper()
+	return func() (id, name, data string, ok bool) {
 		for lines.Scan() {
 			key, value, _ := strings.Cut(lines.Text(), ": ")
 			switch key {
@@ -286,12 +286,25 @@ func (s *served) events(path string, headers ...string) func() (id, name, data s
 				data = value
 			case "":
 				if name != "" {
-					return id, name, data
+					return id, name, data, true
 				}
 			}
 		}
-		s.Fatalf("%s ended: %v", path, lines.Err())
-		return "", "", ""
+		return "", "", "", false
+	}, cancel
+}
+
+// events reads server-sent events that have no end.
+func (s *served) events(path string, headers ...string) func() (id, name, data string) {
+	s.Helper()
+	next, _ := s.listen("GET", path, "", headers...)
+	return func() (id, name, data string) {
+		s.Helper()
+		id, name, data, ok := next()
+		if !ok {
+			s.Fatalf("%s ended", path)
+		}
+		return id, name, data
 	}
 }
 

@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -25,59 +24,23 @@ type heard struct {
 	}
 }
 
-// listen asks for a stream of server-sent events. It ends with the test, or with leave.
-func (s *served) listen(method, path, body string, headers ...string) (next func() (heard, bool), leave func()) {
-	s.Helper()
-	ctx, cancel := context.WithCancel(s.Context())
-	r, err := http.NewRequestWithContext(ctx, method, s.url+path, strings.NewReader(body))
-	if err != nil {
-		s.Fatal(err)
-	}
-	r.Header.Set("Accept", "text/event-stream")
-	for _, h := range headers {
-		name, value, _ := strings.Cut(h, ": ")
-		r.Header.Set(name, value)
-	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		s.Fatal(err)
-	}
-	s.Cleanup(func() { _ = resp.Body.Close() })
-	lines := bufio.NewScanner(resp.Body)
-	lines.Buffer(nil, 1<<20)
-	return func() (e heard, ok bool) {
-		for lines.Scan() {
-			name, value, _ := strings.Cut(lines.Text(), ": ")
-			switch {
-			case name == "id":
-				e.id = value
-			case name == "event":
-				e.name = value
-			case name == "data":
-				if err := json.Unmarshal([]byte(value), &e.data); err != nil {
-					s.Fatalf("%v in %s", err, value)
-				}
-			case lines.Text() == "" && e.name != "":
-				return e, true
-			}
-		}
-		return e, false
-	}, cancel
-}
-
-// until reads events up to one of a type. It returns the ids of all.
-func until(t *testing.T, next func() (heard, bool), is string) (last heard, ids []string) {
+// until reads the events of a turn up to one of a type. It returns the ids of all.
+func until(t *testing.T, next func() (id, name, data string, ok bool), is string) (last heard, ids []string) {
 	t.Helper()
 	for {
-		e, ok := next()
+		id, name, data, ok := next()
 		if !ok {
 			t.Fatalf("there was no %s; the last was %+v", is, last)
 		}
-		if last = e; e.id != "" {
-			ids = append(ids, e.id)
+		last = heard{id: id, name: name}
+		if err := json.Unmarshal([]byte(data), &last.data); err != nil {
+			t.Fatalf("%v in %s", err, data)
 		}
-		if e.name == is || string(e.data.Event.Type) == is {
-			return e, ids
+		if id != "" {
+			ids = append(ids, id)
+		}
+		if name == is || string(last.data.Event.Type) == is {
+			return last, ids
 		}
 	}
 }
