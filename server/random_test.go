@@ -7,11 +7,13 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
+	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
 	"github.com/coppice-dev/coppice/home"
@@ -95,19 +97,23 @@ func randomRequest(t *rapid.T, doc *openapi3.T, known []string) (op *home.Operat
 	return op, r
 }
 
-// TestRandomRequests: whatever is asked, the server knows what to say, and no error tells where
-// its files are.
+// TestRandomRequests: whatever is asked, the server knows what to say, no error tells where its
+// files are, and neither goroutines nor memory are left. It runs alone, so that it can tell.
 func TestRandomRequests(t *testing.T) {
-	t.Parallel()
-	served := serve(t, nil)
-	doc := served.document()
-	soak.Check(t, func(t *rapid.T) {
+	doc := serve(t, nil).document()
+	settings, err := home.LoadSettings(func(name string) string { return map[string]string{"COPPICE_SYNC": "never"}[name] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	goroutines, heap := goleak.IgnoreCurrent(), heapInUse()
+	asked := 0
+	soak.Few(t, 5, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "otters-")
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer os.RemoveAll(dir)
-		h, err := home.Open(context.Background(), dir, &home.Options{Create: true})
+		h, err := home.Open(context.Background(), dir, &home.Options{Create: true, Settings: settings})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,19 +127,34 @@ func TestRandomRequests(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range 25 {
+		for range 100 {
 			op, r := randomRequest(t, doc, []string{made.Session, "otters", "last"})
 			limit := time.Minute
 			if op.Name == "entries.follow" || op.Name == "turns.watch" {
-				limit = 10 * time.Millisecond // these go on for ever
+				limit = 5 * time.Millisecond // these go on for ever
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), limit)
 			w := httptest.NewRecorder()
 			s.ServeHTTP(w, r.WithContext(ctx))
 			cancel()
-			if w.Code == http.StatusInternalServerError || w.Code >= 400 && strings.Contains(w.Body.String(), dir) {
+			if asked++; w.Code == http.StatusInternalServerError || w.Code >= 400 && strings.Contains(w.Body.String(), dir) {
 				t.Fatalf("%s %s: %d %s", r.Method, r.URL, w.Code, w.Body)
 			}
 		}
 	})
+	if err := goleak.Find(goroutines); err != nil {
+		t.Error(err)
+	}
+	if now := heapInUse(); now > heap+32<<20 {
+		t.Errorf("%d MB are in use, and there were %d before", now>>20, heap>>20)
+	}
+	t.Logf("%d requests", asked)
+}
+
+// heapInUse returns how many bytes are in use.
+func heapInUse() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }
