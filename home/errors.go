@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 
 	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/provider"
@@ -29,6 +30,7 @@ const (
 	KindConflict    Kind = "conflict"    // another writer came first; look and try again
 	KindInterrupted Kind = "interrupted" // the caller no longer waits for the answer
 	KindForbidden   Kind = "forbidden"   // the caller may not do this: see Confine
+	KindNoSpace     Kind = "no_space"    // the disk is full; try again when there is room
 
 	KindDenied      Kind = "denied"      // the model's provider wants a key, or another one
 	KindLimited     Kind = "limited"     // the provider wants fewer requests; ask again later
@@ -90,6 +92,8 @@ func KindOf(err error) Kind {
 		return KindExists
 	case errors.Is(err, session.ErrTooLarge):
 		return KindTooLarge
+	case vfs.NoSpace(err):
+		return KindNoSpace
 	}
 	return KindError
 }
@@ -101,6 +105,8 @@ func HintOf(err error) string {
 	case hint != "":
 	case vfs.NoDescriptors(err):
 		hint = "close other programs, or let this one open more files: ulimit -n 256"
+	case vfs.NoSpace(err):
+		hint = "make room on the disk of the sessions, and try again"
 	case vfs.CannotLock(err):
 		hint = "the file system cannot lock files: keep the sessions on another one"
 	}
@@ -172,6 +178,7 @@ func (e *ErrorInfo) As(target any) bool {
 var sentinels = map[Kind]error{
 	KindInvalid: session.ErrInvalid, KindPartial: ErrPartial, KindNotFound: session.ErrNotExist, KindExists: session.ErrExist,
 	KindTooLarge: session.ErrTooLarge, KindLocked: session.ErrLocked, KindCorrupt: session.ErrCorrupt, KindConflict: session.ErrConflict,
+	KindNoSpace: syscall.ENOSPC,
 }
 
 // described returns an error as data, or nil if there is none.

@@ -232,7 +232,7 @@ func (h *Home) openElsewhere(ctx context.Context, why error) (ix *index.Index, e
 	if cannotWrite(err) {
 		ix, err = h.openTemporary(ctx)
 	}
-	if err == nil && errors.Is(why, syscall.ENOSPC) { // a full disk is news; a read-only home is always like this
+	if err == nil && vfs.NoSpace(why) { // a full disk is news; a read-only home is always like this
 		h.notify(ctx, Notice{Kind: IndexElsewhere, Path: ix.Path(), Error: described(why)})
 	}
 	return ix, err
@@ -252,8 +252,7 @@ func (h *Home) openTemporary(ctx context.Context) (_ *index.Index, err error) {
 // cannotWrite reports whether an error means that an index cannot be written in a place. Nobody
 // writes an index without its lock.
 func cannotWrite(err error) bool {
-	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.ENOSPC) ||
-		vfs.CannotLock(err)
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || vfs.NoSpace(err) || vfs.CannotLock(err)
 }
 
 func (h *Home) openIndexAt(ctx context.Context, path string) (*index.Index, error) {

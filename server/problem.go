@@ -62,6 +62,7 @@ var statuses = map[home.Kind]int{
 	home.KindUnavailable: http.StatusBadGateway,
 	home.KindLimited:     http.StatusServiceUnavailable,
 	home.KindForbidden:   http.StatusForbidden,
+	home.KindNoSpace:     http.StatusInsufficientStorage,
 }
 
 // problem turns an error into what the caller may know about it. An error that the floor does

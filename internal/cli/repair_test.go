@@ -92,15 +92,7 @@ func TestRepairUnderAnOpenSession(t *testing.T) {
 // On a full disk every command says so and changes nothing.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", dir).CombinedOutput(); err != nil {
-		t.Skipf("no small disk: %v: %s", err, out)
-	}
-	t.Cleanup(func() {
-		if out, err := exec.Command("umount", "-l", dir).CombinedOutput(); err != nil {
-			t.Errorf("%v: %s", err, out)
-		}
-	})
+	dir := smallDisk(t)
 	path := filepath.Join(dir, "s", "x.jsonl")
 	first := someLines(t)
 	if err := errors.Join(os.Mkdir(filepath.Join(dir, "s"), 0o700), os.WriteFile(path, first, 0o600)); err != nil {
@@ -142,6 +134,21 @@ func TestFullDisk(t *testing.T) {
 	if code := a.run(t.Context(), []string{"ls"}); code != exitOK || !strings.Contains(out.String(), "x\t") {
 		t.Errorf("ls: exit code %d: %s", code, out)
 	}
+}
+
+// smallDisk returns a directory on a disk of 2 MB.
+func smallDisk(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", dir).CombinedOutput(); err != nil {
+		t.Skipf("no small disk: %v: %s", err, out)
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command("umount", "-l", dir).CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+	return dir
 }
 
 // fill writes a file until there is no room.

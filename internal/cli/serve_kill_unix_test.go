@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -22,8 +23,10 @@ import (
 
 // killable is a server process that can be killed and started again, at another port.
 type killable struct {
-	dir string
-	cmd *exec.Cmd
+	dir   string
+	flags []string // beside --addr; default: --no-token
+	env   []string // beside that of the test
+	cmd   *exec.Cmd
 
 	mu      sync.Mutex // guards address
 	address string
@@ -31,7 +34,12 @@ type killable struct {
 
 func (k *killable) start(t *testing.T) {
 	t.Helper()
-	k.cmd = exec.Command("coppice", "--dir", k.dir, "serve", "--addr", "127.0.0.1:0", "--no-token")
+	flags := k.flags
+	if flags == nil {
+		flags = []string{"--no-token"}
+	}
+	k.cmd = exec.Command("coppice", append([]string{"--dir", k.dir, "serve", "--addr", "127.0.0.1:0"}, flags...)...)
+	k.cmd.Env = append(os.Environ(), k.env...)
 	out, err := k.cmd.StderrPipe()
 	if err == nil {
 		err = k.cmd.Start()
@@ -41,9 +49,9 @@ func (k *killable) start(t *testing.T) {
 	}
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
-		if _, address, ok := strings.Cut(lines.Text(), " at http://"); ok {
+		if _, address, ok := strings.Cut(lines.Text(), " at http"); ok {
 			k.mu.Lock()
-			k.address = "http://" + address
+			k.address = "http" + address
 			k.mu.Unlock()
 			go func() { _, _ = io.Copy(io.Discard, out) }()
 			return

@@ -41,6 +41,7 @@ var codes = map[home.Kind]jrpc2.Code{
 	home.KindUnavailable: -32012,
 	home.KindRefused:     -32013,
 	home.KindForbidden:   -32014,
+	home.KindNoSpace:     -32015,
 }
 
 type (

@@ -24,6 +24,11 @@ func NoDescriptors(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
+// NoSpace reports whether an error means that the disk is full, or the user's part of it.
+func NoSpace(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
 // CannotLock reports whether an error means that a file system has no locks. Some
 // network file systems have none, nor do those of some virtual machines.
 func CannotLock(err error) bool {
