@@ -165,7 +165,7 @@ func TestAnswersAreAsTheDocumentSays(t *testing.T) {
 		op := home.OperationNamed(r.operation)
 		method, _, _ := strings.Cut(op.Route, " ")
 		a := s.ask(method, names.Replace(r.path), names.Replace(r.body))
-		if a.status != http.StatusOK {
+		if a.outcome() != http.StatusOK {
 			t.Errorf("%s: %d %s", op.Name, a.status, a.body)
 		}
 		if err := misdescribed(doc, op, a); err != nil {
@@ -192,7 +192,7 @@ func TestAnswersAreAsTheDocumentSays(t *testing.T) {
 				bad.body = "otters\n"
 			}
 			a := s.ask(method, bad.path, bad.body)
-			if err := misdescribed(doc, op, a); err != nil || a.status >= 500 {
+			if err := misdescribed(doc, op, a); err != nil || a.outcome() >= 500 {
 				t.Errorf("%s %s: %d %v", method, bad.path, a.status, err)
 			}
 		}

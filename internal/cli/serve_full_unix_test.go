@@ -32,7 +32,16 @@ func (k *killable) ask(t *testing.T, method, path, body string) (status int, tex
 	if err != nil {
 		t.Fatal(err)
 	}
-	return resp.StatusCode, string(read)
+	lines := strings.Split(strings.TrimSpace(string(read)), "\n")
+	var last server.Message
+	if json.Unmarshal([]byte(lines[len(lines)-1]), &last) != nil || last.Error == nil {
+		return resp.StatusCode, string(read)
+	}
+	problem, err := json.Marshal(last.Error) // on a busy machine, a stream begins before its error
+	if err != nil {
+		t.Fatal(err)
+	}
+	return last.Error.Status, string(problem)
 }
 
 // TestServeOnAFullDisk: one who writes is told why that does not work, others go on reading, all
