@@ -157,10 +157,8 @@ func (s *server) lose(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err // without the address
 	}
-	return lost{&home.ErrorInfo{
-		Kind: home.KindUnavailable, Message: fmt.Sprintf("%s does not answer: %v", s.address, err),
-		Hint: "is the server running, and is there a way to it?",
-	}}
+	err, hint := remote.Unreachable(s.address, err)
+	return lost{&home.ErrorInfo{Kind: home.KindUnavailable, Message: err.Error(), Hint: hint}}
 }
 
 // once makes a request.

@@ -172,7 +172,8 @@ func (f *serveFlags) listen(ctx context.Context) (l net.Listener, scheme string,
 	}
 	pair, err := tls.LoadX509KeyPair(f.cert, f.key)
 	if err != nil {
-		return nil, "", errors.Join(err, l.Close())
+		err = fmt.Errorf("--tls-cert %s with --tls-key %s: %w", f.cert, f.key, err)
+		return nil, "", errors.Join(hinted(err, "give the files of one certificate and its key, in PEM"), l.Close())
 	}
 	return tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12}), "https", nil
 }

@@ -116,7 +116,8 @@ func (s *Store) fail(op, name string, err error) error {
 	case isLost && (errors.Is(l.err, context.Canceled) || errors.Is(l.err, context.DeadlineExceeded)):
 		return &store.Error{Op: op, Name: name, Err: l.err}
 	case isLost:
-		return &store.Error{Op: op, Name: name, Err: fmt.Errorf("%s does not answer: %w", s.url, l.err), Hint: "is the server running, and is there a way to it?"}
+		err, hint := Unreachable(s.url, l.err)
+		return &store.Error{Op: op, Name: name, Err: err, Hint: hint}
 	case errors.Is(err, errGone):
 		return &store.Error{Op: op, Name: name, Kind: store.ErrLocked, Err: err, Hint: "try again"}
 	case errors.Is(err, errFrame):

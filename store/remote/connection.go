@@ -3,6 +3,7 @@ package remote
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -221,6 +222,16 @@ func (c *connection) answer(ctx context.Context, q *query, body io.Reader) error
 	}
 }
 
+// Unreachable says why a server does not answer, and what to do about it. err is that of a
+// request, without the address.
+func Unreachable(where string, err error) (why error, hint string) {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return fmt.Errorf("%s cannot prove that it is the server: %w", where, err),
+			"ask by the name that its certificate is for; if it vouches for itself, let SSL_CERT_FILE name a file with the certificate"
+	}
+	return fmt.Errorf("%s does not answer: %w", where, err), "is the server running, and is there a way to it?"
+}
+
 // errSilent is why a connection is given up on which nothing comes any more.
 var errSilent = errors.New("the server is silent")
 
@@ -238,12 +249,14 @@ func why(ctx context.Context, err error) error {
 
 // refused is the error of an answer that does not come from the store.
 func refused(resp *http.Response) error {
-	text := fmt.Sprintf("the server answered %q", resp.Status)
+	text := fmt.Sprintf("%s://%s answered %q", resp.Request.URL.Scheme, resp.Request.URL.Host, resp.Status)
 	switch resp.StatusCode {
 	case http.StatusUnauthorized:
 		return &store.Error{Op: "ask the server", Err: &cause{text, []error{fs.ErrPermission}}, Hint: "it wants a token that it knows"}
 	case http.StatusForbidden:
 		return &store.Error{Op: "ask the server", Err: &cause{text, []error{fs.ErrPermission}}, Hint: "the token does not allow that"}
+	case http.StatusBadRequest:
+		return &store.Error{Op: "ask the server", Err: errors.New(text), Hint: "the address of a server with TLS begins with https://"}
 	case http.StatusNotFound, http.StatusMethodNotAllowed:
 		return &store.Error{Op: "ask the server", Err: errors.New(text), Hint: "is this the address of a Coppice server?"}
 	case http.StatusRequestEntityTooLarge:
