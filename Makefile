@@ -156,6 +156,7 @@ adapters: ## Vet and test the adapters, which are modules of their own
 .PHONY: interop
 # A target of its own: the tests should not need a download of eleven programs.
 interop: ## Real programs read our transcripts, and we theirs; downloads them (2 GB) into ~/.cache
+	@scripts/deps.sh "curl curl" "nc.openbsd netcat-openbsd" || true # what is missing is not asked
 	@echo "== interop"
 	@$(GO) run ./interop $(INTEROPFLAGS)
 

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os/exec"
 	"slices"
 )
 
@@ -73,31 +70,16 @@ func (x *exported) codexReads() error {
 
 // appServer is Codex's app server: JSON-RPC over its standard input and output.
 type appServer struct {
-	cmd    *exec.Cmd
-	cancel context.CancelFunc
-	in     io.WriteCloser
-	out    *bufio.Reader
-	n      int
+	*process
+	n int
 }
 
 func (g *guest) startCodex() (*appServer, error) {
-	ctx, cancel := context.WithTimeout(g.ctx, maxCall)
-	words := append(g.program.command(g.cache), "app-server")
-	s := &appServer{cmd: exec.CommandContext(ctx, words[0], words[1:]...), cancel: cancel}
-	s.cmd.Dir, s.cmd.Env = g.project(), g.environ(g.env)
-	killable(s.cmd)
-	out, err := s.cmd.StdoutPipe()
-	if err == nil {
-		s.in, err = s.cmd.StdinPipe()
-	}
-	if err == nil {
-		err = s.cmd.Start()
-	}
+	p, err := g.start(g.env, append(g.program.command(g.cache), "app-server"))
 	if err != nil {
-		cancel()
 		return nil, err
 	}
-	s.out = bufio.NewReader(out)
+	s := &appServer{process: p}
 	if err := s.call("initialize", object{"clientInfo": object{"name": "interop", "version": "1"}}, &struct{}{}); err != nil {
 		s.stop()
 		return nil, err
@@ -133,11 +115,4 @@ func (s *appServer) call(method string, params, result any) error {
 		}
 		return json.Unmarshal(answer.Result, result)
 	}
-}
-
-func (s *appServer) stop() {
-	s.in.Close()
-	s.cancel()
-	_ = s.cmd.Wait() // it was killed
-	killRest(s.cmd)
 }

@@ -43,6 +43,10 @@ const tmpPrefix = "tmp-"
 
 // install returns nil if the program is in the cache, or is now.
 func (in *installer) install(ctx context.Context, p *program) error {
+	if p.pkg == "" {
+		_, err := exec.LookPath(p.file)
+		return err
+	}
 	if _, err := os.Stat(p.command(in.cache)[0]); err == nil {
 		if _, err := os.Stat(filepath.Join(p.modules(in.cache), filepath.FromSlash(p.file))); err == nil {
 			return nil

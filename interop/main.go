@@ -64,6 +64,8 @@ var visits = []visit{
 	{"mcp-client", nil, visitMCPClient},
 	{"redocly", nil, visitRedocly},
 	{"openapi-typescript", nil, visitOpenAPITypes},
+	{"curl", nil, visitCurl},
+	{"netcat", nil, visitNetcat},
 	{"claude", nil, visitMCPAgent},
 	{"codex", nil, visitMCPAgent},
 	{"gemini", nil, visitMCPAgent},
@@ -74,7 +76,7 @@ var visits = []visit{
 
 // needs reports whether a program must be there for the visit.
 func (v *visit) needs(name string) bool {
-	return name == v.program || name == node || slices.Contains(v.with, name)
+	return name == v.program || name == node && programNamed(v.program).pkg != "" || slices.Contains(v.with, name)
 }
 
 // plan is what the process that asks gets from the one that installs.
@@ -128,7 +130,7 @@ func (p *plan) prepareAndAsk(ctx context.Context, keep string, latest bool) erro
 		if !slices.ContainsFunc(visits, func(v visit) bool { return only.MatchString(v.program) && v.needs(one.name) }) {
 			continue
 		}
-		if latest && one.name != node {
+		if latest && one.name != node && one.pkg != "" {
 			if version := in.newest(ctx, one); version != "" {
 				p.Newest[one.name], one.version = version, version
 			}

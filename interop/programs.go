@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// program is a real program, at the one version that is asked.
+// program is a real program, at the one version that is asked, or the machine's own.
 type program struct {
 	name    string // ours, which the table prints
-	pkg     string // npm's
+	pkg     string // npm's; "" if the machine has the program, see scripts/deps.sh
 	version string
-	file    string // what is executed, below node_modules
+	file    string // what is executed, below node_modules or in PATH
 }
 
 // node is what runs programs in JavaScript. Some need a newer one than the machine has.
@@ -35,6 +35,8 @@ var programs = []program{
 	{"mcp-client", "@modelcontextprotocol/client", "2.4.0", "@modelcontextprotocol/client/dist/index.mjs"},
 	{"redocly", "@redocly/cli", "2.73.0", "@redocly/cli/bin/cli.js"},
 	{"openapi-typescript", "openapi-typescript", "7.13.0", "openapi-typescript/bin/cli.js"},
+	{"curl", "", "any", "curl"},
+	{"netcat", "", "any", "nc.openbsd"},
 	{"cline", "@cline/cli-" + platform(), "3.0.65", "@cline/cli-" + platform() + "/bin/cline"},
 }
 
@@ -56,7 +58,7 @@ func platform() string {
 }
 
 // isScript reports whether the program needs node.
-func (p *program) isScript() bool { return filepath.Ext(p.file) != "" }
+func (p *program) isScript() bool { return p.pkg != "" && filepath.Ext(p.file) != "" }
 
 // modules is the directory of the program's packages.
 func (p *program) modules(cache string) string {
@@ -65,6 +67,9 @@ func (p *program) modules(cache string) string {
 
 // command is how the program is started, without its own arguments.
 func (p *program) command(cache string) []string {
+	if p.pkg == "" {
+		return []string{p.file}
+	}
 	own := filepath.Join(p.modules(cache), filepath.FromSlash(p.file))
 	if p.isScript() {
 		return append(programNamed(node).command(cache), own)

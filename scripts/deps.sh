@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # deps.sh installs what make test needs and the machine lacks. It says nothing
 # and does nothing when all is there. One line per tool: command, then the
-# Debian packages that bring it.
+# Debian packages that bring it. Arguments take the place of these lines.
 set -euo pipefail
 
 needed=(
@@ -9,6 +9,7 @@ needed=(
   "git git"
   "chromium chromium" # opens a page that must not run anything
 )
+[[ $# -eq 0 ]] || needed=("$@")
 
 if ! command -v go >/dev/null; then
   echo "deps: Go is missing; see go.mod for the version" >&2
