@@ -161,6 +161,41 @@ func TestACallerWhoDoesNotReadIsCutOff(t *testing.T) {
 	})
 }
 
+// TestABodyThatTricklesIsRefused: one who sends a byte now and then does not keep a connection
+// for ever.
+func TestABodyThatTricklesIsRefused(t *testing.T) {
+	t.Parallel()
+	inMemory(t, server.Options{}, func(t *testing.T, _ *home.Home, l *pipes) {
+		c := l.dial()
+		if _, err := io.WriteString(c, "POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		var sending sync.WaitGroup
+		defer sending.Wait()
+		defer c.Close()
+		sending.Go(func() {
+			for range 30 {
+				if _, err := io.WriteString(c, " "); err != nil {
+					return
+				}
+				time.Sleep(20 * time.Second) // of the bubble
+			}
+			_ = c.Close()
+		})
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusBadRequest {
+			t.Errorf("it gets %s", resp.Status)
+		}
+		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestAConnectionIsGoodForLater: what was given to one answer to arrive does not count for the
 // next on the same connection.
 func TestAConnectionIsGoodForLater(t *testing.T) {

@@ -105,11 +105,15 @@ func (h *holding) end() {
 // firstPiece is how much is counted for a body before anything of it is there.
 const firstPiece = 4 << 10
 
+// slowest is how many bytes of a body a caller has to send in a second, on average. One who sends
+// a byte now and then wants to keep a connection busy.
+const slowest = 1 << 10
+
 // readBody returns the body of a request, which is at most limit bytes long.
 func (h *holding) readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	body := http.MaxBytesReader(w, r.Body, limit)
 	var all []byte
-	for {
+	for began := time.Now(); ; {
 		if len(all) == cap(all) {
 			more := int64(max(firstPiece, len(all)))
 			if r.ContentLength >= 0 { // it is not longer; one byte more is for its end
@@ -130,7 +134,7 @@ func (h *holding) readBody(w http.ResponseWriter, r *http.Request, limit int64) 
 			return all, nil
 		case errors.As(err, &tooLarge):
 			return nil, problemf(http.StatusRequestEntityTooLarge, home.KindTooLarge, "the body is larger than %d bytes, the most that this operation takes", tooLarge.Limit)
-		case err != nil:
+		case err != nil, time.Since(began) > patience+time.Duration(len(all)/slowest)*time.Second:
 			return nil, problemf(http.StatusBadRequest, home.KindInvalid, "the body did not arrive whole")
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/internal/leak"
 	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/server"
 )
@@ -143,7 +144,7 @@ func TestRandomRequests(t *testing.T) {
 			}
 		}
 	})
-	if err := goleak.Find(goroutines); err != nil {
+	if err := leak.Find(time.Minute, goroutines); err != nil {
 		t.Error(err)
 	}
 	if now := heapInUse(); now > heap+32<<20 {

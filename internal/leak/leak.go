@@ -24,10 +24,10 @@ func Main(m *testing.M) {
 }
 
 // Find returns an error with the stacks of the goroutines that the tests have left. It gives
-// them some time to end.
-func Find(patience time.Duration) error {
+// them some time to end. Options can leave out those that were there before.
+func Find(patience time.Duration, o ...goleak.Option) error {
 	for end := time.Now().Add(patience); ; { // goleak itself waits for half a second
-		if err := goleak.Find(); err == nil || !time.Now().Before(end) {
+		if err := goleak.Find(o...); err == nil || !time.Now().Before(end) {
 			return err
 		}
 	}

@@ -122,6 +122,26 @@ func deafAfter(t *testing.T, c *client) io.Reader {
 	}
 }
 
+// TestHalfALine: a client that stops in the middle of a line keeps neither others from theirs nor
+// the server from ending.
+func TestHalfALine(t *testing.T) {
+	t.Parallel()
+	s, path := serve(t, newHome(t), nil)
+	for _, half := range []string{"", `{"type":"session_cr`, `{"jsonrpc":"2.0","id":1,"method":"sessions.li`, "[", strings.Repeat(" ", 100_000)} {
+		stuck := dial(t, path)
+		if _, err := io.WriteString(stuck, half); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := dial(t, path)
+	if answer := c.call(1, "sessions.list", nil); answer["result"] == nil {
+		t.Errorf("%v", answer)
+	}
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestIdleConnections cost little, and one too many is told why.
 func TestIdleConnections(t *testing.T) {
 	t.Parallel()
