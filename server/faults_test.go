@@ -16,9 +16,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/internal/leak"
 	"github.com/coppice-dev/coppice/server"
 )
 
@@ -26,7 +25,7 @@ import (
 func TestMain(m *testing.M) {
 	code := m.Run()
 	http.DefaultClient.CloseIdleConnections()
-	if err := goleak.Find(); err != nil && code == 0 {
+	if err := leak.Find(time.Minute); err != nil && code == 0 {
 		fmt.Println(err)
 		code = 1
 	}
