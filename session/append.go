@@ -365,6 +365,7 @@ func (s *Session) take(ctx context.Context, b *batch, at, end store.Pos) error {
 		s.tree.addEntry(b.heads[i])
 	}
 	s.tree.end, s.tree.leaf, s.tree.logLeaf, s.apart = end, b.leaf, b.leaf, false
+	s.linked.pass(b, at, end)
 	return nil
 }
 

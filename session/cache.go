@@ -35,6 +35,8 @@ type entryCache struct {
 	path       []cachedAt // by position
 	young, old map[store.Pos]cached
 	bytes      int // in young
+	oldBytes   int
+	pathBytes  int
 }
 
 type cached struct {
@@ -99,7 +101,7 @@ func (c *entryCache) add(nodes []node, entries []cached) {
 
 func (c *entryCache) put(pos store.Pos, e cached) {
 	if c.young == nil || c.bytes+e.bytes > cacheBytes/2 {
-		c.young, c.old, c.bytes = make(map[store.Pos]cached), c.young, 0
+		c.young, c.old, c.bytes, c.oldBytes = make(map[store.Pos]cached), c.young, 0, c.bytes
 	}
 	c.young[pos] = e
 	c.bytes += e.bytes
@@ -133,7 +135,22 @@ func (c *entryCache) replacePath(path []cachedAt) {
 			c.put(e.pos, e.cached)
 		}
 	}
-	c.path = path
+	c.path, c.pathBytes = path, 0
+	for i := range path {
+		c.pathBytes += path[i].bytes
+	}
+}
+
+// Footprint returns roughly how many bytes of memory the session takes, for programs that keep
+// many of them open.
+func (s *Session) Footprint() int64 {
+	const self, node, decoded = 16 << 10, 128, 2 // a decoded entry takes about twice its line
+	s.mu.RLock()
+	nodes := cap(s.tree.nodes)
+	s.mu.RUnlock()
+	s.cache.mu.Lock()
+	defer s.cache.mu.Unlock()
+	return self + node*int64(nodes) + decoded*int64(s.cache.bytes+s.cache.oldBytes+s.cache.pathBytes)
 }
 
 // forget releases the memory of what was read.
@@ -142,6 +159,7 @@ func (s *Session) forget() {
 	s.cache.mu.Lock()
 	defer s.cache.mu.Unlock()
 	s.cache.path, s.cache.young, s.cache.old = nil, nil, nil
+	s.cache.bytes, s.cache.oldBytes, s.cache.pathBytes = 0, 0, 0
 }
 
 // entryAt returns the decoded entry of a node. The entry belongs to the cache:

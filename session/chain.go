@@ -192,7 +192,7 @@ func (c *continued) take(e *Entry, of string, at store.Pos) {
 }
 
 func (s *Session) continuation(ctx context.Context) (continued, error) {
-	return continuation(ctx, s.log, s.linesWithCustoms(ctx), s.name)
+	return continued{}.read(ctx, s.log, s.linesWithCustoms(ctx), s.name)
 }
 
 // maxPicked is up to how many lines are read one by one; beyond that, reading the whole log
@@ -241,8 +241,9 @@ func linesAt(ctx context.Context, log store.Log, at []store.Pos) iter.Seq2[store
 	}
 }
 
-// continuation searches lines of a log for records of a session's continuation.
-func continuation(ctx context.Context, log store.Log, lines iter.Seq2[store.Line, error], of string) (now continued, err error) {
+// read searches lines of a log for records of a session's continuation. It returns what they say
+// together with the lines before them.
+func (now continued) read(ctx context.Context, log store.Log, lines iter.Seq2[store.Line, error], of string) (continued, error) {
 	for line, err := range lines {
 		if err != nil {
 			return continued{}, err

@@ -7,6 +7,8 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/coppice-dev/coppice/store"
 )
@@ -26,8 +28,11 @@ func FindChain(ctx context.Context, st store.Store, id string, naming func(ctx c
 }
 
 // FindChain is the function FindChain for a session that is open: its log is not opened
-// again.
+// again. What others have written since it was opened counts after Refresh.
 func (s *Session) FindChain(ctx context.Context, naming func(ctx context.Context, id string) ([]string, error)) (Linked, error) {
+	if l, err := s.linked.read(ctx, s); err == nil && l.isAlone() {
+		return Linked{ID: s.name, Links: []string{s.name}}, nil
+	}
 	return (&finder{ctx: ctx, st: s.store, open: s}).find(s.name, naming)
 }
 
@@ -89,7 +94,7 @@ func (f *finder) follow(wanted string) error {
 
 func (f *finder) read(id string) (Link, error) {
 	if f.open != nil && f.open.name == id {
-		return readLink(f.ctx, f.st, f.open.log, id)
+		return f.open.linked.read(f.ctx, f.open)
 	}
 	return ReadLink(f.ctx, f.st, id)
 }
@@ -160,7 +165,88 @@ func ReadLink(ctx context.Context, st store.Store, name string) (l Link, err err
 	return readLink(ctx, st, log, name)
 }
 
-func readLink(ctx context.Context, st store.Store, log store.Log, name string) (l Link, err error) {
+func readLink(ctx context.Context, st store.Store, log store.Log, name string) (Link, error) {
+	l, err := readOrigin(ctx, st, log, name)
+	if err != nil {
+		return l, err
+	}
+	now, err := continued{}.read(ctx, log, log.Forward(ctx, 0), name)
+	l.ContinuedTo, l.Replaced = now.to, now.replaced
+	return l, err
+}
+
+// linkCache is what an open session has read of its place in a chain. Only the lines that came
+// since are read the next time.
+type linkCache struct {
+	mu    sync.Mutex // guards what follows, except end
+	link  Link       // what does not change
+	now   continued  // up to end
+	known bool
+	end   atomic.Int64 // a store.Pos
+}
+
+// read returns what the lines that the session has read say, and those after them perhaps.
+func (k *linkCache) read(ctx context.Context, s *Session) (Link, error) {
+	s.mu.RLock()
+	known := s.tree.end
+	s.mu.RUnlock()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.known {
+		l, err := readOrigin(ctx, s.store, s.log, s.name)
+		if err != nil {
+			return l, err
+		}
+		k.link, k.known = l, l.Continues == "" // the rest of a continuation may come later
+	}
+	for {
+		from := k.end.Load()
+		if store.Pos(from) >= known {
+			break
+		}
+		now, end, err := k.readOn(ctx, s, store.Pos(from))
+		if err != nil {
+			return k.link, err
+		}
+		if k.end.CompareAndSwap(from, int64(end)) {
+			k.now = now
+			break
+		}
+	}
+	l := k.link
+	l.ContinuedTo, l.Replaced = k.now.to, slices.Clone(k.now.replaced)
+	return l, nil
+}
+
+func (k *linkCache) readOn(ctx context.Context, s *Session, from store.Pos) (now continued, end store.Pos, err error) {
+	end = from
+	now, err = k.now.read(ctx, s.log, func(yield func(store.Line, error) bool) {
+		for line, err := range s.log.Forward(ctx, from) {
+			if err == nil {
+				end = line.Next
+			}
+			if !yield(line, err) {
+				return
+			}
+		}
+	}, s.name)
+	return now, end, err
+}
+
+// pass notes that the session itself has written a batch, which need not be read.
+func (k *linkCache) pass(b *batch, at, end store.Pos) {
+	if !slices.ContainsFunc(b.heads, func(h headLine) bool { return h.kind == kindCustom }) {
+		k.end.CompareAndSwap(int64(at), int64(end))
+	}
+}
+
+// isAlone reports whether a session names no other one.
+func (l *Link) isAlone() bool {
+	return l.Continues == "" && l.ContinuedTo == "" && l.Original == "" && len(l.Replaced) == 0
+}
+
+// readOrigin returns what the beginning of a log says of its place in a chain.
+func readOrigin(ctx context.Context, st store.Store, log store.Log, name string) (l Link, err error) {
 	l.ID = name
 	h, err := FindHeader(ctx, log)
 	if err == nil && h == nil {
@@ -175,12 +261,8 @@ func readLink(ctx context.Context, st store.Store, log store.Log, name string) (
 	l.Index, l.Created = h.Continuation, h.CreatedAt
 	if h.Relation == RelationContinuation {
 		l.Continues = h.ParentSession
-		if l.Original, err = originalOf(ctx, log, h); err != nil {
-			return l, err
-		}
+		l.Original, err = originalOf(ctx, log, h)
 	}
-	now, err := continuation(ctx, log, log.Forward(ctx, 0), name)
-	l.ContinuedTo, l.Replaced = now.to, now.replaced
 	return l, err
 }
 

@@ -127,6 +127,7 @@ type core struct {
 	lastContext atomic.Pointer[sharedContext]
 	pasts       pasts
 	queue       queueCache
+	linked      linkCache
 	detail      headDetail // how closely to look if the whole log has to be read
 }
 

@@ -120,13 +120,23 @@ func (l *Log) Forward(ctx context.Context, from store.Pos) iter.Seq2[store.Line,
 	}
 }
 
+// firstChunk returns how much to read at first, from a position on: no more than is there, because
+// the end of a log is asked for again and again. The further byte shows that it is the end.
+func (l *Log) firstChunk(from store.Pos) int64 {
+	size, err := l.size()
+	if err != nil {
+		return firstChunk // reading says so
+	}
+	return min(max(size-int64(from)+1, 512), firstChunk)
+}
+
 // forward yields lines until there are no more, and returns where it stopped and
 // whether the caller of the iteration wants more.
 func (l *Log) forward(ctx context.Context, from store.Pos, yield func(store.Line, error) bool) (store.Pos, bool) {
 	if from < 0 {
 		return from, yieldError(yield, l.fail("read", from, store.ErrInvalid, errors.New("the position is negative")))
 	}
-	buf := make([]byte, firstChunk)
+	buf := make([]byte, l.firstChunk(from))
 	var ahead readAhead
 	defer ahead.wait()
 	for {
