@@ -66,6 +66,16 @@ func (e *Entries) Append(ctx context.Context, r AppendRequest) (*AppendResult, e
 }
 
 func (e *Entries) append(ctx context.Context, r AppendRequest) (*AppendResult, error) {
+	result, again, err := e.tryAppend(ctx, r)
+	if again {
+		result, _, err = e.tryAppend(ctx, r)
+	}
+	return result, err
+}
+
+// tryAppend is append. It also reports whether the session was open before and has changed so much
+// that nothing was tried.
+func (e *Entries) tryAppend(ctx context.Context, r AppendRequest) (_ *AppendResult, again bool, _ error) {
 	h := e.home
 	h.beforeWriting(ctx)
 	entry, err := r.entry()
@@ -76,30 +86,31 @@ func (e *Entries) append(ctx context.Context, r AppendRequest) (*AppendResult, e
 		err = exclude("entry.id", "once")
 	}
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	c, err := h.openToAppend(ctx, r, &entry)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if r.Once != "" {
 		entry.ID = onceID(c, r.Once)
 		entry.Extra = append(entry.Extra, session.Field{Name: onceField, Value: []byte(strconv.Quote(r.digest()))})
 		if done, err := h.appended(ctx, c, entry.ID, r.digest()); done != nil || err != nil {
-			return done, errors.Join(err, c.Close())
+			return done, false, errors.Join(err, c.Close())
 		}
 	}
 	id, err := h.append(ctx, c, entry, r)
+	again = c.kept.failed(err)
 	if r.Once != "" && (errors.Is(err, session.ErrExist) || errors.Is(err, session.ErrConflict)) {
 		// The same request may have run at the same time, and come first.
 		if done, again := h.appendedSince(ctx, c, entry.ID, r.digest()); done != nil || again != nil {
-			return done, errors.Join(again, c.Close())
+			return done, false, errors.Join(again, c.Close())
 		}
 	}
 	if err := errors.Join(plainly("append", c.Handle, err), c.Close()); err != nil {
-		return nil, err
+		return nil, again, err
 	}
-	return &AppendResult{Session: c.Handle, Entry: id}, nil
+	return &AppendResult{Session: c.Handle, Entry: id}, false, nil
 }
 
 // onceID returns the id of the entry that a request with a Once writes. So the log itself says
@@ -164,13 +175,16 @@ func (h *Home) appendedSince(ctx context.Context, c *Conversation, id, digest st
 
 // openToAppend opens the session that an entry is appended to.
 func (h *Home) openToAppend(ctx context.Context, r AppendRequest, e *session.Entry) (*Conversation, error) {
+	alone, chain, err := h.findKept(ctx, r.Session)
 	switch {
+	case err != nil || alone != nil:
+		return alone, err
 	case r.Parent != "":
-		return h.openLast(ctx, "append", r.Session, r.Parent)
+		return h.openLastOf(ctx, "append", chain, r.Parent)
 	case e.Message == nil: // what it refers to is in a session that exists
-		return h.openWith(ctx, r.Session, "")
+		return h.openSession(ctx, last(chain), chain)
 	}
-	return h.openEnd(ctx, r.Session)
+	return h.openEndOf(ctx, chain)
 }
 
 // checkID refuses an id that is a secret: it would stay in the log, and be shown again and
@@ -300,6 +314,7 @@ func (h *Home) append(ctx context.Context, c *Conversation, e session.Entry, r A
 	}
 	seen := c.LeafID()
 	err = c.Update(ctx, func(tx *session.Tx) error {
+		c.kept.serve(ctx)
 		if !isRightAnywhere(&e) && parent == "" {
 			if err := tx.Expect(seen); err != nil {
 				return err

@@ -2,10 +2,16 @@ package home
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"sync/atomic"
 	"testing"
 
+	"github.com/coppice-dev/coppice/internal/pool"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 // countedStore is a store that counts what an operation costs.
@@ -40,7 +46,8 @@ func (l *countedLog) Append(ctx context.Context, at store.Pos, lines ...[]byte) 
 	return l.Log.Append(ctx, at, lines...)
 }
 
-// An operation on one session opens its log once and waits for the disk once.
+// An operation on one session opens its log once and waits for the disk once. An append leaves it
+// open for the next one.
 func TestAnOperationOpensTheLogOnce(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -72,15 +79,20 @@ func TestAnOperationOpensTheLogOnce(t *testing.T) {
 		counted := &countedStore{Store: h.store}
 		h.store = counted
 		message := &session.MessageEntry{Role: session.RoleUser, Content: []session.Content{session.Text("more")}}
+		for n := range 3 {
+			counted.opens, counted.writes = 0, 0
+			if _, err := h.Entries.Append(ctx, AppendRequest{Session: "s", Message: message}); err != nil {
+				t.Error(err)
+			}
+			if first := n == 0; counted.opens > 0 != first || counted.opens > 1 || counted.writes != 1 {
+				t.Errorf("append %d in %s opened the log %d times and wrote %d times", n+1, where, counted.opens, counted.writes)
+			}
+		}
 		compaction := ""
 		for _, op := range []struct {
 			name string
 			run  func() error
 		}{
-			{"append", func() error {
-				_, err := h.Entries.Append(ctx, AppendRequest{Session: "s", Message: message})
-				return err
-			}},
 			{"label", func() error {
 				_, err := h.Entries.Label(ctx, LabelRequest{Session: "s", Entry: ids[3], Label: "here"})
 				return err
@@ -118,4 +130,135 @@ func TestAnOperationOpensTheLogOnce(t *testing.T) {
 			}
 		}
 	}
+}
+
+// countedFS counts how often the disk is waited for.
+type countedFS struct {
+	vfs.FS
+	syncs, dirSyncs atomic.Int64
+}
+
+func (c *countedFS) OpenFile(name string, flag int, perm fs.FileMode) (vfs.File, error) {
+	f, err := c.FS.OpenFile(name, flag, perm)
+	if err != nil {
+		return nil, err
+	}
+	return &countedFile{f, c}, nil
+}
+
+func (c *countedFS) SyncDir(dir string) error {
+	c.dirSyncs.Add(1)
+	return c.FS.SyncDir(dir)
+}
+
+type countedFile struct {
+	vfs.File
+	c *countedFS
+}
+
+func (f *countedFile) Sync() error {
+	f.c.syncs.Add(1)
+	return f.File.Sync()
+}
+
+// brokenStore is a store whose next append is not known to have happened.
+type brokenStore struct {
+	store.Store
+	broken atomic.Bool
+}
+
+func (b *brokenStore) Unwrap() store.Store { return b.Store }
+
+func (b *brokenStore) Open(ctx context.Context, name string) (store.Log, error) {
+	log, err := b.Store.Open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return &brokenLog{log, b}, nil
+}
+
+type brokenLog struct {
+	store.Log
+	b *brokenStore
+}
+
+func (l *brokenLog) Start(ctx context.Context, at store.Pos, lines ...[]byte) (store.Pos, func() error, error) {
+	end, commit, err := l.Log.Start(ctx, at, lines...)
+	if err == nil && l.b.broken.CompareAndSwap(true, false) {
+		_ = commit()
+		commit = func() error { return &store.Error{Op: "sync", Kind: store.ErrUnknown} }
+	}
+	return end, commit, err
+}
+
+// An append to a session that is open waits for the disk once, and no session stays open longer
+// than it may.
+func TestKeptSessions(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	settings, err := LoadSettings(func(string) string { return "" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := Open(ctx, t.TempDir(), &Options{Settings: settings, Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	disk := &countedFS{FS: vfs.OS{}}
+	files, err := file.Open(h.store.Where(), &file.Options{FS: disk})
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := &brokenStore{Store: files}
+	h.store = broken
+	create := func() string {
+		made, err := h.Sessions.Create(ctx, CreateRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made.Session
+	}
+	say := func(id string) error {
+		_, err := h.Entries.Append(ctx, AppendRequest{Session: id, Message: &session.MessageEntry{Role: session.RoleUser, Content: []session.Content{session.Text("more")}}})
+		return err
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	kept := func() int { list, _ := h.keeper.pool.Contents(); return len(list) }
+	id := create()
+	must(say(id))
+	disk.syncs.Store(0)
+	disk.dirSyncs.Store(0)
+	must(say(id))
+	if n, dirs := disk.syncs.Load(), disk.dirSyncs.Load(); n != 1 || dirs != 0 {
+		t.Errorf("an append synced %d files and %d directories", n, dirs)
+	}
+	broken.broken.Store(true)
+	if err := say(id); !errors.Is(err, session.ErrUnknown) {
+		t.Errorf("an append that may not have happened: %v", err)
+	}
+	must(say(id))
+	h.keeper.pool.Limit(pool.Limits{Count: 5, Bytes: maxKeptBytes})
+	for range 5*keptBurst + 5 {
+		must(say(create()))
+	}
+	if kept() > 5*keptBurst {
+		t.Errorf("%d sessions stay open", kept())
+	}
+	_, err = h.Sessions.Remove(ctx, RemoveRequest{Session: id})
+	must(err)
+	if kept() != 0 {
+		t.Errorf("%d sessions stay open while one is removed", kept())
+	}
+	must(say(create()))
+	must(h.Close())
+	if kept() != 0 {
+		t.Errorf("%d sessions stay open in a home that is closed", kept())
+	}
+	must(files.Close())
 }

@@ -34,6 +34,7 @@ type Home struct {
 	trust    store.Notes // has what was trusted: see Trust
 	own      store.Store // nil unless the home is on another machine
 	turns    *turnTable
+	keeper   *keeper
 	whole    *Home // the home that this one is a part of, or nil: see Limited
 	limit    Limit // of the part
 	// guarded is reloaded by every operation that writes, because this process or another
@@ -105,7 +106,7 @@ func Open(ctx context.Context, where string, o *Options) (*Home, error) {
 
 // prepare returns a home that has no store yet.
 func prepare(o *Options) (h *Home, err error) {
-	h = &Home{turns: newTurnTable()}
+	h = &Home{turns: newTurnTable(), keeper: newKeeper()}
 	if o != nil {
 		h.opts = *o
 	}
@@ -140,6 +141,7 @@ func (h *Home) Close() error {
 		return nil // that one closes it
 	}
 	h.turns.close()
+	h.keeper.close()
 	errs := []error{h.closeIndex()} // first, so that no part is added
 	for _, part := range h.limitedParts() {
 		part.turns.close()
@@ -243,7 +245,14 @@ func (h *Home) beforeWriting(ctx context.Context) {
 	}
 }
 
+// beforeReplacing is beforeWriting for operations that remove, move or rewrite sessions.
+func (h *Home) beforeReplacing(ctx context.Context) {
+	h.beforeWriting(ctx)
+	h.keeper.letGo()
+}
+
 func (h *Home) finishRedaction(ctx context.Context) (*clean.Receipt, error) {
+	h.keeper.letGo()
 	dropped := false
 	receipt, err := clean.Finish(ctx, h.store, clean.Options{
 		Progress: h.reporter(ctx),

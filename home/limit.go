@@ -105,7 +105,7 @@ func (h *Home) Limited(l Limit) (*Home, error) {
 	if part := h.parts[l]; part != nil {
 		return part, nil
 	}
-	part := &Home{opts: h.opts, settings: h.settings, kind: h.kind, turns: newTurnTable(), whole: h, limit: l}
+	part := &Home{opts: h.opts, settings: h.settings, kind: h.kind, turns: newTurnTable(), keeper: h.keeper, whole: h, limit: l}
 	part.store = newView(part)
 	part.guarded.Store(h.guarded.Load())
 	part.group()

@@ -52,7 +52,7 @@ func (s *Sessions) archive(ctx context.Context, r ArchiveRequest) (*ArchiveResul
 	if !ok {
 		return nil, h.lacks("archive", "no archive")
 	}
-	h.beforeWriting(ctx)
+	h.beforeReplacing(ctx)
 	before, err := h.stats(ctx)
 	if err != nil {
 		return nil, err
@@ -156,7 +156,7 @@ func (s *Sessions) unarchive(ctx context.Context, r UnarchiveRequest) (*Unarchiv
 	if !ok {
 		return nil, h.lacks("unarchive", "no archive")
 	}
-	h.beforeWriting(ctx)
+	h.beforeReplacing(ctx)
 	names, err := h.linksOf(ctx, r.Session, r.Link)
 	if err != nil {
 		return nil, err

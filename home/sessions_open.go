@@ -26,6 +26,16 @@ type Conversation struct {
 	Chain session.Linked
 
 	home *Home
+	kept *keptOpen // which it is, if it stays open after Close: see openKept
+}
+
+// Close releases the conversation.
+func (c *Conversation) Close() error {
+	if c.kept != nil {
+		c.kept.release(c.home.keeper)
+		return nil
+	}
+	return c.Session.Close()
 }
 
 // OpenRequest says which conversation to open.
@@ -55,7 +65,7 @@ func (h *Home) Conversation(ctx context.Context, r OpenRequest) (*Conversation, 
 	if err != nil {
 		return nil, err
 	}
-	return &Conversation{whole, chain.ID, chain, h}, nil
+	return &Conversation{Session: whole, Handle: chain.ID, Chain: chain, home: h}, nil
 }
 
 // openFor is Conversation for a single operation: everything that it reads or writes ends when ctx
@@ -74,7 +84,7 @@ func (h *Home) openSession(ctx context.Context, name string, chain session.Linke
 	if err != nil {
 		return nil, err
 	}
-	return &Conversation{s, name, chain, h}, nil
+	return &Conversation{Session: s, Handle: name, Chain: chain, home: h}, nil
 }
 
 // isAlone reports whether the conversation is a single session.
@@ -104,6 +114,11 @@ func (c *Conversation) Resolve(given string) (string, error) { return ResolveEnt
 // find finds the conversation that a person named. Nearly always that is a single session:
 // then it is alone, open already, so that an operation on it opens its log once.
 func (h *Home) find(ctx context.Context, given string) (alone *Conversation, chain session.Linked, err error) {
+	return h.findBy(ctx, given, func(name string) (*Conversation, error) { return h.openSession(ctx, name, session.Linked{}) })
+}
+
+// findBy is find with a choice of how to open a session.
+func (h *Home) findBy(ctx context.Context, given string, open func(name string) (*Conversation, error)) (alone *Conversation, chain session.Linked, err error) {
 	name, err := h.resolve(ctx, given)
 	if errors.Is(err, session.ErrNotExist) {
 		if lost, lostErr := h.resolveLost(ctx, given); lostErr == nil {
@@ -113,18 +128,23 @@ func (h *Home) find(ctx context.Context, given string) (alone *Conversation, cha
 	if err != nil {
 		return nil, chain, err
 	}
-	s, unread := session.Open(ctx, h.store, name, h.sessionOptions(ctx))
+	return h.chainBy(ctx, name, open)
+}
+
+// chainBy is findBy for a session of which the name is known.
+func (h *Home) chainBy(ctx context.Context, name string, open func(name string) (*Conversation, error)) (alone *Conversation, chain session.Linked, err error) {
+	c, unread := open(name)
 	if unread != nil { // the others of its conversation may be readable
 		if chain, err = h.chainOf(ctx, name); err == nil && isAlone(chain) {
 			err = unread
 		}
 		return nil, chain, err
 	}
-	chain, err = s.FindChain(ctx, h.namingOf(name))
-	if err == nil && isAlone(chain) {
-		return &Conversation{s, name, chain, h}, chain, nil
+	chain, err = c.FindChain(ctx, h.namingOf(name))
+	if c.Chain = chain; err == nil && isAlone(chain) {
+		return c, chain, nil
 	}
-	return nil, chain, errors.Join(err, s.Close())
+	return nil, chain, errors.Join(err, c.Close())
 }
 
 // chain finds the conversation that a person named. name is the session's name or, if there
@@ -246,6 +266,11 @@ func (h *Home) openEnd(ctx context.Context, given string) (*Conversation, error)
 	if err != nil || alone != nil {
 		return alone, err
 	}
+	return h.openEndOf(ctx, chain)
+}
+
+// openEndOf is openEnd for a conversation of several sessions.
+func (h *Home) openEndOf(ctx context.Context, chain session.Linked) (*Conversation, error) {
 	link, err := session.ReadLink(ctx, h.store, last(chain))
 	if err != nil {
 		return nil, err
@@ -286,6 +311,11 @@ func (h *Home) openLast(ctx context.Context, op, given string, entries ...string
 	if err != nil || alone != nil {
 		return alone, err
 	}
+	return h.openLastOf(ctx, op, chain, entries...)
+}
+
+// openLastOf is openLast for a conversation of several sessions.
+func (h *Home) openLastOf(ctx context.Context, op string, chain session.Linked, entries ...string) (*Conversation, error) {
 	c, err := h.openSession(ctx, last(chain), chain)
 	if err != nil {
 		return nil, err

@@ -65,7 +65,7 @@ func (u *Upkeep) Readmit(ctx context.Context, r ReadmitRequest) (*ReadmitResult,
 }
 
 func (u *Upkeep) readmit(ctx context.Context, r ReadmitRequest) (*ReadmitResult, error) {
-	u.home.beforeWriting(ctx)
+	u.home.beforeReplacing(ctx)
 	mender, ok := store.As[store.Mender](u.home.store)
 	if !ok {
 		return nil, u.home.lacks("bring back from quarantine", "no quarantine")

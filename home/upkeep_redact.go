@@ -47,7 +47,7 @@ func (u *Upkeep) redact(ctx context.Context, r RedactRequest) (*upkeep.RedactRes
 		names = append(names, links...)
 	}
 	if r.Apply {
-		h.beforeWriting(ctx)
+		h.beforeReplacing(ctx)
 		defer h.loadGuard(ctx) // for sessions that are open now and written to later
 	}
 	dropped := false

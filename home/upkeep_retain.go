@@ -72,7 +72,7 @@ func (u *Upkeep) retain(ctx context.Context, r RetainRequest) (*RetainResult, er
 		return nil, wrong("older_than", "{older_than} is %v, which would remove every session; if you mean that, set {max_count} to 0", r.OlderThan)
 	}
 	if !r.DryRun {
-		u.home.beforeWriting(ctx)
+		u.home.beforeReplacing(ctx)
 	}
 	result := &RetainResult{Sessions: []Retired{}, Failed: []Failure{}}
 	all, err := upkeep.Survey(ctx, u.home.store, func(name string, err error) {

@@ -38,7 +38,7 @@ func (s *Sessions) Remove(ctx context.Context, r RemoveRequest) (*RemoveResult, 
 
 func (s *Sessions) remove(ctx context.Context, r RemoveRequest) (*RemoveResult, error) {
 	h := s.home
-	h.beforeWriting(ctx)
+	h.beforeReplacing(ctx)
 	names, err := h.linksOf(ctx, r.Session, r.Link)
 	if err != nil {
 		return nil, err
@@ -147,7 +147,7 @@ func (u *Upkeep) Restore(ctx context.Context, r RestoreRequest) (*RestoreResult,
 }
 
 func (u *Upkeep) restore(ctx context.Context, r RestoreRequest) (*RestoreResult, error) {
-	u.home.beforeWriting(ctx)
+	u.home.beforeReplacing(ctx)
 	b, err := u.home.openBin(ctx)
 	if err != nil {
 		return nil, err
