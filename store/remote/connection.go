@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -157,13 +158,20 @@ func (c *connection) once(ctx context.Context, q *query) error {
 		pipe.Close()
 		answered <- err
 	}()
-	_, err := body.WriteTo(w)
+	out := &gathered{Writer: bufio.NewWriterSize(w, chunk), sent: time.Now()}
+	_, err := body.WriteTo(out)
 	if err == nil {
-		q.begun = true
-		err = q.stream(w)
+		err = out.Flush()
 	}
 	if err == nil {
-		err = writeFrame(w, kindEnd)
+		q.begun = true
+		err = q.stream(out)
+	}
+	if err == nil {
+		err = ctx.Err() // all of it may still be here
+	}
+	if err == nil {
+		err = errors.Join(writeFrame(out, kindEnd), out.Flush())
 	}
 	_ = w.CloseWithError(err) // without the last frame, the server does nothing
 	result := <-answered
@@ -171,6 +179,21 @@ func (c *connection) once(ctx context.Context, q *query) error {
 		return own
 	}
 	return result
+}
+
+// gathered sends many small pieces as few large ones, but keeps none for long: the server gives up
+// on a client that is silent.
+type gathered struct {
+	*bufio.Writer
+	sent time.Time
+}
+
+func (g *gathered) Write(p []byte) (int, error) {
+	n, err := g.Writer.Write(p)
+	if err == nil && time.Since(g.sent) > time.Second {
+		g.sent, err = time.Now(), g.Flush()
+	}
+	return n, err
 }
 
 // answer sends a body and reads the answer.
