@@ -9,7 +9,10 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,42 +25,59 @@ import (
 )
 
 // TestManyWritersAndWatchers: what many say at once is there once, and those who watch hear all
-// of it, in the order of the log.
+// of it, in the order of the log. With COPPICE_SOAK=60, 500 write for a minute and 200 watch.
 func TestManyWritersAndWatchers(t *testing.T) {
 	t.Parallel()
-	s := serve(t, nil)
-	const sessions, watchers = 4, 20
-	writers, each := 40, soak.N(10)
+	s := serve(t, func(o *server.Options) { o.Limits.Rate = 1e6 })
+	writers, watchers, length := min(soak.N(40), 500), min(soak.N(20), 200), soak.For(time.Second)
 	var ids []string
-	for range sessions {
+	for range max(4, writers/10) {
 		id, _ := s.talk()
 		ids = append(ids, id)
 	}
 	heard := make([][]string, watchers)
 	var watching sync.WaitGroup
 	for w := range watchers {
-		id := ids[w%sessions]
-		next := s.events("/v1/follow?session=" + id)
-		total := writers / sessions * each
+		next := s.events("/v1/follow?session=" + ids[w%len(ids)])
 		watching.Go(func() {
-			for len(heard[w]) < total {
-				if last, name, _ := next(); name == "message" {
+			for {
+				last, name, data := next()
+				if name == "message" {
 					heard[w] = append(heard[w], last)
+				}
+				if strings.Contains(data, theEnd) {
+					return
 				}
 			}
 		})
 	}
-	said := make([][]string, writers)
-	var writing sync.WaitGroup
-	for w := range writers {
-		writing.Go(func() {
-			for i := range each {
-				a := want[home.AppendResult](s, 200, "POST", "/v1/sessions/"+ids[w%sessions]+"/entries", hello, fmt.Sprintf("Idempotency-Key: %d-%d", w, i))
-				said[w] = append(said[w], a.Entry)
-			}
-		})
+	web := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: writers}}
+	defer web.CloseIdleConnections()
+	said, byHTTP := write(t, writers, length, func(w, i int) (entry string, _ error) {
+		r, err := http.NewRequestWithContext(t.Context(), "POST", s.url+"/v1/sessions/"+ids[w%len(ids)]+"/entries", strings.NewReader(hello))
+		if err != nil {
+			return "", err
+		}
+		r.Header.Set("Idempotency-Key", fmt.Sprintf("%d-%d", w, i))
+		resp, err := web.Do(r)
+		if err != nil {
+			return "", err
+		}
+		defer resp.Body.Close()
+		var a home.AppendResult
+		if err := json.NewDecoder(resp.Body).Decode(&a); err != nil || resp.StatusCode != 200 {
+			return "", fmt.Errorf("%s: %w", resp.Status, err)
+		}
+		return a.Entry, nil
+	})
+	acknowledged := make([][]string, len(ids))
+	for w := range said {
+		acknowledged[w%len(ids)] = append(acknowledged[w%len(ids)], said[w]...)
 	}
-	writing.Wait()
+	for n, id := range ids {
+		last := want[home.AppendResult](s, 200, "POST", "/v1/sessions/"+id+"/entries", strings.Replace(hello, "How do otters sleep?", theEnd, 1))
+		acknowledged[n] = append(acknowledged[n], last.Entry)
+	}
 	watching.Wait()
 	for n, id := range ids {
 		var log []string
@@ -67,26 +87,87 @@ func TestManyWritersAndWatchers(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		log = log[len(log)-writers/sessions*each:] // without what it began with
-		var acknowledged []string
-		for w := n; w < writers; w += sessions {
-			acknowledged = append(acknowledged, said[w]...)
+		log = log[max(0, len(log)-len(acknowledged[n])):] // without what it began with
+		if !slices.Equal(slices.Sorted(slices.Values(acknowledged[n])), slices.Sorted(slices.Values(log))) {
+			t.Errorf("%d entries were acknowledged, and the session has %d", len(acknowledged[n]), len(log))
 		}
-		if !slices.Equal(slices.Sorted(slices.Values(acknowledged)), slices.Sorted(slices.Values(log))) {
-			t.Errorf("%d entries were acknowledged, and the session has %d", len(acknowledged), len(log))
-		}
-		for w := n; w < watchers; w += sessions {
+		for w := n; w < watchers; w += len(ids) {
 			if !slices.Equal(heard[w], log) {
 				t.Errorf("a watcher heard %d entries of %d, or in another order", len(heard[w]), len(log))
 			}
 		}
 	}
+	var memory runtime.MemStats
+	runtime.GC()
+	if runtime.ReadMemStats(&memory); memory.HeapAlloc > 512<<20 {
+		t.Errorf("the heap has %d MB", memory.HeapAlloc>>20)
+	}
+	var request home.AppendRequest
+	if err := json.Unmarshal([]byte(hello), &request); err != nil {
+		t.Fatal(err)
+	}
+	_, byLibrary := write(t, writers, length/4, func(w, i int) (string, error) {
+		r := request
+		r.Session, r.Once = ids[w%len(ids)], fmt.Sprintf("library %d-%d", w, i)
+		a, err := s.home.Entries.Append(t.Context(), r)
+		if err != nil {
+			return "", err
+		}
+		return a.Entry, nil
+	})
+	t.Logf("%d writers, %d watchers, %d sessions, %v: by HTTP %s; by the library, then, %s; the heap has %d MB and took %d MB from the system",
+		writers, watchers, len(ids), length, byHTTP, byLibrary, memory.HeapAlloc>>20, memory.HeapSys>>20)
 }
 
-// BenchmarkAppend compares an append by HTTP, by many at once, with the library and with a bare
-// handler that writes the same bytes as durably.
+// theEnd is the last that watchers wait for.
+const theEnd = "That was all about otters."
+
+// times are how long things took.
+type times struct {
+	took []time.Duration // sorted
+	rate float64         // a second
+}
+
+func (l times) String() string {
+	return fmt.Sprintf("%d appends, %.0f/s, p50 %v, p99 %v", len(l.took), l.rate,
+		l.took[len(l.took)/2].Round(time.Microsecond), l.took[len(l.took)*99/100].Round(time.Microsecond))
+}
+
+// write has many append at once for a while, each at least once, and returns what each has
+// written.
+func write(t *testing.T, writers int, length time.Duration, say func(w, i int) (string, error)) ([][]string, times) {
+	t.Helper()
+	said, took := make([][]string, writers), make([][]time.Duration, writers)
+	began := time.Now()
+	var writing sync.WaitGroup
+	for w := range writers {
+		writing.Go(func() {
+			for i := 0; i == 0 || time.Since(began) < length; i++ {
+				at := time.Now()
+				entry, err := say(w, i)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				took[w], said[w] = append(took[w], time.Since(at)), append(said[w], entry)
+			}
+		})
+	}
+	writing.Wait()
+	all := slices.Concat(took...)
+	slices.Sort(all)
+	return said, times{all, float64(len(all)) / time.Since(began).Seconds()}
+}
+
+// BenchmarkAppend compares an append by HTTP, by one client and by many at once, with the library
+// and with a bare handler that writes the same bytes as durably.
 func BenchmarkAppend(b *testing.B) {
-	const atOnce = 64
+	for _, atOnce := range []int{1, 64} {
+		b.Run(strconv.Itoa(atOnce), func(b *testing.B) { benchmarkAppend(b, atOnce) })
+	}
+}
+
+func benchmarkAppend(b *testing.B, atOnce int) {
 	web := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4 * atOnce}}
 	post := func(b *testing.B, url string, body []byte) {
 		resp, err := web.Post(url, "application/json", bytes.NewReader(body))
@@ -99,24 +180,27 @@ func BenchmarkAppend(b *testing.B) {
 			b.Error(resp.Status, err)
 		}
 	}
-	run := func(b *testing.B, do func(n int64)) {
+	run := func(b *testing.B, do func(n int)) {
 		var n atomic.Int64
 		var mu sync.Mutex
 		var took []time.Duration
-		b.SetParallelism(atOnce / 2)
+		var working sync.WaitGroup
 		b.ResetTimer()
-		b.RunParallel(func(pb *testing.PB) {
-			var own []time.Duration
-			me := n.Add(1)
-			for pb.Next() {
-				began := time.Now()
-				do(me)
-				own = append(own, time.Since(began))
-			}
-			mu.Lock()
-			took = append(took, own...)
-			mu.Unlock()
-		})
+		for me := range atOnce {
+			working.Go(func() {
+				var own []time.Duration
+				for n.Add(1) <= int64(b.N) {
+					began := time.Now()
+					do(me)
+					own = append(own, time.Since(began))
+				}
+				mu.Lock()
+				took = append(took, own...)
+				mu.Unlock()
+			})
+		}
+		working.Wait()
+		b.StopTimer()
 		slices.Sort(took)
 		b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
 		b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
@@ -144,7 +228,7 @@ func BenchmarkAppend(b *testing.B) {
 	}
 	b.Run("library", func(b *testing.B) {
 		h, ids := newHome(b)
-		run(b, func(n int64) {
+		run(b, func(n int) {
 			r := request
 			r.Session = ids[n%atOnce]
 			if _, err := h.Entries.Append(b.Context(), r); err != nil {
@@ -160,11 +244,11 @@ func BenchmarkAppend(b *testing.B) {
 		}
 		at := httptest.NewServer(s)
 		defer func() { at.Close(); _ = s.Close() }()
-		run(b, func(n int64) { post(b, at.URL+"/v1/sessions/"+ids[n%atOnce]+"/entries", []byte(hello)) })
+		run(b, func(n int) { post(b, at.URL+"/v1/sessions/"+ids[n%atOnce]+"/entries", []byte(hello)) })
 	})
 	b.Run("bare", func(b *testing.B) {
 		dir := b.TempDir()
-		var files [atOnce]*os.File
+		files := make([]*os.File, atOnce)
 		for i := range files {
 			f, err := os.OpenFile(filepath.Join(dir, fmt.Sprint(i)), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 			if err != nil {
@@ -173,7 +257,7 @@ func BenchmarkAppend(b *testing.B) {
 			defer f.Close()
 			files[i] = f
 		}
-		var one [atOnce]sync.Mutex
+		one := make([]sync.Mutex, atOnce)
 		at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			var n int
 			_, _ = fmt.Sscanf(r.URL.Path, "/%d", &n)
@@ -191,6 +275,6 @@ func BenchmarkAppend(b *testing.B) {
 			}
 		}))
 		defer at.Close()
-		run(b, func(n int64) { post(b, fmt.Sprint(at.URL, "/", n%atOnce), []byte(hello)) })
+		run(b, func(n int) { post(b, fmt.Sprint(at.URL, "/", n%atOnce), []byte(hello)) })
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -65,20 +66,32 @@ func (s *Server) read(op *described, w http.ResponseWriter, r *http.Request) (an
 	if err := op.validate(body, beside); err != nil {
 		return nil, err
 	}
-	request := reflect.New(op.Request).Interface()
-	if len(body) > 0 {
-		if err := json.Unmarshal(body, request); err != nil {
-			return nil, decodeProblem(err)
-		}
-	}
-	text, err := json.Marshal(beside)
+	text, err := joined(body, beside)
 	if err != nil {
 		return nil, err
 	}
+	request := reflect.New(op.Request).Interface()
 	if err := json.Unmarshal(text, request); err != nil {
 		return nil, decodeProblem(err)
 	}
 	return request, op.Receive(request)
+}
+
+// joined returns a JSON object with the members of a body, which may be empty, and then those
+// beside it, which count if there are both.
+func joined(body []byte, beside map[string]any) ([]byte, error) {
+	text, err := json.Marshal(beside)
+	if err != nil || len(body) == 0 {
+		return text, err
+	}
+	members := bytes.TrimSpace(body[1 : len(body)-1])
+	switch {
+	case len(members) == 0:
+		return text, nil
+	case len(beside) == 0:
+		return body, nil
+	}
+	return slices.Concat([]byte("{"), members, []byte(","), text[1:]), nil
 }
 
 // maxBody is how large a request may be: decoded, it takes many times as much memory. Only an
