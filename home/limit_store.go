@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strconv"
 
 	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/session"
@@ -304,8 +305,16 @@ func (v *view) Notes(room string) store.Notes {
 func (v *view) Parts() store.Parts { return noParts{v} }
 
 // Changes implements store.Store. Which sessions are inside changes without a mark on them, so
-// the index of a limited home looks at all of them.
-func (v *view) Changes(context.Context, string) (store.Changes, error) { return store.Changes{}, nil }
+// the index of a limited home looks at all of them, unless that of the whole home has not changed:
+// then nothing has.
+func (v *view) Changes(ctx context.Context, _ string) (store.Changes, error) {
+	ix, err := v.whole.exactIndex(quiet(ctx))
+	if err != nil {
+		return store.Changes{}, err
+	}
+	n, err := ix.Changes(ctx)
+	return store.Changes{Epoch: fmt.Sprintf("%p", ix), Listing: strconv.FormatInt(n, 10)}, err
+}
 
 // Settle implements store.Store.
 func (v *view) Settle(context.Context, string, string, *store.Stat) error { return nil }

@@ -147,6 +147,15 @@ func (ix *Index) IsComplete(ctx context.Context) bool {
 	return err == nil && complete
 }
 
+// Changes returns a number that is another one after each change of the index.
+func (ix *Index) Changes(ctx context.Context) (n int64, err error) {
+	err = ix.read(ctx, "look for changes", func(db *database) (err error) {
+		n, err = db.changes(ctx)
+		return err
+	})
+	return n, err
+}
+
 // Status describes an index as a whole.
 type Status struct {
 	Path     string

@@ -64,7 +64,8 @@ func BenchmarkMany(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for of, h := range map[string]*home.Home{"whole": whole, "part": part} {
+	for n, h := range []*home.Home{whole, part} {
+		of := [2]string{"whole", "part"}[n]
 		s, err := server.New(server.Options{Home: h})
 		if err != nil {
 			b.Fatal(err)
