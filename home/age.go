@@ -9,7 +9,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// Age is how long something is ago. In JSON it is as a person writes it: see ParseAge.
+// Age is how long ago something was. In JSON it is written as people write it: see ParseAge.
 type Age time.Duration
 
 // String writes an age as a person does: 2w, 12h.
@@ -30,7 +30,7 @@ func (a *Age) UnmarshalText(text []byte) error {
 func ParseAge(text string) (time.Duration, error) {
 	age, ok := index.ParseAge(text)
 	if !ok {
-		return 0, session.Invalidf("it must be a time such as 30d, 2w, 12h or 1d12h")
+		return 0, session.Invalidf("it must be an age such as 30d, 2w, 12h or 1d12h")
 	}
 	return age, nil
 }

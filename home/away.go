@@ -26,8 +26,8 @@ type Progress struct {
 	Total int64  `json:"total"`
 }
 
-// Away opens a home that is on another machine: a store with its sessions, and who performs the
-// operations that need its index. Package client does this for a server's address.
+// Away opens a home on another machine: a store with its sessions, and a Remote that performs
+// the operations which need its index. Package client does this for a server's address.
 func Away(ctx context.Context, st store.Store, there Remote, o *Options) (*Home, error) {
 	h, err := prepare(o)
 	if err != nil {
@@ -47,12 +47,12 @@ func IsAway(where string) bool {
 	return strings.HasPrefix(where, "https://") || strings.HasPrefix(where, "http://")
 }
 
-// errAway is the error of what needs the index of a home that is on another machine. What only
-// adds something to an answer does without.
+// errAway is the error of an operation that needs the index of a home on another machine.
+// Code that only adds something to an answer works without the index.
 var errAway = errors.New("the index of this home is on another machine")
 
 // Every operation that needs the index, or that should be one step for those who read the
-// home, goes through call, ask or follow: it runs here or, in a home that is elsewhere,
+// home, goes through call, ask or follow: it runs here or, for a home on another machine,
 // there. The other operations (those about files of this machine) always run here, on the
 // home's store, wherever that is.
 
@@ -81,7 +81,7 @@ func follow[R, E, T any](ctx context.Context, h *Home, op string, r R, send func
 		return nil, err
 	}
 	if h.remote == nil {
-		return here(h.confine(ctx), r, send) // it may go on for long: who sees what is asked again
+		return here(h.confine(ctx), r, send) // it may run for long, so who may see what is checked again and again
 	}
 	return there[T](ctx, h, op, &r, func(event any) error {
 		if send == nil {
@@ -118,8 +118,8 @@ func there[T any](ctx context.Context, h *Home, op string, request any, send fun
 	return t, err
 }
 
-// fromHere prepares a request for another machine. There "." is another directory, and JSON can
-// hold no text that is not UTF-8.
+// fromHere prepares a request for another machine. There "." is another directory, and JSON
+// can only hold text in UTF-8.
 func (h *Home) fromHere(ctx context.Context, request any) error {
 	v := reflect.ValueOf(request).Elem()
 	for _, f := range reflect.VisibleFields(v.Type()) {

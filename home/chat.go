@@ -17,13 +17,13 @@ import (
 
 // ChatRequest says which conversation to have, and with whom.
 type ChatRequest struct {
-	// Session is the conversation to go on with, as a person names it: see Resolve.
-	// Default: a new one, which is created when something is said.
+	// Session is the conversation to continue, as a person names it: see Resolve. Default: a
+	// new one, which is created when something is said.
 	Session string `json:"session,omitempty"`
 	// Title is the display name of a new session. Default: none.
 	Title string `json:"title,omitempty"`
 	// CWD is the directory in which tools work, and which a new session is about. Default:
-	// that of the conversation, or the present one if it has none.
+	// that of the conversation, or the current one if it has none.
 	CWD string `json:"cwd,omitempty"`
 	// Provider and Model name the model that answers. Default: those of the settings.
 	Provider string `json:"provider,omitempty"`
@@ -51,8 +51,8 @@ type ChatRequest struct {
 	Env []string `json:"env,omitempty"`
 }
 
-// ChatHands are what the program around a chat gives the model: Tools of its own that it may
-// use, and Approve, which decides about calls that ask: see agent.Options.
+// ChatHands are what the program around a chat adds: its own Tools for the model, and
+// Approve, which decides about calls that need approval: see agent.Options.
 type ChatHands struct {
 	Tools   []agent.Tool
 	Approve func(ctx context.Context, call agent.Call) (agent.Decision, error)
@@ -80,8 +80,8 @@ type Chat struct {
 	shown map[string]bool
 }
 
-// Chat begins a conversation with a model, or goes on with one. Nothing is written before
-// something is said. Close the chat after use.
+// Chat begins or continues a conversation with a model. Nothing is written before something
+// is said. Close the chat after use.
 func (h *Home) Chat(ctx context.Context, r ChatRequest, hands ChatHands) (*Chat, error) {
 	return h.newChat(ctx, r, hands, false)
 }
@@ -116,7 +116,7 @@ func (c *Chat) open(ctx context.Context) (err error) {
 	switch {
 	case err != nil && (c.project == nil || c.project.Trusted):
 		return err
-	case err != nil: // someone else's mistake
+	case err != nil: // not a mistake of this caller
 		c.project, c.broken = nil, err
 	}
 	names := c.names()
@@ -143,8 +143,9 @@ func (c *Chat) equipped() ChatRequest {
 	return r
 }
 
-// names returns the built-in tools that the chat begins with: those of the request, those that
-// the conversation had, those of the project or of the settings, whichever says anything first.
+// names returns the built-in tools that the chat begins with: those of the request, those
+// that the conversation had, those of the project or of the settings, whichever comes first
+// and says anything.
 func (c *Chat) names() []string {
 	for _, names := range [][]string{c.r.Tools, c.hadTools(), c.project.list(SettingTools), c.home.settings.list(SettingTools)} {
 		if len(names) > 0 {
@@ -182,8 +183,8 @@ func (c *Chat) Warnings() (all []string) {
 	return all
 }
 
-// workDir returns where tools work: where they were told to, or in the conversation's
-// directory, whichever directory the program is in.
+// workDir returns where tools work: in the requested directory, or else in the
+// conversation's, wherever the program itself runs.
 func (c *Chat) workDir() string {
 	dir := c.r.CWD
 	if dir == "" && c.c != nil {
@@ -205,7 +206,7 @@ func (c *Chat) Dir() string { return c.dir }
 // every request.
 const maxInstructions = 4 << 20
 
-// ReadInstructions reads what a model should be told first, for ChatRequest.System.
+// ReadInstructions reads a file with instructions for a model, for ChatRequest.System.
 func ReadInstructions(path string) (string, error) {
 	text, err := vfs.ReadFile(path, maxInstructions)
 	if err != nil {
@@ -214,7 +215,7 @@ func ReadInstructions(path string) (string, error) {
 	return string(text), nil
 }
 
-// restore finds the model with which the conversation goes on.
+// restore finds the model with which the conversation continues.
 func (c *Chat) restore() error {
 	now, err := c.c.Context(session.ContextOptions{Shared: true})
 	if err != nil {
@@ -282,8 +283,8 @@ func (c *Chat) create(ctx context.Context) error {
 // Agent returns the agent, or nil if nothing was said yet.
 func (c *Chat) Agent() *agent.Agent { return c.agent }
 
-// Conversation returns the conversation that the chat goes on with, or nil if there is none yet.
-// The chat closes it.
+// Conversation returns the conversation of the chat, or nil if there is none yet. The chat
+// closes it.
 func (c *Chat) Conversation() *Conversation { return c.c }
 
 // Request returns what the chat was begun with, as it is now.
@@ -298,12 +299,12 @@ func (c *Chat) Tools() []agent.Tool { return c.tools }
 // Model returns the model that answers, and who chose it.
 func (c *Chat) Model() ChosenModel { return *c.chosen }
 
-// SetModel has another model answer from now on: a name, or provider/model. A name without a
-// provider is that of the settings' provider, or else that of a model in Settings.Models.
+// SetModel lets another model answer from now on: a name, or provider/model. A name without a
+// provider means a model of the settings' provider, or else one of Settings.Models.
 func (c *Chat) SetModel(name string) error {
 	next, err := c.home.settings.ModelFor(nil, ModelChoice{Model: name, Thinking: c.r.Thinking})
 	if err != nil {
-		found, _ := c.home.settings.Models() // what is wrong with the prices is no concern here
+		found, _ := c.home.settings.Models() // errors in the prices do not matter here
 		for i := 0; found != nil && i < len(found.Models); i++ {
 			if m := &found.Models[i]; m.Model == name {
 				name = m.Name()
@@ -367,7 +368,7 @@ func (c *Chat) useTools(ctx context.Context, names []string) error {
 	if c.agent == nil {
 		return nil
 	}
-	system, err := c.Instructions() // which depend on whether there are any
+	system, err := c.Instructions() // the instructions depend on whether there are tools
 	if err != nil {
 		return err
 	}
@@ -384,8 +385,8 @@ func (c *Chat) Toolbox(ctx context.Context) (_ *Toolbox, err error) {
 	return c.box, err
 }
 
-// Branch goes back to an entry, as a person names it. With summarise, the model writes
-// down what happened on the branch that is left.
+// Branch goes back to an entry, as a person names it. With summarise, the model writes a
+// summary of the branch that is left.
 func (c *Chat) Branch(ctx context.Context, entry string, summarise bool) (*BranchResult, error) {
 	if c.c == nil {
 		return nil, errNothingSaid
@@ -444,8 +445,8 @@ type ChatStatus struct {
 	// Name is what a person can type for the session; Title is what it is called.
 	Name  string `json:"name"`
 	Title string `json:"title,omitempty"`
-	// Branch is the number of the branch that the conversation is on, of so many; 0 if
-	// it is at an entry that others follow.
+	// Branch is the number of the branch that the conversation is on, and Branches how many
+	// there are. Branch is 0 at an entry that others follow.
 	Branch   int `json:"branch"`
 	Branches int `json:"branches"`
 }
@@ -482,7 +483,7 @@ func (c *Chat) Undo() error {
 	}
 	err := c.Explain(c.agent.Undo())
 	if errors.Is(err, session.ErrNotExist) {
-		return session.Invalidf("there is nothing to undo")
+		return session.Invalidf("no compaction is in force, so there is nothing to undo")
 	}
 	return err
 }

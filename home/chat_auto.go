@@ -10,8 +10,8 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// AutoRequest has a model write what a person would write otherwise. The zero value asks
-// the model in the settings.
+// AutoRequest lets a model write a text that a person would write otherwise. The zero value
+// asks the model in the settings.
 type AutoRequest struct {
 	ModelChoice
 	// Instructions say what to pay attention to, in addition to the usual. Default: none.
@@ -62,7 +62,7 @@ func (h *Home) author(ctx context.Context, op, name string, r *AutoRequest, writ
 	}}, nil
 }
 
-// announceIn has a session say that the model is asked, before it is.
+// announceIn records in a session that the model will be asked.
 func (a *author) announceIn(s *session.Session) {
 	a.opts.Announce = func(e session.Entry) error {
 		return retry(s, func() error {
@@ -72,8 +72,8 @@ func (a *author) announceIn(s *session.Session) {
 	}
 }
 
-// tellRetries passes on that a provider has to be asked again, so that people know
-// why it takes so long.
+// tellRetries reports that a provider has to be asked again, so that people know why it takes
+// so long.
 func (h *Home) tellRetries(ctx context.Context, info provider.Info) func(provider.Event) {
 	return func(e provider.Event) {
 		if e.Retry != nil {
@@ -96,10 +96,10 @@ func (a *author) result(made *summary.Summary) *AutoResult {
 	return result
 }
 
-// failed writes down what a text cost that the model did not write as it should, and
-// returns why there is none. The conversation has not changed.
+// failed records the cost of a text that the model failed to write, and returns why it
+// failed. The conversation has not changed.
 func (a *author) failed(ctx context.Context, op, name string, s *session.Session, made *summary.Summary, cause error) error {
-	s = s.WithContext(context.WithoutCancel(ctx)) // it was paid even if the caller no longer waits
+	s = s.WithContext(context.WithoutCancel(ctx)) // it was paid for even if the caller no longer waits
 	why := unwritten(op, name, cause)
 	if err := retry(s, func() error { return made.Bill(s) }); err != nil {
 		return errors.Join(why, err)
@@ -107,7 +107,7 @@ func (a *author) failed(ctx context.Context, op, name string, s *session.Session
 	return why
 }
 
-// unwritten is the error of a model that has not written what it should.
+// unwritten is the error of a model that did not write the requested text.
 func unwritten(op, name string, err error) error {
 	if errors.Is(err, summary.ErrNothing) {
 		return &session.Error{Op: op, Name: name, Err: session.Invalidf("%w", err)}
@@ -124,9 +124,9 @@ func unwritten(op, name string, err error) error {
 	return e
 }
 
-// write appends what a model wrote. That took a while, in which others may have written:
-// what they added does not matter, because it comes after what the text is about; and what
-// was redacted in the meantime must not come back.
+// write appends what a model wrote. Others may have written in the meantime. Their additions
+// do not matter, because they come after what the text is about; but what they redacted must
+// not come back.
 func (a *author) write(ctx context.Context, s *session.Session, do func() (string, error)) (string, error) {
 	a.home.beforeWriting(ctx)
 	return remark(s, do)

@@ -23,8 +23,8 @@ func (c *Chat) AddFiles(files ...string) error {
 	return nil
 }
 
-// RemoveFiles takes files out of what the model should know: they are no longer loaded, and
-// what the conversation has of them is no longer sent.
+// RemoveFiles removes files from what the model should know: they are no longer loaded, and
+// the model is no longer sent what the conversation has of them.
 func (c *Chat) RemoveFiles(files ...string) error {
 	for _, name := range files {
 		path, err := filepath.Abs(name)
@@ -55,7 +55,7 @@ func (c *Chat) RemoveFiles(files ...string) error {
 }
 
 // readFiles reads the context files, and those that a message mentions. A context file that
-// the model was shown may be gone by now: it keeps what it has.
+// the model was shown may be gone by now: the model keeps what it was shown.
 func (c *Chat) readFiles(ctx context.Context, mentioned []string) (all []*session.MessageEntry, _ error) {
 	for _, name := range c.r.Context {
 		file, err := c.readFile(name)
@@ -85,7 +85,7 @@ func (c *Chat) readFiles(ctx context.Context, mentioned []string) (all []*sessio
 }
 
 // readFile reads a file that the model should know. The model is shown the path that its
-// tools take: relative to their directory, or the whole one for a file elsewhere.
+// tools accept: relative to their directory, or the whole path for a file elsewhere.
 func (c *Chat) readFile(name string) (*session.MessageEntry, error) {
 	path, err := filepath.Abs(name)
 	if err != nil {

@@ -18,7 +18,7 @@ const (
 	earlierLength   = 4000 // of a prompt, in bytes
 )
 
-// Said returns what the person said in this conversation, as far as the model is sent it, the
+// Said returns what the person said in this conversation and the model is still sent, the
 // latest last.
 func (c *Chat) Said() ([]string, error) {
 	if c.c == nil {
@@ -28,7 +28,7 @@ func (c *Chat) Said() ([]string, error) {
 }
 
 // Earlier returns what the person said in the latest of the other conversations, the latest
-// last. It is read from the logs: what is redacted there is nowhere else.
+// last. It reads the logs, so text that was redacted there does not appear.
 func (c *Chat) Earlier(ctx context.Context) ([]string, error) {
 	list, err := c.home.Sessions.List(ctx, ListRequest{Limit: earlierSessions})
 	if err != nil {

@@ -20,9 +20,10 @@ import (
 type Mentions struct {
 	Files  []string `json:"files,omitempty"`  // text, for Start
 	Images []string `json:"images,omitempty"` // for Prompt
-	// Missing are those that look like the path of a file and are none, as they were typed.
+	// Missing are words that look like the path of a file that does not exist, as they were
+	// typed.
 	Missing []string `json:"missing,omitempty"`
-	// Directories are those that are a directory, which cannot be sent, as they were typed.
+	// Directories are mentioned directories, which cannot be sent, as they were typed.
 	Directories []string `json:"directories,omitempty"`
 }
 
@@ -75,8 +76,8 @@ func mentioned(text string) (names []string) {
 	return names
 }
 
-// mention returns the file or the directory that a word after an @ names. What ends a
-// sentence may follow it. A directory is none that could be sent.
+// mention returns the file or the directory that a word after an @ names. Punctuation may
+// follow it. A directory cannot be sent.
 func (c *Chat) mention(name string) (path string, ok bool) {
 	for ; name != ""; name = name[:len(name)-1] {
 		path = c.Path(name)
@@ -107,10 +108,10 @@ const (
 	maxFiles   = 200
 )
 
-// Files returns what a path that is being typed may become: what its directory has that begins
-// so, directories with a slash at the end; or, if that is nothing, files of that name anywhere
-// below. Without a slash, a name may begin so in any case of its letters. What .gitignore
-// files leave out is left out.
+// Files completes a path that is being typed: it returns the names in its directory that
+// begin like it, with a slash after directories; or, if there are none, files of that name
+// anywhere below. Without a slash, case does not matter. Files that .gitignore excludes are
+// left out.
 func (c *Chat) Files(ctx context.Context, typed string) []string {
 	slash := strings.LastIndexByte(typed, '/') + 1
 	in, base := typed[:slash], strings.ToLower(typed[slash:])

@@ -40,7 +40,7 @@ var projectKeys = []string{SettingModel, SettingThinking, SettingSystem, Setting
 type Project struct {
 	Path  string   `json:"path"`  // the directory with the files
 	Files []string `json:"files"` // their names
-	// Says has what they set, a line for each setting, for the person who decides.
+	// Says lists their settings, a line for each, for the person who decides.
 	Says    []string `json:"says"`
 	Trusted bool     `json:"trusted"`
 
@@ -148,10 +148,10 @@ func readSystem(dir, file string) (string, error) {
 	return string(text), err
 }
 
-// shortestKey is the length below which the value of a variable is no secret.
+// shortestKey is the length below which the value of a variable does not count as a secret.
 const shortestKey = 4
 
-// readServers takes over the servers of a file as other agents have it.
+// readServers reads the MCP servers of a file in the form that other agents use.
 func (p *Project) readServers(text []byte, getenv func(string) string) error {
 	var file struct {
 		Servers map[string]struct {
@@ -197,7 +197,7 @@ func (p *Project) readServers(text []byte, getenv func(string) string) error {
 		}
 		made.hide, values = strings.NewReplacer(values...), nil
 		p.servers = append(p.servers, made)
-		// Variables stay as they are in what is shown: they may stand for keys.
+		// Show the names of variables, not their values: they may hold keys.
 		shown := name + ": " + strings.Join(append([]string{s.URL + s.Command}, s.Args...), " ")
 		for _, key := range slices.Sorted(maps.Keys(s.Env)) {
 			shown += fmt.Sprintf(", %s=%s", key, s.Env[key])
@@ -242,7 +242,8 @@ func (h *Home) trusted(ctx context.Context) (trusted map[string]string, _ error)
 	return trusted, cmp.Or(err, json.Unmarshal(text, &trusted))
 }
 
-// Trust has a project take effect, as it is now: if a file changes, it has to be trusted again.
+// Trust lets a project take effect as it is now: if a file changes, it has to be trusted
+// again.
 func (h *Home) Trust(ctx context.Context, p *Project) error {
 	err := h.changeTrust(ctx, func(trusted map[string]string) { trusted[p.Path] = p.digest })
 	p.Trusted = err == nil

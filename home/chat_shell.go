@@ -12,8 +12,9 @@ import (
 )
 
 // Shell runs a command of the person in the directory of the chat, with all of their
-// environment, and returns what it prints. It ends with ctx. agent.WithProgress has it tell
-// what is printed on the way. Unlike the other methods it may be called by any goroutine.
+// environment, and returns what it prints. It ends with ctx. With agent.WithProgress, it
+// reports what is printed on the way. Unlike the other methods it may be called by any
+// goroutine.
 func (c *Chat) Shell(ctx context.Context, command string) (agent.Result, error) {
 	const long = 24 * time.Hour
 	own, err := tools.New(tools.Options{

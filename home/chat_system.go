@@ -23,15 +23,15 @@ Use the tools to look before you answer or change anything: read a file before y
 
 Be brief. Say what you did and what you found, name files by their paths, and say so when you are not sure or when something failed.`
 
-// projectNotes are the files in which projects tell agents about themselves.
+// projectNotes are the files with a project's notes for agents.
 var projectNotes = []string{"AGENTS.md", "CLAUDE.md"}
 
 // maxProjectNote is how long such a file may be, in bytes: it is sent with every request.
 const maxProjectNote = 64 << 10
 
-// Instructions returns what the model is told first: what the request says, or the file that
-// the settings name. A model with tools is also told where it works, and gets the project's
-// notes for agents. "" means that the conversation keeps what it has.
+// Instructions returns the instructions for the model: those of the request, or the file that
+// the settings name. For a model with tools it adds where it works, and the project's notes
+// for agents. "" means that the conversation keeps the instructions that it has.
 func (c *Chat) Instructions() (string, error) {
 	text, err := c.ownInstructions()
 	if err != nil || len(c.tools) == 0 {
@@ -105,8 +105,8 @@ func (c *Chat) projectNotes(root string) string {
 	return b.String()
 }
 
-// readInside reads a file of a project. A link must not lead out of the project: who wrote
-// the project would have any file of the person sent to a provider.
+// readInside reads a file of a project. A link must not lead out of the project: otherwise
+// the project's author could have any file of the person sent to a provider.
 func readInside(root, path string) ([]byte, error) {
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -138,7 +138,7 @@ func upTo(dir, root string) []string {
 }
 
 // repositoryOf returns the root of the Git repository that a directory is in, and the branch
-// that is checked out. Git itself is not asked: it runs programs that a repository names.
+// that is checked out. It does not run Git, which runs programs that a repository names.
 func repositoryOf(dir string) (root, branch string) {
 	for root = dir; ; root = filepath.Dir(root) {
 		info, err := os.Lstat(filepath.Join(root, ".git"))

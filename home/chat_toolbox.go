@@ -38,15 +38,15 @@ type Toolbox struct {
 	allowed []string   // the rules that allow calls by now
 }
 
-// AllTools stands for all built-in tools, and NoTools for none.
+// AllTools means all built-in tools, and NoTools none.
 const (
 	AllTools = "all"
 	NoTools  = "none"
 )
 
-// newToolbox returns the tools for a directory, and starts the servers. A rule that makes no
-// sense is session.ErrInvalid, and so is one for a tool that does not exist, unless its name
-// has a *. A server that does not start is left out, with a warning.
+// newToolbox returns the tools for a directory, and starts the servers. An invalid rule is
+// session.ErrInvalid, and so is one for a tool that does not exist, unless its name has a *.
+// A server that does not start is left out, with a warning.
 func newToolbox(ctx context.Context, dir string, r *ChatRequest, servers []server, search tools.SearchFunc, notify func(context.Context, Notice)) (*Toolbox, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return nil, wrongAs("cwd", fmt.Errorf("there is no directory %s here; name the one in which tools should work", dir))
@@ -56,7 +56,7 @@ func newToolbox(ctx context.Context, dir string, r *ChatRequest, servers []serve
 	if b.rules, err = tools.NewRules(dir, r.Allow, r.Deny); err != nil {
 		return nil, b.wrong(r, err, func(*tools.Rules) error { return nil })
 	}
-	// They remember what the model has read, so they are made once.
+	// The tools remember what the model has read, so they are made only once.
 	b.own, err = tools.New(tools.Options{Dir: dir, Rules: b.rules, Search: search, Keep: r.Env})
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func newToolbox(ctx context.Context, dir string, r *ChatRequest, servers []serve
 	return b, nil
 }
 
-// wrong names the field that has a rule which makes no sense.
+// wrong names the field with the invalid rule.
 func (b *Toolbox) wrong(r *ChatRequest, why error, check func(*tools.Rules) error) error {
 	rules, err := tools.NewRules(b.dir, r.Allow, nil)
 	if err != nil || check(rules) != nil {
@@ -103,7 +103,7 @@ func (b *Toolbox) names() []string {
 	for _, s := range b.servers {
 		lists = append(lists, s.Tools())
 	}
-	lists = append(lists, mcp.Join(lists...)) // by other names if two are the same
+	lists = append(lists, mcp.Join(lists...)) // renamed if two are the same
 	for _, t := range slices.Concat(lists...) {
 		if !slices.Contains(names, t.Name) {
 			names = append(names, t.Name)
@@ -213,8 +213,8 @@ func (b *Toolbox) tools(names []string) ([]agent.Tool, error) {
 	return mcp.Join(lists...), nil
 }
 
-// search is how the search tool asks the home. What was said in the turn that asks is left
-// out: the question itself would come first.
+// search searches the home for the search tool. It leaves out the current turn: the question
+// itself would come first.
 func (c *Chat) search(ctx context.Context, query string, limit int) ([]tools.Hit, error) {
 	turn, err := c.presentTurn()
 	if err != nil {
@@ -252,8 +252,7 @@ func (c *Chat) presentTurn() (ids []string, err error) {
 	return ids, nil
 }
 
-// Allow adds rules, which all tools obey from now on: all of them, or none if one makes no
-// sense.
+// Allow adds rules, which all tools obey from now on. If one is invalid, it adds none.
 func (b *Toolbox) Allow(rules ...string) error {
 	alone, err := tools.NewRules(b.dir, rules, nil)
 	if err == nil {
@@ -272,8 +271,8 @@ func (b *Toolbox) Allow(rules ...string) error {
 }
 
 // Edits returns the changes to files that a call asks for, or nil if it does something else.
-// Of a built-in tool's call they have the lines around them and their numbers, as the file is
-// now.
+// For a call of a built-in tool, they have line numbers and the lines around them, as the
+// file is now.
 func (b *Toolbox) Edits(call agent.Call) []render.Edit {
 	edits := render.Edits(session.ToolUseJSON(call.ID, call.Name, call.Input).ToolUse)
 	before, after, ok := tools.Preview(b.dir, call)

@@ -6,8 +6,9 @@ import (
 )
 
 // Confine returns a context for callers that must not reach the machine on which the home is:
-// their turns have no tools, no servers and no files of it, they cannot allow a call, and they
-// cannot steer a turn that has tools. A server confines those whom its owner has not allowed more.
+// their turns have no tools, no servers and no files of it, they cannot allow a call, and
+// they cannot steer a turn that has tools. A server confines callers unless its owner has
+// allowed them more.
 func Confine(ctx context.Context) context.Context {
 	return context.WithValue(ctx, confinedKey{}, true)
 }
@@ -16,8 +17,8 @@ type confinedKey struct{}
 
 func isConfined(ctx context.Context) bool { return ctx.Value(confinedKey{}) != nil }
 
-// errForbidden means that a caller is confined and asked for more.
-var errForbidden = errors.New("this caller must not act on the machine with the home")
+// errForbidden means that a confined caller asked for more.
+var errForbidden = errors.New("this caller may not act on the machine with the home")
 
 // confined is the error of a field with which a confined caller asks for more.
 func confined(field string) error { return wrong(field, "{"+field+"}: %w", errForbidden) }

@@ -1,7 +1,7 @@
-// Package home is the floor under every face of the session engine: the command
-// line, the terminal UI, and those to come. It opens a home, the place where the
-// conversations of humans, models and tools are kept, and offers every operation on it
-// once, with a typed request and a typed result:
+// Package home is the floor under every face of the session engine: the command line, the
+// terminal UI and the server. It opens a home, the place where the conversations of people,
+// models and tools are kept, and offers every operation on it once, with a typed request and
+// a typed result:
 //
 //	h, err := home.Open(ctx, "", nil) // the user's own home
 //	if err != nil {
@@ -16,26 +16,26 @@
 //	Op(ctx, request) (*Result, error)
 //	Op(ctx, request, send func(Event) error) (*Result, error)
 //
-// An operation of the second kind has something to say before it is done: the entries of a
-// path, the findings of a check, the files of an import, the pieces of an export. It calls
-// send from one goroutine at a time, and waits for it. An error from send ends the
-// operation with that error; a nil send means that the caller wants no events. Import also takes a
-// reader beside its request, for standard input. An operation that needs no request takes
-// only the context. With an error, the result may say what was done until then.
+// An operation of the second kind sends events before it is done: the entries of a path, the
+// findings of a check, the files of an import, the pieces of an export. It calls send from
+// one goroutine at a time, and waits for it. An error from send ends the operation with that
+// error; a nil send means that the caller wants no events. Import also takes a reader beside
+// its request, for standard input. An operation that needs no request takes only the context.
+// With an error, the result may say what was done until then.
 //
-// Operations lists all of them as data. What a server offers, and what a client asks it for,
-// comes from that list, so a new operation is a method and a row there.
+// Operations lists all of them as data. The server offers, and the client calls, what is in
+// that list, so a new operation is a method and a row there.
 //
-// What a program in the same process holds open is not an operation: Home.Conversation and
-// Home.Chat return it.
+// Opening something for use in the same process is not an operation: see Home.Conversation
+// and Home.Chat.
 //
 // Whatever a person may type for a session (an id or the beginning of one, a key, a title, @1,
 // last) is resolved here and nowhere else. Errors have a Kind, which faces turn into
 // exit codes or status codes. Anything else that a person should know arrives as a
 // Notice.
 //
-// A Home may be used from many goroutines. It never prints, never asks, and never
-// decides by looking at the text of an error.
+// A Home may be used from many goroutines. It never prints, never prompts, and never decides
+// by the text of an error.
 //
 // A program that only keeps its own conversations does not need this package: import
 // package session instead.

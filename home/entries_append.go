@@ -22,14 +22,14 @@ import (
 // log.
 type AppendRequest struct {
 	Session string `json:"session"` // as a person names it: see Resolve
-	// Message is what somebody says. Its role is user, assistant, system or tool.
+	// Message is the message to append. Its role is user, assistant, system or tool.
 	Message *session.MessageEntry `json:"message,omitempty"`
 	// Entry is a whole entry in the form of the log (docs/format.md). Its id and its
 	// timestamp may be missing. Its parent_id, if given, must be the leaf, unless the
 	// entry moves the leaf. Set exactly one of Message and Entry.
 	Entry json.RawMessage `json:"entry,omitempty"`
 	// At is the entry that the conversation must end with, as a person names it. If it has
-	// gone on since, nothing is written, and the error is session.ErrConflict. Default:
+	// continued since, nothing is written, and the error is session.ErrConflict. Default:
 	// whatever the conversation ends with by then.
 	At string `json:"at,omitempty"`
 	// Parent is the entry that this one follows, as a person names it, however far the
@@ -40,9 +40,9 @@ type AppendRequest struct {
 	Parent string `json:"parent,omitempty"`
 	// Force appends the result of a tool call even if no call waits for it.
 	Force bool `json:"force,omitempty"`
-	// Once is the caller's own name for this append, such as a random text. A caller who got
-	// no answer asks again with the same name: if the entry was written, it is the answer, and
-	// nothing is written. Default: asking twice appends twice.
+	// Once is the caller's own name for this append, such as a random text. A caller that got
+	// no answer sends the request again with the same name: if the entry was written, Append
+	// returns it and writes nothing. Default: sending twice appends twice.
 	Once string `json:"once,omitempty"`
 }
 
@@ -121,11 +121,11 @@ func onceID(c *Conversation, once string) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 }
 
-// onceField is the field of an entry that was appended with a Once: a digest of what was to be
-// appended. So the same name for something else is noticed.
+// onceField is the field of an entry that was appended with a Once: a digest of what was to
+// be appended. So a second use of the name for something else is noticed.
 const onceField = "once"
 
-// digest returns what tells a request from another with the same Once.
+// digest distinguishes a request from another one with the same Once.
 func (r *AppendRequest) digest() string {
 	said, _ := json.Marshal(r.Message) // nil if it cannot be written; then Append says why
 	sum := sha256.Sum256(slices.Concat(said, []byte("\n"), r.Entry))
@@ -158,8 +158,8 @@ func (h *Home) appended(ctx context.Context, c *Conversation, id, digest string)
 	if !same {
 		return nil, &session.Error{
 			Op: "append", Name: name, Kind: session.ErrConflict,
-			Err:  fmt.Errorf("entry %s was appended under this name, and it is another one; nothing was written", id),
-			Hint: "give each append a name of its own",
+			Err:  fmt.Errorf("entry %s was appended under this name with other content; nothing was written", id),
+			Hint: "give each append its own name",
 		}
 	}
 	return &AppendResult{Session: name, Entry: id, Already: true}, nil
@@ -181,14 +181,14 @@ func (h *Home) openToAppend(ctx context.Context, r AppendRequest, e *session.Ent
 		return alone, err
 	case r.Parent != "":
 		return h.openLastOf(ctx, "append", chain, r.Parent)
-	case e.Message == nil: // what it refers to is in a session that exists
+	case e.Message == nil: // the entries that it refers to are in a session that exists
 		return h.openSession(ctx, last(chain), chain)
 	}
 	return h.openEndOf(ctx, chain)
 }
 
-// checkID refuses an id that is a secret: it would stay in the log, and be shown again and
-// again, while secrets are taken out of everything else.
+// checkID refuses an id that is a secret: it would stay in the log and be shown again and
+// again, because secrets are removed only from content.
 func (h *Home) checkID(id string) error {
 	g := h.guarded.Load()
 	if g.err != nil || id == "" {
@@ -249,7 +249,7 @@ func checkMessage(m *session.MessageEntry) error {
 		checkUTF8("stop_reason", m.StopReason), checkUTF8("response_id", m.ResponseID))
 }
 
-// checkCategory refuses a category that no window would know.
+// checkCategory refuses an unknown category.
 func checkCategory(name string) error {
 	if name == "" {
 		return nil
@@ -299,8 +299,8 @@ func orNone(text string) string {
 	return text
 }
 
-// append appends an entry to a session of a conversation. All that it checks still holds
-// when the entry is written: see session.Update.
+// append appends an entry to a session of a conversation. Everything that it checks still
+// holds when the entry is written: see session.Update.
 func (h *Home) append(ctx context.Context, c *Conversation, e session.Entry, r AppendRequest) (id string, err error) {
 	at, err := appendAt(c, &e, r.At)
 	if err != nil {
@@ -363,7 +363,7 @@ func isRightAnywhere(e *session.Entry) bool {
 	return e.Type.IsRemark()
 }
 
-// appendAt returns the entry that an entry must follow, or "" if any will do.
+// appendAt returns the entry that an entry must follow, or "" if it may follow any.
 func appendAt(c *Conversation, e *session.Entry, given string) (at string, err error) {
 	if given != "" {
 		return c.Resolve(given)
@@ -430,7 +430,7 @@ func peekPath(s *session.Session, id string) ([]session.Entry, error) {
 }
 
 // ResultError means that no tool call waits for a result. With AppendRequest.Force it is
-// appended anyway, but no model will be sent it. It matches session.ErrInvalid.
+// appended anyway, but no model will see it. It matches session.ErrInvalid.
 type ResultError struct{ Err error }
 
 func (e *ResultError) Error() string        { return e.Err.Error() }

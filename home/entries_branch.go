@@ -16,7 +16,7 @@ type BranchRequest struct {
 	// Summary tells the model what happened on the branch that is abandoned. Default:
 	// none.
 	Summary string `json:"summary,omitempty"`
-	// Auto has a model write the summary, if there is anything on that branch.
+	// Auto lets a model write the summary, if there is anything on that branch.
 	Auto *AutoRequest `json:"auto,omitempty"`
 }
 
@@ -79,8 +79,7 @@ func (h *Home) branch(ctx context.Context, c *Conversation, r BranchRequest) (*B
 	return result, err
 }
 
-// autoBranch has a model write down what happened on the branch that is left, and moves the
-// leaf.
+// autoBranch lets a model summarise the branch that is left, and moves the leaf.
 func (h *Home) autoBranch(ctx context.Context, name string, s *session.Session, r *AutoRequest, result *BranchResult) error {
 	left, err := summary.Abandoned(s, s.LeafID(), result.Leaf)
 	if err != nil {
@@ -121,7 +120,7 @@ type LabelResult struct {
 	Label   string `json:"label"`   // with any secret in the request taken out
 }
 
-// Label gives an entry a name, which works wherever an entry is asked for.
+// Label gives an entry a name, which can be used wherever an entry is named.
 func (e *Entries) Label(ctx context.Context, r LabelRequest) (*LabelResult, error) {
 	return call(ctx, e.home, "entries.label", r, e.label)
 }

@@ -19,8 +19,8 @@ const DefaultKeepTokens = window.DefaultKeep
 type CompactRequest struct {
 	Session string `json:"session"`           // as a person names it: see Resolve
 	Summary string `json:"summary,omitempty"` // what the model is sent instead; needed, unless Auto or DryRun is set
-	// Auto has a model write the summary: a new one, or the summary in force brought up to
-	// date. Default: Summary is it.
+	// Auto lets a model write the summary: a new one, or an update of the one in force.
+	// Default: Summary is used.
 	Auto *AutoRequest `json:"auto,omitempty"`
 	// KeepTokens is how much of the end to keep, at most, in tokens. Default: 20,000
 	// (DefaultKeepTokens).
@@ -43,7 +43,7 @@ type CompactResult struct {
 	StandsFor    int         `json:"stands_for"` // how many entries of the path the summary replaces
 	Summarise    []PlanEntry `json:"summarise"`  // what the summary must cover
 	Kept         []PlanEntry `json:"kept"`
-	Counter      string      `json:"counter"`         // what counted where nothing was recorded
+	Counter      string      `json:"counter"`         // which counter counted entries without a recorded count
 	Entry        string      `json:"entry,omitempty"` // the compaction; "" after a dry run
 	Auto         *AutoResult `json:"auto,omitempty"`  // if a model wrote the summary
 }
@@ -130,7 +130,7 @@ func (h *Home) compact(ctx context.Context, c *Conversation, r CompactRequest) (
 	return result, nil
 }
 
-// autoCompact has a model write the summary that a plan needs.
+// autoCompact lets a model write the summary that a plan needs.
 func (h *Home) autoCompact(ctx context.Context, name string, s *session.Session, plan *session.CompactionPlan, r *AutoRequest) (string, *AutoResult, error) {
 	a, err := h.author(ctx, "compact", name, r, writesSummary)
 	if err != nil {

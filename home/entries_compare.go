@@ -29,10 +29,10 @@ type CompareResult struct {
 	OnlyB    []session.Entry `json:"only_b"`
 }
 
-// Compare compares the paths to two entries of a conversation, or of two. Entries
-// of two sessions are the same if they have the same id, as those of a fork and its
-// original do. A label, a name or tags count for a whole session, and a fork says them
-// itself: they are listed only if the other session has different ones.
+// Compare compares the paths to two entries of a conversation, or of two. Entries of two
+// sessions are the same if they have the same id, as those of a fork and its original do. A
+// label, a name or tags apply to a whole session, and a fork repeats them: they are listed
+// only if the other session has different ones.
 func (e *Entries) Compare(ctx context.Context, r CompareRequest) (*CompareResult, error) {
 	return call(ctx, e.home, "entries.compare", r, e.compare)
 }
@@ -80,8 +80,8 @@ func compare(a, b *Conversation, r CompareRequest) (*CompareResult, error) {
 	return result, nil
 }
 
-// saidByBoth tells whether a label, a name or tags are about something in which two sessions
-// do not differ.
+// saidByBoth returns a function that reports whether two sessions agree on what a label, a
+// name or tags set.
 func saidByBoth(a, b *session.Session) (func(session.Entry) bool, error) {
 	nameA, errA := a.Name()
 	nameB, errB := b.Name()

@@ -31,8 +31,8 @@ type WindowRequest struct {
 	Images *int `json:"images,omitempty"`
 	// Strict trims each category to its share even if there is room.
 	Strict bool `json:"strict,omitempty"`
-	// CutTo is the percentage to which a full window is cut, as in a conversation that goes
-	// on. Default: the window is filled.
+	// CutTo is the percentage to which a full window is cut, so that a growing conversation
+	// is cut less often. Default: the window is filled.
 	CutTo int `json:"cut_to,omitempty"`
 	// Model is the model that will read it: a name, or provider/model. Default: the one in
 	// force.
@@ -68,7 +68,7 @@ type ContextResult struct {
 // Measured is the size of a context, counted entry by entry.
 type Measured struct {
 	Tokens  int                  `json:"tokens"`
-	Counter string               `json:"counter"` // what counted where nothing was known
+	Counter string               `json:"counter"` // which counter counted entries of unknown size
 	Counts  []window.CountReport `json:"counts"`
 	Entries int                  `json:"entries"`
 }

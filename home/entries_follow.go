@@ -16,8 +16,8 @@ import (
 type FollowRequest struct {
 	Session string `json:"session,omitempty"` // as a person names it; "" means every session, including those that begin later
 	Last    int    `json:"last,omitempty"`    // how many of the last entries to begin with
-	// After is the id of an entry of the session: what comes after it in the log is sent
-	// first, so one who was away for a while misses nothing and gets nothing twice.
+	// After is the id of an entry of the session: the entries after it in the log are sent
+	// first, so a caller that was away misses nothing and gets nothing twice.
 	After  string `json:"after,omitempty"`
 	Filled bool   `json:"filled,omitempty"` // fill in content that is kept apart from the log
 }
@@ -119,8 +119,8 @@ func (f *following) tellLine(ctx context.Context, name string, line store.Line) 
 	return nil
 }
 
-// after returns the position after the entry with an id. It looks from the end: one who comes
-// back has not missed much.
+// after returns the position after the entry with an id. It looks from the end: a caller that
+// comes back has not missed much.
 func (f *following) after(ctx context.Context, log store.Log, name string, end store.Pos, id string) (store.Pos, error) {
 	for line, err := range log.Backward(ctx, end) {
 		if err != nil {

@@ -199,8 +199,8 @@ type WriteImagesResult struct {
 	Linked  int    `json:"linked"` // that the session only has a link to
 }
 
-// WriteImages writes the images of a conversation, on all its branches. It sends every
-// image when it is written, and those that are only linked to, which are not.
+// WriteImages writes the images of a conversation, on all its branches. It sends every image
+// when it is written. It also sends images that are only linked to, which it does not write.
 func (e *Entries) WriteImages(ctx context.Context, r WriteImagesRequest, send func(ImageResult) error) (_ *WriteImagesResult, err error) {
 	if err := e.home.admit("entries.write_images"); err != nil {
 		return nil, err

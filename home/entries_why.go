@@ -62,7 +62,7 @@ func (h *Home) why(ctx context.Context, c *Conversation, r WhyRequest, last int)
 		if result.Session, err = h.resolve(ctx, r.Session); err != nil {
 			return nil, err
 		}
-		wanted = 0 // those of the others do not count
+		wanted = 0 // requests of other sessions do not count
 	}
 	sent, err := agent.Requests(c.Session, wanted, encoder)
 	for i := range sent {
@@ -76,14 +76,14 @@ func (h *Home) why(ctx context.Context, c *Conversation, r WhyRequest, last int)
 	return result, err
 }
 
-// encoder returns a model that writes a request as the one that a record names did, or nil
-// if we know of none.
+// encoder returns a model that encodes a request like the one that a record names, or nil if
+// there is none.
 func encoder(r *agent.Record) provider.Model {
 	if r.Provider == offline.Name {
 		return &offline.Model{}
 	}
 	o := client.Options{Provider: cmp.Or(r.API, r.Provider), Model: r.Model, Name: r.Provider}
-	if r.Provider == openAIChat { // a server of one's own: see openAIChat
+	if r.Provider == openAIChat { // a server of the user's own: see openAIChat
 		o.BaseURL = "http://localhost"
 	}
 	m, err := client.New(o)

@@ -14,7 +14,7 @@ import (
 )
 
 // Kind says in a word what went wrong. KindOf is the one table from errors to what a face
-// reports: the command line turns kinds into exit codes, a server would send status codes.
+// reports: the command line turns kinds into exit codes, and the server into status codes.
 type Kind string
 
 // The kinds. Faces promise them to their users, so they are never renamed.
@@ -36,7 +36,7 @@ const (
 	KindLimited     Kind = "limited"     // the provider wants fewer requests; ask again later
 	KindOverflow    Kind = "overflow"    // the conversation is too long for the model
 	KindUnavailable Kind = "unavailable" // the provider did not answer, or not to the end; ask again
-	KindRefused     Kind = "refused"     // the provider does not take the request
+	KindRefused     Kind = "refused"     // the provider rejects the request
 )
 
 // ErrPartial means that some of several things were done and others were not.
@@ -160,7 +160,7 @@ func (e *ErrorInfo) Error() string {
 
 func (e *ErrorInfo) Unwrap() error { return e.err }
 
-// Is makes an error that came as JSON match what it was.
+// Is makes an error that came as JSON match the original.
 func (e *ErrorInfo) Is(target error) bool {
 	return e.err == nil && target != nil && sentinels[e.Kind] == target
 }
@@ -385,7 +385,7 @@ func plainly(op, name string, err error) error {
 	if e.Kind == session.ErrInvalid && e.Err != nil {
 		plain.Kind, plain.Err = nil, session.Invalidf("%w", e.Err)
 	}
-	if e.Op == "update" { // how the operation was written, which is of no interest to its caller
+	if e.Op == "update" { // an implementation detail that does not help the caller
 		plain.Op = op
 	}
 	return &plain

@@ -61,9 +61,9 @@ type Options struct {
 	// Create creates the home if it does not exist. Without it, Open returns
 	// session.ErrNotExist.
 	Create bool
-	// Notify gets what a person should know and no result says. It may be called by several
-	// goroutines at once. It must not call the home, because the operation that it hears
-	// about may hold a lock.
+	// Notify gets what a person should know and no result contains. It may be called by
+	// several goroutines at once. It must not call the home, because the operation that it
+	// hears about may hold a lock.
 	Notify func(Notice)
 	// Progress gets how far a long operation has come: what it is doing, and how much of how
 	// much is done. It must return quickly, and must not call the home either.
@@ -178,8 +178,8 @@ type guarded struct {
 }
 
 func (h *Home) loadGuard(ctx context.Context) {
-	// A guard that could not be loaded keeps everybody from writing, so that does not end
-	// with one caller's context.
+	// If the guard cannot be loaded, nobody can write, so loading must not end with one
+	// caller's context.
 	guard, err := clean.LoadGuard(context.WithoutCancel(ctx), h.real())
 	h.guarded.Store(&guarded{guard, err})
 }
@@ -192,7 +192,7 @@ func (h *Home) sessionOptions(ctx context.Context) *session.Options {
 }
 
 // cleanCopy is the home's session.Options.CleanCopy. A session that was copied into the
-// directory by hand may have what was redacted here.
+// directory by hand may contain what was redacted here.
 func (h *Home) cleanCopy(line []byte) ([]byte, error) {
 	g := h.guarded.Load()
 	return g.guard.JSON(line), g.err
@@ -203,7 +203,7 @@ func (h *Home) cleaner(ctx context.Context) func(*session.Entry) error {
 	return func(e *session.Entry) error { return h.clean(ctx, e) }
 }
 
-// clean takes out of an entry whatever was redacted in this home before, so that it cannot
+// clean removes from an entry whatever was redacted in this home before, so that it cannot
 // come back, and every other secret if the settings ask for it.
 func (h *Home) clean(ctx context.Context, e *session.Entry) error {
 	g := h.guarded.Load()
@@ -236,7 +236,7 @@ func (h *Home) beforeWriting(ctx context.Context) {
 		return
 	}
 	unfinished, err := clean.Unfinished(ctx, h.store)
-	if err != nil || !unfinished || h.remote != nil { // the other machine finishes its own
+	if err != nil || !unfinished || h.remote != nil { // the other machine finishes its own redactions
 		return // the operation itself will report what is wrong with the store
 	}
 	receipt, err := h.finishRedaction(ctx)

@@ -78,10 +78,10 @@ func (l Limit) hasTag(tag string) bool { return tag == l.Tag || strings.HasPrefi
 // is created is inside. Operations that are about the home as a whole are refused: those that
 // need Admin, those about files of this machine, and imports. Turns are confined: see Confine.
 //
-// Whether a session is inside is asked of the home's index, brought up to date, whenever
-// something is opened. The view has an index of its own, in a temporary directory: numbers,
-// names and the order of what a search finds depend on all that an index has, so that one
-// index for all would tell something about what is outside.
+// Whenever something is opened, the home's index, brought up to date, decides whether the
+// session is inside. The view has its own index, in a temporary directory: numbers, names and
+// the order of search results depend on everything in an index, so a shared one would reveal
+// something about what is outside.
 //
 // The same limit is always the same view. Closing the home closes it; its own Close does
 // nothing.
@@ -142,16 +142,16 @@ func (h *Home) admit(op string) error {
 	return h.refuse(op)
 }
 
-// refuse is the error of what a limited home does not do.
+// refuse is the error of an operation that a limited home does not offer.
 func (h *Home) refuse(op string) error {
 	return &session.Error{
-		Op: op, Err: session.Invalidf("this home is limited to %s, and that is about more", h.limit),
+		Op: op, Err: session.Invalidf("this home is limited to %s, and the operation concerns more", h.limit),
 		Hint: "use a token without a limit",
 	}
 }
 
-// asOne returns a context for an operation that looks at one state of the whole home: which
-// sessions are inside a limit is not asked again.
+// asOne returns a context for an operation that looks at one state of the whole home: it
+// determines only once which sessions are inside a limit.
 func (h *Home) asOne(ctx context.Context) context.Context {
 	if h.whole == nil {
 		return ctx
@@ -159,7 +159,8 @@ func (h *Home) asOne(ctx context.Context) context.Context {
 	return h.whole.catchUpOnce(h.confine(ctx))
 }
 
-// confine returns a context for an operation of a limited home: the machine is no part of it.
+// confine returns a context for an operation of a limited home, which must not reach the
+// machine.
 func (h *Home) confine(ctx context.Context) context.Context {
 	if h.whole == nil {
 		return ctx
@@ -167,8 +168,8 @@ func (h *Home) confine(ctx context.Context) context.Context {
 	return Confine(ctx)
 }
 
-// quiet returns a context in which what happens to the whole home is not told to one who has
-// a part of it.
+// quiet returns a context without notices: the user of a part must not hear what happens to
+// the whole home.
 func quiet(ctx context.Context) context.Context {
 	return WithProgress(WithNotify(ctx, func(Notice) {}), func(string, int64, int64) {})
 }

@@ -13,8 +13,8 @@ import (
 )
 
 // viewBlobs are the blobs that sessions of a view refer to, and those that were put through
-// it. Every line that is read through the view is looked at, and its index reads all of
-// them: so what no line has named is not there.
+// it. Every line that is read through the view is inspected, and its index reads all of them:
+// a blob that no line has named does not exist here.
 type viewBlobs struct {
 	view *view
 	real store.Blobs
@@ -29,7 +29,8 @@ func newViewBlobs(v *view) *viewBlobs {
 }
 
 // refsOf returns the blobs that an entry has its content in. A text that only mentions the
-// name of a blob does not refer to it: otherwise everybody could read whatever they can name.
+// name of a blob does not refer to it: otherwise a caller could read any blob that it can
+// name.
 func refsOf(line []byte) (refs []store.Ref) {
 	if !bytes.Contains(line, []byte("sha256")) && !bytes.Contains(line, []byte(`\u00`)) {
 		return nil
@@ -58,7 +59,8 @@ func (b *viewBlobs) note(name string, line []byte) {
 	}
 }
 
-// named is note for a line that is to be written. It may refer only to what is here already.
+// named is note for a line that is to be written. It may refer only to blobs that the view
+// has already.
 func (b *viewBlobs) named(ctx context.Context, name string, line []byte) error {
 	for _, ref := range refsOf(line) {
 		if err := b.check(ctx, ref); err != nil {

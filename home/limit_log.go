@@ -10,7 +10,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// viewLog is a log of a view. It ends to be one when the session is no longer inside.
+// viewLog is a log of a view. It stops working when the session is no longer inside.
 type viewLog struct {
 	store.Log
 	view *view
@@ -33,8 +33,8 @@ func (l *viewLog) Start(ctx context.Context, at store.Pos, lines ...[]byte) (sto
 	return l.Log.Start(ctx, at, lines...)
 }
 
-// mayWrite refuses lines that would take the session out of the limit, or bring in what is
-// outside.
+// mayWrite refuses lines that would take the session out of the limit, or bring in something
+// from outside.
 func (l *viewLog) mayWrite(ctx context.Context, lines [][]byte) error {
 	if err := l.view.checkStill(ctx, "append", l.name); err != nil {
 		return err
@@ -93,8 +93,8 @@ func (l *viewLog) Watch(ctx context.Context, from store.Pos) iter.Seq2[store.Lin
 	return l.lines(ctx, l.Log.Watch(ctx, from), true)
 }
 
-// lines yields lines as long as the session is inside. That is asked at the beginning or, of
-// a watch, before each line.
+// lines yields lines as long as the session is inside. It checks at the beginning or, for a
+// watch, before each line.
 func (l *viewLog) lines(ctx context.Context, lines iter.Seq2[store.Line, error], always bool) iter.Seq2[store.Line, error] {
 	return func(yield func(store.Line, error) bool) {
 		if err := l.view.checkStill(ctx, "read", l.name); err != nil {

@@ -21,7 +21,7 @@ type viewTrash struct {
 	read map[string]*removed // by the id of the removal: they never change
 }
 
-// removed is what a removed session says of itself.
+// removed is what a removed session says about itself.
 type removed struct {
 	own    bool // it is in the limit itself
 	inside bool // it is, or one that it continues or is continued by
@@ -129,8 +129,7 @@ func (t *viewTrash) Read() (store.Store, error) {
 	return &sealedView{view: t.view, sealed: sealed}, nil
 }
 
-// sealedView is the trash of a view as a store to read from. Of the view it has the blobs, and
-// nothing can be written.
+// sealedView is the trash of a view as a read-only store, with the blobs of the view.
 type sealedView struct {
 	*view
 	sealed store.Store
@@ -172,8 +171,8 @@ func (s *sealedView) List(ctx context.Context) iter.Seq2[store.Stat, error] {
 	}
 }
 
-// errSealed is why the trash stays as it is. A line that one could add to a removed session
-// would give it blobs that are outside.
+// errSealed refuses changes to the trash: a line added to a removed session could give it
+// blobs from outside.
 var errSealed = session.Invalidf("what is in the trash can only be read: restore it first")
 
 // Create implements store.Store.
@@ -235,8 +234,8 @@ func (l *sealedLog) lines(lines iter.Seq2[store.Line, error]) iter.Seq2[store.Li
 	}
 }
 
-// viewLeases are the leases of a view: those of its sessions are everybody's, and others its
-// own, so that nobody can tell who works on what is outside.
+// viewLeases are the leases of a view. It shares those of its sessions with the whole home,
+// and has its own for others, so that it does not reveal who works on sessions outside.
 type viewLeases struct {
 	view        *view
 	own, shared store.Notes
@@ -299,8 +298,8 @@ func (n *viewLeases) Remove(ctx context.Context, name string) error {
 	return notes.Remove(ctx, name)
 }
 
-// noParts are the parts of a view: none, because whoever asks for the parts of a store wants
-// to find or change something wherever it is.
+// noParts are the parts of a view: none, because the parts of a store serve to find or change
+// something wherever it is.
 type noParts struct{ view *view }
 
 func (noParts) All(context.Context) iter.Seq2[store.Part, error] {

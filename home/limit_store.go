@@ -15,9 +15,9 @@ import (
 	"github.com/coppice-dev/coppice/store/lease"
 )
 
-// view is the store of a limited home: another store without what is outside of the limit.
-// It embeds nothing, so that a method that stores get later is not let through by default,
-// and it is no store.Wrapper, so that store.As does not find a way around it.
+// view is the store of a limited home: another store without what is outside of the limit. It
+// embeds nothing, so that a method that stores get later is not let through by default, and
+// it is not a store.Wrapper, so that store.As does not find a way around it.
 //
 // A session is inside because its own log says so, or the log of one that it continues or is
 // continued by, if both say that they do. So whatever is written through a view changes
@@ -47,7 +47,7 @@ func newView(part *Home) store.Store {
 	return v
 }
 
-// missing is the error for what is not there, or outside.
+// missing is the error for a session that does not exist or is outside.
 func missing(op, name string) error {
 	return &store.Error{Op: op, Name: name, Kind: store.ErrNotExist}
 }
@@ -74,7 +74,7 @@ func (v *view) check(ctx context.Context, op, name string) error {
 	return err
 }
 
-// checkStill is check for a log that is open already: only a tag can be taken away from it.
+// checkStill is check for a log that is open already: only losing a tag can take it outside.
 func (v *view) checkStill(ctx context.Context, op, name string) error {
 	if v.limit.Tag == "" {
 		return nil
@@ -135,8 +135,8 @@ func (v *view) List(ctx context.Context) iter.Seq2[store.Stat, error] {
 	}
 }
 
-// Create implements store.Store. What is created is inside: it must be about the project, or
-// have a key that begins as it must, or else it gets the tag.
+// Create implements store.Store. A new session is always inside: it must be about the
+// project, or have a key with the right beginning, or it gets the tag.
 func (v *view) Create(ctx context.Context, name string, lines iter.Seq2[[]byte, error]) (store.Log, error) {
 	return v.create(ctx, name, lines, func(lines iter.Seq2[[]byte, error]) (store.Log, error) {
 		return v.real.Create(ctx, name, lines)
@@ -177,7 +177,7 @@ func (v *view) create(ctx context.Context, name string, lines iter.Seq2[[]byte, 
 		return nil, err
 	}
 	if held := v.whole.held(ctx); held != nil {
-		held.Store(nil) // it has to see the new one
+		held.Store(nil) // the next index must include the new session
 	}
 	if inside, err := v.isInside(ctx, name); err != nil || !inside {
 		if err == nil && v.limit.Tag != "" {
@@ -204,8 +204,8 @@ func (v *view) tag(ctx context.Context, name string) error {
 }
 
 // admit decides by its first line whether a log may be created. Its name must be a new id, or
-// that of a key with the right beginning: ids that can be known, such as those of other keys
-// or of imported conversations, would tell whether they are taken.
+// that of a key with the right beginning: for ids that can be known, such as those of other
+// keys or of imported conversations, an error would reveal that they are taken.
 func (v *view) admit(ctx context.Context, name string, first []byte) error {
 	var h session.Header
 	if err := json.Unmarshal(first, &h); err != nil || h.Type != session.TypeSession || h.ID != name {
@@ -301,7 +301,7 @@ func (v *view) Notes(room string) store.Notes {
 	return &viewLeases{view: v, own: own, shared: v.real.Notes(room)}
 }
 
-// Parts implements store.Store. A limited home has no parts that are worth knowing.
+// Parts implements store.Store. A limited home offers no parts.
 func (v *view) Parts() store.Parts { return noParts{v} }
 
 // Changes implements store.Store. Which sessions are inside changes without a mark on them, so

@@ -43,8 +43,8 @@ const (
 	// Another one is used, at Path, which takes time when it is first built.
 	IndexElsewhere NoticeKind = "index_elsewhere"
 	// IndexBehind says that what was written last is not in the index yet, and why: it was
-	// being imported, or another process does not give the index's lock back. The next
-	// request that needs it brings it up to date.
+	// being imported, or another process holds the index's lock. The next request that needs
+	// the index brings it up to date.
 	IndexBehind NoticeKind = "index_behind"
 	// SessionUnread says that Session could not be read, and why. It is missing from every
 	// list, search and sum.
@@ -60,7 +60,7 @@ const (
 	// ContinuedElsewhere says that the session that continued the conversation is Missing,
 	// so a new one, Session, was created that continues it instead.
 	ContinuedElsewhere NoticeKind = "continued_elsewhere"
-	// SecretRemoved says that a secret, the Finding, was taken out of an entry before it was
+	// SecretRemoved says that a secret, the Finding, was removed from an entry before it was
 	// written.
 	SecretRemoved NoticeKind = "secret_removed"
 	// RedactionFinished says that an earlier redaction was interrupted, and the rest of it

@@ -45,18 +45,18 @@ func (a *Access) UnmarshalText(text []byte) error {
 	return session.Invalidf("access %q is not read, write or admin", text)
 }
 
-// Operation describes an operation of a home as data: what a server offers, a client asks
-// for, and a test goes through. It is one of the methods of the groups.
+// Operation describes an operation of a home as data, for servers, clients and tests. It is
+// one of the methods of the groups.
 type Operation struct {
 	Name   string // the group and the method: sessions.list
 	Doc    string // what it does, in a sentence
 	Access Access // what the caller must be allowed
-	// Route is where HTTP has it: a method and a path, whose {names} are fields of the
-	// request. "" means that it makes sense only on the machine on which the caller is,
-	// because it is about files there.
+	// Route is its place in HTTP: a method and a path, whose {names} are fields of the
+	// request. "" means that it only makes sense on the caller's own machine, because it is
+	// about files there.
 	Route string
-	// Request and Result are structs, and so is Event, which is what the operation sends
-	// before it is done; nil if it sends nothing.
+	// Request and Result are structs. Event is the struct that the operation sends before it
+	// is done, or nil if it sends nothing.
 	Request, Result, Event reflect.Type
 	// Here has the JSON names of the fields of the request that are about files of the
 	// machine on which the operation runs: those with the tag here. See Receive.
@@ -108,7 +108,7 @@ func Operations() []*Operation {
 	return operations
 }
 
-// OperationNamed returns the operation of a name, or nil.
+// OperationNamed returns the operation with a name, or nil.
 func OperationNamed(name string) *Operation {
 	for _, o := range Operations() {
 		if o.Name == name {
@@ -118,7 +118,7 @@ func OperationNamed(name string) *Operation {
 	return nil
 }
 
-// The list is made when it is first needed, because the methods in it ask for it.
+// The list is made when it is first needed, because the methods in it use it.
 var (
 	operationsOnce sync.Once
 	operations     []*Operation
@@ -205,7 +205,7 @@ func listOperations() []*Operation {
 		unary(Write, "turns.steer", "POST /v1/sessions/{session}/turn/steer", "Say something to the model while it works.", turns, (*Turns).Steer),
 		unary(Write, "turns.take_back", "POST /v1/sessions/{session}/turn/take_back", "Take back what the model has not heard yet.", turns, (*Turns).TakeBack),
 		unary(Write, "turns.cancel", "POST /v1/sessions/{session}/turn/cancel", "Stop the turn of a conversation.", turns, (*Turns).Cancel),
-		unary(Read, "turns.status", "GET /v1/sessions/{session}/turn", "Say what goes on in a conversation, and what waits.", turns, (*Turns).Status),
+		unary(Read, "turns.status", "GET /v1/sessions/{session}/turn", "Describe the state of a conversation: its turn, and what waits.", turns, (*Turns).Status),
 		none(Read, "turns.running", "GET /v1/turns", "List the turns that run.", turns, (*Turns).Running),
 	}
 }

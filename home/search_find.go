@@ -62,11 +62,12 @@ type FindResult struct {
 	Hits    []Hit `json:"hits"`
 	Matches int   `json:"matches"` // how many were ranked; what a fork repeats counts once
 	Bounded bool  `json:"bounded"` // there are more, which are older than those
-	// DidYouMean has queries that may have been meant, if nothing was found.
+	// DidYouMean has queries that the user may have meant, if nothing was found.
 	DidYouMean []string `json:"did_you_mean,omitempty"`
 	// Unknown has the filters whose values no session has, if nothing was found.
 	Unknown []UnknownFilter `json:"unknown,omitempty"`
-	// NotFilters has the names of what looks like filters and is none, if nothing was found.
+	// NotFilters has the names of words that look like filters but are not, if nothing was
+	// found.
 	NotFilters []string `json:"not_filters,omitempty"`
 }
 

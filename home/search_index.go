@@ -18,7 +18,7 @@ import (
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
-// The index is beside the sessions if possible, so that everybody who reads them shares it.
+// The index is beside the sessions if possible, so that all programs that read them share it.
 // If we may not write there (a read-only mount, another user's directory, a backup), or the
 // disk is full, it is in the user's cache, or in a temporary directory if they have none.
 // Reading a home must never fail because of an index.
@@ -32,8 +32,8 @@ func (h *Home) index(ctx context.Context) (*index.Index, error) {
 	return h.heldIndex(ctx, h.caughtUpIndex)
 }
 
-// exactIndex is index without the indulgence for one that cannot be brought up to date: what
-// it says decides who sees what.
+// exactIndex is index, but fails if the index cannot be brought up to date: what it says
+// decides who may see what.
 func (h *Home) exactIndex(ctx context.Context) (*index.Index, error) {
 	return h.heldIndex(ctx, func(ctx context.Context) (*index.Index, error) { return h.indexBy(ctx, (*index.Index).CatchUp) })
 }
@@ -78,7 +78,8 @@ func (h *Home) caughtUpIndex(ctx context.Context) (*index.Index, error) {
 }
 
 // builtIndex returns the index, brought up to date, or nil if there is none or it is still
-// empty. It is for what only adds to an answer: building an index reads every session.
+// empty. Use it for something that only adds to an answer: building an index reads every
+// session.
 func (h *Home) builtIndex(ctx context.Context) *index.Index {
 	ix, _, err := h.currentIndex()
 	if err == nil && ix == nil && slices.ContainsFunc(h.indexPaths(), exists) {
@@ -132,7 +133,7 @@ func (h *Home) openedIndex(ctx context.Context) (*index.Index, error) {
 	defer h.opening.Unlock()
 	ix, unused, err := h.currentIndex()
 	if err != nil || ix != nil && !unused {
-		return ix, err // another goroutine was faster
+		return ix, err // another goroutine has opened it
 	}
 	used := h.isUsed(ctx)
 	if ix != nil && !used {
@@ -154,7 +155,7 @@ func (h *Home) movedIndex(ctx context.Context, from *index.Index, why error) (*i
 	}
 	defer h.opening.Unlock()
 	if ix, _, err := h.currentIndex(); err != nil || ix != from {
-		return ix, err // another goroutine was faster
+		return ix, err // another goroutine has opened it
 	}
 	ix, err := h.openElsewhere(ctx, why)
 	if err != nil {
@@ -249,8 +250,8 @@ func (h *Home) openTemporary(ctx context.Context) (_ *index.Index, err error) {
 	return h.openIndexAt(ctx, filepath.Join(h.ixTemp.dir, "index.db"))
 }
 
-// cannotWrite reports whether an error means that an index cannot be written in a place. Nobody
-// writes an index without its lock.
+// cannotWrite reports whether an error means that an index cannot be written in a place. That
+// includes a lock that cannot be taken.
 func cannotWrite(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || vfs.NoSpace(err) || vfs.CannotLock(err)
 }
@@ -308,8 +309,8 @@ func (h *Home) indexPaths() []string {
 
 // cachedIndexes returns all indexes in the cache. They are named after a directory, and that
 // of the home may have been opened under another name: through a link or a mount, or before
-// it was moved. So each may be of this home. They are of read-only homes, and their next use
-// rebuilds them.
+// it was moved. So each may belong to this home. They belong to read-only homes, and their
+// next use rebuilds them.
 func (h *Home) cachedIndexes() (paths []string, err error) {
 	if h.settings.cache == "" {
 		return nil, nil
@@ -326,9 +327,9 @@ func (h *Home) cachedIndexes() (paths []string, err error) {
 	return paths, err
 }
 
-// dropIndexes deletes all indexes that may be the home's, and returns where there were any
-// that are. An open index is not closed, because other goroutines may be using it: it discards its
-// content and rebuilds itself on its next use.
+// dropIndexes deletes all indexes that may belong to the home, and returns the paths of those
+// that do. An open index is not closed, because other goroutines may be using it: it discards
+// its content and rebuilds itself on its next use.
 func (h *Home) dropIndexes(ctx context.Context) (had []string, err error) {
 	if h.remote != nil {
 		_, err := h.Upkeep.RebuildIndex(ctx)

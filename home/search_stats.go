@@ -67,7 +67,7 @@ type StatsResult struct {
 	Total    Usage             `json:"total"`
 	Days     []Usage           `json:"days"`
 	Models   []Usage           `json:"models"`   // most tokens first
-	Projects []Usage           `json:"projects"` // by the directory, called by as much of its end as tells it from the others; most tokens first
+	Projects []Usage           `json:"projects"` // by directory, named by as much of its end as distinguishes it; most tokens first
 	Agents   []Usage           `json:"agents"`   // by the program that the sessions come from
 	Sessions []Usage           `json:"sessions"` // most expensive first; none if one session was asked for
 	Tools    []Count           `json:"tools"`

@@ -29,8 +29,9 @@ const (
 	abandonedAfter = time.Hour
 )
 
-// newTemporary makes one for an index of the sessions in a directory. Another process that
-// sweeps may take it for abandoned until it is locked; then there is a next one.
+// newTemporary makes one for an index of the sessions in a directory. Until it is locked,
+// another process that sweeps may take it for abandoned and delete it; then newTemporary
+// makes another.
 func newTemporary(sessions string) (*temporary, error) {
 	for tries := 0; ; tries++ {
 		t, err := tryTemporary(sessions)
@@ -40,7 +41,7 @@ func newTemporary(sessions string) (*temporary, error) {
 	}
 }
 
-var errSwept = errors.New("another process deletes it")
+var errSwept = errors.New("another process deleted the temporary directory")
 
 func tryTemporary(sessions string) (*temporary, error) {
 	dir, err := os.MkdirTemp("", temporaryPrefix)
@@ -64,8 +65,8 @@ func tryTemporary(sessions string) (*temporary, error) {
 	return t, nil
 }
 
-// remove deletes it while it is locked, or another process could begin to use what is about to
-// go. Windows deletes no file that is open: there, once more.
+// remove deletes the directory while it is locked; otherwise another process could begin to
+// use it. Windows does not delete open files, so remove tries again after unlocking.
 func (t *temporary) remove() (err error) {
 	left := os.RemoveAll(t.dir)
 	if t.lock != nil {
@@ -97,7 +98,7 @@ func sweepTemporary(sessions string) (left []clean.Left) {
 	return left
 }
 
-// isOf reports whether it has an index of the sessions in a directory, under whatever path.
+// isOf reports whether it belongs to the sessions in a directory, whatever path leads there.
 func (t *temporary) isOf(sessions string) bool {
 	path, err := vfs.ReadFile(filepath.Join(t.dir, temporaryOf), vfs.SmallFile)
 	if err != nil {

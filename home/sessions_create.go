@@ -140,7 +140,7 @@ func (h *Home) fork(ctx context.Context, c *Conversation, at string) (*ForkResul
 type RenameRequest struct {
 	Session string `json:"session"` // as a person names it: see Resolve
 	Name    string `json:"name"`    // "" removes the name, unless Auto is set
-	// Auto has a model choose the name.
+	// Auto lets a model choose the name.
 	Auto *AutoRequest `json:"auto,omitempty"`
 }
 
@@ -197,8 +197,8 @@ func rename(c *Conversation, name string, with ...session.Entry) (*RenameResult,
 	return &RenameResult{Session: c.Handle, Entry: entry, Name: name, Was: was}, err
 }
 
-// autoRename has a model choose a name from all of a conversation. The name goes to the
-// last of its sessions, like any other.
+// autoRename lets a model choose a name from all of a conversation. The name goes to the last
+// of its sessions, like any other.
 func (h *Home) autoRename(ctx context.Context, r RenameRequest) (*RenameResult, error) {
 	if r.Name != "" {
 		return nil, exclude("name", "auto")
@@ -223,7 +223,7 @@ func (h *Home) autoRename(ctx context.Context, r RenameRequest) (*RenameResult, 
 	h.beforeWriting(ctx)
 	opening := ctx
 	if failed != nil {
-		opening = context.WithoutCancel(ctx) // what it cost is written down all the same
+		opening = context.WithoutCancel(ctx) // the cost is recorded even if the caller no longer waits
 	}
 	c, err := h.openWith(opening, r.Session, "")
 	if err != nil {
@@ -278,9 +278,8 @@ func (s *Sessions) pin(ctx context.Context, r PinRequest) (*PinResult, error) {
 	return result, errors.Join(plainly("pin", name, err), closeAll(links))
 }
 
-// remark appends something that is only about a session (a label, a name, a tag). It
-// does not depend on where the leaf is, so if another writer was first, it is simply
-// tried again.
+// remark appends something that is only about a session (a label, a name, a tag). It does not
+// depend on where the leaf is, so after a conflict it simply tries again.
 func remark(s *session.Session, do func() (string, error)) (id string, err error) {
 	err = retry(s, func() error {
 		id, err = do()

@@ -15,12 +15,12 @@ import (
 	"github.com/coppice-dev/coppice/window"
 )
 
-// What can be said about an open conversation: its title, its names, who works on it, its
+// This file describes an open conversation: its title, its names, who works on it, its
 // subagents, and what it cost.
 
-// Rendered returns the conversation as the packages below render draw it, with its title. It
-// leaves out the cost: adding that up means reading every entry again, and few drawings show
-// it.
+// Rendered returns the conversation with its title, in the form that the packages below
+// render draw. It leaves out the cost: adding that up means reading every entry again, and
+// few faces show it.
 func (c *Conversation) Rendered(ctx context.Context) (drawn render.Conversation, err error) {
 	drawn = c.drawn()
 	if drawn.Title, err = titleOf(c.Session); err != nil {
@@ -159,7 +159,7 @@ func startedBy(ctx context.Context, st store.Store, name string) string {
 }
 
 // updated returns when something was last said in the conversation or, if nothing was, when
-// it was created: what a list has.
+// it was created, as a list does.
 func (c *Conversation) updated(ctx context.Context) (last time.Time, _ error) {
 	for e, err := range eachPeeked(ctx, c.Session) {
 		if err != nil {
@@ -175,7 +175,7 @@ func (c *Conversation) updated(ctx context.Context) (last time.Time, _ error) {
 	return last, nil
 }
 
-// spent returns how many tokens the conversation has cost, as a list does: 0 if no one
+// spent returns how many tokens the conversation has cost, as a list does: 0 if they were not
 // counted. Sessions that continue each other are added up.
 func (c *Conversation) spent(ctx context.Context) (tokens int, err error) {
 	add := func(s *session.Session) error {

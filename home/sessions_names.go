@@ -204,17 +204,17 @@ func (h *Home) byDir(ctx context.Context, given string) (string, error) {
 	return list[0].Name, nil
 }
 
-// mustBeWhole refuses a directory that depends on where the home is asked. To a confined caller
-// that tells something about the machine.
+// mustBeWhole refuses a relative directory from a confined caller: what it means would reveal
+// something about the machine.
 func mustBeWhole(ctx context.Context, given string) error {
 	if !isConfined(ctx) || filepath.IsAbs(given) {
 		return nil
 	}
-	return &session.Error{Op: "find session", Name: given, Kind: session.ErrNotExist, Err: errors.New("a directory of another machine needs its whole path")}
+	return &session.Error{Op: "find session", Name: given, Kind: session.ErrNotExist, Err: errors.New("on another machine, give the whole path of the directory")}
 }
 
-// IsMoving reports whether a name may mean another session as soon as something is said: a
-// place in the list, or a directory.
+// IsMoving reports whether a name may soon mean another session, because something was said:
+// a place in the list, or a directory.
 func IsMoving(given string) bool {
 	_, isPlace := placeOf(given)
 	return isPlace || isDirName(given)
@@ -519,8 +519,8 @@ func (h *Home) short(ctx context.Context, ids ...string) (render.Names, error) {
 
 // EntryNamesRequest asks what people can type for entries.
 type EntryNamesRequest struct {
-	// Sessions have the entries, as a person names them: see Resolve. The names tell all
-	// of their entries apart. One that is not there has none.
+	// Sessions have the entries, as a person names them: see Resolve. The names distinguish
+	// all of their entries. An entry that does not exist has none.
 	Sessions []string `json:"sessions"`
 	Link     bool     `json:"link,omitempty"`    // only the sessions that are named, not whole conversations
 	Entries  []string `json:"entries,omitempty"` // the ids of those to name. Default: all of them

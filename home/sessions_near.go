@@ -56,12 +56,11 @@ func (h *Home) distinct(ctx context.Context, given []string, link bool) []string
 	return distinct
 }
 
-// maxNear is how many of the latest conversations are searched for one that may have
-// been meant.
+// maxNear is how many of the latest conversations are searched for a similar name.
 const maxNear = 1000
 
-// nearSessions returns a hint at the conversations that may have been meant, because
-// their id, key or title is nearly what was given, or "" if there are none.
+// nearSessions returns a hint that lists conversations the user may have meant, because their
+// id, key or title is similar, or "" if there are none.
 func (h *Home) nearSessions(ctx context.Context, given string) string {
 	if len(given) < 2 {
 		return "" // every other letter would be one mistake away

@@ -202,7 +202,8 @@ func (h *Home) linksOf(ctx context.Context, given string, link bool) ([]string, 
 	if err != nil || link {
 		return []string{name}, err
 	}
-	// A session that cannot be read is none of those that exist, but it is still meant.
+	// A session that cannot be read is not part of a chain, but the person means it all the
+	// same.
 	if c, err := h.chainOf(ctx, name); err == nil && !isAlone(c) {
 		if !slices.Contains(c.Links, name) {
 			return append([]string{name}, c.Links...), nil
@@ -290,8 +291,8 @@ func (h *Home) openEndOf(ctx context.Context, chain session.Linked) (*Conversati
 	return h.openSession(ctx, end, chain)
 }
 
-// openWhole opens a conversation to go on with it: what is added goes to the session that
-// openEnd opens.
+// openWhole opens a conversation to continue it: new entries go to the session that openEnd
+// opens.
 func (h *Home) openWhole(ctx context.Context, given string) (*Conversation, error) {
 	end, err := h.openEnd(ctx, given)
 	if err != nil || end.isAlone() {
@@ -305,7 +306,8 @@ func (h *Home) openWhole(ctx context.Context, given string) (*Conversation, erro
 
 // openLast opens the last session of a conversation, for an operation on some entries at its
 // end. In an earlier session, the operation would change the past of the conversation and not
-// how it goes on, so an entry that only such a session has is refused with an *EarlierError.
+// how it continues, so an entry that only such a session has is refused with an
+// *EarlierError.
 func (h *Home) openLast(ctx context.Context, op, given string, entries ...string) (*Conversation, error) {
 	alone, chain, err := h.find(ctx, given)
 	if err != nil || alone != nil {
@@ -335,8 +337,8 @@ func (h *Home) openLastOf(ctx context.Context, op string, chain session.Linked, 
 	return c, nil
 }
 
-// EarlierError means that an entry is in an earlier session of a conversation that has
-// gone on since. It matches session.ErrInvalid.
+// EarlierError means that an entry is in an earlier session of a conversation that was
+// continued since. It matches session.ErrInvalid.
 type EarlierError struct {
 	Op           string
 	Conversation string

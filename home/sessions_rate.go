@@ -44,7 +44,7 @@ type RateRequest struct {
 type RateResult struct {
 	Session string `json:"session"` // the session or, if there are several, the conversation
 	Rating  string `json:"rating"`
-	// Entry records the rating; "" if there was no rating to take back.
+	// Entry is the entry that records the rating; "" if there was no rating to take back.
 	Entry string `json:"entry,omitempty"`
 }
 

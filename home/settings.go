@@ -154,7 +154,7 @@ var rules = []rule{
 	{SettingMCP, "", "", "commands or addresses of MCP servers", anything, true},
 }
 
-// isWindow refuses windows in which no conversation fits: they are mistakes.
+// isWindow refuses windows that are too small for any conversation: they are mistakes.
 func isWindow(v string) bool { return atLeast(0)(v) && (!atLeast(1)(v) || atLeast(1000)(v)) }
 
 func anything(string) bool { return true }
@@ -182,10 +182,10 @@ func isSync(v string) bool {
 	return v == "always" || v == "never" || err == nil && d > 0
 }
 
-// LoadSettings finds the value of every setting: first among those given, whose Origin
-// says where the face got them, then in the environment, then in the configuration
-// file, then the default. If one is wrong, the settings that come with the error are good
-// for Path and Set, which is how it is corrected.
+// LoadSettings finds the value of every setting: first among those given, whose Origin says
+// where the face got them, then in the environment, then in the configuration file, then the
+// default. If one is wrong, LoadSettings returns an error and settings on which only Path and
+// Set work, to correct it.
 func LoadSettings(getenv func(string) string, given ...Setting) (*Settings, error) {
 	s := &Settings{values: make(map[string]Setting), getenv: getenv}
 	s.cache = under(s.xdg("XDG_CACHE_HOME", ".cache"), "coppice")
@@ -301,8 +301,8 @@ func SettingKeys() []string {
 	return keys
 }
 
-// SettingValues returns values that a setting may have, for a shell to offer: the words in
-// the description of what it takes that it takes. A setting that takes anything has none.
+// SettingValues returns values that a shell can offer for a setting: the valid ones among the
+// words of its description. A setting that takes anything has none.
 func SettingValues(key string) (values []string) {
 	i := slices.IndexFunc(rules, func(r rule) bool { return r.key == key })
 	if i < 0 || rules[i].fits("anything at all") {
@@ -372,11 +372,11 @@ func (s *Settings) number(key string) int64 {
 	return n
 }
 
-// pricesPath returns the file in which the user may have written down what models cost.
-// It is beside the configuration file; "" if there is no place for either.
+// pricesPath returns the file with the user's own prices of models. It is beside the
+// configuration file; "" if there is no place for either.
 func (s *Settings) pricesPath() string {
 	if s.path == "" {
-		return "" // rather than a file in the present directory
+		return "" // not a file in the current directory
 	}
 	return filepath.Join(filepath.Dir(s.path), "prices.toml")
 }
@@ -390,9 +390,9 @@ func (s *Settings) limits() store.Limits {
 	return store.Limits{Entry: s.number(SettingMaxEntry), Log: s.number(SettingMaxSession), Logs: int(s.number(SettingMaxSessions))}
 }
 
-// xdg returns a directory of the XDG base directory specification, or "" if the user
-// has no home directory. It never returns a relative one: what belongs to a person must
-// not end up in whatever directory they are in.
+// xdg returns a directory of the XDG base directory specification, or "" if the user has no
+// home directory. It never returns a relative one: a person's files must not end up in the
+// current directory.
 func (s *Settings) xdg(name, fallback string) string {
 	if dir := s.env(name); filepath.IsAbs(dir) {
 		return dir

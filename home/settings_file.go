@@ -30,9 +30,9 @@ type ChangedSetting struct {
 	Removed []string `json:"removed,omitempty"`
 }
 
-// Set writes a setting into the configuration file, for the next LoadSettings. Comments
-// stay, and so do wrong values of other settings. A model of another provider takes the
-// place of everything that leads to the old one. Only a list takes several values.
+// Set writes a setting into the configuration file, for the next LoadSettings. Comments stay,
+// and so do wrong values of other settings. A model of another provider replaces all settings
+// that lead to the old one. Only a list takes several values.
 func (s *Settings) Set(key string, values ...string) (*ChangedSetting, error) {
 	r := ruleOf(key)
 	if r == nil {
@@ -75,8 +75,8 @@ func (s *Settings) Set(key string, values ...string) (*ChangedSetting, error) {
 	return changed, nil
 }
 
-// works returns why a value of a setting would be of no use to a chat. A file may have such a
-// value even so: it must not keep everything else from working.
+// works returns why a value of a setting would be useless to a chat. LoadSettings accepts
+// such a value in a file: it must not keep everything else from working.
 func (s *Settings) works(key string, values []string) error {
 	switch key {
 	case SettingSystem:
@@ -110,7 +110,7 @@ func (s *Settings) works(key string, values []string) error {
 	return nil
 }
 
-// Unset takes a setting out of the configuration file, so that its default holds again. The
+// Unset removes a setting from the configuration file, so that its default holds again. The
 // changed setting has the value that it had there.
 func (s *Settings) Unset(key string) (*ChangedSetting, error) {
 	r := ruleOf(key)
@@ -134,7 +134,7 @@ func (s *Settings) Unset(key string) (*ChangedSetting, error) {
 	return changed, nil
 }
 
-// editFile changes the text of the configuration file, which now says what now has.
+// editFile changes the text of the configuration file. now has the settings in the file.
 func (s *Settings) editFile(r *rule, edit func(text []byte, now map[string]any) (edited []byte, removed []string, err error)) (*ChangedSetting, error) {
 	path := s.path
 	if path == "" {
@@ -243,7 +243,7 @@ func lineOf(text []byte, key string) (lines []string, at int, parts []string) {
 }
 
 func errEditFile(key string) error {
-	return fmt.Errorf("%s is set in a way that a program cannot change; edit the file", key)
+	return fmt.Errorf("a program cannot change how %s is set; edit the file", key)
 }
 
 // encode writes a list as an array, a number as a number if the setting can be one, and

@@ -17,17 +17,17 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// Providers lists who can be asked. The first is built in, and needs neither a network
+// Providers lists the providers of models. The first is built in, and needs neither a network
 // nor a key.
 func Providers() []string { return append([]string{offline.Name}, client.Providers()...) }
 
-// ModelChoice says which model to ask where the settings do not decide. What is empty is
-// as the settings have it.
+// ModelChoice says which model to ask instead of the one in the settings. Empty fields are as
+// in the settings.
 //
-// A model's name may begin with its provider, as in anthropic/claude-sonnet-4-5, if
-// Provider is empty. A choice of another provider than the one in the settings takes
-// nothing else from there: an address, a command for a key and a model's name are of use
-// to one provider only.
+// A model's name may begin with its provider, as in anthropic/claude-sonnet-4-5, if Provider
+// is empty. If the choice names another provider than the settings, nothing else is taken
+// from the settings: an address, a command for a key and a model's name belong to one
+// provider.
 type ModelChoice struct {
 	Provider string `json:"provider,omitempty"` // who is asked: one of Providers
 	Model    string `json:"model,omitempty"`    // its name
@@ -43,7 +43,7 @@ const (
 	FromChoice   ModelFrom = "choice"   // the request
 	FromSession  ModelFrom = "session"  // it is the one that the conversation had
 	FromSettings ModelFrom = "settings" // the environment or the configuration file
-	FromDefault  ModelFrom = "default"  // no one: it is the one that is built in
+	FromDefault  ModelFrom = "default"  // nobody: it is the built-in one
 )
 
 // ChosenModel is a model, and what the settings say about how to ask it.
@@ -57,14 +57,14 @@ type ChosenModel struct {
 	Was string
 }
 
-// ModelFor returns the model with which a conversation goes on: the one that is chosen;
-// else the one that it had, if it can be reached; else the one in the settings. now is
-// the conversation's context, or nil for a new one.
+// ModelFor returns the model with which a conversation continues: the chosen one, or else the
+// one that it had, if it can be reached, or else the one in the settings. now is the
+// conversation's context, or nil for a new one.
 //
-// The model that a conversation had can be reached through the provider in the settings
-// if that is the same, or else if the environment has a key for its provider. The built-in
-// one can always be reached: what was said to it stays on this machine until another is
-// chosen. If the settings name the built-in one, no conversation goes anywhere else.
+// The model that a conversation had can be reached through the provider in the settings if
+// that is the same, or else if the environment has a key for its provider. The built-in one
+// can always be reached: what was said to it stays on this machine until another is chosen.
+// If the settings name the built-in one, every conversation stays with it.
 func (s *Settings) ModelFor(now *session.Context, c ModelChoice) (*ChosenModel, error) {
 	if err := provider.CheckThinking(c.Thinking); err != nil {
 		return nil, wrongAs(SettingThinking, err)
@@ -101,8 +101,8 @@ func (s *Settings) ModelFor(now *session.Context, c ModelChoice) (*ChosenModel, 
 	return chosen, nil
 }
 
-// isOfflineByDefault reports whether the model is the built-in one because no one has
-// chosen another.
+// isOfflineByDefault reports whether the model is the built-in one because no other was
+// chosen.
 func (s *Settings) isOfflineByDefault() bool {
 	return s.Get(SettingProvider).Origin == originDefault && s.Get(SettingModel).Value == ""
 }
@@ -110,7 +110,7 @@ func (s *Settings) isOfflineByDefault() bool {
 // held are the settings that lead to one model.
 type held map[string]Setting
 
-// isHeld reports whether a setting is only good for the provider that it was set for.
+// isHeld reports whether a setting applies only to the provider that it was set for.
 func isHeld(key string) bool {
 	switch key {
 	case SettingProvider, SettingModel, SettingBaseURL, SettingKeyCommand, SettingWindow:
@@ -192,7 +192,7 @@ func noProvider(model string) error {
 	return session.Invalidf("no provider is set")
 }
 
-// build makes the model.
+// build returns the model.
 func (s *Settings) build(h held) (provider.Model, error) {
 	name, model := h[SettingProvider], h[SettingModel]
 	switch {
@@ -295,9 +295,8 @@ func (s *Settings) key(h held) (client.KeyFunc, error) {
 	}
 }
 
-// isPrivate reports whether a key from the environment may be sent to an address.
-// A local server that needs no key should not be sent one that anyone on the network
-// can read.
+// isPrivate reports whether a key from the environment may be sent to an address. A server
+// that may need no key should not get one over a connection that others can read.
 func isPrivate(base string) bool {
 	u, err := url.Parse(base)
 	return err == nil && (u.Scheme != "http" || isHere(u))
@@ -316,8 +315,8 @@ func isGateway(base string) bool {
 	return base != "" && err == nil && !isHere(u)
 }
 
-// keyBeginning is how keys of models' providers begin. Package redact wants to be sure that
-// something is a key before it destroys it. Here, where a key has no business, the
+// keyBeginning matches the beginning of a provider's key. Package redact must be sure that
+// something is a key before it destroys it. A key does not belong here at all, so the
 // beginning is enough.
 var keyBeginning = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(sk-|gsk_|xai-|AIza)[\w-]{8,}`) })
 

@@ -35,14 +35,14 @@ type ModelsResult struct {
 	Models []KnownModel `json:"models"`
 }
 
-// makers are whose models begin how.
+// makers maps the beginnings of models' names to their providers.
 var makers = []struct{ prefix, provider string }{
 	{"claude-", "anthropic"}, {"gemini-", "google"}, {"gpt-", "openai"}, {"o", "openai"},
 }
 
 // Models returns the models that there are to choose from: the one in the settings, those
-// whose price is known, and the built-in one. Those that are ready come first, then it is
-// the order of their names. No provider is asked.
+// whose price is known, and the built-in one. Those that are ready come first; otherwise they
+// are sorted by name. It asks no provider.
 func (s *Settings) Models() (*ModelsResult, error) {
 	prices, err := readPrices(s.pricesPath())
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *Settings) Models() (*ModelsResult, error) {
 		for _, maker := range makers {
 			if strings.HasPrefix(name, maker.prefix) {
 				if maker.provider == "anthropic" {
-					name = strings.ReplaceAll(name, ".", "-") // as it calls its models itself
+					name = strings.ReplaceAll(name, ".", "-") // the provider's own spelling
 				}
 				add(s.knownModel(ModelChoice{Provider: maker.provider, Model: name}.held(s), prices))
 				break
@@ -90,7 +90,7 @@ func (s *Settings) Models() (*ModelsResult, error) {
 // held returns the settings that lead to the model of a choice.
 func (c ModelChoice) held(s *Settings) held { return s.model.with(c.place()) }
 
-// knownModel says what is known about the model that some settings lead to.
+// knownModel returns what is known about the model that some settings lead to.
 func (s *Settings) knownModel(h held, prices *index.Prices) KnownModel {
 	m := KnownModel{Provider: h[SettingProvider].Value, Model: h[SettingModel].Value}
 	if built, err := s.build(h); err == nil {

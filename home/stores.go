@@ -21,7 +21,7 @@ import (
 // This file knows which kinds of stores there are. The rest of the package works with any
 // store.Store and asks it for capabilities with store.As.
 
-// location is where a home is: a kind of store, and what the kind calls the place.
+// location is where a home is: a kind of store, and the place within that kind.
 type location struct {
 	kind  *kind
 	where string
@@ -93,7 +93,7 @@ func openFiles(h *Home, dir string) (store.Store, error) {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && !h.opts.Create {
 		return nil, &session.Error{
 			Op: "look for sessions in", Path: dir, Kind: session.ErrNotExist,
-			Hint: "check the path; a program that is to begin there opens it with home.Options.Create",
+			Hint: "check the path; to create a home there, a program sets home.Options.Create",
 		}
 	}
 	return file.Open(dir, h.fileOptions())
@@ -130,13 +130,13 @@ func openMemory(h *Home, _ string) (store.Store, error) {
 
 func openMemoryLazily(h *Home) (store.Store, error) { return lent{h.store}, nil }
 
-// lent is a store that somebody else closes.
+// lent is a store that its owner closes.
 type lent struct{ store.Store }
 
 func (l lent) Unwrap() store.Store { return l.Store }
 func (lent) Close() error          { return nil }
 
-// lacks is the error of an operation for which the home's store has no means.
+// lacks is the error of an operation that the home's store does not support.
 func (h *Home) lacks(op, what string) error {
 	return &session.Error{
 		Op: op, Path: h.store.Where(), Err: session.Invalidf("this home is not a directory and has %s", what),
@@ -144,7 +144,7 @@ func (h *Home) lacks(op, what string) error {
 	}
 }
 
-// makeRoom returns what makes room in a full store, or nil if nothing does.
+// makeRoom returns the function that makes room in a full store, or nil if there is none.
 func (h *Home) makeRoom() func(ctx context.Context, st store.Store, n int) error {
 	if h.settings.Get(SettingWhenFull).Value != whenFullTrash {
 		return nil

@@ -42,8 +42,8 @@ var endings = map[string]string{
 }
 
 // formatOfPath returns the format for the ending of a file name, and Markdown for a name
-// without an ending. An unknown ending is ErrInvalid: a file called .pdf that is something
-// else helps no one.
+// without an ending. An unknown ending is ErrInvalid: a .pdf file that is not a PDF would be
+// useless.
 func formatOfPath(path string) (string, error) {
 	ending := strings.ToLower(filepath.Ext(path))
 	if ending == "" {
@@ -66,14 +66,14 @@ type ExportRequest struct {
 	Leaf string `json:"leaf,omitempty"`
 	// Inline fills in content that is kept apart from the log. Only JSONL needs it.
 	Inline bool `json:"inline,omitempty"`
-	// Redact takes out secrets.
+	// Redact removes secrets.
 	Redact bool `json:"redact,omitempty"`
 
-	// Path is the file to write, or a directory (it exists, or the path ends with a slash)
-	// in which the file is named after the conversation. As JSON and JSONL, each session of
-	// the conversation has a file of its own there. "-" means that what is written is sent.
-	// Default: that as well; for another program's format, where that program looks for its
-	// files.
+	// Path is the file to write, or a directory (it exists, or the path ends with a slash) in
+	// which the file is named after the conversation. As JSON and JSONL, each session of the
+	// conversation has a file of its own there. "-" means that the content is sent as events.
+	// Default: the same; but for another program's format, the place where that program looks
+	// for its files.
 	Path string `json:"path,omitempty" here:"-"`
 	// Force replaces an existing file. Without it, that is ErrExist.
 	Force bool `json:"force,omitempty" here:""`
@@ -114,9 +114,9 @@ type ExportResult struct {
 	Resume string `json:"resume,omitempty"`
 	// Losses is what the format cannot hold, each kind once.
 	Losses []ExportLoss `json:"losses,omitempty"`
-	// Missing is content that the home does not have any more. The file says where it was.
-	// JSON and inlined JSONL are for getting a conversation back, so they are not written
-	// without it: that is ErrIncomplete.
+	// Missing is content that the home no longer has. The file says where it was. JSON and
+	// inlined JSONL serve to restore a conversation, so they are not written without it: that
+	// is ErrIncomplete.
 	Missing []MissingContent `json:"missing,omitempty"`
 }
 
@@ -192,7 +192,7 @@ func (t *Transfer) export(ctx context.Context, r exporting) (*ExportResult, erro
 		buffered := bufio.NewWriterSize(r.out, pieceSize)
 		err := write(buffered)
 		if flushed := buffered.Flush(); err == nil {
-			err = flushed // the other one would say the same again
+			err = flushed // the other error would only repeat it
 		}
 		return result, err
 	}
@@ -204,9 +204,9 @@ func (t *Transfer) export(ctx context.Context, r exporting) (*ExportResult, erro
 	return result, nil
 }
 
-// exportLinks writes the sessions of a conversation to a file each. As one file they would
-// not come back as what they are: the ids of all but one would be lost, and with them what
-// an import needs to recognise them by.
+// exportLinks writes the sessions of a conversation to a file each. A single file could not
+// be imported as the same sessions: the ids of all but one would be lost, and an import
+// recognises sessions by their ids.
 func (t *Transfer) exportLinks(ctx context.Context, links []string, r exporting, result *ExportResult) error {
 	r.Link = true
 	for _, link := range links {
@@ -410,7 +410,7 @@ func (c *Conversation) export(ctx context.Context, w io.Writer, leaf string, r *
 	if r.Format == ExportHTML {
 		drawn.Cost = c.cost(ctx)
 		o := &html.Options{Leaf: leaf}
-		if !r.Redact { // a copy does not know what its original lacks
+		if !r.Redact { // a redacted copy does not show what its original lacks
 			o.Look = func(e *session.Entry) { result.Missing = append(result.Missing, c.missingOf(e)...) }
 		}
 		return html.Write(ctx, w, drawn, o)
@@ -424,8 +424,8 @@ func (c *Conversation) export(ctx context.Context, w io.Writer, leaf string, r *
 	return markdown.Write(ctx, w, drawn, leaf)
 }
 
-// missingFor lists what is missing of what a format shows. JSON finds that out when it is
-// written, and so do JSONL for blobs and a page.
+// missingFor lists missing content that a format would show. JSON, inlined JSONL and a page
+// find that out while they are written.
 func (c *Conversation) missingFor(ctx context.Context, r *ExportRequest, leaf string) (missing []MissingContent, err error) {
 	var ids []string
 	switch format := r.Format; {
@@ -470,8 +470,8 @@ func (c *Conversation) missingOf(e *session.Entry) (missing []MissingContent) {
 	return missing
 }
 
-// cost tells what the conversation has cost as Stats does, or "" if that cannot be told: a
-// page can do without it.
+// cost returns what the conversation has cost, as Stats does, or "" if that is not known: a
+// page works without it.
 func (c *Conversation) cost(ctx context.Context) string {
 	stats, err := c.home.Search.Stats(ctx, StatsRequest{Session: c.ID()})
 	if err != nil || stats.Total.Tokens() == 0 {

@@ -98,7 +98,7 @@ func fill(s *session.Session, e *session.Entry) []session.Problem {
 	return s.Fill(e)
 }
 
-// incomplete is the error of an export that would have to be complete and is not.
+// incomplete is the error of an export that must be complete but is not.
 func (c *Conversation) incomplete(ctx context.Context, missing []session.Problem) error {
 	if err := ctx.Err(); err != nil || len(missing) == 0 {
 		return err // if it ended, nothing could be read
@@ -172,8 +172,8 @@ func writeLine(w io.Writer, line []byte, redact bool) (err error) {
 	return err
 }
 
-// redactedLine takes the secrets out of a line: also, if it is an entry, of what it keeps of
-// an import's source.
+// redactedLine removes the secrets from a line, including the source bytes that an imported
+// entry keeps.
 func redactedLine(line []byte) ([]byte, error) {
 	var e session.Entry
 	if e.UnmarshalJSON(line) != nil || e.Type == session.TypeSession {

@@ -44,8 +44,8 @@ func copyEntries(ctx context.Context, to store.Store, s *session.Session, entrie
 	return copied, nil
 }
 
-// graftAll copies the entries of a session one by one, in the order of its log. A note takes
-// the place of a missing entry that others hang on, as in a fork.
+// graftAll copies the entries of a session one by one, in the order of its log. A note
+// replaces a missing entry that others follow, as in a fork.
 func graftAll(to, from *session.Session, entries iter.Seq2[session.Entry, error]) error {
 	for e, err := range entries {
 		if err != nil {
@@ -87,8 +87,9 @@ func graftMoved(to *session.Session, e session.Entry, refused error) error {
 	return refused
 }
 
-// graftGaps puts notes where an entry and those before it are missing, and reports whether
-// there is something of that id now. (What comes only later in the log is not missing.)
+// graftGaps adds notes in place of a missing entry and missing ones before it, and reports
+// whether something has that id now. (An entry that only comes later in the log is not
+// missing.)
 func graftGaps(to, from *session.Session, id string, at time.Time) (bool, error) {
 	if has, err := to.Has(id); has || err != nil {
 		return has, err

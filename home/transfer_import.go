@@ -27,8 +27,8 @@ type ImportRequest struct {
 	// Format is the format of all files: that of another program, or FormatCoppice. With All,
 	// only files of its program are imported. Default: detected from the content of each file.
 	Format string `json:"format,omitempty"`
-	// Redact takes secrets out, even of the bytes that are kept. It is on by default if the
-	// home's settings ask for it.
+	// Redact removes secrets, even from the kept bytes. It is on by default if the home's
+	// settings ask for it.
 	Redact bool `json:"redact,omitempty"`
 	// DryRun reports what would be imported and writes nothing.
 	DryRun bool `json:"dry_run,omitempty"`
@@ -79,8 +79,8 @@ func (t *Transfer) Import(ctx context.Context, r ImportRequest, in io.Reader, se
 	if !r.DryRun {
 		h.beforeWriting(ctx)
 	}
-	// Not to wait for the disk at each append is safe because sessions are flushed when they
-	// are closed, and they are closed before anybody hears about them.
+	// Not waiting for the disk at each append is safe: sessions are flushed when they are
+	// closed, and they are closed before they are reported.
 	st, err := h.kind.lazily(h)
 	if err != nil {
 		return &ImportResult{}, err
@@ -133,7 +133,7 @@ func canImport(ctx context.Context, st store.Store, dryRun bool) error {
 		return nil
 	}
 	if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
-		return nil // it may be better by then; if not, each file reports it
+		return nil // it may work by then; if not, each file reports it
 	}
 	return &session.Error{Op: "import into", Path: st.Where(), Err: err, Hint: "the directory of the sessions cannot be written: choose another one"}
 }

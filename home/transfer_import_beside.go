@@ -10,9 +10,9 @@ import (
 // up to date beside it. The more there are, the fewer pieces the index consists of.
 const besideStep = 8 << 20
 
-// beside brings the index up to date while an import goes on, so that little is left to do
-// when it ends. Nothing depends on it: whatever it did not do, or could not, the next one
-// who asks the index does, and reports why not.
+// beside updates the index during an import, so that little is left to do at the end. Nothing
+// depends on it: whatever it leaves undone, the next user of the index does, and reports
+// errors.
 type beside struct {
 	h     *Home
 	done  atomic.Int64 // what the import has read
@@ -40,15 +40,15 @@ func (h *Home) indexBeside(ctx context.Context) *beside {
 	return b
 }
 
-// note takes in how many bytes the import has read. It may be called concurrently.
+// note records how many bytes the import has read. It may be called concurrently.
 func (b *beside) note(done int64) {
-	b.done.Store(done) // that it may go back a little does no harm
+	b.done.Store(done) // it may go back a little, which does no harm
 	if done-b.begun.Load() < besideStep {
 		return
 	}
 	select {
 	case b.wake <- struct{}{}:
-	default: // it is awake
+	default: // it is already woken
 	}
 }
 
@@ -64,8 +64,8 @@ func (b *beside) catchUp(ctx context.Context) error {
 	return err
 }
 
-// end is called when the import has ended. It waits for the running work, because the next
-// caller would have to do that again; if the context is done, that is not long.
+// end is called when the import has ended. It waits for the running update, because the next
+// caller would have to repeat it; if the context has ended, that is quick.
 func (b *beside) end() {
 	close(b.quit)
 	b.ended.Wait()

@@ -30,8 +30,8 @@ const byteOrderMark = "\xef\xbb\xbf"
 // documentStart is how a document begins, apart from white space.
 const documentStart = `{"header":{`
 
-// formOf recognises a file of ours by its header, which says that it is one: no other
-// program writes sessions of this version. Nothing after it matters.
+// formOf recognises a file of ours by its header: no other program writes sessions of this
+// version. Nothing after the header matters.
 func formOf(f *transcript.File) ownForm {
 	return transcript.Seen(f, func(f *transcript.File) ownForm {
 		_, form := headerIn(f)
@@ -81,7 +81,7 @@ func isDocument(head []byte) bool {
 	return false
 }
 
-// ownLines yields the lines of the log that a file of ours is, or that its document has.
+// ownLines yields the lines of a file of ours, whether it is a log or a document.
 func ownLines(ctx context.Context, f *transcript.File) iter.Seq2[transcript.Line, error] {
 	if formOf(f) == ownLog {
 		return f.Lines(ctx)
@@ -148,7 +148,7 @@ func (d *documentReader) read(ctx context.Context) error {
 
 func (d *documentReader) entries(ctx context.Context) error {
 	if open, err := d.dec.Token(); err != nil || open != json.Delim('[') {
-		return errors.Join(err, fmt.Errorf("the entries are no list: %v", open))
+		return errors.Join(err, fmt.Errorf("the entries are not a list: %v", open))
 	}
 	for d.dec.More() {
 		if err := d.entry(ctx); err != nil {

@@ -41,8 +41,7 @@ func (h *Home) ownFormat(st store.Store, r *ImportRequest) *bulk.Own {
 }
 
 // importSession copies a session file of ours into the store. The session and its entries
-// keep their ids. What must not be in the store is taken out on the way, as from
-// everything that is imported.
+// keep their ids. As in every import, what must not be in the store is removed on the way.
 func (h *Home) importSession(ctx context.Context, st store.Store, r *ImportRequest, f *transcript.File, to *ImportedFile) (err error) {
 	fail := func(err error, hint string) error {
 		return &session.Error{Op: "import", Path: f.Path, Err: err, Hint: hint}
@@ -58,7 +57,7 @@ func (h *Home) importSession(ctx context.Context, st store.Store, r *ImportReque
 	}
 	defer copied.Close()
 	if len(lost) > 0 {
-		return fail(errors.New(listProblems(lost)), "export the session again with its content in it, or repair it where it is from")
+		return fail(errors.New(listProblems(lost)), "export the session again with its content inlined, or repair it where it came from")
 	}
 	there, fresh, err := h.compareOwn(ctx, st, copied)
 	if err != nil {
@@ -87,7 +86,7 @@ func (h *Home) importSession(ctx context.Context, st store.Store, r *ImportReque
 // maxOwnProblems is how many lines that cannot be read are listed.
 const maxOwnProblems = 10
 
-// ownFile is a file of ours, as a session in a store of its own.
+// ownFile is a file of ours, opened as a session in a separate store.
 type ownFile struct {
 	*session.Session
 	entries  int            // that could be read
@@ -104,21 +103,21 @@ func (f *ownFile) close() error {
 	return err
 }
 
-// desk is a store in which a session is put together: in memory, or if it is large in files
-// that no one else sees.
+// desk is a store in which a session is assembled: in memory or, if it is large, in temporary
+// files.
 type desk struct {
 	store.Store
 	dir string // or "" if it is in memory
 }
 
-// maxPassing is the greatest entry, in bytes, of a session that is put together to be
-// read or written and is not kept: whatever fits on a line of a file.
+// maxPassing is the maximum size of an entry, in bytes, in a session that is assembled only
+// to be read or written: whatever fits on a line of a file.
 const maxPassing = transcript.MaxLine
 
-// largeOwn is the size from which a session is not put together in memory.
+// largeOwn is the size from which a session is assembled in files instead of memory.
 const largeOwn = 8 << 20
 
-// desk opens a store that is there until the file is closed.
+// desk opens a store that exists until the file is closed.
 func (f *ownFile) desk() (store.Store, error) {
 	if f.size < largeOwn {
 		d := desk{Store: memory.New(&memory.Options{MaxLine: maxPassing})}
@@ -145,8 +144,7 @@ func (d desk) close() error {
 	return err
 }
 
-// readOwn reads a file of ours. Lines of it that are no entries are noted, and the rest is
-// read all the same.
+// readOwn reads a file of ours. It records lines that are not entries, and reads the rest.
 func readOwn(ctx context.Context, f *transcript.File, size int64) (own *ownFile, err error) {
 	if formOf(f) == ownNone {
 		return nil, bulk.ErrNoFormat
@@ -175,7 +173,7 @@ func readOwn(ctx context.Context, f *transcript.File, size int64) (own *ownFile,
 	return own, err
 }
 
-// checked yields the lines of a log, and notes those that are no entries. They are yielded
+// checked yields the lines of a log, and records those that are not entries. They are yielded
 // too, because a session finds out from them where an entry is missing.
 func (f *ownFile) checked(lines iter.Seq2[transcript.Line, error]) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
@@ -196,7 +194,7 @@ func (f *ownFile) checked(lines iter.Seq2[transcript.Line, error]) iter.Seq2[[]b
 	}
 }
 
-// note looks at a line, and reports whether it belongs into the log.
+// note inspects a line, and reports whether it belongs in the log.
 func (f *ownFile) note(line *transcript.Line, seen map[string][sha256.Size]byte) bool {
 	var e session.Entry
 	bad := func(reason string) {
@@ -228,8 +226,8 @@ func (f *ownFile) note(line *transcript.Line, seen map[string][sha256.Size]byte)
 	return true
 }
 
-// copyOwn copies a session without what must not be in the home, and with all that it has in
-// blobs. What of that is missing comes back.
+// copyOwn copies a session, without what must not be in the home, and with its content from
+// blobs. It returns what is missing.
 func (h *Home) copyOwn(ctx context.Context, from *ownFile, blobs func(store.Ref) ([]byte, error), redacts bool) (copied *session.Session, lost []session.Problem, err error) {
 	cleanEntry := func(e *session.Entry) error {
 		if redacts {
@@ -259,7 +257,7 @@ func (h *Home) copyOwn(ctx context.Context, from *ownFile, blobs func(store.Ref)
 }
 
 // besideBlobs finds the content that a file refers to: in the home, or in the store that the
-// file lies in.
+// file is in.
 func besideBlobs(f *transcript.File, st store.Store) func(store.Ref) ([]byte, error) {
 	return func(ref store.Ref) ([]byte, error) {
 		data, err := st.Blobs().Get(context.Background(), ref)
@@ -276,8 +274,8 @@ func besideBlobs(f *transcript.File, st store.Store) func(store.Ref) ([]byte, er
 	}
 }
 
-// compareOwn reports whether the store has a session already, and how many entries are new
-// to it. If either has what the other has not, or something else in its place, that is
+// compareOwn reports whether the store has a session already, and how many entries are new to
+// it. If each has something that the other lacks, or an entry differs, that is
 // store.ErrExist: it would be unclear which of them counts.
 func (h *Home) compareOwn(ctx context.Context, st store.Store, s *session.Session) (there bool, fresh int, err error) {
 	older, err := session.Open(ctx, st, s.ID(), nil)
@@ -298,7 +296,7 @@ func (h *Home) compareOwn(ctx context.Context, st store.Store, s *session.Sessio
 	}
 	other := func(how string) error {
 		return &session.Error{
-			Op: "create", Name: s.ID(), Kind: session.ErrExist, Err: errors.New("the store has a session of this id with other content: " + how),
+			Op: "create", Name: s.ID(), Kind: session.ErrExist, Err: errors.New("the store has a session with this id and other content: " + how),
 			Hint: "remove or fork that one first",
 		}
 	}
@@ -372,7 +370,7 @@ func digests(ctx context.Context, s *session.Session) (map[string][sha256.Size]b
 	return sums, nil
 }
 
-// publishOwn writes a session into the store: all of it, or nothing. To one that is there it
+// publishOwn writes a session into the store, all of it or nothing. If the session exists, it
 // adds what is new.
 func (h *Home) publishOwn(ctx context.Context, st store.Store, s *session.Session, there bool) error {
 	if !there {
@@ -412,7 +410,8 @@ func (h *Home) publishOwn(ctx context.Context, st store.Store, s *session.Sessio
 }
 
 // readBack reads a file that an export has just written: it must have the bytes that were
-// written, and be what an import takes, with so many entries and all that they need.
+// written, and an import must be able to read it, with the expected number of entries and all
+// their content.
 func readBack(ctx context.Context, path string, written hash.Hash, entries int) error {
 	in, err := vfs.Open(path)
 	if err != nil {
@@ -454,4 +453,4 @@ func readBack(ctx context.Context, path string, written hash.Hash, entries int) 
 }
 
 // errReadBack means that a file is not what was written.
-var errReadBack = errors.New("what was written does not read back as the same, so it was not kept")
+var errReadBack = errors.New("the file does not read back as it was written, so it was not kept")

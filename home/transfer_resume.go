@@ -26,21 +26,21 @@ type ResumeResult struct {
 	Session string `json:"session"`
 	Agent   string `json:"agent"`         // the program's format
 	Dir     string `json:"dir,omitempty"` // where to run the command
-	// Load is a command to run first, for a program that has to be given its files.
+	// Load is a command to run first, for a program that must import its files.
 	Load []string `json:"load,omitempty"`
-	// Command is nil if Agent is session.OwnAgent: Home.Chat goes on with the session.
+	// Command is nil if Agent is session.OwnAgent: then Home.Chat continues the session.
 	Command []string     `json:"command"`
 	Written []string     `json:"written,omitempty"` // the files that the program needed
 	Losses  []ExportLoss `json:"losses,omitempty"`  // what they cannot hold
 }
 
-// Resume finds the command that continues a conversation. If the program does not have
-// the conversation (it was held elsewhere, it went on elsewhere, or the program has
-// deleted it), Resume writes it there first. It replaces a file only if Coppice wrote it
-// and the session has everything that the program has added since; the old file stays
-// beside it as .bak. Any other file in that place is ErrExist.
+// Resume finds the command that continues a conversation. If the program does not have the
+// conversation (it was held or continued elsewhere, or the program has deleted it), Resume
+// writes it there first. It replaces a file only if Coppice wrote it and the session has
+// everything that the program has added since; the old file stays beside it as .bak. Any
+// other file in that place is ErrExist.
 //
-// A conversation that no other program has held goes on here: see Home.Chat.
+// A conversation that no other program has held continues here: see Home.Chat.
 func (t *Transfer) Resume(ctx context.Context, r ResumeRequest) (*ResumeResult, error) {
 	if err := t.home.admit("transfer.resume"); err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (t *Transfer) Resume(ctx context.Context, r ResumeRequest) (*ResumeResult, 
 		result.Command = format.Resume(native)
 		return result, nil
 	}
-	// What the program has is another state of the conversation. It stays.
+	// The program has another state of the conversation, which stays.
 	newID := imported && origin.Format == in && keeps(format, env, origin.Path)
 	if err := t.writeToResume(ctx, c, format, env, newID, result); err != nil {
 		return nil, err
@@ -85,8 +85,8 @@ func (t *Transfer) Resume(ctx context.Context, r ResumeRequest) (*ResumeResult, 
 }
 
 // heldBy returns the program's id of the conversation if the program has all of it, or "".
-// It has what it said last itself, in the file that the conversation came from or in one
-// that we wrote. What was said last elsewhere it cannot know.
+// The program has all of it if the last message was said there, in the file that the
+// conversation came from or in one that we wrote.
 func (t *Transfer) heldBy(ctx context.Context, c *Conversation, format *transcript.Format, env transcript.Env, origin session.Origin) (string, error) {
 	last, err := lastMessage(c.Session)
 	if err != nil {
@@ -101,7 +101,7 @@ func (t *Transfer) heldBy(ctx context.Context, c *Conversation, format *transcri
 		if known != nil && known.Exported == c.Header().ID && known.Native != "" && keeps(format, env, file) {
 			return known.Native, nil
 		}
-		if file != origin.Path { // the program forked the conversation, and went on there
+		if file != origin.Path { // the program forked the conversation, and continued there
 			return forkIn(ctx, format, env, file)
 		}
 	}
@@ -142,7 +142,7 @@ func lastMessage(s *session.Session) (*session.Entry, error) {
 	return nil, nil
 }
 
-// writeToResume gives the program the conversation.
+// writeToResume writes the conversation into the program's files.
 func (t *Transfer) writeToResume(ctx context.Context, c *Conversation, format *transcript.Format, env transcript.Env, newID bool, result *ResumeResult) error {
 	if format.Write == nil {
 		return &session.Error{

@@ -13,11 +13,11 @@ import (
 	"github.com/coppice-dev/coppice/store/lease"
 )
 
-// Turns are the operations that let a model answer, for callers that hold no Chat. A turn
-// belongs to the home: it goes on when the caller goes away, and ends with Close.
+// Turns are the operations that let a model answer, for callers without a Chat. A turn
+// belongs to the home: it continues when the caller goes away, and ends with Close.
 type Turns struct{ home *Home }
 
-// TurnOptions say how a turn goes.
+// TurnOptions say how a turn runs.
 type TurnOptions struct {
 	// ChatRequest says in which conversation, and with which model. A turn has tools only if
 	// the request names some, or servers; then the rules and servers of the settings and of a
@@ -25,8 +25,8 @@ type TurnOptions struct {
 	ChatRequest
 	// Questions says what happens to calls that need approval. Default: AskListeners.
 	Questions Questions `json:"questions,omitempty"`
-	// Attached has the turn stop when the caller no longer waits for it. Default: it goes
-	// on, and Watch listens to it again.
+	// Attached stops the turn when the caller no longer waits for it. Default: it continues,
+	// and Watch listens to it again.
 	Attached bool `json:"attached,omitempty"`
 }
 
@@ -36,8 +36,8 @@ type Questions string
 // What may happen to them.
 const (
 	AskListeners Questions = "ask"   // they wait for Approve while there is a listener, and are left for later otherwise
-	LeaveThem    Questions = "later" // they are left for later: the turn ends, and Approve and Resume go on with it
-	DenyThem     Questions = "deny"  // refuse the call; the model learns that there is no one to ask
+	LeaveThem    Questions = "later" // they are left for later: the turn ends, and Approve and Resume continue it
+	DenyThem     Questions = "deny"  // they are refused; the model learns that nobody can be asked
 )
 
 // PromptRequest is what a person says to a model, and in which conversation.
@@ -48,11 +48,11 @@ type PromptRequest struct {
 	Content []session.Content `json:"content,omitempty"`
 }
 
-// ResumeTurnRequest says which conversation to go on with.
+// ResumeTurnRequest says which conversation to continue.
 type ResumeTurnRequest struct {
 	TurnOptions
-	// Again has the last turn answered again, on a new branch. Default: the turn that ended in
-	// the middle goes on.
+	// Again lets the model answer the last turn again, on a new branch. Default: the
+	// unfinished turn continues.
 	Again bool `json:"again,omitempty"`
 }
 
@@ -63,9 +63,9 @@ type TurnResult struct {
 	agent.Outcome
 }
 
-// TurnEvent is what an agent tells about its turn, in the form that everyone can read. Numbers
-// of events rise from turn to turn, even after the home was closed. Three types have more than
-// the agent's: turn_start has Facts, tool_waiting has Question, and notice is a Notice.
+// TurnEvent is an event of a turn, in a form for any client. The numbers of events rise from
+// turn to turn, even after the home was closed. Three types have more than the agent's:
+// turn_start has Facts, tool_waiting has Question, and notice is a Notice.
 type TurnEvent struct {
 	agent.Event
 	Error    *ErrorInfo    `json:"error,omitempty"`
@@ -77,7 +77,7 @@ type TurnEvent struct {
 // TurnNotice is the type of an event with a Notice.
 const TurnNotice agent.EventType = "notice"
 
-// TurnFacts are who answers in a turn, and with what.
+// TurnFacts say which model answers in a turn, and with which tools.
 type TurnFacts struct {
 	Provider string    `json:"provider"`
 	Model    string    `json:"model"`
@@ -85,13 +85,13 @@ type TurnFacts struct {
 	Was      string    `json:"was,omitempty"` // the model that the conversation had before
 	Dir      string    `json:"dir,omitempty"` // where tools work
 	Tools    []string  `json:"tools,omitempty"`
-	// Warnings say what is missing: see Chat.Warnings. Untrusted is the project whose files are
-	// not used, because no one has trusted them.
+	// Warnings say what is missing: see Chat.Warnings. Untrusted is the project whose files
+	// are not used, because they are not trusted.
 	Warnings  []string `json:"warnings,omitempty"`
 	Untrusted *Project `json:"untrusted,omitempty"`
 }
 
-// TurnQuestion is what someone who decides about a call should know besides the call.
+// TurnQuestion is what the person who decides about a call should know besides the call.
 type TurnQuestion struct {
 	Dir string `json:"dir"` // where it would work
 	// Rules would allow it and calls like it; NoRules is why there are none.
@@ -99,7 +99,7 @@ type TurnQuestion struct {
 	NoRules string   `json:"no_rules,omitempty"`
 }
 
-// Prompt says something in a conversation and has the model answer.
+// Prompt says something in a conversation and lets the model answer.
 func (t *Turns) Prompt(ctx context.Context, r PromptRequest, send func(TurnEvent) error) (*TurnResult, error) {
 	return follow(ctx, t.home, "turns.prompt", r, send, t.prompt)
 }
@@ -114,15 +114,15 @@ func (t *Turns) prompt(ctx context.Context, r PromptRequest, send func(TurnEvent
 	})
 }
 
-// Resume goes on with a turn that ended in the middle: after a crash, an error, or decisions
-// about calls that waited.
+// Resume continues an unfinished turn: after a crash, an error, or decisions about calls that
+// waited.
 func (t *Turns) Resume(ctx context.Context, r ResumeTurnRequest, send func(TurnEvent) error) (*TurnResult, error) {
 	return follow(ctx, t.home, "turns.resume", r, send, t.resume)
 }
 
 func (t *Turns) resume(ctx context.Context, r ResumeTurnRequest, send func(TurnEvent) error) (*TurnResult, error) {
 	if r.Session == "" {
-		return nil, wrong("session", "{session} must say which conversation goes on")
+		return nil, wrong("session", "{session} must say which conversation to continue")
 	}
 	return t.take(ctx, "resume", &r.TurnOptions, send, func(ctx context.Context, a *agent.Agent) (*agent.Outcome, error) {
 		if r.Again {
@@ -174,14 +174,14 @@ type ApproveRequest struct {
 	Rules []string `json:"rules,omitempty"`
 }
 
-// ApproveResult says what has become of a decision.
+// ApproveResult says what became of a decision.
 type ApproveResult struct {
-	// Running says that the turn which asked goes on. Otherwise the decision is in the log, and
-	// Resume goes on.
+	// Running says that the turn which asked continues. Otherwise the decision is in the log,
+	// and Resume continues the turn.
 	Running bool `json:"running"`
 }
 
-// Approve decides about a call: of the turn that runs, or of one that ended because no one was
+// Approve decides about a call: of the running turn, or of one that ended because nobody was
 // there to decide.
 func (t *Turns) Approve(ctx context.Context, r ApproveRequest) (*ApproveResult, error) {
 	return call(ctx, t.home, "turns.approve", r, t.approve)
@@ -208,7 +208,7 @@ func (t *Turns) approve(ctx context.Context, r ApproveRequest) (*ApproveResult, 
 	return &ApproveResult{}, t.withAgent(ctx, name, func(a *agent.Agent) error { return a.Decide(r.Call, decision) })
 }
 
-// decision returns what is decided, in the words of the agent.
+// decision returns the decision in the agent's form.
 func (r *ApproveRequest) decision() (agent.Decision, error) {
 	switch {
 	case r.Call == "":
@@ -235,8 +235,8 @@ type SteerRequest struct {
 	// Text and Content are the message. Content, for images and files, goes before the text.
 	Text    string            `json:"text,omitempty"`
 	Content []session.Content `json:"content,omitempty"`
-	// After says that it can wait until the model is done; the turn then goes on with it.
-	// Default: the model hears it with the results of the calls that are under way.
+	// After says that it can wait until the model is done; the turn then continues with it.
+	// Default: the model gets it with the results of the calls that are under way.
 	After bool `json:"after,omitempty"`
 }
 
@@ -275,7 +275,7 @@ func (t *Turns) steer(ctx context.Context, r SteerRequest) (*SteerResult, error)
 	})
 	if errors.Is(err, agent.ErrIdle) {
 		err = &session.Error{
-			Op: "steer", Name: name, Kind: session.ErrConflict, Err: errors.New("no turn runs there that could be steered"),
+			Op: "steer", Name: name, Kind: session.ErrConflict, Err: errors.New("no turn is running there"),
 			Hint: "say it in a new turn",
 		}
 	}
@@ -287,7 +287,7 @@ type TakeBackResult struct {
 	Queued []session.Queued `json:"queued"`
 }
 
-// TakeBack takes back what was said with Steer and the model has not heard yet.
+// TakeBack takes back what Steer said and the model has not heard yet.
 func (t *Turns) TakeBack(ctx context.Context, r SessionRequest) (*TakeBackResult, error) {
 	return call(ctx, t.home, "turns.take_back", r, t.takeBack)
 }
@@ -335,7 +335,7 @@ func (t *Turns) cancel(ctx context.Context, r SessionRequest) (*CancelResult, er
 	})
 }
 
-// TurnStatus is what goes on in a conversation.
+// TurnStatus is the state of a conversation's turn.
 type TurnStatus struct {
 	Session string `json:"session"`
 	// Running says that a turn of this home runs there, and Began since when. Working is the
@@ -352,8 +352,8 @@ type TurnStatus struct {
 	Queued     []session.Queued `json:"queued,omitempty"`
 }
 
-// Status says what goes on in a conversation: whether a turn runs, what it waits for, and what
-// one that ended in the middle has left.
+// Status describes the turn of a conversation: whether one runs, what it waits for, and what
+// an unfinished one has left.
 func (t *Turns) Status(ctx context.Context, r SessionRequest) (*TurnStatus, error) {
 	return call(ctx, t.home, "turns.status", r, t.status)
 }
@@ -371,7 +371,7 @@ func (t *Turns) status(ctx context.Context, r SessionRequest) (*TurnStatus, erro
 		if s.Pending, err = a.Pending(); err != nil {
 			return err
 		}
-		if s.Working == nil { // otherwise it cannot be told
+		if s.Working == nil { // otherwise it is not known
 			if s.Unfinished, err = a.Unfinished(); err != nil {
 				return err
 			}
@@ -383,7 +383,7 @@ func (t *Turns) status(ctx context.Context, r SessionRequest) (*TurnStatus, erro
 
 // RunningResult lists the turns that run.
 type RunningResult struct {
-	Turns []TurnStatus `json:"turns"` // without what only the log knows
+	Turns []TurnStatus `json:"turns"` // without what is only in the log
 }
 
 // Running lists the turns of this home that run now, the oldest first.
@@ -412,8 +412,7 @@ func (t *Turns) runOf(ctx context.Context, given string) (*turnRun, string, erro
 	return t.home.turns.get(name), name, nil
 }
 
-// withWorker calls f with the agent of a turn if it runs, and with one that has nothing to do
-// otherwise.
+// withWorker calls f with the agent of a turn if it runs, or else with an idle one.
 func (t *Turns) withWorker(ctx context.Context, run *turnRun, name string, f func(*agent.Agent) error) error {
 	if done, err := run.with(f); done {
 		return err
@@ -421,8 +420,8 @@ func (t *Turns) withWorker(ctx context.Context, run *turnRun, name string, f fun
 	return t.withAgent(ctx, name, f)
 }
 
-// withAgent calls f with an agent that looks after a conversation in which no turn of this home
-// runs. It never asks its model.
+// withAgent calls f with an agent for a conversation in which no turn of this home runs. It
+// never asks its model.
 func (t *Turns) withAgent(ctx context.Context, name string, f func(*agent.Agent) error) (err error) {
 	c, err := t.home.openWhole(ctx, name)
 	if err != nil {
@@ -437,8 +436,8 @@ func (t *Turns) withAgent(ctx context.Context, name string, f func(*agent.Agent)
 	return f(a)
 }
 
-// ErrStopped is why a turn ended that a person stopped. Its text gets into the log, for people
-// and models. It matches context.Canceled.
+// ErrStopped is the error of a turn that a person stopped. Its text goes into the log, for
+// people and models. It matches context.Canceled.
 var ErrStopped error = stopped{}
 
 type stopped struct{}

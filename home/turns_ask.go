@@ -9,12 +9,12 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// NotAsked is the decision about a call that needs approval where there is no one to ask. It tells
-// the model why the call did not run.
+// NotAsked is the decision about a call that needs approval where nobody can be asked. It
+// tells the model why the call did not run.
 var NotAsked = agent.Deny.Because("it needs approval, and this program cannot ask anyone: work without it, or say what should be allowed")
 
-// approve is asked by the agent, about one call at a time. It waits for the operation Approve as
-// long as there is a listener who could decide.
+// approve is the agent's Approve: it decides about one call at a time. It waits for the
+// operation Approve as long as a listener could decide.
 func (r *turnRun) approve(ctx context.Context, call agent.Call) (agent.Decision, error) {
 	if r.isOwn(call) {
 		select {
@@ -46,14 +46,15 @@ func (r *turnRun) approve(ctx context.Context, call agent.Call) (agent.Decision,
 	}
 }
 
-// isOwn reports whether a call is one of the turn, and not of a task, whose events are not heard.
+// isOwn reports whether a call belongs to the turn itself, and not to a task, whose events
+// listeners do not get.
 func (r *turnRun) isOwn(call agent.Call) bool {
 	r.using.RLock()
 	defer r.using.RUnlock()
 	return r.worker != nil && r.worker.Session().SessionOf("") == call.Session
 }
 
-// ask tells the listeners about a question.
+// ask sends a question to the listeners.
 func (r *turnRun) ask(q *turnQuestion) {
 	r.mu.Lock()
 	box, about := r.box, &TurnQuestion{Dir: r.dir}
@@ -69,7 +70,7 @@ func (r *turnRun) ask(q *turnQuestion) {
 	})
 }
 
-// withdraw takes a question back. It returns the answer if there is one, and a default otherwise.
+// withdraw takes a question back. It returns the answer if there is one, or else a default.
 func (r *turnRun) withdraw(q *turnQuestion, otherwise agent.Decision) agent.Decision {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,7 +90,7 @@ func (r *turnRun) answer(a *ApproveRequest, d agent.Decision) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.question == nil || r.question.call.ID != a.Call {
-		return &session.Error{Op: "approve", Name: r.name, Kind: session.ErrNotExist, Err: fmt.Errorf("the turn does not ask about a call %q now", a.Call)}
+		return &session.Error{Op: "approve", Name: r.name, Kind: session.ErrNotExist, Err: fmt.Errorf("the turn is not asking about a call %q", a.Call)}
 	}
 	if len(a.Rules) > 0 {
 		if err := r.box.Allow(a.Rules...); err != nil {
@@ -97,7 +98,7 @@ func (r *turnRun) answer(a *ApproveRequest, d agent.Decision) error {
 		}
 	}
 	r.question.answer <- d
-	r.question = nil // it has one answer
+	r.question = nil // it is answered only once
 	return nil
 }
 
@@ -133,7 +134,7 @@ func (r *turnRun) status(name string) *TurnStatus {
 	return s
 }
 
-// use sets the agent of the turn. When it was taken away, no one uses it any more.
+// use sets the agent of the turn. After use(nil) returns, the old agent is no longer in use.
 func (r *turnRun) use(worker *agent.Agent) {
 	r.using.Lock()
 	defer r.using.Unlock()

@@ -13,7 +13,8 @@ import (
 const maxRecord = 4 << 20
 
 // turnRecord has the events of a turn. Each listener reads it from its own place, at its own
-// speed: the turn waits for none of them. The oldest events go when it gets too large.
+// speed: the turn waits for none of them. When it gets too large, the oldest events are
+// dropped.
 type turnRecord struct {
 	number func() int64  // returns the number of the next event
 	done   chan struct{} // closed when the turn has ended
@@ -59,7 +60,7 @@ func (r *turnRecord) add(e TurnEvent) {
 	}
 }
 
-// end says how the turn ended, with its last event if there is one.
+// end records how the turn ended, with its last event if there is one.
 func (r *turnRecord) end(last *TurnEvent, result *TurnResult, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,7 +153,7 @@ func (r *turnRecord) since(after int64) (batch []TurnEvent, changed <-chan struc
 	return batch, r.changed, r.isDone()
 }
 
-// outcome returns how the turn ended, for a listener who heard so much.
+// outcome returns how the turn ended, for a listener that got so many events.
 func (r *turnRecord) outcome(sent Streamed) (*TurnResult, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -61,7 +61,7 @@ func (t *turnTable) all() map[string]*turnRun {
 	return maps.Clone(t.runs)
 }
 
-// add takes in a turn. If another one runs in the same conversation, it is refused.
+// add adds a turn. It refuses it if another one runs in the same conversation.
 func (t *turnTable) add(op, name string, run *turnRun) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -70,7 +70,7 @@ func (t *turnTable) add(op, name string, run *turnRun) error {
 		return &session.Error{Op: op, Name: name, Err: store.ErrClosed}
 	case len(t.active) >= maxTurns:
 		return &session.Error{
-			Op: op, Name: name, Kind: provider.ErrLimited, Err: fmt.Errorf("%d turns run in this home, and more cannot run at once", len(t.active)),
+			Op: op, Name: name, Kind: provider.ErrLimited, Err: fmt.Errorf("%d turns are running in this home, which is the limit", len(t.active)),
 			Hint: "try again when some have ended",
 		}
 	}
@@ -82,7 +82,8 @@ func (t *turnTable) add(op, name string, run *turnRun) error {
 	return nil
 }
 
-// name puts a turn under the name of its conversation, which was created meanwhile or was known.
+// name registers a turn under the name of its conversation, which may have been created in
+// the meantime.
 func (t *turnTable) name(op, name string, run *turnRun) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -96,7 +97,7 @@ func (t *turnTable) put(op, name string, run *turnRun) error {
 		return nil
 	case other != run && other.isRunning():
 		return &session.Error{
-			Op: op, Name: name, Kind: session.ErrLocked, Err: fmt.Errorf("a turn runs there since %s", other.began.Local().Format(time.DateTime)),
+			Op: op, Name: name, Kind: session.ErrLocked, Err: fmt.Errorf("a turn has been running there since %s", other.began.Local().Format(time.DateTime)),
 			Hint: "steer it, stop it, or wait until it has ended",
 		}
 	}
@@ -129,7 +130,8 @@ func (t *turnTable) close() {
 	t.going.Wait()
 }
 
-// errHomeClosed is why turns end with their home. It matches context.Canceled, as ErrStopped.
+// errHomeClosed is the error of a turn that ended with its home. It matches context.Canceled,
+// as ErrStopped does.
 var errHomeClosed error = homeClosed{}
 
 type homeClosed struct{ stopped }
@@ -144,10 +146,10 @@ type turnRun struct {
 	options *TurnOptions
 	began   time.Time
 	stop    context.CancelCauseFunc
-	passed  chan struct{} // has an element when the agent's events up to its question were heard
+	passed  chan struct{} // has an element when the agent's events up to its question were recorded
 
-	// using is held by those who use the worker, which is nil before the turn has begun and after
-	// its end.
+	// using is held while the worker is in use. The worker is nil before the turn has begun
+	// and after its end.
 	using  sync.RWMutex
 	worker *agent.Agent
 
@@ -203,7 +205,7 @@ func (o *TurnOptions) isBare() bool {
 	return len(o.Servers) == 0 && (len(o.Tools) == 0 || slices.Contains(o.Tools, NoTools))
 }
 
-// check refuses what makes no sense, and what a caller may not ask for.
+// check refuses invalid options, and those that a caller may not use.
 func (o *TurnOptions) check(ctx context.Context) error {
 	switch {
 	case o.Questions != "" && !slices.Contains([]Questions{AskListeners, LeaveThem, DenyThem}, o.Questions):
@@ -239,7 +241,7 @@ func (r *turnRun) run(ctx context.Context, op string, do turnFunc) {
 	r.end(ending, result, err)
 }
 
-// converse has the agent of a chat take the turn.
+// converse lets the agent of a chat take the turn.
 func (r *turnRun) converse(ctx context.Context, op string, chat *Chat, result *TurnResult, do turnFunc) error {
 	worker, err := chat.Start(ctx)
 	if err != nil {
@@ -270,18 +272,18 @@ func (r *turnRun) converse(ctx context.Context, op string, chat *Chat, result *T
 	return chat.Explain(err)
 }
 
-// hear takes in an event of the agent.
+// hear records an event of the agent.
 func (r *turnRun) hear(chat *Chat, e agent.Event) {
 	told := TurnEvent{Event: e, Error: described(e.Err)}
 	switch e.Type {
 	case agent.TurnStart:
 		told.Facts = chat.facts()
-	case agent.ToolWaiting: // which is told when it can be answered: see approve
+	case agent.ToolWaiting: // recorded when it can be answered: see approve
 		r.pass()
 		return
 	case agent.Missed:
 		r.pass() // the question may be among them
-	case agent.TurnEnd: // which is told when the next turn can begin
+	case agent.TurnEnd: // recorded when the next turn can begin
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.ending = &told
@@ -290,7 +292,7 @@ func (r *turnRun) hear(chat *Chat, e agent.Event) {
 	r.tell(told)
 }
 
-// pass says that everything before a question was heard.
+// pass signals that everything before a question was recorded.
 func (r *turnRun) pass() {
 	select {
 	case r.passed <- struct{}{}:
@@ -302,7 +304,7 @@ func (r *turnRun) notice(n Notice) {
 	r.tell(TurnEvent{Event: agent.Event{Type: TurnNotice, Time: time.Now(), Session: n.Session}, Notice: &n})
 }
 
-// facts returns who answers in the chat, and with what.
+// facts returns which model answers in the chat, and with which tools.
 func (c *Chat) facts() *TurnFacts {
 	info := c.chosen.Model.Info()
 	facts := &TurnFacts{Provider: info.Provider, Model: info.Model, From: c.chosen.From, Was: c.chosen.Was, Dir: c.dir, Warnings: c.Warnings()}

@@ -13,8 +13,8 @@ import (
 
 // BackupRequest says where to make a backup of the home.
 type BackupRequest struct {
-	// To is a directory, or a file whose name ends in .tar.zst. A backup that is there is
-	// brought up to date, or replaced.
+	// To is a directory, or a file whose name ends in .tar.zst. An existing backup is brought
+	// up to date, or replaced.
 	To string `json:"to"`
 	// Partial replaces an older backup even if some files of the home cannot be read.
 	Partial bool `json:"partial,omitempty"`
@@ -47,15 +47,15 @@ type BackupFault struct {
 	Lost    bool   `json:"lost,omitempty"`
 }
 
-// Backup makes a backup of the home, or brings one up to date: every session, removed or
-// not, the content that they refer to, and all that the home remembers, but not the
-// index, which is made again, and not the settings, which are the user's. It may run
-// while others write. Whatever interrupts it, an older backup stays whole.
+// Backup makes a backup of the home, or brings one up to date: every session, removed or not,
+// the content that they refer to, and all notes of the home. It leaves out the index, which
+// is rebuilt, and the settings, which are the user's. It may run while others write. Whatever
+// interrupts it, an older backup stays whole.
 func (u *Upkeep) Backup(ctx context.Context, r BackupRequest) (*BackupResult, error) {
 	if err := u.home.admit("upkeep.backup"); err != nil {
 		return nil, err
 	}
-	u.home.beforeWriting(ctx) // a backup is a copy, with whatever is in it
+	u.home.beforeWriting(ctx) // a backup would copy secrets that an unfinished redaction left
 	to := realPath(r.To)
 	done, err := backup.Make(ctx, u.home.store, backup.Request{To: to, Partial: r.Partial, Progress: u.home.progress(ctx, "backing up")})
 	if done == nil {
@@ -107,9 +107,9 @@ type BackupContents struct {
 	Size     int64     `json:"size"`
 	// Damaged are the files that are not what they were when the backup was made.
 	Damaged []BackupFault `json:"damaged"`
-	// Unreadable are the sessions with lines that cannot be read, and Missing is the
-	// content that sessions refer to and that is not there, as far as the home was so
-	// already. If the list of files is damaged, that is not known, and both are empty.
+	// Unreadable are the sessions with lines that cannot be read, and Missing is the content
+	// that sessions refer to and the backup lacks, where the home was already so when it was
+	// backed up. If the list of files is damaged, that is not known, and both are empty.
 	Unreadable []UnreadableLines `json:"unreadable"`
 	Missing    []store.Ref       `json:"missing"`
 }
@@ -137,10 +137,10 @@ func contentsOf(path string, c *backup.Contents) *BackupContents {
 	return result
 }
 
-// VerifyBackup reads all of a backup and checks it: every file against its hash, every
-// line of every session, and every reference to content. If the backup is damaged, it
-// returns the result and a *backup.DamagedError, whose kind is KindCorrupt. Of the
-// options only Progress counts.
+// VerifyBackup reads all of a backup and checks it: every file against its hash, every line
+// of every session, and every reference to content. If the backup is damaged, it returns the
+// result and a *backup.DamagedError, whose kind is KindCorrupt. Only Progress of the options
+// is used.
 func VerifyBackup(ctx context.Context, r VerifyBackupRequest, o *Options) (*BackupContents, error) {
 	h := &Home{opts: optionsOf(o)}
 	path := realPath(r.Path)
@@ -171,10 +171,10 @@ type RestoreBackupResult struct {
 	Damaged []BackupFault `json:"damaged"`
 }
 
-// RestoreBackup makes a home of a backup. where is as for Open; what is there must be an
-// empty directory or nothing, else the error matches session.ErrExist. The home appears
-// when all of it is on the disk. A backup that is damaged is refused with a
-// *backup.DamagedError, unless the request is for a part: then the error is ErrPartial.
+// RestoreBackup turns a backup into a home. where is as for Open; it must be an empty
+// directory or not exist, or else the error matches session.ErrExist. The home appears when
+// all of it is on the disk. A backup that is damaged is refused with a *backup.DamagedError,
+// unless the request has Partial: then the error is ErrPartial.
 func RestoreBackup(ctx context.Context, where string, r RestoreBackupRequest, o *Options) (*RestoreBackupResult, error) {
 	h := &Home{opts: optionsOf(o)}
 	if h.settings = h.opts.Settings; h.settings == nil {

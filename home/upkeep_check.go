@@ -49,7 +49,7 @@ func (u *Upkeep) repair(ctx context.Context, r RepairRequest) (*upkeep.RepairRes
 		return nil, err
 	}
 	if !r.DryRun {
-		u.home.beforeReplacing(ctx) // a repair keeps a copy of the log, with whatever is in it
+		u.home.beforeReplacing(ctx) // a repair would copy secrets that an unfinished redaction left
 	}
 	return upkeep.Repair(ctx, u.home.store, upkeep.RepairRequest{Session: name, DryRun: r.DryRun})
 }

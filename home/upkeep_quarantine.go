@@ -9,15 +9,15 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// Kept is something in quarantine: a session as it was before a repair, or one that
-// another file took the place of, or a piece that a crash tore off a session.
+// Kept is something in quarantine: a session as it was before a repair, one that another file
+// replaced, or a piece that a crash tore off a session.
 type Kept struct {
 	ID      string    `json:"id"` // names it
 	Session string    `json:"session"`
 	Path    string    `json:"path"`
 	Time    time.Time `json:"time"` // when it went there
 	Size    int64     `json:"size"`
-	Piece   bool      `json:"piece"`            // it is no whole session
+	Piece   bool      `json:"piece"`            // it is only a piece of a session
 	Offset  int64     `json:"offset,omitempty"` // where in the session the piece was
 }
 

@@ -17,9 +17,9 @@ type RedactRequest struct {
 	Link     bool     `json:"link,omitempty"`  // only the sessions that are named
 	All      bool     `json:"all,omitempty"`   // instead of Sessions: all of them, and removed ones in the trash
 	Apply    bool     `json:"apply,omitempty"` // take out what was found; it cannot be undone
-	// Value is a string to look for, in every spelling, instead of what looks like a
-	// secret. Without Sessions it is looked for everywhere. With Apply it does not come
-	// back, even if it was found nowhere.
+	// Value is a string to look for, in every spelling, instead of what looks like a secret.
+	// Without Sessions it is looked for everywhere. With Apply it can never be written again,
+	// even if it was not found.
 	Value string `json:"value,omitempty"`
 }
 
@@ -73,8 +73,8 @@ func (u *Upkeep) redact(ctx context.Context, r RedactRequest) (*upkeep.RedactRes
 }
 
 // addIndexes adds to a receipt, if there is one, where indexes were deleted and which are
-// left. The temporary ones of killed processes are tried even if there was nothing to take
-// out: one may have been in use when that was done.
+// left. It tries to delete the temporary ones of killed processes even if there was nothing
+// to redact: one may have been in use during an earlier redaction.
 func (h *Home) addIndexes(r *clean.Receipt, dropped bool) {
 	if r == nil {
 		return

@@ -29,7 +29,7 @@ type Retired struct {
 	Removal string    `json:"removal,omitempty"` // the name of the removal; "" in a dry run
 }
 
-// RetainResult is what went, or would go.
+// RetainResult is what was removed, or would be.
 type RetainResult struct {
 	Sessions []Retired `json:"sessions"` // oldest first
 	Size     int64     `json:"size"`

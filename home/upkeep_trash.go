@@ -43,7 +43,7 @@ func (s *Sessions) remove(ctx context.Context, r RemoveRequest) (*RemoveResult, 
 	if err != nil {
 		return nil, err
 	}
-	// What is refused is refused before the index is asked, which may have complaints of its own.
+	// Refuse what must be refused before using the index, which may fail for its own reasons.
 	if err := (upkeep.RemoveRequest{Sessions: names, Force: r.Force}).Check(ctx, h.store); err != nil {
 		return nil, err
 	}
@@ -62,8 +62,8 @@ func (s *Sessions) remove(ctx context.Context, r RemoveRequest) (*RemoveResult, 
 	return result, err
 }
 
-// startedUnder returns the sessions of all subagents that some sessions started, and that
-// these started in turn. Only the index knows them; without it there are none.
+// startedUnder returns the sessions of all subagents that some sessions started, and of those
+// that the subagents started. Only the index knows them; without it there are none.
 func (h *Home) startedUnder(ctx context.Context, names []string) (started []string, err error) {
 	ix, err := h.index(ctx)
 	if err != nil {
@@ -178,7 +178,7 @@ func (u *Upkeep) restore(ctx context.Context, r RestoreRequest) (*RestoreResult,
 		}
 		err := u.home.store.Trash().Restore(ctx, other.ID)
 		if errors.Is(err, session.ErrExist) {
-			continue // it was brought back, or made again
+			continue // it exists again
 		}
 		if err != nil {
 			return result, err
@@ -219,8 +219,8 @@ func (u *Upkeep) distinctRemovals(ctx context.Context, r DistinctRequest) (*Dist
 	return &DistinctResult{distinct}, nil
 }
 
-// EmptyTrashRequest says what to delete for good: All, OlderThan or Before. One that says
-// nothing is refused.
+// EmptyTrashRequest says what to delete for good: All, OlderThan or Before. One of them is
+// required.
 type EmptyTrashRequest struct {
 	All       bool `json:"all,omitempty"`        // everything
 	OlderThan Age  `json:"older_than,omitempty"` // only what was removed longer ago
@@ -249,7 +249,7 @@ func (u *Upkeep) emptyTrash(ctx context.Context, r EmptyTrashRequest) (*EmptyTra
 		return nil, err
 	}
 	if !r.All && r.OlderThan == 0 && r.Before.IsZero() {
-		return nil, wrong("all", "nothing says what to delete for good; set {all}, {older_than} or {before}")
+		return nil, wrong("all", "say what to delete for good: set {all}, {older_than} or {before}")
 	}
 	before := r.Before
 	if before.IsZero() {

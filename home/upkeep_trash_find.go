@@ -54,9 +54,8 @@ func (b *bin) header(ctx context.Context, item store.Trashed) *session.Header {
 	return header
 }
 
-// resolve returns the removal that a person named, by whatever name Resolve takes for a
-// session that is there. Of a session that was removed several times, the latest removal is
-// meant.
+// resolve returns the removal that a person named, by any name that Resolve accepts for an
+// existing session. If a session was removed several times, its latest removal is meant.
 func (b *bin) resolve(ctx context.Context, given string) (store.Trashed, error) {
 	if given == "" {
 		return store.Trashed{}, errNoName
@@ -129,7 +128,8 @@ func (b *bin) about(ctx context.Context, dir string, missing *session.Error) (st
 	return store.Trashed{}, missing
 }
 
-// theOne returns the one removal that is meant. Sessions of one conversation are one.
+// theOne returns the only removal that is meant. The sessions of one conversation count as
+// one.
 func (b *bin) theOne(ctx context.Context, given string, latest map[string]store.Trashed, names []string) (store.Trashed, error) {
 	first := latest[names[0]]
 	family := b.family(ctx, first)
@@ -216,7 +216,7 @@ func (s byName) Open(ctx context.Context, name string) (store.Log, error) {
 	return s.Store.Open(ctx, item.ID)
 }
 
-// inTrash says where a session is that a person named and that was removed, or returns nil.
+// inTrash returns a *TrashedError if the session that a person named is in the trash, or nil.
 func (h *Home) inTrash(ctx context.Context, given string) error {
 	b, err := h.openBin(ctx)
 	if err != nil {

@@ -189,7 +189,7 @@ func TestCompactAndUndo(t *testing.T) {
 	p.says("/undo")
 	p.sees("taken back")
 	p.types("/undo", enter)
-	p.sees("✗ there is nothing to undo\n")
+	p.sees("✗ no compaction is in force, so there is nothing to undo\n")
 	p.leaves(ctrlD)
 }
 
