@@ -17,8 +17,8 @@ import (
 	"github.com/coppice-dev/coppice/home"
 )
 
-// admission decides who may ask. Its checks come before anything of a request is read but the
-// header.
+// admission decides who may send requests. Its checks come before anything but the header of
+// a request is read.
 type admission struct {
 	o       *Options
 	origins *http.CrossOriginProtection
@@ -28,7 +28,7 @@ type admission struct {
 	callers map[string]*caller
 }
 
-// caller counts what the holders of a token do.
+// caller counts the requests of a token.
 type caller struct {
 	rate             *rate.Limiter
 	requests, stream chan struct{} // as many elements as may run at once
@@ -47,7 +47,7 @@ func newAdmission(o *Options) (*admission, error) {
 
 type grantKey struct{}
 
-// GrantOf returns what the one who asks may do.
+// GrantOf returns what the caller of a request may do.
 func GrantOf(ctx context.Context) *Grant {
 	g, _ := ctx.Value(grantKey{}).(*Grant)
 	return g
@@ -58,7 +58,7 @@ func (s *Server) admitting(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
-		switch r.URL.Path { // anybody may ask for these; they tell nothing about what is in the home
+		switch r.URL.Path { // these need no token; they reveal nothing about the home
 		case "/healthz":
 			s.healthy(w, r)
 			return
@@ -90,11 +90,11 @@ func (s *Server) admitting(next http.Handler) http.Handler {
 	})
 }
 
-// askAgain is how long a request may go on before its token is looked at again.
+// askAgain is how long a request may run before its token is checked again.
 const askAgain = 5 * time.Second
 
-// whileAllowed returns a context that ends when a token is no longer good: one that was revoked
-// must not go on listening. Its cause is why.
+// whileAllowed returns a context that ends when a token is no longer valid: its holder must
+// not keep listening. Its cause is why.
 func (a *admission) whileAllowed(ctx context.Context, token string) (context.Context, context.CancelFunc) {
 	if a.o.Authorize == nil {
 		return ctx, func() {}
@@ -125,15 +125,15 @@ func (a *admission) check(r *http.Request) (*Grant, error) {
 	return a.grant(r)
 }
 
-// isForeign reports whether a page of another site asks a server that wants no token. It could
-// embed images, and try out which sessions there are.
+// isForeign reports whether a page of another site sends a request to a server without
+// tokens. Such a page could embed images, and find out which sessions exist.
 func (a *admission) isForeign(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	return a.o.Authorize == nil && (site == "cross-site" || site == "same-site")
 }
 
-// isHost reports whether the server answers for a name. A page of another site that has its
-// name point to this machine (DNS rebinding) asks by that name.
+// isHost reports whether the server answers for a name. A page of another site whose name
+// points to this machine (DNS rebinding) uses that name.
 func (a *admission) isHost(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -148,7 +148,7 @@ func (a *admission) isHost(host string) bool {
 	})
 }
 
-// grant finds out who asks.
+// grant finds out who sent a request.
 func (a *admission) grant(r *http.Request) (*Grant, error) {
 	g := &Grant{Name: "everybody", Access: home.Admin}
 	if a.o.Authorize != nil {

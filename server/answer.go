@@ -25,7 +25,7 @@ const (
 )
 
 // Message is a piece of a streamed answer. It has one member; none means that the operation
-// is still at it. The last one has the Result, the Error, or both.
+// is still running. The last one has the Result, the Error, or both.
 type Message struct {
 	Event    any            `json:"event,omitempty"`
 	Notice   *home.Notice   `json:"notice,omitempty"`
@@ -80,7 +80,7 @@ func (s *Server) answerWhole(ctx context.Context, w http.ResponseWriter, r *http
 		return
 	}
 	w.Header().Set("Content-Type", plainJSON)
-	w.Header().Set("Cache-Control", "no-cache") // it may be kept, and asked about
+	w.Header().Set("Cache-Control", "no-cache") // it may be cached, but must be revalidated
 	if r.Method == http.MethodGet {
 		tag := etag(text)
 		w.Header().Set("ETag", tag)
@@ -106,8 +106,8 @@ func matches(header, tag string) bool {
 	return false
 }
 
-// serveBytes answers with bytes, or with the range of them that was asked for. What came from
-// a transcript is never shown as a page of this server.
+// serveBytes answers with bytes, or with the requested range. Bytes from a transcript are
+// never shown as a page of this server.
 func serveBytes(w http.ResponseWriter, r *http.Request, kind string, data []byte) {
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Content-Security-Policy", "sandbox; default-src 'none'")
@@ -115,7 +115,7 @@ func serveBytes(w http.ResponseWriter, r *http.Request, kind string, data []byte
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
 }
 
-// withoutPlaces returns a result that does not say where on this machine something is.
+// withoutPlaces returns a result without paths of this machine.
 func withoutPlaces(result any) any {
 	switch r := result.(type) {
 	case *home.Overview:
@@ -153,7 +153,7 @@ var exportTypes = map[string]string{
 	home.ExportJSONL:    lines,
 }
 
-// answerBytes answers with what an export writes. An error after the first piece cuts the
+// answerBytes answers with the bytes of an export. An error after the first piece cuts the
 // connection, so that the caller does not take a part for the whole.
 func (s *Server) answerBytes(ctx context.Context, w http.ResponseWriter, r *http.Request, op *described, h *home.Home, request any) {
 	begun := false
@@ -189,8 +189,8 @@ func (s *Server) answerStream(ctx context.Context, w http.ResponseWriter, r *htt
 	var in io.Reader
 	if op.Reads {
 		in = r.Body
-		// It is told how far it has come while it still sends. That must be said before the
-		// first beat can write.
+		// A caller that is still sending gets progress reports. That must be enabled before
+		// the first beat can write.
 		_ = http.NewResponseController(w).EnableFullDuplex()
 	}
 	out := newStream(w, strings.Contains(r.Header.Get("Accept"), eventStream))
@@ -207,7 +207,7 @@ func (s *Server) answerStream(ctx context.Context, w http.ResponseWriter, r *htt
 	s.finish(ctx, r, out, result, err)
 }
 
-// idOf returns the id of an event after which a caller can go on later, or "".
+// idOf returns the id of an event after which a caller can continue later, or "".
 func idOf(event any) string {
 	if e, ok := event.(home.TurnEvent); ok {
 		return strconv.FormatInt(e.Number, 10)
@@ -215,7 +215,7 @@ func idOf(event any) string {
 	return ""
 }
 
-// finish sends the last piece. An error before the first one is an answer of its own.
+// finish sends the last piece. An error before the first one is a plain answer.
 func (s *Server) finish(ctx context.Context, r *http.Request, out *stream, result any, err error) {
 	if err == nil {
 		_ = out.send("", Message{Result: result})
@@ -230,8 +230,8 @@ func (s *Server) finish(ctx context.Context, r *http.Request, out *stream, resul
 	_ = out.send("", Message{Result: result, Error: p})
 }
 
-// told returns an event as a caller may see it. One who cannot reach the machine need not know
-// where on it a turn works.
+// told returns an event as a caller may see it. A confined caller need not know in which
+// directory a turn works.
 func (s *Server) told(event any, confined bool) any {
 	t, ok := event.(home.TurnEvent)
 	if !ok {
@@ -251,7 +251,7 @@ func (s *Server) told(event any, confined bool) any {
 	return t
 }
 
-// plain returns an error without the places of the server's files.
+// plain returns an error without paths of the server's files.
 func (s *Server) plain(e *home.ErrorInfo) *home.ErrorInfo {
 	return &home.ErrorInfo{Kind: e.Kind, Message: s.withoutPaths(e.Message), Field: e.Field, Hint: s.withoutPaths(e.Hint)}
 }
@@ -298,7 +298,7 @@ func (out *stream) end() {
 	}
 }
 
-// beat says that the operation is still at it.
+// beat says that the operation is still running.
 func (out *stream) beat() {
 	if out.send("", Message{}) == nil {
 		out.timer.Reset(beat)
@@ -329,7 +329,7 @@ func (out *stream) isUnused() bool {
 	return !out.begun
 }
 
-// send sends a piece at once. Its id is for a caller who wants to go on after it later.
+// send sends a piece at once. Its id lets a caller continue after it later.
 func (out *stream) send(id string, m Message) error {
 	text, err := json.Marshal(m)
 	if err != nil {
@@ -338,7 +338,7 @@ func (out *stream) send(id string, m Message) error {
 	return out.write(id, m.name(), text)
 }
 
-// name is what server-sent events call a piece.
+// name is the name of a piece as a server-sent event.
 func (m *Message) name() string {
 	switch {
 	case m.Error != nil:

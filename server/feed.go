@@ -16,8 +16,8 @@ import (
 )
 
 // feed keeps the latest arrivals in all sessions, so that any number of callers can follow
-// them for the price of one, and one who comes back goes on where it was. A caller who is too
-// slow, or was away for too long, is told to begin again; nobody waits for it.
+// them for the price of one, and a caller that comes back continues where it was. A caller
+// that is too slow, or was away for too long, gets a reset; the feed does not wait for it.
 //
 //	oldest                          next
 //	  │ arrival │ arrival │ arrival │  (numbers grow by one; the epoch is new with each start)
@@ -26,7 +26,7 @@ type feed struct {
 	home     *home.Home
 	stopping context.Context
 	begin    sync.Once
-	done     chan struct{} // closed when nothing more comes; nil until begin
+	done     chan struct{} // closed when nothing more comes
 
 	mu      sync.Mutex
 	epoch   string
@@ -54,7 +54,7 @@ func (f *feed) close() {
 	}
 }
 
-// start begins to follow the home when the first caller wants to.
+// start begins to follow the home when the first caller follows.
 func (f *feed) start() {
 	f.begin.Do(func() {
 		f.done = make(chan struct{})
@@ -62,19 +62,19 @@ func (f *feed) start() {
 			defer close(f.done)
 			for f.stopping.Err() == nil {
 				if _, err := f.home.Entries.Follow(f.stopping, home.FollowRequest{}, f.add); err != nil {
-					f.again() // what came in the meantime is missed
+					f.again() // arrivals in the meantime are lost
 				}
 			}
 		}()
 	})
 }
 
-// again begins a new epoch, so that every caller is told to begin again, after a moment: what
-// made the home unreadable may be over by then.
+// again begins a new epoch after a moment, so that every caller gets a reset: the home may be
+// readable again by then.
 func (f *feed) again() {
 	f.mu.Lock()
 	f.epoch, f.kept, f.size = rand.Text()[:8], nil, 0
-	f.next += 1 << 32 // no caller is at a number that is still to come
+	f.next += 1 << 32 // no caller waits for a number of the new epoch
 	f.mu.Unlock()
 	select {
 	case <-time.After(time.Second):
@@ -109,7 +109,7 @@ func (f *feed) id(n uint64) string {
 }
 
 // place returns the number of the arrival after the one with an id; ok is false if the feed
-// does not know it any more.
+// no longer knows it.
 func (f *feed) place(id string) (n uint64, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -71,7 +71,7 @@ func document() ([]byte, error) {
 	return json.MarshalIndent(doc, "", "  ")
 }
 
-// logObject is a part of a log. Programs may add members of their own, so its schema is open.
+// logObject is a part of a log. Programs may add members, so its schema is open.
 type logObject struct{}
 
 // Schema implements huma.SchemaProvider.
@@ -124,8 +124,8 @@ func describe(op *home.Operation, registry huma.Registry) *described {
 	return d
 }
 
-// requestSchema is the schema of the request without the fields that a caller elsewhere must
-// not set. It is a copy of its own: the fields in the path are not in the body.
+// requestSchema is the schema of the request without the fields that a remote caller must not
+// set. It is a separate copy: the fields in the path are not in the body.
 func (d *described) requestSchema() *huma.Schema {
 	whole := huma.SchemaFromType(d.registry, d.Request)
 	for _, name := range d.Here {
@@ -137,7 +137,7 @@ func (d *described) requestSchema() *huma.Schema {
 	return whole
 }
 
-// plain makes lists that are never null say so.
+// plain marks lists that are never null.
 func plain(s *huma.Schema) {
 	for _, p := range s.Properties {
 		p.Nullable = p.Nullable && p.Type != huma.TypeArray
@@ -160,7 +160,7 @@ func (d *described) openAPI() *huma.Operation {
 		op.Responses[status] = problem
 	}
 	if d.method == http.MethodGet && d.Event == nil {
-		op.Responses["304"] = &huma.Response{Description: "It is as If-None-Match has it"}
+		op.Responses["304"] = &huma.Response{Description: "Unchanged since the ETag in If-None-Match"}
 		op.Parameters = append(op.Parameters, header("If-None-Match", "The ETag of an earlier answer"))
 	}
 	if d.properties["once"] != nil {
@@ -198,10 +198,10 @@ func header(name, doc string) *huma.Param {
 	return &huma.Param{Name: name, In: "header", Description: doc, Schema: &huma.Schema{Type: huma.TypeString}}
 }
 
-// goesOn reports whether a caller who comes back can hear what it has missed.
+// goesOn reports whether a caller that reconnects gets what it has missed.
 func (d *described) goesOn() bool { return d.Event != nil && d.properties["after"] != nil }
 
-// body describes the body: the request without what is in the path.
+// body describes the body: the request without the fields in the path.
 func (d *described) body() *huma.RequestBody {
 	rest := *d.schema
 	rest.Properties = make(map[string]*huma.Schema)

@@ -41,7 +41,7 @@ func (s *Server) operation(op *described) http.Handler {
 // read returns the request of an operation: the path, the query and the body of an HTTP
 // request are the members of one JSON object.
 func (s *Server) read(op *described, w http.ResponseWriter, r *http.Request) (any, error) {
-	beside := make(map[string]any) // what the body does not have
+	beside := make(map[string]any) // the members from the path and the query
 	var body []byte
 	var err error
 	if op.inBody {
@@ -115,7 +115,7 @@ func readJSON(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	if err := holdingOf(r.Context()).take(r.Context(), values(body)*valueWeight); err != nil {
 		return nil, err
 	}
-	if !utf8.Valid(body) { // encoding/json would replace what is not, and no one would notice
+	if !utf8.Valid(body) { // encoding/json would silently replace other bytes
 		return nil, problemf(http.StatusBadRequest, home.KindInvalid, "the body is not UTF-8")
 	}
 	return bytes.TrimSpace(body), nil
@@ -126,7 +126,7 @@ func (d *described) readQuery(query url.Values, members map[string]any) error {
 	for name, values := range query {
 		schema := d.properties[name]
 		if schema == nil {
-			return wrongField(name, "there is no such parameter; GET /openapi.json lists those that there are")
+			return wrongField(name, "the parameter is unknown; GET /openapi.json lists the parameters")
 		}
 		if schema.Type == huma.TypeArray {
 			list := make([]any, len(values))
@@ -168,7 +168,7 @@ func valueOf(kind, text string) (any, error) {
 	return text, nil
 }
 
-// validate holds a request against its schema. It reports every field that is wrong.
+// validate checks a request against its schema. It reports every field that is wrong.
 func (d *described) validate(body []byte, beside map[string]any) error {
 	members := make(map[string]any)
 	if len(body) > 0 {
@@ -223,9 +223,9 @@ func wrongField(name, format string, args ...any) *Problem {
 	return p
 }
 
-// limited returns the context in which an operation runs: it ends with the caller, and after
-// a time unless it streams; and with the server if the caller only listens. Few callers may reach
-// the machine itself in it.
+// limited returns the context in which an operation runs. It ends with the caller, after a
+// time unless it streams, and with the server if the caller only listens. Most callers are
+// confined in it.
 func (s *Server) limited(r *http.Request, op *described) (context.Context, context.CancelFunc) {
 	ctx := r.Context()
 	if s.isConfined(GrantOf(ctx)) {
@@ -235,7 +235,7 @@ func (s *Server) limited(r *http.Request, op *described) (context.Context, conte
 		return context.WithTimeout(ctx, s.o.Limits.Time)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	// A turn goes on without those who listen to it, and can be resumed when the home is closed.
+	// A turn continues without its listeners, and can be resumed after the home was closed.
 	if op.Access == home.Read || strings.HasPrefix(op.Name, "turns.") {
 		stop := context.AfterFunc(s.stopping, cancel)
 		return ctx, func() { stop(); cancel() }
@@ -246,8 +246,8 @@ func (s *Server) limited(r *http.Request, op *described) (context.Context, conte
 // isConfined reports whether a caller must not reach the machine: see Options.Tools.
 func (s *Server) isConfined(g *Grant) bool { return s.o.Tools == 0 || g.Access < s.o.Tools }
 
-// beat is how often a stream says that it is still there, so that neither end, nor anything
-// between them, takes a silent connection for a dead one.
+// beat is how often a silent stream sends a sign of life, so that neither end, nor anything
+// between them, takes the connection for dead.
 const beat = 15 * time.Second
 
 // firstBeat is when a stream that has said nothing yet begins. Until then an error can still be

@@ -13,7 +13,7 @@ import (
 	"github.com/coppice-dev/coppice/upkeep"
 )
 
-// Problem is an error as HTTP answers it (RFC 9457), with the members of home.ErrorInfo.
+// Problem is an error in an HTTP answer (RFC 9457), with the members of home.ErrorInfo.
 type Problem struct {
 	Type   string    `json:"type"`             // urn:coppice: and the kind
 	Title  string    `json:"title"`            // the status in words
@@ -45,7 +45,7 @@ func problemf(status int, kind home.Kind, format string, args ...any) *Problem {
 	return &Problem{Status: status, Kind: kind, Detail: fmt.Sprintf(format, args...)}
 }
 
-// statuses are the answers to the kinds of errors.
+// statuses are the HTTP statuses of the kinds of errors.
 var statuses = map[home.Kind]int{
 	home.KindInvalid:     http.StatusUnprocessableEntity,
 	home.KindPartial:     http.StatusUnprocessableEntity,
@@ -57,7 +57,7 @@ var statuses = map[home.Kind]int{
 	home.KindCorrupt:     http.StatusUnprocessableEntity,
 	home.KindInterrupted: http.StatusServiceUnavailable,
 	home.KindOverflow:    http.StatusUnprocessableEntity,
-	home.KindDenied:      http.StatusBadGateway, // it is the model's provider that wants a key
+	home.KindDenied:      http.StatusBadGateway, // the model's provider wants a key, not this server
 	home.KindRefused:     http.StatusBadGateway,
 	home.KindUnavailable: http.StatusBadGateway,
 	home.KindLimited:     http.StatusServiceUnavailable,
@@ -65,8 +65,8 @@ var statuses = map[home.Kind]int{
 	home.KindNoSpace:     http.StatusInsufficientStorage,
 }
 
-// problem turns an error into what the caller may know about it. An error that the floor does
-// not expect may have anything in it, so it goes to the log only.
+// problem turns an error into what the caller may know about it. An unexpected error may
+// contain anything, so it goes to the log only.
 func (s *Server) problem(ctx context.Context, err error) *Problem {
 	var p *Problem
 	if !errors.As(err, &p) {
@@ -90,7 +90,7 @@ func (s *Server) problem(ctx context.Context, err error) *Problem {
 	return p
 }
 
-// withoutPaths keeps the places of the server's files to the server.
+// withoutPaths removes paths of the server's files from a text.
 func (s *Server) withoutPaths(text string) string {
 	for _, dir := range s.private() {
 		text = strings.ReplaceAll(text, dir, "HOME")
@@ -123,5 +123,5 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 func forbidden(g *Grant, needs home.Access) *Problem {
-	return problemf(http.StatusForbidden, home.KindForbidden, "this needs a token with %s access, and that of %s is for %s", needs, g.Name, g.Access)
+	return problemf(http.StatusForbidden, home.KindForbidden, "this needs a token with %s access, and the token %s has %s", needs, g.Name, g.Access)
 }

@@ -20,35 +20,35 @@ import (
 // Options say what a server offers, and to whom. Home is required.
 type Options struct {
 	Home *home.Home
-	// Authorize returns what the holder of a token may do; the token is "" if there was
-	// none. An error that matches ErrUnauthorized is answered with 401, any other with 500.
-	// Default: everybody who can reach the server may do everything.
+	// Authorize returns what the holder of a token may do; the token is "" if there was none.
+	// An error that matches ErrUnauthorized is answered with 401, any other with 500.
+	// Default: every caller may do everything.
 	Authorize func(ctx context.Context, token string) (*Grant, error)
-	// Hosts are the names, with or without a port, by which the server may be asked, beside
+	// Hosts are the names, with or without a port, for which the server answers, besides
 	// those of the local machine. Other names are refused, so that a web page cannot reach
 	// the server by a name that it controls.
 	Hosts []string
-	// Origins are those of web pages, beside the server's own, that may ask it, such as
-	// "https://example.org".
+	// Origins are the origins of web pages, besides the server's own, that may use it, such
+	// as "https://example.org".
 	Origins []string
-	// Version is that of the program, for those who ask.
+	// Version is the program's version, which the server reports.
 	Version string
-	// SetupMCP adds to what agents find at /mcp. Default: nothing.
+	// SetupMCP adds tools, resources and prompts to the MCP server at /mcp. Default: none.
 	SetupMCP func(*mcp.Server)
 	// Log gets a line for each request, without anything that was said in a session.
 	// Default: none.
 	Log *slog.Logger
 	// Tools is the access that a caller needs for turns in which the model has tools, MCP
 	// servers or files, and for allowing its calls: all of that acts on the machine of the
-	// server. Default: no one may.
+	// server. Default: no caller may.
 	Tools home.Access
-	// Pprof offers the profiles of net/http/pprof to those who may administer the home.
+	// Pprof offers the profiles of net/http/pprof to callers with admin access.
 	Pprof bool
 
 	Limits Limits
 }
 
-// Limits keep one caller from using up what others need. Each has a default.
+// Limits keep one caller from using up the server. Each has a default.
 type Limits struct {
 	// Body is the greatest size of a request in bytes, except that of an import. Default:
 	// 64 MB. Requests that carry no content have at most 1 MB.
@@ -77,8 +77,8 @@ func (l Limits) orDefault() Limits {
 	}
 }
 
-// ErrUnauthorized means that a token is missing, wrong, expired or revoked. Which of them is
-// not said to the one who asks.
+// ErrUnauthorized means that a token is missing, wrong, expired or revoked. The caller does
+// not learn which.
 var ErrUnauthorized = errors.New("this needs a valid token")
 
 // Grant is what the holder of a token may do.
@@ -101,7 +101,7 @@ type Server struct {
 	// document is what /openapi.json answers. It is made when it is first asked for.
 	document func() ([]byte, error)
 	stores   stores
-	// stopping ends when no new streams are to begin and those that have should end.
+	// stopping ends when the server stops: no new streams begin, and running ones end.
 	stopping context.Context
 	stop     context.CancelFunc
 }
@@ -139,16 +139,16 @@ func (s *Server) Close() error {
 }
 
 const (
-	// A header that takes longer than this comes from someone who wants to keep a connection
-	// busy. Bodies may take longer: an import is as long as a history.
+	// A header that takes longer than this comes from a client that only wants to keep a
+	// connection busy. Bodies may take longer: an import may be large.
 	headerTimeout = 10 * time.Second
 	idleTimeout   = 2 * time.Minute
-	// graceful is how long requests may take to end after Serve was told to.
+	// graceful is how long requests may take to end after the context of Serve has ended.
 	graceful = 20 * time.Second
 )
 
-// Serve answers requests that arrive at a listener until ctx ends. Then it lets what has
-// begun end, and tells those who follow to come back later.
+// Serve answers requests at a listener until ctx ends. Then it lets running requests finish,
+// and ends the streams of listeners, who can reconnect later.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	srv := &http.Server{
 		Handler: s, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: 64 << 10,
@@ -198,7 +198,7 @@ func (s *Server) isStream(r *http.Request) bool {
 	return s.streams[pattern] || pattern == "/mcp" && r.Method == http.MethodGet || pattern == "POST "+storePath && remote.Watches(r)
 }
 
-// noRoute is the answer to a request for what there is not, or not with this method.
+// noRoute is the answer to a request for an unknown path, or with the wrong method.
 func noRoute(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) *Problem {
 	var allowed []string
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
@@ -208,13 +208,13 @@ func noRoute(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) *Proble
 		}
 	}
 	if len(allowed) == 0 {
-		return problemf(http.StatusNotFound, home.KindNotFound, "there is no %s; GET /openapi.json lists what there is", r.URL.Path)
+		return problemf(http.StatusNotFound, home.KindNotFound, "there is no %s; GET /openapi.json lists the paths", r.URL.Path)
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
 	return problemf(http.StatusMethodNotAllowed, home.KindInvalid, "%s takes %s, not %s", r.URL.Path, strings.Join(allowed, " or "), r.Method)
 }
 
-// only lets those pass who have a degree of access to the whole home.
+// only admits callers with a degree of access to the whole home.
 func (s *Server) only(a home.Access, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		g := GrantOf(r.Context())

@@ -18,18 +18,19 @@ import (
 // storePath is where a client finds the store of the home: see package store/remote.
 const storePath = "/v1/store/"
 
-// stores gives the store of a home to clients on other machines, to each as it may see it.
-// Those who see the same share a handler; Authorize should return the same Home each time.
+// stores offers the store of a home to clients on other machines, to each as its token
+// allows. Clients with the same view share a handler; Authorize should return the same Home
+// each time.
 type stores struct {
 	mu   sync.Mutex
 	of   map[view]*remote.Handler
 	last []view // the latest is the last
 }
 
-// view is how a store is seen: all of it, or as the holder of a token may.
+// view is how a client sees a store: all of it, or what its token allows.
 type view struct {
 	home   *home.Home
-	token  string // "" is for those who may administer it
+	token  string // "" is for admin access
 	access home.Access
 }
 
@@ -58,7 +59,7 @@ func (s *stores) handler(g *Grant) *remote.Handler {
 	return s.of[v]
 }
 
-// stop ends what would go on for ever.
+// stop ends requests that would never end.
 func (s *stores) stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,10 +99,10 @@ func (s *Server) serveStore(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// modest is a store for those who may not administer it. Notes are what programs remember
-// about the home as a whole: tokens, the directories that are trusted, the key that signs
-// approvals. One who could write them could do anything. So they see only what they need to
-// write sessions, and their programs keep their own notes in rooms of their own.
+// modest is a store for clients without admin access. Notes are what programs remember about
+// the home as a whole: tokens, the directories that are trusted, the key that signs
+// approvals. A client that could write them could do anything. So it sees only the notes that
+// it needs to write sessions, and its programs keep their notes in separate rooms.
 type modest struct {
 	store.Store
 	token  string
@@ -116,7 +117,7 @@ func (m modest) Notes(room string) store.Notes {
 	case lease.Room:
 		return m.Store.Notes(room) // one program at a time works on a conversation
 	}
-	sum := sha256.Sum256([]byte(m.token)) // so that no token's rooms can be those of another
+	sum := sha256.Sum256([]byte(m.token)) // so that no two tokens share a room
 	return m.Store.Notes(fmt.Sprintf("of-%x-%s", sum[:16], room))
 }
 

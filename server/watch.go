@@ -21,8 +21,8 @@ import (
 	"github.com/coppice-dev/coppice/home"
 )
 
-// watch tells those who run the server what it does: a log line, counts and a span for each
-// request. None has anything that was said in a session, or a name that a caller made up.
+// watch reports what the server does: a log line, counts and a span for each request. None
+// contains text of a session, or a name that a caller made up.
 type watch struct {
 	log      *slog.Logger
 	registry *prometheus.Registry
@@ -51,11 +51,11 @@ func newWatch(log *slog.Logger) *watch {
 	return w
 }
 
-// request is what is noted about one request while it runs.
+// request is what is recorded about one request while it runs.
 type request struct {
 	id        string
 	caller    string // the name of its token
-	operation string // its name; "" for everything that is none
+	operation string // its name; "" for other requests
 }
 
 type requestKey struct{}
@@ -72,18 +72,18 @@ func requestID(ctx context.Context) string           { return requestOf(ctx).id 
 func noteCaller(ctx context.Context, name string)    { requestOf(ctx).caller = name }
 func noteOperation(ctx context.Context, name string) { requestOf(ctx).operation = name }
 
-// around returns a handler that notes what next does. If next panics, the caller gets a 500
-// and the server goes on.
+// around returns a handler that records what next does. If next panics, the caller gets a 500
+// and the server keeps running.
 func (w *watch) around(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		noted := &request{id: rand.Text()[:10]}
 		ctx, span := w.tracer.Start(context.WithValue(r.Context(), requestKey{}, noted), "coppice.request", trace.WithSpanKind(trace.SpanKindServer))
 		out := &counted{ResponseWriter: rw, control: http.NewResponseController(rw)}
-		out.hurry() // an earlier answer on this connection may have left a time that is over
+		out.hurry() // an earlier answer on this connection may have left a past deadline
 		if r.Body != nil && r.Body != http.NoBody {
 			r.Body = &arriving{r.Body, out.control}
-			_ = out.control.SetReadDeadline(time.Now().Add(patience)) // for what no handler reads
+			_ = out.control.SetReadDeadline(time.Now().Add(patience)) // for bytes that no handler reads
 		}
 		w.running.Inc()
 		defer func() {
@@ -134,10 +134,10 @@ func (w *watch) metrics() http.Handler {
 }
 
 // patience is how long a caller may take to send a piece of a body, or to receive a piece of
-// an answer. One that has not by then is taken to be gone.
+// an answer. A slower caller counts as gone.
 const patience = 30 * time.Second
 
-// arriving is the body of a request that has to keep coming.
+// arriving is the body of a request, which must keep arriving.
 type arriving struct {
 	io.ReadCloser
 	control *http.ResponseController
@@ -147,12 +147,12 @@ func (a *arriving) Read(p []byte) (int, error) {
 	_ = a.control.SetReadDeadline(time.Now().Add(patience))
 	n, err := a.ReadCloser.Read(p)
 	if err == io.EOF {
-		_ = a.control.SetReadDeadline(time.Time{}) // net/http reads on, to notice when the caller leaves
+		_ = a.control.SetReadDeadline(time.Time{}) // net/http keeps reading, to notice when the caller leaves
 	}
 	return n, err
 }
 
-// counted notes what is answered, and gives up on a caller who does not take it.
+// counted records what is answered, and gives up on a caller that does not read it.
 type counted struct {
 	http.ResponseWriter
 	control *http.ResponseController
@@ -197,8 +197,8 @@ func (s *Server) healthy(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write([]byte("{\"status\":\"ok\"}\n"))
 }
 
-// ready says that the server takes requests: that it is not about to stop, and that its home
-// can be read.
+// ready says whether the server accepts requests: it is not about to stop, and its home can
+// be read.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	if s.stopping.Err() != nil {
 		s.fail(w, r, problemf(http.StatusServiceUnavailable, home.KindUnavailable, "the server is stopping"))

@@ -19,9 +19,10 @@ import (
 	"github.com/coppice-dev/coppice/server/internal/lines"
 )
 
-// A connection may have so many requests under way. Those that end by themselves wait for one
-// another, and the connection is not read meanwhile. Those that send events may never end, so
-// too many of them are refused: a client that waited for one to end could not even cancel it.
+// How many requests a connection may have under way. Those that end by themselves wait for
+// one another, and the connection is not read in the meantime. Those that send events may
+// never end, so too many of them are refused: a client that waited for one to end could not
+// even cancel it.
 const (
 	maxUnary   = 8
 	maxStreams = 16
@@ -35,15 +36,15 @@ type conn struct {
 	stopReading func()
 	close       func() error
 
-	// ctx is that of every request. It ends when nobody would hear the answers.
+	// ctx is the context of every request. It ends when nobody is left to read the answers.
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
 	unary, streams chan struct{}  // a token for each request under way
 	work           sync.WaitGroup // requests under way
 
-	// spoken says whether the last message was tagged. It decides how a client is told about
-	// a line that cannot be understood. Only the reading goroutine uses it.
+	// spoken says whether the last message was tagged. It decides in which dialect an
+	// unreadable line is answered. Only the reading goroutine uses it.
 	spoken bool
 
 	mu      sync.Mutex       // guards what follows
@@ -71,10 +72,10 @@ func (s *Server) newConn(in io.Reader, out io.Writer) *conn {
 	return c
 }
 
-// errGone is why requests end whose client is gone.
+// errGone is why requests end when their client is gone.
 var errGone = &home.ErrorInfo{Kind: home.KindInterrupted, Message: "the client is gone"}
 
-// serve answers a client until it has nothing more to ask, and everything is answered.
+// serve answers a client until it sends nothing more, and everything is answered.
 func (c *conn) serve() {
 	for {
 		line, err := c.in.Next()
@@ -120,11 +121,11 @@ func (c *conn) end(err error) {
 	_ = c.close()
 }
 
-// errEnded is why requests end that only watch.
+// errEnded is why requests that only watch end.
 var errEnded = &home.ErrorInfo{Kind: home.KindInterrupted, Message: "no more requests are read from this connection"}
 
 // await waits until what is under way is done. A client that only ended its input still gets
-// the answers; one that is gone would keep a turn that waits for an approval for ever.
+// the answers; one that is gone would keep a turn waiting for an approval forever.
 func (c *conn) await(done <-chan struct{}) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -142,7 +143,7 @@ func (c *conn) await(done <-chan struct{}) {
 
 // handle answers a line, or begins to.
 func (c *conn) handle(line []byte) {
-	if !utf8.Valid(line) { // encoding/json would replace what is not, and nobody would notice
+	if !utf8.Valid(line) { // encoding/json would silently replace other bytes
 		c.complain(invalid("", "the line is not UTF-8"), jrpc2.ParseError)
 		return
 	}
@@ -168,7 +169,7 @@ func (c *conn) handle(line []byte) {
 	}
 }
 
-// complain tells the client, in the dialect that it used last, what is wrong with a line that
+// complain reports, in the dialect that the client used last, what is wrong with a line that
 // belongs to no request.
 func (c *conn) complain(info *home.ErrorInfo, code jrpc2.Code) {
 	if c.spoken {
@@ -180,13 +181,13 @@ func (c *conn) complain(info *home.ErrorInfo, code jrpc2.Code) {
 	c.write(answer)
 }
 
-// write queues a message. If the client is gone, that is noticed elsewhere.
+// write queues a message. Other code notices when the client is gone.
 func (c *conn) write(message any) {
 	_ = c.out.send(c.ctx, encode(message))
 }
 
-// guarded calls f, and turns a fault of the program into an error for this client: the others
-// should not lose their connections by it.
+// guarded calls f, and turns a panic into an error for this client, so that the others keep
+// their connections.
 func (c *conn) guarded(what string, f func() (any, error)) (result any, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {

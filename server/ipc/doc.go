@@ -1,5 +1,6 @@
-// Package ipc lets other programs of the same user work with a home, by lines of JSON on a
-// unix socket or on standard input and output. A connection understands two dialects at once:
+// Package ipc lets other programs of the same user work with a home, with lines of JSON on a
+// unix socket or on standard input and output. Begin with New and Listen. A connection
+// understands two dialects at once:
 //
 //   - An object with "jsonrpc" is JSON-RPC 2.0. It has every operation of home.Operations:
 //     the method is the operation's name, the params are its request.
@@ -15,6 +16,6 @@
 //
 // Nothing grows with what a client sends or leaves unread. A line has a maximum length; a
 // connection has a maximum number of requests under way, and is not read while it has more;
-// what waits to be written is bounded, and whatever wants to write more waits for the client,
-// which is disconnected when it has read nothing for a while.
+// the queue of answers is bounded, and an operation that wants to write more waits for the
+// client, which is disconnected when it has read nothing for a while.
 package ipc

@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// maxQueue is how many bytes may wait for a client to read them before whatever has more
-	// to say has to wait.
+	// maxQueue is how many bytes may wait for a client to read them before senders have to
+	// wait.
 	maxQueue = 1 << 20
-	// writeSize is how much is written before the client's time begins again.
+	// writeSize is how many bytes a client must read within the timeout.
 	writeSize = 64 << 10
 )
 
-// output writes lines to a client in the order in which they come. Each line is whole, however
-// many goroutines send. A goroutine writes while there is something to write, and only then.
+// output writes lines to a client in the order in which they come. Each line is whole,
+// however many goroutines send. A goroutine runs only while there is something to write.
 type output struct {
 	w       io.Writer
 	timeout time.Duration // how long a client may take for writeSize
@@ -52,8 +52,8 @@ func (o *output) send(ctx context.Context, line []byte) error {
 	return o.err
 }
 
-// post queues a line that can be missed, and never waits: those who report progress may hold
-// a lock that others need.
+// post queues a line that may be dropped, and never waits: a caller that reports progress may
+// hold a lock that others need.
 func (o *output) post(line []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -111,7 +111,7 @@ func (o *output) writeLine(line []byte) error {
 	return nil
 }
 
-// fail makes everyone who sends get an error.
+// fail makes all sends return an error.
 func (o *output) fail(err error) {
 	o.mu.Lock()
 	first := o.err == nil

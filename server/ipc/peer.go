@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// checkPeer refuses a connection of another user, even of root, for whom the files are the way.
+// checkPeer refuses a connection of another user, even of root, who can read the files
+// anyway.
 func checkPeer(c net.Conn, uid int) error {
 	socket, ok := c.(syscall.Conn)
 	if !ok {

@@ -43,7 +43,7 @@ type (
 		SessionID string `json:"session_id"`
 		Content   string `json:"content"` // what the model said last, whole
 		Stop      string `json:"stop"`
-		// MessageCount is not there if it could not be found out.
+		// MessageCount is missing if it is not known.
 		MessageCount *int `json:"message_count,omitempty"`
 	}
 	toolRequestApproval struct {
@@ -69,7 +69,7 @@ type turning struct {
 	asked   string // the call about which it asks, or ""
 }
 
-// initialize says who answers the queries that follow.
+// initialize sets the model and the tools of the queries that follow.
 func (c *conn) initialize(_ context.Context, line []byte) (any, error) {
 	var r initialize
 	if err := read(line, &r); err != nil {
@@ -85,7 +85,7 @@ func (c *conn) initialize(_ context.Context, line []byte) (any, error) {
 	return initialized{"initialized", r.DemoMode}, nil
 }
 
-// query says something in the present session, or in a new one, and has the model answer.
+// query says something in the current session, or in a new one, and lets the model answer.
 func (c *conn) query(ctx context.Context, line []byte) (any, error) {
 	var r query
 	if err := read(line, &r); err != nil {
@@ -96,7 +96,8 @@ func (c *conn) query(ctx context.Context, line []byte) (any, error) {
 	})
 }
 
-// toolApprove decides about a call. If the turn that asked has ended meanwhile, it goes on.
+// toolApprove decides about a call. If the turn that asked has ended in the meantime, it
+// continues.
 func (c *conn) toolApprove(ctx context.Context, line []byte) (any, error) {
 	var r toolApprove
 	if err := read(line, &r); err != nil {
@@ -118,7 +119,7 @@ func (c *conn) toolApprove(ctx context.Context, line []byte) (any, error) {
 	})
 }
 
-// turnSession returns the session of the query under way, or else the present one.
+// turnSession returns the session of the query under way, or else the current one.
 func (c *conn) turnSession() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,8 +129,8 @@ func (c *conn) turnSession() string {
 	return c.tagged.session
 }
 
-// takeTurn has the model work beside other requests. One query at a time: without ids, no one
-// could tell the pieces of two answers apart.
+// takeTurn lets the model work beside other requests. Only one query at a time: without ids,
+// a client could not tell the pieces of two answers apart.
 func (c *conn) takeTurn(ctx context.Context, request string, take func(context.Context, home.TurnOptions, func(home.TurnEvent) error) (*home.TurnResult, error)) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -162,7 +163,7 @@ func (c *conn) takeTurn(ctx context.Context, request string, take func(context.C
 	return nil
 }
 
-// hear passes on what a turn tells.
+// hear passes on an event of a turn.
 func (c *conn) hear(ctx context.Context, turn *turning, e *home.TurnEvent) error {
 	if err := c.adopt(ctx, turn, e.Session); err != nil {
 		return err
@@ -203,15 +204,15 @@ func (c *conn) adopt(ctx context.Context, turn *turning, made string) error {
 		return nil
 	}
 	turn.session = made
-	if c.tagged.session == "" { // the client may have chosen another one meanwhile
+	if c.tagged.session == "" { // the client may have chosen another one in the meantime
 		c.tagged.session = made
 	}
 	c.mu.Unlock()
 	return c.out.send(ctx, encode(sessionCreated{"session_created", made}))
 }
 
-// asks notes about which call the turn asks. If no more requests are read, it can be decided only
-// later.
+// asks records the call about which the turn asks. If no more requests are read, it can only
+// be decided later.
 func (c *conn) asks(ctx context.Context, turn *turning, call string) {
 	c.mu.Lock()
 	turn.asked = call
@@ -222,14 +223,14 @@ func (c *conn) asks(ctx context.Context, turn *turning, call string) {
 	}
 }
 
-// decideLater ends a turn that waits for a decision which this client cannot send any more. The
+// decideLater ends a turn that waits for a decision which this client can no longer send. The
 // question stays in the log.
 func (c *conn) decideLater(ctx context.Context, turn *turning) {
 	c.mu.Lock()
 	r := home.ApproveRequest{Session: turn.session, Call: turn.asked, Decision: agent.Later}
 	c.mu.Unlock()
 	if r.Call != "" {
-		_, _ = c.server.home.Turns.Approve(ctx, r) // someone else may have decided
+		_, _ = c.server.home.Turns.Approve(ctx, r) // another client may have decided
 	}
 }
 

@@ -52,7 +52,7 @@ type (
 		Result  any             `json:"result,omitempty"`
 		Error   *jrpc2.Error    `json:"error,omitempty"`
 	}
-	// notification tells a client something that needs no answer.
+	// notification is a message to a client that needs no answer.
 	notification struct {
 		JSONRPC string `json:"jsonrpc"`
 		Method  string `json:"method"`
@@ -132,7 +132,7 @@ func (c *conn) rpc(line []byte) {
 	}
 }
 
-// batch begins all requests of a batch. Whoever ends last sends the answers.
+// batch begins all requests of a batch. The last one to end sends the answers.
 func (c *conn) batch(requests []*jrpc2.ParsedRequest) {
 	var mu sync.Mutex // guards what follows
 	answers, missing := make([]*response, len(requests)), len(requests)
@@ -195,7 +195,7 @@ func (c *conn) begin(r *jrpc2.ParsedRequest, reply func(*response)) {
 			result, err := c.guarded(one.op.Name, one.run)
 			c.leave(one)
 			reply(answerFor(id, result, err))
-			<-c.tokens(one) // not earlier: who does not read its answers gets no more of them
+			<-c.tokens(one) // not earlier: a client that does not read its answers gets no more
 		}()
 	}
 }
@@ -215,7 +215,7 @@ func answerFor(id json.RawMessage, result any, err error) *response {
 func (c *conn) newCall(id json.RawMessage, r *jrpc2.ParsedRequest) (*call, error) {
 	op := home.OperationNamed(r.Method)
 	if op == nil {
-		return nil, jrpc2.Errorf(jrpc2.MethodNotFound, "there is no method %q", r.Method).
+		return nil, jrpc2.Errorf(jrpc2.MethodNotFound, "unknown method %q", r.Method).
 			WithData(failure{Kind: home.KindInvalid, Hint: "the methods are the operations that docs/ipc.md lists"})
 	}
 	one := &call{conn: c, op: op, id: id, params: reflect.New(op.Request).Interface()}
@@ -243,7 +243,7 @@ func takeInput(params json.RawMessage) (rest json.RawMessage, input string, err 
 	return rest, input, err
 }
 
-// decode reads params. A member that does not exist is an error: it would be ignored silently.
+// decode reads params. An unknown member is an error: otherwise it would be ignored silently.
 func decode(params json.RawMessage, into any) error {
 	if len(params) == 0 {
 		return nil
@@ -328,7 +328,7 @@ func (c *conn) leave(one *call) {
 	delete(c.endless, one)
 }
 
-// isEndless reports whether a request ends only when its client has heard enough.
+// isEndless reports whether a request ends only when its client cancels it.
 func (one *call) isEndless() bool {
 	switch r := one.params.(type) {
 	case *home.FollowRequest:
@@ -342,7 +342,7 @@ func (one *call) isEndless() bool {
 // errCancelled is why a request ends that its client cancelled.
 var errCancelled = &home.ErrorInfo{Kind: home.KindInterrupted, Message: "the client cancelled the request"}
 
-// cancelCall cancels a request. One that is done already is no error.
+// cancelCall cancels a request. It is not an error if the request is done already.
 func (c *conn) cancelCall(params json.RawMessage) error {
 	var r struct {
 		ID json.RawMessage `json:"id"`
@@ -362,7 +362,7 @@ func (c *conn) cancelCall(params json.RawMessage) error {
 func (one *call) run() (any, error) {
 	out, ctx := one.conn.out, one.ctx
 	var send func(any) error
-	if one.id == nil { // nobody could tell whose events, notices and progress these are
+	if one.id == nil { // without an id, events, notices and progress could not be attributed
 		ctx = home.WithNotify(ctx, one.conn.server.notify)
 		ctx = home.WithProgress(ctx, func(string, int64, int64) {})
 	} else {
@@ -377,7 +377,7 @@ func (one *call) run() (any, error) {
 	}
 	result, err := one.op.Call(ctx, one.conn.server.home, one.params, in, send)
 	if cause := context.Cause(ctx); cause != nil && home.KindOf(err) == home.KindInterrupted {
-		err = cause // which says more than that a context ended
+		err = cause // it says more than that a context ended
 	}
 	return result, err
 }
@@ -386,7 +386,7 @@ func (one *call) run() (any, error) {
 // then.
 func (one *call) progress() func(doing string, done, total int64) {
 	var mu sync.Mutex
-	last := time.Now() // what is done at once needs none
+	last := time.Now() // a quick operation needs none
 	return func(doing string, done, total int64) {
 		mu.Lock()
 		defer mu.Unlock()

@@ -31,8 +31,8 @@ type Options struct {
 	// Notify gets the notices of tagged requests, one at a time: that dialect has no message
 	// for them. Default: they are dropped.
 	Notify func(home.Notice)
-	// Log gets connections that were refused or given up, and faults of the server; never
-	// what was said. Default: nothing is logged.
+	// Log gets refused and abandoned connections, and panics of the server, but never text of
+	// sessions. Default: nothing is logged.
 	Log *slog.Logger
 }
 
@@ -87,7 +87,7 @@ func (s *Server) Serve(l net.Listener) error {
 			s.accept(accepted)
 		case s.isClosing():
 			return nil
-		case vfs.NoDescriptors(err): // it will pass
+		case vfs.NoDescriptors(err): // this is temporary
 			s.opts.Log.Warn("a connection could not be accepted", "error", err)
 			time.Sleep(100 * time.Millisecond)
 		default:
@@ -111,7 +111,7 @@ func (s *Server) isClosing() bool {
 	return s.closing
 }
 
-// accept serves a connection beside the others, if its owner may have one.
+// accept serves a connection beside the others, if its user is allowed.
 func (s *Server) accept(accepted net.Conn) {
 	if err := checkPeer(accepted, s.uid); err != nil {
 		s.opts.Log.Warn("refused a connection", "error", err)
@@ -125,7 +125,7 @@ func (s *Server) accept(accepted net.Conn) {
 		go s.run(c)
 		return
 	}
-	// It is told why, if it can be told at once.
+	// Say why, if the client reads at once.
 	_ = accepted.SetWriteDeadline(time.Now().Add(time.Second))
 	_, _ = accepted.Write(encode(failed(nil, errBusy, nil)))
 	_ = accepted.Close()
@@ -133,9 +133,9 @@ func (s *Server) accept(accepted net.Conn) {
 
 var errBusy = &home.ErrorInfo{Kind: home.KindLimited, Message: "the server has too many connections, or is ending", Hint: "close some, and try again"}
 
-// ServeStream serves one client by a pair of streams, such as standard input and output,
+// ServeStream serves one client on a pair of streams, such as standard input and output,
 // until the input ends and everything is answered, or until Shutdown. A read of the input
-// that is under way then stays behind until it returns.
+// that is under way continues in the background until it returns.
 func (s *Server) ServeStream(in io.Reader, out io.Writer) error {
 	r, w := io.Pipe() // because a read of standard input cannot be interrupted
 	go func() {
@@ -172,13 +172,13 @@ func (s *Server) run(c *conn) {
 	s.ended.Done()
 }
 
-// errShutdown is why requests end when a server has no more time for them.
+// errShutdown is why requests end when the time of Shutdown is over.
 var errShutdown = &home.ErrorInfo{Kind: home.KindInterrupted, Message: "the server ended", Hint: "start it again, and ask again"}
 
-// Shutdown ends the server. No more requests are read; those under way are finished and
+// Shutdown ends the server. It reads no more requests; those under way are finished and
 // answered, except those that only watch, which end. When the context ends, the others are
-// cancelled, and keep what they have done. Shutdown returns when everything has ended, with
-// the context's error if it had to cancel something.
+// cancelled; what they have done stays. Shutdown returns when everything has ended, with the
+// context's error if it had to cancel something.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.closing = true

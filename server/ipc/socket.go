@@ -13,25 +13,25 @@ import (
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
-// maxSocketPath is what every system allows, one byte less than the least of them.
+// maxSocketPath is the longest path that every system allows.
 const maxSocketPath = 103
 
-// SocketPath returns where a server listens by default: coppice.sock in the
-// user's runtime directory, XDG_RUNTIME_DIR, or else in a directory of its own.
+// SocketPath returns where a server listens by default: coppice.sock in the user's runtime
+// directory, XDG_RUNTIME_DIR, or else in a private directory.
 func SocketPath(getenv func(string) string) string {
 	if dir := getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "coppice.sock")
 	}
 	own := "coppice"
-	if uid := os.Getuid(); uid >= 0 { // the directory for temporary files may be everyone's
+	if uid := os.Getuid(); uid >= 0 { // the directory for temporary files may be shared
 		own += "-" + strconv.Itoa(uid)
 	}
 	return filepath.Join(os.TempDir(), own, "coppice.sock")
 }
 
-// Listen listens on a unix socket that only the user may connect to. It makes the directory
-// if that is missing, and replaces the socket of a server that has died. If a server listens
-// there, that is an error of home.KindLocked. Closing the listener removes the socket.
+// Listen listens on a unix socket that only the user may connect to. It creates a missing
+// directory, and replaces the socket of a server that has died. If a server listens there,
+// the error has home.KindLocked. Closing the listener removes the socket.
 func Listen(path string) (net.Listener, error) {
 	if len(path) > maxSocketPath {
 		return nil, invalid("socket", "the path of a socket has at most %d bytes; %s has %d", maxSocketPath, path, len(path))
@@ -54,13 +54,13 @@ func Listen(path string) (net.Listener, error) {
 	return &listener{l, lock}, nil
 }
 
-// listener is a socket with the lock that goes with it.
+// listener is a socket with its lock.
 type listener struct {
 	net.Listener
 	lock vfs.File
 }
 
-// Close removes the socket before another server can make its own.
+// Close removes the socket before another server can create its own.
 func (l *listener) Close() error {
 	err := l.Listener.Close()
 	if errors.Is(err, net.ErrClosed) {
@@ -103,7 +103,7 @@ func listen(path string) (net.Listener, error) {
 	case !isSocket(was):
 		return nil, &home.ErrorInfo{Kind: home.KindExists, Message: path + " is not a socket; it was left alone", Hint: "choose another path"}
 	default:
-		if other, err := net.Dial("unix", path); err == nil { // not one of ours, or it would have the lock
+		if other, err := net.Dial("unix", path); err == nil { // another program's: one of ours would hold the lock
 			return nil, errors.Join(listening(path), other.Close())
 		} else if !errors.Is(err, errRefused) {
 			return nil, err
@@ -116,7 +116,7 @@ func listen(path string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Until then it is as open as the umask lets it be; whoever connects is checked anyway.
+	// Until then the umask decides who can connect; checkPeer checks them anyway.
 	if err := os.Chmod(path, 0o600); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}

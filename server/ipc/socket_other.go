@@ -13,8 +13,8 @@ const errRefused = syscall.Errno(10061)
 // isSocket is true for anything but a directory: Windows has no mode for sockets.
 func isSocket(info fs.FileInfo) bool { return !info.IsDir() && info.Size() == 0 }
 
-// checkDir leaves it to the directory's access list.
+// checkDir relies on the directory's access list.
 func checkDir(string) error { return nil }
 
-// hungUp is noticed at the next write.
+// hungUp always returns false: the next write notices it.
 func hungUp(any) bool { return false }

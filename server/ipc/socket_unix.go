@@ -18,7 +18,7 @@ const errRefused = syscall.ECONNREFUSED
 
 func isSocket(info fs.FileInfo) bool { return info.Mode()&fs.ModeSocket != 0 }
 
-// checkDir refuses a directory in which another user could put a socket in the place of ours.
+// checkDir refuses a directory in which another user could replace our socket.
 func checkDir(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {

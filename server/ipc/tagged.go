@@ -75,7 +75,7 @@ type (
 
 // taggedState is what the tagged protocol remembers about a connection.
 type taggedState struct {
-	session string           // the present session, or "" if there is none yet
+	session string           // the current session, or "" if there is none yet
 	chat    home.ChatRequest // how queries are answered
 	turn    *turning         // the query under way, or nil
 }
@@ -94,7 +94,7 @@ var taggedRequests = map[string]func(c *conn, ctx context.Context, line []byte) 
 }
 
 // answerTagged answers a message of the tagged protocol before the next line is read: without
-// ids, the order is how a client knows which answer is whose.
+// ids, a client matches answers to requests by their order.
 func (c *conn) answerTagged(kind json.RawMessage, line []byte) {
 	var name string
 	if json.Unmarshal(kind, &name) != nil {
@@ -103,7 +103,7 @@ func (c *conn) answerTagged(kind json.RawMessage, line []byte) {
 	}
 	request := taggedRequests[name]
 	if request == nil {
-		c.write(taggedError{"error", name, *invalid("type", "there is no request of type %q", name)})
+		c.write(taggedError{"error", name, *invalid("type", "unknown request type %q", name)})
 		return
 	}
 	ctx := home.WithNotify(c.ctx, c.server.notify)
@@ -117,7 +117,7 @@ func (c *conn) answerTagged(kind json.RawMessage, line []byte) {
 	}
 }
 
-// taggedFields has what the tagged protocol calls the fields of requests to the home.
+// taggedFields maps fields of requests to the home to their names in the tagged protocol.
 var taggedFields = map[string]string{"session": "session_id", "text": "query", "call": "tool_id"}
 
 func taggedFailure(request string, err error) taggedError {
@@ -152,7 +152,7 @@ func (c *conn) present() string {
 	return c.tagged.session
 }
 
-// setPresent makes a session the present one.
+// setPresent makes a session the current one.
 func (c *conn) setPresent(session string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -177,7 +177,7 @@ func (c *conn) sessionCreate(ctx context.Context, line []byte) (any, error) {
 }
 
 // sessionSave says whether the current session is saved. Every message is saved as soon as it
-// arrives, so all that is left is to look.
+// arrives, so it only checks that there is a session.
 func (c *conn) sessionSave(ctx context.Context, _ []byte) (any, error) {
 	present := c.present()
 	if present == "" {

@@ -19,7 +19,7 @@ const (
 	maxTokens     = 20_000 // Claude Code refuses answers of more than 25,000
 )
 
-// aroundQuote is what the head, the marks and the advice of an answer take at most.
+// aroundQuote is the most tokens that the head, the marks and the advice of an answer take.
 const aroundQuote = 250
 
 // answer is a text for a model: what we say, then what we quote, then what to do next.
@@ -31,7 +31,7 @@ type answer struct {
 	used   int
 }
 
-// newAnswer returns an answer of at most so many tokens; 0 means the default.
+// newAnswer returns an answer of at most the given number of tokens; 0 means the default.
 func newAnswer(tokens int) (*answer, error) {
 	if tokens == 0 {
 		tokens = defaultTokens
@@ -42,7 +42,7 @@ func newAnswer(tokens int) (*answer, error) {
 	return &answer{room: tokens - aroundQuote}, nil
 }
 
-// tokensIn counts for a model that we do not know, so it is cautious.
+// tokensIn counts tokens for an unknown model, so it estimates on the high side.
 var tokensIn = window.Estimate("", "").CountText
 
 // add adds a block of text by strangers. It reports false if there is no room; the first
@@ -83,7 +83,7 @@ func quote(text string) string {
 		"<quotation " + mark + ">\n" + text + "\n</quotation " + mark + ">"
 }
 
-// shorten cuts the middle out of a text of more than so many tokens.
+// shorten cuts out the middle of a text that has more than most tokens.
 func shorten(text string, most int) string {
 	const longest = 16 // bytes of a token, about; counting megabytes takes long
 	if most < 1 {
@@ -97,7 +97,7 @@ func shorten(text string, most int) string {
 	return text
 }
 
-// upTo returns how many bytes of a text have at most so many tokens.
+// upTo returns how many bytes of a text make at most most tokens.
 func upTo(text string, most int) int {
 	n := min(len(text), 16*most)
 	for n > 0 && (n < len(text) && !utf8.RuneStart(text[n]) || tokensIn(text[:n]) > most) {
@@ -109,7 +109,8 @@ func upTo(text string, most int) int {
 	return n
 }
 
-// cursor is where an answer goes on. It is opaque, so that names in it are not read as text.
+// cursor is where an answer continues. It is opaque, so that names in it are not read as
+// text.
 type cursor struct {
 	After string `json:"a,omitempty"` // of a list: the page
 	Skip  int    `json:"s,omitempty"` // of a list: how many of that page, or of all

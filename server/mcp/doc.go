@@ -4,12 +4,12 @@
 //	server := mcp.New(h, nil)
 //	err := server.Run(ctx, &sdk.StdioTransport{})
 //
-// Every answer keeps to a number of tokens, says what it leaves out, and how to get that.
+// Every answer keeps to a token budget, says what it leaves out, and how to get the rest.
 //
-// What a session says was written by strangers: users, models, tools, web pages. An answer
-// has all of it between two marks that nothing in it can know, and names it as a quotation,
-// so that a model can tell it from what Coppice says. Characters that show nothing, or turn
-// the direction of text, are replaced.
+// The text of a session was written by strangers: users, models, tools, web pages. An answer
+// puts all of it between two marks that the text cannot know, and calls it a quotation, so
+// that a model can distinguish it from what Coppice says. Invisible characters, and those
+// that change the direction of text, are replaced.
 //
 // The rules are those of package home. This package only words them for models.
 package mcp

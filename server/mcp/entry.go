@@ -15,8 +15,8 @@ const (
 	mostThought = 150
 )
 
-// entryText is an entry: its id, who said it and when, and what it says. Without a room it is
-// whole.
+// entryText returns an entry as text: its id, who said it and when, and what it says. Without
+// a limit it is complete.
 func (v *view) entryText(n *render.Node, names render.Names, room int) string {
 	e := &n.Entry
 	head := []string{"entry " + render.OneLine(names.Name(e.ID), 0), render.Kind(e), when(e.Timestamp)}
@@ -28,12 +28,12 @@ func (v *view) entryText(n *render.Node, names render.Names, room int) string {
 	}
 	body, cut := entryBody(e, room)
 	if cut {
-		head = append(head, "shortened: read it alone, as entry, for all of it")
+		head = append(head, "shortened: pass its id as entry to read all of it")
 	}
 	return "## " + strings.Join(head, " · ") + "\n" + body + "\n"
 }
 
-// entryBody is what an entry says, and whether something was left out.
+// entryBody returns what an entry says, and whether something was left out.
 func entryBody(e *session.Entry, room int) (text string, cut bool) {
 	limit := func(text string, most int) string {
 		if room == 0 || tokensAtMost(text, min(most, room/2)) {
@@ -69,7 +69,7 @@ func blockText(c *session.Content, limit func(string, int) string) string {
 	case c.Thinking != nil:
 		return "[thinking] " + limit(c.Thinking.Content, mostThought)
 	case c.ToolUse != nil:
-		input, _ := c.ToolUse.InputJSON() // what cannot be read says nothing
+		input, _ := c.ToolUse.InputJSON() // an unreadable input is left out
 		return "[calls " + c.ToolUse.Name + "] " + limit(string(input), mostOutput)
 	case c.ToolResult != nil:
 		return resultText(c.ToolResult, limit)
@@ -93,8 +93,8 @@ func resultText(r *session.ToolResultContent, limit func(string, int) string) st
 	return text
 }
 
-// tokensAtMost reports whether a text has no more than so many tokens. A byte is at most a
-// token, so a short text need not be counted.
+// tokensAtMost reports whether a text has at most most tokens. A token has at least one byte,
+// so a short text need not be counted.
 func tokensAtMost(text string, most int) bool {
 	return len(text) <= most || len(text) < 16*most && tokensIn(text) <= most
 }

@@ -26,17 +26,17 @@ type searchRequest struct {
 	Since     string `json:"since,omitempty" jsonschema:"only what was said since then: a day such as 2026-03-14, or an age such as 7d"`
 	Until     string `json:"until,omitempty" jsonschema:"only what was said before then"`
 	Newest    bool   `json:"newest,omitempty" jsonschema:"newest first, instead of best first"`
-	Limit     int    `json:"limit,omitempty" jsonschema:"at most so many hits; 20 by default"`
+	Limit     int    `json:"limit,omitempty" jsonschema:"the maximum number of hits; 20 by default"`
 	page
 }
 
 // page are the fields of every request for a part of something.
 type page struct {
-	Cursor    string `json:"cursor,omitempty" jsonschema:"from the answer before, to go on there; the other arguments stay the same"`
+	Cursor    string `json:"cursor,omitempty" jsonschema:"from the previous answer, to continue there; keep the other arguments"`
 	MaxTokens int    `json:"max_tokens,omitempty" jsonschema:"the longest answer, from 500 to 20000 tokens; 5000 by default"`
 }
 
-// begin returns an empty answer and where to go on.
+// begin returns an empty answer and where to continue.
 func (p *page) begin() (*answer, cursor, error) {
 	c, err := readCursor(p.Cursor)
 	if err != nil {
@@ -91,7 +91,7 @@ func ofMatches(r *home.FindResult) string {
 	return fmt.Sprint(r.Matches)
 }
 
-// nothingFound says what may have been meant.
+// nothingFound suggests what the user may have meant.
 func nothingFound(a *answer, r *home.FindResult, skipped int) *answer {
 	a.head = "Nothing found."
 	if skipped > 0 {
@@ -104,7 +104,7 @@ func nothingFound(a *answer, r *home.FindResult, skipped int) *answer {
 	for _, u := range r.Unknown {
 		a.add(unknownText(u))
 	}
-	a.advise("Try fewer or other words, or recent_sessions for what there is.")
+	a.advise("Try fewer or other words, or list the sessions with recent_sessions.")
 	return a
 }
 
@@ -116,7 +116,7 @@ func unknownText(u home.UnknownFilter) string {
 	return text
 }
 
-// hitText is a hit: where it is, and what it says.
+// hitText returns a hit as text: where it is, and what it says.
 func hitText(h *home.Hit) string {
 	facts := []string{"session " + h.Name(), "entry " + render.ShortID(h.Entry), strings.TrimSpace(cmp.Or(h.Tool, h.Role) + " " + h.Kind), when(h.Time)}
 	if !h.Live {
@@ -181,7 +181,7 @@ func (f *face) recent(ctx context.Context, r recentRequest) (*answer, error) {
 	return a, nil
 }
 
-// sessionText is a session in a list.
+// sessionText returns a session as a line of a list.
 func sessionText(s *home.SessionInfo) string {
 	facts := []string{"session " + s.ID, s.Agent}
 	if s.Project != "" {
@@ -205,7 +205,7 @@ type fileRequest struct {
 	page
 }
 
-// maxCalls is how many calls with a file are looked at, the latest ones.
+// maxCalls is how many of the latest calls with a file are inspected.
 const maxCalls = 500
 
 func (f *face) withFile(ctx context.Context, r fileRequest) (*answer, error) {
@@ -256,8 +256,8 @@ func (f *face) withFile(ctx context.Context, r fileRequest) (*answer, error) {
 	return a, nil
 }
 
-// namesOf are the ways in which a file may be named in a call, the most exact first: a tool
-// may have got an absolute path, or one that is relative to another directory.
+// namesOf returns the ways in which a call may name a file, the most exact first: a tool may
+// have got an absolute path, or one that is relative to another directory.
 func namesOf(file string) []string {
 	file = path.Clean(strings.ReplaceAll(strings.ReplaceAll(file, `"`, ""), `\`, "/"))
 	names := []string{strings.TrimPrefix(file, "/")}

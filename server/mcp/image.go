@@ -15,7 +15,7 @@ import (
 type imageRequest struct {
 	Session string `json:"session,omitempty" jsonschema:"the session's id"`
 	Image   string `json:"image,omitempty" jsonschema:"its number in the list, its reference, or an entry with one image; without it, the images are listed"`
-	Search  string `json:"search,omitempty" jsonschema:"list only images that have to do with these words"`
+	Search  string `json:"search,omitempty" jsonschema:"list only images near text with these words"`
 	page
 }
 
@@ -45,7 +45,7 @@ func (f *face) image(ctx context.Context, _ *sdk.CallToolRequest, r imageRequest
 	return &sdk.CallToolResult{Content: append(content, &sdk.TextContent{Text: a.String()})}, nil, nil
 }
 
-// shownImage returns an image as every model can look at it.
+// shownImage returns an image in a form that every model can read.
 func shownImage(data []byte) (shown []byte, mediaType string, err error) {
 	c, err := media.Image(data)
 	if err != nil {

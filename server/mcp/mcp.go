@@ -22,8 +22,7 @@ type Options struct {
 	Describe func(error) home.ErrorInfo
 	// Caller names the one who asks, for Handler: a session belongs to its caller.
 	Caller string
-	// Setup adds what a program offers beside the home: tools, resources and prompts of its
-	// own. Default: nothing.
+	// Setup adds the program's own tools, resources and prompts. Default: none.
 	Setup func(*sdk.Server)
 }
 
@@ -35,7 +34,7 @@ func New(h *home.Home, o *Options) *sdk.Server {
 	return newFace(h, o, nil, nil).server
 }
 
-// face is a home as models see it.
+// face presents a home to models.
 type face struct {
 	home       *home.Home
 	describe   func(error) home.ErrorInfo
@@ -111,7 +110,7 @@ func addReader[In any](s *sdk.Server, name, title, description string, h sdk.Too
 	}, h)
 }
 
-// answering makes a tool of what writes an answer.
+// answering turns a function that fills an answer into a tool.
 //
 // The answer is text alone. Several clients hide the text from the model as soon as there is
 // structured content, which cannot be fenced.
@@ -126,7 +125,7 @@ func answering[In any](f *face, fill func(context.Context, In) (*answer, error))
 }
 
 // failed tells the model what went wrong. Most errors may name sessions by their titles, so they
-// are quotations. What is wrong with the call itself is for us to say, and to be heeded.
+// are quotations. What is wrong with the call itself is said in our own words, outside of the quotation.
 func (f *face) failed(err error) *sdk.CallToolResult {
 	info := f.describe(err)
 	a := &answer{head: "This did not work: " + cmp.Or(kinds[info.Kind], "something went wrong") + ".", room: maxTokens}

@@ -14,7 +14,7 @@ import (
 func (f *face) addPrompts(s *sdk.Server) {
 	s.AddPrompt(&sdk.Prompt{
 		Name: "hand_over", Title: "Hand work over",
-		Description: "Sum up a past session for somebody who continues the work, with what is still open.",
+		Description: "Sum up a past session for someone who continues the work, with what is still open.",
 		Arguments: []*sdk.PromptArgument{{
 			Name: "session", Title: "Session", Required: true,
 			Description: "The session's id, its short name, its title, or last for the latest one.",
@@ -30,7 +30,7 @@ const handOver = `Write a hand-over of the past session below, for somebody who 
 5. the next step.
 Name the entry for what matters, so that it can be read again. Say so where you do not know. Use read_session for what is left out.`
 
-// handOverTokens is how much of the session the prompt has.
+// handOverTokens is how many tokens of the session the prompt contains.
 const handOverTokens = 12_000
 
 func (f *face) handOver(ctx context.Context, r *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
@@ -57,7 +57,7 @@ func (f *face) handOver(ctx context.Context, r *sdk.GetPromptRequest) (*sdk.GetP
 	}, nil
 }
 
-// openEnds lists what a session has left: items of its last list of things to do, calls
+// openEnds lists what a session left unfinished: open items of its last to-do list, calls
 // without a result, and a message without an answer.
 func (f *face) openEnds(ctx context.Context, name string) (open []string, err error) {
 	c, err := f.home.Entries.Context(ctx, home.ContextRequest{Session: name})
@@ -102,5 +102,5 @@ func (f *face) openEnds(ctx context.Context, name string) (open []string, err er
 	return open, nil
 }
 
-// maxGist is how many columns of a message or a call name it.
+// maxGist is the maximum width of the summary of a message or a call, in columns.
 const maxGist = 200

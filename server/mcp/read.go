@@ -40,7 +40,7 @@ func (f *face) read(ctx context.Context, r readRequest) (*answer, error) {
 	return a, err
 }
 
-// view is a session that is read.
+// view is a session that is being read.
 type view struct {
 	c     *home.Conversation
 	drawn render.Conversation
@@ -58,7 +58,7 @@ func (f *face) open(ctx context.Context, name string) (*view, error) {
 	return &view{c, drawn}, nil
 }
 
-// span is a part of a branch: what follows a place, or what comes before it.
+// span is a part of a branch: the entries from a place on, or those before it.
 type span struct {
 	path  []*render.Node
 	names render.Names
@@ -67,7 +67,7 @@ type span struct {
 	back  bool
 }
 
-// span finds what is asked for.
+// span finds the requested part.
 func (v *view) span(r readRequest, at cursor) (s span, err error) {
 	o := render.OutlineOptions{Leaf: v.c.LeafID()}
 	if at.Leaf != "" {
@@ -99,7 +99,7 @@ func (v *view) span(r readRequest, at cursor) (s span, err error) {
 	return s, nil
 }
 
-// fill quotes as much of a span as there is room for, and says how to get the rest.
+// fill quotes as much of a span as fits, and says how to get the rest.
 func (v *view) fill(ctx context.Context, a *answer, s span) error {
 	if !a.add("title: " + titleText(v.drawn.Title)) {
 		return nil
@@ -142,7 +142,7 @@ func (v *view) fill(ctx context.Context, a *answer, s span) error {
 	return nil
 }
 
-// readEntry quotes one entry from a byte of its text on.
+// readEntry quotes one entry, beginning at a byte of its text.
 func (v *view) readEntry(ctx context.Context, a *answer, given string, from int) error {
 	id, err := v.c.Resolve(given)
 	if err != nil {
@@ -163,7 +163,8 @@ func (v *view) readEntry(ctx context.Context, a *answer, given string, from int)
 	return nil
 }
 
-// shownID is an id outside of a quotation. One that somebody chose could say anything.
+// shownID returns an id for use outside of a quotation. An id that a person chose could say
+// anything, so it is quoted.
 func shownID(id string) string {
 	if strings.ContainsFunc(id, func(r rune) bool {
 		return !(r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r == '-' || r == '_' || r == '.')

@@ -13,7 +13,7 @@ import (
 	"github.com/coppice-dev/coppice/render/plain"
 )
 
-// sessionURI begins the address of a session; its id follows.
+// sessionURI is the prefix of a session's URI; its id follows.
 const sessionURI = "coppice://session/"
 
 const sessionType = "text/plain"
@@ -21,7 +21,7 @@ const sessionType = "text/plain"
 func (f *face) addResources(s *sdk.Server) {
 	s.AddResourceTemplate(&sdk.ResourceTemplate{
 		URITemplate: sessionURI + "{id}{?cursor}", Name: "session", Title: "A past session", MIMEType: sessionType,
-		Description: "The end of a session, as much as fits 20,000 tokens. What it leaves out has a cursor.",
+		Description: "The end of a session, up to 20,000 tokens, with a cursor for the rest.",
 	}, f.readResource)
 }
 
@@ -43,7 +43,7 @@ func (f *face) readResource(ctx context.Context, r *sdk.ReadResourceRequest) (*s
 	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: r.Params.URI, MIMEType: sessionType, Text: a.String()}}}, nil
 }
 
-// worded is an error for a client.
+// worded returns an error for a client.
 func (f *face) worded(err error) error {
 	info := f.describe(err)
 	code := jsonrpc.CodeInternalError
@@ -110,5 +110,5 @@ func (f *face) complete(ctx context.Context, r *sdk.CompleteRequest) (*sdk.Compl
 	return done, nil
 }
 
-// maxCompletions is as many as the protocol allows.
+// maxCompletions is the maximum that the protocol allows.
 const maxCompletions = 100

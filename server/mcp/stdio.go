@@ -13,21 +13,21 @@ import (
 	"github.com/coppice-dev/coppice/server/internal/lines"
 )
 
-// Lines returns a transport of messages that have a line each, such as those on standard input
-// and output. A line that is no message gets an error for an answer, as JSON-RPC wants it, and
-// the next one is read: the SDK would end the connection.
+// Lines returns a transport with one message per line, for example on standard input and
+// output. A line that is not a message is answered with an error, as JSON-RPC requires, and
+// the next one is read; the SDK alone would end the connection.
 func Lines(in io.Reader, out io.Writer) sdk.Transport {
 	m := &messages{in: lines.New(in, maxLine), out: out}
 	return &sdk.IOTransport{Reader: m, Writer: m, MaxLineLength: -1}
 }
 
-// maxLine is far more than a call of any tool takes, in bytes.
+// maxLine is the maximum length of a line in bytes, far more than any tool call needs.
 const maxLine = 16 << 20
 
 // messages passes on the lines that are messages.
 type messages struct {
 	in   *lines.Reader
-	left []byte // of the present message
+	left []byte // of the current message
 
 	mu  sync.Mutex // guards out: messages must not mix
 	out io.Writer
@@ -52,8 +52,8 @@ func (m *messages) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// checked returns the messages in a line, and refuses what is none. A batch, which old versions
-// of the protocol have, becomes its messages.
+// checked returns the messages in a line, and refuses anything else. A batch, which old
+// versions of the protocol have, becomes its messages.
 func (m *messages) checked(line []byte) (good []byte, err error) {
 	if !json.Valid(line) {
 		return nil, m.refuse(jsonrpc.CodeParseError, "the line is not JSON")
@@ -74,7 +74,7 @@ func (m *messages) checked(line []byte) (good []byte, err error) {
 	return good, err
 }
 
-// refuse answers what cannot be a request, and so has no id.
+// refuse answers a line that is not a request, and so has no id.
 func (m *messages) refuse(code int, format string, args ...any) error {
 	text, err := json.Marshal(fmt.Sprintf(format, args...))
 	if err == nil {
@@ -90,5 +90,5 @@ func (m *messages) Write(p []byte) (int, error) {
 	return m.out.Write(p)
 }
 
-// Close implements io.Closer. Those who gave the streams close them.
+// Close implements io.Closer. The caller of Lines closes the streams.
 func (m *messages) Close() error { return nil }

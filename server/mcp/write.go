@@ -31,7 +31,7 @@ type noteRequest struct {
 	Text    string `json:"text" jsonschema:"the note"`
 }
 
-// noteSource says in the log who wrote a note in the user's place.
+// noteSource is the mark in the log for a note that was written in the user's name.
 const noteSource = "mcp"
 
 func (f *face) note(ctx context.Context, _ *sdk.CallToolRequest, r noteRequest) (*sdk.CallToolResult, *home.AppendResult, error) {

@@ -2,12 +2,12 @@
 // has a name, says what its bearer may do, and may be limited to a part of the home.
 //
 // A token is 52 random characters after "cop_", so that people and package redact recognise
-// one. It is shown when it is made and never again: the home keeps only its SHA-256. That
-// is enough, because a slow hash protects secrets that somebody could guess, and nobody can
-// guess 256 random bits.
+// one. It is shown when it is made and never again: the home keeps only its SHA-256. A fast
+// hash is enough: a slow one protects secrets that can be guessed, and 256 random bits
+// cannot.
 //
-// The tokens of a home are one note in its store, so every kind of store can keep them.
-// Whoever can write the notes of a store can make tokens for it.
+// The tokens of a home are one note in its store, so every kind of store can keep them. A
+// program that can write the notes of a store can make tokens for it.
 package token
 
 import (
@@ -47,7 +47,7 @@ type Token struct {
 	Used time.Time `json:"used,omitzero"`
 }
 
-// kept is a token as the note has it.
+// kept is a token in the note.
 type kept struct {
 	Token
 	Hash []byte `json:"sha256"`
@@ -56,12 +56,11 @@ type kept struct {
 const (
 	room = "tokens"
 	note = "tokens.json"
-	// readEvery is how old what we know of the note may be: so long a revoked token still
-	// works.
+	// readEvery is how long the note is cached: for that long a revoked token still works.
 	readEvery = time.Second
-	// askEvery is the same for a token that we do not know. It may be new.
+	// askEvery is the same for an unknown token, which may be new.
 	askEvery = 50 * time.Millisecond
-	// usedEvery is how often the use of a token is written down.
+	// usedEvery is how often the use of a token is recorded.
 	usedEvery = time.Hour
 )
 
@@ -77,8 +76,8 @@ type Tokens struct {
 // Of returns the tokens of a home in a store.
 func Of(st store.Store) *Tokens { return &Tokens{notes: st.Notes(room)} }
 
-// goodName is what a token may be called. It is compiled when a token is made: that takes
-// milliseconds, and every command would wait for it.
+// goodName matches valid names of tokens. It is compiled only when a token is made: that
+// takes milliseconds, which every command would wait for.
 var goodName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\p{L}\p{N}][\p{L}\p{N}._-]{0,63}$`) })
 
 // Add makes a token and returns its secret, which cannot be read again. It uses the token's
@@ -117,7 +116,7 @@ func (t *Tokens) List(ctx context.Context) ([]Token, error) {
 	return list, err
 }
 
-// Revoke deletes a token. A server that runs refuses it within a second. An unknown name is
+// Revoke deletes a token. A running server refuses it within a second. An unknown name is
 // session.ErrNotExist.
 func (t *Tokens) Revoke(ctx context.Context, name string) error {
 	return t.change(ctx, func(all []kept) ([]kept, error) {
@@ -140,7 +139,7 @@ func (t *Tokens) Check(ctx context.Context, secret string) (Token, error) {
 	return found, err
 }
 
-// check is Check without its one write. due says that the use is to be written down.
+// check is Check without its one write. due says that the use must be recorded.
 func (t *Tokens) check(ctx context.Context, sum []byte, now time.Time) (_ Token, due bool, _ error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -163,7 +162,7 @@ func (t *Tokens) check(ctx context.Context, sum []byte, now time.Time) (_ Token,
 	return found.Token, due, nil
 }
 
-// find compares with every token, whichever is right. The caller holds mu.
+// find compares a sum with every token, even after a match. The caller holds mu.
 func (t *Tokens) find(sum []byte) (found *kept) {
 	for i := range t.known {
 		if subtle.ConstantTimeCompare(t.known[i].Hash, sum) == 1 {
@@ -173,16 +172,17 @@ func (t *Tokens) find(sum []byte) (found *kept) {
 	return found
 }
 
-// refresh reads the note unless that was done less than some time ago. The caller holds mu.
+// refresh reads the note, unless it was read less than the given time ago. The caller holds
+// mu.
 func (t *Tokens) refresh(ctx context.Context, now time.Time, every time.Duration) error {
 	if age := now.Sub(t.read); !t.read.IsZero() && age >= 0 && age < every {
 		return nil
 	}
 	all, err := t.load(ctx)
 	if err != nil {
-		return err // refuse everybody rather than let a revoked token pass
+		return err // refuse all rather than accept a revoked token
 	}
-	for i := range all { // what was not written down yet
+	for i := range all { // uses that were not recorded yet
 		if was := t.find(all[i].Hash); was != nil && was.Used.After(all[i].Used) {
 			all[i].Used = was.Used
 		}
@@ -191,7 +191,7 @@ func (t *Tokens) refresh(ctx context.Context, now time.Time, every time.Duration
 	return nil
 }
 
-// noteUse writes down that a token was used. A home that cannot be written to does without.
+// noteUse records that a token was used. A read-only home does not record it.
 func (t *Tokens) noteUse(ctx context.Context, sum []byte, used time.Time) {
 	_ = t.change(ctx, func(all []kept) ([]kept, error) {
 		for i := range all { // it may have been revoked since

@@ -1,4 +1,4 @@
-// Package lines reads the lines that clients send, none longer than allowed.
+// Package lines reads lines of a limited length from clients.
 package lines
 
 import (
@@ -18,13 +18,14 @@ type Reader struct {
 	max int
 }
 
-// New returns a reader of lines of at most so many bytes.
+// New returns a reader of lines of at most limit bytes.
 func New(r io.Reader, limit int) *Reader {
 	return &Reader{bufio.NewReaderSize(r, 4<<10), limit}
 }
 
-// Next returns the next line that is not blank. After ErrTooLong the line after it is next. A
-// last line needs no newline: half a JSON object is not one, so it cannot be mistaken.
+// Next returns the next line that is not blank. After ErrTooLong it continues with the line
+// after the long one. A last line needs no newline: half a JSON object cannot be mistaken for
+// a whole one.
 func (l *Reader) Next() ([]byte, error) {
 	var line []byte
 	for {

@@ -24,11 +24,11 @@ type Entry struct {
 // ErrForeign means that the entry of this name is for another program.
 var ErrForeign = errors.New("there is an entry of this name for another program")
 
-// Change is what becomes of a configuration file.
+// Change is a change of a configuration file.
 type Change struct {
 	Program string `json:"program"`
 	Path    string `json:"path"`
-	// Backup is where the file is kept as it was, if there was one.
+	// Backup is the path of the copy of the old file, if there was one.
 	Backup string `json:"backup,omitempty"`
 	// Before and After are the texts of the file. They are equal if there is nothing to do.
 	Before []byte `json:"-"`
@@ -45,7 +45,7 @@ const backupSuffix = ".before-coppice"
 func (c *Change) IsNothing() bool { return bytes.Equal(c.Before, c.After) }
 
 // Add returns the change that gives the agent a server. Nothing is written before Write. An
-// entry of ours is brought up to date; what a person added to it stays.
+// existing entry of ours is updated; what a person added to it stays.
 func (p *Program) Add(m Machine, e Entry) (*Change, error) {
 	return p.change(m, func(c *Change, f format, text []byte) ([]byte, error) {
 		had, err := p.command(f, text, e.Name)
@@ -64,7 +64,7 @@ func (p *Program) Add(m Machine, e Entry) (*Change, error) {
 	})
 }
 
-// Remove returns the change that takes the server out. If there is none, the error is
+// Remove returns the change that removes the server. If there is none, the error is
 // session.ErrNotExist.
 func (p *Program) Remove(m Machine, name string) (*Change, error) {
 	return p.change(m, func(c *Change, f format, text []byte) ([]byte, error) {
@@ -164,11 +164,11 @@ func (p *Program) change(m Machine, edit func(*Change, format, []byte) ([]byte, 
 	return c, nil
 }
 
-// maxFile is far above what agents keep in such a file. Claude Code keeps its history there.
+// maxFile is far above the size of such a file, although Claude Code keeps its history there.
 const maxFile = 256 << 20
 
-// Write keeps the file as it was, and replaces it. If another program wrote to it since, the
-// error is session.ErrConflict.
+// Write backs the file up, and replaces it. If another program wrote to it since, the error
+// is session.ErrConflict.
 func (c *Change) Write() error {
 	if c.IsNothing() {
 		return nil
@@ -178,7 +178,7 @@ func (c *Change) Write() error {
 		return err
 	}
 	if !bytes.Equal(now, c.Before) {
-		return &session.Error{Op: "configure", Path: c.Path, Err: session.ErrConflict, Hint: "the file has changed meanwhile; try again"}
+		return &session.Error{Op: "configure", Path: c.Path, Err: session.ErrConflict, Hint: "the file has changed in the meantime; try again"}
 	}
 	disk, how := vfs.OS{KeepOwner: true}, vfs.Replacement{Perm: 0o600}
 	if c.Backup == "" {

@@ -115,7 +115,7 @@ func isBlank(text []byte) bool { return len(bytes.TrimSpace(bytes.TrimPrefix(tex
 
 var bom = []byte("\ufeff")
 
-// object is an object in a text, by the places of what it has.
+// object is an object in a text, as the positions of its members.
 type object struct {
 	open, end int // of the braces: the first, and behind the last
 	members   []member
@@ -162,7 +162,7 @@ func (o *object) member(key string) *member {
 	return nil
 }
 
-// insert adds a member at the end, in the style of the object.
+// insert adds a member at the end, formatted like the others.
 func (o *object) insert(text []byte, key string, value any) []byte {
 	indent, unit, line := o.indentIn(text), o.unit(text), newline(text)
 	n := len(o.members)
@@ -191,7 +191,7 @@ func (o *object) insert(text []byte, key string, value any) []byte {
 	return splice(splice(text, at, at, own), last.end, last.end, ",")
 }
 
-// remove takes a member out: what insert put there.
+// remove removes a member that insert added.
 func (o *object) remove(text []byte, key string) []byte {
 	m := o.member(key)
 	i := 0
@@ -224,7 +224,7 @@ func (o *object) remove(text []byte, key string) []byte {
 	return edited
 }
 
-// indentIn is what a member's line begins with.
+// indentIn returns the indentation of a member's line.
 func (o *object) indentIn(text []byte) string {
 	if len(o.members) > 0 {
 		if indent, ok := indentOf(text, o.members[0].start); ok {
@@ -237,7 +237,7 @@ func (o *object) indentIn(text []byte) string {
 	return string(outer) + o.unit(text)
 }
 
-// unit is by how much a level is indented in the text.
+// unit returns the indentation of one level in the text.
 func (o *object) unit(text []byte) string {
 	if root, err := findObject(text); err == nil && len(root.members) > 0 {
 		if indent, ok := indentOf(text, root.members[0].start); ok && indent != "" {

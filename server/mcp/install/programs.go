@@ -62,7 +62,7 @@ func Programs() []*Program {
 	}
 }
 
-// Named returns the program of a name, or nil.
+// Named returns the program with a name, or nil.
 func Named(name string) *Program {
 	all := Programs()
 	if i := slices.IndexFunc(all, func(p *Program) bool { return p.Name == name }); i >= 0 {
@@ -71,7 +71,8 @@ func Named(name string) *Program {
 	return nil
 }
 
-// in is a file in the directory that a variable names, or else in one of the user's.
+// in returns a file in the directory that a variable names, or else in one below the user's
+// home.
 func in(variable, dir, name string) func(Machine) string {
 	return func(m Machine) string {
 		own := ""
@@ -82,7 +83,7 @@ func in(variable, dir, name string) func(Machine) string {
 	}
 }
 
-// opencodeFile is the one of opencode's files that is there. It reads them all.
+// opencodeFile returns the one of opencode's files that exists. opencode reads them all.
 func opencodeFile(m Machine) string {
 	dir := filepath.Join(cmp.Or(m.Getenv("XDG_CONFIG_HOME"), filepath.Join(m.Home, ".config")), "opencode")
 	for _, name := range []string{"opencode.jsonc", "opencode.json"} {

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// scanner finds the places of things in JSON with comments. It does not judge: what it reads
-// was decoded before, and what is made of it will be.
+// scanner finds positions in JSON with comments. It does not validate: the text was decoded
+// before, and the result will be.
 type scanner struct {
 	text   []byte
 	at     int

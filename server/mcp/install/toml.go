@@ -14,7 +14,7 @@ import (
 // tomlFile is a file with a table for each entry, below a table of this name.
 type tomlFile struct{ servers string }
 
-// errByHand means that a file is written in a way that cannot be edited here.
+// errByHand means that a file is written in a form that this package cannot edit.
 var errByHand = errors.New("the entry is written in a way that a program cannot change; edit the file")
 
 func (f tomlFile) decode(text []byte) (all map[string]any, err error) {
@@ -114,7 +114,7 @@ func (f tomlFile) table(text []byte, name string) (lines []string, from, to int)
 	return lines, from, to
 }
 
-// checked returns the edited text, if it says what the old one did but for a change of the
+// checked returns the edited text, if it differs from the old one only in the change of the
 // entries.
 func (f tomlFile) checked(text []byte, edited string, change func(entries map[string]any)) ([]byte, error) {
 	want, err := f.decode(text)
@@ -131,8 +131,8 @@ func (f tomlFile) checked(text []byte, edited string, change func(entries map[st
 	return []byte(edited), nil
 }
 
-// sameBut reports whether two files say the same, but for a change of the entries. No entries
-// at all and an empty list of them are the same.
+// sameBut reports whether two files say the same apart from a change of the entries. No
+// entries and an empty list of entries are the same.
 func sameBut(want, got map[string]any, servers string, change func(map[string]any)) bool {
 	entries, _ := want[servers].(map[string]any)
 	if entries == nil {
