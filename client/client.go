@@ -1,4 +1,4 @@
-// Package client opens a home on another machine, which a Coppice server has:
+// Package client opens a home on another machine, which a Coppice server offers:
 //
 //	h, err := client.Open(ctx, "https://sessions.example.org", &client.Options{Token: token})
 //	if err != nil {
@@ -7,9 +7,9 @@
 //	defer h.Close()
 //	list, err := h.Sessions.List(ctx, home.ListRequest{Limit: 10})
 //
-// It is a home.Home like any other, so every program that uses one can use it. Operations are
-// performed by the server. Conversations, chats, and what reads or writes files (an import, an
-// export to a path) run here, on the sessions of the server.
+// It is a home.Home like any other, so every program that uses one can use it. The server
+// performs the operations. Conversations, chats, and operations that read or write files (an
+// import, an export to a path) run here, on the sessions of the server.
 package client
 
 import (
@@ -33,7 +33,7 @@ import (
 
 // Options adjusts how a home is opened.
 type Options struct {
-	// Home is for the home itself.
+	// Home has the options of the home itself.
 	Home home.Options
 	// Token is sent to the server and nowhere else, and only over TLS or to this machine.
 	Token string
@@ -41,7 +41,7 @@ type Options struct {
 	HTTP *http.Client
 }
 
-// storePath is where a server has the store of its home.
+// storePath is the path of the store on a server.
 const storePath = "/v1/store"
 
 // Open opens the home of the server at an address.
@@ -75,7 +75,8 @@ const (
 	stream = "application/x-ndjson"
 	// maxLine is the longest piece of an answer. An entry is shorter.
 	maxLine = 256 << 20
-	// silence is how long the server may say nothing. It says something four times as often.
+	// silence is how long the server may be silent. It sends a sign of life four times as
+	// often.
 	silence = time.Minute
 )
 
@@ -111,8 +112,8 @@ func (p *problem) err() error {
 	return info
 }
 
-// Do implements home.Remote. Whoever follows one session goes on where they were if the
-// connection is lost.
+// Do implements home.Remote. If the connection is lost while a caller follows one session, Do
+// continues where it was.
 func (s *server) Do(ctx context.Context, op *home.Operation, request any, send func(event any) error) (any, error) {
 	following, _ := request.(*home.FollowRequest)
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
@@ -126,7 +127,7 @@ func (s *server) Do(ctx context.Context, op *home.Operation, request any, send f
 		switch {
 		case following == nil:
 			return result, err
-		case ctx.Err() != nil: // the end of a watch is no error
+		case ctx.Err() != nil: // the end of a watch is not an error
 			return result, nil
 		case !isLost(err) || following.Session == "" || came == "" && following.After == "":
 			return result, err
@@ -187,14 +188,14 @@ func (s *server) once(ctx context.Context, op *home.Operation, request any, send
 		if err != nil {
 			return nil, s.why(outer, ctx, err)
 		}
-		alive.Stop() // the reader may take its time
+		alive.Stop() // the reader may be slow
 		if result, done, err := s.take(op, line, send); done || err != nil {
 			return result, err
 		}
 	}
 }
 
-var errSilent = errors.New("it is silent")
+var errSilent = errors.New("the server is silent")
 
 func (s *server) why(outer, ctx context.Context, err error) error {
 	if outer.Err() != nil {
@@ -206,8 +207,8 @@ func (s *server) why(outer, ctx context.Context, err error) error {
 	return s.lose(err)
 }
 
-// request makes the HTTP request of an operation, by its route: the fields that are in the path
-// go there, the others into the query of a GET and the body of anything else.
+// request builds the HTTP request of an operation from its route: the fields that are in the
+// path go there, the others into the query of a GET and the body of anything else.
 func (s *server) request(ctx context.Context, op *home.Operation, request any) (*http.Request, error) {
 	method, path, ok := strings.Cut(op.Route, " ")
 	if !ok {
@@ -295,7 +296,7 @@ func readLine(in *bufio.Reader) (line []byte, err error) {
 	}
 }
 
-// take does what a piece of an answer says.
+// take handles a piece of an answer.
 func (s *server) take(op *home.Operation, line []byte, send func(any) error) (result any, done bool, err error) {
 	var m message
 	if err := json.Unmarshal(line, &m); err != nil {
@@ -333,10 +334,10 @@ func (s *server) result(op *home.Operation, raw json.RawMessage) (any, error) {
 	return result, nil
 }
 
-// strange is the error of an answer that makes no sense.
+// strange is the error of an unintelligible answer.
 func (s *server) strange(err error) error {
 	return &home.ErrorInfo{
-		Kind: home.KindUnavailable, Message: fmt.Sprintf("%s answers something strange: %v", s.address, err),
+		Kind: home.KindUnavailable, Message: fmt.Sprintf("the answer of %s cannot be understood: %v", s.address, err),
 		Hint: "use the same version of Coppice on both sides",
 	}
 }

@@ -17,7 +17,7 @@ import (
 // State is what a client remembers. The zero value has no session. It is for one goroutine.
 type State struct {
 	SessionID    string `json:"session_id,omitempty"` // "" means that there is none
-	IsRestored   bool   `json:"is_restored"`          // the session was there before the client
+	IsRestored   bool   `json:"is_restored"`          // the session is older than the client
 	MessageCount int    `json:"message_count"`
 
 	known map[string]SessionInfo
@@ -33,16 +33,16 @@ type SessionInfo struct {
 	TotalTokens  int       `json:"total_tokens"`
 }
 
-// StartSession notes that a new session began.
+// StartSession records that a new session began.
 func (s *State) StartSession(id string) { s.enter(id, false, 0) }
 
-// RestoreSession notes that the client goes on with a session that has so many messages.
+// RestoreSession records that the client continues a session with that many messages.
 func (s *State) RestoreSession(id string, messages int) { s.enter(id, true, messages) }
 
-// IncrementMessageCount notes that something was said.
+// IncrementMessageCount records that something was said.
 func (s *State) IncrementMessageCount() { s.MessageCount++ }
 
-// Clear notes that the client is in no session. What it knows about sessions stays.
+// Clear records that the client is in no session. It keeps the list of sessions.
 func (s *State) Clear() { s.enter("", false, 0) }
 
 func (s *State) enter(id string, restored bool, messages int) {

@@ -68,13 +68,13 @@ func (l *log) beginAppend() error {
 	return nil
 }
 
-// appending is an append on its way.
+// appending is an append that is under way.
 type appending struct {
 	log   *log
 	at    store.Pos
 	lines [][]byte // the caller's: only until began is closed
 	sum   sum      // of the lines
-	maybe bool     // the lines may be in the log, though we were not told
+	maybe bool     // the lines may be in the log although no answer came
 
 	end   store.Pos
 	began chan struct{} // closed when end is known
@@ -95,8 +95,8 @@ func (a *appending) run(ctx context.Context) {
 	}
 }
 
-// detached returns a context that goes on for a while after ctx is done: what became of an
-// append should be known.
+// detached returns a context that lasts for a while after ctx is done, to find out what
+// became of an append.
 func detached(ctx context.Context) (context.Context, func()) {
 	late, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -141,14 +141,14 @@ func (a *appending) insist(ctx context.Context) error {
 	}
 }
 
-// unknown is the error of an append that failed, or may have.
+// unknown is the error of an append that failed or may have failed.
 func (a *appending) unknown(err error) error {
 	err = a.log.fail("append", err)
 	if !a.maybe || errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrUnknown) {
 		return err
 	}
 	if err == nil {
-		err = errors.New("the lines are not there any more")
+		err = errors.New("the lines are no longer there")
 	}
 	return &store.Error{
 		Op: "append", Name: a.log.name, Offset: int64(a.at), At: true, Kind: store.ErrUnknown, Err: err,
@@ -156,7 +156,7 @@ func (a *appending) unknown(err error) error {
 	}
 }
 
-// ended takes the first answer.
+// ended handles the first answer.
 func (a *appending) ended(f frame) error {
 	var r result
 	if err := f.result(&r); err != nil {

@@ -14,12 +14,12 @@ import (
 
 // Options adjusts how a store is opened. The zero value uses http.DefaultClient without a token.
 type Options struct {
-	// Client makes the requests. It must not have a timeout, because some answers go on for
-	// as long as somebody reads them.
+	// Client makes the requests. It must not have a timeout, because some answers last as
+	// long as they are read.
 	Client *http.Client
 	// Token is sent as a bearer token.
 	Token string
-	// Patience is how long a server that does not answer is asked again. Default: 10 seconds.
+	// Patience is how long to keep trying a server that does not answer. Default: 10 seconds.
 	Patience time.Duration
 }
 
@@ -27,15 +27,14 @@ const (
 	defaultPatience = 10 * time.Second
 	firstPause      = 20 * time.Millisecond
 	longestPause    = time.Second
-	// grace is how long an append whose context is done may take to find out what became of
-	// it.
+	// grace is how long an append whose context is done may take to find out its outcome.
 	grace = 5 * time.Second
 )
 
 // Store is a store on another machine.
 type Store struct {
 	connection
-	view   bool // it is what is in the trash
+	view   bool // it is the store of the trash
 	limits store.Limits
 
 	ctx    context.Context // ends with Close, with store.ErrClosed
@@ -101,7 +100,7 @@ func (s *Store) admit(ctx context.Context, op, name string) error {
 	return s.ready(ctx, op, name)
 }
 
-// fail gives an error that does not come from the other store the form of a store's errors.
+// fail turns an error that does not come from the other store into a *store.Error.
 func (s *Store) fail(op, name string, err error) error {
 	if err == nil {
 		return nil
@@ -121,26 +120,26 @@ func (s *Store) fail(op, name string, err error) error {
 	case errors.Is(err, errGone):
 		return &store.Error{Op: op, Name: name, Kind: store.ErrLocked, Err: err, Hint: "try again"}
 	case errors.Is(err, errFrame):
-		return &store.Error{Op: op, Name: name, Err: fmt.Errorf("%s: %w", s.url, err), Hint: "is this the address of a Coppice server?"}
+		return &store.Error{Op: op, Name: name, Err: fmt.Errorf("%s: %w", s.url, err), Hint: "check that this is the address of a Coppice server"}
 	}
 	return err
 }
 
-// unsure is fail for what may have happened or not.
+// unsure is fail for an operation that may or may not have happened.
 func (s *Store) unsure(op, name string, err error) error {
 	if l, ok := errors.AsType[*lost](err); ok && l.sent {
-		return &store.Error{Op: op, Name: name, Kind: store.ErrUnknown, Err: l.err, Hint: "look whether it has happened"}
+		return &store.Error{Op: op, Name: name, Kind: store.ErrUnknown, Err: l.err, Hint: "check whether it has happened"}
 	}
 	return s.fail(op, name, err)
 }
 
-// read makes a request that changes nothing, or the same if it is made twice.
+// read makes a request that can be repeated.
 func (s *Store) read(ctx context.Context, what string, q *query) error {
 	q.repeat = true
 	return s.fail(what, q.args.Name, s.run(ctx, what, q))
 }
 
-// write makes a request that cannot be made twice.
+// write makes a request that must not be repeated.
 func (s *Store) write(ctx context.Context, what string, q *query) error {
 	return s.unsure(what, q.args.Name, s.run(ctx, what, q))
 }
@@ -155,7 +154,7 @@ func (s *Store) run(ctx context.Context, what string, q *query) error {
 	return s.ask(ctx, q)
 }
 
-// one is for the only result of an answer.
+// one decodes the only result of an answer.
 func one(r *result) func(frame) error { return func(f frame) error { return f.result(r) } }
 
 // maxResults is how many results an answer may have.

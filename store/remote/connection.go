@@ -19,7 +19,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// connection is how a server is reached.
+// connection makes requests to a server.
 type connection struct {
 	url      string
 	client   *http.Client
@@ -28,9 +28,9 @@ type connection struct {
 	tick     time.Duration // how often the server hears of a lease
 }
 
-// Client returns an HTTP client for a server: it sends the token to that server only, and only
-// if nobody on the way can read it, and follows no redirection. base is nil, or what the client
-// is otherwise like.
+// Client returns an HTTP client for a server: it sends the token only to that server, and
+// only over an encrypted or local connection, and follows no redirection. base, if not nil,
+// has its other settings.
 func Client(where, token string, base *http.Client) (*http.Client, error) {
 	u, err := url.Parse(where)
 	refuse := func(why, hint string) error {
@@ -78,15 +78,14 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.next.RoundTrip(r)
 }
 
-// query is a request, and what is done with its answer.
+// query is a request, and the functions that handle its answer.
 type query struct {
 	op   string
 	args request
 	data [][]byte // frames of bytes after the arguments
-	// stream writes those that are not there yet, and is called once. An error of what it
-	// reads from is a *refusal.
+	// stream writes further frames, and is called once. An error of its source is a *refusal.
 	stream func(w io.Writer) error
-	repeat bool              // to ask twice does no harm
+	repeat bool              // repeating it does no harm
 	begin  func()            // called before every attempt
 	each   func(frame) error // called with every frame of the answer
 
@@ -116,12 +115,12 @@ type lost struct {
 func (l *lost) Error() string { return l.err.Error() }
 func (l *lost) Unwrap() error { return l.err }
 
-// refusal is an error of what the caller wanted to send: nothing was done.
+// refusal is an error of the data that the caller wanted to send: nothing was done.
 type refusal struct{ err error }
 
 func (r *refusal) Error() string { return r.err.Error() }
 
-// ask makes a request, several times if it is lost and that does no harm.
+// ask makes a request, and repeats a lost one if that does no harm.
 func (c *connection) ask(ctx context.Context, q *query) error {
 	var retry pauses
 	for {
@@ -133,8 +132,8 @@ func (c *connection) ask(ctx context.Context, q *query) error {
 	}
 }
 
-// once makes a request. An error of the server is returned as it is, and a *lost if there is no
-// answer.
+// once makes a request. It returns an error of the server as it is, and a *lost if there is
+// no answer.
 func (c *connection) once(ctx context.Context, q *query) error {
 	if ctx.Err() != nil {
 		return &lost{context.Cause(ctx), false}
@@ -226,7 +225,7 @@ func (c *connection) answer(ctx context.Context, q *query, body io.Reader) error
 			return why(ctx, err)
 		case kind == kindBeat:
 		case kind == kindEnd:
-			_, _ = io.CopyN(io.Discard, in.r, 1) // the end, after which the connection can be used again
+			_, _ = io.CopyN(io.Discard, in.r, 1) // read to the end, so that the connection can be reused
 			return nil
 		case kind == kindError:
 			var f failure
@@ -237,7 +236,7 @@ func (c *connection) answer(ctx context.Context, q *query, body io.Reader) error
 		case q.each == nil:
 			return malformed("a result where none should be")
 		default:
-			alive.Stop() // the reader may take its time
+			alive.Stop() // the reader may be slow
 			if err := q.each(frame{kind, payload}); err != nil {
 				return err
 			}
@@ -264,7 +263,7 @@ func why(ctx context.Context, err error) error {
 		return &lost{cause, true}
 	}
 	if e, ok := errors.AsType[*url.Error](err); ok {
-		err = e.Err // without the address, which the error around it has
+		err = e.Err // without the address, which the outer error has
 	}
 	op, ok := errors.AsType[*net.OpError](err)
 	return &lost{err, !ok || op.Op != "dial"}
@@ -275,13 +274,13 @@ func refused(resp *http.Response) error {
 	text := fmt.Sprintf("%s://%s answered %q", resp.Request.URL.Scheme, resp.Request.URL.Host, resp.Status)
 	switch resp.StatusCode {
 	case http.StatusUnauthorized:
-		return &store.Error{Op: "ask the server", Err: &cause{text, []error{fs.ErrPermission}}, Hint: "it wants a token that it knows"}
+		return &store.Error{Op: "ask the server", Err: &cause{text, []error{fs.ErrPermission}}, Hint: "give a token that the server knows"}
 	case http.StatusForbidden:
 		return &store.Error{Op: "ask the server", Err: &cause{text, []error{fs.ErrPermission}}, Hint: "the token does not allow that"}
 	case http.StatusBadRequest:
 		return &store.Error{Op: "ask the server", Err: errors.New(text), Hint: "the address of a server with TLS begins with https://"}
 	case http.StatusNotFound, http.StatusMethodNotAllowed:
-		return &store.Error{Op: "ask the server", Err: errors.New(text), Hint: "is this the address of a Coppice server?"}
+		return &store.Error{Op: "ask the server", Err: errors.New(text), Hint: "check that this is the address of a Coppice server"}
 	case http.StatusRequestEntityTooLarge:
 		return &store.Error{Op: "ask the server", Kind: store.ErrTooLarge, Err: errors.New(text)}
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout:
@@ -296,7 +295,7 @@ type pauses struct {
 	next  time.Duration
 }
 
-// wait waits, or returns false if there is no time left.
+// wait pauses, or returns false if there is no time left.
 func (p *pauses) wait(ctx context.Context, patience time.Duration) bool {
 	if p.since.IsZero() {
 		p.since, p.next = time.Now(), firstPause

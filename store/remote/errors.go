@@ -11,7 +11,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// errGone: the server does not know the handle or lease, or no longer.
+// errGone means that the server does not know the handle or lease, or no longer does.
 var errGone = errors.New("the server has forgotten it")
 
 // errOver: the client has had the lease for as long as it may.
@@ -54,7 +54,7 @@ type failure struct {
 	Limit  *store.LimitError `json:"limit,omitempty"`
 }
 
-// describe makes a failure of an error of a store that is somewhere.
+// describe turns an error of a store into a failure, without the store's paths.
 func describe(err error, op, where string) *failure {
 	f := &failure{Op: op}
 	for _, n := range names {
@@ -83,7 +83,7 @@ func describe(err error, op, where string) *failure {
 	return f
 }
 
-// causeOf says why, without the file: that is nobody's business on another machine.
+// causeOf returns the cause without paths: other machines must not learn them.
 func causeOf(err error) string {
 	if err == nil {
 		return ""
@@ -94,7 +94,7 @@ func causeOf(err error) string {
 	if e, ok := errors.AsType[*os.LinkError](err); ok {
 		return e.Err.Error()
 	}
-	if e, ok := errors.AsType[*store.Error](err); ok { // one within another may have a path
+	if e, ok := errors.AsType[*store.Error](err); ok { // a nested error may have a path
 		if e.Err != nil {
 			return causeOf(e.Err)
 		}
@@ -102,7 +102,7 @@ func causeOf(err error) string {
 	}
 	for _, n := range names {
 		if err == n.err {
-			return "" // the name says it
+			return "" // the name says it all
 		}
 	}
 	return err.Error()
@@ -138,7 +138,7 @@ func (f *failure) err() error {
 	return e
 }
 
-// cause is why something did not work on another machine.
+// cause is the cause of an error on another machine.
 type cause struct {
 	text string
 	is   []error

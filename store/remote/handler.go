@@ -14,9 +14,9 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// Handler gives a store to others. It does not ask who they are: that is for whatever is in
-// front of it. A Handler is for one store, and those who may not see the same get a Handler of
-// their own: handles of one mean nothing to another.
+// Handler offers a store to other machines. It does not authenticate clients: the server in
+// front of it does. A Handler serves one store; clients with different views get different
+// Handlers, and the handles of one mean nothing to another.
 type Handler struct {
 	store  store.Store
 	limits store.Limits
@@ -32,9 +32,9 @@ type Handler struct {
 	leases map[string]*lease
 }
 
-// pace is how long things may take. Tests are faster.
+// pace is how long things may take. Tests use shorter times.
 type pace struct {
-	beat  time.Duration // the longest silence of a server that is at work
+	beat  time.Duration // the longest silence of a working server
 	stall time.Duration // how long the other side may take for its next bytes
 	idle  time.Duration // how long an unused handle is kept
 	lease time.Duration // how long a client may be silent that has a lease
@@ -56,8 +56,8 @@ func NewHandler(st store.Store) *Handler {
 	return h
 }
 
-// Stop ends the watches, which would go on for ever, and nothing else. It is for a server that
-// lets what has begun end before it closes the handler.
+// Stop ends the watches, which would never end by themselves, and nothing else. A server
+// calls it to let other requests finish before it closes the handler.
 func (h *Handler) Stop() { h.stop() }
 
 // Close ends all requests, and releases everything that clients have open.
@@ -82,7 +82,7 @@ func (h *Handler) Close() error {
 type call struct {
 	*Handler
 	ctx   context.Context
-	store store.Store // the handler's, or what is in its trash
+	store store.Store // the handler's, or that of its trash
 	request
 	in      *frames
 	out     *answer
@@ -113,7 +113,7 @@ func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, hold func(n int6
 	defer cancel()
 	control := http.NewResponseController(w)
 	defer context.AfterFunc(h.ctx, cancel)()
-	_ = control.EnableFullDuplex() // else a beat during an upload would swallow a part of it
+	_ = control.EnableFullDuplex() // otherwise a beat during an upload would swallow a part of it
 	w.Header().Set("Content-Type", mimeType)
 	w.Header().Set("Cache-Control", "no-store")
 	body := &patient{ctx, control, h.pace.stall, r.Body}
@@ -153,7 +153,7 @@ type busy struct{ why error }
 
 func (b *busy) Error() string { return b.why.Error() }
 
-// maxRest is how much of a request is read that is of no use any more. If the server closed the
+// maxRest is how much of a useless rest of a request is read. If the server closed the
 // connection at once, a client that is still sending might not see the answer.
 const maxRest = 64 << 20
 
@@ -182,7 +182,7 @@ func (c *call) run(op operation) error {
 	return op.run(c)
 }
 
-// bad is the error of a body that makes no sense, or was cut off.
+// bad is the error of a body that is malformed or cut off.
 func bad(err error) error {
 	return &store.Error{Op: "read the request", Kind: store.ErrInvalid, Err: err}
 }
@@ -198,7 +198,7 @@ func (c *call) lines(yield func([]byte, error) bool) {
 		case kind == kindEnd:
 			return
 		case kind != kindData:
-			yield(nil, bad(malformed("this is no line")))
+			yield(nil, bad(malformed("this is not a line")))
 			return
 		}
 		if !yield(payload, nil) {
@@ -244,7 +244,7 @@ func (c *call) all(data []byte) error {
 	return c.out.data(data)
 }
 
-// patient is a body whose sender may take its time, but not for ever.
+// patient is a body whose sender may be slow, but not silent.
 type patient struct {
 	ctx     context.Context
 	control *http.ResponseController
@@ -258,7 +258,7 @@ func (p *patient) Read(b []byte) (int, error) {
 		return 0, err
 	}
 	n, err := p.r.Read(b)
-	if err != nil { // the server itself goes on reading, to notice when the client leaves
+	if err != nil { // the server itself keeps reading, to notice when the client leaves
 		_ = p.control.SetReadDeadline(time.Time{})
 	}
 	return n, err
@@ -284,8 +284,8 @@ func newAnswer(w io.Writer, control *http.ResponseController, pace pace) *answer
 	return a
 }
 
-// deadlined is a client that has to take what it is given. If it does not, it is cut off, and
-// may ask for the rest later.
+// deadlined is a client that must keep reading. If it does not, it is cut off, and may
+// request the rest later.
 type deadlined struct {
 	io.Writer
 	control *http.ResponseController

@@ -23,7 +23,7 @@ type handle struct {
 	store.Log
 	of store.Store // closed with the log, if it is not nil
 
-	uses   int // requests that use it now; guarded by the handler's mutex, as is what follows
+	uses   int // requests that use it now; this and what follows is guarded by the handler's mutex
 	used   time.Time
 	expiry *time.Timer
 }
@@ -54,7 +54,7 @@ func (h *Handler) keep(log store.Log, of store.Store) (string, error) {
 	return id, nil
 }
 
-// forgetOldest takes out the log that was not used for the longest time. The caller has the
+// forgetOldest removes the log that was unused for the longest time. The caller has the
 // mutex, and closes the log.
 func (h *Handler) forgetOldest(oldest **handle) bool {
 	id := ""
@@ -79,7 +79,7 @@ func (h *Handler) expire(id string, l *handle) {
 	}
 	delete(h.logs, id)
 	h.mu.Unlock()
-	_ = l.close() // the client learns of it when it flushes what it opens next
+	_ = l.close() // the client learns of an error when it opens the log again and flushes
 }
 
 // log returns the log of a handle; done must be called.
@@ -101,7 +101,7 @@ func (h *Handler) log(id string) (log store.Log, done func(), err error) {
 	}, nil
 }
 
-// isTrash reports whether a handle is that of a log in the trash.
+// isTrash reports whether a handle belongs to a log in the trash.
 func (h *Handler) isTrash(id string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -150,14 +150,14 @@ func (l *lease) drop() {
 	l.finish()
 }
 
-// newLease returns a lease whose end is still to be set. grant makes it known.
+// newLease returns a lease. The caller sets its end, and calls grant.
 func (h *Handler) newLease() *lease {
 	l := &lease{end: func() {}, life: h.pace.life}
 	l.ctx, l.cancel = context.WithCancel(h.ctx)
 	return l
 }
 
-// grant makes a lease known and returns its name.
+// grant registers a lease and returns its name.
 func (h *Handler) grant(l *lease) (string, error) {
 	id := rand.Text()
 	h.mu.Lock()
@@ -193,7 +193,7 @@ func (h *Handler) renew(id string) (*lease, error) {
 	return l, nil
 }
 
-// release ends a lease. That there is none is fine.
+// release ends a lease. It does nothing if there is none.
 func (h *Handler) release(id string) {
 	h.mu.Lock()
 	l := h.leases[id]
@@ -223,7 +223,7 @@ func startExchange(ctx context.Context, run func(ctx context.Context, ask func([
 	return x
 }
 
-// errEnded is why an operation fails whose client took its question back, or is dead.
+// errEnded is why an operation fails when its client has cancelled or is dead.
 var errEnded = &store.Error{Op: "change", Kind: store.ErrLocked, Err: errors.New("the client has gone")}
 
 func (x *exchange) ask(question []byte) ([]byte, error) {

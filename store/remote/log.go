@@ -60,11 +60,11 @@ func (l *log) bound(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { stop(); cancel(nil) }
 }
 
-// maxGone is how often in a row a handle may be gone.
+// maxGone is how many times in a row a handle may be gone.
 const maxGone = 5
 
-// once makes a request about the log. If the server has forgotten the handle, it did nothing, so
-// the log is opened again.
+// once makes a request about the log. If the server has forgotten the handle, it did nothing,
+// so once opens the log again.
 func (l *log) once(ctx context.Context, q *query) error {
 	for tries := 0; ; tries++ {
 		q.args.Handle = l.current()
@@ -86,12 +86,12 @@ func (l *log) again(ctx context.Context, gone string) error {
 	handle, was := l.handle, seen{slices.Clone(l.seen.Runs), l.seen.Apart}
 	l.mu.Unlock()
 	if handle != gone {
-		return nil // somebody else did
+		return nil // another goroutine has
 	}
 	if was.Apart {
 		return &store.Error{
 			Op: "open", Name: l.name, Kind: store.ErrReplaced,
-			Err: errors.New("the server has forgotten it, and too much was read here and there to compare"), Hint: "open it again",
+			Err: errors.New("the server has forgotten it, and too many separate parts were read to compare them"), Hint: "open it again",
 		}
 	}
 	var r result
@@ -105,7 +105,7 @@ func (l *log) again(ctx context.Context, gone string) error {
 	return nil
 }
 
-// simple makes a request that does no harm if it is made twice.
+// simple makes a request that can be repeated.
 func (l *log) simple(ctx context.Context, what string, q *query) error {
 	if err := l.ready(ctx, what); err != nil {
 		return err
@@ -151,7 +151,7 @@ func (l *log) Watch(ctx context.Context, from store.Pos) iter.Seq2[store.Line, e
 	}
 }
 
-// each yields lines from a position on. It goes on where it was if the connection is lost.
+// each yields lines from a position on. If the connection is lost, it continues where it was.
 func (l *log) each(ctx context.Context, op string, at store.Pos, back bool) iter.Seq2[store.Line, error] {
 	return func(yield func(store.Line, error) bool) {
 		what, at := op, at
@@ -201,7 +201,7 @@ func (l *log) each(ctx context.Context, op string, at store.Pos, back bool) iter
 }
 
 var (
-	errStop  = errors.New("nobody reads on")
+	errStop  = errors.New("the caller stopped reading")
 	errEarly = errors.New("the server ended a watch")
 )
 

@@ -70,7 +70,7 @@ func (s *Store) create(ctx context.Context, name string, lines iter.Seq2[[]byte,
 	return l, nil
 }
 
-// look opens a log that may have been created, if it has the lines that it should have.
+// look opens a log that may have been created, if it has the expected lines.
 func (s *Store) look(ctx context.Context, l *log, want sum) bool {
 	var r result
 	if s.read(ctx, "open", &query{op: "open", args: request{Name: l.name}, each: one(&r)}) != nil {
@@ -116,7 +116,7 @@ func (s *Store) send(w io.Writer, op, name string, lines iter.Seq2[[]byte, error
 	return nil
 }
 
-// checkLine refuses a line that the other store would not take, before it is on its way.
+// checkLine refuses a line that the other store would refuse, before it is sent.
 func (s *Store) checkLine(op, name string, line []byte) error {
 	limit := s.limits.Entry
 	if limit <= 0 {
@@ -198,7 +198,7 @@ func (s *Store) RemoveAt(ctx context.Context, name string, end store.Pos) error 
 	return s.write(ctx, "remove", &query{op: "remove-at", args: request{Name: name, At: end}})
 }
 
-// Changes implements store.Store: marks are for the index that is beside the logs.
+// Changes implements store.Store. It has none: marks are for the index beside the logs.
 func (s *Store) Changes(ctx context.Context, _ string) (store.Changes, error) {
 	return store.Changes{}, s.ready(ctx, "look for changes", "")
 }

@@ -17,17 +17,17 @@ type operation struct {
 	keeps bool // it keeps the store of the trash open
 }
 
-// Need is what a client must be allowed for a request.
+// Need is the permission that a request needs.
 type Need int
 
 // The needs. Each includes those before it.
 const (
 	ToRead  Need = iota
-	ToWrite      // to change logs, notes and blobs, or to keep others from that
+	ToWrite      // to change logs, notes and blobs, or to keep others from changing them
 	ToOwn        // to see and change everything that the store keeps, and to delete for good
 )
 
-// Needs returns what a client must be allowed for a request.
+// Needs returns the permission that a request needs.
 func Needs(r *http.Request) Need {
 	op, ok := operations[path.Base(r.URL.Path)]
 	if !ok {
@@ -98,7 +98,7 @@ var operations = map[string]operation{
 	"release": writes((*call).releaseLease),
 }
 
-// withLog makes an operation of one on an open log.
+// withLog turns an operation on an open log into one on a handle.
 func withLog(run func(*call, store.Log) error) func(*call) error {
 	return func(c *call) error {
 		log, done, err := c.log(c.Handle)
@@ -173,7 +173,7 @@ func (c *call) mustHave(log store.Log) error {
 				return err
 			}
 			if err != nil || line.Next > was.To {
-				break // nothing begins or ends there any more
+				break // no line begins or ends there any more
 			}
 			now.To = line.Next
 			now.Sum.add(sumOf(line.Data))
@@ -226,12 +226,12 @@ func (c *call) backward(log store.Log) error {
 	return nil
 }
 
-// watch sends what is there in large pieces, and then each line at once.
+// watch sends the existing lines in large pieces, and then each new line at once.
 func (c *call) watch(log store.Log) error {
 	from := c.At
 	for line, err := range log.Forward(c.ctx, from) {
 		if err != nil {
-			break // the watch says why
+			break // the watch reports the error
 		}
 		if err := c.line(line); err != nil {
 			return err
@@ -296,7 +296,7 @@ func (c *call) granted(end func(), life time.Duration) error {
 	return c.told(l)
 }
 
-// told makes a lease known, and ends it if the client has gone.
+// told sends the name of a lease, and ends the lease if the client has gone.
 func (c *call) told(l *lease) error {
 	id, err := c.grant(l)
 	if err != nil {

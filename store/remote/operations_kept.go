@@ -6,7 +6,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// What a server does about blobs and notes.
+// The server's operations on blobs and notes.
 
 func (c *call) blob() error {
 	data, err := c.store.Blobs().Get(c.ctx, store.Ref(c.Name))
@@ -42,14 +42,14 @@ func (c *call) listed(all []store.Part) error {
 	return nil
 }
 
-// put keeps a blob. Its name says what its content must be.
+// put keeps a blob. Its name determines its content.
 func (c *call) put() error {
 	data, err := c.data(maxBlob(c.limits))
 	if err != nil {
 		return err
 	}
 	if store.RefOf(data) != store.Ref(c.Name) {
-		return &store.Error{Op: "put blob", Kind: store.ErrInvalid, Err: errors.New("the content changed on its way")}
+		return &store.Error{Op: "put blob", Kind: store.ErrInvalid, Err: errors.New("the content changed in transit")}
 	}
 	_, err = c.store.Blobs().Put(c.ctx, data)
 	return err
@@ -115,8 +115,8 @@ func (c *call) writeNote() error {
 
 func (c *call) removeNote() error { return c.store.Notes(c.Room).Remove(c.ctx, c.Name) }
 
-// changeNote replaces a note if it is still what the client has read. The lock of the notes is
-// never held while a client thinks: it could keep everybody out.
+// changeNote replaces a note if it is still what the client has read. The lock of the notes
+// is never held while waiting for a client, which could keep all others out.
 func (c *call) changeNote() error {
 	data, err := c.data(maxBlob(c.limits))
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// What a server does about the parts of a store, and about batches.
+// The server's operations on the parts of a store, and on batches.
 
 // begin starts an exchange with the client, and asks the first question.
 func (c *call) begin(run func(ctx context.Context, ask func([]byte) ([]byte, error)) error) error {
@@ -29,7 +29,7 @@ func (c *call) begin(run func(ctx context.Context, ask func([]byte) ([]byte, err
 	return nil
 }
 
-// ask sends the next question of an exchange, or says that it is over.
+// ask sends the next question of an exchange, or that it is over.
 func (c *call) ask(l *lease, id string) error {
 	question, over, err := l.exchange.next(c.ctx)
 	if over {
@@ -63,7 +63,7 @@ func (c *call) reply() error {
 	return c.ask(l, c.Lease)
 }
 
-// public returns a part as others see it: where it is within the store.
+// public returns a part as clients see it, with its place within the store.
 func (c *call) public(p store.Part) *part {
 	place := placeOf(p.Kind, p.Name)
 	if p.Place != c.store.Parts().Where(p.Kind, p.Name) {
@@ -77,8 +77,8 @@ func (c *call) public(p store.Part) *part {
 	return &part{Kind: p.Kind, Name: p.Name, Place: place, Size: p.Size, Modified: p.Modified}
 }
 
-// private returns the part that others see like this. What they say is never a path for the
-// store: where a part is not where its name says, it is looked up.
+// private is the reverse of public. What a client sends is never used as a path: a part that
+// is not at the usual place of its name is looked up.
 func (c *call) private() (store.Part, error) {
 	if c.Part == nil {
 		return store.Part{}, bad(malformed("which part?"))
@@ -218,7 +218,7 @@ func (c *call) addToBatch() error {
 	return l.batch.Add(c.ctx, c.Name, c.lines)
 }
 
-// commitBatch goes on if the client leaves: others would find a part of the logs.
+// commitBatch continues if the client leaves: otherwise only a part of the logs would exist.
 func (c *call) commitBatch() error {
 	l, err := c.renew(c.Lease)
 	if err != nil {

@@ -44,11 +44,11 @@ func (s *Store) leased(id string, again func(context.Context) (string, error)) (
 		<-done
 		ctx, cancel := context.WithTimeout(context.Background(), s.patience)
 		defer cancel()
-		_ = s.ask(ctx, &query{op: "release", args: request{Lease: id}, repeat: true}) // else the server does so later
+		_ = s.ask(ctx, &query{op: "release", args: request{Lease: id}, repeat: true}) // otherwise the server does so later
 	})
 }
 
-// converse lets f answer the questions of an operation of the server.
+// converse calls f with the questions of a server's operation, and sends its answers.
 func (s *Store) converse(ctx context.Context, what string, q *query, f func([]byte) ([]byte, error)) error {
 	name := q.args.Name
 	release := func() {}
@@ -112,7 +112,7 @@ func (t trash) Restore(ctx context.Context, id string) error {
 	return t.write(ctx, "restore", &query{op: "trash-restore", args: request{Name: id}})
 }
 
-// Empty implements store.Trash. What is deleted twice is deleted.
+// Empty implements store.Trash. It can be repeated.
 func (t trash) Empty(ctx context.Context, before time.Time) ([]store.Trashed, error) {
 	all, err := t.results(ctx, "empty trash", &query{op: "trash-empty", args: request{Before: &before}})
 	return t.trashed(all), err
@@ -197,7 +197,7 @@ func (b blobs) Unreferenced(ctx context.Context) ([]store.Part, error) {
 	return parts(b).listed(all), err
 }
 
-// Collect implements store.Blobs. What is asked twice is deleted once.
+// Collect implements store.Blobs. It can be repeated.
 func (b blobs) Collect(ctx context.Context, refs ...store.Ref) (*store.Collected, error) {
 	q := &query{op: "collect"}
 	for _, ref := range refs {
@@ -257,7 +257,7 @@ func (n notes) WriteHint(ctx context.Context, name string, data []byte) error {
 	return n.put(ctx, name, data, true)
 }
 
-// put is not repeated: another may have written the note in between.
+// put is not repeated: another client may have written the note in between.
 func (n notes) put(ctx context.Context, name string, data []byte, hint bool) error {
 	if err := n.admit(ctx, "write note", name); err != nil {
 		return err
@@ -268,7 +268,7 @@ func (n notes) put(ctx context.Context, name string, data []byte, hint bool) err
 	return n.write(ctx, "write note", &query{op: "note-write", args: request{Room: n.room, Name: name, Hint: hint}, data: pieces(data)})
 }
 
-// Change implements store.Notes. It begins again when another was faster.
+// Change implements store.Notes. It begins again when another client has changed the note.
 func (n notes) Change(ctx context.Context, name string, change func(old []byte) ([]byte, error)) error {
 	for {
 		old, err := n.Read(ctx, name)
@@ -312,7 +312,7 @@ func (p parts) part(got *part) store.Part {
 	return store.Part{Kind: got.Kind, Name: got.Name, Place: p.url + "/" + got.Place, Size: got.Size, Modified: got.Modified}
 }
 
-// sent is how a part is named to the server.
+// sent returns a part in the form that the server gets.
 func (p parts) sent(given store.Part) *part {
 	place := given.Place
 	if prefix := p.url + "/"; len(place) > len(prefix) && place[:len(prefix)] == prefix {
@@ -434,7 +434,7 @@ type batch struct {
 	lease   string
 	release func()
 	names   []string
-	err     error // why nobody knows what is in it
+	err     error // why its content is unknown
 }
 
 func (b *batch) Len() int { return len(b.names) }
@@ -472,7 +472,7 @@ func (b *batch) Add(ctx context.Context, name string, lines iter.Seq2[[]byte, er
 	return nil
 }
 
-// Commit implements store.Batch. If the answer is lost, nothing is known of any log.
+// Commit implements store.Batch. If the answer is lost, the outcome of every log is unknown.
 func (b *batch) Commit(ctx context.Context) map[string]error {
 	const op = "create"
 	defer b.Discard()

@@ -1,5 +1,5 @@
-// Package remote is a store on another machine, over HTTP. Handler gives a store to others;
-// Open returns such a store, which keeps the whole contract of package store.
+// Package remote is a store on another machine, over HTTP. Handler offers a store; Open
+// returns the store that a Handler offers, which keeps the whole contract of package store.
 //
 // # The wire
 //
@@ -21,21 +21,22 @@
 //	E  an error in JSON, the last frame
 //	Z  the end, the last frame. A body without E or Z was cut off
 //
-// The status is 200 even for errors of the store; any other comes from what is in front of it,
-// such as its authentication.
+// The status is 200 even for errors of the store; any other comes from the server in front of
+// it, for example its authentication.
 //
 // # Handles
 //
-// "open" and "create" return the name of a handle that the server keeps. It forgets a handle
-// that is not used for a while, and all of them when it is restarted. Then it answers "gone",
-// and the client opens the log again: it says which lines it has seen ("seen": from, to and
-// the sum of their hashes, for each run of lines), and gets another handle if the log still has
-// them there. If not, or if there are too many runs, the error is store.ErrReplaced.
+// "open" and "create" return the name of a handle that the server keeps. The server forgets a
+// handle that is not used for a while, and all of them when it restarts. Then it answers
+// "gone", and the client opens the log again: it says which lines it has seen ("seen": from,
+// to and the sum of their hashes, for each run of lines), and gets another handle if the log
+// still has them there. If not, or if there are too many runs, the error is
+// store.ErrReplaced.
 //
-// An append whose answer is lost is looked for: the client reads what is at its position. A
-// handle that is gone takes no late requests, and the position of an append excludes all but
-// one, so it neither gets lost nor doubled. If that cannot be found out in time either, the
-// outcome is store.ErrUnknown.
+// If the answer to an append is lost, the client reads what is at its position. A handle that
+// is gone accepts no late requests, and only one append can have a position, so an append is
+// neither lost nor doubled. If the client cannot find that out in time, the outcome is
+// store.ErrUnknown.
 //
 // # Leases
 //
@@ -82,7 +83,7 @@ const (
 
 // request is the arguments of every operation.
 type request struct {
-	Trash  bool       `json:"trash,omitempty"` // it is about what is in the trash
+	Trash  bool       `json:"trash,omitempty"` // it concerns the trash
 	Name   string     `json:"name,omitempty"`
 	Handle string     `json:"handle,omitempty"`
 	Lease  string     `json:"lease,omitempty"`
@@ -121,7 +122,7 @@ type result struct {
 	Error   *failure       `json:"error,omitempty"` // of this result only
 }
 
-// part is a store.Part. Its place is without that of the store.
+// part is a store.Part, with a place relative to the store.
 type part struct {
 	Kind     store.PartKind `json:"kind"`
 	Name     string         `json:"name,omitempty"`
@@ -130,18 +131,19 @@ type part struct {
 	Modified time.Time      `json:"modified,omitzero"`
 }
 
-// placeOf is how the place of a part begins that is where every reader expects it.
+// placeOf returns the usual place of a part.
 func placeOf(kind store.PartKind, name string) string { return string(kind) + "/" + name }
 
 // seen is the lines of a log that a client has seen.
 type seen struct {
 	Runs []run `json:"runs,omitempty"`
-	// Apart: there are others, or too many runs.
+	// Apart says that there are others, or too many runs.
 	Apart bool `json:"apart,omitempty"`
 }
 
-// run is the lines from one position to another. The sum of their hashes has no order, so that
-// it can be taken in both directions; nothing that rewrites a log only exchanges lines.
+// run is the lines from one position to another. The sum of their hashes does not depend on
+// their order, so that it can be computed in both directions; no rewrite of a log only
+// reorders lines.
 type run struct {
 	From store.Pos `json:"from"`
 	To   store.Pos `json:"to"`
@@ -169,13 +171,13 @@ func sumOf(lines ...[]byte) (all sum) {
 // maxRuns is how many runs are remembered.
 const maxRuns = 16
 
-// add notes the lines that go from one position to another.
+// add records the lines from one position to another.
 func (s *seen) add(from, to store.Pos, lines ...[]byte) {
 	for _, r := range s.Runs {
 		if r.From <= from && to <= r.To {
 			return
 		}
-		if from < r.To && r.From < to { // a part of them, but which?
+		if from < r.To && r.From < to { // they overlap, so the sum is not known
 			s.Apart = true
 			return
 		}
@@ -183,7 +185,7 @@ func (s *seen) add(from, to store.Pos, lines ...[]byte) {
 	s.join(run{from, to, sumOf(lines...)})
 }
 
-// join adds a run, and makes one of those that meet.
+// join adds a run, and merges it with adjacent ones.
 func (s *seen) join(next run) {
 	s.Runs = slices.DeleteFunc(s.Runs, func(r run) bool {
 		meet := r.To == next.From || next.To == r.From
@@ -228,7 +230,7 @@ func newFrames(r io.Reader, max int64) *frames {
 	return &frames{r: bufio.NewReaderSize(r, chunk), max: max, take: func(int64) error { return nil }}
 }
 
-// errFrame is the error of bytes that nobody who keeps to the format sends.
+// errFrame is the error of bytes that violate the format.
 var errFrame = errors.New("malformed frame")
 
 // next returns the next frame. io.ErrUnexpectedEOF means that the body was cut off.
@@ -251,7 +253,7 @@ func (f *frames) next() (kind byte, payload []byte, err error) {
 	if length > limit {
 		return kind, nil, fmt.Errorf("%w: %d bytes, the limit is %d", errFrame, length, limit)
 	}
-	// What is announced is not there yet: memory grows with what comes.
+	// Do not trust the announced length: memory grows with what arrives.
 	f.payload = f.payload[:0]
 	for have := int64(0); have < length; {
 		n := min(length-have, max(chunk, have))
@@ -335,10 +337,10 @@ func mustJSON(v any) []byte {
 	return data
 }
 
-// malformed is the error of an answer or request that makes no sense.
+// malformed is the error of a malformed answer or request.
 func malformed(what string) error { return fmt.Errorf("%w: %s", errFrame, what) }
 
-// isPlain reports whether a text says nothing about where the store is.
+// isPlain reports whether a text does not reveal where the store is.
 func isPlain(text, where string) bool {
 	return where == "" || !strings.Contains(text, where)
 }
