@@ -57,7 +57,7 @@ func (h *Home) importSession(ctx context.Context, st store.Store, r *ImportReque
 	}
 	defer copied.Close()
 	if len(lost) > 0 {
-		return fail(errors.New(listProblems(lost)), "export the session again with its content inlined, or repair it where it came from")
+		return fail(errors.New(listProblems(lost)), "export the session again with its content in it, or repair it where it came from")
 	}
 	there, fresh, err := h.compareOwn(ctx, st, copied)
 	if err != nil {
