@@ -117,6 +117,11 @@ func asPrompt(text string, content []session.Content) ([]session.Content, error)
 	if err := checkUTF8("text", text); err != nil {
 		return nil, err
 	}
+	if len(content) > 0 {
+		if err := checkForm(&session.MessageEntry{Role: session.RoleUser, Content: content}, "content"); err != nil {
+			return nil, err
+		}
+	}
 	content = slices.Clip(content)
 	if orNone(text) != "" {
 		content = append(content, session.Text(text))

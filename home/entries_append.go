@@ -28,9 +28,9 @@ type AppendRequest struct {
 	// timestamp may be missing. Its parent_id, if given, must be the leaf, unless the
 	// entry moves the leaf. Set exactly one of Message and Entry.
 	Entry json.RawMessage `json:"entry,omitempty"`
-	// At is the entry that the conversation must end with, as a person names it. If it has
-	// continued since, nothing is written, and the error is session.ErrConflict. Default:
-	// whatever the conversation ends with by then.
+	// At is the entry that the conversation must end with, as a person names it, or NoEntry if
+	// nothing must have been said yet. If it has continued since, nothing is written, and the
+	// error is session.ErrConflict. Default: whatever the conversation ends with by then.
 	At string `json:"at,omitempty"`
 	// Parent is the entry that this one follows, as a person names it, however far the
 	// conversation has gone on since: it then begins a branch there, which becomes the live
@@ -209,7 +209,7 @@ func (r *AppendRequest) entry() (session.Entry, error) {
 		if err := checkMessage(r.Message); err != nil {
 			return session.Entry{}, within("message", err)
 		}
-		return session.Entry{Type: session.TypeMessage, Message: r.Message}, nil
+		return session.Entry{Type: session.TypeMessage, Message: r.Message}, checkForm(r.Message, "message")
 	}
 	if err := checkUTF8("entry", string(r.Entry)); err != nil {
 		return session.Entry{}, err
@@ -222,6 +222,19 @@ func (r *AppendRequest) entry() (session.Entry, error) {
 		err = within("entry.message", checkCategory(e.Message.Category))
 	}
 	return e, err
+}
+
+// checkForm refuses a message that no log may have, such as one with a block that does not say
+// what it is.
+func checkForm(m *session.MessageEntry, field string) error {
+	text, err := json.Marshal(map[string]any{"type": session.TypeMessage, "message": m})
+	if err != nil {
+		return wrongAs(field, err)
+	}
+	if _, err := session.ParseEntry(text); err != nil {
+		return wrong(field, "{"+field+"}: %w", err)
+	}
+	return nil
 }
 
 func checkMessage(m *session.MessageEntry) error {
@@ -315,6 +328,11 @@ func (h *Home) append(ctx context.Context, c *Conversation, e session.Entry, r A
 	seen := c.LeafID()
 	err = c.Update(ctx, func(tx *session.Tx) error {
 		c.kept.serve(ctx)
+		if r.At == NoEntry {
+			if err := expectEmpty(c, tx.Leaf()); err != nil {
+				return err
+			}
+		}
 		if !isRightAnywhere(&e) && parent == "" {
 			if err := tx.Expect(seen); err != nil {
 				return err
@@ -330,6 +348,19 @@ func (h *Home) append(ctx context.Context, c *Conversation, e session.Entry, r A
 		return nil
 	})
 	return id, err
+}
+
+// expectEmpty returns a conflict if something was said in a conversation. Its name, tags and
+// labels do not count.
+func expectEmpty(c *Conversation, leaf string) error {
+	end, err := conversationEnd(c.Session, leaf)
+	if err != nil || end == "" && c.isAlone() {
+		return err
+	}
+	return &session.Error{
+		Op: "append", Name: c.Handle, Kind: session.ErrConflict, Err: fmt.Errorf("something was said already, and it ends with entry %q; nothing was written", end),
+		Hint: "look at what was added, then try again",
+	}
 }
 
 // goTo moves the leaf to an entry, unless only notes were made after it. at is the entry
@@ -365,7 +396,11 @@ func isRightAnywhere(e *session.Entry) bool {
 
 // appendAt returns the entry that an entry must follow, or "" if it may follow any.
 func appendAt(c *Conversation, e *session.Entry, given string) (at string, err error) {
-	if given != "" {
+	switch given {
+	case "":
+	case NoEntry:
+		return "", nil
+	default:
 		return c.Resolve(given)
 	}
 	if e.ParentID == nil || e.Type == session.TypeLeaf {

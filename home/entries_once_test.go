@@ -68,3 +68,40 @@ func TestAskingTwiceAppendsOnce(t *testing.T) {
 		t.Errorf("%+v, %v", elsewhere, err)
 	}
 }
+
+// TestOnlyOneBegins: of those who want to say the first thing, one does.
+func TestOnlyOneBegins(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	made, err := h.Sessions.Create(t.Context(), home.CreateRequest{Title: "Garden", Tags: []string{"trees"}}) // which says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func() error {
+		_, err := h.Entries.Append(t.Context(), home.AppendRequest{Session: made.Session, At: home.NoEntry, Message: userSays("hello")})
+		return err
+	}
+	failed := make([]error, 8)
+	var asking sync.WaitGroup
+	for i := range failed {
+		asking.Go(func() { failed[i] = ask() })
+	}
+	asking.Wait()
+	began := 0
+	for _, err := range failed {
+		if err == nil {
+			began++
+		} else if home.KindOf(err) != home.KindConflict {
+			t.Error(err)
+		}
+	}
+	if began != 1 {
+		t.Errorf("%d of them began", began)
+	}
+	if err := ask(); home.KindOf(err) != home.KindConflict {
+		t.Errorf("later: %v", err)
+	}
+	if _, err := h.Entries.Label(t.Context(), home.LabelRequest{Session: made.Session, Entry: home.Leaf, Label: home.NoEntry}); home.KindOf(err) != home.KindInvalid {
+		t.Errorf("an entry can be called %s: %v", home.NoEntry, err)
+	}
+}

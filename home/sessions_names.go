@@ -26,6 +26,9 @@ const LastSession = "last"
 // Leaf means the last entry of the conversation on the live branch.
 const Leaf = "leaf"
 
+// NoEntry means that nothing was said yet: see AppendRequest.At.
+const NoEntry = "none"
+
 // SessionRequest names a session.
 type SessionRequest struct {
 	Session string `json:"session"` // as a person names it: see Resolve
@@ -380,7 +383,7 @@ func gists(s *session.Session, all, some []string) (texts []string, err error) {
 	return texts, nil
 }
 
-// checkLabel refuses a label that would mean something else: "leaf", and the ids of entries.
+// checkLabel refuses a label that would mean something else: "leaf", "none", and the ids of entries.
 func checkLabel(s *session.Session, label string) error {
 	refused := func(why string) error {
 		return &session.Error{Op: "label", Name: s.ID(), Err: wrong("label", "%s", why), Hint: "choose another label"}
@@ -390,6 +393,8 @@ func checkLabel(s *session.Session, label string) error {
 		return nil
 	case Leaf:
 		return refused(fmt.Sprintf("%q means the last entry of the conversation", label))
+	case NoEntry:
+		return refused(fmt.Sprintf("%q means no entry", label))
 	}
 	has, err := s.Has(label)
 	if err == nil && has {

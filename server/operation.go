@@ -55,7 +55,12 @@ func (s *Server) read(op *described, w http.ResponseWriter, r *http.Request) (an
 	for _, name := range op.inPath {
 		beside[name] = r.PathValue(name)
 	}
-	if key := r.Header.Get("Idempotency-Key"); key != "" && op.properties["once"] != nil {
+	if key := r.Header.Get("Idempotency-Key"); key != "" && op.Access > home.Read {
+		if op.properties["once"] == nil {
+			p := wrongField("Idempotency-Key", "%s does not take one: asked twice, it is done twice", op.Name)
+			p.Hint = "leave it out, and look at what was done before you ask again"
+			return nil, p
+		}
 		beside["once"] = key
 	}
 	if last := r.Header.Get("Last-Event-ID"); last != "" && op.goesOn() {
@@ -71,8 +76,8 @@ func (s *Server) read(op *described, w http.ResponseWriter, r *http.Request) (an
 		return nil, err
 	}
 	request := reflect.New(op.Request).Interface()
-	if err := json.Unmarshal(text, request); err != nil {
-		return nil, decodeProblem(err)
+	if err := home.Decode(text, request); err != nil {
+		return nil, err
 	}
 	return request, op.Receive(request)
 }
@@ -206,15 +211,6 @@ func (d *described) validate(body []byte, beside map[string]any) error {
 		p.Field, p.Detail = p.Errors[0].Field, strings.TrimPrefix(p.Errors[0].Field+": "+p.Errors[0].Message, ": ")
 	}
 	return p
-}
-
-// decodeProblem names the field of a request that has the wrong form, such as a time.
-func decodeProblem(err error) error {
-	var kind *json.UnmarshalTypeError
-	if errors.As(err, &kind) {
-		return wrongField(kind.Field, "it is a %s", kind.Value)
-	}
-	return problemf(http.StatusUnprocessableEntity, home.KindInvalid, "the request is not as it should be: %v", err)
 }
 
 func wrongField(name, format string, args ...any) *Problem {

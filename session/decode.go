@@ -45,6 +45,20 @@ func (c *Content) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// UnmarshalJSON reads a message with what it does not know.
+func (m *MessageEntry) UnmarshalJSON(data []byte) error {
+	d := newDecoder()
+	defer d.free()
+	d.r.Reset(data)
+	var decoded MessageEntry
+	d.object(&decoded, &decoded.Extra)
+	if err := d.end("message"); err != nil {
+		return err
+	}
+	*m = decoded
+	return nil
+}
+
 // decoder reads lines. Its results share no memory with the line. It may be used for
 // one line after the other: it keeps the words that occur in nearly every line, so that
 // they are in memory once.

@@ -28,6 +28,15 @@ func (c Content) MarshalJSON() ([]byte, error) {
 	return w.done()
 }
 
+// MarshalJSON writes the message as a log has it.
+func (m MessageEntry) MarshalJSON() ([]byte, error) {
+	w := newWriter(nil)
+	w.open(m.Extra)
+	m.write(w)
+	w.end(nil)
+	return w.done()
+}
+
 func appendHeader(dst []byte, h *Header) []byte {
 	w := newWriter(dst)
 	w.open(h.Extra)

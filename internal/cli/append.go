@@ -42,7 +42,7 @@ func appendCommand(a *app) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.message.Role, "role", "", "who says it: user, assistant, system or tool")
 	flags.StringVar(&f.entry, "entry", "", "a whole entry as JSON; - reads it from standard input")
-	flags.StringVar(&f.request.At, "at", "", "append only if the conversation ends with this entry")
+	flags.StringVar(&f.request.At, "at", "", "append only if the last entry is this one, or none")
 	flags.StringVar(&f.message.Model, "model", "", "the model that answered")
 	flags.StringVar(&f.message.Provider, "provider", "", "the model's provider")
 	flags.StringVar(&f.message.Category, "category", "", "one of SYSTEM, CONTEXT, DIALOG and SYSTEM_OUTPUT")

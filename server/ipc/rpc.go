@@ -1,10 +1,8 @@
 package ipc
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"reflect"
 	"strings"
@@ -243,28 +241,12 @@ func takeInput(params json.RawMessage) (rest json.RawMessage, input string, err 
 	return rest, input, err
 }
 
-// decode reads params. An unknown member is an error: otherwise it would be ignored silently.
+// decode reads params.
 func decode(params json.RawMessage, into any) error {
 	if len(params) == 0 {
 		return nil
 	}
-	dec := json.NewDecoder(bytes.NewReader(params))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(into)
-	if err == nil {
-		return nil
-	}
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		if wrong.Field == "" {
-			return invalid("", "params must be an object")
-		}
-		return invalid(wrong.Field, "%s cannot be a JSON %s", wrong.Field, wrong.Value)
-	}
-	// encoding/json has no type for this error.
-	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return invalid(strings.Trim(name, `"`), "there is no member %s", name)
-	}
-	return invalid("", "params: %v", err)
+	return home.Decode(params, into)
 }
 
 // admit waits until a request may begin, or refuses it.

@@ -139,11 +139,7 @@ func taggedFailure(request string, err error) taggedError {
 // read reads the members of a request. Members that it does not have are ignored, so that a
 // newer client can talk to an older server.
 func read(line []byte, into any) error {
-	err := json.Unmarshal(line, into)
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return invalid(wrong.Field, "%s cannot be a JSON %s", wrong.Field, wrong.Value)
-	}
-	return err
+	return home.Misread(line, into, json.Unmarshal(line, into))
 }
 
 func (c *conn) present() string {
