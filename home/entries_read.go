@@ -42,7 +42,7 @@ func (e *Entries) path(ctx context.Context, r PathRequest, send func(session.Ent
 	}
 	defer c.Close() // we only read
 	sent := &PathResult{}
-	if sent.Working, err = c.Working(ctx); err != nil {
+	if sent.Working, err = c.working(ctx); err != nil {
 		return nil, err
 	}
 	for entry, err := range c.path(r) {

@@ -24,30 +24,13 @@ type StatsRequest struct {
 	TimeZone string `json:"time_zone,omitempty"`
 }
 
-// Usage is what some responses cost.
-type Usage struct {
-	Key          string `json:"key,omitempty"` // the day, model or session
-	Responses    int64  `json:"responses"`
-	Input        int64  `json:"input"`
-	CacheRead    int64  `json:"cache_read"`
-	CacheWrite   int64  `json:"cache_write"`
-	CacheHour    int64  `json:"cache_write_1h"` // included in CacheWrite: what the cache keeps for an hour
-	Output       int64  `json:"output"`
-	Reasoning    int64  `json:"reasoning"` // of the output
-	Recorded     int64  `json:"recorded"`  // tokens that were recorded with messages but not reported by a provider
-	CostMicroUSD int64  `json:"cost_micro_usd"`
-	Unpriced     int64  `json:"unpriced_responses"` // whose cost is not known
-}
+// Usage is what some responses cost: on a day, by a model, in a session (Key says which), or
+// in all.
+type Usage = index.Usage
 
-// Tokens returns how many tokens were billed or recorded.
-func (u *Usage) Tokens() int64 {
-	as := index.Usage(*u)
-	return as.Tokens()
-}
-
-// Cost returns what the responses cost, in words: "$1.20", "at least $1.20" if the cost of
+// CostOf returns what responses cost, in words: "$1.20", "at least $1.20" if the cost of
 // some is not known, or "cost unknown".
-func (u *Usage) Cost() string {
+func CostOf(u *Usage) string {
 	text := render.Money(int(u.CostMicroUSD))
 	switch {
 	case u.CostMicroUSD == 0 && (u.Unpriced > 0 || u.Recorded > 0):
@@ -137,15 +120,15 @@ func (c *counting) count(ctx context.Context) error {
 		return err
 	}
 	r := c.result
-	r.Total = Usage(stats.Total)
-	r.Days, r.Models = usages(stats.Days), usages(stats.Models)
-	r.Projects, r.Agents = byProject(stats.Dirs), usages(stats.Agents)
+	r.Total = stats.Total
+	r.Days, r.Models = orEmpty(stats.Days), orEmpty(stats.Models)
+	r.Projects, r.Agents = byProject(stats.Dirs), orEmpty(stats.Agents)
 	for _, list := range [][]Usage{r.Models, r.Projects, r.Agents} {
 		slices.SortStableFunc(list, func(a, b Usage) int { return cmp.Compare(b.Tokens(), a.Tokens()) })
 	}
 	r.Sessions = []Usage{}
 	if c.opts.Session == "" {
-		r.Sessions = usages(stats.Sessions)
+		r.Sessions = orEmpty(stats.Sessions)
 		if err := c.nameSessions(ctx); err != nil {
 			return err
 		}
@@ -163,7 +146,7 @@ func (c *counting) count(ctx context.Context) error {
 
 // byProject names directories as a list of sessions does.
 func byProject(dirs []index.Usage) []Usage {
-	list := usages(dirs)
+	list := orEmpty(dirs)
 	paths := make([]string, len(list))
 	for i := range list {
 		paths[i] = list[i].Key
@@ -171,14 +154,6 @@ func byProject(dirs []index.Usage) []Usage {
 	names := render.ShortDirs(paths)
 	for i := range list {
 		list[i].Key = names.Name(list[i].Key)
-	}
-	return list
-}
-
-func usages(sums []index.Usage) []Usage {
-	list := make([]Usage, len(sums))
-	for i := range sums {
-		list[i] = Usage(sums[i])
 	}
 	return list
 }

@@ -46,7 +46,7 @@ func TestCostInWords(t *testing.T) {
 		"cost unknown":   {Responses: 2, Unpriced: 1},
 		"$0":             {Responses: 2},
 	} {
-		if got := u.Cost(); got != want {
+		if got := CostOf(&u); got != want {
 			t.Errorf("%+v: %q, want %q", u, got, want)
 		}
 	}

@@ -32,7 +32,7 @@ func (c *Conversation) Rendered(ctx context.Context) (drawn render.Conversation,
 	if drawn.Subagents, err = c.subagents(ctx); err != nil {
 		return drawn, err
 	}
-	if working, err := c.Working(ctx); err != nil {
+	if working, err := c.working(ctx); err != nil {
 		return drawn, err
 	} else if working != nil {
 		drawn.Working = working.String()
@@ -40,8 +40,8 @@ func (c *Conversation) Rendered(ctx context.Context) (drawn render.Conversation,
 	return drawn, nil
 }
 
-// Working returns which program works on the conversation now, or nil.
-func (c *Conversation) Working(ctx context.Context) (*lease.Holder, error) {
+// working returns which program works on the conversation now, or nil.
+func (c *Conversation) working(ctx context.Context) (*lease.Holder, error) {
 	return lease.At(c.home.store, cmp.Or(c.Chain.ID, c.Session.ID())).Holder(ctx)
 }
 

@@ -477,7 +477,7 @@ func (c *Conversation) cost(ctx context.Context) string {
 	if err != nil || stats.Total.Tokens() == 0 {
 		return ""
 	}
-	return stats.Total.Cost()
+	return CostOf(&stats.Total)
 }
 
 // countLosses lists what a format cannot hold, each kind once.

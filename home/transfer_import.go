@@ -56,7 +56,7 @@ type (
 	// ImportedFile is the outcome of one file.
 	ImportedFile = bulk.File
 	// ImportedSession is the outcome of one conversation in a file.
-	ImportedSession = bulk.Session
+	ImportedSession = transcript.SessionReport
 	// Program is what a program keeps on this machine.
 	Program = discover.Program
 )

@@ -89,8 +89,8 @@ const maxOwnProblems = 10
 // ownFile is a file of ours, opened as a session in a separate store.
 type ownFile struct {
 	*session.Session
-	entries  int            // that could be read
-	problems []bulk.Problem // what could not
+	entries  int                  // that could be read
+	problems []transcript.Problem // what could not
 	size     int64
 	desks    []desk
 }
@@ -198,7 +198,7 @@ func (f *ownFile) checked(lines iter.Seq2[transcript.Line, error]) iter.Seq2[[]b
 func (f *ownFile) note(line *transcript.Line, seen map[string][sha256.Size]byte) bool {
 	var e session.Entry
 	bad := func(reason string) {
-		f.problems = append(f.problems, bulk.Problem{Line: line.No, Pos: line.Pos, Reason: reason})
+		f.problems = append(f.problems, transcript.Problem{Line: line.No, Pos: line.Pos, Reason: reason})
 	}
 	err := e.UnmarshalJSON(line.Data)
 	sum := sha256.Sum256(line.Data)

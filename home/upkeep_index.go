@@ -6,16 +6,8 @@ import (
 	"github.com/coppice-dev/coppice/index"
 )
 
-// IndexStatus is the state of the index.
-type IndexStatus struct {
-	Path     string `json:"path"`
-	Sessions int    `json:"sessions"`
-	Entries  int64  `json:"entries"`
-	Texts    int64  `json:"texts"` // that can be searched
-	Size     int64  `json:"size"`
-	Schema   int    `json:"schema"`
-	SQLite   string `json:"sqlite"`
-}
+// IndexStatus is the state of the index: where it is, and what it holds.
+type IndexStatus = index.Status
 
 // IndexStatus brings the index up to date and returns what it holds.
 func (u *Upkeep) IndexStatus(ctx context.Context) (*IndexStatus, error) {
@@ -28,8 +20,7 @@ func (u *Upkeep) indexStatus(ctx context.Context) (*IndexStatus, error) {
 		return nil, err
 	}
 	s, err := ix.Status(ctx)
-	status := IndexStatus(s)
-	return &status, err
+	return &s, err
 }
 
 // RebuildResult says where the index is.

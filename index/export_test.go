@@ -55,6 +55,16 @@ func EncodeRow(s Session) []byte {
 	return row.encodeRow()
 }
 
+// Cost returns what usage of a model costs in micro-dollars, and
+// whether the price is known.
+func (p *Prices) Cost(provider, model string, u Usage) (int64, bool) {
+	price, ok := p.Price(provider, model)
+	if !ok {
+		return 0, false
+	}
+	return price.cost(u), true
+}
+
 // Panic lets a read of the index panic.
 func (ix *Index) Panic() {
 	_ = ix.withDB(func(*database) error { panic("a fault") })

@@ -16,8 +16,8 @@ import (
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
-// DefaultMaxText is the default of Options.MaxText.
-const DefaultMaxText = 1 << 20
+// defaultMaxText is the default of Options.MaxText.
+const defaultMaxText = 1 << 20
 
 // Options adjusts an Index. The zero value is what most programs want.
 type Options struct {
@@ -45,7 +45,7 @@ func (o *Options) withDefaults() Options {
 		opts = *o
 	}
 	if opts.MaxText <= 0 {
-		opts.MaxText = DefaultMaxText
+		opts.MaxText = defaultMaxText
 	}
 	if opts.Prices == nil {
 		opts.Prices = DefaultPrices()
@@ -158,13 +158,13 @@ func (ix *Index) Changes(ctx context.Context) (n int64, err error) {
 
 // Status describes an index as a whole.
 type Status struct {
-	Path     string
-	Sessions int
-	Entries  int64
-	Texts    int64 // searchable pieces of text
-	Size     int64 // bytes of the index's files
-	Schema   int   // version of the index's own format
-	SQLite   string
+	Path     string `json:"path"`
+	Sessions int    `json:"sessions"`
+	Entries  int64  `json:"entries"`
+	Texts    int64  `json:"texts"`  // searchable pieces of text
+	Size     int64  `json:"size"`   // bytes of the index's files
+	Schema   int    `json:"schema"` // version of the index's own format
+	SQLite   string `json:"sqlite"`
 }
 
 // Status returns the index's size and contents.

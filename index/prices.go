@@ -148,16 +148,7 @@ func (p *Prices) Price(provider, model string) (Price, bool) {
 	return Price{}, false
 }
 
-// Cost returns what usage of a model costs in micro-dollars, rounded to the
-// nearest, and whether the price is known.
-func (p *Prices) Cost(provider, model string, u Usage) (int64, bool) {
-	price, ok := p.Price(provider, model)
-	if !ok {
-		return 0, false
-	}
-	return price.cost(u), true
-}
-
+// cost returns what usage costs in micro-dollars, rounded to the nearest.
 func (p *Price) cost(u Usage) int64 {
 	const million = 1_000_000
 	sum := u.Input*p.Input + u.Output*p.Output + u.CacheRead*p.CacheRead + (u.CacheWrite-u.CacheHour)*p.CacheWrite + u.CacheHour*p.CacheHour

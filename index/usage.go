@@ -249,21 +249,21 @@ func (w *writer) dropUsage(session int64) error {
 // counts are Recorded, but only for sessions without reports: reports already include what
 // was sent and answered.
 type Usage struct {
-	Key        string // a day, a model, a conversation, a directory or an agent; "" for a total
-	Responses  int64
-	Input      int64 // tokens, without what the cache served
-	CacheRead  int64
-	CacheWrite int64
-	CacheHour  int64 // included in CacheWrite: what the cache keeps for an hour
-	Output     int64
-	Reasoning  int64 // included in Output
-	Recorded   int64 // tokens of messages that were counted but not reported; they have no cost
+	Key        string `json:"key,omitempty"` // a day, a model, a conversation, a directory or an agent; "" for a total
+	Responses  int64  `json:"responses"`
+	Input      int64  `json:"input"` // tokens, without what the cache served
+	CacheRead  int64  `json:"cache_read"`
+	CacheWrite int64  `json:"cache_write"`
+	CacheHour  int64  `json:"cache_write_1h"` // included in CacheWrite: what the cache keeps for an hour
+	Output     int64  `json:"output"`
+	Reasoning  int64  `json:"reasoning"` // included in Output
+	Recorded   int64  `json:"recorded"`  // tokens of messages that were counted but not reported; they have no cost
 	// CostMicroUSD is what they cost in millionths of a US dollar: as recorded in
 	// the log, or else by the price of the model.
-	CostMicroUSD int64
+	CostMicroUSD int64 `json:"cost_micro_usd"`
 	// Unpriced is how many of the responses have neither a recorded cost nor a
 	// known price. If it is not 0, the cost is more than CostMicroUSD says.
-	Unpriced int64
+	Unpriced int64 `json:"unpriced_responses"`
 }
 
 // Tokens returns all tokens: those that were billed, and the recorded ones.

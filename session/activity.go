@@ -62,10 +62,10 @@ func LatestSaid(ctx context.Context, st store.Store, name string) (latest time.T
 	return latest, nil
 }
 
-// LastActive returns when a session was active last: when something was last said in
+// lastActive returns when a session was active last: when something was last said in
 // it or, if nothing was, when it was made. It is what lists, retention and
 // ContinueRecent go by.
-func LastActive(ctx context.Context, st store.Store, name string) (time.Time, error) {
+func lastActive(ctx context.Context, st store.Store, name string) (time.Time, error) {
 	said, err := LastSaid(ctx, st, name)
 	if err != nil || !said.IsZero() {
 		return said, err

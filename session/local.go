@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// IsLocal reports whether the source is a file of some machine: a file: URL, or a path.
+// isLocal reports whether the source is a file of some machine: a file: URL, or a path.
 // It cannot be read elsewhere, and its place is private. See WithoutLocal.
-func (s *Source) IsLocal() bool {
+func (s *Source) isLocal() bool {
 	if s == nil || s.Type != "url" {
 		return false
 	}
@@ -24,7 +24,7 @@ func WithoutLocal(content []Content) (kept []Content, found bool) {
 	if !slices.ContainsFunc(content, isLocal) {
 		return content, false
 	}
-	kept = slices.DeleteFunc(slices.Clone(content), func(c Content) bool { return c.Source().IsLocal() })
+	kept = slices.DeleteFunc(slices.Clone(content), func(c Content) bool { return c.Source().isLocal() })
 	for i := range kept {
 		if r := kept[i].ToolResult; r != nil {
 			result := *r
@@ -36,5 +36,5 @@ func WithoutLocal(content []Content) (kept []Content, found bool) {
 }
 
 func isLocal(c Content) bool {
-	return c.Source().IsLocal() || c.ToolResult != nil && slices.ContainsFunc(c.ToolResult.Parts, isLocal)
+	return c.Source().isLocal() || c.ToolResult != nil && slices.ContainsFunc(c.ToolResult.Parts, isLocal)
 }

@@ -69,7 +69,7 @@ type SessionInfo struct {
 	Name         string
 	Created      time.Time
 	Modified     time.Time // when the file was last written, which tidying up does, too
-	Updated      time.Time // when it was active last: see LastActive
+	Updated      time.Time // when something was last said in it or, if nothing was, when it was made
 	MessageCount int
 
 	ParentSession string
@@ -174,7 +174,7 @@ func (d *Directory) nameOf(pathOrID string) (string, error) {
 	return name, store.CheckName(name)
 }
 
-// ContinueRecent loads the session that was active last (see LastActive), of those that
+// ContinueRecent loads the session that was active last, of those that
 // can be read, or the session that started it if that is one of a subagent. It returns
 // ErrNotExist if there is none.
 func (d *Directory) ContinueRecent() (*Session, error) {
@@ -218,7 +218,7 @@ func (d *Directory) latest(st store.Store, stats []store.Stat) (n int, names []s
 			break
 		}
 		n++
-		at, err := LastActive(d.context(), st, stat.Name)
+		at, err := lastActive(d.context(), st, stat.Name)
 		if err != nil {
 			failed = append(failed, err)
 			continue
@@ -266,7 +266,7 @@ func (d *Directory) ForkFrom(sourcePath string) (*Session, error) {
 }
 
 // List returns what is known of all sessions of the directory, the one that was active
-// last first (see LastActive). It reads every file, to count the messages.
+// last first. It reads every file, to count the messages.
 func (d *Directory) List() ([]SessionInfo, error) {
 	st, err := d.open()
 	if err != nil {
@@ -298,7 +298,7 @@ func (d *Directory) describe(st store.Store, info *SessionInfo) (err error) {
 	h := s.Header()
 	info.Created, info.ParentSession = h.CreatedAt, h.ParentSession
 	info.Relation, info.CWD = h.Relation, h.CWD
-	if info.Updated, err = LastActive(d.context(), st, info.ID); err != nil {
+	if info.Updated, err = lastActive(d.context(), st, info.ID); err != nil {
 		return err
 	}
 	if info.MessageCount, err = s.MessageCount(); err != nil {

@@ -338,7 +338,7 @@ func (t *target) report() SessionReport {
 		written -= len(t.queue) // which could not be written
 	}
 	return SessionReport{
-		ID: t.id, Native: t.conv.ID, Title: t.conv.Title, Created: t.created || t.w.im.DryRun && t.s == nil && t.added > 0,
+		ID: t.id, Key: t.w.format.Name + ":" + t.conv.ID, Title: t.conv.Title, Created: t.created || t.w.im.DryRun && t.s == nil && t.added > 0,
 		New: written, Known: t.known, Revised: t.again,
 		Fidelity: t.tally.fidelity(), Problems: t.tally.problems, ProblemCount: t.tally.n,
 	}

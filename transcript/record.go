@@ -103,9 +103,9 @@ const OnlyKept = "kept as bytes"
 
 // Problem is something in a source that could not be read.
 type Problem struct {
-	Pos    int64 // where, in bytes
-	Line   int64 // the line, counted from 1; 0 where there are no lines
-	Reason string
+	Line   int64  `json:"line,omitempty"` // counted from 1; 0 where there are no lines
+	Pos    int64  `json:"pos"`            // in bytes
+	Reason string `json:"reason"`
 }
 
 // ContinuedTo returns the record that says which conversation of a format continues

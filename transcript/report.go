@@ -7,31 +7,31 @@ import (
 
 // Report is the result of importing a file.
 type Report struct {
-	Path   string
-	Format string
-	Bytes  int64 // read
+	Path   string `json:"path"`
+	Format string `json:"format,omitempty"`
+	Bytes  int64  `json:"bytes"` // read
 	// Unchanged: the file is as it was when it was imported last, or as it was
 	// written by an export. It was not read.
-	Unchanged bool
-	Sessions  []SessionReport
-	Problems  int // of all sessions, and of what belongs to none
+	Unchanged bool            `json:"unchanged,omitempty"`
+	Sessions  []SessionReport `json:"sessions"`
+	Problems  int             `json:"problems,omitempty"` // records that could not be read, those of no session included
 }
 
 // SessionReport says what became of the records of one conversation.
 type SessionReport struct {
-	ID      string // the session
-	Native  string // the conversation's own id
-	Title   string
-	Created bool // the session is new
-	New     int  // entries that were added
-	Known   int  // records that were there already
-	Revised int  // of New, those that are another version of a known record
+	ID      string `json:"id"`  // the session
+	Key     string `json:"key"` // the format and the conversation's own id in it
+	Title   string `json:"title,omitempty"`
+	Created bool   `json:"created"`           // it was not there before
+	New     int    `json:"new"`               // entries that were added
+	Known   int    `json:"known"`             // records that were there already
+	Revised int    `json:"revised,omitempty"` // of New, those that are another version of a known record
 	// Fidelity says what the source records were and what they are now.
-	Fidelity []Fidelity
+	Fidelity []Fidelity `json:"fidelity"`
 	// Problems are the first records that could not be read, and ProblemCount how many
 	// there were.
-	Problems     []Problem
-	ProblemCount int
+	ProblemCount int       `json:"problem_count"`
+	Problems     []Problem `json:"problems,omitempty"`
 }
 
 // Fidelity says what a number of source records became.
@@ -77,7 +77,7 @@ func (t *tally) problem(p Problem) {
 }
 
 func (t *tally) fidelity() []Fidelity {
-	var list []Fidelity
+	list := []Fidelity{}
 	for k, n := range t.counts {
 		list = append(list, Fidelity{k.What, k.Became, n})
 	}

@@ -119,7 +119,7 @@ const (
 func usageBars(sums []home.Usage) []index.Count {
 	bars := make([]index.Count, len(sums))
 	for i, u := range sums {
-		bars[i] = index.Count{Name: fmt.Sprintf("%s  %s", cmp.Or(u.Key, "-"), u.Cost()), Count: u.Tokens()}
+		bars[i] = index.Count{Name: fmt.Sprintf("%s  %s", cmp.Or(u.Key, "-"), home.CostOf(&u)), Count: u.Tokens()}
 	}
 	return bars
 }
@@ -141,7 +141,7 @@ func sessionBars(s *home.StatsResult, width int) []index.Count {
 	var bars []index.Count
 	for _, u := range s.Sessions[:min(len(s.Sessions), maxSessions)] {
 		title := render.OneLine(cmp.Or(s.Titles[u.Key], render.ShortID(u.Key)), room)
-		bars = append(bars, index.Count{Name: fmt.Sprintf("%s  %s", title, u.Cost()), Count: u.Tokens()})
+		bars = append(bars, index.Count{Name: fmt.Sprintf("%s  %s", title, home.CostOf(&u)), Count: u.Tokens()})
 	}
 	return bars
 }
@@ -191,7 +191,7 @@ func tokensSpent(u home.Usage) string {
 	if u.Responses == 0 && u.Recorded == 0 {
 		return "tokens not counted"
 	}
-	return render.Counted(int(u.Tokens()), "token", "tokens") + ", " + u.Cost()
+	return render.Counted(int(u.Tokens()), "token", "tokens") + ", " + home.CostOf(&u)
 }
 
 // printBars draws a horizontal bar for each count. On a terminal a long chart is

@@ -18,15 +18,10 @@ var magic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 
 func isPacked(data []byte) bool { return bytes.HasPrefix(data, magic) }
 
-// Packed takes the secrets out of bytes that an import kept, which are compressed with
-// zstd, and compresses them again. If there are none, it returns what it was given.
-// Nothing in them moves: see redact.Scanner.SameLength.
-func Packed(data []byte) ([]byte, []redact.Finding, error) {
-	out, _, found, err := newCleaner(new(redact.Scanner)).packed(data)
-	return out, found, err
-}
-
-// packed also returns the SHA-256 of the bytes before compression.
+// packed takes the secrets out of bytes that an import kept, which are compressed with
+// zstd, and compresses them again. It returns the SHA-256 of the bytes before compression,
+// too. If there are no secrets, it returns what it was given. Nothing in them moves: see
+// redact.Scanner.SameLength.
 func (c *cleaner) packed(data []byte) (out []byte, sum string, found []redact.Finding, err error) {
 	plain, err := unpack(data)
 	if err != nil {

@@ -15,16 +15,25 @@ import (
 
 // Quarantined implements store.Mender.
 func (s *Store) Quarantined(ctx context.Context) ([]store.Quarantined, error) {
+	all, err := listRoom(ctx, s, "quarantine", parseQuarantined, func(q *store.Quarantined, size int64) {
+		q.Path, q.Size = s.room("quarantine", q.ID), size
+	})
+	slices.SortFunc(all, func(a, b store.Quarantined) int { return b.Time.Compare(a.Time) })
+	return all, err
+}
+
+// listRoom lists the files of a room whose names can be read, and has their sizes entered.
+func listRoom[T any](ctx context.Context, s *Store, room string, parse func(file string) (T, bool), setSize func(item *T, size int64)) ([]T, error) {
 	if err := s.check(ctx, "list", ""); err != nil {
 		return nil, err
 	}
-	entries, err := s.fs.ReadDir(s.room("quarantine"))
+	entries, err := s.fs.ReadDir(s.room(room))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, s.fail("list quarantine", "", err)
+		return nil, s.fail("list "+room, "", err)
 	}
-	var all []store.Quarantined
+	var all []T
 	for _, entry := range entries {
-		q, ok := parseQuarantined(entry.Name())
+		item, ok := parse(entry.Name())
 		if !ok || !entry.Type().IsRegular() {
 			continue
 		}
@@ -33,12 +42,11 @@ func (s *Store) Quarantined(ctx context.Context) ([]store.Quarantined, error) {
 			continue
 		}
 		if err != nil {
-			return nil, s.fail("list quarantine", q.Name, err)
+			return nil, s.fail("list "+room, entry.Name(), err)
 		}
-		q.Path, q.Size = s.room("quarantine", q.ID), info.Size()
-		all = append(all, q)
+		setSize(&item, info.Size())
+		all = append(all, item)
 	}
-	slices.SortFunc(all, func(a, b store.Quarantined) int { return b.Time.Compare(a.Time) })
 	return all, nil
 }
 

@@ -152,31 +152,9 @@ func (s *Store) discard(path string) error {
 
 // List returns the removed logs, the latest removal first.
 func (s trash) List(ctx context.Context) ([]store.Trashed, error) {
-	if err := s.check(ctx, "list", ""); err != nil {
-		return nil, err
-	}
-	entries, err := s.fs.ReadDir(s.room("trash"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, s.fail("list trash", "", err)
-	}
-	var all []store.Trashed
-	for _, entry := range entries {
-		item, ok := parseTrashed(entry.Name())
-		if !ok || !entry.Type().IsRegular() {
-			continue
-		}
-		info, err := entry.Info()
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, s.fail("list trash", item.Name, err)
-		}
-		item.Size = info.Size()
-		all = append(all, item)
-	}
+	all, err := listRoom(ctx, s.Store, "trash", parseTrashed, func(item *store.Trashed, size int64) { item.Size = size })
 	sort.Slice(all, func(i, j int) bool { return all[i].Removed.After(all[j].Removed) })
-	return all, nil
+	return all, err
 }
 
 // parseTrashed reads the name of a file in the trash.

@@ -132,7 +132,6 @@ var nilCalls = map[string]func(ctx context.Context){
 		cancel()
 		_, _ = bulk.Watch(done, nil, bulk.Request{}, 0, nil, nil)
 	},
-	"File.New":           func(context.Context) { (*bulk.File)(nil).New(); new(bulk.File).New() },
 	"Result.IsPartial":   func(context.Context) { (*bulk.Result)(nil).IsPartial() },
 	"discover.Sources":   func(context.Context) { _, _ = discover.Sources(); _, _ = discover.Sources("") },
 	"discover.Known":     func(context.Context) { discover.Known(transcript.Env{}, nil, &transcript.Format{}) },

@@ -55,48 +55,14 @@ type Own struct {
 
 // File is what became of one source.
 type File struct {
-	Path      string    `json:"path"`
-	Format    string    `json:"format,omitempty"`
-	Bytes     int64     `json:"bytes"`               // read
-	Unchanged bool      `json:"unchanged,omitempty"` // since it was last imported; it was not read
-	Sessions  []Session `json:"sessions"`
-	Problems  int       `json:"problems,omitempty"` // records that could not be read, those of no session included
-	Error     string    `json:"error,omitempty"`
+	transcript.Report
+	Error string `json:"error,omitempty"`
 
 	err error // the same
 }
 
-// Session is what became of one conversation of a source.
-type Session struct {
-	ID           string                `json:"id"`
-	Key          string                `json:"key"`
-	Title        string                `json:"title,omitempty"`
-	Created      bool                  `json:"created"` // it was not there before
-	New          int                   `json:"new"`     // entries that were added
-	Known        int                   `json:"known"`   // records that were there already
-	Revised      int                   `json:"revised,omitempty"`
-	Fidelity     []transcript.Fidelity `json:"fidelity"`
-	ProblemCount int                   `json:"problem_count"`
-	Problems     []Problem             `json:"problems,omitempty"` // the first of them
-}
-
-// Problem is a record that could not be read.
-type Problem struct {
-	Line   int64  `json:"line,omitempty"`
-	Pos    int64  `json:"pos"`
-	Reason string `json:"reason"`
-}
-
-// New is how many entries of the source were added.
-func (f *File) New() int {
-	n := 0
-	if f == nil {
-		return 0
-	}
-	for i := range f.Sessions {
-		n += f.Sessions[i].New
-	}
-	return n
+func newFile(src discover.Source) *File {
+	return &File{Report: transcript.Report{Path: src.Path, Sessions: []transcript.SessionReport{}}}
 }
 
 // Total is what became of several sources.
@@ -280,9 +246,10 @@ func (r *run) one(ctx context.Context, batch *transcript.Batch, src discover.Sou
 		if err == nil && !src.Found && isEmpty(report) {
 			err = &session.Error{Op: "import", Path: src.Path, Kind: session.ErrInvalid, Err: errors.New("nothing in it has the format " + report.Format)}
 		}
-		f := &File{Path: src.Path, Sessions: []Session{}, err: err}
-		if report != nil {
-			f.fill(report)
+		f := newFile(src)
+		if f.err = err; report != nil {
+			f.Format, f.Bytes, f.Unchanged, f.Problems = report.Format, report.Bytes, report.Unchanged, report.Problems
+			f.Sessions = append(f.Sessions, report.Sessions...)
 		}
 		done(f)
 	}
@@ -307,7 +274,8 @@ func isEmpty(r *transcript.Report) bool {
 
 // own imports a file that is a session already.
 func (r *run) own(ctx context.Context, src discover.Source, from *transcript.File) *File {
-	f := &File{Path: src.Path, Format: r.req.Own.Name, Bytes: src.Size, Sessions: []Session{}}
+	f := newFile(src)
+	f.Format, f.Bytes = r.req.Own.Name, src.Size
 	f.err = r.req.Own.Import(ctx, from, f)
 	return f
 }
@@ -425,22 +393,4 @@ func (r *run) file(ctx context.Context, path string) (*transcript.File, error) {
 		}
 	}
 	return transcript.FileOf(path, data), nil
-}
-
-func (f *File) fill(report *transcript.Report) {
-	f.Format, f.Bytes, f.Unchanged, f.Problems = report.Format, report.Bytes, report.Unchanged, report.Problems
-	for i := range report.Sessions {
-		s := &report.Sessions[i]
-		one := Session{
-			ID: s.ID, Key: report.Format + ":" + s.Native, Title: s.Title, Created: s.Created,
-			New: s.New, Known: s.Known, Revised: s.Revised, Fidelity: s.Fidelity, ProblemCount: s.ProblemCount,
-		}
-		if one.Fidelity == nil {
-			one.Fidelity = []transcript.Fidelity{}
-		}
-		for _, p := range s.Problems {
-			one.Problems = append(one.Problems, Problem{Line: p.Line, Pos: p.Pos, Reason: p.Reason})
-		}
-		f.Sessions = append(f.Sessions, one)
-	}
 }
