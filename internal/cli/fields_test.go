@@ -64,9 +64,11 @@ var unset = map[string][]string{
 	"branch":      {"auto.provider", "auto.thinking"},
 	"chat":        {"cwd"},
 	"compact":     {"auto.provider", "auto.thinking"},
+	"completion":  {"limit"},
 	"follow":      {"after"},
 	"new":         {"cwd"},
 	"rename":      {"auto.provider", "auto.thinking"},
+	"search":      {"offset"},
 	"stats":       {"time_zone"},
 	"trash empty": {"all", "before", "dry_run"},
 }
