@@ -116,7 +116,7 @@ func (l *log) simple(ctx context.Context, what string, q *query) error {
 	for {
 		err := l.once(ctx, q)
 		if _, isLost := err.(*lost); !isLost || !retry.wait(ctx, l.store.patience) {
-			return l.fail(what, err)
+			return l.fail(what, because(ctx, err))
 		}
 	}
 }
@@ -193,11 +193,20 @@ func (l *log) each(ctx context.Context, op string, at store.Pos, back bool) iter
 			case err == nil, isLost && retry.wait(bound, l.store.patience):
 				// Lines may have been appended while the last ones were being read.
 			default:
-				yield(store.Line{}, l.fail(what, err))
+				yield(store.Line{}, l.fail(what, because(bound, err)))
 				return
 			}
 		}
 	}
+}
+
+// because returns err, or the reason why ctx ended if that is why the answer was lost: a server
+// that is told to close a log may hang up before the client does.
+func because(ctx context.Context, err error) error {
+	if _, isLost := err.(*lost); isLost && ctx.Err() != nil {
+		return &lost{context.Cause(ctx), true}
+	}
+	return err
 }
 
 var (
