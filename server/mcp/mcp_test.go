@@ -452,7 +452,7 @@ func TestNotesAndLabels(t *testing.T) {
 	c.ask("set_label", args{"session": id, "entry": entry, "label": "lining"})
 	wants(t, c.ask("read_session", args{"session": id, "at": "lining"}), "label lining", "Zirconia")
 	wants(t, textOf(c.call("append_note", args{"session": id, "text": ""})), "did not work", "empty")
-	wants(t, textOf(c.call("append_note", args{"session": "nothing-like-it", "text": "x"})), "did not work (not_found)")
+	wants(t, textOf(c.call("append_note", args{"session": "nothing-like-it", "text": "x"})), "did not work: there is no such session")
 	// The person did not say it.
 	got, err := h.Entries.Context(t.Context(), home.ContextRequest{Session: id})
 	if err != nil {
