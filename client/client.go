@@ -158,7 +158,7 @@ func (s *server) lose(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err // without the address
 	}
-	err, hint := remote.Unreachable(s.address, err)
+	hint, err := remote.Unreachable(s.address, err)
 	return lost{&home.ErrorInfo{Kind: home.KindUnavailable, Message: err.Error(), Hint: hint}}
 }
 

@@ -115,7 +115,7 @@ func (s *Store) fail(op, name string, err error) error {
 	case isLost && (errors.Is(l.err, context.Canceled) || errors.Is(l.err, context.DeadlineExceeded)):
 		return &store.Error{Op: op, Name: name, Err: l.err}
 	case isLost:
-		err, hint := Unreachable(s.url, l.err)
+		hint, err := Unreachable(s.url, l.err)
 		return &store.Error{Op: op, Name: name, Err: err, Hint: hint}
 	case errors.Is(err, errGone):
 		return &store.Error{Op: op, Name: name, Kind: store.ErrLocked, Err: err, Hint: "try again"}

@@ -246,12 +246,12 @@ func (c *connection) answer(ctx context.Context, q *query, body io.Reader) error
 
 // Unreachable says why a server does not answer, and what to do about it. err is that of a
 // request, without the address.
-func Unreachable(where string, err error) (why error, hint string) {
+func Unreachable(where string, err error) (hint string, why error) {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return fmt.Errorf("%s cannot prove that it is the server: %w", where, err),
-			"ask by the name that its certificate is for; if it vouches for itself, let SSL_CERT_FILE name a file with the certificate"
+		return "ask by the name that its certificate is for; if it vouches for itself, let SSL_CERT_FILE name a file with the certificate",
+			fmt.Errorf("%s cannot prove that it is the server: %w", where, err)
 	}
-	return fmt.Errorf("%s does not answer: %w", where, err), "is the server running, and is there a way to it?"
+	return "is the server running, and is there a way to it?", fmt.Errorf("%s does not answer: %w", where, err)
 }
 
 // errSilent is why a connection is given up on which nothing comes any more.
