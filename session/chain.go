@@ -243,7 +243,7 @@ func linesAt(ctx context.Context, log store.Log, at []store.Pos) iter.Seq2[store
 
 // read searches lines of a log for records of a session's continuation. It returns what they say
 // together with the lines before them.
-func (now continued) read(ctx context.Context, log store.Log, lines iter.Seq2[store.Line, error], of string) (continued, error) {
+func (c continued) read(ctx context.Context, log store.Log, lines iter.Seq2[store.Line, error], of string) (continued, error) {
 	for line, err := range lines {
 		if err != nil {
 			return continued{}, err
@@ -252,7 +252,7 @@ func (now continued) read(ctx context.Context, log store.Log, lines iter.Seq2[st
 			continue
 		}
 		e, err := decodeEntry(bytes.Clone(line.Data))
-		if err != nil || ContinuedTo(e, of, now.to) == now.to {
+		if err != nil || ContinuedTo(e, of, c.to) == c.to {
 			continue
 		}
 		repeated, err := hasBefore(ctx, log, e.ID, line.Pos)
@@ -260,10 +260,10 @@ func (now continued) read(ctx context.Context, log store.Log, lines iter.Seq2[st
 			return continued{}, err
 		}
 		if !repeated {
-			now.take(e, of, line.Pos)
+			c.take(e, of, line.Pos)
 		}
 	}
-	return now, nil
+	return c, nil
 }
 
 // hasBefore reports whether a log has an entry with an id before a position. A line there
