@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -78,7 +79,9 @@ func BenchmarkMany(b *testing.B) {
 				return err
 			}
 			defer resp.Body.Close()
-			_, err = io.Copy(io.Discard, resp.Body)
+			if _, err = io.Copy(io.Discard, resp.Body); err == nil && resp.StatusCode != 200 {
+				err = errors.New(resp.Status)
+			}
 			return err
 		}
 		list := func() error {
