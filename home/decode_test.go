@@ -20,7 +20,7 @@ func TestDecodeSpeaksPlainly(t *testing.T) {
 		`{"tags": "x"}`:              {&home.ListRequest{}, "tags", "tags is a JSON string; it must be a list"},
 		`{"colour": "x"}`:            {&home.ListRequest{}, "colour", "there is no colour"},
 		`{"since": "yesterday"}`:     {&home.ListRequest{}, "since", `since is "yesterday": it must be a time as in RFC 3339`},
-		`{"older_than": "x"}`:        {&home.ArchiveRequest{}, "older_than", `older_than is "x": it must be a time such as 30d`},
+		`{"older_than": "x"}`:        {&home.ArchiveRequest{}, "older_than", `older_than is "x": it must be an age such as 30d`},
 		`{"window": {"tokens": ""}}`: {&home.ContextRequest{}, "window.tokens", "window.tokens is a JSON string"},
 		`{"model": 5}`:               {&home.PromptRequest{}, "model", "model is a JSON number; it must be a text"},
 		`{"limit": 1,}`:              {&home.ListRequest{}, "", "it is not JSON at byte 13"},

@@ -89,9 +89,15 @@ func WithProgress(ctx context.Context, progress func(doing string, done, total i
 	return context.WithValue(ctx, progressKey{}, progress)
 }
 
+// WithBegun returns a context whose Follow calls begun when it misses nothing from then on.
+func WithBegun(ctx context.Context, begun func()) context.Context {
+	return context.WithValue(ctx, begunKey{}, begun)
+}
+
 type (
 	notifyKey   struct{}
 	progressKey struct{}
+	begunKey    struct{}
 )
 
 func (h *Home) notify(ctx context.Context, n Notice) {

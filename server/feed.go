@@ -34,6 +34,7 @@ type feed struct {
 	kept    []arrival // the last of them has the number next-1
 	size    int       // of kept, in bytes
 	changed chan struct{}
+	live    chan struct{} // closed when nothing that is appended from then on is missed
 }
 
 type arrival struct {
@@ -44,7 +45,7 @@ type arrival struct {
 const maxKept = 16 << 20
 
 func newFeed(stopping context.Context, h *home.Home) *feed {
-	return &feed{home: h, stopping: stopping, epoch: rand.Text()[:8], next: 1, changed: make(chan struct{})}
+	return &feed{home: h, stopping: stopping, epoch: rand.Text()[:8], next: 1, changed: make(chan struct{}), live: make(chan struct{})}
 }
 
 func (f *feed) close() {
@@ -61,7 +62,7 @@ func (f *feed) start() {
 		go func() {
 			defer close(f.done)
 			for f.stopping.Err() == nil {
-				if _, err := f.home.Entries.Follow(f.stopping, home.FollowRequest{}, f.add); err != nil {
+				if _, err := f.home.Entries.Follow(home.WithBegun(f.stopping, f.begun), home.FollowRequest{}, f.add); err != nil {
 					f.again() // arrivals in the meantime are lost
 				}
 			}
@@ -75,10 +76,34 @@ func (f *feed) again() {
 	f.mu.Lock()
 	f.epoch, f.kept, f.size = rand.Text()[:8], nil, 0
 	f.next += 1 << 32 // no caller waits for a number of the new epoch
+	f.live = make(chan struct{})
 	f.mu.Unlock()
 	select {
 	case <-time.After(time.Second):
 	case <-f.stopping.Done():
+	}
+}
+
+func (f *feed) begun() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	select {
+	case <-f.live:
+	default:
+		close(f.live)
+	}
+}
+
+// isLive waits until nothing is missed any more. It reports false if ctx ends before that.
+func (f *feed) isLive(ctx context.Context) bool {
+	f.mu.Lock()
+	live := f.live
+	f.mu.Unlock()
+	select {
+	case <-live:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
@@ -144,6 +169,9 @@ func (s *Server) follow(ctx context.Context, request *http.Request, out *stream,
 		return
 	}
 	s.feed.start()
+	if !s.feed.isLive(ctx) {
+		return
+	}
 	n, ok := s.feed.place(r.After)
 	if !ok && out.write(s.feed.id(n-1), "reset", []byte("{}")) != nil {
 		return
@@ -154,6 +182,9 @@ func (s *Server) follow(ctx context.Context, request *http.Request, out *stream,
 	for {
 		found, wait, ok := s.feed.from(n)
 		if !ok {
+			if !s.feed.isLive(ctx) {
+				return
+			}
 			n, _ = s.feed.place("")
 			if out.write(s.feed.id(n-1), "reset", []byte("{}")) != nil {
 				return
