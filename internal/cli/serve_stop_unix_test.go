@@ -114,6 +114,7 @@ func TestServeStopsUnderLoad(t *testing.T) {
 	importing := k.beginImport(t)
 	said, busy, writing := k.appendOnAndOn(t, made.Session)
 	<-busy
+	one.next(t) // or it would not know where to go on
 	k.stop(t, func() {
 		for _, stream := range []*heard{one, all, turn.heard} {
 			for name, _ := stream.next(t); name != ""; name, _ = stream.next(t) {
