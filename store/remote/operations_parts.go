@@ -205,13 +205,19 @@ func (c *call) newBatch() error {
 	return c.told(l)
 }
 
-func (c *call) addToBatch() error {
+// batchLease returns the lease of the batch that a request is about.
+func (c *call) batchLease() (*lease, error) {
 	l, err := c.renew(c.Lease)
+	if err == nil && l.batch == nil {
+		err = errGone
+	}
+	return l, err
+}
+
+func (c *call) addToBatch() error {
+	l, err := c.batchLease()
 	if err != nil {
 		return err
-	}
-	if l.batch == nil {
-		return errGone
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -220,12 +226,9 @@ func (c *call) addToBatch() error {
 
 // commitBatch continues if the client leaves: otherwise only a part of the logs would exist.
 func (c *call) commitBatch() error {
-	l, err := c.renew(c.Lease)
+	l, err := c.batchLease()
 	if err != nil {
 		return err
-	}
-	if l.batch == nil {
-		return errGone
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
