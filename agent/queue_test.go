@@ -319,8 +319,8 @@ func (c eager) CountText(text string) int {
 	return len(text)
 }
 
-// TestSteerBeforeThePromptIsWritten: what is said after a prompt comes after it, however soon
-// it is said. What was left of an earlier turn comes before.
+// TestSteerBeforeThePromptIsWritten: a message steered right after a prompt
+// follows that prompt in the log. Messages left over from an earlier turn come before it.
 func TestSteerBeforeThePromptIsWritten(t *testing.T) {
 	t.Parallel()
 	var a *agent.Agent

@@ -18,7 +18,7 @@ import (
 // ChatRequest says which conversation to have, and with whom.
 type ChatRequest struct {
 	// Session is the conversation to continue, as a person names it: see Resolve. Default: a
-	// new one, which is created when something is said.
+	// new one, which is created with the first message.
 	Session string `json:"session,omitempty"`
 	// Title is the display name of a new session. Default: none.
 	Title string `json:"title,omitempty"`
@@ -80,8 +80,8 @@ type Chat struct {
 	shown map[string]bool
 }
 
-// Chat begins or continues a conversation with a model. Nothing is written before something
-// is said. Close the chat after use.
+// Chat begins or continues a conversation with a model. Nothing is written before the first
+// message. Close the chat after use.
 func (h *Home) Chat(ctx context.Context, r ChatRequest, hands ChatHands) (*Chat, error) {
 	return h.newChat(ctx, r, hands, false)
 }

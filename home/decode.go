@@ -14,9 +14,8 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// Decode reads a request that came as JSON. A member that does not exist is an error, because
-// it would be ignored silently. What is wrong is said in plain words, by a *FieldError if it is
-// about a field.
+// Decode reads a request that came as JSON. An unknown member is an error, because it would
+// be ignored silently. Errors are in plain words; one about a field is a *FieldError.
 func Decode(text []byte, request any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()

@@ -8,7 +8,7 @@ import (
 	"github.com/coppice-dev/coppice/home"
 )
 
-// What is wrong with a request is said with the name that its sender knows, and not as Go does.
+// Errors in a request use the JSON names that the sender knows, not the words of encoding/json.
 func TestDecodeSpeaksPlainly(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]struct {

@@ -104,8 +104,8 @@ func (h *Home) newKept(ctx context.Context, key, name string) (*keptOpen, error)
 	return k, err
 }
 
-// serve must be called by each update: what is said about its entries goes to the one who wants
-// them written.
+// serve must be called by each update, so that notices about its entries go to the caller who
+// appends them.
 func (k *keptOpen) serve(ctx context.Context) {
 	if k != nil {
 		k.ctx = ctx
