@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path"
@@ -246,6 +248,63 @@ func TestRestartedServer(t *testing.T) {
 			t.Errorf("a handle from before the change: %v, want %v", err, store.ErrReplaced)
 		}
 	}
+}
+
+// A watch that sees the first line of a batch before the append is answered costs the handle
+// nothing, however often it happens.
+func TestRestartWhileABatchIsWatched(t *testing.T) {
+	t.Parallel()
+	served := inMemory()
+	var handler atomic.Pointer[remote.Handler]
+	handler.Store(remote.NewHandler(served))
+	answer := make(chan struct{})
+	st := open(t, listen(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if path.Base(r.URL.Path) != "append" {
+			handler.Load().ServeHTTP(w, r)
+			return
+		}
+		held := httptest.NewRecorder()
+		handler.Load().ServeHTTP(held, r)
+		<-answer
+		maps.Copy(w.Header(), held.Header())
+		w.WriteHeader(held.Code)
+		_, _ = held.Body.WriteTo(w)
+	})))
+	log := storetest.MustCreate(t, st, "a", num(0))
+	end := storetest.MustEnd(t, log)
+	appended := make(chan error, 1)
+	add := func(n int) {
+		next, err := log.Append(t.Context(), end, []byte(num(n)), []byte(num(n+1)))
+		end = next
+		appended <- err
+	}
+	const rounds = 40
+	n := 0
+	for line, err := range log.Watch(t.Context(), 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(line.Data) != num(n) {
+			t.Fatalf("line %d is %s", n, line.Data)
+		}
+		if n%2 == 1 { // the first of a batch, and the second is not seen yet
+			answer <- struct{}{}
+			if err := <-appended; err != nil {
+				t.Fatal(err)
+			}
+		} else if n == 2*rounds {
+			break
+		} else {
+			go add(n + 1)
+		}
+		n++
+	}
+	if err := handler.Swap(remote.NewHandler(served)).Close(); err != nil {
+		t.Fatal(err)
+	}
+	close(answer)
+	storetest.MustAppend(t, log, num(n+1))
+	wantLines(t, log, nums(0, n+2)...)
 }
 
 // listen serves a handler on the loopback interface.

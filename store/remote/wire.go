@@ -136,8 +136,10 @@ func placeOf(kind store.PartKind, name string) string { return string(kind) + "/
 
 // seen is the lines of a log that a client has seen.
 type seen struct {
+	// Runs may overlap: the end of a batch is known only when its append is answered, and a
+	// watch may have seen its first lines before that.
 	Runs []run `json:"runs,omitempty"`
-	// Apart says that there are others, or too many runs.
+	// Apart says that there were too many runs to remember.
 	Apart bool `json:"apart,omitempty"`
 }
 
@@ -149,6 +151,12 @@ type run struct {
 	To   store.Pos `json:"to"`
 	Sum  sum       `json:"sum"`
 }
+
+// covers reports whether a run has all lines of another.
+func (r run) covers(other run) bool { return r.From <= other.From && other.To <= r.To }
+
+// meets reports whether a run begins where another ends, or ends where it begins.
+func (r run) meets(other run) bool { return r.To == other.From || other.To == r.From }
 
 type sum [4]uint64
 
@@ -171,31 +179,28 @@ func sumOf(lines ...[]byte) (all sum) {
 // maxRuns is how many runs are remembered.
 const maxRuns = 16
 
-// add records the lines from one position to another.
+// add records the lines from one position to another, unless they tell nothing new.
 func (s *seen) add(from, to store.Pos, lines ...[]byte) {
-	for _, r := range s.Runs {
-		if r.From <= from && to <= r.To {
-			return
-		}
-		if from < r.To && r.From < to { // they overlap, so the sum is not known
-			s.Apart = true
-			return
-		}
+	next := run{From: from, To: to}
+	if slices.ContainsFunc(s.Runs, func(r run) bool { return r.covers(next) }) && !slices.ContainsFunc(s.Runs, next.meets) {
+		return
 	}
-	s.join(run{from, to, sumOf(lines...)})
+	next.Sum = sumOf(lines...)
+	s.join(next)
 }
 
-// join adds a run, and merges it with adjacent ones.
+// join adds a run: those that meet it become one with it, and those it covers are not needed.
 func (s *seen) join(next run) {
 	s.Runs = slices.DeleteFunc(s.Runs, func(r run) bool {
-		meet := r.To == next.From || next.To == r.From
+		meet := r.meets(next)
 		if meet {
 			next.From, next.To = min(r.From, next.From), max(r.To, next.To)
 			next.Sum.add(r.Sum)
 		}
 		return meet
 	})
-	if s.Runs = append(s.Runs, next); len(s.Runs) > maxRuns {
+	s.Runs = append(slices.DeleteFunc(s.Runs, next.covers), next)
+	if len(s.Runs) > maxRuns {
 		s.Apart = true
 		s.Runs = s.Runs[:maxRuns]
 	}
