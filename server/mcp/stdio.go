@@ -15,9 +15,12 @@ import (
 
 // Lines returns a transport with one message per line, for example on standard input and
 // output. A line that is not a message is answered with an error, as JSON-RPC requires, and
-// the next one is read; the SDK alone would end the connection.
+// the next one is read; the SDK alone would end the connection. The end of the input is the
+// end of the connection when every request has its answer, so that a script can send its
+// requests and close the stream.
 func Lines(in io.Reader, out io.Writer) sdk.Transport {
-	m := &messages{in: lines.New(in, maxLine), out: out}
+	m := &messages{in: lines.New(in, maxLine), out: out, open: map[any]bool{}}
+	m.answered.L = &m.mu
 	return &sdk.IOTransport{Reader: m, Writer: m, MaxLineLength: -1}
 }
 
@@ -29,8 +32,10 @@ type messages struct {
 	in   *lines.Reader
 	left []byte // of the current message
 
-	mu  sync.Mutex // guards out: messages must not mix
-	out io.Writer
+	mu       sync.Mutex // guards what follows: messages must not mix
+	out      io.Writer
+	open     map[any]bool // the requests that have no answer yet, by id
+	answered sync.Cond    // open has become smaller
 }
 
 // Read implements io.Reader.
@@ -40,6 +45,8 @@ func (m *messages) Read(p []byte) (int, error) {
 		switch {
 		case errors.Is(err, lines.ErrTooLong):
 			err = m.refuse(jsonrpc.CodeParseError, "the line was skipped: it has more than %d bytes", maxLine)
+		case errors.Is(err, io.EOF):
+			m.finish()
 		case err == nil:
 			m.left, err = m.checked(line)
 		}
@@ -65,10 +72,12 @@ func (m *messages) checked(line []byte) (good []byte, err error) {
 		}
 	}
 	for _, one := range batch {
-		if _, wrong := jsonrpc.DecodeMessage(one); wrong != nil {
+		message, wrong := jsonrpc.DecodeMessage(one)
+		if wrong != nil {
 			err = errors.Join(err, m.refuse(jsonrpc.CodeInvalidRequest, "this is not a message of JSON-RPC 2.0: %v", wrong))
 			continue
 		}
+		m.passed(message)
 		good = append(append(good, one...), '\n')
 	}
 	return good, err
@@ -83,12 +92,62 @@ func (m *messages) refuse(code int, format string, args ...any) error {
 	return err
 }
 
-// Write implements io.Writer.
+// passed remembers a request until it is answered. A subscription is not waited for: it lasts
+// as long as the connection. Neither is a request that the client has cancelled.
+func (m *messages) passed(message jsonrpc.Message) {
+	r, ok := message.(*jsonrpc.Request)
+	if !ok {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case r.Method == "notifications/cancelled":
+		var about struct {
+			ID any `json:"requestId"`
+		}
+		if err := json.Unmarshal(r.Params, &about); err != nil {
+			return
+		}
+		if id, err := jsonrpc.MakeID(about.ID); err == nil {
+			delete(m.open, id.Raw())
+		}
+	case r.IsCall() && r.Method != "subscriptions/listen":
+		m.open[r.ID.Raw()] = true
+	}
+}
+
+// finish waits until every request has its answer.
+func (m *messages) finish() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for len(m.open) > 0 {
+		m.answered.Wait()
+	}
+}
+
+// Write implements io.Writer. It gets whole messages.
 func (m *messages) Write(p []byte) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.out.Write(p)
+	n, err := m.out.Write(p)
+	if message, wrong := jsonrpc.DecodeMessage(p); wrong == nil {
+		if answer, ok := message.(*jsonrpc.Response); ok {
+			delete(m.open, answer.ID.Raw())
+		}
+	}
+	if err != nil {
+		clear(m.open) // there is no one left to answer
+	}
+	m.answered.Broadcast()
+	return n, err
 }
 
 // Close implements io.Closer. The caller of Lines closes the streams.
-func (m *messages) Close() error { return nil }
+func (m *messages) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	clear(m.open)
+	m.answered.Broadcast()
+	return nil
+}

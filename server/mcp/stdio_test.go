@@ -64,3 +64,27 @@ func TestLinesThatAreNoMessages(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A script sends all of its requests, closes its end, and has every answer.
+func TestTheEndOfTheInputWaitsForAnswers(t *testing.T) {
+	t.Parallel()
+	in := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+`
+	for n := range 20 {
+		in += fmt.Sprintf(`{"jsonrpc":"2.0","id":"%d","method":"tools/call","params":{"name":"recent_sessions","arguments":{}}}`+"\n", n)
+	}
+	// The answer to a cancelled request may never come.
+	in += `{"jsonrpc":"2.0","id":"cancelled","method":"tools/call","params":{"name":"recent_sessions","arguments":{}}}
+{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"cancelled"}}
+`
+	var out strings.Builder
+	if err := mcp.New(newHome(t), nil).Run(t.Context(), mcp.Lines(strings.NewReader(in), &out)); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 20 {
+		if id := fmt.Sprintf(`"id":"%d"`, n); !strings.Contains(out.String(), id) {
+			t.Errorf("request %d has no answer: %s", n, out.String())
+		}
+	}
+}
