@@ -82,6 +82,7 @@ const (
 
 // message is a piece of an answer.
 type message struct {
+	ID       string          `json:"id"`
 	Event    json.RawMessage `json:"event"`
 	Notice   *home.Notice    `json:"notice"`
 	Progress *home.Progress  `json:"progress"`
@@ -101,7 +102,7 @@ type problem struct {
 	Result json.RawMessage `json:"result"`
 }
 
-func (p *problem) err() error {
+func (p *problem) err() *home.ErrorInfo {
 	info := &home.ErrorInfo{Kind: p.Kind, Message: p.Detail, Field: p.Field, Hint: p.Hint, Text: p.Text}
 	if info.Kind == "" {
 		info.Kind = home.KindError
@@ -112,29 +113,35 @@ func (p *problem) err() error {
 	return info
 }
 
-// Do implements home.Remote. If the connection is lost while a caller follows one session, Do
-// continues where it was.
+// Do implements home.Remote. If the connection is lost while a caller follows, Do continues
+// where it was, and says so if it cannot.
 func (s *server) Do(ctx context.Context, op *home.Operation, request any, send func(event any) error) (any, error) {
 	following, _ := request.(*home.FollowRequest)
+	began := false
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
-		came := ""
-		result, err := s.once(ctx, op, request, func(event any) error {
-			if a, ok := event.(home.Arrival); ok {
-				came = a.Entry.ID
+		last := ""
+		result, err := s.once(ctx, op, request, func(m *message) error {
+			began = true
+			if m.ID != "" {
+				last = m.ID
 			}
-			return send(event)
+			return s.pass(op, m, send)
 		})
 		switch {
 		case following == nil:
 			return result, err
 		case ctx.Err() != nil: // the end of a watch is not an error
 			return result, nil
-		case !isLost(err) || following.Session == "" || came == "" && following.After == "":
+		case !began || !isLost(err):
 			return result, err
 		}
-		if came != "" {
-			following.After, following.Last = came, 0
+		if last != "" {
+			following.After, following.Last = last, 0
 			pause = 100 * time.Millisecond
+		} else if following.After == "" {
+			if err := send(home.Notice{Kind: home.EntriesMissed}); err != nil {
+				return result, err
+			}
 		}
 		select {
 		case <-time.After(pause):
@@ -163,7 +170,7 @@ func (s *server) lose(err error) error {
 }
 
 // once makes a request.
-func (s *server) once(ctx context.Context, op *home.Operation, request any, send func(any) error) (any, error) {
+func (s *server) once(ctx context.Context, op *home.Operation, request any, each func(*message) error) (any, error) {
 	outer := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -189,8 +196,15 @@ func (s *server) once(ctx context.Context, op *home.Operation, request any, send
 			return nil, s.why(outer, ctx, err)
 		}
 		alive.Stop() // the reader may be slow
-		if result, done, err := s.take(op, line, send); done || err != nil {
-			return result, err
+		var m message
+		if err := json.Unmarshal(line, &m); err != nil {
+			return nil, s.strange(err)
+		}
+		if m.Error != nil || m.Result != nil {
+			return s.last(op, &m)
+		}
+		if err := each(&m); err != nil {
+			return nil, err
 		}
 	}
 }
@@ -296,31 +310,30 @@ func readLine(in *bufio.Reader) (line []byte, err error) {
 	}
 }
 
-// take handles a piece of an answer.
-func (s *server) take(op *home.Operation, line []byte, send func(any) error) (result any, done bool, err error) {
-	var m message
-	if err := json.Unmarshal(line, &m); err != nil {
-		return nil, true, s.strange(err)
+// last returns what the last piece of an answer says.
+func (s *server) last(op *home.Operation, m *message) (any, error) {
+	result, err := s.result(op, m.Result)
+	if m.Error != nil {
+		return result, m.Error.err()
 	}
+	return result, err
+}
+
+// pass gives a piece of an answer to the caller.
+func (s *server) pass(op *home.Operation, m *message, send func(any) error) error {
 	switch {
-	case m.Error != nil:
-		result, _ := s.result(op, m.Result)
-		return result, true, m.Error.err()
-	case m.Result != nil:
-		result, err := s.result(op, m.Result)
-		return result, true, err
 	case m.Notice != nil:
-		return nil, false, send(*m.Notice)
+		return send(*m.Notice)
 	case m.Progress != nil:
-		return nil, false, send(*m.Progress)
+		return send(*m.Progress)
 	case m.Event != nil && op.Event != nil:
 		event := reflect.New(op.Event)
 		if err := json.Unmarshal(m.Event, event.Interface()); err != nil {
-			return nil, true, s.strange(err)
+			return s.strange(err)
 		}
-		return nil, false, send(event.Elem().Interface())
+		return send(event.Elem().Interface())
 	}
-	return nil, false, nil
+	return nil
 }
 
 func (s *server) result(op *home.Operation, raw json.RawMessage) (any, error) {
@@ -353,5 +366,8 @@ func (s *server) failed(op *home.Operation, resp *http.Response) (any, error) {
 		return nil, s.strange(errors.New(resp.Status))
 	}
 	result, _ := s.result(op, p.Result)
+	if p.Status == http.StatusServiceUnavailable {
+		return result, lost{p.err()} // it is stopping
+	}
 	return result, p.err()
 }

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/coppice-dev/coppice/client"
 	"github.com/coppice-dev/coppice/home"
@@ -20,12 +23,24 @@ const token = "cpk_right"
 
 // serve has a server with a home of its own, and returns the home and the address.
 func serve(t *testing.T, access home.Access) (*home.Home, string) {
+	h, at := serveAgain(t, access)
+	return h, at.URL
+}
+
+// served is a server that can be restarted.
+type served struct {
+	*httptest.Server
+	restart func()
+}
+
+// serveAgain is serve with a server that can be restarted.
+func serveAgain(t *testing.T, access home.Access) (*home.Home, *served) {
 	t.Helper()
 	h, err := home.Open(t.Context(), t.TempDir(), &home.Options{Create: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := server.New(server.Options{
+	o := server.Options{
 		Home: h, Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Authorize: func(_ context.Context, given string) (*server.Grant, error) {
 			if given != token {
@@ -33,14 +48,20 @@ func serve(t *testing.T, access home.Access) (*home.Home, string) {
 			}
 			return &server.Grant{Name: "test", Access: access}, nil
 		},
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
-	web := httptest.NewServer(s)
+	var now atomic.Pointer[server.Server]
+	start := func() (before *server.Server) {
+		s, err := server.New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return now.Swap(s)
+	}
+	start()
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { now.Load().ServeHTTP(w, r) }))
 	t.Cleanup(func() {
 		web.CloseClientConnections()
-		if err := s.Close(); err != nil {
+		if err := now.Load().Close(); err != nil {
 			t.Error(err)
 		}
 		web.Close()
@@ -48,7 +69,11 @@ func serve(t *testing.T, access home.Access) (*home.Home, string) {
 			t.Error(err)
 		}
 	})
-	return h, web.URL
+	return h, &served{web, func() {
+		if err := start().Close(); err != nil {
+			t.Error(err)
+		}
+	}}
 }
 
 func open(t *testing.T, address string) *home.Home {
@@ -232,5 +257,66 @@ func TestFollowElsewhere(t *testing.T) {
 	})
 	if err != nil || len(got) != 3 || got[0] != first.Entry || got[1] != got[2] {
 		t.Fatalf("followed %q, %v", got, err)
+	}
+}
+
+// A caller that follows every session misses nothing when the connection is lost, and learns of
+// it when the server was restarted and cannot know what it has missed.
+func TestFollowingEverySessionGoesOn(t *testing.T) {
+	t.Parallel()
+	there, at := serveAgain(t, home.Write)
+	missed := make(chan home.Notice, 1)
+	here := must[*home.Home](t)(client.Open(t.Context(), at.URL, &client.Options{Token: token, Home: home.Options{Notify: func(n home.Notice) { missed <- n }}}))
+	t.Cleanup(func() { _ = here.Close() })
+	made := must[*home.CreateResult](t)(there.Sessions.Create(t.Context(), home.CreateRequest{}))
+	came := make(chan string, 1000)
+	ended := make(chan error, 1)
+	ctx, stop := context.WithCancel(t.Context())
+	go func() {
+		_, err := here.Entries.Follow(ctx, home.FollowRequest{}, func(a home.Arrival) error {
+			came <- a.Entry.ID
+			return nil
+		})
+		ended <- err
+	}()
+	live := func() { // says something until it is heard
+		t.Helper()
+		for {
+			last := say(t, there, made.Session, "Is anyone there?").Entry
+			for waiting := time.After(time.Second); waiting != nil; {
+				select {
+				case id := <-came:
+					if id == last {
+						return
+					}
+				case <-waiting:
+					waiting = nil
+				}
+			}
+		}
+	}
+	live()
+	for range 3 {
+		var want []string
+		for n := range 5 {
+			if n == 2 {
+				at.CloseClientConnections()
+			}
+			want = append(want, say(t, there, made.Session, "Did you hear that?").Entry)
+		}
+		for _, id := range want {
+			if got := <-came; got != id {
+				t.Fatalf("the entry %s came, not %s", got, id)
+			}
+		}
+	}
+	at.restart()
+	if n := <-missed; n.Kind != home.EntriesMissed {
+		t.Errorf("the notice is %+v", n)
+	}
+	live()
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }

@@ -51,6 +51,9 @@ const (
 	SessionUnread NoticeKind = "session_unread"
 	// LineSkipped says that the line of Session at Offset is not an entry.
 	LineSkipped NoticeKind = "line_skipped"
+	// EntriesMissed says that entries which were appended before this moment may be missing
+	// from what is followed: the connection to the server was lost for too long.
+	EntriesMissed NoticeKind = "entries_missed"
 	// SessionTrashed says that the home was full at Max, and Session, which had been
 	// inactive longest, made room.
 	SessionTrashed NoticeKind = "session_trashed"

@@ -24,9 +24,12 @@ const (
 	eventStream = "text/event-stream"    // the same as server-sent events
 )
 
-// Message is a piece of a streamed answer. It has one member; none means that the operation
-// is still running. The last one has the Result, the Error, or both.
+// Message is a piece of a streamed answer. It has one member besides the ID; none means that
+// the operation is still running. The last one has the Result, the Error, or both.
 type Message struct {
+	// ID lets a caller that follows continue after this piece: it is the next request's after,
+	// or its Last-Event-ID. A server-sent event has it as its own id instead.
+	ID       string         `json:"id,omitempty"`
 	Event    any            `json:"event,omitempty"`
 	Notice   *home.Notice   `json:"notice,omitempty"`
 	Progress *home.Progress `json:"progress,omitempty"`
@@ -331,6 +334,9 @@ func (out *stream) isUnused() bool {
 
 // send sends a piece at once. Its id lets a caller continue after it later.
 func (out *stream) send(id string, m Message) error {
+	if !out.events {
+		m.ID = id
+	}
 	text, err := json.Marshal(m)
 	if err != nil {
 		return err

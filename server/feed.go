@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -37,9 +36,7 @@ type feed struct {
 	live    chan struct{} // closed when nothing that is appended from then on is missed
 }
 
-type arrival struct {
-	json []byte
-}
+type arrival = json.RawMessage
 
 // maxKept is how many bytes of arrivals are kept.
 const maxKept = 16 << 20
@@ -114,11 +111,11 @@ func (f *feed) add(a home.Arrival) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.kept = append(f.kept, arrival{text})
+	f.kept = append(f.kept, text)
 	f.next++
 	f.size += len(text)
 	for f.size > maxKept && len(f.kept) > 1 {
-		f.size -= len(f.kept[0].json)
+		f.size -= len(f.kept[0])
 		f.kept = f.kept[1:]
 	}
 	close(f.changed)
@@ -161,9 +158,25 @@ func (f *feed) from(n uint64) (found []arrival, wait <-chan struct{}, ok bool) {
 	return f.kept[n-oldest:], f.changed, true
 }
 
+// mark tells a caller where it is.
+func (out *stream) mark(id string) error {
+	if out.events {
+		return out.write(id, "begin", []byte("{}"))
+	}
+	return out.send(id, Message{})
+}
+
+// reset tells a caller that arrivals before this point may be missing.
+func (out *stream) reset(id string) error {
+	if out.events {
+		return out.write(id, "reset", []byte("{}"))
+	}
+	return out.send(id, Message{Notice: &home.Notice{Kind: home.EntriesMissed}})
+}
+
 // follow sends arrivals until the caller leaves or the server stops.
 func (s *Server) follow(ctx context.Context, request *http.Request, out *stream, h *home.Home, r *home.FollowRequest) {
-	if r.Session != "" || r.Last > 0 || r.Filled || h != s.o.Home || !out.events {
+	if r.Session != "" || r.Last > 0 || r.Filled || h != s.o.Home {
 		result, err := h.Entries.Follow(ctx, *r, func(a home.Arrival) error { return out.send(a.Entry.ID, Message{Event: a}) })
 		s.finish(ctx, request, out, result, err)
 		return
@@ -173,10 +186,10 @@ func (s *Server) follow(ctx context.Context, request *http.Request, out *stream,
 		return
 	}
 	n, ok := s.feed.place(r.After)
-	if !ok && out.write(s.feed.id(n-1), "reset", []byte("{}")) != nil {
+	if !ok && out.reset(s.feed.id(n-1)) != nil {
 		return
 	}
-	if r.After == "" && out.write(s.feed.id(n-1), "begin", []byte("{}")) != nil { // from now on nothing is missed
+	if r.After == "" && out.mark(s.feed.id(n-1)) != nil { // from now on nothing is missed
 		return
 	}
 	for {
@@ -186,13 +199,13 @@ func (s *Server) follow(ctx context.Context, request *http.Request, out *stream,
 				return
 			}
 			n, _ = s.feed.place("")
-			if out.write(s.feed.id(n-1), "reset", []byte("{}")) != nil {
+			if out.reset(s.feed.id(n-1)) != nil {
 				return
 			}
 			continue
 		}
 		for _, a := range found {
-			if out.write(s.feed.id(n), "message", slices.Concat([]byte(`{"event":`), a.json, []byte("}"))) != nil {
+			if out.send(s.feed.id(n), Message{Event: a}) != nil {
 				return
 			}
 			n++

@@ -90,6 +90,8 @@ func (a *app) sayNotice(n home.Notice) {
 		a.warnOnce(n.Error.Error())
 	case home.LineSkipped:
 		a.say("%s session %s has a line at byte %d that is not an entry", warning, render.ShortID(n.Session), n.Offset)
+	case home.EntriesMissed:
+		a.say("%s the connection was lost for a while: entries may be missing here", warning)
 	case home.SessionTrashed:
 		a.say("moved session %s, last active %s, to the trash, to stay within %d sessions; %s brings it back",
 			render.ShortID(n.Session), a.when(n.Active, time.Now()), n.Max, command("trash restore", []string{render.ShortID(n.Session)}))

@@ -124,7 +124,7 @@ func (a *app) listTokens(ctx context.Context, h *home.Home) error {
 		switch {
 		case one.Expires.IsZero():
 		case one.Expires.After(now):
-			expires = one.Expires.Local().Format(time.DateOnly)
+			expires = one.Expires.Local().Format("2006-01-02 15:04")
 		default:
 			expires = "expired"
 		}
