@@ -427,6 +427,56 @@ func TestLimitHoldsForWholeConversations(t *testing.T) {
 	}
 }
 
+// A log that only claims to belong together with another one does not bring it into a limit:
+// both must say so.
+func TestAClaimBringsNothingIntoALimit(t *testing.T) {
+	t.Parallel()
+	for name, claim := range map[string]func(outside, lost string) (session.Header, session.Entry){
+		"it continues a session": func(outside, lost string) (session.Header, session.Entry) {
+			return session.Header{ID: session.NewID(), ParentSession: outside, Relation: session.RelationContinuation, Continuation: 1}, session.Name("mine")
+		},
+		"it continues a lost session that another was continued to": func(outside, lost string) (session.Header, session.Entry) {
+			return session.Header{ID: session.NewID(), ParentSession: lost, Relation: session.RelationContinuation, Continuation: 2}, session.Name("mine")
+		},
+		"a session continues it": func(outside, lost string) (session.Header, session.Entry) {
+			id := session.NewID()
+			return session.Header{ID: id}, session.Custom(session.CustomContinuedTo, map[string]any{"of": id, "session": outside})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, _ := keptHome(t)
+			part := must[*home.Home](t)(h.Limited(home.Limit{Tag: "share"}))
+			outside, _ := begin(t, h, "falcon")
+			add := func(s *session.Session, entries ...session.Entry) {
+				for _, e := range entries {
+					must[string](t)(s.AppendEntry(e))
+				}
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			lost := session.NewID()
+			add(must[*session.Session](t)(session.Open(t.Context(), h.Store(), outside, nil)),
+				session.Custom(session.CustomContinuedTo, map[string]any{"of": outside, "session": lost}))
+			header, said := claim(outside, lost)
+			add(must[*session.Session](t)(session.Create(t.Context(), h.Store(), header, nil)), said, session.Tags("share"))
+			if list := must[*home.ListResult](t)(part.Sessions.List(t.Context(), home.ListRequest{})); len(list.Sessions) != 1 {
+				t.Fatalf("the limit has %d sessions, not the one that was tagged", len(list.Sessions))
+			}
+			if _, err := part.Store().Open(t.Context(), outside); home.KindOf(err) != home.KindNotFound {
+				t.Errorf("the other log: %v", err)
+			}
+			if got, err := part.Sessions.Get(t.Context(), home.SessionRequest{Session: outside}); err == nil && got.Messages > 0 {
+				t.Errorf("the other session: %+v", got)
+			}
+			if found := must[*home.FindResult](t)(part.Search.Find(t.Context(), home.FindRequest{Query: "falcon"})); len(found.Hits) > 0 {
+				t.Errorf("found %+v", found.Hits)
+			}
+		})
+	}
+}
+
 // What is about more than the sessions inside is refused, and the error names no session.
 func TestLimitedHomeRefusesWhatIsAboutMore(t *testing.T) {
 	t.Parallel()

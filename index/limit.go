@@ -30,11 +30,13 @@ func (l Limit) has() (string, []any) {
 	return "0", nil
 }
 
-// joined is the condition that n continues s or s continues n, and that both logs say so. One
-// log alone cannot bring another session into a limit.
+// joined is the condition that n continues s or s continues n. Both logs say so: session.JoinLinks
+// puts a session into one chain with the one that it continues only if that one's log names it.
+// A chain alone is not enough, because across a gap a log can claim to belong to it. So one log
+// alone cannot bring another session into a limit.
 const joined = `n.chain = s.chain AND n.chain <> 0 AND n.name IS NOT NULL AND (
-	n.relation = '` + session.RelationContinuation + `' AND n.parent = s.sid AND s.continued_to = n.sid OR
-	s.relation = '` + session.RelationContinuation + `' AND s.parent = n.sid AND n.continued_to = s.sid)`
+	n.relation = '` + session.RelationContinuation + `' AND n.parent = s.sid OR
+	s.relation = '` + session.RelationContinuation + `' AND s.parent = n.sid)`
 
 // together adds to the rows of a first query those that are one conversation with them.
 const together = ` UNION SELECT n.id FROM together t CROSS JOIN sessions s ON s.id = t.id CROSS JOIN sessions n ON ` + joined + `)`
