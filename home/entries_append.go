@@ -227,11 +227,7 @@ func (r *AppendRequest) entry() (session.Entry, error) {
 // checkForm refuses a message that no log may have, such as one with a block that does not say
 // what it is.
 func checkForm(m *session.MessageEntry, field string) error {
-	text, err := json.Marshal(map[string]any{"type": session.TypeMessage, "message": m})
-	if err != nil {
-		return wrongAs(field, err)
-	}
-	if _, err := session.ParseEntry(text); err != nil {
+	if err := session.CheckEntry(&session.Entry{Type: session.TypeMessage, Message: m}); err != nil {
 		return wrong(field, "{"+field+"}: %w", err)
 	}
 	return nil

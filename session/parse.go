@@ -66,15 +66,30 @@ func parseEntry(text []byte) (Entry, error) {
 	if err := e.checkLeading(members); err != nil {
 		return e, err
 	}
-	if err := e.checkKinds(members); err != nil {
-		return e, err
+	k, _ := e.payload()
+	return e, e.check(kindOf(members[string(e.Type)]) == '{' || kindOf(members[string(kinds[k].older)]) == '{')
+}
+
+// CheckEntry checks an entry as ParseEntry does, for a program that has made it itself.
+func CheckEntry(e *Entry) error {
+	if err := e.check(true); err != nil {
+		return invalid{err}
+	}
+	return nil
+}
+
+// check makes sure that an entry can be appended. nested says whether its payload is a member
+// of its own.
+func (e *Entry) check(nested bool) error {
+	if err := e.checkKinds(nested); err != nil {
+		return err
 	}
 	if _, p := e.payload(); p != nil {
 		if err := p.checkMembers(); err != nil {
-			return e, err
+			return err
 		}
 	}
-	return e, checkForm(&e, false)
+	return checkForm(e, false)
 }
 
 // checkLeading makes sure that what the members say that all entries have is what
@@ -91,9 +106,7 @@ func (e *Entry) checkLeading(members map[string]json.RawMessage) error {
 
 // checkKinds makes sure that the payload's members have the right kinds of values,
 // wherever they are.
-func (e *Entry) checkKinds(members map[string]json.RawMessage) error {
-	k, _ := e.payload()
-	nested := kindOf(members[string(e.Type)]) == '{' || kindOf(members[string(kinds[k].older)]) == '{'
+func (e *Entry) checkKinds(nested bool) error {
 	v := reflect.ValueOf(e).Elem()
 	for i := range v.NumField() {
 		payload, name := v.Field(i), memberName(v.Type().Field(i))
