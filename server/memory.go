@@ -51,13 +51,13 @@ func (h *holding) take(ctx context.Context, n int64) error {
 		return problemf(http.StatusRequestEntityTooLarge, home.KindTooLarge,
 			"this would take more than %d bytes of memory, the most that those with one token may have", h.of.share)
 	}
+	changed, err := h.try(n)
+	if err == nil {
+		return nil
+	}
 	late := time.NewTimer(waitForMemory)
 	defer late.Stop()
-	for {
-		changed, err := h.try(n)
-		if err == nil {
-			return nil
-		}
+	for ; err != nil; changed, err = h.try(n) {
 		select {
 		case <-changed:
 		case <-late.C:
@@ -66,6 +66,7 @@ func (h *holding) take(ctx context.Context, n int64) error {
 			return ctx.Err()
 		}
 	}
+	return nil
 }
 
 // try counts n more bytes, or returns why not and what to wait for.

@@ -118,7 +118,7 @@ func TestNothingThatWasSaidIsTold(t *testing.T) { // not in parallel: the tracer
 		path = strings.NewReplacer("{", "otters-", "}", "").Replace(path)
 		for _, bad := range []struct{ path, body string }{{path + "?otters=eels", `{"otters": "eels"}`}, {path + "?session=otters", `{"sessions": ["otters"], "session": "otters"}`}, {path, `{"otters`}} {
 			if bad.path == "/v1/follow" { // it follows every session from a place that was forgotten
-				s.events(bad.path, "Last-Event-ID: otters", "Authorization: Bearer "+bearer)()
+				s.events(bad.path, "Last-Event-ID: otters", bearer)()
 			} else {
 				s.ask(method, bad.path, bad.body, "Idempotency-Key: otters", "Last-Event-ID: otters")
 			}
