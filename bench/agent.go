@@ -31,7 +31,7 @@ func agentLoop(b *bench) []row {
 		t := inTurns(rounds, once(func() { bareTurn(model) }), once(func() { agentTurn(st, model, steps) }))
 		return t[0], t[1]
 	}
-	bare, ours := measure(slowSteps, 200*time.Millisecond, b.rounds(5))
+	bare, ours := measure(slowSteps, 200*time.Millisecond, b.rounds(3))
 	rows = append(rows, atMost("agent loop, the model answers in 200 ms", bare, ours, 1.05))
 	bare, ours = measure(agentSteps, 0, b.rounds(15))
 	return append(rows, beside("– a step, the model answers at once", bare/agentSteps, ours/agentSteps, time.Millisecond))

@@ -24,10 +24,7 @@ func growths() []work {
 }
 
 func (b *bench) growth(shape shapes.Shape) []row {
-	n := 3_000
-	if b.quick {
-		n = 1_000
-	}
+	const n = 1_000
 	program, small, large := b.build(), b.storeOf(shape.Lines(n)), b.storeOf(shape.Lines(10*n))
 	var rows []row
 	for _, command := range growing {

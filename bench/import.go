@@ -19,7 +19,7 @@ import (
 // importSmall imports many small transcripts, with the index up to date when it
 // ends. The raw limit copies the files and syncs each copy.
 func importSmall(b *bench) []row {
-	n := 6000
+	n := 4000
 	if b.quick {
 		n = 600
 	}

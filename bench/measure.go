@@ -9,9 +9,9 @@ import (
 // rounds is how often a measurement is repeated.
 func (b *bench) rounds(full int) int {
 	if b.quick {
-		return max(5, full/3)
+		return max(3, full/3)
 	}
-	return max(5, full)
+	return full
 }
 
 // inTurns runs the measurements one after the other, again and again, so that a
