@@ -6,14 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -24,6 +28,8 @@ import (
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/server"
 	"github.com/coppice-dev/coppice/server/token"
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/memory"
 )
 
 // told is everything that those who run a server can read: its log and its spans.
@@ -225,6 +231,10 @@ func TestOneWhoIsNotLetInLearnsNothing(t *testing.T) {
 // TestReady: those who run the server learn when not to send anybody there.
 func TestReady(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, testReady)
+}
+
+func testReady(t *testing.T) {
 	h, err := home.Open(t.Context(), t.TempDir()+"/home", &home.Options{Create: true})
 	if err != nil {
 		t.Fatal(err)
@@ -233,21 +243,24 @@ func TestReady(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	get := func(path string, headers ...string) *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "http://localhost"+path, nil)
+		for _, h := range headers {
+			name, value, _ := strings.Cut(h, ": ")
+			r.Header.Set(name, value)
+		}
+		w := httptest.NewRecorder()
+		srv.ServeHTTP(w, r)
+		return w
 	}
-	web := &http.Server{Handler: srv}
-	go func() { _ = web.Serve(l) }()
-	defer web.Close()
-	s := &served{T: t, home: h, url: "http://" + l.Addr().String()}
 	is := func(what string, ready int) {
 		t.Helper()
-		if a := s.ask("GET", "/readyz", ""); a.status != ready || strings.Contains(string(a.body), h.Dir()) {
-			t.Errorf("%s: readyz is %d %s", what, a.status, a.body)
+		time.Sleep(time.Second) // of the bubble: for that long the answer is the same
+		if a := get("/readyz"); a.Code != ready || strings.Contains(a.Body.String(), h.Dir()) {
+			t.Errorf("%s: readyz is %d %s", what, a.Code, a.Body)
 		}
-		if a := s.ask("GET", "/healthz", ""); a.status != 200 {
-			t.Errorf("%s: healthz is %d %s", what, a.status, a.body)
+		if a := get("/healthz"); a.Code != 200 {
+			t.Errorf("%s: healthz is %d %s", what, a.Code, a.Body)
 		}
 	}
 	is("at first", 200)
@@ -264,8 +277,8 @@ func TestReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	is("with it again", 200)
-	if a := s.ask("GET", "/debug/pprof/", "", "Authorization: Bearer a"); a.status != 404 {
-		t.Errorf("there are profiles, though no one asked for them: %d", a.status)
+	if a := get("/debug/pprof/", "Authorization: Bearer a"); a.Code != 404 {
+		t.Errorf("there are profiles, though no one asked for them: %d", a.Code)
 	}
 	if err := srv.Close(); err != nil {
 		t.Fatal(err)
@@ -275,4 +288,56 @@ func TestReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	is("without a store", 503)
+}
+
+// listed is a store that counts how often its logs are listed.
+type listed struct {
+	store.Store
+	times atomic.Int64
+}
+
+func (l *listed) List(ctx context.Context) iter.Seq2[store.Stat, error] {
+	l.times.Add(1)
+	return l.Store.List(ctx)
+}
+
+// TestAskingWhetherItIsReadyCostsLittle: those who ask have no token, so however many ask, and
+// leave before they are answered, the home is read once in a second.
+func TestAskingWhetherItIsReadyCostsLittle(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		st := &listed{Store: memory.New(nil)}
+		h, err := home.Away(t.Context(), st, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv, err := server.New(server.Options{Home: h, Authorize: allowed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		gone, leave := context.WithCancel(t.Context())
+		leave()
+		ask := func(ctx context.Context) {
+			w := httptest.NewRecorder()
+			srv.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "GET", "http://localhost/readyz", nil))
+			if w.Code != 200 {
+				t.Errorf("readyz is %d %s", w.Code, w.Body)
+			}
+		}
+		st.times.Store(0)
+		for second := range int64(3) {
+			var asking sync.WaitGroup
+			for range 20 {
+				asking.Go(func() { ask(gone); ask(t.Context()) })
+			}
+			asking.Wait()
+			if n := st.times.Load(); n != second+1 {
+				t.Errorf("the home was listed %d times in %d seconds", n, second+1)
+			}
+			time.Sleep(time.Second) // of the bubble
+		}
+		if err := errors.Join(srv.Close(), h.Close()); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -98,6 +98,8 @@ type Server struct {
 	watch   *watch
 	admit   *admission
 	feed    *feed
+	// readiness is what /readyz answers.
+	readiness readiness
 	// document is what /openapi.json answers. It is made when it is first asked for.
 	document func() ([]byte, error)
 	stores   stores

@@ -9,6 +9,7 @@ import (
 	"net/http/pprof"
 	"runtime/debug"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,6 +20,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/store"
 )
 
 // watch reports what the server does: a log line, counts and a span for each request. None
@@ -197,6 +199,30 @@ func (s *Server) healthy(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write([]byte("{\"status\":\"ok\"}\n"))
 }
 
+// readyFor is how long what /readyz found out is good for. It needs no token, and those who ask
+// again and again must not have the home read each time.
+const readyFor = time.Second
+
+// readiness is whether the home could be read when that was last looked at.
+type readiness struct {
+	mu     sync.Mutex // guards what follows, and is held by the one who looks
+	looked time.Time
+	err    error
+}
+
+func (n *readiness) of(ctx context.Context, st store.Store) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if time.Since(n.looked) >= readyFor {
+		n.err = nil
+		for _, n.err = range st.List(context.WithoutCancel(ctx)) { // the answer is for others, too
+			break
+		}
+		n.looked = time.Now()
+	}
+	return n.err
+}
+
 // ready says whether the server accepts requests: it is not about to stop, and its home can
 // be read.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
@@ -204,13 +230,10 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, problemf(http.StatusServiceUnavailable, home.KindUnavailable, "the server is stopping"))
 		return
 	}
-	for _, err := range s.o.Home.Store().List(r.Context()) {
-		if err != nil {
-			s.o.Log.ErrorContext(r.Context(), "the home cannot be read", "error", err)
-			s.fail(w, r, problemf(http.StatusServiceUnavailable, home.KindUnavailable, "the home cannot be read; the server's log says why"))
-			return
-		}
-		break
+	if err := s.readiness.of(r.Context(), s.o.Home.Store()); err != nil {
+		s.o.Log.ErrorContext(r.Context(), "the home cannot be read", "error", err)
+		s.fail(w, r, problemf(http.StatusServiceUnavailable, home.KindUnavailable, "the home cannot be read; the server's log says why"))
+		return
 	}
 	s.healthy(w, r)
 }
