@@ -177,6 +177,15 @@ func (out *stream) reset(id string) error {
 // follow sends arrivals until the caller leaves or the server stops.
 func (s *Server) follow(ctx context.Context, request *http.Request, out *stream, h *home.Home, r *home.FollowRequest) {
 	if r.Session != "" || r.Last > 0 || r.Filled || h != s.o.Home {
+		// The feed is for the whole home: its numbers would tell one who sees a part how much
+		// comes elsewhere. So only those who follow one session continue here.
+		if r.Session == "" && r.Last == 0 {
+			tell := out.mark
+			if r.After != "" {
+				r.After, tell = "", out.reset
+			}
+			ctx = home.WithBegun(ctx, func() { _ = tell("") })
+		}
 		result, err := h.Entries.Follow(ctx, *r, func(a home.Arrival) error { return out.send(a.Entry.ID, Message{Event: a}) })
 		s.finish(ctx, request, out, result, err)
 		return

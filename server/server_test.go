@@ -562,10 +562,12 @@ func TestTheServerIsSeenByThoseWhoSeeTheWholeHome(t *testing.T) {
 	}
 }
 
-// TestALimitedTokenSeesItsPart: by every door of the server.
-func TestALimitedTokenSeesItsPart(t *testing.T) {
-	t.Parallel()
-	var s *served
+// part is the token of servePart that is limited to a tag.
+const part = "Authorization: Bearer part"
+
+// servePart is serve with tokens, of which one is limited.
+func servePart(t *testing.T) (s *served) {
+	t.Helper()
 	s = serve(t, func(o *server.Options) {
 		o.Authorize = func(_ context.Context, token string) (*server.Grant, error) {
 			h := s.home
@@ -578,10 +580,16 @@ func TestALimitedTokenSeesItsPart(t *testing.T) {
 			return &server.Grant{Name: token, Access: home.Write, Home: h}, nil
 		}
 	})
+	return s
+}
+
+// TestALimitedTokenSeesItsPart: by every door of the server.
+func TestALimitedTokenSeesItsPart(t *testing.T) {
+	t.Parallel()
+	s := servePart(t)
 	inside, _ := s.talk()
 	outside := want[home.CreateResult](s, 200, "POST", "/v1/sessions", `{"title": "Secret otters", "key": "secret"}`).Session
 	want[home.AppendResult](s, 200, "POST", "/v1/sessions/"+outside+"/entries", hello)
-	const part = "Authorization: Bearer part"
 	list := want[home.ListResult](s, 200, "GET", "/v1/sessions", "", part)
 	if len(list.Sessions) != 1 || list.Sessions[0].ID != inside {
 		t.Errorf("the list is %+v", list)
@@ -619,6 +627,9 @@ func TestALimitedTokenSeesItsPart(t *testing.T) {
 	}
 	// One who follows all sessions hears of those that it sees.
 	next := s.events("/v1/follow", part)
+	if id, name, _ := next(); name != "begin" || id != "" {
+		t.Errorf("it begins with %s %q", name, id)
+	}
 	want[home.AppendResult](s, 200, "POST", "/v1/sessions/"+outside+"/entries", hello)
 	want[home.AppendResult](s, 200, "POST", "/v1/sessions/"+inside+"/entries", hello)
 	for {
