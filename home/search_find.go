@@ -26,8 +26,13 @@ type FindRequest struct {
 	Until   time.Time `json:"until,omitzero"`    // said before this time
 	Live    bool      `json:"live,omitempty"`    // not on abandoned branches
 	Newest  bool      `json:"newest,omitempty"`  // newest first, instead of best first
-	Limit   int       `json:"limit,omitempty"`   // how many hits; 0 means 20, and -1 all
-	Offset  int       `json:"offset,omitempty"`  // how many of the first hits to skip
+
+	// BySession finds one hit of each conversation, the first. The limit, the offset and the
+	// matches are then about conversations.
+	BySession bool `json:"by_session,omitempty"`
+
+	Limit  int `json:"limit,omitempty"`  // how many hits; 0 means 20, and -1 all
+	Offset int `json:"offset,omitempty"` // how many of the first hits to skip
 }
 
 // Hit is a piece of text that matches.
@@ -35,6 +40,10 @@ type Hit struct {
 	Session    string    `json:"session"`        // the conversation
 	Link       string    `json:"link,omitempty"` // the session that has the entry, if it is another one of the conversation
 	Title      string    `json:"title"`
+	CWD        string    `json:"cwd,omitempty"`
+	Agent      string    `json:"agent"`             // the program in which the conversation was held
+	Project    string    `json:"project,omitempty"` // the name of the directory it is about
+	Updated    time.Time `json:"updated"`           // when something was last said in it
 	Entry      string    `json:"entry"`
 	Kind       string    `json:"kind"`
 	Role       string    `json:"role,omitempty"`
@@ -45,8 +54,10 @@ type Hit struct {
 	Leaf       string    `json:"leaf"` // the end of its branch
 	Score      float64   `json:"score"`
 	Snippet    string    `json:"snippet"`
-	Highlights [][2]int  `json:"highlights"` // what matched in the snippet: from, to, in bytes
-	Also       []string  `json:"also"`       // other sessions that have the same entry
+	Highlights [][2]int  `json:"highlights"`      // what matched in the snippet: from, to, in bytes
+	Also       []string  `json:"also"`            // other sessions that have the same entry
+	Hits       int       `json:"hits,omitempty"`  // of a search by session: how many the conversation has
+	Tools      []string  `json:"tools,omitempty"` // of a search by session: the tools of those
 }
 
 // Name returns what to open for a hit: the session that has it.
@@ -78,7 +89,7 @@ func (s *Search) Find(ctx context.Context, r FindRequest) (*FindResult, error) {
 
 func (s *Search) find(ctx context.Context, r FindRequest) (*FindResult, error) {
 	o := index.SearchOptions{
-		Query: r.Query, Roles: r.Roles, Tools: r.Tools, Models: r.Models, Tags: r.Tags, CWD: index.Dir(r.CWD), Agent: r.Agent, Project: r.Project,
+		BySession: r.BySession, Query: r.Query, Roles: r.Roles, Tools: r.Tools, Models: r.Models, Tags: r.Tags, CWD: index.Dir(r.CWD), Agent: r.Agent, Project: r.Project,
 		Since: r.Since, Until: r.Until, Limit: r.Limit, Offset: r.Offset,
 	}
 	if err := cmp.Or(allOrMore("limit", r.Limit), notNegative("offset", r.Offset)); err != nil {
@@ -129,8 +140,9 @@ func newHit(h *index.Hit) Hit {
 		ranges = append(ranges, [2]int{r.Start, r.End})
 	}
 	return Hit{
-		Session: h.Session, Link: link, Title: h.Title, Entry: h.Entry, Kind: string(h.Kind), Role: h.Role, Tool: h.Tool,
+		Session: h.Session, Link: link, Title: h.Title, CWD: h.CWD, Agent: h.Agent, Project: index.ProjectOf(h.CWD), Updated: h.Updated.UTC(),
+		Entry: h.Entry, Kind: string(h.Kind), Role: h.Role, Tool: h.Tool,
 		Model: h.Model, Time: h.Time.UTC(), Live: h.Live, Leaf: h.Leaf, Score: h.Score,
-		Snippet: h.Snippet, Highlights: ranges, Also: orEmpty(h.Also),
+		Snippet: h.Snippet, Highlights: ranges, Also: orEmpty(h.Also), Hits: h.Hits, Tools: h.Tools,
 	}
 }

@@ -32,15 +32,47 @@ func (s *search) hits(found []candidate) (hits []Hit, total int, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	from := min(s.o.Offset, len(groups))
-	hits, places, err := s.locate(groups[from:min(from+s.o.Limit, len(groups))])
+	var places []place
+	if total = len(groups); s.o.BySession {
+		if hits, places, err = s.locate(groups); err == nil {
+			hits, places = firstOfEach(hits, places)
+			total = len(hits)
+			hits, places = page(hits, &s.o), page(places, &s.o)
+		}
+	} else {
+		hits, places, err = s.locate(page(groups, &s.o))
+	}
 	if err != nil {
 		return nil, 0, err
 	}
 	if s.o.SnippetLen > 0 {
 		s.addSnippets(hits, places)
 	}
-	return hits, len(groups), nil
+	return hits, total, nil
+}
+
+// page returns the part of a list that the caller wants to see.
+func page[T any](all []T, o *SearchOptions) []T {
+	from := min(o.Offset, len(all))
+	return all[from:min(from+o.Limit, len(all))]
+}
+
+// firstOfEach keeps the first hit of each conversation, which counts the others.
+func firstOfEach(hits []Hit, places []place) (first []Hit, at []place) {
+	of := make(map[string]int)
+	for i := range hits {
+		n, ok := of[hits[i].Session]
+		if !ok {
+			n = len(first)
+			of[hits[i].Session] = n
+			first, at = append(first, hits[i]), append(at, places[i])
+		}
+		first[n].Hits++
+		if tool := hits[i].Tool; tool != "" && !slices.Contains(first[n].Tools, tool) {
+			first[n].Tools = append(first[n].Tools, tool)
+		}
+	}
+	return first, at
 }
 
 // original identifies a text and its copies. An id alone is not enough: some writers
@@ -165,7 +197,7 @@ func (h *Hit) collapse(where *place, other Hit, there place) {
 
 // hit reads a match's rows. ok is false if they were deleted since.
 func (s *search) hit(c candidate) (h Hit, where place, ok bool, err error) {
-	rows, err := s.db.QueryContext(s.ctx, `SELECT ifnull(c.sid, s.sid), s.name, ifnull(c.title, s.title), s.leaf_id, s.created, s.id, e.id, e.pos, e.time, d.part, d.kind,
+	rows, err := s.db.QueryContext(s.ctx, `SELECT ifnull(c.sid, s.sid), s.name, ifnull(c.title, s.title), ifnull(c.cwd, s.cwd), ifnull(c.agent, s.agent), ifnull(c.updated, s.updated), s.leaf_id, s.created, s.id, e.id, e.pos, e.time, d.part, d.kind,
 			ifnull(r.name, ''), ifnull(t.name, ''), ifnull(m.name, '')
 		FROM docs d JOIN sessions s ON s.id = d.session LEFT JOIN sessions c ON c.id = s.chain AND s.chain <> 0 JOIN entries e ON e.session = d.session AND e.n = d.entry
 			LEFT JOIN names r ON r.id = d.role LEFT JOIN names t ON t.id = d.tool LEFT JOIN names m ON m.id = d.model
@@ -178,15 +210,15 @@ func (s *search) hit(c candidate) (h Hit, where place, ok bool, err error) {
 		return h, where, false, rows.Err()
 	}
 	var entry any
-	var ms, kind int64
-	if err := rows.Scan(&h.Session, &h.Name, &h.Title, &h.Leaf, &where.created, &where.session, &entry, &where.pos, &ms, &where.part, &kind,
+	var ms, kind, updated int64
+	if err := rows.Scan(&h.Session, &h.Name, &h.Title, &h.CWD, &h.Agent, &updated, &h.Leaf, &where.created, &where.session, &entry, &where.pos, &ms, &where.part, &kind,
 		&h.Role, &h.Tool, &h.Model); err != nil {
 		return h, where, false, err
 	}
 	if err := rows.Close(); err != nil {
 		return h, where, false, err
 	}
-	h.Entry, h.Kind, h.Score = idOf(entry), kinds[kind], c.score
+	h.Entry, h.Kind, h.Score, h.Updated = idOf(entry), kinds[kind], c.score, timeOf(updated)
 	if h.Time = timeOf(ms); ms == 0 {
 		h.Time = time.Unix(c.id>>docSeqBits, 0).UTC()
 	}

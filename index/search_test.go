@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
 )
 
 // library makes sessions to search in, and returns names for their entries.
@@ -204,7 +206,8 @@ func TestHit(t *testing.T) {
 		t.Errorf("entry %q, leaf %q, score %v", names[hit.Entry], names[hit.Leaf], hit.Score)
 	}
 	want := index.Hit{
-		Session: "alpha", Name: "alpha", Title: "Leaking descriptors", Entry: hit.Entry, Leaf: hit.Leaf, Score: hit.Score,
+		Session: "alpha", Name: "alpha", Title: "Leaking descriptors", CWD: "/home/ann/web", Agent: "coppice",
+		Updated: time.Date(2026, 3, 14, 12, 0, 7, 0, time.UTC), Entry: hit.Entry, Leaf: hit.Leaf, Score: hit.Score,
 		Kind: index.KindOutput, Role: "tool", Tool: "bash", Live: false, Time: hit.Time,
 		Snippet: "42: open(path) // TODO leaks ", Highlights: []index.Range{{Start: 18, End: 22}},
 	}
@@ -319,6 +322,64 @@ func TestManySessionsFilter(t *testing.T) {
 		if err != nil || res.Matches != want {
 			t.Errorf("%s: %d matches, %v; want %d", filter, res.Matches, err, want)
 		}
+	}
+}
+
+// openings counts which logs are opened.
+type openings struct {
+	store.Store
+	n atomic.Int64
+}
+
+func (o *openings) Open(ctx context.Context, name string) (store.Log, error) {
+	o.n.Add(1)
+	return o.Store.Open(ctx, name)
+}
+
+// A search by session finds the first hit of each, which counts the others, on pages of
+// sessions. Sessions that continue each other are one. Only the text of what is shown is read.
+func TestSearchBySession(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	var want []string
+	for n := range 3 {
+		s := f.say(fmt.Sprint("heron ", n))
+		for _, tool := range []string{"read", "edit", "read"}[:n] {
+			f.append(s, session.RoleAssistant, session.ToolUse("t", tool, map[string]any{"path": "heron"}))
+		}
+		want = append([]string{fmt.Sprint(s.ID(), " ", n+1, " ", []string{"edit", "read"}[2-n:])}, want...)
+		if n == 0 {
+			next := must[*session.Session](t)(s.Continue())
+			f.append(next, session.RoleUser, session.Text("the heron of the next session"))
+			want[0] = fmt.Sprint(s.ID(), " 2 []")
+			next.Close()
+		}
+	}
+	f.open(t)
+	opened := &openings{Store: f.st}
+	ix := must[*index.Index](t)(index.Open(t.Context(), opened, f.path(), nil))
+	defer ix.Close()
+	o := index.SearchOptions{Query: "heron", Order: index.ByTime, BySession: true, Limit: 2}
+	var got []string
+	for o.Offset < 4 {
+		before := opened.n.Load()
+		res, err := ix.Search(t.Context(), o)
+		if err != nil || res.Matches != 3 {
+			t.Fatalf("%d sessions, %v; want 3", res.Matches, err)
+		}
+		if n := opened.n.Load() - before; n != int64(len(res.Hits)) {
+			t.Errorf("%d logs were opened for %d hits", n, len(res.Hits))
+		}
+		for _, h := range res.Hits {
+			if h.Snippet == "" {
+				t.Errorf("%s has no snippet", h.Session)
+			}
+			got = append(got, fmt.Sprint(h.Session, " ", h.Hits, " ", h.Tools))
+		}
+		o.Offset += 2
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("sessions (-want +got):\n%s", diff)
 	}
 }
 

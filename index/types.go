@@ -189,6 +189,10 @@ type SearchOptions struct {
 	Until   time.Time // before this time
 	Branch  Branch    // Default: AllBranches.
 
+	// BySession finds one hit of each conversation, the first. Limit, Offset and Matches
+	// are then about conversations.
+	BySession bool
+
 	Order  Order // Default: ByRank.
 	Limit  int   // Default: 20.
 	Offset int   // how many of the best hits to leave out
@@ -225,6 +229,9 @@ type Hit struct {
 	Session string // the conversation's id: that of the session, or of its chain
 	Name    string // of the log with the hit
 	Title   string
+	CWD     string    // the directory that the conversation is about, or ""
+	Agent   string    // the program in which it was held: see Session.Agent
+	Updated time.Time // when something was last said in it
 	Entry   string
 	Kind    Kind
 	Role    string
@@ -241,6 +248,11 @@ type Hit struct {
 	// Also are the ids of other sessions that have the same entry, because one was
 	// forked from the other, sorted.
 	Also []string
+
+	// Hits is how many hits the conversation has, and Tools are their tools in order of
+	// appearance. Only a search BySession counts them.
+	Hits  int
+	Tools []string
 }
 
 // Range is a part of a string: s[Start:End].

@@ -118,8 +118,8 @@ func TestRandomSessionsKeepToTheBudget(t *testing.T) {
 					t.Errorf("%s is not listed once", id)
 				}
 			}
-			follow("search", args{"query": "mark", "limit": 4}, "more hits")
-			follow("sessions_with_file", args{"path": "fan.go", "limit": 1}, "more sessions")
+			follow("search", args{"query": "mark", "limit": 4}, "more hit")
+			follow("sessions_with_file", args{"path": "fan.go", "limit": 1}, "more session")
 		})
 	}
 }

@@ -26,14 +26,28 @@ type searchRequest struct {
 	Since     string `json:"since,omitempty" jsonschema:"only what was said since then: a day such as 2026-03-14, or an age such as 7d"`
 	Until     string `json:"until,omitempty" jsonschema:"only what was said before then"`
 	Newest    bool   `json:"newest,omitempty" jsonschema:"newest first, instead of best first"`
-	Limit     int    `json:"limit,omitempty" jsonschema:"the maximum number of hits; 20 by default"`
-	page
+	listed
 }
 
 // page are the fields of every request for a part of something.
 type page struct {
 	Cursor    string `json:"cursor,omitempty" jsonschema:"from the previous answer, to continue there; keep the other arguments"`
 	MaxTokens int    `json:"max_tokens,omitempty" jsonschema:"the longest answer, from 500 to 20000 tokens; 5000 by default"`
+}
+
+// listed are the fields of every request for a list.
+type listed struct {
+	Limit int `json:"limit,omitempty" jsonschema:"how many hits or sessions at most; 20 by default"`
+	page
+}
+
+// begin returns an empty answer and where to continue.
+func (l *listed) begin() (*answer, cursor, error) {
+	if l.Limit < 0 {
+		return nil, cursor{}, mistake(fmt.Sprintf("limit is %d; it must be 1 or more", l.Limit))
+	}
+	l.Limit = cmp.Or(l.Limit, defaultLimit)
+	return l.page.begin()
 }
 
 // begin returns an empty answer and where to continue.
@@ -53,7 +67,7 @@ func (f *face) search(ctx context.Context, r searchRequest) (*answer, error) {
 	}
 	find := home.FindRequest{
 		Query: r.Query, Session: r.Session, CWD: r.Directory, Project: r.Project, Agent: r.Agent,
-		Newest: r.Newest, Limit: cmp.Or(r.Limit, defaultLimit), Offset: at.Skip,
+		Newest: r.Newest, Limit: r.Limit, Offset: at.Skip,
 	}
 	now := time.Now()
 	if find.Since, err = home.ParseTime("since", r.Since, now); err != nil {
@@ -69,17 +83,11 @@ func (f *face) search(ctx context.Context, r searchRequest) (*answer, error) {
 	if len(found.Hits) == 0 {
 		return nothingFound(a, found, at.Skip), nil
 	}
-	shown := 0
-	for i := range found.Hits {
-		if !a.add(hitText(&found.Hits[i])) {
-			break
-		}
-		shown++
-	}
+	shown := a.addHits(found.Hits)
 	a.head = fmt.Sprintf("Hits %d to %d of %s.", at.Skip+1, at.Skip+shown, ofMatches(found))
 	a.advise("To read around a hit: read_session with its session, and its entry as at.")
 	if next := at.Skip + shown; next < found.Matches {
-		a.advise("%d more hits: the same search with cursor %s", found.Matches-next, cursor{Skip: next})
+		a.advise("%s: the same search with cursor %s", render.Counted(found.Matches-next, "more hit", "more hits"), cursor{Skip: next})
 	}
 	return a, nil
 }
@@ -116,13 +124,47 @@ func unknownText(u home.UnknownFilter) string {
 	return text
 }
 
+// addHits adds as many of the hits as there is room for, and returns how many. Those of a
+// session come together, below what they have in common; the sessions are in the order of
+// their first hits.
+func (a *answer) addHits(hits []home.Hit) (shown int) {
+	var groups [][]string
+	of := make(map[string]int)
+	for i := range hits {
+		h := &hits[i]
+		text := hitText(h)
+		n, ok := of[h.Session]
+		if !ok {
+			text = "# " + sessionText(h.Name(), h.Agent, h.CWD, h.Title, h.Updated) + "\n" + text
+		}
+		if !a.add(text) {
+			break
+		}
+		if !ok {
+			n = len(groups)
+			of[h.Session], groups = n, append(groups, nil)
+		}
+		groups[n] = append(groups[n], a.blocks[i])
+		shown++
+	}
+	a.blocks = slices.Concat(groups...)
+	return shown
+}
+
+// sessionText returns what an answer says of a session before anything else.
+func sessionText(id, agent, dir, title string, updated time.Time, more ...string) string {
+	facts := append([]string{"session " + id, agent, dir, when(updated)}, more...)
+	facts = slices.DeleteFunc(facts, func(fact string) bool { return fact == "" })
+	return render.OneLine(strings.Join(facts, " · "), 0) + "\n  title: " + titleText(title)
+}
+
 // hitText returns a hit as text: where it is, and what it says.
 func hitText(h *home.Hit) string {
-	facts := []string{"session " + h.Name(), "entry " + render.ShortID(h.Entry), strings.TrimSpace(cmp.Or(h.Tool, h.Role) + " " + h.Kind), when(h.Time)}
+	facts := []string{"entry " + render.ShortID(h.Entry), strings.TrimSpace(cmp.Or(h.Tool, h.Role) + " " + h.Kind), when(h.Time)}
 	if !h.Live {
 		facts = append(facts, "on a branch that was left")
 	}
-	return "- " + strings.Join(facts, " · ") + "\n  title: " + titleText(h.Title) + "\n  " + render.OneLine(h.Snippet, 0)
+	return "- " + render.OneLine(strings.Join(facts, " · "), 0) + "\n  " + render.OneLine(h.Snippet, 0)
 }
 
 func when(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }
@@ -135,8 +177,7 @@ type recentRequest struct {
 	Agent     string `json:"agent,omitempty" jsonschema:"only sessions held in this program, such as claude-code, codex or gemini-cli"`
 	Tag       string `json:"tag,omitempty" jsonschema:"only sessions with this tag"`
 	Since     string `json:"since,omitempty" jsonschema:"only sessions in which something was said since then: a day such as 2026-03-14, or an age such as 7d"`
-	Limit     int    `json:"limit,omitempty" jsonschema:"at most so many sessions; 20 by default"`
-	page
+	listed
 }
 
 func (f *face) recent(ctx context.Context, r recentRequest) (*answer, error) {
@@ -144,7 +185,7 @@ func (f *face) recent(ctx context.Context, r recentRequest) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := home.ListRequest{CWD: r.Directory, Project: r.Project, Agent: r.Agent, Limit: cmp.Or(r.Limit, defaultLimit), After: at.After}
+	list := home.ListRequest{CWD: r.Directory, Project: r.Project, Agent: r.Agent, Limit: r.Limit, After: at.After}
 	if r.Tag != "" {
 		list.Tags = []string{r.Tag}
 	}
@@ -158,7 +199,7 @@ func (f *face) recent(ctx context.Context, r recentRequest) (*answer, error) {
 	sessions := found.Sessions[min(at.Skip, len(found.Sessions)):]
 	shown := 0
 	for i := range sessions {
-		if !a.add(sessionText(&sessions[i])) {
+		if !a.add(listText(&sessions[i])) {
 			break
 		}
 		shown++
@@ -181,32 +222,24 @@ func (f *face) recent(ctx context.Context, r recentRequest) (*answer, error) {
 	return a, nil
 }
 
-// sessionText returns a session as a line of a list.
-func sessionText(s *home.SessionInfo) string {
-	facts := []string{"session " + s.ID, s.Agent}
-	if s.Project != "" {
-		facts = append(facts, "project "+s.Project)
-	}
-	facts = append(facts, when(s.Updated), render.Counted(s.Messages, "message", "messages"))
+// listText returns a session as an item of a list.
+func listText(s *home.SessionInfo) string {
+	more := []string{render.Counted(s.Messages, "message", "messages")}
 	if s.Branches > 1 {
-		facts = append(facts, fmt.Sprintf("%d branches", s.Branches))
+		more = append(more, fmt.Sprintf("%d branches", s.Branches))
 	}
 	if len(s.Tags) > 0 {
-		facts = append(facts, "tags "+strings.Join(s.Tags, ", "))
+		more = append(more, "tags "+strings.Join(s.Tags, ", "))
 	}
-	return "- " + render.OneLine(strings.Join(facts, " · "), 0) + "\n  title: " + titleText(s.Title)
+	return "- " + sessionText(s.ID, s.Agent, s.CWD, s.Title, s.Updated, more...)
 }
 
 type fileRequest struct {
 	Path      string `json:"path" jsonschema:"the file, relative or absolute, as a tool would be given it"`
 	Directory string `json:"directory,omitempty" jsonschema:"only in sessions about this directory or one below it; an absolute path"`
 	Since     string `json:"since,omitempty" jsonschema:"only calls since then: a day such as 2026-03-14, or an age such as 7d"`
-	Limit     int    `json:"limit,omitempty" jsonschema:"at most so many sessions; 20 by default"`
-	page
+	listed
 }
-
-// maxCalls is how many of the latest calls with a file are inspected.
-const maxCalls = 500
 
 func (f *face) withFile(ctx context.Context, r fileRequest) (*answer, error) {
 	a, at, err := r.begin()
@@ -217,40 +250,44 @@ func (f *face) withFile(ctx context.Context, r fileRequest) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.Limit < 0 {
-		return nil, mistake(fmt.Sprintf("limit is %d; it must not be negative", r.Limit))
+	if strings.TrimSpace(r.Path) == "" {
+		return nil, mistake("path is empty; it must name a file")
+	}
+	find := home.FindRequest{
+		Kinds: []string{string(index.KindCall)}, CWD: r.Directory, Since: since, Newest: true, BySession: true, Limit: r.Limit, Offset: at.Skip,
 	}
 	var found *home.FindResult
 	var name string
 	for _, name = range namesOf(r.Path) {
-		found, err = f.home.Search.Find(ctx, home.FindRequest{
-			Query: `"` + name + `"`, Kinds: []string{string(index.KindCall)}, CWD: r.Directory, Since: since, Newest: true, Limit: maxCalls,
-		})
-		if err != nil {
+		find.Query = `"` + name + `"`
+		if found, err = f.home.Search.Find(ctx, find); err != nil {
 			return nil, err
 		}
-		if len(found.Hits) > 0 {
+		if found.Matches > 0 {
 			break
 		}
 	}
-	if found == nil || len(found.Hits) == 0 {
+	if found.Matches > 0 && len(found.Hits) == 0 {
+		a.head = "No more sessions."
+		return a, nil
+	}
+	if len(found.Hits) == 0 {
 		a.head = "No session called a tool with that file. search finds where it was only mentioned."
 		return a, nil
 	}
-	touched := touchedBy(found.Hits)
 	shown := 0
-	for _, t := range touched[min(at.Skip, len(touched)):] {
-		if shown == cmp.Or(r.Limit, defaultLimit) || !a.add(t.text()) {
+	for i := range found.Hits {
+		if !a.add(touchText(&found.Hits[i])) {
 			break
 		}
 		shown++
 	}
-	a.head = fmt.Sprintf("%s called a tool with %q, the latest first.", render.Counted(len(touched), "session", "sessions"), name)
+	a.head = fmt.Sprintf("%s called a tool with %q, the latest first.", render.Counted(found.Matches, "session", "sessions"), name)
 	a.advise("To read what was done: read_session with a session, and its entry as at.")
-	if next := at.Skip + shown; next < len(touched) {
-		a.advise("%d more sessions: the same call with cursor %s", len(touched)-next, cursor{Skip: next})
+	if next := at.Skip + shown; next < found.Matches {
+		a.advise("%s: the same call with cursor %s", render.Counted(found.Matches-next, "more session", "more sessions"), cursor{Skip: next})
 	}
-	if found.Matches > len(found.Hits) || found.Bounded {
+	if found.Bounded {
 		a.advise("There are older calls: directory or since narrow the search.")
 	}
 	return a, nil
@@ -268,35 +305,9 @@ func namesOf(file string) []string {
 	return append(names, base)
 }
 
-// touch is a session that called tools with a file.
-type touch struct {
-	last  *home.Hit
-	calls int
-	tools []string
-}
-
-func touchedBy(hits []home.Hit) (all []*touch) {
-	in := make(map[string]*touch)
-	for i := range hits {
-		h := &hits[i]
-		t := in[h.Session]
-		if t == nil {
-			t = &touch{last: h}
-			in[h.Session] = t
-			all = append(all, t)
-		}
-		t.calls++
-		if !slices.Contains(t.tools, h.Tool) {
-			t.tools = append(t.tools, h.Tool)
-		}
-	}
-	return all
-}
-
-func (t *touch) text() string {
-	facts := []string{
-		"session " + t.last.Name(), render.Counted(t.calls, "call", "calls") + " of " + strings.Join(t.tools, ", "),
-		"the last in entry " + render.ShortID(t.last.Entry), when(t.last.Time),
-	}
-	return "- " + render.OneLine(strings.Join(facts, " · "), 0) + "\n  title: " + titleText(t.last.Title) + "\n  " + render.OneLine(t.last.Snippet, 200)
+// touchText returns a session that called tools with a file as text, with the last call.
+func touchText(h *home.Hit) string {
+	calls := render.Counted(h.Hits, "call", "calls") + " of " + strings.Join(h.Tools, ", ")
+	return "- " + sessionText(h.Name(), h.Agent, h.CWD, h.Title, h.Time, calls, "the last in entry "+render.ShortID(h.Entry)) +
+		"\n  " + render.OneLine(h.Snippet, 200)
 }

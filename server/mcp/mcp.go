@@ -86,11 +86,11 @@ func cacheable(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScop
 // addReaders adds the tools that write nothing.
 func (f *face) addReaders(s *sdk.Server) {
 	addReader(s, "search", "Search past sessions",
-		"Search everything that was said, thought, called and returned in past sessions. Returns the best hits as quotations, each with the ids for read_session. "+
+		"Search everything that was said, thought, called and returned in past sessions. Returns the best hits as quotations, below their sessions, with the ids for read_session. "+
 			`The query takes words, "exact phrases", OR, -word, prefix*, and filters such as tool:bash, role:user, kind:output, project:NAME, agent:codex, tag:NAME, since:7d.`,
 		answering(f, f.search))
 	addReader(s, "recent_sessions", "List recent sessions",
-		"List past sessions, the latest first: all of them, or those about a directory, of a project, or held in one agent. Returns ids, titles, dates and sizes.",
+		"List past sessions, the latest first: all of them, or those about a directory, of a project, or held in one agent. Returns ids, agents, directories, dates, sizes and titles.",
 		answering(f, f.recent))
 	addReader(s, "sessions_with_file", "Find sessions that touched a file",
 		"Find the sessions in which a tool was called with a file: read, edited, written, or named in a command. The latest first, each with the entry of the last call.",

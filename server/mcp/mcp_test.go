@@ -123,7 +123,7 @@ func textOf(r *sdk.CallToolResult) string {
 }
 
 var (
-	hitLine    = regexp.MustCompile(`session (\S+) · entry (\S+)`)
+	hitLine    = regexp.MustCompile(`(?m)^# session (\S+) .*\n.*\n- entry (\S+)`)
 	cursorLine = regexp.MustCompile(`(?m)^.*cursor (\S+)$`)
 )
 
@@ -171,10 +171,44 @@ func TestSearchLeadsToTheEntry(t *testing.T) {
 	read := c.ask("read_session", args{"session": hit[1], "at": hit[2]})
 	wants(t, read, "entry "+hit[2], "heartbeat")
 	whole := c.ask("read_session", args{"session": id})
-	wants(t, whole, "title: The kiln", "Why does the kiln controller restart?", "[thinking] Perhaps the watchdog.",
+	wants(t, whole, "title: The kiln\nheld in: coppice, in the directory /work/kiln", "Why does the kiln controller restart?", "[thinking] Perhaps the watchdog.",
 		`[calls read_file] {"path":"src/kiln/watchdog.go"}`, "[output] watchdog fired", "Raise its limit")
 	wants(t, c.ask("search", args{"query": "heartbaet"}), "Nothing found", "did you mean: heartbeat")
 	wants(t, c.ask("search", args{"query": "heartbeat", "until": "2020-01-01"}), "Nothing found")
+}
+
+// Hits of a session come together, below a head that names it once, however they rank among
+// those of others.
+func TestHitsAreGroupedBySession(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	say := func(text string) session.Entry { return said(session.RoleUser, text) }
+	kiln := newSession(t, h, home.CreateRequest{Title: "The kiln", CWD: "/work/kiln"}, say("glaze"), say("glaze and "+strings.Repeat("much else ", 50)))
+	pond := newSession(t, h, home.CreateRequest{Title: "The pond"}, say("glaze, glaze and a pond"), say("glaze "+strings.Repeat("water ", 400)))
+	c := connect(t, h, nil)
+	text := c.ask("search", args{"query": "glaze"})
+	wants(t, text, "Hits 1 to 4 of 4.", "# session "+kiln+" · coppice · /work/kiln · 20", "# session "+pond+" · coppice · 20")
+	for _, once := range []string{kiln, pond, "title: The kiln", "title: The pond"} {
+		if n := strings.Count(text, once); n != 1 {
+			t.Errorf("%q is there %d times:\n%s", once, n, text)
+		}
+	}
+	_, first, _ := strings.Cut(text, "# session")
+	first, second, _ := strings.Cut(first, "# session")
+	if strings.Count(first, "- entry ") != 2 || strings.Count(second, "- entry ") != 2 {
+		t.Errorf("the hits are not below their sessions:\n%s", text)
+	}
+	// One at a time, each hit is there once, so the order of a page does not matter to the next.
+	seen := make(map[string]bool)
+	a := args{"query": "glaze", "limit": 1}
+	for range 4 {
+		text := c.ask("search", a)
+		seen[hitLine.FindStringSubmatch(text)[2]] = true
+		a["cursor"] = cursorOf(text, "more hit")
+	}
+	if len(seen) != 4 || a["cursor"] != "" {
+		t.Errorf("the pages have the hits %v, and end with the cursor %q", seen, a["cursor"])
+	}
 }
 
 func TestSessionsAreListedAndFoundByFile(t *testing.T) {
@@ -184,7 +218,7 @@ func TestSessionsAreListedAndFoundByFile(t *testing.T) {
 	other := newSession(t, h, home.CreateRequest{Title: "The pond", CWD: "/work/pond"}, said(session.RoleUser, "Is src/kiln/watchdog.go related?"))
 	c := connect(t, h, nil)
 	all := c.ask("recent_sessions", args{})
-	wants(t, all, "2 sessions", id, other, "project kiln", "title: The pond")
+	wants(t, all, "2 sessions", id, other, "· coppice · /work/kiln ·", "title: The pond")
 	if kilns := c.ask("recent_sessions", args{"directory": "/work/kiln"}); strings.Contains(kilns, other) || !strings.Contains(kilns, id) {
 		t.Errorf("the directory does not count:\n%s", kilns)
 	}
@@ -243,11 +277,11 @@ func TestAnswersKeepToTheirBudget(t *testing.T) {
 				}
 			}
 		}
-		if n := len(follow("search", args{"query": "heartbeat", "limit": 7}, budget, "more hits")); n < 2 {
+		if n := len(follow("search", args{"query": "heartbeat", "limit": 7}, budget, "more hit")); n < 2 {
 			t.Errorf("all hits are on %d page", n)
 		}
 		sessions := strings.Join(follow("recent_sessions", args{"limit": 9}, budget, "More"), "\n")
-		files := strings.Join(follow("sessions_with_file", args{"path": "fan.go", "limit": 9}, budget, "more sessions"), "\n")
+		files := strings.Join(follow("sessions_with_file", args{"path": "fan.go", "limit": 9}, budget, "more session"), "\n")
 		for i := range 20 {
 			mark := fmt.Sprintf("pond%03d", i)
 			if n := strings.Count(sessions, mark); n != 1 {

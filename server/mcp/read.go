@@ -101,7 +101,7 @@ func (v *view) span(r readRequest, at cursor) (s span, err error) {
 
 // fill quotes as much of a span as fits, and says how to get the rest.
 func (v *view) fill(ctx context.Context, a *answer, s span) error {
-	if !a.add("title: " + titleText(v.drawn.Title)) {
+	if !a.add(v.about()) {
 		return nil
 	}
 	title := a.blocks
@@ -140,6 +140,16 @@ func (v *view) fill(ctx context.Context, a *answer, s span) error {
 		a.advise("%s after: the same call with cursor %s", render.Counted(rest, "entry", "entries"), cursor{Leaf: s.leaf, At: to})
 	}
 	return nil
+}
+
+// about returns what the session is called, and where it was held.
+func (v *view) about() string {
+	h := v.c.Header()
+	held := "held in: " + session.AgentOf(&h)
+	if h.CWD != "" {
+		held += ", in the directory " + h.CWD
+	}
+	return "title: " + titleText(v.drawn.Title) + "\n" + render.OneLine(held, 0)
 }
 
 // readEntry quotes one entry, beginning at a byte of its text.
