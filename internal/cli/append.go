@@ -25,15 +25,15 @@ func appendCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "append ID [TEXT|-]",
 		Short: "Append an entry and print its id",
-		Long: "Appends a message to the conversation. Its text is the argument, or standard\n" +
-			"input for - or without one. With --entry, appends a whole entry in the form of\n" +
-			"the log (see docs/format.md); id and timestamp are filled in if missing.\n\n" +
-			"If another program appends at the same moment, both messages are kept, one after\n" +
-			"the other. With --at, the message is appended only if the conversation still ends\n" +
-			"with that entry; otherwise nothing is written and the exit code is 13.",
+		Long: "Appends a message to the conversation. Its text is the argument, or standard input\n" +
+			"if there is none or it is -. With --entry, appends a whole entry in the form of the\n" +
+			"log (see docs/format.md); id and timestamp are filled in if missing.\n\n" +
+			"If another program appends at the same moment, both messages are kept, one after the\n" +
+			"other. With --at, the message is appended only if the conversation still ends with\n" +
+			"that entry; otherwise nothing is written and the exit code is 13.",
 		Example: "  coppice append 7f3a91c2 --role user \"Why does it fail?\"\n" +
 			"  make test 2>&1 | coppice append 7f3a91c2 --role tool --call call_7 -\n" +
-			"  coppice append 7f3a91c2 --entry '{\"type\":\"thinking_level\",\"thinking_level\":{\"thinking_level\":\"high\"}}'",
+			"  coppice append 7f3a91c2 --entry - < entry.json",
 		GroupID:           "write",
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: a.completeSession(1),
@@ -42,7 +42,7 @@ func appendCommand(a *app) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.message.Role, "role", "", "who says it: user, assistant, system or tool")
 	flags.StringVar(&f.entry, "entry", "", "a whole entry as JSON; - reads it from standard input")
-	flags.StringVar(&f.request.At, "at", "", "append only if the last entry is this one, or none")
+	flags.StringVar(&f.request.At, "at", "", "append only if this is still the last entry, or none")
 	flags.StringVar(&f.message.Model, "model", "", "the model that answered")
 	flags.StringVar(&f.message.Provider, "provider", "", "the model's provider")
 	flags.StringVar(&f.message.Category, "category", "", "one of SYSTEM, CONTEXT, DIALOG and SYSTEM_OUTPUT")
@@ -108,7 +108,7 @@ func (a *app) givenMessage(cmd *cobra.Command, args []string, f *appendFlags) (*
 // givenEntry reads the entry of --entry.
 func (a *app) givenEntry(args []string, f *appendFlags) ([]byte, error) {
 	if len(args) > 1 {
-		return nil, usageError{errors.New("--entry is the whole entry; a text cannot be given as well")}
+		return nil, usageError{errors.New("--entry is the whole entry; leave the text out")}
 	}
 	if f.entry == "-" {
 		return io.ReadAll(a.stdin)

@@ -20,8 +20,8 @@ type autoFlags struct {
 func (f *autoFlags) register(cmd *cobra.Command, name, what string) {
 	f.name = name
 	cmd.Flags().BoolVar(&f.on, name, false, "have the model "+what)
-	cmd.Flags().StringVar(&f.r.Model, "model", "", "which model, as provider/model")
-	cmd.Flags().StringVar(&f.r.Instructions, "instructions", "", "what it should mind; - is standard input")
+	cmd.Flags().StringVar(&f.r.Model, "model", "", "the model to use, as provider/model")
+	cmd.Flags().StringVar(&f.r.Instructions, "instructions", "", "extra instructions for the model; - is standard input")
 }
 
 // request returns what was asked for, or nil.

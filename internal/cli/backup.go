@@ -16,16 +16,16 @@ func backupCommand(a *app) *cobra.Command {
 	var verify bool
 	cmd := &cobra.Command{
 		Use:   "backup DIR|FILE",
-		Short: "Make a backup of everything, or verify one",
-		Long: "Makes a backup of all sessions, removed ones too, with everything that belongs to\n" +
-			"them. Others may go on writing. coppice restore makes a home of it again.\n\n" +
-			"DIR is brought up to date: what it has already is checked, and not copied again\n" +
-			"unless it is damaged. What the home does not have any more, because it was redacted\n" +
-			"or deleted, goes. The name of a\n" +
-			"FILE ends in .tar.zst; it is written as a whole and then replaces the older one.\n" +
-			"Whatever interrupts that, the older backup stays.\n\n" +
-			"If a file of the home cannot be read, an older backup is left as it is, and the exit\n" +
-			"code is 3; --partial replaces it by one without that file.\n\n" +
+		Short: "Back up everything, or verify a backup",
+		Long: "Backs up all sessions, including those in the trash, with everything that belongs to\n" +
+			"them. Other programs may keep writing. coppice restore turns a backup into a home\n" +
+			"again.\n\n" +
+			"A DIR is brought up to date: files that it already has are checked and copied again\n" +
+			"only if they are damaged, and files that were redacted or deleted in the home are\n" +
+			"removed. A FILE must end in .tar.zst; it is written in full and then replaces the\n" +
+			"older one. If anything interrupts that, the older backup stays.\n\n" +
+			"If a file of the home cannot be read, the older backup stays and the exit code is 3;\n" +
+			"--partial replaces it with one that lacks that file.\n\n" +
 			"With --verify nothing is written: the backup is read, and every file is compared\n" +
 			"with its hash.",
 		Example: "  coppice backup /media/usb/coppice\n" +

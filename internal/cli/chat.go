@@ -37,18 +37,19 @@ func chatCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "chat [ID | TEXT…]",
 		Short: "Talk to a model, and keep what is said",
-		Long: "Chat continues a conversation, or begins a new one, which is created with the\n" +
-			"first message. Without any settings the built-in model answers, which needs no\n" +
-			"network and repeats what it hears.\n\n" +
-			"The conversation is named by --restore, or by ID if it is the only argument and there is no --print;\n" +
-			"--continue is the last one in this directory. All other arguments are TEXT.\n\n" +
-			"With --print, or if there is no terminal, chat sends one message, prints the\n" +
-			"answer as it arrives, and ends. The message is TEXT, standard input, or both.\n" +
-			"If the answer is cut off at the token limit, the exit code is 3.\n\n" +
+		Long: "Chat continues a conversation, or begins a new one, which is created with the first\n" +
+			"message. Until you choose a model (coppice config), a built-in one answers, which\n" +
+			"needs no network and repeats what it hears.\n\n" +
+			"Name the conversation with --restore, or as ID if that is the only argument and\n" +
+			"there is no --print; --continue takes the last one in this directory. All other\n" +
+			"arguments are TEXT.\n\n" +
+			"With --print, or if there is no terminal, chat sends one message, prints the answer\n" +
+			"as it arrives, and ends. The message is TEXT, standard input, or both. If the answer\n" +
+			"is cut off at the token limit, the exit code is 3.\n\n" +
 			"The model gets tools only with --tools or --mcp: --tools=read,grep gives it these,\n" +
-			"and --tools alone gives it all. They work in the directory that\n" +
-			"the conversation is about. Each call that could change something is asked about,\n" +
-			"unless an --allow rule covers it; with --print, such a call is refused.\n\n" +
+			"and --tools alone gives it all. They work in the conversation's directory. Chat asks\n" +
+			"you before each call that could change something, unless an --allow rule covers it;\n" +
+			"with --print, it refuses such a call.\n\n" +
 			"On a terminal, @FILE in a message sends a file or an image with it, !COMMAND runs a\n" +
 			"command, and /help lists everything else.",
 		Example: "  coppice chat\n" +
@@ -69,17 +70,17 @@ func chatCommand(a *app) *cobra.Command {
 	flags.StringVar(&f.request.Title, "title", "", "begin a new conversation with this title")
 	flags.StringVar(&f.request.Provider, "provider", "", "who answers, such as anthropic")
 	flags.StringVarP(&f.request.Model, "model", "m", "", "the model, or provider/model")
-	flags.StringVar(&f.request.Thinking, "thinking", "", "how much it thinks: a `level` from off to xhigh")
-	flags.StringVar(&f.request.CWD, "cwd", "", "where tools work, if not where the conversation is")
+	flags.StringVar(&f.request.Thinking, "thinking", "", "how much the model thinks: a `level` from off to xhigh")
+	flags.StringVar(&f.request.CWD, "cwd", "", "the directory for tools, if not the conversation's")
 	flags.StringVar(&f.system, "system", "", "a `file` with instructions for the model")
 	flags.StringSliceVar(&f.request.Context, "context", nil, "`files` for the model to read")
 	flags.StringSliceVar(&f.images, "image", nil, "image `files` to send with the first message")
-	flags.StringArrayVar(&f.request.Servers, "mcp", nil, "a server whose tools the model gets: its `command`")
+	flags.StringArrayVar(&f.request.Servers, "mcp", nil, "give the model the tools of an MCP server: its `command`")
 	flags.StringSliceVar(&f.request.Tools, "tools", nil, "give the model tools: all, or a `list`")
 	flags.Lookup("tools").NoOptDefVal = unnamedTools
 	flags.StringArrayVar(&f.request.Allow, "allow", nil, "approve calls by a `rule`: read, bash(go test *)")
-	flags.StringArrayVar(&f.request.Deny, "deny", nil, "refuse calls by a `rule`, whatever is allowed")
-	flags.StringSliceVar(&f.request.Env, "env", nil, "keep `variables` for commands that look like keys")
+	flags.StringArrayVar(&f.request.Deny, "deny", nil, "refuse calls by a `rule`, even if they are allowed")
+	flags.StringSliceVar(&f.request.Env, "env", nil, "pass `variables` that look like keys to commands")
 	flags.BoolVarP(&f.print, "print", "p", false, "send one message, print the answer, and end")
 	cmd.MarkFlagsMutuallyExclusive("new", "restore", "continue")
 	_ = cmd.RegisterFlagCompletionFunc("restore", a.completeSession(1))

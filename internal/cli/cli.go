@@ -138,7 +138,7 @@ func (a *app) rootCommand() *cobra.Command {
 		},
 	}
 	root.PersistentFlags().StringVar(&a.flags.dir, "dir", "", "the directory of the sessions")
-	root.PersistentFlags().StringVar(&a.flags.server, "server", "", "a Coppice server that has the sessions")
+	root.PersistentFlags().StringVar(&a.flags.server, "server", "", "use the sessions of this Coppice server")
 	root.PersistentFlags().StringVar(&a.flags.color, "color", "", "colours: auto, always or never")
 	(&chatFlags{}).addRestore(root) // for the help: see impliedChat
 	_ = root.RegisterFlagCompletionFunc("restore", a.completeSession(1))
@@ -164,7 +164,7 @@ func (a *app) rootCommand() *cobra.Command {
 			}
 		}
 		if cmd.Name() == "completion" {
-			cmd.Short = "Print what a shell needs to complete"
+			cmd.Short = "Print the completion script for a shell"
 		}
 		cmd.SuggestFor = otherNames[cmd.Name()]
 	}

@@ -19,20 +19,21 @@ func compactCommand(a *app) *cobra.Command {
 		Use:   "compact ID",
 		Short: "Replace old messages with a summary",
 		Long: "Appends a compaction: from here on the model is sent the summary instead of what\n" +
-			"comes before the first kept entry. The session keeps everything, and coppice\n" +
-			"revert undoes the compaction.\n\n" +
+			"comes before the first kept entry. The session keeps everything, and coppice revert\n" +
+			"undoes the compaction.\n\n" +
 			"With --auto, the model in the settings (coppice config) writes the summary, or\n" +
-			"brings the last one up to date, and lists the files that were read and changed.\n" +
-			"If it fails, nothing is written.\n\n" +
-			"A conversation that spans several sessions is compacted as a whole: the\n" +
-			"compaction goes to the last one.\n\n" +
+			"updates the last one, and lists the files that were read and changed. If it fails,\n" +
+			"nothing is written.\n\n" +
+			"A conversation that spans several sessions is compacted as a whole: the compaction\n" +
+			"goes to the last one.\n\n" +
 			"What is kept begins with one of the user's questions if possible, or else between\n" +
-			"two steps of an answer; then the question is kept as well. So are system\n" +
-			"messages. A tool call is never separated from its result, and is kept while it\n" +
-			"waits for one. If nothing fits --keep-tokens, as little as possible is kept.\n\n" +
-			"Tokens are those recorded in the entries. Where none are recorded they are\n" +
-			"counted, or estimated for models whose vocabulary is not public.",
-		Example: "  coppice compact 7f3a91c2 --auto --dry-run\n  coppice compact 7f3a91c2 --auto --instructions 'keep the error messages'\n" +
+			"two steps of an answer, together with its question. System messages are always kept.\n" +
+			"A tool call is never separated from its result, and is kept while it waits for one.\n" +
+			"If nothing fits --keep-tokens, as little as possible is kept.\n\n" +
+			"Tokens are those recorded in the entries. Where none are recorded they are counted,\n" +
+			"or estimated for models whose vocabulary is not public.",
+		Example: "  coppice compact 7f3a91c2 --auto --dry-run\n" +
+			"  coppice compact 7f3a91c2 --auto --instructions 'keep the errors'\n" +
 			"  coppice compact 7f3a91c2 --summary 'We chose SQLite.'",
 		GroupID:           "tree",
 		Args:              cobra.ExactArgs(1),
@@ -49,9 +50,9 @@ func compactCommand(a *app) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&r.Summary, "summary", "", "the summary; - is standard input")
-	cmd.Flags().IntVar(&keep, "keep-tokens", home.DefaultKeepTokens, "keep as much of the end as fits so many tokens")
+	cmd.Flags().IntVar(&keep, "keep-tokens", home.DefaultKeepTokens, "keep this many tokens of the end, at most")
 	cmd.Flags().StringVar(&r.FirstKept, "first-kept", "", "keep from this entry on")
-	cmd.Flags().BoolVar(&r.DryRun, "dry-run", false, "only show what would be summarised and what kept")
+	cmd.Flags().BoolVar(&r.DryRun, "dry-run", false, "show what would be summarised and kept; write nothing")
 	auto.register(cmd, "auto", "write the summary")
 	cmd.MarkFlagsMutuallyExclusive("keep-tokens", "first-kept")
 	cmd.MarkFlagsMutuallyExclusive("summary", "auto")
@@ -75,7 +76,7 @@ func (a *app) runCompact(ctx context.Context, r home.CompactRequest, keep int) (
 		if r.DryRun {
 			return a.showPlan(ctx, h, r.Session, plan, missed)
 		}
-		return a.done(plan, plan.Entry, fmt.Sprintf("the summary stands for %s; kept: %s, about %s; %s takes it back%s%s",
+		return a.done(plan, plan.Entry, fmt.Sprintf("the summary replaces %s; kept: %s, about %s; %s takes it back%s%s",
 			render.Counted(plan.StandsFor, "entry", "entries"), keptIn(plan), render.Counted(plan.TokensKept, "token", "tokens"),
 			command("revert", []string{calling(r.Session, plan.Session)}), missed, wroteIt(plan.Auto)))
 	})

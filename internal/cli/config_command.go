@@ -17,12 +17,12 @@ func configCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Show and change the settings",
-		Long: "Shows and changes the settings. The model that writes titles and summaries, and\n" +
-			"that coppice chat talks to, is chosen here too:\n\n" +
+		Long: "Shows and changes the settings. This is also where you choose the model that writes\n" +
+			"titles and summaries, and that coppice chat talks to:\n\n" +
 			"  coppice config set model anthropic/claude-sonnet-4-5\n\n" +
 			"Its key comes from the environment (ANTHROPIC_API_KEY, OPENAI_API_KEY,\n" +
-			"GEMINI_API_KEY) or from a command (key_command); it is not a setting itself.\n" +
-			"Without a model, one that is built in repeats what it hears.",
+			"GEMINI_API_KEY) or from a command (key_command); the key itself is not a setting.\n" +
+			"Until you choose a model, a built-in one answers, which repeats what it hears.",
 		GroupID: "about",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -113,10 +113,10 @@ func configSetCommand(a *app) *cobra.Command {
 	return a.withJSON(&cobra.Command{
 		Use:   "set KEY VALUE…",
 		Short: "Write a setting into the configuration file",
-		Long: "Writes a setting into the configuration file. Its comments stay. A model that is named\n" +
-			"with another provider takes the place of what leads to the old one, such as base_url\n" +
-			"and key_command; the command says which settings are gone. tools, allow, deny and\n" +
-			"mcp are lists, and take several values.",
+		Long: "Writes a setting into the configuration file. Its comments stay. A model of another\n" +
+			"provider also removes settings that belong to the old one, such as base_url and\n" +
+			"key_command; the command says which. tools, allow, deny and mcp are lists, and take\n" +
+			"several values.",
 		Args: cobra.MinimumNArgs(2),
 		// It must work when the file has a wrong value, to set it right.
 		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
@@ -132,8 +132,8 @@ func configSetCommand(a *app) *cobra.Command {
 func configUnsetCommand(a *app) *cobra.Command {
 	return a.withJSON(&cobra.Command{
 		Use:   "unset KEY",
-		Short: "Take a setting out of the configuration file",
-		Long:  "Takes a setting out of the configuration file, so that its default holds again.",
+		Short: "Remove a setting from the configuration file",
+		Long:  "Removes a setting from the configuration file, so that its default applies again.",
 		Args:  cobra.ExactArgs(1),
 		// It must work when the file has a wrong value, to be rid of it.
 		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
@@ -170,10 +170,10 @@ func configTrustCommand(a *app) *cobra.Command {
 		Use:   "trust [DIR]",
 		Short: "Let a project's own settings take effect",
 		Long: "Lets chats in a directory use its .coppice.toml and .mcp.json, which can name tools,\n" +
-			"rules, MCP servers, instructions and a model. It holds until one of the files\n" +
-			"changes, or the file with the instructions. Directories below use them too, up to\n" +
-			"the next one with files of its own or with a Git repository of its own. In a\n" +
-			"directory that is in no repository, only the files in it count.",
+			"rules, MCP servers, instructions and a model. The trust lasts until one of these\n" +
+			"files, or the file with the instructions, changes. Directories below use them too,\n" +
+			"down to the next one with its own files or its own Git repository. Outside of\n" +
+			"repositories, a directory uses only the files in it.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if list && len(args) > 0 {
@@ -240,8 +240,8 @@ func (a *app) listTrusted(ctx context.Context, h *home.Home) error {
 func configUntrustCommand(a *app) *cobra.Command {
 	return a.withJSON(&cobra.Command{
 		Use:   "untrust [DIR]",
-		Short: "Take back the trust in a project's own settings",
-		Long:  "Takes back the trust in a directory, or in the nearest one above it that you trusted.",
+		Short: "Stop trusting a project's own settings",
+		Long:  "Stops trusting a directory, or the nearest one above it that you trusted.",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dir, err := filepath.Abs(strings.Join(args, ""))

@@ -28,16 +28,15 @@ func contextCommand(a *app) *cobra.Command {
 		Short: "Show what a model would be sent now",
 		Long: "Prints what a model would be sent if it were asked now: which entries, how many\n" +
 			"tokens and who counted them, and what is left out and why.\n\n" +
-			"With --window, prints how much of that fits a window. Tool output is dropped\n" +
-			"first, then the dialogue, then documents, the oldest first; the system prompt\n" +
-			"always stays, and so do the results of every tool call that stays. Nothing is\n" +
-			"written.\n\n" +
-			"With --why, prints what agents sent before instead: the tokens, what came from the\n" +
-			"provider's cache and what was written to it, how many entries of the request before\n" +
-			"it begins with, whether the log still gives the same bytes, and why the cache\n" +
-			"could not know the rest.\n\n" +
-			"A conversation that spans several sessions has one context, whichever of them you\n" +
-			"name; --link shows that of the one you name.",
+			"With --window, prints how much of that fits a window. Tool output is dropped first,\n" +
+			"then the dialogue, then documents, the oldest first. The system prompt always stays,\n" +
+			"and a tool call stays only together with its results. Nothing is written.\n\n" +
+			"With --why, prints the requests that agents have sent: their tokens, what the\n" +
+			"provider's cache held and what was written to it, how many entries each has in\n" +
+			"common with the request before, whether the log still gives the same bytes, and why\n" +
+			"the cache missed the rest.\n\n" +
+			"A conversation that spans several sessions has one context; --link shows that of the\n" +
+			"session you name.",
 		Example: "  coppice context 7f3a91c2\n  coppice context 7f3a91c2 --format text\n  coppice context 7f3a91c2 --json | jq .tokens\n" +
 			"  coppice context 7f3a91c2 --window 200000 --reserve 16000\n  coppice context last --why",
 		GroupID:           "read",

@@ -14,9 +14,9 @@ func diffCommand(a *app) *cobra.Command {
 	return a.withJSON(&cobra.Command{
 		Use:   "diff ID A B | ID ID",
 		Short: "Compare two branches, or two sessions",
-		Long: "Compares the paths to two entries of a session: the last entry that they share\n" +
-			"(=), what only the first has (-) and what only the second has (+). Two sessions,\n" +
-			"such as a fork and its original, are compared by the paths to where they end.",
+		Long: "Compares the paths to two entries of a session: the last entry that they share (=),\n" +
+			"what only the first has (-) and what only the second has (+). Two sessions, such as\n" +
+			"a fork and its original, are compared by the paths to their leaves.",
 		GroupID:           "read",
 		Args:              cobra.RangeArgs(2, 3),
 		ValidArgsFunction: a.completeEntryOf,

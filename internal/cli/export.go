@@ -31,16 +31,16 @@ func exportCommand(a *app) *cobra.Command {
 			"  html   one page with all branches, tools and images, for reading offline\n" +
 			"  json   one document with the header, all entries, the leaf and the labels\n" +
 			"  jsonl  the bytes of the log; --inline fills in what is kept in blobs\n\n" +
-			"Import brings back json, and jsonl with --inline. Both are read back before they\n" +
-			"take the place of an older file, and are not written if content is missing; the\n" +
-			"other formats say where. Either way, the exit code is then 3.\n\n" +
+			"coppice import reads json, and jsonl with --inline. Such a file is checked before it\n" +
+			"replaces an older one, and is not written if content is missing; the other formats\n" +
+			"show where it is missing. Either way, the exit code is then 3.\n\n" +
 			"Sessions that continue each other are written as one conversation; --link writes\n" +
 			"only the one you name. Several conversations, or --all, go to a directory: a\n" +
 			"file for each, named after its id. As json and jsonl, each session of a conversation\n" +
-			"has a file of its own there, so that import brings back all of them.\n\n" +
-			"With --to it writes the files of another program, where that program looks for\n" +
-			"them, and prints their paths and the command that continues there. They are read\n" +
-			"back first; what they cannot hold is listed. The formats:\n\n" +
+			"gets its own file, so that import can read all of them.\n\n" +
+			"--to writes the files of another program, where that program looks for them, and\n" +
+			"prints their paths and the command that continues the conversation there. It checks\n" +
+			"the files and lists what they cannot hold. The formats:\n\n" +
 			namesInHelp(home.ProgramFormats()),
 		Example: "  coppice export 7f3a91c2 -o talk.html\n  coppice export 7f3a91c2 --format md | less\n" +
 			"  coppice export 7f3a91c2 --to codex\n  coppice export --all --format html -o pages/",
@@ -51,7 +51,7 @@ func exportCommand(a *app) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.format, "format", "", "as md, html, json or jsonl; default: FILE's ending, or md")
 	flags.StringVarP(&f.out, "output", "o", "", "write to `FILE`, or into the directory DIR/")
-	flags.StringVar(&f.leaf, "leaf", "", "the `entry` at which the path ends (not with json, jsonl)")
+	flags.StringVar(&f.leaf, "leaf", "", "end the path at this `entry` (not with json, jsonl)")
 	flags.BoolVar(&f.inline, "inline", false, "with jsonl: fill in the content that is kept in blobs")
 	flags.BoolVar(&f.force, "force", false, "overwrite FILE")
 	flags.StringVar(&f.to, "to", "", "another `program`'s format, such as codex")

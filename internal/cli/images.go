@@ -24,21 +24,19 @@ func imagesCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "images [ID [IMAGE]]",
 		Short: "List the images of a session, get one",
-		Long: "Lists the images of a session, on all its branches. --search lists the images of\n" +
-			"one session or all of them that match some words: those said with the image,\n" +
-			"shortly before it or shortly after it.\n\n" +
-			"IMAGE is a number from the list, an entry, or the reference that a context has in\n" +
-			"place of an image that was left out. The image goes to standard output, or with -o\n" +
-			"to a file or directory; without IMAGE, -o DIR/ writes all of them. The page that\n" +
-			"coppice export -o FILE.html writes shows them too; its Images button shows nothing\n" +
-			"else.",
+		Long: "Lists the images of a session, on all its branches. --search lists images, of one\n" +
+			"session or of all, by words that were said with them or shortly before or after.\n\n" +
+			"IMAGE is a number from the list, an entry, or the reference that a context shows in\n" +
+			"place of an image it left out. The image goes to standard output, or with -o to a\n" +
+			"file or directory; without IMAGE, -o DIR/ writes all of them. The page that coppice\n" +
+			"export -o FILE.html writes shows them, too; its Images button hides everything else.",
 		Example:           "coppice images kyoto\ncoppice images kyoto 1 -o temple.png\ncoppice images --search 'login page'",
 		GroupID:           "read",
 		Args:              cobra.MaximumNArgs(2),
 		ValidArgsFunction: a.completeSession(1),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.runImages(cmd.Context(), args, &f) },
 	}
-	cmd.Flags().StringVar(&f.search, "search", "", "only images that have to do with this `QUERY`")
+	cmd.Flags().StringVar(&f.search, "search", "", "only images near words that match `QUERY`")
 	cmd.Flags().StringVarP(&f.out, "output", "o", "", "write to `FILE`, or into the directory DIR/")
 	cmd.Flags().BoolVar(&f.force, "force", false, "overwrite FILE")
 	return a.withJSON(cmd)

@@ -25,16 +25,17 @@ func ipcCommand(a *app) *cobra.Command {
 	var f ipcFlags
 	cmd := &cobra.Command{
 		Use:   "ipc",
-		Short: "Let other programs use the sessions",
-		Long: "Answers requests of other programs, one line of JSON each, on a unix socket, whose\n" +
-			"path it prints, or with --stdio on standard input and output. Every operation can be\n" +
-			"asked for by JSON-RPC 2.0; terminals can use the tagged messages session_create,\n" +
-			"session_load and so on, on the same connection. Only you can connect.\n\n" +
-			"It ends at Ctrl-C or SIGTERM, after it has finished and answered what is under way,\n" +
-			"and with --stdio at the end of the input.",
-		Example: "  coppice ipc &\n" +
-			"  echo '{\"type\":\"session_list\",\"limit\":3}' | nc -N -U $XDG_RUNTIME_DIR/coppice.sock\n" +
-			"  echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"sessions.tags\"}' | coppice ipc --stdio",
+		Short: "Serve the sessions on a Unix socket",
+		Long: "Lets other programs on this machine use the sessions through a Unix socket, whose\n" +
+			"path it prints, or with --stdio through standard input and output. Requests and\n" +
+			"answers are lines of JSON. JSON-RPC 2.0 offers every operation; terminals can also\n" +
+			"send session_create, session_load and the other tagged messages. Only your own user\n" +
+			"can connect.\n\n" +
+			"Ctrl-C or SIGTERM stops it once it has answered running requests; with --stdio, so\n" +
+			"does the end of the input.",
+		Example: "  coppice ipc --socket ~/coppice.sock &\n" +
+			"  echo '{\"type\":\"session_list\",\"limit\":3}' | nc -N -U ~/coppice.sock\n" +
+			"  coppice ipc --stdio < requests.jsonl",
 		GroupID: "read",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.runIPC(cmd.Context(), &f) },
@@ -59,7 +60,7 @@ func (a *app) runIPC(ctx context.Context, f *ipcFlags) error {
 		}
 		socket, err := ipc.Listen(path)
 		if home.KindOf(err) == home.KindLocked {
-			return hinted(err, "use that one, end it, or choose another with --socket")
+			return hinted(err, "use that one, stop it, or choose another path with --socket")
 		}
 		if err != nil {
 			return err

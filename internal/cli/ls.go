@@ -31,8 +31,8 @@ func lsCommand(a *app) *cobra.Command {
 		Use:   "ls [FILTER…]",
 		Short: "List the sessions",
 		Long: "Lists the sessions, the most recently active first. A filter is agent:NAME,\nproject:NAME, tag:NAME, cwd:DIR, since:TIME or until:TIME (or after: before: in:).\n\n" +
-			"Sessions that continue each other are one conversation, on one line, with the id\nof the first; --links lists them one by one. Subagents are counted in the session\nthat started them; --all lists them as well.\n\n" +
-			"On a terminal, long values are shortened. Piped output has one session a line,\nseparated by tabs, with whole ids and plain numbers: id, updated, agent, project,\nmessages, tokens (empty if nobody counted them), bytes, title, tags.",
+			"Sessions that continue each other are one conversation, on one line, with the id\nof the first; --links lists them one by one. Subagents are counted in the session\nthat started them; --all lists them, too.\n\n" +
+			"On a terminal, long values are shortened. Piped output has one session a line,\nseparated by tabs, with whole ids and plain numbers: id, updated, agent, project,\nmessages, tokens (empty if unknown), bytes, title, tags.",
 		Example: "  coppice ls\n  coppice ls agent:codex project:ledger\n  coppice ls --since 7d --sort tokens",
 		GroupID: "read",
 
@@ -41,14 +41,14 @@ func lsCommand(a *app) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.sort, "sort", "updated", "by updated, created, title, messages, tokens, size")
-	flags.BoolVar(&f.reverse, "reverse", false, "the other way round")
+	flags.BoolVar(&f.reverse, "reverse", false, "reverse the order")
 	limitFlag(cmd, &f.list.Limit, 0)
 	flags.Lookup("limit").Usage = "how many; 0 is all (50 on a terminal, all in a pipe)"
 	flags.IntVar(&f.list.Page, "page", 1, "which page")
-	flags.StringVar(&f.list.After, "after", "", "go on after this place, for programs: see --json")
-	flags.StringSliceVar(&f.list.Tags, "tag", nil, "only with this tag; several must all be there")
+	flags.StringVar(&f.list.After, "after", "", "continue after this cursor, which --json prints")
+	flags.StringSliceVar(&f.list.Tags, "tag", nil, "only with this tag; repeat it to require several")
 	flags.StringVar(&f.list.CWD, "cwd", "", "only about this directory and those below")
-	flags.StringVar(&f.list.Agent, "agent", "", "only of this program, such as claude-code")
+	flags.StringVar(&f.list.Agent, "agent", "", "only from this program, such as claude-code")
 	flags.StringVar(&f.list.Project, "project", "", "only about a directory of this name, or end of path")
 	flags.StringVar(&f.list.Key, "key", "", "only with this key")
 	flags.StringVar(&f.list.Parent, "parent", "", "only forks, continuations and subagents of this session")
@@ -156,8 +156,8 @@ func (a *app) sayUnknown(unknown []home.UnknownFilter) {
 	}
 }
 
-// sayMore says how to see what follows a page: a person counts pages, a program
-// goes on after a place, which stays the same when a session comes in between.
+// sayMore says how to see what follows a page. A person counts pages; a program continues
+// after a cursor, which stays valid when a new session changes the pages.
 func (a *app) sayMore(cmd *cobra.Command, r home.ListRequest, next string) {
 	more := func(flag, value string) string {
 		return command(cmd.Name(), cmd.Flags().Args(), append(givenFlags(cmd, "after", "page"), flag, value)...)

@@ -17,7 +17,7 @@ type mcpFlags struct {
 }
 
 func (f *mcpFlags) register(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.readOnly, "read-only", false, "without the tools that write: notes and labels")
+	cmd.Flags().BoolVar(&f.readOnly, "read-only", false, "leave out the tools that write notes and labels")
 	cmd.Flags().BoolVar(&f.imports, "import", false, "keep importing what other programs write")
 }
 
@@ -26,12 +26,12 @@ func mcpCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mcp",
 		Short: "Let an agent search and read past sessions",
-		Long: "Serves the sessions to an agent as an MCP server on standard input and output: it\n" +
-			"can search them, read them in parts, find those about a directory or a file, look\n" +
-			"at images again, and leave notes and labels. Agents start this command themselves;\n" +
-			"coppice mcp install tells them to.\n\n" +
-			"What a session says reaches the agent as a quotation, so that text of strangers is\n" +
-			"not mistaken for instructions.",
+		Long: "Runs an MCP server on standard input and output. Through it, an agent can search\n" +
+			"past sessions, read them in parts, find those about a directory or a file, look at\n" +
+			"images, and leave notes and labels. You do not run it yourself: coppice mcp install\n" +
+			"makes an agent start it.\n\n" +
+			"Everything in a session reaches the agent as a quotation, so that it does not take\n" +
+			"other people's text for instructions.",
 		Example: "  coppice mcp install claude-code\n" +
 			"  coppice mcp --read-only --import",
 		GroupID: "read",
@@ -49,7 +49,7 @@ const importEvery = 5 * time.Second
 // runMCP serves until standard input ends.
 func (a *app) runMCP(ctx context.Context, f *mcpFlags) error {
 	if a.screen != nil {
-		return hinted(usageError{errors.New("this is for agents, not for a terminal")}, "coppice mcp install lists the agents that it can be given to")
+		return hinted(usageError{errors.New("coppice mcp is for agents, not for a terminal")}, "coppice mcp install lists the agents that can use it")
 	}
 	return a.withHome(ctx, true, func(h *home.Home) error {
 		ctx, cancel := context.WithCancel(ctx)

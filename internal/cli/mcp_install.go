@@ -27,7 +27,7 @@ type mcpInstallFlags struct {
 }
 
 func (f *mcpInstallFlags) registerBoth(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.name, "name", mcpName, "what the agent calls it")
+	cmd.Flags().StringVar(&f.name, "name", mcpName, "the server's name in the agent")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
 	cmd.ValidArgs = nil
 	for _, p := range install.Programs() {
@@ -39,11 +39,11 @@ func mcpInstallCommand(a *app) *cobra.Command {
 	var f mcpInstallFlags
 	cmd := &cobra.Command{
 		Use:   "install [AGENT…]",
-		Short: "Have an agent start the server",
-		Long: "Writes the server into the configuration of an agent, which then starts it by\n" +
-			"itself. It shows the change and asks first, changes nothing else in the file, and\n" +
-			"keeps the file as it was under the name FILE.before-coppice. Without AGENT it lists\n" +
-			"the agents it knows.",
+		Short: "Set up an agent to start the server",
+		Long: "Adds the server to the configuration of an agent, which then starts it by itself. It\n" +
+			"shows the change and asks before it writes, leaves the rest of the file alone, and\n" +
+			"keeps the old file as FILE.before-coppice. Without AGENT it lists the agents that it\n" +
+			"knows.",
 		Example: "  coppice mcp install claude-code\n" +
 			"  coppice mcp install codex gemini-cli --read-only --yes",
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -67,9 +67,9 @@ func mcpUninstallCommand(a *app) *cobra.Command {
 	var f mcpInstallFlags
 	cmd := &cobra.Command{
 		Use:   "uninstall AGENT…",
-		Short: "Take the server out of an agent's configuration",
-		Long: "Takes out what coppice mcp install wrote, and nothing else. It shows the change and\n" +
-			"asks first.",
+		Short: "Remove the server from an agent's configuration",
+		Long: "Removes what coppice mcp install wrote, and nothing else. It shows the change and\n" +
+			"asks before it writes.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.eachAgent(args, &f, func(p *install.Program, m install.Machine) (*install.Change, error) { return p.Remove(m, f.name) },
@@ -165,7 +165,7 @@ func (a *app) eachAgent(names []string, f *mcpInstallFlags, plan func(*install.P
 	for _, name := range names {
 		p := install.Named(name)
 		if p == nil {
-			return hinted(usageError{fmt.Errorf("%q is not an agent that it can be set up in", name)}, "coppice mcp install lists them")
+			return hinted(usageError{fmt.Errorf("%q is not an agent that coppice knows", name)}, "coppice mcp install lists them")
 		}
 		programs = append(programs, p)
 	}

@@ -14,8 +14,8 @@ func modelsCommand(a *app) *cobra.Command {
 		Use:   "models [TEXT]",
 		Short: "List the models to choose from",
 		Long: "Lists the model in the settings, the built-in one, and those whose price is known;\n" +
-			"with TEXT, those with TEXT in their names. It asks no provider: a model that is not\n" +
-			"listed can be named all the same. Prices are in dollars for a million tokens.",
+			"with TEXT, only those with TEXT in their names. It does not ask the providers: you\n" +
+			"can use models that are not listed. Prices are in dollars per million tokens.",
 		Example: "  coppice models claude\n" +
 			"  coppice config set model anthropic/claude-sonnet-4-5\n" +
 			"  coppice chat -m openai/gpt-5",

@@ -28,15 +28,15 @@ func redactCommand(a *app) *cobra.Command {
 		Short: "Find secrets and take them out for good",
 		Long: "Lists the keys, tokens and passwords in sessions: the kind of each, how often it\n" +
 			"occurs and where, but never the secret itself. --apply replaces each with\n" +
-			"[REDACTED:kind]: in the log, in blobs, in what was kept of an import's source, in\n" +
-			"the trash and in quarantine; the index is rebuilt. A receipt says what was done and\n" +
-			"where a secret is left, for example because another session has it too; the exit\n" +
-			"code is then 3.\n\n" +
-			"--value - takes out one string that you give on standard input or when asked, such\n" +
-			"as a password that nothing marks as one: in every spelling, in all sessions unless\n" +
-			"you name some, and from then on in whatever is appended, imported or forked.\n\n" +
+			"[REDACTED:kind]: in the log, in blobs, in the kept source of an import, in the trash\n" +
+			"and in quarantine; the index is rebuilt. A receipt says what was done and where a\n" +
+			"secret remains, for example because another session has it too; the exit code is\n" +
+			"then 3.\n\n" +
+			"--value - takes out one string that you type or give on standard input, such as a\n" +
+			"password that does not look like one: in every spelling, in all sessions unless you\n" +
+			"name some, and from then on in everything that is appended, imported or forked.\n\n" +
 			"This cannot be undone: look with --dry-run first. And revoke the secret anyway:\n" +
-			"somebody may have seen it.",
+			"someone may have seen it.",
 		Example: "  coppice redact 0197ab --dry-run\n" +
 			"  coppice redact --all --apply\n" +
 			"  coppice redact --value - --apply",
@@ -58,7 +58,7 @@ func redactCommand(a *app) *cobra.Command {
 			return a.withHome(cmd.Context(), false, func(h *home.Home) error { return a.runRedact(cmd.Context(), h, r) })
 		},
 	}
-	cmd.Flags().BoolVar(&f.all, "all", false, "all sessions, and what the trash has of removed ones")
+	cmd.Flags().BoolVar(&f.all, "all", false, "all sessions, including those in the trash")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only list what was found")
 	cmd.Flags().BoolVar(&f.apply, "apply", false, "replace what was found")
 	cmd.Flags().StringVar(&f.value, "value", "", "look for one string: - reads or asks for it")

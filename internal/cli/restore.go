@@ -15,13 +15,13 @@ func restoreCommand(a *app) *cobra.Command {
 	var r home.RestoreBackupRequest
 	cmd := &cobra.Command{
 		Use:   "restore DIR|FILE",
-		Short: "Bring back everything from a backup",
-		Long: "Makes a home of a backup that coppice backup made: in the directory of the settings,\n" +
-			"or in that of --dir, which must be empty or not exist. Every file is checked on the\n" +
-			"way, and the home appears when all of it is there.\n\n" +
-			"A damaged backup is refused, with a list of what is damaged. With --partial the rest\n" +
-			"is restored: whole files, and damaged sessions as far as they can be read. What is\n" +
-			"missing then is listed, and the exit code is 3.\n\n" +
+		Short: "Restore everything from a backup",
+		Long: "Restores what coppice backup wrote, into the directory of the sessions or the one\n" +
+			"that --dir names, which must be empty or not exist. Every file is checked, and the\n" +
+			"home appears only when all of it has been restored.\n\n" +
+			"A damaged backup is refused, with a list of what is damaged. --partial restores the\n" +
+			"rest: whole files, and as much of damaged sessions as can be read. It lists what is\n" +
+			"missing, and the exit code is then 3.\n\n" +
 			"To bring back a session that was removed, use coppice trash restore.",
 		Example: "  coppice restore ~/coppice.tar.zst\n" +
 			"  coppice restore /media/usb/coppice --dir /srv/sessions",

@@ -132,7 +132,7 @@ func (a *app) start(found *home.ResumeResult) error {
 	program, err := exec.LookPath(found.Command[0])
 	if err != nil {
 		return hinted(fmt.Errorf("resume: %s is not installed, or not on the PATH", found.Command[0]),
-			"--in goes on in another agent, --print prints the command")
+			"--in continues in another agent, --print prints the command")
 	}
 	if err := enter(found.Dir); err != nil {
 		return err

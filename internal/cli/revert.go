@@ -13,8 +13,8 @@ func revertCommand(a *app) *cobra.Command {
 		Use:   "revert ID [ENTRY]",
 		Short: "Undo a compaction, edit or merge",
 		Long: "Appends an entry that undoes what another entry does to the context. Without ENTRY\n" +
-			"it undoes the latest compaction, so that the model sees what that replaced again.\n" +
-			"Reverting a revert brings the change back.",
+			"it undoes the latest compaction, so that the model again sees what the compaction\n" +
+			"replaced. Reverting a revert brings the change back.",
 		GroupID:           "tree",
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: a.completeEntryOf,

@@ -52,12 +52,12 @@ The exit code is 1 if nothing was found.`,
 	flags.StringSliceVar(&f.search.Kinds, "kind", nil, "only text, thinking, call, output, title, tag, draft, …")
 	flags.StringSliceVar(&f.search.Tags, "tag", nil, "only in sessions with this tag")
 	flags.StringVar(&f.search.CWD, "cwd", "", "only in sessions about this directory and those below")
-	flags.StringVar(&f.search.Agent, "agent", "", "only in sessions of this program")
+	flags.StringVar(&f.search.Agent, "agent", "", "only in sessions from this program")
 	flags.StringVar(&f.search.Project, "project", "", "only in sessions about a directory of this name")
 	flags.StringVar(&f.search.Session, "session", "", "only in this session")
 	flags.StringVar(&f.since, "since", "", "only since: 2026-03-01, or 7d ago")
 	flags.StringVar(&f.until, "until", "", "only before")
-	flags.BoolVar(&f.search.Live, "live", false, "only on the live path, not on branches that were left")
+	flags.BoolVar(&f.search.Live, "live", false, "only on the live path, not on abandoned branches")
 	flags.BoolVar(&f.search.Newest, "newest", false, "the newest first, instead of the best")
 	limitFlag(cmd, &f.search.Limit, 20)
 	return a.withJSON(cmd)
@@ -197,7 +197,7 @@ func whoSaid(h *home.Hit) string {
 	return render.OneLine(who, 0)
 }
 
-// alsoIn tells in which other sessions the hit is: the first, and how many more.
+// alsoIn names the other sessions that have the hit: the first, and how many more.
 func alsoIn(h *home.Hit, short render.Names) string {
 	if len(h.Also) == 0 {
 		return ""

@@ -31,32 +31,36 @@ func serveCommand(a *app) *cobra.Command {
 	var f serveFlags
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Let other machines use the sessions",
-		Long: "Serves the sessions by HTTP: every operation under /v1, described by /openapi.json,\n" +
-			"and an MCP server for agents at /mcp. It listens on this machine only, unless --addr\n" +
-			"says otherwise; beyond it, it needs a certificate.\n\n" +
-			"Those who ask need a token: coppice token add makes one. If there is none yet, serve\n" +
-			"prints one that is good until it ends.\n\n" +
-			"It ends at Ctrl-C or SIGTERM, after it has answered what is under way.",
+		Short: "Serve the sessions over HTTP",
+		Long: "Lets other programs and other machines use the sessions over HTTP. Every operation\n" +
+			"is below /v1, described at /openapi.json; agents find an MCP server at /mcp. Only\n" +
+			"programs on this machine can connect, unless you choose another --addr; that needs a\n" +
+			"certificate or a proxy with TLS.\n\n" +
+			"Every client needs a token, which coppice token add makes. If there are none yet,\n" +
+			"serve prints a temporary one. Then, in another terminal:\n\n" +
+			"  export COPPICE_TOKEN=cop_…\n" +
+			"  coppice --server http://127.0.0.1:7717 ls\n" +
+			"  curl --oauth2-bearer $COPPICE_TOKEN http://127.0.0.1:7717/v1/sessions\n\n" +
+			"Ctrl-C or SIGTERM stops the server once it has answered running requests.",
 		Example: "  coppice serve\n" +
 			"  coppice serve --import\n" +
-			"  coppice serve --addr :8443 --tls-cert cert.pem --tls-key key.pem --host sessions.example.org",
+			"  coppice serve --addr :8443 --host box --tls-cert c.pem --tls-key k.pem",
 		GroupID: "read",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.runServe(cmd.Context(), &f) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.addr, "addr", "127.0.0.1:7717", "where to listen; port 0 is any free one")
-	flags.StringVar(&f.cert, "tls-cert", "", "a file with the certificate, and those that vouch for it")
-	flags.StringVar(&f.key, "tls-key", "", "a file with the certificate's key")
-	flags.BoolVar(&f.behindProxy, "behind-proxy", false, "listen without TLS, because a proxy in front has it")
-	flags.StringArrayVar(&f.hosts, "host", nil, "another name that the server answers for")
-	flags.StringArrayVar(&f.origins, "origin", nil, "a site whose pages may ask: https://example.org")
-	flags.BoolVar(&f.open, "no-token", false, "need no token; only on this machine")
+	flags.StringVar(&f.addr, "addr", "127.0.0.1:7717", "where to listen; port 0 picks a free one")
+	flags.StringVar(&f.cert, "tls-cert", "", "the file with the certificate and its chain")
+	flags.StringVar(&f.key, "tls-key", "", "the file with the certificate's key")
+	flags.BoolVar(&f.behindProxy, "behind-proxy", false, "listen without TLS; a proxy in front provides it")
+	flags.StringArrayVar(&f.hosts, "host", nil, "another host name that clients may use")
+	flags.StringArrayVar(&f.origins, "origin", nil, "let pages of this site connect: https://example.org")
+	flags.BoolVar(&f.open, "no-token", false, "ask for no token; only on this machine")
 	flags.BoolVar(&f.imports, "import", false, "keep importing what other programs write")
-	flags.BoolVar(&f.tools, "tools", false, "let admin tokens use tools on this machine")
-	flags.StringVar(&f.log, "log", "none", "a line for each request: none, text or json")
-	flags.BoolVar(&f.pprof, "pprof", false, "offer profiles to those with admin access")
+	flags.BoolVar(&f.tools, "tools", false, "let admin tokens run tools on this machine")
+	flags.StringVar(&f.log, "log", "none", "log each request: none, text or json")
+	flags.BoolVar(&f.pprof, "pprof", false, "offer Go profiles to admin tokens")
 	cmd.MarkFlagsRequiredTogether("tls-cert", "tls-key")
 	cmd.MarkFlagsMutuallyExclusive("tls-cert", "behind-proxy")
 	return cmd
@@ -92,11 +96,11 @@ func (a *app) runServe(ctx context.Context, f *serveFlags) error {
 		a.say("serving %s at %s://%s", h.Dir(), scheme, l.Addr())
 		switch {
 		case f.open:
-			a.say("%s it wants no token: every user and every program of this machine may do everything", a.paint(yellow, "warning:"))
+			a.say("%s no token is needed: every user and program on this machine can do everything", a.paint(yellow, "warning:"))
 		case secret == "":
-			a.say("those who ask need a token; coppice token ls lists them")
+			a.say("clients need a token; coppice token ls lists them")
 		default:
-			a.say("until it ends, this token may do everything; coppice token add makes others:")
+			a.say("this token may do everything until the server stops; coppice token add makes others:")
 			a.say("  %s", secret)
 		}
 		ctx, cancel := context.WithCancel(ctx)
@@ -121,16 +125,16 @@ func (f *serveFlags) check() error {
 	case local:
 		return nil
 	case f.open:
-		return usageError{errors.New("--no-token is for this machine only: beyond it, everybody could read and write the sessions")}
+		return usageError{errors.New("--no-token is for this machine only: elsewhere, anyone could read and change the sessions")}
 	case f.cert == "" && !f.behindProxy:
-		return hinted(usageError{fmt.Errorf("--addr %s can be reached from other machines, and without TLS everybody on the way reads tokens and sessions", f.addr)},
-			"give --tls-cert and --tls-key, or --behind-proxy if a proxy in front has TLS")
+		return hinted(usageError{fmt.Errorf("--addr %s can be reached from other machines; without TLS, others on the network could read tokens and sessions", f.addr)},
+			"give --tls-cert and --tls-key, or --behind-proxy if a proxy in front provides TLS")
 	}
 	return nil
 }
 
-// authorize has the server ask for tokens. If the home has none, it returns one that only this
-// server knows.
+// authorize makes the server ask for tokens. If the home has none, it returns one that is valid
+// for this server only, until it stops.
 func (f *serveFlags) authorize(ctx context.Context, h *home.Home, o *server.Options) (secret string, err error) {
 	if f.open {
 		return "", nil
@@ -165,7 +169,7 @@ func (f *serveFlags) listen(ctx context.Context) (l net.Listener, scheme string,
 	var tcp net.ListenConfig
 	l, err = tcp.Listen(ctx, "tcp", f.addr)
 	if err != nil {
-		return nil, "", hinted(err, "choose another place with --addr; 127.0.0.1:0 is any free port")
+		return nil, "", hinted(err, "choose another address with --addr; 127.0.0.1:0 picks a free port")
 	}
 	if f.cert == "" {
 		return l, "http", nil
@@ -191,7 +195,7 @@ func (a *app) serveLog(form string) (*slog.Logger, error) {
 	return nil, usageError{fmt.Errorf("--log is %q; it must be none, text or json", form)}
 }
 
-// lineWriter writes the lines of a log as everything else that is said.
+// lineWriter writes the lines of a log with say, as all other messages.
 type lineWriter struct{ app *app }
 
 func (w *lineWriter) Write(line []byte) (int, error) {

@@ -27,7 +27,7 @@ func statsCommand(a *app) *cobra.Command {
 		Use:   "stats [ID]",
 		Short: "Tokens, cost, hours, tools and topics",
 		Long: "Shows tokens and cost over time, the busiest hours, the tools and models used, and\n" +
-			"the topics, of all sessions or of one. A response that several sessions have,\n" +
+			"the topics, for all sessions or for one. A response that several sessions share,\n" +
 			"because one was forked from another, is counted once.",
 		GroupID:           "read",
 		Args:              cobra.MaximumNArgs(1),
@@ -132,7 +132,7 @@ func compared(bars []index.Count) []index.Count {
 	return bars
 }
 
-// sessionBars cuts titles so that the cost still stands beside them.
+// sessionBars cuts titles so that the cost still fits beside them.
 func sessionBars(s *home.StatsResult, width int) []index.Count {
 	room := 30
 	if width > 0 {
@@ -244,8 +244,7 @@ func bar(n, most int64, width int) string {
 	return text
 }
 
-// height is a bar of one character that stands upright. What is not nothing is
-// drawn.
+// height is an upright bar of one character. Anything above zero is visible.
 func height(n, most int64) rune {
 	heights := []rune(" ▁▂▃▄▅▆▇█")
 	share := min(max(float64(n)/float64(max(most, 1)), 0), 1)

@@ -16,10 +16,11 @@ import (
 func tagCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tag [ID] [+TAG -TAG …]",
-		Short: "Show, add (+) and take away (-) tags",
-		Long: "Without changes, prints the session's tags; without a session, prints all tags\n" +
-			"and how many sessions have each, or a tag below it: a list or a search for tag:forge\n" +
-			"finds forge/parser and forge/parser/tokens, too, and forge counts them.\n\n" +
+		Short: "Show, add (+) and remove (-) tags",
+		Long: "Adds tags (+) to a session and removes tags (-). Without changes, prints the\n" +
+			"session's tags; without a session, prints all tags and how many sessions have each.\n" +
+			"Tags can be nested: forge also counts sessions with forge/parser or\n" +
+			"forge/parser/tokens, and tag:forge in ls and search finds them.\n\n" +
 			"--suggest prints words that set the session apart from others and would make good\n" +
 			"tags; tags that other sessions already have come first. --auto adds the best of\n" +
 			"them, to one session or, with --all, to every one that has no tags.",

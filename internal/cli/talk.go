@@ -30,8 +30,8 @@ import (
 //   - An error is one plain line that says what, where and why; a hint may
 //     follow on a line of its own.
 //   - On a terminal there are colours (few), widths are respected, and times
-//     are told as a person would. Elsewhere there is none of that, and times
-//     are RFC 3339. NO_COLOR and --color never win over everything.
+//     read as a person would say them. Elsewhere there is none of that, and
+//     times are RFC 3339. NO_COLOR and --color never win over everything.
 //   - With --json, one object a line, times in RFC 3339, nothing shortened.
 //   - What was said in a session never acts on the terminal. All words go through
 //     out and err, which replace control characters however they got there, and

@@ -15,9 +15,9 @@ func tokenCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token",
 		Short: "Make, list and revoke a server's tokens",
-		Long: "A server lets in whoever has one of its home's tokens. A token may read, write or do\n" +
-			"everything, in the whole home or in a part of it: the sessions with a tag, about a\n" +
-			"project, or whose keys begin alike. For its bearer the others do not exist.",
+		Long: "Clients of coppice serve need a token. A token may read, write or do everything, in\n" +
+			"the whole home or in a part of it: the sessions with a tag, of a project, or with\n" +
+			"keys that begin alike. With such a token, all other sessions do not seem to exist.",
 		GroupID: "keep",
 		Args:    cobra.NoArgs,
 	}
@@ -37,11 +37,12 @@ func tokenAddCommand(a *app) *cobra.Command {
 	var made madeToken
 	cmd := &cobra.Command{
 		Use:   "add NAME",
-		Short: "Make a token and print it, this once",
-		Long: "Prints the token. The home keeps only a hash of it, so write it down where you need\n" +
-			"it. Without --write or --admin it may only read.\n\n" +
-			"--tag, --project and --key limit it to a part of the home. What it creates is in that\n" +
-			"part, too, and what is about the whole home, such as a backup, is refused.",
+		Short: "Make a token and print it once",
+		Long: "Makes a token and prints it. The home keeps only a hash, so the token cannot be\n" +
+			"shown again: save it where you need it. Without --write or --admin it may only read.\n\n" +
+			"--tag, --project and --key limit the token to a part of the home. Sessions that it\n" +
+			"creates belong to that part, and it cannot do what affects the whole home, such as a\n" +
+			"backup.",
 		Example: "  coppice token add laptop --admin\n" +
 			"  coppice token add bot --write --key telegram: --expires 90d",
 		Args:              cobra.ExactArgs(1),
@@ -67,7 +68,7 @@ func tokenAddCommand(a *app) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&read, "read", false, "it may look at sessions (the default)")
+	flags.BoolVar(&read, "read", false, "it may read sessions (the default)")
 	flags.BoolVar(&write, "write", false, "it may also change them, and move them to the trash")
 	flags.BoolVar(&admin, "admin", false, "it may do everything")
 	flags.StringVar(&made.Tag, "tag", "", "only sessions with this `TAG` or one below it")
@@ -94,7 +95,7 @@ func (a *app) addToken(ctx context.Context, h *home.Home, made madeToken) (err e
 func tokenListCommand(a *app) *cobra.Command {
 	return a.withJSON(&cobra.Command{
 		Use:   "ls",
-		Short: "List the tokens, without what they are",
+		Short: "List the tokens, but not their secrets",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withHome(cmd.Context(), false, func(h *home.Home) error { return a.listTokens(cmd.Context(), h) })
@@ -147,7 +148,7 @@ type revokedToken struct {
 func tokenRevokeCommand(a *app) *cobra.Command {
 	return a.withJSON(&cobra.Command{
 		Use:               "revoke NAME…",
-		Short:             "Delete tokens; servers refuse them at once",
+		Short:             "Delete tokens; servers then refuse them",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completeTokens,
 		RunE: func(cmd *cobra.Command, args []string) error {

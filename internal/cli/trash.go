@@ -91,8 +91,8 @@ func trashRestoreCommand(a *app) *cobra.Command {
 		Short: "Bring removed sessions back",
 		Long: "Brings sessions back under their ids. ID is the name of a removal, or of a session as\n" +
 			"coppice rm takes it, which means its latest removal; last is the latest of all.\n\n" +
-			"What was removed of the same conversation, and of the subagents that it started,\n" +
-			"comes back with it; --link brings back only the session you name.",
+			"The rest of the same conversation and the subagents that it started come back with\n" +
+			"it; --link brings back only the session you name.",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completeTrash,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -21,11 +21,11 @@ func treeCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tree ID",
 		Short: "Draw the branches of a session",
-		Long: "Tree draws every branch. The path to the leaf runs straight down; what branches\n" +
-			"off is indented beside it. Below a call that started a subagent is its session. Other\n" +
-			"commands accept the ids.\n\n" +
-			"Sessions that continue each other are drawn as one conversation; --link draws\n" +
-			"only the one you name.",
+		Long: "Tree draws every branch. The path to the leaf runs straight down; what branches off\n" +
+			"is indented beside it. A subagent's session is drawn below the call that started it.\n" +
+			"The ids can be used in other commands.\n\n" +
+			"Sessions that continue each other are drawn as one conversation; --link draws only\n" +
+			"the one you name.",
 		Example:           "  coppice tree 7f3a91c2\n  coppice tree 7f3a91c2 --fold 4",
 		GroupID:           "read",
 		Args:              cobra.ExactArgs(1),
