@@ -51,8 +51,8 @@ func IsAway(where string) bool {
 // Code that only adds something to an answer works without the index.
 var errAway = errors.New("the index of this home is on another machine")
 
-// Every operation that needs the index, or that should be one step for those who read the
-// home, goes through call, ask or follow: it runs here or, for a home on another machine,
+// Every operation that needs the index, or that should be one step for other readers of
+// the home, goes through call, ask or follow: it runs here or, for a home on another machine,
 // there. The other operations (those about files of this machine) always run here, on the
 // home's store, wherever that is.
 

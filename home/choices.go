@@ -9,9 +9,9 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// Choices returns what a field of a request may be, or each element of a list, where there are
-// only so many: for faces that offer or describe them. The field has its JSON name. nil means
-// that it may be anything, or that request is none.
+// Choices returns the values that a field of a request, or each element of a list, may have: for
+// faces that offer or describe them. field is its JSON name. nil means that any value may be
+// given, or that request is not the type of a request.
 func Choices(request reflect.Type, field string) []string {
 	switch request {
 	case reflect.TypeFor[ListRequest]():

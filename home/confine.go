@@ -5,10 +5,9 @@ import (
 	"errors"
 )
 
-// Confine returns a context for callers that must not reach the machine on which the home is:
-// their turns have no tools, no servers and no files of it, they cannot allow a call, and
-// they cannot steer a turn that has tools. A server confines callers unless its owner has
-// allowed them more.
+// Confine returns a context for callers that must not reach the machine of the home: their turns
+// get no tools, MCP servers or files there, they cannot allow a call, and they cannot steer a
+// turn that has tools. A server confines callers unless its owner allows them more.
 func Confine(ctx context.Context) context.Context {
 	return context.WithValue(ctx, confinedKey{}, true)
 }

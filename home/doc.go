@@ -1,9 +1,9 @@
-// Package home is the floor under every face of the session engine: the command line, the
-// terminal UI and the server. It opens a home, the place where the conversations of people,
-// models and tools are kept, and offers every operation on it once, with a typed request and
-// a typed result:
+// Package home does everything that Coppice can do; the faces (the command line, the terminal
+// UI and the server) only ask and show. It opens a home, the place where the conversations of
+// people, models and tools are kept, and offers every operation on it once, with a typed
+// request and a typed result. Begin with Open:
 //
-//	h, err := home.Open(ctx, "", nil) // the user's own home
+//	h, err := home.Open(ctx, "", nil) // the user's own; &home.Options{Create: true} makes a new one
 //	if err != nil {
 //		return err
 //	}

@@ -32,11 +32,11 @@ type AppendRequest struct {
 	// nothing must have been said yet. If it has continued since, nothing is written, and the
 	// error is session.ErrConflict. Default: whatever the conversation ends with by then.
 	At string `json:"at,omitempty"`
-	// Parent is the entry that this one follows, as a person names it, however far the
-	// conversation has gone on since: it then begins a branch there, which becomes the live
-	// one. Default: whatever the conversation ends with. If At is the same entry, it must be
-	// the last one of its branch, live or not: so people can talk on several branches at
-	// once, and no message follows one that its author has not seen.
+	// Parent is the entry to append after, as a person names it. If the conversation has
+	// continued from there, the new entry begins a branch, which becomes the live one. Default:
+	// whatever the conversation ends with. If At is the same entry, it must be the last one of
+	// its branch, live or not: so people can talk on several branches at once, and no message
+	// follows one that its author has not seen.
 	Parent string `json:"parent,omitempty"`
 	// Force appends the result of a tool call even if no call waits for it.
 	Force bool `json:"force,omitempty"`

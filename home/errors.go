@@ -133,8 +133,8 @@ func hintIn(err error) string {
 	return ""
 }
 
-// ErrorInfo is an error as data, in the form in which results, events and notices have it.
-// In the process in which it happened it still is the error itself, for errors.Is.
+// ErrorInfo is an error as data: the form that it has in results, events and notices. In the
+// process in which it happened it still wraps the error itself, for errors.Is.
 type ErrorInfo struct {
 	Kind    Kind   `json:"kind"`
 	Message string `json:"message"`         // what went wrong, where and why, on one line
@@ -160,7 +160,8 @@ func (e *ErrorInfo) Error() string {
 
 func (e *ErrorInfo) Unwrap() error { return e.err }
 
-// Is makes an error that came as JSON match the original.
+// Is makes an error that came as JSON match the sentinel of its kind, such as
+// session.ErrNotExist.
 func (e *ErrorInfo) Is(target error) bool {
 	return e.err == nil && target != nil && sentinels[e.Kind] == target
 }
@@ -303,7 +304,7 @@ func allOrMore(field string, n int) error {
 	return wrong(field, "{"+field+"} is %d; it must be -1, for all of them, or more", n)
 }
 
-// Error has the JSON names of fields.
+// Error returns the text of the error, with the JSON names of fields.
 func (e *FieldError) Error() string { return e.Words(func(field string) string { return field }) }
 
 // Words returns the text of the error in the words of a face: call returns what the face

@@ -154,7 +154,7 @@ func (h *Home) Close() error {
 }
 
 // Dir returns where the home is: its directory, "mem:" if it is in memory, or the address of its
-// store if it is on another machine. Of a limited home it returns the limit.
+// store if it is on another machine. For a limited home it returns the limit.
 func (h *Home) Dir() string {
 	if h.whole != nil {
 		return h.limit.String()
@@ -178,8 +178,8 @@ type guarded struct {
 }
 
 func (h *Home) loadGuard(ctx context.Context) {
-	// If the guard cannot be loaded, nobody can write, so loading must not end with one
-	// caller's context.
+	// If the guard cannot be loaded, no caller can write, so loading must not end with the
+	// context of one caller.
 	guard, err := clean.LoadGuard(context.WithoutCancel(ctx), h.real())
 	h.guarded.Store(&guarded{guard, err})
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // Sessions that are appended to stay open for a moment, because the next append often comes soon:
-// opening one takes longer than appending to it, and those who append to the same session at the
-// same time can share a sync. Such a session holds no lock between two appends. It reads what
+// opening one takes longer than appending to it, and writers that append to the same session at
+// the same time can share a sync. Such a session holds no lock between two appends. It reads what
 // others have written before each, and one that was rewritten is opened again.
 const (
 	maxKept      = 200

@@ -92,7 +92,8 @@ func WithProgress(ctx context.Context, progress func(doing string, done, total i
 	return context.WithValue(ctx, progressKey{}, progress)
 }
 
-// WithBegun returns a context whose Follow calls begun when it misses nothing from then on.
+// WithBegun returns a context with which Follow calls begun once it listens: it misses nothing
+// that is appended after that.
 func WithBegun(ctx context.Context, begun func()) context.Context {
 	return context.WithValue(ctx, begunKey{}, begun)
 }

@@ -536,8 +536,8 @@ type NamesResult struct {
 	Names map[string]string `json:"names"` // by id
 }
 
-// Short returns the short names of entries. It reads the shape of whole sessions, so it
-// is for those who show a result to a person.
+// Short returns the short names of entries. It reads the shape of whole sessions, so call it
+// only to show a result to a person.
 func (e *Entries) Short(ctx context.Context, r EntryNamesRequest) (*NamesResult, error) {
 	return call(ctx, e.home, "entries.short", r, e.short)
 }

@@ -345,12 +345,11 @@ func (s *Settings) ownDir() string {
 	return under(s.xdg("XDG_DATA_HOME", ".local/share"), "coppice", "sessions")
 }
 
-// TokenVariable is the variable of the environment that has the token for a home on another
-// machine.
+// TokenVariable is the environment variable with the token for a home on another machine.
 const TokenVariable = "COPPICE_TOKEN"
 
-// Token returns the token for a home on another machine, or "" if there is none. A command was
-// set for that home, so it wins over the environment.
+// Token returns the token for a home on another machine, or "" if there is none. A token_command
+// wins over the environment, because it was set for that home.
 func (s *Settings) Token(ctx context.Context) (string, error) {
 	command := s.Get(SettingTokenCommand).Value
 	if command == "" {

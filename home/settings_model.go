@@ -43,7 +43,7 @@ const (
 	FromChoice   ModelFrom = "choice"   // the request
 	FromSession  ModelFrom = "session"  // it is the one that the conversation had
 	FromSettings ModelFrom = "settings" // the environment or the configuration file
-	FromDefault  ModelFrom = "default"  // nobody: it is the built-in one
+	FromDefault  ModelFrom = "default"  // no one did: it is the built-in one
 )
 
 // ChosenModel is a model, and what the settings say about how to ask it.

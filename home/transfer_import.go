@@ -208,7 +208,7 @@ type Format struct {
 }
 
 // Formats lists the formats that can be imported. Those that are Written can be
-// exported as well.
+// exported, too.
 func Formats() []Format {
 	var formats []Format
 	for _, f := range all.Formats() {

@@ -37,7 +37,7 @@ type Questions string
 const (
 	AskListeners Questions = "ask"   // they wait for Approve while there is a listener, and are left for later otherwise
 	LeaveThem    Questions = "later" // they are left for later: the turn ends, and Approve and Resume continue it
-	DenyThem     Questions = "deny"  // they are refused; the model learns that nobody can be asked
+	DenyThem     Questions = "deny"  // they are refused; the model learns that there is no one to ask
 )
 
 // PromptRequest is what a person says to a model, and in which conversation.
@@ -181,8 +181,8 @@ type ApproveResult struct {
 	Running bool `json:"running"`
 }
 
-// Approve decides about a call: of the running turn, or of one that ended because nobody was
-// there to decide.
+// Approve decides about a call of the running turn, or of one that ended because there was no
+// one to decide.
 func (t *Turns) Approve(ctx context.Context, r ApproveRequest) (*ApproveResult, error) {
 	return call(ctx, t.home, "turns.approve", r, t.approve)
 }

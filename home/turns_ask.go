@@ -9,8 +9,8 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// NotAsked is the decision about a call that needs approval where nobody can be asked. It
-// tells the model why the call did not run.
+// NotAsked is the decision about a call that needs approval if there is no one to ask. It tells
+// the model why the call did not run.
 var NotAsked = agent.Deny.Because("it needs approval, and this program cannot ask anyone: work without it, or say what should be allowed")
 
 // approve is the agent's Approve: it decides about one call at a time. It waits for the

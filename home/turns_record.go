@@ -49,7 +49,7 @@ func (r *turnRecord) tell(e TurnEvent) {
 
 func (r *turnRecord) add(e TurnEvent) {
 	e.Number = r.number()
-	text, _ := json.Marshal(&e) // if that fails, it fails for the listeners as well
+	text, _ := json.Marshal(&e) // if that fails, it fails for the listeners, too
 	r.numbers = append(r.numbers, e.Number)
 	r.events = append(r.events, kept{e, len(text)})
 	r.size += len(text)
@@ -153,7 +153,7 @@ func (r *turnRecord) since(after int64) (batch []TurnEvent, changed <-chan struc
 	return batch, r.changed, r.isDone()
 }
 
-// outcome returns how the turn ended, for a listener that got so many events.
+// outcome returns how the turn ended, for a listener that got sent.Events events.
 func (r *turnRecord) outcome(sent Streamed) (*TurnResult, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -48,9 +48,9 @@ type BackupFault struct {
 }
 
 // Backup makes a backup of the home, or brings one up to date: every session, removed or not,
-// the content that they refer to, and all notes of the home. It leaves out the index, which
-// is rebuilt, and the settings, which are the user's. It may run while others write. Whatever
-// interrupts it, an older backup stays whole.
+// the content that they refer to, and all notes of the home. It leaves out the index, which can
+// be rebuilt, and the settings, which are the user's. Others may write while it runs. If
+// anything interrupts it, an older backup stays whole.
 func (u *Upkeep) Backup(ctx context.Context, r BackupRequest) (*BackupResult, error) {
 	if err := u.home.admit("upkeep.backup"); err != nil {
 		return nil, err
@@ -108,8 +108,8 @@ type BackupContents struct {
 	// Damaged are the files that are not what they were when the backup was made.
 	Damaged []BackupFault `json:"damaged"`
 	// Unreadable are the sessions with lines that cannot be read, and Missing is the content
-	// that sessions refer to and the backup lacks, where the home was already so when it was
-	// backed up. If the list of files is damaged, that is not known, and both are empty.
+	// that sessions refer to and the backup lacks. Both were already so in the home. If the list
+	// of files is damaged, this is not known, and both are empty.
 	Unreadable []UnreadableLines `json:"unreadable"`
 	Missing    []store.Ref       `json:"missing"`
 }

@@ -28,10 +28,9 @@ type RemoveResult struct {
 	Removals  []string `json:"removals"` // the name of each removal
 }
 
-// Remove moves a conversation to the trash, with the sessions of the subagents that it
-// started, from which Restore brings them back. A pinned one stays: the error is an
-// *upkeep.PinnedError. If an error interrupts it, Remove also returns the sessions that
-// are gone.
+// Remove moves a conversation, with the sessions of the subagents that it started, to the trash,
+// from which Restore brings them back. A pinned one stays: the error is an *upkeep.PinnedError.
+// If an error interrupts it, Remove also returns the sessions that are gone.
 func (s *Sessions) Remove(ctx context.Context, r RemoveRequest) (*RemoveResult, error) {
 	return call(ctx, s.home, "sessions.remove", r, s.remove)
 }
