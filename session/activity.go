@@ -38,9 +38,8 @@ func LastSaid(ctx context.Context, st store.Store, name string) (_ time.Time, er
 	return time.Time{}, nil
 }
 
-// LatestSaid is LastSaid for those who must not be deceived by messages that are not in
-// the order of their times, as in an import: it reads all of the log and returns the
-// latest time in it.
+// LatestSaid is LastSaid for logs whose messages may not be in the order of their times, such
+// as imports: it reads all of the log and returns the latest time in it.
 func LatestSaid(ctx context.Context, st store.Store, name string) (latest time.Time, err error) {
 	log, err := st.Open(ctx, name)
 	if err != nil {

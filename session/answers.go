@@ -2,8 +2,8 @@ package session
 
 // CheckResults returns an error that matches ErrInvalid if an entry has the result of a tool
 // call that no call on the path before it waits for: no model would be sent it. Append does
-// not ask, because that takes the whole path, and an agent must not lose what a tool said.
-// Use it for what a person writes by hand.
+// not check this, because that takes the whole path, and an agent must not lose what a tool
+// said. Call it for results that a person writes by hand.
 func CheckResults(path []Entry, e *Entry) error {
 	var pairs Pairs
 	made := make(map[string]bool)

@@ -235,7 +235,8 @@ func (s *Session) Fill(e *Entry) []Problem {
 	return e.FillFrom(func(ref store.Ref) ([]byte, error) { return s.store.Blobs().Get(s.context(), ref) })
 }
 
-// FillFrom is Session.Fill with blobs from anywhere. The entry must not share anything.
+// FillFrom is Session.Fill with blobs from any source. The entry must not share memory with
+// others.
 func (e *Entry) FillFrom(get func(store.Ref) ([]byte, error)) []Problem {
 	var problems []Problem
 	from := func(ref store.Ref, fill func([]byte)) {

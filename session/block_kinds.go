@@ -96,8 +96,8 @@ func (c *Content) member() (of ContentType, n int) {
 	return of, n
 }
 
-// Source returns where the bytes of an image, a recording or a file are, or nil if the
-// block is none of them.
+// Source returns where the bytes of an image, a recording or a file are, or nil for any other
+// block.
 func (c *Content) Source() *Source {
 	if k, _ := c.payload(); blockKinds[k].source != nil {
 		return blockKinds[k].source(c)

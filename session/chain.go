@@ -39,10 +39,10 @@ func ContinuedTo(e *Entry, of, current string) string {
 // continuation was removed, Continue starts another one under another id, so that the removed
 // one can still be restored.
 //
-// A chain, which OpenChain has opened, goes on in the new session: what is appended from then
+// A chain that OpenChain has opened continues in the new session: what is appended from then
 // on goes there, and Continue returns the chain itself. The conversation stays as it is,
-// whatever is carried. If the chain was continued already, it goes on there, and the error is
-// ErrExist all the same.
+// whatever is carried. If the chain was continued already, it continues there, but the error
+// is still ErrExist.
 //
 // The order makes this safe. First the record is appended, which names the new session;
 // then that session is created with all its entries, or not at all. Of several writers, the
@@ -137,9 +137,9 @@ func (s *Session) checkSeen(at store.Pos) error {
 	return &ConflictError{Leaf: s.tree.leaf, Theirs: s.tree.logLeaf, Err: &Error{Op: "continue", Name: s.name, Kind: ErrConflict}}
 }
 
-// Continuation returns the id of the session that continues this one, or "". For a chain it
-// is that which continues the last session, and which is not there, or was not there when
-// the chain was read.
+// Continuation returns the id of the session that continues this one, or "". For a chain it is
+// the session that continues the last one but is missing, or was missing when the chain was
+// read.
 func (s *Session) Continuation() (string, error) {
 	if chain, ok := s.log.(*chainLog); ok {
 		return chain.continuation(), nil

@@ -21,7 +21,7 @@ type ContextOptions struct {
 	// it again. The entries then share memory with the session and with other contexts:
 	// you may keep them, but you must not change them or anything they point to.
 	Shared bool
-	// LeftOut asks for what of the path is not in the context, and why: see Context.LeftOut.
+	// LeftOut asks what part of the path is not in the context, and why: see Context.LeftOut.
 	LeftOut bool
 }
 
@@ -62,9 +62,9 @@ type Context struct {
 	Edited map[string]string
 	// Problems are the faults that were found and worked around.
 	Problems []Problem
-	// LeftOut is what of the path is not in the context, or is otherwise, and why; nil unless
-	// ContextOptions asked for it. Every entry of the path is in the context, or in one of the
-	// counts, or named; no entry is in two counts.
+	// LeftOut is the part of the path that is not in the context, or is there in another form,
+	// and why; nil unless ContextOptions asked for it. Every entry of the path is in the
+	// context, or in one of the counts, or named; no entry is in two counts.
 	LeftOut []LeftOut
 
 	path   []*Entry // what was read of the path: see selection
@@ -80,7 +80,7 @@ const notOnPath = -1
 // call's id follows.
 const InterruptedPrefix = "interrupted:"
 
-// InterruptedText is what a result says that replaces one that never came.
+// InterruptedText is the text of a result that replaces one that never came.
 const InterruptedText = "[interrupted: the tool did not return a result]"
 
 // clearedText replaces content that an edit took out.

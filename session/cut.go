@@ -156,10 +156,10 @@ func (c *Cuts) whyNot(entries []Entry, at int) string {
 	return "it continues the response of the entry before it"
 }
 
-// MoveCut changes a compaction that Graft refused with a *CutError so that it can be grafted.
-// It then keeps from the nearest legal cut on that loses nothing it kept before. path is what
-// comes before the compaction. If there is no such cut, ok is false. Importers use it for
-// compactions that our own programs would not have written.
+// MoveCut changes a compaction that Graft refused with a *CutError so that Graft accepts it:
+// it moves the cut to the nearest legal one that still keeps everything it kept before. path
+// is what comes before the compaction. If there is no such cut, ok is false. Importers use it
+// for compactions that our own programs would not have written.
 func MoveCut(path []Entry, e Entry) (moved Entry, ok bool) {
 	if e.Compaction == nil {
 		return e, false

@@ -45,7 +45,7 @@ func (c *Content) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// UnmarshalJSON reads a message with what it does not know.
+// UnmarshalJSON reads a message, and keeps the members that it does not know.
 func (m *MessageEntry) UnmarshalJSON(data []byte) error {
 	d := newDecoder()
 	defer d.free()

@@ -6,10 +6,10 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// MaxBlocks is how many blocks the content of an entry can have, and again how many the
-// results in it have as parts. A longer list is read as an unknown member: it is kept as
-// it is, and its blocks are not visible. A block takes two bytes in a line and a hundred
-// times as much in memory, so a line must not decide how many there are.
+// MaxBlocks is the most blocks that the content of an entry can have and, counted apart, the
+// most parts that the results in it can have. A longer list is read as an unknown member: it
+// is kept as it is, and its blocks are not visible. A block takes two bytes in a line and a
+// hundred times as much in memory, so a line must not decide how many there are.
 const MaxBlocks = 100_000
 
 // contents reads the content of an entry: a list of blocks, or a bare string, which is

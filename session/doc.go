@@ -28,10 +28,10 @@
 // several sessions, each of which continues the one before (Continue): OpenChain opens
 // them as one, and what is appended goes to the last.
 //
-// Branch goes back. A Compaction replaces the beginning of a long conversation with a
-// summary, in the context only; PlanCompaction finds where it may be cut; Undo takes it
-// back. A ContextEdit clears or replaces what a single message contributes to the context.
-// A Merge brings the outcome of one branch to another.
+// Branch goes back to an earlier entry. A Compaction replaces the beginning of a long
+// conversation with a summary, in the context only; PlanCompaction finds where it may be cut;
+// Undo takes it back. A ContextEdit clears or replaces what a single message contributes to
+// the context. A Merge brings the outcome of one branch to another.
 //
 // # What survives
 //
@@ -49,9 +49,9 @@
 // decides: appending again grows a branch; Refresh continues from the other's leaf. With
 // Options.OnConflict set to GrowBranch, it grows the branch without asking.
 //
-// Branch followed by Append is two writes, and someone else may write in between. To write
-// where you mean whatever others do, or only if nothing follows the entry that you saw last,
-// use Update: it writes several entries as one, and decides again if others were faster.
+// Branch followed by Append is two writes, and someone else may write in between. To append
+// after a certain entry whatever others do, or only if nothing follows it yet, use Update: it
+// writes several entries as one, and decides again if others were faster.
 //
 // Entries that a Session returns are copies. Changing them does not change the session.
 //
@@ -69,10 +69,10 @@
 // for byte. A log whose header has a newer format version is refused and left as it is.
 // docs/format.md describes the format.
 //
-// # Names of the designs
+// # Older names
 //
-// Programs that were written for the designs of the package use these names. They stay, but
-// each is a second way to do a thing. In a new program use what is on the right:
+// These names stay for programs that use them, but each is a second way to do something. In a
+// new program use what is on the right:
 //
 //	Append                     AppendEntry, which returns the id
 //	AppendModelChange          AppendEntry with ModelChange

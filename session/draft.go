@@ -54,8 +54,8 @@ func DraftAt(s *Session, id string) (text, askedAt string, _ error) {
 	return strings.Join(pieces, ""), at, nil
 }
 
-// StopDraft is the stop reason of a message that readers are shown instead of the drafts of
-// an answer that was never completed. It may still be arriving, or its program has died.
+// StopDraft is the stop reason of the message that readers are shown instead of the drafts of
+// an unfinished answer. The answer may still be arriving, or its program has died.
 const StopDraft = "draft"
 
 // Drafted returns the message that readers are shown instead of drafts: e is the last of

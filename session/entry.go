@@ -156,7 +156,7 @@ func (e *Entry) Imported() bool {
 	return false
 }
 
-// MessageEntry is what somebody said: a human, a model, or a tool.
+// MessageEntry is what a human, a model or a tool said.
 type MessageEntry struct {
 	Role    string    `json:"role"`    // who said it
 	Content []Content `json:"content"` // what was said, piece by piece
@@ -193,7 +193,7 @@ type Usage struct {
 	Extra Fields `json:"-"`
 }
 
-// Sent returns the size of the request in tokens, wherever the model had them from.
+// Sent returns the size of the request in tokens, cached or not.
 func (u *Usage) Sent() int { return u.Input + u.CacheRead + u.CacheWrite }
 
 // Context returns the size of the conversation after the response, in tokens.
@@ -216,8 +216,8 @@ func (u *Usage) Plus(v *Usage) *Usage {
 	return &sum
 }
 
-// MicroUSD returns dollars in millionths, as CostMicroUSD has them. An amount that no
-// response costs is 0: below nothing, above two thousand dollars, or no number.
+// MicroUSD returns dollars in millionths, as CostMicroUSD has them. An amount that no response
+// can cost (negative, above two thousand dollars, or not a number) gives 0.
 func MicroUSD(dollars float64) int {
 	micro := math.Round(dollars * 1e6)
 	if !(micro > 0 && micro <= math.MaxInt32) {

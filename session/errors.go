@@ -22,10 +22,9 @@ var (
 	ErrClosed   = store.ErrClosed
 )
 
-// MustReopen reports whether an error means that its session can do no more: it was
-// closed, another process rewrote it, or it is not known whether an append took place.
-// Open the session again; after the last, look for the entry before you append it
-// again.
+// MustReopen reports whether an error means that its session can no longer be used: it was
+// closed, another process rewrote it, or it is not known whether an append took place. Open
+// the session again; in the last case, look for the entry before you append it again.
 func MustReopen(err error) bool {
 	return errors.Is(err, ErrUnknown) || errors.Is(err, ErrClosed) || errors.Is(err, ErrReplaced)
 }

@@ -14,7 +14,7 @@ import (
 var ids idSource
 
 // NewID returns a new id for an entry. Ids are unique, and those of one process are in the
-// order in which they were made. Use it in an Options.NewID that wants to see the ids.
+// order in which they were made. Use it in an Options.NewID that only records the ids.
 func NewID() string { return ids.next(time.Now()) }
 
 // idSource makes UUIDs of version 7. They sort by time. With 62 random bits beside a
@@ -56,9 +56,9 @@ func isUUID7(id string) bool {
 	return len(id) == 36 && id[8] == '-' && id[13] == '-' && id[14] == '7' && id[18] == '-' && id[23] == '-'
 }
 
-// RandomPart returns the part of an id whose beginning people use as its short name: the
-// last twelve digits of a UUID of version 7, which are random. Its first digits are a
-// time, and so are alike in all ids of a minute. Any other id is returned whole.
+// RandomPart returns the part of an id whose beginning people use as its short name: the last
+// twelve digits of a UUID of version 7, which are random. The first digits are a time, and so
+// are the same in all ids of a minute. Any other id is returned whole.
 func RandomPart(id string) string {
 	if !isUUID7(id) {
 		return id

@@ -37,10 +37,10 @@ import (
 // What is appended to the chain goes to the last log, in the words of that session: see
 // inLink in join_live.go. It is then joined like any other line.
 
-// OpenChain opens the sessions of a chain as the one conversation that they are.
-// What a session was only given by those before it is left out, unless its
-// original is in none of them, because a session is missing. All branches
-// are there; the first entries of a session hang on the leaf of the one before it.
+// OpenChain opens the sessions of a chain as one conversation. What a session was only given
+// by those before it is left out, unless the original is in none of them because a session is
+// missing. All branches are there; the first entries of a session follow the leaf of the one
+// before it.
 //
 // The session that it returns can be used like any other, and has the chain's id. What is
 // appended goes to the last session of the chain, and may name entries of all. Only Branch

@@ -2,7 +2,7 @@ package session
 
 import "slices"
 
-// LeftOut is a part of a path that the context has not, or has otherwise, and why.
+// LeftOut is a part of a path that the context lacks or has in another form, and why.
 type LeftOut struct {
 	Reason LeftOutReason `json:"reason"`
 	// EntryID is the compaction that replaces entries, the message that was edited,

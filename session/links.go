@@ -32,8 +32,8 @@ import (
 // CarryCopy and CarryMarker, and Carried takes all three for carried, because they come
 // before the marker. A user who later quotes the instructions writes a message of their own.
 
-// The members of a message's metadata with which a continuation says what it was
-// given by the session before it.
+// The members of a message's metadata by which a continuation marks what it was given by the
+// session before it.
 const (
 	MetaType     = "type"                 // TransitionType on the marker
 	MetaCarried  = "coppice.carried_from" // the id of the message that this one is a copy of
@@ -90,8 +90,8 @@ func OriginalIn(marker *Entry) string {
 	return id
 }
 
-// Carry is what an entry says of where it comes from. It counts only at the
-// beginning of a continuation: see Carried.
+// Carry is what an entry says about where it comes from. It counts only at the beginning of a
+// continuation: see Carried.
 type Carry uint8
 
 const (
@@ -102,7 +102,7 @@ const (
 	CarryMarker              // says which session this one continues
 )
 
-// CarryOf returns what an entry says of where it comes from.
+// CarryOf returns what an entry says about where it comes from.
 func CarryOf(e *Entry) Carry {
 	switch m := e.Message; {
 	case m == nil:
@@ -117,13 +117,13 @@ func CarryOf(e *Entry) Carry {
 	return CarryOwn
 }
 
-// MayBeCarried reports whether a message may be an instruction or a document, a copy of
-// one, or any other copy, so that a copy that does not say so may be one of it.
+// MayBeCarried reports whether a message is an instruction, a document or a copy. A later copy
+// that does not name its original may be a copy of such a message.
 func MayBeCarried(e *Entry) bool { c := CarryOf(e); return c == CarryMaybe || c == CarryCopy }
 
-// Saying is the same for messages that say the same: those of the same role and category
-// with the same content. A message that is carried and does not say of what it is a copy
-// is one of an earlier message that says the same, if that is one that MayBeCarried.
+// Saying is equal for messages that say the same: those of the same role and category with the
+// same content. A carried message that does not name its original is a copy of an earlier
+// message with an equal Saying, if that one MayBeCarried.
 type Saying [sha256.Size]byte
 
 // SayingOf returns what a message says.
@@ -160,7 +160,7 @@ func (c *Carried) Take(e Carry) (carried, before bool) {
 	return e == CarryCopy || e == CarryMarker, e == CarryMarker
 }
 
-// Link is what a session says of its place in a chain.
+// Link is what a session says about its place in a chain.
 type Link struct {
 	ID          string
 	Continues   string // the session that it continues, or ""
@@ -173,7 +173,7 @@ type Link struct {
 	Created  time.Time
 }
 
-// Linked is sessions that are one conversation.
+// Linked are the sessions that form one conversation.
 type Linked struct {
 	ID      string   // that of the original session, which may be missing
 	Links   []string // the sessions that are there, the first first
@@ -184,13 +184,12 @@ type Linked struct {
 // id. Everything that reads conversations uses it: FindChain, the index, and what builds
 // on them. All sessions that the given ones name must be among them, or are missing.
 //
-// A session follows the one that it continues, if that one's log names it: of
-// several that claim to continue a session only one does, and before it come those
-// that the log named earlier. A session that is
-// missing cannot say; of several that claim to continue it, the earliest does.
-// What is before the gap and what is after it belong together if a session before
-// it names the missing one, or if the marker after it names the original. A missing
-// session is in one conversation, too: of several that name it, in that of the earliest.
+// A session follows the one that it continues, if that one's log names it. Of several sessions
+// that claim to continue one, only the named one does; those that the log named earlier come
+// before it. A missing session has no log to ask: of several that claim to continue it, the
+// earliest does. The parts before and after a gap belong together if a session before it names
+// the missing one, or if the marker after it names the original. A missing session, too, is in
+// one conversation: if several name it, in that of the earliest.
 func JoinLinks(links []Link) []Linked {
 	j := joiner{
 		byID: make(map[string]*Link), after: make(map[string]string), returned: make(map[string][]*Link), namedBy: make(map[string]string),

@@ -19,10 +19,10 @@ import (
 // if none does, the error says which. It is the result of JoinLinks for all sessions of the
 // store.
 //
-// naming returns the names of the sessions that name another as the one that they
-// continue, that continues them, or that their chain begins with. It is asked only if a
-// session is missing, so that the conversation is found on all sides of a gap. The index
-// knows them. If it is nil, every session in the store is read for that.
+// naming returns the names of the sessions whose logs name a given session: as the one that
+// they continue, the one that continues them, or the first of their chain. FindChain calls it
+// only if a session is missing, to find the conversation on both sides of the gap. The index
+// knows these names. If naming is nil, every session in the store is read instead.
 func FindChain(ctx context.Context, st store.Store, id string, naming func(ctx context.Context, id string) ([]string, error)) (Linked, error) {
 	return (&finder{ctx: ctx, st: st}).find(id, naming)
 }
@@ -154,7 +154,7 @@ func (f *finder) followAll() error {
 	return err
 }
 
-// ReadLink returns what a session of a store says of its place in a chain. A session that
+// ReadLink returns what a session of a store says about its place in a chain. A session that
 // cannot be opened (see Open) has no place in one.
 func ReadLink(ctx context.Context, st store.Store, name string) (l Link, err error) {
 	log, err := st.Open(ctx, name)

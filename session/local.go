@@ -16,10 +16,9 @@ func (s *Source) isLocal() bool {
 	return !ok || isDrive || strings.ContainsAny(scheme, `/\`) || strings.EqualFold(scheme, "file")
 }
 
-// WithoutLocal returns blocks without those whose bytes are files of some machine, in
-// the parts of tool results too, and whether there was any. This is what may be sent to
-// a provider, or be written into another program's files. The blocks given stay as they
-// are.
+// WithoutLocal returns blocks without those whose bytes are files of some machine, in the
+// parts of tool results too, and whether there were any. The result may be sent to a provider
+// or written into another program's files. The given blocks do not change.
 func WithoutLocal(content []Content) (kept []Content, found bool) {
 	if !slices.ContainsFunc(content, isLocal) {
 		return content, false

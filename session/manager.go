@@ -51,9 +51,8 @@ func New(dir string, parentSessionID string) (*Session, error) {
 // loading: see Problems.
 func Load(path string) (*Session, error) { return NewManager(filepath.Dir(path)).Load(path) }
 
-// ContinueRecent loads the session of a directory that was active last. If that is
-// one of a subagent, it loads the session that started it. It returns ErrNotExist if there is
-// none.
+// ContinueRecent loads the most recently active session of a directory. If that is the session
+// of a subagent, it loads the one that started it. It returns ErrNotExist if there is none.
 func ContinueRecent(dir string) (*Session, error) { return NewManager(dir).ContinueRecent() }
 
 // ForkFrom makes a new session in a directory with all the history of the
@@ -82,15 +81,14 @@ type SessionInfo struct {
 	Err error
 }
 
-// List returns what is known of all session files in a directory, the one that was
-// active last first.
+// List describes the session files in a directory, most recently active first.
 func List(dir string) ([]SessionInfo, error) { return NewManager(dir).List() }
 
 // Directory makes, loads and lists the sessions of a directory. It is what
 // NewManager returns, and the only manager that there is: a FileManager is a
 // Directory by another name.
 type Directory struct {
-	// Config is used for all sessions. It may be changed until the first use.
+	// Config is used for all sessions. It may be changed before the first use.
 	Config
 
 	ctx context.Context // of its operations, or nil: see WithContext
@@ -99,9 +97,8 @@ type Directory struct {
 // NewManager returns the sessions of a directory.
 func NewManager(dir string) *Directory { return &Directory{Config: Config{Dir: dir}} }
 
-// WithContext returns the same directory with operations that end when ctx does.
-// The sessions that it makes and loads have no context of their own: see
-// Session.WithContext.
+// WithContext returns the same directory with operations that end when ctx ends. The sessions
+// that it makes and loads have no context of their own: see Session.WithContext.
 func (d *Directory) WithContext(ctx context.Context) *Directory { return &Directory{d.Config, ctx} }
 
 func (d *Directory) context() context.Context {
@@ -174,9 +171,8 @@ func (d *Directory) nameOf(pathOrID string) (string, error) {
 	return name, store.CheckName(name)
 }
 
-// ContinueRecent loads the session that was active last, of those that
-// can be read, or the session that started it if that is one of a subagent. It returns
-// ErrNotExist if there is none.
+// ContinueRecent loads the most recently active session that can be read or, if that is the
+// session of a subagent, the one that started it. It returns ErrNotExist if there is none.
 func (d *Directory) ContinueRecent() (*Session, error) {
 	st, err := d.open()
 	if err != nil {
@@ -265,8 +261,8 @@ func (d *Directory) ForkFrom(sourcePath string) (*Session, error) {
 	return s.owning(st, err)
 }
 
-// List returns what is known of all sessions of the directory, the one that was active
-// last first. It reads every file, to count the messages.
+// List describes the sessions of the directory, most recently active first. It reads every
+// file, to count the messages.
 func (d *Directory) List() ([]SessionInfo, error) {
 	st, err := d.open()
 	if err != nil {

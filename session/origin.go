@@ -16,8 +16,8 @@ type Origin struct {
 	// ParentCall is the tool call of the parent that started a subagent, if the
 	// program records that.
 	ParentCall string `json:"parent_call,omitempty"`
-	// Facts are what else the program says of the conversation: an object, as JSON
-	// so that every digit of a number stays.
+	// Facts are what else the program says about the conversation: an object, as JSON so that
+	// every digit of a number stays.
 	Facts json.RawMessage `json:"facts,omitempty"`
 }
 
@@ -49,7 +49,7 @@ func ParentCall(h *Header) (call string) {
 	return call
 }
 
-// OwnAgent is what AgentOf says of a session that names no other program.
+// OwnAgent is what AgentOf returns for a session that names no other program.
 const OwnAgent = "coppice"
 
 // AgentOf returns the program in which a session was held: the format that it was

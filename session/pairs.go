@@ -72,9 +72,8 @@ func (e *Entry) BeginsTurn() bool {
 // user's name: true, or a word for who did.
 const MetaInjected = "injected"
 
-// RepeatedByCompaction is what MetaInjected says if the
-// message is one of those before a compaction, and is repeated after it so that
-// the model goes on seeing it.
+// RepeatedByCompaction is the value of MetaInjected on a message from before a compaction that
+// is repeated after it, so that the model still sees it.
 const RepeatedByCompaction = "compaction"
 
 // IsRepeated reports whether the entry is a message that a compaction repeats. It is

@@ -12,11 +12,10 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// ParseEntry reads an entry that a person or a program hands in to be appended,
-// in the form of the log. Reading a log keeps what it does not understand, for a
-// log must never lose anything. What is handed in is another matter: a role that
-// is a number or a label of nothing is a mistake, and ParseEntry says so. Its
-// errors match ErrInvalid.
+// ParseEntry reads an entry in the form of the log that a person or a program wants to append.
+// Reading a log keeps what it does not understand, because a log must never lose anything.
+// ParseEntry is stricter: a role that is a number, or a label of nothing, is a mistake, and
+// its errors say so. They match ErrInvalid.
 func ParseEntry(text []byte) (Entry, error) {
 	e, err := parseEntry(text)
 	if err != nil {

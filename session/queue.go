@@ -50,7 +50,7 @@ func (q *Queued) Message() Entry {
 	return Entry{Type: TypeMessage, Message: &MessageEntry{Role: RoleUser, Content: q.Content, Metadata: map[string]any{metaQueued: q.ID}}}
 }
 
-// NewTakenBack returns an entry which says that what is in some entries is no longer queued.
+// NewTakenBack returns an entry which says that the given entries are no longer queued.
 func NewTakenBack(ids ...string) Entry {
 	list := make([]any, len(ids))
 	for i, id := range ids {
@@ -73,8 +73,8 @@ func (e *Entry) Queued() (q Queued, ok bool) {
 	return q, err == nil
 }
 
-// Unqueued returns the entries of type CustomQueued that wait no longer because of this
-// entry: it is the message that one of them became, or says that they were taken back.
+// Unqueued returns the entries of type CustomQueued that no longer wait because of this entry:
+// it is the message that one of them became, or says that they were taken back.
 func (e *Entry) Unqueued() []string {
 	switch {
 	case e.Custom != nil && e.Custom.CustomType == CustomQueued:
@@ -87,7 +87,7 @@ func (e *Entry) Unqueued() []string {
 	return nil
 }
 
-// StopQueued is the stop reason of a message that readers are shown in place of what is
+// StopQueued is the stop reason of the message that readers are shown instead of what is
 // queued.
 const StopQueued = "queued"
 
@@ -103,9 +103,9 @@ func (e Entry) Waiting() (_ Entry, ok bool) {
 	return e, true
 }
 
-// EndsWait reports whether readers see, after this entry, that what an earlier one has queued
-// waits no longer: it has become a message, was taken back, or the user has said something
-// else since.
+// EndsWait reports whether this entry shows readers that what an earlier entry queued no
+// longer waits: it has become a message, was taken back, or the user has said something else
+// since.
 func (e *Entry) EndsWait(queuedID string) bool {
 	return e.overtakes() || slices.Contains(e.Unqueued(), queuedID)
 }
@@ -116,8 +116,8 @@ func (e *Entry) overtakes() bool {
 	return e.BeginsTurn() && !e.IsInjected() && e.Message.Metadata[metaQueued] == nil
 }
 
-// ShowUnsaid returns a path for readers. What is on it of an answer that was never completed,
-// and what is queued, are messages: see Drafted and Waiting.
+// ShowUnsaid returns a path for readers, in which an unfinished answer and what is queued are
+// messages: see Drafted and Waiting.
 func ShowUnsaid(path []Entry) []Entry {
 	shown := showDrafts(path)
 	var waiting []int

@@ -273,8 +273,8 @@ func (s *Session) PathTo(id string) ([]Entry, error) {
 	return entries, nil
 }
 
-// OutlinePath returns the path that PathTo does, without reading the entries: of
-// each only the id, the parent and the type are set, as Outline does it.
+// OutlinePath returns the same path as PathTo without reading the entries: as in Outline, each
+// has only its id, its parent and its type.
 func (s *Session) OutlinePath(id string) ([]Entry, error) {
 	nodes, err := s.pathTo(id)
 	if err != nil {
@@ -310,10 +310,10 @@ func (s *Session) pathTo(id string) (nodes []node, err error) {
 	return nodes, err
 }
 
-// Leaves returns the ids of the entries with which branches end, the oldest
-// first. What only says something about the session (labels, names, custom
-// entries) or moves the leaf does not count: the last entry before it ends the
-// branch, and a session that has nothing else has no branches.
+// Leaves returns the ids of the entries with which branches end, the oldest first. Entries
+// that are only about the session (labels, names, custom entries) or move the leaf do not
+// count: the last entry before them ends the branch, and a session that has nothing else has
+// no branches.
 func (s *Session) Leaves() ([]string, error) {
 	var leaves []string
 	err := s.withWhole(func(t *tree) error {

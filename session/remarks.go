@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// The custom entries with which a session is organised. They count whatever
-// branch they are on, in the order of the log.
+// The custom entries that organise a session. They apply whatever branch they are on, in the
+// order of the log.
 const (
 	// CustomTags has the data {"tags": ["a", "b"]}, which are then all tags, or
 	// {"add": ["a"], "remove": ["b"]}, which leaves other tags as they are: so
@@ -18,8 +18,8 @@ const (
 	CustomPinned = "coppice.pinned"
 )
 
-// The custom entries that an import leaves in a session: see package transcript,
-// which writes them. They are no part of the conversation.
+// The custom entries that an import leaves in a session: see package transcript, which writes
+// them. They are not part of the conversation.
 const (
 	// CustomImport has a piece of the file from which a session was imported,
 	// compressed: in a blob that it names, or in base64.
@@ -32,8 +32,8 @@ const (
 // stays where it was.
 const CustomGap = "coppice.gap"
 
-// The custom entries in which an agent writes down what it does: see package agent,
-// which writes and reads them. They are no part of the conversation.
+// The custom entries in which an agent records what it does: see package agent, which writes
+// and reads them. They are not part of the conversation.
 const (
 	// CustomAsking says that a model is asked next. The CustomRequest that names it says
 	// what came of that.
@@ -190,8 +190,8 @@ func (t *TagSet) Add(tags ...string) {
 	}
 }
 
-// Apply does what an entry of type CustomTags says. It costs what the entry says,
-// however many tags there are.
+// Apply does what an entry of type CustomTags says. The cost depends on the entry, not on how
+// many tags there are.
 func (t *TagSet) Apply(c *CustomEntry) {
 	if c.setsTags() {
 		t.has = nil

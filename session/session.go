@@ -138,10 +138,9 @@ type core struct {
 //
 //	id, err := s.WithContext(ctx).AppendMessage(session.RoleUser, content)
 //
-// A context is usually the first parameter of a function. Here that would have meant a
-// second name for each of some forty existing methods, so we do it the way of
-// (*http.Request).WithContext. An append that was interrupted reports whether it landed
-// like any other: see ErrUnknown.
+// A context is usually the first parameter of a function. Here that would have meant a second
+// name for each of some forty existing methods, so we follow (*http.Request).WithContext. An
+// interrupted append reports whether it was written, like any other: see ErrUnknown.
 func (s *Session) WithContext(ctx context.Context) *Session { return &Session{s.core, ctx} }
 
 // context returns the context for the session's operations.
@@ -338,8 +337,8 @@ func (s *Session) inventHeader(t *tree) (*Header, error) {
 	return h, nil
 }
 
-// CheckVersion returns ErrInvalid for the header of a log of a newer format version, or
-// of one that is not a version. Such a log must not be read.
+// CheckVersion returns ErrInvalid if the header has a newer format version, or something that
+// is not a version. Such a log must not be read.
 func (h *Header) CheckVersion(name string) error {
 	version := strconv.Itoa(h.Version)
 	// A number that we could not have written. If there is also one that we could have
@@ -453,9 +452,9 @@ func (s *Session) LeafID() string {
 	return s.tree.leaf
 }
 
-// Refresh reads what other writers appended and moves to the leaf that the log has now.
-// It reports whether there was anything new. In a chain, it goes on to the sessions that
-// continue the last one.
+// Refresh reads what other writers appended and moves to the leaf that the log has now. It
+// reports whether there was anything new. A chain also moves on to sessions that continue the
+// last one.
 func (s *Session) Refresh() (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

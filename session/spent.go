@@ -22,9 +22,8 @@ type Spent struct {
 	responses map[string]Usage
 }
 
-// Tokens returns how many tokens were billed. Without any reports it is how many were
-// recorded with messages: where there are reports, what was sent and answered is in
-// them already.
+// Tokens returns how many tokens were billed or, without any reports, how many were recorded
+// with messages. They are not added up: reports already include what was sent and answered.
 func (s *Spent) Tokens() int { return cmp.Or(s.Reported, s.Recorded) }
 
 // Add takes an entry into account. Only messages and bills (see BillOf) count.
@@ -36,9 +35,9 @@ func (s *Spent) Add(e *Entry) {
 	}
 }
 
-// CustomUsage is the type of a custom entry that says what a response cost that is not
-// among the messages: one that made a summary or a title, or whose answer was never
-// recorded. NewUsage makes one.
+// CustomUsage is the type of a custom entry with the cost of a response that is not among the
+// messages: one that made a summary or a title, or whose answer was never recorded. NewUsage
+// makes one.
 const CustomUsage = "coppice.usage"
 
 // Bill is what a response cost, and who answered.
@@ -48,9 +47,8 @@ type Bill struct {
 	Usage           Usage
 }
 
-// BillOf returns what an entry says that a response cost. Messages with a usage say it,
-// and custom entries of the type CustomUsage. Several entries may have a bill for the
-// same response; it counts once.
+// BillOf returns the bill in an entry: of a message with a usage, or of a custom entry of the
+// type CustomUsage. Several entries may have a bill for the same response; it counts once.
 func BillOf(e *Entry) (Bill, bool) {
 	switch {
 	case e.Message != nil && e.Message.Usage != nil:
@@ -128,9 +126,9 @@ func (s *Spent) addReport(key string, u Usage) {
 	s.CostMicroUSD += now.CostMicroUSD - before.CostMicroUSD
 }
 
-// ResponseKey identifies the response that a message is part of, in whatever log it
-// is. Without the provider's id it is the message's, which forks share; its time is
-// added because not all writers make ids that are unique in more than one log.
+// ResponseKey identifies the response that a message is part of, across logs. If the provider
+// gave no id, it is that of the message, which forks share, with its time, because not all
+// writers make ids that are unique beyond one log.
 func ResponseKey(e *Entry) string {
 	if id := e.Message.ResponseID; id != "" {
 		return responseKey(id)
@@ -140,7 +138,7 @@ func ResponseKey(e *Entry) string {
 
 func responseKey(id string) string { return "r:" + id }
 
-// EntryKey identifies an entry in whatever log it is.
+// EntryKey identifies an entry across logs.
 func EntryKey(e *Entry) string {
 	ms := int64(0)
 	if !e.Timestamp.IsZero() {

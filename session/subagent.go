@@ -8,9 +8,9 @@ import (
 	"fmt"
 )
 
-// OpenSubagent opens the session of the work that a tool call of a session started, or makes
-// it, in the same store and with the same options. Its id follows from the call, so the call
-// has one such session, however often it is asked for. The caller closes it.
+// OpenSubagent opens the session of the work that a tool call started, or makes it, in the
+// same store and with the same options. Its id follows from the call, so each call has one
+// such session, however often you open it. The caller closes it.
 func OpenSubagent(ctx context.Context, s *Session, entryID, callID string) (*Session, error) {
 	parent := s.SessionOf(entryID)
 	sum := sha256.Sum256([]byte(parent + "\x00" + entryID + "\x00" + callID))

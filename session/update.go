@@ -8,9 +8,9 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// Update writes several entries as one: fn hands them to tx, and when it returns, all of
-// them are written with one write and one sync, or none is. Use it to append where you mean
-// although others write to the same session:
+// Update writes several entries as one: fn hands them to tx, and when it returns, all of them
+// are written with one write and one sync, or none is. Use it to append at a certain place
+// while others write to the same session:
 //
 //	err := s.Update(ctx, func(tx *session.Tx) error {
 //		tx.Branch(question) // wherever the leaf is now
@@ -38,7 +38,8 @@ func (s *Session) Update(ctx context.Context, fn func(tx *Tx) error) error {
 	return s.WithContext(ctx).update("update", true, fn)
 }
 
-// Tx is what one Update will write. What is wrong with an entry is the error of Update.
+// Tx is what one Update will write. If there is something wrong with an entry, Update returns
+// the error.
 type Tx struct {
 	s       *Session
 	again   bool      // fn is called again after a conflict
@@ -112,8 +113,8 @@ func (tx *Tx) errConflict(format string, entries ...any) error {
 	}
 }
 
-// Branch moves the leaf to an entry, which may be one of this Tx: the next one will follow
-// it. "" is before the first entry. The leaf of the session is there after the update too.
+// Branch moves the leaf to an entry, which may be one of this Tx: the next one will follow it.
+// "" is before the first entry. After the update, the leaf of the session is there, too.
 func (tx *Tx) Branch(entryID string) {
 	if tx.leaf != entryID || len(tx.w.entries) == 0 && tx.logLeaf != entryID { // else it is there, and the log says so
 		tx.moveTo(entryID)
