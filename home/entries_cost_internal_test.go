@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"os"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/coppice-dev/coppice/internal/pool"
 	"github.com/coppice-dev/coppice/session"
@@ -161,10 +164,11 @@ func (f *countedFile) Sync() error {
 	return f.File.Sync()
 }
 
-// brokenStore is a store whose next append is not known to have happened.
+// brokenStore is a store whose next append is not known to have happened, or comes too late.
 type brokenStore struct {
 	store.Store
 	broken atomic.Bool
+	before func() // called once, right before an append
 }
 
 func (b *brokenStore) Unwrap() store.Store { return b.Store }
@@ -183,6 +187,10 @@ type brokenLog struct {
 }
 
 func (l *brokenLog) Start(ctx context.Context, at store.Pos, lines ...[]byte) (store.Pos, func() error, error) {
+	if before := l.b.before; before != nil {
+		l.b.before = nil
+		before()
+	}
 	end, commit, err := l.Log.Start(ctx, at, lines...)
 	if err == nil && l.b.broken.CompareAndSwap(true, false) {
 		_ = commit()
@@ -239,10 +247,29 @@ func TestKeptSessions(t *testing.T) {
 		t.Errorf("an append synced %d files and %d directories", n, dirs)
 	}
 	broken.broken.Store(true)
+	other, err := h.openKept(ctx, id)
+	must(err)
 	if err := say(id); !errors.Is(err, session.ErrUnknown) {
 		t.Errorf("an append that may not have happened: %v", err)
 	}
+	must(say(id)) // though another still uses what is broken
+	must(other.Close())
 	must(say(id))
+	h.keeper.pool.Each(func(k *keptOpen) {
+		if k.broken.Load() {
+			t.Error("a session that is broken stays open")
+		}
+	})
+	broken.before = func() { // as an editor saves a file
+		text, err := os.ReadFile(files.Path(id))
+		must(err)
+		must(os.WriteFile(files.Path(id)+".new", text, 0o600))
+		must(os.Rename(files.Path(id)+".new", files.Path(id)))
+	}
+	must(say(id))
+	if broken.before != nil {
+		t.Error("the session was not replaced")
+	}
 	h.keeper.pool.Limit(pool.Limits{Count: 5, Bytes: maxKeptBytes})
 	for range 5*keptBurst + 5 {
 		must(say(create()))
@@ -261,4 +288,52 @@ func TestKeptSessions(t *testing.T) {
 		t.Errorf("%d sessions stay open in a home that is closed", kept())
 	}
 	must(files.Close())
+}
+
+// TestKeptSessionsAreClosed: a session that is not used is closed after a while, also one that was
+// in use when the others were closed.
+func TestKeptSessionsAreClosed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		h, err := Open(ctx, dir, &Options{Create: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		open := func() *Conversation {
+			made, err := h.Sessions.Create(ctx, CreateRequest{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := h.openKept(ctx, made.Session)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c
+		}
+		after := func(d time.Duration, want int) {
+			t.Helper()
+			time.Sleep(d) // of the bubble
+			synctest.Wait()
+			if list, _ := h.keeper.pool.Contents(); len(list) != want {
+				t.Errorf("%d sessions are open, and should be %d", len(list), want)
+			}
+		}
+		used := open()
+		for range 3 {
+			if err := open().Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		after(0, 4)
+		after(keptFor, 1)
+		if err := used.Close(); err != nil {
+			t.Fatal(err)
+		}
+		after(keptFor, 0)
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }

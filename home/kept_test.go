@@ -60,19 +60,19 @@ func TestAppendAfterOthers(t *testing.T) {
 				if elsewhere {
 					by = h.open(&home.Options{})
 				}
-				say := func(text string) string {
+				say := func(text, at string) string {
 					t.Helper()
-					said, err := h.Entries.Append(t.Context(), home.AppendRequest{Session: id, Message: userSays(text)})
+					said, err := h.Entries.Append(t.Context(), home.AppendRequest{Session: id, Message: userSays(text), At: at})
 					if err != nil {
 						t.Fatal(err)
 					}
 					return said.Entry
 				}
-				want := []string{say("before " + secret)}
+				want := []string{say("before "+secret, "")}
 				if err := change(t, by, id); err != nil {
 					t.Fatal(err)
 				}
-				want = append(want, say("after "+secret), say("and again"))
+				want = append(want, say("after "+secret, home.Leaf), say("and again", ""))
 				var path []string
 				if _, err := h.Entries.Path(t.Context(), home.PathRequest{Session: id, All: true}, func(e session.Entry) error {
 					path = append(path, e.ID)

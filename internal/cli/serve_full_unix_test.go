@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -75,6 +76,20 @@ func TestServeOnAFullDisk(t *testing.T) {
 			}
 		}
 	}
+	// logs returns the sessions that there are, of which each must end with a whole line.
+	logs := func() []string {
+		t.Helper()
+		found, err := filepath.Glob(filepath.Join(k.dir, "*.jsonl*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range found {
+			if text, err := os.ReadFile(path); err != nil || !strings.HasSuffix(string(text), "\n") {
+				t.Errorf("%s ends with %q, %v", path, text[max(0, len(text)-50):], err)
+			}
+		}
+		return found
+	}
 	for range 5 {
 		if status, text := say(); status != http.StatusOK {
 			t.Fatalf("there is room: %d %s", status, text)
@@ -87,6 +102,7 @@ func TestServeOnAFullDisk(t *testing.T) {
 		for status == http.StatusOK { // as long as its last block has room
 			status, text = say()
 		}
+		before := logs()
 		requests := map[string]string{entries: "", "/v1/sessions": `{"title": "More otters"}`, "/v1/turns": `{"text": "say hello"}`}
 		for path, body := range requests {
 			if path != entries {
@@ -102,6 +118,12 @@ func TestServeOnAFullDisk(t *testing.T) {
 			if status, text := k.ask(t, "GET", path, ""); status != http.StatusOK {
 				t.Errorf("GET %s on a full disk: %d %s", path, status, text)
 			}
+		}
+		if left := logs(); !slices.Equal(left, before) {
+			t.Errorf("before the disk was full there were %q, and now %q", before, left)
+		}
+		if left, err := filepath.Glob(filepath.Join(k.dir, ".coppice", "tmp", "*")); err != nil || len(left) > 0 {
+			t.Errorf("half of something is left: %q, %v", left, err)
 		}
 		isThere()
 		if err := os.Remove(ballast); err != nil {

@@ -136,6 +136,15 @@ func TestServeByTLS(t *testing.T) {
 			t.Errorf("%s: %v: %s", name, err, out)
 		}
 	}
+	for version, spoken := range map[uint16]bool{tls.VersionTLS10: false, tls.VersionTLS11: false, tls.VersionTLS12: true, tls.VersionTLS13: true} {
+		c, err := tls.Dial("tcp", there, &tls.Config{RootCAs: trusted, MinVersion: version, MaxVersion: version})
+		if err == nil {
+			_ = c.Close()
+		}
+		if (err == nil) != spoken {
+			t.Errorf("with %s: %v", tls.VersionName(version), err)
+		}
+	}
 	resp, err := http.Get("http://" + there + "/healthz")
 	if err != nil {
 		t.Fatal(err)
