@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"reflect"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 )
@@ -39,15 +41,16 @@ type face struct {
 	home       *home.Home
 	describe   func(error) home.ErrorInfo
 	server     *sdk.Server
-	setup      bool // the program has resources of its own
-	alone      bool // every request stands alone
+	setup      bool                    // the program has resources of its own
+	alone      bool                    // every request stands alone
+	takes      map[string]reflect.Type // the structs of arguments, by tool
 	subscribed subscriptions
 }
 
 // newFace makes a server, with the schemas of servers before it, which are the same, and the id
 // of its session, if it has one.
 func newFace(h *home.Home, o *Options, schemas *sdk.SchemaCache, sessionID func() string) *face {
-	f := &face{home: h, describe: o.Describe, setup: o.Setup != nil}
+	f := &face{home: h, describe: o.Describe, setup: o.Setup != nil, takes: make(map[string]reflect.Type)}
 	if f.describe == nil {
 		f.describe = home.Describe
 	}
@@ -62,10 +65,10 @@ func newFace(h *home.Home, o *Options, schemas *sdk.SchemaCache, sessionID func(
 			UnsubscribeHandler: f.unsubscribe,
 			GetSessionID:       sessionID,
 		})
-	f.server.AddReceivingMiddleware(f.listSessions)
-	f.addReaders(f.server)
+	f.server.AddReceivingMiddleware(f.listSessions, f.checkArguments)
+	f.addReaders()
 	if !o.ReadOnly {
-		f.addWriters(f.server)
+		f.addWriters()
 	}
 	f.addResources(f.server)
 	f.addPrompts(f.server)
@@ -84,27 +87,27 @@ const instructions = "Coppice keeps past sessions of coding agents and chats. Us
 func cacheable(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" }
 
 // addReaders adds the tools that write nothing.
-func (f *face) addReaders(s *sdk.Server) {
-	addReader(s, "search", "Search past sessions",
+func (f *face) addReaders() {
+	addReader(f, "search", "Search past sessions",
 		"Search everything that was said, thought, called and returned in past sessions. Returns the best hits as quotations, below their sessions, with the ids for read_session. "+
 			`The query takes words, "exact phrases", OR, -word, prefix*, and filters such as tool:bash, role:user, kind:output, project:NAME, agent:codex, tag:NAME, since:7d.`,
 		answering(f, f.search))
-	addReader(s, "recent_sessions", "List recent sessions",
+	addReader(f, "recent_sessions", "List recent sessions",
 		"List past sessions, the latest first: all of them, or those about a directory, of a project, or held in one agent. Returns ids, agents, directories, dates, sizes and titles.",
 		answering(f, f.recent))
-	addReader(s, "sessions_with_file", "Find sessions that touched a file",
+	addReader(f, "sessions_with_file", "Find sessions that touched a file",
 		"Find the sessions in which a tool was called with a file: read, edited, written, or named in a command. The latest first, each with the entry of the last call.",
 		answering(f, f.withFile))
-	addReader(s, "read_session", "Read a session",
+	addReader(f, "read_session", "Read a session",
 		"Read a session, or a part of it, as quotations. Without more it reads the end, where the work stopped. Long texts, tool calls and outputs are shortened; entry reads one of them whole.",
 		answering(f, f.read))
-	addReader(s, "get_image", "Get an image of a session",
+	addReader(f, "get_image", "Get an image of a session",
 		"Get an image of a past session (a screenshot, a drawing) to look at again. Without image, list the images of a session, or those that a search finds.",
 		f.image)
 }
 
-func addReader[In any](s *sdk.Server, name, title, description string, h sdk.ToolHandlerFor[In, any]) {
-	sdk.AddTool(s, &sdk.Tool{
+func addReader[In any](f *face, name, title, description string, h sdk.ToolHandlerFor[In, any]) {
+	addTool(f, &sdk.Tool{
 		Name: name, Title: title, Description: description,
 		Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: new(bool)},
 	}, h)
@@ -130,8 +133,9 @@ func (f *face) failed(err error) *sdk.CallToolResult {
 	info := f.describe(err)
 	a := &answer{head: "This did not work: " + cmp.Or(kinds[info.Kind], "something went wrong") + ".", room: maxTokens}
 	_, field := errors.AsType[*home.FieldError](err)
+	_, query := errors.AsType[*index.QueryError](err)
 	_, own := errors.AsType[mistake](err)
-	if field || own {
+	if field || query || own {
 		a.head = "This did not work: " + render.OneLine(info.Message, maxMistake) + "."
 	} else {
 		a.add(info.Message)

@@ -413,40 +413,6 @@ func isHidden(r rune) bool {
 		r >= '\U000e0000' && r <= '\U000e007f' || r == '\u200b' || r == '\ufeff'
 }
 
-// What is wrong with a call is said outside of a quotation, so that a model heeds it. What an
-// error repeats of a session is inside.
-func TestErrorsAreOurs(t *testing.T) {
-	t.Parallel()
-	h := newHome(t)
-	id := kiln(t, h)
-	newSession(t, h, home.CreateRequest{Title: "EVIL words"}, said(session.RoleUser, "x"))
-	newSession(t, h, home.CreateRequest{Title: "EVIL words"}, said(session.RoleUser, "y"))
-	c := connect(t, h, nil)
-	for _, test := range []struct {
-		tool         string
-		a            args
-		before, then string
-	}{
-		{"search", args{"query": "x", "max_tokens": 20}, "max_tokens is 20; it must be from 500 to 20000", ""},
-		{"search", args{"query": "x", "cursor": "?"}, "cursor is not one from an answer", ""},
-		{"search", args{"query": "x", "since": "long ago"}, "since", ""},
-		{"sessions_with_file", args{"path": "x", "limit": -1}, "limit is -1", ""},
-		{"get_image", args{}, "needs session or search", ""},
-		{"read_session", args{"session": "none"}, "there is no such session", "none"},
-		{"read_session", args{"session": id, "entry": "none"}, "there is no such", "none"},
-		{"read_session", args{"session": "EVIL words"}, "This did not work", ""},
-	} {
-		r := c.call(test.tool, test.a)
-		before, inside, _ := split(t, textOf(r))
-		if !r.IsError || !strings.Contains(before, test.before) || !strings.Contains(inside, test.then) || strings.Contains(before, "EVIL") {
-			t.Errorf("%s %v: %v\n%s", test.tool, test.a, r.IsError, textOf(r))
-		}
-		if (test.then == "") != (inside == "") && test.a["session"] != "EVIL words" {
-			t.Errorf("%s %v: inside is %q", test.tool, test.a, inside)
-		}
-	}
-}
-
 // png is the smallest image.
 var png, _ = base64.StdEncoding.DecodeString("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==")
 

@@ -12,15 +12,15 @@ import (
 
 // addWriters adds the tools that write. They only add to the log of a session: nothing that
 // was there is lost.
-func (f *face) addWriters(s *sdk.Server) {
-	addWriter(s, "append_note", "Append a note to a session", false,
+func (f *face) addWriters() {
+	addWriter(f, "append_note", "Append a note to a session", false,
 		"Append a note at the end of a past session, for the person and for agents that continue it: what was decided, what is left to do. It can be searched.", f.note)
-	addWriter(s, "set_label", "Label an entry", true,
+	addWriter(f, "set_label", "Label an entry", true,
 		"Give an entry of a session a name, by which it can be found again and read (at). An empty label takes the name away.", f.label)
 }
 
-func addWriter[In, Out any](s *sdk.Server, name, title string, idempotent bool, description string, h sdk.ToolHandlerFor[In, Out]) {
-	sdk.AddTool(s, &sdk.Tool{
+func addWriter[In, Out any](f *face, name, title string, idempotent bool, description string, h sdk.ToolHandlerFor[In, Out]) {
+	addTool(f, &sdk.Tool{
 		Name: name, Title: title, Description: description,
 		Annotations: &sdk.ToolAnnotations{DestructiveHint: new(bool), IdempotentHint: idempotent, OpenWorldHint: new(bool)},
 	}, h)
