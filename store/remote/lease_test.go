@@ -1,0 +1,103 @@
+package remote_test
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/coppice-dev/coppice/store/remote"
+	"github.com/coppice-dev/coppice/store/storetest"
+)
+
+// pipes is a listener whose connections are in memory, so that a test's clock counts for them.
+type pipes struct {
+	waiting chan net.Conn
+	closed  context.Context
+	close   context.CancelFunc
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.waiting:
+		return c, nil
+	case <-p.closed.Done():
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error   { p.close(); return nil }
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	select {
+	case p.waiting <- theirs:
+		return ours, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// inPipes returns the options of clients of a handler.
+func inPipes(t *testing.T, h *remote.Handler) *remote.Options {
+	t.Helper()
+	p := &pipes{waiting: make(chan net.Conn)}
+	p.closed, p.close = context.WithCancel(t.Context())
+	server, web := &http.Server{Handler: h}, &http.Transport{DialContext: p.dial}
+	go func() { _ = server.Serve(p) }()
+	t.Cleanup(func() {
+		web.CloseIdleConnections()
+		_ = h.Close()
+		_ = server.Close()
+	})
+	return &remote.Options{Client: &http.Client{Transport: web}}
+}
+
+// A lease ends when its life is over, however often its client says that it is alive. The clock is
+// that of a bubble: no sign of life is ever late.
+func TestSignsOfLifeDoNotProlongALease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		handler := remote.NewHandler(inMemory())
+		handler.Shorten(50 * time.Millisecond)
+		options := inPipes(t, handler)
+		open := func() *remote.Store {
+			st, err := remote.Open(t.Context(), "http://localhost", options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { st.Close() })
+			return st
+		}
+		tight, other := open(), open()
+		tight.Tick(time.Millisecond)
+		unpin, err := storetest.MustCreate(t, tight, "a", num(0)).Pin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unpin()
+		release, err := tight.Blobs().Hold(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer release()
+		ref := storetest.MustPut(t, other.Blobs(), []byte("nobody names it"))
+		soon, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		log := storetest.MustOpen(t, other, "a")
+		defer log.Close()
+		end, err := log.End(soon)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := log.Append(soon, end, []byte(num(1))); err != nil {
+			t.Errorf("append to what another has pinned: %v", err)
+		}
+		if done, err := other.Blobs().Collect(soon, ref); err != nil || len(done.Deleted) != 1 {
+			t.Errorf("collect what another holds: %+v, %v", done, err)
+		}
+	})
+}
