@@ -191,7 +191,11 @@ func (a *app) makeChange(p *install.Program, c *install.Change, yes bool, nothin
 	if !c.IsNothing() {
 		a.showChange(c)
 		if !yes {
-			if err := a.ask(fmt.Sprintf("write %s?", c.Path), "nothing was written"); err != nil {
+			what := "write"
+			if c.Delete {
+				what = "delete"
+			}
+			if err := a.ask(fmt.Sprintf("%s %s?", what, c.Path), "nothing was written"); err != nil {
 				return err
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/coppice-dev/coppice/session"
@@ -33,9 +34,12 @@ type Change struct {
 	// Before and After are the texts of the file. They are equal if there is nothing to do.
 	Before []byte `json:"-"`
 	After  []byte `json:"-"`
+	// Delete is true if the file goes: Add made it, and there is nothing else in it.
+	Delete bool `json:"delete,omitempty"`
 
-	file string // Path, with links resolved
-	keep bool   // the backup that is there is still the file without the server
+	file   string // Path, with links resolved
+	keep   bool   // the backup that is there is still the file without the server
+	undoes bool   // what Add did
 }
 
 // backupSuffix follows the name of the file.
@@ -59,7 +63,9 @@ func (p *Program) Add(m Machine, e Entry) (*Change, error) {
 		case slices.Equal(had, append([]string{e.Command}, e.Args...)):
 			return text, nil
 		}
-		c.keep = p.original(c, e.Name, had) != nil
+		if c.keep = p.original(c, e.Name, had) != nil; !c.keep && p.isMade(c, e.Name, had) {
+			c.Backup = "" // there was nothing
+		}
 		return f.update(text, e.Name, p.shape(e))
 	})
 }
@@ -77,11 +83,24 @@ func (p *Program) Remove(m Machine, name string) (*Change, error) {
 		case !isOurs(had, Entry{}):
 			return nil, ErrForeign
 		}
+		c.undoes = true
 		if was := p.original(c, name, had); was != nil {
 			return was, nil
 		}
+		if p.isMade(c, name, had) {
+			c.Backup, c.Delete = "", true
+			return nil, nil
+		}
 		return f.remove(text, name)
 	})
+}
+
+// isMade reports whether Add made the file, and it has nothing else in it. A link stays, and so
+// does what it leads to.
+func (p *Program) isMade(c *Change, name string, command []string) bool {
+	made, err := p.format.add(nil, name, p.shape(Entry{name, command[0], command[1:]}))
+	info, statErr := os.Lstat(c.Path)
+	return err == nil && statErr == nil && info.Mode().IsRegular() && bytes.Equal(made, c.Before)
 }
 
 // original returns the file as it would be if the server had never been added, byte for byte:
@@ -113,9 +132,9 @@ func undone(before, added, now []byte) []byte {
 	from, to := sameEnds(added, now)
 	switch {
 	case from >= len(added)-end: // what is new comes after ours
-		return slices.Concat(before[:len(before)-end], now[len(added)-end:])
+		return bytes.Join([][]byte{before[:len(before)-end], now[len(added)-end:]}, nil) // not nil, even if it is empty
 	case len(added)-to <= start: // or before it
-		return slices.Concat(now[:len(now)-(len(added)-start)], before[start:])
+		return bytes.Join([][]byte{now[:len(now)-(len(added)-start)], before[start:]}, nil)
 	}
 	return nil
 }
@@ -167,8 +186,8 @@ func (p *Program) change(m Machine, edit func(*Change, format, []byte) ([]byte, 
 // maxFile is far above the size of such a file, although Claude Code keeps its history there.
 const maxFile = 256 << 20
 
-// Write backs the file up, and replaces it. If another program wrote to it since, the error
-// is session.ErrConflict.
+// Write backs the file up, and replaces or deletes it. If another program wrote to it since,
+// the error is session.ErrConflict.
 func (c *Change) Write() error {
 	if c.IsNothing() {
 		return nil
@@ -180,24 +199,71 @@ func (c *Change) Write() error {
 	if !bytes.Equal(now, c.Before) {
 		return &session.Error{Op: "configure", Path: c.Path, Err: session.ErrConflict, Hint: "the file has changed in the meantime; try again"}
 	}
-	disk, how := vfs.OS{KeepOwner: true}, vfs.Replacement{Perm: 0o600}
-	if c.Backup == "" {
-		if err := vfs.Mkdir(disk, filepath.Dir(c.file), 0o700); err != nil {
-			return err
-		}
-		return vfs.Replace(disk, c.file, how, vfs.Data(c.After))
-	}
-	info, err := os.Stat(c.file)
-	if err != nil {
+	if err := c.replace(); err != nil || !c.undoes {
 		return err
 	}
-	how.Perm = info.Mode().Perm()
-	if !c.keep {
+	return removeMade(c.file)
+}
+
+func (c *Change) replace() error {
+	if c.Delete {
+		return os.Remove(c.file)
+	}
+	disk, how := vfs.OS{KeepOwner: true}, vfs.Replacement{Perm: 0o600}
+	switch info, err := os.Stat(c.file); {
+	case err == nil:
+		how.Perm = info.Mode().Perm()
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	default:
+		if err := makeDir(disk, c.file); err != nil {
+			return err
+		}
+	}
+	if c.Backup != "" && !c.keep {
 		if err := vfs.Replace(disk, c.Backup, how, vfs.Data(c.Before)); err != nil {
 			return err
 		}
 	}
 	return vfs.Replace(disk, c.file, how, vfs.Data(c.After))
+}
+
+// madeSuffix follows the name of the file in the name of one that says how many directories
+// were made for it.
+const madeSuffix = ".made-by-coppice"
+
+// makeDir makes the directory of a file, and notes how many it made.
+func makeDir(disk vfs.FS, file string) error {
+	made, dir := 0, filepath.Dir(file)
+	for up := dir; !exists(up); up = filepath.Dir(up) {
+		made++
+	}
+	if made == 0 {
+		return nil
+	}
+	if err := vfs.Mkdir(disk, dir, 0o700); err != nil {
+		return err
+	}
+	return vfs.Replace(disk, file+madeSuffix, vfs.Replacement{Perm: 0o600}, vfs.Data([]byte(strconv.Itoa(made))))
+}
+
+// removeMade removes the directories that makeDir made for a file, if they are empty.
+func removeMade(file string) error {
+	text, err := vfs.ReadFile(file+madeSuffix, maxFile)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err == nil:
+		err = os.Remove(file + madeSuffix)
+	}
+	if err != nil {
+		return err
+	}
+	made, _ := strconv.Atoi(string(text)) // anything else counts as none
+	for dir := filepath.Dir(file); made > 0 && os.Remove(dir) == nil; dir = filepath.Dir(dir) {
+		made-- // what is not empty stays
+	}
+	return nil
 }
 
 // isOurs reports whether a command line starts this server.

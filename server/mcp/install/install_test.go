@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -179,6 +180,99 @@ func TestEntriesHaveTheShapeOfTheProgram(t *testing.T) {
 	m.Getenv = func(name string) string { return env[name] }
 	if c, err := install.Named("codex").Add(m, ours); err != nil || filepath.Dir(c.Path) != env["CODEX_HOME"] {
 		t.Errorf("the directory that a variable names does not count: %v %v", c, err)
+	}
+}
+
+// Where there was no file, uninstalling leaves none, and none of the directories that were made
+// for it. What others put there meanwhile stays.
+func TestUninstallLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	updated := ours
+	updated.Args = []string{"mcp", "--read-only"}
+	for _, p := range install.Programs() {
+		m := install.Machine{Home: t.TempDir(), Getenv: func(string) string { return "" }, OS: "linux"}
+		add := func(entries ...install.Entry) string {
+			t.Helper()
+			for _, e := range entries {
+				c, err := p.Add(m, e)
+				written(t, c, err)
+			}
+			return p.Path(m)
+		}
+		uninstall := func(deletes bool) {
+			t.Helper()
+			c, err := p.Remove(m, ours.Name)
+			if err != nil || c.Delete != deletes {
+				t.Fatalf("%s: %+v, %v", p.Name, c, err)
+			}
+			if err := c.Write(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		left := func() (all []string) {
+			t.Helper()
+			err := filepath.WalkDir(m.Home, func(path string, _ fs.DirEntry, err error) error {
+				if rel, _ := filepath.Rel(m.Home, path); rel != "." {
+					all = append(all, filepath.ToSlash(rel))
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return all
+		}
+		for _, entries := range [][]install.Entry{{ours}, {ours, updated}} {
+			add(entries...)
+			uninstall(true)
+			if all := left(); all != nil {
+				t.Errorf("%s leaves %q", p.Name, all)
+			}
+		}
+		// A directory that was there stays, and so does one with something in it.
+		dir := filepath.Dir(p.Path(m))
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		had := left()
+		add(ours)
+		uninstall(true)
+		if diff := cmp.Diff(had, left()); diff != "" {
+			t.Errorf("%s (-before +after):\n%s", p.Name, diff)
+		}
+		if dir != m.Home {
+			if err := os.Remove(dir); err != nil {
+				t.Fatal(err)
+			}
+			path := add(ours)
+			other := filepath.Join(filepath.Dir(path), "history")
+			if err := os.WriteFile(other, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			uninstall(true)
+			if all := left(); len(all) == 0 || filepath.Base(all[len(all)-1]) != "history" || slices.Contains(all, filepath.Base(path)) {
+				t.Errorf("%s: what another program wrote is gone, or ours is not: %q", p.Name, all)
+			}
+		}
+		// What a person added stays.
+		path := add(ours)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		comment := map[bool]string{true: "# mine\n", false: "/* mine */"}[p.Name == "codex"]
+		if err := os.WriteFile(path, append([]byte(comment), text...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		uninstall(false)
+		if text, err := os.ReadFile(path); err != nil || !bytes.Contains(text, []byte("mine")) || bytes.Contains(text, []byte("coppice")) {
+			t.Errorf("%s: the file is %q, %v", p.Name, text, err)
+		}
+		for _, path := range left() {
+			if strings.HasSuffix(path, ".made-by-coppice") {
+				t.Errorf("%s leaves %s", p.Name, path)
+			}
+		}
 	}
 }
 
