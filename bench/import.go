@@ -71,8 +71,8 @@ func importLarge(b *bench) []row {
 	}
 }
 
-// transcriptOf makes a conversation of Claude Code: so many messages, each with so
-// many bytes of text.
+// transcriptOf makes a transcript of Claude Code with a number of messages, each with
+// size bytes of text.
 func transcriptOf(n, messages, size int) []byte {
 	words := strings.Fields("func return error package the of and to in that it is for on with as if nil string context session entry tree log append read write file line")
 	var b strings.Builder
@@ -141,8 +141,7 @@ func copyAll(from, to string) {
 	}
 }
 
-// sizeOf adds up the files of a directory, without those whose names begin in some
-// way.
+// sizeOf adds up the files of a directory, except those whose names begin with without.
 func sizeOf(dir, without string) (size int64) {
 	check(filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || without != "" && strings.HasPrefix(d.Name(), without) {

@@ -86,7 +86,7 @@ func main() {
 }
 
 // measure measures the works whose name contains a word and writes the rows of each as
-// soon as it has them. One that fails says so, and the others go on.
+// soon as it has them. If one fails, it says so, and the others still run.
 func measure(out io.Writer, b *bench, works []work, only string) (ok bool) {
 	ok = true
 	printHead(out)

@@ -55,8 +55,8 @@ func once(call func()) func() time.Duration {
 	}
 }
 
-// busy returns a measurement of the processor time of a single call. It says how fast
-// a call would be if nobody else needed the machine, more or less.
+// busy returns a measurement of the processor time of a single call. This is
+// roughly how fast a call would be if nothing else used the machine.
 func busy(call func()) func() time.Duration {
 	return func() time.Duration {
 		runtime.GC()

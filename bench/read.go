@@ -19,8 +19,8 @@ import (
 
 const kept = 200 // messages in the context of a compacted session
 
-// compacted returns what fills a session with a system message, so many bytes of
-// history, a compaction that replaces it as our writer records one, and the
+// compacted returns a function that writes a session with a system message, a number of
+// bytes of history, a compaction that replaces it as our writer records one, and the
 // messages after.
 func compacted(size int64) func(*writer) {
 	return func(w *writer) {

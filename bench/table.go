@@ -15,8 +15,8 @@ type row struct {
 	met       bool
 }
 
-// atMost is a row whose time may be at most so many times the raw limit's; no
-// limit if zero.
+// atMost is a row whose time may be at most limit times the raw time; zero means no
+// limit.
 func atMost(work string, raw, ours time.Duration, limit float64) row {
 	ratio := float64(ours) / float64(raw)
 	r := row{work: work, raw: show(raw), ours: show(ours), ratio: fmt.Sprintf("%.2f ×", ratio)}
@@ -66,8 +66,8 @@ func perSecond(n int, d time.Duration) string {
 	return fmt.Sprintf("%.0f/s", float64(n)/d.Seconds())
 }
 
-// widths are those of the columns: each row is written as soon as it was measured, when
-// nobody knows how long the others will be.
+// widths are those of the columns: each row is written as soon as it was measured,
+// before the lengths of the others are known.
 var widths = []int{62, 9, 9, 7, 9, 6}
 
 // printHead writes the head of the table, which is also Markdown.

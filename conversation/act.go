@@ -12,9 +12,10 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// act has an agent add what the user says, and answer it: it runs the tools that the model
-// calls, until the model is done. Without content it goes on where an earlier one stopped, and
-// returns ErrAnswered if there is nothing to do. What is added to the chat in between waits.
+// act lets an agent add what the user says and answer it: it runs the tools that the model
+// calls, until the model is done. Without content it continues where an earlier one stopped,
+// and returns ErrAnswered if there is nothing to do. What is added to the chat in between
+// waits.
 func (c *Chat) act(ctx context.Context, model provider.Model, o agent.Options, content []session.Content, emit func(text string)) (answer Message, err error) {
 	c = c.WithContext(ctx)
 	if err := c.order.LockContext(ctx); err != nil {
@@ -51,7 +52,7 @@ func (c *Chat) place(content []session.Content) (string, error) {
 	return "", ErrAnswered
 }
 
-// crossed tells of the sessions in which an agent went on. from is the one where it began.
+// crossed reports the sessions in which an agent continued. from is the one where it began.
 func (m *Sessions) crossed(id, from string) error {
 	chain, err := m.chain(id)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 type Conversation struct {
 	// Session has the id of the original session and the messages of all.
 	Session
-	// Links are the sessions that are there, the first first.
+	// Links are the sessions that exist, in order.
 	Links []Link
 	// Missing are the ids of sessions that others name but that are not there or cannot be
 	// read. Their messages are missing from Messages.

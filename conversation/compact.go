@@ -13,10 +13,10 @@ import (
 	"github.com/coppice-dev/coppice/window"
 )
 
-// Compact replaces the beginning of the conversation by a summary, in however many
-// sessions that is, and keeps as much of the end as fits a number of tokens. It returns
-// what was kept. See session.PlanCompaction for its errors, for what else is kept, and
-// for what happens if nothing fits. The log keeps everything.
+// Compact replaces the beginning of the conversation with a summary, however many sessions it
+// spans, and keeps as much of the end as fits a number of tokens. It returns what was kept.
+// See session.PlanCompaction for its errors, for what else is kept, and for what happens if
+// nothing fits. The log keeps everything.
 //
 // summarize gets the plan and returns the summary of what will go. Messages that are added in
 // the meantime stay. If it returns an error or only white space, nothing changes. If the
@@ -35,7 +35,7 @@ func (c *Chat) Compact(keepTokens int, summarize func(*session.CompactionPlan) (
 }
 
 // CompactBy is Compact with a summary that a model writes: see package summary. What it cost
-// is written down in any case. After an error nothing else has changed.
+// is recorded in any case. After an error nothing else has changed.
 func (c *Chat) CompactBy(ctx context.Context, model provider.Model, keepTokens int, o summary.Options) (*summary.Summary, error) {
 	made := &summary.Summary{}
 	_, err := c.WithContext(ctx).compact(keepTokens, func(whole *session.Session, plan *session.CompactionPlan) (err error) {

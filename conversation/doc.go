@@ -7,20 +7,20 @@
 //
 // # Where to begin
 //
-// Open returns a Manager, which has everything together: its ProcessMessage is a whole
-// turn. You can also use the parts alone. Sessions creates, loads, continues and lists
-// sessions. A Chat is one conversation: AddMessage and its relatives add to it, Request
-// returns what to send to a model, Respond asks the model, and Compact lets a summary
-// stand for the beginning. A Window counts and trims. A Loader loads files.
+// Open returns a Manager, which combines everything: its ProcessMessage is a whole turn. You
+// can also use the parts alone. Sessions creates, loads, continues and lists sessions. A Chat
+// is one conversation: AddMessage and its relatives add to it, Request returns what to send to
+// a model, Respond asks the model, and Compact replaces the beginning with a summary. A Window
+// counts and trims. A Loader loads files.
 //
 // Message and Session are values. You own what you are given, methods return new values,
 // and changing one does not change what is stored.
 //
 // With tools (ManagerOptions.Agent) an agent answers: see package agent. It runs what the
-// model calls until the model is done, and a turn that was interrupted goes on with Retry. If
-// the window is nearly full, a summary takes the place of the beginning. Without tools, models
-// are asked here, because a reply may then go into a continuation that another manager has
-// just begun, while an agent works in a session that is open for it alone.
+// model calls until the model is done, and Retry continues a turn that was interrupted. If the
+// window is nearly full, a summary replaces the beginning. Without tools, models are asked
+// here, because a reply may then go into a continuation that another manager has just begun,
+// while an agent works in a session that is open for it alone.
 //
 // # What survives
 //

@@ -59,7 +59,7 @@ type link struct {
 }
 
 // tokens returns the tokens of the messages, without what was carried over. Each message is
-// counted once, when somebody asks.
+// counted once, when the number is needed.
 func (l *link) tokens() boundary.Amount {
 	for ; l.summed < len(l.entries); l.summed++ {
 		if !l.isCopy[l.summed] {

@@ -257,8 +257,8 @@ func fileMessage(source, shown string, data []byte, info fs.FileInfo) *session.M
 	}
 }
 
-// ReadFile returns a file of any directory as a message, which the model is shown under a
-// name. Two files are never taken for the same: the log knows a file by its whole path.
+// ReadFile returns a file as a message, which the model sees under the name shown. The log has
+// its whole path, so two files are never taken for the same one.
 func ReadFile(file, shown string) (*session.MessageEntry, error) {
 	file, err := filepath.Abs(file)
 	if err != nil {
@@ -280,8 +280,8 @@ func ReadFile(file, shown string) (*session.MessageEntry, error) {
 	return fileMessage(filepath.ToSlash(file), shown, data, info), nil
 }
 
-// AddFile adds a message of ReadFile to a session: only if the file has changed since, and in
-// place of the version that the session has. It reports whether it was added.
+// AddFile adds a message from ReadFile to a session, unless the session has the same version
+// of the file; it replaces an older one. It reports whether it was added.
 func AddFile(s *session.Session, file *session.MessageEntry) (added bool, _ error) {
 	old, current, err := versionsOf(s, file.Metadata[metaSource])
 	if err != nil || current == file.Metadata[metaHash] {
@@ -291,8 +291,8 @@ func AddFile(s *session.Session, file *session.MessageEntry) (added bool, _ erro
 	return err == nil, err
 }
 
-// RemoveFile takes a file that AddFile has added out of what the model is sent. It reports
-// whether the session had it.
+// RemoveFile takes a file that AddFile added out of what the model is sent. It reports whether
+// the session had it.
 func RemoveFile(s *session.Session, file string) (removed bool, _ error) {
 	file, err := filepath.Abs(file)
 	if err != nil {

@@ -38,8 +38,8 @@ type ManagerOptions struct {
 	Agent agent.Options
 	// ContextDir is the directory of context files. Default: none.
 	ContextDir string
-	// OnContextError is called when a conversation's context files cannot be used.
-	// The turn goes on without them. Default: the error is logged.
+	// OnContextError is called when a conversation's context files cannot be used. The turn
+	// continues without them. Default: the error is logged.
 	OnContextError func(conversation string, err error)
 }
 
@@ -139,8 +139,8 @@ func (m *Manager) begin() *active {
 }
 
 // SetModel changes the model that answers in conversations without a model of their own. If
-// the model says what it can do, their window changes accordingly. If those make no sense,
-// SetModel changes nothing and returns an error that matches session.ErrInvalid.
+// the model says what it can do, their window changes accordingly. If its capabilities make no
+// sense, SetModel changes nothing and returns an error that matches session.ErrInvalid.
 func (m *Manager) SetModel(model provider.Model) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -410,12 +410,11 @@ func (m *Manager) say(ctx context.Context, a *active, t Turn) (Message, error) {
 	return m.chat(a).act(ctx, model, m.options.Agent, content, t.Stream)
 }
 
-// Retry asks the model again in a conversation whose last turn was not answered,
-// because the model failed, the caller gave up or the program ended, and goes on with the
-// calls of its tools: see agent.Agent.Resume. It does not add
-// the user's message again, and sends nothing of an incomplete reply. An empty id means
-// the current conversation; stream may be nil. If there is nothing to retry, it returns
-// ErrAnswered.
+// Retry asks the model again in a conversation whose last turn was not answered, because the
+// model failed, the caller gave up or the program ended. It continues the turn's tool calls
+// (see agent.Agent.Resume), does not add the user's message again, and sends nothing of an
+// incomplete reply. An empty id means the current conversation; stream may be nil. If there is
+// nothing to retry, it returns ErrAnswered.
 func (m *Manager) Retry(ctx context.Context, id string, stream func(text string)) (string, error) {
 	m = m.WithContext(ctx)
 	return m.turn(id, func(a *active) (Message, error) {

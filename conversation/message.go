@@ -11,8 +11,8 @@ import (
 	"github.com/coppice-dev/coppice/window"
 )
 
-// Message is what somebody said: a human, a model, a tool or the system. It is a value:
-// you own what you are given, and changing it does not change anything else.
+// Message is what a human, a model, a tool or the system said. It is a value: you own what you
+// are given, and changing it does not change anything else.
 type Message struct {
 	ID        string
 	Role      string

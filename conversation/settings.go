@@ -117,17 +117,17 @@ func LoadSettings(path string) (Settings, error) {
 // Options adjusts a Sessions. The zero value is what most programs want.
 type Options struct {
 	Settings Settings
-	// OnTransition is called when a conversation continues in another session, so that you
-	// can clean up what belongs to the old one. It is called before the method returns
-	// that caused the transition. It may call anything except a turn (Process, Retry) of
-	// the same conversation, which would wait for itself. Default: none.
+	// OnTransition is called when a conversation continues in another session, so that you can
+	// clean up what belongs to the old one. It is called before the method that caused the
+	// transition returns. It may call anything except a turn (Process, Retry) of the same
+	// conversation, which would wait for itself. Default: none.
 	OnTransition func(Transition)
 	// OnSaveError is called with what went wrong in the background. Default: none; see also
 	// Sessions.SaveError.
 	OnSaveError func(error)
-	// UnderPressure reports whether memory is short. Sessions are then closed until half of
-	// what is allowed is left. Default: when the heap is above nine tenths of its limit
-	// (GOMEMLIMIT).
+	// UnderPressure reports whether memory is short. Sessions are then closed until those that
+	// remain take half of what is allowed. Default: when the heap is above nine tenths of its
+	// limit (GOMEMLIMIT).
 	UnderPressure func() bool
 	// Logger gets a line for damage, recoveries and transitions. Default: none.
 	Logger *slog.Logger

@@ -24,7 +24,7 @@ type Session struct {
 	Extra session.Fields
 }
 
-// The members of Session.Metadata that name other sessions.
+// The members of Session.Metadata that the package sets.
 const (
 	MetaContinuedFrom     = "continued_from"     // the id of the previous session
 	MetaContinuedTo       = "continued_to"       // the id of the next session

@@ -22,8 +22,8 @@ type view struct {
 	config  Config // that the planner was made with
 	waiting bool   // it has a made-up result whose real one may yet come
 
-	// Where it ends: in this link, after so many of its messages, and after so many changes
-	// of other kinds.
+	// Where it ends: in this link, after seen of its messages and composed changes of
+	// other kinds.
 	link     string
 	seen     int
 	composed int

@@ -73,10 +73,10 @@ func (w *Window) SetExact(exact ...func(provider, model string) window.Counter) 
 	w.counters.exact = exact
 }
 
-// SetModel sets the window up for a model. Conversations go on: what does not fit the
-// new window is left out of the next request. If the capabilities make no sense, such
-// as a reply as large as the window, it changes nothing and returns an error that
-// matches session.ErrInvalid.
+// SetModel sets the window up for a model. Conversations continue: what does not fit the new
+// window is left out of the next request. If the capabilities make no sense, such as a reply
+// as large as the window, it changes nothing and returns an error that matches
+// session.ErrInvalid.
 func (w *Window) SetModel(c Capabilities) error {
 	if c.Counter != nil {
 		w.counters.set(c.Provider, c.Model, c.Counter)

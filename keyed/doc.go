@@ -3,15 +3,15 @@
 //
 // # What it is
 //
-// A SessionManager has the methods that such programs use: GetOrCreate, AddMessage,
-// GetHistory, SetHistory, GetSummary, SetSummary, TruncateHistory, Save. Underneath, each
-// key has one append-only session (package session). So nothing that is truncated or
-// replaced is gone: History(key, All) returns it, and so does every tool that reads
-// sessions.
+// NewSessionManager returns a SessionManager for a directory. It has the methods that such
+// programs use: GetOrCreate, AddMessage, GetHistory, SetHistory, GetSummary, SetSummary,
+// TruncateHistory, Save. Underneath, each key has one append-only session (package session).
+// So nothing that is truncated or replaced is gone: History(key, All) returns it, and every
+// tool that reads sessions shows it.
 //
-// The methods with the names of that design report no errors and take whatever they are
-// given. Each has one beside it that does report them, and that leaves nothing behind where
-// the design does. Use that one in a new program:
+// Some of these methods return no errors and accept any argument, because existing programs
+// expect that. Each has a counterpart that returns errors and drops a summary that no longer
+// applies. In a new program use what is on the right:
 //
 //	AddMessage, AddFullMessage  Add
 //	SetHistory                  Replace, which also drops the summary if nothing is left
@@ -47,9 +47,8 @@
 //
 // # Keys and files
 //
-// A key is any text that is not empty, up to MaxKey bytes. Files are named by a hash of
-// the key (see SessionID), so that names reveal nothing about chats and no two keys share
-// a file; the key itself is in the session's header. Sessions that picoclaw left in the
-// directory are found by their keys and imported on first use. Their files stay as they
-// are.
+// A key is any non-empty text of up to MaxKey bytes. Files are named by a hash of the key (see
+// SessionID), so that names reveal nothing about chats and no two keys share a file; the key
+// itself is in the session's header. Sessions that picoclaw left in the directory are found by
+// their keys and imported on first use. Their files stay as they are.
 package keyed

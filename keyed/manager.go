@@ -32,8 +32,8 @@ type Options struct {
 	// MaxOpen is how many conversations stay open. Those used within the last second stay
 	// open too, up to eight times as many. Default: 20.
 	MaxOpen int
-	// MaxBytes is roughly how much memory conversations may take that are not in use at
-	// the moment. Default: 64 MiB.
+	// MaxBytes is roughly how much memory the conversations that are not in use may take.
+	// Default: 64 MiB.
 	MaxBytes int64
 	// Now returns the time. Default: time.Now.
 	Now func() time.Time
@@ -144,7 +144,7 @@ func New(o *Options) *SessionManager {
 
 func (sm *core) store() (store.Store, error) { return sm.logs, sm.storeErr }
 
-// GetOrCreate returns the present session of a key, and creates it if there is none.
+// GetOrCreate returns the session of a key as it is now, and creates it if there is none.
 func (sm *SessionManager) GetOrCreate(key string) *Session {
 	s := &Session{Key: key, Messages: []Message{}}
 	sm.use(key, func(c *chat) {
@@ -188,8 +188,8 @@ func (sm *SessionManager) GetHistory(key string) []Message {
 }
 
 // Replace replaces the messages of a key's session, including system messages, with others:
-// all of them or, if one is refused, none. With none, the summary goes, too. Its errors are
-// those of Add.
+// all of them or, if one is refused, none. An empty history drops the summary, too. Its errors
+// are those of Add.
 func (sm *SessionManager) Replace(key string, history []Message) error {
 	at := sm.opts.Now().UTC()
 	return sm.tryChange(key, func(c *chat) error { return c.replace(history, at, true) })
@@ -280,8 +280,8 @@ func (sm *SessionManager) Active() []string {
 	return keys
 }
 
-// Keys returns the keys of all sessions, sorted, including those that picoclaw left and
-// have not been used since. It reads the first line of every session.
+// Keys returns the keys of all sessions, sorted, including those of picoclaw that have not
+// been used yet. It reads the first line of every session.
 func (sm *SessionManager) Keys() ([]string, error) {
 	st, err := sm.store()
 	if err != nil {

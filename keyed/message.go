@@ -21,7 +21,7 @@ type Session struct {
 	Updated  time.Time `json:"updated"`
 }
 
-// Message is what somebody said.
+// Message is one message of a conversation.
 type Message struct {
 	Role    string // "user", "assistant", "system" or "tool"
 	Content string

@@ -10,7 +10,7 @@ import (
 // view is what a conversation looks like: the summary, and the messages that count in
 // addition to it. It is the session's context, unpaired. A view is a value: every entry
 // makes a new one, and lists are never written below their length. So a reader can keep
-// a view without a lock while the chat goes on.
+// a view without a lock while the chat continues.
 type view struct {
 	items    []item
 	stays    int    // how many items are from before the cut and stay anyway

@@ -223,7 +223,7 @@ func (l *chainLog) Pin(ctx context.Context) (func(), error) {
 	return release, nil
 }
 
-// Current reports whether somebody rewrote one of the logs: see store.Log.
+// Current reports whether one of the logs was rewritten: see store.Log.
 func (l *chainLog) Current() error {
 	for _, p := range l.joined() {
 		if err := p.log.Current(); err != nil {

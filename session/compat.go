@@ -4,7 +4,7 @@ import "path/filepath"
 
 // The names in this file are second ways to do what other names of the package do. Programs
 // that were written for the first designs use them, so they stay. The package comment says
-// what to use instead: see "Names of the designs" in doc.go.
+// what to use instead: see "Older names" in doc.go.
 
 // GetContext returns the entries to send to a model, from the summary in force to the
 // leaf: the Entries of Context.

@@ -88,8 +88,8 @@ type chainJoiner struct {
 	seen   map[string]string // the ids of what was joined, as they are now by what they were, if they differ
 	made   map[string]bool   // ids that no session has: they were made for entries whose own was taken
 	stood  map[string]string // the originals of copies that were left out
-	said   map[Saying]string // who said an instruction or a document first, if anybody asked,
-	asked  int               // in so many of the logs
+	said   map[Saying]string // who said an instruction or a document first: filled when needed,
+	asked  int               // from this many of the logs
 }
 
 // original returns the entry that an id of an earlier session means.
@@ -181,7 +181,7 @@ type linkJoiner struct {
 	// Of the last session only:
 	records   map[string]bool // what names its continuation
 	base      string          // the last that it was given, after which its own entries come; "" if it was given nothing
-	continued continued       // where it goes on
+	continued continued       // where it continues
 }
 
 // run decides on what is left out, adds the rest to the chain's tree, and then changes

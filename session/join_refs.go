@@ -47,7 +47,7 @@ func (l *linkJoiner) unused(id string) string {
 
 // up returns where in the chain's tree a node is, or for one that is left out the
 // nearest above it that stays: none only at the beginning of the conversation.
-// given says that what hangs on it was given to the session as well.
+// given says that its child was given to the session, too.
 func (l *linkJoiner) up(i int32, given bool) int32 {
 	i, original := l.climb(i, given)
 	if original != "" {
@@ -186,10 +186,10 @@ func (l *linkJoiner) refers(k kind) bool {
 	return kinds[k].refs != nil && (len(l.gone) > 0 || !l.first)
 }
 
-// refer makes an entry name the entries that are there. Copies that are left out
-// are named by their originals; but where a compaction keeps from one on, it keeps
-// from what follows it. What has no original, such as the marker, is not there: what
-// an entry says of it has no meaning, and must not be said of the message before it.
+// refer makes an entry name the entries that are there. Copies that are left out are named by
+// their originals; but if a compaction keeps from such a copy on, it keeps from the entry
+// after it. Something without an original, such as the marker, is not there: a reference to it
+// has no meaning, and must not become one to the message before it.
 func (l *linkJoiner) refer(e *Entry) {
 	point := func(id *string) {
 		if original := l.stands[*id]; original != "" {

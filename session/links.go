@@ -27,9 +27,9 @@ import (
 //	Links s0 s1 s3, Missing s2
 //	Links x
 //
-// And what is a copy? s1 was created with the instructions of s0, then a message "two" that
-// says of which entry it is a copy, then the marker. CarryOf says of these CarryMaybe,
-// CarryCopy and CarryMarker, and Carried takes all three for carried, because they come
+// Which messages are copies? s1 was created with the instructions of s0, then a message "two" that
+// names the entry that it copies, then the marker. CarryOf returns CarryMaybe, CarryCopy and
+// CarryMarker for them, and Carried takes all three for carried, because they come
 // before the marker. A user who later quotes the instructions writes a message of their own.
 
 // The members of a message's metadata by which a continuation marks what it was given by the
@@ -69,10 +69,10 @@ func CarriedFrom(e *Entry) string {
 	return oldCarriedFrom(e)
 }
 
-// oldCarriedFrom is CarriedFrom of what early versions wrote, under a name that a
-// caller's metadata may have as well. A copy keeps the timestamp of its original, so
-// that timestamp is closer to the time in the id it names than to the time in its own
-// id. A caller's message is as old as its own id, whatever it names.
+// oldCarriedFrom is CarriedFrom of what early versions wrote, under a name that a caller's
+// metadata may have, too. A copy keeps the timestamp of its original, so that timestamp is
+// closer to the time in the id it names than to the time in its own id. A caller's message is
+// as old as its own id, whatever it names.
 func oldCarriedFrom(e *Entry) string {
 	const oldMetaCarried = "carried_from"
 	from, _ := e.Message.Metadata[oldMetaCarried].(string)

@@ -245,7 +245,7 @@ func (l *Link) isAlone() bool {
 	return l.Continues == "" && l.ContinuedTo == "" && l.Original == "" && len(l.Replaced) == 0
 }
 
-// readOrigin returns what the beginning of a log says of its place in a chain.
+// readOrigin returns what the beginning of a log says about its place in a chain.
 func readOrigin(ctx context.Context, st store.Store, log store.Log, name string) (l Link, err error) {
 	l.ID = name
 	h, err := FindHeader(ctx, log)

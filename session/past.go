@@ -30,7 +30,7 @@ type past struct {
 	system []placedNode // root first
 	prompt *placedNode  // the last message that begins a turn
 	acts   []act        // edits, reverts and merges, the nearest to the cut first
-	state  *State       // what was in force; nil until somebody asks
+	state  *State       // what was in force; nil until it is needed
 }
 
 type placedNode struct {

@@ -28,8 +28,8 @@ const (
 	CustomFidelity = "coppice.fidelity"
 )
 
-// CustomGap takes the place of a lost entry in a copy of a session, so that what hung on it
-// stays where it was.
+// CustomGap takes the place of a lost entry in a copy of a session, so that the entries below
+// it stay where they were.
 const CustomGap = "coppice.gap"
 
 // The custom entries in which an agent records what it does: see package agent, which writes

@@ -1,8 +1,8 @@
 package session
 
-// How large a context is, those who counted say: a provider reports the size of all
-// that it was sent for a response, and a message may have a count of its own. A
-// report holds for a context that begins with the same entries, and for no other.
+// The size of a context comes from counts in the log: a provider reports the size of all that
+// it was sent for a response, and a message may have a count of its own. A report holds only
+// for a context that begins with the same entries.
 
 // span is a part of a context: the entries from one index up to another.
 type span struct{ from, to int }
@@ -19,8 +19,8 @@ func addSpan(spans []span, from, to int) []span {
 //
 //   - A compaction comes before everything it keeps. What was said earlier was said
 //     without it.
-//   - An edit changes a message, and what a report says of its response. What was said
-//     between the two was said to the message as it had been.
+//   - An edit changes a message, so the reports of earlier responses no longer fit: they
+//     counted the message as it had been.
 //   - A revert takes back what was in force between its target and itself. If it is
 //     reverted in turn, its target was out of force only between the two.
 //
@@ -89,9 +89,9 @@ func (ch *changes) note(c *Context, sel *selection, e *Entry, edits map[string]*
 	ch.acts[e.ID] = &act
 }
 
-// noteMessage takes a message into account. The first after a cut decides whether the
-// cut splits a turn, and so whether the message that began the turn is sent, too: it
-// was not when somebody asked for this one.
+// noteMessage takes a message into account. The first after a cut decides whether the cut
+// splits a turn, and so whether the message that began the turn is sent, too: the request for
+// this message did not have it.
 func (ch *changes) noteMessage(c *Context, e *Entry, edited bool) {
 	at := len(c.Entries)
 	switch {

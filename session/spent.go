@@ -42,7 +42,7 @@ const CustomUsage = "coppice.usage"
 
 // Bill is what a response cost, and who answered.
 type Bill struct {
-	Response        string // identifies the response in whatever log it is: see ResponseKey
+	Response        string // identifies the response across logs: see ResponseKey
 	Provider, Model string
 	Usage           Usage
 }

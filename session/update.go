@@ -261,8 +261,8 @@ func (s *Session) mayTryAgain(tx *Tx, err error, n int) error {
 	return nil
 }
 
-// absorbAll is absorb, and goes on to the sessions that continue a chain: an update is written
-// to the last one.
+// absorbAll is absorb, and continues with the sessions that continue a chain: an update is
+// written to the last one.
 func (s *Session) absorbAll(ctx context.Context) error {
 	err := s.absorb(ctx)
 	if chain, ok := s.log.(*chainLog); ok && err == nil {

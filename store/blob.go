@@ -121,9 +121,9 @@ type Blobs interface {
 	Get(ctx context.Context, ref Ref) ([]byte, error)
 	// All yields the name of every blob.
 	All(ctx context.Context) iter.Seq2[Ref, error]
-	// Unreferenced returns the blobs that nothing in the store refers to, sorted. What
-	// cannot be read may refer to anything, and is an error. Some of them may come to be
-	// named meanwhile: only Collect can tell.
+	// Unreferenced returns the blobs that nothing in the store refers to, sorted. What cannot
+	// be read may refer to anything, and is an error. A new line may refer to one of them at
+	// any time: only Collect can tell.
 	Unreferenced(ctx context.Context) ([]Part, error)
 	// Collect deletes those of the given blobs that nothing in the store refers to: no
 	// log, no copy of one (see Parts.Copies) and no note but PendingNote. It waits for the

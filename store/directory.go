@@ -35,9 +35,9 @@ type Mender interface {
 	// InspectRest yields the faults of everything that does not belong to a
 	// single log. It changes nothing.
 	InspectRest(ctx context.Context) iter.Seq2[Fault, error]
-	// Mend puts a fault right that one of the others yielded: it narrows
-	// permissions, and deletes stale files unless somebody uses them by now. For
-	// any other kind it returns errors.ErrUnsupported.
+	// Mend corrects a fault that one of the others yielded: it narrows permissions, and
+	// deletes stale files unless they are in use by now. For any other kind it returns
+	// errors.ErrUnsupported.
 	Mend(ctx context.Context, f Fault) error
 	// OpenRaw returns the bytes of a log, or ErrNotExist.
 	OpenRaw(ctx context.Context, name string) (Raw, error)
@@ -119,8 +119,8 @@ type Raw interface {
 	io.Closer
 	// Size is how many bytes there are.
 	Size() int64
-	// Lines yields the lines. As for a Log, the data of each is valid until the
-	// next is asked for, and of one over the limit there is only the beginning.
+	// Lines yields the lines. As with a Log, the data of each is valid until the next step,
+	// and a line over the limit has only its beginning.
 	Lines(ctx context.Context) iter.Seq2[RawLine, error]
 	// Rewrite replaces the content of the log by the given pieces, if the log is
 	// still as it was when the Raw was opened; if not, nothing changes and the

@@ -23,8 +23,8 @@ func All(ctx context.Context, st Store) ([]Listed, error) {
 	return all, nil
 }
 
-// Names returns the names of all logs of a store, those that cannot be described too, in no
-// particular order.
+// Names returns the names of all logs of a store, including those that cannot be described, in
+// no particular order.
 func Names(ctx context.Context, st Store) ([]string, error) {
 	all, err := All(ctx, st)
 	var names []string

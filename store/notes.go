@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// PendingNote is the note, in the room "", of a redaction that was begun. It names the
-// blobs that are to go, so it is the one note whose references keep no blob.
+// PendingNote is the note, in the room "", of a redaction that has begun. It names the blobs
+// to delete, so it is the one note whose references keep no blob.
 const PendingNote = "redact.pending"
 
 // RedactedNote is the note, in the room "", with the digests of what was redacted.
@@ -26,12 +26,12 @@ type Notes interface {
 	// WriteHint is Write for what can be found out again: after a power cut the note
 	// may be gone, old or damaged.
 	WriteHint(ctx context.Context, name string, data []byte) error
-	// Change replaces a note by what change returns for its content, which is nil if there
-	// is none. No Change of another process gets lost: if there was one meanwhile, change is
-	// called again, with the new content. If change returns an error, that is Change's, and
+	// Change replaces a note by what change returns for its content, which is nil if there is
+	// none. No Change of another process gets lost: if there was one in between, change is
+	// called again, with the new content. If change returns an error, Change returns it, and
 	// the note stays as it is.
 	Change(ctx context.Context, name string, change func(old []byte) ([]byte, error)) error
-	// Remove deletes a note, durably. That it is not there is no error.
+	// Remove deletes a note, durably. It is not an error if there is none.
 	Remove(ctx context.Context, name string) error
 }
 

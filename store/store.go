@@ -1,7 +1,8 @@
 // Package store keeps logs: named, append-only sequences of lines.
 //
-// A store knows bytes and positions, and nothing about what the lines mean; package
-// session gives them meaning. That keeps a store small, and one public suite, package
+// A store knows bytes and positions, and nothing about what the lines mean; package session
+// gives them meaning. Package store/file keeps a store in a directory (begin with file.Open),
+// store/memory in memory, and store/remote on another machine. One public suite, package
 // storetest, decides whether an implementation is right.
 //
 // An append is a compare-and-swap on the log's end and has three outcomes:
@@ -98,13 +99,12 @@ type Store interface {
 	Notes(room string) Notes
 	// Parts returns everything that the store keeps, part by part.
 	Parts() Parts
-	// Changes returns which logs may have changed since a reader, such as an index, gave
-	// back their marks. A store that cannot tell, or not to this reader, returns no
-	// Epoch.
+	// Changes returns which logs may have changed since a reader, such as an index, gave back
+	// their marks. If the store does not know, or not for this reader, there is no Epoch.
 	Changes(ctx context.Context, reader string) (Changes, error)
-	// Settle removes a reader's mark of a log if the log is still as was describes it and
-	// is not being changed; a nil was means that the log does not exist. Otherwise, or
-	// with an error, the mark stays.
+	// Settle removes a reader's mark on a log if the log is still as was describes it and is
+	// not being changed; a nil was means that the log does not exist. Otherwise, or with an
+	// error, the mark stays.
 	Settle(ctx context.Context, reader, name string, was *Stat) error
 	// Limits returns the limits of the store.
 	Limits() Limits
@@ -123,9 +123,9 @@ type Store interface {
 // nothing, and Backward begin at the end. An append anywhere but at the end is
 // ErrConflict, or ErrInvalid where there can be no end.
 //
-// An iteration ends, or yields an error as its last value. It may be ranged over again. If
-// the log is removed, rewritten or closed while it goes on, it yields the rest of the
-// lines as they were, or an error: never other lines, and never fewer without an error.
+// An iteration ends, or yields an error as its last value. It may be ranged over again. If the
+// log is removed, rewritten or closed during an iteration, it yields the rest of the lines as
+// they were, or an error: never other lines, and never fewer without an error.
 type Log interface {
 	// Append writes the lines after the position at, which must be the log's
 	// end, and returns the new end. They are written together: at worst a reader sees a

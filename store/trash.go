@@ -17,9 +17,9 @@ type Trashed struct {
 type Trash interface {
 	// List returns what is in the trash, the latest removal first.
 	List(ctx context.Context) ([]Trashed, error)
-	// Restore brings a removed log back under its name. It returns ErrExist if
-	// there is a log of that name again, ErrNotExist if the trash has no such
-	// removal, and ErrInvalid for what cannot be the ID of one.
+	// Restore brings a removed log back under its name. It returns ErrExist if there is a log
+	// of that name again, ErrNotExist if the trash has no such removal, and ErrInvalid if id
+	// cannot be one.
 	Restore(ctx context.Context, id string) error
 	// Empty deletes for good what was removed before a moment, and returns
 	// what it deleted.

@@ -12,7 +12,7 @@ import (
 type Cost struct {
 	Tokens int `json:"tokens"`
 	// Bytes is the size of the content as it is sent, with images in base64. It ignores
-	// escapes in JSON, which matter little where bytes matter.
+	// escapes in JSON, which make little difference.
 	Bytes int `json:"bytes"`
 	// By says how the tokens were counted. A sum has none.
 	By Source `json:"source"`

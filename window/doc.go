@@ -28,7 +28,7 @@
 // # Shortening
 //
 // ShortenResults returns context edits that shorten the longest tool results in the session
-// itself. Session.Revert takes them back.
+// itself. Appending a session.Revert of an edit takes it back.
 //
 // # Concurrency
 //

@@ -9,10 +9,10 @@ import (
 // minResult is how many bytes of a result are always kept: less is no use to a model.
 const minResult = 500
 
-// ShortenResults returns context edits that make the tool results of a context shorter by
-// a number of bytes, or by as much as they can: the longest first, all of them to one
-// length. It returns none if no result can be made shorter. Once the edits are appended,
-// Session.Revert of each brings the whole result back.
+// ShortenResults returns context edits that make the tool results of a context shorter by a
+// number of bytes, or by as much as they can: the longest first, all of them to one length. It
+// returns none if no result can be made shorter. Once the edits are appended, a session.Revert
+// of each brings the whole result back.
 func ShortenResults(c *session.Context, by int) []session.Entry {
 	shown := make(map[string]int) // a late result is apart from its message
 	for i := range c.Entries {

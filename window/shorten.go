@@ -315,8 +315,8 @@ func Shorten(text string, most int, size func(string) int) (string, bool) {
 // stumps replace a text that is cut completely.
 var stumps = []string{"[…]", "…", ""}
 
-// Ends returns the beginning and the end of a text when the middle is left out: at
-// most so many bytes of each, and only whole characters.
+// Ends returns the beginning and the end of a text whose middle is left out: at most head and
+// tail bytes, and only whole characters.
 func Ends(text string, head, tail int) (beginning, end string) {
 	return text[:runeEnd(text, head)], text[runeStart(text, len(text)-tail):]
 }

@@ -119,7 +119,7 @@ func closeIf(f vfs.File) error {
 }
 
 // lockBlobs opens the lock file and takes a lock on it. If the file lost its name in between,
-// its lock keeps nobody out, and lockBlobs tries again.
+// its lock protects nothing, and lockBlobs tries again.
 func (s *Store) lockBlobs(ctx context.Context, wait time.Duration, try func(vfs.File) (bool, error), why string) (vfs.File, error) {
 	for {
 		f, err := s.openLock(holdFile)

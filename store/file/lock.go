@@ -31,8 +31,8 @@ import (
 //   - A lease begins only when an append directly follows one of the same handle
 //     (no other writer's bytes in between) within leaseIdle. Writers that take
 //     turns, and writers with pauses, never have one.
-//   - It ends leaseIdle after the latest append, by a timer: a writer that pauses keeps
-//     nobody waiting for longer.
+//   - It ends leaseIdle after the latest append, by a timer: a writer that pauses makes
+//     no other wait for longer.
 //   - It ends leaseMax after its beginning, however busy the writer is; the writer then
 //     leaves the lock alone for leaseGap. Waiters check the lock more often than that
 //     (see wait), so a busy writer cannot starve the others.
@@ -59,8 +59,8 @@ import (
 // is over.
 //
 // The lock on the log's own file would not be enough by itself: a log that is
-// archived has no such file, and there must be an order among those who create,
-// archive, bring back and restore one.
+// archived has no such file, and processes that create, archive, bring back and
+// restore one must do so in turn.
 type nameLock struct {
 	store *Store
 	name  string
