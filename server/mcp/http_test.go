@@ -248,6 +248,9 @@ func TestSessionsAreBounded(t *testing.T) {
 	if status, answer, _ := post(t, url, "one", last, listTools); status != http.StatusOK || !strings.Contains(answer, "read_session") {
 		t.Errorf("with a session that has ended: %d %s", status, answer)
 	}
+	if _, answer, _ := post(t, url, "one", last, subscribeTo("coppice://session/"+kiln(t, h))); !strings.Contains(answer, "initialize again") {
+		t.Errorf("subscribing in a session that has ended: %s", answer)
+	}
 	if _, _, id := post(t, url, "one", "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":7}`); id != "" {
 		if r, _ := listen(t, url, "one", id); r.StatusCode != http.StatusNotFound {
 			t.Error("a session that did not begin is kept")
