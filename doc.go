@@ -10,6 +10,10 @@
 //	transcript      the files of other programs
 //	redact          secrets in text
 //	index           lists, search and costs
-//	home            every operation of the command line, for other faces
+//	home            every operation of the command line, for other programs
+//	client          a home on another machine
+//	server          a home for other machines: HTTP; server/ipc and server/mcp have other protocols
+//	render          conversations for people: terminal, Markdown, HTML
+//	upkeep          checks, backups and retention
 //	store           the interfaces of a store; store/file, store/memory and store/remote are three
 package coppice

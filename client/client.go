@@ -83,6 +83,7 @@ const (
 // message is a piece of an answer.
 type message struct {
 	ID       string          `json:"id"`
+	Begun    bool            `json:"begun"`
 	Event    json.RawMessage `json:"event"`
 	Notice   *home.Notice    `json:"notice"`
 	Progress *home.Progress  `json:"progress"`
@@ -117,31 +118,24 @@ func (p *problem) err() *home.ErrorInfo {
 // where it was, and says so if it cannot.
 func (s *server) Do(ctx context.Context, op *home.Operation, request any, send func(event any) error) (any, error) {
 	following, _ := request.(*home.FollowRequest)
-	began := false
-	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
-		last := ""
-		result, err := s.once(ctx, op, request, func(m *message) error {
-			began = true
-			if m.ID != "" {
-				last = m.ID
-			}
-			return s.pass(op, m, send)
-		})
-		switch {
-		case following == nil:
-			return result, err
-		case ctx.Err() != nil: // the end of a watch is not an error
+	if following == nil {
+		return s.once(ctx, op, request, func(m *message) error { return s.pass(op, m, send) })
+	}
+	f := follower{server: s, op: op, request: following, send: send}
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		f.came = false
+		result, err := s.once(ctx, op, following, f.take)
+		if ctx.Err() != nil { // the end of a watch is not an error
 			return result, nil
-		case !began || !isLost(err):
+		}
+		if !isLost(err) || !f.began {
 			return result, err
 		}
-		if last != "" {
-			following.After, following.Last = last, 0
-			pause = 100 * time.Millisecond
-		} else if following.After == "" {
-			if err := send(home.Notice{Kind: home.EntriesMissed}); err != nil {
-				return result, err
-			}
+		if f.came {
+			pause = firstPause
+		}
+		if err := f.lose(err); err != nil {
+			return result, err
 		}
 		select {
 		case <-time.After(pause):
@@ -149,6 +143,51 @@ func (s *server) Do(ctx context.Context, op *home.Operation, request any, send f
 			return result, nil
 		}
 	}
+}
+
+// The pauses before a lost connection is tried again.
+const (
+	firstPause   = 100 * time.Millisecond
+	longestPause = 5 * time.Second
+)
+
+// follower is a caller that follows, across lost connections.
+type follower struct {
+	server  *server
+	op      *home.Operation
+	request *home.FollowRequest
+	send    func(event any) error
+
+	began bool // a connection was there, and so the request makes sense
+	came  bool // something came by this connection
+	away  bool // the caller knows that the connection is lost
+}
+
+// take passes on a piece of an answer.
+func (f *follower) take(m *message) error {
+	if f.away {
+		f.away = false
+		if f.request.After == "" { // nothing says where the caller was
+			if err := f.send(home.Notice{Kind: home.EntriesMissed}); err != nil {
+				return err
+			}
+		}
+	}
+	f.began, f.came = true, true
+	if m.ID != "" {
+		f.request.After, f.request.Last = m.ID, 0
+	}
+	return f.server.pass(f.op, m, f.send)
+}
+
+// lose tells the caller, once, that the connection is lost.
+func (f *follower) lose(err error) error {
+	if f.away {
+		return nil
+	}
+	f.away = true
+	why := home.Describe(err)
+	return f.send(home.Notice{Kind: home.ConnectionLost, Error: &why})
 }
 
 // lost is the error of a request that was not answered, or not to the end.
@@ -326,6 +365,8 @@ func (s *server) pass(op *home.Operation, m *message, send func(any) error) erro
 		return send(*m.Notice)
 	case m.Progress != nil:
 		return send(*m.Progress)
+	case m.Begun:
+		return send(home.Begun{})
 	case m.Event != nil && op.Event != nil:
 		event := reflect.New(op.Event)
 		if err := json.Unmarshal(m.Event, event.Interface()); err != nil {

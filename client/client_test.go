@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/server"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
 )
 
 const token = "cpk_right"
@@ -265,7 +267,7 @@ func TestFollowElsewhere(t *testing.T) {
 func TestFollowingEverySessionGoesOn(t *testing.T) {
 	t.Parallel()
 	there, at := serveAgain(t, home.Write)
-	missed := make(chan home.Notice, 1)
+	missed := make(chan home.Notice, 1000)
 	here := must[*home.Home](t)(client.Open(t.Context(), at.URL, &client.Options{Token: token, Home: home.Options{Notify: func(n home.Notice) { missed <- n }}}))
 	t.Cleanup(func() { _ = here.Close() })
 	made := must[*home.CreateResult](t)(there.Sessions.Create(t.Context(), home.CreateRequest{}))
@@ -311,12 +313,112 @@ func TestFollowingEverySessionGoesOn(t *testing.T) {
 		}
 	}
 	at.restart()
-	if n := <-missed; n.Kind != home.EntriesMissed {
-		t.Errorf("the notice is %+v", n)
+	for n := range missed {
+		if n.Kind == home.EntriesMissed {
+			break
+		} else if n.Kind != home.ConnectionLost || n.Error == nil {
+			t.Errorf("the notice is %+v", n)
+		}
 	}
 	live()
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// A server that is away for a while is mentioned once, and so is what may be missing when it is
+// back.
+func TestALongAbsenceIsMentionedOnce(t *testing.T) {
+	t.Parallel()
+	there, at := serveAgain(t, home.Write)
+	var away atomic.Bool
+	var refused atomic.Int64
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if away.Load() {
+			refused.Add(1)
+			panic(http.ErrAbortHandler)
+		}
+		at.Config.Handler.ServeHTTP(w, r)
+	}))
+	defer proxy.Close()
+	notices := make(chan home.NoticeKind, 100)
+	here := must[*home.Home](t)(client.Open(t.Context(), proxy.URL, &client.Options{Token: token, Home: home.Options{Notify: func(n home.Notice) { notices <- n.Kind }}}))
+	t.Cleanup(func() { _ = here.Close() })
+	made := must[*home.CreateResult](t)(there.Sessions.Create(t.Context(), home.CreateRequest{}))
+	ctx, stop := context.WithCancel(t.Context())
+	begun, came, ended := make(chan struct{}, 10), make(chan string, 10), make(chan *home.Streamed, 1)
+	go func() {
+		r, err := here.Entries.Follow(home.WithBegun(ctx, func() { begun <- struct{}{} }), home.FollowRequest{Session: made.Session}, func(a home.Arrival) error {
+			came <- a.Entry.ID
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		ended <- r
+	}()
+	<-begun // nothing was said yet, so the client has no place to continue at
+	away.Store(true)
+	proxy.CloseClientConnections()
+	for refused.Load() < 4 {
+		time.Sleep(time.Millisecond)
+	}
+	away.Store(false)
+	<-begun
+	said := say(t, there, made.Session, "Are you back?").Entry
+	if got := <-came; got != said {
+		t.Errorf("the entry %s came, not %s", got, said)
+	}
+	stop()
+	if r := <-ended; r == nil || r.Events != 1 {
+		t.Errorf("followed %+v", r)
+	}
+	close(notices)
+	var got []home.NoticeKind
+	for n := range notices {
+		got = append(got, n)
+	}
+	if want := []home.NoticeKind{home.ConnectionLost, home.EntriesMissed}; !slices.Equal(got, want) {
+		t.Errorf("the notices are %v, not %v", got, want)
+	}
+}
+
+// A closed home does nothing more, here and elsewhere.
+func TestClosedHomes(t *testing.T) {
+	t.Parallel()
+	there, address := serve(t, home.Admin)
+	made := must[*home.CreateResult](t)(there.Sessions.Create(t.Context(), home.CreateRequest{}))
+	away := must[*home.Home](t)(client.Open(t.Context(), address, &client.Options{Token: token}))
+	here := must[*home.Home](t)(home.Open(t.Context(), t.TempDir(), &home.Options{Create: true}))
+	own := must[*home.CreateResult](t)(here.Sessions.Create(t.Context(), home.CreateRequest{}))
+	for id, h := range map[string]*home.Home{made.Session: away, own.Session: here} {
+		if err := h.Close(); err != nil {
+			t.Fatal(err)
+		}
+		_, appending := h.Entries.Append(t.Context(), home.AppendRequest{Session: id, Entry: []byte(`{"type":"session_info","session_info":{"name":"x"}}`)})
+		_, listing := h.Sessions.List(t.Context(), home.ListRequest{})
+		_, following := h.Entries.Follow(t.Context(), home.FollowRequest{}, nil)
+		for _, err := range []error{appending, listing, following} {
+			if !errors.Is(err, store.ErrClosed) || home.KindOf(err) == home.KindCorrupt {
+				t.Errorf("%s: %v", h.Dir(), err)
+			}
+		}
+	}
+}
+
+// A server that is not there is unavailable, whatever is asked of it.
+func TestUnavailable(t *testing.T) {
+	t.Parallel()
+	_, at := serveAgain(t, home.Write)
+	gone := httptest.NewServer(at.Config.Handler)
+	here := open(t, gone.URL)
+	gone.Close()
+	_, listing := here.Sessions.List(t.Context(), home.ListRequest{})
+	_, opening := client.Open(t.Context(), gone.URL, &client.Options{Token: token})
+	for _, err := range []error{listing, opening} {
+		if home.KindOf(err) != home.KindUnavailable {
+			t.Errorf("the kind of %v is %s", err, home.KindOf(err))
+		}
 	}
 }

@@ -362,7 +362,8 @@ func (m *Manager) hasTools() bool { return len(m.options.Agent.Tools) > 0 }
 // the current one if the id is empty; reloads context files that have changed; adds the
 // user's message; gets the model's response; and returns its text. If the model calls tools,
 // they are run, and the text is that of its last answer: see ManagerOptions.Agent. Turns of
-// one conversation wait for each other.
+// one conversation wait for each other. The current conversation stays the same, whatever the
+// id.
 //
 // If the model fails, the user's message is stored already. Call Retry to ask again; calling
 // ProcessMessage again would add the message twice.

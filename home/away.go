@@ -26,16 +26,13 @@ type Progress struct {
 	Total int64  `json:"total"`
 }
 
+// Begun is an event of a Remote that follows: from now on nothing is missed. See WithBegun.
+type Begun struct{}
+
 // Away opens a home on another machine: a store with its sessions, and a Remote that performs
 // the operations which need its index. Package client does this for a server's address.
 func Away(ctx context.Context, st store.Store, there Remote, o *Options) (*Home, error) {
-	h, err := prepare(o)
-	if err != nil {
-		return nil, err
-	}
-	h.kind, h.store, h.remote = elsewhere, st, there
-	h.begin(ctx)
-	return h, nil
+	return on(ctx, st, elsewhere, there, o)
 }
 
 // elsewhere is the kind of a home on another machine. Its server decides when to wait for its
@@ -83,12 +80,15 @@ func follow[R, E, T any](ctx context.Context, h *Home, op string, r R, send func
 	if h.remote == nil {
 		return here(h.confine(ctx), r, send) // it may run for long, so who may see what is checked again and again
 	}
-	return there[T](ctx, h, op, &r, func(event any) error {
-		if send == nil {
-			return nil
+	var sent Streamed
+	result, err := there[T](ctx, h, op, &r, func(event any) error { return pass(&sent, send, event.(E)) })
+	if result == nil { // the answer has no end, such as that of a watch
+		result = new(T)
+		if counts, ok := any(result).(interface{ counted() *Streamed }); ok {
+			*counts.counted() = sent
 		}
-		return send(event.(E))
-	})
+	}
+	return result, err
 }
 
 func there[T any](ctx context.Context, h *Home, op string, request any, send func(any) error) (*T, error) {
@@ -101,6 +101,8 @@ func there[T any](ctx context.Context, h *Home, op string, request any, send fun
 			h.notify(ctx, e)
 		case Progress:
 			h.reporter(ctx)(e.Doing, e.Done, e.Total)
+		case Begun:
+			begun(ctx)
 		default:
 			if send != nil {
 				return send(event)

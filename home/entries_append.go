@@ -203,7 +203,9 @@ func (h *Home) checkID(id string) error {
 // entry builds the entry and checks whatever can be checked without the conversation.
 func (r *AppendRequest) entry() (session.Entry, error) {
 	switch {
-	case r.Message != nil && r.Entry != nil, r.Message == nil && r.Entry == nil:
+	case r.Message != nil && r.Entry != nil:
+		return session.Entry{}, exclude("message", "entry")
+	case r.Message == nil && r.Entry == nil:
 		return session.Entry{}, wrong("message", "either {message} or {entry} is needed")
 	case r.Message != nil:
 		if err := checkMessage(r.Message); err != nil {

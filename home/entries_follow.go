@@ -79,7 +79,7 @@ func (f *following) one(ctx context.Context, r FollowRequest) (err error) {
 	if err != nil {
 		return err
 	}
-	f.begun(ctx)
+	begun(ctx)
 	if r.After != "" {
 		end, err = f.after(ctx, log, name, end, r.After)
 	}
@@ -102,12 +102,6 @@ func (f *following) one(ctx context.Context, r FollowRequest) (err error) {
 		}
 	}
 	return nil
-}
-
-func (f *following) begun(ctx context.Context) {
-	if begun, ok := ctx.Value(begunKey{}).(func()); ok {
-		begun()
-	}
 }
 
 func (f *following) tell(arrivals ...Arrival) error {
@@ -215,7 +209,7 @@ func (f *following) all(ctx context.Context, last int) error {
 		known[l.Name] = seen{end, l.Size, l.Modified}
 		latest = append(latest, l.Stat)
 	}
-	f.begun(ctx)
+	begun(ctx)
 	if err := f.tellLast(ctx, latest, known, last); err != nil {
 		return err
 	}

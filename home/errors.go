@@ -10,6 +10,7 @@ import (
 	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
@@ -35,7 +36,7 @@ const (
 	KindDenied      Kind = "denied"      // the model's provider wants a key, or another one
 	KindLimited     Kind = "limited"     // the provider wants fewer requests; ask again later
 	KindOverflow    Kind = "overflow"    // the conversation is too long for the model
-	KindUnavailable Kind = "unavailable" // the provider did not answer, or not to the end; ask again
+	KindUnavailable Kind = "unavailable" // the provider or the server did not answer, or not to the end; ask again
 	KindRefused     Kind = "refused"     // the provider rejects the request
 )
 
@@ -74,7 +75,7 @@ func KindOf(err error) Kind {
 		return KindLimited
 	case errors.Is(err, provider.ErrOverflow):
 		return KindOverflow
-	case errors.Is(err, provider.ErrUnavailable), errors.Is(err, provider.ErrBroken):
+	case errors.Is(err, provider.ErrUnavailable), errors.Is(err, provider.ErrBroken), errors.Is(err, store.ErrUnavailable):
 		return KindUnavailable
 	case errors.As(err, &answer):
 		return KindRefused

@@ -104,6 +104,26 @@ func Open(ctx context.Context, where string, o *Options) (*Home, error) {
 	return h, nil
 }
 
+// On opens a home on a store that the caller has opened, such as one that wraps another or keeps
+// sessions somewhere else: see store.Store, store.Wrapper and package storetest. Close closes the
+// store, too.
+func On(ctx context.Context, st store.Store, o *Options) (*Home, error) {
+	return on(ctx, st, &kind{lazily: openMemoryLazily}, nil, o)
+}
+
+func on(ctx context.Context, st store.Store, k *kind, there Remote, o *Options) (*Home, error) {
+	if st == nil {
+		return nil, &session.Error{Op: "open home", Err: session.Invalidf("there is no store")}
+	}
+	h, err := prepare(o)
+	if err != nil {
+		return nil, err
+	}
+	h.kind, h.store, h.remote = k, st, there
+	h.begin(ctx)
+	return h, nil
+}
+
 // prepare returns a home that has no store yet.
 func prepare(o *Options) (h *Home, err error) {
 	h = &Home{turns: newTurnTable(), keeper: newKeeper()}
@@ -134,8 +154,8 @@ func (h *Home) group() {
 	h.Turns = &Turns{h}
 }
 
-// Close ends the turns that run, and releases the home. Operations that still need its index get store.ErrClosed.
-// Conversations that are still open stay usable.
+// Close ends the turns that run, and releases the home. Operations get store.ErrClosed from then
+// on. Conversations that are still open stay usable.
 func (h *Home) Close() error {
 	if h.whole != nil {
 		return nil // that one closes it
@@ -151,6 +171,15 @@ func (h *Home) Close() error {
 		errs = append(errs, h.own.Close())
 	}
 	return errors.Join(append(errs, h.store.Close())...)
+}
+
+func (h *Home) isClosed() bool {
+	if h.whole != nil {
+		return h.whole.isClosed()
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.closed
 }
 
 // Dir returns where the home is: its directory, "mem:" if it is in memory, or the address of its

@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/memory"
 )
 
 // env is an environment for LoadSettings.
@@ -239,3 +240,22 @@ func into(w io.Writer) func(home.ExportPiece) error {
 
 // indexPath returns where the index of a home is beside its sessions.
 func indexPath(h *home.Home) string { return h.Store().(store.Directory).IndexPath() }
+
+// A program can bring a store of its own.
+func TestHomeOnAStore(t *testing.T) {
+	t.Parallel()
+	h := must[*home.Home](t)(home.On(t.Context(), memory.New(nil), nil))
+	id, _ := begin(t, h, "falcon")
+	if found := must[*home.FindResult](t)(h.Search.Find(t.Context(), home.FindRequest{Query: "falcon"})); len(found.Hits) != 1 || found.Hits[0].Session != id {
+		t.Errorf("found %+v", found.Hits)
+	}
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Store().Open(t.Context(), id); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("the store after Close: %v", err)
+	}
+	if _, err := home.On(t.Context(), nil, nil); home.KindOf(err) != home.KindInvalid {
+		t.Errorf("without a store: %v", err)
+	}
+}

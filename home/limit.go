@@ -131,8 +131,12 @@ func (h *Home) real() store.Store {
 	return h.store
 }
 
-// admit refuses an operation that a limited home does not have.
+// admit refuses an operation of a home that is closed, and one that a limited home does not
+// have.
 func (h *Home) admit(op string) error {
+	if h.isClosed() {
+		return &store.Error{Op: op, Path: h.Dir(), Kind: store.ErrClosed}
+	}
 	if h.whole == nil {
 		return nil
 	}

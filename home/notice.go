@@ -51,6 +51,9 @@ const (
 	SessionUnread NoticeKind = "session_unread"
 	// LineSkipped says that the line of Session at Offset is not an entry.
 	LineSkipped NoticeKind = "line_skipped"
+	// ConnectionLost says that the server cannot be reached, and why. What is followed
+	// continues when it can.
+	ConnectionLost NoticeKind = "connection_lost"
 	// EntriesMissed says that entries which were appended before this moment may be missing
 	// from what is followed: the connection to the server was lost for too long.
 	EntriesMissed NoticeKind = "entries_missed"
@@ -96,6 +99,12 @@ func WithProgress(ctx context.Context, progress func(doing string, done, total i
 // that is appended after that.
 func WithBegun(ctx context.Context, begun func()) context.Context {
 	return context.WithValue(ctx, begunKey{}, begun)
+}
+
+func begun(ctx context.Context) {
+	if tell, ok := ctx.Value(begunKey{}).(func()); ok {
+		tell()
+	}
 }
 
 type (

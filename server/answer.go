@@ -30,6 +30,7 @@ type Message struct {
 	// ID lets a caller that follows continue after this piece: it is the next request's after,
 	// or its Last-Event-ID. A server-sent event has it as its own id instead.
 	ID       string         `json:"id,omitempty"`
+	Begun    bool           `json:"begun,omitempty"` // what is appended from now on is followed
 	Event    any            `json:"event,omitempty"`
 	Notice   *home.Notice   `json:"notice,omitempty"`
 	Progress *home.Progress `json:"progress,omitempty"`
@@ -357,6 +358,8 @@ func (m *Message) name() string {
 		return "progress"
 	case m.Event != nil:
 		return "message"
+	case m.Begun:
+		return "begin"
 	}
 	return ""
 }

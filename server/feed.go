@@ -158,13 +158,8 @@ func (f *feed) from(n uint64) (found []arrival, wait <-chan struct{}, ok bool) {
 	return f.kept[n-oldest:], f.changed, true
 }
 
-// mark tells a caller where it is.
-func (out *stream) mark(id string) error {
-	if out.events {
-		return out.write(id, "begin", []byte("{}"))
-	}
-	return out.send(id, Message{})
-}
+// mark tells a caller that nothing is missed from now on.
+func (out *stream) mark(id string) error { return out.send(id, Message{Begun: true}) }
 
 // reset tells a caller that arrivals before this point may be missing.
 func (out *stream) reset(id string) error {
@@ -179,13 +174,11 @@ func (s *Server) follow(ctx context.Context, request *http.Request, out *stream,
 	if r.Session != "" || r.Last > 0 || r.Filled || h != s.o.Home {
 		// The feed is for the whole home: its numbers would tell one who sees a part how much
 		// comes elsewhere. So only those who follow one session continue here.
-		if r.Session == "" && r.Last == 0 {
-			tell := out.mark
-			if r.After != "" {
-				r.After, tell = "", out.reset
-			}
-			ctx = home.WithBegun(ctx, func() { _ = tell("") })
+		tell := out.mark
+		if r.Session == "" && r.Last == 0 && r.After != "" {
+			r.After, tell = "", out.reset
 		}
+		ctx = home.WithBegun(ctx, func() { _ = tell("") })
 		result, err := h.Entries.Follow(ctx, *r, func(a home.Arrival) error { return out.send(a.Entry.ID, Message{Event: a}) })
 		s.finish(ctx, request, out, result, err)
 		return

@@ -71,13 +71,13 @@ func TestReconnectingAsksForTheSameAddress(t *testing.T) {
 	id, first := s.talk()
 	second := want[home.AppendResult](s, 200, "POST", "/v1/sessions/"+id+"/entries", hello).Entry
 	path := "/v1/follow?last=2&session=" + id
-	next := s.events(path)
+	next := s.arrivals(path)
 	for _, want := range []string{first, second} {
 		if got, _, data := next(); got != want {
 			t.Errorf("it begins with %s, not with %s", data, want)
 		}
 	}
-	if got, _, data := s.events(path, "Last-Event-ID: "+first)(); got != second {
+	if got, _, data := s.arrivals(path, "Last-Event-ID: "+first)(); got != second {
 		t.Errorf("it goes on with %s, not with %s", data, second)
 	}
 }

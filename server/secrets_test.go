@@ -307,7 +307,7 @@ func TestAskingWhetherItIsReadyCostsLittle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		st := &listed{Store: memory.New(nil)}
-		h, err := home.Away(t.Context(), st, nil, nil)
+		h, err := home.On(t.Context(), st, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

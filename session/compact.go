@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,7 +54,7 @@ type PlanOptions struct {
 	// That may be more than the context has now, because the new compaction replaces an
 	// earlier one. Default: the entry that KeepTokens decides.
 	FirstKept string
-	// Count returns the size of an entry in tokens.
+	// Count returns the size of an entry in tokens. It is needed; package window has some.
 	Count func(Entry) int
 }
 
@@ -91,6 +92,9 @@ func (s *Session) PlanCompaction(o PlanOptions) (*CompactionPlan, error) {
 // cut leaves anything out. A tool call that waits for its result is not an obstacle: it is
 // kept.
 func (c *Context) PlanCompaction(keepTokens int, count func(Entry) int) (*CompactionPlan, error) {
+	if count == nil {
+		return nil, &Error{Op: "plan compaction", Kind: ErrInvalid, Err: errors.New("there is no function that counts tokens")}
+	}
 	p := planner{c: c, tokens: make([]int, len(c.Entries)), of: c.owners()}
 	before := 0
 	for i := range c.Entries {

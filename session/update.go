@@ -33,7 +33,7 @@ import (
 // not returned. Order the entries so that the first ones alone do no harm.
 //
 // Like an append, an update can end in ErrUnknown, and in ErrConflict if others always come
-// first. Updates of one session wait for each other.
+// first. Updates of one session wait for each other, so fn must not begin another one.
 func (s *Session) Update(ctx context.Context, fn func(tx *Tx) error) error {
 	return s.WithContext(ctx).update("update", true, fn)
 }

@@ -38,6 +38,10 @@ var (
 	// look for the entry before trying again.
 	ErrUnknown error = &sentinel{"outcome unknown", nil}
 
+	// ErrUnavailable: the store cannot be reached, such as one on another machine. Nothing
+	// was written; try again later.
+	ErrUnavailable error = &sentinel{"unavailable", nil}
+
 	// ErrClosed: the store or log was closed. It also matches fs.ErrClosed.
 	ErrClosed error = &sentinel{"closed", fs.ErrClosed}
 )

@@ -4,8 +4,9 @@ package store
 // measurements. Without it, As does not find the capabilities of the other one.
 //
 // To see every line that is written, wrap the three methods that return a Log for writing
-// (Open, Create and CreateCopy; the lines of the latter two are written as they return) and,
-// of that Log, both Append and Start: a session uses Start, which does not call Append.
+// (Open, Create and CreateCopy; the lines of the latter two are written as they return), of
+// that Log both Append and Start (a session uses Start, which does not call Append), and Batch,
+// with which an import creates logs.
 type Wrapper interface {
 	// Unwrap returns the other store.
 	Unwrap() Store

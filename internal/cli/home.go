@@ -90,6 +90,8 @@ func (a *app) sayNotice(n home.Notice) {
 		a.warnOnce(n.Error.Error())
 	case home.LineSkipped:
 		a.say("%s session %s has a line at byte %d that is not an entry", warning, render.ShortID(n.Session), n.Offset)
+	case home.ConnectionLost:
+		a.say("%s %v; trying again", warning, n.Error)
 	case home.EntriesMissed:
 		a.say("%s the connection was lost for a while: entries may be missing here", warning)
 	case home.SessionTrashed:

@@ -106,10 +106,10 @@ func readList(ctx context.Context, st store.Store) (*list, error) {
 	if errors.Is(err, store.ErrNotExist) {
 		return l, nil
 	}
-	if err == nil {
-		err = l.parse(data)
+	if err != nil {
+		return l, err
 	}
-	if err != nil && ctx.Err() == nil {
+	if err = l.parse(data); err != nil {
 		err = &store.Error{
 			Op: "read what was redacted", Path: listPlace(st), Kind: store.ErrCorrupt, Err: err,
 			Hint: "the list keeps removed secrets from coming back; delete it if you do not need that",

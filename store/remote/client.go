@@ -116,7 +116,7 @@ func (s *Store) fail(op, name string, err error) error {
 		return &store.Error{Op: op, Name: name, Err: l.err}
 	case isLost:
 		hint, err := Unreachable(s.url, l.err)
-		return &store.Error{Op: op, Name: name, Err: err, Hint: hint}
+		return &store.Error{Op: op, Name: name, Kind: store.ErrUnavailable, Err: err, Hint: hint}
 	case errors.Is(err, errGone):
 		return &store.Error{Op: op, Name: name, Kind: store.ErrLocked, Err: err, Hint: "try again"}
 	case errors.Is(err, errFrame):
