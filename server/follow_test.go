@@ -2,10 +2,16 @@ package server_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
+	"net/http/httptest"
+	"os"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/server"
@@ -79,5 +85,79 @@ func TestReconnectingAsksForTheSameAddress(t *testing.T) {
 	}
 	if got, _, data := s.arrivals(path, "Last-Event-ID: "+first)(); got != second {
 		t.Errorf("it goes on with %s, not with %s", data, second)
+	}
+}
+
+// deaf is a caller that takes the first pieces of an answer, and then nothing more: who writes to it
+// waits until the deadline.
+type deaf struct {
+	*httptest.ResponseRecorder
+	t        *testing.T
+	deadline time.Time
+	takes    int
+	took     chan struct{}
+}
+
+func (d *deaf) SetReadDeadline(time.Time) error     { return nil }
+func (d *deaf) SetWriteDeadline(at time.Time) error { d.deadline = at; return nil }
+
+func (d *deaf) Write(p []byte) (int, error) {
+	if d.takes > 0 {
+		d.takes--
+		d.took <- struct{}{}
+		return d.ResponseRecorder.Write(p)
+	}
+	if patience := time.Until(d.deadline); patience > time.Minute || d.deadline.IsZero() {
+		d.t.Errorf("the server would wait until %s", d.deadline)
+	}
+	return 0, os.ErrDeadlineExceeded
+}
+
+// TestAFollowerWhoDoesNotReadIsCutOff: it does not keep the server waiting, nor its place.
+func TestAFollowerWhoDoesNotReadIsCutOff(t *testing.T) {
+	t.Parallel()
+	h, err := home.Open(t.Context(), t.TempDir(), &home.Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := server.New(server.Options{Home: h, Authorize: anybody, Limits: server.Limits{Streams: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := h.Sessions.Create(t.Context(), home.CreateRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := home.AppendRequest{Session: made.Session}
+	if err := json.Unmarshal([]byte(hello), &said); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/v1/follow", "/v1/follow?filled=true", "/v1/follow?last=1"} {
+		for takes := range 3 {
+			w := &deaf{ResponseRecorder: httptest.NewRecorder(), t: t, takes: takes, took: make(chan struct{}, takes)}
+			ctx, cancel := context.WithCancel(t.Context())
+			var talking sync.WaitGroup
+			talking.Go(func() {
+				for {
+					if _, err := h.Entries.Append(t.Context(), said); err != nil {
+						t.Error(err)
+					}
+					select {
+					case <-w.took:
+					case <-ctx.Done():
+						return
+					}
+				}
+			})
+			srv.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "http://localhost"+path, nil)) // it ends
+			cancel()
+			talking.Wait()
+			if w.Code != http.StatusOK || w.takes > 0 {
+				t.Errorf("%s: %d %s; %d pieces were not taken", path, w.Code, w.Body, w.takes)
+			}
+		}
+	}
+	if err := errors.Join(srv.Close(), h.Close()); err != nil {
+		t.Error(err)
 	}
 }
