@@ -117,9 +117,9 @@ func actIn(ctx context.Context, s *session.Session, o agent.Options, content []s
 	case out.Steps == 0 && out.Stop == "":
 		return Message{}, ErrAnswered
 	case out.Stop == agent.StopApproval:
-		err = fmt.Errorf("%d calls wait for approval: Retry goes on", len(out.Waiting))
+		err = fmt.Errorf("%d calls wait for approval: Retry continues", len(out.Waiting))
 	case out.Why != "":
-		err = fmt.Errorf("the turn ended before the model was done: %s: Retry goes on", out.Why)
+		err = fmt.Errorf("the turn ended before the model was done: %s: Retry continues", out.Why)
 	case out.Message == nil:
 		err = ErrEmptyReply
 	}

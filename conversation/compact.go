@@ -14,8 +14,8 @@ import (
 )
 
 // Compact replaces the beginning of the conversation with a summary, however many sessions it
-// spans, and keeps as much of the end as fits a number of tokens. It returns what was kept.
-// See session.PlanCompaction for its errors, for what else is kept, and for what happens if
+// spans, and keeps as much of the end as fits a number of tokens. It returns what was kept. See
+// session.Session.PlanCompaction for its errors, for what else is kept, and for what happens if
 // nothing fits. The log keeps everything.
 //
 // summarize gets the plan and returns the summary of what will go. Messages that are added in

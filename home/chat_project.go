@@ -90,7 +90,7 @@ func readProject(dir string, getenv func(string) string) (*Project, error) {
 			err = p.readServers(text, getenv)
 		}
 		if err != nil {
-			return nil, &session.Error{Op: "read", Path: path, Err: session.Invalidf("%w", err), Hint: "correct the file, or take back the trust in this directory"}
+			return nil, &session.Error{Op: "read", Path: path, Err: session.Invalidf("%w", err), Hint: "correct the file, or stop trusting this directory"}
 		}
 		p.Files = append(p.Files, name)
 		fmt.Fprintf(sum, "%s %d\n%s", name, len(text), text)

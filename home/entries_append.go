@@ -311,7 +311,7 @@ func orNone(text string) string {
 }
 
 // append appends an entry to a session of a conversation. Everything that it checks still
-// holds when the entry is written: see session.Update.
+// holds when the entry is written: see session.Session.Update.
 func (h *Home) append(ctx context.Context, c *Conversation, e session.Entry, r AppendRequest) (id string, err error) {
 	at, err := appendAt(c, &e, r.At)
 	if err != nil {

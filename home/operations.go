@@ -180,7 +180,7 @@ func listOperations() []*Operation {
 		stream(Read, "transfer.export_all", "", "Write several conversations to files.", transfer, (*Transfer).ExportAll),
 		reader(Write, "transfer.import", "POST /v1/import", "Import a transcript of another program.", transfer, (*Transfer).Import),
 		none(Read, "transfer.programs", "", "List the programs whose sessions can be imported.", transfer, (*Transfer).Programs),
-		unary(Write, "transfer.resume", "", "Write what a program needs to go on with a conversation.", transfer, (*Transfer).Resume),
+		unary(Write, "transfer.resume", "", "Write what a program needs to continue a conversation.", transfer, (*Transfer).Resume),
 
 		unary(Read, "upkeep.trash", "GET /v1/trash", "List the trash.", upkeep, (*Upkeep).Trash),
 		unary(Write, "upkeep.restore", "POST /v1/trash/{session}/restore", "Bring a conversation back from the trash.", upkeep, (*Upkeep).Restore),

@@ -125,7 +125,7 @@ func (sh *shape) leafOf(n int64) int64 {
 	return below[len(below)-1].last
 }
 
-// leaves counts the ends of branches, as session.Leaves does: the entries after which
+// leaves counts the ends of branches, as Session.Leaves of package session does: the entries after which
 // the conversation does not continue. remarks are the numbers of the entries that are
 // not part of it, in order.
 func (sh *shape) leaves(remarks []int64) int64 {

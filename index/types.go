@@ -54,7 +54,7 @@ type Session struct {
 	Archived bool
 	Leaf     string // the entry that the next one will follow, or ""
 	// Problems counts the faults met while reading: damaged lines, repeated ids,
-	// missing parents, a missing header. session.Problems finds more.
+	// missing parents, a missing header. session.Session.Problems finds more.
 	Problems int
 }
 

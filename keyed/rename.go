@@ -107,7 +107,7 @@ func (c *chat) mustBeOpen() error {
 
 // moveTo moves the session to another key, which must have none. An interruption loses
 // nothing: the old session is removed last, when the new one has all of its entries, and
-// only if there was no append to it since (see session.Remove).
+// only if there was no append to it since (see session.Session.Remove).
 func (c *chat) moveTo(to *chat) error {
 	if err := c.mustBeOpen(); err != nil {
 		return err

@@ -59,7 +59,7 @@ func parseEntry(text []byte) (Entry, error) {
 	}
 	for _, f := range e.Extra {
 		if EntryType(f.Name).isKnown() && e.Type.isKnown() {
-			return e, fmt.Errorf("an entry of type %q has the payload of %q as well: append one entry for each", e.Type, f.Name)
+			return e, fmt.Errorf("an entry of type %q also has the payload of %q: append one entry for each", e.Type, f.Name)
 		}
 	}
 	if err := e.checkLeading(members); err != nil {
@@ -246,7 +246,7 @@ func blocksHaveMembers(where string, blocks []Content) error {
 func (c *Content) checkMembers() error {
 	for _, f := range c.Extra {
 		if ContentType(f.Name).isKnown() {
-			return fmt.Errorf("a block of type %q has a %q as well: give each a block of its own", c.Type, f.Name)
+			return fmt.Errorf("a block of type %q also has a %q: give each a block of its own", c.Type, f.Name)
 		}
 	}
 	switch {

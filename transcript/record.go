@@ -24,7 +24,7 @@ type Conversation struct {
 
 	// Parent is the native id (the family, where there is one) of the
 	// conversation that this one came from, and Relation what that is to it: one
-	// of the session.Relation constants. ParentCall is the tool call of the
+	// of the Relation constants of package session. ParentCall is the tool call of the
 	// parent that started it, for a subagent.
 	Parent     string
 	Relation   string

@@ -14,7 +14,7 @@ import (
 // Session is what decides whether a session stays.
 type Session struct {
 	store.Stat
-	Active time.Time // when its conversation was last active: see session.LastActive
+	Active time.Time // when its conversation was last active: see session.LatestSaid
 	Pinned bool      // it or another session of its conversation is pinned
 
 	continues string // the session that it continues, or ""

@@ -148,9 +148,8 @@ func (s *Summary) Bill(to *session.Session) error {
 	return err
 }
 
-// AppendBranch moves the leaf to an entry and writes the summary of the branch that is left
-// there, with the files and the costs. It returns the id of the summary: see
-// session.BranchWithSummary.
+// AppendBranch moves the leaf to an entry and writes the summary of the abandoned branch
+// there, with the files and the costs. It returns the id of the summary.
 func (s *Summary) AppendBranch(to *session.Session, entryID string) (string, error) {
 	left := to.LeafID()
 	move := session.Entry{Type: session.TypeLeaf, ParentID: &entryID, Leaf: &session.LeafEntry{FromID: left}}

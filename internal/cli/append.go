@@ -76,7 +76,7 @@ func (a *app) append(ctx context.Context, r home.AppendRequest) error {
 	return a.withHome(ctx, false, func(h *home.Home) error {
 		appended, err := h.Entries.Append(ctx, r)
 		if _, ok := errors.AsType[*home.ResultError](err); ok {
-			return hinted(err, "--force appends it all the same; no model will be sent it")
+			return hinted(err, "--force appends it anyway, but no model will see it")
 		}
 		if err != nil {
 			return err

@@ -89,7 +89,7 @@ func (a *app) runVerify(ctx context.Context, path string) error {
 		a.say("note: sessions refer to %s that the home did not have either", render.Counted(n, "piece of content", "pieces of content"))
 	}
 	if home.KindOf(err) == home.KindCorrupt {
-		err = hinted(err, command("backup", []string{path})+" writes what is damaged again, if the home still has it; if not, "+
+		err = hinted(err, command("backup", []string{path})+" replaces what is damaged, if the home still has it; if not, "+
 			command("restore --partial", []string{path})+" restores the rest")
 	}
 	if a.flags.json {

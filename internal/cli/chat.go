@@ -149,13 +149,13 @@ func (a *app) runChat(ctx context.Context, args []string, f *chatFlags) error {
 const unnamedTools = "all of them"
 
 // allTools gives the model all tools, because no value follows --tools. In "--tools read", read
-// is no value but an argument, which is easily overlooked.
+// is not a value but an argument, which is easily overlooked.
 func (f *chatFlags) allTools(args []string) error {
 	for _, arg := range args {
 		if slices.ContainsFunc(strings.Split(arg, ","), func(name string) bool {
 			return name == home.AllTools || name == home.NoTools || slices.Contains(tools.Names(), strings.TrimSpace(name))
 		}) {
-			return hinted(usageError{fmt.Errorf("%q is not taken as the tools that the model gets, because there is no = before it", arg)},
+			return hinted(usageError{fmt.Errorf("%q is not taken as a list of tools, because there is no = before it", arg)},
 				fmt.Sprintf("--tools=%s gives it those; to say %s to a model with all tools, write --tools=%s", plain.ShellWord(arg), plain.ShellWord(arg), home.AllTools))
 		}
 	}

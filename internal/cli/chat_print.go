@@ -95,7 +95,7 @@ func (a *app) converse(ctx context.Context, c *home.Chat, text string, named hom
 		a.say("the answer was cut off at the token limit")
 		return errPartial
 	case out.Stop == provider.StopRefusal:
-		a.say("the model refused to say more, or a filter of its provider did")
+		a.say("the model, or a filter of its provider, refused to say more")
 		return errPartial
 	case out.Message == nil || strings.TrimSpace(session.TextOf(out.Message.Content)) == "":
 		return errNoText

@@ -156,7 +156,7 @@ func (a *app) sayChanged(changed *home.ChangedSetting, err error, words string) 
 	}
 	a.say(words, changed.Key, onLine(changed.Value), changed.Path)
 	if len(changed.Removed) > 0 {
-		a.say("gone, because they were for another provider: %s", strings.Join(changed.Removed, ", "))
+		a.say("removed, because they were for another provider: %s", strings.Join(changed.Removed, ", "))
 	}
 	if changed.HiddenBy != "" {
 		a.say("note: %s in the environment wins over it", changed.HiddenBy)

@@ -127,7 +127,7 @@ func (a *app) runRedact(ctx context.Context, h *home.Home, r home.RedactRequest)
 		return err
 	}
 	if len(result.Receipt.Left) > 0 {
-		a.say("some secrets are left; the receipt says where. %s also looks at the other sessions", command("redact", nil, "--all", "--apply"))
+		a.say("some secrets remain; the receipt says where. %s also looks at the other sessions", command("redact", nil, "--all", "--apply"))
 		return errPartial
 	}
 	return nil

@@ -123,7 +123,7 @@ func hintResume(err error, r *home.ResumeRequest) error {
 	if in == "" {
 		in = "AGENT"
 	}
-	return hinted(err, command("import", []string{there.Path})+" takes in what the agent added; "+
+	return hinted(err, command("import", []string{there.Path})+" imports what the agent added; "+
 		command("export", []string{r.Session}, "--to", in, "--force")+" replaces the file and keeps it as .bak")
 }
 

@@ -86,7 +86,7 @@ func adviseUnpin(err error) error {
 	case !ok:
 		return err
 	case pinned.Err != nil:
-		return hinted(err, "--force removes it all the same")
+		return hinted(err, "--force removes it anyway")
 	}
 	return hinted(err, command("unpin", []string{render.ShortID(pinned.Session)})+" first, or --force")
 }

@@ -88,7 +88,7 @@ func (a *app) addToken(ctx context.Context, h *home.Home, made madeToken) (err e
 	if a.flags.json {
 		return a.printJSON(made)
 	}
-	a.say("this is the token %s; it is shown only now", made.Name)
+	a.say("this is the token %s; it is not shown again", made.Name)
 	return a.print("%s", made.Secret)
 }
 

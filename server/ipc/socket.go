@@ -89,7 +89,7 @@ func lockSocket(path string) (vfs.File, error) {
 func listening(path string) error {
 	return &home.ErrorInfo{
 		Kind: home.KindLocked, Message: "a server is already listening on " + path,
-		Hint: "use that one, end it, or listen on another socket",
+		Hint: "use that one, stop it, or listen on another socket",
 	}
 }
 

@@ -131,7 +131,7 @@ type Store struct {
 	dir  string
 	opts Options
 	fs   vfs.FS
-	// isTrash says that dir is the trash of another store: see ReadTrash.
+	// isTrash says that dir is the trash of another store: see trash.Read.
 	isTrash bool
 
 	settled settledBlobs

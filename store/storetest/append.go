@@ -151,7 +151,7 @@ func checkAppendTooLarge(t *testing.T, s store.Store) {
 }
 
 // lineOverLimit returns a line that is one byte over the store's limit, and whether the
-// store must refuse it because it is a store.Limiter.
+// store must refuse it because it has such a limit.
 func lineOverLimit(s store.Store) (line []byte, refused bool) {
 	limit := int64(64 << 20)
 	if told := s.Limits().Entry; told > 0 {

@@ -294,7 +294,7 @@ func (c *content) hash() (string, error) {
 	return c.sum, err
 }
 
-// copyTo writes the content. Errors of the store are readErrors.
+// copyTo writes the content. An error of the store is a readError.
 func (c *content) copyTo(w io.Writer) error {
 	sum := sha256.New()
 	from := &reader{ctx: c.ctx, at: io.NewSectionReader(c.file, 0, c.size), sum: sum}

@@ -192,7 +192,7 @@ func (u *ui) turn(ctx context.Context, a *agent.Agent, run func(ctx context.Cont
 		case j.out.Stop == provider.StopMaxTokens:
 			u.note("  ■ the answer was cut off at the token limit")
 		case j.out.Stop == provider.StopRefusal:
-			u.note("  ■ the model refused to say more, or a filter of its provider did")
+			u.note("  ■ the model, or a filter of its provider, refused to say more")
 		case j.out.Steps == 0:
 			u.note("  there is nothing to resume")
 		case strings.TrimSpace(textOf(j.out.Message)) == "":
