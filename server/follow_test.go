@@ -96,6 +96,7 @@ type deaf struct {
 	deadline time.Time
 	takes    int
 	took     chan struct{}
+	leave    context.CancelFunc // ends the request
 }
 
 func (d *deaf) SetReadDeadline(time.Time) error     { return nil }
@@ -110,6 +111,7 @@ func (d *deaf) Write(p []byte) (int, error) {
 	if patience := time.Until(d.deadline); patience > time.Minute || d.deadline.IsZero() {
 		d.t.Errorf("the server would wait until %s", d.deadline)
 	}
+	d.leave() // as net/http does when it cannot write
 	return 0, os.ErrDeadlineExceeded
 }
 
@@ -134,8 +136,8 @@ func TestAFollowerWhoDoesNotReadIsCutOff(t *testing.T) {
 	}
 	for _, path := range []string{"/v1/follow", "/v1/follow?filled=true", "/v1/follow?last=1"} {
 		for takes := range 3 {
-			w := &deaf{ResponseRecorder: httptest.NewRecorder(), t: t, takes: takes, took: make(chan struct{}, takes)}
 			ctx, cancel := context.WithCancel(t.Context())
+			w := &deaf{ResponseRecorder: httptest.NewRecorder(), t: t, takes: takes, took: make(chan struct{}, takes), leave: cancel}
 			var talking sync.WaitGroup
 			talking.Go(func() {
 				for {
@@ -149,7 +151,7 @@ func TestAFollowerWhoDoesNotReadIsCutOff(t *testing.T) {
 					}
 				}
 			})
-			srv.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "http://localhost"+path, nil)) // it ends
+			srv.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "GET", "http://localhost"+path, nil)) // it ends
 			cancel()
 			talking.Wait()
 			if w.Code != http.StatusOK || w.takes > 0 {
