@@ -2,11 +2,14 @@ package mcp_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/coppice-dev/coppice/server/mcp"
 )
@@ -87,4 +90,53 @@ func TestTheEndOfTheInputWaitsForAnswers(t *testing.T) {
 			t.Errorf("request %d has no answer: %s", n, out.String())
 		}
 	}
+}
+
+// waiting adds a tool that says that it was called, and answers when its context ends.
+func waiting(called chan<- string) *mcp.Options {
+	return &mcp.Options{Setup: func(s *sdk.Server) {
+		s.AddTool(&sdk.Tool{Name: "wait", InputSchema: map[string]any{"type": "object"}}, func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			called <- r.Params.Name
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+	}}
+}
+
+const callWait = `{"jsonrpc":"2.0","id":"w","method":"tools/call","params":{"name":"wait","arguments":{}}}` + "\n"
+
+// begun is how a client of an older protocol begins.
+const begun = initialize + "\n" + initialized + "\n"
+
+// What can have no answer does not keep the server: a cancelled request, a subscription, and a
+// request of a client that is gone.
+func TestTheEndOfTheInputWaitsForNothingElse(t *testing.T) {
+	t.Parallel()
+	run := func(t *testing.T, o *mcp.Options, in io.Reader, out io.Writer) {
+		t.Helper()
+		_ = mcp.New(newHome(t), o).Run(t.Context(), mcp.Lines(in, out)) // it ends, however
+	}
+	t.Run("cancelled", func(t *testing.T) {
+		t.Parallel()
+		called := make(chan string, 1)
+		in, toServer := io.Pipe()
+		go func() {
+			_, _ = io.WriteString(toServer, begun+callWait)
+			<-called
+			_, _ = io.WriteString(toServer, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"w"}}`+"\n")
+			_ = toServer.Close()
+		}()
+		run(t, waiting(called), in, io.Discard)
+	})
+	t.Run("subscription", func(t *testing.T) {
+		t.Parallel()
+		in := `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}},"notifications":{"toolsListChanged":true}}}` + "\n"
+		run(t, nil, strings.NewReader(in), io.Discard)
+	})
+	t.Run("gone", func(t *testing.T) {
+		t.Parallel()
+		_, out := io.Pipe()
+		_ = out.CloseWithError(io.ErrClosedPipe)
+		run(t, waiting(make(chan string, 1)), strings.NewReader(begun+callWait), out)
+	})
 }
