@@ -217,16 +217,20 @@ func TestStreamsAreCountedByOperation(t *testing.T) {
 		args := frames(`{"handle":"`+handle+`"}`) + "Z\x00\x00\x00\x00"
 		return head(token, "POST /v1/store/watch", fmt.Sprintf("Content-Length: %d\r\n", len(args))) + args
 	}
+	agent := func(token string) string {
+		return head(token, "GET /mcp", "Connection: close\r\nAccept: text/event-stream\r\nMcp-Session-Id: none\r\n")
+	}
 	inMemory(t, o, func(t *testing.T, _ *home.Home, l *pipes) {
 		c := l.begin(t, follow("a", "application/x-ndjson"))
 		go func() { _, _ = io.Copy(io.Discard, c) }()
 		l.want(t, 200, overview("a", "application/json"))
 		l.want(t, 200, overview("a", "text/event-stream"))
-		for _, again := range []string{follow("a", "application/x-ndjson"), follow("a", "text/event-stream"), follow("a", "*/*"), watch("a", "none")} {
+		for _, again := range []string{follow("a", "application/x-ndjson"), follow("a", "text/event-stream"), follow("a", "*/*"), watch("a", "none"), agent("a")} {
 			l.want(t, 429, again)
 		}
 		l.want(t, 429, strings.Replace(follow("a", "*/*"), "GET", "HEAD", 1))
 		l.want(t, 200, watch("b", "none")) // the store says that there is no such handle
+		l.want(t, 404, agent("b"))         // there is no such session
 		l.want(t, 200, overview("b", "application/json"))
 	})
 	inMemory(t, o, func(t *testing.T, _ *home.Home, l *pipes) {
