@@ -261,3 +261,26 @@ func TestRequestsInASecond(t *testing.T) {
 		l.want(t, 200, overview("a"))
 	})
 }
+
+// TestAnAgentsSessionBelongsToItsToken: another token cannot end it, or listen to it.
+func TestAnAgentsSessionBelongsToItsToken(t *testing.T) {
+	t.Parallel()
+	inMemory(t, server.Options{Authorize: anybody}, func(t *testing.T, _ *home.Home, l *pipes) {
+		const body = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
+		c := l.begin(t, head("a", "POST /mcp", fmt.Sprintf("Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\nContent-Length: %d\r\n", len(body)))+body)
+		r, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		id := r.Header.Get("Mcp-Session-Id")
+		if id == "" {
+			t.Fatalf("there is no session: %s", r.Status)
+		}
+		end := func(token string) string {
+			return head(token, "DELETE /mcp", "Connection: close\r\nMcp-Session-Id: "+id+"\r\n")
+		}
+		l.want(t, 404, end("b"))
+		l.want(t, 204, end("a"))
+	})
+}
