@@ -95,8 +95,8 @@ func TestAppendAfterOthers(t *testing.T) {
 	}
 }
 
-// TestAppendToWhatIsGone: a session that was removed is not found, however lately it was open, and
-// one that is made anew under its id is another one.
+// TestAppendToWhatIsGone: a removed session is not found, even if it was open a moment ago. A new
+// session with the same id is a different session.
 func TestAppendToWhatIsGone(t *testing.T) {
 	t.Parallel()
 	for _, elsewhere := range []bool{false, true} {
@@ -123,9 +123,9 @@ func TestAppendToWhatIsGone(t *testing.T) {
 	}
 }
 
-// TestManyAppendToOneSession: those who append to a session at the same time, through several
-// homes, all find their entries, once each and in one line. What is said about an entry goes to the
-// one who appended it.
+// TestManyAppendToOneSession: several callers append to one session at the same time, through
+// several homes. Each entry is there once, and together they form one line. Notices about an entry
+// go to the caller that appended it.
 func TestManyAppendToOneSession(t *testing.T) {
 	t.Parallel()
 	h := newHouseInFiles(t)

@@ -109,7 +109,7 @@ func visitNetcat(g *guest) {
 			return err
 		}
 		defer follow.stop()
-		// It is told what was said last, and then what is said now, on the same connection.
+		// The same connection gets the last entry first, and then the new one.
 		for i, says := range []string{
 			`{"jsonrpc":"2.0","id":"f","method":"entries.follow","params":{"session":"last","last":1}}`,
 			`{"jsonrpc":"2.0","id":"a","method":"entries.append","params":{"session":"last","message":` + strings.Replace(message, otters, "And now?", 1) + `}}`,

@@ -17,9 +17,9 @@ import (
 	"github.com/coppice-dev/coppice/server"
 )
 
-// TestFollowingAPartAgain: one who comes back, and follows what the server does not keep, is told
-// that something may be missing, and hears what comes from then on. It learns nothing of what is
-// outside of its part.
+// TestFollowingAPartAgain: a caller that reconnects to a stream which the server does not keep is
+// told that entries may be missing, and gets those that come from then on. It learns nothing about
+// sessions outside its limit.
 func TestFollowingAPartAgain(t *testing.T) {
 	t.Parallel()
 	s := servePart(t)

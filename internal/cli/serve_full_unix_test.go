@@ -45,8 +45,8 @@ func (k *killable) ask(t *testing.T, method, path, body string) (status int, tex
 	return last.Error.Status, string(problem)
 }
 
-// TestServeOnAFullDisk: one who writes is told why that does not work, others go on reading, all
-// that was acknowledged is there, and when there is room the same request is done.
+// TestServeOnAFullDisk: a writer is told why its request fails, and readers are not affected.
+// Everything that was acknowledged is there, and the same request succeeds once there is room.
 func TestServeOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	disk := smallDisk(t)

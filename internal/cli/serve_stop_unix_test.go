@@ -94,9 +94,9 @@ func (k *killable) stop(t *testing.T, meanwhile func()) {
 
 const snoring = `{"type":"user","uuid":"7f6c1a52-6f0e-4c63-9a25-1d6f3a1c0b%02d","sessionId":"0b0d6a1e-0a55-4a38-8e05-9d6a0f3b1c22","timestamp":"2026-01-01T10:00:%02d.000Z","cwd":"/x","version":"2.1.0","message":{"role":"user","content":"Does otter %d snore?"}}` + "\n"
 
-// TestServeStopsUnderLoad: a server is told to end while others append, follow, import and talk
-// to a model. It answers what it has begun, those who listen can go on later where they were,
-// and another process goes on at once.
+// TestServeStopsUnderLoad: a server gets the signal to stop while clients append, follow, import
+// and talk to a model. It answers the requests that it has begun, listeners can later continue
+// where they were, and another process can use the home at once.
 func TestServeStopsUnderLoad(t *testing.T) {
 	t.Parallel()
 	k := &killable{

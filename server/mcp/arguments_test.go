@@ -10,8 +10,8 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// What is wrong with a call is said outside of a quotation, so that a model heeds it. What an
-// error repeats of a session is inside.
+// An error says outside the quotation what is wrong with a call, so that a model acts on it. Text
+// of a session that the error repeats is inside.
 func TestErrorsAreOurs(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

@@ -381,17 +381,7 @@ func TestALeaseHasALife(t *testing.T) {
 	}))
 	tight, other := open(t, url), open(t, url)
 	tight.Tick(time.Millisecond)
-	log := storetest.MustCreate(t, tight, "a", num(0))
-	unpin, err := log.Pin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unpin()
-	release, err := tight.Blobs().Hold(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer release()
+	holdAll(t, tight)
 	ref := storetest.MustPut(t, other.Blobs(), []byte("nobody names it"))
 	storetest.MustAppend(t, storetest.MustOpen(t, other, "a"), num(1))
 	if done, err := other.Blobs().Collect(t.Context(), ref); err != nil || len(done.Deleted) != 1 {
@@ -403,6 +393,7 @@ func TestALeaseHasALife(t *testing.T) {
 		}
 	}
 	b := tight.Batch()
+	var err error
 	defer b.Discard()
 	for n := 0; err == nil; n++ {
 		err = b.Add(t.Context(), fmt.Sprint("b", n), store.Lines([]byte(num(0))))

@@ -74,16 +74,7 @@ func TestSignsOfLifeDoNotProlongALease(t *testing.T) {
 		}
 		tight, other := open(), open()
 		tight.Tick(time.Millisecond)
-		unpin, err := storetest.MustCreate(t, tight, "a", num(0)).Pin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer unpin()
-		release, err := tight.Blobs().Hold(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer release()
+		holdAll(t, tight)
 		ref := storetest.MustPut(t, other.Blobs(), []byte("nobody names it"))
 		soon, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -100,4 +91,19 @@ func TestSignsOfLifeDoNotProlongALease(t *testing.T) {
 			t.Errorf("collect what another holds: %+v, %v", done, err)
 		}
 	})
+}
+
+// holdAll creates a log, pins it, and holds all blobs until the test ends.
+func holdAll(t *testing.T, st *remote.Store) {
+	t.Helper()
+	unpin, err := storetest.MustCreate(t, st, "a", num(0)).Pin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unpin() })
+	release, err := st.Blobs().Hold(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { release() })
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // UniqueIDs gives the calls of a conversation ids that a provider accepts. Some programs
-// number their calls anew in every turn, or use no ids; a provider refuses two calls with the
+// start numbering their calls again in every turn, or use no ids; a provider refuses two calls with the
 // same id, and finds the call of a result by its id. The zero value is ready.
 //
 // An id depends only on what comes before it, so that a longer conversation begins with
