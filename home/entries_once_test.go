@@ -69,7 +69,7 @@ func TestAskingTwiceAppendsOnce(t *testing.T) {
 	}
 }
 
-// TestOnlyOneBegins: of those who want to say the first thing, one does.
+// TestOnlyOneBegins: of several callers that want to write the first entry, one does.
 func TestOnlyOneBegins(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

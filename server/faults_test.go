@@ -160,7 +160,7 @@ func TestACallerWhoDoesNotReadIsCutOff(t *testing.T) {
 	})
 }
 
-// TestABodyThatTricklesIsRefused: one who sends a byte now and then does not keep a connection
+// TestABodyThatTricklesIsRefused: a caller that sends a byte now and then does not keep a connection
 // for ever.
 func TestABodyThatTricklesIsRefused(t *testing.T) {
 	t.Parallel()

@@ -172,8 +172,8 @@ func (out *stream) reset(id string) error {
 // follow sends arrivals until the caller leaves or the server stops.
 func (s *Server) follow(ctx context.Context, request *http.Request, out *stream, h *home.Home, r *home.FollowRequest) {
 	if r.Session != "" || r.Last > 0 || r.Filled || h != s.o.Home {
-		// The feed is for the whole home: its numbers would tell one who sees a part how much
-		// comes elsewhere. So only those who follow one session continue here.
+		// The feed is for the whole home: its numbers would tell a caller with a limited token
+		// how much happens elsewhere. So only a caller that follows one session continues here.
 		tell := out.mark
 		if r.Session == "" && r.Last == 0 && r.After != "" {
 			r.After, tell = "", out.reset

@@ -36,7 +36,7 @@ func TestNothingIsLostSilently(t *testing.T) {
 	}
 }
 
-// TestIdempotencyKeyIsTakenOrRefused: no caller may believe in a key that nobody looks at.
+// TestIdempotencyKeyIsTakenOrRefused: no caller may rely on a key that is ignored.
 func TestIdempotencyKeyIsTakenOrRefused(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)

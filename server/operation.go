@@ -67,7 +67,7 @@ func (s *Server) read(op *described, w http.ResponseWriter, r *http.Request) (an
 		if beside["after"], err = valueOf(op.properties["after"].Type, last); err != nil {
 			return nil, wrongField("after", "%q is not %s", last, err)
 		}
-		delete(beside, "last") // one who reconnects asks for the same address, and has had them
+		delete(beside, "last") // a caller that reconnects uses the same address, and has had these entries
 	}
 	if err := op.validate(body, beside); err != nil {
 		return nil, err

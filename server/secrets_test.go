@@ -32,7 +32,7 @@ import (
 	"github.com/coppice-dev/coppice/store/memory"
 )
 
-// told is everything that those who run a server can read: its log and its spans.
+// told is everything that the operator of a server can read: its log and its spans.
 type told struct {
 	noop.TracerProvider
 	mu   sync.Mutex
@@ -228,7 +228,7 @@ func TestOneWhoIsNotLetInLearnsNothing(t *testing.T) {
 	}
 }
 
-// TestReady: those who run the server learn when not to send anybody there.
+// TestReady: a load balancer learns when not to send requests to the server.
 func TestReady(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testReady)

@@ -55,7 +55,7 @@ func randomEntries(r *rand.Rand, n int) (entries []session.Entry) {
 
 var entryLine = regexp.MustCompile(`(?m)^## entry (\S+)`)
 
-// Whatever sessions say, every answer keeps to its budget, and those who follow the cursors get
+// Whatever sessions say, every answer keeps to its budget, and a caller that follows the cursors gets
 // everything, once.
 func TestRandomSessionsKeepToTheBudget(t *testing.T) {
 	t.Parallel()

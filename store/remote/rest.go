@@ -12,7 +12,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// leased keeps a lease until it is released. If the server has ended it, again takes it anew,
+// leased keeps a lease until it is released. If the server has ended it, again takes a new one,
 // unless that is nil: then the next request that needs it fails.
 func (s *Store) leased(id string, again func(context.Context) (string, error)) (release func()) {
 	going, stop := context.WithCancel(s.ctx)

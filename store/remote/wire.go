@@ -43,7 +43,7 @@
 // A pin, a hold, a batch, and a change of a note or a part last for several requests. Each has
 // a name, too, and the client says every few seconds that it is alive ("keep"). If it is silent
 // for long enough, the server ends what it had begun. It also does so after an hour, or after two
-// minutes if it is a pin, and says that it is "over": the client takes pins and holds anew, after
+// minutes if it is a pin, and says that it is "over": the client takes pins and holds again, after
 // those who had to wait.
 package remote
 
