@@ -122,8 +122,13 @@ func (a *app) rootCommand() *cobra.Command {
 			"  coppice ls\n" +
 			"  coppice tree ID\n" +
 			"  coppice search \"that thing\"",
-		Args:          refuseUnknown,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return a.welcome(cmd.Context()) },
+		Args: refuseUnknown,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if shown, err := a.showUI(cmd.Context()); shown {
+				return err
+			}
+			return a.welcome(cmd.Context())
+		},
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {

@@ -47,6 +47,7 @@ type talk struct {
 	call     func(field string) string // what the command calls a field of a request: see fields.go
 
 	screen, talkScreen *os.File // the terminals that out and err are, or nil
+	page               int      // columns of a page on which a person reads what is printed, if that is not a terminal
 }
 
 // newTalk returns a talk that writes to out and err.
@@ -192,12 +193,17 @@ const (
 )
 
 // isTerminal reports whether data goes to a person.
-func (t *talk) isTerminal() bool { return t.screen != nil }
+func (t *talk) isTerminal() bool { return t.screen != nil || t.page > 0 }
 
 // width is how many columns there are, or 0 for as many as one likes. That is so
 // wherever data does not go to a terminal: a shell that exports COLUMNS must not
 // change what a program reads.
-func (t *talk) width() int { return t.columnsOf(t.screen) }
+func (t *talk) width() int {
+	if t.page > 0 {
+		return t.page
+	}
+	return t.columnsOf(t.screen)
+}
 
 // columnsOf is how many columns a terminal has, or 0 if there is none.
 func (t *talk) columnsOf(screen *os.File) int {

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"strconv"
+	"strings"
 )
 
 const escape = 0x1b
@@ -28,6 +29,10 @@ func Paint(style, text string) string {
 	}
 	return mark + style + "m" + text + mark + "0m"
 }
+
+// Again prepares what a [Writer] has written, and so has cleaned, for another one: its styles are
+// kept.
+func Again(written string) string { return strings.ReplaceAll(written, "\x1b[", mark) }
 
 // maxStyle is the length of the longest style that is understood.
 const maxStyle = 64

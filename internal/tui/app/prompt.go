@@ -1,0 +1,102 @@
+package app
+
+import (
+	"strings"
+
+	"charm.land/bubbles/v2/textinput"
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/coppice-dev/coppice/render/terminal"
+)
+
+// prompt is a question in the last row: for a text, or with a few answers of one key each.
+type prompt struct {
+	app     *App
+	words   string
+	input   *textinput.Model          // nil for a question with answers
+	done    func(text string) tea.Cmd // of a text
+	changed func(text string) tea.Cmd // of a text that has an effect while it is typed; or nil
+	left    func() tea.Cmd            // when the text is not wanted; or nil
+	answers []answer
+}
+
+// answer is one of the answers to a question.
+type answer struct {
+	key, help string
+	do        func() tea.Cmd
+}
+
+// ask asks for a text, which begins with what is given.
+func (a *App) ask(words, given string, done func(text string) tea.Cmd) *prompt {
+	input := textinput.New()
+	input.Prompt = ""
+	input.SetVirtualCursor(false)
+	input.SetValue(given)
+	input.CursorEnd()
+	input.Focus()
+	a.prompt = &prompt{app: a, words: words, input: &input, done: done}
+	return a.prompt
+}
+
+// choose asks a question with answers of one key each. Escape is always one of them.
+func (a *App) choose(words string, answers ...answer) {
+	a.prompt = &prompt{app: a, words: words, answers: answers}
+}
+
+// confirm asks before something is done that cannot be undone.
+func (a *App) confirm(words, yes string, do func() tea.Cmd) {
+	a.choose(words, answer{"y", yes, do})
+}
+
+func (p *prompt) press(msg tea.KeyPressMsg) tea.Cmd {
+	if msg.String() == "esc" {
+		p.app.prompt = nil
+		if p.left != nil {
+			return p.left()
+		}
+		return nil
+	}
+	for _, answer := range p.answers {
+		if msg.String() == answer.key {
+			p.app.prompt = nil
+			return answer.do()
+		}
+	}
+	if p.input == nil {
+		return nil
+	}
+	if msg.String() == "enter" {
+		p.app.prompt = nil
+		return p.done(strings.TrimSpace(p.input.Value()))
+	}
+	return p.update(msg)
+}
+
+func (p *prompt) update(msg tea.Msg) tea.Cmd {
+	if p.input == nil {
+		return nil
+	}
+	before := p.input.Value()
+	input, cmd := p.input.Update(msg)
+	*p.input = input
+	if after := input.Value(); after != before && p.changed != nil {
+		cmd = tea.Batch(cmd, p.changed(after))
+	}
+	return cmd
+}
+
+// view returns the row and the column of the cursor.
+func (p *prompt) view(width int) (string, int) {
+	s := p.app.style(width)
+	row := " " + s.Paint(terminal.Bold, p.words) + " "
+	if p.input == nil {
+		for _, answer := range p.answers {
+			row += " " + s.Paint(terminal.Bold, keyName(answer.key)) + " " + answer.help + " "
+		}
+		return row + " " + s.Paint(terminal.Bold, "Esc") + " leave it", 0
+	}
+	used := ansi.StringWidth(row)
+	p.input.SetWidth(max(width-used-1, 8))
+	return row + p.input.View(), used + ansi.StringWidth(string([]rune(p.input.Value())[:p.input.Position()]))
+}

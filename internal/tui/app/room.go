@@ -1,0 +1,127 @@
+package app
+
+import (
+	"context"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// room is a part of the UI that fills the screen, but for the first and the last row.
+type room interface {
+	core() *base
+	title() string
+	// enter is called when the room comes to the front, and when something that it shows may
+	// have been changed: it reads again what it needs.
+	enter() tea.Cmd
+	// update handles a message: what a call brought back, or a key that is not one of keys.
+	update(msg tea.Msg) tea.Cmd
+	// keys returns what can be done now, the most useful first.
+	keys() []key
+	// view draws the room. cursor is where the selection is.
+	view(width, height int) (rows []string, cursor tea.Position)
+}
+
+// typist is a room in which text is typed while typing reports true. Keys that are text then go to
+// update, and the others are used as ever.
+type typist interface {
+	room
+	typing() bool
+}
+
+// pointed is a room that can be used with a mouse. x and y count from its first column and row.
+type pointed interface {
+	room
+	wheel(x, y, rows int) tea.Cmd
+	click(x, y int) tea.Cmd
+}
+
+// key is something to do, and the keys that do it.
+type key struct {
+	keys []string // as bubbletea names them; the first is shown
+	help string   // what it does, in a word or two
+	why  string   // why it cannot be done now; "" if it can
+	do   func() tea.Cmd
+}
+
+// base is what all rooms have: the UI, and calls that end when the room is left.
+type base struct {
+	*App
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+func newBase(a *App) base {
+	b := base{App: a}
+	b.ctx, b.cancel = context.WithCancel(a.ctx)
+	return b
+}
+
+func (b *base) core() *base { return b }
+
+// roomMsg is a message for one room.
+type roomMsg struct {
+	to *base
+	tea.Msg
+}
+
+// call runs f beside the UI. What it returns comes to the room's update, if the room is still
+// there; an error is also shown to the user.
+func (b *base) call(f func(ctx context.Context) tea.Msg) tea.Cmd {
+	return func() tea.Msg { return roomMsg{b, f(b.ctx)} }
+}
+
+// only is a place for one call at a time.
+type only struct{ cancel context.CancelFunc }
+
+// callOnly is call, and cancels what was called before in the same place: the answer to a question
+// that was changed since is not wanted any more.
+func (b *base) callOnly(place *only, f func(ctx context.Context) tea.Msg) tea.Cmd {
+	if place.cancel != nil {
+		place.cancel()
+	}
+	ctx, cancel := context.WithCancel(b.ctx)
+	place.cancel = cancel
+	return func() tea.Msg {
+		defer cancel()
+		msg := f(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		return roomMsg{b, msg}
+	}
+}
+
+// A notice is a message with words for the user.
+type notice string
+
+// done is the message that something was done. undo takes it back; nil if that is not possible.
+type done struct {
+	what string
+	undo func(ctx context.Context) error
+}
+
+// undo is something that can be taken back.
+type undo struct {
+	what string
+	do   func(ctx context.Context) error
+}
+
+// act runs an action beside the UI. It is not cancelled when the room is left.
+func (a *App) act(f func(ctx context.Context) (done, error)) tea.Cmd {
+	return func() tea.Msg {
+		d, err := f(a.ctx)
+		if err != nil {
+			return err
+		}
+		return d
+	}
+}
+
+// undo takes back what was done last.
+func (a *App) undo() tea.Cmd {
+	last := a.undos[len(a.undos)-1]
+	a.undos = a.undos[:len(a.undos)-1]
+	return a.act(func(ctx context.Context) (done, error) {
+		return done{what: "undone: " + last.what}, last.do(ctx)
+	})
+}
