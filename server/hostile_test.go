@@ -62,7 +62,8 @@ func TestNegativeNumbersAreRefused(t *testing.T) {
 			for kind.Kind() == reflect.Pointer {
 				kind = kind.Elem()
 			}
-			if kind.Kind() != reflect.Int && kind.Kind() != reflect.Int64 || kind == reflect.TypeFor[home.Age]() {
+			if kind.Kind() != reflect.Int && kind.Kind() != reflect.Int64 || kind == reflect.TypeFor[home.Age]() ||
+				name == "from" { // which counts from the end then
 				continue
 			}
 			method, _, _ := strings.Cut(op.Route, " ")

@@ -132,6 +132,10 @@ var besides = []any{
 	home.EntryNamesRequest{},
 	home.ChatHands{},   // which is no request
 	home.BlobRequest{}, // for other programs: commands read the entry that has the content
+	// For faces that show a part at a time: commands print the whole.
+	home.RowsRequest{},
+	home.SeekRequest{},
+	home.MapRequest{},
 }
 
 // Every request of the floor belongs to a command.

@@ -10,15 +10,10 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/coppice-dev/coppice/render"
-	"github.com/coppice-dev/coppice/session"
 )
 
-const (
-	// FoldIfLong folds the runs of a long tree and leaves a short one alone.
-	FoldIfLong = -1
-	longTree   = 200
-	longRun    = 4
-)
+// FoldIfLong folds the runs of a long tree and leaves a short one alone.
+const FoldIfLong = render.FoldIfLong
 
 // defaultWidth is the width of lines that must end somewhere and have no terminal
 // to fit.
@@ -40,25 +35,15 @@ func Tree(ctx context.Context, w io.Writer, c render.Conversation, out *render.O
 	if s.Width == 0 {
 		s.Width = defaultWidth
 	}
-	if fold < 0 {
-		fold = 0
-		if len(out.Order) > longTree {
-			fold = longRun
-		}
-	}
-	d := drawing{Style: s, outline: out, fold: fold, w: w}
+	d := drawing{Style: s, outline: out, w: w}
 	for _, n := range out.Order {
 		d.idWidth = max(d.idWidth, ansi.StringWidth(out.Names.Shown(n.Entry.ID)))
 	}
-	if fold > 0 {
-		if err := d.findPrompts(ctx, c); err != nil {
-			return err
-		}
+	planned, err := c.Plan(ctx, out, fold)
+	if err != nil {
+		return err
 	}
-	for _, root := range out.Roots {
-		d.trunk(root)
-	}
-	for lines := range slices.Chunk(d.lines, render.ReadAtOnce) {
+	for lines := range slices.Chunk(planned, render.ReadAtOnce) {
 		if err := d.print(ctx, c, lines); err != nil {
 			return err
 		}
@@ -72,24 +57,14 @@ type drawing struct {
 	Style
 	w       io.Writer
 	outline *render.Outline
-	fold    int // runs longer than this are folded; 0: never
-	prompts map[*render.Node]bool
 	idWidth int
-	lines   []drawnLine // in the order in which they are printed
 }
 
-// drawnLine is a line of the drawing: an entry, or how many are folded away.
-type drawnLine struct {
-	node   *render.Node // nil: folded
-	folded int
-	before string
-}
-
-func (d *drawing) print(ctx context.Context, c render.Conversation, lines []drawnLine) error {
+func (d *drawing) print(ctx context.Context, c render.Conversation, lines []render.TreeLine) error {
 	var nodes []*render.Node
 	for _, l := range lines {
-		if l.node != nil {
-			nodes = append(nodes, l.node)
+		if l.Folded == 0 {
+			nodes = append(nodes, l.Node)
 		}
 	}
 	if err := c.Read(ctx, nodes, render.MaxOutput); err != nil {
@@ -97,124 +72,21 @@ func (d *drawing) print(ctx context.Context, c render.Conversation, lines []draw
 	}
 	var b strings.Builder
 	for _, l := range lines {
-		if l.node == nil {
-			b.WriteString(d.foldLine(l.before, l.folded) + "\n")
+		if l.Folded > 0 {
+			b.WriteString(d.foldLine(l.Lanes, l.Folded) + "\n")
 			continue
 		}
-		if l.node.Parent == nil && l.node != d.outline.Roots[0] {
+		if l.Node.Parent == nil && l.Node != d.outline.Roots[0] {
 			b.WriteByte('\n')
 		}
-		b.WriteString(d.line(l.node, l.before) + "\n")
-		for _, name := range c.SubagentsOf(&l.node.Entry) {
-			b.WriteString(d.subagentLine(l.before, name) + "\n")
+		b.WriteString(d.line(l.Node, l.Lanes) + "\n")
+		for _, name := range c.SubagentsOf(&l.Node.Entry) {
+			b.WriteString(d.subagentLine(l.Lanes, name) + "\n")
 		}
-		l.node.Forget()
+		l.Node.Forget()
 	}
 	_, err := io.WriteString(d.w, b.String())
 	return err
-}
-
-// maxIndent is how many branches of branches are drawn side by side. Deeper ones are
-// not indented further: no terminal has room for them, and the lines that lead to an
-// entry would be longer than what it says.
-const maxIndent = 60
-
-// What is before the first line of a branch, and before the others.
-const branchOff, branchOn = "├─", "│ "
-
-// stem is a part of the drawing that is still to be planned: an entry and how the
-// conversation continues from it, from an index on. first is put before the first line,
-// rest before the others.
-type stem struct {
-	run         []*render.Node
-	hidden      map[int]int
-	at          int
-	first, rest string
-	depth       int
-}
-
-func (d *drawing) newStem(n *render.Node, first, rest string, depth int) *stem {
-	s := &stem{first: first, rest: rest, depth: depth}
-	for ; n != nil; n = n.Onward {
-		s.run = append(s.run, n)
-	}
-	s.hidden = d.folded(s.run)
-	return s
-}
-
-// trunk plans an entry and how the conversation continues from it, with what branches
-// off beside it. It does not recurse: a branch may have branches as often as there are
-// entries.
-func (d *drawing) trunk(root *render.Node) {
-	stems := []*stem{d.newStem(root, "", "", 0)}
-	for len(stems) > 0 {
-		s := stems[len(stems)-1]
-		if s.at == len(s.run) {
-			stems = stems[:len(stems)-1]
-			continue
-		}
-		if folded := s.hidden[s.at]; folded > 0 {
-			d.lines = append(d.lines, drawnLine{folded: folded, before: s.rest})
-			s.at += folded
-			continue
-		}
-		before := s.rest
-		if s.at == 0 {
-			before = s.first
-		}
-		n := s.run[s.at]
-		s.at++
-		d.lines = append(d.lines, drawnLine{node: n, before: before})
-		first, rest, depth := s.rest+branchOff, s.rest+branchOn, s.depth+1
-		if s.depth == maxIndent {
-			first, rest, depth = s.first, s.rest, s.depth
-		}
-		for _, other := range slices.Backward(n.Others()) { // the first is planned first
-			stems = append(stems, d.newStem(other, first, rest, depth))
-		}
-	}
-}
-
-// folded returns which parts of a run are not drawn: their lengths by where they
-// begin. Both ends of what is between two marks are drawn.
-func (d *drawing) folded(run []*render.Node) map[int]int {
-	hidden := make(map[int]int)
-	if d.fold <= 0 {
-		return hidden
-	}
-	from := 0
-	for i := 0; i <= len(run); i++ {
-		if i < len(run) && !d.isMark(run[i]) {
-			continue
-		}
-		if n := i - from; n > d.fold+1 { // folding one line away saves nothing
-			hidden[from+(d.fold+1)/2] = n - d.fold
-		}
-		from = i + 1
-	}
-	return hidden
-}
-
-// findPrompts finds what people said and what started subagents: a long conversation is known
-// by that.
-func (d *drawing) findPrompts(ctx context.Context, c render.Conversation) error {
-	d.prompts = make(map[*render.Node]bool)
-	for nodes, err := range c.ReadChunks(ctx, d.outline.Order, 0) {
-		if err != nil {
-			return err
-		}
-		for _, n := range nodes {
-			if m := n.Entry.Message; m != nil && (m.Role == session.RoleUser || len(c.SubagentsOf(&n.Entry)) > 0) {
-				d.prompts[n] = true
-			}
-		}
-	}
-	return nil
-}
-
-// isMark reports whether an entry is worth seeing in a run that is folded.
-func (d *drawing) isMark(n *render.Node) bool {
-	return d.prompts[n] || n.Label != "" || n == d.outline.Leaf || len(n.Children) != 1 || n.Entry.Type == session.TypeCompaction
 }
 
 func (d *drawing) foldLine(before string, n int) string {
@@ -227,8 +99,8 @@ const subagentMark = "↳ subagent: "
 
 // subagentLine names a session that the entry above started.
 func (d *drawing) subagentLine(before, name string) string {
-	if rest, ok := strings.CutSuffix(before, branchOff); ok {
-		before = rest + branchOn
+	if rest, ok := strings.CutSuffix(before, render.BranchOff); ok {
+		before = rest + render.BranchOn
 	}
 	return Pad("", d.idWidth) + "  " + d.Paint(Dim, before+subagentMark+render.OneLine(name, 0))
 }
