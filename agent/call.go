@@ -30,18 +30,18 @@ func (k *Keeper) callsOf(e *session.Entry) []Pending {
 	var calls []Pending
 	for i := range e.Message.Content {
 		if use := e.Message.Content[i].ToolUse; use != nil {
-			calls = append(calls, k.pendingCall(e, use))
+			calls = append(calls, pendingCall(k.s.SessionOf(""), e, use))
 		}
 	}
 	return calls
 }
 
-func (k *Keeper) pendingCall(e *session.Entry, use *session.ToolUseContent) Pending {
+func pendingCall(in string, e *session.Entry, use *session.ToolUseContent) Pending {
 	input, err := use.InputJSON()
 	if err != nil {
 		input = nil // refuse says what is wrong with it
 	}
-	call := Call{ID: use.ID, Name: use.Name, Input: input, Session: k.s.SessionOf("")}
+	call := Call{ID: use.ID, Name: use.Name, Input: input, Session: in}
 	return Pending{Call: call, Entry: e.ID, State: CallNew, cutOff: provider.IsCutOff(e.Message.StopReason)}
 }
 

@@ -130,14 +130,23 @@ func (k *Keeper) unfinished() (pending []Pending, open bool, _ error) {
 func (k *Keeper) open() (bool, error) {
 	last, err := k.lastMessage()
 	switch {
-	case err != nil || last == nil:
-		return false, err
-	case last.Message.Role == session.RoleAssistant:
-		return last.Message.StopReason == provider.StopPause || brokeOff(last.Message), nil
+	case err != nil || last == nil || last.Message.Role == session.RoleAssistant:
+		return waits(last), err
 	}
 	r, err := k.lastRecord(func(e *session.Entry) bool { return e.Message != nil })
 	hadNothingToAdd := r != nil && r.Response == "" && r.Error == ""
 	return !hadNothingToAdd, err
+}
+
+// waits reports whether a message, the last of a conversation, waits for the model.
+func waits(last *session.Entry) bool {
+	switch {
+	case last == nil:
+		return false
+	case last.Message.Role == session.RoleAssistant:
+		return last.Message.StopReason == provider.StopPause || brokeOff(last.Message)
+	}
+	return true
 }
 
 // lastMessage returns the message with which the conversation ends, or nil. Summaries,
@@ -147,12 +156,16 @@ func (k *Keeper) lastMessage() (*session.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i := len(c.Entries) - 1; i >= 0; i-- {
-		if m := c.Entries[i].Message; m != nil && m.Role != session.RoleSystem && m.Role != session.RoleBashExecution {
-			return &c.Entries[i], nil
+	return lastMessageIn(c.Entries), nil
+}
+
+func lastMessageIn(entries []session.Entry) *session.Entry {
+	for i := len(entries) - 1; i >= 0; i-- {
+		if m := entries[i].Message; m != nil && m.Role != session.RoleSystem && m.Role != session.RoleBashExecution {
+			return &entries[i]
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // brokeOff reports whether a message is the part of an answer that arrived before the

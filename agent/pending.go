@@ -120,11 +120,23 @@ func (k *Keeper) pending() ([]Pending, error) {
 	if err != nil {
 		return nil, err
 	}
+	calls := pendingIn(k.s.SessionOf(""), c.Entries)
+	for i := range calls {
+		k.recallCall(&calls[i])
+	}
+	if len(calls) == 0 {
+		return nil, nil
+	}
+	return calls, k.readStates(calls)
+}
+
+// pendingIn finds the calls that wait for a result at the end of a conversation; in is its session.
+func pendingIn(in string, entries []session.Entry) (calls []Pending) {
 	var pairs session.Pairs
 	var added []*session.Entry
 	spoken := -1
-	for i := range c.Entries {
-		e := &c.Entries[i]
+	for i := range entries {
+		e := &entries[i]
 		if strings.HasPrefix(e.ID, session.InterruptedPrefix) {
 			continue // made up for the model: the call has no result
 		}
@@ -134,18 +146,31 @@ func (k *Keeper) pending() ([]Pending, error) {
 		}
 		added = append(added, e)
 	}
-	var calls []Pending
 	for _, ref := range pairs.PendingCalls() {
 		e := added[ref.Entry]
-		p := k.pendingCall(e, e.Message.Content[ref.Block].ToolUse)
+		p := pendingCall(in, e, e.Message.Content[ref.Block].ToolUse)
 		p.found, p.overtaken = true, spoken > ref.Entry
-		k.recallCall(&p)
 		calls = append(calls, p)
 	}
-	if len(calls) == 0 {
-		return nil, nil
+	return calls
+}
+
+// Left returns what a conversation leaves open, by the last entries of its path alone: the calls
+// without a result, with how far they have come according to the log, and whether anything waits
+// for an answer. It is for a reader who must not read more; Agent.Pending and Agent.Unfinished
+// also look at approvals, other branches and what is queued.
+func Left(end []session.Entry) (calls []Pending, open bool) {
+	calls = pendingIn("", end)
+	for i := range calls {
+		after := false
+		for at := range end {
+			if m := readMark(&end[at]); after && slices.Contains(m.Calls, calls[i].ID) {
+				calls[i].State = m.State
+			}
+			after = after || end[at].ID == calls[i].Entry
+		}
 	}
-	return calls, k.readStates(calls)
+	return calls, len(calls) > 0 || waits(lastMessageIn(end))
 }
 
 // readStates fills in how far calls have come on the path to the leaf.

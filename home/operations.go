@@ -135,6 +135,7 @@ func listOperations() []*Operation {
 		unary(Read, "sessions.list", "GET /v1/sessions", "List conversations, page by page.", sessions, (*Sessions).List),
 		unary(Write, "sessions.create", "POST /v1/sessions", "Create a session.", sessions, (*Sessions).Create),
 		unary(Read, "sessions.get", "GET /v1/sessions/{session}", "Describe a conversation.", sessions, (*Sessions).Get),
+		unary(Read, "sessions.card", "GET /v1/sessions/{session}/card", "Say what is needed to take up a conversation again.", sessions, (*Sessions).Card),
 		unary(Write, "sessions.remove", "DELETE /v1/sessions/{session}", "Move a conversation to the trash.", sessions, (*Sessions).Remove),
 		unary(Read, "sessions.resolve", "GET /v1/sessions/{session}/name", "Find the session that a name means.", sessions, (*Sessions).Resolve),
 		unary(Write, "sessions.fork", "POST /v1/sessions/{session}/fork", "Copy a conversation into a new session.", sessions, (*Sessions).Fork),

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coppice-dev/coppice/index"
@@ -37,6 +38,19 @@ func CostOf(u *Usage) string {
 		return "cost unknown"
 	case u.Unpriced > 0 || u.Recorded > 0:
 		return "at least " + text
+	}
+	return text
+}
+
+// ShortCost is CostOf for a narrow column: "$1.20", "$1.20+" if the cost of some responses is not
+// known, or "?".
+func ShortCost(u *Usage) string {
+	text := CostOf(u)
+	if rest, ok := strings.CutPrefix(text, "at least "); ok {
+		return rest + "+"
+	}
+	if !strings.HasPrefix(text, "$") {
+		return "?"
 	}
 	return text
 }

@@ -44,6 +44,8 @@ type SessionInfo struct {
 	Missing      []string  `json:"missing"`                // those of them that are not there
 	Conversation string    `json:"conversation,omitempty"` // for one of several sessions: the conversation's id
 	Subagents    int       `json:"subagents"`              // how many sessions its tool calls started
+	Forks        int       `json:"forks"`                  // how many were forked from it, or recovered
+	Cost         *Usage    `json:"cost,omitempty"`         // if the list was asked for it
 	Pinned       bool      `json:"pinned"`
 	Archived     bool      `json:"archived"`
 	Leaf         string    `json:"leaf"`
@@ -60,7 +62,7 @@ func sessionInfo(s *index.Session) SessionInfo {
 		Branches: s.Branches, Tokens: s.Tokens, TokensFrom: tokensFrom(s.Tokens, s.Reported), Context: s.Context, Size: s.Size,
 		Models: orEmpty(s.Models), Tools: orEmpty(s.Tools),
 		Parent: s.Parent, Relation: s.Relation, Continuation: s.Continuation, ContinuedTo: s.ContinuedTo,
-		Links: max(s.Links, 1), Missing: orEmpty(s.Missing), Conversation: s.Conversation, Subagents: s.Subagents,
+		Links: max(s.Links, 1), Missing: orEmpty(s.Missing), Conversation: s.Conversation, Subagents: s.Subagents, Forks: s.Forks,
 		Pinned: s.Pinned, Archived: s.Archived, Leaf: s.Leaf, Problems: s.Problems,
 	}
 }
@@ -84,9 +86,12 @@ type ListRequest struct {
 
 	Links bool `json:"links,omitempty"` // list sessions that continue each other one by one
 	All   bool `json:"all,omitempty"`   // include subagents
+	Roots bool `json:"roots,omitempty"` // leave out forks whose parent is there, too
+	Cost  bool `json:"cost,omitempty"`  // say what each cost
 
 	// Filters. The zero value of each lets everything pass.
 
+	Nonempty bool      `json:"nonempty,omitempty"` // only those in which something was said
 	Tags     []string  `json:"tags,omitempty"`     // only those that have all of these
 	CWD      string    `json:"cwd,omitempty"`      // only those about this directory or one below it
 	Agent    string    `json:"agent,omitempty"`    // only those that were held in this program
@@ -186,7 +191,8 @@ func (r *ListRequest) options() (o index.ListOptions, err error) {
 		// A conversation as a whole continues nothing; only its sessions do.
 		Links: r.Links || r.Relation == session.RelationContinuation,
 		Fold:  !r.All && r.Parent == "" && r.Relation == "",
-		Tags:  r.Tags, CWD: index.Dir(r.CWD), Agent: r.Agent, Project: r.Project, Key: r.Key, Parent: r.Parent, Relation: r.Relation,
+		Roots: r.Roots, Nonempty: r.Nonempty,
+		Tags: r.Tags, CWD: index.Dir(r.CWD), Agent: r.Agent, Project: r.Project, Key: r.Key, Parent: r.Parent, Relation: r.Relation,
 		Pinned: r.Pinned, Archived: r.Archived, Since: r.Since, Until: r.Until,
 	}, nil
 }
@@ -228,11 +234,25 @@ func (s *Sessions) list(ctx context.Context, r ListRequest) (*ListResult, error)
 	result := &ListResult{Sessions: make([]SessionInfo, len(list)), Next: next}
 	for i := range list {
 		result.Sessions[i] = sessionInfo(&list[i])
+		if r.Cost {
+			if result.Sessions[i].Cost, err = spent(ctx, ix, list[i].ID); err != nil {
+				return nil, err
+			}
+		}
 	}
 	if len(list) == 0 {
 		result.Unknown, err = ix.UnknownFilters(ctx, o)
 	}
 	return result, err
+}
+
+// spent returns what a conversation cost.
+func spent(ctx context.Context, ix *index.Index, id string) (*Usage, error) {
+	stats, err := ix.Stats(ctx, index.StatsOptions{Session: id})
+	if err != nil {
+		return nil, err
+	}
+	return &stats.Total, nil
 }
 
 // beyondEnd returns the error for a page after the last one. It is nil if there is nothing to

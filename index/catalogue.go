@@ -14,16 +14,25 @@ import (
 const sessionColumns = `s.row, CASE s.part
 	WHEN 2 THEN (SELECT count(*) FROM sessions l CROSS JOIN sessions f ON f.parent = l.sid AND f.folded = 1 AND f.part <> 1 WHERE l.chain = s.id AND l.chain <> 0)
 	ELSE (SELECT count(*) FROM sessions f WHERE f.parent = s.sid AND f.folded = 1 AND f.part <> 1) END,
+	CASE s.part
+	WHEN 2 THEN (SELECT count(*) FROM sessions p CROSS JOIN sessions f ON ` + isFork + ` AND f.part <> 1 WHERE p.chain = s.id AND p.chain <> 0)
+	ELSE (SELECT count(*) FROM (SELECT s.sid, s.created) p CROSS JOIN sessions f ON ` + isFork + ` AND f.part <> 1) END,
 	CASE s.chain WHEN 0 THEN '' ELSE (SELECT c.sid FROM sessions c WHERE c.id = s.chain) END`
+
+// isFork is the condition that a session f is a fork or a recovery of p. It must be the younger
+// of the two: logs may claim anything, and sessions that claim each other must not both be left
+// out of a list.
+const isFork = `f.parent = p.sid AND f.parent <> '' AND f.relation IN ('` + session.RelationFork + `', '` + session.RelationRecovery + `')
+	AND (p.created, p.sid) < (f.created, f.sid)`
 
 func scanSession(rows *sql.Rows, more ...any) (Session, error) {
 	var row, chain sql.RawBytes
-	var subagents int
-	if err := rows.Scan(append([]any{&row, &subagents, &chain}, more...)...); err != nil {
+	var subagents, forks int
+	if err := rows.Scan(append([]any{&row, &subagents, &forks, &chain}, more...)...); err != nil {
 		return Session{}, err
 	}
 	s, err := decodeRow(row)
-	s.Subagents, s.Conversation = subagents, string(chain)
+	s.Subagents, s.Forks, s.Conversation = subagents, forks, string(chain)
 	return s, err
 }
 

@@ -219,6 +219,40 @@ func TestSubagents(t *testing.T) {
 	check(ix, index.ListOptions{Fold: true}, "fork self sub1 sub2")
 }
 
+// A list of roots leaves out forks and recoveries whose parent is there. Whatever sessions claim
+// about each other, one of them stays.
+func TestListLeavesOutForks(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	at := time.Date(2026, 3, 14, 9, 0, 0, 0, time.UTC)
+	for i, h := range []session.Header{
+		{ID: "root"},
+		{ID: "fork", ParentSession: "root", Relation: session.RelationFork},
+		{ID: "fork2", ParentSession: "fork", Relation: session.RelationFork},
+		{ID: "recovered", ParentSession: "root", Relation: session.RelationRecovery},
+		{ID: "orphan", ParentSession: "gone", Relation: session.RelationFork},
+		{ID: "x", ParentSession: "y", Relation: session.RelationFork},
+		{ID: "y", ParentSession: "x", Relation: session.RelationFork},
+		{ID: "self", ParentSession: "self", Relation: session.RelationFork},
+	} {
+		h.CreatedAt = at.Add(time.Duration(i) * time.Minute)
+		f.create(h)
+	}
+	ix := f.open(t)
+	list, _, err := ix.List(t.Context(), index.ListOptions{Roots: true})
+	if got := sortedIDs(list); err != nil || got != "orphan root self x" {
+		t.Errorf("roots: %s, %v", got, err)
+	}
+	for id, want := range map[string]int{"root": 2, "fork": 1, "fork2": 0, "x": 1, "y": 0, "self": 0} {
+		if s := must[index.Session](t)(ix.Get(t.Context(), id)); s.Forks != want {
+			t.Errorf("%s has %d forks, not %d", id, s.Forks, want)
+		}
+	}
+	if list, _, err := ix.List(t.Context(), index.ListOptions{Nonempty: true}); err != nil || len(list) != 0 {
+		t.Errorf("something was said in %s, %v", sortedIDs(list), err)
+	}
+}
+
 func TestListRefuses(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -242,6 +242,12 @@ func (q *listQuery) filter() {
 	if q.Fold {
 		q.add("s.folded = 0")
 	}
+	if q.Roots {
+		q.add("NOT EXISTS (SELECT 1 FROM sessions p CROSS JOIN (SELECT s.sid, s.parent, s.relation, s.created) f WHERE p.sid = s.parent AND p.name IS NOT NULL AND " + isFork + ")")
+	}
+	if q.Nonempty {
+		q.add("s.messages > 0")
+	}
 	q.filterFlag("s.pinned", q.Pinned)
 	q.filterFlag("s.archived", q.Archived)
 	if !q.Since.IsZero() {

@@ -293,6 +293,10 @@ func (m *machine) compareCatalogue(ix *index.Index) {
 			if isHis(s) {
 				want[i].Subagents++
 			}
+			younger := s.Created.After(want[i].Created) || s.Created.Equal(want[i].Created) && s.ID > want[i].ID
+			if s.Parent == want[i].ID && younger && (s.Relation == session.RelationFork || s.Relation == session.RelationRecovery) {
+				want[i].Forks++
+			}
 		}
 	}
 	got, _, err := ix.List(context.Background(), index.ListOptions{Limit: -1, Links: true})

@@ -43,6 +43,7 @@ type Session struct {
 	Parent       string // the session that this one came from, or ""
 	Relation     string // what the parent is: see session.Header
 	Subagents    int    // how many sessions in the store its tool calls started
+	Forks        int    // how many in the store were forked from it, or recovered
 	Continuation int    // how many continuations came between the original and this one
 	ContinuedTo  string // the session that continues this one, or ""
 
@@ -108,6 +109,8 @@ type ListOptions struct {
 	Parent   string    // came from this session, or from another of its chain
 	Relation string    // has this relation to its parent: see session.Header
 	Fold     bool      // leave out subagents whose parent is in the store: Session.Subagents counts them
+	Roots    bool      // leave out forks and recoveries whose parent is in the store: Session.Forks counts them
+	Nonempty bool      // has a message
 	Pinned   *bool     // is pinned, or not
 	Archived *bool     // is archived, or not
 	Since    time.Time // was updated at or after this time

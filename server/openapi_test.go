@@ -79,6 +79,7 @@ var requests = []struct{ operation, path, body string }{
 	{"sessions.list", "/v1/sessions", ""},
 	{"sessions.create", "/v1/sessions", `{"title": "Eels", "key": "eels", "cwd": "/eels"}`},
 	{"sessions.get", "/v1/sessions/S", ""},
+	{"sessions.card", "/v1/sessions/S/card", ""},
 	{"sessions.resolve", "/v1/sessions/last/name", ""},
 	{"sessions.fork", "/v1/sessions/S/fork", `{"at": "E"}`},
 	{"sessions.rename", "/v1/sessions/S/name", `{"name": "Sea otters"}`},

@@ -31,8 +31,8 @@ func lsCommand(a *app) *cobra.Command {
 		Use:   "ls [FILTER…]",
 		Short: "List the sessions",
 		Long: "Lists the sessions, the most recently active first. A filter is agent:NAME,\nproject:NAME, tag:NAME, cwd:DIR, since:TIME or until:TIME (or after: before: in:).\n\n" +
-			"Sessions that continue each other are one conversation, on one line, with the id\nof the first; --links lists them one by one. Subagents are counted in the session\nthat started them; --all lists them, too.\n\n" +
-			"On a terminal, long values are shortened. Piped output has one session a line,\nseparated by tabs, with whole ids and plain numbers: id, updated, agent, project,\nmessages, tokens (empty if unknown), bytes, title, tags.",
+			"Sessions that continue each other are one conversation, on one line, with the id\nof the first; --links lists them one by one. Subagents are counted in the session\nthat started them; --all lists them, too. --roots leaves out forks as well.\n\n" +
+			"On a terminal, long values are shortened. Piped output has one session a line,\nseparated by tabs, with whole ids and plain numbers: id, updated, agent, project,\nmessages, tokens (empty if unknown), bytes, title, tags, and with --cost dollars.",
 		Example: "  coppice ls\n  coppice ls agent:codex project:ledger\n  coppice ls --since 7d --sort tokens",
 		GroupID: "read",
 
@@ -54,6 +54,9 @@ func lsCommand(a *app) *cobra.Command {
 	flags.StringVar(&f.list.Parent, "parent", "", "only forks, continuations and subagents of this session")
 	flags.StringVar(&f.list.Relation, "relation", "", "only fork, continuation, recovery or subagent")
 	flags.BoolVar(&f.list.All, "all", false, "list subagents, too")
+	flags.BoolVar(&f.list.Roots, "roots", false, "leave out forks, too")
+	flags.BoolVar(&f.list.Nonempty, "nonempty", false, "only those in which something was said")
+	flags.BoolVar(&f.list.Cost, "cost", false, "what each cost")
 	flags.BoolVar(&f.list.Links, "links", false, "list sessions that continue each other one by one")
 	flags.StringVar(&f.since, "since", "", "only updated since: 2026-03-01, or 7d ago")
 	flags.StringVar(&f.until, "until", "", "only updated before")
@@ -211,9 +214,9 @@ func (a *app) printSessions(ctx context.Context, h *home.Home, sessions []home.S
 		return err
 	}
 	now := time.Now()
-	t := a.newTable(7, "ID", "UPDATED", "AGENT", "PROJECT", "MSGS", "TOKENS", "SIZE", "TITLE", "TAGS")
-	t.right[4], t.right[5], t.right[6] = true, true, true
-	t.spare, t.least = []string{"SIZE", "TAGS", "AGENT", "PROJECT", "TOKENS", "MSGS", "UPDATED"}, 24
+	t := a.newTable(8, "ID", "UPDATED", "AGENT", "PROJECT", "MSGS", "TOKENS", "COST", "SIZE", "TITLE", "TAGS")
+	t.right[4], t.right[5], t.right[6], t.right[7] = true, true, true, true
+	t.spare, t.least = []string{"SIZE", "TAGS", "AGENT", "PROJECT", "TOKENS", "MSGS", "COST", "UPDATED"}, 24
 	agents, projects, tags := maxAgent, maxProject, maxTags
 	if a.width() < tight {
 		agents, projects, tags = tightColumn, tightColumn, tightColumn
@@ -221,9 +224,10 @@ func (a *app) printSessions(ctx context.Context, h *home.Home, sessions []home.S
 	for i := range sessions {
 		s := &sessions[i]
 		t.add(a.paint(cyan, short.Shown(s.Name)), a.when(s.Updated, now), render.OneLine(s.Agent, agents), endOf(projectNames.Shown(s.CWD), projects),
-			strconv.Itoa(s.Messages), tokens(s), render.Bytes(s.Size), titleWithMarks(*s), render.OneLine(strings.Join(s.Tags, " "), tags))
+			strconv.Itoa(s.Messages), tokens(s), cost(s), render.Bytes(s.Size), titleWithMarks(*s), render.OneLine(strings.Join(s.Tags, " "), tags))
 	}
-	t.dropEmpty(8)
+	t.dropEmpty(9)
+	t.dropEmpty(6)
 	t.dropEmpty(3)
 	t.dropEmpty(2)
 	return t.print()
@@ -254,6 +258,9 @@ func (a *app) printSessionLines(sessions []home.SessionInfo) error {
 			s.Name, rfc3339(s.Updated), s.Agent, s.Project, strconv.Itoa(s.Messages), counted(s),
 			strconv.FormatInt(s.Size, 10), s.Title, strings.Join(s.Tags, " "),
 		}
+		if s.Cost != nil {
+			cells = append(cells, strconv.FormatFloat(float64(s.Cost.CostMicroUSD)/1e6, 'f', -1, 64))
+		}
 		for at := range cells {
 			cells[at] = render.OneLine(cells[at], 0)
 		}
@@ -270,6 +277,14 @@ func tokens(s *home.SessionInfo) string {
 		return "–"
 	}
 	return render.Count(s.Tokens)
+}
+
+// cost says what a session cost, if that was asked for and anything was spent.
+func cost(s *home.SessionInfo) string {
+	if s.Cost == nil || s.Cost.Responses == 0 {
+		return ""
+	}
+	return home.ShortCost(s.Cost)
 }
 
 // counted is tokens for a program.

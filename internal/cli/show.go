@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/internal/tui/card"
 	"github.com/coppice-dev/coppice/render/terminal"
 	"github.com/coppice-dev/coppice/session"
 )
@@ -17,6 +19,7 @@ type showFlags struct {
 	leaf, at, raw   string
 	last            int
 	all, full, link bool
+	card            bool
 }
 
 func showCommand(a *app) *cobra.Command {
@@ -26,7 +29,9 @@ func showCommand(a *app) *cobra.Command {
 		Short: "Read a conversation",
 		Long: "Show prints a conversation from its beginning to the leaf, or to the entry given\n" +
 			"with --leaf. Where it branches, show prints the commands that show the other\n" +
-			"branches. With --at it prints an entry and what is around it.\n\n" +
+			"branches. With --at it prints an entry and what is around it, and with --card what\n" +
+			"you need to take the conversation up again: what was asked and done, what is\n" +
+			"open, the last step, the files that were changed, and the cost.\n\n" +
 			"Sessions that continue each other are one conversation, whichever of them you\n" +
 			"name; --link shows only the one you name.",
 		Example: "  coppice show 7f3a91c2\n" +
@@ -46,7 +51,11 @@ func showCommand(a *app) *cobra.Command {
 	cmd.Flags().StringVar(&f.raw, "raw", "", "the source bytes of an imported entry")
 	cmd.Flags().StringVar(&f.at, "at", "", "this entry and what is around it")
 	cmd.Flags().IntVar(&f.last, "last", 0, "only the last N entries")
-	cmd.MarkFlagsMutuallyExclusive("all", "leaf", "at", "raw")
+	cmd.Flags().BoolVar(&f.card, "card", false, "what was done, what is open, the last step, files, cost")
+	cmd.MarkFlagsMutuallyExclusive("all", "leaf", "at", "raw", "card")
+	cmd.MarkFlagsMutuallyExclusive("card", "last")
+	cmd.MarkFlagsMutuallyExclusive("card", "full")
+	cmd.MarkFlagsMutuallyExclusive("card", "link")
 	cmd.MarkFlagsMutuallyExclusive("at", "last")
 	_ = cmd.RegisterFlagCompletionFunc("at", a.completeEntries)
 	_ = cmd.RegisterFlagCompletionFunc("leaf", a.completeEntries)
@@ -61,6 +70,8 @@ func (a *app) runShow(cmd *cobra.Command, id string, f *showFlags) error {
 	ctx := cmd.Context()
 	return a.withHome(ctx, false, func(h *home.Home) error {
 		switch {
+		case f.card:
+			return a.showCard(ctx, h, home.SessionRequest{Session: id})
 		case f.raw != "":
 			return a.showRaw(ctx, h, home.RawRequest{Session: id, Entry: f.raw})
 		case a.flags.json:
@@ -78,6 +89,18 @@ func (a *app) runShow(cmd *cobra.Command, id string, f *showFlags) error {
 		}
 		return errors.Join(err, c.Close())
 	})
+}
+
+// showCard prints what a person needs to take up a conversation again.
+func (a *app) showCard(ctx context.Context, h *home.Home, r home.SessionRequest) error {
+	c, err := h.Sessions.Card(ctx, r)
+	if err != nil {
+		return err
+	}
+	if a.flags.json {
+		return a.printJSON(c)
+	}
+	return a.printText(strings.Join(card.Lines(c, a.style()), "\n"))
 }
 
 // showRaw prints what an entry was in the file that it was imported from.
