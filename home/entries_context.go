@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/coppice-dev/coppice/provider/client"
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/window"
 	"github.com/coppice-dev/coppice/window/tiktoken"
@@ -20,6 +22,8 @@ type ContextRequest struct {
 	Leaf string `json:"leaf,omitempty"`
 	// Window asks which part of that fits a window. Default: all of it.
 	Window *WindowRequest `json:"window,omitempty"`
+	// Brief asks for a line about each entry instead of the entries.
+	Brief bool `json:"brief,omitempty"`
 }
 
 // WindowRequest describes a model's window. Set Tokens, Bytes or both.
@@ -61,16 +65,29 @@ type ContextResult struct {
 	Window     *window.Report    `json:"window,omitempty"`     // if a window was asked for
 	Entries    []session.Entry   `json:"entries"`              // those of the window, if one was asked for
 	Costs      []window.Cost     `json:"costs"`                // what each of Entries costs
+	Lines      []ContextLine     `json:"lines,omitempty"`      // of a brief result, instead of Entries and Costs
 	// Edited has the edit of each entry whose content an edit changed.
 	Edited map[string]string `json:"edited,omitempty"`
+}
+
+// ContextLine is a line about an entry of a context.
+type ContextLine struct {
+	Entry string `json:"entry"`
+	Kind  string `json:"kind"` // a word for what it is
+	Gist  string `json:"gist"` // what it says, on one line
+	window.Cost
+	Category window.Category `json:"category"`
 }
 
 // Measured is the size of a context, counted entry by entry.
 type Measured struct {
 	Tokens  int                  `json:"tokens"`
-	Counter string               `json:"counter"` // which counter counted entries of unknown size
+	Room    int                  `json:"room,omitempty"` // the tokens that the model's window has, if that is known
+	Counter string               `json:"counter"`        // which counter counted entries of unknown size
 	Counts  []window.CountReport `json:"counts"`
 	Entries int                  `json:"entries"`
+	// Categories are the parts of it. Their tokens add up to Tokens.
+	Categories []window.CategoryReport `json:"categories"`
 }
 
 // Context returns what would be sent to a model now, what is left out of the path and why,
@@ -110,15 +127,18 @@ func contextOf(c *Conversation, s *session.Session, r ContextRequest) (*ContextR
 		Session: c.ID(), Leaf: now.Leaf,
 		Provider: now.Provider, Model: now.Model, ThinkingLevel: now.ThinkingLevel,
 		Tokens: now.Tokens, Uncounted: now.Uncounted,
-		Measured:   Measured{whole.Report.Tokens, whole.Report.Counter, whole.Report.Counts, len(now.Entries)},
+		Measured: Measured{
+			Tokens: whole.Report.Tokens, Counter: whole.Report.Counter, Counts: orEmpty(whole.Report.Counts),
+			Entries: len(now.Entries), Categories: orEmpty(whole.Report.Categories),
+		},
 		Compaction: now.Compaction, LeftOut: left,
 		Entries: orEmpty(now.Entries), Costs: orEmpty(whole.Costs), Edited: now.Edited,
 	}
 	if !c.isAlone() {
 		result.Conversation = c.Chain.ID
 	}
-	if result.Measured.Counts == nil {
-		result.Measured.Counts = []window.CountReport{}
+	if known, ok := client.Known(now.Model); ok {
+		result.Measured.Room = known.Window
 	}
 	if r.Window != nil {
 		view, err := r.Window.view(now)
@@ -127,8 +147,26 @@ func contextOf(c *Conversation, s *session.Session, r ContextRequest) (*ContextR
 		}
 		result.Window, result.Entries, result.Costs = report(view), orEmpty(view.Entries), orEmpty(view.Costs)
 	}
+	if r.Brief {
+		result.shorten()
+	}
 	return result, nil
 }
+
+// shorten replaces the entries with lines about them.
+func (r *ContextResult) shorten() {
+	r.Lines = make([]ContextLine, len(r.Entries))
+	for i := range r.Entries {
+		e := &r.Entries[i]
+		r.Lines[i] = ContextLine{
+			Entry: e.ID, Kind: render.Kind(e), Gist: render.Gist(e, maxLine), Cost: r.Costs[i], Category: window.CategoryOf(e),
+		}
+	}
+	r.Entries, r.Costs = []session.Entry{}, []window.Cost{}
+}
+
+// maxLine is as many columns as a line about an entry has.
+const maxLine = 200
 
 // neverSent names the kinds of entries that are never sent to a model.
 const neverSent = "settings, names, labels, edits, reverts, extensions' data"

@@ -77,7 +77,7 @@ type StatsResult struct {
 
 const (
 	maxTopics = 12
-	maxTitles = 5 // of the most expensive sessions
+	maxTitles = 12 // of the most expensive sessions
 )
 
 // Stats counts tokens, cost, messages, tools and topics. A response that is in several

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -220,7 +219,7 @@ func (a *app) printBars(title string, bars []index.Count) error {
 	}
 	for _, b := range bars {
 		name := cmp.Or(render.OneLine(b.Name, widest), "-")
-		if err := a.print("  %s  %s %s", terminal.Pad(name, widest), a.paint(green, bar(b.Count, most, room)), render.Thousands(int(b.Count))); err != nil {
+		if err := a.print("  %s  %s %s", terminal.Pad(name, widest), a.paint(green, terminal.Bar(b.Count, most, room)), render.Thousands(int(b.Count))); err != nil {
 			return err
 		}
 	}
@@ -228,27 +227,6 @@ func (a *app) printBars(title string, bars []index.Count) error {
 		return a.print("  %s", a.paint(dim, fmt.Sprintf("and %d more; --json has all", more)))
 	}
 	return nil
-}
-
-// bar is a bar whose end is drawn to an eighth of a column.
-func bar(n, most int64, width int) string {
-	share := min(max(float64(n)/float64(max(most, 1)), 0), 1)
-	eighths := int(8 * float64(width) * share)
-	text := strings.Repeat("█", eighths/8)
-	if rest := eighths % 8; rest > 0 {
-		text += string([]rune(" ▏▎▍▌▋▊▉")[rest])
-	}
-	if text == "" && n > 0 {
-		text = "▏"
-	}
-	return text
-}
-
-// height is an upright bar of one character. Anything above zero is visible.
-func height(n, most int64) rune {
-	heights := []rune(" ▁▂▃▄▅▆▇█")
-	share := min(max(float64(n)/float64(max(most, 1)), 0), 1)
-	return heights[int(math.Ceil(share*8))]
 }
 
 // printTrend draws the tokens of all days as one line, those without any
@@ -272,33 +250,27 @@ func (a *app) printTrend(days []home.Usage) error {
 			sums[int(at.Sub(first)/day)/each] += d.Tokens()
 		}
 	}
-	most := max(slices.Max(sums), 1)
-	var line strings.Builder
-	for _, sum := range sums {
-		line.WriteRune(height(sum, most))
-	}
 	title := fmt.Sprintf("Tokens from %s to %s", days[0].Key, days[len(days)-1].Key)
 	if each > 1 {
 		title += fmt.Sprintf(", %d days a column", each)
 	}
-	return a.print("\n%s\n  %s", a.paint(bold, title), a.paint(green, line.String()))
+	return a.print("\n%s\n  %s", a.paint(bold, title), a.paint(green, terminal.Columns(sums, 1)[0]))
 }
 
 // printHours draws the hours of a day as one line.
 func (a *app) printHours(hours []int64) error {
-	most := slices.Max(hours)
-	if most == 0 {
+	if slices.Max(hours) == 0 {
 		return nil
 	}
-	var line strings.Builder
 	each, scale := 2, "0     3     6     9     12    15    18    21"
 	if width := a.width(); width > 0 && width < 2+each*len(hours) {
 		each, scale = 1, "0     6     12    18"
 	}
+	var wide []int64
 	for _, n := range hours {
-		line.WriteString(strings.Repeat(string(height(n, most)), each))
+		wide = append(wide, slices.Repeat([]int64{n}, each)...)
 	}
-	return a.print("\n%s\n  %s\n  %s", a.paint(bold, "Messages by the hour"), a.paint(green, line.String()), scale)
+	return a.print("\n%s\n  %s\n  %s", a.paint(bold, "Messages by the hour"), a.paint(green, terminal.Columns(wide, 1)[0]), scale)
 }
 
 func (a *app) printTopics(topics []string) error {

@@ -55,6 +55,8 @@ func (s *sessions) keys() []key {
 	return append(listKeys(s.list),
 		key{keys: []string{"enter"}, help: "open", do: func() tea.Cmd { return s.open(newTranscript(s.App, s.session(), "")) }},
 		key{keys: []string{"t"}, help: "tree", do: func() tea.Cmd { return s.open(newTree(s.App, s.session(), "")) }},
+		key{keys: []string{"x"}, help: "context", do: func() tea.Cmd { return s.open(newContext(s.App, s.session(), "")) }},
+		key{keys: []string{"$"}, help: "stats", do: func() tea.Cmd { return s.open(newStats(s.App, "")) }},
 	)
 }
 
@@ -70,3 +72,6 @@ func (s *sessions) view(width, height int) ([]string, tea.Position) {
 	rows, y := s.list.View()
 	return rows, tea.Position{Y: y}
 }
+
+// newSessionsFor shows the conversations that a query finds.
+func newSessionsFor(a *App, query string) *sessions { return newSessions(a) }
