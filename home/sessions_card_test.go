@@ -161,13 +161,16 @@ func TestListOfRoots(t *testing.T) {
 		}
 		for _, s := range l.Sessions {
 			ids = append(ids, fmt.Sprint(s.ID, " ", s.Forks))
+			if r.Total && *l.Total != 1 {
+				t.Errorf("there are %d", *l.Total)
+			}
 			if (s.Cost != nil) != r.Cost || r.Cost && s.ID == id && s.Cost.Output != 30 {
 				t.Errorf("%s cost %+v", s.ID, s.Cost)
 			}
 		}
 		return ids
 	}
-	if got := list(home.ListRequest{Roots: true, Nonempty: true, Cost: true}); !cmp.Equal(got, []string{id + " 1"}) {
+	if got := list(home.ListRequest{Roots: true, Nonempty: true, Cost: true, Total: true}); !cmp.Equal(got, []string{id + " 1"}) {
 		t.Errorf("roots: %v", got)
 	}
 	if got := list(home.ListRequest{Parent: id}); !cmp.Equal(got, []string{fork.Session + " 0"}) {

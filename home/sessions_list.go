@@ -88,6 +88,7 @@ type ListRequest struct {
 	All   bool `json:"all,omitempty"`   // include subagents
 	Roots bool `json:"roots,omitempty"` // leave out forks whose parent is there, too
 	Cost  bool `json:"cost,omitempty"`  // say what each cost
+	Total bool `json:"total,omitempty"` // say how many there are on all pages
 
 	// Filters. The zero value of each lets everything pass.
 
@@ -143,7 +144,8 @@ func (r *ListRequest) Narrow(filter string, now time.Time) error {
 // ListResult is a page of a list.
 type ListResult struct {
 	Sessions []SessionInfo `json:"sessions"`
-	Next     string        `json:"next,omitempty"` // for After; "" at the end
+	Next     string        `json:"next,omitempty"`  // for After; "" at the end
+	Total    *int          `json:"total,omitempty"` // of all pages, if that was asked for
 	// Unknown has the filters whose values no session has, if the list is empty.
 	Unknown []UnknownFilter `json:"unknown,omitempty"`
 }
@@ -239,6 +241,13 @@ func (s *Sessions) list(ctx context.Context, r ListRequest) (*ListResult, error)
 				return nil, err
 			}
 		}
+	}
+	if r.Total {
+		total, err := ix.Count(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		result.Total = &total
 	}
 	if len(list) == 0 {
 		result.Unknown, err = ix.UnknownFilters(ctx, o)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/all"
@@ -32,6 +33,21 @@ type ResumeResult struct {
 	Command []string     `json:"command"`
 	Written []string     `json:"written,omitempty"` // the files that the program needed
 	Losses  []ExportLoss `json:"losses,omitempty"`  // what they cannot hold
+}
+
+// Line returns what to type into a shell to continue.
+func (r *ResumeResult) Line() string {
+	line := plain.Command(r.Command...)
+	if r.Command == nil {
+		line = plain.Command("coppice", "chat", r.Session)
+	}
+	if len(r.Load) > 0 {
+		line = plain.Command(r.Load...) + " && " + line
+	}
+	if r.Dir != "" {
+		line = plain.Command("cd", r.Dir) + " && " + line
+	}
+	return line
 }
 
 // Resume finds the command that continues a conversation. If the program does not have the

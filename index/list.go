@@ -45,6 +45,22 @@ func (ix *Index) List(ctx context.Context, o ListOptions) (page []Session, next 
 	return page, next, err
 }
 
+// Count returns how many sessions a list has on all of its pages.
+func (ix *Index) Count(ctx context.Context, o ListOptions) (n int, err error) {
+	o.Sort, o.After = cmp.Or(o.Sort, ByUpdated), ""
+	err = ix.read(ctx, "count", func(db *database) error {
+		q := &listQuery{ListOptions: o, column: sorts[o.Sort]}
+		if err := q.build(ctx, db, cursor{}); err != nil {
+			return err
+		}
+		if len(q.dirs) > 0 {
+			q.add("s.dir IN (?"+strings.Repeat(", ?", len(q.dirs)-1)+")", q.dirs...)
+		}
+		return db.QueryRowContext(ctx, `SELECT count(*) FROM `+q.from+` WHERE `+strings.Join(q.where, " AND "), q.args...).Scan(&n)
+	})
+	return n, err
+}
+
 // check reads the cursor, if there is one.
 func (o *ListOptions) check() (c cursor, err error) {
 	if _, ok := sorts[o.Sort]; !ok {

@@ -68,14 +68,7 @@ func (a *app) runResume(cmd *cobra.Command, r home.ResumeRequest, printOnly bool
 	case a.flags.json:
 		return a.printJSON(found)
 	case printOnly:
-		line := plain.Command(found.Command...)
-		if len(found.Load) > 0 {
-			line = plain.Command(found.Load...) + " && " + line
-		}
-		if found.Dir != "" {
-			line = plain.Command("cd", found.Dir) + " && " + line
-		}
-		return a.print("%s", line)
+		return a.print("%s", found.Line())
 	}
 	if own {
 		return a.resumeChat(cmd.Context(), found)
