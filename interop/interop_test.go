@@ -2,14 +2,18 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 func TestCompareFindsWhatIsWrong(t *testing.T) {
@@ -234,6 +238,61 @@ func TestSuiteComplaints(t *testing.T) {
 			t.Errorf("%+v: %q", test, got)
 		}
 	}
+}
+
+// TestToolsCanAskWithoutAToken: a tool that asks the client while it runs gets its answer at the
+// address for clients that cannot send the token. It does so, too, if all that sends a call
+// learns only after the tool has asked that the call was sent.
+func TestToolsCanAskWithoutAToken(t *testing.T) {
+	m, err := newMachine(t.Context(), t.TempDir(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.close()
+	_, open, stop, err := m.serveMCP(suiteTools)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	asked, ask := context.WithCancel(t.Context())
+	defer ask()
+	slow := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, address)
+		return callConn{c, asked.Done()}, err
+	}}
+	defer slow.CloseIdleConnections()
+	usual := http.DefaultTransport
+	http.DefaultTransport = slow
+	defer func() { http.DefaultTransport = usual }()
+	client := sdk.NewClient(&sdk.Implementation{Name: "test"}, &sdk.ClientOptions{
+		ElicitationHandler: func(context.Context, *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+			ask()
+			return &sdk.ElicitResult{Action: "accept"}, nil
+		},
+	})
+	c, err := client.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: open}, &sdk.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	r, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "test_elicitation"})
+	if err != nil || r.IsError || asked.Err() == nil {
+		t.Errorf("%+v %v", r, err)
+	}
+}
+
+// callConn tells that a call was sent when asked is closed.
+type callConn struct {
+	net.Conn
+	asked <-chan struct{}
+}
+
+func (c callConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	if bytes.Contains(p, []byte(`"method":"tools/call"`)) {
+		<-c.asked
+	}
+	return n, err
 }
 
 func TestNothingOfTheUserReachesAProgram(t *testing.T) {
