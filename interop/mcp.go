@@ -50,8 +50,8 @@ func (m *machine) serveMCP(setup func(*sdk.Server)) (strict, open string, stop f
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx, l) }()
 	strict = "http://" + l.Addr().String() + "/mcp"
-	// No reverse proxy: that of the standard library breaks a call off if the answer begins
-	// before it has seen the end of the call, and a tool that asks then waits forever.
+	// No reverse proxy: that of the standard library breaks an answer off if it begins before
+	// the proxy has seen the end of the request. What a tool that asks returns is lost then.
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Set("Authorization", "Bearer "+mcpToken)
 		s.ServeHTTP(w, r)
