@@ -544,6 +544,9 @@ func TestNamesAreLookedUp(t *testing.T) {
 		if strings.Contains(step, "SCAN sessions") || strings.Contains(step, "SCAN s ") {
 			t.Errorf("all sessions are read: %s", step)
 		}
+		if strings.Contains(step, "AUTOMATIC") {
+			t.Errorf("what was spent is looked at again for each session: %s", step)
+		}
 		if strings.HasPrefix(step, "SEARCH sessions USING") {
 			searches++
 		}

@@ -233,9 +233,9 @@ func (t *Turns) Do(ctx context.Context, sweep bool, run func() (Report, error)) 
 	return t.do(ctx, sweep, run)
 }
 
-// NamePlans returns the steps in which SQLite looks up names.
+// NamePlans returns the steps in which SQLite looks up names, and adds up what was spent.
 func (ix *Index) NamePlans() (steps []string, err error) {
-	for query, args := range map[string][]any{namesLike: {"a", "b", 10}, nativesExact: {"a", 10}, nativesLike: {"a", "b", 10}, rivalsOf: {"a", "b"}} {
+	for query, args := range map[string][]any{namesLike: {"a", "b", 10}, nativesExact: {"a", 10}, nativesLike: {"a", "b", 10}, rivalsOf: {"a", "b"}, spentOfStale: {1}} {
 		err := ix.withDB(func(db *database) error {
 			rows, err := db.Query(`EXPLAIN QUERY PLAN `+query, args...)
 			if err != nil {

@@ -141,11 +141,15 @@ func (w *writer) staleSheets(sheets map[int64]*sheet) (ids []int64, err error) {
 	return ids, rows.Err()
 }
 
+// spentOfStale adds up what the sessions with stale ledgers spent. With the plus, SQLite does not
+// make an index of all that is counted, which it would then go through for each session.
+const spentOfStale = `SELECT s.id, u.time / ?, u.provider, u.model, u.cost > 0, sum(u.recorded = 0), sum(u.input),
+		sum(u.cache_read), sum(u.cache_write), sum(u.output), sum(u.reasoning), sum(u.cache_hour), sum(u.cost), sum(u.recorded)
+	FROM stale t CROSS JOIN sessions s ON s.id = t.session CROSS JOIN usage u ON ` + usageOfSession + `
+	WHERE +u.counted = 1 AND (u.recorded = 0 OR s.billed = 0) GROUP BY 1, 2, 3, 4, 5`
+
 func (w *writer) balanceSpent(sheets map[int64]*sheet) error {
-	rows, err := w.QueryContext(w.ctx, `SELECT s.id, u.time / ?, u.provider, u.model, u.cost > 0, sum(u.recorded = 0), sum(u.input),
-			sum(u.cache_read), sum(u.cache_write), sum(u.output), sum(u.reasoning), sum(u.cache_hour), sum(u.cost), sum(u.recorded)
-		FROM stale t CROSS JOIN sessions s ON s.id = t.session CROSS JOIN usage u ON `+usageOfSession+`
-		WHERE u.counted = 1 AND (u.recorded = 0 OR s.billed = 0) GROUP BY 1, 2, 3, 4, 5`, quarterMillis)
+	rows, err := w.QueryContext(w.ctx, spentOfStale, quarterMillis)
 	if err != nil {
 		return err
 	}
