@@ -59,8 +59,9 @@ type Command struct {
 func Run(ctx context.Context, o Options, in io.Reader, out io.Writer) error {
 	a := New(ctx, o)
 	defer a.close()
-	// The frame rate is how long a change may wait to be drawn. This is the highest there is.
-	_, err := tea.NewProgram(a, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithFPS(120)).Run()
+	// Signals end ctx: if bubbletea heard them, too, it could wait for itself for ever. The frame
+	// rate is how long a change may wait to be drawn, and this is the highest there is.
+	_, err := tea.NewProgram(a, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler(), tea.WithFPS(120)).Run()
 	if errors.Is(err, tea.ErrInterrupted) || ctx.Err() != nil {
 		return nil // Ctrl-C is a way to leave
 	}
