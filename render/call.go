@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/coppice-dev/coppice/session"
 )
@@ -174,4 +177,61 @@ func compactJSON(v any) string {
 		return "?"
 	}
 	return strings.TrimSpace(b.String())
+}
+
+// exitLine is a line with which tools say how a command ended.
+var exitLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?mi)^\W{0,2}(?:command )?exit(?:ed with)?[ _]code:? (\d+)\W{0,2}$`)
+})
+
+// ExitCode returns the number with which a command ended, if what its tool answered says so at its
+// beginning or at its end.
+func ExitCode(t *session.ToolResultContent) (code int, ok bool) {
+	const enough = 200
+	text := t.Content
+	ends := []string{text}
+	if len(text) > 2*enough {
+		ends = []string{text[:enough], text[len(text)-enough:]}
+	}
+	for _, end := range ends {
+		if m := exitLine().FindStringSubmatch(end); m != nil {
+			code, err := strconv.Atoi(m[1])
+			return code, err == nil
+		}
+	}
+	return 0, false
+}
+
+// OutcomeGist says in a few words what a tool answered: its only line or the first of an error, or
+// how much there is, and the exit code of a command that failed.
+func OutcomeGist(t *session.ToolResultContent) string {
+	const short = 60
+	var parts []string
+	text := strings.TrimSpace(t.Content)
+	if code, ok := ExitCode(t); ok && code != 0 {
+		parts = append(parts, "exit "+strconv.Itoa(code))
+		if before, rest, _ := strings.Cut(text, "\n"); exitLine().MatchString(before) {
+			text = strings.TrimSpace(rest)
+		}
+	}
+	first, _, isMore := strings.Cut(text, "\n")
+	switch {
+	case text == "":
+	case t.IsError && isMore:
+		parts = append(parts, OneLine(first, short)+" …")
+	case t.Size > int64(len(t.Content)):
+		parts = append(parts, Bytes(t.Size))
+	case isMore:
+		parts = append(parts, Counted(1+strings.Count(text, "\n"), "line", "lines"))
+	case t.IsError || len(text) <= short:
+		parts = append(parts, OneLine(text, short))
+	default:
+		parts = append(parts, Bytes(int64(len(text))))
+	}
+	for i := range t.Parts {
+		if t.Parts[i].Text == nil {
+			parts = append(parts, MediaGist(&t.Parts[i]))
+		}
+	}
+	return strings.Join(parts, " · ")
 }

@@ -2,6 +2,7 @@ package render_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/coppice-dev/coppice/render"
@@ -107,5 +108,28 @@ func TestGistOfABlockOfAnUnknownType(t *testing.T) {
 	}
 	if got, want := render.MediaGist(&c), `[hologram input={"a":"<b>"} name=Task]`; got != want {
 		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func TestOutcomeOfACall(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 2000)
+	for want, r := range map[string]session.ToolResultContent{
+		"":                      {},
+		"done":                  {Content: " done\n"},
+		"3 lines":               {Content: "a\nb\nc"},
+		"2.0 kB":                {Content: long},
+		"5.0 MB":                {Content: "a\nb", Size: 5e6},
+		"exit 1 · FAIL x …":     {Content: "Exit code 1\nFAIL x\nwhy", IsError: true},
+		"exit 2":                {Content: "[exit code 2]"},
+		"exit 127":              {Content: "Command exited with code 127", IsError: true},
+		"exit 3 · 1 " + "of …":  {Content: "1 of\n" + long + "\nexit code: 3", IsError: true},
+		"2 lines":               {Content: "exit code 0\nfine"},
+		"see exit code 1 there": {Content: "see exit code 1 there"},
+		"a · [image/png 3 B]":   {Content: "a", Parts: []session.Content{session.Text("a"), session.Image("image/png", "AAAA")}},
+	} {
+		if got := render.OutcomeGist(&r); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }

@@ -20,6 +20,8 @@ func (r *reader) block(c *session.Content) {
 	switch {
 	case c.Text != nil:
 		r.passages(c.Text.Content)
+	case c.Thinking != nil && r.alone != nil && r.alone.Thinking == Folded:
+		r.thought(c.Thinking.Content)
 	case c.Thinking != nil:
 		r.text(indent+r.Paint(Dim, "┊ "), cmp.Or(c.Thinking.Content, "(the provider does not show this thinking)"), Dim)
 	case c.ToolUse != nil:
@@ -48,11 +50,19 @@ func (r *reader) passages(text string) {
 
 // call writes a tool call on one line, and below it what deserves more than that.
 func (r *reader) call(t *session.ToolUseContent) {
+	if r.alone != nil && r.alone.Tools == Folded {
+		r.foldedCall(t)
+		return
+	}
+	defer r.answered(t)
 	r.tools[t.ID] = t.Name
 	edits, todos := render.Edits(t), render.Todos(t)
 	key, command := render.MainArgument(t)
 	isLong := edits == nil && todos == nil && strings.Contains(strings.TrimSpace(command), "\n")
 	whole := r.o.Full && edits == nil && todos == nil && len(t.Input) > 0 && !isLong
+	if r.alone != nil && whole {
+		whole = ansi.StringWidth(render.CallGist(t))+4 > r.Width // otherwise the line says all
+	}
 	gist := render.OneLine(t.Name, 0)
 	if !whole && !isLong {
 		gist = r.fits(render.CallGist(t), 4)
@@ -172,6 +182,10 @@ func (r *reader) more(before string, n int) {
 }
 
 func (r *reader) result(t *session.ToolResultContent) {
+	if r.alone != nil && r.alone.Tools == Folded {
+		r.line(indent, r.Paint(Yellow, "← "), r.outcome(t))
+		return
+	}
 	if name := r.tools[t.ToolUseID]; name != "" || t.IsError {
 		line := r.Paint(Yellow, strings.TrimRight("← "+render.OneLine(name, 0), " "))
 		if t.IsError {
@@ -179,6 +193,11 @@ func (r *reader) result(t *session.ToolResultContent) {
 		}
 		r.line(indent, line)
 	}
+	r.answer(t)
+}
+
+// answer writes what a tool answered.
+func (r *reader) answer(t *session.ToolResultContent) {
 	if t.Content != "" {
 		r.output(t.Content)
 	}

@@ -21,6 +21,7 @@ type reader struct {
 	w        io.Writer // nil keeps all in buf
 	o        ShowOptions
 	names    render.Names
+	alone    *EntryOptions // how an entry is drawn by itself; nil in a conversation
 	labels   map[string]string
 	notes    []session.TagNote                    // why the session was rated, the latest first
 	subagent func(*session.ToolUseContent) string // the session that a call started
@@ -179,7 +180,9 @@ func (r *reader) entry(e *session.Entry) {
 
 func (r *reader) message(e *session.Entry) {
 	m := e.Message
-	r.header(e, render.MessageFacts(m)...)
+	if r.alone == nil || !r.alone.Continues || r.labels[e.ID] != "" {
+		r.header(e, render.MessageFacts(m)...)
+	}
 	for i := range m.Content {
 		r.block(&m.Content[i])
 	}
@@ -215,7 +218,12 @@ func (r *reader) setting(e *session.Entry) {
 	r.line(strings.TrimRight(line+r.fits(gist, ansi.StringWidth(line)), " "))
 }
 
-func (r *reader) id(id string) string { return r.names.Shown(id) }
+func (r *reader) id(id string) string {
+	if r.alone != nil {
+		return render.OneLine(render.ShortID(id), 0)
+	}
+	return r.names.Shown(id)
+}
 
 // header writes who speaks, when, and what else is known.
 func (r *reader) header(e *session.Entry, facts ...string) {

@@ -99,55 +99,79 @@ const subagentMark = "↳ subagent: "
 
 // subagentLine names a session that the entry above started.
 func (d *drawing) subagentLine(before, name string) string {
-	if rest, ok := strings.CutSuffix(before, render.BranchOff); ok {
-		before = rest + render.BranchOn
+	return Pad("", d.idWidth) + "  " + d.SubagentRow(before, name)
+}
+
+// SubagentRow names a session that an entry of a tree started. lanes are those of the entry.
+func (s Style) SubagentRow(lanes, name string) string {
+	if rest, ok := strings.CutSuffix(lanes, render.BranchOff); ok {
+		lanes = rest + render.BranchOn
 	}
-	return Pad("", d.idWidth) + "  " + d.Paint(Dim, before+subagentMark+render.OneLine(name, 0))
+	return s.Paint(Dim, lanes+subagentMark+render.OneLine(name, 0))
 }
 
 // line draws an entry.
 func (d *drawing) line(n *render.Node, before string) string {
-	id, kind := d.outline.Names.Shown(n.Entry.ID), render.Kind(&n.Entry)
+	return d.TreeRow(TreeRow{
+		Name: d.outline.Names.Shown(n.Entry.ID), NameWidth: d.idWidth, Lanes: before, Kind: render.Kind(&n.Entry),
+		Label: n.Label, Live: n.Live, Leaf: n == d.outline.Leaf,
+		Gist: func(room int) string { return render.GistNaming(&n.Entry, room, d.outline.Names.Shown) },
+	})
+}
+
+// TreeRow is an entry of a tree.
+type TreeRow struct {
+	Name        string // what it is called; "" leaves it out
+	NameWidth   int
+	Lanes, Kind string
+	Label       string
+	Live, Leaf  bool
+	Gist        func(room int) string // what it says, in at most so many columns
+}
+
+// TreeRow draws an entry of a tree on one line: see [Tree].
+func (s Style) TreeRow(r TreeRow) string {
 	dot, shade := "○", Dim
 	switch {
-	case n == d.outline.Leaf:
+	case r.Leaf:
 		dot, shade = "◉", Green
-	case n.Live:
+	case r.Live:
 		dot, shade = "●", ""
 	}
 	mark, label := "", ""
-	if n == d.outline.Leaf {
+	if r.Leaf {
 		mark = "  ← leaf"
 	}
-	if n.Label != "" {
-		label = "  [" + render.OneLine(n.Label, 0) + "]"
+	if r.Label != "" {
+		label = "  [" + render.OneLine(r.Label, 0) + "]"
 	}
-	left := Pad(id, d.idWidth) + "  " + before + dot + " " + Pad(kind, render.KindWidth) + "  "
-	room := d.Width - ansi.StringWidth(left) - ansi.StringWidth(mark)
+	name := ""
+	if r.NameWidth > 0 {
+		name = s.Paint(Dim, r.Name) + Pad("", r.NameWidth-ansi.StringWidth(r.Name)) + "  "
+	}
+	left := name + s.Paint(Dim, r.Lanes) + s.Paint(shade, dot) + " " + s.treeKind(r.Kind, r.Live) + "  "
+	room := s.Width - ansi.StringWidth(left) - ansi.StringWidth(mark)
 	label = ansi.Truncate(label, max(room*3/5, 0), "…") // so that there is room for what it says, too
 	text := ""
 	if room -= ansi.StringWidth(label); room > 1 {
-		text = render.GistNaming(&n.Entry, room, d.outline.Names.Shown)
+		text = r.Gist(room)
 	}
-	painted := d.Paint(Dim, id) + Pad("", d.idWidth-ansi.StringWidth(id)) + "  " + d.Paint(Dim, before) +
-		d.Paint(shade, dot) + " " + d.kind(kind, n.Live) + "  " + d.words(text, kind, n.Live) +
-		d.Paint(Yellow, label) + d.Paint(Green, mark)
-	return strings.TrimRight(painted, " ")
+	return strings.TrimRight(left+s.treeWords(text, r.Kind, r.Live)+s.Paint(Yellow, label)+s.Paint(Green, mark), " ")
 }
 
-// kind paints what an entry is, and pads it.
-func (d *drawing) kind(kind string, live bool) string {
+// treeKind paints what an entry is, and pads it.
+func (s Style) treeKind(kind string, live bool) string {
 	c := KindColour(kind)
 	if !live && c != Dim {
 		c = Dim + ";" + c
 	}
-	return d.Paint(c, Pad(kind, render.KindWidth))
+	return s.Paint(c, Pad(kind, render.KindWidth))
 }
 
-// words paints what an entry says: strong where the conversation is.
-func (d *drawing) words(text, kind string, live bool) string {
+// treeWords paints what an entry says: strong where the conversation is.
+func (s Style) treeWords(text, kind string, live bool) string {
 	if !live || KindColour(kind) == Dim {
-		return d.Paint(Dim, text)
+		return s.Paint(Dim, text)
 	}
 	return text
 }

@@ -1,0 +1,115 @@
+package terminal
+
+import (
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// Fold is how much is drawn of what may be long.
+type Fold int
+
+// The ways to fold.
+const (
+	Shortened Fold = iota // the first lines
+	Folded                // one line
+	Whole
+)
+
+// EntryOptions say how to draw an entry by itself.
+type EntryOptions struct {
+	Tools    Fold // calls and their results
+	Thinking Fold // Folded, or else whole
+	Label    string
+	// Continues leaves out who speaks: the entry before said so.
+	Continues bool
+	// Answer returns what a tool answered to a call, to be drawn with it; nil if that is not
+	// known. Without the function, calls are drawn alone.
+	Answer    func(call string) *session.ToolResultContent
+	Subagents []string // the sessions that its calls started
+}
+
+// Entry draws one entry as rows.
+func Entry(s Style, e *session.Entry, o EntryOptions) []string {
+	r := newReader(nil, s, ShowOptions{Full: o.Tools == Whole})
+	r.coloured, r.first = maxColoured, true
+	r.alone = &o
+	if o.Label != "" {
+		r.labels = map[string]string{e.ID: o.Label}
+	}
+	r.entry(e)
+	for _, name := range o.Subagents {
+		r.line(indent, r.Paint(Dim, r.fits(subagentMark+render.OneLine(name, 0), 2)))
+	}
+	return strings.Split(strings.TrimSuffix(r.buf.String(), "\n"), "\n")
+}
+
+// answered draws what a tool answered below its call, or how it ended behind it.
+func (r *reader) answered(t *session.ToolUseContent) {
+	if r.alone == nil || r.alone.Answer == nil {
+		return
+	}
+	answer := r.alone.Answer(t.ID)
+	if answer == nil {
+		r.line(indent, r.outcome(nil))
+		return
+	}
+	if text := strings.TrimSpace(answer.Content); len(answer.Parts) == 0 && !strings.Contains(text, "\n") && len(text) < r.Width/2 {
+		r.line(indent, r.outcome(answer)) // which has the text
+		return
+	}
+	r.line(indent, r.mark(answer))
+	r.answer(answer)
+}
+
+// foldedCall draws a call on one line, with how it ended.
+func (r *reader) foldedCall(t *session.ToolUseContent) {
+	end := ""
+	if r.alone.Answer != nil {
+		end = "  " + r.outcome(r.alone.Answer(t.ID))
+	}
+	name, rest, _ := strings.Cut(render.CallGist(t), " ")
+	line := indent + r.Paint(Yellow, "→ "+name)
+	if room := r.Width - ansi.StringWidth(line+end) - 1; r.Width == 0 || room > 3 {
+		line += " " + r.fits(rest, r.Width-room)
+	}
+	r.line(strings.TrimRight(line+end, " "))
+}
+
+// outcome says how a call ended, in a few words.
+func (r *reader) outcome(t *session.ToolResultContent) string {
+	if t == nil {
+		return r.Paint(Dim, "no answer")
+	}
+	words := render.OutcomeGist(t)
+	if words == "" {
+		return r.mark(t)
+	}
+	words = " " + r.fits(words, r.Width/2)
+	if t.IsError {
+		return r.mark(t) + r.Paint(Red, words)
+	}
+	return r.mark(t) + r.Paint(Dim, words)
+}
+
+// mark says whether a call went well.
+func (r *reader) mark(t *session.ToolResultContent) string {
+	if t.IsError {
+		return r.Paint(Red, "✗")
+	}
+	return r.Paint(Green, "✓")
+}
+
+// thought draws thinking on a line.
+func (r *reader) thought(text string) {
+	lines := 1 + strings.Count(strings.TrimSpace(text), "\n")
+	gist := render.OneLine(text, max(r.Width-20, 20))
+	more := ""
+	if lines > 1 {
+		more = "  " + render.Counted(lines, "line", "lines")
+	}
+	r.line(indent, r.Paint(Dim, "┊ "+r.fits(gist, 4+ansi.StringWidth(more))+more))
+}
