@@ -18,18 +18,26 @@ type List struct {
 	skip   int // how many of its rows are above the screen
 }
 
-// New returns a list whose items are drawn by a function. An item without rows takes an empty
-// one.
+// New returns a list whose items are drawn by a function. An item without rows belongs to the one
+// before it: the cursor passes it by. The first item has rows.
 func New(draw func(i int) []string) *List { return &List{draw: draw, height: 1} }
 
 func (l *List) rows(i int) []string {
 	if i >= l.count {
 		return nil
 	}
-	if rows := l.draw(i); len(rows) > 0 {
+	if rows := l.draw(i); len(rows) > 0 || i > 0 {
 		return rows
 	}
 	return []string{""}
+}
+
+// shown returns the nearest item that has rows, at or before an item.
+func (l *List) shown(i int) int {
+	for i = l.within(i); i > 0 && len(l.rows(i)) == 0; {
+		i--
+	}
+	return i
 }
 
 // Count returns how many items there are.
@@ -68,15 +76,34 @@ func (l *List) within(i int) int { return max(min(i, l.count-1), 0) }
 
 // Select moves the cursor to an item and shows its beginning.
 func (l *List) Select(i int) {
-	if l.cursor = l.within(i); l.cursor == l.top {
+	if l.cursor = l.shown(i); l.cursor == l.top {
 		l.skip = 0
 	}
 	l.Reveal()
 }
 
+// SelectRow moves the cursor to an item and shows one of its rows, with some before it.
+func (l *List) SelectRow(i, row int) {
+	l.Select(i)
+	if at := l.starts() + row; at >= 0 && at < l.height {
+		return
+	}
+	l.top, l.skip = l.cursor, max(min(row, len(l.rows(l.cursor))-1), 0)
+	l.up(l.height / 3)
+}
+
+// starts returns the row of the screen at which the selected item begins; it may be above it.
+func (l *List) starts() int {
+	used := -l.skip
+	for i := l.top; i < l.cursor; i++ {
+		used += len(l.rows(i))
+	}
+	return used
+}
+
 // Centre moves the cursor to an item and shows it with what is around it.
 func (l *List) Centre(i int) {
-	l.cursor = l.within(i)
+	l.cursor = l.shown(i)
 	l.top, l.skip = l.cursor, 0
 	l.up(max(l.height-len(l.rows(l.cursor)), 0) / 2)
 }
@@ -87,6 +114,8 @@ func (l *List) Reveal() {
 	if l.count == 0 {
 		return
 	}
+	l.settle()
+	l.cursor = l.shown(l.cursor)
 	if l.cursor < l.top || l.cursor == l.top && l.skip > 0 && len(l.rows(l.cursor)) <= l.height {
 		l.top, l.skip = l.cursor, 0
 		return
@@ -126,7 +155,15 @@ func (l *List) down(rows int) {
 	for ; rows > 0 && l.below(1) > 0; rows-- {
 		if l.skip++; l.skip >= len(l.rows(l.top)) {
 			l.top, l.skip = l.top+1, 0
+			l.settle()
 		}
+	}
+}
+
+// settle puts an item at the top that has rows.
+func (l *List) settle() {
+	for l.top < l.count-1 && len(l.rows(l.top)) == 0 {
+		l.top, l.skip = l.top+1, 0
 	}
 }
 
@@ -150,7 +187,7 @@ func (l *List) Scroll(n int) {
 		l.down(n)
 	}
 	first, last := l.Window()
-	l.cursor = max(min(l.cursor, last), first)
+	l.cursor = l.shown(max(min(l.cursor, last), first))
 }
 
 // Move moves the cursor by items. An item that is larger than the screen is first scrolled
@@ -161,13 +198,27 @@ func (l *List) Move(n int) {
 		l.down(min(l.ends()-l.height, l.height/2))
 	case n < 0 && l.cursor == l.top && l.skip > 0:
 		l.up(min(l.skip, l.height/2))
-	case l.within(l.cursor+n) != l.cursor:
+	case l.next(n) != l.cursor:
 		before := l.cursor
-		l.Select(l.cursor + n)
+		l.Select(l.next(n))
 		if l.cursor < before && len(l.rows(l.cursor)) > l.height { // come in at its end
 			l.skip = len(l.rows(l.cursor)) - l.height
 		}
 	}
+}
+
+// next returns the item that is n after the selected one, of those that have rows.
+func (l *List) next(n int) int {
+	at := l.cursor
+	for i := at; n > 0 && i < l.count-1; {
+		if i++; len(l.rows(i)) > 0 {
+			at, n = i, n-1
+		}
+	}
+	for ; n < 0 && at > 0; n++ {
+		at = l.shown(at - 1)
+	}
+	return at
 }
 
 // ends returns the row of the screen at which the selected item ends.
@@ -192,17 +243,17 @@ func (l *List) Page(n int) {
 			l.cursor = first
 			continue
 		}
-		if l.below(1) == 0 {
-			l.cursor = l.within(l.count - 1)
-		}
 		l.Scroll(step)
 		_, last := l.Window()
-		l.cursor = last
+		l.cursor = l.shown(last)
 	}
 	if l.count == 0 {
 		l.cursor = 0
 	}
 }
+
+// Span returns the rows of the screen from which to which the selected item is shown.
+func (l *List) Span() (from, to int) { return max(l.starts(), 0), min(l.ends(), l.height) }
 
 // First selects the first item.
 func (l *List) First() { l.Select(0) }

@@ -37,14 +37,17 @@ func (x *items) all() (all []string) {
 func TestScreenIsAPartOfTheWhole(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		x := &items{heights: rapid.SliceOfN(rapid.IntRange(1, 12), 0, 60).Draw(t, "heights")}
+		x := &items{heights: rapid.SliceOfN(rapid.IntRange(0, 12), 0, 60).Draw(t, "heights")}
+		if len(x.heights) > 0 {
+			x.heights[0] = max(x.heights[0], 1)
+		}
 		height := rapid.IntRange(1, 9).Draw(t, "height")
 		l := list.New(x.draw)
 		l.SetCount(len(x.heights))
 		l.SetHeight(height)
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			selects := false
-			switch rapid.IntRange(0, 8).Draw(t, "step") {
+			switch rapid.IntRange(0, 9).Draw(t, "step") {
 			case 0:
 				l.Move(1)
 			case 1:
@@ -65,6 +68,8 @@ func TestScreenIsAPartOfTheWhole(t *testing.T) {
 			case 8:
 				l.Centre(rapid.IntRange(0, 60).Draw(t, "item"))
 				selects = true
+			case 9:
+				l.SelectRow(rapid.IntRange(0, 60).Draw(t, "item"), rapid.IntRange(0, 12).Draw(t, "row"))
 			}
 			check(t, l, x, height, selects)
 		}
@@ -98,7 +103,7 @@ func check(t *rapid.T, l *list.List, x *items, height int, selects bool) {
 // TestAllCanBeRead goes down item by item, and up again, and sees every row.
 func TestAllCanBeRead(t *testing.T) {
 	t.Parallel()
-	x := &items{heights: []int{1, 30, 2, 7, 11, 1, 16}}
+	x := &items{heights: []int{1, 30, 2, 0, 7, 11, 0, 0, 1, 16, 0}}
 	l := list.New(x.draw)
 	l.SetCount(len(x.heights))
 	l.SetHeight(6)
@@ -116,7 +121,7 @@ func TestAllCanBeRead(t *testing.T) {
 				t.Errorf("going by %d, row %s never shows", step, row)
 			}
 		}
-		if rows, _ := l.View(); step > 0 && !slices.Contains(rows, "6.15") {
+		if rows, _ := l.View(); step > 0 && !slices.Contains(rows, "9.15") {
 			t.Errorf("the end of the last item does not stay on the screen: %v", rows)
 		}
 	}
@@ -151,5 +156,20 @@ func TestItemsBeforeTheScreen(t *testing.T) {
 	after, _ := l.View()
 	if l.Cursor() != 17 || l.Count() != 27 || before[0] != "6.0" || after[0] != "13.0" {
 		t.Errorf("cursor %d of %d, %v became %v", l.Cursor(), l.Count(), before, after)
+	}
+}
+
+func TestARowOfAnItemCanBeShown(t *testing.T) {
+	t.Parallel()
+	x := &items{heights: []int{3, 80, 0, 4}}
+	l := list.New(x.draw)
+	l.SetCount(len(x.heights))
+	l.SetHeight(9)
+	for _, row := range []int{70, 0, 79, 40, 500} {
+		l.SelectRow(2, row) // which belongs to the item before
+		rows, _ := l.View()
+		if want := fmt.Sprintf("1.%d", min(row, 79)); l.Cursor() != 1 || !slices.Contains(rows, want) {
+			t.Errorf("item %d is selected, and row %s is not in %v", l.Cursor(), want, rows)
+		}
 	}
 }
