@@ -24,6 +24,8 @@ func Choices(request reflect.Type, field string) []string {
 		return map[string][]string{"counter": counters}[field]
 	case reflect.TypeFor[ExportRequest]():
 		return map[string][]string{"format": slices.Concat(ExportFormats(), ProgramFormats())}[field]
+	case reflect.TypeFor[ResumeRequest]():
+		return map[string][]string{"in": append(resumable(), session.OwnAgent)}[field]
 	case reflect.TypeFor[ImportRequest]():
 		return map[string][]string{"format": ImportFormats()}[field]
 	case reflect.TypeFor[session.MessageEntry]():

@@ -154,9 +154,7 @@ type MapRequest struct {
 	Session string `json:"session"`        // as a person names it: see Resolve
 	Link    bool   `json:"link,omitempty"` // only the session that is named
 	Leaf    string `json:"leaf,omitempty"` // the end of the live path, as a person names it; "" means the leaf
-	// At is an entry, as a person names it, from which From counts. If it is not on the path to
-	// Leaf, the live path goes through it to where its branch was last worked on.
-	At string `json:"at,omitempty"`
+	At      string `json:"at,omitempty"`   // an entry, as a person names it, from which From counts
 	// From is the index of the first row. Negative without At, it counts from the end.
 	From  int `json:"from,omitempty"`
 	Count int `json:"count,omitempty"` // how many rows, at most 1,000; 0 means 100
@@ -206,7 +204,7 @@ func (e *Entries) drawMap(ctx context.Context, r MapRequest) (*MapResult, error)
 	if fold < render.FoldIfLong {
 		return nil, wrong("fold", "{fold} is %d; it must be -1 or more", fold)
 	}
-	v, err := e.view(ctx, r.Session, r.Link, r.Leaf, r.At)
+	v, err := e.view(ctx, r.Session, r.Link, r.Leaf, "")
 	if err != nil {
 		return nil, err
 	}
@@ -217,7 +215,11 @@ func (e *Entries) drawMap(ctx context.Context, r MapRequest) (*MapResult, error)
 	}
 	at := 0
 	if r.At != "" {
-		want := v.out.Node(v.at)
+		id, err := v.c.Resolve(r.At)
+		if err != nil {
+			return nil, err
+		}
+		want := v.out.Node(id)
 		at = max(slices.IndexFunc(lines, func(l render.TreeLine) bool { return l.Node == want && l.Folded == 0 }), 0)
 	}
 	from, to, err := rowsFrom(at, r.From, r.Count, len(lines), r.At != "")
