@@ -141,7 +141,7 @@ func (a *App) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		a.width, a.height = msg.Width, msg.Height
-		return a, nil
+		return a, a.room().update(msg)
 	case roomMsg:
 		for _, r := range a.rooms {
 			if r.core() == msg.to {
@@ -158,6 +158,8 @@ func (a *App) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case notice:
 		a.say(string(msg))
 		return a, nil
+	case then:
+		return a, msg()
 	case done:
 		a.say(msg.what)
 		if msg.undo != nil {

@@ -64,7 +64,7 @@ func (a *App) bar() []barKey {
 	}
 	for _, k := range all {
 		isUndo := strings.HasPrefix(k.help, "undo")
-		if k.help == "" || k.keys[0] == "?" || k.keys[0] == ":" || k.help == "back" || k.help == "quit" || isUndo && k.why != "" {
+		if k.help == "" || k.rare || k.keys[0] == "?" || k.keys[0] == ":" || k.help == "back" || k.help == "quit" || isUndo && k.why != "" {
 			continue
 		}
 		if width := ansi.StringWidth(k.help) + ansi.StringWidth(keyName(k.keys[0])) + 3; width > room {

@@ -40,6 +40,7 @@ type key struct {
 	keys []string // as bubbletea names them; the first is shown
 	help string   // what it does, in a word or two
 	why  string   // why it cannot be done now; "" if it can
+	rare bool     // only the help lists it, not the bar
 	do   func() tea.Cmd
 }
 

@@ -1,21 +1,243 @@
 package app
 
-import tea "charm.land/bubbletea/v2"
+import (
+	"context"
+	"fmt"
+	"slices"
 
-// tree shows a conversation.
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/internal/tui/list"
+	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/render/terminal"
+)
+
+// tree shows all branches of a conversation.
 type tree struct {
 	base
-	id, at string
+	id   string
+	at   string // the entry to begin at; "" is the leaf
+	info *home.SessionInfo
+
+	list  *list.List
+	pages pages[home.MapRow]
+	known bool
+	plan  int // counts the drawings: what is read for an earlier one is not wanted
+	fold  int // as entries.map has it
+	cols  int // for the tree
+	marks []string
+
+	preview
 }
 
-// newTree shows a conversation, and in it an entry; "" is its end.
+const (
+	treeFolded = -1 // as coppice tree does
+	treeWhole  = 0
+)
+
+// newTree shows the tree of a conversation, and in it an entry; "" is its leaf.
 func newTree(a *App, session, at string) *tree {
-	return &tree{base: newBase(a), id: session, at: at}
+	r := &tree{base: newBase(a), id: session, at: at, pages: newPages[home.MapRow](), fold: treeFolded}
+	r.list = list.New(r.item)
+	return r
 }
 
-func (r *tree) title() string                                   { return "tree" }
-func (r *tree) session() string                                 { return r.id }
-func (r *tree) enter() tea.Cmd                                  { return nil }
-func (r *tree) update(tea.Msg) tea.Cmd                          { return nil }
-func (r *tree) keys() []key                                     { return nil }
-func (r *tree) view(width, height int) ([]string, tea.Position) { return nil, tea.Position{} }
+func (r *tree) title() string { return "tree" }
+
+func (r *tree) session() string { return r.id }
+
+func (r *tree) row() *home.MapRow { return r.pages.at(r.list.Cursor()) }
+
+// entry returns the selected entry, or "".
+func (r *tree) entry() string {
+	if row := r.row(); row != nil {
+		return row.Entry
+	}
+	return ""
+}
+
+// mapped is a part of a tree: around an entry that one goes to, or a page.
+type mapped struct {
+	plan, page int // page -1: around an entry
+	at         string
+	result     *home.MapResult
+	err        error
+}
+
+func (r *tree) enter() tea.Cmd {
+	if r.known {
+		return r.goTo(r.entry())
+	}
+	return tea.Batch(r.goTo(r.at), r.follow(r.id))
+}
+
+// goTo reads the tree again, and goes to an entry.
+func (r *tree) goTo(at string) tea.Cmd {
+	r.plan++
+	if at == "" {
+		at = home.Leaf
+	}
+	plan, q := r.plan, home.MapRequest{Session: r.id, At: at, From: -pageRows / 2, Count: pageRows, Fold: &r.fold}
+	return r.call(func(ctx context.Context) tea.Msg {
+		result, err := r.Home.Entries.Map(ctx, q)
+		return mapped{plan, -1, at, result, err}
+	})
+}
+
+func (r *tree) load() tea.Cmd {
+	r.layout(r.width, r.height-2)
+	if !r.known {
+		return nil
+	}
+	first, last := r.list.Window()
+	cmds := []tea.Cmd{r.look(&r.base, r.id, r.entry())}
+	for _, page := range r.pages.want(first, last) {
+		plan, fold := r.plan, r.fold
+		cmds = append(cmds, r.call(func(ctx context.Context) tea.Msg {
+			result, err := r.Home.Entries.Map(ctx, home.MapRequest{Session: r.id, From: page * pageRows, Count: pageRows, Fold: &fold})
+			return mapped{plan, page, "", result, err}
+		}))
+	}
+	return tea.Batch(cmds...)
+}
+
+func (r *tree) update(msg tea.Msg) tea.Cmd {
+	switch msg := msg.(type) {
+	case mapped:
+		switch {
+		case msg.plan != r.plan:
+			return nil
+		case msg.err != nil:
+			delete(r.pages.asked, msg.page)
+			r.fail(msg.err)
+			return nil
+		}
+		r.put(&msg)
+	case previewed:
+		r.preview.put(msg)
+	case arrived:
+		return tea.Batch(r.goTo(r.entry()), r.await(msg.arrivals))
+	case forkFound:
+		if msg.entry == "" {
+			r.say(msg.words)
+			return nil
+		}
+		return r.goTo(msg.entry)
+	}
+	return r.load()
+}
+
+func (r *tree) put(m *mapped) {
+	if m.page >= 0 {
+		r.pages.put(m.result.From, m.result.Rows)
+		r.list.Reveal()
+		return
+	}
+	before, wasKnown := r.list.Cursor(), r.known
+	r.pages, r.known = newPages[home.MapRow](), true
+	r.pages.total = m.result.Total
+	r.pages.put(m.result.From, m.result.Rows)
+	r.list.SetCount(m.result.Total)
+	index := min(m.result.From+pageRows/2, m.result.Total-1)
+	at := m.at
+	if at == home.Leaf {
+		at = m.result.Leaf
+	}
+	if i := slices.IndexFunc(m.result.Rows, func(row home.MapRow) bool { return row.Entry == at }); i >= 0 {
+		index = m.result.Rows[i].Index
+	}
+	if !wasKnown || index != before {
+		r.list.Centre(index)
+	}
+}
+
+func (r *tree) layout(width, height int) {
+	r.cols = width
+	if r.hasPreview(width) {
+		r.cols = width * 3 / 5
+	}
+	r.list.SetHeight(max(height-1, 1))
+}
+
+// item draws a row of the tree, and below it the sessions of subagents.
+func (r *tree) item(i int) []string {
+	s := r.style(r.cols - 1)
+	row := r.pages.at(i)
+	if row == nil {
+		return []string{s.Paint(terminal.Dim, " ⋮")}
+	}
+	mark := " "
+	if slices.Contains(r.marks, row.Entry) {
+		mark = s.Paint(terminal.Yellow, "*")
+	}
+	selected := r.style(r.cols)
+	if row.Folded > 0 {
+		text := s.Paint(terminal.Dim, row.Lanes+fmt.Sprintf("⋮ %s", render.Counted(row.Folded, "entry", "entries")))
+		return []string{selected.selected(mark+text, i == r.list.Cursor())}
+	}
+	line := s.TreeRow(terminal.TreeRow{
+		Lanes: row.Lanes, Kind: row.Kind, Label: row.Label, Live: row.Live, Leaf: row.Leaf,
+		Gist: func(room int) string { return render.OneLine(row.Gist, room) },
+	})
+	rows := []string{selected.selected(mark+line, i == r.list.Cursor())}
+	for _, name := range row.Subagents {
+		rows = append(rows, " "+s.SubagentRow(row.Lanes, name))
+	}
+	return rows
+}
+
+func (r *tree) view(width, height int) ([]string, tea.Position) {
+	r.layout(width, height)
+	s := r.style(width)
+	if !r.known {
+		return []string{"", s.Paint(terminal.Dim, "  Reading …")}, tea.Position{}
+	}
+	if r.pages.total == 0 {
+		return []string{"", s.Paint(terminal.Dim, "  Nothing was said yet.")}, tea.Position{}
+	}
+	rows, y := r.list.View()
+	if r.hasPreview(width) {
+		rows = s.beside(rows, r.cols, r.preview.rows(r.style(width-r.cols-2)), height-1)
+	}
+	shown := slices.Clone(rows)
+	for len(shown) < height-1 {
+		shown = append(shown, "")
+	}
+	return append(shown, r.status(s)), tea.Position{Y: y}
+}
+
+func (r *tree) status(s style) string {
+	left := " row " + render.Thousands(r.list.Cursor()+1) + " of " + render.Thousands(r.pages.total)
+	if row := r.row(); row != nil && row.Folded == 0 {
+		left += " · " + render.OneLine(render.ShortID(row.Entry), 0)
+		if !row.Time.IsZero() {
+			left += " · " + s.When(row.Time)
+		}
+		if row.Children > 1 {
+			left += " · " + render.Thousands(row.Children) + " branches begin here"
+		}
+	}
+	right := ""
+	if n := len(r.marks); n > 0 {
+		right = s.Paint(terminal.Yellow, render.Thousands(n)+" marked, = compares  ")
+	}
+	return s.ends(left, right)
+}
+
+func (r *tree) wheel(_, _, rows int) tea.Cmd {
+	r.list.Scroll(rows)
+	return r.load()
+}
+
+func (r *tree) click(x, y int) tea.Cmd {
+	i := r.list.At(y)
+	if x >= r.cols || i < 0 {
+		return nil
+	}
+	if i == r.list.Cursor() {
+		return r.openEntry()
+	}
+	r.list.Select(i)
+	return r.load()
+}

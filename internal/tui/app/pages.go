@@ -1,0 +1,67 @@
+package app
+
+import "maps"
+
+const (
+	pageRows  = 64 // how many rows are asked for at a time
+	keptPages = 4  // how many pages are kept on either side of the screen
+)
+
+// pages has the rows of something long that are on the screen or near it. The others are asked for
+// when one comes near them, page by page.
+type pages[T any] struct {
+	total int
+	rows  map[int]*T
+	asked map[int]bool // by page
+}
+
+func newPages[T any]() pages[T] {
+	return pages[T]{rows: make(map[int]*T), asked: make(map[int]bool)}
+}
+
+// at returns a row, or nil if it is not known.
+func (p *pages[T]) at(i int) *T { return p.rows[i] }
+
+// put adds rows from an index on.
+func (p *pages[T]) put(from int, rows []T) {
+	for i := range rows {
+		p.rows[from+i] = &rows[i]
+	}
+	for page := from / pageRows; page <= (from+len(rows))/pageRows; page++ {
+		delete(p.asked, page)
+	}
+}
+
+// want returns the pages that are missing, given which rows are on the screen: those of the screen
+// first, and then those that are next to them. It forgets what is far away.
+func (p *pages[T]) want(first, last int) (missing []int) {
+	from, to := first/pageRows, last/pageRows
+	for _, page := range append(between(from, to), from-1, to+1) {
+		if p.isMissing(page) && !p.asked[page] {
+			p.asked[page] = true
+			missing = append(missing, page)
+		}
+	}
+	if len(p.rows) > (2*keptPages+to-from+2)*pageRows {
+		maps.DeleteFunc(p.rows, func(i int, _ *T) bool {
+			return i/pageRows < from-keptPages || i/pageRows > to+keptPages
+		})
+	}
+	return missing
+}
+
+func between(from, to int) (numbers []int) {
+	for n := from; n <= to; n++ {
+		numbers = append(numbers, n)
+	}
+	return numbers
+}
+
+func (p *pages[T]) isMissing(page int) bool {
+	for i := max(page*pageRows, 0); i < min((page+1)*pageRows, p.total); i++ {
+		if p.rows[i] == nil {
+			return true
+		}
+	}
+	return false
+}

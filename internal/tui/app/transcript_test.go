@@ -1,0 +1,257 @@
+package app_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/internal/tui/app"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// says appends a message, and returns its id.
+func says(t *testing.T, h *home.Home, id, role string, content ...session.Content) string {
+	t.Helper()
+	made, err := h.Entries.Append(t.Context(), home.AppendRequest{Session: id, Message: &session.MessageEntry{Role: role, Content: content}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made.Entry
+}
+
+// work makes a session in which an agent thinks, uses tools and answers.
+func work(t *testing.T, h *home.Home) string {
+	t.Helper()
+	id := talk(t, h, "Fix the parser", "The parser fails. Mend it.")
+	says(t, h, id, session.RoleAssistant,
+		session.Thinking("I wonder\nwhere it fails.", ""),
+		session.Text("Let me look."),
+		session.ToolUse("c1", "Bash", map[string]any{"command": "go test ./parser"}),
+		session.ToolUse("c2", "Edit", map[string]any{"file_path": "parser.go", "old_string": "a := 1", "new_string": "a := 2"}))
+	says(t, h, id, session.RoleTool, session.ToolResult("c1", "Exit code 1\nFAIL parser_test.go:7\nwant 2, got 1", true))
+	says(t, h, id, session.RoleTool, session.ToolResult("c2", "done", false))
+	says(t, h, id, session.RoleAssistant, session.ToolUse("c3", "Bash", map[string]any{"command": "go vet"}))
+	says(t, h, id, session.RoleTool, session.ToolResult("c3", "first line\nsecond line\nzebra crossing", false))
+	says(t, h, id, session.RoleAssistant, session.Text("It was an off-by-one error."))
+	return id
+}
+
+func readTranscript(t *testing.T, h *home.Home, title string, change ...func(*app.Options)) *driver {
+	t.Helper()
+	d := drive(t, h, change...)
+	d.sees(title)
+	d.press("enter")
+	return d
+}
+
+func TestToolsAreALineWithTheirOutcome(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	work(t, h)
+	d := readTranscript(t, h, "Fix the parser")
+	screen := d.sees("→ Bash go test ./parser", "✗ exit 1 · FAIL parser_test.go:7 …", "→ Edit parser.go +1 −1", "✓ done", "→ Bash go vet", "✓ 3 lines", "off-by-one")
+	if strings.Contains(screen, "where it fails") && !strings.Contains(screen, "┊ I wonder where it fails.  2 lines") {
+		t.Errorf("thinking is not on a line:\n%s", screen)
+	}
+	if strings.Contains(screen, "got 1") || strings.Contains(screen, "a := 2") {
+		t.Errorf("tools are not folded:\n%s", screen)
+	}
+	d.press("g", "j", "space")
+	d.sees("want 2, got 1", "-a := 1", "+a := 2")
+	d.press("space")
+	d.loses("got 1")
+	d.press("z")
+	d.sees("tools are shortened", "want 2, got 1", "second line", "zebra")
+	d.press("Z")
+	d.sees("thinking is whole", "┊ where it fails.")
+}
+
+func TestFindAndJump(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	work(t, h)
+	d := readTranscript(t, h, "Fix the parser")
+	d.sees("off-by-one")
+	d.press("g", "/")
+	d.types("ZEBRA")
+	d.press("enter")
+	d.sees("zebra crossing", "5 of 7") // which was folded
+	d.press("n")
+	d.sees(`there is not "ZEBRA" below`)
+	d.press("P")
+	d.sees("1 of 7")
+	d.press("e")
+	d.sees("want 2, got 1", "2 of 7")
+	d.press("e")
+	d.sees("there is not an error below")
+	d.press("g", "d")
+	d.sees("+a := 2", "2 of 7")
+	d.press("m")
+	d.sees("there is not a compaction below")
+}
+
+func TestATallEntryCanBeReadThrough(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	var tall []string
+	for i := range 120 {
+		tall = append(tall, fmt.Sprintf("line number %d.", i))
+	}
+	id := talk(t, h, "Tall", "Tell me", strings.Join(tall, "\n\n"), "Thanks")
+	_ = id
+	d := readTranscript(t, h, "Tall")
+	d.sees("Thanks")
+	d.press("g")
+	seen := make(map[string]bool)
+	for range 60 {
+		for _, line := range strings.Split(d.screen(), "\n") {
+			seen[strings.TrimSpace(strings.TrimLeft(line, ">| "))] = true
+		}
+		d.press("j")
+	}
+	for _, line := range tall {
+		if !seen[line] {
+			t.Fatalf("%q never showed", line)
+		}
+	}
+}
+
+func TestOtherBranches(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	id := talk(t, h, "Fork", "What shall I plant?", "An oak.", "And then?", "Wait a century.")
+	path := pathOf(t, h, id)
+	branch(t, h, id, path[1])
+	says(t, h, id, session.RoleUser, session.Text("No, something quick."))
+	says(t, h, id, session.RoleAssistant, session.Text("A willow."))
+	d := readTranscript(t, h, "Fork")
+	d.sees("A willow.", "2 of 2 branches here")
+	d.press("g", "j", "]")
+	d.sees("Wait a century.", "1 of 2 branches here")
+	d.press("[")
+	d.sees("A willow.")
+	d.press("]")
+	d.sees("Wait a century.", "branch 1 of 2")
+	d.press("G")
+	d.sees("4 of 4")
+}
+
+func TestTheEndIsFollowed(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	id := talk(t, h, "Live", "Begin", "Begun")
+	d := readTranscript(t, h, "Live")
+	d.sees("Begun")
+	says(t, h, id, session.RoleUser, session.Text("A new prompt"))
+	d.sees("A new prompt", "3 of 3")
+	d.press("g")
+	says(t, h, id, session.RoleAssistant, session.Text("An answer"))
+	d.sees("1 new below", "1 of 4")
+	d.press("G")
+	d.loses("new below")
+	says(t, h, id, session.RoleUser, session.Text("Once more"))
+	d.sees("Once more", "5 of 5")
+}
+
+func TestTranscriptsOfAnySize(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	work(t, h)
+	d := readTranscript(t, h, "Fix the parser")
+	d.sees("off-by-one")
+	d.press("g", "j", "space")
+	place := "2 of 7"
+	for _, size := range [][2]int{{60, 20}, {80, 24}, {120, 40}, {200, 60}, {20, 5}, {1, 1}, {100, 30}} {
+		d.size(size[0], size[1])
+		d.fits(size[0], size[1])
+		if size[0] >= 60 {
+			d.sees(place, "go test ./parser")
+		}
+	}
+}
+
+func TestLongConversationsAreReadInParts(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	id := talk(t, h, "Long", "the beginning")
+	for i := range 500 {
+		says(t, h, id, session.RoleAssistant, session.Text(fmt.Sprintf("answer %d", i)))
+	}
+	d := readTranscript(t, h, "Long")
+	d.sees("answer 499", "501 of 501")
+	d.press("g")
+	d.sees("the beginning", "answer 3")
+	for range 12 {
+		d.press("pgdown")
+	}
+	d.loses("⋮")
+	d.press("G")
+	d.sees("answer 499")
+	d.press("/")
+	d.types("answer 250")
+	d.press("enter")
+	d.sees(`there is not "answer 250" below`)
+	d.press("N")
+	d.sees("answer 250", "answer 251", "252 of 501")
+	d.press("G", "P")
+	d.sees("the beginning", "1 of 501")
+}
+
+func TestLongTextsAreFetched(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	id := talk(t, h, "Large", "Go")
+	says(t, h, id, session.RoleAssistant, session.ToolUse("c", "Bash", map[string]any{"command": "cat"}))
+	says(t, h, id, session.RoleTool, session.ToolResult("c", strings.Repeat("filler\n", 20_000)+"the needle", false))
+	d := readTranscript(t, h, "Large")
+	d.sees("→ Bash cat")
+	d.press("g", "/")
+	d.types("the needle")
+	d.press("enter")
+	d.sees("the needle", "2 of 3")
+}
+
+func TestHostileTranscriptsAreText(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	evil := "\x1b]0;owned\x07\x1b[2J\u202eevil"
+	id := talk(t, h, "Evil", evil)
+	says(t, h, id, session.RoleAssistant, session.Thinking(evil, ""), session.Text("```go\n"+evil+"\n```\n| "+evil+" |\n|--|\n"),
+		session.ToolUse("c", evil, map[string]any{"command": evil, evil: evil}))
+	says(t, h, id, session.RoleTool, session.ToolResult("c", evil, true))
+	d := readTranscript(t, h, "Evil", func(o *app.Options) { o.Color = true })
+	d.sees("evil")
+	d.press("g", "/")
+	d.types("evil")
+	d.press("enter", "z")
+	for range 6 {
+		content := d.app.(*app.App).View().Content
+		for _, bad := range []string{"\x1b]", "\x1b[2J", "\u202e", "\x07"} {
+			if strings.Contains(content, bad) {
+				t.Fatalf("%q reaches the terminal: %q", bad, content)
+			}
+		}
+		d.press("z", "Z", "j")
+	}
+}
+
+// pathOf returns the ids of the entries of a session's path.
+func pathOf(t *testing.T, h *home.Home, id string) (ids []string) {
+	t.Helper()
+	rows, err := h.Entries.Rows(t.Context(), home.RowsRequest{Session: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rows.Rows {
+		ids = append(ids, row.Entry.ID)
+	}
+	return ids
+}
+
+func branch(t *testing.T, h *home.Home, id, entry string) {
+	t.Helper()
+	if _, err := h.Entries.Branch(t.Context(), home.BranchRequest{Session: id, Entry: entry}); err != nil {
+		t.Fatal(err)
+	}
+}
