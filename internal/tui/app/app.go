@@ -78,6 +78,7 @@ type App struct {
 	notice        string  // what happened, until the next key
 	failed        bool    // the notice is about an error
 	undos         []undo
+	acting        chan struct{} // closed when the last action has ended
 }
 
 // New returns the UI with its first room.
@@ -155,6 +156,8 @@ func (a *App) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case error:
 		a.fail(msg)
 		return a, nil
+	case onward:
+		return a, msg()
 	case notice:
 		a.say(string(msg))
 		return a, nil

@@ -7,6 +7,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/render/terminal"
 )
 
@@ -98,5 +99,5 @@ func (p *prompt) view(width int) (string, int) {
 	}
 	used := ansi.StringWidth(row)
 	p.input.SetWidth(max(width-used-1, 8))
-	return row + p.input.View(), used + ansi.StringWidth(string([]rune(p.input.Value())[:p.input.Position()]))
+	return row + plain.Again(p.input.View()), used + ansi.StringWidth(string([]rune(p.input.Value())[:p.input.Position()]))
 }

@@ -92,6 +92,9 @@ func (b *base) callOnly(place *only, f func(ctx context.Context) tea.Msg) tea.Cm
 	}
 }
 
+// onward is a message with what to do next, for a call that the UI must go on with.
+type onward func() tea.Cmd
+
 // A notice is a message with words for the user.
 type notice string
 
@@ -107,9 +110,16 @@ type undo struct {
 	do   func(ctx context.Context) error
 }
 
-// act runs an action beside the UI. It is not cancelled when the room is left.
+// act runs an action beside the UI, after those before it. It is not cancelled when the room is
+// left.
 func (a *App) act(f func(ctx context.Context) (done, error)) tea.Cmd {
+	before, ended := a.acting, make(chan struct{})
+	a.acting = ended
 	return func() tea.Msg {
+		defer close(ended)
+		if before != nil {
+			<-before
+		}
 		d, err := f(a.ctx)
 		if err != nil {
 			return err

@@ -2,76 +2,403 @@ package app
 
 import (
 	"context"
+	"slices"
+	"strings"
+	"time"
 
+	"charm.land/bubbles/v2/textinput"
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/internal/tui/list"
-	"github.com/coppice-dev/coppice/render/terminal"
 )
 
-// sessions is the first room: all conversations.
+// sessions is the first room: all conversations, or those that a search finds.
 type sessions struct {
 	base
-	list  *list.List
-	width int
-	found []home.SessionInfo
+	list   *list.List
+	shelf  *shelf
+	width  int // of the list
+	marked []string
+
+	box    textinput.Model
+	given  string              // what was in it at first
+	inBox  bool                // what is typed goes into the box
+	values map[string][]string // of filters, to complete them
+
+	byProject bool
+	withEmpty bool
+
+	asked only // the search or the list
+	sizes only // how many there are
+	total shelfTotal
+	costs only
+	round int  // of looking for what is new
+	drawn bool // something was shown
+
+	card cardPane
 }
 
 func newSessions(a *App) *sessions {
-	s := &sessions{base: newBase(a)}
+	s := &sessions{base: newBase(a), box: textinput.New(), shelf: &shelf{}, values: make(map[string][]string)}
+	s.box.Prompt = ""
+	s.box.SetVirtualCursor(false)
+	s.box.ShowSuggestions = true
 	s.list = list.New(s.row)
+	return s
+}
+
+// newSessionsFor shows the sessions that a search finds.
+func newSessionsFor(a *App, search string) *sessions {
+	s := newSessions(a)
+	s.given = search
+	s.box.SetValue(search)
 	return s
 }
 
 func (s *sessions) title() string { return "sessions" }
 
+// selected returns the row of the selected session, or nil.
+func (s *sessions) selected() *sessionRow { return s.shelf.row(s.list.Cursor()) }
+
 func (s *sessions) session() string {
-	if len(s.found) == 0 {
-		return ""
+	if row := s.selected(); row != nil {
+		return row.ID
 	}
-	return s.found[s.list.Cursor()].ID
+	return ""
 }
 
-func (s *sessions) enter() tea.Cmd {
-	return s.call(func(ctx context.Context) tea.Msg {
-		page, err := s.Home.Sessions.List(ctx, home.ListRequest{})
-		if err != nil {
-			return err
-		}
-		return page
-	})
-}
-
-func (s *sessions) update(msg tea.Msg) tea.Cmd {
-	if page, ok := msg.(*home.ListResult); ok {
-		s.found = page.Sessions
-		s.list.SetCount(len(s.found))
+// chosen returns the sessions that an action is about: the marked ones, or else the selected one.
+func (s *sessions) chosen() []string {
+	if len(s.marked) > 0 {
+		return s.marked
+	}
+	if id := s.session(); id != "" {
+		return []string{id}
 	}
 	return nil
 }
 
+func (s *sessions) typing() bool { return s.inBox }
+
+// enter reads the list again. What is selected stays selected.
+func (s *sessions) enter() tea.Cmd {
+	s.round++
+	s.card.forget()
+	return tea.Batch(s.load(), s.look())
+}
+
+// look looks for what is new from time to time, as long as the room is in front. Reading a page
+// costs as much as what has changed, whatever the size of the home.
+func (s *sessions) look() tea.Cmd {
+	round := s.round
+	return s.call(func(ctx context.Context) tea.Msg {
+		select {
+		case <-ctx.Done():
+		case <-time.After(lookEvery):
+		}
+		return look(round)
+	})
+}
+
+const lookEvery = 2 * time.Second
+
+type look int
+
+func (s *sessions) update(msg tea.Msg) tea.Cmd {
+	switch msg := msg.(type) {
+	case look:
+		if int(msg) != s.round || s.App.room() != room(s) || s.ctx.Err() != nil {
+			return nil
+		}
+		return tea.Batch(s.load(), s.look(), s.card.again(s))
+	case *shelf:
+		s.put(msg)
+		if !s.drawn { // it may be old
+			s.drawn = true
+			return tea.Batch(s.moved(), s.load())
+		}
+		return tea.Batch(s.moved(), s.askCosts())
+	case *shelfPage:
+		if s.shelf.add(msg) {
+			s.list.SetCount(s.shelf.count())
+		}
+		return tea.Batch(s.moved(), s.askCosts())
+	case shelfTotal:
+		s.total = msg
+		s.count()
+	case shelfChildren:
+		s.shelf.unfold(msg.of, msg.found)
+		s.list.SetCount(s.shelf.count())
+	case shelfCosts:
+		s.shelf.price(msg)
+	case filterValues:
+		s.values[msg.filter] = msg.values
+		s.suggest()
+	case cardFound:
+		s.card.put(msg)
+		return nil
+	case tea.KeyPressMsg, tea.PasteMsg:
+		if s.inBox {
+			return s.edit(msg)
+		}
+		return nil
+	}
+	return s.moved()
+}
+
+// put shows a list that was read. The selected session stays where it is on the screen.
+func (s *sessions) put(found *shelf) {
+	before, had := s.session(), s.list.Cursor()
+	same := s.shelf.question == found.question
+	if same {
+		found.keep(s.shelf)
+	}
+	s.shelf = found
+	s.count()
+	at := found.find(before)
+	first, _ := s.list.Window()
+	switch {
+	case !same:
+		s.list.First()
+	case at < 0 || at == had:
+	case first == 0:
+		s.list.Select(at)
+	default:
+		s.list.Shift(at - had)
+		s.list.SetCount(found.count())
+	}
+}
+
+// count tells the list how many rows there are.
+func (s *sessions) count() {
+	if s.total.of == s.shelf {
+		s.shelf.total, s.shelf.known = s.total.total, true
+	}
+	s.list.SetCount(s.shelf.count())
+}
+
+// moved asks for what the screen needs now: sessions that are not in memory, and the card.
+func (s *sessions) moved() tea.Cmd {
+	var cmds []tea.Cmd
+	first, last := s.list.Window()
+	for _, page := range s.shelf.missing(first, last) {
+		cmds = append(cmds, s.loadPage(page))
+	}
+	return tea.Batch(append(cmds, s.card.follow(s))...)
+}
+
 func (s *sessions) keys() []key {
-	return append(listKeys(s.list),
-		key{keys: []string{"enter"}, help: "open", do: func() tea.Cmd { return s.open(newTranscript(s.App, s.session(), "")) }},
-		key{keys: []string{"t"}, help: "tree", do: func() tea.Cmd { return s.open(newTree(s.App, s.session(), "")) }},
-		key{keys: []string{"x"}, help: "context", do: func() tea.Cmd { return s.open(newContext(s.App, s.session(), "")) }},
+	row := s.selected()
+	nothing := ""
+	if row == nil {
+		nothing = "nothing is selected"
+	}
+	var keys []key
+	for _, k := range listKeys(s.list) {
+		move := k.do
+		k.do = func() tea.Cmd { move(); return s.moved() }
+		keys = append(keys, k)
+	}
+	keys = append(keys, key{keys: []string{"enter"}, help: "open", why: nothing, do: s.openSelected})
+	if s.inBox {
+		return append(keys, key{keys: []string{"tab"}, help: "complete, or to the list", do: s.complete},
+			key{keys: []string{"esc"}, help: "leave the search", do: s.clear})
+	}
+	if s.box.Value() != s.given || len(s.marked) > 0 {
+		keys = append(keys, key{keys: []string{"esc"}, help: s.escapes(), do: s.clear})
+	}
+	keys = append(keys,
+		key{keys: []string{"/"}, help: "search", do: s.search},
+		s.foldKey(row),
+		key{keys: []string{"t"}, help: "tree", why: nothing, do: func() tea.Cmd { return s.open(newTree(s.App, row.ID, "")) }},
+		key{keys: []string{"x"}, help: "context", why: nothing, do: func() tea.Cmd { return s.open(newContext(s.App, row.ID, "")) }},
+		key{keys: []string{"tab"}, help: "card", why: nothing, do: func() tea.Cmd { return s.open(newCard(s.App, row.ID)) }},
+	)
+	keys = append(keys, s.actions(s.chosen())...)
+	return append(keys,
+		key{keys: []string{"m"}, help: "mark", why: nothing, do: s.mark},
+		key{keys: []string{"b"}, help: s.otherGroups(), do: s.regroup},
+		key{keys: []string{"e"}, help: s.otherEmpty(), do: s.switchEmpty},
 		key{keys: []string{"$"}, help: "stats", do: func() tea.Cmd { return s.open(newStats(s.App, "")) }},
 	)
 }
 
-func (s *sessions) row(i int) []string {
-	st := s.style(s.width)
-	info := s.found[i]
-	return []string{st.selected(" "+terminal.Pad(st.When(info.Updated), 14)+info.Title, i == s.list.Cursor())}
+func (s *sessions) escapes() string {
+	if s.box.Value() == s.given {
+		return "no marks"
+	}
+	return "leave the search"
 }
 
-func (s *sessions) view(width, height int) ([]string, tea.Position) {
-	s.width = width
-	s.list.SetHeight(height)
-	rows, y := s.list.View()
-	return rows, tea.Position{Y: y}
+func (s *sessions) openSelected() tea.Cmd {
+	row := s.selected()
+	s.inBox = false
+	if row.hit != nil {
+		return s.open(newTranscript(s.App, row.hit.Name(), row.hit.Entry))
+	}
+	return s.open(newTranscript(s.App, row.ID, ""))
 }
 
-// newSessionsFor shows the conversations that a query finds.
-func newSessionsFor(a *App, query string) *sessions { return newSessions(a) }
+// foldKey shows or hides what came from a session.
+func (s *sessions) foldKey(row *sessionRow) key {
+	k := key{keys: []string{"space"}, help: "unfold"}
+	switch {
+	case row == nil || row.Forks+row.Subagents == 0:
+		k.why = "no fork or subagent came from it"
+	case s.shelf.isOpen(row.ID):
+		k.help = "fold"
+		k.do = func() tea.Cmd {
+			s.shelf.fold(row.ID)
+			s.list.SetCount(s.shelf.count())
+			return s.moved()
+		}
+	default:
+		k.do = func() tea.Cmd { return s.loadChildren(row.ID) }
+	}
+	return k
+}
+
+func (s *sessions) mark() tea.Cmd {
+	id := s.session()
+	if at := slices.Index(s.marked, id); at >= 0 {
+		s.marked = slices.Delete(slices.Clone(s.marked), at, at+1)
+	} else {
+		s.marked = append(slices.Clone(s.marked), id)
+	}
+	s.list.Move(1)
+	return s.moved()
+}
+
+func (s *sessions) otherGroups() string {
+	if s.byProject {
+		return "by day"
+	}
+	return "by project"
+}
+
+func (s *sessions) regroup() tea.Cmd {
+	s.byProject = !s.byProject
+	return s.load()
+}
+
+func (s *sessions) otherEmpty() string {
+	if s.withEmpty {
+		return "hide empty ones"
+	}
+	return "show empty ones"
+}
+
+func (s *sessions) switchEmpty() tea.Cmd {
+	s.withEmpty = !s.withEmpty
+	return s.load()
+}
+
+func (s *sessions) wheel(x, y, rows int) tea.Cmd {
+	s.list.Scroll(rows)
+	return s.moved()
+}
+
+func (s *sessions) click(x, y int) tea.Cmd {
+	if y == 0 {
+		return s.search()
+	}
+	at := s.list.At(y - 1)
+	if at < 0 || x >= s.width {
+		return nil
+	}
+	if at == s.list.Cursor() && s.selected() != nil {
+		return s.openSelected()
+	}
+	s.list.Select(at)
+	return s.moved()
+}
+
+// search begins to type what to look for.
+func (s *sessions) search() tea.Cmd {
+	s.inBox = true
+	s.box.CursorEnd()
+	return s.box.Focus()
+}
+
+// clear goes back to all sessions.
+func (s *sessions) clear() tea.Cmd {
+	s.inBox = false
+	s.box.Blur()
+	if s.box.Value() == s.given {
+		s.marked = nil
+		return nil
+	}
+	s.box.SetValue(s.given)
+	return s.load()
+}
+
+// edit types into the box. The list follows.
+func (s *sessions) edit(msg tea.Msg) tea.Cmd {
+	before := s.box.Value()
+	var cmd tea.Cmd
+	s.box, cmd = s.box.Update(msg)
+	if s.box.Value() == before {
+		return cmd
+	}
+	s.suggest()
+	return tea.Batch(cmd, s.load(), s.askValues())
+}
+
+// complete completes the filter that is typed, or else goes from the box to the list.
+func (s *sessions) complete() tea.Cmd {
+	if full := s.box.CurrentSuggestion(); full != "" && len(s.box.MatchedSuggestions()) > 0 && full != s.box.Value() {
+		s.box.SetValue(full)
+		s.box.CursorEnd()
+		s.suggest()
+		return tea.Batch(s.load(), s.askValues())
+	}
+	s.inBox = false
+	s.box.Blur()
+	return nil
+}
+
+// lastWord returns what is before the word that is typed, and that word.
+func lastWord(text string) (before, word string) {
+	at := strings.LastIndexByte(text, ' ') + 1
+	return text[:at], text[at:]
+}
+
+// suggest offers the filters that the word in the box may become.
+func (s *sessions) suggest() {
+	before, word := lastWord(s.box.Value())
+	var offers []string
+	if name, _, ok := strings.Cut(word, ":"); ok {
+		for _, value := range s.values[name] {
+			offers = append(offers, before+name+":"+value+" ")
+		}
+	} else if word != "" {
+		for _, name := range searchFilters {
+			offers = append(offers, before+name+":")
+		}
+	}
+	s.box.SetSuggestions(offers)
+}
+
+// filterValues are the values of a filter.
+type filterValues struct {
+	filter string
+	values []string
+}
+
+// askValues asks for the values of the filter that is typed.
+func (s *sessions) askValues() tea.Cmd {
+	_, word := lastWord(s.box.Value())
+	name, _, ok := strings.Cut(word, ":")
+	if _, known := s.values[name]; !ok || known {
+		return nil
+	}
+	s.values[name] = nil
+	return s.call(func(ctx context.Context) tea.Msg {
+		found, err := s.Home.Sessions.FilterValues(ctx, home.FilterValuesRequest{Filter: name})
+		if err != nil {
+			return err
+		}
+		return filterValues{name, found.Values}
+	})
+}

@@ -1,0 +1,396 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/render/plain"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// actions are what can be done with sessions, in any room that is about some. What can be taken
+// back does not ask first.
+func (a *App) actions(ids []string) []key {
+	one, any := "", ""
+	switch len(ids) {
+	case 0:
+		one, any = "nothing is selected", "nothing is selected"
+	case 1:
+	default:
+		one = fmt.Sprintf("it takes one session, and %d are marked", len(ids))
+	}
+	return []key{
+		{keys: []string{"c"}, help: "chat", why: one, do: func() tea.Cmd { return a.talk(a.Program("chat", ids[0])) }},
+		{keys: []string{"r"}, help: "resume", why: one, do: func() tea.Cmd { return a.resume(ids[0]) }},
+		{keys: []string{"f"}, help: "fork", why: one, do: func() tea.Cmd { return a.fork(ids[0]) }},
+		{keys: []string{"o"}, help: "export", why: any, do: func() tea.Cmd { return a.export(ids) }},
+		{keys: []string{"y"}, help: "copy", why: any, do: func() tea.Cmd { return a.copy(ids) }},
+		{keys: []string{"R"}, help: "rename", why: one, do: func() tea.Cmd { return a.rename(ids[0]) }},
+		{keys: []string{"T"}, help: "tag", why: any, do: func() tea.Cmd { return a.tag(ids) }},
+		{keys: []string{"s"}, help: "pin", why: any, do: func() tea.Cmd { return a.pin(ids) }},
+		{keys: []string{"v"}, help: "rate", why: any, do: func() tea.Cmd { return a.rate(ids) }},
+		{keys: []string{"X"}, help: "redact", why: any, do: func() tea.Cmd { return a.open(newRedact(a, ids)) }},
+		{keys: []string{"delete"}, help: "trash", why: any, do: func() tea.Cmd { return a.trash(ids) }},
+	}
+}
+
+// sessionsCalled names some sessions for a notice.
+func sessionsCalled(infos []*home.SessionInfo) string {
+	if len(infos) != 1 {
+		return fmt.Sprintf("%d sessions", len(infos))
+	}
+	return calledInQuotes(infos[0].Title)
+}
+
+func calledInQuotes(title string) string {
+	if title = render.OneLine(title, 40); title == "" {
+		title = render.Untitled
+	}
+	return "“" + title + "”"
+}
+
+// each does something to sessions one after the other, and collects what takes it back. If one
+// fails, what was done before can still be taken back.
+func (a *App) each(ids []string, what string, f doing) tea.Cmd {
+	return a.eachNamed(ids, func() string { return what }, f)
+}
+
+// doing does something to a session, and returns what takes it back; nil if nothing was done.
+type doing func(ctx context.Context, info *home.SessionInfo) (undo func(context.Context) error, err error)
+
+// eachNamed is each with words that are known when it is done.
+func (a *App) eachNamed(ids []string, what func() string, f doing) tea.Cmd {
+	return a.act(func(ctx context.Context) (done, error) {
+		var infos []*home.SessionInfo
+		var undos []func(context.Context) error
+		for _, id := range ids {
+			info, err := a.Home.Sessions.Get(ctx, home.SessionRequest{Session: id})
+			if err == nil {
+				var undo func(context.Context) error
+				if undo, err = f(ctx, info); undo != nil {
+					undos = append(undos, undo)
+				}
+			}
+			if err != nil && len(infos) == 0 {
+				return done{}, err
+			}
+			if err != nil {
+				return done{what: fmt.Sprintf("%s %s, and then: %s", what(), sessionsCalled(infos), err), undo: inReverse(undos)}, nil
+			}
+			infos = append(infos, info)
+		}
+		return done{what: what() + " " + sessionsCalled(infos), undo: inReverse(undos)}, nil
+	})
+}
+
+// inReverse takes back several things, the last first.
+func inReverse(undos []func(context.Context) error) func(context.Context) error {
+	if len(undos) == 0 {
+		return nil
+	}
+	return func(ctx context.Context) error {
+		var errs []error
+		for _, undo := range slices.Backward(undos) {
+			errs = append(errs, undo(ctx))
+		}
+		return errors.Join(errs...)
+	}
+}
+
+// resume continues a conversation in its agent, and comes back afterwards.
+func (a *App) resume(id string) tea.Cmd {
+	return func() tea.Msg {
+		found, err := a.Home.Transfer.Resume(a.ctx, home.ResumeRequest{Session: id})
+		if err != nil {
+			return err
+		}
+		if len(found.Command) > 0 {
+			if _, err := exec.LookPath(found.Command[0]); err != nil {
+				return fmt.Errorf("%s is not installed, or not on the PATH; y copies the command", found.Command[0])
+			}
+		}
+		return a.talk(a.Program("resume", id))()
+	}
+}
+
+func (a *App) fork(id string) tea.Cmd {
+	return a.each([]string{id}, "forked", func(ctx context.Context, _ *home.SessionInfo) (func(context.Context) error, error) {
+		made, err := a.Home.Sessions.Fork(ctx, home.ForkRequest{Session: id})
+		if err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context) error {
+			_, err := a.Home.Sessions.Remove(ctx, home.RemoveRequest{Session: made.Session, Link: true})
+			return err
+		}, nil
+	})
+}
+
+// exportFormats are the formats that the UI offers; :export has the others.
+var exportFormats = []struct{ key, format, name string }{
+	{"m", "md", "Markdown"}, {"h", "html", "HTML"}, {"j", "json", "JSON"}, {"l", "jsonl", "JSONL"},
+}
+
+func (a *App) export(ids []string) tea.Cmd {
+	var answers []answer
+	for _, f := range exportFormats {
+		answers = append(answers, answer{f.key, f.name, func() tea.Cmd { return a.exportAs(ids, f.format) }})
+	}
+	a.choose("export as", answers...)
+	return nil
+}
+
+// exportAs asks where to.
+func (a *App) exportAs(ids []string, format string) tea.Cmd {
+	given, words := "sessions/", "to the directory"
+	if len(ids) == 1 {
+		given, words = render.ShortID(ids[0])+"."+format, "to"
+	}
+	a.ask("export "+words, given, func(path string) tea.Cmd {
+		if path == "" {
+			return nil
+		}
+		return a.exportTo(ids, home.ExportRequest{Format: format, Path: index.Dir(path)})
+	})
+	return nil
+}
+
+func (a *App) exportTo(ids []string, r home.ExportRequest) tea.Cmd {
+	return func() tea.Msg {
+		if len(ids) == 1 {
+			r.Session = ids[0]
+			_, err := a.Home.Transfer.Export(a.ctx, r, nil)
+			if home.KindOf(err) == home.KindExists && !r.Force {
+				return onward(func() tea.Cmd { return a.askReplace(ids, r) })
+			}
+			if err != nil {
+				return err
+			}
+			return notice("wrote " + r.Path)
+		}
+		if !strings.HasSuffix(r.Path, "/") {
+			r.Path += "/"
+		}
+		failed := ""
+		result, err := a.Home.Transfer.ExportAll(a.ctx, home.ExportAllRequest{ExportRequest: r, Sessions: ids}, func(e home.ExportEvent) error {
+			if e.Error != nil && failed == "" {
+				failed = e.Error.Message
+			}
+			return nil
+		})
+		switch {
+		case err != nil:
+			return err
+		case result.Failed > 0:
+			return fmt.Errorf("%d sessions were not written: %s", result.Failed, failed)
+		}
+		return notice(fmt.Sprintf("wrote %d sessions to %s", result.Exported, r.Path))
+	}
+}
+
+// askReplace asks whether to replace a file, which cannot be undone.
+func (a *App) askReplace(ids []string, r home.ExportRequest) tea.Cmd {
+	a.confirm(render.OneLine(filepath.Base(r.Path), 30)+" exists; this cannot be undone", "replace it", func() tea.Cmd {
+		r.Force = true
+		return a.exportTo(ids, r)
+	})
+	return nil
+}
+
+// copy puts something about sessions onto the clipboard of the terminal.
+func (a *App) copy(ids []string) tea.Cmd {
+	put := func(what, text string) tea.Cmd {
+		return tea.Sequence(tea.SetClipboard(text), func() tea.Msg { return notice("copied " + what) })
+	}
+	if len(ids) > 1 {
+		return put(fmt.Sprintf("%d ids", len(ids)), strings.Join(ids, "\n"))
+	}
+	id := ids[0]
+	later := func(what string, f func(ctx context.Context) (string, error)) func() tea.Cmd {
+		return func() tea.Cmd {
+			return func() tea.Msg {
+				text, err := f(a.ctx)
+				if err != nil {
+					return err
+				}
+				return onward(func() tea.Cmd { return put(what, text) })
+			}
+		}
+	}
+	a.choose("copy", answer{"i", "id", func() tea.Cmd { return put("the id", id) }},
+		answer{"r", "resume command", later("the command", func(ctx context.Context) (string, error) { return a.resumeLine(ctx, id) })},
+		answer{"a", "last answer", later("the last answer", func(ctx context.Context) (string, error) { return a.lastAnswer(ctx, id) })})
+	return nil
+}
+
+func (a *App) resumeLine(ctx context.Context, id string) (string, error) {
+	found, err := a.Home.Transfer.Resume(ctx, home.ResumeRequest{Session: id})
+	if err != nil {
+		return "", err
+	}
+	return found.Line(), nil
+}
+
+// lastAnswer returns the whole of what the model said last.
+func (a *App) lastAnswer(ctx context.Context, id string) (string, error) {
+	card, err := a.Home.Sessions.Card(ctx, home.SessionRequest{Session: id})
+	if err != nil {
+		return "", err
+	}
+	if card.AnswerEntry == "" {
+		return "", errors.New("there is no answer to copy")
+	}
+	var texts []string
+	_, err = a.Home.Entries.Path(ctx, home.PathRequest{Session: id, Leaf: card.AnswerEntry, Last: 1}, func(e session.Entry) error {
+		if e.ID == card.AnswerEntry && e.Message != nil {
+			for i := range e.Message.Content {
+				if t := e.Message.Content[i].Text; t != nil {
+					texts = append(texts, t.Content)
+				}
+			}
+		}
+		return nil
+	})
+	return strings.Join(texts, "\n\n"), err
+}
+
+func (a *App) rename(id string) tea.Cmd {
+	return func() tea.Msg {
+		info, err := a.Home.Sessions.Get(a.ctx, home.SessionRequest{Session: id})
+		if err != nil {
+			return err
+		}
+		return onward(func() tea.Cmd {
+			given := ""
+			if info.Named {
+				given = plain.Line(info.Title)
+			}
+			a.ask("rename to", given, func(name string) tea.Cmd { return a.renameTo(id, name) })
+			return nil
+		})
+	}
+}
+
+func (a *App) renameTo(id, name string) tea.Cmd {
+	return a.each([]string{id}, "renamed", func(ctx context.Context, info *home.SessionInfo) (func(context.Context) error, error) {
+		was := ""
+		if info.Named {
+			was = info.Title
+		}
+		if was == name {
+			return nil, nil
+		}
+		_, err := a.Home.Sessions.Rename(ctx, home.RenameRequest{Session: id, Name: name})
+		if err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context) error {
+			_, err := a.Home.Sessions.Rename(ctx, home.RenameRequest{Session: id, Name: was})
+			return err
+		}, nil
+	})
+}
+
+func (a *App) tag(ids []string) tea.Cmd {
+	a.ask("tags (word or +word adds, -word removes)", "", func(text string) tea.Cmd {
+		var r home.TagRequest
+		for _, word := range strings.Fields(text) {
+			if !strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "+") {
+				word = "+" + word
+			}
+			if err := r.Change(word); err != nil {
+				a.fail(err)
+				return nil
+			}
+		}
+		if len(r.Add)+len(r.Remove) == 0 {
+			return nil
+		}
+		return a.each(ids, "tagged", func(ctx context.Context, info *home.SessionInfo) (func(context.Context) error, error) {
+			r := r
+			r.Session = info.ID
+			_, err := a.Home.Sessions.Tag(ctx, r)
+			return a.tagsBack(info), err
+		})
+	})
+	return nil
+}
+
+// tagsBack gives a session the tags that it had.
+func (a *App) tagsBack(was *home.SessionInfo) func(context.Context) error {
+	return func(ctx context.Context) error {
+		now, err := a.Home.Sessions.Get(ctx, home.SessionRequest{Session: was.ID})
+		if err != nil {
+			return err
+		}
+		without := func(some, others []string) []string {
+			return slices.DeleteFunc(slices.Clone(some), func(tag string) bool { return slices.Contains(others, tag) })
+		}
+		_, err = a.Home.Sessions.Tag(ctx, home.TagRequest{Session: was.ID, Add: without(was.Tags, now.Tags), Remove: without(now.Tags, was.Tags)})
+		return err
+	}
+}
+
+// pin pins sessions, or unpins them if the first one is pinned.
+func (a *App) pin(ids []string) tea.Cmd {
+	var first *home.SessionInfo
+	what := func() string {
+		if first.Pinned {
+			return "unpinned"
+		}
+		return "pinned"
+	}
+	return a.eachNamed(ids, what, func(ctx context.Context, info *home.SessionInfo) (func(context.Context) error, error) {
+		if first == nil {
+			first = info
+		}
+		result, err := a.Home.Sessions.Pin(ctx, home.PinRequest{Session: info.ID, Pinned: !first.Pinned})
+		if err != nil || !result.Changed {
+			return nil, err
+		}
+		return func(ctx context.Context) error {
+			_, err := a.Home.Sessions.Pin(ctx, home.PinRequest{Session: info.ID, Pinned: first.Pinned})
+			return err
+		}, nil
+	})
+}
+
+func (a *App) rate(ids []string) tea.Cmd {
+	as := func(rating, what string) func() tea.Cmd {
+		return func() tea.Cmd {
+			return a.each(ids, what, func(ctx context.Context, info *home.SessionInfo) (func(context.Context) error, error) {
+				result, err := a.Home.Sessions.Rate(ctx, home.RateRequest{Session: info.ID, Rating: rating})
+				if err != nil || result.Entry == "" {
+					return nil, err
+				}
+				return a.tagsBack(info), nil // a rating is a tag
+			})
+		}
+	}
+	a.choose("rate", answer{"g", home.Good, as(home.Good, "rated good:")}, answer{"b", home.Bad, as(home.Bad, "rated bad:")},
+		answer{"n", "no rating", as("", "took back the rating of")})
+	return nil
+}
+
+func (a *App) trash(ids []string) tea.Cmd {
+	return a.each(ids, "moved to the trash:", func(ctx context.Context, info *home.SessionInfo) (func(context.Context) error, error) {
+		gone, err := a.Home.Sessions.Remove(ctx, home.RemoveRequest{Session: info.ID})
+		if err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context) error {
+			_, err := a.Home.Upkeep.Restore(ctx, home.RestoreRequest{Session: gone.Removals[0]})
+			return err
+		}, nil
+	})
+}

@@ -1,0 +1,146 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/internal/tui/card"
+	"github.com/coppice-dev/coppice/internal/tui/list"
+)
+
+// cardPane is the card of the selected session, beside the list.
+type cardPane struct {
+	asked only
+	id    string     // of the session that was asked for
+	card  *home.Card // of that one or, until it comes, of the one before
+}
+
+// cardFound is a card that was asked for.
+type cardFound struct {
+	id   string
+	card *home.Card
+}
+
+// cardAfter is how long a session must be selected before its card is read, so that scrolling
+// through many reads none of them.
+const cardAfter = 60 * time.Millisecond
+
+func (p *cardPane) forget() { p.id = "" }
+
+func (p *cardPane) put(found cardFound) {
+	if found.id == p.id {
+		p.card = found.card
+	}
+}
+
+// follow asks for the card of the selected session, if it is shown and is another one.
+func (p *cardPane) follow(s *sessions) tea.Cmd {
+	id := s.session()
+	if s.App.width < besideWidth || id == p.id {
+		return nil
+	}
+	if p.id = id; id == "" {
+		p.card = nil
+		return nil
+	}
+	return p.again(s)
+}
+
+// again asks for the card once more.
+func (p *cardPane) again(s *sessions) tea.Cmd {
+	id := p.id
+	if id == "" || s.App.width < besideWidth {
+		return nil
+	}
+	return s.callOnly(&p.asked, func(ctx context.Context) tea.Msg {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(cardAfter):
+		}
+		found, err := s.Home.Sessions.Card(ctx, home.SessionRequest{Session: id})
+		if err != nil {
+			return nil // the session is gone, or opening it says what is wrong
+		}
+		return cardFound{id, found}
+	})
+}
+
+func (p *cardPane) lines(st style) []string {
+	if p.card == nil || p.id == "" {
+		return nil
+	}
+	return card.Lines(p.card, st.Style)
+}
+
+// cardRoom is the card of a session on a screen of its own.
+type cardRoom struct {
+	base
+	id    string
+	list  *list.List
+	card  *home.Card
+	lines []string
+}
+
+func newCard(a *App, id string) *cardRoom {
+	r := &cardRoom{base: newBase(a), id: id}
+	r.list = list.New(func(i int) []string {
+		return []string{r.style(r.width).selected(" "+r.lines[i], i == r.list.Cursor())}
+	})
+	return r
+}
+
+func (r *cardRoom) title() string   { return "card" }
+func (r *cardRoom) session() string { return r.id }
+
+func (r *cardRoom) enter() tea.Cmd {
+	return r.call(func(ctx context.Context) tea.Msg {
+		found, err := r.Home.Sessions.Card(ctx, home.SessionRequest{Session: r.id})
+		if err != nil {
+			return err
+		}
+		return cardFound{r.id, found}
+	})
+}
+
+func (r *cardRoom) update(msg tea.Msg) tea.Cmd {
+	if found, ok := msg.(cardFound); ok {
+		r.card = found.card
+	}
+	return nil
+}
+
+func (r *cardRoom) keys() []key {
+	keys := append(listKeys(r.list),
+		key{keys: []string{"enter"}, help: "open", do: func() tea.Cmd { return r.open(newTranscript(r.App, r.id, "")) }},
+		key{keys: []string{"t"}, help: "tree", do: func() tea.Cmd { return r.open(newTree(r.App, r.id, "")) }},
+		key{keys: []string{"x"}, help: "context", do: func() tea.Cmd { return r.open(newContext(r.App, r.id, "")) }},
+		key{keys: []string{"tab"}, help: "to the list", do: r.back},
+	)
+	return append(keys, r.actions([]string{r.id})...)
+}
+
+func (r *cardRoom) view(width, height int) ([]string, tea.Position) {
+	if r.card != nil {
+		r.lines = card.Lines(r.card, r.style(width-2).Style)
+	}
+	r.list.SetCount(len(r.lines))
+	r.list.SetHeight(height)
+	rows, y := r.list.View()
+	return rows, tea.Position{Y: y}
+}
+
+func (r *cardRoom) wheel(_, _, rows int) tea.Cmd {
+	r.list.Scroll(rows)
+	return nil
+}
+
+func (r *cardRoom) click(_, y int) tea.Cmd {
+	if i := r.list.At(y); i >= 0 {
+		r.list.Select(i)
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+package app
+
+import (
+	"context"
+	"fmt"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/internal/tui/list"
+	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/render/plain"
+	"github.com/coppice-dev/coppice/render/terminal"
+	"github.com/coppice-dev/coppice/upkeep"
+)
+
+// redact is where secrets are looked at before they are taken out.
+type redact struct {
+	base
+	ids   []string
+	list  *list.List
+	found *upkeep.RedactResult
+	width int
+	rows  []redactRow
+}
+
+// redactRow is a secret, or a place where it is.
+type redactRow struct {
+	secret *upkeep.Secret
+	place  *upkeep.Place // nil for the secret itself
+}
+
+func newRedact(a *App, ids []string) *redact {
+	r := &redact{base: newBase(a), ids: ids}
+	r.list = list.New(r.row)
+	return r
+}
+
+func (r *redact) title() string { return "redact" }
+
+func (r *redact) session() string {
+	if at := r.list.Cursor(); at < len(r.rows) && r.rows[at].place != nil {
+		return r.rows[at].place.Session
+	}
+	return r.ids[0]
+}
+
+func (r *redact) enter() tea.Cmd {
+	return r.call(func(ctx context.Context) tea.Msg {
+		found, err := r.Home.Upkeep.Redact(ctx, home.RedactRequest{Sessions: r.ids})
+		if err != nil {
+			return err
+		}
+		return found
+	})
+}
+
+func (r *redact) update(msg tea.Msg) tea.Cmd {
+	if found, ok := msg.(*upkeep.RedactResult); ok {
+		r.found, r.rows = found, nil
+		for i := range found.Secrets {
+			s := &found.Secrets[i]
+			r.rows = append(r.rows, redactRow{secret: s})
+			for k := range s.Places {
+				r.rows = append(r.rows, redactRow{secret: s, place: &s.Places[k]})
+			}
+		}
+		r.list.SetCount(len(r.rows))
+	}
+	return nil
+}
+
+func (r *redact) keys() []key {
+	why, at := "", ""
+	switch {
+	case r.found == nil:
+		why = "it is still looking"
+	case len(r.found.Secrets) == 0:
+		why = "nothing was found"
+	}
+	row := redactRow{}
+	if i := r.list.Cursor(); i < len(r.rows) {
+		row = r.rows[i]
+	}
+	if row.place == nil || row.place.Session == "" || row.place.Entry == "" {
+		at = "no place is selected"
+	}
+	return append(listKeys(r.list),
+		key{keys: []string{"X"}, help: "take them out", why: why, do: r.askApply},
+		key{keys: []string{"enter"}, help: "show it", why: at, do: func() tea.Cmd {
+			return r.open(newTranscript(r.App, row.place.Session, row.place.Entry))
+		}},
+	)
+}
+
+func (r *redact) askApply() tea.Cmd {
+	n := len(r.found.Secrets)
+	words := fmt.Sprintf("take out %s, from the whole home? This cannot be undone", render.Counted(n, "secret", "secrets"))
+	r.confirm(words, "take out", func() tea.Cmd {
+		return r.act(func(ctx context.Context) (done, error) {
+			result, err := r.Home.Upkeep.Redact(ctx, home.RedactRequest{Sessions: r.ids, Apply: true})
+			if err != nil {
+				return done{}, err
+			}
+			what := "took out " + render.Counted(len(result.Secrets), "secret", "secrets")
+			if result.Receipt != nil && len(result.Receipt.Left) > 0 {
+				what += fmt.Sprintf("; %d places still have one: :redact says which", len(result.Receipt.Left))
+			}
+			return done{what: what}, nil
+		})
+	})
+	return nil
+}
+
+func (r *redact) row(i int) []string {
+	st, row := r.style(r.width), r.rows[i]
+	text := ""
+	if row.place == nil {
+		text = " " + st.Paint(terminal.Yellow, render.OneLine(row.secret.Kind, 30)) + "  " + render.OneLine(row.secret.Preview, 0) +
+			st.Paint(terminal.Dim, "  "+render.Counted(row.secret.Count, "time", "times"))
+	} else {
+		text = "     " + render.ShortID(row.place.Session) + "  " + render.ShortID(row.place.Entry) + "  " +
+			st.Paint(terminal.Dim, render.OneLine(placeWords(row.place), 0))
+	}
+	return []string{st.selected(text, i == r.list.Cursor())}
+}
+
+// placeWords says where a secret is.
+func placeWords(p *upkeep.Place) string {
+	words := plain.Line(p.Path)
+	switch {
+	case p.Session == "":
+		words = "content that nothing refers to"
+	case p.File != "":
+		words += " in the copy " + plain.Line(p.File)
+	case p.Kept:
+		words += " in what an import kept of its source"
+	case words == "":
+		words = "a damaged line"
+	}
+	if p.Count > 1 {
+		words += fmt.Sprintf(" ×%d", p.Count)
+	}
+	return words
+}
+
+func (r *redact) view(width, height int) ([]string, tea.Position) {
+	r.width = width
+	st := r.style(width)
+	head := "looking for secrets …"
+	if r.found != nil {
+		head = render.Counted(len(r.found.Secrets), "secret", "secrets") + " found in " + render.Counted(len(r.ids), "session", "sessions")
+		if len(r.found.Secrets) > 0 {
+			head += "; X takes them out of everything in this home, and puts [REDACTED:kind] in their place"
+		}
+	}
+	r.list.SetHeight(max(height-2, 1))
+	rows, y := r.list.View()
+	return append([]string{" " + st.Paint(terminal.Bold, head), ""}, rows...), tea.Position{Y: y + 2}
+}
+
+func (r *redact) wheel(_, _, rows int) tea.Cmd {
+	r.list.Scroll(rows)
+	return nil
+}
+
+func (r *redact) click(_, y int) tea.Cmd {
+	if i := r.list.At(y - 2); i >= 0 {
+		r.list.Select(i)
+	}
+	return nil
+}

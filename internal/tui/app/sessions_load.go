@@ -1,0 +1,353 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// searchFilters are the filters that can be typed, as on the command line.
+var searchFilters = index.Filters()
+
+const (
+	pageSize     = 100
+	foundAtATime = 50
+	// maxGrouped is how many sessions are grouped by project: all of them would have to be read.
+	maxGrouped = 1000
+)
+
+// question is what the list answers.
+type question struct {
+	text                 string
+	byProject, withEmpty bool
+}
+
+func (s *sessions) question() question {
+	return question{s.text(), s.byProject, s.withEmpty}
+}
+
+// text is what is searched for. While a filter is typed, the beginning of its value is not.
+func (s *sessions) text() string {
+	text := s.box.Value()
+	before, word := lastWord(text)
+	name, value, _ := strings.Cut(word, ":")
+	if known := s.values[name]; s.inBox && len(known) > 0 && !slices.Contains(known, value) {
+		return strings.TrimSpace(before)
+	}
+	return typedText(text, s.inBox)
+}
+
+// typedText is what is searched for while it is typed: a filter without its value is not yet
+// one, and the last word may be the beginning of a longer one.
+func typedText(text string, typing bool) string {
+	text = strings.TrimLeft(text, " ")
+	before, word := lastWord(text)
+	name, value, isFilter := strings.Cut(word, ":")
+	switch {
+	case isFilter && value == "" && slices.Contains(searchFilters, name):
+		return strings.TrimSpace(before)
+	case typing && !isFilter && len(word) > 1 && isPlainWord(word):
+		return text + "*"
+	}
+	return strings.TrimSpace(text)
+}
+
+// isPlainWord reports whether a word has no meaning of its own in a query.
+func isPlainWord(word string) bool {
+	return !strings.ContainsAny(word, `"'*()-+&|`) && word != "OR" && word != "AND" && word != "NOT"
+}
+
+// asList returns the list that a text asks for, if it has only filters of whole sessions.
+func asList(text string, now time.Time) (r home.ListRequest, ok bool) {
+	for _, word := range wordsOf(text) {
+		if r.Narrow(word, now) != nil {
+			return r, false
+		}
+	}
+	return r, true
+}
+
+// wordsOf splits a text into words. A value of a filter may have spaces, in quotes.
+func wordsOf(text string) (words []string) {
+	quoted := false
+	for _, part := range strings.FieldsFunc(text, func(r rune) bool {
+		if r == '"' {
+			quoted = !quoted
+		}
+		return r == ' ' && !quoted
+	}) {
+		if name, value, ok := strings.Cut(part, `:"`); ok {
+			part = name + ":" + strings.TrimSuffix(value, `"`)
+		}
+		words = append(words, part)
+	}
+	return words
+}
+
+// load reads what the list shows: again, if the question is the same.
+func (s *sessions) load() tea.Cmd {
+	q := s.question()
+	first, last := 0, 0
+	if s.shelf.question == q {
+		first, last = s.list.Window()
+	}
+	r, ok := asList(q.text, s.Now())
+	r.Roots, r.Nonempty, r.Limit = true, !q.withEmpty, pageSize
+	not := false
+	r.Pinned = &not
+	fresh := &shelf{question: q, request: r}
+	switch {
+	case !ok:
+		n := foundAtATime
+		if s.shelf.question == q {
+			n = max(len(s.shelf.fixed), n)
+		}
+		return s.callOnly(&s.asked, func(ctx context.Context) tea.Msg { return fresh.search(ctx, s.Home, q.text, n) })
+	case q.byProject:
+		return s.callOnly(&s.asked, func(ctx context.Context) tea.Msg { return fresh.group(ctx, s.Home) })
+	}
+	pages, asIs := s.shelf.pagesOf(first, max(last, first)), !s.drawn
+	return tea.Batch(
+		s.callOnly(&s.asked, func(ctx context.Context) tea.Msg { return fresh.read(ctx, s.Home, pages, asIs) }),
+		s.callOnly(&s.sizes, func(ctx context.Context) tea.Msg { return fresh.size(ctx, s.Home) }),
+	)
+}
+
+// loadPage reads a page of the list.
+func (s *sessions) loadPage(page int) tea.Cmd {
+	of := s.shelf
+	if of.isSearch {
+		return s.call(func(ctx context.Context) tea.Msg { return of.searchMore(ctx, s.Home, page) })
+	}
+	r := of.pageRequest(page)
+	return s.call(func(ctx context.Context) tea.Msg { return of.readPage(ctx, s.Home, r) })
+}
+
+// shelfTotal is how many sessions a list has.
+type shelfTotal struct {
+	of    *shelf
+	total int
+}
+
+// shelfChildren are the sessions that came from one.
+type shelfChildren struct {
+	of    string
+	found []home.SessionInfo
+}
+
+func (s *sessions) loadChildren(id string) tea.Cmd {
+	return s.call(func(ctx context.Context) tea.Msg {
+		found, err := s.Home.Sessions.List(ctx, home.ListRequest{Parent: id, Limit: maxGrouped})
+		if err != nil {
+			return err
+		}
+		return shelfChildren{id, found.Sessions}
+	})
+}
+
+// shelfCosts are what sessions cost, by their ids.
+type shelfCosts map[string]sessionCost
+
+// sessionCost is what a session cost until some time.
+type sessionCost struct {
+	updated time.Time
+	cost    *home.Usage
+}
+
+// askCosts asks what the sessions in memory cost. That comes after they are shown: it may have to
+// be added up first.
+func (s *sessions) askCosts() tea.Cmd {
+	requests := s.shelf.unpriced()
+	if len(requests) == 0 {
+		return nil
+	}
+	return s.callOnly(&s.costs, func(ctx context.Context) tea.Msg {
+		costs := make(shelfCosts)
+		for _, r := range requests {
+			r.Cost = true
+			found, err := s.Home.Sessions.List(ctx, r)
+			if err != nil {
+				return err
+			}
+			for i := range found.Sessions {
+				info := &found.Sessions[i]
+				costs[info.ID] = sessionCost{info.Updated, info.Cost}
+			}
+		}
+		return costs
+	})
+}
+
+// read reads the pinned sessions, and the pages that are on the screen.
+func (f *shelf) read(ctx context.Context, h *home.Home, pages []int, asIs bool) tea.Msg {
+	r := f.pinnedRequest()
+	r.AsIs = asIs
+	pinned, err := h.Sessions.List(ctx, r)
+	if err != nil {
+		return f.failed(err)
+	}
+	for i := range pinned.Sessions {
+		f.fixed = append(f.fixed, sessionRow{SessionInfo: pinned.Sessions[i], group: "pinned"})
+	}
+	for _, page := range pages {
+		r := f.pageRequest(page)
+		r.AsIs = asIs
+		found := f.readPage(ctx, h, r)
+		if err, ok := found.(error); ok {
+			if home.KindOf(err) == home.KindInvalid && page > 0 {
+				continue // there are fewer pages now
+			}
+			return f.failed(err)
+		}
+		f.add(found.(*shelfPage))
+	}
+	return f
+}
+
+// pinnedRequest returns the request for the pinned sessions.
+func (f *shelf) pinnedRequest() home.ListRequest {
+	r, is := f.request, true
+	r.Pinned = &is
+	return r
+}
+
+// groupRequest returns the request for the sessions that are grouped.
+func (f *shelf) groupRequest() home.ListRequest {
+	r := f.request
+	r.Pinned, r.Limit = nil, maxGrouped
+	return r
+}
+
+// pageRequest returns the request for a page.
+func (f *shelf) pageRequest(page int) home.ListRequest {
+	r := f.request
+	r.Page = page + 1
+	return r
+}
+
+func (f *shelf) readPage(ctx context.Context, h *home.Home, r home.ListRequest) tea.Msg {
+	found, err := h.Sessions.List(ctx, r)
+	if err != nil {
+		return err
+	}
+	return &shelfPage{of: f, n: r.Page - 1, sessions: found.Sessions, more: found.Next != "", unknown: found.Unknown}
+}
+
+func (f *shelf) size(ctx context.Context, h *home.Home) tea.Msg {
+	r := f.request
+	r.Limit, r.Total = 1, true
+	found, err := h.Sessions.List(ctx, r)
+	if err != nil {
+		return nil // the list says what is wrong
+	}
+	return shelfTotal{f, *found.Total}
+}
+
+// group reads the latest sessions, and puts those of a project together: the project with the
+// latest session first.
+func (f *shelf) group(ctx context.Context, h *home.Home) tea.Msg {
+	found, err := h.Sessions.List(ctx, f.groupRequest())
+	if err != nil {
+		return f.failed(err)
+	}
+	dirs := make([]string, len(found.Sessions))
+	for i := range found.Sessions {
+		dirs[i] = found.Sessions[i].CWD
+	}
+	names := render.ShortDirs(dirs)
+	place := make(map[string]int)
+	for i := range found.Sessions {
+		info := found.Sessions[i]
+		group := "no project"
+		if info.CWD != "" {
+			group = names.Shown(info.CWD)
+		}
+		if info.Pinned {
+			group = "pinned"
+		}
+		if _, ok := place[group]; !ok {
+			place[group] = len(place)
+		}
+		f.fixed = append(f.fixed, sessionRow{SessionInfo: info, group: group})
+	}
+	if _, ok := place["pinned"]; ok {
+		place["pinned"] = -1
+	}
+	slices.SortStableFunc(f.fixed, func(a, b sessionRow) int { return place[a.group] - place[b.group] })
+	f.cut = found.Next != ""
+	f.nothing = f.wordsFor(found.Unknown)
+	f.known = true
+	return f
+}
+
+// search finds sessions by what was said in them.
+func (f *shelf) search(ctx context.Context, h *home.Home, text string, n int) tea.Msg {
+	f.isSearch, f.known = true, true
+	found, err := h.Search.Find(ctx, home.FindRequest{Query: text, BySession: true, Limit: n})
+	if err != nil {
+		return f.failed(err)
+	}
+	f.addHits(found)
+	f.nothing = f.wordsFor(found.Unknown)
+	for _, words := range found.DidYouMean {
+		f.nothing = append(f.nothing, "did you mean: "+words)
+	}
+	for _, name := range found.NotFilters {
+		f.nothing = append(f.nothing, name+": is not a filter; there are "+strings.Join(searchFilters, ", "))
+	}
+	return f
+}
+
+// searchMore continues a search after so many sessions.
+func (f *shelf) searchMore(ctx context.Context, h *home.Home, after int) tea.Msg {
+	found, err := h.Search.Find(ctx, home.FindRequest{Query: f.question.text, BySession: true, Limit: foundAtATime, Offset: after})
+	if err != nil {
+		return err
+	}
+	return &shelfPage{of: f, n: after, hits: found}
+}
+
+func (f *shelf) addHits(found *home.FindResult) {
+	for i := range found.Hits {
+		hit := &found.Hits[i]
+		f.fixed = append(f.fixed, sessionRow{hit: hit, SessionInfo: home.SessionInfo{
+			ID: hit.Session, Title: hit.Title, CWD: hit.CWD, Agent: hit.Agent, Project: hit.Project, Updated: hit.Updated,
+		}})
+	}
+	f.total = found.Matches
+	f.cut = found.Bounded
+}
+
+// failed is a list that cannot be shown. While something is typed it may not make sense yet, so
+// that is said in place of the list.
+func (f *shelf) failed(err error) tea.Msg {
+	if errors.Is(err, context.Canceled) || !errors.Is(err, session.ErrInvalid) && home.KindOf(err) != home.KindInvalid {
+		return err
+	}
+	f.nothing, f.known = []string{err.Error()}, true
+	return f
+}
+
+// wordsFor says why nothing was found.
+func (f *shelf) wordsFor(unknown []home.UnknownFilter) (words []string) {
+	for _, u := range unknown {
+		line := "no session has " + u.Filter + ":" + u.Value
+		switch {
+		case len(u.DidYouMean) > 0:
+			line += "; did you mean " + strings.Join(u.DidYouMean, ", ")
+		case len(u.Known) > 0:
+			line += "; there are " + strings.Join(u.Known, ", ")
+		}
+		words = append(words, line)
+	}
+	return words
+}
