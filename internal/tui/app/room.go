@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"sync/atomic"
 
 	tea "charm.land/bubbletea/v2"
 )
@@ -72,7 +73,13 @@ func (b *base) call(f func(ctx context.Context) tea.Msg) tea.Cmd {
 }
 
 // only is a place for one call at a time.
-type only struct{ cancel context.CancelFunc }
+type only struct {
+	cancel context.CancelFunc
+	calls  atomic.Int32 // that have not ended
+}
+
+// busy reports whether a call is under way.
+func (o *only) busy() bool { return o.calls.Load() > 0 }
 
 // callOnly is call, and cancels what was called before in the same place: the answer to a question
 // that was changed since is not wanted any more.
@@ -82,8 +89,10 @@ func (b *base) callOnly(place *only, f func(ctx context.Context) tea.Msg) tea.Cm
 	}
 	ctx, cancel := context.WithCancel(b.ctx)
 	place.cancel = cancel
+	place.calls.Add(1)
 	return func() tea.Msg {
 		defer cancel()
+		defer place.calls.Add(-1)
 		msg := f(ctx)
 		if ctx.Err() != nil {
 			return nil

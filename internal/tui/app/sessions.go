@@ -111,6 +111,9 @@ func (s *sessions) update(msg tea.Msg) tea.Cmd {
 		if int(msg) != s.round || s.App.room() != room(s) || s.ctx.Err() != nil {
 			return nil
 		}
+		if s.asked.busy() || s.sizes.busy() || s.costs.busy() || s.card.asked.busy() {
+			return s.look() // asking again would begin from the beginning
+		}
 		return tea.Batch(s.load(), s.look(), s.card.again(s))
 	case *shelf:
 		s.put(msg)
@@ -132,6 +135,7 @@ func (s *sessions) update(msg tea.Msg) tea.Cmd {
 		s.list.SetCount(s.shelf.count())
 	case shelfCosts:
 		s.shelf.price(msg)
+		return s.askCosts() // of what came since
 	case filterValues:
 		s.values[msg.filter] = msg.values
 		s.suggest()

@@ -167,7 +167,7 @@ type sessionCost struct {
 // be added up first.
 func (s *sessions) askCosts() tea.Cmd {
 	requests := s.shelf.unpriced()
-	if len(requests) == 0 {
+	if len(requests) == 0 || s.costs.busy() {
 		return nil
 	}
 	return s.callOnly(&s.costs, func(ctx context.Context) tea.Msg {
