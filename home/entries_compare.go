@@ -15,6 +15,8 @@ type CompareRequest struct {
 	B       string `json:"b"`       // the entry to compare it with
 	// Other is the session that has the second entry. Default: the same session.
 	Other string `json:"other,omitempty"`
+	// Brief says what was done on either path, step by step, instead of listing entries.
+	Brief bool `json:"brief,omitempty"`
 }
 
 // CompareResult says where two paths part and what only one of them has.
@@ -27,6 +29,11 @@ type CompareResult struct {
 	Shared   int             `json:"shared"`   // how many entries they share
 	OnlyA    []session.Entry `json:"only_a"`   // earliest first
 	OnlyB    []session.Entry `json:"only_b"`
+	// SideA and SideB sum up what only one of them has.
+	SideA *CompareSide `json:"side_a"`
+	SideB *CompareSide `json:"side_b"`
+	// Steps are what was done on either path after they part, if Brief was asked for.
+	Steps []CompareStep `json:"steps,omitempty"`
 }
 
 // Compare compares the paths to two entries of a conversation, or of two. Entries of two
@@ -76,6 +83,11 @@ func compare(a, b *Conversation, r CompareRequest) (*CompareResult, error) {
 	}
 	if b.ID() != a.ID() {
 		result.Other = b.ID()
+	}
+	result.SideA, result.SideB = sideOf(result.OnlyA), sideOf(result.OnlyB)
+	if r.Brief {
+		result.Steps = aligned(stepsOf(result.OnlyA), stepsOf(result.OnlyB))
+		result.OnlyA, result.OnlyB = []session.Entry{}, []session.Entry{}
 	}
 	return result, nil
 }

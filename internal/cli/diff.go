@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +18,8 @@ func diffCommand(a *app) *cobra.Command {
 		Short: "Compare two branches, or two sessions",
 		Long: "Compares the paths to two entries of a session: the last entry that they share (=),\n" +
 			"what only the first has (-) and what only the second has (+). Two sessions, such as\n" +
-			"a fork and its original, are compared by the paths to their leaves.",
+			"a fork and its original, are compared by the paths to their leaves. If tools were\n" +
+			"used, it ends with how many calls, changed files and errors each has, and the cost.",
 		GroupID:           "read",
 		Args:              cobra.RangeArgs(2, 3),
 		ValidArgsFunction: a.completeEntryOf,
@@ -77,5 +80,25 @@ func (a *app) printDiff(ctx context.Context, h *home.Home, r *home.CompareReques
 	}
 	a.say("%s shared, %d only in the first, %d only in the second",
 		render.Counted(c.Shared, "entry", "entries"), len(c.OnlyA), len(c.OnlyB))
+	if c.SideA.Calls+c.SideB.Calls > 0 {
+		a.say("the first: %s", sideWords(c.SideA))
+		a.say("the second: %s", sideWords(c.SideB))
+	}
 	return nil
+}
+
+// sideWords say what was done on one of two branches.
+func sideWords(s *home.CompareSide) string {
+	words := []string{render.Counted(s.Calls, "call", "calls")}
+	for _, tool := range s.Tools {
+		words = append(words, fmt.Sprintf("%s %d", render.OneLine(tool.Name, 0), tool.Count))
+	}
+	words = append(words, render.Counted(len(s.Files), "file changed", "files changed"), render.Counted(s.Errors, "error", "errors"))
+	if s.Tokens > 0 {
+		words = append(words, render.Count(int64(s.Tokens))+" tokens")
+	}
+	if s.CostMicroUSD > 0 {
+		words = append(words, render.Money(s.CostMicroUSD))
+	}
+	return strings.Join(words, ", ")
 }

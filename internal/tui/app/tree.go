@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -23,9 +24,10 @@ type tree struct {
 	list  *list.List
 	pages pages[home.MapRow]
 	known bool
-	plan  int // counts the drawings: what is read for an earlier one is not wanted
-	fold  int // as entries.map has it
-	cols  int // for the tree
+	plan  int    // counts the drawings: what is read for an earlier one is not wanted
+	going string // the entry that one goes to, until it is read
+	fold  int    // as entries.map has it
+	cols  int    // for the tree
 	marks []string
 
 	preview
@@ -78,6 +80,7 @@ func (r *tree) goTo(at string) tea.Cmd {
 	if at == "" {
 		at = home.Leaf
 	}
+	r.going = at
 	plan, q := r.plan, home.MapRequest{Session: r.id, At: at, From: -pageRows / 2, Count: pageRows, Fold: &r.fold}
 	return r.call(func(ctx context.Context) tea.Msg {
 		result, err := r.Home.Entries.Map(ctx, q)
@@ -117,7 +120,7 @@ func (r *tree) update(msg tea.Msg) tea.Cmd {
 	case previewed:
 		r.preview.put(msg)
 	case arrived:
-		return tea.Batch(r.goTo(r.entry()), r.await(msg.arrivals))
+		return tea.Batch(r.goTo(cmp.Or(r.going, r.entry())), r.await(msg.arrivals))
 	case forkFound:
 		if msg.entry == "" {
 			r.say(msg.words)
@@ -135,7 +138,7 @@ func (r *tree) put(m *mapped) {
 		return
 	}
 	before, wasKnown := r.list.Cursor(), r.known
-	r.pages, r.known = newPages[home.MapRow](), true
+	r.pages, r.known, r.going = newPages[home.MapRow](), true, ""
 	r.pages.total = m.result.Total
 	r.pages.put(m.result.From, m.result.Rows)
 	r.list.SetCount(m.result.Total)
