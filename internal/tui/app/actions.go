@@ -210,7 +210,7 @@ func (a *App) askReplace(ids []string, r home.ExportRequest) tea.Cmd {
 // copy puts something about sessions onto the clipboard of the terminal.
 func (a *App) copy(ids []string) tea.Cmd {
 	put := func(what, text string) tea.Cmd {
-		return tea.Sequence(tea.SetClipboard(text), func() tea.Msg { return notice("copied " + what) })
+		return tea.Batch(tea.SetClipboard(text), func() tea.Msg { return notice("copied " + what) })
 	}
 	if len(ids) > 1 {
 		return put(fmt.Sprintf("%d ids", len(ids)), strings.Join(ids, "\n"))

@@ -212,14 +212,20 @@ func (s *sessions) keys() []key {
 	if s.box.Value() != s.given || len(s.marked) > 0 {
 		keys = append(keys, key{keys: []string{"esc"}, help: s.escapes(), do: s.clear})
 	}
+	keys = append(keys, key{keys: []string{"/"}, help: "search", do: s.search})
+	fold := s.foldKey(row)
+	if fold.why == "" {
+		keys = append(keys, fold)
+	}
 	keys = append(keys,
-		key{keys: []string{"/"}, help: "search", do: s.search},
-		s.foldKey(row),
 		key{keys: []string{"t"}, help: "tree", why: nothing, do: func() tea.Cmd { return s.open(newTree(s.App, row.ID, "")) }},
 		key{keys: []string{"x"}, help: "context", why: nothing, do: func() tea.Cmd { return s.open(newContext(s.App, row.ID, "")) }},
 		key{keys: []string{"tab"}, help: "card", why: nothing, do: func() tea.Cmd { return s.open(newCard(s.App, row.ID)) }},
 	)
 	keys = append(keys, s.actions(s.chosen())...)
+	if fold.why != "" {
+		keys = append(keys, fold)
+	}
 	return append(keys,
 		key{keys: []string{"m"}, help: "mark", why: nothing, do: s.mark},
 		key{keys: []string{"b"}, help: s.otherGroups(), do: s.regroup},

@@ -259,6 +259,25 @@ func TestActionsOnMarkedSessions(t *testing.T) {
 	d.loses("marked")
 }
 
+func TestCopySaysWhatItCopied(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	talk(t, h, "Garden", "Which trees?", "Hazel.")
+	talk(t, h, "Quiet", "Anybody there?")
+	d := drive(t, h)
+	d.sees("Garden", "Quiet")
+	d.press("down", "y", "i")
+	d.sees("copied the id")
+	d.press("y", "r")
+	d.sees("copied the command")
+	d.press("y", "a")
+	d.sees("copied the last answer")
+	d.press("up", "y", "a")
+	d.sees("there is no answer to copy")
+	d.press("m", "m", "y")
+	d.sees("copied 2 ids")
+}
+
 func TestExportAsksBeforeItReplaces(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
