@@ -38,15 +38,17 @@ type keptOpen struct {
 
 // keeper keeps sessions open for a home and its parts.
 type keeper struct {
-	pool *pool.Pool[*keptOpen]
+	pool  *pool.Pool[*keptOpen]
+	views *pool.Pool[*viewed]
 
 	mu     sync.Mutex // guards what follows
 	sweep  *time.Timer
+	unseen *time.Timer // closes what is not looked at any more
 	closed bool
 }
 
 func newKeeper() *keeper {
-	return &keeper{pool: pool.New(pool.Limits{Count: maxKept, Bytes: maxKeptBytes}, pool.Options[*keptOpen]{
+	return &keeper{views: newViews(), pool: pool.New(pool.Limits{Count: maxKept, Bytes: maxKeptBytes}, pool.Options[*keptOpen]{
 		Close: func(k *keptOpen) bool {
 			_ = k.Close() // what was appended is durable, or its caller knows that it may not be
 			return true
@@ -151,7 +153,7 @@ func (kr *keeper) sweepLater() {
 			kr.mu.Lock()
 			kr.sweep = nil
 			kr.mu.Unlock()
-			kr.letGo()
+			kr.pool.Shrink(0)
 			if left, _ := kr.pool.Contents(); len(left) > 0 {
 				kr.sweepLater()
 			}
@@ -161,7 +163,24 @@ func (kr *keeper) sweepLater() {
 
 // letGo closes what is not in use. It must be called before sessions are removed, moved or
 // rewritten: some systems do not do that to open files, and on others they take up room.
-func (kr *keeper) letGo() { kr.pool.Shrink(0) }
+func (kr *keeper) letGo() {
+	kr.pool.Shrink(0)
+	kr.views.Shrink(0)
+}
+
+// closeViewsLater closes what people look at when they have not looked for a while.
+func (kr *keeper) closeViewsLater() {
+	kr.mu.Lock()
+	defer kr.mu.Unlock()
+	switch {
+	case kr.closed:
+		kr.views.Close()
+	case kr.unseen == nil:
+		kr.unseen = time.AfterFunc(viewedFor, func() { kr.views.Shrink(0) })
+	default:
+		kr.unseen.Reset(viewedFor)
+	}
+}
 
 func (kr *keeper) close() {
 	kr.mu.Lock()
@@ -169,6 +188,10 @@ func (kr *keeper) close() {
 	if kr.sweep != nil {
 		kr.sweep.Stop()
 	}
+	if kr.unseen != nil {
+		kr.unseen.Stop()
+	}
 	kr.mu.Unlock()
 	kr.pool.Close()
+	kr.views.Close()
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // must returns a function that unwraps the result of an operation that must work.
-func must[R any](t *testing.T) func(R, error) R {
+func must[R any](t testing.TB) func(R, error) R {
 	return func(r R, err error) R {
 		t.Helper()
 		if err != nil {

@@ -78,54 +78,63 @@ func (e *Entries) rows(ctx context.Context, r RowsRequest) (*RowsResult, error) 
 	if err := notNegative("limit", r.Limit); err != nil {
 		return nil, err
 	}
-	v, err := e.view(ctx, r.Session, r.Link, r.Leaf, r.At)
-	if err != nil {
-		return nil, err
-	}
-	defer v.close()
-	path := v.out.Path()
-	result := &RowsResult{Session: v.c.Handle, Total: len(path)}
-	if len(path) > 0 {
-		result.Leaf = path[len(path)-1].Entry.ID
-	}
-	at := 0
-	if r.At != "" {
-		at = max(slices.Index(path, v.out.Node(v.at)), 0)
-	}
-	from, to, err := rowsFrom(at, r.From, r.Count, len(path), r.At != "")
-	if err != nil {
-		return nil, err
-	}
-	if result.From = from; from == 0 {
-		result.Roots = branches(v.out.OtherRoots())
-	}
 	limit := r.Limit
 	if limit == 0 {
 		limit = defaultRowText
 	}
-	if err := v.drawn.Read(ctx, path[from:to], render.MaxOutput); err != nil {
-		return nil, err
-	}
-	result.Rows = make([]Row, 0, to-from)
-	for i, n := range path[from:to] {
-		row := Row{
-			Index: from + i, Kind: render.Kind(&n.Entry), Gist: render.Gist(&n.Entry, maxRowGist), Label: n.Label,
-			Subagents: v.drawn.SubagentsOf(&n.Entry),
+	var result *RowsResult
+	err := e.home.look(ctx, OpenRequest{r.Session, r.Link}, func(v *viewed, drawn render.Conversation) error {
+		leaf, err := v.leafNamed(r.Leaf)
+		if err != nil {
+			return err
 		}
-		row.Others = branches(n.Others())
-		if n == v.out.Leaf {
-			row.Others = branches(n.Children)
+		at, err := v.atNamed(r.At)
+		if err != nil {
+			return err
 		}
-		row.Entry, row.Cut = shortened(n.Entry, limit)
-		result.Rows = append(result.Rows, row)
-		n.Forget()
-	}
-	return result, nil
+		t := v.trailTo(r.Leaf, leaf, at)
+		from, to, err := rowsFrom(slices.Index(t.Entries, at), r.From, r.Count, len(t.Entries), r.At != "")
+		if err != nil {
+			return err
+		}
+		result = &RowsResult{Session: v.Handle, Total: len(t.Entries), From: from}
+		if n := len(t.Entries); n > 0 {
+			result.Leaf = v.sketch.Shape().ID(t.Entries[n-1])
+		}
+		if from == 0 {
+			result.Roots = v.others(-1, t.Entries[:min(to, 1)])
+		}
+		result.Rows, err = v.rows(ctx, drawn, t.Entries, from, to, limit)
+		return err
+	})
+	return result, err
 }
 
-func branches(nodes []*render.Node) (list []Branch) {
-	for _, n := range nodes {
-		list = append(list, Branch{n.Entry.ID, n.Length})
+// rows reads a part of a path.
+func (v *viewed) rows(ctx context.Context, drawn render.Conversation, path []int32, from, to, limit int) ([]Row, error) {
+	entries, err := v.sketch.Read(ctx, drawn, path[from:to], render.MaxOutput)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]Row, len(entries))
+	for i := range rows {
+		e, at := &entries[i], from+i
+		rows[i] = Row{
+			Index: at, Kind: render.Kind(e), Gist: render.Gist(e, maxRowGist), Label: v.sketch.Label(path[at]),
+			Others: v.others(path[at], path[at+1:min(at+2, len(path))]), Subagents: drawn.SubagentsOf(e),
+		}
+		rows[i].Entry, rows[i].Cut = shortened(*e, limit)
+	}
+	return rows, nil
+}
+
+// others returns the branches after an entry, without the one that begins with next.
+func (v *viewed) others(at int32, next []int32) (list []Branch) {
+	for _, child := range v.sketch.Children(at) {
+		if !slices.Contains(next, child) {
+			_, length := v.sketch.Tip(child)
+			list = append(list, Branch{v.sketch.Shape().ID(child), length})
+		}
 	}
 	return list
 }
@@ -145,7 +154,7 @@ func rowsFrom(at, from, count, total int, hasAt bool) (first, end int, err error
 	if from < 0 && !hasAt {
 		at = total
 	}
-	first = min(max(at+from, 0), total)
+	first = min(max(max(at, 0)+from, 0), total)
 	return first, min(first+count, total), nil
 }
 
@@ -204,92 +213,68 @@ func (e *Entries) drawMap(ctx context.Context, r MapRequest) (*MapResult, error)
 	if fold < render.FoldIfLong {
 		return nil, wrong("fold", "{fold} is %d; it must be -1 or more", fold)
 	}
-	v, err := e.view(ctx, r.Session, r.Link, r.Leaf, "")
-	if err != nil {
-		return nil, err
-	}
-	defer v.close()
-	lines, err := v.drawn.Plan(ctx, v.out, fold)
-	if err != nil {
-		return nil, err
-	}
-	at := 0
-	if r.At != "" {
-		id, err := v.c.Resolve(r.At)
+	var result *MapResult
+	err := e.home.look(ctx, OpenRequest{r.Session, r.Link}, func(v *viewed, drawn render.Conversation) error {
+		leaf, err := v.leafNamed(r.Leaf)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		want := v.out.Node(id)
-		at = max(slices.IndexFunc(lines, func(l render.TreeLine) bool { return l.Node == want && l.Folded == 0 }), 0)
+		at, err := v.atNamed(r.At)
+		if err != nil {
+			return err
+		}
+		if v.chart == nil || !v.chart.IsOf(v.sketch, fold) {
+			v.chart = render.NewChart(v.sketch, fold)
+		}
+		if err := v.chart.Update(ctx, drawn, leaf); err != nil {
+			return err
+		}
+		line := -1
+		if at >= 0 {
+			line = v.chart.Index(at)
+		}
+		from, to, err := rowsFrom(line, r.From, r.Count, v.chart.Len(), r.At != "")
+		if err != nil {
+			return err
+		}
+		result = &MapResult{Session: v.Handle, Total: v.chart.Len(), From: from}
+		if leaf >= 0 {
+			result.Leaf = v.sketch.Shape().ID(leaf)
+		}
+		result.Rows, err = v.mapRows(ctx, drawn, from, to)
+		return err
+	})
+	return result, err
+}
+
+// mapRows reads a part of the chart.
+func (v *viewed) mapRows(ctx context.Context, drawn render.Conversation, from, to int) ([]MapRow, error) {
+	k := v.sketch
+	var shown []int32
+	for i := from; i < to; i++ {
+		if l := v.chart.Line(i); l.Folded == 0 {
+			shown = append(shown, l.Entry)
+		}
 	}
-	from, to, err := rowsFrom(at, r.From, r.Count, len(lines), r.At != "")
+	entries, err := k.Read(ctx, drawn, shown, render.MaxOutput)
 	if err != nil {
 		return nil, err
 	}
-	result := &MapResult{Session: v.c.Handle, Total: len(lines), From: from, Rows: make([]MapRow, 0, to-from)}
-	if v.out.Leaf != nil {
-		result.Leaf = v.out.Leaf.Entry.ID
-	}
-	var nodes []*render.Node
-	for _, l := range lines[from:to] {
+	rows := make([]MapRow, 0, to-from)
+	for i := from; i < to; i++ {
+		l := v.chart.Line(i)
+		row := MapRow{Index: i, Entry: k.Shape().ID(l.Entry), Lanes: l.Lanes, Folded: l.Folded, Live: l.Live}
 		if l.Folded == 0 {
-			nodes = append(nodes, l.Node)
-		}
-	}
-	if err := v.drawn.Read(ctx, nodes, render.MaxOutput); err != nil {
-		return nil, err
-	}
-	for i, l := range lines[from:to] {
-		row := MapRow{Index: from + i, Entry: l.Node.Entry.ID, Lanes: l.Lanes, Folded: l.Folded, Live: l.Node.Live}
-		if n := l.Node; l.Folded == 0 {
-			row.Kind, row.Gist, row.Label = render.Kind(&n.Entry), render.Gist(&n.Entry, maxRowGist), n.Label
-			row.Leaf, row.Children, row.Time = n == v.out.Leaf, len(n.Children), n.Entry.Timestamp.UTC()
-			row.Subagents = v.drawn.SubagentsOf(&n.Entry)
-			if n.Entry.Message != nil {
-				row.Role = n.Entry.Message.Role
+			e := &entries[0]
+			entries = entries[1:]
+			row.Kind, row.Gist, row.Label = render.Kind(e), render.Gist(e, maxRowGist), k.Label(l.Entry)
+			row.Leaf, row.Children, row.Time = l.Entry == v.chart.Leaf(), len(k.Children(l.Entry)), e.Timestamp.UTC()
+			row.Subagents = drawn.SubagentsOf(e)
+			if e.Message != nil {
+				row.Role = e.Message.Role
 			}
 		}
-		result.Rows = append(result.Rows, row)
+		rows = append(rows, row)
 	}
-	return result, nil
+	return rows, nil
 }
-
-// viewing is a conversation that is looked at.
-type viewing struct {
-	c     *Conversation
-	drawn render.Conversation
-	out   *render.Outline
-	at    string // the id of the entry that was asked for, or ""
-}
-
-func (e *Entries) view(ctx context.Context, name string, link bool, leaf, at string) (_ *viewing, err error) {
-	c, err := e.home.openFor(ctx, OpenRequest{Session: name, Link: link})
-	if err != nil {
-		return nil, err
-	}
-	v := &viewing{c: c, drawn: c.drawn()}
-	defer func() {
-		if err != nil {
-			v.close()
-		}
-	}()
-	o := render.OutlineOptions{Leaf: c.LeafID()}
-	if leaf != "" {
-		if o.Leaf, err = c.Resolve(leaf); err != nil {
-			return nil, err
-		}
-	}
-	if at != "" {
-		if o.At, err = c.Resolve(at); err != nil {
-			return nil, err
-		}
-		v.at = o.At
-	}
-	if v.drawn.Subagents, err = c.subagents(ctx); err != nil {
-		return nil, err
-	}
-	v.out, err = render.NewOutline(v.drawn, o)
-	return v, err
-}
-
-func (v *viewing) close() { _ = v.c.Close() } // we only read

@@ -42,45 +42,67 @@ func (e *Entries) seek(ctx context.Context, r SeekRequest) (*SeekResult, error) 
 	if err != nil {
 		return nil, err
 	}
-	v, err := e.view(ctx, r.Session, r.Link, r.Leaf, "")
-	if err != nil {
-		return nil, err
-	}
-	defer v.close()
-	path := v.out.Path()
-	from := r.From
+	var result *SeekResult
+	err = e.home.look(ctx, OpenRequest{r.Session, r.Link}, func(v *viewed, drawn render.Conversation) error {
+		leaf, err := v.leafNamed(r.Leaf)
+		if err != nil {
+			return err
+		}
+		path := v.trailTo(r.Leaf, leaf, -1).Entries
+		result, err = v.seek(ctx, drawn, s, path, r)
+		return err
+	})
+	return result, err
+}
+
+// seekAtOnce is how many rows are looked at between two looks at whether the caller still waits.
+const seekAtOnce = 1024
+
+// seek looks at a path, a part at a time.
+func (v *viewed) seek(ctx context.Context, drawn render.Conversation, s *sought, path []int32, r SeekRequest) (*SeekResult, error) {
+	from, result := r.From, &SeekResult{}
 	if from < 0 {
 		from += len(path)
 	}
-	var order []*render.Node
-	switch {
-	case r.Back:
-		order = slices.Clone(path[:max(min(from+1, len(path)), 0)])
-		slices.Reverse(order)
-	default:
-		order = path[min(max(from, 0), len(path)):]
+	if r.Back {
+		from = min(from, len(path)-1)
+	} else {
+		from = max(from, 0)
 	}
-	result := &SeekResult{}
-	for nodes, err := range v.drawn.ReadChunks(ctx, order, render.MaxOutput) {
+	for {
+		lo, hi := from, min(from+seekAtOnce, len(path))
+		if r.Back {
+			lo, hi = max(from+1-seekAtOnce, 0), from+1
+		}
+		if lo >= hi {
+			return result, nil
+		}
+		entries, err := v.sketch.Read(ctx, drawn, path[lo:hi], render.MaxOutput)
 		if err == nil {
 			err = ctx.Err()
 		}
 		if err != nil {
 			return nil, err
 		}
-		for _, n := range nodes {
+		for i := range entries {
+			if r.Back {
+				i = len(entries) - 1 - i
+			}
 			result.Scanned++
-			if !s.isKind(&n.Entry, n.Label, len(n.Others()) > 0) {
+			at, n := lo+i, path[lo+i]
+			label := v.sketch.Label(n)
+			if !s.isKind(&entries[i], label, len(v.others(n, path[at+1:min(at+2, len(path))])) > 0) {
 				continue
 			}
-			if excerpt, ok := s.find(&n.Entry, n.Label); ok {
-				result.Found, result.Entry, result.Excerpt = true, n.Entry.ID, excerpt
-				result.Index = slices.Index(path, n)
+			if excerpt, ok := s.find(&entries[i], label); ok {
+				result.Found, result.Index, result.Entry, result.Excerpt = true, at, entries[i].ID, excerpt
 				return result, nil
 			}
 		}
+		if from = hi; r.Back {
+			from = lo - 1
+		}
 	}
-	return result, nil
 }
 
 // sought is what a row must be or contain.

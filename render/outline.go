@@ -1,9 +1,6 @@
 package render
 
 import (
-	"cmp"
-	"iter"
-	"maps"
 	"slices"
 
 	"github.com/coppice-dev/coppice/session"
@@ -22,7 +19,8 @@ type Outline struct {
 	Leaf  *Node   // where the live path ends; nil if it is before the first entry
 	Names Names   // of all entries, including those that are left out
 
-	byID map[string]*Node
+	sketch *Sketch
+	nodes  []*Node // by number; nil if left out
 }
 
 // Node is an entry in an outline.
@@ -36,8 +34,8 @@ type Node struct {
 	Onward   *Node // the child with which the conversation continues; nil at its end
 	Length   int   // how many entries there are from here to that end
 
-	newest int  // the position in the log of the latest entry at or below it
-	unsaid bool // it is the last piece of an answer that is not complete, or is queued
+	number int32 // in the sketch
+	unsaid bool  // it is the last piece of an answer that is not complete, or is queued
 }
 
 // OutlineOptions say what to outline.
@@ -53,30 +51,20 @@ type OutlineOptions struct {
 
 // NewOutline reads the tree of a conversation, and none of its entries.
 func NewOutline(c Conversation, o OutlineOptions) (*Outline, error) {
-	forest, err := c.Outline()
-	if err != nil {
+	k := &Sketch{all: o.All}
+	if err := k.Update(c); err != nil {
 		return nil, err
 	}
 	ids, err := c.EntryIDs()
 	if err != nil {
 		return nil, err
 	}
-	var asides, unsaid map[string]bool
-	if !o.All {
-		if asides, unsaid, err = c.asides(forest); err != nil {
-			return nil, err
-		}
-	}
-	out := &Outline{byID: make(map[string]*Node), Names: ShortEntryIDs(ids)}
-	out.grow(forest, asides)
-	for id := range unsaid { // it is read as a message
-		n := out.byID[id]
-		n.unsaid, n.Entry.Type = true, session.TypeMessage
-	}
-	out.setNewest(ids)
-	out.Leaf = out.byID[o.Leaf]
-	if at := out.byID[o.At]; at != nil && !slices.Contains(out.Path(), at) {
-		out.Leaf = at.latest()
+	out := &Outline{Names: ShortEntryIDs(ids), sketch: k}
+	out.grow()
+	out.Leaf = out.Node(o.Leaf)
+	if at := out.Node(o.At); at != nil && !slices.Contains(out.Path(), at) {
+		tip, _ := k.Tip(at.number)
+		out.Leaf = out.nodes[tip]
 	}
 	for n := out.Leaf; n != nil; n = n.Parent {
 		n.Live = true
@@ -85,179 +73,27 @@ func NewOutline(c Conversation, o OutlineOptions) (*Outline, error) {
 	return out, nil
 }
 
-// asides returns the ids of the entries that are about the session rather than part of
-// the conversation. The last draft of an answer that was never completed and what is queued
-// are none of them: unsaid has their ids.
-func (c Conversation) asides(forest []session.TreeNode) (asides, unsaid map[string]bool, _ error) {
-	asides = make(map[string]bool)
-	var customs []*session.TreeNode
-	for n := range walkNodes(forest) {
-		switch t := n.Entry.Type; {
-		case t == session.TypeCustom:
-			customs = append(customs, n)
-		case t.IsRemark() || t == session.TypeLeaf:
-			asides[n.Entry.ID] = true
-		}
-	}
-	pieces, queued := make(map[string]*session.TreeNode), make(map[string]*session.TreeNode)
-	var unqueued []string
-	for some := range slices.Chunk(customs, ReadAtOnce) {
-		ids := make([]string, len(some))
-		for i, n := range some {
-			ids[i] = n.Entry.ID
-		}
-		entries, err := c.Peek(ids...)
-		if err != nil {
-			return nil, nil, err
-		}
-		for i := range entries {
-			e := &entries[i]
-			if _, isDraft := e.DraftText(); isDraft {
-				pieces[e.ID] = some[i]
-			} else if e.Custom != nil {
-				asides[e.ID] = e.IsAside()
-			}
-			if _, isQueued := e.Queued(); isQueued {
-				queued[e.ID] = some[i]
-			}
-			unqueued = append(unqueued, e.Unqueued()...)
-		}
-	}
-	unsaid, err := c.unanswered(pieces, asides)
-	if err != nil {
-		return nil, nil, err
-	}
-	for id := range pieces {
-		asides[id] = true
-	}
-	for _, id := range unqueued {
-		delete(queued, id)
-	}
-	for id, n := range queued {
-		if unsaid[id], err = c.waits(n); err != nil {
-			return nil, nil, err
-		}
-	}
-	maps.DeleteFunc(unsaid, func(_ string, is bool) bool { return !is })
-	for id := range unsaid {
-		asides[id] = false
-	}
-	return asides, unsaid, nil
-}
-
-// waits reports whether no message after an entry ends the wait of what it has queued.
-func (c Conversation) waits(n *session.TreeNode) (bool, error) {
-	for todo := n.Children; len(todo) > 0; todo = todo[1:] {
-		child := &todo[0]
-		if child.Entry.Type == session.TypeMessage {
-			found, err := c.Peek(child.Entry.ID)
-			if err != nil || found[0].EndsWait(n.Entry.ID) {
-				return false, err
-			}
-		}
-		todo = slices.Concat(todo, child.Children)
-	}
-	return true, nil
-}
-
-// unanswered returns which drafts are the last of an answer that was never completed:
-// those that neither another draft nor a message of the model follows.
-func (c Conversation) unanswered(pieces map[string]*session.TreeNode, asides map[string]bool) (map[string]bool, error) {
-	last := make(map[string]bool)
-	follows := make(map[string]string) // by the id of a message: the draft before it
-	for id, n := range pieces {
-		last[id] = true
-		for todo := n.Children; len(todo) > 0; todo = todo[1:] {
-			switch child := &todo[0]; {
-			case pieces[child.Entry.ID] != nil:
-				last[id] = false
-			case asides[child.Entry.ID]:
-				todo = slices.Concat(todo, child.Children)
-			case child.Entry.Type == session.TypeMessage:
-				follows[child.Entry.ID] = id
-			}
-		}
-	}
-	for ids := range slices.Chunk(slices.Collect(maps.Keys(follows)), ReadAtOnce) {
-		entries, err := c.Peek(ids...)
-		if err != nil {
-			return nil, err
-		}
-		for i := range entries {
-			if m := entries[i].Message; m != nil && m.Role == session.RoleAssistant {
-				last[follows[entries[i].ID]] = false
-			}
-		}
-	}
-	return last, nil
-}
-
-// walkNodes yields all nodes of a forest. It does not recurse, because a conversation
-// is as deep as it is long.
-func walkNodes(forest []session.TreeNode) iter.Seq[*session.TreeNode] {
-	return func(yield func(*session.TreeNode) bool) {
-		stack := [][]session.TreeNode{forest}
-		for len(stack) > 0 {
-			nodes := stack[len(stack)-1]
-			stack = stack[:len(stack)-1]
-			for i := range nodes {
-				if !yield(&nodes[i]) {
-					return
-				}
-				stack = append(stack, nodes[i].Children)
-			}
-		}
-	}
-}
-
-// grow makes the nodes, except those that are left out. It does not recurse either.
-func (o *Outline) grow(forest []session.TreeNode, asides map[string]bool) {
-	type todo struct {
-		node   *session.TreeNode
-		parent *Node
-	}
-	var stack []todo
-	push := func(nodes []session.TreeNode, parent *Node) {
-		for i := len(nodes) - 1; i >= 0; i-- {
-			stack = append(stack, todo{&nodes[i], parent})
-		}
-	}
-	push(forest, nil)
+// grow makes the nodes. It does not recurse, because a conversation is as deep as it is long.
+func (o *Outline) grow() {
+	k := o.sketch
+	o.nodes = make([]*Node, k.shape.Len())
+	stack := k.Children(none)
+	slices.Reverse(stack)
 	for len(stack) > 0 {
-		next := stack[len(stack)-1]
+		i := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
-		at := next.parent
-		if !asides[next.node.Entry.ID] {
-			at = o.add(next.node, next.parent)
+		n := &Node{Entry: k.bare(i), Label: k.labels[i], number: i, unsaid: k.traits[i].isUnsaid()}
+		if p := k.up[i]; p == none {
+			o.Roots = append(o.Roots, n)
 		} else {
-			o.byID[next.node.Entry.ID] = at
+			n.Parent = o.nodes[p]
+			n.Parent.Children = append(n.Parent.Children, n)
 		}
-		push(next.node.Children, at)
-	}
-}
-
-func (o *Outline) add(t *session.TreeNode, parent *Node) *Node {
-	n := &Node{Entry: t.Entry, Label: t.Label, Parent: parent}
-	if parent == nil {
-		o.Roots = append(o.Roots, n)
-	} else {
-		parent.Children = append(parent.Children, n)
-	}
-	o.byID[t.Entry.ID] = n
-	o.Order = append(o.Order, n)
-	return n
-}
-
-func (o *Outline) setNewest(ids []string) {
-	for i, id := range ids {
-		if n := o.byID[id]; n != nil {
-			n.newest = i
-		}
-	}
-	for _, n := range slices.Backward(o.Order) {
-		if n.Parent != nil {
-			n.Parent.newest = max(n.Parent.newest, n.newest)
-		}
+		o.nodes[i] = n
+		o.Order = append(o.Order, n)
+		children := k.Children(i)
+		slices.Reverse(children)
+		stack = append(stack, children...)
 	}
 }
 
@@ -265,8 +101,11 @@ func (o *Outline) setNewest(ids []string) {
 // child, or else with the one that was worked on last.
 func (o *Outline) setOnward() {
 	for _, n := range slices.Backward(o.Order) { // children before parents
+		if at := o.sketch.head[n.number]; at != none {
+			n.Onward = o.nodes[at]
+		}
 		for _, child := range n.Children {
-			if best := n.Onward; best == nil || !best.Live && (child.Live || child.newest > best.newest) {
+			if child.Live {
 				n.Onward = child
 			}
 		}
@@ -279,7 +118,13 @@ func (o *Outline) setOnward() {
 
 // Node returns the node of an entry. If the entry is left out, it returns that of the
 // entry before, or nil if there is none.
-func (o *Outline) Node(id string) *Node { return o.byID[id] }
+func (o *Outline) Node(id string) *Node {
+	at := o.sketch.At(o.sketch.shape.Index(id))
+	if at == none {
+		return nil
+	}
+	return o.nodes[at]
+}
 
 // Path returns the live path, from the root to the leaf.
 func (o *Outline) Path() []*Node {
@@ -300,7 +145,7 @@ const (
 // the session, it uses the one before, or the beginning of the conversation.
 func (o *Outline) Around(id string) []*Node {
 	path := o.Path()
-	at := max(slices.Index(path, o.byID[id]), 0)
+	at := max(slices.Index(path, o.Node(id)), 0)
 	return path[max(at-aroundBefore, 0):min(at+aroundAfter+1, len(path))]
 }
 
@@ -331,14 +176,6 @@ func (n *Node) Path() []*Node {
 func (n *Node) Tip() *Node {
 	for n.Onward != nil {
 		n = n.Onward
-	}
-	return n
-}
-
-// latest returns the end of the branch at or below n that was worked on last.
-func (n *Node) latest() *Node {
-	for len(n.Children) > 0 {
-		n = slices.MaxFunc(n.Children, func(a, b *Node) int { return cmp.Compare(a.newest, b.newest) })
 	}
 	return n
 }

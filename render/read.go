@@ -22,9 +22,21 @@ func (c Conversation) PeekNodes(nodes []*Node) ([]session.Entry, error) {
 	entries, err := c.Peek(idsOf(nodes)...)
 	for i := range entries {
 		if err == nil {
-			err = c.readUnsaid(nodes[i], &entries[i])
+			err = c.readUnsaid(nodes[i].unsaid, &entries[i])
 		}
 		entries[i].ParentID = nodes[i].Entry.ParentID // the outline knows it even if the entry is missing
+	}
+	return entries, err
+}
+
+// Read returns entries by their numbers, with what [Conversation.Read] fills in.
+func (k *Sketch) Read(ctx context.Context, c Conversation, numbers []int32, maxOutput int64) ([]session.Entry, error) {
+	entries, err := k.shape.Peek(numbers...)
+	for i := range entries {
+		if err == nil {
+			err = c.readUnsaid(k.traits[numbers[i]].isUnsaid(), &entries[i])
+		}
+		c.FetchOutput(ctx, &entries[i], maxOutput)
 	}
 	return entries, err
 }
@@ -67,7 +79,7 @@ func (c Conversation) EachNode(nodes []*Node) iter.Seq2[*Node, error] {
 		i := 0
 		for e, err := range c.Each(idsOf(nodes)...) {
 			if err == nil {
-				err = c.readUnsaid(nodes[i], &e)
+				err = c.readUnsaid(nodes[i].unsaid, &e)
 			}
 			if err != nil {
 				yield(nil, err)
@@ -87,8 +99,8 @@ func (c Conversation) EachNode(nodes []*Node) iter.Seq2[*Node, error] {
 
 // readUnsaid makes an entry the incomplete message that it is the last draft of, or the
 // message that it has queued.
-func (c Conversation) readUnsaid(n *Node, e *session.Entry) error {
-	if !n.unsaid {
+func (c Conversation) readUnsaid(isUnsaid bool, e *session.Entry) error {
+	if !isUnsaid {
 		return nil
 	}
 	if waiting, ok := e.Waiting(); ok {

@@ -1,7 +1,9 @@
 package session
 
 import (
+	"cmp"
 	"hash/maphash"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -10,9 +12,9 @@ import (
 // only where they are in the tree, and no pointers, so the garbage collector has nothing
 // to scan, however long the session is.
 //
-// The ids that we make are increasing, and an id greater than all before it is new without
-// a lookup. So the table is built only when something is looked up for the first time, and
-// loading a session need not build it.
+// The ids that we make are increasing. As long as they are, the nodes themselves are the index:
+// an id greater than all before it is new, and any other is found by halving. The table is built
+// only for a session that has other ids.
 type idIndex struct {
 	mixed bool // the ids of the nodes are not increasing
 
@@ -32,8 +34,12 @@ func hashID(id string) uint32 { return uint32(maphash.String(idSeed, id)) }
 
 // find returns the index of the node that has an id.
 func (x *idIndex) find(nodes []node, id string) (at int32, ok bool) {
-	if n := len(nodes); n == 0 || !x.mixed && nodes[n-1].id < id {
-		return none, false
+	if !x.mixed {
+		i, ok := slices.BinarySearchFunc(nodes, id, func(n node, id string) int { return cmp.Compare(n.id, id) })
+		if !ok {
+			return none, false
+		}
+		return int32(i), true
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
@@ -39,12 +38,11 @@ func Tree(ctx context.Context, w io.Writer, c render.Conversation, out *render.O
 	for _, n := range out.Order {
 		d.idWidth = max(d.idWidth, ansi.StringWidth(out.Names.Shown(n.Entry.ID)))
 	}
-	planned, err := c.Plan(ctx, out, fold)
-	if err != nil {
-		return err
-	}
-	for lines := range slices.Chunk(planned, render.ReadAtOnce) {
-		if err := d.print(ctx, c, lines); err != nil {
+	for lines, err := range out.Lines(ctx, c, fold) {
+		if err == nil {
+			err = d.print(ctx, c, lines)
+		}
+		if err != nil {
 			return err
 		}
 	}

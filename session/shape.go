@@ -1,0 +1,101 @@
+package session
+
+// Shape is the tree of a session at one moment, by numbers: its entries are numbered from 0 in
+// the order of EntryIDs. It shares the memory of the session, so a tree of any size can be looked
+// at without a copy. Peek reads entries by their numbers.
+type Shape struct {
+	s      *Session
+	nodes  []node
+	leaf   int32
+	labels int
+	mended int
+}
+
+// Shape returns the tree of the session as it is now. It reads no entries.
+func (s *Session) Shape() (*Shape, error) {
+	if err := s.checkCurrent(); err != nil {
+		return nil, err
+	}
+	shape := &Shape{s: s}
+	err := s.withWhole(func(t *tree) error {
+		shape.nodes = t.nodes[:len(t.nodes):len(t.nodes)] // nodes that were added never change
+		shape.labels, shape.mended = len(t.listed[kindLabel]), t.mended
+		if shape.leaf = none; t.leaf != "" {
+			shape.leaf, _ = t.at(t.leaf)
+		}
+		return nil
+	})
+	return shape, err
+}
+
+// Len returns how many entries there are.
+func (t *Shape) Len() int { return len(t.nodes) }
+
+// Leaf returns the number of the entry that the next one will follow, or -1.
+func (t *Shape) Leaf() int32 { return t.leaf }
+
+// ID returns the id of an entry.
+func (t *Shape) ID(n int32) string { return t.nodes[n].id }
+
+// Parent returns the entry before one, or -1 if it is a root. It may have a higher number, if
+// the log is damaged.
+func (t *Shape) Parent(n int32) int32 { return t.nodes[n].parent }
+
+// Type returns the type of an entry, if this version knows it.
+func (t *Shape) Type(n int32) EntryType { return t.nodes[n].kind.entryType() }
+
+// Role returns the role of a message if it is RoleUser, RoleAssistant or RoleSystem, and "" for
+// any other. known is false if only the entry itself says it.
+func (t *Shape) Role(n int32) (role MessageRole, known bool) {
+	switch t.nodes[n].speaker {
+	case speakerUser:
+		return RoleUser, true
+	case speakerModel, speakerSilent:
+		return RoleAssistant, true
+	case speakerSystem:
+		return RoleSystem, true
+	}
+	return "", t.nodes[n].speaker != speakerUnknown || t.nodes[n].kind != kindMessage
+}
+
+// Index returns the number of an entry, or -1 if it had none at that moment.
+func (t *Shape) Index(id string) int32 {
+	at := none
+	_ = t.s.withWhole(func(now *tree) error { // it fails only if the session is closed
+		if n, ok := now.at(id); ok && int(n) < len(t.nodes) {
+			at = n
+		}
+		return nil
+	})
+	return at
+}
+
+// Grew reports whether nothing but new entries at the end distinguishes the shape from an older
+// one of the same session.
+func (t *Shape) Grew(older *Shape) bool {
+	return t.s.core == older.s.core && t.mended == older.mended && len(t.nodes) >= len(older.nodes)
+}
+
+// Relabelled reports whether labels were given or taken since an older shape of the same session.
+func (t *Shape) Relabelled(older *Shape) bool { return t.labels != older.labels }
+
+// Peek is Session.Peek by numbers. It keeps nothing in memory, however often it is called.
+func (t *Shape) Peek(numbers ...int32) ([]Entry, error) {
+	nodes := make([]node, len(numbers))
+	for i, n := range numbers {
+		nodes[i] = t.nodes[n]
+	}
+	decoded, err := t.s.ordered(nodes, nil)
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]Entry, len(nodes))
+	for i, e := range decoded {
+		if e == nil {
+			entries[i] = gapEntry(t.nodes, int(numbers[i]))
+		} else {
+			entries[i] = e.clone()
+		}
+	}
+	return entries, nil
+}
