@@ -1,9 +1,13 @@
 package home
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/coppice-dev/coppice/render"
@@ -48,54 +52,53 @@ func (e *Entries) seek(ctx context.Context, r SeekRequest) (*SeekResult, error) 
 		if err != nil {
 			return err
 		}
-		path := v.trailTo(r.Leaf, leaf, -1).Entries
-		result, err = v.seek(ctx, drawn, s, path, r)
+		// It may take long, and others look meanwhile.
+		path := slices.Clone(v.trailTo(r.Leaf, leaf, -1).Entries)
+		v.mu.Unlock()
+		defer v.mu.Lock()
+		result, err = s.seek(ctx, v, drawn, path, r)
 		return err
 	})
 	return result, err
 }
 
-// seekAtOnce is how many rows are looked at between two looks at whether the caller still waits.
-const seekAtOnce = 1024
+// How many rows are read at a time, by each processor: few at first, because the next one is often
+// near.
+const (
+	seekFirst = 128
+	seekMost  = 4096
+)
 
 // seek looks at a path, a part at a time.
-func (v *viewed) seek(ctx context.Context, drawn render.Conversation, s *sought, path []int32, r SeekRequest) (*SeekResult, error) {
-	from, result := r.From, &SeekResult{}
+func (s *sought) seek(ctx context.Context, v *viewed, drawn render.Conversation, path []int32, r SeekRequest) (*SeekResult, error) {
+	result, from := &SeekResult{}, r.From
 	if from < 0 {
 		from += len(path)
 	}
 	if r.Back {
 		from = min(from, len(path)-1)
-	} else {
-		from = max(from, 0)
 	}
-	for {
-		lo, hi := from, min(from+seekAtOnce, len(path))
+	from = max(from, -1)
+	workers := runtime.GOMAXPROCS(0)
+	for size := seekFirst; ; size = min(2*size, seekMost) {
+		lo, hi := max(from, 0), min(from+size*workers, len(path))
 		if r.Back {
-			lo, hi = max(from+1-seekAtOnce, 0), from+1
+			lo, hi = max(from+1-size*workers, 0), from+1
 		}
 		if lo >= hi {
-			return result, nil
+			return result, ctx.Err()
 		}
-		entries, err := v.sketch.Read(ctx, drawn, path[lo:hi], render.MaxOutput)
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
+		rows := v.facts(path, lo, hi)
+		if err := s.read(ctx, drawn, rows, (hi-lo+workers-1)/workers); err != nil {
 			return nil, err
 		}
-		for i := range entries {
-			if r.Back {
-				i = len(entries) - 1 - i
-			}
+		if r.Back {
+			slices.Reverse(rows)
+		}
+		for i := range rows {
 			result.Scanned++
-			at, n := lo+i, path[lo+i]
-			label := v.sketch.Label(n)
-			if !s.isKind(&entries[i], label, len(v.others(n, path[at+1:min(at+2, len(path))])) > 0) {
-				continue
-			}
-			if excerpt, ok := s.find(&entries[i], label); ok {
-				result.Found, result.Index, result.Entry, result.Excerpt = true, at, entries[i].ID, excerpt
+			if excerpt, ok := s.find(&rows[i]); ok {
+				result.Found, result.Index, result.Entry, result.Excerpt = true, rows[i].index, rows[i].id, excerpt
 				return result, nil
 			}
 		}
@@ -105,10 +108,94 @@ func (v *viewed) seek(ctx context.Context, drawn render.Conversation, s *sought,
 	}
 }
 
+// candidate is a row that may be the one.
+type candidate struct {
+	index   int
+	number  int32
+	id      string
+	shape   *session.Shape
+	label   string
+	isFork  bool // other paths part from this one here
+	unsaid  bool
+	skipped bool // it cannot be the one
+	entry   session.Entry
+}
+
+// facts returns what is known about a part of a path without reading it.
+func (v *viewed) facts(path []int32, lo, hi int) []candidate {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	rows := make([]candidate, 0, hi-lo)
+	for i, n := range path[lo:hi] {
+		shape := v.sketch.Shape()
+		next := path[lo+i+1 : min(lo+i+2, len(path))]
+		rows = append(rows, candidate{
+			index: lo + i, number: n, id: shape.ID(n), shape: shape, label: v.sketch.Label(n),
+			isFork: v.sketch.Parts(n, next), unsaid: v.sketch.IsUnsaid(n),
+		})
+	}
+	return rows
+}
+
+// read reads the rows that may be sought, some at the same time.
+func (s *sought) read(ctx context.Context, drawn render.Conversation, rows []candidate, each int) error {
+	var group sync.WaitGroup
+	errs := make(chan error, len(rows)/each+1)
+	for some := range slices.Chunk(rows, each) {
+		group.Go(func() { errs <- s.readSome(ctx, drawn, some) })
+	}
+	group.Wait()
+	close(errs)
+	var all []error
+	for err := range errs {
+		all = append(all, err)
+	}
+	return errors.Join(append(all, ctx.Err())...)
+}
+
+func (s *sought) readSome(ctx context.Context, drawn render.Conversation, rows []candidate) error {
+	var plain, always []int // rows of which the line says whether they need to be decoded, and others
+	for i := range rows {
+		row := &rows[i]
+		switch row.skipped = !s.mayBe(row); {
+		case row.skipped || s.text == "" && (s.kind == seekLabel || s.kind == seekBranch):
+		case row.unsaid || row.shape.Type(row.number) != session.TypeMessage || s.text != "" && s.isIn(row.label):
+			always = append(always, i)
+		default:
+			plain = append(plain, i)
+		}
+	}
+	for _, part := range []struct {
+		rows     []int
+		isWanted func([]byte) bool
+	}{{plain, s.mayHave}, {always, nil}} {
+		numbers := make([]int32, len(part.rows))
+		for i, at := range part.rows {
+			numbers[i] = rows[at].number
+		}
+		if len(numbers) == 0 {
+			continue
+		}
+		entries, err := rows[0].shape.Peek(numbers, part.isWanted)
+		if err != nil {
+			return err
+		}
+		for i, at := range part.rows {
+			row := &rows[at]
+			row.entry, row.skipped = entries[i], entries[i].Type == ""
+			if err := drawn.Complete(ctx, &row.entry, row.unsaid, render.MaxOutput); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // sought is what a row must be or contain.
 type sought struct {
 	kind string
 	text string // in lower case
+	raw  string // the longest part of the text that a line has as it is, except for the case
 }
 
 // The kinds of rows that can be sought.
@@ -132,19 +219,95 @@ func newSought(r SeekRequest) (*sought, error) {
 	case r.Kind != "" && !slices.Contains(seekKinds, r.Kind):
 		return nil, wrong("kind", "{kind} is %q; it must be one of %s", r.Kind, strings.Join(seekKinds, ", "))
 	}
-	return &sought{kind: r.Kind, text: strings.ToLower(r.Text)}, nil
+	s := &sought{kind: r.Kind, text: strings.ToLower(r.Text)}
+	isOther := func(r rune) bool { return r < ' ' || r > '~' || strings.ContainsRune(`"\/<>&`, r) } // JSON may have an escape for it
+	for part := range strings.FieldsFuncSeq(s.text, isOther) {
+		if len(part) > len(s.raw) {
+			s.raw = part
+		}
+	}
+	return s, nil
 }
 
-func (s *sought) isKind(e *session.Entry, label string, branches bool) bool {
+// mayBe reports whether a row may be of the kind that is sought, before it is read.
+func (s *sought) mayBe(row *candidate) bool {
+	isMessage := row.unsaid || row.shape.Type(row.number) == session.TypeMessage
+	role, known := row.shape.Role(row.number)
 	switch s.kind {
 	case "":
 		return true
 	case seekLabel:
-		return label != ""
+		return row.label != ""
 	case seekBranch:
-		return branches
+		return row.isFork
 	case seekCompaction:
-		return e.Type == session.TypeCompaction
+		return row.shape.Type(row.number) == session.TypeCompaction
+	case seekPrompt:
+		return isMessage && (row.unsaid || !known || role == session.RoleUser)
+	case seekAnswer:
+		return isMessage && (row.unsaid || !known || role == session.RoleAssistant)
+	}
+	return isMessage
+}
+
+// mayHave reports whether the line of a message may have what is sought. What is kept in a blob is
+// not in the line.
+func (s *sought) mayHave(line []byte) bool {
+	has := func(text string) bool { return bytes.Contains(line, []byte(text)) }
+	switch s.kind {
+	case seekCall, seekEdit:
+		if !has(`"tool_use"`) {
+			return false
+		}
+	case seekError:
+		if !has(`"is_error":true`) && !has(`"is_error": true`) && !has(`"error"`) && !has(`"failed"`) {
+			return false
+		}
+	}
+	return s.raw == "" || containsFold(line, s.raw) || has(`"blob":`) || hasHidden(line)
+}
+
+// containsFold reports whether a line has a text in lower case, in any case.
+func containsFold(line []byte, lower string) bool {
+	for i := range len(line) - len(lower) + 1 {
+		n := 0
+		for n < len(lower) && lowerASCII[line[i+n]] == lower[n] {
+			n++
+		}
+		if n == len(lower) {
+			return true
+		}
+	}
+	return false
+}
+
+var lowerASCII = func() (table [256]byte) {
+	for i := range table {
+		if table[i] = byte(i); i >= 'A' && i <= 'Z' {
+			table[i] += 'a' - 'A'
+		}
+	}
+	return table
+}()
+
+// hasHidden reports whether a line has letters in escapes.
+func hasHidden(line []byte) bool {
+	for {
+		at := bytes.Index(line, []byte(`\u00`))
+		if at < 0 || at+4 >= len(line) {
+			return false
+		}
+		if line = line[at+4:]; line[0] >= '2' && line[0] <= '7' {
+			return true
+		}
+	}
+}
+
+// isKind reports whether a row is of the kind that is sought; mayBe has decided about most.
+func (s *sought) isKind(e *session.Entry) bool {
+	switch s.kind {
+	case "", seekLabel, seekBranch, seekCompaction:
+		return true
 	case seekPrompt:
 		return e.Message != nil && e.Message.Role == session.RoleUser
 	}
@@ -168,18 +331,27 @@ func (s *sought) isMessage(m *session.MessageEntry) bool {
 	})
 }
 
-// find returns the text that is sought with what is around it.
-func (s *sought) find(e *session.Entry, label string) (excerpt string, ok bool) {
+// find reports whether a row is the one, and returns the text that is sought with what is around
+// it.
+func (s *sought) find(row *candidate) (excerpt string, ok bool) {
+	if row.skipped || !s.isKind(&row.entry) {
+		return "", false
+	}
 	if s.text == "" {
 		return "", true
 	}
-	texts := func(yield func(string) bool) { eachText(e, label, yield) }
-	for text := range texts {
+	for text := range row.texts {
 		if at, end := indexFold(text, s.text); at >= 0 {
 			return around(text, at, end), true
 		}
 	}
 	return "", false
+}
+
+// isIn reports whether a text has the one that is sought.
+func (s *sought) isIn(text string) bool {
+	at, _ := indexFold(text, s.text)
+	return at >= 0
 }
 
 // indexFold returns where a text has another, which is in lower case, or -1.
@@ -218,12 +390,12 @@ func around(text string, at, end int) string {
 	return excerpt
 }
 
-// eachText yields the texts of a row.
-func eachText(e *session.Entry, label string, yield func(string) bool) {
-	if label != "" && !yield(label) {
+// texts yields the texts of a row.
+func (row *candidate) texts(yield func(string) bool) {
+	if row.label != "" && !yield(row.label) {
 		return
 	}
-	switch {
+	switch e := &row.entry; {
 	case e.Message != nil:
 		_ = blockTexts(e.Message.Content, yield) && yield(render.Failure(e.Message))
 	case e.Compaction != nil:
@@ -253,14 +425,35 @@ func blockTexts(blocks []session.Content, yield func(string) bool) bool {
 			ok = yield(c.ToolUse.Name) && valueTexts(c.ToolUse.Input, yield)
 		case c.ToolResult != nil:
 			ok = yield(c.ToolResult.Content) && blockTexts(c.ToolResult.Parts, yield)
+		case c.Raw != nil:
+			ok = yield(string(c.Raw))
 		default:
-			ok = yield(render.MediaGist(c))
+			ok = mediaTexts(c, yield)
 		}
 		if !ok {
 			return false
 		}
 	}
 	return true
+}
+
+// mediaTexts yields what is known about an image, a recording or a file.
+func mediaTexts(c *session.Content, yield func(string) bool) bool {
+	source := (*session.Source)(nil)
+	switch {
+	case c.Image != nil:
+		source = c.Image.Source
+	case c.Audio != nil:
+		source = c.Audio.Source
+	case c.File != nil:
+		if source = c.File.Source; !yield(c.File.Name) {
+			return false
+		}
+	}
+	if source == nil {
+		return true
+	}
+	return yield(source.MediaType) && (source.Type != "url" || yield(source.Data))
 }
 
 // valueTexts yields the texts in a value of JSON, and the names of its members.

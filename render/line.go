@@ -12,10 +12,24 @@ import (
 // ellipsis where it was cut. Nothing in it can act on a terminal.
 func OneLine(text string, n int) string {
 	text = collapsed(text, n)
-	if n > 0 {
-		return ansi.Truncate(text, n, "…")
+	if n <= 0 {
+		return text
 	}
-	return text
+	if columns := asciiColumns(text); columns > n {
+		return text[:n-1] + "…"
+	} else if columns == len(text) {
+		return text
+	}
+	return ansi.Truncate(text, n, "…")
+}
+
+// asciiColumns returns how many columns there are before the first character that is not plain
+// ASCII. Most lines have no others, and measuring those takes much longer.
+func asciiColumns(line string) (n int) {
+	for n < len(line) && line[n] >= ' ' && line[n] <= '~' {
+		n++
+	}
+	return n
 }
 
 // collapsed puts text onto one line. If n is not zero, it returns only a little more
@@ -23,12 +37,13 @@ func OneLine(text string, n int) string {
 // megabytes, so it must not look at the rest.
 func collapsed(text string, n int) string {
 	if n > 0 {
-		for size := 4*n + 64; size < len(text); size *= 2 {
+		for size := 2*n + 64; size < len(text); size *= 2 {
 			for size < len(text) && !utf8.RuneStart(text[size]) {
 				size++
 			}
 			// The next character may combine with the last one and change its width.
-			if line := plain.Line(text[:size]); ansi.StringWidth(line) > n+8 {
+			line := plain.Line(text[:size])
+			if asciiColumns(line) > n+8 || ansi.StringWidth(line) > n+8 {
 				return line
 			}
 		}

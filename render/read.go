@@ -31,14 +31,18 @@ func (c Conversation) PeekNodes(nodes []*Node) ([]session.Entry, error) {
 
 // Read returns entries by their numbers, with what [Conversation.Read] fills in.
 func (k *Sketch) Read(ctx context.Context, c Conversation, numbers []int32, maxOutput int64) ([]session.Entry, error) {
-	entries, err := k.shape.Peek(numbers...)
-	for i := range entries {
-		if err == nil {
-			err = c.readUnsaid(k.traits[numbers[i]].isUnsaid(), &entries[i])
-		}
-		c.FetchOutput(ctx, &entries[i], maxOutput)
+	entries, err := k.shape.Peek(numbers, nil)
+	for i := 0; i < len(entries) && err == nil; i++ {
+		err = c.Complete(ctx, &entries[i], k.IsUnsaid(numbers[i]), maxOutput)
 	}
 	return entries, err
+}
+
+// Complete fills in what [Conversation.Read] fills in, for an entry that was peeked at.
+func (c Conversation) Complete(ctx context.Context, e *session.Entry, isUnsaid bool, maxOutput int64) error {
+	err := c.readUnsaid(isUnsaid, e)
+	c.FetchOutput(ctx, e, maxOutput)
+	return err
 }
 
 // Read fills in the entries of some nodes, with the parts that a terminal shows. Images

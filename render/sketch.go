@@ -142,9 +142,10 @@ func (k *Sketch) above(shape *session.Shape, i int32) int32 {
 	p := shape.Parent(i)
 	for p != none && !k.traits[p].isShown() {
 		if p < i {
-			return k.up[p]
+			p = k.up[p] // which may be a draft that went
+		} else {
+			p = shape.Parent(p)
 		}
-		p = shape.Parent(p)
 	}
 	return p
 }
@@ -233,10 +234,10 @@ func (k *Sketch) Shape() *session.Shape { return k.shape }
 
 // At returns an entry itself or, if it is left out, the one before it.
 func (k *Sketch) At(i int32) int32 {
-	if i == none || k.traits[i].isShown() {
-		return i
+	for i != none && !k.traits[i].isShown() {
+		i = k.up[i]
 	}
-	return k.up[i]
+	return i
 }
 
 // bare returns an entry that was not read: its id, that of its parent, and its type.
@@ -266,6 +267,18 @@ func (k *Sketch) Children(i int32) (children []int32) {
 	slices.Sort(children)
 	return children
 }
+
+// Parts reports whether an entry has children that are not in next.
+func (k *Sketch) Parts(i int32, next []int32) bool {
+	c := k.head[i]
+	for c != none && slices.Contains(next, c) {
+		c = k.next[c]
+	}
+	return c != none
+}
+
+// IsUnsaid reports whether an entry is a draft or has something queued, and is read as a message.
+func (k *Sketch) IsUnsaid(i int32) bool { return k.traits[i].isUnsaid() }
 
 // isFork reports whether more than one entry follows one, or none.
 func (k *Sketch) isFork(i int32) bool { return k.head[i] == none || k.next[k.head[i]] != none }

@@ -93,7 +93,7 @@ func traitsOf(e *session.Entry) (t trait) {
 // peekEach reads entries, a few at a time.
 func peekEach(shape *session.Shape, numbers []int32, visit func(i int32, e *session.Entry)) error {
 	for some := range slices.Chunk(numbers, ReadAtOnce) {
-		entries, err := shape.Peek(some...)
+		entries, err := shape.Peek(some, nil)
 		if err != nil {
 			return err
 		}
@@ -126,7 +126,7 @@ func (k *Sketch) answered(shape *session.Shape, from int32) (drafts []int32, _ e
 		}
 	}
 	for i, draft := range follows {
-		entries, err := shape.Peek(i)
+		entries, err := shape.Peek([]int32{i}, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -174,7 +174,7 @@ func (k *Sketch) done(shape *session.Shape, from int32, takenBack []string) (que
 			continue // only people end it
 		}
 		var said []session.Entry
-		if said, err = shape.Peek(i); err != nil {
+		if said, err = shape.Peek([]int32{i}, nil); err != nil {
 			return nil, err
 		}
 		var before []int32

@@ -229,7 +229,7 @@ func (s *Session) keepFew(n int) func([]node, []cached) {
 func (s *Session) decoded(ctx context.Context, nodes []node, keep func([]node, []cached)) ([]*Entry, error) {
 	found := make([]cached, len(nodes))
 	if missing := s.cache.find(nodes, found); missing > 0 {
-		if err := s.decodeMissing(ctx, nodes, found, missing); err != nil {
+		if err := s.decodeMissing(ctx, nodes, found); err != nil {
 			return nil, err
 		}
 		if keep != nil {

@@ -185,22 +185,30 @@ func (d *decoder) keep(text []byte) string {
 	return d.shared.texts.keep(text)
 }
 
-// decodeMissing reads and decodes the entries of nodes that were not found. Of what
-// is not an entry after all it writes a warning.
-func (s *Session) decodeMissing(ctx context.Context, nodes []node, found []cached, missing int) error {
+// decodeMissing reads and decodes the entries of nodes that were not found.
+func (s *Session) decodeMissing(ctx context.Context, nodes []node, found []cached) error {
 	skip := func(i int) bool { return nodes[i].kind == kindGap || found[i].entry != nil }
+	all := func(int, []byte) bool { return true }
+	return s.decodeLines(ctx, nodes, skip, all, func(i int, e cached) { found[i] = e })
+}
+
+// decodeLines reads the lines of nodes that are sorted by position, except those to be skipped, and
+// decodes those that are wanted. Of what is not an entry after all it writes a warning.
+func (s *Session) decodeLines(ctx context.Context, nodes []node, skip func(i int) bool, isWanted func(i int, line []byte) bool, put func(i int, e cached)) error {
 	var lines lineDecoder
-	read := make([]int32, 0, missing) // the nodes whose lines were added
+	read := make([]int32, 0, len(nodes)) // the nodes whose lines were added
 	err := s.eachLine(ctx, nodes, skip, func(i int, line store.Line) error {
-		lines.add(nodes[i].pos, line.Data)
-		read = append(read, int32(i))
+		if isWanted(i, line.Data) {
+			lines.add(nodes[i].pos, line.Data)
+			read = append(read, int32(i))
+		}
 		return nil
 	})
 	var damaged []damagedLine
 	for _, b := range lines.finish() {
 		damaged = append(damaged, b.damaged...)
 		for i := range b.lines {
-			found[read[i]] = b.lines[i].cached
+			put(int(read[i]), b.lines[i].cached)
 		}
 		read = read[len(b.lines):]
 	}

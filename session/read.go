@@ -236,6 +236,11 @@ func (s *Session) inOrder(nodes []node) ([]*Entry, error) {
 
 // ordered is decoded for nodes in any order. One that is there more than once is read once.
 func (s *Session) ordered(nodes []node, keep func([]node, []cached)) ([]*Entry, error) {
+	return inOrderOf(nodes, func(sorted []node) ([]*Entry, error) { return s.decoded(s.context(), sorted, keep) })
+}
+
+// inOrderOf reads nodes in any order with a function that needs them sorted by position.
+func inOrderOf(nodes []node, read func(sorted []node) ([]*Entry, error)) ([]*Entry, error) {
 	sorted := make([]node, 0, len(nodes))
 	at := make([]int, len(nodes))         // where the nodes are in sorted
 	for _, i := range byPosition(nodes) { // gaps that settle added are at the end, not where they belong
@@ -244,7 +249,7 @@ func (s *Session) ordered(nodes []node, keep func([]node, []cached)) ([]*Entry, 
 		}
 		at[i] = len(sorted) - 1
 	}
-	decoded, err := s.decoded(s.context(), sorted, keep)
+	decoded, err := read(sorted)
 	if err != nil {
 		return nil, err
 	}

@@ -79,13 +79,26 @@ func (t *Shape) Grew(older *Shape) bool {
 // Relabelled reports whether labels were given or taken since an older shape of the same session.
 func (t *Shape) Relabelled(older *Shape) bool { return t.labels != older.labels }
 
-// Peek is Session.Peek by numbers. It keeps nothing in memory, however often it is called.
-func (t *Shape) Peek(numbers ...int32) ([]Entry, error) {
+// Peek is Session.Peek by numbers, none of which may be there twice. It keeps nothing in memory,
+// however often it is called. isWanted, if it is not nil, looks at the line of each entry; those that
+// are not wanted have no type.
+func (t *Shape) Peek(numbers []int32, isWanted func(line []byte) bool) ([]Entry, error) {
 	nodes := make([]node, len(numbers))
 	for i, n := range numbers {
 		nodes[i] = t.nodes[n]
 	}
-	decoded, err := t.s.ordered(nodes, nil)
+	var unwanted Entry
+	decoded, err := inOrderOf(nodes, func(sorted []node) ([]*Entry, error) {
+		entries := make([]*Entry, len(sorted))
+		err := t.s.decodeLines(t.s.context(), sorted, func(i int) bool { return sorted[i].kind == kindGap }, func(i int, line []byte) bool {
+			if isWanted == nil || isWanted(line) {
+				return true
+			}
+			entries[i] = &unwanted
+			return false
+		}, func(i int, e cached) { entries[i] = e.entry })
+		return entries, err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +107,7 @@ func (t *Shape) Peek(numbers ...int32) ([]Entry, error) {
 		if e == nil {
 			entries[i] = gapEntry(t.nodes, int(numbers[i]))
 		} else {
-			entries[i] = e.clone()
+			entries[i] = *e
 		}
 	}
 	return entries, nil
