@@ -12,12 +12,9 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// TestAppendAfterOthers: what happens to a session between two appends, through this home or by
-// another program, does not keep the second one from the end of the conversation.
-func TestAppendAfterOthers(t *testing.T) {
-	t.Parallel()
-	secret := "hunter2-" + "correct-horse"
-	for name, change := range map[string]func(t *testing.T, h *home.Home, id string) error{
+// changes are what happens to a session while it stays open.
+func changes(secret string) map[string]func(t *testing.T, h *home.Home, id string) error {
+	return map[string]func(t *testing.T, h *home.Home, id string) error{
 		"append": func(t *testing.T, h *home.Home, id string) error {
 			_, err := h.Entries.Append(t.Context(), home.AppendRequest{Session: id, Message: userSays("between")})
 			return err
@@ -50,7 +47,15 @@ func TestAppendAfterOthers(t *testing.T) {
 			}
 			return errors.Join(next.Close(), s.Close())
 		},
-	} {
+	}
+}
+
+// TestAppendAfterOthers: what happens to a session between two appends, through this home or by
+// another program, does not keep the second one from the end of the conversation.
+func TestAppendAfterOthers(t *testing.T) {
+	t.Parallel()
+	secret := "hunter2-" + "correct-horse"
+	for name, change := range changes(secret) {
 		for _, elsewhere := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/%v", name, elsewhere), func(t *testing.T) {
 				t.Parallel()

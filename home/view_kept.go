@@ -65,18 +65,17 @@ func newViews() *pool.Pool[*viewed] {
 // look calls do with a conversation that is up to date and locked. do may unlock it, to read for
 // long, and must lock it again.
 func (h *Home) look(ctx context.Context, r OpenRequest, do func(v *viewed, drawn render.Conversation) error) error {
-	if h.whole != nil || !h.keeper.views.Has(h.viewKey(r)) {
-		name, err := h.resolve(ctx, r.Session)
-		if errors.Is(err, session.ErrNotExist) && !r.Link {
-			if lost, lostErr := h.resolveLost(ctx, r.Session); lostErr == nil {
-				name, err = lost, nil
-			}
+	// What is open is looked up, too: it may have been removed, or may have left a part of the home.
+	name, err := h.resolve(ctx, r.Session)
+	if errors.Is(err, session.ErrNotExist) && !r.Link {
+		if lost, lostErr := h.resolveLost(ctx, r.Session); lostErr == nil {
+			name, err = lost, nil
 		}
-		if err != nil {
-			return err
-		}
-		r.Session = name
 	}
+	if err != nil {
+		return err
+	}
+	r.Session = name
 	for tries := 3; ; tries-- {
 		v, err := h.keeper.views.Get(ctx, h.viewKey(r), func() (*viewed, error) { return h.newViewed(ctx, r) })
 		if err != nil {
