@@ -112,7 +112,6 @@ func (d *Chart) extend(leaf int32) bool {
 	for len(d.live) < len(k.up)/64+1 {
 		d.live = append(d.live, 0)
 	}
-	d.live[d.leaf/64] &^= 1 << (d.leaf % 64)
 	for at := leaf; at >= known && at != none; at = k.up[at] {
 		d.live[at/64] |= 1 << (at % 64)
 	}
