@@ -105,7 +105,7 @@ func stepsOf(entries []session.Entry) (steps []PathStep) {
 }
 
 // is reports whether an entry is of a kind that can be sought.
-func is(kind string, e *session.Entry) bool { return (&sought{kind: kind}).isKind(e, "", false) }
+func is(kind string, e *session.Entry) bool { return (&sought{kind: kind}).isKind(e) }
 
 // stepKind returns what an entry is as a step, apart from its calls; "" if it is none.
 func stepKind(e *session.Entry) string {

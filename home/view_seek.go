@@ -303,11 +303,14 @@ func hasHidden(line []byte) bool {
 	}
 }
 
-// isKind reports whether a row is of the kind that is sought; mayBe has decided about most.
+// isKind reports whether an entry is of the kind that is sought. It does not know labels and
+// branches: mayBe does.
 func (s *sought) isKind(e *session.Entry) bool {
 	switch s.kind {
-	case "", seekLabel, seekBranch, seekCompaction:
+	case "", seekLabel, seekBranch:
 		return true
+	case seekCompaction:
+		return e.Type == session.TypeCompaction
 	case seekPrompt:
 		return e.Message != nil && e.Message.Role == session.RoleUser
 	}
