@@ -161,8 +161,6 @@ func (a *App) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case notice:
 		a.say(string(msg))
 		return a, nil
-	case then:
-		return a, msg()
 	case done:
 		a.say(msg.what)
 		if msg.undo != nil {

@@ -228,7 +228,7 @@ func (r *compare) keys() []key {
 	if r.found == nil || r.found.Ancestor == "" {
 		part.why = "they share nothing"
 	}
-	return append(listKeys(r.list), open,
+	keys := append(listKeys(r.list), open,
 		key{keys: []string{"tab"}, help: "other side", do: func() tea.Cmd { return side(!r.right)() }},
 		key{keys: []string{"left"}, help: "left side", rare: true, do: side(false)},
 		key{keys: []string{"right"}, help: "right side", rare: true, do: side(true)},
@@ -236,6 +236,7 @@ func (r *compare) keys() []key {
 		key{keys: []string{"N"}, help: "previous difference", rare: true, do: func() tea.Cmd { r.nextDifference(-1); return nil }},
 		part,
 	)
+	return append(keys, r.actions([]string{r.id})...)
 }
 
 // entry returns the selected entry: that of the other side, if this one has none.

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"reflect"
+	"slices"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -18,22 +19,41 @@ type node struct {
 
 func (n *node) name() string { return render.OneLine(render.ShortID(n.id), 0) }
 
-// nodeKeys are what can be done with an entry of a session; nil is none.
+// nodeKeys are what can be done with an entry of a session, and with the session; nil is none.
 func (b *base) nodeKeys(session string, n *node) []key {
+	keys := b.entryKeys(session, n)
+	for _, k := range b.actions([]string{session}) {
+		isTaken := func(had key) bool { return had.keys[0] == k.keys[0] }
+		if !slices.ContainsFunc(keys, isTaken) {
+			k.rare = true
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+func (b *base) entryKeys(session string, n *node) []key {
 	why, whyBranch := "", ""
 	if n == nil {
 		why, whyBranch = "no entry is selected", "no entry is selected"
 	} else if n.isLeaf {
 		whyBranch = "the conversation ends here already"
 	}
-	return []key{
+	keys := []key{
 		{keys: []string{"b"}, help: "branch here", why: whyBranch, do: func() tea.Cmd { return b.act(b.branch(session, n)) }},
 		{keys: []string{"l"}, help: "label", why: why, do: func() tea.Cmd { return b.askLabel(session, n) }},
-		{keys: []string{"c"}, help: "chat from here", why: why, do: func() tea.Cmd { return b.chatFrom(session, n) }},
-		{keys: []string{"f"}, help: "fork from here", why: why, do: func() tea.Cmd { return b.forkFrom(session, n) }},
-		{keys: []string{"r"}, help: "resume from here", why: why, do: func() tea.Cmd { return b.askResume(session, n) }},
-		{keys: []string{"K"}, help: "compact up to here", why: why, do: func() tea.Cmd { return b.askCompact(session, n) }},
+		{keys: []string{"K"}, help: "compact up to here", why: why, rare: true, do: func() tea.Cmd { return b.askCompact(session, n) }},
 	}
+	if n == nil {
+		return keys
+	}
+	if n.isLeaf {
+		return append(keys, key{keys: []string{"A"}, help: "resume in any agent", rare: true, do: func() tea.Cmd { return b.askResume(session, n) }})
+	}
+	return append(keys,
+		key{keys: []string{"c"}, help: "chat from here", do: func() tea.Cmd { return b.chatFrom(session, n) }},
+		key{keys: []string{"f"}, help: "fork from here", do: func() tea.Cmd { return b.forkFrom(session, n) }},
+		key{keys: []string{"r"}, help: "resume from here", do: func() tea.Cmd { return b.askResume(session, n) }})
 }
 
 // branch moves the end of the conversation to an entry.
@@ -70,21 +90,15 @@ func (b *base) askLabel(session string, n *node) tea.Cmd {
 	return nil
 }
 
-// then is the message that something can be done next.
-type then func() tea.Cmd
-
 // chatFrom chats from an entry on.
 func (b *base) chatFrom(session string, n *node) tea.Cmd {
-	if n.isLeaf {
-		return b.talk(b.Program("chat", session))
-	}
 	branch := b.branch(session, n)
 	return func() tea.Msg {
 		d, err := branch(b.App.ctx)
 		if err != nil {
 			return err
 		}
-		return then(func() tea.Cmd {
+		return onward(func() tea.Cmd {
 			b.undos = append(b.undos, undo{d.what, d.undo})
 			return b.talk(b.Program("chat", session))
 		})
@@ -98,7 +112,7 @@ func (b *base) forkThen(session string, n *node, next func(forked string) tea.Cm
 		if err != nil {
 			return err
 		}
-		return then(func() tea.Cmd {
+		return onward(func() tea.Cmd {
 			b.undos = append(b.undos, undo{"forked from " + n.name(), func(ctx context.Context) error {
 				_, err := b.Home.Sessions.Remove(ctx, home.RemoveRequest{Session: forked.Session})
 				return err

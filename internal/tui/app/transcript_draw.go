@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
@@ -259,4 +260,41 @@ func (s style) ends(left, right string) string {
 		return s.Paint(terminal.Dim, ansi.Truncate(left, s.Width, "…"))
 	}
 	return s.Paint(terminal.Dim, terminal.Pad(ansi.Truncate(left, room-1, "…"), room)) + s.Paint(terminal.Dim, right)
+}
+
+// copyEntry copies the selected entry, or something of the session.
+func (r *transcript) copyEntry() tea.Cmd {
+	cmd := r.copy([]string{r.id})
+	row := r.pages.at(r.list.Cursor())
+	if row == nil || r.prompt == nil {
+		return cmd
+	}
+	text := r.textOf(row.Index)
+	this := answer{"e", "this entry", func() tea.Cmd {
+		return tea.Sequence(tea.SetClipboard(text), func() tea.Msg { return notice("copied the entry") })
+	}}
+	r.prompt.answers = append([]answer{this}, r.prompt.answers...)
+	return cmd
+}
+
+// textOf returns what an entry says as it was written, with its calls and their answers.
+func (r *transcript) textOf(i int) string {
+	var parts []string
+	for _, c := range blocks(r.pages.at(i)) {
+		switch {
+		case c.Text != nil:
+			parts = append(parts, c.Text.Content)
+		case c.ToolUse != nil:
+			parts = append(parts, render.CallGist(c.ToolUse))
+			if answer := r.answer(i, c.ToolUse.ID); answer != nil {
+				parts = append(parts, answer.Content)
+			}
+		case c.ToolResult != nil:
+			parts = append(parts, c.ToolResult.Content)
+		}
+	}
+	if len(parts) == 0 {
+		return r.pages.at(i).Gist
+	}
+	return strings.Join(parts, "\n\n")
 }

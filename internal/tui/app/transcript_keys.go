@@ -13,7 +13,11 @@ func (r *transcript) keys() []key {
 	}
 	keys = append(keys, listKeys(r.list)...)
 	keys = append(keys, r.readingKeys()...)
-	keys = append(keys, r.nodeKeys(r.id, r.selected())...)
+	for _, k := range r.nodeKeys(r.id, r.selected()) {
+		if k.keys[0] != "y" {
+			keys = append(keys, k)
+		}
+	}
 	return r.loading(keys)
 }
 
@@ -65,7 +69,9 @@ func (r *transcript) readingKeys() []key {
 	}
 	return append(keys,
 		key{keys: []string{"z"}, help: "fold tools", do: r.foldAll},
-		key{keys: []string{"Z"}, help: "fold thinking", do: r.foldThinking})
+		key{keys: []string{"Z"}, help: "fold thinking", do: r.foldThinking},
+		key{keys: []string{"y"}, help: "copy", rare: true, do: r.copyEntry},
+		key{keys: []string{"x"}, help: "context", rare: true, do: func() tea.Cmd { return r.App.open(newContext(r.App, r.id, r.entry())) }})
 }
 
 func (r *transcript) branchKeys() []key {
