@@ -186,7 +186,10 @@ func (r *compare) side(row *comparedRow, i, n, width int) string {
 	s := r.style(width)
 	text := ansi.Truncate(row.sides[n], width, "…")
 	if i == r.list.Cursor() && r.right == (n == 1) {
-		return s.selected(terminal.Pad(" "+text, width), true)
+		if !s.Color {
+			text = " " + text // there is a mark before it
+		}
+		return terminal.Pad(s.selected(ansi.Truncate(text, width, "…"), true), width)
 	}
 	colour := stepColour(text)
 	if row.same {

@@ -106,6 +106,11 @@ func (l *List) Centre(i int) {
 	l.cursor = l.shown(i)
 	l.top, l.skip = l.cursor, 0
 	l.up(max(l.height-len(l.rows(l.cursor)), 0) / 2)
+	used := -l.skip
+	for i := l.top; i < l.count && used < l.height; i++ {
+		used += len(l.rows(i))
+	}
+	l.up(l.height - used) // nothing is left empty below the last item
 }
 
 // Reveal scrolls as little as needed to show the selected item, or its beginning. Call it when
