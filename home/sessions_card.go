@@ -10,7 +10,6 @@ import (
 	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/provider/client"
-	"github.com/coppice-dev/coppice/provider/offline"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/session/files"
@@ -111,7 +110,7 @@ func (s *Sessions) card(ctx context.Context, r SessionRequest) (*Card, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := h.openFor(quiet(ctx), OpenRequest{Session: r.Session})
+	c, err := h.openListed(ctx, found)
 	if err != nil {
 		return nil, err
 	}
@@ -130,15 +129,24 @@ func (card *Card) read(ctx context.Context, h *Home, c *Conversation) error {
 	if card.First, err = firstAsked(ctx, h.store, c); err != nil {
 		return err
 	}
-	a, err := agent.New(c.Session, agent.Options{Model: &offline.Model{}})
-	if err != nil {
-		return err
-	}
-	card.Working, err = a.Holder(ctx)
+	card.Working, err = c.working(ctx)
 	if card.Asked = h.turns.get(c.Handle).status(c.Handle).Asked; card.Working != nil {
 		card.Unfinished = false
 	}
-	return errors.Join(err, a.Close())
+	return err
+}
+
+// openListed opens a conversation that the index has. The index knows whether it has several
+// sessions; without it, all of the log would have to be read to find that out.
+func (h *Home) openListed(ctx context.Context, s *index.Session) (*Conversation, error) {
+	if s.Links > 1 || len(s.Missing) > 0 || s.ContinuedTo != "" || s.Relation == session.RelationContinuation {
+		return h.openFor(quiet(ctx), OpenRequest{Session: s.ID})
+	}
+	c, err := h.openSession(ctx, s.Name, session.Linked{})
+	if err == nil {
+		c.Session = c.Session.WithContext(ctx)
+	}
+	return c, err
 }
 
 // readEnd returns the last entries of the path.
