@@ -133,9 +133,9 @@ func longSession(n int) iter.Seq2[[]byte, error] {
 		for i := 1; i <= n; i++ {
 			body := bodies[i%len(bodies)]
 			switch {
-			case i%5000 == 0:
+			case i%5000 == 500:
 				body = `"compaction",` + ids + when + `,"compaction":{"summary":"` + answer + `","first_kept_entry_id":"","tokens_before":1}}`
-			case i%50_000 == 1:
+			case i%50_000 == 501:
 				body = `"label",` + ids + when + `,"label":{"target_id":"` + longID(max(i-1, 1)) + `","label":"here"}}`
 			}
 			if i%1000 == 10 {

@@ -1,10 +1,12 @@
 package home
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -58,4 +60,40 @@ func TestWhatIsLookedAtIsClosed(t *testing.T) {
 		}
 		open(0)
 	})
+}
+
+// TestALongLookKeepsNothingBack: one caller still seeks in a conversation that was rewritten,
+// and others see what is there now.
+func TestALongLookKeepsNothingBack(t *testing.T) {
+	t.Parallel()
+	ctx, dir, secret := t.Context(), t.TempDir(), "hunter2-"+"correct-horse"
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	h, err := Open(ctx, dir, &Options{Create: true})
+	must(err)
+	defer h.Close()
+	made, err := h.Sessions.Create(ctx, CreateRequest{})
+	must(err)
+	say := &session.MessageEntry{Role: session.RoleUser, Content: []session.Content{session.Text("hello " + secret)}}
+	_, err = h.Entries.Append(ctx, AppendRequest{Session: made.Session, Message: say})
+	must(err)
+	must(h.look(ctx, OpenRequest{Session: made.Session}, func(v *viewed, _ render.Conversation) error {
+		v.mu.Unlock()
+		defer v.mu.Lock()
+		other, err := Open(ctx, dir, nil)
+		must(err)
+		defer other.Close()
+		_, err = other.Upkeep.Redact(ctx, RedactRequest{Value: secret, Apply: true})
+		must(err)
+		rows, err := h.Entries.Rows(ctx, RowsRequest{Session: made.Session})
+		must(err)
+		if len(rows.Rows) != 1 || strings.Contains(rows.Rows[0].Gist, secret) {
+			t.Errorf("the rows are %+v", rows.Rows)
+		}
+		return nil
+	}))
 }

@@ -27,10 +27,9 @@ const (
 // viewed is a conversation that stays open to be looked at.
 type viewed struct {
 	*Conversation
-	key    string
-	link   bool
-	size   atomic.Int64
-	broken atomic.Bool
+	key  string
+	link bool
+	size atomic.Int64
 
 	mu          gate.Mutex // guards what follows
 	sketch      *render.Sketch
@@ -57,8 +56,7 @@ func newViews() *pool.Pool[*viewed] {
 			return true
 		},
 		// However large it is, one and another must have room.
-		Size:    func(v *viewed) int64 { return min(v.size.Load(), maxViewedBytes/2) },
-		IsEmpty: func(v *viewed) bool { return v.broken.Load() },
+		Size: func(v *viewed) int64 { return min(v.size.Load(), maxViewedBytes/2) },
 	})
 }
 
@@ -83,10 +81,11 @@ func (h *Home) look(ctx context.Context, r OpenRequest, do func(v *viewed, drawn
 		}
 		err = v.look(ctx, do)
 		replaced := session.MustReopen(err) || errors.Is(err, errReopen)
-		if replaced {
-			v.broken.Store(true)
+		if replaced || len(v.Chain.Missing) > 0 { // what is missing may be back the next time
+			h.keeper.views.Drop(v.key) // others who use it must open it again, too
+		} else {
+			v.release()
 		}
-		v.release()
 		if !replaced || tries == 0 {
 			return err
 		}
@@ -134,9 +133,6 @@ func (v *viewed) refresh(ctx context.Context, drawn render.Conversation) error {
 	if _, err := drawn.Refresh(); err != nil {
 		return err
 	}
-	if len(v.Chain.Missing) > 0 {
-		v.broken.Store(true) // open it again the next time: what is missing may be back
-	}
 	if !v.link && v.isAlone() {
 		chain, err := drawn.FindChain(ctx, v.home.namingOf(v.Handle))
 		if err == nil && !isAlone(chain) {
@@ -165,9 +161,6 @@ func (v *viewed) refresh(ctx context.Context, drawn render.Conversation) error {
 // release ends a use of the conversation.
 func (v *viewed) release() {
 	v.size.Store(v.Footprint())
-	if v.broken.Load() {
-		_ = v.Session.Close() // we only read
-	}
 	v.home.keeper.views.Release(v.key, v)
 	v.home.keeper.closeViewsLater()
 }
