@@ -2,7 +2,9 @@ package app
 
 import (
 	"context"
+	"maps"
 	"slices"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -136,8 +138,33 @@ func (r *transcript) load() tea.Cmd {
 			return rowsRead{path, page, result, err}
 		}))
 	}
-	return tea.Batch(cmds...)
+	if len(r.drawn) > 2*len(r.pages.rows) {
+		maps.DeleteFunc(r.drawn, func(i int, _ []string) bool { return r.pages.at(i) == nil })
+	}
+	return tea.Batch(append(cmds, r.drawAhead(first, last))...)
 }
+
+// drawAhead draws what is next to the screen, so that it is there when one comes to it. It takes a
+// little time and goes on after what else is to be done.
+func (r *transcript) drawAhead(first, last int) tea.Cmd {
+	const enough, budget = 100, 3 * time.Millisecond
+	begun := time.Now()
+	for n := 1; n <= enough; n++ {
+		for _, i := range []int{last + n, first - n} {
+			if _, ok := r.drawn[i]; ok || r.pages.at(i) == nil {
+				continue
+			}
+			if time.Since(begun) > budget {
+				return r.call(func(context.Context) tea.Msg { return aheadMsg{} })
+			}
+			r.item(i)
+		}
+	}
+	return nil
+}
+
+// aheadMsg is the message that there is more to draw ahead.
+type aheadMsg struct{}
 
 // request asks for a page of the path from an index on.
 func (r *transcript) request(from int) home.RowsRequest {

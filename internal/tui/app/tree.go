@@ -3,7 +3,6 @@ package app
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
 	tea "charm.land/bubbletea/v2"
@@ -29,6 +28,7 @@ type tree struct {
 	fold  int    // as entries.map has it
 	cols  int    // for the tree
 	marks []string
+	drawn map[int][]string // rows by index, as they look when they are not selected
 
 	preview
 }
@@ -40,7 +40,7 @@ const (
 
 // newTree shows the tree of a conversation, and in it an entry; "" is its leaf.
 func newTree(a *App, session, at string) *tree {
-	r := &tree{base: newBase(a), id: session, at: at, pages: newPages[home.MapRow](), fold: treeFolded}
+	r := &tree{base: newBase(a), id: session, at: at, pages: newPages[home.MapRow](), fold: treeFolded, drawn: make(map[int][]string)}
 	r.list = list.New(r.item)
 	return r
 }
@@ -132,6 +132,7 @@ func (r *tree) update(msg tea.Msg) tea.Cmd {
 }
 
 func (r *tree) put(m *mapped) {
+	clear(r.drawn)
 	if m.page >= 0 {
 		r.pages.put(m.result.From, m.result.Rows)
 		r.list.Reveal()
@@ -156,34 +157,45 @@ func (r *tree) put(m *mapped) {
 }
 
 func (r *tree) layout(width, height int) {
-	r.cols = width
+	cols := width
 	if r.hasPreview(width) {
-		r.cols = width * 3 / 5
+		cols = width * 3 / 5
+	}
+	if cols != r.cols {
+		r.cols = cols
+		clear(r.drawn)
 	}
 	r.list.SetHeight(max(height-1, 1))
 }
 
-// item draws a row of the tree, and below it the sessions of subagents.
 func (r *tree) item(i int) []string {
-	s := r.style(r.cols - 1)
+	if rows, ok := r.drawn[i]; ok {
+		return rows
+	}
 	row := r.pages.at(i)
 	if row == nil {
-		return []string{s.Paint(terminal.Dim, " ⋮")}
+		return []string{" ⋮"}
 	}
+	rows := r.rowsOf(row)
+	r.drawn[i] = rows
+	return rows
+}
+
+// rowsOf draws a row of the tree, and below it the sessions of subagents.
+func (r *tree) rowsOf(row *home.MapRow) []string {
+	s := r.style(r.cols - 1)
 	mark := " "
 	if slices.Contains(r.marks, row.Entry) {
 		mark = s.Paint(terminal.Yellow, "*")
 	}
-	selected := r.style(r.cols)
 	if row.Folded > 0 {
-		text := s.Paint(terminal.Dim, row.Lanes+fmt.Sprintf("⋮ %s", render.Counted(row.Folded, "entry", "entries")))
-		return []string{selected.selected(mark+text, i == r.list.Cursor())}
+		return []string{mark + s.Paint(terminal.Dim, row.Lanes+"⋮ "+render.Counted(row.Folded, "entry", "entries"))}
 	}
 	line := s.TreeRow(terminal.TreeRow{
 		Lanes: row.Lanes, Kind: row.Kind, Label: row.Label, Live: row.Live, Leaf: row.Leaf,
 		Gist: func(room int) string { return render.OneLine(row.Gist, room) },
 	})
-	rows := []string{selected.selected(mark+line, i == r.list.Cursor())}
+	rows := []string{mark + line}
 	for _, name := range row.Subagents {
 		rows = append(rows, " "+s.SubagentRow(row.Lanes, name))
 	}
@@ -200,6 +212,7 @@ func (r *tree) view(width, height int) ([]string, tea.Position) {
 		return []string{"", s.Paint(terminal.Dim, "  Nothing was said yet.")}, tea.Position{}
 	}
 	rows, y := r.list.View()
+	rows[y] = r.style(r.cols).selected(rows[y], true)
 	if r.hasPreview(width) {
 		rows = s.beside(rows, r.cols, r.preview.rows(r.style(width-r.cols-2)), height-1)
 	}

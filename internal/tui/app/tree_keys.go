@@ -128,6 +128,7 @@ func (r *tree) seekFork(back bool) tea.Cmd {
 // mark marks the selected entry, so that it can be compared with another. The last two count.
 func (r *tree) mark() tea.Cmd {
 	id := r.entry()
+	clear(r.drawn)
 	if i := slices.Index(r.marks, id); i >= 0 {
 		r.marks = slices.Delete(r.marks, i, i+1)
 		return nil
