@@ -29,7 +29,7 @@ type Sketch struct {
 	count      int // of the entries that are not left out
 
 	waiting []int32 // what is queued
-	last    int32   // the entry at which something was done last, or before which
+	last    int32   // the entry at which, or after which, something was done last
 	labels  map[int32]string
 	rev     int // changes if not only new entries came
 	edits   int // how often an entry came or, being a draft, went
