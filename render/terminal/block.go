@@ -51,7 +51,7 @@ func (r *reader) passages(text string) {
 // call writes a tool call on one line, and below it what deserves more than that.
 func (r *reader) call(t *session.ToolUseContent) {
 	if r.alone != nil && r.alone.Tools == Folded {
-		r.foldedCall(t)
+		r.endedCall(render.CallGist(t), t)
 		return
 	}
 	defer r.answered(t)
@@ -61,14 +61,13 @@ func (r *reader) call(t *session.ToolUseContent) {
 	isLong := edits == nil && todos == nil && strings.Contains(strings.TrimSpace(command), "\n")
 	whole := r.o.Full && edits == nil && todos == nil && len(t.Input) > 0 && !isLong
 	if r.alone != nil && whole {
-		whole = ansi.StringWidth(render.CallGist(t))+4 > r.Width // otherwise the line says all
+		whole = ansi.StringWidth(render.CallGist(t)+r.end(t))+4 > r.Width // otherwise the line says all
 	}
 	gist := render.OneLine(t.Name, 0)
 	if !whole && !isLong {
 		gist = r.fits(render.CallGist(t), 4)
 	}
-	name, rest, _ := strings.Cut(gist, " ")
-	r.line(strings.TrimRight(indent+r.Paint(Yellow, "→ "+name)+" "+rest, " "))
+	r.endedCall(gist, t)
 	switch {
 	case whole:
 		r.text(indent+indent, indentedJSON(t.Input), Dim)

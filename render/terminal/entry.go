@@ -47,36 +47,37 @@ func Entry(s Style, e *session.Entry, o EntryOptions) []string {
 	return strings.Split(strings.TrimSuffix(r.buf.String(), "\n"), "\n")
 }
 
-// answered draws what a tool answered below its call, or how it ended behind it.
+// answered draws what a tool answered below its call, if the line of the call does not say it all.
 func (r *reader) answered(t *session.ToolUseContent) {
 	if r.alone == nil || r.alone.Answer == nil {
 		return
 	}
 	answer := r.alone.Answer(t.ID)
 	if answer == nil {
-		r.line(indent, r.outcome(nil))
 		return
 	}
-	if text := strings.TrimSpace(answer.Content); len(answer.Parts) == 0 && !strings.Contains(text, "\n") && len(text) < r.Width/2 {
-		r.line(indent, r.outcome(answer)) // which has the text
-		return
+	if text := strings.TrimSpace(answer.Content); len(answer.Parts) > 0 || strings.TrimSpace(render.OutcomeGist(answer)) != text {
+		r.answer(answer)
 	}
-	r.line(indent, r.mark(answer))
-	r.answer(answer)
 }
 
-// foldedCall draws a call on one line, with how it ended.
-func (r *reader) foldedCall(t *session.ToolUseContent) {
-	end := ""
-	if r.alone.Answer != nil {
-		end = "  " + r.outcome(r.alone.Answer(t.ID))
-	}
-	name, rest, _ := strings.Cut(render.CallGist(t), " ")
+// endedCall draws a call on one line, with how it ended if that is known.
+func (r *reader) endedCall(gist string, t *session.ToolUseContent) {
+	end := r.end(t)
+	name, rest, _ := strings.Cut(gist, " ")
 	line := indent + r.Paint(Yellow, "→ "+name)
-	if room := r.Width - ansi.StringWidth(line+end) - 1; r.Width == 0 || room > 3 {
-		line += " " + r.fits(rest, r.Width-room)
+	if used := ansi.StringWidth(line+end) + 1; r.Width == 0 || r.Width-used >= 8 {
+		line += " " + r.fits(rest, used)
 	}
 	r.line(strings.TrimRight(line+end, " "))
+}
+
+// end says how a call ended, behind its line.
+func (r *reader) end(t *session.ToolUseContent) string {
+	if r.alone == nil || r.alone.Answer == nil {
+		return ""
+	}
+	return "  " + r.outcome(r.alone.Answer(t.ID))
 }
 
 // outcome says how a call ended, in a few words.

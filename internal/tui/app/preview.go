@@ -7,7 +7,6 @@ import (
 
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render/terminal"
-	"github.com/coppice-dev/coppice/session"
 )
 
 // previewColumns is the width from which on there is room for a preview.
@@ -60,7 +59,6 @@ func (p *preview) rows(s style) []string {
 		p.width = s.Width
 		p.drawn = terminal.Entry(s.Style, &p.found.Entry, terminal.EntryOptions{
 			Label: p.found.Label, Subagents: p.found.Subagents, Thinking: terminal.Folded,
-			Answer: func(string) *session.ToolResultContent { return nil },
 		})
 		for i := range p.drawn {
 			p.drawn[i] = " " + p.drawn[i]
