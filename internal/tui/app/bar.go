@@ -174,11 +174,11 @@ func listKeys(l *list.List) []key {
 		return func() tea.Cmd { f(); return nil }
 	}
 	return []key{
-		{keys: []string{"up", "k"}, do: move(func() { l.Move(-1) })},
-		{keys: []string{"down", "j"}, do: move(func() { l.Move(1) })},
-		{keys: []string{"pgup", "ctrl+b"}, do: move(func() { l.Page(-1) })},
-		{keys: []string{"pgdown", "ctrl+f"}, do: move(func() { l.Page(1) })},
-		{keys: []string{"home", "g"}, do: move(l.First)},
-		{keys: []string{"end", "G"}, do: move(l.Last)},
+		{keys: []string{"up", "k"}, help: "up", rare: true, do: move(func() { l.Move(-1) })},
+		{keys: []string{"down", "j"}, help: "down", rare: true, do: move(func() { l.Move(1) })},
+		{keys: []string{"pgup", "ctrl+b"}, help: "a page up", rare: true, do: move(func() { l.Page(-1) })},
+		{keys: []string{"pgdown", "ctrl+f"}, help: "a page down", rare: true, do: move(func() { l.Page(1) })},
+		{keys: []string{"home", "g"}, help: "first", rare: true, do: move(l.First)},
+		{keys: []string{"end", "G"}, help: "last", rare: true, do: move(l.Last)},
 	}
 }

@@ -86,7 +86,7 @@ func (r *transcript) found(f found) tea.Cmd {
 		r.fail(f.err)
 		return nil
 	case !f.result.Found:
-		r.say("there is not " + r.find.what() + " " + where)
+		r.say("no " + strings.TrimPrefix(strings.TrimPrefix(r.find.what(), "a "), "an ") + " " + where)
 		return nil
 	}
 	r.going = &target{index: f.result.Index, open: r.find.kind == "error" || r.find.kind == "edit"}

@@ -78,17 +78,17 @@ func TestFindAndJump(t *testing.T) {
 	d.press("enter")
 	d.sees("zebra crossing", "5 of 7") // which was folded
 	d.press("n")
-	d.sees(`there is not "ZEBRA" below`)
+	d.sees(`no "ZEBRA" below`)
 	d.press("P")
 	d.sees("1 of 7")
 	d.press("e")
 	d.sees("want 2, got 1", "2 of 7")
 	d.press("e")
-	d.sees("there is not an error below")
+	d.sees("no error below")
 	d.press("g", "d")
 	d.sees("+a := 2", "2 of 7")
 	d.press("m")
-	d.sees("there is not a compaction below")
+	d.sees("no compaction below")
 }
 
 func TestATallEntryCanBeReadThrough(t *testing.T) {
@@ -191,7 +191,7 @@ func TestLongConversationsAreReadInParts(t *testing.T) {
 	d.press("/")
 	d.types("answer 250")
 	d.press("enter")
-	d.sees(`there is not "answer 250" below`)
+	d.sees(`no "answer 250" below`)
 	d.press("N")
 	d.sees("answer 250", "answer 251", "252 of 501")
 	d.press("G", "P")
