@@ -121,18 +121,20 @@ func (s *sessions) update(msg tea.Msg) tea.Cmd {
 			s.drawn = true
 			return tea.Batch(s.moved(), s.load())
 		}
-		return tea.Batch(s.moved(), s.askCosts())
+		return tea.Batch(s.moved(), s.askSize())
 	case *shelfPage:
 		if s.shelf.add(msg) {
 			s.list.SetCount(s.shelf.count())
 		}
-		return tea.Batch(s.moved(), s.askCosts())
+		return s.moved()
 	case shelfTotal:
 		s.total = msg
 		s.count()
 	case shelfChildren:
 		s.shelf.unfold(msg.of, msg.found)
 		s.list.SetCount(s.shelf.count())
+	case costsDue:
+		return s.readCosts()
 	case shelfCosts:
 		s.shelf.price(msg)
 		return s.askCosts() // of what came since
@@ -189,7 +191,7 @@ func (s *sessions) moved() tea.Cmd {
 	for _, page := range s.shelf.missing(first, last) {
 		cmds = append(cmds, s.loadPage(page))
 	}
-	return tea.Batch(append(cmds, s.card.follow(s))...)
+	return tea.Batch(append(cmds, s.card.follow(s), s.askCosts())...)
 }
 
 func (s *sessions) keys() []key {

@@ -116,10 +116,25 @@ func (s *sessions) load() tea.Cmd {
 		return s.callOnly(&s.asked, func(ctx context.Context) tea.Msg { return fresh.group(ctx, s.Home) })
 	}
 	pages, asIs := s.shelf.pagesOf(first, max(last, first)), !s.drawn
-	return tea.Batch(
-		s.callOnly(&s.asked, func(ctx context.Context) tea.Msg { return fresh.read(ctx, s.Home, pages, asIs) }),
-		s.callOnly(&s.sizes, func(ctx context.Context) tea.Msg { return fresh.size(ctx, s.Home) }),
-	)
+	return s.callOnly(&s.asked, func(ctx context.Context) tea.Msg { return fresh.read(ctx, s.Home, pages, asIs) })
+}
+
+// askSize asks how many sessions there are. All of them have to be looked at for that, so it is
+// asked only if the list has changed.
+func (s *sessions) askSize() tea.Cmd {
+	of := s.shelf
+	if of.known {
+		return nil
+	}
+	r := of.request
+	r.Limit, r.Total = 1, true
+	return s.callOnly(&s.sizes, func(ctx context.Context) tea.Msg {
+		found, err := s.Home.Sessions.List(ctx, r)
+		if err != nil {
+			return nil // the list says what is wrong
+		}
+		return shelfTotal{of, *found.Total}
+	})
 }
 
 // loadPage reads a page of the list.
@@ -163,13 +178,30 @@ type sessionCost struct {
 	cost    *home.Usage
 }
 
-// askCosts asks what the sessions in memory cost. That comes after they are shown: it may have to
-// be added up first.
+// costsDue is the message that it is time to ask for costs.
+type costsDue struct{}
+
+// costsAfter is how long it takes until costs are asked for, so that scrolling through many pages
+// asks for few.
+const costsAfter = 100 * time.Millisecond
+
+// askCosts asks in a moment what the sessions on the screen cost. That comes after they are shown:
+// it may have to be added up first.
 func (s *sessions) askCosts() tea.Cmd {
-	requests := s.shelf.unpriced()
-	if len(requests) == 0 || s.costs.busy() {
+	if s.costs.busy() || len(s.shelf.unpriced(s.list.Window())) == 0 {
 		return nil
 	}
+	return s.callOnly(&s.costs, func(ctx context.Context) tea.Msg {
+		select {
+		case <-ctx.Done():
+		case <-time.After(costsAfter):
+		}
+		return costsDue{}
+	})
+}
+
+func (s *sessions) readCosts() tea.Cmd {
+	requests := s.shelf.unpriced(s.list.Window())
 	return s.callOnly(&s.costs, func(ctx context.Context) tea.Msg {
 		costs := make(shelfCosts)
 		for _, r := range requests {
@@ -240,16 +272,6 @@ func (f *shelf) readPage(ctx context.Context, h *home.Home, r home.ListRequest) 
 		return err
 	}
 	return &shelfPage{of: f, n: r.Page - 1, sessions: found.Sessions, more: found.Next != "", unknown: found.Unknown}
-}
-
-func (f *shelf) size(ctx context.Context, h *home.Home) tea.Msg {
-	r := f.request
-	r.Limit, r.Total = 1, true
-	found, err := h.Sessions.List(ctx, r)
-	if err != nil {
-		return nil // the list says what is wrong
-	}
-	return shelfTotal{f, *found.Total}
 }
 
 // group reads the latest sessions, and puts those of a project together: the project with the

@@ -97,10 +97,24 @@ func (f *shelf) keep(old *shelf) {
 		costs[row.ID] = sessionCost{row.Updated, row.Cost}
 	}
 	if old.known && !f.known {
-		f.total, f.known = max(old.total, f.total), true
+		f.total = max(old.total, f.total)
+		f.known = slices.Equal(f.ids(), old.ids()) // probably no other has come or gone either
 	}
 	f.price(costs)
 	f.place()
+}
+
+// ids returns the sessions at the beginning.
+func (f *shelf) ids() (ids []string) {
+	for i := range f.fixed {
+		ids = append(ids, f.fixed[i].ID)
+	}
+	if p := f.pages[0]; p != nil {
+		for i := range p.sessions {
+			ids = append(ids, p.sessions[i].ID)
+		}
+	}
+	return ids
 }
 
 // all yields the sessions in memory that can have a cost.
@@ -130,8 +144,8 @@ func (f *shelf) price(costs shelfCosts) {
 	}
 }
 
-// unpriced returns requests for sessions of which it is not known what they cost.
-func (f *shelf) unpriced() (requests []home.ListRequest) {
+// unpriced returns requests for sessions among some rows of which it is not known what they cost.
+func (f *shelf) unpriced(first, last int) (requests []home.ListRequest) {
 	isUnpriced := func(info home.SessionInfo) bool { return info.Cost == nil }
 	inFixed := slices.ContainsFunc(f.fixed, func(r sessionRow) bool { return isUnpriced(r.SessionInfo) })
 	switch {
@@ -142,8 +156,8 @@ func (f *shelf) unpriced() (requests []home.ListRequest) {
 	case inFixed:
 		requests = append(requests, f.pinnedRequest())
 	}
-	for n, p := range f.pages {
-		if slices.ContainsFunc(p.sessions, isUnpriced) {
+	for _, n := range f.pagesOf(first, last) {
+		if p := f.pages[n]; p != nil && slices.ContainsFunc(p.sessions, isUnpriced) {
 			requests = append(requests, f.pageRequest(n))
 		}
 	}
