@@ -18,7 +18,8 @@ type sessions struct {
 	base
 	list   *list.List
 	shelf  *shelf
-	width  int // of the list
+	width  int              // of the list
+	rows   map[int][]string // that were drawn since the last message, as if they were not selected
 	marked []string
 
 	box    textinput.Model
@@ -106,6 +107,7 @@ const lookEvery = 2 * time.Second
 type look int
 
 func (s *sessions) update(msg tea.Msg) tea.Cmd {
+	s.rows = nil
 	switch msg := msg.(type) {
 	case look:
 		if int(msg) != s.round || s.App.room() != room(s) || s.ctx.Err() != nil {
@@ -186,6 +188,7 @@ func (s *sessions) count() {
 
 // moved asks for what the screen needs now: sessions that are not in memory, and the card.
 func (s *sessions) moved() tea.Cmd {
+	s.rows = nil
 	var cmds []tea.Cmd
 	first, last := s.list.Window()
 	for _, page := range s.shelf.missing(first, last) {

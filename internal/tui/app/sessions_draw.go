@@ -20,9 +20,13 @@ import (
 const besideWidth = 120
 
 func (s *sessions) view(width, height int) ([]string, tea.Position) {
+	before := s.width
 	s.width = width
 	if width >= besideWidth {
 		s.width = width - width*2/5 - 1
+	}
+	if s.width != before {
+		s.rows = nil
 	}
 	s.list.SetHeight(max(height-1, 1))
 	rows, y := s.list.View()
@@ -155,19 +159,39 @@ func (s *sessions) hasHeader(i int) bool {
 	return at == 0 || s.groupOf(s.shelf.plainRow(at-1)) != s.groupOf(row)
 }
 
-// row draws a session, with the name of its group if it is the first of it.
+// row draws a session, with the name of its group if it is the first of it. The list asks for a
+// row many times to find out how high it is, so it is drawn once.
 func (s *sessions) row(i int) []string {
+	rows, ok := s.rows[i]
+	if !ok {
+		rows = s.drawRow(i)
+		if s.rows == nil {
+			s.rows = make(map[int][]string)
+		}
+		s.rows[i] = rows
+	}
+	if i != s.list.Cursor() {
+		return rows
+	}
+	at := 0
+	if s.hasHeader(i) {
+		at = 1
+	}
+	rows = slices.Clone(rows)
+	rows[at] = s.style(s.width).selected(rows[at], true)
+	return rows
+}
+
+func (s *sessions) drawRow(i int) (rows []string) {
 	st := s.style(s.width)
 	row := s.shelf.row(i)
-	is := i == s.list.Cursor()
 	if row == nil {
-		return []string{st.selected(st.Paint(terminal.Dim, "   …"), is)}
+		return []string{st.Paint(terminal.Dim, "   …")}
 	}
-	var rows []string
 	if s.hasHeader(i) {
 		rows = append(rows, s.header(st, row, i == 0))
 	}
-	rows = append(rows, st.selected(s.line(st, row), is))
+	rows = append(rows, s.line(st, row))
 	if row.hit != nil {
 		rows = append(rows, s.snippet(st, row.hit))
 	}
