@@ -173,6 +173,15 @@ sdk: ## The official SDKs read our requests and answers, and we theirs
 fuzz: ## Run every fuzz target for FUZZTIME (60s)
 	@GO="$(GO)" scripts/fuzz.sh $(FUZZTIME)
 
+.PHONY: shots
+shots: ## The pictures of the documentation; needs tmux
+	@./scripts/deps.sh "tmux tmux"
+	@$(GO) run ./internal/shots docs/shots
+
+.PHONY: bench-faces
+bench-faces: ## How fast the terminal UI is, with very many sessions and in a very large one
+	@$(GO) run ./bench/faces
+
 .PHONY: bench
 bench: ## Benchmarks beside their raw limits, as a table
 	@$(GO) run ./bench

@@ -8,6 +8,7 @@ needed=(
   "gcc gcc libc6-dev" # the race detector needs cgo
   "git git"
   "chromium chromium" # opens a page that must not run anything
+  "tmux tmux"         # a terminal for the terminal UI
 )
 [[ $# -eq 0 ]] || needed=("$@")
 
