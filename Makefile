@@ -176,7 +176,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (60s)
 .PHONY: shots
 shots: ## The pictures of the documentation; needs tmux
 	@./scripts/deps.sh "tmux tmux"
-	@$(GO) run ./internal/shots docs/shots
+	@$(GO) run ./scripts/shots docs/shots
 
 .PHONY: bench-faces
 bench-faces: ## How fast the terminal UI is, with very many sessions and in a very large one

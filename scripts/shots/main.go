@@ -1,7 +1,7 @@
 // Shots writes the pictures of the documentation: screens of the terminal UI, drawn by the program
 // in a real terminal on the sessions of coppice demo.
 //
-//	go run ./internal/shots DIR
+//	go run ./scripts/shots DIR
 package main
 
 import (
@@ -33,7 +33,7 @@ var shots = []struct {
 
 func main() {
 	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: go run ./internal/shots DIR")
+		fmt.Fprintln(os.Stderr, "usage: go run ./scripts/shots DIR")
 		os.Exit(2)
 	}
 	if err := run(os.Args[1]); err != nil {
