@@ -227,7 +227,12 @@ func (s *sessions) keys() []key {
 		key{keys: []string{"x"}, help: "context", why: nothing, do: func() tea.Cmd { return s.open(newContext(s.App, row.ID, "")) }},
 		key{keys: []string{"tab"}, help: "card", why: nothing, do: func() tea.Cmd { return s.open(newCard(s.App, row.ID)) }},
 	)
-	keys = append(keys, s.actions(s.chosen())...)
+	for _, k := range s.actions(s.chosen()) {
+		if do := k.do; k.keys[0] == "delete" {
+			k.do = func() tea.Cmd { s.marked = nil; return do() } // they are gone
+		}
+		keys = append(keys, k)
+	}
 	if fold.why != "" {
 		keys = append(keys, fold)
 	}

@@ -253,8 +253,11 @@ func TestActionsOnMarkedSessions(t *testing.T) {
 	d.sees("chat: it takes one session, and 2 are marked")
 	d.press("delete")
 	d.sees("moved to the trash: 2 sessions", "1 session")
+	d.loses("marked")
 	d.press("u")
 	d.sees("undone", "3 sessions", "One", "Two", "Three")
+	d.press("m")
+	d.sees("1 marked")
 	d.press("esc")
 	d.loses("marked")
 }

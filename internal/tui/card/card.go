@@ -26,7 +26,9 @@ func Lines(c *home.Card, s terminal.Style) []string {
 	d := &drawing{s: s}
 	d.row("", titleOf(c), 2, terminal.Bold)
 	d.row("", strings.Join(facts(c, s), " · "), 3, terminal.Dim)
-	d.row("asked", c.First, 3)
+	if c.First != titleOf(c) {
+		d.row("asked", c.First, 3)
+	}
 	if c.Last != c.First {
 		d.row("last", c.Last, 3)
 	}
