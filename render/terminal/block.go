@@ -52,6 +52,7 @@ func (r *reader) passages(text string) {
 func (r *reader) call(t *session.ToolUseContent) {
 	if r.alone != nil && r.alone.Tools == Folded {
 		r.endedCall(render.CallGist(t), t)
+		r.startedBy(t)
 		return
 	}
 	defer r.answered(t)
@@ -86,6 +87,11 @@ func (r *reader) call(t *session.ToolUseContent) {
 	case todos != nil:
 		r.todos(todos)
 	}
+	r.startedBy(t)
+}
+
+// startedBy names the session that a call started.
+func (r *reader) startedBy(t *session.ToolUseContent) {
 	if name := r.subagent(t); name != "" {
 		r.started[t.ID] = true
 		r.line(indent, r.Paint(Dim, subagentMark+render.OneLine(name, 0)))

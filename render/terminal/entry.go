@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
@@ -40,11 +41,28 @@ func Entry(s Style, e *session.Entry, o EntryOptions) []string {
 	if o.Label != "" {
 		r.labels = map[string]string{e.ID: o.Label}
 	}
+	rest := o.Subagents
+	if calls := callsOf(e); len(calls) == len(rest) { // otherwise it is not known which started which
+		r.subagent = func(t *session.ToolUseContent) string { return o.Subagents[slices.Index(calls, t)] }
+		rest = nil
+	}
 	r.entry(e)
-	for _, name := range o.Subagents {
+	for _, name := range rest {
 		r.line(indent, r.Paint(Dim, r.fits(subagentMark+render.OneLine(name, 0), 2)))
 	}
 	return strings.Split(strings.TrimSuffix(r.buf.String(), "\n"), "\n")
+}
+
+func callsOf(e *session.Entry) (calls []*session.ToolUseContent) {
+	if e.Message == nil {
+		return nil
+	}
+	for i := range e.Message.Content {
+		if t := e.Message.Content[i].ToolUse; t != nil {
+			calls = append(calls, t)
+		}
+	}
+	return calls
 }
 
 // answered draws what a tool answered below its call, if the line of the call does not say it all.

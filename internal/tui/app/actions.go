@@ -209,11 +209,8 @@ func (a *App) askReplace(ids []string, r home.ExportRequest) tea.Cmd {
 
 // copy puts something about sessions onto the clipboard of the terminal.
 func (a *App) copy(ids []string) tea.Cmd {
-	put := func(what, text string) tea.Cmd {
-		return tea.Batch(tea.SetClipboard(text), func() tea.Msg { return notice("copied " + what) })
-	}
 	if len(ids) > 1 {
-		return put(fmt.Sprintf("%d ids", len(ids)), strings.Join(ids, "\n"))
+		return a.clip(fmt.Sprintf("%d ids", len(ids)), strings.Join(ids, "\n"))
 	}
 	id := ids[0]
 	later := func(what string, f func(ctx context.Context) (string, error)) func() tea.Cmd {
@@ -223,14 +220,19 @@ func (a *App) copy(ids []string) tea.Cmd {
 				if err != nil {
 					return err
 				}
-				return onward(func() tea.Cmd { return put(what, text) })
+				return onward(func() tea.Cmd { return a.clip(what, text) })
 			}
 		}
 	}
-	a.choose("copy", answer{"i", "id", func() tea.Cmd { return put("the id", id) }},
+	a.choose("copy", answer{"i", "id", func() tea.Cmd { return a.clip("the id", id) }},
 		answer{"r", "resume command", later("the command", func(ctx context.Context) (string, error) { return a.resumeLine(ctx, id) })},
 		answer{"a", "last answer", later("the last answer", func(ctx context.Context) (string, error) { return a.lastAnswer(ctx, id) })})
 	return nil
+}
+
+// clip puts a text on the clipboard.
+func (a *App) clip(what, text string) tea.Cmd {
+	return tea.Batch(tea.SetClipboard(text), func() tea.Msg { return notice("copied " + what) })
 }
 
 func (a *App) resumeLine(ctx context.Context, id string) (string, error) {

@@ -183,6 +183,9 @@ func (r *transcript) update(msg tea.Msg) tea.Cmd {
 		if msg.path != r.path {
 			return nil
 		}
+		if now := r.entry(); r.known && !msg.turned && now != "" && now != msg.at && (msg.at != "" || !r.atEnd()) {
+			return r.reopen(now, false) // one has moved meanwhile
+		}
 		if !r.known {
 			r.todo = append(r.todo, r.follow(r.id))
 		}

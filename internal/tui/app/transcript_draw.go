@@ -270,9 +270,7 @@ func (r *transcript) copyEntry() tea.Cmd {
 		return cmd
 	}
 	text := r.textOf(row.Index)
-	this := answer{"e", "this entry", func() tea.Cmd {
-		return tea.Sequence(tea.SetClipboard(text), func() tea.Msg { return notice("copied the entry") })
-	}}
+	this := answer{"e", "this entry", func() tea.Cmd { return r.clip("the entry", text) }}
 	r.prompt.answers = append([]answer{this}, r.prompt.answers...)
 	return cmd
 }

@@ -47,7 +47,7 @@ func (r *transcript) readingKeys() []key {
 	if row != nil && len(row.Subagents) > 0 {
 		enter = key{keys: []string{"enter"}, help: "subagent", do: r.openSubagent}
 	} else {
-		enter.help = ""
+		enter.rare = true
 	}
 	keys := []key{
 		enter, fold,

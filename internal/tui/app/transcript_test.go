@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/internal/tui/app"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/file"
 )
 
 // says appends a message, and returns its id.
@@ -253,5 +255,82 @@ func branch(t *testing.T, h *home.Home, id, entry string) {
 	t.Helper()
 	if _, err := h.Entries.Branch(t.Context(), home.BranchRequest{Session: id, Entry: entry}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestEnterGoesToASubagent(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	st, err := file.Open(dir, &file.Options{Sync: file.Never})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := session.Create(t.Context(), st, session.Header{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	append := func(s *session.Session, role session.MessageRole, content ...session.Content) string {
+		id, err := s.AppendMessage(role, content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	append(s, session.RoleUser, session.Text("Look around"))
+	entry := append(s, session.RoleAssistant, session.ToolUse("c1", "Task", map[string]any{"prompt": "Look left"}), session.ToolUse("c2", "Task", map[string]any{"prompt": "Look right"}))
+	for i, call := range []string{"c1", "c2"} {
+		other, err := session.OpenSubagent(t.Context(), s, entry, call)
+		if err != nil {
+			t.Fatal(err)
+		}
+		append(other, session.RoleUser, session.Text([]string{"I look left", "I look right"}[i]))
+		if err := other.Close(); err != nil {
+			t.Fatal(err)
+		}
+		append(s, session.RoleTool, session.ToolResult(call, "looked", false))
+	}
+	if err := errors.Join(s.Close(), st.Close()); err != nil {
+		t.Fatal(err)
+	}
+	h, err := home.Open(t.Context(), dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.Close() })
+	d := readTranscript(t, h, "Look around")
+	d.sees("→ Task Look left", "→ Task Look right", "↳ subagent: ")
+	d.press("enter")
+	d.sees("Which subagent?")
+	d.press("2")
+	d.sees("I look right", "1 of 1")
+	d.press("esc")
+	d.sees("→ Task Look left", "2 of 4")
+}
+
+// TestActionsInATranscript renames a session from its transcript, and copies an entry.
+func TestActionsInATranscript(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	id := work(t, h)
+	d := readTranscript(t, h, "Fix the parser")
+	d.sees("off-by-one")
+	d.press("R")
+	d.sees("rename to Fix the parser")
+	d.press("ctrl+u")
+	d.types("Parser")
+	d.press("enter")
+	d.sees("› Parser")
+	info, err := h.Sessions.Get(t.Context(), home.SessionRequest{Session: id})
+	if err != nil || info.Title != "Parser" {
+		t.Errorf("%v, %v", info, err)
+	}
+	d.press("y")
+	d.sees("this entry", "last answer")
+	d.press("e")
+	d.sees("copied the entry")
+	d.press("g", "b")
+	d.sees("the conversation continues from")
+	if path := pathOf(t, h, id); len(path) != 1 {
+		t.Errorf("the path has %d entries", len(path))
 	}
 }

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -63,13 +62,14 @@ func (r *tree) entry() string {
 type mapped struct {
 	plan, page int // page -1: around an entry
 	at         string
+	again      bool // nobody goes anywhere: the tree is read as it is now
 	result     *home.MapResult
 	err        error
 }
 
 func (r *tree) enter() tea.Cmd {
 	if r.known {
-		return r.goTo(r.entry())
+		return r.again()
 	}
 	return tea.Batch(r.goTo(r.at), r.follow(r.id))
 }
@@ -81,10 +81,23 @@ func (r *tree) goTo(at string) tea.Cmd {
 		at = home.Leaf
 	}
 	r.going = at
+	return r.read(at, false)
+}
+
+// again reads the tree as it is now. One stays where one is, or gets to where one goes.
+func (r *tree) again() tea.Cmd {
+	if at := r.entry(); r.going == "" && at != "" {
+		r.plan++
+		return r.read(at, true)
+	}
+	return r.goTo(r.going)
+}
+
+func (r *tree) read(at string, again bool) tea.Cmd {
 	plan, q := r.plan, home.MapRequest{Session: r.id, At: at, From: -pageRows / 2, Count: pageRows, Fold: &r.fold}
 	return r.call(func(ctx context.Context) tea.Msg {
 		result, err := r.Home.Entries.Map(ctx, q)
-		return mapped{plan, -1, at, result, err}
+		return mapped{plan, -1, at, again, result, err}
 	})
 }
 
@@ -99,7 +112,7 @@ func (r *tree) load() tea.Cmd {
 		plan, fold := r.plan, r.fold
 		cmds = append(cmds, r.call(func(ctx context.Context) tea.Msg {
 			result, err := r.Home.Entries.Map(ctx, home.MapRequest{Session: r.id, From: page * pageRows, Count: pageRows, Fold: &fold})
-			return mapped{plan, page, "", result, err}
+			return mapped{plan, page, "", false, result, err}
 		}))
 	}
 	return tea.Batch(cmds...)
@@ -116,11 +129,14 @@ func (r *tree) update(msg tea.Msg) tea.Cmd {
 			r.fail(msg.err)
 			return nil
 		}
+		if now := r.entry(); msg.again && now != msg.at && now != "" { // one has moved meanwhile
+			return r.again()
+		}
 		r.put(&msg)
 	case previewed:
 		r.preview.put(msg)
 	case arrived:
-		return tea.Batch(r.goTo(cmp.Or(r.going, r.entry())), r.await(msg.arrivals))
+		return tea.Batch(r.again(), r.await(msg.arrivals))
 	case forkFound:
 		if msg.entry == "" {
 			r.say(msg.words)
