@@ -22,6 +22,9 @@ type finding struct {
 	at, row int
 }
 
+// inOpened is where the text was found that was looked for before: in the entry that was opened.
+const inOpened = -1
+
 func (f *finding) what() string {
 	if f.kind != "" {
 		return kindWords[f.kind]
@@ -185,6 +188,10 @@ func (r *transcript) next(back bool) tea.Cmd {
 		return r.askText()
 	}
 	cursor, from := r.list.Cursor(), r.find.row+1
+	if r.find.at == inOpened {
+		r.find.at = cursor
+		return r.seek("", back)
+	}
 	if back {
 		from = r.find.row - 1
 	}

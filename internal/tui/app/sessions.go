@@ -255,9 +255,20 @@ func (s *sessions) openSelected() tea.Cmd {
 	row := s.selected()
 	s.inBox = false
 	if row.hit != nil {
-		return s.open(newTranscript(s.App, row.hit.Name(), row.hit.Entry))
+		opened := newTranscript(s.App, row.hit.Name(), row.hit.Entry)
+		opened.find.text, opened.find.at = matched(row.hit), inOpened
+		return s.open(opened)
 	}
 	return s.open(newTranscript(s.App, row.ID, ""))
+}
+
+// matched returns the first text in a hit that matched, so that the search can go on from there.
+func matched(hit *home.Hit) string {
+	if len(hit.Highlights) == 0 {
+		return ""
+	}
+	h := hit.Highlights[0]
+	return hit.Snippet[h[0]:h[1]]
 }
 
 // foldKey shows or hides what came from a session.

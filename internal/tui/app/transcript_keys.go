@@ -10,6 +10,8 @@ func (r *transcript) keys() []key {
 	var keys []key
 	if r.find.busy {
 		keys = append(keys, key{keys: []string{"esc"}, help: "stop looking", do: r.stop})
+	} else if r.find.text != "" {
+		keys = append(keys, key{keys: []string{"esc"}, help: "end the search", rare: true, do: func() tea.Cmd { r.find.text = ""; return nil }})
 	}
 	keys = append(keys, listKeys(r.list)...)
 	keys = append(keys, r.readingKeys()...)

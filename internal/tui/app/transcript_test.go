@@ -93,6 +93,27 @@ func TestFindAndJump(t *testing.T) {
 	d.sees("no compaction below")
 }
 
+// TestASearchGoesOnInTheTranscript opens a hit, finds the next one there, and ends the search before
+// it leaves.
+func TestASearchGoesOnInTheTranscript(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	talk(t, h, "Garden", "Which trees can be coppiced?", "Hazel, for one.", "Another?", "Ash.", "Tell me about hazel again.", "It grows from the root.")
+	d := drive(t, h)
+	d.sees("Garden")
+	d.press("/")
+	d.types("hazel for")
+	d.sees("1 hit")
+	d.press("enter")
+	d.sees("2 of 6")
+	d.press("n")
+	d.sees("5 of 6")
+	d.press("esc")
+	d.sees("5 of 6")
+	d.press("esc")
+	d.loses("5 of 6")
+}
+
 func TestATallEntryCanBeReadThrough(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
