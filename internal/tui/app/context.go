@@ -112,6 +112,10 @@ func (c *contextRoom) addSize() {
 		most = int64(room)
 	}
 	c.add("", func(style) []string { return []string{" " + size} })
+	if f.Tokens > f.Measured.Tokens {
+		reported := "the provider counted " + render.Thousands(f.Tokens) + ", with what is not in the session, such as the descriptions of tools"
+		c.add("", func(s style) []string { return wrapped(s, " ", reported) })
+	}
 	for _, part := range f.Measured.Categories {
 		if part.Entries == 0 {
 			continue
