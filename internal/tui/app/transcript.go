@@ -202,8 +202,7 @@ func (r *transcript) update(msg tea.Msg) tea.Cmd {
 		r.put(msg.result)
 	case whole:
 		if msg.path == r.path {
-			r.put(msg.result)
-			r.going = nil
+			r.putWhole(&msg)
 		}
 	case arrived:
 		return r.refresh(msg.arrivals)
@@ -249,8 +248,15 @@ func (r *transcript) begin(msg *opened) {
 	}
 }
 
-// put takes over rows that were read.
+// put shows rows that were read.
 func (r *transcript) put(result *home.RowsResult) {
+	r.take(result)
+	r.arrive()
+	r.list.Reveal()
+}
+
+// take takes over rows that were read.
+func (r *transcript) take(result *home.RowsResult) {
 	if result.From == 0 {
 		r.roots = result.Roots
 	}
@@ -262,8 +268,6 @@ func (r *transcript) put(result *home.RowsResult) {
 	}
 	r.pages.put(result.From, result.Rows)
 	r.forget(result.From, result.From+len(result.Rows))
-	r.arrive()
-	r.list.Reveal()
 }
 
 // forget lets rows be drawn again, with those around them whose drawing depends on them.

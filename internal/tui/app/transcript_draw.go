@@ -38,13 +38,25 @@ func (r *transcript) rowsOf(row *home.Row) []string {
 	if r.owner(i) >= 0 {
 		return nil
 	}
-	s := r.style(r.drawnFor - 2)
+	return r.framed(row, terminal.Entry(r.inner().Style, &row.Entry, r.options(row)))
+}
+
+// inner is how to draw beside the gutter.
+func (r *transcript) inner() style { return r.style(r.drawnFor - 2) }
+
+// options say how an entry is drawn now.
+func (r *transcript) options(row *home.Row) terminal.EntryOptions {
 	tools, thinking := r.folds(row)
-	continues := r.continues(row)
-	rows := terminal.Entry(s.Style, &row.Entry, terminal.EntryOptions{
-		Tools: tools, Thinking: thinking, Label: row.Label, Continues: continues, Subagents: row.Subagents,
-		Answer: func(call string) *session.ToolResultContent { return r.answer(i, call) },
-	})
+	return terminal.EntryOptions{
+		Tools: tools, Thinking: thinking, Label: row.Label, Continues: r.continues(row), Subagents: row.Subagents,
+		Answer: func(call string) *session.ToolResultContent { return r.answer(row.Index, call) },
+	}
+}
+
+// framed adds to a drawn entry what is known about its place: what was cut off, and branches.
+func (r *transcript) framed(row *home.Row, rows []string) []string {
+	s, i := r.inner(), row.Index
+	tools, _ := r.folds(row)
 	if r.isCut(i) && tools != terminal.Folded {
 		rows = append(rows, s.Paint(terminal.Dim, "  ⋮ there is more; o exports all of it"))
 	} else if row.Cut && !hasCalls(row) {
@@ -54,7 +66,7 @@ func (r *transcript) rowsOf(row *home.Row) []string {
 		rows = append(r.forkRows(s, r.forkAt(-1), "beginnings"), rows...)
 	}
 	rows = append(rows, r.forkRows(s, r.forkOf(i), "branches here")...)
-	if i > 0 && row.Entry.Type.IsSaid() && (!continues || !beginsWithCall(row)) {
+	if i > 0 && row.Entry.Type.IsSaid() && (!r.continues(row) || !beginsWithCall(row)) {
 		rows = append([]string{""}, rows...)
 	}
 	return rows
@@ -200,6 +212,8 @@ func (r *transcript) isCut(i int) bool {
 type whole struct {
 	path   int
 	result *home.RowsResult
+	width  int
+	drawn  []string // the first of them, for that width
 }
 
 // wholeText is how much of an entry is shown at most.
@@ -212,13 +226,42 @@ func (r *transcript) fetch(i int) tea.Cmd {
 	}
 	path, q := r.path, r.request(i)
 	q.Count, q.Limit = r.lastOf(i)+1-i, wholeText
+	s, width, o := r.inner().Style, r.drawnFor, r.options(r.pages.at(i))
 	return r.call(func(ctx context.Context) tea.Msg {
 		result, err := r.Home.Entries.Rows(ctx, q)
 		if err != nil {
 			return err
 		}
-		return whole{path, result}
+		if len(result.Rows) == 0 {
+			return nil
+		}
+		o.Answer = func(call string) *session.ToolResultContent { return answerIn(result.Rows, call) }
+		// It may be so long that drawing it takes a while.
+		return whole{path, result, width, terminal.Entry(s, &result.Rows[0].Entry, o)}
 	})
+}
+
+func answerIn(rows []home.Row, call string) *session.ToolResultContent {
+	for i := range rows {
+		for _, c := range blocks(&rows[i]) {
+			if c.ToolResult != nil && c.ToolResult.ToolUseID == call {
+				return c.ToolResult
+			}
+		}
+	}
+	return nil
+}
+
+// putWhole shows an entry that was read as a whole.
+func (r *transcript) putWhole(w *whole) {
+	r.take(w.result)
+	row := r.pages.at(w.result.From)
+	if open := r.open[row.Entry.ID]; open && w.width == r.drawnFor {
+		r.drawn[row.Index] = r.framed(row, w.drawn)
+	}
+	r.arrive()
+	r.going = nil
+	r.list.Reveal()
 }
 
 // foldWords say how all tools, or all thinking, is drawn.

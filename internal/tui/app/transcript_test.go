@@ -114,6 +114,22 @@ func TestASearchGoesOnInTheTranscript(t *testing.T) {
 	d.loses("5 of 6")
 }
 
+func TestASearchCanBeStopped(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	work(t, h)
+	d := readTranscript(t, h, "Fix the parser")
+	d.sees("off-by-one")
+	d.press("g", "/")
+	d.types("zebra")
+	d.press("enter")
+	d.sees(`looking for "zebra" … Esc stops`) // what it finds is not handled yet
+	d.press("esc")
+	d.sees(`stopped looking for "zebra"`, "1 of 7")
+	d.press("n")
+	d.sees("5 of 7")
+}
+
 func TestATallEntryCanBeReadThrough(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

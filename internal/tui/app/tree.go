@@ -15,9 +15,8 @@ import (
 // tree shows all branches of a conversation.
 type tree struct {
 	base
-	id   string
-	at   string // the entry to begin at; "" is the leaf
-	info *home.SessionInfo
+	id string
+	at string // the entry to begin at; "" is the leaf
 
 	list  *list.List
 	pages pages[home.MapRow]

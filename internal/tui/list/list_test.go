@@ -134,7 +134,7 @@ func TestLongListsCostLittle(t *testing.T) {
 	l := list.New(x.draw)
 	l.SetCount(len(x.heights))
 	l.SetHeight(50)
-	for _, step := range []func(){l.Last, func() { l.Page(-1) }, func() { l.Select(400_000) }, func() { l.Move(1) }, func() { l.Scroll(-40) }, func() { l.Shift(1000 - 1000) }} {
+	for _, step := range []func(){l.Last, func() { l.Page(-1) }, func() { l.Select(400_000) }, func() { l.Move(1) }, func() { l.Scroll(-40) }, func() { l.Shift(0) }} {
 		x.drawn = 0
 		step()
 		l.View()
