@@ -73,7 +73,7 @@ func (a *app) runOnPage(ctx context.Context, args []string, out io.Writer, width
 		args = append([]string{"--dir", where}, args...)
 	}
 	if code := other.run(ctx, args); code != 0 && ctx.Err() == nil {
-		return errors.New("it failed: see above")
+		return errors.New("failed")
 	}
 	return nil
 }

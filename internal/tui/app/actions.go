@@ -40,7 +40,7 @@ func (a *App) actions(ids []string) []key {
 		{keys: []string{"s"}, help: "pin", why: any, do: func() tea.Cmd { return a.pin(ids) }},
 		{keys: []string{"v"}, help: "rate", why: any, do: func() tea.Cmd { return a.rate(ids) }},
 		{keys: []string{"X"}, help: "redact", why: any, do: func() tea.Cmd { return a.open(newRedact(a, ids)) }},
-		{keys: []string{"delete"}, help: "trash", why: any, do: func() tea.Cmd { return a.trash(ids) }},
+		{keys: []string{"delete", "#"}, help: "trash", why: any, do: func() tea.Cmd { return a.trash(ids) }},
 	}
 }
 

@@ -123,6 +123,37 @@ func (a *App) back() tea.Cmd {
 	return a.room().enter()
 }
 
+// topics returns the sessions that the rooms behind the first one are about.
+func (a *App) topics() (ids []string) {
+	for _, r := range a.rooms[1:] {
+		if id := topicOf(r); id != "" && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// topicOf returns the session that a room is about. A list is about none: one is selected there.
+func topicOf(r room) string {
+	s, ok := r.(subject)
+	if _, isList := r.(*sessions); !ok || isList {
+		return ""
+	}
+	return s.session()
+}
+
+// leave goes back to the room before the first one about a session that is gone.
+func (a *App) leave(gone []string) {
+	at := slices.IndexFunc(a.rooms, func(r room) bool { return slices.Contains(gone, topicOf(r)) })
+	if at < 0 {
+		return
+	}
+	for _, r := range a.rooms[at:] {
+		r.core().cancel()
+	}
+	a.rooms = a.rooms[:at]
+}
+
 // say tells the user what happened. It stays until the next key.
 func (a *App) say(text string) { a.notice, a.failed = text, false }
 
@@ -131,9 +162,10 @@ func (a *App) fail(err error) {
 	if err == nil || errors.Is(err, context.Canceled) || a.ctx.Err() != nil {
 		return
 	}
-	a.notice, a.failed = err.Error(), true
-	if hint := home.HintOf(err); hint != "" {
-		a.notice += "; " + hint
+	what := home.Describe(err)
+	a.notice, a.failed = what.Message, true
+	if what.Hint != "" {
+		a.notice += "; " + what.Hint
 	}
 }
 
@@ -161,6 +193,9 @@ func (a *App) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case notice:
 		a.say(string(msg))
 		return a, nil
+	case acted:
+		a.leave(msg.gone)
+		return a.Update(msg.done)
 	case done:
 		a.say(msg.what)
 		if msg.undo != nil {

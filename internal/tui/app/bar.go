@@ -20,11 +20,13 @@ func keyName(k string) string {
 	if name, ok := keyNames[k]; ok {
 		return name
 	}
-	if letter, ok := strings.CutPrefix(k, "ctrl+"); ok {
-		return "Ctrl-" + strings.ToUpper(letter)
-	}
-	if letter, ok := strings.CutPrefix(k, "alt+"); ok {
-		return "Alt-" + strings.ToUpper(letter)
+	for _, held := range []string{"Ctrl", "Alt", "Shift"} {
+		if other, ok := strings.CutPrefix(k, strings.ToLower(held)+"+"); ok {
+			if len(other) == 1 {
+				other = strings.ToUpper(other)
+			}
+			return held + "-" + keyName(other)
+		}
 	}
 	return k
 }

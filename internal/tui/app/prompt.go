@@ -95,7 +95,7 @@ func (p *prompt) view(width int) (string, int) {
 		for _, answer := range p.answers {
 			row += " " + s.Paint(terminal.Bold, keyName(answer.key)) + " " + answer.help + " "
 		}
-		return row + " " + s.Paint(terminal.Bold, "Esc") + " leave it", 0
+		return row + " " + s.Paint(terminal.Bold, "Esc") + " cancel", 0
 	}
 	used := ansi.StringWidth(row)
 	p.input.SetWidth(max(width-used-1, 8))

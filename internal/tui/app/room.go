@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 
 	tea "charm.land/bubbletea/v2"
+
+	"github.com/coppice-dev/coppice/home"
 )
 
 // room is a part of the UI that fills the screen, but for the first and the last row.
@@ -113,6 +115,12 @@ type done struct {
 	undo func(ctx context.Context) error
 }
 
+// acted is done, and says which sessions of rooms are not there any more.
+type acted struct {
+	done
+	gone []string
+}
+
 // undo is something that can be taken back.
 type undo struct {
 	what string
@@ -122,7 +130,7 @@ type undo struct {
 // act runs an action beside the UI, after those before it. It is not cancelled when the room is
 // left.
 func (a *App) act(f func(ctx context.Context) (done, error)) tea.Cmd {
-	before, ended := a.acting, make(chan struct{})
+	before, ended, topics := a.acting, make(chan struct{}), a.topics()
 	a.acting = ended
 	return func() tea.Msg {
 		defer close(ended)
@@ -133,8 +141,18 @@ func (a *App) act(f func(ctx context.Context) (done, error)) tea.Cmd {
 		if err != nil {
 			return err
 		}
-		return d
+		return acted{d, a.missing(a.ctx, topics)}
 	}
+}
+
+// missing returns those of some sessions that are not in the home any more.
+func (a *App) missing(ctx context.Context, ids []string) (gone []string) {
+	for _, id := range ids {
+		if _, err := a.Home.Sessions.Get(ctx, home.SessionRequest{Session: id}); home.KindOf(err) == home.KindNotFound {
+			gone = append(gone, id)
+		}
+	}
+	return gone
 }
 
 // undo takes back what was done last.

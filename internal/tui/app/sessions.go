@@ -86,7 +86,19 @@ func (s *sessions) typing() bool { return s.inBox }
 func (s *sessions) enter() tea.Cmd {
 	s.round++
 	s.card.forget()
-	return tea.Batch(s.load(), s.look())
+	return tea.Batch(s.load(), s.look(), s.checkMarks())
+}
+
+// marksGone are marked sessions that are not in the home any more.
+type marksGone []string
+
+// checkMarks looks for marked sessions that are gone: nothing can be done with them.
+func (s *sessions) checkMarks() tea.Cmd {
+	marked := s.marked
+	if len(marked) == 0 {
+		return nil
+	}
+	return s.call(func(ctx context.Context) tea.Msg { return marksGone(s.missing(ctx, marked)) })
 }
 
 // look looks for what is new from time to time, as long as the room is in front. Reading a page
@@ -116,7 +128,9 @@ func (s *sessions) update(msg tea.Msg) tea.Cmd {
 		if s.asked.busy() || s.sizes.busy() || s.costs.busy() || s.card.asked.busy() {
 			return s.look() // asking again would begin from the beginning
 		}
-		return tea.Batch(s.load(), s.look(), s.card.again(s))
+		return tea.Batch(s.load(), s.look(), s.checkMarks(), s.card.again(s))
+	case marksGone:
+		s.marked = slices.DeleteFunc(slices.Clone(s.marked), func(id string) bool { return slices.Contains(msg, id) })
 	case *shelf:
 		s.put(msg)
 		if !s.drawn { // it may be old
@@ -246,7 +260,7 @@ func (s *sessions) keys() []key {
 
 func (s *sessions) escapes() string {
 	if s.box.Value() == s.given {
-		return "no marks"
+		return "clear marks"
 	}
 	return "leave the search"
 }
