@@ -55,11 +55,28 @@ func (a *app) runFollow(ctx context.Context, args []string, f *followFlags) erro
 			}
 			w.short = names
 		}
+		a.sayFollowed(ctx, h, r.Session)
 		if _, err := h.Entries.Follow(ctx, r, w.tell); err != nil {
 			return err
 		}
 		return ctx.Err()
 	})
+}
+
+// sayFollowed says to a person what is waited for: it may be long until something comes.
+func (a *app) sayFollowed(ctx context.Context, h *home.Home, name string) {
+	if !a.isTerminal() || a.flags.json {
+		return
+	}
+	what := "all sessions"
+	if name != "" {
+		info, err := h.Sessions.Get(ctx, home.SessionRequest{Session: name})
+		if err != nil {
+			return // following it says what is wrong
+		}
+		what = "“" + cmp.Or(render.OneLine(info.Title, 60), render.Untitled) + "”"
+	}
+	a.say("%s", a.paint(dim, "following "+what+"; Ctrl-C ends it"))
 }
 
 // watcher prints entries as they come.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -17,16 +18,24 @@ func (interrupted) Is(target error) bool { return target == context.Canceled }
 // command then leaves everything in order and returns. A second signal ends the
 // program at once, whatever it is doing: the store survives a crash, and a person
 // who asks twice does not want to wait.
-func interruptible() context.Context {
+//
+// While the terminal is lent to a program that this one has started, an interrupt is for
+// that one: the terminal sends it to both.
+func interruptible(lent *atomic.Bool) context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	// There is room for both, so that none is lost when they come together.
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
-		<-signals
-		cancel(interrupted{})
-		<-signals
-		os.Exit(exitInterrupted)
+		for sig := range signals {
+			switch {
+			case sig == os.Interrupt && lent.Load():
+			case ctx.Err() == nil:
+				cancel(interrupted{})
+			default:
+				os.Exit(exitInterrupted)
+			}
+		}
 	}()
 	return ctx
 }

@@ -3,12 +3,13 @@ package cli
 import (
 	"fmt"
 	"os"
+	"sync/atomic"
 )
 
 // stubborn is a program that takes note of the first signal, and goes on
 // computing.
 func stubborn() {
-	ctx := interruptible()
+	ctx := interruptible(new(atomic.Bool))
 	fmt.Println("computing")
 	for ctx.Err() == nil { // without a pause: nothing else would run by itself
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os/exec"
 	"slices"
 	"strings"
 
@@ -73,16 +72,6 @@ func (a *App) command(line string) tea.Cmd {
 		return a.talk(a.Program(words...))
 	}
 	return a.open(newOutput(a, line, words))
-}
-
-// talk gives a program the terminal until it ends, and comes back.
-func (a *App) talk(c *exec.Cmd) tea.Cmd {
-	return tea.ExecProcess(c, func(err error) tea.Msg {
-		if err != nil {
-			return fmt.Errorf("%s: %w", c.Args[0], err)
-		}
-		return done{}
-	})
 }
 
 // output is the room in which what a command printed can be read.

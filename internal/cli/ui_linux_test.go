@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// person is somebody at a terminal in which the UI runs.
+type person struct {
+	*testing.T
+	master *os.File
+	output chan string
+	seen   string // since the last key
+	cmd    *exec.Cmd
+}
+
+// sitDown opens the UI in a terminal of its own.
+func sitDown(t *testing.T, dir string) *person {
+	t.Helper()
+	slave, master := openTerminal(t)
+	cmd := exec.Command("coppice")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	cmd.Env = append(os.Environ(), "COPPICE_HOME="+dir, "HOME="+t.TempDir(), "TERM=xterm-256color")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	slave.Close()
+	p := &person{T: t, master: master, output: make(chan string), cmd: cmd}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); master.Close() })
+	go func() {
+		defer close(p.output)
+		buf := make([]byte, 32<<10)
+		for {
+			n, err := master.Read(buf)
+			if err != nil {
+				return // the other end is closed
+			}
+			select {
+			case p.output <- string(buf[:n]):
+			case <-t.Context().Done():
+				return
+			}
+		}
+	}()
+	return p
+}
+
+func (p *person) types(keys string) {
+	p.Helper()
+	p.seen = ""
+	if _, err := p.master.WriteString(keys); err != nil {
+		p.Fatal(err)
+	}
+}
+
+func (p *person) sees(text string) {
+	p.Helper()
+	late := time.After(time.Minute)
+	for !strings.Contains(ansi.Strip(p.seen), text) {
+		select {
+		case more, ok := <-p.output:
+			if !ok {
+				p.Fatalf("it ended without %q: %q", text, ansi.Strip(p.seen))
+			}
+			p.seen += more
+		case <-late:
+			p.Fatalf("it does not show %q: %q", text, ansi.Strip(p.seen))
+		}
+	}
+}
+
+// TestProgramsOfTheUI gives commands the terminal: an interrupt ends the command only, and one that
+// fails says why.
+func TestProgramsOfTheUI(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "sessions")
+	s, err := session.New(dir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.AppendMessage(session.RoleUser, []session.Content{session.Text("Which trees?")}); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	p := sitDown(t, dir)
+	p.sees("Which trees?")
+	p.types(":follow %\r")
+	p.sees("following “Which trees?”; Ctrl-C ends it")
+	p.types("\x03")
+	p.sees("all keys")
+	p.types(":follow nowhere\r")
+	p.sees(`follow: no such session: "nowhere"`)
+	p.types("q")
+	for more := range p.output {
+		p.seen += more
+	}
+	if err := p.cmd.Wait(); err != nil {
+		t.Errorf("%v: %q", err, ansi.Strip(p.seen))
+	}
+}
