@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
+	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/index"
@@ -267,17 +268,37 @@ func (a *App) lastAnswer(ctx context.Context, id string) (string, error) {
 }
 
 func (a *App) rename(id string) tea.Cmd {
+	var given string
+	p := a.ask("rename to", "", func(name string) tea.Cmd {
+		if name == given {
+			return nil
+		}
+		return a.renameTo(id, name)
+	})
+	return a.fill(p, id, func(info *home.SessionInfo) string {
+		if p.input.Value() != "" {
+			return "" // another one is being typed
+		}
+		given = strings.TrimSpace(plain.Line(info.Title))
+		return given
+	})
+}
+
+// fill puts what is known about a session before what is typed, when it has been read: keys that
+// are pressed until then are for the question, too.
+func (a *App) fill(p *prompt, id string, given func(info *home.SessionInfo) string) tea.Cmd {
 	return func() tea.Msg {
 		info, err := a.Home.Sessions.Get(a.ctx, home.SessionRequest{Session: id})
-		if err != nil {
-			return err
-		}
 		return onward(func() tea.Cmd {
-			given := ""
-			if info.Named {
-				given = plain.Line(info.Title)
+			switch {
+			case a.prompt != p:
+			case err != nil:
+				a.prompt = nil
+				a.fail(err)
+			default:
+				p.input.SetValue(given(info) + p.input.Value())
+				p.input.CursorEnd()
 			}
-			a.ask("rename to", given, func(name string) tea.Cmd { return a.renameTo(id, name) })
 			return nil
 		})
 	}
@@ -288,9 +309,6 @@ func (a *App) renameTo(id, name string) tea.Cmd {
 		was := ""
 		if info.Named {
 			was = info.Title
-		}
-		if was == name {
-			return nil, nil
 		}
 		_, err := a.Home.Sessions.Rename(ctx, home.RenameRequest{Session: id, Name: name})
 		if err != nil {
@@ -303,29 +321,65 @@ func (a *App) renameTo(id, name string) tea.Cmd {
 	})
 }
 
+// tag asks for tags. Those of a single session can be edited.
 func (a *App) tag(ids []string) tea.Cmd {
-	a.ask("tags (word or +word adds, -word removes)", "", func(text string) tea.Cmd {
-		var r home.TagRequest
-		for _, word := range strings.Fields(text) {
-			if !strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "+") {
+	var had []string
+	p := a.ask("tags (word adds, -word removes)", "", func(text string) tea.Cmd { return a.tagAs(ids, had, text) })
+	if len(ids) > 1 {
+		return nil
+	}
+	p.words = "tags"
+	return a.fill(p, ids[0], func(info *home.SessionInfo) (given string) {
+		had = info.Tags
+		for _, tag := range had {
+			word := plain.Line(tag)
+			if strings.HasPrefix(word, "-") || strings.HasPrefix(word, "+") {
 				word = "+" + word
 			}
-			if err := r.Change(word); err != nil {
-				a.fail(err)
-				return nil
+			if quoted, err := syntax.Quote(word, syntax.LangBash); err == nil { // there is no NUL in it
+				word = quoted
 			}
+			given += word + " "
 		}
-		if len(r.Add)+len(r.Remove) == 0 {
-			return nil
-		}
-		return a.each(ids, "tagged", func(ctx context.Context, info *home.SessionInfo) (func(context.Context) error, error) {
-			r := r
-			r.Session = info.ID
-			_, err := a.Home.Sessions.Tag(ctx, r)
-			return a.tagsBack(info), err
-		})
+		return given
 	})
-	return nil
+}
+
+// tagAs changes tags. Those that were there to be edited and are not in the text go.
+func (a *App) tagAs(ids, had []string, text string) tea.Cmd {
+	words, err := splitLine(text)
+	var r home.TagRequest
+	for _, word := range words {
+		if !strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "+") {
+			word = "+" + word
+		}
+		err = errors.Join(err, r.Change(word))
+	}
+	if err != nil {
+		a.fail(err)
+		return nil
+	}
+	for _, tag := range had {
+		shown := plain.Line(tag)
+		if !slices.Contains(r.Add, shown) && !slices.Contains(r.Remove, tag) {
+			r.Remove = append(r.Remove, tag)
+		}
+		r.Add = without(r.Add, []string{shown})
+	}
+	if len(r.Add)+len(r.Remove) == 0 {
+		return nil
+	}
+	return a.each(ids, "tagged", func(ctx context.Context, info *home.SessionInfo) (func(context.Context) error, error) {
+		r := r
+		r.Session = info.ID
+		_, err := a.Home.Sessions.Tag(ctx, r)
+		return a.tagsBack(info), err
+	})
+}
+
+// without returns those of some tags that are not among others.
+func without(some, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(some), func(tag string) bool { return slices.Contains(others, tag) })
 }
 
 // tagsBack gives a session the tags that it had.
@@ -334,9 +388,6 @@ func (a *App) tagsBack(was *home.SessionInfo) func(context.Context) error {
 		now, err := a.Home.Sessions.Get(ctx, home.SessionRequest{Session: was.ID})
 		if err != nil {
 			return err
-		}
-		without := func(some, others []string) []string {
-			return slices.DeleteFunc(slices.Clone(some), func(tag string) bool { return slices.Contains(others, tag) })
 		}
 		_, err = a.Home.Sessions.Tag(ctx, home.TagRequest{Session: was.ID, Add: without(was.Tags, now.Tags), Remove: without(now.Tags, was.Tags)})
 		return err

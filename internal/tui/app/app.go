@@ -82,6 +82,8 @@ type App struct {
 	failed        bool    // the notice is about an error
 	undos         []undo
 	acting        chan struct{} // closed when the last action has ended
+	commands      history       // that were typed after a colon
+	searches      history
 }
 
 // New returns the UI with its first room.

@@ -3,12 +3,14 @@ package app
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
 	"mvdan.cc/sh/v3/shell"
+	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/coppice-dev/coppice/internal/tui/list"
 	"github.com/coppice-dev/coppice/render/plain"
@@ -35,6 +37,8 @@ func (a *App) askCommand() tea.Cmd {
 	for i, c := range a.Commands {
 		names[i] = c.Name
 	}
+	a.commands.rewind()
+	p.earlier = &a.commands
 	p.input.ShowSuggestions = true
 	p.input.SetSuggestions(names)
 	return nil
@@ -43,7 +47,7 @@ func (a *App) askCommand() tea.Cmd {
 // command runs a command of the command line on the same home. % is the session that the room is
 // about.
 func (a *App) command(line string) tea.Cmd {
-	words, err := shell.Fields(strings.TrimPrefix(line, "coppice "), nil)
+	words, err := splitLine(strings.TrimPrefix(line, "coppice "))
 	if err != nil {
 		a.fail(err)
 		return nil
@@ -72,6 +76,19 @@ func (a *App) command(line string) tea.Cmd {
 		return a.talk(a.Program(words...))
 	}
 	return a.open(newOutput(a, line, words))
+}
+
+// splitLine splits a line into words, as a shell does.
+func splitLine(line string) ([]string, error) {
+	words, err := shell.Fields(line, nil)
+	parse, ok := errors.AsType[syntax.ParseError](err)
+	switch {
+	case err == nil:
+		return words, nil
+	case ok && strings.Contains(parse.Text, "closing quote"):
+		return nil, errors.New("a quote is not closed")
+	}
+	return nil, errors.New("this is not a shell: there are no pipes, files or other commands here; put what is meant as text in quotes")
 }
 
 // output is the room in which what a command printed can be read.

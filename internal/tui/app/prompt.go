@@ -1,6 +1,7 @@
 package app
 
 import (
+	"slices"
 	"strings"
 
 	"charm.land/bubbles/v2/textinput"
@@ -19,7 +20,42 @@ type prompt struct {
 	done    func(text string) tea.Cmd // of a text
 	changed func(text string) tea.Cmd // of a text that has an effect while it is typed; or nil
 	left    func() tea.Cmd            // when the text is not wanted; or nil
+	earlier *history                  // what was typed before; or nil
 	answers []answer
+}
+
+// history is what was typed in one place, the latest last.
+type history struct {
+	lines []string
+	at    int // the one that is shown; len(lines) is none of them
+}
+
+func (h *history) add(line string) {
+	if line = strings.TrimSpace(line); line != "" {
+		h.lines = append(slices.DeleteFunc(h.lines, func(other string) bool { return other == line }), line)
+	}
+	h.rewind()
+}
+
+func (h *history) rewind() { h.at = len(h.lines) }
+
+// older returns the one before, and "" after the first one. Then it begins again.
+func (h *history) older() string {
+	h.at = (h.at + len(h.lines)) % (len(h.lines) + 1)
+	return h.shown()
+}
+
+// newer returns the one after.
+func (h *history) newer() string {
+	h.at = (h.at + 1) % (len(h.lines) + 1)
+	return h.shown()
+}
+
+func (h *history) shown() string {
+	if h.at == len(h.lines) {
+		return ""
+	}
+	return h.lines[h.at]
 }
 
 // answer is one of the answers to a question.
@@ -67,8 +103,20 @@ func (p *prompt) press(msg tea.KeyPressMsg) tea.Cmd {
 	if p.input == nil {
 		return nil
 	}
+	if p.earlier != nil && (msg.String() == "up" || msg.String() == "down") {
+		line := p.earlier.older
+		if msg.String() == "down" {
+			line = p.earlier.newer
+		}
+		p.input.SetValue(line())
+		p.input.CursorEnd()
+		return nil
+	}
 	if msg.String() == "enter" {
 		p.app.prompt = nil
+		if p.earlier != nil {
+			p.earlier.add(p.input.Value())
+		}
 		return p.done(strings.TrimSpace(p.input.Value()))
 	}
 	return p.update(msg)

@@ -221,9 +221,16 @@ func (s *sessions) keys() []key {
 	for _, k := range listKeys(s.list) {
 		move := k.do
 		k.do = func() tea.Cmd { move(); return s.moved() }
+		if s.inBox && k.keys[0] == "up" && s.list.Cursor() <= 0 && len(s.searches.lines) > 0 {
+			k.help, k.do = "an earlier search", s.recall
+		}
 		keys = append(keys, k)
 	}
-	keys = append(keys, key{keys: []string{"enter"}, help: "open", why: nothing, do: s.openSelected})
+	open := key{keys: []string{"enter"}, help: "open", why: nothing, do: s.openSelected}
+	if _, isList := asList(s.text(), s.Now()); s.inBox && isList { // nothing was looked for in them
+		open = key{keys: []string{"enter"}, help: "to the list", do: s.leaveBox}
+	}
+	keys = append(keys, open)
 	if s.inBox {
 		return append(keys, key{keys: []string{"tab"}, help: "complete, or to the list", do: s.complete},
 			key{keys: []string{"esc"}, help: "leave the search", do: s.clear})
@@ -268,6 +275,7 @@ func (s *sessions) escapes() string {
 func (s *sessions) openSelected() tea.Cmd {
 	row := s.selected()
 	s.inBox = false
+	s.searches.add(s.box.Value())
 	if row.hit != nil {
 		opened := newTranscript(s.App, row.hit.Name(), row.hit.Entry)
 		opened.find.text, opened.find.at = matched(row.hit), inOpened
@@ -362,6 +370,7 @@ func (s *sessions) click(x, y int) tea.Cmd {
 // search begins to type what to look for.
 func (s *sessions) search() tea.Cmd {
 	s.inBox = true
+	s.searches.rewind()
 	s.box.CursorEnd()
 	return s.box.Focus()
 }
@@ -369,12 +378,21 @@ func (s *sessions) search() tea.Cmd {
 // clear goes back to all sessions.
 func (s *sessions) clear() tea.Cmd {
 	s.inBox = false
+	s.searches.add(s.box.Value())
 	s.box.Blur()
 	if s.box.Value() == s.given {
 		s.marked = nil
 		return nil
 	}
 	s.box.SetValue(s.given)
+	return s.load()
+}
+
+// recall puts an earlier search into the box, and after the first one an empty one.
+func (s *sessions) recall() tea.Cmd {
+	s.box.SetValue(s.searches.older())
+	s.box.CursorEnd()
+	s.suggest()
 	return s.load()
 }
 
@@ -398,9 +416,18 @@ func (s *sessions) complete() tea.Cmd {
 		s.suggest()
 		return tea.Batch(s.load(), s.askValues())
 	}
+	return s.leaveBox()
+}
+
+// leaveBox goes from the box to the list. What was typed is then complete.
+func (s *sessions) leaveBox() tea.Cmd {
 	s.inBox = false
+	s.searches.add(s.box.Value())
 	s.box.Blur()
-	return nil
+	if s.question() == s.shelf.question {
+		return nil
+	}
+	return s.load()
 }
 
 // lastWord returns what is before the word that is typed, and that word.

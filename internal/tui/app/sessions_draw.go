@@ -85,7 +85,7 @@ func (s *sessions) size() string {
 	}
 	words := render.Counted(n, "session", "sessions")
 	switch {
-	case f.isSearch && f.cut:
+	case f.isSearch && f.cut && n > 0:
 		words = "the newest of more"
 	case f.cut:
 		words = "the latest " + render.Thousands(n)

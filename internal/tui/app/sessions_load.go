@@ -43,13 +43,19 @@ func (s *sessions) text() string {
 	if known := s.values[name]; s.inBox && len(known) > 0 && !slices.Contains(known, value) {
 		return strings.TrimSpace(before)
 	}
-	return typedText(text, s.inBox)
+	return typedText(text, text != s.given)
 }
 
-// typedText is what is searched for while it is typed: a filter without its value is not yet
-// one, and the last word may be the beginning of a longer one.
+// typedText is what is searched for if it was typed: a filter without its value is not yet one, a
+// quote will be closed, and the last word may be the beginning of a longer one.
 func typedText(text string, typing bool) string {
 	text = strings.TrimLeft(text, " ")
+	if typing && strings.Count(text, `"`)%2 == 1 { // it will be closed
+		if before, ok := strings.CutSuffix(strings.TrimRight(text, " "), `"`); ok {
+			return typedText(before, false)
+		}
+		return strings.TrimRight(text, " ") + `"`
+	}
 	before, word := lastWord(text)
 	name, value, isFilter := strings.Cut(word, ":")
 	switch {
@@ -219,8 +225,18 @@ func (s *sessions) readCosts() tea.Cmd {
 	})
 }
 
-// read reads the pinned sessions, and the pages that are on the screen.
+// read reads the pinned sessions, and the pages that are on the screen. If only subagents pass the
+// filters, it lists those.
 func (f *shelf) read(ctx context.Context, h *home.Home, pages []int, asIs bool) tea.Msg {
+	msg := f.readRoots(ctx, h, pages, asIs)
+	if msg == tea.Msg(f) && f.count() == 0 && f.question.text != "" && !f.request.All {
+		f.request.Roots, f.request.All, f.known = false, true, false
+		return f.readRoots(ctx, h, pages, asIs)
+	}
+	return msg
+}
+
+func (f *shelf) readRoots(ctx context.Context, h *home.Home, pages []int, asIs bool) tea.Msg {
 	r := f.pinnedRequest()
 	r.AsIs = asIs
 	pinned, err := h.Sessions.List(ctx, r)
@@ -319,6 +335,12 @@ func (f *shelf) search(ctx context.Context, h *home.Home, text string, n int) te
 		return f.failed(err)
 	}
 	f.addHits(found)
+	if begun, ok := strings.CutSuffix(text, "*"); ok && len(found.Hits) == 0 && len(found.DidYouMean) == 0 {
+		// The beginning of a word is not misspelt, but it may be the whole word.
+		if whole, err := h.Search.Find(ctx, home.FindRequest{Query: begun, BySession: true, Limit: 1}); err == nil {
+			found.DidYouMean = whole.DidYouMean
+		}
+	}
 	f.nothing = f.wordsFor(found.Unknown)
 	for _, words := range found.DidYouMean {
 		f.nothing = append(f.nothing, "did you mean: "+words)
