@@ -42,7 +42,7 @@ func (a *app) showUI(ctx context.Context) (shown bool, err error) {
 			cmd.Env = append(os.Environ(), "COPPICE_HOME="+a.settings.Get(home.SettingDir).Value)
 			return cmd
 		},
-		Lent: a.lent.Store,
+		Lent: a.lent.Store, Discover: !home.IsAway(a.settings.Get(home.SettingDir).Value),
 	}, keys, a.screen)
 	return true, errors.Join(err, h.Close())
 }

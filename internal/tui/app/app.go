@@ -45,6 +45,9 @@ type Options struct {
 	Lent func(isLent bool)
 	// Run runs a command on the same home, and prints it for a page of a width.
 	Run func(ctx context.Context, args []string, out io.Writer, width int) error
+	// Discover says that the UI looks once for what other programs keep on this machine that is not
+	// in the home.
+	Discover bool
 	// Commands has the commands that can be typed after a colon, with a line about each.
 	Commands []Command
 	// Now is the time; nil is time.Now. Tests have their own.

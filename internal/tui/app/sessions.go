@@ -137,7 +137,7 @@ func (s *sessions) update(msg tea.Msg) tea.Cmd {
 			s.drawn = true
 			return tea.Batch(s.moved(), s.load())
 		}
-		return tea.Batch(s.moved(), s.askSize())
+		return tea.Batch(s.moved(), s.askSize(), s.discover())
 	case *shelfPage:
 		if s.shelf.add(msg) {
 			s.list.SetCount(s.shelf.count())

@@ -143,6 +143,32 @@ func (s *sessions) askSize() tea.Cmd {
 	})
 }
 
+// discover says once how much there is to import. It comes after the list: many files may have to
+// be looked at.
+func (a *App) discover() tea.Cmd {
+	if !a.Discover {
+		return nil
+	}
+	a.Discover = false
+	return func() tea.Msg {
+		found, err := a.Home.Transfer.Programs(a.ctx)
+		if err != nil {
+			return nil // it was not asked for
+		}
+		news := 0
+		for _, p := range found.Programs {
+			news += p.New
+		}
+		return onward(func() tea.Cmd {
+			if news > 0 && a.notice == "" {
+				a.say("other agents have " + render.Counted(news, "conversation", "conversations") +
+					" on this machine, new or changed; :import --all brings them in")
+			}
+			return nil
+		})
+	}
+}
+
 // loadPage reads a page of the list.
 func (s *sessions) loadPage(page int) tea.Cmd {
 	of := s.shelf
