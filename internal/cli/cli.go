@@ -32,7 +32,7 @@ type app struct {
 	home     *home.Home     // while one is open
 	bar      *progress      // of the home
 	warned   []string       // the warnings about the index that were given
-	lent     atomic.Bool    // another program has the terminal: see interruptible
+	keyed    atomic.Bool    // Ctrl-C is a key: see interruptible
 }
 
 // flags are those that every command has.
@@ -57,7 +57,7 @@ func Main() int {
 		stdin:  os.Stdin,
 		getenv: os.Getenv,
 	}
-	return a.run(interruptible(&a.lent), os.Args[1:])
+	return a.run(interruptible(&a.keyed), os.Args[1:])
 }
 
 // run runs one command line.

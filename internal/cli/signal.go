@@ -19,9 +19,9 @@ func (interrupted) Is(target error) bool { return target == context.Canceled }
 // program at once, whatever it is doing: the store survives a crash, and a person
 // who asks twice does not want to wait.
 //
-// While the terminal is lent to a program that this one has started, an interrupt is for
-// that one: the terminal sends it to both.
-func interruptible(lent *atomic.Bool) context.Context {
+// In the terminal UI, Ctrl-C is a key. While keyed is set, an interrupt is therefore for a
+// program that the UI has given the terminal to: the terminal sends it to both.
+func interruptible(keyed *atomic.Bool) context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	// There is room for both, so that none is lost when they come together.
 	signals := make(chan os.Signal, 2)
@@ -29,7 +29,7 @@ func interruptible(lent *atomic.Bool) context.Context {
 	go func() {
 		for sig := range signals {
 			switch {
-			case sig == os.Interrupt && lent.Load():
+			case sig == os.Interrupt && keyed.Load():
 			case ctx.Err() == nil:
 				cancel(interrupted{})
 			default:

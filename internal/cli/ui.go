@@ -35,6 +35,8 @@ func (a *app) showUI(ctx context.Context) (shown bool, err error) {
 	if err != nil {
 		return true, errors.Join(err, h.Close())
 	}
+	a.keyed.Store(true)
+	defer a.keyed.Store(false)
 	err = tui.Run(ctx, tui.Options{
 		Home: h, Color: a.color, Run: a.runOnPage, Commands: a.commandsOfUI(),
 		Program: func(args ...string) *exec.Cmd {
@@ -42,7 +44,7 @@ func (a *app) showUI(ctx context.Context) (shown bool, err error) {
 			cmd.Env = append(os.Environ(), "COPPICE_HOME="+a.settings.Get(home.SettingDir).Value)
 			return cmd
 		},
-		Lent: a.lent.Store, Discover: !home.IsAway(a.settings.Get(home.SettingDir).Value),
+		Discover: !home.IsAway(a.settings.Get(home.SettingDir).Value),
 	}, keys, a.screen)
 	return true, errors.Join(err, h.Close())
 }

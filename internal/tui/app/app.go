@@ -40,9 +40,6 @@ type Options struct {
 	// Program returns this program, to be called with arguments on the same home: for what needs
 	// the terminal for itself.
 	Program func(args ...string) *exec.Cmd
-	// Lent is told when such a program gets the terminal and when it has given it back: meanwhile,
-	// an interrupt is for that program only. It may be nil.
-	Lent func(isLent bool)
 	// Run runs a command on the same home, and prints it for a page of a width.
 	Run func(ctx context.Context, args []string, out io.Writer, width int) error
 	// Discover says that the UI looks once for what other programs keep on this machine that is not

@@ -14,8 +14,7 @@ import (
 
 // talk gives a program the terminal until it ends, and comes back.
 func (a *App) talk(c *exec.Cmd) tea.Cmd {
-	b := &borrower{Cmd: c, lent: a.Lent}
-	return tea.Exec(b, func(err error) tea.Msg {
+	return tea.Exec(&borrower{Cmd: c}, func(err error) tea.Msg {
 		if err != nil {
 			return err
 		}
@@ -27,7 +26,6 @@ func (a *App) talk(c *exec.Cmd) tea.Cmd {
 // from the screen when it has ended, so the end of that is kept.
 type borrower struct {
 	*exec.Cmd
-	lent func(bool)
 	said tail
 }
 
@@ -45,15 +43,13 @@ const interruptedCode = 130
 
 // Run implements tea.ExecCommand. An interrupt is the way to end some programs, and no failure.
 func (b *borrower) Run() error {
-	if b.lent != nil {
-		b.lent(true)
-		defer b.lent(false)
-	}
 	b.WaitDelay = time.Second // something that it has left behind may hold its standard error
 	err := b.Cmd.Run()
 	exit, failed := errors.AsType[*exec.ExitError](err)
 	switch {
-	case err == nil || errors.Is(err, exec.ErrWaitDelay) || failed && exit.ExitCode() == interruptedCode:
+	case err == nil || errors.Is(err, exec.ErrWaitDelay):
+		return nil
+	case failed && (exit.ExitCode() == interruptedCode || exit.String() == "signal: interrupt"):
 		return nil
 	case failed:
 		if why := reason(string(b.said)); why != "" {
