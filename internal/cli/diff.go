@@ -81,8 +81,10 @@ func (a *app) printDiff(ctx context.Context, h *home.Home, r *home.CompareReques
 	a.say("%s shared, %d only in the first, %d only in the second",
 		render.Counted(c.Shared, "entry", "entries"), len(c.OnlyA), len(c.OnlyB))
 	if c.SideA.Calls+c.SideB.Calls > 0 {
-		a.say("the first: %s", sideWords(c.SideA))
-		a.say("the second: %s", sideWords(c.SideB))
+		sides := a.wrap("the first: "+sideWords(c.SideA), "") + "\n" + a.wrap("the second: "+sideWords(c.SideB), "")
+		for line := range strings.SplitSeq(sides, "\n") {
+			a.say("%s", line)
+		}
 	}
 	return nil
 }
