@@ -104,52 +104,59 @@ func (t *terminal) write(keys string) error {
 	return err
 }
 
-// keys presses keys one after another, and returns how long each took until the last byte of what it
-// drew.
-func (t *terminal) keys(keys ...string) (took []time.Duration, err error) {
+// keys presses keys one after another, and returns how long each took until the first byte of its
+// answer, and until the last byte of what was read for it and drawn later.
+func (t *terminal) keys(keys ...string) (took timings, err error) {
 	t.silence(time.Now())
 	for _, k := range keys {
 		begun := time.Now()
 		if err := t.write(k); err != nil {
 			return took, err
 		}
-		if last := t.silence(begun); last > 0 {
-			took = append(took, last)
+		if first, last := t.silence(begun); last > 0 {
+			took.first, took.last = append(took.first, first), append(took.last, last)
 		}
 	}
 	return took, nil
 }
 
-// silence waits until nothing is drawn any more, and returns when the last byte came.
-func (t *terminal) silence(begun time.Time) (last time.Duration) {
+// timings are how long keys took.
+type timings struct{ first, last []time.Duration }
+
+// silence waits until nothing is drawn any more, and returns when the first and the last byte came.
+func (t *terminal) silence(begun time.Time) (first, last time.Duration) {
 	wait := time.Second // for the first byte: a key that changes nothing has no answer
 	for {
 		select {
 		case o, ok := <-t.output:
 			if !ok {
-				return last
+				return first, last
 			}
 			last, wait = o.at.Sub(begun), quiet
+			if first == 0 {
+				first = last
+			}
 		case <-time.After(wait):
-			return last
+			return first, last
 		}
 	}
 }
 
-// memory returns the most memory that the program had.
+// memory returns the most memory that the program had, and what it has now.
 func (t *terminal) memory() string {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", t.cmd.Process.Pid))
 	if err != nil {
 		return "?"
 	}
+	var most, now, anonymous int
 	for line := range strings.Lines(string(status)) {
-		if most, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			var kb int
-			_, _ = fmt.Sscan(most, &kb)
-			return fmt.Sprintf("%d MB", kb/1024)
+		for name, kb := range map[string]*int{"VmHWM:": &most, "VmRSS:": &now, "RssAnon:": &anonymous} {
+			if value, ok := strings.CutPrefix(line, name); ok {
+				_, _ = fmt.Sscan(value, kb)
+			}
 		}
 	}
-	return "?"
+	return fmt.Sprintf("%d MB now, of which %d MB are not files; %d MB at most", now/1024, anonymous/1024, most/1024)
 }
 
 func (t *terminal) close() error {
