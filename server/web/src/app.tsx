@@ -1,0 +1,98 @@
+// The page of a Coppice server.
+import { render } from "preact"
+import { useEffect, useRef, useState } from "preact/hooks"
+import { type Me, me, onSignedOut, Problem, signIn, signOut } from "./api"
+import { Failed, go, Link, Notices, useKeys, usePlace, Who } from "./ui"
+import { Sessions } from "./sessions"
+import { Conversation } from "./conversation"
+import { CardView } from "./card"
+import { Stats } from "./stats"
+import { Images } from "./images"
+import { New } from "./chat"
+
+function SignIn({ onIn }: { onIn: () => void }) {
+  const [error, fail] = useState<Error>()
+  const box = useRef<HTMLInputElement>(null)
+  useEffect(() => box.current?.focus(), [])
+  const send = (e: Event) => {
+    e.preventDefault()
+    signIn({ token: box.current!.value.trim() }).then(onIn, fail)
+  }
+  return <main class="sign-in"><form onSubmit={send}>
+    <h1>Coppice</h1>
+    <label for="token">Your token</label>
+    <input id="token" ref={box} type="password" autocomplete="current-password" required spellcheck={false} placeholder="cop_…" />
+    <button class="main">Sign in</button>
+    {error && <Failed error={error instanceof Problem && error.status === 401 ? new Error("This token is not valid.") : error} />}
+    <p class="hint">The terminal in which <code>coppice serve</code> runs shows one, <code>coppice token add NAME</code> makes others, and <code>coppice web</code> signs you in.</p>
+  </form></main>
+}
+
+const allKeys: [string, string][] = [
+  ["↑ ↓ j k", "move"], ["PgUp PgDn", "move by a page"], ["g G", "first, last"], ["Enter", "open"], ["Esc", "back"], ["/", "find"], ["n N", "next, previous hit"],
+  ["p P", "next, previous prompt"], ["e E", "error"], ["d D", "edit"], ["m M", "compaction"], ["Space", "fold, unfold"],
+  ["t", "tree"], ["x", "context"], ["c", "chat"], ["r", "copy the command that resumes it in its agent"], ["] [", "other branches"], ["z Z", "fold tools, thinking"], ["=", "compare, in the tree; Space marks"], ["b l", "branch, label, in the tree"], ["i", "images"], ["$", "usage"], ["f", "fork"], ["o", "export"], ["X", "look for secrets"], ["y", "copy a link"], ["R", "rename"], ["T", "tag"], ["s", "pin"], ["v", "rate"], ["Del", "trash"], ["?", "this help"],
+]
+
+function Help({ onClose }: { onClose: () => void }) {
+  const box = useRef<HTMLDialogElement>(null)
+  useEffect(() => box.current!.showModal(), [])
+  return <dialog ref={box} onClose={onClose} aria-labelledby="keys"><h2 id="keys">Keys</h2>
+    <dl>{allKeys.map(([key, what]) => <><dt>{key.split(" ").map((k) => <><kbd>{k}</kbd> </>)}</dt><dd>{what}</dd></>)}</dl>
+    <form method="dialog"><button>Close</button></form></dialog>
+}
+
+function Shell({ who }: { who: Me }) {
+  const { parts, query } = usePlace()
+  const [help, setHelp] = useState(false)
+  const [selected, select] = useState("")
+  useKeys({ "?": () => setHelp(true), $: () => go("/stats"), c: () => go("/new"), Escape: () => { if (parts.length) go("/") }, "/": () => document.querySelector<HTMLInputElement>("#search")?.focus() })
+  const [room, id] = parts
+  let view
+  switch (room) {
+    case "s": view = <Conversation key={id} id={id} rest={parts.slice(2)} query={query} />; break
+    case "stats": view = <Stats />; break
+    case "images": view = <Images />; break
+    case "new": view = <New />; break
+    default: view = selected ? <CardView id={selected} /> : <p class="empty">Choose a conversation.</p>
+  }
+  const leave = () => signOut().finally(() => location.assign("/"))
+  return <Who.Provider value={who}>
+    <a class="skip" href="#view">Skip to the conversation</a>
+    <header class="top"><Link to="/" class="brand">Coppice</Link>
+      <nav aria-label="Views">
+        {who.access !== "read" && <Link to="/new" title="Chat (c)">New chat</Link>}
+        <Link to="/stats" title="Usage ($)" aria-current={room === "stats" ? "page" : undefined}>Usage</Link>
+        <Link to="/images" aria-current={room === "images" ? "page" : undefined}>Images</Link>
+      </nav>
+      <span class="who">{!who.open && <button onClick={leave} title={`Signed in as ${who.name}, with ${who.access} access`}>Sign out</button>}
+        <button onClick={() => setHelp(true)} title="Keys (?)" aria-label="Keys">?</button></span>
+    </header>
+    <main class={room ? "panes open" : "panes"}>
+      <Sessions active={!room} open={room === "s" ? id : ""} selected={selected} onSelect={select} query={query.get("q") ?? ""} />
+      <div id="view" tabIndex={-1}>{view}</div>
+    </main>
+    {help && <Help onClose={() => setHelp(false)} />}
+  </Who.Provider>
+}
+
+function App() {
+  const [who, set] = useState<Me | null>()
+  const [error, fail] = useState<Error>()
+  const look = () => me().then(set, (e) => e instanceof Problem && e.status === 401 ? set(null) : fail(e))
+  useEffect(() => {
+    onSignedOut(() => set(null))
+    // coppice web opens the page with a code that works once. It is in the part of the address
+    // that a browser does not send, and is taken out of the history.
+    const code = new URLSearchParams(location.hash.slice(1)).get("sign-in")
+    if (!code) { look(); return }
+    history.replaceState(null, "", location.pathname + location.search)
+    signIn({ code }).then(look, look)
+  }, [])
+  return <>
+    {error ? <Failed error={error} /> : who === undefined ? null : who ? <Shell who={who} /> : <SignIn onIn={look} />}
+    <Notices />
+  </>
+}
+
+render(<App />, document.getElementById("app")!)

@@ -1,0 +1,44 @@
+// A conversation and the views of it.
+import { get, path, type Session } from "./api"
+import { counted, Failed, go, Link, short, useAsked, useKeys, useMay } from "./ui"
+import { sessionKeys } from "./actions"
+import { Transcript } from "./transcript"
+import { Tree } from "./tree"
+import { Context } from "./context"
+import { Compare } from "./compare"
+import { Share } from "./share"
+import { Images } from "./images"
+import { Composer } from "./chat"
+
+const views: [string, string, string][] = [["", "Transcript", ""], ["tree", "Tree", "t"], ["context", "Context", "x"], ["images", "Images", "i"], ["share", "Export", "o"]]
+
+export function Conversation({ id, rest, query }: { id: string, rest: string[], query: URLSearchParams }) {
+  const about = useAsked((signal) => get<Session>(path`/v1/sessions/${id}`, undefined, signal), [id])
+  const s = about.value
+  const may = useMay("write")
+  const [view, a, b] = rest
+  useKeys({ ...sessionKeys(id, s), Escape: () => go(view && view !== "e" ? path`/s/${id}` : "/"), c: () => document.querySelector<HTMLTextAreaElement>("#say")?.focus() })
+  const room = view === "e" || !view ? "" : view
+  const inside = () => {
+    switch (room) {
+      case "tree": return <Tree id={id} at={query.get("at") ?? ""} />
+      case "context": return <Context id={id} leaf={query.get("leaf") ?? ""} />
+      case "compare": return <Compare id={id} a={a ?? ""} b={b ?? ""} />
+      case "images": return <Images id={id} />
+      case "share": return <Share id={id} />
+    }
+    return <Transcript id={id} entry={view === "e" ? a : undefined} query={query.get("q")?.split(/\s+/).filter((w) => !w.includes(":")).join(" ").replaceAll('"', "") || undefined} foot={may && <Composer id={id} />} />
+  }
+  return <section class="conversation" aria-label="Conversation">
+    <header class="about">
+      <Link to="/" class="back" aria-label="Back to the list" title="Back (Esc)">‹</Link>
+      <div><h1 dir="auto">{s?.title || (about.busy ? "…" : "untitled")}</h1>
+        {s && <p class="facts">{[s.agent, s.project, counted(s.messages, "message"), s.branches > 1 && counted(s.branches, "branch", "branches"), s.tokens && short(s.tokens) + " tokens"].filter(Boolean).join(" · ")}
+          {s.tags.map((t) => <span class="tag"> #{t}</span>)}{s.parent && <> · <Link to={path`/s/${s.parent}`}>{s.relation} of {s.parent}</Link></>}</p>}</div>
+      <nav class="views" aria-label="Views of the conversation">{views.map(([to, name, key]) =>
+        <Link to={path`/s/${id}` + (to && "/" + to)} aria-current={to === room ? "page" : undefined} title={key ? `${name} (${key})` : name}>{name}</Link>)}</nav>
+    </header>
+    <Failed error={about.error} />
+    {!about.error && inside()}
+  </section>
+}

@@ -1,0 +1,103 @@
+// A home with a demo, a conversation of 100,000 entries and one that attacks its reader, and a
+// server for it.
+import { execFileSync, spawn } from "node:child_process"
+import { createServer } from "node:http"
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+
+const coppice = process.env.COPPICE ?? "coppice"
+
+const line = (o) => JSON.stringify(o) + "\n"
+const header = (id) => line({ type: "session", id, version: 1, timestamp: "2026-10-01T00:00:00.000Z", cwd: "/home/ada/" + id })
+const message = (id, parent, i, role, content) =>
+  line({ type: "message", id, parent_id: parent, timestamp: new Date(Date.UTC(2026, 9, 1) + i * 1000).toISOString(), message: { role, content } })
+const text = (content) => ({ type: "text", text: { content } })
+
+function long(n) {
+  const out = [header("long")]
+  for (let i = 0; i < n; i++) {
+    const content = [
+      text(`Question ${i}: what about *this*?`),
+      { type: "tool_use", tool_use: { id: "call" + i, name: "bash", input: { command: `echo ${i}` } } },
+      { type: "tool_result", tool_result: { tool_use_id: "call" + (i - 1), is_error: i % 1000 === 2, content: `line ${i}\n`.repeat(5) } },
+      text(`Answer ${i}.\n\n${"Some words that fill a line or two. ".repeat(1 + i % 9)}\n\n\`\`\`go\nfunc f() int { return ${i} }\n\`\`\`\n`),
+    ][i % 4]
+    out.push(message("long-" + i, i ? "long-" + (i - 1) : null, i, ["user", "assistant", "tool", "assistant"][i % 4], [content]))
+  }
+  return out.join("")
+}
+
+// Texts that run a script, or fetch something, where a page is careless: after the lists of OWASP
+// and html5sec.
+export const attacks = [
+  "<script>window.hit=1</script>", "<img src=x onerror=window.hit=2>", "<svg onload=window.hit=3>", "<svg><animate onbegin=window.hit=4 attributeName=x dur=1s>",
+  "[x](javascript:window.hit=5)", "[x](JaVaScRiPt&colon;window.hit=6)", "![x](https://example.org/spy.png)", "<iframe srcdoc='<script>parent.hit=7</script>'>",
+  "<a href='javascript:window.hit=8'>x</a>", "\"><img src=x onerror=window.hit=9>", "'-window.hit=10-'", "</textarea><script>window.hit=11</script>", "</details></div></article><script>window.hit=12</script>",
+  "<math><mtext><table><mglyph><style><img src=x onerror=window.hit=13>", "<noscript><p title=\"</noscript><img src=x onerror=window.hit=14>\">", "<style>*{display:none!important}</style>", "<link rel=stylesheet href=https://example.org/x.css>",
+  "<base href=https://example.org/>", "<meta http-equiv=refresh content='0;url=https://example.org/'>", "<form action=https://example.org/><input name=x><button>x</button></form>", "<object data=https://example.org/x>", "<embed src=https://example.org/x>",
+  "```html\n<script>window.hit=15</script>\n```", "`<img src=x onerror=window.hit=16>`", "|a|\n|-|\n|<img src=x onerror=window.hit=17>|", "<https://example.org/\"onmouseover=window.hit=18>", "[x](data:text/html,<script>window.hit=19</script>)", "\u202e<script>window.hit=20</script>", "{{constructor.constructor('window.hit=21')()}}", "${window.hit=22}",
+]
+
+function hostile() {
+  const out = [header("hostile")]
+  let i = 0, parent = null
+  const add = (role, content) => { const id = "hostile-" + i; out.push(message(id, parent, i++, role, content)); parent = id }
+  for (const attack of attacks) {
+    add("user", [text(attack)])
+    add("assistant", [text(attack), { type: "thinking", thinking: { content: attack } }, { type: "tool_use", tool_use: { id: "c" + i, name: attack.slice(0, 60), input: { command: attack, path: attack } } }])
+    add("tool", [{ type: "tool_result", tool_result: { tool_use_id: "c" + (i - 1), content: attack } }])
+  }
+  out.push(line({ type: "label", id: "hostile-label", parent_id: parent, timestamp: "2026-10-01T01:00:00.000Z", label: { target_id: "hostile-0", label: attacks[1] } }))
+  return out.join("")
+}
+
+/** fakeModel is a model that runs a command if it is asked to, and otherwise says what it heard. */
+async function fakeModel() {
+  const server = createServer(async (req, res) => {
+    let body = ""
+    for await (const piece of req) body += piece
+    const { messages } = JSON.parse(body), last = messages.at(-1)
+    const said = typeof last.content === "string" ? last.content : last.content?.map((c) => c.text).join("") ?? ""
+    res.writeHead(200, { "Content-Type": "text/event-stream" })
+    const send = (delta, finish_reason = null) => res.write(`data: ${JSON.stringify({ id: "x", object: "chat.completion.chunk", model: "fake", choices: [{ index: 0, delta, finish_reason }] })}\n\n`)
+    if (last.role === "user" && said.includes("please run")) {
+      send({ role: "assistant", tool_calls: [{ index: 0, id: "call-" + messages.length, type: "function", function: { name: "bash", arguments: JSON.stringify({ command: "echo it-ran" }) } }] })
+      send({}, "tool_calls")
+    } else {
+      for (const word of `I heard: ${said}`.split(/(?<= )/)) send({ content: word })
+      send({}, "stop")
+    }
+    res.end("data: [DONE]\n\n")
+  })
+  await new Promise((done) => server.listen(0, "127.0.0.1", done))
+  return { url: `http://127.0.0.1:${server.address().port}/v1`, close: () => { server.closeAllConnections(); server.close() } }
+}
+
+export async function openHome() {
+  const dir = mkdtempSync(join(tmpdir(), "coppice-web-"))
+  const env = { ...process.env, HOME: dir, COPPICE_HOME: join(dir, "sessions"), XDG_CACHE_HOME: join(dir, "cache") }
+  execFileSync(coppice, ["demo"], { env })
+  writeFileSync(join(dir, "sessions", "long.jsonl"), long(100_000))
+  writeFileSync(join(dir, "sessions", "hostile.jsonl"), hostile())
+  const model = await fakeModel()
+  Object.assign(env, { COPPICE_PROVIDER: "openai-chat", COPPICE_MODEL: "fake", COPPICE_BASE_URL: model.url })
+  const server = spawn(coppice, ["serve", "--addr", "127.0.0.1:0", "--tools"], { env, stdio: ["ignore", "ignore", "pipe"] })
+  let said = ""
+  const [url, token] = await new Promise((done, fail) => {
+    server.stderr.on("data", (d) => {
+      said += d
+      const m = /at (http:\S+)[^]*(cop_\w+)/.exec(said)
+      if (m) done([m[1], m[2]])
+    })
+    server.on("exit", () => fail(new Error(said)))
+  })
+  const api = async (method, path, body) => {
+    const r = await fetch(url + path, { method, headers: { Authorization: "Bearer " + token, "Content-Type": "application/json" }, body: body && JSON.stringify(body) })
+    if (!r.ok) throw new Error(`${method} ${path}: ${r.status} ${await r.text()}`)
+    return r.json()
+  }
+  return { url, token, api, close: () => new Promise((done) => { model.close(); server.on("exit", done); server.kill() }).then(() => rmSync(dir, { recursive: true, force: true })) }
+}
+
+export const axeSource = readFileSync(new URL("../node_modules/axe-core/axe.min.js", import.meta.url), "utf8")

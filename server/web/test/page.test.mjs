@@ -1,0 +1,284 @@
+// Drives the page in Chromium. make web-check runs it.
+import assert from "node:assert/strict"
+import { existsSync, mkdirSync } from "node:fs"
+import { after, before, test } from "node:test"
+import { chromium } from "playwright-core"
+import { attacks, axeSource, openHome } from "./home.mjs"
+
+let home, browser
+const shots = process.env.SHOTS // a directory for pictures of the views
+
+before(async () => {
+  const executablePath = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync)
+  ;[home, browser] = await Promise.all([openHome(), chromium.launch({ executablePath, args: ["--no-sandbox", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"] })])
+  await home.api("GET", "/v1/sessions?limit=1") // the index is complete
+  if (shots) mkdirSync(shots, { recursive: true })
+})
+after(async () => { await browser?.close(); await home?.close() })
+
+/** open returns a page that is signed in. Whatever the browser complains about fails the test. */
+async function open(t, path, o = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...o })
+  const page = await context.newPage()
+  const complaints = [], elsewhere = []
+  page.on("console", (m) => { if (m.type() === "error" || m.type() === "warning") complaints.push(m.text()) })
+  page.on("pageerror", (e) => complaints.push(e.stack))
+  page.on("request", (r) => { if (!r.url().startsWith(home.url) && !/^(data|blob):/.test(r.url())) elsewhere.push(r.url()) })
+  t.after(async () => {
+    await context.close()
+    assert.deepEqual(complaints, [])
+    assert.deepEqual(elsewhere, [])
+  })
+  const { code } = await home.api("POST", "/web/code")
+  await page.goto(home.url + path + "#sign-in=" + code)
+  await page.waitForSelector(".panes")
+  return page
+}
+
+async function isAccessible(page, name) {
+  await page.evaluate(axeSource) // not as an element: the page's policy would refuse it
+  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }))
+  assert.deepEqual(violations.map((v) => `${name}: ${v.id}: ${v.nodes.slice(0, 3).map((n) => n.html + " " + n.failureSummary).join("; ")}`), [])
+}
+
+const articles = (page) => page.locator(".rows > article")
+
+test("signing in asks for a token, and signing out ends it", async (t) => {
+  const context = await browser.newContext()
+  t.after(() => context.close())
+  const page = await context.newPage()
+  await page.goto(home.url + "/s/tokenizer")
+  await page.fill("#token", "cop_wrong")
+  await page.keyboard.press("Enter")
+  await page.getByText("This token is not valid.").waitFor()
+  await isAccessible(page, "sign in")
+  await page.fill("#token", home.token)
+  await page.keyboard.press("Enter")
+  await page.getByRole("heading", { name: "Off-by-one in the tokenizer" }).waitFor()
+  const kept = await page.evaluate(() => document.cookie + JSON.stringify(localStorage))
+  assert.ok(!kept.includes("cop_"), "the page keeps the token: " + kept)
+  await page.reload()
+  await page.getByRole("heading", { name: "Off-by-one in the tokenizer" }).waitFor()
+  await page.getByRole("button", { name: "Sign out" }).click()
+  await page.waitForSelector("#token")
+  assert.equal((await context.cookies()).length, 0)
+})
+
+test("a link of coppice web signs in once, and its code is not in the history", async (t) => {
+  const page = await open(t, "/s/kyoto")
+  assert.equal(page.url(), home.url + "/s/kyoto")
+})
+
+test("the list is searched as one types, and opened with keys", async (t) => {
+  const page = await open(t, "/")
+  await page.locator(".card h1").waitFor()
+  await page.keyboard.press("/")
+  await page.keyboard.type("smells")
+  await page.locator(".hit mark").first().waitFor()
+  await page.keyboard.press("Enter")
+  await page.keyboard.press("Enter")
+  await page.locator("article.here").waitFor()
+  assert.match(await page.locator("article.here").textContent(), /smells/)
+  assert.match(page.url(), /\/s\/tokenizer\/e\//)
+  await page.keyboard.press("Escape")
+  await page.keyboard.press("Escape")
+  assert.equal(new URL(page.url()).pathname, "/")
+})
+
+test("a filter that no session has says what there is", async (t) => {
+  const page = await open(t, "/?q=agent%3Anobody")
+  await page.getByText("is not known; there are").waitFor()
+})
+
+test("a long conversation has few rows in the document, and answers at once", async (t) => {
+  const page = await open(t, "/s/long")
+  await page.getByText("Answer 99999.").waitFor()
+  await page.evaluate(() => {
+    globalThis.slow = []
+    new PerformanceObserver((l) => l.getEntries().forEach((e) => e.interactionId && globalThis.slow.push(e.duration))).observe({ type: "event", durationThreshold: 16, buffered: true })
+  })
+  let most = 0
+  const count = async () => { most = Math.max(most, await articles(page).count()) }
+  for (let i = 0; i < 30; i++) {
+    await page.keyboard.press(i % 3 ? "k" : "PageUp")
+    await count()
+  }
+  for (let i = 0; i < 15; i++) {
+    await page.mouse.move(800, 400)
+    await page.mouse.wheel(0, -3000)
+    await page.waitForTimeout(30)
+    await count()
+  }
+  await page.keyboard.press("g")
+  await page.locator("article", { hasText: "Question 0:" }).waitFor()
+  await page.keyboard.press("p")
+  await page.locator("article.here", { hasText: "Question 4:" }).waitFor()
+  await page.locator(".scroll").evaluate((e) => { e.scrollTop = e.scrollHeight / 2 })
+  await page.waitForFunction(() => [...document.querySelectorAll(".rows > article")].some((a) => a.dataset.i > 40000 && a.dataset.i < 60000 && a.getBoundingClientRect().top < 800 && a.getBoundingClientRect().bottom > 100))
+  await page.keyboard.press("G")
+  await page.getByText("Answer 99999.").waitFor()
+  await count()
+  assert.ok(most > 20 && most <= 400, `${most} rows`)
+  assert.ok(await page.evaluate(() => document.getElementsByTagName("*").length) < 12000)
+  const slow = (await page.evaluate(() => globalThis.slow)).sort((a, b) => a - b)
+  t.diagnostic(`${most} rows at most; interactions over 16 ms: ${slow.length}, slowest ${slow.at(-1) ?? 0} ms`)
+})
+
+test("what is read stays where it is while rows come and go", async (t) => {
+  const page = await open(t, "/s/long/e/long-50000")
+  const here = page.locator("article.here")
+  await here.waitFor()
+  await page.mouse.move(800, 400)
+  for (const by of [400, -400]) { // far enough that rows come at one end, and go at the other
+    for (let i = 0; i < 35; i++) {
+      const [row, was] = await page.evaluate((by) => {
+        const seen = [...document.querySelectorAll(".rows > article")].filter((a) => a.getBoundingClientRect().top > 120 && a.getBoundingClientRect().top < 780)
+        const a = by > 0 ? seen.at(-1) : seen[0]
+        return [a.dataset.i, a.getBoundingClientRect().top]
+      }, by)
+      await page.mouse.wheel(0, by)
+      await page.waitForTimeout(50)
+      const is = await page.locator(`article[data-i="${row}"]`).evaluate((a) => a.getBoundingClientRect().top)
+      assert.ok(Math.abs(was - by - is) < 3, `row ${row} was at ${was} and is at ${is}`)
+    }
+  }
+  const rows = await articles(page).count()
+  assert.ok(rows > 100 && rows <= 400, `${rows} rows`)
+})
+
+test("an address of an entry opens there, also on another branch", async (t) => {
+  const page = await open(t, "/s/nightly/e/nightly-12")
+  await page.locator("article.here").waitFor()
+  const id = await page.locator("article.here a.at").getAttribute("href")
+  assert.equal(id, "/s/nightly/e/nightly-12")
+})
+
+test("keys find prompts, errors, edits and words", async (t) => {
+  const page = await open(t, "/s/tokenizer")
+  await articles(page).first().waitFor()
+  await page.keyboard.press("g")
+  await page.keyboard.press("d")
+  await page.locator("article.here .diff").waitFor()
+  await page.keyboard.press("/")
+  await page.keyboard.type("smells")
+  await page.keyboard.press("Enter")
+  await page.locator("article.here", { hasText: "smells" }).waitFor()
+  await page.keyboard.press("n")
+  await page.getByText("there is no later").waitFor()
+})
+
+test("the tree is listed and drawn", async (t) => {
+  const page = await open(t, "/s/nightly/tree")
+  await page.getByText("Pin it, then.").waitFor()
+  await isAccessible(page, "tree")
+  await page.getByRole("button", { name: "Drawing" }).click()
+  await page.locator(".stretch").first().waitFor()
+  assert.equal(await page.locator(".stretch").count(), 5)
+  await isAccessible(page, "drawing")
+  if (shots) await page.screenshot({ path: shots + "/drawing.png" })
+  await page.locator(".stretch").last().focus()
+  await page.keyboard.press("Enter")
+  await page.locator("article.here").waitFor()
+})
+
+test("two branches are compared", async (t) => {
+  const page = await open(t, "/s/nightly/tree")
+  await page.getByText("Done. The next nightly").click()
+  await page.keyboard.press("=")
+  await page.getByText("I may not talk to the daemon").click()
+  await page.keyboard.press("=")
+  await page.locator(".sides section").nth(1).waitFor()
+  await isAccessible(page, "compare")
+  if (shots) await page.screenshot({ path: shots + "/compare.png" })
+})
+
+test("what others say appears by itself", async (t) => {
+  const page = await open(t, "/s/licence")
+  await articles(page).first().waitFor()
+  await page.waitForTimeout(300) // the stream is open
+  const said = "It is said now: " + Date.now()
+  await home.api("POST", "/v1/sessions/licence/entries", { message: { role: "user", content: [{ type: "text", text: said }] } })
+  await page.getByText(said).waitFor({ timeout: 5000 })
+})
+
+test("what others say does not move what one reads", async (t) => {
+  const page = await open(t, "/s/long/e/long-99900")
+  await page.locator("article.here").waitFor()
+  await page.waitForTimeout(400)
+  const top = () => page.locator("article.here").evaluate((a) => a.getBoundingClientRect().top)
+  const before = await top()
+  await home.api("POST", "/v1/sessions/long/entries", { message: { role: "user", content: [{ type: "text", text: "One more." }] } })
+  await page.getByRole("button", { name: "1 new entry" }).waitFor()
+  assert.equal(await top(), before)
+  await page.getByRole("button", { name: "1 new entry" }).click()
+  await page.locator("article", { hasText: "One more." }).waitFor()
+})
+
+test("one talks to a model, and decides about its calls", async (t) => {
+  const page = await open(t, "/new")
+  await page.fill("#say", "Hello there")
+  await page.keyboard.press("Enter")
+  await page.locator("article.assistant", { hasText: "I heard: Hello there" }).waitFor()
+  assert.match(page.url(), /\/s\//)
+  await page.getByLabel("with tools").check()
+  await page.fill("#say", "please run it")
+  await page.keyboard.press("Enter")
+  await page.getByRole("alertdialog").getByRole("button", { name: "Allow" }).click()
+  await page.locator("article", { hasText: "it-ran" }).first().waitFor()
+  await page.locator("article.assistant", { hasText: "I heard: it-ran" }).waitFor()
+  await isAccessible(page, "chat")
+})
+
+test("images are drawn", async (t) => {
+  const page = await open(t, "/s/kyoto")
+  await page.locator("article img").waitFor()
+  assert.ok(await page.locator("article img").evaluate((i) => i.naturalWidth > 0 && i.src.startsWith("blob:")))
+  await page.keyboard.press("i")
+  await page.locator(".gallery img").waitFor()
+})
+
+test("an export is saved", async (t) => {
+  const page = await open(t, "/s/tokenizer/share")
+  const [saved] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Markdown" }).click()])
+  assert.equal(saved.suggestedFilename(), "tokenizer.md")
+})
+
+test("text of a session never acts", async (t) => {
+  for (const path of ["/s/hostile", "/s/hostile/tree", "/s/hostile/context", "/s/hostile/share", "/?q=window.hit", "/"]) {
+    const page = await open(t, path)
+    await page.waitForTimeout(500)
+    if (path === "/s/hostile") {
+      for (const d of await page.locator("details").all()) await d.evaluate((d) => { d.open = true })
+      await page.keyboard.press("g")
+      await page.getByText(attacks[0]).first().waitFor()
+      assert.equal(await page.locator(".body :is(script, style, link, meta, base, iframe, object, embed, form, input, svg, math, img)").count(), 0)
+      assert.equal(await page.locator(".body a:not([href^='https://'], [href^='http://'], [href^='mailto:'])").count(), 0)
+    }
+    assert.equal(await page.evaluate(() => window.hit), undefined, path)
+    await page.context().close()
+  }
+})
+
+const views = [["list", "/"], ["search", "/?q=tokenizer"], ["transcript", "/s/tokenizer"], ["tree", "/s/nightly/tree"], ["context", "/s/tokenizer/context"], ["images", "/s/kyoto/images"], ["export", "/s/kyoto/share"], ["usage", "/stats"], ["chat", "/new"]]
+const looks = { light: { colorScheme: "light" }, dark: { colorScheme: "dark" }, phone: { colorScheme: "light", viewport: { width: 390, height: 800 }, hasTouch: true, isMobile: true }, forced: { forcedColors: "active", reducedMotion: "reduce" } }
+
+for (const [look, o] of Object.entries(looks)) {
+  test(`every view is accessible: ${look}`, async (t) => {
+    const page = await open(t, "/", o)
+    for (const [name, path] of views) {
+      await page.evaluate((path) => { history.pushState(null, "", path); dispatchEvent(new PopStateEvent("popstate")) }, path)
+      if (name === "search") await page.goto(home.url + path)
+      await page.waitForTimeout(250)
+      if (look !== "forced") await isAccessible(page, `${name}, ${look}`)
+      assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${name} is wider than the window`)
+      if (shots) await page.screenshot({ path: `${shots}/${name}-${look}.png` })
+    }
+  })
+}
+
+test("the keys are listed", async (t) => {
+  const page = await open(t, "/")
+  await page.keyboard.press("?")
+  await page.getByRole("dialog").waitFor()
+  await isAccessible(page, "keys")
+})
