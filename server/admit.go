@@ -24,6 +24,8 @@ type admission struct {
 	origins *http.CrossOriginProtection
 	memory  *memory
 
+	browsers *browsers
+
 	mu      sync.Mutex // guards callers
 	callers map[string]*caller
 }
@@ -36,7 +38,7 @@ type caller struct {
 }
 
 func newAdmission(o *Options) (*admission, error) {
-	a := &admission{o: o, origins: http.NewCrossOriginProtection(), memory: newMemory(o.Limits.Memory), callers: make(map[string]*caller)}
+	a := &admission{o: o, origins: http.NewCrossOriginProtection(), memory: newMemory(o.Limits.Memory), browsers: newBrowsers(), callers: make(map[string]*caller)}
 	for _, origin := range o.Origins {
 		if err := a.origins.AddTrustedOrigin(origin); err != nil {
 			return nil, err
@@ -71,6 +73,9 @@ func (s *Server) admitting(next http.Handler) http.Handler {
 				return
 			}
 		}
+		if s.page(w, r) {
+			return
+		}
 		g, err := s.admit.check(r)
 		if err != nil {
 			s.fail(w, r, err)
@@ -84,7 +89,7 @@ func (s *Server) admitting(next http.Handler) http.Handler {
 		}
 		defer end()
 		ctx := context.WithValue(context.WithValue(r.Context(), grantKey{}, g), holdingKey{}, held)
-		ctx, cancel := s.admit.whileAllowed(ctx, bearer(r))
+		ctx, cancel := s.admit.whileAllowed(ctx, s.admit.browsers.tokenOf(r))
 		defer cancel()
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
@@ -113,16 +118,24 @@ func (a *admission) whileAllowed(ctx context.Context, token string) (context.Con
 
 // check returns who asks.
 func (a *admission) check(r *http.Request) (*Grant, error) {
+	if err := a.isAllowed(r); err != nil {
+		return nil, err
+	}
+	return a.grantTo(r.Context(), a.browsers.tokenOf(r))
+}
+
+// isAllowed returns why a request is refused whoever sends it, or nil.
+func (a *admission) isAllowed(r *http.Request) error {
 	if !a.isHost(r.Host) {
-		return nil, &Problem{
+		return &Problem{
 			Status: http.StatusMisdirectedRequest, Kind: home.KindForbidden, Detail: "this server does not answer for the host " + r.Host,
 			Hint: "ask for localhost, or have the server answer for this name: coppice serve --host NAME",
 		}
 	}
 	if err := a.origins.Check(r); err != nil || a.isForeign(r) {
-		return nil, problemf(http.StatusForbidden, home.KindForbidden, "a page of another site may not ask this server")
+		return problemf(http.StatusForbidden, home.KindForbidden, "a page of another site may not ask this server")
 	}
-	return a.grant(r)
+	return nil
 }
 
 // isForeign reports whether a page of another site sends a request to a server without
@@ -148,12 +161,12 @@ func (a *admission) isHost(host string) bool {
 	})
 }
 
-// grant finds out who sent a request.
-func (a *admission) grant(r *http.Request) (*Grant, error) {
+// grantTo finds out who has a token.
+func (a *admission) grantTo(ctx context.Context, token string) (*Grant, error) {
 	g := &Grant{Name: "everybody", Access: home.Admin}
 	if a.o.Authorize != nil {
 		var err error
-		if g, err = a.o.Authorize(r.Context(), bearer(r)); errors.Is(err, ErrUnauthorized) {
+		if g, err = a.o.Authorize(ctx, token); errors.Is(err, ErrUnauthorized) {
 			return nil, &Problem{
 				Status: http.StatusUnauthorized, Kind: kindUnauthorized, Detail: ErrUnauthorized.Error(),
 				Hint: "send it as Authorization: Bearer TOKEN; coppice token add NAME makes one",

@@ -182,10 +182,16 @@ func (s *Server) addRoutes() {
 		if op.Route != "" {
 			s.mux.Handle(op.Route, s.operation(describe(op, registry)))
 			s.streams[op.Route] = op.Event != nil
+			if op.Name == "entries.rows" {
+				s.mux.Handle("GET /web/rows/{session}", s.pageRows(describe(op, registry)))
+			}
 		}
 	}
 	s.mux.HandleFunc("POST "+storePath, s.serveStore)
 	s.mux.Handle("/mcp", s.models())
+	s.mux.HandleFunc("GET /web/me", s.signedIn)
+	s.mux.HandleFunc("POST /web/code", s.giveCode)
+	s.mux.HandleFunc("POST /web/sign-out", s.signOut)
 	s.mux.Handle("GET /metrics", s.only(home.Admin, s.watch.metrics()))
 	if s.o.Pprof {
 		s.mux.Handle("/debug/pprof/", s.only(home.Admin, profiles()))

@@ -253,6 +253,7 @@ var commands = []func(*app) *cobra.Command{
 	ipcCommand,
 	mcpCommand,
 	serveCommand,
+	webCommand,
 	versionCommand,
 }
 

@@ -24,6 +24,7 @@ type serveFlags struct {
 	hosts, origins        []string
 	behindProxy, open     bool
 	imports, tools, pprof bool
+	own                   bool // it has a token of its own in any case
 }
 
 func serveCommand(a *app) *cobra.Command {
@@ -31,10 +32,11 @@ func serveCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the sessions over HTTP",
-		Long: "Lets other programs and other machines use the sessions over HTTP. Every operation\n" +
-			"is below /v1, described at /openapi.json; agents find an MCP server at /mcp. Only\n" +
-			"programs on this machine can connect, unless you choose another --addr; that needs a\n" +
-			"certificate or a proxy with TLS.\n\n" +
+		Long: "Lets browsers, other programs and other machines use the sessions over HTTP. At / is\n" +
+			"a page for people, which coppice web opens. Every operation is below /v1, described\n" +
+			"at /openapi.json; agents find an MCP server at /mcp. Only programs on this machine\n" +
+			"can connect, unless you choose another --addr; that needs a certificate or a proxy\n" +
+			"with TLS.\n\n" +
 			"Every client needs a token, which coppice token add makes. If there are none yet,\n" +
 			"serve prints a temporary one. Then, in another terminal:\n\n" +
 			"  export COPPICE_TOKEN=cop_…\n" +
@@ -132,8 +134,8 @@ func (f *serveFlags) check() error {
 	return nil
 }
 
-// authorize makes the server ask for tokens. If the home has none, it returns one that is valid
-// for this server only, until it stops.
+// authorize makes the server ask for tokens. If the home has none, or own is
+// set, it returns one that is valid for this server only, until it stops.
 func (f *serveFlags) authorize(ctx context.Context, h *home.Home, o *server.Options) (secret string, err error) {
 	if f.open {
 		return "", nil
@@ -144,7 +146,7 @@ func (f *serveFlags) authorize(ctx context.Context, h *home.Home, o *server.Opti
 		return "", err
 	}
 	run := token.Of(memory.New(nil)) // which ends with this run
-	if len(all) == 0 {
+	if f.own || len(all) == 0 {
 		if secret, err = run.Add(ctx, token.Token{Name: "this-run", Access: home.Admin}); err != nil {
 			return "", err
 		}

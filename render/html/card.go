@@ -238,6 +238,7 @@ func cardName(it *item, e *session.Entry) string {
 }
 
 func (p *page) content(it *item, e *session.Entry) error {
+	p.entry = e.ID
 	switch {
 	case e.Message != nil:
 		return p.message(it, e.Message)
@@ -356,7 +357,15 @@ func (p *page) media(c *session.Content) {
 			return
 		}
 	}
-	p.raw("<p class=media>")
+	p.raw("<p class=media")
+	if p.parts && c.Image != nil && c.Image.Source != nil && c.Image.Source.Type != "url" {
+		p.raw(` data-entry="`)
+		p.text(p.entry)
+		p.raw(`" data-blob="`)
+		p.text(string(c.Image.Source.Blob))
+		p.raw(`"`)
+	}
+	p.raw(">")
 	p.text(gist)
 	p.raw("</p>\n")
 }

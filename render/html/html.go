@@ -29,8 +29,11 @@ type Options struct {
 }
 
 var (
+	//go:embed content.css
+	contentStyle string
 	//go:embed page.css
-	style string
+	pageStyle string
+	style     = contentStyle + pageStyle
 	//go:embed page.js
 	script string
 )
@@ -63,7 +66,9 @@ type page struct {
 	*plan
 	render.Conversation
 	*writer
-	next func(item int) (entryRead, error) // reads on to the entry of an item, in the order of plan.reads
+	next  func(item int) (entryRead, error) // reads on to the entry of an item, in the order of plan.reads
+	parts bool                              // there is no page around it: see Cards
+	entry string                            // the id of the entry that has what is being written
 }
 
 // policy allows what the page is made of, by hash, and images that are part of it.

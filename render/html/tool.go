@@ -53,8 +53,10 @@ func (p *page) call(it *item, t *session.ToolUseContent, outs []placed, at *entr
 		if err := p.load(out.item, at); err != nil {
 			return err
 		}
+		p.entry = at.entry.ID
 		p.out(it, &outs[k], resultAt(at, out.block))
 	}
+	p.entry = it.node.Entry.ID
 	p.raw("</details>\n")
 	return nil
 }
@@ -69,7 +71,7 @@ func hasImage(r *session.ToolResultContent) bool {
 // conversation, or from the message that has the first result.
 func (p *page) subagent(t *session.ToolUseContent, outs []placed, at *entryRead) {
 	name := p.Subagents[t.ID]
-	if name == "" && len(outs) > 0 && at.entry.Message != nil {
+	if name == "" && !p.parts && len(outs) > 0 && at.entry.Message != nil {
 		name = render.SubagentKey(p.Header().Key, at.entry.Message)
 	}
 	if name != "" {
@@ -148,7 +150,7 @@ func (p *page) outcome(r *session.ToolResultContent, results int) {
 func (p *page) out(it *item, out *placed, r *session.ToolResultContent) {
 	p.raw("<div class=out")
 	result := &p.items[out.item]
-	if !p.hasCard(out.item) && result.results[0].block == out.block {
+	if !p.parts && !p.hasCard(out.item) && result.results[0].block == out.block {
 		p.raw(" id=e")
 		p.number(out.item + 1)
 	}

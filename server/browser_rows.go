@@ -1,0 +1,106 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/render/html"
+	"github.com/coppice-dev/coppice/session"
+)
+
+// pageRow is a row as the page shows it. It has no entry: the HTML has what is shown of it.
+type pageRow struct {
+	home.Row
+	Entry pageEntry `json:"entry"`
+	HTML  string    `json:"html"` // "" if there is nothing to show
+}
+
+// pageEntry is what the page must know about an entry besides.
+type pageEntry struct {
+	ID    string    `json:"id"`
+	Time  time.Time `json:"time,omitzero"`
+	Role  string    `json:"role,omitempty"`
+	Facts []string  `json:"facts,omitempty"` // such as its model, in words
+}
+
+// pageRows answers as entries.rows does, with HTML instead of entries.
+func (s *Server) pageRows(op *described) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		noteOperation(r.Context(), op.Name)
+		read, err := s.read(op, w, r)
+		if err != nil {
+			s.fail(w, r, err)
+			return
+		}
+		ctx, cancel := s.limited(r, op)
+		defer cancel()
+		result, err := rowsForPage(ctx, GrantOf(ctx).Home, *read.(*home.RowsRequest))
+		if err != nil {
+			s.fail(w, r, err)
+			return
+		}
+		text, err := json.Marshal(result)
+		if err == nil {
+			err = holdingOf(ctx).take(ctx, int64(len(text)))
+		}
+		if err != nil {
+			s.fail(w, r, err)
+			return
+		}
+		w.Header().Set("Content-Type", plainJSON)
+		w.Header().Set("Cache-Control", "no-store")
+		_, _ = w.Write(text) // the caller may be gone
+	})
+}
+
+type pageRowsResult struct {
+	home.RowsResult
+	Rows []pageRow `json:"rows"`
+}
+
+// maxPageRows is how many rows the page may ask for at once.
+const maxPageRows = 500
+
+func rowsForPage(ctx context.Context, h *home.Home, r home.RowsRequest) (*pageRowsResult, error) {
+	r.Count = min(cmp.Or(r.Count, 50), maxPageRows)
+	if r.At != "" || r.From < 0 { // find out where that is
+		first := r
+		first.Count, first.Limit = 1, 1
+		at, err := h.Entries.Rows(ctx, first)
+		if err != nil {
+			return nil, err
+		}
+		r.At, r.Leaf, r.From = "", at.Leaf, at.From
+	}
+	around := r
+	around.From = max(r.From-html.Reach, 0)
+	around.Count = r.From + r.Count + html.Reach - around.From
+	result, err := h.Entries.Rows(ctx, around)
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]session.Entry, len(result.Rows))
+	for i := range result.Rows {
+		entries[i] = result.Rows[i].Entry
+	}
+	cards := html.Cards(entries)
+	page := &pageRowsResult{RowsResult: *result, Rows: []pageRow{}}
+	page.RowsResult.From, page.RowsResult.Rows = min(r.From, result.Total), nil
+	for i, row := range result.Rows {
+		if row.Index < r.From || row.Index >= r.From+r.Count {
+			continue
+		}
+		e := row.Entry
+		shown := pageRow{Row: row, Entry: pageEntry{ID: e.ID, Time: e.Timestamp.UTC()}, HTML: cards[i]}
+		if e.Message != nil {
+			shown.Entry.Role, shown.Entry.Facts = e.Message.Role, render.MessageFacts(e.Message)
+		}
+		page.Rows = append(page.Rows, shown)
+	}
+	return page, nil
+}
