@@ -48,7 +48,7 @@ try: ## Build it and look around, in a home of its own
 	@GO="$(GO)" scripts/try.sh
 
 .PHONY: test
-test: deps check cross cover race adapters ## All checks and tests; ends with "N passed, M failed"
+test: deps check cross web-check cover race adapters ## All checks and tests; ends with "N passed, M failed"
 
 .PHONY: quick
 # Vet compiles every package and its tests, so that a change nobody else can live with is
@@ -88,7 +88,7 @@ lint:
 tidy:
 	@echo "== go mod tidy"
 	@$(GO) mod tidy -diff
-	@for dir in tools interop/sdk $(ADAPTERS); do $(GO) -C $$dir mod tidy -diff; done
+	@for dir in tools interop/sdk server/web/build $(ADAPTERS); do $(GO) -C $$dir mod tidy -diff; done
 
 .PHONY: api
 api:
@@ -168,6 +168,25 @@ sdk: ## The official SDKs read our requests and answers, and we theirs
 	@echo "== official SDKs"
 	@cd interop/sdk; $(GO) vet $(PLAIN) ./...; \
 	$(GO) run github.com/coppice-dev/coppice/scripts/testsum -- $(PLAIN) -vet=off $(TESTFLAGS) ./...
+
+# The page of the server. Its packages are pinned by package-lock.json.
+WEB := server/web
+
+$(WEB)/node_modules: $(WEB)/package-lock.json
+	@cd $(WEB); npm ci --ignore-scripts --no-audit --no-fund --loglevel=error; touch node_modules
+
+.PHONY: web
+web: $(WEB)/node_modules ## Bundle the page of the server; needs Node
+	@cd $(WEB); npx tsc --noEmit
+	@$(GO) -C $(WEB)/build run . -dir ..
+
+.PHONY: web-check
+web-check: $(WEB)/node_modules ## Check that the page is what its sources give, and drive it in Chromium
+	@echo "== page"
+	@cd $(WEB); npx tsc --noEmit
+	@$(GO) -C $(WEB)/build run . -dir .. -check
+	@mkdir -p .cache; $(GO) build -o .cache/coppice ./cmd/coppice
+	@cd $(WEB); COPPICE=$(CURDIR)/.cache/coppice node --test test/page.test.mjs
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (60s)
