@@ -102,6 +102,7 @@ func tries(t *testing.T, session, files string) [][]string {
 		{"mcp", "install", "claude-code", "--name", odd, "--yes"},
 		{"mcp", "uninstall", "claude-code", "--name", odd, "--yes"},
 		{"serve", "--addr", odd},
+		{"web", odd},
 		{"search", "needle"},
 		{"search", "needle", "--json"},
 		{"search", odd},

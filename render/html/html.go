@@ -33,10 +33,12 @@ var (
 	contentStyle string
 	//go:embed page.css
 	pageStyle string
-	style     = contentStyle + pageStyle
 	//go:embed page.js
 	script string
 )
+
+// style is the style of the page: that of its content, and that of what is around it.
+func style() string { return contentStyle + pageStyle }
 
 // everything shows all branches one below the other where no script runs.
 const everything = "main [hidden],.marks [hidden]{display:block!important}.bar button,.bar label,#find{display:none}"
@@ -73,7 +75,7 @@ type page struct {
 
 // policy allows what the page is made of, by hash, and images that are part of it.
 func policy() string {
-	return "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; style-src " + hash(style) + " " + hash(everything) + "; script-src " + hash(script)
+	return "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; style-src " + hash(style()) + " " + hash(everything) + "; script-src " + hash(script)
 }
 
 func hash(s string) string {
@@ -87,7 +89,7 @@ func (p *page) head() {
 		"<meta name=viewport content=\"width=device-width, initial-scale=1\">\n<meta name=color-scheme content=\"light dark\">\n",
 		"<meta name=referrer content=no-referrer>\n<meta name=generator content=coppice>\n<title>")
 	p.text(title)
-	p.raw("</title>\n<style>", style, "</style>\n<noscript><style>", everything, "</style></noscript>\n</head>\n<body>\n")
+	p.raw("</title>\n<style>", style(), "</style>\n<noscript><style>", everything, "</style></noscript>\n</head>\n<body>\n")
 	p.bar(title)
 	p.raw("<div class=page>\n")
 	p.side()
