@@ -55,6 +55,26 @@ func ShortCost(u *Usage) string {
 	return text
 }
 
+// Trend adds up a value of days for a chart of at most so many columns, from the first of the days
+// to the last. Each column is as many days as it takes, and those without usage count as 0.
+func Trend(days []Usage, value func(*Usage) int64, columns int) (sums []int64, each int, err error) {
+	first, err := time.Parse(time.DateOnly, days[0].Key)
+	last, err2 := time.Parse(time.DateOnly, days[len(days)-1].Key)
+	if err := errors.Join(err, err2); err != nil {
+		return nil, 0, err
+	}
+	const day = 24 * time.Hour
+	span := int(last.Sub(first)/day) + 1
+	each = (span + columns - 1) / columns
+	sums = make([]int64, (span+each-1)/each)
+	for i := range days {
+		if at, err := time.Parse(time.DateOnly, days[i].Key); err == nil {
+			sums[int(at.Sub(first)/day)/each] += value(&days[i])
+		}
+	}
+	return sums, each, nil
+}
+
 // StatsResult is what was counted.
 type StatsResult struct {
 	Session  string            `json:"session,omitempty"`

@@ -180,7 +180,7 @@ func TestListOfRoots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Sessions.Create(t.Context(), home.CreateRequest{}); err != nil { // nothing is said in it
+	if _, err := h.Sessions.Create(t.Context(), home.CreateRequest{}); err != nil { // an empty one
 		t.Fatal(err)
 	}
 	list := func(r home.ListRequest) (ids []string) {

@@ -177,7 +177,7 @@ func writeMany(dir string, n int) error {
 		id := fmt.Sprintf("019a0000-0000-7000-8000-%012d", i)
 		at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(i) * time.Minute)
 		w := &log{id: id, at: at}
-		w.header(fmt.Sprintf(`,"cwd":"/work/project%d"`, i%50))
+		w.header(fmt.Sprintf(`,"cwd":"/home/you/project%d"`, i%50))
 		w.message("user", fmt.Sprintf("session %d: how do I coppice hazel number %d?", i, i%977))
 		w.message("assistant", "Cut it down to the ground in winter.")
 		if err := os.WriteFile(filepath.Join(dir, id+".jsonl"), []byte(w.String()), 0o600); err != nil {

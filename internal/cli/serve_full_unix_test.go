@@ -45,7 +45,7 @@ func (k *killable) ask(t *testing.T, method, path, body string) (status int, tex
 	return last.Error.Status, string(problem)
 }
 
-// TestServeOnAFullDisk: a writer is told why its request fails, and readers are not affected.
+// TestServeOnAFullDisk checks that writers learn why their requests fail, and that reading still works.
 // Everything that was acknowledged is there, and the same request succeeds once there is room.
 func TestServeOnAFullDisk(t *testing.T) {
 	t.Parallel()

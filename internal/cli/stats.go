@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -232,23 +231,13 @@ func (a *app) printBars(title string, bars []index.Count) error {
 // printTrend draws the tokens of all days as one line, those without any
 // included. A character stands for one day, or for several.
 func (a *app) printTrend(days []home.Usage) error {
-	first, err := time.Parse(time.DateOnly, days[0].Key)
-	last, err2 := time.Parse(time.DateOnly, days[len(days)-1].Key)
-	if err != nil || err2 != nil {
-		return errors.Join(err, err2)
-	}
-	const day = 24 * time.Hour
-	span := int(last.Sub(first)/day) + 1
 	room := trendWidth
 	if width := a.width(); width > 0 {
 		room = min(room, width-2)
 	}
-	each := (span + room - 1) / room
-	sums := make([]int64, (span+each-1)/each)
-	for _, d := range days {
-		if at, err := time.Parse(time.DateOnly, d.Key); err == nil {
-			sums[int(at.Sub(first)/day)/each] += d.Tokens()
-		}
+	sums, each, err := home.Trend(days, func(u *home.Usage) int64 { return u.Tokens() }, room)
+	if err != nil {
+		return err
 	}
 	title := fmt.Sprintf("Tokens from %s to %s", days[0].Key, days[len(days)-1].Key)
 	if each > 1 {

@@ -110,15 +110,14 @@ func (a *App) barRow() string {
 
 // help lists the keys of a room.
 type help struct {
-	base
-	of   room
-	list *list.List
-	all  []key
-	at   int // the width that it was drawn for
+	listing
+	of  room
+	all []key
+	at  int // the width that it was drawn for
 }
 
 func newHelp(a *App, of room) *help {
-	h := &help{base: newBase(a), of: of, all: a.keys()}
+	h := &help{listing: listing{base: newBase(a)}, of: of, all: a.keys()}
 	h.list = list.New(func(i int) []string { return []string{h.row(i)} })
 	h.list.SetCount(len(h.all))
 	return h
@@ -156,18 +155,6 @@ func (h *help) view(width, height int) ([]string, tea.Position) {
 	h.list.SetHeight(height)
 	rows, y := h.list.View()
 	return rows, tea.Position{Y: y}
-}
-
-func (h *help) wheel(_, _, rows int) tea.Cmd {
-	h.list.Scroll(rows)
-	return nil
-}
-
-func (h *help) click(_, y int) tea.Cmd {
-	if i := h.list.At(y); i >= 0 {
-		h.list.Select(i)
-	}
-	return nil
 }
 
 // listKeys are the keys that move in a list. The bar does not show them.

@@ -78,15 +78,14 @@ func (p *cardPane) lines(st style) []string {
 
 // cardRoom is the card of a session on a screen of its own.
 type cardRoom struct {
-	base
+	listing
 	id    string
-	list  *list.List
 	card  *home.Card
 	lines []string
 }
 
 func newCard(a *App, id string) *cardRoom {
-	r := &cardRoom{base: newBase(a), id: id}
+	r := &cardRoom{listing: listing{base: newBase(a)}, id: id}
 	r.list = list.New(func(i int) []string {
 		return []string{r.style(r.width).selected(" "+r.lines[i], i == r.list.Cursor())}
 	})
@@ -131,16 +130,4 @@ func (r *cardRoom) view(width, height int) ([]string, tea.Position) {
 	r.list.SetHeight(height)
 	rows, y := r.list.View()
 	return rows, tea.Position{Y: y}
-}
-
-func (r *cardRoom) wheel(_, _, rows int) tea.Cmd {
-	r.list.Scroll(rows)
-	return nil
-}
-
-func (r *cardRoom) click(_, y int) tea.Cmd {
-	if i := r.list.At(y); i >= 0 {
-		r.list.Select(i)
-	}
-	return nil
 }

@@ -93,12 +93,11 @@ func splitLine(line string) ([]string, error) {
 
 // output is the room in which what a command printed can be read.
 type output struct {
-	base
+	listing
 	line  string
 	words []string
 	ran   bool
 	rows  []string
-	list  *list.List
 }
 
 // printed is what a command printed.
@@ -108,7 +107,7 @@ type printed struct {
 }
 
 func newOutput(a *App, line string, words []string) *output {
-	o := &output{base: newBase(a), line: line, words: words}
+	o := &output{listing: listing{base: newBase(a)}, line: line, words: words}
 	o.list = list.New(func(i int) []string { return o.rows[i : i+1] })
 	return o
 }
@@ -147,16 +146,4 @@ func (o *output) view(_, height int) ([]string, tea.Position) {
 	o.list.SetHeight(height)
 	rows, y := o.list.View()
 	return rows, tea.Position{Y: y}
-}
-
-func (o *output) wheel(_, _, rows int) tea.Cmd {
-	o.list.Scroll(rows)
-	return nil
-}
-
-func (o *output) click(_, y int) tea.Cmd {
-	if i := o.list.At(y); i >= 0 {
-		o.list.Select(i)
-	}
-	return nil
 }

@@ -18,9 +18,8 @@ import (
 // contextRoom shows what a model would be sent: how much of its window that takes and what for, what
 // is left out and why, and where the last requests missed the provider's cache.
 type contextRoom struct {
-	base
+	listing
 	id, leaf string
-	list     *list.List
 	size     int // the width that it is drawn for
 	lines    []contextLine
 	found    *home.ContextResult
@@ -34,7 +33,7 @@ type contextLine struct {
 }
 
 func newContext(a *App, session, leaf string) *contextRoom {
-	c := &contextRoom{base: newBase(a), id: session, leaf: leaf}
+	c := &contextRoom{listing: listing{base: newBase(a)}, id: session, leaf: leaf}
 	c.list = list.New(func(i int) []string {
 		st := c.style(c.size)
 		rows := c.lines[i].text(st)
@@ -204,18 +203,6 @@ func (c *contextRoom) view(width, height int) ([]string, tea.Position) {
 	c.list.SetHeight(height)
 	rows, y := c.list.View()
 	return rows, tea.Position{Y: y}
-}
-
-func (c *contextRoom) wheel(_, _, rows int) tea.Cmd {
-	c.list.Scroll(rows)
-	return nil
-}
-
-func (c *contextRoom) click(_, y int) tea.Cmd {
-	if i := c.list.At(y); i >= 0 {
-		c.list.Select(i)
-	}
-	return nil
 }
 
 // wrapped breaks a text into rows that begin with something.

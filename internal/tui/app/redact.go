@@ -16,9 +16,8 @@ import (
 
 // redact is where secrets are looked at before they are taken out.
 type redact struct {
-	base
+	listing
 	ids   []string
-	list  *list.List
 	found *upkeep.RedactResult
 	width int
 	rows  []redactRow
@@ -31,7 +30,7 @@ type redactRow struct {
 }
 
 func newRedact(a *App, ids []string) *redact {
-	r := &redact{base: newBase(a), ids: ids}
+	r := &redact{listing: listing{base: newBase(a), head: 2}, ids: ids}
 	r.list = list.New(r.row)
 	return r
 }
@@ -157,16 +156,4 @@ func (r *redact) view(width, height int) ([]string, tea.Position) {
 	r.list.SetHeight(max(height-2, 1))
 	rows, y := r.list.View()
 	return append([]string{" " + st.Paint(terminal.Bold, head), ""}, rows...), tea.Position{Y: y + 2}
-}
-
-func (r *redact) wheel(_, _, rows int) tea.Cmd {
-	r.list.Scroll(rows)
-	return nil
-}
-
-func (r *redact) click(_, y int) tea.Cmd {
-	if i := r.list.At(y - 2); i >= 0 {
-		r.list.Select(i)
-	}
-	return nil
 }

@@ -7,6 +7,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/internal/tui/list"
 )
 
 // room is a part of the UI that fills the screen, but for the first and the last row.
@@ -61,6 +62,25 @@ func newBase(a *App) base {
 }
 
 func (b *base) core() *base { return b }
+
+// listing is a room that shows a list, which the mouse scrolls and points at.
+type listing struct {
+	base
+	list *list.List
+	head int // how many rows are above the list
+}
+
+func (l *listing) wheel(_, _, rows int) tea.Cmd {
+	l.list.Scroll(rows)
+	return nil
+}
+
+func (l *listing) click(_, y int) tea.Cmd {
+	if i := l.list.At(y - l.head); i >= 0 {
+		l.list.Select(i)
+	}
+	return nil
+}
 
 // roomMsg is a message for one room.
 type roomMsg struct {

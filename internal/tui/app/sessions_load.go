@@ -397,8 +397,8 @@ func (f *shelf) addHits(found *home.FindResult) {
 	f.cut = found.Bounded
 }
 
-// failed is a list that cannot be shown. While something is typed it may not make sense yet, so
-// that is said in place of the list.
+// failed returns the message for a list that cannot be shown. A query that is still being typed
+// may make no sense yet, so the room shows that in place of the list.
 func (f *shelf) failed(err error) tea.Msg {
 	if errors.Is(err, context.Canceled) || !errors.Is(err, session.ErrInvalid) && home.KindOf(err) != home.KindInvalid {
 		return err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -18,10 +17,9 @@ import (
 
 // stats shows tokens, cost, tools and hours, of all sessions or of one.
 type stats struct {
-	base
+	listing
 	id     string // "" for all sessions
-	list   *list.List
-	size   int // the width that it is drawn for
+	size   int    // the width that it is drawn for
 	period int
 	asked  only
 	found  *home.StatsResult
@@ -41,7 +39,7 @@ var periods = []struct {
 }{{"7 days", 7}, {"30 days", 30}, {"90 days", 90}, {"a year", 365}, {"all", 0}}
 
 func newStats(a *App, session string) *stats {
-	s := &stats{base: newBase(a), id: session, period: 1}
+	s := &stats{listing: listing{base: newBase(a), head: 1}, id: session, period: 1}
 	if session != "" {
 		s.period = len(periods) - 1
 	}
@@ -126,7 +124,8 @@ func (s *stats) addDays() {
 	}
 	s.heading(what)
 	s.add(nil, func(st style) []string {
-		values, first, last := daily(s.found.Days, value, max(st.Width-16, 10))
+		values := daily(s.found.Days, value, max(st.Width-16, 10))
+		first, last := s.found.Days[0].Key, s.found.Days[len(s.found.Days)-1].Key
 		most := slices.Max(values)
 		top := render.Count(most)
 		if value(&s.found.Total) == s.found.Total.CostMicroUSD {
@@ -145,29 +144,17 @@ func (s *stats) addDays() {
 	})
 }
 
-// daily returns a value for each column of a chart that is at most so wide: days without any are
-// there, too, and a column may be several days, or a day several columns.
-func daily(days []home.Usage, value func(*home.Usage) int64, width int) (values []int64, first, last string) {
-	first, last = days[0].Key, days[len(days)-1].Key
-	begin, err := time.Parse(time.DateOnly, first)
-	end, err2 := time.Parse(time.DateOnly, last)
-	if err != nil || err2 != nil {
-		return []int64{0}, first, last
-	}
-	const day = 24 * time.Hour
-	span := int(end.Sub(begin)/day) + 1
-	each := (span + width - 1) / width
-	sums := make([]int64, (span+each-1)/each)
-	for i := range days {
-		if at, err := time.Parse(time.DateOnly, days[i].Key); err == nil {
-			sums[int(at.Sub(begin)/day)/each] += value(&days[i])
-		}
+// daily returns the values of a chart that is at most so wide. A day may be several columns.
+func daily(days []home.Usage, value func(*home.Usage) int64, width int) (values []int64) {
+	sums, _, err := home.Trend(days, value, width)
+	if err != nil {
+		return []int64{0} // no day that the index counts is written so
 	}
 	wide := max(min(width/len(sums), 4), 1)
 	for _, sum := range sums {
 		values = append(values, slices.Repeat([]int64{sum}, wide)...)
 	}
-	return values, first, last
+	return values
 }
 
 // maxShown is how many bars a part shows.
@@ -282,16 +269,4 @@ func (s *stats) view(width, height int) ([]string, tea.Position) {
 	s.list.SetHeight(height - 1)
 	rows, y := s.list.View()
 	return append([]string{top}, rows...), tea.Position{Y: y + 1}
-}
-
-func (s *stats) wheel(_, _, rows int) tea.Cmd {
-	s.list.Scroll(rows)
-	return nil
-}
-
-func (s *stats) click(_, y int) tea.Cmd {
-	if i := s.list.At(y - 1); i >= 0 {
-		s.list.Select(i)
-	}
-	return nil
 }

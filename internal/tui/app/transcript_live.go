@@ -9,8 +9,8 @@ import (
 	"github.com/coppice-dev/coppice/home"
 )
 
-// tailRows is how many of the last rows may change when something is said: drafts of an answer
-// become the answer.
+// tailRows is how many of the last rows a new entry may change: it replaces the drafts of an
+// answer with the answer.
 const tailRows = 8
 
 // arrivals has something in it when an entry was appended.
