@@ -19,8 +19,7 @@ type Finding struct {
 	// Start and End are its bytes: in the text, or in the decoded string at Path.
 	Start int `json:"start"`
 	End   int `json:"end"`
-	// Same is equal for findings of the same secret in this process, and says nothing else
-	// about it: another process gets other numbers.
+	// Same is SameAs of the secret: equal for findings of the same secret.
 	Same uint64 `json:"-"`
 	// Preview shows a person which secret is meant without revealing it: its public prefix
 	// or what comes before it, and its length.
@@ -31,7 +30,9 @@ type Finding struct {
 // compute, a short password could be looked up.
 var sameSeed = maphash.MakeSeed()
 
-func sameAs(secret []byte) uint64 { return maphash.Bytes(sameSeed, secret) }
+// SameAs returns a number that is equal for equal secrets in this process, and says nothing
+// else about them: another process gets other numbers.
+func SameAs(secret []byte) uint64 { return maphash.Bytes(sameSeed, secret) }
 
 // Replacement returns the text that replaces a secret.
 func Replacement(kind string) string { return mark + kind + "]" }

@@ -281,13 +281,15 @@ const (
 // their index in brackets. What is too long is replaced by an ellipsis.
 func (w *walker) path() string { return w.join((*step).text) }
 
-// cleanPath is path without the secrets in names. Each name is searched once, however
-// many strings are below it.
+// cleanPath is path without the secrets in names, spared or not. Each name is searched once,
+// however many strings are below it.
 func (s *Scanner) cleanPath(w *walker) string {
+	all := *s
+	all.Spare = nil
 	return w.join(func(st *step) []byte {
 		if st.clean == nil {
 			text := st.text()
-			st.clean = new(Scanner).replace(text, s.find("", text))
+			st.clean = new(Scanner).replace(text, all.find("", text))
 		}
 		return st.clean
 	})

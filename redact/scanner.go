@@ -10,8 +10,11 @@ type Scanner struct {
 	// Keep, if not nil, is asked about each string of a JSON value in which something was
 	// found. If it returns true, the string stays as it is.
 	Keep func(path string) bool
-	// Seen, if not nil, is called with each secret that is found and not kept. It is the only
-	// way to get a secret out of this package.
+	// Spare, if not nil, is asked about each secret that a rule has found. If it returns true,
+	// the secret stays as it is, except for what NewScanner was given.
+	Spare func(Finding) bool
+	// Seen, if not nil, is called with each secret that is found and stays neither by Keep nor
+	// by Spare. It is the only way to get a secret out of this package.
 	Seen func(kind, secret string)
 	// SameLength makes each replacement as long as the secret was, so that nothing else
 	// moves: a replacement that is too short is padded with asterisks, and one that is too
@@ -22,6 +25,7 @@ type Scanner struct {
 
 	known *automaton
 	kinds []string // of the known secrets, by number
+	sames []uint64 // theirs, by number
 	marks *markSet // nil means those of the rules
 }
 
@@ -50,7 +54,7 @@ func NewScanner(known ...Known) *Scanner {
 		for _, text := range forms(k.Value) {
 			all = append(all, form{text: text, number: len(s.kinds)})
 		}
-		s.kinds = append(s.kinds, k.Kind)
+		s.kinds, s.sames = append(s.kinds, k.Kind), append(s.sames, SameAs([]byte(k.Value)))
 	}
 	if len(all) > 0 {
 		s.known = newAutomaton(all)
@@ -154,7 +158,11 @@ func (s *Scanner) round(name string, text []byte) (found []Finding, work int) {
 	if l != nil {
 		work = l.work
 	}
-	return s.addKnown(text, settle(text, &all)), work
+	found = settle(text, &all)
+	if s.Spare != nil {
+		found = slices.DeleteFunc(found, s.Spare)
+	}
+	return s.addKnown(text, found), work
 }
 
 // markSet returns the replacements that the scanner may make.
@@ -183,7 +191,7 @@ func (s *Scanner) addKnown(text []byte, found []Finding) []Finding {
 	between := func(to int) {
 		for _, h := range s.known.find(text[from:to]) {
 			start, end := from+h.start, from+h.end
-			all = append(all, Finding{Kind: s.kinds[h.number], Start: start, End: end, Same: sameAs(text[start:end]), Preview: preview("", text[start:end])})
+			all = append(all, Finding{Kind: s.kinds[h.number], Start: start, End: end, Same: s.sames[h.number], Preview: preview("", text[start:end])})
 		}
 	}
 	marks := s.marks.in(text)

@@ -60,7 +60,7 @@ func addFree(text []byte, taken []Finding, list []candidate) []Finding {
 		if c.start < end || len(taken) > 0 && taken[0].Start < c.end {
 			continue
 		}
-		merged, end = append(merged, Finding{Kind: c.kind, Start: c.start, End: c.end, Same: sameAs(text[c.secret:c.end]), Preview: c.preview(text)}), c.end
+		merged, end = append(merged, Finding{Kind: c.kind, Start: c.start, End: c.end, Same: SameAs(text[c.start:c.end]), Preview: c.preview(text)}), c.end
 	}
 	return append(merged, taken...)
 }
@@ -111,6 +111,6 @@ func widened(f Finding, text []byte, from, to int) Finding {
 		f.Start--
 	}
 	f.End += bareBytes.run(text[f.End:to])
-	f.Same, f.Preview = sameAs(text[f.Start:f.End]), preview("", text[f.Start:f.End])
+	f.Same, f.Preview = SameAs(text[f.Start:f.End]), preview("", text[f.Start:f.End])
 	return f
 }

@@ -13,6 +13,8 @@ import (
 // Secret is one secret in a store, with the places where it is. It does not contain the
 // secret itself.
 type Secret struct {
+	// ID names it for RedactRequest.Keep. It says where the secret is, not what it is.
+	ID   string `json:"id"`
 	Kind string `json:"kind"`
 	// Preview shows a person which secret is meant without revealing it.
 	Preview string `json:"preview"`
@@ -41,6 +43,9 @@ type RedactRequest struct {
 	Sessions []string
 	// Value, if set, is what to look for instead of secrets: see clean.Options.Value.
 	Value string
+	// Keep are the IDs of secrets that stay, as an earlier call without Apply has given them:
+	// see clean.Options.Keep.
+	Keep []string
 	// Apply takes out what was found. It cannot be undone.
 	Apply bool
 	// DropIndex deletes every index of the store and reports whether there was one: see
@@ -76,7 +81,7 @@ func Redact(ctx context.Context, st store.Store, r RedactRequest) (*RedactResult
 		had = had || was
 		return err
 	}
-	sweep, err := clean.LookWith(ctx, st, clean.Options{Sessions: r.Sessions, Value: r.Value, Progress: r.Progress, DropDerived: drop})
+	sweep, err := clean.LookWith(ctx, st, clean.Options{Sessions: r.Sessions, Value: r.Value, Keep: r.Keep, Progress: r.Progress, DropDerived: drop})
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +107,7 @@ func group(found []clean.Secret) []Secret {
 		if !known {
 			i = len(secrets)
 			at[f.Same] = i
-			secrets = append(secrets, Secret{Kind: f.Kind, Preview: f.Preview})
+			secrets = append(secrets, Secret{ID: f.ID, Kind: f.Kind, Preview: f.Preview})
 		}
 		s := &secrets[i]
 		s.Count++

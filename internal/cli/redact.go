@@ -19,6 +19,7 @@ import (
 type redactFlags struct {
 	all, apply, dryRun, link bool
 	value                    string
+	keep                     []string
 }
 
 func redactCommand(a *app) *cobra.Command {
@@ -35,9 +36,11 @@ func redactCommand(a *app) *cobra.Command {
 			"--value - takes out one string that you type or give on standard input, such as a\n" +
 			"password that does not look like one: in every spelling, in all sessions unless you\n" +
 			"name some, and from then on in everything that is appended, imported or forked.\n\n" +
+			"--keep leaves a secret alone, by the id that --dry-run lists.\n\n" +
 			"This cannot be undone: look with --dry-run first. And revoke the secret anyway:\n" +
 			"someone may have seen it.",
 		Example: "  coppice redact 0197ab --dry-run\n" +
+			"  coppice redact 0197ab --apply --keep k3v9x2ab\n" +
 			"  coppice redact --all --apply\n" +
 			"  coppice redact --value - --apply",
 		GroupID:           "keep",
@@ -47,7 +50,7 @@ func redactCommand(a *app) *cobra.Command {
 			if given && f.value != "-" {
 				return usageError{errors.New("the value is read from standard input: pass --value - (others can see what is on a command line)")}
 			}
-			r := home.RedactRequest{Sessions: args, Link: f.link, All: f.all, Apply: f.apply}
+			r := home.RedactRequest{Sessions: args, Link: f.link, All: f.all, Apply: f.apply, Keep: f.keep}
 			if given {
 				value, err := a.readValue(cmd.Context())
 				if err != nil {
@@ -62,6 +65,7 @@ func redactCommand(a *app) *cobra.Command {
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only list what was found")
 	cmd.Flags().BoolVar(&f.apply, "apply", false, "replace what was found")
 	cmd.Flags().StringVar(&f.value, "value", "", "look for one string: - reads or asks for it")
+	cmd.Flags().StringSliceVar(&f.keep, "keep", nil, "leave the secret with this `id` alone; can be repeated")
 	linkFlag(cmd, &f.link)
 	cmd.MarkFlagsOneRequired("dry-run", "apply")
 	cmd.MarkFlagsMutuallyExclusive("dry-run", "apply")

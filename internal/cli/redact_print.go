@@ -36,21 +36,21 @@ func (a *app) printSecrets(ctx context.Context, h *home.Home, secrets []upkeep.S
 			return err
 		}
 	}
-	t := a.newTable(5, "KIND", "SECRET", "TIMES", "SESSION", "ENTRY", "PLACE")
-	t.right[2] = true
+	t := a.newTable(6, "ID", "KIND", "SECRET", "TIMES", "SESSION", "ENTRY", "PLACE")
+	t.right[3] = true
 	for _, s := range secrets {
-		kind, preview := s.Kind, render.OneLine(s.Preview, 0)
+		id, kind, preview := s.ID, s.Kind, render.OneLine(s.Preview, 0)
 		if a.width() > 0 && s.Count > 1 {
 			preview += fmt.Sprintf(" ×%d", s.Count)
 		}
 		for i, p := range s.Places {
 			if a.width() > 0 && i == maxPlaces {
-				t.add("", "", "", "", "", fmt.Sprintf("… and %d more; --json lists them all", len(s.Places)-i))
+				t.add("", "", "", "", "", "", fmt.Sprintf("… and %d more; --json lists them all", len(s.Places)-i))
 				break
 			}
-			t.add(kind, preview, strconv.Itoa(p.Count), names.Shown(p.Session), a.shownID(p.Entry), placeOf(p))
+			t.add(id, kind, preview, strconv.Itoa(p.Count), names.Shown(p.Session), a.shownID(p.Entry), placeOf(p))
 			if a.width() > 0 {
-				kind, preview = "", "" // said once
+				id, kind, preview = "", "", "" // said once
 			}
 		}
 	}

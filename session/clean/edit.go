@@ -52,7 +52,7 @@ func (ed *editor) edit(ctx context.Context, line []byte) (edited, error) {
 		e.entry = string(head.ID)
 	}
 	for _, f := range found {
-		e.secrets = append(e.secrets, Secret{Entry: e.entry, Path: f.Path, Kind: f.Kind, Same: f.Same, Preview: f.Preview})
+		e.secrets = append(e.secrets, Secret{Entry: e.entry, Path: f.Path, Kind: f.Kind, Same: f.Same, Preview: f.Preview, start: f.Start})
 	}
 	if kept := sourceIn(line, found); kept != "" {
 		for i := range e.secrets {
@@ -73,7 +73,7 @@ func (ed *editor) edit(ctx context.Context, line []byte) (edited, error) {
 			continue
 		}
 		for _, f := range b.found {
-			e.secrets = append(e.secrets, Secret{Entry: e.entry, Path: r.path, Kind: f.Kind, Same: f.Same, Preview: f.Preview, Blob: r.ref, Kept: r.path == keptBlobPath, in: r.ref})
+			e.secrets = append(e.secrets, Secret{Entry: e.entry, Path: r.path, Kind: f.Kind, Same: f.Same, Preview: f.Preview, Blob: r.ref, Kept: r.path == keptBlobPath, in: r.ref, start: f.Start})
 		}
 		e.line = b.replaceIn(e.line, r.ref)
 	}

@@ -1,6 +1,7 @@
 package clean
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,8 @@ import (
 
 // Secret is a secret in a store. It does not contain the secret itself.
 type Secret struct {
+	// ID names it for Options.Keep: see idOf.
+	ID      string    `json:"id"`
 	Session string    `json:"session"` // "" if it is in a blob that nothing refers to
 	Entry   string    `json:"entry,omitempty"`
 	Path    string    `json:"path,omitempty"` // of the string in the entry, or of what refers to the blob
@@ -30,10 +33,11 @@ type Secret struct {
 	// Also is how many other places refer to Blob, or have the same kept source. The
 	// secrets in it are listed once, at the first place that leads to it.
 	Also int `json:"also,omitempty"`
-	// Same is equal for findings of the same secret: see redact.Finding.
+	// Same is equal for findings of the same secret, in any spelling: see redact.Finding.
 	Same uint64 `json:"-"`
 
-	in store.Ref // the blob, or the kept source by its content
+	in    store.Ref // the blob, or the kept source by its content
+	start int       // in the string
 }
 
 // Sweep is what was found in a store.
@@ -45,6 +49,8 @@ type Sweep struct {
 	store   store.Store
 	names   []string
 	secrets map[redact.Known]bool // what was found, and whether it is a plain word
+	same    map[uint64]uint64     // the number of each spelling, and that of its secret
+	kept    map[uint64]bool       // the numbers of secrets that stay
 	logs    map[string]bool       // those that must change
 	copies  []store.Part          // the same
 	pending pending               // what a crash must not make us forget
@@ -54,6 +60,7 @@ type Sweep struct {
 	unsettled bool
 	// leads are the places that lead to a blob or a kept source, by entry and path.
 	leads  map[store.Ref][]string
+	ids    map[string]int  // how many findings have the same place: see idOf
 	listed map[string]bool // all logs
 	sizes  map[string]int64
 	opts   Options
@@ -69,6 +76,9 @@ type Options struct {
 	// Value, if set, is what is searched for, in every spelling, instead of what the rules
 	// find. Apply keeps it from coming back even if it was found nowhere.
 	Value string
+	// Keep are the IDs of secrets that stay where they are, as an earlier Look has given them.
+	// Each means all findings of the same secret. One that is not found is session.ErrInvalid.
+	Keep []string
 	// Progress, if set, is called with how far looking, and later applying, has come.
 	Progress func(doing string, done, total int64)
 	// DropDerived, if set, deletes what was made from the logs and repeats what they say:
@@ -90,7 +100,7 @@ func Look(ctx context.Context, st store.Store, names ...string) (*Sweep, error) 
 func LookWith(ctx context.Context, st store.Store, o Options) (*Sweep, error) {
 	s := &Sweep{
 		store: st, names: o.Sessions, opts: o,
-		secrets: make(map[redact.Known]bool), logs: make(map[string]bool), leads: make(map[store.Ref][]string), listed: make(map[string]bool), sizes: make(map[string]int64),
+		secrets: make(map[redact.Known]bool), same: make(map[uint64]uint64), listed: make(map[string]bool), sizes: make(map[string]int64),
 	}
 	if n := len(o.Value); n > 0 && n < minSpelling {
 		return nil, &session.Error{
@@ -115,16 +125,32 @@ func LookWith(ctx context.Context, st store.Store, o Options) (*Sweep, error) {
 	if err := s.collect(ctx, copies); err != nil {
 		return nil, err
 	}
-	if s.pending, err = s.readPending(ctx); err != nil || len(s.secrets) == 0 {
+	if err := s.locate(ctx, copies); err != nil || len(o.Keep) == 0 {
 		return s, err
 	}
-	s.Unread = nil
-	list := newEditor(s.scanner(), st.Blobs(), false)
-	if err := s.each(ctx, "locating secrets", list, copies, s.add); err != nil {
+	if err := s.keep(o.Keep); err != nil {
 		return nil, err
 	}
+	return s, s.locate(ctx, copies) // without what is kept
+}
+
+// locate lists where the secrets are, and what must change to take them out.
+func (s *Sweep) locate(ctx context.Context, copies []store.Part) (err error) {
+	if s.pending, err = s.readPending(ctx); err != nil {
+		return err
+	}
+	s.Secrets, s.copies = nil, nil
+	s.logs, s.leads, s.ids = make(map[string]bool), make(map[store.Ref][]string), make(map[string]int)
+	if len(s.secrets) == 0 {
+		return nil
+	}
+	s.Unread = nil
+	list := newEditor(s.scanner(), s.store.Blobs(), false)
+	if err := s.each(ctx, "locating secrets", list, copies, s.add); err != nil {
+		return err
+	}
 	if err := s.eachOrphan(ctx, list, s.addOrphan); err != nil {
-		return nil, err
+		return err
 	}
 	for i := range s.Secrets {
 		s.Secrets[i].Also = max(0, len(s.leads[s.Secrets[i].in])-1)
@@ -134,28 +160,21 @@ func LookWith(ctx context.Context, st store.Store, o Options) (*Sweep, error) {
 			s.pending.add(ref)
 		}
 	}
-	return s, nil
+	return nil
 }
 
 // collect learns the secrets: those that the rules find, and those that were taken out
 // before and are back.
 func (s *Sweep) collect(ctx context.Context, copies []store.Part) error {
 	if s.opts.Value != "" {
-		for _, form := range spellings(s.opts.Value) {
-			s.secrets[redact.Known{Kind: redact.Given, Value: form}] = false // a word that the user names means all of its spellings
-		}
+		s.learn(redact.Given, s.opts.Value, false) // a word that the user names means all of its spellings
 		return nil
 	}
 	guard, err := LoadGuard(ctx, s.store)
 	if err != nil {
 		return err
 	}
-	note := func(kind, secret string) {
-		word := isPlainWord(secret)
-		for _, form := range spellings(secret) {
-			s.secrets[redact.Known{Kind: kind, Value: form}] = word && isPlainWord(form)
-		}
-	}
+	note := func(kind, secret string) { s.learn(kind, secret, isPlainWord(secret)) }
 	ed := newEditor(&redact.Scanner{Seen: note, OnlyKnown: s.opts.Listed}, s.store.Blobs(), false)
 	ed.listed = func(data []byte) {
 		found := guard.find(data)
@@ -182,6 +201,20 @@ func (s *Sweep) collect(ctx context.Context, copies []store.Part) error {
 		return errors.Join(guard.learn(from, p.Size, note), from.Close())
 	})
 }
+
+// learn notes a secret in all of its spellings.
+func (s *Sweep) learn(kind, secret string, word bool) {
+	number := s.sameAs(redact.SameAs([]byte(secret)))
+	for _, form := range spellings(secret) {
+		s.secrets[redact.Known{Kind: kind, Value: form}] = word && isPlainWord(form)
+		if spelled := redact.SameAs([]byte(form)); s.same[spelled] == 0 {
+			s.same[spelled] = number
+		}
+	}
+}
+
+// sameAs returns the number of a secret, given that of one of its spellings.
+func (s *Sweep) sameAs(spelled uint64) uint64 { return cmp.Or(s.same[spelled], spelled) }
 
 // isPlainWord reports whether a secret consists of letters only. Such a password is
 // removed where it is used as one, not wherever the word occurs.
@@ -218,6 +251,7 @@ func (s *Sweep) scanner() *redact.Scanner {
 		return strings.Compare(a.Kind+a.Value, b.Kind+b.Value) // sorted, so that the result is always the same
 	})
 	scanner := redact.NewScanner(known...)
+	scanner.Spare = s.stays
 	scanner.OnlyKnown = s.opts.Value != "" || s.opts.Listed && len(known) == len(s.secrets) // plain words are found only by rules
 	return scanner
 }
@@ -282,7 +316,7 @@ func (s *Sweep) eachOrphan(ctx context.Context, ed *editor, found func(ref store
 
 func (s *Sweep) addOrphan(ref store.Ref, b *blob) {
 	for _, f := range b.found {
-		s.Secrets = append(s.Secrets, Secret{Kind: f.Kind, Same: f.Same, Preview: f.Preview, Blob: ref})
+		s.list(Secret{Kind: f.Kind, Same: f.Same, Preview: f.Preview, Blob: ref, start: f.Start})
 	}
 }
 
@@ -329,9 +363,14 @@ func (s *Sweep) add(c *store.Part, name string, e edited) {
 			secret.File = c.Place
 		}
 		if secret.in == "" || s.leadsFirst(&secret) {
-			s.Secrets = append(s.Secrets, secret)
+			s.list(secret)
 		}
 	}
+}
+
+func (s *Sweep) list(secret Secret) {
+	secret.ID, secret.Same = s.idOf(&secret), s.sameAs(secret.Same)
+	s.Secrets = append(s.Secrets, secret)
 }
 
 // leadsFirst notes a place that leads to a blob or to a kept source, and reports

@@ -1,8 +1,11 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -19,6 +22,7 @@ type redact struct {
 	listing
 	ids   []string
 	found *upkeep.RedactResult
+	kept  map[string]bool // the ids of secrets that stay
 	width int
 	rows  []redactRow
 }
@@ -30,7 +34,7 @@ type redactRow struct {
 }
 
 func newRedact(a *App, ids []string) *redact {
-	r := &redact{listing: listing{base: newBase(a), head: 2}, ids: ids}
+	r := &redact{listing: listing{base: newBase(a), head: 2}, ids: ids, kept: map[string]bool{}}
 	r.list = list.New(r.row)
 	return r
 }
@@ -56,9 +60,13 @@ func (r *redact) enter() tea.Cmd {
 
 func (r *redact) update(msg tea.Msg) tea.Cmd {
 	if found, ok := msg.(*upkeep.RedactResult); ok {
-		r.found, r.rows = found, nil
+		was := r.kept
+		r.found, r.rows, r.kept = found, nil, map[string]bool{}
 		for i := range found.Secrets {
 			s := &found.Secrets[i]
+			if was[s.ID] {
+				r.kept[s.ID] = true
+			}
 			r.rows = append(r.rows, redactRow{secret: s})
 			for k := range s.Places {
 				r.rows = append(r.rows, redactRow{secret: s, place: &s.Places[k]})
@@ -70,12 +78,14 @@ func (r *redact) update(msg tea.Msg) tea.Cmd {
 }
 
 func (r *redact) keys() []key {
-	why, at := "", ""
+	none, why, at := "", "", ""
 	switch {
 	case r.found == nil:
-		why = "it is still looking"
+		none = "it is still looking"
 	case len(r.found.Secrets) == 0:
-		why = "nothing was found"
+		none = "nothing was found"
+	case len(r.kept) == len(r.found.Secrets):
+		why = "all of them are kept"
 	}
 	row := redactRow{}
 	if i := r.list.Cursor(); i < len(r.rows) {
@@ -84,20 +94,39 @@ func (r *redact) keys() []key {
 	if row.place == nil || row.place.Session == "" || row.place.Entry == "" {
 		at = "no place is selected"
 	}
+	keep := key{keys: []string{"space"}, help: "keep", why: none, do: r.toggle}
+	if row.secret != nil && r.kept[row.secret.ID] {
+		keep.help = "take"
+	}
 	return append(listKeys(r.list),
-		key{keys: []string{"X"}, help: "take them out", why: why, do: r.askApply},
+		key{keys: []string{"X"}, help: "take them out", why: cmp.Or(none, why), do: r.askApply},
+		keep,
 		key{keys: []string{"enter"}, help: "show it", why: at, do: func() tea.Cmd {
 			return r.open(newTranscript(r.App, row.place.Session, row.place.Entry))
 		}},
 	)
 }
 
+// toggle keeps the secret of the row, or takes it after all.
+func (r *redact) toggle() tea.Cmd {
+	if id := r.rows[r.list.Cursor()].secret.ID; r.kept[id] {
+		delete(r.kept, id)
+	} else {
+		r.kept[id] = true
+	}
+	return nil
+}
+
 func (r *redact) askApply() tea.Cmd {
-	n := len(r.found.Secrets)
-	words := fmt.Sprintf("take out %s, from the whole home? This cannot be undone", render.Counted(n, "secret", "secrets"))
+	words := "take out " + render.Counted(len(r.found.Secrets)-len(r.kept), "secret", "secrets")
+	if len(r.kept) > 0 {
+		words += fmt.Sprintf(" and keep %d", len(r.kept))
+	}
+	words += ", from the whole home? This cannot be undone"
+	keep := slices.Sorted(maps.Keys(r.kept))
 	r.confirm(words, "take out", func() tea.Cmd {
 		return r.act(func(ctx context.Context) (done, error) {
-			result, err := r.Home.Upkeep.Redact(ctx, home.RedactRequest{Sessions: r.ids, Apply: true})
+			result, err := r.Home.Upkeep.Redact(ctx, home.RedactRequest{Sessions: r.ids, Keep: keep, Apply: true})
 			if err != nil {
 				return done{}, err
 			}
@@ -115,10 +144,14 @@ func (r *redact) row(i int) []string {
 	st, row := r.style(r.width), r.rows[i]
 	text := ""
 	if row.place == nil {
-		text = " " + st.Paint(terminal.Yellow, render.OneLine(row.secret.Kind, 30)) + "  " + render.OneLine(row.secret.Preview, 0) +
+		choice, colour := " take  ", terminal.Yellow
+		if r.kept[row.secret.ID] {
+			choice, colour = " keep  ", terminal.Dim
+		}
+		text = st.Paint(colour, choice+render.OneLine(row.secret.Kind, 30)) + "  " + render.OneLine(row.secret.Preview, 0) +
 			st.Paint(terminal.Dim, "  "+render.Counted(row.secret.Count, "time", "times"))
 	} else {
-		text = "     " + render.ShortID(row.place.Session) + "  " + render.ShortID(row.place.Entry) + "  " +
+		text = "         " + render.ShortID(row.place.Session) + "  " + render.ShortID(row.place.Entry) + "  " +
 			st.Paint(terminal.Dim, render.OneLine(placeWords(row.place), 0))
 	}
 	return []string{st.selected(text, i == r.list.Cursor())}
@@ -150,7 +183,7 @@ func (r *redact) view(width, height int) ([]string, tea.Position) {
 	if r.found != nil {
 		head = render.Counted(len(r.found.Secrets), "secret", "secrets") + " found in " + render.Counted(len(r.ids), "session", "sessions")
 		if len(r.found.Secrets) > 0 {
-			head += "; X takes them out of everything in this home, and puts [REDACTED:kind] in their place"
+			head += "; Space keeps one, X takes the others out of everything in this home"
 		}
 	}
 	r.list.SetHeight(max(height-2, 1))

@@ -350,6 +350,42 @@ func TestRedactShowsWhatItFound(t *testing.T) {
 	}
 }
 
+// TestRedactKeepsWhatIsNoSecret leaves what was chosen with Space, and takes out the rest.
+func TestRedactKeepsWhatIsNoSecret(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	kept, taken := "ghp_"+strings.Repeat("a1B2c3D4e5", 4)[:36], "ghp_"+strings.Repeat("z9Y8x7W6v5", 4)[:36]
+	id := talk(t, h, "Garden", "one "+kept+" twice "+kept, "and "+taken)
+	d := drive(t, h)
+	d.sees("Garden")
+	d.press("X")
+	d.sees("2 secrets found in 1 session", "take  github-token")
+	d.press("space") // the one that occurs more often comes first
+	d.sees("keep  github-token", "Space take")
+	d.press("G", "space")
+	d.press("X")
+	d.sees("all of them are kept")
+	d.press("space", "X")
+	d.sees("take out 1 secret and keep 1")
+	d.press("y")
+	d.sees("took out 1 secret")
+	d.sees("1 secret found", "keep  github-token")
+	read := func() (said string) {
+		if _, err := h.Entries.Path(t.Context(), home.PathRequest{Session: id}, func(e session.Entry) error {
+			if e.Message != nil {
+				said += session.TextOf(e.Message.Content) + ". "
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return said
+	}
+	if said, want := read(), "one "+kept+" twice "+kept+". and [REDACTED:github-token]. "; said != want {
+		t.Errorf("it says %s", said)
+	}
+}
+
 func TestHostileSessionsInEveryPlace(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
