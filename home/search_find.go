@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/coppice-dev/coppice/index"
@@ -24,6 +25,7 @@ type FindRequest struct {
 	Session string    `json:"session,omitempty"` // in this conversation, as a person names it: see Resolve
 	Since   time.Time `json:"since,omitzero"`    // said at or after this time
 	Until   time.Time `json:"until,omitzero"`    // said before this time
+	Typing  bool      `json:"typing,omitempty"`  // the query is still being typed: its last word may be the beginning of a longer one
 	Live    bool      `json:"live,omitempty"`    // not on abandoned branches
 	Newest  bool      `json:"newest,omitempty"`  // newest first, instead of best first
 
@@ -119,9 +121,19 @@ func (s *Search) find(ctx context.Context, r FindRequest) (*FindResult, error) {
 		}
 		o.Session = found.ID
 	}
+	if r.Typing {
+		o.Query = index.Typed(r.Query)
+	}
 	results, err := ix.Search(ctx, o)
 	if err != nil {
 		return nil, err
+	}
+	if begun, ok := strings.CutSuffix(o.Query, "*"); ok && len(results.Hits) == 0 && len(results.DidYouMean) == 0 {
+		// The beginning of a word is not misspelt, but it may be the whole word.
+		o.Query, o.Limit = begun, 1
+		if whole, err := ix.Search(ctx, o); err == nil {
+			results.DidYouMean = whole.DidYouMean
+		}
 	}
 	found := &FindResult{Hits: make([]Hit, len(results.Hits)), Matches: results.Matches, Bounded: results.Bounded, DidYouMean: results.DidYouMean, Unknown: results.Unknown, NotFilters: results.NotFilters}
 	for i := range results.Hits {

@@ -93,6 +93,7 @@ type ListRequest struct {
 
 	// Filters. The zero value of each lets everything pass.
 
+	Filter   string    `json:"filter,omitempty"`   // filters in the form of a search: agent:codex since:7d
 	Nonempty bool      `json:"nonempty,omitempty"` // only those in which something was said
 	Tags     []string  `json:"tags,omitempty"`     // only those that have all of these
 	CWD      string    `json:"cwd,omitempty"`      // only those about this directory or one below it
@@ -138,6 +139,26 @@ func (r *ListRequest) Narrow(filter string, now time.Time) error {
 		}
 	default:
 		return session.Invalidf("%s: is not a filter of a list; there are agent, project, tag, cwd, since and until", name)
+	}
+	return nil
+}
+
+// NarrowBy adds the filters of a text, one after the other. A value may have spaces if it is in
+// quotes: project:"two words".
+func (r *ListRequest) NarrowBy(text string, now time.Time) error {
+	quoted := false
+	for _, filter := range strings.FieldsFunc(text, func(c rune) bool {
+		if c == '"' {
+			quoted = !quoted
+		}
+		return c == ' ' && !quoted
+	}) {
+		if name, value, ok := strings.Cut(filter, `:"`); ok {
+			filter = name + ":" + strings.TrimSuffix(value, `"`)
+		}
+		if err := r.Narrow(filter, now); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -206,6 +227,9 @@ func (s *Sessions) List(ctx context.Context, r ListRequest) (*ListResult, error)
 }
 
 func (s *Sessions) list(ctx context.Context, r ListRequest) (*ListResult, error) {
+	if err := r.NarrowBy(r.Filter, time.Now()); err != nil {
+		return nil, err
+	}
 	o, err := r.options()
 	if err != nil {
 		return nil, err

@@ -69,3 +69,37 @@ func TestAgesAreReadInOneWay(t *testing.T) {
 		}
 	}
 }
+
+// A client can leave it to the floor to read filters.
+func TestListTakesFiltersAsText(t *testing.T) {
+	t.Parallel()
+	h, dir := keptHome(t)
+	keep(t, dir, "one", 1, "hello")
+	for filter, want := range map[string]int{"": 1, "agent:nobody": 0, `since:9999d until:"2001-01"`: 0, "since:2001-01": 1} {
+		list, err := h.Sessions.List(t.Context(), home.ListRequest{Filter: filter})
+		if err != nil || len(list.Sessions) != want {
+			t.Errorf("%s: %+v, %v", filter, list, err)
+		}
+	}
+	if _, err := h.Sessions.List(t.Context(), home.ListRequest{Filter: "agent:codex hello"}); home.KindOf(err) != home.KindInvalid {
+		t.Errorf("words: %v", err)
+	}
+}
+
+// What is still being typed finds what it may become, and is not taken for an error before it is
+// complete.
+func TestFindWhileTyping(t *testing.T) {
+	t.Parallel()
+	h, dir := keptHome(t)
+	keep(t, dir, "one", 1, "the tokenizer smells")
+	for query, want := range map[string]int{"token": 1, "tokenizer smells ": 1, `"tokenizer smells`: 1, "smells agent:": 1, "tokenx": 0} {
+		found, err := h.Search.Find(t.Context(), home.FindRequest{Query: query, Typing: true})
+		if err != nil || len(found.Hits) != want {
+			t.Errorf("%s: %+v, %v", query, found, err)
+		}
+	}
+	found, err := h.Search.Find(t.Context(), home.FindRequest{Query: "tokenizre", Typing: true})
+	if err != nil || !slices.Equal(found.DidYouMean, []string{"tokenizer"}) {
+		t.Errorf("a misspelt word: %+v, %v", found, err)
+	}
+}

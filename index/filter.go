@@ -67,6 +67,38 @@ func FilterOf(name, value string) (filter string, ok bool) {
 	return name, slices.Contains(Filters(), name)
 }
 
+// Typed returns what a query that is still being typed asks for: a filter without its value is not
+// yet one, a quote will be closed, and the last word may be the beginning of a longer one.
+func Typed(text string) string {
+	text = strings.TrimLeft(text, " ")
+	if strings.Count(text, `"`)%2 == 1 {
+		text = strings.TrimRight(text, " ")
+		if before, ok := strings.CutSuffix(text, `"`); ok {
+			return withoutBegun(before)
+		}
+		return text + `"`
+	}
+	word := text[strings.LastIndexByte(text, ' ')+1:]
+	if len(word) > 1 && isPlainWord(word) {
+		return text + "*"
+	}
+	return withoutBegun(text)
+}
+
+// withoutBegun returns a query without a filter at its end that has no value yet.
+func withoutBegun(text string) string {
+	at := strings.LastIndexByte(text, ' ') + 1
+	if name, value, ok := strings.Cut(text[at:], ":"); ok && value == "" && slices.Contains(Filters(), name) {
+		text = text[:at]
+	}
+	return strings.TrimSpace(text)
+}
+
+// isPlainWord reports whether a word has no meaning of its own in a query.
+func isPlainWord(word string) bool {
+	return !strings.ContainsAny(word, `"'*()-+&|:`) && word != "OR" && word != "AND" && word != "NOT"
+}
+
 // likeFilter returns the name of something that looks like a filter but is not one, or "".
 // Addresses, paths and code with colons do not look like filters.
 func likeFilter(word string) string {

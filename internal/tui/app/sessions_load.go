@@ -43,60 +43,16 @@ func (s *sessions) text() string {
 	if known := s.values[name]; s.inBox && len(known) > 0 && !slices.Contains(known, value) {
 		return strings.TrimSpace(before)
 	}
-	return typedText(text, text != s.given)
-}
-
-// typedText is what is searched for if it was typed: a filter without its value is not yet one, a
-// quote will be closed, and the last word may be the beginning of a longer one.
-func typedText(text string, typing bool) string {
-	text = strings.TrimLeft(text, " ")
-	if typing && strings.Count(text, `"`)%2 == 1 { // it will be closed
-		if before, ok := strings.CutSuffix(strings.TrimRight(text, " "), `"`); ok {
-			return typedText(before, false)
-		}
-		return strings.TrimRight(text, " ") + `"`
+	if text == s.given {
+		return strings.TrimSpace(text)
 	}
-	before, word := lastWord(text)
-	name, value, isFilter := strings.Cut(word, ":")
-	switch {
-	case isFilter && value == "" && slices.Contains(searchFilters, name):
-		return strings.TrimSpace(before)
-	case typing && !isFilter && len(word) > 1 && isPlainWord(word):
-		return text + "*"
-	}
-	return strings.TrimSpace(text)
-}
-
-// isPlainWord reports whether a word has no meaning of its own in a query.
-func isPlainWord(word string) bool {
-	return !strings.ContainsAny(word, `"'*()-+&|`) && word != "OR" && word != "AND" && word != "NOT"
+	return index.Typed(text)
 }
 
 // asList returns the list that a text asks for, if it has only filters of whole sessions.
 func asList(text string, now time.Time) (r home.ListRequest, ok bool) {
-	for _, word := range wordsOf(text) {
-		if r.Narrow(word, now) != nil {
-			return r, false
-		}
-	}
-	return r, true
-}
-
-// wordsOf splits a text into words. A value of a filter may have spaces, in quotes.
-func wordsOf(text string) (words []string) {
-	quoted := false
-	for _, part := range strings.FieldsFunc(text, func(r rune) bool {
-		if r == '"' {
-			quoted = !quoted
-		}
-		return r == ' ' && !quoted
-	}) {
-		if name, value, ok := strings.Cut(part, `:"`); ok {
-			part = name + ":" + strings.TrimSuffix(value, `"`)
-		}
-		words = append(words, part)
-	}
-	return words
+	err := r.NarrowBy(text, now)
+	return r, err == nil
 }
 
 // load reads what the list shows: again, if the question is the same.
@@ -361,12 +317,6 @@ func (f *shelf) search(ctx context.Context, h *home.Home, text string, n int) te
 		return f.failed(err)
 	}
 	f.addHits(found)
-	if begun, ok := strings.CutSuffix(text, "*"); ok && len(found.Hits) == 0 && len(found.DidYouMean) == 0 {
-		// The beginning of a word is not misspelt, but it may be the whole word.
-		if whole, err := h.Search.Find(ctx, home.FindRequest{Query: begun, BySession: true, Limit: 1}); err == nil {
-			found.DidYouMean = whole.DidYouMean
-		}
-	}
 	f.nothing = f.wordsFor(found.Unknown)
 	for _, words := range found.DidYouMean {
 		f.nothing = append(f.nothing, "did you mean: "+words)
