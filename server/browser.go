@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/server/web"
 )
 
@@ -190,6 +191,7 @@ func (s *Server) signedIn(w http.ResponseWriter, r *http.Request) {
 	g := GrantOf(r.Context())
 	answerJSON(w, map[string]any{
 		"name": g.Name, "access": g.Access, "open": s.o.Authorize == nil, "tools": !s.isConfined(g), "version": s.o.Version,
+		"filters": index.Filters(), "list_filters": index.ListFilters(),
 	})
 }
 

@@ -44,7 +44,7 @@ async function call<T>(method: string, url: string, o: { query?: Query, body?: u
 export const get = <T>(url: string, query?: Query, signal?: AbortSignal) => call<T>("GET", url, { query, signal })
 export const post = <T>(url: string, body: unknown, signal?: AbortSignal) => call<T>("POST", url, { body, signal })
 export const put = <T>(url: string, body: unknown) => call<T>("PUT", url, { body })
-export const del = <T>(url: string) => call<T>("DELETE", url)
+export const del = <T>(url: string, query?: Query) => call<T>("DELETE", url, { query })
 
 /** bytes returns an answer that is not JSON. */
 export async function bytes(url: string, query?: Query, signal?: AbortSignal): Promise<Blob> {
@@ -79,7 +79,7 @@ export async function stream(method: string, url: string, o: { query?: Query, bo
   }
 }
 
-export type Me = { name: string, access: "read" | "write" | "admin", open: boolean, tools: boolean, version: string }
+export type Me = { name: string, access: "read" | "write" | "admin", open: boolean, tools: boolean, version: string, filters: string[], list_filters: string[] }
 
 export const me = () => get<Me>("/web/me")
 
@@ -96,16 +96,16 @@ export async function signOut(): Promise<void> {
 // The shapes of answers, as far as the page uses them: /openapi.json has them all.
 
 export type Session = {
-  id: string, title: string, tags: string[], agent: string, project?: string, cwd?: string, created: string, updated: string
+  id: string, title: string, named: boolean, tags: string[], agent: string, project?: string, cwd?: string, created: string, updated: string
   messages: number, entries: number, branches: number, tokens?: number, models: Count[], tools: Count[], parent?: string, relation?: string
-  subagents: number, forks: number, pinned: boolean, leaf: string, links: number
+  subagents: number, forks: number, pinned: boolean, archived: boolean, problems: number, leaf: string, links: number
 }
 export type Count = { name: string, count: number }
 export type Hit = {
-  session: string, link?: string, title: string, agent: string, project?: string, updated: string, entry: string, kind: string
+  session: string, link?: string, title: string, agent: string, project?: string, updated: string, entry: string, kind: string, role?: string, tool?: string
   snippet: string, highlights: [number, number][], hits?: number
 }
-export type Found = { hits: Hit[], matches: number, bounded: boolean, did_you_mean?: string[], unknown?: { filter: string, value: string, known: string[] }[], not_filters?: string[] }
+export type Found = { hits: Hit[], matches: number, bounded: boolean, did_you_mean?: string[], unknown?: { filter: string, value: string, did_you_mean?: string[], known?: string[] }[], not_filters?: string[] }
 export type Branch = { entry: string, length: number }
 export type Row = {
   index: number, entry: { id: string, time?: string, role?: string, facts?: string[] }, kind: string, gist: string, label?: string

@@ -9,6 +9,8 @@ import { CardView } from "./card"
 import { Stats } from "./stats"
 import { Images } from "./images"
 import { New } from "./chat"
+import { Questions } from "./dialogs"
+import { undoLast } from "./actions"
 
 function SignIn({ onIn }: { onIn: () => void }) {
   const [error, fail] = useState<Error>()
@@ -29,9 +31,11 @@ function SignIn({ onIn }: { onIn: () => void }) {
 }
 
 const allKeys: [string, string][] = [
-  ["↑ ↓ j k", "move"], ["PgUp PgDn", "move by a page"], ["g G", "first, last"], ["Enter", "open"], ["Esc", "back"], ["/", "find"], ["n N", "next, previous hit"],
-  ["p P", "next, previous prompt"], ["e E", "error"], ["d D", "edit"], ["m M", "compaction"], ["Space", "fold, unfold"],
-  ["t", "tree"], ["x", "context"], ["c", "chat"], ["r", "copy the command that resumes it in its agent"], ["] [", "other branches"], ["z Z", "fold tools, thinking"], ["=", "compare, in the tree; Space marks"], ["b l", "branch, label, in the tree"], ["i", "images"], ["$", "usage"], ["f", "fork"], ["o", "export"], ["X", "look for secrets"], ["y", "copy a link"], ["R", "rename"], ["T", "tag"], ["s", "pin"], ["v", "rate"], ["Del", "trash"], ["?", "this help"],
+  ["↑ ↓ j k", "move"], ["PgUp PgDn", "move by a page"], ["g G", "first, last"], ["Enter", "open"], ["Esc", "back"], ["/", "search, or find"], ["n N", "next, previous hit"], ["Space", "fold, unfold"],
+  ["b", "by project, by day"], ["e", "with empty ones"], ["m", "mark"], [".", "what can be done"], ["u", "undo"],
+  ["p P", "next, previous prompt"], ["e E", "error"], ["d D", "edit"], ["m M", "compaction"], ["] [", "other branches"], ["z Z", "fold tools, thinking"],
+  ["t", "tree"], ["x", "context"], ["i", "images"], ["$", "usage"], ["=", "compare, in the tree; Space marks"], ["b l", "branch, label, in the tree"],
+  ["c", "chat"], ["r", "copy the command that resumes it in its agent"], ["f", "fork"], ["o", "export"], ["X", "redact"], ["y", "copy a link"], ["R", "rename"], ["T", "tag"], ["s", "pin"], ["v", "rate"], ["Del #", "trash"], ["?", "this help"],
 ]
 
 function Help({ onClose }: { onClose: () => void }) {
@@ -46,7 +50,7 @@ function Shell({ who }: { who: Me }) {
   const { parts, query } = usePlace()
   const [help, setHelp] = useState(false)
   const [selected, select] = useState("")
-  useKeys({ "?": () => setHelp(true), $: () => go("/stats"), c: () => go("/new"), Escape: () => { if (parts.length) go("/") }, "/": () => document.querySelector<HTMLInputElement>("#search")?.focus() })
+  useKeys({ "?": () => setHelp(true), $: () => go("/stats"), u: undoLast, c: () => go("/new"), Escape: () => { if (parts.length) go("/") }, "/": () => document.querySelector<HTMLInputElement>("#search")?.focus() })
   const [room, id] = parts
   let view
   switch (room) {
@@ -69,7 +73,7 @@ function Shell({ who }: { who: Me }) {
         <button onClick={() => setHelp(true)} title="Keys (?)" aria-label="Keys">?</button></span>
     </header>
     <main class={room ? "panes open" : "panes"}>
-      <Sessions active={!room} open={room === "s" ? id : ""} selected={selected} onSelect={select} query={query.get("q") ?? ""} />
+      <Sessions active={!room} open={room === "s" ? id : ""} onSelect={select} query={query.get("q") ?? ""} />
       <div id="view" tabIndex={-1}>{view}</div>
     </main>
     {help && <Help onClose={() => setHelp(false)} />}
@@ -91,6 +95,7 @@ function App() {
   }, [])
   return <>
     {error ? <Failed error={error} /> : who === undefined ? null : who ? <Shell who={who} /> : <SignIn onIn={look} />}
+    <Questions />
     <Notices />
   </>
 }

@@ -1,7 +1,8 @@
 // A conversation and the views of it.
 import { get, path, type Session } from "./api"
 import { counted, Failed, go, Link, short, useAsked, useKeys, useMay } from "./ui"
-import { sessionKeys } from "./actions"
+import { sessionActions, sessionKeys } from "./actions"
+import { useLive } from "./live"
 import { Transcript } from "./transcript"
 import { Tree } from "./tree"
 import { Context } from "./context"
@@ -15,9 +16,10 @@ const views: [string, string, string][] = [["", "Transcript", ""], ["tree", "Tre
 export function Conversation({ id, rest, query }: { id: string, rest: string[], query: URLSearchParams }) {
   const about = useAsked((signal) => get<Session>(path`/v1/sessions/${id}`, undefined, signal), [id])
   const s = about.value
+  useLive(id, true, async () => about.again())
   const may = useMay("write")
   const [view, a, b] = rest
-  useKeys({ ...sessionKeys(id, s), Escape: () => go(view && view !== "e" ? path`/s/${id}` : "/"), c: () => document.querySelector<HTMLTextAreaElement>("#say")?.focus() })
+  useKeys({ ...sessionKeys([id], may), ".": () => void sessionActions([id], may), Escape: () => go(view && view !== "e" ? path`/s/${id}` : "/"), c: () => document.querySelector<HTMLTextAreaElement>("#say")?.focus() })
   const room = view === "e" || !view ? "" : view
   const inside = () => {
     switch (room) {
@@ -27,7 +29,7 @@ export function Conversation({ id, rest, query }: { id: string, rest: string[], 
       case "images": return <Images id={id} />
       case "share": return <Share id={id} />
     }
-    return <Transcript id={id} entry={view === "e" ? a : undefined} query={query.get("q")?.split(/\s+/).filter((w) => !w.includes(":")).join(" ").replaceAll('"', "") || undefined} foot={may && <Composer id={id} />} />
+    return <Transcript id={id} entry={view === "e" ? a : undefined} query={query.get("q") || undefined} foot={may && <Composer id={id} />} />
   }
   return <section class="conversation" aria-label="Conversation">
     <header class="about">
@@ -36,7 +38,7 @@ export function Conversation({ id, rest, query }: { id: string, rest: string[], 
         {s && <p class="facts">{[s.agent, s.project, counted(s.messages, "message"), s.branches > 1 && counted(s.branches, "branch", "branches"), s.tokens && short(s.tokens) + " tokens"].filter(Boolean).join(" · ")}
           {s.tags.map((t) => <span class="tag"> #{t}</span>)}{s.parent && <> · <Link to={path`/s/${s.parent}`}>{s.relation} of {s.parent}</Link></>}</p>}</div>
       <nav class="views" aria-label="Views of the conversation">{views.map(([to, name, key]) =>
-        <Link to={path`/s/${id}` + (to && "/" + to)} aria-current={to === room ? "page" : undefined} title={key ? `${name} (${key})` : name}>{name}</Link>)}</nav>
+        <Link to={path`/s/${id}` + (to && "/" + to)} aria-current={to === room ? "page" : undefined} title={key ? `${name} (${key})` : name}>{name}</Link>)}<button onClick={() => void sessionActions([id], may)} title="What can be done (.)" aria-label="What can be done">…</button></nav>
     </header>
     <Failed error={about.error} />
     {!about.error && inside()}

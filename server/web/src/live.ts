@@ -12,6 +12,9 @@ let last = "", begun = false
 
 const tell = (session?: string) => listeners.forEach((f) => f(session))
 
+/** changed says that the page itself has changed something. */
+export const changed = () => tell()
+
 async function listen(signal: AbortSignal) {
   for (let wait = 500; !signal.aborted; wait = Math.min(wait * 2, 30_000)) {
     try {

@@ -1,6 +1,7 @@
 // Export, after a look at what should not leave the machine.
 import { useState } from "preact/hooks"
 import { bytes, path, post } from "./api"
+import { confirm } from "./dialogs"
 import { complain, counted, Failed, Link, say, useAsked, useMay } from "./ui"
 
 type Secret = { kind: string, preview: string, count: number, places: { session: string, entry?: string, path?: string }[] }
@@ -39,7 +40,7 @@ function Review({ id }: { id: string }) {
   const found = useAsked((signal) => post<Result>("/v1/upkeep/redact", { sessions: [id] }, signal), [id])
   const r = found.value
   const apply = async () => {
-    if (!confirm("Take these secrets out of the conversation for good? This cannot be undone.")) return
+    if (!await confirm("Take these secrets out of the conversation for good? This cannot be undone.", "Take them out")) return
     await post("/v1/upkeep/redact", { sessions: [id], apply: true }).then(() => { say("they are gone"); found.again() }, complain)
   }
   return <section aria-label="Secrets"><h2>Secrets</h2><Failed error={found.error} />

@@ -4,7 +4,9 @@ import type { ComponentChildren } from "preact"
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
 import { get, type MapRow, type MapRows, path, post, put } from "./api"
 import { complain, copy, counted, Failed, FixedList, go, moves, say, useAsked, useKeys, useMay, usePages } from "./ui"
-import { fork } from "./actions"
+import { done, fork } from "./actions"
+import { ask } from "./dialogs"
+import { useLive } from "./live"
 
 const pageSize = 200
 
@@ -18,11 +20,11 @@ export function Tree({ id, at }: { id: string, at: string }) {
 
 function Listed({ id, at, kinds }: { id: string, at: string, kinds: ComponentChildren }) {
   const [fold, setFold] = useState(-1)
-  const [n, again] = useState(0)
   const [cur, move] = useState(0)
   const [mark, setMark] = useState<MapRow>()
   const may = useMay("write")
-  const pages = usePages<MapRow>(pageSize, async (from, count, signal) => get<MapRows>(path`/v1/sessions/${id}/map`, { from: from || undefined, count, fold }, signal), [id, fold, n])
+  const pages = usePages<MapRow>(pageSize, async (from, count, signal) => get<MapRows>(path`/v1/sessions/${id}/map`, { from: from || undefined, count, fold }, signal), [id, fold])
+  useLive(id, true, pages.renew)
   useEffect(() => { // begin at an entry, or at the leaf
     const stop = new AbortController()
     get<MapRows>(path`/v1/sessions/${id}/map`, { at: at || "leaf", count: 1, fold }, stop.signal).then((r) => move(r.from), () => {})
@@ -38,12 +40,14 @@ function Listed({ id, at, kinds }: { id: string, at: string, kinds: ComponentChi
   }
   const branch = () => {
     if (!row || !may) return
-    post(path`/v1/sessions/${id}/branch`, { entry: row.entry }).then(() => { say("the conversation continues from here"); again((n) => n + 1) }, complain)
+    const to = (entry: string) => post<{ left: string }>(path`/v1/sessions/${id}/branch`, { entry })
+    to(row.entry).then(({ left }) => done("the conversation continues from here", () => to(left)), complain)
   }
   const label = async () => {
     if (!row || !may) return
-    const text = prompt("The label of this entry; empty removes it:", row.label ?? "")
-    if (text !== null) await put(path`/v1/sessions/${id}/entries/${row.entry}/label`, { label: text }).then(() => again((n) => n + 1), complain)
+    const was = row.label ?? "", as = (label: string) => put(path`/v1/sessions/${id}/entries/${row.entry}/label`, { label })
+    const text = await ask("Label", was, "Empty removes it.")
+    if (text !== undefined && text !== was) as(text).then(() => done(text ? `labelled ${text}` : `removed the label ${was}`, () => as(was)), complain)
   }
   useKeys({
     ...moves(cur, pages.total, move), Enter: open, " ": toMark, z: () => setFold(fold === 0 ? -1 : 0), "=": compare, b: branch, l: () => void label(),

@@ -91,23 +91,23 @@ export function Failed({ error }: { error?: Error }) {
   return <p class="failed" role="alert">{error.message}{error instanceof Problem && error.hint ? <small> {error.hint}</small> : null}</p>
 }
 
-export const Who = createContext<Me>({ name: "", access: "read", open: false, tools: false, version: "" })
+export const Who = createContext<Me>({ name: "", access: "read", open: false, tools: false, version: "", filters: [], list_filters: [] })
 export const useMay = (access: "write" | "admin") => {
   const me = useContext(Who)
   return me.access === "admin" || me.access === access
 }
 
-/** say shows a short message for a while. */
-export let say: (text: string) => void = () => {}
+/** say shows a short message for a while, with a button if it can be undone. */
+export let say: (text: string, undo?: () => void) => void = () => {}
 export function Notices() {
-  const [text, set] = useState("")
-  useEffect(() => { say = set }, [])
+  const [{ text, undo }, set] = useState<{ text: string, undo?: () => void }>({ text: "" })
+  useEffect(() => { say = (text, undo) => set({ text, undo }) }, [])
   useEffect(() => {
     if (!text) return
-    const t = setTimeout(() => set(""), 4000)
+    const t = setTimeout(() => set({ text: "" }), undo ? 8000 : 4000)
     return () => clearTimeout(t)
-  }, [text])
-  return <div class="notices" role="status" aria-live="polite">{text && <span>{text}</span>}</div>
+  }, [text, undo])
+  return <div class="notices" role="status" aria-live="polite">{text && <span>{text}{undo && <> <button onClick={undo}>Undo <kbd>u</kbd></button></>}</span>}</div>
 }
 
 export const complain = (e: Error) => say(e.message)
@@ -160,7 +160,7 @@ export function highlighted(text: string, ranges: [number, number][]) {
 
 type ListProps<T> = {
   label: string, count: number, height: number, cur: number, at: (i: number) => T | undefined
-  row: (item: T | undefined, i: number) => ComponentChildren, need: (from: number, to: number) => void, onCur?: (i: number) => void, onOpen?: (i: number) => void
+  row: (item: T | undefined, i: number) => ComponentChildren, need: (from: number, to: number) => void, onCur?: (i: number) => void, onOpen?: (i: number) => void, onMark?: (i: number) => void
 }
 
 /** A browser cannot lay out a list that is higher than this, so a longer one moves in jumps. */
@@ -198,7 +198,7 @@ export function FixedList<T>(p: ListProps<T>) {
     rows.push(
       <div key={i} role="option" id={`${p.label}-${i}`} aria-selected={i === p.cur} aria-posinset={i + 1} aria-setsize={p.count} class="row"
         style={{ top: `${i * p.height + shift}px`, height: `${p.height}px` }}
-        onClick={() => { p.onCur?.(i); p.onOpen?.(i) }}>{p.row(p.at(i), i)}</div>)
+        onClick={(e) => { p.onCur?.(i); if (p.onMark && (e.ctrlKey || e.metaKey)) p.onMark(i); else p.onOpen?.(i) }}>{p.row(p.at(i), i)}</div>)
   }
   return <div class="list" ref={box} onScroll={look} role="listbox" tabIndex={0} aria-label={p.label} aria-activedescendant={p.cur >= 0 ? `${p.label}-${p.cur}` : undefined}>
     <div class="whole" role="presentation" style={{ height: `${whole}px` }}>{rows}</div>
@@ -242,6 +242,8 @@ export function usePages<T>(size: number, ask: (from: number, count: number, sig
   return {
     ...state,
     at: (i: number): T | undefined => kept.current.pages.get(Math.floor(i / size))?.[i % size],
+    /** kept are the rows in memory, with their indexes. */
+    kept: (): [number, T][] => [...kept.current.pages].flatMap(([page, rows]) => rows.map((row, i): [number, T] => [page * size + i, row])),
     /** renew fetches what is kept once more; until it is there, people see what was. */
     renew: async () => {
       const k = kept.current
