@@ -152,7 +152,7 @@ func partRequests(op string) (all []any) {
 	case "sessions.suggest":
 		all = append(all, &home.SuggestRequest{}, &home.SuggestRequest{Begin: "0"})
 	case "sessions.filter_values":
-		for _, filter := range []string{"tag", "project", "agent", "model"} {
+		for _, filter := range []string{"tag", "project", "agent", "model", "file"} {
 			all = append(all, &home.FilterValuesRequest{Filter: filter})
 		}
 	case "sessions.short":

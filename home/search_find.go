@@ -22,6 +22,7 @@ type FindRequest struct {
 	CWD     string    `json:"cwd,omitempty"`     // in sessions about this directory or one below it
 	Agent   string    `json:"agent,omitempty"`   // in sessions that were held in this program
 	Project string    `json:"project,omitempty"` // in sessions about a directory of this name
+	File    string    `json:"file,omitempty"`    // in sessions whose tools touched a file of this name, or whose path ends so
 	Session string    `json:"session,omitempty"` // in this conversation, as a person names it: see Resolve
 	Since   time.Time `json:"since,omitzero"`    // said at or after this time
 	Until   time.Time `json:"until,omitzero"`    // said before this time
@@ -91,7 +92,7 @@ func (s *Search) Find(ctx context.Context, r FindRequest) (*FindResult, error) {
 
 func (s *Search) find(ctx context.Context, r FindRequest) (*FindResult, error) {
 	o := index.SearchOptions{
-		BySession: r.BySession, Query: r.Query, Roles: r.Roles, Tools: r.Tools, Models: r.Models, Tags: r.Tags, CWD: index.Dir(r.CWD), Agent: r.Agent, Project: r.Project,
+		BySession: r.BySession, Query: r.Query, Roles: r.Roles, Tools: r.Tools, Models: r.Models, Tags: r.Tags, CWD: index.Dir(r.CWD), Agent: r.Agent, Project: r.Project, File: index.File(r.File),
 		Since: r.Since, Until: r.Until, Limit: r.Limit, Offset: r.Offset,
 	}
 	if err := cmp.Or(allOrMore("limit", r.Limit), notNegative("offset", r.Offset)); err != nil {

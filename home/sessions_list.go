@@ -99,6 +99,7 @@ type ListRequest struct {
 	CWD      string    `json:"cwd,omitempty"`      // only those about this directory or one below it
 	Agent    string    `json:"agent,omitempty"`    // only those that were held in this program
 	Project  string    `json:"project,omitempty"`  // only those about a directory of this name, or whose path ends so
+	File     string    `json:"file,omitempty"`     // only those whose tools touched a file of this name, or whose path ends so
 	Key      string    `json:"key,omitempty"`      // only the one that has this key
 	Parent   string    `json:"parent,omitempty"`   // only those that came from this session, as a person names it
 	Relation string    `json:"relation,omitempty"` // only those that have this relation to their parent
@@ -108,14 +109,14 @@ type ListRequest struct {
 	Until    time.Time `json:"until,omitzero"`     // only those in which nothing was said since this time
 }
 
-// Narrow adds a filter in the form of a search: agent:codex, project:NAME, tag:NAME, cwd:DIR,
-// since:7d, until:2026-03, or by the other names that index.FilterOf knows. Anything else is
+// Narrow adds a filter in the form of a search: agent:codex, project:NAME, tag:NAME, file:NAME,
+// cwd:DIR, since:7d, until:2026-03, or by the other names that index.FilterOf knows. Anything else is
 // session.ErrInvalid, including filters of a search that are about single texts, such as
 // kind:output.
 func (r *ListRequest) Narrow(filter string, now time.Time) error {
 	name, value, ok := strings.Cut(filter, ":")
 	if !ok || value == "" {
-		return session.Invalidf("%q is not a filter; there are agent:NAME, project:NAME, tag:NAME, cwd:DIR, since:TIME and until:TIME", filter)
+		return session.Invalidf("%q is not a filter; there are agent:NAME, project:NAME, tag:NAME, file:NAME, cwd:DIR, since:TIME and until:TIME", filter)
 	}
 	kind, _ := index.FilterOf(name, value)
 	switch kind {
@@ -125,6 +126,8 @@ func (r *ListRequest) Narrow(filter string, now time.Time) error {
 		r.Project = value
 	case "tag":
 		r.Tags = append(slices.Clip(r.Tags), value)
+	case "file":
+		r.File = value
 	case "cwd":
 		r.CWD = value
 	case "since", "until":
@@ -138,7 +141,7 @@ func (r *ListRequest) Narrow(filter string, now time.Time) error {
 			r.Until = at
 		}
 	default:
-		return session.Invalidf("%s: is not a filter of a list; there are agent, project, tag, cwd, since and until", name)
+		return session.Invalidf("%s: is not a filter of a list; there are agent, project, tag, file, cwd, since and until", name)
 	}
 	return nil
 }
@@ -216,7 +219,7 @@ func (r *ListRequest) options() (o index.ListOptions, err error) {
 		Links: r.Links || r.Relation == session.RelationContinuation,
 		Fold:  !r.All && r.Parent == "" && r.Relation == "",
 		Roots: r.Roots, Nonempty: r.Nonempty,
-		Tags: r.Tags, CWD: index.Dir(r.CWD), Agent: r.Agent, Project: r.Project, Key: r.Key, Parent: r.Parent, Relation: r.Relation,
+		Tags: r.Tags, CWD: index.Dir(r.CWD), Agent: r.Agent, Project: r.Project, File: index.File(r.File), Key: r.Key, Parent: r.Parent, Relation: r.Relation,
 		Pinned: r.Pinned, Archived: r.Archived, Since: r.Since, Until: r.Until,
 	}, nil
 }
@@ -371,7 +374,7 @@ func (h *Home) indexed(ctx context.Context, given string) (*index.Session, error
 
 // FilterValuesRequest names a filter of a list or a search, such as agent or tag.
 type FilterValuesRequest struct {
-	Filter string `json:"filter"` // agent, project, tag, cwd, model or tool; another one has no values
+	Filter string `json:"filter"` // agent, project, tag, file, cwd, model or tool; another one has no values
 }
 
 // FilterValuesResult has the values of a filter.

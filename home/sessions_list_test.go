@@ -30,12 +30,12 @@ func TestListIsNarrowedAsASearchIs(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 	r := home.ListRequest{Tags: []string{"a"}}
-	for _, filter := range []string{"agent:codex", "project:my project", "tag:b", "cwd:/src", "since:2d12h", "until:2026-03"} {
+	for _, filter := range []string{"agent:codex", "project:my project", "tag:b", "file:main.go", "cwd:/src", "since:2d12h", "until:2026-03"} {
 		if err := r.Narrow(filter, now); err != nil {
 			t.Errorf("%s: %v", filter, err)
 		}
 	}
-	if r.Agent != "codex" || r.Project != "my project" || !slices.Equal(r.Tags, []string{"a", "b"}) || r.CWD != "/src" ||
+	if r.Agent != "codex" || r.Project != "my project" || !slices.Equal(r.Tags, []string{"a", "b"}) || r.File != "main.go" || r.CWD != "/src" ||
 		!r.Since.Equal(now.Add(-60*time.Hour)) || !r.Until.Equal(time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)) {
 		t.Errorf("%+v", r)
 	}

@@ -18,22 +18,27 @@ func ProjectOf(cwd string) string {
 	return cwd[strings.LastIndexAny(cwd, `/\`)+1:]
 }
 
-// isProject is the condition that a name means the directory s.cwd: it is its last element,
-// its last few, or all of it.
+// isProject is the condition that a name means the directory s.cwd: see isCalledIn.
 func isProject(name string) (string, []any) {
-	name = projectName(name)
-	return `(lower(s.cwd) = lower(?) OR lower(substr(s.cwd, -length(?) - 1)) IN ('/' || lower(?), '\' || lower(?))) AND s.cwd <> ''`,
+	cond, args := isCalledIn("s.cwd", projectName(name))
+	return cond + " AND s.cwd <> ''", args
+}
+
+// isCalledIn is the condition that a name means the path in a column: it is its last element,
+// its last few, or all of it.
+func isCalledIn(column, name string) (string, []any) {
+	return `(lower(` + column + `) = lower(?) OR lower(substr(` + column + `, -length(?) - 1)) IN ('/' || lower(?), '\' || lower(?)))`,
 		[]any{name, name, name, name}
 }
 
-// isCalled is isProject for a given directory.
-func isCalled(dir, name string) bool {
-	dir, name = strings.ToLower(dir), strings.ToLower(projectName(name))
-	rest, ok := strings.CutSuffix(dir, name)
+// isCalled is isCalledIn for a given path.
+func isCalled(path, name string) bool {
+	path, name = strings.ToLower(path), strings.ToLower(projectName(name))
+	rest, ok := strings.CutSuffix(path, name)
 	return ok && (rest == "" || strings.HasSuffix(rest, "/") || strings.HasSuffix(rest, `\`))
 }
 
-// projectName removes the slash that shells add when they complete a directory.
+// projectName removes the slash that shells add to a path that they complete.
 func projectName(name string) string {
 	if short := strings.TrimRight(name, `/\`); short != "" {
 		return short

@@ -47,6 +47,9 @@ func (w *writer) apply(s *state, rec *record) error {
 		return err
 	}
 	s.remember(rec, carried != notCarried)
+	if err := w.addFiles(s, rec); err != nil {
+		return err
+	}
 	if rec.usage != nil && carried == notCarried { // it is counted where it was carried from
 		if err := w.addUsage(s, n, rec); err != nil {
 			return err

@@ -81,7 +81,9 @@ type prepared struct {
 }
 
 // bulks returns all bulks of a writer.
-func (w *writer) bulks() []*bulk { return []*bulk{w.entryRows, w.docRows, w.usageRows, w.termRows} }
+func (w *writer) bulks() []*bulk {
+	return []*bulk{w.entryRows, w.docRows, w.usageRows, w.termRows, w.fileRows}
+}
 
 // writeWaiting writes all rows that wait, before the transaction ends.
 func (w *writer) writeWaiting() error {

@@ -112,6 +112,7 @@ func (ix *Index) Dump() (string, error) {
 				context, models, tools, parent, relation, continuation, continued_to, pinned, problems, docs, size, folded, hex(row) AS row, part, nth, carried, markers, original,
 				modified, archived, pos, head_hash, tail_pos, tail_hash, next, leaf, leaf_id, breaks FROM sessions ORDER BY name, sid`,
 			`SELECT s.name, tag FROM tags t JOIN sessions s ON s.id = t.session ORDER BY 1, 2`,
+			`SELECT s.name, f.name, f.path FROM files f LEFT JOIN sessions s ON s.id = f.session ORDER BY 1, 2, 3`,
 			`SELECT s.name, n, hex(e.id), e.parent, e.pos, e.time, e.class, e.context FROM entries e JOIN sessions s ON s.id = e.session ORDER BY 1, 2`,
 			`SELECT s.name, d.entry, d.part, d.kind, r.name, t.name, m.name, d.carried, d.len, hex(d.tf), d.id >> 8,
 				(SELECT count(*) FROM fts WHERE fts.rowid = d.id)
@@ -278,3 +279,5 @@ func (ix *Index) Get(ctx context.Context, id string) (Session, error) {
 	}
 	return found[0], nil
 }
+
+const MaxTouched = maxTouched

@@ -46,7 +46,7 @@ func Filters() []string {
 
 // ListFilters returns the filters that apply to whole sessions.
 func ListFilters() []string {
-	return []string{"agent", "project", "tag", "cwd", "since", "until", "after", "before", "in"}
+	return []string{"agent", "project", "tag", "file", "cwd", "since", "until", "after", "before", "in"}
 }
 
 // FilterOf returns the filter that a name means. after means since, before means until, and
@@ -129,6 +129,17 @@ func Dir(value string) string {
 	return value
 }
 
+// File returns the absolute path of a file that a person typed with ./, ../ or ~/ before it.
+// Others, which name a file or end its path, are returned unchanged.
+func File(value string) string {
+	for _, begin := range []string{"./", "../", "~/"} {
+		if strings.HasPrefix(filepath.ToSlash(value), begin) {
+			return Dir(value)
+		}
+	}
+	return value
+}
+
 func canNegate(name string) bool {
 	return name == "kind" || name == "role" || name == "tool" || name == "model"
 }
@@ -138,7 +149,7 @@ func (p *parser) take(name, value string, at int, negative bool) {
 		"kind": {&p.kinds, &p.notKinds}, "role": {&p.roles, &p.notRoles},
 		"tool": {&p.tools, &p.notTools}, "model": {&p.models, &p.notMod},
 		"tag": {&p.tags}, "cwd": {&p.cwd}, "session": {&p.session},
-		"agent": {&p.agents}, "project": {&p.projects},
+		"agent": {&p.agents}, "project": {&p.projects}, "file": {&p.files},
 	}
 	switch name {
 	case "since":
@@ -155,8 +166,11 @@ func (p *parser) take(name, value string, at int, negative bool) {
 		}
 		fallthrough
 	default:
-		if name == "cwd" {
+		switch name {
+		case "cwd":
 			value = Dir(value)
+		case "file":
+			value = File(value)
 		}
 		i := 0
 		if negative {

@@ -159,6 +159,14 @@ func (q *listQuery) build(ctx context.Context, db *database, c cursor) error {
 		if err := q.findDirs(ctx, db); err != nil {
 			return err
 		}
+	case q.File != "":
+		rarely, err := isRarelyTouched(ctx, db, q.File)
+		if err != nil {
+			return err
+		}
+		if rarely {
+			q.from = "sessions s NOT INDEXED" // by the numbers of the sessions
+		}
 	case q.Relation != "":
 		q.from = "sessions s INDEXED BY by_relation"
 	case q.Pinned != nil && *q.Pinned:
@@ -251,6 +259,10 @@ func (q *listQuery) filter() {
 		q.add(`s.parent IN (SELECT ? UNION SELECT l.sid FROM sessions l WHERE l.chain <> 0
 			AND l.chain = (SELECT CASE x.part WHEN 2 THEN x.id ELSE x.chain END FROM sessions x
 				WHERE x.sid = ? AND (x.chain <> 0 OR x.part = 2) LIMIT 1)) AND s.parent <> ''`, q.Parent, q.Parent)
+	}
+	if q.File != "" {
+		query, args := touched(q.File)
+		q.add("s.id IN ("+query+")", args...)
 	}
 	if q.Relation != "" {
 		q.add("s.relation = ? AND s.relation <> ''", q.Relation)

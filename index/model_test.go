@@ -177,7 +177,7 @@ func (m *machine) use(s *session.Session) {
 	case k < 7:
 		call := fmt.Sprintf("call-%d", m.n)
 		m.respond(s, fmt.Sprintf("resp-%d", m.n), fmt.Sprintf("model-%d", m.n%3), session.Usage{Input: m.n, Output: 2 * m.n},
-			session.Text("answer"), session.ToolUse(call, fmt.Sprintf("tool%d", m.n%4), map[string]any{"arg": m.n}))
+			session.Text("answer"), session.ToolUse(call, []string{"read", "tool1", "tool2", "tool3"}[m.n%4], map[string]any{"path": fmt.Sprintf("f%d.go", m.n%3)}))
 		m.append(s, session.RoleTool, session.ToolResult(call, fmt.Sprintf("output %d", m.n), false))
 		if m.rand.IntN(2) == 0 { // an answer in which nothing can be found
 			m.respond(s, fmt.Sprintf("none-%d", m.n), "model-0", session.Usage{Input: m.n}, session.Text([]string{"", "…"}[m.rand.IntN(2)]))

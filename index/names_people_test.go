@@ -20,14 +20,14 @@ func TestOtherNamesOfFilters(t *testing.T) {
 	ix := f.open(t)
 	for query, want := range map[string]int{
 		"panic before:2020-01-01": 0, "panic after:2020-01-01": 1, "panic before:2100": 1, "in:forge": 1, "in:/work": 1, "dir:/work/forge": 1, "in:nowhere": 0,
-		"panic:oops": 1, "file:oops": 0,
+		"panic:oops": 1, "path:oops": 0,
 	} {
 		found, err := ix.Search(t.Context(), index.SearchOptions{Query: query})
 		if err != nil || len(found.Hits) != want {
 			t.Errorf("%s finds %+v, %v", query, found, err)
 			continue
 		}
-		if isFile := query == "file:oops"; isFile != slices.Equal(found.NotFilters, []string{"file"}) || isFile && len(found.DidYouMean) > 0 {
+		if isPath := query == "path:oops"; isPath != slices.Equal(found.NotFilters, []string{"path"}) || isPath && len(found.DidYouMean) > 0 {
 			t.Errorf("%s: not filters: %q; did you mean: %q", query, found.NotFilters, found.DidYouMean)
 		}
 	}

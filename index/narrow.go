@@ -221,7 +221,10 @@ func (s *search) sessionFilter() (where []string, args []any) {
 		where = append(where, "(s.id IN "+has+" OR s.chain <> 0 AND s.chain IN "+has+")")
 		args = append(append(args, more...), more...)
 	}
-	return where, args
+	return anyOf(where, args, s.f.files, func(file string) (string, []any) {
+		query, args := touched(file)
+		return "s.id IN (" + query + ") OR s.chain <> 0 AND s.chain IN (" + query + ")", append(args, args...)
+	})
 }
 
 // named is the condition that a session has one of the names in the filters.

@@ -35,7 +35,7 @@ type filters struct {
 	notKinds, notRoles, notTools, notMod []string
 	tags                                 []string
 	cwd, session                         []string
-	agents, projects                     []string
+	agents, projects, files              []string
 	since, until                         time.Time
 	branch                               Branch
 }

@@ -55,6 +55,7 @@ type record struct {
 	says        []byte // what an instruction or a document says: see session.Saying
 	model       string // that answered
 	calls       []call
+	files       []string // that the calls touch
 	usage       *usageRecord
 	docs        []doc
 }
@@ -223,6 +224,7 @@ func (r *lineReader) fillMessage(rec *record, e *session.Entry) {
 	for i := range m.Content {
 		if c := m.Content[i].ToolUse; c != nil {
 			rec.calls = append(rec.calls, call{c.ID, c.Name})
+			rec.files = append(rec.files, touchedBy(c)...)
 		}
 	}
 	if bill, ok := session.BillOf(e); ok {

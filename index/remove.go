@@ -71,6 +71,7 @@ func (r *catching) dropContent(id int64) error {
 			`DELETE FROM damage WHERE session = ?`,
 			`DELETE FROM silent WHERE session = ?`,
 			`DELETE FROM tags WHERE session = ?`,
+			`DELETE FROM files WHERE session = ?`,
 			`DELETE FROM ledgers WHERE session = ?`,
 			`DELETE FROM stale WHERE session = ?`,
 		} {

@@ -25,7 +25,7 @@ const (
 	// schemaVersion is in the file's user_version. An index of any other version
 	// is rebuilt. Raise it whenever the tables, the tokens or the meaning of a
 	// column change.
-	schemaVersion = 21
+	schemaVersion = 22
 
 	// minSQLite is the first version without the bug that could corrupt a
 	// database when its WAL was reset.
@@ -137,6 +137,15 @@ CREATE TABLE tags (
 	PRIMARY KEY (tag, session)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX tags_of ON tags (session);
+
+-- The files that tools touched: see touched.go.
+CREATE TABLE files (
+	name    TEXT NOT NULL, -- the last element of the path, in lower case
+	path    TEXT NOT NULL,
+	session INTEGER NOT NULL,
+	PRIMARY KEY (name, path, session)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX files_of ON files (session);
 
 CREATE TABLE entries (
 	session INTEGER NOT NULL,

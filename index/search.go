@@ -79,6 +79,9 @@ func (o *SearchOptions) query(now time.Time) (*query, error) {
 	if o.Project != "" {
 		f.projects = append(f.projects, o.Project)
 	}
+	if o.File != "" {
+		f.files = append(f.files, o.File)
+	}
 	if o.Session != "" {
 		f.session = append(f.session, o.Session)
 	}
@@ -105,7 +108,7 @@ func (o *SearchOptions) query(now time.Time) (*query, error) {
 
 // any reports whether something narrows the search.
 func (f *filters) any(o *SearchOptions) bool {
-	n := len(f.kinds) + len(f.roles) + len(f.tools) + len(f.models) + len(f.tags) + len(f.cwd) + len(f.session) + len(f.agents) + len(f.projects) +
+	n := len(f.kinds) + len(f.roles) + len(f.tools) + len(f.models) + len(f.tags) + len(f.cwd) + len(f.session) + len(f.agents) + len(f.projects) + len(f.files) +
 		len(f.notKinds) + len(f.notRoles) + len(f.notTools) + len(f.notMod) +
 		len(o.Kinds) + len(o.Roles) + len(o.Tools) + len(o.Models)
 	return n > 0 || !f.since.IsZero() || !f.until.IsZero() || f.branch == LiveBranch

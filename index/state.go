@@ -57,7 +57,8 @@ type state struct {
 	isNew     bool
 	fresh     *fresh // of a new session, as long as all its entries are in it
 	greatest  []byte
-	retagged  bool // tags differ from the table's
+	files     map[string]bool // that were entered since the log was opened
+	retagged  bool            // tags differ from the table's
 	tagSet    *session.TagSet
 	sortTitle string
 }

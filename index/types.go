@@ -105,6 +105,7 @@ type ListOptions struct {
 	CWD      string    // is about this directory or one below it
 	Agent    string    // was held in this program; an error if no session was
 	Project  string    // is about a directory of this name; an error if no session is
+	File     string    // a tool touched a file of this name, or whose path ends so
 	Key      string    // has exactly this key
 	Parent   string    // came from this session, or from another of its chain
 	Relation string    // has this relation to its parent: see session.Header
@@ -163,8 +164,8 @@ const (
 //	--force             the option of a command
 //	conf*               words that begin like this
 //	readFile            readFile, read_file, read-file, readfile
-//	kind:output         filters: kind role tool model agent project tag cwd session since until
-//	                    branch; after is since, before is until, in:. and in:NAME are cwd and project
+//	kind:output         filters: kind role tool model agent project tag file cwd session since
+//	                    until branch; after is since, before is until, in:. and in:NAME are cwd and project
 //
 // A word is also found in its other forms, templates as template, after the texts with the
 // exact word. A word in quotation marks is found only as it is.
@@ -173,7 +174,7 @@ const (
 // accepts both values (with tags, a session must have both). The filters kind, role, tool and
 // model can be negated. since and until take 2026, 2026-03, 2026-03-14, a time as in RFC
 // 3339, today, yesterday, or an age such as 12h, 7d, 2w; branch takes live or all; cwd takes
-// . and ~, too: see Dir. Anything else with a colon is searched as text.
+// . and ~, too: see Dir; file takes a name, the end of a path, or ./, ../ and ~/ before one. Anything else with a colon is searched as text.
 type SearchOptions struct {
 	// Query is in the query language above. An empty query with a
 	// filter finds everything that the filter accepts.
@@ -187,6 +188,7 @@ type SearchOptions struct {
 	CWD     string   // in sessions about this directory or one below it
 	Agent   string   // in sessions that were held in this program
 	Project string   // in sessions about a directory of this name
+	File    string   // in sessions whose tools touched a file of this name, or whose path ends so
 	Session string   // in sessions whose id, name or short name begins like this, or with this key or native id, and all of their chains
 	Since   time.Time
 	Until   time.Time // before this time

@@ -28,7 +28,7 @@ func (ix *Index) UnknownFilters(ctx context.Context, o ListOptions) (unknown []U
 		}
 		return []string{value}
 	}
-	f := filters{tags: o.Tags, agents: given(o.Agent), projects: given(o.Project), cwd: given(o.CWD)}
+	f := filters{tags: o.Tags, agents: given(o.Agent), projects: given(o.Project), files: given(o.File), cwd: given(o.CWD)}
 	err = ix.read(ctx, "list", func(db *database) error {
 		unknown, err = f.unknown(ctx, db)
 		return err
@@ -44,6 +44,7 @@ var allValues = map[string]string{
 	"agent":   `SELECT n.name, count(*) FROM sessions s INDEXED BY by_maker JOIN names n ON n.id = s.maker GROUP BY s.maker`,
 	"project": allDirs,
 	"cwd":     allDirs,
+	"file":    `SELECT path, count(*) FROM files GROUP BY path`,
 }
 
 // knownValues returns the values of a filter, the most frequent first.
@@ -82,6 +83,7 @@ func (f *filters) unknown(ctx context.Context, db *database) (unknown []Unknown,
 		{"tag", f.tags, func(known, value string) bool { return known == value || strings.HasPrefix(known, value+"/") }},
 		{"agent", f.agents, strings.EqualFold},
 		{"project", f.projects, isCalled},
+		{"file", f.files, isCalled},
 		{"cwd", f.cwd, isUnder},
 	} {
 		if len(check.values) == 0 {
@@ -107,11 +109,13 @@ func (f *filters) unknown(ctx context.Context, db *database) (unknown []Unknown,
 
 // someOf returns a limited number of the existing values, written as in a filter.
 func someOf(filter string, known []string, most int) (some []string) {
+	has := make(map[string]bool)
 	for _, value := range known {
-		if filter == "project" {
+		if filter == "project" || filter == "file" {
 			value = ProjectOf(value)
 		}
-		if value != "" && !slices.Contains(some, value) && len(some) < most {
+		if value != "" && !has[value] && len(some) < most {
+			has[value] = true
 			some = append(some, value)
 		}
 	}
@@ -137,12 +141,12 @@ func isUnder(dir, value string) bool {
 // their last element: paths are long, and people mistype the end.
 func nearValues(filter, value string, known []string) []string {
 	switch filter {
-	case "project":
-		projects := make([]string, len(known))
-		for i, dir := range known {
-			projects[i] = ProjectOf(dir)
+	case "project", "file":
+		names := make([]string, len(known))
+		for i, path := range known {
+			names[i] = ProjectOf(path)
 		}
-		return Nearest(value, projects)
+		return Nearest(ProjectOf(value), names)
 	case "cwd":
 		near := Nearest(value, known)
 		for _, dir := range known {

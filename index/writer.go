@@ -19,7 +19,7 @@ type writer struct {
 	stmts map[string]*prepared
 	names map[string]int64
 
-	entryRows, usageRows, termRows, docRows *bulk
+	entryRows, usageRows, termRows, docRows, fileRows *bulk
 
 	// responses has the queued rows of usage. known are the responses that the table has.
 	responses map[string]*usageRow
@@ -67,6 +67,7 @@ func startWriter(ctx context.Context, tx *sql.Tx) *writer {
 		entryRows: newBulk("entries", "session, n, id, parent, pos, time, class, context, origin, says", ""),
 		docRows:   newBulk("docs", docColumns, ""),
 		usageRows: newBulk("usage", usageColumns, ""),
+		fileRows:  newBulk("files", "name, path, session", " ON CONFLICT DO NOTHING"),
 		termRows:  newBulk("terms", "term, df, stem", " ON CONFLICT DO UPDATE SET df = df + excluded.df"),
 	}
 }

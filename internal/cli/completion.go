@@ -83,7 +83,7 @@ func (a *app) completeFlags(cmd *cobra.Command) {
 	for filter, values := range filterValues {
 		offers[filter] = fixed(values...)
 	}
-	for _, filter := range []string{"agent", "project", "tag", "tool", "model"} {
+	for _, filter := range []string{"agent", "project", "tag", "file", "tool", "model"} {
 		offers[filter] = a.completeFilter(filter)
 	}
 	for _, dir := range []string{"cwd", "dir"} {

@@ -72,7 +72,7 @@ func argumentOf(f *pflag.Flag) string {
 		return "ID"
 	case "summary", "title", "instructions":
 		return "TEXT"
-	case "agent", "counter", "project":
+	case "agent", "counter", "file", "project":
 		return "NAME"
 	case "to":
 		return "FORMAT"

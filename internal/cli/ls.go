@@ -30,10 +30,10 @@ func lsCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls [FILTER…]",
 		Short: "List the sessions",
-		Long: "Lists the sessions, the most recently active first. A filter is agent:NAME,\nproject:NAME, tag:NAME, cwd:DIR, since:TIME or until:TIME (or after: before: in:).\n\n" +
+		Long: "Lists the sessions, the most recently active first. A filter is agent:NAME,\nproject:NAME, tag:NAME, file:NAME, cwd:DIR, since:TIME or until:TIME (or after:\nbefore: in:).\n\n" +
 			"Sessions that continue each other are one conversation, on one line, with the id\nof the first; --links lists them one by one. Subagents are counted in the session\nthat started them; --all lists them, too. --roots leaves out forks as well.\n\n" +
 			"On a terminal, long values are shortened. Piped output has one session a line,\nseparated by tabs, with whole ids and plain numbers: id, updated, agent, project,\nmessages, tokens (empty if unknown), bytes, title, tags, and with --cost dollars.",
-		Example: "  coppice ls\n  coppice ls agent:codex project:ledger\n  coppice ls --since 7d --sort tokens",
+		Example: "  coppice ls\n  coppice ls agent:codex project:ledger\n  coppice ls file:store/main.go\n  coppice ls --since 7d --sort tokens",
 		GroupID: "read",
 
 		ValidArgsFunction: a.completeFilters(index.ListFilters()),
@@ -50,6 +50,7 @@ func lsCommand(a *app) *cobra.Command {
 	flags.StringVar(&f.list.CWD, "cwd", "", "only about this directory and those below")
 	flags.StringVar(&f.list.Agent, "agent", "", "only from this program, such as claude-code")
 	flags.StringVar(&f.list.Project, "project", "", "only about a directory of this name, or end of path")
+	flags.StringVar(&f.list.File, "file", "", "only if a tool touched a file of this name, or end of path")
 	flags.StringVar(&f.list.Key, "key", "", "only with this key")
 	flags.StringVar(&f.list.Parent, "parent", "", "only forks, continuations and subagents of this session")
 	flags.StringVar(&f.list.Relation, "relation", "", "only fork, continuation, recovery or subagent")

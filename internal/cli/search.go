@@ -33,8 +33,8 @@ Code matches as a whole and by its parts: parseHeader, parse, header. To search 
 option, put -- before the query: search -- --no-verify.
 Filters can be part of the query:
 
-  kind:output role:user tool:bash model:… tag:… agent:… project:… cwd:…
-  session:… since:7d until:2026-03-01 branch:live (or after: before: in:)
+  kind:output role:user tool:bash model:… tag:… agent:… project:… file:main.go
+  cwd:… session:… since:7d until:2026-03-01 branch:live (or after: before: in:)
 
 The exit code is 1 if nothing was found.`,
 		Example: "  coppice search retry backoff\n" +
@@ -54,6 +54,7 @@ The exit code is 1 if nothing was found.`,
 	flags.StringVar(&f.search.CWD, "cwd", "", "only in sessions about this directory and those below")
 	flags.StringVar(&f.search.Agent, "agent", "", "only in sessions from this program")
 	flags.StringVar(&f.search.Project, "project", "", "only in sessions about a directory of this name")
+	flags.StringVar(&f.search.File, "file", "", "only in sessions whose tools touched a file of this name")
 	flags.StringVar(&f.search.Session, "session", "", "only in this session")
 	flags.StringVar(&f.since, "since", "", "only since: 2026-03-01, or 7d ago")
 	flags.StringVar(&f.until, "until", "", "only before")

@@ -90,7 +90,7 @@ func cacheable(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScop
 func (f *face) addReaders() {
 	addReader(f, "search", "Search past sessions",
 		"Search everything that was said, thought, called and returned in past sessions. Returns the best hits as quotations, below their sessions, with the ids for read_session. "+
-			`The query takes words, "exact phrases", OR, -word, prefix*, and filters such as tool:bash, role:user, kind:output, project:NAME, agent:codex, tag:NAME, since:7d.`,
+			`The query takes words, "exact phrases", OR, -word, prefix*, and filters such as tool:bash, role:user, kind:output, project:NAME, agent:codex, tag:NAME, file:main.go, since:7d.`,
 		answering(f, f.search))
 	addReader(f, "recent_sessions", "List recent sessions",
 		"List past sessions, the latest first: all of them, or those about a directory, of a project, or held in one agent. Returns ids, agents, directories, dates, sizes and titles.",

@@ -74,6 +74,25 @@ func TestEnterAfterFilters(t *testing.T) {
 	d.sees("pinned “Garden”")
 }
 
+// TestSearchForAFile lists the sessions in which a tool touched it.
+func TestSearchForAFile(t *testing.T) {
+	t.Parallel()
+	d := garden(t)
+	id := talk(t, d.home, "Wood", "Read the plan", "Reading.")
+	call := session.MessageEntry{Role: session.RoleAssistant, Content: []session.Content{session.ToolUse("c", "read", map[string]any{"path": "trees/plan.md"})}}
+	if _, err := d.home.Entries.Append(t.Context(), home.AppendRequest{Session: id, Message: &call}); err != nil {
+		t.Fatal(err)
+	}
+	d.press("/")
+	d.types("file:pl")
+	d.sees("file:plan.md") // the rest is offered
+	d.press("tab")
+	d.loses("Garden")
+	d.sees("file:plan.md", "1 session", "Wood")
+	d.types("hazel")
+	d.sees("nothing was found")
+}
+
 // TestEarlierSearchesAndCommands come back with the up key.
 func TestEarlierSearchesAndCommands(t *testing.T) {
 	t.Parallel()

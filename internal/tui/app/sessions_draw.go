@@ -70,7 +70,7 @@ func (s *sessions) boxRow(width int) (string, int) {
 		at := 3 + ansi.StringWidth(string([]rune(s.box.Value())[:s.box.Position()]))
 		return before + terminal.Pad(ansi.Truncate(text, room, "…"), room) + "  " + right, min(at, room+2)
 	}
-	hint := "search everything that was said · agent: project: tag: tool: since:"
+	hint := "search what was said · agent: project: tag: file: tool: since:"
 	return before + st.Paint(terminal.Dim, terminal.Pad(ansi.Truncate(hint, room, "…"), room)) + "  " + right, 3
 }
 
