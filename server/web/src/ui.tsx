@@ -52,11 +52,11 @@ export function useKeys(keys: Keys) {
 
 addEventListener("keydown", (e) => {
   const t = e.target as HTMLElement
-  const typing = t.closest("input, textarea, select, [contenteditable]")
+  const typing = t.closest("input:not([type=checkbox]), textarea, select, [contenteditable]")
   if (e.ctrlKey || e.metaKey || e.altKey || e.isComposing) return
   if (typing && e.key !== "Escape") return
   if (typing) t.blur()
-  if ((e.key === "Enter" || e.key === " ") && t.closest("a, button, summary")) return
+  if ((e.key === "Enter" || e.key === " ") && t.closest("a, button, summary, input")) return
   if (document.querySelector("dialog[open]")) return
   for (let i = rooms.length - 1; i >= 0; i--) {
     const act = rooms[i].current[e.key]

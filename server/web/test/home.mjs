@@ -52,6 +52,14 @@ function hostile() {
   return out.join("")
 }
 
+// Secrets that open nothing, of the forms that real ones have.
+export const secrets = ["ghp_", "glpat-"].map((form, i) => form + [..."Xq7Lm2Rt9Vz4Kp8Wn3Yc6Bf1Hd5Js0GaEuTw"].reverse().join("").slice(i, i + (i ? 20 : 36)))
+
+function leaky() {
+  return header("leaky") + message("leaky-0", null, 0, "user", [text(`The token is ${secrets[0]}, and once more ${secrets[0]}.`)]) +
+    message("leaky-1", "leaky-0", 1, "assistant", [text(`The other one is ${secrets[1]}.`)])
+}
+
 /** fakeModel is a model that runs a command if it is asked to, and otherwise says what it heard. */
 async function fakeModel() {
   const server = createServer(async (req, res) => {
@@ -80,6 +88,7 @@ export async function openHome() {
   execFileSync(coppice, ["demo"], { env })
   writeFileSync(join(dir, "sessions", "long.jsonl"), long(100_000))
   writeFileSync(join(dir, "sessions", "hostile.jsonl"), hostile())
+  writeFileSync(join(dir, "sessions", "leaky.jsonl"), leaky())
   const model = await fakeModel()
   Object.assign(env, { COPPICE_PROVIDER: "openai-chat", COPPICE_MODEL: "fake", COPPICE_BASE_URL: model.url })
   const server = spawn(coppice, ["serve", "--addr", "127.0.0.1:0", "--tools"], { env, stdio: ["ignore", "ignore", "pipe"] })
