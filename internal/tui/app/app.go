@@ -16,6 +16,7 @@ package app
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -28,6 +29,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/render/terminal"
 )
@@ -84,6 +86,7 @@ type App struct {
 	acting        chan struct{} // closed when the last action has ended
 	commands      history       // that were typed after a colon
 	searches      history
+	titles        map[string]string // of the sessions that rooms are or were about
 }
 
 // New returns the UI with its first room.
@@ -91,7 +94,7 @@ func New(ctx context.Context, o Options) *App {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	a := &App{Options: o, ctx: ctx, width: 80, height: 24}
+	a := &App{Options: o, ctx: ctx, width: 80, height: 24, titles: make(map[string]string)}
 	a.rooms = []room{newSessions(a)}
 	return a
 }
@@ -115,7 +118,24 @@ func (a *App) Init() tea.Cmd { return a.room().enter() }
 // open goes into a room.
 func (a *App) open(r room) tea.Cmd {
 	a.rooms = append(a.rooms, r)
-	return r.enter()
+	return tea.Batch(r.enter(), a.readTitle(topicOf(r)))
+}
+
+// titled is the title of a session.
+type titled struct{ session, title string }
+
+// readTitle reads the title of a session, which may have changed; "" is none.
+func (a *App) readTitle(id string) tea.Cmd {
+	if id == "" {
+		return nil
+	}
+	return func() tea.Msg {
+		info, err := a.Home.Sessions.Get(a.ctx, home.SessionRequest{Session: id})
+		if err != nil {
+			return nil // the room says what is wrong
+		}
+		return titled{id, info.Title}
+	}
 }
 
 // back goes to the room before. It stays in the first one.
@@ -184,7 +204,10 @@ func (a *App) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		for _, r := range a.rooms {
 			if r.core() == msg.to {
 				if err, ok := msg.Msg.(error); ok {
-					a.fail(err)
+					return a, a.failIn(r, err)
+				}
+				if next, ok := msg.Msg.(onward); ok {
+					return a, next()
 				}
 				return a, r.update(msg.Msg)
 			}
@@ -198,6 +221,8 @@ func (a *App) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case notice:
 		a.say(string(msg))
 		return a, nil
+	case vanished:
+		return a, a.vanish(string(msg))
 	case acted:
 		a.leave(msg.gone)
 		return a.Update(msg.done)
@@ -206,7 +231,10 @@ func (a *App) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		if msg.undo != nil {
 			a.undos = append(a.undos, undo{msg.what, msg.undo})
 		}
-		return a, a.room().enter()
+		return a, tea.Batch(a.room().enter(), a.readTitle(topicOf(a.room())))
+	case titled:
+		a.titles[msg.session] = msg.title
+		return a, nil
 	case tea.KeyPressMsg:
 		return a, a.press(msg)
 	case tea.PasteMsg:
@@ -360,14 +388,30 @@ func noticeColour(failed bool) terminal.Colour {
 func (a *App) head() string {
 	s := a.style(a.width)
 	var names []string
+	about := ""
 	for _, r := range a.rooms {
+		id := topicOf(r)
+		if _, saysSo := r.(*transcript); id != "" && id != about && !saysSo {
+			names = append(names, plain.Line(cmp.Or(a.titles[id], render.ShortID(id))))
+		}
+		about = id
 		names = append(names, plain.Line(r.title()))
 	}
-	last := s.Paint(terminal.Bold, names[len(names)-1])
-	names = names[:len(names)-1]
-	where := " coppice › "
-	for _, name := range names {
-		where += ansi.Truncate(name, 24, "…") + " › "
+	last := names[len(names)-1]
+	where := wayTo(names[:len(names)-1], a.width-min(ansi.StringWidth(last), a.width/2))
+	return s.Paint(terminal.Dim, where) + s.Paint(terminal.Bold, last)
+}
+
+// wayTo is the way through rooms with these names. Long names are shortened until it fits.
+func wayTo(names []string, width int) (way string) {
+	for longest := 60; longest >= 6; longest -= 6 {
+		way = " coppice › "
+		for _, name := range names {
+			way += ansi.Truncate(name, longest, "…") + " › "
+		}
+		if ansi.StringWidth(way) <= width {
+			break
+		}
 	}
-	return s.Paint(terminal.Dim, where) + last
+	return way
 }

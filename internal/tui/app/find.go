@@ -86,8 +86,7 @@ func (r *transcript) found(f found) tea.Cmd {
 	}
 	switch {
 	case f.err != nil:
-		r.fail(f.err)
-		return nil
+		return r.failIn(r, f.err)
 	case !f.result.Found:
 		r.say("no " + strings.TrimPrefix(strings.TrimPrefix(r.find.what(), "a "), "an ") + " " + where)
 		return nil

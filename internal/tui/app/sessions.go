@@ -29,6 +29,7 @@ type sessions struct {
 
 	byProject bool
 	withEmpty bool
+	order     order
 
 	asked only // the search or the list
 	sizes only // how many there are
@@ -260,8 +261,10 @@ func (s *sessions) keys() []key {
 	return append(keys,
 		key{keys: []string{"m"}, help: "mark", why: nothing, do: s.mark},
 		key{keys: []string{"b"}, help: s.otherGroups(), do: s.regroup},
+		key{keys: []string{"S"}, help: "sort", why: s.whyNotSort(), do: s.askSort},
 		key{keys: []string{"e"}, help: s.otherEmpty(), do: s.switchEmpty},
 		key{keys: []string{"$"}, help: "stats", do: func() tea.Cmd { return s.open(newStats(s.App, "")) }},
+		key{keys: []string{"d"}, help: "see the trash", do: func() tea.Cmd { return s.open(newTrash(s.App)) }},
 	)
 }
 

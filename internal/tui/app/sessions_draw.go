@@ -3,7 +3,6 @@ package app
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/render/terminal"
@@ -131,7 +131,18 @@ func (s *sessions) groupOf(row *sessionRow) string {
 	if row.group != "" {
 		return row.group
 	}
-	return dayOf(row.Updated, s.Now())
+	if s.shelf.question.order.isByDay() {
+		return dayOf(s.timeOf(row), s.Now())
+	}
+	return s.shelf.question.order.words()
+}
+
+// timeOf returns the time that says where a session is in the list.
+func (s *sessions) timeOf(row *sessionRow) time.Time {
+	if s.shelf.question.order.by == string(index.ByCreated) && row.hit == nil {
+		return row.Created
+	}
+	return row.Updated
 }
 
 // dayOf returns the day of a time; of those that are long ago the month says enough.
@@ -204,7 +215,7 @@ func (s *sessions) header(st style, row *sessionRow, first bool) string {
 	if !first {
 		return st.Paint(terminal.Bold, name)
 	}
-	numbers := "messages"
+	numbers := s.shelf.question.order.number()
 	if s.width >= costWidth {
 		numbers += "    cost"
 	}
@@ -224,7 +235,7 @@ type column struct {
 
 // line draws a session on a line. A narrow line leaves out what says least.
 func (s *sessions) line(st style, row *sessionRow) string {
-	columns := []column{{text: ageOf(row.Updated, s.Now()), width: 8, colour: terminal.Dim}}
+	columns := []column{{text: ageOf(s.timeOf(row), s.Now()), width: 8, colour: terminal.Dim}}
 	after := []column{}
 	if s.width >= 60 {
 		columns = append(columns, column{text: row.Agent, width: 11, colour: terminal.Cyan})
@@ -233,7 +244,7 @@ func (s *sessions) line(st style, row *sessionRow) string {
 		columns = append(columns, column{text: row.Project, width: 12, colour: terminal.Blue})
 	}
 	if row.hit == nil {
-		after = append(after, column{text: strconv.Itoa(row.Messages), width: 5, right: true})
+		after = append(after, s.shelf.question.order.numberOf(&row.SessionInfo))
 		if s.width >= costWidth {
 			after = append(after, column{text: costOf(row.Cost), width: 7, right: true})
 		}

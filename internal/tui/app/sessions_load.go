@@ -29,10 +29,11 @@ const (
 type question struct {
 	text                 string
 	byProject, withEmpty bool
+	order                order
 }
 
 func (s *sessions) question() question {
-	return question{s.text(), s.byProject, s.withEmpty}
+	return question{s.text(), s.byProject, s.withEmpty, s.order}
 }
 
 // text is what is searched for. While a filter is typed, the beginning of its value is not.
@@ -64,6 +65,7 @@ func (s *sessions) load() tea.Cmd {
 	}
 	r, ok := asList(q.text, s.Now())
 	r.Roots, r.Nonempty, r.Limit = true, !q.withEmpty, pageSize
+	r.Sort, r.Reverse = q.order.by, q.order.reverse
 	not := false
 	r.Pinned = &not
 	fresh := &shelf{question: q, request: r}

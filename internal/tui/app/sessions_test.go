@@ -418,3 +418,46 @@ func TestHostileSessionsInEveryPlace(t *testing.T) {
 	d.sees("hit")
 	harmless()
 }
+
+func TestSort(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	talk(t, h, "Birch", "one", "two", "three")
+	talk(t, h, "Ash", "one", strings.Repeat("very long ", 1000))
+	talk(t, h, "Cedar", "one")
+	d := drive(t, h)
+	inOrder := func(words string, titles ...string) {
+		t.Helper()
+		d.until(strings.Join(titles, " before "), func(screen string) bool {
+			at := strings.Index(screen, words)
+			for _, title := range titles {
+				next := strings.Index(screen, title)
+				if at < 0 || next < at {
+					return false
+				}
+				at = next
+			}
+			return true
+		})
+	}
+	inOrder("today", "Cedar", "Ash", "Birch")
+	d.press("S", "t")
+	d.sees("sorted: by title")
+	inOrder("by title", "Ash", "Birch", "Cedar")
+	d.press("S", "t")
+	inOrder("by title, from Z to A", "Cedar", "Birch", "Ash")
+	d.press("S", "m")
+	inOrder("most messages first", "Birch", "Ash", "Cedar")
+	d.press("S", "s")
+	inOrder("largest first", "size", "Ash", "kB", "Birch")
+	d.press("S", "c")
+	inOrder("today", "Cedar", "Ash", "Birch")
+	d.press("S", "u", "S", "u")
+	inOrder("today", "Birch", "Ash", "Cedar")
+	d.press("/")
+	d.types("one")
+	d.press("tab")
+	d.sees("3 sessions", "1 hit")
+	d.press("S")
+	d.sees("sort: a search has what fits best first")
+}

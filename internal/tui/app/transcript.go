@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -57,10 +58,7 @@ func newTranscript(a *App, session, at string) *transcript {
 }
 
 func (r *transcript) title() string {
-	if r.info != nil {
-		return r.info.Title
-	}
-	return "transcript"
+	return cmp.Or(r.titles[r.id], "transcript")
 }
 
 func (r *transcript) session() string { return r.id }
@@ -196,14 +194,15 @@ func (r *transcript) update(msg tea.Msg) tea.Cmd {
 			return nil
 		case msg.err != nil:
 			delete(r.pages.asked, msg.page)
-			r.fail(msg.err)
-			return nil
+			return r.failIn(r, msg.err)
 		}
 		r.put(msg.result)
 	case whole:
 		if msg.path == r.path {
 			r.putWhole(&msg)
 		}
+	case rewritten:
+		return tea.Batch(r.enter(), r.follow(r.id))
 	case arrived:
 		return r.refresh(msg.arrivals)
 	case grown:

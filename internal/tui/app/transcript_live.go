@@ -27,10 +27,14 @@ type grown struct {
 	err    error
 }
 
-// follow watches the session for as long as the room is there.
+// rewritten is the message that the whole session is written anew, as a redaction does.
+type rewritten struct{}
+
+// follow watches the session for as long as the room is there, or until it is rewritten.
 func (b *base) follow(session string) tea.Cmd {
 	news := make(arrivals, 1)
 	watch := b.call(func(ctx context.Context) tea.Msg {
+		defer close(news)
 		// The last entry tells us that the watch has begun: the path is read once more then, and
 		// nothing is missed in between.
 		_, err := b.Home.Entries.Follow(ctx, home.FollowRequest{Session: session, Last: 1}, func(home.Arrival) error {
@@ -40,7 +44,10 @@ func (b *base) follow(session string) tea.Cmd {
 			}
 			return nil
 		})
-		if err != nil {
+		switch {
+		case home.KindOf(err) == home.KindConflict:
+			return rewritten{}
+		case err != nil:
 			return err
 		}
 		return nil
@@ -54,7 +61,10 @@ func (b *base) await(news arrivals) tea.Cmd {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-news:
+		case _, open := <-news:
+			if !open {
+				return nil
+			}
 			return arrived{news}
 		}
 	})
@@ -72,8 +82,10 @@ func (r *transcript) refresh(news arrivals) tea.Cmd {
 // grow shows what was appended. One who is at the end stays there, and everybody else where they
 // are.
 func (r *transcript) grow(g grown) tea.Cmd {
-	if g.err != nil || g.path != r.path || !r.known {
-		r.fail(g.err)
+	switch {
+	case g.err != nil:
+		return r.failIn(r, g.err)
+	case g.path != r.path || !r.known:
 		return nil
 	}
 	atEnd := r.atEnd()

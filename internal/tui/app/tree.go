@@ -125,8 +125,7 @@ func (r *tree) update(msg tea.Msg) tea.Cmd {
 			return nil
 		case msg.err != nil:
 			delete(r.pages.asked, msg.page)
-			r.fail(msg.err)
-			return nil
+			return r.failIn(r, msg.err)
 		}
 		if now := r.entry(); msg.again && now != msg.at && now != "" { // one has moved meanwhile
 			return r.again()
@@ -134,6 +133,8 @@ func (r *tree) update(msg tea.Msg) tea.Cmd {
 		r.put(&msg)
 	case previewed:
 		r.preview.put(msg)
+	case rewritten:
+		return tea.Batch(r.enter(), r.follow(r.id))
 	case arrived:
 		return tea.Batch(r.again(), r.await(msg.arrivals))
 	case forkFound:

@@ -42,6 +42,7 @@ func TestTreeShowsAllBranches(t *testing.T) {
 	h := newHome(t)
 	forked(t, h)
 	d := seeTree(t, h)
+	d.sees("sessions › Garden › tree")
 	d.sees("● assistant   An oak.", "├─○ user        And then?", "│ ○ assistant   Wait a century.", "◉ assistant   A willow.  ← leaf", "row 6 of 6")
 	d.press("left")
 	d.sees("2 branches begin here", "row 2 of 6")

@@ -1,0 +1,90 @@
+package app
+
+import (
+	"reflect"
+	"strconv"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/render"
+)
+
+// order is how the sessions are sorted. The zero value has those first in which something was said
+// last.
+type order struct {
+	by      string // as sessions.list has it; "" is the first of orders
+	reverse bool
+}
+
+// orderWords are the words for each order: its key, its name, and which sessions come first.
+var orderWords = map[string]struct{ key, name, first, last string }{
+	string(index.ByUpdated):  {"u", "last said", "last said first", "last said last"},
+	string(index.ByCreated):  {"c", "begun", "begun last first", "begun first first"},
+	string(index.ByTitle):    {"t", "title", "by title", "by title, from Z to A"},
+	string(index.ByMessages): {"m", "messages", "most messages first", "fewest messages first"},
+	string(index.ByTokens):   {"k", "tokens", "most tokens first", "fewest tokens first"},
+	string(index.BySize):     {"s", "size", "largest first", "smallest first"},
+}
+
+// isByDay reports whether the days follow one another.
+func (o order) isByDay() bool {
+	return o.by == "" || o.by == string(index.ByUpdated) || o.by == string(index.ByCreated)
+}
+
+func (o order) words() string {
+	if o.reverse {
+		return orderWords[o.by].last
+	}
+	return orderWords[o.by].first
+}
+
+// number names the number that a row of the list has: the one by which it is sorted, or else the
+// messages.
+func (o order) number() string {
+	switch index.Sort(o.by) {
+	case index.ByTokens:
+		return "tokens"
+	case index.BySize:
+		return "size"
+	}
+	return "messages"
+}
+
+func (o order) numberOf(info *home.SessionInfo) column {
+	c := column{text: strconv.Itoa(info.Messages), width: 5, right: true}
+	switch index.Sort(o.by) {
+	case index.ByTokens:
+		c.text, c.width = render.Count(info.Tokens), 6
+	case index.BySize:
+		c.text, c.width = render.Bytes(info.Size), 8
+	}
+	return c
+}
+
+func (s *sessions) whyNotSort() string {
+	if s.shelf.isSearch {
+		return "a search has what fits best first"
+	}
+	return ""
+}
+
+// askSort asks for another order. The one that is there is turned around.
+func (s *sessions) askSort() tea.Cmd {
+	var answers []answer
+	for i, by := range home.Choices(reflect.TypeFor[home.ListRequest](), "sort") {
+		words, next := orderWords[by], order{by: by}
+		if now := s.order; now.by == by || now.by == "" && i == 0 {
+			next.reverse = !now.reverse
+			words.name = "turn around"
+		}
+		answers = append(answers, answer{words.key, words.name, func() tea.Cmd {
+			s.order = next
+			s.say("sorted: " + next.words())
+			return s.load()
+		}})
+	}
+	s.choose("sort by", answers...)
+	return nil
+}
