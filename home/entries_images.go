@@ -70,6 +70,9 @@ func (e *Entries) images(ctx context.Context, r ImagesRequest) (*ImagesResult, e
 	if err != nil {
 		return nil, err
 	}
+	if found.Across { // a text with only some of the words is about another image
+		return result, nil
+	}
 	near := make(map[string]map[string]bool)
 	var order []string
 	for i := range found.Hits {

@@ -90,10 +90,11 @@ func TestImagesAreFoundByWhatWasSaidAboutThem(t *testing.T) {
 	t.Parallel()
 	h, _, _ := album(t)
 	for query, want := range map[string][]int{
-		"drawing": {1, 2}, // the screenshot was taken two entries later
-		"heron":   {1},
-		"login":   {1, 2},
-		"nothing": nil,
+		"drawing":     {1, 2}, // the screenshot was taken two entries later
+		"heron":       {1},
+		"login":       {1, 2},
+		"nothing":     nil,
+		"heron login": nil, // no text has both
 	} {
 		got := must[*home.ImagesResult](t)(h.Entries.Images(t.Context(), home.ImagesRequest{Search: query})).Images
 		if !slices.Equal(numbers(got), want) {

@@ -76,6 +76,9 @@ type FindResult struct {
 	Hits    []Hit `json:"hits"`
 	Matches int   `json:"matches"` // how many were ranked; what a fork repeats counts once
 	Bounded bool  `json:"bounded"` // there are more, which are older than those
+	// Across is set if no text has all that was asked for: then each conversation has it in
+	// several texts, and these are the hits.
+	Across bool `json:"across,omitempty"`
 	// DidYouMean has queries that the user may have meant, if nothing was found.
 	DidYouMean []string `json:"did_you_mean,omitempty"`
 	// Unknown has the filters whose values no session has, if nothing was found.
@@ -136,7 +139,7 @@ func (s *Search) find(ctx context.Context, r FindRequest) (*FindResult, error) {
 			results.DidYouMean = whole.DidYouMean
 		}
 	}
-	found := &FindResult{Hits: make([]Hit, len(results.Hits)), Matches: results.Matches, Bounded: results.Bounded, DidYouMean: results.DidYouMean, Unknown: results.Unknown, NotFilters: results.NotFilters}
+	found := &FindResult{Hits: make([]Hit, len(results.Hits)), Matches: results.Matches, Bounded: results.Bounded, Across: results.Across, DidYouMean: results.DidYouMean, Unknown: results.Unknown, NotFilters: results.NotFilters}
 	for i := range results.Hits {
 		found.Hits[i] = newHit(&results.Hits[i])
 	}

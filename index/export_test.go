@@ -281,3 +281,5 @@ func (ix *Index) Get(ctx context.Context, id string) (Session, error) {
 }
 
 const MaxTouched = maxTouched
+
+const MaxAcross = maxAcross

@@ -160,6 +160,14 @@ func (s *search) run(q *query) (*Results, error) {
 	}
 	res := &Results{Bounded: bounded || s.m.bounded}
 	if len(found) == 0 {
+		if found, bounded, err = s.across(q.expr); err != nil {
+			return nil, err
+		}
+		if len(found) > 0 {
+			res.Across, res.Bounded = true, bounded || s.m.bounded
+		}
+	}
+	if len(found) == 0 {
 		if res.NotFilters = q.notFilters; len(res.NotFilters) > 0 {
 			return s.nothing(res) // an unknown filter is the mistake, not the spelling
 		}
@@ -236,8 +244,13 @@ func (s *search) candidates() (found []candidate, bounded bool, err error) {
 	if err != nil || s.o.Order == ByTime {
 		return found, bounded, err
 	}
+	return found, bounded, s.score(found)
+}
+
+// score gives matches their scores. They come newest first.
+func (s *search) score(found []candidate) error {
 	if err := s.findOptional(found); err != nil {
-		return nil, false, err
+		return err
 	}
 	now := time.Now()
 	for i := range found {
@@ -245,7 +258,7 @@ func (s *search) candidates() (found []candidate, bounded bool, err error) {
 		days := now.Sub(time.Unix(c.id>>docSeqBits, 0)).Hours() / 24
 		c.score = s.m.score(c.id, c.length, c.tf) * kindWeight[c.kind] * recency(days)
 	}
-	return found, bounded, nil
+	return nil
 }
 
 // newest returns the newest matches, and whether there are more.
@@ -260,9 +273,8 @@ func (s *search) newest() (found []candidate, bounded bool, err error) {
 		if len(found) == wanted || looked >= max(maxLooked, wanted) || s.isEnough(len(found), start) {
 			return found, true, nil
 		}
-		var c candidate
-		pass := true
-		if err := rows.Scan(&c.id, &c.session, &c.entry, &c.kind, &c.carried, &c.length, &c.tf, &pass); err != nil {
+		c, pass, err := scanCandidate(rows)
+		if err != nil {
 			return nil, false, err
 		}
 		if pass, err = s.passes(c, pass); err != nil {
@@ -384,6 +396,12 @@ func (s *search) matches() (*sql.Rows, error) {
 	query := `SELECT f.rowid, d.session, d.entry, d.kind, d.carried > 0, d.len, d.tf, ` + pass + ` FROM fts f CROSS JOIN docs d ON d.id = f.rowid
 		WHERE f.fts MATCH ? AND f.rowid BETWEEN ? AND ? ORDER BY f.rowid DESC`
 	return s.db.QueryContext(s.ctx, query, append(slices.Clone(s.passArgs), s.match, s.from, s.to)...)
+}
+
+// scanCandidate reads a row of matches: a match, and whether it is in a wanted session.
+func scanCandidate(rows *sql.Rows) (c candidate, pass bool, err error) {
+	err = rows.Scan(&c.id, &c.session, &c.entry, &c.kind, &c.carried, &c.length, &c.tf, &pass)
+	return c, pass, err
 }
 
 // findOptional finds out which matches have which optional terms.

@@ -219,6 +219,9 @@ type Results struct {
 	// Bounded is true when there are more matches, which are older than the
 	// ranked ones.
 	Bounded bool
+	// Across is true when no text has all that was asked for. Then the hits are texts of
+	// conversations that have each part of the query in some text.
+	Across bool
 	// DidYouMean has queries that the user may have meant, if nothing was found because no
 	// text has one of the words.
 	DidYouMean []string

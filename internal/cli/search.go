@@ -28,7 +28,8 @@ func searchCommand(a *app) *cobra.Command {
 		Short: "Find what was said, done and answered",
 		Long: `Find what was said, thought, called and answered, in all sessions.
 
-Every word must match, in any form. Also: "an exact phrase"; a OR b; -not; prefix*.
+Every word must match, in any form: in one text or, if none has them all, in several
+of one conversation. Also: "an exact phrase"; a OR b; -not; prefix*.
 Code matches as a whole and by its parts: parseHeader, parse, header. To search for an
 option, put -- before the query: search -- --no-verify.
 Filters can be part of the query:
@@ -92,7 +93,7 @@ func (a *app) runSearch(cmd *cobra.Command, f *searchFlags, args []string) error
 			return err
 		}
 		if a.flags.json {
-			err = a.printHitsJSON(found.Hits)
+			err = a.printHitsJSON(found)
 		} else {
 			err = a.printHits(cmd.Context(), h, r.Query, found.Hits)
 			a.sayResults(found)
@@ -111,6 +112,9 @@ func (a *app) runSearch(cmd *cobra.Command, f *searchFlags, args []string) error
 // sayResults tells how complete the answer is.
 func (a *app) sayResults(r *home.FindResult) {
 	shown := len(r.Hits)
+	if r.Across {
+		a.say("%s", a.paint(dim, "no text has all of this; these conversations have it in several texts"))
+	}
 	switch {
 	case len(r.Hits) == 0:
 		a.say("nothing found")
@@ -248,13 +252,14 @@ func squeezed(text string) string {
 // hitJSON is a hit in the output of --json, with the command that opens it.
 type hitJSON struct {
 	*home.Hit
-	Open string `json:"open"`
+	Across bool   `json:"across,omitempty"`
+	Open   string `json:"open"`
 }
 
-func (a *app) printHitsJSON(hits []home.Hit) error {
-	for i := range hits {
-		h := &hits[i]
-		if err := a.printJSON(hitJSON{h, showCommandFor(h.Name(), h.Entry)}); err != nil {
+func (a *app) printHitsJSON(found *home.FindResult) error {
+	for i := range found.Hits {
+		h := &found.Hits[i]
+		if err := a.printJSON(hitJSON{h, found.Across, showCommandFor(h.Name(), h.Entry)}); err != nil {
 			return err
 		}
 	}

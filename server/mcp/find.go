@@ -85,6 +85,9 @@ func (f *face) search(ctx context.Context, r searchRequest) (*answer, error) {
 	}
 	shown := a.addHits(found.Hits)
 	a.head = fmt.Sprintf("Hits %d to %d of %s.", at.Skip+1, at.Skip+shown, ofMatches(found))
+	if found.Across {
+		a.head += " No text has all of the query; these sessions have it in several texts."
+	}
 	a.advise("To read around a hit: read_session with its session, and its entry as at.")
 	if next := at.Skip + shown; next < found.Matches {
 		a.advise("%s: the same search with cursor %s", render.Counted(found.Matches-next, "more hit", "more hits"), cursor{Skip: next})

@@ -173,6 +173,7 @@ func TestSearchLeadsToTheEntry(t *testing.T) {
 	whole := c.ask("read_session", args{"session": id})
 	wants(t, whole, "title: The kiln\nheld in: coppice, in the directory /work/kiln", "Why does the kiln controller restart?", "[thinking] Perhaps the watchdog.",
 		`[calls read_file] {"path":"src/kiln/watchdog.go"}`, "[output] watchdog fired", "Raise its limit")
+	wants(t, c.ask("search", args{"query": "controller heartbeat"}), "Hits 1 to 2 of 2. No text has all of the query; these sessions have it in several texts.")
 	wants(t, c.ask("search", args{"query": "heartbaet"}), "Nothing found", "did you mean: heartbeat")
 	wants(t, c.ask("search", args{"query": "heartbeat", "until": "2020-01-01"}), "Nothing found")
 }

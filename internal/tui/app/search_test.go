@@ -74,6 +74,19 @@ func TestEnterAfterFilters(t *testing.T) {
 	d.sees("pinned “Garden”")
 }
 
+// TestSearchInSeveralTexts says that no text has all the words.
+func TestSearchInSeveralTexts(t *testing.T) {
+	t.Parallel()
+	d := garden(t)
+	d.press("/")
+	d.types("trees hazel")
+	d.sees("Garden", "2 hits", "in several texts each · 1 session")
+	d.types(" willow")
+	d.sees("in several texts each")
+	d.press("esc")
+	d.loses("in several texts each")
+}
+
 // TestSearchForAFile lists the sessions in which a tool touched it.
 func TestSearchForAFile(t *testing.T) {
 	t.Parallel()

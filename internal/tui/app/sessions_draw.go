@@ -60,6 +60,9 @@ func (s *sessions) boxRow(width int) (string, int) {
 	if n := len(s.marked); n > 0 {
 		facts = append(facts, fmt.Sprintf("%d marked", n))
 	}
+	if s.shelf.across {
+		facts = append(facts, "in several texts each")
+	}
 	facts = append(facts, s.size())
 	right := st.Paint(terminal.Dim, strings.Join(facts, " · "))
 	room := max(width-ansi.StringWidth(right)-5, 8)

@@ -346,7 +346,7 @@ func (f *shelf) addHits(found *home.FindResult) {
 		}})
 	}
 	f.total = found.Matches
-	f.cut = found.Bounded
+	f.cut, f.across = found.Bounded, found.Across
 }
 
 // failed returns the message for a list that cannot be shown. A query that is still being typed

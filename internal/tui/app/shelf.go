@@ -22,6 +22,7 @@ type shelf struct {
 	total    int  // of the sessions that are not fixed or, in a search, of all hits
 	known    bool // total is right; otherwise there are at least so many
 	cut      bool // there are more than the list can have
+	across   bool // no text has all that is searched for, but each session has it in several
 	nothing  []string
 	open     map[string][]home.SessionInfo // by the session that was unfolded
 	spots    []spot

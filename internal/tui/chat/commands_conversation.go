@@ -249,6 +249,9 @@ func (u *ui) cmdSearch(ctx context.Context, query string) error {
 		u.print(ansi.Truncate(head, s.Width, "…"))
 		u.print(ansi.Truncate("    "+s.Paint(terminal.Dim, render.OneLine(hit.Snippet, 0)), s.Width, "…"))
 	}
+	if found.Across {
+		u.note("  no text has all of this; these conversations have it in several texts")
+	}
 	switch {
 	case len(found.Hits) > 0:
 		u.note("  /load ID continues one of them")

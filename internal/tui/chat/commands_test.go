@@ -240,6 +240,7 @@ func TestContextModelThinkingImageAndExport(t *testing.T) {
 	p.runs("/export "+out, "left alone")
 	p.runs("/search beans", "nothing found")
 	p.runs("/search yes", "/load ID")
+	p.runs("/search yes again", "no text has all of this", "/load ID")
 	p.leaves(ctrlD)
 	text, err := os.ReadFile(out)
 	if err != nil || !strings.Contains(string(text), "say again") {
