@@ -28,6 +28,8 @@ run search "$words" -n 5 || true # it may find nothing
 
 printf '\nGo on with:\n'
 printf '  export PATH=%q:$PATH COPPICE_HOME=%q\n' "$PWD/.cache" "$COPPICE_HOME"
+printf '  coppice               # the terminal UI: search, read, branch, compare\n'
+printf '  coppice web           # the same in a browser\n'
 printf '  coppice show %s\n' "$session"
 printf '  coppice export %s -o talk.html\n' "$session"
 printf '  coppice help\n'

@@ -29,8 +29,8 @@ func (a *app) editOn(t *display.Terminal, keys *os.File) func(text string) (stri
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			return "", err
 		}
-		editor := cmp.Or(a.getenv("VISUAL"), a.getenv("EDITOR"), "vi")
-		cmd := exec.Command("/bin/sh", "-c", editor+` "$1"`, "sh", path)
+		editor := a.editorCommand()
+		cmd := onFile(editor, path)
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = keys, a.screen, a.screen
 		var ran error
 		lent, err := t.Lend(func() { ran = cmd.Run() })
@@ -48,4 +48,12 @@ func (a *app) editOn(t *display.Terminal, keys *os.File) func(text string) (stri
 		}
 		return string(written), err
 	}
+}
+
+// editorCommand returns the user's editor.
+func (a *app) editorCommand() string { return cmp.Or(a.getenv("VISUAL"), a.getenv("EDITOR"), "vi") }
+
+// onFile runs a command of the user, which may have arguments, on a file.
+func onFile(command, path string) *exec.Cmd {
+	return exec.Command("/bin/sh", "-c", command+` "$1"`, "sh", path)
 }

@@ -44,6 +44,15 @@ func (a *app) showUI(ctx context.Context) (shown bool, err error) {
 			cmd.Env = append(os.Environ(), "COPPICE_HOME="+a.settings.Get(home.SettingDir).Value)
 			return cmd
 		},
+		Viewers: tui.Viewers{
+			Editor: func(path string) *exec.Cmd { return onFile(a.editorCommand(), path) },
+			Pager: func(path string) *exec.Cmd {
+				if pager := a.pagerCommand(); pager != "" {
+					return onFile(pager, path)
+				}
+				return nil
+			},
+		},
 		Discover: !home.IsAway(a.settings.Get(home.SettingDir).Value),
 	}, keys, a.screen)
 	return true, errors.Join(err, h.Close())

@@ -21,21 +21,25 @@ type person struct {
 	output chan string
 	seen   string // since the last key
 	cmd    *exec.Cmd
+
+	temporary string // where it puts files that it needs for a while
 }
 
 // sitDown opens the UI in a terminal of its own.
 func sitDown(t *testing.T, dir string) *person {
 	t.Helper()
 	slave, master := openTerminal(t)
+	temporary := t.TempDir()
 	cmd := exec.Command("coppice")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
-	cmd.Env = append(os.Environ(), "COPPICE_HOME="+dir, "HOME="+t.TempDir(), "TERM=xterm-256color")
+	cmd.Env = append(os.Environ(), "COPPICE_HOME="+dir, "HOME="+t.TempDir(), "TERM=xterm-256color",
+		"TMPDIR="+temporary, `EDITOR=printf "an editor shows "; cat`, "VISUAL=")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	slave.Close()
-	p := &person{T: t, master: master, output: make(chan string), cmd: cmd}
+	p := &person{T: t, master: master, output: make(chan string), cmd: cmd, temporary: temporary}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); master.Close() })
 	go func() {
 		defer close(p.output)
@@ -100,6 +104,12 @@ func TestProgramsOfTheUI(t *testing.T) {
 	p.sees("all keys")
 	p.types(":follow nowhere\r")
 	p.sees(`follow: no such session: "nowhere"`)
+	p.types("Oe")
+	p.sees("an editor shows # Which trees?")
+	p.sees("all keys")
+	if left, err := os.ReadDir(p.temporary); err != nil || len(left) > 0 {
+		t.Errorf("the editor's copy is still there: %v, %v", left, err)
+	}
 	p.types("q")
 	for more := range p.output {
 		p.seen += more

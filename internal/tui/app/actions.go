@@ -35,6 +35,7 @@ func (a *App) actions(ids []string) []key {
 		{keys: []string{"r"}, help: "resume", why: one, do: func() tea.Cmd { return a.resume(ids[0]) }},
 		{keys: []string{"f"}, help: "fork", why: one, do: func() tea.Cmd { return a.fork(ids[0]) }},
 		{keys: []string{"o"}, help: "export", why: any, do: func() tea.Cmd { return a.export(ids) }},
+		{keys: []string{"O"}, help: "to your editor or pager", why: one, rare: true, do: func() tea.Cmd { return a.askOutside("it", a.conversationText(ids[0], "")) }},
 		{keys: []string{"y"}, help: "copy", why: any, do: func() tea.Cmd { return a.copy(ids) }},
 		{keys: []string{"R"}, help: "rename", why: one, do: func() tea.Cmd { return a.rename(ids[0]) }},
 		{keys: []string{"T"}, help: "tag", why: any, do: func() tea.Cmd { return a.tag(ids) }},

@@ -42,6 +42,8 @@ type Options struct {
 	// Program returns this program, to be called with arguments on the same home: for what needs
 	// the terminal for itself.
 	Program func(args ...string) *exec.Cmd
+	// Viewers are the user's own programs to read a file with.
+	Viewers Viewers
 	// Run runs a command on the same home, and prints it for a page of a width.
 	Run func(ctx context.Context, args []string, out io.Writer, width int) error
 	// Discover says that the UI looks once for what other programs keep on this machine that is not

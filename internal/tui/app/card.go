@@ -14,8 +14,15 @@ import (
 // cardPane is the card of the selected session, beside the list.
 type cardPane struct {
 	asked only
-	id    string     // of the session that was asked for
+	of    cardOf
 	card  *home.Card // of that one or, until it comes, of the one before
+}
+
+// cardOf is a session as it was when its card was asked for. The zero value is none.
+type cardOf struct {
+	id      string
+	updated time.Time
+	size    int64
 }
 
 // cardFound is a card that was asked for.
@@ -28,33 +35,29 @@ type cardFound struct {
 // through many reads none of them.
 const cardAfter = 60 * time.Millisecond
 
-func (p *cardPane) forget() { p.id = "" }
+func (p *cardPane) forget() { p.of = cardOf{} }
 
 func (p *cardPane) put(found cardFound) {
-	if found.id == p.id {
+	if found.id == p.of.id {
 		p.card = found.card
 	}
 }
 
-// follow asks for the card of the selected session, if it is shown and is another one.
+// follow asks for the card of the selected session, if it is shown, and is another one or has
+// changed.
 func (p *cardPane) follow(s *sessions) tea.Cmd {
-	id := s.session()
-	if s.App.width < besideWidth || id == p.id {
+	var now cardOf
+	if row := s.selected(); row != nil {
+		now = cardOf{row.ID, row.Updated, row.Size}
+	}
+	if s.App.width < besideWidth || now == p.of {
 		return nil
 	}
-	if p.id = id; id == "" {
+	if p.of = now; now.id == "" {
 		p.card = nil
 		return nil
 	}
-	return p.again(s)
-}
-
-// again asks for the card once more.
-func (p *cardPane) again(s *sessions) tea.Cmd {
-	id := p.id
-	if id == "" || s.App.width < besideWidth {
-		return nil
-	}
+	id := now.id
 	return s.callOnly(&p.asked, func(ctx context.Context) tea.Msg {
 		select {
 		case <-ctx.Done():
@@ -70,7 +73,7 @@ func (p *cardPane) again(s *sessions) tea.Cmd {
 }
 
 func (p *cardPane) lines(st style) []string {
-	if p.card == nil || p.id == "" {
+	if p.card == nil || p.of.id == "" {
 		return nil
 	}
 	return card.Lines(p.card, st.Style)

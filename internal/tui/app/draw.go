@@ -40,3 +40,20 @@ func (s style) beside(left []string, width int, right []string, height int) []st
 	}
 	return rows
 }
+
+// nothing is in the place of a conversation that has no entries, or was not read yet.
+func (s style) nothing(known bool) []string {
+	words := "  Reading …"
+	if known {
+		words = "  Nothing was said yet."
+	}
+	return []string{"", s.Paint(terminal.Dim, words)}
+}
+
+// above puts rows above the last one of a screen.
+func above(last string, rows []string, height int) []string {
+	screen := make([]string, height)
+	copy(screen, rows)
+	screen[height-1] = last
+	return screen
+}

@@ -129,7 +129,7 @@ func (s *sessions) update(msg tea.Msg) tea.Cmd {
 		if s.asked.busy() || s.sizes.busy() || s.costs.busy() || s.card.asked.busy() {
 			return s.look() // asking again would begin from the beginning
 		}
-		return tea.Batch(s.load(), s.look(), s.checkMarks(), s.card.again(s))
+		return tea.Batch(s.load(), s.look(), s.checkMarks())
 	case marksGone:
 		s.marked = slices.DeleteFunc(slices.Clone(s.marked), func(id string) bool { return slices.Contains(msg, id) })
 	case *shelf:

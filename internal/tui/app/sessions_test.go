@@ -149,7 +149,7 @@ func TestForksAndEmptySessionsAreFolded(t *testing.T) {
 func TestCardIsBesideAWideList(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
-	talk(t, h, "Garden", "Which trees can be coppiced?", "Hazel and willow.")
+	id := talk(t, h, "Garden", "Which trees can be coppiced?", "Hazel and willow.")
 	d := drive(t, h)
 	d.sees("Garden")
 	if strings.Contains(d.screen(), "Hazel and willow") {
@@ -161,6 +161,9 @@ func TestCardIsBesideAWideList(t *testing.T) {
 	d.size(140, 40)
 	d.sees("asked", "Which trees can be coppiced?", "Hazel and willow.")
 	d.fits(140, 40)
+	says(t, h, id, session.RoleUser, session.Text("And oak?"))
+	says(t, h, id, session.RoleAssistant, session.Text("Oak, too."))
+	d.sees("Oak, too.")
 }
 
 // TestActionsDoWhatTheCommandLineDoes does each with a key, and takes it back with another.

@@ -301,11 +301,8 @@ func (r *transcript) layout(width, height int) {
 func (r *transcript) view(width, height int) ([]string, tea.Position) {
 	r.layout(width, height)
 	s := r.style(width)
-	if !r.known {
-		return []string{"", s.Paint(terminal.Dim, "  Reading …")}, tea.Position{}
-	}
 	if r.pages.total == 0 {
-		return []string{"", s.Paint(terminal.Dim, "  Nothing was said yet.")}, tea.Position{}
+		return s.nothing(r.known), tea.Position{}
 	}
 	rows, y := r.list.View()
 	from, to := r.list.Span()
@@ -313,10 +310,7 @@ func (r *transcript) view(width, height int) ([]string, tea.Position) {
 	for i, row := range rows {
 		shown = append(shown, s.gutter(i >= from && i < to, i == from)+r.find.mark(s, row))
 	}
-	for len(shown) < height-1 {
-		shown = append(shown, "")
-	}
-	return append(shown, r.status(s)), tea.Position{Y: y}
+	return above(r.status(s), shown, height), tea.Position{Y: y}
 }
 
 // gutter is what is before a row: a bar beside the selected item.

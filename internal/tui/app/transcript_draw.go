@@ -312,30 +312,30 @@ func (r *transcript) copyEntry() tea.Cmd {
 	if row == nil || r.prompt == nil {
 		return cmd
 	}
-	text := r.textOf(row.Index)
+	text := textOf(row, func(call string) *session.ToolResultContent { return r.answer(row.Index, call) })
 	this := answer{"e", "this entry", func() tea.Cmd { return r.clip("the entry", text) }}
 	r.prompt.answers = append([]answer{this}, r.prompt.answers...)
 	return cmd
 }
 
 // textOf returns what an entry says as it was written, with its calls and their answers.
-func (r *transcript) textOf(i int) string {
+func textOf(row *home.Row, answer func(call string) *session.ToolResultContent) string {
 	var parts []string
-	for _, c := range blocks(r.pages.at(i)) {
+	for _, c := range blocks(row) {
 		switch {
 		case c.Text != nil:
 			parts = append(parts, c.Text.Content)
 		case c.ToolUse != nil:
 			parts = append(parts, render.CallGist(c.ToolUse))
-			if answer := r.answer(i, c.ToolUse.ID); answer != nil {
-				parts = append(parts, answer.Content)
+			if result := answer(c.ToolUse.ID); result != nil {
+				parts = append(parts, result.Content)
 			}
 		case c.ToolResult != nil:
 			parts = append(parts, c.ToolResult.Content)
 		}
 	}
 	if len(parts) == 0 {
-		return r.pages.at(i).Gist
+		return row.Gist
 	}
 	return strings.Join(parts, "\n\n")
 }

@@ -16,7 +16,7 @@ func (r *transcript) keys() []key {
 	keys = append(keys, listKeys(r.list)...)
 	keys = append(keys, r.readingKeys()...)
 	for _, k := range r.nodeKeys(r.id, r.selected()) {
-		if k.keys[0] != "y" {
+		if k.keys[0] != "y" && k.keys[0] != "O" { // there are wider ones here
 			keys = append(keys, k)
 		}
 	}
@@ -36,7 +36,10 @@ func (r *transcript) loading(keys []key) []key {
 }
 
 func (r *transcript) readingKeys() []key {
-	row := r.pages.at(r.list.Cursor())
+	row, nothing := r.pages.at(r.list.Cursor()), ""
+	if row == nil {
+		nothing = "nothing is selected"
+	}
 	fold := key{keys: []string{"space"}, help: "open", do: r.fold}
 	switch {
 	case !hasCalls(row) && !hasThinking(row) && (row == nil || !row.Cut):
@@ -72,6 +75,7 @@ func (r *transcript) readingKeys() []key {
 	return append(keys,
 		key{keys: []string{"z"}, help: "fold tools", do: r.foldAll},
 		key{keys: []string{"Z"}, help: "fold thinking", do: r.foldThinking},
+		key{keys: []string{"O"}, help: "to your editor or pager", why: nothing, rare: true, do: r.askWhatOutside},
 		key{keys: []string{"y"}, help: "copy", rare: true, do: r.copyEntry},
 		key{keys: []string{"x"}, help: "context", rare: true, do: func() tea.Cmd { return r.App.open(newContext(r.App, r.id, r.entry())) }})
 }

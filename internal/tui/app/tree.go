@@ -221,22 +221,15 @@ func (r *tree) rowsOf(row *home.MapRow) []string {
 func (r *tree) view(width, height int) ([]string, tea.Position) {
 	r.layout(width, height)
 	s := r.style(width)
-	if !r.known {
-		return []string{"", s.Paint(terminal.Dim, "  Reading …")}, tea.Position{}
-	}
 	if r.pages.total == 0 {
-		return []string{"", s.Paint(terminal.Dim, "  Nothing was said yet.")}, tea.Position{}
+		return s.nothing(r.known), tea.Position{}
 	}
 	rows, y := r.list.View()
 	rows[y] = r.style(r.cols).selected(rows[y], true)
 	if r.hasPreview(width) {
 		rows = s.beside(rows, r.cols, r.preview.rows(r.style(width-r.cols-2)), height-1)
 	}
-	shown := slices.Clone(rows)
-	for len(shown) < height-1 {
-		shown = append(shown, "")
-	}
-	return append(shown, r.status(s)), tea.Position{Y: y}
+	return above(r.status(s), rows, height), tea.Position{Y: y}
 }
 
 func (r *tree) status(s style) string {

@@ -1,0 +1,60 @@
+package app_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coppice-dev/coppice/internal/tui/app"
+)
+
+// TestReadElsewhere looks at the copy that an editor or a pager is given.
+func TestReadElsewhere(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	talk(t, h, "Garden", "What shall I plant?", "An \x1b[31moak. "+strings.Repeat("long ", 20_000)+"the end")
+	var who, text string
+	as := func(name string) func(path string) *exec.Cmd {
+		return func(at string) *exec.Cmd {
+			copied, err := os.ReadFile(at)
+			if err != nil {
+				t.Error(err)
+			}
+			if info, err := os.Stat(at); err != nil || info.Mode().Perm() != 0o400 {
+				t.Errorf("%v, %v", info.Mode(), err)
+			}
+			t.Cleanup(func() { _ = os.RemoveAll(filepath.Dir(at)) }) // the terminal of the test runs no programs
+			who, text = name, string(copied)
+			return exec.Command("true")
+		}
+	}
+	d := drive(t, h, func(o *app.Options) { o.Viewers = app.Viewers{Editor: as("editor"), Pager: as("pager")} })
+	d.sees("Garden")
+	reads := func(name string) {
+		t.Helper()
+		who = ""
+		d.until("the "+name, func(string) bool { return who == name })
+		if strings.Contains(text, "\x1b") {
+			t.Errorf("the copy can act on the terminal: %.200q", text)
+		}
+	}
+	d.press("O", "e")
+	reads("editor")
+	if !strings.Contains(text, "What shall I plant?") || !strings.Contains(text, "the end") {
+		t.Errorf("%.200q", text)
+	}
+	d.press("enter")
+	d.sees("2 of 2")
+	d.press("O", "e", "p")
+	reads("pager")
+	if strings.Contains(text, "What shall I plant?") || !strings.HasSuffix(text, "the end\n") {
+		t.Errorf("%.200q", text)
+	}
+	d.press("g", "O", "a", "e")
+	reads("editor")
+	if !strings.Contains(text, "What shall I plant?") || !strings.Contains(text, "oak") {
+		t.Errorf("%.200q", text)
+	}
+}
