@@ -14,6 +14,7 @@ import (
 const (
 	defaultRows = 100
 	maxRows     = 1000
+	maxBareRows = 10_000
 	// defaultRowText is how much text a row has if the caller does not say.
 	defaultRowText = 64 << 10
 	// maxRowGist is how many columns of what an entry says are enough for a line on any screen.
@@ -93,7 +94,7 @@ func (e *Entries) rows(ctx context.Context, r RowsRequest) (*RowsResult, error) 
 			return err
 		}
 		t := v.trailTo(r.Leaf, leaf, at)
-		from, to, err := rowsFrom(slices.Index(t.Entries, at), r.From, r.Count, len(t.Entries), r.At != "")
+		from, to, err := rowsFrom(slices.Index(t.Entries, at), r.From, r.Count, maxRows, len(t.Entries), r.At != "")
 		if err != nil {
 			return err
 		}
@@ -141,13 +142,13 @@ func (v *viewed) others(at int32, next []int32) (list []Branch) {
 
 // rowsFrom returns which of total rows are asked for: count rows from one on, counted from at if
 // there is such an entry.
-func rowsFrom(at, from, count, total int, hasAt bool) (first, end int, err error) {
+func rowsFrom(at, from, count, most, total int, hasAt bool) (first, end int, err error) {
 	if err := notNegative("count", count); err != nil {
 		return 0, 0, err
 	}
 	switch {
-	case count > maxRows:
-		return 0, 0, wrong("count", "{count} is %d; at most %d rows are read at a time", count, maxRows)
+	case count > most:
+		return 0, 0, wrong("count", "{count} is %d; at most %d rows are read at a time", count, most)
 	case count == 0:
 		count = defaultRows
 	}
@@ -170,6 +171,9 @@ type MapRequest struct {
 	// Fold folds runs of more than so many entries into one row; 0 folds nothing. Default: -1,
 	// which folds runs of more than four if the tree is long.
 	Fold *int `json:"fold,omitempty"`
+	// Bare leaves out what the entries say, so that they need not be read: rows have ids, parents,
+	// lanes and labels. Then a request may be for 10,000 rows.
+	Bare bool `json:"bare,omitempty"`
 }
 
 // MapResult is a part of a tree as it is drawn, from top to bottom.
@@ -185,6 +189,7 @@ type MapResult struct {
 type MapRow struct {
 	Index     int       `json:"index"`            // from 0 at the top
 	Entry     string    `json:"entry"`            // its id; that of the first one if they are folded
+	Parent    string    `json:"parent,omitempty"` // the id of the entry that it follows; "" for a root
 	Lanes     string    `json:"lanes"`            // the lines of the branches before it
 	Folded    int       `json:"folded,omitempty"` // how many entries are folded away; 0 means that it is an entry
 	Kind      string    `json:"kind,omitempty"`   // the role of a message, or a word for what else it is
@@ -233,7 +238,11 @@ func (e *Entries) drawMap(ctx context.Context, r MapRequest) (*MapResult, error)
 		if at >= 0 {
 			line = v.chart.Index(at)
 		}
-		from, to, err := rowsFrom(line, r.From, r.Count, v.chart.Len(), r.At != "")
+		most := maxRows
+		if r.Bare {
+			most = maxBareRows
+		}
+		from, to, err := rowsFrom(line, r.From, r.Count, most, v.chart.Len(), r.At != "")
 		if err != nil {
 			return err
 		}
@@ -241,10 +250,32 @@ func (e *Entries) drawMap(ctx context.Context, r MapRequest) (*MapResult, error)
 		if leaf >= 0 {
 			result.Leaf = v.sketch.Shape().ID(leaf)
 		}
+		if r.Bare {
+			result.Rows = v.bareRows(from, to)
+			return nil
+		}
 		result.Rows, err = v.mapRows(ctx, drawn, from, to)
 		return err
 	})
 	return result, err
+}
+
+// bareRows returns a part of the chart without what the entries say.
+func (v *viewed) bareRows(from, to int) []MapRow {
+	k := v.sketch
+	rows := make([]MapRow, 0, to-from)
+	for i := from; i < to; i++ {
+		l := v.chart.Line(i)
+		row := MapRow{Index: i, Entry: k.Shape().ID(l.Entry), Lanes: l.Lanes, Folded: l.Folded, Live: l.Live}
+		if parent := k.At(k.Shape().Parent(l.Entry)); parent >= 0 {
+			row.Parent = k.Shape().ID(parent)
+		}
+		if l.Folded == 0 {
+			row.Label, row.Leaf, row.Children = k.Label(l.Entry), l.Entry == v.chart.Leaf(), len(k.Children(l.Entry))
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }
 
 // mapRows reads a part of the chart.
@@ -260,21 +291,19 @@ func (v *viewed) mapRows(ctx context.Context, drawn render.Conversation, from, t
 	if err != nil {
 		return nil, err
 	}
-	rows := make([]MapRow, 0, to-from)
-	for i := from; i < to; i++ {
-		l := v.chart.Line(i)
-		row := MapRow{Index: i, Entry: k.Shape().ID(l.Entry), Lanes: l.Lanes, Folded: l.Folded, Live: l.Live}
-		if l.Folded == 0 {
-			e := &entries[0]
-			entries = entries[1:]
-			row.Kind, row.Gist, row.Label = render.Kind(e), render.Gist(e, maxRowGist), k.Label(l.Entry)
-			row.Leaf, row.Children, row.Time = l.Entry == v.chart.Leaf(), len(k.Children(l.Entry)), e.Timestamp.UTC()
-			row.Subagents = drawn.SubagentsOf(e)
-			if e.Message != nil {
-				row.Role = e.Message.Role
-			}
+	rows := v.bareRows(from, to)
+	for i := range rows {
+		row := &rows[i]
+		if row.Folded > 0 {
+			continue
 		}
-		rows = append(rows, row)
+		e := &entries[0]
+		entries = entries[1:]
+		row.Kind, row.Gist, row.Time = render.Kind(e), render.Gist(e, maxRowGist), e.Timestamp.UTC()
+		row.Subagents = drawn.SubagentsOf(e)
+		if e.Message != nil {
+			row.Role = e.Message.Role
+		}
 	}
 	return rows, nil
 }

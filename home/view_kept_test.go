@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -142,12 +143,27 @@ func TestWindowsOfEveryShape(t *testing.T) {
 			if !slices.Equal(got, want) {
 				t.Errorf("the rows are %v, want %v", got, want)
 			}
+			parents := make(map[string]string)
+			for _, n := range out.Order {
+				for _, child := range n.Children {
+					parents[child.Entry.ID] = n.Entry.ID
+				}
+			}
 			for _, fold := range []int{-1, 0, 2} {
+				bare := mapOf(t, h, home.MapRequest{Session: shapes.ID, Count: 10_000, Fold: &fold, Bare: true})
 				drawn := 0
 				for from, total := 0, 1; from < total; from += count {
 					part := mapOf(t, h, home.MapRequest{Session: shapes.ID, From: from, Count: count, Fold: &fold})
 					total = part.Total
 					for _, row := range part.Rows {
+						if row.Parent != parents[row.Entry] {
+							t.Errorf("%s follows %s, want %s", row.Entry, row.Parent, parents[row.Entry])
+						}
+						row := row
+						row.Kind, row.Role, row.Gist, row.Time, row.Subagents = "", "", "", time.Time{}, nil
+						if !cmp.Equal(bare.Rows[row.Index], row) {
+							t.Errorf("a bare row is %+v, want %+v", bare.Rows[row.Index], row)
+						}
 						if drawn += max(row.Folded, 1); row.Folded == 0 {
 							at := mapOf(t, h, home.MapRequest{Session: shapes.ID, At: row.Entry, Count: 1, Fold: &fold})
 							if at.Rows[0].Entry != row.Entry || at.From != row.Index {

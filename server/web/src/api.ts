@@ -113,7 +113,7 @@ export type Row = {
 }
 export type Rows = { session: string, leaf: string, total: number, from: number, rows: Row[], roots?: Branch[] }
 export type MapRow = {
-  index: number, entry: string, lanes: string, folded?: number, kind?: string, role?: string, gist?: string, label?: string
+  index: number, entry: string, parent?: string, lanes: string, folded?: number, kind?: string, role?: string, gist?: string, label?: string
   live?: boolean, leaf?: boolean, children: number, time?: string, subagents?: string[]
 }
 export type MapRows = { session: string, leaf: string, total: number, from: number, rows: MapRow[] }

@@ -49,7 +49,9 @@ function Help({ onClose }: { onClose: () => void }) {
 function Shell({ who }: { who: Me }) {
   const { parts, query } = usePlace()
   const [help, setHelp] = useState(false)
-  const [selected, select] = useState("")
+  const [selected, show] = useState("")
+  const soon = useRef<ReturnType<typeof setTimeout>>(undefined)
+  const select = (id: string) => { clearTimeout(soon.current); soon.current = setTimeout(() => show(id), 80) } // keys come fast
   useKeys({ "?": () => setHelp(true), $: () => go("/stats"), u: undoLast, c: () => go("/new"), Escape: () => { if (parts.length) go("/") }, "/": () => document.querySelector<HTMLInputElement>("#search")?.focus() })
   const [room, id] = parts
   let view

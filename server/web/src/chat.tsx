@@ -72,7 +72,8 @@ export function Composer({ id }: { id?: string }) {
   </div>
 }
 
-const isRunning = (id: string) => get<{ running: boolean }>(path`/v1/sessions/${id}/turn`).then((s) => s.running, () => false)
+// Not the status of the conversation itself, for which all of it may have to be read.
+const isRunning = (id: string) => get<{ turns: { session: string }[] }>("/v1/turns").then((r) => r.turns.some((t) => t.session === id), () => false)
 
 export function New() {
   return <section class="new" aria-label="New chat"><h1>New chat</h1><Composer /></section>

@@ -22,12 +22,12 @@ export function useValues(filters: string[]) {
       get<{ values: string[] }>(path`/v1/suggest/filters/${name}`).then((r) => { kept.current.set(name, r.values); heard((n) => n + 1) }, () => {})
       return []
     },
-    /** complete is a query without a filter at its end that has no value yet, or only the beginning of one. */
-    complete(query: string): string {
+    /** complete is a query without a filter at its end that has no value yet or, while one types, only the beginning of one. */
+    complete(query: string, typing: boolean): string {
       const [before, word] = splitLast(query), [name, ...value] = word.split(":")
       if (!value.length || !filters.includes(name)) return query.trim()
       const known = kept.current.get(name) ?? [], is = value.join(":")
-      return (is === "" || known.length > 0 && !known.includes(is) ? before : query).trim()
+      return (is === "" || typing && known.length > 0 && !known.includes(is) ? before : query).trim()
     },
   }
 }

@@ -16,13 +16,13 @@ export function Sessions(p: Props) {
   const values = useValues(filters)
   const box = useRef<HTMLInputElement>(null)
   useEffect(() => {
-    const t = setTimeout(() => ask(document.activeElement === box.current ? values.complete(query) : query.trim()), 120)
+    const t = setTimeout(() => ask(values.complete(query, document.activeElement === box.current)), 120)
     return () => clearTimeout(t)
   }, [query, values.n])
   useEffect(() => { // an address with a search can be kept
     if (p.active) go(asked ? "/?q=" + encodeURIComponent(asked) : "/", true)
   }, [asked])
-  const leave = () => { box.current!.blur(); ask(query.trim()) }
+  const leave = () => { box.current!.blur(); ask(values.complete(query, false)) }
   const clear = () => { type(""); ask("") }
   const isList = (asked.match(/(?:[^\s"]|"[^"]*"?)+/g) ?? []).every((word) => list_filters.some((name) => word.startsWith(name + ":") && word.length > name.length + 1))
   return <section class={p.active ? "sessions active" : "sessions"} aria-label="Conversations">{p.active && <h1 class="hide">Conversations</h1>}

@@ -1,7 +1,7 @@
 // A list of conversations of which only some are in memory: the pinned ones, or those that are
 // grouped by project, and some pages of the others. Below one that was unfolded come those that came from it.
-import { useMemo, useState } from "preact/hooks"
-import { get, type Session } from "./api"
+import { useMemo, useRef, useState } from "preact/hooks"
+import { get, type Problem, type Session } from "./api"
 import { complain, useAsked, usePages } from "./ui"
 
 /** Asking is what a list answers. */
@@ -40,7 +40,8 @@ export function useShelf(q: Asking) {
   const on = [q.filter, q.sort, q.byProject, q.withEmpty]
   const common = { filter: q.filter, sort: q.sort, nonempty: !q.withEmpty }
   const list = (more: Record<string, string | number | boolean>, signal?: AbortSignal) => get<Listed>("/v1/sessions", { ...common, ...more }, signal)
-  const [roots, setRoots] = useState(true)
+  const [rootsOf, setRootsOf] = useState({ filter: q.filter, roots: true })
+  const roots = rootsOf.filter !== q.filter || rootsOf.roots, setRoots = (roots: boolean) => setRootsOf({ filter: q.filter, roots })
   const fixed = useAsked(async (signal) => {
     if (q.byProject) {
       const r = await list({ roots: true, limit: mostGrouped }, signal)
@@ -49,17 +50,21 @@ export function useShelf(q: Asking) {
     const r = await list({ roots: true, pinned: "true", limit: pageSize }, signal)
     return { rows: r.sessions.map((s): [Session, string] => [s, "pinned"]), cut: false, unknown: r.unknown }
   }, on)
+  const rest = { pinned: "false", roots, all: !roots }
   const pages = usePages<Session>(pageSize, async (from, _, signal) => {
-    if (q.byProject) return { total: 0, rows: [] }
-    const of = (roots: boolean) => list({ limit: pageSize, page: from / pageSize + 1, total: true, pinned: "false", ...(roots ? { roots } : { all: true }) }, signal)
-    let r = await of(roots || from === 0)
-    if (from === 0) { // if only subagents pass the filters, they are listed
-      const none = !!q.filter && r.total === 0
-      if (none) r = await of(false)
-      setRoots(!none)
-    }
-    return { total: r.total ?? 0, rows: r.sessions }
-  }, on)
+    if (q.byProject) return { rows: [] }
+    const r = await list({ ...rest, limit: pageSize, page: from / pageSize + 1 }, signal).catch((e: Problem) => {
+      if (from && e.kind === "invalid") return { sessions: [] } // there are fewer pages now
+      throw e
+    })
+    if (from === 0 && q.filter && roots && !r.sessions.length) setRoots(false) // if only subagents pass the filters, they are listed
+    return { rows: r.sessions }
+  }, [...on, roots])
+  // All of them have to be looked at to count them, so that is asked only if the list has changed.
+  const first = useRef(""), whole = pages.total <= pageSize
+  if (pages.at(0)) first.current = pages.kept().filter(([i]) => i < pageSize).map(([, s]) => s.id).sort().join()
+  const size = useAsked(async (signal) => whole || q.byProject ? undefined : (await list({ ...rest, limit: 1, total: true }, signal)).total, [...on, roots, first.current, whole])
+  const total = whole ? pages.total : Math.max(size.value ?? 0, pages.total)
   const [open, setOpen] = useState(new Map<string, Session[]>())
   const rows = fixed.value?.rows ?? []
 
@@ -75,7 +80,7 @@ export function useShelf(q: Asking) {
     return out.sort((a, b) => a.at - b.at)
   }, [open, rows, pages.n])
 
-  const count = rows.length + pages.total + spots.reduce((n, s) => n + s.rows.length, 0)
+  const count = rows.length + total + spots.reduce((n, s) => n + s.rows.length, 0)
   const byDay = !q.byProject && (q.sort === "updated" || q.sort === "created")
   const plain = (i: number): [Session, string] | undefined => {
     if (i < rows.length) return rows[i]
@@ -92,12 +97,12 @@ export function useShelf(q: Asking) {
     return row && { s: row[0], depth: 0, group: row[1], first: i === 0 || plain(i - 1)?.[1] !== row[1] }
   }
   return {
-    count, at, total: rows.length + pages.total, cut: fixed.value?.cut ?? false, ready: !!fixed.value && pages.ready, error: pages.error ?? fixed.error,
+    count, at, total: rows.length + total, cut: fixed.value?.cut ?? false, ready: !!fixed.value && pages.ready, error: pages.error ?? fixed.error,
     unknown: fixed.value?.unknown, n: pages.n,
     isOpen: (id: string) => open.has(id),
     need: (from: number, to: number) => { // what is unfolded only moves rows down
       const unfolded = spots.reduce((n, s) => n + s.rows.length, 0)
-      pages.need(Math.max(0, from - rows.length - unfolded), Math.min(pages.total, to - rows.length))
+      pages.need(Math.max(0, from - rows.length - unfolded), Math.min(total, to - rows.length))
     },
     /** fold shows or hides what came from a conversation. */
     fold: (s: Session) => {

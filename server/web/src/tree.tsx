@@ -1,5 +1,5 @@
 // The tree of a conversation: as a list, and as a drawing of its branches.
-import { hierarchy, tree as layout } from "d3-hierarchy"
+import { hierarchy, type HierarchyPointNode, tree as layout } from "d3-hierarchy"
 import type { ComponentChildren } from "preact"
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
 import { get, type MapRow, type MapRows, path, post, put } from "./api"
@@ -66,72 +66,83 @@ function Listed({ id, at, kinds }: { id: string, at: string, kinds: ComponentChi
   </>
 }
 
-// ---- the drawing
+// ---- the drawing, of which only what is in view is in the document
 
 /** Stretch is a run of entries without branches. */
 type Stretch = { first: MapRow, rows: MapRow[], entries: number, live: boolean, children: Stretch[] }
 
-const mostRows = 5000
-
-/** stretches finds the runs in the rows of a map: what branches off is indented by two. */
-export function stretches(rows: MapRow[]): Stretch[] {
-  const roots: Stretch[] = [], open: (Stretch | undefined)[] = []
+/** stretches finds the runs in the rows of a map. */
+function stretches(rows: MapRow[]): Stretch[] {
+  const roots: Stretch[] = [], of = new Map<string, Stretch>(), after = new Map<string, number>()
+  for (const r of rows) if (r.parent) after.set(r.parent, (after.get(r.parent) ?? 0) + 1)
+  let last: Stretch | undefined
   for (const r of rows) {
-    const depth = r.lanes.length / 2, begins = r.lanes.endsWith("─")
-    let at = begins ? undefined : open[depth]
-    if (at && at.children.length) { // the trunk goes on after its branches
-      const onward: Stretch = { first: r, rows: [], entries: 0, live: !!r.live, children: [] }
-      at.children.push(onward)
-      at = open[depth] = onward
-    }
-    if (!at) {
+    const parent = r.parent ? of.get(r.parent) ?? last : undefined // what is folded is followed by the next row
+    let at = parent
+    if (!at || (after.get(r.parent!) ?? 0) > 1) {
       at = { first: r, rows: [], entries: 0, live: !!r.live, children: [] }
-      const parent = begins && depth > 0 ? open[depth - 1] : undefined
       ;(parent ? parent.children : roots).push(at)
-      open[depth] = at
     }
-    open.length = depth + 1
     at.rows.push(r)
     at.entries += r.folded || 1
+    of.set(r.entry, last = at)
   }
   return roots
 }
 
-async function wholeMap(id: string, signal: AbortSignal): Promise<MapRows> {
-  const ask = (from: number) => get<MapRows>(path`/v1/sessions/${id}/map`, { from: from || undefined, count: 1000, fold: 1 }, signal)
-  const all = await ask(0)
-  while (all.rows.length < Math.min(all.total, mostRows)) {
-    const next = await ask(all.rows.length)
+const bareRows = 10_000
+
+async function wholeMap(id: string, signal: AbortSignal): Promise<MapRow[]> {
+  const ask = (from: number) => get<MapRows>(path`/v1/sessions/${id}/map`, { from: from || undefined, count: bareRows, fold: 1, bare: true }, signal)
+  const { rows, total } = await ask(0)
+  while (rows.length < total) {
+    const next = await ask(rows.length)
     if (!next.rows.length) break
-    all.rows.push(...next.rows)
+    for (const row of next.rows) rows.push(row)
   }
-  return all
+  return rows
 }
+
+type Node = HierarchyPointNode<Stretch>
+const boxWidth = 200, boxHeight = 46, mostBoxes = 100
 
 function Drawing({ id, kinds }: { id: string, kinds: ComponentChildren }) {
   const map = useAsked((signal) => wholeMap(id, signal), [id])
+  useLive(id, true, async () => map.again())
+  const texts = usePages<MapRow>(50, (from, count, signal) => get<MapRows>(path`/v1/sessions/${id}/map`, { from: from || undefined, count, fold: 1 }, signal), [id, map.value])
   const svg = useRef<SVGSVGElement>(null)
-  const [view, setView] = useState({ x: 0, y: 0, k: 1 })
+  const [view, setView] = useState({ x: 0, y: 0, k: 1, w: 800, h: 600 })
   const [cur, move] = useState(0)
-  const nodes = useMemo(() => {
-    if (!map.value) return []
-    const roots = stretches(map.value.rows)
-    const root = hierarchy<Stretch>({ first: map.value.rows[0], rows: [], entries: 0, live: true, children: roots } as Stretch, (s) => s.children)
-    return layout<Stretch>().nodeSize([58, 250])(root).descendants().filter((n) => n.depth > 0)
+  const nodes = useMemo((): Node[] => {
+    if (!map.value?.length) return []
+    const root = hierarchy<Stretch>({ first: map.value[0], rows: [], entries: 0, live: true, children: stretches(map.value) }, (s) => s.children)
+    return layout<Stretch>().nodeSize([58, 250])(root).descendants().filter((n) => n.depth > 0).sort((a, b) => a.data.first.index - b.data.first.index)
   }, [map.value])
+  const at = useMemo(() => new Map(nodes.map((n, i) => [n, i])), [nodes])
+  const edges = useMemo(() => {
+    const e = { left: 0, right: 0, top: 0, bottom: 0 }
+    for (const n of nodes) { e.left = Math.min(e.left, n.y); e.right = Math.max(e.right, n.y + boxWidth); e.top = Math.min(e.top, n.x); e.bottom = Math.max(e.bottom, n.x) }
+    return e
+  }, [nodes])
   const fit = () => {
     const b = svg.current?.getBoundingClientRect()
     if (!b || !nodes.length) return
-    const xs = nodes.map((n) => n.y), ys = nodes.map((n) => n.x)
-    const w = Math.max(...xs) - Math.min(...xs) + 260, h = Math.max(...ys) - Math.min(...ys) + 80
+    const w = edges.right - edges.left + 60, h = edges.bottom - edges.top + 80
     const k = Math.max(0.05, Math.min(1.2, b.width / w, b.height / h))
-    setView({ k, x: -Math.min(...xs) * k + 16, y: (b.height - h * k) / 2 - Math.min(...ys) * k + 30 * k })
+    const leaf = nodes.find((n) => n.data.rows.some((r) => r.leaf)) ?? nodes[0] // what does not fit is around it
+    setView({ k, w: b.width, h: b.height, x: w * k <= b.width ? 16 - edges.left * k : b.width / 2 - leaf.y * k, y: h * k <= b.height ? (b.height - h * k) / 2 - edges.top * k + 40 * k : b.height / 2 - leaf.x * k })
   }
-  useLayoutEffect(fit, [nodes])
+  useLayoutEffect(fit, [nodes.length > 0])
+  const see = (n?: Node) => { // the current one is in view
+    if (n) setView((v) => {
+      const x = n.y * v.k + v.x, y = n.x * v.k + v.y
+      return x >= 0 && x + boxWidth * v.k <= v.w && y >= 30 * v.k && y + 30 * v.k <= v.h ? v : { ...v, x: v.w / 2 - (n.y + boxWidth / 2) * v.k, y: v.h / 2 - n.x * v.k }
+    })
+  }
   const zoom = (f: number, x?: number, y?: number) => {
     const b = svg.current!.getBoundingClientRect()
     const px = x === undefined ? b.width / 2 : x - b.left, py = y === undefined ? b.height / 2 : y - b.top
-    setView((v) => { const k = Math.max(0.03, Math.min(3, v.k * f)), g = k / v.k; return { k, x: px - (px - v.x) * g, y: py - (py - v.y) * g } })
+    setView((v) => { const k = Math.max(0.03, Math.min(3, v.k * f)), g = k / v.k; return { k, x: px - (px - v.x) * g, y: py - (py - v.y) * g, w: b.width, h: b.height } })
   }
   useEffect(() => { // the browser must not scroll the page instead
     const s = svg.current
@@ -139,25 +150,30 @@ function Drawing({ id, kinds }: { id: string, kinds: ComponentChildren }) {
     s?.addEventListener("wheel", wheel, { passive: false })
     return () => s?.removeEventListener("wheel", wheel)
   }, [])
-  const drag = (e: PointerEvent) => {
-    if (e.buttons & 1) setView((v) => ({ ...v, x: v.x + e.movementX, y: v.y + e.movementY }))
-  }
+  const drag = (e: PointerEvent) => { if (e.buttons & 1) setView((v) => ({ ...v, x: v.x + e.movementX, y: v.y + e.movementY })) }
   const open = (n = nodes[cur]) => { if (n) go(path`/s/${id}/e/${n.data.first.entry}`) }
-  useKeys({ ...moves(cur, nodes.length, move), Enter: () => open(), "+": () => zoom(1.3), "-": () => zoom(1 / 1.3), "0": fit })
-  const total = map.value?.total ?? 0
+  const to = (i: number) => { move(i); see(nodes[i]) }
+  useKeys({ ...moves(cur, nodes.length, to), Enter: () => open(), "+": () => zoom(1.3), "-": () => zoom(1 / 1.3), "0": fit })
+
+  const left = (-view.x - 40) / view.k, right = (view.w - view.x + 40) / view.k, top = (-view.y - 40) / view.k, bottom = (view.h - view.y + 40) / view.k
+  const seen = nodes.filter((n) => n.x > top && n.x < bottom && n.y + boxWidth > left && n.y < right)
+  const small = seen.length > mostBoxes // too many to be read: one path draws them all
+  const lines = (live: boolean) => seen.filter((n) => n.data.live === live && n.depth > 1).map((n) => `M${n.parent!.y + boxWidth},${n.parent!.x} C${n.parent!.y + 228},${n.parent!.x} ${n.y - 28},${n.x} ${n.y},${n.x}`).join("")
+  useEffect(() => { if (!small) for (const n of seen) texts.need(n.data.first.index, n.data.first.index + Math.min(n.data.rows.length, 5)) })
   return <>
     <p class="tools">{kinds}<button onClick={() => zoom(1.3)} aria-label="Larger" title="+">+</button><button onClick={() => zoom(1 / 1.3)} aria-label="Smaller" title="-">−</button><button onClick={fit} title="0">All of it</button>
-      <span class="soft">{counted(nodes.length, "stretch", "stretches")}{total > mostRows ? `; the drawing has the first ${mostRows} of ${total} rows, the list has all` : ""}</span></p>
+      <span class="soft">{counted(nodes.length, "stretch", "stretches")}</span></p>
     <Failed error={map.error} />
     <svg ref={svg} class="drawing" onPointerMove={drag} role="group" aria-label="Branches">
       <g transform={`translate(${view.x} ${view.y}) scale(${view.k})`}>
-        {nodes.filter((n) => n.parent && n.parent.depth > 0).map((n) => <path class={n.data.live ? "live" : ""} d={`M${n.parent!.y + 200},${n.parent!.x} C${n.parent!.y + 228},${n.parent!.x} ${n.y - 28},${n.x} ${n.y},${n.x}`} />)}
-        {nodes.map((n, i) => {
-          const said = n.data.rows.find((r) => r.role === "user" && r.gist) ?? n.data.rows.find((r) => r.gist) ?? n.data.first
+        <path d={lines(false)} /><path class="live" d={lines(true)} />
+        {small ? [false, true].map((live) => <path class={live ? "boxes live" : "boxes"} d={seen.filter((n) => n.data.live === live).map((n) => `M${n.y},${n.x - 23}h200v46h-200z`).join("")} />) : seen.map((n) => {
+          const i = at.get(n)!, rows = n.data.rows.slice(0, 5).map((r) => texts.at(r.index) ?? r)
+          const said = rows.find((r) => r.role === "user" && r.gist) ?? rows.find((r) => r.gist) ?? n.data.first
           const label = n.data.rows.find((r) => r.label)?.label
-          return <g transform={`translate(${n.y} ${n.x})`} class={`stretch${n.data.live ? " live" : ""}${i === cur ? " here" : ""}`} role="link" tabIndex={0}
+          return <g key={n.data.first.entry} transform={`translate(${n.y} ${n.x})`} class={`stretch${n.data.live ? " live" : ""}${i === cur ? " here" : ""}`} role="link" tabIndex={0}
             onFocus={() => move(i)} onClick={() => open(n)} onKeyDown={(e) => { if (e.key === "Enter") { e.stopPropagation(); open(n) } }}>
-            <rect y="-23" width="200" height="46" rx="7" />
+            <rect y="-23" width={boxWidth} height={boxHeight} rx="7" />
             <text x="10" y="-5">{cut(label ? "★ " + label : said.gist ?? "", 25)}</text><text x="10" y="13" class="small">{counted(n.data.entries, "entry", "entries")}{n.data.rows.some((r) => r.leaf) ? " · the leaf" : ""}</text>
             <title>{said.gist}</title>
           </g>

@@ -211,10 +211,15 @@ export function moves(cur: number, count: number, set: (i: number) => void): Key
   return { ArrowDown: to(cur + 1), j: to(cur + 1), ArrowUp: to(cur - 1), k: to(cur - 1), PageDown: to(cur + 10), PageUp: to(cur - 10), g: to(0), Home: to(0), G: to(count - 1), End: to(count - 1) }
 }
 
-/** usePages keeps rows that are fetched page by page, in the order of their indexes. */
-export function usePages<T>(size: number, ask: (from: number, count: number, signal: AbortSignal) => Promise<{ total: number, rows: T[] }>, on: unknown[]) {
+/** usePages keeps rows that are fetched page by page, in the order of their indexes. Without a
+ * total there are as many as were seen, and perhaps one more. */
+export function usePages<T>(size: number, ask: (from: number, count: number, signal: AbortSignal) => Promise<{ total?: number, rows: T[] }>, on: unknown[]) {
   const [state, set] = useState<{ total: number, error?: Error, n: number, ready: boolean }>({ total: 0, n: 0, ready: false })
   const kept = useRef({ pages: new Map<number, T[]>(), asked: new Set<number>(), stop: new AbortController() })
+  const seen = (total: number, page: number, rows: T[]) => {
+    const end = page * size + rows.length
+    return rows.length < size ? end : Math.max(total, end + 1)
+  }
   const load = (page: number) => {
     const k = kept.current
     if (k.asked.has(page)) return
@@ -227,7 +232,7 @@ export function usePages<T>(size: number, ask: (from: number, count: number, sig
         k.pages.delete(first)
         k.asked.delete(first)
       }
-      set((was) => ({ total, n: was.n + 1, ready: true }))
+      set((was) => ({ total: total ?? seen(was.total, page, rows), n: was.n + 1, ready: true }))
     }, (error) => {
       k.asked.delete(page)
       if (!k.stop.signal.aborted) set((was) => ({ ...was, error, ready: true }))
@@ -235,6 +240,7 @@ export function usePages<T>(size: number, ask: (from: number, count: number, sig
   }
   useEffect(() => {
     kept.current.stop.abort()
+    set((was) => ({ ...was, total: 0, error: undefined, ready: false }))
     kept.current = { pages: new Map(), asked: new Set(), stop: new AbortController() }
     load(0)
     return () => kept.current.stop.abort()
@@ -251,7 +257,7 @@ export function usePages<T>(size: number, ask: (from: number, count: number, sig
         const r = await ask(page * size, size, k.stop.signal)
         k.pages.set(page, r.rows)
         for (const other of k.pages.keys()) if (other !== page && ![...k.pages.keys()].slice(-3).includes(other)) { k.pages.delete(other); k.asked.delete(other) }
-        if (k === kept.current) set((was) => ({ total: r.total, n: was.n + 1, ready: true }))
+        if (k === kept.current) set((was) => ({ total: r.total ?? seen(was.total, page, r.rows), n: was.n + 1, ready: true }))
       }
     },
     need: (from: number, to: number) => { for (let p = Math.floor(from / size); p * size < to; p++) load(p) },

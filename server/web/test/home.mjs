@@ -28,6 +28,13 @@ function long(n) {
   return out.join("")
 }
 
+/** bushy has n branches, each of which begins at the one before. */
+function bushy(n) {
+  const out = [header("bushy"), message("bushy-0", null, 0, "user", [text("The trunk")])]
+  for (let i = 1; i <= n; i++) out.push(message(`bushy-${i}`, `bushy-${i - 1}`, i, "user", [text(`Trunk ${i}`)]), message(`side-${i}`, `bushy-${i - 1}`, i, "assistant", [text(`Side ${i}`)]))
+  return out.join("")
+}
+
 // Texts that run a script, or fetch something, where a page is careless: after the lists of OWASP
 // and html5sec.
 export const attacks = [
@@ -88,6 +95,7 @@ export async function openHome() {
   execFileSync(coppice, ["demo"], { env })
   writeFileSync(join(dir, "sessions", "long.jsonl"), long(100_000))
   writeFileSync(join(dir, "sessions", "hostile.jsonl"), hostile())
+  writeFileSync(join(dir, "sessions", "bushy.jsonl"), bushy(10_000))
   writeFileSync(join(dir, "sessions", "leaky.jsonl"), leaky())
   const model = await fakeModel()
   Object.assign(env, { COPPICE_PROVIDER: "openai-chat", COPPICE_MODEL: "fake", COPPICE_BASE_URL: model.url })

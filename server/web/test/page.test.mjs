@@ -139,7 +139,7 @@ test("what is done can be undone, and only what cannot be undone asks", async (t
   const page = await open(t, "/")
   const row = (text) => page.locator(".session", { hasText: text })
   await row("Off-by-one in the tokenizer").waitFor()
-  const toRow = async () => { await page.keyboard.press("g"); while (!await page.locator(".row[aria-selected=true]", { hasText: "Off-by-one" }).count()) { await page.keyboard.press("j"); await page.waitForTimeout(20) } }
+  const toRow = async () => { await page.keyboard.press("g"); while (!await page.locator(".row[aria-selected=true]", { hasText: "Off-by-one" }).count()) { await page.keyboard.press("j"); await page.waitForTimeout(20) }; await page.locator(".card h1", { hasText: "Off-by-one" }).waitFor() }
   await toRow()
   await page.keyboard.press("#")
   await page.getByText("moved to the trash: “Off-by-one in the tokenizer”").waitFor()
@@ -287,6 +287,25 @@ test("the tree is listed and drawn", async (t) => {
   await page.locator(".stretch").last().focus()
   await page.keyboard.press("Enter")
   await page.locator("article.here").waitFor()
+})
+
+test("a drawing of any size has few boxes in the document", async (t) => {
+  const page = await open(t, "/s/bushy/tree")
+  await page.locator(".node").first().waitFor()
+  await page.getByRole("button", { name: "Drawing" }).click()
+  await page.getByText("20,001 stretches").waitFor()
+  const few = async () => { const n = await page.evaluate(() => document.getElementsByTagName("*").length); assert.ok(n < 2000, `${n} elements`) }
+  await few()
+  for (let i = 0; i < 12; i++) await page.keyboard.press("+")
+  await page.locator(".stretch", { hasText: /Trunk \d+|Side \d+/ }).first().waitFor()
+  await few()
+  await page.keyboard.press("g")
+  await page.locator(".stretch.here", { hasText: "The trunk" }).waitFor()
+  await page.keyboard.press("G")
+  await page.locator(".stretch.here", { hasText: /Trunk 10000|Side 10000/ }).waitFor()
+  await few()
+  await page.keyboard.press("Enter")
+  await page.waitForURL(/\/s\/bushy\/e\/(bushy|side)-10000$/)
 })
 
 test("two branches are compared", async (t) => {
