@@ -136,10 +136,12 @@ func (f *shelf) all() iter.Seq[*home.SessionInfo] {
 	}
 }
 
-// price fills in what sessions cost, as far as nothing was said in them since.
+// price fills in what sessions cost, as far as nothing was said in them since. What was added up
+// later than the list was read will do: otherwise one in which much is said would be asked for
+// without end.
 func (f *shelf) price(costs shelfCosts) {
 	for info := range f.all() {
-		if c, ok := costs[info.ID]; ok && c.updated.Equal(info.Updated) {
+		if c, ok := costs[info.ID]; ok && !c.updated.Before(info.Updated) {
 			info.Cost = c.cost
 		}
 	}
