@@ -187,6 +187,11 @@ func TestThePageHasAPolicy(t *testing.T) {
 			t.Errorf("%s: %s", path, plain)
 		}
 	}
+	for prefix, want := range map[string]string{"/woods": `src="/woods/app.js"`, "/a/b-2/": `src="/a/b-2/app.js"`, "//example.org": `src="/app.js"`, `/"><script>`: `src="/app.js"`, "https://example.org": `src="/app.js"`} {
+		if got := s.ask("GET", "/s/x", "", "X-Forwarded-Prefix: "+prefix, "Accept-Encoding: identity"); !strings.Contains(string(got.body), want) || strings.Count(string(got.body), "<script") != 1 {
+			t.Errorf("%s: %s", prefix, got.body)
+		}
+	}
 	if got := s.ask("GET", "/web/rows/last", ""); got.status != http.StatusUnauthorized {
 		t.Errorf("rows without a token: %d", got.status)
 	}

@@ -6,11 +6,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"net/http"
+	"net/url"
+	"os"
 	"os/exec"
 	"runtime"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -47,7 +51,7 @@ func (a *app) runWeb(ctx context.Context, f *webFlags) error {
 		if err != nil {
 			return err
 		}
-		return a.openPage(ctx, f, strings.TrimRight(where, "/"), token)
+		return a.openPage(ctx, f, strings.TrimRight(where, "/"), token, 10*time.Second)
 	}
 	return a.withHome(ctx, true, func(h *home.Home) error {
 		o := server.Options{Home: h, Version: thisBuild().Version}
@@ -71,7 +75,7 @@ func (a *app) runWeb(ctx context.Context, f *webFlags) error {
 		defer cancel(nil)
 		var work sync.WaitGroup
 		work.Go(func() {
-			if err := a.openPage(ctx, f, fmt.Sprintf("%s://%s", scheme, l.Addr()), secret); err != nil {
+			if err := a.openPage(ctx, f, fmt.Sprintf("%s://%s", scheme, l.Addr()), secret, time.Minute); err != nil {
 				cancel(err)
 			}
 		})
@@ -85,8 +89,9 @@ func (a *app) runWeb(ctx context.Context, f *webFlags) error {
 }
 
 // openPage opens the page of a server in a browser. The address has a code that signs in once,
-// in the part that browsers keep for themselves.
-func (a *app) openPage(ctx context.Context, f *webFlags, address, token string) error {
+// in the part that browsers keep for themselves. stays is how long it waits until the browser has
+// read it.
+func (a *app) openPage(ctx context.Context, f *webFlags, address, token string, stays time.Duration) error {
 	client, err := remote.Client(address, token, nil)
 	if err != nil {
 		return err
@@ -106,21 +111,25 @@ func (a *app) openPage(ctx context.Context, f *webFlags, address, token string) 
 	}
 	page := address + "/#sign-in=" + given.Code
 	if !f.print {
-		if err := openBrowser(ctx, a.getenv("BROWSER"), page); err == nil {
+		done, err := a.openBrowser(ctx, page)
+		if err == nil {
 			a.say("%s is open in your browser; Ctrl-C stops", address)
+			done(stays)
 			return nil
 		}
-		a.say("%s no browser could be started", a.paint(yellow, "warning:"))
+		a.say("%s no browser could be started: %v", a.paint(yellow, "warning:"), err)
 	}
 	a.say("open this address within a minute; it works once:")
 	a.say("  %s", page)
 	return nil
 }
 
-// openBrowser starts a browser, which goes on by itself.
-func openBrowser(ctx context.Context, browser, page string) error {
-	command := []string{"xdg-open"}
-	switch {
+// openBrowser starts a browser, which goes on by itself. Other users of the machine see what it is
+// started with, so the address with its code is in a file that only this user can read. done
+// waits until the browser had time to read it, and deletes it.
+func (a *app) openBrowser(ctx context.Context, page string) (done func(time.Duration), err error) {
+	command, done := []string{"xdg-open"}, func(time.Duration) {}
+	switch browser := a.getenv("BROWSER"); {
 	case browser != "":
 		command = []string{browser}
 	case runtime.GOOS == "darwin":
@@ -128,10 +137,43 @@ func openBrowser(ctx context.Context, browser, page string) error {
 	case runtime.GOOS == "windows":
 		command = []string{"rundll32", "url.dll,FileProtocolHandler"}
 	}
+	if a.getenv("WSL_DISTRO_NAME") == "" && runtime.GOOS != "windows" { // there, no other user sees it, and a browser has other paths
+		file, err := leadingTo(page)
+		if err != nil {
+			return nil, err
+		}
+		page = (&url.URL{Scheme: "file", Path: file}).String()
+		done = func(after time.Duration) {
+			select {
+			case <-ctx.Done():
+			case <-time.After(after):
+			}
+			_ = os.Remove(file) // its code no longer works
+		}
+	}
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), command[0], append(command[1:], page)...)
 	if err := cmd.Start(); err != nil {
-		return err
+		done(0)
+		return nil, err
 	}
 	go func() { _ = cmd.Wait() }() // what became of it, people see
-	return nil
+	return done, nil
+}
+
+// leadingTo writes a file that leads a browser to an address. It is where people see it, because
+// browsers in a sandbox read neither temporary nor hidden files.
+func leadingTo(address string) (string, error) {
+	dir, err := os.UserHomeDir()
+	if err != nil {
+		return "", err
+	}
+	f, err := os.CreateTemp(dir, "coppice-web-*.html") // only this user can read it
+	if err != nil {
+		return "", err
+	}
+	_, err = fmt.Fprintf(f, `<!DOCTYPE html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=%s"><title>Coppice</title><a href="%[1]s">Coppice</a>`+"\n", html.EscapeString(address))
+	if err := errors.Join(err, f.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(f.Name()))
+	}
+	return f.Name(), nil
 }

@@ -5,6 +5,8 @@ package cli
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -14,7 +16,7 @@ import (
 	"testing"
 )
 
-// TestWebOpensABrowserThatIsSignedIn: the browser gets an address with a code, which signs it in
+// TestWebOpensABrowserThatIsSignedIn: the browser gets a file with an address, whose code signs it in
 // once. The server ends with Ctrl-C.
 func TestWebOpensABrowserThatIsSignedIn(t *testing.T) {
 	t.Parallel()
@@ -36,7 +38,19 @@ func TestWebOpensABrowserThatIsSignedIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = cmd.Process.Kill() }()
-	address := firstLine(t, opened) // waits for the browser
+	file, ok := strings.CutPrefix(firstLine(t, opened), "file://") // waits for the browser
+	if !ok {
+		t.Fatalf("the browser was started with %q, which others see", file)
+	}
+	leads, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("others may read %s: %v, %v", file, info.Mode(), err)
+	}
+	_, address, _ := strings.Cut(string(leads), `content="0;url=`)
+	address, _, _ = strings.Cut(address, `"`)
 	said := bufio.NewScanner(out)
 	said.Scan()
 	page, code, ok := strings.Cut(address, "/#sign-in=")
@@ -64,6 +78,9 @@ func TestWebOpensABrowserThatIsSignedIn(t *testing.T) {
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
+	}
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s is left: %v", file, err)
 	}
 }
 

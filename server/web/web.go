@@ -65,6 +65,19 @@ func named(path string) *file {
 	return nil
 }
 
+// prefixOf returns the beginning of all addresses of the page, such as /coppice, which a proxy in
+// front takes off, and names in a header.
+func prefixOf(r *http.Request) string {
+	prefix := strings.TrimRight(r.Header.Get("X-Forwarded-Prefix"), "/")
+	isPart := func(c rune) bool {
+		return c == '/' || c == '-' || c == '_' || c == '.' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+	}
+	if !strings.HasPrefix(prefix, "/") || strings.HasPrefix(prefix, "//") || strings.TrimFunc(prefix, isPart) != "" {
+		return ""
+	}
+	return prefix
+}
+
 // Serve answers a request for a path that the page has.
 func Serve(w http.ResponseWriter, r *http.Request) {
 	f := named(r.URL.Path)
@@ -75,7 +88,9 @@ func Serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	body, tag := f.plain, `"`+f.tag+`"`
-	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+	if prefix := prefixOf(r); prefix != "" && f == files()["index.html"] {
+		body, tag = bytes.ReplaceAll(body, []byte(`="/`), []byte(`="`+prefix+`/`)), `"`+f.tag+prefix+`"`
+	} else if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		body, tag = f.small, `"`+f.tag+`-gzip"`
 		h.Set("Content-Encoding", "gzip")
 	}
@@ -85,7 +100,7 @@ func Serve(w http.ResponseWriter, r *http.Request) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
-	h.Set("Vary", "Accept-Encoding")
+	h.Set("Vary", "Accept-Encoding, X-Forwarded-Prefix")
 	h.Set("Cache-Control", "no-cache") // it may be cached, but must be revalidated
 	h.Set("ETag", tag)
 	if strings.Contains(r.Header.Get("If-None-Match"), tag) {

@@ -3,7 +3,7 @@
 import { del, get, path, post, put, type Session } from "./api"
 import { ask, choose } from "./dialogs"
 import { changed } from "./live"
-import { complain, copy, counted, go, type Keys, say } from "./ui"
+import { complain, copy, counted, go, type Keys, linkTo, placeOf, say } from "./ui"
 
 /** Undo takes something back. */
 type Undo = () => Promise<unknown>
@@ -107,7 +107,7 @@ export async function fork(id: string, entry?: string) {
 
 export const trash = (ids: string[]) => each(ids, () => "moved to the trash:", async (s) => {
   const gone = await del<{ removals: string[] }>(path`/v1/sessions/${s.id}`)
-  if (location.pathname.startsWith(path`/s/${s.id}`)) go("/")
+  if (placeOf(location).parts[1] === s.id) go("/")
   return () => post(path`/v1/trash/${gone.removals[0]}/restore`, {})
 })
 
@@ -122,7 +122,7 @@ export function sessionKeys(ids: string[], may: boolean): Keys {
   }
   return {
     t: only(() => go(path`/s/${id}/tree`)), x: only(() => go(path`/s/${id}/context`)), o: only(() => go(path`/s/${id}/share`)), X: only(() => go(path`/s/${id}/share`)), i: only(() => go(path`/s/${id}/images`)),
-    y: () => void (ids.length > 1 ? copy(ids.join("\n"), counted(ids.length, "id")) : copy(location.origin + path`/s/${id}`, "a link to the conversation")),
+    y: () => void (ids.length > 1 ? copy(ids.join("\n"), counted(ids.length, "id")) : copy(linkTo(path`/s/${id}`), "a link to the conversation")),
     r: only(() => copy(`coppice resume ${id}`, "the command that resumes it")), ...(may ? writing : {}),
   }
 }

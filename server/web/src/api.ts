@@ -14,13 +14,16 @@ const secretKey = "coppice-page"
 let whenSignedOut = () => {}
 export const onSignedOut = (f: () => void) => { whenSignedOut = f }
 
+/** prefix is what all addresses begin with if a proxy in front has the page below a path. */
+export const prefix = document.querySelector<HTMLMetaElement>("meta[name=coppice-root]")!.content.replace(/\/$/, "")
+
 export type Query = Record<string, string | number | boolean | undefined>
 
 export const path = (strings: TemplateStringsArray, ...parts: string[]) =>
   strings.reduce((all, s, i) => all + encodeURIComponent(parts[i - 1]) + s)
 
 function request(method: string, url: string, query: Query | undefined, body: unknown, init: RequestInit): Promise<Response> {
-  const at = new URL(url, location.origin)
+  const at = new URL(prefix + url, location.origin)
   for (const [name, value] of Object.entries(query ?? {})) {
     if (value !== undefined && value !== "" && value !== false) at.searchParams.set(name, String(value))
   }

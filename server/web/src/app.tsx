@@ -1,7 +1,7 @@
 // The page of a Coppice server.
 import { render } from "preact"
 import { useEffect, useRef, useState } from "preact/hooks"
-import { type Me, me, onSignedOut, Problem, signIn, signOut } from "./api"
+import { type Me, me, onSignedOut, prefix, Problem, signIn, signOut } from "./api"
 import { Failed, go, Link, Notices, useKeys, usePlace, Who } from "./ui"
 import { Sessions } from "./sessions"
 import { Conversation } from "./conversation"
@@ -62,7 +62,7 @@ function Shell({ who }: { who: Me }) {
     case "new": view = <New />; break
     default: view = selected ? <CardView id={selected} /> : <p class="empty">Choose a conversation.</p>
   }
-  const leave = () => signOut().finally(() => location.assign("/"))
+  const leave = () => signOut().finally(() => location.assign(prefix + "/"))
   return <Who.Provider value={who}>
     <a class="skip" href="#view">Skip to the conversation</a>
     <header class="top"><Link to="/" class="brand">Coppice</Link>

@@ -2,7 +2,7 @@
 import { memo } from "preact/compat"
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
 import { bytes, get, path, type Row, type Rows } from "./api"
-import { complain, copy, counted, exact, Failed, go, Link, say, useKeys } from "./ui"
+import { complain, copy, counted, exact, Failed, go, Link, linkTo, say, useKeys } from "./ui"
 import { useLive } from "./live"
 import { fork } from "./actions"
 
@@ -210,7 +210,7 @@ export function Transcript({ id, entry, leaf, query, foot }: Props) {
     "[": () => void seek(true, { kind: "branch" }),
     "/": () => { st.toFind = true; setFind((f) => f ?? ""); findBox.current?.focus() },
     n: () => find && void seek(false, { text: find }), N: () => find && void seek(true, { text: find }),
-    y: () => current && void copy(location.origin + path`/s/${id}/e/${current.entry.id}`, "a link to this entry"),
+    y: () => current && void copy(linkTo(path`/s/${id}/e/${current.entry.id}`), "a link to this entry"),
     t: () => go(path`/s/${id}/tree` + (current ? path`?at=${current.entry.id}` : "")), x: () => go(path`/s/${id}/context` + (current ? path`?leaf=${current.entry.id}` : "")),
     f: () => current && void fork(id, current.entry.id),
     ...(find !== undefined ? { Escape: () => setFind(undefined) } : {}),

@@ -3,7 +3,7 @@ import { hierarchy, type HierarchyPointNode, tree as layout } from "d3-hierarchy
 import type { ComponentChildren } from "preact"
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
 import { get, type MapRow, type MapRows, path, post, put } from "./api"
-import { complain, copy, counted, Failed, FixedList, go, moves, say, useAsked, useKeys, useMay, usePages } from "./ui"
+import { complain, copy, counted, Failed, FixedList, go, linkTo, moves, say, useAsked, useKeys, useMay, usePages } from "./ui"
 import { done, fork } from "./actions"
 import { ask } from "./dialogs"
 import { useLive } from "./live"
@@ -51,7 +51,7 @@ function Listed({ id, at, kinds }: { id: string, at: string, kinds: ComponentChi
   }
   useKeys({
     ...moves(cur, pages.total, move), Enter: open, " ": toMark, z: () => setFold(fold === 0 ? -1 : 0), "=": compare, b: branch, l: () => void label(),
-    f: () => row && void fork(id, row.entry), y: () => row && void copy(location.origin + path`/s/${id}/e/${row.entry}`, "a link to this entry"),
+    f: () => row && void fork(id, row.entry), y: () => row && void copy(linkTo(path`/s/${id}/e/${row.entry}`), "a link to this entry"),
   })
   return <>
     <p class="tools">{kinds}<button onClick={() => setFold(fold === 0 ? -1 : 0)} aria-pressed={fold === 0} title="z">Unfold</button>

@@ -1,23 +1,26 @@
 // Small parts that the views share.
 import { type ComponentChildren, createContext } from "preact"
 import { useContext, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
-import { type Me, Problem } from "./api"
+import { type Me, prefix, Problem } from "./api"
 
 // ---- addresses
 
 export type Place = { parts: string[], query: URLSearchParams }
 
 export const placeOf = (url: { pathname: string, search: string }): Place => ({
-  parts: url.pathname.split("/").filter(Boolean).map(decodeURIComponent), query: new URLSearchParams(url.search),
+  parts: url.pathname.slice(prefix.length).split("/").filter(Boolean).map(decodeURIComponent), query: new URLSearchParams(url.search),
 })
 
 const moved = new EventTarget()
 
 export function go(to: string, replace = false) {
-  if (to !== location.pathname + location.search) history[replace ? "replaceState" : "pushState"](null, "", to)
+  if (prefix + to !== location.pathname + location.search) history[replace ? "replaceState" : "pushState"](null, "", prefix + to)
   moved.dispatchEvent(new Event("moved"))
 }
 addEventListener("popstate", () => moved.dispatchEvent(new Event("moved")))
+
+/** linkTo is an address that can be sent to others. */
+export const linkTo = (to: string) => location.origin + prefix + to
 
 export function usePlace(): Place {
   const [place, set] = useState(() => placeOf(location))
@@ -35,7 +38,7 @@ export function Link({ to, children, ...rest }: { to: string, children: Componen
     e.preventDefault()
     go(to)
   }
-  return <a href={to} onClick={follow} {...rest}>{children}</a>
+  return <a href={prefix + to} onClick={follow} {...rest}>{children}</a>
 }
 
 // ---- keys: the same as in the terminal UI. The innermost view is asked first.

@@ -1,7 +1,7 @@
 // A home with a demo, a conversation of 100,000 entries and one that attacks its reader, and a
 // server for it.
 import { execFileSync, spawn } from "node:child_process"
-import { createServer } from "node:http"
+import { createServer, request } from "node:http"
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -115,6 +115,19 @@ export async function openHome() {
     return r.json()
   }
   return { url, token, api, close: () => new Promise((done) => { model.close(); server.on("exit", done); server.kill() }).then(() => rmSync(dir, { recursive: true, force: true })) }
+}
+
+/** proxy has a server below a path, as one in front of it may. */
+export async function proxy(url, prefix) {
+  const server = createServer((req, res) => {
+    if (!req.url.startsWith(prefix + "/")) { res.writeHead(404).end(); return }
+    const on = request(url + req.url.slice(prefix.length), { method: req.method, headers: { ...req.headers, "x-forwarded-prefix": prefix } }, (r) => { res.writeHead(r.statusCode, r.headers); r.pipe(res) })
+    on.on("error", () => res.destroy())
+    res.on("close", () => on.destroy())
+    req.pipe(on)
+  })
+  await new Promise((done) => server.listen(0, "127.0.0.1", done))
+  return { url: `http://127.0.0.1:${server.address().port}`, close: () => { server.closeAllConnections(); server.close() } }
 }
 
 export const axeSource = readFileSync(new URL("../node_modules/axe-core/axe.min.js", import.meta.url), "utf8")

@@ -3,7 +3,7 @@ import assert from "node:assert/strict"
 import { existsSync, mkdirSync } from "node:fs"
 import { after, before, test } from "node:test"
 import { chromium } from "playwright-core"
-import { attacks, axeSource, openHome, secrets } from "./home.mjs"
+import { attacks, axeSource, openHome, proxy, secrets } from "./home.mjs"
 
 let home, browser
 const shots = process.env.SHOTS // a directory for pictures of the views
@@ -67,6 +67,29 @@ test("signing in asks for a token, and signing out ends it", async (t) => {
 test("a link of coppice web signs in once, and its code is not in the history", async (t) => {
   const page = await open(t, "/s/kyoto")
   assert.equal(page.url(), home.url + "/s/kyoto")
+})
+
+test("a proxy can have the page below a path", async (t) => {
+  const front = await proxy(home.url, "/woods"), context = await browser.newContext()
+  t.after(async () => { await context.close(); front.close() })
+  const page = await context.newPage(), astray = []
+  page.on("request", (r) => { if (!r.url().startsWith(front.url + "/woods/") && !r.url().startsWith("blob:") && !r.url().startsWith("data:")) astray.push(r.url()) })
+  await page.goto(front.url + "/woods/s/kyoto")
+  await page.fill("#token", home.token)
+  await page.keyboard.press("Enter")
+  await page.locator("article img").waitFor()
+  await page.keyboard.press("t")
+  await page.waitForURL(new RegExp("/woods/s/kyoto/tree"))
+  await page.reload()
+  await page.locator(".node").first().waitFor()
+  await page.getByRole("link", { name: "Usage" }).click()
+  await page.waitForURL(front.url + "/woods/stats")
+  await page.getByRole("link", { name: "Coppice" }).click()
+  await page.locator(".session").first().waitFor()
+  assert.equal(new URL(page.url()).pathname, "/woods/")
+  await page.getByRole("button", { name: "Sign out" }).click()
+  await page.waitForSelector("#token")
+  assert.deepEqual(astray, [])
 })
 
 test("the list is searched as one types, and opened with keys", async (t) => {
