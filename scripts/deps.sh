@@ -7,8 +7,10 @@ set -euo pipefail
 needed=(
   "gcc gcc libc6-dev" # the race detector needs cgo
   "git git"
-  "chromium chromium" # opens a page that must not run anything
-  "tmux tmux"         # a terminal for the terminal UI
+  "chromium chromium"        # opens a page that must not run anything
+  "tmux tmux"                # a terminal for the terminal UI
+  "pg_ctlcluster postgresql" # keeps sessions
+  "/usr/sbin/pgbouncer pgbouncer" # stands between
 )
 [[ $# -eq 0 ]] || needed=("$@")
 

@@ -28,7 +28,7 @@ var floors = [][]string{
 	{".", "store/vfs/...", "render/plain", "render/typed", "internal/gate", "internal/pool", "internal/chaingen", "internal/leak", "internal/repo", "internal/soak"},
 	{"store", "internal/rawjson"},
 	{"store/file", "store/lease", "store/memory", "store/postgres", "store/remote", "store/storetest"},
-	{"redact"},
+	{"redact", "internal/postgrestest"},
 	{"session"},
 	{"session/files"},
 	{"session/clean", "index/...", "window/...", "provider/...", "keyed/..."},
@@ -46,6 +46,7 @@ var floors = [][]string{
 const (
 	sys  = "golang.org/x/sys"
 	zstd = "github.com/klauspost/compress"
+	pgx  = "github.com/jackc/pgx/v5"
 )
 
 // outside lists the core packages and the modules that each may import beyond
@@ -59,6 +60,7 @@ var outside = map[string][]string{
 	"store":            {},
 	"store/lease":      {sys},
 	"store/memory":     {},
+	"store/postgres":   {pgx, "github.com/jackc/puddle/v2"}, // pgx's pool
 	"store/remote":     {},
 	"store/file":       {sys, zstd},
 	"internal/rawjson": {},
@@ -72,7 +74,7 @@ var reach = map[string][]string{
 }
 
 // testers may import the testing package outside of test files.
-var testers = []string{"internal/leak", "internal/soak", "store/storetest", "provider/providertest", "transcript/transcripttest", "bench/..."}
+var testers = []string{"internal/leak", "internal/postgrestest", "internal/soak", "store/storetest", "provider/providertest", "transcript/transcripttest", "bench/..."}
 
 // listed is what go list says of a package.
 type listed struct {

@@ -1,0 +1,146 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/puddle/v2"
+
+	"github.com/coppice-dev/coppice/store"
+)
+
+// verdict is what an error of the driver means for the statement.
+type verdict int
+
+const (
+	final   verdict = iota // the server has answered
+	refused                // the server did nothing, and may do it the next time
+	lost                   // it may have done it, or not
+)
+
+// judge returns what an error means. Servers go away, for a restart or because another takes
+// over; transactions get into each other's way: none of it is a reason to bother the caller.
+func judge(err error) verdict {
+	var answer *pgconn.PgError
+	var connect *pgconn.ConnectError
+	var ours *store.Error
+	switch {
+	case err == nil, errors.As(err, &ours):
+		return final
+	case errors.As(err, &answer):
+		return judgeCode(answer.Code)
+	case errors.As(err, &connect), errors.Is(err, puddle.ErrClosedPool), pgconn.SafeToRetry(err):
+		return refused
+	}
+	return lost
+}
+
+// judgeCode judges an answer by its SQLSTATE.
+func judgeCode(code string) verdict {
+	switch code {
+	case "40001", "40P01": // serialization failure, deadlock: rolled back
+		return refused
+	case "57P03", "53300", "25006": // starting or stopping, too many connections, a standby
+		return refused
+	case "57P01", "57P02", "57P05", "25P03": // the connection was ended, perhaps after the commit
+		return lost
+	}
+	if code[:2] == "08" {
+		return lost
+	}
+	return final
+}
+
+// read asks the server, again and again while it is away, until the caller or we lose patience.
+func (s *Store) read(ctx context.Context, op, name string, ask func(ctx context.Context) error) error {
+	_, err := s.insist(ctx, op, name, ask)
+	return err
+}
+
+// write is read for statements that change something. Because the answer to one may get lost,
+// do may be called again after it has succeeded, and must then find that out by itself. The
+// caller's context is not passed on: a statement that is on its way when it ends would have an
+// unknown outcome.
+func (s *Store) write(ctx context.Context, op, name string, do func(ctx context.Context) error) error {
+	if err := s.ready(ctx, op, name); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.patience+statementTimeout)
+	defer cancel()
+	mayHave, err := s.insist(ctx, op, name, do)
+	if mayHave && err != nil {
+		return &store.Error{Op: op, Name: name, Kind: store.ErrUnknown, Err: err, Hint: "open it again and look"}
+	}
+	return err
+}
+
+// insist calls do until it has an answer. Without one, it also reports whether the server may
+// have done what it was asked to.
+func (s *Store) insist(ctx context.Context, op, name string, do func(ctx context.Context) error) (mayHave bool, err error) {
+	if err := s.ready(ctx, op, name); err != nil {
+		return false, err
+	}
+	start := time.Now()
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		err := do(ctx)
+		switch judge(err) {
+		case final:
+			return false, s.fail(op, name, err)
+		case lost:
+			mayHave = true
+		}
+		switch {
+		case closed(s.done):
+			return mayHave, &store.Error{Op: op, Name: name, Kind: store.ErrClosed}
+		case ctx.Err() != nil:
+			return mayHave, &store.Error{Op: op, Name: name, Err: ctx.Err()}
+		case time.Since(start) > s.patience:
+			return mayHave, &store.Error{Op: op, Name: name, Kind: store.ErrUnavailable, Err: err, Hint: "check that the server runs and can be reached"}
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		case <-s.done:
+		}
+	}
+}
+
+// fail makes an error of the driver one of the store. An error of the store is returned as it
+// is.
+func (s *Store) fail(op, name string, err error) error {
+	var answer *pgconn.PgError
+	var ours *store.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &ours):
+		return err
+	}
+	e := &store.Error{Op: op, Name: name, Err: err}
+	if !errors.As(err, &answer) {
+		return e
+	}
+	switch answer.Code {
+	case "55P03": // lock not available
+		e.Kind, e.Err, e.Hint = store.ErrLocked, fmt.Errorf("not free after %v", lockTimeout), "try again later"
+	case "57014": // the statement took too long, and was rolled back
+		e.Kind, e.Hint = store.ErrUnavailable, "the server is slow or overloaded; try again later"
+	case "42501": // insufficient privilege
+		e.Err, e.Hint = fmt.Errorf("%w: %w", fs.ErrPermission, err), "ask the owner of the database: SELECT coppice.admit(role, tenant, writes)"
+	case "42P01", "3F000": // no such table, no such schema
+		e.Kind, e.Path, e.Err, e.Hint = store.ErrInvalid, s.where, fmt.Errorf("the database has no store in the schema %s", s.schema), "coppice migrate makes it"
+	case "53100", "53200": // disk full, out of memory
+		e.Kind = store.ErrUnavailable
+	}
+	return e
+}
+
+// unique reports whether err says that there is such a row already.
+func unique(err error) bool {
+	var answer *pgconn.PgError
+	return errors.As(err, &answer) && answer.Code == "23505"
+}

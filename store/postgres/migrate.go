@@ -1,0 +1,114 @@
+package postgres
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/coppice-dev/coppice/store"
+)
+
+//go:embed schema.sql
+var schema string
+
+// migration leads from one version of the tables to the next. There is no way back.
+type migration struct {
+	statements string
+	// reads is the oldest program, by the version of its tables, that can still work with
+	// them.
+	reads int
+}
+
+// migrations in their order; the first makes version 1. What a released program has run must
+// never change.
+func migrations() []migration { return []migration{{schema, 1}} }
+
+// Migrated is what Migrate has found and done.
+type Migrated struct {
+	Where    string // the database, without a password
+	From, To int    // the versions of its tables; From is 0 if there were none
+}
+
+// Migrate makes the tables of a store, or brings them to the version of this program. Several
+// programs may do it at once. It needs a role that may create a schema, or owns the one that
+// is there.
+func Migrate(ctx context.Context, where string) (Migrated, error) {
+	const op = "migrate"
+	t, config, err := parse(where)
+	if err != nil {
+		return Migrated{}, err
+	}
+	did := Migrated{Where: t.where}
+	fail := func(err error) (Migrated, error) {
+		return did, (&Store{target: t}).fail(op, "", err)
+	}
+	delete(config.ConnConfig.RuntimeParams, "statement_timeout") // tables may be large
+	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig)
+	if err != nil {
+		return did, &store.Error{Op: op, Path: t.where, Kind: store.ErrUnavailable, Err: err, Hint: "check that the server runs and can be reached"}
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		return fail(err)
+	}
+	defer tx.Rollback(context.WithoutCancel(ctx))
+	// Whoever comes second waits here for the first.
+	for _, statement := range []string{
+		`SELECT pg_advisory_xact_lock(hashtext('coppice.'))`,
+		`CREATE SCHEMA IF NOT EXISTS ` + t.schema,
+		`CREATE TABLE IF NOT EXISTS coppice.versions (version int PRIMARY KEY, reads int NOT NULL, made timestamptz NOT NULL DEFAULT now())`,
+		`GRANT SELECT ON coppice.versions TO PUBLIC`,
+	} {
+		if _, err := tx.Exec(ctx, t.sql(statement)); err != nil {
+			return fail(err)
+		}
+	}
+	if err := tx.QueryRow(ctx, t.sql(`SELECT coalesce(max(version), 0) FROM coppice.versions`)).Scan(&did.From); err != nil {
+		return fail(err)
+	}
+	did.To = did.From
+	for i, m := range migrations() {
+		if i < did.From {
+			continue
+		}
+		did.To = i + 1
+		if _, err := tx.Conn().PgConn().Exec(ctx, t.schemaSQL(m.statements)).ReadAll(); err != nil {
+			return fail(err)
+		}
+		if _, err := tx.Exec(ctx, t.sql(`INSERT INTO coppice.versions (version, reads) VALUES ($1, $2)`), did.To, m.reads); err != nil {
+			return fail(err)
+		}
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return fail(err)
+	}
+	return did, nil
+}
+
+// checkVersion returns an error if this program cannot work with the tables.
+func (s *Store) checkVersion(ctx context.Context) error {
+	const op = "open"
+	var version, reads int
+	err := s.read(ctx, op, "", func(ctx context.Context) error {
+		return s.pool.QueryRow(ctx, s.sql(`SELECT coalesce(max(version), 0), coalesce(max(reads), 0) FROM coppice.versions`)).Scan(&version, &reads)
+	})
+	ours := len(migrations())
+	switch {
+	case err != nil:
+		return err
+	case version < ours:
+		return &store.Error{
+			Op: op, Path: s.where, Kind: store.ErrInvalid,
+			Err: fmt.Errorf("its tables have version %d, this program needs %d", version, ours), Hint: "coppice migrate brings them up to date",
+		}
+	case reads > ours:
+		return &store.Error{
+			Op: op, Path: s.where, Kind: store.ErrInvalid,
+			Err: fmt.Errorf("its tables have version %d, this program understands %d", version, ours), Hint: "install a newer version of this program",
+		}
+	}
+	return nil
+}

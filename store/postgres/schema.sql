@@ -1,0 +1,116 @@
+-- The tables of a store, version 1. The program replaces the name of the schema if it is
+-- not coppice.
+--
+-- Every table begins its key with the tenant, and what belongs to a log goes on with the log,
+-- so that the schema can be distributed by that column (blobs: by ref). There is no sequence,
+-- no foreign key and no trigger: nothing that one shard would have to ask another.
+
+-- A row is a log, one in the trash, or, with the life 0, one that was deleted for good.
+CREATE TABLE coppice.logs (
+	tenant   text        NOT NULL,
+	log      bytea       NOT NULL, -- from the tenant and the name
+	slot     bigint      NOT NULL, -- 0, or when the log was removed, in nanoseconds since 1970
+	name     text        NOT NULL,
+	life     bigint      NOT NULL, -- whose lines it has; a rewritten log gets another one
+	tail     bigint      NOT NULL, -- where the log ends: the bytes of its lines, with line ends
+	modified timestamptz NOT NULL,
+	marked   boolean     NOT NULL, -- the index has not seen it as it is now
+	PRIMARY KEY (tenant, log, slot)
+) WITH (fillfactor = 70);
+
+CREATE INDEX logs_marked ON coppice.logs (tenant, log) WHERE marked;
+CREATE INDEX logs_removed ON coppice.logs (tenant, slot) WHERE slot > 0;
+
+CREATE TABLE coppice.lines (
+	tenant text   NOT NULL,
+	log    bytea  NOT NULL,
+	life   bigint NOT NULL,
+	pos    bigint NOT NULL, -- the bytes before it
+	data   bytea  NOT NULL,
+	PRIMARY KEY (tenant, log, life, pos)
+);
+
+-- The blobs that lines name.
+CREATE TABLE coppice.refs (
+	tenant text   NOT NULL,
+	log    bytea  NOT NULL,
+	life   bigint NOT NULL,
+	ref    bytea  NOT NULL,
+	PRIMARY KEY (tenant, log, life, ref)
+);
+
+CREATE INDEX refs_ref ON coppice.refs (tenant, ref);
+
+-- Lives that are being written and that no log has yet.
+CREATE TABLE coppice.drafts (
+	tenant  text        NOT NULL,
+	log     bytea       NOT NULL,
+	life    bigint      NOT NULL,
+	name    text        NOT NULL,
+	touched timestamptz NOT NULL,
+	PRIMARY KEY (tenant, log, life)
+);
+
+-- The first part of a blob has the length of it all.
+CREATE TABLE coppice.blobs (
+	tenant text   NOT NULL,
+	ref    bytea  NOT NULL,
+	part   int    NOT NULL,
+	size   bigint NOT NULL,
+	data   bytea  NOT NULL,
+	PRIMARY KEY (tenant, ref, part)
+);
+
+ALTER TABLE coppice.blobs ALTER data SET STORAGE EXTERNAL;
+
+CREATE TABLE coppice.notes (
+	tenant   text        NOT NULL,
+	room     text        NOT NULL COLLATE "C",
+	name     text        NOT NULL COLLATE "C",
+	version  bigint      NOT NULL, -- another one after each write
+	data     bytea       NOT NULL,
+	modified timestamptz NOT NULL,
+	PRIMARY KEY (tenant, room, name)
+);
+
+-- What a transaction locks: see lock.go.
+CREATE TABLE coppice.gates (
+	tenant text NOT NULL,
+	gate   text NOT NULL,
+	PRIMARY KEY (tenant, gate)
+);
+
+-- Who may see which tenant. The owner of the tables sees all.
+CREATE TABLE coppice.members (
+	role   name NOT NULL,
+	tenant text NOT NULL,
+	PRIMARY KEY (role, tenant)
+);
+
+CREATE FUNCTION coppice.tenants() RETURNS text[]
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
+$$ SELECT coalesce(array_agg(tenant), '{}') FROM coppice.members WHERE role = session_user $$;
+
+-- admit lets a role read a tenant, and write it if writes is true.
+CREATE FUNCTION coppice.admit(who name, what text, writes boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+	INSERT INTO coppice.members VALUES (who, what) ON CONFLICT DO NOTHING;
+	EXECUTE format('GRANT USAGE ON SCHEMA coppice TO %I', who);
+	EXECUTE format('GRANT SELECT ON ALL TABLES IN SCHEMA coppice TO %I', who);
+	EXECUTE format('REVOKE ALL ON coppice.members FROM %I', who);
+	IF writes THEN
+		EXECUTE format('GRANT INSERT, UPDATE, DELETE ON coppice.logs, coppice.lines, coppice.refs, coppice.drafts, coppice.blobs, coppice.notes, coppice.gates TO %I', who);
+	END IF;
+END $$;
+
+REVOKE ALL ON FUNCTION coppice.admit(name, text, boolean) FROM PUBLIC;
+
+DO $$
+DECLARE t text;
+BEGIN
+	FOREACH t IN ARRAY ARRAY['logs', 'lines', 'refs', 'drafts', 'blobs', 'notes', 'gates'] LOOP
+		EXECUTE format('ALTER TABLE coppice.%I ENABLE ROW LEVEL SECURITY', t);
+		EXECUTE format('CREATE POLICY tenant ON coppice.%I USING (tenant = ANY ((SELECT coppice.tenants())::text[]))', t);
+	END LOOP;
+END $$;

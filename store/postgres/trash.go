@@ -1,0 +1,117 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/coppice-dev/coppice/store"
+)
+
+// trash is the logs whose rows say when they were removed.
+type trash struct{ store *Store }
+
+// Trash implements store.Store.
+func (s *Store) Trash() store.Trash { return trash{s} }
+
+// List implements store.Trash.
+func (t trash) List(ctx context.Context) ([]store.Trashed, error) {
+	var all []store.Trashed
+	for r, err := range t.store.rows(ctx, "list trash", true) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, store.Trashed{ID: removalID(r.name, r.slot), Name: r.name, Removed: time.Unix(0, r.slot).UTC(), Size: r.tail})
+	}
+	slices.SortFunc(all, func(a, b store.Trashed) int { return b.Removed.Compare(a.Removed) })
+	return all, nil
+}
+
+// Restore implements store.Trash.
+func (t trash) Restore(ctx context.Context, id string) error {
+	const op = "restore"
+	s := t.store
+	if err := s.admit(ctx, op, id); err != nil {
+		return err
+	}
+	k, err := s.removal(op, id)
+	if err != nil {
+		return err
+	}
+	var removed head
+	err = s.write(ctx, op, "", func(ctx context.Context) error {
+		h, err := s.head(ctx, s.pool, k, "")
+		if errors.Is(err, pgx.ErrNoRows) {
+			// Unless it was us, and the answer got lost.
+			if now, err := s.head(ctx, s.pool, key{log: k.log}, ""); err == nil && now.life == removed.life {
+				return nil
+			}
+			return &store.Error{Op: op, Kind: store.ErrNotExist, Err: fmt.Errorf("the trash has no %q", id)}
+		}
+		if err != nil {
+			return err
+		}
+		removed = h
+		_, err = s.pool.Exec(ctx, s.sql(`UPDATE coppice.logs SET slot = 0, marked = true
+			WHERE tenant = $1 AND log = $2 AND slot = $3 AND life = $4`), s.tenant, k.log, k.slot, h.life)
+		if unique(err) {
+			return &store.Error{Op: op, Name: id[:len(id)-len(removedFormat)-1], Kind: store.ErrExist}
+		}
+		return err
+	})
+	if err == nil {
+		s.hub.changed(k)
+	}
+	return err
+}
+
+// Empty implements store.Trash. The row of a log that is deleted for good stays: it says so to
+// an index that has not noticed yet, and to whoever may have a copy of it.
+func (t trash) Empty(ctx context.Context, before time.Time) ([]store.Trashed, error) {
+	const op = "empty trash"
+	s := t.store
+	var gone []store.Trashed
+	for r, err := range s.rows(ctx, op, true) {
+		if err != nil {
+			return gone, err
+		}
+		removed := time.Unix(0, r.slot).UTC()
+		if !removed.Before(before) {
+			continue
+		}
+		deleted := false
+		err := s.write(ctx, op, r.name, func(ctx context.Context) error {
+			return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+				tag, err := tx.Exec(ctx, s.sql(`UPDATE coppice.logs SET life = 0, tail = 0, marked = true
+					WHERE tenant = $1 AND log = $2 AND slot = $3 AND life = $4`), s.tenant, r.log, r.slot, r.life)
+				if err != nil || tag.RowsAffected() == 0 {
+					return err // restored, or deleted by another
+				}
+				deleted = true
+				return s.deleteLife(ctx, tx, r.log, r.life)
+			})
+		})
+		if err != nil {
+			return gone, err
+		}
+		if deleted {
+			gone = append(gone, store.Trashed{ID: removalID(r.name, r.slot), Name: r.name, Removed: removed, Size: r.tail})
+		}
+	}
+	return gone, nil
+}
+
+// Read implements store.Trash.
+func (t trash) Read() (store.Store, error) {
+	if err := t.store.ready(context.Background(), "read trash", ""); err != nil {
+		return nil, err
+	}
+	s := *t.store
+	s.trashed, s.done, s.closing = true, make(chan struct{}), new(atomic.Bool)
+	return &s, nil
+}

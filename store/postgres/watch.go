@@ -1,0 +1,253 @@
+package postgres
+
+import (
+	"context"
+	"encoding/hex"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// hub tells watchers when to look. It is told of changes by three: this program, at once; other
+// programs, through notifications; and a look at all watched logs twice a second, which alone
+// would do. So nothing is lost where notifications do not arrive, as behind a pool of
+// connections.
+//
+// An append notifies nobody itself, because a transaction that does takes a lock that the whole
+// server has only one of. A program collects what it has changed and notifies every few
+// milliseconds.
+type hub struct {
+	store  *Store
+	config *pgx.ConnConfig
+
+	changes atomic.Int64 // how often this program has changed a log
+
+	mu       sync.Mutex
+	watched  map[string]*watched // by the log's key
+	untold   map[string]bool     // what others must be told of; nil if no one is about to
+	watching func()              // ends those who look and listen; nil if there are no watchers
+	wg       sync.WaitGroup
+}
+
+// watched is a log that someone watches.
+type watched struct {
+	watchers   int
+	changed    chan struct{} // closed and replaced at each change
+	life, tail int64         // as last looked at
+}
+
+const (
+	notifyEvery = 5 * time.Millisecond
+	lookEvery   = 500 * time.Millisecond
+	// told is how many logs a notification tells of. It may have 8,000 bytes.
+	told = 200
+)
+
+func newHub(s *Store, config *pgx.ConnConfig) *hub {
+	return &hub{store: s, config: config, watched: make(map[string]*watched)}
+}
+
+// channel is the name that the programs on one store notify and listen under.
+func (h *hub) channel() string { return "coppice_" + h.store.schema }
+
+// watch returns a function that returns a channel, which is closed at the next change of a log.
+func (h *hub) watch(k key) (wake func() <-chan struct{}, release func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	w := h.watched[string(k.log)]
+	if w == nil {
+		w = &watched{changed: make(chan struct{})}
+		h.watched[string(k.log)] = w
+	}
+	w.watchers++
+	if h.watching == nil && !closed(h.store.done) {
+		ctx, cancel := context.WithCancel(context.Background())
+		h.watching = cancel
+		h.wg.Go(func() { h.look(ctx) })
+		h.wg.Go(func() { h.listen(ctx) })
+	}
+	wake = func() <-chan struct{} {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return w.changed
+	}
+	return wake, func() { h.leave(k, w) }
+}
+
+// leave ends one watch.
+func (h *hub) leave(k key, w *watched) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if w.watchers--; w.watchers == 0 {
+		delete(h.watched, string(k.log))
+	}
+	if len(h.watched) == 0 && h.watching != nil {
+		h.watching()
+		h.watching = nil
+	}
+}
+
+// wake wakes those who watch a log. The caller holds the mutex.
+func (h *hub) wake(log string) {
+	if w := h.watched[log]; w != nil {
+		close(w.changed)
+		w.changed = make(chan struct{})
+	}
+}
+
+// changed says that this program has changed a log.
+func (h *hub) changed(k key) {
+	h.changes.Add(1)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.wake(string(k.log))
+	if closed(h.store.done) {
+		return
+	}
+	if h.untold == nil {
+		h.untold = make(map[string]bool)
+		h.wg.Go(h.tell)
+	}
+	h.untold[string(k.log)] = true
+}
+
+// tell tells others of what has changed since the last time. If it cannot, they find it by
+// themselves.
+func (h *hub) tell() {
+	for {
+		select {
+		case <-time.After(notifyEvery):
+		case <-h.store.done: // others still want to know
+		}
+		h.mu.Lock()
+		logs := make([]string, 0, len(h.untold))
+		for log := range h.untold {
+			logs = append(logs, hex.EncodeToString([]byte(log)))
+		}
+		clear(h.untold)
+		if len(logs) == 0 {
+			h.untold = nil
+			h.mu.Unlock()
+			return
+		}
+		h.mu.Unlock()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		for len(logs) > 0 {
+			n := min(told, len(logs))
+			_, _ = h.store.pool.Exec(ctx, `SELECT pg_notify($1, $2)`, h.channel(), strings.Join(logs[:n], " "))
+			logs = logs[n:]
+		}
+		cancel()
+	}
+}
+
+// listen wakes watchers of logs that other programs have changed, until ctx is done.
+func (h *hub) listen(ctx context.Context) {
+	for ctx.Err() == nil {
+		h.hear(ctx)
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// hear listens on a connection of its own for as long as that lives.
+func (h *hub) hear(ctx context.Context) {
+	conn, err := pgx.ConnectConfig(ctx, h.config.Copy())
+	if err != nil {
+		return
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	// Behind a pool that shares connections (PgBouncer), the connection that listens would soon
+	// be somebody else's. Its number in the server is then another than we were told.
+	var number uint32
+	if err := conn.QueryRow(ctx, `SELECT pg_backend_pid()`).Scan(&number); err != nil {
+		return
+	}
+	if number != conn.PgConn().PID() {
+		_ = conn.Close(ctx)
+		<-ctx.Done()
+		return
+	}
+	if _, err := conn.Exec(ctx, `LISTEN `+h.channel()); err != nil {
+		return
+	}
+	for {
+		n, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			return
+		}
+		h.mu.Lock()
+		for _, digits := range strings.Fields(n.Payload) {
+			if log, err := hex.DecodeString(digits); err == nil {
+				h.wake(string(log))
+			}
+		}
+		h.mu.Unlock()
+	}
+}
+
+// look looks at all watched logs again and again, until ctx is done.
+func (h *hub) look(ctx context.Context) {
+	for {
+		select {
+		case <-time.After(lookEvery):
+		case <-ctx.Done():
+			return
+		}
+		h.mu.Lock()
+		logs := make([][]byte, 0, len(h.watched))
+		for log := range h.watched {
+			logs = append(logs, []byte(log))
+		}
+		h.mu.Unlock()
+		if found, err := h.heads(ctx, logs); err == nil {
+			h.compare(logs, found)
+		}
+	}
+}
+
+// heads returns the rows of those logs that are there.
+func (h *hub) heads(ctx context.Context, logs [][]byte) (map[string]head, error) {
+	s := h.store
+	rows, err := s.pool.Query(ctx, s.sql(`SELECT log, life, tail FROM coppice.logs WHERE tenant = $1 AND log = ANY ($2) AND slot = 0`), s.tenant, logs)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[string]head)
+	var log []byte
+	var at head
+	_, err = pgx.ForEachRow(rows, []any{&log, &at.life, &at.tail}, func() error {
+		found[string(log)] = at
+		return nil
+	})
+	return found, err
+}
+
+// compare wakes the watchers of logs that are not as they were at the last look.
+func (h *hub) compare(logs [][]byte, found map[string]head) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, log := range logs {
+		w, at := h.watched[string(log)], found[string(log)]
+		if w != nil && (w.life != at.life || w.tail != at.tail) {
+			w.life, w.tail = at.life, at.tail
+			h.wake(string(log))
+		}
+	}
+}
+
+// close ends everything. The store is closed already, so that nothing new begins.
+func (h *hub) close() {
+	h.mu.Lock()
+	if h.watching != nil {
+		h.watching()
+		h.watching = nil
+	}
+	h.mu.Unlock()
+	h.wg.Wait()
+}
