@@ -37,7 +37,7 @@ func Away(ctx context.Context, st store.Store, there Remote, o *Options) (*Home,
 
 // elsewhere is the kind of a home on another machine. Its server decides when to wait for its
 // disk.
-var elsewhere = &kind{scheme: "https", lazily: openMemoryLazily}
+var elsewhere = &kind{scheme: "https", lazily: openLent}
 
 // IsAway reports whether a home is on another machine, by its address.
 func IsAway(where string) bool {

@@ -84,8 +84,9 @@ type (
 	Upkeep struct{ home *Home }
 )
 
-// Open opens a home. where is a directory, a file: URL, "mem:" for a home in memory that
-// ends with Close, or "" for what the settings say. Opening writes nothing, so a read-only
+// Open opens a home. where is a directory, a file: URL, a postgres: URL (see package
+// store/postgres), "mem:" for a home in memory that ends with Close, or "" for what the settings
+// say. Opening writes nothing, so a read-only
 // home can be read.
 func Open(ctx context.Context, where string, o *Options) (*Home, error) {
 	h, err := prepare(o)
@@ -97,7 +98,7 @@ func Open(ctx context.Context, where string, o *Options) (*Home, error) {
 		return nil, err
 	}
 	h.kind = at.kind
-	if h.store, err = at.kind.open(h, at.where); err != nil {
+	if h.store, err = at.kind.open(ctx, h, at.where); err != nil {
 		return nil, err
 	}
 	h.begin(ctx)
@@ -108,7 +109,7 @@ func Open(ctx context.Context, where string, o *Options) (*Home, error) {
 // sessions somewhere else: see store.Store, store.Wrapper and package storetest. Close closes the
 // store, too.
 func On(ctx context.Context, st store.Store, o *Options) (*Home, error) {
-	return on(ctx, st, &kind{lazily: openMemoryLazily}, nil, o)
+	return on(ctx, st, &kind{lazily: openLent}, nil, o)
 }
 
 func on(ctx context.Context, st store.Store, k *kind, there Remote, o *Options) (*Home, error) {

@@ -29,11 +29,15 @@ type house struct {
 }
 
 // newHouse opens a new home, with a user who has a home directory of their own. What is
-// tested with it holds for every kind of home: make cover runs it with
-// COPPICE_TEST_HOME=mem:, in memory, and make race in files.
+// tested with it holds for every kind of home: make cover runs it in a database
+// (COPPICE_TEST_HOME=postgres:), make race in files, and COPPICE_TEST_HOME=mem: in memory.
 func newHouse(t *testing.T) *house {
 	t.Helper()
-	return newHouseAt(t, cmp.Or(os.Getenv("COPPICE_TEST_HOME"), filepath.Join(t.TempDir(), "sessions")))
+	where := os.Getenv("COPPICE_TEST_HOME")
+	if where == "postgres:" {
+		where = postgresURL(t)
+	}
+	return newHouseAt(t, cmp.Or(where, filepath.Join(t.TempDir(), "sessions")))
 }
 
 // newHouseInFiles is newHouse for what only a directory can do, or what a second program
@@ -104,12 +108,12 @@ func TestOpenTakesURLs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for where, kind := range map[string]home.Kind{
-		dir:                             "",
-		"file://" + dir:                 "",
-		"file://localhost" + dir:        "",
-		"file://elsewhere" + dir:        home.KindInvalid,
-		"postgres://localhost/sessions": home.KindInvalid,
-		"https://example.com/":          home.KindInvalid,
+		dir:                          "",
+		"file://" + dir:              "",
+		"file://localhost" + dir:     "",
+		"file://elsewhere" + dir:     home.KindInvalid,
+		"redis://localhost/sessions": home.KindInvalid,
+		"https://example.com/":       home.KindInvalid,
 	} {
 		h, err := home.Open(t.Context(), where, &home.Options{Settings: settings(t, env{})})
 		if home.KindOf(err) != kind {

@@ -187,10 +187,14 @@ func (h *Home) setIndex(ix *index.Index, unused bool) {
 	h.ix, h.ixUnused = ix, unused
 }
 
-// indexPath returns where the index is beside the sessions, or "" if there is no place.
+// indexPath returns where the index belongs: beside the sessions, or in the cache of the user if
+// they are in a database. It is "" if there is no place.
 func (h *Home) indexPath() string {
 	if dir, ok := store.As[store.Directory](h.store); ok {
 		return dir.IndexPath()
+	}
+	if h.kind.cached && h.whole == nil { // a part of a home must not find the index of the whole
+		return h.cachedIndexPath(h.store.Where())
 	}
 	return ""
 }
@@ -211,8 +215,8 @@ func (h *Home) openIndex(ctx context.Context, unused bool) (*index.Index, error)
 // that is not a home must not turn it into one.
 func (h *Home) isUsed(ctx context.Context) bool {
 	path := h.indexPath()
-	if path == "" {
-		return true // there is no directory
+	if path == "" || h.kind.cached {
+		return true // there is no directory to look into
 	}
 	if _, err := os.Lstat(filepath.Dir(path)); err == nil {
 		return true
@@ -261,7 +265,7 @@ func (h *Home) openIndexAt(ctx context.Context, path string) (*index.Index, erro
 	if err != nil {
 		return nil, err
 	}
-	return index.Open(ctx, h.store, path, &index.Options{Prices: prices, Apart: path != h.indexPath()})
+	return index.Open(ctx, h.store, path, &index.Options{Prices: prices, Apart: h.kind.cached || path != h.indexPath()})
 }
 
 // readPrices returns the user's own prices, or nil if they have none.
@@ -301,7 +305,7 @@ func (h *Home) indexPaths() []string {
 		return nil
 	}
 	paths := []string{beside}
-	if path := h.cachedIndexPath(h.store.Where()); path != "" {
+	if path := h.cachedIndexPath(h.store.Where()); path != "" && path != beside {
 		paths = append(paths, path)
 	}
 	return paths

@@ -40,7 +40,8 @@ type Settings struct {
 	path   string // of the configuration file; "" if there is no place for one
 	cache  string // the directory for derived files; "" if there is none
 	values map[string]Setting
-	model  held                // as it is used; values may have less, for showing
+	home   string              // where it is; values may have less, for showing
+	model  held                // as it is used; likewise
 	getenv func(string) string // says where keys, directories and other programs' files are
 }
 
@@ -219,6 +220,9 @@ func (s *Settings) load(given []Setting) error {
 			v.Value = s.ownDir()
 		} else if !r.fits(v.Value) {
 			return r.refuse(v)
+		}
+		if r.key == SettingDir {
+			s.home = v.Value
 		}
 		v.Value = showable(r.key, v.Value)
 		s.values[r.key] = v

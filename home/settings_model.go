@@ -331,6 +331,20 @@ func showable(key, value string) string {
 			u.User = url.User("xxxxx")
 			return u.String()
 		}
+	case SettingDir:
+		u, err := url.Parse(value)
+		if err != nil {
+			return value
+		}
+		if _, has := u.User.Password(); has {
+			u.User = url.UserPassword(u.User.Username(), "xxxxx")
+			value = u.String()
+		}
+		if q := u.Query(); u.Scheme != "" && q.Has("password") {
+			q.Set("password", "xxxxx")
+			u.RawQuery = q.Encode()
+			value = u.String()
+		}
 	}
 	return value
 }

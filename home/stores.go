@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/memory"
+	"github.com/coppice-dev/coppice/store/postgres"
 	"github.com/coppice-dev/coppice/upkeep"
 )
 
@@ -30,21 +31,25 @@ type location struct {
 // kind is a kind of store that a home can be in.
 type kind struct {
 	scheme string
-	open   func(h *Home, where string) (store.Store, error)
+	open   func(ctx context.Context, h *Home, where string) (store.Store, error)
 	// lazily opens an open store a second time, to append without waiting for the disk each
 	// time.
 	lazily func(h *Home) (store.Store, error)
+	// cached means that the index is in the user's cache, because there is no place for it
+	// beside the sessions.
+	cached bool
 }
 
 var (
-	inFiles  = &kind{"file", openFiles, openFilesLazily}
-	inMemory = &kind{"mem", openMemory, openMemoryLazily}
+	inFiles    = &kind{scheme: "file", open: openFiles, lazily: openFilesLazily}
+	inMemory   = &kind{scheme: "mem", open: openMemory, lazily: openLent}
+	inPostgres = &kind{scheme: "postgres", open: openPostgres, lazily: openLent, cached: true}
 )
 
 // locate returns the location that a directory or a URL means.
 func (s *Settings) locate(where string) (location, error) {
 	if where == "" {
-		where = s.Get(SettingDir).Value
+		where = s.home
 	}
 	if where == "" {
 		return location{}, noHomeDir("open home")
@@ -66,6 +71,8 @@ func (s *Settings) locate(where string) (location, error) {
 			return location{inFiles, filepath.FromSlash(strings.TrimPrefix(u.Path, "/"))}, nil
 		}
 		return location{inFiles, u.Path}, nil
+	case u.Scheme == inPostgres.scheme, u.Scheme == "postgresql":
+		return location{inPostgres, where}, nil
 	case IsAway(where):
 		return location{}, &session.Error{
 			Op: "open home", Err: session.Invalidf("this home is on another machine"),
@@ -74,10 +81,26 @@ func (s *Settings) locate(where string) (location, error) {
 	case strings.HasPrefix(rest, "//"), u.Scheme == inFiles.scheme:
 		return location{}, &session.Error{
 			Op: "open home", Path: where, Err: session.Invalidf("unknown kind of URL"),
-			Hint: "give a directory, a URL such as file:///srv/sessions, or mem: for a home in memory",
+			Hint: "give a directory, a URL such as file:///srv/sessions or postgres://user@host/database, or mem: for a home in memory",
 		}
 	}
 	return directory, nil
+}
+
+// Absolute returns what means the same home in every directory: the whole path of a directory,
+// and a URL as it is, even with a password. where is as for Open.
+func (s *Settings) Absolute(where string) (string, error) {
+	if where == "" {
+		where = s.home
+	}
+	if IsAway(where) {
+		return where, nil
+	}
+	at, err := s.locate(where)
+	if err != nil || at.kind != inFiles {
+		return where, err
+	}
+	return filepath.Abs(at.where)
 }
 
 // noHomeDir is the error for a user without a home directory. Any fallback would put their
@@ -89,7 +112,7 @@ func noHomeDir(op string) error {
 	}
 }
 
-func openFiles(h *Home, dir string) (store.Store, error) {
+func openFiles(_ context.Context, h *Home, dir string) (store.Store, error) {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && !h.opts.Create {
 		return nil, &session.Error{
 			Op: "look for sessions in", Path: dir, Kind: session.ErrNotExist,
@@ -123,12 +146,18 @@ func (h *Home) fileOptions() *file.Options {
 	return opts
 }
 
-func openMemory(h *Home, _ string) (store.Store, error) {
+func openMemory(_ context.Context, h *Home, _ string) (store.Store, error) {
 	limits := h.settings.limits()
 	return memory.New(&memory.Options{MaxLine: limits.Entry, MaxLog: limits.Log, MaxLogs: limits.Logs, MakeRoom: h.makeRoom()}), nil
 }
 
-func openMemoryLazily(h *Home) (store.Store, error) { return lent{h.store}, nil }
+func openPostgres(ctx context.Context, h *Home, where string) (store.Store, error) {
+	limits := h.settings.limits()
+	return postgres.Open(ctx, where, &postgres.Options{MaxLine: limits.Entry, MaxLog: limits.Log, MaxLogs: limits.Logs, MakeRoom: h.makeRoom()})
+}
+
+// openLent is for stores that have nothing to gain from not waiting.
+func openLent(h *Home) (store.Store, error) { return lent{h.store}, nil }
 
 // lent is a store that its owner closes.
 type lent struct{ store.Store }

@@ -2,6 +2,7 @@ package upkeep
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/coppice-dev/coppice/store"
@@ -13,7 +14,7 @@ import (
 func RemoveStale(ctx context.Context, st store.Store, dryRun bool) ([]Action, error) {
 	mender, ok := store.As[store.Mender](st)
 	if !ok {
-		return nil, nil // such a store has nothing of the kind
+		return removeUnfinished(ctx, st, dryRun)
 	}
 	var stale []store.Fault
 	for f, err := range mender.InspectRest(ctx) {
@@ -32,6 +33,30 @@ func RemoveStale(ctx context.Context, st store.Store, dryRun bool) ([]Action, er
 			}
 		}
 		done = append(done, Action{Session: f.Name, Action: string(f.Kind), Path: f.Path, Size: f.Size, Detail: describeFault(f)})
+	}
+	return done, nil
+}
+
+// removeUnfinished is RemoveStale for a store that knows only what writers have not finished.
+// What one may still be working on stays.
+func removeUnfinished(ctx context.Context, st store.Store, dryRun bool) (done []Action, err error) {
+	for p, err := range st.Parts().All(ctx) {
+		if err != nil {
+			return done, err
+		}
+		if p.Kind != store.PartTemp {
+			continue
+		}
+		if !dryRun {
+			err := st.Parts().Remove(ctx, p)
+			if errors.Is(err, store.ErrLocked) {
+				continue
+			}
+			if err != nil {
+				return done, err
+			}
+		}
+		done = append(done, Action{Session: p.Name, Action: string(store.FaultTemporary), Path: p.Place, Size: p.Size, Detail: "left behind by a writer that was stopped"})
 	}
 	return done, nil
 }

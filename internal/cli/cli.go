@@ -248,6 +248,7 @@ var commands = []func(*app) *cobra.Command{
 	unarchiveCommand,
 	fsckCommand,
 	repairCommand,
+	migrateCommand,
 	configCommand,
 	modelsCommand,
 	ipcCommand,

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -39,11 +38,11 @@ type demoJSON struct {
 }
 
 func (a *app) runDemo(ctx context.Context, args []string, force bool) error {
-	dir := a.settings.Get(home.SettingDir).Value
+	dir, at := a.settings.Get(home.SettingDir).Value, ""
 	if len(args) > 0 {
-		dir = args[0]
+		dir, at = args[0], args[0]
 	}
-	return a.withHomeAt(ctx, dir, true, func(h *home.Home) error {
+	return a.withHomeAt(ctx, at, true, func(h *home.Home) error {
 		made, err := demo.Write(ctx, h.Store(), time.Now(), force)
 		if home.KindOf(err) == home.KindExists {
 			return hinted(err, "coppice demo DIR writes elsewhere, --force adds to these")
@@ -68,7 +67,7 @@ func (a *app) sayDemo(dir string, made []demo.Session) {
 	a.say("")
 	a.say("Try:")
 	if dir != a.settings.Get(home.SettingDir).Value {
-		if abs, err := filepath.Abs(dir); err == nil {
+		if abs, err := a.settings.Absolute(dir); err == nil {
 			dir = abs
 		}
 		a.say("  %s", a.paint(bold, "export COPPICE_HOME="+plain.ShellWord(dir)))

@@ -60,14 +60,15 @@ func (a *app) withHomeAt(ctx context.Context, dir string, create bool, f func(h 
 // openHome opens the home in a directory or on another machine; "" is where the settings say.
 func (a *app) openHome(ctx context.Context, where string, o home.Options) (*home.Home, error) {
 	o.Settings = a.settings
-	if where = cmp.Or(where, a.settings.Get(home.SettingDir).Value); !home.IsAway(where) {
+	server := cmp.Or(where, a.settings.Get(home.SettingDir).Value)
+	if !home.IsAway(server) {
 		return home.Open(ctx, where, &o)
 	}
 	token, err := a.settings.Token(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return client.Open(ctx, where, &client.Options{Home: o, Token: token})
+	return client.Open(ctx, server, &client.Options{Home: o, Token: token})
 }
 
 // hintHome says what to do about a home that does not exist.

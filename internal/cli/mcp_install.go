@@ -123,11 +123,9 @@ func (a *app) mcpEntry(f *mcpInstallFlags) (e install.Entry, err error) {
 		return e, err
 	}
 	if dir := a.settings.Get(home.SettingDir); strings.HasPrefix(dir.Origin, "flag ") || strings.HasPrefix(dir.Origin, "environment ") {
-		path := dir.Value
-		if !strings.Contains(path, "://") {
-			if path, err = filepath.Abs(path); err != nil {
-				return e, err
-			}
+		path, err := a.settings.Absolute("")
+		if err != nil {
+			return e, err
 		}
 		e.Args = append(e.Args, "--dir", path)
 	}

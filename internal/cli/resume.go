@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -78,16 +76,14 @@ func (a *app) runResume(cmd *cobra.Command, r home.ResumeRequest, printOnly bool
 
 // resumeChat continues a conversation that no other program has held, in its directory.
 func (a *app) resumeChat(ctx context.Context, found *home.ResumeResult) error {
-	if dir := a.settings.Get(home.SettingDir).Value; !strings.HasPrefix(dir, "file:") && !home.IsAway(dir) {
-		// A relative name means something else in the other directory.
-		whole, err := filepath.Abs(dir)
-		if err != nil {
-			return err
-		}
-		a.flags.dir = whole
-		if err := a.settle(); err != nil {
-			return err
-		}
+	// A relative name means something else in the other directory.
+	whole, err := a.settings.Absolute("")
+	if err != nil {
+		return err
+	}
+	a.flags.dir = whole
+	if err := a.settle(); err != nil {
+		return err
 	}
 	if err := enter(found.Dir); err != nil {
 		return err

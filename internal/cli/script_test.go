@@ -58,17 +58,21 @@ var watchedScripts = []string{"auto", "chat_tools", "import", "index"}
 // TestScripts runs the scripts in testdata/script, one topic each, with the real
 // program on real files.
 func TestScripts(t *testing.T) {
+	runScripts(t, func(env *testscript.Env) string { return env.WorkDir + "/sessions" })
+}
+
+// runScripts runs scripts, all if none is named, each with a home of its own.
+func runScripts(t *testing.T, home func(*testscript.Env) string, names ...string) {
 	fixtures, err := filepath.Abs("testdata/sessions")
 	if err != nil {
 		t.Fatal(err)
 	}
-	testscript.Run(t, testscript.Params{
-		Dir:           "testdata/script",
+	params := testscript.Params{
 		UpdateScripts: *update,
 		Cmds:          map[string]func(*testscript.TestScript, bool, []string){"terminal": onScreen},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", env.WorkDir)
-			env.Setenv("COPPICE_HOME", env.WorkDir+"/sessions")
+			env.Setenv("COPPICE_HOME", home(env))
 			env.Setenv("NO_COLOR", "1")
 			env.Setenv("FIXTURES", fixtures)
 			env.Setenv("TZ", "UTC")
@@ -77,5 +81,12 @@ func TestScripts(t *testing.T) {
 			}
 			return nil
 		},
-	})
+	}
+	if len(names) == 0 {
+		params.Dir = "testdata/script"
+	}
+	for _, name := range names {
+		params.Files = append(params.Files, filepath.Join("testdata/script", name+".txtar"))
+	}
+	testscript.Run(t, params)
 }

@@ -180,6 +180,7 @@ func tries(t *testing.T, session, files string) [][]string {
 		{"demo", out + evilShell},
 		{"backup", out + "-backup"},
 		{"restore", out + "-backup", "--dir", out + "-restored"},
+		{"migrate"},
 		{"archive", session},
 		{"show", session},
 		{"unarchive", session},

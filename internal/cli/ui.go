@@ -35,13 +35,17 @@ func (a *app) showUI(ctx context.Context) (shown bool, err error) {
 	if err != nil {
 		return true, errors.Join(err, h.Close())
 	}
+	where, err := a.settings.Absolute("")
+	if err != nil {
+		return true, errors.Join(err, h.Close())
+	}
 	a.keyed.Store(true)
 	defer a.keyed.Store(false)
 	err = tui.Run(ctx, tui.Options{
 		Home: h, Color: a.color, Run: a.runOnPage, Commands: a.commandsOfUI(),
 		Program: func(args ...string) *exec.Cmd {
 			cmd := exec.Command(self, args...)
-			cmd.Env = append(os.Environ(), "COPPICE_HOME="+a.settings.Get(home.SettingDir).Value)
+			cmd.Env = append(os.Environ(), "COPPICE_HOME="+where)
 			return cmd
 		},
 		Viewers: tui.Viewers{
@@ -53,7 +57,7 @@ func (a *app) showUI(ctx context.Context) (shown bool, err error) {
 				return nil
 			},
 		},
-		Discover: !home.IsAway(a.settings.Get(home.SettingDir).Value),
+		Discover: !home.IsAway(where),
 	}, keys, a.screen)
 	return true, errors.Join(err, h.Close())
 }
@@ -78,12 +82,11 @@ func (a *app) runOnPage(ctx context.Context, args []string, out io.Writer, width
 	if a.color {
 		args = append([]string{"--color", "always"}, args...)
 	}
-	where := a.settings.Get(home.SettingDir).Value
-	if home.IsAway(where) {
-		args = append([]string{"--server", where}, args...)
-	} else {
-		args = append([]string{"--dir", where}, args...)
+	where, err := a.settings.Absolute("")
+	if err != nil {
+		return err
 	}
+	args = append([]string{"--dir", where}, args...)
 	if code := other.run(ctx, args); code != 0 && ctx.Err() == nil {
 		return errors.New("failed")
 	}

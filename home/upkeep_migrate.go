@@ -1,0 +1,40 @@
+package home
+
+import (
+	"context"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/postgres"
+)
+
+// MigrateResult is what Migrate has found and done.
+type MigrateResult struct {
+	// Home is where the home is, without a password.
+	Home string `json:"home"`
+	// From and To are the versions of its tables before and after. From is 0 if there were
+	// none.
+	From int `json:"from"`
+	To   int `json:"to"`
+}
+
+// Migrate makes the tables of a home in a database, or brings them to the version that this
+// program needs. where is as for Open. Programs of the version before can still use the home,
+// unless their errors say otherwise; there is no way back.
+func Migrate(ctx context.Context, where string, o *Options) (*MigrateResult, error) {
+	h, err := prepare(o)
+	if err != nil {
+		return nil, err
+	}
+	at, err := h.settings.locate(where)
+	if err == nil && at.kind != inPostgres {
+		err = &session.Error{
+			Op: "migrate", Path: at.where, Err: session.Invalidf("it is not in a database"),
+			Hint: "a home in a directory needs no migration; for one in a database give its URL: --dir postgres://user@host/database",
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	did, err := postgres.Migrate(ctx, at.where)
+	return &MigrateResult{Home: did.Where, From: did.From, To: did.To}, err
+}

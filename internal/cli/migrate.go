@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-dev/coppice/home"
+)
+
+func migrateCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "migrate",
+		Short: "Make or update the tables of a database",
+		Long: "Makes the tables of a home in a PostgreSQL database, or brings them to the version\n" +
+			"that this program needs. Run it once before the first use, and again when a new\n" +
+			"version asks for it. It changes no session, and can be run at any time, also while\n" +
+			"others work. There is no way back to an older version.\n\n" +
+			"The role must be allowed to create a schema in the database, or own the one that is\n" +
+			"there. Everyone else needs less: see docs/postgres.md.",
+		Example: "  coppice migrate --dir postgres://owner@db.example.com/agents\n" +
+			"  COPPICE_HOME='postgres://owner@db/agents?tenant=team' coppice migrate",
+		GroupID: "keep",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.runMigrate(cmd.Context()) },
+	}
+	return a.withJSON(cmd)
+}
+
+func (a *app) runMigrate(ctx context.Context) error {
+	did, err := home.Migrate(ctx, "", &home.Options{Settings: a.settings})
+	if err != nil {
+		return err
+	}
+	if a.flags.json {
+		return a.printJSON(did)
+	}
+	switch {
+	case did.From == did.To:
+		a.say("%s is up to date: its tables have version %d", did.Home, did.To)
+	case did.From == 0:
+		a.say("made the tables of %s", did.Home)
+	default:
+		a.say("brought the tables of %s from version %d to %d", did.Home, did.From, did.To)
+	}
+	return nil
+}
