@@ -45,21 +45,17 @@ func (e *Entries) Compare(ctx context.Context, r CompareRequest) (*CompareResult
 }
 
 func (e *Entries) compare(ctx context.Context, r CompareRequest) (*CompareResult, error) {
-	a, err := e.home.openFor(ctx, OpenRequest{Session: r.Session})
-	if err != nil {
-		return nil, err
-	}
-	b := a
-	if r.Other != "" {
-		if b, err = e.home.openFor(ctx, OpenRequest{Session: r.Other}); err != nil {
-			return nil, errors.Join(err, a.Close())
+	var result *CompareResult
+	err := e.home.read(ctx, OpenRequest{Session: r.Session}, func(a *Conversation) (err error) {
+		if r.Other == "" {
+			result, err = compare(a, a, r)
+			return err
 		}
-	}
-	result, err := compare(a, b, r)
-	err = errors.Join(err, a.Close())
-	if b != a {
-		err = errors.Join(err, b.Close())
-	}
+		return e.home.read(ctx, OpenRequest{Session: r.Other}, func(b *Conversation) (err error) {
+			result, err = compare(a, b, r)
+			return err
+		})
+	})
 	return result, err
 }
 
@@ -77,9 +73,12 @@ func compare(a, b *Conversation, r CompareRequest) (*CompareResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	result := &CompareResult{
-		Session: a.ID(), A: idA, B: idB, Ancestor: found.Ancestor, Shared: found.Shared,
-		OnlyA: orEmpty(slices.DeleteFunc(found.OnlyA, said)), OnlyB: orEmpty(slices.DeleteFunc(found.OnlyB, said)),
+	result := &CompareResult{Session: a.ID(), A: idA, B: idB, Ancestor: found.Ancestor, Shared: found.Shared}
+	if result.OnlyA, err = readOnly(a, found.OnlyA, said); err != nil {
+		return nil, err
+	}
+	if result.OnlyB, err = readOnly(b, found.OnlyB, said); err != nil {
+		return nil, err
 	}
 	if b.ID() != a.ID() {
 		result.Other = b.ID()
@@ -95,6 +94,11 @@ func compare(a, b *Conversation, r CompareRequest) (*CompareResult, error) {
 // saidByBoth returns a function that reports whether two sessions agree on what a label, a
 // name or tags set.
 func saidByBoth(a, b *session.Session) (func(session.Entry) bool, error) {
+	if a == b { // as it does with itself
+		return func(e session.Entry) bool {
+			return e.SessionInfo != nil || e.Label != nil || e.Custom != nil && e.Custom.CustomType == session.CustomTags
+		}, nil
+	}
 	nameA, errA := a.Name()
 	nameB, errB := b.Name()
 	remarksA, remarkErrA := a.Remarks()
@@ -115,10 +119,32 @@ func saidByBoth(a, b *session.Session) (func(session.Entry) bool, error) {
 	return said, errors.Join(errA, errB, remarkErrA, remarkErrB, labelErrA, labelErrB)
 }
 
-// pathOf returns the path to the entry that a person named.
+// pathOf returns the path to the entry that a person named, without what the entries say: most
+// of a long path is shared.
 func pathOf(c *Conversation, given string) (id string, path []session.Entry, err error) {
 	if id, err = c.Resolve(given); err == nil {
-		path, err = c.PathTo(id)
+		path, err = c.OutlinePath(id)
 	}
 	return id, path, err
+}
+
+// readOnly reads what only one path has, but for what both sessions say.
+func readOnly(c *Conversation, only []session.Entry, said func(session.Entry) bool) ([]session.Entry, error) {
+	ids := make([]string, len(only))
+	for i := range only {
+		ids[i] = only[i].ID
+	}
+	entries, at := []session.Entry{}, 0
+	for e, err := range c.Each(ids...) {
+		if err != nil {
+			return nil, err
+		}
+		if e.Type == session.TypeGap {
+			e.ParentID = only[at].ParentID
+		}
+		if at++; !said(e) {
+			entries = append(entries, e)
+		}
+	}
+	return entries, nil
 }

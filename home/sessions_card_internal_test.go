@@ -9,10 +9,22 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// readStore is a store that counts the lines that are read.
+// readStore is a store that counts the lines and the blobs that are read.
 type readStore struct {
 	store.Store
-	lines int
+	lines, blobs int
+}
+
+func (r *readStore) Blobs() store.Blobs { return readBlobs{r.Store.Blobs(), r} }
+
+type readBlobs struct {
+	store.Blobs
+	r *readStore
+}
+
+func (b readBlobs) Get(ctx context.Context, ref store.Ref) ([]byte, error) {
+	b.r.blobs++
+	return b.Blobs.Get(ctx, ref)
 }
 
 func (r *readStore) Unwrap() store.Store { return r.Store }

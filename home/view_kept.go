@@ -63,6 +63,24 @@ func newViews() *pool.Pool[*viewed] {
 // look calls do with a conversation that is up to date and locked. do may unlock it, to read for
 // long, and must lock it again.
 func (h *Home) look(ctx context.Context, r OpenRequest, do func(v *viewed, drawn render.Conversation) error) error {
+	return h.view(ctx, r, func(v *viewed) error { return v.look(ctx, do) })
+}
+
+// read calls do with a conversation that is up to date. It is for operations that need entries
+// and not the shape of the tree.
+func (h *Home) read(ctx context.Context, r OpenRequest, do func(c *Conversation) error) error {
+	return h.view(ctx, r, func(v *viewed) error {
+		c := *v.Conversation
+		c.Session = v.WithContext(ctx)
+		if err := v.catchUp(ctx, c.Session); err != nil {
+			return err
+		}
+		return do(&c)
+	})
+}
+
+// view calls use with a conversation that stays open. If it was replaced, it is opened again.
+func (h *Home) view(ctx context.Context, r OpenRequest, use func(v *viewed) error) error {
 	// What is open is looked up, too: it may have been removed, or may have left a part of the home.
 	name, err := h.resolve(ctx, r.Session)
 	if errors.Is(err, session.ErrNotExist) && !r.Link {
@@ -79,7 +97,7 @@ func (h *Home) look(ctx context.Context, r OpenRequest, do func(v *viewed, drawn
 		if err != nil {
 			return err
 		}
-		err = v.look(ctx, do)
+		err = use(v)
 		replaced := session.MustReopen(err) || errors.Is(err, errReopen)
 		if replaced || len(v.Chain.Missing) > 0 { // what is missing may be back the next time
 			h.keeper.views.Drop(v.key) // others who use it must open it again, too
@@ -119,29 +137,40 @@ func (v *viewed) look(ctx context.Context, do func(v *viewed, drawn render.Conve
 	defer v.mu.Unlock()
 	drawn := v.drawn()
 	drawn.Session = v.WithContext(ctx)
-	if err := v.refresh(ctx, drawn); isStale(err) {
-		return errors.Join(errReopen, err)
-	} else if err != nil {
+	if err := v.catchUp(ctx, drawn.Session); err != nil {
 		return err
+	}
+	if err := v.refresh(ctx, drawn); err != nil {
+		return reopenIfStale(err)
 	}
 	drawn.Subagents = v.subagents
 	return do(v, drawn)
 }
 
-// refresh reads what was written since.
+// catchUp reads what was written since.
+func (v *viewed) catchUp(ctx context.Context, s *session.Session) error {
+	if _, err := s.Refresh(); err != nil {
+		return reopenIfStale(err)
+	}
+	if v.link || !v.isAlone() {
+		return nil
+	}
+	chain, err := s.FindChain(ctx, v.home.namingOf(v.Handle))
+	if err == nil && !isAlone(chain) {
+		err = errReopen
+	}
+	return reopenIfStale(err)
+}
+
+func reopenIfStale(err error) error {
+	if isStale(err) {
+		return errors.Join(errReopen, err)
+	}
+	return err
+}
+
+// refresh brings what is known of the tree up to date.
 func (v *viewed) refresh(ctx context.Context, drawn render.Conversation) error {
-	if _, err := drawn.Refresh(); err != nil {
-		return err
-	}
-	if !v.link && v.isAlone() {
-		chain, err := drawn.FindChain(ctx, v.home.namingOf(v.Handle))
-		if err == nil && !isAlone(chain) {
-			err = errReopen
-		}
-		if err != nil {
-			return err
-		}
-	}
 	if v.sketch == nil {
 		v.sketch = &render.Sketch{}
 	}
