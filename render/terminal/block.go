@@ -29,7 +29,18 @@ func (r *reader) block(c *session.Content) {
 	case c.ToolResult != nil:
 		r.result(c.ToolResult)
 	default:
-		r.line(indent, r.fits(render.MediaGist(c), 2))
+		r.media(c)
+	}
+}
+
+// media writes an image, a recording or a file.
+func (r *reader) media(c *session.Content) {
+	r.line(indent, r.fits(render.MediaGist(c), 2))
+	if r.alone == nil || r.alone.Media == nil {
+		return
+	}
+	for _, row := range r.alone.Media(c) {
+		r.line(indent, row)
 	}
 }
 

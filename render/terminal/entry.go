@@ -31,6 +31,9 @@ type EntryOptions struct {
 	// known. Without the function, calls are drawn alone.
 	Answer    func(call string) *session.ToolResultContent
 	Subagents []string // the sessions that its calls started
+	// Media returns rows that show an image, below the line that says what it is. The function may
+	// be nil, and so may what it returns.
+	Media func(c *session.Content) []string
 }
 
 // Entry draws one entry as rows.

@@ -26,9 +26,11 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	uv "github.com/charmbracelet/ultraviolet"
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/internal/tui/picture"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/render/terminal"
@@ -88,6 +90,7 @@ type App struct {
 	acting        chan struct{} // closed when the last action has ended
 	commands      history       // that were typed after a colon
 	searches      history
+	pictures      pictures
 	titles        map[string]string // of the sessions that rooms are or were about
 }
 
@@ -96,7 +99,7 @@ func New(ctx context.Context, o Options) *App {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	a := &App{Options: o, ctx: ctx, width: 80, height: 24, titles: make(map[string]string)}
+	a := &App{Options: o, ctx: ctx, width: 80, height: 24, titles: make(map[string]string), pictures: newPictures()}
 	a.rooms = []room{newSessions(a)}
 	return a
 }
@@ -115,7 +118,12 @@ func (a *App) style(width int) style {
 func (a *App) room() room { return a.rooms[len(a.rooms)-1] }
 
 // Init implements tea.Model.
-func (a *App) Init() tea.Cmd { return a.room().enter() }
+func (a *App) Init() tea.Cmd {
+	if !a.Color { // an image is drawn in colours
+		return a.room().enter()
+	}
+	return tea.Batch(a.room().enter(), tea.RequestTerminalVersion)
+}
 
 // open goes into a room.
 func (a *App) open(r room) tea.Cmd {
@@ -222,6 +230,14 @@ func (a *App) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return a, msg()
 	case notice:
 		a.say(string(msg))
+		return a, nil
+	case tea.TerminalVersionMsg:
+		if picture.Knows(msg.Name) {
+			return a, tea.Raw(picture.Ask())
+		}
+		return a, nil
+	case uv.KittyGraphicsEvent:
+		a.pictures.on = a.pictures.on || picture.IsYes(msg.Options, msg.Payload)
 		return a, nil
 	case vanished:
 		return a, a.vanish(string(msg))

@@ -3,6 +3,7 @@ package app_test
 import (
 	"context"
 	"os/exec"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +74,14 @@ func (d *driver) handle(msg tea.Msg) {
 		for _, cmd := range msg {
 			d.run(cmd)
 		}
+		return
+	}
+	if all := reflect.ValueOf(msg); all.Kind() == reflect.Slice && all.Type().Elem() == reflect.TypeFor[tea.Cmd]() { // tea.Sequence
+		go func() {
+			for i := range all.Len() {
+				d.msgs <- all.Index(i).Interface().(tea.Cmd)()
+			}
+		}()
 		return
 	}
 	var cmd tea.Cmd

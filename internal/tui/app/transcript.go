@@ -136,6 +136,9 @@ func (r *transcript) load() tea.Cmd {
 			return rowsRead{path, page, result, err}
 		}))
 	}
+	for i := first; i <= r.lastOf(last); i++ {
+		cmds = append(cmds, r.lookAt(i)...)
+	}
 	if len(r.drawn) > 2*len(r.pages.rows) {
 		maps.DeleteFunc(r.drawn, func(i int, _ []string) bool { return r.pages.at(i) == nil })
 	}
@@ -209,6 +212,10 @@ func (r *transcript) update(msg tea.Msg) tea.Cmd {
 		return tea.Batch(r.grow(msg), r.await(msg.arrivals))
 	case found:
 		return r.found(msg)
+	case pictureMade:
+		return r.sendPicture(msg)
+	case pictureSent:
+		r.showPicture(msg)
 	}
 	return r.load()
 }

@@ -50,6 +50,7 @@ func (r *transcript) options(row *home.Row) terminal.EntryOptions {
 	return terminal.EntryOptions{
 		Tools: tools, Thinking: thinking, Label: row.Label, Continues: r.continues(row), Subagents: row.Subagents,
 		Answer: func(call string) *session.ToolResultContent { return r.answer(row.Index, call) },
+		Media:  func(c *session.Content) []string { return r.pictureOf(row.Index, c) },
 	}
 }
 
@@ -235,7 +236,7 @@ func (r *transcript) fetch(i int) tea.Cmd {
 		if len(result.Rows) == 0 {
 			return nil
 		}
-		o.Answer = func(call string) *session.ToolResultContent { return answerIn(result.Rows, call) }
+		o.Answer, o.Media = func(call string) *session.ToolResultContent { return answerIn(result.Rows, call) }, nil
 		// It may be so long that drawing it takes a while.
 		return whole{path, result, width, terminal.Entry(s, &result.Rows[0].Entry, o)}
 	})
@@ -256,7 +257,7 @@ func answerIn(rows []home.Row, call string) *session.ToolResultContent {
 func (r *transcript) putWhole(w *whole) {
 	r.take(w.result)
 	row := r.pages.at(w.result.From)
-	if open := r.open[row.Entry.ID]; open && w.width == r.drawnFor {
+	if open := r.open[row.Entry.ID]; open && w.width == r.drawnFor && !r.hasImages(row.Index) {
 		r.drawn[row.Index] = r.framed(row, w.drawn)
 	}
 	r.arrive()
