@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -21,6 +23,7 @@ import (
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/server"
 	"github.com/coppice-dev/coppice/store/remote"
+	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 type webFlags struct {
@@ -167,13 +170,14 @@ func leadingTo(address string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	f, err := os.CreateTemp(dir, "coppice-web-*.html") // only this user can read it
+	path := filepath.Join(dir, "coppice-web-"+rand.Text()+".html")
+	f, err := vfs.OS{}.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // only this user can read it
 	if err != nil {
 		return "", err
 	}
 	_, err = fmt.Fprintf(f, `<!DOCTYPE html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=%s"><title>Coppice</title><a href="%[1]s">Coppice</a>`+"\n", html.EscapeString(address))
 	if err := errors.Join(err, f.Close()); err != nil {
-		return "", errors.Join(err, os.Remove(f.Name()))
+		return "", errors.Join(err, os.Remove(path))
 	}
-	return f.Name(), nil
+	return path, nil
 }
