@@ -30,19 +30,19 @@ function SignIn({ onIn }: { onIn: () => void }) {
   </form></main>
 }
 
-const allKeys: [string, string][] = [
-  ["↑ ↓ j k", "move"], ["PgUp PgDn", "move by a page"], ["g G", "first, last"], ["Enter", "open"], ["Esc", "back"], ["/", "search, or find"], ["n N", "next, previous hit"], ["Space", "fold, unfold"],
-  ["b", "by project, by day"], ["e", "with empty ones"], ["m", "mark"], [".", "what can be done"], ["u", "undo"],
-  ["p P", "next, previous prompt"], ["e E", "error"], ["d D", "edit"], ["m M", "compaction"], ["] [", "other branches"], ["z Z", "fold tools, thinking"],
-  ["t", "tree"], ["x", "context"], ["i", "images"], ["$", "usage"], ["=", "compare, in the tree; Space marks"], ["b l", "branch, label, in the tree"],
-  ["c", "chat"], ["r", "copy the command that resumes it in its agent"], ["f", "fork"], ["o", "export"], ["X", "redact"], ["y", "copy a link"], ["R", "rename"], ["T", "tag"], ["s", "pin"], ["v", "rate"], ["Del #", "trash"], ["?", "this help"],
-]
+const allKeys: Record<string, [string, string][]> = {
+  Everywhere: [["↑ ↓ j k", "move"], ["PgUp PgDn", "move by a page"], ["g G", "first, last"], ["Enter", "open"], ["Esc", "back"], ["/", "search, or find"], ["u", "undo"], ["$", "usage"], ["?", "this help"]],
+  "The list": [["Space", "unfold what came from it"], ["m", "mark"], ["b", "by project, by day"], ["e", "with empty ones"]],
+  "A conversation": [[".", "what can be done"], ["t", "tree"], ["x", "context"], ["i", "images"], ["c", "chat"], ["r", "copy the command that resumes it"], ["f", "fork"], ["o", "export"], ["X", "redact"], ["y", "copy a link"], ["R", "rename"], ["T", "tag"], ["s", "pin"], ["v", "rate"], ["Del #", "trash"]],
+  "Its transcript": [["p P", "next, previous prompt"], ["e E", "error"], ["d D", "edit"], ["m M", "compaction"], ["n N", "hit"], ["] [", "other branches"], ["Space", "unfold"], ["z Z", "unfold tools, thinking"]],
+  "Its tree": [["b", "branch here"], ["l", "label"], ["Space", "mark"], ["=", "compare with the mark"], ["z", "unfold"], ["+ - 0", "zoom the drawing"]],
+}
 
 function Help({ onClose }: { onClose: () => void }) {
   const box = useRef<HTMLDialogElement>(null)
   useEffect(() => box.current!.showModal(), [])
-  return <dialog ref={box} onClose={onClose} aria-labelledby="keys"><h2 id="keys">Keys</h2>
-    <dl>{allKeys.map(([key, what]) => <><dt>{key.split(" ").map((k) => <><kbd>{k}</kbd> </>)}</dt><dd>{what}</dd></>)}</dl>
+  return <dialog ref={box} class="keys" onClose={onClose} aria-labelledby="keys"><h2 id="keys">Keys</h2>
+    <div>{Object.entries(allKeys).map(([where, keys]) => <section><h3>{where}</h3><dl>{keys.map(([key, what]) => <><dt>{key.split(" ").map((k) => <><kbd>{k}</kbd> </>)}</dt><dd>{what}</dd></>)}</dl></section>)}</div>
     <form method="dialog"><button>Close</button></form></dialog>
 }
 

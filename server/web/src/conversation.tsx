@@ -36,7 +36,7 @@ export function Conversation({ id, rest, query }: { id: string, rest: string[], 
       <Link to="/" class="back" aria-label="Back to the list" title="Back (Esc)">‹</Link>
       <div><h1 dir="auto">{s?.title || (about.busy ? "…" : "untitled")}</h1>
         {s && <p class="facts">{[s.agent, s.project, counted(s.messages, "message"), s.branches > 1 && counted(s.branches, "branch", "branches"), s.tokens && short(s.tokens) + " tokens"].filter(Boolean).join(" · ")}
-          {s.tags.map((t) => <span class="tag"> #{t}</span>)}{s.parent && <> · <Link to={path`/s/${s.parent}`}>{s.relation} of {s.parent}</Link></>}</p>}</div>
+          {s.tags.map((t) => <span class="tag"> #{t}</span>)}{s.parent && <> · <Link to={path`/s/${s.parent}`} title={s.parent}>{s.relation} of another one</Link></>}</p>}</div>
       <nav class="views" aria-label="Views of the conversation">{views.map(([to, name, key]) =>
         <Link to={path`/s/${id}` + (to && "/" + to)} aria-current={to === room ? "page" : undefined} title={key ? `${name} (${key})` : name}>{name}</Link>)}<button onClick={() => void sessionActions([id], may)} title="What can be done (.)" aria-label="What can be done">…</button></nav>
     </header>

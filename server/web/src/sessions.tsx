@@ -71,13 +71,13 @@ function All(p: Props & { filter: string, onClear: () => void }) {
     ...(marked.length || p.filter ? { Escape: () => marked.length ? mark([]) : p.onClear() } : {}),
   } : {})
   return <>
-    <div class="count"><span role="status">{shelf.ready ? (shelf.cut ? "the latest " : "") + counted(shelf.total, "conversation") : "…"}</span>
+    <div class="count"><span role="status">{shelf.ready ? shelf.cut ? "the latest " + shelf.total.toLocaleString("en") : counted(shelf.total, "conversation") : "…"}</span>
       {marked.length > 0 && <button onClick={() => void sessionActions(marked, may)} title=".">{marked.length} marked …</button>}
       <button aria-pressed={withEmpty} onClick={() => setEmpty(!withEmpty)} title="Those in which nothing was said (e)">empty ones</button>
       <select aria-label="Order" title="b: by day or by project" value={order} onChange={(e) => choose(e.currentTarget.value)}>{Object.entries(orders).map(([name, [words]]) => <option value={name}>{words}</option>)}</select></div>
     <Failed error={shelf.error} />
     {shelf.ready && !shelf.count && !shelf.error && <Nothing filter={p.filter} unknown={shelf.unknown} />}
-    <FixedList label="conversations" count={shelf.count} height={72} cur={cur} at={shelf.at} need={shelf.need} onCur={move} onOpen={(i) => open(shelf.at(i))} onMark={(i) => { const r = shelf.at(i); if (r) toggle(r.s.id) }}
+    <FixedList label="conversations" count={shelf.count} height={66} cur={cur} at={shelf.at} need={shelf.need} onCur={move} onOpen={(i) => open(shelf.at(i))} onMark={(i) => { const r = shelf.at(i); if (r) toggle(r.s.id) }}
       row={(r) => r ? <SessionRow r={r} by={order} here={r.s.id === p.open} marked={marked.includes(r.s.id)} open={shelf.isOpen(r.s.id)} fold={() => shelf.fold(r.s)} /> : <span class="wait" />} />
   </>
 }

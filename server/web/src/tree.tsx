@@ -120,7 +120,7 @@ function Drawing({ id, kinds }: { id: string, kinds: ComponentChildren }) {
   }, [map.value])
   const at = useMemo(() => new Map(nodes.map((n, i) => [n, i])), [nodes])
   const edges = useMemo(() => {
-    const e = { left: 0, right: 0, top: 0, bottom: 0 }
+    const e = { left: Infinity, right: -Infinity, top: Infinity, bottom: -Infinity }
     for (const n of nodes) { e.left = Math.min(e.left, n.y); e.right = Math.max(e.right, n.y + boxWidth); e.top = Math.min(e.top, n.x); e.bottom = Math.max(e.bottom, n.x) }
     return e
   }, [nodes])

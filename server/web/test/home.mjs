@@ -83,6 +83,7 @@ async function fakeModel() {
       for (const word of `I heard: ${said}`.split(/(?<= )/)) send({ content: word })
       send({}, "stop")
     }
+    res.write(`data: ${JSON.stringify({ id: "x", object: "chat.completion.chunk", model: "fake", choices: [], usage: { prompt_tokens: 100, completion_tokens: 5, total_tokens: 105, prompt_tokens_details: { cached_tokens: 40 } } })}\n\n`)
     res.end("data: [DONE]\n\n")
   })
   await new Promise((done) => server.listen(0, "127.0.0.1", done))

@@ -377,6 +377,9 @@ test("one talks to a model, and decides about its calls", async (t) => {
   await page.locator("article", { hasText: "it-ran" }).first().waitFor()
   await page.locator("article.assistant", { hasText: "I heard: it-ran" }).waitFor()
   await isAccessible(page, "chat")
+  await page.getByRole("link", { name: "Context" }).click()
+  await page.getByText("100 tokens sent, 40% from the cache").first().waitFor()
+  await isAccessible(page, "context")
 })
 
 test("images are drawn", async (t) => {
