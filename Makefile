@@ -4,7 +4,7 @@ GO       ?= go
 FUZZTIME ?= 60s
 # Coverage gate in percent, and the packages it holds for.
 COVERMIN ?= 90
-COVERED  ?= session store store/file window keyed conversation redact session/clean provider transcript agent agent/summary agent/tools agent/mcp
+COVERED  ?= session store store/file store/postgres window keyed conversation redact session/clean provider transcript agent agent/summary agent/tools agent/mcp
 # The packages whose tests take longest come first, so that none of them is left
 # alone with one core at the end.
 TESTED   ?= ./internal/cli ./session ./store/file ./...
@@ -119,9 +119,10 @@ race: export GORACE := atexit_sleep_ms=10 $(GORACE)
 # as slow when it is watched. A package with generic code cannot be left out: it may be
 # the one whose copy of an atomic operation is linked, and the detector would miss that.
 race: UNWATCHED := $(foreach p,modernc.org/sqlite/lib github.com/klauspost/compress/... compress/flate regexp/... unicode,-gcflags=$(p)=-race=false)
+# Databases are of the newest PostgreSQL here, and of Debian's in cover.
 race: ## All tests under the race detector
 	@echo "== go test -race"
-	@$(GO) run ./scripts/testsum -- -race $(UNWATCHED) -vet=off $(TESTFLAGS) $(TESTED)
+	@COPPICE_TEST_POSTGRES=$$(scripts/postgres.sh) $(GO) run ./scripts/testsum -- -race $(UNWATCHED) -vet=off $(TESTFLAGS) $(TESTED)
 
 .PHONY: soak
 # All of the tests that ask internal/soak how much to do.

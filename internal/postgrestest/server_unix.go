@@ -98,8 +98,12 @@ var shared = sync.OnceValues(func() (*Server, error) {
 	return Start(bin, dir, "fsync=off", "full_page_writes=off", "max_connections=300")
 })
 
-// Find returns the directory with the programs of the newest server that is installed.
+// Find returns the directory with the programs of a server: COPPICE_TEST_POSTGRES, or the newest
+// that is installed.
 func Find() (string, error) {
+	if bin := os.Getenv("COPPICE_TEST_POSTGRES"); bin != "" {
+		return bin, nil
+	}
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
 	if path, err := exec.LookPath("postgres"); err == nil {
 		found = append(found, path)
