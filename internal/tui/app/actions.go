@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/upkeep"
 )
 
 // actions are what can be done with sessions, in any room that is about some. What can be taken
@@ -439,6 +440,9 @@ func (a *App) rate(ids []string) tea.Cmd {
 func (a *App) trash(ids []string) tea.Cmd {
 	return a.each(ids, "moved to the trash:", func(ctx context.Context, info *home.SessionInfo) (func(context.Context) error, error) {
 		gone, err := a.Home.Sessions.Remove(ctx, home.RemoveRequest{Session: info.ID})
+		if pinned, ok := errors.AsType[*upkeep.PinnedError](err); ok && pinned.Err == nil {
+			return nil, fmt.Errorf("%s is pinned; s unpins it", calledInQuotes(info.Title))
+		}
 		if err != nil {
 			return nil, err
 		}

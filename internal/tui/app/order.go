@@ -20,7 +20,7 @@ type order struct {
 
 // orderWords are the words for each order: its key, its name, and which sessions come first.
 var orderWords = map[string]struct{ key, name, first, last string }{
-	string(index.ByUpdated):  {"u", "last said", "last said first", "last said last"},
+	string(index.ByUpdated):  {"u", "time", "last said first", "last said last"},
 	string(index.ByCreated):  {"c", "begun", "begun last first", "begun first first"},
 	string(index.ByTitle):    {"t", "title", "by title", "by title, from Z to A"},
 	string(index.ByMessages): {"m", "messages", "most messages first", "fewest messages first"},
@@ -70,14 +70,14 @@ func (s *sessions) whyNotSort() string {
 	return ""
 }
 
-// askSort asks for another order. The one that is there is turned around.
+// askSort asks for another order. The one that is there can be reversed.
 func (s *sessions) askSort() tea.Cmd {
 	var answers []answer
 	for i, by := range home.Choices(reflect.TypeFor[home.ListRequest](), "sort") {
 		words, next := orderWords[by], order{by: by}
 		if now := s.order; now.by == by || now.by == "" && i == 0 {
 			next.reverse = !now.reverse
-			words.name = "turn around"
+			words.name = "reverse"
 		}
 		answers = append(answers, answer{words.key, words.name, func() tea.Cmd {
 			s.order = next

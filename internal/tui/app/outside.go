@@ -83,7 +83,7 @@ func (a *App) conversationText(id, leaf string) writing {
 func (r *transcript) askWhatOutside() tea.Cmd {
 	entry, all := r.entryText(), r.conversationText(r.id, r.leaf)
 	r.choose("read", answer{"e", "this entry", func() tea.Cmd { return r.askOutside("it", entry) }},
-		answer{"a", "all of it, up to the end of this branch", func() tea.Cmd { return r.askOutside("it", all) }})
+		answer{"a", "all of this branch", func() tea.Cmd { return r.askOutside("it", all) }})
 	return nil
 }
 

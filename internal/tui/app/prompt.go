@@ -143,7 +143,12 @@ func (p *prompt) view(width int) (string, int) {
 		for _, answer := range p.answers {
 			row += " " + s.Paint(terminal.Bold, keyName(answer.key)) + " " + answer.help + " "
 		}
-		return row + " " + s.Paint(terminal.Bold, "Esc") + " cancel", 0
+		row += " " + s.Paint(terminal.Bold, "Esc") + " cancel"
+		if ansi.StringWidth(row) > width { // the answers say what is asked
+			row = strings.TrimSuffix(strings.TrimPrefix(row, " "+s.Paint(terminal.Bold, p.words)+" "), " cancel")
+			row = strings.ReplaceAll(row, "  ", " ")
+		}
+		return row, 0
 	}
 	used := ansi.StringWidth(row)
 	p.input.SetWidth(max(width-used-1, 8))

@@ -84,7 +84,7 @@ func (r *trashRoom) askEmpty() tea.Cmd {
 			return err
 		}
 		return onward(func() tea.Cmd {
-			words := "delete " + render.Counted(len(would.Removals), "session", "sessions") + " for good, " + render.Bytes(would.Size) + "; this cannot be undone"
+			words := "delete " + render.Counted(len(would.Removals), "session", "sessions") + ", " + render.Bytes(would.Size) + ", for good?"
 			r.confirm(words, "delete", func() tea.Cmd {
 				return r.act(func(ctx context.Context) (done, error) {
 					gone, err := r.Home.Upkeep.EmptyTrash(ctx, home.EmptyTrashRequest{Before: would.Before})

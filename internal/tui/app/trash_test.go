@@ -18,7 +18,12 @@ func TestTrashRestoreAndEmpty(t *testing.T) {
 	d.sees("The trash is empty.")
 	d.press("r")
 	d.sees("restore: the trash is empty")
-	d.press("esc")
+	d.press("esc", "s")
+	d.sees("pinned “")
+	d.press("delete")
+	d.sees("is pinned; s unpins it")
+	d.press("u")
+	d.sees("undone: pinned")
 	if _, err := h.Sessions.Remove(t.Context(), home.RemoveRequest{Session: id}); err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +44,7 @@ func TestTrashRestoreAndEmpty(t *testing.T) {
 		t.Error("it was not taken back")
 	}
 	d.press("E")
-	d.sees("delete 1 session for good", "this cannot be undone")
+	d.sees("delete 1 session, ", "for good?")
 	if _, err := h.Sessions.Remove(t.Context(), home.RemoveRequest{Session: talk(t, h, "Late elm", "Hello")}); err != nil {
 		t.Fatal(err)
 	}
