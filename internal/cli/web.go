@@ -28,6 +28,7 @@ import (
 
 type webFlags struct {
 	print, tools bool
+	ends         string // how the server of the page ends, if it is one of our own
 }
 
 func webCommand(a *app) *cobra.Command {
@@ -61,6 +62,7 @@ func (a *app) runWeb(ctx context.Context, f *webFlags) error {
 		if f.tools {
 			o.Tools = home.Admin
 		}
+		f.ends = "; Ctrl-C stops"
 		serve := serveFlags{addr: "127.0.0.1:0", own: true}
 		secret, err := serve.authorize(ctx, h, &o)
 		if err != nil {
@@ -116,7 +118,7 @@ func (a *app) openPage(ctx context.Context, f *webFlags, address, token string, 
 	if !f.print {
 		done, err := a.openBrowser(ctx, page)
 		if err == nil {
-			a.say("%s is open in your browser; Ctrl-C stops", address)
+			a.say("%s is open in your browser%s", address, f.ends)
 			done(stays)
 			return nil
 		}

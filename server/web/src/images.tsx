@@ -13,6 +13,7 @@ export function Images({ id }: { id?: string }) {
   useEffect(() => { const t = setTimeout(() => ask(query.trim()), 200); return () => clearTimeout(t) }, [query])
   const found = useAsked(async (signal) => id || asked ? get<{ images: Picture[] }>("/v1/images", { session: id, search: id ? undefined : asked }, signal) : { images: [] }, [id, asked])
   const all = (found.value?.images ?? []).filter((p) => !id || !asked || p.text.toLowerCase().includes(asked.toLowerCase()))
+  if (id && found.value && !found.value.images.length) return <p class="empty">There are no images in this conversation.</p>
   return <section class="images" aria-label="Images">
     {!id && <h1>Images</h1>}
     <input type="search" value={query} onInput={(e) => type(e.currentTarget.value)} aria-label="What was said around an image" placeholder="What was said around it" />

@@ -174,7 +174,7 @@ function Drawing({ id, kinds }: { id: string, kinds: ComponentChildren }) {
           return <g key={n.data.first.entry} transform={`translate(${n.y} ${n.x})`} class={`stretch${n.data.live ? " live" : ""}${i === cur ? " here" : ""}`} role="link" tabIndex={0}
             onFocus={() => move(i)} onClick={() => open(n)} onKeyDown={(e) => { if (e.key === "Enter") { e.stopPropagation(); open(n) } }}>
             <rect y="-23" width={boxWidth} height={boxHeight} rx="7" />
-            <text x="10" y="-5">{cut(label ? "★ " + label : said.gist ?? "", 25)}</text><text x="10" y="13" class="small">{counted(n.data.entries, "entry", "entries")}{n.data.rows.some((r) => r.leaf) ? " · the leaf" : ""}</text>
+            <text x="10" y="-5">{cut(label ? "★ " + label : said.gist || said.kind || "", 25)}</text><text x="10" y="13" class="small">{counted(n.data.entries, "entry", "entries")}{n.data.rows.some((r) => r.leaf) ? " · the leaf" : ""}</text>
             <title>{said.gist}</title>
           </g>
         })}
