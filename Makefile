@@ -133,14 +133,15 @@ soak: ## Property, kill and power-cut tests SOAK (50) times as long as in make t
 .PHONY: cover
 # Counting makes the race detector more than twice as slow, so it has a run of its own, with
 # -short: what is random is done a tenth as often, and reaches the same lines.
-# The floor's tests work on a home in a database here, and on files in race.
+# The tests of the floor, the server and the client work on homes in a database here, and on
+# files in race.
 cover: export COPPICE_TEST_HOME := postgres:
 cover: ## Coverage of the core by its tests and those of the floor, without the race detector
 	@echo "== coverage"
 	@mkdir -p .cache
 	@pkgs=$$(printf './%s,' $(COVERED)); \
 	$(GO) run ./scripts/testsum -quiet -- -short -vet=off $(TESTFLAGS) \
-		-coverpkg="$${pkgs%,}" -coverprofile=.cache/cover.out $(addprefix ./,$(addsuffix /...,$(COVERED))) ./home
+		-coverpkg="$${pkgs%,}" -coverprofile=.cache/cover.out $(addprefix ./,$(addsuffix /...,$(COVERED))) ./home ./server ./client
 	@$(GO) run ./scripts/covergate -min $(COVERMIN) .cache/cover.out $(COVERED)
 
 .PHONY: adapters

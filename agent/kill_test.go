@@ -23,7 +23,9 @@ import (
 	"github.com/coppice-dev/coppice/provider/client"
 	"github.com/coppice-dev/coppice/provider/providertest"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/store/postgres"
 )
 
 // The variables with which TestKill tells its child what to do.
@@ -43,12 +45,14 @@ const (
 // without calls, has never refused.
 func TestKill(t *testing.T) {
 	t.Parallel()
-	kills := soak.N(40)
+	killAgents(t, t.TempDir(), soak.N(40))
+}
+
+func killAgents(t *testing.T, dir string, kills int) {
 	w := &world{done: make(map[string]int)}
 	effects := httptest.NewServer(http.HandlerFunc(w.change))
 	defer effects.Close()
 	model := providertest.New(t, answerKill)
-	dir := t.TempDir()
 	env := append(os.Environ(), killDir+"="+dir, killModel+"="+model.URL, killEffects+"="+effects.URL)
 
 	saw := make(map[string]bool)
@@ -79,6 +83,14 @@ func TestKill(t *testing.T) {
 	w.compare(t, dir, saw, len(model.Requests()))
 }
 
+// openKillStore opens the store of the agents, in a directory or in a database.
+func openKillStore(ctx context.Context, where string) (store.Store, error) {
+	if strings.HasPrefix(where, "postgres:") {
+		return postgres.Open(ctx, where, nil)
+	}
+	return file.Open(where, nil)
+}
+
 // world is what tools change.
 type world struct {
 	mu   sync.Mutex
@@ -102,7 +114,7 @@ type killLog struct {
 // compare holds the logs to what was seen and done.
 func (w *world) compare(t *testing.T, dir string, saw map[string]bool, requests int) {
 	t.Helper()
-	st, err := file.Open(dir, nil)
+	st, err := openKillStore(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +253,7 @@ const killSession = "kill"
 // killChild is what TestKill kills.
 func killChild() error {
 	ctx := context.Background()
-	st, err := file.Open(os.Getenv(killDir), nil)
+	st, err := openKillStore(ctx, os.Getenv(killDir))
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/coppice-dev/coppice/client"
 	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/internal/postgrestest"
 	"github.com/coppice-dev/coppice/server"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
@@ -38,7 +39,7 @@ type served struct {
 // serveAgain is serve with a server that can be restarted.
 func serveAgain(t *testing.T, access home.Access) (*home.Home, *served) {
 	t.Helper()
-	h, err := home.Open(t.Context(), t.TempDir(), &home.Options{Create: true})
+	h, err := home.Open(t.Context(), postgrestest.Home(t), &home.Options{Create: true})
 	if err != nil {
 		t.Fatal(err)
 	}

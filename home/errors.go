@@ -87,7 +87,7 @@ func KindOf(err error) Kind {
 		return KindCorrupt
 	case errors.Is(err, session.ErrNotExist), errors.Is(err, ErrRemoved):
 		return KindNotFound
-	case errors.Is(err, session.ErrInvalid):
+	case errors.Is(err, session.ErrInvalid), errors.Is(err, errors.ErrUnsupported):
 		return KindInvalid
 	case errors.Is(err, session.ErrExist):
 		return KindExists

@@ -1,7 +1,6 @@
 package home_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -10,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/internal/postgrestest"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/memory"
@@ -33,11 +33,7 @@ type house struct {
 // (COPPICE_TEST_HOME=postgres:), make race in files, and COPPICE_TEST_HOME=mem: in memory.
 func newHouse(t *testing.T) *house {
 	t.Helper()
-	where := os.Getenv("COPPICE_TEST_HOME")
-	if where == "postgres:" {
-		where = postgresURL(t)
-	}
-	return newHouseAt(t, cmp.Or(where, filepath.Join(t.TempDir(), "sessions")))
+	return newHouseAt(t, postgrestest.Home(t))
 }
 
 // newHouseInFiles is newHouse for what only a directory can do, or what a second program

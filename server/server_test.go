@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/internal/postgrestest"
 	"github.com/coppice-dev/coppice/server"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/remote"
@@ -34,9 +35,15 @@ type served struct {
 	token string // a header that every request has
 }
 
+// serve serves a home of any kind: see postgrestest.Home.
 func serve(t *testing.T, change func(*server.Options)) *served {
 	t.Helper()
-	h, err := home.Open(t.Context(), t.TempDir(), &home.Options{Create: true})
+	return serveAt(t, postgrestest.Home(t), change)
+}
+
+func serveAt(t *testing.T, where string, change func(*server.Options)) *served {
+	t.Helper()
+	h, err := home.Open(t.Context(), where, &home.Options{Create: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +227,7 @@ func TestProblems(t *testing.T) {
 // TestNoPlacesAreTold: where the home is, is the business of the machine that has it.
 func TestNoPlacesAreTold(t *testing.T) {
 	t.Parallel()
-	s := serve(t, nil)
+	s := serveAt(t, t.TempDir(), nil)
 	id, _ := s.talk()
 	want[home.ArchiveResult](s, 200, "POST", "/v1/archive", `{"session": "`+id+`"}`)
 	for _, ask := range []string{"GET /v1/overview", "POST /v1/sessions/" + id + "/unarchive"} {

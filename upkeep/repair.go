@@ -51,7 +51,10 @@ type RepairResult struct {
 func Repair(ctx context.Context, st store.Store, r RepairRequest) (*RepairResult, error) {
 	mender, ok := store.As[store.Mender](st)
 	if !ok {
-		return nil, &session.Error{Op: "repair", Name: r.Session, Err: errors.ErrUnsupported}
+		return nil, &session.Error{
+			Op: "repair", Name: r.Session, Kind: errors.ErrUnsupported, Err: errors.New("only sessions in files get damaged in ways that can be repaired"),
+			Hint: "coppice fsck looks for damage",
+		}
 	}
 	job := &repairJob{store: st, Mender: mender, RepairRequest: r}
 	modes, err := job.narrowModes(ctx)

@@ -38,6 +38,20 @@ func URL(t testing.TB) string {
 	return where + fmt.Sprintf("&tenant=tenant-%d", tenants.Add(1))
 }
 
+// Home returns where a new home is, for tests of what every kind of home can do: in a
+// directory, or in what COPPICE_TEST_HOME says: mem: for memory, postgres: for a database.
+func Home(t testing.TB) string {
+	t.Helper()
+	switch where := os.Getenv("COPPICE_TEST_HOME"); where {
+	case "":
+		return filepath.Join(t.TempDir(), "sessions")
+	case "postgres:":
+		return URL(t)
+	default:
+		return where
+	}
+}
+
 var tables = sync.OnceValues(func() (string, error) {
 	server, err := shared()
 	if err != nil {
@@ -120,8 +134,8 @@ type Server struct {
 	Dir      string // has its data and its socket
 	bin      string
 	settings []string
-	keep     *os.File      // while it is open, the server runs
-	ended    chan struct{} // closed when it has ended
+	keep     *os.File // while it is open, the server runs
+	pid      int
 }
 
 // Start makes a database in a directory and starts a server on it. The server ends, and the
@@ -184,11 +198,7 @@ wait $pid`
 	if err := run.Start(); err != nil {
 		return err
 	}
-	s.keep, s.ended = keep, make(chan struct{})
-	go func(ended chan struct{}) {
-		_ = run.Wait()
-		close(ended)
-	}(s.ended)
+	s.keep, s.pid = keep, run.Process.Pid
 	if err := s.await(); err != nil {
 		s.Kill()
 		return err
@@ -199,8 +209,19 @@ wait $pid`
 // Kill kills the server at once, as a crash would, and waits until it is gone.
 func (s *Server) Kill() {
 	_, _ = s.keep.WriteString("KILL\n")
-	<-s.ended
+	s.wait(0)
 	_ = s.keep.Close()
+}
+
+// wait waits until the server has ended, and reports whether it has. No goroutine does that:
+// tests look for those that are left.
+func (s *Server) wait(options int) bool {
+	for {
+		pid, err := syscall.Wait4(s.pid, nil, options, nil)
+		if err != syscall.EINTR {
+			return pid == s.pid || err != nil
+		}
+	}
 }
 
 // account returns who runs the server, which refuses to be run by root.
@@ -230,11 +251,10 @@ func (s *Server) await() error {
 		if conn, err = pgx.Connect(context.Background(), s.URL(nil)); err == nil {
 			return conn.Close(context.Background())
 		}
-		select {
-		case <-s.ended:
+		if s.wait(syscall.WNOHANG) {
 			return fmt.Errorf("the server has ended: %w", err)
-		case <-time.After(20 * time.Millisecond):
 		}
+		time.Sleep(20 * time.Millisecond)
 	}
 	text, _ := vfs.ReadFile(filepath.Join(s.Dir, "log"), vfs.SmallFile)
 	return fmt.Errorf("the server does not answer: %w: %s", err, text)
@@ -253,5 +273,5 @@ func (s *Server) URL(params url.Values) string {
 // Stop ends the server and deletes its directory.
 func (s *Server) Stop() {
 	_ = s.keep.Close()
-	<-s.ended
+	s.wait(0)
 }
