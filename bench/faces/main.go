@@ -59,7 +59,7 @@ func run(dir string, sessions, entries int) error {
 		return err
 	}
 	fmt.Printf("%-52s %10s %10s %10s %10s\n", "", "median", "p99", "most", "goal")
-	return errors.Join(measureMany(program, many, sessions), measureLarge(program, large, entries))
+	return errors.Join(measureEcho(), measureMany(program, many, sessions), measureLarge(program, large, entries))
 }
 
 // makeHome fills a home and builds its index, unless it is there.
@@ -77,6 +77,18 @@ func makeHome(program, dir string, fill func(dir string) error) error {
 		return fmt.Errorf("coppice ls: %w\n%s", err, out)
 	}
 	return os.WriteFile(filepath.Join(dir, "ready"), nil, 0o600)
+}
+
+// measureEcho measures what the machine takes for a program that does nothing with a key but print it.
+func measureEcho() error {
+	t, err := start(exec.Command("sh", "-c", "stty raw -echo; echo ready; exec cat"))
+	if err != nil {
+		return err
+	}
+	_, err = t.shows("ready")
+	echoes, keyErr := t.keys(slices.Repeat([]string{"x"}, 300)...)
+	report("a key that cat echoes, for comparison", echoes.first, 0)
+	return errors.Join(err, keyErr, t.close())
 }
 
 // measureMany measures how long the first screen takes, and search as one types.

@@ -38,7 +38,10 @@ type output struct {
 }
 
 // open starts the program.
-func open(program, dir string) (*terminal, error) {
+func open(program, dir string) (*terminal, error) { return start(exec.Command(program, "--dir", dir)) }
+
+// start runs a command on a terminal of its own.
+func start(cmd *exec.Cmd) (*terminal, error) {
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		return nil, err
@@ -58,7 +61,7 @@ func open(program, dir string) (*terminal, error) {
 		return nil, errors.Join(err, master.Close())
 	}
 	defer slave.Close()
-	t := &terminal{cmd: exec.Command(program, "--dir", dir), master: master, output: make(chan output, 10_000)}
+	t := &terminal{cmd: cmd, master: master, output: make(chan output, 10_000)}
 	t.cmd.Env = append(os.Environ(), "TERM=xterm-256color")
 	t.cmd.Stdin, t.cmd.Stdout, t.cmd.Stderr = slave, slave, slave
 	t.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}

@@ -20,7 +20,10 @@ var searchFilters = index.Filters()
 
 const (
 	pageSize     = 100
-	foundAtATime = 50
+	foundAtATime = 30 // a screen of them: each takes a while to locate
+	// searchAfter is how long a search waits for the next letter. The one that was typed is on the
+	// screen by then, and fast typing begins no searches that nobody waits for.
+	searchAfter = 25 * time.Millisecond
 	// maxGrouped is how many sessions are grouped by project: all of them would have to be read.
 	maxGrouped = 1000
 )
@@ -75,7 +78,14 @@ func (s *sessions) load() tea.Cmd {
 		if s.shelf.question == q {
 			n = max(len(s.shelf.fixed), n)
 		}
-		return s.callOnly(&s.asked, func(ctx context.Context) tea.Msg { return fresh.search(ctx, s.Home, q.text, n) })
+		return s.callOnly(&s.asked, func(ctx context.Context) tea.Msg {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(searchAfter):
+			}
+			return fresh.search(ctx, s.Home, q.text, n)
+		})
 	case q.byProject:
 		return s.callOnly(&s.asked, func(ctx context.Context) tea.Msg { return fresh.group(ctx, s.Home) })
 	}
