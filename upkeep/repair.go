@@ -53,7 +53,7 @@ func Repair(ctx context.Context, st store.Store, r RepairRequest) (*RepairResult
 	if !ok {
 		return nil, &session.Error{
 			Op: "repair", Name: r.Session, Kind: errors.ErrUnsupported, Err: errors.New("only sessions in files get damaged in ways that can be repaired"),
-			Hint: "coppice fsck looks for damage",
+			Hint: "check it to see whether it is damaged at all",
 		}
 	}
 	job := &repairJob{store: st, Mender: mender, RepairRequest: r}
