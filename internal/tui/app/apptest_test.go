@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +24,7 @@ type driver struct {
 	home *home.Home
 	app  tea.Model
 	msgs chan tea.Msg
+	cmds sync.WaitGroup // that run
 	quit bool
 }
 
@@ -50,8 +52,16 @@ func drive(t *testing.T, h *home.Home, change ...func(*app.Options)) *driver {
 		f(&o)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	t.Cleanup(cancel)
-	d := &driver{T: t, home: h, app: app.New(ctx, o), msgs: make(chan tea.Msg, 1000)}
+	d := &driver{T: t, home: h, app: app.New(ctx, o), msgs: make(chan tea.Msg)}
+	d.Cleanup(func() { // nothing may write into the home when it is closed and removed
+		cancel()
+		go func() {
+			d.cmds.Wait()
+			close(d.msgs)
+		}()
+		for range d.msgs { // nobody reads them any more
+		}
+	})
 	d.run(d.app.Init())
 	d.size(columns, rows)
 	return d
@@ -59,7 +69,7 @@ func drive(t *testing.T, h *home.Home, change ...func(*app.Options)) *driver {
 
 func (d *driver) run(cmd tea.Cmd) {
 	if cmd != nil {
-		go func() { d.msgs <- cmd() }()
+		d.cmds.Go(func() { d.msgs <- cmd() })
 	}
 }
 
@@ -77,11 +87,11 @@ func (d *driver) handle(msg tea.Msg) {
 		return
 	}
 	if all := reflect.ValueOf(msg); all.Kind() == reflect.Slice && all.Type().Elem() == reflect.TypeFor[tea.Cmd]() { // tea.Sequence
-		go func() {
+		d.cmds.Go(func() {
 			for i := range all.Len() {
 				d.msgs <- all.Index(i).Interface().(tea.Cmd)()
 			}
-		}()
+		})
 		return
 	}
 	var cmd tea.Cmd
