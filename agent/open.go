@@ -152,11 +152,11 @@ func waits(last *session.Entry) bool {
 // lastMessage returns the message with which the conversation ends, or nil. Summaries,
 // system messages and commands that the user ran are not answered.
 func (k *Keeper) lastMessage() (*session.Entry, error) {
-	c, err := k.s.Context(session.ContextOptions{Shared: true})
-	if err != nil {
-		return nil, err
+	end, err := k.end()
+	if err == nil && len(pendingIn("", end)) > 0 { // then a context ends with results that are made up
+		end, err = k.whole()
 	}
-	return lastMessageIn(c.Entries), nil
+	return lastMessageIn(end), err
 }
 
 func lastMessageIn(entries []session.Entry) *session.Entry {

@@ -116,11 +116,11 @@ func (a *Agent) Pending() ([]Pending, error) {
 // pending finds the calls that wait for a result, as session.Pairs defines it. The
 // entries after the message say how far each has come.
 func (k *Keeper) pending() ([]Pending, error) {
-	c, err := k.s.Context(session.ContextOptions{Shared: true})
+	end, err := k.end()
 	if err != nil {
 		return nil, err
 	}
-	calls := pendingIn(k.s.SessionOf(""), c.Entries)
+	calls := pendingIn(k.s.SessionOf(""), end)
 	for i := range calls {
 		k.recallCall(&calls[i])
 	}

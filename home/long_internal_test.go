@@ -66,3 +66,25 @@ func TestCompareReadsWhatIsNotShared(t *testing.T) {
 		}
 	}
 }
+
+// The status of a long conversation is read from its end: no content of what came before.
+func TestStatusReadsTheEnd(t *testing.T) {
+	t.Parallel()
+	h, s, counted := longConversation(t)
+	for n := range 3 {
+		counted.lines = 0
+		got, err := h.Turns.Status(t.Context(), SessionRequest{Session: "s"})
+		if err != nil || got.Unfinished != (n == 2) || len(got.Pending) > 0 || len(got.Queued) > 0 {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		// First it looks for what is queued, and each time whether another session continues this one.
+		if n > 0 && counted.lines > 5100 || counted.blobs > 0 {
+			t.Errorf("it read %d lines and %d blobs", counted.lines, counted.blobs)
+		}
+		if n == 1 {
+			if _, err := s.AppendMessage(session.RoleUser, []session.Content{session.Text("and now?")}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}

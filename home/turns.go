@@ -359,12 +359,8 @@ func (t *Turns) Status(ctx context.Context, r SessionRequest) (*TurnStatus, erro
 }
 
 func (t *Turns) status(ctx context.Context, r SessionRequest) (*TurnStatus, error) {
-	run, name, err := t.runOf(ctx, r.Session)
-	if err != nil {
-		return nil, err
-	}
-	s := run.status(name)
-	return s, t.withWorker(ctx, run, name, func(a *agent.Agent) (err error) {
+	var s *TurnStatus
+	read := func(a *agent.Agent) (err error) {
 		if s.Working, err = a.Holder(ctx); err != nil {
 			return err
 		}
@@ -378,7 +374,16 @@ func (t *Turns) status(ctx context.Context, r SessionRequest) (*TurnStatus, erro
 		}
 		s.Queued, err = a.Session().Queued()
 		return err
+	}
+	err := t.home.read(ctx, OpenRequest{Session: r.Session}, func(c *Conversation) error {
+		run := t.home.turns.get(c.Handle)
+		s = run.status(c.Handle)
+		if done, err := run.with(read); done {
+			return err
+		}
+		return withAgentOf(c, read)
 	})
+	return s, err
 }
 
 // RunningResult lists the turns that run.
@@ -428,6 +433,11 @@ func (t *Turns) withAgent(ctx context.Context, name string, f func(*agent.Agent)
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
+	return withAgentOf(c, f)
+}
+
+// withAgentOf is withAgent for a conversation that is open.
+func withAgentOf(c *Conversation, f func(*agent.Agent) error) (err error) {
 	a, err := agent.New(c.Session, agent.Options{Model: &offline.Model{}})
 	if err != nil {
 		return err

@@ -218,6 +218,9 @@ func (s *Session) findQueued(ctx context.Context, end store.Pos) ([]*Entry, erro
 			afterAsking = false
 			continue
 		}
+		if !afterAsking && !bytes.Contains(line.Data, []byte(CustomQueued)) && !bytes.Contains(line.Data, []byte(CustomAsking)) {
+			continue // most lines: a session may never have had a queue
+		}
 		e, err := decodeEntry(bytes.Clone(line.Data))
 		if err != nil {
 			continue
