@@ -6,8 +6,8 @@ import { complain, copy, counted, exact, Failed, go, Link, linkTo, say, useKeys 
 import { useLive } from "./live"
 import { fork } from "./actions"
 
-const chunk = 50 // rows are fetched so many at a time
-const most = 240 // and at most so many are in the document
+const chunk = 30 // rows are fetched so many at a time
+const most = 150 // and at most so many are in the document
 const rowText = 16 << 10 // how much text a row has until one asks for all of it
 
 /** html marks HTML that the server made of a session. This is the one place where text becomes
