@@ -107,14 +107,14 @@ func TestProgramsOfTheUI(t *testing.T) {
 	p.types("Oe")
 	p.sees("an editor shows # Which trees?")
 	p.sees("all keys")
-	if left, err := os.ReadDir(p.temporary); err != nil || len(left) > 0 {
-		t.Errorf("the editor's copy is still there: %v, %v", left, err)
-	}
 	p.types("q")
 	for more := range p.output {
 		p.seen += more
 	}
 	if err := p.cmd.Wait(); err != nil {
 		t.Errorf("%v: %q", err, ansi.Strip(p.seen))
+	}
+	if left, err := os.ReadDir(p.temporary); err != nil || len(left) > 0 {
+		t.Errorf("the editor's copy is still there: %v, %v", left, err)
 	}
 }
