@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -79,7 +80,7 @@ func main() {
 	tmp, err := os.MkdirTemp(*dir, "coppice-bench-")
 	check(err)
 	defer os.RemoveAll(tmp)
-	if !measure(os.Stdout, &bench{dir: tmp, quick: *quick}, append(works, growths()...), *only) {
+	if !measure(os.Stdout, &bench{dir: tmp, quick: *quick}, slices.Concat(works, databases(), growths()), *only) {
 		os.RemoveAll(tmp)
 		os.Exit(1)
 	}

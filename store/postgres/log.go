@@ -36,17 +36,25 @@ func (s *Store) handle(name string, k key, life int64) *log {
 // errMoved means that a row is no longer what it was a moment ago: look again.
 var errMoved error = &pgconn.PgError{Code: "40001", Message: "changed by another program again and again"}
 
-// appendLines moves the end of a log, if it is where the caller thinks, and adds the lines.
-const appendLines = `WITH head AS (
-		UPDATE coppice.logs SET tail = $5, modified = now(), marked = true
-		WHERE tenant = $1 AND log = $2 AND slot = 0 AND life = $3 AND tail = $4 RETURNING life
-	), added AS (
+// An append moves the end of the log, if that is where the caller thinks, and inserts the lines;
+// it has succeeded if there are as many rows. Most appends are of one line that names no blob.
+// For the server, that statement costs half as much as the others.
+const (
+	moveEnd = `WITH head AS (
+			UPDATE coppice.logs SET tail = $5, modified = now(), marked = true
+			WHERE tenant = $1 AND log = $2 AND slot = 0 AND life = $3 AND tail = $4 RETURNING life
+		)`
+	appendLine = moveEnd + `
+		INSERT INTO coppice.lines (tenant, log, life, pos, data) SELECT $1, $2, head.life, $4, $6 FROM head`
+	insertAppended = `
 		INSERT INTO coppice.lines (tenant, log, life, pos, data)
-		SELECT $1, $2, head.life, l.pos, l.data FROM head, unnest($6::bigint[], $7::bytea[]) l (pos, data)
-	), named AS (
-		INSERT INTO coppice.refs (tenant, log, life, ref)
-		SELECT $1, $2, head.life, r FROM head, unnest($8::bytea[]) r ON CONFLICT DO NOTHING
-	) SELECT count(*) FROM head`
+		SELECT $1, $2, head.life, l.pos, l.data FROM head, unnest($6::bigint[], $7::bytea[]) l (pos, data)`
+	appendLines  = moveEnd + insertAppended
+	appendNaming = moveEnd + `, named AS (
+			INSERT INTO coppice.refs (tenant, log, life, ref)
+			SELECT $1, $2, head.life, r FROM head, unnest($8::bytea[]) r ON CONFLICT DO NOTHING
+		)` + insertAppended
+)
 
 // Append implements store.Log.
 func (l *log) Append(ctx context.Context, at store.Pos, lines ...[]byte) (store.Pos, error) {
@@ -79,16 +87,21 @@ func (l *log) Append(ctx context.Context, at store.Pos, lines ...[]byte) (store.
 		err := s.read(ctx, op, l.name, func(ctx context.Context) error { return l.checkEnd(ctx, op, at) })
 		return at, err
 	}
-	refs, wasLost := refsIn(lines), false
+	statement, args := appendLines, []any{s.tenant, l.key.log, l.life, int64(at), end, positions, lines}
+	if refs := refsIn(lines); len(refs) > 0 {
+		statement, args = appendNaming, append(args, refs)
+	} else if len(lines) == 1 {
+		statement, args = appendLine, append(args[:5], lines[0])
+	}
+	wasLost := false
 	err := s.write(ctx, op, l.name, func(ctx context.Context) error {
 		if wasLost {
 			if there, err := l.isThere(ctx, at, end, lines); there || err != nil {
 				return err
 			}
 		}
-		moved := 0
-		err := s.pool.QueryRow(ctx, s.sql(appendLines), s.tenant, l.key.log, l.life, int64(at), end, positions, lines, refs).Scan(&moved)
-		if err != nil || moved == 1 {
+		added, err := s.pool.Exec(ctx, s.sql(statement), args...)
+		if err != nil || added.RowsAffected() == int64(len(lines)) {
 			wasLost = wasLost || judge(err) == lost
 			return err
 		}

@@ -13,22 +13,27 @@ import (
 )
 
 // Because the place of a line is the number of bytes before it, a page can be asked for by its
-// size. The first is small, for those who look at one line; the following ones are larger.
+// size. The first is small, for those who look at a few lines: often the first one, or the last
+// ones. The following ones are larger.
 const (
 	firstPage = 64 << 10
+	endPage   = 256 << 10
 	lastPage  = 2 << 20
 )
 
+// There are never more lines than bytes, so the LIMIT leaves out nothing. It tells the server to
+// go along the index, even if it knows nothing about the table yet.
+//
 // A page of lines, and with it, in the same round trip but later, the log's row. If the log is
-// then still the one that was opened, so it was when the lines were read. A page from before
-// goes back to the line before the position, however long that is.
+// then still the one that was opened, so it was when the lines were read.
 const (
 	pageAfter = `SELECT pos, data FROM coppice.lines
-		WHERE tenant = $1 AND log = $2 AND life = $3 AND pos >= $4 AND pos < $4 + $5 ORDER BY pos`
+		WHERE tenant = $1 AND log = $2 AND life = $3 AND pos >= $4 AND pos < $4 + $5 ORDER BY pos LIMIT $5`
 	pageBefore = `SELECT pos, data FROM coppice.lines
-		WHERE tenant = $1 AND log = $2 AND life = $3 AND pos < $4 AND pos >= least($4 - $5, (
-			SELECT max(pos) FROM coppice.lines WHERE tenant = $1 AND log = $2 AND life = $3 AND pos < $4))
-		ORDER BY pos DESC`
+		WHERE tenant = $1 AND log = $2 AND life = $3 AND pos < $4 AND pos >= $4 - $5 ORDER BY pos DESC LIMIT $5`
+	// lineBefore is for a line that is longer than a page.
+	lineBefore = `SELECT pos, data FROM coppice.lines
+		WHERE tenant = $1 AND log = $2 AND life = $3 AND pos < $4 AND $5::bigint > 0 ORDER BY pos DESC LIMIT 1`
 )
 
 // farthest is a position that no log reaches, and with which the server can still calculate.
@@ -127,12 +132,15 @@ func (l *log) Backward(ctx context.Context, from store.Pos) iter.Seq2[store.Line
 	const op = "read"
 	return func(yield func(store.Line, error) bool) {
 		fail := func(err error) { yield(store.Line{}, err) }
-		for at, size := from, int64(firstPage); ; size = min(2*size, lastPage) {
+		for at, size := from, int64(endPage); ; size = min(2*size, lastPage) {
 			if err := l.ready(ctx, op); err != nil {
 				fail(err)
 				return
 			}
 			lines, tail, err := l.page(ctx, op, pageBefore, int64(at), size)
+			if err == nil && len(lines) == 0 && at > 0 {
+				lines, tail, err = l.page(ctx, op, lineBefore, int64(at), size)
+			}
 			switch {
 			case err != nil:
 				fail(err)
