@@ -229,6 +229,7 @@ func postgresResume(b *bench) []row {
 			check(s.Close())
 		}
 		resume()
+		time.Sleep(50 * time.Millisecond) // until others were told of the new session
 		before := counted.trips.Load()
 		resume()
 		trips = append(trips, counted.trips.Load()-before)

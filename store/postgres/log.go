@@ -24,9 +24,8 @@ type log struct {
 	once sync.Once
 	done chan struct{} // closed by Close
 
-	mu      sync.Mutex // guards what follows
-	checked time.Time  // when the log was last found to be what was opened
-	edits   int64      // what Store.edits was then
+	mu    sync.Mutex // guards what follows
+	pages pages
 }
 
 func (s *Store) handle(name string, k key, life int64) *log {
@@ -177,10 +176,14 @@ func (l *log) End(ctx context.Context) (store.Pos, error) {
 		return 0, err
 	}
 	var h head
+	start, edits := time.Now(), l.store.edits.Load()
 	err := l.store.read(ctx, op, l.name, func(ctx context.Context) (err error) {
 		h, err = l.current(ctx, l.store.pool, op)
 		return err
 	})
+	if err == nil {
+		l.met(start, edits, nil)
+	}
 	return store.Pos(h.tail), err
 }
 
@@ -201,31 +204,21 @@ func (l *log) isSame(op string, h head, err error) error {
 // Flush has nothing to wait for: see Start.
 func (l *log) Flush(ctx context.Context) error { return l.ready(ctx, "flush") }
 
-// fresh is how long an answer of Current may serve.
-const fresh = 100 * time.Millisecond
-
-// Current implements store.Log. It asks the server at most every 100 ms, or after a rewrite by
-// this program; every other method that reads or writes notices a rewrite by itself.
+// Current implements store.Log. It asks the server only if nothing else has for a moment: every
+// other method that reads or writes notices a rewrite by itself.
 func (l *log) Current() error {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	now, edits := time.Now(), l.store.edits.Load()
-	if edits == l.edits && now.Sub(l.checked) < fresh {
+	isFresh := l.isFresh()
+	l.mu.Unlock()
+	if isFresh {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), statementTimeout)
 	defer cancel()
-	err := l.store.read(ctx, "read", l.name, func(ctx context.Context) error {
-		_, err := l.current(ctx, l.store.pool, "read")
+	if _, err := l.End(ctx); errors.Is(err, store.ErrReplaced) {
 		return err
-	})
-	if err == nil {
-		l.checked, l.edits = now, edits
 	}
-	if !errors.Is(err, store.ErrReplaced) {
-		return nil
-	}
-	return err
+	return nil
 }
 
 // Pin implements store.Log. The lock is a shared one, so that several copies can be made at

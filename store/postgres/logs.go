@@ -58,11 +58,43 @@ func (s *Store) Open(ctx context.Context, name string) (store.Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := s.find(ctx, op, name, k)
+	start, edits := time.Now(), s.edits.Load()
+	h, lines, err := s.findBeginning(ctx, op, name, k)
 	if err != nil {
 		return nil, err
 	}
-	return s.handle(name, k, h.life), nil
+	l := s.handle(name, k, h.life)
+	l.met(start, edits, lines)
+	return l, nil
+}
+
+// findBeginning is find, and with it, in the same round trip, the lines with which the log
+// begins: who opens a log mostly reads them next.
+func (s *Store) findBeginning(ctx context.Context, op, name string, k key) (h head, lines []store.Line, err error) {
+	err = s.read(ctx, op, name, func(ctx context.Context) error {
+		b := new(pgx.Batch)
+		b.Queue(s.sql(`SELECT pos, data, life FROM coppice.lines
+			WHERE tenant = $1 AND log = $2 AND pos < $4 AND life = (
+				SELECT life FROM coppice.logs WHERE tenant = $1 AND log = $2 AND slot = $3)
+			ORDER BY pos LIMIT $4`), s.tenant, k.log, k.slot, openPage)
+		b.Queue(s.sql(selectHead), s.tenant, k.log, k.slot)
+		results := s.pool.SendBatch(ctx, b)
+		defer results.Close()
+		rows, err := results.Query()
+		if err != nil {
+			return err
+		}
+		life := int64(0)
+		if lines, err = collectLines(rows, &life); err != nil {
+			return err
+		}
+		err = results.QueryRow().Scan(&h.life, &h.tail, &h.modified)
+		if h.life != life {
+			lines = nil // the log was rewritten in between
+		}
+		return absent(op, name, err)
+	})
+	return h, lines, err
 }
 
 // Stat implements store.Store.

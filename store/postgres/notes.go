@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -68,8 +69,17 @@ func (n *notes) List(ctx context.Context) ([]store.Note, error) {
 	return all, err
 }
 
-const writeNote = `INSERT INTO coppice.notes (tenant, room, name, version, data, modified) VALUES ($1, $2, $3, $4, $5, now())
-	ON CONFLICT (tenant, room, name) DO UPDATE SET version = $4, data = $5, modified = now()`
+// The statements that write a note: whatever it is now, if it has a version, and if there is
+// none. Of the versions before, a note remembers so many that somebody whose answer was lost can
+// find out whether their change was one of them.
+const (
+	writeNote = `INSERT INTO coppice.notes AS n (tenant, room, name, version, past, data, modified) VALUES ($1, $2, $3, $4, '{}', $5, now())
+		ON CONFLICT (tenant, room, name) DO UPDATE SET version = $4, past = (n.version || n.past)[1:32], data = $5, modified = now()`
+	changeNote = `UPDATE coppice.notes SET version = $4, past = (version || past)[1:32], data = $5, modified = now()
+		WHERE tenant = $1 AND room = $2 AND name = $3 AND version = $6`
+	insertNote = `INSERT INTO coppice.notes (tenant, room, name, version, past, data, modified)
+		VALUES ($1, $2, $3, $4, '{}', $5, now()) ON CONFLICT DO NOTHING`
+)
 
 // Write implements store.Notes.
 func (n *notes) Write(ctx context.Context, name string, data []byte) error {
@@ -125,32 +135,45 @@ func (n *notes) change(ctx context.Context, op, name string, change func(old []b
 	}
 }
 
-// swap writes a note if it has that version, which is 0 if there must be none.
+// swap writes a note if it has that version, or, if the version is 0, if there is none, and
+// reports whether it did.
 func (n *notes) swap(ctx context.Context, op, name string, version int64, data []byte) (done bool, err error) {
-	s, next := n.store, number()
+	s, next, wasLost := n.store, number(), false
 	if data == nil {
 		data = []byte{}
 	}
-	statement := `UPDATE coppice.notes SET version = $4, data = $5, modified = now()
-		WHERE tenant = $1 AND room = $2 AND name = $3 AND version = $6`
-	if version == 0 {
-		statement = `INSERT INTO coppice.notes (tenant, room, name, version, data, modified)
-			SELECT $1, $2, $3, $4, $5, now() WHERE $6::bigint = 0 ON CONFLICT DO NOTHING`
+	statement, args := insertNote, []any{s.tenant, n.room, name, next, data}
+	if version != 0 {
+		statement, args = changeNote, append(args, version)
 	}
 	err = s.write(ctx, op, name, func(ctx context.Context) error {
-		tag, err := s.pool.Exec(ctx, s.sql(statement), s.tenant, n.room, name, next, data, version)
-		if err != nil || tag.RowsAffected() == 1 {
-			done = err == nil
+		tag, err := s.pool.Exec(ctx, s.sql(statement), args...)
+		wasLost = wasLost || judge(err) == lost
+		if done = err == nil && tag.RowsAffected() == 1; done || err != nil || !wasLost {
 			return err
 		}
-		_, now, err := n.get(ctx, name)
-		done = err == nil && now == next
-		if errors.Is(err, pgx.ErrNoRows) {
-			err = nil
-		}
+		done, err = n.wasSwapped(ctx, op, name, version, next)
 		return err
 	})
 	return done, err
+}
+
+// wasSwapped reports whether a change of a version to the next one has happened, after its answer
+// was lost. Others may have changed the note since.
+func (n *notes) wasSwapped(ctx context.Context, op, name string, version, next int64) (bool, error) {
+	s := n.store
+	var versions []int64
+	err := s.pool.QueryRow(ctx, s.sql(`SELECT version || past FROM coppice.notes WHERE tenant = $1 AND room = $2 AND name = $3`),
+		s.tenant, n.room, name).Scan(&versions)
+	switch {
+	case slices.Contains(versions, next):
+		return true, nil
+	case err == nil && (slices.Contains(versions, version) || version == 0 && len(versions) <= 32):
+		return false, nil
+	case err != nil && !errors.Is(err, pgx.ErrNoRows):
+		return false, err
+	}
+	return false, &store.Error{Op: op, Name: name, Kind: store.ErrUnknown, Err: errors.New("the connection was lost, and then others changed or removed the note"), Hint: "look at it"}
 }
 
 // Remove implements store.Notes.

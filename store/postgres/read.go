@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -16,6 +17,7 @@ import (
 // size. The first is small, for those who look at a few lines: often the first one, or the last
 // ones. The following ones are larger.
 const (
+	openPage  = 16 << 10 // which comes with opening a log
 	firstPage = 64 << 10
 	endPage   = 256 << 10
 	lastPage  = 2 << 20
@@ -45,6 +47,7 @@ func (l *log) page(ctx context.Context, op, statement string, from, size int64) 
 	if from < 0 || from > farthest {
 		return nil, 0, l.fail(op, store.Pos(from), store.ErrInvalid)
 	}
+	start, edits := time.Now(), s.edits.Load()
 	err = s.read(ctx, op, l.name, func(ctx context.Context) error {
 		b := new(pgx.Batch)
 		b.Queue(s.sql(statement), s.tenant, l.key.log, l.life, from, size)
@@ -55,12 +58,7 @@ func (l *log) page(ctx context.Context, op, statement string, from, size int64) 
 		if err != nil {
 			return err
 		}
-		lines, err = pgx.CollectRows(rows, func(in pgx.CollectableRow) (line store.Line, err error) {
-			var pos int64
-			err = in.Scan(&pos, &line.Data)
-			line.Pos, line.Next = store.Pos(pos), store.Pos(pos+int64(len(line.Data))+1)
-			return line, err
-		})
+		lines, err = collectLines(rows)
 		if err != nil {
 			return err
 		}
@@ -69,7 +67,25 @@ func (l *log) page(ctx context.Context, op, statement string, from, size int64) 
 		tail = h.tail
 		return l.isSame(op, h, err)
 	})
+	if err == nil && statement == pageAfter {
+		l.met(start, edits, lines)
+	} else if err == nil {
+		backward := slices.Clone(lines)
+		slices.Reverse(backward)
+		l.met(start, edits, backward)
+	}
 	return lines, tail, err
+}
+
+// collectLines returns lines from rows that have their positions and bytes, and then what is
+// scanned into more.
+func collectLines(rows pgx.Rows, more ...any) ([]store.Line, error) {
+	return pgx.CollectRows(rows, func(in pgx.CollectableRow) (line store.Line, err error) {
+		var pos int64
+		err = in.Scan(append([]any{&pos, &line.Data}, more...)...)
+		line.Pos, line.Next = store.Pos(pos), store.Pos(pos+int64(len(line.Data))+1)
+		return line, err
+	})
 }
 
 // Forward implements store.Log.
@@ -91,6 +107,14 @@ var errStopped = errors.New("stopped")
 // forward gives out the lines from a position to the end, which it returns.
 func (l *log) forward(ctx context.Context, op string, from store.Pos, give func(store.Line) bool) (store.Pos, error) {
 	size, empty := int64(firstPage), 0
+	for _, line := range l.recall(from, false) {
+		if err := l.ready(ctx, op); err != nil {
+			return from, err
+		}
+		if from = line.Next; !give(l.cut(line)) {
+			return from, errStopped
+		}
+	}
 	for {
 		if err := l.ready(ctx, op); err != nil {
 			return from, err
@@ -132,7 +156,17 @@ func (l *log) Backward(ctx context.Context, from store.Pos) iter.Seq2[store.Line
 	const op = "read"
 	return func(yield func(store.Line, error) bool) {
 		fail := func(err error) { yield(store.Line{}, err) }
-		for at, size := from, int64(endPage); ; size = min(2*size, lastPage) {
+		at := from
+		for _, line := range slices.Backward(l.recall(from, true)) {
+			if err := l.ready(ctx, op); err != nil {
+				fail(err)
+				return
+			}
+			if at = line.Pos; !yield(l.cut(line), nil) {
+				return
+			}
+		}
+		for size := int64(endPage); at != 0 || from == 0; size = min(2*size, lastPage) {
 			if err := l.ready(ctx, op); err != nil {
 				fail(err)
 				return

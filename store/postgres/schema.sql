@@ -68,6 +68,7 @@ CREATE TABLE coppice.notes (
 	room     text        NOT NULL COLLATE "C",
 	name     text        NOT NULL COLLATE "C",
 	version  bigint      NOT NULL, -- another one after each write
+	past     bigint[]    NOT NULL, -- the versions before, the latest first: see notes.go
 	data     bytea       NOT NULL,
 	modified timestamptz NOT NULL,
 	PRIMARY KEY (tenant, room, name)
