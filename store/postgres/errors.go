@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/puddle/v2"
 
@@ -29,7 +30,7 @@ func judge(err error) verdict {
 	var connect *pgconn.ConnectError
 	var ours *store.Error
 	switch {
-	case err == nil, errors.As(err, &ours):
+	case err == nil, errors.As(err, &ours), errors.Is(err, pgx.ErrNoRows):
 		return final
 	case errors.As(err, &answer):
 		return judgeCode(answer.Code)
