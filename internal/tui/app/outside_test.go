@@ -15,10 +15,11 @@ func TestReadElsewhere(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	talk(t, h, "Garden", "What shall I plant?", "An \x1b[31moak. "+strings.Repeat("long ", 20_000)+"the end")
-	var who, text string
+	type copied struct{ who, text string }
+	copies, text := make(chan copied, 10), ""
 	as := func(name string) func(path string) *exec.Cmd {
 		return func(at string) *exec.Cmd {
-			copied, err := os.ReadFile(at)
+			content, err := os.ReadFile(at)
 			if err != nil {
 				t.Error(err)
 			}
@@ -26,7 +27,7 @@ func TestReadElsewhere(t *testing.T) {
 				t.Errorf("%v, %v", info.Mode(), err)
 			}
 			t.Cleanup(func() { _ = os.RemoveAll(filepath.Dir(at)) }) // the terminal of the test runs no programs
-			who, text = name, string(copied)
+			copies <- copied{name, string(content)}
 			return exec.Command("true")
 		}
 	}
@@ -34,8 +35,15 @@ func TestReadElsewhere(t *testing.T) {
 	d.sees("Garden")
 	reads := func(name string) {
 		t.Helper()
-		who = ""
-		d.until("the "+name, func(string) bool { return who == name })
+		d.until("the "+name, func(string) bool {
+			select {
+			case c := <-copies:
+				text = c.text
+				return c.who == name
+			default:
+				return false
+			}
+		})
 		if strings.Contains(text, "\x1b") {
 			t.Errorf("the copy can act on the terminal: %.200q", text)
 		}
