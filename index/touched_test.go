@@ -14,7 +14,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// touching makes a session whose tools touch files, and in which one word is said.
+// touching creates a session with one word from the user and tool calls that touch files.
 func (f *fixture) touching(h session.Header, word string, calls ...session.Content) *session.Session {
 	s := f.create(h)
 	f.append(s, session.RoleUser, session.Text(word))

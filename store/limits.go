@@ -1,6 +1,9 @@
 package store
 
-import "fmt"
+import (
+	"bytes"
+	"fmt"
+)
 
 // Limits are the bounds that a store was given. Zero means none.
 type Limits struct {
@@ -65,4 +68,16 @@ func (l Limit) Check(op, name string, size, max int64) error {
 		hint = "remove or move away sessions, or raise the limit"
 	}
 	return &Error{Op: op, Name: name, Kind: ErrTooLarge, Err: &LimitError{Limit: l, Size: size, Max: max}, Hint: hint}
+}
+
+// CheckLine returns nil, or why a store refuses a line: it is longer than max, where that is not
+// zero, or could not be read back as one line.
+func CheckLine(op, name string, line []byte, max int64) error {
+	if err := MaxEntry.Check(op, name, int64(len(line)), max); err != nil {
+		return err
+	}
+	if i := bytes.IndexByte(line, '\n'); i >= 0 {
+		return &Error{Op: op, Name: name, Kind: ErrInvalid, Err: fmt.Errorf("the line has a newline at byte %d", i)}
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"iter"
@@ -60,4 +61,21 @@ type Parts interface {
 	Remove(ctx context.Context, p Part) error
 	// Where returns the Place of a log, blob or note, whether or not it exists.
 	Where(kind PartKind, name string) string
+}
+
+// EditText returns a text with each line replaced by what edit returns for it, as Parts.Edit does
+// with a note. Line ends stay as they are.
+func EditText(text []byte, edit func(line []byte) ([]byte, error)) ([]byte, error) {
+	edited := []byte{}
+	for line := range bytes.Lines(text) {
+		line, whole := bytes.CutSuffix(line, []byte("\n"))
+		line, err := edit(bytes.Clone(line))
+		if err != nil {
+			return nil, err
+		}
+		if edited = append(edited, line...); whole {
+			edited = append(edited, '\n')
+		}
+	}
+	return edited, nil
 }

@@ -1,7 +1,6 @@
 package file
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -87,15 +86,8 @@ func (l *Log) Start(ctx context.Context, at store.Pos, lines ...[]byte) (store.P
 	return end, l.sync.commit(), nil
 }
 
-// checkLine refuses a line that could not be read back as one line.
 func (s *Store) checkLine(name string, line []byte) error {
-	if err := store.MaxEntry.Check("append", name, int64(len(line)), s.opts.MaxLine); err != nil {
-		return err
-	}
-	if i := bytes.IndexByte(line, '\n'); i >= 0 {
-		return &store.Error{Op: "append", Name: name, Kind: store.ErrInvalid, Err: fmt.Errorf("the line has a newline at byte %d", i)}
-	}
-	return nil
+	return store.CheckLine("append", name, line, s.opts.MaxLine)
 }
 
 // write puts the lines into the file, under the lock and after checking the position. The

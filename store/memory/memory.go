@@ -315,13 +315,7 @@ func (s *Store) ready(ctx context.Context, op, name string) error {
 }
 
 func (s *Store) checkLine(op, name string, line []byte) error {
-	if err := store.MaxEntry.Check(op, name, int64(len(line)), s.limits.Entry); err != nil {
-		return err
-	}
-	if bytes.IndexByte(line, '\n') >= 0 {
-		return &store.Error{Op: op, Name: name, Kind: store.ErrInvalid, Err: errors.New("line contains a newline")}
-	}
-	return nil
+	return store.CheckLine(op, name, line, s.limits.Entry)
 }
 
 func closed(done <-chan struct{}) bool {

@@ -64,7 +64,7 @@ func TestErrorFacts(t *testing.T) {
 	}{
 		{0, "{}", `append "talk" at byte 0: conflict: the log has moved on`},
 		{-1, "{}", `append "talk" at byte -1: invalid argument`},
-		{3, "{\n}", `append "talk": invalid argument: line contains a newline`},
+		{3, "{\n}", `append "talk": invalid argument: the line has a newline at byte 1`},
 		{3, "longer than ten", `append "talk": too large: the entry has 15 bytes, the limit is 10`},
 	} {
 		_, err := log.Append(t.Context(), test.at, []byte(test.line))

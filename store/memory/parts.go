@@ -233,16 +233,9 @@ func (p parts) editNote(ctx context.Context, part store.Part, edit func(line []b
 	if !ok {
 		return p.missing("edit", part)
 	}
-	fresh := []byte{}
-	for line := range bytes.Lines(old.data) {
-		data, whole := bytes.CutSuffix(line, []byte("\n"))
-		data, err := edit(bytes.Clone(data))
-		if err != nil {
-			return err
-		}
-		if fresh = append(fresh, data...); whole {
-			fresh = append(fresh, '\n')
-		}
+	fresh, err := store.EditText(old.data, edit)
+	if err != nil {
+		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

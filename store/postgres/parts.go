@@ -403,18 +403,7 @@ func (p parts) editNote(ctx context.Context, op string, part store.Part, edit fu
 		if old == nil {
 			return nil, &store.Error{Op: op, Name: part.Name, Path: part.Place, Kind: store.ErrNotExist}
 		}
-		fresh := []byte{}
-		for line := range bytes.Lines(old) {
-			data, whole := bytes.CutSuffix(line, []byte("\n"))
-			data, err := edit(bytes.Clone(data))
-			if err != nil {
-				return nil, err
-			}
-			if fresh = append(fresh, data...); whole {
-				fresh = append(fresh, '\n')
-			}
-		}
-		return fresh, nil
+		return store.EditText(old, edit)
 	})
 }
 

@@ -249,7 +249,7 @@ func drafts(t *testing.T, s store.Store) (all []store.Part) {
 	return all
 }
 
-// The index that belongs to the store is told exactly what has changed.
+// The store marks exactly those logs that its index has not seen yet.
 func TestMarks(t *testing.T) {
 	t.Parallel()
 	s := mustOpen(t, postgrestest.URL(t), nil)

@@ -11,14 +11,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// hub tells watchers when to look. It is told of changes by three: this program, at once; other
-// programs, through notifications; and a look at all watched logs twice a second, which alone
-// would do. So nothing is lost where notifications do not arrive, as behind a pool of
-// connections.
+// hub wakes watchers. It learns of changes in three ways: this program's own appends, at once;
+// notifications from other programs; and a check of all watched logs twice a second. The check
+// alone would be enough, so nothing is lost where notifications do not arrive, such as behind a
+// connection pool.
 //
-// An append notifies nobody itself, because a transaction that does takes a lock that the whole
-// server has only one of. A program collects what it has changed and notifies every few
-// milliseconds.
+// An append does not notify anyone itself: NOTIFY in a transaction takes a lock that is global to
+// the server. Instead, each program collects its changes and sends them every few milliseconds.
 type hub struct {
 	store  *Store
 	config *pgx.ConnConfig

@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -122,13 +121,7 @@ func (s *Store) checkLine(op, name string, line []byte) error {
 	if limit <= 0 {
 		limit = maxData
 	}
-	if err := store.MaxEntry.Check(op, name, int64(len(line)), limit); err != nil {
-		return err
-	}
-	if i := bytes.IndexByte(line, '\n'); i >= 0 {
-		return &store.Error{Op: op, Name: name, Kind: store.ErrInvalid, Err: errors.New("the line has a newline")}
-	}
-	return nil
+	return store.CheckLine(op, name, line, limit)
 }
 
 // Open implements store.Store.

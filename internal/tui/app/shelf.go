@@ -136,9 +136,9 @@ func (f *shelf) all() iter.Seq[*home.SessionInfo] {
 	}
 }
 
-// price fills in what sessions cost, as far as nothing was said in them since. What was added up
-// later than the list was read will do: otherwise one in which much is said would be asked for
-// without end.
+// price fills in what sessions cost, unless they have changed since the cost was added up. A cost
+// that is newer than the list is fine; insisting on the same moment would mean asking for a busy
+// session's cost forever.
 func (f *shelf) price(costs shelfCosts) {
 	for info := range f.all() {
 		if c, ok := costs[info.ID]; ok && !c.updated.Before(info.Updated) {

@@ -27,7 +27,7 @@ type grown struct {
 	err    error
 }
 
-// rewritten is the message that the whole session is written anew, as a redaction does.
+// rewritten is the message that the session was rewritten, for example by a redaction.
 type rewritten struct{}
 
 // follow watches the session for as long as the room is there, or until it is rewritten.
