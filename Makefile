@@ -130,6 +130,11 @@ soak: ## Property, kill and power-cut tests SOAK (50) times as long as in make t
 	@COPPICE_SOAK=$(SOAK) $(MAKE) --no-print-directory race TESTFLAGS='-count=1 -timeout=24h' \
 		TESTED="$$(grep -rl --include='*_test.go' internal/soak . | xargs -n 1 dirname | sort -u | xargs)"
 
+.PHONY: histories
+histories: ## What several processes saw of a store, a million operations: is it possible? On files, then PostgreSQL
+	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
+	for where in "$$dir/sessions" postgres:; do echo "== $$where"; $(GO) run ./bench/histories "$$where"; done
+
 .PHONY: cover
 # Counting makes the race detector more than twice as slow, so it has a run of its own, with
 # -short: what is random is done a tenth as often, and reaches the same lines.
