@@ -143,13 +143,11 @@ type Server struct {
 func Start(bin, dir string, settings ...string) (*Server, error) {
 	s := &Server{Dir: dir, bin: bin}
 	who, err := account()
+	if err == nil {
+		err = own(dir)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if who != nil {
-		if err := os.Chown(dir, int(who.Uid), int(who.Gid)); err != nil {
-			return nil, err
-		}
 	}
 	data := filepath.Join(dir, "data")
 	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "coppice", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C.UTF-8")

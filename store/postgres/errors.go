@@ -73,14 +73,27 @@ func (s *Store) write(ctx context.Context, op, name string, do func(ctx context.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.patience+statementTimeout)
 	defer cancel()
 	mayHave, err := s.insist(ctx, op, name, do)
+	if mayHave && err == nil {
+		_, err = s.insist(ctx, op, name, s.settle)
+	}
 	if mayHave && err != nil {
 		return &store.Error{Op: op, Name: name, Kind: store.ErrUnknown, Err: err, Hint: "open it again and look"}
 	}
 	return err
 }
 
-// insist calls do until it has an answer. Without one, it also reports whether the server may
-// have done what it was asked to.
+// settle waits until all that is visible is as durable as the server makes it. What was found to
+// be done after its answer was lost can be read before a synchronous standby has it, because the
+// connection ended while the server waited for the standby. A commit that writes something
+// waits for all before it.
+func (s *Store) settle(ctx context.Context) error {
+	_, err := s.pool.Exec(ctx, s.sql(`INSERT INTO coppice.gates VALUES ($1, $2)
+		ON CONFLICT (tenant, gate) DO UPDATE SET gate = excluded.gate`), s.tenant, gateSettle)
+	return err
+}
+
+// insist calls do until it has an answer. It also reports whether, without one or before the
+// last one, the server may have done what it was asked to.
 func (s *Store) insist(ctx context.Context, op, name string, do func(ctx context.Context) error) (mayHave bool, err error) {
 	if err := s.ready(ctx, op, name); err != nil {
 		return false, err
@@ -90,7 +103,7 @@ func (s *Store) insist(ctx context.Context, op, name string, do func(ctx context
 		err := do(ctx)
 		switch judge(err) {
 		case final:
-			return false, s.fail(op, name, err)
+			return mayHave && err == nil, s.fail(op, name, err)
 		case lost:
 			mayHave = true
 		}

@@ -76,10 +76,11 @@ func (l *locks) drop(conn *pgxpool.Conn) {
 	conn.Release()
 }
 
-// The gates are rows that exist only to be locked.
+// The gates are rows that exist only to be locked, or written to.
 const (
 	gateBlobs  = "blobs"  // shared by those who hold blobs; alone, who deletes some
 	gateCreate = "create" // who creates a log where only so many may be
+	gateSettle = "settle" // see Store.settle
 )
 
 // take locks a gate: alone, or together with others.
