@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/index/sqlite"
 	"github.com/coppice-dev/coppice/store/file"
 )
 
@@ -105,8 +106,9 @@ func makeIndex(dir string, messages int) {
 	defer st.Close()
 	path := filepath.Join(dir, "new", "index.db")
 	check(os.RemoveAll(filepath.Dir(path)))
-	ix, err := index.Open(ctx, st, path, nil)
+	room, err := sqlite.Open(ctx, path, nil)
 	check(err)
+	ix := index.New(st, room, nil)
 	defer ix.Close()
 	report, err := ix.CatchUp(ctx, nil)
 	check(err)

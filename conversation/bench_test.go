@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-dev/coppice/conversation"
 	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/index/sqlite"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
@@ -186,7 +187,7 @@ func BenchmarkList(b *testing.B) {
 		})
 	}
 	b.Run("files", both)
-	ix := must(index.Open(b.Context(), st, st.IndexPath(), nil))(b)
+	ix := index.New(st, must(sqlite.Open(b.Context(), st.IndexPath(), nil))(b), nil)
 	must(ix.CatchUp(b.Context(), nil))(b)
 	do(b, ix.Close())
 	b.Run("index", both)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/index/sqlite"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 )
@@ -37,13 +38,13 @@ func (c *catalogue) open(ctx context.Context, st store.Store, o *Options) *index
 		c.close()
 		return nil
 	}
-	var err error
 	if c.ix == nil {
-		if c.ix, err = index.Open(ctx, st, dir.IndexPath(), nil); err != nil {
+		room, err := sqlite.Open(ctx, dir.IndexPath(), nil)
+		if err != nil {
 			o.Logger.Debug("index not used", "error", err)
-			c.ix = nil
 			return nil
 		}
+		c.ix = index.New(st, room, nil)
 	}
 	report, err := c.ix.CatchUp(ctx, nil)
 	if err != nil || len(report.Unread) > 0 { // a list shows unreadable sessions with the reason, and the index cannot

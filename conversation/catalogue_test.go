@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-dev/coppice/conversation"
 	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/index/sqlite"
 	"github.com/coppice-dev/coppice/store/file"
 )
 
@@ -52,7 +53,7 @@ func TestListsAreTheSameWithAnIndex(t *testing.T) {
 			t.Errorf("%s: %d sessions, %d conversations", when, len(with[0]), len(with[3]))
 		}
 	}
-	ix := must(index.Open(t.Context(), st, st.IndexPath(), nil))(t)
+	ix := index.New(st, must(sqlite.Open(t.Context(), st.IndexPath(), nil))(t), nil)
 	must(ix.CatchUp(t.Context(), nil))(t)
 	do(t, ix.Close())
 	same("at first")

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/index/sqlite"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/vfs"
@@ -111,7 +112,7 @@ func (h *Home) indexBy(ctx context.Context, how indexing) (*index.Index, error) 
 		return nil, err
 	}
 	err = h.bringUp(ctx, ix, how)
-	if err == nil || !cannotWrite(err) || ix.Path() != h.indexPath() {
+	if err == nil || !cannotWrite(err) || ix.Where() != h.indexPath() {
 		return ix, err
 	}
 	// There was room to open it but not to update it. On a full disk, people must still be
@@ -238,7 +239,7 @@ func (h *Home) openElsewhere(ctx context.Context, why error) (ix *index.Index, e
 		ix, err = h.openTemporary(ctx)
 	}
 	if err == nil && vfs.NoSpace(why) { // a full disk is news; a read-only home is always like this
-		h.notify(ctx, Notice{Kind: IndexElsewhere, Path: ix.Path(), Error: described(why)})
+		h.notify(ctx, Notice{Kind: IndexElsewhere, Path: ix.Where(), Error: described(why)})
 	}
 	return ix, err
 }
@@ -265,7 +266,11 @@ func (h *Home) openIndexAt(ctx context.Context, path string) (*index.Index, erro
 	if err != nil {
 		return nil, err
 	}
-	return index.Open(ctx, h.store, path, &index.Options{Prices: prices, Apart: h.kind.cached || path != h.indexPath()})
+	room, err := sqlite.Open(ctx, path, nil)
+	if err != nil {
+		return nil, err
+	}
+	return index.New(h.store, room, &index.Options{Prices: prices, Apart: h.kind.cached || path != h.indexPath()}), nil
 }
 
 // readPrices returns the user's own prices, or nil if they have none.
@@ -360,15 +365,15 @@ func (h *Home) dropIndexes(ctx context.Context) (had []string, err error) {
 		if err := ix.Discard(ctx); err != nil {
 			return nil, err
 		}
-		if slices.Contains(paths, ix.Path()) {
-			had = append(had, ix.Path())
+		if slices.Contains(paths, ix.Where()) {
+			had = append(had, ix.Where())
 		}
 	}
 	if beside := h.indexPath(); beside != "" {
 		cached = append(cached, beside)
 	}
 	for _, path := range cached {
-		was, err := index.Delete(ctx, path)
+		was, err := sqlite.Delete(ctx, path)
 		if err != nil {
 			return had, err
 		}

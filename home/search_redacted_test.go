@@ -12,6 +12,7 @@ import (
 
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/index/sqlite"
 	"github.com/coppice-dev/coppice/session/clean"
 	"github.com/coppice-dev/coppice/store/vfs"
 	"github.com/coppice-dev/coppice/upkeep"
@@ -179,10 +180,11 @@ func TestRedactionReachesIndexesUnderOtherPaths(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ix, err := index.Open(t.Context(), h.Store(), filepath.Join(cache, "coppice", "0123456789abcdef.db"), &index.Options{Apart: true})
+	room, err := sqlite.Open(t.Context(), filepath.Join(cache, "coppice", "0123456789abcdef.db"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	ix := index.New(h.Store(), room, &index.Options{Apart: true})
 	if _, err := ix.CatchUp(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}

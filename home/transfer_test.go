@@ -15,6 +15,7 @@ import (
 
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/index/sqlite"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -107,10 +108,11 @@ func TestImportIsIndexedBesideIt(t *testing.T) {
 		if _, err := os.Stat(indexPath(h.Home)); err != nil {
 			continue
 		}
-		ix, err := index.Open(t.Context(), h.Store(), indexPath(h.Home), nil)
+		room, err := sqlite.Open(t.Context(), indexPath(h.Home), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
+		ix := index.New(h.Store(), room, nil)
 		status, err := ix.Status(t.Context())
 		if err := errors.Join(err, ix.Close()); err != nil {
 			t.Fatal(err)

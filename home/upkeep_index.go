@@ -40,5 +40,5 @@ func (u *Upkeep) rebuildIndex(ctx context.Context) (*RebuildResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &RebuildResult{ix.Path()}, nil
+	return &RebuildResult{ix.Where()}, nil
 }

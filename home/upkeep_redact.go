@@ -66,7 +66,7 @@ func (u *Upkeep) redact(ctx context.Context, r RedactRequest) (*upkeep.RedactRes
 			if err != nil {
 				return "", err
 			}
-			return ix.Path(), nil
+			return ix.Where(), nil
 		},
 	})
 	if result != nil {

@@ -19,6 +19,9 @@ import (
 // maxAcross is the number of conversations that are searched for the other parts of a query.
 const maxAcross = 200
 
+// acrossMatches is how many matches are asked for at a time.
+const acrossMatches = 1_000
+
 // acrossPart is a part of a query that one text must have.
 type acrossPart struct {
 	piece
@@ -88,22 +91,17 @@ func (s *search) acrossParts(query and) ([]acrossPart, error) {
 // newestOfEach returns the newest match of each conversation, of so many conversations at most,
 // with its score; and whether there were too many matches to look at all.
 func (s *search) newestOfEach(most int) (found map[int64][]candidate, bounded bool, err error) {
-	rows, err := s.matches()
-	if err != nil {
-		return nil, false, err
-	}
-	defer rows.Close()
 	found = make(map[int64][]candidate)
 	chains := make(map[int64]int64) // the conversations of sessions
 	var order []candidate
-	for looked := 0; len(found) < most && rows.Next(); looked++ {
-		if looked == maxLooked {
-			bounded = true
-			break
-		}
-		c, pass, err := scanCandidate(rows)
+	looked := 0
+	for c, err := range s.matches(acrossMatches) {
 		if err != nil {
 			return nil, false, err
+		}
+		if looked++; looked > maxLooked {
+			bounded = true
+			break
 		}
 		id, ok := chains[c.session]
 		if !ok {
@@ -115,15 +113,16 @@ func (s *search) newestOfEach(most int) (found map[int64][]candidate, bounded bo
 		if found[id] != nil {
 			continue
 		}
-		if pass, err = s.passes(c, pass); err != nil {
+		pass, err := s.passes(c.candidate, c.inSession)
+		if err != nil {
 			return nil, false, err
 		}
 		if pass {
-			found[id], order = []candidate{c}, append(order, c)
+			found[id], order = []candidate{c.candidate}, append(order, c.candidate)
 		}
-	}
-	if err := rows.Err(); err != nil {
-		return nil, false, err
+		if len(found) == most {
+			break
+		}
 	}
 	if err := s.score(order); err != nil {
 		return nil, false, err

@@ -6,6 +6,8 @@ import (
 	"database/sql"
 	"slices"
 	"time"
+
+	"github.com/coppice-dev/coppice/index/room"
 )
 
 // adding is a Stats under construction. A ledger has tens of thousands of rows, and each
@@ -90,11 +92,11 @@ func newAdding(ix *Index, o StatsOptions) *adding {
 }
 
 // read adds up the requested ledgers.
-func (a *adding) read(ctx context.Context, db *database) error {
+func (a *adding) read(ctx context.Context, db room.Tables) error {
 	if err := a.readNames(ctx, db); err != nil {
 		return err
 	}
-	where, args := `1`, []any{}
+	where, args := `1 = 1`, []any{}
 	if a.o.Session != "" {
 		row, err := conversationOf(ctx, db, a.o.Session)
 		if err != nil {
@@ -119,7 +121,7 @@ func (a *adding) read(ctx context.Context, db *database) error {
 	return rows.Err()
 }
 
-func (a *adding) readNames(ctx context.Context, db *database) error {
+func (a *adding) readNames(ctx context.Context, db room.Tables) error {
 	rows, err := db.QueryContext(ctx, `SELECT id, name FROM names`)
 	if err != nil {
 		return err

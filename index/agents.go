@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coppice-dev/coppice/index/room"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 )
@@ -27,7 +28,7 @@ func isProject(name string) (string, []any) {
 // isCalledIn is the condition that a name means the path in a column: it is its last element,
 // its last few, or all of it.
 func isCalledIn(column, name string) (string, []any) {
-	return `(lower(` + column + `) = lower(?) OR lower(substr(` + column + `, -length(?) - 1)) IN ('/' || lower(?), '\' || lower(?)))`,
+	return `(lower(` + column + `) = lower(?) OR lower(substr(` + column + `, length(` + column + `) - length(?))) IN ('/' || lower(?), '\' || lower(?)))`,
 		[]any{name, name, name, name}
 }
 
@@ -61,8 +62,8 @@ func errUnknown(op string, kind error, what, value string, known []string) error
 const noMaker = -1
 
 // makerID returns the number of an agent, or noMaker.
-func makerID(ctx context.Context, db *database, agent string) (int64, error) {
-	rows, err := db.QueryContext(ctx, `SELECT id FROM names n WHERE name = ? COLLATE NOCASE
+func makerID(ctx context.Context, db room.Tables, agent string) (int64, error) {
+	rows, err := db.QueryContext(ctx, `SELECT id FROM names n WHERE lower(name) = lower(?)
 		AND EXISTS (SELECT 1 FROM sessions s INDEXED BY by_maker WHERE s.maker = n.id)`, agent)
 	if err != nil {
 		return noMaker, err
@@ -91,7 +92,7 @@ func (s *search) checkRoles() error {
 		}
 		said := 0
 		if len(facets) > 0 {
-			err = s.db.QueryRowContext(s.ctx, `SELECT count(*) FROM (SELECT 1 FROM fts WHERE fts MATCH ? LIMIT 1)`, strings.Join(facets, " OR ")).Scan(&said)
+			err = s.db.QueryRowContext(s.ctx, `SELECT count(*) FROM (SELECT 1 FROM fts WHERE fts MATCH ? LIMIT 1) some`, anyFacet(facets)).Scan(&said)
 		}
 		if err == nil && said == 0 {
 			err = errUnknown("search", store.ErrInvalid, "role", role, knownRoles)

@@ -74,7 +74,8 @@ func (w *writer) addSilent(s *state, n int64, rec *record, carried carriage) err
 	if err != nil {
 		return err
 	}
-	_, err = w.exec(`INSERT OR REPLACE INTO silent (session, entry, time, role, model, carried) VALUES (?, ?, ?, ?, ?, ?)`,
+	_, err = w.exec(`INSERT INTO silent (session, entry, time, role, model, carried) VALUES (?, ?, ?, ?, ?, ?)
+		ON CONFLICT (session, entry) DO UPDATE SET time = excluded.time, role = excluded.role, model = excluded.model, carried = excluded.carried`,
 		s.id, n, cmp.Or(rec.time, s.updated), role, model, carried)
 	return err
 }
@@ -202,10 +203,10 @@ func (w *writer) numberOf(s *state, id string, key any) (n int64, found bool, er
 func (w *writer) isAfterAll(s *state, key any) (bool, error) {
 	if s.greatest == nil {
 		var greatest any
-		if _, err := w.findWritten([]any{&greatest}, `SELECT max(id) FROM entries WHERE session = ?`, s.id); err != nil {
+		if _, err := w.findWritten([]any{&greatest}, `SELECT id FROM entries WHERE session = ? AND id IS NOT NULL ORDER BY id DESC LIMIT 1`, s.id); err != nil {
 			return false, err
 		}
-		s.greatest, _ = greatest.([]byte) // SQLite sorts bytes after everything else
+		s.greatest, _ = greatest.([]byte)
 		if s.greatest == nil {
 			s.greatest = []byte{}
 		}
@@ -282,7 +283,7 @@ func (w *writer) noteLost(s *state, rec *record, n int64) error {
 		if id == rec.id {
 			continue
 		}
-		if _, err := w.exec(`INSERT OR IGNORE INTO damage (session, id, n) VALUES (?, ?, ?)`, s.id, idKey(id), n); err != nil {
+		if _, err := w.exec(`INSERT INTO damage (session, id, n) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`, s.id, idKey(id), n); err != nil {
 			return err
 		}
 	}

@@ -1,7 +1,6 @@
 package index
 
 import (
-	"database/sql"
 	"slices"
 	"strings"
 )
@@ -12,40 +11,30 @@ import (
 // rows of the large tables wait in a bulk, and one statement writes many.
 //
 // Waiting rows must be invisible. A statement that names a table first writes the rows
-// that wait for it: see prepared.waiting. The text of the statement decides, so no
+// that wait for it: see show. The text of the statement decides, so no
 // caller has to remember. Only findWritten ignores waiting rows, for callers that know
 // them already.
 
-// bulkSizes are how many rows a statement writes, the most first. The smaller ones write a
-// remainder: preparing a statement of another length would take longer.
-var bulkSizes = [...]int{64, 8, 1}
+// bulkRows is how many rows are written at once.
+const bulkRows = 256
 
 // bulk has rows of one table that wait to be written.
 type bulk struct {
 	table   string // as statements name it
-	head    string // INSERT INTO table (columns) VALUES
+	columns string
 	tail    string // what follows the rows, such as ON CONFLICT
-	columns int
+	width   int
 	args    []any // of the rows that wait, one after the other
-	stmts   [len(bulkSizes)]*sql.Stmt
 }
 
-// newBulk returns a bulk for a statement without its values.
 func newBulk(table, columns, tail string) *bulk {
-	return &bulk{
-		table: table, tail: tail, columns: strings.Count(columns, ",") + 1,
-		// OR FAIL: an error ends the transaction. So SQLite need not be able to undo half
-		// of a statement, for which it would copy every page before it changes it.
-		head: "INSERT OR FAIL INTO " + table + " (" + columns + ") VALUES ",
-	}
+	return &bulk{table: table, columns: columns, tail: tail, width: strings.Count(columns, ",") + 1}
 }
-
-func (b *bulk) isEmpty() bool { return len(b.args) == 0 }
 
 // add queues a row, and writes all queued rows once there are enough.
 func (w *writer) add(b *bulk, row ...any) error {
 	b.args = append(b.args, row...)
-	if len(b.args) < bulkSizes[0]*b.columns {
+	if len(b.args) < bulkRows*b.width {
 		return nil
 	}
 	return w.writeBulk(b)
@@ -53,31 +42,13 @@ func (w *writer) add(b *bulk, row ...any) error {
 
 // writeBulk writes the rows that wait.
 func (w *writer) writeBulk(b *bulk) error {
-	rest := b.args
-	for i, rows := range bulkSizes {
-		for n := rows * b.columns; len(rest) >= n; rest = rest[n:] {
-			if b.stmts[i] == nil {
-				one := "(" + strings.Repeat("?, ", b.columns-1) + "?)"
-				s, err := w.tx.PrepareContext(w.ctx, b.head+strings.Repeat(one+", ", rows-1)+one+b.tail)
-				if err != nil {
-					return err
-				}
-				b.stmts[i] = s
-			}
-			if _, err := b.stmts[i].ExecContext(w.ctx, rest[:n]...); err != nil {
-				return err
-			}
-		}
+	if len(b.args) == 0 {
+		return nil
 	}
+	err := w.tx.InsertContext(w.ctx, b.table, b.columns, b.tail, b.args)
 	clear(b.args) // do not keep alive what the rows pointed to
 	b.args = b.args[:0]
-	return nil
-}
-
-// prepared is a statement of the transaction.
-type prepared struct {
-	*sql.Stmt
-	waiting []*bulk // the bulks of the tables that it names
+	return err
 }
 
 // bulks returns all bulks of a writer.
@@ -95,32 +66,23 @@ func (w *writer) writeWaiting() error {
 	return nil
 }
 
-// stmt prepares a statement once in a transaction, whose end closes it, and writes the rows
-// that wait for the tables that it names.
-func (w *writer) stmt(query string) (*sql.Stmt, error) {
-	p, ok := w.stmts[query]
+// show writes the rows that wait for the tables that a statement names.
+func (w *writer) show(query string) error {
+	waiting, ok := w.waiting[query]
 	if !ok {
-		s, err := w.tx.PrepareContext(w.ctx, query)
-		if err != nil {
-			return nil, err
-		}
-		p = &prepared{Stmt: s}
 		for _, b := range w.bulks() {
 			if names(query, b.table) {
-				p.waiting = append(p.waiting, b)
+				waiting = append(waiting, b)
 			}
 		}
-		w.stmts[query] = p
+		w.waiting[query] = waiting
 	}
-	for _, b := range p.waiting {
-		if b.isEmpty() {
-			continue
-		}
+	for _, b := range waiting {
 		if err := w.writeBulk(b); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return p.Stmt, nil
+	return nil
 }
 
 // names reports whether a statement reads or writes a table. A column may have the

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coppice-dev/coppice/index/room"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -37,12 +38,12 @@ func scanSession(rows *sql.Rows, more ...any) (Session, error) {
 }
 
 // scanSessions returns the sessions for which a condition holds.
-func scanSessions(ctx context.Context, db *database, cond string, args ...any) ([]Session, error) {
+func scanSessions(ctx context.Context, db room.Tables, cond string, args ...any) ([]Session, error) {
 	return scanSessionsFrom(ctx, db, "sessions s", cond, args...)
 }
 
 // scanSessionsFrom is scanSessions with a choice of the SQL index.
-func scanSessionsFrom(ctx context.Context, db *database, from, cond string, args ...any) ([]Session, error) {
+func scanSessionsFrom(ctx context.Context, db room.Tables, from, cond string, args ...any) ([]Session, error) {
 	rows, err := db.QueryContext(ctx, `SELECT `+sessionColumns+` FROM `+from+` WHERE `+cond, args...)
 	if err != nil {
 		return nil, err
@@ -82,7 +83,7 @@ func (ix *Index) Find(ctx context.Context, prefix string) ([]Session, error) {
 		return nil, nil
 	}
 	var found []Session
-	err := ix.read(ctx, "find", func(db *database) (err error) {
+	err := ix.read(ctx, "find", func(db room.Tables) (err error) {
 		for _, cond := range []string{`s.name = ?1 OR s.sid = ?1 AND ?2 <> ''`, `s.key = ?1 AND s.key <> '' AND ?2 <> ''`} {
 			if found, err = findSessions(ctx, db, "sessions s", cond, prefix); err != nil || len(found) > 0 {
 				return err
@@ -100,7 +101,7 @@ func (ix *Index) Find(ctx context.Context, prefix string) ([]Session, error) {
 	return found, err
 }
 
-func findSessions(ctx context.Context, db *database, from, cond, prefix string) ([]Session, error) {
+func findSessions(ctx context.Context, db room.Tables, from, cond, prefix string) ([]Session, error) {
 	return scanSessionsFrom(ctx, db, from, `s.name IS NOT NULL AND (`+cond+`) ORDER BY s.updated DESC, s.ord DESC LIMIT ?3`, prefix, afterPrefix(prefix), maxFound)
 }
 
@@ -109,8 +110,8 @@ func findSessions(ctx context.Context, db *database, from, cond, prefix string) 
 const maxSorted = 2_000
 
 // countPrefix counts the sessions whose names have a prefix, up to maxSorted and one.
-func countPrefix(ctx context.Context, db *database, prefix string) (n int, err error) {
-	err = db.QueryRowContext(ctx, `SELECT count(*) FROM (SELECT 1 FROM sessions WHERE name >= ? AND name < ? LIMIT ?)`,
+func countPrefix(ctx context.Context, db room.Tables, prefix string) (n int, err error) {
+	err = db.QueryRowContext(ctx, `SELECT count(*) FROM (SELECT 1 FROM sessions WHERE name >= ? AND name < ? LIMIT ?) some`,
 		prefix, afterPrefix(prefix), maxSorted+1).Scan(&n)
 	return n, err
 }
@@ -118,15 +119,15 @@ func countPrefix(ctx context.Context, db *database, prefix string) (n int, err e
 // Lookups of names: up to ?3 names that begin with ?1 and come before ?2; the names imported
 // from another program's id ?1; and the neighbours of the name ?2 with the prefix ?1.
 const (
-	namesLike = `SELECT * FROM (SELECT name FROM sessions WHERE name >= ?1 AND name < ?2 ORDER BY name LIMIT ?3)
-		UNION SELECT * FROM (SELECT name FROM sessions WHERE tail >= ?1 AND tail < ?2 AND tail <> '' AND name IS NOT NULL ORDER BY tail LIMIT ?3)
+	namesLike = `SELECT * FROM (SELECT name FROM sessions WHERE name >= ?1 AND name < ?2 ORDER BY name LIMIT ?3) a
+		UNION SELECT * FROM (SELECT name FROM sessions WHERE tail >= ?1 AND tail < ?2 AND tail <> '' AND name IS NOT NULL ORDER BY tail LIMIT ?3) b
 		ORDER BY 1 LIMIT ?3`
 	nativesExact = `SELECT name FROM sessions WHERE native = ?1 AND native <> '' AND name IS NOT NULL ORDER BY name LIMIT ?2`
 	nativesLike  = `SELECT name FROM sessions WHERE native >= ?1 AND native < ?2 AND native <> '' AND name IS NOT NULL AND folded = 0 ORDER BY native LIMIT ?3`
-	rivalsOf     = `SELECT * FROM (SELECT name FROM sessions WHERE name < ?1 AND name <> ?2 ORDER BY name DESC LIMIT 1)
-		UNION ALL SELECT * FROM (SELECT name FROM sessions WHERE name >= ?1 AND name <> ?2 ORDER BY name LIMIT 1)
-		UNION ALL SELECT * FROM (SELECT name FROM sessions WHERE tail < ?1 AND tail <> '' AND name <> ?2 ORDER BY tail DESC LIMIT 1)
-		UNION ALL SELECT * FROM (SELECT name FROM sessions WHERE tail >= ?1 AND tail <> '' AND name <> ?2 ORDER BY tail LIMIT 1)`
+	rivalsOf     = `SELECT * FROM (SELECT name FROM sessions WHERE name < ?1 AND name <> ?2 ORDER BY name DESC LIMIT 1) a
+		UNION ALL SELECT * FROM (SELECT name FROM sessions WHERE name >= ?1 AND name <> ?2 ORDER BY name LIMIT 1) b
+		UNION ALL SELECT * FROM (SELECT name FROM sessions WHERE tail < ?1 AND tail <> '' AND name <> ?2 ORDER BY tail DESC LIMIT 1) c
+		UNION ALL SELECT * FROM (SELECT name FROM sessions WHERE tail >= ?1 AND tail <> '' AND name <> ?2 ORDER BY tail LIMIT 1) d`
 )
 
 // Names returns, in order, at most limit names of logs that begin with a prefix, or whose
@@ -169,7 +170,7 @@ func (ix *Index) Rivals(ctx context.Context, names ...string) ([]string, error) 
 }
 
 func (ix *Index) names(ctx context.Context, query string, args ...any) (names []string, err error) {
-	err = ix.read(ctx, "names", func(db *database) error {
+	err = ix.read(ctx, "names", func(db room.Tables) error {
 		rows, err := db.QueryContext(ctx, query, args...)
 		if err != nil {
 			return err
@@ -188,7 +189,7 @@ func SameTitle(a, b string) bool { return a != "" && foldTitle(a) == foldTitle(b
 // latest first.
 func (ix *Index) FindTitle(ctx context.Context, title string) ([]Session, error) {
 	var found []Session
-	err := ix.read(ctx, "find", func(db *database) (err error) {
+	err := ix.read(ctx, "find", func(db room.Tables) (err error) {
 		found, err = scanSessionsFrom(ctx, db, "sessions s INDEXED BY by_sort_title",
 			`s.sort_title = ? AND s.sort_title <> '' AND s.part IN (0, 2) ORDER BY s.updated DESC, s.ord DESC LIMIT ?`,
 			foldTitle(title), maxFound)
@@ -208,7 +209,7 @@ func afterPrefix(prefix string) string { return prefix + "\U0010FFFF" }
 // frequent first.
 func (ix *Index) Tags(ctx context.Context) ([]Count, error) {
 	counts := make(map[string]int64)
-	err := ix.read(ctx, "tags", func(db *database) error {
+	err := ix.read(ctx, "tags", func(db room.Tables) error {
 		clear(counts) // this may run twice
 		return scanCounts(ctx, db, counts, `SELECT tag, count(*) FROM tags t WHERE
 			(SELECT part FROM sessions s WHERE s.id = t.session) <> 1 GROUP BY tag`)
@@ -220,7 +221,7 @@ func (ix *Index) Tags(ctx context.Context) ([]Count, error) {
 // as forge/parser is below forge.
 func (ix *Index) TaggedBelow(ctx context.Context, tags ...string) (map[string]int64, error) {
 	counts := make(map[string]int64)
-	err := ix.read(ctx, "tags", func(db *database) error {
+	err := ix.read(ctx, "tags", func(db room.Tables) error {
 		for _, tag := range tags {
 			err := scanCounts(ctx, db, counts, `SELECT ?1, count(DISTINCT session) FROM tags t WHERE
 				(tag = ?1 OR tag > ?1 || '/' AND tag < ?1 || '0') AND (SELECT part FROM sessions s WHERE s.id = t.session) <> 1`, tag)
@@ -233,7 +234,7 @@ func (ix *Index) TaggedBelow(ctx context.Context, tags ...string) (map[string]in
 	return counts, err
 }
 
-func scanCounts(ctx context.Context, db *database, counts map[string]int64, query string, args ...any) error {
+func scanCounts(ctx context.Context, db room.Tables, counts map[string]int64, query string, args ...any) error {
 	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {
 		return err

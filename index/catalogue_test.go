@@ -371,7 +371,7 @@ func TestTagsAndStatus(t *testing.T) {
 		t.Errorf("tags %v", tags)
 	}
 	status := must[index.Status](t)(ix.Status(context.Background()))
-	if status.Sessions != 7 || status.Entries == 0 || status.Texts == 0 || status.Size == 0 || status.SQLite == "" {
+	if status.Sessions != 7 || status.Entries == 0 || status.Texts == 0 || status.Size == 0 || status.Engine == "" {
 		t.Errorf("status %+v", status)
 	}
 	report, err := ix.Rebuild(context.Background(), nil)

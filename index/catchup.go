@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coppice-dev/coppice/index/room"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 )
@@ -70,7 +71,7 @@ func (ix *Index) bringUp(ctx context.Context, how manner, progress func(done, to
 	defer stop()
 	report, err := ix.turns.do(ctx, how == catchUpSweep, func() (Report, error) { return ix.takeTurn(ctx, how, progress) })
 	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx) // not SQLite's wording of it
+		err = context.Cause(ctx) // not the database's wording of it
 	}
 	report.Duration = time.Since(start)
 	return report, ix.fail("catch up", err)
@@ -78,9 +79,9 @@ func (ix *Index) bringUp(ctx context.Context, how manner, progress func(done, to
 
 // takeTurn runs one CatchUp. It begins again if the index turns out to be damaged or deleted.
 func (ix *Index) takeTurn(ctx context.Context, how manner, progress func(done, total int64)) (report Report, err error) {
-	err = errReplaced
-	for n := 0; n < maxReplaced && (isDamage(err) || errors.Is(err, errReplaced)); n++ {
-		if err = ix.follow(ctx); err == nil {
+	err = room.ErrReplaced
+	for n := 0; n < maxReplaced && isLost(err); n++ {
+		if err = ix.room.Follow(ctx); err == nil {
 			report, err = ix.catchUp(ctx, how, progress)
 		}
 	}
@@ -89,12 +90,12 @@ func (ix *Index) takeTurn(ctx context.Context, how manner, progress func(done, t
 
 // errRewritten means that a log was rewritten. An index that is apart must forget everything
 // it had of that log, so it counts as damaged.
-var errRewritten = errors.New("a session was rewritten")
+var errRewritten = fmt.Errorf("%w: a session was rewritten", room.ErrDamaged)
 
 // Rebuild deletes the index and builds it again from the logs. Queries wait until it is
 // complete.
 func (ix *Index) Rebuild(ctx context.Context, progress func(done, total int64)) (Report, error) {
-	if err := ix.alone(ctx, func() error { return ix.replace(ctx) }); err != nil {
+	if err := ix.alone(ctx, ix.room.Empty); err != nil {
 		return Report{}, ix.fail("rebuild", err)
 	}
 	return ix.CatchUp(ctx, progress)
@@ -105,13 +106,13 @@ func (ix *Index) catchUp(ctx context.Context, how manner, progress func(done, to
 	if how == catchUpBeside {
 		r.part = besideBatch
 	}
-	err := ix.withDB(func(db *database) error {
+	err := ix.room.View(ctx, false, func(db room.Tables) error {
 		r.db = db
 		return r.run()
 	})
 	if err == nil {
-		r.db.behind.Store(false)
-		r.report.Rebuilt = ix.rebuilt.Swap(false)
+		ix.room.Filled(r.db)
+		r.report.Rebuilt = ix.room.Rebuilt()
 	}
 	return r.report, err
 }
@@ -120,7 +121,7 @@ func (ix *Index) catchUp(ctx context.Context, how manner, progress func(done, to
 type catching struct {
 	ctx      context.Context
 	ix       *Index
-	db       *database
+	db       room.Tables
 	sweep    bool // look at every session
 	part     int  // the largest batches have 1/part of the full size
 	changes  store.Changes

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/coppice-dev/coppice/index/room"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 )
@@ -91,15 +92,15 @@ func (w *writer) takeBack(s *state) error {
 			d.carried = max(d.carried, carriedCopy)
 		}
 	}
-	if _, err := w.exec(`UPDATE silent SET carried = max(carried, 1) WHERE session = ?`, s.id); err != nil {
+	if _, err := w.exec(`UPDATE silent SET carried = 1 WHERE session = ? AND carried = 0`, s.id); err != nil {
 		return err
 	}
-	more, err := w.exec(`UPDATE entries SET origin = '' WHERE session = ? AND says IS NOT NULL AND origin IS NULL AND class <> ?`, s.id, classUnique)
+	more, err := w.exec(`UPDATE entries SET origin = ? WHERE session = ? AND says IS NOT NULL AND origin IS NULL AND class <> ?`, []byte{}, s.id, classUnique)
 	if err != nil {
 		return err
 	}
 	s.carried += more
-	_, err = w.exec(`UPDATE docs SET carried = max(carried, 1) WHERE id IN (SELECT rowid FROM fts WHERE fts MATCH ?) AND session = ?`, quote(facet('s', s.id)), s.id)
+	_, err = w.exec(`UPDATE docs SET carried = 1 WHERE id IN (SELECT rowid FROM fts WHERE fts MATCH ?) AND session = ? AND carried = 0`, ofSession(s.id), s.id)
 	return err
 }
 
@@ -269,11 +270,11 @@ func (w *writer) chainRow(rows map[string]*linkRow, c session.Linked, free map[i
 			return id, nil
 		}
 	}
-	if _, err := w.exec(`INSERT INTO sessions (sid, part) VALUES (?, ?)`, c.ID, partChain); err != nil {
+	id, err := w.newSession()
+	if err != nil {
 		return 0, err
 	}
-	var id int64
-	_, err := w.find([]any{&id}, `SELECT last_insert_rowid()`)
+	_, err = w.exec(`INSERT INTO sessions (id, sid, part) VALUES (?, ?, ?)`, id, c.ID, partChain)
 	return id, err
 }
 
@@ -361,8 +362,8 @@ func (w *writer) sumUp(id int64, c session.Linked) error {
 const (
 	messageBefore = `EXISTS (SELECT 1 FROM entries e WHERE e.session = l.id AND e.class = 0 AND `
 	hasOrigin     = `((SELECT 1 FROM sessions l WHERE l.chain = s.chain AND l.chain <> 0 AND l.nth < s.nth
-	AND (c.origin <> '' AND (` + messageBefore + `e.id = c.origin) OR ` + messageBefore + `e.origin = c.origin))
-		OR ` + messageBefore + `e.id = c.id) OR ` + messageBefore + `e.origin = c.id) OR c.origin = '' AND ` + messageBefore + `e.says = c.says))
+	AND (length(c.origin) > 0 AND (` + messageBefore + `e.id = c.origin) OR ` + messageBefore + `e.origin = c.origin))
+		OR ` + messageBefore + `e.id = c.id) OR ` + messageBefore + `e.origin = c.id) OR length(c.origin) = 0 AND ` + messageBefore + `e.says = c.says))
 	ORDER BY l.nth DESC LIMIT 1) IS NOT NULL)`
 )
 
@@ -436,7 +437,7 @@ func (s *state) add(link *state, first bool) {
 // missing one, or a log's name. An unknown id is store.ErrNotExist.
 func (ix *Index) Conversation(ctx context.Context, id string) (Session, error) {
 	var found []Session
-	err := ix.read(ctx, "get", func(db *database) error {
+	err := ix.read(ctx, "get", func(db room.Tables) error {
 		row, err := conversationOf(ctx, db, id)
 		if err != nil {
 			return err
@@ -454,7 +455,7 @@ func (ix *Index) Conversation(ctx context.Context, id string) (Session, error) {
 }
 
 // conversationOf returns the row of the conversation that a session is part of.
-func conversationOf(ctx context.Context, db *database, id string) (int64, error) {
+func conversationOf(ctx context.Context, db room.Tables, id string) (int64, error) {
 	var row int64
 	var unread bool
 	found, err := scanRow(db.QueryRowContext(ctx, `SELECT CASE chain WHEN 0 THEN id ELSE chain END, name IS NOT NULL AND agent = '' FROM sessions
@@ -490,7 +491,7 @@ func conversationOf(ctx context.Context, db *database, id string) (int64, error)
 // Conversation.
 func (ix *Index) Links(ctx context.Context, id string) ([]Session, error) {
 	var found []Session
-	err := ix.read(ctx, "links", func(db *database) error {
+	err := ix.read(ctx, "links", func(db room.Tables) error {
 		row, err := conversationOf(ctx, db, id)
 		if err != nil {
 			return err
@@ -504,7 +505,7 @@ func (ix *Index) Links(ctx context.Context, id string) ([]Session, error) {
 // Naming returns the names of the sessions that name a session as the one that they continue,
 // that continues them, or that their chain begins with. session.FindChain needs them.
 func (ix *Index) Naming(ctx context.Context, id string) (names []string, err error) {
-	err = ix.read(ctx, "find", func(db *database) error {
+	err = ix.read(ctx, "find", func(db room.Tables) error {
 		names, err = naming(ctx, db, id)
 		return err
 	})
@@ -519,7 +520,7 @@ func (ix *Index) Lost(ctx context.Context, prefix string) ([]string, error) {
 		return nil, nil
 	}
 	var lost []string
-	err := ix.read(ctx, "find", func(db *database) error {
+	err := ix.read(ctx, "find", func(db room.Tables) error {
 		rows, err := db.QueryContext(ctx, `SELECT sid FROM sessions WHERE sid >= ?1 AND sid < ?2 AND part = ?3
 			UNION SELECT sid FROM sessions WHERE tail >= ?1 AND tail < ?2 AND tail <> '' AND part = ?3
 			UNION SELECT parent FROM sessions WHERE parent >= ?1 AND parent < ?2 AND parent <> '' AND relation = ?4 AND name IS NOT NULL

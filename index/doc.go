@@ -3,13 +3,16 @@
 //
 // # What it is
 //
-// An index is one SQLite file that is derived from the logs of a store. It is never the
+// An index is a set of tables that is derived from the logs of a store. It is never the
 // truth: it may be deleted at any time, and is rebuilt from the logs when it is missing,
-// damaged, or of another version. Several processes may use one index.
+// damaged, or of another version. Several programs may use one index.
+//
+// The tables are in a room: a file (package index/sqlite), or the database that has the
+// logs (package index/postgres). What a room is, package index/room says.
 //
 // # Where to begin
 //
-// Open, then CatchUp, then ask: List, Find, Search, Usage. CatchUp costs only what has
+// New, then CatchUp, then ask: List, Find, Search, Stats. CatchUp costs only what has
 // changed since the last time, so programs call it before they ask. Answers are as of the
 // last CatchUp of any process; only the text of a search hit is read from the log itself.
 //
@@ -19,6 +22,4 @@
 //
 // A search ranks the newest matches, 1,000 of them by default, and says when there were more:
 // see Results.Bounded. Only the first Options.MaxText bytes of a single text are searchable.
-// WAL mode, which SQLite needs for several processes at once, does not work on network file
-// systems: put the index on a local disk.
 package index

@@ -96,7 +96,7 @@ func (w *writer) takenDocs(docs []docRow) (map[int64]bool, error) {
 	if len(docs) == 0 {
 		return nil, nil
 	}
-	if _, err := w.find([]any{&newest}, `SELECT ifnull(max(id), -1) FROM docs`); err != nil || newest < docs[0].id {
+	if _, err := w.find([]any{&newest}, `SELECT coalesce(max(id), -1) FROM docs`); err != nil || newest < docs[0].id {
 		return nil, err
 	}
 	ids := []byte{'['}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-dev/coppice/index/room"
+	"github.com/coppice-dev/coppice/index/sqlite"
 	"github.com/coppice-dev/coppice/store"
 )
 
@@ -67,17 +69,19 @@ func (p *Prices) Cost(provider, model string, u Usage) (int64, bool) {
 
 // Panic lets a read of the index panic.
 func (ix *Index) Panic() {
-	_ = ix.withDB(func(*database) error { panic("a fault") })
+	_ = ix.room.View(context.Background(), false, func(room.Tables) error { panic("a fault") })
 }
 
-// IsLocked reports whether a reader has not let go of the database, and lets go for it.
+// IsLocked reports whether a reader has not let go of the tables. It closes the index.
 func (ix *Index) IsLocked() bool {
-	if ix.mu.TryLock() {
-		ix.mu.Unlock()
+	closed := make(chan error, 1)
+	go func() { closed <- ix.Close() }()
+	select {
+	case <-closed:
 		return false
+	case <-time.After(10 * time.Second):
+		return true
 	}
-	ix.mu.RUnlock()
-	return true
 }
 
 // SetBatch sets how many documents are written in one transaction.
@@ -90,7 +94,7 @@ func (ix *Index) Match(query string) (string, error) {
 		return "", err
 	}
 	var match string
-	err = ix.withDB(func(db *database) error {
+	err = ix.room.View(context.Background(), false, func(db room.Tables) error {
 		m, err := newMatcher(context.Background(), db)
 		if err != nil {
 			return err
@@ -106,7 +110,7 @@ func (ix *Index) Match(query string) (string, error) {
 // in which it came to know it.
 func (ix *Index) Dump() (string, error) {
 	var b strings.Builder
-	err := ix.withDB(func(db *database) error {
+	err := ix.room.View(context.Background(), false, func(db room.Tables) error {
 		for _, query := range []string{
 			`SELECT name, sid, key, title, sort_title, tags, cwd, created, updated, entries, messages, branches, tokens,
 				context, models, tools, parent, relation, continuation, continued_to, pinned, problems, docs, size, folded, hex(row) AS row, part, nth, carried, markers, original,
@@ -134,8 +138,8 @@ func (ix *Index) Dump() (string, error) {
 	return b.String(), err
 }
 
-func dump(db *database, b *strings.Builder, query string) error {
-	rows, err := db.Query(query)
+func dump(db room.Tables, b *strings.Builder, query string) error {
+	rows, err := db.QueryContext(context.Background(), query)
 	if err != nil {
 		return err
 	}
@@ -164,12 +168,14 @@ func dump(db *database, b *strings.Builder, query string) error {
 // Integrity returns what SQLite finds wrong with the file, or "ok".
 func (ix *Index) Integrity() (string, error) {
 	var result string
-	err := ix.withDB(func(db *database) error {
-		if err := db.QueryRow(`PRAGMA integrity_check`).Scan(&result); err != nil {
+	err := ix.room.View(context.Background(), false, func(db room.Tables) error {
+		if err := db.QueryRowContext(context.Background(), `PRAGMA integrity_check`).Scan(&result); err != nil {
 			return err
 		}
-		_, err := db.Exec(`INSERT INTO fts (fts) VALUES ('integrity-check')`)
-		return err
+		return ix.room.Update(context.Background(), db, func(tx room.Tx) error {
+			_, err := tx.ExecContext(context.Background(), `INSERT INTO fts (fts) VALUES ('integrity-check')`)
+			return err
+		})
 	})
 	return result, err
 }
@@ -180,12 +186,12 @@ type TreeNode struct{ ID, Parent string }
 // Tree returns the entries of a session that have an id, its leaf, and the path to
 // that.
 func (ix *Index) Tree(name string) (nodes []TreeNode, leaf string, path []string, err error) {
-	err = ix.withDB(func(db *database) error {
+	err = ix.room.View(context.Background(), false, func(db room.Tables) error {
 		var session, next, at int64
-		if err := db.QueryRow(`SELECT id, next, leaf, leaf_id FROM sessions WHERE name = ?`, name).Scan(&session, &next, &at, &leaf); err != nil {
+		if err := db.QueryRowContext(context.Background(), `SELECT id, next, leaf, leaf_id FROM sessions WHERE name = ?`, name).Scan(&session, &next, &at, &leaf); err != nil {
 			return err
 		}
-		rows, err := db.Query(`SELECT e.id, p.id FROM entries e LEFT JOIN entries p ON p.session = e.session AND p.n = e.parent
+		rows, err := db.QueryContext(context.Background(), `SELECT e.id, p.id FROM entries e LEFT JOIN entries p ON p.session = e.session AND p.n = e.parent
 			WHERE e.session = ? AND e.id IS NOT NULL ORDER BY e.n`, session)
 		if err != nil {
 			return err
@@ -208,7 +214,7 @@ func (ix *Index) Tree(name string) (nodes []TreeNode, leaf string, path []string
 		for _, part := range shape.live {
 			for n := part.last; n >= part.first; n-- {
 				var id any
-				if err := db.QueryRow(`SELECT id FROM entries WHERE session = ? AND n = ?`, session, n).Scan(&id); err != nil {
+				if err := db.QueryRowContext(context.Background(), `SELECT id FROM entries WHERE session = ? AND n = ?`, session, n).Scan(&id); err != nil {
 					return err
 				}
 				path = append(path, idOf(id))
@@ -237,8 +243,8 @@ func (t *Turns) Do(ctx context.Context, sweep bool, run func() (Report, error)) 
 // NamePlans returns the steps in which SQLite looks up names, and adds up what was spent.
 func (ix *Index) NamePlans() (steps []string, err error) {
 	for query, args := range map[string][]any{namesLike: {"a", "b", 10}, nativesExact: {"a", 10}, nativesLike: {"a", "b", 10}, rivalsOf: {"a", "b"}, spentOfStale: {1}} {
-		err := ix.withDB(func(db *database) error {
-			rows, err := db.Query(`EXPLAIN QUERY PLAN `+query, args...)
+		err := ix.room.View(context.Background(), false, func(db room.Tables) error {
+			rows, err := db.QueryContext(context.Background(), `EXPLAIN QUERY PLAN `+query, args...)
 			if err != nil {
 				return err
 			}
@@ -260,14 +266,40 @@ func (ix *Index) NamePlans() (steps []string, err error) {
 	return steps, nil
 }
 
-// Impatient returns options with which Open does not wait for the lock of an index.
-func Impatient() *Options { return &Options{patience: time.Nanosecond} }
+// Open returns the index in the file at path.
+func Open(ctx context.Context, st store.Store, path string, o *Options) (*Index, error) {
+	return open(ctx, st, path, o, nil)
+}
+
+// OpenNow is Open, but does not wait for the lock of the index.
+func OpenNow(ctx context.Context, st store.Store, path string) (*Index, error) {
+	return open(ctx, st, path, nil, &sqlite.Options{Patience: time.Nanosecond})
+}
+
+func open(ctx context.Context, st store.Store, path string, o *Options, so *sqlite.Options) (*Index, error) {
+	if so == nil {
+		so = &sqlite.Options{Logger: o.withDefaults().Logger}
+	}
+	r, err := sqlite.Open(ctx, path, so)
+	if err != nil {
+		return nil, err
+	}
+	return New(st, r, o), nil
+}
+
+// Path returns the file of the index.
+func (ix *Index) Path() string { return ix.Where() }
+
+var (
+	Delete = sqlite.Delete
+	Verify = sqlite.Verify
+)
 
 // Get returns the session of an id or a log's name, or store.ErrNotExist. Of a
 // session of a chain it is that one alone: see Conversation.
 func (ix *Index) Get(ctx context.Context, id string) (Session, error) {
 	var found []Session
-	err := ix.read(ctx, "get", func(db *database) (err error) {
+	err := ix.read(ctx, "get", func(db room.Tables) (err error) {
 		found, err = findSessions(ctx, db, "sessions s", `s.name = ?1 OR s.sid = ?1 AND ?2 <> ''`, id)
 		return err
 	})

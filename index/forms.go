@@ -45,7 +45,7 @@ func (m *matcher) formsOf(token string) (forms []string, df float64, err error) 
 		stem = token
 	}
 	rows, err := m.db.QueryContext(m.ctx, `SELECT term, df FROM (SELECT term, df FROM terms WHERE stem = ?1 AND stem <> ''
-		UNION ALL SELECT term, df FROM terms WHERE term = ?1) WHERE term <> ?2 ORDER BY df DESC, term LIMIT ?3`, stem, token, maxForms)
+		UNION ALL SELECT term, df FROM terms WHERE term = ?1) t WHERE term <> ?2 ORDER BY df DESC, term LIMIT ?3`, stem, token, maxForms)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -197,8 +197,8 @@ func (h *Hit) collapse(where *place, other Hit, there place) {
 
 // hit reads a match's rows. ok is false if they were deleted since.
 func (s *search) hit(c candidate) (h Hit, where place, ok bool, err error) {
-	rows, err := s.db.QueryContext(s.ctx, `SELECT ifnull(c.sid, s.sid), s.name, ifnull(c.title, s.title), ifnull(c.cwd, s.cwd), ifnull(c.agent, s.agent), ifnull(c.updated, s.updated), s.leaf_id, s.created, s.id, e.id, e.pos, e.time, d.part, d.kind,
-			ifnull(r.name, ''), ifnull(t.name, ''), ifnull(m.name, '')
+	rows, err := s.db.QueryContext(s.ctx, `SELECT coalesce(c.sid, s.sid), s.name, coalesce(c.title, s.title), coalesce(c.cwd, s.cwd), coalesce(c.agent, s.agent), coalesce(c.updated, s.updated), s.leaf_id, s.created, s.id, e.id, e.pos, e.time, d.part, d.kind,
+			coalesce(r.name, ''), coalesce(t.name, ''), coalesce(m.name, '')
 		FROM docs d JOIN sessions s ON s.id = d.session LEFT JOIN sessions c ON c.id = s.chain AND s.chain <> 0 JOIN entries e ON e.session = d.session AND e.n = d.entry
 			LEFT JOIN names r ON r.id = d.role LEFT JOIN names t ON t.id = d.tool LEFT JOIN names m ON m.id = d.model
 		WHERE d.id = ? AND s.name IS NOT NULL`, c.id)

@@ -5,15 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
-	"sync"
-	"sync/atomic"
-	"syscall"
 	"time"
 
+	"github.com/coppice-dev/coppice/index/room"
 	"github.com/coppice-dev/coppice/store"
-	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 // defaultMaxText is the default of Options.MaxText.
@@ -35,8 +30,6 @@ type Options struct {
 	// Logger gets a line for every rebuild, and for every log that cannot be read.
 	// Default: none.
 	Logger *slog.Logger
-
-	patience time.Duration // of Open, before it does without the lock; tests have less
 }
 
 func (o *Options) withDefaults() Options {
@@ -53,9 +46,6 @@ func (o *Options) withDefaults() Options {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	if opts.patience <= 0 {
-		opts.patience = 3 * time.Second
-	}
 	return opts
 }
 
@@ -63,95 +53,64 @@ func (o *Options) withDefaults() Options {
 // concurrently.
 type Index struct {
 	store store.Store
-	path  string
+	room  room.Room
 	opts  Options
 	batch int // documents written in one transaction
 	// sweepAlways is the number of sessions up to which every CatchUp looks at all of them.
 	sweepAlways int
-	guard       *guard
 
 	turns   turns                   // one CatchUp at a time in this process
-	rebuilt atomic.Bool             // the file was rebuilt, and no CatchUp has filled it yet
 	closing context.Context         // done, with the cause store.ErrClosed, once the index is closed
 	close   context.CancelCauseFunc // closing
-
-	mu     sync.RWMutex // guards what follows; held for reading while db is in use
-	db     *database
-	closed bool
 }
 
-// Open returns the index in the file at path. It creates the file and its directory if they
-// do not exist, and rebuilds an index that is damaged or of another version. Opening reads
+// New returns the index of a store in a room, which it closes when it is closed. It reads
 // nothing of the store: call CatchUp. The store must stay open as long as the index is.
-func Open(ctx context.Context, st store.Store, path string, o *Options) (*Index, error) {
-	if path == "" {
-		return nil, &store.Error{Op: "open index", Kind: store.ErrInvalid, Err: errors.New("the path is empty")}
-	}
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		return nil, &store.Error{Op: "open index", Path: path, Err: err}
-	}
-	disk := vfs.OS{KeepOwner: true}
-	if err := disk.MkdirAll(filepath.Dir(abs), 0o700); err != nil {
-		return nil, &store.Error{Op: "open index", Path: abs, Err: err}
-	}
-	ix := &Index{store: st, path: abs, opts: o.withDefaults(), batch: batchDocs, sweepAlways: sweepAlways, guard: newGuard(abs)}
+func New(st store.Store, r room.Room, o *Options) *Index {
+	ix := &Index{store: st, room: r, opts: o.withDefaults(), batch: batchDocs, sweepAlways: sweepAlways}
 	ix.closing, ix.close = context.WithCancelCause(context.Background())
-	if err := ix.openSoon(ctx); err != nil {
-		defer ix.guard.close()
-		switch {
-		case isFull(err):
-			err = syscall.ENOSPC
-		case isForbidden(err):
-			err = whyForbidden(abs)
-		}
-		return nil, &store.Error{Op: "open index", Path: abs, Err: err}
-	}
-	ix.db.behind.Store(false) // the caller decides whether to catch up first
-	return ix, nil
+	return ix
 }
 
-// Path returns the index's file, as an absolute path.
-func (ix *Index) Path() string { return ix.path }
+// Where says where the index is: the path of a file, or the address of a database.
+func (ix *Index) Where() string { return ix.room.Where() }
 
 // Close releases the index. Afterwards every method returns store.ErrClosed, except that
 // closing again does nothing. A running CatchUp ends early; running queries finish.
 func (ix *Index) Close() error {
 	ix.close(store.ErrClosed)
-	ix.mu.Lock()
-	defer ix.mu.Unlock()
-	if ix.closed {
-		return nil
-	}
-	ix.closed = true
-	return ix.leave()
+	return ix.room.Close()
+}
+
+// Discard deletes what the index has. It stays open: its next use rebuilds it from the logs.
+// Running queries finish first.
+func (ix *Index) Discard(ctx context.Context) error {
+	return ix.fail("delete index", ix.alone(ctx, ix.room.Discard))
 }
 
 // IsEmpty reports whether the index has no session yet, or cannot tell.
 func (ix *Index) IsEmpty(ctx context.Context) bool {
-	some := false
-	err := ix.withDB(func(db *database) error {
-		return db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM sessions)`).Scan(&some)
-	})
-	return err != nil || !some
+	return !ix.holds(ctx, `SELECT EXISTS (SELECT 1 FROM sessions)`)
 }
 
 // IsComplete reports whether the index has had all sessions at some time. If so, it may be
 // read even when it cannot be brought up to date.
 func (ix *Index) IsComplete(ctx context.Context) bool {
-	complete := false
-	err := ix.withDB(func(db *database) error {
-		complete = db.isComplete(ctx)
-		return nil
+	return ix.holds(ctx, `SELECT EXISTS (SELECT 1 FROM swept)`)
+}
+
+// holds reports whether a question is answered with yes.
+func (ix *Index) holds(ctx context.Context, question string) (yes bool) {
+	err := ix.room.View(ctx, false, func(db room.Tables) error {
+		return db.QueryRowContext(ctx, question).Scan(&yes)
 	})
-	return err == nil && complete
+	return err == nil && yes
 }
 
 // Changes returns a number that is another one after each change of the index.
 func (ix *Index) Changes(ctx context.Context) (n int64, err error) {
-	err = ix.read(ctx, "look for changes", func(db *database) (err error) {
-		n, err = db.changes(ctx)
-		return err
+	err = ix.read(ctx, "look for changes", func(db room.Tables) error {
+		return db.QueryRowContext(ctx, `SELECT value FROM counters WHERE name = 'changes'`).Scan(&n)
 	})
 	return n, err
 }
@@ -162,51 +121,46 @@ type Status struct {
 	Sessions int    `json:"sessions"`
 	Entries  int64  `json:"entries"`
 	Texts    int64  `json:"texts"`  // searchable pieces of text
-	Size     int64  `json:"size"`   // bytes of the index's files
+	Size     int64  `json:"size"`   // bytes that it takes
 	Schema   int    `json:"schema"` // version of the index's own format
-	SQLite   string `json:"sqlite"`
+	Engine   string `json:"engine"` // the database and its version
 }
 
 // Status returns the index's size and contents.
 func (ix *Index) Status(ctx context.Context) (Status, error) {
-	s := Status{Path: ix.path, Schema: schemaVersion}
-	err := ix.read(ctx, "status", func(db *database) error {
-		return db.QueryRowContext(ctx, `SELECT count(*), ifnull(sum(entries), 0), ifnull(sum(docs), 0), sqlite_version()
-			FROM sessions WHERE name IS NOT NULL`).Scan(&s.Sessions, &s.Entries, &s.Texts, &s.SQLite)
+	s := Status{Path: ix.Where(), Schema: room.Version}
+	err := ix.read(ctx, "status", func(db room.Tables) error {
+		return db.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(entries), 0), coalesce(sum(docs), 0)
+			FROM sessions WHERE name IS NOT NULL`).Scan(&s.Sessions, &s.Entries, &s.Texts)
 	})
-	for _, suffix := range fileSuffixes {
-		if info, err := os.Stat(ix.path + suffix); err == nil {
-			s.Size += info.Size()
-		}
+	if err == nil {
+		s.Size, s.Engine, err = ix.room.Status(ctx)
 	}
-	return s, err
+	return s, ix.fail("status", err)
 }
 
-// read calls f with the database. If f finds it damaged, or it was deleted or replaced
-// during the call, it is rebuilt from the logs and f is called once more.
-func (ix *Index) read(ctx context.Context, op string, f func(db *database) error) error {
-	err := ix.answer(f)
-	for n := 0; n < maxReplaced && (isDamage(err) || errors.Is(err, errReplaced)); n++ {
+// maxReplaced is how many times in a row an index is read again because it was deleted.
+const maxReplaced = 5
+
+// isLost reports whether an error means that the index has to be filled again.
+func isLost(err error) bool {
+	return errors.Is(err, room.ErrDamaged) || errors.Is(err, room.ErrReplaced)
+}
+
+// read calls f with the tables. If they are damaged, or were deleted or replaced during the
+// call, they are filled from the logs and f is called once more.
+func (ix *Index) read(ctx context.Context, op string, f func(db room.Tables) error) error {
+	err := ix.room.View(ctx, true, f)
+	for n := 0; n < maxReplaced && isLost(err); n++ {
 		if _, err2 := ix.CatchUp(ctx, nil); err2 != nil {
 			return ix.fail(op, errors.Join(err, err2))
 		}
-		err = ix.answer(f)
+		err = ix.room.View(ctx, true, f)
 	}
 	if err != nil && ctx.Err() != nil {
-		err = ctx.Err() // not SQLite's wording of it
+		err = ctx.Err() // not the database's wording of it
 	}
 	return ix.fail(op, err)
-}
-
-// answer is withDB for queries. A database that has to be filled first counts as deleted:
-// it lacks what the one before it had.
-func (ix *Index) answer(f func(db *database) error) error {
-	return ix.withDB(func(db *database) error {
-		if db.behind.Load() {
-			return errReplaced
-		}
-		return f(db)
-	})
 }
 
 // untilClosed returns a context that is done when ctx is, or when the index is
@@ -215,37 +169,6 @@ func (ix *Index) untilClosed(ctx context.Context) (context.Context, context.Canc
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(ix.closing, func() { cancel(context.Cause(ix.closing)) })
 	return ctx, func() { stop(); cancel(nil) }
-}
-
-// withDB calls f with the database. If its files were deleted or replaced during the call,
-// what f found is worthless and the error is errReplaced. If f finds damage, withDB remembers
-// it, so that the next CatchUp rebuilds the index.
-func (ix *Index) withDB(f func(db *database) error) error {
-	db, err := ix.withLocked(f)
-	if !isDamage(err) {
-		return err
-	}
-	ix.opts.Logger.Warn("rebuilding a damaged index", "path", ix.path, "cause", err)
-	if err2 := ix.reset(context.Background(), db); err2 != nil {
-		return errors.Join(err, err2)
-	}
-	return err
-}
-
-// withLocked calls f while the database cannot be closed or exchanged. It releases the lock
-// even if f panics: a server survives that.
-func (ix *Index) withLocked(f func(db *database) error) (db *database, err error) {
-	ix.mu.RLock()
-	defer ix.mu.RUnlock()
-	if ix.closed {
-		return nil, store.ErrClosed
-	}
-	db = ix.db
-	err = f(db)
-	if !db.current() {
-		err = errReplaced
-	}
-	return db, err
 }
 
 // fail adds to an error what the index was doing.
@@ -258,20 +181,16 @@ func (ix *Index) fail(op string, err error) error {
 	case errors.As(err, &done):
 		return err
 	case errors.Is(err, store.ErrClosed):
-		return &store.Error{Op: op, Path: ix.path, Kind: store.ErrClosed}
+		return &store.Error{Op: op, Path: ix.Where(), Kind: store.ErrClosed}
 	}
-	if isFull(err) {
-		err = syscall.ENOSPC // whose message says what to do
+	err = ix.room.Explain(err)
+	if errors.As(err, &done) {
+		return err
 	}
-	if isForbidden(err) {
-		if why := whyForbidden(ix.path); vfs.NoDescriptors(why) {
-			err = why
-		}
+	if errors.Is(err, room.ErrReplaced) {
+		return &store.Error{Op: op, Path: ix.Where(), Err: err, Hint: "another program keeps deleting it: try again later"}
 	}
-	if errors.Is(err, errReplaced) {
-		return &store.Error{Op: op, Path: ix.path, Err: err, Hint: "another program keeps deleting it: try again later"}
-	}
-	return &store.Error{Op: op, Path: ix.path, Err: fmt.Errorf("index: %w", err)}
+	return &store.Error{Op: op, Path: ix.Where(), Err: fmt.Errorf("index: %w", err)}
 }
 
 // Report says what a CatchUp found.

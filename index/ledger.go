@@ -3,7 +3,8 @@ package index
 import (
 	"context"
 	"database/sql"
-	"strings"
+
+	"github.com/coppice-dev/coppice/index/room"
 )
 
 // A ledger holds the counts of a session (messages, calls, responses and what they cost) as
@@ -83,12 +84,12 @@ func decodeSheet(data []byte, spent func(*sheet, *spentRow), said func(*saidRow)
 
 // stale records that a session's ledger has to be rebuilt.
 func (w *writer) stale(session int64) error {
-	_, err := w.exec(`INSERT OR IGNORE INTO stale (session) VALUES (?)`, session)
+	_, err := w.exec(`INSERT INTO stale (session) VALUES (?) ON CONFLICT DO NOTHING`, session)
 	return err
 }
 
 // balance brings the stale ledgers up to date.
-func (ix *Index) balance(ctx context.Context, db *database) error {
+func (ix *Index) balance(ctx context.Context, db room.Tables) error {
 	var one int
 	err := db.QueryRowContext(ctx, `SELECT 1 FROM stale LIMIT 1`).Scan(&one)
 	if err == sql.ErrNoRows { //nolint:errorlint // it comes unwrapped
@@ -114,7 +115,7 @@ func (w *writer) balance() error {
 		return err
 	}
 	for _, id := range ids {
-		if _, err := w.exec(`INSERT OR REPLACE INTO ledgers (session, data) VALUES (?, ?)`, id, sheets[id].encode()); err != nil {
+		if _, err := w.exec(`INSERT INTO ledgers (session, data) VALUES (?, ?) ON CONFLICT (session) DO UPDATE SET data = excluded.data`, id, sheets[id].encode()); err != nil {
 			return err
 		}
 	}
@@ -124,7 +125,7 @@ func (w *writer) balance() error {
 
 // staleSheets adds an empty ledger for each session with a stale one.
 func (w *writer) staleSheets(sheets map[int64]*sheet) (ids []int64, err error) {
-	rows, err := w.QueryContext(w.ctx, `SELECT s.id, ifnull(c.sid, s.sid), s.dir, s.maker FROM stale t CROSS JOIN sessions s ON s.id = t.session
+	rows, err := w.QueryContext(w.ctx, `SELECT s.id, coalesce(c.sid, s.sid), s.dir, s.maker FROM stale t CROSS JOIN sessions s ON s.id = t.session
 		LEFT JOIN sessions c ON c.id = s.chain AND s.chain <> 0 WHERE s.name IS NOT NULL`)
 	if err != nil {
 		return nil, err
@@ -143,7 +144,7 @@ func (w *writer) staleSheets(sheets map[int64]*sheet) (ids []int64, err error) {
 
 // spentOfStale adds up what the sessions with stale ledgers spent. With the plus, SQLite does not
 // make an index of all that is counted, which it would then go through for each session.
-const spentOfStale = `SELECT s.id, u.time / ?, u.provider, u.model, u.cost > 0, sum(u.recorded = 0), sum(u.input),
+const spentOfStale = `SELECT s.id, u.time / ?, u.provider, u.model, CASE WHEN u.cost > 0 THEN 1 ELSE 0 END, sum(CASE WHEN u.recorded = 0 THEN 1 ELSE 0 END), sum(u.input),
 		sum(u.cache_read), sum(u.cache_write), sum(u.output), sum(u.reasoning), sum(u.cache_hour), sum(u.cost), sum(u.recorded)
 	FROM stale t CROSS JOIN sessions s ON s.id = t.session CROSS JOIN usage u ON ` + usageOfSession + `
 	WHERE +u.counted = 1 AND (u.recorded = 0 OR s.billed = 0) GROUP BY 1, 2, 3, 4, 5`
@@ -176,16 +177,16 @@ func (w *writer) balanceSpent(sheets map[int64]*sheet) error {
 const maxSought = 100
 
 func (w *writer) balanceSaid(sheets map[int64]*sheet, ids []int64) error {
-	which, args := `1`, []any{docSeqBits, kindNumber(KindCall)}
+	which, args := `1 = 1`, []any{docSeqBits, kindNumber(KindCall)}
 	if len(ids) <= maxSought {
 		facets := []string{`"_none"`}
 		for _, id := range ids {
 			facets = append(facets, quote(facet('s', id)))
 		}
-		which, args = `m.id IN (SELECT rowid FROM fts WHERE fts MATCH ?3)`, append(args, strings.Join(facets, " OR "))
+		which, args = `m.id IN (SELECT rowid FROM fts WHERE fts MATCH ?3)`, append(args, anyFacet(facets))
 	}
 	rows, err := w.QueryContext(w.ctx, `SELECT a.session, a.quarter, a.role, a.model, a.tool, sum(a.first), sum(a.call) FROM (
-			SELECT m.session, (m.id >> ?1) / 900 AS quarter, m.part = 0 AS first, m.kind = ?2 AS call, m.role, m.model, m.tool
+			SELECT m.session, (m.id >> ?1) / 900 AS quarter, CASE WHEN m.part = 0 THEN 1 ELSE 0 END AS first, CASE WHEN m.kind = ?2 THEN 1 ELSE 0 END AS call, m.role, m.model, m.tool
 			FROM docs m WHERE `+which+` AND `+isCounted+` AND (m.part = 0 OR m.kind = ?2) AND m.kind IN (`+messageKinds+`)
 			UNION ALL
 			SELECT m.session, m.time / 900000, 1, 0, m.role, m.model, 0 FROM silent m WHERE m.session IN (SELECT session FROM stale) AND `+isCounted+`) a
@@ -222,7 +223,7 @@ type Stats struct {
 // each session. Since and Until are rounded down to a quarter of an hour.
 func (ix *Index) Stats(ctx context.Context, o StatsOptions) (*Stats, error) {
 	var stats *Stats
-	err := ix.read(ctx, "stats", func(db *database) error {
+	err := ix.read(ctx, "stats", func(db room.Tables) error {
 		if err := ix.balance(ctx, db); err != nil {
 			return err
 		}

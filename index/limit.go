@@ -3,6 +3,7 @@ package index
 import (
 	"context"
 
+	"github.com/coppice-dev/coppice/index/room"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -27,7 +28,7 @@ func (l Limit) has() (string, []any) {
 	case l.Key != "":
 		return "s.key <> '' AND substr(s.key, 1, length(?)) = ?", []any{l.Key, l.Key}
 	}
-	return "0", nil
+	return "1 = 0", nil
 }
 
 // joined is the condition that n continues s or s continues n. Both logs say so: session.JoinLinks
@@ -45,7 +46,7 @@ const together = ` UNION SELECT n.id FROM together t CROSS JOIN sessions s ON s.
 // continues or that continues it. A log that cannot be read is in no limit.
 func (ix *Index) Within(ctx context.Context, l Limit, name string) (in bool, err error) {
 	cond, args := l.has()
-	err = ix.read(ctx, "find", func(db *database) error {
+	err = ix.read(ctx, "find", func(db room.Tables) error {
 		return db.QueryRowContext(ctx, `WITH together (id) AS (SELECT id FROM sessions WHERE name = ?`+together+`
 			SELECT EXISTS (SELECT 1 FROM together t CROSS JOIN sessions s ON s.id = t.id WHERE `+cond+`)`,
 			append([]any{name}, args...)...).Scan(&in)

@@ -7,10 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/coppice-dev/coppice/index/room"
 	"github.com/coppice-dev/coppice/store"
 )
 
@@ -34,7 +36,7 @@ func (ix *Index) List(ctx context.Context, o ListOptions) (page []Session, next 
 	if err != nil {
 		return nil, "", &store.Error{Op: "list", Kind: store.ErrInvalid, Err: err}
 	}
-	err = ix.read(ctx, "list", func(db *database) error {
+	err = ix.read(ctx, "list", func(db room.Tables) error {
 		q := &listQuery{ListOptions: o, column: sorts[o.Sort]}
 		if err := q.build(ctx, db, c); err != nil {
 			return err
@@ -48,7 +50,7 @@ func (ix *Index) List(ctx context.Context, o ListOptions) (page []Session, next 
 // Count returns how many sessions a list has on all of its pages.
 func (ix *Index) Count(ctx context.Context, o ListOptions) (n int, err error) {
 	o.Sort, o.After = cmp.Or(o.Sort, ByUpdated), ""
-	err = ix.read(ctx, "count", func(db *database) error {
+	err = ix.read(ctx, "count", func(db room.Tables) error {
 		q := &listQuery{ListOptions: o, column: sorts[o.Sort]}
 		if err := q.build(ctx, db, cursor{}); err != nil {
 			return err
@@ -134,7 +136,7 @@ func (q *listQuery) add(cond string, args ...any) {
 }
 
 // build chooses an index and adds the filters.
-func (q *listQuery) build(ctx context.Context, db *database, c cursor) error {
+func (q *listQuery) build(ctx context.Context, db room.Tables, c cursor) error {
 	tags := q.Tags
 	alone := false
 	if len(tags) > 0 {
@@ -220,7 +222,7 @@ func (q *listQuery) after(c cursor) {
 
 // findDirs looks up the requested directories. If there are few, they are read one after the
 // other.
-func (q *listQuery) findDirs(ctx context.Context, db *database) error {
+func (q *listQuery) findDirs(ctx context.Context, db room.Tables) error {
 	cond, args := q.inDirs()
 	rows, err := db.QueryContext(ctx, `SELECT s.id FROM (SELECT id, name AS cwd FROM names) s WHERE `+cond+` LIMIT ?`, append(args, maxDirs+1)...)
 	if err != nil {
@@ -350,7 +352,7 @@ func (q *listQuery) sorted(columns string) string {
 // limited adds the limit: one more than wanted, to know whether there is a next page, plus
 // more.
 func (q *listQuery) limited(query string, more int, args []any) (string, []any) {
-	limit := -1
+	limit := math.MaxInt64
 	if q.Limit > 0 {
 		limit = q.Limit + 1 + more
 	}
@@ -365,7 +367,7 @@ func (q *listQuery) skipping(query string, args []any) (string, []any) {
 	return query + ` OFFSET ?`, append(args, q.Offset)
 }
 
-func (q *listQuery) run(ctx context.Context, db *database) (page []Session, next string, err error) {
+func (q *listQuery) run(ctx context.Context, db room.Tables) (page []Session, next string, err error) {
 	query, args := q.sql()
 	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {

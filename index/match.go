@@ -5,6 +5,8 @@ import (
 	"context"
 	"slices"
 	"strings"
+
+	"github.com/coppice-dev/coppice/index/room"
 )
 
 // How many words stand in for a prefix: the most frequent ones that begin with it. Within a
@@ -18,7 +20,7 @@ const (
 // matcher turns a query into FTS5's language, and knows the weight of each term.
 type matcher struct {
 	ctx      context.Context
-	db       *database
+	db       room.Tables
 	docs     float64 // in the index
 	average  float64 // length of a document
 	terms    []*leaf
@@ -40,7 +42,7 @@ type leaf struct {
 	has      map[int64]bool // if optional: the documents that have it
 }
 
-func newMatcher(ctx context.Context, db *database) (*matcher, error) {
+func newMatcher(ctx context.Context, db room.Tables) (*matcher, error) {
 	m := &matcher{ctx: ctx, db: db}
 	var docs, tokens float64
 	err := db.QueryRowContext(ctx, `SELECT (SELECT value FROM counters WHERE name = 'docs'),
@@ -215,7 +217,7 @@ func (m *matcher) options(t *term) (match string, df float64, err error) {
 // df returns roughly how many documents have a token.
 func (m *matcher) df(token string) (float64, error) {
 	var df float64
-	err := m.db.QueryRowContext(m.ctx, `SELECT ifnull((SELECT df FROM terms WHERE term = ?), 0)`, token).Scan(&df)
+	err := m.db.QueryRowContext(m.ctx, `SELECT coalesce((SELECT df FROM terms WHERE term = ?), 0)`, token).Scan(&df)
 	return df, err
 }
 
@@ -228,7 +230,7 @@ func (m *matcher) expand(prefix string, inPhrase bool) (tokens []string, df floa
 		limit = maxPhraseExpansions
 	}
 	rows, err := m.db.QueryContext(m.ctx, `SELECT term, df FROM
-		(SELECT term, df FROM terms WHERE term >= ? AND term < ? LIMIT ?) ORDER BY df DESC LIMIT ?`,
+		(SELECT term, df FROM terms WHERE term >= ? AND term < ? LIMIT ?) t ORDER BY df DESC LIMIT ?`,
 		prefix, afterPrefix(prefix), maxScanned, limit+1)
 	if err != nil {
 		return nil, 0, err

@@ -95,9 +95,10 @@ func (s *search) facets(letter byte, list []string) ([]string, error) {
 		return facets, nil
 	}
 	for _, name := range list {
-		cond, args := `name = ?1 COLLATE NOCASE`, []any{name}
+		cond, args := `lower(name) = lower(?1)`, []any{name}
 		if letter == 'm' { // people seldom know the date at the end of a model's name
-			cond = `lower(name) >= lower(?1) AND lower(name) < lower(?1) || char(1114111) OR instr(lower(name), '/' || lower(?1)) > 0`
+			args = append(args, afterPrefix(name))
+			cond = `lower(name) >= lower(?1) AND lower(name) < lower(?2) OR instr(lower(name), '/' || lower(?1)) > 0`
 		}
 		rows, err := s.db.QueryContext(s.ctx, `SELECT id FROM names WHERE `+cond, args...)
 		if err != nil {
@@ -206,7 +207,7 @@ func (s *search) makers() (facets []string, possible bool, err error) {
 func (s *search) checkSessions() error {
 	where, args := s.named()
 	var n int
-	err := s.db.QueryRowContext(s.ctx, `SELECT count(*) FROM (SELECT 1 FROM sessions s WHERE `+where[0]+` LIMIT 1)`, args...).Scan(&n)
+	err := s.db.QueryRowContext(s.ctx, `SELECT count(*) FROM (SELECT 1 FROM sessions s WHERE `+where[0]+` LIMIT 1) some`, args...).Scan(&n)
 	if err == nil && n == 0 {
 		err = errNoSession(s.f.session)
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/coppice-dev/coppice/index/room"
 )
 
 // The functions of this file answer from the rows themselves what Stats answers from
@@ -45,7 +47,7 @@ func (ix *Index) Usage(ctx context.Context, o UsageOptions) ([]Usage, error) {
 		return nil, ix.fail("usage", err)
 	}
 	var sums []Usage
-	err = ix.read(ctx, "usage", func(db *database) error {
+	err = ix.read(ctx, "usage", func(db room.Tables) error {
 		rows, err := db.QueryContext(ctx, query, args...)
 		if err != nil {
 			return err
@@ -144,7 +146,7 @@ func (o *UsageOptions) keyOf(key any) string {
 // for a million.
 func (ix *Index) Activity(ctx context.Context, o StatsOptions) (*Activity, error) {
 	a := &Activity{}
-	err := ix.read(ctx, "activity", func(db *database) error {
+	err := ix.read(ctx, "activity", func(db room.Tables) error {
 		*a = Activity{} // it may be asked twice
 		where, args, err := o.where(ctx, db)
 		if err != nil {
@@ -220,7 +222,7 @@ func (ix *Index) Projects(ctx context.Context) ([]Count, error) {
 
 func (ix *Index) countSessions(ctx context.Context, op, query string) ([]Count, error) {
 	counts := make(map[string]int64)
-	err := ix.read(ctx, op, func(db *database) error {
+	err := ix.read(ctx, op, func(db room.Tables) error {
 		clear(counts) // it may be asked twice
 		return scanCounts(ctx, db, counts, query)
 	})

@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"slices"
 
+	"github.com/coppice-dev/coppice/index/room"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -159,17 +160,17 @@ func (w *writer) touchAround(chains map[int64]bool, named map[string]bool) error
 func (r *catching) dropDocs(id int64) (int, error) {
 	var ids []int64
 	err := r.inTx(func(w *writer) error {
-		rows, err := w.QueryContext(w.ctx, `SELECT rowid FROM fts WHERE fts MATCH ? LIMIT ?`, quote(facet('s', id)), removeDocs)
+		rows, err := w.QueryContext(w.ctx, `SELECT rowid FROM fts WHERE fts MATCH ? LIMIT ?`, ofSession(id), removeDocs)
 		if err != nil {
 			return err
 		}
 		if ids, err = scanColumn[int64](rows); err != nil {
 			return err
 		}
+		if err := w.tx.DropTexts(w.ctx, ids); err != nil {
+			return err
+		}
 		for _, doc := range ids {
-			if _, err := w.exec(`DELETE FROM fts WHERE rowid = ?`, doc); err != nil {
-				return err
-			}
 			if _, err := w.exec(`DELETE FROM docs WHERE id = ?`, doc); err != nil {
 				return err
 			}
@@ -195,12 +196,7 @@ func scanColumn[T any](rows *sql.Rows) ([]T, error) {
 
 // inTx calls f in a transaction.
 func (r *catching) inTx(f func(w *writer) error) error {
-	return r.ix.change(r.ctx, r.db, func() error {
-		tx, err := r.db.BeginTx(r.ctx, nil)
-		if err != nil {
-			return err
-		}
-		defer tx.Rollback()
+	return r.ix.room.Update(r.ctx, r.db, func(tx room.Tx) error {
 		w, err := r.newWriter(tx)
 		if err != nil {
 			return err
@@ -211,24 +207,23 @@ func (r *catching) inTx(f func(w *writer) error) error {
 		if err := w.writeWaiting(); err != nil {
 			return err
 		}
-		if _, err := w.exec(`UPDATE counters SET value = value + 1 WHERE name = 'changes'`); err != nil {
-			return err
+		if w.lastSession > 0 {
+			if _, err := w.exec(`UPDATE counters SET value = ? WHERE name = 'sessions'`, w.lastSession); err != nil {
+				return err
+			}
 		}
-		return tx.Commit()
+		_, err = w.exec(`UPDATE counters SET value = value + 1 WHERE name = 'changes'`)
+		return err
 	})
 }
 
-// tidyEntries is how many entries a CatchUp must have read before shrinking the write-ahead
-// log is worth it.
+// tidyEntries is how many entries a CatchUp must have read before tidying up is worth it.
 const tidyEntries = 50_000
 
-// tidy frees the space that a large write took. Readers may prevent that, which does no harm.
+// tidy frees the space that a large write took.
 func (r *catching) tidy() error {
 	if r.report.Entries < tidyEntries {
 		return nil
 	}
-	return r.ix.change(r.ctx, r.db, func() error {
-		_, err := r.db.ExecContext(r.ctx, `PRAGMA wal_checkpoint(TRUNCATE)`)
-		return err
-	})
+	return r.ix.room.Tidy(r.ctx, r.db)
 }

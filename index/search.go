@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"iter"
 	"math"
 	"slices"
 	"time"
 
+	"github.com/coppice-dev/coppice/index/room"
 	"github.com/coppice-dev/coppice/store"
 )
 
@@ -49,7 +51,7 @@ func (ix *Index) Search(ctx context.Context, o SearchOptions) (*Results, error) 
 		return nil, err
 	}
 	var res *Results
-	err = ix.read(ctx, "search", func(db *database) error {
+	err = ix.read(ctx, "search", func(db room.Tables) error {
 		s := &search{ctx: ctx, ix: ix, db: db, o: o, f: q.filters, shapes: make(map[int64]*shape)}
 		res, err = s.run(q)
 		return err
@@ -118,13 +120,13 @@ func (f *filters) any(o *SearchOptions) bool {
 type search struct {
 	ctx    context.Context
 	ix     *Index
-	db     *database
+	db     room.Tables
 	o      SearchOptions
 	f      filters
 	m      *matcher
 	shapes map[int64]*shape // by session
 
-	match            string   // in SQLite's language
+	match            string   // see room.Match
 	wanted, unwanted []string // facets
 	// A condition on the sessions of documents, or "", and its parameters.
 	pass     string
@@ -263,28 +265,24 @@ func (s *search) score(found []candidate) error {
 
 // newest returns the newest matches, and whether there are more.
 func (s *search) newest() (found []candidate, bounded bool, err error) {
-	rows, err := s.matches()
-	if err != nil {
-		return nil, false, err
-	}
-	defer rows.Close()
-	start, wanted := time.Now(), s.most()
-	for looked := 0; rows.Next(); looked++ {
-		if len(found) == wanted || looked >= max(maxLooked, wanted) || s.isEnough(len(found), start) {
-			return found, true, nil
-		}
-		c, pass, err := scanCandidate(rows)
+	start, wanted, looked := time.Now(), s.most(), 0
+	for c, err := range s.matches(wanted + 1) {
 		if err != nil {
 			return nil, false, err
 		}
-		if pass, err = s.passes(c, pass); err != nil {
+		if len(found) == wanted || looked >= max(maxLooked, wanted) || s.isEnough(len(found), start) {
+			return found, true, nil
+		}
+		looked++
+		pass, err := s.passes(c.candidate, c.inSession)
+		if err != nil {
 			return nil, false, err
 		}
 		if pass {
-			found = append(found, c)
+			found = append(found, c.candidate)
 		}
 	}
-	return found, false, rows.Err()
+	return found, false, nil
 }
 
 // isEnough reports whether to rank what was found, because finding more would
@@ -360,7 +358,7 @@ func (s *search) isSaid(c candidate) (bool, error) {
 	// A queued prompt becomes the user's next message.
 	err = s.db.QueryRowContext(s.ctx, `SELECT EXISTS (SELECT 1 FROM fts f CROSS JOIN docs d ON d.id = f.rowid
 		WHERE f.fts MATCH ? AND f.rowid > ? AND d.entry > ? AND d.kind = ? AND d.role = ?)`,
-		quote(facet('s', c.session)), c.id, c.entry, kindNumber(KindText), role).Scan(&said)
+		room.Match{Query: ofSession(c.session).Query, From: c.id + 1}, c.id, c.entry, kindNumber(KindText), role).Scan(&said)
 	return said, err
 }
 
@@ -389,19 +387,53 @@ func (s *search) isComplete(c candidate) (bool, error) {
 	return false, rows.Err()
 }
 
-// matches queries the matches, the newest first.
-func (s *search) matches() (*sql.Rows, error) {
-	pass := cmp.Or(s.pass, "1")
-	// A plain JOIN might begin with the other table.
-	query := `SELECT f.rowid, d.session, d.entry, d.kind, d.carried > 0, d.len, d.tf, ` + pass + ` FROM fts f CROSS JOIN docs d ON d.id = f.rowid
-		WHERE f.fts MATCH ? AND f.rowid BETWEEN ? AND ? ORDER BY f.rowid DESC`
-	return s.db.QueryContext(s.ctx, query, append(slices.Clone(s.passArgs), s.match, s.from, s.to)...)
+// match is a document that matches, and whether it is in a wanted session.
+type match struct {
+	candidate
+	inSession bool
 }
 
-// scanCandidate reads a row of matches: a match, and whether it is in a wanted session.
-func scanCandidate(rows *sql.Rows) (c candidate, pass bool, err error) {
-	err = rows.Scan(&c.id, &c.session, &c.entry, &c.kind, &c.carried, &c.length, &c.tf, &pass)
-	return c, pass, err
+// matches goes through the matches, the newest first. It asks for some at a time, because a
+// room may read an answer as a whole.
+func (s *search) matches(some int) iter.Seq2[match, error] {
+	pass := cmp.Or(s.pass, "1 = 1")
+	// A plain JOIN might begin with the other table.
+	query := `SELECT f.rowid, d.session, d.entry, d.kind, d.carried > 0, d.len, d.tf, ` + pass + ` FROM fts f CROSS JOIN docs d ON d.id = f.rowid
+		WHERE f.fts MATCH ? AND f.rowid BETWEEN ? AND ? ORDER BY f.rowid DESC LIMIT ?`
+	return func(yield func(match, error) bool) {
+		for from, to := s.from, s.to; from <= to; {
+			args := append(slices.Clone(s.passArgs), room.Match{Query: s.match, From: from, To: to, Newest: some}, from, to, some)
+			n, last, err := s.someMatches(query, args, yield)
+			if err != nil {
+				yield(match{}, err)
+			}
+			if err != nil || n < some {
+				return
+			}
+			to = last - 1
+		}
+	}
+}
+
+// someMatches hands on the rows of a query, and returns how many there were and the last id. If
+// the receiver has enough, there were none.
+func (s *search) someMatches(query string, args []any, yield func(match, error) bool) (n int, last int64, err error) {
+	rows, err := s.db.QueryContext(s.ctx, query, args...)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var c match
+		if err := rows.Scan(&c.id, &c.session, &c.entry, &c.kind, &c.carried, &c.length, &c.tf, &c.inSession); err != nil {
+			return 0, 0, err
+		}
+		if !yield(c, nil) {
+			return 0, 0, nil
+		}
+		n, last = n+1, c.id
+	}
+	return n, last, rows.Err()
 }
 
 // findOptional finds out which matches have which optional terms.
@@ -415,7 +447,7 @@ func (s *search) findOptional(found []candidate) error {
 			continue
 		}
 		rows, err := s.db.QueryContext(s.ctx, `SELECT rowid FROM fts WHERE fts MATCH ? AND rowid BETWEEN ? AND ?`,
-			s.match+" AND "+l.match, oldest, newest)
+			room.Match{Query: s.match + " AND " + l.match, From: oldest, To: newest}, oldest, newest)
 		if err != nil {
 			return err
 		}

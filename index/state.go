@@ -120,14 +120,20 @@ func (w *writer) loadState(name string) (*state, error) {
 // in so many indexes that a second write would take half the time of a small session.
 func (w *writer) newState(name string) (*state, error) {
 	s := &state{name: name, sid: name, unsaved: true, headed: true, leaf: -1, isNew: true, fresh: &fresh{}, ids: map[string]int64{}, models: map[string]int64{}, tools: map[string]int64{}}
-	if w.nextSession == 0 {
-		if _, err := w.find([]any{&w.nextSession}, `SELECT ifnull(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'sessions'`); err != nil {
-			return nil, err
+	var err error
+	s.id, err = w.newSession()
+	return s, err
+}
+
+// newSession returns an id that no session has had.
+func (w *writer) newSession() (int64, error) {
+	if w.lastSession == 0 {
+		if _, err := w.find([]any{&w.lastSession}, `SELECT value FROM counters WHERE name = 'sessions'`); err != nil {
+			return 0, err
 		}
 	}
-	s.id = w.nextSession
-	w.nextSession++
-	return s, nil
+	w.lastSession++
+	return w.lastSession, nil
 }
 
 // describe updates the derived fields.
@@ -186,7 +192,7 @@ func (w *writer) saveTags(s *state) error {
 			return err
 		}
 		for _, tag := range s.tags {
-			if _, err := w.exec(`INSERT OR IGNORE INTO tags (tag, session) VALUES (?, ?)`, tag, s.id); err != nil {
+			if _, err := w.exec(`INSERT INTO tags (tag, session) VALUES (?, ?) ON CONFLICT DO NOTHING`, tag, s.id); err != nil {
 				return err
 			}
 		}
@@ -204,8 +210,8 @@ func (w *writer) saveTags(s *state) error {
 // indexed before it.
 func (w *writer) fold(s *state) error {
 	if s.relation == session.RelationSubagent {
-		_, err := w.exec(`UPDATE sessions SET folded = EXISTS (SELECT 1 FROM sessions p
-			WHERE p.sid = ?1 AND p.id <> ?2 AND p.name IS NOT NULL) WHERE id = ?2`, s.parent, s.id)
+		_, err := w.exec(`UPDATE sessions SET folded = CASE WHEN EXISTS (SELECT 1 FROM sessions p
+			WHERE p.sid = ?1 AND p.id <> ?2 AND p.name IS NOT NULL) THEN 1 ELSE 0 END WHERE id = ?2`, s.parent, s.id)
 		if err != nil {
 			return err
 		}
@@ -221,8 +227,8 @@ func (w *writer) unfold(id int64) error {
 	if found, err := w.find([]any{&sid}, `SELECT sid FROM sessions WHERE id = ?`, id); err != nil || !found {
 		return err
 	}
-	_, err := w.exec(`UPDATE sessions SET folded = EXISTS (SELECT 1 FROM sessions p
-		WHERE p.sid = ?1 AND p.id NOT IN (sessions.id, ?2) AND p.name IS NOT NULL)
+	_, err := w.exec(`UPDATE sessions SET folded = CASE WHEN EXISTS (SELECT 1 FROM sessions p
+		WHERE p.sid = ?1 AND p.id NOT IN (sessions.id, ?2) AND p.name IS NOT NULL) THEN 1 ELSE 0 END
 		WHERE parent = ?1 AND parent <> '' AND folded = 1`, sid, id)
 	return err
 }
@@ -337,28 +343,32 @@ func (s *state) toolOf(callID string) string {
 	return ""
 }
 
-// idKey returns an entry's id as it is stored: a UUID takes half the space as bytes.
-func idKey(id string) any {
+// idKey returns an entry's id as it is stored. A UUID takes half the space: its 16 bytes.
+// Another id has a mark before it, and never 16 bytes.
+func idKey(id string) []byte {
 	if len(id) == 36 && id[8] == '-' && id[13] == '-' && id[18] == '-' && id[23] == '-' {
 		digits := id[:8] + id[9:13] + id[14:18] + id[19:23] + id[24:]
 		if b, err := hex.DecodeString(digits); err == nil && digits == strings.ToLower(digits) {
 			return b
 		}
 	}
-	return id
+	if len(id) == 15 {
+		return []byte("~~" + id)
+	}
+	return []byte("=" + id)
 }
 
 // idOf is the reverse of idKey; NULL gives "".
 func idOf(key any) string {
-	switch k := key.(type) {
-	case []byte:
-		if len(k) != 16 {
-			return string(k)
-		}
+	k, _ := key.([]byte)
+	switch {
+	case len(k) == 16:
 		h := hex.EncodeToString(k)
 		return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
-	case string:
-		return k
+	case len(k) > 0 && k[0] == '~':
+		return string(k[2:])
+	case len(k) > 0:
+		return string(k[1:])
 	}
 	return ""
 }

@@ -3,8 +3,9 @@ package index
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
+
+	"github.com/coppice-dev/coppice/index/room"
 )
 
 // StatsOptions says what to count.
@@ -40,7 +41,7 @@ var messageKinds = fmt.Sprintf("%d, %d, %d, %d", kindNumber(KindText), kindNumbe
 type statsWhere struct{ docs, silent string }
 
 // where returns the conditions. Their parameters come after the first two.
-func (o *StatsOptions) where(ctx context.Context, db *database) (statsWhere, []any, error) {
+func (o *StatsOptions) where(ctx context.Context, db room.Tables) (statsWhere, []any, error) {
 	from, to := int64(0), int64(1)<<62
 	if !o.Since.IsZero() {
 		from = docID(o.Since.UnixMilli()+999, 0)
@@ -71,5 +72,5 @@ func (o *StatsOptions) where(ctx context.Context, db *database) (statsWhere, []a
 	}
 	where.docs += ` AND m.id IN (SELECT rowid FROM fts WHERE fts MATCH ?5)`
 	where.silent += ` AND m.session IN (SELECT id FROM sessions WHERE id = ?6 OR chain = ?6 AND chain <> 0)`
-	return where, append(args, strings.Join(facets, " OR "), row), err
+	return where, append(args, anyFacet(facets), row), err
 }

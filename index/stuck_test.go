@@ -27,7 +27,7 @@ func TestAStuckHolderOfTheLock(t *testing.T) {
 	if ok, err := lock.TryLock(); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
-	ix, err := index.Open(t.Context(), f.st, f.path(), index.Impatient())
+	ix, err := index.OpenNow(t.Context(), f.st, f.path())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestAStuckHolderOfAClosedIndex(t *testing.T) {
 		t.Fatal(ok, err)
 	}
 	f.say("said later")
-	ix, err := index.Open(t.Context(), f.st, f.path(), index.Impatient())
+	ix, err := index.OpenNow(t.Context(), f.st, f.path())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestAnIndexThatIsBeingMade(t *testing.T) {
 		t.Fatal(ok, err)
 	}
 	time.AfterFunc(50*time.Millisecond, func() { lock.Unlock() })
-	ix, err := index.Open(t.Context(), f.st, f.path(), index.Impatient()) // it waits all the same
+	ix, err := index.OpenNow(t.Context(), f.st, f.path()) // it waits all the same
 	if err != nil {
 		t.Fatal(err)
 	}

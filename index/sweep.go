@@ -50,7 +50,7 @@ type swept struct {
 // looked at, and marks those that it saw in the store.
 func (r *catching) survey() (map[string]*known, []job, error) {
 	var err error
-	if r.changes, err = r.ix.store.Changes(r.ctx, r.ix.path); err != nil {
+	if r.changes, err = r.ix.store.Changes(r.ctx, r.ix.room.Reader()); err != nil {
 		return nil, nil, err
 	}
 	last, err := r.lastSweep()
@@ -101,7 +101,8 @@ func (r *catching) noteSweep() error {
 		last = swept{epoch: r.changes.Epoch, time: time.Now().UnixMilli(), sessions: r.report.Sessions}
 	}
 	return r.inTx(func(w *writer) error {
-		_, err := w.exec(`INSERT OR REPLACE INTO swept (id, epoch, listing, time, sessions) VALUES (1, ?, ?, ?, ?)`,
+		_, err := w.exec(`INSERT INTO swept (id, epoch, listing, time, sessions) VALUES (1, ?, ?, ?, ?)
+			ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, listing = excluded.listing, time = excluded.time, sessions = excluded.sessions`,
 			last.epoch, r.changes.Listing, last.time, last.sessions)
 		return err
 	})
@@ -135,7 +136,7 @@ func (r *catching) settleMark(name string) error {
 		return err
 	}
 	stat.Modified = time.Unix(0, modified)
-	if err := r.ix.store.Settle(r.ctx, r.ix.path, name, was); err != nil {
+	if err := r.ix.store.Settle(r.ctx, r.ix.room.Reader(), name, was); err != nil {
 		if r.ctx.Err() != nil {
 			return r.ctx.Err()
 		}

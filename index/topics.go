@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/coppice-dev/coppice/index/room"
 )
 
 // topicDocs is how many of the newest texts topics are taken from.
@@ -23,7 +25,7 @@ type Topic struct {
 // that many of the newest texts have, and few of all others.
 func (ix *Index) Topics(ctx context.Context, o StatsOptions, limit int) ([]Topic, error) {
 	var topics []Topic
-	err := ix.read(ctx, "topics", func(db *database) error {
+	err := ix.read(ctx, "topics", func(db room.Tables) error {
 		hits, places, err := newestSaid(ctx, db, o)
 		if err != nil {
 			return err
@@ -42,7 +44,7 @@ func (ix *Index) Topics(ctx context.Context, o StatsOptions, limit int) ([]Topic
 
 // newestSaid returns the newest texts that a person or a model said, each once: a
 // fork repeats those of its origin.
-func newestSaid(ctx context.Context, db *database, o StatsOptions) (hits []Hit, places []place, err error) {
+func newestSaid(ctx context.Context, db room.Tables, o StatsOptions) (hits []Hit, places []place, err error) {
 	where, args, err := o.where(ctx, db)
 	if err != nil {
 		return nil, nil, err

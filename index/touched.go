@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/coppice-dev/coppice/index/room"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/session/files"
 )
@@ -78,8 +79,8 @@ func touched(file string) (string, []any) {
 const maxTouched = 200
 
 // isRarelyTouched reports whether few sessions touched a file: see maxTouched.
-func isRarelyTouched(ctx context.Context, db *database, file string) (rarely bool, err error) {
+func isRarelyTouched(ctx context.Context, db room.Tables, file string) (rarely bool, err error) {
 	query, args := touched(file)
-	err = db.QueryRowContext(ctx, `SELECT count(*) <= ? FROM (`+query+` LIMIT ?)`, append(append([]any{maxTouched}, args...), maxTouched+1)...).Scan(&rarely)
+	err = db.QueryRowContext(ctx, `SELECT count(*) <= ? FROM (`+query+` LIMIT ?) some`, append(append([]any{maxTouched}, args...), maxTouched+1)...).Scan(&rarely)
 	return rarely, err
 }

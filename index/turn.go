@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/coppice-dev/coppice/internal/gate"
-	"github.com/coppice-dev/coppice/store"
 )
 
 // turns runs one CatchUp at a time in this process; all callers that wait share the next one.
@@ -53,18 +52,11 @@ func (t *turns) do(ctx context.Context, sweep bool, run func() (Report, error)) 
 	return report, err
 }
 
-// alone calls f while no CatchUp runs, so that f has the database to itself as soon as
-// running queries are answered. Waiting with mu instead would ignore the context, and block
-// all queries for as long as a CatchUp takes.
-func (ix *Index) alone(ctx context.Context, f func() error) error {
+// alone calls f while no CatchUp runs.
+func (ix *Index) alone(ctx context.Context, f func(context.Context) error) error {
 	if err := ix.turns.running.LockContext(ctx); err != nil {
 		return err
 	}
 	defer ix.turns.running.Unlock()
-	ix.mu.Lock()
-	defer ix.mu.Unlock()
-	if ix.closed {
-		return store.ErrClosed
-	}
-	return f()
+	return f(ctx)
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"slices"
 	"strings"
+
+	"github.com/coppice-dev/coppice/index/room"
 )
 
 // Unknown is the value of a filter that no session has. It may be a slip, so a face
@@ -29,7 +31,7 @@ func (ix *Index) UnknownFilters(ctx context.Context, o ListOptions) (unknown []U
 		return []string{value}
 	}
 	f := filters{tags: o.Tags, agents: given(o.Agent), projects: given(o.Project), files: given(o.File), cwd: given(o.CWD)}
-	err = ix.read(ctx, "list", func(db *database) error {
+	err = ix.read(ctx, "list", func(db room.Tables) error {
 		unknown, err = f.unknown(ctx, db)
 		return err
 	})
@@ -41,14 +43,14 @@ var allValues = map[string]string{
 	"tool":    `SELECT j.key, sum(j.value) FROM sessions s, json_each(s.tools) j GROUP BY j.key`,
 	"model":   `SELECT j.key, sum(j.value) FROM sessions s, json_each(s.models) j GROUP BY j.key`,
 	"tag":     `SELECT tag, count(*) FROM tags GROUP BY tag`,
-	"agent":   `SELECT n.name, count(*) FROM sessions s INDEXED BY by_maker JOIN names n ON n.id = s.maker GROUP BY s.maker`,
+	"agent":   `SELECT n.name, count(*) FROM sessions s JOIN names n ON n.id = s.maker GROUP BY n.name`,
 	"project": allDirs,
 	"cwd":     allDirs,
 	"file":    `SELECT path, count(*) FROM files GROUP BY path`,
 }
 
 // knownValues returns the values of a filter, the most frequent first.
-func knownValues(ctx context.Context, db *database, filter string) ([]string, error) {
+func knownValues(ctx context.Context, db room.Tables, filter string) ([]string, error) {
 	counts := make(map[string]int64)
 	if err := scanCounts(ctx, db, counts, allValues[filter]); err != nil {
 		return nil, err
@@ -63,7 +65,7 @@ func (ix *Index) FilterValues(ctx context.Context, filter string) (values []stri
 	if allValues[filter] == "" {
 		return nil, nil
 	}
-	err = ix.read(ctx, "list", func(db *database) error {
+	err = ix.read(ctx, "list", func(db room.Tables) error {
 		known, err := knownValues(ctx, db, filter)
 		values = someOf(filter, known, len(known))
 		return err
@@ -72,7 +74,7 @@ func (ix *Index) FilterValues(ctx context.Context, filter string) (values []stri
 }
 
 // unknown returns the values that no session has.
-func (f *filters) unknown(ctx context.Context, db *database) (unknown []Unknown, err error) {
+func (f *filters) unknown(ctx context.Context, db room.Tables) (unknown []Unknown, err error) {
 	for _, check := range []struct {
 		filter string
 		values []string
@@ -122,7 +124,7 @@ func someOf(filter string, known []string, most int) (some []string) {
 	return some
 }
 
-const allDirs = `SELECT n.name, count(*) FROM sessions s JOIN names n ON n.id = s.dir GROUP BY s.dir`
+const allDirs = `SELECT n.name, count(*) FROM sessions s JOIN names n ON n.id = s.dir GROUP BY n.name`
 
 // isModel reports whether a filter means a model: see facets.
 func isModel(known, value string) bool {

@@ -206,14 +206,14 @@ func billed(counts counts) int64 { return counts[0] + counts[1] + counts[2] + co
 
 // charge counts a response in the oldest session that has it, and only there.
 func (w *writer) charge(response string) error {
-	_, err := w.exec(`UPDATE usage SET counted = id = (
+	_, err := w.exec(`UPDATE usage SET counted = CASE WHEN id = (
 			SELECT u.id FROM usage u JOIN sessions s ON s.id = u.id >> 32
-			WHERE u.response = ?1 ORDER BY s.created, s.name, s.id LIMIT 1)
+			WHERE u.response = ?1 ORDER BY s.created, s.name, s.id LIMIT 1) THEN 1 ELSE 0 END
 		WHERE response = ?1`, response)
 	if err != nil {
 		return err
 	}
-	_, err = w.exec(`INSERT OR IGNORE INTO stale (session) SELECT id >> 32 FROM usage WHERE response = ?`, response)
+	_, err = w.exec(`INSERT INTO stale (session) SELECT id >> 32 FROM usage WHERE response = ? ON CONFLICT DO NOTHING`, response)
 	return err
 }
 

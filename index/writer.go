@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/coppice-dev/coppice/index/room"
 )
 
 // writer writes records into the database, within one transaction. What it remembers
@@ -15,9 +17,11 @@ import (
 // other process writes.
 type writer struct {
 	ctx   context.Context
-	tx    *sql.Tx
-	stmts map[string]*prepared
+	tx    room.Tx
 	names map[string]int64
+
+	// waiting has, of each statement that was used, the bulks of the tables that it names.
+	waiting map[string][]*bulk
 
 	entryRows, usageRows, termRows, docRows, fileRows *bulk
 
@@ -30,9 +34,9 @@ type writer struct {
 	terms   *termTable
 	places  *docPlaces
 	nextDoc int64
-	// nextSession is the next session's id, once one was needed: nobody else adds sessions
-	// during our transaction.
-	nextSession int64
+	// lastSession is the greatest id of a session, once one was needed: nobody else adds
+	// sessions during our transaction.
+	lastSession int64
 	tokens      int64 // in the new documents
 	entries     int64 // written
 }
@@ -51,9 +55,9 @@ type docRow struct {
 	written            bool // the row is in the table
 }
 
-func (r *catching) newWriter(tx *sql.Tx) (*writer, error) {
-	// SQLite does not watch for the end of the context: that would cost more than most
-	// statements. The callers check now and then.
+func (r *catching) newWriter(tx room.Tx) (*writer, error) {
+	// Nobody watches for the end of the context: that would cost more than most statements.
+	// The callers check now and then.
 	ctx := context.WithoutCancel(r.ctx)
 	w := startWriter(ctx, tx)
 	w.terms, w.places = r.terms, &r.places
@@ -61,24 +65,23 @@ func (r *catching) newWriter(tx *sql.Tx) (*writer, error) {
 	return w, err
 }
 
-func startWriter(ctx context.Context, tx *sql.Tx) *writer {
+func startWriter(ctx context.Context, tx room.Tx) *writer {
 	return &writer{
-		ctx: ctx, tx: tx, stmts: make(map[string]*prepared), names: make(map[string]int64),
+		ctx: ctx, tx: tx, waiting: make(map[string][]*bulk), names: make(map[string]int64),
 		entryRows: newBulk("entries", "session, n, id, parent, pos, time, class, context, origin, says", ""),
 		docRows:   newBulk("docs", docColumns, ""),
 		usageRows: newBulk("usage", usageColumns, ""),
 		fileRows:  newBulk("files", "name, path, session", " ON CONFLICT DO NOTHING"),
-		termRows:  newBulk("terms", "term, df, stem", " ON CONFLICT DO UPDATE SET df = df + excluded.df"),
+		termRows:  newBulk("terms", "term, df, stem", " ON CONFLICT (term) DO UPDATE SET df = terms.df + excluded.df"),
 	}
 }
 
 // exec returns how many rows a statement changed.
 func (w *writer) exec(query string, args ...any) (int64, error) {
-	s, err := w.stmt(query)
-	if err != nil {
+	if err := w.show(query); err != nil {
 		return 0, err
 	}
-	res, err := s.ExecContext(w.ctx, args...)
+	res, err := w.tx.ExecContext(w.ctx, query, args...)
 	if err != nil {
 		return 0, err
 	}
@@ -87,35 +90,24 @@ func (w *writer) exec(query string, args ...any) (int64, error) {
 
 // QueryContext implements querier.
 func (w *writer) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	s, err := w.stmt(query)
-	if err != nil {
+	if err := w.show(query); err != nil {
 		return nil, err
 	}
-	return s.QueryContext(ctx, args...)
+	return w.tx.QueryContext(ctx, query, args...)
 }
 
 // find scans a row into dest and reports whether there is one.
 func (w *writer) find(dest []any, query string, args ...any) (bool, error) {
-	s, err := w.stmt(query)
-	if err != nil {
+	if err := w.show(query); err != nil {
 		return false, err
 	}
-	return scanRow(s.QueryRowContext(w.ctx, args...), dest)
+	return w.findWritten(dest, query, args...)
 }
 
 // findWritten is find, but ignores the rows that wait to be written. The caller must know
 // them.
 func (w *writer) findWritten(dest []any, query string, args ...any) (bool, error) {
-	p, ok := w.stmts[query]
-	if !ok {
-		s, err := w.tx.PrepareContext(w.ctx, query)
-		if err != nil {
-			return false, err
-		}
-		p = &prepared{Stmt: s}
-		w.stmts[query] = p
-	}
-	return scanRow(p.QueryRowContext(w.ctx, args...), dest)
+	return scanRow(w.tx.QueryRowContext(w.ctx, query, args...), dest)
 }
 
 // scanRow reports whether there is a row.
@@ -138,8 +130,8 @@ func (w *writer) nameID(name string) (int64, error) {
 	var id int64
 	found, err := w.find([]any{&id}, `SELECT id FROM names WHERE name = ?`, name)
 	if err == nil && !found {
-		if _, err = w.exec(`INSERT INTO names (name) VALUES (?)`, name); err == nil {
-			_, err = w.find([]any{&id}, `SELECT id FROM names WHERE name = ?`, name)
+		if _, err = w.find([]any{&id}, `SELECT coalesce(max(id), 0) + 1 FROM names`); err == nil {
+			_, err = w.exec(`INSERT INTO names (id, name) VALUES (?, ?)`, id, name)
 		}
 	}
 	w.names[name] = id
@@ -180,12 +172,11 @@ func (w *writer) addDocs(s *state, n int64, rec *record, carried carriage) error
 	return nil
 }
 
-// flush writes the queued rows. At the same time a goroutine builds the segment of the
-// documents. It never touches the database, because only one may use a transaction. It reads
-// docs and words, which no longer change: the ids are final, the facets have their numbers,
-// and the reader has begun a vocabulary of its own for the next batch.
+// flush writes the queued rows. The room may work on the texts at the same time: docs and
+// words no longer change, because the ids are final, the facets have their numbers, and the
+// reader has begun a vocabulary of its own for the next batch.
 func (w *writer) flush(words *vocabulary) error {
-	// Tables are fastest in the order of ids, and a segment must have it.
+	// Tables are fastest in the order of ids, and the texts must have it.
 	byID := func(a, b docRow) int { return cmp.Compare(a.id, b.id) }
 	slices.SortFunc(w.docs, byID)
 	moved, err := w.placeDocs(w.docs)
@@ -195,23 +186,14 @@ func (w *writer) flush(words *vocabulary) error {
 	if moved {
 		slices.SortFunc(w.docs, byID)
 	}
-	docs := w.segmentDocs(words)
-	built := make(chan *segment, 1)
-	go func() { built <- buildSegment(docs, words.words) }()
-	err = w.writeRows(words)
-	segment := <-built // even after an error, so that no goroutine outlives flush
-	if err != nil {
+	add := w.tx.AddTexts(w.ctx, w.texts(words), words.words)
+	if err := add(w.writeRows(words)); err != nil {
 		return err
-	}
-	if len(docs) > 0 {
-		if err := w.insertSegment(segment, docs); err != nil {
-			return err
-		}
 	}
 	if err := w.relink(); err != nil {
 		return err
 	}
-	_, err = w.exec(`UPDATE counters SET value = CASE name WHEN 'docs' THEN ? ELSE value + ? END WHERE name <> 'changes'`, w.nextDoc, w.tokens)
+	_, err = w.exec(`UPDATE counters SET value = CASE name WHEN 'docs' THEN ? ELSE value + ? END WHERE name IN ('docs', 'tokens')`, w.nextDoc, w.tokens)
 	return err
 }
 

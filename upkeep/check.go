@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/index/sqlite"
 	"github.com/coppice-dev/coppice/redact"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
@@ -202,7 +202,7 @@ func (c *checker) checkIndex(ctx context.Context) error {
 	if c.request.Index == "" {
 		return nil
 	}
-	err := index.Verify(ctx, c.request.Index)
+	err := sqlite.Verify(ctx, c.request.Index)
 	if !errors.Is(err, store.ErrCorrupt) {
 		return err
 	}

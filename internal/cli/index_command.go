@@ -27,8 +27,8 @@ func indexCommand(a *app) *cobra.Command {
 				if a.flags.json {
 					return a.printJSON(s)
 				}
-				return a.print("%s\n%d sessions, %d entries, %d searchable texts, %s (format %d, SQLite %s)",
-					s.Path, s.Sessions, s.Entries, s.Texts, render.Bytes(s.Size), s.Schema, s.SQLite)
+				return a.print("%s\n%d sessions, %d entries, %d searchable texts, %s (format %d, %s)",
+					s.Path, s.Sessions, s.Entries, s.Texts, render.Bytes(s.Size), s.Schema, s.Engine)
 			})
 		},
 	}), a.withJSON(&cobra.Command{

@@ -21,6 +21,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/index/sqlite"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
 )
@@ -166,8 +167,9 @@ func (h *house) cacheIndex() {
 	st, err := file.Open(h.dir, nil)
 	h.must(err)
 	sum := sha256.Sum256([]byte(st.Where()))
-	ix, err := index.Open(h.Context(), st, filepath.Join(cache, "coppice", hex.EncodeToString(sum[:8])+".db"), nil)
+	room, err := sqlite.Open(h.Context(), filepath.Join(cache, "coppice", hex.EncodeToString(sum[:8])+".db"), nil)
 	h.must(err)
+	ix := index.New(st, room, nil)
 	_, err = ix.CatchUp(h.Context(), nil)
 	h.must(errors.Join(err, ix.Close(), st.Close()))
 }

@@ -1,4 +1,4 @@
-package index
+package sqlite
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/coppice-dev/coppice/index/room"
 )
 
 // textOf has the columns of a document as FTS5 wants them.
@@ -58,21 +60,21 @@ func TestSegmentsAreThoseOfFTS5(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			theirs, ours := segmentDB(t), segmentDB(t)
 			for _, some := range thirds(docs) {
-				inTestTx(t, theirs, func(w *writer) error {
+				inTestTx(t, theirs, func(w *tx) error {
 					for _, d := range some {
-						if _, err := w.exec(`INSERT INTO fts (rowid, body, whole, facet) VALUES (?, ?, ?, ?)`, d.id, d.text[0], d.text[1], d.text[2]); err != nil {
+						if _, err := w.ExecContext(context.Background(), `INSERT INTO fts (rowid, body, whole, facet) VALUES (?, ?, ?, ?)`, d.id, d.text[0], d.text[1], d.text[2]); err != nil {
 							return err
 						}
 					}
 					return nil
 				})
-				inTestTx(t, ours, func(w *writer) error { return insertTexts(w, some) })
+				inTestTx(t, ours, func(w *tx) error { return insertTexts(w, some) })
 				compareTables(t, theirs, ours)
 			}
 			for _, db := range []*sql.DB{theirs, ours} {
-				inTestTx(t, db, func(w *writer) error {
+				inTestTx(t, db, func(w *tx) error {
 					for i := 0; i < len(docs); i += 1 + len(docs)/20 {
-						if _, err := w.exec(`DELETE FROM fts WHERE rowid = ?`, docs[i].id); err != nil {
+						if _, err := w.ExecContext(context.Background(), `DELETE FROM fts WHERE rowid = ?`, docs[i].id); err != nil {
 							return err
 						}
 					}
@@ -115,12 +117,8 @@ func TestSegmentsAreFoundByTheirOwnConnection(t *testing.T) {
 	db := segmentDB(t)
 	find := func(word string) (ids []int64) {
 		t.Helper()
-		rows, err := db.Query(`SELECT rowid FROM fts WHERE fts MATCH ? ORDER BY rowid`, word)
-		if err == nil {
-			ids, err = scanColumn[int64](rows)
-		}
-		if err != nil {
-			t.Fatal(err)
+		for _, row := range allRows(t, db, `SELECT rowid, '' FROM fts WHERE fts MATCH '`+word+`' ORDER BY rowid`) {
+			ids = append(ids, row.id)
 		}
 		return ids
 	}
@@ -129,10 +127,10 @@ func TestSegmentsAreFoundByTheirOwnConnection(t *testing.T) {
 		if ids := find("word"); !slices.Equal(ids, want) {
 			t.Fatalf("before the %d. transaction: found %v, want %v", n+1, ids, want)
 		}
-		inTestTx(t, db, func(w *writer) error {
+		inTestTx(t, db, func(w *tx) error {
 			first := int64(10*n + 1)
 			if n%5 == 4 { // a deletion goes through FTS5, and it writes the structure, too
-				if _, err := w.exec(`DELETE FROM fts WHERE rowid = ?`, want[0]); err != nil {
+				if _, err := w.ExecContext(context.Background(), `DELETE FROM fts WHERE rowid = ?`, want[0]); err != nil {
 					return err
 				}
 				want = want[1:]
@@ -150,18 +148,24 @@ func TestSegmentsAreFoundByTheirOwnConnection(t *testing.T) {
 }
 
 // insertTexts makes a segment of documents.
-func insertTexts(w *writer, texts []textOf) error {
-	words := newVocabulary()
-	docs := make([]segmentDoc, len(texts))
+func insertTexts(w *tx, texts []textOf) error {
+	var words []string
+	numbers := make(map[string]uint32)
+	docs := make([]room.Text, len(texts))
 	for i, d := range texts {
-		docs[i].id = d.id
-		for c := range d.text {
+		docs[i].ID = d.id
+		for c, tokens := range []*[]uint32{&docs[i].Body, &docs[i].Whole, &docs[i].Facets} {
 			for _, word := range strings.Fields(d.text[c]) {
-				docs[i].tokens[c] = append(docs[i].tokens[c], words.number(word))
+				n, known := numbers[word]
+				if !known {
+					n = uint32(len(words))
+					numbers[word], words = n, append(words, word)
+				}
+				*tokens = append(*tokens, n)
 			}
 		}
 	}
-	return w.insertSegment(buildSegment(docs, words.words), docs)
+	return w.AddTexts(context.Background(), docs, words)(nil)
 }
 
 // segmentDB returns a database that has the full-text table alone. It does not merge
@@ -180,17 +184,17 @@ func segmentDB(t *testing.T) *sql.DB {
 	return db
 }
 
-func inTestTx(t *testing.T, db *sql.DB, f func(w *writer) error) {
+func inTestTx(t *testing.T, db *sql.DB, f func(w *tx) error) {
 	t.Helper()
-	tx, err := db.Begin()
+	inner, err := db.Begin()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tx.Rollback()
-	if err := f(startWriter(context.Background(), tx)); err != nil {
+	defer inner.Rollback()
+	if err := f(&tx{Tx: inner, stmts: make(map[string]*sql.Stmt)}); err != nil {
 		t.Fatal(err)
 	}
-	if err := tx.Commit(); err != nil {
+	if err := inner.Commit(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,9 +1,11 @@
-package index
+package sqlite
 
 import (
 	"cmp"
 	"encoding/binary"
 	"slices"
+
+	"github.com/coppice-dev/coppice/index/room"
 )
 
 // # Writing FTS5's segments
@@ -45,13 +47,6 @@ import (
 // pages without a term follow it, they have a skip list: their first ids, by which
 // FTS5 finds the page of a document without reading those before.
 
-// The columns of the full-text table.
-const (
-	columnBody = iota
-	columnWhole
-	columnFacet
-)
-
 const (
 	ftsPageSize   = 4050 // FTS5's default; a page of SQLite has room for it
 	ftsPageHeader = 4
@@ -72,18 +67,15 @@ type occurrence struct {
 
 const columnShift = 30
 
-// segmentDoc is a document of a segment.
-type segmentDoc struct {
-	id     int64
-	tokens [3][]uint32 // of each column, as the vocabulary numbers them
-}
+// columnsOf returns the tokens of each column of the full-text table.
+func columnsOf(t *room.Text) [3][]uint32 { return [3][]uint32{t.Body, t.Whole, t.Facets} }
 
 // occurrencesIn sorts the tokens of documents by their numbers. Those with number n are
 // occurrences[ends[n-1]:ends[n]], in the order of the documents.
-func occurrencesIn(docs []segmentDoc, words int) (occurrences []occurrence, ends []uint32) {
+func occurrencesIn(docs []room.Text, words int) (occurrences []occurrence, ends []uint32) {
 	ends = make([]uint32, words+1)
 	for i := range docs {
-		for _, tokens := range docs[i].tokens {
+		for _, tokens := range columnsOf(&docs[i]) {
 			for _, t := range tokens {
 				ends[t+1]++
 			}
@@ -94,7 +86,7 @@ func occurrencesIn(docs []segmentDoc, words int) (occurrences []occurrence, ends
 	}
 	occurrences = make([]occurrence, ends[words])
 	for i := range docs {
-		for column, tokens := range docs[i].tokens {
+		for column, tokens := range columnsOf(&docs[i]) {
 			for n, t := range tokens {
 				occurrences[ends[t]] = occurrence{uint32(i), uint32(column)<<columnShift | uint32(n)}
 				ends[t]++
@@ -149,7 +141,7 @@ type segmentWriter struct {
 
 // buildSegment builds a segment of documents, which are in the order of their ids and have
 // tokens.
-func buildSegment(docs []segmentDoc, words []string) *segment {
+func buildSegment(docs []room.Text, words []string) *segment {
 	w := &segmentWriter{page: 1, split: segmentSplit{term: []byte{}, page: 1 << 1}, body: make([]byte, ftsPageHeader, ftsPageSize+64)}
 	occurrences, ends := occurrencesIn(docs, len(words))
 	order := make([]uint32, len(words))
@@ -175,14 +167,14 @@ func buildSegment(docs []segmentDoc, words []string) *segment {
 }
 
 // list writes a term and where it occurs.
-func (w *segmentWriter) list(term string, docs []segmentDoc, all []occurrence) {
+func (w *segmentWriter) list(term string, docs []room.Text, all []occurrence) {
 	w.startTerm(term)
 	for prev := int64(0); len(all) > 0; {
 		n := 1
 		for n < len(all) && all[n].doc == all[0].doc {
 			n++
 		}
-		id := docs[all[0].doc].id
+		id := docs[all[0].doc].ID
 		w.startDoc(id, id-prev)
 		w.places(all[:n])
 		prev, all = id, all[n:]
@@ -190,7 +182,7 @@ func (w *segmentWriter) list(term string, docs []segmentDoc, all []occurrence) {
 }
 
 // room is how many bytes the page still has.
-func (w *segmentWriter) room() int { return ftsPageSize - len(w.body) - len(w.footer) }
+func (w *segmentWriter) left() int { return ftsPageSize - len(w.body) - len(w.footer) }
 
 func (w *segmentWriter) startTerm(term string) {
 	shared := 0 // with the term before
@@ -201,7 +193,7 @@ func (w *segmentWriter) startTerm(term string) {
 		shared++ // what all begin with
 	}
 	size := len(term) + 1
-	if w.room() <= size+2 && len(w.body) > ftsPageHeader {
+	if w.left() <= size+2 && len(w.body) > ftsPageHeader {
 		w.endPage()
 	}
 	w.footer = appendVarint(w.footer, uint64(len(w.body)-w.termAt))
@@ -241,7 +233,7 @@ func (w *segmentWriter) startDoc(id, delta int64) {
 
 // places writes where a term is in a document.
 func (w *segmentWriter) places(all []occurrence) {
-	if at := all[0].place; len(all) == 1 && at < 126 && w.room() >= 2 { // once, in the body, as nearly always
+	if at := all[0].place; len(all) == 1 && at < 126 && w.left() >= 2 { // once, in the body, as nearly always
 		w.body = append(w.body, 1<<1, byte(at+2))
 		return
 	}
@@ -261,7 +253,7 @@ func (w *segmentWriter) places(all []occurrence) {
 		prev = at
 	}
 	size := uint64(len(w.positions)) * 2
-	if varintSize(size)+len(w.positions) <= w.room() {
+	if varintSize(size)+len(w.positions) <= w.left() {
 		w.body = append(appendVarint(w.body, size), w.positions...)
 		return
 	}
@@ -272,12 +264,12 @@ func (w *segmentWriter) places(all []occurrence) {
 func (w *segmentWriter) spread(numbers []byte) {
 	for len(numbers) > 0 {
 		n := len(numbers)
-		if room := w.room(); n > room {
-			n = varintsIn(numbers, room)
+		if left := w.left(); n > left {
+			n = varintsIn(numbers, left)
 		}
 		w.body = append(w.body, numbers[:n]...)
 		numbers = numbers[n:]
-		if w.room() <= 0 {
+		if w.left() <= 0 {
 			w.endPage()
 		}
 	}

@@ -1,4 +1,4 @@
-package index
+package sqlite
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"modernc.org/sqlite"
 
+	"github.com/coppice-dev/coppice/index/room"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
@@ -71,7 +72,7 @@ var fileSuffixes = []string{"", "-wal", "-shm", "-journal"}
 const lockSuffix = ".lock"
 
 // errReplaced means that a file of the index was deleted or replaced.
-var errReplaced = errors.New("the index was deleted while it was in use")
+var errReplaced = room.ErrReplaced
 
 // maxReplaced is how many times in a row an index is opened again because it was deleted
 // during opening.
@@ -138,33 +139,33 @@ func touch(ctx context.Context, conn driver.Conn) error {
 }
 
 // openSoon is openFile for callers that cannot wait for long: rule 8.
-func (ix *Index) openSoon(ctx context.Context) error {
-	patience := ix.guard.patience
-	ix.guard.patience = ix.opts.patience
-	err := ix.openFile(ctx)
-	ix.guard.patience = patience
+func (r *Room) openSoon(ctx context.Context) error {
+	patience := r.guard.patience
+	r.guard.patience = r.soon
+	err := r.openFile(ctx)
+	r.guard.patience = patience
 	if !errors.Is(err, store.ErrLocked) {
 		return err
 	}
-	if ix.openAsItIs(ctx) == nil {
+	if r.openAsItIs(ctx) == nil {
 		return nil
 	}
-	ix.guard.stuck = false
-	return ix.openFile(ctx) // another process may be creating it
+	r.guard.stuck = false
+	return r.openFile(ctx) // another process may be creating it
 }
 
 // openAsItIs opens an existing complete database without the lock.
-func (ix *Index) openAsItIs(ctx context.Context) error {
-	before, err := identify(ix.path)
+func (r *Room) openAsItIs(ctx context.Context) error {
+	before, err := identify(r.path)
 	if err != nil {
-		if _, marked, err := ix.guard.read(); marked || err != nil {
+		if _, marked, err := r.guard.read(); marked || err != nil {
 			return errReplaced
 		}
-		if before, err = identifyAlone(ix.path); err != nil {
+		if before, err = identifyAlone(r.path); err != nil {
 			return err
 		}
 	}
-	c, err := newConnector(ix.path, ix.guard, before.alone())
+	c, err := newConnector(r.path, r.guard, before.alone())
 	if err != nil {
 		return err
 	}
@@ -180,26 +181,26 @@ func (ix *Index) openAsItIs(ctx context.Context) error {
 	if err == nil && !db.isComplete(ctx) {
 		err = errReplaced
 	}
-	if err == nil && !before.holds(ix.path) {
+	if err == nil && !before.holds(r.path) {
 		err = errReplaced
 	}
 	if err != nil {
 		return errors.Join(err, db.Close())
 	}
 	db.setIdentity(before)
-	if ix.db != nil {
-		_ = ix.db.Close()
+	if r.db != nil {
+		_ = r.db.Close()
 	}
-	ix.db = db
+	r.db = db
 	return nil
 }
 
 // openFile opens the database, and creates or replaces it if necessary. The caller holds mu,
 // or is the only user of the index.
-func (ix *Index) openFile(ctx context.Context) error {
+func (r *Room) openFile(ctx context.Context) error {
 	var err error
 	for range maxReplaced {
-		err = ix.guard.hold(ctx, func() error { return ix.openLocked(ctx) })
+		err = r.guard.hold(ctx, func() error { return r.openLocked(ctx) })
 		if !isDamage(err) && !errors.Is(err, errOtherVersion) && !errors.Is(err, errReplaced) {
 			return err
 		}
@@ -207,49 +208,49 @@ func (ix *Index) openFile(ctx context.Context) error {
 	return fmt.Errorf("the index was rebuilt %d times: %w", maxReplaced, err)
 }
 
-func (ix *Index) openLocked(ctx context.Context) error {
-	if err := ix.settleFiles(); err != nil {
+func (r *Room) openLocked(ctx context.Context) error {
+	if err := r.settleFiles(); err != nil {
 		return err
 	}
-	before, err := os.Lstat(ix.path)
+	before, err := os.Lstat(r.path)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errReplaced, err)
 	}
-	c, err := newConnector(ix.path, ix.guard, false)
+	c, err := newConnector(r.path, r.guard, false)
 	if err != nil {
 		return err
 	}
 	db := newDatabase(c)
-	err = patiently(ctx, func() error { return prepare(ctx, db.DB, ix.guard.mark) })
+	err = patiently(ctx, func() error { return prepare(ctx, db.DB, r.guard.mark) })
 	if err == nil {
-		err = ix.checkAge(ctx, db)
+		err = r.checkAge(ctx, db)
 	}
 	if err == nil {
 		err = db.identify(before)
 	}
 	if err == nil {
 		db.behind.Store(true)
-		ix.db = db
+		r.db = db
 		return nil
 	}
 	err = errors.Join(err, db.Close())
-	if now, err2 := os.Lstat(ix.path); err2 != nil || !os.SameFile(before, now) {
+	if now, err2 := os.Lstat(r.path); err2 != nil || !os.SameFile(before, now) {
 		return fmt.Errorf("%w: %w", errReplaced, err)
 	}
 	if errors.Is(err, errReplaced) || !isDamage(err) && !errors.Is(err, errOtherVersion) {
 		return err
 	}
-	ix.opts.Logger.Warn("rebuilding the index", "path", ix.path, "cause", err)
-	ix.rebuilt.Store(true)
-	return errors.Join(err, ix.discard(before))
+	r.log.Warn("rebuilding the index", "path", r.path, "cause", err)
+	r.rebuilt.Store(true)
+	return errors.Join(err, r.discard(before))
 }
 
 // errOlder means that an older copy of the database was put back.
 var errOlder = errors.New("the index is older than the one that was closed last")
 
 // checkAge makes sure that the database has all the changes that it had before: rule 7.
-func (ix *Index) checkAge(ctx context.Context, db *database) error {
-	had, _, err := ix.guard.read()
+func (r *Room) checkAge(ctx context.Context, db *database) error {
+	had, _, err := r.guard.read()
 	if err != nil {
 		return err
 	}
@@ -263,14 +264,14 @@ func (ix *Index) checkAge(ctx context.Context, db *database) error {
 // settleFiles makes sure that there is a database to open, and that the files beside it
 // belong to it: rule 5. Anything that is not a regular file is not an index and is left
 // alone; a symbolic link may point to another program's file, so the link is replaced.
-func (ix *Index) settleFiles() error {
-	_, marked, err := ix.guard.read()
+func (r *Room) settleFiles() error {
+	_, marked, err := r.guard.read()
 	if err != nil {
 		return err
 	}
 	whole := true
 	for i, suffix := range fileSuffixes {
-		info, err := os.Lstat(ix.path + suffix)
+		info, err := os.Lstat(r.path + suffix)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			whole = whole && i > 0 && (i == 3 || !marked)
@@ -279,7 +280,7 @@ func (ix *Index) settleFiles() error {
 		case info.Mode()&fs.ModeSymlink != 0:
 			whole = false
 		case !info.Mode().IsRegular():
-			return vfs.CheckRegular(ix.path + suffix)
+			return vfs.CheckRegular(r.path + suffix)
 		case i == 0 && info.Size() == 0:
 			whole = false // SQLite would create a database without room for checksums
 		}
@@ -287,12 +288,12 @@ func (ix *Index) settleFiles() error {
 	if whole {
 		return nil
 	}
-	ix.rebuilt.Store(true)
-	if err := ix.removeFiles(); err != nil {
+	r.rebuilt.Store(true)
+	if err := r.removeFiles(); err != nil {
 		return err
 	}
 	// SQLite would create a file that all users can read.
-	f, err := vfs.OS{KeepOwner: true}.OpenFile(ix.path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	f, err := vfs.OS{KeepOwner: true}.OpenFile(r.path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return errReplaced // by a program that does not know the lock
 	}
@@ -304,48 +305,48 @@ func (ix *Index) settleFiles() error {
 }
 
 // discard deletes the database, unless another has already replaced it. It needs the lock.
-func (ix *Index) discard(old fs.FileInfo) error {
-	if now, err := os.Lstat(ix.path); err == nil && !os.SameFile(old, now) {
+func (r *Room) discard(old fs.FileInfo) error {
+	if now, err := os.Lstat(r.path); err == nil && !os.SameFile(old, now) {
 		return nil
 	}
-	return ix.removeFiles()
+	return r.removeFiles()
 }
 
-func (ix *Index) removeFiles() error {
+func (r *Room) removeFiles() error {
 	var errs []error
 	for _, suffix := range fileSuffixes {
-		if err := os.Remove(ix.path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(r.path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}
 	}
-	return errors.Join(errors.Join(errs...), ix.guard.unmark(0))
+	return errors.Join(errors.Join(errs...), r.guard.unmark(0))
 }
 
 // reset replaces an unusable database by an empty one. It does nothing if that was done
 // already.
-func (ix *Index) reset(ctx context.Context, damaged *database) error {
-	ix.mu.Lock()
-	defer ix.mu.Unlock()
-	if ix.closed || ix.db != damaged {
+func (r *Room) reset(ctx context.Context, damaged *database) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed || r.db != damaged {
 		return nil
 	}
-	return ix.replace(ctx)
+	return r.replace(ctx)
 }
 
 // replace replaces the open database by an empty one. The caller holds mu.
-func (ix *Index) replace(ctx context.Context) error {
-	return ix.guard.hold(ctx, func() error {
-		_ = ix.db.Close() // it is being replaced because it is broken
-		if err := ix.discard(ix.db.id[0]); err != nil {
+func (r *Room) replace(ctx context.Context) error {
+	return r.guard.hold(ctx, func() error {
+		_ = r.db.Close() // it is being replaced because it is broken
+		if err := r.discard(r.db.id[0]); err != nil {
 			return err
 		}
-		return ix.openFile(ctx)
+		return r.openFile(ctx)
 	})
 }
 
 // Delete deletes the index in the file at path and reports whether there was one.
-// An Index that has it open, in this process or another, starts again from the logs.
-// Some systems do not delete open files; there, call Discard on the open Index instead.
+// A Room that has it open, in this process or another, starts again from the logs.
+// Some systems do not delete open files; there, call Discard of the open Room instead.
 func Delete(ctx context.Context, path string) (had bool, err error) {
 	for _, suffix := range fileSuffixes {
 		if _, err := os.Lstat(path + suffix); err == nil {
@@ -357,45 +358,44 @@ func Delete(ctx context.Context, path string) (had bool, err error) {
 	if !had { // do not create a lock file, or its directory, for nothing
 		return false, nil
 	}
-	ix := &Index{path: path, guard: newGuard(path)}
-	defer ix.guard.close()
-	if err := ix.guard.hold(ctx, ix.removeFiles); err != nil {
-		return had, ix.fail("delete index", err)
+	r := &Room{path: path, guard: newGuard(path)}
+	defer r.guard.close()
+	if err := r.guard.hold(ctx, r.removeFiles); err != nil {
+		return had, &store.Error{Op: "delete index", Path: path, Err: r.Explain(err)}
 	}
 	return had, nil
 }
 
-// Discard deletes the files of the index. The index stays open: its next use rebuilds it from
-// the logs. Running queries finish first.
-func (ix *Index) Discard(ctx context.Context) error {
-	return ix.fail("delete index", ix.alone(ctx, func() error {
-		return ix.guard.hold(ctx, func() error {
-			_ = ix.db.Close() // nothing in it is needed any more
-			return ix.removeFiles()
+// Discard implements room.Room. Running queries finish first.
+func (r *Room) Discard(ctx context.Context) error {
+	return r.alone(func() error {
+		return r.guard.hold(ctx, func() error {
+			_ = r.db.Close() // nothing in it is needed any more
+			return r.removeFiles()
 		})
-	}))
+	})
 }
 
-// follow opens the database again if other files have its names now, or if it was opened
-// read-only.
-func (ix *Index) follow(ctx context.Context) error {
-	inUse := func() bool { return ix.closed || ix.db.current() && !ix.db.id.alone() } // if closed, the next use reports it
-	ix.mu.RLock()
+// Follow implements room.Room. It opens the database again if other files have its names now,
+// or if it was opened read-only.
+func (r *Room) Follow(ctx context.Context) error {
+	inUse := func() bool { return r.closed || r.db.current() && !r.db.id.alone() } // if closed, the next use reports it
+	r.mu.RLock()
 	current := inUse()
-	ix.mu.RUnlock()
+	r.mu.RUnlock()
 	if current { // nearly always: do not wait for readers
 		return nil
 	}
-	ix.mu.Lock()
-	defer ix.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if inUse() {
 		return nil
 	}
-	err := ix.guard.hold(ctx, func() error {
-		_ = ix.db.Close()
-		return ix.openFile(ctx)
+	err := r.guard.hold(ctx, func() error {
+		_ = r.db.Close()
+		return r.openFile(ctx)
 	})
-	if errors.Is(err, store.ErrLocked) && (ix.db.current() || ix.openAsItIs(ctx) == nil) {
+	if errors.Is(err, store.ErrLocked) && (r.db.current() || r.openAsItIs(ctx) == nil) {
 		return nil // rule 8
 	}
 	return err
@@ -403,35 +403,22 @@ func (ix *Index) follow(ctx context.Context) error {
 
 // leave closes the database. It needs the lock: SQLite deletes the -wal with the last
 // connection, and another process must not take that for a user's deletion.
-func (ix *Index) leave() error {
+func (r *Room) leave() error {
 	ctx, cancel := context.WithTimeout(context.Background(), busyMillis*time.Millisecond)
 	defer cancel()
 	closed := false
-	err := ix.guard.hold(ctx, func() error {
-		if _, marked, err := ix.guard.read(); err == nil && marked && ix.db.current() && ix.db.empty(ctx) {
-			if changes, err := ix.db.changes(ctx); err == nil {
-				_ = ix.guard.unmark(changes) // if this fails, the next close does it
+	err := r.guard.hold(ctx, func() error {
+		if _, marked, err := r.guard.read(); err == nil && marked && r.db.current() && r.db.empty(ctx) {
+			if changes, err := r.db.changes(ctx); err == nil {
+				_ = r.guard.unmark(changes) // if this fails, the next close does it
 			}
 		}
 		closed = true
-		return ix.db.Close()
+		return r.db.Close()
 	})
 	if !closed {
-		err = ix.db.Close() // for example, the directory is gone
+		err = r.db.Close() // for example, the directory is gone
 	}
-	ix.guard.close()
+	r.guard.close()
 	return err
-}
-
-// change writes to the database in one transaction: see rules 3 and 4.
-func (ix *Index) change(ctx context.Context, db *database, f func() error) error {
-	return ix.guard.hold(ctx, func() error {
-		if !db.current() {
-			return errReplaced
-		}
-		if err := ix.guard.mark(); err != nil {
-			return err
-		}
-		return f()
-	})
 }

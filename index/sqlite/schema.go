@@ -1,4 +1,4 @@
-package index
+package sqlite
 
 import (
 	"context"
@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,14 +16,13 @@ import (
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"github.com/coppice-dev/coppice/index/room"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 const (
-	// schemaVersion is in the file's user_version. An index of any other version
-	// is rebuilt. Raise it whenever the tables, the tokens or the meaning of a
-	// column change.
-	schemaVersion = 22
+	// schemaVersion is in the file's user_version.
+	schemaVersion = room.Version
 
 	// minSQLite is the first version without the bug that could corrupt a
 	// database when its WAL was reset.
@@ -46,7 +43,7 @@ const (
 // text, only tokens.
 const schema = `
 CREATE TABLE sessions (
-	id           INTEGER PRIMARY KEY AUTOINCREMENT,
+	id           INTEGER PRIMARY KEY, -- never used again: see counters
 	name         TEXT UNIQUE, -- NULL: being removed, or a chain
 	part         INTEGER NOT NULL DEFAULT 0, -- see chains.go
 	chain        INTEGER NOT NULL DEFAULT 0, -- the chain that it is part of
@@ -150,13 +147,13 @@ CREATE INDEX files_of ON files (session);
 CREATE TABLE entries (
 	session INTEGER NOT NULL,
 	n       INTEGER NOT NULL,
-	id      ANY,              -- a UUID as its bytes; NULL: a damaged line whose id is not known
+	id      BLOB,             -- NULL: a damaged line whose id is not known
 	parent  INTEGER NOT NULL, -- -1: none
 	pos     INTEGER NOT NULL, -- -1: not in the log
 	time    INTEGER NOT NULL,
 	class   INTEGER NOT NULL,
 	context INTEGER,          -- tokens after this response; 0 after a compaction
-	origin  ANY,              -- of a message that was carried over: the id of the one that it is a copy of; '' if it names none
+	origin  BLOB,             -- of a message that was carried over: the id of the one that it is a copy of; empty if it names none
 	says    BLOB,             -- of an instruction or a document: what it says
 	PRIMARY KEY (session, n)
 ) STRICT, WITHOUT ROWID;
@@ -170,7 +167,7 @@ CREATE INDEX entry_remarks ON entries (session, n) WHERE class = 5;
 -- in the line that has its id.
 CREATE TABLE damage (
 	session INTEGER NOT NULL,
-	id      ANY NOT NULL,
+	id      BLOB NOT NULL,
 	n       INTEGER NOT NULL,
 	PRIMARY KEY (session, id, n)
 ) STRICT, WITHOUT ROWID;
@@ -212,7 +209,7 @@ CREATE INDEX term_stems ON terms (stem, df) WHERE stem <> '';
 
 CREATE TABLE names (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
 CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
-INSERT INTO counters VALUES ('docs', 0), ('tokens', 0), ('changes', 0); -- changes: see files.go
+INSERT INTO counters VALUES ('docs', 0), ('tokens', 0), ('sessions', 0), ('changes', 0); -- sessions: the greatest id; changes: see files.go
 -- How far the marks of the store can be trusted: see sweep.go. One row at most.
 CREATE TABLE swept (id INTEGER PRIMARY KEY, epoch TEXT NOT NULL, listing TEXT NOT NULL, time INTEGER NOT NULL, sessions INTEGER NOT NULL) STRICT;
 
@@ -246,6 +243,9 @@ CREATE VIRTUAL TABLE fts USING fts5 (body, whole, facet,
 INSERT INTO fts (fts, rank) VALUES ('usermerge', 8);
 `
 
+// sorts are the columns that sessions are sorted by.
+var sorts = []string{"created", "messages", "size", "sort_title", "tokens", "updated"}
+
 // sortIndexes are the indexes of one order of sessions: of all, of those of a
 // directory or a tag, and of the few that are pinned or archived. The columns
 // after ord are there for filters, so that a row is fetched only if it is listed.
@@ -260,7 +260,7 @@ CREATE INDEX tag_COLUMN      ON tags (tag, COLUMN, session);
 // allTables returns the whole schema.
 func allTables() string {
 	all := schema + fullText
-	for _, column := range slices.Sorted(maps.Values(sorts)) {
+	for _, column := range sorts {
 		all += strings.ReplaceAll(sortIndexes, "COLUMN", column)
 	}
 	return all
@@ -411,7 +411,7 @@ func checkSchema(ctx context.Context, db *sql.DB) error {
 func isDamage(err error) bool {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {
-		return errors.Is(err, errStructure) || errors.Is(err, errRewritten) || errors.Is(err, errOlder) || errors.Is(err, errFaults)
+		return errors.Is(err, room.ErrDamaged) || errors.Is(err, errStructure) || errors.Is(err, errOlder) || errors.Is(err, errFaults)
 	}
 	if code := e.Code(); code == sqlite3.SQLITE_IOERR_SHORT_READ || code == sqlite3.SQLITE_IOERR_DATA {
 		return true // the file was cut short, or a page is not what we wrote

@@ -1,4 +1,4 @@
-package index
+package sqlite
 
 import (
 	"context"
@@ -151,18 +151,18 @@ func (db *database) QueryContext(ctx context.Context, query string, args ...any)
 		return nil, err
 	}
 	if stmt == nil {
-		return db.DB.QueryContext(ctx, query, args...)
+		return db.DB.QueryContext(ctx, query, plain(args)...)
 	}
-	return stmt.QueryContext(ctx, args...)
+	return stmt.QueryContext(ctx, plain(args)...)
 }
 
 // QueryRowContext is sql.DB's, with prepared statements.
 func (db *database) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	stmt, err := db.prepared(ctx, query)
 	if err != nil || stmt == nil {
-		return db.DB.QueryRowContext(ctx, query, args...)
+		return db.DB.QueryRowContext(ctx, query, plain(args)...)
 	}
-	return stmt.QueryRowContext(ctx, args...)
+	return stmt.QueryRowContext(ctx, plain(args)...)
 }
 
 // prepared returns a statement for a query, or nil if there are too many.

@@ -1,4 +1,4 @@
-package index
+package sqlite
 
 import (
 	"context"
@@ -97,13 +97,17 @@ func verifySegments(ctx context.Context, db *sql.DB) error {
 	if err != nil {
 		return err
 	}
-	numbers, err := scanColumn[int64](rows)
-	for _, n := range numbers {
-		if !s.has(uint64(n)) {
+	defer rows.Close()
+	for rows.Next() {
+		var n uint64
+		if err := rows.Scan(&n); err != nil {
+			return err
+		}
+		if !s.has(n) {
 			return fmt.Errorf("%w: there are pages of segment %d, which it does not list", errStructure, n)
 		}
 	}
-	return err
+	return rows.Err()
 }
 
 // isInterrupted reports whether a crash interrupted a change and left the journal to undo it.

@@ -1,0 +1,114 @@
+// Package room says what an index needs of the database that keeps its tables. Package
+// index/sqlite has a room in a file, index/postgres one in a PostgreSQL database.
+//
+// # Statements
+//
+// Statements are written once, for SQLite; another room translates them. So they keep to what
+// can be translated word by word:
+//
+//   - Parameters are ? or ?1. A list is json_each(?), of numbers or strings.
+//   - A condition is no number: WHERE 1 = 1, SET folded = CASE WHEN … THEN 1 ELSE 0 END.
+//   - A subquery in FROM has a name. What is selected is grouped by.
+//   - INSERT has ON CONFLICT with its columns, not OR IGNORE or OR REPLACE, and VALUES or
+//     SELECT right after its columns.
+//   - An UPDATE or a DELETE ends with its WHERE.
+//   - The full-text table is fts; its rowid is the document's, and fts MATCH ? takes a Match.
+package room
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+)
+
+// Version is the version of the tables. A room with any other is rebuilt. Raise it whenever
+// the tables, the tokens or the meaning of a column change.
+const Version = 23
+
+var (
+	// ErrDamaged means that the tables cannot be used as they are. The room has emptied them,
+	// or does so when it is returned by what the room has called.
+	ErrDamaged = errors.New("the index is damaged")
+	// ErrReplaced means that others have replaced the tables, or that they have to be filled
+	// first. What was read of them is worthless.
+	ErrReplaced = errors.New("the index was deleted while it was in use")
+)
+
+// Room keeps the tables of one index. All methods may be called concurrently.
+type Room interface {
+	// Where says where the tables are, for people.
+	Where() string
+	// Reader is the name by which the store knows the index: see store.Store.Changes.
+	Reader() string
+	// View calls f with the tables. If f or the room finds damage, the error matches
+	// ErrDamaged and the tables are empty afterwards; if others have replaced them meanwhile, it
+	// matches ErrReplaced. Unless filled is false, tables that no one has filled yet count as
+	// replaced.
+	View(ctx context.Context, filled bool, f func(Tables) error) error
+	// Filled says that the tables have all that the store has.
+	Filled(Tables)
+	// Follow opens the tables again if others have replaced them.
+	Follow(ctx context.Context) error
+	// Update calls f in a transaction on the tables, during which no other program writes.
+	Update(ctx context.Context, t Tables, f func(Tx) error) error
+	// Rebuilt reports whether the tables were made anew since it was last asked.
+	Rebuilt() bool
+	// Empty replaces the tables by empty ones.
+	Empty(ctx context.Context) error
+	// Discard deletes the tables. The next use makes them anew.
+	Discard(ctx context.Context) error
+	// Tidy frees the space that a large write took.
+	Tidy(ctx context.Context, t Tables) error
+	// Status returns how many bytes the tables take, and what keeps them.
+	Status(ctx context.Context) (size int64, engine string, err error)
+	// Explain says in the words of the store what an error of the room means.
+	Explain(err error) error
+	// Close releases the room.
+	Close() error
+}
+
+// Querier asks the tables.
+type Querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// Tables are the tables of an index, to read.
+type Tables interface {
+	Querier
+}
+
+// Tx is a transaction that writes.
+type Tx interface {
+	Querier
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	// InsertContext writes rows of a table. The arguments are those of one row after the
+	// other; then follows what comes after the rows, such as ON CONFLICT.
+	InsertContext(ctx context.Context, table, columns, tail string, args []any) error
+	// AddTexts adds documents to the full-text table. They are sorted by their ids, which it
+	// does not have. It may begin to work at once; the documents and the words must not change
+	// until the function that it returns was called, which completes the work, or, with an error,
+	// gives it up and returns that.
+	AddTexts(ctx context.Context, texts []Text, words []string) func(error) error
+	// DropTexts removes documents from the full-text table.
+	DropTexts(ctx context.Context, ids []int64) error
+}
+
+// Text is a document of the full-text table: tokens, by their places in a list of words.
+type Text struct {
+	ID int64
+	// Body has the tokens in the order of the text; phrases are looked for there. Whole and
+	// Facets have others.
+	Body, Whole, Facets []uint32
+}
+
+// Match is a full-text query, in the language of FTS5: tokens and phrases in quotation marks,
+// of which a phrase has the column before it (body : "…"), with AND, OR, NOT and parentheses.
+type Match struct {
+	Query string
+	// From and To are the ids that matter, both included; if To is 0, all after From do. Newest
+	// is how many of the newest suffice, or 0. The statement has the same conditions; a room may
+	// use these to look at less.
+	From, To int64
+	Newest   int
+}
