@@ -36,6 +36,8 @@ func TestProcesses(t *testing.T) {
 	for name, where := range map[string]func() string{
 		"files":    func() string { return filepath.Join(t.TempDir(), "sessions") },
 		"postgres": func() string { return postgrestest.URL(t) },
+		// Who meets another there fails, and must begin again.
+		"serializable": func() string { return postgrestest.URL(t) + "&default_transaction_isolation=serializable" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
