@@ -115,6 +115,11 @@ func (t *viewTrash) Restore(ctx context.Context, id string) error {
 	return t.view.real.Trash().Restore(ctx, id)
 }
 
+// Add implements store.Trash. Only a copy of a whole home adds to the trash.
+func (t *viewTrash) Add(context.Context, string, iter.Seq2[[]byte, error]) error {
+	return t.view.part.refuse("add to the trash")
+}
+
 // Empty implements store.Trash.
 func (t *viewTrash) Empty(context.Context, time.Time) ([]store.Trashed, error) {
 	return nil, t.view.part.refuse("empty the trash")

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"iter"
 	"time"
 )
 
@@ -17,6 +18,10 @@ type Trashed struct {
 type Trash interface {
 	// List returns what is in the trash, the latest removal first.
 	List(ctx context.Context) ([]Trashed, error)
+	// Add puts a log into the trash that was removed from another store, under the ID that its
+	// removal has there: all of the lines or, if it fails, nothing. It returns ErrExist if the
+	// trash has that removal, and ErrInvalid if id cannot be one.
+	Add(ctx context.Context, id string, lines iter.Seq2[[]byte, error]) error
 	// Restore brings a removed log back under its name. It returns ErrExist if there is a log
 	// of that name again, ErrNotExist if the trash has no such removal, and ErrInvalid if id
 	// cannot be one.

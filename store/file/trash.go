@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"iter"
 	"path/filepath"
 	"runtime"
 	"sort"
@@ -174,13 +176,49 @@ func parseTrashed(file string) (store.Trashed, bool) {
 	return store.Trashed{ID: id, Name: id[:cut], Removed: removed}, true
 }
 
+// removal reads the ID of a removal.
+func removal(op, id string) (store.Trashed, error) {
+	item, ok := parseTrashed(id + logSuffix)
+	if !ok {
+		return item, &store.Error{Op: op, Kind: store.ErrInvalid, Err: fmt.Errorf("%.80q does not name a removal", id)}
+	}
+	return item, nil
+}
+
+// Add implements store.Trash.
+func (s trash) Add(ctx context.Context, id string, lines iter.Seq2[[]byte, error]) error {
+	const op = "add to trash"
+	item, err := removal(op, id)
+	if err != nil {
+		return err
+	}
+	if err := s.check(ctx, op, item.Name); err != nil {
+		return err
+	}
+	write := func(w io.Writer) error { return s.writeLines(ctx, item.Name, w, lines) }
+	_, err = s.fs.Lstat(s.room("trash", id+archiveSuffix))
+	switch {
+	case err == nil:
+		err = store.ErrExist
+	case errors.Is(err, fs.ErrNotExist):
+		err = s.publishAs(s.room("trash", id+logSuffix), vfs.Replacement{New: true}, write)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		err = store.ErrExist
+	}
+	if err != nil {
+		return s.fail(op, item.Name, err)
+	}
+	return nil
+}
+
 // Restore brings a removed log back under its name. It returns store.ErrExist
 // if there is a log of that name again, and store.ErrNotExist if the trash has
 // no such removal.
 func (s trash) Restore(ctx context.Context, id string) error {
-	item, ok := parseTrashed(id + logSuffix)
-	if !ok {
-		return &store.Error{Op: "restore", Kind: store.ErrInvalid, Err: fmt.Errorf("%.80q does not name a removal", id)}
+	item, err := removal("restore", id)
+	if err != nil {
+		return err
 	}
 	if err := s.check(ctx, "restore", item.Name); err != nil {
 		return err

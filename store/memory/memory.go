@@ -103,22 +103,9 @@ func (s *Store) create(ctx context.Context, name string, lines iter.Seq2[[]byte,
 			return nil, err
 		}
 	}
-	// No lock is held while the lines come in: they may come out of this store.
-	c := newContent()
-	for line, err := range lines {
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return nil, &store.Error{Op: op, Name: name, Err: err}
-		}
-		if err := s.checkLine(op, name, line); err != nil {
-			return nil, err
-		}
-		c.add(bytes.Clone(line))
-		if err := store.MaxSession.Check(op, name, int64(c.end), s.limits.Log); err != nil {
-			return nil, err
-		}
+	c, err := s.gather(ctx, op, name, lines)
+	if err != nil {
+		return nil, err
 	}
 	if of != nil {
 		release, err := of.Pin(ctx)
@@ -137,6 +124,28 @@ func (s *Store) create(ctx context.Context, name string, lines iter.Seq2[[]byte,
 	}
 	s.logs[name] = c
 	return s.handle(name, c), nil
+}
+
+// gather returns what a log of those lines holds. No lock is held while they come in: they may
+// come out of this store.
+func (s *Store) gather(ctx context.Context, op, name string, lines iter.Seq2[[]byte, error]) (*content, error) {
+	c := newContent()
+	for line, err := range lines {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return nil, &store.Error{Op: op, Name: name, Err: err}
+		}
+		if err := s.checkLine(op, name, line); err != nil {
+			return nil, err
+		}
+		c.add(bytes.Clone(line))
+		if err := store.MaxSession.Check(op, name, int64(c.end), s.limits.Log); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
 }
 
 // reserve makes sure that there may be one log more, and makes room if it was told how.

@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -23,11 +24,14 @@ type trash struct{ store *Store }
 // Trash implements store.Store.
 func (s *Store) Trash() store.Trash { return trash{s} }
 
+// removedFormat is how a removal's ID ends: the log's name, a dot, and this.
+const removedFormat = "20060102T150405.000000000Z"
+
 // discard puts a log into the trash. The caller holds the store's mutex.
 func (s *Store) discard(name string, c *content) {
 	now := time.Now().UTC()
 	for { // each removal has a time of its own
-		id := name + "." + now.Format("20060102T150405.000000000Z")
+		id := name + "." + now.Format(removedFormat)
 		if _, taken := s.trash[id]; !taken {
 			s.trash[id] = trashed{store.Trashed{ID: id, Name: name, Removed: now, Size: int64(c.end)}, c}
 			return
@@ -48,6 +52,30 @@ func (t trash) List(ctx context.Context) ([]store.Trashed, error) {
 	}
 	slices.SortFunc(all, func(a, b store.Trashed) int { return b.Removed.Compare(a.Removed) })
 	return all, nil
+}
+
+func (t trash) Add(ctx context.Context, id string, lines iter.Seq2[[]byte, error]) error {
+	const op = "add to trash"
+	cut := max(len(id)-len(removedFormat)-1, 0)
+	name := id[:cut]
+	removed, err := time.Parse("."+removedFormat, id[cut:])
+	if err != nil || store.CheckName(name) != nil {
+		return &store.Error{Op: op, Kind: store.ErrInvalid, Err: fmt.Errorf("%.80q does not name a removal", id)}
+	}
+	if err := t.store.ready(ctx, op, name); err != nil {
+		return err
+	}
+	c, err := t.store.gather(ctx, op, name, lines)
+	if err != nil {
+		return err
+	}
+	t.store.mu.Lock()
+	defer t.store.mu.Unlock()
+	if _, taken := t.store.trash[id]; taken {
+		return &store.Error{Op: op, Name: name, Kind: store.ErrExist}
+	}
+	t.store.trash[id] = trashed{store.Trashed{ID: id, Name: name, Removed: removed, Size: int64(c.end)}, c}
+	return nil
 }
 
 func (t trash) Restore(ctx context.Context, id string) error {

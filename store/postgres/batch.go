@@ -26,7 +26,7 @@ func (b *batch) Add(ctx context.Context, name string, lines iter.Seq2[[]byte, er
 	if err := b.store.admitWrite(ctx, "create", name); err != nil {
 		return err
 	}
-	d, err := b.store.writeDraft(ctx, "create", name, lines)
+	d, err := b.store.writeDraft(ctx, "create", name, b.store.keyOf(name), lines)
 	if err != nil {
 		return err
 	}

@@ -150,7 +150,7 @@ func (d *draft) copyLines(ctx context.Context, life, from, to, shift int64) erro
 // name. If there is a log of that name, it does nothing.
 const insertLog = `WITH head AS (
 		INSERT INTO coppice.logs (tenant, log, slot, name, life, tail, modified, marked)
-		VALUES ($1, $2, 0, $3, $4, $5, now(), true) ON CONFLICT DO NOTHING RETURNING life
+		VALUES ($1, $2, $9, $3, $4, $5, now(), true) ON CONFLICT DO NOTHING RETURNING life
 	), added AS (
 		INSERT INTO coppice.lines (tenant, log, life, pos, data)
 		SELECT $1, $2, head.life, l.pos, l.data FROM head, unnest($6::bigint[], $7::bytea[]) l (pos, data)
@@ -170,7 +170,7 @@ func publish(ctx context.Context, op string, drafts ...*draft) []error {
 		b := new(pgx.Batch)
 		for _, d := range drafts {
 			p := d.pending
-			b.Queue(s.sql(insertLog), s.tenant, d.key.log, d.name, d.life, d.tail, p.pos, p.lines, refsIn(p.lines))
+			b.Queue(s.sql(insertLog), s.tenant, d.key.log, d.name, d.life, d.tail, p.pos, p.lines, refsIn(p.lines), d.key.slot)
 		}
 		results := s.pool.SendBatch(ctx, b)
 		defer results.Close()

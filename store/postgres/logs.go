@@ -196,7 +196,7 @@ func (s *Store) create(ctx context.Context, name string, lines iter.Seq2[[]byte,
 		return nil, err
 	}
 	defer release()
-	d, err := s.writeDraft(ctx, op, name, lines)
+	d, err := s.writeDraft(ctx, op, name, s.keyOf(name), lines)
 	if err != nil {
 		return nil, err
 	}
@@ -216,8 +216,8 @@ func (s *Store) create(ctx context.Context, name string, lines iter.Seq2[[]byte,
 }
 
 // writeDraft writes the lines of a future log.
-func (s *Store) writeDraft(ctx context.Context, op, name string, lines iter.Seq2[[]byte, error]) (*draft, error) {
-	d := s.draft(op, name, s.keyOf(name))
+func (s *Store) writeDraft(ctx context.Context, op, name string, k key, lines iter.Seq2[[]byte, error]) (*draft, error) {
+	d := s.draft(op, name, k)
 	for line, err := range lines {
 		if err != nil {
 			err = &store.Error{Op: op, Name: name, Err: err}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -30,6 +31,29 @@ func (t trash) List(ctx context.Context) ([]store.Trashed, error) {
 	}
 	slices.SortFunc(all, func(a, b store.Trashed) int { return b.Removed.Compare(a.Removed) })
 	return all, nil
+}
+
+// Add implements store.Trash.
+func (t trash) Add(ctx context.Context, id string, lines iter.Seq2[[]byte, error]) error {
+	const op = "add to trash"
+	s := t.store
+	k, err := s.removal(op, id)
+	if err != nil {
+		return &store.Error{Op: op, Kind: store.ErrInvalid, Err: fmt.Errorf("%.80q does not name a removal", id)}
+	}
+	name := id[:len(id)-len(removedFormat)-1]
+	if err := s.admitWrite(ctx, op, name); err != nil {
+		return err
+	}
+	d, err := s.writeDraft(ctx, op, name, k, lines)
+	if err != nil {
+		return err
+	}
+	if err := publish(ctx, op, d)[0]; err != nil {
+		d.discard(ctx)
+		return err
+	}
+	return nil
 }
 
 // Restore implements store.Trash.

@@ -66,6 +66,7 @@ var operations = map[string]operation{
 	"remove-at": writes((*call).removeAt),
 
 	"trash":         reads((*call).trash),
+	"trash-add":     writes((*call).addToTrash),
 	"trash-restore": writes((*call).restore),
 	"trash-empty":   owns((*call).empty),
 
@@ -368,6 +369,8 @@ func (c *call) trashed(all []store.Trashed) error {
 	}
 	return nil
 }
+
+func (c *call) addToTrash() error { return c.store.Trash().Add(c.ctx, c.Name, c.lines) }
 
 func (c *call) restore() error { return c.store.Trash().Restore(c.ctx, c.Name) }
 

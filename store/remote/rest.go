@@ -104,6 +104,17 @@ func (t trash) List(ctx context.Context) ([]store.Trashed, error) {
 	return t.trashed(all), err
 }
 
+// Add implements store.Trash.
+func (t trash) Add(ctx context.Context, id string, lines iter.Seq2[[]byte, error]) error {
+	const op = "add to trash"
+	if err := t.ready(ctx, op, id); err != nil {
+		return err
+	}
+	return t.write(ctx, op, &query{op: "trash-add", args: request{Name: id}, stream: func(w io.Writer) error {
+		return t.send(w, op, id, lines)
+	}})
+}
+
 // Restore implements store.Trash.
 func (t trash) Restore(ctx context.Context, id string) error {
 	if err := t.admit(ctx, "restore", id); err != nil {

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ var trashChecks = []check{
 	{"Missing", checkTrashMissing},
 	{"Empty", checkTrashEmpty},
 	{"Read", checkTrashRead},
+	{"Add", checkTrashAdd},
 }
 
 func mustTrash(t *testing.T, s store.Store, want ...string) []store.Trashed {
@@ -118,4 +120,42 @@ func checkTrashRead(t *testing.T, s store.Store) {
 	_, err = removed.Open(t.Context(), "b")
 	wantErr(t, err, "b", store.ErrNotExist)
 	wantAbsent(t, s, "a")
+}
+
+func checkTrashAdd(t *testing.T, s store.Store) {
+	const id = "a.20240102T030405.000000006Z"
+	log := MustCreate(t, s, "a", num(9)) // which has nothing to do with it
+	add := func(id string, texts ...string) error {
+		var lines [][]byte
+		for _, text := range texts {
+			lines = append(lines, []byte(text))
+		}
+		return s.Trash().Add(t.Context(), id, store.Lines(lines...))
+	}
+	if err := add(id, nums(0, 3)...); err != nil {
+		t.Fatal(err)
+	}
+	wantErr(t, add(id, num(5)), "a", store.ErrExist)
+	for _, id := range []string{"", "a", "a.2024", ".20240102T030405.000000006Z"} {
+		wantErr(t, add(id, num(0)), "", store.ErrInvalid)
+	}
+	broken := errors.New("broken")
+	err := s.Trash().Add(t.Context(), "b"+id[1:], func(yield func([]byte, error) bool) {
+		_ = yield([]byte(num(0)), nil) && yield(nil, broken)
+	})
+	if !errors.Is(err, broken) {
+		t.Fatalf("error is %v, want that of the lines", err)
+	}
+	items, err := s.Trash().List(t.Context())
+	removed := time.Date(2024, 1, 2, 3, 4, 5, 6, time.UTC)
+	if err != nil || len(items) != 1 || items[0].ID != id || items[0].Name != "a" || !items[0].Removed.Equal(removed) || items[0].Size == 0 {
+		t.Fatalf("trash %+v, %v", items, err)
+	}
+	wantLines(t, log, num(9))
+	log.Close()
+	mustRemove(t, s, "a")
+	if err := s.Trash().Restore(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, MustOpen(t, s, "a"), nums(0, 3)...)
 }
