@@ -41,6 +41,7 @@ type Guard struct {
 	kinds  map[[16]byte]string // by digest
 	words  map[[16]byte]bool   // those of letters only, which are secrets only where a rule says so
 	macs   sync.Pool           // of hash.Hash
+	next   *Guard              // for the secrets of another list, or nil: see Adopt
 }
 
 const (
@@ -55,6 +56,8 @@ const (
 type list struct {
 	Key    []byte   `json:"key"`
 	Values []digest `json:"values"`
+	// Others are the lists of other stores. Their digests were made with other keys: see Adopt.
+	Others []list `json:"others,omitempty"`
 }
 
 // digest is what is known about a secret.
@@ -124,6 +127,10 @@ func (l *list) parse(data []byte) error {
 	if err := json.Unmarshal(data, l); err != nil {
 		return err
 	}
+	return l.check()
+}
+
+func (l *list) check() error {
 	for _, d := range l.Values {
 		if len(d.MAC) != 16 || d.Length < spanBytes || d.Span >= 1<<spanBits {
 			return fmt.Errorf("a value of kind %.80q has been changed", d.Kind)
@@ -131,6 +138,11 @@ func (l *list) parse(data []byte) error {
 	}
 	if len(l.Values) > 0 && len(l.Key) != sha256.Size {
 		return errors.New("the key is missing")
+	}
+	for i := range l.Others {
+		if err := l.Others[i].check(); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -155,17 +167,35 @@ func newGuard(l *list) *Guard {
 			g.shapes[d.Span] = append(g.shapes[d.Span], one)
 		}
 	}
+	for i := range l.Others {
+		other := newGuard(&l.Others[i])
+		other.next, g.next = g.next, other
+	}
 	return g
+}
+
+// all yields the guard and those for other lists.
+func (g *Guard) all(yield func(*Guard) bool) {
+	for ; g != nil; g = g.next {
+		if !yield(g) {
+			return
+		}
+	}
 }
 
 // Knows reports whether a guard knows everything that another knows.
 func (g *Guard) Knows(other *Guard) bool {
-	if other == nil {
-		return true
+	known := make(map[[16]byte]bool)
+	for one := range g.all {
+		for mac := range one.kinds {
+			known[mac] = true
+		}
 	}
-	for mac := range other.kinds {
-		if g == nil || g.kinds[mac] == "" {
-			return false
+	for one := range other.all {
+		for mac := range one.kinds {
+			if !known[mac] {
+				return false
+			}
 		}
 	}
 	return true
@@ -236,7 +266,16 @@ func (g *Guard) scan(text []byte, found func(kind string, value []byte)) (digest
 
 // find returns the listed secrets in JSON, lines of JSON, or text.
 func (g *Guard) find(data []byte) (f listed) {
-	if g == nil || len(g.kinds) == 0 {
+	for one := range g.all {
+		found := one.findOwn(data)
+		f.known, f.words = append(f.known, found.known...), append(f.words, found.words...)
+	}
+	return f
+}
+
+// findOwn is find for the secrets of one list.
+func (g *Guard) findOwn(data []byte) (f listed) {
+	if len(g.kinds) == 0 {
 		return f
 	}
 	seen := make(map[string]bool)
@@ -267,13 +306,17 @@ func (g *Guard) find(data []byte) (f listed) {
 // learn calls found with the listed secrets in a stream of bytes.
 func (g *Guard) learn(from io.Reader, size int64, found func(kind, secret string)) error {
 	longest := 0
-	for _, shapes := range g.shapes {
-		for _, one := range shapes {
-			longest = max(longest, one.length)
+	for one := range g.all {
+		for _, shapes := range one.shapes {
+			for _, shape := range shapes {
+				longest = max(longest, shape.length)
+			}
 		}
 	}
 	return eachPart(from, size, longest, func(part []byte) {
-		g.scan(part, func(kind string, value []byte) { found(kind, string(value)) })
+		for one := range g.all {
+			one.scan(part, func(kind string, value []byte) { found(kind, string(value)) })
+		}
 	})
 }
 
@@ -304,6 +347,26 @@ func eachValue(data []byte, each func(value []byte)) {
 			each(line)
 		}
 	}
+}
+
+// Has reports whether a line, or the content of a blob, has something that was taken out
+// before. It also looks into what an import has kept of its source.
+func (g *Guard) Has(data []byte) (bool, error) {
+	if g == nil {
+		return false, nil
+	}
+	if !g.find(data).empty() {
+		return true, nil
+	}
+	packed, ok := packedIn(data)
+	if !ok && isPacked(data) {
+		packed, ok = data, true
+	}
+	if !ok {
+		return false, nil
+	}
+	plain, err := unpack(packed)
+	return err == nil && !g.find(plain).empty(), err
 }
 
 // Raw takes out what was taken out before, from JSON, lines of JSON, or text. Nothing
@@ -391,7 +454,7 @@ func (s *Sweep) remember(ctx context.Context) error {
 				l.Values[at] = d
 			}
 		}
-		slices.SortFunc(l.Values, func(a, b digest) int { return bytes.Compare(a.MAC, b.MAC) }) // an order that reveals nothing
+		l.sort()
 		return json.Marshal(l)
 	})
 }
