@@ -37,6 +37,8 @@ type Home struct {
 	keeper   *keeper
 	whole    *Home // the home that this one is a part of, or nil: see Limited
 	limit    Limit // of the part
+	// crowded means that a full home takes no more sessions, whatever the settings say.
+	crowded bool
 	// guarded is reloaded by every operation that writes, because this process or another
 	// one may have redacted more since the home was opened.
 	guarded atomic.Pointer[guarded]
@@ -93,16 +95,24 @@ func Open(ctx context.Context, where string, o *Options) (*Home, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := h.open(ctx, where); err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// open opens a home that was prepared.
+func (h *Home) open(ctx context.Context, where string) error {
 	at, err := h.settings.locate(where)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	h.kind = at.kind
 	if h.store, err = at.kind.open(ctx, h, at.where); err != nil {
-		return nil, err
+		return err
 	}
 	h.begin(ctx)
-	return h, nil
+	return nil
 }
 
 // On opens a home on a store that the caller has opened, such as one that wraps another or keeps

@@ -175,7 +175,7 @@ func (h *Home) lacks(op, what string) error {
 
 // makeRoom returns the function that makes room in a full store, or nil if there is none.
 func (h *Home) makeRoom() func(ctx context.Context, st store.Store, n int) error {
-	if h.settings.Get(SettingWhenFull).Value != whenFullTrash {
+	if h.crowded || h.settings.Get(SettingWhenFull).Value != whenFullTrash {
 		return nil
 	}
 	return upkeep.MakeRoom(func(s upkeep.Session) {

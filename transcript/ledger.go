@@ -43,12 +43,15 @@ type listed struct {
 	line []byte
 }
 
+// LedgerRoom is the room of a store where its ledger is.
+const LedgerRoom = "imports"
+
 // LedgerOf returns the ledger of a store. A nil ledger remembers nothing.
 func LedgerOf(st store.Store) *Ledger {
 	if st == nil {
 		return nil
 	}
-	return &Ledger{notes: st.Notes("imports")}
+	return &Ledger{notes: st.Notes(LedgerRoom)}
 }
 
 // Source is what the ledger remembers about a file.

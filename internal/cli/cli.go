@@ -249,6 +249,7 @@ var commands = []func(*app) *cobra.Command{
 	fsckCommand,
 	repairCommand,
 	migrateCommand,
+	copyCommand,
 	configCommand,
 	modelsCommand,
 	ipcCommand,

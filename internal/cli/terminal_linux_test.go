@@ -181,6 +181,7 @@ func tries(t *testing.T, session, files string) [][]string {
 		{"backup", out + "-backup"},
 		{"restore", out + "-backup", "--dir", out + "-restored"},
 		{"migrate"},
+		{"copy", "--to", out + "-copy" + evilShell},
 		{"archive", session},
 		{"show", session},
 		{"unarchive", session},

@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/upkeep"
+)
+
+func copyCommand(a *app) *cobra.Command {
+	var r home.CopyRequest
+	cmd := &cobra.Command{
+		Use:   "copy [ID…]",
+		Short: "Copy sessions to another home",
+		Long: "Copies all sessions, or some, to another home: a directory, which is made if need be,\n" +
+			"or a database, which coppice migrate has prepared. Everything that belongs to them\n" +
+			"is copied with them, and without ID also the trash and what is known about\n" +
+			"imports. What was written is read back and compared.\n\n" +
+			"Run it again to bring what is new; if it was stopped, it goes on where it was. Others\n" +
+			"may keep writing to both homes. What was redacted is redacted in the copy, too, and\n" +
+			"what was removed is moved to its trash. A session that was continued or changed in the\n" +
+			"copy is left as it is and reported, and the exit code is then 3.",
+		Example: "  coppice copy --to postgres://user@db.example.com/agents\n" +
+			"  coppice copy --from postgres://user@db/agents --to ~/sessions\n" +
+			"  coppice copy last --to /media/usb/sessions",
+		GroupID:           "keep",
+		ValidArgsFunction: a.completeSession(0),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r.Sessions = args
+			return a.runCopy(cmd.Context(), r)
+		},
+	}
+	cmd.Flags().StringVar(&r.From, "from", "", "the home to copy from, a `HOME` (default: yours)")
+	cmd.Flags().StringVar(&r.To, "to", "", "the home to copy to, a `HOME`")
+	_ = cmd.MarkFlagRequired("to")
+	return a.withJSON(cmd)
+}
+
+func (a *app) runCopy(ctx context.Context, r home.CopyRequest) error {
+	bar := a.newProgress("")
+	did, err := home.Copy(ctx, r, &home.Options{
+		Settings: a.settings, Progress: bar.show, Notify: func(n home.Notice) { bar.done(); a.sayNotice(n) },
+	})
+	bar.done()
+	if did == nil {
+		return err
+	}
+	if a.flags.json {
+		return errors.Join(a.printJSON(did), err)
+	}
+	a.sayFaults("conflict", did.Conflicts)
+	a.sayFaults("not copied", did.Failed)
+	if len(did.Conflicts) > 0 {
+		a.say("what is in conflict was left as it is: to take the original instead, remove the session in the copy (%s) and copy again",
+			command("rm", nil, "--dir", did.To))
+	}
+	a.say("%s", copied(did))
+	return err
+}
+
+// maxFaults is how many sessions are listed one by one.
+const maxFaults = 20
+
+func (a *app) sayFaults(what string, faults []upkeep.CopyFault) {
+	for i, f := range faults {
+		if i == maxFaults {
+			a.say("%s: %d more; --json lists them all", a.paint(yellow, what), len(faults)-i)
+			return
+		}
+		where := ""
+		if f.Removal != "" {
+			where = " in the trash"
+		}
+		a.say("%s: session %s%s: %s", a.paint(yellow, what), f.Session, where, f.Why)
+	}
+}
+
+// copied says what was done in one line.
+func copied(did *home.CopyResult) string {
+	var parts []string
+	add := func(n int, one, many string) {
+		if n > 0 {
+			parts = append(parts, render.Counted(n, one, many))
+		}
+	}
+	add(did.Created, "new session", "new sessions")
+	add(did.Continued, "continued", "continued")
+	add(did.Redacted, "redacted", "redacted")
+	add(did.Removed, "moved to the trash", "moved to the trash")
+	add(did.Trashed, "in the trash", "in the trash")
+	add(did.Same, "as before", "as before")
+	add(len(did.Conflicts), "conflict", "conflicts")
+	add(len(did.Failed), "not copied", "not copied")
+	if len(parts) == 0 {
+		parts = []string{"there is nothing to copy"}
+	}
+	return fmt.Sprintf("copied %s to %s: %s; wrote %s", did.From, did.To, strings.Join(parts, ", "), render.Bytes(did.Size))
+}

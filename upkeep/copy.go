@@ -1,0 +1,399 @@
+package upkeep
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/session/clean"
+	"github.com/coppice-dev/coppice/store"
+)
+
+// CopyRequest says what is copied from one store to another.
+type CopyRequest struct {
+	// Sessions are those to copy. Empty means everything: all sessions, the trash, and the
+	// notes of Rooms.
+	Sessions []string
+	// Rooms are the rooms whose notes are copied.
+	Rooms []string
+	// DropIndex deletes every index of the store that is written to. It is called if
+	// something is taken out of its sessions: see clean.Options.DropDerived. It may be nil.
+	DropIndex func(ctx context.Context) error
+	// Progress, if not nil, is called with the progress of the work.
+	Progress func(doing string, done, total int64)
+}
+
+// CopyResult is what was found and done.
+type CopyResult struct {
+	// Sessions is how many were looked at: Created are new, Continued have grown, Redacted were
+	// rewritten because something was taken out of them, and Same were there already.
+	Sessions  int `json:"sessions"`
+	Created   int `json:"created"`
+	Continued int `json:"continued"`
+	Redacted  int `json:"redacted"`
+	Same      int `json:"same"`
+	// Trashed is how many removed sessions were copied. Removed is how many sessions were moved
+	// to the trash, because they had been removed.
+	Trashed int `json:"trashed"`
+	Removed int `json:"removed"`
+	// Entries, Blobs and Notes is how many of them were written, and Size their bytes.
+	Entries int   `json:"entries"`
+	Blobs   int   `json:"blobs"`
+	Notes   int   `json:"notes"`
+	Size    int64 `json:"size"`
+	// Read is how many bytes of sessions were read and compared.
+	Read int64 `json:"read"`
+	// Conflicts are sessions that differ in a way that no copy explains. They were left as
+	// they are.
+	Conflicts []CopyFault `json:"conflicts"`
+	// Failed are sessions of which not everything could be copied.
+	Failed []CopyFault `json:"failed"`
+	// Receipt is what was taken out of the store because it had been taken out of the other;
+	// nil if it knew of that already.
+	Receipt *clean.Receipt `json:"receipt,omitempty"`
+}
+
+// CopyFault is why a session is not the same in both stores.
+type CopyFault struct {
+	Session string `json:"session"`
+	Removal string `json:"removal,omitempty"` // its ID, if it is in the trash
+	Why     string `json:"why"`
+}
+
+// Copy makes a store have what another one has, and reads back everything that it writes. Lines
+// are copied as they are. What is there already is compared, so that Copy goes on where an
+// earlier one stopped, wherever that was:
+//
+//   - Blobs come before the lines that name them.
+//   - A session that is not there, or is there in part, is appended to. Until it is whole,
+//     it is a prefix.
+//   - What was taken out of a session with Redact since is taken out of the copy, too, with
+//     all that the store has of it. What was taken out of the store that is written to is never
+//     brought back.
+//   - A session that was removed since is moved to the trash.
+//   - Any other difference is a conflict, which is reported and left alone.
+//   - Notes come last, because those about imports say what the sessions have.
+//
+// Others may write to both stores meanwhile: what comes later may be missing, and the next Copy
+// brings it. The error is for what keeps everything from being copied; what concerns one
+// session is in the result.
+func Copy(ctx context.Context, from, to store.Store, r CopyRequest) (*CopyResult, error) {
+	c := &copier{
+		from: from, to: to, request: r,
+		result: &CopyResult{Conflicts: []CopyFault{}, Failed: []CopyFault{}}, bad: make(map[string]bool),
+	}
+	err := c.run(ctx)
+	c.result.Read = c.read.Load()
+	for _, faults := range [][]CopyFault{c.result.Conflicts, c.result.Failed} {
+		slices.SortFunc(faults, func(a, b CopyFault) int {
+			return cmp.Or(cmp.Compare(a.Session, b.Session), cmp.Compare(a.Removal, b.Removal))
+		})
+	}
+	return c.result, err
+}
+
+// copier is one Copy.
+type copier struct {
+	from, to store.Store
+	request  CopyRequest
+	guard    *clean.Guard // what must not come into the store
+	total    int64        // bytes of all logs
+	read     atomic.Int64
+
+	mu     sync.Mutex // guards what follows
+	result *CopyResult
+	bad    map[string]bool // sessions that are not the same now
+}
+
+func (c *copier) run(ctx context.Context) error {
+	if unfinished, err := clean.Unfinished(ctx, c.from); err != nil || unfinished {
+		return cmp.Or(err, error(&session.Error{
+			Op: "copy", Path: c.from.Where(), Kind: session.ErrLocked, Err: errors.New("a redaction there is not finished, so secrets would be copied"),
+			Hint: "wait for it, or let the next command that writes there finish it",
+		}))
+	}
+	if err := c.adopt(ctx); err != nil {
+		return err
+	}
+	names := c.request.Sessions
+	if len(names) > 0 {
+		return c.copyLogs(ctx, pair{c.from, c.to, false}, names)
+	}
+	// Notes say what sessions have, so they are read before these.
+	notes, err := c.readNotes(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.copyTrash(ctx); err != nil {
+		return err
+	}
+	if names, err = store.Names(ctx, c.from); err != nil {
+		return err
+	}
+	if err := c.copyLogs(ctx, pair{c.from, c.to, false}, names); err != nil {
+		return err
+	}
+	if err := c.removeGone(ctx); err != nil {
+		return err
+	}
+	if err := c.writeNotes(ctx, notes); err != nil {
+		return err
+	}
+	return c.collect(ctx)
+}
+
+// adopt takes out of the store what was taken out of the other one.
+func (c *copier) adopt(ctx context.Context) (err error) {
+	c.result.Receipt, err = clean.Adopt(ctx, c.to, c.from, clean.Options{Progress: c.request.Progress, DropDerived: c.request.DropIndex})
+	if err == nil {
+		c.guard, err = clean.LoadGuard(ctx, c.to)
+	}
+	return err
+}
+
+// pair is what logs are copied between: two stores, or what they have in the trash.
+type pair struct {
+	from, to store.Store
+	trash    bool
+}
+
+// maxCopiers is how many sessions are copied at the same time. While one waits for the disk or
+// a server, the others go on.
+const maxCopiers = 8
+
+// copyLogs copies the logs of those names, the largest first, so that none is left for last.
+func (c *copier) copyLogs(ctx context.Context, p pair, names []string) error {
+	stats := make([]store.Stat, 0, len(names))
+	for _, name := range names {
+		stat, err := p.from.Stat(ctx, name)
+		if errors.Is(err, store.ErrNotExist) {
+			continue // removed meanwhile
+		}
+		if err != nil {
+			stat.Name = name // copying it says what is wrong
+		}
+		stats = append(stats, stat)
+		c.total += stat.Size
+	}
+	slices.SortFunc(stats, func(a, b store.Stat) int {
+		return cmp.Or(cmp.Compare(b.Size, a.Size), cmp.Compare(a.Name, b.Name))
+	})
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	next := make(chan store.Stat)
+	var workers sync.WaitGroup
+	for range min(maxCopiers, max(2, runtime.GOMAXPROCS(0)), len(stats)) {
+		workers.Go(func() {
+			w := &porter{copier: c, pair: p}
+			err := w.carry(ctx, next)
+			if err != nil {
+				cancel(err)
+			}
+		})
+	}
+	for _, stat := range stats {
+		select {
+		case next <- stat:
+		case <-ctx.Done():
+		}
+	}
+	close(next)
+	workers.Wait()
+	return context.Cause(ctx)
+}
+
+// settled notes what became of a session. An error that would be everyone's ends the work.
+func (c *copier) settled(ctx context.Context, p pair, name string, err error, did deeds) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !p.trash {
+		c.result.Sessions++
+	}
+	fault := CopyFault{Session: name}
+	if p.trash {
+		fault.Session, fault.Removal = logOf(name), name
+	}
+	differs, ok := errors.AsType[*difference](err)
+	switch {
+	case err == nil:
+		did.count(c.result, p.trash)
+		return nil
+	case ctx.Err() != nil, errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrClosed):
+		return err
+	case ok:
+		fault.Why = differs.why
+		c.result.Conflicts = append(c.result.Conflicts, fault)
+	default:
+		fault.Why = err.Error()
+		c.result.Failed = append(c.result.Failed, fault)
+	}
+	if !p.trash {
+		c.bad[name] = true
+	}
+	return nil
+}
+
+// deeds are what was done to a log.
+type deeds struct{ created, grown, replaced, removed bool }
+
+func (d deeds) count(r *CopyResult, trash bool) {
+	switch {
+	case trash && d.created:
+		r.Trashed++
+	case trash:
+	case d.removed:
+		r.Removed++
+	case d.replaced:
+		r.Redacted++
+	case d.created:
+		r.Created++
+	case d.grown:
+		r.Continued++
+	default:
+		r.Same++
+	}
+}
+
+// difference is why a session is in conflict.
+type difference struct{ why string }
+
+func (d *difference) Error() string { return d.why }
+
+func differs(format string, args ...any) error { return &difference{fmt.Sprintf(format, args...)} }
+
+// tell reports progress: n more bytes were read.
+func (c *copier) tell(n int) {
+	read := c.read.Add(int64(n))
+	if c.request.Progress != nil {
+		c.request.Progress("copying", min(read, c.total), c.total)
+	}
+}
+
+// note is a note that was read.
+type note struct {
+	room, name string
+	data       []byte
+}
+
+func (c *copier) readNotes(ctx context.Context) (all []note, err error) {
+	for _, room := range c.request.Rooms {
+		list, err := c.from.Notes(room).List(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range list {
+			data, err := c.from.Notes(room).Read(ctx, n.Name)
+			if errors.Is(err, store.ErrNotExist) {
+				continue // removed meanwhile
+			}
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, note{room, n.Name, data})
+		}
+	}
+	return all, nil
+}
+
+// writeNotes writes the notes that are not there. One that names a session which is not the same
+// would claim what is not so; without it, more is read again than necessary.
+func (c *copier) writeNotes(ctx context.Context, notes []note) error {
+	for _, n := range notes {
+		if c.isBad(n.data) {
+			continue
+		}
+		has, err := c.guard.Has(n.data)
+		if err != nil || has {
+			continue
+		}
+		there, err := c.to.Notes(n.room).Read(ctx, n.name)
+		switch {
+		case err == nil && bytes.Equal(there, n.data):
+			continue
+		case err != nil && !errors.Is(err, store.ErrNotExist):
+			return err
+		}
+		if err := c.writeNote(ctx, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *copier) isBad(note []byte) bool {
+	for name := range c.bad {
+		if bytes.Contains(note, []byte(`"`+name+`"`)) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *copier) writeNote(ctx context.Context, n note) error {
+	h, err := c.hold(ctx)
+	if err != nil {
+		return err
+	}
+	defer h.release()
+	if err := h.bring(ctx, n.data); err != nil {
+		if _, ok := errors.AsType[*difference](err); ok {
+			return nil // it has a blob that must not come back
+		}
+		return err
+	}
+	notes := c.to.Notes(n.room)
+	if err := notes.Write(ctx, n.name, n.data); err != nil {
+		return err
+	}
+	back, err := notes.Read(ctx, n.name)
+	if err == nil && !bytes.Equal(back, n.data) {
+		err = unlike("copy note", n.name, c.to)
+	}
+	c.result.Notes++
+	c.result.Size += int64(len(n.data))
+	return err
+}
+
+// unlike is the error for something that is not what was written.
+func unlike(op, name string, st store.Store) error {
+	return &store.Error{
+		Op: op, Name: name, Path: st.Where(), Kind: store.ErrCorrupt, Err: errors.New("what was read back is not what was written"),
+		Hint: "check the disk or the server, and copy again",
+	}
+}
+
+// collect deletes blobs that only older versions of sessions named, because something was taken
+// out of these since.
+func (c *copier) collect(ctx context.Context) error {
+	if c.guard == nil {
+		return nil
+	}
+	ours := make(map[store.Ref]bool)
+	for ref, err := range c.from.Blobs().All(ctx) {
+		if err != nil {
+			return err
+		}
+		ours[ref] = true
+	}
+	var others []store.Ref
+	for ref, err := range c.to.Blobs().All(ctx) {
+		if err != nil {
+			return err
+		}
+		if !ours[ref] {
+			others = append(others, ref)
+		}
+	}
+	if len(others) == 0 {
+		return nil
+	}
+	_, err := c.to.Blobs().Collect(ctx, others...)
+	return err
+}

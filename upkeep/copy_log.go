@@ -1,0 +1,484 @@
+package upkeep
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"iter"
+	"strings"
+
+	"github.com/coppice-dev/coppice/internal/rawjson"
+	"github.com/coppice-dev/coppice/store"
+)
+
+// porter copies logs one after the other. New ones wait in a batch until there are enough of
+// them.
+type porter struct {
+	*copier
+	pair    pair
+	batch   store.Batch
+	waiting []*arrival
+	size    int // bytes in the batch
+	held    *held
+}
+
+// arrival is a log that is new, with the lines that it begins with.
+type arrival struct {
+	stat  store.Stat
+	lines *reader
+	begin chunk
+}
+
+const (
+	// chunkSize is how many bytes are appended at a time, and maxBatch how many logs are
+	// created together.
+	chunkSize = 4 << 20
+	maxBatch  = 256
+	// maxTries is how often a log is begun again because others rewrite it meanwhile.
+	maxTries = 5
+)
+
+// carry copies the logs that it is given.
+func (w *porter) carry(ctx context.Context, next <-chan store.Stat) error {
+	w.batch = w.pair.to.Batch()
+	defer w.batch.Discard()
+	defer w.release()
+	for stat := range next {
+		if err := w.take(ctx, stat); err != nil {
+			return err
+		}
+	}
+	return w.commit(ctx)
+}
+
+// hold makes sure that no blob of the store is deleted until release.
+func (w *porter) hold(ctx context.Context) (err error) {
+	if w.held == nil {
+		w.held, err = w.copier.hold(ctx)
+	}
+	return err
+}
+
+func (w *porter) release() {
+	if w.held != nil {
+		w.held.release()
+		w.held = nil
+	}
+}
+
+// take copies a log, or puts it into the batch.
+func (w *porter) take(ctx context.Context, stat store.Stat) error {
+	if err := w.hold(ctx); err != nil {
+		return err
+	}
+	waits, err := w.begin(ctx, stat)
+	switch {
+	case errors.Is(err, store.ErrExist):
+		err = w.settle(ctx, stat, false)
+	case err != nil:
+		err = w.settled(ctx, w.pair, stat.Name, err, deeds{})
+	case waits && (w.size >= chunkSize || len(w.waiting) >= maxBatch):
+		return w.commit(ctx)
+	}
+	if len(w.waiting) == 0 {
+		w.release()
+	}
+	return err
+}
+
+// begin puts a log that is not there into the batch. If it is there, the error is ErrExist.
+func (w *porter) begin(ctx context.Context, stat store.Stat) (waits bool, err error) {
+	if _, err := w.pair.to.Stat(ctx, stat.Name); err == nil || w.pair.trash {
+		return false, store.ErrExist
+	} else if !errors.Is(err, store.ErrNotExist) {
+		return false, err
+	}
+	log, err := w.pair.from.Open(ctx, stat.Name)
+	if err != nil {
+		return false, absentIsFine(err)
+	}
+	a := &arrival{stat: stat}
+	if a.lines, err = w.readFrom(ctx, log, 0); err != nil {
+		log.Close()
+		return false, absentIsFine(err)
+	}
+	if a.begin, err = a.lines.chunk(); err == nil {
+		err = w.admit(ctx, a.begin.lines)
+	}
+	if err == nil {
+		err = w.batch.Add(ctx, stat.Name, store.Lines(a.begin.lines...))
+	}
+	if err != nil {
+		a.lines.close()
+		return false, err
+	}
+	w.waiting = append(w.waiting, a)
+	w.size += a.begin.size
+	return true, nil
+}
+
+// absentIsFine is for logs that are removed while they are copied.
+func absentIsFine(err error) error {
+	if errors.Is(err, store.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// commit creates the logs that wait, and appends the rest of each.
+func (w *porter) commit(ctx context.Context) error {
+	defer w.release()
+	waiting := w.waiting
+	w.waiting, w.size = nil, 0
+	errs := w.batch.Commit(ctx)
+	var failed error
+	for _, a := range waiting {
+		err := errs[a.stat.Name]
+		created := err == nil
+		if failed == nil {
+			if created {
+				err = w.complete(ctx, a)
+			}
+			switch {
+			case err == nil:
+				failed = w.finish(ctx, a.stat, deeds{created: true})
+			case isMoved(err) || errors.Is(err, store.ErrExist):
+				failed = w.settle(ctx, a.stat, created)
+			default:
+				failed = w.settled(ctx, w.pair, a.stat.Name, err, deeds{})
+			}
+		}
+		a.lines.close()
+	}
+	return failed
+}
+
+// complete reads back what a new log begins with, and appends the rest.
+func (w *porter) complete(ctx context.Context, a *arrival) error {
+	log, err := w.pair.to.Open(ctx, a.stat.Name)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	at, err := w.readBack(ctx, log, 0, a.begin)
+	if err != nil {
+		return err
+	}
+	return w.grow(ctx, a.lines, log, at)
+}
+
+// isMoved reports whether it makes sense to look again, because a log was changed by others.
+func isMoved(err error) bool {
+	return errors.Is(err, store.ErrReplaced) || errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrUnknown)
+}
+
+// finish archives the copy of an archived log.
+func (w *porter) finish(ctx context.Context, stat store.Stat, did deeds) error {
+	var err error
+	if archiver, ok := store.As[store.Archiver](w.pair.to); ok && stat.Archived && !w.pair.trash {
+		err = archiver.Archive(ctx, stat.Name)
+	}
+	return w.settled(ctx, w.pair, stat.Name, err, did)
+}
+
+// settle brings a log that is there up to date.
+func (w *porter) settle(ctx context.Context, stat store.Stat, created bool) error {
+	did := deeds{created: created}
+	for try := 1; ; try++ {
+		done, err := w.approach(ctx, stat, &did)
+		switch {
+		case done && err == nil:
+			return w.finish(ctx, stat, did)
+		case errors.Is(err, store.ErrNotExist): // removed meanwhile
+			return nil
+		case err != nil && !isMoved(err):
+			return w.settled(ctx, w.pair, stat.Name, err, did)
+		case try == maxTries:
+			err = cmp.Or(err, differs("it changes again and again"))
+			return w.settled(ctx, w.pair, stat.Name, err, did)
+		}
+	}
+}
+
+// approach compares a log with its copy and does what comes next. It is done if they were found
+// to be the same.
+func (w *porter) approach(ctx context.Context, stat store.Stat, did *deeds) (done bool, err error) {
+	ours, err := w.pair.from.Open(ctx, stat.Name)
+	if err != nil {
+		return false, err
+	}
+	defer ours.Close()
+	theirs, err := w.pair.to.Open(ctx, stat.Name)
+	if w.pair.trash && errors.Is(err, store.ErrNotExist) {
+		did.created = true
+		return true, w.throw(ctx, stat.Name, ours)
+	}
+	if err != nil {
+		return false, err
+	}
+	defer theirs.Close()
+	s, err := w.compare(ctx, ours, theirs)
+	switch {
+	case err != nil:
+		return false, err
+	case s.differ && w.isRedacted(s):
+		did.replaced = true
+		return false, w.replace(ctx, stat.Name, ours)
+	case s.differ:
+		return false, differs("line %d differs", s.same+1)
+	case s.ahead:
+		return false, differs("the copy has entries after line %d that the original does not have", s.same)
+	case s.behind && w.pair.trash:
+		return false, differs("the copy ends after line %d", s.same)
+	case s.behind:
+		did.grown = true
+		lines, err := w.readFrom(ctx, ours, s.from)
+		if err != nil {
+			return false, err
+		}
+		defer lines.close()
+		return true, w.grow(ctx, lines, theirs, s.to)
+	}
+	return true, nil
+}
+
+// standing is how far a log and its copy are the same.
+type standing struct {
+	same         int       // lines
+	from, to     store.Pos // where these end
+	behind       bool      // the copy has no more
+	ahead        bool      // the copy has more
+	differ       bool      // the next lines differ
+	ours, theirs []byte    // these lines
+}
+
+// compare reads a log and its copy side by side, with the blobs that their lines name.
+func (w *porter) compare(ctx context.Context, ours, theirs store.Log) (s standing, err error) {
+	end, err := ours.End(ctx)
+	if err != nil {
+		return s, err
+	}
+	next, stop := iter.Pull2(theirs.Forward(ctx, 0))
+	defer stop()
+	for line, err := range ours.Forward(ctx, 0) {
+		if err == nil && line.Pos < end {
+			err = whole(line)
+		}
+		if err != nil {
+			return s, err
+		}
+		if line.Pos >= end {
+			break
+		}
+		other, err, more := next()
+		switch {
+		case err != nil:
+			return s, err
+		case !more:
+			s.behind = true
+			return s, nil
+		case !bytes.Equal(line.Data, other.Data) || other.Cut:
+			s.differ, s.ours, s.theirs = true, bytes.Clone(line.Data), bytes.Clone(other.Data)
+			return s, nil
+		}
+		if err := w.held.bring(ctx, line.Data); err != nil {
+			return s, err
+		}
+		w.tell(len(line.Data) + 1)
+		s.same, s.from, s.to = s.same+1, line.Next, other.Next
+	}
+	_, err, s.ahead = next()
+	return s, err
+}
+
+// whole returns an error for a line that cannot be copied because only its beginning can be
+// read.
+func whole(line store.Line) error {
+	if !line.Cut {
+		return nil
+	}
+	return &store.Error{
+		Op: "copy", Offset: int64(line.Pos), At: true, Kind: store.ErrTooLarge, Err: &store.LimitError{Limit: store.MaxEntry, Max: int64(len(line.Data))},
+		Hint: "raise the limit",
+	}
+}
+
+// isRedacted reports whether a log and its copy differ because something was taken out of the
+// log. That leaves a mark in its header. In the trash there is none, but nothing else changes a
+// line there.
+func (w *porter) isRedacted(s standing) bool {
+	if w.pair.trash {
+		return isSameEntry(s.ours, s.theirs)
+	}
+	return s.same == 0 && isSameEntry(s.ours, s.theirs) && rawjson.MembersOf(s.ours).Has("redacted")
+}
+
+// isSameEntry reports whether two lines are the same entry, whatever they say.
+func isSameEntry(a, b []byte) bool {
+	x, ok := rawjson.ScanHead(a)
+	y, too := rawjson.ScanHead(b)
+	return ok && too && bytes.Equal(x.Type, y.Type) && bytes.Equal(x.ID, y.ID)
+}
+
+// replace gives the lines of a copy what those of the log say now.
+func (w *porter) replace(ctx context.Context, name string, ours store.Log) error {
+	part, err := w.part(ctx, name)
+	if err != nil {
+		return err
+	}
+	next, stop := iter.Pull2(ours.Forward(ctx, 0))
+	defer stop()
+	n := 0
+	return w.to.Parts().Edit(ctx, part, func(line []byte) ([]byte, error) {
+		n++
+		now, err, more := next()
+		switch {
+		case err != nil:
+			return nil, err
+		case !more: // what the copy has more is found when they are compared again
+			return line, nil
+		case bytes.Equal(now.Data, line):
+			return line, nil
+		case now.Cut:
+			return nil, whole(now)
+		case !isSameEntry(now.Data, line):
+			return nil, differs("line %d is another entry", n)
+		}
+		return bytes.Clone(now.Data), w.admit(ctx, [][]byte{now.Data})
+	})
+}
+
+// part returns the copy of a log as a part of the store.
+func (w *porter) part(ctx context.Context, name string) (store.Part, error) {
+	parts := w.to.Parts()
+	if !w.pair.trash {
+		return store.Part{Kind: store.PartLog, Name: name, Place: parts.Where(store.PartLog, name)}, nil
+	}
+	copies, err := parts.Copies(ctx, logOf(name))
+	for _, p := range copies {
+		if strings.Contains(p.Place, name) {
+			return p, nil
+		}
+	}
+	if err == nil {
+		err = &store.Error{Op: "copy", Name: name, Kind: store.ErrNotExist}
+	}
+	return store.Part{}, err
+}
+
+// reader reads a log in chunks, up to where it ended at first.
+type reader struct {
+	log  store.Log
+	end  store.Pos
+	next func() (store.Line, error, bool)
+	stop func()
+	copy *copier
+}
+
+func (c *copier) readFrom(ctx context.Context, log store.Log, at store.Pos) (*reader, error) {
+	end, err := log.End(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{log: log, end: end, copy: c}
+	r.next, r.stop = iter.Pull2(log.Forward(ctx, at))
+	return r, nil
+}
+
+func (r *reader) close() {
+	r.stop()
+	r.log.Close()
+}
+
+// chunk is lines that follow each other.
+type chunk struct {
+	lines [][]byte
+	size  int
+}
+
+// chunk reads the next lines. None means that there are no more.
+func (r *reader) chunk() (c chunk, err error) {
+	for c.size < chunkSize {
+		line, err, more := r.next()
+		if err == nil {
+			err = whole(line)
+		}
+		if err != nil || !more || line.Pos >= r.end {
+			return c, err
+		}
+		c.lines = append(c.lines, append(make([]byte, 0, len(line.Data)), line.Data...))
+		c.size += len(line.Data) + 1
+		r.copy.tell(len(line.Data) + 1)
+	}
+	return c, nil
+}
+
+// grow appends the rest of a log to its copy, which ends at a position.
+func (w *porter) grow(ctx context.Context, from *reader, to store.Log, at store.Pos) error {
+	for {
+		c, err := from.chunk()
+		if err != nil {
+			return err
+		}
+		if len(c.lines) == 0 {
+			break
+		}
+		if err := w.admit(ctx, c.lines); err != nil {
+			return err
+		}
+		if _, err := to.Append(ctx, at, c.lines...); err != nil {
+			return err
+		}
+		if at, err = w.readBack(ctx, to, at, c); err != nil {
+			return err
+		}
+	}
+	// If something was taken out of the log meanwhile, the copy has it.
+	_, err := from.log.End(ctx)
+	return absentIsFine(err)
+}
+
+// readBack compares lines that were written with what is there, and returns where they end.
+func (w *porter) readBack(ctx context.Context, log store.Log, at store.Pos, c chunk) (store.Pos, error) {
+	lines := c.lines
+	for line, err := range log.Forward(ctx, at) {
+		switch {
+		case err != nil:
+			return at, err
+		case len(lines) == 0:
+			return at, nil // another program goes on
+		case line.Cut || !bytes.Equal(line.Data, lines[0]):
+			return at, unlike("copy", "", w.pair.to)
+		}
+		lines, at = lines[1:], line.Next
+	}
+	if len(lines) > 0 {
+		return at, unlike("copy", "", w.pair.to)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.result.Entries += len(c.lines)
+	w.result.Size += int64(c.size)
+	return at, nil
+}
+
+// admit brings the blobs that lines name, unless the lines have what was taken out of the store.
+func (w *porter) admit(ctx context.Context, lines [][]byte) error {
+	for _, line := range lines {
+		has, err := w.guard.Has(line)
+		if err == nil && has {
+			err = errRedactedThere
+		}
+		if err == nil {
+			err = w.held.bring(ctx, line)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errRedactedThere is why a session is not copied as it is.
+var errRedactedThere error = &difference{"it has something that was redacted in the copy and must not come back; redact it in the original, too"}
