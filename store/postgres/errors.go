@@ -26,11 +26,14 @@ const (
 // judge returns what an error means. Servers go away, for a restart or because another takes
 // over; transactions get into each other's way: none of it is a reason to bother the caller.
 func judge(err error) verdict {
+	if err == nil {
+		return final
+	}
 	var answer *pgconn.PgError
 	var connect *pgconn.ConnectError
 	var ours *store.Error
 	switch {
-	case err == nil, errors.As(err, &ours), errors.Is(err, pgx.ErrNoRows):
+	case errors.As(err, &ours), errors.Is(err, pgx.ErrNoRows):
 		return final
 	case errors.As(err, &answer):
 		return judgeCode(answer.Code)
@@ -126,12 +129,12 @@ func (s *Store) insist(ctx context.Context, op, name string, do func(ctx context
 // fail makes an error of the driver one of the store. An error of the store is returned as it
 // is.
 func (s *Store) fail(op, name string, err error) error {
+	if err == nil {
+		return nil
+	}
 	var answer *pgconn.PgError
 	var ours *store.Error
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &ours):
+	if errors.As(err, &ours) {
 		return err
 	}
 	e := &store.Error{Op: op, Name: name, Err: err}

@@ -120,7 +120,7 @@ func TestLostConnections(t *testing.T) {
 	s := mustOpen(t, behind(t, where, c.dir), nil)
 	direct := mustOpen(t, where, nil)
 	wild.Store(true)
-	const writers = 4
+	const writers = 8
 	appends := soak.N(60)
 	var wg sync.WaitGroup
 	for w := range writers {
@@ -133,7 +133,12 @@ func TestLostConnections(t *testing.T) {
 			}
 			end, err := log.End(t.Context())
 			for n := 0; n < appends && err == nil; n++ {
-				end, err = log.Append(t.Context(), end, fmt.Appendf(nil, `{"n":%d}`, n), []byte(`{"more":true}`))
+				one, two := fmt.Appendf(nil, `{"n":%d}`, n), []byte(`{"more":true}`)
+				if w%2 == 0 {
+					end, err = log.Append(t.Context(), end, one, two)
+				} else if end, err = log.Append(t.Context(), end, one); err == nil { // perhaps with those of others
+					end, err = log.Append(t.Context(), end, two)
+				}
 			}
 			if err != nil {
 				t.Errorf("%s: %v", name, err)

@@ -37,7 +37,8 @@ var errMoved error = &pgconn.PgError{Code: "40001", Message: "changed by another
 
 // An append moves the end of the log, if that is where the caller thinks, and inserts the lines;
 // it has succeeded if there are as many rows. Most appends are of one line that names no blob.
-// For the server, that statement costs half as much as the others.
+// For the server, that statement costs half as much as the others. Several of those may go in one:
+// see together.go.
 const (
 	moveEnd = `WITH head AS (
 			UPDATE coppice.logs SET tail = $5, modified = now(), marked = true
@@ -92,6 +93,17 @@ func (l *log) Append(ctx context.Context, at store.Pos, lines ...[]byte) (store.
 	} else if len(lines) == 1 {
 		statement, args = appendLine, append(args[:5], lines[0])
 	}
+	alone := func(ctx context.Context) (int64, error) {
+		added, err := s.pool.Exec(ctx, s.sql(statement), args...)
+		return added.RowsAffected(), err
+	}
+	send := alone
+	if statement == appendLine && len(lines[0]) <= togetherLine && !s.single {
+		send = func(ctx context.Context) (int64, error) {
+			send = alone // the next time
+			return s.together.append(ctx, &addition{log: l, at: int64(at), end: end, line: lines[0]}, alone)
+		}
+	}
 	wasLost := false
 	err := s.write(ctx, op, l.name, func(ctx context.Context) error {
 		if wasLost {
@@ -99,8 +111,8 @@ func (l *log) Append(ctx context.Context, at store.Pos, lines ...[]byte) (store.
 				return err
 			}
 		}
-		added, err := s.pool.Exec(ctx, s.sql(statement), args...)
-		if err != nil || added.RowsAffected() == int64(len(lines)) {
+		added, err := send(ctx)
+		if err != nil || added == int64(len(lines)) {
 			wasLost = wasLost || judge(err) == lost
 			return err
 		}

@@ -3,8 +3,9 @@
 //
 //	postgres://user@host/database?schema=coppice&tenant=team
 //
-// The schema and the tenant may be left out; all else is what libpq and pgx take, such as
-// sslmode, several hosts, target_session_attrs and pool_max_conns.
+// The schema and the tenant may be left out. With appends=single, no append shares a statement with
+// others, which tables that are spread over several servers need. All else is what libpq and pgx
+// take, such as sslmode, several hosts, target_session_attrs and pool_max_conns.
 //
 // A line is a row, under its log, a number for the log's content (its life) and its place in
 // bytes. What makes it a line of the log is that the log's row says so: that row has the life
@@ -50,11 +51,12 @@ type Store struct {
 	makeRoom func(ctx context.Context, s store.Store, n int) error
 	patience time.Duration // how long a server may be away: see insist
 
-	pool  *pgxpool.Pool
-	locks *locks
-	holds *holds
-	hub   *hub
-	edits *atomic.Int64 // how many logs this program has rewritten: see log.Current
+	pool     *pgxpool.Pool
+	locks    *locks
+	holds    *holds
+	hub      *hub
+	together *together
+	edits    *atomic.Int64 // how many logs this program has rewritten: see log.Current
 
 	done    chan struct{} // closed by Close; logs watch it too
 	closing *atomic.Bool
@@ -101,6 +103,7 @@ func Open(ctx context.Context, where string, o *Options) (*Store, error) {
 		return nil, &store.Error{Op: "open", Path: t.where, Err: err}
 	}
 	s.hub = newHub(s, config.ConnConfig)
+	s.together = &together{store: s}
 	if err := s.checkVersion(ctx); err != nil {
 		s.Close()
 		return nil, err
@@ -114,6 +117,7 @@ type target struct {
 	where  string // for people: without a password
 	schema string
 	tenant string
+	single bool // each append is a statement of its own: see together.go
 }
 
 // Connections and statements end by themselves, so that a program that hangs keeps neither
@@ -150,8 +154,16 @@ func parse(where string) (target, *pgxpool.Config, error) {
 	if err := store.CheckName(t.tenant); err != nil && t.tenant != "" {
 		return fail(fmt.Errorf("the tenant: %w", err))
 	}
-	params.Del("schema")
-	params.Del("tenant")
+	switch how := params.Get("appends"); how {
+	case "":
+	case "single":
+		t.single = true
+	default:
+		return fail(fmt.Errorf("appends is %.80q; it can only be single", how))
+	}
+	for _, ours := range []string{"schema", "tenant", "appends"} {
+		params.Del(ours)
+	}
 	u.RawQuery = params.Encode()
 	config, err := pgxpool.ParseConfig(u.String())
 	if err != nil {

@@ -349,7 +349,7 @@ func TestMigrate(t *testing.T) {
 // Names from strangers and passwords do not get into places where they do harm.
 func TestURLs(t *testing.T) {
 	t.Parallel()
-	for _, where := range []string{"mysql://x", "postgres://%zz:k9Zq4vXw@h", "postgres://h/x?schema=a;b", "postgres://h/x?schema=9", "postgres://u:k9Zq4vXw@h/x?sslmode=wrong", "postgres://h/x?tenant=a%00b"} {
+	for _, where := range []string{"mysql://x", "postgres://%zz:k9Zq4vXw@h", "postgres://h/x?schema=a;b", "postgres://h/x?schema=9", "postgres://u:k9Zq4vXw@h/x?sslmode=wrong", "postgres://h/x?tenant=a%00b", "postgres://h/x?appends=never"} {
 		_, err := postgres.Open(t.Context(), where, nil)
 		if !errors.Is(err, store.ErrInvalid) || strings.Contains(err.Error(), "k9Zq4vXw") {
 			t.Errorf("%s: %v", where, err)

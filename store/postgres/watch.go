@@ -39,7 +39,10 @@ type watched struct {
 }
 
 const (
-	notifyEvery = 5 * time.Millisecond
+	// A change is told after a few milliseconds. One after the other, they are told less often:
+	// each notification costs the server as much as an append.
+	notifyFirst = 5 * time.Millisecond
+	notifyLast  = 20 * time.Millisecond
 	lookEvery   = 500 * time.Millisecond
 	// told is how many logs a notification tells of. It may have 8,000 bytes.
 	told = 200
@@ -116,9 +119,9 @@ func (h *hub) changed(k key) {
 // tell tells others of what has changed since the last time. If it cannot, they find it by
 // themselves.
 func (h *hub) tell() {
-	for {
+	for pause := notifyFirst; ; pause = min(2*pause, notifyLast) {
 		select {
-		case <-time.After(notifyEvery):
+		case <-time.After(pause):
 		case <-h.store.done: // others still want to know
 		}
 		h.mu.Lock()
@@ -136,7 +139,8 @@ func (h *hub) tell() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		for len(logs) > 0 {
 			n := min(told, len(logs))
-			_, _ = h.store.pool.Exec(ctx, `SELECT pg_notify($1, $2)`, h.channel(), strings.Join(logs[:n], " "))
+			// It need not survive a crash, and so no disk has to be waited for.
+			_, _ = h.store.pool.Exec(ctx, `SELECT pg_notify($1, $2), set_config('synchronous_commit', 'off', true)`, h.channel(), strings.Join(logs[:n], " "))
 			logs = logs[n:]
 		}
 		cancel()

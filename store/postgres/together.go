@@ -1,0 +1,197 @@
+package postgres
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// together lets appends of one program travel together that would otherwise get into each other's
+// way. While fewer than two statements are under way, an append goes at once. Otherwise it waits,
+// and when one of them is answered, the first of those who wait sends the lines of all: many
+// logs in one statement, with one round trip and one commit. So nobody waits for company, and the
+// more a program appends, the less each append costs the server.
+//
+// Such a statement is only an attempt. It leaves out logs that another transaction has locked: nobody
+// has to wait for somebody else's lock, and there can be no deadlock. If the server refuses one of
+// its lines, it adds none. What it did not add goes alone, as if there had been no attempt, and
+// gets its errors there.
+type together struct {
+	store *Store
+
+	mu      sync.Mutex
+	under   []*turn // whose statements are under way, the oldest first
+	waiting []*addition
+}
+
+// turn is the right to send a statement.
+type turn struct{ _ byte } // not empty, so that each has an address of its own
+
+// addition is a line that waits to be appended. What is below woken is set before that is closed.
+type addition struct {
+	log     *log
+	at, end int64
+	line    []byte
+
+	woken chan struct{}
+	turn  *turn // if it is to send all that wait; nil if another has sent it
+	added bool
+	err   error // of the statement that it was sent in
+}
+
+const (
+	// turns is how many statements may be under way. With one, two writers would have to take
+	// turns; with many, few would travel together.
+	turns = 2
+	// togetherLine is how long a line may be: those who travel with it wait for it, too.
+	togetherLine = 16 << 10
+	// togetherCount is how many lines a statement has at most.
+	togetherCount = 256
+	// togetherWait is how long an append waits for those that are under way. They may take
+	// seconds if their logs are locked or the server is away.
+	togetherWait = 50 * time.Millisecond
+)
+
+// appendTogether locks the logs that are free and end where they should, moves their ends, and
+// inserts the lines. It goes from lock to update by the place of the row, not by the key, which
+// saves a search. If a log changed after the statement began, the place is that of a row which
+// the statement does not see, and the log is left out.
+const appendTogether = `WITH free AS (
+		SELECT l.place, w.log, w.life, w.pos, w.tail, w.data
+		FROM unnest($2::bytea[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bytea[]) w (log, life, pos, tail, data),
+		LATERAL (SELECT ctid AS place FROM coppice.logs
+			WHERE tenant = $1 AND log = w.log AND slot = 0 AND life = w.life AND tail = w.pos FOR UPDATE SKIP LOCKED) l
+	), head AS (
+		UPDATE coppice.logs l SET tail = free.tail, modified = now(), marked = true
+		FROM free WHERE l.ctid = free.place RETURNING free.log, free.life, free.pos, free.data
+	)
+	INSERT INTO coppice.lines (tenant, log, life, pos, data)
+	SELECT $1, log, life, pos, data FROM head RETURNING log`
+
+// append appends a line and returns how many rows were added. alone is the statement for a line by
+// itself.
+func (g *together) append(ctx context.Context, a *addition, alone func(context.Context) (int64, error)) (int64, error) {
+	g.mu.Lock()
+	if len(g.under) < turns {
+		t := new(turn)
+		g.under = append(g.under, t)
+		g.mu.Unlock()
+		defer g.pass(t)
+		return alone(ctx)
+	}
+	a.woken = make(chan struct{})
+	g.waiting = append(g.waiting, a)
+	g.mu.Unlock()
+	if g.await(a); a.turn != nil {
+		all := g.take(a)
+		if len(all) == 1 {
+			defer g.pass(a.turn)
+			return alone(ctx)
+		}
+		g.send(all)
+		for _, other := range all[1:] {
+			close(other.woken)
+		}
+		runtime.Gosched() // those who were just answered may have more
+		g.pass(a.turn)
+	}
+	switch {
+	case a.added:
+		return 1, nil
+	case judge(a.err) == lost:
+		return 0, a.err
+	}
+	return alone(ctx)
+}
+
+// await waits until it is this one's turn, or it was sent. If that takes too long, it takes the
+// turn away from whoever has it.
+func (g *together) await(a *addition) {
+	timer := time.NewTimer(togetherWait)
+	defer timer.Stop()
+	select {
+	case <-a.woken:
+		return
+	case <-timer.C:
+	}
+	g.mu.Lock()
+	if i := slices.Index(g.waiting, a); i >= 0 {
+		if len(g.under) == turns {
+			g.under = slices.Delete(g.under, 0, 1)
+		}
+		g.give(i)
+	}
+	g.mu.Unlock()
+	<-a.woken
+}
+
+// give gives one of those who wait the turn. The caller holds the mutex.
+func (g *together) give(i int) {
+	a := g.waiting[i]
+	g.waiting = slices.Delete(g.waiting, i, i+1)
+	a.turn = new(turn)
+	g.under = append(g.under, a.turn)
+	close(a.woken)
+}
+
+// pass ends a turn that was not taken away.
+func (g *together) pass(t *turn) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	i := slices.Index(g.under, t)
+	if i < 0 {
+		return
+	}
+	g.under = slices.Delete(g.under, i, i+1)
+	if len(g.waiting) > 0 {
+		g.give(0)
+	}
+}
+
+// take returns one and those who can travel with it: one of each log.
+func (g *together) take(first *addition) []*addition {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	all := []*addition{first}
+	logs := map[string]bool{string(first.log.key.log): true}
+	left := g.waiting[:0]
+	for _, a := range g.waiting {
+		if key := string(a.log.key.log); logs[key] || len(all) == togetherCount {
+			left = append(left, a)
+		} else {
+			logs[key] = true
+			all = append(all, a)
+		}
+	}
+	clear(g.waiting[len(left):])
+	g.waiting = left
+	return all
+}
+
+// send sends the lines of all in one statement and notes what became of each.
+func (g *together) send(all []*addition) {
+	s, byLog := g.store, make(map[string]*addition, len(all))
+	logs, lines := make([][]byte, len(all)), make([][]byte, len(all))
+	lives, ats, ends := make([]int64, len(all)), make([]int64, len(all)), make([]int64, len(all))
+	for i, a := range all {
+		logs[i], lives[i], ats[i], ends[i], lines[i] = a.log.key.log, a.log.life, a.at, a.end, a.line
+		byLog[string(a.log.key.log)] = a
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), statementTimeout)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, s.sql(appendTogether), s.tenant, logs, lives, ats, ends, lines)
+	var added [][]byte
+	if err == nil {
+		added, err = pgx.CollectRows(rows, pgx.RowTo[[]byte])
+	}
+	for _, a := range all {
+		a.err = err
+	}
+	for _, log := range added {
+		byLog[string(log)].added = err == nil
+	}
+}
