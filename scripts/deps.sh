@@ -11,6 +11,7 @@ needed=(
   "tmux tmux"                # a terminal for the terminal UI
   "pg_ctlcluster postgresql" # keeps sessions
   "/usr/sbin/pgbouncer pgbouncer" # stands between
+  "faketime faketime"             # sets a clock wrong
 )
 [[ $# -eq 0 ]] || needed=("$@")
 

@@ -131,7 +131,8 @@ func Find() (string, error) {
 
 // Server is a running server.
 type Server struct {
-	Dir      string // has its data and its socket
+	Dir      string   // has its data and its socket
+	Env      []string // more of its environment when it is run again
 	bin      string
 	settings []string
 	keep     *os.File // while it is open, the server runs
@@ -191,7 +192,7 @@ wait $pid`
 		return err
 	}
 	run := exec.Command("/bin/sh", args...)
-	run.Stdin, run.Dir = in, s.Dir
+	run.Stdin, run.Dir, run.Env = in, s.Dir, append(os.Environ(), s.Env...)
 	run.SysProcAttr = &syscall.SysProcAttr{Credential: who, Setpgid: true}
 	if err := run.Start(); err != nil {
 		return err

@@ -286,7 +286,7 @@ func (s *Store) remove(ctx context.Context, name string, end int64) error {
 	if err := s.admitWrite(ctx, op, name); err != nil {
 		return err
 	}
-	k, slot := s.keyOf(name), time.Now().UnixNano()
+	k, slot := s.keyOf(name), int64(0)
 	err := s.write(ctx, op, name, func(ctx context.Context) error {
 		h, err := s.head(ctx, s.pool, k, "")
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -296,6 +296,13 @@ func (s *Store) remove(ctx context.Context, name string, end int64) error {
 		}
 		if err != nil {
 			return err
+		}
+		if slot == 0 {
+			now, err := s.now(ctx)
+			if err != nil {
+				return err
+			}
+			slot = now.UnixNano()
 		}
 		if end >= 0 && h.tail != end {
 			return &store.Error{Op: op, Name: name, Offset: end, At: true, Kind: store.ErrConflict}

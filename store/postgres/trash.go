@@ -20,14 +20,42 @@ type trash struct{ store *Store }
 // Trash implements store.Store.
 func (s *Store) Trash() store.Trash { return trash{s} }
 
+// now returns what time it is on the server. When a log was removed is for all programs to know,
+// and their clocks may differ.
+func (s *Store) now(ctx context.Context) (now time.Time, err error) {
+	err = s.pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&now)
+	return now, err
+}
+
+// ahead returns by how much our clock is ahead of the server's, or 0 if that is less than half a
+// minute. Callers think in times of our clock: they ask for what was removed an hour ago.
+func (t trash) ahead(ctx context.Context, op string) (ahead time.Duration, err error) {
+	err = t.store.read(ctx, op, "", func(ctx context.Context) error {
+		now, err := t.store.now(ctx)
+		ahead = time.Since(now).Round(time.Minute)
+		return err
+	})
+	return ahead, err
+}
+
+// removed describes a log in the trash.
+func removed(r row, ahead time.Duration) store.Trashed {
+	return store.Trashed{ID: removalID(r.name, r.slot), Name: r.name, Removed: time.Unix(0, r.slot).Add(ahead).UTC(), Size: r.tail}
+}
+
 // List implements store.Trash.
 func (t trash) List(ctx context.Context) ([]store.Trashed, error) {
+	const op = "list trash"
+	ahead, err := t.ahead(ctx, op)
+	if err != nil {
+		return nil, err
+	}
 	var all []store.Trashed
-	for r, err := range t.store.rows(ctx, "list trash", true) {
+	for r, err := range t.store.rows(ctx, op, true) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, store.Trashed{ID: removalID(r.name, r.slot), Name: r.name, Removed: time.Unix(0, r.slot).UTC(), Size: r.tail})
+		all = append(all, removed(r, ahead))
 	}
 	slices.SortFunc(all, func(a, b store.Trashed) int { return b.Removed.Compare(a.Removed) })
 	return all, nil
@@ -67,12 +95,12 @@ func (t trash) Restore(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	var removed head
+	var was head
 	err = s.write(ctx, op, "", func(ctx context.Context) error {
 		h, err := s.head(ctx, s.pool, k, "")
 		if errors.Is(err, pgx.ErrNoRows) {
 			// Unless it was us, and the answer got lost.
-			if now, err := s.head(ctx, s.pool, key{log: k.log}, ""); err == nil && now.life == removed.life {
+			if now, err := s.head(ctx, s.pool, key{log: k.log}, ""); err == nil && now.life == was.life {
 				return nil
 			}
 			return &store.Error{Op: op, Kind: store.ErrNotExist, Err: fmt.Errorf("the trash has no %q", id)}
@@ -80,7 +108,7 @@ func (t trash) Restore(ctx context.Context, id string) error {
 		if err != nil {
 			return err
 		}
-		removed = h
+		was = h
 		_, err = s.pool.Exec(ctx, s.sql(`UPDATE coppice.logs SET slot = 0, marked = true
 			WHERE tenant = $1 AND log = $2 AND slot = $3 AND life = $4`), s.tenant, k.log, k.slot, h.life)
 		if unique(err) {
@@ -99,13 +127,17 @@ func (t trash) Restore(ctx context.Context, id string) error {
 func (t trash) Empty(ctx context.Context, before time.Time) ([]store.Trashed, error) {
 	const op = "empty trash"
 	s := t.store
+	ahead, err := t.ahead(ctx, op)
+	if err != nil {
+		return nil, err
+	}
 	var gone []store.Trashed
 	for r, err := range s.rows(ctx, op, true) {
 		if err != nil {
 			return gone, err
 		}
-		removed := time.Unix(0, r.slot).UTC()
-		if !removed.Before(before) {
+		item := removed(r, ahead)
+		if !item.Removed.Before(before) {
 			continue
 		}
 		deleted := false
@@ -124,7 +156,7 @@ func (t trash) Empty(ctx context.Context, before time.Time) ([]store.Trashed, er
 			return gone, err
 		}
 		if deleted {
-			gone = append(gone, store.Trashed{ID: removalID(r.name, r.slot), Name: r.name, Removed: removed, Size: r.tail})
+			gone = append(gone, item)
 		}
 	}
 	return gone, nil
