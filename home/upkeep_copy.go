@@ -29,7 +29,8 @@ type CopyResult struct {
 
 // Copy makes a home have what another one has: sessions, the content that they refer to, the
 // trash, the digests of what was redacted, and what is known about imports. See upkeep.Copy. If
-// some sessions could not be copied, or differ, the error is ErrPartial.
+// some sessions could not be copied or differ, or something is left that was redacted, the error
+// is ErrPartial.
 //
 // It is for two homes that this machine can open, so it is no operation of a home.
 func Copy(ctx context.Context, r CopyRequest, o *Options) (*CopyResult, error) {
@@ -68,7 +69,7 @@ func Copy(ctx context.Context, r CopyRequest, o *Options) (*CopyResult, error) {
 		},
 	})
 	result.CopyResult = *did
-	if err == nil && len(did.Conflicts)+len(did.Failed) > 0 {
+	if err == nil && len(did.Conflicts)+len(did.Failed)+len(did.Left) > 0 {
 		err = ErrPartial
 	}
 	return result, err

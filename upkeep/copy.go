@@ -55,6 +55,9 @@ type CopyResult struct {
 	Conflicts []CopyFault `json:"conflicts"`
 	// Failed are sessions of which not everything could be copied.
 	Failed []CopyFault `json:"failed"`
+	// Left are the places of the store that still have, or may have, what was taken out of the
+	// other: see clean.Receipt.
+	Left []clean.Left `json:"left"`
 	// Receipt is what was taken out of the store because it had been taken out of the other;
 	// nil if it knew of that already.
 	Receipt *clean.Receipt `json:"receipt,omitempty"`
@@ -87,7 +90,7 @@ type CopyFault struct {
 func Copy(ctx context.Context, from, to store.Store, r CopyRequest) (*CopyResult, error) {
 	c := &copier{
 		from: from, to: to, request: r,
-		result: &CopyResult{Conflicts: []CopyFault{}, Failed: []CopyFault{}}, bad: make(map[string]bool),
+		result: &CopyResult{Conflicts: []CopyFault{}, Failed: []CopyFault{}, Left: []clean.Left{}}, bad: make(map[string]bool),
 	}
 	err := c.run(ctx)
 	c.result.Read = c.read.Load()
@@ -152,6 +155,9 @@ func (c *copier) run(ctx context.Context) error {
 // adopt takes out of the store what was taken out of the other one.
 func (c *copier) adopt(ctx context.Context) (err error) {
 	c.result.Receipt, err = clean.Adopt(ctx, c.to, c.from, clean.Options{Progress: c.request.Progress, DropDerived: c.request.DropIndex})
+	if c.result.Receipt != nil {
+		c.result.Left = append(c.result.Left, c.result.Receipt.Left...)
+	}
 	if err == nil {
 		c.guard, err = clean.LoadGuard(ctx, c.to)
 	}
@@ -394,6 +400,14 @@ func (c *copier) collect(ctx context.Context) error {
 	if len(others) == 0 {
 		return nil
 	}
-	_, err := c.to.Blobs().Collect(ctx, others...)
+	collected, err := c.to.Blobs().Collect(ctx, others...)
+	for ref, parts := range collected.Named {
+		if !slices.ContainsFunc(parts, func(p store.Part) bool { return p.Kind != store.PartTemp }) {
+			c.result.Left = append(c.result.Left, clean.Left{
+				Path: c.to.Parts().Where(store.PartBlob, string(ref)),
+				Why:  "a writer that may have been stopped still names it; it can be deleted an hour later, with repair --stale and another copy",
+			})
+		}
+	}
 	return err
 }

@@ -32,8 +32,9 @@ type arrival struct {
 
 const (
 	// chunkSize is how many bytes are appended at a time, and maxBatch how many logs are
-	// created together.
-	chunkSize = 4 << 20
+	// created together. It is less than a database is sent before it is told what for: of that,
+	// something would be left if we were killed.
+	chunkSize = 2 << 20
 	maxBatch  = 256
 	// maxTries is how often a log is begun again because others rewrite it meanwhile.
 	maxTries = 5

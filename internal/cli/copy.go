@@ -56,6 +56,9 @@ func (a *app) runCopy(ctx context.Context, r home.CopyRequest) error {
 	}
 	a.sayFaults("conflict", did.Conflicts)
 	a.sayFaults("not copied", did.Failed)
+	for _, l := range did.Left {
+		a.say("%s the copy may still have a secret, in %s: %s", a.paint(yellow, "warning:"), l.Path, l.Why)
+	}
 	if len(did.Conflicts) > 0 {
 		a.say("what is in conflict was left as it is: to take the original instead, remove the session in the copy (%s) and copy again",
 			command("rm", nil, "--dir", did.To))
