@@ -15,12 +15,17 @@ type MigrateResult struct {
 	// none.
 	From int `json:"from"`
 	To   int `json:"to"`
+	// Blobs is where images and long results of tools go from now on, if that was chosen.
+	Blobs string `json:"blobs,omitempty"`
 }
 
 // Migrate makes the tables of a home in a database, or brings them to the version that this
 // program needs. where is as for Open. Programs of the version before can still use the home,
 // unless their errors say otherwise; there is no way back.
-func Migrate(ctx context.Context, where string, o *Options) (*MigrateResult, error) {
+//
+// If blobs is not "", it also chooses where images and long results of tools go from now on: see
+// postgres.KeepBlobs.
+func Migrate(ctx context.Context, where, blobs string, o *Options) (*MigrateResult, error) {
 	h, err := prepare(o)
 	if err != nil {
 		return nil, err
@@ -36,5 +41,9 @@ func Migrate(ctx context.Context, where string, o *Options) (*MigrateResult, err
 		return nil, err
 	}
 	did, err := postgres.Migrate(ctx, at.where)
-	return &MigrateResult{Home: did.Where, From: did.From, To: did.To}, err
+	r := &MigrateResult{Home: did.Where, From: did.From, To: did.To}
+	if err == nil && blobs != "" {
+		r.Blobs, err = postgres.KeepBlobs(ctx, at.where, blobs)
+	}
+	return r, err
 }

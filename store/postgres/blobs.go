@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,9 +20,6 @@ type blobs struct{ store *Store }
 
 // Blobs implements store.Store.
 func (s *Store) Blobs() store.Blobs { return &blobs{s} }
-
-// blobPart is how many bytes of a blob a row has.
-const blobPart = 1 << 20
 
 // holds are those of one program, which share a lock. One that is in use for long would keep
 // the server from tidying up, so after a while the next hold begins a new one.
@@ -101,25 +99,12 @@ func (b *blobs) Hold(ctx context.Context) (func(), error) {
 // Put implements store.Blobs.
 func (b *blobs) Put(ctx context.Context, data []byte) (store.Ref, error) {
 	const op = "put blob"
-	s, ref := b.store, store.RefOf(data)
-	sum := digest(ref)
-	err := s.write(ctx, op, "", func(ctx context.Context) error {
-		var size int64
-		err := s.pool.QueryRow(ctx, s.sql(`SELECT coalesce(sum(octet_length(data)), -1) FROM coppice.blobs WHERE tenant = $1 AND ref = $2`), s.tenant, sum).Scan(&size)
-		if err != nil || size == int64(len(data)) {
-			return err
-		}
-		statements := new(pgx.Batch)
-		if size >= 0 { // someone has broken it
-			statements.Queue(s.sql(`DELETE FROM coppice.blobs WHERE tenant = $1 AND ref = $2`), s.tenant, sum)
-		}
-		for part := 0; part == 0 || part*blobPart < len(data); part++ {
-			statements.Queue(s.sql(`INSERT INTO coppice.blobs (tenant, ref, part, size, data) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`),
-				s.tenant, sum, part, len(data), data[part*blobPart:min((part+1)*blobPart, len(data))])
-		}
-		return s.pool.SendBatch(ctx, statements).Close()
-	})
+	depots, err := b.store.depots(ctx, op, false)
 	if err != nil {
+		return "", err
+	}
+	ref := store.RefOf(data)
+	if err := depots[0].put(ctx, op, ref, data); err != nil {
 		return "", err
 	}
 	return ref, nil
@@ -128,34 +113,41 @@ func (b *blobs) Put(ctx context.Context, data []byte) (store.Ref, error) {
 // Get implements store.Blobs.
 func (b *blobs) Get(ctx context.Context, ref store.Ref) ([]byte, error) {
 	const op = "get blob"
-	s, sum := b.store, digest(ref)
-	if sum == nil {
+	if digest(ref) == nil {
 		return nil, &store.Error{Op: op, Kind: store.ErrInvalid, Err: fmt.Errorf("malformed reference %.80q", ref)}
 	}
-	var parts [][]byte
-	err := s.read(ctx, op, "", func(ctx context.Context) error {
-		rows, err := s.pool.Query(ctx, s.sql(`SELECT data FROM coppice.blobs WHERE tenant = $1 AND ref = $2 ORDER BY part`), s.tenant, sum)
-		if err == nil {
-			parts, err = pgx.CollectRows(rows, pgx.RowTo[[]byte])
-		}
-		return err
-	})
-	data := slices.Concat(parts...)
-	switch {
-	case err != nil:
-		return nil, err
-	case len(parts) == 0:
-		return nil, &store.Error{Op: op, Kind: store.ErrNotExist, Err: fmt.Errorf("no blob %s", ref)}
-	case store.RefOf(data) != ref:
-		return nil, &store.Error{Op: op, Kind: store.ErrCorrupt, Err: fmt.Errorf("the content of %s is another", ref)}
+	data, err := b.find(ctx, op, ref, false)
+	if errors.Is(err, store.ErrNotExist) { // or in a depot that this program does not know yet
+		data, err = b.find(ctx, op, ref, true)
 	}
-	return data, nil
+	return data, err
+}
+
+// find returns the content of a blob from the first depot that has it undamaged.
+func (b *blobs) find(ctx context.Context, op string, ref store.Ref, again bool) ([]byte, error) {
+	depots, err := b.store.depots(ctx, op, again)
+	if err != nil {
+		return nil, err
+	}
+	failed := error(&store.Error{Op: op, Kind: store.ErrNotExist, Err: fmt.Errorf("no blob %s in %s", ref, join(depots))})
+	for _, d := range depots {
+		data, err := d.get(ctx, op, ref)
+		switch {
+		case err == nil && store.RefOf(data) == ref:
+			return data, nil
+		case errors.Is(err, store.ErrCorrupt), err == nil:
+			failed = &store.Error{Op: op, Kind: store.ErrCorrupt, Err: fmt.Errorf("the content of %s in %s is another", ref, d)}
+		case !errors.Is(err, store.ErrNotExist):
+			return nil, err
+		}
+	}
+	return nil, failed
 }
 
 // All implements store.Blobs.
 func (b *blobs) All(ctx context.Context) iter.Seq2[store.Ref, error] {
 	return func(yield func(store.Ref, error) bool) {
-		for p, err := range b.each(ctx, "list blobs", "") {
+		for p, err := range b.each(ctx, "list blobs") {
 			if !yield(store.Ref(p.Name), err) {
 				return
 			}
@@ -163,37 +155,31 @@ func (b *blobs) All(ctx context.Context) iter.Seq2[store.Ref, error] {
 	}
 }
 
-// each yields the blobs for which a condition holds, sorted, page by page.
-func (b *blobs) each(ctx context.Context, op, condition string) iter.Seq2[store.Part, error] {
-	s, last := b.store, []byte{}
-	statement := s.sql(`SELECT ref, size FROM coppice.blobs b WHERE tenant = $1 AND part = 0 AND ref > $2 ` + condition + ` ORDER BY ref LIMIT $3`)
-	type blob struct {
-		Ref  []byte
-		Size int64
-	}
+// each yields the blobs of all depots, each once.
+func (b *blobs) each(ctx context.Context, op string) iter.Seq2[store.Part, error] {
 	return func(yield func(store.Part, error) bool) {
-		for {
-			var page []blob
-			err := s.read(ctx, op, "", func(ctx context.Context) error {
-				rows, err := s.pool.Query(ctx, statement, s.tenant, last, listed)
-				if err == nil {
-					page, err = pgx.CollectRows(rows, pgx.RowToStructByPos[blob])
+		depots, err := b.store.depots(ctx, op, true)
+		if err != nil {
+			yield(store.Part{}, err)
+			return
+		}
+		seen := make(map[store.Ref]bool)
+		for i, d := range depots {
+			for found, err := range d.list(ctx, op) {
+				if err != nil {
+					yield(store.Part{}, err)
+					return
 				}
-				return err
-			})
-			if err != nil {
-				yield(store.Part{}, err)
-				return
-			}
-			for _, found := range page {
-				if !yield(parts{s}.blob(refOf(found.Ref), found.Size), nil) {
+				if seen[found.ref] {
+					continue
+				}
+				if i < len(depots)-1 {
+					seen[found.ref] = true
+				}
+				if !yield(parts{b.store}.blob(found.ref, found.size), nil) {
 					return
 				}
 			}
-			if len(page) < listed {
-				return
-			}
-			last = page[len(page)-1].Ref
 		}
 	}
 }
@@ -201,18 +187,45 @@ func (b *blobs) each(ctx context.Context, op, condition string) iter.Seq2[store.
 // Unreferenced implements store.Blobs.
 func (b *blobs) Unreferenced(ctx context.Context) ([]store.Part, error) {
 	const op = "look for references"
-	var all []store.Part
-	for p, err := range b.each(ctx, op, `AND NOT EXISTS (SELECT FROM coppice.refs r WHERE r.tenant = b.tenant AND r.ref = b.ref)`) {
+	var all, page []store.Part
+	for p, err := range b.each(ctx, op) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, p)
+		if page = append(page, p); len(page) == listed {
+			if page, err = b.notInLogs(ctx, op, page); err != nil {
+				return nil, err
+			}
+			all, page = append(all, page...), nil
+		}
 	}
-	if len(all) == 0 {
-		return nil, nil
+	page, err := b.notInLogs(ctx, op, page)
+	if all = append(all, page...); err != nil || len(all) == 0 {
+		return nil, err
 	}
 	named, err := b.inNotes(ctx, op)
-	return slices.DeleteFunc(all, func(p store.Part) bool { return named[store.Ref(p.Name)] != nil }), err
+	all = slices.DeleteFunc(all, func(p store.Part) bool { return named[store.Ref(p.Name)] != nil })
+	slices.SortFunc(all, func(a, b store.Part) int { return strings.Compare(a.Name, b.Name) })
+	return all, err
+}
+
+// notInLogs returns those blobs that no log, copy or draft names.
+func (b *blobs) notInLogs(ctx context.Context, op string, page []store.Part) ([]store.Part, error) {
+	s, sums := b.store, make([][]byte, 0, len(page))
+	for _, p := range page {
+		sums = append(sums, digest(store.Ref(p.Name)))
+	}
+	named := make(map[store.Ref]bool)
+	err := s.read(ctx, op, "", func(ctx context.Context) error {
+		rows, err := s.pool.Query(ctx, s.sql(`SELECT DISTINCT ref FROM coppice.refs WHERE tenant = $1 AND ref = ANY ($2)`), s.tenant, sums)
+		if err != nil {
+			return err
+		}
+		var sum []byte
+		_, err = pgx.ForEachRow(rows, []any{&sum}, func() error { named[refOf(sum)] = true; return nil })
+		return err
+	})
+	return slices.DeleteFunc(page, func(p store.Part) bool { return named[store.Ref(p.Name)] }), err
 }
 
 // inNotes returns the notes that name each blob.
@@ -234,55 +247,68 @@ func (b *blobs) inNotes(ctx context.Context, op string) (map[store.Ref][]store.P
 	return named, nil
 }
 
+// exclusive is how long a deletion keeps others from holding blobs before they get a turn. The
+// server ends a lock after idleTimeout, which is long after the deletion of one more blob.
+const exclusive = time.Second
+
 // Collect implements store.Blobs.
 func (b *blobs) Collect(ctx context.Context, refs ...store.Ref) (*store.Collected, error) {
 	const op = "remove blobs"
-	s, done := b.store, &store.Collected{Named: make(map[store.Ref][]store.Part)}
-	release, err := s.locks.take(ctx, op, "", gateBlobs, true)
-	if err != nil {
-		if errors.Is(err, store.ErrLocked) {
-			err = &store.Error{Op: op, Kind: store.ErrLocked, Err: fmt.Errorf("blobs are still in use after %v", lockTimeout), Hint: "try again later"}
-		}
-		return done, err
-	}
-	defer release()
-	inNotes, err := b.inNotes(ctx, op)
+	done := &store.Collected{Named: make(map[store.Ref][]store.Part)}
+	depots, err := b.store.depots(ctx, op, true)
 	if err != nil {
 		return done, err
 	}
 	seen := make(map[store.Ref]bool)
-	for _, ref := range refs {
-		sum := digest(ref)
-		if sum == nil || seen[ref] {
-			continue
-		}
+	refs = slices.DeleteFunc(slices.Clone(refs), func(ref store.Ref) bool {
+		again := seen[ref]
 		seen[ref] = true
-		named, err := parts{s}.naming(ctx, op, sum)
-		if err != nil {
+		return again || digest(ref) == nil
+	})
+	for first := true; first || len(refs) > 0; first = false {
+		if refs, err = b.collectSome(ctx, op, depots, refs, done); err != nil {
 			return done, err
-		}
-		if named = append(named, inNotes[ref]...); len(named) > 0 {
-			done.Named[ref] = named
-			continue
-		}
-		deleted, err := b.delete(ctx, op, sum)
-		if err != nil {
-			return done, err
-		}
-		if deleted {
-			done.Deleted = append(done.Deleted, ref)
 		}
 	}
 	return done, nil
 }
 
-// delete deletes a blob and reports whether there was one.
-func (b *blobs) delete(ctx context.Context, op string, sum []byte) (deleted bool, err error) {
+// collectSome deletes blobs that nothing names, as long as exclusive, and returns the rest.
+func (b *blobs) collectSome(ctx context.Context, op string, depots []depot, refs []store.Ref, done *store.Collected) ([]store.Ref, error) {
 	s := b.store
-	err = s.write(ctx, op, "", func(ctx context.Context) error {
-		tag, err := s.pool.Exec(ctx, s.sql(`DELETE FROM coppice.blobs WHERE tenant = $1 AND ref = $2`), s.tenant, sum)
-		deleted = deleted || tag.RowsAffected() > 0
-		return err
-	})
-	return deleted, err
+	release, err := s.locks.take(ctx, op, "", gateBlobs, true)
+	if err != nil {
+		if errors.Is(err, store.ErrLocked) {
+			err = &store.Error{Op: op, Kind: store.ErrLocked, Err: fmt.Errorf("blobs are still in use after %v", lockTimeout), Hint: "try again later"}
+		}
+		return refs, err
+	}
+	defer release()
+	inNotes, err := b.inNotes(ctx, op)
+	if err != nil {
+		return refs, err
+	}
+	for end := time.Now().Add(exclusive); len(refs) > 0 && time.Now().Before(end); refs = refs[1:] {
+		ref := refs[0]
+		named, err := parts{s}.naming(ctx, op, digest(ref))
+		if err != nil {
+			return refs, err
+		}
+		if named = append(named, inNotes[ref]...); len(named) > 0 {
+			done.Named[ref] = named
+			continue
+		}
+		deleted := false
+		for _, d := range depots {
+			was, err := d.delete(ctx, op, ref)
+			if err != nil {
+				return refs, err
+			}
+			deleted = deleted || was
+		}
+		if deleted {
+			done.Deleted = append(done.Deleted, ref)
+		}
+	}
+	return refs, nil
 }

@@ -25,22 +25,29 @@ import (
 // cutter is a proxy that loses connections: sometimes before a statement arrives, sometimes
 // after it was executed and before the answer comes back.
 type cutter struct {
-	dir    string
-	server string // its socket
-	cuts   func() bool
+	network, server string
+	cuts            func() bool
 }
 
 const socket = ".s.PGSQL.5432"
 
-func newCutter(t *testing.T, server string, cuts func() bool) *cutter {
+// newCutter returns the directory of a proxy for the socket in the directory of a server.
+func newCutter(t *testing.T, server string, cuts func() bool) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "cut") // the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	c := &cutter{dir: dir, server: filepath.Join(server, socket), cuts: cuts}
-	l, err := net.Listen("unix", filepath.Join(dir, socket))
+	c := &cutter{"unix", filepath.Join(server, socket), cuts}
+	c.listen(t, filepath.Join(dir, socket))
+	return dir
+}
+
+// listen returns the address that the proxy listens at.
+func (c *cutter) listen(t *testing.T, address string) string {
+	t.Helper()
+	l, err := net.Listen(c.network, address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,12 +61,12 @@ func newCutter(t *testing.T, server string, cuts func() bool) *cutter {
 			go c.serve(conn)
 		}
 	}()
-	return c
+	return l.Addr().String()
 }
 
 func (c *cutter) serve(client net.Conn) {
 	defer client.Close()
-	server, err := net.Dial("unix", c.server)
+	server, err := net.Dial(c.network, c.server)
 	if err != nil {
 		return
 	}
@@ -116,8 +123,8 @@ func TestLostConnections(t *testing.T) {
 	t.Parallel()
 	where := postgrestest.URL(t)
 	var wild atomic.Bool // after the store is opened
-	c := newCutter(t, hostOf(t, where), func() bool { return wild.Load() && rand.IntN(20) == 0 })
-	s := mustOpen(t, behind(t, where, c.dir), nil)
+	dir := newCutter(t, hostOf(t, where), func() bool { return wild.Load() && rand.IntN(20) == 0 })
+	s := mustOpen(t, behind(t, where, dir), nil)
 	direct := mustOpen(t, where, nil)
 	wild.Store(true)
 	const writers = 8

@@ -19,7 +19,7 @@ import (
 
 // parts is everything in the store. The place of a part is the URL of the store, a "#", the
 // kind, and what names it: of a copy the ID of its removal, of a draft the log's key and the
-// life.
+// life. What is left in a directory has its path.
 type parts struct{ store *Store }
 
 // Parts implements store.Store.
@@ -67,19 +67,22 @@ func (p parts) All(ctx context.Context) iter.Seq2[store.Part, error] {
 				return
 			}
 		}
-		for part, err := range (&blobs{p.store}).each(ctx, op, "") {
+		for part, err := range (&blobs{p.store}).each(ctx, op) {
 			if !yield(part, err) || err != nil {
 				return
 			}
 		}
-		drafts, err := p.drafts(ctx, op)
-		for _, part := range drafts {
-			if !yield(part, nil) {
+		for _, unfinished := range []func(context.Context, string) ([]store.Part, error){p.drafts, p.store.leftovers} {
+			found, err := unfinished(ctx, op)
+			for _, part := range found {
+				if !yield(part, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(store.Part{}, err)
 				return
 			}
-		}
-		if err != nil {
-			yield(store.Part{}, err)
 		}
 	}
 }
@@ -242,6 +245,9 @@ func (p parts) Open(ctx context.Context, part store.Part) (io.ReadCloser, error)
 		data, err := n.Read(ctx, name)
 		return io.NopCloser(bytes.NewReader(data)), err
 	case store.PartTemp:
+		if d := p.store.leftIn(part); d != nil {
+			return d.files.Parts().Open(ctx, part)
+		}
 		return p.openDraft(ctx, op, part)
 	}
 	l, err := p.handle(ctx, op, part)
@@ -448,6 +454,9 @@ func (p parts) Remove(ctx context.Context, part store.Part) error {
 	const op = "remove"
 	if part.Kind != store.PartTemp {
 		return p.refuse(op, part)
+	}
+	if d := p.store.leftIn(part); d != nil {
+		return d.files.Parts().Remove(ctx, part)
 	}
 	log, life, err := p.draftOf(op, part)
 	if err != nil {

@@ -13,6 +13,9 @@
 // end is where the caller thinks; a rewrite writes a new life and then moves the log to it; and
 // what a program that died has left over is a life that no log has.
 //
+// Blobs are in the tables, too, or where KeepBlobs says: in a directory or in a bucket. See
+// depot.go.
+//
 // Nothing here relies on clocks of several machines, on the order of commits, or on
 // notifications: see watch.go and changes.go.
 package postgres
@@ -54,6 +57,7 @@ type Store struct {
 	pool     *pgxpool.Pool
 	locks    *locks
 	holds    *holds
+	known    *known // depots
 	hub      *hub
 	together *together
 	edits    *atomic.Int64 // how many logs this program has rewritten: see log.Current
@@ -82,8 +86,9 @@ func Open(ctx context.Context, where string, o *Options) (*Store, error) {
 		target:   t,
 		limits:   store.Limits{Entry: store.DefaultMaxEntry, Log: o.MaxLog, Logs: o.MaxLogs},
 		makeRoom: o.MakeRoom,
-		patience: 3 * time.Second, // who opens it may have mistyped the address
+		patience: impatience,
 		holds:    new(holds),
+		known:    &known{opened: make(map[string]depot)},
 		edits:    new(atomic.Int64),
 		done:     make(chan struct{}),
 		closing:  new(atomic.Bool),
@@ -111,6 +116,9 @@ func Open(ctx context.Context, where string, o *Options) (*Store, error) {
 	s.patience = 30 * time.Second
 	return s, nil
 }
+
+// impatience is how long a server may be away when somebody may have mistyped its address.
+const impatience = 3 * time.Second
 
 // target is what a URL names.
 type target struct {
@@ -254,6 +262,7 @@ func (s *Store) Close() error {
 		return nil // the rest belongs to the store that it is the trash of
 	}
 	s.hub.close()
+	s.known.close()
 	s.locks.close()
 	s.pool.Close()
 	return nil

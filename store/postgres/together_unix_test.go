@@ -206,8 +206,8 @@ func TestAppendsTogetherLost(t *testing.T) {
 	var armed atomic.Bool
 	var seen atomic.Int64
 	// With exec, a statement is one message, and the next is its answer.
-	cut := newCutter(t, hostOf(t, where), func() bool { return armed.Load() && seen.Add(1) == 2 })
-	c := newCrowd(t, with(t, behind(t, where, cut.dir), "default_query_exec_mode", "exec"), n)
+	dir := newCutter(t, hostOf(t, where), func() bool { return armed.Load() && seen.Add(1) == 2 })
+	c := newCrowd(t, with(t, behind(t, where, dir), "default_query_exec_mode", "exec"), n)
 	c.number(n)
 	time.Sleep(50 * time.Millisecond) // until others were told of the new logs
 	armed.Store(true)
