@@ -150,7 +150,9 @@ func (s *Store) fail(op, name string, err error) error {
 		e.Err, e.Hint = fmt.Errorf("%w: %w", fs.ErrPermission, err), "ask the owner of the database: SELECT coppice.admit(role, tenant, writes)"
 	case "42P01", "3F000": // no such table, no such schema
 		e.Kind, e.Path, e.Err, e.Hint = store.ErrInvalid, s.where, fmt.Errorf("the database has no store in the schema %s", s.schema), "coppice migrate makes it"
-	case "53100", "53200": // disk full, out of memory
+	case "53100": // disk full
+		e.Kind, e.Hint = store.ErrUnavailable, "nothing was written; make room on the disk of the server, then try again"
+	case "53200": // out of memory
 		e.Kind = store.ErrUnavailable
 	}
 	return e
