@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/index/room"
 	"github.com/coppice-dev/coppice/index/sqlite"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
@@ -83,7 +84,7 @@ func (h *Home) caughtUpIndex(ctx context.Context) (*index.Index, error) {
 // session.
 func (h *Home) builtIndex(ctx context.Context) *index.Index {
 	ix, _, err := h.currentIndex()
-	if err == nil && ix == nil && slices.ContainsFunc(h.indexPaths(), exists) {
+	if err == nil && ix == nil && (h.kind.room != nil || slices.ContainsFunc(h.indexPaths(), exists)) {
 		ix, err = h.openedIndex(ctx)
 	}
 	if err != nil || ix == nil || ix.IsEmpty(ctx) {
@@ -112,7 +113,7 @@ func (h *Home) indexBy(ctx context.Context, how indexing) (*index.Index, error) 
 		return nil, err
 	}
 	err = h.bringUp(ctx, ix, how)
-	if err == nil || !cannotWrite(err) || ix.Where() != h.indexPath() {
+	if err == nil || !cannotWrite(err) || ix.Where() != h.indexPath() && ix.Where() != h.store.Where() {
 		return ix, err
 	}
 	// There was room to open it but not to update it. On a full disk, people must still be
@@ -188,13 +189,13 @@ func (h *Home) setIndex(ix *index.Index, unused bool) {
 	h.ix, h.ixUnused = ix, unused
 }
 
-// indexPath returns where the index belongs: beside the sessions, or in the cache of the user if
-// they are in a database. It is "" if there is no place.
+// indexPath returns where the file of the index belongs: beside the sessions, or in the cache of
+// the user if they are in a database that has no index for us. It is "" if there is no place.
 func (h *Home) indexPath() string {
 	if dir, ok := store.As[store.Directory](h.store); ok {
 		return dir.IndexPath()
 	}
-	if h.kind.cached && h.whole == nil { // a part of a home must not find the index of the whole
+	if h.kind.room != nil && h.whole == nil { // a part of a home must not find the index of the whole
 		return h.cachedIndexPath(h.store.Where())
 	}
 	return ""
@@ -204,6 +205,15 @@ func (h *Home) indexPath() string {
 func (h *Home) openIndex(ctx context.Context, unused bool) (*index.Index, error) {
 	if unused || h.indexPath() == "" {
 		return h.openTemporary(ctx)
+	}
+	if h.kind.room != nil {
+		r, err := h.kind.room(ctx, h.store)
+		if err != nil {
+			return nil, err
+		}
+		if r != nil {
+			return h.indexIn(r, false)
+		}
 	}
 	ix, err := h.openIndexAt(ctx, h.indexPath())
 	if cannotWrite(err) {
@@ -216,7 +226,7 @@ func (h *Home) openIndex(ctx context.Context, unused bool) (*index.Index, error)
 // that is not a home must not turn it into one.
 func (h *Home) isUsed(ctx context.Context) bool {
 	path := h.indexPath()
-	if path == "" || h.kind.cached {
+	if path == "" || h.kind.room != nil {
 		return true // there is no directory to look into
 	}
 	if _, err := os.Lstat(filepath.Dir(path)); err == nil {
@@ -262,15 +272,20 @@ func cannotWrite(err error) bool {
 }
 
 func (h *Home) openIndexAt(ctx context.Context, path string) (*index.Index, error) {
+	r, err := sqlite.Open(ctx, path, nil)
+	if err != nil {
+		return nil, err
+	}
+	return h.indexIn(r, h.kind.room != nil || path != h.indexPath())
+}
+
+// indexIn returns the index in a room.
+func (h *Home) indexIn(r room.Room, apart bool) (*index.Index, error) {
 	prices, err := readPrices(h.settings.pricesPath())
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, r.Close())
 	}
-	room, err := sqlite.Open(ctx, path, nil)
-	if err != nil {
-		return nil, err
-	}
-	return index.New(h.store, room, &index.Options{Prices: prices, Apart: h.kind.cached || path != h.indexPath()}), nil
+	return index.New(h.store, r, &index.Options{Prices: prices, Apart: apart}), nil
 }
 
 // readPrices returns the user's own prices, or nil if they have none.
@@ -336,9 +351,9 @@ func (h *Home) cachedIndexes() (paths []string, err error) {
 	return paths, err
 }
 
-// dropIndexes deletes all indexes that may belong to the home, and returns the paths of those
-// that do. An open index is not closed, because other goroutines may be using it: it discards
-// its content and rebuilds itself on its next use.
+// dropIndexes makes all indexes forget what the sessions no longer say, and returns where those of
+// the home are. Files are deleted. An open index is not closed, because other goroutines may be
+// using it: it rebuilds itself on its next use.
 func (h *Home) dropIndexes(ctx context.Context) (had []string, err error) {
 	if h.remote != nil {
 		_, err := h.Upkeep.RebuildIndex(ctx)
@@ -361,11 +376,17 @@ func (h *Home) dropIndexes(ctx context.Context) (had []string, err error) {
 			}
 		}
 	}
-	for _, ix := range h.openIndexes() {
-		if err := ix.Discard(ctx); err != nil {
+	if ix, _, err := h.currentIndex(); h.kind.room != nil && ix == nil && err == nil {
+		if ix, err = h.openIndex(ctx, false); err != nil { // others may be using the one in the database
 			return nil, err
 		}
-		if slices.Contains(paths, ix.Where()) {
+		h.setIndex(ix, false)
+	}
+	for _, ix := range h.openIndexes() {
+		if err := ix.Forget(ctx); err != nil {
+			return nil, err
+		}
+		if ix.Where() == h.store.Where() || slices.Contains(paths, ix.Where()) {
 			had = append(had, ix.Where())
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	indexpostgres "github.com/coppice-dev/coppice/index/postgres"
+	"github.com/coppice-dev/coppice/index/room"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
@@ -35,15 +37,15 @@ type kind struct {
 	// lazily opens an open store a second time, to append without waiting for the disk each
 	// time.
 	lazily func(h *Home) (store.Store, error)
-	// cached means that the index is in the user's cache, because there is no place for it
-	// beside the sessions.
-	cached bool
+	// room, if it is not nil, opens the room that a store has for an index. It returns nil if
+	// that was made by another version of the program, or not at all.
+	room func(ctx context.Context, st store.Store) (room.Room, error)
 }
 
 var (
 	inFiles    = &kind{scheme: "file", open: openFiles, lazily: openFilesLazily}
 	inMemory   = &kind{scheme: "mem", open: openMemory, lazily: openLent}
-	inPostgres = &kind{scheme: "postgres", open: openPostgres, lazily: openLent, cached: true}
+	inPostgres = &kind{scheme: "postgres", open: openPostgres, lazily: openLent, room: roomInPostgres}
 )
 
 // locate returns the location that a directory or a URL means.
@@ -154,6 +156,21 @@ func openMemory(_ context.Context, h *Home, _ string) (store.Store, error) {
 func openPostgres(ctx context.Context, h *Home, where string) (store.Store, error) {
 	limits := h.settings.limits()
 	return postgres.Open(ctx, where, &postgres.Options{MaxLine: limits.Entry, MaxLog: limits.Log, MaxLogs: limits.Logs, MakeRoom: h.makeRoom()})
+}
+
+func roomInPostgres(ctx context.Context, st store.Store) (room.Room, error) {
+	db, ok := store.As[*postgres.Store](st)
+	if !ok {
+		return nil, nil
+	}
+	r, err := indexpostgres.Open(ctx, db)
+	switch {
+	case errors.Is(err, indexpostgres.ErrNotMigrated):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return r, nil
 }
 
 // openLent is for stores that have nothing to gain from not waiting.

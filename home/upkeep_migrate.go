@@ -3,6 +3,7 @@ package home
 import (
 	"context"
 
+	indexpostgres "github.com/coppice-dev/coppice/index/postgres"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/postgres"
 )
@@ -40,7 +41,7 @@ func Migrate(ctx context.Context, where, blobs string, o *Options) (*MigrateResu
 	if err != nil {
 		return nil, err
 	}
-	did, err := postgres.Migrate(ctx, at.where)
+	did, err := postgres.Migrate(ctx, at.where, indexpostgres.Migrate)
 	r := &MigrateResult{Home: did.Where, From: did.From, To: did.To}
 	if err == nil && blobs != "" {
 		r.Blobs, err = postgres.KeepBlobs(ctx, at.where, blobs)

@@ -92,7 +92,7 @@ func (s *search) checkRoles() error {
 		}
 		said := 0
 		if len(facets) > 0 {
-			err = s.db.QueryRowContext(s.ctx, `SELECT count(*) FROM (SELECT 1 FROM fts WHERE fts MATCH ? LIMIT 1) some`, anyFacet(facets)).Scan(&said)
+			err = s.db.QueryRowContext(s.ctx, `SELECT count(*) FROM (SELECT 1 FROM fts WHERE fts MATCH ? LIMIT 1) few`, anyFacet(facets)).Scan(&said)
 		}
 		if err == nil && said == 0 {
 			err = errUnknown("search", store.ErrInvalid, "role", role, knownRoles)

@@ -111,7 +111,7 @@ const maxSorted = 2_000
 
 // countPrefix counts the sessions whose names have a prefix, up to maxSorted and one.
 func countPrefix(ctx context.Context, db room.Tables, prefix string) (n int, err error) {
-	err = db.QueryRowContext(ctx, `SELECT count(*) FROM (SELECT 1 FROM sessions WHERE name >= ? AND name < ? LIMIT ?) some`,
+	err = db.QueryRowContext(ctx, `SELECT count(*) FROM (SELECT 1 FROM sessions WHERE name >= ? AND name < ? LIMIT ?) few`,
 		prefix, afterPrefix(prefix), maxSorted+1).Scan(&n)
 	return n, err
 }

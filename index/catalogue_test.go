@@ -532,7 +532,7 @@ func TestNativeIDs(t *testing.T) {
 // However many sessions there are, looking up a name reads the few that have it.
 func TestNamesAreLookedUp(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := newFileFixture(t)
 	f.say("hello")
 	ix := f.open(t)
 	plans, err := ix.NamePlans()

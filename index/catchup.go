@@ -241,7 +241,7 @@ func (r *catching) index(jobs []job) error {
 func (r *catching) write(b batch) error {
 	for _, c := range b.chunks {
 		if c.drop && c.job.was != nil {
-			if r.ix.opts.Apart {
+			if r.ix.opts.Apart && !r.ix.room.Forgets() {
 				return errRewritten
 			}
 			if err := r.dropSessions(c.job.was.id); err != nil {
@@ -400,7 +400,7 @@ func (b *batcher) readLog(j job) error {
 	}
 	if err == nil {
 		defer log.Close()
-		err = c.compare(b.ctx, log, b.ix.opts.Apart)
+		err = c.compare(b.ctx, log, b.ix.opts.Apart || b.ix.room.Forgets())
 	}
 	if err != nil {
 		return b.endLog(c, err)
@@ -485,8 +485,9 @@ func (c *chunk) mayBeRewritten() bool {
 }
 
 // compare finds out where to begin reading the log: after the last line that was read, if
-// that line and the first are unchanged, or else at the beginning.
-func (c *chunk) compare(ctx context.Context, log store.Log, apart bool) error {
+// that line and the first are unchanged, or else at the beginning. An index that nobody deletes after
+// a redaction suspects that every log was rewritten that has not grown.
+func (c *chunk) compare(ctx context.Context, log store.Log, suspect bool) error {
 	was := c.job.was
 	if was == nil {
 		return nil // readLog will read from the beginning
@@ -499,7 +500,7 @@ func (c *chunk) compare(ctx context.Context, log store.Log, apart bool) error {
 	if was.pos == 0 && was.head == head {
 		return nil
 	}
-	if was.head == head && !(apart && c.mayBeRewritten()) {
+	if was.head == head && !(suspect && c.mayBeRewritten()) {
 		end, err := log.End(ctx)
 		if err != nil {
 			return err

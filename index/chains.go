@@ -71,7 +71,7 @@ func (w *writer) noteCarried(s *state, rec *record) (carriage, error) {
 	if !before {
 		return carriedCopy, nil
 	}
-	s.original = rec.original
+	s.original = bounded(rec.original)
 	s.markers++
 	return carriedMarker, w.takeBack(s)
 }

@@ -21,7 +21,7 @@ const indexPage = 4096
 // Whatever was done to it, the next to catch up gets the answers of a new index.
 func TestDamageIsNeverBelieved(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := newFileFixture(t)
 	var words []string
 	for i := range 12 {
 		s := f.create(session.Header{CWD: fmt.Sprintf("/src/%d", i)})
@@ -123,7 +123,7 @@ func answers(t *testing.T, ix *index.Index, words []string) string {
 // TestVerifyFindsChangedBytes: fsck tells of damage that SQLite does not see.
 func TestVerifyFindsChangedBytes(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := newFileFixture(t)
 	f.say(strings.Repeat("some words to fill a page with ", 200))
 	ix := f.open(t)
 	data := closed(t, ix)

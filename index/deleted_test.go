@@ -173,7 +173,7 @@ func TestDeletedFilesOfAnOpenIndex(t *testing.T) {
 	}
 	for _, lost := range []string{"db", "-wal", "-shm", "db -wal", "-wal -shm", "db -shm", "db -wal -shm"} {
 		t.Run(lost, func(t *testing.T) {
-			f := newFixture(t)
+			f := newFileFixture(t)
 			f.say("needle")
 			first := f.open(t)
 			for _, suffix := range strings.Fields(lost) {
@@ -200,7 +200,7 @@ func TestDeletedFilesOfAnOpenIndex(t *testing.T) {
 func TestLogOfADeadProcess(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []bool{false, true} {
-		f := newFixture(t)
+		f := newFileFixture(t)
 		f.say("needle")
 		cmd := exec.Command(must[string](t)(os.Executable()), "-test.run=^$")
 		cmd.Env = append(os.Environ(), readerDir+"="+f.dir, deletingFor+"=dies")
@@ -267,7 +267,7 @@ func TestForeignSchema(t *testing.T) {
 		`CREATE TABLE fts_more (a, b TEXT AS (hex(zeroblob(4000))))`,
 		`CREATE INDEX more ON sessions (hex(zeroblob(1000)))`,
 	} {
-		f := newFixture(t)
+		f := newFileFixture(t)
 		f.say("needle")
 		f.open(t).Close()
 		db := must[*sql.DB](t)(sql.Open("sqlite", f.path()))
@@ -291,7 +291,7 @@ func TestForeignSchema(t *testing.T) {
 func TestSpecialFilesInPlaceOfTheIndex(t *testing.T) {
 	t.Parallel()
 	for _, suffix := range []string{"", "-wal", "-shm", "-journal", ".lock"} {
-		f := newFixture(t)
+		f := newFileFixture(t)
 		f.say("needle")
 		if suffix != "" {
 			f.open(t).Close()
@@ -329,7 +329,7 @@ func TestDamagedStructureIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	for name, block := range map[string]string{"empty": "", "short": "00000000ff000001", "more than there is": "00000000ff0000010105000005"} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t)
+			f := newFileFixture(t)
 			f.say("an early word")
 			f.open(t).Close()
 			db := must[*sql.DB](t)(sql.Open("sqlite", f.path()))

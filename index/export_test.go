@@ -2,6 +2,7 @@ package index
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -113,23 +114,27 @@ func (ix *Index) Dump() (string, error) {
 	err := ix.room.View(context.Background(), false, func(db room.Tables) error {
 		for _, query := range []string{
 			`SELECT name, sid, key, title, sort_title, tags, cwd, created, updated, entries, messages, branches, tokens,
-				context, models, tools, parent, relation, continuation, continued_to, pinned, problems, docs, size, folded, hex(row) AS row, part, nth, carried, markers, original,
+				context, models, tools, parent, relation, continuation, continued_to, pinned, problems, docs, size, folded, row, part, nth, carried, markers, original,
 				modified, archived, pos, head_hash, tail_pos, tail_hash, next, leaf, leaf_id, breaks FROM sessions ORDER BY name, sid`,
 			`SELECT s.name, tag FROM tags t JOIN sessions s ON s.id = t.session ORDER BY 1, 2`,
 			`SELECT s.name, f.name, f.path FROM files f LEFT JOIN sessions s ON s.id = f.session ORDER BY 1, 2, 3`,
-			`SELECT s.name, n, hex(e.id), e.parent, e.pos, e.time, e.class, e.context FROM entries e JOIN sessions s ON s.id = e.session ORDER BY 1, 2`,
-			`SELECT s.name, d.entry, d.part, d.kind, r.name, t.name, m.name, d.carried, d.len, hex(d.tf), d.id >> 8,
-				(SELECT count(*) FROM fts WHERE fts.rowid = d.id)
+			`SELECT s.name, n, e.id, e.parent, e.pos, e.time, e.class, e.context FROM entries e JOIN sessions s ON s.id = e.session ORDER BY 1, 2`,
+			`SELECT s.name, d.entry, d.part, d.kind, r.name, t.name, m.name, d.carried, d.len, d.tf, d.id >> 8,
+				CASE WHEN d.id IN (SELECT rowid FROM fts WHERE fts MATCH ?) THEN 1 ELSE 0 END
 				FROM docs d JOIN sessions s ON s.id = d.session LEFT JOIN names r ON r.id = d.role
 				LEFT JOIN names t ON t.id = d.tool LEFT JOIN names m ON m.id = d.model ORDER BY 1, 2, 3`,
 			`SELECT s.name, q.entry, q.time, r.name, m.name, q.carried FROM silent q JOIN sessions s ON s.id = q.session
 				LEFT JOIN names r ON r.id = q.role LEFT JOIN names m ON m.id = q.model ORDER BY 1, 2`,
-			`SELECT (SELECT count(*) FROM silent), (SELECT count(*) FROM docs), (SELECT count(*) FROM fts), (SELECT count(*) FROM usage), (SELECT count(*) FROM entries)`,
-			`SELECT u.response, s.name, counted, u.id & 0xffffffff, time, p.name, m.name, t.name, input, cache_read, cache_write, output, reasoning, cache_hour, cost
+			`SELECT (SELECT count(*) FROM silent), (SELECT count(*) FROM docs), (SELECT count(*) FROM fts WHERE fts MATCH ?), (SELECT count(*) FROM usage), (SELECT count(*) FROM entries)`,
+			`SELECT u.response, s.name, counted, u.id & 4294967295, time, p.name, m.name, t.name, input, cache_read, cache_write, output, reasoning, cache_hour, cost
 				FROM usage u JOIN sessions s ON s.id = u.id >> 32 LEFT JOIN names p ON p.id = u.provider
 				LEFT JOIN names m ON m.id = u.model LEFT JOIN names t ON t.id = u.tool ORDER BY 1, 2`,
 		} {
-			if err := dump(db, &b, query); err != nil {
+			var args []any
+			if strings.Contains(query, "MATCH") {
+				args = append(args, room.Match{Query: anything()})
+			}
+			if err := dump(db, &b, query, args...); err != nil {
 				return fmt.Errorf("%s: %w", query, err)
 			}
 		}
@@ -138,8 +143,8 @@ func (ix *Index) Dump() (string, error) {
 	return b.String(), err
 }
 
-func dump(db room.Tables, b *strings.Builder, query string) error {
-	rows, err := db.QueryContext(context.Background(), query)
+func dump(db room.Tables, b *strings.Builder, query string, args ...any) error {
+	rows, err := db.QueryContext(context.Background(), query, args...)
 	if err != nil {
 		return err
 	}
@@ -152,22 +157,32 @@ func dump(db room.Tables, b *strings.Builder, query string) error {
 	for i := range values {
 		dest[i] = &values[i]
 	}
+	var lines []string // sorted here, because databases do not agree where NULL comes
 	for rows.Next() {
 		if err := rows.Scan(dest...); err != nil {
 			return err
 		}
+		var line strings.Builder
 		for i, v := range values {
-			fmt.Fprintf(b, "%s=%v ", columns[i], v)
+			if bytes, ok := v.([]byte); ok {
+				v = hex.EncodeToString(bytes)
+			}
+			fmt.Fprintf(&line, "%d=%v ", i, v)
 		}
-		b.WriteByte('\n')
+		lines = append(lines, line.String())
 	}
+	slices.Sort(lines)
+	b.WriteString(strings.Join(lines, "\n"))
 	b.WriteByte('\n')
 	return rows.Err()
 }
 
 // Integrity returns what SQLite finds wrong with the file, or "ok".
 func (ix *Index) Integrity() (string, error) {
-	var result string
+	result := "ok"
+	if _, isFile := ix.room.(*sqlite.Room); !isFile {
+		return result, nil
+	}
 	err := ix.room.View(context.Background(), false, func(db room.Tables) error {
 		if err := db.QueryRowContext(context.Background(), `PRAGMA integrity_check`).Scan(&result); err != nil {
 			return err

@@ -2,13 +2,19 @@ package index_test
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/coppice-dev/coppice/index"
+	indexpostgres "github.com/coppice-dev/coppice/index/postgres"
+	"github.com/coppice-dev/coppice/index/room"
+	"github.com/coppice-dev/coppice/index/sqlite"
+	"github.com/coppice-dev/coppice/internal/postgrestest"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
+	"github.com/coppice-dev/coppice/store/postgres"
 )
 
 // fixture is a directory of sessions.
@@ -17,11 +23,14 @@ type fixture struct {
 	dir string
 	st  *file.Store
 	now time.Time
+
+	isFile bool            // the index is in a file
+	db     *postgres.Store // if not, the database
 }
 
 func newFixture(tb testing.TB) *fixture {
 	tb.Helper()
-	f := &fixture{tb: tb, dir: tb.TempDir(), now: time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)}
+	f := &fixture{tb: tb, dir: tb.TempDir(), isFile: os.Getenv("COPPICE_TEST_HOME") != "postgres:", now: time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)}
 	var err error
 	if f.st, err = file.Open(f.dir, &file.Options{Sync: file.Never}); err != nil {
 		tb.Fatal(err)
@@ -30,15 +39,33 @@ func newFixture(tb testing.TB) *fixture {
 	return f
 }
 
+// newFileFixture is newFixture for tests of an index in a file.
+func newFileFixture(tb testing.TB) *fixture {
+	tb.Helper()
+	f := newFixture(tb)
+	f.isFile = true
+	return f
+}
+
 func (f *fixture) path() string { return filepath.Join(f.dir, ".coppice", "index.db") }
+
+// room returns where the index is: in a file, or in a database if COPPICE_TEST_HOME is postgres:.
+func (f *fixture) room(tb testing.TB) room.Room {
+	tb.Helper()
+	if f.isFile {
+		return must[*sqlite.Room](tb)(sqlite.Open(context.Background(), f.path(), nil))
+	}
+	if f.db == nil {
+		f.db = must[*postgres.Store](tb)(postgres.Open(context.Background(), postgrestest.URL(tb), nil))
+		f.tb.Cleanup(func() { f.db.Close() })
+	}
+	return must[*indexpostgres.Room](tb)(indexpostgres.Open(context.Background(), f.db))
+}
 
 // open returns the index, caught up.
 func (f *fixture) open(tb testing.TB) *index.Index {
 	tb.Helper()
-	ix, err := index.Open(context.Background(), f.st, f.path(), nil)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	ix := index.New(f.st, f.room(tb), nil)
 	tb.Cleanup(func() { ix.Close() })
 	mustCatchUp(tb, ix)
 	return ix

@@ -12,7 +12,7 @@ import (
 // Whatever lies in the place of the index, and of its log, the answer is right or
 // an error, and costs no more than making it anew.
 func FuzzDatabase(f *testing.F) {
-	fixture := newFixture(f)
+	fixture := newFileFixture(f)
 	fixture.say("needle")
 	if err := fixture.open(f).Close(); err != nil {
 		f.Fatal(err)
@@ -26,7 +26,7 @@ func FuzzDatabase(f *testing.F) {
 		if len(database) > 0 && at >= 0 { // a mutation costs little where most are in vain
 			database[at%len(database)] ^= flip
 		}
-		fx := newFixture(t)
+		fx := newFileFixture(t)
 		fx.say("needle")
 		if err := os.WriteFile(fx.path(), database, 0o600); err != nil {
 			t.Fatal(err)

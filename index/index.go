@@ -23,9 +23,8 @@ type Options struct {
 	// DefaultPrices().
 	Prices *Prices
 	// Apart marks an index outside the store, for example in a temporary directory, where
-	// a redaction would not find it. Redacting deletes the indexes that it finds, because
-	// the removed words remain in the file's free space and in the list of words. An index
-	// that is apart is rebuilt whenever it finds that a log was rewritten.
+	// a redaction would not find it. Redacting makes the indexes forget that it finds: see
+	// Forget. An index that is apart does so whenever it finds that a log was rewritten.
 	Apart bool
 	// Logger gets a line for every rebuild, and for every log that cannot be read.
 	// Default: none.
@@ -86,6 +85,24 @@ func (ix *Index) Close() error {
 // Running queries finish first.
 func (ix *Index) Discard(ctx context.Context) error {
 	return ix.fail("delete index", ix.alone(ctx, ix.room.Discard))
+}
+
+// Forget makes the index forget what the logs no longer say, after a redaction. Where what is
+// removed would leave traces, everything is deleted, and rebuilt when it is next used.
+func (ix *Index) Forget(ctx context.Context) error {
+	if !ix.room.Forgets() {
+		return ix.Discard(ctx)
+	}
+	if ix.IsEmpty(ctx) {
+		return nil
+	}
+	if _, err := ix.CatchUp(ctx, nil); err != nil {
+		return err
+	}
+	return ix.fail("forget", ix.room.View(ctx, false, func(db room.Tables) error {
+		r := &catching{ctx: ctx, ix: ix, db: db, terms: newTermTable()}
+		return r.inTx((*writer).dropNames)
+	}))
 }
 
 // IsEmpty reports whether the index has no session yet, or cannot tell.

@@ -25,7 +25,7 @@ func TestFileIsPrivate(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no permissions")
 	}
-	f := newFixture(t)
+	f := newFileFixture(t)
 	f.say("secret")
 	f.open(t)
 	for _, suffix := range []string{"", "-wal", "-shm"} {
@@ -106,7 +106,7 @@ func TestDamagedFile(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			f := newFixture(t)
+			f := newFileFixture(t)
 			for i := range 20 {
 				f.say(fmt.Sprintf("needle %d", i))
 			}
@@ -132,7 +132,7 @@ func TestReplacedFile(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("files that are open cannot be removed")
 	}
-	f := newFixture(t)
+	f := newFileFixture(t)
 	f.say("needle")
 	ix := f.open(t)
 	for _, suffix := range []string{"", "-wal", "-shm"} {
@@ -339,7 +339,7 @@ func TestUnreadableLogs(t *testing.T) {
 // is missing.
 func TestDamagedLines(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := newFileFixture(t)
 	line := func(id, parent string) string {
 		return fmt.Sprintf(`{"type":"message","id":%q,"parent_id":%s,"timestamp":"2026-01-01T00:00:00Z","message":{"role":"user","content":"say %s"}}`+"\n", id, parent, id)
 	}
@@ -374,7 +374,7 @@ func TestManyProcesses(t *testing.T) {
 		catchUpForAWhile(t, dir)
 		return
 	}
-	f := newFixture(t)
+	f := newFileFixture(t)
 	sessions := []*session.Session{f.say("start 0"), f.say("start 1"), f.say("start 2")}
 	var procs []*exec.Cmd
 	var output [2]bytes.Buffer

@@ -322,9 +322,9 @@ func (q *listQuery) sql() (string, []any) {
 	var args []any
 	for _, dir := range q.dirs {
 		part, partArgs := q.part("s."+q.column+" AS v, s.ord AS o", append([]string{"s.dir = ?"}, q.where...), append([]any{dir}, q.args...))
-		parts, args = append(parts, "SELECT * FROM ("+part+")"), append(args, partArgs...)
+		parts, args = append(parts, "SELECT * FROM ("+part+") part"), append(args, partArgs...)
 	}
-	all, args := q.skipping(q.limited(`SELECT v, o FROM (`+strings.Join(parts, " UNION ALL ")+`) ORDER BY `+q.sorted("v, o"), 0, args))
+	all, args := q.skipping(q.limited(`SELECT v, o FROM (`+strings.Join(parts, " UNION ALL ")+`) parts ORDER BY `+q.sorted("v, o"), 0, args))
 	return `SELECT ` + sessionColumns + `, p.v, p.o FROM (` + all + `) p CROSS JOIN sessions s ON s.id = p.o ORDER BY ` + q.sorted("p.v, p.o"), args
 }
 

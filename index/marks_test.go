@@ -21,7 +21,7 @@ func (f *fixture) marking(tb testing.TB) *index.Index {
 
 func TestLargeStoreIsAskedForMarkedSessionsOnly(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := newFileFixture(t)
 	s := f.say("one")
 	f.say("two")
 	ix := f.marking(t)
@@ -42,7 +42,7 @@ func TestLargeStoreIsAskedForMarkedSessionsOnly(t *testing.T) {
 
 func TestMarkedSessionsComeAndGo(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := newFileFixture(t)
 	f.say("one")
 	gone := f.say("two")
 	ix := f.marking(t)
@@ -72,7 +72,7 @@ func TestMarkedSessionsComeAndGo(t *testing.T) {
 // A writer that has the lock may write at any time: its mark must stay.
 func TestMarkStaysWhileSomebodyWrites(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := newFileFixture(t)
 	s := f.say("one")
 	ix := f.marking(t)
 	log, err := f.st.Open(context.Background(), s.ID())
@@ -98,7 +98,7 @@ func TestMarkStaysWhileSomebodyWrites(t *testing.T) {
 
 func TestNoAppendIsMissedWhileTheIndexCatchesUp(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := newFileFixture(t)
 	sessions := []*session.Session{f.say("one"), f.say("two")}
 	ix := f.marking(t)
 	const appends = 100
@@ -140,7 +140,7 @@ func listAll(ix *index.Index) ([]index.Session, error) {
 // What a program does that knows nothing of marks is found, sooner or later.
 func TestForeignProgramsAreFound(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := newFileFixture(t)
 	s := f.say("one", "two")
 	ix := f.marking(t)
 	data, err := os.ReadFile(f.st.Path(s.ID()))
@@ -172,7 +172,7 @@ func TestForeignProgramsAreFound(t *testing.T) {
 // Marks that were deleted say nothing.
 func TestDeletedMarksAreNotTrusted(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := newFileFixture(t)
 	s := f.say("one")
 	ix := f.marking(t)
 	f.append(s, session.RoleUser, session.Text("needle"))
@@ -191,7 +191,7 @@ func TestDeletedMarksAreNotTrusted(t *testing.T) {
 // A second index must not rely on marks that the first takes away.
 func TestIndexElsewhereLooksAtEverything(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := newFileFixture(t)
 	s := f.say("one")
 	ix := f.marking(t)
 	other, err := index.Open(context.Background(), f.st, filepath.Join(t.TempDir(), "other.db"), nil)

@@ -207,7 +207,7 @@ func (s *search) makers() (facets []string, possible bool, err error) {
 func (s *search) checkSessions() error {
 	where, args := s.named()
 	var n int
-	err := s.db.QueryRowContext(s.ctx, `SELECT count(*) FROM (SELECT 1 FROM sessions s WHERE `+where[0]+` LIMIT 1) some`, args...).Scan(&n)
+	err := s.db.QueryRowContext(s.ctx, `SELECT count(*) FROM (SELECT 1 FROM sessions s WHERE `+where[0]+` LIMIT 1) few`, args...).Scan(&n)
 	if err == nil && n == 0 {
 		err = errNoSession(s.f.session)
 	}

@@ -85,7 +85,7 @@ func (o *UsageOptions) sql() (string, []any, error) {
 	}
 	filter(o.Model != "", "m.name = ?", o.Model)
 	filter(o.Tool != "", "t.name = ?", o.Tool)
-	return `SELECT ` + key + `, ifnull(m.name, ''), ifnull(p.name, ''), u.cost > 0, sum(u.recorded = 0), sum(u.input), sum(u.cache_read),
+	return `SELECT ` + key + `, ifnull(m.name, ''), ifnull(p.name, ''), u.cost > 0, sum(CASE WHEN u.recorded = 0 THEN 1 ELSE 0 END), sum(u.input), sum(u.cache_read),
 			sum(u.cache_write), sum(u.output), sum(u.reasoning), sum(u.cache_hour), sum(u.cost), sum(u.recorded)
 		FROM sessions s JOIN usage u ON ` + usageOfSession + ` LEFT JOIN sessions c ON c.id = s.chain AND s.chain <> 0 LEFT JOIN names m ON m.id = u.model
 			LEFT JOIN names p ON p.id = u.provider LEFT JOIN names t ON t.id = u.tool
@@ -152,15 +152,24 @@ func (ix *Index) Activity(ctx context.Context, o StatsOptions) (*Activity, error
 		if err != nil {
 			return err
 		}
+		silent := `max(m.time / 1000, 0) << ?1 >= ?3 AND max(m.time / 1000, 0) << ?1 < ?4 AND ` + isCounted
+		if o.Session != "" {
+			ids, err := o.sessions(ctx, db)
+			if err != nil {
+				return err
+			}
+			silent += ` AND m.session IN (SELECT value FROM json_each(?6))`
+			args = append(args, marshal(ids))
+		}
 		// The first part of a message stands for the message; those that have none are
 		// in silent.
 		rows, err := db.QueryContext(ctx, `SELECT a.quarter, a.first, a.call, ifnull(r.name, ''), ifnull(n.name, ''), ifnull(t.name, ''), count(*) FROM (
-				SELECT (m.id >> ?1) / 900 AS quarter, m.part = 0 AS first, m.kind = ?2 AS call, m.role, m.model, m.tool
-				FROM docs m WHERE `+where.docs+` AND (m.part = 0 OR m.kind = ?2) AND m.kind IN (`+messageKinds+`)
+				SELECT (m.id >> ?1) / 900 AS quarter, CASE WHEN m.part = 0 THEN 1 ELSE 0 END AS first, CASE WHEN m.kind = ?2 THEN 1 ELSE 0 END AS call, m.role, m.model, m.tool
+				FROM docs m WHERE `+where+` AND (m.part = 0 OR m.kind = ?2) AND m.kind IN (`+messageKinds+`)
 				UNION ALL
-				SELECT m.time / 900000, 1, 0, m.role, m.model, 0 FROM silent m WHERE `+where.silent+`) a
+				SELECT m.time / 900000, 1, 0, m.role, m.model, 0 FROM silent m WHERE `+silent+`) a
 			LEFT JOIN names r ON r.id = a.role LEFT JOIN names n ON n.id = a.model LEFT JOIN names t ON t.id = a.tool
-			GROUP BY 1, 2, 3, a.role, a.model, a.tool`,
+			GROUP BY 1, 2, 3, 4, 5, 6`,
 			append([]any{docSeqBits, kindNumber(KindCall)}, args...)...)
 		if err != nil {
 			return err
@@ -205,14 +214,14 @@ func (a *Activity) fill(rows *sql.Rows, loc *time.Location) error {
 // conversations of each, the most frequent first.
 func (ix *Index) Agents(ctx context.Context) ([]Count, error) {
 	return ix.countSessions(ctx, "agents", `SELECT n.name, count(*) FROM sessions s INDEXED BY by_updated
-		JOIN names n ON n.id = s.maker WHERE s.part IN (0, 2) GROUP BY s.maker`)
+		JOIN names n ON n.id = s.maker WHERE s.part IN (0, 2) GROUP BY n.name`)
 }
 
 // Projects returns the projects that sessions are about, with the number of
 // conversations of each, the most frequent first.
 func (ix *Index) Projects(ctx context.Context) ([]Count, error) {
 	dirs, err := ix.countSessions(ctx, "projects", `SELECT n.name, count(*) FROM sessions s INDEXED BY by_updated
-		JOIN names n ON n.id = s.dir WHERE s.part IN (0, 2) GROUP BY s.dir`)
+		JOIN names n ON n.id = s.dir WHERE s.part IN (0, 2) GROUP BY n.name`)
 	counts := make(map[string]int64)
 	for _, dir := range dirs {
 		counts[ProjectOf(dir.Name)] += dir.Count

@@ -167,6 +167,9 @@ func (r *catching) dropDocs(id int64) (int, error) {
 		if ids, err = scanColumn[int64](rows); err != nil {
 			return err
 		}
+		if err := w.flushTerms(); err != nil { // a room may take the words of the texts from the terms
+			return err
+		}
 		if err := w.tx.DropTexts(w.ctx, ids); err != nil {
 			return err
 		}
@@ -215,6 +218,16 @@ func (r *catching) inTx(f func(w *writer) error) error {
 		_, err = w.exec(`UPDATE counters SET value = value + 1 WHERE name = 'changes'`)
 		return err
 	})
+}
+
+// dropNames removes the names that nothing has any more.
+func (w *writer) dropNames() error {
+	_, err := w.exec(`DELETE FROM names WHERE id NOT IN (
+		SELECT dir FROM sessions UNION SELECT maker FROM sessions
+		UNION SELECT role FROM docs UNION SELECT tool FROM docs UNION SELECT model FROM docs
+		UNION SELECT role FROM silent UNION SELECT model FROM silent
+		UNION SELECT provider FROM usage UNION SELECT model FROM usage UNION SELECT tool FROM usage)`)
+	return err
 }
 
 // tidyEntries is how many entries a CatchUp must have read before tidying up is worth it.

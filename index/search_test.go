@@ -319,8 +319,11 @@ func TestManySessionsFilter(t *testing.T) {
 		"session:s": 230, "session:s1": 111, "session:s -role:user": 0,
 	} {
 		res, err := ix.Search(context.Background(), index.SearchOptions{Query: "(word OR nothing) " + filter, Patience: -1})
-		if err != nil || res.Matches != want {
-			t.Errorf("%s: %d matches, %v; want %d", filter, res.Matches, err, want)
+		if err != nil {
+			t.Fatalf("%s: %v", filter, err)
+		}
+		if res.Matches != want {
+			t.Errorf("%s: %d matches, want %d", filter, res.Matches, want)
 		}
 	}
 }
@@ -357,7 +360,7 @@ func TestSearchBySession(t *testing.T) {
 	}
 	f.open(t)
 	opened := &openings{Store: f.st}
-	ix := must[*index.Index](t)(index.Open(t.Context(), opened, f.path(), nil))
+	ix := index.New(opened, f.room(t), nil)
 	defer ix.Close()
 	o := index.SearchOptions{Query: "heron", Order: index.ByTime, BySession: true, Limit: 2}
 	var got []string

@@ -2,6 +2,7 @@ package index
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -192,7 +193,7 @@ func (w *writer) saveTags(s *state) error {
 			return err
 		}
 		for _, tag := range s.tags {
-			if _, err := w.exec(`INSERT INTO tags (tag, session) VALUES (?, ?) ON CONFLICT DO NOTHING`, tag, s.id); err != nil {
+			if _, err := w.exec(`INSERT INTO tags (tag, session) VALUES (?, ?) ON CONFLICT DO NOTHING`, bounded(tag), s.id); err != nil {
 				return err
 			}
 		}
@@ -266,12 +267,12 @@ func marshal(v any) string {
 // setHeader copies the header's fields.
 func (s *state) setHeader(h *session.Header) {
 	s.headed = true
-	s.sid, s.key, s.cwd = s.name, h.Key, h.CWD
-	s.parent, s.relation, s.continuation = h.ParentSession, h.Relation, int64(h.Continuation)
+	s.sid, s.key, s.cwd = s.name, bounded(h.Key), h.CWD
+	s.parent, s.relation, s.continuation = bounded(h.ParentSession), bounded(h.Relation), int64(h.Continuation)
 	s.carrying = session.CarriedIn(h).Open
 	s.agent = session.AgentOf(h)
 	if origin, ok := session.OriginOf(h); ok {
-		s.native = origin.ID
+		s.native = bounded(origin.ID)
 	}
 	s.created = millis(h.CreatedAt)
 	s.date()
@@ -314,7 +315,7 @@ func (s *state) remember(rec *record, carried bool) {
 	}
 	if rec.continuedTo != nil {
 		before := s.continuedTo
-		s.continuedTo = session.ContinuedTo(&session.Entry{Custom: rec.continuedTo}, s.sid, before)
+		s.continuedTo = bounded(session.ContinuedTo(&session.Entry{Custom: rec.continuedTo}, s.sid, before))
 		if before != "" && before != s.continuedTo {
 			s.replaced = append(s.replaced, before)
 		}
@@ -343,6 +344,20 @@ func (s *state) toolOf(callID string) string {
 	return ""
 }
 
+// maxKey is how many bytes of a text are looked up: a database may take no more than 2,700 of
+// all that it looks up together.
+const maxKey = 1_000
+
+// bounded returns a text that can be looked up. Of a longer one it is the beginning, and a sum
+// of it all.
+func bounded(text string) string {
+	if len(text) <= maxKey {
+		return text
+	}
+	sum := sha256.Sum256([]byte(text))
+	return strings.ToValidUTF8(text[:maxKey-2*len(sum)], "") + hex.EncodeToString(sum[:])
+}
+
 // idKey returns an entry's id as it is stored. A UUID takes half the space: its 16 bytes.
 // Another id has a mark before it, and never 16 bytes.
 func idKey(id string) []byte {
@@ -352,7 +367,7 @@ func idKey(id string) []byte {
 			return b
 		}
 	}
-	if len(id) == 15 {
+	if id = bounded(id); len(id) == 15 {
 		return []byte("~~" + id)
 	}
 	return []byte("=" + id)

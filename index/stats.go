@@ -36,12 +36,9 @@ func (o *StatsOptions) location() *time.Location {
 // messageKinds are the kinds of documents that are parts of messages.
 var messageKinds = fmt.Sprintf("%d, %d, %d, %d", kindNumber(KindText), kindNumber(KindThinking), kindNumber(KindCall), kindNumber(KindOutput))
 
-// statsWhere are the conditions for the requested documents, and for messages without
-// documents. In both the table is m.
-type statsWhere struct{ docs, silent string }
-
-// where returns the conditions. Their parameters come after the first two.
-func (o *StatsOptions) where(ctx context.Context, db room.Tables) (statsWhere, []any, error) {
+// where returns the condition for the requested documents of the table m. Its parameters come
+// after the first two.
+func (o *StatsOptions) where(ctx context.Context, db room.Tables) (cond string, args []any, err error) {
 	from, to := int64(0), int64(1)<<62
 	if !o.Since.IsZero() {
 		from = docID(o.Since.UnixMilli()+999, 0)
@@ -49,28 +46,27 @@ func (o *StatsOptions) where(ctx context.Context, db room.Tables) (statsWhere, [
 	if !o.Until.IsZero() {
 		to = docID(o.Until.UnixMilli()+999, 0)
 	}
-	args := []any{from, to}
-	where := statsWhere{
-		docs:   `m.id >= ?3 AND m.id < ?4 AND ` + isCounted,
-		silent: `max(m.time / 1000, 0) << ?1 >= ?3 AND max(m.time / 1000, 0) << ?1 < ?4 AND ` + isCounted,
-	}
+	cond, args = `m.id >= ?3 AND m.id < ?4 AND `+isCounted, []any{from, to}
 	if o.Session == "" {
-		return where, args, nil
+		return cond, args, nil
 	}
-	row, err := conversationOf(ctx, db, o.Session)
-	if err != nil {
-		return where, nil, err
-	}
-	rows, err := db.QueryContext(ctx, `SELECT id FROM sessions WHERE id = ?1 OR chain = ?1 AND chain <> 0`, row)
-	if err != nil {
-		return where, nil, err
-	}
-	ids, err := scanColumn[int64](rows)
+	ids, err := o.sessions(ctx, db)
 	facets := make([]string, len(ids))
 	for i, id := range ids {
 		facets[i] = quote(facet('s', id))
 	}
-	where.docs += ` AND m.id IN (SELECT rowid FROM fts WHERE fts MATCH ?5)`
-	where.silent += ` AND m.session IN (SELECT id FROM sessions WHERE id = ?6 OR chain = ?6 AND chain <> 0)`
-	return where, append(args, anyFacet(facets), row), err
+	return cond + ` AND m.id IN (SELECT rowid FROM fts WHERE fts MATCH ?5)`, append(args, anyFacet(facets)), err
+}
+
+// sessions returns the sessions of the requested conversation.
+func (o *StatsOptions) sessions(ctx context.Context, db room.Tables) ([]int64, error) {
+	row, err := conversationOf(ctx, db, o.Session)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := db.QueryContext(ctx, `SELECT id FROM sessions WHERE id = ?1 OR chain = ?1 AND chain <> 0`, row)
+	if err != nil {
+		return nil, err
+	}
+	return scanColumn[int64](rows)
 }

@@ -16,7 +16,7 @@ import (
 // is free.
 func TestAStuckHolderOfTheLock(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := newFileFixture(t)
 	f.say("said before")
 	other := f.open(t) // which keeps the files there
 	lock, err := vfs.OS{}.OpenFile(f.path()+".lock", os.O_RDWR, 0)
@@ -61,7 +61,7 @@ func TestAStuckHolderOfTheLock(t *testing.T) {
 // Reading it makes no files, and it can be written again once the lock is free.
 func TestAStuckHolderOfAClosedIndex(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := newFileFixture(t)
 	f.say("said before")
 	if err := f.open(t).Close(); err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func TestAStuckHolderOfAClosedIndex(t *testing.T) {
 // TestAnIndexThatIsBeingMade is not read as it is: it has only a part of the sessions.
 func TestAnIndexThatIsBeingMade(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := newFileFixture(t)
 	f.say("said before")
 	other, err := index.Open(t.Context(), f.st, f.path(), nil)
 	if err != nil {

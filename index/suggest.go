@@ -117,8 +117,8 @@ func (m *matcher) nearest(word string) ([]string, error) {
 	if !utf8.ValidString(start) {
 		start = word[:size]
 	}
-	rows, err := m.db.QueryContext(m.ctx, `SELECT term, df FROM terms WHERE term IN (SELECT value FROM json_each(?1))
-		UNION SELECT term, df FROM (SELECT term, df FROM terms WHERE term >= ?2 AND term < ?3 LIMIT ?4)
+	rows, err := m.db.QueryContext(m.ctx, `SELECT term, df FROM terms WHERE term IN (SELECT atom FROM json_each(?1))
+		UNION SELECT term, df FROM (SELECT term, df FROM terms WHERE term >= ?2 AND term < ?3 LIMIT ?4) few
 			WHERE length(term) BETWEEN ?5 AND ?6`,
 		string(variants), start, afterPrefix(start), maxNeighbours, utf8.RuneCountInString(word)-most, utf8.RuneCountInString(word)+most)
 	if err != nil {

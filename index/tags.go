@@ -19,6 +19,6 @@ func withBelow(column, tag string) (cond string, args []any) {
 func hasBelow(ctx context.Context, db room.Tables, tag string) (bool, error) {
 	tag = strings.TrimSuffix(tag, "/")
 	var n int
-	err := db.QueryRowContext(ctx, `SELECT count(*) FROM (SELECT 1 FROM tags WHERE tag >= ? AND tag < ? LIMIT 1) some`, tag+"/", afterPrefix(tag+"/")).Scan(&n)
+	err := db.QueryRowContext(ctx, `SELECT count(*) FROM (SELECT 1 FROM tags WHERE tag >= ? AND tag < ? LIMIT 1) few`, tag+"/", afterPrefix(tag+"/")).Scan(&n)
 	return n > 0, err
 }

@@ -239,6 +239,9 @@ func (w *writer) addTerms(v *vocabulary) error {
 
 // flushTerms writes the counts.
 func (w *writer) flushTerms() error {
+	if err := w.writeBulk(w.termRows); err != nil { // one statement must not have a term twice
+		return err
+	}
 	for _, term := range slices.Sorted(maps.Keys(w.terms.df)) { // in the order of the table
 		if df := w.terms.df[term]; df > 0 {
 			if err := w.add(w.termRows, term, df, ""); err != nil { // addTerms wrote the row, and its stem

@@ -51,7 +51,7 @@ func newestSaid(ctx context.Context, db room.Tables, o StatsOptions) (hits []Hit
 	}
 	rows, err := db.QueryContext(ctx, `SELECT o.name, e.id, e.pos, a.part, e.time, a.len FROM (
 			SELECT m.session, m.entry, m.part, m.len, m.id FROM docs m JOIN names r ON r.id = m.role
-			WHERE `+where.docs+` AND m.kind = ?1 AND r.name IN ('user', 'assistant') ORDER BY m.id DESC LIMIT ?2) a
+			WHERE `+where+` AND m.kind = ?1 AND r.name IN ('user', 'assistant') ORDER BY m.id DESC LIMIT ?2) a
 		CROSS JOIN sessions o ON o.id = a.session CROSS JOIN entries e ON e.session = a.session AND e.n = a.entry
 		WHERE o.name IS NOT NULL ORDER BY a.id DESC`, append([]any{kindNumber(KindText), topicDocs}, args...)...)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // its last element, which is what people remember.
 
 // maxPath is the length of a path in bytes above which it is none.
-const maxPath = 4096
+const maxPath = maxKey
 
 // touchedBy returns the files that a call reads or changes, as it names them.
 func touchedBy(c *session.ToolUseContent) []string {
@@ -81,6 +81,6 @@ const maxTouched = 200
 // isRarelyTouched reports whether few sessions touched a file: see maxTouched.
 func isRarelyTouched(ctx context.Context, db room.Tables, file string) (rarely bool, err error) {
 	query, args := touched(file)
-	err = db.QueryRowContext(ctx, `SELECT count(*) <= ? FROM (`+query+` LIMIT ?) some`, append(append([]any{maxTouched}, args...), maxTouched+1)...).Scan(&rarely)
+	err = db.QueryRowContext(ctx, `SELECT count(*) <= ? FROM (`+query+` LIMIT ?) few`, append(append([]any{maxTouched}, args...), maxTouched+1)...).Scan(&rarely)
 	return rarely, err
 }

@@ -26,7 +26,7 @@ type usageRecord struct {
 
 func newUsage(bill session.Bill, calls []call) *usageRecord {
 	u := &usageRecord{
-		response: bill.Response, provider: bill.Provider, model: bill.Model,
+		response: bounded(bill.Response), provider: bill.Provider, model: bill.Model,
 		counts: counts{
 			int64(bill.Usage.Input), int64(bill.Usage.CacheRead), int64(bill.Usage.CacheWrite),
 			int64(bill.Usage.Output), int64(bill.Usage.Reasoning), int64(min(bill.Usage.CacheWriteHour, bill.Usage.CacheWrite)),
@@ -42,7 +42,7 @@ func newUsage(bill session.Bill, calls []call) *usageRecord {
 // newRecorded returns the record of a message with a token count but no report.
 func newRecorded(e *session.Entry) *usageRecord {
 	m := e.Message
-	return &usageRecord{response: session.EntryKey(e), provider: m.Provider, model: m.Model, recorded: int64(*m.Tokens)}
+	return &usageRecord{response: bounded(session.EntryKey(e)), provider: m.Provider, model: m.Model, recorded: int64(*m.Tokens)}
 }
 
 // A row of usage has the session and the entry in its id, so that the rows of a session are
@@ -77,7 +77,7 @@ func (w *writer) findResponses(chunks []*chunk) error {
 	if len(asked) == 0 {
 		return nil
 	}
-	rows, err := w.QueryContext(w.ctx, `SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM usage WHERE response = value)`, marshal(asked))
+	rows, err := w.QueryContext(w.ctx, `SELECT atom FROM json_each(?) WHERE EXISTS (SELECT 1 FROM usage WHERE response = atom)`, marshal(asked))
 	if err != nil {
 		return err
 	}
@@ -208,7 +208,7 @@ func billed(counts counts) int64 { return counts[0] + counts[1] + counts[2] + co
 func (w *writer) charge(response string) error {
 	_, err := w.exec(`UPDATE usage SET counted = CASE WHEN id = (
 			SELECT u.id FROM usage u JOIN sessions s ON s.id = u.id >> 32
-			WHERE u.response = ?1 ORDER BY s.created, s.name, s.id LIMIT 1) THEN 1 ELSE 0 END
+			WHERE u.response = ?1 ORDER BY s.created, s.name IS NOT NULL, s.name, s.id LIMIT 1) THEN 1 ELSE 0 END
 		WHERE response = ?1`, response)
 	if err != nil {
 		return err

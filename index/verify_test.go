@@ -16,7 +16,7 @@ import (
 
 func TestVerify(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := newFileFixture(t)
 	s := f.create(session.Header{ID: "s"})
 	for range 200 {
 		f.append(s, session.RoleUser, session.Text("some words to fill a few pages of the index with"))
@@ -97,7 +97,7 @@ func TestPagesOfNoSegmentAreDamage(t *testing.T) {
 		"a page":              `INSERT INTO fts_data (id, block) VALUES (2 << 37 | 1, x'00000004')`,
 	} {
 		t.Run(what, func(t *testing.T) {
-			f := newFixture(t)
+			f := newFileFixture(t)
 			s := f.say("before")
 			ix := f.open(t)
 			if err := index.Verify(t.Context(), ix.Path()); err != nil {

@@ -124,6 +124,7 @@ func (w *writer) nameID(name string) (int64, error) {
 	if name == "" {
 		return 0, nil
 	}
+	name = bounded(name)
 	if id, ok := w.names[name]; ok {
 		return id, nil
 	}

@@ -57,6 +57,8 @@ type Room interface {
 	Empty(ctx context.Context) error
 	// Discard deletes the tables. The next use makes them anew.
 	Discard(ctx context.Context) error
+	// Forgets reports whether what is removed from the tables leaves no trace in them.
+	Forgets() bool
 	// Tidy frees the space that a large write took.
 	Tidy(ctx context.Context, t Tables) error
 	// Status returns how many bytes the tables take, and what keeps them.

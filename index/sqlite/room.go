@@ -189,6 +189,10 @@ func (r *Room) change(ctx context.Context, t room.Tables, f func(db *database) e
 	})
 }
 
+// Forgets implements room.Room. What was removed stays in the free space of the file, and in the
+// list of words.
+func (r *Room) Forgets() bool { return false }
+
 // Tidy implements room.Room: it empties the write-ahead log. Readers may prevent that, which
 // does no harm.
 func (r *Room) Tidy(ctx context.Context, t room.Tables) error {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	index "github.com/coppice-dev/coppice/index/postgres"
 	"github.com/coppice-dev/coppice/store/postgres"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
@@ -58,7 +59,7 @@ var tables = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	where := server.URL(url.Values{"schema": {"shared"}})
-	_, err = postgres.Migrate(context.Background(), where)
+	_, err = postgres.Migrate(context.Background(), where, index.Migrate)
 	return where, err
 })
 

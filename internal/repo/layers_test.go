@@ -29,11 +29,11 @@ var floors = [][]string{
 	{"store", "internal/rawjson"},
 	{"store/file", "store/lease", "store/memory", "store/remote", "store/storetest"},
 	{"store/postgres"}, // keeps blobs in files, too
-	{"redact", "internal/postgrestest", "internal/s3test"},
+	{"redact", "internal/s3test"},
 	{"session"},
 	{"session/files"},
 	{"session/clean", "index/...", "window/...", "provider/...", "keyed/..."},
-	{"internal/boundary"},
+	{"internal/boundary", "internal/postgrestest"},
 	{"agent/..."},
 	{"conversation/...", "transcript/...", "render/...", "upkeep/..."},
 	{"internal/demo"},

@@ -31,10 +31,14 @@ type Migrated struct {
 	From, To int    // the versions of its tables; From is 0 if there were none
 }
 
+// Also is what is to be done in the transaction of a migration, such as making the tables of an
+// index. sql returns a statement for the schema: it is written for the schema coppice.
+type Also func(ctx context.Context, tx pgx.Tx, sql func(statement string) string) error
+
 // Migrate makes the tables of a store, or brings them to the version of this program. Several
 // programs may do it at once. It needs a role that may create a schema, or owns the one that
 // is there.
-func Migrate(ctx context.Context, where string) (Migrated, error) {
+func Migrate(ctx context.Context, where string, also ...Also) (Migrated, error) {
 	const op = "migrate"
 	t, config, err := parse(where)
 	if err != nil {
@@ -79,6 +83,11 @@ func Migrate(ctx context.Context, where string) (Migrated, error) {
 			return fail(err)
 		}
 		if _, err := tx.Exec(ctx, t.sql(`INSERT INTO coppice.versions (version, reads) VALUES ($1, $2)`), did.To, m.reads); err != nil {
+			return fail(err)
+		}
+	}
+	for _, do := range also {
+		if err := do(ctx, tx, t.sql); err != nil {
 			return fail(err)
 		}
 	}
