@@ -108,7 +108,7 @@ func Open(ctx context.Context, where string, o *Options) (*Store, error) {
 		return nil, &store.Error{Op: "open", Path: t.where, Err: err}
 	}
 	s.hub = newHub(s, config.ConnConfig)
-	s.together = &together{store: s}
+	s.together = newTogether(s, config.MaxConns)
 	if err := s.checkVersion(ctx); err != nil {
 		s.Close()
 		return nil, err

@@ -11,10 +11,10 @@ import (
 )
 
 // together lets appends of one program travel together that would otherwise get into each other's
-// way. While fewer than two statements are under way, an append goes at once. Otherwise it waits,
-// and when one of them is answered, the first of those who wait sends the lines of all: many
-// logs in one statement, with one round trip and one commit. So nobody waits for company, and the
-// more a program appends, the less each append costs the server.
+// way. As long as few statements are under way, an append goes at once. Otherwise it waits, and when
+// one of them is answered, the first of those who wait sends the lines of all: many logs in one
+// statement, with one round trip and one commit. So nobody waits for company, and the more a program
+// appends, the less each append costs the server.
 //
 // Such a statement is only an attempt. It leaves out logs that another transaction has locked: nobody
 // has to wait for somebody else's lock, and there can be no deadlock. If the server refuses one of
@@ -22,6 +22,7 @@ import (
 // gets its errors there.
 type together struct {
 	store *Store
+	turns int // how many statements may be under way
 
 	mu      sync.Mutex
 	under   []*turn // whose statements are under way, the oldest first
@@ -44,9 +45,10 @@ type addition struct {
 }
 
 const (
-	// turns is how many statements may be under way. With one, two writers would have to take
-	// turns; with many, few would travel together.
-	turns = 2
+	// maxTurns is how many statements may be under way, if there are twice as many connections.
+	// So many commits share their waits for the disk on the server; more of them only make it
+	// switch from one process to the next.
+	maxTurns = 8
 	// togetherLine is how long a line may be: those who travel with it wait for it, too.
 	togetherLine = 16 << 10
 	// togetherCount is how many lines a statement has at most.
@@ -58,11 +60,12 @@ const (
 
 // appendTogether locks the logs that are free and end where they should, moves their ends, and
 // inserts the lines. It goes from lock to update by the place of the row, not by the key, which
-// saves a search. If a log changed after the statement began, the place is that of a row which
-// the statement does not see, and the log is left out.
+// saves a search. If a log changed after the statement began, the place is that of a row which the
+// statement does not see, and the log is left out. The subqueries around the arrays keep the planner
+// from counting their elements: otherwise it would plan each statement anew.
 const appendTogether = `WITH free AS (
 		SELECT l.place, w.log, w.life, w.pos, w.tail, w.data
-		FROM unnest($2::bytea[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bytea[]) w (log, life, pos, tail, data),
+		FROM unnest((SELECT $2::bytea[]), (SELECT $3::bigint[]), (SELECT $4::bigint[]), (SELECT $5::bigint[]), (SELECT $6::bytea[])) w (log, life, pos, tail, data),
 		LATERAL (SELECT ctid AS place FROM coppice.logs
 			WHERE tenant = $1 AND log = w.log AND slot = 0 AND life = w.life AND tail = w.pos FOR UPDATE SKIP LOCKED) l
 	), head AS (
@@ -72,11 +75,15 @@ const appendTogether = `WITH free AS (
 	INSERT INTO coppice.lines (tenant, log, life, pos, data)
 	SELECT $1, log, life, pos, data FROM head RETURNING log`
 
+func newTogether(s *Store, connections int32) *together {
+	return &together{store: s, turns: max(1, min(maxTurns, int(connections)/2))}
+}
+
 // append appends a line and returns how many rows were added. alone is the statement for a line by
 // itself.
 func (g *together) append(ctx context.Context, a *addition, alone func(context.Context) (int64, error)) (int64, error) {
 	g.mu.Lock()
-	if len(g.under) < turns {
+	if len(g.under) < g.turns {
 		t := new(turn)
 		g.under = append(g.under, t)
 		g.mu.Unlock()
@@ -120,7 +127,7 @@ func (g *together) await(a *addition) {
 	}
 	g.mu.Lock()
 	if i := slices.Index(g.waiting, a); i >= 0 {
-		if len(g.under) == turns {
+		if len(g.under) == g.turns {
 			g.under = slices.Delete(g.under, 0, 1)
 		}
 		g.give(i)

@@ -33,7 +33,7 @@ type crowd struct {
 }
 
 // newCrowd makes a store at a URL with n empty logs, log-0 and so on, and locks the logs that are
-// named, and those of two appends that it begins.
+// named, and those of two appends that it begins: as many as go at once with four connections.
 func newCrowd(t *testing.T, where string, n int, locked ...string) *crowd {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), postgrestest.Owner(t))
@@ -41,7 +41,7 @@ func newCrowd(t *testing.T, where string, n int, locked ...string) *crowd {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close(context.Background()) })
-	c := &crowd{t: t, store: mustOpen(t, with(t, where, "lock_timeout", "5min"), nil), tenant: tenantOf(t, where), conn: conn}
+	c := &crowd{t: t, store: mustOpen(t, with(t, where, "lock_timeout", "5min", "pool_max_conns", "4"), nil), tenant: tenantOf(t, where), conn: conn}
 	for i := range n {
 		storetest.MustCreate(t, c.store, fmt.Sprint("log-", i))
 	}
