@@ -42,6 +42,7 @@ var works = []work{
 	{"html export", htmlExport},
 	{"import small", importSmall},
 	{"import large", importLarge},
+	{"copy", copyFiles},
 	{"index messages", indexing},
 	{"growth: large output", growthOfOutput},
 	{"agent", agentLoop},

@@ -29,7 +29,7 @@ import (
 // databases are the works on a PostgreSQL server. It waits for the disk at every commit, and
 // what is measured stands beside bare SQL on the same server.
 func databases() []work {
-	return []work{{"postgres: append", postgresAppend}, {"postgres: replay", postgresReplay}, {"postgres: resume", postgresResume}}
+	return []work{{"postgres: append", postgresAppend}, {"postgres: replay", postgresReplay}, {"postgres: resume", postgresResume}, {"postgres: copy", postgresCopy}}
 }
 
 // database is a server with a store in it.
@@ -303,3 +303,17 @@ func (c *counter) close() {
 type reader func(p []byte) (int, error)
 
 func (r reader) Read(p []byte) (int, error) { return r(p) }
+
+// postgresCopy copies a home in files to a database, and back.
+func postgresCopy(b *bench) []row {
+	d := newDatabase()
+	defer d.close()
+	files, tenants, to := b.homeToCopy(), 0, ""
+	rows := b.copyHome("postgres: copy from files", files, files, func() string {
+		tenants++
+		to = d.server.URL(url.Values{"tenant": {fmt.Sprint("t", tenants)}})
+		return to
+	})
+	back := func() string { return filepath.Join(b.newDir(), "sessions") }
+	return append(rows, b.copyHome("postgres: copy to files", files, to, back)...)
+}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -195,7 +194,7 @@ func (c *copier) copyLogs(ctx context.Context, p pair, names []string) error {
 	defer cancel(nil)
 	next := make(chan store.Stat)
 	var workers sync.WaitGroup
-	for range min(maxCopiers, max(2, runtime.GOMAXPROCS(0)), len(stats)) {
+	for range min(maxCopiers, len(stats)) {
 		workers.Go(func() {
 			w := &porter{copier: c, pair: p}
 			err := w.carry(ctx, next)
