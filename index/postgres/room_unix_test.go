@@ -596,6 +596,28 @@ func usesWords(t *testing.T, where, schema string) {
 	}
 }
 
+// A list counts the subagents of each session. If that read all sessions each time, a list of
+// thousands would take minutes.
+func TestSubagentsAreCountedWithAnIndex(t *testing.T) {
+	t.Parallel()
+	r := mustOpen(t, postgrestest.URL(t))
+	for _, count := range []string{
+		`SELECT count(*) FROM sessions f WHERE f.parent = s.sid AND f.folded = 1 AND f.part <> 1`,
+		`SELECT count(*) FROM sessions l CROSS JOIN sessions f ON f.parent = l.sid AND f.folded = 1 AND f.part <> 1 WHERE l.chain = s.id AND l.chain <> 0`,
+	} {
+		err := r.View(t.Context(), false, func(tables room.Tables) error {
+			plan, err := column[string](t.Context(), tables, `EXPLAIN SELECT (`+count+`) FROM sessions s`)
+			if all := strings.Join(plan, "\n"); !strings.Contains(all, "index_folds") {
+				t.Errorf("%s\n%s", count, all)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // Behind PgBouncer in transaction mode, each transaction has another connection.
 func TestBehindPgBouncer(t *testing.T) {
 	t.Parallel()

@@ -86,6 +86,7 @@ CREATE INDEX index_by_key      ON coppice.index_sessions (tenant, key) WHERE key
 CREATE INDEX index_by_native   ON coppice.index_sessions (tenant, native, name) WHERE native <> '';
 CREATE INDEX index_by_parent   ON coppice.index_sessions (tenant, parent, updated, ord) WHERE parent <> '';
 CREATE INDEX index_by_relation ON coppice.index_sessions (tenant, relation, updated, ord) WHERE relation <> '';
+CREATE INDEX index_folds       ON coppice.index_sessions (tenant, parent) WHERE folded = 1 AND part <> 1;
 CREATE INDEX index_by_maker    ON coppice.index_sessions (tenant, maker);
 CREATE INDEX index_by_chain    ON coppice.index_sessions (tenant, chain, nth) WHERE chain <> 0;
 CREATE INDEX index_by_next     ON coppice.index_sessions (tenant, continued_to) WHERE continued_to <> '';
