@@ -1,7 +1,7 @@
 // Command bench measures what Coppice costs beside what the same work costs
 // without it, and prints one table:
 //
-//	go run ./bench [-quick] [-only words] [-dir directory]
+//	go run ./bench [-quick] [-only words] [-sessions n] [-dir directory]
 //
 // Each row is measured against its raw limit in the same run, in turns, several
 // times over; medians are printed. Absolute times differ from machine to machine
@@ -58,6 +58,8 @@ type bench struct {
 	quick bool
 	dirs  int
 
+	sessions int // how many a database of the scale work has
+
 	program string // see build
 }
 
@@ -66,6 +68,7 @@ func main() {
 	only := flag.String("only", "", "measure only the works whose name contains this")
 	ask := flag.String("ask", noFile, "ask for the context of a session file and end; for the measurement of memory")
 	peak := flag.Bool("peak", false, "run the command that follows and print how much memory it had; for the measurement of memory")
+	sessions := flag.Int("sessions", 2000, "how many sessions the database of the work scale has")
 	dir := flag.String("dir", "", "where to put the files; they are deleted (default: the system's temporary directory)")
 	flag.Parse()
 	switch {
@@ -81,7 +84,7 @@ func main() {
 	tmp, err := os.MkdirTemp(*dir, "coppice-bench-")
 	check(err)
 	defer os.RemoveAll(tmp)
-	if !measure(os.Stdout, &bench{dir: tmp, quick: *quick}, slices.Concat(works, databases(), growths()), *only) {
+	if !measure(os.Stdout, &bench{dir: tmp, quick: *quick, sessions: *sessions}, slices.Concat(works, databases(), growths()), *only) {
 		os.RemoveAll(tmp)
 		os.Exit(1)
 	}

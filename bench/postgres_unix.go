@@ -29,7 +29,13 @@ import (
 // databases are the works on a PostgreSQL server. It waits for the disk at every commit, and
 // what is measured stands beside bare SQL on the same server.
 func databases() []work {
-	return []work{{"postgres: append", postgresAppend}, {"postgres: replay", postgresReplay}, {"postgres: resume", postgresResume}, {"postgres: copy", postgresCopy}}
+	return []work{
+		{"postgres: append", postgresAppend},
+		{"postgres: replay", postgresReplay},
+		{"postgres: resume", postgresResume},
+		{"postgres: copy", postgresCopy},
+		{"postgres: scale", postgresScale},
+	}
 }
 
 // database is a server with a store in it.

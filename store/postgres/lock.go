@@ -95,7 +95,7 @@ func (l *locks) take(ctx context.Context, op, name, gate string, alone bool) (re
 			if err != nil || tag.RowsAffected() == 1 {
 				return err
 			}
-			if _, err := tx.Exec(ctx, s.sql(`INSERT INTO coppice.gates VALUES ($1, $2) ON CONFLICT DO NOTHING`), s.tenant, gate); err != nil {
+			if _, err := tx.Exec(ctx, s.sql(`INSERT INTO coppice.gates (tenant, gate) VALUES ($1, $2) ON CONFLICT DO NOTHING`), s.tenant, gate); err != nil {
 				return err
 			}
 		}
