@@ -63,6 +63,7 @@ check: fmt-check vet lint tidy api ## Formatting, vet, staticcheck, go mod tidy,
 .PHONY: deps
 deps: # Install what the tests need, if it is missing
 	@scripts/deps.sh
+	@out=$$($(GO) test -count=1 -timeout=1h ./internal/s3test 2>&1) || { echo "$$out"; exit 1; } # builds its server, once
 
 .PHONY: fmt
 fmt: ## Format the code
