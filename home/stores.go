@@ -66,6 +66,12 @@ func (s *Settings) locate(where string) (location, error) {
 	}
 	u, err := url.Parse(where)
 	switch {
+	case err != nil && (scheme == inPostgres.scheme || scheme == "postgresql") && strings.HasPrefix(rest, "//"):
+		// What is wrong with it is not said, nor is the URL: there may be a password in it.
+		return location{}, &session.Error{
+			Op: "open home", Err: session.Invalidf("the URL of the database cannot be read"),
+			Hint: "give a URL such as postgres://user@host:5432/database; in a password, write a % as %25, an @ as %40, a / as %2F and a # as %23, or put it into PGPASSWORD",
+		}
 	case err != nil || u.Scheme == "":
 		return directory, nil // with a colon in its name
 	case u.Scheme == inFiles.scheme && (u.Host == "" || u.Host == "localhost") && u.Path != "":
@@ -82,7 +88,7 @@ func (s *Settings) locate(where string) (location, error) {
 		}
 	case strings.HasPrefix(rest, "//"), u.Scheme == inFiles.scheme:
 		return location{}, &session.Error{
-			Op: "open home", Path: where, Err: session.Invalidf("unknown kind of URL"),
+			Op: "open home", Path: u.Redacted(), Err: session.Invalidf("unknown kind of URL"),
 			Hint: "give a directory, a URL such as file:///srv/sessions or postgres://user@host/database, or mem: for a home in memory",
 		}
 	}

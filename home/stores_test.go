@@ -2,6 +2,8 @@ package home_test
 
 import (
 	"errors"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/coppice-dev/coppice/home"
@@ -41,5 +43,26 @@ func TestHomeInMemory(t *testing.T) {
 	}
 	if found, err := h.Search.Find(ctx, home.FindRequest{Query: "lighthouse"}); err != nil || len(found.Hits) != 0 {
 		t.Errorf("after the redaction: %+v, %v", found, err)
+	}
+}
+
+// A URL that cannot be read is no directory, and a password in it is not shown.
+func TestWrongURL(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, where := range []string{
+		"postgres://me:hush%zz@localhost/agents", "postgresql://me:hush@localhost:port/agents",
+		"postgres://me:hush#@[::1/agents", "postgre://me:hush@localhost/agents",
+	} {
+		h, err := home.Open(t.Context(), where, &home.Options{Create: true})
+		if err == nil {
+			h.Close()
+		}
+		var e *session.Error
+		if !errors.Is(err, session.ErrInvalid) || !errors.As(err, &e) || e.Hint == "" || strings.Contains(err.Error()+e.Hint, "hush") {
+			t.Errorf("%s: %v", where, err)
+		}
+	}
+	if made, err := os.ReadDir("."); err != nil || len(made) > 0 {
+		t.Errorf("made %v, %v", made, err)
 	}
 }
