@@ -139,7 +139,7 @@ histories: ## What several processes saw of a store, a million operations: is it
 .PHONY: cover
 # Counting makes the race detector more than twice as slow, so it has a run of its own, with
 # -short: what is random is done a tenth as often, and reaches the same lines.
-# The tests of the floor, the server and the client work on homes in a database here, and on
+# The tests of the floor, the server, the client and the index work on a database here, and on
 # files in race.
 cover: export COPPICE_TEST_HOME := postgres:
 cover: ## Coverage of the core by its tests and those of the floor, without the race detector
@@ -147,7 +147,7 @@ cover: ## Coverage of the core by its tests and those of the floor, without the 
 	@mkdir -p .cache
 	@pkgs=$$(printf './%s,' $(COVERED)); \
 	$(GO) run ./scripts/testsum -quiet -- -short -vet=off $(TESTFLAGS) \
-		-coverpkg="$${pkgs%,}" -coverprofile=.cache/cover.out $(addprefix ./,$(addsuffix /...,$(COVERED))) ./home ./server ./client
+		-coverpkg="$${pkgs%,}" -coverprofile=.cache/cover.out $(addprefix ./,$(addsuffix /...,$(COVERED))) ./home ./server ./client ./index
 	@$(GO) run ./scripts/covergate -min $(COVERMIN) .cache/cover.out $(COVERED)
 
 .PHONY: adapters

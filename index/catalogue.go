@@ -84,8 +84,11 @@ func (ix *Index) Find(ctx context.Context, prefix string) ([]Session, error) {
 	}
 	var found []Session
 	err := ix.read(ctx, "find", func(db room.Tables) (err error) {
-		for _, cond := range []string{`s.name = ?1 OR s.sid = ?1 AND ?2 <> ''`, `s.key = ?1 AND s.key <> '' AND ?2 <> ''`} {
-			if found, err = findSessions(ctx, db, "sessions s", cond, prefix); err != nil || len(found) > 0 {
+		for _, exact := range []struct{ cond, value string }{
+			{`s.name = ?1 OR s.sid = ?1 AND ?2 <> ''`, prefix},
+			{`s.key = ?1 AND s.key <> '' AND ?2 <> ''`, bounded(prefix)},
+		} {
+			if found, err = findSessions(ctx, db, "sessions s", exact.cond, exact.value); err != nil || len(found) > 0 {
 				return err
 			}
 		}
@@ -140,7 +143,7 @@ func (ix *Index) Names(ctx context.Context, prefix string, limit int) ([]string,
 // conversation with this id in another program, or else from one whose id begins like this. A
 // subagent is found only by its whole id.
 func (ix *Index) Natives(ctx context.Context, id string, limit int) ([]string, error) {
-	names, err := ix.names(ctx, nativesExact, id, limit)
+	names, err := ix.names(ctx, nativesExact, bounded(id), limit)
 	if err != nil || len(names) > 0 {
 		return names, err
 	}
@@ -223,11 +226,12 @@ func (ix *Index) TaggedBelow(ctx context.Context, tags ...string) (map[string]in
 	counts := make(map[string]int64)
 	err := ix.read(ctx, "tags", func(db room.Tables) error {
 		for _, tag := range tags {
-			err := scanCounts(ctx, db, counts, `SELECT ?1, count(DISTINCT session) FROM tags t WHERE
-				(tag = ?1 OR tag > ?1 || '/' AND tag < ?1 || '0') AND (SELECT part FROM sessions s WHERE s.id = t.session) <> 1`, tag)
-			if err != nil {
+			var n int64
+			if err := db.QueryRowContext(ctx, `SELECT count(DISTINCT session) FROM tags t WHERE
+				(tag = ?2 OR tag > ?1 || '/' AND tag < ?1 || '0') AND (SELECT part FROM sessions s WHERE s.id = t.session) <> 1`, tag, bounded(tag)).Scan(&n); err != nil {
 				return err
 			}
+			counts[tag] = n
 		}
 		return nil
 	})

@@ -278,9 +278,10 @@ func (s *search) readTexts(hits []Hit, places []place, use func(i int, text stri
 func (s *search) text(log store.Log, h *Hit, where place) (string, bool) {
 	for line, err := range log.Forward(s.ctx, where.pos) {
 		var e session.Entry
-		if err != nil || e.UnmarshalJSON(line.Data) != nil || e.ID != h.Entry {
+		if err != nil || e.UnmarshalJSON(line.Data) != nil || bounded(e.ID) != h.Entry {
 			return "", false
 		}
+		h.Entry = e.ID
 		parts := partsOf(s.ctx, s.ix.store.Blobs(), &e, s.ix.opts.MaxText)
 		if where.part >= len(parts) || parts[where.part].kind != h.Kind {
 			return "", false

@@ -93,7 +93,7 @@ func (ix *Index) Forget(ctx context.Context) error {
 	if !ix.room.Forgets() {
 		return ix.Discard(ctx)
 	}
-	if ix.IsEmpty(ctx) {
+	if ix.closing.Err() == nil && ix.IsEmpty(ctx) {
 		return nil
 	}
 	if _, err := ix.CatchUp(ctx, nil); err != nil {

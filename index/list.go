@@ -155,7 +155,7 @@ func (q *listQuery) build(ctx context.Context, db room.Tables, c cursor) error {
 	case alone:
 		q.from = "tags t INDEXED BY tag_" + q.column + " CROSS JOIN sessions s ON s.id = t.session"
 		q.order = "t." + q.column + ", t.session"
-		q.add("t.tag = ?", strings.TrimSuffix(tags[0], "/"))
+		q.add("t.tag = ?", bounded(strings.TrimSuffix(tags[0], "/")))
 		tags = tags[1:]
 	case q.CWD != "", q.Project != "":
 		if err := q.findDirs(ctx, db); err != nil {
@@ -255,7 +255,7 @@ func (q *listQuery) filter() {
 		q.add("s.dir IN (SELECT s.id FROM (SELECT id, name AS cwd FROM names) s WHERE "+cond+")", args...)
 	}
 	if q.Key != "" {
-		q.add("s.key = ? AND s.key <> ''", q.Key)
+		q.add("s.key = ? AND s.key <> ''", bounded(q.Key))
 	}
 	if q.Parent != "" {
 		q.add(`s.parent IN (SELECT ? UNION SELECT l.sid FROM sessions l WHERE l.chain <> 0

@@ -95,7 +95,7 @@ func (s *search) facets(letter byte, list []string) ([]string, error) {
 		return facets, nil
 	}
 	for _, name := range list {
-		cond, args := `lower(name) = lower(?1)`, []any{name}
+		cond, args := `lower(name) = lower(?1)`, []any{bounded(name)}
 		if letter == 'm' { // people seldom know the date at the end of a model's name
 			args = append(args, afterPrefix(name))
 			cond = `lower(name) >= lower(?1) AND lower(name) < lower(?2) OR instr(lower(name), '/' || lower(?1)) > 0`
@@ -232,7 +232,7 @@ func (s *search) sessionFilter() (where []string, args []any) {
 func (s *search) named() (where []string, args []any) {
 	return anyOf(nil, nil, s.f.session, func(prefix string) (string, []any) {
 		end := afterPrefix(prefix)
-		named := []any{prefix, end, prefix, end, prefix, end, prefix, prefix}
+		named := []any{prefix, end, prefix, end, prefix, end, bounded(prefix), bounded(prefix)}
 		const is = "s.name >= ? AND s.name < ? OR s.sid >= ? AND s.sid < ? OR s.tail >= ? AND s.tail < ? AND s.tail <> ''" +
 			" OR s.key = ? AND s.key <> '' OR s.native = ? AND s.native <> ''"
 		return is + " OR s.chain <> 0 AND s.chain IN (SELECT CASE s.part WHEN 2 THEN s.id ELSE s.chain END FROM sessions s WHERE " + is + ")",

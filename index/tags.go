@@ -11,7 +11,7 @@ import (
 // forge.
 func withBelow(column, tag string) (cond string, args []any) {
 	tag = strings.TrimSuffix(tag, "/")
-	return "(" + column + " = ? OR " + column + " >= ? AND " + column + " < ?)", []any{tag, tag + "/", afterPrefix(tag + "/")}
+	return "(" + column + " = ? OR " + column + " >= ? AND " + column + " < ?)", []any{bounded(tag), tag + "/", afterPrefix(tag + "/")}
 }
 
 // hasBelow reports whether there are tags below a tag. If there are none, a list of the tag

@@ -38,7 +38,9 @@ type Room struct {
 	patience time.Duration
 
 	rebuilt atomic.Bool
-	closed  atomic.Bool
+
+	using  sync.RWMutex // held for reading while the tables are in use
+	closed bool         // guarded by using
 
 	mu   sync.Mutex
 	seen life // what is known of the tables
@@ -83,10 +85,22 @@ func (r *Room) Rebuilt() bool { return r.rebuilt.Swap(false) }
 // Explain implements room.Room. The driver's errors are the store's already.
 func (r *Room) Explain(err error) error { return err }
 
-// Close implements room.Room.
+// Close implements room.Room. Running queries finish.
 func (r *Room) Close() error {
-	r.closed.Store(true)
+	r.using.Lock()
+	defer r.using.Unlock()
+	r.closed = true
 	return r.db.Close()
+}
+
+// use calls f, unless the room is closed.
+func (r *Room) use(f func() error) error {
+	r.using.RLock()
+	defer r.using.RUnlock()
+	if r.closed {
+		return store.ErrClosed
+	}
+	return f()
 }
 
 // tables are the tables as long as they live.
@@ -157,9 +171,10 @@ func (r *Room) check(l life) error {
 // View implements room.Room. It asks whether the tables are the same afterwards, and before only
 // if it has to: an answer from others is thrown away.
 func (r *Room) View(ctx context.Context, filled bool, f func(room.Tables) error) error {
-	if r.closed.Load() {
-		return store.ErrClosed
-	}
+	return r.use(func() error { return r.view(ctx, filled, f) })
+}
+
+func (r *Room) view(ctx context.Context, filled bool, f func(room.Tables) error) error {
 	if filled && !r.life().filled {
 		if err := r.Follow(ctx); err != nil {
 			return err
@@ -266,10 +281,12 @@ func (r *Room) change(ctx context.Context, f func(w *writer) error) error {
 }
 
 // Empty implements room.Room.
-func (r *Room) Empty(ctx context.Context) error { return r.empty(ctx, 0) }
+func (r *Room) Empty(ctx context.Context) error {
+	return r.use(func() error { return r.empty(ctx, 0) })
+}
 
 // Discard implements room.Room.
-func (r *Room) Discard(ctx context.Context) error { return r.empty(ctx, 0) }
+func (r *Room) Discard(ctx context.Context) error { return r.Empty(ctx) }
 
 // empty deletes all rows of the tenant, unless others have done so since the life that was, or
 // it is 0.

@@ -75,7 +75,7 @@ var reach = map[string][]string{
 }
 
 // testers may import the testing package outside of test files.
-var testers = []string{"internal/leak", "internal/postgrestest", "internal/s3test", "internal/soak", "store/storetest", "provider/providertest", "transcript/transcripttest", "bench/..."}
+var testers = []string{"internal/leak", "internal/postgrestest", "internal/s3test", "internal/soak", "store/storetest", "index/indextest", "provider/providertest", "transcript/transcripttest", "bench/..."}
 
 // listed is what go list says of a package.
 type listed struct {
