@@ -148,6 +148,12 @@ func (s *Store) fail(op, name string, err error) error {
 		e.Kind, e.Hint = store.ErrUnavailable, "the server is slow or overloaded; try again later"
 	case "42501": // insufficient privilege
 		e.Err, e.Hint = fmt.Errorf("%w: %w", fs.ErrPermission, err), "ask the owner of the database: SELECT coppice.admit(role, tenant, writes)"
+	case "28P01", "28000": // wrong password, no such role
+		e.Path, e.Hint = s.where, "check the role in the URL, and its password in PGPASSWORD or ~/.pgpass"
+	case "3D000": // no such database
+		e.Path, e.Hint = s.where, "check the URL; createdb makes a database, and coppice migrate the tables in it"
+	case "42P05", "26000": // a prepared statement is there already, or is not
+		e.Hint = "behind PgBouncer before 1.21, add default_query_exec_mode=exec to the URL"
 	case "42P01", "3F000": // no such table, no such schema
 		e.Kind, e.Path, e.Err, e.Hint = store.ErrInvalid, s.where, fmt.Errorf("the database has no store in the schema %s", s.schema), "coppice migrate makes it"
 	case "53100": // disk full
