@@ -132,6 +132,11 @@ func checkRemove(t *testing.T, d *desk, place Place) {
 	want(t, "traces of what was removed", traces(t, ix, "kumquat"), "0 0 0 0 0 0 [0 0 0 0] 0 0")
 	status := must[index.Status](t)(ix.Status(t.Context()))
 	want(t, "what is left", fmt.Sprint(status.Sessions, status.Entries, status.Texts), "0 0 0")
+	r := place.open(t)
+	want(t, "texts that are left", count(t, r, countTexts, room.Match{Query: `"kumquat"`}), 0)
+	for _, table := range []string{"sessions", "docs", "entries", "usage", "files", "tags", "ledgers", "silent"} {
+		want(t, "rows that are left in "+table, count(t, r, `SELECT count(*) FROM `+table), 0)
+	}
 	d.peculiar("b", "kumquat")
 	d.catchUp(t, ix)
 	want(t, "traces of the same words", traces(t, ix, "kumquat"), "4 4 1 1 1 1 [1 1 1 1] 7 2")
