@@ -370,8 +370,11 @@ const (
 // isCounted is the condition that a message counts: it was not carried, or no other
 // session of its chain has it. m is its first document, or its row in silent.
 // addLostCopies counts by the same rule.
-const isCounted = `(m.carried = 0 OR EXISTS (SELECT 1 FROM sessions s JOIN entries c ON c.session = s.id AND c.n = m.entry
-	WHERE s.id = m.session AND (s.chain = 0 OR m.carried = 1 AND NOT ` + hasOrigin + `)))`
+//
+// It is not an EXISTS, because PostgreSQL would find out for all messages at once what few are
+// asked for.
+const isCounted = `(m.carried = 0 OR (SELECT 1 FROM sessions s JOIN entries c ON c.session = s.id AND c.n = m.entry
+	WHERE s.id = m.session AND (s.chain = 0 OR m.carried = 1 AND NOT ` + hasOrigin + `) LIMIT 1) IS NOT NULL)`
 
 // addLostCopies counts the carried messages of a chain whose originals are gone: the copy is
 // all that is left of them.

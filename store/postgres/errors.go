@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -33,7 +34,7 @@ func judge(err error) verdict {
 	var connect *pgconn.ConnectError
 	var ours *store.Error
 	switch {
-	case errors.As(err, &ours), errors.Is(err, pgx.ErrNoRows):
+	case errors.As(err, &ours), errors.Is(err, pgx.ErrNoRows), isUntrusted(err):
 		return final
 	case errors.As(err, &answer):
 		return judgeCode(answer.Code)
@@ -138,6 +139,9 @@ func (s *Store) fail(op, name string, err error) error {
 		return err
 	}
 	e := &store.Error{Op: op, Name: name, Err: err}
+	if isUntrusted(err) {
+		e.Path, e.Hint = s.where, "check the host in the URL, sslrootcert and sslmode"
+	}
 	if !errors.As(err, &answer) {
 		return e
 	}
@@ -162,6 +166,12 @@ func (s *Store) fail(op, name string, err error) error {
 		e.Kind = store.ErrUnavailable
 	}
 	return e
+}
+
+// isUntrusted reports whether the server has a certificate that cannot be verified.
+func isUntrusted(err error) bool {
+	_, is := errors.AsType[*tls.CertificateVerificationError](err)
+	return is
 }
 
 // unique reports whether err says that there is such a row already.

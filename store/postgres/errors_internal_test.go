@@ -1,7 +1,9 @@
 package postgres
 
 import (
+	"crypto/tls"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -22,5 +24,9 @@ func TestHints(t *testing.T) {
 		if !errors.As(err, &e) || !strings.Contains(e.Hint, want) {
 			t.Errorf("%s: %v", code, err)
 		}
+	}
+	err := fmt.Errorf("connect: %w", &tls.CertificateVerificationError{Err: errors.New("unknown authority")})
+	if judge(err) != final || !strings.Contains((&Store{}).fail("open", "", err).Error(), "sslrootcert") {
+		t.Errorf("a certificate that nobody knows: %v", (&Store{}).fail("open", "", err))
 	}
 }

@@ -3,7 +3,9 @@ package postgres
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/jackc/pgx/v5"
 
@@ -46,10 +48,17 @@ func Migrate(ctx context.Context, where string, also ...Also) (Migrated, error) 
 	}
 	did := Migrated{Where: t.where}
 	fail := func(err error) (Migrated, error) {
-		return did, (&Store{target: t}).fail(op, "", err)
+		err = (&Store{target: t}).fail(op, "", err)
+		if e, ok := errors.AsType[*store.Error](err); ok && errors.Is(err, fs.ErrPermission) {
+			e.Hint = "use a role that owns the tables, or that may create a schema"
+		}
+		return did, err
 	}
 	delete(config.ConnConfig.RuntimeParams, "statement_timeout") // tables may be large
 	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig)
+	if err != nil && judge(err) == final {
+		return fail(err)
+	}
 	if err != nil {
 		return did, &store.Error{Op: op, Path: t.where, Kind: store.ErrUnavailable, Err: err, Hint: "check that the server runs and can be reached"}
 	}
