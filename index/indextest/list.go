@@ -176,7 +176,7 @@ func checkRows(t *testing.T, w *world, ix *index.Index) {
 	if s := rows["odd"]; s.Name != "odd" || len(s.Title) != 3602 || len(s.Tags) != 2 || s.Problems != 0 {
 		t.Errorf("odd is %q, with a title of %d bytes, %d tags, %d problems", s.Name, len(s.Title), len(s.Tags), s.Problems)
 	}
-	if rows["gamma"].Archived != true || rows["sub"].Parent != "gamma" || rows["alpha"].Leaf == "" || rows["alpha"].Size == 0 {
+	if !rows["gamma"].Archived || rows["sub"].Parent != "gamma" || rows["alpha"].Leaf == "" || rows["alpha"].Size == 0 {
 		t.Errorf("%+v", rows)
 	}
 }
