@@ -59,19 +59,19 @@ const (
 )
 
 // appendTogether locks the logs that are free and end where they should, moves their ends, and
-// inserts the lines. It goes from lock to update by the place of the row, which saves a search; the
-// key must be the same, too, for each partition of a table has places of its own. If a log changed
-// after the statement began, the place is that of a row which the statement does not see, and the
-// log is left out. The subqueries around the arrays keep the planner from counting their elements:
-// otherwise it would plan each statement anew.
+// inserts the lines. It goes from lock to update by the place of the row, in its partition if the
+// table has some. With the key, a planner that does not know the table yet would compare each row
+// with each. If a log changed after the statement began, the place is that of a row which the
+// statement does not see, and the log is left out. The subqueries around the arrays keep the planner
+// from counting their elements: otherwise it would plan each statement anew.
 const appendTogether = `WITH free AS (
-		SELECT l.place, w.log, w.life, w.pos, w.tail, w.data
+		SELECT l.part, l.place, w.log, w.life, w.pos, w.tail, w.data
 		FROM unnest((SELECT $2::bytea[]), (SELECT $3::bigint[]), (SELECT $4::bigint[]), (SELECT $5::bigint[]), (SELECT $6::bytea[])) w (log, life, pos, tail, data),
-		LATERAL (SELECT ctid AS place FROM coppice.logs
+		LATERAL (SELECT tableoid AS part, ctid AS place FROM coppice.logs
 			WHERE tenant = $1 AND log = w.log AND slot = 0 AND life = w.life AND tail = w.pos FOR UPDATE SKIP LOCKED) l
 	), head AS (
 		UPDATE coppice.logs l SET tail = free.tail, modified = now(), marked = true
-		FROM free WHERE l.ctid = free.place AND l.tenant = $1 AND l.log = free.log AND l.slot = 0 RETURNING free.log, free.life, free.pos, free.data
+		FROM free WHERE l.ctid = free.place AND l.tableoid = free.part RETURNING free.log, free.life, free.pos, free.data
 	)
 	INSERT INTO coppice.lines (tenant, log, life, pos, data)
 	SELECT $1, log, life, pos, data FROM head RETURNING log`
