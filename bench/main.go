@@ -61,6 +61,9 @@ type bench struct {
 	sessions int // how many a database of the scale work has
 
 	program string // see build
+
+	messages int    // in the index of a database
+	database string // that has it; "": a new one
 }
 
 func main() {
@@ -70,6 +73,8 @@ func main() {
 	peak := flag.Bool("peak", false, "run the command that follows and print how much memory it had; for the measurement of memory")
 	sessions := flag.Int("sessions", 2000, "how many sessions the database of the work scale has")
 	dir := flag.String("dir", "", "where to put the files; they are deleted (default: the system's temporary directory)")
+	messages := flag.Int("messages", 100_000, "how many messages the index of a database has")
+	database := flag.String("database", "", "the URL of an own database for its index, with the directory of its socket as host; it stays, and so does what it has (default: a new one)")
 	flag.Parse()
 	switch {
 	case *peak:
@@ -84,7 +89,7 @@ func main() {
 	tmp, err := os.MkdirTemp(*dir, "coppice-bench-")
 	check(err)
 	defer os.RemoveAll(tmp)
-	if !measure(os.Stdout, &bench{dir: tmp, quick: *quick, sessions: *sessions}, slices.Concat(works, databases(), growths()), *only) {
+	if !measure(os.Stdout, &bench{dir: tmp, quick: *quick, sessions: *sessions, messages: *messages, database: *database}, slices.Concat(works, databases(), growths()), *only) {
 		os.RemoveAll(tmp)
 		os.Exit(1)
 	}

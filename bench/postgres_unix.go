@@ -35,6 +35,7 @@ func databases() []work {
 		{"postgres: resume", postgresResume},
 		{"postgres: copy", postgresCopy},
 		{"postgres: scale", postgresScale},
+		{"postgres: index", postgresIndex},
 	}
 }
 

@@ -53,7 +53,7 @@ func (s *search) across(expr node) (found []candidate, bounded bool, err error) 
 		}
 		m := *whole
 		m.terms, s.m = part.terms, &m
-		s.combine(part.match)
+		s.combine(part.piece)
 		more, cut, err := s.newestOfEach(most)
 		if err != nil || len(more) == 0 {
 			return nil, false, err
@@ -95,7 +95,7 @@ func (s *search) newestOfEach(most int) (found map[int64][]candidate, bounded bo
 	chains := make(map[int64]int64) // the conversations of sessions
 	var order []candidate
 	looked := 0
-	for c, err := range s.matches(acrossMatches) {
+	for c, err := range s.matches(acrossMatches, &bounded) {
 		if err != nil {
 			return nil, false, err
 		}

@@ -13,8 +13,8 @@ import (
 
 // sessionColumns are the columns that scanSession reads.
 const sessionColumns = `s.row, CASE s.part
-	WHEN 2 THEN (SELECT count(*) FROM sessions l CROSS JOIN sessions f ON f.parent = l.sid AND f.folded = 1 AND f.part <> 1 WHERE l.chain = s.id AND l.chain <> 0)
-	ELSE (SELECT count(*) FROM sessions f WHERE f.parent = s.sid AND f.folded = 1 AND f.part <> 1) END,
+	WHEN 2 THEN (SELECT count(*) FROM sessions l CROSS JOIN sessions f ON f.parent = l.sid AND f.parent <> '' AND f.folded = 1 AND f.part <> 1 WHERE l.chain = s.id AND l.chain <> 0)
+	ELSE (SELECT count(*) FROM sessions f WHERE f.parent = s.sid AND f.parent <> '' AND f.folded = 1 AND f.part <> 1) END,
 	CASE s.part
 	WHEN 2 THEN (SELECT count(*) FROM sessions p CROSS JOIN sessions f ON ` + isFork + ` AND f.part <> 1 WHERE p.chain = s.id AND p.chain <> 0)
 	ELSE (SELECT count(*) FROM (SELECT s.sid, s.created) p CROSS JOIN sessions f ON ` + isFork + ` AND f.part <> 1) END,

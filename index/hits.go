@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -161,18 +162,24 @@ func (s *search) originals(found []candidate) (map[int64]original, error) {
 
 // locate reads the rows of the matches that become hits.
 func (s *search) locate(groups [][]candidate) (hits []Hit, places []place, err error) {
+	all, err := s.readHits(slices.Concat(groups...))
+	if err != nil {
+		return nil, nil, err
+	}
 	for _, copies := range groups {
 		n := len(hits)
 		for _, c := range copies {
-			hit, where, ok, err := s.hit(c)
-			switch {
-			case err != nil:
+			found, ok := all[c.id]
+			if !ok {
+				continue // it was deleted since
+			}
+			if err := s.place(&found.hit, c); err != nil {
 				return nil, nil, err
-			case !ok:
-			case len(hits) == n:
-				hits, places = append(hits, hit), append(places, where)
-			default:
-				hits[n].collapse(&places[n], hit, where)
+			}
+			if len(hits) == n {
+				hits, places = append(hits, found.hit), append(places, found.where)
+			} else {
+				hits[n].collapse(&places[n], found.hit, found.where)
 			}
 		}
 	}
@@ -195,34 +202,52 @@ func (h *Hit) collapse(where *place, other Hit, there place) {
 	h.Also = slices.Compact(h.Also)
 }
 
-// hit reads a match's rows. ok is false if they were deleted since.
-func (s *search) hit(c candidate) (h Hit, where place, ok bool, err error) {
-	rows, err := s.db.QueryContext(s.ctx, `SELECT coalesce(c.sid, s.sid), s.name, coalesce(c.title, s.title), coalesce(c.cwd, s.cwd), coalesce(c.agent, s.agent), coalesce(c.updated, s.updated), s.leaf_id, s.created, s.id, e.id, e.pos, e.time, d.part, d.kind,
-			coalesce(r.name, ''), coalesce(t.name, ''), coalesce(m.name, '')
-		FROM docs d JOIN sessions s ON s.id = d.session LEFT JOIN sessions c ON c.id = s.chain AND s.chain <> 0 JOIN entries e ON e.session = d.session AND e.n = d.entry
-			LEFT JOIN names r ON r.id = d.role LEFT JOIN names t ON t.id = d.tool LEFT JOIN names m ON m.id = d.model
-		WHERE d.id = ? AND s.name IS NOT NULL`, c.id)
+// located is a hit and where its text is.
+type located struct {
+	hit   Hit
+	where place
+}
+
+// readHits reads the rows of matches, and the shapes of their sessions.
+func (s *search) readHits(found []candidate) (map[int64]*located, error) {
+	ids, byID := make([]int64, len(found)), make(map[int64]*candidate, len(found))
+	for i := range found {
+		ids[i], byID[found[i].id] = found[i].id, &found[i]
+	}
+	list, err := json.Marshal(ids)
 	if err != nil {
-		return h, where, false, err
+		return nil, err
+	}
+	rows, err := s.db.QueryContext(s.ctx, `SELECT d.id, coalesce(c.sid, s.sid), s.name, coalesce(c.title, s.title), coalesce(c.cwd, s.cwd), coalesce(c.agent, s.agent), coalesce(c.updated, s.updated), s.leaf_id, s.created, s.id, e.id, e.pos, e.time, d.part, d.kind,
+			coalesce(r.name, ''), coalesce(t.name, ''), coalesce(m.name, ''), s.next, s.leaf, s.breaks
+		FROM json_each(?) j CROSS JOIN docs d ON d.id = j.value JOIN sessions s ON s.id = d.session LEFT JOIN sessions c ON c.id = s.chain AND s.chain <> 0 JOIN entries e ON e.session = d.session AND e.n = d.entry
+			LEFT JOIN names r ON r.id = d.role LEFT JOIN names t ON t.id = d.tool LEFT JOIN names m ON m.id = d.model
+		WHERE s.name IS NOT NULL`, string(list))
+	if err != nil {
+		return nil, err
 	}
 	defer rows.Close()
-	if !rows.Next() {
-		return h, where, false, rows.Err()
+	all := make(map[int64]*located, len(found))
+	for rows.Next() {
+		var l located
+		var sh shapeRow
+		var entry any
+		var id, ms, kind, updated int64
+		h, where := &l.hit, &l.where
+		if err := rows.Scan(&id, &h.Session, &h.Name, &h.Title, &h.CWD, &h.Agent, &updated, &h.Leaf, &where.created, &where.session, &entry, &where.pos, &ms, &where.part, &kind,
+			&h.Role, &h.Tool, &h.Model, &sh.next, &sh.leaf, &sh.breaks); err != nil {
+			return nil, err
+		}
+		h.Entry, h.Kind, h.Score, h.Updated = idOf(entry), kinds[kind], byID[id].score, timeOf(updated)
+		if h.Time = timeOf(ms); ms == 0 {
+			h.Time = time.Unix(id>>docSeqBits, 0).UTC()
+		}
+		all[id] = &l
+		if _, known := s.shapes[where.session]; !known && sh.breaks == 0 {
+			s.shapes[where.session] = sh.straight()
+		}
 	}
-	var entry any
-	var ms, kind, updated int64
-	if err := rows.Scan(&h.Session, &h.Name, &h.Title, &h.CWD, &h.Agent, &updated, &h.Leaf, &where.created, &where.session, &entry, &where.pos, &ms, &where.part, &kind,
-		&h.Role, &h.Tool, &h.Model); err != nil {
-		return h, where, false, err
-	}
-	if err := rows.Close(); err != nil {
-		return h, where, false, err
-	}
-	h.Entry, h.Kind, h.Score, h.Updated = idOf(entry), kinds[kind], c.score, timeOf(updated)
-	if h.Time = timeOf(ms); ms == 0 {
-		h.Time = time.Unix(c.id>>docSeqBits, 0).UTC()
-	}
-	return h, where, true, s.place(&h, c)
+	return all, rows.Err()
 }
 
 // place finds the branch of a hit.
@@ -248,28 +273,38 @@ func (s *search) addSnippets(hits []Hit, places []place) {
 	})
 }
 
-// readTexts opens each log once and calls use with the text of each hit.
+// logsAtOnce is how many logs are read at the same time: a store may be far away.
+const logsAtOnce = 8
+
+// readTexts opens each log once, and calls use with the text of each hit in order.
 func (s *search) readTexts(hits []Hit, places []place, use func(i int, text string)) {
-	logs := make(map[string]store.Log)
-	defer func() {
-		for _, log := range logs {
-			if log != nil {
-				log.Close()
-			}
-		}
-	}()
+	of := make(map[string][]int) // the hits of each log
 	for i := range hits {
-		name := hits[i].Name
-		log, opened := logs[name]
-		if !opened {
-			log, _ = s.ix.store.Open(s.ctx, name)
-			logs[name] = log
-		}
-		if log == nil {
-			continue
-		}
-		if text, ok := s.text(log, &hits[i], places[i]); ok {
-			use(i, text)
+		of[hits[i].Name] = append(of[hits[i].Name], i)
+	}
+	texts := make([]*string, len(hits))
+	var all sync.WaitGroup
+	turn := make(chan struct{}, logsAtOnce)
+	for name, list := range of {
+		turn <- struct{}{}
+		all.Go(func() {
+			defer func() { <-turn }()
+			log, err := s.ix.store.Open(s.ctx, name)
+			if err != nil {
+				return
+			}
+			defer log.Close()
+			for _, i := range list {
+				if text, ok := s.text(log, &hits[i], places[i]); ok {
+					texts[i] = &text
+				}
+			}
+		})
+	}
+	all.Wait()
+	for i, text := range texts {
+		if text != nil {
+			use(i, *text)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/coppice-dev/coppice/index/room"
@@ -350,13 +351,13 @@ func (q *listQuery) sorted(columns string) string {
 }
 
 // limited adds the limit: one more than wanted, to know whether there is a next page, plus
-// more.
+// more. It is no parameter, because PostgreSQL keeps a plan only if that is as good without them.
 func (q *listQuery) limited(query string, more int, args []any) (string, []any) {
 	limit := math.MaxInt64
 	if q.Limit > 0 {
 		limit = q.Limit + 1 + more
 	}
-	return query + ` LIMIT ?`, append(slices.Clone(args), limit)
+	return query + ` LIMIT ` + strconv.Itoa(limit), slices.Clone(args)
 }
 
 // skipping adds the offset.

@@ -77,7 +77,7 @@ func (m *matcher) node(n node, wanted bool) (piece, error) {
 		}
 		not, err := m.join(n.not, " OR ", false)
 		if all.match == "" {
-			all.match = anything()
+			all.match, all.df = anything(), m.docs
 		}
 		all.match = "(" + all.match + " NOT " + not.match + ")"
 		return all, err

@@ -14,6 +14,7 @@ func (s *search) narrow() (possible bool, err error) {
 		return false, err
 	}
 	wanted, unwanted := []string{}, []string{}
+	s.docs = math.Inf(1)
 	for _, filter := range []struct {
 		letter         byte
 		written, given []string // in the query, and by the caller
@@ -59,11 +60,13 @@ func kindNames(list []Kind) []string {
 
 // combine joins facets and words. Facets come first: they are rarer than the words that make
 // a search slow.
-func (s *search) combine(words string) {
+func (s *search) combine(words piece) {
 	wanted := slices.Clone(s.wanted)
-	if words != "" {
-		wanted = append(wanted, words)
+	s.expected = s.m.docs
+	if words.match != "" {
+		wanted, s.expected = append(wanted, words.match), words.df
 	}
+	s.expected = min(s.expected, s.docs)
 	if len(wanted) == 0 {
 		wanted = []string{anything()}
 	}
@@ -142,19 +145,29 @@ func (s *search) sessions() (facets []string, possible bool, err error) {
 	if len(where) == 0 {
 		return facets, true, nil
 	}
-	cond := `SELECT s.id FROM sessions s WHERE s.name IS NOT NULL AND ` + strings.Join(where, " AND ")
-	rows, err := s.db.QueryContext(s.ctx, cond+` LIMIT ?`, append(slices.Clone(args), maxFacets+1)...)
+	cond := ` FROM sessions s WHERE s.name IS NOT NULL AND ` + strings.Join(where, " AND ")
+	rows, err := s.db.QueryContext(s.ctx, `SELECT s.id, s.docs`+cond+` LIMIT ?`, append(slices.Clone(args), maxFacets+1)...)
 	if err != nil {
 		return nil, false, err
 	}
-	ids, err := scanColumn[int64](rows)
-	if err != nil {
+	defer rows.Close()
+	var ids []int64
+	var docs float64
+	for rows.Next() {
+		var id, n int64
+		if err := rows.Scan(&id, &n); err != nil {
+			return nil, false, err
+		}
+		ids, docs = append(ids, id), docs+float64(n)
+	}
+	if err := rows.Err(); err != nil {
 		return nil, false, err
 	}
 	if len(ids) > maxFacets {
-		s.pass, s.passArgs = "d.session IN ("+cond+")", args
+		s.pass, s.passArgs = "d.session IN (SELECT s.id"+cond+")", args
 		return facets, true, nil
 	}
+	s.docs = docs
 	if len(ids) == 0 && len(s.f.session) > 0 {
 		if err := s.checkSessions(); err != nil {
 			return nil, false, err

@@ -131,7 +131,10 @@ type search struct {
 	// A condition on the sessions of documents, or "", and its parameters.
 	pass     string
 	passArgs []any
-	from, to int64 // the range of documents, both included
+	from, to int64   // the range of documents, both included
+	hurried  bool    // a room took too long, so older matches may be missing
+	docs     float64 // at most, in the wanted sessions
+	expected float64 // roughly how many match
 }
 
 // candidate is a document that matches.
@@ -161,6 +164,9 @@ func (s *search) run(q *query) (*Results, error) {
 		}
 	}
 	res := &Results{Bounded: bounded || s.m.bounded}
+	if len(found) == 0 && s.hurried {
+		return s.nothing(res) // there is no time for anything else
+	}
 	if len(found) == 0 {
 		if found, bounded, err = s.across(q.expr); err != nil {
 			return nil, err
@@ -201,7 +207,7 @@ func (s *search) rank(expr node, forms bool) (found []candidate, bounded bool, e
 	if err != nil {
 		return nil, false, err
 	}
-	s.combine(words.match)
+	s.combine(words)
 	found, bounded, err = s.candidates()
 	if s.o.Order == ByRank {
 		slices.SortStableFunc(found, func(a, b candidate) int {
@@ -266,7 +272,7 @@ func (s *search) score(found []candidate) error {
 // newest returns the newest matches, and whether there are more.
 func (s *search) newest() (found []candidate, bounded bool, err error) {
 	start, wanted, looked := time.Now(), s.most(), 0
-	for c, err := range s.matches(wanted + 1) {
+	for c, err := range s.matches(wanted+1, &bounded) {
 		if err != nil {
 			return nil, false, err
 		}
@@ -282,7 +288,7 @@ func (s *search) newest() (found []candidate, bounded bool, err error) {
 			found = append(found, c.candidate)
 		}
 	}
-	return found, false, nil
+	return found, bounded, nil
 }
 
 // isEnough reports whether to rank what was found, because finding more would
@@ -290,6 +296,16 @@ func (s *search) newest() (found []candidate, bounded bool, err error) {
 func (s *search) isEnough(found int, start time.Time) bool {
 	return found >= max(s.o.Offset+s.o.Limit, enough) && found%16 == 0 &&
 		s.o.Patience >= 0 && time.Since(start) > s.o.Patience
+}
+
+// isTooLong reports whether a room that hands over many matches at once has to end its search. It
+// is given twice the patience if it has found few.
+func (s *search) isTooLong(found int, start time.Time) bool {
+	patience := s.o.Patience
+	if found < max(s.o.Offset+s.o.Limit, enough) {
+		patience *= 2
+	}
+	return patience >= 0 && time.Since(start) > patience
 }
 
 // passes reports whether a match counts: it is in a wanted session (inSession says so) and on
@@ -394,16 +410,22 @@ type match struct {
 }
 
 // matches goes through the matches, the newest first. It asks for some at a time, because a
-// room may read an answer as a whole.
-func (s *search) matches(some int) iter.Seq2[match, error] {
+// room may read an answer as a whole. If that takes too long, it ends, and sets bounded.
+func (s *search) matches(some int, bounded *bool) iter.Seq2[match, error] {
 	pass := cmp.Or(s.pass, "1 = 1")
 	// A plain JOIN might begin with the other table.
 	query := `SELECT f.rowid, d.session, d.entry, d.kind, d.carried > 0, d.len, d.tf, ` + pass + ` FROM fts f CROSS JOIN docs d ON d.id = f.rowid
 		WHERE f.fts MATCH ? AND f.rowid BETWEEN ? AND ? ORDER BY f.rowid DESC LIMIT ?`
+	start := time.Now()
+	stop := func(found int) bool {
+		s.hurried = s.isTooLong(found, start)
+		*bounded = *bounded || s.hurried
+		return s.hurried
+	}
 	return func(yield func(match, error) bool) {
 		for from, to := s.from, s.to; from <= to; {
-			args := append(slices.Clone(s.passArgs), room.Match{Query: s.match, From: from, To: to, Newest: some}, from, to, some)
-			n, last, err := s.someMatches(query, args, yield)
+			m := room.Match{Query: s.match, From: from, To: to, Newest: some, Few: s.expected <= float64(some), Stop: stop}
+			n, last, err := s.someMatches(query, append(slices.Clone(s.passArgs), m, from, to, some), yield)
 			if err != nil {
 				yield(match{}, err)
 			}
@@ -463,19 +485,27 @@ func (s *search) findOptional(found []candidate) error {
 	return nil
 }
 
+// shapeRow is what the row of a session says of its tree.
+type shapeRow struct{ next, leaf, breaks int64 }
+
+// straight returns the tree of a session without breaks.
+func (r shapeRow) straight() *shape {
+	return &shape{leaf: r.leaf, live: []span{{0, r.leaf}}, runs: []run{{first: 0, last: r.next - 1, parent: -1}}}
+}
+
 // shape returns the tree of a session.
 func (s *search) shape(id int64) (*shape, error) {
 	if sh, ok := s.shapes[id]; ok {
 		return sh, nil
 	}
-	var next, leaf, breaks int64
-	err := s.db.QueryRowContext(s.ctx, `SELECT next, leaf, breaks FROM sessions WHERE id = ?`, id).Scan(&next, &leaf, &breaks)
+	var r shapeRow
+	err := s.db.QueryRowContext(s.ctx, `SELECT next, leaf, breaks FROM sessions WHERE id = ?`, id).Scan(&r.next, &r.leaf, &r.breaks)
 	if err != nil && err != sql.ErrNoRows { //nolint:errorlint // it comes unwrapped
 		return nil, err
 	}
-	sh := &shape{leaf: leaf, live: []span{{0, leaf}}, runs: []run{{first: 0, last: next - 1, parent: -1}}}
-	if breaks > 0 {
-		if sh, err = loadShape(s.ctx, s.db, id, next, leaf); err != nil {
+	sh := r.straight()
+	if r.breaks > 0 {
+		if sh, err = loadShape(s.ctx, s.db, id, r.next, r.leaf); err != nil {
 			return nil, err
 		}
 	}

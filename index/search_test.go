@@ -2,6 +2,7 @@ package index_test
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/index/room"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 )
@@ -300,6 +302,65 @@ func TestBounded(t *testing.T) {
 	slices.Reverse(seen)
 	if diff := cmp.Diff(texts, seen); diff != "" {
 		t.Errorf("by time (-want +got):\n%s", diff)
+	}
+}
+
+// hastyRoom is a room that hands over matches only if it may look for all of them.
+type hastyRoom struct {
+	room.Room
+	isHasty bool
+}
+
+func (r *hastyRoom) View(ctx context.Context, filled bool, f func(room.Tables) error) error {
+	return r.Room.View(ctx, filled, func(tables room.Tables) error {
+		if r.isHasty {
+			tables = hastyTables{tables}
+		}
+		return f(tables)
+	})
+}
+
+type hastyTables struct{ room.Tables }
+
+func (t hastyTables) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	for _, arg := range args {
+		if m, ok := arg.(room.Match); ok && m.Stop != nil && !m.Few && m.Stop(0) {
+			args[len(args)-1] = 0 // the limit
+		}
+	}
+	return t.Tables.QueryContext(ctx, query, args...)
+}
+
+// TestHaste searches where it takes too long to look for all matches.
+func TestHaste(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for i := range 60 {
+		f.say(fmt.Sprintf("common number%d", i))
+	}
+	hasty := &hastyRoom{Room: f.room(t)}
+	ix := index.New(f.st, hasty, nil)
+	t.Cleanup(func() { ix.Close() })
+	mustCatchUp(t, ix)
+	hasty.isHasty = true
+	for _, tt := range []struct {
+		query    string
+		patience time.Duration
+		matches  int
+		bounded  bool
+	}{
+		{"common", 1, 0, true},
+		{"common", -1, 10, true},
+		{"number7", 1, 1, false},
+		{"common number7", 1, 1, false},
+		{"-number7", 1, 0, true},
+		{"role:user", 1, 0, true},
+		{"commoon", 1, 0, false},
+	} {
+		res := must[*index.Results](t)(ix.Search(t.Context(), index.SearchOptions{Query: tt.query, Newest: 10, Limit: 5, Patience: tt.patience}))
+		if res.Matches != tt.matches || res.Bounded != tt.bounded || (len(res.DidYouMean) > 0) != (tt.query == "commoon") {
+			t.Errorf("%s with patience %v: %+v", tt.query, tt.patience, res)
+		}
 	}
 }
 

@@ -204,7 +204,8 @@ type SearchOptions struct {
 	// Newest is how many of the newest matches are ranked. Default: 1,000.
 	Newest int
 	// Patience is how long to look for that many. After it, 200 are enough, so the result may
-	// depend on how busy the machine is. Negative means no limit. Default: 25 ms.
+	// depend on how busy the machine is. In PostgreSQL, after twice that time whatever was found
+	// is enough. Negative means no limit. Default: 25 ms.
 	Patience time.Duration
 	// SnippetLen is roughly how many bytes of text a snippet has. Default: 160. Negative
 	// means no snippets, and then the logs are not read.
@@ -217,7 +218,7 @@ type Results struct {
 	// Matches is how many matches were ranked. A text that forks repeat counts once.
 	Matches int
 	// Bounded is true when there are more matches, which are older than the
-	// ranked ones.
+	// ranked ones, or when older texts were not searched.
 	Bounded bool
 	// Across is true when no text has all that was asked for. Then the hits are texts of
 	// conversations that have each part of the query in some text.

@@ -51,6 +51,7 @@ var (
 // querier is a pool or a transaction.
 type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
@@ -67,39 +68,51 @@ func (c *conn) ask(ctx context.Context, f func(ctx context.Context, q querier) e
 	return c.base.Read(ctx, opRead, func(ctx context.Context, pool *pgxpool.Pool) error { return f(ctx, pool) })
 }
 
-// prepare returns a statement and its arguments as the server wants them.
-func (c *conn) prepare(query string, named []driver.NamedValue) (string, []any) {
+// prepare returns a statement and its arguments as the server wants them, and the full-text
+// query among them, if there is one: the last three arguments are its bounds.
+func (c *conn) prepare(query string, named []driver.NamedValue) (text string, args []any, m room.Match) {
 	s := c.translator.translate(query)
-	args := make([]any, len(named), len(named)+3)
+	args = make([]any, len(named), len(named)+3)
 	for i, v := range named {
 		args[i] = v.Value
 	}
 	if s.match > 0 && s.match <= len(args) {
-		m, _ := args[s.match-1].(room.Match)
+		m, _ = args[s.match-1].(room.Match)
 		args[s.match-1] = tsquery(m.Query)
 		args = append(args, bounds(m)...)
 	}
-	return s.text, args
+	return s.text, args, m
 }
 
 func (c *conn) QueryContext(ctx context.Context, query string, named []driver.NamedValue) (driver.Rows, error) {
-	text, args := c.prepare(query, named)
-	var all *answer
-	err := c.ask(ctx, func(ctx context.Context, q querier) error {
-		rows, err := q.Query(ctx, text, args...)
-		if err == nil {
-			all, err = readAll(rows)
+	text, args, m := c.prepare(query, named)
+	ask := c.read
+	if m.Newest > 0 && !m.Few {
+		ask = func(ctx context.Context, text string, args []any) (*answer, error) {
+			return c.inSteps(ctx, text, args, m)
 		}
-		return err
-	})
+	}
+	all, err := ask(ctx, text, args)
 	if err != nil {
 		return nil, err
 	}
 	return all, nil
 }
 
+// read returns the whole answer to a question.
+func (c *conn) read(ctx context.Context, text string, args []any) (all *answer, err error) {
+	err = c.ask(ctx, func(ctx context.Context, q querier) error {
+		rows, err := q.Query(ctx, text, args...)
+		if err == nil {
+			all, err = readAll(rows)
+		}
+		return err
+	})
+	return all, err
+}
+
 func (c *conn) ExecContext(ctx context.Context, query string, named []driver.NamedValue) (driver.Result, error) {
-	text, args := c.prepare(query, named)
+	text, args, _ := c.prepare(query, named)
 	var tag pgconn.CommandTag
 	err := c.ask(ctx, func(ctx context.Context, q querier) (err error) {
 		tag, err = q.Exec(ctx, text, args...)

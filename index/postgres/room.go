@@ -325,14 +325,19 @@ func (r *Room) empty(ctx context.Context, was int64) error {
 func (r *Room) Forgets() bool { return true }
 
 // Tidy implements room.Room. The server frees space by itself; it plans better if it knows at
-// once what the tables have now. It does so only for their owner.
+// once what the tables have now, and finds words faster if they are sorted in. It does so only
+// for their owner.
 func (r *Room) Tidy(ctx context.Context, _ room.Tables) error {
 	var list []string
 	for _, table := range tableNames {
 		list = append(list, "coppice.index_"+table)
 	}
 	return r.base.Read(ctx, opWrite, func(ctx context.Context, pool *pgxpool.Pool) error {
-		_, err := pool.Exec(ctx, r.base.SQL(`ANALYZE `+strings.Join(list, ", ")))
+		if _, err := pool.Exec(ctx, r.base.SQL(`ANALYZE `+strings.Join(list, ", "))); err != nil {
+			return err
+		}
+		_, err := pool.Exec(ctx, r.base.SQL(`SELECT gin_clean_pending_list(c.oid) FROM pg_class c
+			WHERE c.oid = 'coppice.index_words'::regclass AND pg_has_role(c.relowner, 'USAGE')`))
 		return err
 	})
 }

@@ -135,6 +135,18 @@ func texts(ctx context.Context, tx room.Tx, docs map[int64]string) error {
 
 const find = `SELECT rowid FROM fts WHERE fts MATCH ? ORDER BY rowid DESC`
 
+func mustFind(t *testing.T, r *index.Room, m room.Match) (ids []int64) {
+	t.Helper()
+	err := r.View(t.Context(), false, func(tables room.Tables) (err error) {
+		ids, err = column[int64](t.Context(), tables, find, m)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}
+
 func TestFullText(t *testing.T) {
 	t.Parallel()
 	r := mustOpen(t, with(t, postgrestest.URL(t), "tenant", "it's another tenant"))
@@ -177,6 +189,20 @@ func TestFullText(t *testing.T) {
 	want(t, r, []int64{250 * era, 249 * era}, find, room.Match{Query: `"common"`, To: 250*era + 1, Newest: 2})
 	want(t, r, []int64{251 * era, 250 * era}, find, room.Match{Query: `"word"`, From: 250 * era, To: 251 * era, Newest: 200})
 	want(t, r, []int64{251 * era, 250 * era}, find, room.Match{Query: `"word"`, From: 250 * era, To: 251 * era})
+
+	// Whoever says how many are enough gets those of the eras that were looked at.
+	var asked []int
+	stop := func(found int) bool {
+		asked = append(asked, found)
+		return found >= 3
+	}
+	got := mustFind(t, r, room.Match{Query: `"common"`, Newest: 200, Stop: stop})
+	if len(got) < 3 || len(got) == 200 || got[0] != 299*era || got[len(got)-1] != (300-int64(len(got)))*era || len(asked) < 2 || asked[len(asked)-1] != len(got) {
+		t.Errorf("found %v, after %v", got, asked)
+	}
+	if got := mustFind(t, r, room.Match{Query: `"common"`, Newest: 1000, Few: true, Stop: func(int) bool { return true }}); len(got) != 200 {
+		t.Errorf("found %d", len(got))
+	}
 
 	// What is dropped is not found, and its words are forgotten if no other text has them.
 	mustUpdate(t, r, func(tx room.Tx) error { return tx.DropTexts(t.Context(), []int64{2, 300*era + 5, 77}) })

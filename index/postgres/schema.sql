@@ -269,8 +269,7 @@ CREATE TABLE coppice.index_texts (
 CREATE INDEX index_words ON coppice.index_texts USING gin (tsv);
 
 -- index_found returns the texts of a tenant that match, from one id to another: all, or, if most
--- is not NULL, so many of the newest. It looks in the newest era, then in the two before, in the
--- four before these, and so on.
+-- is not NULL, so many of the newest.
 --
 -- It runs as the owner, because @@ is not leakproof: a policy would let nobody else use the index
 -- of the words. So it has to find out by itself who may see the tenant. With IS TRUE, a condition
@@ -278,33 +277,17 @@ CREATE INDEX index_words ON coppice.index_texts USING gin (tsv);
 CREATE FUNCTION coppice.index_found(whose text, wanted tsquery, low bigint, high bigint, most bigint) RETURNS SETOF bigint
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 DECLARE
-	era    bigint; -- the newest that was not looked at
-	span   bigint := 1;
-	n      bigint;
 	within tsquery;
 	owner  text := replace(replace(whose, '\', '\\'), '''', '''''');
 BEGIN
 	IF NOT (whose = ANY (coppice.tenants()) OR pg_has_role(session_user, current_user, 'USAGE')) THEN
 		RAISE insufficient_privilege USING MESSAGE = format('the role %s may not see the tenant %s', session_user, whose);
 	END IF;
-	IF most IS NOT NULL THEN
-		SELECT max(t.id) >> 26 INTO era FROM coppice.index_texts t WHERE t.tenant = whose AND t.id BETWEEN low AND high;
-		WHILE span <= 32 LOOP
-			IF era IS NULL OR era < low >> 26 OR most <= 0 THEN
-				RETURN;
-			END IF;
-			SELECT string_agg('''_@' || e || '@' || owner || '''', '|')::tsquery INTO within FROM generate_series(era - span + 1, era) e;
-			RETURN QUERY SELECT t.id FROM coppice.index_texts t
-				WHERE t.tsv @@ (within && wanted) AND (t.tenant = whose) IS TRUE AND (t.id BETWEEN low AND high) IS TRUE
-				ORDER BY t.id DESC LIMIT most;
-			GET DIAGNOSTICS n = ROW_COUNT;
-			most := most - n;
-			era := era - span;
-			span := span * 2;
-		END LOOP;
-		high := least(high, (era + 1 << 26) - 1);
+	IF (high >> 26) - (low >> 26) < 32 THEN
+		SELECT string_agg('''_@' || e || '@' || owner || '''', '|')::tsquery INTO within FROM generate_series(low >> 26, high >> 26) e;
+	ELSE
+		within := ('''_@@' || owner || '''')::tsquery;
 	END IF;
-	within := ('''_@@' || owner || '''')::tsquery;
 	RETURN QUERY SELECT t.id FROM coppice.index_texts t
 		WHERE t.tsv @@ (within && wanted) AND (t.tenant = whose) IS TRUE AND (t.id BETWEEN low AND high) IS TRUE
 		ORDER BY t.id DESC LIMIT most;

@@ -113,4 +113,9 @@ type Match struct {
 	// use these to look at less.
 	From, To int64
 	Newest   int
+	// Few says that hardly more than Newest match: so a room need not look for the newest
+	// first. Otherwise, a room that reads an answer as a whole asks Stop now and then, if it is
+	// not nil, with the number of matches that it has, whether to hand over those.
+	Few  bool
+	Stop func(found int) bool
 }

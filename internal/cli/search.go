@@ -116,6 +116,8 @@ func (a *app) sayResults(r *home.FindResult) {
 		a.say("%s", a.paint(dim, "no text has all of this; these conversations have it in several texts"))
 	}
 	switch {
+	case len(r.Hits) == 0 && r.Bounded:
+		a.say("nothing found among the newest texts; to search older ones would take long (narrow the search with until:, session:, role: …)")
 	case len(r.Hits) == 0:
 		a.say("nothing found")
 		for _, query := range r.DidYouMean {

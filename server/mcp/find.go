@@ -105,6 +105,9 @@ func ofMatches(r *home.FindResult) string {
 // nothingFound suggests what the user may have meant.
 func nothingFound(a *answer, r *home.FindResult, skipped int) *answer {
 	a.head = "Nothing found."
+	if r.Bounded {
+		a.head = "Nothing found among the newest texts; to search older ones would take long. Narrow the search, for example with until."
+	}
 	if skipped > 0 {
 		a.head = "No more hits."
 		return a

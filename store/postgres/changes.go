@@ -44,7 +44,8 @@ func (s *Store) Changes(ctx context.Context, reader string) (store.Changes, erro
 }
 
 // Settle implements store.Store. A statement that is changing the log has its row locked; when
-// it is done, the conditions are looked at again.
+// it is done, the conditions are looked at again. It does not wait for the disk: if the server
+// crashes, the log may be marked again, and is looked at once more.
 func (s *Store) Settle(ctx context.Context, reader, name string, was *store.Stat) error {
 	const op = "settle"
 	if err := s.admit(ctx, op, name); err != nil || reader != Index || s.trashed {
@@ -53,13 +54,16 @@ func (s *Store) Settle(ctx context.Context, reader, name string, was *store.Stat
 	k := s.keyOf(name)
 	return s.write(ctx, op, name, func(ctx context.Context) (err error) {
 		if was == nil {
-			_, err = s.pool.Exec(ctx, s.sql(`UPDATE coppice.logs SET marked = false WHERE tenant = $1 AND log = $2 AND slot > 0 AND marked
+			_, err = s.pool.Exec(ctx, s.sql(`UPDATE coppice.logs SET marked = false WHERE tenant = $1 AND log = $2 AND slot > 0 AND marked AND `+unsynced+`
 				AND NOT EXISTS (SELECT FROM coppice.logs WHERE tenant = $1 AND log = $2 AND slot = 0)`), s.tenant, k.log)
 			return err
 		}
 		_, err = s.pool.Exec(ctx, s.sql(`UPDATE coppice.logs l SET marked = false
-			WHERE tenant = $1 AND log = $2 AND marked AND (slot > 0 OR tail = $3 AND modified = $4) AND EXISTS (
+			WHERE tenant = $1 AND log = $2 AND marked AND `+unsynced+` AND (slot > 0 OR tail = $3 AND modified = $4) AND EXISTS (
 				SELECT FROM coppice.logs WHERE tenant = $1 AND log = $2 AND slot = 0 AND tail = $3 AND modified = $4)`), s.tenant, k.log, was.Size, was.Modified)
 		return err
 	})
 }
+
+// unsynced is a condition that always holds. With it a statement does not wait for the disk.
+const unsynced = `(SELECT set_config('synchronous_commit', 'off', true)) IS NOT NULL`

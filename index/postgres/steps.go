@@ -1,0 +1,67 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/coppice-dev/coppice/index/room"
+)
+
+// # The newest matches
+//
+// The server finds all texts that match at once, and looks into each of those that have the words
+// of a phrase. With frequent words that is most of the table. So they are looked for in the newest
+// era, then in the two before, in the four before these, and so on, until there are enough of them
+// or it has taken too long. Where an era has many matches, a step is shorter again.
+
+const (
+	maxEras   = 32 // of a step; index_found knows it, too
+	quickStep = 8 * time.Millisecond
+	slowStep  = 30 * time.Millisecond
+)
+
+// inSteps is read for the newest matches of a query.
+func (c *conn) inSteps(ctx context.Context, text string, args []any, m room.Match) (*answer, error) {
+	bounds := args[len(args)-3:]
+	low, high := m.From, bounds[1].(int64)
+	all, some, eras := &answer{}, &answer{}, int64(1)
+	for len(all.rows) < m.Newest {
+		if len(some.rows) == 0 { // there may be no texts at all for a long time
+			newest, err := c.newest(ctx, low, high)
+			if err != nil || newest == nil {
+				return all, err
+			}
+			high = *newest
+		}
+		start := time.Now()
+		first := max(low, (high>>eraShift-eras+1)<<eraShift)
+		bounds[0], bounds[1], bounds[2] = first, high, int64(m.Newest-len(all.rows))
+		var err error
+		if some, err = c.read(ctx, text, args); err != nil {
+			return nil, err
+		}
+		all.columns, all.rows = some.columns, append(all.rows, some.rows...)
+		if high = first - 1; high < low {
+			break
+		}
+		switch took := time.Since(start); {
+		case took < quickStep:
+			eras = min(2*eras, maxEras)
+		case took > slowStep:
+			eras = max(eras/2, 1)
+		}
+		if m.Stop != nil && m.Stop(len(all.rows)) {
+			break
+		}
+	}
+	return all, nil
+}
+
+// newest returns the id of the newest text in a range, or nil.
+func (c *conn) newest(ctx context.Context, low, high int64) (newest *int64, err error) {
+	err = c.ask(ctx, func(ctx context.Context, q querier) error {
+		return q.QueryRow(ctx, c.base.SQL(`SELECT max(id) FROM coppice.index_texts WHERE tenant = $1 AND id BETWEEN $2 AND $3`),
+			c.base.Tenant(), low, high).Scan(&newest)
+	})
+	return newest, err
+}
