@@ -15,3 +15,10 @@ func Home(t testing.TB) string {
 	t.Helper()
 	return cmp.Or(os.Getenv("COPPICE_TEST_HOME"), filepath.Join(t.TempDir(), "sessions"))
 }
+
+// URL fails the test: there is no server here.
+func URL(t testing.TB) string {
+	t.Helper()
+	t.Fatal("tests start a PostgreSQL server on Unix only: unset COPPICE_TEST_HOME")
+	return ""
+}
