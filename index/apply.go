@@ -74,7 +74,7 @@ func (w *writer) addSilent(s *state, n int64, rec *record, carried carriage) err
 	if err != nil {
 		return err
 	}
-	_, err = w.exec(`INSERT INTO silent (session, entry, time, role, model, carried) VALUES (?, ?, ?, ?, ?, ?)
+	err = w.exec(`INSERT INTO silent (session, entry, time, role, model, carried) VALUES (?, ?, ?, ?, ?, ?)
 		ON CONFLICT (session, entry) DO UPDATE SET time = excluded.time, role = excluded.role, model = excluded.model, carried = excluded.carried`,
 		s.id, n, cmp.Or(rec.time, s.updated), role, model, carried)
 	return err
@@ -190,8 +190,8 @@ func (w *writer) numberOf(s *state, id string, key any) (n int64, found bool, er
 	if n, found = s.ids[id]; found || s.isNew {
 		return n, found, nil
 	}
-	if isLast, err := w.isAfterAll(s, key); err != nil || isLast {
-		return 0, false, err
+	if s.isAfterAll(key) {
+		return 0, false, nil
 	}
 	found, err = w.findWritten([]any{&n}, `SELECT n FROM entries WHERE session = ? AND id = ?`, s.id, key)
 	return n, found, err
@@ -200,19 +200,9 @@ func (w *writer) numberOf(s *state, id string, key any) (n int64, found bool, er
 // isAfterAll reports whether an id is greater than all that the session had when its
 // log was last read. Most programs give out ids that rise, and then no entry has to
 // be looked up.
-func (w *writer) isAfterAll(s *state, key any) (bool, error) {
-	if s.greatest == nil {
-		var greatest any
-		if _, err := w.findWritten([]any{&greatest}, `SELECT id FROM entries WHERE session = ? AND id IS NOT NULL ORDER BY id DESC LIMIT 1`, s.id); err != nil {
-			return false, err
-		}
-		s.greatest, _ = greatest.([]byte)
-		if s.greatest == nil {
-			s.greatest = []byte{}
-		}
-	}
+func (s *state) isAfterAll(key any) bool {
 	id, isBytes := key.([]byte)
-	return isBytes && bytes.Compare(id, s.greatest) > 0, nil
+	return isBytes && bytes.Compare(id, s.greatest) > 0
 }
 
 // originOf returns what an entry has as its origin.
@@ -283,7 +273,7 @@ func (w *writer) noteLost(s *state, rec *record, n int64) error {
 		if id == rec.id {
 			continue
 		}
-		if _, err := w.exec(`INSERT INTO damage (session, id, n) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`, s.id, idKey(id), n); err != nil {
+		if err := w.exec(`INSERT INTO damage (session, id, n) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`, s.id, idKey(id), n); err != nil {
 			return err
 		}
 	}
@@ -313,7 +303,7 @@ func (w *writer) insertMissing(s *state, id string) (int64, error) {
 	if free {
 		s.fresh = nil // its entries change
 		s.ids[id] = n
-		_, err := w.exec(`UPDATE entries SET id = ?, class = ? WHERE session = ? AND n = ?`, idKey(id), classMissing, s.id, n)
+		err := w.exec(`UPDATE entries SET id = ?, class = ? WHERE session = ? AND n = ?`, idKey(id), classMissing, s.id, n)
 		return n, err
 	}
 	return w.insert(s, &record{pos: -1, id: id, class: classMissing}, idKey(id), parent)
@@ -336,11 +326,11 @@ func (w *writer) fillMissing(s *state, rec *record, parent int64) (int64, error)
 	}
 	if cut >= 0 { // as package session does: its parent came later
 		s.problems++
-		if _, err := w.exec(`UPDATE entries SET parent = -1 WHERE session = ? AND n = ?`, s.id, cut); err != nil {
+		if err := w.exec(`UPDATE entries SET parent = -1 WHERE session = ? AND n = ?`, s.id, cut); err != nil {
 			return -1, err
 		}
 	}
-	_, err = w.exec(`UPDATE entries SET parent = ?, pos = ?, time = ?, class = ?, context = ?, origin = ?, says = ? WHERE session = ? AND n = ?`,
+	err = w.exec(`UPDATE entries SET parent = ?, pos = ?, time = ?, class = ?, context = ?, origin = ?, says = ? WHERE session = ? AND n = ?`,
 		parent, int64(rec.pos), rec.time, int64(rec.class), rec.context(), s.originOf(rec), rec.says, s.id, n)
 	s.breaks++ // it is in an unexpected place, so settle has to look
 	return n, err

@@ -176,8 +176,10 @@ func (r *catching) indexAll(jobs []job) error {
 	if err := r.index(jobs); err != nil {
 		return err
 	}
-	if err := r.inTx((*writer).flushTerms); err != nil {
-		return err
+	if r.terms.isBehind() {
+		if err := r.inTx((*writer).flushTerms); err != nil {
+			return err
+		}
 	}
 	r.progress(r.total, r.total)
 	return r.tidy()
@@ -252,7 +254,7 @@ func (r *catching) write(b batch) error {
 	var written *writer
 	err := r.inTx(func(w *writer) error {
 		written = w
-		if err := w.findResponses(b.chunks); err != nil {
+		if err := w.look(b.chunks); err != nil {
 			return err
 		}
 		w.docs = make([]docRow, 0, b.docs)
@@ -292,14 +294,12 @@ func (r *catching) account(chunks []*chunk, w *writer) {
 // process can change it. Lines that it already has are left out. If it belongs to another
 // log, or ends before our lines begin, they are all left out.
 func (w *writer) chunk(c *chunk) error {
-	s, err := w.loadState(c.job.stat.Name)
-	if err != nil {
-		return err
-	}
+	s := w.states[c.job.stat.Name]
 	if s == nil {
 		if c.from != 0 {
 			return nil
 		}
+		var err error
 		if s, err = w.newState(c.job.stat.Name); err != nil {
 			return err
 		}

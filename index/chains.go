@@ -27,19 +27,32 @@ const (
 
 // noteLink remembers to check a session's chain before the transaction ends, because the
 // session is in a chain, says that it is, or is new and others may name it.
-func (w *writer) noteLink(s *state) error {
-	linked := s.chain != 0 || s.relation == session.RelationContinuation || s.continuedTo != ""
-	if !linked && s.headed {
-		names, err := w.naming(s.sid)
-		if err != nil {
-			return err
-		}
-		linked = len(names) > 0
-	}
-	if linked {
+func (w *writer) noteLink(s *state) {
+	switch {
+	case s.chain != 0 || s.relation == session.RelationContinuation || s.continuedTo != "":
 		w.touch(s.sid)
+	case s.headed && s.sid != "":
+		w.headed = append(w.headed, s.sid)
 	}
-	return nil
+}
+
+// touchNamed touches the new sessions that others name as their neighbours.
+func (w *writer) touchNamed() error {
+	if len(w.headed) == 0 {
+		return nil
+	}
+	rows, err := w.QueryContext(w.ctx, `SELECT parent FROM sessions WHERE name IS NOT NULL AND parent IN (SELECT atom FROM json_each(?1)) AND parent <> '' AND relation = ?2
+		UNION SELECT continued_to FROM sessions WHERE name IS NOT NULL AND continued_to IN (SELECT atom FROM json_each(?1)) AND continued_to <> ''
+		UNION SELECT original FROM sessions WHERE name IS NOT NULL AND original IN (SELECT atom FROM json_each(?1)) AND original <> ''`, marshal(w.headed), session.RelationContinuation)
+	if err != nil {
+		return err
+	}
+	w.headed = nil
+	named, err := scanColumn[string](rows)
+	for _, sid := range named {
+		w.touch(sid)
+	}
+	return err
 }
 
 func (w *writer) touch(sid string) {
@@ -92,15 +105,15 @@ func (w *writer) takeBack(s *state) error {
 			d.carried = max(d.carried, carriedCopy)
 		}
 	}
-	if _, err := w.exec(`UPDATE silent SET carried = 1 WHERE session = ? AND carried = 0`, s.id); err != nil {
+	if err := w.exec(`UPDATE silent SET carried = 1 WHERE session = ? AND carried = 0`, s.id); err != nil {
 		return err
 	}
-	more, err := w.exec(`UPDATE entries SET origin = ? WHERE session = ? AND says IS NOT NULL AND origin IS NULL AND class <> ?`, []byte{}, s.id, classUnique)
+	more, err := w.count(`UPDATE entries SET origin = ? WHERE session = ? AND says IS NOT NULL AND origin IS NULL AND class <> ?`, []byte{}, s.id, classUnique)
 	if err != nil {
 		return err
 	}
 	s.carried += more
-	_, err = w.exec(`UPDATE docs SET carried = 1 WHERE id IN (SELECT rowid FROM fts WHERE fts MATCH ?) AND session = ? AND carried = 0`, ofSession(s.id), s.id)
+	err = w.exec(`UPDATE docs SET carried = 1 WHERE id IN (SELECT rowid FROM fts WHERE fts MATCH ?) AND session = ? AND carried = 0`, ofSession(s.id), s.id)
 	return err
 }
 
@@ -129,6 +142,9 @@ func naming(ctx context.Context, q querier, sid string) ([]string, error) {
 
 // relink updates the chains of the sessions that were touched.
 func (w *writer) relink() error {
+	if err := w.touchNamed(); err != nil {
+		return err
+	}
 	for _, sid := range slices.Sorted(maps.Keys(w.linked)) {
 		if !w.linked[sid] {
 			continue // it was handled with another session of its chain
@@ -274,7 +290,7 @@ func (w *writer) chainRow(rows map[string]*linkRow, c session.Linked, free map[i
 	if err != nil {
 		return 0, err
 	}
-	_, err = w.exec(`INSERT INTO sessions (id, sid, part) VALUES (?, ?, ?)`, id, c.ID, partChain)
+	err = w.exec(`INSERT INTO sessions (id, sid, part) VALUES (?, ?, ?)`, id, c.ID, partChain)
 	return id, err
 }
 
@@ -282,7 +298,7 @@ func (w *writer) place(r *linkRow, part, chain, nth int64) error {
 	if r.part == part && r.chain == chain && r.nth == nth {
 		return nil
 	}
-	_, err := w.exec(`UPDATE sessions SET part = ?, chain = ?, nth = ? WHERE id = ?`, part, chain, nth, r.id)
+	err := w.exec(`UPDATE sessions SET part = ?, chain = ?, nth = ? WHERE id = ?`, part, chain, nth, r.id)
 	return err
 }
 
@@ -292,10 +308,10 @@ func (w *writer) dropChain(id int64) error {
 	if used, err := w.find([]any{&one}, `SELECT 1 FROM sessions WHERE chain = ? AND chain <> 0 LIMIT 1`, id); err != nil || used {
 		return err
 	}
-	if _, err := w.exec(`DELETE FROM tags WHERE session = ?`, id); err != nil {
+	if err := w.exec(`DELETE FROM tags WHERE session = ?`, id); err != nil {
 		return err
 	}
-	_, err := w.exec(`DELETE FROM sessions WHERE id = ? AND part = ?`, id, partChain)
+	err := w.exec(`DELETE FROM sessions WHERE id = ? AND part = ?`, id, partChain)
 	return err
 }
 
@@ -310,11 +326,12 @@ func (w *writer) sumUp(id int64, c session.Linked) error {
 	if err != nil {
 		return err
 	}
+	states, err := w.loadStates(names)
+	if err != nil {
+		return err
+	}
 	for i, name := range names {
-		s, err := w.loadState(name)
-		if err != nil {
-			return err
-		}
+		s := states[name]
 		sum.add(s, i == 0)
 		if s.carried > 0 {
 			if err := w.addLostCopies(sum, s); err != nil {
@@ -342,10 +359,10 @@ func (w *writer) sumUp(id int64, c session.Linked) error {
 	if len(sum.tags) == 0 {
 		text.tags = "[]"
 	}
-	if _, err := w.exec(updateRow, append(values(sum.fields(&text)), id)...); err != nil {
+	if err := w.exec(updateRow, append(values(sum.fields(&text)), id)...); err != nil {
 		return err
 	}
-	if _, err := w.exec(`UPDATE sessions SET folded = ? WHERE id = ?`, folded, id); err != nil {
+	if err := w.exec(`UPDATE sessions SET folded = ? WHERE id = ?`, folded, id); err != nil {
 		return err
 	}
 	return w.saveTags(sum)

@@ -92,12 +92,8 @@ func (w *writer) placeDocs(docs []docRow) (moved bool, err error) {
 // takenDocs returns which of the documents' ids are taken. If all are newer than the existing
 // ones, as in most logs that grow, one look is enough.
 func (w *writer) takenDocs(docs []docRow) (map[int64]bool, error) {
-	var newest int64
-	if len(docs) == 0 {
+	if len(docs) == 0 || w.newest < docs[0].id {
 		return nil, nil
-	}
-	if _, err := w.find([]any{&newest}, `SELECT coalesce(max(id), -1) FROM docs`); err != nil || newest < docs[0].id {
-		return nil, err
 	}
 	ids := []byte{'['}
 	for i := range docs {
@@ -128,7 +124,7 @@ func (w *writer) insertLate(d *docRow) error {
 	wanted := d.id
 	d.id = w.places.after(wanted)
 	for {
-		added, err := w.exec(`INSERT INTO docs (`+docColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`, d.values()...)
+		added, err := w.count(`INSERT INTO docs (`+docColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`, d.values()...)
 		if err != nil {
 			return err
 		}

@@ -84,7 +84,7 @@ func decodeSheet(data []byte, spent func(*sheet, *spentRow), said func(*saidRow)
 
 // stale records that a session's ledger has to be rebuilt.
 func (w *writer) stale(session int64) error {
-	_, err := w.exec(`INSERT INTO stale (session) VALUES (?) ON CONFLICT DO NOTHING`, session)
+	err := w.exec(`INSERT INTO stale (session) VALUES (?) ON CONFLICT DO NOTHING`, session)
 	return err
 }
 
@@ -115,11 +115,11 @@ func (w *writer) balance() error {
 		return err
 	}
 	for _, id := range ids {
-		if _, err := w.exec(`INSERT INTO ledgers (session, data) VALUES (?, ?) ON CONFLICT (session) DO UPDATE SET data = excluded.data`, id, sheets[id].encode()); err != nil {
+		if err := w.exec(`INSERT INTO ledgers (session, data) VALUES (?, ?) ON CONFLICT (session) DO UPDATE SET data = excluded.data`, id, sheets[id].encode()); err != nil {
 			return err
 		}
 	}
-	_, err = w.exec(`DELETE FROM stale`)
+	err = w.exec(`DELETE FROM stale`)
 	return err
 }
 

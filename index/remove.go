@@ -76,14 +76,14 @@ func (r *catching) dropContent(id int64) error {
 			`DELETE FROM ledgers WHERE session = ?`,
 			`DELETE FROM stale WHERE session = ?`,
 		} {
-			if _, err := w.exec(query, id); err != nil {
+			if err := w.exec(query, id); err != nil {
 				return err
 			}
 		}
 		if err := w.dropUsage(id); err != nil {
 			return err
 		}
-		_, err := w.exec(`DELETE FROM sessions WHERE id = ?`, id)
+		err := w.exec(`DELETE FROM sessions WHERE id = ?`, id)
 		return err
 	})
 }
@@ -107,7 +107,7 @@ func (w *writer) unlink(ids []int64) error {
 		if !found {
 			continue
 		}
-		if _, err := w.exec(`UPDATE sessions SET name = NULL, part = ?, chain = 0 WHERE id = ?`, partGone, id); err != nil {
+		if err := w.exec(`UPDATE sessions SET name = NULL, part = ?, chain = 0 WHERE id = ?`, partGone, id); err != nil {
 			return err
 		}
 		chains[chain], named[sid], named[next] = true, true, true
@@ -174,7 +174,7 @@ func (r *catching) dropDocs(id int64) (int, error) {
 			return err
 		}
 		for _, doc := range ids {
-			if _, err := w.exec(`DELETE FROM docs WHERE id = ?`, doc); err != nil {
+			if err := w.exec(`DELETE FROM docs WHERE id = ?`, doc); err != nil {
 				return err
 			}
 		}
@@ -200,10 +200,7 @@ func scanColumn[T any](rows *sql.Rows) ([]T, error) {
 // inTx calls f in a transaction.
 func (r *catching) inTx(f func(w *writer) error) error {
 	return r.ix.room.Update(r.ctx, r.db, func(tx room.Tx) error {
-		w, err := r.newWriter(tx)
-		if err != nil {
-			return err
-		}
+		w := r.newWriter(tx)
 		if err := f(w); err != nil {
 			return err
 		}
@@ -211,18 +208,17 @@ func (r *catching) inTx(f func(w *writer) error) error {
 			return err
 		}
 		if w.lastSession > 0 {
-			if _, err := w.exec(`UPDATE counters SET value = ? WHERE name = 'sessions'`, w.lastSession); err != nil {
+			if err := w.exec(`UPDATE counters SET value = ? WHERE name = 'sessions'`, w.lastSession); err != nil {
 				return err
 			}
 		}
-		_, err = w.exec(`UPDATE counters SET value = value + 1 WHERE name = 'changes'`)
-		return err
+		return w.exec(`UPDATE counters SET value = value + 1 WHERE name = 'changes'`)
 	})
 }
 
 // dropNames removes the names that nothing has any more.
 func (w *writer) dropNames() error {
-	_, err := w.exec(`DELETE FROM names WHERE id NOT IN (
+	err := w.exec(`DELETE FROM names WHERE id NOT IN (
 		SELECT dir FROM sessions UNION SELECT maker FROM sessions
 		UNION SELECT role FROM docs UNION SELECT tool FROM docs UNION SELECT model FROM docs
 		UNION SELECT role FROM silent UNION SELECT model FROM silent

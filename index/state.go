@@ -3,6 +3,7 @@ package index
 import (
 	"cmp"
 	"crypto/sha256"
+	"database/sql"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -52,8 +53,7 @@ type state struct {
 	row     []byte // for lists
 	prev    string // the id of the entry before next; "" if not known
 	// ids has the numbers of the entries that were read into this state. If isNew, the
-	// session has no others. Otherwise greatest is the greatest of the others' ids, if that
-	// is a UUID; it is nil until it is needed.
+	// session has no others. Otherwise greatest is the greatest of the others' ids.
 	ids       map[string]int64
 	isNew     bool
 	fresh     *fresh // of a new session, as long as all its entries are in it
@@ -78,7 +78,10 @@ var rowColumns = []string{
 }
 
 var (
-	selectRow = `SELECT id, chain, ` + strings.Join(rowColumns, ", ") + ` FROM sessions WHERE name = ?`
+	selectRows = `SELECT name, chain, ` + strings.Join(rowColumns, ", ") + `,
+		(SELECT e.id FROM entries e WHERE e.session = sessions.id AND e.n = sessions.next - 1),
+		(SELECT e.id FROM entries e WHERE e.session = sessions.id AND e.id IS NOT NULL ORDER BY e.id DESC LIMIT 1)
+		FROM sessions WHERE name IN (SELECT atom FROM json_each(?))`
 	updateRow = `UPDATE sessions SET ` + strings.Join(rowColumns, " = ?, ") + ` = ? WHERE id = ?`
 	insertRow = `INSERT INTO sessions (` + strings.Join(rowColumns, ", ") + `, id, name) VALUES (` + strings.Repeat("?, ", len(rowColumns)+1) + `?)`
 )
@@ -95,26 +98,39 @@ func (s *state) fields(text *rowText) []any {
 	}
 }
 
-// loadState returns the row of a log, or nil if there is none.
-func (w *writer) loadState(name string) (*state, error) {
-	s := &state{name: name, ids: make(map[string]int64)}
-	var text rowText
-	found, err := w.find(append([]any{&s.id, &s.chain}, s.fields(&text)...), selectRow, name)
-	if err != nil || !found {
+// loadStates returns the rows of logs by their names, of those that there are. It ignores entries
+// that wait to be written: before a log is read into its state, there are none.
+func (w *writer) loadStates(names []string) (map[string]*state, error) {
+	rows, err := w.tx.QueryContext(w.ctx, selectRows, marshal(names))
+	if err != nil {
 		return nil, err
 	}
-	err = errors.Join(
+	defer rows.Close()
+	states := make(map[string]*state)
+	for rows.Next() {
+		s := &state{ids: make(map[string]int64)}
+		if err := s.scan(rows); err != nil {
+			return nil, err
+		}
+		states[s.name] = s
+	}
+	return states, rows.Err()
+}
+
+// scan reads a row of selectRows.
+func (s *state) scan(rows *sql.Rows) error {
+	var text rowText
+	var prev, greatest any
+	if err := rows.Scan(append(append([]any{&s.name, &s.chain}, s.fields(&text)...), &prev, &greatest)...); err != nil {
+		return err
+	}
+	s.prev = idOf(prev)
+	s.greatest, _ = greatest.([]byte)
+	s.retagged = s.modified == 0
+	return errors.Join(
 		json.Unmarshal([]byte(text.tags), &s.tags), json.Unmarshal([]byte(text.models), &s.models),
 		json.Unmarshal([]byte(text.tools), &s.tools), json.Unmarshal([]byte(text.calls), &s.calls),
 		json.Unmarshal([]byte(text.replaced), &s.replaced))
-	s.retagged = s.modified == 0
-	if err != nil || s.next == 0 {
-		return s, err
-	}
-	var prev any
-	_, err = w.find([]any{&prev}, `SELECT id FROM entries WHERE session = ? AND n = ?`, s.id, s.next-1)
-	s.prev = idOf(prev)
-	return s, err
 }
 
 // newState returns a new row for a log. It is written once, after the log was read: a row is
@@ -167,16 +183,17 @@ func (w *writer) saveState(s *state) error {
 	}
 	vals := append(values(s.fields(&text)), s.id)
 	if s.unsaved {
-		_, err = w.exec(insertRow, append(vals, s.name)...)
+		err = w.exec(insertRow, append(vals, s.name)...)
 	} else {
-		_, err = w.exec(updateRow, vals...)
+		err = w.exec(updateRow, vals...)
 	}
 	if err != nil {
 		return err
 	}
 	s.unsaved = false
-	if err := w.noteLink(s); err != nil || !s.headed {
-		return err
+	w.noteLink(s)
+	if !s.headed {
+		return nil
 	}
 	s.headed = false
 	return w.fold(s)
@@ -189,11 +206,11 @@ func (w *writer) saveState(s *state) error {
 func (w *writer) saveTags(s *state) error {
 	s.describe()
 	if s.retagged {
-		if _, err := w.exec(`DELETE FROM tags WHERE session = ?`, s.id); err != nil {
+		if err := w.exec(`DELETE FROM tags WHERE session = ?`, s.id); err != nil {
 			return err
 		}
 		for _, tag := range s.tags {
-			if _, err := w.exec(`INSERT INTO tags (tag, session) VALUES (?, ?) ON CONFLICT DO NOTHING`, bounded(tag), s.id); err != nil {
+			if err := w.exec(`INSERT INTO tags (tag, session) VALUES (?, ?) ON CONFLICT DO NOTHING`, bounded(tag), s.id); err != nil {
 				return err
 			}
 		}
@@ -202,7 +219,7 @@ func (w *writer) saveTags(s *state) error {
 	if len(s.tags) == 0 {
 		return nil
 	}
-	_, err := w.exec(`UPDATE tags SET updated = ?, created = ?, sort_title = ?, messages = ?, tokens = ?, size = ? WHERE session = ?`,
+	err := w.exec(`UPDATE tags SET updated = ?, created = ?, sort_title = ?, messages = ?, tokens = ?, size = ? WHERE session = ?`,
 		s.updated, s.created, s.sortTitle, s.messages, s.tokens, s.size, s.id)
 	return err
 }
@@ -211,13 +228,13 @@ func (w *writer) saveTags(s *state) error {
 // indexed before it.
 func (w *writer) fold(s *state) error {
 	if s.relation == session.RelationSubagent {
-		_, err := w.exec(`UPDATE sessions SET folded = CASE WHEN EXISTS (SELECT 1 FROM sessions p
+		err := w.exec(`UPDATE sessions SET folded = CASE WHEN EXISTS (SELECT 1 FROM sessions p
 			WHERE p.sid = ?1 AND p.id <> ?2 AND p.name IS NOT NULL) THEN 1 ELSE 0 END WHERE id = ?2`, s.parent, s.id)
 		if err != nil {
 			return err
 		}
 	}
-	_, err := w.exec(`UPDATE sessions SET folded = 1 WHERE parent = ?1 AND parent <> '' AND relation = ?2 AND id <> ?3`,
+	err := w.exec(`UPDATE sessions SET folded = 1 WHERE parent = ?1 AND parent <> '' AND relation = ?2 AND id <> ?3`,
 		s.sid, session.RelationSubagent, s.id)
 	return err
 }
@@ -228,7 +245,7 @@ func (w *writer) unfold(id int64) error {
 	if found, err := w.find([]any{&sid}, `SELECT sid FROM sessions WHERE id = ?`, id); err != nil || !found {
 		return err
 	}
-	_, err := w.exec(`UPDATE sessions SET folded = CASE WHEN EXISTS (SELECT 1 FROM sessions p
+	err := w.exec(`UPDATE sessions SET folded = CASE WHEN EXISTS (SELECT 1 FROM sessions p
 		WHERE p.sid = ?1 AND p.id NOT IN (sessions.id, ?2) AND p.name IS NOT NULL) THEN 1 ELSE 0 END
 		WHERE parent = ?1 AND parent <> '' AND folded = 1`, sid, id)
 	return err

@@ -215,6 +215,16 @@ type termTable struct{ df map[string]int64 }
 
 func newTermTable() *termTable { return &termTable{df: make(map[string]int64)} }
 
+// isBehind reports whether frequencies wait to be written.
+func (t *termTable) isBehind() bool {
+	for _, df := range t.df {
+		if df > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // addTerms counts documents by the tokens that they have.
 func (w *writer) addTerms(v *vocabulary) error {
 	var fresh []int

@@ -62,32 +62,6 @@ type usageRow struct {
 	cost, recorded       int64
 }
 
-// findResponses finds out which of a batch's responses the index already has. Nearly always
-// there are none, and then their rows need not be looked up one by one.
-func (w *writer) findResponses(chunks []*chunk) error {
-	var asked []string
-	for _, c := range chunks {
-		for _, rec := range c.records {
-			if rec.usage != nil {
-				asked = append(asked, rec.usage.response)
-			}
-		}
-	}
-	w.responses, w.known = make(map[string]*usageRow, len(asked)), make(map[string]bool)
-	if len(asked) == 0 {
-		return nil
-	}
-	rows, err := w.QueryContext(w.ctx, `SELECT atom FROM json_each(?) WHERE EXISTS (SELECT 1 FROM usage WHERE response = atom)`, marshal(asked))
-	if err != nil {
-		return err
-	}
-	known, err := scanColumn[string](rows)
-	for _, response := range known {
-		w.known[response] = true
-	}
-	return err
-}
-
 // addUsage adds a response. Messages of one response repeat its usage, or have larger numbers
 // as it grows: the greatest count, in whatever order they come. Of the sessions that have the
 // response, the oldest is charged.
@@ -178,7 +152,7 @@ func (w *writer) share(s *state, response string) error {
 		}
 		s.headed = headed
 	}
-	if _, err := w.exec(`UPDATE sessions SET created = ? WHERE id = ?`, s.created, s.id); err != nil {
+	if err := w.exec(`UPDATE sessions SET created = ? WHERE id = ?`, s.created, s.id); err != nil {
 		return err
 	}
 	return w.charge(response)
@@ -196,7 +170,7 @@ func (w *writer) raiseUsage(s *state, id int64, row *usageRow) error {
 	s.billed -= billed(was.counts)
 	was.raise(row)
 	s.billed += billed(was.counts)
-	_, err = w.exec(`UPDATE usage SET input = ?, cache_read = ?, cache_write = ?, output = ?, reasoning = ?, cache_hour = ?, cost = ?, tool = ? WHERE id = ?`,
+	err = w.exec(`UPDATE usage SET input = ?, cache_read = ?, cache_write = ?, output = ?, reasoning = ?, cache_hour = ?, cost = ?, tool = ? WHERE id = ?`,
 		c[0], c[1], c[2], c[3], c[4], c[5], was.cost, was.names[2], id)
 	return err
 }
@@ -206,14 +180,14 @@ func billed(counts counts) int64 { return counts[0] + counts[1] + counts[2] + co
 
 // charge counts a response in the oldest session that has it, and only there.
 func (w *writer) charge(response string) error {
-	_, err := w.exec(`UPDATE usage SET counted = CASE WHEN id = (
+	err := w.exec(`UPDATE usage SET counted = CASE WHEN id = (
 			SELECT u.id FROM usage u JOIN sessions s ON s.id = u.id >> 32
 			WHERE u.response = ?1 ORDER BY s.created, s.name IS NOT NULL, s.name, s.id LIMIT 1) THEN 1 ELSE 0 END
 		WHERE response = ?1`, response)
 	if err != nil {
 		return err
 	}
-	_, err = w.exec(`INSERT INTO stale (session) SELECT id >> 32 FROM usage WHERE response = ? ON CONFLICT DO NOTHING`, response)
+	err = w.exec(`INSERT INTO stale (session) SELECT id >> 32 FROM usage WHERE response = ? ON CONFLICT DO NOTHING`, response)
 	return err
 }
 
@@ -231,7 +205,7 @@ func (w *writer) dropUsage(session int64) error {
 	if err != nil {
 		return err
 	}
-	if _, err := w.exec(`DELETE FROM usage WHERE id BETWEEN ? AND ?`, session<<32, session<<32|math.MaxUint32); err != nil {
+	if err := w.exec(`DELETE FROM usage WHERE id BETWEEN ? AND ?`, session<<32, session<<32|math.MaxUint32); err != nil {
 		return err
 	}
 	for _, response := range responses {

@@ -6,10 +6,13 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/coppice-dev/coppice/index/room"
+	"github.com/coppice-dev/coppice/session"
 )
 
 // writer writes records into the database, within one transaction. What it remembers
@@ -29,13 +32,17 @@ type writer struct {
 	responses map[string]*usageRow
 	known     map[string]bool
 
+	states  map[string]*state // of the logs in the batch
 	docs    []docRow
 	linked  map[string]bool // sessions whose chain may have changed, by their ids
+	headed  []string        // the ids of sessions that others may name
 	terms   *termTable
 	places  *docPlaces
 	nextDoc int64
-	// lastSession is the greatest id of a session, once one was needed: nobody else adds
-	// sessions during our transaction.
+	newest  int64 // the greatest id of a document before the batch
+	// lastName is the greatest number of a name and lastSession the greatest id of a session, once
+	// one was needed: nobody else adds any during our transaction.
+	lastName    int64
 	lastSession int64
 	tokens      int64 // in the new documents
 	entries     int64 // written
@@ -55,14 +62,12 @@ type docRow struct {
 	written            bool // the row is in the table
 }
 
-func (r *catching) newWriter(tx room.Tx) (*writer, error) {
+func (r *catching) newWriter(tx room.Tx) *writer {
 	// Nobody watches for the end of the context: that would cost more than most statements.
 	// The callers check now and then.
-	ctx := context.WithoutCancel(r.ctx)
-	w := startWriter(ctx, tx)
+	w := startWriter(context.WithoutCancel(r.ctx), tx)
 	w.terms, w.places = r.terms, &r.places
-	err := tx.QueryRowContext(ctx, `SELECT value FROM counters WHERE name = 'docs'`).Scan(&w.nextDoc)
-	return w, err
+	return w
 }
 
 func startWriter(ctx context.Context, tx room.Tx) *writer {
@@ -76,16 +81,27 @@ func startWriter(ctx context.Context, tx room.Tx) *writer {
 	}
 }
 
-// exec returns how many rows a statement changed.
-func (w *writer) exec(query string, args ...any) (int64, error) {
-	if err := w.show(query); err != nil {
-		return 0, err
-	}
-	res, err := w.tx.ExecContext(w.ctx, query, args...)
+// exec runs a statement. A room may wait with it until something is asked, and only then say what
+// is wrong with it.
+func (w *writer) exec(query string, args ...any) error {
+	_, err := w.result(query, args...)
+	return err
+}
+
+// count runs a statement and returns how many rows it changed.
+func (w *writer) count(query string, args ...any) (int64, error) {
+	res, err := w.result(query, args...)
 	if err != nil {
 		return 0, err
 	}
 	return res.RowsAffected()
+}
+
+func (w *writer) result(query string, args ...any) (sql.Result, error) {
+	if err := w.show(query); err != nil {
+		return nil, err
+	}
+	return w.tx.ExecContext(w.ctx, query, args...)
 }
 
 // QueryContext implements querier.
@@ -119,24 +135,118 @@ func scanRow(row *sql.Row, dest []any) (bool, error) {
 	return err == nil, err
 }
 
+// look reads at once what the rows of a batch need to know: the states of its logs, the numbers
+// of names, which of its responses the index already has (nearly always none, and then their
+// rows need not be looked up one by one), and which numbers documents have.
+func (w *writer) look(chunks []*chunk) (err error) {
+	logs := make([]string, 0, len(chunks))
+	for _, c := range chunks {
+		logs = append(logs, c.job.stat.Name)
+	}
+	if w.states, err = w.loadStates(logs); err != nil {
+		return err
+	}
+	for _, s := range w.states {
+		w.expect(s.cwd, s.agent)
+		for _, c := range s.calls {
+			w.expect(c[1])
+		}
+	}
+	w.responses, w.known = make(map[string]*usageRow), make(map[string]bool)
+	responses := []string{}
+	for _, c := range chunks {
+		for _, rec := range c.records {
+			w.expectOf(rec)
+			if rec.usage != nil {
+				responses = append(responses, rec.usage.response)
+			}
+		}
+	}
+	rows, err := w.QueryContext(w.ctx, `SELECT 0, name, id FROM names WHERE name IN (SELECT atom FROM json_each(?))
+		UNION ALL SELECT 1, response, 0 FROM usage WHERE response IN (SELECT atom FROM json_each(?))
+		UNION ALL SELECT 2, '', value FROM counters WHERE name = 'docs'
+		UNION ALL SELECT 3, '', coalesce(max(id), -1) FROM docs`,
+		marshal(slices.AppendSeq([]string{}, maps.Keys(w.names))), marshal(responses))
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var what, n int64
+		var name string
+		if err := rows.Scan(&what, &name, &n); err != nil {
+			return err
+		}
+		switch what {
+		case 0:
+			w.names[name] = n
+		case 1:
+			w.known[name] = true
+		case 2:
+			w.nextDoc = n
+		case 3:
+			w.newest = n
+		}
+	}
+	return rows.Err()
+}
+
+// expect notes names that will need their numbers. What JSON cannot hold is looked up by itself.
+func (w *writer) expect(names ...string) {
+	for _, name := range names {
+		if name != "" && utf8.ValidString(name) && !strings.Contains(name, "\x00") {
+			w.names[bounded(name)] = 0
+		}
+	}
+}
+
+// expectOf notes the names that a record needs.
+func (w *writer) expectOf(rec *record) {
+	w.expect(rec.role, rec.model)
+	if rec.header != nil {
+		w.expect(rec.header.CWD, session.AgentOf(rec.header))
+	}
+	if u := rec.usage; u != nil {
+		w.expect(u.provider, u.model, u.tool)
+	}
+	for i := range rec.docs {
+		w.expect(rec.docs[i].role, rec.docs[i].tool)
+	}
+}
+
 // nameID returns the number of a name; 0 for "".
-func (w *writer) nameID(name string) (int64, error) {
+func (w *writer) nameID(name string) (id int64, err error) {
 	if name == "" {
 		return 0, nil
 	}
 	name = bounded(name)
-	if id, ok := w.names[name]; ok {
+	id, asked := w.names[name]
+	if id != 0 {
 		return id, nil
 	}
-	var id int64
-	found, err := w.find([]any{&id}, `SELECT id FROM names WHERE name = ?`, name)
-	if err == nil && !found {
-		if _, err = w.find([]any{&id}, `SELECT coalesce(max(id), 0) + 1 FROM names`); err == nil {
-			_, err = w.exec(`INSERT INTO names (id, name) VALUES (?, ?)`, id, name)
+	if !asked {
+		if _, err := w.find([]any{&id}, `SELECT id FROM names WHERE name = ?`, name); err != nil {
+			return 0, err
+		}
+	}
+	if id == 0 {
+		if id, err = w.newName(name); err != nil {
+			return 0, err
 		}
 	}
 	w.names[name] = id
-	return id, err
+	return id, nil
+}
+
+// newName gives a name a number.
+func (w *writer) newName(name string) (int64, error) {
+	if w.lastName == 0 {
+		if _, err := w.find([]any{&w.lastName}, `SELECT coalesce(max(id), 0) FROM names`); err != nil {
+			return 0, err
+		}
+	}
+	w.lastName++
+	return w.lastName, w.exec(`INSERT INTO names (id, name) VALUES (?, ?)`, w.lastName, name)
 }
 
 // addDocs queues an entry's documents.
@@ -194,7 +304,7 @@ func (w *writer) flush(words *vocabulary) error {
 	if err := w.relink(); err != nil {
 		return err
 	}
-	_, err = w.exec(`UPDATE counters SET value = CASE name WHEN 'docs' THEN ? ELSE value + ? END WHERE name IN ('docs', 'tokens')`, w.nextDoc, w.tokens)
+	err = w.exec(`UPDATE counters SET value = CASE name WHEN 'docs' THEN ? ELSE value + ? END WHERE name IN ('docs', 'tokens')`, w.nextDoc, w.tokens)
 	return err
 }
 

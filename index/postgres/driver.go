@@ -1,13 +1,13 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
 	"io"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -22,12 +22,16 @@ import (
 // and wait for another would wait for each other. So this is a driver whose connections are none.
 // A question takes one of the store's, reads the whole answer and gives it back; a transaction
 // has one of its own. What is asked has its limits, so an answer fits in memory.
+//
+// What a transaction writes waits, and travels with its next question or with its end: a
+// statement mostly takes less time than the way to the server and back. If it fails, so does what
+// it travelled with.
 
 // connector makes connections for database/sql.
 type connector struct {
 	base       postgres.Database
 	translator *translator
-	begin      func(ctx context.Context, tx pgx.Tx) (life, error) // locks the tables
+	begin      func(ctx context.Context, tx *pgxpool.Conn) (life, error) // begins a transaction, and locks the tables
 }
 
 func (c *connector) Connect(context.Context) (driver.Conn, error) { return &conn{connector: c}, nil }
@@ -37,8 +41,10 @@ func (c *connector) Driver() driver.Driver { return nil }
 // conn is a connection: without a transaction, to any server that there is.
 type conn struct {
 	*connector
-	tx   pgx.Tx // nil without one
-	life life   // of the tables that the transaction has locked
+	tx      *pgxpool.Conn // nil without one
+	life    life          // of the tables that the transaction has locked
+	waiting *pgx.Batch    // what the transaction writes
+	results []*result     // of what waits
 }
 
 var (
@@ -48,25 +54,10 @@ var (
 	_ driver.NamedValueChecker = (*conn)(nil)
 )
 
-// querier is a pool or a transaction.
-type querier interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
-}
-
 const (
 	opRead  = "read index"
 	opWrite = "write index"
 )
-
-// ask calls f with what can be asked.
-func (c *conn) ask(ctx context.Context, f func(ctx context.Context, q querier) error) error {
-	if c.tx != nil {
-		return c.base.Explain(opWrite, f(ctx, c.tx))
-	}
-	return c.base.Read(ctx, opRead, func(ctx context.Context, pool *pgxpool.Pool) error { return f(ctx, pool) })
-}
 
 // prepare returns a statement and its arguments as the server wants them, and the full-text
 // query among them, if there is one: the last three arguments are its bounds.
@@ -101,8 +92,19 @@ func (c *conn) QueryContext(ctx context.Context, query string, named []driver.Na
 
 // read returns the whole answer to a question.
 func (c *conn) read(ctx context.Context, text string, args []any) (all *answer, err error) {
-	err = c.ask(ctx, func(ctx context.Context, q querier) error {
-		rows, err := q.Query(ctx, text, args...)
+	if c.tx != nil {
+		c.waiting.Queue(text, args...)
+		err := c.send(ctx, func(answers pgx.BatchResults) (err error) {
+			rows, err := answers.Query()
+			if err == nil {
+				all, err = readAll(rows)
+			}
+			return err
+		})
+		return all, err
+	}
+	err = c.base.Read(ctx, opRead, func(ctx context.Context, pool *pgxpool.Pool) error {
+		rows, err := pool.Query(ctx, text, args...)
 		if err == nil {
 			all, err = readAll(rows)
 		}
@@ -111,14 +113,65 @@ func (c *conn) read(ctx context.Context, text string, args []any) (all *answer, 
 	return all, err
 }
 
+// maxWaiting is how many statements wait at most.
+const maxWaiting = 64
+
+// write lets a statement of the transaction wait.
+func (c *conn) write(ctx context.Context, text string, args []any) (*result, error) {
+	r := &result{conn: c, rows: -1}
+	c.waiting.Queue(text, args...)
+	c.results = append(c.results, r)
+	if len(c.results) < maxWaiting {
+		return r, nil
+	}
+	return r, c.send(ctx, nil)
+}
+
+// send sends what waits. last, if it is not nil, takes the answer to what was queued after that.
+func (c *conn) send(ctx context.Context, last func(pgx.BatchResults) error) (err error) {
+	if c.waiting.Len() == 0 {
+		return nil
+	}
+	answers, results := c.tx.SendBatch(ctx, c.waiting), c.results
+	c.waiting, c.results = new(pgx.Batch), nil
+	for _, r := range results {
+		tag, err := answers.Exec()
+		if err != nil {
+			_ = answers.Close() // with the same error
+			return c.base.Explain(opWrite, err)
+		}
+		r.rows = tag.RowsAffected()
+	}
+	if last != nil {
+		err = last(answers)
+	}
+	return c.base.Explain(opWrite, cmp.Or(err, answers.Close()))
+}
+
+// result is what a statement did. Who wants to know sends it.
+type result struct {
+	conn *conn
+	rows int64 // -1: it waits
+}
+
+// LastInsertId implements driver.Result.
+func (r *result) LastInsertId() (int64, error) { return 0, errors.ErrUnsupported }
+
+// RowsAffected implements driver.Result.
+func (r *result) RowsAffected() (int64, error) {
+	if r.rows >= 0 {
+		return r.rows, nil
+	}
+	err := r.conn.send(context.Background(), nil)
+	return r.rows, err
+}
+
 func (c *conn) ExecContext(ctx context.Context, query string, named []driver.NamedValue) (driver.Result, error) {
+	if c.tx == nil {
+		return nil, errors.ErrUnsupported // an index writes in transactions
+	}
 	text, args, _ := c.prepare(query, named)
-	var tag pgconn.CommandTag
-	err := c.ask(ctx, func(ctx context.Context, q querier) (err error) {
-		tag, err = q.Exec(ctx, text, args...)
-		return err
-	})
-	return driver.RowsAffected(tag.RowsAffected()), err
+	return c.write(ctx, text, args)
 }
 
 // CheckNamedValue implements driver.NamedValueChecker.
@@ -145,29 +198,37 @@ func value(arg any) (any, error) {
 }
 
 func (c *conn) BeginTx(ctx context.Context, _ driver.TxOptions) (driver.Tx, error) {
-	tx, err := c.base.Begin(ctx, opWrite, func(ctx context.Context, tx pgx.Tx) (err error) {
+	tx, err := c.base.Begin(ctx, opWrite, func(ctx context.Context, tx *pgxpool.Conn) (err error) {
 		c.life, err = c.begin(ctx, tx)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	c.tx = tx
+	c.tx, c.waiting, c.results = tx, new(pgx.Batch), nil
 	return c, nil
 }
 
 // Commit implements driver.Tx.
 func (c *conn) Commit() error {
-	tx := c.tx
-	c.tx = nil
-	return c.base.Explain(opWrite, tx.Commit(context.Background()))
+	c.waiting.Queue(`COMMIT`)
+	return c.end(c.send(context.Background(), func(answers pgx.BatchResults) error {
+		tag, err := answers.Exec()
+		if err == nil && tag.String() != "COMMIT" {
+			err = pgx.ErrTxCommitRollback
+		}
+		return err
+	}))
 }
 
 // Rollback implements driver.Tx.
-func (c *conn) Rollback() error {
+func (c *conn) Rollback() error { return c.end(nil) }
+
+// end gives the connection back, and undoes what was not committed.
+func (c *conn) end(err error) error {
 	tx := c.tx
 	c.tx = nil
-	return c.base.Explain(opWrite, tx.Rollback(context.Background()))
+	return cmp.Or(err, c.base.Explain(opWrite, c.base.End(tx)))
 }
 
 func (c *conn) Close() error {

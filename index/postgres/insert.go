@@ -34,10 +34,8 @@ func (w *writer) InsertContext(ctx context.Context, table, names, tail string, a
 	}
 	s := w.conn.translator.translate("INSERT INTO " + table + " (" + names + ") SELECT " + strings.Join(selected, ", ") +
 		" FROM unnest(" + strings.Join(params, ", ") + ") AS r(" + strings.Join(columns, ", ") + ")" + tail)
-	return w.conn.ask(ctx, func(ctx context.Context, q querier) error {
-		_, err := q.Exec(ctx, s.text, arrays...)
-		return err
-	})
+	_, err := w.conn.write(ctx, s.text, arrays)
+	return err
 }
 
 // column returns a column of rows as an array, and the type of its elements; "" if all of them

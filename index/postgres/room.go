@@ -197,16 +197,32 @@ func (r *Room) view(ctx context.Context, filled bool, f func(room.Tables) error)
 	return err
 }
 
-// lock makes a transaction the only one that writes, and returns whose tables it has.
-func (r *Room) lock(ctx context.Context, tx pgx.Tx) (l life, err error) {
-	// With so much memory the index of the words is written in half the time.
-	if _, err := tx.Exec(ctx, `SELECT set_config('lock_timeout', $1, true), set_config('work_mem', '64MB', true)`, fmt.Sprint(r.patience.Milliseconds())); err != nil {
-		return l, err
-	}
+// settings are those of a transaction that writes:
+//
+//   - With so much memory the index of the words is written in half the time.
+//   - A plan is kept that was made when the tables were empty, and reading all of them fast.
+//   - What a crash of the server takes from the end of its log, nobody has been told to have: marks
+//     are removed after that.
+const settings = `SELECT set_config('lock_timeout', $1, true), set_config('work_mem', '64MB', true),
+	set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true), set_config('synchronous_commit', 'off', true)`
+
+// lock begins a transaction that is the only one that writes, and returns whose tables it has.
+func (r *Room) lock(ctx context.Context, tx *pgxpool.Conn) (l life, err error) {
+	b := new(pgx.Batch)
+	b.Queue(`BEGIN`)
+	b.Queue(settings, fmt.Sprint(r.patience.Milliseconds()))
 	for range 2 {
-		err = tx.QueryRow(ctx, r.base.SQL(`SELECT v.version, r.life FROM coppice.index_version v, coppice.index_rooms r
-			WHERE r.tenant = $1 FOR UPDATE OF r`), r.tenant).Scan(&l.version, &l.id)
-		if !errors.Is(err, pgx.ErrNoRows) {
+		b.Queue(r.base.SQL(`SELECT v.version, r.life FROM coppice.index_version v, coppice.index_rooms r
+			WHERE r.tenant = $1 FOR UPDATE OF r`), r.tenant)
+		answers := tx.SendBatch(ctx, b)
+		for range b.Len() - 1 {
+			if _, err := answers.Exec(); err != nil {
+				_ = answers.Close() // with the same error
+				return l, err
+			}
+		}
+		err = answers.QueryRow().Scan(&l.version, &l.id)
+		if b = new(pgx.Batch); !errors.Is(cmp.Or(answers.Close(), err), pgx.ErrNoRows) {
 			break
 		}
 		if err = r.begin(ctx, tx); err != nil {
@@ -228,7 +244,7 @@ func (r *Room) lock(ctx context.Context, tx pgx.Tx) (l life, err error) {
 }
 
 // begin makes the rows that the index of a tenant always has.
-func (r *Room) begin(ctx context.Context, tx pgx.Tx) error {
+func (r *Room) begin(ctx context.Context, tx *pgxpool.Conn) error {
 	tag, err := tx.Exec(ctx, r.base.SQL(`WITH made AS (INSERT INTO coppice.index_rooms VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING tenant)
 		INSERT INTO coppice.index_counters SELECT tenant, name, 0 FROM made, unnest(ARRAY['docs', 'tokens', 'changes', 'sessions']) AS name`),
 		r.tenant, time.Now().UnixNano())

@@ -288,6 +288,53 @@ func TestAnswersWhileAsking(t *testing.T) {
 	}
 }
 
+// TestWritesWait tests that what a transaction writes is seen by what it asks, counted if somebody
+// wants to know, and that a failure ends the transaction, whatever it travels with.
+func TestWritesWait(t *testing.T) {
+	r := mustOpen(t, postgrestest.URL(t))
+	const insert = `INSERT INTO names (id, name) VALUES (?, ?)`
+	mustUpdate(t, r, func(tx room.Tx) error {
+		for n := range 200 { // more than wait
+			if _, err := tx.ExecContext(t.Context(), insert, n, fmt.Sprint(n)); err != nil {
+				return err
+			}
+		}
+		all, err := column[int64](t.Context(), tx, `SELECT count(*) FROM names`)
+		if err != nil || all[0] != 200 {
+			t.Errorf("the transaction sees %d, want 200 (%v)", all, err)
+		}
+		res, err := tx.ExecContext(t.Context(), `DELETE FROM names WHERE id >= ?`, 150)
+		if err != nil {
+			return err
+		}
+		if n, err := res.RowsAffected(); n != 50 || err != nil {
+			t.Errorf("it deleted %d (%v), want 50", n, err)
+		}
+		return nil
+	})
+	for name, then := range map[string]func(tx room.Tx) error{
+		"the end":    func(room.Tx) error { return nil },
+		"a question": func(tx room.Tx) error { _, err := column[int64](t.Context(), tx, `SELECT 1`); return err },
+		"a mistake that is ignored": func(tx room.Tx) error {
+			_, _ = column[int64](t.Context(), tx, `SELECT 1`)
+			return nil
+		},
+	} {
+		err := update(t.Context(), r, func(tx room.Tx) error {
+			for _, n := range []int{1000, 7} { // which is there
+				if _, err := tx.ExecContext(t.Context(), insert, n, fmt.Sprint(n)); err != nil {
+					return err
+				}
+			}
+			return then(tx)
+		})
+		if err == nil {
+			t.Errorf("before %s: no error", name)
+		}
+		want(t, r, []int64{150}, `SELECT count(*) FROM names`)
+	}
+}
+
 // count adds one to a counter, as programs do that keep what they have read.
 func count(ctx context.Context, r *index.Room) error {
 	return update(ctx, r, func(tx room.Tx) error {

@@ -58,10 +58,12 @@ func (c *conn) inSteps(ctx context.Context, text string, args []any, m room.Matc
 }
 
 // newest returns the id of the newest text in a range, or nil.
-func (c *conn) newest(ctx context.Context, low, high int64) (newest *int64, err error) {
-	err = c.ask(ctx, func(ctx context.Context, q querier) error {
-		return q.QueryRow(ctx, c.base.SQL(`SELECT max(id) FROM coppice.index_texts WHERE tenant = $1 AND id BETWEEN $2 AND $3`),
-			c.base.Tenant(), low, high).Scan(&newest)
-	})
-	return newest, err
+func (c *conn) newest(ctx context.Context, low, high int64) (*int64, error) {
+	all, err := c.read(ctx, c.base.SQL(`SELECT max(id) FROM coppice.index_texts WHERE tenant = $1 AND id BETWEEN $2 AND $3`),
+		[]any{c.base.Tenant(), low, high})
+	if err != nil || all.rows[0][0] == nil {
+		return nil, err
+	}
+	newest := all.rows[0][0].(int64)
+	return &newest, nil
 }

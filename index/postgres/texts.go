@@ -143,7 +143,11 @@ func (w *writer) AddTexts(ctx context.Context, texts []room.Text, words []string
 				w.room.tenant, ids, all[:n]); err != nil {
 				return err
 			}
-			all, texts = all[n:], texts[n:]
+			if all, texts = all[n:], texts[n:]; len(all) > 0 { // they take too much memory to wait together
+				if err := w.conn.send(ctx, nil); err != nil {
+					return err
+				}
+			}
 		}
 		return nil
 	}
@@ -161,10 +165,8 @@ func (w *writer) DropTexts(ctx context.Context, ids []int64) error {
 
 // exec runs a statement as it is.
 func (w *writer) exec(ctx context.Context, statement string, args ...any) error {
-	return w.conn.ask(ctx, func(ctx context.Context, q querier) error {
-		_, err := q.Exec(ctx, w.room.base.SQL(statement), args...)
-		return err
-	})
+	_, err := w.conn.write(ctx, w.room.base.SQL(statement), args)
+	return err
 }
 
 // tsquery returns a full-text query in PostgreSQL's language.

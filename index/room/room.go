@@ -83,6 +83,8 @@ type Tables interface {
 // Tx is a transaction that writes.
 type Tx interface {
 	Querier
+	// ExecContext writes. It may wait until something is asked or the transaction ends, and only
+	// then fail; asking the result for the number of rows is asking.
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	// InsertContext writes rows of a table. The arguments are those of one row after the
 	// other; then follows what comes after the rows, such as ON CONFLICT.

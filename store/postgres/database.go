@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -25,19 +24,29 @@ func (d Database) Read(ctx context.Context, op string, ask func(ctx context.Cont
 	return d.store.read(ctx, op, "", func(ctx context.Context) error { return ask(ctx, d.store.pool) })
 }
 
-// Begin begins a transaction, in which it calls take, as Read calls ask. Transactions that wait
-// have connections to themselves, so that those they wait for find one.
-func (d Database) Begin(ctx context.Context, op string, take func(ctx context.Context, tx pgx.Tx) error) (tx pgx.Tx, err error) {
+// Begin calls take, as Read calls ask, to begin a transaction on a connection that is then the
+// caller's until End. Those who wait for a transaction have connections to themselves, so that those they wait for
+// find one.
+func (d Database) Begin(ctx context.Context, op string, take func(ctx context.Context, conn *pgxpool.Conn) error) (conn *pgxpool.Conn, err error) {
 	err = d.store.read(ctx, op, "", func(ctx context.Context) (err error) {
-		if tx, err = d.store.locks.pool.Begin(ctx); err != nil {
+		if conn, err = d.store.locks.pool.Acquire(ctx); err != nil {
 			return err
 		}
-		if err = take(ctx, tx); err != nil {
-			_ = tx.Rollback(context.WithoutCancel(ctx)) // which closes a connection that does not answer
+		if err = take(ctx, conn); err != nil {
+			_ = d.End(conn) // which closes a connection that does not answer
 		}
 		return err
 	})
-	return tx, err
+	return conn, err
+}
+
+// End gives a connection of Begin back. A transaction that it is still in is undone.
+func (d Database) End(conn *pgxpool.Conn) (err error) {
+	defer conn.Release()
+	if conn.Conn().PgConn().TxStatus() != 'I' {
+		_, err = conn.Exec(context.Background(), `ROLLBACK`)
+	}
+	return err
 }
 
 // Explain makes an error of the driver one of the store.
