@@ -93,6 +93,17 @@ func open(t *testing.T, address string) *home.Home {
 	return h
 }
 
+// Who has no token, or another one, is told so, and nothing else goes wrong.
+func TestUnauthorized(t *testing.T) {
+	t.Parallel()
+	_, address := serve(t, home.Admin)
+	for _, given := range []string{"", "another"} {
+		if _, err := client.Open(t.Context(), address, &client.Options{Token: given}); home.KindOf(err) != home.KindUnauthorized || home.HintOf(err) == "" {
+			t.Errorf("open with the token %q: %v (%s)", given, err, home.KindOf(err))
+		}
+	}
+}
+
 func must[T any](t *testing.T) func(T, error) T {
 	return func(v T, err error) T {
 		t.Helper()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"syscall"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/remote"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
@@ -30,8 +32,10 @@ const (
 	KindCorrupt     Kind = "corrupt"     // bytes that cannot be read
 	KindConflict    Kind = "conflict"    // another writer came first; look and try again
 	KindInterrupted Kind = "interrupted" // the caller no longer waits for the answer
-	KindForbidden   Kind = "forbidden"   // the caller may not do this: see Confine
+	KindForbidden   Kind = "forbidden"   // the caller, or this program, may not do this
 	KindNoSpace     Kind = "no_space"    // the disk is full; try again when there is room
+
+	KindUnauthorized Kind = "unauthorized" // the server wants a token that it knows
 
 	KindDenied      Kind = "denied"      // the model's provider wants a key, or another one
 	KindLimited     Kind = "limited"     // the provider wants fewer requests; ask again later
@@ -63,6 +67,8 @@ func KindOf(err error) Kind {
 		return sent.Kind
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return KindInterrupted
+	case errors.Is(err, remote.ErrUnauthorized):
+		return KindUnauthorized
 	case errors.Is(err, errForbidden):
 		return KindForbidden
 	case errors.Is(err, ErrPartial), errors.Is(err, ErrIncomplete):
@@ -95,6 +101,8 @@ func KindOf(err error) Kind {
 		return KindTooLarge
 	case vfs.NoSpace(err):
 		return KindNoSpace
+	case errors.Is(err, fs.ErrPermission):
+		return KindForbidden
 	}
 	return KindError
 }
@@ -180,7 +188,7 @@ func (e *ErrorInfo) As(target any) bool {
 var sentinels = map[Kind]error{
 	KindInvalid: session.ErrInvalid, KindPartial: ErrPartial, KindNotFound: session.ErrNotExist, KindExists: session.ErrExist,
 	KindTooLarge: session.ErrTooLarge, KindLocked: session.ErrLocked, KindCorrupt: session.ErrCorrupt, KindConflict: session.ErrConflict,
-	KindNoSpace: syscall.ENOSPC,
+	KindNoSpace: syscall.ENOSPC, KindForbidden: fs.ErrPermission, KindUnauthorized: remote.ErrUnauthorized,
 }
 
 // described returns an error as data, or nil if there is none.

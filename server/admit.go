@@ -168,7 +168,7 @@ func (a *admission) grantTo(ctx context.Context, token string) (*Grant, error) {
 		var err error
 		if g, err = a.o.Authorize(ctx, token); errors.Is(err, ErrUnauthorized) {
 			return nil, &Problem{
-				Status: http.StatusUnauthorized, Kind: kindUnauthorized, Detail: ErrUnauthorized.Error(),
+				Status: http.StatusUnauthorized, Kind: home.KindUnauthorized, Detail: ErrUnauthorized.Error(),
 				Hint: "send it as Authorization: Bearer TOKEN; coppice token add NAME makes one",
 			}
 		} else if err != nil {

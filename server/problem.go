@@ -29,10 +29,6 @@ type Problem struct {
 	retryAfter string
 }
 
-// kindUnauthorized is the kind of an answer to one who has no valid token. The home does not
-// know of tokens.
-const kindUnauthorized home.Kind = "unauthorized" // a valid token is needed
-
 // Wrong is a field of a request that is wrong.
 type Wrong struct {
 	Field   string `json:"field"`
@@ -47,22 +43,23 @@ func problemf(status int, kind home.Kind, format string, args ...any) *Problem {
 
 // statuses are the HTTP statuses of the kinds of errors.
 var statuses = map[home.Kind]int{
-	home.KindInvalid:     http.StatusUnprocessableEntity,
-	home.KindPartial:     http.StatusUnprocessableEntity,
-	home.KindNotFound:    http.StatusNotFound,
-	home.KindExists:      http.StatusConflict,
-	home.KindConflict:    http.StatusConflict,
-	home.KindLocked:      http.StatusLocked,
-	home.KindTooLarge:    http.StatusRequestEntityTooLarge,
-	home.KindCorrupt:     http.StatusUnprocessableEntity,
-	home.KindInterrupted: http.StatusServiceUnavailable,
-	home.KindOverflow:    http.StatusUnprocessableEntity,
-	home.KindDenied:      http.StatusBadGateway, // the model's provider wants a key, not this server
-	home.KindRefused:     http.StatusBadGateway,
-	home.KindUnavailable: http.StatusBadGateway,
-	home.KindLimited:     http.StatusServiceUnavailable,
-	home.KindForbidden:   http.StatusForbidden,
-	home.KindNoSpace:     http.StatusInsufficientStorage,
+	home.KindInvalid:      http.StatusUnprocessableEntity,
+	home.KindPartial:      http.StatusUnprocessableEntity,
+	home.KindNotFound:     http.StatusNotFound,
+	home.KindExists:       http.StatusConflict,
+	home.KindConflict:     http.StatusConflict,
+	home.KindLocked:       http.StatusLocked,
+	home.KindTooLarge:     http.StatusRequestEntityTooLarge,
+	home.KindCorrupt:      http.StatusUnprocessableEntity,
+	home.KindInterrupted:  http.StatusServiceUnavailable,
+	home.KindOverflow:     http.StatusUnprocessableEntity,
+	home.KindDenied:       http.StatusBadGateway, // the model's provider wants a key, not this server
+	home.KindRefused:      http.StatusBadGateway,
+	home.KindUnavailable:  http.StatusBadGateway,
+	home.KindLimited:      http.StatusServiceUnavailable,
+	home.KindForbidden:    http.StatusForbidden,
+	home.KindUnauthorized: http.StatusUnauthorized,
+	home.KindNoSpace:      http.StatusInsufficientStorage,
 }
 
 // problem turns an error into what the caller may know about it. An unexpected error may
