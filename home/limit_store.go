@@ -317,7 +317,7 @@ func (v *view) Changes(ctx context.Context, _ string) (store.Changes, error) {
 }
 
 // Settle implements store.Store.
-func (v *view) Settle(context.Context, string, string, *store.Stat) error { return nil }
+func (v *view) Settle(context.Context, string, map[string]*store.Stat) error { return nil }
 
 // Limits implements store.Store.
 func (v *view) Limits() store.Limits { return v.real.Limits() }

@@ -4,6 +4,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/coppice-dev/coppice/store"
@@ -33,7 +35,8 @@ import (
 //   - if the last one was sweepEvery ago, or the clock was set back,
 //   - in a store of up to sweepAlways sessions, where it costs next to nothing.
 //
-// The last three are for programs that leave no marks.
+// The last three are for programs that leave no marks. In a store that has none, because the
+// listing is empty, they do not apply.
 const (
 	sweepEvery  = 10 * time.Minute
 	sweepAlways = 1_000
@@ -59,7 +62,7 @@ func (r *catching) survey() (map[string]*known, []job, error) {
 	}
 	now := time.Now().UnixMilli()
 	r.sweep = r.sweep || r.changes.Epoch == "" || r.changes.Epoch != last.epoch ||
-		last.sessions <= r.ix.sweepAlways || now < last.time || now-last.time > sweepEvery.Milliseconds()
+		r.changes.Listing != "" && (last.sessions <= r.ix.sweepAlways || now < last.time || now-last.time > sweepEvery.Milliseconds())
 	if !r.sweep {
 		logs, jobs, explained, err := r.compareMarked()
 		if err != nil || explained || r.changes.Listing == last.listing {
@@ -95,8 +98,8 @@ func (r *catching) noteSweep() error {
 		return err
 	}
 	if r.sweep {
-		if last.epoch == r.changes.Epoch && last.listing == r.changes.Listing && last.sessions == r.report.Sessions && last.sessions <= r.ix.sweepAlways {
-			return nil // the next CatchUp will sweep anyway
+		if last.epoch == r.changes.Epoch && last.listing == r.changes.Listing && last.sessions == r.report.Sessions && (last.listing == "" || last.sessions <= r.ix.sweepAlways) {
+			return nil // nobody asks when it was
 		}
 		last = swept{epoch: r.changes.Epoch, time: time.Now().UnixMilli(), sessions: r.report.Sessions}
 	}
@@ -108,41 +111,51 @@ func (r *catching) noteSweep() error {
 	})
 }
 
-// settle removes the marks that the index has handled, and records the sweep.
+// settle removes the marks of sessions that are as the index has recorded them, and records the
+// sweep. It reads the records from the database: another process may have written them.
 func (r *catching) settle() error {
 	if r.changes.Epoch == "" {
 		return nil
 	}
-	for _, name := range r.changes.Names {
-		if err := r.settleMark(name); err != nil {
+	for names := range slices.Chunk(r.changes.Names, settleBatch) {
+		seen, err := r.recorded(names)
+		if err != nil {
 			return err
+		}
+		if err := r.ix.store.Settle(r.ctx, r.ix.room.Reader(), seen); err != nil {
+			if r.ctx.Err() != nil {
+				return r.ctx.Err()
+			}
+			r.ix.opts.Logger.Debug("marks stay", "cause", err) // each costs a comparison every time
 		}
 	}
 	return r.noteSweep()
 }
 
-// settleMark removes one mark if the session is as the index has recorded it. It reads that
-// from the database: another process may have written it.
-func (r *catching) settleMark(name string) error {
-	stat := store.Stat{Name: name}
-	var modified int64
-	was := &stat
-	err := r.db.QueryRowContext(r.ctx, `SELECT size, modified, archived FROM sessions WHERE name = ?`, name).
-		Scan(&stat.Size, &modified, &stat.Archived)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		was = nil
-	case err != nil:
-		return err
+// settleBatch is how many marks are removed at once.
+const settleBatch = 500
+
+// recorded returns what the index has recorded of sessions: nil for one that it does not know.
+func (r *catching) recorded(names []string) (map[string]*store.Stat, error) {
+	seen, args := make(map[string]*store.Stat, len(names)), make([]any, len(names))
+	for i, name := range names {
+		seen[name], args[i] = nil, name
 	}
-	stat.Modified = time.Unix(0, modified)
-	if err := r.ix.store.Settle(r.ctx, r.ix.room.Reader(), name, was); err != nil {
-		if r.ctx.Err() != nil {
-			return r.ctx.Err()
+	rows, err := r.db.QueryContext(r.ctx, `SELECT name, size, modified, archived FROM sessions WHERE name IN (?`+strings.Repeat(", ?", len(names)-1)+`)`, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var stat store.Stat
+		var modified int64
+		if err := rows.Scan(&stat.Name, &stat.Size, &modified, &stat.Archived); err != nil {
+			return nil, err
 		}
-		r.ix.opts.Logger.Debug("a mark stays", "session", name, "cause", err) // it costs a comparison each time
+		stat.Modified = time.Unix(0, modified)
+		seen[stat.Name] = &stat
 	}
-	return nil
+	return seen, rows.Err()
 }
 
 // compareMarked compares the marked sessions. explained says that one of them

@@ -13,6 +13,7 @@ type Changes struct {
 	// Names are the marked logs.
 	Names []string
 	// Listing differs from the last time if any process has created or removed logs
-	// since.
+	// since. It is empty if every change there can be leaves a mark, so that logs without
+	// one need not be looked at.
 	Listing string
 }

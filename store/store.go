@@ -102,10 +102,10 @@ type Store interface {
 	// Changes returns which logs may have changed since a reader, such as an index, gave back
 	// their marks. If the store does not know, or not for this reader, there is no Epoch.
 	Changes(ctx context.Context, reader string) (Changes, error)
-	// Settle removes a reader's mark on a log if the log is still as was describes it and is
-	// not being changed; a nil was means that the log does not exist. Otherwise, or with an
+	// Settle removes a reader's marks on the logs named, if each is still as seen describes it
+	// and is not being changed; nil means that the log does not exist. Otherwise, or with an
 	// error, the mark stays.
-	Settle(ctx context.Context, reader, name string, was *Stat) error
+	Settle(ctx context.Context, reader string, seen map[string]*Stat) error
 	// Limits returns the limits of the store.
 	Limits() Limits
 	// Where says where the store is, for people: a directory, or a URL.

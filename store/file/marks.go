@@ -187,7 +187,15 @@ func (s *Store) makeStamp(path string) ([]byte, error) {
 
 // Settle implements store.Store, by rule 2. The reader's name does not matter: by rule 5
 // there is only one.
-func (s *Store) Settle(ctx context.Context, _, name string, was *store.Stat) error {
+func (s *Store) Settle(ctx context.Context, _ string, seen map[string]*store.Stat) error {
+	var failed []error
+	for name, was := range seen {
+		failed = append(failed, s.settle(ctx, name, was))
+	}
+	return errors.Join(failed...)
+}
+
+func (s *Store) settle(ctx context.Context, name string, was *store.Stat) error {
 	if err := s.check(ctx, "settle", name); err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func settle(t *testing.T, st *file.Store, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := st.Settle(t.Context(), st.IndexPath(), name, &stat); err != nil {
+	if err := st.Settle(t.Context(), st.IndexPath(), map[string]*store.Stat{name: &stat}); err != nil {
 		t.Fatal(err)
 	}
 	if got := marked(t, st); len(got) > 0 {
@@ -77,7 +77,7 @@ func TestEveryChangeLeavesAMark(t *testing.T) {
 		if got := marked(t, st); !slices.Equal(got, []string{"a"}) {
 			t.Fatalf("remove: marked %q", got)
 		}
-		if err := st.Settle(ctx, st.IndexPath(), "a", nil); err != nil {
+		if err := st.Settle(ctx, st.IndexPath(), map[string]*store.Stat{"a": nil}); err != nil {
 			t.Fatal(err)
 		}
 		items, err := st.Trash().List(ctx)
@@ -103,7 +103,7 @@ func TestSettleKeepsTheMarkOfWhatHasChanged(t *testing.T) {
 	}
 	storetest.MustAppend(t, log, "{}")
 	for _, was := range []*store.Stat{&was, nil} {
-		if err := st.Settle(t.Context(), st.IndexPath(), "a", was); err != nil {
+		if err := st.Settle(t.Context(), st.IndexPath(), map[string]*store.Stat{"a": was}); err != nil {
 			t.Fatal(err)
 		}
 		if got := marked(t, st); !slices.Equal(got, []string{"a"}) {
@@ -124,7 +124,7 @@ func TestSettleLeavesAWriterItsMark(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := st.Settle(t.Context(), st.IndexPath(), "a", &stat); err != nil {
+	if err := st.Settle(t.Context(), st.IndexPath(), map[string]*store.Stat{"a": &stat}); err != nil {
 		t.Fatal(err)
 	}
 	if got := marked(t, st); !slices.Equal(got, []string{"a"}) {

@@ -2,8 +2,7 @@ package postgres
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
+	"maps"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -16,7 +15,8 @@ import (
 //
 // A mark is a column of the log's row, which every statement that changes the log also sets.
 // So a mark and the change that it is of are committed together, and no reader has to know in
-// which order others commit, or what their clocks show.
+// which order others commit, or what their clocks show. Nobody else writes to the tables, so
+// there is no listing to compare.
 const Index = "index"
 
 // Changes implements store.Store.
@@ -33,37 +33,50 @@ func (s *Store) Changes(ctx context.Context, reader string) (store.Changes, erro
 		}
 		return err
 	})
-	// A log that was created or removed is marked. So the listing is explained by the marks.
-	slices.Sort(c.Names)
-	sum := sha256.New()
-	for _, name := range c.Names {
-		sum.Write([]byte(name + "\x00"))
-	}
-	c.Listing = hex.EncodeToString(sum.Sum(nil)[:8])
 	return c, err
 }
 
-// Settle implements store.Store. A statement that is changing the log has its row locked; when
-// it is done, the conditions are looked at again. It does not wait for the disk: if the server
-// crashes, the log may be marked again, and is looked at once more.
-func (s *Store) Settle(ctx context.Context, reader, name string, was *store.Stat) error {
+// settleBatch is how many logs are settled in one round trip and one transaction.
+const settleBatch = 500
+
+// Settle implements store.Store. A statement that is changing a log has its row locked; when it
+// is done, the conditions are looked at again. It does not wait for the disk: if the server
+// crashes, logs may be marked again, and are looked at once more.
+func (s *Store) Settle(ctx context.Context, reader string, seen map[string]*store.Stat) error {
 	const op = "settle"
-	if err := s.admit(ctx, op, name); err != nil || reader != Index || s.trashed {
+	if err := s.ready(ctx, op, ""); err != nil || reader != Index || s.trashed {
 		return err
 	}
-	k := s.keyOf(name)
-	return s.write(ctx, op, name, func(ctx context.Context) (err error) {
-		if was == nil {
-			_, err = s.pool.Exec(ctx, s.sql(`UPDATE coppice.logs SET marked = false WHERE tenant = $1 AND log = $2 AND slot > 0 AND marked AND `+unsynced+`
-				AND NOT EXISTS (SELECT FROM coppice.logs WHERE tenant = $1 AND log = $2 AND slot = 0)`), s.tenant, k.log)
+	size := settleBatch
+	if s.single {
+		size = 1
+	}
+	// All settle in the same order, so that they do not wait for each other in a circle.
+	for names := range slices.Chunk(slices.Sorted(maps.Keys(seen)), size) {
+		if err := s.write(ctx, op, "", func(ctx context.Context) error {
+			var all pgx.Batch
+			for _, name := range names {
+				if log, was := s.keyOf(name).log, seen[name]; was == nil {
+					all.Queue(s.sql(settleGone), s.tenant, log)
+				} else {
+					all.Queue(s.sql(settleLog), s.tenant, log, was.Size, was.Modified)
+				}
+			}
+			return s.pool.SendBatch(ctx, &all).Close()
+		}); err != nil {
 			return err
 		}
-		_, err = s.pool.Exec(ctx, s.sql(`UPDATE coppice.logs l SET marked = false
-			WHERE tenant = $1 AND log = $2 AND marked AND `+unsynced+` AND (slot > 0 OR tail = $3 AND modified = $4) AND EXISTS (
-				SELECT FROM coppice.logs WHERE tenant = $1 AND log = $2 AND slot = 0 AND tail = $3 AND modified = $4)`), s.tenant, k.log, was.Size, was.Modified)
-		return err
-	})
+	}
+	return nil
 }
+
+const (
+	settleLog = `UPDATE coppice.logs l SET marked = false
+		WHERE tenant = $1 AND log = $2 AND marked AND ` + unsynced + ` AND (slot > 0 OR tail = $3 AND modified = $4) AND EXISTS (
+			SELECT FROM coppice.logs WHERE tenant = $1 AND log = $2 AND slot = 0 AND tail = $3 AND modified = $4)`
+	settleGone = `UPDATE coppice.logs SET marked = false WHERE tenant = $1 AND log = $2 AND slot > 0 AND marked AND ` + unsynced + `
+		AND NOT EXISTS (SELECT FROM coppice.logs WHERE tenant = $1 AND log = $2 AND slot = 0)`
+)
 
 // unsynced is a condition that always holds. With it a statement does not wait for the disk.
 const unsynced = `(SELECT set_config('synchronous_commit', 'off', true)) IS NOT NULL`

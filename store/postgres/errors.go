@@ -49,7 +49,7 @@ func judgeCode(code string) verdict {
 	switch code {
 	case "40001", "40P01": // serialization failure, deadlock: rolled back
 		return refused
-	case "57P03", "53300", "25006": // starting or stopping, too many connections, a standby
+	case "57P03", "53300": // starting or stopping, too many connections
 		return refused
 	case "57P01", "57P02", "57P05", "25P03": // the connection was ended, perhaps after the commit
 		return lost
@@ -152,6 +152,8 @@ func (s *Store) fail(op, name string, err error) error {
 		e.Kind, e.Hint = store.ErrUnavailable, "the server is slow or overloaded; try again later"
 	case "42501": // insufficient privilege
 		e.Err, e.Hint = fmt.Errorf("%w: %w", fs.ErrPermission, err), "ask the owner of the database: SELECT coppice.admit(role, tenant, writes)"
+	case "25006": // a standby, or a database that its owner has made read-only
+		e.Path, e.Err, e.Hint = s.where, fmt.Errorf("%w: %w", fs.ErrPermission, err), "write to the primary; if the URL names several servers, target_session_attrs=read-write finds it"
 	case "28P01", "28000": // wrong password, no such role
 		e.Path, e.Hint = s.where, "check the role in the URL, and its password in PGPASSWORD or ~/.pgpass"
 	case "3D000": // no such database

@@ -4,7 +4,9 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"strings"
@@ -70,6 +72,7 @@ const synchronous = `SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_sta
 func TestStandby(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
+	t.Run("Read", func(t *testing.T) { testStandbyRead(t, p) })
 	t.Run("Promoted", func(t *testing.T) { testPromoted(t, p) })
 	p.follow(t, p.standby.Dir)
 	t.Run("NotReplicated", func(t *testing.T) { testNotReplicated(t, p) })
@@ -109,6 +112,37 @@ func (p *pair) failOver(t *testing.T) {
 func (p *pair) url(conns string) string {
 	u := p.primary.URL(url.Values{"target_session_attrs": {"read-write"}, "pool_max_conns": {conns}})
 	return strings.Replace(u, url.QueryEscape(p.primary.Dir), url.QueryEscape(p.primary.Dir+","+p.standby.Dir), 1)
+}
+
+// A standby can be read while the primary is written to. What would write is refused at once.
+func testStandbyRead(t *testing.T, p *pair) {
+	s := mustOpen(t, p.primary.URL(nil), nil)
+	log := storetest.MustCreate(t, s, "a", `{"n":0}`)
+	storetest.MustCreate(t, s, "removed", `{}`)
+	if err := errors.Join(s.Remove(t.Context(), "removed"), s.Notes("r").Write(t.Context(), "note", []byte("text"))); err != nil {
+		t.Fatal(err)
+	}
+	standby := mustOpen(t, p.standby.URL(nil), nil)
+	for err := store.ErrNotExist; errors.Is(err, store.ErrNotExist); time.Sleep(10 * time.Millisecond) { // until it has replayed that
+		_, err = standby.Notes("r").Read(t.Context(), "note")
+	}
+	for what, try := range attempts() {
+		if err := try(t.Context(), standby); !errors.Is(err, fs.ErrPermission) {
+			t.Errorf("on a standby, %s: %v", what, err)
+		}
+	}
+	watched, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	lines := 0
+	for _, err := range storetest.MustOpen(t, standby, "a").Watch(watched, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lines++; lines == 2 {
+			break
+		}
+		storetest.MustAppend(t, log, `{"n":1}`)
+	}
 }
 
 // A synchronous standby is promoted again and again while 32 append. Nothing that was
@@ -176,7 +210,7 @@ func testPromoted(t *testing.T, p *pair) {
 // the server.
 func testNotReplicated(t *testing.T, p *pair) {
 	s := mustOpen(t, p.url("4"), nil)
-	storetest.MustCreate(t, s, "a", `{}`)
+	storetest.MustCreate(t, s, "b", `{}`)
 	p.standby.Kill()
 	done := make(chan error, 1)
 	go func() {

@@ -197,8 +197,8 @@ func (s *Store) Changes(ctx context.Context, _ string) (store.Changes, error) {
 }
 
 // Settle implements store.Store. There are no marks.
-func (s *Store) Settle(ctx context.Context, _, name string, _ *store.Stat) error {
-	return s.admit(ctx, "settle", name)
+func (s *Store) Settle(ctx context.Context, _ string, _ map[string]*store.Stat) error {
+	return s.ready(ctx, "settle", "")
 }
 
 // Limits implements store.Store.

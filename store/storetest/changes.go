@@ -35,7 +35,7 @@ func mustChanges(t *testing.T, s store.Store) store.Changes {
 
 func mustSettle(t *testing.T, s store.Store, name string, was *store.Stat) {
 	t.Helper()
-	if err := s.Settle(t.Context(), reader(s), name, was); err != nil {
+	if err := s.Settle(t.Context(), reader(s), map[string]*store.Stat{name: was}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -56,9 +56,10 @@ func checkChangesMarked(t *testing.T, s store.Store) {
 	MustAppend(t, log, num(1))
 	wantMark(t, s, "a", true)
 	MustCreate(t, s, "b", num(0))
-	if second := mustChanges(t, s); second.Epoch != first.Epoch || second.Epoch != "" && second.Listing == first.Listing {
+	if second := mustChanges(t, s); second.Epoch != first.Epoch || (second.Listing == "") != (first.Listing == "") || second.Listing != "" && second.Listing == first.Listing {
 		t.Fatalf("before another log: %+v; after it: %+v", first, second)
 	}
+	wantMark(t, s, "b", true)
 }
 
 // A mark goes only if the log is what the reader says.
@@ -79,4 +80,15 @@ func checkChangesSettled(t *testing.T, s store.Store) {
 	wantMark(t, s, "a", true)
 	mustSettle(t, s, "a", nil)
 	wantMark(t, s, "a", false)
+	// Several at once: each by itself.
+	MustCreate(t, s, "b", num(0))
+	changed := MustCreate(t, s, "c", num(0))
+	mustChanges(t, s)
+	b, c := mustStat(t, s, "b"), mustStat(t, s, "c")
+	MustAppend(t, changed, num(1))
+	if err := s.Settle(t.Context(), reader(s), map[string]*store.Stat{"a": nil, "b": &b, "c": &c}); err != nil {
+		t.Fatal(err)
+	}
+	wantMark(t, s, "b", false)
+	wantMark(t, s, "c", true)
 }
