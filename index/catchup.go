@@ -79,8 +79,8 @@ func (ix *Index) bringUp(ctx context.Context, how manner, progress func(done, to
 
 // takeTurn runs one CatchUp. It begins again if the index turns out to be damaged or deleted.
 func (ix *Index) takeTurn(ctx context.Context, how manner, progress func(done, total int64)) (report Report, err error) {
-	err = room.ErrReplaced
-	for n := 0; n < maxReplaced && isLost(err); n++ {
+	report, err = ix.catchUp(ctx, how, progress)
+	for n := 1; n < maxReplaced && isLost(err); n++ {
 		if err = ix.room.Follow(ctx); err == nil {
 			report, err = ix.catchUp(ctx, how, progress)
 		}
@@ -125,6 +125,8 @@ type catching struct {
 	sweep    bool // look at every session
 	part     int  // the largest batches have 1/part of the full size
 	changes  store.Changes
+	marks    map[string]*marked // of changes
+	last     swept              // what is known of the last sweep
 	progress func(done, total int64)
 	terms    *termTable
 	places   docPlaces
@@ -138,7 +140,8 @@ type known struct {
 	id, size, modified int64
 	archived           bool
 	seen               bool // in the store's list
-	// Only set for logs that have changed:
+	// Only set if placed, or for logs that have changed:
+	placed           bool
 	pos, head        int64
 	tailPos, tailSum int64
 }
@@ -200,6 +203,7 @@ type chunk struct {
 	final   bool // the log was read to its end
 	bytes   int64
 	failed  error // why not
+	written bool  // so that the index has all of the log
 }
 
 // batch is what is written in one transaction. After sending it, the sender must not
@@ -285,6 +289,9 @@ func (r *catching) account(chunks []*chunk, w *writer) {
 		if c.final || c.failed != nil {
 			r.report.Changed++
 		}
+		if c.written {
+			r.note(c.job.stat.Name, &c.job.stat)
+		}
 	}
 	r.progress(min(r.done, r.total), r.total)
 }
@@ -347,6 +354,7 @@ func (w *writer) finish(s *state, c *chunk) error {
 	if c.failed != nil {
 		s.modified = 0
 	}
+	c.written = c.failed == nil
 	return w.settle(s)
 }
 
@@ -410,16 +418,27 @@ func (b *batcher) readLog(j job) error {
 
 // readLines reads the lines of a log from where a chunk begins. If it reads from the
 // beginning, it takes the header first, wherever that is: the header also describes the
-// entries before it.
+// entries before it. Otherwise it begins with the line before: if that is not the one that was
+// read last, this is another log, and it is read from the beginning.
 func (b *batcher) readLines(c *chunk, log store.Log) error {
-	if c.from == 0 {
-		if err := c.begin(b.ctx, log); err != nil {
-			return b.endLog(c, err)
-		}
+	from, appended := c.from, c.from > 0
+	if appended {
+		from = store.Pos(c.job.was.tailPos)
+	} else if err := c.begin(b.ctx, log); err != nil {
+		return b.endLog(c, err)
 	}
-	appended := c.from > 0
+	anew := func() error { return b.readLines(&chunk{job: c.job, head: c.head, drop: true}, log) }
+	same := !appended
 	b.read.titles = titles{unsure: appended}
-	for line, err := range log.Forward(b.ctx, c.from) {
+	for line, err := range log.Forward(b.ctx, from) {
+		if !same {
+			if same = err == nil && c.job.was.isLast(line); same {
+				continue
+			}
+			if err == nil || errors.Is(err, store.ErrInvalid) { // the log may have become shorter
+				return anew()
+			}
+		}
 		if err != nil {
 			return b.endLog(c, err)
 		}
@@ -432,7 +451,7 @@ func (b *batcher) readLines(c *chunk, log store.Log) error {
 			continue
 		}
 		if rec.header != nil && appended { // it may be the first
-			return b.readLines(&chunk{job: c.job, head: c.head, drop: true}, log)
+			return anew()
 		}
 		c.records = append(c.records, rec)
 		b.docs += len(rec.docs)
@@ -445,8 +464,16 @@ func (b *batcher) readLines(c *chunk, log store.Log) error {
 			}
 		}
 	}
+	if !same {
+		return anew()
+	}
 	c.final = true
 	return b.endLog(c, nil)
+}
+
+// isLast reports whether a line is the one that was read last.
+func (k *known) isLast(line store.Line) bool {
+	return sumOf(line.Data) == k.tailSum && int64(line.Next) == k.pos
 }
 
 // begin reads the header of a log.
@@ -485,48 +512,22 @@ func (c *chunk) mayBeRewritten() bool {
 }
 
 // compare finds out where to begin reading the log: after the last line that was read, if
-// that line and the first are unchanged, or else at the beginning. An index that nobody deletes after
+// the first line is unchanged, or else at the beginning. An index that nobody deletes after
 // a redaction suspects that every log was rewritten that has not grown.
 func (c *chunk) compare(ctx context.Context, log store.Log, suspect bool) error {
 	was := c.job.was
 	if was == nil {
 		return nil // readLog will read from the beginning
 	}
-	head, _, err := lineAt(ctx, log, 0)
-	if err != nil {
-		return err
-	}
-	c.head = head
-	if was.pos == 0 && was.head == head {
-		return nil
-	}
-	if was.head == head && !(suspect && c.mayBeRewritten()) {
-		end, err := log.End(ctx)
+	for line, err := range log.Forward(ctx, 0) {
 		if err != nil {
 			return err
 		}
-		if int64(end) >= was.pos {
-			sum, next, err := lineAt(ctx, log, store.Pos(was.tailPos))
-			if err != nil {
-				return err
-			}
-			if sum == was.tailSum && int64(next) == was.pos {
-				c.from = next
-				return nil
-			}
-		}
+		c.head = sumOf(line.Data)
+		break
 	}
-	c.drop = true
+	if c.drop = was.head != c.head || suspect && was.pos > 0 && c.mayBeRewritten(); !c.drop {
+		c.from = store.Pos(was.pos)
+	}
 	return nil
-}
-
-// lineAt returns the sum of the line at a position, and where it ends.
-func lineAt(ctx context.Context, log store.Log, pos store.Pos) (sum int64, next store.Pos, err error) {
-	for line, err := range log.Forward(ctx, pos) {
-		if err != nil {
-			return 0, 0, err
-		}
-		return sumOf(line.Data), line.Next, nil
-	}
-	return 0, 0, nil
 }

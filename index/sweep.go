@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/coppice-dev/coppice/store"
@@ -33,14 +32,30 @@ import (
 //   - if the epoch is not that of the last sweep, or there is none,
 //   - if sessions came or went and no mark says which,
 //   - if the last one was sweepEvery ago, or the clock was set back,
-//   - in a store of up to sweepAlways sessions, where it costs next to nothing.
+//   - in a store of up to sweepAlways sessions, where it costs next to nothing,
+//   - if there are more than sweepMarks marks, which would take longer one by one.
 //
-// The last three are for programs that leave no marks. In a store that has none, because the
-// listing is empty, they do not apply.
+// The second to the fourth are for programs that leave no marks. In a store that has none, because
+// the listing is empty, they do not apply.
 const (
 	sweepEvery  = 10 * time.Minute
 	sweepAlways = 1_000
+	sweepMarks  = 1_000
 )
+
+// marked is what is known of a log that the store has marked. If nothing is, because another
+// process has written it or it cannot be read, the mark stays.
+type marked struct {
+	known bool
+	was   *store.Stat // as the index has recorded it; nil: not at all
+}
+
+// note remembers what the index has recorded of a log, so that its mark can be removed.
+func (r *catching) note(name string, was *store.Stat) {
+	if m := r.marks[name]; m != nil {
+		*m = marked{true, was}
+	}
+}
 
 // swept is the record of the last sweep.
 type swept struct {
@@ -56,12 +71,15 @@ func (r *catching) survey() (map[string]*known, []job, error) {
 	if r.changes, err = r.ix.store.Changes(r.ctx, r.ix.room.Reader()); err != nil {
 		return nil, nil, err
 	}
-	last, err := r.lastSweep()
-	if err != nil {
+	r.marks = make(map[string]*marked, len(r.changes.Names))
+	for _, name := range r.changes.Names {
+		r.marks[name] = &marked{}
+	}
+	if r.last, err = r.lastSweep(); err != nil {
 		return nil, nil, err
 	}
-	now := time.Now().UnixMilli()
-	r.sweep = r.sweep || r.changes.Epoch == "" || r.changes.Epoch != last.epoch ||
+	last, now := r.last, time.Now().UnixMilli()
+	r.sweep = r.sweep || r.changes.Epoch == "" || r.changes.Epoch != last.epoch || len(r.marks) > sweepMarks ||
 		r.changes.Listing != "" && (last.sessions <= r.ix.sweepAlways || now < last.time || now-last.time > sweepEvery.Milliseconds())
 	if !r.sweep {
 		logs, jobs, explained, err := r.compareMarked()
@@ -93,9 +111,9 @@ func (r *catching) noteSweep() error {
 	if r.changes.Epoch == "" {
 		return nil
 	}
-	last, err := r.lastSweep()
-	if err != nil || !r.sweep && last.listing == r.changes.Listing {
-		return err
+	last := r.last
+	if !r.sweep && last.listing == r.changes.Listing {
+		return nil
 	}
 	if r.sweep {
 		if last.epoch == r.changes.Epoch && last.listing == r.changes.Listing && last.sessions == r.report.Sessions && (last.listing == "" || last.sessions <= r.ix.sweepAlways) {
@@ -112,15 +130,17 @@ func (r *catching) noteSweep() error {
 }
 
 // settle removes the marks of sessions that are as the index has recorded them, and records the
-// sweep. It reads the records from the database: another process may have written them.
+// sweep.
 func (r *catching) settle() error {
 	if r.changes.Epoch == "" {
 		return nil
 	}
 	for names := range slices.Chunk(r.changes.Names, settleBatch) {
-		seen, err := r.recorded(names)
-		if err != nil {
-			return err
+		seen := make(map[string]*store.Stat, len(names))
+		for _, name := range names {
+			if m := r.marks[name]; m.known {
+				seen[name] = m.was
+			}
 		}
 		if err := r.ix.store.Settle(r.ctx, r.ix.room.Reader(), seen); err != nil {
 			if r.ctx.Err() != nil {
@@ -134,29 +154,6 @@ func (r *catching) settle() error {
 
 // settleBatch is how many marks are removed at once.
 const settleBatch = 500
-
-// recorded returns what the index has recorded of sessions: nil for one that it does not know.
-func (r *catching) recorded(names []string) (map[string]*store.Stat, error) {
-	seen, args := make(map[string]*store.Stat, len(names)), make([]any, len(names))
-	for i, name := range names {
-		seen[name], args[i] = nil, name
-	}
-	rows, err := r.db.QueryContext(r.ctx, `SELECT name, size, modified, archived FROM sessions WHERE name IN (?`+strings.Repeat(", ?", len(names)-1)+`)`, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var stat store.Stat
-		var modified int64
-		if err := rows.Scan(&stat.Name, &stat.Size, &modified, &stat.Archived); err != nil {
-			return nil, err
-		}
-		stat.Modified = time.Unix(0, modified)
-		seen[stat.Name] = &stat
-	}
-	return seen, rows.Err()
-}
 
 // compareMarked compares the marked sessions. explained says that one of them
 // came, went or was replaced, which is why the store's listing differs.
@@ -173,6 +170,7 @@ func (r *catching) compareMarked() (logs map[string]*known, jobs []job, explaine
 		stat, err := r.ix.store.Stat(r.ctx, name)
 		if errors.Is(err, store.ErrNotExist) {
 			explained = explained || was != nil
+			r.note(name, nil)
 			continue
 		}
 		if err == nil {
@@ -187,9 +185,9 @@ func (r *catching) compareMarked() (logs map[string]*known, jobs []job, explaine
 
 // knownOf returns what the index knows about a log, or nil.
 func (r *catching) knownOf(name string) (*known, error) {
-	k := &known{}
-	err := r.db.QueryRowContext(r.ctx, `SELECT id, size, modified, archived FROM sessions WHERE name = ? AND part <> 2`, name).
-		Scan(&k.id, &k.size, &k.modified, &k.archived)
+	k := &known{placed: true}
+	err := r.db.QueryRowContext(r.ctx, `SELECT id, size, modified, archived, pos, head_hash, tail_pos, tail_hash FROM sessions WHERE name = ? AND part <> 2`, name).
+		Scan(&k.id, &k.size, &k.modified, &k.archived, &k.pos, &k.head, &k.tailPos, &k.tailSum)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
@@ -223,7 +221,13 @@ func (r *catching) compare(logs map[string]*known) (jobs []job, err error) {
 	if err != nil {
 		return nil, err
 	}
+	for name := range r.marks {
+		r.note(name, nil)
+	}
 	for _, l := range all {
+		if m := r.marks[l.Name]; m != nil {
+			m.known = false
+		}
 		if jobs, err = r.consider(jobs, l.Stat, l.Err, logs[l.Name]); err != nil {
 			return nil, err
 		}
@@ -243,11 +247,14 @@ func (r *catching) consider(jobs []job, stat store.Stat, statErr error, was *kno
 		return jobs, nil
 	}
 	if was != nil && was.size == stat.Size && was.modified == stat.Modified.UnixNano() && was.archived == stat.Archived {
+		r.note(stat.Name, &stat)
 		return jobs, nil
 	}
 	r.total += stat.Size
 	if was != nil {
 		r.total -= min(was.size, stat.Size)
+	}
+	if was != nil && !was.placed {
 		err := r.db.QueryRowContext(r.ctx, `SELECT pos, head_hash, tail_pos, tail_hash FROM sessions WHERE id = ?`, was.id).
 			Scan(&was.pos, &was.head, &was.tailPos, &was.tailSum)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) { // another process may have removed it
