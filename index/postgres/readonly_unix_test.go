@@ -46,7 +46,7 @@ func TestReadOnly(t *testing.T) {
 		}
 	}
 	writing, full := open(where)
-	_, read := open(with(t, where, "default_transaction_read_only", "on"))
+	_, read := open(postgrestest.With(t, where, "default_transaction_read_only", "on"))
 	create(writing, "first")
 	if _, err := read.CatchUp(t.Context(), nil); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("before anybody has filled the index: %v", err)

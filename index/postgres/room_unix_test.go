@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -23,21 +22,6 @@ import (
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/postgres"
 )
-
-// with returns a URL with other parameters.
-func with(t testing.TB, where string, params ...string) string {
-	t.Helper()
-	u, err := url.Parse(where)
-	if err != nil {
-		t.Fatal(err)
-	}
-	q := u.Query()
-	for i := 0; i < len(params); i += 2 {
-		q.Set(params[i], params[i+1])
-	}
-	u.RawQuery = q.Encode()
-	return u.String()
-}
 
 func mustOpen(t testing.TB, where string) *index.Room {
 	t.Helper()
@@ -149,7 +133,7 @@ func mustFind(t *testing.T, r *index.Room, m room.Match) (ids []int64) {
 
 func TestFullText(t *testing.T) {
 	t.Parallel()
-	r := mustOpen(t, with(t, postgrestest.URL(t), "tenant", "it's another tenant"))
+	r := mustOpen(t, postgrestest.With(t, postgrestest.URL(t), "tenant", "it's another tenant"))
 	const era = 1 << 26
 	docs := map[int64]string{
 		1:           "the quick brown fox _s1 _k0",
@@ -255,7 +239,7 @@ func TestValues(t *testing.T) {
 // connections there are.
 func TestAnswersWhileAsking(t *testing.T) {
 	t.Parallel()
-	r := mustOpen(t, with(t, postgrestest.URL(t), "pool_max_conns", "1"))
+	r := mustOpen(t, postgrestest.With(t, postgrestest.URL(t), "pool_max_conns", "1"))
 	nested := func(q room.Querier) error {
 		rows, err := q.QueryContext(t.Context(), `SELECT name FROM counters`)
 		if err != nil {
@@ -473,8 +457,7 @@ func TestMigrate(t *testing.T) {
 	if _, err := index.Open(t.Context(), s); !errors.Is(err, index.ErrNotMigrated) {
 		t.Errorf("open without tables: %v", err)
 	}
-	u, _ := url.Parse(where)
-	version := u.Query().Get("schema") + ".index_version"
+	version := postgrestest.Param(t, where, "schema") + ".index_version"
 	migrate(index.Migrate)
 	r := mustOpen(t, where)
 	if err := count(t.Context(), r); err != nil {
@@ -483,7 +466,7 @@ func TestMigrate(t *testing.T) {
 	migrate(index.Migrate)
 	want(t, r, []int64{1}, `SELECT value FROM counters WHERE name = 'docs'`)
 	// Another program's tables are left alone.
-	mustExec(t, postgrestest.Owner(t), `UPDATE `+version+` SET version = version + 1`)
+	postgrestest.Exec(t, postgrestest.Owner(t), `UPDATE `+version+` SET version = version + 1`)
 	if _, err := index.Open(t.Context(), s); !errors.Is(err, index.ErrNotMigrated) {
 		t.Errorf("open tables of the future: %v", err)
 	}
@@ -491,24 +474,12 @@ func TestMigrate(t *testing.T) {
 		t.Errorf("write to tables of the future: %v", err)
 	}
 	migrate(index.Migrate)
-	mustExec(t, postgrestest.Owner(t), `UPDATE `+version+` SET version = 1`)
+	postgrestest.Exec(t, postgrestest.Owner(t), `UPDATE `+version+` SET version = 1`)
 	if err := count(t.Context(), r); !errors.Is(err, index.ErrNotMigrated) {
 		t.Errorf("write to tables of the past: %v", err)
 	}
 	migrate(index.Migrate)
 	want(t, mustOpen(t, where), []int64{0}, `SELECT value FROM counters WHERE name = 'docs'`)
-}
-
-func mustExec(t testing.TB, where, statement string) {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), where)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
-	if _, err := conn.Exec(t.Context(), statement); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // attempts are the operations of a room that change something.
@@ -548,42 +519,20 @@ func TestTenantsAndRoles(t *testing.T) {
 	if _, err := postgres.Migrate(t.Context(), where); err != nil {
 		t.Fatal(err)
 	}
-	owner := postgrestest.Owner(t)
-	u, _ := url.Parse(where)
-	name := u.Query().Get("schema")
-	roles := map[string]bool{"writer": true, "reader": false, "neighbour": true, "late": true}
-	admit := func(role string) {
-		tenant := "one"
-		if role == "neighbour" {
-			tenant = "two"
-		}
-		mustExec(t, owner, fmt.Sprintf(`CREATE ROLE %s_%s LOGIN; SELECT %s.admit('%s_%s', '%s', %t)`, name, role, name, name, role, tenant, roles[role]))
-		t.Cleanup(func() {
-			conn, err := pgx.Connect(context.Background(), owner)
-			if err == nil {
-				_, err = conn.Exec(context.Background(), fmt.Sprintf(`DROP OWNED BY %s_%s; DROP ROLE %s_%s`, name, role, name, role))
-				conn.Close(context.Background())
-			}
-			if err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	for _, role := range []string{"writer", "reader", "neighbour"} { // before there are tables for an index
-		admit(role)
-	}
+	// Three are admitted before there are tables for an index, one later.
+	writes, reads, belongsNextDoor := postgrestest.Role(t, where, "one", true), postgrestest.Role(t, where, "one", false), postgrestest.Role(t, where, "two", true)
 	if _, err := postgres.Migrate(t.Context(), where, index.Migrate); err != nil {
 		t.Fatal(err)
 	}
-	admit("late")
+	cameLate := postgrestest.Role(t, where, "one", true)
 	as := func(role, tenant string) *index.Room {
-		return mustOpen(t, with(t, where, "user", name+"_"+role, "tenant", tenant))
+		return mustOpen(t, postgrestest.With(t, where, "user", role, "tenant", tenant))
 	}
-	early := as("reader", "one") // nothing is there yet
+	early := as(reads, "one") // nothing is there yet
 	if err := early.View(t.Context(), true, func(room.Tables) error { return nil }); !errors.Is(err, room.ErrReplaced) {
 		t.Errorf("a reader reads an index that no one has filled: %v", err)
 	}
-	writer, other := as("writer", "one"), as("neighbour", "two")
+	writer, other := as(writes, "one"), as(belongsNextDoor, "two")
 	fill := func(r *index.Room, word string) {
 		mustUpdate(t, r, func(tx room.Tx) error {
 			return errors.Join(texts(t.Context(), tx, map[int64]string{1: "both " + word, 2: word}),
@@ -594,7 +543,7 @@ func TestTenantsAndRoles(t *testing.T) {
 	fill(other, "theirs")
 	whole := func() {
 		t.Helper()
-		for _, r := range []*index.Room{writer, as("reader", "one"), as("late", "one"), mustOpen(t, with(t, where, "tenant", "one"))} {
+		for _, r := range []*index.Room{writer, as(reads, "one"), as(cameLate, "one"), mustOpen(t, postgrestest.With(t, where, "tenant", "one"))} {
 			want(t, r, []int64{1}, find, room.Match{Query: `"both"`})
 			want(t, r, []int64{2, 1}, find, room.Match{Query: `"mine"`, Newest: 5})
 			want[int64](t, r, nil, find, room.Match{Query: `"theirs"`})
@@ -607,8 +556,8 @@ func TestTenantsAndRoles(t *testing.T) {
 	}
 	whole()
 	// Neither who may only read nor who belongs to another tenant changes anything.
-	reader := as("reader", "one")
-	s, err := postgres.Open(t.Context(), with(t, where, "user", name+"_neighbour", "tenant", "one"), nil)
+	reader := as(reads, "one")
+	s, err := postgres.Open(t.Context(), postgrestest.With(t, where, "user", belongsNextDoor, "tenant", "one"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -636,7 +585,7 @@ func TestTenantsAndRoles(t *testing.T) {
 	}
 	// What a tenant does changes nothing of another one's, whoever does it.
 	for what, try := range attempts() {
-		if err := try(t.Context(), mustOpen(t, with(t, where, "tenant", "two"))); err != nil {
+		if err := try(t.Context(), mustOpen(t, postgrestest.With(t, where, "tenant", "two"))); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -644,7 +593,7 @@ func TestTenantsAndRoles(t *testing.T) {
 		want(t, r, []int64{2, 1}, find, room.Match{Query: `"mine"`})
 		want(t, r, []string{"mine"}, `SELECT name FROM names`)
 	}
-	usesWords(t, with(t, owner, "user", name+"_reader"), name)
+	usesWords(t, postgrestest.With(t, postgrestest.Owner(t), "user", reads), postgrestest.Param(t, where, "schema"))
 }
 
 // usesWords checks that who does not own the tables finds texts by the index of their words.
@@ -700,7 +649,7 @@ func TestSubagentsAreCountedWithAnIndex(t *testing.T) {
 func TestBehindPgBouncer(t *testing.T) {
 	t.Parallel()
 	host := postgrestest.Bouncer(t)
-	r := mustOpen(t, with(t, postgrestest.URL(t), "host", host, "default_query_exec_mode", "exec", "user", "coppice", "sslmode", "disable"))
+	r := mustOpen(t, postgrestest.With(t, postgrestest.URL(t), "host", host, "default_query_exec_mode", "exec", "user", "coppice", "sslmode", "disable"))
 	for range 3 {
 		if err := count(t.Context(), r); err != nil {
 			t.Fatal(err)

@@ -85,19 +85,12 @@ func Empty(t testing.TB) string {
 		t.Fatalf("a PostgreSQL server for the tests: %v (scripts/deps.sh installs what is missing)", err)
 	}
 	schema := fmt.Sprintf("test_%d", schemas.Add(1))
-	t.Cleanup(func() { drop(t, server.URL(nil), schema) })
+	t.Cleanup(func() {
+		if err := tell(server.URL(nil), `DROP SCHEMA IF EXISTS `+schema+` CASCADE`); err != nil {
+			t.Errorf("drop the schema of the test: %v", err)
+		}
+	})
 	return server.URL(url.Values{"schema": {schema}})
-}
-
-func drop(t testing.TB, where, schema string) {
-	conn, err := pgx.Connect(context.Background(), where)
-	if err == nil {
-		_, err = conn.Exec(context.Background(), `DROP SCHEMA IF EXISTS `+schema+` CASCADE`)
-		err = errors.Join(err, conn.Close(context.Background()))
-	}
-	if err != nil {
-		t.Errorf("drop the schema of the test: %v", err)
-	}
 }
 
 // shared starts the server that the tests of this program share, once.

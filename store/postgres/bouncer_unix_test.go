@@ -15,7 +15,7 @@ import (
 func TestBehindPgBouncer(t *testing.T) {
 	dir := postgrestest.Bouncer(t)
 	storetest.Run(t, func(t *testing.T) store.Store {
-		where := with(t, postgrestest.URL(t), "host", dir, "default_query_exec_mode", "exec", "user", "coppice", "sslmode", "disable")
+		where := postgrestest.With(t, postgrestest.URL(t), "host", dir, "default_query_exec_mode", "exec", "user", "coppice", "sslmode", "disable")
 		return mustOpen(t, where, nil)
 	})
 }

@@ -29,7 +29,7 @@ func newStranger(t *testing.T, where string) *stranger {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close(context.Background()) })
-	s := &stranger{conn, tenantOf(t, where)}
+	s := &stranger{conn, postgrestest.Param(t, where, "tenant")}
 	// Of two that wait for each other, the one is given up whose patience ends first.
 	s.do(t, `SET deadlock_timeout = '1min'`)
 	s.do(t, `BEGIN`)
@@ -141,7 +141,7 @@ func TestDeadlocks(t *testing.T) {
 func TestSerializationFailures(t *testing.T) {
 	t.Parallel()
 	where := postgrestest.URL(t)
-	s := mustOpen(t, with(t, where, "default_transaction_isolation", "serializable"), nil)
+	s := mustOpen(t, postgrestest.With(t, where, "default_transaction_isolation", "serializable"), nil)
 	log := storetest.MustCreate(t, s, "a", `{"n":0}`, `{"n":1}`)
 	for n := range 2 {
 		other := newStranger(t, where)

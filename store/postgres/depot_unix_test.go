@@ -102,7 +102,7 @@ func TestStoreWithBlobsElsewhere(t *testing.T) {
 	eachPlace(t, func(t *testing.T, where, _ string) {
 		var tenants atomic.Int64
 		storetest.Run(t, func(t *testing.T) store.Store {
-			return mustOpen(t, with(t, where, "tenant", fmt.Sprint(tenants.Add(1))), &postgres.Options{MaxLine: 6 << 20})
+			return mustOpen(t, postgrestest.With(t, where, "tenant", fmt.Sprint(tenants.Add(1))), &postgres.Options{MaxLine: 6 << 20})
 		})
 	})
 }
@@ -143,7 +143,7 @@ func TestBlobsElsewhereAreApart(t *testing.T) {
 		one := mustOpen(t, where, nil)
 		others := []*postgres.Store{one}
 		for _, tenant := range []string{"a", "A", "_", "a b", "A b", "ä", "_a"} {
-			others = append(others, mustOpen(t, with(t, where, "tenant", tenant), nil))
+			others = append(others, mustOpen(t, postgrestest.With(t, where, "tenant", tenant), nil))
 		}
 		for _, s := range others {
 			storetest.MustPut(t, s.Blobs(), []byte("same"))

@@ -52,8 +52,8 @@ func smallDatabase(t *testing.T) (where, dir string) {
 	if err := errors.Join(os.Mkdir(tables, 0o700), os.Chown(tables, int(who.Uid), int(who.Gid))); err != nil {
 		t.Fatal(err)
 	}
-	mustExec(t, owner, `CREATE TABLESPACE small LOCATION '`+tables+`'`)
-	mustExec(t, owner, `CREATE DATABASE small TABLESPACE small`)
+	postgrestest.Exec(t, owner, `CREATE TABLESPACE small LOCATION '`+tables+`'`)
+	postgrestest.Exec(t, owner, `CREATE DATABASE small TABLESPACE small`)
 	t.Cleanup(func() {
 		conn, err := pgx.Connect(context.Background(), owner)
 		if err == nil {

@@ -4,7 +4,6 @@ package postgres_test
 
 import (
 	"fmt"
-	"net/url"
 	"sync/atomic"
 	"testing"
 
@@ -20,16 +19,12 @@ func TestPartitioned(t *testing.T) {
 	if _, err := postgres.Migrate(t.Context(), where); err != nil {
 		t.Fatal(err)
 	}
-	u, err := url.Parse(where)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for table, by := range map[string]string{"logs": "log", "lines": "log", "refs": "log", "blobs": "ref"} {
-		partition(t, u.Query().Get("schema"), table, by, 4)
+		partition(t, postgrestest.Param(t, where, "schema"), table, by, 4)
 	}
 	var tenants atomic.Int64
 	storetest.Run(t, func(t *testing.T) store.Store {
-		return mustOpen(t, with(t, where, "tenant", fmt.Sprint("tenant-", tenants.Add(1))), nil)
+		return mustOpen(t, postgrestest.With(t, where, "tenant", fmt.Sprint("tenant-", tenants.Add(1))), nil)
 	})
 }
 
@@ -45,5 +40,5 @@ func partition(t *testing.T, schema, table, by string, n int) {
 	for i := range n {
 		statements += fmt.Sprintf(`CREATE TABLE %s_%d PARTITION OF %s FOR VALUES WITH (MODULUS %d, REMAINDER %d);`, name, i, name, n, i)
 	}
-	mustExec(t, postgrestest.Owner(t), statements)
+	postgrestest.Exec(t, postgrestest.Owner(t), statements)
 }

@@ -81,14 +81,14 @@ func TestPausedReader(t *testing.T) {
 	}{
 		"others append": {func(*testing.T, *postgres.Store, string) {}, []string{complete, clear}},
 		"the connection is ended": {func(t *testing.T, _ *postgres.Store, user string) {
-			mustExec(t, postgrestest.Owner(t), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1`, user)
+			postgrestest.Exec(t, postgrestest.Owner(t), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1`, user)
 		}, []string{complete, clear}},
 		"another redacts": {func(t *testing.T, s *postgres.Store, _ string) {
 			part := store.Part{Kind: store.PartLog, Name: "a", Place: s.Parts().Where(store.PartLog, "a")}
 			if err := s.Parts().Edit(t.Context(), part, func([]byte) ([]byte, error) { return []byte(`{}`), nil }); err != nil {
 				t.Error(err)
 			}
-			mustExec(t, postgrestest.Owner(t), `VACUUM shared.lines`)
+			postgrestest.Exec(t, postgrestest.Owner(t), `VACUUM shared.lines`)
 		}, []string{`error read "a": replaced`, clear}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -103,9 +103,9 @@ func TestPausedReader(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			user := "reader-" + tenantOf(t, where)
+			user := "reader-" + postgrestest.Param(t, where, "tenant")
 			reader := exec.Command(os.Args[0])
-			reader.Env = append(os.Environ(), readerEnv+"="+with(t, where, "application_name", user, "statement_timeout", "500", "idle_in_transaction_session_timeout", "500"))
+			reader.Env = append(os.Environ(), readerEnv+"="+postgrestest.With(t, where, "application_name", user, "statement_timeout", "500", "idle_in_transaction_session_timeout", "500"))
 			out, err := reader.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)

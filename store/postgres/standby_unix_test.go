@@ -62,8 +62,8 @@ func (p *pair) follow(t *testing.T, dir string) {
 	if p.standby, err = p.primary.Standby(dir); err != nil {
 		t.Fatal(err)
 	}
-	mustExec(t, p.primary.URL(nil), `ALTER SYSTEM SET synchronous_standby_names = '*'`)
-	mustExec(t, p.primary.URL(nil), `SELECT pg_reload_conf()`)
+	postgrestest.Exec(t, p.primary.URL(nil), `ALTER SYSTEM SET synchronous_standby_names = '*'`)
+	postgrestest.Exec(t, p.primary.URL(nil), `SELECT pg_reload_conf()`)
 	p.await(t, synchronous)
 }
 
@@ -105,7 +105,7 @@ func (p *pair) failOver(t *testing.T) {
 	t.Helper()
 	p.primary.Kill()
 	p.primary, p.standby = p.standby, p.primary
-	mustExec(t, p.primary.URL(nil), `SELECT pg_promote()`)
+	postgrestest.Exec(t, p.primary.URL(nil), `SELECT pg_promote()`)
 }
 
 // url names both.
@@ -227,7 +227,7 @@ func testNotReplicated(t *testing.T, p *pair) {
 	if err := conn.QueryRow(t.Context(), `SELECT pid `+waiting).Scan(&first); err != nil {
 		t.Fatal(err)
 	}
-	mustExec(t, p.primary.URL(nil), `SELECT pg_terminate_backend($1)`, first)
+	postgrestest.Exec(t, p.primary.URL(nil), `SELECT pg_terminate_backend($1)`, first)
 	for again := false; !again; {
 		select {
 		case err := <-done:

@@ -41,7 +41,7 @@ func newCrowd(t *testing.T, where string, n int, locked ...string) *crowd {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close(context.Background()) })
-	c := &crowd{t: t, store: mustOpen(t, with(t, where, "lock_timeout", "5min", "pool_max_conns", "4"), nil), tenant: tenantOf(t, where), conn: conn}
+	c := &crowd{t: t, store: mustOpen(t, postgrestest.With(t, where, "lock_timeout", "5min", "pool_max_conns", "4"), nil), tenant: postgrestest.Param(t, where, "tenant"), conn: conn}
 	for i := range n {
 		storetest.MustCreate(t, c.store, fmt.Sprint("log-", i))
 	}
@@ -132,7 +132,7 @@ func TestAppendsTogether(t *testing.T) {
 	t.Parallel()
 	const n = 40
 	for _, mode := range []string{"cache_statement", "exec"} {
-		c := newCrowd(t, with(t, postgrestest.URL(t), "default_query_exec_mode", mode), n+1, "log-40")
+		c := newCrowd(t, postgrestest.With(t, postgrestest.URL(t), "default_query_exec_mode", mode), n+1, "log-40")
 		locked := c.open(n)
 		c.number(n)
 		c.blocked.Go(func() { c.add(locked, 0, `{"late":true}`) })
@@ -151,7 +151,7 @@ func TestAppendsTogetherFail(t *testing.T) {
 	t.Parallel()
 	const n = 20
 	// So planned, the first of two lines for a log would be added if both were in the statement.
-	c := newCrowd(t, with(t, postgrestest.URL(t), "enable_hashjoin", "off"), n+4)
+	c := newCrowd(t, postgrestest.With(t, postgrestest.URL(t), "enable_hashjoin", "off"), n+4)
 	moved, removed, refused, twice := c.open(n), c.open(n+1), c.open(n+2), c.open(n+3)
 	if err := c.store.Remove(t.Context(), fmt.Sprint("log-", n+1)); err != nil {
 		t.Fatal(err)
@@ -186,7 +186,7 @@ func TestAppendsTogetherFail(t *testing.T) {
 		t.Errorf("of several writers one has added %+v", lines)
 	}
 	// A line where there should be none, which makes the server refuse another one.
-	mustExec(t, postgrestest.Owner(t), `INSERT INTO shared.lines SELECT tenant, log, life, 0, '{}' FROM shared.logs WHERE tenant = $1 AND name = $2`,
+	postgrestest.Exec(t, postgrestest.Owner(t), `INSERT INTO shared.lines SELECT tenant, log, life, 0, '{}' FROM shared.logs WHERE tenant = $1 AND name = $2`,
 		c.tenant, fmt.Sprint("log-", n+2))
 	fails(refused, 0, nil)
 	c.number(n)
@@ -207,7 +207,7 @@ func TestAppendsTogetherLost(t *testing.T) {
 	var seen atomic.Int64
 	// With exec, a statement is one message, and the next is its answer.
 	dir := newCutter(t, hostOf(t, where), func() bool { return armed.Load() && seen.Add(1) == 2 })
-	c := newCrowd(t, with(t, behind(t, where, dir), "default_query_exec_mode", "exec"), n)
+	c := newCrowd(t, postgrestest.With(t, behind(t, where, dir), "default_query_exec_mode", "exec"), n)
 	c.number(n)
 	time.Sleep(50 * time.Millisecond) // until others were told of the new logs
 	armed.Store(true)
@@ -223,7 +223,7 @@ func TestAppendsTogetherLost(t *testing.T) {
 func TestAppendsSingle(t *testing.T) {
 	t.Parallel()
 	const n = 20
-	c := newCrowd(t, with(t, postgrestest.URL(t), "appends", "single"), n)
+	c := newCrowd(t, postgrestest.With(t, postgrestest.URL(t), "appends", "single"), n)
 	c.number(n)
 	c.run()
 	if got := c.transactions(); got != n {
