@@ -263,6 +263,9 @@ func (u *Upkeep) emptyTrash(ctx context.Context, r EmptyTrashRequest) (*EmptyTra
 		u.home.beforeWriting(ctx)
 		gone, err = u.home.store.Trash().Empty(ctx, before)
 	}
+	if err != nil && len(gone) == 0 {
+		return nil, err
+	}
 	result := &EmptyTrashResult{Removals: []string{}, Before: before.UTC()}
 	for _, item := range gone {
 		result.Removals = append(result.Removals, item.ID)

@@ -22,6 +22,10 @@ const (
 	PartOther PartKind = "other" // has nothing of a log: a lock, a mark
 )
 
+// StaleAfter is the age from which a part of the kind PartTemp counts as left over: no writer
+// takes that long over one.
+const StaleAfter = time.Hour
+
 // Part is one thing that a store keeps.
 type Part struct {
 	Kind PartKind
@@ -57,7 +61,7 @@ type Parts interface {
 	// and the error is ErrConflict.
 	Edit(ctx context.Context, p Part, edit func(line []byte) ([]byte, error)) error
 	// Remove deletes a part of the kind PartTemp, durably. If it may still be being
-	// written, the error is ErrLocked.
+	// written, the error is ErrLocked: see StaleAfter.
 	Remove(ctx context.Context, p Part) error
 	// Where returns the Place of a log, blob or note, whether or not it exists.
 	Where(kind PartKind, name string) string

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/coppice-dev/coppice/store"
 )
@@ -44,7 +45,7 @@ func removeUnfinished(ctx context.Context, st store.Store, dryRun bool) (done []
 		if err != nil {
 			return done, err
 		}
-		if p.Kind != store.PartTemp {
+		if p.Kind != store.PartTemp || dryRun && time.Since(p.Modified) < store.StaleAfter {
 			continue
 		}
 		if !dryRun {

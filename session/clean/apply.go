@@ -43,7 +43,8 @@ type Left struct {
 // one, and then deletes the old blobs if nothing else refers to them. Finally it
 // searches every part of the store except the index, and lists in the receipt where a
 // secret is left. If Apply or the machine fails, looking and applying again does the
-// rest, except for copies that were recognised only by their value.
+// rest, except for copies that were recognised only by their value. There is no receipt if it
+// fails before it has replaced anything, such as where the store may only be read.
 //
 // The order of the steps is what makes that safe:
 //
@@ -65,21 +66,23 @@ func (s *Sweep) Apply(ctx context.Context) (*Receipt, error) {
 	done := false
 	defer func() { r.count(s.Secrets, done) }()
 	if len(s.secrets) == 0 && len(s.pending.Blobs) == 0 {
-		if s.begun { // perhaps only the last deletion of the index is missing
-			if err := s.dropDerived(ctx); err != nil {
-				return r, err
-			}
+		if !s.begun {
+			return r, nil
+		}
+		// Perhaps only the last deletion of the index is missing.
+		if err := s.dropDerived(ctx); err != nil {
+			return nil, err
 		}
 		return r, s.forgetPending(ctx)
 	}
 	if err := s.dropDerived(ctx); err != nil {
-		return r, err
+		return nil, err
 	}
 	if err := s.remember(context.WithoutCancel(ctx)); err != nil {
-		return r, err
+		return nil, err
 	}
 	if err := s.notePending(context.WithoutCancel(ctx)); err != nil {
-		return r, err
+		return nil, err
 	}
 	ed := newEditor(s.scanner(), s.store.Blobs(), true)
 	failed, err := s.rewriteStore(ctx, ed, r)

@@ -144,7 +144,7 @@ func anHourLater(t *testing.T, disk vfs.FS) {
 	t.Helper()
 	for f, err := range openAt(t, disk).Parts().All(t.Context()) {
 		if err == nil && f.Kind == store.PartTemp {
-			err = disk.Chtimes(f.Place, time.Now().Add(-2*file.StaleAfter))
+			err = disk.Chtimes(f.Place, time.Now().Add(-2*store.StaleAfter))
 		}
 		if err != nil {
 			t.Fatal(err)

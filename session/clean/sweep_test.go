@@ -530,6 +530,19 @@ func TestSweepBinary(t *testing.T) {
 	}
 }
 
+// A sweep that finds nothing leaves the note of another alone that has begun meanwhile.
+func TestApplyNothingBesideAnother(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.session("one", message("nothing"))
+	sweep := f.look("one")
+	f.must(f.st.Notes("").Write(t.Context(), store.PendingNote, []byte(`{"blobs":null,"all":true}`)))
+	f.apply(sweep)
+	if left, err := clean.Unfinished(t.Context(), f.st); err != nil || !left {
+		t.Errorf("the other sweep is forgotten: %v", err)
+	}
+}
+
 // Interrupted or overtaken by others, Apply leaves a store that is whole, and the
 // next does what is left.
 func TestApplyInterrupted(t *testing.T) {

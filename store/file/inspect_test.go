@@ -41,7 +41,7 @@ func TestInspectFindsWhatIsWrongWithFiles(t *testing.T) {
 	must(t, os.WriteFile(lockOf(st, "a"), []byte("unsynced\n"), 0o600))
 	tmp := filepath.Join(houseOf(st), "tmp")
 	must(t, errors.Join(os.MkdirAll(tmp, 0o700), os.WriteFile(filepath.Join(tmp, "OLD"), nil, 0o600), os.WriteFile(filepath.Join(tmp, "NEW"), nil, 0o600)))
-	long := time.Now().Add(-2 * file.StaleAfter)
+	long := time.Now().Add(-2 * store.StaleAfter)
 	must(t, os.Chtimes(filepath.Join(tmp, "OLD"), long, long))
 	must(t, os.WriteFile(lockOf(st, "gone"), nil, 0o600))
 	must(t, os.Mkdir(filepath.Join(dir, "dir.jsonl"), 0o700))

@@ -307,7 +307,7 @@ func (s parts) Remove(ctx context.Context, p store.Part) error {
 	switch {
 	case p.Kind != store.PartTemp:
 		err = store.ErrInvalid
-	case err == nil && time.Since(info.ModTime()) < StaleAfter:
+	case err == nil && time.Since(info.ModTime()) < store.StaleAfter:
 		err = store.ErrLocked
 	case err == nil:
 		err = s.discard(p.Place)

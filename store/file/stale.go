@@ -11,11 +11,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// StaleAfter is the age from which a temporary file counts as left over: no writer takes that
-// long.
-const StaleAfter = time.Hour
-
-// stale returns what interrupted programs left behind: temporary files older than StaleAfter,
+// stale returns what interrupted programs left behind: temporary files older than store.StaleAfter,
 // and the locks of logs that do not exist. They hold nothing that was ever acknowledged.
 func (s *Store) stale(ctx context.Context) ([]store.Fault, error) {
 	if err := s.check(ctx, "list", ""); err != nil {
@@ -35,7 +31,7 @@ func (s *Store) stale(ctx context.Context) ([]store.Fault, error) {
 			f := store.Fault{Path: s.room(room, e.Name()), Size: info.Size()}
 			name, isLock := strings.CutSuffix(e.Name(), lockSuffix)
 			switch {
-			case room == "tmp" && time.Since(info.ModTime()) >= StaleAfter:
+			case room == "tmp" && time.Since(info.ModTime()) >= store.StaleAfter:
 				f.Kind = store.FaultTemporary
 			case room == "locks" && isLock && name != countLock && s.isMissing(name):
 				f.Kind, f.Name = store.FaultLock, name

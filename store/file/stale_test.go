@@ -41,7 +41,7 @@ func TestStale(t *testing.T) {
 		must(t, os.MkdirAll(filepath.Dir(filepath.Join(room, path)), 0o700))
 		putLog(t, vfs.OS{}, filepath.Join(room, path), []byte("x"))
 	}
-	long := time.Now().Add(-2 * file.StaleAfter)
+	long := time.Now().Add(-2 * store.StaleAfter)
 	must(t, os.Chtimes(filepath.Join(room, "tmp/old"), long, long))
 	stale := mustStale(t, st)
 	if len(stale) != 2 || filepath.Base(stale[0].Path) != "old" || stale[0].Size != 1 || stale[1].Name != "gone" {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -117,7 +119,7 @@ func (s *Store) insist(ctx context.Context, op, name string, do func(ctx context
 		case ctx.Err() != nil:
 			return mayHave, &store.Error{Op: op, Name: name, Err: ctx.Err()}
 		case time.Since(start) > s.patience:
-			return mayHave, &store.Error{Op: op, Name: name, Kind: store.ErrUnavailable, Err: err, Hint: "check that the server runs and can be reached"}
+			return mayHave, unavailable(op, name, err)
 		}
 		select {
 		case <-time.After(pause):
@@ -125,6 +127,30 @@ func (s *Store) insist(ctx context.Context, op, name string, do func(ctx context
 		case <-s.done:
 		}
 	}
+}
+
+func unavailable(op, name string, err error) error {
+	return &store.Error{Op: op, Name: name, Kind: store.ErrUnavailable, Err: once(err), Hint: "check that the server runs and can be reached"}
+}
+
+// once returns an error without what the driver says twice: it tries each address with TLS and
+// without.
+func once(err error) error {
+	var said []string
+	for line := range strings.Lines(err.Error()) {
+		if line = strings.TrimSpace(line); !slices.Contains(said, line) {
+			said = append(said, line)
+		}
+	}
+	return errors.New(strings.Replace(strings.Join(said, "; "), ":;", ":", 1))
+}
+
+// locate adds the server and the database to an error of opening.
+func (t target) locate(err error) error {
+	if e, ok := errors.AsType[*store.Error](err); ok && e.Path == "" {
+		e.Path = t.where
+	}
+	return err
 }
 
 // fail makes an error of the driver one of the store. An error of the store is returned as it
@@ -151,13 +177,14 @@ func (s *Store) fail(op, name string, err error) error {
 	case "57014": // the statement took too long, and was rolled back
 		e.Kind, e.Hint = store.ErrUnavailable, "the server is slow or overloaded; try again later"
 	case "42501": // insufficient privilege
-		e.Err, e.Hint = fmt.Errorf("%w: %w", fs.ErrPermission, err), "ask the owner of the database: SELECT coppice.admit(role, tenant, writes)"
+		e.Err = fmt.Errorf("%w: the role %s may not do this: %s", fs.ErrPermission, s.role, answer.Message)
+		e.Hint = "ask the owner of the database for it: " + s.sql(fmt.Sprintf("SELECT coppice.admit(%s, %s, true)", quote(s.role), quote(s.tenant)))
 	case "25006": // a standby, or a database that its owner has made read-only
 		e.Path, e.Err, e.Hint = s.where, fmt.Errorf("%w: %w", fs.ErrPermission, err), "write to the primary; if the URL names several servers, target_session_attrs=read-write finds it"
 	case "28P01", "28000": // wrong password, no such role
-		e.Path, e.Hint = s.where, "check the role in the URL, and its password in PGPASSWORD or ~/.pgpass"
+		e.Path, e.Err, e.Hint = s.where, answer, "check the role in the URL, and its password in PGPASSWORD or ~/.pgpass"
 	case "3D000": // no such database
-		e.Path, e.Hint = s.where, "check the URL; createdb makes a database, and coppice migrate the tables in it"
+		e.Path, e.Err, e.Hint = s.where, answer, "check the URL; createdb makes a database, and coppice migrate the tables in it"
 	case "42P05", "26000": // a prepared statement is there already, or is not
 		e.Hint = "behind PgBouncer before 1.21, add default_query_exec_mode=exec to the URL"
 	case "42P01", "3F000": // no such table, no such schema
@@ -169,6 +196,9 @@ func (s *Store) fail(op, name string, err error) error {
 	}
 	return e
 }
+
+// quote returns a text as SQL.
+func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
 // isUntrusted reports whether the server has a certificate that cannot be verified.
 func isUntrusted(err error) bool {

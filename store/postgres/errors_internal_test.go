@@ -19,7 +19,7 @@ func TestHints(t *testing.T) {
 		"28P01": "PGPASSWORD", "28000": "role", "3D000": "createdb", "42P01": "coppice migrate",
 		"42P05": "default_query_exec_mode=exec", "26000": "default_query_exec_mode=exec", "42501": "coppice.admit",
 	} {
-		err := (&Store{}).fail("open", "", &pgconn.PgError{Code: code})
+		err := (&Store{target: target{schema: defaultSchema}}).fail("open", "", &pgconn.PgError{Code: code})
 		var e *store.Error
 		if !errors.As(err, &e) || !strings.Contains(e.Hint, want) {
 			t.Errorf("%s: %v", code, err)

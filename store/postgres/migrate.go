@@ -48,7 +48,7 @@ func Migrate(ctx context.Context, where string, also ...Also) (Migrated, error) 
 	}
 	did := Migrated{Where: t.where}
 	fail := func(err error) (Migrated, error) {
-		err = (&Store{target: t}).fail(op, "", err)
+		err = t.locate((&Store{target: t}).fail(op, "", err))
 		if e, ok := errors.AsType[*store.Error](err); ok && errors.Is(err, fs.ErrPermission) {
 			e.Hint = "use a role that owns the tables, or that may create a schema"
 		}
@@ -56,11 +56,11 @@ func Migrate(ctx context.Context, where string, also ...Also) (Migrated, error) 
 	}
 	delete(config.ConnConfig.RuntimeParams, "statement_timeout") // tables may be large
 	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig)
-	if err != nil && judge(err) == final {
-		return fail(err)
+	if err != nil && judge(err) != final {
+		err = unavailable(op, "", err)
 	}
 	if err != nil {
-		return did, &store.Error{Op: op, Path: t.where, Kind: store.ErrUnavailable, Err: err, Hint: "check that the server runs and can be reached"}
+		return fail(err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	tx, err := conn.Begin(ctx)

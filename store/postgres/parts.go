@@ -10,7 +10,6 @@ import (
 	"iter"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -413,9 +412,6 @@ func (p parts) editNote(ctx context.Context, op string, part store.Part, edit fu
 	})
 }
 
-// abandoned is how long nobody has written to a draft that is taken for left behind.
-const abandoned = time.Hour
-
 // draftOf returns the log's key and the life of a draft.
 func (p parts) draftOf(op string, part store.Part) (log []byte, life int64, err error) {
 	digits, number, _ := strings.Cut(p.nameIn(part), "/")
@@ -467,14 +463,14 @@ func (p parts) Remove(ctx context.Context, part store.Part) error {
 		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 			var young bool
 			err := tx.QueryRow(ctx, s.sql(`SELECT touched > now() - $4::interval FROM coppice.drafts
-				WHERE tenant = $1 AND log = $2 AND life = $3 FOR UPDATE`), s.tenant, log, life, abandoned).Scan(&young)
+				WHERE tenant = $1 AND log = $2 AND life = $3 FOR UPDATE`), s.tenant, log, life, store.StaleAfter).Scan(&young)
 			switch {
 			case errors.Is(err, pgx.ErrNoRows):
 				return nil // published, or removed by another
 			case err != nil:
 				return err
 			case young:
-				return &store.Error{Op: op, Path: part.Place, Kind: store.ErrLocked, Err: fmt.Errorf("it was written to within the last %v", abandoned)}
+				return &store.Error{Op: op, Path: part.Place, Kind: store.ErrLocked, Err: fmt.Errorf("it was written to within the last %v", store.StaleAfter)}
 			}
 			return s.deleteLife(ctx, tx, log, life)
 		})

@@ -111,7 +111,7 @@ func Open(ctx context.Context, where string, o *Options) (*Store, error) {
 	s.together = newTogether(s, config.MaxConns)
 	if err := s.checkVersion(ctx); err != nil {
 		s.Close()
-		return nil, err
+		return nil, t.locate(err)
 	}
 	s.patience = 30 * time.Second
 	return s, nil
@@ -123,6 +123,7 @@ const impatience = 3 * time.Second
 // target is what a URL names.
 type target struct {
 	where  string // for people: without a password
+	role   string // as whom we ask
 	schema string
 	tenant string
 	single bool // each append is a statement of its own: see together.go
@@ -187,7 +188,7 @@ func parse(where string) (target, *pgxpool.Config, error) {
 			config.ConnConfig.RuntimeParams[name] = value
 		}
 	}
-	t.where = describe(config, t)
+	t.where, t.role = describe(config, t), config.ConnConfig.User
 	return t, config, nil
 }
 

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -22,35 +21,6 @@ import (
 	"github.com/coppice-dev/coppice/store/postgres"
 	"github.com/coppice-dev/coppice/store/storetest"
 )
-
-func mustExec(t *testing.T, where, statement string, args ...any) {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), where)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
-	if _, err := conn.Exec(t.Context(), statement, args...); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// with returns a URL with other parameters; "" removes one.
-func with(t *testing.T, where string, params ...string) string {
-	t.Helper()
-	u, err := url.Parse(where)
-	if err != nil {
-		t.Fatal(err)
-	}
-	q := u.Query()
-	for i := 0; i < len(params); i += 2 {
-		if q.Set(params[i], params[i+1]); params[i+1] == "" {
-			q.Del(params[i])
-		}
-	}
-	u.RawQuery = q.Encode()
-	return u.String()
-}
 
 // Another program's watcher sees an append within a second, and usually at once.
 func TestWatchOtherProgram(t *testing.T) {
@@ -105,19 +75,10 @@ func TestWatchWithoutNotifications(t *testing.T) {
 			return
 		}
 		// As a program of another kind, which notifies nobody.
-		mustExec(t, postgrestest.Owner(t), `WITH l AS (UPDATE shared.logs SET tail = tail + 8 WHERE tenant = $1 AND name = 'a' RETURNING *)
-			INSERT INTO shared.lines SELECT tenant, log, life, tail - 8, '{"n":1}' FROM l`, tenantOf(t, where))
+		postgrestest.Exec(t, postgrestest.Owner(t), `WITH l AS (UPDATE shared.logs SET tail = tail + 8 WHERE tenant = $1 AND name = 'a' RETURNING *)
+			INSERT INTO shared.lines SELECT tenant, log, life, tail - 8, '{"n":1}' FROM l`, postgrestest.Param(t, where, "tenant"))
 	}
 	t.Fatalf("the watch ended after %d lines", n)
-}
-
-func tenantOf(t *testing.T, where string) string {
-	t.Helper()
-	u, err := url.Parse(where)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return u.Query().Get("tenant")
 }
 
 // What one program rewrites, another does not read or copy through an old handle.
@@ -155,7 +116,7 @@ func TestRewrittenByOtherProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM shared.lines WHERE tenant = $1 AND data LIKE '%secret%'`, tenantOf(t, where)).Scan(&n); err != nil || n != 0 {
+	if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM shared.lines WHERE tenant = $1 AND data LIKE '%secret%'`, postgrestest.Param(t, where, "tenant")).Scan(&n); err != nil || n != 0 {
 		t.Errorf("%d lines have what was taken out, %v", n, err)
 	}
 }
@@ -222,12 +183,12 @@ func TestDrafts(t *testing.T) {
 		t.Fatalf("while a log is written there are %+v, %v", left, err)
 	}
 	// As if its writer had been killed.
-	mustExec(t, postgrestest.Owner(t), `INSERT INTO shared.drafts VALUES ($1, '\x00', 7, 'c', now())`, tenantOf(t, where))
+	postgrestest.Exec(t, postgrestest.Owner(t), `INSERT INTO shared.drafts VALUES ($1, '\x00', 7, 'c', now())`, postgrestest.Param(t, where, "tenant"))
 	left = drafts(t, s)
 	if err := s.Parts().Remove(t.Context(), left[0]); !errors.Is(err, store.ErrLocked) {
 		t.Errorf("remove a draft that may be being written: %v", err)
 	}
-	mustExec(t, postgrestest.Owner(t), `UPDATE shared.drafts SET touched = now() - interval '2 hours' WHERE tenant = $1`, tenantOf(t, where))
+	postgrestest.Exec(t, postgrestest.Owner(t), `UPDATE shared.drafts SET touched = now() - interval '2 hours' WHERE tenant = $1`, postgrestest.Param(t, where, "tenant"))
 	if err := s.Parts().Remove(t.Context(), left[0]); err != nil {
 		t.Error(err)
 	}
@@ -332,17 +293,45 @@ func TestMigrate(t *testing.T) {
 	}
 	s := mustOpen(t, where, nil)
 	storetest.MustCreate(t, s, "a", `{}`)
-	schema, _ := url.Parse(where)
-	table := schema.Query().Get("schema") + ".versions"
-	mustExec(t, postgrestest.Owner(t), `INSERT INTO `+table+` (version, reads) VALUES (99, 1)`)
+	table := postgrestest.Param(t, where, "schema") + ".versions"
+	postgrestest.Exec(t, postgrestest.Owner(t), `INSERT INTO `+table+` (version, reads) VALUES (99, 1)`)
 	mustOpen(t, where, nil) // newer, but it still serves us
-	mustExec(t, postgrestest.Owner(t), `UPDATE `+table+` SET reads = 99 WHERE version = 99`)
+	postgrestest.Exec(t, postgrestest.Owner(t), `UPDATE `+table+` SET reads = 99 WHERE version = 99`)
 	if _, err := postgres.Open(t.Context(), where, nil); !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("open tables of the future: %v", err)
 	}
-	mustExec(t, postgrestest.Owner(t), `DELETE FROM `+table)
+	postgrestest.Exec(t, postgrestest.Owner(t), `DELETE FROM `+table)
 	if _, err := postgres.Open(t.Context(), where, nil); !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("open tables of the past: %v", err)
+	}
+}
+
+// Whoever cannot open a store reads which server and database it was, and what to do; never a
+// password.
+func TestOpenErrors(t *testing.T) {
+	t.Parallel()
+	where := postgrestest.With(t, postgrestest.URL(t), "password", "k9Zq4vXw", "sslmode", "prefer")
+	schema := postgrestest.Param(t, where, "schema")
+	nobody := postgrestest.Role(t, where, "x", false)
+	postgrestest.Exec(t, postgrestest.Owner(t), fmt.Sprintf(`REVOKE USAGE ON SCHEMA %s FROM %s`, schema, nobody))
+	for what, c := range map[string]struct {
+		where, hint string
+		is          error
+	}{
+		"another database": {strings.Replace(where, "/postgres?", "/none?", 1), "createdb", nil},
+		"another role":     {postgrestest.With(t, where, "user", "none"), "check the role", nil},
+		"a stranger":       {postgrestest.With(t, where, "user", nobody), schema + ".admit('" + nobody + "', ", fs.ErrPermission},
+		"no tables":        {postgrestest.With(t, where, "schema", "none"), "coppice migrate", store.ErrInvalid},
+		"no server":        {postgrestest.With(t, where, "host", t.TempDir()), "check that the server runs", store.ErrUnavailable},
+	} {
+		_, err := postgres.Open(t.Context(), c.where, nil)
+		e, ok := errors.AsType[*store.Error](err)
+		if !ok || !strings.HasPrefix(err.Error(), "open postgres:///") || !strings.Contains(e.Hint, c.hint) || c.is != nil && !errors.Is(err, c.is) || strings.ContainsAny(err.Error(), "\n\t") {
+			t.Errorf("%s: %v", what, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "k9Zq4vXw") {
+			t.Errorf("%s: the error has the password: %v", what, err)
+		}
 	}
 }
 
@@ -355,7 +344,7 @@ func TestURLs(t *testing.T) {
 			t.Errorf("%s: %v", where, err)
 		}
 	}
-	where := with(t, postgrestest.URL(t), "password", "k9Zq4vXw", "tenant", "it's'; DROP TABLE --")
+	where := postgrestest.With(t, postgrestest.URL(t), "password", "k9Zq4vXw", "tenant", "it's'; DROP TABLE --")
 	s := mustOpen(t, where, nil)
 	storetest.MustCreate(t, s, "a", `{}`) // the tenant is text and never SQL
 	if strings.Contains(s.Where(), "k9Zq4vXw") {
@@ -370,33 +359,11 @@ func TestRoles(t *testing.T) {
 	if _, err := postgres.Migrate(t.Context(), where); err != nil {
 		t.Fatal(err)
 	}
-	owner := postgrestest.Owner(t)
-	schema, _ := url.Parse(where)
-	name := schema.Query().Get("schema")
-	for role, writes := range map[string]bool{"writer": true, "reader": false, "neighbour": true} {
-		tenant := "one"
-		if role == "neighbour" {
-			tenant = "two"
-		}
-		mustExec(t, owner, fmt.Sprintf(`CREATE ROLE %s_%s LOGIN; SELECT %s.admit('%s_%s', '%s', %t)`, name, role, name, name, role, tenant, writes))
-	}
-	t.Cleanup(func() {
-		for _, role := range []string{"writer", "reader", "neighbour"} {
-			conn, err := pgx.Connect(context.Background(), owner)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			if _, err := conn.Exec(context.Background(), fmt.Sprintf(`DROP OWNED BY %s_%s; DROP ROLE %s_%s`, name, role, name, role)); err != nil {
-				t.Error(err)
-			}
-			conn.Close(context.Background())
-		}
-	})
+	writes, belongsNextDoor := postgrestest.Role(t, where, "one", true), postgrestest.Role(t, where, "two", true)
 	as := func(role string) *postgres.Store {
-		return mustOpen(t, with(t, where, "user", name+"_"+role, "tenant", "one"), nil)
+		return mustOpen(t, postgrestest.With(t, where, "user", role, "tenant", "one"), nil)
 	}
-	writer, reader, neighbour := as("writer"), as("reader"), as("neighbour")
+	writer, reader, neighbour := as(writes), as(postgrestest.Role(t, where, "one", false)), as(belongsNextDoor)
 	log := storetest.MustCreate(t, writer, "a", `{"n":0}`)
 	ref := storetest.MustPut(t, writer.Blobs(), []byte("content"))
 	storetest.MustAppend(t, log, fmt.Sprintf(`{"blob":%q}`, ref))
@@ -423,8 +390,9 @@ func TestRoles(t *testing.T) {
 		t.Error(err)
 	}
 	// Nor can they make themselves members.
-	for _, role := range []string{"writer", "neighbour"} {
-		conn, err := pgx.Connect(t.Context(), with(t, owner, "user", name+"_"+role))
+	name := postgrestest.Param(t, where, "schema")
+	for _, role := range []string{writes, belongsNextDoor} {
+		conn, err := pgx.Connect(t.Context(), postgrestest.With(t, postgrestest.Owner(t), "user", role))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -433,7 +401,7 @@ func TestRoles(t *testing.T) {
 			`ALTER TABLE ` + name + `.lines DISABLE ROW LEVEL SECURITY`, `SELECT * FROM ` + name + `.members`, `TRUNCATE ` + name + `.lines`,
 		} {
 			if _, err := conn.Exec(t.Context(), statement); err == nil {
-				t.Errorf("the %s may %s", role, statement)
+				t.Errorf("%s may %s", role, statement)
 			}
 		}
 		conn.Close(context.Background())
