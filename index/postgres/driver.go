@@ -95,23 +95,29 @@ func (c *conn) read(ctx context.Context, text string, args []any) (all *answer, 
 	if c.tx != nil {
 		c.waiting.Queue(text, args...)
 		err := c.send(ctx, func(answers pgx.BatchResults) (err error) {
-			rows, err := answers.Query()
-			if err == nil {
-				all, err = readAll(rows)
-			}
+			all, err = readAll(answers)
 			return err
 		})
 		return all, err
 	}
-	err = c.base.Read(ctx, opRead, func(ctx context.Context, pool *pgxpool.Pool) error {
-		rows, err := pool.Query(ctx, text, args...)
-		if err == nil {
-			all, err = readAll(rows)
+	err = c.base.Read(ctx, opRead, func(ctx context.Context, pool *pgxpool.Pool) (err error) {
+		b := new(pgx.Batch)
+		b.Queue(uncompiled)
+		b.Queue(text, args...)
+		answers := pool.SendBatch(ctx, b)
+		defer answers.Close()
+		if _, err := answers.Exec(); err != nil {
+			return err
 		}
+		all, err = readAll(answers)
 		return err
 	})
 	return all, err
 }
+
+// uncompiled makes the server interpret what it is asked with this: to compile a question can take
+// it seconds, and hardly any takes that long to answer.
+const uncompiled = `SELECT set_config('jit', 'off', true)`
 
 // maxWaiting is how many statements wait at most.
 const maxWaiting = 64
@@ -250,7 +256,12 @@ type answer struct {
 	rows    [][]any
 }
 
-func readAll(rows pgx.Rows) (*answer, error) {
+// readAll returns the next answer.
+func readAll(answers pgx.BatchResults) (*answer, error) {
+	rows, err := answers.Query()
+	if err != nil {
+		return nil, err
+	}
 	defer rows.Close()
 	a := &answer{}
 	for _, f := range rows.FieldDescriptions() {

@@ -319,6 +319,19 @@ func TestWritesWait(t *testing.T) {
 	}
 }
 
+// TestNothingIsCompiled tests that the server does not compile what it is asked.
+func TestNothingIsCompiled(t *testing.T) {
+	r := mustOpen(t, postgrestest.With(t, postgrestest.URL(t), "jit", "on"))
+	const query = `SELECT current_setting('jit')`
+	want(t, r, []string{"off"}, query)
+	mustUpdate(t, r, func(tx room.Tx) error {
+		if set, err := column[string](t.Context(), tx, query); err != nil || set[0] != "off" {
+			t.Errorf("jit is %q (%v)", set, err)
+		}
+		return nil
+	})
+}
+
 // count adds one to a counter, as programs do that keep what they have read.
 func count(ctx context.Context, r *index.Room) error {
 	return update(ctx, r, func(tx room.Tx) error {

@@ -20,8 +20,9 @@ import (
 //	f.rowid                     f.id
 //	json_each(?)                a list, whose values are numbers, or, as atom, text
 //	json_each(s.tools)          an object whose values are numbers
-//	CROSS JOIN docs d ON        JOIN docs d ON: PostgreSQL chooses the order by itself
-//	INDEXED BY i, NOT INDEXED   nothing, for the same reason
+//	CROSS JOIN docs d ON c      JOIN LATERAL (SELECT d.* FROM coppice.index_docs d WHERE d.tenant = '…' AND (c) OFFSET 0) d ON true:
+//	                            both look up the rows of docs for each row of what is before
+//	INDEXED BY i, NOT INDEXED   nothing: PostgreSQL chooses by itself
 //	INSERT OR FAIL              INSERT
 //	WITH                        WITH RECURSIVE
 //	ifnull, instr, char         coalesce, strpos, chr
@@ -156,7 +157,17 @@ type translation struct {
 
 func (w *translation) translate() *statement {
 	w.number()
-	for w.at < len(w.tokens) {
+	w.run(len(w.tokens))
+	if w.table != "" {
+		w.out.WriteString(" WHERE " + w.ours(w.table))
+	}
+	w.result.text = w.out.String() + w.end
+	return &w.result
+}
+
+// run translates the tokens before one.
+func (w *translation) run(end int) {
+	for w.at < end {
 		t := w.tokens[w.at]
 		w.out.WriteString(t.space)
 		w.at++
@@ -169,11 +180,6 @@ func (w *translation) translate() *statement {
 			w.other(t)
 		}
 	}
-	if w.table != "" {
-		w.out.WriteString(" WHERE " + w.ours(w.table))
-	}
-	w.result.text = w.out.String() + w.end
-	return &w.result
 }
 
 // number gives the parameters their numbers.
@@ -218,10 +224,8 @@ func (w *translation) word(t token) {
 		w.write(t.text)
 		w.from()
 	case "CROSS":
-		if w.joinsOn() {
-			w.at++
-			w.write("JOIN")
-			w.from()
+		if on := w.joinsOn(); on > 0 {
+			w.lookUp(on)
 			return
 		}
 		w.write(t.text)
@@ -357,14 +361,12 @@ func (t token) isAlias() bool {
 	return t.isWord() && !slices.Contains(afterTable, strings.ToUpper(t.text))
 }
 
-// joinsOn reports whether the CROSS JOIN here has a condition, which no other database allows.
-func (w *translation) joinsOn() bool {
+// joinsOn returns how many tokens after this one the condition of the CROSS JOIN here follows,
+// which no other database allows, or 0.
+func (w *translation) joinsOn() int {
 	n := 1 // the table
-	if w.peek(n+1).text == "(" && w.peek(n).text != "(" {
-		n++ // a function
-	}
-	if w.peek(n).text == "(" {
-		n = w.closing(n)
+	if !slices.Contains(tableNames, w.peek(n).text) {
+		return 0
 	}
 	for n++; w.peek(n).isAlias(); n++ {
 	}
@@ -374,8 +376,35 @@ func (w *translation) joinsOn() bool {
 	case w.peek(n).is("NOT"):
 		n += 2
 	}
-	return w.peek(n).is("ON")
+	if w.peek(n).is("ON") {
+		return n + 1
+	}
+	return 0
 }
+
+// lookUp translates the CROSS JOIN here, whose condition follows after so many tokens.
+func (w *translation) lookUp(on int) {
+	table := w.peek(1).text
+	alias := table
+	for n := 2; w.peek(n).isAlias(); n++ {
+		alias = w.peek(n).text
+	}
+	end := on
+	for !slices.Contains(afterCondition, strings.ToUpper(w.peek(end).text)) {
+		if w.peek(end).text == "(" {
+			end = w.closing(end)
+		}
+		end++
+	}
+	end += w.at
+	w.write("JOIN LATERAL (SELECT ", alias, ".* FROM ", w.sql("coppice.index_"), table, " ", alias, " WHERE ", w.ours(alias), " AND (")
+	w.at += on
+	w.run(end)
+	w.write(") OFFSET 0) ", alias, " ON true")
+}
+
+// afterCondition is what may follow the condition of a join, whose AND and OR belong to it.
+var afterCondition = []string{"", ")", "WHERE", "ON", "JOIN", "LEFT", "INNER", "CROSS", "ORDER", "GROUP", "LIMIT", "UNION"}
 
 // from translates the table here, if it is one.
 func (w *translation) from() {
