@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/internal/postgrestest"
 	"github.com/coppice-dev/coppice/session"
@@ -54,6 +56,37 @@ func TestReader(t *testing.T) {
 	}
 	if again, err := reader.Upkeep.Redact(t.Context(), home.RedactRequest{All: true, Apply: true}); err != nil || again.Receipt == nil {
 		t.Errorf("a reader redacts nothing: %+v, %v", again, err)
+	}
+}
+
+// What is deleted for good has no words in the index of the database any more.
+func TestEmptyTrashIndex(t *testing.T) {
+	t.Parallel()
+	where := postgrestest.URL(t)
+	h := newHouseAt(t, where)
+	h.say(session.Header{ID: "kept"}, "something")
+	h.say(session.Header{ID: "gone"}, "zebrafinch")
+	words := func() (n int) {
+		t.Helper()
+		conn, err := pgx.Connect(t.Context(), postgrestest.Owner(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(t.Context())
+		err = conn.QueryRow(t.Context(), `SELECT count(*) FROM shared.index_terms WHERE tenant = $1 AND term = 'zebrafinch'`, postgrestest.Param(t, where, "tenant")).Scan(&n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if _, err := h.Sessions.List(t.Context(), home.ListRequest{}); err != nil || words() != 1 {
+		t.Fatalf("the index has %d such words, %v", words(), err)
+	}
+	if err := h.Store().Remove(t.Context(), "gone"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Upkeep.EmptyTrash(t.Context(), home.EmptyTrashRequest{All: true}); err != nil || words() != 0 {
+		t.Errorf("the index has %d such words, %v", words(), err)
 	}
 }
 

@@ -261,7 +261,9 @@ func (u *Upkeep) emptyTrash(ctx context.Context, r EmptyTrashRequest) (*EmptyTra
 		gone = slices.DeleteFunc(gone, func(item store.Trashed) bool { return !item.Removed.Before(before) })
 	} else {
 		u.home.beforeWriting(ctx)
-		gone, err = u.home.store.Trash().Empty(ctx, before)
+		if gone, err = u.home.store.Trash().Empty(ctx, before); len(gone) > 0 {
+			_ = u.home.builtIndex(ctx) // so that their words are no longer in it; otherwise the next list sees to that
+		}
 	}
 	if err != nil && len(gone) == 0 {
 		return nil, err
