@@ -93,7 +93,7 @@ func open(t *testing.T, address string) *home.Home {
 	return h
 }
 
-// Who has no token, or another one, is told so, and nothing else goes wrong.
+// Without a token that the server knows, opening fails with a kind of its own.
 func TestUnauthorized(t *testing.T) {
 	t.Parallel()
 	_, address := serve(t, home.Admin)

@@ -427,7 +427,7 @@ func (b *batcher) readLines(c *chunk, log store.Log) error {
 	} else if err := c.begin(b.ctx, log); err != nil {
 		return b.endLog(c, err)
 	}
-	anew := func() error { return b.readLines(&chunk{job: c.job, head: c.head, drop: true}, log) }
+	again := func() error { return b.readLines(&chunk{job: c.job, head: c.head, drop: true}, log) }
 	same := !appended
 	b.read.titles = titles{unsure: appended}
 	for line, err := range log.Forward(b.ctx, from) {
@@ -436,7 +436,7 @@ func (b *batcher) readLines(c *chunk, log store.Log) error {
 				continue
 			}
 			if err == nil || errors.Is(err, store.ErrInvalid) { // the log may have become shorter
-				return anew()
+				return again()
 			}
 		}
 		if err != nil {
@@ -451,7 +451,7 @@ func (b *batcher) readLines(c *chunk, log store.Log) error {
 			continue
 		}
 		if rec.header != nil && appended { // it may be the first
-			return anew()
+			return again()
 		}
 		c.records = append(c.records, rec)
 		b.docs += len(rec.docs)
@@ -465,7 +465,7 @@ func (b *batcher) readLines(c *chunk, log store.Log) error {
 		}
 	}
 	if !same {
-		return anew()
+		return again()
 	}
 	c.final = true
 	return b.endLog(c, nil)

@@ -214,7 +214,7 @@ func (c *copier) copyLogs(ctx context.Context, p pair, names []string) error {
 	return context.Cause(ctx)
 }
 
-// settled notes what became of a session. An error that would be everyone's ends the work.
+// settled records the outcome for a session. An error that would affect every session ends the work.
 func (c *copier) settled(ctx context.Context, p pair, name string, err error, did deeds) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -307,8 +307,8 @@ func (c *copier) readNotes(ctx context.Context) (all []note, err error) {
 	return all, nil
 }
 
-// writeNotes writes the notes that are not there. One that names a session which is not the same
-// would claim what is not so; without it, more is read again than necessary.
+// writeNotes writes the notes that are missing, except those that name a session which differs:
+// they would be wrong. Without them an import only reads more again than necessary.
 func (c *copier) writeNotes(ctx context.Context, notes []note) error {
 	for _, n := range notes {
 		if c.isBad(n.data) {

@@ -32,8 +32,8 @@ type arrival struct {
 
 const (
 	// chunkSize is how many bytes are appended at a time, and maxBatch how many logs are
-	// created together. It is less than a database is sent before it is told what for: of that,
-	// something would be left if we were killed.
+	// created together. It is less than a store in a database keeps in memory, which would write
+	// a draft for more, and leave that behind if we were killed.
 	chunkSize = 2 << 20
 	maxBatch  = 256
 	// maxTries is how often a log is begun again because others rewrite it meanwhile.

@@ -419,7 +419,7 @@ func checkDamaged(t *testing.T, _ *desk, place Place) {
 		return r.Update(t.Context(), tables, func(tx room.Tx) error { return write(t.Context(), tx, 1, "word") })
 	})
 	if err != nil || r.Rebuilt() {
-		t.Fatalf("%v, or the tables were made anew", err)
+		t.Fatalf("%v, or the tables were rebuilt", err)
 	}
 	if err := r.View(t.Context(), false, func(room.Tables) error { return fmt.Errorf("a row: %w", room.ErrDamaged) }); !errors.Is(err, room.ErrDamaged) {
 		t.Errorf("damage: %v", err)
@@ -427,6 +427,6 @@ func checkDamaged(t *testing.T, _ *desk, place Place) {
 	want(t, "rows", count(t, r, countRows), 0)
 	want(t, "texts", count(t, r, countTexts, room.Match{Query: `"word"`}), 0)
 	if !r.Rebuilt() || r.Rebuilt() {
-		t.Error("it does not say once that the tables were made anew")
+		t.Error("it does not report exactly once that the tables were rebuilt")
 	}
 }

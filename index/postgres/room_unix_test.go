@@ -174,7 +174,7 @@ func TestFullText(t *testing.T) {
 	want(t, r, []int64{251 * era, 250 * era}, find, room.Match{Query: `"word"`, From: 250 * era, To: 251 * era, Newest: 200})
 	want(t, r, []int64{251 * era, 250 * era}, find, room.Match{Query: `"word"`, From: 250 * era, To: 251 * era})
 
-	// Whoever says how many are enough gets those of the eras that were looked at.
+	// With Newest, the answer has the matches of the eras that were searched.
 	var asked []int
 	stop := func(found int) bool {
 		asked = append(asked, found)
@@ -596,7 +596,7 @@ func TestTenantsAndRoles(t *testing.T) {
 	}); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("a neighbour searches: %v", err)
 	}
-	// What a tenant does changes nothing of another one's, whoever does it.
+	// Nothing that is done for one tenant changes another, even by a role that sees both.
 	for what, try := range attempts() {
 		if err := try(t.Context(), mustOpen(t, postgrestest.With(t, where, "tenant", "two"))); err != nil {
 			t.Errorf("%s: %v", what, err)
@@ -609,7 +609,7 @@ func TestTenantsAndRoles(t *testing.T) {
 	usesWords(t, postgrestest.With(t, postgrestest.Owner(t), "user", reads), postgrestest.Param(t, where, "schema"))
 }
 
-// usesWords checks that who does not own the tables finds texts by the index of their words.
+// usesWords checks that roles that do not own the tables use the index of words, too.
 func usesWords(t *testing.T, where, schema string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), where)

@@ -1,4 +1,4 @@
-// Package room says what an index needs of the database that keeps its tables. Package
+// Package room defines what an index needs from the database that keeps its tables. Package
 // index/sqlite has a room in a file, index/postgres one in a PostgreSQL database.
 //
 // # Statements
@@ -7,8 +7,8 @@
 // can be translated word by word:
 //
 //   - Parameters are ? or ?1. A list is json_each(?), of numbers or strings.
-//   - A condition is no number: WHERE 1 = 1, SET folded = CASE WHEN … THEN 1 ELSE 0 END.
-//   - A subquery in FROM has a name. What is selected is grouped by.
+//   - A number is not a condition: WHERE 1 = 1, SET folded = CASE WHEN … THEN 1 ELSE 0 END.
+//   - A subquery in FROM has a name. GROUP BY lists every selected column.
 //   - INSERT has ON CONFLICT with its columns, not OR IGNORE or OR REPLACE, and VALUES or
 //     SELECT right after its columns.
 //   - An UPDATE or a DELETE ends with its WHERE.
@@ -26,8 +26,8 @@ import (
 const Version = 23
 
 var (
-	// ErrDamaged means that the tables cannot be used as they are. The room has emptied them,
-	// or does so when it is returned by what the room has called.
+	// ErrDamaged means that the tables cannot be used as they are. The room has emptied them
+	// already, or empties them when a function that it calls returns the error.
 	ErrDamaged = errors.New("the index is damaged")
 	// ErrReplaced means that others have replaced the tables, or that they have to be filled
 	// first. What was read of them is worthless.
@@ -51,11 +51,11 @@ type Room interface {
 	Follow(ctx context.Context) error
 	// Update calls f in a transaction on the tables, during which no other program writes.
 	Update(ctx context.Context, t Tables, f func(Tx) error) error
-	// Rebuilt reports whether the tables were made anew since it was last asked.
+	// Rebuilt reports whether the tables were rebuilt since the last call.
 	Rebuilt() bool
 	// Empty replaces the tables by empty ones.
 	Empty(ctx context.Context) error
-	// Discard deletes the tables. The next use makes them anew.
+	// Discard deletes the tables. The next use creates them again.
 	Discard(ctx context.Context) error
 	// Forgets reports whether what is removed from the tables leaves no trace in them.
 	Forgets() bool
@@ -86,13 +86,13 @@ type Tx interface {
 	// ExecContext writes. It may wait until something is asked or the transaction ends, and only
 	// then fail; asking the result for the number of rows is asking.
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-	// InsertContext writes rows of a table. The arguments are those of one row after the
-	// other; then follows what comes after the rows, such as ON CONFLICT.
+	// InsertContext inserts rows into a table. The arguments are the values of the rows, row by
+	// row; tail is what follows them in the statement, such as ON CONFLICT.
 	InsertContext(ctx context.Context, table, columns, tail string, args []any) error
-	// AddTexts adds documents to the full-text table. They are sorted by their ids, which it
-	// does not have. It may begin to work at once; the documents and the words must not change
-	// until the function that it returns was called, which completes the work, or, with an error,
-	// gives it up and returns that.
+	// AddTexts adds documents to the full-text table. They are sorted by id, and none of the
+	// ids is in the table yet. It may work in the background: the documents and the words must
+	// not change until the caller has called the returned function, which completes the work
+	// or, if it is given an error, abandons it and returns that error.
 	AddTexts(ctx context.Context, texts []Text, words []string) func(error) error
 	// DropTexts removes documents from the full-text table.
 	DropTexts(ctx context.Context, ids []int64) error

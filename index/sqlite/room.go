@@ -28,7 +28,7 @@ type Room struct {
 	log     *slog.Logger
 	soon    time.Duration // the patience of Open, before it does without the lock
 	guard   *guard
-	rebuilt atomic.Bool // the file was made anew: see Rebuilt
+	rebuilt atomic.Bool // the tables were rebuilt: see Rebuilt
 
 	mu     sync.RWMutex // guards what follows; held for reading while db is in use
 	db     *database
@@ -117,7 +117,7 @@ func (r *Room) View(_ context.Context, filled bool, f func(room.Tables) error) e
 	return err
 }
 
-// damage is an error that means that the file is damaged.
+// damage marks an error as damage to the file.
 type damage struct{ error }
 
 func (d *damage) Unwrap() error        { return d.error }
@@ -140,7 +140,7 @@ func (r *Room) withLocked(f func(db *database) error) (db *database, err error) 
 	return db, err
 }
 
-// alone calls f when all running queries are answered, and lets nobody ask meanwhile.
+// alone calls f once all running queries have finished, and blocks new ones until it returns.
 func (r *Room) alone(f func() error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

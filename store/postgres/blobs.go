@@ -21,8 +21,8 @@ type blobs struct{ store *Store }
 // Blobs implements store.Store.
 func (s *Store) Blobs() store.Blobs { return &blobs{s} }
 
-// holds are those of one program, which share a lock. One that is in use for long would keep
-// the server from tidying up, so after a while the next hold begins a new one.
+// holds are the holds of one program, which share a lock. A lock that is held for long would keep
+// the server from vacuuming, so after a while the next hold takes a new one.
 type holds struct {
 	taking gate.Mutex // held while a lock is being taken
 

@@ -139,8 +139,8 @@ func (b *bucket) ask(ctx context.Context, op string, timeout time.Duration, do f
 	})
 }
 
-// fail makes an answer of the server an error of the store. One that may be another the next
-// time stays as it is.
+// fail turns an answer of the server into an error of the store. Errors that may pass are returned
+// as they are, for insist.
 func (b *bucket) fail(op string, err error) error {
 	answer, ok := errors.AsType[minio.ErrorResponse](err)
 	if err == nil || !ok || answer.StatusCode >= 500 {

@@ -25,8 +25,8 @@ func (d Database) Read(ctx context.Context, op string, ask func(ctx context.Cont
 }
 
 // Begin calls take, as Read calls ask, to begin a transaction on a connection that is then the
-// caller's until End. Those who wait for a transaction have connections to themselves, so that those they wait for
-// find one.
+// caller's until End. The connection comes from the pool of the locks: transactions that wait must
+// not use up the connections that those they wait for need.
 func (d Database) Begin(ctx context.Context, op string, take func(ctx context.Context, conn *pgxpool.Conn) error) (conn *pgxpool.Conn, err error) {
 	err = d.store.read(ctx, op, "", func(ctx context.Context) (err error) {
 		if conn, err = d.store.locks.pool.Acquire(ctx); err != nil {

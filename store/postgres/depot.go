@@ -17,10 +17,9 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// depot keeps the bytes of blobs: the tables, a directory, or a bucket. What a depot has are
-// blobs, and there is no other list of them; but who names a blob and who holds blobs is in the
-// tables, so that a deletion is safe whatever machines do meanwhile. A blob is in a depot whole or
-// not at all.
+// depot keeps the bytes of blobs: the tables, a directory, or a bucket. A depot is the only list of
+// the blobs in it. Which lines name a blob, and who holds blobs, is in the tables, so that a deletion
+// is safe whatever other machines do meanwhile. A blob is in a depot whole or not at all.
 //
 // The database says which depots there are, so that all programs agree. Blobs are put into the
 // one that was chosen last, and read and deleted in all of them. A program that does not know
@@ -141,8 +140,8 @@ func checkPlace(place string) (string, error) {
 	return address.String(), err
 }
 
-// tenantDir returns the tenant as a part of a path or a key. Names that a file system could take
-// for one another, and the one without a name, have others.
+// tenantDir returns the tenant as a part of a path or a key. Names that a file system might
+// confuse are hashed, and "" becomes "_".
 func (t target) tenantDir() string {
 	plain := func(r rune) bool {
 		return 'a' <= r && r <= 'z' || '0' <= r && r <= '9' || strings.ContainsRune("-_.", r)
@@ -202,7 +201,7 @@ func KeepBlobs(ctx context.Context, where, place string) (string, error) {
 	})
 }
 
-// tryDepot puts a blob that nobody has, reads it and deletes it.
+// tryDepot writes a random blob, reads it back and deletes it.
 func (s *Store) tryDepot(ctx context.Context, op string, row depotRow) error {
 	d, err := s.openDepot(row)
 	if err != nil {

@@ -76,8 +76,8 @@ func smallDatabase(t *testing.T) (where, dir string) {
 	return u.String(), dir
 }
 
-// The disk of the server is full. Whoever writes is told so, nothing is half written, all can be
-// read, and when there is room again, the same handle goes on.
+// When the disk of the server is full, writes are refused whole, everything can still be read, and
+// once there is room again, the same handle continues.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	where, dir := smallDatabase(t)

@@ -33,8 +33,8 @@ type Migrated struct {
 	From, To int    // the versions of its tables; From is 0 if there were none
 }
 
-// Also is what is to be done in the transaction of a migration, such as making the tables of an
-// index. sql returns a statement for the schema: it is written for the schema coppice.
+// Also is called in the transaction of a migration, for example to create the tables of an index.
+// sql returns a statement for the schema: it is written for the schema coppice.
 type Also func(ctx context.Context, tx pgx.Tx, sql func(statement string) string) error
 
 // Migrate makes the tables of a store, or brings them to the version of this program. Several

@@ -123,7 +123,7 @@ const impatience = 3 * time.Second
 // target is what a URL names.
 type target struct {
 	where  string // for people: without a password
-	role   string // as whom we ask
+	role   string // that the URL names
 	schema string
 	tenant string
 	single bool // each append is a statement of its own: see together.go

@@ -101,7 +101,7 @@ CREATE FUNCTION coppice.tenants() RETURNS text[]
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
 $$ SELECT coalesce(array_agg(tenant), '{}') FROM coppice.members WHERE role = session_user $$;
 
--- admit lets a role read a tenant, and write it if writes is true.
+-- admit makes a role a member of a tenant, to read it and, if writes is true, to write it.
 CREATE FUNCTION coppice.admit(who name, what text, writes boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

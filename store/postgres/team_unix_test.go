@@ -306,7 +306,7 @@ func TestMigrate(t *testing.T) {
 	}
 }
 
-// Whoever cannot open a store reads which server and database it was, and what to do; never a
+// An error of opening names the server and the database, says what to do, and never has the
 // password.
 func TestOpenErrors(t *testing.T) {
 	t.Parallel()

@@ -10,16 +10,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// together lets appends of one program travel together that would otherwise get into each other's
-// way. As long as few statements are under way, an append goes at once. Otherwise it waits, and when
-// one of them is answered, the first of those who wait sends the lines of all: many logs in one
-// statement, with one round trip and one commit. So nobody waits for company, and the more a program
-// appends, the less each append costs the server.
+// together combines appends of one program that would otherwise compete. While few statements are
+// under way, an append is sent at once. Otherwise it waits, and when a statement is answered, the
+// first waiting append sends the lines of all of them: many logs in one statement, with one round
+// trip and one commit. So no append waits for others to join it, and the more a program appends, the
+// less each append costs the server.
 //
-// Such a statement is only an attempt. It leaves out logs that another transaction has locked: nobody
-// has to wait for somebody else's lock, and there can be no deadlock. If the server refuses one of
-// its lines, it adds none. What it did not add goes alone, as if there had been no attempt, and
-// gets its errors there.
+// Such a statement is only an attempt. It skips logs that another transaction has locked, so that no
+// append waits for a lock on another log, and there can be no deadlock. If the server refuses one of
+// the lines, none is added. Whatever was not added is then sent alone, as if there had been no
+// attempt, and gets its errors there.
 type together struct {
 	store *Store
 	turns int // how many statements may be under way
@@ -46,10 +46,9 @@ type addition struct {
 
 const (
 	// maxTurns is how many statements may be under way, if there are twice as many connections.
-	// So many commits share their waits for the disk on the server; more of them only make it
-	// switch from one process to the next.
+	// That many commits can share a flush on the server; more only cost it context switches.
 	maxTurns = 8
-	// togetherLine is how long a line may be: those who travel with it wait for it, too.
+	// togetherLine is how long a line may be: all others in its statement wait for it, too.
 	togetherLine = 16 << 10
 	// togetherCount is how many lines a statement has at most.
 	togetherCount = 256
@@ -59,11 +58,11 @@ const (
 )
 
 // appendTogether locks the logs that are free and end where they should, moves their ends, and
-// inserts the lines. It goes from lock to update by the place of the row, in its partition if the
-// table has some. With the key, a planner that does not know the table yet would compare each row
-// with each. If a log changed after the statement began, the place is that of a row which the
-// statement does not see, and the log is left out. The subqueries around the arrays keep the planner
-// from counting their elements: otherwise it would plan each statement anew.
+// inserts the lines. It finds the locked rows again by their ctid and partition: joined by key, a
+// planner without statistics would compare every row with every other. If a log changed after the
+// statement began, the ctid is that of a version which the statement does not see, and the log is
+// skipped. The subqueries around the arrays hide their lengths from the planner, which would
+// otherwise plan each statement again.
 const appendTogether = `WITH free AS (
 		SELECT l.part, l.place, w.log, w.life, w.pos, w.tail, w.data
 		FROM unnest((SELECT $2::bytea[]), (SELECT $3::bigint[]), (SELECT $4::bigint[]), (SELECT $5::bigint[]), (SELECT $6::bytea[])) w (log, life, pos, tail, data),
@@ -116,8 +115,8 @@ func (g *together) append(ctx context.Context, a *addition, alone func(context.C
 	return alone(ctx)
 }
 
-// await waits until it is this one's turn, or it was sent. If that takes too long, it takes the
-// turn away from whoever has it.
+// await waits until the addition has its turn, or was sent by another. After togetherWait it takes
+// over the oldest turn.
 func (g *together) await(a *addition) {
 	timer := time.NewTimer(togetherWait)
 	defer timer.Stop()
@@ -137,7 +136,7 @@ func (g *together) await(a *addition) {
 	<-a.woken
 }
 
-// give gives one of those who wait the turn. The caller holds the mutex.
+// give gives a turn to the addition that waits at i. The caller holds the mutex.
 func (g *together) give(i int) {
 	a := g.waiting[i]
 	g.waiting = slices.Delete(g.waiting, i, i+1)
@@ -160,7 +159,7 @@ func (g *together) pass(t *turn) {
 	}
 }
 
-// take returns one and those who can travel with it: one of each log.
+// take returns an addition and those that its statement can carry, too: one of each log.
 func (g *together) take(first *addition) []*addition {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -39,12 +39,12 @@ type watched struct {
 }
 
 const (
-	// A change is told after a few milliseconds. One after the other, they are told less often:
-	// each notification costs the server as much as an append.
+	// The first change is announced after notifyFirst, and further ones at intervals of up to
+	// notifyLast: a notification costs the server as much as an append.
 	notifyFirst = 5 * time.Millisecond
 	notifyLast  = 20 * time.Millisecond
 	lookEvery   = 500 * time.Millisecond
-	// told is how many logs a notification tells of. It may have 8,000 bytes.
+	// told is how many logs a notification names. It must be shorter than 8,000 bytes.
 	told = 200
 )
 
