@@ -118,6 +118,13 @@ func (v *vectors) write(t room.Text, most int) bool {
 // textsAtOnce is how many bytes of tsvectors one statement adds.
 const textsAtOnce = 4 << 20
 
+// The words of new texts wait in a list, which the server sorts in when it is long enough. That is
+// faster for many at once; but searches read the list, so it stays short otherwise.
+const (
+	manyTexts = 1_000
+	longList  = `SET LOCAL gin_pending_list_limit = '16MB'`
+)
+
 // AddTexts implements room.Tx.
 func (w *writer) AddTexts(ctx context.Context, texts []room.Text, words []string) func(error) error {
 	built := make(chan []string, 1)
@@ -132,6 +139,11 @@ func (w *writer) AddTexts(ctx context.Context, texts []room.Text, words []string
 		all := <-built // even after an error, so that no goroutine outlives the transaction
 		if err != nil {
 			return err
+		}
+		if len(all) >= manyTexts {
+			if err := w.exec(ctx, longList); err != nil {
+				return err
+			}
 		}
 		for len(all) > 0 {
 			n, size := 0, 0
