@@ -40,7 +40,7 @@ func parseBucket(place string) (address, error) {
 	case err != nil || u.Scheme != "s3" || u.Host == "" || u.Port() != "":
 		return fail("it is neither a directory nor a bucket")
 	case u.User != nil:
-		return fail("keys do not belong into the URL: every program has its own in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+		return fail("keys do not belong in the URL: every program has its own in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
 	}
 	a := address{bucket: u.Host, prefix: strings.Trim(path.Clean(u.Path), "/.")}
 	for name, values := range u.Query() {

@@ -158,7 +158,7 @@ func parse(where string) (target, *pgxpool.Config, error) {
 		t.schema = defaultSchema
 	}
 	if !isPlain(t.schema) {
-		return fail(fmt.Errorf("the schema %.80q has other characters than a-z, 0-9 and _, or begins with a digit", t.schema))
+		return fail(fmt.Errorf("the schema %.80q has characters other than a-z, 0-9 and _, or begins with a digit", t.schema))
 	}
 	if err := store.CheckName(t.tenant); err != nil && t.tenant != "" {
 		return fail(fmt.Errorf("the tenant: %w", err))
