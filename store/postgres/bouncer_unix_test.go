@@ -7,6 +7,7 @@ import (
 
 	"github.com/coppice-dev/coppice/internal/postgrestest"
 	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/postgres"
 	"github.com/coppice-dev/coppice/store/storetest"
 )
 
@@ -16,6 +17,6 @@ func TestBehindPgBouncer(t *testing.T) {
 	dir := postgrestest.Bouncer(t)
 	storetest.Run(t, func(t *testing.T) store.Store {
 		where := postgrestest.With(t, postgrestest.URL(t), "host", dir, "default_query_exec_mode", "exec", "user", "coppice", "sslmode", "disable")
-		return mustOpen(t, where, nil)
+		return mustOpen(t, where, &postgres.Options{MaxLine: longest})
 	})
 }

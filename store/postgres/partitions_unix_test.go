@@ -24,7 +24,7 @@ func TestPartitioned(t *testing.T) {
 	}
 	var tenants atomic.Int64
 	storetest.Run(t, func(t *testing.T) store.Store {
-		return mustOpen(t, postgrestest.With(t, where, "tenant", fmt.Sprint("tenant-", tenants.Add(1))), nil)
+		return mustOpen(t, postgrestest.With(t, where, "tenant", fmt.Sprint("tenant-", tenants.Add(1))), &postgres.Options{MaxLine: longest})
 	})
 }
 

@@ -21,6 +21,11 @@ func mustOpen(t testing.TB, where string, o *postgres.Options) *postgres.Store {
 	return s
 }
 
+// longest is the maximum length of a line in the suites, zero for the default: see race_test.go.
+var longest int64
+
 func TestStore(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) store.Store { return mustOpen(t, postgrestest.URL(t), nil) })
+	storetest.Run(t, func(t *testing.T) store.Store {
+		return mustOpen(t, postgrestest.URL(t), &postgres.Options{MaxLine: longest})
+	})
 }
