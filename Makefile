@@ -7,7 +7,7 @@ COVERMIN ?= 90
 COVERED  ?= session store store/file store/postgres window keyed conversation redact session/clean provider transcript agent agent/summary agent/tools agent/mcp
 # The packages whose tests take longest come first, so that none of them is left
 # alone with one core at the end.
-TESTED   ?= ./internal/cli ./session ./store/file ./...
+TESTED   ?= ./internal/cli ./home ./store/postgres ./session ./store/file ./upkeep ./store/remote ./...
 # How many times as much make soak does.
 SOAK     ?= 50
 # TESTFLAGS go to every go test: make test TESTFLAGS='-run Torn -v'
