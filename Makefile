@@ -121,7 +121,7 @@ race: export GORACE := atexit_sleep_ms=10 $(GORACE)
 # the one whose copy of an atomic operation is linked, and the detector would miss that.
 race: UNWATCHED := $(foreach p,modernc.org/sqlite/lib modernc.org/memory github.com/klauspost/compress/... compress/flate regexp/... unicode,-gcflags=$(p)=-race=false)
 # The detector also has each pointer looked up among the objects of Go. Those of SQLite are
-# not there: looking for them took an eighth of the tests with an index.
+# not there: looking for them took 6 % of a test of homes with an index.
 race: UNWATCHED += $(foreach p,modernc.org/libc modernc.org/sqlite,-gcflags=$(p)=-d=checkptr=0)
 # Databases are of the newest PostgreSQL here, and of Debian's in cover.
 race: ## All tests under the race detector
