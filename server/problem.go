@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"strings"
@@ -73,6 +74,9 @@ func (s *Server) problem(ctx context.Context, err error) *Problem {
 			status, known = http.StatusConflict, true
 		}
 		p = &Problem{Status: status, Kind: info.Kind, Detail: s.withoutPaths(info.Message), Field: info.Field, Hint: s.withoutPaths(info.Hint), Text: s.withoutPaths(info.Text)}
+		if errors.Is(err, fs.ErrPermission) { // the caller was told; who runs the server can change it
+			s.o.Log.WarnContext(ctx, "the server lacks a right", "request", requestID(ctx), "error", err)
+		}
 		if !known {
 			s.o.Log.ErrorContext(ctx, "an operation ended with an unexpected error", "request", requestID(ctx), "error", err)
 			p.Status = http.StatusInternalServerError

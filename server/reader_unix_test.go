@@ -4,7 +4,9 @@ package server_test
 
 import (
 	"encoding/json"
+	"log/slog"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/coppice-dev/coppice/home"
@@ -13,15 +15,20 @@ import (
 )
 
 // What the server's own role in the database may not do is answered as forbidden, with the
-// reason.
+// reason, and whoever runs the server finds it in the log.
 func TestReaderRole(t *testing.T) {
 	t.Parallel()
 	where := postgrestest.URL(t)
-	s := serveAt(t, postgrestest.With(t, where, "user", postgrestest.Role(t, where, postgrestest.Param(t, where, "tenant"), false)), nil)
+	where = postgrestest.With(t, where, "user", postgrestest.Role(t, where, postgrestest.Param(t, where, "tenant"), false))
+	var log told
+	s := serveAt(t, where, func(o *server.Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	a := s.ask("POST", "/v1/sessions", "{}", "Content-Type: application/json")
 	var p server.Problem
 	if err := json.Unmarshal(a.body, &p); err != nil || a.status != http.StatusForbidden || p.Kind != home.KindForbidden || p.Detail == "" || p.Hint == "" {
 		t.Errorf("the answer is %d %s", a.status, a.body)
+	}
+	if !strings.Contains(log.String(), "permission denied") {
+		t.Errorf("the log has %q", log.String())
 	}
 	if a := s.ask("GET", "/v1/sessions", ""); a.status != http.StatusOK {
 		t.Errorf("a list is answered with %d %s", a.status, a.body)
