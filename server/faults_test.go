@@ -24,7 +24,7 @@ import (
 // TestMain looks for goroutines that the servers of all tests have left.
 func TestMain(m *testing.M) {
 	code := m.Run()
-	http.DefaultClient.CloseIdleConnections()
+	caller.CloseIdleConnections()
 	if err := leak.Find(time.Minute); err != nil && code == 0 {
 		fmt.Println(err)
 		code = 1

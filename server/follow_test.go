@@ -54,7 +54,7 @@ func TestFollowingAPartAgain(t *testing.T) {
 	}
 	r.Header.Set("Accept", "application/x-ndjson")
 	r.Header.Set("Authorization", "Bearer part")
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := caller.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 	"iter"
 	"log/slog"
 	"net"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"regexp"
@@ -149,7 +148,7 @@ func TestNothingThatWasSaidIsTold(t *testing.T) { // not in parallel: the tracer
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	http.DefaultClient.CloseIdleConnections()
+	caller.CloseIdleConnections()
 	for name, text := range map[string]string{"the log and the spans": out.String(), "the metrics": string(metrics.body)} {
 		if found := regexp.MustCompile(`(?i).*(otter|eels|snore|R0lGOD).*`).FindString(text); found != "" {
 			t.Errorf("%s: %s", name, found)

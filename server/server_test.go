@@ -67,6 +67,10 @@ func serveAt(t *testing.T, where string, change func(*server.Options)) *served {
 	return &served{T: t, home: h, url: web.URL, http: web}
 }
 
+// caller has connections of its own: each httptest.Server that closes also closes the idle ones of
+// http.DefaultClient, which another test may be about to use.
+var caller = &http.Client{Transport: &http.Transport{}}
+
 // answer is what came back.
 type answer struct {
 	status int
@@ -91,7 +95,7 @@ func (s *served) ask(method, path, body string, headers ...string) answer {
 		}
 		r.Header.Set(name, value)
 	}
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := caller.Do(r)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -283,7 +287,7 @@ func (s *served) listen(method, path, body string, headers ...string) (next func
 		name, value, _ := strings.Cut(h, ": ")
 		r.Header.Set(name, value)
 	}
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := caller.Do(r)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -707,7 +711,7 @@ func TestARevokedTokenHearsNothingMore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := caller.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,10 +46,14 @@ func request(t *testing.T, method, url, caller, id, body string) *http.Request {
 	return r
 }
 
+// outside has connections of its own: each httptest.Server that closes also closes the idle ones of
+// http.DefaultClient, which another test may be about to use.
+var outside = &http.Client{Transport: &http.Transport{}}
+
 // post sends a message, and returns the answer and the session that it begins.
 func post(t *testing.T, url, caller, id, body string) (status int, answer, session string) {
 	t.Helper()
-	r, err := http.DefaultClient.Do(request(t, http.MethodPost, url, caller, id, body))
+	r, err := outside.Do(request(t, http.MethodPost, url, caller, id, body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +68,7 @@ func post(t *testing.T, url, caller, id, body string) (status int, answer, sessi
 // listen opens the stream of a session, and waits until it is open.
 func listen(t *testing.T, url, caller, id string) (*http.Response, *bufio.Reader) {
 	t.Helper()
-	r, err := http.DefaultClient.Do(request(t, http.MethodGet, url, caller, id, ""))
+	r, err := outside.Do(request(t, http.MethodGet, url, caller, id, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +200,7 @@ func TestSessionsBelongToTheirCaller(t *testing.T) {
 	}
 	post(t, url, "one", id, initialized)
 	for _, method := range []string{http.MethodGet, http.MethodDelete} {
-		r, err := http.DefaultClient.Do(request(t, method, url, "two", id, ""))
+		r, err := outside.Do(request(t, method, url, "two", id, ""))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -239,7 +243,7 @@ func TestSessionsAreBounded(t *testing.T) {
 	if _, _, id := post(t, url, "two", "", initialize); id == "" {
 		t.Error("another caller gets none")
 	}
-	if r, err := http.DefaultClient.Do(request(t, http.MethodDelete, url, "one", last, "")); err != nil || r.StatusCode != http.StatusNoContent {
+	if r, err := outside.Do(request(t, http.MethodDelete, url, "one", last, "")); err != nil || r.StatusCode != http.StatusNoContent {
 		t.Fatal(r, err)
 	}
 	if _, _, id := post(t, url, "one", "", initialize); id == "" {

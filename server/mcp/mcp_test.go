@@ -605,5 +605,5 @@ type withToken string
 func (w withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(context.WithoutCancel(r.Context()))
 	r.Header.Set("Authorization", string(w))
-	return http.DefaultTransport.RoundTrip(r)
+	return outside.Transport.RoundTrip(r)
 }
