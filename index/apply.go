@@ -74,10 +74,9 @@ func (w *writer) addSilent(s *state, n int64, rec *record, carried carriage) err
 	if err != nil {
 		return err
 	}
-	err = w.exec(`INSERT INTO silent (session, entry, time, role, model, carried) VALUES (?, ?, ?, ?, ?, ?)
+	return w.exec(`INSERT INTO silent (session, entry, time, role, model, carried) VALUES (?, ?, ?, ?, ?, ?)
 		ON CONFLICT (session, entry) DO UPDATE SET time = excluded.time, role = excluded.role, model = excluded.model, carried = excluded.carried`,
 		s.id, n, cmp.Or(rec.time, s.updated), role, model, carried)
-	return err
 }
 
 // hang adds an entry to the tree, under its parent, and moves the leaf. It returns the

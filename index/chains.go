@@ -113,8 +113,7 @@ func (w *writer) takeBack(s *state) error {
 		return err
 	}
 	s.carried += more
-	err = w.exec(`UPDATE docs SET carried = 1 WHERE id IN (SELECT rowid FROM fts WHERE fts MATCH ?) AND session = ? AND carried = 0`, ofSession(s.id), s.id)
-	return err
+	return w.exec(`UPDATE docs SET carried = 1 WHERE id IN (SELECT rowid FROM fts WHERE fts MATCH ?) AND session = ? AND carried = 0`, ofSession(s.id), s.id)
 }
 
 // linkRow is what a chain needs to know about a session.
@@ -298,8 +297,7 @@ func (w *writer) place(r *linkRow, part, chain, nth int64) error {
 	if r.part == part && r.chain == chain && r.nth == nth {
 		return nil
 	}
-	err := w.exec(`UPDATE sessions SET part = ?, chain = ?, nth = ? WHERE id = ?`, part, chain, nth, r.id)
-	return err
+	return w.exec(`UPDATE sessions SET part = ?, chain = ?, nth = ? WHERE id = ?`, part, chain, nth, r.id)
 }
 
 // dropChain removes the row of a chain that has no sessions any more.
@@ -311,8 +309,7 @@ func (w *writer) dropChain(id int64) error {
 	if err := w.exec(`DELETE FROM tags WHERE session = ?`, id); err != nil {
 		return err
 	}
-	err := w.exec(`DELETE FROM sessions WHERE id = ? AND part = ?`, id, partChain)
-	return err
+	return w.exec(`DELETE FROM sessions WHERE id = ? AND part = ?`, id, partChain)
 }
 
 // sumUp writes the row of a chain.

@@ -84,8 +84,7 @@ func decodeSheet(data []byte, spent func(*sheet, *spentRow), said func(*saidRow)
 
 // stale records that a session's ledger has to be rebuilt.
 func (w *writer) stale(session int64) error {
-	err := w.exec(`INSERT INTO stale (session) VALUES (?) ON CONFLICT DO NOTHING`, session)
-	return err
+	return w.exec(`INSERT INTO stale (session) VALUES (?) ON CONFLICT DO NOTHING`, session)
 }
 
 // balance brings the stale ledgers up to date.
@@ -119,8 +118,7 @@ func (w *writer) balance() error {
 			return err
 		}
 	}
-	err = w.exec(`DELETE FROM stale`)
-	return err
+	return w.exec(`DELETE FROM stale`)
 }
 
 // staleSheets adds an empty ledger for each session with a stale one.

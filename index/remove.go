@@ -83,8 +83,7 @@ func (r *catching) dropContent(id int64) error {
 		if err := w.dropUsage(id); err != nil {
 			return err
 		}
-		err := w.exec(`DELETE FROM sessions WHERE id = ?`, id)
-		return err
+		return w.exec(`DELETE FROM sessions WHERE id = ?`, id)
 	})
 }
 
@@ -218,12 +217,11 @@ func (r *catching) inTx(f func(w *writer) error) error {
 
 // dropNames removes the names that nothing has any more.
 func (w *writer) dropNames() error {
-	err := w.exec(`DELETE FROM names WHERE id NOT IN (
+	return w.exec(`DELETE FROM names WHERE id NOT IN (
 		SELECT dir FROM sessions UNION SELECT maker FROM sessions
 		UNION SELECT role FROM docs UNION SELECT tool FROM docs UNION SELECT model FROM docs
 		UNION SELECT role FROM silent UNION SELECT model FROM silent
 		UNION SELECT provider FROM usage UNION SELECT model FROM usage UNION SELECT tool FROM usage)`)
-	return err
 }
 
 // tidyEntries is how many entries a CatchUp must have read before tidying up is worth it.

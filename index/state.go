@@ -219,9 +219,8 @@ func (w *writer) saveTags(s *state) error {
 	if len(s.tags) == 0 {
 		return nil
 	}
-	err := w.exec(`UPDATE tags SET updated = ?, created = ?, sort_title = ?, messages = ?, tokens = ?, size = ? WHERE session = ?`,
+	return w.exec(`UPDATE tags SET updated = ?, created = ?, sort_title = ?, messages = ?, tokens = ?, size = ? WHERE session = ?`,
 		s.updated, s.created, s.sortTitle, s.messages, s.tokens, s.size, s.id)
-	return err
 }
 
 // fold hides a subagent under its parent, and under a new session its subagents that were
@@ -234,9 +233,8 @@ func (w *writer) fold(s *state) error {
 			return err
 		}
 	}
-	err := w.exec(`UPDATE sessions SET folded = 1 WHERE parent = ?1 AND parent <> '' AND relation = ?2 AND id <> ?3`,
+	return w.exec(`UPDATE sessions SET folded = 1 WHERE parent = ?1 AND parent <> '' AND relation = ?2 AND id <> ?3`,
 		s.sid, session.RelationSubagent, s.id)
-	return err
 }
 
 // unfold lists the subagents of a removed session by themselves.
@@ -245,10 +243,9 @@ func (w *writer) unfold(id int64) error {
 	if found, err := w.find([]any{&sid}, `SELECT sid FROM sessions WHERE id = ?`, id); err != nil || !found {
 		return err
 	}
-	err := w.exec(`UPDATE sessions SET folded = CASE WHEN EXISTS (SELECT 1 FROM sessions p
+	return w.exec(`UPDATE sessions SET folded = CASE WHEN EXISTS (SELECT 1 FROM sessions p
 		WHERE p.sid = ?1 AND p.id NOT IN (sessions.id, ?2) AND p.name IS NOT NULL) THEN 1 ELSE 0 END
 		WHERE parent = ?1 AND parent <> '' AND folded = 1`, sid, id)
-	return err
 }
 
 // values returns the values of a row's columns.

@@ -122,10 +122,9 @@ func (r *catching) noteSweep() error {
 		last = swept{epoch: r.changes.Epoch, time: time.Now().UnixMilli(), sessions: r.report.Sessions}
 	}
 	return r.inTx(func(w *writer) error {
-		err := w.exec(`INSERT INTO swept (id, epoch, listing, time, sessions) VALUES (1, ?, ?, ?, ?)
+		return w.exec(`INSERT INTO swept (id, epoch, listing, time, sessions) VALUES (1, ?, ?, ?, ?)
 			ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, listing = excluded.listing, time = excluded.time, sessions = excluded.sessions`,
 			last.epoch, r.changes.Listing, last.time, last.sessions)
-		return err
 	})
 }
 

@@ -170,9 +170,8 @@ func (w *writer) raiseUsage(s *state, id int64, row *usageRow) error {
 	s.billed -= billed(was.counts)
 	was.raise(row)
 	s.billed += billed(was.counts)
-	err = w.exec(`UPDATE usage SET input = ?, cache_read = ?, cache_write = ?, output = ?, reasoning = ?, cache_hour = ?, cost = ?, tool = ? WHERE id = ?`,
+	return w.exec(`UPDATE usage SET input = ?, cache_read = ?, cache_write = ?, output = ?, reasoning = ?, cache_hour = ?, cost = ?, tool = ? WHERE id = ?`,
 		c[0], c[1], c[2], c[3], c[4], c[5], was.cost, was.names[2], id)
-	return err
 }
 
 // billed is how many tokens a response is billed for. Output includes reasoning.
@@ -187,8 +186,7 @@ func (w *writer) charge(response string) error {
 	if err != nil {
 		return err
 	}
-	err = w.exec(`INSERT INTO stale (session) SELECT id >> 32 FROM usage WHERE response = ? ON CONFLICT DO NOTHING`, response)
-	return err
+	return w.exec(`INSERT INTO stale (session) SELECT id >> 32 FROM usage WHERE response = ? ON CONFLICT DO NOTHING`, response)
 }
 
 // dropUsage removes a session from the ledger. Responses that others have too

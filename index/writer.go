@@ -304,8 +304,7 @@ func (w *writer) flush(words *vocabulary) error {
 	if err := w.relink(); err != nil {
 		return err
 	}
-	err = w.exec(`UPDATE counters SET value = CASE name WHEN 'docs' THEN ? ELSE value + ? END WHERE name IN ('docs', 'tokens')`, w.nextDoc, w.tokens)
-	return err
+	return w.exec(`UPDATE counters SET value = CASE name WHEN 'docs' THEN ? ELSE value + ? END WHERE name IN ('docs', 'tokens')`, w.nextDoc, w.tokens)
 }
 
 // writeRows writes the queued rows.
