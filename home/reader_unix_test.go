@@ -15,7 +15,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// A role that may only read is refused before anything is said to be done.
+// A read-only role gets an error, not a report of work that did not happen.
 func TestReader(t *testing.T) {
 	t.Parallel()
 	where := postgrestest.URL(t)

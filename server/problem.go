@@ -74,8 +74,8 @@ func (s *Server) problem(ctx context.Context, err error) *Problem {
 			status, known = http.StatusConflict, true
 		}
 		p = &Problem{Status: status, Kind: info.Kind, Detail: s.withoutPaths(info.Message), Field: info.Field, Hint: s.withoutPaths(info.Hint), Text: s.withoutPaths(info.Text)}
-		if errors.Is(err, fs.ErrPermission) { // the caller was told; who runs the server can change it
-			s.o.Log.WarnContext(ctx, "the server lacks a right", "request", requestID(ctx), "error", err)
+		if errors.Is(err, fs.ErrPermission) { // the caller sees it too, but only the operator can fix it
+			s.o.Log.WarnContext(ctx, "the server lacks a permission", "request", requestID(ctx), "error", err)
 		}
 		if !known {
 			s.o.Log.ErrorContext(ctx, "an operation ended with an unexpected error", "request", requestID(ctx), "error", err)

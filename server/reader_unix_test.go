@@ -14,8 +14,8 @@ import (
 	"github.com/coppice-dev/coppice/server"
 )
 
-// What the server's own role in the database may not do is answered as forbidden, with the
-// reason, and whoever runs the server finds it in the log.
+// If the server's own database role lacks a permission, the caller gets 403 with the reason, and
+// the operator finds it in the log.
 func TestReaderRole(t *testing.T) {
 	t.Parallel()
 	where := postgrestest.URL(t)
