@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/coppice-dev/coppice/internal/gate"
+	"github.com/coppice-dev/coppice/provider/media"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/session/files"
 	"github.com/coppice-dev/coppice/window"
 )
 
@@ -256,24 +257,8 @@ func (c *Chat) AddActionResult(callID, output string, isError bool) (Message, er
 
 // AddContext adds reference material. source says where it comes from.
 func (c *Chat) AddContext(source, text string) (Message, error) {
-	return c.AddMessage(session.RoleSystem, contextText(source, text), CategoryContext, map[string]any{metaSource: source})
+	return c.AddMessage(session.RoleSystem, files.Quote(source, text), CategoryContext, map[string]any{files.MetaSource: source})
 }
-
-// metaSource is the member of a message's metadata that says where it comes from.
-const metaSource = "source"
-
-// contextText shows the model where a text begins, where it ends and where it comes from. The
-// text stays as it is, so the mark at its end must be one that is not in it.
-func contextText(source, text string) string {
-	tag := "context"
-	for n := 2; strings.Contains(text, "</"+tag); n++ {
-		tag = "context" + strconv.Itoa(n)
-	}
-	return fmt.Sprintf("<%s source=\"%s\">\n%s\n</%s>", tag, inAttribute.Replace(source), text, tag)
-}
-
-// inAttribute escapes what would end an attribute.
-var inAttribute = strings.NewReplacer("&", "&amp;", `"`, "&quot;", "<", "&lt;", ">", "&gt;", "\n", "&#10;", "\r", "&#13;")
 
 // PrepareConversation prepares a request: it adds the instructions, if they were not
 // sent yet, and the user's message with the images from the given files. Without text and
@@ -305,7 +290,7 @@ func userContent(text string, imagePaths []string) ([]session.Content, error) {
 		content = append(content, session.Text(text))
 	}
 	for _, path := range imagePaths {
-		image, err := LoadImage(path)
+		image, err := media.Load(path)
 		if err != nil {
 			return nil, err
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/coppice-dev/coppice/internal/boundary"
 	"github.com/coppice-dev/coppice/internal/gate"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/session/files"
 	"github.com/coppice-dev/coppice/window"
 )
 
@@ -141,7 +142,7 @@ func (l *link) takeMessage(e session.Entry) {
 	if e.Message.Role == session.RoleSystem && window.CategoryOf(&e) == CategorySystem {
 		l.instructions = append(l.instructions, len(l.entries)-1)
 	}
-	if fileSource(&e) != "" && window.CategoryOf(&e) == CategoryContext {
+	if files.Source(e.Message) != "" && window.CategoryOf(&e) == CategoryContext {
 		l.files = append(l.files, len(l.entries)-1)
 	}
 	l.takeCarried(&e)

@@ -1,13 +1,8 @@
 package conversation
 
 import (
-	"bytes"
-	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -15,19 +10,16 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/session/files"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 // ContextConfigName is the file in a context directory that lists its contents.
 const ContextConfigName = "context_config.yml"
-
-// MaxContextFile is the largest context file that is loaded.
-const MaxContextFile = 4 << 20
 
 // sampleConfig is the configuration of a new context directory.
 const sampleConfig = `# Files in this directory that every conversation should know.
@@ -36,14 +28,8 @@ core_files: []
 notes: ""
 `
 
-// The members of the metadata of a message that was loaded from a file.
-const (
-	metaHash     = "sha256"
-	metaModified = "modified"
-	metaSize     = "size"
-
-	sourcePrefix = "context/"
-)
+// sourcePrefix begins what a file of a context directory is known by in the log.
+const sourcePrefix = "context/"
 
 // ContextConfig is the content of a ContextConfigName.
 type ContextConfig struct {
@@ -131,28 +117,9 @@ func (l *Loader) read(name string) ([]byte, fs.FileInfo, error) {
 		return nil, nil, fmt.Errorf("context file %.200q: %w", name, err)
 	}
 	defer f.Close()
-	data, err := readText(f, name)
+	data, err := files.ReadText(f, name)
 	return data, info, err
 }
-
-// readText reads a context file.
-func readText(f io.Reader, name string) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(f, MaxContextFile+1))
-	switch {
-	case err != nil:
-	case len(data) > MaxContextFile:
-		err = fmt.Errorf("%w: over %d bytes", session.ErrTooLarge, MaxContextFile)
-	case !IsText(data):
-		err = fmt.Errorf("%w: it is not text", session.ErrInvalid)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("context file %.200q: %w", name, err)
-	}
-	return data, nil
-}
-
-// IsText reports whether a file can be given to a model as text.
-func IsText(data []byte) bool { return utf8.Valid(data) && bytes.IndexByte(data, 0) < 0 }
 
 // ListAvailableFiles describes the files that could be loaded, sorted by path. It leaves out
 // hidden files, the configuration and links to elsewhere.
@@ -227,13 +194,13 @@ func (l *Loader) LoadFile(c *Chat, name string) (_ Message, added bool, _ error)
 	if err != nil {
 		return Message{}, false, err
 	}
-	file := fileMessage(sourcePrefix+path.Clean(filepath.ToSlash(name)), "", data, info)
-	source := file.Metadata[metaSource].(string)
+	file := files.Message(sourcePrefix+path.Clean(filepath.ToSlash(name)), "", data, info)
+	source := file.Metadata[files.MetaSource].(string)
 	loaded, err := c.loadedFrom(source)
 	if err != nil {
 		return Message{}, false, err
 	}
-	if n := len(loaded); n > 0 && loaded[n-1].Metadata[metaHash] == file.Metadata[metaHash] {
+	if n := len(loaded); n > 0 && loaded[n-1].Metadata[files.MetaHash] == file.Metadata[files.MetaHash] {
 		return loaded[n-1], false, nil
 	}
 	m, err := c.AddMessage(file.Role, session.TextOf(file.Content), CategoryContext, file.Metadata)
@@ -241,92 +208,6 @@ func (l *Loader) LoadFile(c *Chat, name string) (_ Message, added bool, _ error)
 		return Message{}, false, err
 	}
 	return m, true, c.supersede(source)
-}
-
-// fileMessage returns a file as a message. source is what the file is known by in the log;
-// the model is shown another name if there is one.
-func fileMessage(source, shown string, data []byte, info fs.FileInfo) *session.MessageEntry {
-	sum := sha256.Sum256(data)
-	return &session.MessageEntry{
-		Role: session.RoleSystem, Content: []session.Content{session.Text(contextText(cmp.Or(shown, source), string(data)))},
-		Category: CategoryContext.String(),
-		Metadata: map[string]any{
-			metaSource: source, metaHash: hex.EncodeToString(sum[:]), metaSize: len(data),
-			metaModified: info.ModTime().UTC().Format(time.RFC3339Nano),
-		},
-	}
-}
-
-// ReadFile returns a file as a message, which the model sees under the name shown. The log has
-// its whole path, so two files are never taken for the same one.
-func ReadFile(file, shown string) (*session.MessageEntry, error) {
-	file, err := filepath.Abs(file)
-	if err != nil {
-		return nil, err
-	}
-	f, err := vfs.Open(file)
-	if err != nil {
-		return nil, fmt.Errorf("context file: %w", err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("context file: %w", err)
-	}
-	data, err := readText(f, file)
-	if err != nil {
-		return nil, err
-	}
-	return fileMessage(filepath.ToSlash(file), shown, data, info), nil
-}
-
-// AddFile adds a message from ReadFile to a session, unless the session has the same version
-// of the file; it replaces an older one. It reports whether it was added.
-func AddFile(s *session.Session, file *session.MessageEntry) (added bool, _ error) {
-	old, current, err := versionsOf(s, file.Metadata[metaSource])
-	if err != nil || current == file.Metadata[metaHash] {
-		return false, err
-	}
-	_, err = s.AppendAll(append([]session.Entry{{Type: session.TypeMessage, Message: file}}, leaveOut(old)...)...)
-	return err == nil, err
-}
-
-// RemoveFile takes a file that AddFile added out of what the model is sent. It reports whether
-// the session had it.
-func RemoveFile(s *session.Session, file string) (removed bool, _ error) {
-	file, err := filepath.Abs(file)
-	if err != nil {
-		return false, err
-	}
-	old, _, err := versionsOf(s, filepath.ToSlash(file))
-	if err != nil || len(old) == 0 {
-		return false, err
-	}
-	_, err = s.AppendAll(leaveOut(old)...)
-	return err == nil, err
-}
-
-// versionsOf returns the entries that have a file now, and the hash of the last one.
-func versionsOf(s *session.Session, source any) (ids []string, hash string, err error) {
-	now, err := s.Context(session.ContextOptions{Shared: true})
-	if err != nil {
-		return nil, "", err
-	}
-	for i := range now.Entries {
-		if e := &now.Entries[i]; e.Message != nil && fileSource(e) == source {
-			ids = append(ids, e.ID)
-			hash = e.Message.Metadata[metaHash].(string)
-		}
-	}
-	return ids, hash, nil
-}
-
-// leaveOut returns the edits that leave entries out of the context.
-func leaveOut(ids []string) (edits []session.Entry) {
-	for _, id := range ids {
-		edits = append(edits, session.ContextEdit(id))
-	}
-	return edits
 }
 
 // Refresh reloads the files of a conversation that have changed, and returns the
@@ -338,9 +219,9 @@ func (l *Loader) Refresh(c *Chat) ([]Message, error) {
 	}
 	var names []string
 	for _, m := range loaded {
-		name, isHere := strings.CutPrefix(m.Metadata[metaSource].(string), sourcePrefix)
+		name, isHere := strings.CutPrefix(m.Metadata[files.MetaSource].(string), sourcePrefix)
 		if !isHere {
-			continue // it was added by AddFile
+			continue // it is no file of this directory
 		}
 		if _, err := l.root.Stat(name); err == nil && !slices.Contains(names, name) {
 			names = append(names, name)
@@ -371,20 +252,11 @@ func (c *Chat) loadedFrom(source string) ([]Message, error) {
 func (l *link) loadedFrom(source string) (loaded []Message) {
 	for _, i := range l.files {
 		e := &l.entries[i]
-		if from := fileSource(e); (source == "" || from == source) && !l.cleared[e.ID] {
+		if from := files.Source(e.Message); (source == "" || from == source) && !l.cleared[e.ID] {
 			loaded = append(loaded, fromEntry(e.Clone()))
 		}
 	}
 	return loaded
-}
-
-// fileSource returns which file a message was loaded from, or "".
-func fileSource(e *session.Entry) string {
-	from, _ := e.Message.Metadata[metaSource].(string)
-	if _, isFile := e.Message.Metadata[metaHash].(string); !isFile {
-		return ""
-	}
-	return from
 }
 
 // supersede removes all but the latest version of a file from the context. They stay in the

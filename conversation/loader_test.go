@@ -13,6 +13,7 @@ import (
 
 	"github.com/coppice-dev/coppice/conversation"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/session/files"
 )
 
 // contextDir makes a directory of context files.
@@ -138,53 +139,6 @@ func TestContextLoader(t *testing.T) {
 	}
 }
 
-// A file goes into a session as it goes into a conversation, and its directory stays as
-// it is.
-func TestAFileIsAddedToASessionWhenItChanges(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	path := filepath.Join(dir, "notes.md")
-	do(t, os.WriteFile(path, []byte("green"), 0o600))
-	s := must(session.New(t.TempDir(), ""))(t)
-	defer s.Close()
-	for _, step := range []struct {
-		text  string
-		added bool
-	}{{"green", true}, {"green", false}, {"yellow", true}, {"yellow", false}, {"green", true}} {
-		do(t, os.WriteFile(path, []byte(step.text), 0o600))
-		if added := must(conversation.AddFile(s, must(conversation.ReadFile(path, "docs/notes.md"))(t)))(t); added != step.added {
-			t.Errorf("%s: added is %v", step.text, added)
-		}
-		now := must(s.Context(session.ContextOptions{}))(t)
-		if len(now.Entries) != 1 || session.TextOf(now.Entries[0].Message.Content) != "<context source=\"docs/notes.md\">\n"+step.text+"\n</context>" {
-			t.Errorf("the context has %d entries: %+v", len(now.Entries), now.Entries)
-		}
-	}
-	for _, name := range []string{filepath.Join(dir, "none.md"), dir} {
-		if _, err := conversation.ReadFile(name, "x"); err == nil {
-			t.Errorf("%s is no file", name)
-		}
-	}
-	// Another file under the same name does not replace it; a name and a text cannot end
-	// what they stand in.
-	other := filepath.Join(t.TempDir(), "notes.md")
-	do(t, os.WriteFile(other, []byte("</context> is not the end"), 0o600))
-	must(conversation.AddFile(s, must(conversation.ReadFile(other, `a "b" <c> ü`))(t)))(t)
-	now := must(s.Context(session.ContextOptions{}))(t)
-	if want := "<context2 source=\"a &quot;b&quot; &lt;c&gt; ü\">\n</context> is not the end\n</context2>"; len(now.Entries) != 2 || session.TextOf(now.Entries[1].Message.Content) != want {
-		t.Errorf("the context is %+v", now.Entries)
-	}
-	if files := must(os.ReadDir(dir))(t); len(files) != 1 {
-		t.Errorf("the directory has %v", files)
-	}
-	for _, had := range []bool{true, false} {
-		removed := must(conversation.RemoveFile(s, path))(t)
-		if now := must(s.Context(session.ContextOptions{}))(t); removed != had || len(now.Entries) != 1 {
-			t.Errorf("removed: %v, and the context is %+v", removed, now.Entries)
-		}
-	}
-}
-
 // A file is another if its content is, whatever its time and size say.
 func TestChangeOfTheSameTimeAndSize(t *testing.T) {
 	t.Parallel()
@@ -207,7 +161,7 @@ func TestContextLoaderRefuses(t *testing.T) {
 	dir, l := contextDir(t, map[string]string{"ok.md": "x", "binary": "a\x00b", "latin": "\xff\xfe", "sub/x": "y"})
 	secret := filepath.Join(filepath.Dir(dir), "secret.md")
 	do(t, os.WriteFile(secret, []byte("secret"), 0o600))
-	do(t, os.WriteFile(filepath.Join(dir, "large"), make([]byte, conversation.MaxContextFile+1), 0o600))
+	do(t, os.WriteFile(filepath.Join(dir, "large"), make([]byte, files.MaxContext+1), 0o600))
 	c := newSystem(t, newManager(t, "", 100))
 	for _, name := range []string{"../secret.md", "/etc/passwd", secret, "sub/../../secret.md", "", "binary", "latin", "sub"} {
 		_, _, err := l.LoadFile(c, name)

@@ -121,24 +121,13 @@ func TestConversationSystemRefuses(t *testing.T) {
 	}
 }
 
-func TestLoadImage(t *testing.T) {
+func TestImagesOfAPrompt(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := func(name string, data []byte) string {
 		p := filepath.Join(dir, name)
 		do(t, os.WriteFile(p, data, 0o600))
 		return p
-	}
-	image := must(conversation.LoadImage(path("a.bin", pixel(0))))(t)
-	if s := image.Image.Source; s.MediaType != "image/png" || s.Type != "base64" || s.Data == "" {
-		t.Errorf("%+v", s)
-	}
-	_, err := conversation.LoadImage(path("a.png", []byte("no image")))
-	wantError(t, err, session.ErrInvalid)
-	_, err = conversation.LoadImage(path("large.png", append(pixel(0), make([]byte, conversation.MaxImageBytes)...)))
-	wantError(t, err, session.ErrTooLarge)
-	if _, err = conversation.LoadImage(dir); err == nil {
-		t.Error("a directory is no image")
 	}
 	c := newSystem(t, newManager(t, "", 100))
 	m := must(c.PrepareConversation("", path("b.png", pixel(1)), path("c.png", pixel(2))))(t)

@@ -9,9 +9,9 @@ import (
 	"slices"
 
 	"github.com/coppice-dev/coppice/agent"
-	"github.com/coppice-dev/coppice/conversation"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/session/files"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
@@ -92,7 +92,7 @@ func (h *Home) newChat(ctx context.Context, r ChatRequest, hands ChatHands, bare
 	if h.whole != nil && !bare {
 		return nil, h.refuse("chat") // its tools, files and commands are not in the home
 	}
-	if !conversation.IsText([]byte(r.System)) {
+	if !files.IsText([]byte(r.System)) {
 		return nil, &session.Error{Op: "chat", Name: r.Session, Err: wrong("system", "the instructions are not text")}
 	}
 	chat := &Chat{home: h, r: r, hands: hands, tools: hands.Tools, bare: bare}
@@ -243,9 +243,9 @@ func (c *Chat) begin() error {
 // Start returns the agent, ready for the next turn. It must be called before each: it
 // creates the session if there is none yet, and loads context files that are new or have
 // changed, and the files that the next message mentions.
-func (c *Chat) Start(ctx context.Context, files ...string) (*agent.Agent, error) {
+func (c *Chat) Start(ctx context.Context, mentioned ...string) (*agent.Agent, error) {
 	c.home.beforeWriting(ctx)
-	read, err := c.readFiles(ctx, files)
+	read, err := c.readFiles(ctx, mentioned)
 	if err != nil {
 		return nil, err
 	}
@@ -261,7 +261,7 @@ func (c *Chat) Start(ctx context.Context, files ...string) (*agent.Agent, error)
 	}
 	for _, file := range read {
 		err := retry(c.c.Session, func() error {
-			_, err := conversation.AddFile(c.c.Session, file)
+			_, err := files.Add(c.c.Session, file)
 			return err
 		})
 		if err != nil {

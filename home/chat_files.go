@@ -5,14 +5,15 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/coppice-dev/coppice/conversation"
+	"github.com/coppice-dev/coppice/provider/media"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/session/files"
 )
 
 // AddFiles adds files to what the model should know. They are read once now, to catch
 // mistakes, and loaded with the next message.
-func (c *Chat) AddFiles(files ...string) error {
-	for _, name := range files {
+func (c *Chat) AddFiles(names ...string) error {
+	for _, name := range names {
 		if _, err := c.readFile(name); err != nil {
 			return err
 		}
@@ -25,8 +26,8 @@ func (c *Chat) AddFiles(files ...string) error {
 
 // RemoveFiles removes files from what the model should know: they are no longer loaded, and
 // the model is no longer sent what the conversation has of them.
-func (c *Chat) RemoveFiles(files ...string) error {
-	for _, name := range files {
+func (c *Chat) RemoveFiles(names ...string) error {
+	for _, name := range names {
 		path, err := filepath.Abs(name)
 		if err != nil {
 			return err
@@ -39,7 +40,7 @@ func (c *Chat) RemoveFiles(files ...string) error {
 		removed := len(c.r.Context) < before
 		if c.c != nil {
 			err = retry(c.c.Session, func() error {
-				was, err := conversation.RemoveFile(c.c.Session, path)
+				was, err := files.Remove(c.c.Session, path)
 				removed = removed || was
 				return err
 			})
@@ -95,7 +96,7 @@ func (c *Chat) readFile(name string) (*session.MessageEntry, error) {
 	if err != nil || !filepath.IsLocal(shown) {
 		shown = path
 	}
-	return conversation.ReadFile(path, filepath.ToSlash(shown))
+	return files.Read(path, filepath.ToSlash(shown))
 }
 
 // Prompt returns what a person says as the content of a message: a text and images, which
@@ -103,7 +104,7 @@ func (c *Chat) readFile(name string) (*session.MessageEntry, error) {
 func (c *Chat) Prompt(text string, images ...string) ([]session.Content, error) {
 	var content []session.Content
 	for _, name := range images {
-		image, err := conversation.LoadImage(name)
+		image, err := media.Load(name)
 		if err != nil {
 			return nil, err
 		}

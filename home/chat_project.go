@@ -19,8 +19,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coppice-dev/coppice/conversation"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/session/files"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
@@ -142,7 +142,7 @@ func readSystem(dir, file string) (string, error) {
 		return "", fmt.Errorf("%q must be a file of the project", file)
 	}
 	text, err := readInside(dir, filepath.Join(dir, file))
-	if err == nil && !conversation.IsText(text) {
+	if err == nil && !files.IsText(text) {
 		err = fmt.Errorf("%s is not text", file)
 	}
 	return string(text), err

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coppice-dev/coppice/conversation"
+	"github.com/coppice-dev/coppice/session/files"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
@@ -77,7 +77,7 @@ func readSystemSetting(v Setting) (string, error) {
 		path = filepath.Join(filepath.Dir(v.Origin), path)
 	}
 	text, err := ReadInstructions(path)
-	if err == nil && !conversation.IsText([]byte(text)) {
+	if err == nil && !files.IsText([]byte(text)) {
 		err = fmt.Errorf("%s is not text", path)
 	}
 	return text, err
@@ -95,7 +95,7 @@ func (c *Chat) projectNotes(root string) string {
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				fmt.Fprintf(&b, "\n%s could not be read: %v\n", path, err)
 			}
-			if err != nil || !conversation.IsText(text) || bytes.Equal(text, last) { // often one is a link to the other
+			if err != nil || !files.IsText(text) || bytes.Equal(text, last) { // often one is a link to the other
 				continue
 			}
 			last = text

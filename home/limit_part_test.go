@@ -15,7 +15,6 @@ import (
 
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/internal/soak"
-	"github.com/coppice-dev/coppice/keyed"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 )
@@ -38,7 +37,7 @@ func drawSession(t *rapid.T, n int) drawn {
 	}
 	if key := pick("key", "", "", "tg:", "tg:1", "tg", "x:tg:"); key != "" {
 		d.header.Key = fmt.Sprintf("%s.%d", key, n)
-		d.header.ID, _ = keyed.SessionID(d.header.Key)
+		d.header.ID, _ = session.KeyID(d.header.Key)
 	}
 	d.tags = rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "a/b", "a/b/c", "ab", "a-b", "b"}), 0, 3, rapid.ID).Draw(t, "tags")
 	d.title = pick("title", "", "Heron", "heron", "Falcon 2")
@@ -323,8 +322,8 @@ func TestLinesCannotReachOutsideOfALimit(t *testing.T) {
 		t.Errorf("whoever can name it can read it: %v", err)
 	}
 
-	taken, _ := keyed.SessionID("mail:1")
-	free, _ := keyed.SessionID("mail:2")
+	taken, _ := session.KeyID("mail:1")
+	free, _ := session.KeyID("mail:2")
 	for what, try := range map[string][2]string{
 		"the id of a key":           {taken, `{"type":"session","version":3,"id":"` + taken + `","timestamp":"2026-01-01T00:00:00Z"}`},
 		"the id of a key not taken": {free, `{"type":"session","version":3,"id":"` + free + `","timestamp":"2026-01-01T00:00:00Z"}`},

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/home"
-	"github.com/coppice-dev/coppice/keyed"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 )
@@ -63,7 +62,7 @@ func newWorld(t *testing.T, l home.Limit, outside bool) *world {
 // id is the id of the nth session inside or outside: the ids are neighbours.
 func (w *world) id(n int, inside bool) string {
 	if inside && w.limit.Key != "" {
-		return must[string](w.T)(keyed.SessionID(fmt.Sprintf("tg:%d", n)))
+		return must[string](w.T)(session.KeyID(fmt.Sprintf("tg:%d", n)))
 	}
 	if inside {
 		return sid(0x10 + 2*n)

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/coppice-dev/coppice/agent/summary"
-	"github.com/coppice-dev/coppice/keyed"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 )
@@ -66,7 +65,7 @@ func (s *Sessions) create(ctx context.Context, r CreateRequest) (*CreateResult, 
 		if err := h.checkKey(ctx, r.Key); err != nil {
 			return nil, err
 		}
-		if header.ID, err = keyed.SessionID(r.Key); err != nil {
+		if header.ID, err = session.KeyID(r.Key); err != nil {
 			return nil, err
 		}
 	}

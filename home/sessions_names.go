@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/coppice-dev/coppice/index"
-	"github.com/coppice-dev/coppice/keyed"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
@@ -145,7 +144,7 @@ func (h *Home) checkKey(ctx context.Context, key string) error {
 // idOfKey returns the id that package keyed or Create gives to the session of a key, or
 // "" if that cannot be a key.
 func idOfKey(key string) string {
-	id, err := keyed.SessionID(key)
+	id, err := session.KeyID(key)
 	if err != nil {
 		return ""
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coppice-dev/coppice/home"
-	"github.com/coppice-dev/coppice/keyed"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 )
@@ -21,11 +20,11 @@ import (
 func TestASessionHasManyNames(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
-	telegram, err := keyed.SessionID("telegram:7")
+	telegram, err := session.KeyID("telegram:7")
 	if err != nil {
 		t.Fatal(err)
 	}
-	plainKey, err := keyed.SessionID("diary")
+	plainKey, err := session.KeyID("diary")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +109,7 @@ func TestResolveEndsWithItsContext(t *testing.T) {
 func TestKeysDoNotShadowOtherNames(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
-	old, err := keyed.SessionID("last")
+	old, err := session.KeyID("last")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/coppice-dev/coppice/conversation"
+	"github.com/coppice-dev/coppice/internal/boundary"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -279,16 +279,35 @@ func (h *Home) openEndOf(ctx context.Context, chain session.Linked) (*Conversati
 	if link.ContinuedTo == "" {
 		return h.openSession(ctx, last(chain), chain)
 	}
-	m, err := conversation.NewSessions(h.store, &conversation.Options{Settings: conversation.Settings{AutoSaveInterval: -1}})
+	end, err := h.continueAgain(ctx, last(chain))
 	if err != nil {
-		return nil, err
-	}
-	end, err := m.Tail(last(chain))
-	if err := errors.Join(err, m.Close()); err != nil {
 		return nil, err
 	}
 	h.notify(ctx, Notice{Kind: ContinuedElsewhere, Missing: link.ContinuedTo, Session: end})
 	return h.openSession(ctx, end, chain)
+}
+
+// continueAgain continues a session whose continuation is missing, and returns the id of the
+// new one. Another writer may do so first.
+func (h *Home) continueAgain(ctx context.Context, id string) (next string, err error) {
+	s, err := session.Open(ctx, h.store, id, h.sessionOptions(ctx))
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	path, err := s.PathTo("")
+	if err != nil {
+		return "", err
+	}
+	part := boundary.Read(s.Header(), path)
+	created, err := s.Continue(part.Carry(len(part.Entries), nil)...)
+	if errors.Is(err, session.ErrExist) {
+		return s.Continuation()
+	}
+	if err != nil {
+		return "", err
+	}
+	return created.ID(), created.Close()
 }
 
 // openWhole opens a conversation to continue it: new entries go to the session that openEnd

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/internal/pool"
+	"github.com/coppice-dev/coppice/session"
 )
 
 const (
@@ -40,7 +41,7 @@ func (sm *SessionManager) acquire(ctx context.Context, key string) (*chat, error
 		return nil, errClosed()
 	}
 	c, err := sm.chats.Get(ctx, key, func() (*chat, error) {
-		id, err := SessionID(key)
+		id, err := session.KeyID(key)
 		return &chat{manager: sm.core, key: key, id: id}, err
 	})
 	if err != nil {

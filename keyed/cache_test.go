@@ -135,7 +135,7 @@ func TestARemovedSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer st.Close()
-	id, err := keyed.SessionID(key)
+	id, err := session.KeyID(key)
 	if err != nil {
 		t.Fatal(err)
 	}

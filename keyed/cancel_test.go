@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/keyed"
+	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
 )
 
 // holdLock takes the lock of a key's session, as a writer in another process would.
 func holdLock(t *testing.T, dir, key string) (release func()) {
 	t.Helper()
-	id, err := keyed.SessionID(key)
+	id, err := session.KeyID(key)
 	if err != nil {
 		t.Fatal(err)
 	}

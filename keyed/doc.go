@@ -47,7 +47,7 @@
 //
 // # Keys and files
 //
-// A key is any non-empty text of up to MaxKey bytes. Files are named by a hash of the key (see
+// A key is any non-empty text of up to session.MaxKey bytes. Files are named by a hash of the key (see
 // SessionID), so that names reveal nothing about chats and no two keys share a file; the key
 // itself is in the session's header. Sessions that picoclaw left in the directory are found by
 // their keys and imported on first use. Their files stay as they are.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/keyed"
+	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/vfs"
@@ -270,7 +271,7 @@ func cutShort(t *testing.T, before, then []string, do func(m manager)) {
 	m.GetOrCreate(key)
 	m.talk(before...)
 	m.close()
-	id, err := keyed.SessionID(key)
+	id, err := session.KeyID(key)
 	if err != nil {
 		t.Fatal(err)
 	}

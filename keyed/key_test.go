@@ -49,7 +49,7 @@ func TestKeysOfAllKinds(t *testing.T) {
 func TestInvalidKeys(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, m manager) {
-		for _, key := range []string{"", "\xff", "a\x80", strings.Repeat("k", keyed.MaxKey+1)} {
+		for _, key := range []string{"", "\xff", "a\x80", strings.Repeat("k", session.MaxKey+1)} {
 			m.AddMessage(key, "user", "nobody will hear this")
 			m.SetHistory(key, messages("u"))
 			m.SetSummary(key, "sum")
@@ -60,7 +60,7 @@ func TestInvalidKeys(t *testing.T) {
 			if h := m.GetHistory(key); h == nil || len(h) > 0 {
 				t.Errorf("GetHistory(%.20q) = %v", key, h)
 			}
-			_, idErr := keyed.SessionID(key)
+			_, idErr := session.KeyID(key)
 			_, allErr := m.History(key, keyed.All)
 			for _, err := range []error{m.Save(key), idErr, allErr} {
 				if !errors.Is(err, os.ErrInvalid) || !errors.Is(err, session.ErrInvalid) {
@@ -111,8 +111,8 @@ func TestSessionIDsDiffer(t *testing.T) {
 		// Of few letters, so that keys are alike.
 		keys := rapid.StringOf(rapid.SampledFrom([]rune(`a:_/\.`)))
 		a, b := keys.Filter(notEmpty).Draw(t, "a"), keys.Filter(notEmpty).Draw(t, "b")
-		idA, errA := keyed.SessionID(a)
-		idB, errB := keyed.SessionID(b)
+		idA, errA := session.KeyID(a)
+		idB, errB := session.KeyID(b)
 		if errA != nil || errB != nil || (a == b) != (idA == idB) {
 			t.Fatalf("%q has %s, %q has %s; %v, %v", a, idA, b, idB, errA, errB)
 		}
@@ -127,7 +127,7 @@ func notEmpty(s string) bool { return s != "" }
 // The id of a key is a promise: files are found by it for years.
 func TestSessionIDStaysTheSame(t *testing.T) {
 	t.Parallel()
-	id, err := keyed.SessionID("telegram:123456")
+	id, err := session.KeyID("telegram:123456")
 	if err != nil || id != "bd7b91cad97f8aae9ecfa63e30d882d172c63eb7" {
 		t.Errorf("%s, %v", id, err)
 	}
@@ -137,7 +137,7 @@ func TestSessionIDStaysTheSame(t *testing.T) {
 func TestAForeignSessionAtTheKeysPlace(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	id, err := keyed.SessionID(key)
+	id, err := session.KeyID(key)
 	if err != nil {
 		t.Fatal(err)
 	}

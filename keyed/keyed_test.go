@@ -136,7 +136,7 @@ func same(t interface {
 // logOf opens the session of the key itself.
 func logOf(t testing.TB, dir string) *session.Session {
 	t.Helper()
-	id, err := keyed.SessionID(key)
+	id, err := session.KeyID(key)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func keyIn(ctx context.Context, st store.Store, name string) (string, error) {
 			return "", nil
 		}
 		// A key under another id belongs to another program's session, or to a copy.
-		if id, err := SessionID(h.Key); err != nil || id != name {
+		if id, err := session.KeyID(h.Key); err != nil || id != name {
 			return "", nil
 		}
 		return h.Key, nil

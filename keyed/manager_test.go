@@ -378,7 +378,7 @@ func TestFilesAreNamedByIDs(t *testing.T) {
 	if err != nil || len(files) != 1 {
 		t.Fatalf("files %v, %v", files, err)
 	}
-	id, err := keyed.SessionID("telegram:-1001234567890")
+	id, err := session.KeyID("telegram:-1001234567890")
 	if err != nil || filepath.Base(files[0]) != id+".jsonl" || strings.Contains(files[0], "1001234567890") {
 		t.Errorf("the file is %s; the id %s, %v", files[0], id, err)
 	}

@@ -235,7 +235,7 @@ func (w *world) stays(key string) int {
 		w.t.Fatal(err)
 	}
 	defer st.Close()
-	id, err := keyed.SessionID(key)
+	id, err := session.KeyID(key)
 	if err != nil {
 		w.t.Fatal(err)
 	}

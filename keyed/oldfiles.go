@@ -247,7 +247,7 @@ func (o *oldFiles) keys() ([]string, error) {
 	var keys []string
 	var err error
 	add := func(key string) {
-		id, bad := SessionID(key)
+		id, bad := session.KeyID(key)
 		if bad != nil {
 			return
 		}

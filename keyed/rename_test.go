@@ -65,7 +65,7 @@ func TestDeleteIsSeenByOthers(t *testing.T) {
 // longer counts, however the session is removed.
 func TestOldFilesDoNotComeBack(t *testing.T) {
 	t.Parallel()
-	id := must(keyed.SessionID(key))
+	id := must(session.KeyID(key))
 	forms := map[string]map[string]string{
 		"document": {"telegram_123456.json": oldWhole},
 		"lines":    {"telegram_123456.jsonl": oldLines, "telegram_123456.meta.json": `{"key":"telegram:123456"}`},
@@ -131,7 +131,7 @@ func TestOldFilesOfAnEarlierTakeOver(t *testing.T) {
 		t.Errorf("%d messages, want %d", n, had)
 	}
 	m.close()
-	if err := storeIn(t, dir).Remove(t.Context(), must(keyed.SessionID(key))); err != nil {
+	if err := storeIn(t, dir).Remove(t.Context(), must(session.KeyID(key))); err != nil {
 		t.Fatal(err)
 	}
 	inDir(t, dir).sees()

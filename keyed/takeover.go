@@ -15,10 +15,6 @@ import (
 	"github.com/coppice-dev/coppice/store/memory"
 )
 
-// CustomImport is the type of the custom entry that names the source of the messages before
-// it.
-const CustomImport = "coppice.keyed.import"
-
 // oldSession is a session of picoclaw's.
 type oldSession struct {
 	file             string
@@ -282,7 +278,7 @@ func (s *oldSession) ending(entries []session.Entry, begin time.Time) []session.
 	if from := v.wholeFrom(s.skip); from > 0 || s.summary != "" {
 		end = v.cutFrom(s.summary, from, from == len(v.items), nil).entries(v, at)
 	}
-	note := &session.CustomEntry{CustomType: CustomImport, Data: s.note()}
+	note := &session.CustomEntry{CustomType: session.CustomKeyed, Data: s.note()}
 	return append(end, session.Entry{Type: session.TypeCustom, Timestamp: at, Custom: note})
 }
 

@@ -26,6 +26,9 @@ const (
 	CustomImport = "coppice.import"
 	// CustomFidelity says what the import made of the source's records.
 	CustomFidelity = "coppice.fidelity"
+	// CustomKeyed names the file of picoclaw from which package keyed took the messages
+	// before it.
+	CustomKeyed = "coppice.keyed.import"
 )
 
 // CustomGap takes the place of a lost entry in a copy of a session, so that the entries below

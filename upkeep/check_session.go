@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
-	"github.com/coppice-dev/coppice/keyed"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 )
@@ -189,7 +188,7 @@ func (s *sessionCheck) note(e *session.Entry) {
 	if e.Imported() {
 		s.imported[e.ID] = true
 	}
-	if e.Custom != nil && e.Custom.CustomType == keyed.CustomImport {
+	if e.Custom != nil && e.Custom.CustomType == session.CustomKeyed {
 		s.takeover = s.places[e.ID]
 	}
 }

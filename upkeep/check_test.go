@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-dev/coppice/keyed"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
@@ -100,7 +99,7 @@ func TestTakeoverIsAnImport(t *testing.T) {
 	t.Parallel()
 	st := memory.New(nil)
 	defer st.Close()
-	note := fmt.Sprintf(`{"type":"custom","id":"n","parent_id":"a","timestamp":"2026-05-01T10:02:00Z","custom":{"custom_type":%q,"data":{}}}`, keyed.CustomImport)
+	note := fmt.Sprintf(`{"type":"custom","id":"n","parent_id":"a","timestamp":"2026-05-01T10:02:00Z","custom":{"custom_type":%q,"data":{}}}`, session.CustomKeyed)
 	write(t, st, "s", message("a", "null", "tool", orphan, ""), note, message("b", "n", "tool", orphan, ""))
 	if got, want := first(findings(t, st, upkeep.CheckRequest{})), "note: orphan tool result a; fault: orphan tool result b"; got != want {
 		t.Errorf("%s, want %s", got, want)

@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/coppice-dev/coppice/keyed"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -56,7 +55,7 @@ func placeOf(app, user, id string) (place, error) {
 		return place{}, fmt.Errorf("an app name, a user id and a session id are required, got %q, %q and %q: %w", app, user, id, session.ErrInvalid)
 	}
 	p := place{app: app, user: user, id: id, key: keyOf(app, user, id)}
-	own, err := keyed.SessionID(p.key)
+	own, err := session.KeyID(p.key)
 	if err != nil {
 		return place{}, err
 	}
@@ -77,14 +76,14 @@ func SessionName(app, user, id string) (string, error) {
 // may share one, and List checks the keys too.
 func tailOf(app, user string) (string, error) {
 	const short = 8
-	ofApp, err := keyed.SessionID(keyOf(app))
+	ofApp, err := session.KeyID(keyOf(app))
 	if err != nil {
 		return "", err
 	}
 	if user == "" {
 		return "-" + ofApp[:short], nil
 	}
-	ofUser, err := keyed.SessionID(keyOf(app, user))
+	ofUser, err := session.KeyID(keyOf(app, user))
 	return "-" + ofUser[:min(short, len(ofUser))] + "-" + ofApp[:short], err
 }
 
@@ -93,6 +92,6 @@ func tailOf(app, user string) (string, error) {
 func sharedHeader(parts []string) (h session.Header, err error) {
 	h.Key = keyOf(parts...)
 	h.Extra = session.Fields{agentField}
-	h.ID, err = keyed.SessionID(h.Key)
+	h.ID, err = session.KeyID(h.Key)
 	return h, err
 }

@@ -125,7 +125,7 @@ func (w *world) cliRedact(ctx context.Context) error {
 const chatKey = "chat:1"
 
 func (w *world) beginKeyed() error {
-	id, err := keyed.SessionID(chatKey)
+	id, err := session.KeyID(chatKey)
 	if err != nil {
 		return err
 	}

@@ -161,7 +161,7 @@ func (w *world) appends(names ...string) error { return w.begins(begin{Targets: 
 // stats lists the logs, those first that are not a keyed session's, a
 // conversation's or an import's: these the caller may do anything to.
 func (w *world) stats(ctx context.Context) (ordinary, special []store.Stat, err error) {
-	key, err := keyed.SessionID(chatKey)
+	key, err := session.KeyID(chatKey)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -233,7 +233,7 @@ func writeKeyed(t *rapid.T, dir, key string, steps int) string {
 		t.Fatal(err)
 	}
 	defer st.Close()
-	id, err := keyed.SessionID(key)
+	id, err := session.KeyID(key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -492,7 +492,7 @@ func TestAllAgreeOnAKeyedChat(t *testing.T) {
 		dir := filepath.Join(root, strconv.Itoa(runs))
 		const key = "chat:1"
 		chatByKey(&author{t: t}, dir, key, rapid.IntRange(1, 30).Draw(t, "steps"))
-		id, err := keyed.SessionID(key)
+		id, err := session.KeyID(key)
 		if err != nil {
 			t.Fatal(err)
 		}

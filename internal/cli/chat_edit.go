@@ -8,8 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 
-	"github.com/coppice-dev/coppice/conversation"
 	display "github.com/coppice-dev/coppice/internal/tui/screen"
+	"github.com/coppice-dev/coppice/session/files"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
@@ -43,7 +43,7 @@ func (a *app) editOn(t *display.Terminal, keys *os.File) func(text string) (stri
 			return "", fmt.Errorf("the editor %s (VISUAL, EDITOR): %w", editor, ran)
 		}
 		written, err := vfs.ReadFile(path, maxEdited)
-		if err == nil && !conversation.IsText(written) {
+		if err == nil && !files.IsText(written) {
 			err = errors.New("what the editor wrote is not text")
 		}
 		return string(written), err

@@ -3,12 +3,15 @@ package media_test
 import (
 	"bytes"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"image"
 	"image/color"
 	"image/gif"
 	"image/jpeg"
 	"image/png"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -199,5 +202,34 @@ func TestFilesAndRecordings(t *testing.T) {
 	inside.ToolResult.Parts = []session.Content{session.Text("seen"), file("a.png", "image/png", string(webp))}
 	if fit, _ := media.Anthropic.Fit([]session.Content{inside}, false); fit[0].ToolResult.Content != "seen" || size(t, fit[0].ToolResult.Parts[1]) != "webp 1x1" || inside.ToolResult.Parts[1].File == nil {
 		t.Errorf("%+v", fit[0].ToolResult)
+	}
+}
+
+func TestLoad(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := func(name string, data []byte) string {
+		p := filepath.Join(dir, name)
+		if err := os.WriteFile(p, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	small := picture(t, "png", 1, 1)
+	loaded, err := media.Load(path("a.bin", small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := loaded.Image.Source; s.MediaType != "image/png" || s.Type != "base64" || s.Data == "" {
+		t.Errorf("%+v", s)
+	}
+	if _, err := media.Load(path("a.png", []byte("no image"))); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("a text: %v", err)
+	}
+	if _, err := media.Load(path("large.png", append(small, make([]byte, 32<<20)...))); !errors.Is(err, session.ErrTooLarge) {
+		t.Errorf("a large file: %v", err)
+	}
+	if _, err := media.Load(dir); err == nil {
+		t.Error("a directory is no image")
 	}
 }

@@ -20,7 +20,7 @@ const key = "telegram:123456"
 // scriptOf returns the session of a key, for a writer.
 func scriptOf(t *testing.T, dir string) *transcript.Script {
 	t.Helper()
-	id, err := keyed.SessionID(key)
+	id, err := session.KeyID(key)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package conversation
+package media
 
 import (
 	"encoding/base64"
@@ -6,31 +6,30 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/coppice-dev/coppice/provider/media"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
-// MaxImageBytes is the largest image that LoadImage reads. No provider accepts larger ones.
-const MaxImageBytes = 32 << 20
+// maxFile is the largest image that Load reads. No provider accepts larger ones.
+const maxFile = 32 << 20
 
-// LoadImage reads an image file. If its first bytes are not those of an image that models can
+// Load reads an image file. If its first bytes are not those of an image that models can
 // look at, the error matches session.ErrInvalid. A large image stays as it is, and is made
 // smaller for a request.
-func LoadImage(path string) (session.Content, error) {
+func Load(path string) (session.Content, error) {
 	f, err := vfs.Open(path)
 	if err != nil {
 		return session.Content{}, fmt.Errorf("image: %w", err)
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, MaxImageBytes+1))
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
 		return session.Content{}, fmt.Errorf("image %s: %w", path, err)
 	}
-	if len(data) > MaxImageBytes {
-		return session.Content{}, fmt.Errorf("image %s: %w: over %d bytes", path, session.ErrTooLarge, MaxImageBytes)
+	if len(data) > maxFile {
+		return session.Content{}, fmt.Errorf("image %s: %w: over %d bytes", path, session.ErrTooLarge, maxFile)
 	}
-	kind := media.ImageType(data)
+	kind := ImageType(data)
 	if kind == "" {
 		return session.Content{}, fmt.Errorf("image %s: %w: it looks like %s", path, session.ErrInvalid, http.DetectContentType(data))
 	}

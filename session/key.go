@@ -1,12 +1,10 @@
-package keyed
+package session
 
 import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"unicode/utf8"
-
-	"github.com/coppice-dev/coppice/session"
 )
 
 // MaxKey is the greatest length of a key in bytes.
@@ -16,12 +14,12 @@ const MaxKey = 64 << 10
 // everything that was ever committed.
 const idBytes = 20
 
-// SessionID returns the id of the session of a key. Different keys have different ids, and
+// KeyID returns the id of the session of a key. Different keys have different ids, and
 // the id reveals nothing about the key. An invalid key gives an error that matches
 // os.ErrInvalid.
-func SessionID(key string) (string, error) {
+func KeyID(key string) (string, error) {
 	if reason := badKey(key); reason != "" {
-		return "", &session.Error{Op: "use key", Kind: session.ErrInvalid, Err: fmt.Errorf("%.80q %s", key, reason)}
+		return "", &Error{Op: "use key", Kind: ErrInvalid, Err: fmt.Errorf("%.80q %s", key, reason)}
 	}
 	sum := sha256.Sum256([]byte("coppice session key\n" + key))
 	return hex.EncodeToString(sum[:idBytes]), nil
