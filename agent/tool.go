@@ -3,6 +3,8 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/coppice-dev/coppice/provider"
@@ -94,3 +96,23 @@ const (
 	// continue from there, perhaps in another program on another day.
 	Later Decision = "later"
 )
+
+// MaxToolName is the length of a tool's name in bytes that every provider accepts.
+const MaxToolName = 64
+
+// JoinTools combines tools from several sources. Of tools with the same name, the first keeps
+// it, and the others get a number.
+func JoinTools(lists ...[]Tool) []Tool {
+	var all []Tool
+	taken := make(map[string]bool)
+	for _, t := range slices.Concat(lists...) {
+		name := t.Name
+		for n := 2; taken[name]; n++ {
+			tag := fmt.Sprintf("_%d", n)
+			name = t.Name[:min(len(t.Name), MaxToolName-len(tag))] + tag
+		}
+		t.Name, taken[name] = name, true
+		all = append(all, t)
+	}
+	return all
+}

@@ -17,6 +17,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	_ "github.com/coppice-dev/coppice/home/all"
 )
 
 // work is one thing to measure; it may give several rows.

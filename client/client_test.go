@@ -16,6 +16,7 @@ import (
 
 	"github.com/coppice-dev/coppice/client"
 	"github.com/coppice-dev/coppice/home"
+	_ "github.com/coppice-dev/coppice/home/all"
 	"github.com/coppice-dev/coppice/internal/postgrestest"
 	"github.com/coppice-dev/coppice/server"
 	"github.com/coppice-dev/coppice/session"

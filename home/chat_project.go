@@ -180,22 +180,22 @@ func (p *Project) readServers(text []byte, getenv func(string) string) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(file.Servers)) {
 		s := file.Servers[name]
-		made := server{name: notInName.ReplaceAllString(name, "_"), url: expand(s.URL), header: make(http.Header), dir: p.Path}
+		made := server{ToolServer: ToolServer{Name: notInName.ReplaceAllString(name, "_"), URL: expand(s.URL), Header: make(http.Header), Dir: p.Path}}
 		switch {
 		case s.URL == "" && s.Command == "":
 			return fmt.Errorf("the server %q has neither a command nor a url", name)
 		case s.URL == "":
 			for _, word := range append([]string{s.Command}, s.Args...) {
-				made.command = append(made.command, expand(word))
+				made.Command = append(made.Command, expand(word))
 			}
 		}
 		for _, key := range slices.Sorted(maps.Keys(s.Env)) {
-			made.env = append(made.env, key+"="+expand(s.Env[key]))
+			made.Env = append(made.Env, key+"="+expand(s.Env[key]))
 		}
 		for key, value := range s.Headers {
-			made.header.Set(key, expand(value))
+			made.Header.Set(key, expand(value))
 		}
-		made.hide, values = strings.NewReplacer(values...), nil
+		made.Hide, values = strings.NewReplacer(values...), nil
 		p.servers = append(p.servers, made)
 		// Show the names of variables, not their values: they may hold keys.
 		shown := name + ": " + strings.Join(append([]string{s.URL + s.Command}, s.Args...), " ")

@@ -26,10 +26,10 @@ func TestServersOfAProject(t *testing.T) {
 		t.Fatal(err)
 	}
 	far, near := p.servers[0], p.servers[1]
-	if far.url != "https://tools.example.com/mcp" || far.header.Get("Authorization") != "Bearer a-key" {
+	if far.URL != "https://tools.example.com/mcp" || far.Header.Get("Authorization") != "Bearer a-key" {
 		t.Errorf("far is %+v", far)
 	}
-	if !slices.Equal(near.command, []string{"serve", "--port", "8080"}) || len(near.header) > 0 || near.dir != dir {
+	if !slices.Equal(near.Command, []string{"serve", "--port", "8080"}) || len(near.Header) > 0 || near.Dir != dir {
 		t.Errorf("near is %+v", near)
 	}
 	if shown := strings.Join(p.Says, "\n"); strings.Contains(shown, "a-key") || !strings.Contains(shown, "far: https://") || !strings.Contains(shown, "KEY=${TOKEN}, PATH=evil") {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,7 +15,6 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/agent"
-	"github.com/coppice-dev/coppice/agent/mcp"
 	"github.com/coppice-dev/coppice/agent/tools"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
@@ -28,7 +26,7 @@ import (
 type Toolbox struct {
 	dir     string
 	own     []agent.Tool
-	servers []*mcp.Server
+	servers []Tools
 	rules   *tools.Rules // all tools obey them
 	// warnings say which servers cannot be used, and why.
 	warnings []string
@@ -64,7 +62,7 @@ func newToolbox(ctx context.Context, dir string, r *ChatRequest, servers []serve
 	for _, one := range servers {
 		connected, err := one.connect(ctx, dir, func() {
 			b.waited = true
-			notify(ctx, Notice{Kind: ServerStarting, Server: cmp.Or(one.name, one.shown)})
+			notify(ctx, Notice{Kind: ServerStarting, Server: cmp.Or(one.Name, one.shown)})
 		})
 		switch {
 		case ctx.Err() != nil:
@@ -103,7 +101,7 @@ func (b *Toolbox) names() []string {
 	for _, s := range b.servers {
 		lists = append(lists, s.Tools())
 	}
-	lists = append(lists, mcp.Join(lists...)) // renamed if two are the same
+	lists = append(lists, agent.JoinTools(lists...)) // renamed if two are the same
 	for _, t := range slices.Concat(lists...) {
 		if !slices.Contains(names, t.Name) {
 			names = append(names, t.Name)
@@ -112,31 +110,27 @@ func (b *Toolbox) names() []string {
 	return names
 }
 
-// server is an MCP server, and how it is reached: by a command or an address.
+// server is an MCP server that a chat should use. Its command starts in the directory of the
+// chat, unless it names another one.
 type server struct {
-	name    string
-	shown   string // in errors: its command line may have a key in it
-	command []string
-	url     string
-	env     []string
-	header  http.Header
-	dir     string            // where its command starts, if not in the directory of the chat
-	hide    *strings.Replacer // shows variables in place of their values
-}
-
-func (s *server) options(dir string) mcp.Options {
-	return mcp.Options{Dir: cmp.Or(s.dir, dir), Name: s.name, Command: s.command, URL: s.url, Env: s.env, Header: s.header, Hide: s.hide}
+	ToolServer
+	shown string // in errors: its command line may have a key in it
 }
 
 // slowStart is how long a server may take to start before the person is told what they wait for.
 const slowStart = time.Second
 
 // connect starts the server.
-func (s *server) connect(ctx context.Context, dir string, slow func()) (connected *mcp.Server, err error) {
+func (s *server) connect(ctx context.Context, dir string, slow func()) (connected Tools, err error) {
+	if parts.Connect == nil {
+		return nil, without("connect", "MCP")
+	}
+	to := s.ToolServer
+	to.Dir = cmp.Or(to.Dir, dir)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		connected, err = mcp.Connect(ctx, s.options(dir))
+		connected, err = parts.Connect(ctx, to)
 	}()
 	select {
 	case <-done:
@@ -155,23 +149,23 @@ func serversOf(r *ChatRequest, p *Project) (all []server) {
 	for _, where := range r.Servers {
 		one := server{shown: where}
 		if m := serverName.FindStringSubmatch(where); m != nil {
-			one.name, where = m[1], where[len(m[0]):]
+			one.Name, where = m[1], where[len(m[0]):]
 		} else if words := strings.Fields(where); len(words) > 0 && !strings.Contains(words[0], "://") {
-			one.name = strings.TrimSuffix(filepath.Base(words[0]), ".exe")
+			one.Name = strings.TrimSuffix(filepath.Base(words[0]), ".exe")
 		}
 		switch {
 		case strings.HasPrefix(where, "http://"), strings.HasPrefix(where, "https://"):
-			one.url = where
+			one.URL = where
 		case runtime.GOOS == "windows":
-			one.command = []string{"cmd", "/c", where}
+			one.Command = []string{"cmd", "/c", where}
 		default:
-			one.command = []string{"/bin/sh", "-c", where}
+			one.Command = []string{"/bin/sh", "-c", where}
 		}
 		all = append(all, one)
 	}
 	if p != nil && p.Trusted {
 		for _, one := range p.servers {
-			one.shown = one.name
+			one.shown = one.Name
 			all = append(all, one)
 		}
 	}
@@ -210,7 +204,7 @@ func (b *Toolbox) tools(names []string) ([]agent.Tool, error) {
 	for _, s := range b.servers {
 		lists = append(lists, b.rules.Apply(s.Tools()...))
 	}
-	return mcp.Join(lists...), nil
+	return agent.JoinTools(lists...), nil
 }
 
 // search searches the home for the search tool. It leaves out the current turn: the question

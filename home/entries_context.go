@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/coppice-dev/coppice/provider/client"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/window"
-	"github.com/coppice-dev/coppice/window/tiktoken"
 )
 
 // ContextRequest asks what would be sent to a model.
@@ -261,17 +261,17 @@ var counters = []string{"estimate", "o200k", "cl100k"}
 // counterNamed returns the counter with a name or, without one, the best counter for a
 // model.
 func counterNamed(name, provider, model string) (window.Counter, error) {
-	switch name {
-	case "":
-		return window.Chooser{Exact: []func(provider, model string) window.Counter{tiktoken.For}}.Counter(provider, model), nil
-	case "estimate":
+	switch {
+	case name == "" && parts.Counter != nil:
+		return window.Chooser{Exact: []func(provider, model string) window.Counter{parts.Counter}}.Counter(provider, model), nil
+	case name == "", name == "estimate":
 		return window.Estimate(provider, model), nil
-	}
-	counter, err := tiktoken.Named(name)
-	if err != nil {
+	case !slices.Contains(counters, name):
 		return nil, wrong("counter", "{counter} is %q; it must be one of %s", name, strings.Join(counters, ", "))
+	case parts.CounterNamed == nil:
+		return nil, without("count tokens", "exact counters")
 	}
-	return counter, nil
+	return parts.CounterNamed(name)
 }
 
 // measured returns a whole context with what each entry costs. Context, Compact and windows

@@ -14,7 +14,6 @@ import (
 
 	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/index/room"
-	"github.com/coppice-dev/coppice/index/sqlite"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/vfs"
@@ -272,7 +271,11 @@ func cannotWrite(err error) bool {
 }
 
 func (h *Home) openIndexAt(ctx context.Context, path string) (*index.Index, error) {
-	r, err := sqlite.Open(ctx, path, nil)
+	files, err := indexFiles()
+	if err != nil {
+		return nil, err
+	}
+	r, err := files.Open(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -393,8 +396,12 @@ func (h *Home) dropIndexes(ctx context.Context) (had []string, err error) {
 	if beside := h.indexPath(); beside != "" {
 		cached = append(cached, beside)
 	}
+	files, err := indexFiles()
+	if err != nil {
+		return had, err
+	}
 	for _, path := range cached {
-		was, err := sqlite.Delete(ctx, path)
+		was, err := files.Delete(ctx, path)
 		if err != nil {
 			return had, err
 		}

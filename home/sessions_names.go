@@ -16,7 +16,6 @@ import (
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/transcript"
-	"github.com/coppice-dev/coppice/transcript/all"
 )
 
 // LastSession means the most recently active conversation.
@@ -278,7 +277,7 @@ func namesOf(list []index.Session) (names []string) {
 // exportedAs returns the session that an export wrote under an id in another program, or "".
 func (h *Home) exportedAs(ctx context.Context, native string) string {
 	ledger := transcript.LedgerOf(h.store)
-	for _, format := range all.Formats() {
+	for _, format := range transcript.Formats() {
 		if format.Write == nil {
 			continue
 		}

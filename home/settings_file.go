@@ -102,7 +102,7 @@ func (s *Settings) works(key string, values []string) error {
 		return parsed.Check(known)
 	case SettingMCP:
 		for _, one := range serversOf(&ChatRequest{Servers: values}, nil) {
-			if u, err := url.Parse(one.url); err != nil || one.url != "" && u.Host == "" || strings.TrimSpace(one.shown) == "" {
+			if u, err := url.Parse(one.URL); err != nil || one.URL != "" && u.Host == "" || strings.TrimSpace(one.shown) == "" {
 				return fmt.Errorf("%q is neither a command nor the address of a server", one.shown)
 			}
 		}

@@ -11,18 +11,17 @@ import (
 	"strings"
 	"time"
 
-	indexpostgres "github.com/coppice-dev/coppice/index/postgres"
 	"github.com/coppice-dev/coppice/index/room"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/memory"
-	"github.com/coppice-dev/coppice/store/postgres"
 	"github.com/coppice-dev/coppice/upkeep"
 )
 
-// This file knows which kinds of stores there are. The rest of the package works with any
-// store.Store and asks it for capabilities with store.As.
+// This file knows which kinds of stores there are: directories, memory, and the databases of
+// Parts. The rest of the package works with any store.Store and asks it for capabilities with
+// store.As.
 
 // location is where a home is: a kind of store, and the place within that kind.
 type location struct {
@@ -37,15 +36,15 @@ type kind struct {
 	// lazily opens an open store a second time, to append without waiting for the disk each
 	// time.
 	lazily func(h *Home) (store.Store, error)
-	// room, if it is not nil, opens the room that a store has for an index. It returns nil if
-	// that was made by another version of the program, or not at all.
+	// room, if it is not nil, opens the room that a store has for an index: see Database.
 	room func(ctx context.Context, st store.Store) (room.Room, error)
+	// migrate, if it is not nil, is that of Database.
+	migrate func(ctx context.Context, url, blobs string) (*MigrateResult, error)
 }
 
 var (
-	inFiles    = &kind{scheme: "file", open: openFiles, lazily: openFilesLazily}
-	inMemory   = &kind{scheme: "mem", open: openMemory, lazily: openLent}
-	inPostgres = &kind{scheme: "postgres", open: openPostgres, lazily: openLent, room: roomInPostgres}
+	inFiles  = &kind{scheme: "file", open: openFiles, lazily: openFilesLazily}
+	inMemory = &kind{scheme: "mem", open: openMemory, lazily: openLent}
 )
 
 // locate returns the location that a directory or a URL means.
@@ -65,8 +64,9 @@ func (s *Settings) locate(where string) (location, error) {
 		return directory, nil
 	}
 	u, err := url.Parse(where)
+	database := databaseOf(strings.ToLower(scheme))
 	switch {
-	case err != nil && (scheme == inPostgres.scheme || scheme == "postgresql") && strings.HasPrefix(rest, "//"):
+	case err != nil && database != nil && strings.HasPrefix(rest, "//"):
 		// What is wrong with it is not said, nor is the URL: there may be a password in it.
 		return location{}, &session.Error{
 			Op: "open home", Err: session.Invalidf("the URL of the database cannot be read"),
@@ -79,8 +79,8 @@ func (s *Settings) locate(where string) (location, error) {
 			return location{inFiles, filepath.FromSlash(strings.TrimPrefix(u.Path, "/"))}, nil
 		}
 		return location{inFiles, u.Path}, nil
-	case u.Scheme == inPostgres.scheme, u.Scheme == "postgresql":
-		return location{inPostgres, where}, nil
+	case database != nil:
+		return location{inDatabase(database), where}, nil
 	case IsAway(where):
 		return location{}, &session.Error{
 			Op: "open home", Err: session.Invalidf("this home is on another machine"),
@@ -159,24 +159,12 @@ func openMemory(_ context.Context, h *Home, _ string) (store.Store, error) {
 	return memory.New(&memory.Options{MaxLine: limits.Entry, MaxLog: limits.Log, MaxLogs: limits.Logs, MakeRoom: h.makeRoom()}), nil
 }
 
-func openPostgres(ctx context.Context, h *Home, where string) (store.Store, error) {
-	limits := h.settings.limits()
-	return postgres.Open(ctx, where, &postgres.Options{MaxLine: limits.Entry, MaxLog: limits.Log, MaxLogs: limits.Logs, MakeRoom: h.makeRoom()})
-}
-
-func roomInPostgres(ctx context.Context, st store.Store) (room.Room, error) {
-	db, ok := store.As[*postgres.Store](st)
-	if !ok {
-		return nil, nil
+// inDatabase returns the kind of stores in a database.
+func inDatabase(d *Database) *kind {
+	open := func(ctx context.Context, h *Home, where string) (store.Store, error) {
+		return d.Open(ctx, where, h.settings.limits(), h.makeRoom())
 	}
-	r, err := indexpostgres.Open(ctx, db)
-	switch {
-	case errors.Is(err, indexpostgres.ErrNotMigrated):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	}
-	return r, nil
+	return &kind{scheme: d.Schemes[0], open: open, lazily: openLent, room: d.Room, migrate: d.Migrate}
 }
 
 // openLent is for stores that have nothing to gain from not waiting.
@@ -197,7 +185,7 @@ func (h *Home) lacks(op, what string) error {
 }
 
 // makeRoom returns the function that makes room in a full store, or nil if there is none.
-func (h *Home) makeRoom() func(ctx context.Context, st store.Store, n int) error {
+func (h *Home) makeRoom() MakeRoom {
 	if h.crowded || h.settings.Get(SettingWhenFull).Value != whenFullTrash {
 		return nil
 	}

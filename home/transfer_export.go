@@ -15,12 +15,9 @@ import (
 	"strings"
 
 	"github.com/coppice-dev/coppice/index"
-	"github.com/coppice-dev/coppice/render/html"
-	"github.com/coppice-dev/coppice/render/markdown"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/vfs"
 	"github.com/coppice-dev/coppice/transcript"
-	"github.com/coppice-dev/coppice/transcript/all"
 )
 
 // Coppice's own formats. Those of other programs are in Formats.
@@ -288,7 +285,7 @@ func (t *Transfer) ExportAll(ctx context.Context, r ExportAllRequest, send func(
 	if (len(r.Sessions) > 0) == r.All {
 		return result, wrong("sessions", "either {sessions} or {all} is needed")
 	}
-	if format := all.Named(r.Format); (format == nil || format.Places == nil) && !isDir(r.Path) {
+	if format := transcript.Named(r.Format); (format == nil || format.Places == nil) && !isDir(r.Path) {
 		return result, wrong("path", "several conversations need a directory: one that exists, or a path that ends with a slash")
 	}
 	sessions := t.home.distinct(ctx, r.Sessions, r.Link)
@@ -352,7 +349,7 @@ func (r *exporting) settle() (err error) {
 		}
 	}
 	own := slices.Contains(ExportFormats(), r.Format)
-	format := all.Named(r.Format)
+	format := transcript.Named(r.Format)
 	switch {
 	case !own && (format == nil || format.Write == nil):
 		return wrong("format", "{format} is %q; it must be one of %s, or of other programs %s", r.Format,
@@ -408,12 +405,18 @@ func (c *Conversation) export(ctx context.Context, w io.Writer, leaf string, r *
 		return err
 	}
 	if r.Format == ExportHTML {
-		drawn.Cost = c.cost(ctx)
-		o := &html.Options{Leaf: leaf}
-		if !r.Redact { // a redacted copy does not show what its original lacks
-			o.Look = func(e *session.Entry) { result.Missing = append(result.Missing, c.missingOf(e)...) }
+		if parts.HTML == nil {
+			return without("export", "pages in HTML")
 		}
-		return html.Write(ctx, w, drawn, o)
+		drawn.Cost = c.cost(ctx)
+		var look func(*session.Entry)
+		if !r.Redact { // a redacted copy does not show what its original lacks
+			look = func(e *session.Entry) { result.Missing = append(result.Missing, c.missingOf(e)...) }
+		}
+		return parts.HTML(ctx, w, drawn, leaf, look)
+	}
+	if parts.Markdown == nil {
+		return without("export", "pages in Markdown")
 	}
 	if drawn.Tokens, err = c.spent(ctx); err != nil {
 		return err
@@ -421,7 +424,7 @@ func (c *Conversation) export(ctx context.Context, w io.Writer, leaf string, r *
 	if drawn.Updated, err = c.updated(ctx); err != nil {
 		return err
 	}
-	return markdown.Write(ctx, w, drawn, leaf)
+	return parts.Markdown(ctx, w, drawn, leaf)
 }
 
 // missingFor lists missing content that a format would show. JSON, inlined JSONL and a page
@@ -510,7 +513,7 @@ func (t *Transfer) exportTo(ctx context.Context, c *Conversation, r exporting, r
 		x.Clean = transcript.Redact
 	}
 	to := transcript.Destination{Leaf: leaf, Path: r.Path, Nowhere: r.toOut, Force: r.Force}
-	done, err := x.Export(ctx, c.Session, all.Named(r.Format), to)
+	done, err := x.Export(ctx, c.Session, transcript.Named(r.Format), to)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/transcript"
-	"github.com/coppice-dev/coppice/transcript/all"
 	"github.com/coppice-dev/coppice/transcript/bulk"
 	"github.com/coppice-dev/coppice/transcript/discover"
 )
@@ -105,7 +104,7 @@ func (r *ImportRequest) check() error {
 	switch {
 	case len(r.Paths) == 0 && !r.All:
 		return wrong("paths", "an import needs {paths} or {all}")
-	case r.Format != "" && r.Format != FormatCoppice && all.Named(r.Format) == nil:
+	case r.Format != "" && r.Format != FormatCoppice && transcript.Named(r.Format) == nil:
 		return wrong("format", "{format} is %q; it must be one of %s", r.Format, strings.Join(ImportFormats(), ", "))
 	case r.Format == FormatCoppice && r.All:
 		return wrong("all", "{all} is for other programs; give the {paths} of files that Coppice wrote")
@@ -151,7 +150,7 @@ func (t *Transfer) importWith(ctx context.Context, st store.Store, r ImportReque
 	if r.Redact || h.settings.redacts() {
 		im.Clean = transcript.Redact
 	}
-	req := bulk.Request{Format: all.Named(r.Format), Own: h.ownFormat(st, &r), Stdin: in}
+	req := bulk.Request{Format: transcript.Named(r.Format), Own: h.ownFormat(st, &r), Stdin: in}
 	if send != nil {
 		req.Each = func(f *ImportedFile, err error) error { return send(ImportEvent{File: f, Error: described(err)}) }
 	}
@@ -193,7 +192,7 @@ func (r *ImportRequest) sources(on transcript.Env) ([]discover.Source, error) {
 		return sources, err
 	}
 	var only []*transcript.Format
-	if format := all.Named(r.Format); format != nil {
+	if format := transcript.Named(r.Format); format != nil {
 		only = append(only, format)
 	}
 	return discover.Join(sources, discover.Known(on, only...)), nil
@@ -211,7 +210,7 @@ type Format struct {
 // exported, too.
 func Formats() []Format {
 	var formats []Format
-	for _, f := range all.Formats() {
+	for _, f := range transcript.Formats() {
 		formats = append(formats, Format{Name: f.Name, Title: f.Title, Written: f.Write != nil, Placed: f.Places != nil})
 	}
 	return formats

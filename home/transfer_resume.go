@@ -12,7 +12,6 @@ import (
 	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
-	"github.com/coppice-dev/coppice/transcript/all"
 )
 
 // ResumeRequest says which conversation to continue, and in which program.
@@ -76,7 +75,7 @@ func (t *Transfer) Resume(ctx context.Context, r ResumeRequest) (*ResumeResult, 
 	if in == session.OwnAgent {
 		return result, nil
 	}
-	format := all.Named(in)
+	format := transcript.Named(in)
 	if format == nil || format.Resume == nil {
 		return nil, &session.Error{
 			Op: "resume", Name: c.Handle, Err: wrong("in", "%s has no command that continues a conversation", in),
@@ -182,7 +181,7 @@ func (t *Transfer) writeToResume(ctx context.Context, c *Conversation, format *t
 // resumable lists the formats that can be written and have a command to continue.
 func resumable() []string {
 	var names []string
-	for _, f := range all.Formats() {
+	for _, f := range transcript.Formats() {
 		if f.Resume != nil && f.Write != nil {
 			names = append(names, f.Name)
 		}

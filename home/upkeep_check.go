@@ -28,7 +28,13 @@ func (u *Upkeep) check(ctx context.Context, r CheckRequest, send func(upkeep.Fin
 		}
 		names = append(names, name)
 	}
-	return upkeep.Check(ctx, u.home.store, upkeep.CheckRequest{Sessions: names, Index: u.home.indexPath(), Each: send})
+	index, err := indexFiles()
+	if err != nil {
+		return nil, err
+	}
+	return upkeep.Check(ctx, u.home.store, upkeep.CheckRequest{
+		Sessions: names, Index: u.home.indexPath(), VerifyIndex: index.Verify, Each: send,
+	})
 }
 
 // RepairRequest says which session to repair.

@@ -3,9 +3,7 @@ package home
 import (
 	"context"
 
-	indexpostgres "github.com/coppice-dev/coppice/index/postgres"
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/store/postgres"
 )
 
 // MigrateResult is what Migrate has found and done.
@@ -32,7 +30,7 @@ func Migrate(ctx context.Context, where, blobs string, o *Options) (*MigrateResu
 		return nil, err
 	}
 	at, err := h.settings.locate(where)
-	if err == nil && at.kind != inPostgres {
+	if err == nil && at.kind.migrate == nil {
 		err = &session.Error{
 			Op: "migrate", Path: at.where, Err: session.Invalidf("it is not in a database"),
 			Hint: "a home in a directory needs no migration; for one in a database give its URL: --dir postgres://user@host/database",
@@ -41,10 +39,5 @@ func Migrate(ctx context.Context, where, blobs string, o *Options) (*MigrateResu
 	if err != nil {
 		return nil, err
 	}
-	did, err := postgres.Migrate(ctx, at.where, indexpostgres.Migrate)
-	r := &MigrateResult{Home: did.Where, From: did.From, To: did.To}
-	if err == nil && blobs != "" {
-		r.Blobs, err = postgres.KeepBlobs(ctx, at.where, blobs)
-	}
-	return r, err
+	return at.kind.migrate(ctx, at.where, blobs)
 }

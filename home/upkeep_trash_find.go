@@ -12,7 +12,6 @@ import (
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/transcript"
-	"github.com/coppice-dev/coppice/transcript/all"
 )
 
 // bin is the trash at one moment: what is in it, and the headers that are needed.
@@ -97,7 +96,7 @@ func (b *bin) ways(ctx context.Context, given string) []func(store.Trashed) bool
 	}
 	exported := func(item store.Trashed) bool {
 		ledger := transcript.LedgerOf(b.home.store)
-		return slices.ContainsFunc(all.Formats(), func(f *transcript.Format) bool {
+		return slices.ContainsFunc(transcript.Formats(), func(f *transcript.Format) bool {
 			if f.Write == nil {
 				return false
 			}

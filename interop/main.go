@@ -30,6 +30,7 @@ import (
 	"slices"
 	"syscall"
 
+	_ "github.com/coppice-dev/coppice/home/all"
 	"github.com/coppice-dev/coppice/internal/cli"
 )
 

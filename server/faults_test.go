@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/home"
+	_ "github.com/coppice-dev/coppice/home/all"
 	"github.com/coppice-dev/coppice/internal/leak"
 	"github.com/coppice-dev/coppice/server"
 )

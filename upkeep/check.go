@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/coppice-dev/coppice/index/sqlite"
 	"github.com/coppice-dev/coppice/redact"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
@@ -19,8 +18,9 @@ type CheckRequest struct {
 	// in the store.
 	Sessions []string
 	// Index is the path of the store's index, which is part of a check of everything; ""
-	// means that there is none.
-	Index string
+	// means that there is none. VerifyIndex looks for damage in it.
+	Index       string
+	VerifyIndex func(ctx context.Context, path string) error
 	// Each gets every finding as it is made. It may be nil. If it returns an
 	// error, the check ends with that error.
 	Each func(Finding) error
@@ -202,7 +202,7 @@ func (c *checker) checkIndex(ctx context.Context) error {
 	if c.request.Index == "" {
 		return nil
 	}
-	err := sqlite.Verify(ctx, c.request.Index)
+	err := c.request.VerifyIndex(ctx, c.request.Index)
 	if !errors.Is(err, store.ErrCorrupt) {
 		return err
 	}

@@ -769,7 +769,7 @@ func TestJoinGivesEachToolANameOfItsOwn(t *testing.T) {
 	t.Parallel()
 	tool := func(name string) agent.Tool { return agent.Tool{Tool: provider.Tool{Name: name}} }
 	long := strings.Repeat("x", 64)
-	all := mcp.Join([]agent.Tool{tool("read"), tool(long)}, nil, []agent.Tool{tool("read"), tool("write")}, []agent.Tool{tool("read"), tool(long), tool("read_2")})
+	all := agent.JoinTools([]agent.Tool{tool("read"), tool(long)}, nil, []agent.Tool{tool("read"), tool("write")}, []agent.Tool{tool("read"), tool(long), tool("read_2")})
 	var names []string
 	for _, t := range all {
 		names = append(names, t.Name)

@@ -21,7 +21,6 @@ import (
 )
 
 const (
-	maxName        = 64       // characters, which every provider accepts
 	maxDescription = 8 << 10  // bytes
 	maxSchema      = 64 << 10 // bytes
 )
@@ -132,10 +131,10 @@ func newNames(prefix string, found []*sdk.Tool) map[string]string {
 		for _, name := range slices.Compact(slices.Clone(original)) {
 			whole := prefix + "_" + name
 			made := prefix + "_" + legal(name)
-			if fits := whole == made && len(made) <= maxName; fits == changed {
+			if fits := whole == made && len(made) <= agent.MaxToolName; fits == changed {
 				continue
 			}
-			if len(made) > maxName || taken[made] || legal(name) == "" {
+			if len(made) > agent.MaxToolName || taken[made] || legal(name) == "" {
 				made = shortened(made, name)
 			}
 			names[name], taken[made] = made, true
@@ -159,24 +158,7 @@ func legal(name string) string {
 func shortened(made, original string) string {
 	sum := sha256.Sum256([]byte(original))
 	tag := "_" + hex.EncodeToString(sum[:4])
-	return strings.TrimRight(made[:min(len(made), maxName-len(tag))], "_") + tag
-}
-
-// Join combines tools from several sources. Of tools with the same name, the first keeps it,
-// and the others get a number.
-func Join(lists ...[]agent.Tool) []agent.Tool {
-	var all []agent.Tool
-	taken := make(map[string]bool)
-	for _, t := range slices.Concat(lists...) {
-		name := t.Name
-		for n := 2; taken[name]; n++ {
-			tag := fmt.Sprintf("_%d", n)
-			name = t.Name[:min(len(t.Name), maxName-len(tag))] + tag
-		}
-		t.Name, taken[name] = name, true
-		all = append(all, t)
-	}
-	return all
+	return strings.TrimRight(made[:min(len(made), agent.MaxToolName-len(tag))], "_") + tag
 }
 
 // sameTools reports whether a model sees no difference between two lists.

@@ -4,6 +4,7 @@ package main
 import (
 	"os"
 
+	_ "github.com/coppice-dev/coppice/home/all" // everything that a home can do
 	"github.com/coppice-dev/coppice/internal/cli"
 )
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	_ "github.com/coppice-dev/coppice/home/all"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 

@@ -38,6 +38,7 @@ var floors = [][]string{
 	{"conversation/...", "transcript/...", "render/...", "upkeep/..."},
 	{"internal/demo"},
 	{"home"}, // the floor that every face stands on
+	{"home/all"},
 	{"server/...", "client/..."},
 	{"internal/tui/..."},
 	{"internal/cli"},

@@ -16,6 +16,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/coppice-dev/coppice/home"
+	_ "github.com/coppice-dev/coppice/home/all"
 	"github.com/coppice-dev/coppice/server/mcp"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/window"

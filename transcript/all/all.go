@@ -1,11 +1,9 @@
-// Package all knows every format. Detect finds the format of a file, and Named finds one by
-// its name. Importing this package links all readers, SQLite included; a program that needs
-// one format imports that format's package instead.
+// Package all registers every format: see transcript.Register. Importing it links all readers,
+// SQLite included; a program that needs one format imports that format's package instead.
 package all
 
 import (
 	"slices"
-	"sync"
 
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/format/aider"
@@ -35,11 +33,12 @@ import (
 	"github.com/coppice-dev/coppice/transcript/format/zed"
 )
 
-// Formats returns all formats in the order in which Detect tries them: the specific before
-// the general. Agents come first, then exports, then data sets, and last the bodies of APIs,
-// which occur inside many other files.
-func Formats() []*transcript.Format {
-	formats := slices.Concat(
+func init() { transcript.Register(formats) }
+
+// formats lists the specific before the general: agents come first, then exports, then data
+// sets, and last the bodies of APIs, which occur inside many other files.
+func formats() []*transcript.Format {
+	return slices.Concat(
 		[]*transcript.Format{
 			codex.Format(), geminicli.Format(), qwen.Format(), claudecode.Format(), pi.Format(),
 			copilot.Format(), droid.Format(), cursor.Format(), kimi.Format(), grok.Format(), amp.Format(), cline.Format(),
@@ -50,33 +49,4 @@ func Formats() []*transcript.Format {
 		dataset.Formats(),
 		api.Formats(),
 	)
-	for i := range formats {
-		formats[i] = transcript.Checked(formats[i])
-	}
-	return formats
-}
-
-// Named returns the format with a name, or nil.
-func Named(name string) *transcript.Format {
-	formats := Formats()
-	at := slices.IndexFunc(formats, func(f *transcript.Format) bool { return f.Name == name })
-	if at < 0 {
-		return nil
-	}
-	return formats[at]
-}
-
-var known = sync.OnceValue(Formats)
-
-// Detect returns the format of a file, or nil if it is not known.
-func Detect(f *transcript.File) *transcript.Format {
-	if f == nil {
-		return nil
-	}
-	for _, format := range known() {
-		if format.Detect(f) {
-			return format
-		}
-	}
-	return nil
 }

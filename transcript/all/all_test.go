@@ -9,24 +9,24 @@ import (
 	"testing"
 
 	"github.com/coppice-dev/coppice/transcript"
-	"github.com/coppice-dev/coppice/transcript/all"
+	_ "github.com/coppice-dev/coppice/transcript/all"
 )
 
 func TestNames(t *testing.T) {
 	t.Parallel()
 	seen := make(map[string]bool)
-	for _, f := range all.Formats() {
+	for _, f := range transcript.Formats() {
 		switch {
 		case f.Name == "" || f.Title == "" || f.Detect == nil || f.Read == nil:
 			t.Errorf("format %q is not complete", f.Name)
 		case seen[f.Name]:
 			t.Errorf("two formats are called %q", f.Name)
-		case all.Named(f.Name) == nil || all.Named(f.Name).Title != f.Title:
+		case transcript.Named(f.Name) == nil || transcript.Named(f.Name).Title != f.Title:
 			t.Errorf("format %q is not found by its name", f.Name)
 		}
 		seen[f.Name] = true
 	}
-	if all.Named("nobody") != nil {
+	if transcript.Named("nobody") != nil {
 		t.Error("there is a format of any name")
 	}
 }
@@ -36,7 +36,7 @@ func TestNames(t *testing.T) {
 func TestSniffing(t *testing.T) {
 	t.Parallel()
 	packages := make(map[string]bool)
-	for _, f := range all.Formats() {
+	for _, f := range transcript.Formats() {
 		packages[strings.ReplaceAll(f.Name, "-", "")] = true
 	}
 	packages["copilot"] = true
@@ -54,7 +54,7 @@ func TestSniffing(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if format := all.Detect(f); format != nil && strings.ReplaceAll(format.Name, "-", "") != own && !strings.HasPrefix(format.Name, own) {
+		if format := transcript.Detect(f); format != nil && strings.ReplaceAll(format.Name, "-", "") != own && !strings.HasPrefix(format.Name, own) {
 			t.Errorf("%s is taken for %s", path, format.Name)
 		}
 		return nil
@@ -79,7 +79,7 @@ func TestNothingIsAnything(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if format := all.Detect(f); format != nil {
+		if format := transcript.Detect(f); format != nil {
 			t.Errorf("%s is taken for %s", name, format.Name)
 		}
 	}
@@ -102,7 +102,7 @@ func TestNamesInAConversationAreNotItsFormat(t *testing.T) {
 		"anthropic": `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]},` +
 			`{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"log","input":` + names + `}]}]}`,
 	} {
-		format := all.Detect(transcript.FileOf("request.json", []byte(text)))
+		format := transcript.Detect(transcript.FileOf("request.json", []byte(text)))
 		if format == nil || format.Name != want {
 			t.Errorf("a request of %s is taken for %+v", want, format)
 		}
@@ -128,7 +128,7 @@ func BenchmarkDetect(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			all.Detect(f)
+			transcript.Detect(f)
 			n++
 		}
 	}

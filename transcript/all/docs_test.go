@@ -5,7 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-dev/coppice/transcript/all"
+	"github.com/coppice-dev/coppice/transcript"
+	_ "github.com/coppice-dev/coppice/transcript/all"
 )
 
 // TestDocs holds docs/formats.md against the code.
@@ -26,7 +27,7 @@ func TestDocs(t *testing.T) {
 		}
 	}
 	tick := map[bool]string{true: "✓"}
-	for _, f := range all.Formats() {
+	for _, f := range transcript.Formats() {
 		row := rows[f.Name]
 		delete(rows, f.Name)
 		if row == nil {

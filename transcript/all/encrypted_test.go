@@ -7,7 +7,7 @@ import (
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
-	"github.com/coppice-dev/coppice/transcript/all"
+	_ "github.com/coppice-dev/coppice/transcript/all"
 	"github.com/coppice-dev/coppice/transcript/transcripttest"
 )
 
@@ -26,7 +26,7 @@ func TestEncryptedSummary(t *testing.T) {
 		}, Extra: session.Fields{{Name: "openai_responses", Value: []byte(`{}`)}}}},
 		{Type: "message", ID: "u2", ParentID: id("a1"), Timestamp: at, Message: &session.MessageEntry{Role: "user", Content: []session.Content{session.Text("go on")}}},
 	}
-	for _, format := range all.Formats() {
+	for _, format := range transcript.Formats() {
 		if format.Write == nil {
 			continue
 		}

@@ -11,15 +11,15 @@ import (
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/memory"
 	"github.com/coppice-dev/coppice/transcript"
-	"github.com/coppice-dev/coppice/transcript/all"
+	_ "github.com/coppice-dev/coppice/transcript/all"
 	"github.com/coppice-dev/coppice/transcript/transcripttest"
 )
 
 // FuzzExport: whatever a reader makes of any bytes, every writer either refuses it or
 // writes a file that reads back as the same conversation, except for the announced losses.
 func FuzzExport(f *testing.F) {
-	formats := all.Formats()
-	writers := slices.DeleteFunc(all.Formats(), func(f *transcript.Format) bool { return f.Write == nil })
+	formats := transcript.Formats()
+	writers := slices.DeleteFunc(transcript.Formats(), func(f *transcript.Format) bool { return f.Write == nil })
 	n := 0
 	below(f, filepath.Join("..", "format"), func(path string) {
 		if !isFixture(path) {
@@ -33,7 +33,7 @@ func FuzzExport(f *testing.F) {
 		if err != nil || len(data) > 8<<10 {
 			return
 		}
-		if format := all.Detect(file); format != nil {
+		if format := transcript.Detect(file); format != nil {
 			at := slices.IndexFunc(formats, func(f *transcript.Format) bool { return f.Name == format.Name })
 			n++
 			f.Add(byte(at), byte(n%len(writers)), data)

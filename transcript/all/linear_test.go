@@ -8,7 +8,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/memory"
 	"github.com/coppice-dev/coppice/transcript"
-	"github.com/coppice-dev/coppice/transcript/all"
+	_ "github.com/coppice-dev/coppice/transcript/all"
 	"github.com/coppice-dev/coppice/transcript/transcripttest"
 )
 
@@ -19,7 +19,7 @@ func TestUnansweredCallsCostNoMoreThanTheirNumber(t *testing.T) {
 	const few, many = 100, 400
 	short, long := unanswered(t, few), unanswered(t, many)
 	env := transcript.Env{Home: t.TempDir(), Getenv: func(string) string { return "" }, GOOS: "linux"}
-	for _, format := range all.Formats() {
+	for _, format := range transcript.Formats() {
 		if format.Write == nil {
 			continue
 		}

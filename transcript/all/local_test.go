@@ -8,7 +8,7 @@ import (
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
-	"github.com/coppice-dev/coppice/transcript/all"
+	_ "github.com/coppice-dev/coppice/transcript/all"
 	"github.com/coppice-dev/coppice/transcript/transcripttest"
 )
 
@@ -27,7 +27,7 @@ func TestLocalFiles(t *testing.T) {
 		}}},
 		{Type: "message", ID: "a1", ParentID: &first, Timestamp: at, Message: &session.MessageEntry{Role: "assistant", Content: []session.Content{session.Text("seen")}}},
 	}
-	for _, format := range all.Formats() {
+	for _, format := range transcript.Formats() {
 		if format.Write == nil {
 			continue
 		}

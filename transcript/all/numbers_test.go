@@ -9,7 +9,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/transcript"
-	"github.com/coppice-dev/coppice/transcript/all"
+	_ "github.com/coppice-dev/coppice/transcript/all"
 )
 
 // TestLargeIntegersComeBack: in the arguments of calls, in metadata, and in what a
@@ -45,7 +45,7 @@ func TestLargeIntegersComeBack(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			format := all.Named(tt.format)
+			format := transcript.Named(tt.format)
 			report, err := (&transcript.Importer{Store: st}).Import(t.Context(), format, f)
 			if err != nil {
 				t.Fatal(err)

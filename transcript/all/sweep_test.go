@@ -15,7 +15,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/memory"
 	"github.com/coppice-dev/coppice/transcript"
-	"github.com/coppice-dev/coppice/transcript/all"
+	_ "github.com/coppice-dev/coppice/transcript/all"
 	"github.com/coppice-dev/coppice/transcript/transcripttest"
 )
 
@@ -39,7 +39,7 @@ func newSweep(t *testing.T) *sweep {
 		t: t, numbers: make(map[string]*numbers),
 		env: transcript.Env{Home: t.TempDir(), Getenv: func(string) string { return "" }, GOOS: "linux"},
 	}
-	for _, f := range all.Formats() {
+	for _, f := range transcript.Formats() {
 		if f.Write != nil {
 			s.writers = append(s.writers, f)
 			s.numbers[f.Name] = &numbers{losses: make(map[string]int)}
@@ -55,7 +55,7 @@ func (s *sweep) file(path string) {
 		s.t.Error(err)
 		return
 	}
-	format := all.Detect(f)
+	format := transcript.Detect(f)
 	if format == nil {
 		return
 	}

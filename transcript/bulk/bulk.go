@@ -18,7 +18,6 @@ import (
 	"github.com/coppice-dev/coppice/internal/gate"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
-	"github.com/coppice-dev/coppice/transcript/all"
 	"github.com/coppice-dev/coppice/transcript/discover"
 )
 
@@ -115,7 +114,7 @@ func (s *sum) add(f *File) {
 // Result is what became of all sources.
 type Result struct {
 	Total
-	// ByFormat has the same for each format: Request.Own, then those of all.Formats in
+	// ByFormat has the same for each format: Request.Own, then those of transcript.Formats in
 	// their order. Files of no known format are not in it.
 	ByFormat []FormatTotal `json:"by_format"`
 	// Failures are the files that could not be read.
@@ -338,7 +337,7 @@ func (r *run) result() *Result {
 	if own := r.req.Own; own != nil && r.totals[own.Name] != nil {
 		result.ByFormat = append(result.ByFormat, FormatTotal{own.Name, own.Title, r.totals[own.Name].Total})
 	}
-	for _, format := range all.Formats() {
+	for _, format := range transcript.Formats() {
 		if t := r.totals[format.Name]; t != nil {
 			result.ByFormat = append(result.ByFormat, FormatTotal{format.Name, format.Title, t.Total})
 		}
@@ -363,7 +362,7 @@ func (r *run) open(ctx context.Context, src discover.Source) (*transcript.Format
 		return nil, f, nil
 	}
 	if format == nil {
-		if format = all.Detect(f); format == nil {
+		if format = transcript.Detect(f); format == nil {
 			return nil, nil, &session.Error{Op: "import", Path: src.Path, Kind: session.ErrInvalid, Err: ErrNoFormat}
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/memory"
 	"github.com/coppice-dev/coppice/transcript"
-	"github.com/coppice-dev/coppice/transcript/all"
+	_ "github.com/coppice-dev/coppice/transcript/all"
 	"github.com/coppice-dev/coppice/transcript/bulk"
 	"github.com/coppice-dev/coppice/transcript/discover"
 )
@@ -115,7 +115,7 @@ func TestNothingOfTheFormat(t *testing.T) {
 	write(t, path, "{\"a\":1}\n")
 	for source, failed := range map[string]int{path: 1, filepath.Dir(path): 0} {
 		for _, format := range []string{"codex", "claude-code"} {
-			r, err := bulk.Import(t.Context(), importer(), bulk.Request{Sources: sources(t, source), Format: all.Named(format)})
+			r, err := bulk.Import(t.Context(), importer(), bulk.Request{Sources: sources(t, source), Format: transcript.Named(format)})
 			if err != nil || r.Failed != failed || r.IsPartial() != (failed > 0) {
 				t.Errorf("%s, %s: %+v, %v", source, format, r, err)
 			}
@@ -194,7 +194,7 @@ func TestImportEndsWhenNobodyListens(t *testing.T) {
 func TestImportReadsStandardInput(t *testing.T) {
 	t.Parallel()
 	r, err := bulk.Import(context.Background(), importer(), bulk.Request{
-		Sources: sources(t, discover.Stdin), Stdin: strings.NewReader(talk(id(1), 2)), Format: all.Named("claude-code"),
+		Sources: sources(t, discover.Stdin), Stdin: strings.NewReader(talk(id(1), 2)), Format: transcript.Named("claude-code"),
 	})
 	if err != nil || r.Entries != 2 {
 		t.Errorf("got %+v, %v", r.Total, err)

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 
 	"github.com/coppice-dev/coppice/transcript"
-	"github.com/coppice-dev/coppice/transcript/all"
 )
 
 // Source is a file that may hold conversations.
@@ -50,7 +49,7 @@ func Sources(paths ...string) ([]Source, error) {
 // formats. A program that is not installed is not an error.
 func Known(env transcript.Env, formats ...*transcript.Format) []Source {
 	if len(formats) == 0 {
-		formats = all.Formats()
+		formats = transcript.Formats()
 	}
 	if env.Getenv == nil {
 		env.Getenv = func(string) string { return "" }
@@ -80,7 +79,7 @@ func Join(lists ...[]Source) []Source {
 // that Known looks for.
 func Programs() []*transcript.Format {
 	var placed []*transcript.Format
-	for _, f := range all.Formats() {
+	for _, f := range transcript.Formats() {
 		if f.Places != nil {
 			placed = append(placed, f)
 		}
@@ -113,7 +112,7 @@ func ByProgram(sources []Source) []Program {
 		p.Bytes += src.Size
 	}
 	var programs []Program
-	for _, f := range all.Formats() {
+	for _, f := range transcript.Formats() {
 		if p := sums[f.Name]; p != nil {
 			programs = append(programs, *p)
 		}

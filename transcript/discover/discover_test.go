@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coppice-dev/coppice/transcript"
+	_ "github.com/coppice-dev/coppice/transcript/all"
 	"github.com/coppice-dev/coppice/transcript/discover"
 )
 

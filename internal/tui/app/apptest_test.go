@@ -13,6 +13,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/coppice-dev/coppice/home"
+	_ "github.com/coppice-dev/coppice/home/all"
 	"github.com/coppice-dev/coppice/internal/tui/app"
 	"github.com/coppice-dev/coppice/session"
 )

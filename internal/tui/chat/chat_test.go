@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/home"
+	_ "github.com/coppice-dev/coppice/home/all"
 	"github.com/coppice-dev/coppice/internal/tui/chat"
 	"github.com/coppice-dev/coppice/internal/tui/screen"
 	"github.com/coppice-dev/coppice/internal/tui/screentest"

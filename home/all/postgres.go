@@ -1,0 +1,51 @@
+package all
+
+import (
+	"context"
+	"errors"
+
+	"github.com/coppice-dev/coppice/home"
+	indexpostgres "github.com/coppice-dev/coppice/index/postgres"
+	"github.com/coppice-dev/coppice/index/room"
+	"github.com/coppice-dev/coppice/store"
+	storepostgres "github.com/coppice-dev/coppice/store/postgres"
+)
+
+var postgres = home.Database{
+	Schemes: []string{"postgres", "postgresql"},
+	Open: func(ctx context.Context, url string, limits store.Limits, makeRoom home.MakeRoom) (store.Store, error) {
+		st, err := storepostgres.Open(ctx, url, &storepostgres.Options{
+			MaxLine: limits.Entry, MaxLog: limits.Log, MaxLogs: limits.Logs, MakeRoom: makeRoom,
+		})
+		if err != nil {
+			return nil, err
+		}
+		return st, nil
+	},
+	Room:    roomIn,
+	Migrate: migrate,
+}
+
+func roomIn(ctx context.Context, st store.Store) (room.Room, error) {
+	db, ok := store.As[*storepostgres.Store](st)
+	if !ok {
+		return nil, nil
+	}
+	r, err := indexpostgres.Open(ctx, db)
+	switch {
+	case errors.Is(err, indexpostgres.ErrNotMigrated):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return r, nil
+}
+
+func migrate(ctx context.Context, url, blobs string) (*home.MigrateResult, error) {
+	did, err := storepostgres.Migrate(ctx, url, indexpostgres.Migrate)
+	r := &home.MigrateResult{Home: did.Where, From: did.From, To: did.To}
+	if err == nil && blobs != "" {
+		r.Blobs, err = storepostgres.KeepBlobs(ctx, url, blobs)
+	}
+	return r, err
+}

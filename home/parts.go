@@ -1,0 +1,132 @@
+package home
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/index/room"
+	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/window"
+)
+
+// Parts are what a home can do with code that is large and that not every program needs. A
+// program has those that it registers; whatever needs another part says so in its error.
+// Package home/all registers all of them, and the formats of package transcript:
+//
+//	import _ "github.com/coppice-dev/coppice/home/all"
+//
+// A program that only uses homes on other machines (package client) needs none.
+type Parts struct {
+	// Index keeps the index of a home in a file.
+	Index *IndexFiles
+	// Databases are the databases that a home can be in.
+	Databases []Database
+	// Counter returns the exact counter of a model, or nil if there is none.
+	Counter func(provider, model string) window.Counter
+	// CounterNamed returns the counter of a vocabulary.
+	CounterNamed func(name string) (window.Counter, error)
+	// HTML writes a conversation as a page that shows the path to leaf first. It calls look,
+	// unless that is nil, with every entry that it shows.
+	HTML func(ctx context.Context, w io.Writer, c render.Conversation, leaf string, look func(*session.Entry)) error
+	// Markdown writes the path to leaf.
+	Markdown func(ctx context.Context, w io.Writer, c render.Conversation, leaf string) error
+	// Connect starts an MCP server, or connects with it.
+	Connect func(ctx context.Context, s ToolServer) (Tools, error)
+}
+
+// IndexFiles opens and deletes the files of indexes.
+type IndexFiles struct {
+	Open   func(ctx context.Context, path string) (room.Room, error)
+	Delete func(ctx context.Context, path string) (had bool, err error)
+	Verify func(ctx context.Context, path string) error
+}
+
+// Database is a kind of database that a home can be in. Its schemes are those of its URLs.
+type Database struct {
+	Schemes []string
+	// Open opens the store in a database. Before it refuses another log because there are as
+	// many as there may be, it calls makeRoom, unless that is nil.
+	Open func(ctx context.Context, url string, limits store.Limits, makeRoom MakeRoom) (store.Store, error)
+	// Room opens the room that a store has for an index. It returns nil if that was made by
+	// another version of the program, or not at all.
+	Room func(ctx context.Context, st store.Store) (room.Room, error)
+	// Migrate is for the function Migrate.
+	Migrate func(ctx context.Context, url, blobs string) (*MigrateResult, error)
+}
+
+// MakeRoom makes room for n logs in a store.
+type MakeRoom = func(ctx context.Context, st store.Store, n int) error
+
+// ToolServer is an MCP server, and how it is reached: by a command or an address. The fields are
+// those of mcp.Options.
+type ToolServer struct {
+	Name    string
+	Command []string
+	Dir     string
+	Env     []string
+	URL     string
+	Header  http.Header
+	Hide    *strings.Replacer
+}
+
+// Tools are the tools of a server.
+type Tools interface {
+	Tools() []agent.Tool
+	Close() error
+}
+
+// parts are the parts that the program has. What a program can do is decided by what it
+// imports, so they are global, as the drivers of database/sql are.
+var parts Parts
+
+// Register adds parts to those that the program has. It must be called by an init function. A
+// part that is registered twice is the latter.
+func Register(p Parts) {
+	if p.Index != nil {
+		parts.Index = p.Index
+	}
+	parts.Databases = append(parts.Databases, p.Databases...)
+	if p.Counter != nil {
+		parts.Counter, parts.CounterNamed = p.Counter, p.CounterNamed
+	}
+	if p.HTML != nil {
+		parts.HTML = p.HTML
+	}
+	if p.Markdown != nil {
+		parts.Markdown = p.Markdown
+	}
+	if p.Connect != nil {
+		parts.Connect = p.Connect
+	}
+}
+
+// without is the error of an operation that needs a part that the program lacks.
+func without(op, what string) error {
+	return &session.Error{
+		Op: op, Err: session.Invalidf("this program was built without %s", what),
+		Hint: `its source must import _ "github.com/coppice-dev/coppice/home/all"`,
+	}
+}
+
+// databaseOf returns the database whose URLs have a scheme, or nil.
+func databaseOf(scheme string) *Database {
+	at := slices.IndexFunc(parts.Databases, func(d Database) bool { return slices.Contains(d.Schemes, scheme) })
+	if at < 0 {
+		return nil
+	}
+	return &parts.Databases[at]
+}
+
+// indexFiles returns what opens indexes.
+func indexFiles() (*IndexFiles, error) {
+	if parts.Index == nil {
+		return nil, without("open index", "an index")
+	}
+	return parts.Index, nil
+}
