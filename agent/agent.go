@@ -7,9 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"go.opentelemetry.io/otel/trace"
-	"go.opentelemetry.io/otel/trace/noop"
-
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/lease"
@@ -32,7 +29,7 @@ var (
 type Agent struct {
 	keeper *Keeper
 	events hub
-	tracer trace.Tracer
+	tracer Tracer
 
 	mu     sync.Mutex // guards what follows
 	busy   chan struct{}
@@ -65,11 +62,9 @@ func New(s *session.Session, o Options) (*Agent, error) {
 	}
 	a := &Agent{o: o, keeper: keeper}
 	a.keeper.news, a.keeper.isHeard = a.events.publish, a.events.isHeard
-	traces := o.Traces
-	if traces == nil {
-		traces = noop.NewTracerProvider()
+	if a.tracer = o.Tracer; a.tracer == nil {
+		a.tracer = noTracer{}
 	}
-	a.tracer = traces.Tracer("github.com/coppice-dev/coppice/agent")
 	return a, nil
 }
 

@@ -5,8 +5,6 @@ import (
 	"log/slog"
 	"time"
 
-	"go.opentelemetry.io/otel/trace"
-
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/window"
@@ -77,9 +75,8 @@ type Options struct {
 	// Counter counts tokens where the provider has not. Default: an estimate.
 	Counter window.Counter
 
-	// Traces gets a span for every turn, request and call, named by OpenTelemetry's
-	// conventions for generative AI. Default: none.
-	Traces trace.TracerProvider
+	// Tracer gets a span for every turn, request and call. Default: none.
+	Tracer Tracer
 	// Logger gets the decisions that the agent makes by itself. Default: none.
 	Logger *slog.Logger
 

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/agent/tracing"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -69,7 +70,7 @@ func TestSpans(t *testing.T) {
 	traces := &recorder{}
 	bad := echo("bad")
 	bad.Run = func(context.Context, agent.Call) (agent.Result, error) { return agent.Result{}, errors.New("no luck") }
-	a := start(t, agent.Options{Traces: traces, Tools: []agent.Tool{echo("one"), bad}})
+	a := start(t, agent.Options{Tracer: tracing.To(traces), Tools: []agent.Tool{echo("one"), bad}})
 	send(t, a, "call one {\"text\":\"a secret\"}\ncall bad {}")
 	if _, err := a.Send(t.Context(), session.Text("fail unavailable")); err == nil {
 		t.Error("the model must fail")

@@ -9,8 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/charmbracelet/x/ansi"
-
+	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/render/typed"
 	"github.com/coppice-dev/coppice/session"
 )
@@ -203,7 +202,7 @@ func Passages(text string) []typed.Part {
 	parts := typed.Read(text)
 	for i := range parts {
 		if parts[i].Kind == typed.Output {
-			parts[i].Text = ansi.Strip(parts[i].Text)
+			parts[i].Text = plain.Strip(parts[i].Text)
 		}
 	}
 	if len(parts) == 0 {

@@ -3,7 +3,7 @@ package render
 import (
 	"unicode/utf8"
 
-	"github.com/charmbracelet/x/ansi"
+	"github.com/clipperhouse/displaywidth"
 
 	"github.com/coppice-dev/coppice/render/plain"
 )
@@ -20,7 +20,7 @@ func OneLine(text string, n int) string {
 	} else if columns == len(text) {
 		return text
 	}
-	return ansi.Truncate(text, n, "…")
+	return displaywidth.TruncateString(text, n, "…")
 }
 
 // asciiColumns returns how many columns there are before the first character that is not plain
@@ -43,7 +43,7 @@ func collapsed(text string, n int) string {
 			}
 			// The next character may combine with the last one and change its width.
 			line := plain.Line(text[:size])
-			if asciiColumns(line) > n+8 || ansi.StringWidth(line) > n+8 {
+			if asciiColumns(line) > n+8 || displaywidth.String(line) > n+8 {
 				return line
 			}
 		}

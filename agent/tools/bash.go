@@ -12,10 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/charmbracelet/x/ansi"
-
 	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/agent/internal/process"
+	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/window"
 )
 
@@ -84,7 +83,7 @@ func (k *kit) runCommand(ctx context.Context, command string, timeout time.Durat
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
 	out := newClipped(k.MaxOutput)
-	show := func() string { return ansi.Strip(strings.ToValidUTF8(out.String(), "\uFFFD")) }
+	show := func() string { return plain.Strip(strings.ToValidUTF8(out.String(), "\uFFFD")) }
 	stop := report(ctx, out, show)
 	err := k.execute(ctx, exec.Command(k.shell, "-c", "--", command), out)
 	stop()

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/charmbracelet/x/ansi"
-
 	"github.com/coppice-dev/coppice/render/code"
 	"github.com/coppice-dev/coppice/render/plain"
 )
@@ -64,7 +62,7 @@ func (w *writer) output(s string) {
 		n := cut(s)
 		piece := s[:n]
 		if strings.Contains(piece, "\x1b[") {
-			piece = ansi.Strip(piece)
+			piece = plain.Strip(piece)
 		}
 		w.text(plain.Text(piece))
 		s = s[n:]
