@@ -10,6 +10,9 @@
 // The server is providertest's: it listens on this machine, speaks four dialects,
 // and refuses what the providers refuse.
 //
+// The program in vocabulary writes the vocabularies of package window/tiktoken, and its
+// tests hold that package against another tokenizer.
+//
 // It is a module of its own, so that those who import Coppice do not inherit the
-// SDKs. make sdk runs it.
+// SDKs and that tokenizer. make sdk runs it.
 package sdk

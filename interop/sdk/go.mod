@@ -7,8 +7,11 @@ replace github.com/coppice-dev/coppice => ../..
 require (
 	github.com/anthropics/anthropic-sdk-go v1.84.0
 	github.com/coppice-dev/coppice v0.0.0-00010101000000-000000000000
+	github.com/dlclark/regexp2/v2 v2.5.1
 	github.com/google/go-cmp v0.7.0
+	github.com/klauspost/compress v1.20.3
 	github.com/openai/openai-go/v3 v3.91.0
+	github.com/tiktoken-go/tokenizer v0.10.0
 	google.golang.org/genai v1.77.0
 )
 
@@ -27,7 +30,6 @@ require (
 	github.com/googleapis/enterprise-certificate-proxy v0.3.4 // indirect
 	github.com/gorilla/websocket v1.5.3 // indirect
 	github.com/invopop/jsonschema v0.14.0 // indirect
-	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/pb33f/ordered-map/v2 v2.3.1 // indirect
 	github.com/standard-webhooks/standard-webhooks/libraries v0.0.1 // indirect
 	github.com/tidwall/gjson v1.19.0 // indirect
