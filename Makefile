@@ -93,8 +93,12 @@ tidy:
 
 .PHONY: api
 api:
-	@echo "== apidiff"
-	@GO="$(GO)" scripts/apidiff.sh
+	@echo "== api"
+	@$(GO) run ./scripts/api
+
+.PHONY: api-update
+api-update: ## Accept how the exported API has changed: write it to api/
+	@$(GO) run ./scripts/api -update
 
 .PHONY: cross
 # vet reads the tests too. Neither it nor the linker finds more on a second processor, so
