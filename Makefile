@@ -221,7 +221,7 @@ bench: ## Benchmarks beside their raw limits, as a table
 	@$(GO) run ./bench
 
 .PHONY: dist
-dist: ## Archives of a release for every platform, in dist/; VERSION=v1.2.3 names it
+dist: ## Archives of a release for every platform, and what is in them (SBOM), in dist/; VERSION=v1.2.3 names it
 	@GO="$(GO)" $(GO) run ./scripts/dist -version '$(VERSION)' $(PLATFORMS)
 
 .PHONY: vuln

@@ -1,6 +1,7 @@
 // Command dist builds the archives of a release: for each platform the program,
-// what shells need to complete it, its manual page and the papers, and the sums
-// of all archives in SHA256SUMS. It needs Go and git.
+// what shells need to complete it, its manual page and the papers, beside it a list
+// of the modules that are in the program (an SBOM), and the sums of all of them in
+// SHA256SUMS. It needs Go and git.
 //
 // The same commit, built with the same Go, gives the same bytes on every machine:
 // times are those of the commit, names are sorted, and nothing of the machine or
@@ -78,15 +79,17 @@ func run(ctx context.Context, version, out string, platforms []string) error {
 	}
 	var sums strings.Builder
 	for _, platform := range platforms {
-		name, data, err := r.archive(ctx, platform)
+		files, err := r.platform(ctx, platform)
 		if err != nil {
 			return fmt.Errorf("%s: %w", platform, err)
 		}
-		if err := os.WriteFile(filepath.Join(out, name), data, 0o644); err != nil {
-			return err
+		for _, f := range files {
+			if err := os.WriteFile(filepath.Join(out, f.name), f.data, f.mode); err != nil {
+				return err
+			}
+			fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(f.data), f.name)
+			fmt.Printf("%5.1f MB  %s\n", float64(len(f.data))/1e6, filepath.Join(out, f.name))
 		}
-		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(data), name)
-		fmt.Printf("%5.1f MB  %s\n", float64(len(data))/1e6, filepath.Join(out, name))
 	}
 	return os.WriteFile(filepath.Join(out, "SHA256SUMS"), []byte(sums.String()), 0o644)
 }
@@ -145,15 +148,16 @@ func (r *release) build(ctx context.Context, goos, goarch string) ([]byte, error
 	return os.ReadFile(path)
 }
 
-// archive builds the archive of a platform and returns its name and its bytes.
-func (r *release) archive(ctx context.Context, platform string) (name string, data []byte, err error) {
+// platform returns the files of a platform: its archive, and the list of what is in the
+// program.
+func (r *release) platform(ctx context.Context, platform string) ([]file, error) {
 	goos, goarch, ok := strings.Cut(platform, "/")
 	if !ok {
-		return "", nil, errors.New("a platform is an operating system and an architecture, such as linux/amd64")
+		return nil, errors.New("a platform is an operating system and an architecture, such as linux/amd64")
 	}
 	binary, err := r.build(ctx, goos, goarch)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	dir := strings.Join([]string{program, r.version, goos, goarch}, "-")
 	executable, ending, write := program, ".tar.gz", writeTarGz
@@ -161,6 +165,9 @@ func (r *release) archive(ctx context.Context, platform string) (name string, da
 		executable, ending, write = program+".exe", ".zip", writeZip
 	}
 	var packed bytes.Buffer
-	err = write(&packed, dir, append(slices.Clip(r.shared), file{executable, 0o755, binary}), r.time)
-	return dir + ending, packed.Bytes(), err
+	if err := write(&packed, dir, append(slices.Clip(r.shared), file{executable, 0o755, binary}), r.time); err != nil {
+		return nil, err
+	}
+	listed, err := r.materials(dir, executable, binary)
+	return []file{{dir + ending, 0o644, packed.Bytes()}, {dir + ".spdx.json", 0o644, listed}}, err
 }
