@@ -100,6 +100,13 @@ api:
 api-update: ## Accept how the exported API has changed: write it to api/
 	@$(GO) run ./scripts/api -update
 
+.PHONY: workflows
+# Without the checkers of other languages, which it uses if a machine has them: the answer is
+# to be the same everywhere.
+workflows:
+	@echo "== actionlint"
+	@$(TOOL) actionlint -shellcheck= -pyflakes=
+
 .PHONY: cross
 # vet reads the tests too. Neither it nor the linker finds more on a second processor, so
 # each system is checked on one, for which vet has compiled; make dist builds them all.
