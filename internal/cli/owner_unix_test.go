@@ -8,10 +8,13 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/coppice-dev/coppice/internal/needs"
 )
 
 // What root does to somebody's sessions leaves them theirs.
 func TestRootLeavesTheOwnerIn(t *testing.T) {
+	needs.This(t, needs.Root)
 	if os.Geteuid() != 0 {
 		t.Skip("only root can own what is another's")
 	}

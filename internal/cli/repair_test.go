@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-dev/coppice/internal/needs"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
 )
@@ -139,6 +140,7 @@ func TestFullDisk(t *testing.T) {
 // smallDisk returns a directory on a disk of 2 MB.
 func smallDisk(t *testing.T) string {
 	t.Helper()
+	needs.This(t, needs.Root)
 	dir := t.TempDir()
 	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", dir).CombinedOutput(); err != nil {
 		t.Skipf("no small disk: %v: %s", err, out)

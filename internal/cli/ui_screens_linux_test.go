@@ -12,6 +12,7 @@ import (
 
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/internal/demo"
+	"github.com/coppice-dev/coppice/internal/needs"
 )
 
 // demoTime is when the sessions of the screens were held: long enough ago for a date to be shown
@@ -83,6 +84,7 @@ type tmux struct {
 // openTmux runs a program in a terminal.
 func openTmux(t *testing.T, columns, rows int, command ...string) *tmux {
 	t.Helper()
+	needs.This(t, needs.Tmux)
 	m := &tmux{t, filepath.Join(t.TempDir(), "s")}
 	env := []string{"env", "-i", "PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TERM=tmux-256color", "TZ=UTC", "LANG=C.UTF-8"}
 	m.run(append([]string{"-f", "/dev/null", "-u", "new-session", "-d", "-x", fmt.Sprint(columns), "-y", fmt.Sprint(rows)}, append(env, command...)...)...)

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/coppice-dev/coppice/internal/needs"
 )
 
 // Bouncer starts a PgBouncer in transaction mode before the shared server, until the test ends,
@@ -17,6 +19,7 @@ import (
 // default_query_exec_mode=exec and sslmode=disable.
 func Bouncer(t testing.TB) (host string) {
 	t.Helper()
+	needs.This(t, needs.PgBouncer)
 	program, err := exec.LookPath("pgbouncer")
 	if err != nil {
 		program = "/usr/sbin/pgbouncer" // which is not in everybody's PATH

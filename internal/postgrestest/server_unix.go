@@ -24,6 +24,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	index "github.com/coppice-dev/coppice/index/postgres"
+	"github.com/coppice-dev/coppice/internal/needs"
 	"github.com/coppice-dev/coppice/store/postgres"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
@@ -32,6 +33,7 @@ import (
 // this program share: making tables takes much longer than most tests.
 func URL(t testing.TB) string {
 	t.Helper()
+	needs.This(t, needs.PostgreSQL)
 	where, err := tables()
 	if err != nil {
 		t.Fatalf("a PostgreSQL server for the tests: %v (scripts/deps.sh installs what is missing)", err)
@@ -68,6 +70,7 @@ var tenants atomic.Int64
 // Owner returns the URL of the server for its owner, who may see and change everything.
 func Owner(t testing.TB) string {
 	t.Helper()
+	needs.This(t, needs.PostgreSQL)
 	server, err := shared()
 	if err != nil {
 		t.Fatal(err)
@@ -80,6 +83,7 @@ var schemas atomic.Int64
 // Empty returns the URL of a schema that does not exist yet. It is dropped after the test.
 func Empty(t testing.TB) string {
 	t.Helper()
+	needs.This(t, needs.PostgreSQL)
 	server, err := shared()
 	if err != nil {
 		t.Fatalf("a PostgreSQL server for the tests: %v (scripts/deps.sh installs what is missing)", err)

@@ -25,7 +25,7 @@ const module = "github.com/coppice-dev/coppice"
 // Where two packages of one floor must know each other, the one that is imported
 // goes a floor down: a line in this table, and a decision to be reviewed.
 var floors = [][]string{
-	{".", "store/vfs/...", "render/plain", "render/typed", "internal/gate", "internal/pool", "internal/chaingen", "internal/leak", "internal/repo", "internal/soak"},
+	{".", "store/vfs/...", "render/plain", "render/typed", "internal/gate", "internal/pool", "internal/chaingen", "internal/leak", "internal/needs", "internal/repo", "internal/soak"},
 	{"store", "internal/rawjson"},
 	{"store/file", "store/lease", "store/memory", "store/remote", "store/storetest"},
 	{"store/postgres"}, // keeps blobs in files, too
@@ -76,7 +76,7 @@ var reach = map[string][]string{
 }
 
 // testers may import the testing package outside of test files.
-var testers = []string{"internal/leak", "internal/postgrestest", "internal/s3test", "internal/soak", "store/storetest", "index/indextest", "provider/providertest", "transcript/transcripttest", "bench/..."}
+var testers = []string{"internal/leak", "internal/needs", "internal/postgrestest", "internal/s3test", "internal/soak", "store/storetest", "index/indextest", "provider/providertest", "transcript/transcripttest", "bench/..."}
 
 // listed is what go list says of a package.
 type listed struct {

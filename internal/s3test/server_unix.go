@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-dev/coppice/internal/needs"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
@@ -53,6 +54,7 @@ var buckets atomic.Int64
 // New returns a new bucket of the server that the tests of this program share.
 func New(t testing.TB) Bucket {
 	t.Helper()
+	needs.This(t, needs.S3)
 	server, err := shared()
 	if err != nil {
 		t.Fatalf("an S3 server for the tests: %v", err)

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-dev/coppice/internal/needs"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -28,19 +29,16 @@ type tab struct {
 	last    int
 }
 
-// findBrowser returns a Chromium. In CI there has to be one: scripts/deps.sh
-// installs it.
+// findBrowser returns a Chromium.
 func findBrowser(t testing.TB) string {
 	t.Helper()
+	needs.This(t, needs.Chromium)
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
 		}
 	}
-	if os.Getenv("CI") != "" {
-		t.Fatal("there is no browser; scripts/deps.sh installs one")
-	}
-	t.Skip("there is no Chromium; scripts/deps.sh installs one")
+	t.Fatal("there is no browser; scripts/deps.sh installs one")
 	return ""
 }
 

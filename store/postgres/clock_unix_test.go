@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-dev/coppice/internal/needs"
 	"github.com/coppice-dev/coppice/internal/postgrestest"
 	"github.com/coppice-dev/coppice/store/lease"
 	"github.com/coppice-dev/coppice/store/postgres"
@@ -17,9 +18,10 @@ import (
 // that programs with different clocks agree; how long ago something was is right on both.
 func TestClocks(t *testing.T) {
 	t.Parallel()
+	needs.This(t, needs.Faketime)
 	found, err := filepath.Glob("/usr/lib/*/faketime/libfaketime.so.1")
 	if err != nil || len(found) == 0 {
-		t.Skip("there is no libfaketime; scripts/deps.sh installs it")
+		t.Fatal("there is no libfaketime; scripts/deps.sh installs it")
 	}
 	bin, err := postgrestest.Find()
 	if err != nil {

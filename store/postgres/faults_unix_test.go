@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-dev/coppice/internal/needs"
 	"github.com/coppice-dev/coppice/internal/postgrestest"
 	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/store"
@@ -210,6 +211,7 @@ func wantWritten(t *testing.T, s store.Store, name string, appends int) {
 // lost, and the writers go on by themselves.
 func TestKilledServer(t *testing.T) {
 	t.Parallel()
+	needs.This(t, needs.PostgreSQL)
 	bin, err := postgrestest.Find()
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/coppice-dev/coppice/internal/needs"
 	"github.com/coppice-dev/coppice/internal/postgrestest"
 	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/store"
@@ -29,6 +30,7 @@ type pair struct{ primary, standby *postgrestest.Server }
 
 func newPair(t *testing.T) *pair {
 	t.Helper()
+	needs.This(t, needs.PostgreSQL)
 	bin, err := postgrestest.Find()
 	if err != nil {
 		t.Fatal(err)
