@@ -134,7 +134,7 @@ func TestChainComesBackFromItsExport(t *testing.T) {
 	t.Parallel()
 	h, dir := keptHome(t)
 	longTalk(t, h, dir)
-	const source = "../transcript/format/penguin/testdata"
+	const source = "../transcript/format/testdata/penguin"
 	must[*home.ImportResult](t)(h.Transfer.Import(t.Context(), home.ImportRequest{Paths: []string{source}}, nil, nil))
 	files := logsIn(t, dir)
 	for _, r := range backups {
