@@ -142,8 +142,7 @@ func TestMemoChangesNothing(t *testing.T) {
 	for name, encode := range dialects {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for range soak.N(2) {
-				seed := rand.Uint64()
+			for seed := range uint64(soak.N(2)) {
 				g := &growing{Rand: rand.New(rand.NewPCG(seed, 1))}
 				g.add(session.RoleSystem, session.Text("be brief"))
 				g.add(session.RoleUser, session.Text("begin"))

@@ -1,4 +1,4 @@
-package anthropic_test
+package provider_test
 
 import (
 	"bytes"
@@ -10,13 +10,13 @@ import (
 	"github.com/coppice-dev/coppice/provider/internal/wiretest"
 )
 
-var codec = wiretest.Codec{
+var anthropicCodec = wiretest.Codec{
 	Decode: anthropic.Decode, Encode: anthropic.EncodeVerbatim, EncodeResponse: anthropic.EncodeResponse, List: "messages",
 }
 
-// bodies have every block and quirk of the format. Each must come back with
+// anthropicBodies have every block and quirk of the format. Each must come back with
 // equal values.
-var bodies = map[string]string{
+var anthropicBodies = map[string]string{
 	"request":               `{"model":"claude","max_tokens":10,"system":"be brief","messages":[{"role":"user","content":"hi"}],"tools":[]}`,
 	"system blocks":         `{"system":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}},{"type":"text","text":"b"}],"messages":[]}`,
 	"one system block":      `{"system":[{"type":"text","text":"a"}],"messages":[]}`,
@@ -46,18 +46,18 @@ var bodies = map[string]string{
 	"one message":           `{"role":"user","content":"x"}`,
 }
 
-func TestRoundTrip(t *testing.T) {
+func TestAnthropicRoundTrip(t *testing.T) {
 	t.Parallel()
-	for name, body := range bodies {
+	for name, body := range anthropicBodies {
 		t.Run(name, func(t *testing.T) {
-			if _, err := codec.RoundTrip([]byte(body)); err != nil {
+			if _, err := anthropicCodec.RoundTrip([]byte(body)); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 }
 
-func TestSamples(t *testing.T) {
+func TestAnthropicSamples(t *testing.T) {
 	t.Parallel()
 	for _, pattern := range []string{"anthropic-messages/*.json", "anthropic-messages/*.sse.txt", "opencode-session-recordings/*anthropic*"} {
 		for _, file := range wiretest.Samples(pattern) {
@@ -71,7 +71,7 @@ func TestSamples(t *testing.T) {
 					continue
 				}
 			}
-			_, err = codec.RoundTrip(data)
+			_, err = anthropicCodec.RoundTrip(data)
 			if isError := strings.Contains(file, "__rejects-"); isError != (err != nil) {
 				t.Errorf("%s: %v", file, err)
 			}
@@ -80,15 +80,15 @@ func TestSamples(t *testing.T) {
 }
 
 // Fuzz checks that whatever can be decoded comes back.
-func FuzzMessages(f *testing.F) {
-	for _, body := range bodies {
+func FuzzAnthropicMessages(f *testing.F) {
+	for _, body := range anthropicBodies {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if _, err := codec.Decode(body); err != nil || wiretest.Ambiguous(body) {
+		if _, err := anthropicCodec.Decode(body); err != nil || wiretest.Ambiguous(body) {
 			return
 		}
-		if _, err := codec.RoundTrip(body); err != nil {
+		if _, err := anthropicCodec.RoundTrip(body); err != nil {
 			t.Error(err)
 		}
 	})

@@ -1,4 +1,4 @@
-package wire_test
+package provider_test
 
 import (
 	"encoding/json"
@@ -13,7 +13,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-func TestObject(t *testing.T) {
+func TestWireObject(t *testing.T) {
 	t.Parallel()
 	o, err := wire.Parse([]byte(`{"a":1,"b":"x","a":2,"c":{"d":[]}}`))
 	if err != nil || string(o.JSON()) != `{"a":2,"b":"x","c":{"d":[]}}` {
@@ -31,7 +31,7 @@ func TestObject(t *testing.T) {
 	}
 }
 
-func TestEvents(t *testing.T) {
+func TestWireEvents(t *testing.T) {
 	t.Parallel()
 	var got []string
 	collect := func(data []byte) error { got = append(got, string(data)); return nil }
@@ -74,7 +74,7 @@ func (e *endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestMerged(t *testing.T) {
+func TestWireMerged(t *testing.T) {
 	t.Parallel()
 	var m wire.Merged
 	for _, piece := range []string{
@@ -91,7 +91,7 @@ func TestMerged(t *testing.T) {
 	}
 }
 
-func TestMessages(t *testing.T) {
+func TestWireMessages(t *testing.T) {
 	t.Parallel()
 	result := session.ToolResult("c", "r", false)
 	entries := []session.Entry{
@@ -110,7 +110,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-func TestDescribe(t *testing.T) {
+func TestWireDescribe(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]session.Content{
 		"a block of type x":       {Type: "x", Raw: []byte(`{}`)},
@@ -124,7 +124,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-func TestForeign(t *testing.T) {
+func TestWireForeign(t *testing.T) {
 	t.Parallel()
 	own := session.Fields{{Name: wire.Chat, Value: []byte(`{}`)}}
 	if wire.Foreign(own, wire.Chat) || !wire.Foreign(own, wire.Google) || wire.Foreign(nil, wire.Google) {
@@ -132,7 +132,7 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-func TestUsageText(t *testing.T) {
+func TestWireUsageText(t *testing.T) {
 	t.Parallel()
 	read := func(raw []byte) *session.Usage {
 		if len(raw) == 0 {
@@ -154,9 +154,9 @@ func TestUsageText(t *testing.T) {
 	}
 }
 
-// TestResiduesOnDisk: a residue is read from the encoding that there is now and
+// TestWireResiduesOnDisk: a residue is read from the encoding that there is now and
 // from the one there was before, and is written in the first.
-func TestResiduesOnDisk(t *testing.T) {
+func TestWireResiduesOnDisk(t *testing.T) {
 	t.Parallel()
 	const now = `{"set":{"a":{"b":1},"c":null},"unset":["d","e"],"form":"f","text":"t","join":true,"envelope":{"id":"x"}}`
 	const before = `{"fields":{"a":{"b":1},"c":null},"absent":["d","e"],"form":"f","text":"t","join":true,"envelope":{"id":"x"}}`

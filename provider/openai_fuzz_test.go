@@ -1,4 +1,4 @@
-package openai_test
+package provider_test
 
 import (
 	"testing"
@@ -6,8 +6,8 @@ import (
 	"github.com/coppice-dev/coppice/provider/internal/wiretest"
 )
 
-func FuzzChat(f *testing.F)      { fuzz(f, chat, chatBodies) }
-func FuzzResponses(f *testing.F) { fuzz(f, responses, responsesBodies) }
+func FuzzOpenAIChat(f *testing.F)      { fuzz(f, chat, chatBodies) }
+func FuzzOpenAIResponses(f *testing.F) { fuzz(f, responses, responsesBodies) }
 
 // fuzz checks that whatever can be decoded comes back.
 func fuzz(f *testing.F, codec wiretest.Codec, bodies map[string]string) {

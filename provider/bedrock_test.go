@@ -1,4 +1,4 @@
-package bedrock_test
+package provider_test
 
 import (
 	"os"
@@ -8,13 +8,13 @@ import (
 	"github.com/coppice-dev/coppice/provider/internal/wiretest"
 )
 
-var codec = wiretest.Codec{
+var bedrockCodec = wiretest.Codec{
 	Decode: bedrock.Decode, Encode: bedrock.EncodeVerbatim, EncodeResponse: bedrock.EncodeResponse, List: "messages",
 }
 
-// bodies have every block and quirk of the format. Each must come back with
+// bedrockBodies have every block and quirk of the format. Each must come back with
 // equal values.
-var bodies = map[string]string{
+var bedrockBodies = map[string]string{
 	"request":       `{"modelId":"m","system":[{"text":"be brief"},{"cachePoint":{"type":"default"}}],"messages":[{"role":"user","content":[{"text":"hi"}]}],"inferenceConfig":{"maxTokens":5}}`,
 	"empty systems": `{"system":[],"messages":[]}`,
 	"odd system":    `{"system":"s","messages":[]}`,
@@ -29,38 +29,38 @@ var bodies = map[string]string{
 	"one message":   `{"role":"user","content":[{"text":"x"}]}`,
 }
 
-func TestRoundTrip(t *testing.T) {
-	for name, body := range bodies {
+func TestBedrockRoundTrip(t *testing.T) {
+	for name, body := range bedrockBodies {
 		t.Run(name, func(t *testing.T) {
-			if _, err := codec.RoundTrip([]byte(body)); err != nil {
+			if _, err := bedrockCodec.RoundTrip([]byte(body)); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 }
 
-func TestSamples(t *testing.T) {
+func TestBedrockSamples(t *testing.T) {
 	for _, file := range wiretest.Samples("bedrock-converse/*.json") {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err = codec.RoundTrip(data); err != nil {
+		if _, err = bedrockCodec.RoundTrip(data); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
 }
 
-// FuzzConverse checks that whatever can be decoded comes back.
-func FuzzConverse(f *testing.F) {
-	for _, body := range bodies {
+// FuzzBedrockConverse checks that whatever can be decoded comes back.
+func FuzzBedrockConverse(f *testing.F) {
+	for _, body := range bedrockBodies {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if _, err := codec.Decode(body); err != nil || wiretest.Ambiguous(body) {
+		if _, err := bedrockCodec.Decode(body); err != nil || wiretest.Ambiguous(body) {
 			return
 		}
-		if _, err := codec.RoundTrip(body); err != nil {
+		if _, err := bedrockCodec.RoundTrip(body); err != nil {
 			t.Error(err)
 		}
 	})

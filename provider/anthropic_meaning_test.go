@@ -1,4 +1,4 @@
-package anthropic_test
+package provider_test
 
 import (
 	"strings"
@@ -10,7 +10,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-func TestSplit(t *testing.T) {
+func TestAnthropicSplit(t *testing.T) {
 	t.Parallel()
 	b, err := anthropic.Decode([]byte(`{"system":"s","messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"1"},{"type":"tool_result","tool_use_id":"b","content":[{"type":"text","text":"2"}],"is_error":true},{"type":"text","text":"and now?"}]}]}`))
 	if err != nil {
@@ -29,7 +29,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-func TestDecodeMessage(t *testing.T) {
+func TestAnthropicDecodeMessage(t *testing.T) {
 	t.Parallel()
 	entries, err := anthropic.DecodeMessage([]byte(`{"id":"m1","type":"message","role":"assistant","model":"claude","content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":2}}`))
 	if err != nil {
@@ -46,7 +46,7 @@ func TestDecodeMessage(t *testing.T) {
 	}
 }
 
-func TestDecodeContent(t *testing.T) {
+func TestAnthropicDecodeContent(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{`"hi"`, `[{"type":"text","text":"hi"}]`} {
 		blocks, err := anthropic.DecodeContent([]byte(text))
@@ -61,9 +61,9 @@ func TestDecodeContent(t *testing.T) {
 	}
 }
 
-// TestThinking: thinking goes back to its own provider only, and only if it is
+// TestAnthropicThinking: thinking goes back to its own provider only, and only if it is
 // signed.
-func TestThinking(t *testing.T) {
+func TestAnthropicThinking(t *testing.T) {
 	t.Parallel()
 	block := func(signature, redacted string) session.Content {
 		return session.Content{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{Content: "hm", Signature: signature, Redacted: redacted}}
@@ -98,9 +98,9 @@ func TestThinking(t *testing.T) {
 	}
 }
 
-// TestProviderBlocks: blocks of the provider's own tools are sent back even if
+// TestAnthropicProviderBlocks: blocks of the provider's own tools are sent back even if
 // nothing says that they are from here.
-func TestProviderBlocks(t *testing.T) {
+func TestAnthropicProviderBlocks(t *testing.T) {
 	t.Parallel()
 	raw := `{"type":"server_tool_use","id":"s","name":"web_search","input":{}}`
 	m, err := anthropic.Encode([]session.Entry{{Message: &session.MessageEntry{
@@ -111,12 +111,9 @@ func TestProviderBlocks(t *testing.T) {
 	}
 }
 
-// pixel is a PNG of one pixel.
-const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
-
-// TestSourceElsewhere: the media type goes along with bytes only. With a URL the
+// TestAnthropicSourceElsewhere: the media type goes along with bytes only. With a URL the
 // provider refuses it.
-func TestSourceElsewhere(t *testing.T) {
+func TestAnthropicSourceElsewhere(t *testing.T) {
 	t.Parallel()
 	image := func(kind, data string) session.Content {
 		return session.Content{Type: session.ContentTypeImage, Image: &session.ImageContent{
@@ -137,8 +134,8 @@ func TestSourceElsewhere(t *testing.T) {
 	}
 }
 
-// TestEmptyResult: a tool that says nothing has a result without content.
-func TestEmptyResult(t *testing.T) {
+// TestAnthropicEmptyResult: a tool that says nothing has a result without content.
+func TestAnthropicEmptyResult(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", " \n"} {
 		m, err := anthropic.Encode([]session.Entry{
@@ -151,7 +148,7 @@ func TestEmptyResult(t *testing.T) {
 	}
 }
 
-func TestFold(t *testing.T) {
+func TestAnthropicFold(t *testing.T) {
 	t.Parallel()
 	stream := `event: message_start
 data: {"type":"message_start","message":{"id":"m1","type":"message","role":"assistant","content":[],"stop_reason":null,"usage":{"input_tokens":3,"output_tokens":1}}}
@@ -197,7 +194,7 @@ data: {"type":"message_stop"}
 	if diff := wiretest.Diff([]byte(want), got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if _, err := codec.RoundTrip(got); err != nil {
+	if _, err := anthropicCodec.RoundTrip(got); err != nil {
 		t.Error(err)
 	}
 	for _, bad := range []string{"", "data: {\n\n", "data: {\"type\":\"error\",\"error\":{}}\n\n", "data: {\"type\":\"ping\"}\n\n"} {
@@ -207,7 +204,7 @@ data: {"type":"message_stop"}
 	}
 }
 
-func FuzzFold(f *testing.F) {
+func FuzzAnthropicFold(f *testing.F) {
 	f.Add("data: {\"type\":\"message_start\",\"message\":{\"type\":\"message\",\"role\":\"assistant\"}}\n\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n")
 	f.Fuzz(func(t *testing.T, stream string) {
 		if folded, err := anthropic.Fold(strings.NewReader(stream)); err == nil {

@@ -1,4 +1,4 @@
-package digest_test
+package provider_test
 
 import (
 	"strings"
@@ -36,7 +36,7 @@ func plain(text string) string {
 
 // Whatever is said in a conversation, it stays what somebody said: reading a request
 // gives the task that it was made from.
-func TestNothingInAConversationPassesForAnythingElse(t *testing.T) {
+func TestDigestNothingInAConversationPassesForAnythingElse(t *testing.T) {
 	soak.Check(t, func(t *rapid.T) {
 		text := hostileText()
 		task := &digest.Task{
@@ -66,7 +66,7 @@ func TestNothingInAConversationPassesForAnythingElse(t *testing.T) {
 }
 
 // At the beginning of a line there is nothing that somebody said.
-func TestWhatWasSaidIsIndented(t *testing.T) {
+func TestDigestWhatWasSaidIsIndented(t *testing.T) {
 	const secret = "XYZZY"
 	task := &digest.Task{Kind: digest.Summary, Previous: secret, Current: secret, Instructions: secret}
 	for _, end := range append(hostile, "") {
@@ -80,7 +80,7 @@ func TestWhatWasSaidIsIndented(t *testing.T) {
 	}
 }
 
-func TestOtherRequestsAreNoTasks(t *testing.T) {
+func TestDigestOtherRequestsAreNoTasks(t *testing.T) {
 	ask := func(role session.MessageRole, text string) session.Entry {
 		return session.Message(role, session.Text(text))
 	}
@@ -103,7 +103,7 @@ func TestOtherRequestsAreNoTasks(t *testing.T) {
 }
 
 // The overhead is everything but the turns, so that a caller knows what room is left.
-func TestOverheadIsTheRequestWithoutTurns(t *testing.T) {
+func TestDigestOverheadIsTheRequestWithoutTurns(t *testing.T) {
 	task := &digest.Task{Kind: digest.Summary, MaxTokens: 7, Previous: "p", Instructions: "i", Turns: []digest.Turn{{Who: digest.User, Text: "hello"}}}
 	r := task.Request()
 	all := session.TextOf(r.Entries[0].Message.Content) + session.TextOf(r.Entries[1].Message.Content)

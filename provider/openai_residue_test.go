@@ -1,4 +1,4 @@
-package openai_test
+package provider_test
 
 import (
 	"encoding/json"
@@ -17,9 +17,9 @@ const (
 		`"content":[{"type":"text","text":{"content":"hi"}}],"openai_chat":{"fields":{"mood":{"x":[1]},"name":"ann"}}}}`
 )
 
-// TestResiduesOfEarlierVersions: what a session has no place for comes back from
+// TestOpenAIResiduesOfEarlierVersions: what a session has no place for comes back from
 // the encoding on disk that there is now and from the one there was before.
-func TestResiduesOfEarlierVersions(t *testing.T) {
+func TestOpenAIResiduesOfEarlierVersions(t *testing.T) {
 	t.Parallel()
 	for name, line := range map[string]string{"now": residueNow, "before": residueBefore} {
 		var e session.Entry
@@ -37,8 +37,8 @@ func TestResiduesOfEarlierVersions(t *testing.T) {
 	}
 }
 
-// TestOneResidueEncoding: it is written in the form that transcripts use too.
-func TestOneResidueEncoding(t *testing.T) {
+// TestOpenAIOneResidueEncoding: it is written in the form that transcripts use too.
+func TestOpenAIOneResidueEncoding(t *testing.T) {
 	t.Parallel()
 	var d openai.ChatDecoder
 	e, err := d.Message([]byte(`{"role":"user","content":"hi","mood":1}`))

@@ -1,4 +1,4 @@
-package google_test
+package provider_test
 
 import (
 	"fmt"
@@ -12,9 +12,9 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// TestPairing: results without ids answer the first open call of their name, in
+// TestGooglePairing: results without ids answer the first open call of their name, in
 // this turn.
-func TestPairing(t *testing.T) {
+func TestGooglePairing(t *testing.T) {
 	t.Parallel()
 	b, err := google.Decode([]byte(`[
 		{"role":"model","parts":[{"functionCall":{"name":"f","args":{}}}]},
@@ -44,9 +44,9 @@ func TestPairing(t *testing.T) {
 	}
 }
 
-// TestMedia: what Google has as inline data is an image, a recording or a file
+// TestGoogleMedia: what Google has as inline data is an image, a recording or a file
 // (R165).
-func TestMedia(t *testing.T) {
+func TestGoogleMedia(t *testing.T) {
 	t.Parallel()
 	b, err := google.Decode([]byte(`[{"role":"user","parts":[{"text":"a"},{"inline_data":{"mime_type":"image/png","data":"AA"}},{"inlineData":{"mimeType":"audio/mp3","data":"AA"}},{"inlineData":{"mimeType":"application/pdf","data":"AA"}},{"fileData":{"mimeType":"image/png","fileUri":"gs://x"}}]}]`))
 	if err != nil {
@@ -61,7 +61,7 @@ func TestMedia(t *testing.T) {
 	}
 }
 
-func TestDecoder(t *testing.T) {
+func TestGoogleDecoder(t *testing.T) {
 	t.Parallel()
 	var d google.Decoder
 	if _, err := d.Content([]byte(`{"role":"model","parts":[{"functionCall":{"name":"f"}}]}`)); err != nil {
@@ -78,9 +78,9 @@ func TestDecoder(t *testing.T) {
 	}
 }
 
-// TestEditedResult: a result that was cleared after it was read is written as
+// TestGoogleEditedResult: a result that was cleared after it was read is written as
 // text.
-func TestEditedResult(t *testing.T) {
+func TestGoogleEditedResult(t *testing.T) {
 	t.Parallel()
 	b, err := google.Decode([]byte(`[{"role":"model","parts":[{"functionCall":{"name":"f","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"name":"f","response":{"a":1}}}]}]`))
 	if err != nil {
@@ -93,7 +93,7 @@ func TestEditedResult(t *testing.T) {
 	}
 }
 
-func TestSystemMessages(t *testing.T) {
+func TestGoogleSystemMessages(t *testing.T) {
 	t.Parallel()
 	text := func(s string) session.Entry {
 		return session.Entry{Message: &session.MessageEntry{Role: "system", Content: []session.Content{session.Text(s)}}}
@@ -104,7 +104,7 @@ func TestSystemMessages(t *testing.T) {
 	}
 }
 
-func TestFold(t *testing.T) {
+func TestGoogleFold(t *testing.T) {
 	t.Parallel()
 	chunks := []string{
 		`{"candidates":[{"content":{"role":"model","parts":[{"text":"h","thought":true}]},"index":0}],"responseId":"r"}`,
@@ -132,7 +132,7 @@ func TestFold(t *testing.T) {
 	}
 }
 
-func FuzzFold(f *testing.F) {
+func FuzzGoogleFold(f *testing.F) {
 	f.Add(`[{"candidates":[{"content":{"parts":[{"text":"x"}]}}]}]`)
 	f.Add("data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"x\"}]}}]}\n\n")
 	f.Fuzz(func(t *testing.T, stream string) {

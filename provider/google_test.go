@@ -1,4 +1,4 @@
-package google_test
+package provider_test
 
 import (
 	"bytes"
@@ -10,13 +10,13 @@ import (
 	"github.com/coppice-dev/coppice/provider/internal/wiretest"
 )
 
-var codec = wiretest.Codec{
+var googleCodec = wiretest.Codec{
 	Decode: google.Decode, Encode: google.EncodeVerbatim, EncodeResponse: google.EncodeResponse, List: "contents",
 }
 
-// bodies have every part and quirk of the format. Each must come back with equal
+// googleBodies have every part and quirk of the format. Each must come back with equal
 // values.
-var bodies = map[string]string{
+var googleBodies = map[string]string{
 	"request":             `{"model":"gemini","systemInstruction":{"parts":[{"text":"be brief"}]},"contents":[{"role":"user","parts":[{"text":"hi"}]}],"generationConfig":{"temperature":0},"tools":[]}`,
 	"snake request":       `{"system_instruction":{"role":"system","parts":[{"text":"be brief"},{"text":"really"}]},"contents":[],"generation_config":{}}`,
 	"system string":       `{"systemInstruction":"be brief","contents":[]}`,
@@ -39,18 +39,18 @@ var bodies = map[string]string{
 	"one content":         `{"role":"user","parts":[{"text":"x"}]}`,
 }
 
-func TestRoundTrip(t *testing.T) {
+func TestGoogleRoundTrip(t *testing.T) {
 	t.Parallel()
-	for name, body := range bodies {
+	for name, body := range googleBodies {
 		t.Run(name, func(t *testing.T) {
-			if _, err := codec.RoundTrip([]byte(body)); err != nil {
+			if _, err := googleCodec.RoundTrip([]byte(body)); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 }
 
-func TestSamples(t *testing.T) {
+func TestGoogleSamples(t *testing.T) {
 	t.Parallel()
 	for _, file := range wiretest.Samples("gemini-contents/*.*") {
 		if strings.HasSuffix(file, "ORIGIN.txt") {
@@ -66,22 +66,22 @@ func TestSamples(t *testing.T) {
 				continue
 			}
 		}
-		if _, err = codec.RoundTrip(data); err != nil {
+		if _, err = googleCodec.RoundTrip(data); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
 }
 
-// FuzzContents checks that whatever can be decoded comes back.
-func FuzzContents(f *testing.F) {
-	for _, body := range bodies {
+// FuzzGoogleContents checks that whatever can be decoded comes back.
+func FuzzGoogleContents(f *testing.F) {
+	for _, body := range googleBodies {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if _, err := codec.Decode(body); err != nil || wiretest.Ambiguous(body) {
+		if _, err := googleCodec.Decode(body); err != nil || wiretest.Ambiguous(body) {
 			return
 		}
-		if _, err := codec.RoundTrip(body); err != nil {
+		if _, err := googleCodec.RoundTrip(body); err != nil {
 			t.Error(err)
 		}
 	})

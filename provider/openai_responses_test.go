@@ -1,4 +1,4 @@
-package openai_test
+package provider_test
 
 import (
 	"bytes"
@@ -42,7 +42,7 @@ var responsesBodies = map[string]string{
 	"one item":              `{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}`,
 }
 
-func TestResponsesRoundTrip(t *testing.T) {
+func TestOpenAIResponsesRoundTrip(t *testing.T) {
 	t.Parallel()
 	for name, body := range responsesBodies {
 		t.Run(name, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestResponsesRoundTrip(t *testing.T) {
 	}
 }
 
-func TestResponsesSamples(t *testing.T) {
+func TestOpenAIResponsesSamples(t *testing.T) {
 	t.Parallel()
 	for _, pattern := range []string{"openai-responses/*.req*.json", "openai-responses/*.sse.txt", "opencode-session-recordings/*openai*", "opencode-session-recordings/*zen*"} {
 		for _, file := range wiretest.Samples(pattern) {

@@ -1,4 +1,4 @@
-package openai_test
+package provider_test
 
 import (
 	"bytes"
@@ -60,7 +60,7 @@ var chat = wiretest.Codec{
 	},
 }
 
-func TestChatRoundTrip(t *testing.T) {
+func TestOpenAIChatRoundTrip(t *testing.T) {
 	t.Parallel()
 	for name, body := range chatBodies {
 		t.Run(name, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestChatRoundTrip(t *testing.T) {
 	}
 }
 
-func TestChatSamples(t *testing.T) {
+func TestOpenAIChatSamples(t *testing.T) {
 	t.Parallel()
 	for _, file := range wiretest.Samples("openai-chat/*.req*.json") {
 		data, err := os.ReadFile(file)
@@ -107,9 +107,9 @@ func TestChatSamples(t *testing.T) {
 	}
 }
 
-// TestAnnotations: what an answer cites stays in the log. Requests have no such
+// TestOpenAIAnnotations: what an answer cites stays in the log. Requests have no such
 // member, and strict servers refuse it.
-func TestAnnotations(t *testing.T) {
+func TestOpenAIAnnotations(t *testing.T) {
 	t.Parallel()
 	b, err := openai.DecodeChat([]byte(chatBodies["annotations"]))
 	if err != nil {
@@ -121,9 +121,9 @@ func TestAnnotations(t *testing.T) {
 	}
 }
 
-// TestChatResponseOfTexts: an answer that another provider gave in two texts is one
+// TestOpenAIChatResponseOfTexts: an answer that another provider gave in two texts is one
 // text here, and its time is not one long before there were computers.
-func TestChatResponseOfTexts(t *testing.T) {
+func TestOpenAIChatResponseOfTexts(t *testing.T) {
 	t.Parallel()
 	answer := session.Entry{Message: &session.MessageEntry{Role: "assistant", Content: []session.Content{session.Text("One. "), session.Text("Two.")}}}
 	body, notes, err := openai.EncodeChatResponse(answer)

@@ -1,4 +1,4 @@
-package openai_test
+package provider_test
 
 import (
 	"strings"
@@ -8,7 +8,7 @@ import (
 	"github.com/coppice-dev/coppice/provider/openai"
 )
 
-func TestFoldChat(t *testing.T) {
+func TestOpenAIFoldChat(t *testing.T) {
 	t.Parallel()
 	stream := `: comment
 
@@ -42,7 +42,7 @@ data: [DONE]
 	}
 }
 
-func TestFoldResponses(t *testing.T) {
+func TestOpenAIFoldResponses(t *testing.T) {
 	t.Parallel()
 	begin := `event: response.created
 data: {"type":"response.created","response":{"id":"r1","object":"response","status":"in_progress","output":[]}}
@@ -68,7 +68,7 @@ data: {"type":"response.completed","response":{"id":"r1","object":"response","st
 	}
 }
 
-func TestFoldRefuses(t *testing.T) {
+func TestOpenAIFoldRefuses(t *testing.T) {
 	t.Parallel()
 	for _, stream := range []string{"", "data: {\n\n", "data: 7\n\n", "data: {\"type\":\"error\",\"error\":{\"message\":\"no\"}}\n\n"} {
 		if got, err := openai.FoldChat(strings.NewReader(stream)); err == nil {
@@ -80,7 +80,7 @@ func TestFoldRefuses(t *testing.T) {
 	}
 }
 
-func FuzzFold(f *testing.F) {
+func FuzzOpenAIFold(f *testing.F) {
 	f.Add("data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"x\"}}]}\n\ndata: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"y\"}}]}\n\n")
 	f.Add("data: {\"type\":\"response.completed\",\"response\":{\"output\":[]}}\n\n")
 	f.Fuzz(func(t *testing.T, stream string) {

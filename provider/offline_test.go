@@ -1,4 +1,4 @@
-package offline_test
+package provider_test
 
 import (
 	"context"
@@ -14,15 +14,15 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-func message(role, text string) session.Entry {
+func offlineMessage(role, text string) session.Entry {
 	return session.Message(role, session.Text(text))
 }
 
 func ask(prompt string) *provider.Request {
-	return &provider.Request{Entries: []session.Entry{message(session.RoleUser, prompt)}, Tools: []provider.Tool{{Name: "now"}, {Name: "read"}}}
+	return &provider.Request{Entries: []session.Entry{offlineMessage(session.RoleUser, prompt)}, Tools: []provider.Tool{{Name: "now"}, {Name: "read"}}}
 }
 
-func TestAnswers(t *testing.T) {
+func TestOfflineAnswers(t *testing.T) {
 	t.Parallel()
 	for prompt, want := range map[string]string{
 		"hello there":            "You said: hello there",
@@ -50,8 +50,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestToolLoop: calls, thoughts, and what it says of the results; twice the same.
-func TestToolLoop(t *testing.T) {
+// TestOfflineToolLoop: calls, thoughts, and what it says of the results; twice the same.
+func TestOfflineToolLoop(t *testing.T) {
 	t.Parallel()
 	request := ask("think first\ncall read {\"path\":\"a\"}\ncall now")
 	first, err := provider.Respond(t.Context(), &offline.Model{}, request, nil)
@@ -81,7 +81,7 @@ func TestToolLoop(t *testing.T) {
 	}
 }
 
-func TestFailures(t *testing.T) {
+func TestOfflineFailures(t *testing.T) {
 	t.Parallel()
 	for what, want := range map[string]error{
 		"overflow": provider.ErrOverflow, "limited": provider.ErrLimited, "unavailable": provider.ErrUnavailable, "broken": provider.ErrBroken,
@@ -104,7 +104,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-func TestCancel(t *testing.T) {
+func TestOfflineCancel(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	r, err := provider.Respond(ctx, &offline.Model{}, ask("repeat 100 la"), func(provider.Event) { cancel() })

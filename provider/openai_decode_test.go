@@ -1,4 +1,4 @@
-package openai_test
+package provider_test
 
 import (
 	"strings"
@@ -35,7 +35,7 @@ func shapes(entries []session.Entry) []string {
 	return list
 }
 
-func TestChatMeaning(t *testing.T) {
+func TestOpenAIChatMeaning(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name, body string
@@ -65,7 +65,7 @@ func TestChatMeaning(t *testing.T) {
 	}
 }
 
-func TestResponsesMeaning(t *testing.T) {
+func TestOpenAIResponsesMeaning(t *testing.T) {
 	t.Parallel()
 	b, err := openai.DecodeResponses([]byte(`{"instructions":"s","input":[{"role":"user","content":"q"},` +
 		`{"type":"reasoning","summary":[{"type":"summary_text","text":"a"},{"type":"summary_text","text":"b"}],"encrypted_content":"E"},` +
@@ -84,7 +84,7 @@ func TestResponsesMeaning(t *testing.T) {
 	}
 }
 
-func TestChatResponse(t *testing.T) {
+func TestOpenAIChatResponse(t *testing.T) {
 	t.Parallel()
 	b, err := openai.DecodeChat([]byte(`{"id":"c1","object":"chat.completion","created":1767323045,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"a"},"finish_reason":"stop"},{"index":1,"message":{"role":"assistant","content":"b"},"finish_reason":"length"}],"usage":{"prompt_tokens":5,"completion_tokens":2}}`))
 	if err != nil {
@@ -100,7 +100,7 @@ func TestChatResponse(t *testing.T) {
 	}
 }
 
-func TestDecoders(t *testing.T) {
+func TestOpenAIDecoders(t *testing.T) {
 	t.Parallel()
 	var d openai.ChatDecoder
 	if e, err := d.Message([]byte(`{"role":"user","content":"x"}`)); err != nil || shapes([]session.Entry{e})[0] != "user: x" {
@@ -120,9 +120,9 @@ func TestDecoders(t *testing.T) {
 	}
 }
 
-// TestReasoningOption: thinking of another provider is left out unless there is
+// TestOpenAIReasoningOption: thinking of another provider is left out unless there is
 // a member for it.
-func TestReasoningOption(t *testing.T) {
+func TestOpenAIReasoningOption(t *testing.T) {
 	t.Parallel()
 	entries := []session.Entry{{Type: session.TypeMessage, ID: "a", Message: &session.MessageEntry{Role: "assistant", Content: []session.Content{
 		{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{Content: "hm", Signature: "S"}}, session.Text("x"),
@@ -137,9 +137,9 @@ func TestReasoningOption(t *testing.T) {
 	}
 }
 
-// TestEdited: what was changed after it was read is written as it is now, not as
+// TestOpenAIEdited: what was changed after it was read is written as it is now, not as
 // it was.
-func TestEdited(t *testing.T) {
+func TestOpenAIEdited(t *testing.T) {
 	t.Parallel()
 	b, err := openai.DecodeChat([]byte(`[{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\"a\": 1}"}}]},{"role":"tool","tool_call_id":"c","content":"r"}]`))
 	if err != nil {

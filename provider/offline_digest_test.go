@@ -1,4 +1,4 @@
-package offline_test
+package provider_test
 
 import (
 	"errors"
@@ -22,7 +22,7 @@ func answerTo(t *testing.T, task *digest.Task) string {
 	return session.TextOf(r.Message.Content)
 }
 
-func TestSummaryIsAnExtract(t *testing.T) {
+func TestOfflineSummaryIsAnExtract(t *testing.T) {
 	t.Parallel()
 	task := &digest.Task{Kind: digest.Summary, MaxTokens: 500, Turns: []digest.Turn{
 		{Who: digest.User, Text: "\nFix the parser.\nIt is slow. " + strings.Repeat("Really. ", 50)},
@@ -43,7 +43,7 @@ func TestSummaryIsAnExtract(t *testing.T) {
 }
 
 // The extract is always shorter than what it was made from, and within the limit.
-func TestExtractKeepsItsLimit(t *testing.T) {
+func TestOfflineExtractKeepsItsLimit(t *testing.T) {
 	t.Parallel()
 	previous := ""
 	for round := range 40 {
@@ -70,7 +70,7 @@ func TestExtractKeepsItsLimit(t *testing.T) {
 	}
 }
 
-func TestTitleIsTheFirstLineOfTheUser(t *testing.T) {
+func TestOfflineTitleIsTheFirstLineOfTheUser(t *testing.T) {
 	t.Parallel()
 	for want, task := range map[string]*digest.Task{
 		"Blue sky":       {Turns: []digest.Turn{{Who: digest.Assistant, Text: "Hi"}, {Who: digest.User, Text: " \nBlue  sky\nplease"}}},
@@ -91,7 +91,7 @@ func TestTitleIsTheFirstLineOfTheUser(t *testing.T) {
 
 // The user's own instructions are obeyed, so that one can see what happens when a
 // summary fails.
-func TestInstructionsOfASummaryAreObeyed(t *testing.T) {
+func TestOfflineInstructionsOfASummaryAreObeyed(t *testing.T) {
 	t.Parallel()
 	task := &digest.Task{Kind: digest.Summary, Instructions: "say ## Goal", Turns: []digest.Turn{{Who: digest.User, Text: "x"}}}
 	if got := answerTo(t, task); got != "## Goal" {

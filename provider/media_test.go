@@ -1,4 +1,4 @@
-package media_test
+package provider_test
 
 import (
 	"bytes"
@@ -66,10 +66,10 @@ func size(t *testing.T, c session.Content) string {
 	return fmt.Sprintf("%s %dx%d", kind, about.Width, about.Height)
 }
 
-// TestPictures: a picture that the provider takes stays as it is; one that is too large, of a
+// TestMediaPictures: a picture that the provider takes stays as it is; one that is too large, of a
 // type that is not taken, or wrongly labelled is made to fit; and one that cannot be read is
 // a line that says so.
-func TestPictures(t *testing.T) {
+func TestMediaPictures(t *testing.T) {
 	t.Parallel()
 	wide := picture(t, "png", 9000, 10)
 	for name, c := range map[string]struct {
@@ -120,8 +120,8 @@ func bomb(file []byte) []byte {
 	return b
 }
 
-// TestPictureWithTooManyBytes: a noisy picture becomes a JPEG, and smaller until it fits.
-func TestPictureWithTooManyBytes(t *testing.T) {
+// TestMediaPictureWithTooManyBytes: a noisy picture becomes a JPEG, and smaller until it fits.
+func TestMediaPictureWithTooManyBytes(t *testing.T) {
 	t.Parallel()
 	p := image.NewRGBA(image.Rect(0, 0, 300, 300))
 	seed := uint32(1)
@@ -144,8 +144,8 @@ func TestPictureWithTooManyBytes(t *testing.T) {
 	}
 }
 
-// TestImage: what a tool shows fits every provider.
-func TestImage(t *testing.T) {
+// TestMediaImage: what a tool shows fits every provider.
+func TestMediaImage(t *testing.T) {
 	t.Parallel()
 	c, err := media.Image(picture(t, "png", 9000, 10))
 	if err != nil || size(t, c) != "png 2000x2" {
@@ -161,9 +161,9 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// TestFilesAndRecordings: what the provider takes stays, a text becomes one, and the rest is
+// TestMediaFilesAndRecordings: what the provider takes stays, a text becomes one, and the rest is
 // named.
-func TestFilesAndRecordings(t *testing.T) {
+func TestMediaFilesAndRecordings(t *testing.T) {
 	t.Parallel()
 	file := func(name, mediaType, data string) session.Content {
 		return session.File(name, &session.Source{Type: "base64", MediaType: mediaType, Data: base64.StdEncoding.EncodeToString([]byte(data))})
