@@ -9,7 +9,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/transcript"
-	_ "github.com/coppice-dev/coppice/transcript/all"
+	"github.com/coppice-dev/coppice/transcript/format/claudecode"
 )
 
 // A transcript of Claude Code becomes a session. Importing it again adds nothing.
@@ -43,7 +43,7 @@ func ExampleImporter() {
 			fmt.Println(err)
 			return
 		}
-		report, err := importer.Import(ctx, transcript.Detect(f), f)
+		report, err := importer.Import(ctx, claudecode.Format(), f)
 		if err != nil {
 			fmt.Println(err)
 			return

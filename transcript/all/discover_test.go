@@ -1,4 +1,4 @@
-package discover_test
+package all_test
 
 import (
 	"errors"
@@ -45,7 +45,7 @@ func names(t *testing.T, dir string, sources []discover.Source) []string {
 	return list
 }
 
-func TestSourcesAreEveryFileOnce(t *testing.T) {
+func TestDiscoverSourcesAreEveryFileOnce(t *testing.T) {
 	t.Parallel()
 	dir := tree(t, "a.jsonl", "b/c.jsonl", "b/.git/config")
 	sources, err := discover.Sources(filepath.Join(dir, "a.jsonl"), dir, discover.Stdin, discover.Stdin)
@@ -64,14 +64,14 @@ func TestSourcesAreEveryFileOnce(t *testing.T) {
 	}
 }
 
-func TestSourcesOfNothingIsAnError(t *testing.T) {
+func TestDiscoverSourcesOfNothingIsAnError(t *testing.T) {
 	t.Parallel()
 	if _, err := discover.Sources(filepath.Join(t.TempDir(), "none")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestSourcesDoNotFollowLinksInDirectories(t *testing.T) {
+func TestDiscoverSourcesDoNotFollowLinksInDirectories(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		return // links need rights there
@@ -98,7 +98,7 @@ func TestSourcesDoNotFollowLinksInDirectories(t *testing.T) {
 }
 
 // People keep the directory of a program elsewhere, and a link to it in its place.
-func TestKnownFollowsThePlaceOfAProgram(t *testing.T) {
+func TestDiscoverKnownFollowsThePlaceOfAProgram(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		return // links need rights there
@@ -112,7 +112,7 @@ func TestKnownFollowsThePlaceOfAProgram(t *testing.T) {
 	}
 }
 
-func TestKnownFindsWhatProgramsKeep(t *testing.T) {
+func TestDiscoverKnownFindsWhatProgramsKeep(t *testing.T) {
 	t.Parallel()
 	home := tree(t, ".claude/projects/-w/11111111-4d57-4a54-9be1-3f6b1b2f6f10.jsonl", ".claude/settings.json", "notes.txt",
 		".codex/sessions/2026/01/02/rollout-2026-01-02T03-04-05-22222222-4d57-4a54-9be1-3f6b1b2f6f10.jsonl")
@@ -133,7 +133,7 @@ func TestKnownFindsWhatProgramsKeep(t *testing.T) {
 	}
 }
 
-func TestJoinListsAFileOnce(t *testing.T) {
+func TestDiscoverJoinListsAFileOnce(t *testing.T) {
 	t.Parallel()
 	a, b := discover.Source{Path: "a"}, discover.Source{Path: "b"}
 	joined := discover.Join([]discover.Source{a}, []discover.Source{b, {Path: "a", Found: true}})

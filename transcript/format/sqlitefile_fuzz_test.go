@@ -1,4 +1,4 @@
-package sqlitefile_test
+package format_test
 
 import (
 	"os"
@@ -12,9 +12,9 @@ import (
 
 // Whatever a database holds, reading it ends, and gives no more than its size
 // allows.
-func FuzzDatabase(f *testing.F) {
+func FuzzSQLiteFileDatabase(f *testing.F) {
 	for _, statements := range [][]string{
-		{`PRAGMA page_size = 512`, schema, `INSERT INTO notes VALUES('a', 1, 2.5, x'00ff', '2026-01-02', 'text')`, `CREATE INDEX i ON notes(id)`},
+		{`PRAGMA page_size = 512`, sqlitefileSchema, `INSERT INTO notes VALUES('a', 1, 2.5, x'00ff', '2026-01-02', 'text')`, `CREATE INDEX i ON notes(id)`},
 		{
 			`PRAGMA page_size = 512`, `PRAGMA encoding = 'UTF-16'`, `CREATE TABLE notes(id TEXT)`,
 			`WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c LIMIT 300) INSERT INTO notes SELECT i FROM c`,

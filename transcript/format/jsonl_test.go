@@ -1,4 +1,4 @@
-package jsonl_test
+package format_test
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 )
 
-// read returns the member "a" of every object, and what was reported.
-func read(t *testing.T, text string) (got []string, problems []transcript.Problem) {
+// jsonlRead returns the member "a" of every object, and what was reported.
+func jsonlRead(t *testing.T, text string) (got []string, problems []transcript.Problem) {
 	t.Helper()
 	format := &transcript.Format{Read: func(ctx context.Context, f *transcript.File, to transcript.Sink) error {
 		for o, err := range jsonl.Objects(ctx, f, to) {
@@ -31,7 +31,7 @@ func read(t *testing.T, text string) (got []string, problems []transcript.Proble
 	return got, c.Problems
 }
 
-func TestObjects(t *testing.T) {
+func TestJSONLObjects(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name, text, want string
@@ -49,7 +49,7 @@ func TestObjects(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, problems := read(t, tt.text)
+			got, problems := jsonlRead(t, tt.text)
 			if s := strings.Join(got, " "); s != tt.want {
 				t.Errorf("objects are %q, want %q", s, tt.want)
 			}
@@ -60,7 +60,7 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-func TestObjectsKeepTheirMemory(t *testing.T) {
+func TestJSONLObjectsKeepTheirMemory(t *testing.T) {
 	t.Parallel()
 	var kept []jsonl.Object
 	f := transcript.FileOf("x", []byte(strings.Repeat("{\"a\":\"x\"}\n", 3)))
@@ -77,7 +77,7 @@ func TestObjectsKeepTheirMemory(t *testing.T) {
 	}
 }
 
-func TestObjectsEnd(t *testing.T) {
+func TestJSONLObjectsEnd(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	f := transcript.FileOf("x", []byte("{}\n{}\n"))
@@ -92,9 +92,9 @@ func TestObjectsEnd(t *testing.T) {
 	}
 }
 
-// TestEachEnds: an error of the function and one of the file end the reading, and
+// TestJSONLEachEnds: an error of the function and one of the file end the reading, and
 // whoever reads learns of both.
-func TestEachEnds(t *testing.T) {
+func TestJSONLEachEnds(t *testing.T) {
 	t.Parallel()
 	f := transcript.FileOf("x", []byte("{}\n{}\n{}\n"))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -121,9 +121,9 @@ func TestEachEnds(t *testing.T) {
 	}
 }
 
-// TestObjectsOfOneLineHaveTheirOwnPlaces: what is kept of an entry is its own
+// TestJSONLObjectsOfOneLineHaveTheirOwnPlaces: what is kept of an entry is its own
 // object, not all of the line.
-func TestObjectsOfOneLineHaveTheirOwnPlaces(t *testing.T) {
+func TestJSONLObjectsOfOneLineHaveTheirOwnPlaces(t *testing.T) {
 	t.Parallel()
 	const text = "{\"a\":1}\n{\"a\":2}{\"a\":3}\n"
 	var got []string
@@ -138,7 +138,7 @@ func TestObjectsOfOneLineHaveTheirOwnPlaces(t *testing.T) {
 	}
 }
 
-func TestHeadOfLinesThatRanTogether(t *testing.T) {
+func TestJSONLHeadOfLinesThatRanTogether(t *testing.T) {
 	t.Parallel()
 	f := transcript.FileOf("x", []byte("{\"a\":1}{\"a\":2}\n{\"a\":3}\n"))
 	if head := jsonl.Head(f, 3); len(head) != 3 || head[1].Get("a").Int() != 2 {
@@ -146,7 +146,7 @@ func TestHeadOfLinesThatRanTogether(t *testing.T) {
 	}
 }
 
-func TestHead(t *testing.T) {
+func TestJSONLHead(t *testing.T) {
 	t.Parallel()
 	f := transcript.FileOf("x", []byte("\xef\xbb\xbf{\"a\":1}\nnot JSON\n[]\n{\"a\":2}\n{\"a\":3}\n"))
 	head := jsonl.Head(f, 2)
@@ -159,8 +159,8 @@ func TestHead(t *testing.T) {
 	}
 }
 
-// TestHeadGoesOn: formats ask for one line, or for several, in any order.
-func TestHeadGoesOn(t *testing.T) {
+// TestJSONLHeadGoesOn: formats ask for one line, or for several, in any order.
+func TestJSONLHeadGoesOn(t *testing.T) {
 	t.Parallel()
 	f := transcript.FileOf("x", []byte("\xef\xbb\xbf{\"a\":1}\n{\"a\n\n [2]\n {\"a\":2}\r\n{\"a\":3}"))
 	for _, most := range []int{1, 20, 2, 1} {

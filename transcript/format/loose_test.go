@@ -1,4 +1,4 @@
-package loose_test
+package format_test
 
 import (
 	"maps"
@@ -18,7 +18,7 @@ func parse(t *testing.T, text string) loose.Value {
 	return v
 }
 
-func TestParse(t *testing.T) {
+func TestLooseParse(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []string{"", "{", `{"a":}`, "[1,]", "{} {}", `"torn`} {
 		if v, err := loose.Parse([]byte(bad)); err == nil {
@@ -30,7 +30,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestGet(t *testing.T) {
+func TestLooseGet(t *testing.T) {
 	t.Parallel()
 	v := parse(t, `{"a":{"b":[1,"x",{"c":true}]},"n":null,"a2":"text"}`)
 	if got := v.Get("a", "b").First().Int(); got != 1 {
@@ -66,7 +66,7 @@ func TestGet(t *testing.T) {
 	}
 }
 
-func TestScalars(t *testing.T) {
+func TestLooseScalars(t *testing.T) {
 	t.Parallel()
 	v := parse(t, `{"s":"é","i":3,"f":2.75,"e":1e3,"d":"42","b":true,"o":{"k":1.50},"z":"zz"}`)
 	if v.Get("s").Text() != "é" || v.Get("i").Text() != "" {
@@ -92,7 +92,7 @@ func TestScalars(t *testing.T) {
 	}
 }
 
-func TestExcept(t *testing.T) {
+func TestLooseExcept(t *testing.T) {
 	t.Parallel()
 	v := parse(t, `{"a":1,"b": [ 2 ],"c":"x"}`)
 	got := v.Except("a", "c")
@@ -101,7 +101,7 @@ func TestExcept(t *testing.T) {
 	}
 }
 
-func TestTime(t *testing.T) {
+func TestLooseTime(t *testing.T) {
 	t.Parallel()
 	zone := time.FixedZone("two east", 2*60*60)
 	want := time.Date(2026, 1, 2, 3, 4, 5, 250_000_000, time.UTC)
@@ -121,7 +121,7 @@ func TestTime(t *testing.T) {
 	}
 }
 
-func FuzzValue(f *testing.F) {
+func FuzzLooseValue(f *testing.F) {
 	f.Add([]byte(`{"a":[1,"x",null,{"b":"2026-01-02"}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		v, err := loose.Parse(text)

@@ -1,4 +1,4 @@
-package sqlitefile_test
+package format_test
 
 import (
 	"database/sql"
@@ -44,7 +44,7 @@ func readHostile(t *testing.T, path, table string, order ...string) (n int, firs
 }
 
 // What a database computes is not read: it can be out of all proportion.
-func TestOnlyWhatIsStoredIsRead(t *testing.T) {
+func TestSQLiteFileOnlyWhatIsStoredIsRead(t *testing.T) {
 	endless := `WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c) SELECT i AS id FROM c`
 	for name, test := range map[string]struct {
 		statements []string
@@ -89,7 +89,7 @@ func TestOnlyWhatIsStoredIsRead(t *testing.T) {
 
 // A table whose branches all lead to one page has rows without end, nearly. It is
 // refused by what the file can hold.
-func TestTableWithoutEnd(t *testing.T) {
+func TestSQLiteFileTableWithoutEnd(t *testing.T) {
 	path := makeDB(t, `PRAGMA page_size = 512`, `CREATE TABLE notes(id TEXT)`,
 		`WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c LIMIT 20000) INSERT INTO notes SELECT i FROM c`)
 	db, err := sql.Open("sqlite", path)
@@ -135,7 +135,7 @@ func TestTableWithoutEnd(t *testing.T) {
 }
 
 // A thousand conversations of one name do not read the same rows a thousand times.
-func TestSameRowsAgainAndAgain(t *testing.T) {
+func TestSQLiteFileSameRowsAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	path := makeDB(t, `CREATE TABLE notes(id TEXT)`,
 		`WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c LIMIT 2000) INSERT INTO notes SELECT 'a' FROM c`)
@@ -164,7 +164,7 @@ func TestSameRowsAgainAndAgain(t *testing.T) {
 
 // A file that is honestly large for what it holds is read: the limits are by what
 // it could hold.
-func TestHonestDatabase(t *testing.T) {
+func TestSQLiteFileHonestDatabase(t *testing.T) {
 	t.Parallel()
 	path := makeDB(t, `CREATE TABLE notes(id TEXT, big TEXT, blob BLOB)`,
 		`WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c LIMIT 50) INSERT INTO notes SELECT i, hex(randomblob(20000)), randomblob(20000) FROM c`,

@@ -1,4 +1,4 @@
-package residue_test
+package format_test
 
 import (
 	"encoding/json"
@@ -14,7 +14,7 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
 )
 
-func TestOf(t *testing.T) {
+func TestResidueOf(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, made, original, want string }{
 		{"equal", `{"a":1}`, `{"a":1}`, ``},
@@ -51,9 +51,9 @@ func checkRestored(t interface {
 	}
 }
 
-// TestRestoreGivesBack is the promise: whatever two objects are, the residue
+// TestResidueRestoreGivesBack is the promise: whatever two objects are, the residue
 // turns one into the other.
-func TestRestoreGivesBack(t *testing.T) {
+func TestResidueRestoreGivesBack(t *testing.T) {
 	t.Parallel()
 	soak.Check(t, func(t *rapid.T) {
 		made, original := object(3).Draw(t, "made"), object(3).Draw(t, "original")
@@ -70,18 +70,18 @@ func TestRestoreGivesBack(t *testing.T) {
 }
 
 func object(depth int) *rapid.Generator[map[string]any] {
-	return rapid.MapOfN(rapid.SampledFrom([]string{"a", "b", "0", "set", "in", "unset", "é<"}), value(depth), 0, 4)
+	return rapid.MapOfN(rapid.SampledFrom([]string{"a", "b", "0", "set", "in", "unset", "é<"}), residueValue(depth), 0, 4)
 }
 
-func value(depth int) *rapid.Generator[any] {
+func residueValue(depth int) *rapid.Generator[any] {
 	scalars := rapid.SampledFrom([]any{nil, true, 1, 2.5, "x", "<&>", ""})
 	if depth == 0 {
 		return scalars
 	}
-	return rapid.OneOf(scalars, object(depth-1).AsAny(), rapid.SliceOfN(value(depth-1), 0, 3).AsAny())
+	return rapid.OneOf(scalars, object(depth-1).AsAny(), rapid.SliceOfN(residueValue(depth-1), 0, 3).AsAny())
 }
 
-func TestRestoreWhatHasChanged(t *testing.T) {
+func TestResidueRestoreWhatHasChanged(t *testing.T) {
 	t.Parallel()
 	what := loose.Value(`{"set":{"n":1},"in":{"gone":{"set":{"x":1}},"list":{"set":{"7":1}},"text":{"set":{"x":1}}}}`)
 	got := residue.Restore(loose.Value(`{"list":[1],"text":"t"}`), what)
@@ -90,7 +90,7 @@ func TestRestoreWhatHasChanged(t *testing.T) {
 	}
 }
 
-func TestObject(t *testing.T) {
+func TestResidueObject(t *testing.T) {
 	t.Parallel()
 	var o residue.Object
 	o.Set("a", "<x>")
@@ -106,7 +106,7 @@ func TestObject(t *testing.T) {
 	}
 }
 
-func TestKeep(t *testing.T) {
+func TestResidueKeep(t *testing.T) {
 	t.Parallel()
 	var extra session.Fields
 	extra = residue.Keep(extra, "pi", nil)

@@ -1,4 +1,4 @@
-package shape_test
+package format_test
 
 import (
 	"strings"
@@ -7,7 +7,7 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/shape"
 )
 
-func TestOf(t *testing.T) {
+func TestShapeOf(t *testing.T) {
 	tests := []struct {
 		name, text string
 		has, not   []string
@@ -46,7 +46,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-func TestLimits(t *testing.T) {
+func TestShapeLimits(t *testing.T) {
 	var b strings.Builder
 	for i := range 10000 {
 		b.WriteString(`{"` + strings.Repeat("k", i%5000) + `":0}`)
@@ -60,7 +60,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-func FuzzOf(f *testing.F) {
+func FuzzShapeOf(f *testing.F) {
 	f.Add([]byte(`{"a":[{"b":"c"}]}`))
 	f.Fuzz(func(_ *testing.T, text []byte) { shape.Of(text) })
 }

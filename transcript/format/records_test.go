@@ -1,4 +1,4 @@
-package records_test
+package format_test
 
 import (
 	"errors"
@@ -29,7 +29,7 @@ func (s *sink) Keep(_ string, raw []byte) (transcript.Span, error) {
 	return transcript.Span{Pos: 1000, Len: int64(len(raw))}, s.keepErr
 }
 
-func TestEach(t *testing.T) {
+func TestRecordsEach(t *testing.T) {
 	tests := []struct {
 		name, file, text string
 		want             []string
@@ -70,8 +70,8 @@ func TestEach(t *testing.T) {
 	}
 }
 
-// TestOtherErrors: what is wrong with the sink ends the reading.
-func TestOtherErrors(t *testing.T) {
+// TestRecordsOtherErrors: what is wrong with the sink ends the reading.
+func TestRecordsOtherErrors(t *testing.T) {
 	broken := errors.New("broken")
 	for _, text := range []string{`{"a":1}`, `[{"a":1}]`, "{\"a\":1}\n{\"a\":1}\n"} {
 		err := records.Each(t.Context(), transcript.FileOf("/x", []byte(text)), &sink{}, func(records.Record) error { return broken })
@@ -88,7 +88,7 @@ func TestOtherErrors(t *testing.T) {
 	}
 }
 
-func TestID(t *testing.T) {
+func TestRecordsID(t *testing.T) {
 	file, input := transcript.FileOf("/x", nil), transcript.FileOf("-", nil)
 	ids := []string{
 		records.ID("f", file, "", 1, []byte("a")), records.ID("f", file, "", 2, []byte("a")), records.ID("f", file, "n", 1, nil),
@@ -106,7 +106,7 @@ func TestID(t *testing.T) {
 	}
 }
 
-func TestOneLine(t *testing.T) {
+func TestRecordsOneLine(t *testing.T) {
 	if got := records.OneLine([]byte("{ \"a\":\n1 }")); string(got) != `{"a":1}` {
 		t.Errorf("%s", got)
 	}

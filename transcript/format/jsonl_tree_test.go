@@ -1,4 +1,4 @@
-package jsonl_test
+package format_test
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/jsonl"
 )
 
-func TestTree(t *testing.T) {
+func TestJSONLTree(t *testing.T) {
 	t.Parallel()
 	var tree jsonl.Tree
 	if got := tree.Resolve("a"); got != "a" {

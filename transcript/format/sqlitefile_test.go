@@ -1,4 +1,4 @@
-package sqlitefile_test
+package format_test
 
 import (
 	"database/sql"
@@ -33,7 +33,7 @@ func makeDB(t testing.TB, statements ...string) string {
 	return path
 }
 
-const schema = `CREATE TABLE notes(id TEXT, n INTEGER, x REAL, b BLOB, at TIMESTAMP, rest TEXT)`
+const sqlitefileSchema = `CREATE TABLE notes(id TEXT, n INTEGER, x REAL, b BLOB, at TIMESTAMP, rest TEXT)`
 
 func rows(t *testing.T, path, where, value string, order ...string) []string {
 	t.Helper()
@@ -52,9 +52,9 @@ func rows(t *testing.T, path, where, value string, order ...string) []string {
 	return list
 }
 
-func TestRows(t *testing.T) {
+func TestSQLiteFileRows(t *testing.T) {
 	t.Parallel()
-	path := makeDB(t, `PRAGMA journal_mode=WAL`, schema,
+	path := makeDB(t, `PRAGMA journal_mode=WAL`, sqlitefileSchema,
 		`INSERT INTO notes VALUES('b "q"', 2, 0.5, x'0102', '2026-01-02 03:04:05', NULL)`,
 		`INSERT INTO notes VALUES('a', 1, 2, NULL, NULL, '{"k":1}')`)
 	want := []string{
@@ -73,9 +73,9 @@ func TestRows(t *testing.T) {
 	}
 }
 
-func TestHas(t *testing.T) {
+func TestSQLiteFileHas(t *testing.T) {
 	t.Parallel()
-	f := transcripttest.Open(t, makeDB(t, schema))
+	f := transcripttest.Open(t, makeDB(t, sqlitefileSchema))
 	if !sqlitefile.Has(f, "notes", "notes.n") || sqlitefile.Has(f, "notes.z") || sqlitefile.Has(f, "other") {
 		t.Error("tables and columns are told wrong")
 	}
@@ -84,15 +84,15 @@ func TestHas(t *testing.T) {
 	}
 }
 
-// TestNothingIsWritten: reading leaves the database and all that lies beside it as it was,
+// TestSQLiteFileNothingIsWritten: reading leaves the database and all that lies beside it as it was,
 // whether a program has it open, closed it, or was killed.
-func TestNothingIsWritten(t *testing.T) {
+func TestSQLiteFileNothingIsWritten(t *testing.T) {
 	t.Parallel()
 	insert := `INSERT INTO notes(id) VALUES('a')`
 	for name, open := range map[string]string{
-		"journal":       makeDB(t, schema, insert),
-		"WAL":           makeDB(t, `PRAGMA journal_mode=WAL`, schema, insert),
-		"truncated WAL": makeDB(t, `PRAGMA journal_mode=WAL`, schema, insert, `PRAGMA wal_checkpoint(TRUNCATE)`),
+		"journal":       makeDB(t, sqlitefileSchema, insert),
+		"WAL":           makeDB(t, `PRAGMA journal_mode=WAL`, sqlitefileSchema, insert),
+		"truncated WAL": makeDB(t, `PRAGMA journal_mode=WAL`, sqlitefileSchema, insert, `PRAGMA wal_checkpoint(TRUNCATE)`),
 	} {
 		for left, suffixes := range map[string][]string{
 			"open": nil, "copied with all": {"", "-wal", "-shm"}, "copied without shared memory": {"", "-wal"},
@@ -122,7 +122,7 @@ func TestNothingIsWritten(t *testing.T) {
 			}
 		}
 	}
-	path := transcripttest.Database(t, "closed.db", `PRAGMA journal_mode=WAL`, schema, insert)
+	path := transcripttest.Database(t, "closed.db", `PRAGMA journal_mode=WAL`, sqlitefileSchema, insert)
 	before := contents(t, filepath.Dir(path))
 	if got := rows(t, path, "", ""); len(got) != 1 {
 		t.Errorf("closed: rows are %q", got)
@@ -150,7 +150,7 @@ func contents(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-func TestDamage(t *testing.T) {
+func TestSQLiteFileDamage(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "x.db")
 	if err := os.WriteFile(path, []byte("SQLite format 3\x00garbage that is no database at all"), 0o600); err != nil {
@@ -167,9 +167,9 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// TestReadsACopy: a database that cannot be read in place, here because its
+// TestSQLiteFileReadsACopy: a database that cannot be read in place, here because its
 // shared memory cannot be had, is read from a copy, of which nothing stays.
-func TestReadsACopy(t *testing.T) {
+func TestSQLiteFileReadsACopy(t *testing.T) {
 	scratch := t.TempDir()
 	t.Setenv("TMPDIR", scratch)
 	t.Setenv("TMP", scratch)
@@ -178,7 +178,7 @@ func TestReadsACopy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range []string{`PRAGMA journal_mode=WAL`, schema, `INSERT INTO notes(id) VALUES('a')`} {
+	for _, s := range []string{`PRAGMA journal_mode=WAL`, sqlitefileSchema, `INSERT INTO notes(id) VALUES('a')`} {
 		if _, err := db.Exec(s); err != nil {
 			t.Fatal(err)
 		}
@@ -194,10 +194,10 @@ func TestReadsACopy(t *testing.T) {
 	}
 }
 
-// TestDamagedTable: a table that is broken is an error, and not an empty table.
-func TestDamagedTable(t *testing.T) {
+// TestSQLiteFileDamagedTable: a table that is broken is an error, and not an empty table.
+func TestSQLiteFileDamagedTable(t *testing.T) {
 	t.Parallel()
-	path := transcripttest.Database(t, "x.db", schema, `INSERT INTO notes(id, rest) VALUES('a', hex(zeroblob(20000)))`)
+	path := transcripttest.Database(t, "x.db", sqlitefileSchema, `INSERT INTO notes(id, rest) VALUES('a', hex(zeroblob(20000)))`)
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
