@@ -1,4 +1,4 @@
-package markdown_test
+package render_test
 
 import (
 	"bytes"
@@ -51,7 +51,7 @@ func document(t *testing.T, messages ...session.MessageEntry) string {
 	return b.String()
 }
 
-func TestWrite(t *testing.T) {
+func TestMarkdownWrite(t *testing.T) {
 	t.Parallel()
 	got := document(
 		t,
@@ -122,7 +122,7 @@ b
 
 // A renderer that passes raw HTML on, with all that GitHub's knows besides, shows a
 // document in which nothing is HTML but what we wrote.
-func TestNothingInADocumentIsHTMLOfAStranger(t *testing.T) {
+func TestMarkdownNothingInADocumentIsHTMLOfAStranger(t *testing.T) {
 	t.Parallel()
 	hostile := []string{
 		"<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "</details></div>", "<!-- ", "<details open>",

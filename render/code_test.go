@@ -1,4 +1,4 @@
-package code_test
+package render_test
 
 import (
 	"strings"
@@ -31,7 +31,7 @@ func marked(language, text string) string {
 	return b.String()
 }
 
-func TestPartsAreOfTheirKind(t *testing.T) {
+func TestCodePartsAreOfTheirKind(t *testing.T) {
 	for _, tt := range []struct{ language, text, want string }{
 		{"go", "// x\nreturn \"s\" + 1", "{c:// x}\n{k:return} {s:\"s\"} + {n:1}"},
 		{"go", "s := `a\\` + f(x) // 'y", "s := {s:`a\\`} + {f:f}(x) {c:// 'y}"},
@@ -56,7 +56,7 @@ func TestPartsAreOfTheirKind(t *testing.T) {
 
 // Whatever the text and its language, a reader sees the text that was written, and
 // neighbours are of different kinds.
-func FuzzParts(f *testing.F) {
+func FuzzCodeParts(f *testing.F) {
 	f.Add("go", "return `a")
 	f.Add("yaml", "a: b")
 	f.Fuzz(func(t *testing.T, language, text string) {
@@ -73,7 +73,7 @@ func FuzzParts(f *testing.F) {
 }
 
 // Whatever the grammar does, a reader sees the text that was written.
-func TestPartsAreTheText(t *testing.T) {
+func TestCodePartsAreTheText(t *testing.T) {
 	for _, text := range []string{
 		"", "\n", "x", "a\r\nb\rc", "no end of line", "\"open", "/* open", "`open", "\xff\xfe", "<script>a</script><style>b</style>",
 		"FROM x\nRUN [\"a\"]\nRUN make", strings.Repeat("func x() {}\n", 100), strings.Repeat("x", 20_000), strings.Repeat("((((", 100),
@@ -87,7 +87,7 @@ func TestPartsAreTheText(t *testing.T) {
 	}
 }
 
-func TestLanguagesAreKnownByWhatPeopleCallThem(t *testing.T) {
+func TestCodeLanguagesAreKnownByWhatPeopleCallThem(t *testing.T) {
 	for _, name := range strings.Fields("go golang js javascript ts tsx jsx typescript py python rb rs rust sh bash zsh shell c cpp c++ cs c# java kotlin swift json yaml yml toml html css scss sql diff dockerfile Dockerfile make makefile xml php lua") {
 		if !code.Known(name) {
 			t.Errorf("%s is not known", name)
@@ -100,7 +100,7 @@ func TestLanguagesAreKnownByWhatPeopleCallThem(t *testing.T) {
 	}
 }
 
-func BenchmarkParts(b *testing.B) {
+func BenchmarkCodeParts(b *testing.B) {
 	text := strings.Repeat("func hello(name string) error {\n\treturn fmt.Errorf(\"hello %s: %w\", name, err) // really\n}\n", 10)
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {

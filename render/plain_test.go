@@ -1,4 +1,4 @@
-package plain_test
+package render_test
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 	"github.com/coppice-dev/coppice/render/plain"
 )
 
-func TestText(t *testing.T) {
+func TestPlainText(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, text, want string }{
 		{"words", "a b\n\tc ~", "a b\n\tc ~"},
@@ -47,7 +47,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-func TestLine(t *testing.T) {
+func TestPlainLine(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		" a\n\n b\t\u2028c\r\nd ": "a b �c d", "": "", " ": "", "a": "a", " a": "a", "a ": "a", "a b": "a b", "a  b": "a b", "a\u00a0b": "a b", "é ü": "é ü", "é\tü": "é ü",
@@ -63,7 +63,7 @@ func TestLine(t *testing.T) {
 
 // A style that Paint made reaches the terminal, and looks like no text before
 // that; a style that somebody else wrote does not, not even inside one of ours.
-func TestOnlyOurStylesPass(t *testing.T) {
+func TestPlainOnlyOurStylesPass(t *testing.T) {
 	t.Parallel()
 	painted := plain.Paint("1;31", "x\x1b[32my")
 	if n := ansi.StringWidth(plain.Text(painted)); n != len("x?[32my") {
@@ -82,7 +82,7 @@ func TestOnlyOurStylesPass(t *testing.T) {
 
 // What came out of a Writer once, and was recorded, is not trusted when it comes
 // again.
-func TestStylesCannotBeCopied(t *testing.T) {
+func TestPlainStylesCannotBeCopied(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	w := plain.NewWriter(&out)
@@ -92,7 +92,7 @@ func TestStylesCannotBeCopied(t *testing.T) {
 	}
 }
 
-func TestStyledWriterPassesStylesOnly(t *testing.T) {
+func TestPlainStyledWriterPassesStylesOnly(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	w := plain.NewStyledWriter(&out)
@@ -105,7 +105,7 @@ func TestStyledWriterPassesStylesOnly(t *testing.T) {
 	}
 }
 
-func TestRedrawStaysOnItsLine(t *testing.T) {
+func TestPlainRedrawStaysOnItsLine(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	w := plain.NewWriter(&out)
@@ -115,7 +115,7 @@ func TestRedrawStaysOnItsLine(t *testing.T) {
 	}
 }
 
-func TestJSONIsTheSameValue(t *testing.T) {
+func TestPlainJSONIsTheSameValue(t *testing.T) {
 	t.Parallel()
 	value := "\x7f\u009b\u202e\u2028\u200b\U000e0041 é\u200d <&> \x1b"
 	var raw bytes.Buffer
@@ -145,7 +145,7 @@ var bits = rapid.SampledFrom([]string{
 })
 
 // However a text is cut into writes, the same is written.
-func TestWriterDoesNotDependOnTheCuts(t *testing.T) {
+func TestPlainWriterDoesNotDependOnTheCuts(t *testing.T) {
 	t.Parallel()
 	soak.Check(t, func(t *rapid.T) {
 		parts := rapid.SliceOf(bits).Draw(t, "parts")
@@ -169,7 +169,7 @@ func TestWriterDoesNotDependOnTheCuts(t *testing.T) {
 	})
 }
 
-func FuzzText(f *testing.F) {
+func FuzzPlainText(f *testing.F) {
 	f.Add("\x1b]0;x\x07 \x9b \u202e\r\n\u200d")
 	f.Add("é\u200dé\xff")
 	f.Fuzz(func(t *testing.T, text string) {
@@ -205,7 +205,7 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-func BenchmarkWriter(b *testing.B) {
+func BenchmarkPlainWriter(b *testing.B) {
 	text := []byte(strings.Repeat("a line of text, größer als nichts\n", 1000))
 	b.SetBytes(int64(len(text)))
 	var out bytes.Buffer

@@ -1,4 +1,4 @@
-package imagesize_test
+package window_test
 
 import (
 	"bytes"
@@ -35,7 +35,7 @@ const (
 	extended = "RIFF\x00\x00\x00\x00WEBPVP8X\x0a\x00\x00\x00\x00\x00\x00\x00\x40\x01\x00\x7a\x00\x00"
 )
 
-func TestRead(t *testing.T) {
+func TestImagesizeRead(t *testing.T) {
 	pictures := encoded(t)
 	pictures["webp lossy"] = []byte(lossy)
 	pictures["webp lossless"] = []byte(lossless)
@@ -54,7 +54,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-func TestReadRefuses(t *testing.T) {
+func TestImagesizeReadRefuses(t *testing.T) {
 	pictures := encoded(t)
 	tests := map[string]string{
 		"nothing":                  "",
@@ -84,7 +84,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-func TestReadIsBounded(t *testing.T) {
+func TestImagesizeReadIsBounded(t *testing.T) {
 	endless := &segments{}
 	if _, err := imagesize.Read(endless); !errors.Is(err, imagesize.ErrUnknown) {
 		t.Errorf("error is %v", err)
@@ -105,7 +105,7 @@ func (s *segments) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func FuzzRead(f *testing.F) {
+func FuzzImagesizeRead(f *testing.F) {
 	for _, data := range encoded(f) {
 		f.Add(data[:min(len(data), 200)])
 	}

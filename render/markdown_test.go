@@ -1,4 +1,4 @@
-package markdown_test
+package render_test
 
 import (
 	"bytes"
@@ -20,7 +20,7 @@ import (
 	"github.com/coppice-dev/coppice/render/markdown"
 )
 
-func TestText(t *testing.T) {
+func TestMarkdownText(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, text, want string }{
 		{"prose", "a *b* `c`\n\n- d", "a *b* `c`\n\n- d"},
@@ -67,7 +67,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-func TestLine(t *testing.T) {
+func TestMarkdownLine(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"Fix the parser":            "Fix the parser",
@@ -81,7 +81,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-func TestFence(t *testing.T) {
+func TestMarkdownFence(t *testing.T) {
 	t.Parallel()
 	got := markdown.Fence("json", "a ```` b")
 	if want := "`````json\na ```` b\n`````"; got != want {
@@ -89,7 +89,7 @@ func TestFence(t *testing.T) {
 	}
 }
 
-func TestQuoteKeepsCodeHarmless(t *testing.T) {
+func TestMarkdownQuoteKeepsCodeHarmless(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"\t<img src=x>", "- a\n\n\t\t<img src=x>", "a\n\n\t- b\n\t\t\t<img>", "```\nopen"} {
 		document := markdown.Quote("Summary", text) + "\n\n## next\n"
@@ -237,7 +237,7 @@ var hostile = []string{
 	strings.Repeat("> ", 3000) + "<b>", strings.Repeat("[", 5000) + "<b>", strings.Repeat("*a_ ", 5000) + "<b>",
 }
 
-func TestHostileTextsStayInside(t *testing.T) {
+func TestMarkdownHostileTextsStayInside(t *testing.T) {
 	t.Parallel()
 	for _, text := range hostile {
 		document := "## 1\n\n" + markdown.Text(text) + "\n\n## 2\n\n" + markdown.Quote("x", text) + "\n\n## 3\n\n" + markdown.Text("text [next] [a]") + "\n"
@@ -259,7 +259,7 @@ var pieces = rapid.SampledFrom([]string{
 	" ", "  ", "    ", "\t", "\n", "\n", "\n\n", "\n- ", "\n1. ", "\n> ", "\n  ", "\n    ", "\n\t", "a", "b c", "é", "\u00a0", "\r", "\x00",
 })
 
-func TestAnyTextStaysInside(t *testing.T) {
+func TestMarkdownAnyTextStaysInside(t *testing.T) {
 	t.Parallel()
 	soak.Check(t, func(t *rapid.T) {
 		first := strings.Join(rapid.SliceOfN(pieces, 1, 40).Draw(t, "first"), "")
@@ -269,7 +269,7 @@ func TestAnyTextStaysInside(t *testing.T) {
 	})
 }
 
-func FuzzText(f *testing.F) {
+func FuzzMarkdownText(f *testing.F) {
 	for _, text := range hostile {
 		f.Add(text)
 	}
@@ -279,7 +279,7 @@ func FuzzText(f *testing.F) {
 }
 
 // What is costly to parse is not parsed: the time is in proportion to the length.
-func BenchmarkText(b *testing.B) {
+func BenchmarkMarkdownText(b *testing.B) {
 	for name, piece := range map[string]string{
 		"prose": "Some *prose* with `code` and a [link](http://x).\n\n", "emphasis": "*a_ ", "links": "[a](", "quotes": ">", "tags": "<div>\n",
 	} {

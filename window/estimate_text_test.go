@@ -1,4 +1,4 @@
-package estimate_test
+package window_test
 
 import (
 	"strings"
@@ -9,7 +9,7 @@ import (
 	"github.com/coppice-dev/coppice/window/estimate"
 )
 
-func TestRead(t *testing.T) {
+func TestEstimateRead(t *testing.T) {
 	tests := map[string]estimate.Features{
 		"":                   {},
 		"the roses":          {LowerWords: 2},
@@ -35,7 +35,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-func TestFor(t *testing.T) {
+func TestEstimateFor(t *testing.T) {
 	tests := map[[2]string]string{
 		{"openai", "gpt-5"}: "openai",
 		{"", "o3-mini"}:     "openai",
@@ -60,7 +60,7 @@ func TestFor(t *testing.T) {
 }
 
 // Providers differ by script.
-func TestProfiles(t *testing.T) {
+func TestEstimateProfiles(t *testing.T) {
 	english, chinese := strings.Repeat("the roses in this garden ", 40), strings.Repeat("玫瑰园里的花", 40)
 	count := func(provider, text string) int { return estimate.For(provider, "").Count(text) }
 	if o, g := count("openai", english), count("google", english); g <= o {
@@ -77,7 +77,7 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-func FuzzCount(f *testing.F) {
+func FuzzEstimateCount(f *testing.F) {
 	f.Add("The roses, 12 of them.\n\tx := \"玫瑰\"")
 	f.Add("\xff\xfe🌹")
 	p := estimate.For("", "")

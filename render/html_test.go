@@ -1,4 +1,4 @@
-package html_test
+package render_test
 
 import (
 	"context"
@@ -21,13 +21,13 @@ import (
 	"github.com/coppice-dev/coppice/store/memory"
 )
 
-// talk is a session in memory to which a test appends.
-type talk struct {
+// htmlTalk is a session in memory to which a test appends.
+type htmlTalk struct {
 	t testing.TB
 	render.Conversation
 }
 
-func newTalk(t testing.TB) talk {
+func htmlNewTalk(t testing.TB) htmlTalk {
 	t.Helper()
 	st := memory.New(nil)
 	s, err := session.Create(context.Background(), st, session.Header{ID: "talk"}, nil)
@@ -35,11 +35,11 @@ func newTalk(t testing.TB) talk {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	return talk{t, render.Conversation{Session: s, Blobs: st.Blobs(), Title: "A talk"}}
+	return htmlTalk{t, render.Conversation{Session: s, Blobs: st.Blobs(), Title: "A talk"}}
 }
 
 // say appends a message and returns its id.
-func (k talk) say(role string, content ...session.Content) string {
+func (k htmlTalk) say(role string, content ...session.Content) string {
 	k.t.Helper()
 	id, err := k.AppendMessage(role, content)
 	if err != nil {
@@ -48,7 +48,7 @@ func (k talk) say(role string, content ...session.Content) string {
 	return id
 }
 
-func (k talk) append(e session.Entry) string {
+func (k htmlTalk) append(e session.Entry) string {
 	k.t.Helper()
 	id, err := k.AppendEntry(e)
 	if err != nil {
@@ -57,7 +57,7 @@ func (k talk) append(e session.Entry) string {
 	return id
 }
 
-func (k talk) branch(at string) {
+func (k htmlTalk) branch(at string) {
 	k.t.Helper()
 	if err := k.Branch(at); err != nil {
 		k.t.Fatal(err)
@@ -65,7 +65,7 @@ func (k talk) branch(at string) {
 }
 
 // page is the whole page, and body what the talk is on it.
-func (k talk) page() string {
+func (k htmlTalk) page() string {
 	k.t.Helper()
 	var b strings.Builder
 	if err := html.Write(context.Background(), &b, k.Conversation, nil); err != nil {
@@ -74,7 +74,7 @@ func (k talk) page() string {
 	return b.String()
 }
 
-func (k talk) body() string {
+func (k htmlTalk) body() string {
 	k.t.Helper()
 	_, body, _ := strings.Cut(k.page(), "<main>")
 	body, _, _ = strings.Cut(body, "</main>")
@@ -126,7 +126,7 @@ func wantNone(t *testing.T, text string, parts ...string) {
 
 func TestACallAndItsResultShareACard(t *testing.T) {
 	t.Parallel()
-	k := newTalk(t)
+	k := htmlNewTalk(t)
 	k.say("user", text("What is here?"))
 	k.say("assistant", text("Let me look."),
 		session.ToolUse("a", "bash", map[string]any{"command": "ls"}), session.ToolUse("b", "read", map[string]any{"path": "x.go"}))
@@ -148,7 +148,7 @@ func TestACallAndItsResultShareACard(t *testing.T) {
 // shown.
 func TestAResultIsShownWithItsBranch(t *testing.T) {
 	t.Parallel()
-	k := newTalk(t)
+	k := htmlNewTalk(t)
 	k.say("user", text("Go."))
 	call := k.say("assistant", session.ToolUse("a", "bash", map[string]any{"command": "date"}))
 	k.say("tool", session.ToolResult("a", "Monday", false))
@@ -164,7 +164,7 @@ func TestAResultIsShownWithItsBranch(t *testing.T) {
 // and no more, and is shown once wherever it is.
 func TestResultsOfManyCallsAreEachShownOnce(t *testing.T) {
 	t.Parallel()
-	k := newTalk(t)
+	k := htmlNewTalk(t)
 	k.say("user", text("Go."))
 	const n = 40
 	var results []session.Content
@@ -184,7 +184,7 @@ func TestResultsOfManyCallsAreEachShownOnce(t *testing.T) {
 
 func TestWhatSaysNothingHasNoCard(t *testing.T) {
 	t.Parallel()
-	k := newTalk(t)
+	k := htmlNewTalk(t)
 	k.say("user", text("Hello."))
 	k.say("assistant", session.Content{Type: session.ContentTypeThinking, Thinking: &session.ThinkingContent{}}, text(" \n"))
 	k.say("assistant", text("Hello to you."))
@@ -195,7 +195,7 @@ func TestWhatSaysNothingHasNoCard(t *testing.T) {
 
 func TestFailedTurnsSayWhy(t *testing.T) {
 	t.Parallel()
-	k := newTalk(t)
+	k := htmlNewTalk(t)
 	k.say("user", text("Go."))
 	k.append(session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{
 		Role: "assistant", StopReason: "error", Metadata: map[string]any{"error": "the model is <overloaded>"},
@@ -205,7 +205,7 @@ func TestFailedTurnsSayWhy(t *testing.T) {
 
 func TestEditsAreDiffs(t *testing.T) {
 	t.Parallel()
-	k := newTalk(t)
+	k := htmlNewTalk(t)
 	k.say("user", text("Fix it."))
 	k.say("assistant", session.ToolUse("a", "Edit", map[string]any{"file_path": "a.go", "old_string": "x <= 1\ny\n", "new_string": "x < 1\ny\n"}))
 	body := k.body()
@@ -215,7 +215,7 @@ func TestEditsAreDiffs(t *testing.T) {
 
 func TestPlansAreLists(t *testing.T) {
 	t.Parallel()
-	k := newTalk(t)
+	k := htmlNewTalk(t)
 	k.say("user", text("Plan it."))
 	k.say("assistant", session.ToolUse("a", "TodoWrite", map[string]any{"todos": []any{
 		map[string]any{"content": "Think", "status": "completed"}, map[string]any{"content": "Do <it>", "status": "pending"},
@@ -225,7 +225,7 @@ func TestPlansAreLists(t *testing.T) {
 
 func TestACallNamesTheSessionOfItsSubagent(t *testing.T) {
 	t.Parallel()
-	k := newTalk(t)
+	k := htmlNewTalk(t)
 	k.say("user", text("Ask another."))
 	k.say("assistant", session.ToolUse("a", "Task", map[string]any{"prompt": "Look."}), session.ToolUse("b", "Task", map[string]any{"prompt": "Look too."}))
 	k.say("tool", result("a", "Looked."), result("b", "Looked too."))
@@ -238,7 +238,7 @@ func TestACallNamesTheSessionOfItsSubagent(t *testing.T) {
 // A branch that begins with thinking is known by what follows it.
 func TestBranchesAreNamedByWhatTheySay(t *testing.T) {
 	t.Parallel()
-	k := newTalk(t)
+	k := htmlNewTalk(t)
 	first := k.say("user", text("Go."))
 	k.say("assistant", thinking("Hm."))
 	k.say("assistant", text("The first answer."))
@@ -252,7 +252,7 @@ func TestBranchesAreNamedByWhatTheySay(t *testing.T) {
 
 func TestCompactionsDivideThePage(t *testing.T) {
 	t.Parallel()
-	k := newTalk(t)
+	k := htmlNewTalk(t)
 	first := k.say("user", text("Hello."))
 	k.say("assistant", text("Hello to you."))
 	if _, err := k.AppendCompaction("They **greeted** each other.", first, 1234); err != nil {
@@ -264,7 +264,7 @@ func TestCompactionsDivideThePage(t *testing.T) {
 
 func TestTheOutlineHasThePromptsOfTheBranchShown(t *testing.T) {
 	t.Parallel()
-	k := newTalk(t)
+	k := htmlNewTalk(t)
 	first := k.say("user", text("The **first** prompt"))
 	k.say("assistant", text("No."))
 	k.branch(first)
@@ -307,7 +307,7 @@ func TestMessagesAreMarkdown(t *testing.T) {
 		{"entity", "&lt;b&gt; &amp;lt;", "<p>&lt;b&gt; &amp;lt;</p>"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			k := newTalk(t)
+			k := htmlNewTalk(t)
 			k.say("user", text(test.markdown))
 			wantAll(t, k.body(), test.want)
 			wantNone(t, k.body(), "<img", `="javascript:`+"alert(1)\" ", `href="java`, `href="data`)
@@ -315,8 +315,8 @@ func TestMessagesAreMarkdown(t *testing.T) {
 	}
 }
 
-// hostile has markup wherever a session can hold a text.
-const hostile = `{"type":"session","id":"x","version":1,"timestamp":"2025-10-04T11:42:00.000Z","cwd":"/tmp/EVIL","parent_session":"EVIL","relation":"EVIL"}
+// htmlHostile has markup wherever a session can hold a text.
+const htmlHostile = `{"type":"session","id":"x","version":1,"timestamp":"2025-10-04T11:42:00.000Z","cwd":"/tmp/EVIL","parent_session":"EVIL","relation":"EVIL"}
 {"type":"session_info","id":"h-1","parent_id":null,"timestamp":"2025-10-04T11:42:07.000Z","session_info":{"name":"title EVIL"}}
 {"type":"custom","id":"h-2","parent_id":"h-1","timestamp":"2025-10-04T11:42:14.000Z","custom":{"custom_type":"coppice.tags","data":{"tags":["EVIL"]}}}
 {"type":"message","id":"h-3EVIL","parent_id":"h-2","timestamp":"2025-10-04T11:42:21.000Z","message":{"role":"user","content":[{"type":"text","text":{"content":"EVIL\n# EVIL\nsetext\n===\n---\n<!-- comment\n[x]: EVIL\n|a|\n|-|\n|EVIL|\n\n[a](EVIL) <EVIL> ![EVIL](EVIL) \u0060EVIL\u0060 **EVIL**\n\u0060\u0060\u0060EVIL\nopen fence EVIL"}}]}}
@@ -335,7 +335,7 @@ const hostile = `{"type":"session","id":"x","version":1,"timestamp":"2025-10-04T
 func attacked(t testing.TB, attack string) string {
 	t.Helper()
 	quoted := fmt.Sprintf("%q", attack) // it has nothing that Go and JSON quote differently
-	c := opened(t, strings.ReplaceAll(hostile, "EVIL", quoted[1:len(quoted)-1]))
+	c := opened(t, strings.ReplaceAll(htmlHostile, "EVIL", quoted[1:len(quoted)-1]))
 	c.Title = "title" + attack
 	var b strings.Builder
 	if err := html.Write(context.Background(), &b, c, &html.Options{Leaf: "h-10"}); err != nil {
@@ -376,7 +376,7 @@ func TestHostileContentStaysText(t *testing.T) {
 // The page must open without a network.
 func TestThePageLoadsNothing(t *testing.T) {
 	t.Parallel()
-	k := newTalk(t)
+	k := htmlNewTalk(t)
 	k.say("user", text("See this."), session.Image("image/png", "iVBORw0KGgo="))
 	page := k.page()
 	if got := regexp.MustCompile(`(?i)(?:src|href)="?[^#d"][^"]*|url\(|@import|https?://`).FindString(page); got != "" {

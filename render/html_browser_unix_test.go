@@ -1,6 +1,6 @@
 //go:build unix
 
-package html_test
+package render_test
 
 import (
 	"bufio"
@@ -249,7 +249,7 @@ func TestBrowserRunsNothingOfASession(t *testing.T) {
 // reading is a talk with branches, tools and thinking.
 func reading(t testing.TB) string {
 	t.Helper()
-	k := newTalk(t)
+	k := htmlNewTalk(t)
 	first := k.say("user", text("The first prompt."))
 	k.say("assistant", thinking("A secret thought."), text("A needle in the open."), bash("a", "make"))
 	k.say("tool", result("a", "a needle in the output"))
@@ -345,7 +345,7 @@ func TestImagesByThemselves(t *testing.T) {
 	t.Parallel()
 	const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 	picture := session.Image("image/png", pixel)
-	talk := newTalk(t)
+	talk := htmlNewTalk(t)
 	talk.say("user", text("Draw."))
 	talk.say("assistant", text("Here."), bash("a", "draw"))
 	talk.say("tool", session.Content{Type: "tool_result", ToolResult: &session.ToolResultContent{ToolUseID: "a", Parts: []session.Content{picture}}})
@@ -374,7 +374,7 @@ func TestImagesByThemselves(t *testing.T) {
 func TestLongBranchesAreSwitchedInPlace(t *testing.T) {
 	t.Parallel()
 	k, s := openTab(t), serve(t)
-	talk := newTalk(t)
+	talk := htmlNewTalk(t)
 	first := talk.say("user", text("Go."))
 	for range 2 {
 		talk.branch(first)

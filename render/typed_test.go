@@ -1,4 +1,4 @@
-package typed_test
+package render_test
 
 import (
 	"slices"
@@ -8,7 +8,7 @@ import (
 	"github.com/coppice-dev/coppice/render/typed"
 )
 
-func TestRead(t *testing.T) {
+func TestTypedRead(t *testing.T) {
 	prose := func(text string) typed.Part { return typed.Part{Kind: typed.Prose, Text: text} }
 	command := func(text string) typed.Part { return typed.Part{Kind: typed.Command, Text: text} }
 	output := func(text string) typed.Part { return typed.Part{Kind: typed.Output, Text: text} }
@@ -38,7 +38,7 @@ func TestRead(t *testing.T) {
 
 // All of a text is looked at a bounded number of times: every message that is shown
 // passes here.
-func TestReadManyElements(t *testing.T) {
+func TestTypedReadManyElements(t *testing.T) {
 	for _, element := range []string{"<command-name>/a</command-name>", "<command-args>x</command-args>", "<bash-stdout>x</bash-stdout>", "<bash-input></bash-input>", "<command-name>"} {
 		text := strings.Repeat(element, 200_000)
 		if parts := typed.Read(text); len(parts) == 0 && !strings.Contains(element, "input") {

@@ -1,4 +1,4 @@
-package plain_test
+package render_test
 
 import (
 	"os/exec"
@@ -11,7 +11,7 @@ import (
 	"github.com/coppice-dev/coppice/render/plain"
 )
 
-func TestShellWord(t *testing.T) {
+func TestPlainShellWord(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"":                 "''",
@@ -33,7 +33,7 @@ func TestShellWord(t *testing.T) {
 }
 
 // A real shell makes of each word the text that it was made of.
-func TestShellUnderstandsTheWords(t *testing.T) {
+func TestPlainShellUnderstandsTheWords(t *testing.T) {
 	t.Parallel()
 	sh, err := exec.LookPath("sh")
 	if err != nil {
