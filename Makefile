@@ -27,7 +27,7 @@ ADAPTERS := $(patsubst %/go.mod,%,$(wildcard adapter/*/go.mod))
 
 # Stamping the commit into binaries fails where git distrusts the checkout. Without
 # paths in them, a second checkout takes what the compiler made for the first. Without
-# tables for a debugger, a test links in half the time, and there are a hundred.
+# tables for a debugger, a test links in half the time, and there are seventy.
 export GOFLAGS := $(GOFLAGS) -buildvcs=false -trimpath -ldflags=-w
 
 # No package here uses cgo. Without it, what is checked is what is released, and
