@@ -1,4 +1,4 @@
-package bulk_test
+package all_test
 
 import (
 	"context"
@@ -57,7 +57,7 @@ func sources(t *testing.T, paths ...string) []discover.Source {
 
 func importer() *transcript.Importer { return &transcript.Importer{Store: memory.New(nil)} }
 
-func TestImportCountsEveryFile(t *testing.T) {
+func TestBulkImportCountsEveryFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for n := range 5 {
@@ -109,7 +109,7 @@ func TestImportCountsEveryFile(t *testing.T) {
 
 // A file that somebody names as one of a format, and that has nothing of it, has failed.
 // One that was found in a directory has not.
-func TestNothingOfTheFormat(t *testing.T) {
+func TestBulkNothingOfTheFormat(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.jsonl")
 	write(t, path, "{\"a\":1}\n")
@@ -123,7 +123,7 @@ func TestNothingOfTheFormat(t *testing.T) {
 	}
 }
 
-func TestImportAgainAddsNothing(t *testing.T) {
+func TestBulkImportAgainAddsNothing(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.jsonl")
 	write(t, path, talk(id(1), 3))
@@ -136,9 +136,9 @@ func TestImportAgainAddsNothing(t *testing.T) {
 	}
 }
 
-// TestInterruptedImportSaysWhatItDid: a context that ends leaves a result that
+// TestBulkInterruptedImportSaysWhatItDid: a context that ends leaves a result that
 // counts exactly what Each was told of.
-func TestInterruptedImportSaysWhatItDid(t *testing.T) {
+func TestBulkInterruptedImportSaysWhatItDid(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for n := range 50 {
@@ -175,7 +175,7 @@ func TestInterruptedImportSaysWhatItDid(t *testing.T) {
 	}
 }
 
-func TestImportEndsWhenNobodyListens(t *testing.T) {
+func TestBulkImportEndsWhenNobodyListens(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for n := range 20 {
@@ -191,7 +191,7 @@ func TestImportEndsWhenNobodyListens(t *testing.T) {
 	}
 }
 
-func TestImportReadsStandardInput(t *testing.T) {
+func TestBulkImportReadsStandardInput(t *testing.T) {
 	t.Parallel()
 	r, err := bulk.Import(context.Background(), importer(), bulk.Request{
 		Sources: sources(t, discover.Stdin), Stdin: strings.NewReader(talk(id(1), 2)), Format: transcript.Named("claude-code"),
@@ -203,7 +203,7 @@ func TestImportReadsStandardInput(t *testing.T) {
 
 // Nobody may ever write to standard input: what was read before it is imported
 // meanwhile, and the import ends with its context.
-func TestImportDoesNotHangOnStandardInput(t *testing.T) {
+func TestBulkImportDoesNotHangOnStandardInput(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // one goroutine imports both
 	path := filepath.Join(t.TempDir(), id(1)+".jsonl")
 	write(t, path, talk(id(1), 2))
@@ -220,7 +220,7 @@ func TestImportDoesNotHangOnStandardInput(t *testing.T) {
 	}
 }
 
-func TestWatchImportsWhatGrows(t *testing.T) {
+func TestBulkWatchImportsWhatGrows(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.jsonl")
 	write(t, path, talk(id(1), 1))
