@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -20,8 +21,14 @@ import (
 	"github.com/coppice-dev/coppice/store/file"
 )
 
+// tester is a test of fixed cases or of random ones.
+type tester interface {
+	rapid.TB
+	Context() context.Context
+}
+
 // printed runs a command, and returns what it prints.
-func printed(t *rapid.T, dir string, args ...string) string {
+func printed(t tester, dir string, args ...string) string {
 	var out, errs bytes.Buffer
 	a := &app{talk: newTalk(&out, &errs, os.Getenv), stdin: strings.NewReader(""), getenv: os.Getenv}
 	if code := a.run(t.Context(), append([]string{"--dir", dir}, args...)); code != 0 {
@@ -33,6 +40,17 @@ func printed(t *rapid.T, dir string, args ...string) string {
 // messageLines counts the messages among lines of JSON.
 func messageLines(lines string) (n int) { return strings.Count("\n"+lines, "\n{\"type\":\"message\"") }
 
+var messageID = regexp.MustCompile(`(?m)^{"type":"message","id":"([^"]+)"`)
+
+// lastMessage returns the id of the last message among lines of JSON, or "".
+func lastMessage(lines string) string {
+	found := messageID.FindAllStringSubmatch(lines, -1)
+	if len(found) == 0 {
+		return ""
+	}
+	return found[len(found)-1][1]
+}
+
 var (
 	mdUpdated    = regexp.MustCompile(`(?m)^\*\*Updated:\*\* (.*)  $`)
 	mdMessages   = regexp.MustCompile(`(?m)^\*\*Messages:\*\* (\d+)`)
@@ -41,7 +59,7 @@ var (
 )
 
 // checkNumbers compares what the commands say of each conversation of a store.
-func checkNumbers(t *rapid.T, dir string) {
+func checkNumbers(t tester, dir string) {
 	for line := range strings.Lines(printed(t, dir, "ls", "--json", "--all", "-n", "0")) {
 		var row home.SessionInfo
 		if err := json.Unmarshal([]byte(line), &row); err != nil {
@@ -57,7 +75,8 @@ func checkNumbers(t *rapid.T, dir string) {
 			}
 		}
 		same("messages in stats", stats.Messages, row.Messages)
-		same("messages in show --all", messageLines(printed(t, dir, "show", row.ID, "--all", "--json")), row.Messages)
+		all := printed(t, dir, "show", row.ID, "--all", "--json")
+		same("messages in show --all", messageLines(all), row.Messages)
 		used := stats.Total
 		same("tokens in stats", used.Input+used.CacheRead+used.CacheWrite+used.Output+used.Recorded+stats.Shared, row.Tokens)
 		md := printed(t, dir, "export", row.ID, "--format", "md")
@@ -69,8 +88,9 @@ func checkNumbers(t *rapid.T, dir string) {
 		}
 		same("tokens in the Markdown", mdTokens.FindStringSubmatch(md)[1], tokens)
 		same("updated in the Markdown", mdUpdated.FindStringSubmatch(md)[1], row.Updated.UTC().Format(time.DateTime))
-		if row.Branches <= 1 && row.Links <= 1 {
-			same("messages on the only path", onPath, row.Messages)
+		if last := lastMessage(all); row.Branches == 1 && row.Links <= 1 && last != "" {
+			// Not up to the leaf: it may have gone back, and the rest of the branch counts too.
+			same("messages on the only branch", messageLines(printed(t, dir, "show", row.ID, "--leaf", last, "--json")), row.Messages)
 		}
 		if found := htmlMessages.FindStringSubmatch(printed(t, dir, "export", row.ID, "--format", "html")); found != nil {
 			same("messages in the page", strings.ReplaceAll(found[1], ",", ""), row.Messages)
@@ -91,6 +111,40 @@ func TestAllAgreeOnTheNumbers(t *testing.T) {
 		loseLink(t, dir, chain)
 		checkNumbers(t, dir)
 	})
+}
+
+// A conversation that went back from its end still has one branch. All of its messages
+// count, and what follows the leaf is not shown.
+func TestNumbersAfterTheLeafWentBack(t *testing.T) {
+	dir := t.TempDir()
+	s, err := session.New(dir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var ids []string
+	for _, role := range []session.MessageRole{session.RoleUser, session.RoleAssistant, session.RoleUser} {
+		id, err := s.AppendMessage(role, []session.Content{session.Text("hello")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	if err := s.Branch(ids[1]); err != nil {
+		t.Fatal(err)
+	}
+
+	var row home.SessionInfo
+	if err := json.Unmarshal([]byte(printed(t, dir, "ls", "--json")), &row); err != nil {
+		t.Fatal(err)
+	}
+	if row.Messages != 3 || row.Branches != 1 || row.Leaf != ids[1] {
+		t.Errorf("ls: %d messages, %d branches, leaf %s; want 3, 1, %s", row.Messages, row.Branches, row.Leaf, ids[1])
+	}
+	if n := messageLines(printed(t, dir, "show", row.ID, "--json")); n != 2 {
+		t.Errorf("show: %d messages, want the 2 up to the leaf", n)
+	}
+	checkNumbers(t, dir)
 }
 
 // addCounted adds answers to a session: with a report, in two messages, with a count,
