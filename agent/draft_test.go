@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"context"
 	"iter"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/coppice-dev/coppice/agent"
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/session/clean"
@@ -142,10 +142,11 @@ func TestDraftsHaveEachPieceOnce(t *testing.T) {
 func TestSecretInPieces(t *testing.T) {
 	t.Parallel()
 	letters := "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	rng := soak.Rand(t)
 	random := func(n int) string { // made here, so that other programs do not find it in this file
 		b := make([]byte, n)
 		for i := range b {
-			b[i] = letters[rand.IntN(len(letters))]
+			b[i] = letters[rng.IntN(len(letters))]
 		}
 		return string(b)
 	}
@@ -159,13 +160,14 @@ func TestSecretInPieces(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			rng := soak.Rand(t)
 			for range 20 {
 				st := newStore(t)
 				s := sessionIn(t, st, &session.Options{Clean: clean.Append})
 				rest := strings.Join(parts[:], "")
 				model := provider.Func{About: provider.Info{Provider: "p", Model: "m"}, Answer: func(_ context.Context, _ *provider.Request, tell func(string) error) (*session.MessageEntry, error) {
 					for rest != "" {
-						n := min(1+rand.IntN(20), len(rest))
+						n := min(1+rng.IntN(20), len(rest))
 						if err := tell(rest[:n]); err != nil {
 							return nil, err
 						}

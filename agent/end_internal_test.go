@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/provider/offline"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/memory"
@@ -16,8 +17,8 @@ import (
 func TestTheEndSaysWhatTheWholeContextSays(t *testing.T) {
 	t.Parallel()
 	short := 0
-	for seed := range uint64(400) {
-		r := rand.New(rand.NewPCG(seed, 1))
+	r := soak.Rand(t)
+	for n := range 400 {
 		s, err := session.Create(t.Context(), memory.New(nil), session.Header{ID: "s"}, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -44,11 +45,11 @@ func TestTheEndSaysWhatTheWholeContextSays(t *testing.T) {
 			short++
 		}
 		if diff := cmp.Diff(callsIn(whole), callsIn(end)); diff != "" {
-			t.Errorf("seed %d: calls (-whole +end):\n%s", seed, diff)
+			t.Errorf("%d: calls (-whole +end):\n%s", n, diff)
 		}
 		last, err := a.keeper.lastMessage()
 		if want := lastMessageIn(whole); err != nil || (last == nil) != (want == nil) || last != nil && last.ID != want.ID {
-			t.Errorf("seed %d: the last message is %+v, %v; want %+v", seed, last, err, want)
+			t.Errorf("%d: the last message is %+v, %v; want %+v", n, last, err, want)
 		}
 	}
 	if short < 50 {

@@ -3,7 +3,6 @@ package agent_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"strings"
 	"testing"
@@ -27,13 +26,13 @@ const draftEvery = 20 * time.Millisecond
 // that goes silent is there to its last word.
 func TestKillDuringAnswer(t *testing.T) {
 	t.Parallel()
-	worst := time.Duration(0)
+	worst, rng := time.Duration(0), soak.Rand(t)
 	for n := range soak.N(6) {
 		dir := t.TempDir()
 		c := startKillChild(t, append(os.Environ(), draftDir+"="+dir))
 		c.until(t, "ready")
 		var shown []time.Time // when each word was
-		stopAt := rand.IntN(draftWords)
+		stopAt := rng.IntN(draftWords)
 		if n%2 == 0 {
 			stopAt = draftWords
 		}
@@ -97,11 +96,11 @@ func draftChild() error {
 		return err
 	}
 	model := provider.Func{About: provider.Info{Provider: "p", Model: "m"}, Answer: func(_ context.Context, _ *provider.Request, tell func(string) error) (*session.MessageEntry, error) {
-		for range draftWords {
+		for n := range draftWords {
 			if err := tell("word "); err != nil {
 				return nil, err
 			}
-			time.Sleep(rand.N(4 * time.Millisecond))
+			time.Sleep(time.Duration(n%4) * time.Millisecond)
 		}
 		select {}
 	}}

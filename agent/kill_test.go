@@ -12,6 +12,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -34,6 +36,7 @@ const (
 	killModel   = "COPPICE_TEST_KILL_MODEL"   // the URL of the model
 	killEffects = "COPPICE_TEST_KILL_EFFECTS" // the URL of the world that tools change
 	killLast    = "COPPICE_TEST_KILL_LAST"    // finish what is open, then end
+	killSeed    = "COPPICE_TEST_KILL_SEED"    // what its random numbers come from
 )
 
 // TestKill kills an agent at random moments, again and again, and has another one go on
@@ -52,29 +55,33 @@ func killAgents(t *testing.T, dir string, kills int) {
 	w := &world{done: make(map[string]int)}
 	effects := httptest.NewServer(http.HandlerFunc(w.change))
 	defer effects.Close()
-	model := providertest.New(t, answerKill)
+	rng := soak.Rand(t)
+	model := providertest.New(t, func(r *providertest.Request) providertest.Answer { return answerKill(rng, r) })
 	env := append(os.Environ(), killDir+"="+dir, killModel+"="+model.URL, killEffects+"="+effects.URL)
 
+	start := func(more ...string) *killedChild {
+		return startKillChild(t, slices.Concat(env, more, []string{fmt.Sprint(killSeed, "=", rng.Uint64())}))
+	}
 	saw := make(map[string]bool)
 	// How long a turn takes decides when to kill, so that all of it is hit.
 	turn := 40 * time.Millisecond
 	for round := range kills {
-		children := []*killedChild{startKillChild(t, env)}
+		children := []*killedChild{start()}
 		if round%3 == 1 {
-			children = append(children, startKillChild(t, env))
+			children = append(children, start())
 		}
 		for _, c := range children {
 			c.until(t, "ready")
 		}
 		for _, c := range children {
-			time.Sleep(rand.N(2 * turn))
+			time.Sleep(time.Duration(rng.Int64N(int64(2 * turn))))
 			_ = c.cmd.Process.Kill() // it may be about to end
 		}
 		for _, c := range children {
 			maps.Copy(saw, c.rest(t))
 		}
 	}
-	c := startKillChild(t, append(env, killLast+"=1"))
+	c := start(killLast + "=1")
 	maps.Copy(saw, c.rest(t))
 	if err := c.err; err != nil {
 		t.Fatalf("the last agent: %v\n%s", err, c.stderr.String())
@@ -216,7 +223,7 @@ func (l *killLog) add(t *testing.T, first *session.Session, saw map[string]bool)
 
 // answerKill is the model: it calls tools for a few steps, and then is done. One call in four
 // is a task, whose model does the same without tasks.
-func answerKill(r *providertest.Request) providertest.Answer {
+func answerKill(rng *rand.Rand, r *providertest.Request) providertest.Answer {
 	users, steps, isTask := 0, 0, false
 	for i := range r.Entries {
 		switch m := r.Entries[i].Message; {
@@ -227,7 +234,7 @@ func answerKill(r *providertest.Request) providertest.Answer {
 			steps++
 		}
 	}
-	time.Sleep(rand.N(2 * time.Millisecond))
+	time.Sleep(time.Duration(rng.Int64N(int64(2 * time.Millisecond))))
 	m := session.MessageEntry{Role: session.RoleAssistant, Content: []session.Content{session.Text("step")}, StopReason: provider.StopToolUse}
 	if steps >= 4 {
 		m.StopReason = provider.StopEndTurn
@@ -235,7 +242,7 @@ func answerKill(r *providertest.Request) providertest.Answer {
 	}
 	for i := range 1 + steps%3 {
 		name := []string{"effect", "look", "effect"}[i]
-		if !isTask && rand.N(4) == 0 {
+		if !isTask && rng.IntN(4) == 0 {
 			name = "task"
 		}
 		id := fmt.Sprintf("%s-%d-%d-%d-%s", name, users, steps, i, session.NewID())
@@ -321,10 +328,16 @@ func killChild() error {
 // steerKilled steers the turn that is under way, in this program or in another, and tells of
 // what the log has.
 func steerKilled(ctx context.Context, a *agent.Agent) {
+	seed, err := strconv.ParseUint(os.Getenv(killSeed), 10, 64)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "steer:", err)
+		return
+	}
+	rng := rand.New(rand.NewPCG(seed, 0))
 	for n := 0; n < 1; {
-		time.Sleep(rand.N(40 * time.Millisecond))
+		time.Sleep(time.Duration(rng.Int64N(int64(40 * time.Millisecond))))
 		text := steerPrefix + session.NewID()
-		say := []func(context.Context, ...session.Content) (string, error){a.Steer, a.FollowUp}[rand.N(2)]
+		say := []func(context.Context, ...session.Content) (string, error){a.Steer, a.FollowUp}[rng.IntN(2)]
 		if _, err := say(ctx, session.Text(text)); err == nil {
 			fmt.Println("saw", text)
 			n++

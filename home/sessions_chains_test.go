@@ -73,7 +73,7 @@ func TestNeighboursAreLost(t *testing.T) {
 // of the conversation finds: which sessions, which messages, and one title.
 func TestListsOfRandomChains(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(soak.N(3)) {
+	for seed := range soak.Seeds(t, 3) {
 		h, dir := keptHome(t)
 		files, _ := chaingen.Store(seed)
 		if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -125,7 +125,7 @@ func TestABackupOfAnImportComesBack(t *testing.T) {
 // Whatever a session consists of, it comes back from its backup.
 func TestEveryBackupComesBack(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(soak.N(2)) {
+	for seed := range soak.Seeds(t, 2) {
 		random := rand.New(rand.NewPCG(seed, 7))
 		from := newHouse(t)
 		first := from.grow(random)

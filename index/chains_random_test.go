@@ -32,9 +32,7 @@ type chainRow struct {
 func TestRandomChains(t *testing.T) {
 	t.Parallel()
 	seeds := []uint64{78, 193, 203, 361} // copies that name an entry that is not a message, a marker, or what only a copy is left of
-	for seed := range uint64(soak.N(8)) {
-		seeds = append(seeds, seed)
-	}
+	seeds = slices.AppendSeq(seeds, soak.Seeds(t, 8))
 	for _, seed := range seeds {
 		files, lost := chaingen.Store(seed)
 		dir := t.TempDir()

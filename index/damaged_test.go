@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 )
@@ -39,7 +40,7 @@ func TestDamageIsNeverBelieved(t *testing.T) {
 	ix = f.open(t)
 	want := answers(t, ix, words)
 	good := closed(t, ix)
-	r := rand.New(rand.NewPCG(1, 2))
+	r := soak.Rand(t)
 	for name, data := range damages(r, good, older) {
 		if err := os.WriteFile(f.path(), data, 0o600); err != nil {
 			t.Fatal(err)
@@ -127,7 +128,7 @@ func TestVerifyFindsChangedBytes(t *testing.T) {
 	f.say(strings.Repeat("some words to fill a page with ", 200))
 	ix := f.open(t)
 	data := closed(t, ix)
-	r := rand.New(rand.NewPCG(3, 4))
+	r := soak.Rand(t)
 	for range 10 {
 		bad := bytes.Clone(data)
 		bad[100+r.IntN(len(bad)-100)] ^= 1

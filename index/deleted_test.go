@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/vfs"
@@ -126,10 +126,10 @@ func TestDeletedInUse(t *testing.T) {
 		}
 		readers = append(readers, cmd)
 	}
-	deletions := make(map[string]int)
+	deletions, rng := make(map[string]int), soak.Rand(t)
 	for end := time.Now().Add(length); time.Now().Before(end); {
-		time.Sleep(time.Duration(rand.IntN(300)) * time.Millisecond)
-		some := [][]string{{""}, {"-wal"}, {"-shm"}, {"", "-wal"}, {"-wal", "-shm"}, {"", "-shm"}, {"", "-wal", "-shm"}, {"", "-wal", "-shm", ".lock"}}[rand.IntN(8)]
+		time.Sleep(time.Duration(rng.IntN(300)) * time.Millisecond)
+		some := [][]string{{""}, {"-wal"}, {"-shm"}, {"", "-wal"}, {"-wal", "-shm"}, {"", "-shm"}, {"", "-wal", "-shm"}, {"", "-wal", "-shm", ".lock"}}[rng.IntN(8)]
 		for _, suffix := range some {
 			os.Remove(filepath.Join(dir, ".coppice", "index.db"+suffix))
 		}

@@ -24,11 +24,11 @@ import (
 // and to an index that is made from nothing.
 func TestRandomOperations(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(soak.N(2)) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			m := &machine{fixture: newFixture(t), rand: rand.New(rand.NewPCG(seed, 7))}
+	for n := range soak.N(2) {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			m := &machine{fixture: newFixture(t), rand: soak.Rand(t)}
 			ix := m.open(t)
-			if seed%2 == 1 {
+			if n%2 == 1 {
 				ix.SetSweepAlways(0) // as in a large store, only what is marked is looked at
 			}
 			for range 12 {

@@ -199,8 +199,9 @@ func TestReadersWhileTheDiskIsFull(t *testing.T) {
 // that returned, or after the one that was under way: never something between.
 func TestPowerCut(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(soak.N(8)) {
-		powerCut(t, rand.New(rand.NewPCG(seed, 2)))
+	rng := soak.Rand(t)
+	for range soak.N(8) {
+		powerCut(t, rng)
 	}
 }
 
@@ -334,7 +335,7 @@ func truncateOn(t testing.TB, fs vfs.FS, name string, size int64) {
 func TestForeseen(t *testing.T) {
 	t.Parallel()
 	words := []string{"s1", "u1", "a1", "u2", "a2", "+x", "=x", "+y", "=y", "s2"}
-	for seed := range uint64(soak.N(25)) {
+	for seed := range soak.Seeds(t, 25) {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		some := func(n int) (list []string) {
 			for range n {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/memory"
@@ -17,7 +18,7 @@ import (
 // of it is what somebody sees who opens the session now.
 func TestASketchThatGrewIsAsGoodAsANewOne(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	soak.Check(t, func(t *rapid.T) {
 		st := memory.New(nil)
 		writer := must(session.Create(t.Context(), st, session.Header{ID: "talk"}, nil))(t)
 		reader := must(session.Open(t.Context(), st, "talk", nil))(t)

@@ -35,7 +35,7 @@ func randomChains(t *testing.T, seed uint64) (st *file.Store, names []string) {
 // which knows who names whom, and without one.
 func TestFindChainIsJoinLinks(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(soak.N(25)) {
+	for seed := range soak.Seeds(t, 25) {
 		st, names := randomChains(t, seed)
 		var links []session.Link
 		for _, name := range names {

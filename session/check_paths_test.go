@@ -21,9 +21,8 @@ import (
 // wildTree makes a session of random calls, results, edits, reverts, compactions
 // and merges, on random branches and with random targets, as no writer of ours
 // would leave it.
-func wildTree(t *testing.T, seed uint64, size int) *session.Session {
+func wildTree(t *testing.T, r *rand.Rand, size int) *session.Session {
 	t.Helper()
-	r := rand.New(rand.NewPCG(seed, 1))
 	var ids []string
 	some := func() string {
 		switch r.IntN(20) {
@@ -87,7 +86,7 @@ func wildTree(t *testing.T, seed uint64, size int) *session.Session {
 	for i := range entries {
 		lines = append(lines, mustGet(entries[i].MarshalJSON())(t))
 	}
-	if seed%2 == 1 { // some stand before their parents
+	if r.IntN(2) == 0 { // some stand before their parents
 		for range r.IntN(size) {
 			i := 1 + r.IntN(size-1)
 			lines[i], lines[i+1] = lines[i+1], lines[i]
@@ -102,12 +101,13 @@ func wildTree(t *testing.T, seed uint64, size int) *session.Session {
 // What Problems finds on the paths is what the contexts at all leaves report, no
 // more and no less, whatever the tree is like.
 func TestProblemsAreThoseOfAllContexts(t *testing.T) {
-	for seed := range uint64(soak.N(80)) {
+	r := soak.Rand(t)
+	for n := range soak.N(80) {
 		size := 40
-		if seed >= 150 {
-			seed, size = seed+1600, 8 // in small ones rare things meet
+		if n >= 150 {
+			size = 8 // in small ones rare things meet
 		}
-		s := wildTree(t, seed, size)
+		s := wildTree(t, r, size)
 		want := make(map[string]bool)
 		for _, leaf := range mustGet(s.Leaves())(t) {
 			c := mustGet(s.Context(session.ContextOptions{Leaf: leaf}))(t)
@@ -127,7 +127,7 @@ func TestProblemsAreThoseOfAllContexts(t *testing.T) {
 			}
 		}
 		if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got))); diff != "" {
-			t.Fatalf("seed %d: the contexts report (-), Problems reports (+):\n%s", seed, diff)
+			t.Fatalf("tree %d: the contexts report (-), Problems reports (+):\n%s", n, diff)
 		}
 	}
 }

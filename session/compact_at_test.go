@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -52,9 +53,10 @@ func writeStory(s scribe, rng *rand.Rand, steps int) {
 func TestPlanCompactionAtSaysWhatWillBeSent(t *testing.T) {
 	one := func(session.Entry) int { return 1 }
 	legal := 0
-	for seed := range uint64(10) {
+	rng := soak.Rand(t)
+	for story := range 10 {
 		s := newScribe(t)
-		writeStory(s, rand.New(rand.NewPCG(seed, 1)), 40)
+		writeStory(s, rng, 40)
 		path, err := s.PathTo("")
 		if err != nil {
 			t.Fatal(err)
@@ -63,12 +65,12 @@ func TestPlanCompactionAtSaysWhatWillBeSent(t *testing.T) {
 			plan, planErr := s.PlanCompaction(session.PlanOptions{FirstKept: e.ID, Count: one})
 			id, err := s.AppendCompaction("the summary", e.ID, 1)
 			if (planErr == nil) != (err == nil) {
-				t.Fatalf("seed %d, cut before %s: planned %v, appended %v", seed, e.ID, planErr, err)
+				t.Fatalf("story %d, cut before %s: planned %v, appended %v", story, e.ID, planErr, err)
 			}
 			if err != nil {
 				var cut *session.CutError
 				if !errors.As(planErr, &cut) {
-					t.Fatalf("seed %d: error is %v, want a CutError", seed, planErr)
+					t.Fatalf("story %d: error is %v, want a CutError", story, planErr)
 				}
 				continue
 			}
@@ -84,7 +86,7 @@ func TestPlanCompactionAtSaysWhatWillBeSent(t *testing.T) {
 				}
 			}
 			if diff := cmp.Diff(view(want), view(plan.Kept)); diff != "" || plan.TokensKept != len(want) {
-				t.Fatalf("seed %d, cut before %s: %d tokens kept of %d; (-sent +planned):\n%s", seed, e.ID, plan.TokensKept, len(want), diff)
+				t.Fatalf("story %d, cut before %s: %d tokens kept of %d; (-sent +planned):\n%s", story, e.ID, plan.TokensKept, len(want), diff)
 			}
 			if _, err := s.AppendEntry(session.Revert(id)); err != nil {
 				t.Fatal(err)

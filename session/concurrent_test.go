@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/memory"
 )
@@ -270,9 +271,10 @@ func TestManyGoroutines(t *testing.T) {
 			}
 		}
 	})
+	all := soak.Rand(t)
 	for worker := range workers {
+		rng := rand.New(rand.NewPCG(all.Uint64(), 0))
 		wg.Go(func() {
-			rng := rand.New(rand.NewPCG(uint64(worker), 3))
 			known := []string{first}
 			for step := range steps {
 				target := known[rng.IntN(len(known))]

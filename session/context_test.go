@@ -601,10 +601,10 @@ func TestDiff(t *testing.T) {
 func TestResumeFromTheTailEqualsFullLoad(t *testing.T) {
 	t.Parallel()
 	sessions := soak.N(12)
-	for seed := range uint64(sessions) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+	for n := range sessions {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
-			rng := rand.New(rand.NewPCG(seed, 1))
+			rng := soak.Rand(t)
 			s := newScribe(t)
 			w := wanderer{scribe: s, rng: rng}
 			for range 8 {

@@ -43,11 +43,12 @@ func TestPowerCuts(t *testing.T) {
 		for worker := range crashWorkers {
 			t.Run(fmt.Sprint(worker), func(t *testing.T) {
 				t.Parallel()
-				for done, seed := int64(0), uint64(0); done*crashWorkers < want && !t.Failed(); seed++ {
-					w := newCrashWorld(uint64(worker), seed, nil)
+				rng := soak.Rand(t)
+				for done, world := int64(0), 0; done*crashWorkers < want && !t.Failed(); world++ {
+					w := newCrashWorld(rng, nil)
 					w.live(45)
 					for _, fault := range w.faults[:min(len(w.faults), 5)] {
-						t.Errorf("world %d/%d: %s", worker, seed, fault)
+						t.Errorf("world %d: %s", world, fault)
 					}
 					done += w.points
 					points.Add(w.points)
@@ -78,7 +79,7 @@ func TestPowerCutsAreNoticed(t *testing.T) {
 			var points int64
 			faults := 0
 			for seed := uint64(0); seed < 4; seed++ {
-				w := newCrashWorld(99, seed, func(inner vfs.FS) vfs.FS {
+				w := newCrashWorld(rand.New(rand.NewPCG(99, seed)), func(inner vfs.FS) vfs.FS {
 					f := &forgetful{FS: inner}
 					forget(f)
 					return f
@@ -184,9 +185,9 @@ var (
 	crashBeginning = regexp.MustCompile(`^\{"type":"[a-z_]+","id":"[^"\x00]+","parent_id":(null|"[^"\x00]*"),`)
 )
 
-func newCrashWorld(worker, seed uint64, wrap func(vfs.FS) vfs.FS) *crashWorld {
+func newCrashWorld(rng *rand.Rand, wrap func(vfs.FS) vfs.FS) *crashWorld {
 	w := &crashWorld{
-		rng: rand.New(rand.NewPCG(worker, seed)), wrap: wrap, mem: vfstest.NewMemory(),
+		rng: rng, wrap: wrap, mem: vfstest.NewMemory(),
 		logs: make(map[string]crashLog), heads: make(map[string]crashHead),
 	}
 	w.start()

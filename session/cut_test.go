@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -275,10 +274,10 @@ func TestPlanCompaction(t *testing.T) {
 // program that plans and appends would fail for ever.
 func TestPlansAreAccepted(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(soak.N(8)) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+	for n := range soak.N(8) {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
-			w := wanderer{scribe: newScribe(t), rng: rand.New(rand.NewPCG(seed, 2))}
+			w := wanderer{scribe: newScribe(t), rng: soak.Rand(t)}
 			for range 6 {
 				for range 20 {
 					w.step()

@@ -142,10 +142,10 @@ func checkAnyFile(t *testing.T, data []byte) {
 // know, several at once.
 func TestLoadOfMauledSessions(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(soak.N(4)) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+	for n := range soak.N(4) {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
-			rng := rand.New(rand.NewPCG(seed, 4))
+			rng := soak.Rand(t)
 			w := wanderer{scribe: newScribe(t), rng: rng}
 			for range 10 + rng.IntN(100) {
 				w.step()

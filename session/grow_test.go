@@ -2,7 +2,6 @@ package session_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"strings"
 	"sync"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -27,10 +27,10 @@ func plan(c *session.Context) string {
 // was.
 func TestGrownContextIsTheSame(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(6) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+	for n := range 6 {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
-			w := wanderer{scribe: newScribe(t, func(c *session.Config) { c.Options.BlobThreshold = 1000 }), rng: rand.New(rand.NewPCG(seed, 11))}
+			w := wanderer{scribe: newScribe(t, func(c *session.Config) { c.Options.BlobThreshold = 1000 }), rng: soak.Rand(t)}
 			var before *session.Context
 			told := ""
 			for range 60 {

@@ -3,7 +3,6 @@ package session_test
 import (
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -25,10 +25,10 @@ func shared(t testing.TB, s scribe, leaf string) *session.Context {
 // can happen to a session, at every leaf, and however often it is asked for.
 func TestSharedContextIsTheSame(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(6) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+	for n := range 6 {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
-			w := wanderer{scribe: newScribe(t, func(c *session.Config) { c.Options.BlobThreshold = 1000 }), rng: rand.New(rand.NewPCG(seed, 9))}
+			w := wanderer{scribe: newScribe(t, func(c *session.Config) { c.Options.BlobThreshold = 1000 }), rng: soak.Rand(t)}
 			for range 60 {
 				w.step()
 				leaf := ""

@@ -14,6 +14,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/session/clean"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
@@ -251,7 +252,7 @@ func TestImportAfterPowerCuts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mem, rng := vfstest.NewMemory(), rand.New(rand.NewPCG(1, 2))
+	mem, rng := vfstest.NewMemory(), soak.Rand(t)
 	var whole, torn []*vfstest.Memory
 	keep := func(vfstest.Op) error {
 		whole = append(whole, mem.CrashClone(nil, vfstest.LoseAll), mem.CrashClone(nil, vfstest.LoseNothing))

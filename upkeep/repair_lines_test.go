@@ -3,7 +3,6 @@ package upkeep
 import (
 	"bytes"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -19,8 +18,8 @@ func TestGluedEntryIsTheFirstThatReadsToTheEnd(t *testing.T) {
 		`{"type":`, `"message"`, `,"id":"a"`, `,"id":""`, `}`, `{"type":"message","id":"b"}`, `{"type":"tool_use","id":"c"}`,
 		`"text":"`, `"`, `,`, `[`, `]`, `\`, `{"x":`, `{"type":"session","id":"s"}`, ` `, `null`,
 	}
-	for seed := range uint64(soak.N(500)) {
-		r := rand.New(rand.NewPCG(seed, 7))
+	r := soak.Rand(t)
+	for range soak.N(500) {
 		var b strings.Builder
 		for range 1 + r.IntN(12) {
 			b.WriteString(pieces[r.IntN(len(pieces))])

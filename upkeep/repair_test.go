@@ -135,7 +135,7 @@ func readSession(t *testing.T, dir, name string) (r readable, ok bool) {
 func TestRepairLosesNothing(t *testing.T) {
 	t.Parallel()
 	content := someLines(t)
-	for seed := range uint64(soak.N(25)) {
+	for seed := range soak.Seeds(t, 25) {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		damaged := content
 		for range 1 + rng.IntN(3) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/agent/tools"
+	"github.com/coppice-dev/coppice/internal/soak"
 )
 
 // The rules that are offered for a command can be read, and allow it and no other.
@@ -34,7 +35,7 @@ func TestRulesForACommandAllowJustThat(t *testing.T) {
 			t.Errorf("%s: the rules are %q, %v", command, rules, err)
 		}
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	soak.Check(t, func(t *rapid.T) {
 		words := rapid.SliceOfN(rapid.StringOfN(rapid.RuneFrom([]rune(`ab'"()\*?$=!~{[;&| é`)), 0, 5, -1), 1, 4)
 		one, other := words.Draw(t, "one"), words.Draw(t, "other")
 		line := func(words []string) string {

@@ -3,10 +3,11 @@ package tools
 import (
 	"bytes"
 	"fmt"
-	"math/rand/v2"
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/coppice-dev/coppice/internal/soak"
 )
 
 // pieces is what lines are made of: mostly what is dangerous.
@@ -23,7 +24,7 @@ func TestSimpleCommandsAreWhatBashRuns(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	rng := rand.New(rand.NewPCG(1, 2))
+	rng := soak.Rand(t)
 	var script strings.Builder
 	// The lines run functions that only tell what they were called with: in one write,
 	// because both sides of a | run at the same time.

@@ -28,7 +28,7 @@ import (
 func TestKills(t *testing.T) {
 	k := &killer{
 		kills: make(map[string]int), began: make(map[string]int),
-		took: make(map[string]time.Duration), seed: rand.Uint64(),
+		took: make(map[string]time.Duration), rand: soak.Rand(t),
 	}
 	for n := 0; n < soak.N(8) && !t.Failed(); {
 		if n%40 == 0 { // the longer a store is worked on, the longer each look at it takes
@@ -51,7 +51,7 @@ const between = ""
 type killer struct {
 	dir, record string
 	last        int // the last step that was acknowledged
-	seed        uint64
+	rand        *rand.Rand
 
 	began map[string]int           // by operation, how often it began
 	kills map[string]int           // and how often it was killed
@@ -62,10 +62,10 @@ type killer struct {
 // worker may have come to its end.
 func (k *killer) kill(t *testing.T) bool {
 	t.Helper()
-	k.seed++
+	seed := k.rand.Uint64()
 	cmd := exec.Command(os.Args[0], k.dir, "session")
 	cmd.Env = append(os.Environ(), childEnv+"=1", "COPPICE_CRASH_GO_ON=1",
-		"COPPICE_CRASH_RECORD="+k.record, fmt.Sprintf("COPPICE_CRASH_SEED=%d", k.seed))
+		"COPPICE_CRASH_RECORD="+k.record, fmt.Sprintf("COPPICE_CRASH_SEED=%d", seed))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -94,13 +94,13 @@ func (k *killer) kill(t *testing.T) bool {
 		if !killed && k.chooses(op) {
 			killed = true
 			delay := min(50*time.Millisecond, k.took[op]*5/4)
-			delay = time.Duration(rand.Int64N(int64(max(delay, time.Millisecond))))
+			delay = time.Duration(k.rand.Int64N(int64(max(delay, time.Millisecond))))
 			time.AfterFunc(delay, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
 		}
 	}
 	err = cmd.Wait()
 	if err != nil && err.Error() != "signal: killed" {
-		t.Errorf("seed %d: the worker says %v\n%s", k.seed, err, &stderr)
+		t.Errorf("seed %d: the worker says %v\n%s", seed, err, &stderr)
 		k.keep(t)
 	}
 	if err != nil {
@@ -117,9 +117,9 @@ func (k *killer) chooses(op string) bool {
 		total += n
 	}
 	if k.kills[op]*len(operations) <= total {
-		return rand.IntN(2) == 0
+		return k.rand.IntN(2) == 0
 	}
-	return rand.IntN(20) == 0
+	return k.rand.IntN(20) == 0
 }
 
 // check looks at what the worker left, and puts it on record for the next.

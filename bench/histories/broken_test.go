@@ -57,6 +57,7 @@ var broken = map[string]struct {
 type faulty struct {
 	store.Store
 	fault fault
+	rand  *rand.Rand
 }
 
 func (s *faulty) Create(ctx context.Context, name string, lines iter.Seq2[[]byte, error]) (store.Log, error) {
@@ -105,22 +106,22 @@ type faultyLog struct {
 	name  string
 }
 
-func sometimes() bool { return rand.IntN(4) == 0 }
+func (s *faulty) sometimes() bool { return s.rand.IntN(4) == 0 }
 
 func (l *faultyLog) Append(ctx context.Context, at store.Pos, lines ...[]byte) (store.Pos, error) {
 	refuse := &store.Error{Op: "append", Kind: store.ErrConflict}
 	switch fault := l.store.fault; {
-	case fault == loses && sometimes():
+	case fault == loses && l.store.sometimes():
 		return at + store.Pos(len(lines[0])) + 1, nil
-	case fault == deniesFree && sometimes():
+	case fault == deniesFree && l.store.sometimes():
 		return 0, refuse
 	}
 	end, err := l.Log.Append(ctx, at, lines...)
 	switch fault := l.store.fault; {
-	case err == nil && fault == doubles && sometimes():
+	case err == nil && fault == doubles && l.store.sometimes():
 		_, err := l.Log.Append(ctx, end, lines...)
 		return end, err
-	case err == nil && fault == deniesDone && sometimes():
+	case err == nil && fault == deniesDone && l.store.sometimes():
 		return 0, refuse
 	case errors.Is(err, store.ErrConflict) && fault == misplaces:
 		if end, err = l.End(ctx); err == nil {
@@ -153,7 +154,7 @@ func (l *faultyLog) Forward(ctx context.Context, from store.Pos) iter.Seq2[store
 func (l *faultyLog) withoutLast(ctx context.Context, from store.Pos) iter.Seq2[store.Line, error] {
 	return func(yield func(store.Line, error) bool) {
 		lines, err := collect(l.Log.Forward(ctx, from))
-		if len(lines) > 1 && sometimes() {
+		if len(lines) > 1 && l.store.sometimes() {
 			lines = lines[:len(lines)-1]
 		}
 		give(lines, err, yield)

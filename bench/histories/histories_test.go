@@ -109,8 +109,9 @@ func TestBroken(t *testing.T) {
 	for name, b := range broken {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			rng := soak.Rand(t)
 			for range 100 { // what breaks is a matter of chance
-				h := try(t, &faulty{Store: memory.New(nil), fault: b.fault})
+				h := try(t, &faulty{Store: memory.New(nil), fault: b.fault, rand: rng})
 				check := checkLists
 				ops := h.lists
 				if b.window {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,7 +16,7 @@ import (
 // the new one, and the next one works. The moments are random.
 func TestKilledBackup(t *testing.T) {
 	t.Parallel()
-	kills := soak.N(2)
+	kills, rng := soak.N(2), soak.Rand(t)
 	h := &house{T: t, token: aToken(5), password: "kX9#mQ2$vL", cache: t.TempDir()}
 	h.dir = filepath.Join(t.TempDir(), "sessions")
 	h.several(40)
@@ -31,7 +30,7 @@ func TestKilledBackup(t *testing.T) {
 			}
 			cmd := exec.Command("coppice", "--dir", h.dir, "backup", to)
 			h.must(cmd.Start())
-			time.Sleep(time.Duration(rand.Int64N(int64(80 * time.Millisecond))))
+			time.Sleep(time.Duration(rng.Int64N(int64(80 * time.Millisecond))))
 			_ = cmd.Process.Kill()
 			if cmd.Wait() != nil {
 				killed++

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -70,12 +69,12 @@ func TestKilledCopy(t *testing.T) {
 // copyKilled copies, and kills some of the programs that do. It returns what the last one says.
 func (h *house) copyKilled(from, to string) string {
 	h.Helper()
-	killed := 0
+	killed, rng := 0, soak.Rand(h.T)
 	for kill := range soak.N(2) {
 		cmd := exec.Command("coppice", "copy", "--from", from, "--to", to)
 		cmd.Env = append(os.Environ(), "COPPICE_SYNC=never", "HOME="+h.cache, "XDG_CACHE_HOME="+h.cache)
 		h.must(cmd.Start())
-		time.Sleep(time.Duration(rand.Int64N(int64(time.Duration(kill+1) * 80 * time.Millisecond))))
+		time.Sleep(time.Duration(rng.Int64N(int64(time.Duration(kill+1) * 80 * time.Millisecond))))
 		_ = cmd.Process.Kill()
 		if cmd.Wait() != nil {
 			killed++

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,7 +21,7 @@ import (
 // afterwards nothing was begun, or nothing is left. The moments are random.
 func TestKilledRedactionIsFinished(t *testing.T) {
 	t.Parallel()
-	kills := soak.N(2)
+	kills, rng := soak.N(2), soak.Rand(t)
 	h := &house{T: t, token: aToken(3), password: "kX9#mQ2$vL", cache: t.TempDir()}
 	begun := 0
 	start := time.Now()
@@ -35,7 +34,7 @@ func TestKilledRedactionIsFinished(t *testing.T) {
 		if begun == 0 {
 			h.waitUntilBegun() // once it is in the middle for sure, unless we stall
 		} else {
-			time.Sleep(time.Duration(rand.Int64N(int64(150 * time.Millisecond))))
+			time.Sleep(time.Duration(rng.Int64N(int64(150 * time.Millisecond))))
 		}
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()

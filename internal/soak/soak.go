@@ -2,6 +2,10 @@
 // their cases at random, kill processes or cut the power. There is a little of each in
 // every run of the tests, a tenth of that with -short, and as many times more as
 // COPPICE_SOAK says. make soak sets it.
+//
+// It also says where their random numbers come from. They are the same in each run and on
+// each machine, so that a test that passed passes again. COPPICE_SEED=random draws others,
+// COPPICE_SEED=N draws those of N, and a test that fails prints the command that repeats it.
 package soak
 
 import (
@@ -45,24 +49,50 @@ func N(n int) int {
 // For returns how long to go on with what takes d in make test.
 func For(d time.Duration) time.Duration { return time.Duration(N(int(d))) }
 
-// setChecks tells rapid how many cases to draw, unless -rapid.checks does. With -short,
-// rapid draws a fifth.
-var setChecks = sync.OnceValue(func() error {
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
-	if given {
-		return nil
+// setFlags tells rapid how many cases to draw, unless -rapid.checks does. With -short, rapid
+// draws a fifth. Files with the cases that failed are not written: rapid would try them in
+// every later run, whose result would then depend on what had failed on this machine.
+var setFlags = sync.OnceValue(func() error {
+	if !given("rapid.checks") {
+		if err := flag.Set("rapid.checks", strconv.Itoa(checks*factor())); err != nil {
+			return err
+		}
 	}
-	return flag.Set("rapid.checks", strconv.Itoa(checks*factor()))
+	return flag.Set("rapid.nofailfile", "true")
 })
+
+// given reports whether a flag is on the command line.
+func given(name string) (found bool) {
+	flag.Visit(func(f *flag.Flag) { found = found || f.Name == name })
+	return found
+}
+
+// seedGiven is asked before Check sets the flag itself.
+var seedGiven = sync.OnceValue(func() bool { return given("rapid.seed") })
+
+// drawing guards -rapid.seed, the only way to give rapid a seed, from the moment at which
+// Check sets it until rapid has read it.
+var drawing sync.Mutex
 
 // Check is rapid.Check with as many cases as a run of the tests has time for.
 func Check(t *testing.T, property func(*rapid.T)) {
 	t.Helper()
-	if err := setChecks(); err != nil {
+	drawing.Lock()
+	hasRead := sync.OnceFunc(drawing.Unlock)
+	defer hasRead()
+	if err := setFlags(); err != nil {
 		t.Fatal(err)
 	}
-	rapid.Check(t, property)
+	if !seedGiven() {
+		if err := flag.Set("rapid.seed", strconv.FormatUint(seedOf(t), 10)); err != nil {
+			t.Fatal(err)
+		}
+		defer sayHowToRepeat(t)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		hasRead()
+		property(t)
+	})
 }
 
 // Few is Check for a property whose cases are so slow that n of them are enough in make

@@ -15,9 +15,25 @@ import (
 
 const childEnv = "COPPICE_TEST_SOAK_CHILD"
 
+// run runs tests of this package in a process of its own, and returns what it said.
+func run(flags []string, env ...string) string {
+	cmd := exec.Command(os.Args[0], append(flags, "-test.v")...)
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "COPPICE_") {
+			cmd.Env = append(cmd.Env, v)
+		}
+	}
+	cmd.Env = append(append(cmd.Env, childEnv+"=1"), env...)
+	out, _ := cmd.CombinedOutput() // some are to fail
+	return string(out)
+}
+
+// isChild reports whether run has started this process. Some tests are for it alone.
+func isChild() bool { return os.Getenv(childEnv) != "" }
+
 // TestAmount shows how much is done without COPPICE_SOAK, with it, and with -short.
 func TestAmount(t *testing.T) {
-	if os.Getenv(childEnv) != "" {
+	if isChild() {
 		printAmount(t)
 		return
 	}
@@ -33,14 +49,7 @@ func TestAmount(t *testing.T) {
 		{[]string{"-rapid.checks=7"}, "COPPICE_SOAK=3", "24 of 8, 4.5s, 7 cases, 7 of few"},
 		{nil, "COPPICE_SOAK=1h", `COPPICE_SOAK="1h": it is how many times as long`},
 	} {
-		cmd := exec.Command(os.Args[0], append(c.flags, "-test.run=^TestAmount$", "-test.v")...)
-		for _, v := range os.Environ() {
-			if !strings.HasPrefix(v, "COPPICE_SOAK=") {
-				cmd.Env = append(cmd.Env, v)
-			}
-		}
-		cmd.Env = append(cmd.Env, childEnv+"=1", c.env)
-		if out, _ := cmd.CombinedOutput(); !strings.Contains(string(out), c.want) {
+		if out := run(append(c.flags, only("^TestAmount$")...), c.env); !strings.Contains(out, c.want) {
 			t.Errorf("%v %s: want %q in\n%s", c.flags, c.env, c.want, out)
 		}
 	}

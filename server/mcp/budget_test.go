@@ -60,10 +60,10 @@ var entryLine = regexp.MustCompile(`(?m)^## entry (\S+)`)
 func TestRandomSessionsKeepToTheBudget(t *testing.T) {
 	t.Parallel()
 	count := window.Estimate("", "").CountText
-	for seed := range uint64(soak.N(3)) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+	for n := range soak.N(3) {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
-			r := rand.New(rand.NewPCG(seed, 7))
+			r := soak.Rand(t)
 			h := newHome(t)
 			var ids []string
 			for range 3 {

@@ -3,12 +3,12 @@ package clean_test
 import (
 	"encoding/base64"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/session/clean"
 	"github.com/coppice-dev/coppice/store"
@@ -76,7 +76,7 @@ func secretsLeft(t *testing.T, disk vfs.FS, secret string) []string {
 func TestRedactionAfterPowerCuts(t *testing.T) {
 	t.Parallel()
 	secret := token(11)
-	mem, rng := vfstest.NewMemory(), rand.New(rand.NewPCG(3, 4))
+	mem, rng := vfstest.NewMemory(), soak.Rand(t)
 	crashFixture(t, mem, secret)
 	type image struct {
 		disk *vfstest.Memory

@@ -31,21 +31,16 @@ import (
 // each append that was acknowledged is in the log, unless whoever replaced the
 // file left it out; astray_model_test.go decides that.
 //
-// COPPICE_SOAK=3600 runs it for an hour. COPPICE_ASTRAY_SEED repeats what was
-// done to the files, not what the writers did meanwhile.
+// COPPICE_SOAK=3600 runs it for an hour. COPPICE_SEED repeats what is done, but not
+// when: the writers and those who meddle are processes.
 func TestNothingAcknowledgedGoesAstray(t *testing.T) {
 	t.Parallel()
 	length := soak.For(time.Second)
-	seed := rand.Uint64()
-	if env := os.Getenv("COPPICE_ASTRAY_SEED"); env != "" {
-		if _, err := fmt.Sscan(env, &seed); err != nil {
-			t.Fatal(err)
-		}
-	}
+	rng := soak.Rand(t)
 	total := astrayCounts{done: make(map[string]int), errors: make(map[string]int)}
-	for end := time.Now().Add(length); time.Now().Before(end) && !t.Failed(); seed++ {
+	for end := time.Now().Add(length); time.Now().Before(end) && !t.Failed(); {
 		round := min(time.Until(end), 700*time.Millisecond) // begin again before the logs are long
-		astrayRound(t, seed, round, &total)
+		astrayRound(t, rng, round, &total)
 	}
 	t.Logf("%d appends acknowledged, %d of them beside a change of the file; errors %v; changes %v",
 		total.acked, total.beside, total.errors, total.done)
@@ -62,18 +57,18 @@ const astrayWriters = 3
 
 var astrayLogs = []string{"ash", "oak", "yew"}
 
-func astrayRound(t *testing.T, seed uint64, length time.Duration, total *astrayCounts) {
+func astrayRound(t *testing.T, rng *rand.Rand, length time.Duration, total *astrayCounts) {
 	t.Helper()
-	w := newAstrayWorld(t, seed)
+	w := newAstrayWorld(t, rng)
 	defer os.RemoveAll(w.top)
 	defer func() {
 		if t.Failed() {
-			t.Logf("seed %d: the changes were\n%s", seed, strings.Join(w.latest, "\n"))
+			t.Logf("the changes were\n%s", strings.Join(w.latest, "\n"))
 		}
 	}()
 	var writers []*astrayWriter
 	for i := range astrayWriters {
-		writers = append(writers, startAstrayWriter(t, w.dir, i))
+		writers = append(writers, startAstrayWriter(t, w.dir, i, rng.Uint64()))
 	}
 	for end := time.Now().Add(length); time.Now().Before(end) && !t.Failed(); {
 		w.meddle(t)
@@ -102,7 +97,7 @@ func astrayRound(t *testing.T, seed uint64, length time.Duration, total *astrayC
 		found := w.content(t, name)
 		for line, n := range found {
 			if n > 1 {
-				t.Errorf("seed %d: %s has the line %s %d times", seed, name, line, n)
+				t.Errorf("%s has the line %s %d times", name, line, n)
 			}
 		}
 		lost, beside := astray(appends, w.changes[name], found)
@@ -110,28 +105,30 @@ func astrayRound(t *testing.T, seed uint64, length time.Duration, total *astrayC
 		total.beside += beside
 		for i, complaint := range lost {
 			if i == 3 {
-				t.Errorf("seed %d: and %d more of %s", seed, len(lost)-i, name)
+				t.Errorf("and %d more of %s", len(lost)-i, name)
 				break
 			}
-			t.Errorf("seed %d: %s: %s", seed, name, complaint)
+			t.Errorf("%s: %s", name, complaint)
 		}
 	}
 }
 
-// astrayEnv, when set, makes the test binary a writer: its number and the
-// directory.
+// astrayEnv, when set, makes the test binary a writer: its number, the seed of its
+// random numbers, and the directory.
 const astrayEnv = "COPPICE_ASTRAY_WRITER"
 
 // TestAstrayWriter is a writer. As a test of its own it has nothing to do.
 func TestAstrayWriter(t *testing.T) {
-	number, dir, ok := strings.Cut(os.Getenv(astrayEnv), " ")
+	numbers, dir, ok := strings.Cut(os.Getenv(astrayEnv), " ")
 	if !ok {
 		return
 	}
 	var w astrayChild
-	if _, err := fmt.Sscan(number, &w.number); err != nil {
+	var seed uint64
+	if _, err := fmt.Sscanf(numbers, "%d,%d", &w.number, &seed); err != nil {
 		t.Fatal(err)
 	}
+	w.rand = rand.New(rand.NewPCG(seed, 0))
 	// Leases, which only writers that do not always sync have, must be no excuse.
 	sync := []file.Sync{file.Always, file.Never, file.Every(2 * time.Millisecond)}[w.number%3]
 	var err error
@@ -146,6 +143,7 @@ func TestAstrayWriter(t *testing.T) {
 // astrayChild is a writer in its own process.
 type astrayChild struct {
 	number int
+	rand   *rand.Rand
 	store  *file.Store
 	logs   map[string]store.Log // the handles, which stay open as long as they work
 	seq    int
@@ -164,15 +162,15 @@ func (w *astrayChild) run(t *testing.T) {
 			return
 		default:
 		}
-		name := astrayLogs[rand.IntN(len(astrayLogs))]
-		for range 1 + rand.IntN(5) { // several in a row begin a lease
+		name := astrayLogs[w.rand.IntN(len(astrayLogs))]
+		for range 1 + w.rand.IntN(5) { // several in a row begin a lease
 			if err := w.append(t, name); err != nil {
 				fmt.Println("error", kindOf(err))
 				time.Sleep(200 * time.Microsecond)
 			}
 		}
 		// The more lines there are, the longer each look at them takes.
-		time.Sleep(time.Duration(rand.IntN(3_000)) * time.Microsecond)
+		time.Sleep(time.Duration(w.rand.IntN(3_000)) * time.Microsecond)
 	}
 }
 
@@ -226,7 +224,7 @@ func (w *astrayChild) append(t *testing.T, name string) error {
 		}
 	}
 	// Some programs go on with a handle that gave an error, some open another.
-	if rand.IntN(3) > 0 || errors.Is(err, store.ErrClosed) {
+	if w.rand.IntN(3) > 0 || errors.Is(err, store.ErrClosed) {
 		log.Close()
 		delete(w.logs, name)
 	}
@@ -262,13 +260,13 @@ type astrayWriter struct {
 	errors map[string]int
 }
 
-func startAstrayWriter(t *testing.T, dir string, number int) *astrayWriter {
+func startAstrayWriter(t *testing.T, dir string, number int, seed uint64) *astrayWriter {
 	t.Helper()
 	p := &astrayWriter{
 		cmd:    exec.Command(os.Args[0], "-test.run=^TestAstrayWriter$"),
 		errors: make(map[string]int),
 	}
-	p.cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s", astrayEnv, number, dir))
+	p.cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d,%d %s", astrayEnv, number, seed, dir))
 	p.cmd.Stderr = os.Stderr
 	stdin, err := p.cmd.StdinPipe()
 	if err != nil {

@@ -34,13 +34,13 @@ type astrayWorld struct {
 	files    int
 }
 
-func newAstrayWorld(t *testing.T, seed uint64) *astrayWorld {
+func newAstrayWorld(t *testing.T, rng *rand.Rand) *astrayWorld {
 	t.Helper()
 	top, err := os.MkdirTemp("", "astray")
 	must(t, err)
 	w := &astrayWorld{
 		top: top, dir: filepath.Join(top, "sessions"),
-		rand:    rand.New(rand.NewPCG(seed, 0)),
+		rand:    rng,
 		changes: make(map[string][]astrayChange), copies: make(map[string][]string), done: make(map[string]int),
 	}
 	w.store, err = file.Open(w.dir, &file.Options{Sync: file.Never})

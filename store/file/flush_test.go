@@ -39,7 +39,7 @@ func TestFlushedSurvivesAnyCut(t *testing.T) {
 	t.Parallel()
 	for name, level := range lazy {
 		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(soak.N(6)) {
+			for seed := range soak.Seeds(t, 6) {
 				rng := rand.New(rand.NewPCG(seed, 1))
 				d := newFaultDisk(t)
 				st := d.open(level)

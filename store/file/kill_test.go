@@ -129,14 +129,14 @@ func startKillChild(t *testing.T, dir, log string, child, lines int) *killProces
 }
 
 // kill ends the process some milliseconds after its first acknowledgement.
-func (p *killProcess) kill(t *testing.T) {
+func (p *killProcess) kill(t *testing.T, rng *rand.Rand) {
 	t.Helper()
 	select {
 	case <-p.first:
 	case <-p.ended:
 		t.Fatalf("child %d ended by itself: %v", p.child, p.cmd.Wait())
 	}
-	time.Sleep(time.Duration(5_000+rand.IntN(35_000)) * time.Microsecond)
+	time.Sleep(time.Duration(5_000+rng.IntN(35_000)) * time.Microsecond)
 	if err := p.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -214,10 +214,10 @@ func newKillLog(t *testing.T, name string) (dir string, r *killReader) {
 func TestKill(t *testing.T) {
 	t.Parallel()
 	dir, r := newKillLog(t, "one")
-	rounds := soak.N(20)
+	rounds, rng := soak.N(20), soak.Rand(t)
 	for child := range rounds {
 		p := startKillChild(t, dir, "one", child, 0)
-		p.kill(t)
+		p.kill(t, rng)
 		r.check(t, p)
 	}
 	torn, _ := os.ReadDir(filepath.Join(dir, ".coppice", "quarantine"))
@@ -243,11 +243,11 @@ func TestTwoProcesses(t *testing.T) {
 func TestTwoProcessesKilled(t *testing.T) {
 	t.Parallel()
 	dir, r := newKillLog(t, "two")
-	rounds := soak.N(10)
+	rounds, rng := soak.N(10), soak.Rand(t)
 	for child := 0; child < rounds; child += 2 {
 		one, two := startKillChild(t, dir, "two", child, 0), startKillChild(t, dir, "two", child+1, 0)
-		one.kill(t)
-		two.kill(t)
+		one.kill(t, rng)
+		two.kill(t, rng)
 		r.check(t, one, two)
 	}
 	t.Logf("%d kills, %d bytes", rounds, r.from)

@@ -47,9 +47,10 @@ func TestDepotChild(t *testing.T) {
 func TestKilledWithBlobsElsewhere(t *testing.T) {
 	eachPlace(t, func(t *testing.T, where, _ string) {
 		s := mustOpen(t, where, nil)
+		rng := soak.Rand(t)
 		var named []store.Ref
 		for round := range soak.N(3) {
-			named = append(named, killWriter(t, where, round)...)
+			named = append(named, killWriter(t, rng, where, round)...)
 		}
 		if len(named) == 0 {
 			t.Fatal("nothing was written")
@@ -73,7 +74,7 @@ func TestKilledWithBlobsElsewhere(t *testing.T) {
 }
 
 // killWriter runs a child, kills it when it has said a few lines, and returns what it has named.
-func killWriter(t *testing.T, where string, round int) (named []store.Ref) {
+func killWriter(t *testing.T, rng *rand.Rand, where string, round int) (named []store.Ref) {
 	t.Helper()
 	child := exec.Command(os.Args[0], "-test.run=^TestDepotChild$")
 	child.Env = append(os.Environ(), fmt.Sprintf("%s=%s|%d", depotChildEnv, where, round))
@@ -91,7 +92,7 @@ func killWriter(t *testing.T, where string, round int) (named []store.Ref) {
 			continue
 		}
 		if named = append(named, ref); len(named) == 3 {
-			time.Sleep(time.Duration(rand.IntN(int(20 * time.Millisecond))))
+			time.Sleep(time.Duration(rng.IntN(int(20 * time.Millisecond))))
 			_ = child.Process.Kill()
 		}
 	}

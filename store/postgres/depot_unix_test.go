@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/coppice-dev/coppice/internal/postgrestest"
 	"github.com/coppice-dev/coppice/internal/s3test"
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/postgres"
 	"github.com/coppice-dev/coppice/store/storetest"
@@ -379,7 +379,8 @@ func TestLostConnectionsToBucket(t *testing.T) {
 	t.Parallel()
 	b := s3test.New(t)
 	var wild atomic.Bool
-	c := &cutter{"tcp", strings.TrimPrefix(b.Endpoint, "http://"), func() bool { return wild.Load() && rand.IntN(25) == 0 }}
+	rng := soak.Rand(t)
+	c := &cutter{"tcp", strings.TrimPrefix(b.Endpoint, "http://"), rng, func() bool { return wild.Load() && rng.IntN(25) == 0 }}
 	where := mustMakeWith(t, b.URL("http://"+c.listen(t, "127.0.0.1:0")))
 	s := mustOpen(t, where, nil)
 	wild.Store(true)
@@ -412,7 +413,7 @@ func TestBucketAway(t *testing.T) {
 	t.Parallel()
 	b := s3test.New(t)
 	var away atomic.Bool
-	c := &cutter{"tcp", strings.TrimPrefix(b.Endpoint, "http://"), away.Load}
+	c := &cutter{"tcp", strings.TrimPrefix(b.Endpoint, "http://"), soak.Rand(t), away.Load}
 	where := mustMakeWith(t, b.URL("http://"+c.listen(t, "127.0.0.1:0")))
 	s := mustOpen(t, where, nil)
 	s.SetPatience(100 * time.Millisecond)

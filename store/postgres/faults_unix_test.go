@@ -27,20 +27,21 @@ import (
 // after it was executed and before the answer comes back.
 type cutter struct {
 	network, server string
+	rng             *rand.Rand // says how much of a piece arrives
 	cuts            func() bool
 }
 
 const socket = ".s.PGSQL.5432"
 
 // newCutter returns the directory of a proxy for the socket in the directory of a server.
-func newCutter(t *testing.T, server string, cuts func() bool) string {
+func newCutter(t *testing.T, server string, rng *rand.Rand, cuts func() bool) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "cut") // the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	c := &cutter{"unix", filepath.Join(server, socket), cuts}
+	c := &cutter{"unix", filepath.Join(server, socket), rng, cuts}
 	c.listen(t, filepath.Join(dir, socket))
 	return dir
 }
@@ -87,7 +88,7 @@ func (c *cutter) pass(to, from net.Conn) {
 			return
 		}
 		if c.cuts() {
-			_, _ = to.Write(buf[:rand.IntN(n+1)])
+			_, _ = to.Write(buf[:c.rng.IntN(n+1)])
 			return
 		}
 		if _, err := to.Write(buf[:n]); err != nil {
@@ -124,7 +125,8 @@ func TestLostConnections(t *testing.T) {
 	t.Parallel()
 	where := postgrestest.URL(t)
 	var wild atomic.Bool // after the store is opened
-	dir := newCutter(t, hostOf(t, where), func() bool { return wild.Load() && rand.IntN(20) == 0 })
+	rng := soak.Rand(t)
+	dir := newCutter(t, hostOf(t, where), rng, func() bool { return wild.Load() && rng.IntN(20) == 0 })
 	s := mustOpen(t, behind(t, where, dir), nil)
 	direct := mustOpen(t, where, nil)
 	wild.Store(true)

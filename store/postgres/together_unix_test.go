@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/coppice-dev/coppice/internal/postgrestest"
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/postgres"
 	"github.com/coppice-dev/coppice/store/storetest"
@@ -206,7 +207,7 @@ func TestAppendsTogetherLost(t *testing.T) {
 	var armed atomic.Bool
 	var seen atomic.Int64
 	// With exec, a statement is one message, and the next is its answer.
-	dir := newCutter(t, hostOf(t, where), func() bool { return armed.Load() && seen.Add(1) == 2 })
+	dir := newCutter(t, hostOf(t, where), soak.Rand(t), func() bool { return armed.Load() && seen.Add(1) == 2 })
 	c := newCrowd(t, postgrestest.With(t, behind(t, where, dir), "default_query_exec_mode", "exec"), n)
 	c.number(n)
 	time.Sleep(50 * time.Millisecond) // until others were told of the new logs

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -463,11 +462,11 @@ func TestKilledServer(t *testing.T) {
 	p, url := newProxy(t, "http://"+host)
 	st := open(t, url)
 	log := storetest.MustCreate(t, st, "a", num(0))
-	n := 1
+	n, rng := 1, soak.Rand(t)
 	for range soak.N(5) {
 		replaced := make(chan error, 1)
 		go func() {
-			time.Sleep(time.Duration(rand.IntN(40)) * time.Millisecond)
+			time.Sleep(time.Duration(rng.IntN(40)) * time.Millisecond)
 			_ = child.Process.Kill()
 			_ = child.Wait()
 			var err error

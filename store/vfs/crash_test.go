@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/store/vfs"
 	"github.com/coppice-dev/coppice/store/vfs/vfstest"
 )
@@ -361,8 +362,8 @@ func TestCrashCloneWhileInUse(t *testing.T) {
 func TestCrashLosesNoFile(t *testing.T) {
 	t.Parallel()
 	const files = 5
-	for seed := range 60 {
-		rng := seeded(seed)
+	rng := soak.Rand(t)
+	for range 60 {
 		d := newMemoryDisk(t)
 		for i := range files {
 			d.mkdir(fmt.Sprint("d", i))
@@ -372,7 +373,7 @@ func TestCrashLosesNoFile(t *testing.T) {
 			moveSomething(d, rng)
 			after := d.crashed(rng)
 			if got := contents(after); got != "01234" {
-				t.Fatalf("seed %d: files %s after the crash in\n%s, before it\n%s", seed, got, tree(after), tree(d))
+				t.Fatalf("files %s after the crash in\n%s, before it\n%s", got, tree(after), tree(d))
 			}
 		}
 	}

@@ -3,12 +3,12 @@ package backup_test
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/vfs"
 	"github.com/coppice-dev/coppice/store/vfs/vfstest"
@@ -53,9 +53,9 @@ func holds(t *testing.T, when string, disk vfs.FS, path string, states ...map[st
 // the new one, and the next backup works.
 func TestBackupAfterPowerCuts(t *testing.T) {
 	t.Parallel()
+	rng := soak.Rand(t)
 	for _, to := range targets {
 		w, was, is := grown(t, to)
-		rng := rand.New(rand.NewPCG(7, 8))
 		points := 0
 		var one sync.Mutex
 		faulty := &vfstest.Faulty{FS: w.disk, Before: func(op vfstest.Op) error {
@@ -121,12 +121,12 @@ func TestBackupOnAFailingDisk(t *testing.T) {
 // that was killed is in nobody's way.
 func TestRestoreAfterPowerCutsAndFaults(t *testing.T) {
 	t.Parallel()
+	rng := soak.Rand(t)
 	for _, from := range targets {
 		w := newWorld(t)
 		w.backup(from)
 		want := w.kept(w.disk, "/home")
 		base := w.disk.CrashClone(nil, vfstest.LoseNothing)
-		rng := rand.New(rand.NewPCG(9, 10))
 		check := func(when string, disk *vfstest.Memory) {
 			if got := tree(t, disk, "/new/home"); len(got) > 0 && fmt.Sprint(got) != fmt.Sprint(want) {
 				t.Errorf("%s: there is a part of a home", when)

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/internal/tui/list"
 )
 
@@ -36,7 +37,7 @@ func (x *items) all() (all []string) {
 // TestScreenIsAPartOfTheWhole does what people do, at random, and looks at the screen each time.
 func TestScreenIsAPartOfTheWhole(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	soak.Check(t, func(t *rapid.T) {
 		x := &items{heights: rapid.SliceOfN(rapid.IntRange(0, 12), 0, 60).Draw(t, "heights")}
 		if len(x.heights) > 0 {
 			x.heights[0] = max(x.heights[0], 1)
