@@ -80,7 +80,7 @@ func (ix *Index) IsLocked() bool {
 	select {
 	case <-closed:
 		return false
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		return true
 	}
 }

@@ -84,7 +84,7 @@ func TestClientThatNeverReads(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	id := fill(t, h, 300)
-	_, path := serve(t, h, &ipc.Options{ReadTimeout: 2 * time.Second})
+	_, path := serve(t, h, &ipc.Options{ReadTimeout: 5 * time.Second})
 	deaf := dial(t, path)
 	go func() { // it asks for 3 MB again and again
 		for {

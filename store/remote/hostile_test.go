@@ -181,7 +181,7 @@ func TestSlowChangeKeepsNoOneOut(t *testing.T) {
 	t.Parallel()
 	url := serve(t, inFiles(t))
 	slow, other := open(t, url), open(t, url)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // so that it does not hang if it fails
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // so that it does not hang if it fails
 	defer cancel()
 	add := func(text string) func([]byte) ([]byte, error) {
 		return func(old []byte) ([]byte, error) { return append(old, text...), nil }

@@ -30,7 +30,7 @@ type driver struct {
 }
 
 const (
-	patience = 20 * time.Second // for a machine that is busy
+	patience = time.Minute // for a machine that is busy
 	columns  = 100
 	rows     = 30
 )
