@@ -1,4 +1,4 @@
-# make help lists the targets. CI runs make test, make sdk, then make interop.
+# make help lists the targets. CI runs make test, then make full.
 
 GO       ?= go
 FUZZTIME ?= 60s
@@ -48,22 +48,30 @@ try: ## Build it and look around, in a home of its own
 	@GO="$(GO)" scripts/try.sh
 
 .PHONY: test
-test: deps check cross web-check cover race adapters ## All checks and tests; ends with "N passed, M failed"
+# Nothing but Go: no root, no C compiler, no Node. The answer does not depend on chance, because
+# random tests draw the same cases each time. Tests that need more say so, and run in make full.
+test: vet ## Vet and the tests that need nothing but Go, in minutes; ends with "N passed, M failed"
+	@echo "== go test"
+	@$(GO) run ./scripts/testsum -- -short -vet=off $(TESTFLAGS) $(TESTED)
+
+.PHONY: full
+full: deps check cross web-check cover race adapters sdk interop ## Everything: race, PostgreSQL, S3, browser, terminal, coverage, SDKs, other agents
 
 .PHONY: quick
-# Vet compiles every package and its tests, so that a change nobody else can live with is
-# noticed; whether they still pass is for make test.
-quick: ## Vet everything, and the tests with -short of the packages that you have changed
-	@$(GO) vet ./...
-	@$(GO) run ./scripts/testsum -- -short -vet=off $$(GO="$(GO)" scripts/changed.sh)
+# Building everything notices a change that others cannot live with; whether they still pass is
+# for make test.
+quick: ## Build everything; vet and test, with -short, the packages that you have changed
+	@$(GO) build ./...
+	@changed=$$(GO="$(GO)" scripts/changed.sh); $(GO) vet $$changed; \
+	$(GO) run ./scripts/testsum -- -short -vet=off $$changed
 
 .PHONY: check
-check: fmt-check vet lint tidy api ## Formatting, vet, staticcheck, go mod tidy, the API since the last release
+check: fmt-check vet lint tidy api workflows ## Formatting, vet, staticcheck, go mod tidy, the exported API, the workflows
 
 .PHONY: deps
-deps: # Install what the tests need, if it is missing
+deps: # Install what make full needs, if it is missing
 	@scripts/deps.sh
-	@out=$$($(GO) test -count=1 -timeout=1h ./internal/s3test 2>&1) || { echo "$$out"; exit 1; } # builds its server, once
+	@out=$$(COPPICE_TEST_FULL=1 $(GO) test -count=1 -timeout=1h ./internal/s3test 2>&1) || { echo "$$out"; exit 1; } # builds its server, once
 
 .PHONY: fmt
 fmt: ## Format the code
@@ -134,10 +142,13 @@ race: UNWATCHED := $(foreach p,modernc.org/sqlite/lib modernc.org/memory github.
 # The detector also has each pointer looked up among the objects of Go. Those of SQLite are
 # not there: looking for them took 6 % of a test of homes with an index.
 race: UNWATCHED += $(foreach p,modernc.org/libc modernc.org/sqlite,-gcflags=$(p)=-d=checkptr=0)
+# Every test runs here, on random cases that are new each time; a failure says how to repeat it.
+race: export COPPICE_TEST_FULL := 1
+race: export COPPICE_SEED ?= random
 # Databases are of the newest PostgreSQL here, and of Debian's in cover.
 race: ## All tests under the race detector
 	@echo "== go test -race"
-	@COPPICE_TEST_POSTGRES=$$(scripts/postgres.sh) $(GO) run ./scripts/testsum -- -race $(UNWATCHED) -vet=off $(TESTFLAGS) $(TESTED)
+	@COPPICE_TEST_POSTGRES=$$(scripts/postgres.sh) $(GO) run ./scripts/testsum -skips scripts/skips.txt -- -race $(UNWATCHED) -vet=off $(TESTFLAGS) $(TESTED)
 
 .PHONY: soak
 # All of the tests that ask internal/soak how much to do.
@@ -156,6 +167,7 @@ histories: ## What several processes saw of a store, a million operations: is it
 # The tests of the floor, the server, the client and the index work on a database here, and on
 # files in race.
 cover: export COPPICE_TEST_HOME := postgres:
+cover: export COPPICE_TEST_FULL := 1
 cover: ## Coverage of the core by its tests and those of the floor, without the race detector
 	@echo "== coverage"
 	@mkdir -p .cache
@@ -178,7 +190,7 @@ adapters: ## Vet and test the adapters, which are modules of their own
 .PHONY: interop
 # A target of its own: the tests should not need a download of eleven programs.
 interop: ## Real programs read our transcripts, and we theirs; downloads them (2 GB) into ~/.cache
-	@scripts/deps.sh "curl curl" "nc.openbsd netcat-openbsd" || true # what is missing is not asked
+	@scripts/deps.sh "npm|nodejs npm|the agents" "curl|curl|the server's answers" "nc.openbsd|netcat-openbsd|its socket" || true # what is missing is not asked
 	@echo "== interop"
 	@$(GO) run ./interop $(INTEROPFLAGS)
 
@@ -216,7 +228,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (60s)
 
 .PHONY: shots
 shots: ## The pictures of the documentation; needs tmux
-	@./scripts/deps.sh "tmux tmux"
+	@./scripts/deps.sh "tmux|tmux|the pictures"
 	@$(GO) run ./scripts/shots docs/shots
 
 .PHONY: bench-faces

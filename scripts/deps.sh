@@ -1,40 +1,50 @@
 #!/usr/bin/env bash
-# deps.sh installs what make test needs and the machine lacks. It says nothing
-# and does nothing when all is there. One line per tool: command, then the
-# Debian packages that bring it. Arguments take the place of these lines.
+# deps.sh says what make full needs and the machine lacks, and installs it with apt-get. Without
+# apt-get, or without the right to use it, it says what to install. It says nothing if all is
+# there. Arguments take the place of the list.
 set -euo pipefail
 
+# One line for each tool: a command or a file, the Debian packages that bring it, what it is for.
 needed=(
-  "gcc gcc libc6-dev" # the race detector needs cgo
-  "git git"
-  "chromium chromium"        # opens a page that must not run anything
-  "tmux tmux"                # a terminal for the terminal UI
-  "pg_ctlcluster postgresql" # keeps sessions
-  "/usr/sbin/pgbouncer pgbouncer" # stands between
-  "faketime faketime"             # sets a clock wrong
+  "gcc|gcc libc6-dev|the race detector"
+  "git|git|the tests about the repository"
+  "chromium|chromium|the page in a browser"
+  "npm|nodejs npm|the page's sources, PostgreSQL's newest version, other agents"
+  "tmux|tmux|the terminal UI in a terminal"
+  "/usr/lib/postgresql/*/bin/postgres|postgresql|sessions in a database"
+  "/usr/sbin/pgbouncer|pgbouncer|a pool before the database"
+  "/usr/lib/*/faketime/libfaketime.so.1|faketime|a clock that is wrong"
 )
 [[ $# -eq 0 ]] || needed=("$@")
 
-if ! command -v go >/dev/null; then
-  echo "deps: Go is missing; see go.mod for the version" >&2
-  exit 1
-fi
+have() {
+  [[ $1 == /* ]] && compgen -G "$1" >/dev/null || command -v "$1" >/dev/null
+}
 
-missing=()
-for line in "${needed[@]}"; do
-  read -r tool packages <<<"$line"
-  command -v "$tool" >/dev/null || missing+=($packages)
+missing=() lines=()
+for entry in "${needed[@]}"; do
+  IFS='|' read -r tool packages purpose <<<"$entry"
+  have "$tool" && continue
+  missing+=($packages)
+  lines+=("$(printf '  %-18s for %s' "$packages" "$purpose")")
 done
 [[ ${#missing[@]} -gt 0 ]] || exit 0
 
+echo "This machine lacks:"
+printf '%s\n' "${lines[@]}"
+command="apt-get install --no-install-recommends ${missing[*]}"
 if ! command -v apt-get >/dev/null; then
-  echo "deps: please install: ${missing[*]}" >&2
+  echo "Install it as this system does; on Debian that is: $command" >&2
+  exit 1
+elif [[ $EUID -eq 0 ]]; then
+  as_root=()
+elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+  as_root=(sudo -n)
+else
+  echo "Installing it needs root. Ask for: $command" >&2
   exit 1
 fi
-
-as_root=()
-[[ $EUID -eq 0 ]] || as_root=(sudo)
-echo "deps: installing ${missing[*]}"
+echo "Installing it: $command"
 export DEBIAN_FRONTEND=noninteractive
-"${as_root[@]}" apt-get -qq update
-"${as_root[@]}" apt-get -qq install --yes --no-install-recommends "${missing[@]}" >/dev/null
+"${as_root[@]+"${as_root[@]}"}" apt-get -qq update
+"${as_root[@]+"${as_root[@]}"}" apt-get -qq install --yes --no-install-recommends "${missing[@]}" >/dev/null

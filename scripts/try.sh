@@ -6,7 +6,38 @@ cd "$(dirname "$0")/.."
 
 GO=${GO:-go}
 mkdir -p .cache
-"$GO" build -o .cache/coppice ./cmd/coppice
+
+# progress reads what go build -v prints, a package a line, and says every ten seconds how many
+# are done. Anything else that it prints is passed on.
+progress() {
+	local total=$1 done=0 next=$((SECONDS + 10)) line code
+	while true; do
+		code=0
+		read -r -t 5 line || code=$?
+		if ((code == 1)); then
+			break # the end
+		elif ((code > 1)); then
+			: # nothing came in five seconds
+		elif [[ $line == *[[:space:]]* ]]; then
+			printf '%s\n' "$line"
+		else
+			done=$((done + 1))
+		fi
+		if ((SECONDS >= next)); then
+			echo "  $done of $total packages"
+			next=$((SECONDS + 10))
+		fi
+	done
+}
+
+echo "Looking at what has to be built (the first time, this downloads the dependencies) …"
+"$GO" mod download
+stale=$("$GO" list -deps -f '{{if .Stale}}{{.ImportPath}}{{end}}' ./cmd/coppice | grep -c . || true)
+if ((stale > 0)); then
+	echo "Building coppice: $stale packages. Then it shows what it does, in a home of its own:"
+	echo "it imports what other agents keep on this machine, or writes a demo."
+fi
+"$GO" build -v -o .cache/coppice ./cmd/coppice 2>&1 | progress "$stale"
 coppice=$PWD/.cache/coppice
 export COPPICE_HOME=$PWD/.cache/try
 

@@ -6,13 +6,15 @@
 // where the part on skipped tests is left out if there are none. It counts
 // tests that have no subtests. A test that has some counts only if it failed and
 // none of them did. A package that failed outside its tests counts as one
-// failure: it does not build, or it panicked, or it was killed.
+// failure: it does not build, or it panicked, or it was killed. The line before it says what the
+// skipped tests need.
 //
 // Usage:
 //
-//	testsum [-quiet] -- [arguments of go test]
+//	testsum [-quiet] [-skips list] -- [arguments of go test]
 //
-// With -quiet it prints only what failed.
+// With -quiet it prints only what failed. With -skips, a test that is skipped and not in the
+// list is a failure.
 package main
 
 import (
@@ -27,9 +29,13 @@ import (
 
 func main() {
 	quiet := flag.Bool("quiet", false, "print only what failed")
+	list := flag.String("skips", "", "file that lists the tests that may be skipped")
 	flag.Parse()
 	t := newTally(os.Stdout, *quiet)
-	err := run(t, flag.Args())
+	err := permit(t, *list)
+	if err == nil {
+		err = run(t, flag.Args())
+	}
 	if err == nil {
 		return
 	}
@@ -37,6 +43,20 @@ func main() {
 		fmt.Fprintln(os.Stderr, "testsum:", err)
 	}
 	os.Exit(1)
+}
+
+// permit reads the list of the tests that may be skipped.
+func permit(t *tally, list string) error {
+	if list == "" {
+		return nil
+	}
+	f, err := os.Open(list)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	t.skips.permitted, err = readSkips(f)
+	return err
 }
 
 // run runs go test with the arguments and feeds its events to t.

@@ -26,6 +26,7 @@ type tally struct {
 	quiet bool
 	pkgs  map[string]*pkg
 	times []pkgTime // of the packages that are done
+	skips skips
 
 	passed, failed, skipped int
 }
@@ -54,7 +55,7 @@ type test struct {
 }
 
 func newTally(out io.Writer, quiet bool) *tally {
-	return &tally{out: out, quiet: quiet, pkgs: map[string]*pkg{}}
+	return &tally{out: out, quiet: quiet, pkgs: map[string]*pkg{}, skips: skips{needs: map[string]int{}}}
 }
 
 // line takes one line of go test -json. What is no event is printed as it is.
@@ -169,6 +170,7 @@ func (p *pkg) print(name, s string) {
 // failure what it said.
 func (t *tally) count(name string, p *pkg, result string, seconds float64) {
 	var passed, failed, skipped int
+	var left []*test // skipped, and each for a reason of its own
 	for _, c := range p.tests {
 		if c.result == "" { // cut short by a panic or a timeout
 			p.end(c.name, "fail")
@@ -183,6 +185,9 @@ func (t *tally) count(name string, p *pkg, result string, seconds float64) {
 			passed++
 		case c.result == "skip":
 			skipped++
+			if forbidden := t.skips.add(name, c); forbidden || !lacking.MatchString(c.reason()) {
+				left = append(left, c)
+			}
 		}
 	}
 	if result == "fail" && failed == 0 {
@@ -198,14 +203,14 @@ func (t *tally) count(name string, p *pkg, result string, seconds float64) {
 		t.explain(p)
 		return
 	}
-	if t.quiet || len(p.tests) == 0 {
+	if !t.quiet && len(p.tests) > 0 {
+		fmt.Fprintf(t.out, "ok    %s  %d passed  %.1fs\n", name, passed, seconds)
+	}
+	if t.quiet && t.skips.permitted == nil {
 		return
 	}
-	fmt.Fprintf(t.out, "ok    %s  %d passed  %.1fs\n", name, passed, seconds)
-	for _, c := range p.tests {
-		if c.result == "skip" {
-			fmt.Fprintf(t.out, "      skipped %s: %s\n", c.name, c.reason())
-		}
+	for _, c := range left {
+		fmt.Fprintf(t.out, "      skipped %s %s: %s\n", name, c.name, c.reason())
 	}
 }
 
@@ -259,6 +264,13 @@ func (t *tally) finish(exit error) error {
 	}
 	if !t.quiet {
 		t.printSlowest(10)
+	}
+	if n := t.skips.forbidden; n > 0 {
+		t.failed += n
+		fmt.Fprintln(t.out, "everything should run here: give the tests what they need, or add them to scripts/skips.txt and say why")
+	}
+	if line := t.skips.String(); line != "" && !t.quiet {
+		fmt.Fprintln(t.out, line)
 	}
 	if !t.quiet || t.failed > 0 {
 		fmt.Fprintf(t.out, "%d passed, %d failed", t.passed, t.failed)

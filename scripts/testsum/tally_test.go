@@ -12,11 +12,13 @@ func TestTally(t *testing.T) {
 	tests := []struct {
 		name   string
 		events string
-		exit   error
-		want   error
-		close  string   // the closing line
-		says   []string // what else the output must contain
-		hides  []string // and what it must not
+
+		permitted string // the list of the tests that may be skipped
+		exit      error
+		want      error
+		close     string   // the closing line
+		says      []string // what else the output must contain
+		hides     []string // and what it must not
 	}{
 		{
 			name: "leaves count, parents do not",
@@ -131,15 +133,48 @@ func TestTally(t *testing.T) {
 			name: "skips are named",
 			events: `
 				{"Action":"run","Package":"p","Test":"TestA"}
-				{"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:3: needs root\n"}
+				{"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:3: not on Windows\n"}
 				{"Action":"skip","Package":"p","Test":"TestA"}
 				{"Action":"run","Package":"p","Test":"TestB"}
 				{"Action":"pass","Package":"p","Test":"TestB"}
 				{"Action":"pass","Package":"p"}
 				{"Action":"skip","Package":"q"}`,
 			close: "1 passed, 0 failed, 1 skipped",
-			says:  []string{"skipped TestA: a_test.go:3: needs root"},
-			hides: []string{" q "},
+			says:  []string{"skipped p TestA: a_test.go:3: not on Windows", "1 cannot run on this machine, as said above\n1 passed"},
+			hides: []string{" q ", "make full"},
+		},
+		{
+			name: "what is missing is said once",
+			events: `
+				{"Action":"run","Package":"p","Test":"TestA"}
+				{"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:3: needs an S3 server: make full\n"}
+				{"Action":"skip","Package":"p","Test":"TestA"}
+				{"Action":"run","Package":"p","Test":"TestB"}
+				{"Action":"output","Package":"p","Test":"TestB","Output":"    a_test.go:4: needs tmux: make full\n"}
+				{"Action":"skip","Package":"p","Test":"TestB"}
+				{"Action":"run","Package":"p","Test":"TestC"}
+				{"Action":"output","Package":"p","Test":"TestC","Output":"    a_test.go:5: needs tmux: make full\n"}
+				{"Action":"skip","Package":"p","Test":"TestC"}
+				{"Action":"run","Package":"p","Test":"TestD"}
+				{"Action":"pass","Package":"p","Test":"TestD"}
+				{"Action":"pass","Package":"p"}`,
+			close: "1 passed, 0 failed, 3 skipped",
+			says:  []string{"make full runs what was skipped: 2 need tmux, 1 need an S3 server\n1 passed"},
+			hides: []string{"skipped p"},
+		},
+		{
+			name:      "where everything should run, a new skip is a failure",
+			permitted: "a/b TestA # it needs Windows\n",
+			events: `
+				{"Action":"run","Package":"github.com/coppice-dev/coppice/a/b","Test":"TestA/x"}
+				{"Action":"skip","Package":"github.com/coppice-dev/coppice/a/b","Test":"TestA/x"}
+				{"Action":"run","Package":"github.com/coppice-dev/coppice/a/b","Test":"TestB"}
+				{"Action":"output","Package":"github.com/coppice-dev/coppice/a/b","Test":"TestB","Output":"    a_test.go:4: needs tmux: make full\n"}
+				{"Action":"skip","Package":"github.com/coppice-dev/coppice/a/b","Test":"TestB"}
+				{"Action":"pass","Package":"github.com/coppice-dev/coppice/a/b"}`,
+			want:  errFailed,
+			close: "0 passed, 1 failed, 2 skipped",
+			says:  []string{"b TestB: a_test.go:4: needs tmux", "everything should run here"},
 		},
 		{
 			name:  "nothing ran",
@@ -159,6 +194,12 @@ func TestTally(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var out strings.Builder
 			sum := newTally(&out, false)
+			if tt.permitted != "" {
+				var err error
+				if sum.skips.permitted, err = readSkips(strings.NewReader(tt.permitted)); err != nil {
+					t.Fatal(err)
+				}
+			}
 			if err := read(sum, strings.NewReader(unindent(tt.events))); err != nil {
 				t.Fatal(err)
 			}
