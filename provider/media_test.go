@@ -205,7 +205,7 @@ func TestMediaFilesAndRecordings(t *testing.T) {
 	}
 }
 
-func TestLoad(t *testing.T) {
+func TestMediaLoad(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := func(name string, data []byte) string {

@@ -1,4 +1,4 @@
-package plain_test
+package render_test
 
 import (
 	"strings"
@@ -9,7 +9,7 @@ import (
 	"github.com/coppice-dev/coppice/render/plain"
 )
 
-func TestStrip(t *testing.T) {
+func TestPlainStrip(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"":                         "",
@@ -34,7 +34,7 @@ func TestStrip(t *testing.T) {
 }
 
 // What programs print is stripped as others strip it.
-func FuzzStrip(f *testing.F) {
+func FuzzPlainStrip(f *testing.F) {
 	f.Add("\x1b[1;31mred\x1b[0m\x1b]0;a\x07\x1b(B\x1bPq\x1b\\")
 	f.Fuzz(func(t *testing.T, text string) {
 		got := plain.Strip(text)
@@ -50,7 +50,7 @@ func FuzzStrip(f *testing.F) {
 	})
 }
 
-func TestStripAgrees(t *testing.T) {
+func TestPlainStripAgrees(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"\x1b[0;32m✓\x1b[0m ok\r\n\x1b[90m  at x.go:1\x1b[39m\n", "\x1b[?25l\x1b[2J\x1b[H> \x1b[6n",
