@@ -73,6 +73,14 @@ var outside = map[string][]string{
 // included: what a user who imports it has to download and trust.
 var reach = map[string][]string{
 	"session": {sys, zstd},
+	// A program that uses a home on another machine. What else a home needs is registered by
+	// home/all.
+	"client": {
+		sys, zstd, "github.com/pelletier/go-toml/v2", // settings
+		"github.com/aymanbagabas/go-udiff", "github.com/clipperhouse/displaywidth", "github.com/clipperhouse/uax29/v2",
+		"github.com/kljensen/snowball", "golang.org/x/text", // what an index does with words
+		"github.com/google/jsonschema-go", "golang.org/x/image", "golang.org/x/net", "mvdan.cc/sh/v3", // chats with tools
+	},
 }
 
 // testers may import the testing package outside of test files.
