@@ -92,19 +92,6 @@ func TestPlainStylesCannotBeCopied(t *testing.T) {
 	}
 }
 
-func TestPlainStyledWriterPassesStylesOnly(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	w := plain.NewStyledWriter(&out)
-	for _, part := range []string{"\x1b", "[38;5;", "12mhelp\x1b[m", "\x1b]0;x\x07", "\x1b[2J", "\x1b"} {
-		_, _ = w.Write([]byte(part))
-	}
-	_ = w.Flush()
-	if got, want := out.String(), "\x1b[38;5;12mhelp\x1b[m�]0;x��[2J�"; got != want {
-		t.Errorf("%q was written, want %q", got, want)
-	}
-}
-
 func TestPlainRedrawStaysOnItsLine(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
@@ -77,14 +76,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 			unknown = unknownCommand(cmd, name)
 			return
 		}
-		_ = a.paged(func() error {
-			a.styled(ctx, append(strings.Fields(cmd.CommandPath())[1:], "--help")...)
-			return nil
-		})
-	})
-	root.AddCommand(&cobra.Command{
-		Use: "man", Hidden: true, Args: cobra.NoArgs,
-		Run: func(*cobra.Command, []string) { a.styled(ctx, "man") },
+		_ = a.paged(func() error { return a.printHelp(cmd) })
 	})
 	err := cmp.Or(root.ExecuteContext(ctx), unknown)
 	if err != nil {
@@ -177,34 +169,9 @@ func (a *app) rootCommand() *cobra.Command {
 	}
 	a.pageLong(root)
 	a.completeFlags(root)
-	flowHelp(root)
 	plainUsage(root)
 	root.SetFlagErrorFunc(a.plainFlag)
 	return root
-}
-
-// flowHelp joins the lines of each paragraph of a command's help, and of the
-// commands below it: the help is wrapped to the terminal, and lines that end
-// twice leave single words on lines of their own. Indented lines stay.
-func flowHelp(cmd *cobra.Command) {
-	lines := strings.Split(cmd.Long, "\n")
-	var flowing strings.Builder
-	for i, line := range lines {
-		if i > 0 {
-			own := line == "" || lines[i-1] == "" || strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t") ||
-				strings.HasPrefix(lines[i-1], " ") || strings.HasPrefix(lines[i-1], "\t")
-			if own {
-				flowing.WriteByte('\n')
-			} else {
-				flowing.WriteByte(' ')
-			}
-		}
-		flowing.WriteString(line)
-	}
-	cmd.Long = flowing.String()
-	for _, below := range cmd.Commands() {
-		flowHelp(below)
-	}
 }
 
 // commands are the constructors of all commands.
@@ -257,6 +224,7 @@ var commands = []func(*app) *cobra.Command{
 	serveCommand,
 	webCommand,
 	versionCommand,
+	manCommand,
 }
 
 // withJSON gives a reading command the flag --json.

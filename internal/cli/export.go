@@ -41,7 +41,7 @@ func exportCommand(a *app) *cobra.Command {
 			"--to writes the files of another program, where that program looks for them, and\n" +
 			"prints their paths and the command that continues the conversation there. It checks\n" +
 			"the files and lists what they cannot hold. The formats:\n\n" +
-			namesInHelp(home.ProgramFormats()),
+			strings.Join(home.ProgramFormats(), ", ") + ".",
 		Example: "  coppice export 7f3a91c2 -o talk.html\n  coppice export 7f3a91c2 --format md | less\n" +
 			"  coppice export 7f3a91c2 --to codex\n  coppice export --all --format html -o pages/",
 		GroupID:           "read",

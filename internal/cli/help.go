@@ -1,68 +1,179 @@
 package cli
 
 import (
-	"context"
-	"io"
-	"os"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
-	"charm.land/fang/v2"
 	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
+	"github.com/spf13/pflag"
 
-	"github.com/coppice-dev/coppice/render/plain"
+	"github.com/coppice-dev/coppice/render/terminal"
 )
 
-// styled has fang print help or the manual page. Nothing else goes through fang:
-// it asks the terminal for its colours whenever an error is reported, and waits
-// for an answer on standard input.
-func (a *app) styled(ctx context.Context, args ...string) {
-	out := plain.NewStyledWriter(a.data) // nothing in a help text is a stranger's
-	// Help does not settle anything. Where no colours are wanted, fang must take
-	// the terminal for a file: NO_COLOR alone would leave bold and underlined text.
-	terminal := a.screen
-	if a.settle() == nil && !a.color {
-		terminal = nil
-	}
-	root := a.rootCommand()
-	showArguments(root)
-	breakHelp(root, helpWidth(os.Stdout)-helpIndent)
-	root.SetArgs(args)
-	root.SetOut(screen{out, terminal})
-	root.SetErr(screen{a.err, a.talkScreen})
-	err := fang.Execute(ctx, root, fang.WithVersion(thisBuild().Version),
-		fang.WithErrorHandler(func(_ io.Writer, _ fang.Styles, err error) { a.sayError(err) }))
-	if err == nil {
-		_ = out.Flush()
-	}
-}
+// maxHelp is how wide help gets. Longer lines are hard to read.
+const maxHelp = 100
 
-// helpIndent is what fang puts before a line of text.
-const helpIndent = 2
-
-// helpWidth returns how wide fang makes a page.
-func helpWidth(out *os.File) int {
-	const widest = 120
-	if columns, _, err := term.GetSize(int(out.Fd())); err == nil {
-		return min(columns, widest)
+// printHelp prints what a command does, its arguments and its flags. It paints with the few
+// colours that suit every terminal, so it never has to ask one for its background, and wait.
+func (a *app) printHelp(cmd *cobra.Command) error {
+	_ = a.settle() // for the colours; help must work whatever is in the configuration
+	width := a.width()
+	if width == 0 || width > maxHelp {
+		width = maxHelp
 	}
-	return widest
-}
-
-// breakHelp breaks the lines of a command's help, and of the commands below it, between words.
-// What is left to fang breaks after the hyphens of a flag.
-func breakHelp(cmd *cobra.Command, width int) {
-	lines := strings.Split(cmd.Long, "\n")
-	for i, line := range lines {
-		if !strings.HasPrefix(line, " ") {
-			lines[i] = betweenWords(line, width)
+	var b strings.Builder
+	b.WriteString("\n" + indented(flowing(aboutOf(cmd), width-2), "  "))
+	a.helpSection(&b, "Usage", indented(usageOf(cmd), "    "))
+	if cmd.HasExample() {
+		a.helpSection(&b, "Examples", indented(examplesOf(cmd), "    "))
+	}
+	lists := helpLists(cmd)
+	column := 0
+	for _, list := range lists {
+		for _, row := range list.rows {
+			column = max(column, ansi.StringWidth(row.String()))
 		}
 	}
-	cmd.Long = strings.Join(lines, "\n")
-	for _, below := range cmd.Commands() {
-		breakHelp(below, width)
+	for _, list := range lists {
+		var rows strings.Builder
+		for _, row := range list.rows {
+			name := "    " + a.paint(cyan, row.name) + row.takes
+			about := betweenWords(row.about, max(width-column-6, 20))
+			about = strings.ReplaceAll(about, "\n", "\n"+strings.Repeat(" ", column+6))
+			rows.WriteString(terminal.Pad(name, column+6) + about + "\n")
+		}
+		a.helpSection(&b, list.title, rows.String())
 	}
+	return a.printText(strings.TrimSuffix(b.String(), "\n"))
+}
+
+func (a *app) helpSection(b *strings.Builder, title, text string) {
+	b.WriteString("\n  " + a.paint(bold, strings.ToUpper(title)) + "\n\n" + text)
+}
+
+// aboutOf returns what a command does.
+func aboutOf(cmd *cobra.Command) string {
+	if cmd.Long == "" {
+		return cmd.Short
+	}
+	return strings.TrimSpace(cmd.Long)
+}
+
+// usageOf returns how a command is typed.
+func usageOf(cmd *cobra.Command) string {
+	if cmd.HasAvailableSubCommands() {
+		return cmd.CommandPath() + " [COMMAND] [flags]"
+	}
+	return cmd.UseLine()
+}
+
+// examplesOf returns the examples of a command, from the first column on.
+func examplesOf(cmd *cobra.Command) string {
+	return strings.TrimPrefix(strings.ReplaceAll(cmd.Example, "\n  ", "\n"), "  ")
+}
+
+// helpList is a list of commands or flags in help and in the manual.
+type helpList struct {
+	title string
+	rows  []helpRow
+}
+
+// helpRow is a command or a flag: what it is called, what it takes, and what it does.
+type helpRow struct{ name, takes, about string }
+
+func (r helpRow) String() string { return r.name + r.takes }
+
+// helpLists returns the commands below a command by their groups, and its flags.
+func helpLists(cmd *cobra.Command) (lists []helpList) {
+	add := func(title string, rows []helpRow) {
+		if len(rows) > 0 {
+			lists = append(lists, helpList{title, rows})
+		}
+	}
+	for _, group := range cmd.Groups() {
+		add(group.Title, commandRows(cmd, group.ID))
+	}
+	add("Commands", commandRows(cmd, ""))
+	cmd.InitDefaultHelpFlag()
+	cmd.InitDefaultVersionFlag()
+	add("Flags", flagRows(cmd.LocalFlags()))
+	add("Flags of every command", flagRows(cmd.InheritedFlags()))
+	return lists
+}
+
+func commandRows(cmd *cobra.Command, group string) (rows []helpRow) {
+	for _, below := range cmd.Commands() {
+		isHelp := below.Name() == "help" // which cobra counts as not available
+		if below.GroupID == group && (below.IsAvailableCommand() || isHelp) {
+			rows = append(rows, helpRow{below.Name(), strings.TrimPrefix(below.Use, below.Name()), below.Short})
+		}
+	}
+	return rows
+}
+
+func flagRows(flags *pflag.FlagSet) (rows []helpRow) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
+		row := helpRow{name: "--" + f.Name}
+		if f.Shorthand != "" {
+			row.name = "-" + f.Shorthand + " " + row.name
+		}
+		if takes := argumentOf(f); f.NoOptDefVal != "" && takes != "" { // it may be left out
+			row.takes = "[=" + takes + "]"
+		} else if takes != "" {
+			row.takes = " " + takes
+		}
+		_, about := pflag.UnquoteUsage(f)
+		first, n := utf8.DecodeRuneInString(about)
+		row.about = string(unicode.ToUpper(first)) + about[n:]
+		rows = append(rows, row)
+	})
+	return rows
+}
+
+// flowing joins the lines of each paragraph and breaks them again to fit. Indented lines stay.
+func flowing(text string, width int) string {
+	var b strings.Builder
+	for _, part := range paragraphs(text) {
+		if !isIndented(part) {
+			part = betweenWords(part, width)
+		}
+		b.WriteString(part + "\n")
+	}
+	return b.String()
+}
+
+// paragraphs returns the paragraphs of a help text, each on one line, and the indented and the
+// empty lines between them as they are.
+func paragraphs(text string) (parts []string) {
+	for line := range strings.SplitSeq(text, "\n") {
+		if last := len(parts) - 1; last >= 0 && line != "" && parts[last] != "" && !isIndented(line) && !isIndented(parts[last]) {
+			parts[last] += " " + line
+		} else {
+			parts = append(parts, line)
+		}
+	}
+	return parts
+}
+
+func isIndented(line string) bool {
+	return strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t")
+}
+
+// indented puts something before each line that is not empty.
+func indented(text, before string) string {
+	var b strings.Builder
+	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
+		if line != "" {
+			line = before + strings.ReplaceAll(line, "\t", "    ")
+		}
+		b.WriteString(line + "\n")
+	}
+	return b.String()
 }
 
 // betweenWords breaks a line between words.
@@ -85,24 +196,6 @@ func betweenWords(line string, width int) string {
 	}
 	return b.String()
 }
-
-// screen shows fang which terminal a writer belongs to, so that it knows its
-// colours. Without one it has a number that no file has.
-type screen struct {
-	*plain.Writer
-	file *os.File
-}
-
-func (s screen) Fd() uintptr {
-	if s.file == nil {
-		return ^uintptr(0)
-	}
-	return s.file.Fd()
-}
-
-func (screen) Read([]byte) (int, error) { return 0, io.EOF }
-
-func (screen) Close() error { return nil }
 
 // helpCommand is the command help. Unlike cobra's own it refuses what there is no
 // help for.

@@ -3,6 +3,9 @@ package cli
 import (
 	"fmt"
 	"io"
+	"os"
+	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -30,6 +33,7 @@ func screenOfApp(t *testing.T, env map[string]string, f func(a *app)) string {
 
 // Bold and underlined text are decoration, too.
 func TestHelpIsPlainWhereNoColoursAreWanted(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		env  map[string]string
 		args []string
@@ -40,10 +44,6 @@ func TestHelpIsPlainWhereNoColoursAreWanted(t *testing.T) {
 		"a terminal":     {map[string]string{"HOME": t.TempDir()}, []string{"ls", "--help"}, true},
 		"NO_COLOR, help": {map[string]string{"NO_COLOR": "1", "HOME": t.TempDir()}, []string{"help"}, false},
 	} {
-		if c.want { // what fang asks for itself
-			t.Setenv("TERM", "xterm-256color")
-			t.Setenv("NO_COLOR", "")
-		}
 		shown := screenOfApp(t, c.env, func(a *app) {
 			if code := a.run(t.Context(), c.args); code != exitOK {
 				t.Errorf("%s: exit code %d", name, code)
@@ -54,6 +54,33 @@ func TestHelpIsPlainWhereNoColoursAreWanted(t *testing.T) {
 		}
 		if got := strings.Contains(shown, "\x1b["); got != c.want {
 			t.Errorf("%s: styles: %v, want %v:\n%q", name, got, c.want, shown)
+		}
+	}
+}
+
+// A terminal that is asked for its colours may never answer, and the reader waits.
+func TestHelpAsksTheTerminalNothing(t *testing.T) {
+	t.Parallel()
+	paints := regexp.MustCompile(`\x1b\[[0-9;]*m`)
+	for _, args := range [][]string{{"--help"}, {"help", "chat"}, {"trash"}, {"config"}, {"completion"}} {
+		slave, master := openTerminal(t)
+		shown := make(chan string)
+		go func() {
+			all, _ := io.ReadAll(master) // it ends with an error when the other end is closed
+			shown <- string(all)
+		}()
+		cmd := exec.CommandContext(t.Context(), "coppice", args...)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TERM=xterm-256color", "PAGER=cat"}
+		err := cmd.Run()
+		slave.Close()
+		text := <-shown
+		master.Close()
+		if err != nil || !strings.Contains(text, "USAGE") || !paints.MatchString(text) {
+			t.Errorf("%q: %v: that is no painted help: %q", args, err, text)
+		}
+		if rest := paints.ReplaceAllString(text, ""); strings.Contains(rest, "\x1b") {
+			t.Errorf("%q does more than paint: %q", args, rest)
 		}
 	}
 }

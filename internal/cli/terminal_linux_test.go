@@ -145,6 +145,7 @@ func tries(t *testing.T, session, files string) [][]string {
 		{"index", "status"},
 		{"index", "rebuild"},
 		{"version"},
+		{"man"},
 		{"models"},
 		{"models", odd},
 		{"help", "show"},

@@ -112,7 +112,6 @@ func JSON(text []byte) []byte {
 type cleaner struct {
 	json   bool // write \u escapes
 	unmark bool // turn the marks of Paint into what a terminal understands
-	styled bool // keep all styles: nothing in the text is untrusted
 	before rune // the last rune that was seen
 }
 

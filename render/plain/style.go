@@ -42,17 +42,11 @@ const maxStyle = 64
 // certain.
 func (c *cleaner) style(src []byte) (written []byte, n int, more bool) {
 	ours := min(len(src), len(mark))
-	switch {
-	case string(src[:ours]) == mark[:ours]:
-		if ours < len(mark) {
-			return nil, 0, true
-		}
-	case c.styled && len(src) < 2:
-		return nil, 0, true
-	case c.styled && src[1] == '[':
-		ours = 2
-	default:
+	if string(src[:ours]) != mark[:ours] {
 		return nil, 0, false
+	}
+	if ours < len(mark) {
+		return nil, 0, true
 	}
 	for i := ours; i < len(src) && i < maxStyle; i++ {
 		switch b := src[i]; {

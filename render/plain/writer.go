@@ -22,13 +22,6 @@ func NewWriter(w io.Writer) *Writer { return &Writer{w: w, c: cleaner{unmark: tr
 // NewJSONWriter returns a Writer for JSON: see [JSON].
 func NewJSONWriter(w io.Writer) *Writer { return &Writer{w: w, c: cleaner{json: true}} }
 
-// NewStyledWriter returns a Writer that keeps all styles, not only ours, and replaces
-// everything else that is not harmless. It is for text without untrusted parts, such as
-// help.
-func NewStyledWriter(w io.Writer) *Writer {
-	return &Writer{w: w, c: cleaner{unmark: true, styled: true}}
-}
-
 // Write writes p, without what is not harmless.
 func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()

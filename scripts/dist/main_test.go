@@ -109,17 +109,6 @@ func TestSameFilesGiveTheSameBytes(t *testing.T) {
 	}
 }
 
-func TestManualIsDatedByTheCommit(t *testing.T) {
-	t.Parallel()
-	page, err := dateManual([]byte(".TH COPPICE 1 \"2031-12-24\" \"coppice\"\n.SH NAME 1 \"2031-12-24\"\n"), commitTime)
-	if want := ".TH COPPICE 1 \"2026-03-01\" \"coppice\"\n.SH NAME 1 \"2031-12-24\"\n"; err != nil || string(page) != want {
-		t.Errorf("got %q, %v", page, err)
-	}
-	if _, err := dateManual([]byte("COPPICE(1)"), commitTime); err == nil {
-		t.Error("a page without a date was accepted")
-	}
-}
-
 // A version is part of file names, and must not lead elsewhere.
 func TestVersionsThatAreNoFileNamesAreRefused(t *testing.T) {
 	t.Parallel()

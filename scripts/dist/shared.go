@@ -1,17 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
-	"time"
 )
 
 // generated are the files that the program writes about itself, and the command
@@ -58,24 +54,10 @@ func (r *release) sharedFiles(ctx context.Context) ([]file, error) {
 		// The settings of whoever builds this are nobody else's.
 		cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME=", "XDG_DATA_HOME=", "COPPICE_CONFIG=", "COPPICE_HOME=", "NO_COLOR=1", "COLUMNS=80")
 		text, err := output(cmd)
-		if err == nil && g.args[0] == "man" {
-			text, err = dateManual(text, r.time)
-		}
 		if err != nil {
 			return nil, err
 		}
 		files = append(files, file{g.name, 0o644, text})
 	}
 	return files, nil
-}
-
-var manualDate = regexp.MustCompile(`\A(\.TH [A-Z]+ 1 )"\d{4}-\d{2}-\d{2}"`)
-
-// dateManual dates a manual page, which has the day on which it was printed.
-func dateManual(page []byte, at time.Time) ([]byte, error) {
-	if !manualDate.Match(page) {
-		begin, _, _ := bytes.Cut(page, []byte("\n"))
-		return nil, fmt.Errorf("the manual page begins with %q, which has no date", begin)
-	}
-	return manualDate.ReplaceAll(page, fmt.Appendf(nil, `${1}"%s"`, at.UTC().Format(time.DateOnly))), nil
 }
