@@ -278,7 +278,7 @@ func (a *App) rename(id string) tea.Cmd {
 		return a.renameTo(id, name)
 	})
 	return a.fill(p, id, func(info *home.SessionInfo) string {
-		if p.input.Value() != "" {
+		if p.input.text() != "" {
 			return "" // another one is being typed
 		}
 		given = strings.TrimSpace(plain.Line(info.Title))
@@ -298,8 +298,7 @@ func (a *App) fill(p *prompt, id string, given func(info *home.SessionInfo) stri
 				a.prompt = nil
 				a.fail(err)
 			default:
-				p.input.SetValue(given(info) + p.input.Value())
-				p.input.CursorEnd()
+				p.input.set(given(info) + p.input.text())
 			}
 			return nil
 		})

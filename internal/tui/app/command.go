@@ -39,8 +39,7 @@ func (a *App) askCommand() tea.Cmd {
 	}
 	a.commands.rewind()
 	p.earlier = &a.commands
-	p.input.ShowSuggestions = true
-	p.input.SetSuggestions(names)
+	p.input.suggest(names)
 	return nil
 }
 

@@ -143,8 +143,7 @@ func (b *base) askResume(session string, n *node) tea.Cmd {
 		}
 		return b.forkThen(session, n, resume)
 	})
-	p.input.ShowSuggestions = true
-	p.input.SetSuggestions(agents)
+	p.input.suggest(agents)
 	return nil
 }
 

@@ -4,11 +4,9 @@ import (
 	"slices"
 	"strings"
 
-	"charm.land/bubbles/v2/textinput"
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/render/terminal"
 )
 
@@ -16,7 +14,7 @@ import (
 type prompt struct {
 	app     *App
 	words   string
-	input   *textinput.Model          // nil for a question with answers
+	input   *box                      // nil for a question with answers
 	done    func(text string) tea.Cmd // of a text
 	changed func(text string) tea.Cmd // of a text that has an effect while it is typed; or nil
 	left    func() tea.Cmd            // when the text is not wanted; or nil
@@ -66,13 +64,8 @@ type answer struct {
 
 // ask asks for a text, which begins with what is given.
 func (a *App) ask(words, given string, done func(text string) tea.Cmd) *prompt {
-	input := textinput.New()
-	input.Prompt = ""
-	input.SetVirtualCursor(false)
-	input.SetValue(given)
-	input.CursorEnd()
-	input.Focus()
-	a.prompt = &prompt{app: a, words: words, input: &input, done: done}
+	a.prompt = &prompt{app: a, words: words, input: &box{}, done: done}
+	a.prompt.input.set(given)
 	return a.prompt
 }
 
@@ -108,16 +101,15 @@ func (p *prompt) press(msg tea.KeyPressMsg) tea.Cmd {
 		if msg.String() == "down" {
 			line = p.earlier.newer
 		}
-		p.input.SetValue(line())
-		p.input.CursorEnd()
+		p.input.set(line())
 		return nil
 	}
 	if msg.String() == "enter" {
 		p.app.prompt = nil
 		if p.earlier != nil {
-			p.earlier.add(p.input.Value())
+			p.earlier.add(p.input.text())
 		}
-		return p.done(strings.TrimSpace(p.input.Value()))
+		return p.done(strings.TrimSpace(p.input.text()))
 	}
 	return p.update(msg)
 }
@@ -126,13 +118,12 @@ func (p *prompt) update(msg tea.Msg) tea.Cmd {
 	if p.input == nil {
 		return nil
 	}
-	before := p.input.Value()
-	input, cmd := p.input.Update(msg)
-	*p.input = input
-	if after := input.Value(); after != before && p.changed != nil {
-		cmd = tea.Batch(cmd, p.changed(after))
+	before := p.input.text()
+	p.input.update(msg)
+	if after := p.input.text(); after != before && p.changed != nil {
+		return p.changed(after)
 	}
-	return cmd
+	return nil
 }
 
 // view returns the row and the column of the cursor.
@@ -151,6 +142,6 @@ func (p *prompt) view(width int) (string, int) {
 		return row, 0
 	}
 	used := ansi.StringWidth(row)
-	p.input.SetWidth(max(width-used-1, 8))
-	return row + plain.Again(p.input.View()), used + ansi.StringWidth(string([]rune(p.input.Value())[:p.input.Position()]))
+	text, at := p.input.view(s, max(width-used, 8))
+	return row + text, used + at
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"charm.land/bubbles/v2/textinput"
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/coppice-dev/coppice/home"
@@ -22,7 +21,7 @@ type sessions struct {
 	rows   map[int][]string // that were drawn since the last message, as if they were not selected
 	marked []string
 
-	box    textinput.Model
+	box    box
 	given  string              // what was in it at first
 	inBox  bool                // what is typed goes into the box
 	values map[string][]string // of filters, to complete them
@@ -42,10 +41,7 @@ type sessions struct {
 }
 
 func newSessions(a *App) *sessions {
-	s := &sessions{base: newBase(a), box: textinput.New(), shelf: &shelf{}, values: make(map[string][]string)}
-	s.box.Prompt = ""
-	s.box.SetVirtualCursor(false)
-	s.box.ShowSuggestions = true
+	s := &sessions{base: newBase(a), shelf: &shelf{}, values: make(map[string][]string)}
 	s.list = list.New(s.row)
 	return s
 }
@@ -54,7 +50,7 @@ func newSessions(a *App) *sessions {
 func newSessionsFor(a *App, search string) *sessions {
 	s := newSessions(a)
 	s.given = search
-	s.box.SetValue(search)
+	s.box.set(search)
 	return s
 }
 
@@ -236,7 +232,7 @@ func (s *sessions) keys() []key {
 		return append(keys, key{keys: []string{"tab"}, help: "complete, or to the list", do: s.complete},
 			key{keys: []string{"esc"}, help: "leave the search", do: s.clear})
 	}
-	if s.box.Value() != s.given || len(s.marked) > 0 {
+	if s.box.text() != s.given || len(s.marked) > 0 {
 		keys = append(keys, key{keys: []string{"esc"}, help: s.escapes(), do: s.clear})
 	}
 	keys = append(keys, key{keys: []string{"/"}, help: "search", do: s.search})
@@ -269,7 +265,7 @@ func (s *sessions) keys() []key {
 }
 
 func (s *sessions) escapes() string {
-	if s.box.Value() == s.given {
+	if s.box.text() == s.given {
 		return "clear marks"
 	}
 	return "leave the search"
@@ -278,7 +274,7 @@ func (s *sessions) escapes() string {
 func (s *sessions) openSelected() tea.Cmd {
 	row := s.selected()
 	s.inBox = false
-	s.searches.add(s.box.Value())
+	s.searches.add(s.box.text())
 	if row.hit != nil {
 		opened := newTranscript(s.App, row.hit.Name(), row.hit.Entry)
 		opened.find.text, opened.find.at = matched(row.hit), inOpened
@@ -374,48 +370,43 @@ func (s *sessions) click(x, y int) tea.Cmd {
 func (s *sessions) search() tea.Cmd {
 	s.inBox = true
 	s.searches.rewind()
-	s.box.CursorEnd()
-	return s.box.Focus()
+	s.box.set(s.box.text())
+	return nil
 }
 
 // clear goes back to all sessions.
 func (s *sessions) clear() tea.Cmd {
 	s.inBox = false
-	s.searches.add(s.box.Value())
-	s.box.Blur()
-	if s.box.Value() == s.given {
+	s.searches.add(s.box.text())
+	if s.box.text() == s.given {
 		s.marked = nil
 		return nil
 	}
-	s.box.SetValue(s.given)
+	s.box.set(s.given)
 	return s.load()
 }
 
 // recall puts an earlier search into the box, and after the first one an empty one.
 func (s *sessions) recall() tea.Cmd {
-	s.box.SetValue(s.searches.older())
-	s.box.CursorEnd()
+	s.box.set(s.searches.older())
 	s.suggest()
 	return s.load()
 }
 
 // edit types into the box. The list follows.
 func (s *sessions) edit(msg tea.Msg) tea.Cmd {
-	before := s.box.Value()
-	var cmd tea.Cmd
-	s.box, cmd = s.box.Update(msg)
-	if s.box.Value() == before {
-		return cmd
+	before := s.box.text()
+	s.box.update(msg)
+	if s.box.text() == before {
+		return nil
 	}
 	s.suggest()
-	return tea.Batch(cmd, s.load(), s.askValues())
+	return tea.Batch(s.load(), s.askValues())
 }
 
 // complete completes the filter that is typed, or else goes from the box to the list.
 func (s *sessions) complete() tea.Cmd {
-	if full := s.box.CurrentSuggestion(); full != "" && len(s.box.MatchedSuggestions()) > 0 && full != s.box.Value() {
-		s.box.SetValue(full)
-		s.box.CursorEnd()
+	if s.box.accept() {
 		s.suggest()
 		return tea.Batch(s.load(), s.askValues())
 	}
@@ -425,8 +416,7 @@ func (s *sessions) complete() tea.Cmd {
 // leaveBox goes from the box to the list. What was typed is then complete.
 func (s *sessions) leaveBox() tea.Cmd {
 	s.inBox = false
-	s.searches.add(s.box.Value())
-	s.box.Blur()
+	s.searches.add(s.box.text())
 	if s.question() == s.shelf.question {
 		return nil
 	}
@@ -441,7 +431,7 @@ func lastWord(text string) (before, word string) {
 
 // suggest offers the filters that the word in the box may become.
 func (s *sessions) suggest() {
-	before, word := lastWord(s.box.Value())
+	before, word := lastWord(s.box.text())
 	var offers []string
 	if name, _, ok := strings.Cut(word, ":"); ok {
 		for _, value := range s.values[name] {
@@ -452,7 +442,7 @@ func (s *sessions) suggest() {
 			offers = append(offers, before+name+":")
 		}
 	}
-	s.box.SetSuggestions(offers)
+	s.box.suggest(offers)
 }
 
 // filterValues are the values of a filter.
@@ -463,7 +453,7 @@ type filterValues struct {
 
 // askValues asks for the values of the filter that is typed.
 func (s *sessions) askValues() tea.Cmd {
-	_, word := lastWord(s.box.Value())
+	_, word := lastWord(s.box.text())
 	name, _, ok := strings.Cut(word, ":")
 	if _, known := s.values[name]; !ok || known {
 		return nil

@@ -67,11 +67,9 @@ func (s *sessions) boxRow(width int) (string, int) {
 	right := st.Paint(terminal.Dim, strings.Join(facts, " · "))
 	room := max(width-ansi.StringWidth(right)-5, 8)
 	before := " " + st.Paint(terminal.Bold, "/") + " "
-	if s.inBox || s.box.Value() != "" {
-		s.box.SetWidth(room - 1)
-		text := plain.Again(s.box.View())
-		at := 3 + ansi.StringWidth(string([]rune(s.box.Value())[:s.box.Position()]))
-		return before + terminal.Pad(ansi.Truncate(text, room, "…"), room) + "  " + right, min(at, room+2)
+	if s.inBox || s.box.text() != "" {
+		text, at := s.box.view(st, room)
+		return before + terminal.Pad(text, room) + "  " + right, 3 + at
 	}
 	hint := "search what was said · agent: project: tag: file: tool: since:"
 	return before + st.Paint(terminal.Dim, terminal.Pad(ansi.Truncate(hint, room, "…"), room)) + "  " + right, 3

@@ -41,7 +41,7 @@ func (s *sessions) question() question {
 
 // text is what is searched for. While a filter is typed, the beginning of its value is not.
 func (s *sessions) text() string {
-	text := s.box.Value()
+	text := s.box.text()
 	before, word := lastWord(text)
 	name, value, _ := strings.Cut(word, ":")
 	if known := s.values[name]; s.inBox && len(known) > 0 && !slices.Contains(known, value) {

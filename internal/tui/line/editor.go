@@ -137,6 +137,8 @@ func (e *Editor) move(k Kind) bool {
 		e.at = e.wordRight()
 	case CutWord:
 		e.cutOut(e.wordLeft(), e.at)
+	case CutWordRight:
+		e.cutOut(e.at, e.wordRight())
 	case CutLeft:
 		e.cutOut(e.lineStart(e.at), e.at)
 	case CutRight:

@@ -14,33 +14,34 @@ type Kind int
 
 // The keys, by what they do.
 const (
-	Unknown   Kind = iota
-	Text           // a character, or several that came together
-	Paste          // text from the clipboard, as a whole
-	Enter          // ends the message
-	NewLine        // Alt-Enter, Shift-Enter, Ctrl-J
-	Tab            //
-	Backspace      //
-	Delete         //
-	Left           //
-	Right          //
-	Up             //
-	Down           //
-	Home           //
-	End            //
-	WordLeft       // Alt-Left, Ctrl-Left, Alt-B
-	WordRight      // Alt-Right, Ctrl-Right, Alt-F
-	CutWord        // Ctrl-W, Alt-Backspace
-	CutRight       // Ctrl-K: to the end of the line
-	CutLeft        // Ctrl-U: to the beginning of the line
-	Yank           // Ctrl-Y: what was cut last
-	Escape         // Esc
-	Interrupt      // Ctrl-C
-	EOF            // Ctrl-D
-	Wipe           // Ctrl-L
-	Suspend        // Ctrl-Z
-	Search         // Ctrl-R
-	Edit           // Ctrl-G
+	Unknown      Kind = iota
+	Text              // a character, or several that came together
+	Paste             // text from the clipboard, as a whole
+	Enter             // ends the message
+	NewLine           // Alt-Enter, Shift-Enter, Ctrl-J
+	Tab               //
+	Backspace         //
+	Delete            //
+	Left              //
+	Right             //
+	Up                //
+	Down              //
+	Home              //
+	End               //
+	WordLeft          // Alt-Left, Ctrl-Left, Alt-B
+	WordRight         // Alt-Right, Ctrl-Right, Alt-F
+	CutWord           // Ctrl-W, Alt-Backspace
+	CutWordRight      // Alt-D, Alt-Delete
+	CutRight          // Ctrl-K: to the end of the line
+	CutLeft           // Ctrl-U: to the beginning of the line
+	Yank              // Ctrl-Y: what was cut last
+	Escape            // Esc
+	Interrupt         // Ctrl-C
+	EOF               // Ctrl-D
+	Wipe              // Ctrl-L
+	Suspend           // Ctrl-Z
+	Search            // Ctrl-R
+	Edit              // Ctrl-G
 )
 
 // Key is a key that was pressed.
@@ -62,7 +63,7 @@ var sequences = map[string]Kind{
 	"OA": Up, "OB": Down, "OC": Right, "OD": Left, "OH": Home, "OF": End,
 	"[1~": Home, "[7~": Home, "[4~": End, "[8~": End, "[3~": Delete,
 	"[1;3C": WordRight, "[1;5C": WordRight, "[1;3D": WordLeft, "[1;5D": WordLeft,
-	"b": WordLeft, "f": WordRight, "\x7f": CutWord, "\r": NewLine, "\n": NewLine,
+	"b": WordLeft, "f": WordRight, "d": CutWordRight, "[3;3~": CutWordRight, "\x7f": CutWord, "\r": NewLine, "\n": NewLine,
 	"[13;2u": NewLine, "[13;3u": NewLine, "[27;2;13~": NewLine, "[27;3;13~": NewLine,
 }
 

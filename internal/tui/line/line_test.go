@@ -34,6 +34,7 @@ func TestKeysEditTheText(t *testing.T) {
 		{"delete", "abc\x1b[D\x1b[D\x1b[3~", "ac"},
 		{"Ctrl-D deletes", "abc\x02\x02\x04", "ac"},
 		{"words", "one two three\x1b[1;5D\x1bb\x17X", "Xtwo three"},
+		{"cut the word to the right", "one two three\x01\x1bd\x1b[3;3~\x19!", " two! three"},
 		{"cut and yank", "one two\x15abc\x19", "abcone two"},
 		{"cut to the end", "one two\x1bb\x0b!", "one !"},
 		{"alt-enter", "one\x1b\rtwo", "one\ntwo"},
