@@ -14,9 +14,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unicode/utf8"
-
-	"golang.org/x/net/html/charset"
 
 	"github.com/coppice-dev/coppice/agent"
 )
@@ -183,29 +180,23 @@ func (k *kit) get(ctx context.Context, u *url.URL) (string, error) {
 
 // pageText returns the text of an answer.
 func pageText(response *http.Response) (string, error) {
-	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
-	body := io.LimitReader(response.Body, maxPage)
+	kind, params, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	isText := strings.HasPrefix(kind, "text/") || strings.Contains(kind, "json") || strings.Contains(kind, "xml") || strings.Contains(kind, "javascript") || kind == ""
 	if !isText {
 		return "", fmt.Errorf("it is not text but %s", kind)
 	}
-	if strings.HasPrefix(kind, "text/") {
-		decoded, err := charset.NewReader(body, response.Header.Get("Content-Type"))
-		if err != nil && !errors.Is(err, io.EOF) {
-			return "", err
-		}
-		if err == nil {
-			body = decoded
-		}
+	page, err := io.ReadAll(io.LimitReader(response.Body, maxPage))
+	if err != nil {
+		return "", err
 	}
-	if strings.Contains(kind, "html") {
-		return htmlText(body)
+	if len(page) == maxPage {
+		page = withoutTorn(page)
 	}
-	data, err := io.ReadAll(body)
-	if !utf8.Valid(data) {
-		data = []byte(strings.ToValidUTF8(string(data), "\uFFFD"))
+	text, err := decodePage(page, params["charset"])
+	if err == nil && strings.Contains(kind, "html") {
+		return htmlText(strings.NewReader(text))
 	}
-	return string(data), err
+	return text, err
 }
 
 // isPublic reports whether an address, with its port, is a public one.

@@ -77,6 +77,54 @@ func TestFetch(t *testing.T) {
 	}
 }
 
+func TestFetchReadsCharacters(t *testing.T) {
+	t.Parallel()
+	pages := map[string]struct{ kind, body, want string }{
+		"/utf8":     {"text/plain; charset=UTF-8", "日本 é", "日本 é"},
+		"/western":  {"text/plain; charset=ISO-8859-1", "caf\xe9 \x80 \x93q\x94", "café € “q”"},
+		"/windows":  {"text/html; charset=windows-1252", "<p>\x8cuvre</p>", "Œuvre"},
+		"/meta":     {"text/html", "<meta charset='latin1'><p>na\xefve</p>", "naïve"},
+		"/metautf8": {"text/html", "<meta http-equiv=Content-Type content=\"text/html; charset=utf-8\"><p>naïve \xff</p>", "naïve \uFFFD"},
+		"/mark":     {"text/plain; charset=latin1", "\uFEFFé", "é"},
+		"/nothing":  {"text/plain", "日本", "日本"},
+		"/guess":    {"text/plain", "caf\xe9", "café"},
+		"/json":     {"application/json", "{\"a\":\"é\"}", "{\"a\":\"é\"}"},
+	}
+	strange := map[string]struct{ kind, body string }{
+		"shift_jis": {"text/html; charset=shift_jis", "\x93\xfa"},
+		"gbk":       {"text/html", "<meta charset=gbk>\xc8\xd5"},
+		"utf-16":    {"text/plain", "\xff\xfea\x00"},
+	}
+	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		kind, body := pages[r.URL.Path].kind, pages[r.URL.Path].body
+		if other, ok := strange[r.URL.Path[1:]]; ok {
+			kind, body = other.kind, other.body
+		}
+		if r.URL.Path == "/endless" { // it is cut off in the middle of a character
+			kind, body = "text/plain", strings.Repeat("日", 2<<20)
+		}
+		w.Header().Set("Content-Type", kind)
+		_, _ = w.Write([]byte(body))
+	}))
+	defer h.Close()
+	r, err := tools.NewRules("", []string{"fetch(127.0.0.1:*)"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBench(t, tools.Options{Rules: r})
+	for path, page := range pages {
+		if got := b.run("fetch", "url", h.URL+path); got != page.want {
+			t.Errorf("%s: %q, want %q", path, got, page.want)
+		}
+	}
+	if got := b.run("fetch", "url", h.URL+"/endless"); !strings.HasPrefix(got, "日") || !strings.HasSuffix(got, "日") {
+		t.Errorf("a page that is cut off ends with %q", got[max(0, len(got)-10):])
+	}
+	for name := range strange {
+		b.fails(`the page is in "`+name+`", which fetch cannot read`, "fetch", "url", h.URL+"/"+name)
+	}
+}
+
 // A rule is for the usual ports unless it names another, and no rule for every host reaches
 // what is not public. What the person is told is not public, they can approve.
 func TestFetchAsksAboutWhatIsNotPublic(t *testing.T) {
