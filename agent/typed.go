@@ -103,7 +103,7 @@ func schemaOf(t reflect.Type) (*schema, error) {
 }
 
 // where matches how the library names the place of an error in the arguments.
-var where = regexp.MustCompile(`validating (root|/\S*): `)
+var where = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`validating (root|/\S*): `) })
 
 // check returns arguments that fit the schema, without those that are null.
 func (s *schema) check(input json.RawMessage) (json.RawMessage, error) {
@@ -137,10 +137,10 @@ func (s *schema) check(input json.RawMessage) (json.RawMessage, error) {
 	if err := s.resolved.Validate(values); err != nil {
 		text := err.Error()
 		at := ""
-		if found := where.FindAllStringSubmatch(text, -1); len(found) > 1 {
+		if found := where().FindAllStringSubmatch(text, -1); len(found) > 1 {
 			at = strings.ReplaceAll(found[len(found)-1][1][1:], "properties/", "") + ": "
 		}
-		return nil, fmt.Errorf("the arguments do not fit: %s%s; the arguments are %s", at, where.ReplaceAllString(text, ""), strings.Join(s.names, ", "))
+		return nil, fmt.Errorf("the arguments do not fit: %s%s; the arguments are %s", at, where().ReplaceAllString(text, ""), strings.Join(s.names, ", "))
 	}
 	return json.Marshal(given)
 }

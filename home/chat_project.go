@@ -18,6 +18,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/session/files"
@@ -180,7 +181,7 @@ func (p *Project) readServers(text []byte, getenv func(string) string) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(file.Servers)) {
 		s := file.Servers[name]
-		made := server{ToolServer: ToolServer{Name: notInName.ReplaceAllString(name, "_"), URL: expand(s.URL), Header: make(http.Header), Dir: p.Path}}
+		made := server{ToolServer: ToolServer{Name: notInName().ReplaceAllString(name, "_"), URL: expand(s.URL), Header: make(http.Header), Dir: p.Path}}
 		switch {
 		case s.URL == "" && s.Command == "":
 			return fmt.Errorf("the server %q has neither a command nor a url", name)
@@ -221,7 +222,7 @@ func atLine(text []byte, err error) error {
 	return fmt.Errorf("line %d: %w", 1+bytes.Count(text[:min(at, int64(len(text)))], []byte("\n")), err)
 }
 
-var notInName = regexp.MustCompile(`[^\w-]+`)
+var notInName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^\w-]+`) })
 
 // list returns what a trusted project has for a setting that is a list.
 func (p *Project) list(key string) []string {

@@ -142,13 +142,13 @@ func (s *server) connect(ctx context.Context, dir string, slow func()) (connecte
 }
 
 // serverName is a name that a person gave to a server.
-var serverName = regexp.MustCompile(`^([\w-]+):\s+`)
+var serverName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([\w-]+):\s+`) })
 
 // serversOf returns the servers of a request, and those of a project that is trusted.
 func serversOf(r *ChatRequest, p *Project) (all []server) {
 	for _, where := range r.Servers {
 		one := server{shown: where}
-		if m := serverName.FindStringSubmatch(where); m != nil {
+		if m := serverName().FindStringSubmatch(where); m != nil {
 			one.Name, where = m[1], where[len(m[0]):]
 		} else if words := strings.Fields(where); len(words) > 0 && !strings.Contains(words[0], "://") {
 			one.Name = strings.TrimSuffix(filepath.Base(words[0]), ".exe")

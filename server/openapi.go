@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -109,13 +110,13 @@ func schemaName(t reflect.Type, hint string) string {
 	return strings.ToUpper(pkg[:1]) + pkg[1:] + name
 }
 
-var pathName = regexp.MustCompile(`\{(\w+)\}`)
+var pathName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{(\w+)\}`) })
 
 // describe returns an operation with what HTTP needs to know about it.
 func describe(op *home.Operation, registry huma.Registry) *described {
 	d := &described{Operation: op, registry: registry}
 	d.method, d.path, _ = strings.Cut(op.Route, " ")
-	for _, name := range pathName.FindAllStringSubmatch(d.path, -1) {
+	for _, name := range pathName().FindAllStringSubmatch(d.path, -1) {
 		d.inPath = append(d.inPath, name[1])
 	}
 	d.inBody = d.method != http.MethodGet && d.method != http.MethodDelete && !op.Reads

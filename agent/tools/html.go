@@ -5,6 +5,7 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"sync"
 
 	"golang.org/x/net/html"
 )
@@ -16,8 +17,8 @@ var (
 		"p": "\n\n", "div": "\n", "br": "\n", "tr": "\n", "ul": "\n", "ol": "\n", "table": "\n\n", "pre": "\n\n", "blockquote": "\n\n", "section": "\n\n", "article": "\n\n",
 		"li": "\n- ", "h1": "\n\n# ", "h2": "\n\n## ", "h3": "\n\n### ", "h4": "\n\n#### ", "td": " ", "th": " ",
 	}
-	manySpaces = regexp.MustCompile(`[ \t\r\n]+`)
-	manyLines  = regexp.MustCompile(`\s*\n\s*\n\s*`)
+	manySpaces = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[ \t\r\n]+`) })
+	manyLines  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\s*\n\s*\n\s*`) })
 )
 
 // htmlText returns what a person reads on a page. Links keep their addresses.
@@ -33,7 +34,7 @@ func htmlText(r io.Reader) (string, error) {
 			if err := z.Err(); !errors.Is(err, io.EOF) {
 				return "", err
 			}
-			return strings.TrimSpace(manyLines.ReplaceAllString(out.String(), "\n\n")), nil
+			return strings.TrimSpace(manyLines().ReplaceAllString(out.String(), "\n\n")), nil
 		}
 		t := z.Token()
 		switch {
@@ -44,7 +45,7 @@ func htmlText(r io.Reader) (string, error) {
 		case kind == html.TextToken && pre > 0:
 			out.WriteString(t.Data)
 		case kind == html.TextToken:
-			out.WriteString(manySpaces.ReplaceAllString(t.Data, " "))
+			out.WriteString(manySpaces().ReplaceAllString(t.Data, " "))
 		case kind == html.StartTagToken && hiddenElements[t.Data]:
 			hidden = t.Data
 		case kind == html.StartTagToken && t.Data == "a":

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"mvdan.cc/sh/v3/pattern"
 
@@ -205,12 +206,12 @@ func isIgnored(rules []ignoreRule, name string, isDir bool) bool {
 	return false
 }
 
-var braces = regexp.MustCompile(`\{([^{}]*)\}`)
+var braces = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{([^{}]*)\}`) })
 
 // glob returns what a pattern for paths matches: * and ? within a name, ** any number of
 // names, [ab] and {a,b}.
 func glob(text string) (*regexp.Regexp, error) {
-	text = braces.ReplaceAllStringFunc(text, func(s string) string {
+	text = braces().ReplaceAllStringFunc(text, func(s string) string {
 		return "@(" + strings.ReplaceAll(s[1:len(s)-1], ",", "|") + ")"
 	})
 	expr, err := pattern.Regexp(text, pattern.Filenames|pattern.EntireString|pattern.GlobLeadingDot|pattern.ExtendedOperators)

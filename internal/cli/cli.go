@@ -65,6 +65,9 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root := a.rootCommand()
 	args = impliedChat(root, args)
 	a.args = args
+	if isCompletion(args) {
+		a.completeFlags(root)
+	}
 	root.Version = thisBuild().Version
 	root.SetArgs(args)
 	root.SetIn(a.stdin)
@@ -168,7 +171,6 @@ func (a *app) rootCommand() *cobra.Command {
 		cmd.SuggestFor = otherNames[cmd.Name()]
 	}
 	a.pageLong(root)
-	a.completeFlags(root)
 	plainUsage(root)
 	root.SetFlagErrorFunc(a.plainFlag)
 	return root

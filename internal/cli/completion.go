@@ -66,9 +66,32 @@ func (a *app) completeEntries(cmd *cobra.Command, args []string, _ string) ([]co
 	return offers, cobra.ShellCompDirectiveNoFileComp
 }
 
+// isCompletion reports whether a shell asks what could be typed next.
+func isCompletion(args []string) bool {
+	return slices.Contains(args, cobra.ShellCompRequestCmd) || slices.Contains(args, cobra.ShellCompNoDescRequestCmd)
+}
+
 // completeFlags offers values for flags by their names, in every command that has them, so
 // that a shell never offers file names where no file is meant.
-func (a *app) completeFlags(cmd *cobra.Command) {
+func (a *app) completeFlags(root *cobra.Command) {
+	offers := a.flagOffers()
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		for name, offer := range offers {
+			f := cmd.Flag(name)
+			if _, has := cmd.GetFlagCompletionFunc(name); f != nil && !has && f.Value.Type() != "bool" {
+				_ = cmd.RegisterFlagCompletionFunc(name, offer)
+			}
+		}
+		for _, below := range cmd.Commands() {
+			visit(below)
+		}
+	}
+	visit(root)
+}
+
+// flagOffers returns what is offered for the flags of a name.
+func (a *app) flagOffers() map[string]cobra.CompletionFunc {
 	fixed := func(words ...string) cobra.CompletionFunc {
 		return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
 	}
@@ -89,15 +112,7 @@ func (a *app) completeFlags(cmd *cobra.Command) {
 	for _, dir := range []string{"cwd", "dir"} {
 		offers[dir] = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
 	}
-	for name, offer := range offers {
-		f := cmd.Flag(name)
-		if _, has := cmd.GetFlagCompletionFunc(name); f != nil && !has && f.Value.Type() != "bool" {
-			_ = cmd.RegisterFlagCompletionFunc(name, offer)
-		}
-	}
-	for _, below := range cmd.Commands() {
-		a.completeFlags(below)
-	}
+	return offers
 }
 
 // filterValues are the values of the filters that do not depend on what there is.

@@ -27,6 +27,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"regexp"
+	"sync"
 
 	"github.com/coppice-dev/coppice/redact"
 	"github.com/coppice-dev/coppice/session"
@@ -78,8 +79,10 @@ func cleanEntry(e *session.Entry, line []byte, c *cleaner) ([]redact.Finding, er
 
 // structure matches the paths of what holds a session together. Replacing one would
 // break the tree.
-var structure = regexp.MustCompile(`^(type|id|parent_id|timestamp|parent_session|` +
-	`[a-z_]+\.(target_id|from_id|first_kept_entry_id)|merge\.entry_ids\[\d+\])$|\.blob$`)
+var structure = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(type|id|parent_id|timestamp|parent_session|` +
+		`[a-z_]+\.(target_id|from_id|first_kept_entry_id)|merge\.entry_ids\[\d+\])$|\.blob$`)
+})
 
 // cleaner cleans the lines and the blobs of a session.
 type cleaner struct {
@@ -98,7 +101,7 @@ func (c *cleaner) see(data []byte) {
 
 func newCleaner(s *redact.Scanner) *cleaner {
 	scan, raw := *s, *s
-	scan.Keep = structure.MatchString
+	scan.Keep = structure().MatchString
 	raw.SameLength = true
 	return &cleaner{scan: &scan, raw: &raw}
 }

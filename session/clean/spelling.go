@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf16"
 )
 
@@ -51,7 +52,7 @@ func spellings(secret string) []string {
 	for _, form := range meanings {
 		for _, encoded := range []string{url.QueryEscape(form), url.PathEscape(form)} {
 			add(encoded)
-			add(lowerPercent.ReplaceAllStringFunc(encoded, strings.ToLower))
+			add(lowerPercent().ReplaceAllStringFunc(encoded, strings.ToLower))
 		}
 		for before := range 3 {
 			add(inBase64(base64.RawStdEncoding, form, before))
@@ -62,7 +63,7 @@ func spellings(secret string) []string {
 }
 
 // lowerPercent matches what is percent-encoded: some programs write it in lower case.
-var lowerPercent = regexp.MustCompile(`%[0-9A-F]{2}`)
+var lowerPercent = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`%[0-9A-F]{2}`) })
 
 // inBase64 returns the base64 digits of a text with a number of bytes before it. The
 // digits at its ends, which also depend on what is around it, are left out.

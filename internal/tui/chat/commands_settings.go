@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/charmbracelet/x/ansi"
 
@@ -58,7 +59,7 @@ func (u *ui) cmdContext(ctx context.Context, argument string) error {
 }
 
 // pathWord is a path among others: in quotes, or with a backslash before each space.
-var pathWord = regexp.MustCompile(`-?"[^"]*"|(\\ |\S)+`)
+var pathWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`-?"[^"]*"|(\\ |\S)+`) })
 
 // pathsIn returns the paths in the argument of a command. Spaces separate them, unless all of it
 // is one file, as Tab completes it.
@@ -66,7 +67,7 @@ func (u *ui) pathsIn(argument string) []string {
 	if _, err := os.Stat(u.chat.Path(strings.TrimPrefix(argument, "-"))); err == nil {
 		return []string{argument}
 	}
-	words := pathWord.FindAllString(argument, -1)
+	words := pathWord().FindAllString(argument, -1)
 	for i := range words {
 		words[i] = strings.NewReplacer(`"`, "", `\ `, " ").Replace(words[i])
 	}

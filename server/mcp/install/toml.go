@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/pelletier/go-toml/v2"
 )
@@ -180,10 +181,10 @@ func tomlValue(v any) string {
 // tomlString writes a string as JSON does, which TOML reads.
 func tomlString(text string) string { return encode(text, "", "") }
 
-var bareKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+var bareKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]+$`) })
 
 func tomlKey(name string) string {
-	if bareKey.MatchString(name) {
+	if bareKey().MatchString(name) {
 		return name
 	}
 	return tomlString(name)
