@@ -33,16 +33,16 @@ func TestMain(m *testing.M) {
 //
 //	COPPICE_SOAK=300 go test ./bench/histories -run TestProcesses -v -timeout 1h
 func TestProcesses(t *testing.T) {
-	for name, where := range map[string]func() string{
-		"files":    func() string { return filepath.Join(t.TempDir(), "sessions") },
-		"postgres": func() string { return postgrestest.URL(t) },
+	for name, where := range map[string]func(*testing.T) string{
+		"files":    func(t *testing.T) string { return filepath.Join(t.TempDir(), "sessions") },
+		"postgres": func(t *testing.T) string { return postgrestest.URL(t) },
 		// Who meets another there fails, and must begin again.
-		"serializable": func() string { return postgrestest.URL(t) + "&default_transaction_isolation=serializable" },
+		"serializable": func(t *testing.T) string { return postgrestest.URL(t) + "&default_transaction_isolation=serializable" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := &plan{
-				where: where(), records: t.TempDir(), ops: soak.N(3000), processes: 3, kills: soak.N(2),
+				where: where(t), records: t.TempDir(), ops: soak.N(3000), processes: 3, kills: soak.N(2),
 				killAfter: time.Second / 2, child: []string{childEnv + "=1"},
 			}
 			h, err := c.run(t.Context())

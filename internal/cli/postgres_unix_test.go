@@ -11,6 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/coppice-dev/coppice/internal/needs"
 	"github.com/coppice-dev/coppice/internal/postgrestest"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/postgres"
@@ -18,6 +19,7 @@ import (
 
 // TestScriptsOnPostgres runs scripts that do not look into a directory on a home in a database.
 func TestScriptsOnPostgres(t *testing.T) {
+	needs.This(t, needs.PostgreSQL)
 	runScripts(t, func(env *testscript.Env) string { return inDatabase(t, env.WorkDir+"/sessions") },
 		"branch", "chat_tools", "compact", "export_redact", "fork", "images", "import_ways", "ipc", "limits",
 		"mcp", "merge", "names", "organise", "resume", "search", "serve", "tasks")
@@ -25,6 +27,7 @@ func TestScriptsOnPostgres(t *testing.T) {
 
 // TestMigrate is the script of what only a home in a database has.
 func TestMigrate(t *testing.T) {
+	needs.This(t, needs.PostgreSQL)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/postgres",
 		Setup: func(env *testscript.Env) error {
