@@ -90,7 +90,7 @@ func sayHowToRepeat(t testing.TB) {
 // repeat returns the command that repeats a test with the random numbers of this process.
 func repeat(test string) string {
 	var b strings.Builder
-	for _, name := range []string{env, "COPPICE_TEST_HOME"} {
+	for _, name := range []string{env, "COPPICE_TEST_FULL", "COPPICE_TEST_HOME"} {
 		if value, set := os.LookupEnv(name); set {
 			fmt.Fprintf(&b, "%s=%s ", name, value)
 		}

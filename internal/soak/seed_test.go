@@ -122,25 +122,28 @@ func TestPanic(t *testing.T) {
 
 var (
 	found   = regexp.MustCompile(`found \d+`)
-	command = regexp.MustCompile(`to repeat it: (?:COPPICE_SOAK=2 )?(COPPICE_SEED=\d+) go test (?:-short )?(?:-race )?(\S+) -run '(.*)'\n`)
+	command = regexp.MustCompile(`to repeat it: ((?:COPPICE_[A-Z_]+=\d )*)(COPPICE_SEED=\d+) go test (?:-short )?(?:-race )?(\S+) -run '(.*)'\n`)
 )
 
 // What fails prints the command that repeats it.
 func TestRepeat(t *testing.T) {
 	t.Parallel()
 	for _, test := range []string{"TestFailInCheck", "TestFailInRand"} {
-		for _, env := range [][]string{{"COPPICE_SEED=random", "COPPICE_SOAK=2"}, nil} {
+		for _, env := range [][]string{{"COPPICE_SOAK=2", "COPPICE_TEST_FULL=1", "COPPICE_SEED=random"}, nil} {
 			out := run(only("^"+test+"$"), env...)
 			said := command.FindStringSubmatch(out)
 			if said == nil {
 				t.Errorf("%s %v: no command in\n%s", test, env, out)
 				continue
 			}
-			if want := "github.com/coppice-dev/coppice/internal/soak"; said[2] != want {
-				t.Errorf("%s %v: the command is for %s, want %s", test, env, said[2], want)
+			if want := "github.com/coppice-dev/coppice/internal/soak"; said[3] != want {
+				t.Errorf("%s %v: the command is for %s, want %s", test, env, said[3], want)
+			}
+			if set := strings.Fields(said[1]); len(env) > 0 && !slices.Equal(set, env[:2]) {
+				t.Errorf("%s %v: the command sets %v", test, env, set)
 			}
 			want := found.FindString(out)
-			if again := run(only(said[3]), said[1]); want == "" || found.FindString(again) != want {
+			if again := run(only(said[4]), said[2]); want == "" || found.FindString(again) != want {
 				t.Errorf("%s %v: %q is not found again with %s:\n%s", test, env, want, said[0], again)
 			}
 		}
