@@ -33,6 +33,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	_ "github.com/coppice-dev/coppice/home/all"
 	"github.com/coppice-dev/coppice/internal/cli"
 )
 

@@ -86,7 +86,7 @@ var planted = regexp.MustCompile(`("(?:text|content|title|cwd|message|command|ou
 // secrets into every text of them.
 func (h *house) plantSources() {
 	h.Helper()
-	files, err := filepath.Glob("../../transcript/format/*/testdata")
+	files, err := filepath.Glob("../../transcript/format/testdata/*")
 	h.must(err)
 	if len(files) == 0 {
 		h.Fatal("there are no transcripts to put secrets into")
@@ -101,7 +101,7 @@ func (h *house) plantSources() {
 			n++
 			text, err := os.ReadFile(path)
 			h.must(err)
-			place := filepath.Join(h.sources, strings.TrimPrefix(path, "../../transcript/format"))
+			place := filepath.Join(h.sources, strings.TrimPrefix(path, "../../transcript/format/testdata"))
 			h.must(os.MkdirAll(filepath.Dir(place), 0o700))
 			text = planted.ReplaceAll(text, []byte("${1}DB_PASSWORD="+strings.ReplaceAll(h.password, "$", "$$")+" bare "+strings.ReplaceAll(h.password, "$", "$$")+" and "+h.token+" "))
 			if ext == ".md" {
