@@ -10,7 +10,7 @@
 //	transcript      the files of other programs
 //	redact          secrets in text
 //	index           lists, search and costs
-//	home            every operation of the command line, for other programs
+//	home            every operation of the command line, for other programs; import home/all with it
 //	client          a home on another machine
 //	server          a home for other machines: HTTP; server/ipc and server/mcp have other protocols
 //	render          conversations for people: terminal, Markdown, HTML

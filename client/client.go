@@ -7,6 +7,8 @@
 //	defer h.Close()
 //	list, err := h.Sessions.List(ctx, home.ListRequest{Limit: 10})
 //
+// It links neither SQLite nor any other store: what needs them is done by the server.
+//
 // It is a home.Home like any other, so every program that uses one can use it. The server
 // performs the operations. Conversations, chats, and operations that read or write files (an
 // import, an export to a path) run here, on the sessions of the server.

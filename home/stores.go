@@ -86,6 +86,8 @@ func (s *Settings) locate(where string) (location, error) {
 			Op: "open home", Err: session.Invalidf("this home is on another machine"),
 			Hint: "a program opens it with package client, the command line with --server or --dir",
 		}
+	case len(parts.Databases) == 0 && strings.HasPrefix(rest, "//") && u.Scheme != inFiles.scheme:
+		return location{}, without("open home", "databases")
 	case strings.HasPrefix(rest, "//"), u.Scheme == inFiles.scheme:
 		return location{}, &session.Error{
 			Op: "open home", Path: u.Redacted(), Err: session.Invalidf("unknown kind of URL"),

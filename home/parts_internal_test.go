@@ -1,0 +1,50 @@
+package home
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coppice-dev/coppice/session"
+)
+
+// A program that registers no parts keeps sessions and reads them. What needs a part says which
+// one is missing and how to get it. Not parallel: it changes what the program has.
+func TestWithoutParts(t *testing.T) {
+	had := parts
+	parts = Parts{}
+	t.Cleanup(func() { parts = had })
+	ctx := t.Context()
+	h, err := Open(ctx, filepath.Join(t.TempDir(), "sessions"), &Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	made, err := h.Sessions.Create(ctx, CreateRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Entries.Append(ctx, AppendRequest{
+		Session: made.Session, Message: &session.MessageEntry{Role: session.RoleUser, Content: []session.Content{session.Text("Hello!")}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	export := func(format string) error {
+		_, err := h.Transfer.Export(ctx, ExportRequest{OpenRequest: OpenRequest{Session: made.Session}, Format: format}, func(ExportPiece) error { return nil })
+		return err
+	}
+	_, listErr := h.Sessions.List(ctx, ListRequest{})
+	_, countErr := counterNamed("o200k", "", "")
+	_, connectErr := new(server).connect(ctx, "", func() {})
+	_, openErr := Open(ctx, "postgres://localhost/sessions", nil)
+	for what, err := range map[string]error{
+		"an index": listErr, "pages in HTML": export(ExportHTML), "pages in Markdown": export(ExportMarkdown),
+		"exact counters": countErr, "MCP": connectErr, "databases": openErr,
+	} {
+		var e *session.Error
+		if !errors.As(err, &e) || !strings.Contains(e.Err.Error(), "built without "+what) || !strings.Contains(e.Hint, "home/all") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
