@@ -69,6 +69,37 @@ func TestNeighboursAreLost(t *testing.T) {
 	}
 }
 
+// The id of a session that is missing means its conversation, although the ids of other sessions
+// begin with it.
+func TestLostIDIsNoBeginning(t *testing.T) {
+	t.Parallel()
+	for _, others := range [][]string{{"b0x"}, {"b0x", "b0x-copy"}} {
+		h, dir := keptHome(t)
+		write := func(name, text string) {
+			if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, name+".jsonl"), []byte(text), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		message := func(id, text string) string {
+			return `{"type":"message","id":"` + id + `","parent_id":null,"timestamp":"2026-01-02T03:04:05Z","message":{"role":"user","content":[{"type":"text","text":"` + text + `"}]}}` + "\n"
+		}
+		write("later", `{"type":"session","version":1,"id":"later","timestamp":"2026-01-02T03:04:05Z","cwd":"/","parent_session":"b0","relation":"continuation","continuation":1}`+"\n"+message("m1", "of the lost one"))
+		for _, name := range others {
+			write(name, `{"type":"session","version":1,"id":"`+name+`","timestamp":"2026-01-02T03:04:05Z","cwd":"/"}`+"\n"+message("m2", "of another"))
+		}
+		must[*home.ListResult](t)(h.Sessions.List(t.Context(), home.ListRequest{}))
+		info := must[*home.SessionInfo](t)(h.Sessions.Get(t.Context(), home.SessionRequest{Session: "b0"}))
+		c := must[*home.Conversation](t)(h.Conversation(t.Context(), home.OpenRequest{Session: "b0"}))
+		path := must[[]session.Entry](t)(c.PathTo(""))
+		if info.ID != "b0" || len(path) == 0 || session.TextOf(path[len(path)-1].Message.Content) != "of the lost one" {
+			t.Errorf("beside %v it is %s, and ends with %+v", others, info.ID, path)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // Of random chains, with all that may happen to their files, the list says what a reader
 // of the conversation finds: which sessions, which messages, and one title.
 func TestListsOfRandomChains(t *testing.T) {

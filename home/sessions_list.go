@@ -353,12 +353,7 @@ func (h *Home) indexed(ctx context.Context, given string) (*index.Session, error
 	if err != nil {
 		return nil, err
 	}
-	name, err := h.resolve(ctx, given)
-	if errors.Is(err, session.ErrNotExist) {
-		if lost, lostErr := h.resolveLost(ctx, given); lostErr == nil {
-			name, err = lost, nil
-		}
-	}
+	name, err := h.resolveConversation(ctx, given)
 	if err != nil {
 		return nil, err
 	}

@@ -316,6 +316,27 @@ func sessionsByKey(ctx context.Context, st store.Store, key string) ([]string, e
 	return found, nil
 }
 
+// resolveConversation is resolve for an operation on a conversation. That is also known by the
+// ids of its sessions that are missing, which count for more than the beginning of another id.
+func (h *Home) resolveConversation(ctx context.Context, given string) (string, error) {
+	name, err := h.resolve(ctx, given)
+	_, isAmbiguous := errors.AsType[*AmbiguousError](err)
+	switch {
+	case h.remote != nil:
+	case errors.Is(err, session.ErrNotExist):
+		if lost, lostErr := h.resolveLost(ctx, given); lostErr == nil {
+			return lost, nil
+		}
+	case isAmbiguous, err == nil && name != given && strings.HasPrefix(name, given):
+		if ix := h.builtIndex(ctx); ix != nil {
+			if lost, lostErr := ix.Lost(ctx, given); lostErr == nil && slices.Contains(lost, given) {
+				return given, nil
+			}
+		}
+	}
+	return name, err
+}
+
 // resolveLost returns the id of a missing session that a person named and whose
 // conversation still exists.
 func (h *Home) resolveLost(ctx context.Context, given string) (string, error) {

@@ -119,12 +119,7 @@ func (h *Home) find(ctx context.Context, given string) (alone *Conversation, cha
 
 // findBy is find with a choice of how to open a session.
 func (h *Home) findBy(ctx context.Context, given string, open func(name string) (*Conversation, error)) (alone *Conversation, chain session.Linked, err error) {
-	name, err := h.resolve(ctx, given)
-	if errors.Is(err, session.ErrNotExist) {
-		if lost, lostErr := h.resolveLost(ctx, given); lostErr == nil {
-			name, err = lost, nil
-		}
-	}
+	name, err := h.resolveConversation(ctx, given)
 	if err != nil {
 		return nil, chain, err
 	}
@@ -192,15 +187,17 @@ func (h *Home) naming(ctx context.Context, missing string) ([]string, error) {
 // linksOf returns the names of the sessions that a person means: those of a conversation that
 // exist or, with link, only the one that is named.
 func (h *Home) linksOf(ctx context.Context, given string, link bool) ([]string, error) {
-	name, err := h.resolve(ctx, given)
-	if errors.Is(err, session.ErrNotExist) && !link {
-		if lost, lostErr := h.resolveLost(ctx, given); lostErr == nil {
-			c, err := h.chainOf(ctx, lost)
-			return c.Links, err
-		}
-	}
-	if err != nil || link {
+	if link {
+		name, err := h.resolve(ctx, given)
 		return []string{name}, err
+	}
+	name, err := h.resolveConversation(ctx, given)
+	if err != nil {
+		return nil, err
+	}
+	if there, err := h.exactly(ctx, name); err != nil || there == "" { // it is missing
+		c, chainErr := h.chainOf(ctx, name)
+		return c.Links, errors.Join(err, chainErr)
 	}
 	// A session that cannot be read is not part of a chain, but the person means it all the
 	// same.

@@ -82,12 +82,11 @@ func (h *Home) read(ctx context.Context, r OpenRequest, do func(c *Conversation)
 // view calls use with a conversation that stays open. If it was replaced, it is opened again.
 func (h *Home) view(ctx context.Context, r OpenRequest, use func(v *viewed) error) error {
 	// What is open is looked up, too: it may have been removed, or may have left a part of the home.
-	name, err := h.resolve(ctx, r.Session)
-	if errors.Is(err, session.ErrNotExist) && !r.Link {
-		if lost, lostErr := h.resolveLost(ctx, r.Session); lostErr == nil {
-			name, err = lost, nil
-		}
+	resolve := h.resolveConversation
+	if r.Link {
+		resolve = h.resolve
 	}
+	name, err := resolve(ctx, r.Session)
 	if err != nil {
 		return err
 	}
