@@ -9,6 +9,7 @@ var (
 	numberBytes  = newAlphabet("0-9eE.+-")
 	hexDigits    = newAlphabet("0-9a-fA-F")
 	hexDash      = newAlphabet("0-9a-fA-F-")
+	dollarDigits = newAlphabet("a-z0-9$")
 	base32       = newAlphabet("A-Z2-7")
 	letterDigits = newAlphabet("A-Za-z0-9")
 	lowerDigits  = newAlphabet("a-z0-9")

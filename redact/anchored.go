@@ -142,6 +142,67 @@ func matchAuthorization(l *look, at, n int) (candidate, bool) {
 	return candidate{kind: kind, span: span{from, from + len(value)}, shown: text[at:from], secret: from}, true
 }
 
+// schemes are what may come before a token in the header Authorization, besides Bearer and
+// Basic.
+var schemes = []string{"token", "apikey", "api-key", "key", "oauth", "ssws", "splunk", "geniekey"}
+
+// matchAuthorizationHeader looks at the name of the header. Its value is a token, perhaps after
+// a scheme. What comes before the value has a limit, and the run of the value is remembered.
+func matchAuthorizationHeader(l *look, at, n int) (candidate, bool) {
+	text, i := l.text, at+n
+	skip := func() {
+		for i < len(text) && i-at < 40 && (text[i] == ' ' || text[i] == ':' || text[i] == '=' || text[i] == '\\' || isQuote(text[i])) {
+			i++
+		}
+	}
+	if skip(); i == at+n {
+		return candidate{}, false
+	}
+	for _, scheme := range schemes {
+		if after := i + len(scheme); hasFold(text[i:], scheme) && after < len(text) && text[after] == ' ' {
+			i = after
+			skip()
+			break
+		}
+	}
+	l.work += i - at
+	run := l.run(tokenBytes, i)
+	if run.end-i < minRandom || run.start > i {
+		return candidate{}, false
+	}
+	if tail := l.bodyTail(run); tail.hasStandIn(i) || tail.hasScheme(i) || !tail.isRandom(i) {
+		return candidate{}, false
+	}
+	return candidate{kind: "bearer-token", span: span{i, run.end}, shown: text[at:i], secret: i}, true
+}
+
+// matchOTP looks at the address of a one-time password, which has its secret. What it examines
+// has a limit, and each address is examined once.
+func matchOTP(l *look, at, n int) (candidate, bool) {
+	const most = 300
+	text := l.text[:min(len(l.text), at+n+most)]
+	if at < l.otpEnd {
+		return candidate{}, false
+	}
+	end := at + n
+	for end < len(text) && text[end] > ' ' && !isQuote(text[end]) {
+		end++
+	}
+	l.otpEnd = end
+	l.work += end - at
+	name := bytes.Index(text[at:end], []byte("secret="))
+	if name < 0 {
+		return candidate{}, false
+	}
+	from := at + name + len("secret=")
+	value := text[from : from+base32.run(bytes.ToUpper(text[from:end]))]
+	l.otpEnd = from + len(value)
+	if len(value) < minRandom || isStandIn(value) || !isVaried(value) {
+		return candidate{}, false
+	}
+	return candidate{kind: "otp-secret", span: span{from, from + len(value)}, shown: text[at : at+n], secret: from}, true
+}
+
 // isBasic reports whether a text is a user and a password in base64.
 func isBasic(value []byte) bool {
 	if len(value) < 8 {
@@ -205,28 +266,46 @@ func matchURL(l *look, at, n int) (candidate, bool) {
 	rest = rest[:userBytes.run(rest)]
 	l.work += len(rest)
 	colon, at2 := bytes.IndexByte(rest, ':'), bytes.LastIndexByte(rest, '@')
-	if colon < 0 || at2 < colon {
+	if at2 < 0 {
 		return candidate{}, false
 	}
-	user, password, host := rest[:colon], rest[colon+1:at2], rest[at2+1:]
-	if len(password) < 4 || isWeak(user, password) || isStandIn(password) || isExampleHost(host) {
+	if colon < 0 || colon > at2 {
+		colon = at2
+	}
+	user, host := rest[:colon], rest[at2+1:]
+	password := rest[min(colon+1, at2):at2]
+	start := from + at2 - len(password)
+	switch {
+	case isUserSecret(user): // and so is what it is given for a password
+		start = from
+	case len(password) < 4 || isWeak(user, password) || isStandIn(password) || isExampleHost(host, password):
 		return candidate{}, false
 	}
 	scheme := at
 	for scheme > 0 && at-scheme <= maxShown && wordDashDot[text[scheme-1]] {
 		scheme--
 	}
-	start := from + colon + 1
 	return candidate{kind: "url-password", span: span{start, from + at2}, shown: text[scheme:start], secret: start}, true
 }
 
-// isExampleHost reports whether a URL goes to one of the hosts that are reserved
-// for manuals.
-func isExampleHost(rest []byte) bool {
+// isUserSecret reports whether the user of a URL is the secret: the key in the address of
+// Sentry is 32 hexadecimal digits.
+func isUserSecret(user []byte) bool {
+	return len(user) == 32 && hexDigits.has(user) && isRandom(user)
+}
+
+// isExampleHost reports whether a URL goes to one of the hosts that are reserved for manuals,
+// or to one of the names that manuals use, with a password that may be made up, too.
+func isExampleHost(rest, password []byte) bool {
 	host := bytes.ToLower(rest[:wordDashDot.run(rest)])
-	for _, name := range []string{"example.com", "example.org", "example.net", "example", "host", "hostname", "server"} {
+	for _, name := range []string{"example.com", "example.org", "example.net", "example"} {
 		if string(host) == name || bytes.HasSuffix(host, []byte("."+name)) {
 			return true
+		}
+	}
+	for _, name := range []string{"host", "hostname", "server"} {
+		if string(host) == name {
+			return !looksLikePassword(newTail(password, 0, len(password), new(int)), 0, true)
 		}
 	}
 	return bytes.HasSuffix(host, []byte(".test")) || bytes.HasSuffix(host, []byte(".invalid"))

@@ -60,6 +60,8 @@ func samples() map[string][]string {
 		},
 		"bearer-token": {"authorization: bearer «" + random(alnum, 32) + "»", `-H "Authorization: Bearer «` + random(alnum+"-_", 48) + `»"`},
 		"basic-auth":   {`"auth": "«` + base64.StdEncoding.EncodeToString([]byte("svc:Kx8#pq!2vL")) + `»"`, "//npm.corp.io/:_auth=«" + base64.StdEncoding.EncodeToString([]byte("svc:Kx8#pq!2vL")) + "»", "Authorization: Basic «" + base64.StdEncoding.EncodeToString([]byte("svc:Kx8#pq!2vL")) + "»"},
+		"laravel-key":  {"APP_KEY=«base64:" + random(base64Only, 43) + "=»"},
+		"otp-secret":   {"otpauth://totp/Corp:bob?secret=«" + random(upperLetters, 16) + "»&issuer=Corp"},
 		"webhook-url": {
 			"https://hooks.slack.com/services/«T0" + random(upperLetters, 8) + "/B0" + random(upperLetters, 8) + "/" + random(alnum, 24) + "»",
 			"https://discord.com/api/webhooks/«" + random(digitsOnly, 18) + "/" + random(alnum+"-_", 68) + "»",
@@ -183,5 +185,9 @@ bitbucket-password ATBB alnum 32
 elevenlabs-key sk_ hex 48
 langfuse-key sk-lf-7c1e0b9a-4f3d-4e21-9c58- hex 12
 cerebras-key csk- alnum 48
+mapbox-token sk.eyJ1IjoiY29ycDEyIiwiYSI6ImNseDh2. alnum 60
+braintree-token access_token$production$4kx9mq2vl7zt3rw8$ hex 32
+duffel-token duffel_live_ alnum 43
+twitter-token AAAAAAAAAAAAAAAAAAAAAKx93%3D alnum 80
 coppice-token cop_ base32 52
 `

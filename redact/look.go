@@ -34,6 +34,7 @@ type look struct {
 	quoted *tail // of the latest value in quotes
 	// Where the latest command line and the latest key without its first line end.
 	commandEnd, bodyEnd int
+	otpEnd              int // of the latest address of a one-time password
 
 	marks   []span
 	marked  bool // marks are known

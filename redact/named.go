@@ -8,8 +8,9 @@ import (
 
 // nameAnchors are the words with which the name of a secret ends, or nearly.
 var nameAnchors = []string{
-	"passw", "passphrase", "pwd", "_pass", "secret", "token", "apikey", "api_key", "api-key", "accesskey", "access_key", "access-key",
-	"accountkey", "account_key", "privatekey", "private_key", "signingkey", "signing_key", "encryptionkey", "encryption_key", "auth_key", "authkey", "credential",
+	"passw", "passphrase", "pwd", "_pass", ".pass", "psk", "secret", "token", "apikey", "api_key", "api-key", "accesskey", "access_key", "access-key",
+	"accountkey", "account_key", "privatekey", "private_key", "signingkey", "signing_key", "encryptionkey", "encryption_key", "auth_key", "authkey", "auth-key",
+	"app_key", "app-key", "appkey", "application_key", "application-key", "credential", "__auth", "session_cookie", "session-cookie", "aws_session",
 }
 
 // What a name suggests decides what its value must look like.
@@ -34,7 +35,7 @@ func kindOfName(name []byte) string {
 		before = words[len(words)-2]
 	}
 	switch {
-	case last == "passphrase", last == "pwd", hasEnd(last, "password", "passwd"):
+	case last == "passphrase", last == "pwd", last == "psk", hasEnd(last, "password", "passwd"):
 		return isPassword
 	case last == "pass" && before != "" && !slices.Contains(notPass, before):
 		return isPassword
@@ -46,14 +47,40 @@ func kindOfName(name []byte) string {
 		return isKey
 	case last == "token" && !slices.Contains(notToken, before), hasEnd(last, "accesstoken", "authtoken", "apitoken", "refreshtoken"):
 		return isToken
+	case last == "cookie" && before == "session", last == "session" && before == "aws", last == "auth" && before == "config":
+		return isToken
 	case last == "credential" || last == "credentials":
 		return isSecret
 	}
 	return notSecret
 }
 
+// uuidWords are words after which a token may be a UUID. Otherwise a token that is one most
+// likely names a request.
+var uuidWords = []string{"auth", "access", "api", "personal", "deploy", "project"}
+
+// mayBeUUID reports whether the value of a name may be a secret although it is a UUID. Such a
+// name leaves no doubt: api_key, client_secret, _authToken, or the variable SNYK_TOKEN.
+func mayBeUUID(kind string, name []byte) bool {
+	words := splitName(name)
+	last, before := words[len(words)-1], ""
+	if len(words) > 1 {
+		before = words[len(words)-2]
+	}
+	switch kind {
+	case isKey:
+		return true
+	case isSecret:
+		return before != "" && hasEnd(last, "secret")
+	case isToken:
+		isVariable := before != "" && bytes.Equal(name, bytes.ToUpper(name)) && !slices.Contains([]string{"request", "client", "csrf", "trace"}, before)
+		return last == "token" && (isVariable || slices.Contains(uuidWords, before)) || hasEnd(last, "authtoken", "accesstoken", "apitoken")
+	}
+	return false
+}
+
 // keyWords are words that make a key secret.
-var keyWords = []string{"api", "access", "secret", "account", "auth", "private", "signing", "encryption", "master", "service", "admin", "subscription"}
+var keyWords = []string{"api", "app", "application", "access", "secret", "account", "auth", "private", "signing", "encryption", "master", "service", "admin", "subscription"}
 
 // notToken are words with which a token is not a secret: places in lists, and what
 // models read and write.
@@ -138,10 +165,10 @@ func matchAssignment(l *look, at, n int) (candidate, bool) {
 	if kind == notSecret || l.touchesMark(span{start, end}) { // a touched mark is the kind of a replaced secret
 		return candidate{}, false
 	}
-	real, valueEnd := v.end-v.start >= minPassword && looksReal(kind, l.tailOfValue(v), v.start, v.quoted), v.end
+	real, valueEnd := v.end-v.start >= minPassword && looksReal(kind, name, l.tailOfValue(v), v.start, v.quoted), v.end
 	if kind == isPassword {
 		if valueEnd = l.passwordEnd(start, v); valueEnd > v.end && !real {
-			real = looksReal(kind, newTail(text, v.start, valueEnd, &l.work), v.start, false)
+			real = looksReal(kind, name, newTail(text, v.start, valueEnd, &l.work), v.start, false)
 		}
 	}
 	if !real {
@@ -166,7 +193,7 @@ func namedValue(name string, text []byte, marks *markSet) (candidate, bool) {
 	if len(text) == 0 {
 		return candidate{}, false
 	}
-	if !looksReal(kind, newTail(text, 0, len(text), new(int)), 0, true) {
+	if !looksReal(kind, []byte(name), newTail(text, 0, len(text), new(int)), 0, true) {
 		return candidate{}, false
 	}
 	return candidate{kind: kind, span: span{0, len(text)}, shown: []byte(name), named: true}, true
@@ -313,11 +340,11 @@ func (l *look) readValue(i int, spaced bool) (value, bool) {
 func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
 
 // isSelector reports whether a text is names joined by dots, as in x = a.b: code, and
-// not a value.
+// not a value. C is where Go has the names of C.
 func isSelector(text []byte) bool {
 	parts := bytes.Split(text, []byte("."))
 	return len(parts) > 1 && !slices.ContainsFunc(parts, func(part []byte) bool {
-		return len(part) < 2 || digits[part[0]] || !word.has(part)
+		return len(part) < 2 && string(part) != "C" || digits[part[0]] || !word.has(part)
 	})
 }
 
@@ -370,10 +397,13 @@ func skipSpace(text []byte, i *int) bool {
 
 // looksReal reports whether a value, which begins at a place of a tail and ends with
 // it, is what its name suggests.
-func looksReal(kind string, t *tail, from int, quoted bool) bool {
+func looksReal(kind string, name []byte, t *tail, from int, quoted bool) bool {
 	v := t.text[from:]
 	if kind == isPassword {
 		return looksLikePassword(t, from, quoted)
+	}
+	if len(v) == lengthOfUUID && isUUID(v) {
+		return mayBeUUID(kind, name) && !t.hasStandIn(from)
 	}
 	if len(v) < minRandom || !t.isTokenLike(from) || isNoValue(t, from) || !t.isRandom(from) {
 		return false
@@ -397,7 +427,7 @@ func looksLikePassword(t *tail, from int, quoted bool) bool {
 		return false
 	}
 	*t.work += len(v)
-	if isWeak(nil, v) || isSlug(v) && !hasMark(v) || isUUID(v) || !isVaried(v) {
+	if isWeak(nil, v) || isSlug(v) && !hasMark(v) || isUUID(v) || distinct(v) < enoughInPassword {
 		return false
 	}
 	if bytes.Count(v, []byte("/")) > 1 || v[0] == '/' || v[0] == '~' || bytes.ContainsAny(v, "(){}") && !quoted {
@@ -407,8 +437,12 @@ func looksLikePassword(t *tail, from int, quoted bool) bool {
 	for _, c := range v {
 		classes[classOf(c)] = true
 	}
-	return classes['0'] && distinctOf(classes) >= 3 || len(v) >= 10 && t.isRandom(from)
+	return classes['0'] && distinctOf(classes) >= 3 && isVaried(v) || len(v) >= 10 && t.changesOften(from)
 }
+
+// enoughInPassword is how many different bytes a password has at least: hunter2hunter2 has
+// seven.
+const enoughInPassword = 6
 
 // hasMark reports whether a value has a mark that passwords have and names, paths,
 // addresses and expressions do not: Summer2026! is not a word.

@@ -22,6 +22,8 @@ func allRules() []rule {
 		{kinds: []string{"jwt"}, anchors: []string{"eyJ"}, match: matchJWT},
 		{kinds: []string{"url-password"}, anchors: []string{"://"}, rank: rankPlaced, match: matchURL},
 		{kinds: []string{"bearer-token", "basic-auth"}, anchors: []string{"bearer ", "basic "}, fold: true, rank: rankPlaced, match: matchAuthorization},
+		{kinds: []string{"bearer-token"}, anchors: []string{"authorization"}, fold: true, rank: rankPlaced, match: matchAuthorizationHeader},
+		{kinds: []string{"otp-secret"}, anchors: []string{"otpauth://"}, rank: rankPlaced, match: matchOTP},
 		{kinds: []string{"webhook-url"}, anchors: webhooks, rank: rankPlaced, match: matchWebhook},
 		{kinds: []string{"telegram-token"}, anchors: []string{":AA"}, match: matchTelegram},
 		{kinds: []string{"azure-sas"}, anchors: []string{"sig="}, rank: rankPlaced, match: matchAzureSignature},
@@ -33,7 +35,7 @@ func allRules() []rule {
 		{kinds: []string{"discord-token"}, anchors: discordBegins(), match: matchDiscord},
 		{kinds: []string{"airtable-token"}, anchors: []string{"pat"}, match: matchAirtable},
 		{kinds: []string{"mailgun-key"}, anchors: []string{"mailgun"}, fold: true, match: matchMailgun},
-		{kinds: []string{"basic-auth"}, anchors: []string{`auth"`, `auth\`, "_auth=", "_auth ="}, rank: rankPlaced, match: matchAuthMember},
+		{kinds: []string{"basic-auth"}, anchors: []string{`auth"`, `auth\`, "_auth=", "_auth ="}, fold: true, rank: rankPlaced, match: matchAuthMember},
 		{kinds: []string{isPassword}, anchors: commandNames(), rank: rankPlaced, match: matchCommand},
 		{kinds: []string{isPassword}, anchors: []string{"machine "}, rank: rankPlaced, match: matchNetrc},
 		{kinds: []string{isPassword}, anchors: []string{"identified "}, fold: true, rank: rankPlaced, match: matchIdentified},
@@ -126,6 +128,11 @@ var tokens = []token{
 	{"mailgun-key", []string{"key-"}, hexDigits, 32, 32, notAfterDash},
 	{"hubspot-token", []string{"pat-na1-", "pat-na2-", "pat-eu1-", "pat-ap1-"}, hexDash, 36, 36, nil},
 	{"dynatrace-token", []string{"dt0c01.", "dt0s01.", "dt0s16."}, wordDashDot, 80, 96, hasDot},
+	{"mapbox-token", []string{"sk.eyJ"}, wordDashDot, 60, 0, hasDot},
+	{"braintree-token", []string{"access_token$production$", "access_token$sandbox$"}, dollarDigits, 49, 49, nil},
+	{"duffel-token", []string{"duffel_live_", "duffel_test_"}, wordDash, 40, 0, (*tail).mixed},
+	{"twitter-token", []string{"AAAAAAAAAAAAAAAAAAAAA"}, percentBytes, 80, 120, hasPercent},
+	{"laravel-key", []string{"base64:"}, base64Std, 44, 44, endsPadded},
 	{"onepassword-token", []string{"ops_eyJ"}, base64Word, 100, 0, nil},
 	{"facebook-token", []string{"EAA"}, letterDigits, 90, 0, (*tail).isRandom},
 	{"square-token", []string{"EAAA"}, wordDash, 60, 60, (*tail).isRandom},
@@ -180,6 +187,17 @@ func (t *token) match(l *look, at, n int) (candidate, bool) {
 // hasDot reports whether there is a dot inside. It is only for bodies of limited length.
 func hasDot(t *tail, from int) bool {
 	return bytes.IndexByte(t.text[from+1:t.end-1], '.') >= 0
+}
+
+// hasPercent reports whether there is an escaped byte inside. It is only for bodies of limited
+// length.
+func hasPercent(t *tail, from int) bool {
+	return bytes.IndexByte(t.text[from:t.end], '%') >= 0
+}
+
+// endsPadded reports whether a body is 32 bytes in base64.
+func endsPadded(t *tail, from int) bool {
+	return t.text[t.end-1] == '=' && t.text[t.end-2] != '=' && t.mixed(from)
 }
 
 // notAfterDash reports whether no dash comes before a token whose prefix has four bytes:

@@ -7,10 +7,16 @@ import "bytes"
 var standInWords = []string{
 	"xxxx", "your", "example", "placeholder", "redacted", "changeme", "change_me", "change-me", "dummy", "sample",
 	"insert", "replace", "todo", "fake", "mock", "notreal", "not-real", "not_real", "****", "....", "----", "____",
-	"<", ">", "${", "{{", "$(", "%s", "%v", "process.env", "os.environ", "getenv", "…", "•",
+	"<", ">", "&lt;", "&#x3c;", "${", "{{", "$(", "process.env", "os.environ", "getenv", "…", "•",
 }
 
 var standIns = newWordSet(standInWords)
+
+// isVerb reports whether a text begins with a place for a value, as in fmt.Printf: %s. With a
+// letter or a digit after it, it is part of a password.
+func isVerb(text []byte) bool {
+	return text[0] == '%' && len(text) > 1 && (text[1] == 's' || text[1] == 'v') && (len(text) == 2 || !letterDigits[text[2]])
+}
 
 // minSequence is how many letters or digits in order cannot be a coincidence.
 const minSequence = 8
@@ -97,12 +103,14 @@ func isDigest(value []byte) bool {
 	return n > 0 && n < len(rest) && (rest[n] == ':' || rest[n] == '-')
 }
 
+const lengthOfUUID = 36
+
 // isUUID reports whether a text is a UUID, with or without a prefix of letters.
 func isUUID(value []byte) bool {
-	if len(value) < 36 {
+	if len(value) < lengthOfUUID {
 		return false
 	}
-	id := value[len(value)-36:]
+	id := value[len(value)-lengthOfUUID:]
 	for i, c := range id {
 		dash := i == 8 || i == 13 || i == 18 || i == 23
 		if dash != (c == '-') || !dash && !hexDigits[c] {

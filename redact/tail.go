@@ -113,7 +113,13 @@ func changeAt(text []byte, at int) int {
 // testP256PrivateKey change their class rarely; in random text nearly every other byte
 // does.
 func (t *tail) isRandom(from int) bool {
-	return t.mixed(from) && t.isVaried(from) && !isUUID(t.text[from:]) && !t.isSlug(from) && t.changesFrom(from)*5 >= t.end-from
+	return t.isVaried(from) && !isUUID(t.text[from:]) && t.changesOften(from)
+}
+
+// changesOften reports whether the text from a place on is no words and numbers, but letters and
+// digits among each other.
+func (t *tail) changesOften(from int) bool {
+	return t.mixed(from) && !t.isSlug(from) && t.changesFrom(from)*5 >= t.end-from
 }
 
 // The functions below return the last place from which a text has some property, or -1.
@@ -129,7 +135,7 @@ func lastStandIn(text []byte) int {
 			rising = countIf(next == c+1 || c == '9' && next == '0', rising)
 			same = countIf(next == c, same)
 		}
-		if rising >= minSequence || same >= minSequence || standIns.beginAt(text[i:]) {
+		if rising >= minSequence || same >= minSequence || standIns.beginAt(text[i:]) || isVerb(text[i:]) {
 			return i
 		}
 	}

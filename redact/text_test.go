@@ -81,6 +81,16 @@ func TestIsNoSecret(t *testing.T) {
 			"PrivateKey: testRSA2048PrivateKey,", "private_key: ed25519.Ed25519PrivateKey", "PWD=/home/user1/Projects", "OLDPWD=/Home/User1/x", "password == other.password1", `label: "Password (8+ characters)"`, "API_KEY_NAME=stripe-prod-2024-live-key",
 			`secret_name: "prod/db/Password2"`, "eos_token: '<|endoftext|>'", `secretName: my-tls-secret-2024-01`, "token=" + uuid, "image_token: sha256:" + hash, "password=" + uuid,
 		},
+		"names": {
+			"token=" + uuid, "request_token: " + uuid, `"client_token": "` + uuid + `"`, "CSRF_TOKEN=" + uuid, "session_id=" + uuid, "secret: " + uuid, "API_KEY=00000000-0000-0000-0000-000000000000",
+			"Authorization: token <token>", "Authorization: token YOUR_TOKEN_0123456789", "authorization: required", "the authorization header has a token", "Authorization: ${TOKEN_1234567890}", "authorization=none",
+			"key_mgmt=WPA-PSK", "psk=<passphrase>", "psk: wpa2", "AP_PSK = C.NL80211_EXT_FEATURE_4WAY_PSK", "<code>psk: &#x3C;Buffer2|Type</code>", "password: &lt;Your2Word&gt;", "app_key: com.corp.app2.release", "application-key=reverse-proxy-2024", "aws_session = boto3.Session(region)", "DESKTOP_SESSION=ubuntu-wayland-2404",
+			"session_cookie = PHPSESSID", "self.pass = first_pass2", "x.pass=true", "config__auth = basic", "password=aaaa1111aaaa1111", "password=user1user1user1", "passwords12345678",
+			`password: "%s"`, `token="prefix-%v-suffix"`, "password=%v&user=%v", "{\"password\":\"%s\"}",
+			"git+ssh://git@github.com/x/y.git", "docker://alpine@sha256:" + hash, "https://bob@git.corp.io/x.git", "https://" + random(hexOnly, 40) + ".corp.io/a@b", "redis://:password@host:6379", "redis://:$PW@host", "http://user:secret@server",
+			"base64:" + random(base64Only, 44), "base64:" + random(base64Only, 30), "sk.eyJ", "duffel_test_x", strings.Repeat("A", 500), "access_token$production$x", "otpauth://totp/x?secret=<secret>&issuer=y",
+			`"{\u003cpassword\u003esecret\u003c/password\u003e}"`, `a \u0026 b`, `'password' =\u003e 'password'`,
+		},
 		"almost": {
 			"AKIA" + random(base32Only, 15), "AKIA" + random(base32Only, 17), "xAKIA" + random(base32Only, 16), "ghp_" + random(alnum, 20), "xghp_" + random(alnum, 36), "sk-" + random(lowerLetters, 40),
 			"eyJ" + random(alnum, 40), "eyJ" + random(alnum, 40) + ".eyJ" + random(alnum, 20) + "." + random(alnum, 20), b64(`{"alg":"HS256"}`) + ".eyJ" + random(alnum, 20), b64(`{"alg":"x"}`) + ".eyJ" + random(alnum, 20) + ".abc",

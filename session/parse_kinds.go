@@ -108,25 +108,80 @@ func kindName(t reflect.Type) string {
 }
 
 // checkRepeats refuses an object that has a member twice, at any depth: a reader
-// would take only one of them.
-func checkRepeats(value []byte, at string) error {
-	switch kindOf(value) {
+// would take only one of them. It reads every byte once, however deep they nest.
+func checkRepeats(text []byte) error {
+	var r repeats
+	r.Reset(text)
+	if err := r.value(); err != nil {
+		return err
+	}
+	return r.End()
+}
+
+// repeats looks for members that occur twice.
+type repeats struct {
+	rawjson.Reader
+	path []step // to the value that is read
+}
+
+// step leads to a member or, without a name, to an element.
+type step struct {
+	name  string
+	index int
+}
+
+func (r *repeats) value() error {
+	switch r.Kind() {
 	case '{':
-		seen := make(map[string]bool)
-		return rawjson.Object(value, func(key, value []byte) error {
-			name := strings.TrimPrefix(at+"."+string(key), ".")
-			if seen[string(key)] {
-				return fmt.Errorf("%q occurs twice", name)
-			}
-			seen[string(key)] = true
-			return checkRepeats(value, name)
-		})
+		return r.object()
 	case '[':
-		i := -1
-		return rawjson.Array(value, func(elem []byte) error {
-			i++
-			return checkRepeats(elem, fmt.Sprintf("%s[%d]", at, i))
-		})
+		return r.array()
+	}
+	r.Raw()
+	return nil
+}
+
+func (r *repeats) object() error {
+	seen := make(map[string]bool)
+	for more := r.Open('{'); more; more = r.More('}') {
+		name := string(r.Key())
+		r.path = append(r.path, step{name: name, index: -1})
+		if seen[name] {
+			return fmt.Errorf("%q occurs twice", r.where())
+		}
+		seen[name] = true
+		if err := r.value(); err != nil {
+			return err
+		}
+		r.path = r.path[:len(r.path)-1]
 	}
 	return nil
+}
+
+func (r *repeats) array() error {
+	r.path = append(r.path, step{})
+	for more := r.Open('['); more; more = r.More(']') {
+		if err := r.value(); err != nil {
+			return err
+		}
+		r.path[len(r.path)-1].index++
+	}
+	r.path = r.path[:len(r.path)-1]
+	return nil
+}
+
+// where names the value that is read.
+func (r *repeats) where() string {
+	var b strings.Builder
+	for i, s := range r.path {
+		switch {
+		case s.index >= 0:
+			fmt.Fprintf(&b, "[%d]", s.index)
+		case i > 0:
+			b.WriteString("." + s.name)
+		default:
+			b.WriteString(s.name)
+		}
+	}
+	return b.String()
 }

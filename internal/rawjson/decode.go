@@ -2,6 +2,7 @@ package rawjson
 
 import (
 	"encoding/json"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -11,21 +12,24 @@ import (
 // json.Number. See [Number]. It returns a *SyntaxError when b is not exactly one
 // valid value.
 func Any(b []byte) (any, error) {
-	v, end := decode(b, space(b, 0), maxDepth)
+	d := decoder{b, math.MaxInt}
+	v, end := d.value(space(b, 0), maxDepth)
 	if end = atEnd(b, end); end < 0 {
 		return nil, explain(b, end, 0, "not a value")
 	}
 	return v, nil
 }
 
-// Map decodes the object in b as [Any] does. It returns a *SyntaxError for
-// anything that is not an object.
+// MaxDecoded is how many values [Map] decodes below the members of an object.
+const MaxDecoded = 1 << 16
+
+// Map decodes the object in b as [Any] does. A decoded value takes many times the memory of its
+// text, so objects and arrays for which MaxDecoded leaves no room stay text: their members are of
+// type json.RawMessage, and slices of b. It returns a *SyntaxError for anything that is not an
+// object.
 func Map(b []byte) (map[string]any, error) {
-	i := space(b, 0)
-	if i >= len(b) || b[i] != '{' {
-		return nil, explain(b, ^i, '{', "not an object")
-	}
-	m, end := decodeObject(b, i, maxDepth)
+	d := decoder{b, MaxDecoded}
+	m, end := d.members(space(b, 0))
 	if end = atEnd(b, end); end < 0 {
 		return nil, explain(b, end, '{', "not an object")
 	}
@@ -80,17 +84,67 @@ func decimal(s string) (digits string, point int) {
 	return sign + strings.TrimRight(rest, "0"), point
 }
 
-// decode returns the value that starts at i and the index after it, which is
-// what a walker returns.
-func decode(b []byte, i, depth int) (any, int) {
+// tooMany is what a decoder returns instead of an index when there are more values than it may
+// decode. It is the complement of no index, and not [tooDeep].
+const tooMany = math.MinInt + 1
+
+// decoder decodes values of a text.
+type decoder struct {
+	b    []byte
+	left int // so many more values may be decoded
+}
+
+// members decodes the object that starts at i as [Map] does.
+func (d *decoder) members(i int) (map[string]any, int) {
+	b, m := d.b, make(map[string]any)
+	if i >= len(b) || b[i] != '{' {
+		return nil, ^i
+	}
+	if i = space(b, i+1); i < len(b) && b[i] == '}' {
+		return m, i + 1
+	}
+	var scratch []byte
+	for more := true; more; {
+		key, start := readKey(b, i, &scratch)
+		if start < 0 {
+			return nil, start
+		}
+		name := string(key)
+		room := d.left
+		d.left++ // the member itself is not counted
+		v, end := d.value(start, maxDepth-1)
+		if d.left = min(d.left, room); end == tooMany {
+			if d.left, end = room, skip(b, start, maxDepth-1); end >= 0 {
+				v = json.RawMessage(b[start:end:end])
+			}
+		}
+		if end < 0 {
+			return nil, end
+		}
+		m[name] = v
+		i, more = skipComma(b, end, '}')
+	}
+	if i < 0 {
+		return nil, i
+	}
+	return m, i
+}
+
+// value returns the value that starts at i and the index after it, which is what a walker returns,
+// or tooMany.
+func (d *decoder) value(i, depth int) (any, int) {
+	b := d.b
 	if i >= len(b) {
 		return nil, ^len(b)
 	}
+	if d.left--; d.left < 0 {
+		return nil, tooMany
+	}
 	switch b[i] {
 	case '{':
-		return decodeObject(b, i, depth)
+		return d.object(i, depth)
 	case '[':
-		return decodeArray(b, i, depth)
+		return d.array(i, depth)
 	}
 	end := skip(b, i, depth)
 	if end < 0 {
@@ -109,11 +163,11 @@ func decode(b []byte, i, depth int) (any, int) {
 	}
 }
 
-func decodeObject(b []byte, i, depth int) (map[string]any, int) {
+func (d *decoder) object(i, depth int) (map[string]any, int) {
 	if depth == 0 {
 		return nil, tooDeep
 	}
-	m := make(map[string]any)
+	b, m := d.b, make(map[string]any)
 	i = space(b, i+1)
 	if i < len(b) && b[i] == '}' {
 		return m, i + 1
@@ -125,7 +179,7 @@ func decodeObject(b []byte, i, depth int) (map[string]any, int) {
 			return nil, start
 		}
 		name := string(key)
-		v, end := decode(b, start, depth-1)
+		v, end := d.value(start, depth-1)
 		if end < 0 {
 			return nil, end
 		}
@@ -138,17 +192,17 @@ func decodeObject(b []byte, i, depth int) (map[string]any, int) {
 	return m, i
 }
 
-func decodeArray(b []byte, i, depth int) ([]any, int) {
+func (d *decoder) array(i, depth int) ([]any, int) {
 	if depth == 0 {
 		return nil, tooDeep
 	}
-	list := []any{}
+	b, list := d.b, []any{}
 	i = space(b, i+1)
 	if i < len(b) && b[i] == ']' {
 		return list, i + 1
 	}
 	for more := true; more; {
-		v, end := decode(b, i, depth-1)
+		v, end := d.value(i, depth-1)
 		if end < 0 {
 			return nil, end
 		}

@@ -1,6 +1,7 @@
 package rawjson
 
 import (
+	"bytes"
 	"encoding/json"
 	"reflect"
 )
@@ -14,6 +15,10 @@ func IsValue(v any, b []byte) bool {
 		return true
 	}
 	// A key that occurs twice is not seen by a look at one member after the other.
+	if _, isMap := v.(map[string]any); isMap { // which Map has decoded, perhaps not all of it
+		decoded, err := Map(b)
+		return err == nil && reflect.DeepEqual(v, decoded)
+	}
 	decoded, err := Any(b)
 	return err == nil && reflect.DeepEqual(v, decoded)
 }
@@ -32,6 +37,8 @@ func (r *Reader) is(v any) bool {
 		return ok && b == v
 	case nil:
 		return r.Null()
+	case json.RawMessage:
+		return v != nil && bytes.Equal(r.Raw(), v)
 	case float64:
 		f, ok := r.number().(float64)
 		return ok && f == v
