@@ -342,6 +342,39 @@ func TestArchiveWithoutItsTable(t *testing.T) {
 	}
 }
 
+// An archive that was cut off, wherever that is, does not read as a shorter log, nor does the
+// plain file that an append makes of it.
+func TestShortenedArchive(t *testing.T) {
+	t.Parallel()
+	disk := vfstest.NewMemory()
+	st := openAt(t, "/s", &file.Options{FS: disk, Sync: file.Never})
+	putLog(t, disk, st.Path("a"), noise(3000, 1000))
+	whole := linesOf(t, storetest.MustOpen(t, st, "a"))
+	must(t, st.Archive(t.Context(), "a"))
+	content := readDisk(t, disk, archivePath(st, "a"))
+	table := content[len(content)-9-3*8:] // of three frames
+	first := int(binary.LittleEndian.Uint32(table))
+	second := first + int(binary.LittleEndian.Uint32(table[8:]))
+	third := second + int(binary.LittleEndian.Uint32(table[16:]))
+	for _, test := range []struct {
+		cut  int
+		lost bool
+	}{{first, true}, {first + 1000, true}, {second, true}, {second + 3, true}, {third - 1, true}, {third, false}, {third + 3, false}, {len(content) - 1, false}} {
+		disk := vfstest.NewMemory()
+		st := openAt(t, "/s", &file.Options{FS: disk, Sync: file.Never})
+		putLog(t, disk, archivePath(st, "a"), content[:test.cut])
+		check := func(how string, want int) {
+			lines := linesOf(t, storetest.MustOpen(t, st, "a"))
+			if damaged := slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, "\x00") }); damaged != test.lost || !test.lost && len(lines) != want {
+				t.Errorf("cut at %d, %s: %d lines, damaged %v, want %d, %v", test.cut, how, len(lines), damaged, want, test.lost)
+			}
+		}
+		check("archived", len(whole))
+		storetest.MustAppend(t, storetest.MustOpen(t, st, "a"), "{}")
+		check("after an append", len(whole)+1)
+	}
+}
+
 // One damaged frame costs what is in it: the lines before and after it are read, the
 // log can be brought back, appended to, repaired and removed, and the damaged archive is
 // kept.

@@ -135,6 +135,7 @@ type Store struct {
 	isTrash bool
 
 	settled settledBlobs
+	news    news
 
 	mu   sync.Mutex // guards what follows
 	logs map[*Log]struct{}
@@ -150,6 +151,7 @@ type Store struct {
 var (
 	_ store.Store     = (*Store)(nil)
 	_ store.Directory = (*Store)(nil)
+	_ store.Watcher   = (*Store)(nil)
 	_ store.Archiver  = (*Store)(nil)
 	_ store.Mender    = (*Store)(nil)
 )
@@ -174,6 +176,7 @@ func Open(dir string, o *Options) (*Store, error) {
 
 		durable: make(map[string]bool),
 	}
+	s.news.store = s
 	info, err := s.fs.Lstat(abs)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -133,6 +133,7 @@ func (s *Store) eager() *Store {
 	defer s.mu.Unlock()
 	if s.twin == nil {
 		s.twin = &Store{dir: s.dir, opts: s.opts, fs: s.fs, made: maps.Clone(s.made), durable: make(map[string]bool)}
+		s.twin.news.store = s.twin
 		s.twin.opts.Sync = Always
 	}
 	return s.twin

@@ -293,6 +293,7 @@ func (l *Log) Close() error {
 		l.idle.Stop()
 	}
 	l.store.forget(l)
+	l.store.news.wake(l.name)
 	if err := errors.Join(syncErr, closeErr); err != nil {
 		return l.explain("close", 0, err)
 	}

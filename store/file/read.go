@@ -7,7 +7,6 @@ import (
 	"io"
 	"iter"
 	"syscall"
-	"time"
 
 	"github.com/coppice-dev/coppice/store"
 )
@@ -428,43 +427,6 @@ func (w *backWindow) grow(end int64) error {
 		}
 		w.ends = append(w.ends, at+i)
 		at += i + 1
-	}
-}
-
-const (
-	watchPause    = time.Millisecond
-	watchPauseMax = 50 * time.Millisecond
-)
-
-// Watch implements store.Log. It polls the file's size, which costs a microsecond and works
-// on every file system.
-func (l *Log) Watch(ctx context.Context, from store.Pos) iter.Seq2[store.Line, error] {
-	return func(yield func(store.Line, error) bool) {
-		pause := watchPause
-		for ctx.Err() == nil {
-			next, more := l.forward(ctx, from, func(line store.Line, err error) bool {
-				if err != nil && ctx.Err() != nil {
-					return false // the end of watching is not an error
-				}
-				return yield(line, err)
-			})
-			if !more {
-				return
-			}
-			if next > from {
-				from, pause = next, watchPause
-				continue
-			}
-			if err := l.stillThere(from); err != nil {
-				yield(store.Line{}, err)
-				return
-			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(pause):
-			}
-			pause = min(2*pause, watchPauseMax)
-		}
 	}
 }
 

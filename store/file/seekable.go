@@ -47,8 +47,10 @@ const (
 // Frames are independent. One that does not unpack reads as NULs, as a block that a disk has
 // lost does in a plain file: readers of the log find a damaged line there, and everything
 // else. A table that is damaged, or lost with the end of the file, is rebuilt from the
-// frames, which say how long they are. The archive as a whole is corrupt only if no frame is
-// intact. A caller that replaces an archive must ask isDamaged and keep a damaged one; a
+// frames, which say how long they are. All of our frames but the last are full, so if the last
+// one that is left is full too, others may have come after it: then a line with only a NUL
+// follows, so that no reader takes the rest for the whole, also once the log is unpacked. The
+// archive as a whole is corrupt only if no frame is intact. A caller that replaces an archive must ask isDamaged and keep a damaged one; a
 // caller that needs all of it must stop there.
 const (
 	maxFrame  = 16 << 20
@@ -129,7 +131,7 @@ func openSeekable(r io.ReaderAt, size int64) (*seekable, error) {
 	z.frames, err = readSeekTable(r, size)
 	if errors.Is(err, store.ErrCorrupt) {
 		if walked, walkErr := z.walkFrames(size); len(walked) > 0 {
-			z.frames, z.broken, err = walked, true, walkErr
+			z.frames, z.broken, err = markEnd(walked), true, walkErr
 		}
 	}
 	if err != nil {
@@ -140,6 +142,18 @@ func openSeekable(r io.ReaderAt, size int64) (*seekable, error) {
 		z.size = z.frames[n-1].plainAt + z.frames[n-1].plainLen
 	}
 	return z, nil
+}
+
+// lostEnd stands for what an archive had after its last frame.
+const lostEnd = "\x00\n"
+
+// markEnd adds lostEnd, as a frame that is nowhere in the file, if the last frame is full.
+func markEnd(frames []frame) []frame {
+	last := frames[len(frames)-1]
+	if last.plainLen != frameSize {
+		return frames
+	}
+	return append(frames, frame{packedAt: last.packedAt + last.packedLen, plainAt: last.plainAt + last.plainLen, plainLen: int64(len(lostEnd))})
 }
 
 func readSeekTable(r io.ReaderAt, size int64) ([]frame, error) {
@@ -337,6 +351,10 @@ func (z *seekable) readFrame(p []byte, i int, off int64) (int, error) {
 // unpack unpacks a frame into a buffer, which it makes large enough in any case.
 func (z *seekable) unpack(i int, into *[]byte) error {
 	f := z.frames[i]
+	if f.packedLen == 0 {
+		*into = []byte(lostEnd)
+		return nil
+	}
 	packed := make([]byte, f.packedLen)
 	if err := readFull(z.r, packed, f.packedAt); err != nil {
 		return err
@@ -360,7 +378,7 @@ func (z *seekable) unpack(i int, into *[]byte) error {
 func (z *seekable) hasSound(but int) bool {
 	var into []byte
 	for i := 0; i < len(z.frames) && !z.sound; i++ {
-		if i != but && z.frames[i].plainLen > 0 {
+		if i != but && z.frames[i].plainLen > 0 && z.frames[i].packedLen > 0 {
 			_ = z.unpack(i, &into)
 		}
 	}

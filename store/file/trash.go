@@ -1,6 +1,7 @@
 package file
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"iter"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -29,18 +31,31 @@ const trashTime = "20060102T150405.000000000Z"
 // Remove moves the log to the trash. It is gone from the store at once, and
 // from the disk when the trash is emptied.
 func (s *Store) Remove(ctx context.Context, name string) error {
-	return s.removeIf(ctx, name, func() error { return nil })
+	return s.removeIf(ctx, name, "", func() error { return nil })
 }
 
 // RemoveAt implements store.Store. The log cannot grow between the check and the removal: an
 // append needs the lock that is held for both.
 func (s *Store) RemoveAt(ctx context.Context, name string, end store.Pos) error {
+	return s.removeAs(ctx, name, "", end)
+}
+
+// Take implements store.Trash.
+func (s trash) Take(ctx context.Context, id string, end store.Pos) error {
+	item, err := removal("remove", id)
+	if err != nil {
+		return err
+	}
+	return s.removeAs(ctx, item.Name, id, end)
+}
+
+func (s *Store) removeAs(ctx context.Context, name, id string, end store.Pos) error {
 	log, err := s.Open(ctx, name) // before the lock, which opening may need
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	return s.removeIf(ctx, name, func() error {
+	return s.removeIf(ctx, name, id, func() error {
 		now, err := log.End(ctx)
 		if err == nil && now != end {
 			err = &store.Error{
@@ -53,8 +68,8 @@ func (s *Store) RemoveAt(ctx context.Context, name string, end store.Pos) error 
 }
 
 // removeIf removes a log unless may, called with the log's lock held, returns an
-// error.
-func (s *Store) removeIf(ctx context.Context, name string, may func() error) error {
+// error. If id is empty, the removal gets a new one.
+func (s *Store) removeIf(ctx context.Context, name, id string, may func() error) error {
 	if err := s.check(ctx, "remove", name); err != nil {
 		return err
 	}
@@ -75,15 +90,18 @@ func (s *Store) removeIf(ctx context.Context, name string, may func() error) err
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // an archive was rewritten already
 		return s.fail("remove", name, err)
 	}
-	if err := s.removeLocked(ctx, lock); err != nil {
+	if err := s.removeLocked(ctx, lock, id); err != nil {
 		return s.fail("remove", name, err)
 	}
 	return nil
 }
 
-func (s *Store) removeLocked(ctx context.Context, lock *nameLock) error {
+func (s *Store) removeLocked(ctx context.Context, lock *nameLock, id string) error {
 	name := lock.name
 	path, err := s.existsLocked(name)
+	if err == nil && id != "" {
+		err = s.notThrown(id)
+	}
 	if err == nil {
 		err = lock.relock(ctx)
 	}
@@ -104,7 +122,9 @@ func (s *Store) removeLocked(ctx context.Context, lock *nameLock) error {
 		return err
 	}
 	suffix := strings.TrimPrefix(filepath.Base(path), name)
-	id := name + "." + time.Now().UTC().Format(trashTime)
+	if id == "" {
+		id = name + "." + time.Now().UTC().Format(trashTime)
+	}
 	if err := s.move(path, s.room("trash", id+suffix)); err != nil {
 		return err
 	}
@@ -196,11 +216,7 @@ func (s trash) Add(ctx context.Context, id string, lines iter.Seq2[[]byte, error
 		return err
 	}
 	write := func(w io.Writer) error { return s.writeLines(ctx, item.Name, w, lines) }
-	_, err = s.fs.Lstat(s.room("trash", id+archiveSuffix))
-	switch {
-	case err == nil:
-		err = store.ErrExist
-	case errors.Is(err, fs.ErrNotExist):
+	if err = s.notThrown(id); err == nil {
 		err = s.publishAs(s.room("trash", id+logSuffix), vfs.Replacement{New: true}, write)
 	}
 	if errors.Is(err, fs.ErrExist) {
@@ -208,6 +224,16 @@ func (s trash) Add(ctx context.Context, id string, lines iter.Seq2[[]byte, error
 	}
 	if err != nil {
 		return s.fail(op, item.Name, err)
+	}
+	return nil
+}
+
+// notThrown returns store.ErrExist if the trash has a removal.
+func (s *Store) notThrown(id string) error {
+	for _, suffix := range []string{logSuffix, archiveSuffix} {
+		if _, err := s.fs.Lstat(s.room("trash", id+suffix)); !errors.Is(err, fs.ErrNotExist) {
+			return cmp.Or(err, store.ErrExist)
+		}
 	}
 	return nil
 }
@@ -222,6 +248,11 @@ func (s trash) Restore(ctx context.Context, id string) error {
 	}
 	if err := s.check(ctx, "restore", item.Name); err != nil {
 		return err
+	}
+	if s.notThrown(id) != nil {
+		if err := store.NoteRemovals(ctx, s.Store, id); err != nil {
+			return err
+		}
 	}
 	lock, err := s.lockName(ctx, item.Name)
 	if err != nil {
@@ -258,11 +289,12 @@ func (s trash) Empty(ctx context.Context, before time.Time) ([]store.Trashed, er
 	if err != nil {
 		return nil, err
 	}
+	all = slices.DeleteFunc(all, func(item store.Trashed) bool { return !item.Removed.Before(before) })
+	if err := store.NoteRemovals(ctx, s.Store, store.RemovalIDs(all)...); err != nil {
+		return nil, err
+	}
 	var gone []store.Trashed
 	for _, item := range all {
-		if !item.Removed.Before(before) {
-			continue
-		}
 		for _, suffix := range []string{logSuffix, archiveSuffix} {
 			if err := s.discard(s.room("trash", item.ID+suffix)); err != nil {
 				return gone, s.fail("empty trash", item.Name, err)

@@ -224,17 +224,25 @@ func (s *Store) stats() []store.Stat {
 
 // Remove implements store.Store.
 func (s *Store) Remove(ctx context.Context, name string) error {
-	return s.remove(ctx, name, func(*content) bool { return true })
+	return s.remove(ctx, name, "", func(*content) error { return nil })
 }
 
 // RemoveAt implements store.Store.
 func (s *Store) RemoveAt(ctx context.Context, name string, end store.Pos) error {
-	return s.remove(ctx, name, func(c *content) bool { return c.end == end })
+	return s.remove(ctx, name, "", func(c *content) error { return c.endsAt(end) })
 }
 
-// remove removes a log if may agrees. During the call nothing is appended to its
-// content.
-func (s *Store) remove(ctx context.Context, name string, may func(*content) bool) error {
+// endsAt returns ErrConflict if the content does not end at a position.
+func (c *content) endsAt(end store.Pos) error {
+	if c.end != end {
+		return store.ErrConflict
+	}
+	return nil
+}
+
+// remove removes a log if may returns no error. It is called with the store's mutex, and nothing
+// is appended to the content during the call. If id is empty, the removal gets a new one.
+func (s *Store) remove(ctx context.Context, name, id string, may func(*content) error) error {
 	const op = "remove"
 	for {
 		if err := s.admit(ctx, op, name); err != nil {
@@ -249,7 +257,7 @@ func (s *Store) remove(ctx context.Context, name string, may func(*content) bool
 		if err := c.pinned.LockContext(ctx); err != nil {
 			return &store.Error{Op: op, Name: name, Err: err}
 		}
-		done, err := s.removeContent(name, c, may)
+		done, err := s.removeContent(name, id, c, may)
 		c.pinned.Unlock()
 		if done {
 			return err
@@ -259,18 +267,18 @@ func (s *Store) remove(ctx context.Context, name string, may func(*content) bool
 
 // removeContent is remove for a caller who has pinned the content. It reports false if
 // that is no longer the log's.
-func (s *Store) removeContent(name string, c *content, may func(*content) bool) (bool, error) {
+func (s *Store) removeContent(name, id string, c *content, may func(*content) error) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.logs[name] != c {
 		return false, nil
 	}
-	if !may(c) {
-		return true, &store.Error{Op: "remove", Name: name, Kind: store.ErrConflict}
+	if kind := may(c); kind != nil {
+		return true, &store.Error{Op: "remove", Name: name, Kind: kind}
 	}
 	c.retire(store.ErrNotExist)
 	delete(s.logs, name)
-	s.discard(name, c)
+	s.discard(name, id, c)
 	return true, nil
 }
 

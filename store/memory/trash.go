@@ -28,8 +28,13 @@ func (s *Store) Trash() store.Trash { return trash{s} }
 const removedFormat = "20060102T150405.000000000Z"
 
 // discard puts a log into the trash. The caller holds the store's mutex.
-func (s *Store) discard(name string, c *content) {
+func (s *Store) discard(name, id string, c *content) {
 	now := time.Now().UTC()
+	if id != "" {
+		_, now, _ = store.ParseRemoval(id)
+		s.trash[id] = trashed{store.Trashed{ID: id, Name: name, Removed: now, Size: int64(c.end)}, c}
+		return
+	}
 	for { // each removal has a time of its own
 		id := name + "." + now.Format(removedFormat)
 		if _, taken := s.trash[id]; !taken {
@@ -56,10 +61,8 @@ func (t trash) List(ctx context.Context) ([]store.Trashed, error) {
 
 func (t trash) Add(ctx context.Context, id string, lines iter.Seq2[[]byte, error]) error {
 	const op = "add to trash"
-	cut := max(len(id)-len(removedFormat)-1, 0)
-	name := id[:cut]
-	removed, err := time.Parse("."+removedFormat, id[cut:])
-	if err != nil || store.CheckName(name) != nil {
+	name, removed, ok := store.ParseRemoval(id)
+	if !ok {
 		return &store.Error{Op: op, Kind: store.ErrInvalid, Err: fmt.Errorf("%.80q does not name a removal", id)}
 	}
 	if err := t.store.ready(ctx, op, name); err != nil {
@@ -78,10 +81,33 @@ func (t trash) Add(ctx context.Context, id string, lines iter.Seq2[[]byte, error
 	return nil
 }
 
+// Take implements store.Trash.
+func (t trash) Take(ctx context.Context, id string, end store.Pos) error {
+	const op = "remove"
+	name, _, ok := store.ParseRemoval(id)
+	if !ok {
+		return &store.Error{Op: op, Kind: store.ErrInvalid, Err: fmt.Errorf("%.80q does not name a removal", id)}
+	}
+	return t.store.remove(ctx, name, id, func(c *content) error {
+		if _, taken := t.store.trash[id]; taken {
+			return store.ErrExist
+		}
+		return c.endsAt(end)
+	})
+}
+
 func (t trash) Restore(ctx context.Context, id string) error {
 	const op = "restore"
 	if err := t.store.admit(ctx, op, id); err != nil {
 		return err
+	}
+	t.store.mu.RLock()
+	_, there := t.store.trash[id]
+	t.store.mu.RUnlock()
+	if there {
+		if err := store.NoteRemovals(ctx, t.store, id); err != nil {
+			return err
+		}
 	}
 	t.store.mu.Lock()
 	defer t.store.mu.Unlock()
@@ -104,11 +130,15 @@ func (t trash) Empty(ctx context.Context, before time.Time) ([]store.Trashed, er
 	if err != nil {
 		return nil, err
 	}
+	all = slices.DeleteFunc(all, func(item store.Trashed) bool { return !item.Removed.Before(before) })
+	if err := store.NoteRemovals(ctx, t.store, store.RemovalIDs(all)...); err != nil {
+		return nil, err
+	}
 	t.store.mu.Lock()
 	defer t.store.mu.Unlock()
 	var gone []store.Trashed
 	for _, item := range all {
-		if _, there := t.store.trash[item.ID]; there && item.Removed.Before(before) {
+		if _, there := t.store.trash[item.ID]; there {
 			delete(t.store.trash, item.ID)
 			gone = append(gone, item)
 		}

@@ -49,6 +49,17 @@ func (h *holds) join() *hold {
 	return h.now
 }
 
+// rejoin is join for what a holder does that may last longer than its hold. The lock may be an old
+// one: it began before.
+func (h *holds) rejoin() *hold {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.now != nil {
+		h.now.holders++
+	}
+	return h.now
+}
+
 // begin makes a lock the present one.
 func (h *holds) begin(release func()) *hold {
 	h.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -38,12 +39,20 @@ func judge(err error) verdict {
 	switch {
 	case errors.As(err, &ours), errors.Is(err, pgx.ErrNoRows), isUntrusted(err):
 		return final
+	case errors.As(err, &answer) && refusesParameter(answer):
+		return final
 	case errors.As(err, &answer):
 		return judgeCode(answer.Code)
 	case errors.As(err, &connect), errors.Is(err, puddle.ErrClosedPool), pgconn.SafeToRetry(err):
 		return refused
 	}
 	return lost
+}
+
+// refusesParameter reports whether a connection was refused because of a setting that it brings, as
+// PgBouncer does with those that it does not know. Trying again does not help.
+func refusesParameter(answer *pgconn.PgError) bool {
+	return answer.Code == "08P01" && strings.Contains(answer.Message, "startup parameter")
 }
 
 // judgeCode judges an answer by its SQLSTATE.
@@ -169,6 +178,10 @@ func (s *Store) fail(op, name string, err error) error {
 		e.Path, e.Hint = s.where, "check the host in the URL, sslrootcert and sslmode"
 	}
 	if !errors.As(err, &answer) {
+		return e
+	}
+	if refusesParameter(answer) {
+		e.Path, e.Err, e.Hint = s.where, answer, "if this is PgBouncer, let it pass over what it does not know: ignore_startup_parameters = "+strings.Join(slices.Sorted(maps.Keys(timeouts())), ", ")
 		return e
 	}
 	switch answer.Code {

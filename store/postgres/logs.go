@@ -270,28 +270,32 @@ func (s *Store) count(ctx context.Context, op, name string) (n int, taken bool, 
 }
 
 // Remove implements store.Store.
-func (s *Store) Remove(ctx context.Context, name string) error { return s.remove(ctx, name, -1) }
+func (s *Store) Remove(ctx context.Context, name string) error { return s.remove(ctx, name, 0, -1) }
 
 // RemoveAt implements store.Store.
 func (s *Store) RemoveAt(ctx context.Context, name string, end store.Pos) error {
 	if end < 0 {
 		return &store.Error{Op: "remove", Name: name, Kind: store.ErrConflict}
 	}
-	return s.remove(ctx, name, int64(end))
+	return s.remove(ctx, name, 0, int64(end))
 }
 
-// remove puts a log into the trash, if it ends at a position that is not negative.
-func (s *Store) remove(ctx context.Context, name string, end int64) error {
+// remove puts a log into the trash, if it ends at a position that is not negative. If slot is 0,
+// the removal gets a new one.
+func (s *Store) remove(ctx context.Context, name string, slot, end int64) error {
 	const op = "remove"
 	if err := s.admitWrite(ctx, op, name); err != nil {
 		return err
 	}
-	k, slot := s.keyOf(name), int64(0)
+	k, given := s.keyOf(name), slot != 0
+	var was head // which was ours to remove, if it is in the trash later
 	err := s.write(ctx, op, name, func(ctx context.Context) error {
 		h, err := s.head(ctx, s.pool, k, "")
 		if errors.Is(err, pgx.ErrNoRows) {
 			// Unless it was us, and the answer got lost.
-			_, err = s.head(ctx, s.pool, key{k.log, slot}, "")
+			if now, err := s.head(ctx, s.pool, key{k.log, slot}, ""); err == nil && now.life == was.life {
+				return nil
+			}
 			return absent(op, name, err)
 		}
 		if err != nil {
@@ -304,12 +308,15 @@ func (s *Store) remove(ctx context.Context, name string, end int64) error {
 			}
 			slot = now.UnixNano()
 		}
+		was = h
 		if end >= 0 && h.tail != end {
 			return &store.Error{Op: op, Name: name, Offset: end, At: true, Kind: store.ErrConflict}
 		}
 		tag, err := s.pool.Exec(ctx, s.sql(`UPDATE coppice.logs SET slot = $4, marked = true
 			WHERE tenant = $1 AND log = $2 AND slot = 0 AND life = $3 AND (tail = $5 OR $5 < 0)`), s.tenant, k.log, h.life, slot, end)
 		switch {
+		case unique(err) && given:
+			return &store.Error{Op: op, Name: name, Kind: store.ErrExist}
 		case unique(err): // two removals in one nanosecond
 			slot++
 			return errMoved

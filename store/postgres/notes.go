@@ -184,7 +184,9 @@ func (n *notes) Remove(ctx context.Context, name string) error {
 	}
 	s := n.store
 	return s.write(ctx, op, name, func(ctx context.Context) error {
-		_, err := s.pool.Exec(ctx, s.sql(`DELETE FROM coppice.notes WHERE tenant = $1 AND room = $2 AND name = $3`), s.tenant, n.room, name)
+		// To a role that only reads the tenant, there is nothing to delete. The insertion is refused.
+		_, err := s.pool.Exec(ctx, s.sql(`WITH writer AS (INSERT INTO coppice.gates (tenant, gate) VALUES ($1, $4) ON CONFLICT DO NOTHING)
+			DELETE FROM coppice.notes WHERE tenant = $1 AND room = $2 AND name = $3`), s.tenant, n.room, name, gateSettle)
 		return err
 	})
 }

@@ -178,18 +178,24 @@ func parse(where string) (target, *pgxpool.Config, error) {
 	if err != nil {
 		return fail(err) // which pgx has taken the password out of
 	}
-	for name, value := range map[string]string{
-		"application_name":                    "coppice",
-		"statement_timeout":                   millis(statementTimeout),
-		"lock_timeout":                        millis(lockTimeout),
-		"idle_in_transaction_session_timeout": millis(idleTimeout),
-	} {
+	defaults := timeouts()
+	defaults["application_name"] = "coppice"
+	for name, value := range defaults {
 		if _, given := config.ConnConfig.RuntimeParams[name]; !given {
 			config.ConnConfig.RuntimeParams[name] = value
 		}
 	}
 	t.where, t.role = describe(config, t), config.ConnConfig.User
 	return t, config, nil
+}
+
+// timeouts are what each connection asks of the server, unless the URL says something else.
+func timeouts() map[string]string {
+	return map[string]string{
+		"statement_timeout":                   millis(statementTimeout),
+		"lock_timeout":                        millis(lockTimeout),
+		"idle_in_transaction_session_timeout": millis(idleTimeout),
+	}
 }
 
 func millis(d time.Duration) string { return fmt.Sprint(d.Milliseconds()) }

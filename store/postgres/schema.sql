@@ -90,10 +90,11 @@ CREATE TABLE coppice.gates (
 	PRIMARY KEY (tenant, gate)
 );
 
--- Who may see which tenant. The owner of the tables sees all.
+-- Who may see which tenant, and who may also write it. The owner of the tables may do all.
 CREATE TABLE coppice.members (
-	role   name NOT NULL,
-	tenant text NOT NULL,
+	role   name    NOT NULL,
+	tenant text    NOT NULL,
+	writes boolean NOT NULL,
 	PRIMARY KEY (role, tenant)
 );
 
@@ -101,26 +102,67 @@ CREATE FUNCTION coppice.tenants() RETURNS text[]
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
 $$ SELECT coalesce(array_agg(tenant), '{}') FROM coppice.members WHERE role = session_user $$;
 
--- admit makes a role a member of a tenant, to read it and, if writes is true, to write it.
-CREATE FUNCTION coppice.admit(who name, what text, writes boolean) RETURNS void
+CREATE FUNCTION coppice.written() RETURNS text[]
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
+$$ SELECT coalesce(array_agg(tenant), '{}') FROM coppice.members WHERE role = session_user AND writes $$;
+
+-- protect has a table show each role its own tenants only. A role that writes one tenant may only
+-- read another: so a policy decides what is written, and the rights on the table do not suffice.
+CREATE FUNCTION coppice.protect(t regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-	INSERT INTO coppice.members VALUES (who, what) ON CONFLICT DO NOTHING;
+	EXECUTE format('ALTER TABLE %s ENABLE ROW LEVEL SECURITY', t);
+	EXECUTE format('CREATE POLICY tenant ON %s USING (tenant = ANY ((SELECT coppice.tenants())::text[])) WITH CHECK (tenant = ANY ((SELECT coppice.written())::text[]))', t);
+	EXECUTE format('CREATE POLICY remover ON %s AS RESTRICTIVE FOR DELETE USING (tenant = ANY ((SELECT coppice.written())::text[]))', t);
+END $$;
+
+-- entitle gives a role the rights on the tables that its tenants need, and takes all others.
+CREATE FUNCTION coppice.entitle(who name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	t regclass;
+	does_write boolean := (SELECT bool_or(m.writes) FROM coppice.members m WHERE m.role = who);
+BEGIN
+	EXECUTE format('REVOKE ALL ON ALL TABLES IN SCHEMA coppice FROM %I', who);
+	IF does_write IS NULL THEN -- it is a member of nothing
+		EXECUTE format('REVOKE ALL ON SCHEMA coppice FROM %I', who);
+		RETURN;
+	END IF;
 	EXECUTE format('GRANT USAGE ON SCHEMA coppice TO %I', who);
 	EXECUTE format('GRANT SELECT ON ALL TABLES IN SCHEMA coppice TO %I', who);
 	EXECUTE format('REVOKE ALL ON coppice.members FROM %I', who);
-	IF writes THEN
-		EXECUTE format('GRANT INSERT, UPDATE, DELETE ON coppice.logs, coppice.lines, coppice.refs, coppice.drafts, coppice.blobs, coppice.notes, coppice.gates TO %I', who);
+	IF does_write THEN
+		FOR t IN SELECT p.polrelid FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid
+			WHERE p.polname = 'tenant' AND c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'coppice.logs'::regclass)
+		LOOP
+			EXECUTE format('GRANT INSERT, UPDATE, DELETE ON %s TO %I', t, who);
+		END LOOP;
 	END IF;
 END $$;
 
-REVOKE ALL ON FUNCTION coppice.admit(name, text, boolean) FROM PUBLIC;
+-- admit makes a role a member of a tenant, to read it and, if writes is true, to write it. The last
+-- word about a role and a tenant counts.
+CREATE FUNCTION coppice.admit(who name, what text, writes boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+	INSERT INTO coppice.members AS m VALUES (who, what, admit.writes) ON CONFLICT (role, tenant) DO UPDATE SET writes = excluded.writes;
+	PERFORM coppice.entitle(who);
+END $$;
+
+-- dismiss ends what admit began.
+CREATE FUNCTION coppice.dismiss(who name, what text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+	DELETE FROM coppice.members m WHERE m.role = who AND m.tenant = what;
+	PERFORM coppice.entitle(who);
+END $$;
+
+REVOKE ALL ON FUNCTION coppice.protect(regclass), coppice.entitle(name), coppice.admit(name, text, boolean), coppice.dismiss(name, text) FROM PUBLIC;
 
 DO $$
 DECLARE t text;
 BEGIN
 	FOREACH t IN ARRAY ARRAY['logs', 'lines', 'refs', 'drafts', 'blobs', 'notes', 'gates'] LOOP
-		EXECUTE format('ALTER TABLE coppice.%I ENABLE ROW LEVEL SECURITY', t);
-		EXECUTE format('CREATE POLICY tenant ON coppice.%I USING (tenant = ANY ((SELECT coppice.tenants())::text[]))', t);
+		PERFORM coppice.protect(format('coppice.%I', t)::regclass);
 	END LOOP;
 END $$;

@@ -363,7 +363,11 @@ func TestRoles(t *testing.T) {
 	as := func(role string) *postgres.Store {
 		return mustOpen(t, postgrestest.With(t, where, "user", role, "tenant", "one"), nil)
 	}
-	writer, reader, neighbour := as(writes), as(postgrestest.Role(t, where, "one", false)), as(belongsNextDoor)
+	reads, elsewhere, demoted, dismissed := postgrestest.Role(t, where, "one", false), postgrestest.Role(t, where, "one", false), postgrestest.Role(t, where, "one", true), postgrestest.Role(t, where, "one", true)
+	name := postgrestest.Param(t, where, "schema")
+	postgrestest.Exec(t, postgrestest.Owner(t), fmt.Sprintf(`SELECT %[1]s.admit('%[2]s', 'three', true), %[1]s.admit('%[3]s', 'three', true), %[1]s.admit('%[3]s', 'one', false),
+		%[1]s.admit('%[4]s', 'three', true), %[1]s.dismiss('%[4]s', 'one')`, name, elsewhere, demoted, dismissed))
+	writer, reader, neighbour := as(writes), as(reads), as(belongsNextDoor)
 	log := storetest.MustCreate(t, writer, "a", `{"n":0}`)
 	ref := storetest.MustPut(t, writer.Blobs(), []byte("content"))
 	storetest.MustAppend(t, log, fmt.Sprintf(`{"blob":%q}`, ref))
@@ -375,14 +379,27 @@ func TestRoles(t *testing.T) {
 		t.Errorf("a reader reads %d lines", len(got))
 	}
 	for what, try := range attempts() {
-		if err := try(t.Context(), reader); !errors.Is(err, fs.ErrPermission) {
-			t.Errorf("a reader may %s: %v", what, err)
+		for who, role := range map[string]*postgres.Store{"only reads": reader, "writes elsewhere": as(elsewhere), "once wrote": as(demoted)} {
+			if err := try(t.Context(), role); !errors.Is(err, fs.ErrPermission) {
+				t.Errorf("a reader who %s may %s: %v", who, what, err)
+			}
 		}
-		if err := try(t.Context(), neighbour); err == nil {
-			t.Errorf("a neighbour may %s", what)
+		for _, role := range []*postgres.Store{neighbour, as(dismissed)} {
+			if err := try(t.Context(), role); err == nil {
+				t.Errorf("a neighbour may %s", what)
+			}
 		}
 	}
 	wantNothing(t, neighbour, ref)
+	wantNothing(t, as(dismissed), ref)
+	storetest.MustCreate(t, mustOpen(t, postgrestest.With(t, where, "user", elsewhere, "tenant", "three"), nil), "a", `{}`)
+	// Whoever was dismissed everywhere has no rights at all, and the reader cannot lock a table.
+	postgrestest.Exec(t, postgrestest.Owner(t), fmt.Sprintf(`SELECT %[1]s.dismiss('%[2]s', 'three')`, name, dismissed))
+	for role, statement := range map[string]string{dismissed: `SELECT FROM ` + name + `.logs`, reads: `LOCK TABLE ` + name + `.lines IN SHARE MODE`} {
+		if err := tellAs(t, role, statement); err == nil {
+			t.Errorf("%s may %s", role, statement)
+		}
+	}
 	if got := storetest.MustRead(t, storetest.MustOpen(t, writer, "a"), 0); len(got) != 2 {
 		t.Errorf("the log has %d lines", len(got))
 	}
@@ -390,22 +407,29 @@ func TestRoles(t *testing.T) {
 		t.Error(err)
 	}
 	// Nor can they make themselves members.
-	name := postgrestest.Param(t, where, "schema")
 	for _, role := range []string{writes, belongsNextDoor} {
-		conn, err := pgx.Connect(t.Context(), postgrestest.With(t, postgrestest.Owner(t), "user", role))
-		if err != nil {
-			t.Fatal(err)
-		}
 		for _, statement := range []string{
-			`INSERT INTO ` + name + `.members VALUES (session_user, 'one')`, `SELECT ` + name + `.admit(session_user, 'one', true)`,
+			`INSERT INTO ` + name + `.members VALUES (session_user, 'one', true)`, `SELECT ` + name + `.admit(session_user, 'one', true)`,
+			`SELECT ` + name + `.dismiss(session_user, 'one')`, `SELECT ` + name + `.entitle(session_user)`,
 			`ALTER TABLE ` + name + `.lines DISABLE ROW LEVEL SECURITY`, `SELECT * FROM ` + name + `.members`, `TRUNCATE ` + name + `.lines`,
 		} {
-			if _, err := conn.Exec(t.Context(), statement); err == nil {
+			if err := tellAs(t, role, statement); err == nil {
 				t.Errorf("%s may %s", role, statement)
 			}
 		}
-		conn.Close(context.Background())
 	}
+}
+
+// tellAs runs a statement as a role.
+func tellAs(t *testing.T, role, statement string) error {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), postgrestest.With(t, postgrestest.Owner(t), "user", role))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	_, err = conn.Exec(t.Context(), `BEGIN; `+statement)
+	return err
 }
 
 // attempts are the operations that change something.
@@ -456,6 +480,12 @@ func attempts() map[string]func(ctx context.Context, s store.Store) error {
 		"note": func(ctx context.Context, s store.Store) error { return s.Notes("r").Write(ctx, "new", []byte("x")) },
 		"change": func(ctx context.Context, s store.Store) error {
 			return s.Notes("r").Change(ctx, "note", func([]byte) ([]byte, error) { return []byte("x"), nil })
+		},
+		"forget": func(ctx context.Context, s store.Store) error {
+			if _, err := s.Notes("r").Read(ctx, "note"); err != nil {
+				return err
+			}
+			return s.Notes("r").Remove(ctx, "note")
 		},
 		"edit": func(ctx context.Context, s store.Store) error {
 			return s.Parts().Edit(ctx, store.Part{Kind: store.PartLog, Name: "a"}, func(line []byte) ([]byte, error) { return []byte(`{"x":1}`), nil })

@@ -34,9 +34,8 @@ type turn struct{ _ byte } // not empty, so that each has an address of its own
 
 // addition is a line that waits to be appended. What is below woken is set before that is closed.
 type addition struct {
-	log     *log
-	at, end int64
-	line    []byte
+	log  *log
+	sent *sent
 
 	woken chan struct{}
 	turn  *turn // if it is to send all that wait; nil if another has sent it
@@ -94,13 +93,17 @@ func (g *together) append(ctx context.Context, a *addition, alone func(context.C
 	g.waiting = append(g.waiting, a)
 	g.mu.Unlock()
 	if g.await(a); a.turn != nil {
-		all := g.take(a)
-		if len(all) == 1 {
+		others := g.take(a)
+		if len(others) == 0 {
 			defer g.pass(a.turn)
 			return alone(ctx)
 		}
+		all := others
+		if a.sent.give() {
+			all = append(all, a)
+		}
 		g.send(all)
-		for _, other := range all[1:] {
+		for _, other := range others {
 			close(other.woken)
 		}
 		runtime.Gosched() // those who were just answered may have more
@@ -159,24 +162,27 @@ func (g *together) pass(t *turn) {
 	}
 }
 
-// take returns an addition and those that its statement can carry, too: one of each log.
+// take returns the additions that the statement of the first one can carry, too: one of each log.
 func (g *together) take(first *addition) []*addition {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	all := []*addition{first}
+	var others []*addition
 	logs := map[string]bool{string(first.log.key.log): true}
 	left := g.waiting[:0]
 	for _, a := range g.waiting {
-		if key := string(a.log.key.log); logs[key] || len(all) == togetherCount {
+		switch key := string(a.log.key.log); {
+		case logs[key] || len(others) == togetherCount-1:
 			left = append(left, a)
-		} else {
+		case !a.sent.give(): // its caller no longer waits
+			close(a.woken)
+		default:
 			logs[key] = true
-			all = append(all, a)
+			others = append(others, a)
 		}
 	}
 	clear(g.waiting[len(left):])
 	g.waiting = left
-	return all
+	return others
 }
 
 // send sends the lines of all in one statement and notes what became of each.
@@ -185,7 +191,7 @@ func (g *together) send(all []*addition) {
 	logs, lines := make([][]byte, len(all)), make([][]byte, len(all))
 	lives, ats, ends := make([]int64, len(all)), make([]int64, len(all)), make([]int64, len(all))
 	for i, a := range all {
-		logs[i], lives[i], ats[i], ends[i], lines[i] = a.log.key.log, a.log.life, a.at, a.end, a.line
+		logs[i], lives[i], ats[i], ends[i], lines[i] = a.log.key.log, a.log.life, a.sent.at, a.sent.end, a.sent.lines[0]
 		byLog[string(a.log.key.log)] = a
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), statementTimeout)
@@ -195,10 +201,13 @@ func (g *together) send(all []*addition) {
 	if err == nil {
 		added, err = pgx.CollectRows(rows, pgx.RowTo[[]byte])
 	}
-	for _, a := range all {
-		a.err = err
-	}
 	for _, log := range added {
 		byLog[string(log)].added = err == nil
+	}
+	for _, a := range all {
+		a.err = err
+		if !a.added {
+			a.sent.answered(0, err)
+		}
 	}
 }

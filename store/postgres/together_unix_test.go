@@ -207,10 +207,15 @@ func TestAppendsTogetherLost(t *testing.T) {
 	var armed atomic.Bool
 	var seen atomic.Int64
 	// With exec, a statement is one message, and the next is its answer.
-	dir := newCutter(t, hostOf(t, where), soak.Rand(t), func() bool { return armed.Load() && seen.Add(1) == 2 })
+	dir := newCutter(t, hostOf(t, where), soak.Rand(t), func() bool { return seen.Add(1) == 2 && armed.Load() })
 	c := newCrowd(t, postgrestest.With(t, behind(t, where, dir), "default_query_exec_mode", "exec"), n)
 	c.number(n)
-	time.Sleep(50 * time.Millisecond) // until others were told of the new logs
+	// Until others were told of the new logs: whatever is sent for that would be taken for the
+	// statement.
+	for before := int64(-1); before != seen.Load(); time.Sleep(200 * time.Millisecond) {
+		before = seen.Load()
+	}
+	seen.Store(0)
 	armed.Store(true)
 	c.run()
 	armed.Store(false)

@@ -84,6 +84,20 @@ func (t trash) Add(ctx context.Context, id string, lines iter.Seq2[[]byte, error
 	return nil
 }
 
+// Take implements store.Trash.
+func (t trash) Take(ctx context.Context, id string, end store.Pos) error {
+	const op = "remove"
+	name, _, ok := store.ParseRemoval(id)
+	k, err := t.store.removal(op, id)
+	if err != nil || !ok {
+		return &store.Error{Op: op, Kind: store.ErrInvalid, Err: fmt.Errorf("%.80q does not name a removal", id)}
+	}
+	if end < 0 {
+		return &store.Error{Op: op, Name: name, Kind: store.ErrConflict}
+	}
+	return t.store.remove(ctx, name, k.slot, int64(end))
+}
+
 // Restore implements store.Trash.
 func (t trash) Restore(ctx context.Context, id string) error {
 	const op = "restore"
@@ -94,6 +108,11 @@ func (t trash) Restore(ctx context.Context, id string) error {
 	k, err := s.removal(op, id)
 	if err != nil {
 		return err
+	}
+	if _, err := s.head(ctx, s.pool, k, ""); err == nil {
+		if err := store.NoteRemovals(ctx, s, id); err != nil {
+			return err
+		}
 	}
 	var was head
 	err = s.write(ctx, op, "", func(ctx context.Context) error {
@@ -131,16 +150,22 @@ func (t trash) Empty(ctx context.Context, before time.Time) ([]store.Trashed, er
 	if err != nil {
 		return nil, err
 	}
-	var gone []store.Trashed
+	var rows []row
+	var ids []string
 	for r, err := range s.rows(ctx, op, true) {
 		if err != nil {
-			return gone, err
+			return nil, err
 		}
-		item := removed(r, ahead)
-		if !item.Removed.Before(before) {
-			continue
+		if item := removed(r, ahead); item.Removed.Before(before) {
+			rows, ids = append(rows, r), append(ids, item.ID)
 		}
-		deleted := false
+	}
+	if err := store.NoteRemovals(ctx, s, ids...); err != nil {
+		return nil, err
+	}
+	var gone []store.Trashed
+	for _, r := range rows {
+		item, deleted := removed(r, ahead), false
 		err := s.write(ctx, op, r.name, func(ctx context.Context) error {
 			return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 				tag, err := tx.Exec(ctx, s.sql(`UPDATE coppice.logs SET life = 0, tail = 0, marked = true

@@ -276,7 +276,7 @@ func refused(resp *http.Response) error {
 	case http.StatusUnauthorized:
 		return &store.Error{Op: "ask the server", Err: &cause{text, []error{ErrUnauthorized}}, Hint: "give a token that the server knows"}
 	case http.StatusForbidden:
-		return &store.Error{Op: "ask the server", Err: &cause{text, []error{fs.ErrPermission}}, Hint: "the token does not allow that"}
+		return &store.Error{Op: "ask the server", Err: &cause{text, []error{fs.ErrPermission}}, Hint: "this works on the lines of the store; give a token with admin access"}
 	case http.StatusBadRequest:
 		return &store.Error{Op: "ask the server", Err: errors.New(text), Hint: "the address of a server with TLS begins with https://"}
 	case http.StatusNotFound, http.StatusMethodNotAllowed:

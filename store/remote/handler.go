@@ -14,9 +14,8 @@ import (
 	"github.com/coppice-dev/coppice/store"
 )
 
-// Handler offers a store to other machines. It does not authenticate clients: the server in
-// front of it does. A Handler serves one store; clients with different views get different
-// Handlers, and the handles of one mean nothing to another.
+// Handler offers a store to other machines, all of it. It does not authenticate clients: the
+// server in front of it does. The handles of one Handler mean nothing to another.
 type Handler struct {
 	store  store.Store
 	limits store.Limits
@@ -168,7 +167,7 @@ func (c *call) run(op operation) error {
 	if err := store.CheckRoom(c.Room); err != nil {
 		return err // whatever the store does with it
 	}
-	if op.needs > ToRead && (c.Trash || c.isTrash(c.Handle)) {
+	if op.writes && (c.Trash || c.isTrash(c.Handle)) {
 		return &store.Error{Op: "write", Kind: store.ErrInvalid, Err: errors.New("what is in the trash can only be read"), Hint: "restore it first"}
 	}
 	if c.Trash {

@@ -12,42 +12,26 @@ import (
 
 // operation is what a server does for a request.
 type operation struct {
-	run   func(*call) error
-	needs Need
-	keeps bool // it keeps the store of the trash open
+	run       func(*call) error
+	writes    bool // it changes something, or concerns more than logs: not in the trash
+	keeps     bool // it keeps the store of the trash open
+	onlyReads bool // see OnlyReads
 }
 
-// Need is the permission that a request needs.
-type Need int
-
-// The needs. Each includes those before it.
-const (
-	ToRead  Need = iota
-	ToWrite      // to change logs, notes and blobs, or to keep others from changing them
-	ToOwn        // to see and change everything that the store keeps, and to delete for good
-)
-
-// Needs returns the permission that a request needs.
-func Needs(r *http.Request) Need {
-	op, ok := operations[path.Base(r.URL.Path)]
-	if !ok {
-		return ToOwn
-	}
-	return op.needs
-}
+// OnlyReads reports whether a request changes nothing and keeps nobody from changing anything.
+func OnlyReads(r *http.Request) bool { return operations[path.Base(r.URL.Path)].onlyReads }
 
 // Watches reports whether the answer to a request goes on for as long as the client listens.
 func Watches(r *http.Request) bool { return path.Base(r.URL.Path) == "watch" }
 
-func reads(run func(*call) error) operation  { return operation{run: run} }
-func writes(run func(*call) error) operation { return operation{run: run, needs: ToWrite} }
-func owns(run func(*call) error) operation   { return operation{run: run, needs: ToOwn} }
+func reads(run func(*call) error) operation  { return operation{run: run, onlyReads: true} }
+func writes(run func(*call) error) operation { return operation{run: run, writes: true} }
 
 // operations are all operations, by name.
 var operations = map[string]operation{
 	"hello":    reads((*call).hello),
-	"open":     {run: (*call).open, keeps: true},
-	"again":    {run: (*call).again, keeps: true},
+	"open":     {run: (*call).open, keeps: true, onlyReads: true},
+	"again":    {run: (*call).again, keeps: true, onlyReads: true},
 	"close":    reads((*call).close),
 	"end":      reads(withLog((*call).end)),
 	"current":  reads(withLog((*call).current)),
@@ -67,15 +51,16 @@ var operations = map[string]operation{
 
 	"trash":         reads((*call).trash),
 	"trash-add":     writes((*call).addToTrash),
+	"trash-take":    writes((*call).takeToTrash),
 	"trash-restore": writes((*call).restore),
-	"trash-empty":   owns((*call).empty),
+	"trash-empty":   writes((*call).empty),
 
 	"blob":         reads((*call).blob),
 	"blobs":        reads((*call).blobs),
-	"unreferenced": owns((*call).unreferenced),
+	"unreferenced": writes((*call).unreferenced),
 	"put":          writes((*call).put),
 	"hold":         writes((*call).hold),
-	"collect":      owns((*call).collect),
+	"collect":      writes((*call).collect),
 
 	"note":        reads((*call).note),
 	"notes":       reads((*call).notes),
@@ -83,12 +68,12 @@ var operations = map[string]operation{
 	"note-remove": writes((*call).removeNote),
 	"note-change": writes((*call).changeNote),
 
-	"parts":       owns((*call).parts),
-	"copies":      owns((*call).copies),
-	"part":        owns((*call).openPart),
-	"part-lines":  owns((*call).partLines),
-	"part-edit":   owns((*call).editPart),
-	"part-remove": owns((*call).removePart),
+	"parts":       writes((*call).parts),
+	"copies":      writes((*call).copies),
+	"part":        writes((*call).openPart),
+	"part-lines":  writes((*call).partLines),
+	"part-edit":   writes((*call).editPart),
+	"part-remove": writes((*call).removePart),
 
 	"batch":        writes((*call).newBatch),
 	"batch-add":    writes((*call).addToBatch),
@@ -371,6 +356,8 @@ func (c *call) trashed(all []store.Trashed) error {
 }
 
 func (c *call) addToTrash() error { return c.store.Trash().Add(c.ctx, c.Name, c.lines) }
+
+func (c *call) takeToTrash() error { return c.store.Trash().Take(c.ctx, c.Name, c.At) }
 
 func (c *call) restore() error { return c.store.Trash().Restore(c.ctx, c.Name) }
 

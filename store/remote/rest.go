@@ -115,6 +115,14 @@ func (t trash) Add(ctx context.Context, id string, lines iter.Seq2[[]byte, error
 	}})
 }
 
+// Take implements store.Trash.
+func (t trash) Take(ctx context.Context, id string, end store.Pos) error {
+	if err := t.ready(ctx, "remove", id); err != nil {
+		return err
+	}
+	return t.write(ctx, "remove", &query{op: "trash-take", args: request{Name: id, At: end}})
+}
+
 // Restore implements store.Trash.
 func (t trash) Restore(ctx context.Context, id string) error {
 	if err := t.admit(ctx, "restore", id); err != nil {

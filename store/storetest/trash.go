@@ -16,6 +16,8 @@ var trashChecks = []check{
 	{"Empty", checkTrashEmpty},
 	{"Read", checkTrashRead},
 	{"Add", checkTrashAdd},
+	{"Take", checkTrashTake},
+	{"Known", checkTrashKnown},
 }
 
 func mustTrash(t *testing.T, s store.Store, want ...string) []store.Trashed {
@@ -120,6 +122,71 @@ func checkTrashRead(t *testing.T, s store.Store) {
 	_, err = removed.Open(t.Context(), "b")
 	wantErr(t, err, "b", store.ErrNotExist)
 	wantAbsent(t, s, "a")
+}
+
+// A log that was removed from another store as well goes to the trash under the ID of that removal.
+func checkTrashTake(t *testing.T, s store.Store) {
+	const id = "a.20240102T030405.000000006Z"
+	log := MustCreate(t, s, "a", num(0))
+	seen := MustEnd(t, log)
+	MustAppend(t, log, num(1))
+	wantErr(t, s.Trash().Take(t.Context(), id, seen), "a", store.ErrConflict)
+	wantLines(t, MustOpen(t, s, "a"), num(0), num(1))
+	for _, id := range []string{"", "a", "a.2024"} {
+		wantErr(t, s.Trash().Take(t.Context(), id, seen), "", store.ErrInvalid)
+	}
+	if err := s.Trash().Take(t.Context(), id, MustEnd(t, log)); err != nil {
+		t.Fatal(err)
+	}
+	wantAbsent(t, s, "a")
+	items, err := s.Trash().List(t.Context())
+	if err != nil || len(items) != 1 || items[0].ID != id || items[0].Name != "a" {
+		t.Fatalf("the trash has %+v, %v", items, err)
+	}
+	wantErr(t, s.Trash().Take(t.Context(), id, seen), "a", store.ErrNotExist)
+	again := MustCreate(t, s, "a", num(2))
+	wantErr(t, s.Trash().Take(t.Context(), id, MustEnd(t, again)), "a", store.ErrExist)
+	wantLines(t, MustOpen(t, s, "a"), num(2))
+	if err := s.Remove(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Trash().Restore(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, MustOpen(t, s, "a"), num(0), num(1))
+}
+
+// A store remembers removals after their logs were restored or deleted for good.
+func checkTrashKnown(t *testing.T, s store.Store) {
+	var ids []string
+	for _, name := range []string{"a", "b", "c"} {
+		MustCreate(t, s, name, num(0)).Close()
+		mustRemove(t, s, name)
+		ids = append(ids, mustTrash(t, s, name)[0].ID)
+		switch name {
+		case "a":
+			if err := s.Trash().Restore(t.Context(), ids[0]); err != nil {
+				t.Fatal(err)
+			}
+		case "b":
+			if _, err := s.Trash().Empty(t.Context(), time.Now().Add(time.Hour)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := store.NoteRemovals(t.Context(), s, "d.20240102T030405.000000006Z", ids[0]); err != nil {
+		t.Fatal(err)
+	}
+	r, err := store.RemovalsOf(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range []string{"a", "b", "c", "d"} {
+		if known := r.Known[name]; len(known) != 1 || i < 3 && known[0] != ids[i] {
+			t.Errorf("of %s, the removals %v are known", name, known)
+		}
+	}
+	wantTexts(t, "trash", store.RemovalIDs(r.Trash), ids[2:])
 }
 
 func checkTrashAdd(t *testing.T, s store.Store) {

@@ -16,6 +16,16 @@ type OS struct {
 	// command run as root on a user's sessions does not lock that user out. For other
 	// users it changes nothing.
 	KeepOwner bool
+	// Notices tells of changes: see package notify. Default: nobody does.
+	Notices Notifier
+}
+
+// Notify implements Notifier.
+func (o OS) Notify(dir string, changed func(name string)) (stop func(), err error) {
+	if o.Notices == nil {
+		return nil, errors.ErrUnsupported
+	}
+	return o.Notices.Notify(dir, changed)
 }
 
 var (

@@ -59,17 +59,11 @@ func Replace(fsys FS, path string, o Replacement, write func(io.Writer) error) (
 			_ = fsys.Remove(o.Temp) // gone after the rename; otherwise a leftover is harmless
 		}
 	}()
-	switch own, ok := f.(*osFile); {
-	case o.Like != nil && ok:
-		err = adopt(own.f, o.Like)
-	case o.Perm&0o077 == 0 || o.Umask:
-	case give != nil:
-		err = own.f.Chmod(o.Perm)
-	default: // the umask may have taken some of these away
-		err = fsys.Chmod(o.Temp, o.Perm)
+	if err = fill(f, write); err == nil {
+		err = permit(fsys, f, &o, give != nil)
 	}
-	if err == nil {
-		err = fill(f, !o.NoSync, write)
+	if err == nil && !o.NoSync {
+		err = f.Sync()
 	}
 	if err == nil && o.Before != nil {
 		err = o.Before()
@@ -148,15 +142,27 @@ func tempFor(path string) string {
 	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+rand.Text()[:10])
 }
 
-func fill(f File, sync bool, write func(io.Writer) error) error {
+func fill(f File, write func(io.Writer) error) error {
 	buf := bufio.NewWriterSize(f, 256<<10)
 	if err := write(buf); err != nil {
 		return err
 	}
-	if err := buf.Flush(); err != nil || !sync {
-		return err
+	return buf.Flush()
+}
+
+// permit gives a file that is written the permissions that it was asked for. Before that, it has
+// no more of them: writing would take a set-user-ID bit away again.
+func permit(fsys FS, f File, o *Replacement, unnamed bool) error {
+	switch own, ok := f.(*osFile); {
+	case o.Like != nil && ok:
+		return adopt(own.f, o.Like)
+	case o.Perm&0o077 == 0 || o.Umask:
+		return nil
+	case unnamed:
+		return own.f.Chmod(o.Perm)
+	default: // the umask may have taken some of these away
+		return fsys.Chmod(o.Temp, o.Perm)
 	}
-	return f.Sync()
 }
 
 // Data writes bytes: it is for Replace.

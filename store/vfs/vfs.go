@@ -81,6 +81,16 @@ type Stat struct {
 	File FileID
 }
 
+// Notifier is a file system that tells of changes. An FS may be one.
+type Notifier interface {
+	// Notify calls changed with the name of every file in a directory that any process creates,
+	// writes, renames or removes, until stop is called. The name is "" if more may have changed
+	// than was told: the directory is gone, or there was too much to tell. After that Notify must
+	// be called again. changed must return soon and call neither Notify nor stop. The error says
+	// why changes are not told of, for example because the directory is on another machine.
+	Notify(dir string, changed func(name string)) (stop func(), err error)
+}
+
 // HasName reports whether an open file is the one at a name now. What was deleted,
 // renamed or replaced is not.
 func HasName(fsys FS, f File, name string) (bool, error) {

@@ -96,6 +96,14 @@ var (
 	_ vfs.File = (*faultyFile)(nil)
 )
 
+// Notify implements vfs.Notifier, if the FS does.
+func (f *Faulty) Notify(dir string, changed func(name string)) (stop func(), err error) {
+	if teller, ok := f.FS.(vfs.Notifier); ok {
+		return teller.Notify(dir, changed)
+	}
+	return nil, errors.ErrUnsupported
+}
+
 // Count returns how many operations of the given kinds there were so far,
 // including those that failed.
 func (f *Faulty) Count(kinds OpKind) int64 {

@@ -1,0 +1,217 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/vfs"
+)
+
+// news tells those who watch a store of changes, as long as there are any. The file system tells
+// it, if it can.
+//
+//	Notify(dir) ── hear ──┬── ear of Store.Watch: collects names
+//	                      └── ear of Log.Watch: one name
+type news struct {
+	store *Store
+
+	mu   sync.Mutex // guards what follows
+	ears map[*ear]bool
+	stop func()    // of Notify; nil without notices
+	err  error     // why not
+	when time.Time // when that was tried last
+}
+
+// ear is somebody who watches.
+type ear struct {
+	news *news
+	only string // the file that it is about; "" means all
+	told chan struct{}
+
+	names map[string]bool // guarded by the mutex of news, as is all
+	all   bool
+}
+
+// listen returns an ear, which the caller must close. only is the name of a log, or "" for all.
+func (n *news) listen(only string) *ear {
+	e := &ear{news: n, told: make(chan struct{}, 1), names: make(map[string]bool)}
+	if only != "" {
+		e.only = only + logSuffix
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.ask()
+	if n.ears == nil {
+		n.ears = make(map[*ear]bool)
+	}
+	n.ears[e] = true
+	return e
+}
+
+// ask asks the file system to tell of changes, unless it does. Those who listen already may have
+// missed something before. The caller holds the mutex.
+func (n *news) ask() {
+	const askAgain = time.Second
+	if n.stop != nil || time.Since(n.when) < askAgain {
+		return
+	}
+	before := n.err
+	n.when = time.Now()
+	n.stop, n.err = nil, errors.ErrUnsupported
+	if teller, ok := n.store.fs.(vfs.Notifier); ok {
+		n.stop, n.err = teller.Notify(n.store.dir, n.hear)
+	}
+	if n.err != nil && before == nil && !errors.Is(n.err, errors.ErrUnsupported) && !errors.Is(n.err, fs.ErrNotExist) {
+		n.store.opts.Logger.Warn("changes are looked for from time to time", "dir", n.store.dir, "why", n.err)
+	}
+	if n.err == nil {
+		for e := range n.ears {
+			e.all = true
+			e.wake()
+		}
+	}
+}
+
+// close ends an ear. With the last one, the file system need not tell any more.
+func (e *ear) close() {
+	n := e.news
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if delete(n.ears, e); len(n.ears) == 0 && n.stop != nil {
+		n.stop()
+		n.stop, n.when = nil, time.Time{}
+	}
+}
+
+// hear passes on that a file in the store's directory has changed, or that any may have.
+func (n *news) hear(file string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if file == "" && n.stop != nil { // what we were told ends here: ask again
+		stop := n.stop
+		go stop() // not now: we are called by what it stops
+		n.stop, n.when = nil, time.Time{}
+	}
+	for e := range n.ears {
+		switch {
+		case file == "":
+			e.all = true
+		case e.only == file:
+		case e.only == "" && strings.HasSuffix(file, logSuffix):
+			e.names[strings.TrimSuffix(file, logSuffix)] = true
+		default:
+			continue
+		}
+		e.wake()
+	}
+}
+
+func (e *ear) wake() {
+	select {
+	case e.told <- struct{}{}:
+	default: // it has not looked since the last time
+	}
+}
+
+// wake wakes those who watch a log because its handle was closed.
+func (n *news) wake(log string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for e := range n.ears {
+		if e.only == log+logSuffix {
+			e.wake()
+		}
+	}
+}
+
+// Told implements store.Notices.
+func (e *ear) Told() <-chan struct{} { return e.told }
+
+// Take implements store.Notices.
+func (e *ear) Take() (names []string, all bool) {
+	e.news.mu.Lock()
+	defer e.news.mu.Unlock()
+	e.news.ask()
+	names, all = slices.Sorted(maps.Keys(e.names)), e.all
+	clear(e.names)
+	e.all = false
+	return names, all
+}
+
+// Err implements store.Notices.
+func (e *ear) Err() error {
+	e.news.mu.Lock()
+	defer e.news.mu.Unlock()
+	e.news.ask()
+	return e.news.err
+}
+
+// Watch implements store.Watcher. A log that is archived or brought back moves out of the directory
+// or into it, so that is noticed, too.
+func (s *Store) Watch(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		if err := s.check(ctx, "list", ""); err != nil {
+			yield("", err)
+			return
+		}
+		e := s.news.listen("")
+		defer e.close()
+		store.Look(ctx, s, e)(yield)
+	}
+}
+
+const (
+	watchPause    = time.Millisecond
+	watchPauseMax = 50 * time.Millisecond
+	// watchSeldom is how often a log is looked at if changes are told of.
+	watchSeldom = 10 * time.Second
+)
+
+// Watch implements store.Log. If nobody tells of changes it looks at the file's size, which costs a
+// microsecond and works on every file system.
+func (l *Log) Watch(ctx context.Context, from store.Pos) iter.Seq2[store.Line, error] {
+	return func(yield func(store.Line, error) bool) {
+		e := l.store.news.listen(l.name)
+		defer e.close()
+		pause := watchPause
+		for ctx.Err() == nil {
+			next, more := l.forward(ctx, from, func(line store.Line, err error) bool {
+				if err != nil && ctx.Err() != nil {
+					return false // the end of watching is not an error
+				}
+				return yield(line, err)
+			})
+			if !more {
+				return
+			}
+			if next > from {
+				from, pause = next, watchPause
+				continue
+			}
+			if err := l.stillThere(from); err != nil {
+				yield(store.Line{}, err)
+				return
+			}
+			wait := pause
+			if e.Err() == nil {
+				wait = watchSeldom
+			}
+			late := time.NewTimer(wait)
+			select {
+			case <-ctx.Done():
+			case <-e.told:
+			case <-late.C:
+			}
+			late.Stop()
+			pause = min(2*pause, watchPauseMax)
+		}
+	}
+}
