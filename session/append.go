@@ -225,7 +225,8 @@ func (s *Session) write(ctx context.Context, w *writing) ([]string, func() error
 		end, commit, err := s.log.Start(ctx, at, batch.lines...)
 		if err == nil {
 			if err := s.take(ctx, batch, at, end); err != nil {
-				return nil, nil, errors.Join(err, commit())
+				s.failed = errUnread("append", s.name, err, commit())
+				return nil, nil, s.failed
 			}
 			s.weight.add(batch.size, at, end)
 			return batch.ids, commit, nil
@@ -236,6 +237,17 @@ func (s *Session) write(ctx context.Context, w *writing) ([]string, func() error
 		if err := s.meet(ctx, batch, err, known); err != nil {
 			return nil, nil, err
 		}
+	}
+}
+
+// errUnread is the error of an append whose lines are in the log, but could not be read back,
+// and that their commit ended with, if it failed. Whatever the reason is, the append was not
+// refused. So the error matches ErrUnknown and not its causes, of which some mean that nothing
+// was written.
+func errUnread(op, name string, unread, commit error) error {
+	return &Error{
+		Op: op, Name: name, Kind: ErrUnknown, Err: fmt.Errorf("it was written and could not be read back: %v", errors.Join(unread, commit)),
+		Hint: "load the session again to see whether it is there",
 	}
 }
 

@@ -61,10 +61,13 @@ func (s *Session) backwardLines(end store.Pos, want string, yield func(Entry, er
 			continue
 		}
 		e, err := decodeEntry(bytes.Clone(line.Data))
-		if err != nil {
+		if err != nil || !h.HasParent {
 			break
 		}
-		resolve(ctx, s.store.Blobs(), e, line.Pos)
+		if _, err := resolve(ctx, s.store.Blobs(), e, line.Pos); err != nil {
+			yield(Entry{}, err)
+			return "", true
+		}
 		if !yield(*e, nil) || e.ParentID == nil || *e.ParentID == "" {
 			return "", true
 		}

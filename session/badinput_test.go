@@ -438,7 +438,7 @@ func TestBadDanglingParents(t *testing.T) {
 	t.Parallel()
 	path := writeLog(t, headerLine, messageLine("a", "", "user", "one"), messageLine("b", "lost", "assistant", "two"), messageLine("c", "lost", "assistant", "three"), messageLine("d", "c", "user", "four"))
 	s := loadScribe(t, path)
-	s.sees("assistant: three", "user: four")
+	s.sees("user: one", "assistant: three", "user: four")
 	tree := mustGet(s.GetTree())(t)
 	if diff := cmp.Diff([]string{"a", "lost", "b", "c", "d"}, entryIDs(flatten(tree))); diff != "" {
 		t.Error(diff)

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -218,14 +219,57 @@ func (c Content) withSource(s *Source) Content {
 	return c
 }
 
-// resolve fills in content from blobs. If some is missing, it reports that and says so in
-// the content; the rest of the entry is still worth reading.
-func resolve(ctx context.Context, blobs store.Blobs, e *Entry, pos store.Pos) []Problem {
+// resolve fills in content from blobs. If the store has some of it no longer, it reports that
+// and says so in the content; the rest of the entry is still worth reading. If a blob cannot be
+// read now, it returns an error: what is only out of reach must not be taken for gone.
+func resolve(ctx context.Context, blobs store.Blobs, e *Entry, pos store.Pos) ([]Problem, error) {
 	var problems []Problem
 	for _, c := range e.blocks() {
-		problems = append(problems, resolveBlock(ctx, blobs, c, e.ID, pos)...)
+		ref, fill := c.blobRef()
+		if ref == "" {
+			continue
+		}
+		data, err := blobs.Get(ctx, ref)
+		if err == nil {
+			fill(data)
+			continue
+		}
+		if !isGone(err) {
+			return problems, blobError(e.ID, ref, err)
+		}
+		if c.ToolResult != nil {
+			c.ToolResult.Content = goneText(ref)
+		}
+		problems = append(problems, blobProblem(e.ID, pos, ref, err))
 	}
-	return problems
+	return problems, nil
+}
+
+// isGone reports whether the error of a blob means that nobody has its content any more, and
+// not only that it is out of reach for now.
+func isGone(err error) bool {
+	return errors.Is(err, ErrNotExist) || errors.Is(err, ErrCorrupt) || errors.Is(err, ErrInvalid)
+}
+
+func blobError(entryID string, ref store.Ref, err error) error {
+	return fmt.Errorf("entry %s: the blob %s cannot be read: %w", entryID, ref, err)
+}
+
+// goneText is the text of a tool result whose blob is gone.
+func goneText(ref store.Ref) string { return fmt.Sprintf("[content is missing: %s]", ref) }
+
+// Missing returns the blobs of an entry whose content is not in it: of one that was read, those
+// that the store no longer has.
+func (e *Entry) Missing() []store.Ref {
+	var missing []store.Ref
+	for _, c := range e.blocks() {
+		if r := c.ToolResult; r != nil && r.Blob != "" && r.Content == goneText(r.Blob) {
+			missing = append(missing, r.Blob)
+		} else if ref, _ := c.blobRef(); ref != "" {
+			missing = append(missing, ref)
+		}
+	}
+	return missing
 }
 
 // Fill fills in everything that an entry of the session, as Peek returns it, has in blobs:
@@ -295,22 +339,6 @@ func (e *Entry) blocks() []*Content {
 		}
 	}
 	return all
-}
-
-func resolveBlock(ctx context.Context, blobs store.Blobs, c *Content, id string, pos store.Pos) []Problem {
-	ref, fill := c.blobRef()
-	if ref == "" {
-		return nil
-	}
-	data, err := blobs.Get(ctx, ref)
-	if err != nil {
-		if c.ToolResult != nil {
-			c.ToolResult.Content = fmt.Sprintf("[content is missing: %s]", ref)
-		}
-		return []Problem{blobProblem(id, pos, ref, err)}
-	}
-	fill(data)
-	return nil
 }
 
 // blobProblem describes an entry whose blob cannot be read.

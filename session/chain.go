@@ -159,8 +159,10 @@ func (s *Session) isLost(ctx context.Context, now continued) (bool, error) {
 		return true, nil // the name is not valid, so it cannot be created
 	}
 	log, err := s.store.Open(ctx, now.to)
-	if err == nil {
-		return false, log.Close()
+	if err == nil { // a log may name a session that has nothing to do with it
+		h, err := FindHeader(ctx, log)
+		isOurs := h == nil || h.Relation == RelationContinuation && h.ParentSession == s.name
+		return !isOurs, errors.Join(err, log.Close())
 	}
 	if !errors.Is(err, ErrNotExist) {
 		return false, err

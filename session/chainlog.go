@@ -153,7 +153,7 @@ func (l *chainLog) Start(ctx context.Context, at store.Pos, lines ...[]byte) (st
 		return 0, nil, err
 	}
 	if err := l.join(context.WithoutCancel(ctx), end); err != nil {
-		return 0, nil, errors.Join(err, commit())
+		return 0, nil, errUnread("append", p.name, err, commit())
 	}
 	return p.base + end, commit, nil
 }

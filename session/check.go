@@ -138,6 +138,12 @@ func (s *Session) checkEntry(ctx context.Context, blobs store.Blobs, e *Entry, p
 			problems = append(problems, blobProblem(e.ID, pos, e.Custom.blob(), err))
 		}
 	}
-	c := e.clone()
-	return append(problems, resolve(ctx, blobs, &c, pos)...)
+	for _, c := range e.blocks() {
+		if ref, _ := c.blobRef(); ref != "" {
+			if _, err := blobs.Get(ctx, ref); err != nil {
+				problems = append(problems, blobProblem(e.ID, pos, ref, err))
+			}
+		}
+	}
+	return problems
 }

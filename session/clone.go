@@ -1,6 +1,7 @@
 package session
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 )
@@ -203,6 +204,8 @@ func cloneAny(v any) any {
 			c[i] = cloneAny(v[i])
 		}
 		return c
+	case json.RawMessage:
+		return slices.Clone(v)
 	}
 	return v
 }

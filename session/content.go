@@ -85,7 +85,9 @@ type Source struct {
 // ImageSource is the Source of an image.
 type ImageSource = Source
 
-// ToolUseContent is a model's call of a tool.
+// ToolUseContent is a model's call of a tool. Its input, like every object that programs make, is
+// as encoding/json decodes it, but for two things: a number that a float64 cannot hold is a
+// json.Number, and of more than 65,536 values what does not fit stays text, as a json.RawMessage.
 type ToolUseContent struct {
 	ID    string         `json:"id"`
 	Name  string         `json:"name"`

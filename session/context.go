@@ -146,6 +146,7 @@ func (s *Session) selectPath(ctx context.Context, leaf string) (*selection, erro
 	if err := s.readPicked(ctx, sel); err != nil {
 		return nil, err
 	}
+	s.noteDamage(sel, path)
 	err = s.readBefore(ctx, sel)
 	if errors.Is(err, errNeedAll) {
 		if err := s.withWhole(func(*tree) error { return nil }); err != nil {
@@ -382,4 +383,31 @@ func (s *Session) readPath(ctx context.Context, sel *selection, path []node) ([]
 		entries = append(entries, e)
 	}
 	return entries, nil
+}
+
+// noteDamage reports the damaged lines after the beginning of a path that may have been part
+// of it, such as the last line of the log: those that no gap stands for, or a gap that nothing
+// follows. If the tree does not have all of the log, there are none in the part that counts:
+// see loadTail.
+func (s *Session) noteDamage(sel *selection, path []node) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	t := s.tree
+	if !t.isWhole() || len(t.problems) == 0 {
+		return
+	}
+	stands := make(map[store.Pos]bool)
+	for i := range t.nodes {
+		if p := t.nodes[i].parent; p != none && t.nodes[p].kind == kindGap {
+			stands[t.nodes[p].pos] = true
+		}
+	}
+	for i := range path {
+		stands[path[i].pos] = true
+	}
+	for _, p := range t.problems {
+		if p.Kind == ProblemDamaged && !stands[p.Pos] && (len(path) == 0 || p.Pos > path[0].pos) {
+			sel.problems = append(sel.problems, p)
+		}
+	}
 }

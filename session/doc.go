@@ -21,8 +21,10 @@
 // AppendEntry takes an entry of any type, AppendAll several at once. Functions make them, one
 // for each kind: Message, Label, Compaction, ContextEdit, Revert, Merge, Tags and so on. An
 // entry whose payload does not match its type, that refers to something that does not exist,
-// or that would separate a tool call from its result is refused with ErrInvalid or
-// ErrNotExist, and nothing is written. Use WithContext to give an operation a context.
+// or a compaction that would separate a tool call from its result is refused with ErrInvalid
+// or ErrNotExist, and nothing is written. A result without a call is written, and so is an
+// edit that takes the call of a result away; no model is sent such a result (see
+// CheckResults). Use WithContext to give an operation a context.
 //
 // Fork copies a session, or the path to one of its entries. A conversation may have
 // several sessions, each of which continues the one before (Continue): OpenChain opens

@@ -409,7 +409,6 @@ func TestParseEntryRefusesMistakes(t *testing.T) {
 		`{"type":"message","message":{"role":"user","content":[{"type":"odd","k":1}]}}`,
 		`{"type":"message","message":{"role":"user","content":[{"type":"image","image":{"source":{"type":"base64","media_type":"image/png","data":"AAAA"}}}]}}`,
 		`{"type":"leaf","parent_id":null,"leaf":{}}`,
-		`{"type":"custom","custom":{"custom_type":"coppice.tags","data":{"tags":["x"]}}}`,
 	} {
 		e, err := session.ParseEntry([]byte(text))
 		if err != nil {

@@ -51,11 +51,14 @@ func (s *Session) grow(ctx context.Context, key contextKey, last *sharedContext)
 	c = last.with(&tail)
 	c.Leaf, c.key = key.leaf, key
 	c.inBlobs = inBlobs(c.Entries, len(last.Entries))
-	keep = c.fill(ctx, s.store.Blobs(), last)
-	if last.Fingerprints != nil {
+	keep, err = c.fill(ctx, s.store.Blobs(), last)
+	if err == nil && last.Fingerprints != nil {
 		c.Fingerprints, err = fingerprintsAfter(c.Fingerprints, c.Entries)
 	}
-	return c, keep, err
+	if err != nil {
+		return nil, false, err
+	}
+	return c, keep, nil
 }
 
 // nodesSince returns the nodes of the path from the last context's leaf (without it) to

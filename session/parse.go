@@ -42,7 +42,7 @@ func parseEntry(text []byte) (Entry, error) {
 	if err := json.Unmarshal(text, &e); err != nil {
 		return e, syntaxError(text, err)
 	}
-	if err := checkRepeats(bytes.TrimSpace(text), ""); err != nil {
+	if err := checkRepeats(text); err != nil {
 		return e, err
 	}
 	if e.Type == "" {
@@ -77,9 +77,12 @@ func CheckEntry(e *Entry) error {
 	return nil
 }
 
-// check makes sure that an entry can be appended. nested says whether its payload is a member
-// of its own.
+// check makes sure that an entry can be appended, and by others than the engine. nested says
+// whether its payload is a member of its own.
 func (e *Entry) check(nested bool) error {
+	if err := e.checkOwner(); err != nil {
+		return err
+	}
 	if err := e.checkKinds(nested); err != nil {
 		return err
 	}
@@ -211,10 +214,7 @@ func (b *BranchSummaryEntry) checkMembers() error {
 }
 
 func (c *CustomEntry) checkMembers() error {
-	if err := missing(required{"custom.custom_type", c.CustomType}); err != nil {
-		return err
-	}
-	return c.checkOwn()
+	return missing(required{"custom.custom_type", c.CustomType})
 }
 
 func (l *LeafEntry) checkMembers() error { return nil }
@@ -310,27 +310,6 @@ func (s *Source) check() error {
 	}
 	if _, err := base64.StdEncoding.DecodeString(s.Data); err != nil {
 		return fmt.Errorf(`"source.data" is not base64: %w`, err)
-	}
-	return nil
-}
-
-// checkOwn makes sure that the custom entries that this program reads itself say
-// something.
-func (c *CustomEntry) checkOwn() error {
-	switch c.CustomType {
-	case CustomPinned:
-		if _, ok := c.Data["pinned"].(bool); !ok {
-			return errors.New(`"custom.data.pinned" must be true or false`)
-		}
-	case CustomTags:
-		for _, name := range []string{"tags", "add", "remove"} {
-			value, there := c.Data[name]
-			list, ok := value.([]any)
-			isText := func(v any) bool { _, ok := v.(string); return ok }
-			if there && (!ok || slices.ContainsFunc(list, func(v any) bool { return !isText(v) })) {
-				return fmt.Errorf("%q must be a list of strings", "custom.data."+name)
-			}
-		}
 	}
 	return nil
 }

@@ -28,6 +28,8 @@ type Queued struct {
 	// Session is the conversation in which it was said: see Session.ID. A copy of it has another
 	// name, and nothing waits there.
 	Session string `json:"session,omitempty"`
+	// Signed is the proof that an agent wrote it: see package agent.
+	Signed string `json:"signed,omitempty"`
 }
 
 // Entry returns the entry that has it, without an id.

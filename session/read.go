@@ -41,8 +41,13 @@ func (s *Session) readAll(nodes []node, fetch bool) ([]Entry, error) {
 			continue
 		}
 		entries[i] = e.clone()
+		if err := s.setParent(&entries[i], nodes[i]); err != nil {
+			return nil, err
+		}
 		if fetch {
-			resolve(s.context(), s.store.Blobs(), &entries[i], nodes[i].pos)
+			if _, err := resolve(s.context(), s.store.Blobs(), &entries[i], nodes[i].pos); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return entries, nil
@@ -147,8 +152,28 @@ func (s *Session) read(n node) (Entry, error) {
 		return Entry{}, err
 	}
 	c := e.clone()
-	resolve(ctx, s.store.Blobs(), &c, n.pos)
+	if err := s.setParent(&c, n); err != nil {
+		return Entry{}, err
+	}
+	if _, err := resolve(ctx, s.store.Blobs(), &c, n.pos); err != nil {
+		return Entry{}, err
+	}
 	return c, nil
+}
+
+// setParent sets the parent of an entry whose line does not say it to the one in the tree.
+func (s *Session) setParent(e *Entry, n node) error {
+	if !n.placed {
+		return nil
+	}
+	return s.withWhole(func(t *tree) error {
+		if at, ok := t.at(n.id); ok && t.nodes[at].parent != none {
+			_, e.Extra, _ = e.Extra.take("parent_id") // it had the wrong kind of value
+			parent := t.nodes[t.nodes[at].parent].id
+			e.ParentID = &parent
+		}
+		return nil
+	})
 }
 
 // Entries yields every entry of the session in the order of the log. What
@@ -195,9 +220,14 @@ func (s *Session) each(nodes []node, gap func(i int) Entry, yield func(Entry, er
 				e = gap(from + i)
 			} else {
 				e = d.clone()
-				resolve(s.context(), s.store.Blobs(), &e, nodes[from+i].pos)
+				if err = s.setParent(&e, nodes[from+i]); err == nil {
+					_, err = resolve(s.context(), s.store.Blobs(), &e, nodes[from+i].pos)
+				}
 			}
-			if !yield(e, nil) {
+			if err != nil {
+				e = Entry{}
+			}
+			if !yield(e, err) || err != nil {
 				return
 			}
 		}

@@ -519,7 +519,10 @@ func (s *Session) Follow(ctx context.Context) iter.Seq2[Entry, error] {
 				}
 				continue
 			}
-			resolve(ctx, s.store.Blobs(), e, line.Pos)
+			if _, err := resolve(ctx, s.store.Blobs(), e, line.Pos); err != nil {
+				yield(Entry{}, err)
+				return
+			}
 			if !yield(*e, nil) {
 				return
 			}

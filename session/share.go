@@ -81,7 +81,10 @@ func (s *Session) sharedContext(ctx context.Context, o ContextOptions, fingerpri
 	sel.unpaired = o.Unpaired
 	c := assemble(sel)
 	c.key = key
-	keep := c.fill(ctx, s.store.Blobs(), last)
+	keep, err := c.fill(ctx, s.store.Blobs(), last)
+	if err != nil {
+		return nil, err
+	}
 	if fingerprints {
 		n := c.sameAs(last)
 		c.Fingerprints, err = fingerprintsAfter(last.Fingerprints[:n:n], c.Entries)
@@ -113,7 +116,7 @@ func inBlobs(entries []Entry, from int) (at []int) {
 // fill fills in the content from blobs, taking it from the last context where possible. It
 // reports whether the context may be remembered. It may not if something was missing,
 // because that may come back, or if it is large.
-func (c *sharedContext) fill(ctx context.Context, blobs store.Blobs, last *sharedContext) (keep bool) {
+func (c *sharedContext) fill(ctx context.Context, blobs store.Blobs, last *sharedContext) (keep bool, err error) {
 	problems, own := len(c.Problems), false
 	for _, i := range c.inBlobs {
 		e := &c.Entries[i]
@@ -121,7 +124,11 @@ func (c *sharedContext) fill(ctx context.Context, blobs store.Blobs, last *share
 		source := e.Message
 		if e.Message = last.filled[source]; e.Message == nil {
 			e.Message = source.clone()
-			c.Problems = append(c.Problems, resolve(ctx, blobs, e, 0)...)
+			gone, err := resolve(ctx, blobs, e, 0)
+			if err != nil {
+				return false, err
+			}
+			c.Problems = append(c.Problems, gone...)
 		}
 		if !own { // grow shares the map with the last context, which others may be reading
 			c.filled, own = maps.Clone(c.filled), true
@@ -131,7 +138,7 @@ func (c *sharedContext) fill(ctx context.Context, blobs store.Blobs, last *share
 		}
 		c.filled[source] = e.Message
 	}
-	return len(c.Problems) == problems && c.blobBytes <= cacheBytes
+	return len(c.Problems) == problems && c.blobBytes <= cacheBytes, nil
 }
 
 // sameAs returns how many fingerprints of the last context also hold for this one: as many

@@ -97,7 +97,7 @@ func (s *tailScan) add(line store.Line) (stop bool, err error) {
 	switch {
 	case s.done && string(h.Type) != string(TypeSession):
 		return true, nil // one line more than needed, in case it was the header
-	case line.Cut || !ok || len(h.ID) == 0:
+	case line.Cut || !ok || len(h.ID) == 0 || !h.HasParent && string(h.Type) != string(TypeSession):
 		return false, errNeedAll
 	case string(h.Type) == string(TypeSession):
 		if line.Pos != 0 || s.header != nil {

@@ -23,6 +23,8 @@ type node struct {
 	parent  int32 // an index, or none
 	kind    kind
 	speaker speaker // of a message
+	guessed bool    // a gap of which no line is left that says what it is: see addGap
+	placed  bool    // its line does not say what its parent is: see placeAfterLast
 }
 
 // extent is how much of its log a tree has.
@@ -74,7 +76,7 @@ type tree struct {
 	lost    damageIndex
 
 	walked pathMarks
-	mended int    // how often a gap was filled or a parent turned up late: see pasts
+	mended int    // how often a gap was filled, a parent turned up late or a line was damaged: see pasts
 	kept   []node // if the tree is extentContext: what the compaction in force keeps from before the part that was read
 }
 
@@ -190,7 +192,24 @@ func (t *tree) addLine(line store.Line) {
 	case len(h.ID) == 0:
 		t.addDamage(line)
 	default:
-		t.addEntry(t.headLine(line, h))
+		head := t.headLine(line, h)
+		if !h.HasParent {
+			t.placeAfterLast(&head)
+		}
+		t.addEntry(head)
+	}
+}
+
+// placeAfterLast makes an entry that does not say what its parent is the child of the entry
+// or gap before it. Our writers always say it, if only with null, so the line was damaged: one
+// wrong bit in the name of the member is enough, and must not cut the path.
+func (t *tree) placeAfterLast(h *headLine) {
+	last := t.lineBefore(int32(len(t.nodes)))
+	if last != none && t.nodes[last].id == h.id { // a gap that this entry fills
+		last = t.lineBefore(last)
+	}
+	if h.isRoot = last == none; !h.isRoot {
+		h.parent, h.placed = t.nodes[last].id, true
 	}
 }
 
@@ -212,7 +231,8 @@ func (t *tree) addHeader(line store.Line) {
 // headLine is what the first bytes of an entry's line say.
 type headLine struct {
 	id, parent string
-	isRoot     bool // parent_id is null, empty or missing
+	isRoot     bool // parent_id is null or empty
+	placed     bool // it has no parent_id: see placeAfterLast
 	kind       kind
 	speaker    speaker
 	pos, next  store.Pos
@@ -274,7 +294,7 @@ func (t *tree) add(h headLine) (at int32, ok bool) {
 	if len(t.nodes) == cap(t.nodes) {
 		t.nodes = slices.Grow(t.nodes, len(t.nodes)+1) // doubles; append alone would copy a long session more often
 	}
-	t.nodes = append(t.nodes, node{id: h.id, pos: h.pos, parent: none, kind: h.kind, speaker: h.speaker})
+	t.nodes = append(t.nodes, node{id: h.id, pos: h.pos, parent: none, kind: h.kind, speaker: h.speaker, placed: h.placed})
 	if other, ok := t.byID.add(t.nodes); !ok {
 		t.nodes = t.nodes[:i]
 		return other, false
@@ -312,7 +332,8 @@ func (t *tree) fillGap(at int32, h headLine) {
 	if t.live {
 		t.nodes, t.live = slices.Clone(t.nodes), false
 	}
-	t.nodes[at].pos, t.nodes[at].kind, t.nodes[at].parent, t.nodes[at].speaker = h.pos, h.kind, none, h.speaker
+	n := &t.nodes[at]
+	n.pos, n.kind, n.parent, n.speaker, n.guessed, n.placed = h.pos, h.kind, none, h.speaker, false, h.placed
 	t.walked = pathMarks{}
 	t.mended++
 	if !h.isRoot {
@@ -327,6 +348,7 @@ const quoted = 4 << 10
 // addDamage records a line that cannot be read. If at least its id can be read, we know
 // which entry was there, and it becomes a gap.
 func (t *tree) addDamage(line store.Line) {
+	t.mended++
 	h, ok := rawjson.LenientHead(line.Data)
 	// Redact before shortening: no rule would recognise half of a secret.
 	begin, _ := redact.Bytes(line.Data[:min(len(line.Data), quoted)])
@@ -334,18 +356,19 @@ func (t *tree) addDamage(line store.Line) {
 	if line.Cut {
 		detail = "longer than the limit; only its beginning was read"
 	}
+	last := t.lineBefore(int32(len(t.nodes)))
 	ok = ok && len(h.ID) > 0 // an empty id does not count
 	if _, known := t.at(string(h.ID)); !ok || known || string(h.Type) == string(TypeSession) {
 		t.report(ProblemDamaged, "", line.Pos, detail)
-		t.damage = append(t.damage, damage{pos: line.Pos, before: int32(len(t.nodes)) - 1, ids: idsIn(line.Data)})
+		t.damage = append(t.damage, damage{pos: line.Pos, before: last, ids: idsIn(line.Data)})
 		return
 	}
 	gap := newHeadLine(line, h)
 	gap.kind = kindGap
 	if _, known := t.at(gap.parent); !h.HasParent || !gap.isRoot && !known {
-		gap.isRoot = len(t.nodes) == 0 // its parent is most likely what comes before it
+		gap.isRoot = last == none // its parent is most likely what comes before it
 		if !gap.isRoot {
-			gap.parent = t.nodes[len(t.nodes)-1].id
+			gap.parent = t.nodes[last].id
 		}
 	}
 	t.report(ProblemDamaged, gap.id, line.Pos, detail)
@@ -430,11 +453,18 @@ func (t *tree) cutCycles() {
 		if at == none || met[at] != walk {
 			continue // it ended at a root, or where an earlier walk has been
 		}
-		cut := none
+		cut, guess := none, none
 		for i, first := at, true; first || i != at; i, first = t.nodes[i].parent, false {
 			if late[i] && i > cut {
 				cut = i
 			}
+			if t.nodes[i].guessed {
+				guess = max(guess, i)
+			}
+		}
+		if guess != none { // what was read counts, not what was guessed
+			t.nodes[guess].parent = none
+			continue
 		}
 		t.report(ProblemCycle, t.nodes[cut].id, t.nodes[cut].pos,
 			fmt.Sprintf("its parent %q descends from it; treated as a root", t.nodes[t.nodes[cut].parent].id))
@@ -442,20 +472,29 @@ func (t *tree) cutCycles() {
 	}
 }
 
-// addGap adds a node for a missing entry. If there is a damaged line before the child, that
-// line was probably the entry, and what came before the line came before the entry. So
-// damage never hides what comes before it.
+// addGap adds a node for a missing entry, and guesses its parent. If there is a damaged line
+// before the child, that line was probably the entry, and what came before the line came
+// before the entry. If there is none, nothing is left of the entry's line: it was lost together
+// with its neighbours, or it is part of a line that seems to be another entry. Then it follows
+// what comes before its child. So damage never hides what comes before it.
 func (t *tree) addGap(p pendingParent) int32 {
 	child := t.nodes[p.child]
-	before, pos := none, child.pos
+	before, pos := t.lineBefore(p.child), child.pos
 	if d := t.damageOf(p.parent, child.pos); d != nil {
 		before, pos = d.before, d.pos
 	}
 	t.report(ProblemDangling, child.id, child.pos, fmt.Sprintf("its parent %q is missing", p.parent))
 	i := int32(len(t.nodes))
-	t.nodes = append(t.nodes, node{id: p.parent, pos: pos, parent: before, kind: kindGap})
+	t.nodes = append(t.nodes, node{id: p.parent, pos: pos, parent: before, kind: kindGap, guessed: true})
 	t.byID.add(t.nodes)
 	return i
+}
+
+// lineBefore returns the last entry or gap before another that has a line, or none.
+func (t *tree) lineBefore(at int32) int32 {
+	for at--; at >= 0 && t.nodes[at].guessed; at-- {
+	}
+	return at
 }
 
 // gaps returns the nodes of missing entries.

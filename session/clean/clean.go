@@ -14,7 +14,8 @@
 //	receipt, err := sweep.Apply(ctx)
 //
 // Ids of entries are left alone. So are signatures and encrypted thoughts, which providers
-// need back unchanged, and base64.
+// need back unchanged, and base64. A thought that is changed loses its signature, because its
+// provider would refuse it.
 //
 // All functions may be called concurrently. A Sweep belongs to one goroutine. Entries that
 // others append to its sessions in the meantime are kept.
@@ -27,8 +28,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"regexp"
+	"strconv"
 	"sync"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/redact"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
@@ -69,7 +72,7 @@ func cleanEntry(e *session.Entry, line []byte, c *cleaner) ([]redact.Finding, er
 		return nil, err
 	}
 	var cleaned session.Entry
-	if err := cleaned.UnmarshalJSON(line); err != nil {
+	if err := cleaned.UnmarshalJSON(unsigned(line, found)); err != nil {
 		return nil, err
 	}
 	cleaned.Type, cleaned.ID, cleaned.ParentID, cleaned.Timestamp = e.Type, e.ID, e.ParentID, e.Timestamp
@@ -114,7 +117,39 @@ func (c *cleaner) line(line []byte) ([]byte, []redact.Finding, error) {
 	}
 	c.see(out)
 	out, found := c.scan.Bytes(out)
-	return out, append(found, kept...), nil
+	return unsigned(out, found), append(found, kept...), nil
+}
+
+// thoughtPath matches the path of what a model thought.
+var thoughtPath = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^message\.content\[(\d+)\]\.thinking\.content$`) })
+
+// unsigned takes the signatures off the thoughts in which something was found. A provider
+// refuses a thought that is not what it signed; one without a signature is not sent to it.
+func unsigned(line []byte, found []redact.Finding) []byte {
+	for _, f := range found {
+		match := thoughtPath().FindStringSubmatch(f.Path)
+		if match == nil {
+			continue
+		}
+		at, _ := strconv.Atoi(match[1])
+		entry := rawjson.MembersOf(line)
+		message := rawjson.MembersOf(entry.Get("message"))
+		blocks, _ := rawjson.Elements(message.Get("content"))
+		if at >= len(blocks) {
+			continue
+		}
+		block := rawjson.MembersOf(blocks[at])
+		thinking := rawjson.MembersOf(block.Get("thinking"))
+		if thinking.Take("signature") == nil {
+			continue
+		}
+		block.SetObject("thinking", thinking)
+		blocks[at] = block.JSON()
+		message.Put("content", rawjson.List(blocks))
+		entry.SetObject("message", message)
+		line = entry.JSON()
+	}
+	return line
 }
 
 // The paths, in an entry of type CustomImport, of what was kept of the source: in

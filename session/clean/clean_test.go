@@ -71,7 +71,7 @@ func TestEntry(t *testing.T) {
 		t.Errorf("paths (-want +got)\n%s", diff)
 	}
 	c := e.Message.Content
-	if c[1].Thinking.Content != gone || c[1].Thinking.Signature != secret || c[1].Thinking.Redacted != secret {
+	if c[1].Thinking.Content != gone || c[1].Thinking.Signature != "" || c[1].Thinking.Redacted != secret {
 		t.Errorf("thinking became %+v", c[1].Thinking)
 	}
 	if diff := cmp.Diff(image.Image.Source.Data, c[4].Image.Source.Data); diff != "" {
@@ -85,6 +85,26 @@ func TestEntry(t *testing.T) {
 	}
 	if found, err := clean.Entry(&e); found != nil || err != nil {
 		t.Errorf("cleaning again finds %v, %v", found, err)
+	}
+}
+
+// A thought that a sweep changes loses its signature; others keep theirs.
+func TestSweptThought(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	e := message("x")
+	e.Message.Role = session.RoleAssistant
+	e.Message.Content = []session.Content{session.Thinking("a "+token(1), "S1"), session.Thinking("b", "S2"), session.Text("done")}
+	f.session("one", e)
+	f.apply(f.look())
+	s, err := session.Open(t.Context(), f.st, "one", nil)
+	f.must(err)
+	defer s.Close()
+	c, err := s.Context(session.ContextOptions{})
+	f.must(err)
+	got := c.Entries[0].Message.Content
+	if got[0].Thinking.Content != "a "+gone || got[0].Thinking.Signature != "" || got[1].Thinking.Signature != "S2" || session.TextOf(got) != "done" {
+		t.Errorf("the thoughts are %+v, %+v", got[0].Thinking, got[1].Thinking)
 	}
 }
 

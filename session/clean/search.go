@@ -3,6 +3,7 @@ package clean
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -104,6 +105,9 @@ func (s *Sweep) removeBlobs(ctx context.Context, suspects map[store.Ref]bool, r 
 	return nil
 }
 
+// gzipMagic begins every gzip file.
+const gzipMagic = "\x1f\x8b\x08"
+
 // searchPart returns the kinds of secrets found in a part, which is unpacked if it is
 // compressed. longest is the length of the longest value.
 func (s *Sweep) searchPart(ctx context.Context, p store.Part, values *redact.Scanner, longest int) (kinds map[string]bool, err error) {
@@ -116,16 +120,22 @@ func (s *Sweep) searchPart(ctx context.Context, p store.Part, values *redact.Sca
 	begin, _ := head.Peek(len(magic)) // what is shorter is not compressed
 	kinds = make(map[string]bool)
 	var plain io.Reader = head
-	if isPacked(begin) {
+	packed := isPacked(begin) || bytes.HasPrefix(begin, []byte(gzipMagic))
+	switch {
+	case isPacked(begin):
 		dec, err := zstd.NewReader(head, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxUnpacked))
 		if err != nil {
 			return nil, err
 		}
 		defer dec.Close()
 		plain = dec
+	case packed: // a copy that somebody made by hand
+		if plain, err = gzip.NewReader(head); err != nil {
+			return kinds, nil // it only begins like one
+		}
 	}
 	kept := &keptIn{values: values, kinds: kinds}
-	if err := searchReader(io.TeeReader(plain, kept), p.Size, values, longest, kinds); err != nil && !isPacked(begin) {
+	if err := searchReader(io.TeeReader(plain, kept), p.Size, values, longest, kinds); err != nil && !packed {
 		return kinds, err
 	}
 	kept.flush() // if the part is damaged, at least what could be read was searched

@@ -2,6 +2,7 @@ package clean_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -419,6 +420,35 @@ func TestSweepDamage(t *testing.T) {
 	r := f.apply(sweep)
 	if len(r.Left) != 2 || !strings.Contains(r.Left[0].Why, "longer than the limit") || !strings.Contains(r.Left[1].Why, "the same secret") {
 		t.Errorf("the receipt is %+v", r)
+	}
+}
+
+// A copy that somebody compressed and left beside the sessions is named.
+func TestSweepNamesCompressedCopies(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	secret := token(4)
+	f.session("one", message("key "+secret))
+	text, err := os.ReadFile(f.st.Path("one"))
+	f.must(err)
+	pack := func(name string, text []byte) string {
+		var packed bytes.Buffer
+		w := gzip.NewWriter(&packed)
+		_, err := w.Write(text)
+		f.must(errors.Join(err, w.Close()))
+		path := filepath.Join(f.st.Where(), name)
+		f.must(os.WriteFile(path, packed.Bytes(), 0o600))
+		return path
+	}
+	want := []string{pack("one.jsonl.gz", text), pack("two.jsonl.gz", append(bytes.Repeat([]byte("x\n"), 2<<20), text...))}
+	pack("other.gz", []byte("nothing"))
+	f.must(os.WriteFile(filepath.Join(f.st.Where(), "broken.gz"), []byte("\x1f\x8b\x08 not really"), 0o600))
+	var left []string
+	for _, l := range f.apply(f.look()).Left {
+		left = append(left, l.Path)
+	}
+	if slices.Sort(left); !slices.Equal(left, want) {
+		t.Errorf("left is %v, want %v", left, want)
 	}
 }
 
