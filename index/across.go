@@ -124,7 +124,11 @@ func (s *search) newestOfEach(most int) (found map[int64][]candidate, bounded bo
 			break
 		}
 	}
-	if err := s.score(order); err != nil {
+	err = s.findOrigins(order)
+	if err == nil {
+		err = s.score(order)
+	}
+	if err != nil {
 		return nil, false, err
 	}
 	for _, c := range order {
@@ -158,24 +162,27 @@ func (s *search) sessionsOf(texts map[int64][]candidate) (string, error) {
 // arrange returns the texts in the wanted order: conversations by the sum of their scores, or
 // all texts by time. A text that has several parts comes once.
 func (s *search) arrange(texts map[int64][]candidate) (found []candidate) {
-	of := make(map[int64]int64) // the conversations of texts
-	for id, list := range texts {
-		var sum float64
-		for _, c := range list {
-			sum += c.score
+	of := make(map[int64]*candidate) // the newest text of each one's conversation
+	for _, list := range texts {
+		sum, newest := 0.0, &list[0]
+		for i := range list {
+			sum += list[i].score
+			if list[i].compare(newest) < 0 {
+				newest = &list[i]
+			}
 		}
 		for _, c := range list {
 			if _, twice := of[c.id]; !twice {
-				of[c.id], c.score = id, sum
+				of[c.id], c.score = newest, sum
 				found = append(found, c)
 			}
 		}
 	}
 	slices.SortStableFunc(found, func(a, b candidate) int {
 		if s.o.Order == ByTime {
-			return cmp.Compare(b.id, a.id)
+			return a.compare(&b)
 		}
-		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(of[b.id], of[a.id]))
+		return cmp.Or(cmp.Compare(b.score, a.score), of[a.id].compare(of[b.id]), a.compare(&b))
 	})
 	return found
 }

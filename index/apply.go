@@ -87,7 +87,7 @@ func (w *writer) hang(s *state, rec *record) (int64, error) {
 		return -1, err
 	}
 	if missing && rec.class == classDamaged { // the line before it is likelier than a parent that cannot be found
-		parent, err = w.lastNamed(s)
+		parent, _, err = w.lastNamed(s, rec.id)
 		if err != nil {
 			return -1, err
 		}
@@ -175,8 +175,8 @@ func (w *writer) parentOf(s *state, rec *record) (n int64, missing bool, err err
 		return -1, false, nil
 	case rec.parent == s.prev && s.prev != "":
 		return s.next - 1, false, nil // nearly always
-	case rec.parent == "" && rec.class == classDamaged:
-		n, err = w.lastNamed(s)
+	case rec.parent == "": // it does not say: most likely the line before it
+		n, rec.parent, err = w.lastNamed(s, rec.id)
 		return n, false, err
 	}
 	n, found, err := w.numberOf(s, rec.parent, idKey(rec.parent))
@@ -247,7 +247,7 @@ func (w *writer) insert(s *state, rec *record, id any, parent int64) (int64, err
 
 // insertUnnamed adds a damaged line that may have been any entry, after the last known one.
 func (w *writer) insertUnnamed(s *state, rec *record) error {
-	parent, err := w.lastNamed(s)
+	parent, _, err := w.lastNamed(s, "")
 	if err != nil {
 		return err
 	}
@@ -259,11 +259,14 @@ func (w *writer) insertUnnamed(s *state, rec *record) error {
 	return w.noteLost(s, line, n)
 }
 
-// lastNamed returns the number of the last entry that has an id, or -1.
-func (w *writer) lastNamed(s *state) (int64, error) {
-	n := int64(-1)
-	_, err := w.find([]any{&n}, `SELECT n FROM entries WHERE session = ? AND id IS NOT NULL ORDER BY n DESC LIMIT 1`, s.id)
-	return n, err
+// lastNamed returns the number and the id of the last entry that has an id, and not the one that is excepted, or -1.
+func (w *writer) lastNamed(s *state, except string) (int64, string, error) {
+	n, id := int64(-1), any(nil)
+	found, err := w.find([]any{&n, &id}, `SELECT n, id FROM entries WHERE session = ? AND id <> ? ORDER BY n DESC LIMIT 1`, s.id, idKey(except))
+	if err != nil || !found {
+		return -1, "", err
+	}
+	return n, idOf(id), nil
 }
 
 // noteLost records what looks like ids in a damaged line.
@@ -281,7 +284,8 @@ func (w *writer) noteLost(s *state, rec *record, n int64) error {
 
 // insertMissing adds an entry that others name as their parent and that is missing. A damaged
 // line with its id counts as that entry, or else an unreadable line that was not taken for
-// another: so damage does not cut a conversation in two.
+// another. If there is none, it follows the line before its child. So damage does not cut a
+// conversation in two.
 func (w *writer) insertMissing(s *state, id string) (int64, error) {
 	s.problems++
 	var n, parent int64
@@ -293,8 +297,10 @@ func (w *writer) insertMissing(s *state, id string) (int64, error) {
 		return -1, err
 	}
 	if !found {
-		parent = -1
 		free, err = w.find([]any{&n}, `SELECT n FROM entries WHERE session = ? AND id IS NULL ORDER BY n DESC LIMIT 1`, s.id)
+		if err == nil && !free {
+			parent, _, err = w.lastNamed(s, id)
+		}
 		if err != nil {
 			return -1, err
 		}
@@ -319,12 +325,14 @@ func (w *writer) fillMissing(s *state, rec *record, parent int64) (int64, error)
 		return -1, err
 	}
 	s.fresh = nil // its entries change
-	cut, err := w.circleAt(s, parent, n, int64(rec.pos))
+	cut, guessed, err := w.circleAt(s, parent, n, int64(rec.pos))
 	if err != nil {
 		return -1, err
 	}
 	if cut >= 0 { // as package session does: its parent came later
-		s.problems++
+		if !guessed {
+			s.problems++
+		}
 		if err := w.exec(`UPDATE entries SET parent = -1 WHERE session = ? AND n = ?`, s.id, cut); err != nil {
 			return -1, err
 		}
@@ -337,27 +345,32 @@ func (w *writer) fillMissing(s *state, rec *record, parent int64) (int64, error)
 
 // circleAt returns where to cut the circle that would arise if the entry n, at a position,
 // got this parent, or -1 without a circle. Each circle has an entry whose parent comes after
-// it in the log; the cut is at the last of these.
-func (w *writer) circleAt(s *state, parent, n, pos int64) (int64, error) {
-	cut, last, at := int64(-1), int64(-1), parent
+// it in the log; the cut is at the last of these. But if a parent in it was only guessed, because
+// that entry is missing, the cut is there.
+func (w *writer) circleAt(s *state, parent, n, pos int64) (cut int64, guessed bool, err error) {
+	last, at := int64(-1), parent
+	cut = -1
 	for range s.next { // no path is longer
 		if at < 0 || at == n {
 			break
 		}
-		var above, here, abovePos int64
-		found, err := w.find([]any{&above, &here}, `SELECT parent, pos FROM entries WHERE session = ? AND n = ?`, s.id, at)
+		var above, here, class, abovePos int64
+		found, err := w.find([]any{&above, &here, &class}, `SELECT parent, pos, class FROM entries WHERE session = ? AND n = ?`, s.id, at)
 		if err != nil || !found || above < 0 {
-			return -1, err
+			return -1, false, err
 		}
 		if abovePos = pos; above != n {
 			if _, err := w.find([]any{&abovePos}, `SELECT pos FROM entries WHERE session = ? AND n = ?`, s.id, above); err != nil {
-				return -1, err
+				return -1, false, err
 			}
 		}
-		if abovePos > here && here > last {
+		switch {
+		case entryClass(class) == classMissing:
+			cut, guessed = at, true
+		case !guessed && abovePos > here && here > last:
 			cut, last = at, here
 		}
 		at = above
 	}
-	return cut, nil
+	return cut, guessed, nil
 }

@@ -77,7 +77,7 @@ func (t *tally) round(ctx context.Context, st *file.Store, path string, question
 			t.failed(err)
 			continue
 		}
-		res, err := ix.Search(ctx, index.SearchOptions{Query: "needle", Limit: 1000, SnippetLen: -1, Patience: -1})
+		res, err := ix.Search(ctx, index.SearchOptions{Query: "needle", Limit: 1000, SnippetLen: -1})
 		if err != nil {
 			t.failed(err)
 			continue

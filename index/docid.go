@@ -100,7 +100,8 @@ func (w *writer) takenDocs(docs []docRow) (map[int64]bool, error) {
 		ids = append(strconv.AppendInt(ids, docs[i].id, 10), ',')
 	}
 	ids[len(ids)-1] = ']'
-	rows, err := w.QueryContext(w.ctx, `SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM docs WHERE id = value)`, string(ids))
+	// One look for each id, for the same reason as in freeDoc.
+	rows, err := w.QueryContext(w.ctx, `SELECT d.id FROM json_each(?) j CROSS JOIN docs d ON d.id = j.value`, string(ids))
 	if err != nil {
 		return nil, err
 	}
@@ -112,28 +113,27 @@ func (w *writer) takenDocs(docs []docRow) (map[int64]bool, error) {
 	return taken, err
 }
 
-const docColumns = `id, session, entry, part, kind, role, tool, model, carried, len, tf`
+const docColumns = `id, session, entry, part, kind, role, tool, model, carried, len, tf, late`
 
 func (d *docRow) values() []any {
-	return []any{d.id, d.session, d.entry, int64(d.part), kindNumber(d.kind), d.role, d.tool, d.model, int64(d.carried), int64(d.length), d.tf}
+	return []any{d.id, d.session, d.entry, int64(d.part), kindNumber(d.kind), d.role, d.tool, d.model, int64(d.carried), int64(d.length), d.tf, d.late}
 }
 
 // insertLate writes the row of a document whose id is, or may be, taken by one of very many
-// of the same second. It gets the next free id.
+// of the same second. It gets the next free id, which may belong to a later second: its row says so.
 func (w *writer) insertLate(d *docRow) error {
 	wanted := d.id
 	d.id = w.places.after(wanted)
 	for {
-		added, err := w.count(`INSERT INTO docs (`+docColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`, d.values()...)
+		d.late = d.id>>docSeqBits - wanted>>docSeqBits
+		added, err := w.count(`INSERT INTO docs (`+docColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`, d.values()...)
 		if err != nil {
 			return err
 		}
 		if added > 0 {
 			break
 		}
-		_, err = w.find([]any{&d.id}, `SELECT id + 1 FROM docs d WHERE id >= ?
-			AND NOT EXISTS (SELECT 1 FROM docs n WHERE n.id = d.id + 1) ORDER BY id LIMIT 1`, d.id)
-		if err != nil {
+		if d.id, err = w.freeDoc(d.id + 1); err != nil {
 			return err
 		}
 	}
@@ -141,4 +141,33 @@ func (w *writer) insertLate(d *docRow) error {
 		w.places.fill(wanted, d.id)
 	}
 	return nil
+}
+
+// takenAtOnce is how many ids are read at a time to find one that is free. It is nearly always among
+// the next few.
+const takenAtOnce = 64
+
+// freeDoc returns the first id, from one on, that is free. It reads the ids in their order, which
+// costs the same whatever a database knows of the table: PostgreSQL expects no rows of a new tenant,
+// and to find a gap by comparing the table with itself it would read all of them each time.
+func (w *writer) freeDoc(id int64) (int64, error) {
+	for {
+		rows, err := w.QueryContext(w.ctx, `SELECT id FROM docs WHERE id >= ? ORDER BY id LIMIT ?`, id, takenAtOnce)
+		if err != nil {
+			return 0, err
+		}
+		taken, err := scanColumn[int64](rows)
+		if err != nil {
+			return 0, err
+		}
+		for _, next := range taken {
+			if next != id {
+				return id, nil
+			}
+			id++
+		}
+		if len(taken) < takenAtOnce {
+			return id, nil
+		}
+	}
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 	"unicode/utf8"
 
 	"github.com/coppice-dev/coppice/render/plain"
@@ -20,19 +19,17 @@ type place struct {
 	pos     store.Pos
 	created int64 // when its session was created
 	session int64
+	sid     string
 }
 
 // older reports whether one session was created before another.
 func (p place) older(q place) bool {
-	return cmp.Or(cmp.Compare(p.created, q.created), cmp.Compare(p.session, q.session)) < 0
+	return cmp.Or(cmp.Compare(p.created, q.created), cmp.Compare(p.sid, q.sid)) < 0
 }
 
 // hits returns the hits that the caller wants to see, and how many there are in all.
 func (s *search) hits(found []candidate) (hits []Hit, total int, err error) {
-	groups, err := s.group(found)
-	if err != nil {
-		return nil, 0, err
-	}
+	groups := group(found)
 	var places []place
 	if total = len(groups); s.o.BySession {
 		if hits, places, err = s.locate(groups); err == nil {
@@ -76,88 +73,86 @@ func firstOfEach(hits []Hit, places []place) (first []Hit, at []place) {
 	return first, at
 }
 
-// original identifies a text and its copies. An id alone is not enough: some writers
-// make ids that are unique only within a session.
-type original struct {
-	likeness
+// origin says which text a match is, whatever number it has in the index. Copies have the same, but
+// for the session. An id alone is not enough: some writers make ids that are unique only within a
+// session.
+type origin struct {
+	time  int64 // of the entry, in milliseconds; the second of it suffices if no other match has it
 	entry string
 	part  int
-	time  int64 // of the entry
+	sid   string // the session
 }
 
-// likeness is what a candidate has in common with its copies.
-type likeness struct {
-	second int64
+// original is what a text and its copies have in common.
+type original struct {
+	origin
 	kind   int
 	length float64
 }
 
-func (c *candidate) likeness() likeness { return likeness{c.id >> docSeqBits, c.kind, c.length} }
+func (c *candidate) original() original {
+	of := original{c.origin, c.kind, c.length}
+	of.sid = ""
+	return of
+}
 
 // group merges the matches that a fork repeats into one hit. The groups keep the order of
 // their first matches.
-func (s *search) group(found []candidate) ([][]candidate, error) {
-	alike := make(map[likeness]int, len(found))
-	for i := range found {
-		alike[found[i].likeness()]++
-	}
-	var doubtful []candidate
-	for i := range found {
-		if alike[found[i].likeness()] > 1 {
-			doubtful = append(doubtful, found[i])
-		}
-	}
-	originals, err := s.originals(doubtful)
-	if err != nil {
-		return nil, err
-	}
+func group(found []candidate) [][]candidate {
 	groups := make([][]candidate, 0, len(found))
-	seen := make(map[original]int)
+	seen := make(map[original]int, len(found))
 	for i := range found {
-		if of, ok := originals[found[i].id]; ok {
-			if at, copied := seen[of]; copied {
-				groups[at] = append(groups[at], found[i])
-				continue
-			}
-			seen[of] = len(groups)
+		of := found[i].original()
+		if at, copied := seen[of]; copied {
+			groups[at] = append(groups[at], found[i])
+			continue
 		}
+		seen[of] = len(groups)
 		groups = append(groups, found[i:i+1:i+1])
 	}
-	return groups, nil
+	return groups
 }
 
-// originals reads what the matches may be copies of.
-func (s *search) originals(found []candidate) (map[int64]original, error) {
-	if len(found) == 0 {
-		return nil, nil
-	}
-	ids := make([]int64, len(found))
-	originals := make(map[int64]original, len(found))
+// findOrigins reads which texts the matches are that share their second with others. Of all others,
+// the second suffices: they are no copies, and their order is clear.
+func (s *search) findOrigins(found []candidate) error {
+	alike := make(map[int64]int, len(found))
 	for i := range found {
-		ids[i] = found[i].id
-		originals[ids[i]] = original{likeness: found[i].likeness()}
+		alike[found[i].time]++
+	}
+	var ids []int64
+	at := make(map[int64]*candidate)
+	for i := range found {
+		if alike[found[i].time] > 1 {
+			ids, at[found[i].id] = append(ids, found[i].id), &found[i]
+		}
+	}
+	if len(ids) == 0 {
+		return nil
 	}
 	list, err := json.Marshal(ids)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	rows, err := s.db.QueryContext(s.ctx, `SELECT d.id, e.id, d.part, e.time FROM json_each(?) j
-		CROSS JOIN docs d ON d.id = j.value CROSS JOIN entries e ON e.session = d.session AND e.n = d.entry`, string(list))
+	rows, err := s.db.QueryContext(s.ctx, `SELECT d.id, e.id, d.part, e.time, s.sid FROM json_each(?) j
+		CROSS JOIN docs d ON d.id = j.value CROSS JOIN entries e ON e.session = d.session AND e.n = d.entry CROSS JOIN sessions s ON s.id = d.session`, string(list))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var id int64
 		var entry any
-		var of original
-		if err := rows.Scan(&id, &entry, &of.part, &of.time); err != nil {
-			return nil, err
+		var of origin
+		if err := rows.Scan(&id, &entry, &of.part, &of.time, &of.sid); err != nil {
+			return err
 		}
-		of.entry, of.likeness = idOf(entry), originals[id].likeness
-		originals[id] = of
+		if of.entry = idOf(entry); of.time == 0 { // the entry has none
+			of.time = at[id].time
+		}
+		at[id].origin = of
 	}
-	return originals, rows.Err()
+	return rows.Err()
 }
 
 // locate reads the rows of the matches that become hits.
@@ -218,7 +213,7 @@ func (s *search) readHits(found []candidate) (map[int64]*located, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.db.QueryContext(s.ctx, `SELECT d.id, coalesce(c.sid, s.sid), s.name, coalesce(c.title, s.title), coalesce(c.cwd, s.cwd), coalesce(c.agent, s.agent), coalesce(c.updated, s.updated), s.leaf_id, s.created, s.id, e.id, e.pos, e.time, d.part, d.kind,
+	rows, err := s.db.QueryContext(s.ctx, `SELECT d.id, coalesce(c.sid, s.sid), s.name, coalesce(c.title, s.title), coalesce(c.cwd, s.cwd), coalesce(c.agent, s.agent), coalesce(c.updated, s.updated), s.leaf_id, s.created, s.id, s.sid, e.id, e.pos, e.time, d.part, d.kind,
 			coalesce(r.name, ''), coalesce(t.name, ''), coalesce(m.name, ''), s.next, s.leaf, s.breaks
 		FROM json_each(?) j CROSS JOIN docs d ON d.id = j.value JOIN sessions s ON s.id = d.session LEFT JOIN sessions c ON c.id = s.chain AND s.chain <> 0 JOIN entries e ON e.session = d.session AND e.n = d.entry
 			LEFT JOIN names r ON r.id = d.role LEFT JOIN names t ON t.id = d.tool LEFT JOIN names m ON m.id = d.model
@@ -234,13 +229,13 @@ func (s *search) readHits(found []candidate) (map[int64]*located, error) {
 		var entry any
 		var id, ms, kind, updated int64
 		h, where := &l.hit, &l.where
-		if err := rows.Scan(&id, &h.Session, &h.Name, &h.Title, &h.CWD, &h.Agent, &updated, &h.Leaf, &where.created, &where.session, &entry, &where.pos, &ms, &where.part, &kind,
+		if err := rows.Scan(&id, &h.Session, &h.Name, &h.Title, &h.CWD, &h.Agent, &updated, &h.Leaf, &where.created, &where.session, &where.sid, &entry, &where.pos, &ms, &where.part, &kind,
 			&h.Role, &h.Tool, &h.Model, &sh.next, &sh.leaf, &sh.breaks); err != nil {
 			return nil, err
 		}
 		h.Entry, h.Kind, h.Score, h.Updated = idOf(entry), kinds[kind], byID[id].score, timeOf(updated)
 		if h.Time = timeOf(ms); ms == 0 {
-			h.Time = time.Unix(id>>docSeqBits, 0).UTC()
+			h.Time = timeOf(byID[id].time)
 		}
 		all[id] = &l
 		if _, known := s.shapes[where.session]; !known && sh.breaks == 0 {
@@ -260,7 +255,7 @@ func (s *search) place(h *Hit, c candidate) error {
 		return err // the leaf is the session's
 	}
 	var id any
-	err = s.db.QueryRowContext(s.ctx, `SELECT id FROM entries WHERE session = ? AND n = ?`, c.session, sh.leafOf(c.entry)).Scan(&id)
+	err = s.db.QueryRowContext(s.ctx, `SELECT id FROM entries WHERE session = ? AND n = ?`, c.session, sh.leafOf(c.n)).Scan(&id)
 	h.Leaf = idOf(id)
 	return err
 }

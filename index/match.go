@@ -156,6 +156,9 @@ func (m *matcher) vary(l *leaf, match string, df float64) (string, float64, erro
 	return "(" + match + ")", df + more, nil
 }
 
+// inBody is before a phrase in a MATCH expression.
+const inBody = "body : "
+
 // alternatives returns the MATCH expression of a term, and roughly how many documents have
 // it.
 func (m *matcher) alternatives(t *term) (match string, df float64, err error) {
@@ -184,7 +187,7 @@ func (m *matcher) alternatives(t *term) (match string, df float64, err error) {
 			continue
 		}
 		phrase := append(slices.Clone(t.tokens[:len(t.tokens)-1]), token)
-		any = append(any, "body : "+quote(strings.Join(phrase, " ")))
+		any = append(any, inBody+quote(strings.Join(phrase, " ")))
 	}
 	if t.whole != "" {
 		wholes := []string{t.whole}

@@ -153,7 +153,7 @@ func (r *lineReader) read(ctx context.Context, line store.Line) *record {
 }
 
 func (rec *record) setHead(h rawjson.Head) {
-	rec.id, rec.parent, rec.isRoot = string(h.ID), string(h.Parent), len(h.Parent) == 0
+	rec.id, rec.parent, rec.isRoot = string(h.ID), string(h.Parent), h.HasParent && len(h.Parent) == 0
 	switch t := session.EntryType(h.Type); {
 	case t == session.TypeLeaf:
 		rec.class = classLeaf
@@ -172,9 +172,6 @@ func (rec *record) salvage(line []byte) {
 	}
 	rec.setHead(h)
 	rec.class = classDamaged
-	if !h.HasParent {
-		rec.parent, rec.isRoot = "", false // most likely the line before it
-	}
 }
 
 // fill copies from an entry what the index needs.

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coppice-dev/coppice/index/room"
@@ -14,13 +15,10 @@ import (
 )
 
 const (
-	defaultHits     = 20
-	defaultNewest   = 1_000
-	defaultSnippet  = 160
-	defaultPatience = 25 * time.Millisecond
-
-	// enough is the least number of matches to rank, if there are that many.
-	enough = 200
+	defaultHits    = 20
+	defaultNewest  = 1_000
+	newestPhrases  = 400 // is defaultNewest for phrases: each costs several times as much to find
+	defaultSnippet = 160
 
 	// maxFacets is the number of sessions, or directories, up to which the full-text table
 	// narrows a search. For more, each match is checked.
@@ -98,9 +96,8 @@ func (o *SearchOptions) query(now time.Time) (*query, error) {
 	}
 	o.Order = cmp.Or(o.Order, ByRank)
 	o.Limit = min(cmp.Or(max(o.Limit, 0), defaultHits), maxRows)
-	o.Newest = cmp.Or(max(o.Newest, 0), defaultNewest)
+	o.Newest = max(o.Newest, 0)
 	o.SnippetLen = cmp.Or(o.SnippetLen, defaultSnippet)
-	o.Patience = cmp.Or(o.Patience, defaultPatience)
 	o.Offset = min(max(o.Offset, 0), maxRows)
 	if q.expr == nil && !f.any(o) {
 		return nil, &QueryError{Query: o.Query, Reason: "the query has nothing to search for"}
@@ -132,19 +129,26 @@ type search struct {
 	pass     string
 	passArgs []any
 	from, to int64   // the range of documents, both included
-	hurried  bool    // a room took too long, so older matches may be missing
+	partly   bool    // a room looked into the newest texts only, so older matches may be missing
 	docs     float64 // at most, in the wanted sessions
 	expected float64 // roughly how many match
 }
 
 // candidate is a document that matches.
 type candidate struct {
-	id, session, entry int64
-	kind               int
-	carried            bool
-	length             float64
-	tf                 []byte
-	score              float64
+	id, session, n int64 // n is the number of its entry in the session
+	kind           int
+	carried        bool
+	length         float64
+	tf             []byte
+	score          float64
+	origin
+}
+
+// compare orders matches that are equal otherwise: the newest first. It goes by what they are and
+// not by their numbers, which depend on what came into the index first.
+func (c *candidate) compare(d *candidate) int {
+	return cmp.Or(cmp.Compare(d.time, c.time), cmp.Compare(d.entry, c.entry), cmp.Compare(c.part, d.part), cmp.Compare(c.sid, d.sid))
 }
 
 func (s *search) run(q *query) (*Results, error) {
@@ -164,8 +168,8 @@ func (s *search) run(q *query) (*Results, error) {
 		}
 	}
 	res := &Results{Bounded: bounded || s.m.bounded}
-	if len(found) == 0 && s.hurried {
-		return s.nothing(res) // there is no time for anything else
+	if len(found) == 0 && s.partly {
+		return s.nothing(res) // it was work enough
 	}
 	if len(found) == 0 {
 		if found, bounded, err = s.across(q.expr); err != nil {
@@ -209,11 +213,9 @@ func (s *search) rank(expr node, forms bool) (found []candidate, bounded bool, e
 	}
 	s.combine(words)
 	found, bounded, err = s.candidates()
-	if s.o.Order == ByRank {
-		slices.SortStableFunc(found, func(a, b candidate) int {
-			return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.id, a.id))
-		})
-	}
+	slices.SortStableFunc(found, func(a, b candidate) int { // in the order of time there are no scores
+		return cmp.Or(cmp.Compare(b.score, a.score), a.compare(&b))
+	})
 	return found, bounded, err
 }
 
@@ -243,12 +245,24 @@ func (s *search) addForms(expr node, found []candidate) ([]candidate, bool, erro
 
 // most is how many matches are ranked. In the order of time fewer would suffice, if some of
 // them were not copies of others.
-func (s *search) most() int { return max(s.o.Newest, s.o.Offset+s.o.Limit) }
+func (s *search) most() int {
+	newest := s.o.Newest
+	switch {
+	case newest > 0:
+	case strings.Contains(s.match, inBody):
+		newest = newestPhrases
+	default:
+		newest = defaultNewest
+	}
+	return max(newest, s.o.Offset+s.o.Limit)
+}
 
 // candidates returns the newest matches with their scores, and whether there are
 // more.
 func (s *search) candidates() (found []candidate, bounded bool, err error) {
-	found, bounded, err = s.newest()
+	if found, bounded, err = s.newest(); err == nil {
+		err = s.findOrigins(found)
+	}
 	if err != nil || s.o.Order == ByTime {
 		return found, bounded, err
 	}
@@ -263,7 +277,7 @@ func (s *search) score(found []candidate) error {
 	now := time.Now()
 	for i := range found {
 		c := &found[i]
-		days := now.Sub(time.Unix(c.id>>docSeqBits, 0)).Hours() / 24
+		days := now.Sub(time.UnixMilli(c.time)).Hours() / 24
 		c.score = s.m.score(c.id, c.length, c.tf) * kindWeight[c.kind] * recency(days)
 	}
 	return nil
@@ -271,12 +285,12 @@ func (s *search) score(found []candidate) error {
 
 // newest returns the newest matches, and whether there are more.
 func (s *search) newest() (found []candidate, bounded bool, err error) {
-	start, wanted, looked := time.Now(), s.most(), 0
+	wanted, looked := s.most(), 0
 	for c, err := range s.matches(wanted+1, &bounded) {
 		if err != nil {
 			return nil, false, err
 		}
-		if len(found) == wanted || looked >= max(maxLooked, wanted) || s.isEnough(len(found), start) {
+		if len(found) == wanted || looked >= max(maxLooked, wanted) {
 			return found, true, nil
 		}
 		looked++
@@ -289,23 +303,6 @@ func (s *search) newest() (found []candidate, bounded bool, err error) {
 		}
 	}
 	return found, bounded, nil
-}
-
-// isEnough reports whether to rank what was found, because finding more would
-// take long.
-func (s *search) isEnough(found int, start time.Time) bool {
-	return found >= max(s.o.Offset+s.o.Limit, enough) && found%16 == 0 &&
-		s.o.Patience >= 0 && time.Since(start) > s.o.Patience
-}
-
-// isTooLong reports whether a room that hands over many matches at once has to end its search. It
-// is given twice the patience if it has found few.
-func (s *search) isTooLong(found int, start time.Time) bool {
-	patience := s.o.Patience
-	if found < max(s.o.Offset+s.o.Limit, enough) {
-		patience *= 2
-	}
-	return patience >= 0 && time.Since(start) > patience
 }
 
 // passes reports whether a match counts: it is in a wanted session (inSession says so) and on
@@ -336,11 +333,11 @@ func (s *search) passes(c candidate, inSession bool) (bool, error) {
 // isLive reports whether a match is on the path of the leaf, or is about the session as a
 // whole, such as its name, which holds on every branch.
 func (s *search) isLive(sh *shape, c candidate) (bool, error) {
-	if sh.isLive(c.entry) {
+	if sh.isLive(c.n) {
 		return true, nil
 	}
 	var class entryClass
-	_, err := scanRow(s.db.QueryRowContext(s.ctx, `SELECT class FROM entries WHERE session = ? AND n = ?`, c.session, c.entry), []any{&class})
+	_, err := scanRow(s.db.QueryRowContext(s.ctx, `SELECT class FROM entries WHERE session = ? AND n = ?`, c.session, c.n), []any{&class})
 	return class == classRemark, err
 }
 
@@ -349,7 +346,7 @@ func (s *search) isLive(sh *shape, c candidate) (bool, error) {
 func (s *search) isRepeated(c candidate) (bool, error) {
 	var repeated bool
 	err := s.db.QueryRowContext(s.ctx, `SELECT s.chain <> 0 AND (c.class = ? OR `+hasOrigin+`)
-		FROM sessions s JOIN entries c ON c.session = s.id AND c.n = ? WHERE s.id = ?`, classUnique, c.entry, c.session).Scan(&repeated)
+		FROM sessions s JOIN entries c ON c.session = s.id AND c.n = ? WHERE s.id = ?`, classUnique, c.n, c.session).Scan(&repeated)
 	if err == sql.ErrNoRows { //nolint:errorlint // it comes unwrapped
 		return false, nil
 	}
@@ -374,19 +371,19 @@ func (s *search) isSaid(c candidate) (bool, error) {
 	// A queued prompt becomes the user's next message.
 	err = s.db.QueryRowContext(s.ctx, `SELECT EXISTS (SELECT 1 FROM fts f CROSS JOIN docs d ON d.id = f.rowid
 		WHERE f.fts MATCH ? AND f.rowid > ? AND d.entry > ? AND d.kind = ? AND d.role = ?)`,
-		room.Match{Query: ofSession(c.session).Query, From: c.id + 1}, c.id, c.entry, kindNumber(KindText), role).Scan(&said)
+		room.Match{Query: ofSession(c.session).Query, From: c.id + 1}, c.id, c.n, kindNumber(KindText), role).Scan(&said)
 	return said, err
 }
 
 // isComplete reports whether the answer that a draft is a piece of is in the log: a
 // message comes after it, with nothing but drafts and notes between them.
 func (s *search) isComplete(c candidate) (bool, error) {
-	rows, err := s.db.QueryContext(s.ctx, `SELECT n, parent, class FROM entries WHERE session = ? AND n > ? ORDER BY n LIMIT ?`, c.session, c.entry, maxDraftRun)
+	rows, err := s.db.QueryContext(s.ctx, `SELECT n, parent, class FROM entries WHERE session = ? AND n > ? ORDER BY n LIMIT ?`, c.session, c.n, maxDraftRun)
 	if err != nil {
 		return false, err
 	}
 	defer rows.Close()
-	below := map[int64]bool{c.entry: true}
+	below := map[int64]bool{c.n: true}
 	for rows.Next() {
 		var n, parent, class int64
 		if err := rows.Scan(&n, &parent, &class); err != nil {
@@ -410,22 +407,17 @@ type match struct {
 }
 
 // matches goes through the matches, the newest first. It asks for some at a time, because a
-// room may read an answer as a whole. If that takes too long, it ends, and sets bounded.
+// room may read an answer as a whole. If a room looks at a part only, it sets bounded.
 func (s *search) matches(some int, bounded *bool) iter.Seq2[match, error] {
 	pass := cmp.Or(s.pass, "1 = 1")
 	// A plain JOIN might begin with the other table.
-	query := `SELECT f.rowid, d.session, d.entry, d.kind, d.carried > 0, d.len, d.tf, ` + pass + ` FROM fts f CROSS JOIN docs d ON d.id = f.rowid
+	query := `SELECT f.rowid, d.session, d.entry, d.kind, d.carried > 0, d.len, d.tf, d.late, ` + pass + ` FROM fts f CROSS JOIN docs d ON d.id = f.rowid
 		WHERE f.fts MATCH ? AND f.rowid BETWEEN ? AND ? ORDER BY f.rowid DESC LIMIT ?`
-	start := time.Now()
-	stop := func(found int) bool {
-		s.hurried = s.isTooLong(found, start)
-		*bounded = *bounded || s.hurried
-		return s.hurried
-	}
 	return func(yield func(match, error) bool) {
 		for from, to := s.from, s.to; from <= to; {
-			m := room.Match{Query: s.match, From: from, To: to, Newest: some, Few: s.expected <= float64(some), Stop: stop}
+			m := room.Match{Query: s.match, From: from, To: to, Newest: some, Few: s.expected <= float64(some), Partly: &s.partly}
 			n, last, err := s.someMatches(query, append(slices.Clone(s.passArgs), m, from, to, some), yield)
+			*bounded = *bounded || s.partly
 			if err != nil {
 				yield(match{}, err)
 			}
@@ -447,9 +439,11 @@ func (s *search) someMatches(query string, args []any, yield func(match, error) 
 	defer rows.Close()
 	for rows.Next() {
 		var c match
-		if err := rows.Scan(&c.id, &c.session, &c.entry, &c.kind, &c.carried, &c.length, &c.tf, &c.inSession); err != nil {
+		var late int64
+		if err := rows.Scan(&c.id, &c.session, &c.n, &c.kind, &c.carried, &c.length, &c.tf, &late, &c.inSession); err != nil {
 			return 0, 0, err
 		}
+		c.time = (c.id>>docSeqBits - late) * 1000
 		if !yield(c, nil) {
 			return 0, 0, nil
 		}

@@ -305,62 +305,149 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// hastyRoom is a room that hands over matches only if it may look for all of them.
-type hastyRoom struct {
+// tablesRoom is a room with other tables.
+type tablesRoom struct {
 	room.Room
-	isHasty bool
+	ask func(tables room.Tables, ctx context.Context, query string, args ...any) (*sql.Rows, error) // nil until it begins
 }
 
-func (r *hastyRoom) View(ctx context.Context, filled bool, f func(room.Tables) error) error {
+func (r *tablesRoom) View(ctx context.Context, filled bool, f func(room.Tables) error) error {
 	return r.Room.View(ctx, filled, func(tables room.Tables) error {
-		if r.isHasty {
-			tables = hastyTables{tables}
+		if r.ask != nil {
+			tables = askedTables{tables, r.ask}
 		}
 		return f(tables)
 	})
 }
 
-type hastyTables struct{ room.Tables }
-
-func (t hastyTables) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	for _, arg := range args {
-		if m, ok := arg.(room.Match); ok && m.Stop != nil && !m.Few && m.Stop(0) {
-			args[len(args)-1] = 0 // the limit
-		}
-	}
-	return t.Tables.QueryContext(ctx, query, args...)
+type askedTables struct {
+	room.Tables
+	ask func(tables room.Tables, ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// TestHaste searches where it takes too long to look for all matches.
-func TestHaste(t *testing.T) {
+func (t askedTables) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	return t.ask(t.Tables, ctx, query, args...)
+}
+
+// TestPartlyLookedInto searches in a room that looks into a part of the texts only.
+func TestPartlyLookedInto(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	for i := range 60 {
 		f.say(fmt.Sprintf("common number%d", i))
 	}
-	hasty := &hastyRoom{Room: f.room(t)}
-	ix := index.New(f.st, hasty, nil)
+	partly := &tablesRoom{Room: f.room(t)}
+	ix := index.New(f.st, partly, nil)
 	t.Cleanup(func() { ix.Close() })
 	mustCatchUp(t, ix)
-	hasty.isHasty = true
-	for _, tt := range []struct {
-		query    string
-		patience time.Duration
-		matches  int
-		bounded  bool
-	}{
-		{"common", 1, 0, true},
-		{"common", -1, 10, true},
-		{"number7", 1, 1, false},
-		{"common number7", 1, 1, false},
-		{"-number7", 1, 0, true},
-		{"role:user", 1, 0, true},
-		{"commoon", 1, 0, false},
-	} {
-		res := must[*index.Results](t)(ix.Search(t.Context(), index.SearchOptions{Query: tt.query, Newest: 10, Limit: 5, Patience: tt.patience}))
-		if res.Matches != tt.matches || res.Bounded != tt.bounded || (len(res.DidYouMean) > 0) != (tt.query == "commoon") {
-			t.Errorf("%s with patience %v: %+v", tt.query, tt.patience, res)
+	partly.ask = func(tables room.Tables, ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+		for _, arg := range args {
+			if m, ok := arg.(room.Match); ok && m.Partly != nil && !m.Few {
+				*m.Partly, args[len(args)-1] = true, 0 // the limit
+			}
 		}
+		return tables.QueryContext(ctx, query, args...)
+	}
+	for _, tt := range []struct {
+		query   string
+		matches int
+		bounded bool
+	}{
+		{"common", 0, true},
+		{"number7", 1, false},
+		{"common number7", 1, false},
+		{"-number7", 0, true},
+		{"role:user", 0, true},
+		{"commoon", 0, false},
+	} {
+		res := must[*index.Results](t)(ix.Search(t.Context(), index.SearchOptions{Query: tt.query, Newest: 10, Limit: 5}))
+		if res.Matches != tt.matches || res.Bounded != tt.bounded || (len(res.DidYouMean) > 0) != (tt.query == "commoon") {
+			t.Errorf("%s: %+v", tt.query, res)
+		}
+	}
+}
+
+// The same question has the same answer, however busy the machine is.
+func TestSearchOnABusyMachine(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	s := f.create(session.Header{})
+	for i := range 300 {
+		f.append(s, session.RoleUser, session.Text(fmt.Sprintf("common %s number%d", strings.Repeat("word ", i%7), i)))
+	}
+	busy := &tablesRoom{Room: f.room(t)}
+	ix := index.New(f.st, busy, nil)
+	t.Cleanup(func() { ix.Close() })
+	mustCatchUp(t, ix)
+	o := index.SearchOptions{Query: "common", Limit: 300, SnippetLen: -1}
+	quiet := must[*index.Results](t)(ix.Search(t.Context(), o))
+	busy.ask = func(tables room.Tables, ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+		time.Sleep(100 * time.Millisecond)
+		return tables.QueryContext(ctx, query, args...)
+	}
+	if res := must[*index.Results](t)(ix.Search(t.Context(), o)); res.Matches != 300 || res.Bounded || len(res.Hits) != len(quiet.Hits) {
+		t.Errorf("%d matches, bounded %v; want 300", res.Matches, res.Bounded)
+	}
+}
+
+// More entries than the numbers of one second are forked again and again: each is one hit, and what
+// comes first does not depend on what came into the index first.
+func TestCopiesThatShareATime(t *testing.T) {
+	t.Parallel()
+	const texts, forks = 40, 16
+	f := newFixture(t)
+	s := f.create(session.Header{})
+	var all []session.Entry
+	for i := range texts {
+		e := session.Message(session.RoleUser, session.Text(fmt.Sprintf("common number%d %s", i, strings.Repeat("word ", i%5))))
+		e.ID, e.Timestamp = fmt.Sprintf("e%02d", i), time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+		if i > 0 {
+			e.ParentID = &all[i-1].ID
+		}
+		all = append(all, e)
+	}
+	if err := s.Graft(all...); err != nil {
+		t.Fatal(err)
+	}
+	ix := f.open(t)
+	for range forks {
+		forked := must[*session.Session](t)(s.Fork(t.Context(), f.st, &session.ForkOptions{Options: f.options()}))
+		t.Cleanup(func() { forked.Close() })
+	}
+	mustCatchUp(t, ix)
+	questions := []index.SearchOptions{
+		{Query: "common", Limit: 100},
+		{Query: "common word", Limit: 100},
+		{Query: "number7", Limit: 100},
+		{Query: "common", Limit: 7, Offset: 20},
+		{Query: "common", Limit: 100, Order: index.ByTime},
+		{Query: "word", Limit: 100, BySession: true},
+	}
+	ask := func() (answers [][]index.Hit) {
+		for _, o := range questions {
+			o.SnippetLen = -1
+			hits := search(t, ix, o)
+			for i := range hits {
+				hits[i].Score = 0 // it is lower the older a text is
+			}
+			answers = append(answers, hits)
+		}
+		return answers
+	}
+	before := ask()
+	if len(before[0]) != texts || len(before[2]) != 1 {
+		t.Fatalf("%d and %d hits, want %d and 1", len(before[0]), len(before[2]), texts)
+	}
+	for _, h := range before[0] {
+		if len(h.Also) != forks {
+			t.Errorf("%s is also in %d sessions, want %d", h.Entry, len(h.Also), forks)
+		}
+	}
+	if _, err := ix.Rebuild(t.Context(), nil); err != nil { // which may read the sessions in another order
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, ask()); diff != "" {
+		t.Errorf("after a rebuild (-before +after):\n%s", diff)
 	}
 }
 
@@ -379,7 +466,7 @@ func TestManySessionsFilter(t *testing.T) {
 		"cwd:/7": 10, "cwd:/7 session:s7": 2, "cwd:/": 230, "cwd:/ session:s": 230, "cwd:/ session:s11": 11,
 		"session:s": 230, "session:s1": 111, "session:s -role:user": 0,
 	} {
-		res, err := ix.Search(context.Background(), index.SearchOptions{Query: "(word OR nothing) " + filter, Patience: -1})
+		res, err := ix.Search(context.Background(), index.SearchOptions{Query: "(word OR nothing) " + filter})
 		if err != nil {
 			t.Fatalf("%s: %v", filter, err)
 		}

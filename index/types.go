@@ -201,12 +201,9 @@ type SearchOptions struct {
 	Order  Order // Default: ByRank.
 	Limit  int   // Default: 20.
 	Offset int   // how many of the best hits to leave out
-	// Newest is how many of the newest matches are ranked. Default: 1,000.
+	// Newest is how many of the newest matches are ranked. Default: 1,000, or 400 of a query
+	// with a phrase.
 	Newest int
-	// Patience is how long to look for that many. After it, 200 are enough, so the result may
-	// depend on how busy the machine is. In PostgreSQL, after twice that time whatever was found
-	// is enough. Negative means no limit. Default: 25 ms.
-	Patience time.Duration
 	// SnippetLen is roughly how many bytes of text a snippet has. Default: 160. Negative
 	// means no snippets, and then the logs are not read.
 	SnippetLen int

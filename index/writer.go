@@ -59,7 +59,8 @@ type docRow struct {
 	length             int
 	tf                 []byte
 	body, whole        []uint32
-	written            bool // the row is in the table
+	late               int64 // by how many seconds the id is after the time
+	written            bool  // the row is in the table
 }
 
 func (r *catching) newWriter(tx room.Tx) *writer {

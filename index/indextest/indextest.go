@@ -66,7 +66,6 @@ func askAll(t *testing.T, w *world, ix *index.Index) {
 		{"Find", checkFind},
 		{"Names", checkNames},
 		{"Chains", checkChains},
-		{"Limits", checkLimits},
 		{"Tags", checkTags},
 		{"FilterValues", checkFilterValues},
 		{"UnknownFilters", checkUnknownFilters},

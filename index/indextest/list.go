@@ -232,26 +232,6 @@ func checkChains(t *testing.T, w *world, ix *index.Index) {
 	want(t, "who names the first", sorted(must[[]string](t)(ix.Naming(t.Context(), w.links[0]))), w.links[1])
 }
 
-func checkLimits(t *testing.T, w *world, ix *index.Index) {
-	chain := strings.Join(w.links, " ")
-	for l, names := range map[index.Limit]string{
-		{Tag: "forge"}:                   "alpha beta delta",
-		{Tag: "veg/second"}:              chain, // the others are one conversation with it
-		{Tag: "ta\x00g"}:                 "odd",
-		{Project: "web"}:                 "alpha gamma",
-		{Key: "tg:"}:                     chain,
-		{Key: "chat:1"}:                  "alpha",
-		{Key: "chat%"}:                   "",
-		{Tag: strings.Repeat("g", 3000)}: "odd",
-		{}:                               "",
-	} {
-		want(t, fmt.Sprintf("within %.30q", fmt.Sprint(l)), sorted(must[[]string](t)(ix.AllWithin(t.Context(), l))), sorted(strings.Fields(names)))
-		for _, name := range append([]string{"alpha", "beta", "sub", "odd", "nobody"}, w.links...) {
-			want(t, fmt.Sprintf("%s within %.30q", name, fmt.Sprint(l)), must[bool](t)(ix.Within(t.Context(), l, name)), slices.Contains(strings.Fields(names), name))
-		}
-	}
-}
-
 func checkTags(t *testing.T, w *world, ix *index.Index) {
 	tags := must[[]index.Count](t)(ix.Tags(t.Context()))
 	want(t, "tags", len(tags), 9)

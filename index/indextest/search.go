@@ -14,7 +14,6 @@ import (
 
 func search(t testing.TB, ix *index.Index, o index.SearchOptions) *index.Results {
 	t.Helper()
-	o.Patience = -1
 	res, err := ix.Search(t.Context(), o)
 	if err != nil {
 		t.Fatalf("%s: %v", o.Query, err)

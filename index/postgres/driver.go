@@ -32,6 +32,7 @@ type connector struct {
 	base       postgres.Database
 	translator *translator
 	begin      func(ctx context.Context, tx *pgxpool.Conn) (life, error) // begins a transaction, and locks the tables
+	lookedInto int                                                       // see inSteps
 }
 
 func (c *connector) Connect(context.Context) (driver.Conn, error) { return &conn{connector: c}, nil }

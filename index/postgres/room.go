@@ -34,6 +34,7 @@ type Room struct {
 	where  string
 	tenant string
 	db     *sql.DB
+	conns  *connector // of db
 	// patience is how long to wait for another program that writes.
 	patience time.Duration
 
@@ -60,7 +61,8 @@ type life struct {
 func Open(ctx context.Context, s *postgres.Store) (*Room, error) {
 	r := &Room{base: s.Database(), where: s.Where(), patience: 30 * time.Second}
 	r.tenant = r.base.Tenant()
-	r.db = sql.OpenDB(&connector{base: r.base, translator: newTranslator(r.base.SQL, r.tenant), begin: r.lock})
+	r.conns = &connector{base: r.base, translator: newTranslator(r.base.SQL, r.tenant), begin: r.lock, lookedInto: lookedInto}
+	r.db = sql.OpenDB(r.conns)
 	if err := r.Follow(ctx); err != nil {
 		return nil, err
 	}

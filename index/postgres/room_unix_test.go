@@ -174,18 +174,27 @@ func TestFullText(t *testing.T) {
 	want(t, r, []int64{251 * era, 250 * era}, find, room.Match{Query: `"word"`, From: 250 * era, To: 251 * era, Newest: 200})
 	want(t, r, []int64{251 * era, 250 * era}, find, room.Match{Query: `"word"`, From: 250 * era, To: 251 * era})
 
-	// With Newest, the answer has the matches of the eras that were searched.
-	var asked []int
-	stop := func(found int) bool {
-		asked = append(asked, found)
-		return found >= 3
-	}
-	got := mustFind(t, r, room.Match{Query: `"common"`, Newest: 200, Stop: stop})
-	if len(got) < 3 || len(got) == 200 || got[0] != 299*era || got[len(got)-1] != (300-int64(len(got)))*era || len(asked) < 2 || asked[len(asked)-1] != len(got) {
-		t.Errorf("found %v, after %v", got, asked)
-	}
-	if got := mustFind(t, r, room.Match{Query: `"common"`, Newest: 1000, Few: true, Stop: func(int) bool { return true }}); len(got) != 200 {
-		t.Errorf("found %d", len(got))
+	// For a phrase, the newest texts are looked into, always the same number, unless all matches are
+	// wanted. A frequent word is found in all texts.
+	r.SetLookedInto(3)
+	for _, tt := range []struct {
+		query    string
+		few      bool
+		from     int64
+		found    int
+		isPartly bool
+	}{
+		{`body : "quick brown"`, false, 0, 0, true},
+		{`body : "quick brown"`, true, 0, 1, false},
+		{`body : "quick brown"`, false, 298 * era, 0, false},
+		{`"common"`, false, 0, 200, false},
+		{`body : "common"`, false, 0, 200, false},
+	} {
+		isPartly := false
+		got := mustFind(t, r, room.Match{Query: tt.query, From: tt.from, Newest: 1000, Few: tt.few, Partly: &isPartly})
+		if len(got) != tt.found || isPartly != tt.isPartly {
+			t.Errorf("%s: %d found, partly %v: %+v", tt.query, len(got), isPartly, tt)
+		}
 	}
 
 	// What is dropped is not found, and its words are forgotten if no other text has them.

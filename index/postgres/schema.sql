@@ -172,6 +172,7 @@ CREATE TABLE coppice.index_docs (
 	carried bigint NOT NULL DEFAULT 0,
 	len     bigint NOT NULL,
 	tf      bytea,
+	late    bigint NOT NULL DEFAULT 0,
 	PRIMARY KEY (tenant, id)
 );
 
@@ -293,35 +294,16 @@ BEGIN
 		ORDER BY t.id DESC LIMIT most;
 END $$;
 
--- admit lets a role read a tenant, and write it if writes is true: all tables that have tenants.
-CREATE OR REPLACE FUNCTION coppice.admit(who name, what text, writes boolean) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE t regclass;
-BEGIN
-	INSERT INTO coppice.members VALUES (who, what) ON CONFLICT DO NOTHING;
-	EXECUTE format('GRANT USAGE ON SCHEMA coppice TO %I', who);
-	EXECUTE format('GRANT SELECT ON ALL TABLES IN SCHEMA coppice TO %I', who);
-	EXECUTE format('REVOKE ALL ON coppice.members FROM %I', who);
-	IF writes THEN
-		FOR t IN SELECT p.polrelid FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid
-			WHERE p.polname = 'tenant' AND c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'coppice.logs'::regclass)
-		LOOP
-			EXECUTE format('GRANT INSERT, UPDATE, DELETE ON %s TO %I', t, who);
-		END LOOP;
-	END IF;
-END $$;
-
--- Who was admitted before has these tables, too.
+-- Whoever was admitted before has these tables, too.
 DO $$
 DECLARE
 	t text;
 	m record;
 BEGIN
 	FOREACH t IN ARRAY ARRAY['rooms', 'sessions', 'tags', 'files', 'entries', 'damage', 'docs', 'silent', 'terms', 'names', 'counters', 'swept', 'usage', 'ledgers', 'stale', 'texts'] LOOP
-		EXECUTE format('ALTER TABLE coppice.%I ENABLE ROW LEVEL SECURITY', 'index_' || t);
-		EXECUTE format('CREATE POLICY tenant ON coppice.%I USING (tenant = ANY ((SELECT coppice.tenants())::text[]))', 'index_' || t);
+		PERFORM coppice.protect(format('coppice.%I', 'index_' || t)::regclass);
 	END LOOP;
-	FOR m IN SELECT role, tenant FROM coppice.members JOIN pg_roles ON rolname = role LOOP
-		PERFORM coppice.admit(m.role, m.tenant, has_table_privilege(m.role, 'coppice.logs', 'INSERT'));
+	FOR m IN SELECT DISTINCT role FROM coppice.members JOIN pg_roles ON rolname = role LOOP
+		PERFORM coppice.entitle(m.role);
 	END LOOP;
 END $$;

@@ -9,27 +9,41 @@ import (
 
 // # The newest matches
 //
-// The server finds all texts that match at once, and looks into each of those that have the words
-// of a phrase. With frequent words that is most of the table. So they are looked for in the newest
-// era, then in the two before, in the four before these, and so on, until there are enough of them
-// or it has taken too long. Where an era has many matches, a step is shorter again.
+// The server finds all texts that match at once. With frequent words that is most of the table. So they
+// are looked for in the newest era, then in the two before, in the four before these, and so on,
+// until there are enough of them. Where a step takes long, the next one is shorter again. So the
+// clock decides how they are found, but not which.
+//
+// Into each text that has the words of a phrase, the server has to look. So a phrase is looked for in
+// the newest lookedInto texts only.
 
 const (
 	maxEras   = 32 // of a step; index_found knows it, too
 	quickStep = 8 * time.Millisecond
 	slowStep  = 30 * time.Millisecond
+
+	lookedInto = 20_000
 )
 
 // inSteps is read for the newest matches of a query.
 func (c *conn) inSteps(ctx context.Context, text string, args []any, m room.Match) (*answer, error) {
 	bounds := args[len(args)-3:]
 	low, high := m.From, bounds[1].(int64)
+	last, err := c.lastLookedInto(ctx, m, high)
+	if err != nil {
+		return nil, err
+	}
+	isPart := last > low
+	low = max(low, last)
 	all, some, eras := &answer{}, &answer{}, int64(1)
 	for len(all.rows) < m.Newest {
 		if len(some.rows) == 0 { // there may be no texts at all for a long time
 			newest, err := c.newest(ctx, low, high)
-			if err != nil || newest == nil {
-				return all, err
+			if err != nil {
+				return nil, err
+			}
+			if newest == nil {
+				break
 			}
 			high = *newest
 		}
@@ -50,11 +64,24 @@ func (c *conn) inSteps(ctx context.Context, text string, args []any, m room.Matc
 		case took > slowStep:
 			eras = max(eras/2, 1)
 		}
-		if m.Stop != nil && m.Stop(len(all.rows)) {
-			break
-		}
+	}
+	if isPart && len(all.rows) < m.Newest && m.Partly != nil {
+		*m.Partly = true
 	}
 	return all, nil
+}
+
+// lastLookedInto returns the id of the last text that is looked into, or 0 if there is no such limit.
+func (c *conn) lastLookedInto(ctx context.Context, m room.Match, high int64) (int64, error) {
+	if !hasPhrase(m.Query) {
+		return 0, nil
+	}
+	all, err := c.read(ctx, c.base.SQL(`SELECT id FROM coppice.index_texts WHERE tenant = $1 AND id BETWEEN $2 AND $3 ORDER BY id DESC OFFSET $4 LIMIT 1`),
+		[]any{c.base.Tenant(), m.From, high, c.lookedInto - 1})
+	if err != nil || len(all.rows) == 0 {
+		return 0, err
+	}
+	return all.rows[0][0].(int64), nil
 }
 
 // newest returns the id of the newest text in a range, or nil.

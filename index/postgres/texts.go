@@ -207,6 +207,18 @@ func tsquery(match string) string {
 	return b.String()
 }
 
+// hasPhrase reports whether a full-text query has a phrase of several tokens.
+func hasPhrase(match string) bool {
+	for match != "" {
+		word := match[:wordLen(match)]
+		match = strings.TrimLeft(match[len(word):], " ")
+		if word[0] == '"' && len(strings.Fields(word)) > 1 {
+			return true
+		}
+	}
+	return false
+}
+
 // wordLen returns the length of the token at the beginning of a query.
 func wordLen(s string) int {
 	n := 0

@@ -23,7 +23,7 @@ import (
 
 // Version is the version of the tables. A room with any other is rebuilt. Raise it whenever
 // the tables, the tokens or the meaning of a column change.
-const Version = 23
+const Version = 24
 
 var (
 	// ErrDamaged means that the tables cannot be used as they are. The room has emptied them
@@ -116,8 +116,8 @@ type Match struct {
 	From, To int64
 	Newest   int
 	// Few says that hardly more than Newest match: so a room need not look for the newest
-	// first. Otherwise, a room that reads an answer as a whole asks Stop now and then, if it is
-	// not nil, with the number of matches that it has, whether to hand over those.
-	Few  bool
-	Stop func(found int) bool
+	// first. Otherwise, a room that has to look into each text for a phrase may look into the newest
+	// only, always into so many. Then it sets Partly, unless that is nil.
+	Few    bool
+	Partly *bool
 }

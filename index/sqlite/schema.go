@@ -183,7 +183,8 @@ CREATE TABLE docs (
 	model   INTEGER NOT NULL,
 	carried INTEGER NOT NULL DEFAULT 0, -- 1: a copy, which another session of the chain has, unless that is missing; 2: the marker
 	len     INTEGER NOT NULL, -- in tokens
-	tf      BLOB              -- the tokens that occur more than once: see rank.go
+	tf      BLOB,             -- the tokens that occur more than once: see rank.go
+	late    INTEGER NOT NULL DEFAULT 0 -- by how many seconds the id is after the time: see insertLate
 ) STRICT;
 
 -- Messages that have no first document, because there is nothing in them to search
