@@ -391,7 +391,8 @@ func TestThinkingOffInATurn(t *testing.T) {
 		message("r4", session.RoleTool, session.ToolResult("c2", "ran", false)),
 	}
 	for level, want := range map[string]int{provider.ThinkingLow: 3, provider.ThinkingOff: 1, "": 1} {
-		encoded, err := anthropic.EncodeRequest(&provider.Request{Entries: entries, Thinking: level}, "m", 9000)
+		f, _ := provider.FamilyOf("claude-sonnet-4-5")
+		encoded, err := anthropic.EncodeRequest(&provider.Request{Entries: entries, Thinking: level}, "m", f, 9000)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,6 +30,9 @@
 // partial. A model that does not answer returns one of a few errors, the same for all
 // providers: ErrOverflow, ErrLimited, ErrDenied, ErrUnavailable, ErrBroken.
 //
+// What the models of each family take besides the conversation is a table, models.txt: see
+// Family. A model that is not in it is sent only what an API cannot do without.
+//
 // # Nothing is lost
 //
 // If a body contains something that entries have no field for (unknown members, the way a

@@ -34,6 +34,10 @@ type Error struct {
 	Status   int    // of HTTP; 0 if there was none
 	Code     string // the provider's own word for it, or ""
 	Message  string // what the provider says, or ""
+	Param    string // the part of the request that the provider names, or ""
+	// Dropped is the parameter that the model does not take, if the request was refused for
+	// one: later requests to this model leave it out, so the same request may be sent again.
+	Dropped string
 	// RetryAfter is how long the provider asks to wait; 0 if it does not say.
 	RetryAfter time.Duration
 	Err        error // the cause, or nil

@@ -53,7 +53,7 @@ func TestFuncEncode(t *testing.T) {
 			{Type: session.TypeMessage, ID: "a", Message: &session.MessageEntry{Role: session.RoleUser, Content: []session.Content{session.Text("hi")}}},
 			{Type: session.TypeMessage, ID: "b", Message: &session.MessageEntry{Role: session.RoleAssistant, Content: []session.Content{session.Text("yes")}}},
 		},
-		Tools: []provider.Tool{{Name: "now", Description: "the time"}, {Name: "read", Schema: []byte(`{ "type" : "object" }`)}},
+		Tools: []provider.Tool{{Name: "now", Description: "the time"}, {Name: "read", Schema: []byte(`{ "type" : "object", "properties" : {"path":{}} }`)}},
 	}
 	f := provider.Func{About: provider.Info{Model: "m"}}
 	first, err := f.Encode(r)
@@ -64,7 +64,7 @@ func TestFuncEncode(t *testing.T) {
 	if err != nil || string(first.Body) != string(again.Body) || f.Info().Model != "m" {
 		t.Errorf("%s, then %s, %v", first.Body, again.Body, err)
 	}
-	for _, part := range []string{`"hi"`, `"yes"`, `"the time"`, `{"type":"object"}`} {
+	for _, part := range []string{`"hi"`, `"yes"`, `"the time"`, `{"type":"object","properties":{"path":{}}}`} {
 		if strings.Count(string(first.Body), part) != 1 {
 			t.Errorf("%s is not once in %s", part, first.Body)
 		}

@@ -31,6 +31,14 @@ func (f Func) Encode(r *Request) (*Encoded, error) {
 	if err := r.Check(); err != nil {
 		return nil, err
 	}
+	if r.Memo == nil {
+		return written(r)
+	}
+	return r.Memo.Encode(r, written)
+}
+
+// written returns the request that Encode returns, all of it.
+func written(r *Request) (*Encoded, error) {
 	const usual = 512 // bytes of an entry, so that the body seldom grows
 	body := make([]byte, 0, usual*(len(r.Entries)+len(r.Tools)+1))
 	body = append(body, `{"entries":[`...)

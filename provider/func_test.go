@@ -95,3 +95,45 @@ func TestErrorsOfAFunctionAreRetried(t *testing.T) {
 		}
 	}
 }
+
+// counted is an argument of a call that counts how often it is written.
+type counted struct{ written *int }
+
+func (c counted) MarshalJSON() ([]byte, error) {
+	*c.written++
+	return []byte("1"), nil
+}
+
+// A step of an agent costs the same with a function as with a client: what did not change is not
+// written again for the record.
+func TestFunctionWritesOnlyTheEnd(t *testing.T) {
+	t.Parallel()
+	written, most := 0, 0
+	entry := func(role session.MessageRole, n int, block session.Content) session.Entry {
+		e := session.Message(role, block)
+		e.ID = fmt.Sprint(role, n)
+		return e
+	}
+	entries := []session.Entry{entry(session.RoleUser, 0, session.Text("go"))}
+	memo := &provider.Memo{}
+	var last *provider.Encoded
+	const steps = 1000
+	for step := range steps {
+		id := fmt.Sprint("call", step)
+		entries = append(entries, entry(session.RoleAssistant, step, session.ToolUse(id, "look", map[string]any{"n": counted{&written}})),
+			entry(session.RoleTool, step, session.ToolResult(id, "found", false)))
+		before := written
+		var err error
+		if last, err = (provider.Func{}).Encode(&provider.Request{Entries: entries, Memo: memo}); err != nil {
+			t.Fatal(err)
+		}
+		most = max(most, written-before)
+	}
+	if written > 50*steps || most > 200 {
+		t.Errorf("%d calls were written in %d steps, and up to %d in one", written, steps, most)
+	}
+	whole, err := provider.Func{}.Encode(&provider.Request{Entries: entries})
+	if err != nil || whole.Sum() != last.Sum() || whole.Size() != last.Size() {
+		t.Errorf("the last request is another one without a memo: %v", err)
+	}
+}

@@ -94,7 +94,7 @@ func (m *Memo) reset() {
 
 // follow compares a request with the one before, and forgets what does not hold for it.
 func (m *Memo) follow(r *Request) {
-	key := fmt.Sprintf("%q %t %t %q", r.Thinking, r.NoCache, len(r.Tools) > 0, r.Fields)
+	key := fmt.Sprintf("%q %t %t %q %q", r.Thinking, r.NoCache, len(r.Tools) > 0, r.Fields, r.Without)
 	if key != m.key || !m.goesOn(r.Entries) {
 		m.key, m.entries, m.turn = key, nil, 0
 		m.reset()
@@ -357,7 +357,7 @@ type splitRequest struct {
 }
 
 // lists are the names that formats have for the list of messages.
-var lists = []string{"messages", "contents", "input"}
+var lists = []string{"messages", "contents", "input", "entries"}
 
 // splitBody takes a body apart. ok is false if it has no list of messages, or white space.
 func splitBody(body []byte) (s splitRequest, ok bool) {

@@ -20,10 +20,31 @@ import (
 
 // dialects are the ways to write a request.
 var dialects = map[string]func(*provider.Request) (*provider.Encoded, error){
-	"anthropic": func(r *provider.Request) (*provider.Encoded, error) { return anthropic.EncodeRequest(r, "m", 5000) },
-	"responses": func(r *provider.Request) (*provider.Encoded, error) { return openai.EncodeResponsesRequest(r, "m") },
-	"chat":      func(r *provider.Request) (*provider.Encoded, error) { return openai.EncodeChatRequest(r, "m", nil) },
-	"google":    google.EncodeRequest,
+	"anthropic": func(r *provider.Request) (*provider.Encoded, error) {
+		f, _ := provider.FamilyOf("claude-sonnet-4-5")
+		return anthropic.EncodeRequest(r, "m", f, 5000)
+	},
+	"adaptive": func(r *provider.Request) (*provider.Encoded, error) {
+		f, _ := provider.FamilyOf("claude-opus-5")
+		return anthropic.EncodeRequest(r, "m", f, 5000)
+	},
+	"responses": func(r *provider.Request) (*provider.Encoded, error) {
+		f, _ := provider.FamilyOf("gpt-5")
+		return openai.EncodeResponsesRequest(r, "m", f)
+	},
+	"chat": func(r *provider.Request) (*provider.Encoded, error) {
+		f, _ := provider.FamilyOf("gpt-5")
+		return openai.EncodeChatRequest(r, "m", f, nil)
+	},
+	"google": func(r *provider.Request) (*provider.Encoded, error) {
+		f, _ := provider.FamilyOf("gemini-3-pro")
+		return google.EncodeRequest(r, f)
+	},
+	"function": func(r *provider.Request) (*provider.Encoded, error) {
+		whole := *r
+		whole.Memo = nil
+		return provider.Func{}.Encode(&whole)
+	},
 	"bedrock": func(r *provider.Request) (*provider.Encoded, error) {
 		m, err := bedrock.Encode(r.Entries)
 		if err != nil {

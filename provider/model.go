@@ -65,18 +65,22 @@ type Request struct {
 	// Session names the conversation, for providers that use the name to find what they
 	// have cached. May be empty.
 	Session string
-	// Thinking is one of the Thinking levels; "" is the provider's default.
+	// Thinking is one of the Thinking levels; "" is the provider's default. It is sent only
+	// to models that are known to take it: see Family.
 	Thinking string
 	// MaxTokens limits the answer. Default: what the provider allows.
 	MaxTokens int
-	// Temperature is how freely the model chooses its words. Default: the provider's.
-	// Some models do not accept one.
+	// Temperature is how freely the model chooses its words. Default: the provider's. It is
+	// sent only to models that are known to take one: see Family.
 	Temperature *float64
 	// NoCache leaves out the marks that ask a provider to remember the prompt.
 	NoCache bool
 	// Fields are further members of the body, for settings that this package does not
 	// know. They override its own.
 	Fields session.Fields
+	// Without are parameters that are left out, because the model turned out not to take
+	// them: see Error.Dropped.
+	Without []string
 	// Once: the request is sent once, because the caller sends it again itself: see
 	// Info.Retries.
 	Once bool
@@ -93,8 +97,8 @@ type Tool struct {
 	// Name has letters, digits, _ and -, and at most 64 of them.
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
-	// Schema is the JSON schema of the arguments, which must be an object.
-	// Default: no arguments.
+	// Schema is the JSON schema of the arguments, which must be an object. Alternatives at its
+	// top are merged when it is sent. Default: no arguments.
 	Schema json.RawMessage `json:"schema,omitempty"`
 }
 
@@ -143,6 +147,9 @@ type Encoded struct {
 	Body   json.RawMessage
 	// Notes say which parts of the conversation could not be sent.
 	Notes []Note
+	// Without are the parameters that were left out, because the model turned out not to
+	// take them.
+	Without []string
 
 	sum string // "" if it is not known
 }

@@ -26,7 +26,7 @@ func ReadError(provider string, status int, body []byte) *Error {
 			break
 		}
 	}
-	e.Message = inner.Str("message")
+	e.Message, e.Param = inner.Str("message"), inner.Str("param")
 	if e.Message == "" {
 		e.Message = o.Str("error") // Ollama's is a text
 	}

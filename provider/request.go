@@ -51,11 +51,11 @@ func invalid(format string, args ...any) error {
 	return &session.Error{Op: "ask", Err: session.Invalidf(format, args...)}
 }
 
-// Arguments returns the tool's schema without white space, or that of a tool that
-// takes no arguments.
+// Arguments returns the tool's schema, as that of an object and without white space, or the
+// schema of a tool that takes no arguments.
 func (t *Tool) Arguments() json.RawMessage {
 	if compact, err := rawjson.Compact(t.Schema); err == nil && len(t.Schema) > 0 {
-		return compact
+		return objectSchema(compact)
 	}
 	return noArguments
 }
@@ -67,4 +67,17 @@ func (r *Request) Finish(first session.Fields, m *Messages) *Encoded {
 	all.Merge(rawjson.Members(m.Fields))
 	all.Merge(rawjson.Members(r.Fields))
 	return &Encoded{Body: all.JSON(), Notes: m.Notes}
+}
+
+// Untaken returns notes about what a request asks for and its model is not known to take:
+// thinking, a temperature. thinks and warm say what was sent.
+func (r *Request) Untaken(f Family, thinks, warm bool) []Note {
+	var notes []Note
+	if !thinks && r.Thinking != "" && r.Thinking != ThinkingOff && !f.Thinks() {
+		notes = append(notes, Note{What: "the thinking level is not sent: the model is not known to take one"})
+	}
+	if !warm && r.Temperature != nil {
+		notes = append(notes, Note{What: "the temperature is not sent: the model is not known to take one here"})
+	}
+	return notes
 }

@@ -39,7 +39,7 @@ var refused = map[string][]refusal{
 		{provider.RuleRole, `[{"role":"user","content":[{"type":"thinking","thinking":"hm","signature":"S"}]}]`},
 		{provider.RuleOrder, `[{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"S"}]},{"role":"user","content":"x"}]`},
 		{provider.RuleOrder, `[{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"text","text":"x"},{"type":"redacted_thinking","data":"S"}]}]`},
-		{provider.RuleOrder, `{"model":"m","messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"S"},{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]}]}`},
+		{provider.RuleOrder, `{"model":"claude-sonnet-4-5","messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"S"},{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]}]}`},
 		{provider.RuleRole, `[{"role":"assistant","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]},{"role":"user","content":"x"}]`},
 		{provider.RuleMedia, `[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]}]`},
 		{provider.RuleMedia, `[{"role":"user","content":[{"type":"document","source":{"type":"base64","media_type":"text/csv","data":"YSxi"}}]}]`},

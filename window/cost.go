@@ -2,6 +2,7 @@ package window
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -256,6 +257,8 @@ func valueBytes(value any) int {
 			n += 1 + valueBytes(item)
 		}
 		return n
+	case json.RawMessage:
+		return len(v)
 	}
 	return 5 // a number, true, false, null
 }

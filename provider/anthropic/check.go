@@ -53,6 +53,9 @@ func (c *checker) thinking(turns []wire.Turn, request wire.Object) {
 	if !request.Has("model") || kind != "" && kind != "disabled" {
 		return // a list of messages does not say whether it asks for thinking
 	}
+	if f, _ := provider.FamilyOf(request.Str("model")); kind == "" && (f.Unasked || f.Thinking == "") {
+		return // the model thinks, or may think, without being asked to
+	}
 	last := len(turns) - 1
 	for last >= 0 && len(turns[last].Results) > 0 {
 		last--

@@ -27,14 +27,14 @@ func EncodeVerbatim(entries []session.Entry) (*provider.Messages, error) {
 }
 
 func encode(entries []session.Entry, verbatim bool) (*provider.Messages, error) {
-	return encodeRuns(entries, verbatim, func(*wire.Runs) {})
+	return encodeRuns(&encoder{verbatim: verbatim}, entries, func(*wire.Runs) {})
 }
 
 // encodeRuns is encode with a look at the messages before they are written.
-func encodeRuns(entries []session.Entry, verbatim bool, look func(*wire.Runs)) (*provider.Messages, error) {
-	e := encoder{verbatim: verbatim, ids: wire.UniqueIDs{Verbatim: verbatim}}
+func encodeRuns(e *encoder, entries []session.Entry, look func(*wire.Runs)) (*provider.Messages, error) {
+	e.ids = wire.UniqueIDs{Verbatim: e.verbatim}
 	var fields wire.Object
-	list := wire.Sent(entries, verbatim, media.Anthropic, &e.notes)
+	list := wire.Sent(entries, e.verbatim, media.Anthropic, &e.notes)
 	system, list := wire.CutSystem(list, wire.Anthropic)
 	if prompt := e.system(system); prompt != nil {
 		fields.Put("system", prompt)
@@ -56,6 +56,9 @@ type encoder struct {
 	model bool   // the current message is the model's
 
 	verbatim bool
+	// unmarked: marks for the cache are left out. They belong to the request that they were
+	// in, not to the conversation: with too many, a request is refused.
+	unmarked bool
 }
 
 // of sets the current message.
@@ -163,12 +166,15 @@ func (e *encoder) message(parts []wire.Message) (wire.Object, error) {
 func (e *encoder) block(c *session.Content) ([]json.RawMessage, error) {
 	if c.Raw != nil {
 		if e.own || slices.Contains(providerBlocks, string(c.Type)) {
-			return []json.RawMessage{wire.RawOf(c)}, nil
+			return []json.RawMessage{e.raw(c)}, nil
 		}
 		e.notes.Add("%s is left out", wire.Describe(c))
 		return nil, nil
 	}
 	r, own := wire.ResidueOf(c.Extra, wire.Anthropic)
+	if e.unmarked {
+		r.Fields.Take(cacheControl)
+	}
 	if c.Text != nil && wire.IsBlank(c.Text.Content) && (!e.verbatim || !own && !e.own) {
 		return nil, nil // refused, and says nothing
 	}
@@ -198,6 +204,20 @@ func (e *encoder) block(c *session.Content) ([]json.RawMessage, error) {
 	}
 	r.Restore(&o)
 	return []json.RawMessage{o.JSON()}, nil
+}
+
+// cacheControl is the member that marks a block for the cache.
+const cacheControl = "cache_control"
+
+// raw returns a block that was kept whole.
+func (e *encoder) raw(c *session.Content) json.RawMessage {
+	block := wire.RawOf(c)
+	o := wire.Members(block)
+	if !e.unmarked || !o.Has(cacheControl) {
+		return block
+	}
+	o.Take(cacheControl)
+	return o.JSON()
 }
 
 // providerBlocks are blocks that the provider's own tools make. They may come from a

@@ -40,6 +40,11 @@ type Options struct {
 	Key KeyFunc
 	// Header is sent with every request, for gateways and organisations.
 	Header http.Header
+	// Families are what the caller knows about models. They count before what is known here:
+	// see provider.FamilyOf.
+	Families []provider.Family
+	// Refusals remember what models turned out not to take. Default: the client's own.
+	Refusals *Refusals
 	// Window and MaxOutput are the model's limits in tokens. Default: what is known
 	// about the model.
 	Window, MaxOutput int
@@ -73,6 +78,7 @@ type Client struct {
 	base    string
 	http    *http.Client
 	info    provider.Info
+	family  provider.Family
 }
 
 // New returns a client. It sends nothing: a wrong key or model shows with the first
@@ -103,12 +109,11 @@ func New(o Options) (*Client, error) {
 	c := &Client{opts: o, dialect: d, base: strings.TrimSuffix(o.BaseURL, "/"), http: o.HTTP}
 	c.info = provider.Info{Provider: o.Name, Model: o.Model, API: o.Provider, MaxBytes: d.maxBytes}
 	c.info.Retries = provider.Retries{Most: o.Retries, First: o.Retry, Longest: o.RetryAfter}
-	c.info.Window, c.info.MaxOutput = limitsOf(o.Model)
-	if o.Window > 0 {
-		c.info.Window = o.Window
-	}
-	if o.MaxOutput > 0 {
-		c.info.MaxOutput = o.MaxOutput
+	c.family, _ = provider.FamilyOf(o.Model, o.Families...)
+	c.info.Window = cmp.Or(max(o.Window, 0), c.family.Window, unknownWindow)
+	c.info.MaxOutput = cmp.Or(max(o.MaxOutput, 0), c.family.MaxOutput, unknownOutput)
+	if c.opts.Refusals == nil {
+		c.opts.Refusals = &Refusals{}
 	}
 	if c.http == nil {
 		c.http = newHTTP(o.Connect)
@@ -155,10 +160,22 @@ func (c *Client) Info() provider.Info { return c.info }
 
 // Encode returns the body that Stream would send.
 func (c *Client) Encode(r *provider.Request) (*provider.Encoded, error) {
+	r = c.allowed(r)
+	encode := func(r *provider.Request) (*provider.Encoded, error) { return c.dialect.encode(c, r) }
 	if r == nil || r.Memo == nil {
-		return c.dialect.encode(c, r)
+		encoded, err := encode(r)
+		return c.lacking(encoded, r), err
 	}
-	return r.Memo.Encode(r, func(r *provider.Request) (*provider.Encoded, error) { return c.dialect.encode(c, r) })
+	encoded, err := r.Memo.Encode(r, encode)
+	return c.lacking(encoded, r), err
+}
+
+// lacking notes in an encoded request what it was written without.
+func (c *Client) lacking(encoded *provider.Encoded, r *provider.Request) *provider.Encoded {
+	if encoded != nil {
+		encoded.Without = r.Without
+	}
+	return encoded
 }
 
 // Stream sends a request and yields the answer as it arrives.
@@ -175,7 +192,7 @@ func (c *Client) Stream(ctx context.Context, r *provider.Request) iter.Seq2[prov
 				return
 			}
 		}
-		t := turn{client: c, ctx: ctx, body: encoded.Pieces(), yield: yield, once: r != nil && r.Once}
+		t := turn{client: c, ctx: ctx, request: r, encoded: encoded, yield: yield, once: r != nil && r.Once}
 		t.run()
 	}
 }
@@ -184,7 +201,8 @@ func (c *Client) Stream(ctx context.Context, r *provider.Request) iter.Seq2[prov
 type turn struct {
 	client  *Client
 	ctx     context.Context
-	body    [][]byte // in pieces
+	request *provider.Request
+	encoded *provider.Encoded
 	yield   func(provider.Event, error) bool
 	once    bool // the caller sends it again, if anybody does
 	stopped bool // the caller wants no more
@@ -201,6 +219,9 @@ func (t *turn) run() {
 			return
 		}
 		wait, again := t.client.info.Retries.After(err, attempt)
+		if less := t.client.learn(t.request, t.encoded, err); less != nil { // each time it has less
+			t.encoded, wait, again = less, 0, true
+		}
 		if !again || t.begun || t.once || t.ctx.Err() != nil {
 			t.finish(m, err)
 			return
@@ -230,7 +251,7 @@ func (t *turn) attempt() (m *session.MessageEntry, err error) {
 		return nil, err
 	}
 	defer func() { err = c.clean(err, key) }()
-	body, err := c.post(ctx, cancel, key, c.dialect.path(c, true), t.body...)
+	body, err := c.post(ctx, cancel, key, c.dialect.path(c, true), t.encoded.Pieces()...)
 	if err != nil {
 		return nil, err
 	}
@@ -378,7 +399,7 @@ func (c *Client) CountTokens(ctx context.Context, r *provider.Request) (int, err
 	if c.dialect.count == nil {
 		return 0, invalid("%s does not count tokens", c.info.Provider)
 	}
-	encoded, err := c.dialect.encode(c, r)
+	encoded, err := c.Encode(r)
 	if err != nil {
 		return 0, err
 	}
@@ -386,7 +407,7 @@ func (c *Client) CountTokens(ctx context.Context, r *provider.Request) (int, err
 	if err != nil {
 		return 0, err
 	}
-	n, err := c.count(ctx, key, encoded.Body)
+	n, err := c.count(ctx, key, slices.Concat(encoded.Pieces()...))
 	return n, c.clean(err, key)
 }
 

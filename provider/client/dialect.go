@@ -46,7 +46,7 @@ var dialects = map[string]*dialect{
 			setKey(h, "X-Api-Key", "", key)
 		},
 		encode: func(c *Client, r *provider.Request) (*provider.Encoded, error) {
-			return anthropic.EncodeRequest(r, c.info.Model, min(c.info.MaxOutput, defaultOutput))
+			return anthropic.EncodeRequest(r, c.info.Model, c.family, min(c.info.MaxOutput, defaultOutput))
 		},
 		stream: func() provider.Stream { return anthropic.NewStream() },
 		decode: anthropic.Decode,
@@ -60,7 +60,7 @@ var dialects = map[string]*dialect{
 		path:      func(*Client, bool) string { return "/responses" },
 		authorise: bearer,
 		encode: func(c *Client, r *provider.Request) (*provider.Encoded, error) {
-			return openai.EncodeResponsesRequest(r, c.info.Model)
+			return openai.EncodeResponsesRequest(r, c.info.Model, c.family)
 		},
 		stream: func() provider.Stream { return openai.NewResponsesStream() },
 		decode: openai.DecodeResponses,
@@ -75,7 +75,7 @@ var dialects = map[string]*dialect{
 		authorise: bearer,
 		encode: func(c *Client, r *provider.Request) (*provider.Encoded, error) {
 			own := strings.HasPrefix(c.base, "https://api.openai.com/")
-			return openai.EncodeChatRequest(r, c.info.Model, &openai.RequestOptions{Other: !own})
+			return openai.EncodeChatRequest(r, c.info.Model, c.family, &openai.RequestOptions{Other: !own})
 		},
 		stream: func() provider.Stream { return openai.NewChatStream() },
 		decode: openai.DecodeChat,
@@ -89,8 +89,8 @@ var dialects = map[string]*dialect{
 			return "/models/" + url.PathEscape(c.info.Model) + ":streamGenerateContent?alt=sse"
 		},
 		authorise: func(h http.Header, key string) { setKey(h, "X-Goog-Api-Key", "", key) },
-		encode: func(_ *Client, r *provider.Request) (*provider.Encoded, error) {
-			return google.EncodeRequest(r)
+		encode: func(c *Client, r *provider.Request) (*provider.Encoded, error) {
+			return google.EncodeRequest(r, c.family)
 		},
 		stream: func() provider.Stream { return google.NewStream() },
 		decode: func(body []byte) (*provider.Body, error) { // one chunk, or a list of them
@@ -130,62 +130,9 @@ func only(body []byte, names ...string) []byte {
 // the window.
 const defaultOutput = 16384
 
-// Limits are what is known about a model: how many tokens a request and its answer may have
-// together, how many the answer alone, and whether it can think before it answers.
-type Limits struct {
-	Window, MaxOutput int
-	Thinks            bool
-}
-
-// limits are those of models by the beginning of their names. The first match counts.
-var limits = []struct {
-	prefix string
-	Limits
-}{
-	{"claude-3-5", Limits{200_000, 8192, false}},
-	{"claude-3-7", Limits{200_000, 64_000, true}},
-	{"claude-3-", Limits{200_000, 4096, false}},
-	{"claude-opus-4-1", Limits{200_000, 32_000, true}},
-	{"claude-opus-4-0", Limits{200_000, 32_000, true}},
-	{"claude-opus-4-2025", Limits{200_000, 32_000, true}},
-	{"claude-", Limits{200_000, 64_000, true}},
-	{"gpt-5", Limits{400_000, 128_000, true}},
-	{"gpt-4.1", Limits{1_047_576, 32_768, false}},
-	{"gpt-4o", Limits{128_000, 16_384, false}},
-	{"gpt-4-turbo", Limits{128_000, 4096, false}},
-	{"gpt-4", Limits{8192, 8192, false}},
-	{"gpt-3.5", Limits{16_385, 4096, false}},
-	{"o1", Limits{200_000, 100_000, true}},
-	{"o3", Limits{200_000, 100_000, true}},
-	{"o4", Limits{200_000, 100_000, true}},
-	{"gemini-2.0", Limits{1_048_576, 8192, false}},
-	{"gemini-1.5", Limits{1_048_576, 8192, false}},
-	{"gemini-", Limits{1_048_576, 65_536, true}},
-}
-
 // The limits of a model that is not known. They are small, so that a request that
 // is built for them fits almost everywhere.
 const (
 	unknownWindow = 32_768
 	unknownOutput = 4096
 )
-
-// Known returns what is known about a model; ok is false if that is nothing.
-func Known(model string) (known Limits, ok bool) {
-	if at := strings.LastIndexByte(model, '/'); at >= 0 {
-		model = model[at+1:] // as gateways call it
-	}
-	for _, l := range limits {
-		if strings.HasPrefix(model, l.prefix) {
-			return l.Limits, true
-		}
-	}
-	return Limits{}, false
-}
-
-func limitsOf(model string) (window, output int) {
-	if l, ok := Known(model); ok {
-		return l.Window, l.MaxOutput
-	}
-	return unknownWindow, unknownOutput
-}

@@ -81,7 +81,7 @@ func (c *Client) refused(response *http.Response, cancel context.CancelCauseFunc
 	switch {
 	case errors.Is(e, provider.ErrDenied):
 		e.Hint = "check the key"
-	case response.StatusCode == http.StatusNotFound:
+	case response.StatusCode == http.StatusNotFound && e.Param == "": // what names a part of the request has found the model
 		e.Hint = "check the model's name and the base URL"
 	case e.RetryAfter > 0:
 		e.Hint = "try again at " + now.Add(e.RetryAfter).UTC().Format("2006-01-02 15:04:05 MST")

@@ -20,15 +20,19 @@ import (
 // keeps the rules that Check knows. For that, everything a model said before its calls
 // were answered becomes one message, ids are made unique, and empty blocks are left
 // out.
-func Encode(entries []session.Entry) (*provider.Messages, error) { return encode(entries, false) }
+func Encode(entries []session.Entry) (*provider.Messages, error) {
+	return encode(entries, false, "")
+}
 
 // EncodeVerbatim is Encode for files that keep a conversation: what came from this
 // format comes back with equal values, even where the provider would refuse it.
 func EncodeVerbatim(entries []session.Entry) (*provider.Messages, error) {
-	return encode(entries, true)
+	return encode(entries, true, "")
 }
 
-func encode(entries []session.Entry, verbatim bool) (*provider.Messages, error) {
+// encode writes entries. unsigned, if it is not "", stands in place of the signatures of calls
+// that have none.
+func encode(entries []session.Entry, verbatim bool, unsigned string) (*provider.Messages, error) {
 	e := encoder{names: wire.Names{}, verbatim: verbatim}
 	var fields wire.Object
 	system, list := wire.CutSystem(wire.Sent(entries, verbatim, media.Google, &e.notes), wire.Google)
@@ -45,6 +49,9 @@ func encode(entries []session.Entry, verbatim bool) (*provider.Messages, error) 
 			runs.Add(wire.RunOf(content, parts), "parts")
 		}
 	}
+	if unsigned != "" {
+		sign(&runs, unsigned)
+	}
 	runs.Open(func(text string) wire.Object {
 		part := wire.Object{{Name: "text", Value: wire.Quote(text)}}
 		return wire.Object{
@@ -55,6 +62,35 @@ func encode(entries []session.Entry, verbatim bool) (*provider.Messages, error) 
 	fields.Put("contents", runs.JSON())
 	return &provider.Messages{Fields: session.Fields(fields), Notes: e.notes.List}, nil
 }
+
+// sign signs the first call of each of the model's messages that has no signature: another model
+// made it, and a model that signs its own refuses the present turn without. Earlier turns are
+// signed too, so that a request begins with the bytes of the one before it. Calls beside the
+// first have none.
+func sign(runs *wire.Runs, signature string) {
+	for i := range runs.List {
+		run := &runs.List[i]
+		if !run.Model || !run.Calls {
+			continue
+		}
+		parts := slices.Clone(run.Elements("parts"))
+		first := slices.IndexFunc(parts, func(raw json.RawMessage) bool {
+			o := wire.Members(raw)
+			return slices.ContainsFunc(callNames, o.Has)
+		})
+		if first < 0 {
+			continue
+		}
+		part := wire.Members(parts[first])
+		if part.Str(thoughtSignature) == "" && part.Str("thought_signature") == "" {
+			part.SetStr(thoughtSignature, signature)
+			parts[first] = part.JSON()
+			run.SetElements("parts", parts)
+		}
+	}
+}
+
+const thoughtSignature = "thoughtSignature"
 
 type encoder struct {
 	notes wire.Notes

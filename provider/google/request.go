@@ -2,6 +2,7 @@ package google
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"github.com/coppice-dev/coppice/provider"
@@ -9,33 +10,25 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// budgets are the tokens that a model may think with, by level.
-var budgets = map[string]int{
-	provider.ThinkingOff: 0, provider.ThinkingMinimal: 512, provider.ThinkingLow: 2048,
-	provider.ThinkingMedium: 8192, provider.ThinkingHigh: 16384, provider.ThinkingXHigh: 24576,
-}
-
-// EncodeRequest writes a request. Its address names the model and asks for streaming.
-func EncodeRequest(r *provider.Request) (*provider.Encoded, error) {
+// EncodeRequest writes a request, for a model that takes what its family does. Its address names
+// the model and asks for streaming.
+func EncodeRequest(r *provider.Request, f provider.Family) (*provider.Encoded, error) {
 	if err := r.Check(); err != nil {
 		return nil, err
 	}
-	m, err := Encode(r.Entries)
+	f = f.Without(r.Without)
+	m, err := encode(r.Entries, false, f.Signature)
 	if err != nil {
 		return nil, err
 	}
 	var o, config wire.Object
-	if r.MaxTokens > 0 {
+	if r.MaxTokens > 0 && !slices.Contains(r.Without, "max_tokens") {
 		config.Put("maxOutputTokens", wire.Number(r.MaxTokens))
 	}
-	if r.Temperature != nil {
+	if r.Temperature != nil && f.Temperature {
 		config.Put("temperature", strconv.AppendFloat(nil, *r.Temperature, 'g', -1, 64))
 	}
-	if budget, ok := budgets[r.Thinking]; ok {
-		thinking := wire.Object{{Name: "thinkingBudget", Value: wire.Number(budget)}}
-		if budget > 0 {
-			thinking.Put("includeThoughts", json.RawMessage("true"))
-		}
+	if thinking := thinkingOf(r.Thinking, f); thinking != nil {
 		config.SetObject("thinkingConfig", thinking)
 	}
 	if len(config) > 0 {
@@ -53,5 +46,26 @@ func EncodeRequest(r *provider.Request) (*provider.Encoded, error) {
 		all := wire.Object{{Name: "functionDeclarations", Value: wire.List(list)}}
 		o.Put("tools", wire.List([]json.RawMessage{all.JSON()}))
 	}
+	m.Notes = append(m.Notes, r.Untaken(f, config.Has("thinkingConfig"), config.Has("temperature"))...)
 	return r.Finish(session.Fields(o), m), nil
+}
+
+// thinkingOf returns what asks for a thinking level, or nil.
+func thinkingOf(level string, f provider.Family) wire.Object {
+	var o wire.Object
+	word, budget := f.Level(level), f.Budget(level)
+	switch {
+	case f.Thinking == provider.ThinkingLevel && word != "":
+		o.SetStr("thinkingLevel", word)
+	case f.Thinking == provider.ThinkingBudget && budget > 0:
+		o.Put("thinkingBudget", wire.Number(budget))
+	case f.Thinking == provider.ThinkingBudget && level == provider.ThinkingOff && f.Off != "":
+		return wire.Object{{Name: "thinkingBudget", Value: json.RawMessage(f.Off)}}
+	default:
+		return nil
+	}
+	if f.Summary != "" {
+		o.Put("includeThoughts", json.RawMessage("true"))
+	}
+	return o
 }

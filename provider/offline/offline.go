@@ -71,9 +71,10 @@ func (m *Model) Info() provider.Info {
 	return info
 }
 
-// Encode returns the request in the words of Chat Completions.
+// Encode returns the request in the words of Chat Completions. With the key of its session two
+// sessions that ask the same have two answers, which both count.
 func (m *Model) Encode(r *provider.Request) (*provider.Encoded, error) {
-	return openai.EncodeChatRequest(r, ModelName, nil)
+	return openai.EncodeChatRequest(r, ModelName, provider.Family{CacheKey: 64}, nil)
 }
 
 // CountTokens returns the tokens of a request: there is one in every four bytes.

@@ -36,6 +36,7 @@ const (
 	formCustom       = "custom"            // a call whose input is free text
 	formObject       = "object"            // a call whose arguments are an object, not the text of one
 	formReasoning    = "reasoning"         // thinking under OpenRouter's name for it
+	formNoArguments  = "no_arguments"      // a call without the member for them
 	formDetails      = "reasoning_details" // thinking that is only in the details
 	reasoningContent = "reasoning_content" // thinking under most services' name for it
 )
@@ -182,7 +183,7 @@ func (d *ChatDecoder) assistant(o *wire.Object, m *session.MessageEntry, r *wire
 	if c, ok := d.functionCall(o); ok {
 		m.Content = append(m.Content, c)
 	}
-	m.Content = append(m.Content, d.toolCalls(o)...)
+	m.Content = append(m.Content, d.toolCalls(o, len(m.Content) == 0)...)
 }
 
 // chatThinking takes the model's thinking. Services name it differently; if a message has it
@@ -229,6 +230,7 @@ func (d *ChatDecoder) functionCall(o *wire.Object) (session.Content, bool) {
 	call := wire.Members(o.Get("function_call"))
 	name, hasName := call.TakeStr("name")
 	arguments, hasArguments := call.TakeStr("arguments")
+	hasArguments = hasArguments || rawjson.IsNull(call.Get("arguments"))
 	if !hasName || !hasArguments {
 		return session.Content{}, false
 	}
@@ -248,8 +250,10 @@ func keepName(o *wire.Object, name string) {
 }
 
 // toolCalls takes the calls. If one of them does not look like a call, the member is
-// kept too, and replaces the encoded calls when the message is written again.
-func (d *ChatDecoder) toolCalls(o *wire.Object) []session.Content {
+// kept too, and replaces the encoded calls when the message is written again. If the message
+// says nothing else, what cannot be read becomes calls all the same, so that the answer is not
+// lost and the model learns of it.
+func (d *ChatDecoder) toolCalls(o *wire.Object, alone bool) []session.Content {
 	list, ok := wire.BlockList(o.Get("tool_calls"))
 	if !ok || len(list) == 0 {
 		return nil
@@ -265,6 +269,13 @@ func (d *ChatDecoder) toolCalls(o *wire.Object) []session.Content {
 	}
 	if all {
 		o.Take("tool_calls")
+	}
+	if alone && len(calls) == 0 {
+		for _, raw := range list {
+			c := session.ToolUse(d.pairs.Call(wire.Members(raw).Str("id"), ""), "", nil)
+			(&wire.Residue{Text: ptr(string(raw))}).Keep(&c.Extra, wire.Chat)
+			calls = append(calls, c)
+		}
 	}
 	return calls
 }
@@ -284,6 +295,11 @@ func (d *ChatDecoder) toolCall(o wire.Object) (session.Content, bool) {
 	value, hasText := inner.TakeStr(text)
 	if !hasText && kind != formCustom && rawjson.Kind(inner.Get(text)) == 'o' {
 		value, hasText, r.Form = string(inner.Take(text)), true, formObject
+	}
+	if !hasText && kind != formCustom && (!inner.Has(text) || rawjson.IsNull(inner.Get(text))) {
+		if hasText = true; !inner.Has(text) {
+			r.Form = formNoArguments
+		}
 	}
 	if !ok || !hasName || !hasText {
 		return session.Content{}, false

@@ -251,6 +251,9 @@ func (e *chatEncoder) function(t *session.ToolUseContent, r *wire.Residue) (wire
 	var o wire.Object
 	o.SetStr("name", e.name(t.Name, &r.Fields))
 	o.SetStr("arguments", arguments)
+	if !e.verbatim {
+		r.Forget("arguments")
+	}
 	r.Restore(&o)
 	return o, nil
 }
@@ -272,8 +275,13 @@ func (e *chatEncoder) call(t *session.ToolUseContent, r *wire.Residue) (json.Raw
 		if err != nil {
 			return nil, err
 		}
-		if inner.SetStr("arguments", arguments); e.verbatim && r.Form == formObject {
+		switch inner.SetStr("arguments", arguments); {
+		case !e.verbatim:
+			rest.Take("arguments")
+		case r.Form == formObject:
 			inner.Put("arguments", json.RawMessage(arguments))
+		case r.Form == formNoArguments:
+			inner.Take("arguments")
 		}
 	}
 	inner.Merge(rest)

@@ -36,11 +36,12 @@ type ChatStream struct {
 	response wire.Object // without its choices
 	choices  []*choiceFold
 	at       map[int]*choiceFold // the choices by their index
-	begun    map[int]bool        // the calls that have begun, by their index
+	begun    map[int]bool        // the calls that have begun, by their number
 	ended    bool                // the ends of the calls were reported
 }
 
 type choiceFold struct {
+	calls    callNumbers
 	choice   wire.Object // without what grows
 	message  wire.Merged
 	logprobs wire.Merged
@@ -73,8 +74,10 @@ func (s *ChatStream) Add(data []byte) ([]provider.Event, error) {
 	var events []provider.Event
 	for _, raw := range choices {
 		choice := wire.Members(raw)
+		c := s.choice(choice.Int("index"))
+		c.calls.number(&choice)
 		events = append(events, s.news(choice)...)
-		s.addChoice(choice)
+		c.add(choice)
 	}
 	events = append(events, s.endCalls()...)
 	if usage := provider.OpenAIChatUsage(o.Get("usage")); usage != nil {
@@ -131,7 +134,9 @@ func (s *ChatStream) endCalls() []provider.Event {
 		return nil
 	}
 	s.ended = true
-	e, err := (&ChatDecoder{}).Message(s.at[0].json().Get("message"))
+	message := wire.Members(s.at[0].json().Get("message"))
+	message.SetStr("role", session.RoleAssistant) // servers may leave it out
+	e, err := (&ChatDecoder{}).Message(message.JSON())
 	if err != nil {
 		return nil // cannot happen: this package wrote the message
 	}
@@ -162,12 +167,18 @@ func (s *ChatStream) Done() bool {
 	return s.at[0] != nil && s.at[0].choice.Str("finish_reason") != ""
 }
 
-func (s *ChatStream) addChoice(o wire.Object) {
-	c := s.at[o.Int("index")]
+// choice returns the choice with an index.
+func (s *ChatStream) choice(index int) *choiceFold {
+	c := s.at[index]
 	if c == nil {
 		c = &choiceFold{}
-		s.choices, s.at[o.Int("index")] = append(s.choices, c), c
+		s.choices, s.at[index] = append(s.choices, c), c
 	}
+	return c
+}
+
+// add adds a piece.
+func (c *choiceFold) add(o wire.Object) {
 	if delta := o.Take("delta"); rawjson.Kind(delta) == 'o' {
 		c.message.Add(delta)
 	}
@@ -175,6 +186,59 @@ func (s *ChatStream) addChoice(o wire.Object) {
 		c.logprobs.Add(logprobs)
 	}
 	update(&c.choice, o)
+}
+
+// callNumbers numbers the calls of a choice in the order in which they begin. Servers that give
+// all calls one index, or none, tell them apart by their ids.
+type callNumbers struct {
+	ids     []string
+	byIndex map[int64]int // the newest call of each index
+}
+
+// number gives the calls in a piece their numbers in place of the server's indexes.
+func (n *callNumbers) number(choice *wire.Object) {
+	delta := wire.Members(choice.Get("delta"))
+	list, _ := wire.Elements(delta.Get("tool_calls"))
+	if len(list) == 0 {
+		return
+	}
+	for i, raw := range list {
+		if call := wire.Members(raw); call != nil {
+			at := n.of(call)
+			call.Put("index", wire.Number(at))
+			if call.Str("id") != "" {
+				call.SetStr("id", n.ids[at])
+			}
+			list[i] = call.JSON()
+		}
+	}
+	delta.Put("tool_calls", wire.List(list))
+	choice.SetObject("delta", delta)
+}
+
+func (n *callNumbers) of(call wire.Object) int {
+	index, indexed := rawjson.Int(call.Get("index"))
+	id := call.Str("id")
+	named := wire.Members(call.Get("function")).Str("name") != ""
+	at, known := n.byIndex[index]
+	if !indexed {
+		at, known = len(n.ids)-1, len(n.ids) > 0 && (id != "" || !named)
+	}
+	// Some servers give every piece of a call another id, but only its first a name.
+	if !known || named && id != "" && n.ids[at] != "" && n.ids[at] != id {
+		at = len(n.ids)
+		n.ids = append(n.ids, id)
+	}
+	if n.ids[at] == "" {
+		n.ids[at] = id
+	}
+	if indexed {
+		if n.byIndex == nil {
+			n.byIndex = make(map[int64]int)
+		}
+		n.byIndex[index] = at
+	}
+	return at
 }
 
 // update sets the members that the newer object has and that are not null.

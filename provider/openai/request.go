@@ -1,7 +1,10 @@
 package openai
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"github.com/coppice-dev/coppice/provider"
@@ -18,14 +21,16 @@ type RequestOptions struct {
 	Other bool
 }
 
-// EncodeChatRequest writes a request of Chat Completions that streams its answer.
-func EncodeChatRequest(r *provider.Request, model string, opts *RequestOptions) (*provider.Encoded, error) {
+// EncodeChatRequest writes a request of Chat Completions that streams its answer, for a model
+// that takes what its family does.
+func EncodeChatRequest(r *provider.Request, model string, f provider.Family, opts *RequestOptions) (*provider.Encoded, error) {
 	if opts == nil {
 		opts = &RequestOptions{}
 	}
 	if err := r.Check(); err != nil {
 		return nil, err
 	}
+	f = f.Without(r.Without)
 	m, err := EncodeChat(r.Entries, &opts.Chat)
 	if err != nil {
 		return nil, err
@@ -33,8 +38,10 @@ func EncodeChatRequest(r *provider.Request, model string, opts *RequestOptions) 
 	var o wire.Object
 	o.SetStr("model", model)
 	o.Put("stream", json.RawMessage("true"))
-	o.Put("stream_options", json.RawMessage(`{"include_usage":true}`))
-	if r.MaxTokens > 0 {
+	if !slices.Contains(r.Without, "stream_options") {
+		o.Put("stream_options", json.RawMessage(`{"include_usage":true}`))
+	}
+	if r.MaxTokens > 0 && !slices.Contains(r.Without, "max_tokens") {
 		name := "max_completion_tokens"
 		if opts.Other {
 			name = "max_tokens"
@@ -42,12 +49,17 @@ func EncodeChatRequest(r *provider.Request, model string, opts *RequestOptions) 
 		o.Put(name, wire.Number(r.MaxTokens))
 	}
 	if !opts.Other { // other servers may refuse unknown members
-		o.SetText("prompt_cache_key", r.Session)
+		o.SetText("prompt_cache_key", cacheKey(r, f))
 	}
-	setTemperature(&o, r)
-	if effort := effortOf(r.Thinking); effort != "" {
-		o.SetStr("reasoning_effort", effort)
+	setTemperature(&o, r, f)
+	effort := effortOf(r, f)
+	if len(r.Tools) > 0 && f.ChatEffort != "" {
+		if effort != "" && effort != f.ChatEffort {
+			m.Notes = append(m.Notes, provider.Note{What: "the thinking level is not sent: with tools, Chat Completions takes none for this model; Responses does"})
+		}
+		effort = f.ChatEffort
 	}
+	o.SetText("reasoning_effort", effort)
 	if len(r.Tools) > 0 {
 		list := make([]json.RawMessage, len(r.Tools))
 		for i := range r.Tools {
@@ -55,16 +67,18 @@ func EncodeChatRequest(r *provider.Request, model string, opts *RequestOptions) 
 		}
 		o.Put("tools", wire.List(list))
 	}
+	m.Notes = append(m.Notes, r.Untaken(f, effort != "", o.Has("temperature"))...)
 	return r.Finish(session.Fields(o), m), nil
 }
 
-// EncodeResponsesRequest writes a request of Responses that streams its answer.
-// The provider stores nothing: the log does, and the model's thinking comes back
-// encrypted.
-func EncodeResponsesRequest(r *provider.Request, model string) (*provider.Encoded, error) {
+// EncodeResponsesRequest writes a request of Responses that streams its answer, for a model that
+// takes what its family does. The provider stores nothing: the log does, and the model's thinking
+// comes back encrypted.
+func EncodeResponsesRequest(r *provider.Request, model string, f provider.Family) (*provider.Encoded, error) {
 	if err := r.Check(); err != nil {
 		return nil, err
 	}
+	f = f.Without(r.Without)
 	m, err := EncodeResponses(r.Entries)
 	if err != nil {
 		return nil, err
@@ -73,17 +87,20 @@ func EncodeResponsesRequest(r *provider.Request, model string) (*provider.Encode
 	o.SetStr("model", model)
 	o.Put("stream", json.RawMessage("true"))
 	o.Put("store", json.RawMessage("false"))
-	o.SetText("prompt_cache_key", r.Session)
-	if r.MaxTokens > 0 {
+	o.SetText("prompt_cache_key", cacheKey(r, f))
+	if r.MaxTokens > 0 && !slices.Contains(r.Without, "max_tokens") {
 		o.Put("max_output_tokens", wire.Number(r.MaxTokens))
 	}
-	setTemperature(&o, r)
-	if effort := effortOf(r.Thinking); effort != "" {
+	setTemperature(&o, r, f)
+	effort := effortOf(r, f)
+	if effort != "" {
 		reasoning := wire.Object{{Name: "effort", Value: wire.Quote(effort)}}
-		if effort != "none" {
-			reasoning.SetStr("summary", "auto")
+		if effort != f.Off {
+			reasoning.SetText("summary", f.Summary)
 		}
 		o.SetObject("reasoning", reasoning)
+	}
+	if f.Encrypted { // a model may think even if it is not asked to
 		o.Put("include", json.RawMessage(`["reasoning.encrypted_content"]`))
 	}
 	if len(r.Tools) > 0 {
@@ -96,6 +113,7 @@ func EncodeResponsesRequest(r *provider.Request, model string) (*provider.Encode
 		}
 		o.Put("tools", wire.List(list))
 	}
+	m.Notes = append(m.Notes, r.Untaken(f, effort != "", o.Has("temperature"))...)
 	return r.Finish(session.Fields(o), m), nil
 }
 
@@ -107,16 +125,25 @@ func function(t *provider.Tool) wire.Object {
 	return o
 }
 
-// effortOf returns OpenAI's name for a thinking level.
-func effortOf(level string) string {
-	if level == provider.ThinkingOff {
-		return "none"
+// effortOf returns what asks for the thinking of a request, or "".
+func effortOf(r *provider.Request, f provider.Family) string {
+	if f.Thinking != provider.ThinkingEffort {
+		return ""
 	}
-	return level
+	return f.Level(r.Thinking)
 }
 
-func setTemperature(o *wire.Object, r *provider.Request) {
-	if r.Temperature != nil {
+// cacheKey returns the name of the conversation as a key for the cache, or "".
+func cacheKey(r *provider.Request, f provider.Family) string {
+	if len(r.Session) <= f.CacheKey {
+		return r.Session
+	}
+	sum := sha256.Sum256([]byte(r.Session))
+	return hex.EncodeToString(sum[:])[:min(f.CacheKey, hex.EncodedLen(len(sum)))]
+}
+
+func setTemperature(o *wire.Object, r *provider.Request, f provider.Family) {
+	if r.Temperature != nil && f.Temperature {
 		o.Put("temperature", strconv.AppendFloat(nil, *r.Temperature, 'g', -1, 64))
 	}
 }

@@ -25,6 +25,7 @@ func CheckResponses(request []byte) []provider.Fault {
 		return nil
 	}
 	c.continues = o.Str("previous_response_id") != "" || o.Has("conversation")
+	c.forgets = string(o.Get("store")) == "false"
 	list, ok := c.List("", o, "input")
 	if ok && len(list) == 0 && !c.continues {
 		c.Break(provider.RuleEmpty, "input", "there must be an item")
@@ -47,6 +48,7 @@ func CheckResponses(request []byte) []provider.Fault {
 type itemChecker struct {
 	wire.Rules
 	continues bool
+	forgets   bool // the provider stores nothing
 	calls     []wire.Ref
 	called    map[string]bool
 	answered  map[string]bool
@@ -59,6 +61,11 @@ func (c *itemChecker) item(at string, o wire.Object) {
 		c.call(at, kind, o)
 	case strings.HasSuffix(kind, "_call_output"):
 		c.output(at, o)
+	case kind == "reasoning":
+		if c.forgets && o.Str("encrypted_content") == "" {
+			c.Break(provider.RuleUnsigned, at, "Item with id '%s' not found. Items are not persisted when `store` is set to false. "+
+				"Try again with `store` set to true, or remove this item from your input.", o.Str("id"))
+		}
 	case kind == itemMessage || kind == "":
 		c.message(at, o)
 	}

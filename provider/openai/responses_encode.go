@@ -62,6 +62,10 @@ type itemEncoder struct {
 	ids   wire.UniqueIDs
 	kinds map[string]string // of the calls besides functions, by id
 	own   bool              // the current message came from this format
+	// forgotten: reasoning of the current message came without its encrypted form. The
+	// provider stores nothing, so it does not find it by its id, and what follows it cannot
+	// be sent by its id either.
+	forgotten bool
 
 	verbatim bool
 }
@@ -131,6 +135,7 @@ func (e *itemEncoder) said(m wire.Message, r *wire.Residue) {
 
 // answer writes a message of the model as items.
 func (e *itemEncoder) answer(m wire.Message) error {
+	e.forgotten = false
 	for i := 0; i < len(m.Content); i++ {
 		c := &m.Content[i]
 		r, own := wire.ResidueOf(c.Extra, wire.Responses)
@@ -147,6 +152,9 @@ func (e *itemEncoder) answer(m wire.Message) error {
 			}
 			item = e.answerText(m.Content[i : last+1])
 			i = last
+		case c.Thinking != nil && own && c.Thinking.Signature == "" && !e.verbatim:
+			e.forgotten = true
+			continue
 		case c.Thinking != nil && own:
 			item = reasoningItem(c.Thinking, &r)
 		case c.ToolUse != nil:
@@ -164,6 +172,9 @@ func (e *itemEncoder) answer(m wire.Message) error {
 		}
 		if err != nil {
 			return err
+		}
+		if e.forgotten {
+			item.Take("id")
 		}
 		e.items = append(e.items, item.JSON())
 	}

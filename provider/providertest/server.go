@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/anthropic"
 	"github.com/coppice-dev/coppice/provider/google"
+	"github.com/coppice-dev/coppice/provider/internal/wire"
 	"github.com/coppice-dev/coppice/provider/openai"
 	"github.com/coppice-dev/coppice/session"
 )
@@ -57,6 +59,8 @@ type Server struct {
 
 	mu       sync.Mutex
 	requests []*Request
+	refusals []string
+	signed   map[string]string // what this server thought, by its signature
 }
 
 // New starts a server that ends with the test.
@@ -78,30 +82,26 @@ func (s *Server) Requests() []*Request {
 	return append([]*Request(nil), s.requests...)
 }
 
+// Refusals returns the words with which requests were refused so far.
+func (s *Server) Refusals() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.refusals...)
+}
+
 // dialect is how one provider is spoken.
 type dialect struct {
 	decode func([]byte) (*provider.Body, error)
 	check  func([]byte) []provider.Fault
 	events func(*session.MessageEntry) ([]string, error)
-	refuse func(reason string) string
 }
 
 var dialects = map[string]dialect{
-	"anthropic": {anthropic.Decode, anthropic.Check, anthropicEvents, func(reason string) string {
-		return `{"type":"error","error":{"type":"invalid_request_error","message":` + quote(reason) + `}}`
-	}},
-	"openai":      {openai.DecodeResponses, openai.CheckResponses, responsesEvents, openaiRefusal},
-	"openai-chat": {openai.DecodeChat, openai.CheckChat, chatEvents, openaiRefusal},
-	"google": {google.Decode, google.Check, googleEvents, func(reason string) string {
-		return `{"error":{"code":400,"message":` + quote(reason) + `,"status":"INVALID_ARGUMENT"}}`
-	}},
+	"anthropic":   {anthropic.Decode, anthropic.Check, anthropicEvents},
+	"openai":      {openai.DecodeResponses, openai.CheckResponses, responsesEvents},
+	"openai-chat": {openai.DecodeChat, openai.CheckChat, chatEvents},
+	"google":      {google.Decode, google.Check, googleEvents},
 }
-
-func openaiRefusal(reason string) string {
-	return `{"error":{"message":` + quote(reason) + `,"type":"invalid_request_error","param":null,"code":null}}`
-}
-
-func quote(s string) string { return string(rawjson.Quote(s)) }
 
 // dialectOf tells who is asked by the path of the request.
 func dialectOf(path string) string {
@@ -141,13 +141,21 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.requests = append(s.requests, request)
 	s.mu.Unlock()
-	if err != nil || len(faults) > 0 {
+	why := s.refused(name, r.URL.Path, body)
+	if why == nil && (err != nil || len(faults) > 0) {
+		why = refuse("%v %v", err, faults)
+	}
+	if why != nil {
+		s.mu.Lock()
+		s.refusals = append(s.refusals, why.what)
+		s.mu.Unlock()
+		status, text := why.body(name)
 		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusBadRequest)
-		_, _ = io.WriteString(w, d.refuse(fmt.Sprintf("%v %v", err, faults)))
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, text)
 		return
 	}
-	s.respond(w, d, s.answer(request))
+	s.respond(w, d, request, s.answer(request))
 }
 
 // count answers a request to count tokens: there is one in every four bytes.
@@ -163,7 +171,7 @@ func (s *Server) count(w http.ResponseWriter, path string, body []byte) bool {
 	return true
 }
 
-func (s *Server) respond(w http.ResponseWriter, d dialect, a Answer) {
+func (s *Server) respond(w http.ResponseWriter, d dialect, r *Request, a Answer) {
 	for name, values := range a.Header {
 		w.Header()[name] = values
 	}
@@ -179,6 +187,7 @@ func (s *Server) respond(w http.ResponseWriter, d dialect, a Answer) {
 	if len(a.Message.Content) == 0 {
 		a.Message.Content = []session.Content{session.Text("ok")}
 	}
+	a.Message.Content = s.asked(r, a.Message.Content)
 	events, err := d.events(&a.Message)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -203,6 +212,36 @@ func (s *Server) respond(w http.ResponseWriter, d dialect, a Answer) {
 			return
 		}
 	}
+}
+
+// asked returns the blocks of an answer as they are in an answer to a request: reasoning comes
+// encrypted only if that was asked for. The server remembers what it signs.
+func (s *Server) asked(r *Request, content []session.Content) []session.Content {
+	content = slices.Clone(content)
+	call := slices.IndexFunc(content, func(c session.Content) bool { return c.ToolUse != nil })
+	if call >= 0 && r.Dialect == "google" && is(`/models/gemini-[34]`, r.Path) { // which signs the first
+		signed := wire.Residue{Envelope: wire.Object{{Name: "thoughtSignature", Value: wire.Quote("c2lnbmVk")}}}
+		signed.Keep(&content[call].Extra, wire.Google)
+	}
+	for i := range content {
+		t := content[i].Thinking
+		if t == nil {
+			continue
+		}
+		if r.Dialect == "openai" && !strings.Contains(string(rawjson.MembersOf(r.Body).Get("include")), "reasoning.encrypted_content") {
+			plain := *t
+			plain.Signature, content[i].Thinking = "", &plain
+		}
+		if t.Signature != "" {
+			s.mu.Lock()
+			if s.signed == nil {
+				s.signed = make(map[string]string)
+			}
+			s.signed[t.Signature] = t.Content
+			s.mu.Unlock()
+		}
+	}
+	return content
 }
 
 // pieces cuts a text into a few pieces, between characters.

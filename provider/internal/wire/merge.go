@@ -27,7 +27,13 @@ type mergedMember struct {
 }
 
 // whole are members that are repeated as a whole: they do not grow.
-var whole = []string{"role", "id", "type", "name", "index", "format"}
+var whole = []string{"role", "id", "type", "index", "format"}
+
+// repeats reports whether a name is sent again, perhaps with more of it, rather than continued:
+// servers do either.
+func (m *Merged) repeats(name string) bool {
+	return m.kind != 's' || strings.HasPrefix(name, m.text.String())
+}
 
 // Add merges a piece.
 func (m *Merged) Add(piece json.RawMessage) {
@@ -66,7 +72,8 @@ func (m *Merged) addMembers(o Object) {
 	m.kind = 'o'
 	for _, f := range o {
 		value := m.Member(f.Name)
-		if slices.Contains(whole, f.Name) {
+		s, _ := rawjson.String(f.Value)
+		if slices.Contains(whole, f.Name) || f.Name == "name" && value.repeats(s) {
 			if s, ok := rawjson.String(f.Value); value.kind == 's' && ok && s == "" {
 				continue // known already: not added again
 			}

@@ -9,8 +9,12 @@ import (
 
 // Call returns a tool call whose arguments are a string that should be a JSON object. If the
 // string is not an object, or differs from how the log would write it, it is added to the
-// residue.
+// residue. An empty string means that there are no arguments.
 func Call(id, name, arguments string, r *Residue) session.Content {
+	if IsBlank(arguments) {
+		r.Text = &arguments
+		return session.ToolUseJSON(id, name, json.RawMessage("{}"))
+	}
 	input, err := Compact([]byte(arguments))
 	if err != nil || rawjson.Kind(input) != 'o' {
 		r.Text = &arguments
@@ -52,7 +56,8 @@ func Arguments(t *session.ToolUseContent, r *Residue, verbatim bool) (string, er
 		return string(wrapArguments(*r.Text)), nil
 	}
 	if r.Text != nil && (verbatim || !none) {
-		if same, err := Compact([]byte(*r.Text)); none || err == nil && string(same) == string(input) {
+		same, err := Compact([]byte(*r.Text))
+		if none || err == nil && string(same) == string(input) || verbatim && IsBlank(*r.Text) && string(input) == "{}" {
 			return *r.Text, nil
 		}
 	}
