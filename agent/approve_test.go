@@ -408,8 +408,12 @@ func TestManyCallsAreResumedInLinearTime(t *testing.T) {
 			calls = append(calls, session.ToolUse(fmt.Sprint("c", i), "one", map[string]any{"text": "x"}))
 		}
 		_, err := s.AppendMessage(session.RoleUser, []session.Content{session.Text("go")})
+		var id string
 		if err == nil {
-			_, err = s.AppendMessage(session.RoleAssistant, calls)
+			id, err = s.AppendMessage(session.RoleAssistant, calls)
+		}
+		if err == nil {
+			err = agent.RecordCalls(s, id)
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -22,6 +22,7 @@ const (
 	deniedText      = "[denied: this call was not allowed]"
 	cutOffText      = "[not run: the answer was cut off, so the call may not be whole; make it again, and if it is long, in smaller pieces]"
 	redactedText    = "[not run: the arguments of this call were redacted before it could run, so they are not known any more; make the call again if it is still needed]"
+	foreignText     = "[not run: the call was not made here: the conversation was imported or copied with it, or another program wrote it; make it again if it is still needed]"
 	elsewhereText   = "[not run: the call was started before, on another branch or by another program]"
 )
 
@@ -94,8 +95,13 @@ func (t *turn) refuse(p *Pending) string {
 	return ""
 }
 
-// asks reports whether a call must be approved, and notes why.
+// asks reports whether a call must be approved, and notes why. One that was not made here needs it
+// whatever the rules say: they are about what the model asks for.
 func (t *turn) asks(p *Pending) (ask bool) {
+	if !p.ours {
+		p.Reason = "it was not made here: the conversation was imported or copied with it, or another program wrote it"
+		return true
+	}
 	f := t.tools[p.Name].Ask
 	if f == nil {
 		return false
@@ -232,5 +238,9 @@ func resultEntry(c Call, r Result) session.Entry {
 		block.ToolResult.Parts = r.Parts
 		block.ToolResult.Content = session.TextOf(r.Parts)
 	}
-	return message(&session.MessageEntry{Role: session.RoleTool, Content: []session.Content{block}})
+	m := &session.MessageEntry{Role: session.RoleTool, Content: []session.Content{block}}
+	if r.endsTurn {
+		m.Metadata = map[string]any{metaEndsTurn: true}
+	}
+	return message(m)
 }

@@ -99,6 +99,9 @@ func (k *Keeper) isFull(c *session.Context) (bool, error) {
 	}
 	tokens, err := k.tokens(c)
 	room := k.room(window)
+	if err == nil && tokens > room/2 { // it may matter
+		tokens = k.count.exactly(c, k.opts.Tools, tokens)
+	}
 	if err != nil || tokens <= room {
 		return false, err
 	}

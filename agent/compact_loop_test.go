@@ -34,7 +34,7 @@ func TestCompactionDoesNotLoop(t *testing.T) {
 				n++
 				return &session.MessageEntry{
 					Content: []session.Content{session.ToolUse(fmt.Sprint("c", n), "effect", map[string]any{})}, StopReason: provider.StopToolUse,
-					Usage: &session.Usage{Input: len(r.Encoded.Body) / 4, Output: 10}, // far more than is estimated
+					Usage: &session.Usage{Input: r.Encoded.Size() / 4, Output: 10}, // far more than is estimated
 				}, nil
 			}}
 			effect := agent.Tool{Tool: provider.Tool{Name: "effect"}, Run: func(context.Context, agent.Call) (agent.Result, error) {

@@ -24,6 +24,10 @@ type counting struct {
 	// the report, so that a compaction does not seem to help until the provider counts
 	// again.
 	scale float64
+	// ask has the model's provider count a conversation; nil if it does not count. deaf says
+	// that it was asked in vain.
+	ask  func(*session.Context) (int, error)
+	deaf bool
 }
 
 // maxScale limits what a provider's count is believed to say about ours.
@@ -91,11 +95,54 @@ func (n *counting) tokens(c *session.Context, info provider.Info, tools []provid
 	if at < 0 || len(view.Costs) != len(c.Entries) {
 		return view.Report.Tokens + toolTokens(tools), nil
 	}
-	sum := n.report.tokens + toolTokens(tools) - n.report.tools
-	for _, cost := range view.Costs[at+1:] {
+	return n.report.tokens + toolTokens(tools) - n.report.tools + costOf(view.Costs[at+1:]), nil
+}
+
+func costOf(costs []window.Cost) (sum int) {
+	for _, cost := range costs {
 		sum += cost.Tokens
 	}
-	return sum, nil
+	return sum
+}
+
+// exactly returns the size of a context as the provider counts it, if that is worth a request:
+// more than a sixteenth of it was only counted here. Otherwise, or if the provider does not say,
+// it is the size that is known.
+func (n *counting) exactly(c *session.Context, tools []provider.Tool, known int) int {
+	last := len(c.Entries) - 1
+	ask := n.counter(c, known)
+	if ask == nil || last < 1 || len(c.Fingerprints) <= last {
+		return known
+	}
+	tokens, err := ask(c) // without the lock: it takes its time
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.deaf = err != nil; n.deaf || tokens <= 0 {
+		return known
+	}
+	n.report = report{answer: c.Entries[last].ID, tokens: tokens, sent: c.Fingerprints[last-1], tools: toolTokens(tools)}
+	return tokens
+}
+
+// counter returns who counts a context, or nil if nobody need.
+func (n *counting) counter(c *session.Context, known int) func(*session.Context) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	guessed := known
+	if n.report.index(c) >= 0 {
+		guessed -= n.report.tokens
+	}
+	if n.deaf || guessed <= known/16 {
+		return nil
+	}
+	return n.ask
+}
+
+// askWith sets who counts for the provider.
+func (n *counting) askWith(ask func(*session.Context) (int, error)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.ask, n.deaf = ask, false
 }
 
 // estimate returns the size of a context as it is counted here.

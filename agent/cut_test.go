@@ -40,13 +40,20 @@ func TestResumeAfterEveryLine(t *testing.T) {
 					done[call] = at
 				}
 			}
-			st := newStore(t)
-			log, err := st.Create(t.Context(), cutSession, store.Lines(lines[:n]...))
+			after := newStore(t)
+			key, err := st.Notes("agent").Read(t.Context(), "key") // it is the same store
+			if err == nil {
+				err = after.Notes("agent").Write(t.Context(), "key", key)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			log, err := after.Create(t.Context(), cutSession, store.Lines(lines[:n]...))
 			if err != nil {
 				t.Fatal(err)
 			}
 			_ = log.Close()
-			c.converse(t, st, done)
+			c.converse(t, after, done)
 		})
 	}
 }

@@ -76,7 +76,7 @@ type Outcome struct {
 	// StopMaxSteps and StopBudget. Why says in words which limit was reached.
 	Stop  string `json:"stop"`
 	Why   string `json:"why,omitempty"`
-	Steps int    `json:"steps"` // how often the model was asked
+	Steps int    `json:"steps"` // how often a model was asked, in tasks too
 	// Usage adds up what the requests of the turn cost, and those of its tasks.
 	Usage session.Usage `json:"usage"`
 	// Waiting are the calls that must be approved before the turn can continue.
@@ -86,7 +86,7 @@ type Outcome struct {
 // Stop reasons that come from the agent, not from a model.
 const (
 	StopApproval = "approval"  // calls wait for approval
-	StopMaxSteps = "max_steps" // the model was asked Options.MaxSteps times
+	StopMaxSteps = "max_steps" // models were asked Options.MaxSteps times
 	StopBudget   = "budget"    // a limit of Options.Budget was reached
 )
 
@@ -112,6 +112,7 @@ type Pending struct {
 	started   bool // by the running turn, which need not log it again
 	order     int  // its place among the calls that are performed together
 	approved  bool // by a person
+	ours      bool // an agent of this store wrote it, in this conversation: see sign.go
 	changed   bool // the person who approved it gave it other arguments
 	denied    bool // on another branch
 	found     bool // its arguments are those that the log has

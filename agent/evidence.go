@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"time"
 
@@ -24,6 +25,9 @@ type Record struct {
 	// Asked is the entry that announced the request. It was written first, so a request
 	// without a record can be found: see Records.
 	Asked string `json:"asked,omitempty"`
+	// Signed proves, by the ids of the calls in the response, that an agent of this store
+	// recorded them: only then may they run later.
+	Signed map[string]string `json:"signed,omitempty"`
 	// For says what a request outside the conversation was for: "summary", "branch", "title",
 	// or "probe" for one that finds out what a provider refuses. For such a request, only the
 	// model, the size, the time and the error are known.
@@ -42,6 +46,8 @@ type Record struct {
 	Temperature *float64        `json:"temperature,omitempty"`
 	NoCache     bool            `json:"no_cache,omitempty"`
 	Fields      []RecordedField `json:"fields,omitempty"`
+	// Without are the parameters that were left out, because the model had refused them.
+	Without []string `json:"without,omitempty"`
 	// Entries is how many entries were sent, and Fingerprint is that of the last.
 	Entries     int    `json:"entries,omitempty"`
 	Fingerprint string `json:"fingerprint,omitempty"`
@@ -93,11 +99,15 @@ func (r *Record) entry() session.Entry {
 }
 
 // evidence returns the entry that records a request.
-func (k *Keeper) evidence(r *request, response string, cause error) session.Entry {
+func (k *Keeper) evidence(r *request, response string, cause error, proofs map[string]string) session.Entry {
 	record := k.newRecord()
+	record.Signed = proofs
 	record.Leaf, record.Response, record.Session = r.leaf, response, r.Session
 	record.Thinking, record.MaxTokens, record.Temperature, record.NoCache = r.Thinking, r.MaxTokens, r.Temperature, r.NoCache
 	record.Entries, record.Sum, record.Bytes, record.Took = len(r.Entries), r.sum, r.bytes, time.Since(r.begun).Milliseconds()
+	if r.Encoded != nil {
+		record.Without = r.Encoded.Without
+	}
 	if n := len(r.c.Fingerprints); n > 0 {
 		record.Fingerprint = r.c.Fingerprints[n-1].String()
 	}
@@ -163,7 +173,14 @@ func (k *Keeper) recordTools() error {
 	if k.recorded.tools != "" && k.recorded.toolsSum == sum {
 		return nil
 	}
-	ids, err := k.append(session.Custom(session.CustomTools, data))
+	key, err := k.key(true)
+	if err != nil {
+		return err
+	}
+	e := session.Custom(session.CustomTools, maps.Clone(data))
+	e.ID = session.NewID()
+	e.Custom.Data["signed"] = k.sign(key, session.CustomTools, e.ID, sum)
+	ids, err := k.append(e)
 	if err == nil {
 		k.recorded.tools, k.recorded.toolsSum = ids[0], sum
 	}
@@ -181,8 +198,20 @@ func (k *Keeper) findTools() error {
 	if err != nil || e.Custom == nil {
 		return nil // the entry is elsewhere or damaged: record the tools again
 	}
-	k.recorded.tools, k.recorded.toolsSum = e.ID, fmt.Sprint(e.Custom.Data)
+	k.recorded.tools, k.recorded.toolsSum = e.ID, fmt.Sprint(e.Unsigned().Custom.Data)
 	return nil
+}
+
+// OfferedHere reports whether an agent of the session's store has recorded, in this conversation,
+// what an entry of type session.CustomTools says: see sign.go.
+func OfferedHere(s *session.Session, e *session.Entry) bool {
+	if e.Custom == nil || e.Custom.CustomType != session.CustomTools {
+		return false
+	}
+	k := &Keeper{log: s, s: s}
+	key, err := k.key(false)
+	proof, _ := e.Custom.Data["signed"].(string)
+	return err == nil && key != nil && isProof(proof, k.sign(key, session.CustomTools, e.ID, fmt.Sprint(e.Unsigned().Custom.Data)))
 }
 
 // maxLookBack is how many entries lastRecord looks at.
@@ -279,7 +308,7 @@ func (r *Record) Request(s *session.Session) (*provider.Request, error) {
 	}
 	request := &provider.Request{
 		Entries: c.Entries, Session: cmp.Or(r.Session, s.ID()), Thinking: r.Thinking,
-		MaxTokens: r.MaxTokens, Temperature: r.Temperature, NoCache: r.NoCache,
+		MaxTokens: r.MaxTokens, Temperature: r.Temperature, NoCache: r.NoCache, Without: r.Without,
 	}
 	for _, f := range r.Fields {
 		request.Fields = append(request.Fields, session.Field{Name: f.Name, Value: json.RawMessage(f.JSON)})

@@ -134,7 +134,7 @@ func TestAnswer(t *testing.T) {
 	t.Parallel()
 	a := start(t, agent.Options{Model: answering(`{"good":"yes"}`, "", `{"good":true,"notes":"fine"}`)})
 	got, out, err := agent.Answer[verdict](t.Context(), a, session.Text("is it good?"))
-	if err != nil || got != (verdict{true, "fine"}) || out.Steps != 4 {
+	if err != nil || got != (verdict{true, "fine"}) || out.Steps != 3 {
 		t.Errorf("%+v, %+v, %v", got, out, err)
 	}
 	if lines := said(t, a.Session()); !strings.Contains(lines[2], "the arguments do not fit: good") || !strings.HasPrefix(lines[4], "user: The answer is missing") {
@@ -175,7 +175,7 @@ func TestAnswerIsResumed(t *testing.T) {
 		t.Fatal("there is an answer of a model that gave none")
 	}
 	got, out, err := agent.ResumeAnswer[verdict](t.Context(), a)
-	if err != nil || !got.Good || out.Steps != 2 {
+	if err != nil || !got.Good || out.Steps != 1 {
 		t.Errorf("%+v, %+v, %v", got, out, err)
 	}
 	if lines := said(t, a.Session()); lines[0] != "user: is it good?" || strings.Contains(strings.Join(lines, "\n"), "missing") {
@@ -183,6 +183,139 @@ func TestAnswerIsResumed(t *testing.T) {
 	}
 	if _, out, err := agent.ResumeAnswer[verdict](t.Context(), a); err == nil || out.Steps != 0 {
 		t.Errorf("with nothing to finish: %+v, %v", out, err)
+	}
+}
+
+// A model whose answers never fit is not asked for ever, and the error says what was wrong.
+func TestAnswerThatNeverFits(t *testing.T) {
+	t.Parallel()
+	for name, input := range map[string]string{"wrong type": `{"good":"yes"}`, "another member": `{"good":true,"evil":1}`, "a list": `[]`, "nothing": `null`} {
+		asked := 0
+		a := start(t, agent.Options{Model: answers(func(*provider.Request) (*session.MessageEntry, error) {
+			asked++
+			return &session.MessageEntry{StopReason: provider.StopToolUse, Content: []session.Content{session.ToolUseJSON(fmt.Sprint("a", asked), "answer", json.RawMessage(input))}}, nil
+		})})
+		_, out, err := agent.Answer[verdict](t.Context(), a, session.Text("is it good?"))
+		if err == nil || !strings.Contains(err.Error(), "the arguments") || asked != 3 {
+			t.Errorf("%s: asked %d times, %+v, %v", name, asked, out, err)
+		}
+		check(t, a.Session())
+	}
+}
+
+// A fitting answer ends the turn, whatever else the model called with it, and the next turn goes
+// on from there.
+func TestAnswerEndsItsTurn(t *testing.T) {
+	t.Parallel()
+	asked, ran := 0, 0
+	a := start(t, agent.Options{
+		Tools: []agent.Tool{during(func(context.Context) error { ran++; return nil })},
+		Model: answers(func(*provider.Request) (*session.MessageEntry, error) {
+			if asked++; asked > 1 {
+				return &session.MessageEntry{Content: []session.Content{session.Text("hello")}}, nil
+			}
+			return &session.MessageEntry{StopReason: provider.StopToolUse, Content: []session.Content{
+				session.ToolUseJSON("a", "answer", json.RawMessage(`{"good":true}`)), session.ToolUseJSON("b", "work", json.RawMessage(`{}`)),
+			}}, nil
+		}),
+	})
+	got, out, err := agent.Answer[verdict](t.Context(), a, session.Text("is it good?"))
+	if err != nil || !got.Good || asked != 1 || ran != 1 || out.Stop != provider.StopEndTurn {
+		t.Errorf("asked %d times, %d calls ran, %+v, %v", asked, ran, out, err)
+	}
+	if unfinished, err := a.Unfinished(); err != nil || unfinished {
+		t.Errorf("unfinished: %v, %v", unfinished, err)
+	}
+	if out, err := a.Resume(t.Context()); err != nil || out.Steps != 0 {
+		t.Errorf("resumed: %+v, %v", out, err)
+	}
+	if out := send(t, a, "and you?"); out.Steps != 1 || asked != 2 {
+		t.Errorf("asked %d times, %+v", asked, out)
+	}
+	check(t, a.Session())
+}
+
+// A hook that hangs does not keep a turn whose context has ended.
+func TestHooksThatHang(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	t.Cleanup(func() { close(release) })
+	for name, hooks := range map[string]func(hang func()) agent.Hooks{
+		"BeforeModel": func(hang func()) agent.Hooks {
+			return agent.Hooks{BeforeModel: func(context.Context, *provider.Request) error { hang(); return nil }}
+		},
+		"AfterModel": func(hang func()) agent.Hooks {
+			return agent.Hooks{AfterModel: func(context.Context, *session.MessageEntry) error { hang(); return nil }}
+		},
+		"BeforeTool": func(hang func()) agent.Hooks {
+			return agent.Hooks{BeforeTool: func(context.Context, agent.Call) (agent.Decision, error) { hang(); return agent.Allow, nil }}
+		},
+		"AfterTool": func(hang func()) agent.Hooks {
+			return agent.Hooks{AfterTool: func(_ context.Context, _ agent.Call, r agent.Result) (agent.Result, error) { hang(); return r, nil }}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			errStop := errors.New("that is enough")
+			ctx, cancel := context.WithCancelCause(t.Context())
+			a := start(t, agent.Options{Tools: []agent.Tool{echo("one")}, Hooks: hooks(func() {
+				cancel(errStop)
+				<-release
+			})})
+			if _, err := a.Send(ctx, session.Text("call one {\"text\":\"1\"}")); !errors.Is(err, errStop) {
+				t.Errorf("the turn ended with %v", err)
+			}
+			if _, err := startIn(t, a.Session(), agent.Options{Tools: []agent.Tool{echo("one")}}).Resume(t.Context()); err != nil {
+				t.Error(err)
+			}
+			check(t, a.Session())
+		})
+	}
+}
+
+// Whatever a hook does to a request that it sees, the log says what was sent.
+func TestHookCannotChangeTheRequest(t *testing.T) {
+	t.Parallel()
+	var sent []string
+	heat := 0.5
+	model := answers(func(r *provider.Request) (*session.MessageEntry, error) {
+		sent = append(sent, fmt.Sprint(session.TextOf(r.Entries[0].Message.Content), len(r.Entries), len(r.Tools), string(r.Tools[0].Schema), r.MaxTokens, *r.Temperature, r.Encoded.Sum()))
+		return &session.MessageEntry{Content: []session.Content{session.Text("hello")}}, nil
+	})
+	o := agent.Options{Model: model, Tools: []agent.Tool{echo("one")}, MaxTokens: 100, Temperature: &heat}
+	plain := start(t, o)
+	o.Hooks.BeforeModel = func(_ context.Context, r *provider.Request) error {
+		for i := range r.Entries {
+			r.Entries[i].Message.Content[0] = session.Text("injected")
+		}
+		clear(r.Encoded.Body)
+		copy(r.Tools[0].Schema, "[1]")
+		*r.Temperature = 9
+		r.Entries, r.Tools, r.MaxTokens = append(r.Entries, r.Entries...), nil, 7
+		return nil
+	}
+	o.Hooks.AfterModel = func(_ context.Context, m *session.MessageEntry) error {
+		m.Content[0].Text.Content = "injected"
+		return nil
+	}
+	changing := start(t, o)
+	for _, a := range []*agent.Agent{plain, changing} {
+		if out := send(t, a, "go"); session.TextOf(out.Message.Content) != "hello" {
+			t.Errorf("the answer is %q", session.TextOf(out.Message.Content))
+		}
+	}
+	// The encoded requests differ in what the log gave each entry, such as its id.
+	cut := func(s string) string { return s[:len(s)-64] }
+	if len(sent) != 2 || cut(sent[0]) != cut(sent[1]) {
+		t.Errorf("sent was %q", sent)
+	}
+	for r, err := range agent.Records(changing.Session()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, same, err := r.Rebuild(changing.Session(), model); !same || err != nil {
+			t.Errorf("the request is another one: %v", err)
+		}
 	}
 }
 

@@ -352,7 +352,11 @@ func (k *Keeper) hand(pending []Pending) ([]Pending, error) {
 	for i := range pending {
 		p := &pending[i]
 		repeatable := k.opts.Repeatable != nil && k.opts.Repeatable(p.Call)
-		if why := settled(p, broken(p), repeatable); why != "" {
+		why := settled(p, broken(p), repeatable)
+		if why == "" && !p.ours && !p.approved {
+			why = foreignText // this program asks nobody
+		}
+		if why != "" {
 			refused = append(refused, answersTo(why, *p)...)
 			continue
 		}

@@ -27,25 +27,42 @@ type Budget struct {
 	Time time.Duration
 }
 
-// limit returns which limit the turn has reached, its own or one of the turn that it is a task
-// of: a stop reason, and in words; or "".
-func (t *turn) limit() (stop, why string) {
-	if t.out.Steps >= t.opts.MaxSteps {
-		return StopMaxSteps, fmt.Sprintf("the model was asked %d times in this turn", t.out.Steps)
+// claimStep counts a step of the turn, which is one of all turns that it is a task of, too. If
+// one of them has reached a limit, it returns which: a stop reason, and in words. Then nothing
+// is counted.
+func (t *turn) claimStep() (stop, why string) {
+	for at := t; at != nil; at = at.opts.parent {
+		if stop, why = at.claim(); stop == "" {
+			continue
+		}
+		for back := t; back != at; back = back.opts.parent {
+			back.spending.Lock()
+			back.out.Steps--
+			back.spending.Unlock()
+		}
+		return stop, why
 	}
-	for at := t; at != nil && stop == ""; at = at.opts.parent {
-		stop, why = at.overspent()
+	return "", ""
+}
+
+// claim counts a step, unless the turn has reached one of its limits. Tasks run side by side, so
+// nothing may come between the look and the count.
+func (t *turn) claim() (stop, why string) {
+	t.spending.Lock()
+	defer t.spending.Unlock()
+	if stop, why = t.reached(); stop == "" {
+		t.out.Steps++
 	}
 	return stop, why
 }
 
-// overspent returns which limit of its budget the turn has reached.
-func (t *turn) overspent() (stop, why string) {
-	t.spending.Lock()
-	defer t.spending.Unlock()
+// reached returns which limit the turn has reached. The caller holds spending.
+func (t *turn) reached() (stop, why string) {
 	b := &t.opts.Budget
 	took := time.Since(t.begun)
 	switch tokens := t.out.Usage.Context(); {
+	case t.out.Steps >= t.opts.MaxSteps:
+		return StopMaxSteps, fmt.Sprintf("the model was asked %d times in this turn", t.out.Steps)
 	case t.out.Steps == 0:
 	case b.Tokens > 0 && tokens >= b.Tokens:
 		return StopBudget, fmt.Sprintf("the turn has used %d of %d tokens", tokens, b.Tokens)

@@ -3,9 +3,11 @@ package agent_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -144,6 +146,40 @@ func TestBudget(t *testing.T) {
 			check(t, a.Session())
 		})
 	}
+}
+
+// However a turn hands on its work, to tasks side by side and to tasks of tasks, it asks no more
+// often than it may.
+func TestTasksCountInTheSteps(t *testing.T) {
+	t.Parallel()
+	const most = 25
+	var asked atomic.Int64
+	endless := answers(func(r *provider.Request) (*session.MessageEntry, error) {
+		n := asked.Add(1)
+		if n > 10*most {
+			return nil, errors.New("it goes on for ever")
+		}
+		m := &session.MessageEntry{StopReason: provider.StopToolUse}
+		for i := range 3 {
+			name := r.Tools[min(i, len(r.Tools)-1)].Name
+			m.Content = append(m.Content, session.ToolUse(fmt.Sprint("c", n, "-", i), name, map[string]any{"description": "more", "prompt": "go on"}))
+		}
+		return m, nil
+	})
+	one := echo("one")
+	inner := taskTool(t, agent.TaskOptions{Tools: []agent.Tool{one}})
+	outer := taskTool(t, agent.TaskOptions{Tools: []agent.Tool{inner, one}})
+	a := start(t, agent.Options{Model: endless, Tools: []agent.Tool{outer, one}, MaxSteps: most})
+	for turn := range 2 {
+		out, err := a.Send(t.Context(), session.Text("go"))
+		if err != nil || out.Stop != agent.StopMaxSteps || out.Steps != most {
+			t.Errorf("%+v, %v", out, err)
+		}
+		if got := asked.Load(); got != int64(most*(turn+1)) {
+			t.Errorf("after %d turns the model was asked %d times", turn+1, got)
+		}
+	}
+	check(t, a.Session())
 }
 
 // A message that is larger than the window is not sent, and not kept either: it would be in the

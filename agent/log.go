@@ -56,6 +56,8 @@ func (k *Keeper) asksNext(entries []session.Entry) (results int, asks bool) {
 		case m == nil:
 		case m.Role == session.RoleUser:
 			asks = true
+		case endsTurn(m):
+			return results + 1, false // it is written by itself: its tool runs alone
 		case m.Role == session.RoleTool:
 			results++
 		}

@@ -237,7 +237,10 @@ func TestResumeByState(t *testing.T) {
 			s := newSession(t)
 			_, err := s.AppendMessage(session.RoleUser, []session.Content{session.Text("go")})
 			if err == nil {
-				_, err = s.AppendMessage(session.RoleAssistant, []session.Content{session.ToolUse("c", "one", map[string]any{"text": "1"})})
+				var id string
+				if id, err = s.AppendMessage(session.RoleAssistant, []session.Content{session.ToolUse("c", "one", map[string]any{"text": "1"})}); err == nil {
+					err = agent.RecordCalls(s, id)
+				}
 			}
 			if err == nil && tt.state != agent.CallNew {
 				_, err = s.AppendCustomEntry(session.CustomCalls, map[string]any{"state": string(tt.state), "calls": []any{"c"}})

@@ -129,8 +129,7 @@ func (k *Keeper) unfinished() (pending []Pending, open bool, _ error) {
 // the model has not answered, or not to the end.
 func (k *Keeper) open() (bool, error) {
 	last, err := k.lastMessage()
-	switch {
-	case err != nil || last == nil || last.Message.Role == session.RoleAssistant:
+	if err != nil || !waits(last) || last.Message.Role == session.RoleAssistant {
 		return waits(last), err
 	}
 	r, err := k.lastRecord(func(e *session.Entry) bool { return e.Message != nil })
@@ -146,11 +145,19 @@ func waits(last *session.Entry) bool {
 	case last.Message.Role == session.RoleAssistant:
 		return last.Message.StopReason == provider.StopPause || brokeOff(last.Message)
 	}
-	return true
+	return !endsTurn(last.Message)
+}
+
+// metaEndsTurn is the member of a message's metadata that marks a result to which the model has
+// nothing to add.
+const metaEndsTurn = "coppice.ends_turn"
+
+func endsTurn(m *session.MessageEntry) bool {
+	return m.Role == session.RoleTool && m.Metadata[metaEndsTurn] != nil
 }
 
 // lastMessage returns the message with which the conversation ends, or nil. Summaries,
-// system messages and commands that the user ran are not answered.
+// system messages, notes and commands that the user ran are not answered.
 func (k *Keeper) lastMessage() (*session.Entry, error) {
 	end, err := k.end()
 	if err == nil && len(pendingIn("", end)) > 0 { // then a context ends with results that are made up
@@ -159,13 +166,24 @@ func (k *Keeper) lastMessage() (*session.Entry, error) {
 	return lastMessageIn(end), err
 }
 
-func lastMessageIn(entries []session.Entry) *session.Entry {
+// Of several results it is the one that ends the turn, if there is one.
+func lastMessageIn(entries []session.Entry) (last *session.Entry) {
 	for i := len(entries) - 1; i >= 0; i-- {
-		if m := entries[i].Message; m != nil && m.Role != session.RoleSystem && m.Role != session.RoleBashExecution {
+		m := entries[i].Message
+		_, isNote := entries[i].NoteBy()
+		switch {
+		case m == nil || isNote || m.Role == session.RoleSystem || m.Role == session.RoleBashExecution:
+			continue
+		case last == nil:
+			last = &entries[i]
+		case m.Role != session.RoleTool || last.Message.Role != session.RoleTool:
+			return last
+		}
+		if endsTurn(m) {
 			return &entries[i]
 		}
 	}
-	return nil
+	return last
 }
 
 // brokeOff reports whether a message is the part of an answer that arrived before the

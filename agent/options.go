@@ -30,7 +30,7 @@ type Options struct {
 	// Fields are further members of every request: see provider.Request.
 	Fields session.Fields
 
-	// MaxSteps is how often the model may be asked in one turn. Default: 200.
+	// MaxSteps is how often a model may be asked in one turn, in its tasks too. Default: 200.
 	MaxSteps int
 	// Budget limits what a turn may use otherwise. Default: no limits.
 	Budget Budget
@@ -72,7 +72,8 @@ type Options struct {
 	Boundary int
 
 	Compaction Compaction
-	// Counter counts tokens where the provider has not. Default: an estimate.
+	// Counter counts tokens where the provider has not. Default: an estimate. A model that is a
+	// provider.TokenCounter is asked where it matters.
 	Counter window.Counter
 
 	// Tracer gets a span for every turn, request and call. Default: none.

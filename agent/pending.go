@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"crypto/hmac"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -97,13 +96,31 @@ func (k *Keeper) apply(m *callsMark, p *Pending) error {
 		if input, ok := m.Inputs[p.ID]; ok {
 			claimed.Input, claimed.changed = json.RawMessage(input), true
 		}
-		if key != nil && hmac.Equal([]byte(proof), []byte(k.signature(key, m.State, &claimed))) {
+		if key != nil && isProof(proof, k.signature(key, m.State, &claimed)) {
 			claimed.approved = true
 			*p = claimed
 		}
 	}
 	if p.State == CallAllowed && !p.approved {
 		p.State = CallWaiting
+	}
+	return nil
+}
+
+// applyRecord finds the calls that the record of a request proves to be ours.
+func (k *Keeper) applyRecord(e *session.Entry, calls map[string][]*Pending) error {
+	r, ok := ReadRecord(e)
+	if !ok || len(r.Signed) == 0 {
+		return nil
+	}
+	key, err := k.key(false)
+	if err != nil || key == nil {
+		return err
+	}
+	for id, proof := range r.Signed {
+		for _, p := range calls[id] {
+			p.ours = p.ours || p.Entry == r.Response && isProof(proof, k.signature(key, CallNew, p))
+		}
 	}
 	return nil
 }
@@ -196,6 +213,9 @@ func (k *Keeper) readStates(calls []Pending) error {
 		byID[calls[i].ID] = append(byID[calls[i].ID], &calls[i])
 	}
 	for i := range entries {
+		if err := k.applyRecord(&entries[i], byID); err != nil {
+			return err
+		}
 		m := readMark(&entries[i])
 		for _, id := range m.Calls {
 			for _, p := range byID[id] {
@@ -208,13 +228,14 @@ func (k *Keeper) readStates(calls []Pending) error {
 			}
 		}
 	}
-	return k.findElsewhere(calls, at)
+	return k.findElsewhere(calls, at, byID)
 }
 
 // findElsewhere marks the calls that were started on another branch: the user went back to
 // before their results, or another program was faster. It does the same for calls that were
-// denied there. path has the entries of this branch.
-func (k *Keeper) findElsewhere(calls []Pending, path map[string]int) error {
+// denied there, or recorded: the user may have gone back to the answer itself. path has the
+// entries of this branch, and byID the calls.
+func (k *Keeper) findElsewhere(calls []Pending, path map[string]int, byID map[string][]*Pending) error {
 	below, err := k.entriesBelow(slices.DeleteFunc(slices.Clone(calls), func(p Pending) bool { return p.State == CallRunning }))
 	if err != nil {
 		return err
@@ -222,8 +243,12 @@ func (k *Keeper) findElsewhere(calls []Pending, path map[string]int) error {
 	begun, denied := make(map[callKey]bool), make(map[callKey]bool)
 	for message, entries := range below {
 		for i := range entries {
-			if _, here := path[entries[i].ID]; !here {
-				readFate(&entries[i], message, begun, denied)
+			if _, here := path[entries[i].ID]; here {
+				continue
+			}
+			readFate(&entries[i], message, begun, denied)
+			if err := k.applyRecord(&entries[i], byID); err != nil {
+				return err
 			}
 		}
 	}
@@ -256,7 +281,7 @@ func readFate(e *session.Entry, message string, begun, denied map[callKey]bool) 
 		case r == nil:
 		case isDenial(r.Content):
 			denied[callKey{message, r.ToolUseID}] = true
-		case !slices.Contains([]string{notRunText, cutOffText, redactedText, elsewhereText, supersededText}, r.Content):
+		case !slices.Contains([]string{notRunText, cutOffText, redactedText, elsewhereText, supersededText, foreignText}, r.Content):
 			begun[callKey{message, r.ToolUseID}] = true
 		}
 	}

@@ -80,11 +80,11 @@ func (k *Keeper) enqueueNow(ctx context.Context, q session.Queued) (string, erro
 		}
 	}
 	q.Session = k.log.ID() // it stays the same when the conversation continues in another session
-	e, err := q.Entry()
+	e, err := k.signed(&q)
 	if err != nil {
 		return "", err
 	}
-	if e.ID, err = k.note(ctx, e); err != nil {
+	if _, err = k.note(ctx, e); err != nil {
 		return "", err
 	}
 	if k.queue.open {
@@ -93,6 +93,55 @@ func (k *Keeper) enqueueNow(ctx context.Context, q session.Queued) (string, erro
 	k.publish(Event{Type: Queued, Entry: &e})
 	return e.ID, nil
 }
+
+// signed returns the entry that queues something. It is cleaned before it is signed, because an
+// append would change it otherwise.
+func (k *Keeper) signed(q *session.Queued) (session.Entry, error) {
+	e, err := q.Entry()
+	if err != nil {
+		return e, err
+	}
+	e.ID = session.NewID()
+	if err := k.s.Clean(&e); err != nil {
+		return e, err
+	}
+	key, err := k.key(true)
+	if err != nil {
+		return e, err
+	}
+	cleaned, _ := e.Queued()
+	proof, err := k.queuedSignature(key, &cleaned)
+	e.Custom.Data["signed"] = proof
+	return e, err
+}
+
+// queued returns what waits, the oldest first. What no agent of this store has queued in this
+// conversation is history: see sign.go.
+func (k *Keeper) queued() ([]session.Queued, error) {
+	all, err := k.s.Queued()
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	key, err := k.key(false)
+	if err != nil || key == nil {
+		return nil, err
+	}
+	ours := all[:0]
+	for i := range all {
+		proof, err := k.queuedSignature(key, &all[i])
+		if err != nil {
+			return nil, err
+		}
+		if isProof(all[i].Signed, proof) {
+			all[i].Signed = ""
+			ours = append(ours, all[i])
+		}
+	}
+	return ours, nil
+}
+
+// Queued returns what Steer and FollowUp have said and no turn has used, the oldest first.
+func (a *Agent) Queued() ([]session.Queued, error) { return a.keeper.queued() }
 
 // note writes an entry about the queue, and returns its id.
 func (k *Keeper) note(ctx context.Context, e session.Entry) (id string, err error) {
@@ -127,7 +176,7 @@ func (a *Agent) TakeBack(ctx context.Context) (back []session.Queued, err error)
 	k.queue.mu.Lock()
 	defer k.queue.mu.Unlock()
 	takeBack := func(*turn) error {
-		if back, err = k.log.Queued(); err != nil || len(back) == 0 {
+		if back, err = k.queued(); err != nil || len(back) == 0 {
 			return err
 		}
 		ids := make([]string, len(back))
@@ -155,7 +204,7 @@ func (k *Keeper) openQueue(open bool) {
 // queuedBefore writes what was queued in earlier turns first, and reports whether there was
 // anything.
 func (k *Keeper) queuedBefore() (bool, error) {
-	queued, err := k.s.Queued()
+	queued, err := k.queued()
 	if err != nil || len(queued) == 0 {
 		return false, err
 	}
@@ -173,7 +222,7 @@ func (k *Keeper) queuedBefore() (bool, error) {
 func (k *Keeper) takeQueued(all bool, before []session.Entry, after ...session.Entry) (bool, error) {
 	k.queue.mu.Lock()
 	defer k.queue.mu.Unlock()
-	queued, err := k.s.Queued()
+	queued, err := k.queued()
 	if err != nil {
 		return false, err
 	}

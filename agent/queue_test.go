@@ -176,8 +176,7 @@ func TestSteerAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	a := start(t, agent.Options{Model: answers(worker)})
 	send(t, a, "hello")
-	q := session.Queued{Content: []session.Content{session.Text("one more")}, After: true, Session: a.Session().ID()}
-	e, err := q.Entry()
+	e, err := agent.FollowUpEntry(a.Session(), session.Text("one more"))
 	if err == nil {
 		_, err = a.Session().AppendEntry(e)
 	}
@@ -333,7 +332,7 @@ func TestSteerBeforeThePromptIsWritten(t *testing.T) {
 		}
 	})
 	s := newSession(t)
-	early, err := (&session.Queued{Session: s.ID(), Content: []session.Content{session.Text("say before")}}).Entry()
+	early, err := agent.QueuedEntry(s, session.Text("say before"))
 	if err != nil {
 		t.Fatal(err)
 	}

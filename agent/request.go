@@ -66,13 +66,17 @@ func (k *Keeper) keep(r *request, answered *session.MessageEntry, start func([]P
 	m.Content = ofModel(m.Content)
 	k.paying(m.Usage)
 	if len(m.Content) == 0 {
-		_, err := k.append(k.evidence(r, "", nil), billEntry(&m))
+		_, err := k.append(k.evidence(r, "", nil, nil), billEntry(&m))
 		return nil, nil, err
 	}
 	answer := message(&m)
 	answer.ID = session.NewID()
-	entries := []session.Entry{answer, k.evidence(r, answer.ID, nil)}
 	calls := k.callsOf(&answer)
+	proofs, err := k.made(calls)
+	if err != nil {
+		return nil, nil, err
+	}
+	entries := []session.Entry{answer, k.evidence(r, answer.ID, nil, proofs)}
 	now := start(calls)
 	if len(now) > 0 {
 		entries = append(entries, Running(idsOf(now)...))
@@ -123,7 +127,7 @@ func (k *Keeper) keepPartial(r *request, response *provider.Response, cause erro
 	k.paying(m.Usage)
 	answer := message(m)
 	answer.ID = session.NewID()
-	if _, err := k.append(answer, k.evidence(r, answer.ID, cause)); err != nil {
+	if _, err := k.append(answer, k.evidence(r, answer.ID, cause, nil)); err != nil {
 		return nil, errors.Join(cause, err)
 	}
 	return &answer, cause
@@ -133,7 +137,7 @@ func (k *Keeper) keepPartial(r *request, response *provider.Response, cause erro
 // that cannot be written.
 func (k *Keeper) drop(r *request, response *provider.Response, cause error) error {
 	k.publish(Event{Type: MessageDropped, Err: cause})
-	entries := []session.Entry{k.evidence(r, "", cause)}
+	entries := []session.Entry{k.evidence(r, "", cause, nil)}
 	if response != nil && response.Message != nil && response.Message.Usage != nil {
 		k.paying(response.Message.Usage)
 		entries = append(entries, billEntry(response.Message))

@@ -16,12 +16,8 @@ import (
 // grace is how long a function of the program may take to return after its context has ended.
 const grace = 2 * time.Second
 
-var (
-	// errTimeout ends a call that took too long.
-	errTimeout = errors.New("the call took too long")
-	// errNoResult is the error of a call whose tool ended without returning.
-	errNoResult = errors.New("the tool ended without a result")
-)
+// errTimeout ends a call that took too long.
+var errTimeout = errors.New("the call took too long")
 
 // runCall runs one call and returns its result, whatever happens. An error is that of a hook.
 func (t *turn) runCall(p *Pending) (Result, error) {
@@ -44,28 +40,7 @@ func (t *turn) runCall(p *Pending) (Result, error) {
 	ctx, finish := t.traceCall(ctx, p.Call)
 	ctx = WithProgress(ctx, func(text string) { t.publish(Event{Type: ToolUpdate, Call: &p.Call, Text: text}) })
 	ctx = context.WithValue(ctx, runningKey{}, runningCall{t, p.Entry})
-	done := make(chan returned, 1)
-	go func() {
-		r := returned{err: errNoResult} // kept if the tool ends its goroutine
-		defer func() { done <- r }()
-		var made returned
-		if err := t.guard("the tool", p.Call, func() { made.result, made.err = tool.Run(ctx, p.Call) }); err != nil {
-			made = returned{err: err}
-		}
-		r = made
-	}()
-	var r returned
-	select {
-	case r = <-done:
-	case <-ctx.Done():
-		late := time.NewTimer(grace)
-		defer late.Stop()
-		select {
-		case r = <-done:
-		case <-late.C:
-			r.err, r.left = context.Cause(ctx), true
-		}
-	}
+	r := foreign(ctx, t, "the tool", p.Call, func() (Result, error) { return tool.Run(ctx, p.Call) })
 	finish(r.err)
 	result := t.explain(ctx, r, timeout)
 	if result, err = t.afterTool(ctx, p.Call, result); err != nil {
@@ -77,17 +52,46 @@ func (t *turn) runCall(p *Pending) (Result, error) {
 	return t.fit(result), nil
 }
 
-// returned is what the function of a tool returned.
-type returned struct {
-	result Result
-	err    error
-	left   bool // it has not returned yet
+// returned is what a function of the program returned.
+type returned[T any] struct {
+	value T
+	err   error
+	named bool // err says which function it was
+	left  bool // it has not returned yet
+}
+
+// foreign calls a function of the program, a tool or a hook, and waits for it as long as ctx
+// lasts, and a little longer. what names it.
+func foreign[T any](ctx context.Context, t *turn, what string, c Call, do func() (T, error)) (r returned[T]) {
+	done := make(chan returned[T], 1)
+	go func() {
+		r := returned[T]{err: fmt.Errorf("%s ended without a result", what), named: true} // kept if the function ends its goroutine
+		defer func() { done <- r }()
+		var made returned[T]
+		if err := t.guard(what, c, func() { made.value, made.err = do() }); err != nil {
+			made = returned[T]{err: err, named: true}
+		}
+		r = made
+	}()
+	select {
+	case r = <-done:
+		return r
+	case <-ctx.Done():
+	}
+	late := time.NewTimer(grace)
+	defer late.Stop()
+	select {
+	case r = <-done:
+	case <-late.C:
+		r.err, r.left = context.Cause(ctx), true
+	}
+	return r
 }
 
 // explain turns an error into a result.
-func (t *turn) explain(ctx context.Context, r returned, timeout time.Duration) Result {
+func (t *turn) explain(ctx context.Context, r returned[Result], timeout time.Duration) Result {
 	if r.err == nil {
-		return r.result
+		return r.value
 	}
 	text := r.err.Error()
 	isLate := ctx.Err() != nil && errors.Is(context.Cause(ctx), errTimeout)
@@ -99,12 +103,12 @@ func (t *turn) explain(ctx context.Context, r returned, timeout time.Duration) R
 	case isLate && r.left:
 		text = fmt.Sprintf("[the tool took longer than %s and did not stop when it was asked to; it may still be running]", timeout)
 	case isLate:
-		text = fmt.Sprintf("[the tool was stopped because it took longer than %s]", timeout)
+		text = fmt.Sprintf("[the tool was told to stop because it took longer than %s]", timeout)
 	}
-	if r.result.Text != "" {
-		text = r.result.Text + "\n" + text
+	if r.value.Text != "" {
+		text = r.value.Text + "\n" + text
 	}
-	parts := slices.Clone(r.result.Parts)
+	parts := slices.Clone(r.value.Parts)
 	if len(parts) > 0 {
 		parts = append(parts, session.Text(text))
 	}

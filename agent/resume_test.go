@@ -374,6 +374,9 @@ func TestCallWithAResultElsewhere(t *testing.T) {
 	say(session.RoleUser, session.Text("do it"))
 	calls := say(session.RoleAssistant, session.ToolUse("ran", "once", input), session.ToolUse("read", "often", input),
 		session.ToolUse("denied", "once", input), session.ToolUse("new", "once", input))
+	if err := agent.RecordCalls(s, calls); err != nil {
+		t.Fatal(err)
+	}
 	say(session.RoleTool, session.ToolResult("ran", "done", false), session.ToolResult("read", "done", false))
 	say(session.RoleTool, session.ToolResult("denied", "[denied: the user did not allow this call]", true),
 		session.ToolResult("new", "[not run: the user cancelled the turn]", true))

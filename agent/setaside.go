@@ -24,11 +24,28 @@ const (
 	maxSetAside = 4
 )
 
-// isRefused reports whether a provider refused a request for what is in it.
-func isRefused(cause error) bool {
+// isRefused reports whether a provider refused a request, perhaps for what is in the log. The
+// status does not say: providers and gateways use 400, 404, 413, 415, 422 and more for that.
+func (t *turn) isRefused(cause error) bool {
 	var known *provider.Error
-	return errors.As(cause, &known) && errors.Is(known.Kind, session.ErrInvalid) &&
-		(known.Status == http.StatusBadRequest || known.Status == http.StatusUnprocessableEntity)
+	if !errors.As(cause, &known) {
+		return false
+	}
+	if known.Status == http.StatusNotFound && (len(t.opts.Fallback) > 0 || strings.Contains(strings.ToLower(known.Code+known.Message), "model")) {
+		return false // the model does not exist
+	}
+	return errors.Is(known.Kind, session.ErrInvalid) || known.Status == http.StatusRequestEntityTooLarge
+}
+
+// isSuspect reports whether a failure may come from what is in the log although it says something
+// else: a server that breaks over a request, or a gateway that filters them. The key has worked in
+// this turn.
+func (t *turn) isSuspect(cause error) bool {
+	var known *provider.Error
+	if !errors.As(cause, &known) || len(t.opts.Fallback) > 0 || t.ctx.Err() != nil {
+		return false
+	}
+	return known.Status == http.StatusInternalServerError || known.Status == http.StatusForbidden && t.out.Steps > 1
 }
 
 // errSetAside says what the model no longer sees.
@@ -55,8 +72,10 @@ var errNotInLog = errors.New("the provider refuses the request whatever is left 
 // and the error says so. After any other error nothing has changed.
 func (t *turn) setAside(r *request, cause error) error {
 	left := maxProbes
+	doubtful := t.isSuspect(cause)
 	for _, without := range []func([]session.Content) []session.Content{withoutMedia, withoutContent} {
 		p := newProbes(t, r, without, &left)
+		p.doubtful = doubtful
 		found, err := p.find()
 		if err != nil {
 			return errors.Join(cause, err)
@@ -99,6 +118,9 @@ type probes struct {
 	replaced map[int][]session.Content // what takes the place of an entry's content
 	suspects []int                     // the entries that can be replaced, newest first
 	left     *int
+	// doubtful: the failure does not say that the request was refused, so it may be over by
+	// now.
+	doubtful bool
 }
 
 func newProbes(t *turn, r *request, without func([]session.Content) []session.Content, left *int) *probes {
@@ -124,6 +146,11 @@ func (p *probes) find() (found []int, _ error) {
 	}
 	if ok, err := p.isTaken(p.suspects); !ok {
 		return nil, err
+	}
+	if p.doubtful {
+		if ok, err := p.isTaken(nil); ok || err != nil {
+			return nil, err
+		}
 	}
 	suspects := p.suspects
 	for len(found) < maxSetAside {
@@ -203,7 +230,7 @@ func (p *probes) isTaken(without []int) (taken bool, _ error) {
 	if _, err := p.append(entries...); err != nil {
 		return false, err
 	}
-	if isRefused(err) {
+	if p.isRefused(err) || p.doubtful && p.isSuspect(err) {
 		return false, nil
 	}
 	return err == nil, err

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/provider"
@@ -126,6 +127,74 @@ func TestPoisonedPromptIsRefused(t *testing.T) {
 			}
 			check(t, a.Session())
 		})
+	}
+}
+
+// TestRefusedWithAnyStatus: whatever status a provider gives a refusal, the entry that it is about
+// is found, and the session lives.
+func TestRefusedWithAnyStatus(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{400, 403, 404, 413, 415, 422, 500} {
+		for _, off := range []bool{false, true} {
+			server := providertest.New(t, func(r *providertest.Request) providertest.Answer {
+				if strings.Contains(string(r.Body), poison) {
+					return providertest.Answer{Status: status, Body: `{"error":{"type":"invalid_request_error","message":"messages.2: this content is not allowed"}}`}
+				}
+				return picky(func(r *providertest.Request) providertest.Answer {
+					if steps(r) > 0 {
+						return providertest.Answer{}
+					}
+					return providertest.Answer{Message: session.MessageEntry{Role: session.RoleAssistant, Content: []session.Content{session.ToolUse("c", "look", nil)}}}
+				})(r)
+			})
+			look := agent.Tool{Tool: provider.Tool{Name: "look"}, Run: func(context.Context, agent.Call) (agent.Result, error) {
+				return agent.Result{Text: poison}, nil
+			}}
+			a := start(t, agent.Options{
+				Model: clientOf(t, "anthropic", server), Tools: []agent.Tool{look}, RetryWait: time.Millisecond, Compaction: agent.Compaction{Off: off},
+			})
+			for turn := range 2 {
+				before := len(server.Requests())
+				out, err := a.Send(t.Context(), session.Text("go"))
+				if err != nil || out.Stop != provider.StopEndTurn {
+					t.Errorf("status %d, turn %d: %+v, %v", status, turn, out, err)
+				}
+				if sent := len(server.Requests()) - before; sent > 16 {
+					t.Errorf("status %d, turn %d: %d requests", status, turn, sent)
+				}
+			}
+			check(t, a.Session())
+		}
+	}
+}
+
+// TestDownIsNotRefused: nothing is set aside because a server is broken, even if it works again
+// while the agent looks, nor because the key is wrong or the model does not exist.
+func TestDownIsNotRefused(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		status, from, until int
+		body                string
+		most                int
+	}{
+		"down": {500, 1, 1000, "boom", 9}, "down for a while": {500, 1, 7, "boom", 11}, "denied": {403, 1, 1000, "no", 2},
+		"no such model": {404, 1, 1000, "model: m", 2}, "overloaded": {529, 1, 1000, "busy", 6},
+	} {
+		n := 0
+		server := providertest.New(t, func(*providertest.Request) providertest.Answer {
+			if n++; n > c.from && n < c.until {
+				return providertest.Answer{Status: c.status, Body: `{"error":{"message":"` + c.body + `"}}`}
+			}
+			return providertest.Answer{}
+		})
+		a := start(t, agent.Options{Model: clientOf(t, "anthropic", server), RetryWait: time.Millisecond})
+		send(t, a, "hello")
+		if _, err := a.Send(t.Context(), session.Text("go on")); err == nil || strings.Contains(err.Error(), "whatever is left out") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := aside(t, a.Session()); len(got) > 0 || n > c.most {
+			t.Errorf("%s: %d requests, and %v is set aside", name, n, got)
+		}
 	}
 }
 

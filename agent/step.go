@@ -20,7 +20,6 @@ type reply struct {
 // step asks the model once and writes its answer to the log. An answer that breaks off
 // is kept. If asking again may help, it becomes a branch, and the model is asked again.
 func (t *turn) step() (*reply, error) {
-	t.out.Steps++
 	var relief relief
 	searched := false // for what the provider refuses
 	for failures := 0; ; {
@@ -35,14 +34,21 @@ func (t *turn) step() (*reply, error) {
 		if cause == nil {
 			return t.accept(r, response)
 		}
-		if errors.Is(cause, provider.ErrOverflow) && !relief.shortened && !t.opts.Compaction.Off {
+		if t.tellDropped(cause) { // the next request lacks what was refused
 			t.drop(r, response, cause)
-			if ok, err := t.relieve(&relief); !ok {
-				return nil, errors.Join(cause, err)
-			}
 			continue
 		}
-		if isRefused(cause) && !searched {
+		if errors.Is(cause, provider.ErrOverflow) && !relief.shortened && !t.opts.Compaction.Off {
+			t.drop(r, response, cause)
+			ok, err := t.relieve(&relief)
+			if !ok && (searched || !t.isRefused(cause)) {
+				return nil, errors.Join(cause, err)
+			}
+			if ok {
+				continue
+			}
+		}
+		if t.isRefused(cause) && !searched {
 			searched = true
 			t.drop(r, response, cause)
 			if err := t.setAside(r, cause); err != nil {
@@ -52,6 +58,13 @@ func (t *turn) step() (*reply, error) {
 		}
 		failures++
 		wait, again := t.retries().After(cause, failures)
+		if !again && !searched && t.isSuspect(cause) {
+			searched = true
+			if t.setAside(r, cause) == nil {
+				t.drop(r, response, cause)
+				continue
+			}
+		}
 		if !again && !t.fallsBack(cause) || t.ctx.Err() != nil {
 			return nil, t.leave(r, response, cause)
 		}
@@ -67,6 +80,22 @@ func (t *turn) step() (*reply, error) {
 			return nil, err
 		}
 	}
+}
+
+// tellDropped reports whether a request was refused for a parameter that is left out of all
+// further ones, and tells the user.
+func (t *turn) tellDropped(cause error) bool {
+	var known *provider.Error
+	if !errors.As(cause, &known) || known.Dropped == "" {
+		return false
+	}
+	info := t.opts.Model.Info()
+	told := fmt.Errorf("%s/%s does not take the parameter %q, so it is left out from now on: %w", info.Provider, info.Model, known.Dropped, cause)
+	t.publish(Event{Type: Error, Err: told})
+	if t.opts.Logger != nil {
+		t.opts.Logger.Warn(told.Error())
+	}
+	return true
 }
 
 // retries says when a failed request is sent again. The model's client leaves that to the

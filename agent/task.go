@@ -21,7 +21,8 @@ type TaskOptions struct {
 	// Tools are what a task may use. Default: the agent's tools, except those that start
 	// tasks.
 	Tools []Tool
-	// MaxSteps is how often the model may be asked in a task.
+	// MaxSteps is how often the model may be asked in a task. Each time also counts in
+	// Options.MaxSteps of the agent.
 	MaxSteps int
 }
 

@@ -131,6 +131,9 @@ func TestTaskGoesOn(t *testing.T) {
 			s, st := shared(t)
 			say(s, session.RoleUser, session.Text("do: a"))
 			entry := say(s, session.RoleAssistant, session.ToolUse("t0", "task", map[string]any{"description": "a", "prompt": "please a"}))
+			if err := agent.RecordCalls(s, entry); err != nil {
+				t.Fatal(err)
+			}
 			if _, err := s.AppendCustomEntry(session.CustomCalls, map[string]any{"state": "running", "calls": []any{"t0"}}); err != nil {
 				t.Fatal(err)
 			}
@@ -139,7 +142,9 @@ func TestTaskGoesOn(t *testing.T) {
 				t.Fatal(err)
 			}
 			say(sub, session.RoleUser, session.Text("please a"))
-			say(sub, session.RoleAssistant, session.ToolUse("w", "work", map[string]any{}))
+			if err := agent.RecordCalls(sub, say(sub, session.RoleAssistant, session.ToolUse("w", "work", map[string]any{}))); err != nil {
+				t.Fatal(err)
+			}
 			if isDone {
 				say(sub, session.RoleTool, session.ToolResult("w", "done", false))
 				say(sub, session.RoleAssistant, session.Text("reports: done"))

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -81,6 +82,8 @@ type Result struct {
 	// Parts is the answer if it is more than text, such as an image. Default: Text.
 	Parts   []session.Content `json:"parts,omitempty"`
 	IsError bool              `json:"is_error,omitempty"`
+
+	endsTurn bool // the model has nothing to add to it
 }
 
 // Decision says whether a call may run.
@@ -96,6 +99,13 @@ const (
 	// continue from there, perhaps in another program on another day.
 	Later Decision = "later"
 )
+
+// SameTools reports whether a model sees no difference between two lists of tools.
+func SameTools(a, b []Tool) bool {
+	return slices.EqualFunc(a, b, func(a, b Tool) bool {
+		return a.Name == b.Name && a.Description == b.Description && bytes.Equal(a.Schema, b.Schema)
+	})
+}
 
 // MaxToolName is the length of a tool's name in bytes that every provider accepts.
 const MaxToolName = 64

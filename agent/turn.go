@@ -27,10 +27,12 @@ type turn struct {
 	lost    map[provider.Note]bool // losses that the user already knows about
 	begun   time.Time
 
-	spending sync.Mutex // guards cost and out.Usage: tasks run side by side
+	spending sync.Mutex // guards cost, out.Usage and out.Steps: tasks run side by side
 	cost     int        // in millionths of a US dollar
 
 	oneQuestion gate.Mutex // held while Approve is asked
+
+	isOver func(done []Pending) bool // whether calls that were done end the turn; may be nil
 }
 
 // Send adds what the user says and lets the model answer until it is done. When it returns,
@@ -85,7 +87,7 @@ func (a *Agent) Unfinished() (bool, error) {
 	_, open, err := a.keeper.unfinished()
 	if err == nil && !open {
 		var queued []session.Queued
-		queued, err = a.keeper.log.Queued()
+		queued, err = a.keeper.queued()
 		open = len(queued) > 0
 	}
 	return open, err
@@ -163,11 +165,17 @@ func (t *turn) run(pending []Pending) error {
 				t.out.Stop, t.out.Waiting = StopApproval, waiting
 				return nil
 			}
+			if t.isOver != nil && t.isOver(pending) {
+				t.out.Stop = provider.StopEndTurn
+				if more, err := t.takeQueued(true, nil); err != nil || !more {
+					return err
+				}
+			}
 		}
 		if err := t.ctx.Err(); err != nil {
 			return err
 		}
-		if stop, why := t.limit(); stop != "" {
+		if stop, why := t.claimStep(); stop != "" {
 			t.out.Stop, t.out.Why = stop, why
 			return nil
 		}
@@ -194,4 +202,23 @@ func (t *turn) useOptions() {
 	o := t.opts.keeper()
 	o.Files = t.files
 	t.Keeper.opts, t.onUsage = o, t.bill
+	t.count.askWith(t.counter())
+}
+
+// maxCounting is how long a provider may take to count a request.
+const maxCounting = 10 * time.Second
+
+// counter returns what has the provider count a conversation, or nil if its model does not count.
+func (t *turn) counter() func(*session.Context) (int, error) {
+	model, ok := t.opts.Model.(provider.TokenCounter)
+	if !ok {
+		return nil
+	}
+	return func(c *session.Context) (int, error) {
+		ctx, cancel := context.WithTimeout(t.ctx, maxCounting)
+		defer cancel()
+		r := t.params(c)
+		r.Memo = nil
+		return model.CountTokens(ctx, r)
+	}
 }

@@ -452,8 +452,8 @@ func TestCancelledCall(t *testing.T) {
 			eventually(t, "the call begins", exists(".begun"))
 			cancel(enough)
 		}()
-		if _, err := c.run(ctx, "slow", marker); !errors.Is(err, enough) {
-			t.Error(err)
+		if r, err := c.run(ctx, "slow", marker); !errors.Is(err, enough) || !strings.Contains(r.Text, "may still be working") {
+			t.Errorf("%+v, %v", r, err)
 		}
 		eventually(t, "the server stops", exists(".cancelled"))
 		if r := c.call("echo", "again"); r.Text != "you said again" {

@@ -276,7 +276,7 @@ func (s *Server) whileOpen(ctx context.Context) (context.Context, context.Cancel
 func (s *Server) setTools(found []*sdk.Tool) {
 	tools := s.convert(found)
 	s.mu.Lock()
-	changed := s.listed && !sameTools(s.tools, tools)
+	changed := s.listed && !agent.SameTools(s.tools, tools)
 	s.tools, s.listed = tools, true
 	s.mu.Unlock()
 	if changed && s.opts.Changed != nil && s.life.Err() == nil {

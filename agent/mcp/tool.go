@@ -161,13 +161,6 @@ func shortened(made, original string) string {
 	return strings.TrimRight(made[:min(len(made), agent.MaxToolName-len(tag))], "_") + tag
 }
 
-// sameTools reports whether a model sees no difference between two lists.
-func sameTools(a, b []agent.Tool) bool {
-	return slices.EqualFunc(a, b, func(a, b agent.Tool) bool {
-		return a.Name == b.Name && a.Description == b.Description && bytes.Equal(a.Schema, b.Schema)
-	})
-}
-
 // call asks the server to run a tool.
 func (s *Server) call(ctx context.Context, name string, input json.RawMessage) (agent.Result, error) {
 	ctx, stop := s.whileOpen(ctx)
@@ -185,8 +178,8 @@ func (s *Server) call(ctx context.Context, name string, input json.RawMessage) (
 	case err == nil:
 		s.worked()
 		return s.result(result), nil
-	case ctx.Err() != nil:
-		return agent.Result{}, context.Cause(ctx)
+	case ctx.Err() != nil: // the server was told, and may have done all, some or nothing of it
+		return agent.Result{Text: fmt.Sprintf("[the MCP server %s was told that nobody waits for this call any more; it may still be working on it]", s.name)}, context.Cause(ctx)
 	case errors.As(err, &refused): // the server works, and refuses the call
 		s.worked()
 		return agent.Result{Text: s.hidden(errors.New(refused.Message)).Error(), IsError: true}, nil

@@ -26,10 +26,11 @@ func newShell(t *testing.T, o tools.Options) *bench {
 func TestBash(t *testing.T) {
 	t.Setenv("ANTHROPIC_API_KEY", "the-key")
 	t.Setenv("OTHER", "other")
-	for _, name := range []string{"OPENROUTER_API_KEY", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "PGPASSWORD", "MY_DB_PASS"} {
+	for _, name := range []string{"OPENROUTER_API_KEY", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "PGPASSWORD", "MY_DB_PASS", "NPM_CONFIG__AUTH", "SESSION_COOKIE", "AWS_SESSION", "SENTRY_DSN", "WIFI_PSK"} {
 		t.Setenv(name, "hidden")
 	}
 	t.Setenv("DATABASE", "postgres://me:k9Zq4vXw7Lp2@db.internal/x")
+	t.Setenv("CACHE", "redis://:k9Zq4vXw@host")
 	t.Setenv("KEPT_TOKEN", "kept")
 	t.Setenv("MAX_TOKENS", "4096")
 	b := newShell(t, tools.Options{Keep: []string{"KEPT_TOKEN"}})

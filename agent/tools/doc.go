@@ -12,7 +12,8 @@
 // file that a person approved.
 //
 // Reading in the working directory, searching and tasks need no approval; the calls of a task
-// do as any others. Writing, editing,
+// do as any others. What may hold secrets asks even there: dot files, except for those that
+// projects publish, and files in which programs keep keys and passwords. Writing, editing,
 // commands and pages always ask, unless a rule allows the call: see Rules. A command can do
 // whatever the user can; the working directory is only where it starts.
 package tools

@@ -25,7 +25,7 @@ func (k *kit) grep() (agent.Tool, error) {
 		"Returns lines as file:number:text, up to %d, or as many as limit says.", defaultLines), k.grepPath)
 }
 
-func (k *kit) grepPath(ctx context.Context, _ agent.Call, in grepInput, p path) (agent.Result, error) {
+func (k *kit) grepPath(ctx context.Context, call agent.Call, in grepInput, p path) (agent.Result, error) {
 	expr := in.Pattern
 	if in.IgnoreCase {
 		expr = "(?i)" + expr
@@ -43,8 +43,12 @@ func (k *kit) grepPath(ctx context.Context, _ agent.Call, in grepInput, p path) 
 		return agent.Result{}, err
 	}
 	found := &lines{max: k.MaxOutput, limit: limit}
-	err = k.below(ctx, p, func(name string, open func() (*os.File, error)) error {
-		if name != "." && !only(name) {
+	err = k.below(ctx, call, p, func(name string, open func() (*os.File, error)) error {
+		switch {
+		case name != "." && !only(name):
+			return nil
+		case isGuarded(name) && !isGuarded(p.name): // nobody was asked about it
+			found.leave(pathpkg.Join(p.String(), name))
 			return nil
 		}
 		f, err := open()
@@ -90,7 +94,7 @@ func cut(line []byte) string {
 
 func (k *kit) glob() (agent.Tool, error) {
 	return pathTool(k, Glob, "lists", "Find files by their names, except those that .gitignore excludes.",
-		func(ctx context.Context, _ agent.Call, in globInput, p path) (agent.Result, error) {
+		func(ctx context.Context, call agent.Call, in globInput, p path) (agent.Result, error) {
 			if err := words("pattern", in.Pattern); err != nil {
 				return agent.Result{}, err
 			}
@@ -99,7 +103,7 @@ func (k *kit) glob() (agent.Tool, error) {
 				return agent.Result{}, err
 			}
 			found := &lines{max: k.MaxOutput, limit: maxNames}
-			err = k.below(ctx, p, func(name string, _ func() (*os.File, error)) error {
+			err = k.below(ctx, call, p, func(name string, _ func() (*os.File, error)) error {
 				if !wanted(name) {
 					return nil
 				}
@@ -127,8 +131,8 @@ func globOf(text string) (func(name string) bool, error) {
 
 func (k *kit) ls() (agent.Tool, error) {
 	return pathTool(k, Ls, "lists", "List the names in a directory, those of directories with a slash.",
-		func(_ context.Context, _ agent.Call, _ lsInput, p path) (agent.Result, error) {
-			at, err := k.dir.open(p)
+		func(_ context.Context, call agent.Call, _ lsInput, p path) (agent.Result, error) {
+			at, err := k.openToRead(call, p)
 			if err != nil {
 				return agent.Result{}, err
 			}
@@ -144,6 +148,14 @@ type lines struct {
 	text       strings.Builder
 	n          int
 	more       bool
+	left       string // a file that was left out, because it may hold secrets
+}
+
+// leave records that a file is left out.
+func (l *lines) leave(name string) {
+	if l.left == "" {
+		l.left = name
+	}
 }
 
 func (l *lines) add(format string, args ...any) error {
@@ -160,9 +172,15 @@ func (l *lines) add(format string, args ...any) error {
 func (l *lines) result(none string) agent.Result {
 	switch {
 	case l.n == 0:
-		return agent.Result{Text: none}
+		l.text.WriteString(none)
 	case l.more:
 		fmt.Fprintf(&l.text, "[there are more than these %s: narrow the search]", count(l.n, "line"))
+	}
+	if l.left != "" && !l.more {
+		if l.n == 0 {
+			l.text.WriteString("\n")
+		}
+		fmt.Fprintf(&l.text, "[files that may hold secrets were not searched, such as %s: name one to ask for it]", plainName(l.left))
 	}
 	return agent.Result{Text: l.text.String()}
 }

@@ -57,19 +57,21 @@ func TestBrowse(t *testing.T) {
 func TestGrep(t *testing.T) {
 	t.Parallel()
 	b := garden(t, nil, nil)
-	all := ".env:1:bean=1\na.go:3:var bean = 1\nkeep.log:1:a bean\nsub/b.go:1:// bean\nsub/e.ts:1:bean\nsub/node_modules:1:bean as a file\nsub/top.txt:1:beans\n"
+	const left = "[files that may hold secrets were not searched, such as .env: name one to ask for it]"
+	all := "a.go:3:var bean = 1\nkeep.log:1:a bean\nsub/b.go:1:// bean\nsub/e.ts:1:bean\nsub/node_modules:1:bean as a file\nsub/top.txt:1:beans\n" + left
 	for _, tt := range []struct {
 		args []any
 		want string
 	}{
 		{[]any{"pattern", "bean"}, all},
-		{[]any{"pattern", "^var bean", "ignore_case", true}, "a.go:3:var bean = 1\na.go:4:var Bean = 2\n"},
+		{[]any{"pattern", "^var bean", "ignore_case", true}, "a.go:3:var bean = 1\na.go:4:var Bean = 2\n" + left},
 		{[]any{"pattern", "bean", "path", "sub", "glob", "*.{go,ts}"}, "sub/b.go:1:// bean\nsub/e.ts:1:bean\n"},
 		{[]any{"pattern", "bean", "path", "a.go", "glob", "*.ts"}, "a.go:3:var bean = 1\n"},
 		{[]any{"pattern", "bean", "path", "top.txt"}, "top.txt:1:bean\n"}, // who names it wants it
 		{[]any{"pattern", "bean", "path", b.dir + "/sub", "glob", "**/*.ts"}, "sub/e.ts:1:bean\n"},
-		{[]any{"pattern", "turnip"}, "[no line matches]"},
-		{[]any{"pattern", "bean", "limit", 2}, ".env:1:bean=1\na.go:3:var bean = 1\n[there are more than these 2 lines: narrow the search]"},
+		{[]any{"pattern", "turnip"}, "[no line matches]\n" + left},
+		{[]any{"pattern", "bean", "path", ".env"}, ".env:1:bean=1\n"},
+		{[]any{"pattern", "bean", "limit", 2}, "a.go:3:var bean = 1\nkeep.log:1:a bean\n[there are more than these 2 lines: narrow the search]"},
 	} {
 		if got := b.run("grep", tt.args...); got != tt.want {
 			t.Errorf("%v: %q, want %q", tt.args, got, tt.want)

@@ -20,7 +20,8 @@ func pathPattern(text string) string {
 // matchPath reports whether a path with slashes matches a pattern: * and ? match anything
 // within a name, and ** as a whole name matches any number of names. As in a shell, none of
 // them matches a dot at the beginning of a name, so that "write(**)" does not open
-// .git/hooks; with dots they do.
+// .git/hooks; nor do they match the name of a file that keeps keys, unless the pattern is for
+// such files: *.pem. With dots they match everything.
 func matchPath(pattern, path string, dots bool) bool {
 	return matchNames(strings.Split(pattern, "/"), strings.Split(path, "/"), dots)
 }
@@ -32,13 +33,16 @@ func matchNames(pattern, names []string, dots bool) bool {
 				if matchNames(pattern[1:], names[i:], dots) {
 					return true
 				}
-				if i < len(names) && hidden(names[i]) && !dots {
+				if i < len(names) && !dots && (hidden(names[i]) || i == len(names)-1 && keepsKeys(names[i])) {
 					return false
 				}
 			}
 			return false
 		}
 		if len(names) == 0 || !matchName(pattern[0], names[0], dots) {
+			return false
+		}
+		if len(names) == 1 && !dots && keepsKeys(names[0]) && !keepsKeys(pattern[0]) {
 			return false
 		}
 		pattern, names = pattern[1:], names[1:]

@@ -41,7 +41,7 @@ func (k *kit) readPath(ctx context.Context, call agent.Call, in readInput, p pat
 	if err != nil {
 		return agent.Result{}, err
 	}
-	at, err := k.dir.open(p)
+	at, err := k.openToRead(call, p)
 	if err != nil {
 		return agent.Result{}, err
 	}

@@ -32,7 +32,8 @@ import (
 //
 // In the pattern of a path, * and ? match anything within a name, and ** any number of names.
 // In a rule that allows, they do not match a dot at the beginning of a name: write(**) does
-// not reach .git or .env; write(.github/**) reaches .github. A path is relative to the
+// not reach .git or .env; write(.github/**) reaches .github. The same holds for files in which
+// programs keep keys: write(**) does not reach a.pem; write(**/*.pem) does. A path is relative to the
 // working directory. A file outside is reached only by an absolute pattern: "write" alone is
 // write(**). If there are links on the way, both the path in the call and the file itself
 // must be allowed.
@@ -478,7 +479,7 @@ func (r *Rules) isSafeAlone(command []word, whole bool) error {
 	folded := foldedWords(command)
 	name := program(folded)
 	switch {
-	case takesCommands(folded), !whole && (isRunner(folded) || isInterpreter(folded)):
+	case takesCommands(folded), !whole && (isRunner(folded) || runsInside(folded) || isInterpreter(folded)):
 		return fmt.Errorf("%s can run anything, and a rule for it would hold in other lines too", name)
 	case name == "cd" || name == "pushd" || name == "popd":
 		if len(command) == 2 {

@@ -221,9 +221,20 @@ var (
 	})
 	shells = []string{"bash", "sh", "dash", "zsh", "ksh", "mksh", "csh", "tcsh", "rbash", "ash", "fish"}
 	// interpreters run programs from their arguments, their input or a file.
-	interpreters = []string{"python", "perl", "ruby", "node", "nodejs", "deno", "bun", "php", "lua", "tclsh", "rscript", "osascript", "pwsh", "powershell"}
-	// feeders take the commands that they run from their input.
-	feeders = []string{"xargs", "parallel", "at", "batch", "crontab"}
+	interpreters = []string{
+		"python", "perl", "ruby", "node", "nodejs", "deno", "bun", "php", "lua", "tclsh", "rscript", "osascript", "pwsh", "powershell",
+		"r", "irb", "ghci", "julia", "octave", "jshell", "scala", "groovy", "guile", "racket", "sbcl", "iex", "erl", "expect",
+	}
+	// feeders take the commands that they run, or the files that they change, from their input.
+	feeders = []string{"xargs", "parallel", "at", "batch", "crontab", "ed", "ex", "vi", "vim", "lldb", "dc", "m4", "gnuplot", "ftp", "sftp", "telnet", "mail", "mailx", "patch"}
+	// consoles do the same, unless their arguments have the commands.
+	consoles = map[string][]string{
+		"gdb": {"-batch", "--batch"}, "sqlite3": {}, "psql": {"-c", "-f"}, "mysql": {"-e"}, "mariadb": {"-e"}, "mongosh": {"--eval"}, "redis-cli": {},
+	}
+	// scripted run a file, which may be their input.
+	scripted = []string{"awk", "gawk", "mawk", "nawk", "sed", "make", "gmake", "ninja", "just", "kubectl", "oc"}
+	// containers run commands elsewhere, perhaps with a shell that reads its input.
+	containers = []string{"docker", "podman", "nerdctl", "kubectl", "oc", "lxc", "incus", "machinectl"}
 	// printers are programs that never run what is in their arguments.
 	printers = []string{"echo", "printf", "grep", "cat", "ls", "cd", "test", "["}
 )
@@ -236,6 +247,11 @@ func isRunner(command []word) bool {
 	})
 }
 
+// runsInside reports whether a command, with folded words, runs another one in a container.
+func runsInside(command []word) bool {
+	return slices.Contains(containers, program(command)) && slices.ContainsFunc(command, func(w word) bool { return w.text == "exec" || w.text == "run" })
+}
+
 // isInterpreter reports whether a command, with folded words, is one of interpreters:
 // python3.12 is python.
 func isInterpreter(command []word) bool {
@@ -246,18 +262,54 @@ func isInterpreter(command []word) bool {
 // input: a rule for it would allow everything.
 func takesCommands(command []word) bool {
 	for i := range command {
-		rest := command[i:]
-		isShell := isInterpreter(rest) || slices.Contains(shells, program(rest))
-		hasProgram := slices.ContainsFunc(rest[1:], func(w word) bool { return !strings.HasPrefix(w.text, "-") })
-		fromInput := slices.ContainsFunc(rest[1:], func(w word) bool { return w.text == "-" || w.text == "-s" || w.text == "/dev/stdin" })
-		if slices.Contains(feeders, program(rest)) || isShell && (!hasProgram || fromInput) {
+		if obeysInput(command[i:]) {
 			return true
 		}
-		if !isRunner(command) {
+		if !isRunner(command) && !runsInside(command) {
 			return false
 		}
 	}
 	return false
+}
+
+// obeysInput is takesCommands without a look at what the command runs.
+func obeysInput(command []word) bool {
+	name, given := program(command), command[1:]
+	has := func(is func(text string) bool) bool {
+		return slices.ContainsFunc(given, func(w word) bool { return is(w.text) })
+	}
+	plain := 0 // arguments that are no flags
+	for _, w := range given {
+		if !strings.HasPrefix(w.text, "-") {
+			plain++
+		}
+	}
+	flags, isConsole := consoles[name]
+	switch {
+	case slices.Contains(feeders, name):
+		return true
+	case isConsole:
+		return plain < 2 && !has(func(text string) bool { return slices.Contains(flags, text) })
+	case isInterpreter(command), slices.Contains(shells, name):
+		return plain == 0 || has(isInput) || has(func(text string) bool { return text == "-s" })
+	case slices.Contains(scripted, name) && has(isInput):
+		return true
+	case name == "git":
+		return has(func(text string) bool { return text == "apply" || text == "am" }) && (plain == 1 || has(isInput))
+	}
+	return runsInside(command) && has(func(text string) bool { // with -i it reads its input
+		return strings.HasPrefix(text, "--interactive") || text == "--stdin" || strings.HasPrefix(text, "-") && !strings.HasPrefix(text, "--") && strings.Contains(text, "i")
+	})
+}
+
+// isInput reports whether an argument names the input, perhaps after the name of a flag.
+func isInput(text string) bool {
+	for _, name := range []string{"/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"} {
+		if strings.HasSuffix(text, name) {
+			return true
+		}
+	}
+	return text == "-" || text == "-f-" || strings.HasSuffix(text, "=-")
 }
 
 // mayRun reports whether a simple command may run a denied one that it does not begin with:

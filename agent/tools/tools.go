@@ -140,8 +140,8 @@ func (k *kit) complete() error {
 }
 
 // pathTool returns a tool whose calls name a file. A call asks if the file is outside of the
-// working directory, or always if the tool changes files; verb says what it does with the
-// file.
+// working directory or guarded, or always if the tool changes files; verb says what it does
+// with the file.
 func pathTool[In interface{ where() string }](k *kit, name, verb, description string,
 	run func(ctx context.Context, call agent.Call, in In, p path) (agent.Result, error),
 ) (agent.Tool, error) {
@@ -197,12 +197,28 @@ func (k *kit) asks(tool, verb string, changes bool, call agent.Call) (bool, stri
 	switch {
 	case p.outside:
 		return true, fmt.Sprintf("it %s a file outside of the working directory: %s", verb, p)
+	case !changes && (isGuarded(p.name) || isGuarded(file.name)):
+		return true, fmt.Sprintf("it %s what may hold secrets: %s", verb, file)
 	case !changes:
 		return false, ""
 	case text == file.String():
 		return true, ""
 	}
 	return true, fmt.Sprintf("it %s %s", verb, file)
+}
+
+// openToRead opens a path for a call that only reads. What is guarded must be what the call
+// named when it was asked about.
+func (k *kit) openToRead(call agent.Call, p path) (*place, error) {
+	at, err := k.dir.open(p)
+	if err != nil || p.outside || !isGuarded(at.full) {
+		return at, err
+	}
+	if err := k.memory.isApproved(call, p, at); err != nil {
+		at.close()
+		return nil, err
+	}
+	return at, nil
 }
 
 // refused returns a result that tells the model what was wrong with its call.

@@ -15,6 +15,7 @@ import (
 
 	"mvdan.cc/sh/v3/pattern"
 
+	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/store/vfs"
 )
 
@@ -55,8 +56,8 @@ func Browse(ctx context.Context, dir string, visit func(name string) bool) error
 
 // below visits the files below a path, or the file itself. The names are relative to the
 // path.
-func (k *kit) below(ctx context.Context, p path, visit func(name string, open func() (*os.File, error)) error) error {
-	at, err := k.dir.open(p)
+func (k *kit) below(ctx context.Context, call agent.Call, p path, visit func(name string, open func() (*os.File, error)) error) error {
+	at, err := k.openToRead(call, p)
 	if err != nil {
 		return err
 	}

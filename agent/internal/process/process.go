@@ -27,8 +27,8 @@ var hide sync.Once
 
 // secretName matches the names of variables that hold secrets.
 var secretName = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)(^|_)(keys?|token|pat|pass)$|_pwd$|^sshpass$|secret|passw|passphrase|credential|` +
-		`api_?key|access_?key|private_?key|auth_?token`)
+	return regexp.MustCompile(`(?i)(^|_)(keys?|token|pat|pass|psk|auth|cookies?|dsn)$|_pwd$|^sshpass$|^aws_session|session_?(token|cookie)|` +
+		`secret|passw|passphrase|credential|api_?key|access_?key|private_?key|auth_?token`)
 })
 
 // isSecret reports whether a setting, "NAME=value", must not be passed on.
