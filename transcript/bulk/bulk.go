@@ -17,6 +17,7 @@ import (
 
 	"github.com/coppice-dev/coppice/internal/gate"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/vfs"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/discover"
 )
@@ -37,6 +38,10 @@ type Request struct {
 	// other, and with the reason if it could not be read. What it reports is durable. An
 	// error from it ends the import.
 	Each func(f *File, failed error) error
+	// Notices tells Watch of changes. If it is not set, Watch has to look for them. If it cannot
+	// tell, Untold is called with the reason, unless that is nil.
+	Notices vfs.Notifier
+	Untold  func(why error)
 	// Progress, if it is set, is called with how many bytes of the sources are done, and
 	// how many there are. Several goroutines may call it.
 	Progress func(done, total int64)

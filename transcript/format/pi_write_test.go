@@ -235,14 +235,14 @@ func TestPiWriteCoppice(t *testing.T) {
 		`t1-2 <- t1 2026-06-01T10:00:02Z tool: [error c2 ""]`,
 		`t1-3 <- t1-2 2026-06-01T10:00:02Z user: "and thanks"`,
 		`a2 <- t1-3 2026-06-01T10:00:02Z assistant: [thinking "" redacted=opaque] "done" stop=end_turn usage=0+0r+0w>0(0)$0`,
-		`k1 <- a2 2026-06-01T10:00:02Z custom {"custom_type":"coppice.compaction","data":{"compaction":{"first_kept_entry_id":"a2","summary":"S","tokens_before":0}}}`,
-		`r1 <- k1 2026-06-01T10:00:02Z custom {"custom_type":"coppice.revert","data":{"revert":{"target_id":"k1"}}}`,
+		`k1 <- a2 2026-06-01T10:00:02Z custom {"custom_type":"pi.custom.coppice.compaction","data":{"compaction":{"first_kept_entry_id":"a2","summary":"S","tokens_before":0}}}`,
+		`r1 <- k1 2026-06-01T10:00:02Z custom {"custom_type":"pi.custom.coppice.revert","data":{"revert":{"target_id":"k1"}}}`,
 		`b1 <- r1 2026-06-01T10:00:02Z bashExecution: "$ ls" "x\n"`,
 		`a3 <- u1 2026-06-01T10:00:02Z assistant: "another answer" stop=end_turn usage=0+0r+0w>0(0)$0`,
 		`m1 <- a3 2026-06-01T10:00:02Z custom: "what the other did"`,
-		`m2 <- m1 2026-06-01T10:00:02Z custom {"custom_type":"coppice.merge","data":{"merge":{"entry_ids":["a2"],"from_id":"a2"}}}`,
-		`x1 <- m2 2026-06-01T10:00:02Z custom {"custom_type":"coppice.hologram","data":{"beams":3}}`,
-		leaf + ` <- b1 2026-06-01T10:00:02Z custom {"custom_type":"coppice.leaf","data":null}`,
+		`m2 <- m1 2026-06-01T10:00:02Z custom {"custom_type":"pi.custom.coppice.merge","data":{"merge":{"entry_ids":["a2"],"from_id":"a2"}}}`,
+		`x1 <- m2 2026-06-01T10:00:02Z custom {"custom_type":"pi.custom.coppice.hologram","data":{"beams":3}}`,
+		leaf + ` <- b1 2026-06-01T10:00:02Z custom {"custom_type":"pi.custom.coppice.leaf","data":null}`,
 	}
 	if diff := cmp.Diff(want, found); diff != "" {
 		t.Errorf("what is written differs (-want +got):\n%s", diff)

@@ -59,18 +59,18 @@ func isIndex(f *transcript.File) bool {
 }
 
 func read(_ context.Context, f *transcript.File, to transcript.Sink) error {
-	whole, err := records.Whole(f)
+	if isIndex(f) {
+		whole, err := records.Whole(f)
+		for range whole.Value.Get("sessions").Items() {
+			to.Count("line of the index", "left to the session's own file", 1)
+		}
+		return err
+	}
+	whole, err := records.WholeOrTorn(f, "messages", to)
 	if err != nil {
 		return err
 	}
-	v := whole.Value
-	if isIndex(f) {
-		for range v.Get("sessions").Items() {
-			to.Count("line of the index", "left to the session's own file", 1)
-		}
-		return nil
-	}
-	return readSession(f, v, whole.Span, to)
+	return readSession(f, whole.Value, whole.Span, to)
 }
 
 func readSession(f *transcript.File, v loose.Value, span transcript.Span, to transcript.Sink) error {

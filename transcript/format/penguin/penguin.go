@@ -7,9 +7,7 @@
 package penguin
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"path/filepath"
 	"strings"
@@ -18,7 +16,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
-	"github.com/coppice-dev/coppice/transcript/internal/residue"
+	"github.com/coppice-dev/coppice/transcript/internal/records"
 	"github.com/coppice-dev/coppice/transcript/internal/shape"
 )
 
@@ -81,11 +79,10 @@ func read(_ context.Context, f *transcript.File, to transcript.Sink) error {
 	if err != nil {
 		why := err
 		if v, span, err = backup(f, why, to); err != nil {
-			if v = salvage(data); v == nil {
+			if v = records.Salvage(data, "messages", why, to); v == nil {
 				return err
 			}
 			span = transcript.Span{Len: int64(len(data))}
-			to.Problem(transcript.Problem{Reason: why.Error() + "; the whole messages before that were read"})
 		}
 	}
 	if checkpoint := v.Get("session"); checkpoint.IsObject() && v.Get("metadata").IsObject() {
@@ -108,47 +105,6 @@ func backup(f *transcript.File, why error, to transcript.Sink) (loose.Value, tra
 	to.Problem(transcript.Problem{Reason: why.Error() + "; the backup was read instead"})
 	span, err := to.Keep(filepath.Base(f.Path)+".bak", data)
 	return v, span, err
-}
-
-// salvage returns the readable beginning of a broken file: the members before its messages,
-// and all complete messages. Nil means that there are none.
-func salvage(data []byte) loose.Value {
-	dec := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))))
-	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
-		return nil
-	}
-	var whole residue.Object
-	for {
-		member, err := dec.Token()
-		name, ok := member.(string)
-		if err != nil || !ok {
-			return nil
-		}
-		if name == "messages" {
-			break
-		}
-		var value json.RawMessage
-		if dec.Decode(&value) != nil {
-			return nil
-		}
-		whole.Set(name, value)
-	}
-	if open, err := dec.Token(); err != nil || open != json.Delim('[') {
-		return nil
-	}
-	var messages []json.RawMessage
-	for dec.More() {
-		var message json.RawMessage
-		if dec.Decode(&message) != nil {
-			break
-		}
-		messages = append(messages, message)
-	}
-	if len(messages) == 0 {
-		return nil
-	}
-	whole.Set("messages", residue.List(messages))
-	return loose.Value(whole.JSON())
 }
 
 // readSession reads a session. checkpoint is the checkpoint that holds it, or nil.

@@ -25,6 +25,10 @@ const (
 // foreign is the prefix of the custom type of an entry that only pi has.
 const foreign = "pi."
 
+// foreignCustom is the prefix of the custom type of an entry to which pi gave a type that only
+// Coppice itself may write, such as one that an export has left there.
+const foreignCustom = foreign + "custom."
+
 // hiddenBash is the custom type of a command whose output the user kept from the
 // model: as a message, Coppice would send it.
 const hiddenBash = foreign + "hidden_bash_execution"
@@ -61,6 +65,9 @@ func decodeEntry(v loose.Value, kind, firstKept string) session.Entry {
 		}
 	case string(session.TypeCustom):
 		e.Custom = &session.CustomEntry{CustomType: text("customType"), Data: v.Get("data").Map()}
+		if session.IsReserved(e.Custom.CustomType) {
+			e.Custom.CustomType = foreignCustom + e.Custom.CustomType
+		}
 	default:
 		e.Type = session.TypeCustom
 		rest := map[string]any{}

@@ -76,7 +76,7 @@ func encodeCustom(o *residue.Object, e *session.Entry) {
 			o.Set(member, value.Raw())
 		}
 	default:
-		o.Set("customType", e.Custom.CustomType)
+		o.Set("customType", strings.TrimPrefix(e.Custom.CustomType, foreignCustom))
 		if data.Exists() {
 			o.Set("data", data.Raw())
 		}

@@ -83,7 +83,7 @@ func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
 	if strings.HasSuffix(f.Path, ".jsonl") {
 		return readLines(ctx, f, to)
 	}
-	whole, err := records.Whole(f)
+	whole, err := records.WholeOrTorn(f, "messages", to)
 	if err != nil {
 		return err
 	}
