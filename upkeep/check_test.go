@@ -60,12 +60,12 @@ func TestWhatASourceHadWrongIsANote(t *testing.T) {
 	st := memory.New(nil)
 	defer st.Close()
 	odd := func(more string) []string {
-		usage := strings.Replace(message("c", "b", "assistant", hello, more), `"content"`, `"usage":{"output":1,"reasoning":5},"content"`, 1)
+		usage := oddUsage(message("c", "b", "assistant", hello, more))
 		return []string{message("a", "null", "user", hello, more), message("b", "a", "tool", orphan, more), usage, message("a", "c", "user", hello, more)}
 	}
 	write(t, st, "ours", odd("")...)
 	write(t, st, "theirs", odd(imported)...)
-	if got, want := first(findings(t, st, upkeep.CheckRequest{Sessions: []string{"ours"}})), "fault: duplicate id a; fault: orphan tool result b; fault: usage c"; got != want {
+	if got, want := first(findings(t, st, upkeep.CheckRequest{Sessions: []string{"ours"}})), "fault: duplicate id a; note: orphan tool result b; fault: usage c"; got != want {
 		t.Errorf("ours: %s, want %s", got, want)
 	}
 	got, result := findings(t, st, upkeep.CheckRequest{Sessions: []string{"theirs"}})
@@ -76,7 +76,7 @@ func TestWhatASourceHadWrongIsANote(t *testing.T) {
 		t.Errorf("theirs: %+v", result)
 	}
 	_, result = findings(t, st, upkeep.CheckRequest{})
-	if result.Faults != 3 || result.Notes != 3 || strings.Join(result.Damaged, " ") != "ours" || result.Sessions != 2 {
+	if result.Faults != 2 || result.Notes != 4 || strings.Join(result.Damaged, " ") != "ours" || result.Sessions != 2 {
 		t.Errorf("both: %+v", result)
 	}
 }
@@ -84,13 +84,39 @@ func TestWhatASourceHadWrongIsANote(t *testing.T) {
 func first(s string, _ *upkeep.CheckResult) string { return s }
 
 // What was appended to an imported session is ours again.
-func TestOrphanAfterAnImportIsAFault(t *testing.T) {
+func TestUsageAfterAnImportIsAFault(t *testing.T) {
 	t.Parallel()
 	st := memory.New(nil)
 	defer st.Close()
-	write(t, st, "s", message("a", "null", "tool", orphan, imported), message("b", "a", "tool", orphan, ""))
-	if got, want := first(findings(t, st, upkeep.CheckRequest{})), "note: orphan tool result a; fault: orphan tool result b"; got != want {
+	write(t, st, "s", oddUsage(message("a", "null", "assistant", hello, imported)), oddUsage(message("b", "a", "assistant", hello, "")))
+	if got, want := first(findings(t, st, upkeep.CheckRequest{})), "note: usage a; fault: usage b"; got != want {
 		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// oddUsage is a message with impossible counts.
+func oddUsage(message string) string {
+	return strings.Replace(message, `"content"`, `"usage":{"output":1,"reasoning":5},"content"`, 1)
+}
+
+// Whatever the library takes without an error leaves a session without faults.
+func TestWhatWasAcceptedIsNoFault(t *testing.T) {
+	t.Parallel()
+	st := memory.New(nil)
+	defer st.Close()
+	s, err := session.Create(t.Context(), st, session.Header{ID: "s"}, nil)
+	must(t, err)
+	asked := session.Message(session.RoleAssistant, session.ToolUse("c1", "read", nil))
+	asked.ID = "asked"
+	must(t, s.Append(session.Message(session.RoleUser, session.Text("hello"))))
+	must(t, s.Append(asked))
+	must(t, s.Append(session.Message(session.RoleTool, session.ToolResult("c1", "done", false))))
+	must(t, s.Append(session.ContextEdit("asked")))
+	must(t, s.Append(session.Message(session.RoleTool, session.ToolResult("nocall", "who asked?", false))))
+	must(t, s.Close())
+	got, result := findings(t, st, upkeep.CheckRequest{})
+	if result.Faults != 0 || !strings.Contains(got, "orphan tool result") {
+		t.Errorf("%s; %+v", got, result)
 	}
 }
 
@@ -100,8 +126,8 @@ func TestTakeoverIsAnImport(t *testing.T) {
 	st := memory.New(nil)
 	defer st.Close()
 	note := fmt.Sprintf(`{"type":"custom","id":"n","parent_id":"a","timestamp":"2026-05-01T10:02:00Z","custom":{"custom_type":%q,"data":{}}}`, session.CustomKeyed)
-	write(t, st, "s", message("a", "null", "tool", orphan, ""), note, message("b", "n", "tool", orphan, ""))
-	if got, want := first(findings(t, st, upkeep.CheckRequest{})), "note: orphan tool result a; fault: orphan tool result b"; got != want {
+	write(t, st, "s", oddUsage(message("a", "null", "assistant", hello, "")), note, oddUsage(message("b", "n", "assistant", hello, "")))
+	if got, want := first(findings(t, st, upkeep.CheckRequest{})), "note: usage a; fault: usage b"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -17,8 +17,8 @@ import (
 
 // CopyRequest says what is copied from one store to another.
 type CopyRequest struct {
-	// Sessions are those to copy. Empty means everything: all sessions, the trash, and the
-	// notes of Rooms.
+	// Sessions are those to copy, even if they were removed from the store that is written to.
+	// Empty means everything: all sessions, the trash, and the notes of Rooms.
 	Sessions []string
 	// Rooms are the rooms whose notes are copied.
 	Rooms []string
@@ -38,8 +38,8 @@ type CopyResult struct {
 	Continued int `json:"continued"`
 	Redacted  int `json:"redacted"`
 	Same      int `json:"same"`
-	// Trashed is how many removed sessions were copied. Removed is how many sessions were moved
-	// to the trash, because they had been removed.
+	// Trashed is how many removed sessions were copied to the trash. Removed is how many sessions
+	// were moved there, because they had been removed.
 	Trashed int `json:"trashed"`
 	Removed int `json:"removed"`
 	// Entries, Blobs and Notes is how many of them were written, and Size their bytes.
@@ -49,6 +49,9 @@ type CopyResult struct {
 	Size    int64 `json:"size"`
 	// Read is how many bytes of sessions were read and compared.
 	Read int64 `json:"read"`
+	// StayRemoved are sessions that were not brought back, because they were removed from the
+	// store that is written to, and the other store does not know of that.
+	StayRemoved []string `json:"stay_removed"`
 	// Conflicts are sessions that differ in a way that no copy explains. They were left as
 	// they are.
 	Conflicts []CopyFault `json:"conflicts"`
@@ -79,7 +82,9 @@ type CopyFault struct {
 //   - What was taken out of a session with Redact since is taken out of the copy, too, with
 //     all that the store has of it. What was taken out of the store that is written to is never
 //     brought back.
-//   - A session that was removed since is moved to the trash.
+//   - A session that was removed since is moved to the trash, under the ID that its removal has
+//     in the other store. What was removed from the store that is written to is not brought
+//     back, not even into the trash if it was deleted for good. See store.RemovalsOf.
 //   - Any other difference is a conflict, which is reported and left alone.
 //   - Notes come last, because those about imports say what the sessions have.
 //
@@ -89,7 +94,7 @@ type CopyFault struct {
 func Copy(ctx context.Context, from, to store.Store, r CopyRequest) (*CopyResult, error) {
 	c := &copier{
 		from: from, to: to, request: r,
-		result: &CopyResult{Conflicts: []CopyFault{}, Failed: []CopyFault{}, Left: []clean.Left{}}, bad: make(map[string]bool),
+		result: &CopyResult{StayRemoved: []string{}, Conflicts: []CopyFault{}, Failed: []CopyFault{}, Left: []clean.Left{}}, bad: make(map[string]bool),
 	}
 	err := c.run(ctx)
 	c.result.Read = c.read.Load()
@@ -106,7 +111,8 @@ type copier struct {
 	from, to store.Store
 	request  CopyRequest
 	guard    *clean.Guard // what must not come into the store
-	total    int64        // bytes of all logs
+	removals struct{ from, to *store.Removals }
+	total    int64 // bytes of all logs
 	read     atomic.Int64
 
 	mu     sync.Mutex // guards what follows
@@ -126,23 +132,23 @@ func (c *copier) run(ctx context.Context) error {
 	}
 	names := c.request.Sessions
 	if len(names) > 0 {
-		return c.copyLogs(ctx, pair{c.from, c.to, false}, names)
+		return c.copyLogs(ctx, pair{from: c.from, to: c.to}, names)
 	}
 	// Notes say what sessions have, so they are read before these.
 	notes, err := c.readNotes(ctx)
 	if err != nil {
 		return err
 	}
-	if err := c.copyTrash(ctx); err != nil {
+	if err := c.carryRemovals(ctx); err != nil {
 		return err
 	}
 	if names, err = store.Names(ctx, c.from); err != nil {
 		return err
 	}
-	if err := c.copyLogs(ctx, pair{c.from, c.to, false}, names); err != nil {
+	if names, err = c.standing(ctx, names); err != nil {
 		return err
 	}
-	if err := c.removeGone(ctx); err != nil {
+	if err := c.copyLogs(ctx, pair{from: c.from, to: c.to}, names); err != nil {
 		return err
 	}
 	if err := c.writeNotes(ctx, notes); err != nil {
@@ -166,7 +172,8 @@ func (c *copier) adopt(ctx context.Context) (err error) {
 // pair is what logs are copied between: two stores, or what they have in the trash.
 type pair struct {
 	from, to store.Store
-	trash    bool
+	trash    bool // both are the trash
+	removed  bool // only from is
 }
 
 // maxCopiers is how many sessions are copied at the same time. While one waits for the disk or
@@ -223,7 +230,8 @@ func (c *copier) settled(ctx context.Context, p pair, name string, err error, di
 	}
 	fault := CopyFault{Session: name}
 	if p.trash {
-		fault.Session, fault.Removal = logOf(name), name
+		fault.Removal = name
+		fault.Session, _, _ = store.ParseRemoval(name)
 	}
 	differs, ok := errors.AsType[*difference](err)
 	switch {

@@ -309,7 +309,7 @@ func whole(line store.Line) error {
 // log. That leaves a mark in its header. In the trash there is none, but nothing else changes a
 // line there.
 func (w *porter) isRedacted(s standing) bool {
-	if w.pair.trash {
+	if w.pair.trash || w.pair.removed {
 		return isSameEntry(s.ours, s.theirs)
 	}
 	return s.same == 0 && isSameEntry(s.ours, s.theirs) && rawjson.MembersOf(s.ours).Has("redacted")
@@ -356,7 +356,8 @@ func (w *porter) part(ctx context.Context, name string) (store.Part, error) {
 	if !w.pair.trash {
 		return store.Part{Kind: store.PartLog, Name: name, Place: parts.Where(store.PartLog, name)}, nil
 	}
-	copies, err := parts.Copies(ctx, logOf(name))
+	log, _, _ := store.ParseRemoval(name)
+	copies, err := parts.Copies(ctx, log)
 	for _, p := range copies {
 		if strings.Contains(p.Place, name) {
 			return p, nil

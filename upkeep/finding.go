@@ -10,13 +10,14 @@ type Severity string
 
 // The severities.
 const (
-	// Fault is something that our writers must never leave behind: torn bytes, broken pairs
-	// of calls and results, missing content.
+	// Fault is something that our writers must never leave behind: torn bytes, broken trees,
+	// missing content.
 	Fault Severity = "fault"
 	// Warning is not damage, but needs attention: files that others can read.
 	Warning Severity = "warning"
-	// Note is worth knowing but not damage: a tool that was interrupted, files that a crash
-	// left behind, and anything that was already wrong in an imported source.
+	// Note is worth knowing but not damage: a tool that was interrupted, a result whose call an
+	// edit took out, or that a program wrote without one (no model is sent it), files that a
+	// crash left behind, and anything that was already wrong in an imported source.
 	Note Severity = "note"
 )
 
@@ -48,10 +49,10 @@ func severityOf(kind string, imported bool) Severity {
 	switch kind {
 	case string(store.FaultPermissions):
 		return Warning
-	case string(session.ProblemInterrupted), string(session.ProblemRoots), KindRole, KindUnreferenced,
+	case string(session.ProblemInterrupted), string(session.ProblemOrphan), string(session.ProblemRoots), KindRole, KindUnreferenced,
 		string(store.FaultTemporary), string(store.FaultLock), string(store.FaultLeftover):
 		return Note // a healthy store may have it
-	case string(session.ProblemOrphan), string(session.ProblemDuplicate), string(session.ProblemRepeated), KindUsage:
+	case string(session.ProblemDuplicate), string(session.ProblemRepeated), KindUsage:
 		if imported { // we keep what a source has, and do not repair it by guessing
 			return Note
 		}
