@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -201,45 +202,36 @@ func TestErrorsElsewhere(t *testing.T) {
 	}
 }
 
-// A token that may only read cannot write past the operations, either.
-func TestReadOnlyStore(t *testing.T) {
+// A token that may not do everything performs the operations that it is for, and reads what is in
+// the store, but for its notes.
+func TestTheStoreStaysThere(t *testing.T) {
 	t.Parallel()
-	there, address := serve(t, home.Read)
-	made := must[*home.CreateResult](t)(there.Sessions.Create(t.Context(), home.CreateRequest{}))
-	here := open(t, address)
-	c := must[*home.Conversation](t)(here.Conversation(t.Context(), home.OpenRequest{Session: made.Session}))
-	defer c.Close()
-	if err := here.Store().Remove(t.Context(), made.Session); err == nil {
-		t.Error("a session was removed")
-	}
-	if err := here.Store().Notes("").Write(t.Context(), "x", nil); err == nil {
-		t.Error("a note was written")
-	}
-	for p, err := range here.Store().Parts().All(t.Context()) {
-		if err == nil {
-			t.Errorf("%+v was listed", p)
+	for _, access := range []home.Access{home.Read, home.Write} {
+		there, address := serve(t, access)
+		made := must[*home.CreateResult](t)(there.Sessions.Create(t.Context(), home.CreateRequest{}))
+		here := open(t, address)
+		if list := must[*home.ListResult](t)(here.Sessions.List(t.Context(), home.ListRequest{All: true})); len(list.Sessions) != 1 {
+			t.Errorf("%s access lists %+v", access, list)
 		}
-	}
-}
-
-// A token that may write cannot make another one, or see which there are.
-func TestTokensStayThere(t *testing.T) {
-	t.Parallel()
-	there, address := serve(t, home.Write)
-	if err := there.Store().Notes("tokens").Write(t.Context(), "tokens", []byte("secret")); err != nil {
-		t.Fatal(err)
-	}
-	notes := open(t, address).Store().Notes("tokens")
-	if text, err := notes.Read(t.Context(), "tokens"); !errors.Is(err, session.ErrNotExist) {
-		t.Errorf("read %q, %v", text, err)
-	}
-	if list, err := notes.List(t.Context()); err != nil || len(list) > 0 {
-		t.Errorf("listed %v, %v", list, err)
-	}
-	_ = notes.Write(t.Context(), "tokens", []byte("mine"))
-	_ = notes.Change(t.Context(), "tokens", func([]byte) ([]byte, error) { return []byte("mine"), nil })
-	if text, err := there.Store().Notes("tokens").Read(t.Context(), "tokens"); string(text) != "secret" {
-		t.Errorf("the tokens are now %q, %v", text, err)
+		_, err := here.Entries.Append(t.Context(), home.AppendRequest{Session: made.Session, Message: &session.MessageEntry{Role: session.RoleUser, Content: []session.Content{session.Text("hello")}}})
+		if (err == nil) != (access == home.Write) {
+			t.Errorf("%s access appends: %v", access, err)
+		}
+		c := must[*home.Conversation](t)(here.Conversation(t.Context(), home.OpenRequest{Session: made.Session}))
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		if notes, err := here.Store().Notes("").List(t.Context()); err != nil || len(notes) > 0 {
+			t.Errorf("%s access sees notes: %v, %v", access, notes, err)
+		}
+		for what, err := range map[string]error{
+			"remove": here.Store().Remove(t.Context(), made.Session),
+			"note":   here.Store().Notes("").Write(t.Context(), "x", nil),
+		} {
+			if !errors.Is(err, fs.ErrPermission) || home.KindOf(err) != home.KindForbidden || home.HintOf(err) == "" {
+				t.Errorf("%s access, %s: %v (%s)", access, what, err, home.KindOf(err))
+			}
+		}
 	}
 }
 

@@ -53,32 +53,40 @@ var errAway = errors.New("the index of this home is on another machine")
 // there. The other operations (those about files of this machine) always run here, on the
 // home's store, wherever that is.
 
+// checkOpen refuses an operation of a home that is closed.
+func (h *Home) checkOpen(op string) error {
+	if h.isClosed() {
+		return &store.Error{Op: op, Path: h.Dir(), Kind: store.ErrClosed}
+	}
+	return nil
+}
+
 func call[R, T any](ctx context.Context, h *Home, op string, r R, here func(context.Context, R) (*T, error)) (*T, error) {
-	if err := h.admit(op); err != nil {
+	if err := h.checkOpen(op); err != nil {
 		return nil, err
 	}
 	if h.remote == nil {
-		return here(h.asOne(ctx), r)
+		return here(ctx, r)
 	}
 	return there[T](ctx, h, op, &r, nil)
 }
 
 func ask[T any](ctx context.Context, h *Home, op string, here func(context.Context) (*T, error)) (*T, error) {
-	if err := h.admit(op); err != nil {
+	if err := h.checkOpen(op); err != nil {
 		return nil, err
 	}
 	if h.remote == nil {
-		return here(h.asOne(ctx))
+		return here(ctx)
 	}
 	return there[T](ctx, h, op, &Nothing{}, nil)
 }
 
 func follow[R, E, T any](ctx context.Context, h *Home, op string, r R, send func(E) error, here func(context.Context, R, func(E) error) (*T, error)) (*T, error) {
-	if err := h.admit(op); err != nil {
+	if err := h.checkOpen(op); err != nil {
 		return nil, err
 	}
 	if h.remote == nil {
-		return here(h.confine(ctx), r, send) // it may run for long, so who may see what is checked again and again
+		return here(ctx, r, send)
 	}
 	var sent Streamed
 	result, err := there[T](ctx, h, op, &r, func(event any) error { return pass(&sent, send, event.(E)) })

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 
 	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/session/files"
 	"github.com/coppice-dev/coppice/store/vfs"
+	"github.com/coppice-dev/coppice/window"
 )
 
 // ChatRequest says which conversation to have, and with whom.
@@ -65,12 +67,14 @@ type Chat struct {
 	r      ChatRequest
 	hands  ChatHands
 	chosen *ChosenModel
+	counts modelCounter
 	c      *Conversation // nil until there is a session
 	agent  *agent.Agent
 	bare   bool         // see newChat
 	dir    string       // where tools work
 	box    *Toolbox     // nil until it is needed
 	tools  []agent.Tool // of the box, and those of hands
+	named  []string     // the built-in tools among them, as they were asked for
 	// project is what the directory says about chats in it, or nil; broken is why it is not
 	// used if a file of it is wrong.
 	project *Project
@@ -78,6 +82,7 @@ type Chat struct {
 	// shown has the context files that were read, and whether they were still there the last
 	// time.
 	shown map[string]bool
+	told  []MissingContent // what the user knows that the model is not sent
 }
 
 // Chat begins or continues a conversation with a model. Nothing is written before the first
@@ -89,9 +94,6 @@ func (h *Home) Chat(ctx context.Context, r ChatRequest, hands ChatHands) (*Chat,
 // newChat is Chat. With bare, the model has no tools but those of hands, whatever the settings,
 // the project and the conversation say, and there need not be a directory.
 func (h *Home) newChat(ctx context.Context, r ChatRequest, hands ChatHands, bare bool) (*Chat, error) {
-	if h.whole != nil && !bare {
-		return nil, h.refuse("chat") // its tools, files and commands are not in the home
-	}
 	if !files.IsText([]byte(r.System)) {
 		return nil, &session.Error{Op: "chat", Name: r.Session, Err: wrong("system", "the instructions are not text")}
 	}
@@ -168,8 +170,13 @@ func (c *Chat) choice() ModelChoice {
 }
 
 // Project returns what the directory says about chats in it, or nil. If it is not trusted, it
-// has no effect: see Home.Trust.
-func (c *Chat) Project() *Project { return c.project }
+// has no effect: see Home.Trust. Notes for agents alone count only if the model has tools.
+func (c *Chat) Project() *Project {
+	if c.project != nil && c.project.digest == "" && len(c.tools) == 0 {
+		return nil
+	}
+	return c.project
+}
 
 // Warnings returns what is missing in the chat, and why: the settings of a project that has a
 // wrong file and is not trusted, and MCP servers that did not start.
@@ -233,16 +240,38 @@ func (c *Chat) begin() error {
 	if err != nil {
 		return err
 	}
+	if err := c.counts.follow(c.chosen.Model); err != nil {
+		return err
+	}
 	c.agent, err = agent.New(c.c.Session, agent.Options{
 		Model: c.chosen.Model, Thinking: c.chosen.Thinking, MaxTokens: c.chosen.MaxTokens,
-		System: system, Tools: c.tools, Approve: c.hands.Approve,
+		System: system, Tools: c.tools, Approve: c.hands.Approve, Counter: &c.counts,
 	})
 	return err
 }
 
+// modelCounter counts as the model of a chat does, which may change.
+type modelCounter struct {
+	now atomic.Pointer[window.Counter]
+}
+
+// follow makes it count as a model does: exactly, if there is a vocabulary for it.
+func (m *modelCounter) follow(model provider.Model) error {
+	info := model.Info()
+	counter, err := counterNamed("", info.Provider, info.Model)
+	if err == nil {
+		m.now.Store(&counter)
+	}
+	return err
+}
+
+func (m *modelCounter) Name() string              { return (*m.now.Load()).Name() }
+func (m *modelCounter) CountText(text string) int { return (*m.now.Load()).CountText(text) }
+
 // Start returns the agent, ready for the next turn. It must be called before each: it
-// creates the session if there is none yet, and loads context files that are new or have
-// changed, and the files that the next message mentions.
+// creates the session if there is none yet, takes the tools of MCP servers as they are by now,
+// and loads context files that are new or have changed, and the files that the next message
+// mentions.
 func (c *Chat) Start(ctx context.Context, mentioned ...string) (*agent.Agent, error) {
 	c.home.beforeWriting(ctx)
 	read, err := c.readFiles(ctx, mentioned)
@@ -259,6 +288,9 @@ func (c *Chat) Start(ctx context.Context, mentioned ...string) (*agent.Agent, er
 			return nil, err
 		}
 	}
+	if err := c.takeChangedTools(); err != nil {
+		return nil, err
+	}
 	for _, file := range read {
 		err := retry(c.c.Session, func() error {
 			_, err := files.Add(c.c.Session, file)
@@ -268,7 +300,26 @@ func (c *Chat) Start(ctx context.Context, mentioned ...string) (*agent.Agent, er
 			return nil, err
 		}
 	}
-	return c.agent, nil
+	return c.agent, c.tellMissing(ctx)
+}
+
+// tellMissing says what the model is not going to be sent because it cannot be read, once.
+func (c *Chat) tellMissing(ctx context.Context) error {
+	now, err := c.c.Context(session.ContextOptions{Shared: true})
+	if err != nil {
+		return err
+	}
+	var lost []MissingContent
+	for _, m := range missingIn(now.Problems) {
+		if !slices.Contains(c.told, m) {
+			lost = append(lost, m)
+		}
+	}
+	if len(lost) > 0 {
+		c.told = append(c.told, lost...)
+		c.home.notify(ctx, Notice{Kind: ContentMissing, Session: c.c.ID(), Lost: lost})
+	}
+	return nil
 }
 
 func (c *Chat) create(ctx context.Context) error {
@@ -317,7 +368,7 @@ func (c *Chat) SetModel(name string) error {
 		return err
 	}
 	if c.agent != nil {
-		if err := c.agent.SetModel(next.Model); err != nil {
+		if err := errors.Join(c.agent.SetModel(next.Model), c.counts.follow(next.Model)); err != nil {
 			return err
 		}
 	}
@@ -364,7 +415,7 @@ func (c *Chat) useTools(ctx context.Context, names []string) error {
 			return err
 		}
 	}
-	c.tools = list
+	c.tools, c.named = list, names
 	if c.agent == nil {
 		return nil
 	}
@@ -373,6 +424,24 @@ func (c *Chat) useTools(ctx context.Context, names []string) error {
 		return err
 	}
 	return c.agent.SetSystem(system)
+}
+
+// takeChangedTools gives the model the tools that MCP servers have now, if they are others than
+// before. A turn that is under way keeps those that it began with.
+func (c *Chat) takeChangedTools() error {
+	if c.box == nil || len(c.box.servers) == 0 {
+		return nil
+	}
+	list, err := c.box.tools(c.named)
+	if err != nil {
+		return err
+	}
+	list = append(list, c.hands.Tools...)
+	if agent.SameTools(list, c.tools) {
+		return nil
+	}
+	c.tools = list
+	return c.agent.SetTools(list...)
 }
 
 // Toolbox returns the tools that the model may be given in the chat's directory, and the

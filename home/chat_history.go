@@ -109,7 +109,7 @@ func (c *Chat) offered(id string) (names []string) {
 		return nil
 	}
 	e, err := c.c.Entry(id)
-	if err != nil || e.Custom == nil || e.Custom.CustomType != session.CustomTools {
+	if err != nil || !agent.OfferedHere(c.c.Session, &e) {
 		return nil
 	}
 	list, _ := e.Custom.Data["tools"].([]any)

@@ -45,37 +45,93 @@ type Project struct {
 	Says    []string `json:"says"`
 	Trusted bool     `json:"trusted"`
 
-	digest  string // of the files, and of the one with instructions
+	digest  string // of the settings, and of the file with instructions; "" if there are none
 	values  map[string]string
 	system  string   // the instructions
 	servers []server // of serversFile
+	notes   []note   // for agents
 }
 
 // Project returns what a directory, or the nearest one above it in the same Git repository,
-// says about chats; nil if it says nothing. A directory that is in no repository has only its
-// own files. If a file is wrong, there is an error, and the project that comes with it says
-// whether the directory was trusted before.
+// says about chats, with the notes for agents of all of them; nil if they say nothing. A
+// directory that is in no repository has only its own files. If a file is wrong, there is an
+// error, and the project that comes with it says whether the directory was trusted before.
 func (h *Home) Project(ctx context.Context, dir string) (*Project, error) {
 	root, _ := repositoryOf(dir)
-	for _, dir := range slices.Backward(upTo(dir, root)) {
-		p, wrong := readProject(dir, h.settings.env)
-		if p == nil && wrong == nil {
-			continue
+	dirs := upTo(dir, root)
+	notes := notesIn(dirs, root)
+	var p *Project
+	var wrong error
+	for i := len(dirs) - 1; i >= 0 && p == nil; i-- {
+		if p, wrong = readProject(dirs[i], h.settings.env); wrong != nil {
+			p = &Project{Path: dirs[i]}
 		}
-		trusted, err := h.trusted(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if wrong != nil {
-			return &Project{Path: dir, Trusted: trusted[dir] != ""}, wrong
-		}
-		p.Trusted = trusted[dir] == p.digest
-		return p, nil
 	}
-	return nil, nil
+	if p == nil && len(notes) == 0 {
+		return nil, nil
+	}
+	trusted, err := h.trusted(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if wrong != nil {
+		p.Trusted = trusted[p.Path] != ""
+		return p, wrong
+	}
+	return p.with(notes, trusted), nil
 }
 
-// readProject reads the files of a directory. Without any it returns nil.
+// with adds notes to a project, which may be nil if there are some, and finds out whether all of
+// it is trusted.
+func (p *Project) with(notes []note, trusted map[string]string) *Project {
+	if p == nil {
+		p = &Project{Path: filepath.Dir(notes[len(notes)-1].path)}
+	}
+	p.notes = notes
+	p.Trusted = trusted[p.Path] == p.digest || p.digest == ""
+	for _, n := range notes {
+		name, err := filepath.Rel(p.Path, n.path)
+		if err != nil {
+			name = n.path
+		}
+		name = filepath.ToSlash(name)
+		p.Files = append(p.Files, name)
+		p.Says = append(p.Says, fmt.Sprintf("notes for agents: %s (%d bytes)", name, len(n.text)))
+		p.Trusted = p.Trusted && trusted[n.path] == n.digest()
+	}
+	return p
+}
+
+// note is a file with a project's notes for agents. Whoever wrote it instructs the model.
+type note struct {
+	path string
+	text []byte
+	err  error // why it cannot be read
+}
+
+func (n *note) digest() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%v", n.text, n.err))
+	return hex.EncodeToString(sum[:])
+}
+
+// notesIn returns the notes for agents in directories, which are those from the root of a
+// project down. Without a root there is only one directory.
+func notesIn(dirs []string, root string) (all []note) {
+	for _, dir := range dirs {
+		for _, name := range projectNotes {
+			n := note{path: filepath.Join(dir, name)}
+			n.text, n.err = readInside(cmp.Or(root, dir), n.path)
+			isCopy := len(all) > 0 && n.err == nil && bytes.Equal(n.text, all[len(all)-1].text) // often one is a link to the other
+			if errors.Is(n.err, fs.ErrNotExist) || n.err == nil && !files.IsText(n.text) || isCopy {
+				continue
+			}
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// readProject reads the files of a directory with settings. Without any it returns nil.
 func readProject(dir string, getenv func(string) string) (*Project, error) {
 	p := &Project{Path: dir, values: make(map[string]string)}
 	sum := sha256.New()
@@ -246,7 +302,14 @@ func (h *Home) trusted(ctx context.Context) (trusted map[string]string, _ error)
 // Trust lets a project take effect as it is now: if a file changes, it has to be trusted
 // again.
 func (h *Home) Trust(ctx context.Context, p *Project) error {
-	err := h.changeTrust(ctx, func(trusted map[string]string) { trusted[p.Path] = p.digest })
+	err := h.changeTrust(ctx, func(trusted map[string]string) {
+		if p.digest != "" {
+			trusted[p.Path] = p.digest
+		}
+		for _, n := range p.notes {
+			trusted[n.path] = n.digest()
+		}
+	})
 	p.Trusted = err == nil
 	return err
 }
@@ -255,13 +318,14 @@ func (h *Home) Trust(ctx context.Context, p *Project) error {
 // chats, and returns that directory. If none is trusted, the error is session.ErrNotExist.
 func (h *Home) Untrust(ctx context.Context, dir string) (path string, _ error) {
 	err := h.changeTrust(ctx, func(trusted map[string]string) {
-		for path = dir; trusted[path] == "" && path != filepath.Dir(path); {
+		dirs := trustedDirs(trusted)
+		for path = dir; !slices.Contains(dirs, path) && path != filepath.Dir(path); {
 			path = filepath.Dir(path)
 		}
-		if trusted[path] == "" {
+		if !slices.Contains(dirs, path) {
 			path = ""
 		}
-		delete(trusted, path)
+		maps.DeleteFunc(trusted, func(key, _ string) bool { return trustedDir(key) == path })
 	})
 	if err == nil && path == "" {
 		err = &session.Error{Op: "untrust", Path: dir, Kind: session.ErrNotExist, Err: errors.New("neither it nor a directory above it is trusted")}
@@ -277,15 +341,37 @@ func (h *Home) Trusted(ctx context.Context) ([]*Project, error) {
 		return nil, err
 	}
 	var all []*Project
-	for _, path := range slices.Sorted(maps.Keys(trusted)) {
+	for _, path := range trustedDirs(trusted) {
 		p, err := readProject(path, h.settings.env)
 		if err != nil || p == nil {
 			p = &Project{Path: path}
 		}
-		p.Trusted = trusted[path] == p.digest
+		root, _ := repositoryOf(path)
+		notes := slices.DeleteFunc(notesIn([]string{path}, root), func(n note) bool { return trusted[n.path] == "" })
+		p = p.with(notes, trusted)
+		p.Trusted = p.Trusted && len(p.Files) > 0 && err == nil
 		all = append(all, p)
 	}
 	return all, nil
+}
+
+// trustedDir returns the directory that an entry of the note about trust is for: it names the
+// directory, for its settings, or a file in it with notes for agents.
+func trustedDir(key string) string {
+	if slices.Contains(projectNotes, filepath.Base(key)) {
+		return filepath.Dir(key)
+	}
+	return key
+}
+
+// trustedDirs returns the directories of which something is trusted.
+func trustedDirs(trusted map[string]string) []string {
+	var dirs []string
+	for key := range trusted {
+		dirs = append(dirs, trustedDir(key))
+	}
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
 }
 
 func (h *Home) changeTrust(ctx context.Context, change func(trusted map[string]string)) error {

@@ -50,8 +50,12 @@ func TestALinkOutOfAProjectIsNotRead(t *testing.T) {
 	if err := os.Symlink(outside, link); err != nil {
 		t.Fatal(err)
 	}
-	c := &Chat{dir: dir}
-	if notes := c.projectNotes(""); strings.Contains(notes, "a key") || !strings.Contains(notes, "leads out of the project") || !strings.Contains(notes, "\n\nnotes") {
+	c := &Chat{dir: dir, project: (*Project)(nil).with(notesIn([]string{dir}, ""), nil)}
+	if notes := c.projectNotes(); notes != "" {
+		t.Errorf("nobody trusts it, but the model is told:\n%s", notes)
+	}
+	c.project.Trusted = true
+	if notes := c.projectNotes(); strings.Contains(notes, "a key") || !strings.Contains(notes, "leads out of the project") || !strings.Contains(notes, "\n\nnotes") {
 		t.Errorf("the model is told:\n%s", notes)
 	}
 	if err := os.WriteFile(filepath.Join(dir, projectFile), []byte("system = 'AGENTS.md'\n"), 0o600); err != nil {

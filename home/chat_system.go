@@ -1,9 +1,6 @@
 package home
 
 import (
-	"bytes"
-	"cmp"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -31,7 +28,7 @@ const maxProjectNote = 64 << 10
 
 // Instructions returns the instructions for the model: those of the request, or the file that
 // the settings name. For a model with tools it adds where it works, and the project's notes
-// for agents. "" means that the conversation keeps the instructions that it has.
+// for agents if they are trusted. "" means that the conversation keeps the instructions that it has.
 func (c *Chat) Instructions() (string, error) {
 	text, err := c.ownInstructions()
 	if err != nil || len(c.tools) == 0 {
@@ -52,7 +49,7 @@ func (c *Chat) Instructions() (string, error) {
 	default:
 		fmt.Fprintf(&b, "Git repository: %s\n", root)
 	}
-	return b.String() + c.projectNotes(root), nil
+	return b.String() + c.projectNotes(), nil
 }
 
 // ownInstructions returns the instructions that a person gave.
@@ -84,23 +81,18 @@ func readSystemSetting(v Setting) (string, error) {
 }
 
 // projectNotes returns the notes for agents from the root of the project down to the chat's
-// directory. What cannot be read is left out.
-func (c *Chat) projectNotes(root string) string {
+// directory, if the person trusts it.
+func (c *Chat) projectNotes() string {
+	if c.project == nil || !c.project.Trusted {
+		return ""
+	}
 	var b strings.Builder
-	var last []byte
-	for _, dir := range upTo(c.dir, root) {
-		for _, name := range projectNotes {
-			path := filepath.Join(dir, name)
-			text, err := readInside(cmp.Or(root, c.dir), path)
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				fmt.Fprintf(&b, "\n%s could not be read: %v\n", path, err)
-			}
-			if err != nil || !files.IsText(text) || bytes.Equal(text, last) { // often one is a link to the other
-				continue
-			}
-			last = text
-			fmt.Fprintf(&b, "\nFrom %s:\n\n%s\n", path, strings.TrimSpace(string(text)))
+	for _, n := range c.project.notes {
+		if n.err != nil {
+			fmt.Fprintf(&b, "\n%s could not be read: %v\n", n.path, n.err)
+			continue
 		}
+		fmt.Fprintf(&b, "\nFrom %s:\n\n%s\n", n.path, strings.TrimSpace(string(n.text)))
 	}
 	return b.String()
 }

@@ -154,7 +154,7 @@ func label(c *Conversation, s *session.Session, r LabelRequest) (*LabelResult, e
 	}
 	labels, err := s.Labels()
 	if err != nil {
-		return nil, err
+		return nil, unread("label", c.Handle, err)
 	}
 	result.Label = labels[target]
 	return result, nil
@@ -216,7 +216,7 @@ func revert(c *Conversation, s *session.Session, given string) (*RevertResult, e
 	}
 	reverted, err := s.Entry(result.Entry)
 	if err != nil {
-		return nil, err
+		return nil, unread("revert", c.Handle, err)
 	}
 	result.Target = reverted.Revert.TargetID
 	return result, nil

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coppice-dev/coppice/provider/client"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/window"
@@ -62,10 +61,12 @@ type ContextResult struct {
 	Measured   Measured          `json:"measured"`
 	Compaction string            `json:"compaction,omitempty"` // the one in force
 	LeftOut    []session.LeftOut `json:"left_out"`             // what the path has and the context lacks or changes
-	Window     *window.Report    `json:"window,omitempty"`     // if a window was asked for
-	Entries    []session.Entry   `json:"entries"`              // those of the window, if one was asked for
-	Costs      []window.Cost     `json:"costs"`                // what each of Entries costs
-	Lines      []ContextLine     `json:"lines,omitempty"`      // of a brief result, instead of Entries and Costs
+	// Missing is what would be sent, too, if it could be read.
+	Missing []MissingContent `json:"missing,omitempty"`
+	Window  *window.Report   `json:"window,omitempty"` // if a window was asked for
+	Entries []session.Entry  `json:"entries"`          // those of the window, if one was asked for
+	Costs   []window.Cost    `json:"costs"`            // what each of Entries costs
+	Lines   []ContextLine    `json:"lines,omitempty"`  // of a brief result, instead of Entries and Costs
 	// Edited has the edit of each entry whose content an edit changed.
 	Edited map[string]string `json:"edited,omitempty"`
 }
@@ -104,11 +105,11 @@ func (e *Entries) context(ctx context.Context, r ContextRequest) (*ContextResult
 	if err != nil {
 		return nil, err
 	}
-	result, err := contextOf(c, c.WithContext(ctx), r)
+	result, err := contextOf(c, c.WithContext(ctx), r, e.home.settings)
 	return result, errors.Join(err, c.Close())
 }
 
-func contextOf(c *Conversation, s *session.Session, r ContextRequest) (*ContextResult, error) {
+func contextOf(c *Conversation, s *session.Session, r ContextRequest, settings *Settings) (*ContextResult, error) {
 	leaf, err := s.LeafID(), error(nil)
 	if r.Leaf != "" {
 		if leaf, err = c.Resolve(r.Leaf); err != nil {
@@ -131,15 +132,13 @@ func contextOf(c *Conversation, s *session.Session, r ContextRequest) (*ContextR
 			Tokens: whole.Report.Tokens, Counter: whole.Report.Counter, Counts: orEmpty(whole.Report.Counts),
 			Entries: len(now.Entries), Categories: orEmpty(whole.Report.Categories),
 		},
-		Compaction: now.Compaction, LeftOut: left,
+		Compaction: now.Compaction, LeftOut: left, Missing: missingIn(now.Problems),
 		Entries: orEmpty(now.Entries), Costs: orEmpty(whole.Costs), Edited: now.Edited,
 	}
 	if !c.isAlone() {
 		result.Conversation = c.Chain.ID
 	}
-	if known, ok := client.Known(now.Model); ok {
-		result.Measured.Room = known.Window
-	}
+	result.Measured.Room = settings.family(now.Model).Window
 	if r.Window != nil {
 		view, err := r.Window.view(now)
 		if err != nil {

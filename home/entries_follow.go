@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
@@ -27,10 +26,6 @@ type Arrival struct {
 	Session string        `json:"session"`
 	Entry   session.Entry `json:"entry"`
 }
-
-// pollEvery is how often all sessions are checked for changes. A check costs one stat per
-// session; a watch for each would cost a file handle.
-const pollEvery = 300 * time.Millisecond
 
 // Follow sends the entries that any program appends, until the context ends, which is not
 // an error, or the session is removed. A line that is not an entry is skipped, with a
@@ -79,7 +74,6 @@ func (f *following) one(ctx context.Context, r FollowRequest) (err error) {
 	if err != nil {
 		return err
 	}
-	begun(ctx)
 	if r.After != "" {
 		end, err = f.after(ctx, log, name, end, r.After)
 	}
@@ -93,6 +87,10 @@ func (f *following) one(ctx context.Context, r FollowRequest) (err error) {
 	if err := f.tell(before...); err != nil {
 		return err
 	}
+	if end, err = f.tellLines(ctx, name, log, end); err != nil {
+		return err
+	}
+	begun(ctx)
 	for line, err := range log.Watch(ctx, end) {
 		if err == nil {
 			err = f.tellLine(ctx, name, line)
@@ -185,15 +183,29 @@ func (f *following) fill(ctx context.Context, name string, e session.Entry) sess
 	return whole
 }
 
-// seen is how far a session has been read.
-type seen struct {
-	pos      store.Pos
-	size     int64
-	modified time.Time
+func (f *following) all(ctx context.Context, last int) error {
+	known := make(map[string]store.Pos) // how far each session has been read
+	for name, err := range store.Watch(ctx, f.home.store) {
+		switch {
+		case err != nil && !errors.Is(err, store.ErrUntold):
+			return err
+		case name == "":
+			if err != nil {
+				f.home.notify(ctx, Notice{Kind: ChangesUntold, Error: described(err)})
+			}
+			err = f.beginAll(ctx, known, last)
+		default:
+			known[name], err = f.tellChanged(ctx, name, known[name])
+		}
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func (f *following) all(ctx context.Context, last int) error {
-	known := make(map[string]seen)
+// beginAll finds out where the sessions end, and passes on their last entries.
+func (f *following) beginAll(ctx context.Context, known map[string]store.Pos, last int) error {
 	var latest []store.Stat
 	all, err := store.All(ctx, f.home.store)
 	if err != nil {
@@ -203,28 +215,16 @@ func (f *following) all(ctx context.Context, last int) error {
 		end, err := f.endOf(ctx, l.Name)
 		if err != nil {
 			f.home.notify(ctx, Notice{Kind: SessionUnread, Session: l.Name, Error: described(err)}) // the others can still be followed
-			known[l.Name] = seen{0, l.Size, l.Modified}
 			continue
 		}
-		known[l.Name] = seen{end, l.Size, l.Modified}
+		known[l.Name] = end
 		latest = append(latest, l.Stat)
 	}
-	begun(ctx)
 	if err := f.tellLast(ctx, latest, known, last); err != nil {
 		return err
 	}
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-		if err := f.poll(ctx, known); err != nil {
-			return err
-		}
-	}
+	begun(ctx)
+	return nil
 }
 
 func (f *following) endOf(ctx context.Context, name string) (store.Pos, error) {
@@ -236,34 +236,17 @@ func (f *following) endOf(ctx context.Context, name string) (store.Pos, error) {
 	return end, errors.Join(err, log.Close())
 }
 
-// poll passes on what is new since the last time.
-func (f *following) poll(ctx context.Context, known map[string]seen) error {
-	all, err := store.All(ctx, f.home.store)
-	if err != nil && ctx.Err() == nil {
-		return err
+// tellChanged passes on what is new in a session, and returns how far it was read.
+func (f *following) tellChanged(ctx context.Context, name string, from store.Pos) (store.Pos, error) {
+	end, err := f.tellFrom(ctx, name, from)
+	switch {
+	case f.failed != nil:
+		return end, f.failed
+	case err != nil && !errors.Is(err, session.ErrNotExist) && ctx.Err() == nil: // or it was removed
+		// The others can still be followed; this one is tried again when it changes.
+		f.home.notify(ctx, Notice{Kind: SessionUnread, Session: name, Error: described(err)})
 	}
-	for _, stat := range all {
-		if ctx.Err() != nil {
-			return nil
-		}
-		was, old := known[stat.Name]
-		if old && was.size == stat.Size && was.modified.Equal(stat.Modified) {
-			continue
-		}
-		now := seen{was.pos, stat.Size, stat.Modified}
-		now.pos, err = f.tellFrom(ctx, stat.Name, was.pos)
-		switch {
-		case err == nil || errors.Is(err, session.ErrNotExist): // or it was removed after it was listed
-		case f.failed != nil:
-			return f.failed
-		case ctx.Err() != nil:
-			return nil
-		default: // the others can still be followed; this one is tried again when it changes
-			f.home.notify(ctx, Notice{Kind: SessionUnread, Session: stat.Name, Error: described(err)})
-		}
-		known[stat.Name] = now
-	}
-	return nil
+	return end, nil
 }
 
 // tellFrom passes on the entries of a log from a position on, and returns the log's end.
@@ -273,6 +256,10 @@ func (f *following) tellFrom(ctx context.Context, name string, from store.Pos) (
 		return from, err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
+	return f.tellLines(ctx, name, log, from)
+}
+
+func (f *following) tellLines(ctx context.Context, name string, log store.Log, from store.Pos) (end store.Pos, err error) {
 	end = from
 	for line, err := range log.Forward(ctx, from) {
 		if err == nil {
@@ -288,7 +275,7 @@ func (f *following) tellFrom(ctx context.Context, name string, from store.Pos) (
 
 // tellLast passes on the last entries of all sessions together, in the order in which
 // they were written.
-func (f *following) tellLast(ctx context.Context, stats []store.Stat, known map[string]seen, n int) error {
+func (f *following) tellLast(ctx context.Context, stats []store.Stat, known map[string]store.Pos, n int) error {
 	slices.SortFunc(stats, func(a, b store.Stat) int { return b.Modified.Compare(a.Modified) })
 	var found []Arrival
 	for _, stat := range stats[:min(n, len(stats))] { // the last n entries are in the n most recent sessions
@@ -296,7 +283,7 @@ func (f *following) tellLast(ctx context.Context, stats []store.Stat, known map[
 		if err != nil {
 			return err
 		}
-		some, err := f.lastOf(ctx, log, stat.Name, known[stat.Name].pos, n)
+		some, err := f.lastOf(ctx, log, stat.Name, known[stat.Name], n)
 		if err := errors.Join(err, log.Close()); err != nil {
 			return err
 		}

@@ -205,7 +205,7 @@ type WriteImagesResult struct {
 // WriteImages writes the images of a conversation, on all its branches. It sends every image
 // when it is written. It also sends images that are only linked to, which it does not write.
 func (e *Entries) WriteImages(ctx context.Context, r WriteImagesRequest, send func(ImageResult) error) (_ *WriteImagesResult, err error) {
-	if err := e.home.admit("entries.write_images"); err != nil {
+	if err := e.home.checkOpen("entries.write_images"); err != nil {
 		return nil, err
 	}
 	if !isDir(r.Path) {

@@ -28,6 +28,9 @@ type PathResult struct {
 	Streamed
 	// Working is the program that works on the conversation now, if there is one.
 	Working *lease.Holder `json:"working,omitempty"`
+	// Missing is what should have been sent and cannot be read. The error matches ErrIncomplete
+	// then.
+	Missing []MissingContent `json:"missing,omitempty"`
 }
 
 // Path sends the entries from the root to a leaf, or all entries.
@@ -50,16 +53,20 @@ func (e *Entries) path(ctx context.Context, r PathRequest, send func(session.Ent
 			err = ctx.Err() // entries in memory come without a look at the context
 		}
 		if err == nil {
+			c.lost.look(&entry)
 			err = pass(&sent.Streamed, send, entry)
 		}
 		if err != nil {
 			return sent, err
 		}
 	}
-	if r.At != "" || r.Last != 0 {
-		return sent, nil // only a part was wanted
+	all := r.At == "" && r.Last == 0
+	missing, err := c.missing(all)
+	if err != nil {
+		return sent, err
 	}
-	return sent, c.Intact()
+	sent.Missing = missingIn(missing)
+	return sent, c.Intact(all)
 }
 
 func (c *Conversation) path(r PathRequest) iter.Seq2[session.Entry, error] {
@@ -187,7 +194,7 @@ func (e *Entries) tree(ctx context.Context, r TreeRequest, send func(TreeNode) e
 			}
 		}
 	}
-	return sent, c.Intact()
+	return sent, c.Intact(true)
 }
 
 func newTreeNode(out *render.Outline, n *render.Node, depth int) TreeNode {

@@ -64,7 +64,7 @@ func (h *Home) why(ctx context.Context, c *Conversation, r WhyRequest, last int)
 		}
 		wanted = 0 // requests of other sessions do not count
 	}
-	sent, err := agent.Requests(c.Session, wanted, encoder)
+	sent, err := agent.Requests(c.Session, wanted, h.settings.encoder)
 	for i := range sent {
 		if in := c.SessionOf(sent[i].ID); !r.Link || in == result.Session {
 			result.Requests = append(result.Requests, SentRequest{in, sent[i]})
@@ -78,11 +78,11 @@ func (h *Home) why(ctx context.Context, c *Conversation, r WhyRequest, last int)
 
 // encoder returns a model that encodes a request like the one that a record names, or nil if
 // there is none.
-func encoder(r *agent.Record) provider.Model {
+func (s *Settings) encoder(r *agent.Record) provider.Model {
 	if r.Provider == offline.Name {
 		return &offline.Model{}
 	}
-	o := client.Options{Provider: cmp.Or(r.API, r.Provider), Model: r.Model, Name: r.Provider}
+	o := client.Options{Provider: cmp.Or(r.API, r.Provider), Model: r.Model, Name: r.Provider, Families: s.families()}
 	if r.Provider == openAIChat { // a server of the user's own: see openAIChat
 		o.BaseURL = "http://localhost"
 	}

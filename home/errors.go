@@ -34,6 +34,7 @@ const (
 	KindInterrupted Kind = "interrupted" // the caller no longer waits for the answer
 	KindForbidden   Kind = "forbidden"   // the caller, or this program, may not do this
 	KindNoSpace     Kind = "no_space"    // the disk is full; try again when there is room
+	KindUnknown     Kind = "unknown"     // it may have been done or not; look before you try again
 
 	KindUnauthorized Kind = "unauthorized" // the server wants a token that it knows
 
@@ -65,6 +66,8 @@ func KindOf(err error) Kind {
 		return ""
 	case isSent:
 		return sent.Kind
+	case errors.Is(err, session.ErrUnknown): // whatever caused it: most kinds mean that nothing was written
+		return KindUnknown
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return KindInterrupted
 	case errors.Is(err, remote.ErrUnauthorized):
@@ -105,6 +108,18 @@ func KindOf(err error) Kind {
 		return KindForbidden
 	}
 	return KindError
+}
+
+// unread is the error of an operation that has written and then cannot read what it is to answer.
+// Whatever the reason is, the operation was not refused: asked again, it would be done twice.
+func unread(op, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &session.Error{
+		Op: op, Name: name, Kind: session.ErrUnknown, Err: fmt.Errorf("it was written and could not be read back: %v", err),
+		Hint: "look whether it is there before you try again",
+	}
 }
 
 // HintOf returns what the reader of an error can do about it, or "".

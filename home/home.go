@@ -35,8 +35,6 @@ type Home struct {
 	own      store.Store // nil unless the home is on another machine
 	turns    *turnTable
 	keeper   *keeper
-	whole    *Home // the home that this one is a part of, or nil: see Limited
-	limit    Limit // of the part
 	// crowded means that a full home takes no more sessions, whatever the settings say.
 	crowded bool
 	// guarded is reloaded by every operation that writes, because this process or another
@@ -47,10 +45,9 @@ type Home struct {
 	opening gate.Mutex
 	ixTemp  *temporary // guarded by opening: deleted in Close
 
-	mu       sync.Mutex   // guards what follows; never held while waiting for anything
-	ix       *index.Index // nil until it is needed
-	ixUnused bool         // ix is in a temporary place because nothing had been written to the home yet
-	parts    map[Limit]*Home
+	mu       sync.Mutex     // guards what follows; never held while waiting for anything
+	ix       *index.Index   // nil until it is needed
+	ixUnused bool           // ix is in a temporary place because nothing had been written to the home yet
 	retired  []*index.Index // previous values of ix, which other goroutines may still be using
 	closed   bool
 }
@@ -168,16 +165,9 @@ func (h *Home) group() {
 // Close ends the turns that run, and releases the home. Operations get store.ErrClosed from then
 // on. Conversations that are still open stay usable.
 func (h *Home) Close() error {
-	if h.whole != nil {
-		return nil // that one closes it
-	}
 	h.turns.close()
 	h.keeper.close()
-	errs := []error{h.closeIndex()} // first, so that no part is added
-	for _, part := range h.limitedParts() {
-		part.turns.close()
-		errs = append(errs, part.closeIndex())
-	}
+	errs := []error{h.closeIndex()}
 	if h.own != nil {
 		errs = append(errs, h.own.Close())
 	}
@@ -185,22 +175,14 @@ func (h *Home) Close() error {
 }
 
 func (h *Home) isClosed() bool {
-	if h.whole != nil {
-		return h.whole.isClosed()
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.closed
 }
 
 // Dir returns where the home is: its directory, "mem:" if it is in memory, or the address of its
-// store if it is on another machine. For a limited home it returns the limit.
-func (h *Home) Dir() string {
-	if h.whole != nil {
-		return h.limit.String()
-	}
-	return h.store.Where()
-}
+// store if it is on another machine.
+func (h *Home) Dir() string { return h.store.Where() }
 
 // Store returns the store with the home's sessions, for programs that use package session
 // directly.
@@ -220,7 +202,7 @@ type guarded struct {
 func (h *Home) loadGuard(ctx context.Context) {
 	// If the guard cannot be loaded, no caller can write, so loading must not end with the
 	// context of one caller.
-	guard, err := clean.LoadGuard(context.WithoutCancel(ctx), h.real())
+	guard, err := clean.LoadGuard(context.WithoutCancel(ctx), h.store)
 	h.guarded.Store(&guarded{guard, err})
 }
 
@@ -271,10 +253,6 @@ func (h *Home) clean(ctx context.Context, e *session.Entry) error {
 // in the home, and a copy or a compaction would spread them.
 func (h *Home) beforeWriting(ctx context.Context) {
 	defer h.loadGuard(ctx)
-	if h.whole != nil {
-		h.whole.beforeWriting(quiet(ctx))
-		return
-	}
 	unfinished, err := clean.Unfinished(ctx, h.store)
 	if err != nil || !unfinished || h.remote != nil { // the other machine finishes its own redactions
 		return // the operation itself will report what is wrong with the store

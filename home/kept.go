@@ -30,13 +30,13 @@ const (
 // keptOpen is a session that stays open.
 type keptOpen struct {
 	*session.Session
-	key    string
+	name   string
 	size   atomic.Int64
 	broken atomic.Bool
 	ctx    context.Context // of the update that runs, of which there is one at a time
 }
 
-// keeper keeps sessions open for a home and its parts.
+// keeper keeps sessions open for a home.
 type keeper struct {
 	pool  *pool.Pool[*keptOpen]
 	views *pool.Pool[*viewed]
@@ -60,10 +60,10 @@ func newKeeper() *keeper {
 }
 
 // findKept is find for an operation that only makes updates. The name of a session that is open
-// need not be looked up; in a part of a home, looking it up decides whether it is inside.
+// need not be looked up.
 func (h *Home) findKept(ctx context.Context, given string) (alone *Conversation, chain session.Linked, err error) {
 	open := func(name string) (*Conversation, error) { return h.openKept(ctx, name) }
-	if h.whole == nil && h.keeper.pool.Has(h.keptKey(given)) {
+	if h.keeper.pool.Has(given) {
 		if alone, chain, err = h.chainBy(ctx, given, open); !errors.Is(err, session.ErrNotExist) {
 			return alone, chain, err
 		}
@@ -71,15 +71,13 @@ func (h *Home) findKept(ctx context.Context, given string) (alone *Conversation,
 	return h.findBy(ctx, given, open)
 }
 
-func (h *Home) keptKey(name string) string { return h.limit.String() + "\n" + name }
-
 // openKept opens a session for updates; nothing else may be written to it. Close leaves it open
 // for the next one.
 func (h *Home) openKept(ctx context.Context, name string) (*Conversation, error) {
-	fresh, key := false, h.keptKey(name)
-	k, err := h.keeper.pool.Get(ctx, key, func() (*keptOpen, error) {
+	fresh := false
+	k, err := h.keeper.pool.Get(ctx, name, func() (*keptOpen, error) {
 		fresh = true
-		return h.newKept(ctx, key, name)
+		return h.newKept(ctx, name)
 	})
 	if err != nil {
 		return nil, err
@@ -94,11 +92,11 @@ func (h *Home) openKept(ctx context.Context, name string) (*Conversation, error)
 		}
 		return h.openSession(ctx, name, session.Linked{})
 	}
-	return &Conversation{Session: k.Session, Handle: name, home: h, kept: k}, nil
+	return &Conversation{Session: k.Session, Handle: name, home: h, kept: k, lost: &losses{}}, nil
 }
 
-func (h *Home) newKept(ctx context.Context, key, name string) (*keptOpen, error) {
-	k := &keptOpen{key: key}
+func (h *Home) newKept(ctx context.Context, name string) (*keptOpen, error) {
+	k := &keptOpen{name: name}
 	opts := h.sessionOptions(ctx)
 	opts.Clean = func(e *session.Entry) error { return h.clean(k.ctx, e) }
 	var err error
@@ -138,7 +136,7 @@ func (k *keptOpen) release(kr *keeper) {
 	if k.broken.Load() {
 		_ = k.Close() // the error that broke it says more
 	}
-	kr.pool.Release(k.key, k)
+	kr.pool.Release(k.name, k)
 }
 
 // sweepLater closes what is not in use, in a while.

@@ -17,14 +17,15 @@ type Notice struct {
 	// Error is why, in the notices whose comment says so.
 	Error *ErrorInfo `json:"error,omitempty"`
 
-	Path    string          `json:"path,omitempty"`
-	Missing string          `json:"missing,omitempty"` // a session that does not exist
-	Session string          `json:"session,omitempty"`
-	Offset  int64           `json:"offset,omitempty"` // in bytes
-	Active  time.Time       `json:"active,omitzero"`  // when the session was last active
-	Max     int             `json:"max,omitempty"`    // how many sessions the home may have
-	Finding *redact.Finding `json:"finding,omitempty"`
-	Receipt *clean.Receipt  `json:"receipt,omitempty"`
+	Path    string           `json:"path,omitempty"`
+	Missing string           `json:"missing,omitempty"` // a session that does not exist
+	Session string           `json:"session,omitempty"`
+	Offset  int64            `json:"offset,omitempty"` // in bytes
+	Active  time.Time        `json:"active,omitzero"`  // when the session was last active
+	Max     int              `json:"max,omitempty"`    // how many sessions the home may have
+	Finding *redact.Finding  `json:"finding,omitempty"`
+	Receipt *clean.Receipt   `json:"receipt,omitempty"`
+	Lost    []MissingContent `json:"lost,omitempty"`
 
 	Server    string          `json:"server,omitempty"` // an MCP server
 	Provider  string          `json:"provider,omitempty"`
@@ -49,6 +50,9 @@ const (
 	// SessionUnread says that Session could not be read, and why. It is missing from every
 	// list, search and sum.
 	SessionUnread NoticeKind = "session_unread"
+	// ChangesUntold says that nobody tells of changes in the home, and why. They are looked for
+	// from time to time, and may be noticed late.
+	ChangesUntold NoticeKind = "changes_untold"
 	// LineSkipped says that the line of Session at Offset is not an entry.
 	LineSkipped NoticeKind = "line_skipped"
 	// ConnectionLost says that the server cannot be reached, and why. What is followed
@@ -63,6 +67,9 @@ const (
 	// SessionMissing says that Session, which is part of the conversation that was opened,
 	// does not exist.
 	SessionMissing NoticeKind = "session_missing"
+	// ContentMissing says that a model is going to be asked about the conversation Session
+	// without what cannot be read of it, Lost.
+	ContentMissing NoticeKind = "content_missing"
 	// ContinuedElsewhere says that the session that continued the conversation is Missing,
 	// so a new one, Session, was created that continues it instead.
 	ContinuedElsewhere NoticeKind = "continued_elsewhere"
@@ -95,8 +102,8 @@ func WithProgress(ctx context.Context, progress func(doing string, done, total i
 	return context.WithValue(ctx, progressKey{}, progress)
 }
 
-// WithBegun returns a context with which Follow calls begun once it listens: it misses nothing
-// that is appended after that.
+// WithBegun returns a context with which Follow calls begun once it listens: it has sent what was
+// asked for of the past, and misses nothing that is appended after that.
 func WithBegun(ctx context.Context, begun func()) context.Context {
 	return context.WithValue(ctx, begunKey{}, begun)
 }

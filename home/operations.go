@@ -156,6 +156,7 @@ func listOperations() []*Operation {
 
 		stream(Read, "entries.path", "GET /v1/sessions/{session}/entries", "Read the entries from the root to a leaf, or all of them.", entries, (*Entries).Path),
 		unary(Write, "entries.append", "POST /v1/sessions/{session}/entries", "Append an entry.", entries, (*Entries).Append),
+		unary(Write, "entries.note", "POST /v1/sessions/{session}/notes", "Leave a note that is not the user's message.", entries, (*Entries).Note),
 		unary(Read, "entries.raw", "GET /v1/sessions/{session}/entries/{entry}/raw", "Return the bytes from which an entry was imported.", entries, (*Entries).Raw),
 		unary(Write, "entries.label", "PUT /v1/sessions/{session}/entries/{entry}/label", "Label an entry.", entries, (*Entries).Label),
 		unary(Read, "entries.context", "POST /v1/sessions/{session}/context", "Build what would be sent to a model.", entries, (*Entries).Context),

@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
+	"github.com/coppice-dev/coppice/store/vfs"
 	"github.com/coppice-dev/coppice/window"
 )
 
@@ -36,6 +37,8 @@ type Parts struct {
 	HTML func(ctx context.Context, w io.Writer, c render.Conversation, leaf string, look func(*session.Entry)) error
 	// Markdown writes the path to leaf.
 	Markdown func(ctx context.Context, w io.Writer, c render.Conversation, leaf string) error
+	// Notices tells of changes in directories, so that nobody has to look for them.
+	Notices vfs.Notifier
 	// Connect starts an MCP server, or connects with it.
 	Connect func(ctx context.Context, s ToolServer) (Tools, error)
 }
@@ -100,6 +103,9 @@ func Register(p Parts) {
 	}
 	if p.Markdown != nil {
 		parts.Markdown = p.Markdown
+	}
+	if p.Notices != nil {
+		parts.Notices = p.Notices
 	}
 	if p.Connect != nil {
 		parts.Connect = p.Connect

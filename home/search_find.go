@@ -75,7 +75,7 @@ func (h *Hit) Name() string {
 type FindResult struct {
 	Hits    []Hit `json:"hits"`
 	Matches int   `json:"matches"` // how many were ranked; what a fork repeats counts once
-	Bounded bool  `json:"bounded"` // there are more, which are older than those
+	Bounded bool  `json:"bounded"` // only a part was looked at, the newest: there may be more, which are older
 	// Across is set if no text has all that was asked for: then each conversation has it in
 	// several texts, and these are the hits.
 	Across bool `json:"across,omitempty"`

@@ -30,35 +30,18 @@ import (
 
 // index returns the index, brought up to date. It stays open until the home is closed.
 func (h *Home) index(ctx context.Context) (*index.Index, error) {
-	return h.heldIndex(ctx, h.caughtUpIndex)
-}
-
-// exactIndex is index, but fails if the index cannot be brought up to date: what it says
-// decides who may see what.
-func (h *Home) exactIndex(ctx context.Context) (*index.Index, error) {
-	return h.heldIndex(ctx, func(ctx context.Context) (*index.Index, error) { return h.indexBy(ctx, (*index.Index).CatchUp) })
-}
-
-// heldIndex returns the index that an operation has brought up to date before, or else what
-// bring returns.
-func (h *Home) heldIndex(ctx context.Context, bring func(context.Context) (*index.Index, error)) (*index.Index, error) {
-	held := h.held(ctx)
+	held, _ := ctx.Value(caughtUp{h}).(*atomic.Pointer[index.Index])
 	if held == nil {
-		return bring(ctx)
+		return h.caughtUpIndex(ctx)
 	}
 	if ix := held.Load(); ix != nil {
 		return ix, nil
 	}
-	ix, err := bring(ctx)
+	ix, err := h.caughtUpIndex(ctx)
 	if err == nil {
 		held.Store(ix)
 	}
 	return ix, err
-}
-
-func (h *Home) held(ctx context.Context) *atomic.Pointer[index.Index] {
-	held, _ := ctx.Value(caughtUp{h}).(*atomic.Pointer[index.Index])
-	return held
 }
 
 // catchUpOnce returns a context for an operation that needs the index in several places,
@@ -194,7 +177,7 @@ func (h *Home) indexPath() string {
 	if dir, ok := store.As[store.Directory](h.store); ok {
 		return dir.IndexPath()
 	}
-	if h.kind.room != nil && h.whole == nil { // a part of a home must not find the index of the whole
+	if h.kind.room != nil {
 		return h.cachedIndexPath(h.store.Where())
 	}
 	return ""
@@ -305,7 +288,7 @@ func readPrices(path string) (*index.Prices, error) {
 
 // bringUp brings an index up to date.
 func (h *Home) bringUp(ctx context.Context, ix *index.Index, how indexing) error {
-	report, err := how(ix, h.asOne(ctx), h.progress(ctx, "indexing"))
+	report, err := how(ix, ctx, h.progress(ctx, "indexing"))
 	for _, unread := range report.Unread {
 		h.notify(ctx, Notice{Kind: SessionUnread, Session: unread.Name, Error: described(unread.Err)})
 	}
@@ -371,13 +354,6 @@ func (h *Home) dropIndexes(ctx context.Context) (had []string, err error) {
 	cached, err := h.cachedIndexes()
 	if err != nil {
 		return nil, err
-	}
-	for _, part := range h.limitedParts() {
-		for _, ix := range part.openIndexes() {
-			if err := ix.Discard(ctx); err != nil {
-				return nil, err
-			}
-		}
 	}
 	if ix, _, err := h.currentIndex(); h.kind.room != nil && ix == nil && err == nil {
 		if ix, err = h.openIndex(ctx, false); err != nil { // others may be using the one in the database

@@ -9,7 +9,6 @@ import (
 
 	"github.com/coppice-dev/coppice/agent"
 	"github.com/coppice-dev/coppice/index"
-	"github.com/coppice-dev/coppice/provider/client"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/session/files"
@@ -126,6 +125,7 @@ func (card *Card) read(ctx context.Context, h *Home, c *Conversation) error {
 		return err
 	}
 	card.tell(end)
+	card.Window = int64(h.settings.family(card.Model).Window)
 	if card.First, err = firstAsked(ctx, h.store, c); err != nil {
 		return err
 	}
@@ -134,6 +134,11 @@ func (card *Card) read(ctx context.Context, h *Home, c *Conversation) error {
 		card.Unfinished = false
 	}
 	return err
+}
+
+// quiet returns a context without notices.
+func quiet(ctx context.Context) context.Context {
+	return WithProgress(WithNotify(ctx, func(Notice) {}), func(string, int64, int64) {})
 }
 
 // openListed opens a conversation that the index has. The index knows whether it has several
@@ -233,8 +238,7 @@ func useOf(ref session.Ref, end []session.Entry) *session.ToolUseContent {
 
 func (card *Card) tellAnswer(e *session.Entry) {
 	if e.Message.Model != "" && e.Message.Model != card.Model {
-		known, _ := client.Known(e.Message.Model)
-		card.Model, card.Window = e.Message.Model, int64(known.Window)
+		card.Model = e.Message.Model
 	}
 	var texts []string
 	for i := range e.Message.Content {

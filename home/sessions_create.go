@@ -193,7 +193,7 @@ func rename(c *Conversation, name string, with ...session.Entry) (*RenameResult,
 		return nil, err
 	}
 	name, err = c.Name()
-	return &RenameResult{Session: c.Handle, Entry: entry, Name: name, Was: was}, err
+	return &RenameResult{Session: c.Handle, Entry: entry, Name: name, Was: was}, unread("rename", c.Handle, err)
 }
 
 // autoRename lets a model choose a name from all of a conversation. The name goes to the last

@@ -25,6 +25,8 @@ type Conversation struct {
 	// Chain lists its sessions. It is empty if Link was asked for.
 	Chain session.Linked
 
+	lost *losses // what could not be read of what was shown
+
 	home *Home
 	kept *keptOpen // which it is, if it stays open after Close: see openKept
 }
@@ -65,7 +67,7 @@ func (h *Home) Conversation(ctx context.Context, r OpenRequest) (*Conversation, 
 	if err != nil {
 		return nil, err
 	}
-	return &Conversation{Session: whole, Handle: chain.ID, Chain: chain, home: h}, nil
+	return &Conversation{Session: whole, Handle: chain.ID, Chain: chain, home: h, lost: &losses{}}, nil
 }
 
 // openFor is Conversation for a single operation: everything that it reads or writes ends when ctx
@@ -84,7 +86,7 @@ func (h *Home) openSession(ctx context.Context, name string, chain session.Linke
 	if err != nil {
 		return nil, err
 	}
-	return &Conversation{Session: s, Handle: name, Chain: chain, home: h}, nil
+	return &Conversation{Session: s, Handle: name, Chain: chain, home: h, lost: &losses{}}, nil
 }
 
 // isAlone reports whether the conversation is a single session.
@@ -95,15 +97,15 @@ func isAlone(c session.Linked) bool { return len(c.Links) <= 1 && len(c.Missing)
 // last returns the name of the last session of the conversation.
 func last(c session.Linked) string { return c.Links[len(c.Links)-1] }
 
-// Intact returns an error, which matches ErrIncomplete, if entries of the conversation cannot
-// be read. Reading it shows the others.
-func (c *Conversation) Intact() error {
-	damage, err := session.Damage(c.Session)
-	if err != nil || len(damage) == 0 {
+// Intact returns an error, which matches ErrIncomplete, if something cannot be read of what was
+// shown of the conversation or, with all, of the whole log. Reading it shows the rest.
+func (c *Conversation) Intact(all bool) error {
+	missing, err := c.missing(all)
+	if err != nil || len(missing) == 0 {
 		return err
 	}
 	return &session.Error{
-		Op: "read", Name: c.Handle, Err: fmt.Errorf("%w: %s", ErrIncomplete, listProblems(damage)),
+		Op: "read", Name: c.Handle, Err: fmt.Errorf("%w: %s", ErrIncomplete, listProblems(missing)),
 		Hint: "check the session, and repair it",
 	}
 }

@@ -62,7 +62,7 @@ func (s *Settings) Programs() *ProgramsResult {
 // Programs returns what other programs keep on this machine, and how much of it an
 // import would read.
 func (t *Transfer) Programs(ctx context.Context) (*ProgramsResult, error) {
-	if err := t.home.admit("transfer.programs"); err != nil {
+	if err := t.home.checkOpen("transfer.programs"); err != nil {
 		return nil, err
 	}
 	ledger := transcript.LedgerOf(t.home.store)

@@ -75,9 +75,10 @@ func (s *Sessions) tag(ctx context.Context, r TagRequest) (*TagResult, error) {
 	}
 	add = slices.DeleteFunc(add, func(tag string) bool { return slices.Contains(remove, tag) })
 	result := &TagResult{Session: name}
-	result.Entry, err = changeTags(links, add, remove)
-	if err == nil {
-		result.Tags, err = tagsOf(links)
+	if result.Entry, err = changeTags(links, add, remove); err == nil {
+		if result.Tags, err = tagsOf(links); result.Entry != "" {
+			err = unread("tag", name, err)
+		}
 	}
 	return result, errors.Join(plainly("tag", name, err), closeAll(links))
 }

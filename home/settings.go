@@ -43,6 +43,8 @@ type Settings struct {
 	home   string              // where it is; values may have less, for showing
 	model  held                // as it is used; likewise
 	getenv func(string) string // says where keys, directories and other programs' files are
+	// refused is what models turned out not to take, as long as the program runs.
+	refused *client.Refusals
 }
 
 // The keys of the settings, as the configuration file has them.
@@ -73,6 +75,8 @@ const (
 	SettingAllow = "allow"
 	SettingDeny  = "deny"
 	SettingMCP   = "mcp"
+	// SettingModels is a list of lines that say what models take: see provider.ParseFamilies.
+	SettingModels = "models"
 )
 
 // The values of when_full.
@@ -153,12 +157,18 @@ var rules = []rule{
 	{SettingAllow, "", "", "rules such as read or bash(go test *)", anything, true},
 	{SettingDeny, "", "", "rules such as read or bash(go test *)", anything, true},
 	{SettingMCP, "", "", "commands or addresses of MCP servers", anything, true},
+	{SettingModels, "", "", `lines such as "my-model like=gpt-5 window=131072"`, isFamilies, true},
 }
 
 // isWindow refuses windows that are too small for any conversation: they are mistakes.
 func isWindow(v string) bool { return atLeast(0)(v) && (!atLeast(1)(v) || atLeast(1000)(v)) }
 
 func anything(string) bool { return true }
+
+func isFamilies(v string) bool {
+	_, err := provider.ParseFamilies(lines(v))
+	return err == nil
+}
 
 func isBaseURL(v string) bool { return v == "" || client.CheckBaseURL(v) == nil }
 
@@ -188,7 +198,7 @@ func isSync(v string) bool {
 // default. If one is wrong, LoadSettings returns an error and settings on which only Path and
 // Set work, to correct it.
 func LoadSettings(getenv func(string) string, given ...Setting) (*Settings, error) {
-	s := &Settings{values: make(map[string]Setting), getenv: getenv}
+	s := &Settings{values: make(map[string]Setting), getenv: getenv, refused: &client.Refusals{}}
 	s.cache = under(s.xdg("XDG_CACHE_HOME", ".cache"), "coppice")
 	if s.path = getenv("COPPICE_CONFIG"); s.path == "" {
 		s.path = under(s.xdg("XDG_CONFIG_HOME", ".config"), "coppice", "config.toml")

@@ -226,12 +226,24 @@ func (s *Settings) build(h held) (provider.Model, error) {
 	}
 	found, err := client.New(client.Options{
 		Provider: name.Value, Model: model.Value, BaseURL: h[SettingBaseURL].Value,
-		Key: key, Window: h.window(),
+		Key: key, Window: h.window(), Families: s.families(), Refusals: s.refused,
 	})
 	if err != nil {
 		return nil, plainly("find model", model.Value, err)
 	}
 	return found, nil
+}
+
+// families returns what the settings say about models.
+func (s *Settings) families() []provider.Family {
+	own, _ := provider.ParseFamilies(s.list(SettingModels)) // the rule has checked them
+	return own
+}
+
+// family returns what is known about a model.
+func (s *Settings) family(model string) provider.Family {
+	f, _ := provider.FamilyOf(model, s.families()...)
+	return f
 }
 
 func (s *Settings) offline(h held) *offline.Model {

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/coppice-dev/coppice/index"
-	"github.com/coppice-dev/coppice/provider/client"
 	"github.com/coppice-dev/coppice/provider/offline"
 )
 
@@ -100,9 +99,8 @@ func (s *Settings) knownModel(h held, prices *index.Prices) KnownModel {
 		m.Window, m.Thinks = s.offline(h).Info().Window, true
 		return m
 	}
-	if known, ok := client.Known(m.Model); ok {
-		m.Window, m.MaxOutput, m.Thinks = known.Window, known.MaxOutput, known.Thinks
-	}
+	known := s.family(m.Model)
+	m.Window, m.MaxOutput, m.Thinks = known.Window, known.MaxOutput, known.Thinks()
 	if own := h.window(); own > 0 {
 		m.Window = own
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/file"
 	"github.com/coppice-dev/coppice/store/memory"
+	"github.com/coppice-dev/coppice/store/vfs"
 	"github.com/coppice-dev/coppice/upkeep"
 )
 
@@ -143,7 +144,7 @@ func openFilesLazily(h *Home) (store.Store, error) {
 // fileOptions returns the settings that apply to a store of files.
 func (h *Home) fileOptions() *file.Options {
 	limits := h.settings.limits()
-	opts := &file.Options{MaxLine: limits.Entry, MaxLog: limits.Log, MaxLogs: limits.Logs, MakeRoom: h.makeRoom()}
+	opts := &file.Options{FS: vfs.OS{KeepOwner: true, Notices: parts.Notices}, MaxLine: limits.Entry, MaxLog: limits.Log, MaxLogs: limits.Logs, MakeRoom: h.makeRoom()}
 	switch sync := h.settings.Get(SettingSync).Value; sync {
 	case "always":
 		opts.Sync = file.Always

@@ -117,13 +117,6 @@ type ExportResult struct {
 	Missing []MissingContent `json:"missing,omitempty"`
 }
 
-// MissingContent is content that cannot be read.
-type MissingContent struct {
-	Entry string `json:"entry"`
-	Blob  string `json:"blob,omitempty"` // "" if the entry itself cannot be read
-	Why   string `json:"why,omitempty"`  // what is wrong with the log there, if it is that
-}
-
 // ExportLoss is what a format cannot hold.
 type ExportLoss struct {
 	What string `json:"what"`
@@ -278,7 +271,7 @@ type ExportAllResult struct {
 // context ends, ExportAll returns its error together with what was done until then. It sends
 // what became of each.
 func (t *Transfer) ExportAll(ctx context.Context, r ExportAllRequest, send func(ExportEvent) error) (*ExportAllResult, error) {
-	if err := t.home.admit("transfer.export_all"); err != nil {
+	if err := t.home.checkOpen("transfer.export_all"); err != nil {
 		return nil, err
 	}
 	result := &ExportAllResult{}

@@ -68,7 +68,7 @@ var ErrNoFormat = bulk.ErrNoFormat
 // returns the context's error together with what was done until then. Files that could
 // not be read are not an error: see ImportResult.IsPartial.
 func (t *Transfer) Import(ctx context.Context, r ImportRequest, in io.Reader, send func(ImportEvent) error) (*ImportResult, error) {
-	if err := t.home.admit("transfer.import"); err != nil {
+	if err := t.home.checkOpen("transfer.import"); err != nil {
 		return nil, err
 	}
 	h := t.home
@@ -161,6 +161,8 @@ func (t *Transfer) importWith(ctx context.Context, st store.Store, r ImportReque
 				h.notify(ctx, Notice{Kind: IndexBehind, Error: described(err)})
 			}
 		}
+		req.Notices = parts.Notices
+		req.Untold = func(why error) { h.notify(ctx, Notice{Kind: ChangesUntold, Error: described(why)}) }
 		return bulk.Watch(ctx, im, req, time.Duration(r.Watch), sources, added)
 	}
 	var err error

@@ -244,6 +244,7 @@ func (h *Home) copyOwn(ctx context.Context, from *ownFile, blobs func(store.Ref)
 	entries := func(yield func(session.Entry, error) bool) {
 		for e, err := range eachPeeked(ctx, from.Session) {
 			if err == nil {
+				e = e.Unsigned() // what waits in the file, or was allowed in it, is history here
 				lost = append(lost, e.FillFrom(blobs)...)
 			}
 			if !yield(e, err) {
@@ -360,6 +361,7 @@ func digests(ctx context.Context, s *session.Session) (map[string][sha256.Size]b
 		if e.Type == session.TypeLeaf || e.Type == session.TypeGap {
 			continue
 		}
+		e = e.Unsigned()
 		s.Fill(&e) // if something is missing, it is not the same
 		line, err := e.MarshalJSON()
 		if err != nil {

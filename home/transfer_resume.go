@@ -57,7 +57,7 @@ func (r *ResumeResult) Line() string {
 //
 // A conversation that no other program has held continues here: see Home.Chat.
 func (t *Transfer) Resume(ctx context.Context, r ResumeRequest) (*ResumeResult, error) {
-	if err := t.home.admit("transfer.resume"); err != nil {
+	if err := t.home.checkOpen("transfer.resume"); err != nil {
 		return nil, err
 	}
 	c, err := t.home.openFor(ctx, OpenRequest{Session: r.Session})

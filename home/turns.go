@@ -372,7 +372,7 @@ func (t *Turns) status(ctx context.Context, r SessionRequest) (*TurnStatus, erro
 				return err
 			}
 		}
-		s.Queued, err = a.Session().Queued()
+		s.Queued, err = a.Queued()
 		return err
 	}
 	err := t.home.read(ctx, OpenRequest{Session: r.Session}, func(c *Conversation) error {

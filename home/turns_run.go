@@ -311,8 +311,8 @@ func (c *Chat) facts() *TurnFacts {
 	for i := range c.tools {
 		facts.Tools = append(facts.Tools, c.tools[i].Name)
 	}
-	if c.project != nil && !c.project.Trusted {
-		facts.Untrusted = c.project
+	if p := c.Project(); p != nil && !p.Trusted {
+		facts.Untrusted = p
 	}
 	return facts
 }

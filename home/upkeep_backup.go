@@ -52,7 +52,7 @@ type BackupFault struct {
 // be rebuilt, and the settings, which are the user's. Others may write while it runs. If
 // anything interrupts it, an older backup stays whole.
 func (u *Upkeep) Backup(ctx context.Context, r BackupRequest) (*BackupResult, error) {
-	if err := u.home.admit("upkeep.backup"); err != nil {
+	if err := u.home.checkOpen("upkeep.backup"); err != nil {
 		return nil, err
 	}
 	u.home.beforeWriting(ctx) // a backup would copy secrets that an unfinished redaction left

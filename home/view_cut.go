@@ -144,6 +144,8 @@ func (s *shortening) value(v any) any {
 			short = append(short, s.value(v[i]))
 		}
 		return short
+	case json.RawMessage: // a large one, which was not decoded
+		return s.text(string(v))
 	}
 	return v
 }

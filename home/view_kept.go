@@ -71,6 +71,7 @@ func (h *Home) look(ctx context.Context, r OpenRequest, do func(v *viewed, drawn
 func (h *Home) read(ctx context.Context, r OpenRequest, do func(c *Conversation) error) error {
 	return h.view(ctx, r, func(v *viewed) error {
 		c := *v.Conversation
+		c.lost = &losses{}
 		c.Session = v.WithContext(ctx)
 		if err := v.catchUp(ctx, c.Session); err != nil {
 			return err
@@ -81,7 +82,7 @@ func (h *Home) read(ctx context.Context, r OpenRequest, do func(c *Conversation)
 
 // view calls use with a conversation that stays open. If it was replaced, it is opened again.
 func (h *Home) view(ctx context.Context, r OpenRequest, use func(v *viewed) error) error {
-	// What is open is looked up, too: it may have been removed, or may have left a part of the home.
+	// What is open is looked up, too: it may have been removed.
 	resolve := h.resolveConversation
 	if r.Link {
 		resolve = h.resolve
@@ -110,7 +111,7 @@ func (h *Home) view(ctx context.Context, r OpenRequest, use func(v *viewed) erro
 }
 
 func (h *Home) viewKey(r OpenRequest) string {
-	key := h.keptKey(r.Session)
+	key := r.Session
 	if r.Link {
 		key += "\nlink"
 	}

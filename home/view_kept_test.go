@@ -80,34 +80,6 @@ func TestWhatIsRemovedIsNotLookedAt(t *testing.T) {
 	}
 }
 
-// TestALimitHoldsForWhatStaysOpen: a conversation that leaves the part of a home that a caller may
-// see is gone for them, even if they looked at it a moment ago.
-func TestALimitHoldsForWhatStaysOpen(t *testing.T) {
-	t.Parallel()
-	h := newHouseInFiles(t).Home
-	part := must[*home.Home](t)(h.Limited(home.Limit{Tag: "share"}))
-	inside, _ := begin(t, part, "one")
-	outside, _ := begin(t, h, "two")
-	looks := map[string]func(id string) error{
-		"rows": func(id string) error { return errorOf(part.Entries.Rows(t.Context(), home.RowsRequest{Session: id})) },
-		"map":  func(id string) error { return errorOf(part.Entries.Map(t.Context(), home.MapRequest{Session: id})) },
-		"seek": func(id string) error {
-			return errorOf(part.Entries.Seek(t.Context(), home.SeekRequest{Session: id, Text: "o"}))
-		},
-	}
-	rowsOf(t, h, home.RowsRequest{Session: outside})
-	for name, look := range looks {
-		if err := look(inside); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		wantKind(t, look(outside), home.KindNotFound)
-	}
-	must[*home.TagResult](t)(h.Sessions.Tag(t.Context(), home.TagRequest{Session: inside, Remove: []string{"share"}}))
-	for _, look := range looks {
-		wantKind(t, look(inside), home.KindNotFound)
-	}
-}
-
 // TestWindowsOfEveryShape: the windows of a session of any shape make up the whole, and have what
 // an outline has.
 func TestWindowsOfEveryShape(t *testing.T) {

@@ -3,6 +3,7 @@ package home
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"runtime"
 	"slices"
@@ -476,6 +477,8 @@ func valueTexts(v any, yield func(string) bool) bool {
 				return false
 			}
 		}
+	case json.RawMessage: // a large one, which was not decoded
+		return yield(string(v))
 	}
 	return true
 }

@@ -2,6 +2,7 @@ package home_test
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -191,3 +192,13 @@ func TestSeek(t *testing.T) {
 	wantField(t, errorOf(h.Entries.Seek(t.Context(), home.SeekRequest{Session: s.ID()})), "text")
 	wantField(t, errorOf(h.Entries.Seek(t.Context(), home.SeekRequest{Session: s.ID(), Kind: "poem"})), "kind")
 }
+
+func wantField(t *testing.T, err error, field string) {
+	t.Helper()
+	var wrong *home.FieldError
+	if !errors.As(err, &wrong) || wrong.Field != field {
+		t.Errorf("the error is not about %s: %v", field, err)
+	}
+}
+
+func errorOf[T any](_ T, err error) error { return err }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -135,14 +136,24 @@ func argument(key string, v any) string {
 		if words, ok := stringList(v); ok && len(words) > 0 {
 			return key + "=" + OneLine(strings.Join(words, ", "), 0)
 		}
-		if len(v) > 0 && strings.HasSuffix(key, "s") {
-			return Counted(len(v), singular(key), key)
-		}
 		if len(v) > 0 {
-			return key + "=" + Counted(len(v), "item", "items")
+			return counted(key, len(v))
+		}
+	case json.RawMessage: // a large one, which was not decoded
+		n := 0
+		if err := rawjson.Array(v, func([]byte) error { n++; return nil }); err == nil && n > 0 {
+			return counted(key, n)
 		}
 	}
 	return key + "=" + OneLine(compactJSON(v), 0)
+}
+
+// counted says how many items a list has.
+func counted(key string, n int) string {
+	if strings.HasSuffix(key, "s") {
+		return Counted(n, singular(key), key)
+	}
+	return key + "=" + Counted(n, "item", "items")
 }
 
 // stringList returns the items of a list whose items are all strings, or blocks of text as

@@ -22,6 +22,9 @@ type Conversation struct {
 	Title   string      // its name, or else its first prompt; "" if it has neither
 	Links   []string    // its sessions in order; one if nothing continues it
 	Missing []string    // the ids of sessions that belong to it and do not exist
+	// Lost, unless it is nil, is called with what cannot be read of the entries that are shown: a
+	// blob, or the entry itself if err is nil.
+	Lost func(entry string, blob store.Ref, err error)
 
 	// Subagents are the names of the sessions that tool calls of this one started, by the
 	// ids of the calls or by the prompts in the calls.

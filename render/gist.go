@@ -28,6 +28,9 @@ func Kind(e *session.Entry) string {
 		if e.Message.Role == session.RoleBashExecution {
 			return "command"
 		}
+		if _, isNote := e.NoteBy(); isNote {
+			return "note"
+		}
 		return OneLine(e.Message.Role, 0)
 	case session.TypeModelChange:
 		return "model"
@@ -334,7 +337,7 @@ func errorText(v any, depth int) string {
 		}
 		name, _ := v["name"].(string)
 		return name
-	case nil:
+	case nil, json.RawMessage:
 		return ""
 	}
 	return fmt.Sprint(v)

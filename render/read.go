@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store"
 )
 
 const (
@@ -127,6 +128,9 @@ func idsOf(nodes []*Node) []string {
 // FetchOutput fills in tool output from blobs, unless it has more than limit bytes;
 // then it puts a note there.
 func (c Conversation) FetchOutput(ctx context.Context, e *session.Entry, limit int64) {
+	if e.Type == session.TypeGap {
+		c.lose(e.ID, "", nil)
+	}
 	if e.Message == nil {
 		return
 	}
@@ -140,7 +144,14 @@ func (c Conversation) FetchOutput(ctx context.Context, e *session.Entry, limit i
 			data, err := c.Blobs.Get(ctx, r.Blob)
 			if r.Content = string(data); err != nil {
 				r.Content = fmt.Sprintf("[content is missing: %s]", r.Blob)
+				c.lose(e.ID, r.Blob, err)
 			}
 		}
+	}
+}
+
+func (c Conversation) lose(entry string, blob store.Ref, err error) {
+	if c.Lost != nil {
+		c.Lost(entry, blob, err)
 	}
 }

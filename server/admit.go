@@ -175,11 +175,6 @@ func (a *admission) grantTo(ctx context.Context, token string) (*Grant, error) {
 			return nil, err
 		}
 	}
-	if g.Home == nil {
-		seen := *g
-		seen.Home = a.o.Home
-		g = &seen
-	}
 	return g, nil
 }
 

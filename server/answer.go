@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -39,24 +40,24 @@ type Message struct {
 }
 
 // answer performs an operation and answers in the form that the caller wants.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, op *described, h *home.Home, request any) {
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, op *described, request any) {
 	ctx, cancel := s.limited(r, op)
 	defer cancel()
 	accept := r.Header.Get("Accept")
 	streamed := strings.Contains(accept, eventStream) || strings.Contains(accept, lines)
 	switch {
 	case op.Event == nil && !streamed:
-		s.answerWhole(ctx, w, r, op, h, request)
+		s.answerWhole(ctx, w, r, op, request)
 	case isExport(request) && !streamed:
-		s.answerBytes(ctx, w, r, op, h, request)
+		s.answerBytes(ctx, w, r, op, request)
 	default:
-		s.answerStream(ctx, w, r, op, h, request)
+		s.answerStream(ctx, w, r, op, request)
 	}
 }
 
 // answerWhole answers with one JSON document.
-func (s *Server) answerWhole(ctx context.Context, w http.ResponseWriter, r *http.Request, op *described, h *home.Home, request any) {
-	result, err := op.Call(ctx, h, request, nil, nil)
+func (s *Server) answerWhole(ctx context.Context, w http.ResponseWriter, r *http.Request, op *described, request any) {
+	result, err := op.Call(ctx, s.o.Home, request, nil, nil)
 	if err != nil {
 		p := s.problem(ctx, err)
 		p.Result = result
@@ -159,7 +160,7 @@ var exportTypes = map[string]string{
 
 // answerBytes answers with the bytes of an export. An error after the first piece cuts the
 // connection, so that the caller does not take a part for the whole.
-func (s *Server) answerBytes(ctx context.Context, w http.ResponseWriter, r *http.Request, op *described, h *home.Home, request any) {
+func (s *Server) answerBytes(ctx context.Context, w http.ResponseWriter, r *http.Request, op *described, request any) {
 	begun := false
 	begin := func() {
 		kind := exportTypes[request.(*home.ExportRequest).Format]
@@ -170,7 +171,7 @@ func (s *Server) answerBytes(ctx context.Context, w http.ResponseWriter, r *http
 		w.Header().Set("Content-Security-Policy", "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:")
 		begun = true
 	}
-	_, err := op.Call(ctx, h, request, nil, func(event any) error {
+	_, err := op.Call(ctx, s.o.Home, request, nil, func(event any) error {
 		if !begun {
 			begin()
 		}
@@ -189,7 +190,7 @@ func (s *Server) answerBytes(ctx context.Context, w http.ResponseWriter, r *http
 }
 
 // answerStream answers with what the operation sends while it runs.
-func (s *Server) answerStream(ctx context.Context, w http.ResponseWriter, r *http.Request, op *described, h *home.Home, request any) {
+func (s *Server) answerStream(ctx context.Context, w http.ResponseWriter, r *http.Request, op *described, request any) {
 	var in io.Reader
 	if op.Reads {
 		in = r.Body
@@ -202,10 +203,10 @@ func (s *Server) answerStream(ctx context.Context, w http.ResponseWriter, r *htt
 	ctx = home.WithNotify(ctx, func(n home.Notice) { _ = out.send("", Message{Notice: s.noticed(n)}) })
 	ctx = home.WithProgress(ctx, out.progress)
 	if follow, ok := request.(*home.FollowRequest); ok {
-		s.follow(ctx, r, out, h, follow)
+		s.follow(ctx, r, out, follow)
 		return
 	}
-	result, err := op.Call(ctx, h, request, in, func(event any) error {
+	result, err := op.Call(ctx, s.o.Home, request, in, func(event any) error {
 		return out.send(idOf(event), Message{Event: s.told(event, s.isConfined(GrantOf(ctx)))})
 	})
 	s.finish(ctx, r, out, result, err)
@@ -367,32 +368,100 @@ func (m *Message) name() string {
 func (out *stream) write(id, name string, text []byte) error {
 	out.mu.Lock()
 	defer out.mu.Unlock()
-	if out.err != nil {
-		return out.err
+	if err := out.start(); err != nil {
+		return err
 	}
-	if !out.begun {
+	if out.events && name == "" {
+		return out.put([]byte(":\n\n"))
+	}
+	if !out.events {
+		return out.put(append(text, '\n'))
+	}
+	return out.put(eventHead(id, name), text, []byte("\n\n")) // JSON has no line ends
+}
+
+// eventHead is what a server-sent event begins with.
+func eventHead(id, name string) []byte {
+	head := "event: " + name + "\ndata: "
+	if id != "" && !strings.ContainsAny(id, "\r\n\x00") { // programs choose the ids of entries
+		head = "id: " + id + "\n" + head
+	}
+	return []byte(head)
+}
+
+// pass sends an arrival, whose text it neither copies nor changes: others are sent the same.
+func (out *stream) pass(id string, a *arrival) error {
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	if err := out.start(); err != nil {
+		return err
+	}
+	if out.events {
+		return out.put(eventHead(id, a.name), a.text, []byte("\n\n"))
+	}
+	if id == "" {
+		return out.put(a.text, []byte("\n"))
+	}
+	named, err := json.Marshal(id)
+	if err != nil {
+		return err
+	}
+	return out.put(slices.Concat([]byte(`{"id":`), named, []byte(",")), a.text[1:], []byte("\n"))
+}
+
+// maxTogether is up to which size the pieces of an answer are written together.
+const maxTogether = 16 << 10
+
+// put writes bytes at once. The caller holds the mutex.
+func (out *stream) put(pieces ...[]byte) error {
+	n := 0
+	for _, p := range pieces {
+		n += len(p)
+	}
+	if n <= maxTogether {
+		pieces = [][]byte{slices.Concat(pieces...)}
+	}
+	for _, p := range pieces {
+		if _, out.err = out.w.Write(p); out.err != nil {
+			return out.err
+		}
+	}
+	out.err = out.control.Flush()
+	return out.err
+}
+
+// start begins the answer, unless it has begun. It returns the error of an earlier write. The caller
+// holds the mutex.
+func (out *stream) start() error {
+	if out.err == nil && !out.begun {
 		out.begun = true
 		out.begin()
 	}
-	var b bytes.Buffer
-	switch {
-	case !out.events:
-		b.Write(text)
-		b.WriteByte('\n')
-	case name == "":
-		b.WriteString(":\n\n")
-	default:
-		if id != "" && !strings.ContainsAny(id, "\r\n\x00") { // programs choose the ids of entries
-			b.WriteString("id: " + id + "\n")
-		}
-		b.WriteString("event: " + name + "\ndata: ")
-		b.Write(text) // JSON has no line ends
-		b.WriteString("\n\n")
-	}
-	if _, out.err = out.w.Write(b.Bytes()); out.err == nil {
-		out.err = out.control.Flush()
-	}
 	return out.err
+}
+
+// failure returns why nothing more can be written, or nil.
+func (out *stream) failure() error {
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	return out.err
+}
+
+// cutOff ends the answer to a caller that does not read it, even while it is being written.
+func (out *stream) cutOff() {
+	w := out.w
+	for {
+		if c, ok := w.(*counted); ok {
+			c.cutOff()
+			return
+		}
+		inner, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			_ = out.control.SetWriteDeadline(time.Now())
+			return
+		}
+		w = inner.Unwrap()
+	}
 }
 
 func (out *stream) begin() {

@@ -39,7 +39,7 @@ func (s *Server) pageRows(op *described) http.Handler {
 		}
 		ctx, cancel := s.limited(r, op)
 		defer cancel()
-		result, err := rowsForPage(ctx, GrantOf(ctx).Home, *read.(*home.RowsRequest))
+		result, err := rowsForPage(ctx, s.o.Home, *read.(*home.RowsRequest))
 		if err != nil {
 			s.fail(w, r, err)
 			return

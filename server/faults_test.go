@@ -63,9 +63,8 @@ func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)
 // inMemory runs a server in a bubble of its own, where time passes when all wait.
 func inMemory(t *testing.T, o server.Options, test func(*testing.T, *home.Home, *pipes)) {
 	t.Helper()
-	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		h, err := home.Open(t.Context(), dir, &home.Options{Create: true})
+		h, err := home.Open(t.Context(), "mem:", nil) // a disk would tell of changes, from outside of the bubble
 		if err != nil {
 			t.Fatal(err)
 		}

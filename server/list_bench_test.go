@@ -57,57 +57,50 @@ func manySessions(b *testing.B) *home.Home {
 	return h
 }
 
-// BenchmarkMany lists and searches many sessions, by the library and by HTTP, in a whole home and
-// in a part of it. COPPICE_SOAK=100 makes 100,000 of them.
+// BenchmarkMany lists and searches many sessions, by the library and by HTTP. COPPICE_SOAK=100
+// makes 100,000 of them.
 func BenchmarkMany(b *testing.B) {
-	whole := manySessions(b)
-	part, err := whole.Limited(home.Limit{Project: "otters"})
+	h := manySessions(b)
+	s, err := server.New(server.Options{Home: h})
 	if err != nil {
 		b.Fatal(err)
 	}
-	for n, h := range []*home.Home{whole, part} {
-		of := [2]string{"whole", "part"}[n]
-		s, err := server.New(server.Options{Home: h})
+	web := httptest.NewServer(s)
+	b.Cleanup(func() { web.Close(); _ = s.Close() })
+	get := func(path string) error {
+		resp, err := http.Get(web.URL + path)
 		if err != nil {
-			b.Fatal(err)
-		}
-		web := httptest.NewServer(s)
-		b.Cleanup(func() { web.Close(); _ = s.Close() })
-		get := func(path string) error {
-			resp, err := http.Get(web.URL + path)
-			if err != nil {
-				return err
-			}
-			defer resp.Body.Close()
-			if _, err = io.Copy(io.Discard, resp.Body); err == nil && resp.StatusCode != 200 {
-				err = errors.New(resp.Status)
-			}
 			return err
 		}
-		list := func() error {
-			_, err := h.Sessions.List(b.Context(), home.ListRequest{Limit: 50})
-			return err
+		defer resp.Body.Close()
+		if _, err = io.Copy(io.Discard, resp.Body); err == nil && resp.StatusCode != 200 {
+			err = errors.New(resp.Status)
 		}
-		find := func() error {
-			_, err := h.Search.Find(b.Context(), home.FindRequest{Query: "otters river 42"})
-			return err
-		}
-		for _, work := range []struct {
-			name string
-			do   func() error
-		}{
-			{"list/library", list},
-			{"list/HTTP", func() error { return get("/v1/sessions?limit=50") }},
-			{"search/library", find},
-			{"search/HTTP", func() error { return get("/v1/search?query=otters+river+42") }},
-		} {
-			b.Run(of+"/"+work.name, func(b *testing.B) {
-				for b.Loop() {
-					if err := work.do(); err != nil {
-						b.Fatal(err)
-					}
+		return err
+	}
+	list := func() error {
+		_, err := h.Sessions.List(b.Context(), home.ListRequest{Limit: 50})
+		return err
+	}
+	find := func() error {
+		_, err := h.Search.Find(b.Context(), home.FindRequest{Query: "otters river 42"})
+		return err
+	}
+	for _, work := range []struct {
+		name string
+		do   func() error
+	}{
+		{"list/library", list},
+		{"list/HTTP", func() error { return get("/v1/sessions?limit=50") }},
+		{"search/library", find},
+		{"search/HTTP", func() error { return get("/v1/search?query=otters+river+42") }},
+	} {
+		b.Run(work.name, func(b *testing.B) {
+			for b.Loop() {
+				if err := work.do(); err != nil {
+					b.Fatal(err)
 				}
-			})
-		}
+			}
+		})
 	}
 }

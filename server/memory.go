@@ -89,16 +89,19 @@ func (h *holding) try(n int64) (changed <-chan struct{}, err error) {
 }
 
 // end gives everything back.
-func (h *holding) end() {
-	if h.size == 0 {
+func (h *holding) end() { h.give(h.size) }
+
+// give gives n bytes back.
+func (h *holding) give(n int64) {
+	if n == 0 {
 		return
 	}
 	m := h.of
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	h.caller.held -= h.size
-	m.used -= h.size
-	h.size = 0
+	h.caller.held -= n
+	m.used -= n
+	h.size -= n
 	close(m.changed)
 	m.changed = make(chan struct{})
 }

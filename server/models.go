@@ -30,7 +30,7 @@ func (s *Server) models() http.Handler {
 func (s *Server) modelsOf() http.Handler {
 	return mcp.Handler(s.stopping, func(r *http.Request) (*home.Home, *mcp.Options) {
 		g := GrantOf(r.Context())
-		return g.Home, &mcp.Options{
+		return s.o.Home, &mcp.Options{
 			ReadOnly: g.Access < home.Write, Caller: g.Name, Version: s.o.Version, Setup: s.o.SetupMCP,
 			Describe: func(err error) home.ErrorInfo {
 				p := s.problem(r.Context(), err)

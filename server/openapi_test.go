@@ -99,6 +99,7 @@ var requests = []struct{ operation, path, body string }{
 	{"sessions.distinct", "/v1/names/distinct", `{"sessions": ["S", "last"]}`},
 	{"entries.append", "/v1/sessions/S/entries", hello},
 	{"entries.append", "/v1/sessions/S/entries", picture},
+	{"entries.note", "/v1/sessions/S/notes", `{"text": "They sleep in rafts.", "by": "a keeper"}`},
 	{"entries.path", "/v1/sessions/S/entries?all=true", ""},
 	{"entries.raw", "/v1/sessions/claude-code:0b0d6a1e-0a55-4a38-8e05-9d6a0f3b1c22/entries/leaf/raw", ""},
 	{"entries.label", "/v1/sessions/S/entries/E/label", `{"label": "here"}`},

@@ -34,7 +34,7 @@ func (s *Server) operation(op *described) http.Handler {
 			s.fail(w, r, err)
 			return
 		}
-		s.answer(w, r, op, g.Home, request)
+		s.answer(w, r, op, request)
 	})
 }
 

@@ -61,6 +61,7 @@ var statuses = map[home.Kind]int{
 	home.KindForbidden:    http.StatusForbidden,
 	home.KindUnauthorized: http.StatusUnauthorized,
 	home.KindNoSpace:      http.StatusInsufficientStorage,
+	home.KindUnknown:      http.StatusInternalServerError, // a status that no program takes as a reason to send the request again
 }
 
 // problem turns an error into what the caller may know about it. An unexpected error may

@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/session/clean"
 	"github.com/coppice-dev/coppice/store/remote"
 )
 
@@ -85,8 +86,6 @@ var ErrUnauthorized = errors.New("this needs a valid token")
 type Grant struct {
 	Name   string // of the token, for the log and for limits
 	Access home.Access
-	// Home is the home as the holder sees it. Default: the whole home.
-	Home *home.Home
 }
 
 // Server answers requests. Use it as an http.Handler, or call Serve.
@@ -97,12 +96,13 @@ type Server struct {
 	streams map[string]bool // the patterns of mux whose answers have no end in sight
 	watch   *watch
 	admit   *admission
-	feed    *feed
+	feeds   *feeds
 	// readiness is what /readyz answers.
 	readiness readiness
 	// document is what /openapi.json answers. It is made when it is first asked for.
 	document func() ([]byte, error)
-	stores   stores
+	store    *remote.Handler // for those who may do everything
+	readable *remote.Handler // for the others
 	// stopping ends when the server stops: no new streams begin, and running ones end.
 	stopping context.Context
 	stop     context.CancelFunc
@@ -123,7 +123,9 @@ func New(o Options) (*Server, error) {
 	if s.admit, err = newAdmission(&s.o); err != nil {
 		return nil, err
 	}
-	s.feed = newFeed(s.stopping, o.Home)
+	s.feeds = newFeeds(s)
+	s.store = remote.NewHandler(clean.Door(o.Home.Store()))
+	s.readable = remote.NewHandler(withoutNotes{o.Home.Store()})
 	s.document = sync.OnceValues(document)
 	s.addRoutes()
 	s.handler = s.watch.around(s.admitting(s.mux))
@@ -136,8 +138,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.S
 // Close ends the streams. It does not close the home.
 func (s *Server) Close() error {
 	s.stop()
-	s.feed.close()
-	return s.stores.close()
+	s.feeds.close()
+	return errors.Join(s.store.Close(), s.readable.Close())
 }
 
 const (
@@ -164,7 +166,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	case <-ctx.Done():
 	}
 	s.stop()
-	s.stores.stop()
+	s.store.Stop()
+	s.readable.Stop()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), graceful)
 	defer cancel()
 	err := srv.Shutdown(last)
@@ -222,16 +225,12 @@ func noRoute(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) *Proble
 	return problemf(http.StatusMethodNotAllowed, home.KindInvalid, "%s takes %s, not %s", r.URL.Path, strings.Join(allowed, " or "), r.Method)
 }
 
-// only admits callers with a degree of access to the whole home.
+// only admits callers with a degree of access.
 func (s *Server) only(a home.Access, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		g := GrantOf(r.Context())
 		if g.Access < a {
 			s.fail(w, r, forbidden(g, a))
-			return
-		}
-		if g.Home != s.o.Home {
-			s.fail(w, r, problemf(http.StatusForbidden, home.KindForbidden, "%s is about the whole server, and this token is for a part of its home", r.URL.Path))
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -7,21 +7,19 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/internal/postgrestest"
 	"github.com/coppice-dev/coppice/server"
-	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/remote"
 )
 
@@ -457,210 +455,62 @@ func TestEveryOperationNeedsItsAccess(t *testing.T) {
 	}
 }
 
-// TestAWriterCannotBecomeAdmin: the notes of a home have its tokens, what is trusted and the
-// key that signs approvals. A token that may only write gets at none of them through the
-// store.
-func TestAWriterCannotBecomeAdmin(t *testing.T) {
+// TestTheStoreIsForThoseWhoMayDoEverything: its notes have the tokens of the home, what is trusted
+// and the key that signs approvals, and its lines are what agents act on. A token that may do less
+// opens the store, as every client does, and gets nothing of it by any operation.
+func TestTheStoreIsForThoseWhoMayDoEverything(t *testing.T) {
 	t.Parallel()
 	s := serve(t, func(o *server.Options) { o.Authorize = allowed })
-	ours := s.home.Store()
-	if err := ours.Notes("tokens").Write(t.Context(), "tokens.json", []byte("secret")); err != nil {
-		t.Fatal(err)
-	}
-	if err := ours.Notes("").Write(t.Context(), "trust", []byte("this")); err != nil {
-		t.Fatal(err)
-	}
-	open := func(token string) store.Store {
-		st, err := remote.Open(t.Context(), s.url+"/v1/store", &remote.Options{Token: token})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = st.Close() })
-		return st
-	}
-	theirs := open("w")
-	if data, err := theirs.Notes("tokens").Read(t.Context(), "tokens.json"); err == nil {
-		t.Errorf("a writer reads %s", data)
-	}
-	if err := theirs.Notes("tokens").Write(t.Context(), "tokens.json", []byte("forged")); err != nil {
-		t.Error(err) // it is a note of its own
-	}
-	if err := theirs.Notes("").Write(t.Context(), "trust", []byte("that")); err == nil {
-		t.Error("a writer may say what is trusted")
-	}
-	if _, err := s.home.Search.Find(t.Context(), home.FindRequest{Query: "x"}); err != nil { // there is an index now
-		t.Fatal(err)
-	}
-	if err := ours.Notes("").Write(t.Context(), store.RedactedNote, []byte("{}")); err != nil {
-		t.Fatal(err)
-	}
-	kept, err := ours.Notes("").List(t.Context())
-	if err != nil || len(kept) < 2 {
-		t.Fatalf("the store has the notes %v, %v", kept, err)
-	}
-	for token, needs := range map[string]bool{"r": false, "w": true} { // who writes must know what was redacted
-		if list, err := open(token).Notes("").List(t.Context()); err != nil || len(list) > 0 {
-			t.Errorf("%s lists %v, %v", token, list, err)
-		}
-		for _, note := range append(kept, store.Note{Name: "index.db"}) {
-			data, err := open(token).Notes("").Read(t.Context(), note.Name)
-			if read := err == nil; read != (needs && note.Name == store.RedactedNote) || !read && !errors.Is(err, store.ErrNotExist) {
-				t.Errorf("%s reads %s: %q, %v", token, note.Name, data, err)
-			}
-		}
-	}
-	for room, want := range map[string]string{"tokens/tokens.json": "secret", "/trust": "this"} {
-		room, name, _ := strings.Cut(room, "/")
-		if data, err := ours.Notes(room).Read(t.Context(), name); err != nil || string(data) != want {
-			t.Errorf("%s is now %s, %v", name, data, err)
-		}
-		if data, err := open("a").Notes(room).Read(t.Context(), name); err != nil || string(data) != want {
-			t.Errorf("an administrator reads %s, %v", data, err)
-		}
-	}
-	for _, room := range []string{"x/../tokens", "/../tokens", "x/../../.coppice/tokens"} {
-		if data, err := theirs.Notes(room).Read(t.Context(), "tokens.json"); !errors.Is(err, store.ErrInvalid) {
-			t.Errorf("a writer reads %q in the room %q: %v", data, room, err)
-		}
-		if err := theirs.Notes(room).Write(t.Context(), "tokens.json", []byte("forged")); !errors.Is(err, store.ErrInvalid) {
-			t.Errorf("a writer writes in the room %q: %v", room, err)
-		}
-	}
-	if _, err := open("r").Create(t.Context(), "x", store.Lines()); err == nil {
-		t.Error("a reader may write")
-	}
-	if _, err := theirs.Trash().Empty(t.Context(), time.Now()); err == nil {
-		t.Error("a writer may delete for good")
-	}
-}
-
-// TestRoomsOfTokens: what a program notes is its own, whatever its token is called.
-func TestRoomsOfTokens(t *testing.T) {
-	t.Parallel()
-	s := serve(t, func(o *server.Options) {
-		o.Authorize = func(_ context.Context, token string) (*server.Grant, error) {
-			return &server.Grant{Name: token, Access: home.Write}, nil
-		}
-	})
-	notes := func(token, room string) store.Notes {
-		st, err := remote.Open(t.Context(), s.url+"/v1/store", &remote.Options{Token: token})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = st.Close() })
-		return st.Notes(room)
-	}
-	if err := notes("a", "b-x").Write(t.Context(), "n", []byte("mine")); err != nil {
-		t.Fatal(err)
-	}
-	if data, err := notes("a-b", "x").Read(t.Context(), "n"); !errors.Is(err, store.ErrNotExist) {
-		t.Errorf("another token reads %q, %v", data, err)
-	}
-	if data, err := notes("a", "b-x").Read(t.Context(), "n"); err != nil || string(data) != "mine" {
-		t.Errorf("it reads %q, %v", data, err)
-	}
-}
-
-// TestTheServerIsSeenByThoseWhoSeeTheWholeHome: metrics and profiles tell of all sessions.
-func TestTheServerIsSeenByThoseWhoSeeTheWholeHome(t *testing.T) {
-	t.Parallel()
-	var s *served
-	s = serve(t, func(o *server.Options) {
-		o.Pprof = true
-		o.Authorize = func(_ context.Context, token string) (*server.Grant, error) {
-			h, err := s.home, error(nil)
-			if token == "part" {
-				h, err = s.home.Limited(home.Limit{Tag: "animals"})
-			}
-			return &server.Grant{Name: token, Access: home.Admin, Home: h}, err
-		}
-	})
-	for _, path := range []string{"/metrics", "/debug/pprof/", "/debug/pprof/cmdline"} {
-		for token, status := range map[string]int{"part": 403, "whole": 200} {
-			if a := s.ask("GET", path, "", "Authorization: Bearer "+token); a.status != status {
-				t.Errorf("%s for %s: %d", path, token, a.status)
-			}
-		}
-	}
-}
-
-// part is the token of servePart that is limited to a tag.
-const part = "Authorization: Bearer part"
-
-// servePart is serve with tokens, of which one is limited.
-func servePart(t *testing.T) (s *served) {
-	t.Helper()
-	s = serve(t, func(o *server.Options) {
-		o.Authorize = func(_ context.Context, token string) (*server.Grant, error) {
-			h := s.home
-			if token == "part" {
-				var err error
-				if h, err = s.home.Limited(home.Limit{Tag: "animals"}); err != nil {
-					return nil, err
-				}
-			}
-			return &server.Grant{Name: token, Access: home.Write, Home: h}, nil
-		}
-	})
-	return s
-}
-
-// TestALimitedTokenSeesItsPart: by every door of the server.
-func TestALimitedTokenSeesItsPart(t *testing.T) {
-	t.Parallel()
-	s := servePart(t)
-	inside, _ := s.talk()
-	outside := want[home.CreateResult](s, 200, "POST", "/v1/sessions", `{"title": "Secret otters", "key": "secret"}`).Session
-	want[home.AppendResult](s, 200, "POST", "/v1/sessions/"+outside+"/entries", hello)
-	list := want[home.ListResult](s, 200, "GET", "/v1/sessions", "", part)
-	if len(list.Sessions) != 1 || list.Sessions[0].ID != inside {
-		t.Errorf("the list is %+v", list)
-	}
-	found := want[home.FindResult](s, 200, "GET", "/v1/search?query=otters", "", part)
-	for _, hit := range found.Hits {
-		if hit.Session != inside {
-			t.Errorf("the search finds %+v", hit)
-		}
-	}
-	never := s.ask("GET", "/v1/sessions/"+strings.Repeat("0", len(outside)), "", part)
-	for _, name := range []string{outside, "secret", "Secret otters"} {
-		name = url.PathEscape(name)
-		for _, path := range []string{"", "/entries", "/tree", "/export?format=md", "/turn"} {
-			if a := s.ask("GET", "/v1/sessions/"+name+path, "", part); a.outcome() != never.status {
-				t.Errorf("GET %s%s: %d %s", name, path, a.status, a.body)
-			}
-		}
-		if a := s.ask("POST", "/v1/sessions/"+name+"/entries", hello, part); a.status != 404 {
-			t.Errorf("append to %s: %d %s", name, a.status, a.body)
-		}
-	}
-	st, err := remote.Open(t.Context(), s.url+"/v1/store", &remote.Options{Token: "part"})
+	made, err := s.home.Sessions.Create(t.Context(), home.CreateRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer st.Close()
-	if l, err := st.Open(t.Context(), outside); err == nil {
-		t.Error("the store opens it", l.Close())
+	if err := s.home.Store().Notes("tokens").Write(t.Context(), "tokens.json", []byte("secret")); err != nil {
+		t.Fatal(err)
 	}
-	for l, err := range st.List(t.Context()) {
-		if err != nil || l.Name != inside {
-			t.Errorf("the store lists %s, %v", l.Name, err)
+	source, err := os.ReadFile("../store/remote/operations.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile("(?m)^\t\"([a-z-]+)\": ").FindAllStringSubmatch(string(source), -1)
+	if len(names) < 40 {
+		t.Fatalf("the store has %d operations", len(names))
+	}
+	reads := make(map[string]bool)
+	for name := range strings.FieldsSeq("hello open again close end current flush forward backward watch stat list trash blob blobs note notes") {
+		reads[name] = true
+	}
+	args := frames(`{"name":"`+made.Session+`","room":"tokens"}`) + "Z\x00\x00\x00\x00"
+	for token, access := range map[string]home.Access{"r": home.Read, "w": home.Write, "a": home.Admin} {
+		for _, name := range names {
+			a := s.ask("POST", "/v1/store/"+name[1], args, "Authorization: Bearer "+token)
+			if refused := a.status == 403; refused != (access < home.Admin && !reads[name[1]]) || !refused && a.status != 200 {
+				t.Errorf("%s with %s access: %d", name[1], access, a.status)
+			}
+		}
+		st, err := remote.Open(t.Context(), s.url+"/v1/store", &remote.Options{Token: token})
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := st.Notes("tokens").Read(t.Context(), "tokens.json")
+		if access == home.Admin && string(data) != "secret" || access < home.Admin && !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s access reads %q, %v", access, data, err)
+		}
+		if err := st.Close(); err != nil {
+			t.Error(err)
 		}
 	}
-	// One who follows all sessions hears of those that it sees.
-	next := s.events("/v1/follow", part)
-	if id, name, _ := next(); name != "begin" || id != "" {
-		t.Errorf("it begins with %s %q", name, id)
-	}
-	want[home.AppendResult](s, 200, "POST", "/v1/sessions/"+outside+"/entries", hello)
-	want[home.AppendResult](s, 200, "POST", "/v1/sessions/"+inside+"/entries", hello)
-	for {
-		_, name, data := next()
-		if strings.Contains(data, outside) {
-			t.Errorf("it hears %s", data)
-		}
-		if name == "message" && strings.Contains(data, inside) {
-			break
+}
+
+// TestMetricsAndProfilesNeedAdmin: they tell of everything that the server does.
+func TestMetricsAndProfilesNeedAdmin(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(o *server.Options) { o.Pprof, o.Authorize = true, allowed })
+	for _, path := range []string{"/metrics", "/debug/pprof/", "/debug/pprof/cmdline"} {
+		for token, status := range map[string]int{"r": 403, "w": 403, "a": 200} {
+			if a := s.ask("GET", path, "", "Authorization: Bearer "+token); a.status != status {
+				t.Errorf("%s for %s: %d", path, token, a.status)
+			}
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -160,9 +161,21 @@ type counted struct {
 	control *http.ResponseController
 	status  int
 	bytes   int64
+	late    atomic.Bool // nothing more is waited for
 }
 
-func (c *counted) hurry() { _ = c.control.SetWriteDeadline(time.Now().Add(patience)) }
+func (c *counted) hurry() {
+	_ = c.control.SetWriteDeadline(time.Now().Add(patience))
+	if c.late.Load() { // it may have become late in between
+		c.cutOff()
+	}
+}
+
+// cutOff makes every write fail, also one that is waiting.
+func (c *counted) cutOff() {
+	c.late.Store(true)
+	_ = c.control.SetWriteDeadline(time.Unix(1, 0))
+}
 
 func (c *counted) WriteHeader(status int) {
 	if c.status == 0 {

@@ -18,6 +18,7 @@ import (
 	"github.com/coppice-dev/coppice/render/html"
 	"github.com/coppice-dev/coppice/render/markdown"
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/vfs/notify"
 	_ "github.com/coppice-dev/coppice/transcript/all" // registers the formats
 	"github.com/coppice-dev/coppice/window/tiktoken"
 )
@@ -28,6 +29,7 @@ func init() {
 		Databases: []home.Database{postgres},
 		Counter:   tiktoken.For, CounterNamed: tiktoken.Named,
 		HTML: writeHTML, Markdown: markdown.Write,
+		Notices: notify.New(),
 		Connect: connect,
 	})
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"strings"
 
@@ -71,21 +72,29 @@ func (a *app) runContext(cmd *cobra.Command, id string, f *contextFlags) error {
 	ctx := cmd.Context()
 	return a.withHome(ctx, false, func(h *home.Home) error {
 		c, err := h.Entries.Context(ctx, home.ContextRequest{Session: id, Link: f.link, Leaf: f.leaf, Window: w})
-		switch {
-		case err != nil:
-			return err
-		case a.flags.json:
-			return a.printJSON(c)
-		}
-		short, err := namesOf(ctx, h, home.EntryNamesRequest{Sessions: []string{id}, Link: f.link})
 		if err != nil {
 			return err
 		}
-		if f.format == "text" {
-			return terminal.Entries(a.out, a.style(), c.Entries, short)
+		if err := a.printContext(ctx, h, c, id, f); err != nil || len(c.Missing) == 0 {
+			return err
 		}
-		return a.contextEntries(c, short)
+		a.sayMissing(c.Session, c.Missing)
+		return errPartial
 	})
+}
+
+func (a *app) printContext(ctx context.Context, h *home.Home, c *home.ContextResult, id string, f *contextFlags) error {
+	if a.flags.json {
+		return a.printJSON(c)
+	}
+	short, err := namesOf(ctx, h, home.EntryNamesRequest{Sessions: []string{id}, Link: f.link})
+	if err != nil {
+		return err
+	}
+	if f.format == "text" {
+		return terminal.Entries(a.out, a.style(), c.Entries, short)
+	}
+	return a.contextEntries(c, short)
 }
 
 func (a *app) contextEntries(c *home.ContextResult, short render.Names) error {

@@ -24,8 +24,9 @@ func copyCommand(a *app) *cobra.Command {
 			"imports. What was written is read back and compared.\n\n" +
 			"Run it again to bring what is new; if it was stopped, it goes on where it was. Others\n" +
 			"may keep writing to both homes. What was redacted is redacted in the copy, too, and\n" +
-			"what was removed is moved to its trash. A session that was continued or changed in the\n" +
-			"copy is left as it is and reported, and the exit code is then 3.",
+			"what was removed is moved to its trash. What was removed in the copy stays removed,\n" +
+			"unless you name it. A session that was continued or changed in the copy is left as it\n" +
+			"is and reported, and the exit code is then 3.",
 		Example: "  coppice copy --to postgres://user@db.example.com/agents\n" +
 			"  coppice copy --from postgres://user@db/agents --to ~/sessions\n" +
 			"  coppice copy last --to /media/usb/sessions",
@@ -54,17 +55,32 @@ func (a *app) runCopy(ctx context.Context, r home.CopyRequest) error {
 	if a.flags.json {
 		return errors.Join(a.printJSON(did), err)
 	}
+	a.sayStayRemoved(did)
 	a.sayFaults("conflict", did.Conflicts)
 	a.sayFaults("not copied", did.Failed)
 	for _, l := range did.Left {
 		a.say("%s the copy may still have a secret, in %s: %s", a.paint(yellow, "warning:"), l.Path, l.Why)
 	}
 	if len(did.Conflicts) > 0 {
-		a.say("what is in conflict was left as it is: to take the original instead, remove the session in the copy (%s) and copy again",
+		a.say("what is in conflict was left as it is: to take the original instead, remove the session in the copy (%s) and copy it by its id",
 			command("rm", nil, "--dir", did.To))
 	}
 	a.say("%s", copied(did))
 	return err
+}
+
+// sayStayRemoved names the sessions that were removed in the copy.
+func (a *app) sayStayRemoved(did *home.CopyResult) {
+	for i, name := range did.StayRemoved {
+		if i == maxFaults {
+			a.say("%d more stay removed; --json lists them all", len(did.StayRemoved)-i)
+			break
+		}
+		a.say("session %s was removed in the copy, and stays so", name)
+	}
+	if len(did.StayRemoved) > 0 {
+		a.say("to bring one back, copy it by its id")
+	}
 }
 
 // maxFaults is how many sessions are listed one by one.
@@ -97,6 +113,7 @@ func copied(did *home.CopyResult) string {
 	add(did.Redacted, "redacted", "redacted")
 	add(did.Removed, "moved to the trash", "moved to the trash")
 	add(did.Trashed, "in the trash", "in the trash")
+	add(len(did.StayRemoved), "stays removed", "stay removed")
 	add(did.Same, "as before", "as before")
 	add(len(did.Conflicts), "conflict", "conflicts")
 	add(len(did.Failed), "not copied", "not copied")

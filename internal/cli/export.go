@@ -109,7 +109,7 @@ func (a *app) runExport(ctx context.Context, args []string, f *exportFlags) erro
 		if err := a.printExported(done, f); err != nil || len(done.Missing) == 0 {
 			return err
 		}
-		a.sayMissing(done)
+		a.sayMissing(done.Session, done.Missing)
 		return errPartial
 	})
 }
@@ -160,7 +160,7 @@ func (a *app) exportAll(ctx context.Context, h *home.Home, r home.ExportAllReque
 		a.sayOnward(done)
 		if len(done.Missing) > 0 {
 			incomplete = true
-			a.sayMissing(done)
+			a.sayMissing(done.Session, done.Missing)
 		}
 		return nil
 	})
@@ -208,19 +208,19 @@ func (a *app) printExported(done *home.ExportResult, f *exportFlags) error {
 	return nil
 }
 
-// sayMissing lists the content that is missing where it was exported from.
-func (a *app) sayMissing(done *home.ExportResult) {
-	for _, m := range done.Missing[:min(len(done.Missing), maxMissing)] {
+// sayMissing lists the content that cannot be read of a session.
+func (a *app) sayMissing(session string, missing []home.MissingContent) {
+	for _, m := range missing[:min(len(missing), maxMissing)] {
 		what := cmp.Or(m.Blob, m.Why, "the entry cannot be read")
 		if m.Entry != "" {
 			what = "entry " + m.Entry + ": " + what
 		}
 		a.say("%s %s", a.paint(yellow, "content is missing:"), what)
 	}
-	if more := len(done.Missing) - maxMissing; more > 0 {
+	if more := len(missing) - maxMissing; more > 0 {
 		a.say("and %d more", more)
 	}
-	a.say("%s %s says more", a.paint(dim, "hint:"), command("fsck", []string{done.Session}))
+	a.say("%s %s says more", a.paint(dim, "hint:"), command("fsck", []string{session}))
 }
 
 // maxMissing is how much missing content is listed.

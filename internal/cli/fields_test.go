@@ -49,7 +49,6 @@ var requestsOf = map[string][]any{
 	"show":          {home.OpenRequest{}, home.PathRequest{}, home.RawRequest{}},
 	"stats":         {home.StatsRequest{}},
 	"tag":           {home.TagRequest{}, home.AutoTagRequest{}, home.SuggestTagsRequest{}},
-	"token add":     {home.Limit{}},
 	"trash empty":   {home.EmptyTrashRequest{}},
 	"trash ls":      {home.TrashRequest{}},
 	"trash restore": {home.RestoreRequest{}},
@@ -132,6 +131,7 @@ var besides = []any{
 	home.EntryNamesRequest{},
 	home.ChatHands{},   // which is no request
 	home.BlobRequest{}, // for other programs: commands read the entry that has the content
+	home.NoteRequest{}, // for models: a person who has something to say appends it
 	// For faces that show a part at a time: commands print the whole.
 	home.RowsRequest{},
 	home.SeekRequest{},

@@ -8,12 +8,14 @@ import (
 
 const (
 	// enoughGarbage is how much garbage is worth waiting for before it is collected.
-	enoughGarbage = 24 << 20
+	enoughGarbage = 48 << 20
+	// muchGarbage is how much there may be if that is less than half of what is in use.
+	muchGarbage = 128 << 20
 	// The garbage in percent of what is in use. Most commands end before memory
 	// matters, and those that read many small things spend a quarter of their time on
 	// garbage at Go's default, 100. A command that has something large in memory makes
 	// copies of it, and the more of them are garbage the fewer can be in use.
-	mostGarbage, leastGarbage = 200, 25
+	mostGarbage, fairGarbage, leastGarbage = 200, 50, 25
 )
 
 // boundGarbage lets the program have much garbage while it uses little memory, and
@@ -29,7 +31,9 @@ func boundGarbage() {
 
 // garbageFor returns how much garbage there may be, in percent of what is in use.
 func garbageFor(live uint64) int {
-	return int(min(mostGarbage, max(leastGarbage, 100*enoughGarbage/max(live, 1))))
+	live = max(live, 1)
+	percent := max(fairGarbage, 100*enoughGarbage/live)
+	return int(min(mostGarbage, percent, max(leastGarbage, 100*muchGarbage/live)))
 }
 
 // afterEachCollection has a function called after each garbage collection from now on.

@@ -89,6 +89,8 @@ func (a *app) sayNotice(n home.Notice) {
 		a.warnOnce(fmt.Sprintf("what was written last is not in the index yet: %v", n.Error))
 	case home.SessionUnread:
 		a.warnOnce(n.Error.Error())
+	case home.ChangesUntold:
+		a.warnOnce(fmt.Sprintf("changes may be noticed late: %v", n.Error))
 	case home.LineSkipped:
 		a.say("%s session %s has a line at byte %d that is not an entry", warning, render.ShortID(n.Session), n.Offset)
 	case home.ConnectionLost:
@@ -100,6 +102,8 @@ func (a *app) sayNotice(n home.Notice) {
 			render.ShortID(n.Session), a.when(n.Active, time.Now()), n.Max, command("trash restore", []string{render.ShortID(n.Session)}))
 	case home.SessionMissing:
 		a.say("%s session %s of this conversation is missing, and so are its messages", warning, render.ShortID(n.Session))
+	case home.ContentMissing:
+		a.sayMissing(n.Session, n.Lost)
 	case home.ContinuedElsewhere:
 		a.say("session %s is missing: the conversation continues in session %s", render.ShortID(n.Missing), render.ShortID(n.Session))
 	case home.SecretRemoved:

@@ -162,8 +162,7 @@ func (f *serveFlags) authorize(ctx context.Context, h *home.Home, o *server.Opti
 		case err != nil:
 			return nil, err
 		}
-		seen, err := h.Limited(t.Limit)
-		return &server.Grant{Name: t.Name, Access: t.Access, Home: seen}, err
+		return &server.Grant{Name: t.Name, Access: t.Access}, nil
 	}
 	return secret, nil
 }

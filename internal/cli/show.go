@@ -84,8 +84,8 @@ func (a *app) runShow(cmd *cobra.Command, id string, f *showFlags) error {
 			return err
 		}
 		err = a.show(ctx, c, f)
-		if err == nil && f.at == "" && f.last == 0 {
-			err = c.Intact()
+		if err == nil {
+			err = c.Intact(f.at == "" && f.last == 0)
 		}
 		return errors.Join(err, c.Close())
 	})

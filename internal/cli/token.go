@@ -15,9 +15,8 @@ func tokenCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token",
 		Short: "Make, list and revoke a server's tokens",
-		Long: "Clients of coppice serve need a token. A token may read, write or do everything, in\n" +
-			"the whole home or in a part of it: the sessions with a tag, of a project, or with\n" +
-			"keys that begin alike. With such a token, all other sessions do not seem to exist.",
+		Long: "Clients of coppice serve need a token. A token may read, write or do everything in\n" +
+			"the home. People who must not see each other's sessions need a home each.",
 		GroupID: "keep",
 		Args:    cobra.NoArgs,
 	}
@@ -39,12 +38,9 @@ func tokenAddCommand(a *app) *cobra.Command {
 		Use:   "add NAME",
 		Short: "Make a token and print it once",
 		Long: "Makes a token and prints it. The home keeps only a hash, so the token cannot be\n" +
-			"shown again: save it where you need it. Without --write or --admin it may only read.\n\n" +
-			"--tag, --project and --key limit the token to a part of the home. Sessions that it\n" +
-			"creates belong to that part, and it cannot do what affects the whole home, such as a\n" +
-			"backup.",
+			"shown again: save it where you need it. Without --write or --admin it may only read.",
 		Example: "  coppice token add laptop --admin\n" +
-			"  coppice token add bot --write --key telegram: --expires 90d",
+			"  coppice token add bot --write --expires 90d",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -71,12 +67,8 @@ func tokenAddCommand(a *app) *cobra.Command {
 	flags.BoolVar(&read, "read", false, "it may read sessions (the default)")
 	flags.BoolVar(&write, "write", false, "it may also change them, and move them to the trash")
 	flags.BoolVar(&admin, "admin", false, "it may do everything")
-	flags.StringVar(&made.Tag, "tag", "", "only sessions with this `TAG` or one below it")
-	flags.StringVar(&made.Project, "project", "", "only sessions about this `PROJECT`, by name or path")
-	flags.StringVar(&made.Key, "key", "", "only sessions whose keys begin with `PREFIX`")
 	flags.StringVar(&expires, "expires", "", "refuse it after this `AGE`: 30d, 12h")
 	cmd.MarkFlagsMutuallyExclusive("read", "write", "admin")
-	cmd.MarkFlagsMutuallyExclusive("tag", "project", "key")
 	return a.withJSON(cmd)
 }
 
@@ -113,7 +105,7 @@ func (a *app) listTokens(ctx context.Context, h *home.Home) error {
 		return nil
 	}
 	now := time.Now()
-	t := a.newTable(2, "NAME", "ACCESS", "LIMIT", "EXPIRES", "USED")
+	t := a.newTable(0, "NAME", "ACCESS", "EXPIRES", "USED")
 	for _, one := range all {
 		if a.flags.json {
 			if err := a.printJSON(one); err != nil {
@@ -132,7 +124,7 @@ func (a *app) listTokens(ctx context.Context, h *home.Home) error {
 		if !one.Used.IsZero() {
 			used = a.when(one.Used, now)
 		}
-		t.add(one.Name, one.Access.String(), one.Limit.String(), expires, used)
+		t.add(one.Name, one.Access.String(), expires, used)
 	}
 	if a.flags.json {
 		return nil

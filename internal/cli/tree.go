@@ -52,7 +52,7 @@ func (a *app) runTree(cmd *cobra.Command, id string, f *treeFlags) error {
 		}
 		err = a.drawTree(ctx, c, f)
 		if err == nil {
-			err = c.Intact()
+			err = c.Intact(true)
 		}
 		return errors.Join(err, c.Close())
 	})

@@ -233,6 +233,8 @@ var story = []struct{ op, request, keep string }{
 	{"entries.append", `{"session":"$s","at":"$q","message":{"role":"user","content":[{"type":"text","text":"too late"}]}}`, ""},
 	{"entries.append", `{"session":"$s"}`, ""},
 	{"entries.append", `{"session":"nothing","message":{"role":"user","content":[{"type":"text","text":"x"}]}}`, ""},
+	{"entries.note", `{"session":"$s","text":"order it","by":"a keeper"}`, ""},
+	{"entries.note", `{"session":"$s","text":" "}`, ""},
 	{"entries.label", `{"session":"$s","entry":"$q","label":"question"}`, ""},
 	{"entries.branch", `{"session":"$s","entry":"question","summary":"They float."}`, ""},
 	{"entries.append", `{"session":"$s","message":{"role":"user","content":[{"type":"text","text":"And seals?"}]}}`, "entry:b"},

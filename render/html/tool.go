@@ -233,6 +233,9 @@ func (p *page) value(v any) {
 }
 
 func indented(v any) string {
+	if large, ok := v.(json.RawMessage); ok { // with its items on lines of their own it would be many times as long
+		return string(large)
+	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)

@@ -116,7 +116,7 @@ func entryText(e *session.Entry) (string, error) {
 func messageText(e *session.Entry) (string, error) {
 	m := e.Message
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n## %s%s [%s]\n", roleEmoji[m.Role], Line(titleCase(plain.Line(m.Role))), e.Timestamp.UTC().Format(time.TimeOnly))
+	fmt.Fprintf(&b, "\n## %s%s [%s]\n", roleEmoji[m.Role], Line(titleCase(wordFor(e))), e.Timestamp.UTC().Format(time.TimeOnly))
 	var calls []toolCall
 	silent := true
 	for i := range m.Content {
@@ -149,6 +149,14 @@ func messageText(e *session.Entry) (string, error) {
 		fmt.Fprintf(&b, "\n**Tool Calls:**\n%s\n", Fence("json", string(plain.JSON([]byte(text)))))
 	}
 	return b.String(), nil
+}
+
+// wordFor returns the role of a message, or what a note is called.
+func wordFor(e *session.Entry) string {
+	if _, isNote := e.NoteBy(); isNote {
+		return render.Kind(e)
+	}
+	return plain.Line(e.Message.Role)
 }
 
 func titleCase(role string) string {

@@ -102,7 +102,9 @@ func (r *reader) path(ctx context.Context, c render.Conversation) error {
 	from, to := r.window(out, path)
 	if from > 0 {
 		r.skipped(from, "before")
-		if err := r.learnTools(ctx, c, path[:from]); err != nil {
+		unseen := c
+		unseen.Lost = nil // what is not shown is not missed
+		if err := r.learnTools(ctx, unseen, path[:from]); err != nil {
 			return err
 		}
 	} else {

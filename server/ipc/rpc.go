@@ -41,6 +41,7 @@ var codes = map[home.Kind]jrpc2.Code{
 	home.KindForbidden:    -32014,
 	home.KindNoSpace:      -32015,
 	home.KindUnauthorized: -32016,
+	home.KindUnknown:      -32017,
 }
 
 type (

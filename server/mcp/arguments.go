@@ -27,7 +27,7 @@ func (f *face) checkArguments(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
 		params, ok := r.GetParams().(*sdk.CallToolParamsRaw)
 		if ok && f.takes[params.Name] != nil {
-			given, err := checked(params.Name, argumentsIn(f.takes[params.Name]), params.Arguments)
+			given, err := checked(params.Name, argumentsIn(f.takes[params.Name]), params.Arguments, f.writers[params.Name])
 			if err != nil {
 				return f.failed(err), nil
 			}
@@ -56,8 +56,8 @@ func argumentsIn(in reflect.Type) (all []argument) {
 }
 
 // checked returns the arguments of a call without those that are null, which some models send
-// for what they leave out.
-func checked(tool string, takes []argument, text json.RawMessage) (json.RawMessage, error) {
+// for what they leave out. strict refuses what only might be meant.
+func checked(tool string, takes []argument, text json.RawMessage, strict bool) (json.RawMessage, error) {
 	var given map[string]any
 	if len(text) > 0 && json.Unmarshal(text, &given) != nil {
 		return nil, mistake("the arguments of " + tool + " must be a JSON object; " + listOf(takes))
@@ -77,7 +77,7 @@ func checked(tool string, takes []argument, text json.RawMessage) (json.RawMessa
 			return nil, mistake(a.name + " is missing; it must be " + a.wanted())
 		}
 		var ok bool
-		if kept[a.name], ok = a.read(value); !ok {
+		if kept[a.name], ok = a.read(value, strict); !ok {
 			was, _ := json.Marshal(value) // it was JSON before
 			return nil, mistake(a.name + " is " + render.OneLine(string(was), maxValue) + "; it must be " + a.wanted())
 		}
@@ -89,8 +89,8 @@ func checked(tool string, takes []argument, text json.RawMessage) (json.RawMessa
 const maxValue = 40
 
 // read returns a value, and whether it has the right type. A number may be written for a string,
-// as in image 1 or since 2026.
-func (a argument) read(value any) (any, bool) {
+// as in image 1 or since 2026, unless strict is set.
+func (a argument) read(value any, strict bool) (any, bool) {
 	switch v := value.(type) {
 	case string:
 		return v, a.kind == reflect.String
@@ -99,7 +99,7 @@ func (a argument) read(value any) (any, bool) {
 	case float64:
 		isWhole := v == math.Trunc(v) && math.Abs(v) < math.MaxInt32
 		if a.kind == reflect.String {
-			return fmt.Sprint(int64(v)), isWhole
+			return fmt.Sprint(int64(v)), isWhole && !strict
 		}
 		return v, isWhole && a.kind == reflect.Int
 	}

@@ -44,13 +44,14 @@ type face struct {
 	setup      bool                    // the program has resources of its own
 	alone      bool                    // every request stands alone
 	takes      map[string]reflect.Type // the structs of arguments, by tool
+	writers    map[string]bool         // the tools that write
 	subscribed subscriptions
 }
 
 // newFace makes a server, with the schemas of servers before it, which are the same, and the id
 // of its session, if it has one.
 func newFace(h *home.Home, o *Options, schemas *sdk.SchemaCache, sessionID func() string) *face {
-	f := &face{home: h, describe: o.Describe, setup: o.Setup != nil, takes: make(map[string]reflect.Type)}
+	f := &face{home: h, describe: o.Describe, setup: o.Setup != nil, takes: make(map[string]reflect.Type), writers: make(map[string]bool)}
 	if f.describe == nil {
 		f.describe = home.Describe
 	}
@@ -155,6 +156,7 @@ var kinds = map[home.Kind]string{
 	home.KindNotFound: "there is no such session, entry or image", home.KindInvalid: "the call is wrong",
 	home.KindExists: "it is there already", home.KindTooLarge: "it is too large", home.KindForbidden: "this is not allowed",
 	home.KindLocked: "another program is writing there; try again", home.KindConflict: "another program wrote there meanwhile; try again",
+	home.KindUnknown: "it may have been written or not; look before you try again",
 	home.KindCorrupt: "what is stored is damaged", home.KindUnavailable: "the sessions cannot be reached now; try again later",
 }
 

@@ -460,8 +460,30 @@ func TestNotesAndLabels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if last := got.Entries[len(got.Entries)-1]; last.ID != entry || !last.IsInjected() {
+	last := got.Entries[len(got.Entries)-1]
+	if by, ok := last.NoteBy(); last.ID != entry || !ok || !strings.Contains(by, "agent") || last.Message.Role == session.RoleUser {
 		t.Errorf("the last message is %v", last)
+	}
+	for _, line := range strings.Split(session.TextOf(last.Message.Content), "\n")[1:] {
+		if !strings.HasPrefix(line, "> ") {
+			t.Errorf("%q is not quoted", line)
+		}
+	}
+	// Who writes knows into which session.
+	before := len(got.Entries)
+	for _, guess := range []any{id[:4], id[:len(id)-1], "last", "@1", "The kiln", 5, 0.5, true, nil, []any{id}} {
+		for tool, more := range map[string]args{"append_note": {"text": "x"}, "set_label": {"entry": "leaf", "label": "x"}} {
+			more["session"] = guess
+			if done := c.call(tool, more); !done.IsError {
+				t.Errorf("%s takes %v for a session", tool, guess)
+			}
+		}
+	}
+	if done := c.call("append_note", args{"session": id, "text": 5}); !done.IsError {
+		t.Error("append_note takes a number for a text")
+	}
+	if got, err = h.Entries.Context(t.Context(), home.ContextRequest{Session: id}); err != nil || len(got.Entries) != before {
+		t.Errorf("there are %d entries, not %d; %v", len(got.Entries), before, err)
 	}
 }
 

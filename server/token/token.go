@@ -1,5 +1,5 @@
 // Package token keeps the tokens with which clients identify themselves to a server: each
-// has a name, says what its bearer may do, and may be limited to a part of the home.
+// has a name, and says what its bearer may do in the home: read, write, or everything.
 //
 // A token is 52 random characters after "cop_", so that people and package redact recognise
 // one. It is shown when it is made and never again: the home keeps only its SHA-256. A fast
@@ -38,11 +38,10 @@ var ErrRefused = errors.New("the token is unknown, revoked or expired")
 
 // Token describes a token. It does not have the secret itself.
 type Token struct {
-	Name   string      `json:"name"`
-	Access home.Access `json:"access"`
-	home.Limit
-	Created time.Time `json:"created"`
-	Expires time.Time `json:"expires,omitzero"` // zero: never
+	Name    string      `json:"name"`
+	Access  home.Access `json:"access"`
+	Created time.Time   `json:"created"`
+	Expires time.Time   `json:"expires,omitzero"` // zero: never
 	// Used is when it was last used, give or take usedEvery; zero: never.
 	Used time.Time `json:"used,omitzero"`
 }
@@ -85,7 +84,7 @@ func Of(st store.Store) *Tokens { return &Tokens{notes: st.Notes(room)} }
 var goodName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\p{L}\p{N}][\p{L}\p{N}._-]{0,63}$`) })
 
 // Add makes a token and returns its secret, which cannot be read again. It uses the token's
-// Name, Access, Limit and Expires. A name that is taken is session.ErrExist.
+// Name, Access and Expires. A name that is taken is session.ErrExist.
 func (t *Tokens) Add(ctx context.Context, of Token) (secret string, err error) {
 	switch {
 	case !goodName().MatchString(of.Name):
@@ -94,9 +93,6 @@ func (t *Tokens) Add(ctx context.Context, of Token) (secret string, err error) {
 		return "", session.Invalidf("a token has read, write or admin access")
 	case !of.Expires.IsZero() && !of.Expires.After(time.Now()):
 		return "", session.Invalidf("the token would have expired already")
-	}
-	if err := of.Limit.Check(); err != nil {
-		return "", err
 	}
 	secret = Prefix + rand.Text() + rand.Text() // 260 bits
 	of.Created, of.Used = time.Now().UTC().Truncate(time.Second), time.Time{}

@@ -38,8 +38,7 @@ func TestTokensAreKeptAsHashes(t *testing.T) {
 	}
 	defer st.Close()
 	tokens := token.Of(st)
-	limit := home.Limit{Tag: "forge"}
-	secret := add(t, tokens, token.Token{Name: "one", Access: home.Write, Limit: limit})
+	secret := add(t, tokens, token.Token{Name: "one", Access: home.Write})
 	other := add(t, tokens, token.Token{Name: "two", Access: home.Read})
 	for _, wrong := range []string{"", "cop_", secret[:len(secret)-1], secret + "A", strings.ToLower(secret), "cop_" + strings.Repeat("A", 52)} {
 		if _, err := tokens.Check(t.Context(), wrong); !errors.Is(err, token.ErrRefused) {
@@ -47,7 +46,7 @@ func TestTokensAreKeptAsHashes(t *testing.T) {
 		}
 	}
 	got, err := token.Of(st).Check(t.Context(), secret)
-	if err != nil || got.Name != "one" || got.Access != home.Write || got.Limit != limit {
+	if err != nil || got.Name != "one" || got.Access != home.Write {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if got, err := tokens.Check(t.Context(), other); err != nil || got.Name != "two" || got.Access != home.Read {
@@ -181,8 +180,6 @@ func TestTokensThatCannotBe(t *testing.T) {
 		"long":         {Name: strings.Repeat("a", 65), Access: home.Read},
 		"no access":    {Name: "a"},
 		"much access":  {Name: "a", Access: home.Admin + 1},
-		"two limits":   {Name: "a", Access: home.Read, Limit: home.Limit{Tag: "a", Key: "b"}},
-		"a bad tag":    {Name: "a", Access: home.Read, Limit: home.Limit{Tag: "a//b"}},
 		"over already": {Name: "a", Access: home.Read, Expires: time.Now()},
 	} {
 		if _, err := tokens.Add(t.Context(), of); !errors.Is(err, session.ErrInvalid) {

@@ -34,8 +34,9 @@ type sessions struct {
 	sizes only // how many there are
 	total shelfTotal
 	costs only
-	round int  // of looking for what is new
-	drawn bool // something was shown
+	round int           // of looking for what is new
+	news  chan struct{} // has something in it when the home has changed
+	drawn bool          // something was shown
 
 	card cardPane
 }
@@ -83,7 +84,12 @@ func (s *sessions) typing() bool { return s.inBox }
 func (s *sessions) enter() tea.Cmd {
 	s.round++
 	s.card.forget()
-	return tea.Batch(s.load(), s.look(), s.checkMarks())
+	var listen tea.Cmd
+	if s.news == nil {
+		s.news = make(chan struct{}, 1)
+		listen = s.listen()
+	}
+	return tea.Batch(s.load(), s.look(), s.checkMarks(), listen)
 }
 
 // marksGone are marked sessions that are not in the home any more.
@@ -98,20 +104,50 @@ func (s *sessions) checkMarks() tea.Cmd {
 	return s.call(func(ctx context.Context) tea.Msg { return marksGone(s.missing(ctx, marked)) })
 }
 
-// look looks for what is new from time to time, as long as the room is in front. Reading a page
-// costs as much as what has changed, whatever the size of the home.
+// look looks for what is new when something has changed in the home, as long as the room is in
+// front. Reading a page costs as much as what has changed, whatever the size of the home.
 func (s *sessions) look() tea.Cmd {
 	round := s.round
 	return s.call(func(ctx context.Context) tea.Msg {
-		select {
-		case <-ctx.Done():
-		case <-time.After(lookEvery):
-		}
+		wait(ctx, lookEvery, nil)
+		wait(ctx, lookSeldom, s.news)
 		return look(round)
 	})
 }
 
-const lookEvery = 2 * time.Second
+// listen notes that something has changed in the home, as long as the room is there.
+func (s *sessions) listen() tea.Cmd {
+	return s.call(func(ctx context.Context) tea.Msg {
+		for ctx.Err() == nil {
+			_ = s.Home.Changes(ctx, s.changed) // the list says what is wrong
+			wait(ctx, lookEvery, nil)
+			s.changed()
+		}
+		return nil
+	})
+}
+
+func (s *sessions) changed() {
+	select {
+	case s.news <- struct{}{}:
+	default: // it will be looked at anyway
+	}
+}
+
+const (
+	lookEvery  = 2 * time.Second
+	lookSeldom = time.Minute
+)
+
+func wait(ctx context.Context, d time.Duration, news <-chan struct{}) {
+	late := time.NewTimer(d)
+	defer late.Stop()
+	select {
+	case <-ctx.Done():
+	case <-news:
+	case <-late.C:
+	}
+}
 
 type look int
 
@@ -120,9 +156,11 @@ func (s *sessions) update(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case look:
 		if int(msg) != s.round || s.App.room() != room(s) || s.ctx.Err() != nil {
+			s.changed() // what ended this wait is for the one that began later
 			return nil
 		}
 		if s.asked.busy() || s.sizes.busy() || s.costs.busy() || s.card.asked.busy() {
+			s.changed()
 			return s.look() // asking again would begin from the beginning
 		}
 		return tea.Batch(s.load(), s.look(), s.checkMarks())

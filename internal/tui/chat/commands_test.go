@@ -110,7 +110,7 @@ func TestAProjectIsTrustedOnce(t *testing.T) {
 	opened := openHome(t)
 	in := func(o *chat.Options) { o.Request.CWD = dir }
 	p := sit(t, opened, in)
-	p.sees(".coppice.toml in "+dir, "│ tools: read", "use it?")
+	p.sees(".coppice.toml and AGENTS.md in "+dir, "│ tools: read", "│ notes for agents: AGENTS.md (15 bytes)", "use it?")
 	p.types("n", enter)
 	p.sees("not used")
 	p.runs("/system", "the model is told nothing")

@@ -67,7 +67,7 @@ func (u *ui) askTrust(ctx context.Context) {
 	for _, line := range p.Says {
 		u.print(wrapped(line, "", u.style())...)
 	}
-	u.note("  This can start programs and let the model act without asking. It holds until a file changes.")
+	u.note("  This can start programs, instruct the model, and let it act without asking. It holds until a file changes.")
 }
 
 // answerTrust takes a key of the answer. With yes, the chat begins again, as the project has it.
