@@ -26,7 +26,7 @@ export function Transcript({ id, entry, leaf, query, foot }: Props) {
   const [error, fail] = useState<Error>()
   const [fresh, setFresh] = useState(0)
   const [find, setFind] = useState<string | undefined>(query)
-  const it = useRef({ anchor: undefined as { i: number, top: number } | undefined, stick: false, busy: false, win, stop: new AbortController(), leaf: leaf ?? "", seek: undefined as AbortController | undefined, cur: -1, turn: 0, toFind: false, folded: false })
+  const it = useRef({ anchor: undefined as { i: number, top: number } | undefined, stick: false, held: 0, busy: false, win, stop: new AbortController(), leaf: leaf ?? "", seek: undefined as AbortController | undefined, cur: -1, turn: 0, toFind: false, folded: false })
   const st = it.current
   st.win = win
   const est = win ? Math.min(60, 8_000_000 / Math.max(win.total, 1)) : 60
@@ -93,7 +93,10 @@ export function Transcript({ id, entry, leaf, query, foot }: Props) {
     const b = box.current
     if (!b) return
     const top = b.getBoundingClientRect().top
-    st.stick = b.scrollTop + b.clientHeight >= b.scrollHeight - 4 && !!st.win && st.win.from + st.win.rows.length >= st.win.total
+    const atEnd = b.scrollTop + b.clientHeight >= b.scrollHeight - 4
+    // What comes late (images, the composer) moves the end, not the person who was there.
+    const stays = st.stick && b.scrollTop >= st.held - 1
+    st.stick = (atEnd || stays) && !!st.win && st.win.from + st.win.rows.length >= st.win.total
     for (const e of elements()) {
       const r = e.getBoundingClientRect()
       if (r.bottom > top) { st.anchor = { i: Number(e.dataset.i), top: r.top - top }; return }
@@ -104,7 +107,7 @@ export function Transcript({ id, entry, leaf, query, foot }: Props) {
   const hold = () => {
     const b = box.current
     if (!b || !st.anchor) return
-    if (st.stick) { b.scrollTop = b.scrollHeight; return }
+    if (st.stick) { b.scrollTop = b.scrollHeight; st.held = b.scrollTop; return }
     const e = inner.current?.querySelector<HTMLElement>(`article[data-i="${shownNear(st.win?.rows ?? [], st.anchor.i)}"]`)
     if (e) b.scrollTop += e.getBoundingClientRect().top - b.getBoundingClientRect().top - st.anchor.top
   }
@@ -132,9 +135,10 @@ export function Transcript({ id, entry, leaf, query, foot }: Props) {
   }, [id, entry, leaf])
 
   useLayoutEffect(hold, [win])
-  useEffect(() => { // images come later, and people unfold what is folded
+  useEffect(() => { // images come later, people unfold what is folded, and the composer grows
     const seen = new ResizeObserver(() => { hold(); look() })
     if (inner.current) seen.observe(inner.current)
+    if (box.current) seen.observe(box.current)
     return () => seen.disconnect()
   }, [!!win])
 

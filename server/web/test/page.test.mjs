@@ -92,6 +92,34 @@ test("a proxy can have the page below a path", async (t) => {
   assert.deepEqual(astray, [])
 })
 
+test("a conversation opens at its end, and nothing lies over it", async (t) => {
+  const page = await open(t, "/s/tokenizer", { viewport: { width: 900, height: 640 } })
+  const below = () => page.evaluate(() => { // what of the last row cannot be seen
+    const row = [...document.querySelectorAll(".rows > article")].at(-1).getBoundingClientRect(), box = document.querySelector(".scroll").getBoundingClientRect()
+    const cover = document.elementFromPoint(box.right - 40, box.bottom - 12)
+    return { hidden: Math.round(row.bottom - box.bottom), covered: !cover.closest(".scroll") }
+  })
+  for (let i = 0; i < 5; i++) {
+    await page.reload()
+    await articles(page).last().waitFor()
+    await page.locator("#say").waitFor()
+    await page.waitForTimeout(300)
+    const at = await below()
+    assert.ok(at.hidden <= 0 && !at.covered, `load ${i}: ${JSON.stringify(at)}`)
+  }
+  // Something grows below it, as the composer does when an answer arrives.
+  await page.evaluate(() => { document.querySelector("#say").style.height = "160px" })
+  await page.waitForTimeout(100)
+  assert.ok((await below()).hidden <= 0, "the end goes out of view when the composer grows")
+  await page.locator(".scroll").hover()
+  await page.mouse.wheel(0, -200)
+  await page.waitForTimeout(200)
+  const before = await page.evaluate(() => document.querySelector(".scroll").scrollTop)
+  await page.evaluate(() => { document.querySelector("#say").style.height = "60px" })
+  await page.waitForTimeout(200)
+  assert.ok(Math.abs(await page.evaluate(() => document.querySelector(".scroll").scrollTop) - before) <= 1, "who has scrolled up is moved")
+})
+
 test("the list is searched as one types, and opened with keys", async (t) => {
   const page = await open(t, "/")
   await page.locator(".card h1").waitFor()
