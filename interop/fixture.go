@@ -26,7 +26,8 @@ type fixture struct {
 
 // writeFixture writes the conversation into a store.
 func writeFixture(ctx context.Context, st store.Store, cwd string) (*fixture, error) {
-	t := &teller{clock: time.Now().Add(-time.Hour).Truncate(time.Second)}
+	// So long ago that programs which delete what is old would have done so.
+	t := &teller{clock: time.Now().AddDate(0, 0, -100).Truncate(time.Second)}
 	s, err := session.Create(ctx, st, session.Header{CWD: cwd}, t.options())
 	if err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coppice-dev/coppice/session"
+	"github.com/coppice-dev/coppice/store/memory"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/format/geminicli"
 	"github.com/coppice-dev/coppice/transcript/transcripttest"
@@ -144,6 +145,67 @@ func TestGeminiCLIFirstProject(t *testing.T) {
 	transcripttest.WriteFile(t, filepath.Join(home, ".gemini", "tmp", hash, "chats", "x.json"), "{}")
 	if out := prepare(); len(out.Files) != 1 || !strings.Contains(out.Files[0].Path, hash) {
 		t.Errorf("%+v", out.Files)
+	}
+}
+
+// TestGeminiCLIOldConversationStays: when it starts, the program deletes recordings whose
+// lastUpdated is long ago. An export of an old conversation is not one of them, and importing
+// it again finds the conversation that it came from, unchanged and as old as it was.
+func TestGeminiCLIOldConversationStays(t *testing.T) {
+	t.Parallel()
+	st := memory.New(nil)
+	defer st.Close()
+	long := time.Now().AddDate(0, -3, 0).UTC().Truncate(time.Millisecond)
+	s, err := session.Create(t.Context(), st, session.Header{CWD: "/work/garden", CreatedAt: long}, &session.Options{Now: func() time.Time { return long }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, role := range []session.MessageRole{session.RoleUser, session.RoleAssistant} {
+		if _, err := s.AppendMessage(role, []session.Content{session.Text("said by " + string(role))}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := transcript.Env{Home: t.TempDir(), Getenv: func(string) string { return "" }}
+	ledger := transcript.LedgerOf(st)
+	x := &transcript.Exporter{Env: env, Ledger: ledger}
+	out, err := x.Export(t.Context(), s, geminicli.Format(), transcript.Destination{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(out.Paths[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []struct{ LastUpdated, StartTime, Timestamp time.Time }
+	if err := json.Unmarshal([]byte("["+strings.ReplaceAll(strings.TrimSpace(string(data)), "\n", ",")+"]"), &lines); err != nil {
+		t.Fatal(err)
+	}
+	if old := time.Since(lines[0].LastUpdated); old > time.Hour {
+		t.Errorf("the recording was last used %v ago: Gemini CLI deletes it", old)
+	}
+	if !lines[0].StartTime.Equal(long) || !lines[1].Timestamp.Equal(long) || !lines[2].Timestamp.Equal(long) {
+		t.Errorf("the times are %+v, want %v", lines, long)
+	}
+	// As after a visit of the program: it wrote to the file, and added nothing that was said.
+	more := `{"$set":{"lastUpdated":"` + time.Now().UTC().Format(time.RFC3339Nano) + `"}}` + "\n"
+	if err := os.WriteFile(out.Paths[0], append(data, more...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	end := s.LeafID()
+	f, err := transcript.OpenFile(out.Paths[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	rep, err := (&transcript.Importer{Store: st, Ledger: ledger}).Import(t.Context(), geminicli.Format(), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rep.Sessions) != 1 || rep.Sessions[0].ID != s.Header().ID || rep.Sessions[0].New != 0 {
+		t.Errorf("importing it again says %+v", rep.Sessions)
+	}
+	if _, err := s.Refresh(); err != nil || s.LeafID() != end {
+		t.Errorf("importing it again moves the leaf from %s to %s, %v", end, s.LeafID(), err)
 	}
 }
 

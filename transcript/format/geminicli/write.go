@@ -91,7 +91,7 @@ func (w *writer) header() {
 	o.Set("sessionId", w.id)
 	o.Set("projectHash", projectHash(w.cwd))
 	o.Set("startTime", w.created.UTC().Format(isoTime))
-	o.Set("lastUpdated", w.script.Updated().UTC().Format(isoTime))
+	o.Set("lastUpdated", w.touched().UTC().Format(isoTime))
 	o.Set("kind", "main")
 	title := w.script.Name
 	if w.script.Context.Compaction != "" {
@@ -102,6 +102,18 @@ func (w *writer) header() {
 		o.Set("directories", []any{h.CWD})
 	}
 	w.line(o.JSON())
+}
+
+// touched returns when the recording counts as last used. When Gemini CLI starts, it deletes
+// those that were not used for 30 days, or for as long as its settings say, which is a day or
+// more. So an older conversation is used now: it was written to be resumed. No reader takes a
+// time from here: the messages have theirs.
+func (w *writer) touched() time.Time {
+	last := w.script.Updated()
+	if w.script.Now.Sub(last) > 24*time.Hour {
+		return w.script.Now
+	}
+	return last
 }
 
 func projectHash(cwd string) string {
