@@ -140,7 +140,15 @@ func isAt(s *shape.Shape, list, path string, texts ...string) bool {
 }
 
 func looksGoogle(s *shape.Shape) bool {
-	return s.Has(at("contents", "parts[]")...) || s.Has("candidates[].content", "[].candidates[].content", "response.body.candidates[].content",
+	for _, part := range []string{
+		"text", "thought", "inlineData", "inline_data", "fileData", "file_data", "functionCall", "function_call",
+		"functionResponse", "function_response", "executableCode", "executable_code", "codeExecutionResult", "code_execution_result",
+	} {
+		if s.Has(at("contents", "parts[]."+part)...) {
+			return true
+		}
+	}
+	return s.Has("candidates[].content", "[].candidates[].content", "response.body.candidates[].content",
 		"response.candidates[].content", "chunkedPrompt.chunks[].text", "chunkedPrompt.chunks[].role")
 }
 
@@ -172,11 +180,24 @@ func looksResponses(s *shape.Shape) bool {
 	if s.Is("object", "response") || s.Is("[].object", "response") || s.Is("response.body.object", "response") {
 		return true
 	}
-	if s.Has("input", "body.input") && s.Has("model", "body.model") && !s.Has("messages", "instruction", "output") {
+	if s.Has("input:text", "input[]", "body.input:text", "body.input[]") && s.Has("model:text", "body.model:text") &&
+		!s.Has("messages", "instruction", "output") && !isOtherRequest(s) {
 		return true
 	}
 	return isAt(s, "input", "content[].type", "input_text", "output_text", "input_image", "input_file") ||
 		s.Is("input[].type", itemTypes...) || (s.Is("[].type", itemTypes...) || s.Is("type", itemTypes...)) && !s.Has("[].payload", "payload", "uuid", "[].uuid", "timestamp")
+}
+
+// isOtherRequest recognises requests for embeddings, speech and moderation, which have a model and
+// an input too.
+func isOtherRequest(s *shape.Shape) bool {
+	for _, in := range []string{"", "body."} {
+		if s.Has(in+"encoding_format", in+"dimensions", in+"voice") || s.Begins(in+"model", "text-embedding") ||
+			s.Begins(in+"model", "omni-moderation") || s.Begins(in+"model", "text-moderation") {
+			return true
+		}
+	}
+	return false
 }
 
 // itemTypes are types of items that no other format has.
@@ -196,6 +217,6 @@ func looksOpenAI(s *shape.Shape) bool {
 	}
 	// The role may come after a content that is longer than the head. Messages with a type
 	// instead of a role are another program's.
-	return s.Has("messages[].content", "[].messages[].content", "body.messages[].content") &&
+	return s.IsCut() && s.Has("messages[].content", "[].messages[].content", "body.messages[].content") &&
 		!s.Has(at("messages", "role")...) && !s.Has(at("messages", "type")...)
 }

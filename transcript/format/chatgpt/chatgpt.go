@@ -24,7 +24,7 @@ func Format() *transcript.Format {
 func detect(f *transcript.File) bool {
 	if !f.IsZip() {
 		head := f.HeadText()
-		return shape.OfFile(f).Has("mapping", "[].mapping") && (strings.Contains(head, `"current_node"`) || strings.Contains(head, `"children"`))
+		return shape.OfFile(f).Has("mapping", "[].mapping") && (strings.Contains(head, `"current_node"`) || strings.Contains(head, `"children"`) && strings.Contains(head, `"message"`))
 	}
 	archive, err := f.Zip()
 	if err != nil {

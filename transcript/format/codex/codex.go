@@ -74,7 +74,8 @@ const (
 
 // isBareHeader recognises the header of the bare era, which has no type.
 func isBareHeader(v loose.Value) bool {
-	return v.Has("id", "timestamp") && v.Get("instructions") != nil && !v.Has("role")
+	return v.Get("id").IsString() && v.Has("timestamp") && v.Get("instructions") != nil &&
+		len(v.Except("id", "timestamp", "instructions", "git", "cwd", "originator", "cli_version", "source")) == 0
 }
 
 // isDocument recognises a rollout that is one document: {"session":…,"items":[…]}.
@@ -82,7 +83,8 @@ func isDocument(f *transcript.File) bool {
 	head := strings.TrimLeft(strings.TrimPrefix(f.HeadText(), "\xef\xbb\xbf"), " \t\r\n")
 	rest, ok := strings.CutPrefix(head, "{")
 	rest = strings.TrimLeft(rest, " \t\r\n")
-	return ok && strings.HasPrefix(rest, `"session"`) && strings.Contains(rest, `"items"`)
+	rest, isSession := strings.CutPrefix(rest, `"session"`)
+	return ok && isSession && strings.Contains(rest, `"items"`) && strings.HasPrefix(strings.TrimLeft(rest, ": \t\r\n"), "{")
 }
 
 func places(env transcript.Env) []transcript.Place {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,9 +25,16 @@ func Format() *transcript.Format {
 
 func detect(f *transcript.File) bool {
 	head := jsonl.Head(f, 1)
-	return len(head) > 0 && head[0].Get("data").IsObject() && head[0].Has("id", "timestamp") &&
-		strings.Contains(head[0].Get("type").Text(), ".")
+	if len(head) == 0 || !head[0].Get("data").IsObject() || !head[0].Has("id", "timestamp") {
+		return false
+	}
+	kind := head[0].Get("type").Text()
+	return slices.ContainsFunc(kinds, func(beginning string) bool { return strings.HasPrefix(kind, beginning) })
 }
+
+// kinds are the beginnings of the types that events have. Those of other programs' events have
+// dots too.
+var kinds = []string{"session.", "user.message", "assistant.", "tool.execution_", "system.", "subagent.", "hook."}
 
 func resume(id string) []string { return []string{"copilot", "--resume", id} }
 

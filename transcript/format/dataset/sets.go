@@ -17,7 +17,7 @@ type set struct {
 	name, title string
 	// looks are the shapes that a file may have; one must fit. A shape is members that
 	// must all be there, in the records of lines or of an array: "a|b" is one of two,
-	// "!a" must be absent, and "^a" is only looked for outside arrays.
+	// "!a" must be absent, "^a" is only looked for outside arrays, and "a:text" is a text.
 	looks []string
 	// turns are the members of a record that hold messages. All others are facts.
 	turns []string
@@ -34,7 +34,7 @@ func sets() []set {
 			name: sweAgent, title: "SWE-agent", run: true,
 			looks: []string{
 				"trajectory[].action|trajectory[].observation|trajectory[].response|trajectory_format",
-				"history[].message_type|history[].agent",
+				"history[].message_type|history[].agent history[].role|history[].content",
 				"info.model_stats messages[].role|history[].role",
 			},
 			turns: []string{"history", "messages", "trajectory"}, read: readSWEAgent,
@@ -44,13 +44,13 @@ func sets() []set {
 			looks: []string{
 				"history[].source history[].action history[].args", "history[].source history[].observation",
 				"history[][].source history[][].action history[][].args", "history[][].source history[][].observation",
-				"source action args", "source observation",
+				"source action args", "source observation:text content",
 			},
 			turns: []string{"history"}, read: readOpenHands,
 		},
 		{
 			name: tauBench, title: "tau-bench", run: true,
-			looks: []string{"task_id traj|reward"},
+			looks: []string{"task_id traj", "task_id reward info"},
 			turns: []string{"traj"}, read: readTauBench,
 		},
 		{
@@ -76,12 +76,12 @@ func sets() []set {
 		},
 		{
 			name: "preference", title: "preference pairs (hh-rlhf, DPO)",
-			looks: []string{"chosen rejected !conversations !instruction"},
+			looks: []string{"chosen:text|chosen[]|chosen.role rejected !conversations !instruction"},
 			turns: []string{"chosen", "rejected", "prompt", "messages"}, read: readPreference,
 		},
 		{
 			name: "ultrachat", title: "UltraChat",
-			looks: []string{"data[] id !object !^type !^timestamp !^data[].id !^data[].type"},
+			looks: []string{"data[]:text id !object !^type !^timestamp !^data[].id !^data[].type"},
 			turns: []string{"data"}, read: readUltraChat,
 		},
 		{

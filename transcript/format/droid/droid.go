@@ -35,7 +35,7 @@ func detect(f *transcript.File) bool {
 	v := head[0]
 	switch v.Get("type").Text() {
 	case "session_start":
-		return v.Has("id")
+		return v.Has("id") && !v.Has("timestamp") // events of other programs say when
 	case "system", "message", "tool_call":
 		return streamID(v) != "" && v.Has("timestamp") && !v.Has("uuid") && (v.Has("role", "text") || v.Has("cwd") || v.Has("toolName"))
 	}

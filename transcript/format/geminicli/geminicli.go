@@ -41,7 +41,7 @@ func detect(f *transcript.File) bool {
 func isDocument(f *transcript.File) bool {
 	head := f.HeadText()
 	if doc := loose.Try(f.Head()); doc != nil && !doc.Get("messages").IsArray() {
-		return doc.Get("history").IsArray() && doc.Has("lastUpdated")
+		return doc.Get("history").First().Has("role") && doc.Has("lastUpdated")
 	}
 	return strings.HasPrefix(strings.TrimLeft(head, "\ufeff \t\r\n"), "{") &&
 		strings.Contains(head, `"projectHash"`) && isRecording(shape.OfFile(f)) && // a quick check first

@@ -54,12 +54,18 @@ func detect(f *transcript.File) bool {
 	if isExport(head) {
 		return true
 	}
-	lines := bytes.SplitN(head, []byte("\n"), 3)
-	header := loose.Try(lines[0])
-	if !header.Has("working_dir") && !header.Has("description") || header.Has("type") {
+	first, rest, more := bytes.Cut(head, []byte("\n"))
+	header := loose.Try(first)
+	if header.Has("type") {
 		return false
 	}
-	return len(lines) < 2 || bytes.Contains(lines[1], []byte(`"role"`)) && bytes.Contains(lines[1], []byte(`"created"`))
+	if !more { // nothing was said yet
+		return header.Has("working_dir") && (header.Has("description") || header.Has("message_count") || len(header.Except("working_dir")) == 0)
+	}
+	// Anything may have a description; a message with its time comes only after Goose's.
+	second, _, _ := bytes.Cut(rest, []byte("\n"))
+	seen := shape.Of(second)
+	return (header.Has("working_dir") || header.Has("description")) && seen.Has("role") && seen.Has("created")
 }
 
 func isExport(head []byte) bool {

@@ -9,6 +9,7 @@ package penguin
 import (
 	"context"
 	"errors"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -44,20 +45,24 @@ func places(env transcript.Env) []transcript.Place {
 
 func detect(f *transcript.File) bool {
 	base := filepath.Base(f.Path)
-	if base == indexFile {
+	if base == indexFile && strings.Contains(f.HeadText(), `"session_2`) {
 		return true
 	}
 	if isRecoverable(base) && len(f.Head()) > 0 {
 		return true
 	}
 	seen := shape.OfFile(f)
-	return seen.Has("last_active") && seen.Has("created_at") || seen.Has("session.last_active") && seen.Has("session.created_at")
+	isSession := func(in string) bool {
+		return seen.Has(in+"last_active") && seen.Has(in+"created_at") && seen.Has(in+"messages", in+"metadata")
+	}
+	return isSession("") || isSession("session.")
 }
 
 // isRecoverable recognises a session's file by its name alone, because it may be broken: its
 // content may then be in the backup beside it.
 func isRecoverable(base string) bool {
-	return strings.HasPrefix(base, "session_2") && strings.HasSuffix(base, ".json")
+	ok, _ := path.Match("session_2???????_??????_*.json", base) // the day, the time, and more
+	return ok
 }
 
 func read(_ context.Context, f *transcript.File, to transcript.Sink) error {

@@ -20,6 +20,7 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/jsonl"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 	"github.com/coppice-dev/coppice/transcript/internal/records"
+	"github.com/coppice-dev/coppice/transcript/internal/shape"
 )
 
 const (
@@ -60,8 +61,9 @@ func detect(f *transcript.File) bool {
 		_, err := f.Beside(metaOf(f.Path))
 		return err == nil && bytes.HasPrefix(head, []byte("{")) && bytes.Contains(head, []byte(`"role"`))
 	}
+	seen := shape.OfFile(f)
 	return bytes.HasPrefix(head, []byte(`{`)) && firstMember(head) == "key" &&
-		(bytes.Contains(head, []byte(`"messages"`)) || bytes.Contains(head, []byte(`"created"`)))
+		(seen.Has("messages[]") || seen.Has("created") && seen.Has("updated"))
 }
 
 // firstMember returns the name of an object's first member.

@@ -12,10 +12,11 @@ import (
 
 // Shape is the members that were seen. A path names a member from the outside in:
 // "messages[].role" is the role of an element of messages, "[].from" is a member
-// of an element of an array that is the whole text.
+// of an element of an array that is the whole text. "model:text" is a model that is a text.
 type Shape struct {
 	paths map[string]bool
 	texts map[string]bool // path, NUL, text
+	cut   bool
 }
 
 const (
@@ -35,10 +36,15 @@ func Of(head []byte) *Shape {
 	if len(head) >= 3 && string(head[:3]) == "\xef\xbb\xbf" {
 		s.at = 3
 	}
-	for s.value("", 0) {
+	for s.next() != 0 && !s.shape.cut {
+		s.shape.cut = !s.value("", 0)
 	}
 	return &s.shape
 }
+
+// IsCut reports whether the JSON ended in the middle of a value, so that there may be members
+// that were not seen.
+func (s *Shape) IsCut() bool { return s.cut }
 
 // Has reports whether one of the paths was seen.
 func (s *Shape) Has(paths ...string) bool {
@@ -102,6 +108,7 @@ func (s *scanner) value(path string, depth int) bool {
 	case '[':
 		return s.array(path, depth)
 	case '"':
+		s.shape.paths[path+":text"] = true
 		from := s.at
 		if !s.skip() {
 			return false
