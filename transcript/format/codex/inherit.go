@@ -83,6 +83,7 @@ func (r *reader) inherit() error {
 	r.current, r.last, r.used, r.turns, r.path, r.asked = from.current, from.last, from.used, from.turns, from.path, from.asked
 	r.systems, r.hidden, r.askedSize = from.systems, from.hidden, from.askedSize
 	r.model, r.effort, r.usage, r.failed, r.unanswered = from.model, from.effort, from.usage, from.failed, from.unanswered
+	r.worlds = from.worlds
 	return nil
 }
 

@@ -62,11 +62,12 @@ type reader struct {
 	failed          map[string]bool // calls that failed, according to an event
 	provider, model string
 	effort          string
-	settings        string       // of the thread, as they were last applied
-	unanswered      []unanswered // calls that have no id of their own
-	replaying       bool         // lines are those of the parent
-	ownFrom         int          // the ordinal of a subagent's first own line, or 0
-	isCopy          bool         // the lines are a subagent's copy of its parent's
+	settings        string            // of the thread, as they were last applied
+	worlds          map[string]string // by the id of each state of the world, the record that was said before
+	unanswered      []unanswered      // calls that have no id of their own
+	replaying       bool              // lines are those of the parent
+	ownFrom         int               // the ordinal of a subagent's first own line, or 0
+	isCopy          bool              // the lines are a subagent's copy of its parent's
 }
 
 // turn is where a turn of the user begins.
@@ -76,7 +77,7 @@ type turn struct {
 }
 
 func newReader(f *transcript.File, to transcript.Sink) *reader {
-	return &reader{file: f, to: to, around: f, used: make(map[string]bool), failed: make(map[string]bool)}
+	return &reader{file: f, to: to, around: f, used: make(map[string]bool), failed: make(map[string]bool), worlds: make(map[string]string)}
 }
 
 // document reads the oldest era: all in one JSON document.
@@ -170,6 +171,8 @@ func (r *reader) line(l line) error {
 		return r.context(l)
 	case l.kind == kindCompacted:
 		return r.compacted(l)
+	case l.kind == kindWorld:
+		return r.world(l)
 	case l.kind == "inter_agent_communication":
 		return r.custom(l, l.kind, "message between agents")
 	case isStream(l.kind):
@@ -207,7 +210,7 @@ func (r *reader) begin() error {
 // add adds a record that follows the current one. Its id is made from the parts, which
 // are what it says.
 func (r *reader) add(e session.Entry, l *line, parts ...string) {
-	id := transcript.HashID(append([]string{name, r.origin, r.current, string(e.Type)}, parts...)...)
+	id := transcript.HashID(append([]string{name, r.origin, r.before(), string(e.Type)}, parts...)...)
 	for n := 2; r.used[id]; n++ { // the same was said again after a rollback
 		id = transcript.HashID(id, strconv.Itoa(n))
 	}
@@ -229,6 +232,27 @@ func (r *reader) add(e session.Entry, l *line, parts ...string) {
 	}
 	r.current, r.last = id, id
 	r.queue = append(r.queue, rec)
+}
+
+// before returns the record from which the next one has its name. States of the world do not
+// count: some forks repeat what was said without them, and are the same conversation.
+func (r *reader) before() string {
+	if said, ok := r.worlds[r.current]; ok {
+		return said
+	}
+	return r.current
+}
+
+// world reads a state of the world: what the model was told so far about its surroundings, or how
+// that changed. When Codex resumes, it compares them with what they are now, and tells the model
+// what is new; without a state it says everything again.
+func (r *reader) world(l line) error {
+	said := r.before()
+	if err := r.custom(l, kindWorld, "custom entry"); err != nil {
+		return err
+	}
+	r.worlds[r.current] = said
+	return nil
 }
 
 // flush passes on the records of a response. They wait because its usage may come late.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -366,19 +367,26 @@ func tokenUsage(u *session.Usage) json.RawMessage {
 	return o.JSON()
 }
 
-// aside writes an entry that is not sent to the model: an event that Codex itself had
-// written, or what a response cost.
+// aside writes an entry that is not sent to the model: an event or a state of the world that
+// Codex itself had written, or what a response cost.
 func (w *writer) aside(e *session.Entry) {
 	if e.Custom == nil {
 		return
 	}
 	w.count(e)
 	kind, ok := strings.CutPrefix(e.Custom.CustomType, name+".")
-	if !ok || kind != "error" && kind != "turn_aborted" && kind != eventSettings {
+	var o residue.Object
+	envelope := kindEvent
+	switch {
+	case !ok:
+		return
+	case kind == kindWorld && !w.isEdited():
+		envelope = kindWorld
+	case kind == "error" || kind == "turn_aborted" || kind == eventSettings:
+		o.Set("type", kind)
+	default:
 		return
 	}
-	var o residue.Object
-	o.Set("type", kind)
 	data, err := json.Marshal(e.Custom.Data)
 	if err != nil {
 		return
@@ -386,7 +394,13 @@ func (w *writer) aside(e *session.Entry) {
 	for member, value := range loose.Value(data).Members() {
 		o.Set(member, value.Raw())
 	}
-	w.line(kindEvent, e.Timestamp, o.JSON())
+	w.line(envelope, e.Timestamp, o.JSON())
+}
+
+// isEdited reports whether something was taken out of the context. A state of the world would
+// then claim that the model knows what is no longer there.
+func (w *writer) isEdited() bool {
+	return slices.ContainsFunc(w.script.Path, func(e session.Entry) bool { return e.ContextEdit != nil })
 }
 
 // listLosses lists what a rollout has no place for.
