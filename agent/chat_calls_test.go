@@ -51,9 +51,20 @@ func TestCallsAsServersWriteThem(t *testing.T) {
 		"a name again": {[]string{
 			piece(call(`"index":0,"id":"a","function":{"name":"effect","arguments":"{"}`), "null"), piece(call(`"index":0,"id":"a","function":{"name":"effect","arguments":"}"}`), last),
 		}, `effect{}`, 0},
-		"no call at all": {[]string{piece(call(`"index":0,"id":"a","type":"function","function":null`), last)}, ``, 1},
-		"no name":        {[]string{piece(call(`"index":0,"id":"a","type":"function","function":{"arguments":"{}"}`), last)}, ``, 1},
-		"another type":   {[]string{piece(call(`"index":0,"id":"a","type":"hologram","hologram":{}`), last)}, ``, 1},
+		"the old form": {[]string{
+			piece(`{"role":"assistant","content":null,"function_call":{"name":"effect","arguments":""}}`, "null"),
+			piece(`{"function_call":{"arguments":"{\"a\":"}}`, "null"), piece(`{"function_call":{"arguments":"1}"}}`, "null"), piece(`{}`, `"function_call"`),
+		}, `effect{"a":1}`, 0},
+		"the old form, at once":          {[]string{piece(`{"function_call":{"name":"effect","arguments":"{\"a\":1}"}}`, `"function_call"`)}, `effect{"a":1}`, 0},
+		"the old form, ended as usual":   {[]string{piece(`{"function_call":{"name":"effect","arguments":"{}"}}`, `"stop"`)}, `effect{}`, 0},
+		"the old form, null":             {[]string{piece(`{"function_call":{"name":"effect","arguments":null}}`, `"function_call"`)}, `effect{}`, 0},
+		"the old form, no arguments":     {[]string{piece(`{"function_call":{"name":"effect"}}`, `"function_call"`)}, `effect{}`, 0},
+		"the old form, an object":        {[]string{piece(`{"function_call":{"name":"effect","arguments":{"a":1}}}`, `"function_call"`)}, `effect{"a":1}`, 0},
+		"the old form, without a name":   {[]string{piece(`{"function_call":{"arguments":"{}"}}`, `"function_call"`)}, ``, 1},
+		"the old form, null beside text": {[]string{piece(`{"content":"hm","function_call":null}`, "null"), piece(call(`"index":0,"id":"a","function":{"name":"effect","arguments":"{}"}`), last)}, `effect{}`, 0},
+		"no call at all":                 {[]string{piece(call(`"index":0,"id":"a","type":"function","function":null`), last)}, ``, 1},
+		"no name":                        {[]string{piece(call(`"index":0,"id":"a","type":"function","function":{"arguments":"{}"}`), last)}, ``, 1},
+		"another type":                   {[]string{piece(call(`"index":0,"id":"a","type":"hologram","hologram":{}`), last)}, ``, 1},
 		"indexes that jump": {[]string{
 			piece(call(`"index":7,"id":"a","function":{"name":"effect","arguments":"{}"}`), "null"), piece(call(`"index":2,"id":"b","function":{"name":"effect","arguments":"{\"b\":2}"}`), last),
 		}, `effect{} effect{"b":2}`, 0},

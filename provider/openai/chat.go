@@ -180,7 +180,7 @@ func (d *ChatDecoder) assistant(o *wire.Object, m *session.MessageEntry, r *wire
 	if c, ok := spokenAudio(o); ok {
 		m.Content = append(m.Content, c)
 	}
-	if c, ok := d.functionCall(o); ok {
+	if c, ok := d.functionCall(o, len(m.Content) == 0); ok {
 		m.Content = append(m.Content, c)
 	}
 	m.Content = append(m.Content, d.toolCalls(o, len(m.Content) == 0)...)
@@ -225,18 +225,26 @@ func spokenAudio(o *wire.Object) (session.Content, bool) {
 	return c, true
 }
 
-// functionCall takes a call in the old form.
-func (d *ChatDecoder) functionCall(o *wire.Object) (session.Content, bool) {
+// functionCall takes a call in the old form. One without a name is a call too if the message
+// says nothing else: see toolCalls.
+func (d *ChatDecoder) functionCall(o *wire.Object, alone bool) (session.Content, bool) {
 	call := wire.Members(o.Get("function_call"))
+	r := wire.Residue{Form: formFunctionCall}
+	r.Miss(call, "name", "arguments")
 	name, hasName := call.TakeStr("name")
 	arguments, hasArguments := call.TakeStr("arguments")
-	hasArguments = hasArguments || rawjson.IsNull(call.Get("arguments"))
-	if !hasName || !hasArguments {
+	switch given := call.Get("arguments"); {
+	case call == nil || !hasName && !alone:
+		return session.Content{}, false
+	case hasArguments || given == nil || rawjson.IsNull(given):
+	case alone || rawjson.Kind(given) == 'o':
+		arguments = string(given) // the member stays, to be written as it was
+	default:
 		return session.Content{}, false
 	}
 	o.Take("function_call")
 	keepName(&call, name)
-	r := wire.Residue{Form: formFunctionCall, Fields: call}
+	r.Fields = call
 	c := wire.Call(d.pairs.Call("", name), name, arguments, &r)
 	r.Keep(&c.Extra, wire.Chat)
 	return c, true

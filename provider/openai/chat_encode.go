@@ -174,13 +174,16 @@ func (e *chatEncoder) assistant(o wire.Object, m wire.Message, r *wire.Residue) 
 		case c.Audio != nil && own.Form == formAudio && c.Audio.Source != nil:
 			audio := append(own.Fields, session.Field{Name: "data", Value: wire.Quote(c.Audio.Source.Data)})
 			rest.SetObject("audio", audio)
-		case c.ToolUse != nil && own.Form == formFunctionCall:
+		case c.ToolUse != nil && own.Form == formFunctionCall && e.verbatim:
 			call, err := e.function(c.ToolUse, &own)
 			if err != nil {
 				return nil, err
 			}
 			rest.SetObject("function_call", call)
 		case c.ToolUse != nil:
+			if own.Form == formFunctionCall { // its result names a call, and this form has no ids
+				own = wire.Residue{Text: own.Text}
+			}
 			call, err := e.call(c.ToolUse, &own)
 			if err != nil {
 				return nil, err
@@ -225,7 +228,7 @@ func (e *chatEncoder) isSilent(parts, calls []json.RawMessage, rest wire.Object,
 	if e.verbatim {
 		return len(rest) == 0 && r.Fields.Get(formDetails) == nil
 	}
-	return !rest.Has("refusal") && !rest.Has("audio") && !rest.Has("function_call")
+	return !rest.Has("refusal") && !rest.Has("audio")
 }
 
 func (e *chatEncoder) thinking(t *session.ThinkingContent, form string, rest *wire.Object) {
@@ -251,9 +254,6 @@ func (e *chatEncoder) function(t *session.ToolUseContent, r *wire.Residue) (wire
 	var o wire.Object
 	o.SetStr("name", e.name(t.Name, &r.Fields))
 	o.SetStr("arguments", arguments)
-	if !e.verbatim {
-		r.Forget("arguments")
-	}
 	r.Restore(&o)
 	return o, nil
 }
@@ -321,6 +321,10 @@ func (e *chatEncoder) result(t *session.ToolResultContent, r *wire.Residue) wire
 	var o wire.Object
 	if !e.verbatim {
 		r.Forget("tool_call_id") // it is the call's
+		if r.Fields.Str("role") == roleFunction {
+			r.Forget("role")
+			r.Forget("name")
+		}
 	}
 	o.SetStr("role", session.RoleTool)
 	o.SetStr("tool_call_id", e.ids.Result(t.ToolUseID, maxChatID))

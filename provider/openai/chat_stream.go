@@ -124,6 +124,15 @@ func (s *ChatStream) news(choice wire.Object) []provider.Event {
 		}
 		piece(provider.EventCallDelta, blockCalls+index, function.Str("arguments"))
 	}
+	if call := wire.Members(delta.Get("function_call")); call != nil { // the old form: one call, without an id
+		if !s.begun[0] {
+			s.begun[0] = true
+			var pairs wire.Pairs
+			start := &session.ToolUseContent{ID: pairs.Call("", ""), Name: call.Str("name")}
+			events = append(events, provider.Event{Type: provider.EventCallStart, Block: blockCalls, Call: start})
+		}
+		piece(provider.EventCallDelta, blockCalls, call.Str("arguments"))
+	}
 	return events
 }
 
