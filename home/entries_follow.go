@@ -65,6 +65,7 @@ func (f *following) one(ctx context.Context, r FollowRequest) (err error) {
 	if err != nil {
 		return err
 	}
+	defer f.home.uses.begin(name)()
 	log, err := f.home.store.Open(ctx, name)
 	if err != nil {
 		return err

@@ -35,6 +35,7 @@ type Home struct {
 	own      store.Store // nil unless the home is on another machine
 	turns    *turnTable
 	keeper   *keeper
+	uses     inUse
 	// crowded means that a full home takes no more sessions, whatever the settings say.
 	crowded bool
 	// guarded is reloaded by every operation that writes, because this process or another

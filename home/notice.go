@@ -23,6 +23,7 @@ type Notice struct {
 	Offset  int64            `json:"offset,omitempty"` // in bytes
 	Active  time.Time        `json:"active,omitzero"`  // when the session was last active
 	Max     int              `json:"max,omitempty"`    // how many sessions the home may have
+	Count   int              `json:"count,omitempty"`  // of sessions
 	Finding *redact.Finding  `json:"finding,omitempty"`
 	Receipt *clean.Receipt   `json:"receipt,omitempty"`
 	Lost    []MissingContent `json:"lost,omitempty"`
@@ -64,6 +65,10 @@ const (
 	// SessionTrashed says that the home was full at Max, and Session, which had been
 	// inactive longest, made room.
 	SessionTrashed NoticeKind = "session_trashed"
+	// IdleArchived says that Count sessions were compressed because nobody had used them for as
+	// long as the settings say. Error says why another one, Session, could not be, or why none
+	// could.
+	IdleArchived NoticeKind = "idle_archived"
 	// SessionMissing says that Session, which is part of the conversation that was opened,
 	// does not exist.
 	SessionMissing NoticeKind = "session_missing"

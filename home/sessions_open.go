@@ -29,10 +29,12 @@ type Conversation struct {
 
 	home *Home
 	kept *keptOpen // which it is, if it stays open after Close: see openKept
+	done func()    // ends its use: see inUse
 }
 
 // Close releases the conversation.
 func (c *Conversation) Close() error {
+	c.done()
 	if c.kept != nil {
 		c.kept.release(c.home.keeper)
 		return nil
@@ -67,7 +69,7 @@ func (h *Home) Conversation(ctx context.Context, r OpenRequest) (*Conversation, 
 	if err != nil {
 		return nil, err
 	}
-	return &Conversation{Session: whole, Handle: chain.ID, Chain: chain, home: h, lost: &losses{}}, nil
+	return &Conversation{Session: whole, Handle: chain.ID, Chain: chain, home: h, lost: &losses{}, done: h.uses.begin(chain.Links...)}, nil
 }
 
 // openFor is Conversation for a single operation: everything that it reads or writes ends when ctx
@@ -86,7 +88,9 @@ func (h *Home) openSession(ctx context.Context, name string, chain session.Linke
 	if err != nil {
 		return nil, err
 	}
-	return &Conversation{Session: s, Handle: name, Chain: chain, home: h, lost: &losses{}}, nil
+	return &Conversation{
+		Session: s, Handle: name, Chain: chain, home: h, lost: &losses{}, done: h.uses.begin(append(slices.Clone(chain.Links), name)...),
+	}, nil
 }
 
 // isAlone reports whether the conversation is a single session.

@@ -55,6 +55,7 @@ const (
 	SettingMaxSession    = "max_session"    // the greatest size of a session with its blobs, in bytes; 0 is no limit
 	SettingMaxSessions   = "max_sessions"   // how many sessions there may be; 0 is no limit
 	SettingWhenFull      = "when_full"      // "refuse" or "trash": what happens when there are that many
+	SettingArchiveAfter  = "archive_after"  // "never", or the age at which idle sessions are compressed, such as "90d"
 	SettingBlobThreshold = "blob_threshold" // the size above which content is kept in blobs, in bytes
 	SettingColor         = "color"          // "auto", "always" or "never"; for faces
 	SettingRedact        = "redact"         // "true" or "false": whether secrets are taken out of what is appended
@@ -78,6 +79,9 @@ const (
 	// SettingModels is a list of lines that say what models take: see provider.ParseFamilies.
 	SettingModels = "models"
 )
+
+// never is a value of archive_after and of sync.
+const never = "never"
 
 // The values of when_full.
 const (
@@ -140,6 +144,7 @@ var rules = []rule{
 	{SettingMaxSession, "COPPICE_MAX_SESSION", "0", "a number of bytes, or 0 for no limit", atLeast(0), false},
 	{SettingMaxSessions, "COPPICE_MAX_SESSIONS", "0", "a number, or 0 for no limit", atLeast(0), false},
 	{SettingWhenFull, "COPPICE_WHEN_FULL", whenFullRefuse, whenFullRefuse + " or " + whenFullTrash, oneOf(whenFullRefuse, whenFullTrash), false},
+	{SettingArchiveAfter, "COPPICE_ARCHIVE_AFTER", never, "never or an age such as 90d, 12w or 12h", isArchiveAfter, false},
 	{SettingBlobThreshold, "COPPICE_BLOB_THRESHOLD", strconv.Itoa(session.DefaultBlobThreshold), "a number of bytes", isInt, false},
 	{SettingColor, "", "auto", "auto, always or never", oneOf("auto", "always", "never"), false},
 	{SettingRedact, "COPPICE_REDACT", "false", "true or false", oneOf("true", "false"), false},
@@ -188,9 +193,14 @@ func isInt(v string) bool {
 	return err == nil
 }
 
+func isArchiveAfter(v string) bool {
+	age, err := ParseAge(v)
+	return v == never || err == nil && age > 0
+}
+
 func isSync(v string) bool {
 	d, err := time.ParseDuration(v)
-	return v == "always" || v == "never" || err == nil && d > 0
+	return v == "always" || v == never || err == nil && d > 0
 }
 
 // LoadSettings finds the value of every setting: first among those given, whose Origin says

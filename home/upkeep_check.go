@@ -91,5 +91,8 @@ func (u *Upkeep) tidy(ctx context.Context, r TidyRequest) (*TidyResult, error) {
 	if r.Blobs && err == nil {
 		blobs, err = upkeep.RemoveBlobs(ctx, u.home.store, r.DryRun)
 	}
+	if !r.DryRun && err == nil {
+		u.home.archiveIdle(ctx)
+	}
 	return &TidyResult{Stale: orEmpty(stale), Blobs: orEmpty(blobs)}, err
 }

@@ -98,6 +98,9 @@ func (u *Upkeep) retain(ctx context.Context, r RetainRequest) (*RetainResult, er
 		result.Sessions = append(result.Sessions, went)
 		result.Size += went.Size
 	}
+	if !r.DryRun {
+		u.home.archiveIdle(ctx)
+	}
 	return result, nil
 }
 

@@ -160,6 +160,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- srv.Serve(l) }()
+	var work sync.WaitGroup
+	defer work.Wait()
+	work.Go(func() { s.o.Home.KeepUp(s.stopping) })
 	select {
 	case err := <-ended:
 		return errors.Join(err, s.Close())

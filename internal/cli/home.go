@@ -100,6 +100,8 @@ func (a *app) sayNotice(n home.Notice) {
 	case home.SessionTrashed:
 		a.say("moved session %s, last active %s, to the trash, to stay within %d sessions; %s brings it back",
 			render.ShortID(n.Session), a.when(n.Active, time.Now()), n.Max, command("trash restore", []string{render.ShortID(n.Session)}))
+	case home.IdleArchived:
+		a.sayArchived(n)
 	case home.SessionMissing:
 		a.say("%s session %s of this conversation is missing, and so are its messages", warning, render.ShortID(n.Session))
 	case home.ContentMissing:
@@ -118,6 +120,19 @@ func (a *app) sayNotice(n home.Notice) {
 		a.sayAsked(n)
 	case home.ModelRetried:
 		a.say("%s %s; asking again in %s", warning, n.Retry.Reason, n.Retry.After.Round(time.Second/10))
+	}
+}
+
+// sayArchived tells of sessions that were compressed on the side.
+func (a *app) sayArchived(n home.Notice) {
+	if n.Count > 0 {
+		a.say("archived %s that had been idle for as long as archive_after says", render.Counted(n.Count, "session", "sessions"))
+	}
+	switch {
+	case n.Error != nil && n.Session != "":
+		a.say("%s session %s is idle and could not be archived: %v", a.paint(yellow, "warning:"), render.ShortID(n.Session), n.Error)
+	case n.Error != nil:
+		a.say("%s idle sessions could not be archived: %v", a.paint(yellow, "warning:"), n.Error)
 	}
 }
 
