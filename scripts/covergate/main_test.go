@@ -27,7 +27,10 @@ func TestCheck(t *testing.T) {
 	}{
 		{"merged", profile, 100, []string{"a"}, ""},
 		{"at the gate", profile, 50, []string{"a", "b/c"}, ""},
-		{"below the gate", profile, 50.1, []string{"a", "b/c"}, "below 50.1%: b/c"},
+		{"below the gate", profile, 50.1, []string{"a", "b/c"}, "b/c is below 50.1%"},
+		{"a gate of its own", profile, 90, []string{"a", "b/c=50"}, ""},
+		{"below its own gate", profile, 40, []string{"a", "b/c=51"}, "b/c is below 51%"},
+		{"a gate that is no number", profile, 40, []string{"a=high"}, "a=high"},
 		{"not measured", profile, 90, []string{"a", "nowhere"}, "nowhere"},
 		{"damaged", "mode: set\nx.go:1.1,2.2 one 1\n", 0, []string{"a"}, "line"},
 	}
