@@ -24,15 +24,16 @@ func appendCommand(a *app) *cobra.Command {
 	var f appendFlags
 	cmd := &cobra.Command{
 		Use:   "append ID [TEXT|-]",
-		Short: "Append an entry and print its id",
-		Long: "Appends a message to the conversation. Its text is the argument, or standard input\n" +
-			"if there is none or it is -. With --entry, appends a whole entry in the form of the\n" +
+		Short: "Append a message and print its id",
+		Long: "Appends a message to the conversation: the user's, unless --role or --call says\n" +
+			"otherwise. Nothing answers it; coppice chat does. Its text is the argument, or standard\n" +
+			"input if there is none or it is -. With --entry, appends a whole entry in the form of the\n" +
 			"log (see docs/format.md); id and timestamp are filled in if missing.\n\n" +
 			"If another program appends at the same moment, both messages are kept, one after the\n" +
 			"other. With --at, the message is appended only if the conversation still ends with\n" +
 			"that entry; otherwise nothing is written and the exit code is 13.",
-		Example: "  coppice append 7f3a91c2 --role user \"Why does it fail?\"\n" +
-			"  make test 2>&1 | coppice append 7f3a91c2 --role tool --call call_7 -\n" +
+		Example: "  coppice append 7f3a91c2 \"Why does it fail?\"\n" +
+			"  make test 2>&1 | coppice append 7f3a91c2 --call call_7 -\n" +
 			"  coppice append 7f3a91c2 --entry - < entry.json",
 		GroupID:           "write",
 		Args:              cobra.RangeArgs(1, 2),
@@ -40,7 +41,7 @@ func appendCommand(a *app) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.runAppend(cmd, args, &f) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.message.Role, "role", "", "who says it: user, assistant, system or tool")
+	flags.StringVar(&f.message.Role, "role", session.RoleUser, "who says it: user (default), assistant, system, tool")
 	flags.StringVar(&f.entry, "entry", "", "a whole entry as JSON; - reads it from standard input")
 	flags.StringVar(&f.request.At, "at", "", "append only if this is still the last entry, or none")
 	flags.StringVar(&f.message.Model, "model", "", "the model that answered")
@@ -52,7 +53,6 @@ func appendCommand(a *app) *cobra.Command {
 	flags.StringVar(&f.call, "call", "", "the text is the result of the tool call with this id")
 	flags.BoolVar(&f.failed, "error", false, "with --call: the tool failed")
 	flags.BoolVar(&f.request.Force, "force", false, "append a result even if no call waits for it")
-	cmd.MarkFlagsOneRequired("role", "entry")
 	cmd.MarkFlagsMutuallyExclusive("role", "entry")
 	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions(session.Roles(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("at", a.completeEntries)
@@ -100,6 +100,9 @@ func (a *app) givenMessage(cmd *cobra.Command, args []string, f *appendFlags) (*
 		m.Tokens = &f.tokens
 	}
 	if f.call != "" {
+		if !cmd.Flags().Changed("role") {
+			m.Role = session.RoleTool
+		}
 		m.Content[0] = session.ToolResult(f.call, text, f.failed)
 	}
 	return m, nil

@@ -148,8 +148,10 @@ func (a *app) rootCommand() *cobra.Command {
 		&cobra.Group{ID: "read", Title: "Read"},
 		&cobra.Group{ID: "write", Title: "Write"},
 		&cobra.Group{ID: "tree", Title: "Branch and shorten"},
-		&cobra.Group{ID: "keep", Title: "Organise and keep"},
-		&cobra.Group{ID: "about", Title: "About the store and the program"},
+		&cobra.Group{ID: "organise", Title: "Organise and remove"},
+		&cobra.Group{ID: "keep", Title: "Keep safe"},
+		&cobra.Group{ID: "serve", Title: "For the browser and other programs"},
+		&cobra.Group{ID: "about", Title: "Settings and help"},
 	)
 	a.withJSON(root)
 	for _, add := range commands {
@@ -196,7 +198,7 @@ var commands = []func(*app) *cobra.Command{
 	branchCommand,
 	forkCommand,
 	mergeCommand,
-	diffCommand,
+	compareCommand,
 	rateCommand,
 	imagesCommand,
 	compactCommand,
@@ -227,6 +229,14 @@ var commands = []func(*app) *cobra.Command{
 	webCommand,
 	versionCommand,
 	manCommand,
+}
+
+// withDefault gives a command one below it, and does that one's work if none is named.
+func withDefault(cmd, below *cobra.Command) *cobra.Command {
+	cmd.AddCommand(below)
+	cmd.RunE = below.RunE
+	cmd.Flags().AddFlagSet(below.Flags())
+	return cmd
 }
 
 // withJSON gives a reading command the flag --json.

@@ -25,17 +25,17 @@ func configCommand(a *app) *cobra.Command {
 			"Until you choose a model, a built-in one answers, which repeats what it hears.",
 		GroupID: "about",
 		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(configShowCommand(a), configGetCommand(a), configPathCommand(a), configSetCommand(a), configUnsetCommand(a), configTrustCommand(a), configUntrustCommand(a))
-	return cmd
+	cmd.AddCommand(configGetCommand(a), configPathCommand(a), configSetCommand(a), configUnsetCommand(a), configTrustCommand(a), configUntrustCommand(a))
+	return withDefault(cmd, configShowCommand(a))
 }
 
 func configShowCommand(a *app) *cobra.Command {
 	var origin bool
 	cmd := &cobra.Command{
-		Use:   "show",
-		Short: "Print the effective settings",
+		Use:     "show",
+		Aliases: []string{"ls", "list"},
+		Short:   "Print the effective settings",
 		Long: "Prints every setting. A flag wins over the environment, the environment over the\n" +
 			"file, the file over the default; --origin tells which it was.",
 		Args: cobra.NoArgs,

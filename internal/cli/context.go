@@ -112,8 +112,14 @@ func (a *app) contextEntries(c *home.ContextResult, short render.Names) error {
 	if width := a.width(); width > 0 && width < tight {
 		tokenWidth = 0
 	}
+	name := func(id string) string {
+		if a.width() > 0 && strings.HasPrefix(id, session.InterruptedPrefix) {
+			return "-" // it is long, and no entry of the session has it
+		}
+		return short.Shown(id)
+	}
 	for i := range c.Entries {
-		idWidth = max(idWidth, ansi.StringWidth(short.Shown(c.Entries[i].ID)))
+		idWidth = max(idWidth, ansi.StringWidth(name(c.Entries[i].ID)))
 		tokenWidth = max(tokenWidth, len(render.Thousands(c.Costs[i].Tokens)))
 	}
 	for i := range c.Entries {
@@ -122,7 +128,7 @@ func (a *app) contextEntries(c *home.ContextResult, short render.Names) error {
 		if c.Edited[e.ID] != "" {
 			mark = "(edited) "
 		}
-		id := a.paint(dim, terminal.Pad(short.Shown(e.ID), idWidth)) + "  "
+		id := a.paint(dim, terminal.Pad(name(e.ID), idWidth)) + "  "
 		tokens := a.paint(dim, fmt.Sprintf("%*s", tokenWidth, render.Thousands(c.Costs[i].Tokens))) + "  " + a.paint(yellow, mark)
 		if err := a.print("%s", style.Row(e, id, tokens, short.Shown)); err != nil {
 			return err

@@ -15,7 +15,7 @@ import (
 // elsewhereScripts run on a home that a server has, too. Many others would not: they look into
 // its directory or change its settings.
 var elsewhereScripts = []string{
-	"append", "branch", "chat_tools", "compact", "diff", "export_several", "export_to", "fork", "given", "images", "import",
+	"append", "branch", "chat_tools", "compact", "compare", "export_several", "export_to", "fork", "given", "images", "import",
 	"key", "merge", "names", "organise", "search", "tree",
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/upkeep"
@@ -24,7 +25,7 @@ func fsckCommand(a *app) *cobra.Command {
 			"one, the exit code is 12. A note is worth knowing, but is not damage: a tool call\n" +
 			"that was interrupted, or a mistake that was already in the file a session was\n" +
 			"imported from.",
-		GroupID:           "about",
+		GroupID:           "keep",
 		ValidArgsFunction: a.completeSession(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withHome(cmd.Context(), false, func(h *home.Home) error { return a.runFsck(cmd.Context(), h, args) })
@@ -34,7 +35,7 @@ func fsckCommand(a *app) *cobra.Command {
 
 func (a *app) runFsck(ctx context.Context, h *home.Home, given []string) error {
 	if len(given) == 0 {
-		found := findings{app: a}
+		found := a.newFindings(ctx, h)
 		result, err := h.Upkeep.Check(ctx, home.CheckRequest{}, found.print)
 		if err = errors.Join(err, found.fold()); err != nil {
 			return err
@@ -43,7 +44,7 @@ func (a *app) runFsck(ctx context.Context, h *home.Home, given []string) error {
 	}
 	var sum upkeep.CheckResult
 	err := a.eachSession(ctx, h, home.DistinctRequest{Sessions: given, Link: true}, func(id string) error {
-		found := findings{app: a}
+		found := a.newFindings(ctx, h)
 		result, err := h.Upkeep.Check(ctx, home.CheckRequest{Sessions: []string{id}}, found.print)
 		if err = errors.Join(err, found.fold()); err != nil {
 			return err
@@ -90,10 +91,29 @@ const maxAlike = 3
 // findings prints what a check finds. Of notes that are alike in one session it prints the
 // first few and the number of the others.
 type findings struct {
-	app     *app
+	app      *app
+	sessions render.Names                      // none where whole ids are printed
+	entries  func(session string) render.Names // asks for the names of a session's entries
+	named    render.Names                      // those of session, once they are needed
+
 	session string
 	kinds   []string // of its notes, in the order in which they came
 	notes   map[string]int
+}
+
+// newFindings returns what prints findings. A person reads short names, as far as they are known:
+// what is damaged may have none.
+func (a *app) newFindings(ctx context.Context, h *home.Home) *findings {
+	p := &findings{app: a}
+	if a.width() == 0 || a.flags.json {
+		return p
+	}
+	p.sessions, _ = sessionNames(ctx, h, home.SessionNamesRequest{All: true})
+	p.entries = func(session string) render.Names {
+		names, _ := namesOf(ctx, h, home.EntryNamesRequest{Sessions: []string{session}, Link: true})
+		return names
+	}
+	return p
 }
 
 func (p *findings) print(f upkeep.Finding) error {
@@ -101,10 +121,10 @@ func (p *findings) print(f upkeep.Finding) error {
 		if err := p.fold(); err != nil {
 			return err
 		}
-		p.session, p.notes = f.Session, make(map[string]int)
+		p.session, p.named, p.notes = f.Session, nil, make(map[string]int)
 	}
 	if p.app.flags.json || f.Severity != upkeep.Note || f.Session == "" {
-		return p.app.printFinding(f)
+		return p.printOne(f)
 	}
 	if p.notes[f.Kind]++; p.notes[f.Kind] == 1 {
 		p.kinds = append(p.kinds, f.Kind)
@@ -112,14 +132,14 @@ func (p *findings) print(f upkeep.Finding) error {
 	if p.notes[f.Kind] > maxAlike {
 		return nil
 	}
-	return p.app.printFinding(f)
+	return p.printOne(f)
 }
 
 // fold prints how many notes of the session were not listed.
 func (p *findings) fold() error {
 	for _, kind := range p.kinds {
 		if more := p.notes[kind] - maxAlike; more > 0 {
-			if err := p.app.print("%s: %s: %s more like these; --json lists all", p.session, p.app.paint(dim, "note: "+kind), render.Thousands(more)); err != nil {
+			if err := p.line(fmt.Sprintf("%s: %s: %s more like these; --json lists all", p.sessions.Shown(p.session), p.app.paint(dim, "note: "+kind), render.Thousands(more))); err != nil {
 				return err
 			}
 		}
@@ -128,7 +148,13 @@ func (p *findings) fold() error {
 	return nil
 }
 
-func (a *app) printFinding(f upkeep.Finding) error {
+// line prints a line of data, on a terminal in several if it is long.
+func (p *findings) line(text string) error {
+	return p.app.printText(hanging(plain.Flat(text), p.app.width()))
+}
+
+func (p *findings) printOne(f upkeep.Finding) error {
+	a := p.app
 	if a.flags.json {
 		return a.printJSON(f)
 	}
@@ -139,7 +165,10 @@ func (a *app) printFinding(f upkeep.Finding) error {
 	case upkeep.Warning:
 		kind = a.paint(yellow, "warning: "+f.Kind)
 	}
-	return a.print("%s: %s: %s%s", placeInStore(f.Session, f.Path, f.Offset, f.Entry), kind, render.OneLine(f.Detail, 0), advice(f))
+	if f.Entry != "" && p.named == nil && p.entries != nil {
+		p.named = p.entries(f.Session)
+	}
+	return p.line(fmt.Sprintf("%s: %s: %s%s", placeInStore(p.sessions.Shown(f.Session), f.Path, f.Offset, p.named.Shown(f.Entry)), kind, render.OneLine(f.Detail, 0), advice(f)))
 }
 
 // advice names the command that deals with a finding, if there is one besides

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -53,12 +54,13 @@ func (a *app) helpSection(b *strings.Builder, title, text string) {
 	b.WriteString("\n  " + a.paint(bold, strings.ToUpper(title)) + "\n\n" + text)
 }
 
-// aboutOf returns what a command does.
+// aboutOf returns what a command does, and what else it is called.
 func aboutOf(cmd *cobra.Command) string {
-	if cmd.Long == "" {
-		return cmd.Short
+	about := cmp.Or(strings.TrimSpace(cmd.Long), cmd.Short)
+	if len(cmd.Aliases) > 0 {
+		about += "\n\nOther names: " + strings.Join(cmd.Aliases, ", ")
 	}
-	return strings.TrimSpace(cmd.Long)
+	return about
 }
 
 // usageOf returns how a command is typed.

@@ -16,10 +16,13 @@ import (
 type importPrinter struct {
 	*app
 	flags    *importFlags
-	problems []string // the first records that could not be read
+	problems []unread // the first records that could not be read
 	more     int      // how many others there were
 	failures []*home.ErrorInfo
 }
+
+// unread is a record that could not be read: where, and why.
+type unread struct{ path, why string }
 
 // maxImportProblems is how many records that could not be read are listed.
 const maxImportProblems = 10
@@ -73,7 +76,7 @@ func (p *importPrinter) each(f *home.ImportedFile, failed *home.ErrorInfo) error
 	for i := range f.Sessions {
 		for _, problem := range f.Sessions[i].Problems {
 			if len(p.problems) < maxImportProblems {
-				p.problems = append(p.problems, fmt.Sprintf("%s: %s%s", f.Path, atLine(problem.Line), render.OneLine(problem.Reason, 200)))
+				p.problems = append(p.problems, unread{f.Path, atLine(problem.Line) + render.OneLine(problem.Reason, 200)})
 			}
 		}
 	}
@@ -140,9 +143,7 @@ func (p *importPrinter) result(r *home.ImportResult, interrupted bool) error {
 	if err := p.programs(r); err != nil {
 		return err
 	}
-	for _, problem := range p.problems {
-		p.say("%s %s", p.paint(yellow, "skipped:"), problem)
-	}
+	p.sayProblems()
 	if more := p.more - len(p.problems); more > 0 {
 		p.say("and %s that could not be read; -v lists more of them", render.Counted(more, "more record", "more records"))
 	}
@@ -156,6 +157,22 @@ func (p *importPrinter) result(r *home.ImportResult, interrupted bool) error {
 		return errPartial
 	}
 	return nil
+}
+
+// sayProblems lists records that could not be read. A person reads the path of a file once.
+func (p *importPrinter) sayProblems() {
+	mark, width, path := p.paint(yellow, "skipped:"), p.columnsOf(p.talkScreen), ""
+	for _, one := range p.problems {
+		switch {
+		case width == 0:
+			p.say("%s %s: %s", mark, one.path, one.why)
+			continue
+		case one.path != path:
+			path = one.path
+			p.say("%s %s", mark, path)
+		}
+		p.sayHanging("  " + one.why)
+	}
 }
 
 // sayFailure reports a file that could not be imported.

@@ -12,9 +12,9 @@ func indexCommand(a *app) *cobra.Command {
 		Use:     "index",
 		Short:   "Look at the index, or rebuild it",
 		Long:    "The index is derived from the sessions. Commands that use it bring it up to date;\nit can be deleted at any time.",
-		GroupID: "about",
+		GroupID: "keep",
 	}
-	cmd.AddCommand(a.withJSON(&cobra.Command{
+	cmd = withDefault(cmd, a.withJSON(&cobra.Command{
 		Use:   "status",
 		Short: "Show what the index holds",
 		Args:  cobra.NoArgs,
@@ -31,7 +31,8 @@ func indexCommand(a *app) *cobra.Command {
 					s.Path, s.Sessions, s.Entries, s.Texts, render.Bytes(s.Size), s.Schema, s.Engine)
 			})
 		},
-	}), a.withJSON(&cobra.Command{
+	}))
+	cmd.AddCommand(a.withJSON(&cobra.Command{
 		Use:   "rebuild",
 		Short: "Rebuild the index from the sessions",
 		Args:  cobra.NoArgs,

@@ -36,7 +36,7 @@ func ipcCommand(a *app) *cobra.Command {
 		Example: "  coppice ipc --socket ~/coppice.sock &\n" +
 			"  echo '{\"type\":\"session_list\",\"limit\":3}' | nc -N -U ~/coppice.sock\n" +
 			"  coppice ipc --stdio < requests.jsonl",
-		GroupID: "read",
+		GroupID: "serve",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.runIPC(cmd.Context(), &f) },
 	}

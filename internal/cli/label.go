@@ -17,7 +17,7 @@ func labelCommand(a *app) *cobra.Command {
 		Short: "Give an entry a name",
 		Long: "Gives an entry a label, which you can use wherever a command takes an entry. An\n" +
 			"empty TEXT removes the label; - reads it from standard input.",
-		GroupID:           "keep",
+		GroupID:           "organise",
 		Args:              cobra.ExactArgs(3),
 		ValidArgsFunction: a.completeEntryOf,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -59,7 +59,7 @@ func renameCommand(a *app) *cobra.Command {
 		Long: "Gives a session a display name; - reads it from standard input. An empty NAME\n" +
 			"removes the name. With --auto, the model in the settings (coppice config) reads the\n" +
 			"conversation and chooses one.",
-		GroupID:           "keep",
+		GroupID:           "organise",
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: a.completeSession(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

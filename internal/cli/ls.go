@@ -217,7 +217,10 @@ func (a *app) printSessions(ctx context.Context, h *home.Home, sessions []home.S
 	now := time.Now()
 	t := a.newTable(8, "ID", "UPDATED", "AGENT", "PROJECT", "MSGS", "TOKENS", "COST", "SIZE", "TITLE", "TAGS")
 	t.right[4], t.right[5], t.right[6], t.right[7] = true, true, true, true
-	t.spare, t.least = []string{"SIZE", "TAGS", "AGENT", "PROJECT", "TOKENS", "MSGS", "COST", "UPDATED"}, 24
+	t.spare, t.least = []string{"SIZE", "TAGS", "PROJECT", "AGENT", "TOKENS", "MSGS", "COST", "UPDATED"}, 24
+	if !slices.ContainsFunc(sessions, func(s home.SessionInfo) bool { return s.Agent != sessions[0].Agent }) {
+		t.spare[2], t.spare[3] = t.spare[3], t.spare[2] // the agent says nothing where all have the same
+	}
 	agents, projects, tags := maxAgent, maxProject, maxTags
 	if a.width() < tight {
 		agents, projects, tags = tightColumn, tightColumn, tightColumn

@@ -34,7 +34,7 @@ func mcpCommand(a *app) *cobra.Command {
 			"other people's text for instructions.",
 		Example: "  coppice mcp install claude-code\n" +
 			"  coppice mcp --read-only --import",
-		GroupID: "read",
+		GroupID: "serve",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.runMCP(cmd.Context(), &f) },
 	}

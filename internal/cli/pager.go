@@ -21,7 +21,8 @@ import (
 // pagedCommands are those that print for a reader. What is longer than the screen goes
 // through a pager.
 var pagedCommands = []string{
-	"ls", "search", "stats", "show", "tree", "context", "diff", "images", "tag", "fsck", "resume", "config show", "trash ls",
+	"ls", "search", "stats", "show", "tree", "context", "compare", "images", "tag", "fsck", "resume",
+	"config", "config show", "trash", "trash ls",
 }
 
 // pageLong makes the commands that print for a reader use a pager.

@@ -23,7 +23,7 @@ func (a *app) pinning(use, short string, pinned bool) *cobra.Command {
 		Short: short,
 		Long: short + ".\n\nRetention never removes a pinned session, and rm refuses to remove one unless\n" +
 			"you pass --force.",
-		GroupID:           "keep",
+		GroupID:           "organise",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completeSession(0),
 		RunE: func(cmd *cobra.Command, args []string) error {

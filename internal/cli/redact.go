@@ -36,10 +36,10 @@ func redactCommand(a *app) *cobra.Command {
 			"--value - takes out one string that you type or give on standard input, such as a\n" +
 			"password that does not look like one: in every spelling, in all sessions unless you\n" +
 			"name some, and from then on in everything that is appended, imported or forked.\n\n" +
-			"--keep leaves a secret alone, by the id that --dry-run lists.\n\n" +
-			"This cannot be undone: look with --dry-run first. And revoke the secret anyway:\n" +
+			"--keep leaves a secret alone, by the id in the list.\n\n" +
+			"--apply cannot be undone: look at the list first. And revoke the secret anyway:\n" +
 			"someone may have seen it.",
-		Example: "  coppice redact 0197ab --dry-run\n" +
+		Example: "  coppice redact 0197ab\n" +
 			"  coppice redact 0197ab --apply --keep k3v9x2ab\n" +
 			"  coppice redact --all --apply\n" +
 			"  coppice redact --value - --apply",
@@ -58,16 +58,15 @@ func redactCommand(a *app) *cobra.Command {
 				}
 				r.Value = value
 			}
-			return a.withHome(cmd.Context(), false, func(h *home.Home) error { return a.runRedact(cmd.Context(), h, r) })
+			return a.withHome(cmd.Context(), false, func(h *home.Home) error { return a.runRedact(cmd, h, r) })
 		},
 	}
 	cmd.Flags().BoolVar(&f.all, "all", false, "all sessions, including those in the trash")
-	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only list what was found")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only list what was found (the default)")
 	cmd.Flags().BoolVar(&f.apply, "apply", false, "replace what was found")
 	cmd.Flags().StringVar(&f.value, "value", "", "look for one string: - reads or asks for it")
 	cmd.Flags().StringSliceVar(&f.keep, "keep", nil, "leave the secret with this `id` alone; can be repeated")
 	linkFlag(cmd, &f.link)
-	cmd.MarkFlagsOneRequired("dry-run", "apply")
 	cmd.MarkFlagsMutuallyExclusive("dry-run", "apply")
 	return a.withJSON(cmd)
 }
@@ -115,7 +114,8 @@ func (a *app) askSecretly(ctx context.Context, terminal int) ([]byte, error) {
 	}
 }
 
-func (a *app) runRedact(ctx context.Context, h *home.Home, r home.RedactRequest) error {
+func (a *app) runRedact(cmd *cobra.Command, h *home.Home, r home.RedactRequest) error {
+	ctx := cmd.Context()
 	result, err := h.Upkeep.Redact(ctx, r)
 	if result == nil {
 		return err
@@ -124,7 +124,7 @@ func (a *app) runRedact(ctx context.Context, h *home.Home, r home.RedactRequest)
 		return err
 	}
 	if !r.Apply {
-		return a.sayFound(result)
+		return a.sayFound(result, command(cmd.Name(), cmd.Flags().Args(), append(givenFlags(cmd, "dry-run", "json"), "--apply")...))
 	}
 	if err := errors.Join(err, a.printReceipt(result)); err != nil {
 		a.sayUnfinished(h)
@@ -137,13 +137,16 @@ func (a *app) runRedact(ctx context.Context, h *home.Home, r home.RedactRequest)
 	return nil
 }
 
-// sayFound sums up what was found and not taken out.
-func (a *app) sayFound(r *upkeep.RedactResult) error {
+// sayFound sums up what was found, and says which command takes it out.
+func (a *app) sayFound(r *upkeep.RedactResult, apply string) error {
 	times := 0
 	for _, s := range r.Secrets {
 		times += s.Count
 	}
 	a.say("%s found, %s in all; nothing was changed", render.Counted(len(r.Secrets), "secret", "secrets"), render.Counted(times, "time", "times"))
+	if len(r.Secrets) > 0 {
+		a.say("%s takes out what was found, for good", apply)
+	}
 	for _, l := range r.Unread {
 		a.say("%s %s: %s", a.paint(yellow, "warning:"), l.Path, render.OneLine(l.Why, 0))
 	}

@@ -25,7 +25,7 @@ func retainCommand(a *app) *cobra.Command {
 			"and coppice trash restore brings a session back.",
 		Example: "  coppice retain --older-than 90d --dry-run\n" +
 			"  coppice retain --max-count 1000",
-		GroupID: "keep",
+		GroupID: "organise",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r := home.RetainRequest{OlderThan: home.Age(olderThan.Duration), DryRun: dryRun}

@@ -10,11 +10,13 @@ import (
 
 func revertCommand(a *app) *cobra.Command {
 	return a.withJSON(&cobra.Command{
-		Use:   "revert ID [ENTRY]",
-		Short: "Undo a compaction, edit or merge",
+		Use:     "revert ID [ENTRY]",
+		Aliases: []string{"undo"},
+		Short:   "Undo a compaction, edit or merge",
 		Long: "Appends an entry that undoes what another entry does to the context. Without ENTRY\n" +
 			"it undoes the latest compaction, so that the model again sees what the compaction\n" +
-			"replaced. Reverting a revert brings the change back.",
+			"replaced. Reverting a revert brings the change back.\n\n" +
+			"What was said stays. To continue from an earlier entry, use coppice branch.",
 		GroupID:           "tree",
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: a.completeEntryOf,

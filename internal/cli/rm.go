@@ -23,7 +23,7 @@ func rmCommand(a *app) *cobra.Command {
 			"removed as a whole, with the sessions of the subagents that it started; --link removes\n" +
 			"only the session you name. Pinned sessions, and sessions too damaged to check, are\n" +
 			"kept unless you pass --force.",
-		GroupID:           "keep",
+		GroupID:           "organise",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completeSession(0),
 		RunE: func(cmd *cobra.Command, args []string) error {

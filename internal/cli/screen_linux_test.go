@@ -62,7 +62,7 @@ func TestHelpIsPlainWhereNoColoursAreWanted(t *testing.T) {
 func TestHelpAsksTheTerminalNothing(t *testing.T) {
 	t.Parallel()
 	paints := regexp.MustCompile(`\x1b\[[0-9;]*m`)
-	for _, args := range [][]string{{"--help"}, {"help", "chat"}, {"trash"}, {"config"}, {"completion"}} {
+	for _, args := range [][]string{{"--help"}, {"help", "chat"}, {"trash", "--help"}, {"help", "config"}, {"completion"}} {
 		slave, master := openTerminal(t)
 		shown := make(chan string)
 		go func() {

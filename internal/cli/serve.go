@@ -46,7 +46,7 @@ func serveCommand(a *app) *cobra.Command {
 		Example: "  coppice serve\n" +
 			"  coppice serve --import\n" +
 			"  coppice serve --addr :8443 --host box --tls-cert c.pem --tls-key k.pem",
-		GroupID: "read",
+		GroupID: "serve",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.runServe(cmd.Context(), &f) },
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"golang.org/x/term"
 
+	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/render/terminal"
@@ -160,9 +161,24 @@ func (t *talk) sayError(err error) {
 		return // each fault was reported when it was found, and an interrupt needs no report
 	}
 	text, hint := t.explain(err)
+	if several, ok := errors.AsType[*home.AmbiguousError](err); ok && text == several.Error() && t.talkScreen != nil {
+		t.sayAmbiguous(several)
+		return
+	}
 	t.say("%s %s", t.paint(red, "coppice:"), text)
 	if hint != "" {
 		t.say("%s %s", t.paint(dim, "hint:"), hint)
+	}
+}
+
+// sayAmbiguous reports that a name may mean several things, each on a line of its own.
+func (t *talk) sayAmbiguous(err *home.AmbiguousError) {
+	t.sayHanging(fmt.Sprintf("%s %s %q is ambiguous; type one of these, or more of the id:", t.paint(red, "coppice:"), err.What, err.Given))
+	for _, one := range err.Found {
+		t.say("  %s", one)
+	}
+	if err.More > 0 {
+		t.say("  and %d more", err.More)
 	}
 }
 
@@ -238,6 +254,23 @@ func (t *talk) wrap(text, before string) string {
 		text = ansi.Wrap(text, max(width-ansi.StringWidth(before), 20), "")
 	}
 	return before + strings.ReplaceAll(text, "\n", "\n"+before)
+}
+
+// hanging breaks text between words so that it fits a terminal. What does not fit the first line
+// is indented more. With no width the text stays on one line. It does not break a long path.
+func hanging(text string, width int) string {
+	if width == 0 {
+		return text
+	}
+	before := text[:len(text)-len(strings.TrimLeft(text, " "))]
+	return before + strings.ReplaceAll(betweenWords(text, max(width-len(before)-2, 20)), "\n", "\n  "+before)
+}
+
+// sayHanging writes talk that fits a terminal.
+func (t *talk) sayHanging(text string) {
+	for line := range strings.SplitSeq(hanging(plain.Flat(text), t.columnsOf(t.talkScreen)), "\n") {
+		t.say("%s", line)
+	}
 }
 
 // table prints rows in aligned columns. So that a line fits the terminal, the elastic

@@ -111,7 +111,7 @@ func tries(t *testing.T, session, files string) [][]string {
 		{"context", session, "--format", "text"},
 		{"context", session, "--json"},
 		{"context", session, "--window", "1000"},
-		{"diff", session, "b5", "a8"},
+		{"compare", session, "b5", "a8"},
 		{"stats"},
 		{"stats", session},
 		{"stats", "--json"},

@@ -17,11 +17,11 @@ func tokenCommand(a *app) *cobra.Command {
 		Short: "Make, list and revoke a server's tokens",
 		Long: "Clients of coppice serve need a token. A token may read, write or do everything in\n" +
 			"the home. People who must not see each other's sessions need a home each.",
-		GroupID: "keep",
+		GroupID: "serve",
 		Args:    cobra.NoArgs,
 	}
-	cmd.AddCommand(tokenAddCommand(a), tokenListCommand(a), tokenRevokeCommand(a))
-	return cmd
+	cmd.AddCommand(tokenAddCommand(a), tokenRevokeCommand(a))
+	return withDefault(cmd, tokenListCommand(a))
 }
 
 // madeToken is what is known of a new token only now.
@@ -86,9 +86,10 @@ func (a *app) addToken(ctx context.Context, h *home.Home, made madeToken) (err e
 
 func tokenListCommand(a *app) *cobra.Command {
 	return a.withJSON(&cobra.Command{
-		Use:   "ls",
-		Short: "List the tokens, but not their secrets",
-		Args:  cobra.NoArgs,
+		Use:     "ls",
+		Aliases: []string{"list"},
+		Short:   "List the tokens, but not their secrets",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withHome(cmd.Context(), false, func(h *home.Home) error { return a.listTokens(cmd.Context(), h) })
 		},

@@ -20,19 +20,19 @@ func trashCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "trash",
 		Short:   "See, restore or delete removed sessions",
-		GroupID: "keep",
+		GroupID: "organise",
 		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(trashListCommand(a), trashRestoreCommand(a), trashEmptyCommand(a))
-	return cmd
+	cmd.AddCommand(trashRestoreCommand(a), trashEmptyCommand(a))
+	return withDefault(cmd, trashListCommand(a))
 }
 
 func trashListCommand(a *app) *cobra.Command {
 	return a.withJSON(&cobra.Command{
-		Use:   "ls",
-		Short: "List what is in the trash, the latest removal first",
-		Args:  cobra.NoArgs,
+		Use:     "ls",
+		Aliases: []string{"list"},
+		Short:   "List what is in the trash, the latest removal first",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withHome(cmd.Context(), false, func(h *home.Home) error { return a.listTrash(cmd.Context(), h) })
 		},

@@ -171,7 +171,6 @@ var otherNames = map[string][]string{
 	"new":    {"create", "init", "start"},
 	"rename": {"mv", "name", "title"},
 	"resume": {"continue", "run"},
-	"revert": {"undo"},
 	"rm":     {"delete", "remove", "del"},
 	"search": {"find", "grep"},
 	"show":   {"cat", "get", "open", "read", "view"},

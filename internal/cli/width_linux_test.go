@@ -23,7 +23,7 @@ func TestDrawingsFitTheTerminal(t *testing.T) {
 		env["COLUMNS"] = fmt.Sprint(width)
 		for _, line := range []string{
 			"", "ls", "ls --all", "search build", "show nightly", "show --full table", "show --all kyoto", "tree nightly", "tree --all table", "context nightly",
-			"stats", "stats nightly", "images kyoto", "retain --older-than 1d --dry-run", "diff nightly leaf nightly-06", "config show --origin",
+			"stats", "stats nightly", "images kyoto", "retain --older-than 1d --dry-run", "compare nightly leaf nightly-06", "config show --origin",
 		} {
 			shown := screenOfApp(t, env, func(a *app) { a.run(t.Context(), strings.Fields(line)) })
 			for _, row := range rowsOf(shown) {
@@ -87,5 +87,46 @@ func TestProjectsOfTheSameNameAreToldApart(t *testing.T) {
 	shown = screenOfApp(t, env, func(a *app) { a.run(t.Context(), []string{"search", "nothing", "project:work/api"}) })
 	if strings.Contains(shown, "no session has") {
 		t.Errorf("the filter is not known: %s", shown)
+	}
+}
+
+// Ids are long, and none of what is listed at 80 columns is wider because of them.
+func TestLongIDsFitTheTerminal(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{"HOME": t.TempDir(), "NO_COLOR": "1", "COLUMNS": "80"}
+	env["COPPICE_HOME"] = env["HOME"] + "/sessions"
+	const call = "toolu_011mk4qaB89ZVgGUK3FDLMAyXY"
+	err := os.Mkdir(env["COPPICE_HOME"], 0o700)
+	for i, agent := range []string{"claude-code", "codex"} {
+		id := fmt.Sprintf("01a1bd98-2213-740d-8a5e-9c4fb71e03d%d", i)
+		err = errors.Join(err, os.WriteFile(env["COPPICE_HOME"]+"/"+id+".jsonl", fmt.Appendf(nil, `{"type":"session","id":%q,"version":1,"timestamp":"2026-01-01T10:00:00Z","cwd":"/home/ada/a-long-project","origin":{"format":%q,"id":"x"}}
+{"type":"message","id":"892b5f2b-b756-8000-9a9c-87c4cbc7f071","parent_id":null,"timestamp":"2026-01-01T10:00:00Z","message":{"role":"user","content":[{"type":"text","text":{"content":"Find what is in this directory, and say it in a few words"}}]}}
+{"type":"message","id":"892b5f2b-b756-8000-9a9c-87c4cbc7f072","parent_id":"892b5f2b-b756-8000-9a9c-87c4cbc7f071","timestamp":"2026-01-01T10:00:00Z","message":{"role":"assistant","content":[{"type":"tool_use","tool_use":{"id":%q,"name":"ls","input":{}}}]}}
+{"type":"message","id":"f0748d5a-0000-8000-9a9c-87c4cbc7f073","parent_id":"892b5f2b-b756-8000-9a9c-87c4cbc7f072","timestamp":"2026-01-01T10:00:00Z","message":{"role":"user","content":[{"type":"text","text":{"content":"And then?"}}]}}
+`, id, agent, call), 0o600))
+	}
+	transcript := env["HOME"] + "/talk.json"
+	err = errors.Join(err, os.WriteFile(transcript, []byte(`{"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":[{"type":"a kind of block that nobody knows and that is long, too","x":1}]}]}`), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const first = "9c4fb71e03d0" // the shortest name that the other does not have
+	for line, wants := range map[string][]string{
+		"ls":               {first, "AGENT", "claude-co", "codex"},
+		"context " + first: {"\n-  ", "And then?"},
+		"fsck":             {first, "interrupted tool call", call},
+		"show 9c4fb71e03d": {"ambiguous", "\n  " + first + " (Find what"},
+	} {
+		shown := screenOfApp(t, env, func(a *app) { a.run(t.Context(), strings.Fields(line)) })
+		for _, row := range rowsOf(shown) {
+			if ansi.StringWidth(row) > 80 {
+				t.Errorf("%s: %d columns: %q", line, ansi.StringWidth(row), row)
+			}
+		}
+		for _, want := range wants {
+			if !strings.Contains(shown, want) {
+				t.Errorf("%s does not have %q:\n%s", line, want, shown)
+			}
+		}
 	}
 }

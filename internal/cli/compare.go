@@ -12,10 +12,11 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-func diffCommand(a *app) *cobra.Command {
+func compareCommand(a *app) *cobra.Command {
 	return a.withJSON(&cobra.Command{
-		Use:   "diff ID A B | ID ID",
-		Short: "Compare two branches, or two sessions",
+		Use:     "compare ID A B | ID ID",
+		Aliases: []string{"diff"},
+		Short:   "Compare two branches, or two sessions",
 		Long: "Compares the paths to two entries of a session: the last entry that they share (=),\n" +
 			"what only the first has (-) and what only the second has (+). Two sessions, such as\n" +
 			"a fork and its original, are compared by the paths to their leaves. If tools were\n" +
@@ -31,12 +32,12 @@ func diffCommand(a *app) *cobra.Command {
 			if len(args) == 3 {
 				r = home.CompareRequest{Session: args[0], A: args[1], B: args[2]}
 			}
-			return a.runDiff(cmd.Context(), r)
+			return a.runCompare(cmd.Context(), r)
 		},
 	})
 }
 
-func (a *app) runDiff(ctx context.Context, r home.CompareRequest) error {
+func (a *app) runCompare(ctx context.Context, r home.CompareRequest) error {
 	return a.withHome(ctx, false, func(h *home.Home) error {
 		c, err := h.Entries.Compare(ctx, r)
 		if err != nil {
@@ -45,11 +46,11 @@ func (a *app) runDiff(ctx context.Context, r home.CompareRequest) error {
 		if a.flags.json {
 			return a.printJSON(c)
 		}
-		return a.printDiff(ctx, h, &r, c)
+		return a.printComparison(ctx, h, &r, c)
 	})
 }
 
-func (a *app) printDiff(ctx context.Context, h *home.Home, r *home.CompareRequest, c *home.CompareResult) error {
+func (a *app) printComparison(ctx context.Context, h *home.Home, r *home.CompareRequest, c *home.CompareResult) error {
 	sessions := []string{r.Session}
 	if r.Other != "" {
 		sessions = append(sessions, r.Other)
