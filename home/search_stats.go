@@ -55,6 +55,15 @@ func ShortCost(u *Usage) string {
 	return text
 }
 
+// ShortTokens says how many tokens a session has, in a narrow column: "1.2M", or "–" if nobody
+// counted them.
+func ShortTokens(s *SessionInfo) string {
+	if s.TokensFrom == "" {
+		return "–"
+	}
+	return render.Count(s.Tokens)
+}
+
 // Trend adds up a value of days for a chart of at most so many columns, from the first of the days
 // to the last. Each column is as many days as it takes, and those without usage count as 0.
 func Trend(days []Usage, value func(*Usage) int64, columns int) (sums []int64, each int, err error) {

@@ -748,6 +748,14 @@ func TestLoadOrRecover(t *testing.T) {
 			}
 		})
 	}
+	t.Run("recovery session, not even a line", func(t *testing.T) {
+		t.Parallel()
+		path := writeBytes(t, []byte("hello, world"))
+		s := scribe{closeWith(t, mustGet(session.LoadOrRecover(path))(t)), t}
+		if entries := mustGet(s.GetContext())(t); len(entries) != 1 || !strings.Contains(entries[0].Message.Content[0].Text.Content, "12 bytes") {
+			t.Errorf("notice %q", view(entries))
+		}
+	})
 	t.Run("missing", func(t *testing.T) {
 		t.Parallel()
 		if _, err := session.LoadOrRecover(filepath.Join(t.TempDir(), "none.jsonl")); !errors.Is(err, fs.ErrNotExist) {

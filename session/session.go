@@ -323,9 +323,13 @@ func FindHeader(ctx context.Context, log store.Log) (*Header, error) {
 // is not a session.
 func (s *Session) inventHeader(t *tree) (*Header, error) {
 	if len(t.nodes) == 0 {
+		size := int64(t.end)
+		if stat, err := s.store.Stat(s.context(), s.name); err == nil { // what is torn is no line, but it is there
+			size = max(size, stat.Size)
+		}
 		return nil, &Error{
 			Op: "open", Name: s.name, Kind: ErrCorrupt,
-			Err:  fmt.Errorf("no header and no entry in %d bytes", t.end),
+			Err:  fmt.Errorf("no header and no entry in %d bytes", size),
 			Hint: "repair it to bring back a backup, or recover it to start a new session and leave the file alone",
 		}
 	}

@@ -73,8 +73,8 @@ func chatCommand(a *app) *cobra.Command {
 	flags.StringVar(&f.request.Thinking, "thinking", "", "how much the model thinks: a `level` from off to xhigh")
 	flags.StringVar(&f.request.CWD, "cwd", "", "the directory for tools, if not the conversation's")
 	flags.StringVar(&f.system, "system", "", "a `file` with instructions for the model")
-	flags.StringSliceVar(&f.request.Context, "context", nil, "`files` for the model to read")
-	flags.StringSliceVar(&f.images, "image", nil, "image `files` to send with the first message")
+	flags.StringArrayVar(&f.request.Context, "context", nil, "a `file` for the model to read; can be repeated")
+	flags.StringArrayVar(&f.images, "image", nil, "an image `file` for the first message; can be repeated")
 	flags.StringArrayVar(&f.request.Servers, "mcp", nil, "give the model the tools of an MCP server: its `command`")
 	flags.StringSliceVar(&f.request.Tools, "tools", nil, "give the model tools: all, or a `list`")
 	flags.Lookup("tools").NoOptDefVal = unnamedTools

@@ -96,8 +96,8 @@ func (a *app) run(ctx context.Context, args []string) int {
 // asked for JSON as an object, also on standard error.
 func (a *app) reportError(err error) {
 	switch {
-	case errors.Is(err, errNothingFound):
-		return // that was the answer
+	case errors.Is(err, errNothingFound), errors.Is(err, context.Canceled):
+		return // the one was the answer, and the other the user's wish
 	case !a.flags.json:
 		a.sayError(err)
 		return

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -19,6 +20,7 @@ import (
 type following struct {
 	t     *testing.T
 	lines chan string
+	talk  bytes.Buffer // complete once it has ended
 	code  chan int
 	stop  context.CancelFunc
 }
@@ -30,8 +32,8 @@ func runProgram(t *testing.T, dir string, args ...string) *following {
 	r, w := io.Pipe()
 	env := map[string]string{"COPPICE_HOME": dir, "HOME": t.TempDir()}
 	getenv := func(name string) string { return env[name] }
-	a := &app{talk: newTalk(w, io.Discard, getenv), stdin: strings.NewReader(""), getenv: getenv}
 	f := &following{t: t, lines: make(chan string, 100), code: make(chan int, 1), stop: stop}
+	a := &app{talk: newTalk(w, &f.talk, getenv), stdin: strings.NewReader(""), getenv: getenv}
 	go func() {
 		f.code <- a.run(ctx, args)
 		w.Close()
@@ -64,6 +66,9 @@ func (f *following) interrupted() {
 	case code := <-f.code:
 		if code != exitInterrupted {
 			f.t.Errorf("exit code %d, want %d", code, exitInterrupted)
+		}
+		if talk := f.talk.String(); strings.Contains(talk, "cancel") {
+			f.t.Errorf("an interrupt is reported: %s", talk)
 		}
 	case <-time.After(time.Minute):
 		f.t.Fatal("it did not end")

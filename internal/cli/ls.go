@@ -46,7 +46,7 @@ func lsCommand(a *app) *cobra.Command {
 	flags.Lookup("limit").Usage = "how many; 0 is all (50 on a terminal, all in a pipe)"
 	flags.IntVar(&f.list.Page, "page", 1, "which page")
 	flags.StringVar(&f.list.After, "after", "", "continue after this cursor, which --json prints")
-	flags.StringSliceVar(&f.list.Tags, "tag", nil, "only with this tag; repeat it to require several")
+	flags.StringArrayVar(&f.list.Tags, "tag", nil, "only with this tag; repeat it to require several")
 	flags.StringVar(&f.list.CWD, "cwd", "", "only about this directory and those below")
 	flags.StringVar(&f.list.Agent, "agent", "", "only from this program, such as claude-code")
 	flags.StringVar(&f.list.Project, "project", "", "only about a directory of this name, or end of path")
@@ -228,7 +228,7 @@ func (a *app) printSessions(ctx context.Context, h *home.Home, sessions []home.S
 	for i := range sessions {
 		s := &sessions[i]
 		t.add(a.paint(cyan, short.Shown(s.Name)), a.when(s.Updated, now), render.OneLine(s.Agent, agents), endOf(projectNames.Shown(s.CWD), projects),
-			strconv.Itoa(s.Messages), tokens(s), cost(s), render.Bytes(s.Size), titleWithMarks(*s), render.OneLine(strings.Join(s.Tags, " "), tags))
+			strconv.Itoa(s.Messages), home.ShortTokens(s), cost(s), render.Bytes(s.Size), titleWithMarks(*s), render.OneLine(strings.Join(s.Tags, " "), tags))
 	}
 	t.dropEmpty(9)
 	t.dropEmpty(6)
@@ -273,14 +273,6 @@ func (a *app) printSessionLines(sessions []home.SessionInfo) error {
 		}
 	}
 	return nil
-}
-
-// tokens says how many tokens a session has, if they were counted.
-func tokens(s *home.SessionInfo) string {
-	if s.TokensFrom == "" {
-		return "–"
-	}
-	return render.Count(s.Tokens)
 }
 
 // cost says what a session cost, if that was asked for and anything was spent.

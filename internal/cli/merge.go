@@ -34,7 +34,7 @@ func mergeCommand(a *app) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&r.Summary, "summary", "", "what the branch arrived at; - is standard input")
-	cmd.Flags().StringSliceVar(&r.Picks, "pick", nil, "a message of the branch to show here; can be repeated")
+	cmd.Flags().StringArrayVar(&r.Picks, "pick", nil, "a message of the branch to show here; can be repeated")
 	cmd.Flags().StringVar(&r.Other, "from", "", "the `ID` of the session that has the branch")
 	_ = cmd.RegisterFlagCompletionFunc("from", a.completeSession(1))
 	_ = cmd.RegisterFlagCompletionFunc("pick", a.completeEntries) // fails only for a flag that does not exist

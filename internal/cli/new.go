@@ -26,7 +26,7 @@ func newCommand(a *app) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&r.Title, "title", "", "its display name")
-	cmd.Flags().StringSliceVar(&r.Tags, "tag", nil, "a tag; can be repeated")
+	cmd.Flags().StringArrayVar(&r.Tags, "tag", nil, "a tag; can be repeated")
 	cmd.Flags().StringVar(&r.Key, "key", "", "your own name for it, such as telegram:123456")
 	return a.withJSON(cmd)
 }

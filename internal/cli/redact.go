@@ -65,7 +65,7 @@ func redactCommand(a *app) *cobra.Command {
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only list what was found (the default)")
 	cmd.Flags().BoolVar(&f.apply, "apply", false, "replace what was found")
 	cmd.Flags().StringVar(&f.value, "value", "", "look for one string: - reads or asks for it")
-	cmd.Flags().StringSliceVar(&f.keep, "keep", nil, "leave the secret with this `id` alone; can be repeated")
+	cmd.Flags().StringArrayVar(&f.keep, "keep", nil, "leave the secret with this `id` alone; can be repeated")
 	linkFlag(cmd, &f.link)
 	cmd.MarkFlagsMutuallyExclusive("dry-run", "apply")
 	return a.withJSON(cmd)

@@ -47,11 +47,11 @@ The exit code is 1 if nothing was found.`,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.runSearch(cmd, &f, args) },
 	}
 	flags := cmd.Flags()
-	flags.StringSliceVar(&f.search.Roles, "role", nil, "only messages of this role")
-	flags.StringSliceVar(&f.search.Tools, "tool", nil, "only calls and output of this tool")
-	flags.StringSliceVar(&f.search.Models, "model", nil, "only what this model said")
-	flags.StringSliceVar(&f.search.Kinds, "kind", nil, "only text, thinking, call, output, title, tag, draft, …")
-	flags.StringSliceVar(&f.search.Tags, "tag", nil, "only in sessions with this tag")
+	flags.StringArrayVar(&f.search.Roles, "role", nil, "only messages of this role")
+	flags.StringArrayVar(&f.search.Tools, "tool", nil, "only calls and output of this tool")
+	flags.StringArrayVar(&f.search.Models, "model", nil, "only what this model said")
+	flags.StringArrayVar(&f.search.Kinds, "kind", nil, "only text, thinking, call, output, title, tag, draft, …")
+	flags.StringArrayVar(&f.search.Tags, "tag", nil, "only in sessions with this tag")
 	flags.StringVar(&f.search.CWD, "cwd", "", "only in sessions about this directory and those below")
 	flags.StringVar(&f.search.Agent, "agent", "", "only in sessions from this program")
 	flags.StringVar(&f.search.Project, "project", "", "only in sessions about a directory of this name")

@@ -163,9 +163,9 @@ func (t *talk) sayError(err error) {
 	text, hint := t.explain(err)
 	if several, ok := errors.AsType[*home.AmbiguousError](err); ok && text == several.Error() && t.talkScreen != nil {
 		t.sayAmbiguous(several)
-		return
+	} else {
+		t.say("%s %s", t.paint(red, "coppice:"), text)
 	}
-	t.say("%s %s", t.paint(red, "coppice:"), text)
 	if hint != "" {
 		t.say("%s %s", t.paint(dim, "hint:"), hint)
 	}

@@ -40,27 +40,31 @@ func (o order) words() string {
 	return orderWords[o.by].first
 }
 
-// number names the number that a row of the list has: the one by which it is sorted, or else the
-// messages.
-func (o order) number() string {
-	switch index.Sort(o.by) {
-	case index.ByTokens:
-		return "tokens"
-	case index.BySize:
-		return "size"
-	}
-	return "messages"
+// number is a number that a row of the list has.
+type number struct {
+	name  string
+	width int
+	of    func(info *home.SessionInfo) string
 }
 
-func (o order) numberOf(info *home.SessionInfo) column {
-	c := column{text: strconv.Itoa(info.Messages), width: 5, right: true}
-	switch index.Sort(o.by) {
-	case index.ByTokens:
-		c.text, c.width = render.Count(info.Tokens), 6
-	case index.BySize:
-		c.text, c.width = render.Bytes(info.Size), 8
+// numbers are those that a row has room for: the one by which the list is sorted always.
+func (o order) numbers(width int) []number {
+	messages := number{"messages", 5, func(info *home.SessionInfo) string { return strconv.Itoa(info.Messages) }}
+	tokens := number{"tokens", 6, home.ShortTokens}
+	all := []number{messages, tokens}
+	switch by := index.Sort(o.by); {
+	case by == index.BySize:
+		all[0] = number{"size", 8, func(info *home.SessionInfo) string { return render.Bytes(info.Size) }}
+	case by == index.ByTokens && width < tokensWidth:
+		return all[1:]
 	}
-	return c
+	if width >= costWidth {
+		return append(all, number{"cost", 7, func(info *home.SessionInfo) string { return costOf(info.Cost) }})
+	}
+	if width >= tokensWidth {
+		return all
+	}
+	return all[:1]
 }
 
 func (s *sessions) whyNotSort() string {

@@ -216,15 +216,22 @@ func (s *sessions) header(st style, row *sessionRow, first bool) string {
 	if !first {
 		return st.Paint(terminal.Bold, name)
 	}
-	numbers := s.shelf.question.order.number()
-	if s.width >= costWidth {
-		numbers += "    cost"
+	numbers := ""
+	for i, n := range s.shelf.question.order.numbers(s.width) {
+		if i == 0 {
+			numbers = n.name // which may be wider than its column
+		} else {
+			numbers += fmt.Sprintf(" %*s", n.width, n.name)
+		}
 	}
 	return st.Paint(terminal.Bold, terminal.Pad(name, max(s.width-len(numbers), 0))) + st.Paint(terminal.Dim, numbers)
 }
 
-// costWidth is from how many columns on a row says what a session cost.
-const costWidth = 70
+// From so many columns on, a row says how many tokens a session has, and what it cost.
+const (
+	tokensWidth = 60
+	costWidth   = 70
+)
 
 // column is a part of a row.
 type column struct {
@@ -245,9 +252,8 @@ func (s *sessions) line(st style, row *sessionRow) string {
 		columns = append(columns, column{text: row.Project, width: 12, colour: terminal.Blue})
 	}
 	if row.hit == nil {
-		after = append(after, s.shelf.question.order.numberOf(&row.SessionInfo))
-		if s.width >= costWidth {
-			after = append(after, column{text: costOf(row.Cost), width: 7, right: true})
+		for _, n := range s.shelf.question.order.numbers(s.width) {
+			after = append(after, column{text: n.of(&row.SessionInfo), width: n.width, right: true})
 		}
 	} else {
 		after = append(after, column{text: render.Counted(row.hit.Hits, "hit", "hits"), width: 9, right: true})

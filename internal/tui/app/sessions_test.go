@@ -23,7 +23,7 @@ func many(t *testing.T, n int) *home.Home {
 	if err != nil {
 		t.Fatal(err)
 	}
-	begin := time.Now().Add(-time.Duration(n) * time.Hour)
+	begin := time.Now().Add(-time.Duration(n-1) * time.Hour) // the last one is of today
 	for i := range n {
 		at := begin.Add(time.Duration(i) * time.Hour)
 		s, err := session.Create(t.Context(), st, session.Header{CreatedAt: at, CWD: fmt.Sprintf("/src/p%d", i%3)}, &session.Options{Now: func() time.Time { return at }})

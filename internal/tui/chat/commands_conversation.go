@@ -80,7 +80,7 @@ func (u *ui) cmdList(ctx context.Context, argument string) error {
 			mark = s.Paint(terminal.Green, "◉ ")
 		}
 		row := "  " + mark + s.Paint(terminal.Cyan, terminal.Pad(names.Shown(one.Name), wide)) +
-			s.Paint(terminal.Dim, fmt.Sprintf("  %12s  %4d  ", s.When(one.Updated), one.Messages)) + render.OneLine(one.Title, 0)
+			s.Paint(terminal.Dim, fmt.Sprintf("  %12s  %4d  %6s  ", s.When(one.Updated), one.Messages, home.ShortTokens(one))) + render.OneLine(one.Title, 0)
 		u.print(ansi.Truncate(row, s.Width, "…"))
 	}
 	if len(ids) == 0 {

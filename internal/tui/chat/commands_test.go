@@ -57,7 +57,7 @@ func TestNewListAndLoad(t *testing.T) {
 	p.says("about peas")
 	p.runs("/new Beans", "a new conversation")
 	p.says("about beans")
-	p.runs("/list", "about peas", "◉ ", "Beans")
+	p.runs("/list", "about peas", "◉ ", "Beans", "2      51  about peas", "2      52  Beans") // messages and tokens
 	p.runs("/list many", "usage: /list")
 	p.runs("/load about peas", "Restored session with 2 messages")
 	p.says("more about peas")
