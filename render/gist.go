@@ -64,6 +64,10 @@ func GistNaming(e *session.Entry, width int, name func(id string) string) string
 
 // wholeGist may return more than n columns, but does not look at all of a long text.
 func wholeGist(e *session.Entry, n int, name func(id string) string) string {
+	if text, ok := e.NoteText(); ok {
+		by, _ := e.NoteBy()
+		return OneLine(by, 0) + ": " + collapsed(text, n)
+	}
 	switch {
 	case e.Message != nil:
 		return messageGist(e.Message, n)

@@ -15,10 +15,28 @@ func NewNote(by, text string) Entry {
 		by = "a program"
 	}
 	text = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u2028", "\n", "\u2029", "\n", "\u0085", "\n", "\v", "\n", "\f", "\n").Replace(strings.TrimSpace(text))
-	quoted := "Note by " + by + " (not the user's words):\n> " + strings.ReplaceAll(text, "\n", "\n> ")
+	quoted := noteHeading(by) + "\n" + quote + strings.ReplaceAll(text, "\n", "\n"+quote)
 	return Entry{Type: TypeMessage, Message: &MessageEntry{
 		Role: RoleCustom, Content: []Content{Text(quoted)}, Metadata: map[string]any{metaNote: by},
 	}}
+}
+
+// quote is before each line of a note.
+const quote = "> "
+
+// noteHeading is the first line of a note.
+func noteHeading(by string) string { return "Note by " + by + " (not the user's words):" }
+
+// NoteText returns the words of a note, without the line that says who wrote them and without the
+// marks of a quotation. ok is false for anything that NewNote did not make: it is to be shown as it
+// is.
+func (e *Entry) NoteText() (text string, ok bool) {
+	by, ok := e.NoteBy()
+	if !ok || len(e.Message.Content) != 1 || e.Message.Content[0].Text == nil {
+		return "", false
+	}
+	text, ok = strings.CutPrefix(e.Message.Content[0].Text.Content, noteHeading(by)+"\n"+quote)
+	return strings.ReplaceAll(text, "\n"+quote, "\n"), ok
 }
 
 // NoteBy returns who wrote a note; ok is false for any other entry. See NewNote.

@@ -191,6 +191,7 @@ var commands = []func(*app) *cobra.Command{
 	followCommand,
 	contextCommand,
 	appendCommand,
+	noteCommand,
 	chatCommand,
 	exportCommand,
 	importCommand,

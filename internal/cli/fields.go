@@ -25,6 +25,7 @@ var fieldNames = map[string]map[string]string{
 	"images":  {"session": "an ID"},
 	"import":  {"paths": "a PATH", "format": "--from"},
 	"merge":   {"from": "LEAF", "other": "--from", "picks": "--pick"},
+	"note":    {"text": "TEXT"},
 	"rate":    {"rating": "the rating"},
 	"restore": {"from": "DIR"},
 	"show":    {"entry": "--raw"},

@@ -35,6 +35,7 @@ var requestsOf = map[string][]any{
 	"ls":            {home.ListRequest{}},
 	"merge":         {home.MergeRequest{}},
 	"new":           {home.CreateRequest{}},
+	"note":          {home.NoteRequest{}},
 	"pin":           {home.PinRequest{}},
 	"rate":          {home.RateRequest{}},
 	"redact":        {home.RedactRequest{}},
@@ -131,7 +132,6 @@ var besides = []any{
 	home.EntryNamesRequest{},
 	home.ChatHands{},   // which is no request
 	home.BlobRequest{}, // for other programs: commands read the entry that has the content
-	home.NoteRequest{}, // for models: a person who has something to say appends it
 	// For faces that show a part at a time: commands print the whole.
 	home.RowsRequest{},
 	home.SeekRequest{},

@@ -183,8 +183,12 @@ func (r *reader) message(e *session.Entry) {
 	if r.alone == nil || !r.alone.Continues || r.labels[e.ID] != "" {
 		r.header(e, render.MessageFacts(m)...)
 	}
-	for i := range m.Content {
-		r.block(&m.Content[i])
+	content := m.Content
+	if text, ok := e.NoteText(); ok {
+		content = []session.Content{session.Text(text)} // the header says whose words these are
+	}
+	for i := range content {
+		r.block(&content[i])
 	}
 	if key := r.subagentOf(m); key != "" {
 		r.line(indent, r.Paint(Dim, subagentMark+key))
@@ -229,7 +233,11 @@ func (r *reader) id(id string) string {
 func (r *reader) header(e *session.Entry, facts ...string) {
 	kind := render.Kind(e)
 	facts = append([]string{r.When(e.Timestamp)}, facts...)
-	line := r.Paint(Bold+";"+KindColour(kind), kind) + indent + r.Paint(Dim, r.id(e.ID))
+	speaker := kind
+	if by, isNote := e.NoteBy(); isNote {
+		speaker += " by " + render.OneLine(by, 60)
+	}
+	line := r.Paint(Bold+";"+KindColour(kind), speaker) + indent + r.Paint(Dim, r.id(e.ID))
 	if e.ID == r.pointAt {
 		line = r.Paint(Bold+";"+Yellow, "▶ ") + line
 	}

@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/render"
+)
+
+func noteCommand(a *app) *cobra.Command {
+	var r home.NoteRequest
+	cmd := &cobra.Command{
+		Use:   "note ID [TEXT…|-]",
+		Short: "Leave a note in a session",
+		Long: "Leaves a note at the end of the conversation, for people and for the agents that\n" +
+			"continue it, and prints its id. A note is not the user's message: readers see who\n" +
+			"wrote it, a model gets it as a quotation, and nothing waits for an answer. Its text\n" +
+			"is the arguments, or standard input if there are none or it is -.",
+		Example: "  coppice note 7f3a91c2 \"the tests of the parser are slow, not broken\"\n" +
+			"  make lint | coppice note 7f3a91c2 --by lint -",
+		GroupID:           "write",
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: a.completeSession(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			r.Session = args[0]
+			words := args[1:]
+			if len(words) > 1 {
+				words = []string{strings.Join(words, " ")}
+			}
+			if r.Text, err = a.readText(words); err != nil {
+				return err
+			}
+			r.By = cmp.Or(r.By, a.getenv("USER"), a.getenv("USERNAME"))
+			return a.runNote(cmd.Context(), r)
+		},
+	}
+	cmd.Flags().StringVar(&r.By, "by", "", "who writes it, a `name` (default: yours on this machine)")
+	return a.withJSON(a.withRedact(cmd))
+}
+
+func (a *app) runNote(ctx context.Context, r home.NoteRequest) error {
+	return a.withHome(ctx, false, func(h *home.Home) error {
+		left, err := h.Entries.Note(ctx, r)
+		if err != nil {
+			return err
+		}
+		return a.made(left, left.Entry, "left note "+render.ShortID(left.Entry)+" in session "+render.ShortID(left.Session))
+	})
+}
