@@ -101,12 +101,12 @@ type problem struct {
 	Detail string          `json:"detail"`
 	Field  string          `json:"field"`
 	Hint   string          `json:"hint"`
-	Text   string          `json:"text"`
+	Names  []string        `json:"names"`
 	Result json.RawMessage `json:"result"`
 }
 
 func (p *problem) err() *home.ErrorInfo {
-	info := &home.ErrorInfo{Kind: p.Kind, Message: p.Detail, Field: p.Field, Hint: p.Hint, Text: p.Text}
+	info := &home.ErrorInfo{Kind: p.Kind, Message: p.Detail, Field: p.Field, Hint: p.Hint, Names: p.Names}
 	if info.Kind == "" {
 		info.Kind = home.KindError
 	}

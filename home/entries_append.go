@@ -158,8 +158,8 @@ func (h *Home) appended(ctx context.Context, c *Conversation, id, digest string)
 	if !same {
 		return nil, &session.Error{
 			Op: "append", Name: name, Kind: session.ErrConflict,
-			Err:  fmt.Errorf("entry %s was appended under this name with other content; nothing was written", id),
-			Hint: "give each append its own name",
+			Err:  wrong("once", "entry %s was appended with the same {once} and other content; nothing was written", id),
+			Hint: "use another one for other content",
 		}
 	}
 	return &AppendResult{Session: name, Entry: id, Already: true}, nil

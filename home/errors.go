@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -164,9 +165,9 @@ type ErrorInfo struct {
 	Message string `json:"message"`         // what went wrong, where and why, on one line
 	Field   string `json:"field,omitempty"` // the field of the request that is wrong: see FieldError
 	Hint    string `json:"hint,omitempty"`
-	// Text is what is wrong with the field, with the names of fields in braces, for faces that
-	// have other names for them.
-	Text string `json:"text,omitempty"`
+	// Names are the names of fields in the message, in their order, for faces that have other
+	// names for them.
+	Names []string `json:"names,omitempty"`
 
 	err error // nil if it came as JSON
 }
@@ -193,10 +194,45 @@ func (e *ErrorInfo) Is(target error) bool {
 // As makes the error of a field that came as JSON a *FieldError again.
 func (e *ErrorInfo) As(target any) bool {
 	wrong, ok := target.(**FieldError)
-	if ok = ok && e.err == nil && e.Text != ""; ok {
-		*wrong = &FieldError{Field: e.Field, text: strings.ReplaceAll(e.Text, "%", "%%")}
+	if ok = ok && e.err == nil && len(e.Names) > 0; ok {
+		*wrong = fieldError(e.Field, e.Message, e.Names)
 	}
 	return ok
+}
+
+// fieldError returns the error of a field whose text names fields, in this order.
+func fieldError(field, text string, names []string) *FieldError {
+	e := &FieldError{Field: field}
+	for _, name := range names {
+		before, after, ok := cutWord(text, name)
+		if !ok {
+			break
+		}
+		e.text += "%s{" + name + "}"
+		e.args = append(e.args, before)
+		text = after
+	}
+	e.text += "%s"
+	e.args = append(e.args, text)
+	return e
+}
+
+// cutWord cuts a text around a word of it that is no part of a longer one.
+func cutWord(text, word string) (before, after string, ok bool) {
+	isPart := func(c byte) bool {
+		return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+	}
+	for at := 0; ; at++ {
+		i := strings.Index(text[at:], word)
+		if i < 0 {
+			return text, "", false
+		}
+		at += i
+		before, after = text[:at], text[at+len(word):]
+		if (before == "" || !isPart(before[len(before)-1])) && (after == "" || !isPart(after[0])) {
+			return before, after, true
+		}
+	}
 }
 
 // sentinels are the errors that programs look for, by their kinds.
@@ -230,7 +266,28 @@ func Describe(err error) ErrorInfo {
 		Message: strings.ReplaceAll(strings.TrimSpace(messageOf(err)), "\n", "; "),
 	}
 	if wrong, ok := errors.AsType[*FieldError](err); ok {
-		info.Field, info.Text = wrong.Field, wrong.Words(func(field string) string { return "{" + field + "}" })
+		info.Field = wrong.Field
+		wrong.Words(func(field string) string {
+			info.Names = append(info.Names, field)
+			return field
+		})
+	}
+	return info
+}
+
+// DescribeIn is Describe in the words of a face: call returns what the face calls a field of the
+// request.
+func DescribeIn(err error, call func(field string) string) ErrorInfo {
+	info := Describe(err)
+	if wrong, ok := errors.AsType[*FieldError](err); ok {
+		info.Message = strings.Replace(info.Message, wrong.Error(), wrong.Words(call), 1)
+	}
+	info.Names = slices.Clone(info.Names)
+	for i := range info.Names {
+		info.Names[i] = call(info.Names[i])
+	}
+	if info.Field != "" {
+		info.Field = call(info.Field)
 	}
 	return info
 }

@@ -2,6 +2,7 @@ package home_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -107,6 +108,40 @@ func TestErrorsInTheWordsOfAFace(t *testing.T) {
 	got := wrong.Words(func(field string) string { return "the 100% " + field })
 	if !strings.HasPrefix(got, `the 100% format is "{format}%s"; it must be one of md, html, json, jsonl`) {
 		t.Error(got)
+	}
+}
+
+// An error that came from another machine names fields in the words of a face here, too.
+func TestFieldErrorsTravel(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t).Home
+	flag := func(field string) string { return "--" + strings.ReplaceAll(field, "_", "-") }
+	for want, ask := range map[string]func() error{
+		"--first-kept and --keep-tokens": func() error {
+			_, err := h.Entries.Compact(t.Context(), home.CompactRequest{FirstKept: "x", KeepTokens: new(1), Summary: "s"})
+			return err
+		},
+		`--format is "{format}%s 100% format_x"; it must be`: func() error {
+			_, err := h.Transfer.Export(t.Context(), home.ExportRequest{Format: "{format}%s 100% format_x"}, nil)
+			return err
+		},
+	} {
+		here := ask()
+		text, err := json.Marshal(home.Describe(here))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sent home.ErrorInfo
+		if err := json.Unmarshal(text, &sent); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "{first_kept}") {
+			t.Errorf("a template is sent: %s", text)
+		}
+		got, was := home.DescribeIn(&sent, flag), home.DescribeIn(here, flag)
+		if got.Message != was.Message || got.Field != was.Field || !strings.Contains(got.Message, want) {
+			t.Errorf("%+v there is %+v here; want %s", was, got, want)
+		}
 	}
 }
 

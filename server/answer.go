@@ -59,7 +59,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, op *described, r
 func (s *Server) answerWhole(ctx context.Context, w http.ResponseWriter, r *http.Request, op *described, request any) {
 	result, err := op.Call(ctx, s.o.Home, request, nil, nil)
 	if err != nil {
-		p := s.problem(ctx, err)
+		p := s.problem(r, err)
 		p.Result = result
 		s.fail(w, r, p)
 		return
@@ -209,7 +209,7 @@ func (s *Server) answerStream(ctx context.Context, w http.ResponseWriter, r *htt
 	result, err := op.Call(ctx, s.o.Home, request, in, func(event any) error {
 		return out.send(idOf(event), Message{Event: s.told(event, s.isConfined(GrantOf(ctx)))})
 	})
-	s.finish(ctx, r, out, result, err)
+	s.finish(r, out, result, err)
 }
 
 // idOf returns the id of an event after which a caller can continue later, or "".
@@ -221,12 +221,12 @@ func idOf(event any) string {
 }
 
 // finish sends the last piece. An error before the first one is a plain answer.
-func (s *Server) finish(ctx context.Context, r *http.Request, out *stream, result any, err error) {
+func (s *Server) finish(r *http.Request, out *stream, result any, err error) {
 	if err == nil {
 		_ = out.send("", Message{Result: result})
 		return
 	}
-	p := s.problem(ctx, err)
+	p := s.problem(r, err)
 	if out.isUnused() {
 		p.Result = result
 		s.fail(out.w, r, p)

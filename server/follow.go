@@ -24,14 +24,14 @@ func (out *stream) reset(id string) error {
 func (s *Server) follow(ctx context.Context, request *http.Request, out *stream, r *home.FollowRequest) {
 	if r.Last < 0 || r.Last > 0 && r.After != "" { // the operation says what is wrong
 		result, err := s.o.Home.Entries.Follow(ctx, *r, nil)
-		s.finish(ctx, request, out, result, err)
+		s.finish(request, out, result, err)
 		return
 	}
 	what := followed{filled: r.Filled}
 	if r.Session != "" {
 		found, err := s.o.Home.Sessions.Resolve(ctx, home.SessionRequest{Session: r.Session})
 		if err != nil {
-			s.finish(ctx, request, out, &home.Streamed{}, err)
+			s.finish(request, out, &home.Streamed{}, err)
 			return
 		}
 		what.session = found.Session
@@ -48,9 +48,9 @@ func (s *Server) follow(ctx context.Context, request *http.Request, out *stream,
 	switch {
 	case out.failure() != nil:
 	case ctx.Err() == nil:
-		s.finish(ctx, request, out, &home.Streamed{Events: f.sent}, err)
+		s.finish(request, out, &home.Streamed{Events: f.sent}, err)
 	case what.session != "":
-		s.finish(ctx, request, out, &home.Streamed{Events: f.sent}, nil)
+		s.finish(request, out, &home.Streamed{Events: f.sent}, nil)
 	}
 }
 

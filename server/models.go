@@ -33,7 +33,7 @@ func (s *Server) modelsOf() http.Handler {
 		return s.o.Home, &mcp.Options{
 			ReadOnly: g.Access < home.Write, Caller: g.Name, Version: s.o.Version, Setup: s.o.SetupMCP,
 			Describe: func(err error) home.ErrorInfo {
-				p := s.problem(r.Context(), err)
+				p := s.problem(r, err)
 				return home.ErrorInfo{Kind: p.Kind, Message: p.Detail, Field: p.Field, Hint: p.Hint}
 			},
 		}

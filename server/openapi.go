@@ -165,7 +165,7 @@ func (d *described) openAPI() *huma.Operation {
 		op.Parameters = append(op.Parameters, header("If-None-Match", "The ETag of an earlier answer"))
 	}
 	if d.properties["once"] != nil {
-		op.Parameters = append(op.Parameters, header("Idempotency-Key", "A key of your own: with the same key, nothing is done twice"))
+		op.Parameters = append(op.Parameters, header(idempotencyKey, "A key of your own: with the same key, nothing is done twice"))
 	}
 	if d.goesOn() {
 		op.Parameters = append(op.Parameters, header("Last-Event-ID", "The id of the last event that you have seen"))

@@ -38,6 +38,9 @@ func (s *Server) operation(op *described) http.Handler {
 	})
 }
 
+// idempotencyKey is the header with the name of a request. In an operation it is the field once.
+const idempotencyKey = "Idempotency-Key"
+
 // read returns the request of an operation: the path, the query and the body of an HTTP
 // request are the members of one JSON object.
 func (s *Server) read(op *described, w http.ResponseWriter, r *http.Request) (any, error) {
@@ -55,9 +58,9 @@ func (s *Server) read(op *described, w http.ResponseWriter, r *http.Request) (an
 	for _, name := range op.inPath {
 		beside[name] = r.PathValue(name)
 	}
-	if key := r.Header.Get("Idempotency-Key"); key != "" && op.Access > home.Read {
+	if key := r.Header.Get(idempotencyKey); key != "" && op.Access > home.Read {
 		if op.properties["once"] == nil {
-			p := wrongField("Idempotency-Key", "%s does not take one: asked twice, it is done twice", op.Name)
+			p := wrongField(idempotencyKey, "%s does not take one: asked twice, it is done twice", op.Name)
 			p.Hint = "leave it out, and look at what was done before you ask again"
 			return nil, p
 		}

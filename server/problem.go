@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,7 +22,7 @@ type Problem struct {
 	Kind   home.Kind `json:"kind"`             // what programs should decide by
 	Field  string    `json:"field,omitempty"`  // the field of the request that is wrong
 	Hint   string    `json:"hint,omitempty"`   // what to do about it
-	Text   string    `json:"text,omitempty"`   // what is wrong with the field, with the names of fields in braces
+	Names  []string  `json:"names,omitempty"`  // which words of detail are names of fields, in their order
 	Errors []Wrong   `json:"errors,omitempty"` // every field that is wrong, if there are several
 	Result any       `json:"result,omitempty"` // what was done until then
 
@@ -66,15 +65,16 @@ var statuses = map[home.Kind]int{
 
 // problem turns an error into what the caller may know about it. An unexpected error may
 // contain anything, so it goes to the log only.
-func (s *Server) problem(ctx context.Context, err error) *Problem {
+func (s *Server) problem(r *http.Request, err error) *Problem {
+	ctx := r.Context()
 	var p *Problem
 	if !errors.As(err, &p) {
-		info := home.Describe(err)
+		info := home.DescribeIn(err, func(field string) string { return fieldIn(r, field) })
 		status, known := statuses[info.Kind]
 		if pinned := (*upkeep.PinnedError)(nil); errors.As(err, &pinned) {
 			status, known = http.StatusConflict, true
 		}
-		p = &Problem{Status: status, Kind: info.Kind, Detail: s.withoutPaths(info.Message), Field: info.Field, Hint: s.withoutPaths(info.Hint), Text: s.withoutPaths(info.Text)}
+		p = &Problem{Status: status, Kind: info.Kind, Detail: s.withoutPaths(info.Message), Field: info.Field, Hint: s.withoutPaths(info.Hint), Names: info.Names}
 		if errors.Is(err, fs.ErrPermission) { // the caller sees it too, but only the operator can fix it
 			s.o.Log.WarnContext(ctx, "the server lacks a permission", "request", requestID(ctx), "error", err)
 		}
@@ -90,6 +90,14 @@ func (s *Server) problem(ctx context.Context, err error) *Problem {
 		p.retryAfter = "1"
 	}
 	return p
+}
+
+// fieldIn returns where a request has a field.
+func fieldIn(r *http.Request, field string) string {
+	if field == "once" && r.Header.Get(idempotencyKey) != "" {
+		return idempotencyKey
+	}
+	return field
 }
 
 // withoutPaths removes paths of the server's files from a text.
@@ -111,7 +119,7 @@ func (s *Server) private() []string {
 
 // fail answers a request with an error.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
-	p := s.problem(r.Context(), err)
+	p := s.problem(r, err)
 	if p.retryAfter != "" {
 		w.Header().Set("Retry-After", p.retryAfter)
 	}

@@ -269,6 +269,12 @@ func TestARepeatedRequestIsAnsweredAndNotRepeated(t *testing.T) {
 	if info := want[home.SessionInfo](s, 200, "GET", "/v1/sessions/"+id, ""); info.Messages != 3 {
 		t.Errorf("there are %d messages", info.Messages)
 	}
+	const goodbye = `{"message": {"role": "user", "content": [{"type": "text", "text": "Something else"}]}}`
+	refused := s.ask("POST", "/v1/sessions/"+id+"/entries", goodbye, "Idempotency-Key: a7")
+	text := string(refused.body)
+	if refused.status != http.StatusConflict || !strings.Contains(text, `"field":"Idempotency-Key"`) || !strings.Contains(text, "the same Idempotency-Key") {
+		t.Errorf("other content under the same key: %d %s", refused.status, text)
+	}
 }
 
 // listen asks for a stream of server-sent events. It ends with the test, or with leave. ok is

@@ -82,10 +82,10 @@ func (e *hintError) Unwrap() error { return e.error }
 // of the command line wins over one that has to hold for every face.
 func (t *talk) explain(err error) (text, hint string) {
 	info := home.Describe(err)
-	text, hint = info.Message, info.Hint
-	if wrong, ok := errors.AsType[*home.FieldError](err); ok && t.call != nil {
-		text = strings.Replace(text, wrong.Error(), wrong.Words(t.call), 1)
+	if t.call != nil {
+		info = home.DescribeIn(err, t.call)
 	}
+	text, hint = info.Message, info.Hint
 	if over, ok := errors.AsType[*store.LimitError](err); ok {
 		hint += ": " + command("config set", []string{string(over.Limit), "NUMBER"})
 	}
