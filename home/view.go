@@ -45,6 +45,8 @@ type RowsResult struct {
 	Total   int    `json:"total"`   // how many rows the path has
 	From    int    `json:"from"`    // the index of the first row here, or where it would be
 	Rows    []Row  `json:"rows"`
+	// Messages is how many rows of the path are messages.
+	Messages int `json:"messages"`
 	// Roots are the other beginnings of the conversation, if the first row is here.
 	Roots []Branch `json:"roots,omitempty"`
 }
@@ -98,7 +100,7 @@ func (e *Entries) rows(ctx context.Context, r RowsRequest) (*RowsResult, error) 
 		if err != nil {
 			return err
 		}
-		result = &RowsResult{Session: v.Handle, Total: len(t.Entries), From: from}
+		result = &RowsResult{Session: v.Handle, Total: len(t.Entries), From: from, Messages: v.sketch.Messages(t.Entries)}
 		if n := len(t.Entries); n > 0 {
 			result.Leaf = v.sketch.Shape().ID(t.Entries[n-1])
 		}

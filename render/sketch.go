@@ -280,6 +280,17 @@ func (k *Sketch) Parts(i int32, next []int32) bool {
 // IsUnsaid reports whether an entry is a draft or has something queued, and is read as a message.
 func (k *Sketch) IsUnsaid(i int32) bool { return k.traits[i].isUnsaid() }
 
+// Messages counts the messages among some entries: also those that are drafts or queued.
+func (k *Sketch) Messages(entries []int32) int {
+	n := 0
+	for _, i := range entries {
+		if k.shape.Type(i) == session.TypeMessage || k.traits[i].isUnsaid() {
+			n++
+		}
+	}
+	return n
+}
+
 // isFork reports whether more than one entry follows one, or none.
 func (k *Sketch) isFork(i int32) bool { return k.head[i] == none || k.next[k.head[i]] != none }
 

@@ -154,7 +154,11 @@ func (c *conn) handle(line []byte) {
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(line, &members); err != nil {
-		c.complain(invalid("", "the line is not a JSON object: %v", err), jrpc2.ParseError)
+		code := jrpc2.ParseError
+		if json.Valid(line) {
+			code = jrpc2.InvalidRequest
+		}
+		c.complain(invalid("", "the line is not a JSON object: %v", err), code)
 		return
 	}
 	switch {
@@ -173,7 +177,7 @@ func (c *conn) handle(line []byte) {
 // belongs to no request.
 func (c *conn) complain(info *home.ErrorInfo, code jrpc2.Code) {
 	if c.spoken {
-		c.write(taggedError{"error", "", *info})
+		c.write(taggedFailure("", info))
 		return
 	}
 	answer := failed(nil, info, nil)

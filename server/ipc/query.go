@@ -240,8 +240,8 @@ func (c *conn) complete(ctx context.Context, result *home.TurnResult) streamComp
 	if result.Message != nil {
 		m.Content = session.TextOf(result.Message.Content)
 	}
-	if info, err := c.server.home.Sessions.Get(ctx, home.SessionRequest{Session: result.Session}); err == nil {
-		m.MessageCount = &info.Messages
+	if messages, err := c.messages(ctx, result.Session); err == nil {
+		m.MessageCount = &messages
 	}
 	return m
 }

@@ -176,6 +176,9 @@ func (c *conn) begin(r *jrpc2.ParsedRequest, reply func(*response)) {
 	}
 	switch {
 	case r.Error != nil:
+		if r.Error.Code == jrpc2.ParseError { // it is JSON, or the whole line would have been refused
+			r.Error.Code = jrpc2.InvalidRequest
+		}
 		reply(failed(id, r.Error.WithData(failure{Kind: home.KindInvalid}), nil))
 	case r.Method == "":
 		reply(failed(id, jrpc2.Errorf(jrpc2.InvalidRequest, "the request has no method").WithData(failure{Kind: home.KindInvalid}), nil))

@@ -159,6 +159,9 @@ func TestRPCErrors(t *testing.T) {
 		{`[` + strings.Repeat(`1,`, 100) + `1]`, -32600, "invalid", nil},
 		{"\xff\xfe", -32700, "invalid", nil},
 		{`{}`, -32600, "invalid", nil},
+		{`5`, -32600, "invalid", nil},
+		{`"sessions.list"`, -32600, "invalid", nil},
+		{`{"jsonrpc":"2.0","id":1,"method":5}`, -32600, "invalid", nil},
 	} {
 		e, _ := c.ask(test.line)["error"].(object)
 		data, _ := e["data"].(object)
@@ -168,6 +171,26 @@ func TestRPCErrors(t *testing.T) {
 	}
 	if answer := c.call("last", "sessions.list", nil); answer["id"] != "last" || answer["result"] == nil {
 		t.Errorf("after all these: %v", answer)
+	}
+}
+
+// Each item of a batch that is no request has an error of its own, beside the others' answers.
+func TestBatchItemsThatAreNoRequests(t *testing.T) {
+	t.Parallel()
+	c := begin(t)
+	c.say(`[5,{"jsonrpc":"2.0","id":1,"method":"sessions.tags"},"x",[1],{"id":7}]`)
+	var answers []struct {
+		ID     any
+		Result any
+		Error  struct{ Code int }
+	}
+	if err := json.Unmarshal([]byte(c.hear()), &answers); err != nil || len(answers) != 5 {
+		t.Fatal(answers, err)
+	}
+	for i, a := range answers {
+		if asked := i == 1; asked != (a.Result != nil) || asked == (a.Error.Code == -32600) {
+			t.Errorf("item %d: %+v", i, a)
+		}
 	}
 }
 

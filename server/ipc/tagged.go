@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 	"time"
 
@@ -67,9 +66,12 @@ type (
 
 	// taggedError says why a request was not done.
 	taggedError struct {
-		Type    string `json:"type"`
-		Request string `json:"request,omitempty"` // the type of the request
-		home.ErrorInfo
+		Type    string    `json:"type"`
+		Request string    `json:"request,omitempty"` // the type of the request
+		Kind    home.Kind `json:"kind"`
+		Message string    `json:"message"`
+		Field   string    `json:"field,omitempty"`
+		Hint    string    `json:"hint,omitempty"`
 	}
 )
 
@@ -103,7 +105,7 @@ func (c *conn) answerTagged(kind json.RawMessage, line []byte) {
 	}
 	request := taggedRequests[name]
 	if request == nil {
-		c.write(taggedError{"error", name, *invalid("type", "unknown request type %q", name)})
+		c.write(taggedFailure(name, invalid("type", "unknown request type %q", name)))
 		return
 	}
 	ctx := home.WithNotify(c.ctx, c.server.notify)
@@ -121,19 +123,15 @@ func (c *conn) answerTagged(kind json.RawMessage, line []byte) {
 var taggedFields = map[string]string{"session": "session_id", "text": "query", "call": "tool_id"}
 
 func taggedFailure(request string, err error) taggedError {
-	info := home.Describe(err)
-	if own, ok := taggedFields[info.Field]; ok {
-		info.Field = own
+	info := home.DescribeIn(err, taggedField)
+	return taggedError{"error", request, info.Kind, info.Message, info.Field, info.Hint}
+}
+
+func taggedField(field string) string {
+	if own, ok := taggedFields[field]; ok {
+		return own
 	}
-	if wrong, ok := errors.AsType[*home.FieldError](err); ok {
-		info.Message = wrong.Words(func(field string) string {
-			if own, ok := taggedFields[field]; ok {
-				return own
-			}
-			return field
-		})
-	}
-	return taggedError{"error", request, info}
+	return field
 }
 
 // read reads the members of a request. Members that it does not have are ignored, so that a
@@ -194,8 +192,21 @@ func (c *conn) sessionLoad(ctx context.Context, line []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	messages, err := c.messages(ctx, info.Name)
+	if err != nil {
+		return nil, err
+	}
 	c.setPresent(info.Name)
-	return sessionLoaded{"session_loaded", info.Name, info.Messages}, nil
+	return sessionLoaded{"session_loaded", info.Name, messages}, nil
+}
+
+// messages counts what a client that loads a session gets to see: other branches do not count.
+func (c *conn) messages(ctx context.Context, of string) (int, error) {
+	end, err := c.server.home.Entries.Rows(ctx, home.RowsRequest{Session: of, From: -1, Count: 1, Limit: 1})
+	if err != nil {
+		return 0, err
+	}
+	return end.Messages, nil
 }
 
 func (c *conn) sessionList(ctx context.Context, line []byte) (any, error) {
@@ -231,13 +242,16 @@ func infoOf(s *home.SessionInfo) sessionInfo {
 	return info
 }
 
-// sessionDelete moves a conversation to the trash.
+// sessionDelete moves a conversation to the trash. One that is not there needs no more than that.
 func (c *conn) sessionDelete(ctx context.Context, line []byte) (any, error) {
 	var r sessionDelete
 	if err := read(line, &r); err != nil {
 		return nil, err
 	}
 	removed, err := c.server.home.Sessions.Remove(ctx, home.RemoveRequest{Session: r.SessionID})
+	if home.KindOf(err) == home.KindNotFound {
+		removed, err = &home.RemoveResult{Sessions: []string{r.SessionID}}, nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -200,8 +200,42 @@ func TestSessionFlow(t *testing.T) {
 	if saved := other.ask(`{"type":"session_save"}`); saved["success"] != false {
 		t.Errorf("a session that was deleted is still the present one: %v", saved)
 	}
+	for _, gone := range []string{id, "nothing"} {
+		if deleted := c.ask(`{"type":"session_delete","session_id":"` + gone + `"}`); deleted["type"] != "session_deleted" || deleted["success"] != true {
+			t.Errorf("%s, which is not there: %v", gone, deleted)
+		}
+	}
+	if saved := c.ask(`{"type":"session_save"}`); saved["success"] != false {
+		t.Errorf("a session that another client deleted is still the present one: %v", saved)
+	}
 	if gone := c.ask(`{"type":"session_load","session_id":"` + id + `"}`); gone["kind"] != "not_found" {
 		t.Errorf("loaded after it was deleted: %v", gone)
+	}
+}
+
+// A terminal says how many messages it restored: those that it shows, without other branches.
+func TestMessagesOfOtherBranchesDoNotCount(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	_, path := serve(t, h, nil)
+	c := dial(t, path)
+	id := c.create()
+	say := func(text, after string) string {
+		params := message(id, text)
+		if after != "" {
+			params["parent"] = after
+		}
+		answer := c.call(1, "entries.append", params)
+		if answer["error"] != nil {
+			t.Fatal(answer)
+		}
+		return answer["result"].(object)["entry"].(string)
+	}
+	root := say("How do I cut hazel?", "")
+	say("In winter?", say("And when?", root))
+	say("With which saw?", root)
+	if loaded := c.ask(`{"type":"session_load","session_id":"` + id + `"}`); loaded["message_count"] != 2.0 {
+		t.Errorf("two of four messages are on the path: %v", loaded)
 	}
 }
 
@@ -217,7 +251,8 @@ func TestTaggedErrors(t *testing.T) {
 		`{"type":"session_load","session_id":7}`:                       {"kind": "invalid", "field": "session_id"},
 		`{"type":"session_load","session_id":"../../etc/passwd"}`:      {"kind": "not_found"},
 		`{"type":"session_load","session_id":"..\\windows\\system32"}`: {"kind": "not_found"},
-		`{"type":"session_delete","session_id":"nothing"}`:             {"kind": "not_found", "request": "session_delete"},
+		`{"type":"session_delete"}`:                                    {"kind": "invalid", "field": "session_id", "request": "session_delete"},
+		`{"type":"tool_approve","approved":true}`:                      {"kind": "invalid", "field": "tool_id", "message": "tool_id must say which call is meant"},
 		`{"type":"session_list","limit":-1}`:                           {"kind": "invalid", "field": "limit"},
 		`{"type":"session_list","limit":"ten"}`:                        {"kind": "invalid", "field": "limit"},
 		`{"type":"session_export","format":"pdf"}`:                     {"kind": "invalid", "field": "format"},
@@ -233,6 +268,11 @@ func TestTaggedErrors(t *testing.T) {
 		for name, value := range want {
 			if answer[name] != value {
 				t.Errorf("%s: %s is %v, want %v: %v", line, name, answer[name], value, answer["message"])
+			}
+		}
+		for name := range answer {
+			if !slices.Contains([]string{"type", "request", "kind", "message", "field", "hint"}, name) {
+				t.Errorf("%s: the error has %s, which is not documented: %v", line, name, answer)
 			}
 		}
 	}
