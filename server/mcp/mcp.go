@@ -66,7 +66,7 @@ func newFace(h *home.Home, o *Options, schemas *sdk.SchemaCache, sessionID func(
 			UnsubscribeHandler: f.unsubscribe,
 			GetSessionID:       sessionID,
 		})
-	f.server.AddReceivingMiddleware(f.listSessions, f.checkArguments)
+	f.server.AddReceivingMiddleware(f.listSessions, f.checkArguments, sayMissing)
 	f.addReaders()
 	if !o.ReadOnly {
 		f.addWriters()

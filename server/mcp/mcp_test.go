@@ -3,6 +3,7 @@ package mcp_test
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 	"unicode"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/coppice-dev/coppice/home"
@@ -551,6 +553,30 @@ func TestSessionsAreResources(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{id}, done.Completion.Values); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Each version of the protocol has its own code for a resource that does not exist.
+func TestAMissingResourceHasTheCodeOfTheProtocol(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	for version, want := range map[string]int64{older: -32002, "2026-07-28": jsonrpc.CodeInvalidParams} {
+		near, far := sdk.NewInMemoryTransports()
+		go func() { _ = mcp.New(h, nil).Run(t.Context(), far) }()
+		c, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).
+			Connect(t.Context(), near, &sdk.ClientSessionOptions{ProtocolVersion: version})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, uri := range []string{"coppice://session/none", "coppice://elsewhere/x"} {
+			_, err := c.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: uri})
+			if got, ok := errors.AsType[*jsonrpc.Error](err); !ok || got.Code != want {
+				t.Errorf("%s in %s: %v, not code %d", uri, version, err, want)
+			}
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

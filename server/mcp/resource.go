@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"strings"
 
@@ -41,6 +42,31 @@ func (f *face) readResource(ctx context.Context, r *sdk.ReadResourceRequest) (*s
 		return nil, f.worded(err)
 	}
 	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: r.Params.URI, MIMEType: sessionType, Text: a.String()}}}, nil
+}
+
+// olderMissing is the code of a resource that does not exist in the versions of the protocol
+// before listening. The SDK always uses the newer one.
+const olderMissing = -32002
+
+// sayMissing gives the error of a resource that does not exist the code of the client's version.
+func sayMissing(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
+		result, err := next(ctx, method, r)
+		wrong, ok := errors.AsType[*jsonrpc.Error](err)
+		c, isServed := r.GetSession().(*sdk.ServerSession)
+		if !ok || !isServed || !isMissing(wrong) || !isOlder(c) {
+			return result, err
+		}
+		older := *wrong
+		older.Code = olderMissing
+		return nil, &older
+	}
+}
+
+// isMissing reports whether an error says that a resource does not exist.
+func isMissing(err *jsonrpc.Error) bool {
+	missing, ok := errors.AsType[*jsonrpc.Error](sdk.ResourceNotFoundError(""))
+	return ok && err.Code == missing.Code && err.Message == missing.Message
 }
 
 // worded returns an error for a client.

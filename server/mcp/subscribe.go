@@ -34,7 +34,7 @@ func (f *face) subscribe(ctx context.Context, r *sdk.SubscribeRequest) error {
 	if !strings.HasPrefix(uri, sessionURI) && f.setup {
 		return nil // those who added the resource tell when it changes
 	}
-	if p := r.Session.InitializeParams(); f.alone && (p == nil || p.ProtocolVersion < listening) {
+	if f.alone && isOlder(r.Session) {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "there is no session to send changes to; initialize again"}
 	}
 	follow, err := f.followed(ctx, uri)
@@ -84,6 +84,12 @@ func (f *face) subscribe(ctx context.Context, r *sdk.SubscribeRequest) error {
 // listening is the first version of the protocol in which a request listens to changes, and
 // needs no session for that.
 const listening = "2026-07-28"
+
+// isOlder reports whether a client speaks a version of the protocol before that one.
+func isOlder(c *sdk.ServerSession) bool {
+	p := c.InitializeParams()
+	return p == nil || p.ProtocolVersion < listening
+}
 
 // followed returns how to follow the session of an address. The last entry that is there comes
 // first, so that one knows when the watch has begun.
