@@ -33,6 +33,7 @@ type WhyResult struct {
 type SentRequest struct {
 	Session string `json:"session"`
 	agent.Reuse
+	Cached *int `json:"cached_percent,omitempty"` // how much of what was sent came from the cache; missing if it is not known
 }
 
 // Why returns the last requests that agents sent for a conversation, with what they cost,
@@ -67,7 +68,11 @@ func (h *Home) why(ctx context.Context, c *Conversation, r WhyRequest, last int)
 	sent, err := agent.Requests(c.Session, wanted, h.settings.encoder)
 	for i := range sent {
 		if in := c.SessionOf(sent[i].ID); !r.Link || in == result.Session {
-			result.Requests = append(result.Requests, SentRequest{in, sent[i]})
+			one := SentRequest{Session: in, Reuse: sent[i]}
+			if u := one.Usage; u != nil {
+				one.Cached = cachedPercent(int64(u.CacheRead), int64(u.Sent()))
+			}
+			result.Requests = append(result.Requests, one)
 		}
 	}
 	if n := len(result.Requests); last > 0 && n > last {

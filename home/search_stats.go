@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -91,6 +92,7 @@ type StatsResult struct {
 	Shared   int64             `json:"shared_tokens,omitempty"`  // tokens of responses that are counted in older sessions
 	Messages int64             `json:"messages"`
 	Total    Usage             `json:"total"`
+	Cached   *int              `json:"cached_percent,omitempty"` // how much of all input came from the cache; missing if there was none
 	Days     []Usage           `json:"days"`
 	Models   []Usage           `json:"models"`   // most tokens first
 	Projects []Usage           `json:"projects"` // by directory, named by as much of its end as distinguishes it; most tokens first
@@ -164,6 +166,7 @@ func (c *counting) count(ctx context.Context) error {
 	}
 	r := c.result
 	r.Total = stats.Total
+	r.Cached = cachedPercent(r.Total.CacheRead, r.Total.Tokens()-r.Total.Output-r.Total.Recorded)
 	r.Days, r.Models = orEmpty(stats.Days), orEmpty(stats.Models)
 	r.Projects, r.Agents = byProject(stats.Dirs), orEmpty(stats.Agents)
 	for _, list := range [][]Usage{r.Models, r.Projects, r.Agents} {
@@ -185,6 +188,19 @@ func (c *counting) count(ctx context.Context) error {
 		r.Topics[i] = topic.Word
 	}
 	return err
+}
+
+// cachedPercent returns how much of the input came from the cache, rounded to a whole number, but
+// 100 only if all of it did. It is nil if there was no input.
+func cachedPercent(cached, input int64) *int {
+	if input <= 0 {
+		return nil
+	}
+	percent := int(math.Round(100 * float64(cached) / float64(input)))
+	if cached < input {
+		percent = min(percent, 99)
+	}
+	return &percent
 }
 
 // byProject names directories as a list of sessions does.

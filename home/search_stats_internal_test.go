@@ -51,3 +51,19 @@ func TestCostInWords(t *testing.T) {
 		}
 	}
 }
+
+// A share is rounded, and 100 only if it is all.
+func TestTheShareOfTheCache(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		cached, input int64
+		want          int
+	}{{0, 10, 0}, {749, 1000, 75}, {744, 1000, 74}, {985, 1000, 99}, {999_999, 1_000_000, 99}, {5, 5, 100}, {500, 1600, 31}} {
+		if got := cachedPercent(test.cached, test.input); got == nil || *got != test.want {
+			t.Errorf("%d of %d: %v, want %d", test.cached, test.input, got, test.want)
+		}
+	}
+	if got := cachedPercent(0, 0); got != nil {
+		t.Errorf("of nothing: %d", *got)
+	}
+}

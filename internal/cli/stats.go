@@ -151,7 +151,7 @@ func (a *app) statsSummary(s *home.StatsResult) string {
 		tokensSpent(u),
 	}, ", ")}
 	if u.Responses > 0 {
-		lines = append(lines, tokenKinds(u))
+		lines = append(lines, tokenKinds(s))
 	}
 	if u.Recorded > 0 {
 		lines = append(lines, "recorded with messages, and reported by no provider: "+render.Counted(int(u.Recorded), "token", "tokens"))
@@ -169,10 +169,11 @@ func (a *app) statsSummary(s *home.StatsResult) string {
 }
 
 // tokenKinds tells what kinds of tokens there were.
-func tokenKinds(u home.Usage) string {
+func tokenKinds(s *home.StatsResult) string {
+	u := s.Total
 	parts := []string{"input " + render.Thousands(int(u.Input))}
-	if u.CacheRead > 0 {
-		parts = append(parts, "from the cache "+render.Thousands(int(u.CacheRead)))
+	if u.CacheRead > 0 && s.Cached != nil {
+		parts = append(parts, fmt.Sprintf("from the cache %s (%d%% of what was sent)", render.Thousands(int(u.CacheRead)), *s.Cached))
 	}
 	if u.CacheWrite > 0 {
 		parts = append(parts, "into the cache "+render.Thousands(int(u.CacheWrite)))

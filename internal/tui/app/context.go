@@ -157,7 +157,10 @@ func (c *contextRoom) addRequests() {
 		c.add(r.ID, func(s style) []string {
 			line := "   " + terminal.Pad(s.When(r.Time), 14)
 			if u := r.Usage; u != nil {
-				line += fmt.Sprintf("%s sent, %d%% from the cache", render.Counted(u.Sent(), "token", "tokens"), 100*u.CacheRead/max(u.Sent(), 1))
+				line += render.Counted(u.Sent(), "token", "tokens") + " sent"
+			}
+			if r.Cached != nil {
+				line += fmt.Sprintf(", %d%% from the cache", *r.Cached)
 			}
 			rows := []string{line}
 			for _, why := range []string{r.Why, r.Error} {

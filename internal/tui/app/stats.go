@@ -108,8 +108,8 @@ func (s *stats) addSummary() {
 		words += ", " + render.Counted(int(u.Tokens()), "token", "tokens") + ", " + home.CostOf(&u)
 	}
 	s.add(nil, func(st style) []string { return wrapped(st, " ", words) })
-	if sent := u.Tokens() - u.Output - u.Recorded; u.CacheRead > 0 && sent > 0 {
-		cached := fmt.Sprintf("%d%% of the input came from the cache", 100*u.CacheRead/sent)
+	if s.found.Cached != nil && u.CacheRead > 0 {
+		cached := fmt.Sprintf("%d%% of the input came from the cache", *s.found.Cached)
 		s.add(nil, func(style) []string { return []string{" " + cached} })
 	}
 }

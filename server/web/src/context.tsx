@@ -10,14 +10,14 @@ type Result = {
   left_out: { reason: string, entry_id?: string, count?: number, detail?: string }[], lines?: Line[]
 }
 
-type Request = { session: string, id: string, time: string, usage?: { input?: number, cache_read?: number, cache_write?: number }, changed?: string, why?: string, error?: string }
+type Request = { session: string, id: string, time: string, cached_percent?: number, usage?: { input?: number, cache_read?: number, cache_write?: number }, changed?: string, why?: string, error?: string }
 
 /** Requests are the last ones that were sent, and where they missed the provider's cache. */
 function Requests({ all }: { all: Request[] }) {
   if (!all.length) return null
   return <details open><summary>The last requests, and where they missed the cache</summary><ul>{[...all].reverse().map((r) => {
-    const u = r.usage, cached = u?.cache_read ?? 0, sent = (u?.input ?? 0) + cached + (u?.cache_write ?? 0)
-    return <li><Link to={path`/s/${r.session}/e/${r.id}`}>{exact(r.time)}</Link>{u && ` · ${counted(sent, "token")} sent, ${Math.floor(100 * cached / Math.max(sent, 1))}% from the cache`}{[r.why, r.error].filter(Boolean).map((why) => <> · {why}</>)}</li>
+    const u = r.usage, sent = (u?.input ?? 0) + (u?.cache_read ?? 0) + (u?.cache_write ?? 0)
+    return <li><Link to={path`/s/${r.session}/e/${r.id}`}>{exact(r.time)}</Link>{u && ` · ${counted(sent, "token")} sent`}{r.cached_percent !== undefined && `, ${r.cached_percent}% from the cache`}{[r.why, r.error].filter(Boolean).map((why) => <> · {why}</>)}</li>
   })}</ul></details>
 }
 

@@ -2,10 +2,10 @@
 import { useEffect, useRef, useState } from "preact/hooks"
 import uPlot from "uplot"
 import { type Count, get, path, type Usage } from "./api"
-import { cost, counted, Failed, Link, short, useAsked } from "./ui"
+import { cost, counted, Failed, Link, short, useAsked, useTitle } from "./ui"
 
 type Result = {
-  messages: number, total: Usage, days: Usage[], models: Usage[], projects: Usage[], agents: Usage[], sessions: Usage[], tools: Count[], hours: number[], titles?: Record<string, string>
+  messages: number, total: Usage, cached_percent?: number, days: Usage[], models: Usage[], projects: Usage[], agents: Usage[], sessions: Usage[], tools: Count[], hours: number[], titles?: Record<string, string>
 }
 
 const spans: [string, number][] = [["7 days", 7], ["30 days", 30], ["90 days", 90], ["a year", 365], ["all", 0]]
@@ -17,11 +17,12 @@ export function Stats() {
     since: days ? new Date(Date.now() - days * 864e5).toISOString() : undefined, time_zone: Intl.DateTimeFormat().resolvedOptions().timeZone,
   }, signal), [days])
   const r = asked.value
+  useTitle("Usage")
   return <section class="stats" aria-label="Usage"><h1>Usage</h1>
     <p class="tools" role="group" aria-label="Time">{spans.map(([name, n]) => <button aria-pressed={n === days} onClick={() => setDays(n)}>{name}</button>)}</p>
     <Failed error={asked.error} />
     {r && <>
-      <dl class="totals"><div><dt>Cost</dt><dd>{cost(r.total)}</dd></div><div><dt>Tokens</dt><dd>{short(tokens(r.total))}</dd></div><div><dt>From the cache</dt><dd>{percent(r.total.cache_read, r.total.input + r.total.cache_read + r.total.cache_write)}</dd></div><div><dt>Messages</dt><dd>{short(r.messages)}</dd></div></dl>
+      <dl class="totals"><div><dt>Cost</dt><dd>{cost(r.total)}</dd></div><div><dt>Tokens</dt><dd>{short(tokens(r.total))}</dd></div><div><dt>From the cache</dt><dd>{r.cached_percent === undefined ? "–" : r.cached_percent + "%"}</dd></div><div><dt>Messages</dt><dd>{short(r.messages)}</dd></div></dl>
       <Chart title="Tokens by day" days={r.days} of={tokens} show={short} />
       <Chart title="Cost by day" days={r.days} of={(u) => u.cost_micro_usd} show={(n) => "$" + String(+(n / 1e6).toPrecision(3))} />
       <div class="tables"><Table title="Models" rows={r.models} /><Table title="Projects" rows={r.projects} /><Table title="Agents" rows={r.agents} />
@@ -30,8 +31,6 @@ export function Stats() {
     </>}
   </section>
 }
-
-const percent = (a: number, b: number) => b ? Math.round(100 * a / b) + " %" : "–"
 
 function Table({ title, rows, name }: { title: string, rows: Usage[], name?: (key: string) => preact.ComponentChildren }) {
   if (!rows.length) return null
