@@ -25,6 +25,7 @@ type pageEntry struct {
 	ID    string    `json:"id"`
 	Time  time.Time `json:"time,omitzero"`
 	Role  string    `json:"role,omitempty"`
+	Note  string    `json:"note,omitempty"`  // whose note it is
 	Facts []string  `json:"facts,omitempty"` // such as its model, in words
 }
 
@@ -84,9 +85,14 @@ func rowsForPage(ctx context.Context, h *home.Home, r home.RowsRequest) (*pageRo
 	if err != nil {
 		return nil, err
 	}
-	entries := make([]session.Entry, len(result.Rows))
+	entries, notes := make([]session.Entry, len(result.Rows)), make([]string, len(result.Rows))
 	for i := range result.Rows {
 		entries[i] = result.Rows[i].Entry
+		if by, isNote := entries[i].NoteBy(); isNote { // the page says whose it is, and needs no quotation
+			said := *entries[i].Message
+			said.Content = []session.Content{session.Text(entries[i].NoteText())}
+			entries[i].Message, notes[i] = &said, render.OneLine(by, 0)
+		}
 	}
 	cards := html.Cards(entries)
 	page := &pageRowsResult{RowsResult: *result, Rows: []pageRow{}}
@@ -96,7 +102,7 @@ func rowsForPage(ctx context.Context, h *home.Home, r home.RowsRequest) (*pageRo
 			continue
 		}
 		e := row.Entry
-		shown := pageRow{Row: row, Entry: pageEntry{ID: e.ID, Time: e.Timestamp.UTC()}, HTML: cards[i]}
+		shown := pageRow{Row: row, Entry: pageEntry{ID: e.ID, Time: e.Timestamp.UTC(), Note: notes[i]}, HTML: cards[i]}
 		if e.Message != nil {
 			shown.Entry.Role, shown.Entry.Facts = e.Message.Role, render.MessageFacts(e.Message)
 		}

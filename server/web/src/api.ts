@@ -111,7 +111,7 @@ export type Hit = {
 export type Found = { hits: Hit[], matches: number, bounded: boolean, did_you_mean?: string[], unknown?: { filter: string, value: string, did_you_mean?: string[], known?: string[] }[], not_filters?: string[] }
 export type Branch = { entry: string, length: number }
 export type Row = {
-  index: number, entry: { id: string, time?: string, role?: string, facts?: string[] }, kind: string, gist: string, label?: string
+  index: number, entry: { id: string, time?: string, role?: string, note?: string, facts?: string[] }, kind: string, gist: string, label?: string
   others?: Branch[], subagents?: string[], cut?: boolean, html: string
 }
 export type Rows = { session: string, leaf: string, total: number, from: number, rows: Row[], roots?: Branch[] }

@@ -1,6 +1,6 @@
 // A conversation and the views of it.
 import { get, path, type Session } from "./api"
-import { counted, Failed, go, Link, short, useAsked, useKeys, useMay } from "./ui"
+import { counted, Failed, go, Link, short, useAsked, useKeys, useMay, useTitle } from "./ui"
 import { sessionActions, sessionKeys } from "./actions"
 import { useLive } from "./live"
 import { Transcript } from "./transcript"
@@ -17,6 +17,7 @@ export function Conversation({ id, rest, query }: { id: string, rest: string[], 
   const about = useAsked((signal) => get<Session>(path`/v1/sessions/${id}`, undefined, signal), [id])
   const s = about.value
   useLive(id, true, async () => about.again())
+  useTitle(s && (s.title || "untitled"))
   const may = useMay("write")
   const [view, a, b] = rest
   useKeys({ ...sessionKeys([id], may), ".": () => void sessionActions([id], may), Escape: () => go(view && view !== "e" ? path`/s/${id}` : "/"), c: () => document.querySelector<HTMLTextAreaElement>("#say")?.focus() })

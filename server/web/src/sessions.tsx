@@ -62,7 +62,7 @@ function All(p: Props & { filter: string, onClear: () => void }) {
   useEffect(() => { if (row) p.onSelect(row.s.id) }, [row?.s.id])
   const choose = (to: string) => { localStorage.setItem(orderKey, to); setOrder(to) }
   const toggle = (id: string) => mark(marked.includes(id) ? marked.filter((m) => m !== id) : [...marked, id])
-  const open = (r?: Shelved) => { if (r) go(path`/s/${r.s.id}`) }
+  const open = (r?: Shelved) => { if (r) go(addressOf(r)) }
   const chosen = marked.length ? marked : row ? [row.s.id] : []
   useKeys(p.active ? {
     ...moves(cur, shelf.count, move), Enter: () => open(row), " ": () => { if (row) shelf.fold(row.s) }, ...sessionKeys(chosen, may),
@@ -77,17 +77,19 @@ function All(p: Props & { filter: string, onClear: () => void }) {
       <select aria-label="Order" title="b: by day or by project" value={order} onChange={(e) => choose(e.currentTarget.value)}>{Object.entries(orders).map(([name, [words]]) => <option value={name}>{words}</option>)}</select></div>
     <Failed error={shelf.error} />
     {shelf.ready && !shelf.count && !shelf.error && <Nothing filter={p.filter} unknown={shelf.unknown} />}
-    <FixedList label="conversations" count={shelf.count} height={66} cur={cur} at={shelf.at} need={shelf.need} onCur={move} onOpen={(i) => open(shelf.at(i))} onMark={(i) => { const r = shelf.at(i); if (r) toggle(r.s.id) }}
+    <FixedList label="conversations" count={shelf.count} height={66} cur={cur} at={shelf.at} need={shelf.need} onCur={move} to={addressOf} onMark={(i) => { const r = shelf.at(i); if (r) toggle(r.s.id) }}
       row={(r) => r ? <SessionRow r={r} by={order} here={r.s.id === p.open} marked={marked.includes(r.s.id)} open={shelf.isOpen(r.s.id)} fold={() => shelf.fold(r.s)} /> : <span class="wait" />} />
   </>
 }
+
+const addressOf = (r: Shelved) => path`/s/${r.s.id}`
 
 function SessionRow({ r: { s, depth, group, first }, by, here, marked, open, fold }: { r: Shelved, by: string, here: boolean, marked: boolean, open: boolean, fold: () => void }) {
   const below = s.forks + s.subagents
   return <div class={`session${here ? " current" : ""}${marked ? " marked" : ""}${first && group ? " first" : ""}`}>
     {first && group && <span class="group" dir="auto">{group}</span>}
     <b dir="auto" style={{ paddingLeft: `${Math.min(depth, 8)}rem` }}>{depth > 0 && <small>{s.relation} </small>}
-      {below > 0 && <span class="fold" title={`${counted(s.forks, "fork")}, ${counted(s.subagents, "subagent")} (Space)`} onClick={(e) => { e.stopPropagation(); fold() }}>{open ? "▾" : `▸${below}`} </span>}
+      {below > 0 && <span class="fold" title={`${counted(s.forks, "fork")}, ${counted(s.subagents, "subagent")} (Space)`} onClick={(e) => { e.preventDefault(); e.stopPropagation(); fold() }}>{open ? "▾" : `▸${below}`} </span>}
       {s.pinned && "★ "}{s.title || "untitled"}</b><time title={exact(s.updated)}>{ago(s.updated)}</time>
     <span class="facts" style={{ paddingLeft: `${Math.min(depth, 8)}rem` }}>{[s.archived && "archived", s.problems > 0 && "damaged", s.agent, by !== "project" && s.project, counted(s.messages, "message"), s.branches > 1 && counted(s.branches, "branch", "branches"), s.tokens && short(s.tokens) + " tokens"].filter(Boolean).join(" · ")}</span>
     <span class="tags">{s.tags.map((t) => "#" + t).join(" ")}</span>
@@ -119,19 +121,21 @@ function Hits(p: Props & { onClear: () => void }) {
   useEffect(() => move(0), [p.query])
   const hit = hits.at(cur)
   useEffect(() => { if (hit) p.onSelect(hit.session) }, [hit?.session])
-  const open = (h?: Hit) => { if (h) go(path`/s/${h.link || h.session}/e/${h.entry}` + (h.highlights.length ? path`?q=${matched(h)}` : "")) }
+  const open = (h?: Hit) => { if (h) go(addressOfHit(h)) }
   useKeys(p.active ? { ...moves(cur, hits.total, move), Enter: () => open(hit), Escape: p.onClear, ...(hit ? { ...sessionKeys([hit.session], may), ".": () => void sessionActions([hit.session], may) } : {}) } : {})
   return <>
     <p class="count" role="status">{hits.ready && found ? (found.bounded ? "more than " : "") + counted(hits.total, "conversation") : "searching…"}</p>
     <Failed error={hits.error} />
     {hits.ready && !hits.total && !hits.error && <Nothing filter={p.query} unknown={found?.unknown} found={found} />}
-    <FixedList label="hits" count={hits.total} height={92} cur={cur} at={hits.at} need={hits.need} onCur={move} onOpen={(i) => open(hits.at(i))}
+    <FixedList label="hits" count={hits.total} height={92} cur={cur} at={hits.at} need={hits.need} onCur={move} to={addressOfHit}
       row={(h) => h ? <div class={h.session === p.open ? "session hit current" : "session hit"}>
         <b dir="auto">{h.title || "untitled"}</b><time title={exact(h.updated)}>{ago(h.updated)}</time>
         <span class="snippet" dir="auto">{highlighted(h.snippet, h.highlights)}</span>
         <span class="facts">{[h.agent, h.project, h.tool || h.role || h.kind, (h.hits ?? 0) > 1 ? counted(h.hits!, "hit") : ""].filter(Boolean).join(" · ")}</span></div> : <span class="wait" />} />
   </>
 }
+
+const addressOfHit = (h: Hit) => path`/s/${h.link || h.session}/e/${h.entry}` + (h.highlights.length ? path`?q=${matched(h)}` : "")
 
 /** matched is the first text in a hit that matched, so that the search can go on from there. */
 const matched = (h: Hit) => new TextDecoder().decode(new TextEncoder().encode(h.snippet).slice(...h.highlights[0]))

@@ -254,7 +254,8 @@ function shownNear(rows: Row[], i: number): number {
 }
 
 const names: Record<string, string> = { user: "User", assistant: "Assistant", tool: "Tool", system: "System", compaction: "Compacted" }
-const classOf = (r: Row) => r.kind in names ? r.kind : r.entry.role ? "other" : r.kind === "summary" || r.kind === "merge" ? "summary" : "note"
+const nameOf = (r: Row) => r.entry.note ? "Note by " + r.entry.note : names[r.kind] ?? r.kind
+const classOf = (r: Row) => r.entry.note ? "left" : r.kind in names ? r.kind : r.entry.role ? "other" : r.kind === "summary" || r.kind === "merge" ? "summary" : "note"
 
 type EntryProps = { row: Row, session: string, here: boolean, follows: boolean, leaf: string, total: number, onHere: (i: number) => void }
 
@@ -268,8 +269,8 @@ const Entry = memo(function Entry({ row, session, here, follows, leaf, total, on
   }, [html])
   const all = () => get<Rows>(path`/web/rows/${session}`, { at: row.entry.id, leaf, from: 0, count: 1, limit: 16 << 20 }).then((r) => setWhole(r.rows[0]?.html ?? ""), complain)
   const own = path`/s/${session}/e/${row.entry.id}`
-  return <article class={`${classOf(row)}${here ? " here" : ""}${follows ? " follows" : ""}`} data-i={row.index} aria-posinset={row.index + 1} aria-setsize={total} aria-label={names[row.kind] ?? row.kind} onClick={() => onHere(row.index)}>
-    <header>{!follows && <b>{names[row.kind] ?? row.kind}</b>}{row.label && <mark dir="auto">{row.label}</mark>}
+  return <article class={`${classOf(row)}${here ? " here" : ""}${follows ? " follows" : ""}`} data-i={row.index} aria-posinset={row.index + 1} aria-setsize={total} aria-label={nameOf(row)} onClick={() => onHere(row.index)}>
+    <header>{!follows && <b dir="auto">{nameOf(row)}</b>}{row.label && <mark dir="auto">{row.label}</mark>}
       {!follows && row.entry.facts?.map((f) => <small>{f}</small>)}
       <Link to={own} class="at" title={`${exact(row.entry.time)} · ${row.entry.id}`}><time>{row.entry.time ? new Date(row.entry.time).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" }) : "#"}</time></Link></header>
     <div ref={body} class="body" dangerouslySetInnerHTML={{ __html: trusted.createHTML(html) as string }} />

@@ -32,13 +32,25 @@ export function usePlace(): Place {
   return place
 }
 
-export function Link({ to, children, ...rest }: { to: string, children: ComponentChildren, [other: string]: unknown }) {
+/** opensElsewhere is whether a click asks the browser for another tab or window. */
+const opensElsewhere = (e: MouseEvent) => e.ctrlKey || e.metaKey || e.shiftKey || e.button !== 0
+
+export function Link({ to, onClick, children, ...rest }: { to: string, onClick?: (e: MouseEvent) => void, children: ComponentChildren, [other: string]: unknown }) {
   const follow = (e: MouseEvent) => {
-    if (e.ctrlKey || e.metaKey || e.shiftKey || e.button) return
+    onClick?.(e)
+    if (e.defaultPrevented || opensElsewhere(e)) return
     e.preventDefault()
     go(to)
   }
   return <a href={prefix + to} onClick={follow} {...rest}>{children}</a>
+}
+
+/** useTitle names what is open in the title of the document. */
+export function useTitle(what?: string) {
+  useEffect(() => {
+    document.title = what ? what + " – Coppice" : "Coppice"
+    return () => { document.title = "Coppice" }
+  }, [what])
 }
 
 // ---- keys: the same as in the terminal UI. The innermost view is asked first.
@@ -163,7 +175,8 @@ export function highlighted(text: string, ranges: [number, number][]) {
 
 type ListProps<T> = {
   label: string, count: number, height: number, cur: number, at: (i: number) => T | undefined
-  row: (item: T | undefined, i: number) => ComponentChildren, need: (from: number, to: number) => void, onCur?: (i: number) => void, onOpen?: (i: number) => void, onMark?: (i: number) => void
+  row: (item: T | undefined, i: number) => ComponentChildren, need: (from: number, to: number) => void, onCur?: (i: number) => void
+  to?: (item: T) => string, onMark?: (i: number) => void // where a row leads, if it is a link
 }
 
 /** A browser cannot lay out a list that is higher than this, so a longer one moves in jumps. */
@@ -198,10 +211,16 @@ export function FixedList<T>(p: ListProps<T>) {
   const rows = []
   const shift = view.from * p.height * (scale - 1)
   for (let i = view.from; i < Math.min(view.to, p.count); i++) {
-    rows.push(
-      <div key={i} role="option" id={`${p.label}-${i}`} aria-selected={i === p.cur} aria-posinset={i + 1} aria-setsize={p.count} class="row"
-        style={{ top: `${i * p.height + shift}px`, height: `${p.height}px` }}
-        onClick={(e) => { p.onCur?.(i); if (p.onMark && (e.ctrlKey || e.metaKey)) p.onMark(i); else p.onOpen?.(i) }}>{p.row(p.at(i), i)}</div>)
+    const item = p.at(i), to = item && p.to?.(item)
+    const row = {
+      role: "option", id: `${p.label}-${i}`, "aria-selected": i === p.cur, "aria-posinset": i + 1, "aria-setsize": p.count, class: "row",
+      style: { top: `${i * p.height + shift}px`, height: `${p.height}px` }, children: p.row(item, i),
+    } as const
+    const click = (e: MouseEvent) => {
+      if (p.onMark && e.altKey) { e.preventDefault(); p.onMark(i) } else if (opensElsewhere(e)) return
+      p.onCur?.(i)
+    }
+    rows.push(to ? <Link key={i} {...row} to={to} tabIndex={-1} draggable={false} onFocus={() => box.current!.focus()} onClick={click} /> : <div key={i} {...row} onClick={click} />)
   }
   return <div class="list" ref={box} onScroll={look} role="listbox" tabIndex={0} aria-label={p.label} aria-activedescendant={p.cur >= 0 ? `${p.label}-${p.cur}` : undefined}>
     <div class="whole" role="presentation" style={{ height: `${whole}px` }}>{rows}</div>

@@ -120,6 +120,50 @@ test("a conversation opens at its end, and nothing lies over it", async (t) => {
   assert.ok(Math.abs(await page.evaluate(() => document.querySelector(".scroll").scrollTop) - before) <= 1, "who has scrolled up is moved")
 })
 
+test("rows of the list are links, and the title names what is open", async (t) => {
+  const page = await open(t, "/")
+  const row = page.locator("a.row", { hasText: "Off-by-one" })
+  await row.waitFor()
+  assert.equal(await page.title(), "Coppice")
+  assert.equal(await row.getAttribute("href"), "/s/tokenizer")
+  for (const how of [{ button: "middle" }, { modifiers: ["ControlOrMeta"] }]) {
+    const [other] = await Promise.all([page.context().waitForEvent("page"), row.click(how)])
+    await other.waitForURL(home.url + "/s/tokenizer")
+    await other.close()
+  }
+  assert.equal(page.url(), home.url + "/", "the page itself stays")
+  await row.click({ modifiers: ["Alt"] })
+  await page.getByRole("button", { name: "1 marked" }).waitFor()
+  await row.click()
+  await page.waitForURL(home.url + "/s/tokenizer")
+  await page.waitForFunction(() => document.title === "Off-by-one in the tokenizer – Coppice")
+  await page.getByRole("link", { name: "Usage" }).click()
+  await page.waitForFunction(() => document.title === "Usage – Coppice")
+  await page.goto(home.url + "/?q=smells")
+  assert.match(await page.locator("a.row").first().getAttribute("href"), /^\/s\/[^/]+\/e\/[^/]+/)
+})
+
+test("a note is shown as whose it is", async (t) => {
+  const { session } = await home.api("POST", "/v1/sessions", { title: "With a note" })
+  await home.api("POST", `/v1/sessions/${session}/notes`, { by: "the night watch", text: "The kiln was *hot*.\nI closed it." })
+  const page = await open(t, "/s/" + session)
+  const note = page.getByRole("article", { name: "Note by the night watch" })
+  await note.waitFor()
+  assert.match(await note.getAttribute("class"), /\bleft\b/)
+  const said = await note.locator(".body").innerText()
+  assert.match(said, /The kiln was hot\.\s+I closed it\./)
+  assert.ok(!said.includes("not the user's words"), said)
+  await isAccessible(page, "a note")
+})
+
+test("the share of the cache is the one of the server", async (t) => {
+  const page = await open(t, "/stats")
+  await page.getByRole("button", { name: "all", exact: true }).click()
+  const { cached_percent } = await home.api("GET", "/v1/stats")
+  assert.ok(cached_percent > 0 && cached_percent < 100)
+  await page.locator("dd", { hasText: new RegExp(`^${cached_percent}%$`) }).waitFor()
+})
+
 test("the list is searched as one types, and opened with keys", async (t) => {
   const page = await open(t, "/")
   await page.locator(".card h1").waitFor()
