@@ -66,10 +66,14 @@ func TestMarkdownWrite(t *testing.T) {
 	)
 	const want = `# A \*title\* &lt;b>
 
-**Session ID:** talk  
-**Created:** 2026-01-02 15:04:05  
-**Updated:** 2026-01-03 15:04:05  
-**Messages:** 4  
+**Session ID:** talk
+
+**Created:** 2026-01-02 15:04:05
+
+**Updated:** 2026-01-03 15:04:05
+
+**Messages:** 4
+
 **Total Tokens:** 1234
 
 ---
@@ -99,8 +103,6 @@ hm &lt;/details>
   }
 ]
 '''
-
-*2026-01-03*
 
 ## 🔧 Tool [15:04:05]
 

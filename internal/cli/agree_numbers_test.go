@@ -52,7 +52,7 @@ func lastMessage(lines string) string {
 }
 
 var (
-	mdUpdated    = regexp.MustCompile(`(?m)^\*\*Updated:\*\* (.*)  $`)
+	mdUpdated    = regexp.MustCompile(`(?m)^\*\*Updated:\*\* (.*)$`)
 	mdMessages   = regexp.MustCompile(`(?m)^\*\*Messages:\*\* (\d+)`)
 	mdTokens     = regexp.MustCompile(`(?m)^\*\*Total Tokens:\*\* (\d+|unknown)$`)
 	htmlMessages = regexp.MustCompile(`([\d,]+) messages?\b`)

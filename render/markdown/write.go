@@ -24,16 +24,18 @@ import (
 //	# Title
 //
 //	**Session ID:** …
+//
 //	**Created:** 2025-10-04 11:42:03
+//
 //	…
+//
 //	---
 //
 //	## 👤 User [11:42:03]
 //
 //	what was said
 //
-// Times are in UTC. Where another day begins, its date is on a line of its own.
-// Messages cannot break that structure: see the package comment. The only HTML is ours,
+// Times are in UTC. Messages cannot break that structure: see the package comment. The only HTML is ours,
 // and folds thinking away.
 func Write(ctx context.Context, w io.Writer, c render.Conversation, leaf string) error {
 	var path []session.Entry
@@ -47,7 +49,6 @@ func Write(ctx context.Context, w io.Writer, c render.Conversation, leaf string)
 	if err := writeHead(w, c, path); err != nil {
 		return err
 	}
-	day := c.Header().CreatedAt.UTC().Format(time.DateOnly) // the head has it
 	for i := range path {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -55,9 +56,6 @@ func Write(ctx context.Context, w io.Writer, c render.Conversation, leaf string)
 		text, err := entryText(&path[i])
 		if err != nil {
 			return err
-		}
-		if at := path[i].Timestamp.UTC().Format(time.DateOnly); text != "" && at != day {
-			day, text = at, "\n*"+at+"*\n"+text
 		}
 		if _, err := io.WriteString(w, text); err != nil {
 			return err
@@ -81,8 +79,8 @@ func writeHead(w io.Writer, c render.Conversation, path []session.Entry) error {
 	if c.Tokens > 0 {
 		tokens = strconv.Itoa(c.Tokens) // and nothing else on the line, for programs that read it
 	}
-	// Two spaces at the end of a line break it.
-	_, err := fmt.Fprintf(w, "# %s\n\n**Session ID:** %s  \n**Created:** %s  \n**Updated:** %s  \n**Messages:** %d  \n**Total Tokens:** %s\n\n---\n",
+	// Without the empty lines between them, they would be one line of prose.
+	_, err := fmt.Fprintf(w, "# %s\n\n**Session ID:** %s\n\n**Created:** %s\n\n**Updated:** %s\n\n**Messages:** %d\n\n**Total Tokens:** %s\n\n---\n",
 		cmp.Or(Line(render.OneLine(c.Title, maxTitle)), render.Untitled), Line(h.ID), h.CreatedAt.UTC().Format(time.DateTime),
 		c.Updated.UTC().Format(time.DateTime), messages, tokens)
 	return err
