@@ -5,6 +5,9 @@ import (
 	"errors"
 	"io/fs"
 	"iter"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 )
 
@@ -38,6 +41,52 @@ type Notices interface {
 	Take() (names []string, all bool)
 	// Err returns why nothing can be told at the moment, or nil.
 	Err() error
+}
+
+// Inbox collects what one watcher of a store is told, until it takes it.
+type Inbox struct {
+	told chan struct{}
+
+	mu    sync.Mutex // guards what follows
+	names map[string]bool
+	all   bool
+}
+
+// NewInbox returns an empty inbox.
+func NewInbox() *Inbox {
+	return &Inbox{told: make(chan struct{}, 1), names: make(map[string]bool)}
+}
+
+// Tell says that logs may have changed. Without names, the watcher only looks up.
+func (b *Inbox) Tell(names ...string) { b.tell(names, false) }
+
+// TellAll says that any log may have changed.
+func (b *Inbox) TellAll() { b.tell(nil, true) }
+
+func (b *Inbox) tell(names []string, all bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, name := range names {
+		b.names[name] = true
+	}
+	b.all = b.all || all
+	select {
+	case b.told <- struct{}{}:
+	default: // it has not looked since the last time
+	}
+}
+
+// Told is that of Notices.
+func (b *Inbox) Told() <-chan struct{} { return b.told }
+
+// Take is that of Notices.
+func (b *Inbox) Take() (names []string, all bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	names, all = slices.Sorted(maps.Keys(b.names)), b.all
+	clear(b.names)
+	b.all = false
+	return names, all
 }
 
 const (

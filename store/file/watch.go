@@ -5,8 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"iter"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -32,17 +30,14 @@ type news struct {
 
 // ear is somebody who watches.
 type ear struct {
+	*store.Inbox
 	news *news
 	only string // the file that it is about; "" means all
-	told chan struct{}
-
-	names map[string]bool // guarded by the mutex of news, as is all
-	all   bool
 }
 
 // listen returns an ear, which the caller must close. only is the name of a log, or "" for all.
 func (n *news) listen(only string) *ear {
-	e := &ear{news: n, told: make(chan struct{}, 1), names: make(map[string]bool)}
+	e := &ear{Inbox: store.NewInbox(), news: n}
 	if only != "" {
 		e.only = only + logSuffix
 	}
@@ -74,8 +69,7 @@ func (n *news) ask() {
 	}
 	if n.err == nil {
 		for e := range n.ears {
-			e.all = true
-			e.wake()
+			e.TellAll()
 		}
 	}
 }
@@ -103,21 +97,12 @@ func (n *news) hear(file string) {
 	for e := range n.ears {
 		switch {
 		case file == "":
-			e.all = true
+			e.TellAll()
 		case e.only == file:
+			e.Tell()
 		case e.only == "" && strings.HasSuffix(file, logSuffix):
-			e.names[strings.TrimSuffix(file, logSuffix)] = true
-		default:
-			continue
+			e.Tell(strings.TrimSuffix(file, logSuffix))
 		}
-		e.wake()
-	}
-}
-
-func (e *ear) wake() {
-	select {
-	case e.told <- struct{}{}:
-	default: // it has not looked since the last time
 	}
 }
 
@@ -127,23 +112,15 @@ func (n *news) wake(log string) {
 	defer n.mu.Unlock()
 	for e := range n.ears {
 		if e.only == log+logSuffix {
-			e.wake()
+			e.Tell()
 		}
 	}
 }
 
-// Told implements store.Notices.
-func (e *ear) Told() <-chan struct{} { return e.told }
-
 // Take implements store.Notices.
 func (e *ear) Take() (names []string, all bool) {
-	e.news.mu.Lock()
-	defer e.news.mu.Unlock()
-	e.news.ask()
-	names, all = slices.Sorted(maps.Keys(e.names)), e.all
-	clear(e.names)
-	e.all = false
-	return names, all
+	_ = e.Err() // which asks again
+	return e.Inbox.Take()
 }
 
 // Err implements store.Notices.
@@ -207,7 +184,7 @@ func (l *Log) Watch(ctx context.Context, from store.Pos) iter.Seq2[store.Line, e
 			late := time.NewTimer(wait)
 			select {
 			case <-ctx.Done():
-			case <-e.told:
+			case <-e.Told():
 			case <-late.C:
 			}
 			late.Stop()

@@ -178,6 +178,7 @@ func (l *log) Append(ctx context.Context, at store.Pos, lines ...[]byte) (store.
 	}
 	c.modified = time.Now()
 	c.wake()
+	l.store.news.tell(l.name)
 	return c.end, nil
 }
 

@@ -3,7 +3,7 @@
 //
 // It keeps the whole contract of package store, positions that look like byte
 // offsets included, so that code which works on it has nothing to unlearn on
-// disk. It has none of the capabilities that only some stores have.
+// disk. Of the capabilities that only some stores have, it has one: it tells of changes.
 package memory
 
 import (
@@ -47,12 +47,15 @@ type Store struct {
 	blobs map[store.Ref][]byte
 	holds int           // see blobs.Hold
 	freed chan struct{} // closed when the last hold ends; nil if no one waits for that
+
+	news news
 }
 
 var (
-	_ store.Store = (*Store)(nil)
-	_ store.Log   = (*log)(nil)
-	_ store.Blobs = (*blobs)(nil)
+	_ store.Store   = (*Store)(nil)
+	_ store.Watcher = (*Store)(nil)
+	_ store.Log     = (*log)(nil)
+	_ store.Blobs   = (*blobs)(nil)
 )
 
 // New returns an empty store.
@@ -64,6 +67,7 @@ func New(o *Options) *Store {
 		trash:  map[string]trashed{},
 		notes:  map[string]note{},
 		blobs:  map[store.Ref][]byte{},
+		news:   news{ears: map[*ear]bool{}},
 	}
 	if o == nil {
 		return s
@@ -123,6 +127,7 @@ func (s *Store) create(ctx context.Context, name string, lines iter.Seq2[[]byte,
 		return nil, &store.Error{Op: op, Name: name, Kind: store.ErrExist}
 	}
 	s.logs[name] = c
+	s.news.tell(name)
 	return s.handle(name, c), nil
 }
 
@@ -278,6 +283,7 @@ func (s *Store) removeContent(name, id string, c *content, may func(*content) er
 	}
 	c.retire(store.ErrNotExist)
 	delete(s.logs, name)
+	s.news.tell(name)
 	s.discard(name, id, c)
 	return true, nil
 }
@@ -303,6 +309,7 @@ func (s *Store) Close() error {
 	if !closed(s.done) {
 		close(s.done)
 		s.logs, s.trash, s.notes, s.blobs = nil, nil, nil, nil
+		s.news.end()
 	}
 	return nil
 }

@@ -68,9 +68,10 @@ type Store struct {
 }
 
 var (
-	_ store.Store = (*Store)(nil)
-	_ store.Log   = (*log)(nil)
-	_ store.Blobs = (*blobs)(nil)
+	_ store.Store   = (*Store)(nil)
+	_ store.Log     = (*log)(nil)
+	_ store.Watcher = (*Store)(nil)
+	_ store.Blobs   = (*blobs)(nil)
 )
 
 // Open opens the store that a URL names.

@@ -11,10 +11,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// hub wakes watchers. It learns of changes in three ways: this program's own appends, at once;
+// hub wakes watchers of a log and those who watch all. It learns of changes in three ways: this program's own appends, at once;
 // notifications from other programs; and a check of all watched logs twice a second. The check
 // alone would be enough, so nothing is lost where notifications do not arrive, such as behind a
-// connection pool.
+// connection pool. Those who watch all logs are told by notifications, and look if there are none.
 //
 // An append does not notify anyone itself: NOTIFY in a transaction takes a lock that is global to
 // the server. Instead, each program collects its changes and sends them every few milliseconds.
@@ -26,6 +26,8 @@ type hub struct {
 
 	mu       sync.Mutex
 	watched  map[string]*watched // by the log's key
+	ears     map[*ear]bool       // those who watch all logs
+	hears    context.Context     // of who hears notifications; nil if they do not arrive
 	untold   map[string]bool     // what others must be told of; nil if no one is about to
 	watching func()              // ends those who look and listen; nil if there are no watchers
 	wg       sync.WaitGroup
@@ -49,7 +51,7 @@ const (
 )
 
 func newHub(s *Store, config *pgx.ConnConfig) *hub {
-	return &hub{store: s, config: config, watched: make(map[string]*watched)}
+	return &hub{store: s, config: config, watched: make(map[string]*watched), ears: make(map[*ear]bool)}
 }
 
 // channel is the name that the programs on one store notify and listen under.
@@ -65,18 +67,31 @@ func (h *hub) watch(k key) (wake func() <-chan struct{}, release func()) {
 		h.watched[string(k.log)] = w
 	}
 	w.watchers++
-	if h.watching == nil && !closed(h.store.done) {
-		ctx, cancel := context.WithCancel(context.Background())
-		h.watching = cancel
-		h.wg.Go(func() { h.look(ctx) })
-		h.wg.Go(func() { h.listen(ctx) })
-	}
+	h.begin()
 	wake = func() <-chan struct{} {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		return w.changed
 	}
 	return wake, func() { h.leave(k, w) }
+}
+
+// begin has somebody look and listen. The caller holds the mutex.
+func (h *hub) begin() {
+	if h.watching == nil && !closed(h.store.done) {
+		ctx, cancel := context.WithCancel(context.Background())
+		h.watching = cancel
+		h.wg.Go(func() { h.look(ctx) })
+		h.wg.Go(func() { h.listen(ctx) })
+	}
+}
+
+// end is the opposite, if nobody watches any more. The caller holds the mutex.
+func (h *hub) end() {
+	if len(h.watched) == 0 && len(h.ears) == 0 && h.watching != nil {
+		h.watching()
+		h.watching = nil
+	}
 }
 
 // leave ends one watch.
@@ -86,10 +101,7 @@ func (h *hub) leave(k key, w *watched) {
 	if w.watchers--; w.watchers == 0 {
 		delete(h.watched, string(k.log))
 	}
-	if len(h.watched) == 0 && h.watching != nil {
-		h.watching()
-		h.watching = nil
-	}
+	h.end()
 }
 
 // wake wakes those who watch a log. The caller holds the mutex.
@@ -139,12 +151,17 @@ func (h *hub) tell() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		for len(logs) > 0 {
 			n := min(told, len(logs))
-			// It need not survive a crash, and so no disk has to be waited for.
-			_, _ = h.store.pool.Exec(ctx, `SELECT pg_notify($1, $2), set_config('synchronous_commit', 'off', true)`, h.channel(), strings.Join(logs[:n], " "))
+			_ = h.notify(ctx, logs[:n])
 			logs = logs[n:]
 		}
 		cancel()
 	}
+}
+
+// notify sends a notification. It need not survive a crash, and so no disk has to be waited for.
+func (h *hub) notify(ctx context.Context, logs []string) error {
+	_, err := h.store.pool.Exec(ctx, `SELECT pg_notify($1, $2), set_config('synchronous_commit', 'off', true)`, h.channel(), strings.Join(logs, " "))
+	return err
 }
 
 // listen wakes watchers of logs that other programs have changed, until ctx is done.
@@ -179,18 +196,29 @@ func (h *hub) hear(ctx context.Context) {
 	if _, err := conn.Exec(ctx, `LISTEN `+h.channel()); err != nil {
 		return
 	}
+	// Only a notification that arrives shows that they do.
+	if err := h.notify(ctx, nil); err != nil {
+		return
+	}
+	defer h.deaf(ctx)
 	for {
 		n, err := conn.WaitForNotification(ctx)
 		if err != nil {
 			return
 		}
-		h.mu.Lock()
+		h.hearing(ctx)
+		var logs [][]byte
 		for _, digits := range strings.Fields(n.Payload) {
 			if log, err := hex.DecodeString(digits); err == nil {
-				h.wake(string(log))
+				logs = append(logs, log)
 			}
 		}
+		h.mu.Lock()
+		for _, log := range logs {
+			h.wake(string(log))
+		}
 		h.mu.Unlock()
+		h.tellEars(ctx, logs)
 	}
 }
 
@@ -208,6 +236,9 @@ func (h *hub) look(ctx context.Context) {
 			logs = append(logs, []byte(log))
 		}
 		h.mu.Unlock()
+		if len(logs) == 0 {
+			continue
+		}
 		if found, err := h.heads(ctx, logs); err == nil {
 			h.compare(logs, found)
 		}
@@ -250,6 +281,9 @@ func (h *hub) close() {
 	if h.watching != nil {
 		h.watching()
 		h.watching = nil
+	}
+	for e := range h.ears {
+		e.TellAll() // they find that the store is closed
 	}
 	h.mu.Unlock()
 	h.wg.Wait()

@@ -3,6 +3,7 @@ package storetest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -24,6 +25,7 @@ var watchChecks = []check{
 	{"Removed", checkWatchRemoved},
 	{"RemovedBefore", checkWatchRemovedBefore},
 	{"Recreated", checkWatchRecreated},
+	{"All", checkWatchAll},
 }
 
 // watcher runs Watch in a goroutine of its own.
@@ -275,5 +277,55 @@ func checkWatchRecreated(t *testing.T, s store.Store) {
 	wantOneOf(t, w.end(t), store.ErrNotExist, store.ErrReplaced)
 	if len(w.lines) > 0 {
 		t.Fatalf("watch went over to the new log: %.80q", (<-w.lines).Data)
+	}
+}
+
+// Whoever watches all logs is told of each that is created, changed or removed, also
+// by another handle.
+func checkWatchAll(t *testing.T, s store.Store) {
+	log := MustCreate(t, s, "a", num(0))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	names, ended := make(chan string, 1000), make(chan error, 1)
+	go func() {
+		for name, err := range store.Watch(ctx, s) {
+			if err != nil && !errors.Is(err, store.ErrUntold) {
+				ended <- err
+				return
+			}
+			names <- name
+		}
+		ended <- nil
+	}()
+	want := func(want string) {
+		t.Helper()
+		for late := time.After(patience); ; {
+			select {
+			case name := <-names:
+				if name == want {
+					return
+				}
+			case <-late:
+				t.Fatalf("nothing was told of %q for %v", want, patience)
+			}
+		}
+	}
+	want("")
+	MustAppend(t, log, num(1))
+	want("a")
+	MustCreate(t, s, "b", num(0))
+	want("b")
+	MustAppend(t, MustOpen(t, s, "a"), num(2))
+	want("a")
+	mustRemove(t, s, "b")
+	want("b")
+	cancel()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Fatalf("a cancelled watch ended with %v, want no error", err)
+		}
+	case <-time.After(patience):
+		t.Fatalf("watch did not end within %v", patience)
 	}
 }
