@@ -88,9 +88,10 @@ func rowsForPage(ctx context.Context, h *home.Home, r home.RowsRequest) (*pageRo
 	entries, notes := make([]session.Entry, len(result.Rows)), make([]string, len(result.Rows))
 	for i := range result.Rows {
 		entries[i] = result.Rows[i].Entry
-		if by, isNote := entries[i].NoteBy(); isNote { // the page says whose it is, and needs no quotation
+		if text, ok := entries[i].NoteText(); ok { // the page says whose it is, and needs no quotation
 			said := *entries[i].Message
-			said.Content = []session.Content{session.Text(entries[i].NoteText())}
+			said.Content = []session.Content{session.Text(text)}
+			by, _ := entries[i].NoteBy()
 			entries[i].Message, notes[i] = &said, render.OneLine(by, 0)
 		}
 	}

@@ -47,14 +47,3 @@ func (e *Entry) NoteBy() (by string, ok bool) {
 	by, ok = e.Message.Metadata[metaNote].(string)
 	return by, ok
 }
-
-// NoteText returns what a note says: its text without the line that says whose it is, and without
-// the marks of the quotation.
-func (e *Entry) NoteText() string {
-	text := TextOf(e.Message.Content)
-	_, quoted, ok := strings.Cut(text, "\n> ")
-	if !ok {
-		return text
-	}
-	return strings.ReplaceAll(quoted, "\n> ", "\n")
-}
