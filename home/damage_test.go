@@ -8,11 +8,11 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/internal/chaingen"
 	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/file"
@@ -87,7 +87,7 @@ func (v *victim) run() {
 	if err != nil {
 		v.Fatal(err)
 	}
-	spoilt := v.spoil(bytes.Clone(data))
+	spoilt := v.spoil(data)
 	if err := os.WriteFile(path, spoilt, 0o600); err != nil {
 		v.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func (v *victim) reads(data []byte, id string) bool {
 }
 
 // spoil damages a log.
-func (v *victim) spoil(data []byte) []byte {
+func (v *victim) spoil(data []byte) (spoilt []byte) {
 	from, to := 0, len(data)
 	if len(v.links) > 1 { // these say that a session is part of a conversation
 		from = bytes.IndexByte(data, '\n') + 1
@@ -150,49 +150,8 @@ func (v *victim) spoil(data []byte) []byte {
 			to = bytes.LastIndexByte(data[:record], '\n') + 1
 		}
 	}
-	rest := data[to:]
-	data = slices.Clip(data[:to])
-	if from >= len(data) {
-		return append(data, rest...)
-	}
-	at := from + v.rand.IntN(len(data)-from)
-	n := min(1+v.rand.IntN(8000), len(data)-at)
-	if at+n == len(data) && len(rest) > 0 { // or what comes next would be joined to it
-		at--
-	}
-	lines := bytes.SplitAfter(data, []byte("\n"))
-	kinds := 6
-	if len(lines) < 6 {
-		kinds = 4
-	}
-	switch v.rand.IntN(kinds) {
-	case 0:
-		v.harm = fmt.Sprintf("zeros from %d to %d", at, at+n)
-		clear(data[at : at+n])
-	case 1:
-		v.harm = fmt.Sprintf("noise from %d to %d", at, at+n)
-		for i := at; i < at+n; i++ {
-			data[i] = byte(v.rand.Uint32())
-		}
-	case 2:
-		bit := v.rand.IntN(8)
-		v.harm = fmt.Sprintf("bit %d of byte %d flipped", bit, at)
-		data[at] ^= 1 << bit
-	case 3:
-		v.harm = fmt.Sprintf("%d to %d cut out", at, at+n)
-		data = append(data[:at:at], data[at+n:]...)
-	case 4:
-		i, j := 1+v.rand.IntN(len(lines)-3), 1+v.rand.IntN(len(lines)-3)
-		v.harm = fmt.Sprintf("lines %d and %d swapped", i, j)
-		lines[i], lines[j] = lines[j], lines[i]
-		data = bytes.Join(lines, nil)
-	case 5:
-		i := 1 + v.rand.IntN(len(lines)-2)
-		j := min(i+1+v.rand.IntN(3), len(lines)-1)
-		v.harm = fmt.Sprintf("lines %d to %d lost", i, j)
-		data = bytes.Join(slices.Delete(lines, i, j), nil)
-	}
-	return append(data, rest...)
+	spoilt, v.harm = chaingen.Spoil(v.rand, data, from, to)
+	return spoilt
 }
 
 // path returns the path of the conversation.

@@ -22,9 +22,6 @@ func (w *writer) apply(s *state, rec *record) error {
 		return nil
 	case rec.class == classNoID:
 		s.problems++
-		if rec.pos == 0 {
-			return nil // a header that cannot be read
-		}
 		return w.insertUnnamed(s, rec)
 	}
 	if s.carrying && rec.carry == session.CarryMarker {
@@ -80,36 +77,21 @@ func (w *writer) addSilent(s *state, n int64, rec *record, carried carriage) err
 }
 
 // hang adds an entry to the tree, under its parent, and moves the leaf. It returns the
-// entry's number, or -1 if the entry exists already and does not count.
+// entry's number, or -1 if the entry exists already and does not count. A parent that is not
+// there yet is found by settleOrphans.
 func (w *writer) hang(s *state, rec *record) (int64, error) {
-	parent, missing, err := w.parentOf(s, rec)
+	line := s.next
+	parent, isOrphan, err := w.parentOf(s, rec)
 	if err != nil {
 		return -1, err
-	}
-	if missing && rec.class == classDamaged { // the line before it is likelier than a parent that cannot be found
-		parent, _, err = w.lastNamed(s, rec.id)
-		if err != nil {
-			return -1, err
-		}
-		missing = false
-	}
-	if missing {
-		var n int64
-		if known, err := w.find([]any{&n}, `SELECT n FROM entries WHERE session = ? AND id = ? AND class NOT IN (?, ?)`,
-			s.id, idKey(rec.id), classMissing, classDamaged); err != nil || known {
-			s.problems++
-			return -1, err
-		}
-		if parent, err = w.insertMissing(s, rec.parent); err != nil {
-			return -1, err
-		}
 	}
 	n, err := w.insert(s, rec, idKey(rec.id), parent)
 	if err == nil && n < 0 && rec.class == classDamaged { // another entry has the id that it seems to have
 		return -1, w.insertUnnamed(s, rec)
 	}
 	if err == nil && n < 0 {
-		n, err = w.fillMissing(s, rec, parent)
+		n, err = w.fillMissing(s, rec)
+		isOrphan = !rec.isRoot && rec.parent != rec.id // its parent may descend from it
 	}
 	if err == nil && n >= 0 {
 		err = w.noteLost(s, rec, n)
@@ -117,32 +99,16 @@ func (w *writer) hang(s *state, rec *record) (int64, error) {
 	if err != nil || n < 0 || rec.class == classDamaged {
 		return n, err
 	}
-	if rec.class == classLeaf {
-		return n, w.moveLeaf(s, parent, rec.parent)
+	if isOrphan {
+		s.orphans = append(s.orphans, orphan{n, line, rec.parent})
+	}
+	if s.moved = rec.class == classLeaf; s.moved {
+		s.leafID = rec.parent
+		return n, nil
 	}
 	s.leaf, s.leafID = n, rec.id
 	s.noteContext(rec)
 	return n, nil
-}
-
-// moveLeaf moves the leaf to an entry. If that entry only moves the leaf itself, the leaf
-// goes where that entry moved it, as in package session.
-func (w *writer) moveLeaf(s *state, to int64, id string) error {
-	for range s.next { // no path is longer
-		var class, parent int64
-		var above any
-		found, err := w.find([]any{&class, &parent, &above}, `SELECT e.class, e.parent, p.id FROM entries e
-			LEFT JOIN entries p ON p.session = e.session AND p.n = e.parent WHERE e.session = ? AND e.n = ?`, s.id, to)
-		if err != nil {
-			return err
-		}
-		if !found || class != int64(classLeaf) {
-			break
-		}
-		to, id = parent, idOf(above)
-	}
-	s.leaf, s.leafID = to, id
-	return nil
 }
 
 // noteContext records the size of the context at the leaf, as long as the session has no
@@ -165,22 +131,31 @@ func (rec *record) context() *int64 {
 	return nil
 }
 
-// parentOf returns the number of an entry's parent, or -1 if it has none.
-func (w *writer) parentOf(s *state, rec *record) (n int64, missing bool, err error) {
+// parentOf returns the number of an entry's parent, or -1 if it has none, or none yet.
+func (w *writer) parentOf(s *state, rec *record) (n int64, isOrphan bool, err error) {
+	guess := rec.class == classDamaged
 	switch {
 	case rec.isRoot:
 		return -1, false, nil
-	case rec.parent == rec.id:
+	case rec.parent == rec.id && !guess:
 		s.problems++
 		return -1, false, nil
 	case rec.parent == s.prev && s.prev != "":
 		return s.next - 1, false, nil // nearly always
-	case rec.parent == "": // it does not say: most likely the line before it
-		n, rec.parent, err = w.lastNamed(s, rec.id)
-		return n, false, err
 	}
-	n, found, err := w.numberOf(s, rec.parent, idKey(rec.parent))
-	return n, !found, err
+	if rec.parent != "" {
+		n, found, err := w.numberOf(s, rec.parent, idKey(rec.parent))
+		if err != nil || found {
+			return n, false, err
+		}
+		if !guess {
+			return -1, true, nil
+		}
+	}
+	// It does not say, or what it says cannot be believed: most likely the line before it.
+	n, rec.parent, err = w.lastNamed(s, s.next, rec.id)
+	rec.isRoot = n < 0
+	return n, false, err
 }
 
 // numberOf returns the number of the session's entry that has an id. The numbers of entries
@@ -247,7 +222,7 @@ func (w *writer) insert(s *state, rec *record, id any, parent int64) (int64, err
 
 // insertUnnamed adds a damaged line that may have been any entry, after the last known one.
 func (w *writer) insertUnnamed(s *state, rec *record) error {
-	parent, _, err := w.lastNamed(s, "")
+	parent, _, err := w.lastNamed(s, s.next, "")
 	if err != nil {
 		return err
 	}
@@ -259,10 +234,12 @@ func (w *writer) insertUnnamed(s *state, rec *record) error {
 	return w.noteLost(s, line, n)
 }
 
-// lastNamed returns the number and the id of the last entry that has an id, and not the one that is excepted, or -1.
-func (w *writer) lastNamed(s *state, except string) (int64, string, error) {
+// lastNamed returns the number and the id of the last entry that has a line with its id, among
+// those before a number and without the one that is excepted, or -1.
+func (w *writer) lastNamed(s *state, before int64, except string) (int64, string, error) {
 	n, id := int64(-1), any(nil)
-	found, err := w.find([]any{&n, &id}, `SELECT n, id FROM entries WHERE session = ? AND id <> ? ORDER BY n DESC LIMIT 1`, s.id, idKey(except))
+	found, err := w.find([]any{&n, &id}, `SELECT n, id FROM entries WHERE session = ? AND n < ? AND id <> ? AND class <> ? ORDER BY n DESC LIMIT 1`,
+		s.id, before, idKey(except), classMissing)
 	if err != nil || !found {
 		return -1, "", err
 	}
@@ -282,95 +259,22 @@ func (w *writer) noteLost(s *state, rec *record, n int64) error {
 	return nil
 }
 
-// insertMissing adds an entry that others name as their parent and that is missing. A damaged
-// line with its id counts as that entry, or else an unreadable line that was not taken for
-// another. If there is none, it follows the line before its child. So damage does not cut a
-// conversation in two.
-func (w *writer) insertMissing(s *state, id string) (int64, error) {
-	s.problems++
-	var n, parent int64
-	var free bool
-	found, err := w.find([]any{&n, &parent, &free}, `SELECT d.n, CASE WHEN e.class IN (?, ?) THEN e.parent ELSE e.n END, e.id IS NULL
-		FROM damage d JOIN entries e ON e.session = d.session AND e.n = d.n WHERE d.session = ? AND d.id = ? ORDER BY d.n DESC LIMIT 1`,
-		int64(classNoID), int64(classMissing), s.id, idKey(id))
-	if err != nil {
-		return -1, err
-	}
-	if !found {
-		free, err = w.find([]any{&n}, `SELECT n FROM entries WHERE session = ? AND id IS NULL ORDER BY n DESC LIMIT 1`, s.id)
-		if err == nil && !free {
-			parent, _, err = w.lastNamed(s, id)
-		}
-		if err != nil {
-			return -1, err
-		}
-	}
-	if free {
-		s.fresh = nil // its entries change
-		s.ids[id] = n
-		err := w.exec(`UPDATE entries SET id = ?, class = ? WHERE session = ? AND n = ?`, idKey(id), classMissing, s.id, n)
-		return n, err
-	}
-	return w.insert(s, &record{pos: -1, id: id, class: classMissing}, idKey(id), parent)
-}
-
 // fillMissing puts an entry where it was missing. Any other entry whose id exists already is
 // a repetition and does not count.
-func (w *writer) fillMissing(s *state, rec *record, parent int64) (int64, error) {
+func (w *writer) fillMissing(s *state, rec *record) (int64, error) {
 	var n int64
-	found, err := w.find([]any{&n}, `SELECT n FROM entries WHERE session = ? AND id = ? AND class IN (?, ?)`,
+	var class entryClass
+	found, err := w.find([]any{&n, &class}, `SELECT n, class FROM entries WHERE session = ? AND id = ? AND class IN (?, ?)`,
 		s.id, idKey(rec.id), classMissing, classDamaged)
 	if err != nil || !found {
 		s.problems++
 		return -1, err
 	}
+	if class == classMissing {
+		s.problems-- // it only came late
+	}
 	s.fresh = nil // its entries change
-	cut, guessed, err := w.circleAt(s, parent, n, int64(rec.pos))
-	if err != nil {
-		return -1, err
-	}
-	if cut >= 0 { // as package session does: its parent came later
-		if !guessed {
-			s.problems++
-		}
-		if err := w.exec(`UPDATE entries SET parent = -1 WHERE session = ? AND n = ?`, s.id, cut); err != nil {
-			return -1, err
-		}
-	}
-	err = w.exec(`UPDATE entries SET parent = ?, pos = ?, time = ?, class = ?, context = ?, origin = ?, says = ? WHERE session = ? AND n = ?`,
-		parent, int64(rec.pos), rec.time, int64(rec.class), rec.context(), s.originOf(rec), rec.says, s.id, n)
-	s.breaks++ // it is in an unexpected place, so settle has to look
-	return n, err
-}
-
-// circleAt returns where to cut the circle that would arise if the entry n, at a position,
-// got this parent, or -1 without a circle. Each circle has an entry whose parent comes after
-// it in the log; the cut is at the last of these. But if a parent in it was only guessed, because
-// that entry is missing, the cut is there.
-func (w *writer) circleAt(s *state, parent, n, pos int64) (cut int64, guessed bool, err error) {
-	last, at := int64(-1), parent
-	cut = -1
-	for range s.next { // no path is longer
-		if at < 0 || at == n {
-			break
-		}
-		var above, here, class, abovePos int64
-		found, err := w.find([]any{&above, &here, &class}, `SELECT parent, pos, class FROM entries WHERE session = ? AND n = ?`, s.id, at)
-		if err != nil || !found || above < 0 {
-			return -1, false, err
-		}
-		if abovePos = pos; above != n {
-			if _, err := w.find([]any{&abovePos}, `SELECT pos FROM entries WHERE session = ? AND n = ?`, s.id, above); err != nil {
-				return -1, false, err
-			}
-		}
-		switch {
-		case entryClass(class) == classMissing:
-			cut, guessed = at, true
-		case !guessed && abovePos > here && here > last:
-			cut, last = at, here
-		}
-		at = above
-	}
-	return cut, guessed, nil
+	s.breaks++    // it is in an unexpected place, so settle has to look
+	return n, w.exec(`UPDATE entries SET parent = -1, pos = ?, time = ?, class = ?, context = ?, origin = ?, says = ? WHERE session = ? AND n = ?`,
+		int64(rec.pos), rec.time, int64(rec.class), rec.context(), s.originOf(rec), rec.says, s.id, n)
 }

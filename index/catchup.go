@@ -323,6 +323,9 @@ func (w *writer) chunk(c *chunk) error {
 			return err
 		}
 	}
+	if err := w.settleOrphans(s); err != nil {
+		return err
+	}
 	if c.final || c.failed != nil {
 		if err := w.finish(s, c); err != nil {
 			return err

@@ -57,6 +57,8 @@ type state struct {
 	ids       map[string]int64
 	isNew     bool
 	fresh     *fresh // of a new session, as long as all its entries are in it
+	orphans   []orphan
+	moved     bool // the last line moved the leaf to the entry leafID, which may come later
 	greatest  []byte
 	files     map[string]bool // that were entered since the log was opened
 	retagged  bool            // tags differ from the table's

@@ -11,7 +11,7 @@ type damage struct {
 	pos    store.Pos
 	before int32    // the entry before the lost one, or none
 	ids    []string // what looks like ids in it
-	named  bool     // it became a gap itself: only one of those ids can have been lost in it
+	named  bool     // it became a gap itself, or was the header: only one of those ids can have been lost in it
 }
 
 // damageIndex finds the damaged line of a missing entry. A file may have as many damaged

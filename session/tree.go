@@ -360,7 +360,8 @@ func (t *tree) addDamage(line store.Line) {
 	ok = ok && len(h.ID) > 0 // an empty id does not count
 	if _, known := t.at(string(h.ID)); !ok || known || string(h.Type) == string(TypeSession) {
 		t.report(ProblemDamaged, "", line.Pos, detail)
-		t.damage = append(t.damage, damage{pos: line.Pos, before: last, ids: idsIn(line.Data)})
+		// The first line was the header, so it is not free for an entry that is missing.
+		t.damage = append(t.damage, damage{pos: line.Pos, before: last, ids: idsIn(line.Data), named: line.Pos == 0})
 		return
 	}
 	gap := newHeadLine(line, h)

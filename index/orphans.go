@@ -1,0 +1,186 @@
+package index
+
+import (
+	"errors"
+	"slices"
+)
+
+// An entry whose parent was not read yet is an orphan. Its parent may come later, or never, and
+// only all lines show which. So orphans wait until all lines that there are were read, as in
+// package session. What was guessed for those that never came stays when more lines come: a log
+// that damage has cut does not grow by what it lost.
+
+// orphan is an entry without its parent.
+type orphan struct {
+	n      int64
+	line   int64  // the number that the next entry had when its line was read
+	parent string // its id
+}
+
+// settleOrphans gives orphans their parents, or entries in place of those that are missing, and
+// moves the leaf where the last line moved it.
+func (w *writer) settleOrphans(s *state) error {
+	if len(s.orphans) > 0 {
+		s.fresh = nil // its entries change
+		cameLate, guesses := false, []int64(nil)
+		for _, o := range s.orphans {
+			parent, found, err := w.numberOf(s, o.parent, idKey(o.parent))
+			if err == nil && !found {
+				parent, err = w.insertMissing(s, o)
+				guesses = append(guesses, parent)
+			}
+			if err == nil {
+				err = w.setParent(s, o.n, parent)
+			}
+			if err != nil {
+				return err
+			}
+			cameLate = cameLate || found
+		}
+		if cameLate {
+			if err := w.cutCircles(s, guesses); err != nil {
+				return err
+			}
+		}
+		s.orphans = nil
+	}
+	if s.moved {
+		s.moved = false
+		return w.moveLeaf(s)
+	}
+	return nil
+}
+
+func (w *writer) setParent(s *state, n, parent int64) error {
+	s.breaks++
+	return w.exec(`UPDATE entries SET parent = ? WHERE session = ? AND n = ?`, parent, s.id, n)
+}
+
+// insertMissing adds an entry that an orphan names as its parent and that is missing. A damaged
+// line with its id counts as that entry, or else an unreadable line that was not taken for
+// another and is not the first, which is the header. If there is none, it follows the line before its child. So damage does not cut a
+// conversation in two.
+func (w *writer) insertMissing(s *state, o orphan) (int64, error) {
+	s.problems++
+	var n, parent int64
+	var free bool
+	found, err := w.find([]any{&n, &parent, &free}, `SELECT d.n, CASE WHEN e.class IN (?, ?) THEN e.parent ELSE e.n END, e.id IS NULL
+		FROM damage d JOIN entries e ON e.session = d.session AND e.n = d.n WHERE d.session = ? AND d.id = ? AND d.n < ? ORDER BY d.n DESC LIMIT 1`,
+		int64(classNoID), int64(classMissing), s.id, idKey(o.parent), o.line)
+	if err != nil {
+		return -1, err
+	}
+	if !found {
+		free, err = w.find([]any{&n}, `SELECT n FROM entries WHERE session = ? AND id IS NULL AND pos > 0 AND n < ? ORDER BY n DESC LIMIT 1`, s.id, o.line)
+		if err == nil && !free {
+			parent, _, err = w.lastNamed(s, o.n, "")
+		}
+		if err != nil {
+			return -1, err
+		}
+	}
+	if free {
+		s.ids[o.parent] = n
+		err := w.exec(`UPDATE entries SET id = ?, class = ? WHERE session = ? AND n = ?`, idKey(o.parent), classMissing, s.id, n)
+		return n, err
+	}
+	return w.insert(s, &record{pos: -1, id: o.parent, class: classMissing}, idKey(o.parent), parent)
+}
+
+// cutCircles makes one entry of each circle a root.
+func (w *writer) cutCircles(s *state, guesses []int64) error {
+	sh, err := loadShape(w.ctx, w, s.id, s.next, -1)
+	if err != nil {
+		return err
+	}
+	above := func(run int) int { return sh.runOf(sh.runs[run].parent) } // -1 above a root
+	met := make([]int, len(sh.runs))                                    // the number of the walk that met a run, or zero
+	for i, o := range s.orphans {
+		at := sh.runOf(o.n)
+		for ; at >= 0 && met[at] == 0; at = above(at) {
+			met[at] = i + 1
+		}
+		if at < 0 || met[at] != i+1 {
+			continue // it ended at a root, or where an earlier walk has been
+		}
+		var circle []span // the entries of each run that are in it
+		for run, first := at, true; first || run != at; first = false {
+			next := above(run)
+			circle = append(circle, span{sh.runs[next].first, sh.runs[run].parent})
+			run = next
+		}
+		if err := w.cutCircle(s, circle, guesses); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cutCircle cuts a circle where package session does: of the entries whose parent came later,
+// at the last; but if a parent was only guessed, because that entry is missing, there.
+func (w *writer) cutCircle(s *state, circle []span, guesses []int64) error {
+	type place struct{ n, parent, pos int64 }
+	pos := make(map[int64]int64)
+	var places []place
+	guess := int64(-1)
+	for _, part := range circle {
+		rows, err := w.QueryContext(w.ctx, `SELECT n, parent, pos, class FROM entries WHERE session = ? AND n BETWEEN ? AND ?`, s.id, part.first, part.last)
+		if err != nil {
+			return err
+		}
+		for rows.Next() {
+			var p place
+			var class entryClass
+			if err := rows.Scan(&p.n, &p.parent, &p.pos, &class); err != nil {
+				return errors.Join(err, rows.Close())
+			}
+			pos[p.n], places = p.pos, append(places, p)
+			if class == classMissing && slices.Index(guesses, p.n) >= slices.Index(guesses, guess) {
+				guess = p.n
+			}
+		}
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+			return err
+		}
+	}
+	if guess >= 0 {
+		return w.setParent(s, guess, -1)
+	}
+	cut := place{pos: -1}
+	for _, p := range places {
+		if pos[p.parent] > p.pos && p.pos > cut.pos {
+			cut = p
+		}
+	}
+	s.problems++
+	return w.setParent(s, cut.n, -1)
+}
+
+// moveLeaf moves the leaf where the last line moved it. If that entry only moves the leaf
+// itself, the leaf goes where that entry moved it, as in package session.
+func (w *writer) moveLeaf(s *state) error {
+	id := s.leafID
+	if id == "" {
+		s.leaf = -1
+		return nil
+	}
+	to, found, err := w.numberOf(s, id, idKey(id))
+	if err != nil || !found {
+		return err
+	}
+	for range s.next { // no path is longer
+		var class, parent int64
+		var above any
+		found, err := w.find([]any{&class, &parent, &above}, `SELECT e.class, e.parent, p.id FROM entries e
+			LEFT JOIN entries p ON p.session = e.session AND p.n = e.parent WHERE e.session = ? AND e.n = ?`, s.id, to)
+		if err != nil {
+			return err
+		}
+		if !found || class != int64(classLeaf) {
+			break
+		}
+		to, id = parent, idOf(above)
+	}
+	s.leaf, s.leafID = to, id
+	return nil
+}
