@@ -16,20 +16,7 @@ import (
 func TestLostOutputIsNamed(t *testing.T) {
 	t.Parallel()
 	h := newHouseInFiles(t)
-	s := h.say(session.Header{ID: "s0"}, "look at the log")
-	for _, m := range []session.Entry{
-		session.Message(session.RoleAssistant, session.ToolUse("c1", "read", map[string]any{"path": "log"})),
-		session.Message(session.RoleTool, session.ToolResult("c1", strings.Repeat("line of the log\n", 8<<10), false)),
-	} {
-		if err := s.Append(m); err != nil {
-			t.Fatal(err)
-		}
-	}
-	blobs := must[[]string](t)(filepath.Glob(filepath.Join(h.dir, ".coppice", "blobs", "*", "*")))
-	if len(blobs) != 1 {
-		t.Fatalf("%d blobs", len(blobs))
-	}
-	shelf := filepath.Dir(blobs[0])
+	shelf := h.sayInBlob()
 	path := func() (*home.PathResult, error) {
 		return h.open(&home.Options{}).Entries.Path(t.Context(), home.PathRequest{Session: "s0"}, nil)
 	}
@@ -57,5 +44,74 @@ func TestLostOutputIsNamed(t *testing.T) {
 	}
 	if _, err := context(); err == nil {
 		t.Error("the context goes on without what cannot be read now")
+	}
+}
+
+// sayInBlob begins the session s0 with an output that is in a blob, and returns the directory
+// of that.
+func (h *house) sayInBlob() string {
+	h.Helper()
+	s := h.say(session.Header{ID: "s0"}, "look at the log")
+	for _, m := range []session.Entry{
+		session.Message(session.RoleAssistant, session.ToolUse("c1", "read", map[string]any{"path": "log"})),
+		session.Message(session.RoleTool, session.ToolResult("c1", strings.Repeat("line of the log\n", 8<<10), false)),
+	} {
+		if err := s.Append(m); err != nil {
+			h.Fatal(err)
+		}
+	}
+	blobs := must[[]string](h.T)(filepath.Glob(filepath.Join(h.dir, ".coppice", "blobs", "*", "*")))
+	if len(blobs) != 1 {
+		h.Fatalf("%d blobs", len(blobs))
+	}
+	return filepath.Dir(blobs[0])
+}
+
+// A model is not asked in silence about a conversation of which an output is lost: the person
+// hears it, once in a chat and in each turn of a server, and nothing is asked while it only
+// cannot be read.
+func TestNoTurnGoesOnInSilenceWithoutContent(t *testing.T) {
+	t.Parallel()
+	h := newHouseInFiles(t)
+	shelf := h.sayInBlob()
+	if err := os.Rename(shelf, shelf+".away"); err != nil {
+		t.Fatal(err)
+	}
+	var heard []home.Notice
+	h.Home = h.open(&home.Options{Settings: settings(t, h.env), Notify: func(n home.Notice) {
+		if n.Kind == home.ContentMissing {
+			heard = append(heard, n)
+		}
+	}})
+	chat := h.chat(home.ChatRequest{Session: "s0"})
+	for range 2 {
+		h.tell(chat, "and?")
+		if len(heard) != 1 || heard[0].Session != "s0" || len(heard[0].Lost) != 1 || heard[0].Lost[0].Blob == "" {
+			t.Fatalf("the chat says %+v", heard)
+		}
+	}
+	if err := chat.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ask := func() (lost []home.MissingContent, err error) {
+		_, err = h.Turns.Prompt(t.Context(), home.PromptRequest{Text: "and?", TurnOptions: home.TurnOptions{ChatRequest: home.ChatRequest{Session: "s0"}}},
+			func(e home.TurnEvent) error {
+				if e.Notice != nil && e.Notice.Kind == home.ContentMissing {
+					lost = append(lost, e.Notice.Lost...)
+				}
+				return nil
+			})
+		return lost, err
+	}
+	for range 2 {
+		if lost, err := ask(); err != nil || len(lost) != 1 || lost[0].Blob == "" {
+			t.Errorf("the turn says that %+v is lost, %v", lost, err)
+		}
+	}
+	if err := os.WriteFile(shelf, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ask(); err == nil {
+		t.Error("a model is asked without what cannot be read now")
 	}
 }
