@@ -29,7 +29,8 @@
 // one goroutine at a time, and waits for it. An error from send ends the operation with that
 // error; a nil send means that the caller wants no events. Import also takes a reader beside
 // its request, for standard input. An operation that needs no request takes only the context.
-// With an error, the result may say what was done until then.
+// With an error, the result may say what was done until then. As in the standard library, a nil
+// context panics.
 //
 // Operations lists all of them as data. The server offers, and the client calls, what is in
 // that list, so a new operation is a method and a row there.

@@ -27,8 +27,8 @@ type Arrival struct {
 	Entry   session.Entry `json:"entry"`
 }
 
-// Follow sends the entries that any program appends, until the context ends, which is not
-// an error, or the session is removed. A line that is not an entry is skipped, with a
+// Follow sends the entries that any program appends, until the context ends, whenever that
+// is, which is not an error, or the session is removed. A line that is not an entry is skipped, with a
 // LineSkipped.
 func (e *Entries) Follow(ctx context.Context, r FollowRequest, send func(Arrival) error) (*Streamed, error) {
 	return follow(ctx, e.home, "entries.follow", r, send, e.follow)
@@ -47,6 +47,9 @@ func (e *Entries) follow(ctx context.Context, r FollowRequest, send func(Arrival
 		err = f.all(ctx, r.Last)
 	default:
 		err = f.one(ctx, r)
+	}
+	if f.failed == nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		err = nil // it ended as it should, if perhaps before anything was sent
 	}
 	return &f.sent, err
 }

@@ -40,3 +40,25 @@ func TestFollowAllPassesOverWhatCannotBeRead(t *testing.T) {
 		t.Errorf("nothing came: %v", err)
 	}
 }
+
+// Following ends with its context, whether that ended before it began or later, without an error.
+func TestFollowEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	h := newHouseInFiles(t)
+	h.say(session.Header{ID: "s0"}, "hello")
+	for _, name := range []string{"s0", ""} {
+		before, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := h.Entries.Follow(before, home.FollowRequest{Session: name}, nil); err != nil {
+			t.Errorf("following %q, ended before: %v", name, err)
+		}
+		later, cancel := context.WithCancel(t.Context())
+		if _, err := h.Entries.Follow(later, home.FollowRequest{Session: name, Last: 1}, func(home.Arrival) error {
+			cancel()
+			return nil
+		}); err != nil {
+			t.Errorf("following %q, ended later: %v", name, err)
+		}
+		cancel()
+	}
+}

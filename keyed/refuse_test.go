@@ -131,3 +131,14 @@ func TestKeyedKeepsLargeIntegers(t *testing.T) {
 		check(t, "taken over, "+name, inDir(t, dir))
 	}
 }
+
+// What is missing from a call is an error that says so, and not a panic.
+func TestNoFunctionIsRefused(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, m manager) {
+		m.talk("u1")
+		if _, err := m.Summarize(key, nil); !errors.Is(err, session.ErrInvalid) {
+			t.Errorf("Summarize: %v, want ErrInvalid", err)
+		}
+	})
+}

@@ -29,6 +29,9 @@ const (
 // nothing changes.
 func (sm *SessionManager) Summarize(key string, summarize func(summary string, old []Message) (string, error)) (Cut, error) {
 	var done Cut
+	if summarize == nil {
+		return done, fmt.Errorf("summarize session %.80q: there is no function that writes the summary: %w", key, session.ErrInvalid)
+	}
 	err := sm.try(key, func(c *chat) error {
 		if err := c.save(sm.context()); err != nil { // only what is in the log can be summarised
 			return err

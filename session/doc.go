@@ -24,7 +24,10 @@
 // or a compaction that would separate a tool call from its result is refused with ErrInvalid
 // or ErrNotExist, and nothing is written. A result without a call is written, and so is an
 // edit that takes the call of a result away; no model is sent such a result (see
-// CheckResults). Use WithContext to give an operation a context.
+// CheckResults). Bytes of a text that are not UTF-8 are written as U+FFFD, as encoding/json does,
+// because the output of a tool may have any; only ids must be UTF-8. Use WithContext to give
+// an operation a context. As in the standard library, a nil context panics, and so does a
+// Session that is nil or did not come from one of these functions.
 //
 // Fork copies a session, or the path to one of its entries. A conversation may have
 // several sessions, each of which continues the one before (Continue): OpenChain opens

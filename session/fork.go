@@ -35,6 +35,9 @@ func (s *Session) Fork(ctx context.Context, to store.Store, o *ForkOptions) (*Se
 	if o == nil {
 		o = &ForkOptions{}
 	}
+	if err := checkStore("fork", s.name, to); err != nil {
+		return nil, err
+	}
 	h := Header{ParentSession: s.name, Relation: RelationFork, CWD: s.header.CWD}
 	if o.Header != nil {
 		h = *o.Header

@@ -51,6 +51,9 @@ func OpenChain(ctx context.Context, st store.Store, c Linked, o *Options) (*Sess
 	if len(c.Links) == 0 {
 		return nil, &Error{Op: "open", Name: c.ID, Kind: ErrNotExist, Err: errors.New("all sessions of the conversation are missing")}
 	}
+	if err := checkStore("open", c.ID, st); err != nil {
+		return nil, err
+	}
 	log := &chainLog{name: c.ID}
 	j := &chainJoiner{log: log, opts: o, tree: newTree(), seen: make(map[string]string), made: make(map[string]bool), stood: make(map[string]string)}
 	for _, name := range c.Links {

@@ -169,6 +169,14 @@ func createWith(ctx context.Context, st store.Store, h Header, o *Options, entri
 	return create(ctx, st, h, o, store.Lines(lines...), nil)
 }
 
+// checkStore refuses a nil store.
+func checkStore(op, name string, st store.Store) error {
+	if st != nil {
+		return nil
+	}
+	return &Error{Op: op, Name: name, Kind: ErrInvalid, Err: errors.New("the store is nil"), Hint: "open one first, for example with file.Open"}
+}
+
 // firstLines returns the lines of the entries with which a new session is to begin. The
 // new session will have the options and the store of this one.
 func (s *Session) firstLines(ctx context.Context, blobs *heldBlobs, entries []Entry) ([][]byte, error) {
@@ -190,6 +198,9 @@ func (s *Session) firstLines(ctx context.Context, blobs *heldBlobs, entries []En
 // create makes a session that has the given lines from the start. If they come from a
 // log, that log must not have changed in the meantime: see store.Store.CreateCopy.
 func create(ctx context.Context, st store.Store, h Header, o *Options, lines iter.Seq2[[]byte, error], of store.Log) (*Session, error) {
+	if err := checkStore("create", h.ID, st); err != nil {
+		return nil, err
+	}
 	opts := o.withDefaults()
 	h.Type, h.Version = TypeSession, Version
 	if h.ID == "" {
@@ -231,6 +242,9 @@ func create(ctx context.Context, st store.Store, h Header, o *Options, lines ite
 // Open returns an existing session of a store. It reads the header and the end of the
 // log, and more only when asked. It writes nothing.
 func Open(ctx context.Context, st store.Store, name string, o *Options) (*Session, error) {
+	if err := checkStore("open", name, st); err != nil {
+		return nil, err
+	}
 	log, err := st.Open(ctx, name)
 	if err != nil {
 		return nil, err
@@ -504,8 +518,8 @@ func (s *Session) absorb(ctx context.Context) error {
 	return s.whole(ctx) // only the whole log shows where the leaf is
 }
 
-// Follow yields the entries after those known now, as anyone appends them, until ctx ends.
-// It does not change the session: see Refresh.
+// Follow yields the entries after those known now, as anyone appends them, until ctx ends;
+// that is no error. It does not change the session: see Refresh.
 func (s *Session) Follow(ctx context.Context) iter.Seq2[Entry, error] {
 	s.mu.RLock()
 	from := s.tree.end
@@ -513,7 +527,9 @@ func (s *Session) Follow(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		for line, err := range s.log.Watch(ctx, from) {
 			if err != nil {
-				yield(Entry{}, err)
+				if ctx.Err() == nil {
+					yield(Entry{}, err)
+				}
 				return
 			}
 			e, err := decodeEntry(bytes.Clone(line.Data))
@@ -524,7 +540,9 @@ func (s *Session) Follow(ctx context.Context) iter.Seq2[Entry, error] {
 				continue
 			}
 			if _, err := resolve(ctx, s.store.Blobs(), e, line.Pos); err != nil {
-				yield(Entry{}, err)
+				if ctx.Err() == nil {
+					yield(Entry{}, err)
+				}
 				return
 			}
 			if !yield(*e, nil) {

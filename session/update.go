@@ -184,6 +184,9 @@ func (s *Session) begin(op string, again bool) (*Tx, error) {
 // update is Update. Without again, an append of another process is a conflict, with which
 // Options.OnConflict deals.
 func (s *Session) update(op string, again bool, fn func(tx *Tx) error) error {
+	if fn == nil {
+		return &Error{Op: op, Name: s.name, Kind: ErrInvalid, Err: errors.New("there is no function to call: give one that appends to the Tx")}
+	}
 	blobs := heldBlobs{store: s.store}
 	defer blobs.release() // only after the lines that name them are in the log
 	commit, err := s.tryUpdate(op, again, fn, &blobs)

@@ -1,6 +1,7 @@
 package window
 
 import (
+	"fmt"
 	"log/slog"
 	"slices"
 
@@ -31,6 +32,9 @@ const (
 	NoImages  = -2
 )
 
+// errNoContext is the error for a nil context of a conversation.
+var errNoContext = fmt.Errorf("there is no context to fit into a window: %w", session.ErrInvalid)
+
 // Trim returns the part of a context that fits a window. It is a pure function: the
 // same entries and options give the same view, and so does a Planner that saw the
 // entries one by one. If the SYSTEM messages or the newest group alone do not fit, it
@@ -48,6 +52,9 @@ func Trim(c *session.Context, o Options) (*View, error) {
 // has no effect. For a conversation that continues, use Trim or a Planner: they leave
 // out more at a time and then nothing for a while, so that prompt caches are useful.
 func Fill(c *session.Context, o Options) (*View, error) {
+	if c == nil {
+		return nil, errNoContext
+	}
 	p, err := NewPlanner(o)
 	if err != nil {
 		return nil, err
@@ -150,6 +157,9 @@ func (p *Planner) begin(provider, model string) {
 // view, as View does; the view shares the context's entries. A context without
 // fingerprints always means a new start.
 func (p *Planner) Update(c *session.Context) (*View, error) {
+	if c == nil {
+		return nil, errNoContext
+	}
 	p.take(c)
 	return p.View()
 }

@@ -472,3 +472,15 @@ func ExampleTrim() {
 	// sent: 4
 	// shortened 3 because it was larger than the 27 tokens of DIALOG that one turn may take
 }
+
+// What is missing from a call is an error that says so, and not a panic.
+func TestNoContextIsRefused(t *testing.T) {
+	t.Parallel()
+	o := window.Options{Budget: window.Budget{Tokens: 1000}}
+	if _, err := window.Trim(nil, o); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("Trim: %v", err)
+	}
+	if _, err := window.Fill(nil, o); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("Fill: %v", err)
+	}
+}
