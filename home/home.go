@@ -42,7 +42,7 @@ type Home struct {
 	// one may have redacted more since the home was opened.
 	guarded atomic.Pointer[guarded]
 
-	// opening is held while the index is opened, moved or deleted: see catalogue.go.
+	// opening is held while the index is opened, moved or deleted: see search_index.go.
 	opening gate.Mutex
 	ixTemp  *temporary // guarded by opening: deleted in Close
 

@@ -35,7 +35,7 @@ const (
 //
 // A session's entries are numbered in the order of its log. Most entries follow the one
 // before; those that do not are the breaks, and they alone determine which entries are on the
-// live path (see breaks.go).
+// live path (see index/breaks.go).
 //
 // A document is a searchable piece of text. Its id begins with its time, so that
 // the newest documents have the greatest ids: a range of time is a range of ids,
@@ -45,12 +45,12 @@ const schema = `
 CREATE TABLE sessions (
 	id           INTEGER PRIMARY KEY, -- never used again: see counters
 	name         TEXT UNIQUE, -- NULL: being removed, or a chain
-	part         INTEGER NOT NULL DEFAULT 0, -- see chains.go
+	part         INTEGER NOT NULL DEFAULT 0, -- see index/chains.go
 	chain        INTEGER NOT NULL DEFAULT 0, -- the chain that it is part of
 	nth          INTEGER NOT NULL DEFAULT 0, -- its place there
 	ord          INTEGER NOT NULL DEFAULT 0, -- the id: SQLite does not begin at a pair whose second is the key itself
 	sid          TEXT NOT NULL DEFAULT '',
-	row          BLOB NOT NULL DEFAULT x'', -- what a list shows of it: see row.go
+	row          BLOB NOT NULL DEFAULT x'', -- what a list shows of it: see index/row.go
 	dir          INTEGER NOT NULL DEFAULT 0, -- a name: cwd
 	folded       INTEGER NOT NULL DEFAULT 0, -- 1: a subagent whose parent is here
 	tail         TEXT NOT NULL DEFAULT '', -- of sid, what it is called by for short if that is not its beginning: see session.RandomPart
@@ -60,7 +60,7 @@ CREATE TABLE sessions (
 	given        TEXT NOT NULL DEFAULT '', -- the name; the title, if there is one
 	renamed      INTEGER NOT NULL DEFAULT 0, -- 1: somebody gave it a name or took it away: given is the name, or ''
 	first        TEXT NOT NULL DEFAULT '', -- the title otherwise
-	worth        INTEGER NOT NULL DEFAULT 0, -- of first: see title.go
+	worth        INTEGER NOT NULL DEFAULT 0, -- of first: see index/title.go
 	sort_title   TEXT NOT NULL DEFAULT '',
 	tags         TEXT NOT NULL DEFAULT '[]',
 	cwd          TEXT NOT NULL DEFAULT '',
@@ -135,7 +135,7 @@ CREATE TABLE tags (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX tags_of ON tags (session);
 
--- The files that tools touched: see touched.go.
+-- The files that tools touched: see index/touched.go.
 CREATE TABLE files (
 	name    TEXT NOT NULL, -- the last element of the path, in lower case
 	path    TEXT NOT NULL,
@@ -183,7 +183,7 @@ CREATE TABLE docs (
 	model   INTEGER NOT NULL,
 	carried INTEGER NOT NULL DEFAULT 0, -- 1: a copy, which another session of the chain has, unless that is missing; 2: the marker
 	len     INTEGER NOT NULL, -- in tokens
-	tf      BLOB,             -- the tokens that occur more than once: see rank.go
+	tf      BLOB,             -- the tokens that occur more than once: see index/rank.go
 	late    INTEGER NOT NULL DEFAULT 0 -- by how many seconds the id is after the time: see insertLate
 ) STRICT;
 
@@ -204,14 +204,14 @@ CREATE TABLE silent (
 CREATE TABLE terms (
 	term TEXT PRIMARY KEY,
 	df   INTEGER NOT NULL,
-	stem TEXT NOT NULL -- '': it is its own, or has none; see forms.go
+	stem TEXT NOT NULL -- '': it is its own, or has none; see index/forms.go
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX term_stems ON terms (stem, df) WHERE stem <> '';
 
 CREATE TABLE names (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
 CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 INSERT INTO counters VALUES ('docs', 0), ('tokens', 0), ('sessions', 0), ('changes', 0); -- sessions: the greatest id; changes: see files.go
--- How far the marks of the store can be trusted: see sweep.go. One row at most.
+-- How far the marks of the store can be trusted: see index/sweep.go. One row at most.
 CREATE TABLE swept (id INTEGER PRIMARY KEY, epoch TEXT NOT NULL, listing TEXT NOT NULL, time INTEGER NOT NULL, sessions INTEGER NOT NULL) STRICT;
 
 CREATE TABLE usage (
