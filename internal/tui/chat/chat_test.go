@@ -202,6 +202,22 @@ func TestARestoredConversationIsShownAndGoesOn(t *testing.T) {
 }
 
 // What programs said in the person's name is not offered again as what the person said.
+// A branch that was left is not what is restored.
+func TestRestoredMessagesAreThoseOfTheBranch(t *testing.T) {
+	t.Parallel()
+	opened := openHome(t)
+	p := sit(t, opened, nil)
+	p.says("about peas")
+	p.runs("/retry", "")
+	p.leaves("/exit", enter)
+	if got := p.sessions(); len(got) != 1 || got[0].Messages != 3 {
+		t.Fatalf("the sessions are %+v", got)
+	}
+	p = restored(t, opened, home.LastSession)
+	p.sees("Restored session with 2 messages\n")
+	p.leaves(ctrlD)
+}
+
 func TestTheHistoryHasWhatThePersonSaid(t *testing.T) {
 	t.Parallel()
 	opened := openHome(t)

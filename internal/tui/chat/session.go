@@ -186,7 +186,7 @@ func (u *ui) showAdded(e agent.Event) {
 }
 
 func (u *ui) showEnd(ctx context.Context, c *home.Conversation) error {
-	n, err := c.MessageCount()
+	n, err := c.Messages()
 	if err != nil {
 		return err
 	}
