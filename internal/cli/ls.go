@@ -221,13 +221,13 @@ func (a *app) printSessions(ctx context.Context, h *home.Home, sessions []home.S
 	if !slices.ContainsFunc(sessions, func(s home.SessionInfo) bool { return s.Agent != sessions[0].Agent }) {
 		t.spare[2], t.spare[3] = t.spare[3], t.spare[2] // the agent says nothing where all have the same
 	}
-	agents, projects, tags := maxAgent, maxProject, maxTags
+	projects, tags := maxProject, maxTags
 	if a.width() < tight {
-		agents, projects, tags = tightColumn, tightColumn, tightColumn
+		projects, tags = tightColumn, tightColumn
 	}
 	for i := range sessions {
 		s := &sessions[i]
-		t.add(a.paint(cyan, short.Shown(s.Name)), a.when(s.Updated, now), render.OneLine(s.Agent, agents), endOf(projectNames.Shown(s.CWD), projects),
+		t.add(a.paint(cyan, short.Shown(s.Name)), a.when(s.Updated, now), render.OneLine(s.Agent, maxAgent), endOf(projectNames.Shown(s.CWD), projects),
 			strconv.Itoa(s.Messages), home.ShortTokens(s), cost(s), render.Bytes(s.Size), titleWithMarks(*s), render.OneLine(strings.Join(s.Tags, " "), tags))
 	}
 	t.dropEmpty(9)
@@ -242,7 +242,7 @@ const (
 	maxTags     = 24  // columns
 	maxAgent    = 12
 	maxProject  = 16
-	tightColumn = 10 // of the three where the list is tight
+	tightColumn = 10 // of the two where the list is tight
 )
 
 // endOf shortens a path at its beginning: its end says most.

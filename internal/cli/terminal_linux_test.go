@@ -169,6 +169,7 @@ func tries(t *testing.T, session, files string) [][]string {
 		{"branch", session, odd},
 		{"branch", session, "a5"},
 		{"fork", session},
+		{"note", session, "--by", odd, odd},
 		{"append", session, "--role", "user", "text" + evil},
 		{"append", session, "--role", "x" + evil, "text"},
 		{"label", session, "a3", "x" + evil},

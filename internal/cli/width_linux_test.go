@@ -112,7 +112,7 @@ func TestLongIDsFitTheTerminal(t *testing.T) {
 	}
 	const first = "9c4fb71e03d0" // the shortest name that the other does not have
 	for line, wants := range map[string][]string{
-		"ls":               {first, "AGENT", "claude-co", "codex"},
+		"ls":               {first, "AGENT", "claude-code ", "codex"},
 		"context " + first: {"\n-  ", "And then?"},
 		"fsck":             {first, "interrupted tool call", call},
 		"show 9c4fb71e03d": {"ambiguous", "\n  " + first + " (Find what"},
