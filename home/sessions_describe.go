@@ -40,18 +40,6 @@ func (c *Conversation) Rendered(ctx context.Context) (drawn render.Conversation,
 	return drawn, nil
 }
 
-// Messages returns how many messages the conversation has on the path to its leaf: those that a
-// reader sees. A branch that was left does not count.
-func (c *Conversation) Messages() (count int, err error) {
-	path, err := c.OutlinePath("")
-	for i := range path {
-		if path[i].Type == session.TypeMessage {
-			count++
-		}
-	}
-	return count, err
-}
-
 // working returns which program works on the conversation now, or nil.
 func (c *Conversation) working(ctx context.Context) (*lease.Holder, error) {
 	return lease.At(c.home.store, cmp.Or(c.Chain.ID, c.Session.ID())).Holder(ctx)

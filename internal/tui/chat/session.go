@@ -186,7 +186,7 @@ func (u *ui) showAdded(e agent.Event) {
 }
 
 func (u *ui) showEnd(ctx context.Context, c *home.Conversation) error {
-	n, err := c.Messages()
+	end, err := u.o.Home.Entries.Rows(ctx, home.RowsRequest{Session: c.Session.ID(), From: -1, Count: 1, Limit: 1})
 	if err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func (u *ui) showEnd(ctx context.Context, c *home.Conversation) error {
 	if err != nil {
 		return err
 	}
-	u.print("Restored session with " + render.Counted(n, "message", "messages"))
+	u.print("Restored session with " + render.Counted(end.Messages, "message", "messages"))
 	return u.recallPrompts()
 }
 
