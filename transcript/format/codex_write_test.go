@@ -225,8 +225,6 @@ func TestCodexWriteCompacted(t *testing.T) {
 	}
 }
 
-// TestCodexThinkingIsLostOnce: what the writer says of a thought is not said again by the
-// comparison with what was read back.
 // TestCodexWriteOwn: Codex gets back what its threads go by: the instructions before the
 // conversation, what started it, its settings, and calls that were aborted, about which it
 // has its own words. At any time these are the same bytes.
@@ -281,6 +279,8 @@ func TestCodexWriteOwn(t *testing.T) {
 	}
 }
 
+// TestCodexThinkingIsLostOnce: what the writer says of a thought is not said again by the
+// comparison with what was read back.
 func TestCodexThinkingIsLostOnce(t *testing.T) {
 	t.Parallel()
 	first := "a1"
