@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -380,7 +381,7 @@ func TestLostConnectionsToBucket(t *testing.T) {
 	b := s3test.New(t)
 	var wild atomic.Bool
 	rng := soak.Rand(t)
-	c := &cutter{"tcp", strings.TrimPrefix(b.Endpoint, "http://"), rng, func() bool { return wild.Load() && rng.IntN(25) == 0 }}
+	c := &cutter{"tcp", strings.TrimPrefix(b.Endpoint, "http://"), rng, func(net.Conn, []byte) bool { return wild.Load() && rng.IntN(25) == 0 }}
 	where := mustMakeWith(t, b.URL("http://"+c.listen(t, "127.0.0.1:0")))
 	s := mustOpen(t, where, nil)
 	wild.Store(true)
@@ -413,7 +414,7 @@ func TestBucketAway(t *testing.T) {
 	t.Parallel()
 	b := s3test.New(t)
 	var away atomic.Bool
-	c := &cutter{"tcp", strings.TrimPrefix(b.Endpoint, "http://"), soak.Rand(t), away.Load}
+	c := &cutter{"tcp", strings.TrimPrefix(b.Endpoint, "http://"), soak.Rand(t), func(net.Conn, []byte) bool { return away.Load() }}
 	where := mustMakeWith(t, b.URL("http://"+c.listen(t, "127.0.0.1:0")))
 	s := mustOpen(t, where, nil)
 	s.SetPatience(100 * time.Millisecond)

@@ -27,14 +27,14 @@ import (
 // after it was executed and before the answer comes back.
 type cutter struct {
 	network, server string
-	rng             *rand.Rand // says how much of a piece arrives
-	cuts            func() bool
+	rng             *rand.Rand                              // says how much of a piece arrives
+	cuts            func(client net.Conn, said []byte) bool // client is the connection, whichever side says it
 }
 
 const socket = ".s.PGSQL.5432"
 
 // newCutter returns the directory of a proxy for the socket in the directory of a server.
-func newCutter(t *testing.T, server string, rng *rand.Rand, cuts func() bool) string {
+func newCutter(t *testing.T, server string, rng *rand.Rand, cuts func(client net.Conn, said []byte) bool) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "cut") // the path of a socket must be short
 	if err != nil {
@@ -73,12 +73,12 @@ func (c *cutter) serve(client net.Conn) {
 		return
 	}
 	defer server.Close()
-	go c.pass(server, client)
-	c.pass(client, server)
+	go c.pass(client, server, client)
+	c.pass(client, client, server)
 }
 
 // pass copies what one side says to the other, until it loses a piece and the connection.
-func (c *cutter) pass(to, from net.Conn) {
+func (c *cutter) pass(client, to, from net.Conn) {
 	defer to.Close()
 	defer from.Close()
 	buf := make([]byte, 64<<10)
@@ -87,7 +87,7 @@ func (c *cutter) pass(to, from net.Conn) {
 		if err != nil {
 			return
 		}
-		if c.cuts() {
+		if c.cuts(client, buf[:n]) {
 			_, _ = to.Write(buf[:c.rng.IntN(n+1)])
 			return
 		}
@@ -126,7 +126,7 @@ func TestLostConnections(t *testing.T) {
 	where := postgrestest.URL(t)
 	var wild atomic.Bool // after the store is opened
 	rng := soak.Rand(t)
-	dir := newCutter(t, hostOf(t, where), rng, func() bool { return wild.Load() && rng.IntN(20) == 0 })
+	dir := newCutter(t, hostOf(t, where), rng, func(net.Conn, []byte) bool { return wild.Load() && rng.IntN(20) == 0 })
 	s := mustOpen(t, behind(t, where, dir), nil)
 	direct := mustOpen(t, where, nil)
 	wild.Store(true)
