@@ -19,6 +19,7 @@ import (
 
 	"github.com/coppice-dev/coppice/home"
 	_ "github.com/coppice-dev/coppice/home/all"
+	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/server/mcp"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/window"
@@ -480,6 +481,14 @@ func TestNotesAndLabels(t *testing.T) {
 				t.Errorf("%s takes %v for a session", tool, guess)
 			}
 		}
+	}
+	for _, guess := range []string{"", entry[:4], entry[:len(entry)-1], "lining", "nothing"} {
+		if done := c.call("set_label", args{"session": id, "entry": guess, "label": "x"}); !done.IsError {
+			t.Errorf("set_label takes %q for an entry", guess)
+		}
+	}
+	for _, name := range []string{entry, render.ShortID(entry), "leaf"} {
+		c.ask("set_label", args{"session": id, "entry": name, "label": "lining"})
 	}
 	if done := c.call("append_note", args{"session": id, "text": 5}); !done.IsError {
 		t.Error("append_note takes a number for a text")

@@ -31,9 +31,27 @@ func addWriter[In, Out any](f *face, name, title string, idempotent bool, descri
 func (f *face) mustBeID(ctx context.Context, given string) error {
 	found, err := f.home.Sessions.Resolve(ctx, home.SessionRequest{Session: given})
 	if err == nil && found.Session != given {
-		err = mistake("session must be the whole id of a session, as search and list_sessions give it; nothing was written")
+		err = mistake("session must be the whole id of a session, as search and recent_sessions give it; nothing was written")
 	}
 	return err
+}
+
+// mustBeEntry refuses a name of an entry that is neither its id, whole or as the other tools print
+// it, nor "leaf".
+func (f *face) mustBeEntry(ctx context.Context, session, given string) error {
+	if given == home.Leaf {
+		return nil
+	}
+	if given != "" {
+		found, err := f.home.Entries.Rows(ctx, home.RowsRequest{Session: session, At: given, Count: 1, Limit: 1})
+		if err != nil {
+			return err
+		}
+		if len(found.Rows) > 0 && (given == found.Rows[0].Entry.ID || given == render.ShortID(found.Rows[0].Entry.ID)) {
+			return nil
+		}
+	}
+	return mistake("entry must be the id of an entry, as search and read_session give it, or leaf; nothing was written")
 }
 
 type noteRequest struct {
@@ -63,12 +81,15 @@ func writerOf(call *sdk.CallToolRequest) string {
 
 type labelRequest struct {
 	Session string `json:"session" jsonschema:"the session's whole id"`
-	Entry   string `json:"entry" jsonschema:"the entry's id; leaf for the last one"`
+	Entry   string `json:"entry" jsonschema:"the entry's id as search and read_session give it; leaf for the last one"`
 	Label   string `json:"label" jsonschema:"the name; empty to take it away"`
 }
 
 func (f *face) label(ctx context.Context, _ *sdk.CallToolRequest, r labelRequest) (*sdk.CallToolResult, *home.LabelResult, error) {
 	if err := f.mustBeID(ctx, r.Session); err != nil {
+		return f.failed(err), nil, nil
+	}
+	if err := f.mustBeEntry(ctx, r.Session, r.Entry); err != nil {
 		return f.failed(err), nil, nil
 	}
 	done, err := f.home.Entries.Label(ctx, home.LabelRequest(r))
