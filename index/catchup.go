@@ -144,6 +144,7 @@ type known struct {
 	placed           bool
 	pos, head        int64
 	tailPos, tailSum int64
+	guessed          bool // it has a missing parent, whose place was guessed: see settleOrphans
 }
 
 // job is a log that has to be read.
@@ -529,7 +530,7 @@ func (c *chunk) compare(ctx context.Context, log store.Log, suspect bool) error 
 		c.head = sumOf(line.Data)
 		break
 	}
-	if c.drop = was.head != c.head || suspect && was.pos > 0 && c.mayBeRewritten(); !c.drop {
+	if c.drop = was.head != c.head || was.guessed || suspect && was.pos > 0 && c.mayBeRewritten(); !c.drop {
 		c.from = store.Pos(was.pos)
 	}
 	return nil

@@ -7,8 +7,8 @@ import (
 
 // An entry whose parent was not read yet is an orphan. Its parent may come later, or never, and
 // only all lines show which. So orphans wait until all lines that there are were read, as in
-// package session. What was guessed for those that never came stays when more lines come: a log
-// that damage has cut does not grow by what it lost.
+// package session. If the place of a missing parent was guessed and the log grows, all of it is
+// read again: the parent may have come.
 
 // orphan is an entry without its parent.
 type orphan struct {
@@ -58,8 +58,8 @@ func (w *writer) setParent(s *state, n, parent int64) error {
 
 // insertMissing adds an entry that an orphan names as its parent and that is missing. A damaged
 // line with its id counts as that entry, or else an unreadable line that was not taken for
-// another and is not the first, which is the header. If there is none, it follows the line before its child. So damage does not cut a
-// conversation in two.
+// another and is not the first, which is the header. If there is none, it follows the line before
+// its child. So damage does not cut a conversation in two.
 func (w *writer) insertMissing(s *state, o orphan) (int64, error) {
 	s.problems++
 	var n, parent int64

@@ -260,5 +260,12 @@ func (r *catching) consider(jobs []job, stat store.Stat, statErr error, was *kno
 			return nil, err
 		}
 	}
+	if was != nil && (!r.ix.opts.Apart || r.ix.room.Forgets()) { // the others would forget all logs for this one
+		err := r.db.QueryRowContext(r.ctx, `SELECT EXISTS (SELECT 1 FROM sessions s JOIN entries e ON e.session = s.id WHERE s.id = ? AND s.problems > 0 AND e.class = ?)`,
+			was.id, int64(classMissing)).Scan(&was.guessed)
+		if err != nil {
+			return nil, err
+		}
+	}
 	return append(jobs, job{stat, was}), nil
 }

@@ -244,7 +244,7 @@ type Hit struct {
 	Tool    string // the tool that was called or that answered, or ""
 	Model   string // of the message, or ""
 	Time    time.Time
-	Live    bool    // the entry is on the path of the session's leaf
+	Live    bool    // the entry is on the path of the leaf of its own session, also in a chain
 	Leaf    string  // the end of the branch that the entry is on: of the live one if it is on several
 	Score   float64 // greater is better; comparable only within one search
 
