@@ -54,7 +54,7 @@ func TestNotesOfAProjectAreTrusted(t *testing.T) {
 	expect := func(what, dir string, beans, peas, asks bool) {
 		t.Helper()
 		if b, p, a := told(dir); b != beans || p != peas || a != asks {
-			t.Errorf("%s: the model is told of beans: %v, of peas: %v, the person is asked: %v", what, b, p, a)
+			t.Errorf("%s: the model gets beans: %v, peas: %v; the person is asked: %v", what, b, p, a)
 		}
 	}
 	trust := func(dir string) {

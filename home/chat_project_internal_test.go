@@ -52,7 +52,7 @@ func TestALinkOutOfAProjectIsNotRead(t *testing.T) {
 	}
 	c := &Chat{dir: dir, project: (*Project)(nil).with(notesIn([]string{dir}, ""), nil)}
 	if notes := c.projectNotes(); notes != "" {
-		t.Errorf("nobody trusts it, but the model is told:\n%s", notes)
+		t.Errorf("the directory is not trusted, but the model got:\n%s", notes)
 	}
 	c.project.Trusted = true
 	if notes := c.projectNotes(); strings.Contains(notes, "a key") || !strings.Contains(notes, "leads out of the project") || !strings.Contains(notes, "\n\nnotes") {

@@ -142,7 +142,7 @@ func TestIdleSessionsStay(t *testing.T) {
 	}
 }
 
-// TestKeepUpArchives: a program that runs for long archives at once, and stops when it is told to.
+// TestKeepUpArchives checks that a long-running program archives when it starts, and stops with its context.
 func TestKeepUpArchives(t *testing.T) {
 	t.Parallel()
 	h, archived, told := idleHome(t, "90d")

@@ -63,7 +63,7 @@ func TestSettingsAreEdited(t *testing.T) {
 	if _, err := settings(t, e).Unset("colour"); !errors.Is(err, session.ErrInvalid) {
 		t.Errorf("a setting that there is not is taken out: %v", err)
 	}
-	// The environment hides what is written, and that is said.
+	// The environment overrides the file, and the answer says so.
 	e["COPPICE_SYNC"] = "always"
 	if changed, err := settings(t, e).Set(home.SettingSync, "never"); err != nil || changed.HiddenBy != "COPPICE_SYNC" {
 		t.Errorf("%+v, %v", changed, err)

@@ -518,8 +518,8 @@ func (m *machine) compareLive(ix *index.Index) {
 			}
 		}
 		m.check(s.Close())
-		// What is live is so in its own session, also if a later one went back to a copy of
-		// something that came before it.
+		// An entry is live if it is on the path of its own session, even if a later session went
+		// back to a copy of something before it.
 		for _, link := range c.Links {
 			s, err := session.Open(context.Background(), m.st, link, nil)
 			m.check(err)

@@ -41,7 +41,7 @@ func wantName(t *testing.T, names <-chan string, want string) {
 				return
 			}
 		case <-late:
-			t.Fatalf("nothing is told of %q", want)
+			t.Fatalf("no news of %q", want)
 		}
 	}
 }
@@ -55,8 +55,8 @@ func waitUntil(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// Who watches all logs is told by the server, and so need not look at them. What happens while its
-// connection is broken is found as soon as there is another one. Other tenants do not matter.
+// The server notifies those who watch all logs, so they need not poll. What happens while a
+// connection is broken is found with the next one. Other tenants cause no news.
 func TestWatchersOfAllLogsAreTold(t *testing.T) {
 	t.Parallel()
 	where := postgrestest.URL(t)
@@ -81,13 +81,13 @@ func TestWatchersOfAllLogsAreTold(t *testing.T) {
 		select {
 		case name := <-names:
 			if name == "c" {
-				t.Fatal("a log of another tenant is told of")
+				t.Fatal("there is news of a log of another tenant")
 			}
 			if name == "d" {
 				return
 			}
 		case <-time.After(30 * time.Second):
-			t.Fatal("nothing is told of d")
+			t.Fatal("no news of d")
 		}
 	}
 }
