@@ -105,50 +105,91 @@ func detached(ctx context.Context) (context.Context, func()) {
 	return late, func() { stop(); cancel(nil) }
 }
 
-// insist appends until it is known whether the lines are in the log.
+// step is what an append does next.
+type step int
+
+const (
+	sendLines step = iota
+	lookForLines
+	stop // it is known what became of the lines, or cannot be known
+)
+
+// insist appends until it is known whether the lines are in the log: neither may they be lost
+// nor be there twice. Whether they were sent before (maybe) and whether the server has told
+// their end (hasBegun) decide what an answer means:
+//
+//	did   answer                                      next
+//	send  durable                                     stop: they are there
+//	send  lost before anything was sent               send
+//	send  lost, or lost the last time                 look
+//	send  conflict, sent before, no end told          look: the others may be ours
+//	send  any other refusal                           stop
+//	look  they are there and durable                  stop: they are there
+//	look  lost                                        look
+//	look  not there, no end told                      send
+//	look  not there, though their end was told        stop
+//	look  others or a part of ours there, refused     stop
+//
+// It waits a little whenever an answer was lost, and gives up when the client's patience ends.
 func (a *appending) insist(ctx context.Context) error {
-	l := a.log
-	for retry := (pauses{}); ; {
-		err := l.once(ctx, &query{op: "append", args: request{At: a.at}, data: a.lines, each: a.ended})
-		for {
-			if err == nil && !a.hasBegun() {
-				err = malformed("an append without an end")
-			}
-			unanswered, isLost := err.(*lost)
-			a.maybe = a.maybe || isLost && unanswered.sent || errors.Is(err, errFrame)
-			switch {
-			case err == nil:
-				return nil
-			case isLost && !retry.wait(ctx, l.store.patience):
-				return a.unknown(err)
-			case isLost && !a.maybe:
-			case isLost, a.maybe && errors.Is(err, store.ErrConflict) && !a.hasBegun():
-				var there bool
-				if there, err = a.look(ctx); err == nil && there {
-					return nil
-				}
-				if _, isLost := err.(*lost); isLost {
-					continue
-				}
-				if err != nil || a.hasBegun() {
-					return a.unknown(err)
-				}
-			default:
-				return a.unknown(err)
-			}
-			break // once more
+	next, retry := sendLines, pauses{}
+	for {
+		var err error
+		if next == sendLines {
+			next, err = a.send(ctx)
+		} else {
+			next, err = a.look(ctx)
+		}
+		if next == stop && err == nil {
+			return nil
+		}
+		if next == stop || isLost(err) && !retry.wait(ctx, a.log.store.patience) {
+			return a.failed(err)
 		}
 	}
 }
 
-// unknown is the error of an append that failed or may have failed.
-func (a *appending) unknown(err error) error {
+func isLost(err error) bool {
+	_, ok := err.(*lost)
+	return ok
+}
+
+// send sends the lines.
+func (a *appending) send(ctx context.Context) (next step, err error) {
+	err = a.log.once(ctx, &query{op: "append", args: request{At: a.at}, data: a.lines, each: a.ended})
+	if err == nil && !a.hasBegun() {
+		err = malformed("an append without an end")
+	}
+	unanswered, isLost := err.(*lost)
+	a.maybe = a.maybe || isLost && unanswered.sent || errors.Is(err, errFrame)
+	switch {
+	case isLost && !a.maybe:
+		return sendLines, err
+	case isLost, a.maybe && errors.Is(err, store.ErrConflict) && !a.hasBegun():
+		return lookForLines, err
+	}
+	return stop, err
+}
+
+// look looks whether lines that may have been sent are in the log, durably.
+func (a *appending) look(ctx context.Context) (next step, err error) {
+	there, err := a.areThere(ctx)
+	switch {
+	case isLost(err):
+		return lookForLines, err
+	case err != nil || there:
+		return stop, err
+	case a.hasBegun():
+		return stop, errors.New("the lines are no longer there")
+	}
+	return sendLines, nil
+}
+
+// failed is the error of an append that failed or may have failed.
+func (a *appending) failed(err error) error {
 	err = a.log.fail("append", err)
 	if !a.maybe || errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrUnknown) {
 		return err
-	}
-	if err == nil {
-		err = errors.New("the lines are no longer there")
 	}
 	return &store.Error{
 		Op: "append", Name: a.log.name, Offset: int64(a.at), At: true, Kind: store.ErrUnknown, Err: err,
@@ -186,9 +227,9 @@ func (a *appending) hasBegun() bool {
 	}
 }
 
-// look reports whether the lines are in the log, durably. The error is a store.ErrConflict if
+// areThere reports whether the lines are in the log, durably. The error is a store.ErrConflict if
 // others are in their place, and a *lost if that cannot be read now.
-func (a *appending) look(ctx context.Context) (bool, error) {
+func (a *appending) areThere(ctx context.Context) (bool, error) {
 	l := a.log
 	var found sum
 	end, n, wrong := a.at, 0, false
