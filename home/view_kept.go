@@ -60,10 +60,11 @@ func newViews() *pool.Pool[*viewed] {
 	})
 }
 
-// look calls do with a conversation that is up to date and locked. do may unlock it, to read for
-// long, and must lock it again.
+// look calls do with a conversation that is up to date and locked.
 func (h *Home) look(ctx context.Context, r OpenRequest, do func(v *viewed, drawn render.Conversation) error) error {
-	return h.view(ctx, r, func(v *viewed) error { return v.look(ctx, do) })
+	return h.view(ctx, r, func(v *viewed) error {
+		return v.look(ctx, func(drawn render.Conversation) error { return do(v, drawn) })
+	})
 }
 
 // read calls do with a conversation that is up to date. It is for operations that need entries
@@ -130,7 +131,8 @@ func (h *Home) newViewed(ctx context.Context, r OpenRequest) (*viewed, error) {
 // continued in another session.
 var errReopen = errors.New("the conversation must be opened again")
 
-func (v *viewed) look(ctx context.Context, do func(v *viewed, drawn render.Conversation) error) error {
+// look calls do with the conversation up to date, while no other may change what is known of it.
+func (v *viewed) look(ctx context.Context, do func(drawn render.Conversation) error) error {
 	if err := v.mu.LockContext(ctx); err != nil {
 		return err
 	}
@@ -144,7 +146,7 @@ func (v *viewed) look(ctx context.Context, do func(v *viewed, drawn render.Conve
 		return reopenIfStale(err)
 	}
 	drawn.Subagents = v.subagents
-	return do(v, drawn)
+	return do(drawn)
 }
 
 // catchUp reads what was written since.

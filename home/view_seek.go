@@ -48,19 +48,28 @@ func (e *Entries) seek(ctx context.Context, r SeekRequest) (*SeekResult, error) 
 		return nil, err
 	}
 	var result *SeekResult
-	err = e.home.look(ctx, OpenRequest{r.Session, r.Link}, func(v *viewed, drawn render.Conversation) error {
-		leaf, err := v.leafNamed(r.Leaf)
+	err = e.home.view(ctx, OpenRequest{r.Session, r.Link}, func(v *viewed) error {
+		drawn, path, err := v.pathTo(ctx, r.Leaf)
 		if err != nil {
 			return err
 		}
-		// It may take long, and others look meanwhile.
-		path := slices.Clone(v.trailTo(r.Leaf, leaf, -1).Entries)
-		v.mu.Unlock()
-		defer v.mu.Lock()
 		result, err = s.seek(ctx, v, drawn, path, r)
 		return err
 	})
 	return result, err
+}
+
+// pathTo returns a path as it is now. It may take long to read, and others look meanwhile.
+func (v *viewed) pathTo(ctx context.Context, given string) (drawn render.Conversation, path []int32, err error) {
+	err = v.look(ctx, func(now render.Conversation) error {
+		leaf, err := v.leafNamed(given)
+		if err != nil {
+			return err
+		}
+		drawn, path = now, slices.Clone(v.trailTo(given, leaf, -1).Entries)
+		return nil
+	})
+	return drawn, path, err
 }
 
 // How many rows are read at a time, by each processor: few at first, because the next one is often
