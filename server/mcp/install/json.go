@@ -5,7 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"strings"
+	"sync"
+
+	"github.com/tailscale/hujson"
 )
 
 // jsonFile is a file with an object of entries under a key. It may have comments and commas
@@ -16,7 +20,11 @@ func (f jsonFile) decode(text []byte) (all map[string]any, err error) {
 	if isBlank(text) {
 		return map[string]any{}, nil
 	}
-	if err := json.Unmarshal(plainJSON(text), &all); err != nil {
+	plain, err := hujson.Standardize(bytes.Clone(bytes.TrimPrefix(text, bom))) // it overwrites what it is given
+	if err == nil {
+		err = json.Unmarshal(plain, &all)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("the file is not JSON: %w", err)
 	}
 	if all == nil {
@@ -127,29 +135,52 @@ type member struct {
 	start      int // of the key
 	value, end int
 	comma      int // the one that follows, or -1
+	parsed     *hujson.Value
 }
 
 // findObject returns the object at a path of keys.
 func findObject(text []byte, path ...string) (*object, error) {
-	s := &scanner{text: text}
-	s.at = len(text) - len(bytes.TrimPrefix(text, bom))
-	s.space()
-	at := s.at
-	for i := 0; ; i++ {
-		s.at = at
-		o := s.object()
-		if s.failed || o == nil {
+	plain := bytes.TrimPrefix(text, bom)
+	value, err := hujson.Parse(plain)
+	if err != nil {
+		return nil, errByHand
+	}
+	for {
+		o := objectAt(&value, len(text)-len(plain))
+		switch {
+		case o == nil:
 			return nil, errByHand
-		}
-		if i == len(path) {
+		case len(path) == 0:
 			return o, nil
 		}
-		m := o.member(path[i])
+		m := o.member(path[0])
 		if m == nil {
 			return nil, errByHand
 		}
-		at = m.value
+		value, path = *m.parsed, path[1:]
 	}
+}
+
+// objectAt returns a parsed object, or nil if the value is none. The text that was parsed begins
+// skip bytes into the file.
+func objectAt(v *hujson.Value, skip int) *object {
+	parsed, ok := v.Value.(*hujson.Object)
+	if !ok {
+		return nil
+	}
+	o := &object{open: skip + v.StartOffset, end: skip + v.EndOffset, members: make([]member, len(parsed.Members))}
+	for i := range parsed.Members {
+		name, value := &parsed.Members[i].Name, &parsed.Members[i].Value
+		m := member{
+			key: name.Value.(hujson.Literal).String(), start: skip + name.StartOffset,
+			value: skip + value.StartOffset, end: skip + value.EndOffset, comma: -1, parsed: value,
+		}
+		if i+1 < len(parsed.Members) || value.AfterExtra != nil { // the last has that only before a comma
+			m.comma = m.end + len(value.AfterExtra)
+		}
+		o.members[i] = m
+	}
+	return o
 }
 
 // member returns the last member of a key, which is the one that counts.
@@ -261,24 +292,17 @@ func newline(text []byte) string {
 	return "\n"
 }
 
-// lineEnd returns the end of the line, if only a comment or space follows there.
+// lineEnd returns the end of the line, if only comments and space follow there.
 func lineEnd(text []byte, at, most int) int {
-	s := &scanner{text: text[:most], at: at}
-	for s.at < most && text[s.at] != '\n' && text[s.at] != '\r' {
-		switch rest := text[s.at:most]; {
-		case rest[0] == ' ' || rest[0] == '\t':
-			s.at++
-		case bytes.HasPrefix(rest, []byte("//")), bytes.HasPrefix(rest, []byte("/*")):
-			s.comment()
-		default:
-			return at
-		}
+	if rest := restOfLine().FindSubmatch(text[at:most]); rest != nil {
+		return at + len(rest[1])
 	}
-	if s.at >= most { // the brace is on the same line
-		return at
-	}
-	return s.at
+	return at
 }
+
+var restOfLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^((?:[ \t]|/\*(?s:.*?)\*/)*(?://[^\r\n]*)?)[\r\n]`)
+})
 
 func splice(text []byte, from, to int, with string) []byte {
 	return append(append(bytes.Clone(text[:from]), with...), text[to:]...)
