@@ -4,7 +4,6 @@ package amp
 import (
 	"context"
 	"net/url"
-	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -13,6 +12,8 @@ import (
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/internal/blocks"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/place"
+	"github.com/coppice-dev/coppice/transcript/internal/records"
 	"github.com/coppice-dev/coppice/transcript/internal/shape"
 )
 
@@ -33,37 +34,28 @@ func detect(f *transcript.File) bool {
 func resume(id string) []string { return []string{"amp", "threads", "continue", id} }
 
 func places(env transcript.Env) []transcript.Place {
-	return []transcript.Place{{
-		Dir: filepath.Join(env.Dir("XDG_DATA_HOME", ".local/share"), "amp", "threads"),
-		Match: func(file string) bool {
-			return strings.HasPrefix(path.Base(file), "T-") && path.Ext(file) == ".json"
-		},
-	}}
+	return place.In(filepath.Join(place.Data(env), "amp", "threads"), "T-*.json")
 }
 
 func read(_ context.Context, f *transcript.File, to transcript.Sink) error {
-	data, err := f.ReadAll()
+	doc, err := records.Whole(f)
 	if err != nil {
 		return err
 	}
-	doc, err := loose.Parse(data)
-	if err != nil {
-		return &session.Error{Op: "read", Path: f.Path, Kind: session.ErrInvalid, Err: err}
-	}
-	conv := conversation(doc)
+	conv := conversation(doc.Value)
 	if conv.ID == "" {
 		conv.ID = transcript.HashID(name, f.Path)
 	}
 	if err := to.Begin(conv); err != nil {
 		return err
 	}
-	all := []transcript.Span{{Len: int64(len(data))}}
+	all := []transcript.Span{doc.Span}
 	for v := range doc.Get("messages").Items() {
 		if err := add(to, conv.ID, v, all); err != nil {
 			return err
 		}
 	}
-	return addContinuation(to, conv.ID, doc, all)
+	return addContinuation(to, conv.ID, doc.Value, all)
 }
 
 // addContinuation records which thread continues this one: the first of those that were
@@ -90,9 +82,7 @@ func conversation(doc loose.Value) transcript.Conversation {
 	if ref := tree.Get("repository", "ref").Text(); ref != "" {
 		c.Extra = map[string]any{"git_branch": strings.TrimPrefix(ref, "refs/heads/")}
 	}
-	if parent := doc.Get("mainThreadID").Text(); parent != "" {
-		c.Parent, c.Relation = parent, session.RelationSubagent
-	}
+	records.ChildOf(&c, doc.Get("mainThreadID").Text(), session.RelationSubagent)
 	for link := range doc.Get("relationships").Items() {
 		if link.Get("role").Text() == "child" && c.Parent == "" { // this one is the child
 			c.Parent, c.Relation = link.Get("threadID").Text(), session.RelationContinuation

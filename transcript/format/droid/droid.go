@@ -5,9 +5,7 @@ package droid
 import (
 	"cmp"
 	"context"
-	"path"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -18,6 +16,8 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/blocks"
 	"github.com/coppice-dev/coppice/transcript/internal/jsonl"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/place"
+	"github.com/coppice-dev/coppice/transcript/internal/records"
 )
 
 const name = "droid"
@@ -28,11 +28,7 @@ func Format() *transcript.Format {
 }
 
 func detect(f *transcript.File) bool {
-	head := jsonl.Head(f, 1)
-	if len(head) == 0 {
-		return false
-	}
-	v := head[0]
+	v := jsonl.First(f)
 	switch v.Get("type").Text() {
 	case "session_start":
 		return v.Has("id") && !v.Has("timestamp") // events of other programs say when
@@ -48,10 +44,7 @@ func streamID(v loose.Value) string {
 }
 
 func places(env transcript.Env) []transcript.Place {
-	return []transcript.Place{{
-		Dir:   filepath.Join(env.Home, ".factory", "sessions"),
-		Match: func(file string) bool { return path.Ext(file) == ".jsonl" },
-	}}
+	return place.In(filepath.Join(env.Home, ".factory", "sessions"), "*.jsonl")
 }
 
 func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
@@ -101,10 +94,8 @@ func (r *reader) start(v loose.Value) error {
 	}
 	r.to.Count("session_start line", "session", 1)
 	r.conv = transcript.Conversation{ID: v.Get("id").Text(), Title: cmp.Or(v.Get("sessionTitle").Text(), v.Get("title").Text()), CWD: v.Get("cwd").Text()}
-	if parent := v.Get("parent").Text(); parent != "" { // a fork, or a continuation after a compaction
-		r.conv.Parent, r.conv.Relation = parent, session.RelationFork
-	}
-	r.tree.Pass(r.conv.ID, "") // the first message names the session as its parent
+	records.ChildOf(&r.conv, v.Get("parent").Text(), session.RelationFork) // or a continuation after a compaction
+	r.tree.Pass(r.conv.ID, "")                                             // the first message names the session as its parent
 	return r.begin(v)
 }
 
@@ -114,10 +105,7 @@ func (r *reader) begin(v loose.Value) error {
 	}
 	r.begun = true
 	if r.conv.ID == "" {
-		r.conv.ID, r.conv.CWD = streamID(v), v.Get("cwd").Text()
-	}
-	if r.conv.ID == "" {
-		r.conv.ID = transcript.HashID(name, r.file.Path)
+		r.conv.ID, r.conv.CWD = cmp.Or(streamID(v), transcript.HashID(name, r.file.Path)), v.Get("cwd").Text()
 	}
 	return r.to.Begin(r.conv)
 }
@@ -136,47 +124,21 @@ func (r *reader) message(o jsonl.Object) error {
 func (r *reader) compaction(o jsonl.Object) error {
 	summary := cmp.Or(o.Get("summaryText").Text(), o.Get("summary").Text())
 	r.to.Count("compaction line", "compaction", 1)
-	return r.add(o, o.Get("id").Text(), []session.Entry{{Type: session.TypeCompaction, Compaction: &session.CompactionEntry{
-		Summary: summary, TokensBefore: o.Get("tokensBefore").Int(),
-	}}})
+	return r.add(o, o.Get("id").Text(), []session.Entry{session.Compaction(summary, "", o.Get("tokensBefore").Int())})
 }
 
-// add adds the entries of a line. The last has the line's id: it is what the next
-// line follows.
 func (r *reader) add(o jsonl.Object, id string, entries []session.Entry) error {
-	parent := r.tree.Resolve(o.Get("parentId").Text())
-	for i, e := range entries {
-		e.Timestamp = o.Get("timestamp").Time(time.UTC)
-		mark(e.Message)
-		rec := transcript.Record{ID: id, Entry: e, From: []transcript.Span{o.Span}}
-		if i == 0 {
-			rec.Parent = parent
-		}
-		if i < len(entries)-1 && id != "" {
-			rec.ID = id + ":" + strconv.Itoa(i+1)
-		}
-		if err := r.to.Add(rec); err != nil {
-			return err
-		}
+	for _, e := range entries {
+		blocks.MarkInjected(e.Message, isReminder)
 	}
-	return nil
+	line := transcript.Record{ID: id, Parent: r.tree.Resolve(o.Get("parentId").Text()), From: []transcript.Span{o.Span}}
+	line.Entry.Timestamp = o.Get("timestamp").Time(time.UTC)
+	return records.AddParts(r.to, line, ":", entries)
 }
 
-// mark marks what Droid wrote in the user's name. A prompt may follow it.
-func mark(m *session.MessageEntry) {
-	if m == nil || m.Role != session.RoleUser || len(m.Content) == 0 {
-		return
-	}
-	for _, c := range m.Content {
-		if c.Text == nil {
-			return
-		}
-		text := strings.TrimSpace(c.Text.Content)
-		if !strings.HasPrefix(text, "<system-reminder>") || !strings.HasSuffix(text, "</system-reminder>") {
-			return
-		}
-	}
-	m.Metadata = map[string]any{session.MetaInjected: true}
+// isReminder recognises what Droid writes in the user's name. A prompt may follow it.
+func isReminder(text string) bool {
+	return strings.HasPrefix(text, "<system-reminder>") && strings.HasSuffix(text, "</system-reminder>")
 }
 
 // streamed reads a line of the output of "droid exec".
@@ -194,7 +156,7 @@ func (r *reader) streamed(v loose.Value, kind string) ([]session.Entry, string) 
 		if r.model == "" {
 			return nil, transcript.OnlyKept
 		}
-		return []session.Entry{{Type: session.TypeModelChange, ModelChange: &session.ModelChangeEntry{ModelID: r.model}}}, "model change"
+		return []session.Entry{session.ModelChange("", r.model)}, "model change"
 	case "message":
 		return say(v.Get("role").Text(), session.Text(v.Get("text").Text())), "message"
 	case "tool_call":
@@ -207,7 +169,7 @@ func (r *reader) streamed(v loose.Value, kind string) ([]session.Entry, string) 
 		e[0].Message.Usage = provider.AnthropicUsage(v.Get("usage"))
 		return e, "message"
 	case "error", "todo_state":
-		return []session.Entry{{Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: name + "." + kind, Data: v.Map()}}}, "custom entry"
+		return []session.Entry{session.Custom(name+"."+kind, v.Map())}, "custom entry"
 	}
 	return nil, transcript.OnlyKept
 }

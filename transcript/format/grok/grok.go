@@ -16,9 +16,14 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/blocks"
 	"github.com/coppice-dev/coppice/transcript/internal/jsonl"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/place"
+	"github.com/coppice-dev/coppice/transcript/internal/records"
 )
 
-const name = "grok"
+const (
+	name    = "grok"
+	history = "chat_history.jsonl"
+)
 
 // Format returns Grok CLI's format.
 func Format() *transcript.Format {
@@ -27,15 +32,11 @@ func Format() *transcript.Format {
 
 // detect needs the file's name: its lines are like many others'.
 func detect(f *transcript.File) bool {
-	head := jsonl.Head(f, 1)
-	return filepath.Base(f.Path) == "chat_history.jsonl" && len(head) > 0 && head[0].Has("type", "content")
+	return filepath.Base(f.Path) == history && jsonl.First(f).Has("type", "content")
 }
 
 func places(env transcript.Env) []transcript.Place {
-	return []transcript.Place{{
-		Dir:   filepath.Join(env.Home, ".grok", "sessions"),
-		Match: func(file string) bool { return path.Base(file) == "chat_history.jsonl" },
-	}}
+	return place.In(filepath.Join(env.Home, ".grok", "sessions"), history)
 }
 
 func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
@@ -80,9 +81,7 @@ func conversation(f *transcript.File, to transcript.Sink) (transcript.Conversati
 	if cwd := first("info.cwd", "cwd"); cwd != "" {
 		c.CWD = cwd
 	}
-	if parent := first("parent_session_id", "info.parent_session_id"); parent != "" {
-		c.Parent, c.Relation = parent, session.RelationSubagent
-	}
+	records.ChildOf(&c, first("parent_session_id", "info.parent_session_id"), session.RelationSubagent)
 	c.Created = v.Get("created_at").Time(time.UTC)
 	to.Count("summary.json", "facts", 1)
 	return c, nil
@@ -97,13 +96,9 @@ func (r *reader) line(o jsonl.Object) error {
 	kind := o.Get("type").Text()
 	entries, became := r.decode(o.Value, kind)
 	r.to.Count(kind+" line", became, 1)
-	for _, e := range entries {
-		e.Timestamp = o.Get("timestamp").Time(time.UTC)
-		if err := r.to.Add(transcript.Record{Entry: e, From: []transcript.Span{o.Span}}); err != nil {
-			return err
-		}
-	}
-	return nil
+	line := transcript.Record{From: []transcript.Span{o.Span}}
+	line.Entry.Timestamp = o.Get("timestamp").Time(time.UTC)
+	return records.AddParts(r.to, line, "", entries)
 }
 
 func (r *reader) decode(v loose.Value, kind string) ([]session.Entry, string) {
@@ -130,7 +125,7 @@ func (r *reader) decode(v loose.Value, kind string) ([]session.Entry, string) {
 		text := v.Get("content")
 		m.Content = []session.Content{session.ToolResult(v.Get("tool_call_id").Text(), blocks.Plain(text), v.Get("is_error").Bool())}
 	case "backend_tool_call": // a tool that the provider ran
-		return []session.Entry{{Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: name + "." + kind, Data: v.Get("kind").Map()}}}, "custom entry"
+		return []session.Entry{session.Custom(name+"."+kind, v.Get("kind").Map())}, "custom entry"
 	default:
 		return nil, transcript.OnlyKept
 	}
@@ -141,31 +136,26 @@ func (r *reader) decode(v loose.Value, kind string) ([]session.Entry, string) {
 func (r *reader) answer(v loose.Value, m *session.MessageEntry) []session.Entry {
 	m.Provider, m.Model = "xai", v.Get("model_id").Text()
 	m.Content = append(m.Content, blocks.Text(blocks.Plain(v.Get("content")))...)
-	for call := range v.Get("tool_calls").Items() {
-		m.Content = append(m.Content, session.ToolUseJSON(call.Get("id").Text(), call.Get("name").Text(), blocks.Input(call.Get("arguments"))))
-	}
+	m.Content = append(m.Content, blocks.Calls(v.Get("tool_calls"), "id", "arguments")...)
 	said := session.Entry{Type: session.TypeMessage, Message: m}
 	if m.Model == "" || m.Model == r.model || len(m.Content) == 0 {
 		return []session.Entry{said}
 	}
 	r.model = m.Model
-	return []session.Entry{{Type: session.TypeModelChange, ModelChange: &session.ModelChangeEntry{Provider: "xai", ModelID: m.Model}}, said}
+	return []session.Entry{session.ModelChange("xai", m.Model), said}
 }
 
 func contents(v loose.Value) []session.Content {
 	if v.IsString() {
 		return []session.Content{session.Text(v.Text())}
 	}
-	var list []session.Content
-	for part := range v.Items() {
+	return blocks.List(v, func(part loose.Value) session.Content {
 		switch part.Get("type").Text() {
 		case "text":
-			list = append(list, session.Text(part.Get("text").Text()))
+			return session.Text(part.Get("text").Text())
 		case "image":
-			list = append(list, blocks.Image(part.Get("url").Text()))
-		default:
-			list = append(list, blocks.Unknown(part))
+			return blocks.Image(part.Get("url").Text())
 		}
-	}
-	return list
+		return blocks.Unknown(part)
+	})
 }

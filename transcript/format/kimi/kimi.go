@@ -5,7 +5,6 @@ package kimi
 import (
 	"cmp"
 	"context"
-	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -17,6 +16,7 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/blocks"
 	"github.com/coppice-dev/coppice/transcript/internal/jsonl"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/place"
 )
 
 const name = "kimi"
@@ -27,22 +27,17 @@ func Format() *transcript.Format {
 }
 
 func detect(f *transcript.File) bool {
-	head := jsonl.Head(f, 1)
-	return len(head) > 0 && head[0].Get("type").Text() == "metadata" && head[0].Has("protocol_version")
+	v := jsonl.First(f)
+	return v.Get("type").Text() == "metadata" && v.Has("protocol_version")
 }
 
 func places(env transcript.Env) []transcript.Place {
-	return []transcript.Place{{
-		Dir:   filepath.Join(env.Dir("KIMI_CODE_HOME", ".kimi-code"), "sessions"),
-		Match: func(file string) bool { return path.Base(file) == "wire.jsonl" },
-	}}
+	return place.In(filepath.Join(env.Dir("KIMI_CODE_HOME", ".kimi-code"), "sessions"), "wire.jsonl")
 }
 
 func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
 	r := &reader{to: to, conv: conversation(f)}
-	if created := jsonl.Head(f, 1); len(created) > 0 {
-		r.conv.Created = created[0].Get("created_at").Time(time.UTC)
-	}
+	r.conv.Created = jsonl.First(f).Get("created_at").Time(time.UTC)
 	if state, err := f.Above(2).Beside("state.json"); err == nil {
 		r.learn(loose.Value(state))
 	}
@@ -74,11 +69,7 @@ func (r *reader) learn(state loose.Value) {
 	if r.conv.Parent == "" {
 		r.conv.Title = state.Get("title").Text()
 	}
-	for _, member := range []string{"workDir", "cwd"} {
-		if cwd := state.Get(member).Text(); cwd != "" {
-			r.conv.CWD = cwd
-		}
-	}
+	r.conv.CWD = cmp.Or(state.Get("cwd").Text(), state.Get("workDir").Text())
 }
 
 type reader struct {
@@ -131,10 +122,7 @@ func (r *reader) line(o jsonl.Object) error {
 func (r *reader) add(o jsonl.Object, e session.Entry) {
 	e.Timestamp = o.Get("time").Time(time.UTC)
 	rec := transcript.Record{
-		ID: transcript.HashID(name, r.conv.ID, strconv.FormatInt(o.No, 10), string(e.Type)), Parent: r.current, Entry: e, From: []transcript.Span{o.Span},
-	}
-	if rec.Parent == "" {
-		rec.Parent = transcript.Root
+		ID: transcript.HashID(name, r.conv.ID, strconv.FormatInt(o.No, 10), string(e.Type)), Parent: cmp.Or(r.current, transcript.Root), Entry: e, From: []transcript.Span{o.Span},
 	}
 	r.current = rec.ID
 	if e.Message != nil {
@@ -158,13 +146,8 @@ func (r *reader) message(o jsonl.Object, v loose.Value) error {
 	if err := r.flush(); err != nil {
 		return err
 	}
-	m := &session.MessageEntry{Role: v.Get("role").Text()}
-	for part := range v.Get("content").Items() {
-		m.Content = append(m.Content, block(part))
-	}
-	for call := range v.Get("toolCalls").Items() {
-		m.Content = append(m.Content, session.ToolUseJSON(call.Get("id").Text(), call.Get("name").Text(), call.Get("args").Raw()))
-	}
+	m := &session.MessageEntry{Role: v.Get("role").Text(), Content: blocks.List(v.Get("content"), block)}
+	m.Content = append(m.Content, blocks.Calls(v.Get("toolCalls"), "id", "args")...)
 	switch m.Role {
 	case session.RoleTool:
 		m.Content = []session.Content{session.ToolResult(v.Get("toolCallId").Text(), session.TextOf(m.Content), v.Get("isError").Bool())}
@@ -208,10 +191,7 @@ func (r *reader) event(o jsonl.Object, v loose.Value) error {
 	case "tool.result":
 		r.to.Count(kind, "message", 1)
 		text := blocks.Plain(v.Get("result", "output"))
-		r.add(o, session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{
-			Role:    session.RoleTool,
-			Content: []session.Content{session.ToolResult(v.Get("toolCallId").Text(), text, v.Get("result", "isError").Bool())},
-		}})
+		r.add(o, session.Message(session.RoleTool, session.ToolResult(v.Get("toolCallId").Text(), text, v.Get("result", "isError").Bool())))
 	case "step.end":
 		r.to.Count(kind, "usage", 1)
 		r.end(v)
@@ -245,9 +225,7 @@ func (r *reader) end(v loose.Value) {
 			CacheRead: u.Get("inputCacheRead").Int(), CacheWrite: u.Get("inputCacheCreation").Int(),
 		}
 	}
-	if reason := v.Get("finishReason").Text(); reason != "" {
-		r.answer.StopReason = reason
-	}
+	r.answer.StopReason = cmp.Or(v.Get("finishReason").Text(), r.answer.StopReason)
 }
 
 // config reads which model answers.

@@ -3,11 +3,10 @@
 package qwen
 
 import (
+	"cmp"
 	"context"
-	"path"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,6 +16,8 @@ import (
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/internal/jsonl"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/place"
+	"github.com/coppice-dev/coppice/transcript/internal/records"
 )
 
 const name = "qwen"
@@ -43,12 +44,7 @@ func detect(f *transcript.File) bool {
 func resume(id string) []string { return []string{"qwen", "--resume", id} }
 
 func places(env transcript.Env) []transcript.Place {
-	return []transcript.Place{{
-		Dir: filepath.Join(env.Dir("QWEN_HOME", ".qwen"), "projects"),
-		Match: func(file string) bool {
-			return path.Ext(file) == ".jsonl" && strings.Contains("/"+file, "/chats/")
-		},
-	}}
+	return []transcript.Place{{Dir: filepath.Join(env.Dir("QWEN_HOME", ".qwen"), "projects"), Match: place.Below("chats", "*.jsonl")}}
 }
 
 func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
@@ -81,22 +77,12 @@ func (r *reader) record(o jsonl.Object) error {
 		r.tree.Pass(id, parent.Text())
 		return nil
 	}
-	for i, e := range entries {
-		e.Timestamp = o.Get("timestamp").Time(time.UTC)
-		rec := transcript.Record{ID: id, Entry: e, From: []transcript.Span{o.Span}}
-		if i < len(entries)-1 && id != "" {
-			rec.ID = id + ":" + strconv.Itoa(i+1)
-		}
-		if i == 0 {
-			if rec.Parent = r.tree.Resolve(parent.Text()); rec.Parent == "" && parent != nil {
-				rec.Parent = transcript.Root
-			}
-		}
-		if err := r.to.Add(rec); err != nil {
-			return err
-		}
+	rec := transcript.Record{ID: id, Parent: r.tree.Resolve(parent.Text()), From: []transcript.Span{o.Span}}
+	rec.Entry.Timestamp = o.Get("timestamp").Time(time.UTC)
+	if rec.Parent == "" && parent != nil {
+		rec.Parent = transcript.Root
 	}
-	return nil
+	return records.AddParts(r.to, rec, ":", entries)
 }
 
 // begin announces the conversation to the sink, from the first record.
@@ -105,10 +91,7 @@ func (r *reader) begin(v loose.Value) error {
 		return nil
 	}
 	r.begun = true
-	r.conv = transcript.Conversation{ID: v.Get("sessionId").Text(), CWD: v.Get("cwd").Text()}
-	if r.conv.ID == "" {
-		r.conv.ID = transcript.HashID(name, r.file.Path)
-	}
+	r.conv = transcript.Conversation{ID: cmp.Or(v.Get("sessionId").Text(), transcript.HashID(name, r.file.Path)), CWD: v.Get("cwd").Text()}
 	if branch := v.Get("gitBranch").Text(); branch != "" {
 		r.conv.Extra = map[string]any{"git_branch": branch}
 	}
@@ -147,9 +130,7 @@ func (r *reader) finish(m *session.MessageEntry, v loose.Value) {
 	switch m.Role {
 	case session.RoleAssistant:
 		m.Provider = "qwen"
-		if m.Model = v.Get("model").Text(); m.Model == "" {
-			m.Model = r.model
-		}
+		m.Model = cmp.Or(v.Get("model").Text(), r.model)
 		m.Usage = provider.GeminiUsage(v.Get("usageMetadata"))
 		m.ResponseID = v.Get("uuid").Text()
 	case session.RoleTool:
@@ -179,9 +160,8 @@ func (r *reader) system(v loose.Value) ([]session.Entry, string, error) {
 	payload := v.Get("systemPayload")
 	switch subtype := v.Get("subtype").Text(); subtype {
 	case "chat_compression":
-		return []session.Entry{{Type: session.TypeCompaction, Compaction: &session.CompactionEntry{
-			Summary: historyText(payload.Get("compressedHistory")), TokensBefore: payload.Get("info", "originalTokenCount").Int(),
-		}}}, "compaction", nil
+		summary := historyText(payload.Get("compressedHistory"))
+		return []session.Entry{session.Compaction(summary, "", payload.Get("info", "originalTokenCount").Int())}, "compaction", nil
 	case "custom_title":
 		return nil, "title", r.to.Begin(transcript.Conversation{ID: r.conv.ID, Title: payload.Get("customTitle").Text()})
 	case "parent_session":
@@ -191,9 +171,9 @@ func (r *reader) system(v loose.Value) ([]session.Entry, string, error) {
 		if r.model = payload.Get("modelId").Text(); r.model == "" {
 			return nil, transcript.OnlyKept, nil
 		}
-		return []session.Entry{{Type: session.TypeModelChange, ModelChange: &session.ModelChangeEntry{Provider: "qwen", ModelID: r.model}}}, "model change", nil
+		return []session.Entry{session.ModelChange("qwen", r.model)}, "model change", nil
 	case "slash_command", "rewind", "notification", "turn_result":
-		return []session.Entry{{Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: name + "." + subtype, Data: payload.Map()}}}, "custom entry", nil
+		return []session.Entry{session.Custom(name+"."+subtype, payload.Map())}, "custom entry", nil
 	}
 	return nil, transcript.OnlyKept, nil
 }

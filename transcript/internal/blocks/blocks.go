@@ -77,3 +77,34 @@ func Role(role session.MessageRole) session.MessageRole {
 	}
 	return session.RoleSystem
 }
+
+// List returns the elements of an array as blocks, in the way that read turns one into a block.
+func List(v loose.Value, read func(loose.Value) session.Content) []session.Content {
+	var list []session.Content
+	for part := range v.Items() {
+		list = append(list, read(part))
+	}
+	return list
+}
+
+// Calls returns an array of calls as blocks. A call is an object with a name; the members
+// with its id and its input have the given names.
+func Calls(v loose.Value, id, input string) []session.Content {
+	return List(v, func(call loose.Value) session.Content {
+		return session.ToolUseJSON(call.Get(id).Text(), call.Get("name").Text(), Input(call.Get(input)))
+	})
+}
+
+// MarkInjected marks a message in the user's name if the user wrote nothing of it: if it is
+// only text, and all of it is text that the program adds.
+func MarkInjected(m *session.MessageEntry, isAdded func(text string) bool) {
+	if m == nil || m.Role != session.RoleUser || len(m.Content) == 0 {
+		return
+	}
+	for _, c := range m.Content {
+		if c.Text == nil || !isAdded(strings.TrimSpace(c.Text.Content)) {
+			return
+		}
+	}
+	m.Metadata = map[string]any{session.MetaInjected: true}
+}

@@ -123,3 +123,11 @@ func (h *head) split(line []byte) {
 		h.objects = append(h.objects, loose.Try(o.Data))
 	}
 }
+
+// First returns the first object of a file, as far as its head shows it, or nil.
+func First(f *transcript.File) loose.Value {
+	if head := Head(f, 1); len(head) > 0 {
+		return head[0]
+	}
+	return nil
+}
