@@ -3,7 +3,6 @@ package crush
 
 import (
 	"context"
-	"errors"
 	"path/filepath"
 	"strings"
 	"time"
@@ -11,7 +10,9 @@ import (
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/place"
 	"github.com/coppice-dev/coppice/transcript/internal/sqlitefile"
+	"github.com/coppice-dev/coppice/transcript/internal/walk"
 )
 
 // Format returns the format.
@@ -23,7 +24,7 @@ const databaseFile = "crush.db"
 
 // places returns the databases of the projects that Crush remembers.
 func places(env transcript.Env) []transcript.Place {
-	list := filepath.Join(env.Dir("XDG_DATA_HOME", ".local/share"), "crush", "projects.json")
+	list := filepath.Join(place.Data(env), "crush", "projects.json")
 	f, err := transcript.OpenFile(list)
 	if err != nil {
 		return nil
@@ -55,27 +56,15 @@ func detect(f *transcript.File) bool {
 }
 
 func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
-	db, err := sqlitefile.Open(ctx, f)
-	if err != nil {
-		return err
-	}
-	return errors.Join(readSessions(ctx, db, f, to), db.Close())
-}
-
-func readSessions(ctx context.Context, db *sqlitefile.DB, f *transcript.File, to transcript.Sink) error {
-	for row, err := range db.Rows(ctx, "sessions", "", "", "created_at") {
-		if err != nil {
-			return err
-		}
-		if strings.HasPrefix(row.Get("id").Text(), "title-") {
-			to.Count("session that made a title", "left out", 1)
-			continue
-		}
-		if err := readSession(ctx, db, row, projectOf(f.Path), to); err != nil {
-			return err
-		}
-	}
-	return nil
+	return sqlitefile.Read(ctx, f, func(db *sqlitefile.DB) error {
+		return walk.Each(db.Rows(ctx, "sessions", "", "", "created_at"), func(row loose.Value) error {
+			if strings.HasPrefix(row.Get("id").Text(), "title-") {
+				to.Count("session that made a title", "left out", 1)
+				return nil
+			}
+			return readSession(ctx, db, row, projectOf(f.Path), to)
+		})
+	})
 }
 
 // projectOf returns the project directory of a database, or "" if it is not where Crush puts
@@ -104,23 +93,19 @@ func readSession(ctx context.Context, db *sqlitefile.DB, row loose.Value, cwd st
 		return err
 	}
 	summary := row.Get("summary_message_id").Text()
-	for m, err := range db.Rows(ctx, "messages", "session_id", c.ID, "created_at") {
+	return walk.Each(db.Rows(ctx, "messages", "session_id", c.ID, "created_at"), func(m loose.Value) error {
+		id := m.Get("id").Text()
+		span, err := to.Keep("message "+id, m)
 		if err != nil {
 			return err
 		}
-		span, err := to.Keep("message "+m.Get("id").Text(), m)
-		if err != nil {
-			return err
+		e := entry(m, summary)
+		if e.Message != nil && len(e.Message.Content) == 0 {
+			return nil
 		}
-		for _, r := range records(m, summary) {
-			r.From = []transcript.Span{span}
-			to.Count(m.Get("role").Text()+" message", string(r.Entry.Type), 1)
-			if err := to.Add(r); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+		to.Count(m.Get("role").Text()+" message", string(e.Type), 1)
+		return to.Add(transcript.Record{ID: id, Entry: e, From: []transcript.Span{span}})
+	})
 }
 
 // facts are the numbers of a session as a whole: its total cost, and the tokens of its last

@@ -6,16 +6,14 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/session"
-	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/internal/blocks"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 	"github.com/coppice-dev/coppice/transcript/internal/sqlitefile"
 )
 
-// records turns a message's row into records: one message, or a compaction where the context
-// begins again with a summary.
-func records(row loose.Value, summary string) []transcript.Record {
-	id := row.Get("id").Text()
+// entry turns a message's row into a message, or into a compaction where the context begins
+// again with a summary.
+func entry(row loose.Value, summary string) session.Entry {
 	m := &session.MessageEntry{
 		Role:     row.Get("role").Text(),
 		Model:    row.Get("model").Text(),
@@ -24,15 +22,12 @@ func records(row loose.Value, summary string) []transcript.Record {
 	for part := range sqlitefile.JSON(row.Get("parts")).Items() {
 		add(m, part.Get("type").Text(), part.Get("data"), part)
 	}
-	at := row.Get("created_at").Time(time.UTC)
-	entry := session.Entry{Type: session.TypeMessage, Timestamp: at, Message: m}
-	if id == summary || row.Get("is_summary_message").Int() == 1 {
-		entry = session.Entry{Type: session.TypeCompaction, Timestamp: at, Compaction: &session.CompactionEntry{Summary: session.TextOf(m.Content)}}
+	e := session.Entry{Type: session.TypeMessage, Message: m}
+	if row.Get("id").Text() == summary || row.Get("is_summary_message").Int() == 1 {
+		e = session.Compaction(session.TextOf(m.Content), "", 0)
 	}
-	if entry.Message != nil && len(m.Content) == 0 {
-		return nil
-	}
-	return []transcript.Record{{ID: id, Entry: entry}}
+	e.Timestamp = row.Get("created_at").Time(time.UTC)
+	return e
 }
 
 // add adds a part to a message.

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"path/filepath"
 	"strings"
 	"time"
@@ -15,9 +14,11 @@ import (
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/internal/jsonl"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/place"
 	"github.com/coppice-dev/coppice/transcript/internal/records"
 	"github.com/coppice-dev/coppice/transcript/internal/shape"
 	"github.com/coppice-dev/coppice/transcript/internal/sqlitefile"
+	"github.com/coppice-dev/coppice/transcript/internal/walk"
 )
 
 // Format returns the format.
@@ -29,7 +30,7 @@ func resume(id string) []string { return []string{"goose", "session", "--resume"
 
 func places(env transcript.Env) []transcript.Place {
 	dirs := []string{
-		filepath.Join(env.Dir("XDG_DATA_HOME", ".local/share"), "goose", "sessions"),
+		filepath.Join(place.Data(env), "goose", "sessions"),
 		filepath.Join(env.Dir("XDG_CONFIG_HOME", ".config"), "goose", "sessions"),
 	}
 	if root := env.Getenv("GOOSE_PATH_ROOT"); filepath.IsAbs(root) {
@@ -124,18 +125,13 @@ func readExport(f *transcript.File, to transcript.Sink) error {
 // conversation returns what a header, a row or an export says about a session.
 func conversation(v loose.Value, name string) transcript.Conversation {
 	c := transcript.Conversation{
-		ID: v.Get("id").Text(), Title: cmp.Or(v.Get("name").Text(), v.Get("description").Text()), CWD: v.Get("working_dir").Text(),
-		Created: v.Get("created_at").Time(time.UTC), Extra: make(map[string]any),
+		ID: cmp.Or(v.Get("id").Text(), name), Title: cmp.Or(v.Get("name").Text(), v.Get("description").Text()), CWD: v.Get("working_dir").Text(),
+		Created: v.Get("created_at").Time(time.UTC),
+		Extra: v.Pick("session_type", "schedule_id", "accumulated_total_tokens", "accumulated_input_tokens", "accumulated_output_tokens",
+			"accumulated_cost", "project_id"),
 	}
-	if c.ID == "" {
-		c.ID = name
-	}
-	for _, fact := range []string{
-		"session_type", "schedule_id", "accumulated_total_tokens", "accumulated_input_tokens", "accumulated_output_tokens", "accumulated_cost", "project_id",
-	} {
-		if value := v.Get(fact); value.Exists() && value.Text() != "user" {
-			c.Extra[fact] = value.Any()
-		}
+	if c.Extra["session_type"] == "user" {
+		delete(c.Extra, "session_type")
 	}
 	if parent := v.Get("parent_session_id").Text(); parent != "" {
 		c.Parent, c.Relation = parent, session.RelationFork
@@ -147,23 +143,9 @@ func conversation(v loose.Value, name string) transcript.Conversation {
 }
 
 func readDatabase(ctx context.Context, f *transcript.File, to transcript.Sink) error {
-	db, err := sqlitefile.Open(ctx, f)
-	if err != nil {
-		return err
-	}
-	return errors.Join(readSessions(ctx, db, to), db.Close())
-}
-
-func readSessions(ctx context.Context, db *sqlitefile.DB, to transcript.Sink) error {
-	for row, err := range db.Rows(ctx, "sessions", "", "", "created_at") {
-		if err != nil {
-			return err
-		}
-		if err := readSession(ctx, db, row, to); err != nil {
-			return err
-		}
-	}
-	return nil
+	return sqlitefile.Read(ctx, f, func(db *sqlitefile.DB) error {
+		return walk.Each(db.Rows(ctx, "sessions", "", "", "created_at"), func(row loose.Value) error { return readSession(ctx, db, row, to) })
+	})
 }
 
 func readSession(ctx context.Context, db *sqlitefile.DB, row loose.Value, to transcript.Sink) error {
@@ -177,17 +159,11 @@ func readSession(ctx context.Context, db *sqlitefile.DB, row loose.Value, to tra
 	if err := r.ledger(ctx, db); err != nil {
 		return err
 	}
-	for m, err := range db.Rows(ctx, "messages", "session_id", r.id, "created_timestamp", "id") {
-		if err != nil {
-			return err
-		}
+	return walk.Each(db.Rows(ctx, "messages", "session_id", r.id, "created_timestamp", "id"), func(m loose.Value) error {
 		span, err := to.Keep("message "+m.Get("id").Name(), m)
-		if err == nil {
-			err = r.message(m, sqlitefile.JSON(m.Get("content_json")), sqlitefile.JSON(m.Get("metadata_json")), span)
-		}
 		if err != nil {
 			return err
 		}
-	}
-	return nil
+		return r.message(m, sqlitefile.JSON(m.Get("content_json")), sqlitefile.JSON(m.Get("metadata_json")), span)
+	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/blocks"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 	"github.com/coppice-dev/coppice/transcript/internal/sqlitefile"
+	"github.com/coppice-dev/coppice/transcript/internal/walk"
 )
 
 // reader reads the messages of one session.
@@ -39,10 +40,7 @@ func (r *reader) begin(c transcript.Conversation) error {
 
 // ledger reads what each request cost, if the database says so.
 func (r *reader) ledger(ctx context.Context, db *sqlitefile.DB) error {
-	for row, err := range db.Rows(ctx, "usage_ledger", "session_id", r.id, "created_timestamp") {
-		if err != nil {
-			return err
-		}
+	return walk.Each(db.Rows(ctx, "usage_ledger", "session_id", r.id, "created_timestamp"), func(row loose.Value) error {
 		u := session.Usage{
 			CacheRead: row.Get("cache_read_tokens").Int(), CacheWrite: row.Get("cache_write_tokens").Int(),
 			Output: row.Get("output_tokens").Int(), CostMicroUSD: session.MicroUSD(row.Get("cost").Number()),
@@ -50,8 +48,8 @@ func (r *reader) ledger(ctx context.Context, db *sqlitefile.DB) error {
 		u.Input = max(0, row.Get("input_tokens").Int()-u.CacheRead-u.CacheWrite)
 		r.usage = append(r.usage, charge{row.Get("created_timestamp").Time(time.UTC), row.Get("model").Text(), u})
 		r.to.Count("line of the ledger", "usage", 1)
-	}
-	return nil
+		return nil
+	})
 }
 
 // message adds the entries of a message: tool results are one, the rest is the user's or the
@@ -186,17 +184,15 @@ func response(b loose.Value) session.Content {
 	if value.IsObject() {
 		parts, failed = value.Get("content"), value.Get("isError").Bool()
 	}
-	var list []session.Content
-	for part := range parts.Items() {
+	list := blocks.List(parts, func(part loose.Value) session.Content {
 		switch part.Get("type").Text() {
 		case "text":
-			list = append(list, session.Text(part.Get("text").Text()))
+			return session.Text(part.Get("text").Text())
 		case "image":
-			list = append(list, session.Image(part.Get("mimeType").Text(), part.Get("data").Text()))
-		default:
-			list = append(list, blocks.Unknown(part))
+			return session.Image(part.Get("mimeType").Text(), part.Get("data").Text())
 		}
-	}
+		return blocks.Unknown(part)
+	})
 	c := session.ToolResult(id, session.TextOf(list), failed)
 	if slices.ContainsFunc(list, func(c session.Content) bool { return c.Text == nil }) {
 		c.ToolResult.Parts = list

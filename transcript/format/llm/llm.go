@@ -4,13 +4,14 @@ package llm
 
 import (
 	"context"
-	"errors"
 	"path/filepath"
 	"time"
 
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/place"
 	"github.com/coppice-dev/coppice/transcript/internal/sqlitefile"
+	"github.com/coppice-dev/coppice/transcript/internal/walk"
 )
 
 // Format returns the format.
@@ -19,13 +20,7 @@ func Format() *transcript.Format {
 }
 
 func places(env transcript.Env) []transcript.Place {
-	dir := filepath.Join(env.Dir("XDG_CONFIG_HOME", ".config"), "io.datasette.llm")
-	switch env.GOOS {
-	case "darwin":
-		dir = filepath.Join(env.Home, "Library", "Application Support", "io.datasette.llm")
-	case "windows":
-		dir = filepath.Join(env.Dir("APPDATA", "AppData/Roaming"), "io.datasette.llm")
-	}
+	dir := filepath.Join(place.Config(env), "io.datasette.llm")
 	if own := env.Getenv("LLM_USER_PATH"); filepath.IsAbs(own) {
 		dir = own
 	}
@@ -41,49 +36,29 @@ func detect(f *transcript.File) bool {
 }
 
 func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
-	db, err := sqlitefile.Open(ctx, f)
-	if err != nil {
-		return err
-	}
-	return errors.Join(readLog(ctx, db, f.Path, to), db.Close())
+	return sqlitefile.Read(ctx, f, func(db *sqlitefile.DB) error { return readLog(ctx, db, f.Path, to) })
 }
 
 func readLog(ctx context.Context, db *sqlitefile.DB, path string, to transcript.Sink) error {
 	if err := keepNewer(ctx, db, path, to); err != nil {
 		return err
 	}
-	for row, err := range db.Rows(ctx, "conversations", "", "", "id") {
-		if err != nil {
-			return err
-		}
+	err := walk.Each(db.Rows(ctx, "conversations", "", "", "id"), func(row loose.Value) error {
 		r := reader{db: db, to: to, conversation: row}
-		for response, err := range db.Rows(ctx, "responses", "conversation_id", row.Get("id").Text(), "datetime_utc", "id") {
-			if err == nil {
-				err = r.response(ctx, response)
-			}
-			if err != nil {
-				return err
-			}
-		}
+		responses := db.Rows(ctx, "responses", "conversation_id", row.Get("id").Text(), "datetime_utc", "id")
+		return walk.Each(responses, func(response loose.Value) error { return r.response(ctx, response) })
+	})
+	if err != nil {
+		return err
 	}
-	return readAlone(ctx, db, to)
-}
-
-// readAlone reads the responses without a conversation: each becomes one.
-func readAlone(ctx context.Context, db *sqlitefile.DB, to transcript.Sink) error {
-	for response, err := range db.Rows(ctx, "responses", "", "", "id") {
-		if err != nil {
-			return err
-		}
+	// A response without a conversation becomes one.
+	return walk.Each(db.Rows(ctx, "responses", "", "", "id"), func(response loose.Value) error {
 		if response.Get("conversation_id").Text() != "" {
-			continue
+			return nil
 		}
 		r := reader{db: db, to: to, conversation: response}
-		if err := r.response(ctx, response); err != nil {
-			return err
-		}
-	}
-	return nil
+		return r.response(ctx, response)
+	})
 }
 
 // keepNewer keeps the rows of the newer store as they are.
@@ -95,14 +70,13 @@ func keepNewer(ctx context.Context, db *sqlitefile.DB, path string, to transcrip
 		return err
 	}
 	for _, table := range append(newer, "messages", "parts") {
-		for row, err := range db.Rows(ctx, table, "", "") {
-			if err == nil {
-				_, err = to.Keep(table, row)
-			}
-			if err != nil {
-				return err
-			}
+		err := walk.Each(db.Rows(ctx, table, "", ""), func(row loose.Value) error {
 			to.Count("row of "+table, transcript.OnlyKept, 1)
+			_, err := to.Keep(table, row)
+			return err
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/blocks"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 	"github.com/coppice-dev/coppice/transcript/internal/sqlitefile"
+	"github.com/coppice-dev/coppice/transcript/internal/walk"
 )
 
 // reader reads the responses of one conversation.
@@ -72,13 +73,11 @@ func (r *reader) response(ctx context.Context, row loose.Value) error {
 
 func (r *reader) rows(ctx context.Context, table, response string) ([]loose.Value, error) {
 	var list []loose.Value
-	for row, err := range r.db.Rows(ctx, table, "response_id", response, "id") {
-		if err != nil {
-			return nil, err
-		}
+	err := walk.Each(r.db.Rows(ctx, table, "response_id", response, "id"), func(row loose.Value) error {
 		list = append(list, row)
-	}
-	return list, nil
+		return nil
+	})
+	return list, err
 }
 
 func whole(row loose.Value, more ...[]loose.Value) []byte {
@@ -126,16 +125,14 @@ func answers(results []loose.Value) []session.Content {
 // asked returns a prompt with its attachments.
 func (r *reader) asked(ctx context.Context, row loose.Value, id string) ([]session.Content, error) {
 	var list []session.Content
-	for link, err := range r.db.Rows(ctx, "prompt_attachments", "response_id", id, "order") {
-		if err != nil {
-			return nil, err
-		}
-		for a, err := range r.db.Rows(ctx, "attachments", "id", link.Get("attachment_id").Text()) {
-			if err != nil {
-				return nil, err
-			}
+	err := walk.Each(r.db.Rows(ctx, "prompt_attachments", "response_id", id, "order"), func(link loose.Value) error {
+		return walk.Each(r.db.Rows(ctx, "attachments", "id", link.Get("attachment_id").Text()), func(a loose.Value) error {
 			list = append(list, attachment(a))
-		}
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, err
 	}
 	return append(list, blocks.Text(row.Get("prompt").Text())...), nil
 }

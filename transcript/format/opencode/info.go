@@ -6,6 +6,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/records"
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
 	"github.com/coppice-dev/coppice/transcript/internal/sqlitefile"
 )
@@ -51,15 +52,8 @@ func withID(v loose.Value, id string) loose.Value {
 func conversation(info loose.Value) transcript.Conversation {
 	c := transcript.Conversation{
 		ID: info.Get("id").Text(), Title: info.Get("title").Text(), CWD: info.Get("directory").Text(),
-		Created: info.Get("time", "created").Time(time.UTC), Extra: make(map[string]any),
+		Created: info.Get("time", "created").Time(time.UTC), Extra: info.Pick("slug", "version", "share", "agent"),
 	}
-	if parent := info.Get("parentID").Text(); parent != "" {
-		c.Parent, c.Relation = parent, session.RelationSubagent
-	}
-	for _, fact := range []string{"slug", "version", "share", "agent"} {
-		if v := info.Get(fact); v.Exists() {
-			c.Extra[fact] = v.Any()
-		}
-	}
+	records.ChildOf(&c, info.Get("parentID").Text(), session.RelationSubagent)
 	return c
 }

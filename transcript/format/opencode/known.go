@@ -2,12 +2,14 @@ package opencode
 
 import (
 	"context"
-	"errors"
 	"io/fs"
 	"path/filepath"
 
 	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/place"
 	"github.com/coppice-dev/coppice/transcript/internal/sqlitefile"
+	"github.com/coppice-dev/coppice/transcript/internal/walk"
 )
 
 // known are the ids of opencode's parts, by message and then by a key that distinguishes the
@@ -31,10 +33,10 @@ func database(env transcript.Env) string {
 			return db
 		}
 	}
-	return filepath.Join(env.Dir("XDG_DATA_HOME", ".local/share"), "opencode", "opencode.db")
+	return filepath.Join(place.Data(env), "opencode", "opencode.db")
 }
 
-func readKnown(ctx context.Context, path, id string) (found known, err error) {
+func readKnown(ctx context.Context, path, id string) (known, error) {
 	f, err := transcript.OpenFile(path)
 	if err != nil {
 		return nil, err
@@ -42,25 +44,19 @@ func readKnown(ctx context.Context, path, id string) (found known, err error) {
 	if !sqlitefile.Is(f) {
 		return nil, fs.ErrInvalid
 	}
-	db, err := sqlitefile.Open(ctx, f)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	found = make(known)
-	for row, err := range db.Rows(ctx, "part", "session_id", id, "id") {
-		if err != nil {
-			return nil, err
-		}
-		message := row.Get("message_id").Text()
-		if found[message] == nil {
-			found[message] = make(map[string][]string)
-		}
-		data := sqlitefile.JSON(row.Get("data"))
-		key := data.Get("type").Text() + data.Get("callID").Text()
-		found[message][key] = append(found[message][key], row.Get("id").Text())
-	}
-	return found, nil
+	found := make(known)
+	return found, sqlitefile.Read(ctx, f, func(db *sqlitefile.DB) error {
+		return walk.Each(db.Rows(ctx, "part", "session_id", id, "id"), func(row loose.Value) error {
+			message := row.Get("message_id").Text()
+			if found[message] == nil {
+				found[message] = make(map[string][]string)
+			}
+			data := sqlitefile.JSON(row.Get("data"))
+			key := data.Get("type").Text() + data.Get("callID").Text()
+			found[message][key] = append(found[message][key], row.Get("id").Text())
+			return nil
+		})
+	})
 }
 
 // take returns and removes the id of the next part with a key, or "".

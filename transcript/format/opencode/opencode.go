@@ -9,16 +9,17 @@ package opencode
 import (
 	"bytes"
 	"context"
-	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/place"
+	"github.com/coppice-dev/coppice/transcript/internal/records"
 	"github.com/coppice-dev/coppice/transcript/internal/shape"
 	"github.com/coppice-dev/coppice/transcript/internal/sqlitefile"
+	"github.com/coppice-dev/coppice/transcript/internal/walk"
 )
 
 // Format returns the format.
@@ -29,7 +30,7 @@ func Format() *transcript.Format {
 func resume(id string) []string { return []string{"opencode", "--session", id} }
 
 func places(env transcript.Env) []transcript.Place {
-	dir := filepath.Join(env.Dir("XDG_DATA_HOME", ".local/share"), "opencode")
+	dir := filepath.Join(place.Data(env), "opencode")
 	found := []transcript.Place{
 		{Dir: dir, Match: func(p string) bool {
 			return !strings.Contains(p, "/") && strings.HasPrefix(p, "opencode") && strings.HasSuffix(p, ".db")
@@ -80,58 +81,35 @@ func isSession(f *transcript.File, head []byte) bool {
 
 func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
 	if sqlitefile.Is(f) {
-		db, err := sqlitefile.Open(ctx, f)
-		if err != nil {
-			return err
-		}
-		return errors.Join(readDatabase(ctx, db, to), db.Close())
+		return sqlitefile.Read(ctx, f, func(db *sqlitefile.DB) error {
+			return walk.Each(db.Rows(ctx, "session", "", "", "time_created"), func(row loose.Value) error { return readSession(ctx, db, row, to) })
+		})
 	}
-	data, err := f.ReadAll()
+	v, err := records.Whole(f)
 	if err != nil {
 		return err
 	}
-	v, err := loose.Parse(data)
-	if err != nil {
-		return &session.Error{Op: "read", Path: f.Path, Kind: session.ErrCorrupt, Err: err}
-	}
-	span := transcript.Span{Len: int64(len(data))}
 	switch {
 	case v.Get("info").IsObject():
-		return readExport(v, span, to)
-	case isPiece(f, data):
+		return readExport(v, to)
+	case isPiece(f, v.Value):
 		to.Count("piece of a session", "left to the session's own file", 1)
 		return nil
 	}
-	return readTree(f, v, to)
+	return readTree(f, v.Value, to)
 }
 
-func readExport(v loose.Value, span transcript.Span, to transcript.Sink) error {
+func readExport(v records.Record, to transcript.Sink) error {
 	r := reader{to: to, info: v.Get("info")}
 	if err := r.begin(); err != nil {
 		return err
 	}
 	for m := range v.Get("messages").Items() {
-		var parts []loose.Value
-		for part := range m.Get("parts").Items() {
-			parts = append(parts, part)
-		}
-		if err := r.message(m.Get("info"), parts, span); err != nil {
+		if err := r.message(m.Get("info"), slices.Collect(m.Get("parts").Items()), v.Span); err != nil {
 			return err
 		}
 	}
 	return r.end()
-}
-
-func readDatabase(ctx context.Context, db *sqlitefile.DB, to transcript.Sink) error {
-	for row, err := range db.Rows(ctx, "session", "", "", "time_created") {
-		if err != nil {
-			return err
-		}
-		if err := readSession(ctx, db, row, to); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func readSession(ctx context.Context, db *sqlitefile.DB, row loose.Value, to transcript.Sink) error {
@@ -143,27 +121,26 @@ func readSession(ctx context.Context, db *sqlitefile.DB, row loose.Value, to tra
 	if _, err := to.Keep("session "+id, row); err != nil {
 		return err
 	}
-	for m, err := range db.Rows(ctx, "message", "session_id", id, "time_created", "id") {
-		if err != nil {
-			return err
-		}
+	err := walk.Each(db.Rows(ctx, "message", "session_id", id, "time_created", "id"), func(m loose.Value) error {
 		r.rows++
-		raw := []loose.Value{m}
+		raw := [][]byte{m}
 		var parts []loose.Value
-		for part, err := range db.Rows(ctx, "part", "message_id", m.Get("id").Text(), "id") {
-			if err != nil {
-				return err
-			}
+		err := walk.Each(db.Rows(ctx, "part", "message_id", m.Get("id").Text(), "id"), func(part loose.Value) error {
 			raw = append(raw, part)
 			parts = append(parts, withID(sqlitefile.JSON(part.Get("data")), part.Get("id").Text()))
-		}
-		span, err := to.Keep("message "+m.Get("id").Text(), bytes.Join(byteSlices(raw), []byte("\n")))
-		if err == nil {
-			err = r.message(withID(sqlitefile.JSON(m.Get("data")), m.Get("id").Text()), parts, span)
-		}
+			return nil
+		})
 		if err != nil {
 			return err
 		}
+		span, err := to.Keep("message "+m.Get("id").Text(), bytes.Join(raw, []byte("\n")))
+		if err != nil {
+			return err
+		}
+		return r.message(withID(sqlitefile.JSON(m.Get("data")), m.Get("id").Text()), parts, span)
+	})
+	if err != nil {
+		return err
 	}
 	if err := r.newer(ctx, db); err != nil {
 		return err
@@ -177,22 +154,9 @@ func (r *reader) newer(ctx context.Context, db *sqlitefile.DB) error {
 	if r.rows > 0 {
 		return nil
 	}
-	for row, err := range db.Rows(ctx, "session_message", "session_id", r.conv.ID, "seq") {
-		if err != nil {
-			return err
-		}
-		if _, err := r.to.Keep("session_message "+row.Get("id").Text(), row); err != nil {
-			return err
-		}
+	return walk.Each(db.Rows(ctx, "session_message", "session_id", r.conv.ID, "seq"), func(row loose.Value) error {
 		r.to.Count("row of session_message", transcript.OnlyKept, 1)
-	}
-	return nil
-}
-
-func byteSlices(values []loose.Value) [][]byte {
-	var all [][]byte
-	for _, v := range values {
-		all = append(all, v)
-	}
-	return all
+		_, err := r.to.Keep("session_message "+row.Get("id").Text(), row)
+		return err
+	})
 }

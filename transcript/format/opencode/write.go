@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/place"
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
 )
 
@@ -32,7 +33,7 @@ func write(ctx context.Context, s *transcript.Script, env transcript.Env) (*tran
 	var doc residue.Object
 	doc.Set("info", w.info())
 	doc.Set("messages", residue.List(w.list))
-	base := filepath.Join(env.Dir("XDG_DATA_HOME", ".local/share"), "opencode", "coppice")
+	base := filepath.Join(place.Data(env), "opencode", "coppice")
 	path := w.id + ".json"
 	return &transcript.Output{
 		Files:  []transcript.OutputFile{{Path: path, Data: append(doc.Indented(), '\n')}},

@@ -81,18 +81,12 @@ func (t *thread) user(v loose.Value) error {
 		return err
 	}
 	t.turn = v.Get("id").Text()
-	m := &session.MessageEntry{Role: session.RoleUser}
-	for part := range v.Get("content").Items() {
-		m.Content = append(m.Content, content(part))
-	}
-	return t.to.Add(t.record(m))
+	return t.to.Add(t.record(&session.MessageEntry{Role: session.RoleUser, Content: blocks.List(v.Get("content"), content)}))
 }
 
 func (t *thread) agent(v loose.Value) error {
 	m := t.answer()
-	for part := range v.Get("content").Items() {
-		m.Content = append(m.Content, content(part))
-	}
+	m.Content = blocks.List(v.Get("content"), content)
 	var results []session.Content
 	for _, r := range v.Get("tool_results").Members() {
 		results = append(results, result(r))
@@ -169,34 +163,24 @@ func (t *thread) old(v loose.Value) error {
 	if m.Role == session.RoleAssistant {
 		m = t.answer()
 	}
-	for part := range v.Get("segments").Items() {
+	m.Content = blocks.List(v.Get("segments"), func(part loose.Value) session.Content {
 		if part.Get("type").Text() == "thinking" {
-			m.Content = append(m.Content, session.Thinking(part.Get("text").Text(), part.Get("signature").Text()))
-			continue
+			return session.Thinking(part.Get("text").Text(), part.Get("signature").Text())
 		}
-		m.Content = append(m.Content, session.Text(part.Get("text").Text()))
-	}
+		return session.Text(part.Get("text").Text())
+	})
 	m.Content = append(m.Content, blocks.Text(v.Get("text").Text())...)
-	for call := range v.Get("tool_uses").Items() {
-		m.Content = append(m.Content, session.ToolUseJSON(call.Get("id").Text(), call.Get("name").Text(), call.Get("input").Raw()))
-	}
-	var results []session.Content
-	for r := range v.Get("tool_results").Items() {
-		results = append(results, result(r))
-	}
+	m.Content = append(m.Content, blocks.Calls(v.Get("tool_uses"), "id", "input")...)
+	results := blocks.List(v.Get("tool_results"), result)
 	if m.Role == session.RoleAssistant {
 		return t.answered(m, results)
 	}
-	if err := t.flush(); err != nil {
+	err := t.flush()
+	if err == nil && len(results) > 0 {
+		err = t.to.Add(t.record(&session.MessageEntry{Role: session.RoleTool, Content: results}))
+	}
+	if err != nil || len(m.Content) == 0 {
 		return err
-	}
-	if len(results) > 0 {
-		if err := t.to.Add(t.record(&session.MessageEntry{Role: session.RoleTool, Content: results})); err != nil {
-			return err
-		}
-	}
-	if len(m.Content) == 0 {
-		return nil
 	}
 	return t.to.Add(t.record(m))
 }

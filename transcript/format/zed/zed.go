@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -16,7 +15,9 @@ import (
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/records"
 	"github.com/coppice-dev/coppice/transcript/internal/sqlitefile"
+	"github.com/coppice-dev/coppice/transcript/internal/walk"
 )
 
 const name = "zed"
@@ -42,29 +43,16 @@ func places(env transcript.Env) []transcript.Place {
 }
 
 func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
-	db, err := sqlitefile.Open(ctx, f)
-	if err != nil {
-		return err
-	}
-	return errors.Join(readThreads(ctx, db, to), db.Close())
-}
-
-func readThreads(ctx context.Context, db *sqlitefile.DB, to transcript.Sink) error {
-	for row, err := range db.Rows(ctx, "threads", "", "", "updated_at") {
-		if err != nil {
-			return err
-		}
-		id := row.Get("id").Text()
-		doc, err := document(row)
-		if err != nil {
-			to.Problem(transcript.Problem{Reason: fmt.Sprintf("thread %s: %v", id, err)})
-			continue
-		}
-		if err := readThread(row, doc, to); err != nil {
-			return err
-		}
-	}
-	return nil
+	return sqlitefile.Read(ctx, f, func(db *sqlitefile.DB) error {
+		return walk.Each(db.Rows(ctx, "threads", "", "", "updated_at"), func(row loose.Value) error {
+			doc, err := document(row)
+			if err != nil {
+				to.Problem(transcript.Problem{Reason: fmt.Sprintf("thread %s: %v", row.Get("id").Text(), err)})
+				return nil
+			}
+			return readThread(row, doc, to)
+		})
+	})
 }
 
 // maxThread is the maximum size of a thread after unpacking.
@@ -93,18 +81,15 @@ func document(row loose.Value) (loose.Value, error) {
 }
 
 func readThread(row, doc loose.Value, to transcript.Sink) error {
-	c := transcript.Conversation{ID: row.Get("id").Text(), Title: cmp.Or(doc.Get("title").Text(), row.Get("summary").Text())}
-	if c.ID == "" {
-		c.ID = transcript.HashID(name, string(doc))
+	c := transcript.Conversation{
+		ID:    cmp.Or(row.Get("id").Text(), transcript.HashID(name, string(doc))),
+		Title: cmp.Or(doc.Get("title").Text(), row.Get("summary").Text()),
+		CWD:   doc.Get("initial_project_snapshot", "worktree_snapshots").First().Get("worktree_path").Text(),
 	}
-	c.CWD = doc.Get("initial_project_snapshot", "worktree_snapshots").First().Get("worktree_path").Text()
-	if parent := row.Get("parent_id").Text(); parent != "" {
-		c.Parent, c.Relation = parent, session.RelationSubagent
-	} else if parent := doc.Get("subagent_context", "parent_thread_id").Text(); parent != "" {
-		c.Parent, c.Relation = parent, session.RelationSubagent
-	}
-	if total := doc.Get("cumulative_token_usage"); total.IsObject() {
-		c.Extra = map[string]any{"cumulative_token_usage": total.Any()}
+	parent := cmp.Or(row.Get("parent_id").Text(), doc.Get("subagent_context", "parent_thread_id").Text())
+	records.ChildOf(&c, parent, session.RelationSubagent)
+	if doc.Get("cumulative_token_usage").IsObject() {
+		c.Extra = doc.Pick("cumulative_token_usage")
 	}
 	if err := to.Begin(c); err != nil {
 		return err

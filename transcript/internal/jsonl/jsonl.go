@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/walk"
 )
 
 // Object is a JSON object of a file. It shares no memory with the file.
@@ -45,15 +46,7 @@ func Objects(ctx context.Context, f *transcript.File, to transcript.Sink) iter.S
 // Each calls a function with each of a file's objects, as Objects yields them, until
 // it returns an error, which Each returns too.
 func Each(ctx context.Context, f *transcript.File, to transcript.Sink, do func(Object) error) error {
-	for o, err := range Objects(ctx, f, to) {
-		if err != nil {
-			return err
-		}
-		if err := do(o); err != nil {
-			return err
-		}
-	}
-	return nil
+	return walk.Each(Objects(ctx, f, to), do)
 }
 
 // Parse returns a line's objects, and what is wrong with the rest of it, as Objects yields

@@ -204,6 +204,21 @@ func (v Value) Map() map[string]any {
 	return m
 }
 
+// Pick returns some members of an object, those that exist, as Any does. It is nil if there are
+// none.
+func (v Value) Pick(names ...string) map[string]any {
+	var found map[string]any
+	for _, name := range names {
+		if member := v.member(name); member.Exists() {
+			if found == nil {
+				found = make(map[string]any)
+			}
+			found[name] = member.Any()
+		}
+	}
+	return found
+}
+
 // Raw returns a copy of the value's text.
 func (v Value) Raw() json.RawMessage { return slices.Clone(json.RawMessage(v)) }
 

@@ -95,6 +95,15 @@ func Open(ctx context.Context, f *transcript.File) (*DB, error) {
 	return d, nil
 }
 
+// Read opens a database for a function that reads it, and closes it after that.
+func Read(ctx context.Context, f *transcript.File, read func(*DB) error) error {
+	db, err := Open(ctx, f)
+	if err != nil {
+		return err
+	}
+	return errors.Join(read(db), db.Close())
+}
+
 // inPlace says how to read a database where it is, and whether that leaves everything beside
 // it as it is. SQLite creates the -wal and -shm files of a database in WAL mode if they are
 // missing, even for a reader. While a program has the database open, they exist. If the -wal
