@@ -7,13 +7,14 @@ package chatgpt
 
 import (
 	"context"
-	"errors"
 	"path"
 	"strings"
 
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/records"
 	"github.com/coppice-dev/coppice/transcript/internal/shape"
+	"github.com/coppice-dev/coppice/transcript/internal/walk"
 )
 
 // Format returns the format.
@@ -22,23 +23,10 @@ func Format() *transcript.Format {
 }
 
 func detect(f *transcript.File) bool {
-	if !f.IsZip() {
+	return records.Holds(f, isConversations, func(f *transcript.File) bool {
 		head := f.HeadText()
 		return shape.OfFile(f).Has("mapping", "[].mapping") && (strings.Contains(head, `"current_node"`) || strings.Contains(head, `"children"`) && strings.Contains(head, `"message"`))
-	}
-	archive, err := f.Zip()
-	if err != nil {
-		return false
-	}
-	defer archive.Close()
-	for _, name := range archive.Names() {
-		if !isConversations(name) {
-			continue
-		}
-		member, err := archive.File(name)
-		return err == nil && detect(member)
-	}
-	return false
+	})
 }
 
 // isConversations recognises the files of an archive that hold conversations:
@@ -49,46 +37,17 @@ func isConversations(name string) bool {
 }
 
 func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
-	if !f.IsZip() {
-		return readConversations(ctx, f, nil, to)
-	}
-	archive, err := f.Zip()
-	if err != nil {
-		return err
-	}
-	return errors.Join(readArchive(ctx, archive, to), archive.Close())
-}
-
-func readArchive(ctx context.Context, archive *transcript.Archive, to transcript.Sink) error {
-	for _, name := range archive.Names() {
-		if !isConversations(name) {
-			continue
+	return records.EachMember(f, func(m records.Member) error {
+		if m.Archive != nil && !isConversations(m.Name) {
+			return nil
 		}
-		member, err := archive.File(name)
-		if err == nil {
-			err = readConversations(ctx, member, archive, to)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func readConversations(ctx context.Context, f *transcript.File, assets *transcript.Archive, to transcript.Sink) error {
-	for doc, err := range f.Documents(ctx) {
-		if err != nil {
-			return err
-		}
-		v := loose.Value(doc.Data)
-		if !v.Get("mapping").IsObject() {
-			to.Problem(transcript.Problem{Pos: doc.Pos, Reason: "not a conversation: it has no mapping"})
-			continue
-		}
-		t := tree{value: v, assets: assets, to: to}
-		if err := t.read(); err != nil {
-			return err
-		}
-	}
-	return nil
+		return walk.Each(m.Documents(ctx), func(doc transcript.Document) error {
+			t := tree{value: loose.Value(doc.Data), assets: m.Archive, to: to}
+			if !t.value.Get("mapping").IsObject() {
+				to.Problem(transcript.Problem{Pos: doc.Pos, Reason: "not a conversation: it has no mapping"})
+				return nil
+			}
+			return t.read()
+		})
+	})
 }

@@ -3,6 +3,7 @@ package chatgpt
 import (
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"path"
 	"strings"
@@ -80,17 +81,16 @@ func stopReason(m loose.Value) string {
 
 // notes are the facts of a message that no field holds.
 func notes(m loose.Value) map[string]any {
-	found := make(map[string]any)
-	for _, name := range []string{"attachments", "finished_duration_sec", "citations", "aggregate_result"} {
-		if v := m.Get("metadata", name); v.Exists() && (!v.IsArray() || v.First() != nil) {
-			found[name] = v.Any()
-		}
-	}
+	found := m.Get("metadata").Pick("attachments", "finished_duration_sec", "citations", "aggregate_result")
+	maps.DeleteFunc(found, func(_ string, v any) bool {
+		list, ok := v.([]any)
+		return ok && len(list) == 0
+	})
 	if channel := m.Get("channel").Text(); channel != "" {
+		if found == nil {
+			found = make(map[string]any)
+		}
 		found["channel"] = channel
-	}
-	if len(found) == 0 {
-		return nil
 	}
 	return found
 }

@@ -2,6 +2,7 @@ package chatgpt
 
 import (
 	"cmp"
+	"strings"
 	"time"
 
 	"github.com/coppice-dev/coppice/session"
@@ -51,7 +52,7 @@ func (t *tree) read() error {
 		ID:      id,
 		Title:   t.value.Get("title").Text(),
 		Created: t.value.Get("create_time").Time(time.UTC),
-		Extra:   t.facts(),
+		Extra:   t.value.Pick("default_model_slug", "gizmo_id", "gizmo_type", "is_archived", "is_starred", "conversation_template_id"),
 	}
 	if err := t.to.Begin(c); err != nil {
 		return err
@@ -66,17 +67,6 @@ func (t *tree) read() error {
 	}
 	c.Leaf = t.leaf()
 	return t.to.Begin(c)
-}
-
-// facts are the members that describe the conversation as a whole.
-func (t *tree) facts() map[string]any {
-	facts := make(map[string]any)
-	for _, name := range []string{"default_model_slug", "gizmo_id", "gizmo_type", "is_archived", "is_starred", "conversation_template_id"} {
-		if v := t.value.Get(name); v.Exists() {
-			facts[name] = v.Any()
-		}
-	}
-	return facts
 }
 
 func (t *tree) index() {
@@ -217,14 +207,7 @@ func (t *tree) callFor(n *node, tool string) string {
 // sameTool compares the name by which a tool was called with the one by which it
 // answers: "browser" and "browser.search" are one.
 func sameTool(called, answers string) bool {
-	return called == answers || root(called) == root(answers)
-}
-
-func root(tool string) string {
-	for i := range len(tool) {
-		if tool[i] == '.' {
-			return tool[:i]
-		}
-	}
-	return tool
+	called, _, _ = strings.Cut(called, ".")
+	answers, _, _ = strings.Cut(answers, ".")
+	return called == answers
 }

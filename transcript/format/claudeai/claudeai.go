@@ -4,13 +4,14 @@ package claudeai
 
 import (
 	"context"
-	"errors"
 	"path"
 	"time"
 
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/records"
 	"github.com/coppice-dev/coppice/transcript/internal/shape"
+	"github.com/coppice-dev/coppice/transcript/internal/walk"
 )
 
 // Format returns the format.
@@ -18,69 +19,29 @@ func Format() *transcript.Format {
 	return &transcript.Format{Name: "claude-ai", Title: "Claude.ai export", Detect: detect, Read: read}
 }
 
-const conversations = "conversations.json"
+func isConversations(name string) bool { return path.Base(name) == "conversations.json" }
 
 func detect(f *transcript.File) bool {
-	if !f.IsZip() {
+	return records.Holds(f, isConversations, func(f *transcript.File) bool {
 		return shape.OfFile(f).Has("chat_messages", "[].chat_messages")
-	}
-	archive, err := f.Zip()
-	if err != nil {
-		return false
-	}
-	defer archive.Close()
-	for _, name := range archive.Names() {
-		if path.Base(name) == conversations {
-			member, err := archive.File(name)
-			return err == nil && detect(member)
-		}
-	}
-	return false
+	})
 }
 
 func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
-	if !f.IsZip() {
-		return readConversations(ctx, f, to)
-	}
-	archive, err := f.Zip()
-	if err != nil {
-		return err
-	}
-	return errors.Join(readArchive(ctx, archive, to), archive.Close())
-}
-
-func readArchive(ctx context.Context, archive *transcript.Archive, to transcript.Sink) error {
-	for _, name := range archive.Names() {
-		if path.Base(name) != conversations {
-			to.Count("file "+path.Base(name), "left out", 1)
-			continue
+	return records.EachMember(f, func(m records.Member) error {
+		if m.Archive != nil && !isConversations(m.Name) {
+			to.Count("file "+path.Base(m.Name), "left out", 1)
+			return nil
 		}
-		member, err := archive.File(name)
-		if err == nil {
-			err = readConversations(ctx, member, to)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func readConversations(ctx context.Context, f *transcript.File, to transcript.Sink) error {
-	for doc, err := range f.Documents(ctx) {
-		if err != nil {
-			return err
-		}
-		v := loose.Value(doc.Data)
-		if !v.Get("chat_messages").IsArray() || v.Get("uuid").Text() == "" {
-			to.Problem(transcript.Problem{Pos: doc.Pos, Reason: "not a conversation: it has no uuid or no chat_messages"})
-			continue
-		}
-		if err := readConversation(v, to); err != nil {
-			return err
-		}
-	}
-	return nil
+		return walk.Each(m.Documents(ctx), func(doc transcript.Document) error {
+			v := loose.Value(doc.Data)
+			if !v.Get("chat_messages").IsArray() || v.Get("uuid").Text() == "" {
+				to.Problem(transcript.Problem{Pos: doc.Pos, Reason: "not a conversation: it has no uuid or no chat_messages"})
+				return nil
+			}
+			return readConversation(v, to)
+		})
+	})
 }
 
 func readConversation(v loose.Value, to transcript.Sink) error {
@@ -89,8 +50,8 @@ func readConversation(v loose.Value, to transcript.Sink) error {
 		Title:   v.Get("name").Text(),
 		Created: v.Get("created_at").Time(time.UTC),
 	}
-	if summary := v.Get("summary").Text(); summary != "" {
-		c.Extra = map[string]any{"summary": summary}
+	if v.Get("summary").Text() != "" {
+		c.Extra = v.Pick("summary")
 	}
 	if project := v.Get("project", "uuid").Text(); project != "" {
 		c.Tags = append(c.Tags, "project:"+project)

@@ -17,7 +17,10 @@ import (
 	"github.com/coppice-dev/coppice/provider/anthropic"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/blocks"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/place"
+	"github.com/coppice-dev/coppice/transcript/internal/records"
 )
 
 const name = "cline"
@@ -41,20 +44,14 @@ var extensions = []string{"saoudrizwan.claude-dev", "rooveterinaryinc.roo-cline"
 var editors = []string{"Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf"}
 
 func places(env transcript.Env) []transcript.Place {
-	config := env.Dir("XDG_CONFIG_HOME", ".config")
-	switch env.GOOS {
-	case "darwin":
-		config = filepath.Join(env.Home, "Library", "Application Support")
-	case "windows":
-		config = env.Dir("APPDATA", "AppData/Roaming")
-	}
-	isHistory := func(file string) bool { return path.Base(file) == historyFile }
-	list := []transcript.Place{{Dir: filepath.Join(env.Home, ".cline", "data", "tasks"), Match: isHistory}}
-	list = append(list, transcript.Place{Dir: sessionDir(env), Match: func(file string) bool { return strings.HasSuffix(file, sessionEnding) }})
+	list := slices.Concat(
+		place.In(filepath.Join(env.Home, ".cline", "data", "tasks"), historyFile),
+		place.In(sessionDir(env), "*"+sessionEnding),
+	)
 	for _, editor := range editors {
 		for _, extension := range extensions {
-			dir := filepath.Join(config, editor, "User", "globalStorage", extension, "tasks")
-			list = append(list, transcript.Place{Dir: dir, Match: isHistory})
+			dir := filepath.Join(place.Config(env), editor, "User", "globalStorage", extension, "tasks")
+			list = append(list, place.In(dir, historyFile)...)
 		}
 	}
 	return list
@@ -64,19 +61,15 @@ func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
 	if isSession(f) {
 		return readSession(ctx, f, to)
 	}
-	data, err := f.ReadAll()
+	list, err := records.Whole(f)
 	if err != nil {
 		return err
 	}
-	list, err := loose.Parse(data)
-	if err == nil && !list.IsArray() {
-		return &session.Error{Op: "read", Path: f.Path, Kind: session.ErrInvalid, Err: errNotList}
+	if !list.IsArray() {
+		return records.Refuse(f, errNotList)
 	}
-	if err != nil {
-		return &session.Error{Op: "read", Path: f.Path, Kind: session.ErrInvalid, Err: err}
-	}
-	r := &reader{to: to, from: []transcript.Span{{Len: int64(len(data))}}}
-	if err := r.begin(f, list); err != nil {
+	r := &reader{to: to, from: []transcript.Span{list.Span}}
+	if err := r.begin(f, list.Value); err != nil {
 		return err
 	}
 	for v := range list.Items() {
@@ -205,7 +198,7 @@ func (r *reader) message(v loose.Value) error {
 			r.answered(e.Message, &at)
 		}
 		e.Message.Extra = withoutResidue(e.Message.Extra)
-		markInjected(e.Message)
+		blocks.MarkInjected(e.Message, isInjected)
 		e.Timestamp = at
 		if err := r.to.Add(transcript.Record{Entry: e, From: r.from}); err != nil {
 			return err
@@ -231,19 +224,6 @@ func (r *reader) answered(m *session.MessageEntry, at *time.Time) {
 	}
 	if m.Usage != nil {
 		m.ResponseID = r.task + ":" + next.time.Format(time.RFC3339Nano)
-	}
-}
-
-// markInjected marks messages that contain nothing the user wrote.
-func markInjected(m *session.MessageEntry) {
-	if m.Role != session.RoleUser || len(m.Content) == 0 {
-		return
-	}
-	human := slices.ContainsFunc(m.Content, func(c session.Content) bool {
-		return c.Text == nil || !isInjected(strings.TrimSpace(c.Text.Content))
-	})
-	if !human {
-		m.Metadata = map[string]any{session.MetaInjected: true}
 	}
 }
 

@@ -2,6 +2,7 @@ package cline
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"path/filepath"
@@ -13,7 +14,9 @@ import (
 	"github.com/coppice-dev/coppice/provider/anthropic"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/blocks"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/records"
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
 	"github.com/coppice-dev/coppice/transcript/internal/shape"
 )
@@ -48,19 +51,15 @@ func sessionDir(env transcript.Env) string {
 }
 
 func readSession(_ context.Context, f *transcript.File, to transcript.Sink) error {
-	data, err := f.ReadAll()
+	doc, err := records.Whole(f)
 	if err != nil {
 		return err
 	}
-	doc, err := loose.Parse(data)
-	if err == nil && !doc.Get("messages").IsArray() {
-		err = errNotList
+	if !doc.Get("messages").IsArray() {
+		return records.Refuse(f, errNotList)
 	}
-	if err != nil {
-		return &session.Error{Op: "read", Path: f.Path, Kind: session.ErrInvalid, Err: err}
-	}
-	r := &sessionReader{to: to, from: []transcript.Span{{Len: int64(len(data))}}}
-	if err := r.begin(f, doc); err != nil {
+	r := &sessionReader{to: to, from: []transcript.Span{doc.Span}}
+	if err := r.begin(f, doc.Value); err != nil {
 		return err
 	}
 	for v := range doc.Get("messages").Items() {
@@ -79,12 +78,8 @@ type sessionReader struct {
 
 // begin announces the session to the sink.
 func (r *sessionReader) begin(f *transcript.File, doc loose.Value) error {
-	c := transcript.Conversation{ID: doc.Get("sessionId").Text()}
-	if c.ID == "" {
-		if c.ID = strings.TrimSuffix(filepath.Base(f.Path), sessionEnding); c.ID == "" {
-			c.ID = transcript.HashID(name, f.Path)
-		}
-	}
+	named := strings.TrimSuffix(filepath.Base(f.Path), sessionEnding)
+	c := transcript.Conversation{ID: cmp.Or(doc.Get("sessionId").Text(), named, transcript.HashID(name, f.Path))}
 	r.id = c.ID
 	about, err := f.Beside(c.ID + ".json")
 	if err != nil {
@@ -104,8 +99,8 @@ func (r *sessionReader) begin(f *transcript.File, doc loose.Value) error {
 	if title := v.Get("metadata", "title").Text(); !strings.HasPrefix(prompt, strings.TrimRight(title, ".… ")) {
 		c.Title = title
 	}
-	if parent := v.Get("parent_session_id").Text(); parent != "" && parent != c.ID {
-		c.Parent, c.Relation = parent, session.RelationSubagent
+	if parent := v.Get("parent_session_id").Text(); parent != c.ID {
+		records.ChildOf(&c, parent, session.RelationSubagent)
 	}
 	return r.to.Begin(c)
 }
@@ -117,7 +112,7 @@ func (r *sessionReader) message(v loose.Value) error {
 		r.to.Count("shown message", "custom entry", 1)
 		return r.to.Add(transcript.Record{ID: v.Get("id").Text(), From: r.from, Entry: session.Entry{
 			Type: session.TypeCustom, Timestamp: at,
-			Custom: &session.CustomEntry{CustomType: name + "." + shownAs(v), Data: v.Map()},
+			Custom: &session.CustomEntry{CustomType: name + "." + cmp.Or(v.Get("metadata", "displayRole").Text(), "shown"), Data: v.Map()},
 		}})
 	}
 	entries, err := anthropic.DecodeMessage(plainMessage(v))
@@ -140,13 +135,6 @@ func (r *sessionReader) message(v loose.Value) error {
 	return nil
 }
 
-func shownAs(v loose.Value) string {
-	if role := v.Get("metadata", "displayRole").Text(); role != "" {
-		return role
-	}
-	return "shown"
-}
-
 // plainMessage reduces a message to the members that Anthropic's have. Cline sends the model
 // the JSON of what a tool returned as its result.
 func plainMessage(v loose.Value) json.RawMessage {
@@ -157,11 +145,11 @@ func plainMessage(v loose.Value) json.RawMessage {
 		o.Set("content", content.Raw())
 		return o.JSON()
 	}
-	var blocks []json.RawMessage
+	var list []json.RawMessage
 	for block := range content.Items() {
-		blocks = append(blocks, plainBlock(block))
+		list = append(list, plainBlock(block))
 	}
-	o.Set("content", residue.List(blocks))
+	o.Set("content", residue.List(list))
 	return o.JSON()
 }
 
@@ -199,7 +187,9 @@ func (r *sessionReader) finish(m *session.MessageEntry, v loose.Value) {
 		if id := v.Get("id").Text(); id != "" {
 			m.ResponseID = r.id + ":" + id
 		}
-		m.Usage = metricsOf(v.Get("metrics"))
+		if m.Usage = blocks.Usage(v.Get("metrics")); m.Usage != nil {
+			m.Usage.CostMicroUSD = session.MicroUSD(v.Get("metrics", "cost").Number())
+		}
 	case session.RoleUser:
 		for i := range m.Content {
 			if t := m.Content[i].Text; t != nil {
@@ -209,7 +199,7 @@ func (r *sessionReader) finish(m *session.MessageEntry, v loose.Value) {
 				}
 			}
 		}
-		markInjected(m)
+		blocks.MarkInjected(m, isInjected)
 	}
 }
 
@@ -223,18 +213,4 @@ func unwrapped(text string) (inner, mode string) {
 		return found[2], found[1]
 	}
 	return text, ""
-}
-
-// metricsOf reads what a response cost. The input includes what the cache served and
-// took.
-func metricsOf(v loose.Value) *session.Usage {
-	if !v.Has("inputTokens") && !v.Has("outputTokens") {
-		return nil
-	}
-	u := &session.Usage{
-		Output: v.Get("outputTokens").Int(), CacheRead: v.Get("cacheReadTokens").Int(), CacheWrite: v.Get("cacheWriteTokens").Int(),
-		CostMicroUSD: session.MicroUSD(v.Get("cost").Number()),
-	}
-	u.Input = max(v.Get("inputTokens").Int()-u.CacheRead-u.CacheWrite, 0)
-	return u
 }

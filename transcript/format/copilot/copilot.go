@@ -24,12 +24,9 @@ func Format() *transcript.Format {
 }
 
 func detect(f *transcript.File) bool {
-	head := jsonl.Head(f, 1)
-	if len(head) == 0 || !head[0].Get("data").IsObject() || !head[0].Has("id", "timestamp") {
-		return false
-	}
-	kind := head[0].Get("type").Text()
-	return slices.ContainsFunc(kinds, func(beginning string) bool { return strings.HasPrefix(kind, beginning) })
+	v := jsonl.First(f)
+	kind := v.Get("type").Text()
+	return v.Get("data").IsObject() && v.Has("id", "timestamp") && slices.ContainsFunc(kinds, func(beginning string) bool { return strings.HasPrefix(kind, beginning) })
 }
 
 // kinds are the beginnings of the types that events have. Those of other programs' events have

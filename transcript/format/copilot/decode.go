@@ -66,9 +66,7 @@ func (t *thread) answer(data loose.Value) session.Entry {
 		m.Content = append(m.Content, session.Thinking(text, opaque))
 	}
 	m.Content = append(m.Content, blocks.Text(data.Get("content").Text())...)
-	for call := range data.Get("toolRequests").Items() {
-		m.Content = append(m.Content, session.ToolUseJSON(call.Get("toolCallId").Text(), call.Get("name").Text(), blocks.Input(call.Get("arguments"))))
-	}
+	m.Content = append(m.Content, blocks.Calls(data.Get("toolRequests"), "toolCallId", "arguments")...)
 	m.Model = cmp.Or(data.Get("model").Text(), t.model)
 	if output := data.Get("outputTokens").Int(); output > 0 {
 		m.Usage = &session.Usage{Output: output}

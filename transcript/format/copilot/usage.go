@@ -7,8 +7,8 @@ import (
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/blocks"
 	"github.com/coppice-dev/coppice/transcript/internal/jsonl"
-	"github.com/coppice-dev/coppice/transcript/internal/loose"
 )
 
 // endsCalls are the events after which an earlier API call yields no message any more.
@@ -20,22 +20,9 @@ var endsCalls = map[string]bool{
 func (r *reader) noteBill(t *thread, o jsonl.Object) {
 	usage := o.Get("data", "usage")
 	call := cmp.Or(usage.Get("apiCallId").Text(), o.Get("id").Text())
-	if u := usageOf(usage); u != nil {
+	if u := blocks.Usage(usage); u != nil {
 		r.bills[call] = bill{event: o, thread: t, usage: u}
 	}
-}
-
-// usageOf reads a usage. The input includes what the cache served and took.
-func usageOf(v loose.Value) *session.Usage {
-	if !v.Has("inputTokens") && !v.Has("outputTokens") {
-		return nil
-	}
-	u := &session.Usage{
-		Output: v.Get("outputTokens").Int(), Reasoning: v.Get("reasoningTokens").Int(),
-		CacheRead: v.Get("cacheReadTokens").Int(), CacheWrite: v.Get("cacheWriteTokens").Int(),
-	}
-	u.Input = max(v.Get("inputTokens").Int()-u.CacheRead-u.CacheWrite, 0)
-	return u
 }
 
 // settle adds to a message what its API call cost.

@@ -16,6 +16,8 @@ import (
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/internal/jsonl"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/place"
+	"github.com/coppice-dev/coppice/transcript/internal/records"
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
 )
 
@@ -27,17 +29,12 @@ func Format() *transcript.Format {
 }
 
 func detect(f *transcript.File) bool {
-	head := jsonl.Head(f, 1)
-	return len(head) > 0 && head[0].Has("role") && head[0].Get("message", "content").IsArray() && !head[0].Has("type") && !head[0].Has("uuid")
+	v := jsonl.First(f)
+	return v.Has("role") && v.Get("message", "content").IsArray() && !v.Has("type") && !v.Has("uuid")
 }
 
 func places(env transcript.Env) []transcript.Place {
-	return []transcript.Place{{
-		Dir: filepath.Join(env.Home, ".cursor", "projects"),
-		Match: func(file string) bool {
-			return path.Ext(file) == ".jsonl" && strings.Contains("/"+file, "/agent-transcripts/")
-		},
-	}}
+	return []transcript.Place{{Dir: filepath.Join(env.Home, ".cursor", "projects"), Match: place.Below("agent-transcripts", "*.jsonl")}}
 }
 
 func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
@@ -98,11 +95,8 @@ func (r *reader) line(o jsonl.Object) error {
 			e.Message.Model = o.Get("model").Text()
 		}
 		unwrap(e.Message)
-		if err := r.to.Add(transcript.Record{Entry: e, From: []transcript.Span{o.Span}}); err != nil {
-			return err
-		}
 	}
-	return nil
+	return records.AddParts(r.to, transcript.Record{From: []transcript.Span{o.Span}}, "", entries)
 }
 
 // content converts blocks to Anthropic's form: Cursor leaves out the ids of calls, and spells

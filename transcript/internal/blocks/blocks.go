@@ -108,3 +108,17 @@ func MarkInjected(m *session.MessageEntry, isAdded func(text string) bool) {
 	}
 	m.Metadata = map[string]any{session.MetaInjected: true}
 }
+
+// Usage reads what a response cost from counts with the names that several programs give them.
+// Their input includes what the cache served and took. It is nil if there are no counts.
+func Usage(v loose.Value) *session.Usage {
+	if !v.Has("inputTokens") && !v.Has("outputTokens") {
+		return nil
+	}
+	u := &session.Usage{
+		Output: v.Get("outputTokens").Int(), Reasoning: v.Get("reasoningTokens").Int(),
+		CacheRead: v.Get("cacheReadTokens").Int(), CacheWrite: v.Get("cacheWriteTokens").Int(),
+	}
+	u.Input = max(v.Get("inputTokens").Int()-u.CacheRead-u.CacheWrite, 0)
+	return u
+}

@@ -22,7 +22,7 @@ func AddParts(to transcript.Sink, rec transcript.Record, mark string, entries []
 		if err := to.Add(part); err != nil {
 			return err
 		}
-		rec.Parent = "" // the part before
+		rec.Parent = "" // the next part follows this one
 	}
 	return nil
 }
