@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/walk"
 )
 
 // Format returns the format.
@@ -39,17 +40,8 @@ func detect(f *transcript.File) bool {
 
 func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
 	r := reader{to: to, path: f.Path, seen: make(map[string]int)}
-	for line, err := range f.Lines(ctx) {
-		if err != nil {
-			return err
-		}
-		if line.Cut {
-			to.Problem(transcript.Problem{Pos: line.Pos, Line: line.No, Reason: "the line is too long"})
-			continue
-		}
-		if err := r.line(line); err != nil {
-			return err
-		}
+	if err := walk.Each(f.Lines(ctx), r.line); err != nil {
+		return err
 	}
 	return r.flush()
 }
@@ -83,6 +75,10 @@ type reader struct {
 }
 
 func (r *reader) line(line transcript.Line) error {
+	if line.Cut {
+		r.to.Problem(transcript.Problem{Pos: line.Pos, Line: line.No, Reason: "the line is too long"})
+		return nil
+	}
 	text := string(line.Data)
 	if when, ok := strings.CutPrefix(text, started); ok {
 		return r.begin(text, when)

@@ -2,6 +2,7 @@
 package amp
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"path/filepath"
@@ -43,9 +44,7 @@ func read(_ context.Context, f *transcript.File, to transcript.Sink) error {
 		return err
 	}
 	conv := conversation(doc.Value)
-	if conv.ID == "" {
-		conv.ID = transcript.HashID(name, f.Path)
-	}
+	conv.ID = cmp.Or(conv.ID, transcript.HashID(name, f.Path))
 	if err := to.Begin(conv); err != nil {
 		return err
 	}

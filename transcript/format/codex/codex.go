@@ -19,13 +19,13 @@
 package codex
 
 import (
-	"path"
 	"path/filepath"
 	"strings"
 
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/internal/jsonl"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/place"
 )
 
 const name = "codex"
@@ -42,11 +42,7 @@ func detect(f *transcript.File) bool {
 	if isDocument(f) {
 		return true
 	}
-	head := jsonl.Head(f, 1)
-	if len(head) == 0 {
-		return false
-	}
-	first := head[0]
+	first := jsonl.First(f)
 	switch kind := first.Get("type").Text(); {
 	case envelopes[kind]:
 		return first.Get("payload").IsObject() || kind == kindMeta && first.Has("id")
@@ -89,15 +85,7 @@ func isDocument(f *transcript.File) bool {
 
 func places(env transcript.Env) []transcript.Place {
 	home := env.Dir("CODEX_HOME", ".codex")
-	isRollout := func(file string) bool {
-		base := path.Base(file)
-		for _, ending := range []string{".jsonl", ".jsonl.zst", ".json"} {
-			if strings.HasPrefix(base, "rollout-") && strings.HasSuffix(base, ending) {
-				return true
-			}
-		}
-		return false
-	}
+	isRollout := place.Named("rollout-*.jsonl", "rollout-*.jsonl.zst", "rollout-*.json")
 	return []transcript.Place{
 		{Dir: filepath.Join(home, "sessions"), Match: isRollout},
 		{Dir: filepath.Join(home, "archived_sessions"), Match: isRollout},

@@ -45,11 +45,8 @@ func (r *reader) findBase(v loose.Value) {
 	b := &base{file: f, end: v.Get("history_base", "end_ordinal_exclusive").Int()}
 	b.reader = newReader(f, inheritSink{r.to})
 	b.reader.around, b.reader.bases = r.around, r.bases+1
-	head := jsonl.Head(f, 1)
-	if len(head) == 0 || lineOf(jsonl.Object{Value: head[0]}).kind != kindMeta {
-		return
-	}
-	if b.reader.meta(lineOf(jsonl.Object{Value: head[0]})) != nil {
+	head := lineOf(jsonl.Object{Value: jsonl.First(f)})
+	if head.kind != kindMeta || b.reader.meta(head) != nil {
 		return
 	}
 	r.base = b

@@ -1,6 +1,7 @@
 package codex
 
 import (
+	"cmp"
 	"context"
 	"path"
 	"regexp"
@@ -11,7 +12,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/internal/jsonl"
-	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/records"
 )
 
 // maxHeld is how many lines are searched for an item before a rollout counts as one
@@ -82,15 +83,11 @@ func newReader(f *transcript.File, to transcript.Sink) *reader {
 
 // document reads the oldest era: all in one JSON document.
 func (r *reader) document() error {
-	data, err := r.file.ReadAll()
+	doc, err := records.Whole(r.file)
 	if err != nil {
 		return err
 	}
-	doc, err := loose.Parse(data)
-	if err != nil {
-		return &session.Error{Op: "read", Path: r.file.Path, Kind: session.ErrInvalid, Err: err}
-	}
-	all := []transcript.Span{{Len: int64(len(data))}}
+	all := []transcript.Span{doc.Span}
 	if err := r.take(line{kind: kindMeta, payload: doc.Get("session"), from: all}); err != nil {
 		return err
 	}
@@ -194,13 +191,9 @@ func (r *reader) begin() error {
 	}
 	r.begun = true
 	if r.conv.ID == "" {
-		if r.conv.ID = idPattern().FindString(path.Base(r.file.Path)); r.conv.ID == "" {
-			r.conv.ID = transcript.HashID(name, r.file.Path)
-		}
+		r.conv.ID = cmp.Or(idPattern().FindString(path.Base(r.file.Path)), transcript.HashID(name, r.file.Path))
 	}
-	if r.origin == "" {
-		r.origin = r.conv.ID
-	}
+	r.origin = cmp.Or(r.origin, r.conv.ID)
 	if err := r.to.Begin(r.conv); err != nil {
 		return err
 	}
@@ -215,10 +208,7 @@ func (r *reader) add(e session.Entry, l *line, parts ...string) {
 		id = transcript.HashID(id, strconv.Itoa(n))
 	}
 	r.used[id] = true
-	rec := transcript.Record{ID: id, Parent: r.current, Entry: e, From: l.from}
-	if rec.Parent == "" {
-		rec.Parent = transcript.Root
-	}
+	rec := transcript.Record{ID: id, Parent: cmp.Or(r.current, transcript.Root), Entry: e, From: l.from}
 	rec.Entry.Timestamp = l.time
 	if old, ok := r.past.entry(id); ok {
 		// A fork writes its parent's items again, with new times and new members.
@@ -268,13 +258,7 @@ func (r *reader) flush() error {
 
 // custom adds an entry that the model did not see.
 func (r *reader) custom(l line, kind, became string) error {
-	data := make(map[string]any)
-	for _, f := range l.payload.Except("type", "timestamp") {
-		data[f.Name] = loose.Value(f.Value).Any()
-	}
-	r.add(session.Entry{
-		Type: session.TypeCustom, Custom: &session.CustomEntry{CustomType: name + "." + kind, Data: data},
-	}, &l, kind, string(l.payload))
+	r.add(session.Custom(name+"."+kind, l.payload.Rest("type", "timestamp")), &l, kind, string(l.payload))
 	r.to.Count(kind, became, 1)
 	return nil
 }
@@ -288,15 +272,11 @@ func (r *reader) context(l line) error {
 	r.to.Count("turn context", "model and effort", 1)
 	if model := v.Get("model").Text(); model != "" && model != r.model {
 		r.model = model
-		r.add(session.Entry{
-			Type: session.TypeModelChange, ModelChange: &session.ModelChangeEntry{Provider: r.providerName(), ModelID: model},
-		}, &l, model)
+		r.add(session.ModelChange(r.providerName(), model), &l, model)
 	}
 	if effort := v.Get("effort").Text(); effort != "" && effort != r.effort {
 		r.effort = effort
-		r.add(session.Entry{
-			Type: session.TypeThinkingLevel, ThinkingLevel: &session.ThinkingLevelEntry{ThinkingLevel: effort},
-		}, &l, effort)
+		r.add(session.ThinkingLevel(effort), &l, effort)
 	}
 	if cwd := v.Get("cwd").Text(); cwd != "" && r.conv.CWD == "" {
 		r.conv.CWD = cwd
@@ -305,9 +285,4 @@ func (r *reader) context(l line) error {
 	return nil
 }
 
-func (r *reader) providerName() string {
-	if r.provider == "" {
-		return "openai"
-	}
-	return r.provider
-}
+func (r *reader) providerName() string { return cmp.Or(r.provider, "openai") }

@@ -2,6 +2,7 @@ package codex
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -19,10 +20,7 @@ import (
 // write turns the conversation's path into a rollout. What comes before the compaction
 // in force is only shown; the model is sent the context, item by item.
 func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transcript.Output, error) {
-	w := &writer{script: s, id: threadID(s), created: s.Header.CreatedAt, index: make(map[string]int), states: statesOf(s.Path)}
-	if w.created.IsZero() {
-		w.created = s.Now
-	}
+	w := &writer{script: s, id: threadID(s), created: cmp.Or(s.Header.CreatedAt, s.Now), index: make(map[string]int), states: statesOf(s.Path)}
 	for i, e := range s.Path {
 		w.index[e.ID] = i
 	}
@@ -75,11 +73,8 @@ type writer struct {
 }
 
 func (w *writer) line(kind string, at time.Time, payload json.RawMessage) {
-	if at.IsZero() {
-		at = w.created
-	}
 	var o residue.Object
-	o.Set("timestamp", at.UTC().Format("2006-01-02T15:04:05.000Z"))
+	o.Set("timestamp", cmp.Or(at, w.created).UTC().Format("2006-01-02T15:04:05.000Z"))
 	o.Set("type", kind)
 	o.Set("payload", payload)
 	w.data.Write(o.JSON())

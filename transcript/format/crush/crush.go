@@ -2,6 +2,7 @@
 package crush
 
 import (
+	"cmp"
 	"context"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 	"github.com/coppice-dev/coppice/transcript/internal/place"
+	"github.com/coppice-dev/coppice/transcript/internal/records"
 	"github.com/coppice-dev/coppice/transcript/internal/sqlitefile"
 	"github.com/coppice-dev/coppice/transcript/internal/walk"
 )
@@ -29,20 +31,13 @@ func places(env transcript.Env) []transcript.Place {
 	if err != nil {
 		return nil
 	}
-	data, err := f.ReadAll()
-	if err != nil {
-		return nil
-	}
-	v, err := loose.Parse(data)
+	v, err := records.Whole(f)
 	if err != nil {
 		return nil
 	}
 	var found []transcript.Place
 	for p := range v.Get("projects").Items() {
-		dir := p.Get("data_dir").Text()
-		if dir == "" {
-			dir = ".crush"
-		}
+		dir := cmp.Or(p.Get("data_dir").Text(), ".crush")
 		if !filepath.IsAbs(dir) {
 			dir = filepath.Join(p.Get("path").Text(), dir)
 		}

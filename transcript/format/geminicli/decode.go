@@ -37,11 +37,7 @@ func decode(v loose.Value, answered map[string]bool) (said session.Entry, result
 	case kind == "gemini":
 		said, results = decodeAnswer(v)
 	default: // the program's own messages, and empty ones
-		data := make(map[string]any)
-		for _, f := range v.Except("id", "timestamp") {
-			data[f.Name] = loose.Value(f.Value).Any()
-		}
-		return session.Custom(name+"."+kindOf(v), data), nil
+		return session.Custom(name+"."+kindOf(v), v.Rest("id", "timestamp")), nil
 	}
 	made := encodeMessage(said.Message, results)
 	said.Extra = residue.Keep(said.Extra, name, residue.Of(loose.Value(made), withoutPlace(v)))

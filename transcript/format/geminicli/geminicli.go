@@ -9,13 +9,13 @@
 package geminicli
 
 import (
-	"path"
 	"path/filepath"
 	"strings"
 
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/internal/jsonl"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/place"
 	"github.com/coppice-dev/coppice/transcript/internal/shape"
 )
 
@@ -30,10 +30,7 @@ func Format() *transcript.Format {
 }
 
 func detect(f *transcript.File) bool {
-	if head := jsonl.Head(f, 1); len(head) > 0 && head[0].Has("sessionId", "projectHash") {
-		return true
-	}
-	return isDocument(f)
+	return jsonl.First(f).Has("sessionId", "projectHash") || isDocument(f)
 }
 
 // isDocument recognises an old recording. Only its head is known, so we look for its members
@@ -45,7 +42,7 @@ func isDocument(f *transcript.File) bool {
 	}
 	return strings.HasPrefix(strings.TrimLeft(head, "\ufeff \t\r\n"), "{") &&
 		strings.Contains(head, `"projectHash"`) && isRecording(shape.OfFile(f)) && // a quick check first
-		(!strings.HasSuffix(f.Path, ".jsonl") || len(jsonl.Head(f, 1)) == 0) // an old recording under the newer name
+		(!strings.HasSuffix(f.Path, ".jsonl") || jsonl.First(f) == nil) // an old recording under the newer name
 }
 
 func isRecording(seen *shape.Shape) bool {
@@ -53,12 +50,7 @@ func isRecording(seen *shape.Shape) bool {
 }
 
 func places(env transcript.Env) []transcript.Place {
-	isChat := func(file string) bool {
-		dir, base := path.Split(file)
-		chats := strings.Contains("/"+dir, "/chats/")
-		return chats && (strings.HasSuffix(base, ".json") || strings.HasSuffix(base, ".jsonl"))
-	}
-	return []transcript.Place{{Dir: filepath.Join(geminiDir(env), "tmp"), Match: isChat}}
+	return []transcript.Place{{Dir: filepath.Join(geminiDir(env), "tmp"), Match: place.Below("chats", "*.json", "*.jsonl")}}
 }
 
 func geminiDir(env transcript.Env) string {

@@ -1,7 +1,6 @@
 package geminicli
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/internal/jsonl"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/records"
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
 )
 
@@ -58,26 +58,19 @@ func (r *reader) load(ctx context.Context) error {
 	if isDocument(r.file) {
 		return r.document()
 	}
-	for o, err := range jsonl.Objects(ctx, r.file, r.to) {
-		if err != nil {
-			return err
-		}
+	return jsonl.Each(ctx, r.file, r.to, func(o jsonl.Object) error {
 		r.operation(o.Value, []transcript.Span{o.Span})
-	}
-	return nil
+		return nil
+	})
 }
 
 func (r *reader) document() error {
-	data, err := r.file.ReadAll()
+	doc, err := records.Whole(r.file)
 	if err != nil {
 		return err
 	}
-	doc, err := loose.Parse(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")))
-	if err != nil {
-		return &session.Error{Op: "read", Path: r.file.Path, Kind: session.ErrInvalid, Err: err}
-	}
-	all := []transcript.Span{{Len: int64(len(data))}}
-	r.learn(doc)
+	all := []transcript.Span{doc.Span}
+	r.learn(doc.Value)
 	for _, list := range []string{"messages", "history"} {
 		for v := range doc.Get(list).Items() {
 			r.put(v, all)
@@ -330,11 +323,8 @@ func (r *reader) give() error {
 func (r *reader) conversation() transcript.Conversation {
 	text := func(member string) string { return r.meta[member].Text() }
 	conv := transcript.Conversation{
-		ID: text("sessionId"), Title: text("summary"), Created: r.meta["startTime"].Time(time.UTC),
+		ID: cmp.Or(text("sessionId"), transcript.HashID(name, r.file.Path)), Title: text("summary"), Created: r.meta["startTime"].Time(time.UTC),
 		CWD: r.meta["directories"].First().Text(), Extra: map[string]any{},
-	}
-	if conv.ID == "" {
-		conv.ID = transcript.HashID(name, r.file.Path)
 	}
 	for _, fact := range []string{"projectHash", "kind"} {
 		if value := text(fact); value != "" {

@@ -2,6 +2,7 @@ package geminicli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -29,10 +30,7 @@ const isoTime = "2006-01-02T15:04:05.000Z"
 
 // write turns what the model is sent now into a recording.
 func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transcript.Output, error) {
-	w := &writer{script: s, id: sessionID(s), created: s.Header.CreatedAt, cwd: s.Header.CWD}
-	if w.created.IsZero() {
-		w.created = s.Now
-	}
+	w := &writer{script: s, id: sessionID(s), created: cmp.Or(s.Header.CreatedAt, s.Now), cwd: s.Header.CWD}
 	if w.cwd == "" {
 		w.cwd = env.Home
 		w.lose("", "directory", "Gemini CLI keeps sessions by directory; this one is put under the home directory")
@@ -240,10 +238,7 @@ func marked(v loose.Value) loose.Value {
 
 // put writes a message with its id and time in front.
 func (w *writer) put(e *session.Entry, rest residue.Object) {
-	at := e.Timestamp
-	if at.IsZero() {
-		at = w.created
-	}
+	at := cmp.Or(e.Timestamp, w.created)
 	var o residue.Object
 	o.Set("id", e.ID)
 	o.Set("timestamp", at.UTC().Format(isoTime))
@@ -309,10 +304,7 @@ func isDir(path string) bool {
 // newSlug derives from a directory a name that no other project has.
 func newSlug(cwd string, projects loose.Value) string {
 	base := cwd[strings.LastIndexAny(cwd, `/\`)+1:]
-	base = strings.Trim(notSlug().ReplaceAllString(strings.ToLower(base), "-"), "-")
-	if base == "" {
-		base = "project"
-	}
+	base = cmp.Or(strings.Trim(notSlug().ReplaceAllString(strings.ToLower(base), "-"), "-"), "project")
 	taken := make(map[string]bool)
 	for _, slug := range projects.Members() {
 		taken[slug.Text()] = true

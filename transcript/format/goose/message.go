@@ -60,10 +60,7 @@ func (r *reader) message(m, content, meta loose.Value, span transcript.Span) err
 	if id == "" {
 		id = transcript.HashID("goose", r.id, strconv.Itoa(r.count), string(m))
 	}
-	at := m.Get("created_timestamp").Time(time.UTC)
-	if at.IsZero() {
-		at = m.Get("created").Time(time.UTC)
-	}
+	at := cmp.Or(m.Get("created_timestamp").Time(time.UTC), m.Get("created").Time(time.UTC))
 	said, results := split(content)
 	r.to.Count(m.Get("role").Text()+" message", "message", 1)
 	if summary, ok := r.compaction(meta, said); ok {

@@ -3,6 +3,7 @@
 package openagent
 
 import (
+	"cmp"
 	"context"
 	"path/filepath"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/blocks"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 	"github.com/coppice-dev/coppice/transcript/internal/records"
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
@@ -90,9 +92,7 @@ func readSession(f *transcript.File, v loose.Value, span transcript.Span, to tra
 		}
 		c.Extra = map[string]any{factTokens: tokens.Int(), factMessages: n}
 	}
-	if c.ID == "" {
-		c.ID = strings.TrimSuffix(filepath.Base(f.Path), ".json")
-	}
+	c.ID = cmp.Or(c.ID, strings.TrimSuffix(filepath.Base(f.Path), ".json"))
 	if c.Title == "" {
 		c.Title = titleInIndex(f, c.ID)
 	}
@@ -113,15 +113,7 @@ func readSession(f *transcript.File, v loose.Value, span transcript.Span, to tra
 
 // titleInIndex returns the title that the index beside a session has for it.
 func titleInIndex(f *transcript.File, id string) string {
-	data, err := f.Beside(indexFile)
-	if err != nil {
-		return ""
-	}
-	v, err := loose.Parse(data)
-	if err != nil {
-		return ""
-	}
-	for s := range v.Get("sessions").Items() {
+	for s := range records.Beside(f, indexFile).Get("sessions").Items() {
 		if s.Get("session_id").Text() == id && s.Get("title").Text() != "" {
 			return s.Get("title").Text()
 		}
@@ -161,10 +153,7 @@ func (d *decoder) content(m loose.Value, id string) []session.Content {
 		d.waiting = d.waiting[1:]
 		return []session.Content{session.ToolResult(call, text, false)}
 	}
-	var blocks []session.Content
-	if text != "" {
-		blocks = append(blocks, session.Text(text))
-	}
+	list := blocks.Text(text)
 	if calls := m.Get("tool_calls"); calls.First() != nil {
 		d.waiting = nil // what was asked before will not be answered any more
 		i := 0
@@ -172,9 +161,9 @@ func (d *decoder) content(m loose.Value, id string) []session.Content {
 			use := session.ToolUseJSON("call_"+id[:8]+"_"+strconv.Itoa(i), call.Get("tool").Text(), call.Get("args").Raw())
 			use.ToolUse.Extra = call.Except("tool", "args")
 			d.waiting = append(d.waiting, use.ToolUse.ID)
-			blocks = append(blocks, use)
+			list = append(list, use)
 			i++
 		}
 	}
-	return blocks
+	return list
 }

@@ -1,6 +1,7 @@
 package opencode
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -76,10 +77,7 @@ func (r *reader) message(m loose.Value, parts []loose.Value, span transcript.Spa
 }
 
 func (r *reader) add(record transcript.Record) error {
-	record.Parent = r.last
-	if r.last == "" {
-		record.Parent = transcript.Root
-	}
+	record.Parent = cmp.Or(r.last, transcript.Root)
 	r.last = record.ID
 	return r.to.Add(record)
 }
@@ -99,9 +97,8 @@ func (r *reader) compaction(m loose.Value, parts []loose.Value, span transcript.
 			texts = append(texts, part.Get("text").Text())
 		}
 	}
-	e := session.Entry{Type: session.TypeCompaction, Timestamp: at(m), Compaction: &session.CompactionEntry{
-		Summary: strings.Join(texts, "\n"), FirstKeptEntryID: r.cut,
-	}}
+	e := session.Compaction(strings.Join(texts, "\n"), r.cut, 0)
+	e.Timestamp = at(m)
 	r.open, r.cut = false, ""
 	return r.add(transcript.Record{ID: m.Get("id").Text(), Entry: e, From: []transcript.Span{span}})
 }
@@ -128,15 +125,10 @@ func answer(out *session.MessageEntry, m loose.Value, p piece) {
 	if out.Model == "" {
 		out.Provider, out.Model = m.Get("model", "providerID").Text(), m.Get("model", "modelID").Text()
 	}
-	out.ResponseID, out.StopReason, out.Usage = fmt.Sprintf("%s/%d", m.Get("id").Text(), p.step), p.reason, p.usage
-	if out.StopReason == "" {
-		out.StopReason = m.Get("finish").Text()
-	}
+	out.ResponseID, out.StopReason, out.Usage = fmt.Sprintf("%s/%d", m.Get("id").Text(), p.step), cmp.Or(p.reason, m.Get("finish").Text()), p.usage
 	if failed := m.Get("error"); failed.IsObject() {
 		out.Metadata = map[string]any{"error": failed.Any()}
-		if out.StopReason == "" {
-			out.StopReason = "error"
-		}
+		out.StopReason = cmp.Or(out.StopReason, "error")
 	}
 }
 

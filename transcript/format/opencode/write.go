@@ -23,10 +23,7 @@ import (
 // the messages that it does not have yet, by their ids, so a conversation that was continued
 // here can be exported and imported again.
 func write(ctx context.Context, s *transcript.Script, env transcript.Env) (*transcript.Output, error) {
-	w := &writer{script: s, id: sessionID(s), byEntry: make(map[string]string), used: make(map[string]bool)}
-	if w.created = s.Header.CreatedAt; w.created.IsZero() {
-		w.created = s.Now
-	}
+	w := &writer{script: s, id: sessionID(s), created: cmp.Or(s.Header.CreatedAt, s.Now), byEntry: make(map[string]string), used: make(map[string]bool)}
 	w.known = parts(ctx, env, w.id)
 	w.messages()
 	w.listLosses()
@@ -180,14 +177,7 @@ func firstModel(entries []session.Entry) model {
 }
 
 func modelOf(m *session.MessageEntry) model {
-	found := model{m.Provider, m.Model}
-	if found.provider == "" {
-		found.provider = "unknown"
-	}
-	if found.name == "" {
-		found.name = "unknown"
-	}
-	return found
+	return model{cmp.Or(m.Provider, "unknown"), cmp.Or(m.Model, "unknown")}
 }
 
 func (w *writer) entry(e *session.Entry, after []session.Entry) {
@@ -307,14 +297,10 @@ func (w *writer) prompt(m *message) residue.Object {
 // reply returns the info object of a message of a model.
 func (w *writer) reply(m *message, by model, u *session.Usage) residue.Object {
 	o := m.info("assistant")
-	parent := w.user
-	if parent == "" {
-		parent = idOf("msg_", w.id) // opencode wants a parent; it need not exist
-	}
 	var path residue.Object
 	path.Set("cwd", w.script.Header.CWD)
 	path.Set("root", w.script.Header.CWD)
-	o.Set("parentID", parent)
+	o.Set("parentID", cmp.Or(w.user, idOf("msg_", w.id))) // it need not exist
 	o.Set("modelID", by.name)
 	o.Set("providerID", by.provider)
 	o.Set("mode", "build")

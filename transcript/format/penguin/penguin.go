@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
+	"github.com/coppice-dev/coppice/transcript/internal/place"
 	"github.com/coppice-dev/coppice/transcript/internal/records"
 	"github.com/coppice-dev/coppice/transcript/internal/shape"
 )
@@ -39,7 +40,7 @@ func places(env transcript.Env) []transcript.Place {
 		{Dir: filepath.Join(workspace, "conversations"), Match: func(path string) bool {
 			return strings.HasSuffix(path, ".json") && !strings.HasSuffix(path, indexFile)
 		}},
-		{Dir: filepath.Join(workspace, "checkpoints"), Match: func(path string) bool { return strings.HasSuffix(path, ".json.gz") }},
+		{Dir: filepath.Join(workspace, "checkpoints"), Match: place.Named("*.json.gz")},
 	}
 }
 
@@ -143,7 +144,7 @@ func conversation(f *transcript.File, v, checkpoint loose.Value) transcript.Conv
 		Title:   meta.Get("title").Text(),
 		Created: v.Get("created_at").Time(time.Local),
 		CWD:     meta.Get("directory").Text(),
-		Extra:   map[string]any{factSession: withoutMessages(v)},
+		Extra:   map[string]any{factSession: v.Rest("messages")},
 	}
 	if c.ID == "" {
 		c.ID, _, _ = strings.Cut(filepath.Base(f.Path), ".json")
@@ -171,28 +172,10 @@ func conversation(f *transcript.File, v, checkpoint loose.Value) transcript.Conv
 	return c
 }
 
-func withoutMessages(v loose.Value) map[string]any {
-	rest := make(map[string]any)
-	for member, value := range v.Members() {
-		if member != "messages" {
-			rest[member] = value.Any()
-		}
-	}
-	return rest
-}
-
 // titleInIndex returns a session's title in the index beside it, unless it is the default
 // one.
 func titleInIndex(f *transcript.File, id string) string {
-	data, err := f.Beside(indexFile)
-	if err != nil {
-		return ""
-	}
-	v, err := loose.Parse(data)
-	if err != nil {
-		return ""
-	}
-	title := v.Get(id, "title").Text()
+	title := records.Beside(f, indexFile).Get(id, "title").Text()
 	if title == defaultTitle(id) {
 		return ""
 	}

@@ -1,6 +1,7 @@
 package penguin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -22,10 +23,7 @@ var members = []string{
 
 func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transcript.Output, error) {
 	out := &transcript.Output{Base: places(env)[0].Dir, Losses: s.OtherBranches()}
-	id := s.NativeID
-	if id == "" {
-		id = "session_" + s.Header.CreatedAt.Local().Format("20060102_150405") + "_" + transcript.HashID(s.Header.ID)[:8]
-	}
+	id := cmp.Or(s.NativeID, "session_"+s.Header.CreatedAt.Local().Format("20060102_150405")+"_"+transcript.HashID(s.Header.ID)[:8])
 	out.Resume = plain.Command(resume(id)...)
 	d := draft{script: s, id: id, active: s.Header.CreatedAt}
 	for i := range s.Path {
@@ -129,16 +127,12 @@ func (d *draft) mergeIndex(old []byte) ([]byte, error) {
 		}
 		index = residue.Object(v.Except())
 	}
-	title := d.script.Name
-	if title == "" {
-		title = defaultTitle(d.id)
-	}
 	entry := residue.Object(loose.Value(index.JSON()).Get(d.id).Except())
 	entry.Set("created_at", d.script.Header.CreatedAt.Local().Format(timeForm))
 	entry.Set("last_active", d.active.Local().Format(timeForm))
 	entry.Set("message_count", len(d.messages))
 	entry.Set("token_count", d.tokens)
-	entry.Set("title", title)
+	entry.Set("title", cmp.Or(d.script.Name, defaultTitle(d.id)))
 	facts, _ := d.script.Facts[factSession].(map[string]any)
 	metadata, _ := facts["metadata"].(map[string]any)
 	for _, member := range slices.Sorted(maps.Keys(metadata)) {

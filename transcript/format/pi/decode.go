@@ -70,11 +70,7 @@ func decodeEntry(v loose.Value, kind, firstKept string) session.Entry {
 		}
 	default:
 		e.Type = session.TypeCustom
-		rest := map[string]any{}
-		for _, f := range v.Except("type", "id", "parentId", "timestamp") {
-			rest[f.Name] = loose.Value(f.Value).Any()
-		}
-		e.Custom = &session.CustomEntry{CustomType: foreign + kind, Data: rest}
+		e.Custom = &session.CustomEntry{CustomType: foreign + kind, Data: v.Rest("type", "id", "parentId", "timestamp")}
 	}
 	return e
 }

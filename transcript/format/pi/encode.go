@@ -1,6 +1,7 @@
 package pi
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -305,8 +306,5 @@ func unfit(c *session.Content) string {
 
 // created returns the time at which a conversation began.
 func created(h session.Header, now time.Time) time.Time {
-	if h.CreatedAt.IsZero() {
-		return now.UTC()
-	}
-	return h.CreatedAt.UTC()
+	return cmp.Or(h.CreatedAt, now).UTC()
 }

@@ -11,10 +11,10 @@ package pi
 
 import (
 	"path/filepath"
-	"strings"
 
 	"github.com/coppice-dev/coppice/transcript"
 	"github.com/coppice-dev/coppice/transcript/internal/jsonl"
+	"github.com/coppice-dev/coppice/transcript/internal/place"
 )
 
 // name is the format's name, and that under which residues are kept.
@@ -40,7 +40,6 @@ func detect(f *transcript.File) bool {
 }
 
 func places(env transcript.Env) []transcript.Place {
-	isLog := func(path string) bool { return strings.HasSuffix(path, ".jsonl") }
 	dirs := []string{
 		filepath.Join(agentDir(env), "sessions"),
 		filepath.Join(env.Home, ".omp", "agent", "sessions"),
@@ -52,7 +51,7 @@ func places(env transcript.Env) []transcript.Place {
 	}
 	var list []transcript.Place
 	for _, dir := range dirs {
-		list = append(list, transcript.Place{Dir: dir, Match: isLog})
+		list = append(list, place.In(dir, "*.jsonl")...)
 	}
 	return list
 }

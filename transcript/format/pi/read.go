@@ -74,10 +74,7 @@ func (r *reader) header(v loose.Value) error {
 	r.conv.CWD = v.Get("cwd").Text()
 	r.conv.Created = v.Get("timestamp").Time(time.UTC)
 	r.conv.Extra = facts(v)
-	id := v.Get("id").Name()
-	if id == "" {
-		id = transcript.HashID(name, r.file.Path)
-	}
+	id := cmp.Or(v.Get("id").Name(), transcript.HashID(name, r.file.Path))
 	if source := cmp.Or(v.Get("parentSession").Text(), v.Get("branchedFrom").Text()); source != "" {
 		r.origin(id, source)
 	}
@@ -86,18 +83,11 @@ func (r *reader) header(v loose.Value) error {
 
 // facts are the members of a header that have no other place. The writer writes them again.
 func facts(v loose.Value) map[string]any {
-	var m map[string]any
 	known := []string{"type", "id", "version", "cwd", "timestamp"}
 	if at := v.Get("timestamp"); at.Time(time.UTC).Format(isoTime) != at.Text() {
 		known = known[:4]
 	}
-	for _, f := range v.Except(known...) {
-		if m == nil {
-			m = make(map[string]any)
-		}
-		m[f.Name] = loose.Value(f.Value).Any()
-	}
-	return m
+	return v.Rest(known...)
 }
 
 // origin links a conversation to the file that it was forked from. If that file is available

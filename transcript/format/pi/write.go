@@ -87,10 +87,7 @@ func (w *writer) header(id string) json.RawMessage {
 // path returns where pi looks for the session: in a directory named after the
 // working directory.
 func (w *writer) path(id string, env transcript.Env) string {
-	cwd := w.script.Header.CWD
-	if cwd == "" {
-		cwd = env.Home
-	}
+	cwd := cmp.Or(w.script.Header.CWD, env.Home)
 	dir := strings.NewReplacer("/", "-", `\`, "-", ":", "-").Replace(strings.TrimLeft(cwd, `/\`))
 	stamp := strings.NewReplacer(":", "-", ".", "-").Replace(created(w.script.Header, w.script.Now).Format(isoTime))
 	return fmt.Sprintf("sessions/--%s--/%s_%s.jsonl", dir, stamp, id)
@@ -166,11 +163,9 @@ func writable(e session.Entry) bool {
 // note turns an entry that pi does not have into a custom entry: pi keeps it and sends the
 // model nothing.
 func note(e session.Entry) session.Entry {
-	data := map[string]any{}
+	var data map[string]any
 	if text, err := json.Marshal(e); err == nil {
-		for _, f := range loose.Value(text).Except("type", "id", "parent_id", "timestamp", name) {
-			data[f.Name] = loose.Value(f.Value).Any()
-		}
+		data = loose.Value(text).Rest("type", "id", "parent_id", "timestamp", name)
 	}
 	return session.Entry{
 		Type: session.TypeCustom, ID: e.ID, ParentID: e.ParentID, Timestamp: e.Timestamp,

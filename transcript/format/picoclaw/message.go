@@ -1,6 +1,7 @@
 package picoclaw
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -18,14 +19,11 @@ type chat struct{ decoder openai.ChatDecoder }
 
 // entry turns a message into an entry. A message without a time gets the given one.
 func (c *chat) entry(m loose.Value, began time.Time) session.Entry {
-	at := m.Get("created_at").Time(time.Local)
-	if at.IsZero() {
-		at = began
-	}
+	at := cmp.Or(m.Get("created_at").Time(time.Local), began)
 	if isTransient(m) {
-		return session.Entry{Type: session.TypeCustom, Timestamp: at, Custom: &session.CustomEntry{
-			CustomType: transient, Data: m.Map(),
-		}}
+		e := session.Custom(transient, m.Map())
+		e.Timestamp = at
+		return e
 	}
 	entry, err := c.decoder.Message(standard(m))
 	if err != nil || entry.Message == nil {

@@ -8,6 +8,7 @@ package picoclaw
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"path/filepath"
@@ -21,6 +22,7 @@ import (
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 	"github.com/coppice-dev/coppice/transcript/internal/records"
 	"github.com/coppice-dev/coppice/transcript/internal/shape"
+	"github.com/coppice-dev/coppice/transcript/internal/walk"
 )
 
 const (
@@ -91,7 +93,7 @@ func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
 	}
 	v := whole.Value
 	r := reader{to: to, key: v.Get("key").Text(), created: v.Get("created").Time(time.Local), seen: make(map[string]int)}
-	if err := r.begin(f, formJSON, residueOfMeta(v)); err != nil {
+	if err := r.begin(f, formJSON, v.Rest("messages")); err != nil {
 		return err
 	}
 	for m := range v.Get("messages").Items() {
@@ -100,17 +102,6 @@ func read(ctx context.Context, f *transcript.File, to transcript.Sink) error {
 		}
 	}
 	return r.compaction(v.Get("summary").Text(), 0, v.Get("updated").Time(time.Local))
-}
-
-// residueOfMeta returns a document without its messages.
-func residueOfMeta(v loose.Value) any {
-	rest := make(map[string]any)
-	for member, value := range v.Members() {
-		if member != "messages" {
-			rest[member] = value.Any()
-		}
-	}
-	return rest
 }
 
 func readLines(ctx context.Context, f *transcript.File, to transcript.Sink) error {
@@ -129,13 +120,8 @@ func readLines(ctx context.Context, f *transcript.File, to transcript.Sink) erro
 	if _, err := to.Keep(metaOf(f.Path), data); err != nil {
 		return err
 	}
-	for line, err := range f.Lines(ctx) {
-		if err != nil {
-			return err
-		}
-		if err := r.line(line); err != nil {
-			return err
-		}
+	if err := walk.Each(f.Lines(ctx), r.line); err != nil {
+		return err
 	}
 	return r.compaction(meta.Get("summary").Text(), meta.Get("skip").Int(), meta.Get("updated_at").Time(time.Local))
 }
@@ -154,9 +140,7 @@ type reader struct {
 }
 
 func (r *reader) begin(f *transcript.File, form string, meta any) error {
-	if r.key == "" {
-		r.key = strings.TrimSuffix(strings.TrimSuffix(filepath.Base(f.Path), ".jsonl"), ".json")
-	}
+	r.key = cmp.Or(r.key, strings.TrimSuffix(strings.TrimSuffix(filepath.Base(f.Path), ".jsonl"), ".json"))
 	return r.to.Begin(transcript.Conversation{
 		ID: r.key, Created: r.created, Extra: map[string]any{factForm: form, factMeta: meta},
 	})
@@ -215,16 +199,10 @@ func (r *reader) compaction(summary string, skip int, at time.Time) error {
 	if len(r.ids) > 0 {
 		last = r.ids[len(r.ids)-1]
 	}
-	if at.IsZero() {
-		at = r.created
-	}
+	e := session.Compaction(summary, firstKept, 0)
+	e.Timestamp = cmp.Or(at, r.created)
 	r.to.Count("summary", "compaction", 1)
-	return r.to.Add(transcript.Record{
-		ID: transcript.HashID(name, r.key, "summary", summary, strconv.Itoa(skip), last),
-		Entry: session.Entry{Type: session.TypeCompaction, Timestamp: at, Compaction: &session.CompactionEntry{
-			Summary: summary, FirstKeptEntryID: firstKept,
-		}},
-	})
+	return r.to.Add(transcript.Record{ID: transcript.HashID(name, r.key, "summary", summary, strconv.Itoa(skip), last), Entry: e})
 }
 
 // raw returns a value as text. It came from JSON, so it can be written.

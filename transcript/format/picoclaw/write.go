@@ -2,6 +2,7 @@ package picoclaw
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -19,13 +20,7 @@ import (
 // write writes a session in the form that it had, or else in the newer one, unless a single
 // file is wanted.
 func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transcript.Output, error) {
-	d := &draft{script: s, key: s.NativeID}
-	if d.key == "" {
-		d.key = s.Header.Key
-	}
-	if d.key == "" {
-		d.key = "coppice:" + s.Header.ID
-	}
+	d := &draft{script: s, key: cmp.Or(s.NativeID, s.Header.Key, "coppice:"+s.Header.ID)}
 	d.collect()
 	out := &transcript.Output{Base: places(env)[0].Dir, Resume: plain.Command(resume(d.key)...)}
 	file := fileName(d.key)

@@ -99,9 +99,6 @@ func readThread(row, doc loose.Value, to transcript.Sink) error {
 		return err
 	}
 	t := &thread{to: to, id: c.ID, doc: doc, from: []transcript.Span{span}}
-	t.time = row.Get("created_at").Time(time.UTC)
-	if t.time.IsZero() {
-		t.time = row.Get("updated_at").Time(time.UTC)
-	}
+	t.time = cmp.Or(row.Get("created_at").Time(time.UTC), row.Get("updated_at").Time(time.UTC))
 	return t.read()
 }

@@ -219,6 +219,17 @@ func (v Value) Pick(names ...string) map[string]any {
 	return found
 }
 
+// Rest returns the members of an object apart from some, as Any does.
+func (v Value) Rest(names ...string) map[string]any {
+	rest := make(map[string]any)
+	for name, member := range v.Members() {
+		if !slices.Contains(names, name) {
+			rest[name] = member.Any()
+		}
+	}
+	return rest
+}
+
 // Raw returns a copy of the value's text.
 func (v Value) Raw() json.RawMessage { return slices.Clone(json.RawMessage(v)) }
 

@@ -79,6 +79,15 @@ func Whole(f *transcript.File) (Record, error) {
 	return Record{Value: v, Span: transcript.Span{Len: int64(len(data))}, N: 1, Only: true}, nil
 }
 
+// Beside returns the JSON in a file beside another, or nil if there is none.
+func Beside(f *transcript.File, name string) loose.Value {
+	data, err := f.Beside(name)
+	if err != nil {
+		return nil
+	}
+	return loose.Try(data)
+}
+
 // Refuse returns the error of a file that is not of the format.
 func Refuse(f *transcript.File, err error) error {
 	return &session.Error{Op: "read", Path: f.Path, Kind: session.ErrInvalid, Err: err}
