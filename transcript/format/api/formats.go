@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"io"
+	"slices"
 
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/anthropic"
@@ -99,12 +100,7 @@ func (w *wire) format() *transcript.Format {
 func (w *wire) detect(f *transcript.File) bool {
 	head := f.Head()
 	if isEvents(head) {
-		for _, mark := range w.events {
-			if bytes.Contains(head, []byte(mark)) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(w.events, func(mark string) bool { return bytes.Contains(head, []byte(mark)) })
 	}
 	return w.looks(shape.OfFile(f))
 }
@@ -112,12 +108,7 @@ func (w *wire) detect(f *transcript.File) bool {
 // isEvents reports whether a text begins as a stream of events does.
 func isEvents(head []byte) bool {
 	head = bytes.TrimLeft(head, "\r\n")
-	for _, begin := range []string{"data:", "event:", ":"} {
-		if bytes.HasPrefix(head, []byte(begin)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"data:", "event:", ":"}, func(begin string) bool { return bytes.HasPrefix(head, []byte(begin)) })
 }
 
 // at returns a path as it may begin in a file: in one document, in an array of

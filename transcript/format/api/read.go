@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/coppice-dev/coppice/provider"
@@ -111,12 +112,7 @@ func (r *reader) isMessage(v loose.Value) bool {
 	if v.Has(r.wire.list) || v.Has("body") || v.Has("choices") || v.Has("output") || v.Get("type").Text() == "message" && v.Has("usage") {
 		return false
 	}
-	for _, member := range r.wire.message {
-		if v.Has(member) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.wire.message, func(member string) bool { return v.Has(member) })
 }
 
 // conversation adds the messages that are a conversation together.
@@ -168,7 +164,7 @@ func (r *reader) document(rec records.Record) error {
 		c.ID, parent = before.conversation, before.last
 	}
 	if b := bodies[0]; b.Kind == provider.KindRequest && len(b.Fields) > 0 {
-		c.Extra = map[string]any{factRequest: fieldsOf(b.Fields)}
+		c.Extra = map[string]any{factRequest: loose.Value(residue.Object(b.Fields).JSON()).Map()}
 	}
 	if err := r.to.Begin(c); err != nil {
 		return err
@@ -243,15 +239,6 @@ func unwrap(v loose.Value) (request, response loose.Value, native string) {
 	return v, nil, ""
 }
 
-// fieldsOf returns members as a map, for the facts of a conversation.
-func fieldsOf(fields session.Fields) map[string]any {
-	m := make(map[string]any, len(fields))
-	for _, f := range fields {
-		m[f.Name] = loose.Value(f.Value).Any()
-	}
-	return m
-}
-
 // conversationID names a conversation by its response, or else by its place in the file.
 func (r *reader) conversationID(b *provider.Body, native string, rec records.Record) string {
 	if b.Kind == provider.KindResponse && b.Entries[0].Message.ResponseID != "" {
@@ -310,9 +297,7 @@ func recordID(conversation string, e *session.Entry, answer, place, answers int)
 	if id == "" && answers == 1 {
 		return ""
 	}
-	if id == "" {
-		id = conversation
-	}
+	id = cmp.Or(id, conversation)
 	if answer > 0 || place > 0 {
 		id += "#" + strconv.Itoa(answer) + "." + strconv.Itoa(place)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/draft"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
 )
@@ -20,7 +21,7 @@ import (
 // write turns the conversation's path into a rollout. What comes before the compaction
 // in force is only shown; the model is sent the context, item by item.
 func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transcript.Output, error) {
-	w := &writer{script: s, id: threadID(s), created: cmp.Or(s.Header.CreatedAt, s.Now), index: make(map[string]int), states: statesOf(s.Path)}
+	w := &writer{Draft: draft.Draft{Script: s}, id: threadID(s), created: cmp.Or(s.Header.CreatedAt, s.Now), index: make(map[string]int), states: statesOf(s.Path)}
 	for i, e := range s.Path {
 		w.index[e.ID] = i
 	}
@@ -36,11 +37,11 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 	out := &transcript.Output{
 		Files: []transcript.OutputFile{{
 			Path: fmt.Sprintf("sessions/%s/rollout-%s-%s.jsonl", local.Format("2006/01/02"), local.Format("2006-01-02T15-04-05"), w.id),
-			Data: w.data.Bytes(),
+			Data: w.Data.Bytes(),
 		}},
 		Base:   env.Dir("CODEX_HOME", ".codex"),
 		Resume: plain.Command(resume(w.id)...),
-		Losses: w.losses,
+		Losses: w.Losses,
 	}
 	if s.Name != "" {
 		out.Files = append(out.Files, w.indexFile())
@@ -50,26 +51,19 @@ func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transc
 
 // threadID returns the id that the thread will have: Codex takes UUIDs only.
 func threadID(s *transcript.Script) string {
-	for _, id := range []string{s.NativeID, s.Header.ID} {
-		if idPattern().FindString(id) == id && id != "" {
-			return id
-		}
-	}
-	return transcript.HashID(name, s.Header.ID)
+	return draft.NativeID(s, name, func(id string) bool { return id != "" && idPattern().FindString(id) == id })
 }
 
 type writer struct {
-	script  *transcript.Script
+	draft.Draft
 	id      string
 	created time.Time
 	index   map[string]int  // of entries on the path, by id
 	states  []session.State // at each of them
-	data    bytes.Buffer
 	model   string
 	effort  string
 	total   *session.Usage
 	spentOn map[string]bool // responses whose usage was written
-	losses  []transcript.Loss
 }
 
 func (w *writer) line(kind string, at time.Time, payload json.RawMessage) {
@@ -77,19 +71,14 @@ func (w *writer) line(kind string, at time.Time, payload json.RawMessage) {
 	o.Set("timestamp", cmp.Or(at, w.created).UTC().Format("2006-01-02T15:04:05.000Z"))
 	o.Set("type", kind)
 	o.Set("payload", payload)
-	w.data.Write(o.JSON())
-	w.data.WriteByte('\n')
-}
-
-func (w *writer) lose(id, what, why string) {
-	w.losses = append(w.losses, transcript.Loss{EntryID: id, What: what, Why: why})
+	w.Line(o.JSON())
 }
 
 // wireVersion is the version of Codex whose rollouts we imitate.
 const wireVersion = "0.106.0"
 
 func (w *writer) meta() {
-	h, facts := w.script.Header, w.script.Facts
+	h, facts := w.Script.Header, w.Script.Facts
 	text := func(fact, otherwise string) string {
 		if s, ok := facts[fact].(string); ok {
 			return s
@@ -120,11 +109,11 @@ func (w *writer) meta() {
 		o.Set("git", git.JSON())
 	}
 	w.line(kindMeta, w.created, o.JSON())
-	if w.script.Name != "" {
+	if w.Script.Name != "" {
 		var title residue.Object
 		title.Set("type", "thread_name_updated")
 		title.Set("thread_id", w.id)
-		title.Set("thread_name", w.script.Name)
+		title.Set("thread_name", w.Script.Name)
 		w.line(kindEvent, w.created, title.JSON())
 	}
 }
@@ -132,12 +121,12 @@ func (w *writer) meta() {
 // conversation writes the path up to the compaction in force as it was, and from
 // there on what the model is sent.
 func (w *writer) conversation() error {
-	c := w.script.Context
+	c := w.Script.Context
 	at, compacted := w.index[c.Compaction]
 	if !compacted || c.Compaction == "" {
 		return w.entries(c.Entries, 0)
 	}
-	if err := w.before(w.script.Path[:at]); err != nil {
+	if err := w.before(w.Script.Path[:at]); err != nil {
 		return err
 	}
 	kept := 0
@@ -147,7 +136,7 @@ func (w *writer) conversation() error {
 			kept = i + 1
 		}
 	}
-	if err := w.compacted(&w.script.Path[at], c.Entries[:kept]); err != nil {
+	if err := w.compacted(&w.Script.Path[at], c.Entries[:kept]); err != nil {
 		return err
 	}
 	return w.entries(c.Entries[kept:], at)
@@ -203,14 +192,14 @@ func (w *writer) compacted(e *session.Entry, entries []session.Entry) error {
 // entries writes a context's entries, and between them what happened there on the path,
 // from the given place on.
 func (w *writer) entries(list []session.Entry, from int) error {
-	path := w.script.Path
+	path := w.Script.Path
 	for i := range list {
 		if place, ok := w.index[list[i].ID]; ok {
 			for ; from < place; from++ {
 				w.aside(&path[from])
 			}
 		}
-		if w.script.NativeID != "" && strings.HasPrefix(list[i].ID, session.InterruptedPrefix) {
+		if w.Script.NativeID != "" && strings.HasPrefix(list[i].ID, session.InterruptedPrefix) {
 			continue // Codex says itself that its call was aborted
 		}
 		if err := w.entry(&list[i]); err != nil {
@@ -263,7 +252,7 @@ func (w *writer) answers(model, effort string, from time.Time) {
 	w.model, w.effort = model, effort
 	var policy, o residue.Object
 	policy.Set("type", "read-only")
-	o.Set("cwd", w.script.Header.CWD)
+	o.Set("cwd", w.Script.Header.CWD)
 	o.Set("approval_policy", "on-request")
 	o.Set("sandbox_policy", policy.JSON())
 	o.Set("model", model)
@@ -395,28 +384,28 @@ func (w *writer) aside(e *session.Entry) {
 // isEdited reports whether something was taken out of the context. A state of the world would
 // then claim that the model knows what is no longer there.
 func (w *writer) isEdited() bool {
-	return slices.ContainsFunc(w.script.Path, func(e session.Entry) bool { return e.ContextEdit != nil })
+	return slices.ContainsFunc(w.Script.Path, func(e session.Entry) bool { return e.ContextEdit != nil })
 }
 
 // listLosses lists what a rollout has no place for.
 func (w *writer) listLosses() {
-	for i := range w.script.All {
-		switch e := &w.script.All[i]; {
+	for i := range w.Script.All {
+		switch e := &w.Script.All[i]; {
 		case e.Label != nil:
-			w.lose(e.ID, "label", "Codex has no labels")
+			w.Lose(e.ID, "label", "Codex has no labels")
 		case e.Custom != nil && !strings.HasPrefix(e.Custom.CustomType, name+".") && !strings.HasPrefix(e.Custom.CustomType, "coppice."):
-			w.lose(e.ID, "custom entry", "Codex has no entries of extensions")
+			w.Lose(e.ID, "custom entry", "Codex has no entries of extensions")
 		}
 	}
-	w.losses = append(w.losses, w.script.OtherBranches()...)
+	w.LoseBranches()
 }
 
 // indexFile adds the thread's name to the list in which Codex keeps them.
 func (w *writer) indexFile() transcript.OutputFile {
 	var o residue.Object
 	o.Set("id", w.id)
-	o.Set("thread_name", w.script.Name)
-	o.Set("updated_at", w.script.Updated().UTC().Format(time.RFC3339))
+	o.Set("thread_name", w.Script.Name)
+	o.Set("updated_at", w.Script.Updated().UTC().Format(time.RFC3339))
 	entry := append(o.JSON(), '\n')
 	return transcript.OutputFile{Path: "session_index.jsonl", Merge: func(old []byte) ([]byte, error) {
 		if last := lastOf(w.id, old); string(last) == string(entry) {

@@ -22,7 +22,7 @@ func (w *writer) items(entries []session.Entry) ([]json.RawMessage, error) {
 		if strings.HasPrefix(n.What, "thinking") { // the name that compare looks for
 			what = "thinking"
 		}
-		w.lose(n.Entry, what, n.What)
+		w.Lose(n.Entry, what, n.What)
 	}
 	id := ""
 	if len(entries) > 0 {
@@ -93,7 +93,7 @@ func (w *writer) accepted(id string, item loose.Value) json.RawMessage {
 			o.Set("summary", residue.List(nil))
 		}
 	case !known[kind]:
-		w.lose(id, "content", "Codex has no "+kind)
+		w.Lose(id, "content", "Codex has no "+kind)
 		return nil
 	}
 	return o.JSON()
@@ -140,7 +140,7 @@ func (w *writer) acceptedParts(id, kind string, content loose.Value) []json.RawM
 		case part.Get("refusal").IsString():
 			parts = append(parts, textPart(kind, part.Get("refusal").Text()))
 		default:
-			w.lose(id, "content", "Codex has no "+what+" in a message")
+			w.Lose(id, "content", "Codex has no "+what+" in a message")
 		}
 	}
 	return parts

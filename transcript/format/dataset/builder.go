@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"time"
@@ -49,11 +50,7 @@ func (r *reader) beginAs(rec records.Record, native string, c transcript.Convers
 		b.last, about = "", factRun
 	}
 	if len(rest) > 0 {
-		facts := make(map[string]any, len(rest))
-		for _, field := range rest {
-			facts[field.Name] = loose.Value(field.Value).Any()
-		}
-		c.Extra = map[string]any{about: facts}
+		c.Extra = map[string]any{about: loose.Value(residue.Object(rest).JSON()).Map()}
 	}
 	b.err = r.to.Begin(c)
 	return b
@@ -147,10 +144,7 @@ func (b *builder) turn(v loose.Value, beside ...string) {
 // arguments.
 func (b *builder) call(v loose.Value) session.Content {
 	b.made++
-	id := v.Get("id").Text()
-	if id == "" {
-		id = "call_" + strconv.Itoa(b.made)
-	}
+	id := cmp.Or(v.Get("id").Text(), "call_"+strconv.Itoa(b.made))
 	b.calls = append(b.calls, id)
 	input := v.Get("arguments")
 	if text := input.Text(); text != "" { // written as text

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"path/filepath"
 	"strings"
 	"time"
@@ -37,10 +38,7 @@ func readChats(r *reader, rec records.Record) error {
 	if !rec.Get("conversation").IsArray() {
 		return bad("it has no conversation")
 	}
-	native := rec.Get("conversation_id").Name()
-	if native == "" {
-		native = rec.Get("conversation_hash").Name()
-	}
+	native := cmp.Or(rec.Get("conversation_id").Name(), rec.Get("conversation_hash").Name())
 	b := r.beginAs(rec, native, transcript.Conversation{Created: rec.Get("timestamp").Time(time.UTC)}, rec.Except(r.turns...))
 	model := rec.Get("model").Text()
 	for v := range rec.Get("conversation").Items() {
@@ -188,10 +186,7 @@ func named(m loose.Value) loose.Value {
 // steps adds each answer of the model and the observation that followed.
 func (b *builder) steps(steps []loose.Value) {
 	for _, step := range steps {
-		said := step.Get("response").Text()
-		if said == "" {
-			said = step.Get("thought").Text() + "\n" + step.Get("action").Text()
-		}
+		said := cmp.Or(step.Get("response").Text(), step.Get("thought").Text()+"\n"+step.Get("action").Text())
 		m := message(session.RoleAssistant, said)
 		m.Extra = besides(sweAgent, step, "response", "observation")
 		b.add(m)

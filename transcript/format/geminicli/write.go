@@ -22,6 +22,7 @@ import (
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store/vfs"
 	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/draft"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
 )
@@ -30,25 +31,26 @@ const isoTime = "2006-01-02T15:04:05.000Z"
 
 // write turns what the model is sent now into a recording.
 func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transcript.Output, error) {
-	w := &writer{script: s, id: sessionID(s), created: cmp.Or(s.Header.CreatedAt, s.Now), cwd: s.Header.CWD}
+	w := &writer{Draft: draft.Draft{Script: s}, id: draft.NativeID(s, name, isUUID().MatchString), created: cmp.Or(s.Header.CreatedAt, s.Now), cwd: s.Header.CWD}
 	if w.cwd == "" {
 		w.cwd = env.Home
-		w.lose("", "directory", "Gemini CLI keeps sessions by directory; this one is put under the home directory")
+		w.Lose("", "directory", "Gemini CLI keeps sessions by directory; this one is put under the home directory")
 	}
 	w.header()
 	w.messages()
-	w.listLosses()
+	w.LoseLabels("Gemini CLI")
+	w.LoseBranches()
 	project, extra := w.project(env)
 	file := transcript.OutputFile{
 		Path: fmt.Sprintf("tmp/%s/chats/session-%s-%.8s.jsonl", project, w.created.UTC().Format("2006-01-02T15-04"), w.id),
-		Data: w.data.Bytes(),
+		Data: w.Data.Bytes(),
 	}
 	return &transcript.Output{
 		Files:  append([]transcript.OutputFile{file}, extra...),
 		Base:   geminiDir(env),
 		Resume: plain.Command(resume(w.id)...),
 		Dir:    w.cwd,
-		Losses: w.losses,
+		Losses: w.Losses,
 	}, nil
 }
 
@@ -56,50 +58,30 @@ var isUUID = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 })
 
-func sessionID(s *transcript.Script) string {
-	for _, id := range []string{s.NativeID, s.Header.ID} {
-		if isUUID().MatchString(id) {
-			return id
-		}
-	}
-	return transcript.HashID(name, s.Header.ID)
-}
-
 type writer struct {
-	script  *transcript.Script
+	draft.Draft
 	id      string
 	created time.Time
 	cwd     string // the directory under which Gemini CLI finds the recording
-	data    bytes.Buffer
-	losses  []transcript.Loss
-}
-
-func (w *writer) line(text json.RawMessage) {
-	w.data.Write(text)
-	w.data.WriteByte('\n')
-}
-
-func (w *writer) lose(id, what, why string) {
-	w.losses = append(w.losses, transcript.Loss{EntryID: id, What: what, Why: why})
 }
 
 func (w *writer) header() {
-	h := w.script.Header
+	h := w.Script.Header
 	var o residue.Object
 	o.Set("sessionId", w.id)
 	o.Set("projectHash", projectHash(w.cwd))
 	o.Set("startTime", w.created.UTC().Format(isoTime))
 	o.Set("lastUpdated", w.touched().UTC().Format(isoTime))
 	o.Set("kind", "main")
-	title := w.script.Name
-	if w.script.Context.Compaction != "" {
-		title = w.script.Title() // the prompt that the program would use as a title is left out
+	title := w.Script.Name
+	if w.Script.Context.Compaction != "" {
+		title = w.Script.Title() // the prompt that the program would use as a title is left out
 	}
 	o.SetText("summary", title)
 	if h.CWD != "" {
 		o.Set("directories", []any{h.CWD})
 	}
-	w.line(o.JSON())
+	w.Line(o.JSON())
 }
 
 // touched returns when the recording counts as last used. When Gemini CLI starts, it deletes
@@ -107,9 +89,9 @@ func (w *writer) header() {
 // more. So an older conversation is used now: it was written to be resumed. No reader takes a
 // time from here: the messages have theirs.
 func (w *writer) touched() time.Time {
-	last := w.script.Updated()
-	if w.script.Now.Sub(last) > 24*time.Hour {
-		return w.script.Now
+	last := w.Script.Updated()
+	if w.Script.Now.Sub(last) > 24*time.Hour {
+		return w.Script.Now
 	}
 	return last
 }
@@ -122,7 +104,7 @@ func projectHash(cwd string) string {
 // messages writes the context. A recording keeps results with their calls, so we look for
 // them after the message.
 func (w *writer) messages() {
-	entries := transcript.JoinReplies(w.script.Context.Entries)
+	entries := transcript.JoinReplies(w.Script.Context.Entries)
 	for i := range entries {
 		e := &entries[i]
 		if e.Message == nil {
@@ -132,7 +114,7 @@ func (w *writer) messages() {
 		switch e.Message.Role {
 		case session.RoleTool:
 		case session.RoleSystem:
-			w.lose(e.ID, "system prompt", "Gemini CLI has its own")
+			w.Lose(e.ID, "system prompt", "Gemini CLI has its own")
 		default:
 			w.message(e, answersTo(entries[i+1:]))
 		}
@@ -155,7 +137,7 @@ func (w *writer) message(e *session.Entry, answers []session.Entry) {
 	}
 	for i := range e.Message.Content {
 		if t := e.Message.Content[i].Thinking; t != nil && (t.Signature != "" || t.Redacted != "") {
-			w.lose(e.ID, "thinking signature", "a recording has the thoughts' text only")
+			w.Lose(e.ID, "thinking signature", "a recording has the thoughts' text only")
 		}
 	}
 	made := loose.Value(encodeMessage(e.Message, results))
@@ -180,17 +162,17 @@ func (w *writer) leftOut(id string, blocks []session.Content, made loose.Value) 
 		switch c := &blocks[i]; {
 		case c.Raw != nil:
 			if !bytes.Contains(made, c.Raw) {
-				w.lose(id, string(c.Type), "Gemini CLI has no such content")
+				w.Lose(id, string(c.Type), "Gemini CLI has no such content")
 			}
 		case c.ToolUse != nil:
 			called = true
 		case c.ToolResult != nil:
 			w.leftOut(id, c.ToolResult.Parts, made)
 		case c.Text != nil && called:
-			w.lose(id, transcript.LossPlace, "the text of an answer comes before its calls in a recording")
+			w.Lose(id, transcript.LossPlace, "the text of an answer comes before its calls in a recording")
 			called = false // once is enough
 		case c.Text == nil && c.Thinking == nil && !isPart(c):
-			w.lose(id, string(c.Type), "Gemini CLI has no such content")
+			w.Lose(id, string(c.Type), "Gemini CLI has no such content")
 		}
 	}
 }
@@ -209,7 +191,7 @@ const marker = "\u200b"
 // isPassedOver reports whether the program would leave out a message on resuming although it
 // was sent to the model.
 func (w *writer) isPassedOver(m *session.MessageEntry) bool {
-	if injected, _ := m.Metadata[session.MetaInjected].(bool); injected && w.script.NativeID != "" {
+	if injected, _ := m.Metadata[session.MetaInjected].(bool); injected && w.Script.NativeID != "" {
 		return false // it is the program's own
 	}
 	text := ""
@@ -242,7 +224,7 @@ func (w *writer) put(e *session.Entry, rest residue.Object) {
 	var o residue.Object
 	o.Set("id", e.ID)
 	o.Set("timestamp", at.UTC().Format(isoTime))
-	w.line(append(o, rest...).JSON())
+	w.Line(append(o, rest...).JSON())
 }
 
 // summary writes a summary as a message of the user: a recording has no other place for it.
@@ -250,7 +232,7 @@ func (w *writer) summary(e *session.Entry) {
 	text := ""
 	switch {
 	case e.Compaction != nil:
-		w.lose(e.ID, "history", "what comes before the compaction is left out; its summary is written as a message")
+		w.Lose(e.ID, "history", "what comes before the compaction is left out; its summary is written as a message")
 		if e.Compaction.Summary == "" { // the entries that follow have it
 			return
 		}
@@ -262,15 +244,6 @@ func (w *writer) summary(e *session.Entry) {
 	}
 	m := &session.MessageEntry{Role: session.RoleUser, Content: []session.Content{session.Text(text)}}
 	w.put(e, residue.Object(loose.Value(encodeMessage(m, nil)).Except()))
-}
-
-func (w *writer) listLosses() {
-	for _, e := range w.script.All {
-		if e.Label != nil {
-			w.lose(e.ID, "label", "Gemini CLI has no labels")
-		}
-	}
-	w.losses = append(w.losses, w.script.OtherBranches()...)
 }
 
 // project returns the directory of the project, and the files that register it if it is new.

@@ -111,7 +111,7 @@ func (m *message) content(said *session.MessageEntry) {
 			m.call(c.ToolUse)
 		case c.ToolResult != nil: // with its call
 		case said.Role == session.RoleAssistant && c.Raw == nil:
-			m.w.lose(m.entry.ID, string(c.Type), "opencode sends no pictures or files of a model")
+			m.w.Lose(m.entry.ID, string(c.Type), "opencode sends no pictures or files of a model")
 		default:
 			m.attach(c)
 		}
@@ -120,7 +120,7 @@ func (m *message) content(said *session.MessageEntry) {
 
 func (m *message) thinking(t *session.ThinkingContent, provider string) {
 	if t.Content == "" {
-		m.w.lose(m.entry.ID, "thinking", "opencode keeps the text of what a model thought, and this has none")
+		m.w.Lose(m.entry.ID, "thinking", "opencode keeps the text of what a model thought, and this has none")
 		return
 	}
 	part := m.part("reasoning", "")
@@ -133,7 +133,7 @@ func (m *message) thinking(t *session.ThinkingContent, provider string) {
 		metadata.Set("anthropic", own.JSON())
 		part.Set("metadata", metadata.JSON())
 	} else if t.Signature != "" {
-		m.w.lose(m.entry.ID, "thinking signature", "opencode keeps those of Anthropic only")
+		m.w.Lose(m.entry.ID, "thinking signature", "opencode keeps those of Anthropic only")
 	}
 	part.Set("time", m.span(time.Time{}))
 	m.add(part)
@@ -209,7 +209,7 @@ func (m *message) input(c *session.ToolUseContent) jsonText {
 	}
 	var o residue.Object
 	if err == nil && loose.Value(input).Exists() {
-		m.w.lose(m.entry.ID, "arguments", "those of opencode are an object; others are written as its only member")
+		m.w.Lose(m.entry.ID, "arguments", "those of opencode are an object; others are written as its only member")
 		o.Set("input", input)
 	}
 	return o.JSON()
@@ -237,7 +237,7 @@ func (m *message) file(c *session.Content) (residue.Object, bool) {
 		name = c.File.Name
 	}
 	if source == nil || source.Data == "" {
-		m.w.lose(m.entry.ID, string(c.Type), "opencode has no such block")
+		m.w.Lose(m.entry.ID, string(c.Type), "opencode has no such block")
 		return nil, false
 	}
 	mime := source.MediaType

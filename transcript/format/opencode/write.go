@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/draft"
 	"github.com/coppice-dev/coppice/transcript/internal/place"
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
 )
@@ -23,10 +24,11 @@ import (
 // the messages that it does not have yet, by their ids, so a conversation that was continued
 // here can be exported and imported again.
 func write(ctx context.Context, s *transcript.Script, env transcript.Env) (*transcript.Output, error) {
-	w := &writer{script: s, id: sessionID(s), created: cmp.Or(s.Header.CreatedAt, s.Now), byEntry: make(map[string]string), used: make(map[string]bool)}
+	w := &writer{Draft: draft.Draft{Script: s}, id: sessionID(s), created: cmp.Or(s.Header.CreatedAt, s.Now), byEntry: make(map[string]string), used: make(map[string]bool)}
 	w.known = parts(ctx, env, w.id)
 	w.messages()
-	w.listLosses()
+	w.LoseLabels("opencode")
+	w.LoseBranches()
 	var doc residue.Object
 	doc.Set("info", w.info())
 	doc.Set("messages", residue.List(w.list))
@@ -36,7 +38,7 @@ func write(ctx context.Context, s *transcript.Script, env transcript.Env) (*tran
 		Files:  []transcript.OutputFile{{Path: path, Data: append(doc.Indented(), '\n')}},
 		Base:   base,
 		Resume: plain.Command(load(filepath.Join(base, path))...) + " && " + plain.Command(resume(w.id)...),
-		Losses: w.losses,
+		Losses: w.Losses,
 	}, nil
 }
 
@@ -58,11 +60,10 @@ func idOf(prefix, id string) string {
 
 // writer writes the messages of a session.
 type writer struct {
-	script  *transcript.Script
+	draft.Draft
 	id      string
 	created time.Time
 	list    []jsonText
-	losses  []transcript.Loss
 
 	at      int64             // the time of the last message, in milliseconds
 	count   int               // of the ids made for that time
@@ -77,13 +78,9 @@ type writer struct {
 // model is a model as opencode names it.
 type model struct{ provider, name string }
 
-func (w *writer) lose(id, what, why string) {
-	w.losses = append(w.losses, transcript.Loss{EntryID: id, What: what, Why: why})
-}
-
 // info returns the session's info object.
 func (w *writer) info() jsonText {
-	s := w.script
+	s := w.Script
 	fact := func(name, otherwise string) string {
 		if text, ok := s.Facts[name].(string); ok && text != "" {
 			return text
@@ -132,16 +129,16 @@ func (w *writer) messages() {
 // the context, with a compaction after the messages that it kept.
 func (w *writer) arrange() (before, entries []session.Entry) {
 	place := make(map[string]int)
-	for i := range w.script.Path {
-		place[w.script.Path[i].ID] = i
+	for i := range w.Script.Path {
+		place[w.Script.Path[i].ID] = i
 	}
-	entries = slices.Clone(w.script.Context.Entries)
+	entries = slices.Clone(w.Script.Context.Entries)
 	first := slices.IndexFunc(entries, func(e session.Entry) bool { return e.Compaction != nil })
 	if first < 0 {
 		return nil, entries
 	}
 	if c := &entries[first]; c.Compaction.Summary == "" { // the summary is in what follows, in a form that only its provider reads
-		w.lose(c.ID, "history", "opencode has no compaction without a summary; what comes before it is left out")
+		w.Lose(c.ID, "history", "opencode has no compaction without a summary; what comes before it is left out")
 		return nil, slices.Delete(entries, first, first+1)
 	}
 	at, kept := place[entries[first].ID], first+1
@@ -155,7 +152,7 @@ func (w *writer) arrange() (before, entries []session.Entry) {
 	if kept > first+1 {
 		begins = place[entries[first+1].ID]
 	}
-	before = slices.DeleteFunc(slices.Clone(w.script.Path[:begins]), func(e session.Entry) bool {
+	before = slices.DeleteFunc(slices.Clone(w.Script.Path[:begins]), func(e session.Entry) bool {
 		return e.Message == nil && e.Compaction == nil || e.Message != nil && e.Message.Role == session.RoleSystem
 	})
 	compaction := entries[first]
@@ -190,7 +187,7 @@ func (w *writer) entry(e *session.Entry, after []session.Entry) {
 		w.say(e, session.MergeLead+e.Merge.Summary)
 	case e.Message == nil:
 	case e.Message.Role == session.RoleSystem:
-		w.lose(e.ID, "system prompt", "opencode has its own")
+		w.Lose(e.ID, "system prompt", "opencode has its own")
 	case e.Message.Role == session.RoleAssistant:
 		w.answer(e, resultsAfter(after))
 	case e.Message.Role != session.RoleTool:
@@ -298,8 +295,8 @@ func (w *writer) prompt(m *message) residue.Object {
 func (w *writer) reply(m *message, by model, u *session.Usage) residue.Object {
 	o := m.info("assistant")
 	var path residue.Object
-	path.Set("cwd", w.script.Header.CWD)
-	path.Set("root", w.script.Header.CWD)
+	path.Set("cwd", w.Script.Header.CWD)
+	path.Set("root", w.Script.Header.CWD)
 	o.Set("parentID", cmp.Or(w.user, idOf("msg_", w.id))) // it need not exist
 	o.Set("modelID", by.name)
 	o.Set("providerID", by.provider)
@@ -331,15 +328,6 @@ func tokens(u *session.Usage) jsonText {
 	o.Set("reasoning", u.Reasoning)
 	o.Set("cache", cache.JSON())
 	return o.JSON()
-}
-
-func (w *writer) listLosses() {
-	for _, e := range w.script.All {
-		if e.Label != nil {
-			w.lose(e.ID, "label", "opencode has no labels")
-		}
-	}
-	w.losses = append(w.losses, w.script.OtherBranches()...)
 }
 
 // isNative recognises the ids of messages that came from opencode.

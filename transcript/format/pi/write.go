@@ -1,7 +1,6 @@
 package pi
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -16,70 +15,51 @@ import (
 	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript"
+	"github.com/coppice-dev/coppice/transcript/internal/draft"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
 	"github.com/coppice-dev/coppice/transcript/internal/residue"
 )
 
 func write(_ context.Context, s *transcript.Script, env transcript.Env) (*transcript.Output, error) {
-	w := &writer{script: s, tools: make(map[string]string), moved: make(map[string]string), off: session.RevertedIn(s.Path), mend: mendFor(s)}
-	id := sessionID(s)
-	w.add(w.header(id))
+	w := &writer{Draft: draft.Draft{Script: s}, tools: make(map[string]string), moved: make(map[string]string), off: session.RevertedIn(s.Path), mend: mendFor(s)}
+	id := draft.NativeID(s, name, validID().MatchString)
+	w.Line(w.header(id))
 	for _, e := range s.All {
 		w.entry(e)
 		w.interrupted(e.ID)
 	}
 	w.leaf()
 	return &transcript.Output{
-		Files:  []transcript.OutputFile{{Path: w.path(id, env), Data: w.data.Bytes()}},
+		Files:  []transcript.OutputFile{{Path: w.path(id, env), Data: w.Data.Bytes()}},
 		Base:   agentDir(env),
 		Resume: plain.Command(resume(id)...),
-		Losses: w.losses,
+		Losses: w.Losses,
 	}, nil
 }
 
 // validID matches what pi accepts as a session id.
 var validID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?$`) })
 
-func sessionID(s *transcript.Script) string {
-	for _, id := range []string{s.NativeID, s.Header.ID} {
-		if validID().MatchString(id) {
-			return id
-		}
-	}
-	return transcript.HashID(name, s.Header.ID)
-}
-
 type writer struct {
-	script *transcript.Script
-	data   bytes.Buffer
-	last   string            // the id of the last entry written
-	at     time.Time         // and its time
-	tools  map[string]string // the names of tools by the ids of their calls
-	moved  map[string]string // the parent to use instead of an entry, by its id
-	off    map[string]bool   // compactions that were taken back
-	losses []transcript.Loss
-	mend   *mend
-}
-
-func (w *writer) add(line json.RawMessage) {
-	w.data.Write(line)
-	w.data.WriteByte('\n')
-}
-
-func (w *writer) lose(id, what, why string) {
-	w.losses = append(w.losses, transcript.Loss{EntryID: id, What: what, Why: why})
+	draft.Draft
+	last  string            // the id of the last entry written
+	at    time.Time         // and its time
+	tools map[string]string // the names of tools by the ids of their calls
+	moved map[string]string // the parent to use instead of an entry, by its id
+	off   map[string]bool   // compactions that were taken back
+	mend  *mend
 }
 
 func (w *writer) header(id string) json.RawMessage {
-	h := w.script.Header
+	h := w.Script.Header
 	var o residue.Object
 	o.Set("type", "session")
 	o.Set("version", 3)
 	o.Set("id", id)
-	o.Set("timestamp", created(h, w.script.Now).Format(isoTime))
+	o.Set("timestamp", created(h, w.Script.Now).Format(isoTime))
 	o.Set("cwd", h.CWD)
-	for _, fact := range slices.Sorted(maps.Keys(w.script.Facts)) {
-		o.Set(fact, w.script.Facts[fact])
+	for _, fact := range slices.Sorted(maps.Keys(w.Script.Facts)) {
+		o.Set(fact, w.Script.Facts[fact])
 	}
 	return o.JSON()
 }
@@ -87,9 +67,9 @@ func (w *writer) header(id string) json.RawMessage {
 // path returns where pi looks for the session: in a directory named after the
 // working directory.
 func (w *writer) path(id string, env transcript.Env) string {
-	cwd := cmp.Or(w.script.Header.CWD, env.Home)
+	cwd := cmp.Or(w.Script.Header.CWD, env.Home)
 	dir := strings.NewReplacer("/", "-", `\`, "-", ":", "-").Replace(strings.TrimLeft(cwd, `/\`))
-	stamp := strings.NewReplacer(":", "-", ".", "-").Replace(created(w.script.Header, w.script.Now).Format(isoTime))
+	stamp := strings.NewReplacer(":", "-", ".", "-").Replace(created(w.Script.Header, w.Script.Now).Format(isoTime))
 	return fmt.Sprintf("sessions/--%s--/%s_%s.jsonl", dir, stamp, id)
 }
 
@@ -113,13 +93,13 @@ func (w *writer) entry(e session.Entry) {
 		w.message(e)
 		return
 	case e.Merge != nil:
-		w.lose(e.ID, "merge", "pi has no merges; its summary is written as a message")
+		w.Lose(e.ID, "merge", "pi has no merges; its summary is written as a message")
 		e = mergeMessage(e)
 	case e.Compaction != nil && w.off[e.ID]:
-		w.lose(e.ID, "compaction", "it was taken back, which pi cannot express; it is written as a note")
+		w.Lose(e.ID, "compaction", "it was taken back, which pi cannot express; it is written as a note")
 		e = note(e)
 	case e.Revert != nil:
-		w.lose(e.ID, "revert", "pi cannot take anything back; it is written as a note")
+		w.Lose(e.ID, "revert", "pi cannot take anything back; it is written as a note")
 		e = note(e)
 	case !writable(e):
 		e = note(e)
@@ -187,7 +167,7 @@ func mergeMessage(e session.Entry) session.Entry {
 // the message follow the results as the user's.
 func (w *writer) message(e session.Entry) {
 	learnTools(w.tools, e.Message)
-	if w.script.NativeID == "" {
+	if w.Script.NativeID == "" {
 		m := *e.Message
 		if m.Content = w.fitting(e.ID, m.Content); len(m.Content) == 0 && len(e.Message.Content) > 0 {
 			w.skip(e)
@@ -260,13 +240,13 @@ func (w *writer) fitting(id string, content []session.Content) []session.Content
 	for _, c := range content {
 		switch what := unfit(&c); {
 		case what != "":
-			w.lose(id, string(c.Type), "pi holds text and images that are in the file; it became "+what)
+			w.Lose(id, string(c.Type), "pi holds text and images that are in the file; it became "+what)
 		case c.Raw != nil:
-			w.lose(id, cmp.Or(string(c.Type), "content"), "pi has no such block")
+			w.Lose(id, cmp.Or(string(c.Type), "content"), "pi has no such block")
 			continue
 		case c.ToolResult != nil:
 			if _, called := w.tools[c.ToolResult.ToolUseID]; !called {
-				w.lose(id, "tool result", "the call that it answers is not in the session")
+				w.Lose(id, "tool result", "the call that it answers is not in the session")
 				continue
 			}
 			if c.ToolResult.Parts != nil {
@@ -282,14 +262,14 @@ func (w *writer) fitting(id string, content []session.Content) []session.Content
 func (w *writer) line(e session.Entry) {
 	kept := residue.In(e.Extra, name)
 	text := encodeEntry(e, w.tools)
-	w.add(residue.Restore(loose.Value(text), kept))
+	w.Line(residue.Restore(loose.Value(text), kept))
 	w.last, w.at = e.ID, e.Timestamp
 }
 
 // leaf makes the file end at the conversation's leaf, because pi continues from the last
 // entry. If nothing of the path is written, it ends at the beginning.
 func (w *writer) leaf() {
-	leaf := w.script.Leaf
+	leaf := w.Script.Leaf
 	if stand, ok := w.moved[leaf]; ok {
 		leaf = stand
 	}
