@@ -174,15 +174,20 @@ type Log interface {
 // Whole reports whether a last line that lacks its line end is an entry all the
 // same. Its writer may have been killed before the line end, be about to write it,
 // or be an editor that leaves none. A complete JSON object cannot be the beginning
-// of a longer line, so readers take it in: its Next is where the following line
-// will begin, and the next append writes the missing line end first. Everything
-// else after the last line end is on its way, or torn. A NUL is what a lost block
-// of a disk reads as, so a line with one is torn; so is a line over the store's
-// limit, which no one reads.
+// of a longer line. A NUL is what a lost block of a disk reads as, so a line with one
+// is not whole; nor is a line over the store's limit, which no one reads.
 func Whole(line []byte) bool {
 	line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")))
 	return len(line) > 1 && line[0] == '{' && line[len(line)-1] == '}' && bytes.IndexByte(line, 0) < 0 && json.Valid(line)
 }
+
+// IsLine reports whether the bytes after the last line end are a line all the same. If
+// so, readers take it in: its Next is where the following line will begin, and the next
+// append writes the missing line end first. A whole entry is one. So are bytes with a NUL
+// among them: no writer writes a NUL, so they were lost and never become an entry. A reader
+// that took them for a line on its way would hide that something is missing. Everything else
+// after the last line end is on its way, or torn.
+func IsLine(tail []byte) bool { return bytes.IndexByte(tail, 0) >= 0 || Whole(tail) }
 
 // Lines yields the given lines, for Create.
 func Lines(lines ...[]byte) iter.Seq2[[]byte, error] {

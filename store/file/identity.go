@@ -162,8 +162,8 @@ func (s *Store) beginsWith(newer, older source) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	end, whole, err := s.lastLine(older, was.Size)
-	if whole {
+	end, isLine, err := s.lastLine(older, was.Size)
+	if isLine {
 		end = was.Size
 	}
 	if err != nil || is.Size < end {

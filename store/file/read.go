@@ -69,24 +69,24 @@ func (l *Log) End(ctx context.Context) (store.Pos, error) {
 	if err != nil {
 		return 0, l.failRead("end", 0, err)
 	}
-	end, whole, err := l.store.lastLine(l.until(ctx), size)
+	end, isLine, err := l.store.lastLine(l.until(ctx), size)
 	if err != nil {
 		return 0, l.failRead("end", size, err)
 	}
-	if whole {
+	if isLine {
 		end = size + 1
 	}
 	return store.Pos(end), nil
 }
 
-// lastLine returns the offset after the last newline before size, and whether a whole
-// line without its own newline follows it.
-func (s *Store) lastLine(r io.ReaderAt, size int64) (at int64, whole bool, err error) {
+// lastLine returns the offset after the last newline before size, and whether a line
+// without its own newline follows it.
+func (s *Store) lastLine(r io.ReaderAt, size int64) (at int64, isLine bool, err error) {
 	at, err = lastLineEnd(r, size)
 	if err == nil && at < size {
-		whole, err = s.isWhole(r, at, size)
+		isLine, err = s.isLine(r, at, size)
 	}
-	return at, whole, err
+	return at, isLine, err
 }
 
 // lastLineEnd returns the offset after the last newline before size.
@@ -237,11 +237,12 @@ func (l *Log) yieldLines(buf []byte, from store.Pos, yield func(store.Line, erro
 
 // yieldLast handles what comes after the last line end.
 func (l *Log) yieldLast(tail []byte, from store.Pos, yield func(store.Line, error) bool) (store.Pos, bool) {
-	if int64(len(tail)) > l.store.opts.MaxLine || !store.Whole(tail) {
+	line := store.Line{Pos: from, Next: from + store.Pos(len(tail)) + 1}
+	line.Data, line.Cut = l.cut(tail)
+	if line.Cut && bytes.IndexByte(tail, 0) < 0 || !line.Cut && !store.IsLine(tail) {
 		return from, true // nothing, or not whole yet
 	}
-	next := from + store.Pos(len(tail)) + 1
-	return next, yield(store.Line{Data: tail, Pos: from, Next: next}, nil)
+	return line.Next, yield(line, nil)
 }
 
 // cut returns a line or, if it is over the limit, its beginning.
@@ -258,7 +259,7 @@ func (l *Log) cut(line []byte) (data []byte, cut bool) {
 func (l *Log) skipLong(ctx context.Context, buf []byte, from store.Pos, yield func(store.Line, error) bool) (store.Pos, bool) {
 	head, _ := l.cut(buf)
 	head = bytes.Clone(head)
-	at := from + store.Pos(len(buf))
+	at, lost := from+store.Pos(len(buf)), bytes.IndexByte(buf, 0) >= 0
 	for {
 		if err := ctx.Err(); err != nil {
 			return from, yieldError(yield, err)
@@ -267,14 +268,19 @@ func (l *Log) skipLong(ctx context.Context, buf []byte, from store.Pos, yield fu
 		if err != nil && !errors.Is(err, io.EOF) {
 			return from, yieldError(yield, l.failRead("read", int64(at), err))
 		}
-		if i := bytes.IndexByte(buf[:n], '\n'); i >= 0 {
-			next := at + store.Pos(i) + 1
-			return next, yield(store.Line{Data: head, Pos: from, Next: next, Cut: true}, nil)
-		}
-		if n < len(buf) {
+		i := bytes.IndexByte(buf[:n], '\n')
+		lost = lost || bytes.IndexByte(buf[:n], 0) >= 0
+		switch {
+		case i < 0 && n == len(buf):
+			at += store.Pos(n)
+			continue
+		case i < 0 && !lost:
 			return from, true // not whole yet
+		case i < 0:
+			i = n
 		}
-		at += store.Pos(n)
+		next := at + store.Pos(i) + 1
+		return next, yield(store.Line{Data: head, Pos: from, Next: next, Cut: true}, nil)
 	}
 }
 
@@ -337,16 +343,12 @@ func (w *backWindow) unended(from store.Pos) (store.Line, error) {
 	if err != nil || size+1 != int64(from) {
 		return store.Line{}, err
 	}
-	at, whole, err := w.log.store.lastLine(w.from, size)
-	if err != nil || !whole {
-		return store.Line{}, err
-	}
-	data := make([]byte, size-at)
-	if _, err := io.ReadFull(io.NewSectionReader(w.from, at, size-at), data); err != nil {
+	at, isLine, err := w.log.store.lastLine(w.from, size)
+	if err != nil || !isLine {
 		return store.Line{}, err
 	}
 	w.start = at
-	return store.Line{Data: data, Pos: store.Pos(at), Next: from}, nil
+	return w.read(at, from)
 }
 
 // lineBefore returns the line that ends, with its newline, at end: first where the
@@ -391,12 +393,20 @@ func (w *backWindow) longLine(end int64) (store.Line, error) {
 	if err != nil {
 		return store.Line{}, err
 	}
-	head := make([]byte, min(cutLine, w.log.store.opts.MaxLine))
-	if _, err := io.ReadFull(io.NewSectionReader(w.from, start, int64(len(head))), head); err != nil {
-		return store.Line{}, err
-	}
 	w.buf, w.start = nil, start
-	return store.Line{Data: head, Pos: store.Pos(start), Next: store.Pos(end), Cut: true}, nil
+	return w.read(start, store.Pos(end))
+}
+
+// read reads the line between two offsets or, if it is over the limit, its beginning.
+func (w *backWindow) read(from int64, next store.Pos) (store.Line, error) {
+	line := store.Line{Pos: store.Pos(from), Next: next}
+	n, limit := int64(next)-1-from, w.log.store.opts.MaxLine
+	if line.Cut = n > limit; line.Cut {
+		n = min(cutLine, limit)
+	}
+	line.Data = make([]byte, n)
+	_, err := io.ReadFull(io.NewSectionReader(w.from, from, n), line.Data)
+	return line, err
 }
 
 // grow reads what comes before the window, and keeps the part of it that is still

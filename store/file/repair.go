@@ -11,31 +11,31 @@ import (
 )
 
 // repairTail deals with bytes after the last line end, which only a writer that
-// died, or a disk that was full, can have left. A whole entry gets its line end;
-// anything else is moved to quarantine/ before it is cut off. It returns the
-// log's end. The caller holds the lock.
+// died, a disk that was full, or a block that was lost can have left. A line in the sense of
+// store.IsLine gets its line end; anything else is moved to quarantine/ before it is cut off.
+// So a lost block stays in the log, where every reader names it. It returns the log's end. The caller holds the lock.
 func (l *Log) repairTail(file *plain, size int64) (store.Pos, error) {
 	end, err := lastLineEnd(file, size)
 	if err != nil || end == size {
 		return store.Pos(end), err
 	}
-	whole, err := l.store.isWhole(file, end, size)
+	isLine, err := l.store.isLine(file, end, size)
 	if err != nil {
 		return 0, err
 	}
-	if whole {
+	if isLine {
 		return l.completeTail(file, end, size)
 	}
 	return store.Pos(end), l.quarantineTail(file, end, size)
 }
 
-// isWhole reports whether the bytes between two offsets are an entry that lacks only
-// its line end.
-func (s *Store) isWhole(file io.ReaderAt, from, to int64) (bool, error) {
-	if from == to || to-from > s.opts.MaxLine {
-		return false, nil
+// isLine is store.IsLine for the bytes between two offsets. They can be many, so it reads them
+// as a whole only if they may be an entry.
+func (s *Store) isLine(file io.ReaderAt, from, to int64) (bool, error) {
+	if lost, err := hasNUL(file, from, to); lost || err != nil || from == to || to-from > s.opts.MaxLine {
+		return lost, err
 	}
-	ends := make([]byte, 1) // the last byte usually shows a torn line, which can be long
+	ends := make([]byte, 1) // the last byte usually shows a torn line
 	if _, err := io.ReadFull(io.NewSectionReader(file, to-1, 1), ends); err != nil || !bytes.Contains([]byte("} \t\r"), ends) {
 		return false, err
 	}
@@ -43,7 +43,19 @@ func (s *Store) isWhole(file io.ReaderAt, from, to int64) (bool, error) {
 	if _, err := io.ReadFull(io.NewSectionReader(file, from, to-from), tail); err != nil {
 		return false, err
 	}
-	return store.Whole(tail), nil
+	return store.IsLine(tail), nil
+}
+
+func hasNUL(file io.ReaderAt, from, to int64) (bool, error) {
+	buf := make([]byte, min(to-from, wholeChunk))
+	for from < to {
+		n, err := io.ReadFull(io.NewSectionReader(file, from, to-from), buf[:min(to-from, int64(len(buf)))])
+		if err != nil || bytes.IndexByte(buf[:n], 0) >= 0 {
+			return err == nil, err
+		}
+		from += int64(n)
+	}
+	return false, nil
 }
 
 func (l *Log) completeTail(file *plain, end, size int64) (store.Pos, error) {
@@ -53,7 +65,7 @@ func (l *Log) completeTail(file *plain, end, size int64) (store.Pos, error) {
 	if err := l.syncRepair(file); err != nil {
 		return 0, err
 	}
-	l.store.opts.Logger.Warn("completed an entry whose line end was missing", "log", l.name, "offset", end, "bytes", size-end)
+	l.store.opts.Logger.Warn("completed a last line whose line end was missing", "log", l.name, "offset", end, "bytes", size-end)
 	return store.Pos(size + 1), nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -57,7 +58,7 @@ func quarantined(t *testing.T, st *file.Store) []string {
 // tornCase is a log's end as a crash may leave it, and what becomes of it.
 type tornCase struct {
 	name, tail string
-	whole      bool // only the line end is missing
+	isLine     bool // only the line end is missing, or it is named as damage
 }
 
 func tornCases() []tornCase {
@@ -65,9 +66,11 @@ func tornCases() []tornCase {
 	cases := []tornCase{
 		{"whole", entry, true},
 		{"whole with spaces", "  " + entry + " \r", true},
-		{"NULs", strings.Repeat("\x00", 700), false},
-		{"whole then NULs", entry + "\x00\x00", false},
-		{"NUL inside", `{"id":"` + "\x00" + `"}`, false},
+		{"NULs", strings.Repeat("\x00", 700), true},
+		{"whole then NULs", entry + "\x00\x00", true},
+		{"cut, then NULs", entry[:10] + "\x00\x00", true},
+		{"NULs, then a rest", "\x00\x00" + entry[10:20], true},
+		{"NUL inside", `{"id":"` + "\x00" + `"}`, true},
 		{"two values", `{}{}`, false},
 		{"not an object", `"text"`, false},
 		{"space", " ", false},
@@ -93,7 +96,7 @@ func TestTornTail(t *testing.T) {
 
 			log := storetest.MustOpen(t, st, "a")
 			want := []string{`{"id":"e1"}`}
-			if test.whole {
+			if test.isLine {
 				want = append(want, test.tail)
 			}
 			wantLines(t, log, want...)
@@ -108,9 +111,9 @@ func TestTornTail(t *testing.T) {
 				heard[0]["offset"] != float64(len(`{"id":"e1"}`)+1) || heard[0]["bytes"] != float64(len(test.tail)) {
 				t.Errorf("the repair said %v", heard)
 			}
-			if test.whole {
+			if test.isLine {
 				if got := quarantined(t, st); got != nil {
-					t.Errorf("a whole entry was moved to quarantine: %q", got)
+					t.Errorf("a line was moved to quarantine: %q", got)
 				}
 				return
 			}
@@ -121,6 +124,38 @@ func TestTornTail(t *testing.T) {
 				t.Errorf("the message names %q", path)
 			}
 		})
+	}
+}
+
+// Lost blocks at the end of a log are a line for every reader, however many they are, and
+// still are when the log has grown.
+func TestLostEnd(t *testing.T) {
+	t.Parallel()
+	const readChunk = 256 << 10 // what is read at a time
+	for _, size := range []int{1, 999, 1000, 1001, readChunk - 40, readChunk, 3*readChunk + 5} {
+		for name, tail := range map[string]string{
+			"NULs":               strings.Repeat("\x00", size),
+			"a line, then NULs":  strings.Repeat("x", size) + "\x00",
+			"NULs, then a line":  "\x00" + strings.Repeat("x", size),
+			"NULs within a line": strings.Repeat("x", size) + "\x00" + strings.Repeat("x", size),
+		} {
+			t.Run(fmt.Sprint(name, size), func(t *testing.T) {
+				st := open(t, &file.Options{MaxLine: 1000, Sync: file.Never})
+				storetest.MustCreate(t, st, "a", "0").Close()
+				writeRaw(t, st.Path("a"), tail)
+				log := storetest.MustOpen(t, st, "a")
+				if len(tail) > 1000 {
+					tail = tail[:1000] // what is read of a line over the limit
+				}
+				wantLines(t, log, "0", tail)
+				back := storetest.MustReadBack(t, log, storetest.MustEnd(t, log))
+				slices.Reverse(back)
+				wantRead(t, "backwards", back, storetest.MustRead(t, log, 0))
+				storetest.MustAppend(t, log, "1")
+				wantLines(t, log, "0", tail, "1")
+				wantLines(t, storetest.MustOpen(t, st, "a"), "0", tail, "1")
+			})
+		}
 	}
 }
 
