@@ -72,6 +72,7 @@ type tree struct {
 	// Only while loading:
 	detail  headDetail
 	pending []pendingParent
+	repeats []repeat
 	damage  []damage // ascending
 	lost    damageIndex
 
@@ -85,6 +86,12 @@ type tree struct {
 type counts struct {
 	kinds    [len(kinds)]int
 	speakers [speakerOther + 1]int // of messages
+}
+
+// repeat is a line that repeats the id of a node.
+type repeat struct {
+	at  int32
+	pos store.Pos
 }
 
 // pendingParent is an entry whose parent had not been read yet.
@@ -122,6 +129,19 @@ func (t *tree) at(id string) (int32, bool) { return t.byID.find(t.nodes, id) }
 
 // loadTree reads a log from its beginning to a position.
 func loadTree(ctx context.Context, log store.Log, end store.Pos, detail headDetail) (*tree, error) {
+	t, err := readTree(ctx, log, end, detail, nil)
+	if err != nil || len(t.repeats) == 0 {
+		return t, err
+	}
+	rewritten, err := t.findRewritten(ctx, log, end)
+	if err != nil || len(rewritten) == 0 {
+		return t, err
+	}
+	return readTree(ctx, log, end, detail, rewritten)
+}
+
+// readTree reads a log with some lines taken as damaged: see findRewritten.
+func readTree(ctx context.Context, log store.Log, end store.Pos, detail headDetail, damaged map[store.Pos]bool) (*tree, error) {
 	t := newTree()
 	t.extent, t.detail = extentWhole, detail
 	for line, err := range log.Forward(ctx, 0) {
@@ -131,7 +151,12 @@ func loadTree(ctx context.Context, log store.Log, end store.Pos, detail headDeta
 		if line.Next > end {
 			break
 		}
-		t.addLine(line)
+		if damaged[line.Pos] {
+			t.end = line.Next
+			t.addDamage(line)
+		} else {
+			t.addLine(line)
+		}
 		if len(t.nodes) == sample {
 			t.expect(int(float64(sample) * float64(end) / float64(line.Next)))
 		}
@@ -144,6 +169,35 @@ func loadTree(ctx context.Context, log store.Log, end store.Pos, detail headDeta
 	t.settle()
 	t.leaf = t.logLeaf
 	return t, nil
+}
+
+// findRewritten returns the lines with only their first bytes intact whose entries another line
+// has whole. They are damaged lines, because the first bytes alone must not hide that other line.
+func (t *tree) findRewritten(ctx context.Context, log store.Log, end store.Pos) (map[store.Pos]bool, error) {
+	idOf := make(map[store.Pos]string)
+	for _, r := range t.repeats {
+		idOf[r.pos], idOf[t.nodes[r.at].pos] = t.nodes[r.at].id, t.nodes[r.at].id
+	}
+	whole := make(map[string]bool)
+	for line, err := range log.Forward(ctx, 0) {
+		if err != nil {
+			return nil, err
+		}
+		if line.Next > end {
+			break
+		}
+		if id, ok := idOf[line.Pos]; ok && rawjson.Valid(line.Data) {
+			whole[id] = true
+			delete(idOf, line.Pos)
+		}
+	}
+	rewritten := make(map[store.Pos]bool)
+	for pos, id := range idOf {
+		if whole[id] {
+			rewritten[pos] = true
+		}
+	}
+	return rewritten, nil
 }
 
 func (t *tree) isDangling(p pendingParent) bool {
@@ -274,6 +328,7 @@ func (t *tree) addEntry(h headLine) {
 	if at, ok := t.add(h); !ok && t.nodes[at].kind == kindGap {
 		t.fillGap(at, h)
 	} else if !ok {
+		t.repeats = append(t.repeats, repeat{at, h.pos})
 		t.report(ProblemDuplicate, h.id, h.pos, fmt.Sprintf("the id is that of the entry at %d", t.nodes[at].pos))
 		return // a repeated line must neither move the leaf back nor hide the first
 	}
