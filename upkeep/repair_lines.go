@@ -62,7 +62,8 @@ func classify(line store.RawLine) []rawLine {
 		return []rawLine{whole}
 	}
 	l.class = lineDamaged
-	if h, ok := rawjson.LenientHead(data); ok && !line.Torn {
+	l.torn = l.torn && !store.IsLine(data) // otherwise what was there is lost
+	if h, ok := rawjson.LenientHead(data); ok && !l.torn {
 		l.id = string(h.ID)
 	}
 	if line.Cut {

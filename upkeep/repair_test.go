@@ -230,6 +230,27 @@ func TestDryRunChangesNothing(t *testing.T) {
 	}
 }
 
+// NULs at the end are an entry that was lost, not a torn end: a marker takes its place.
+func TestRepairMarksALostEnd(t *testing.T) {
+	t.Parallel()
+	st, err := file.Open(filepath.Join(t.TempDir(), "s"), &file.Options{Sync: file.Never})
+	must(t, err)
+	defer st.Close()
+	write(t, st, "x", message("a", "null", "user", hello, ""))
+	content, err := os.ReadFile(st.Path("x"))
+	must(t, err)
+	must(t, os.WriteFile(st.Path("x"), append(content, `{"type":"message","id":"b","parent_id":"a","timesta`+"\x00\x00\x00"...), 0o600))
+	result, err := upkeep.Repair(t.Context(), st, upkeep.RepairRequest{Session: "x"})
+	must(t, err)
+	var got []string
+	for _, act := range result.Actions {
+		got = append(got, act.Action+" "+act.Entry)
+	}
+	if want := []string{"damaged line b", "gap b", "leaf a"}; !slices.Equal(got, want) {
+		t.Errorf("repairing did %q, want %q", got, want)
+	}
+}
+
 // What nobody can put right without guessing is left, and listed.
 func TestRepairListsWhatIsLeft(t *testing.T) {
 	t.Parallel()
