@@ -123,7 +123,7 @@ func damageArchive(rng *rand.Rand, p packedLog) (content []byte, what string, fr
 // line is missing then, there is a damaged one. An append changes neither.
 func TestDamagedArchive(t *testing.T) {
 	t.Parallel()
-	for seed := range soak.Seeds(t, 20) {
+	for seed := range soak.Seeds(t, 10) {
 		rng := rand.New(rand.NewPCG(uint64(seed), 0))
 		p := packLog(t, rng)
 		for range 20 {
