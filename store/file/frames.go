@@ -213,7 +213,8 @@ func lacksFrame(frames, table []frame) bool {
 			return false
 		}
 	}
-	return table[at].packedLen >= minPacked && table[at].packedLen <= maxPacked && table[at].plainLen <= maxFrame
+	gone := table[at] // or a wrong number in the table
+	return minPacked <= gone.packedLen && gone.packedLen <= maxPacked && 0 < gone.plainLen && gone.plainLen <= maxFrame
 }
 
 // frameAt returns the frame at an offset. What follows a frame is another one, the table or the

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/coppice-dev/coppice/internal/soak"
@@ -173,4 +174,23 @@ func (p *packedLog) checkDamaged(t *testing.T, content []byte, from, to int) str
 		return fmt.Sprintf("%d lines after an append, and %d before", len(got), len(lines))
 	}
 	return ""
+}
+
+// A frame that was cut out as a whole is missed, although all others are intact.
+func TestArchiveWithoutOneFrame(t *testing.T) {
+	t.Parallel()
+	// Lines that end where frames end: nothing else would show that one is missing.
+	line := fmt.Sprintf("%0*d\n", fullFrame/4-1, 7)
+	disk := vfstest.NewMemory()
+	st := openAt(t, "/s", &file.Options{FS: disk, Sync: file.Never})
+	putLog(t, disk, st.Path("a"), []byte(strings.Repeat(line, 13)))
+	must(t, st.Archive(t.Context(), "a"))
+	content := readDisk(t, disk, archivePath(st, "a"))
+	table := content[len(content)-9-4*8:]
+	packed := int(binary.LittleEndian.Uint32(table)) // of each full frame
+	putLog(t, disk, archivePath(st, "a"), slices.Delete(slices.Clone(content), packed, 2*packed))
+	lines := linesOf(t, storetest.MustOpen(t, st, "a"))
+	if damaged := slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, "\x00") }); len(lines) != 10 || !damaged {
+		t.Errorf("%d lines, damaged %v; want 9 and a damaged one", len(lines), damaged)
+	}
 }
