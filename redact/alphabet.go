@@ -11,6 +11,7 @@ var (
 	hexDash      = newAlphabet("0-9a-fA-F-")
 	dollarDigits = newAlphabet("a-z0-9$")
 	base32       = newAlphabet("A-Z2-7")
+	base32Fold   = newAlphabet("A-Za-z2-7")
 	letterDigits = newAlphabet("A-Za-z0-9")
 	lowerDigits  = newAlphabet("a-z0-9")
 	word         = newAlphabet("A-Za-z0-9_")

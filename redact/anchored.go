@@ -195,7 +195,7 @@ func matchOTP(l *look, at, n int) (candidate, bool) {
 		return candidate{}, false
 	}
 	from := at + name + len("secret=")
-	value := text[from : from+base32.run(bytes.ToUpper(text[from:end]))]
+	value := text[from : from+base32Fold.run(text[from:end])]
 	l.otpEnd = from + len(value)
 	if len(value) < minRandom || isStandIn(value) || !isVaried(value) {
 		return candidate{}, false

@@ -127,9 +127,9 @@ const minPlaced = 6
 // matchIdentified looks at IDENTIFIED BY 'password' and IDENTIFIED WITH … BY 'password'.
 func matchIdentified(l *look, at, n int) (candidate, bool) {
 	text, from := l.text, at+n
-	rest := bytes.ToLower(text[from:min(len(text), from+64)])
+	rest := text[from:min(len(text), from+64)]
 	l.work += len(rest)
-	by := bytes.Index(rest, []byte("by "))
+	by := indexFold(rest, "by ")
 	if by < 0 || bytes.IndexByte(rest[:by], '\n') >= 0 {
 		return candidate{}, false
 	}

@@ -245,3 +245,14 @@ func hasFold(text []byte, word string) bool {
 	}
 	return true
 }
+
+// indexFold returns where a word that is in lower case is in a text, in any case, or -1. In a
+// lower-case copy it may be elsewhere: bytes that are no UTF-8 become longer there.
+func indexFold(text []byte, word string) int {
+	for i := range text {
+		if hasFold(text[i:], word) {
+			return i
+		}
+	}
+	return -1
+}

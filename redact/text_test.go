@@ -233,3 +233,17 @@ func TestSameIsThatOfTheSecret(t *testing.T) {
 		t.Errorf("%+v", found)
 	}
 }
+
+// Bytes that are no UTF-8 hide no secret and stop nothing, wherever they are.
+func TestBytesThatAreNoText(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"identified \xff\xff by x":                  "identified \xff\xff by x",
+		"identified \xff\xff BY 'Summer2026!' \xff": "identified \xff\xff BY '[REDACTED:password]' \xff",
+		"otpauth://x?secret=jbswy3dpehpk3pxp\xff":   "otpauth://x?secret=[REDACTED:otp-secret]\xff",
+	} {
+		if got, _ := redact.Text(in); got != want {
+			t.Errorf("%q became %q, want %q", in, got, want)
+		}
+	}
+}
