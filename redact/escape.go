@@ -75,10 +75,20 @@ func unescapeUnicode(body []byte) (r rune, n int) {
 
 // hex4 reads \uXXXX.
 func hex4(body []byte) (rune, bool) {
-	if len(body) < 6 || body[0] != '\\' || body[1] != 'u' {
+	if len(body) == 0 || body[0] != '\\' {
 		return 0, false
 	}
-	n, err := strconv.ParseUint(string(body[2:6]), 16, 16)
+	return unitAt(body[1:])
+}
+
+const unitLength = len("uXXXX")
+
+// unitAt reads uXXXX.
+func unitAt(text []byte) (rune, bool) {
+	if len(text) < unitLength || text[0] != 'u' || !hexDigits.has(text[1:unitLength]) {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(string(text[1:unitLength]), 16, 16)
 	return rune(n), err == nil
 }
 

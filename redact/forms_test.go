@@ -1,6 +1,10 @@
 package redact_test
 
 import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -69,4 +73,106 @@ func TestFindsTheForms(t *testing.T) {
 			}
 		}
 	}
+}
+
+// encoders are the ways in which programs write a text as a JSON string. Some escape more than
+// they need to.
+var encoders = map[string]func(text string) string{
+	"few escapes":       func(text string) string { return encoded(text, "") },
+	"slashes":           func(text string) string { return strings.ReplaceAll(encoded(text, ""), "/", `\/`) },
+	"slashes by number": func(text string) string { return encoded(text, "/") },
+	"quotes":            func(text string) string { return encoded(text, "\"'`<>&+\\") },
+	"all but words":     func(text string) string { return encoded(text, notWords) },
+	"everything":        func(text string) string { return encoded(text, notWords+alnum) },
+}
+
+const notWords = "/:@=<>&'`\"\\+-_.#$%!?~, {}()\n"
+
+// encoded returns a text as a JSON string in which some characters are escaped by number, every
+// other one with capitals.
+func encoded(text, byNumber string) string {
+	out := []byte{'"'}
+	for i := range len(text) {
+		switch c := text[i]; {
+		case strings.IndexByte(byNumber, c) >= 0:
+			out = fmt.Appendf(out, []string{`\u%04x`, `\u%04X`}[i%2], c)
+		case c == '\n':
+			out = append(out, `\n`...)
+		case c == '"' || c == '\\':
+			out = append(out, '\\', c)
+		default:
+			out = append(out, c)
+		}
+	}
+	return string(append(out, '"'))
+}
+
+// However programs escape what they write, and however often, no secret hides behind it. What
+// is replaced is the secret with all of its escapes, so JSON stays JSON.
+func TestEscapesHideNothing(t *testing.T) {
+	t.Parallel()
+	all := forms()
+	for _, of := range samples() {
+		all = append(all, of...)
+	}
+	missed := make(map[string]int)
+	for i, marked := range all {
+		text := strings.NewReplacer("«", "", "»", "").Replace(marked)
+		for first, inner := range encoders {
+			once := `{"x":` + inner(text) + `}`
+			carried := map[string]string{first + " in text": "see " + inner(text) + " there", first: once}
+			for second, outer := range encoders {
+				if second == "everything" {
+					continue // no program that puts JSON into JSON does
+				}
+				twice := `{"y":` + outer(once) + `}`
+				carried[first+" in "+second] = twice
+				carried[first+" in "+second+" in text"] = "see " + twice + " there"
+			}
+			for how, text := range carried {
+				cleaned, found := redact.Bytes([]byte(text))
+				if left := meaning(string(cleaned)); len(found) == 0 || hasAny(left, marked) {
+					if missed[how]++; missed[how] < 3 {
+						t.Errorf("%d, %s: %.300q became %.300q", i, how, text, cleaned)
+					}
+				}
+				if json.Valid([]byte(text)) && !json.Valid(cleaned) {
+					t.Errorf("%s: %.200q is no JSON any more: %.200q", how, text, cleaned)
+				}
+				if again, found := redact.Bytes(cleaned); found != nil {
+					t.Errorf("%s: %q became %q", how, cleaned, again)
+				}
+			}
+		}
+	}
+}
+
+// meaning undoes all escapes, in a way that is nobody else's.
+func meaning(text string) string {
+	for {
+		before := text
+		text = byNumber.ReplaceAllStringFunc(text, func(escape string) string {
+			n, _ := strconv.ParseUint(escape[2:], 16, 16)
+			return string(rune(n))
+		})
+		text = strings.NewReplacer(`\\`, `\`, `\/`, "/").Replace(text)
+		if text == before {
+			return text
+		}
+	}
+}
+
+var byNumber = regexp.MustCompile(`\\u[0-9a-fA-F]{4}`)
+
+// hasAny reports whether a text has the end of one of the secrets that are marked in another.
+func hasAny(text, marked string) bool {
+	for strings.Contains(marked, "«") {
+		_, rest, _ := strings.Cut(marked, "«")
+		secret, after, _ := strings.Cut(rest, "»")
+		if strings.Contains(text, secret[max(0, len(secret)-6):]) {
+			return true
+		}
+		marked = after
+	}
+	return false
 }

@@ -52,7 +52,9 @@ func NewScanner(known ...Known) *Scanner {
 			continue
 		}
 		for _, text := range forms(k.Value) {
-			all = append(all, form{text: text, number: len(s.kinds)})
+			if len(text) >= minKnown {
+				all = append(all, form{text: text, number: len(s.kinds)})
+			}
 		}
 		s.kinds, s.sames = append(s.kinds, k.Kind), append(s.sames, SameAs([]byte(k.Value)))
 	}
@@ -63,13 +65,15 @@ func NewScanner(known ...Known) *Scanner {
 	return s
 }
 
-// forms returns the ways in which a value may appear in a text: plain, and escaped once.
+// forms returns the ways in which a value may appear in a text: plain, and escaped once, both
+// as the view shows them.
 func forms(value string) []string {
 	escaped := appendQuoted(nil, []byte(value))
-	if inner := string(escaped[1 : len(escaped)-1]); inner != value {
-		return []string{value, inner}
+	all := []string{string(Uncoloured([]byte(value)))}
+	if inner := string(Uncoloured(escaped[1 : len(escaped)-1])); inner != all[0] {
+		all = append(all, inner)
 	}
-	return []string{value}
+	return all
 }
 
 // Find returns the secrets in a text, in order. They do not overlap.
