@@ -57,8 +57,10 @@ func bm25(weight, tf, length, avg float64) float64 {
 	return weight * tf * (bm25K + 1) / (tf + bm25K*(1-bm25B+bm25B*length/max(avg, 1)))
 }
 
-// recency is the factor for a document's age in days: a match of today counts a quarter more
-// than an old one.
+const dayMillis = 24 * 60 * 60 * 1000
+
+// recency is the factor for a text that is some days older than the newest match: the newest
+// counts a quarter more than one of long before it.
 func recency(days float64) float64 {
-	return 1 + 0.25*math.Exp2(-max(days, 0)/30)
+	return 1 + 0.25*math.Exp2(-days/30)
 }

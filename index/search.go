@@ -274,11 +274,15 @@ func (s *search) score(found []candidate) error {
 	if err := s.findOptional(found); err != nil {
 		return err
 	}
-	now := time.Now()
+	// Ages are counted from the newest match and not from now: the same question to the same
+	// texts has the same answer tomorrow.
+	newest := int64(math.MinInt64)
+	for i := range found {
+		newest = max(newest, found[i].time)
+	}
 	for i := range found {
 		c := &found[i]
-		days := now.Sub(time.UnixMilli(c.time)).Hours() / 24
-		c.score = s.m.score(c.id, c.length, c.tf) * kindWeight[c.kind] * recency(days)
+		c.score = s.m.score(c.id, c.length, c.tf) * kindWeight[c.kind] * recency(float64(newest-c.time)/dayMillis)
 	}
 	return nil
 }
