@@ -96,8 +96,8 @@ func (a *app) runSearch(cmd *cobra.Command, f *searchFlags, args []string) error
 			err = a.printHitsJSON(found)
 		} else {
 			err = a.printHits(cmd.Context(), h, r.Query, found.Hits)
-			a.sayResults(found)
 		}
+		a.sayResults(found)
 		for _, name := range found.NotFilters {
 			a.say("%s: is not a filter and was searched as text; the filters are %s", name, strings.Join(index.Filters(), ", "))
 		}
@@ -251,17 +251,19 @@ func squeezed(text string) string {
 	return text
 }
 
-// hitJSON is a hit in the output of --json, with the command that opens it.
+// hitJSON is a hit in the output of --json, with what holds for all hits and the command that
+// opens it.
 type hitJSON struct {
 	*home.Hit
-	Across bool   `json:"across,omitempty"`
-	Open   string `json:"open"`
+	Across  bool   `json:"across,omitempty"`
+	Bounded bool   `json:"bounded,omitempty"`
+	Open    string `json:"open"`
 }
 
 func (a *app) printHitsJSON(found *home.FindResult) error {
 	for i := range found.Hits {
 		h := &found.Hits[i]
-		if err := a.printJSON(hitJSON{h, found.Across, showCommandFor(h.Name(), h.Entry)}); err != nil {
+		if err := a.printJSON(hitJSON{h, found.Across, found.Bounded, showCommandFor(h.Name(), h.Entry)}); err != nil {
 			return err
 		}
 	}
