@@ -2,7 +2,7 @@ package home
 
 import (
 	"fmt"
-	"strings"
+	"strconv"
 	"time"
 
 	"github.com/coppice-dev/coppice/index"
@@ -25,12 +25,15 @@ func (a *Age) UnmarshalText(text []byte) error {
 	return err
 }
 
-// ParseAge reads an age as a person writes it: 30d, 2w, 12h, 1d12h. Anything else is
+// anAge says how to write an age.
+const anAge = "an age such as 30d, 2w, 12h, 1d12h or 30min (m could be minutes or months)"
+
+// ParseAge reads an age as a person writes it: 30d, 2w, 12h, 1d12h, 30min. Anything else is
 // session.ErrInvalid.
 func ParseAge(text string) (time.Duration, error) {
 	age, ok := index.ParseAge(text)
 	if !ok {
-		return 0, session.Invalidf("it must be an age such as 30d, 2w, 12h or 1d12h")
+		return 0, session.Invalidf("it must be " + anAge)
 	}
 	return age, nil
 }
@@ -43,12 +46,12 @@ func ParseTime(field, text string, now time.Time) (time.Time, error) {
 	}
 	at, ok := index.ParseTime(text, now)
 	if !ok {
-		return at, wrong(field, "{"+field+"}: %q is not a time; give 2026-03-01, 2026-03-01T15:04 or an age such as 7d", text)
+		return at, wrong(field, "{"+field+"}: %q is not a time; give 2026-03-01, 2026-03-01T15:04 or "+anAge, text)
 	}
 	return at, nil
 }
 
-// ageText writes an age as a person would.
+// ageText writes an age as a person would, and as ParseAge reads it.
 func ageText(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {
@@ -57,12 +60,15 @@ func ageText(d time.Duration) string {
 	case d >= day && d%day == 0:
 		return fmt.Sprintf("%dd", d/day)
 	}
-	text := d.String() // 12h0m0s
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
+	text := ""
+	if hours := d / time.Hour; hours > 0 {
+		text = fmt.Sprintf("%dh", hours)
 	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
+	if minutes := d % time.Hour / time.Minute; minutes > 0 {
+		text += fmt.Sprintf("%dmin", minutes)
+	}
+	if seconds := d % time.Minute; seconds > 0 || text == "" {
+		text += strconv.FormatFloat(seconds.Seconds(), 'f', -1, 64) + "s"
 	}
 	return text
 }

@@ -49,7 +49,7 @@ func TestListIsNarrowedAsASearchIs(t *testing.T) {
 func TestAgesAreReadInOneWay(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]time.Duration{
-		"30d": 720 * time.Hour, "2w": 336 * time.Hour, "12h": 12 * time.Hour, "1d12h": 36 * time.Hour, "1w1d": 192 * time.Hour, "90m": 90 * time.Minute, "10s": 10 * time.Second, "0d": 0,
+		"30d": 720 * time.Hour, "2w": 336 * time.Hour, "12h": 12 * time.Hour, "1d12h": 36 * time.Hour, "1w1d": 192 * time.Hour, "90min": 90 * time.Minute, "1h30min": 90 * time.Minute, "1w2h3min4.5s": 170*time.Hour + 3*time.Minute + 4500*time.Millisecond, "10s": 10 * time.Second, "0d": 0,
 	} {
 		var asked home.RetainRequest
 		if err := json.Unmarshal([]byte(`{"older_than":"`+text+`"}`), &asked); err != nil || time.Duration(asked.OlderThan) != want {
@@ -63,7 +63,7 @@ func TestAgesAreReadInOneWay(t *testing.T) {
 			t.Errorf("%s is %v, %v", text, got, err)
 		}
 	}
-	for _, bad := range []string{"", "d", "7", "-1d", "+1d", "1d-2h", "7x", "1000000d", "99999999999999999999d", "9999999h"} {
+	for _, bad := range []string{"", "d", "7", "-1d", "+1d", "1d-2h", "7x", "1000000d", "99999999999999999999d", "9999999h", "6m", "90m", "1h30m", "1d5m", "6mo", "6months", "5ms", "minmin"} {
 		if got, err := home.ParseAge(bad); !errors.Is(err, session.ErrInvalid) {
 			t.Errorf("%s is %v, %v", bad, got, err)
 		}

@@ -144,7 +144,7 @@ var rules = []rule{
 	{SettingMaxSession, "COPPICE_MAX_SESSION", "0", "a number of bytes, or 0 for no limit", atLeast(0), false},
 	{SettingMaxSessions, "COPPICE_MAX_SESSIONS", "0", "a number, or 0 for no limit", atLeast(0), false},
 	{SettingWhenFull, "COPPICE_WHEN_FULL", whenFullRefuse, whenFullRefuse + " or " + whenFullTrash, oneOf(whenFullRefuse, whenFullTrash), false},
-	{SettingArchiveAfter, "COPPICE_ARCHIVE_AFTER", never, "never or an age such as 90d, 12w or 12h", isArchiveAfter, false},
+	{SettingArchiveAfter, "COPPICE_ARCHIVE_AFTER", never, "never or " + anAge, isArchiveAfter, false},
 	{SettingBlobThreshold, "COPPICE_BLOB_THRESHOLD", strconv.Itoa(session.DefaultBlobThreshold), "a number of bytes", isInt, false},
 	{SettingColor, "", "auto", "auto, always or never", oneOf("auto", "always", "never"), false},
 	{SettingRedact, "COPPICE_REDACT", "false", "true or false", oneOf("true", "false"), false},

@@ -184,7 +184,7 @@ func (p *parser) take(name, value string, at int, negative bool) {
 func (p *parser) time(value string, at int) time.Time {
 	t, ok := ParseTime(value, p.now)
 	if !ok {
-		p.fail(at, "%q is not a time: use 2026-03-14, 2026-03, 12h, 7d, today, yesterday, or RFC 3339", value)
+		p.fail(at, "%q is not a time: use 2026-03-14, 2026-03, 30min, 12h, 7d, 2w, today, yesterday, or RFC 3339 (m could be minutes or months)", value)
 	}
 	return t
 }
@@ -215,8 +215,8 @@ func parseAge(value string, now time.Time) (time.Time, bool) {
 	return now.AddDate(0, 0, -days).Add(-rest), ok
 }
 
-// ParseAge reads an age as people write it: 90m, 12h, 7d, 2w, 1d12h.
-// A day has 24 hours.
+// ParseAge reads an age as people write it: 2w, 7d, 1d12h, 90min, 30s. A day has 24 hours. There
+// is no m, because 6m could be six months as well as six minutes.
 func ParseAge(value string) (time.Duration, bool) {
 	days, rest, ok := splitAge(value)
 	return time.Duration(days)*24*time.Hour + rest, ok
@@ -224,7 +224,7 @@ func ParseAge(value string) (time.Duration, bool) {
 
 const maxAge = 100_000 // days, so that a duration can hold it
 
-// splitAge reads weeks and days, and then what time.ParseDuration reads.
+// splitAge reads weeks and days, and then hours, minutes and seconds.
 func splitAge(value string) (days int, rest time.Duration, ok bool) {
 	if value == "" {
 		return 0, 0, false
@@ -244,8 +244,11 @@ func splitAge(value string) (days int, rest time.Duration, ok bool) {
 		days, value = days+int(n), value[at+1:]
 	}
 	if value != "" {
+		if strings.Count(value, "m") != strings.Count(value, "min") {
+			return 0, 0, false
+		}
 		var err error
-		if rest, err = time.ParseDuration(value); err != nil || rest < 0 {
+		if rest, err = time.ParseDuration(strings.ReplaceAll(value, "min", "m")); err != nil || rest < 0 {
 			return 0, 0, false
 		}
 	}

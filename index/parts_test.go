@@ -121,7 +121,7 @@ func TestParseTime(t *testing.T) {
 	day := time.Date(2026, 3, 14, 0, 0, 0, 0, time.UTC)
 	for value, want := range map[string]time.Time{
 		"now": now, "today": day, "yesterday": day.AddDate(0, 0, -1),
-		"90m": now.Add(-90 * time.Minute), "12h": now.Add(-12 * time.Hour), "7d": now.AddDate(0, 0, -7), "2w": now.AddDate(0, 0, -14),
+		"90min": now.Add(-90 * time.Minute), "12h": now.Add(-12 * time.Hour), "7d": now.AddDate(0, 0, -7), "2w": now.AddDate(0, 0, -14),
 		"2026": time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), "2026-02": time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC),
 		"2026-02-03": time.Date(2026, 2, 3, 0, 0, 0, 0, time.UTC), "2026-02-03T04:05": time.Date(2026, 2, 3, 4, 5, 0, 0, time.UTC),
 		"2026-02-03T04:05:06Z": time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC),
@@ -130,7 +130,7 @@ func TestParseTime(t *testing.T) {
 			t.Errorf("%q is %v, %v; want %v", value, got, ok, want)
 		}
 	}
-	for _, value := range []string{"", "d", "-1d", "7y", "lately", "2026-13", "99999999d"} {
+	for _, value := range []string{"", "d", "-1d", "7y", "lately", "2026-13", "99999999d", "6m", "90m", "1d6m"} {
 		if got, ok := index.ParseTime(value, now); ok {
 			t.Errorf("%q is %v", value, got)
 		}
