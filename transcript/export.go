@@ -76,16 +76,25 @@ func (s *Script) showUnsaid() {
 	s.Path = shown
 }
 
-// ownEntries returns entries without the notes of an import. Their children become
-// children of the entry before.
+// ownEntries returns entries without the notes of an import.
 func ownEntries(entries []session.Entry) []session.Entry {
+	entries = leaveOut(entries, isRemark)
+	for i := range entries {
+		entries[i].Extra = slices.DeleteFunc(slices.Clone(entries[i].Extra), func(f session.Field) bool { return f.Name == sourceField })
+	}
+	return entries
+}
+
+// leaveOut returns a copy of a list without some entries. Their children become children of the
+// entry before.
+func leaveOut(entries []session.Entry, left func(*session.Entry) bool) []session.Entry {
 	before := make(map[string]*string) // the parents of the entries that are left out
 	for i := range entries {
-		if isRemark(&entries[i]) {
+		if left(&entries[i]) {
 			before[entries[i].ID] = entries[i].ParentID
 		}
 	}
-	entries = slices.DeleteFunc(slices.Clone(entries), func(e session.Entry) bool { return isRemark(&e) })
+	entries = slices.DeleteFunc(slices.Clone(entries), func(e session.Entry) bool { return left(&e) })
 	for i := range entries {
 		for parent := entries[i].ParentID; parent != nil; {
 			above, left := before[*parent]
@@ -94,9 +103,34 @@ func ownEntries(entries []session.Entry) []session.Entry {
 			}
 			entries[i].ParentID, parent = above, above
 		}
-		entries[i].Extra = slices.DeleteFunc(slices.Clone(entries[i].Extra), func(f session.Field) bool { return f.Name == sourceField })
 	}
 	return entries
+}
+
+// withoutNotes returns a copy of the script without the notes that people and programs left, and
+// what that loses. No other program has notes: each would make of one what the user said.
+func (s *Script) withoutNotes() (*Script, []Loss) {
+	var losses []Loss
+	for i := range s.All {
+		if isNote(&s.All[i]) {
+			losses = append(losses, Loss{EntryID: s.All[i].ID, What: "note", Why: "it is nobody's message, and there are only messages there"})
+		}
+	}
+	if len(losses) == 0 {
+		return s, nil
+	}
+	out, given := *s, *s.Context
+	given.Entries = leaveOut(given.Entries, isNote)
+	out.Context, out.Path, out.All = &given, leaveOut(s.Path, isNote), leaveOut(s.All, isNote)
+	if len(out.Path) > 0 {
+		out.Leaf = out.Path[len(out.Path)-1].ID
+	}
+	return &out, losses
+}
+
+func isNote(e *session.Entry) bool {
+	_, ok := e.NoteBy()
+	return ok
 }
 
 // nativeIn fills in the facts of the conversation in a source of a format.
@@ -136,6 +170,7 @@ func (x *Exporter) Prepare(ctx context.Context, format *Format, s *Script, old f
 	if old == nil {
 		old = func(string) ([]byte, error) { return nil, nil }
 	}
+	s, notes := s.withoutNotes()
 	s, local := s.withoutLocal()
 	s.Existing = old
 	out, err := format.Write(ctx, s, x.Env)
@@ -161,7 +196,7 @@ func (x *Exporter) Prepare(ctx context.Context, format *Format, s *Script, old f
 		}
 	}
 	out.format, out.of = format, s.Header.ID
-	out.Losses = append(out.Losses, local...)
+	out.Losses = slices.Concat(out.Losses, notes, local)
 	out.Native, err = x.readBack(ctx, format, s, out)
 	return out, err
 }
