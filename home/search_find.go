@@ -14,7 +14,7 @@ import (
 // query, as in "retry role:tool since:7d"; both must hold.
 type FindRequest struct {
 	Query   string    `json:"query"`             // words, "phrases" and filters: see docs/index.md
-	Kinds   []string  `json:"kinds,omitempty"`   // of the texts: text, thinking, call, output, summary, title, tag, label or draft
+	Kinds   []string  `json:"kinds,omitempty"`   // of the texts: text, thinking, call, output, summary, title, tag, label, draft or note
 	Roles   []string  `json:"roles,omitempty"`   // of those who said it: user, assistant, system, tool
 	Tools   []string  `json:"tools,omitempty"`   // in calls and results of these
 	Models  []string  `json:"models,omitempty"`  // said by these

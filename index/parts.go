@@ -35,7 +35,16 @@ func partsOf(ctx context.Context, blobs store.Blobs, e *session.Entry, maxText i
 			parts = append(parts, p)
 		}
 	}
-	switch {
+	switch by, isNote := e.NoteBy(); {
+	case isNote:
+		if text, ok := e.NoteText(); ok {
+			add(part{kind: KindNote, text: by + ": " + text})
+			break
+		}
+		messageParts(ctx, blobs, e.Message, func(p part) { // somebody has changed it
+			p.kind, p.role = KindNote, ""
+			add(p)
+		})
 	case e.Message != nil:
 		messageParts(ctx, blobs, e.Message, add)
 	case e.Summary() != "":

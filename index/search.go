@@ -40,6 +40,7 @@ var kindWeight = []float64{
 	1.2, // tag
 	1.2, // label
 	1.0, // draft
+	1.2, // note
 }
 
 // Search finds text. It returns a *QueryError if the query cannot be understood.

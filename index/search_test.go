@@ -623,3 +623,29 @@ func TestScoresDoNotFollowTheClock(t *testing.T) {
 		t.Errorf("the newer of two texts that are 30 days apart scores %v times the other, want %v times", got, want)
 	}
 }
+
+// A note is nobody's message. It is found as what it is, by its words and by who wrote it.
+func TestNotesAreFound(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	s := f.say("count the herons")
+	must[string](t)(s.AppendEntry(session.NewNote("reviewer", "the herons\nare gone")))
+	ix := f.open(t)
+	for query, want := range map[string]string{
+		"kind:note": "note/", "kind:note herons": "note/", "reviewer gone": "note/", "kind:text herons": "text/user", "words": "", "role:custom": "", "herons -kind:note": "text/user",
+	} {
+		got := ""
+		res, _ := ix.Search(context.Background(), index.SearchOptions{Query: query}) // no role is custom, which is an error
+		if res != nil {
+			for _, h := range res.Hits {
+				got += string(h.Kind) + "/" + h.Role
+			}
+		}
+		if got != want {
+			t.Errorf("%s finds %q, want %q", query, got, want)
+		}
+	}
+	if hits := search(t, ix, index.SearchOptions{Query: "gone"}); len(hits) != 1 || hits[0].Snippet != "reviewer: the herons are gone" {
+		t.Errorf("found %+v", hits)
+	}
+}

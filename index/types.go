@@ -132,6 +132,7 @@ const (
 	KindTag      Kind = "tag"
 	KindLabel    Kind = "label" // of an entry
 	KindDraft    Kind = "draft" // a piece of an unfinished answer, or a queued prompt
+	KindNote     Kind = "note"  // of somebody who is not part of the conversation
 )
 
 // Order is an order of search hits.

@@ -332,7 +332,7 @@ func (w *writer) writeRows(words *vocabulary) error {
 }
 
 // kinds are all kinds; a kind's number is its place. New ones go to the end.
-var kinds = []Kind{KindText, KindThinking, KindCall, KindOutput, KindSummary, KindTitle, KindTag, KindLabel, KindDraft}
+var kinds = []Kind{KindText, KindThinking, KindCall, KindOutput, KindSummary, KindTitle, KindTag, KindLabel, KindDraft, KindNote}
 
 // Kinds lists the kinds of text.
 func Kinds() []Kind { return slices.Clone(kinds) }

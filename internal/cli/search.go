@@ -50,7 +50,7 @@ The exit code is 1 if nothing was found.`,
 	flags.StringArrayVar(&f.search.Roles, "role", nil, "only messages of this role")
 	flags.StringArrayVar(&f.search.Tools, "tool", nil, "only calls and output of this tool")
 	flags.StringArrayVar(&f.search.Models, "model", nil, "only what this model said")
-	flags.StringArrayVar(&f.search.Kinds, "kind", nil, "only text, thinking, call, output, title, tag, draft, …")
+	flags.StringArrayVar(&f.search.Kinds, "kind", nil, "only text, thinking, call, output, title, tag, note, …")
 	flags.StringArrayVar(&f.search.Tags, "tag", nil, "only in sessions with this tag")
 	flags.StringVar(&f.search.CWD, "cwd", "", "only in sessions about this directory and those below")
 	flags.StringVar(&f.search.Agent, "agent", "", "only in sessions from this program")
