@@ -160,8 +160,10 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetCompletionCommandGroupID("about")
 	root.SetHelpCommand(helpCommand())
 	root.InitDefaultCompletionCmd()
+	root.InitDefaultHelpFlag() // so that what follows --help is not taken for its value
 	for _, cmd := range root.Commands() {
 		if cmd.HasSubCommands() {
+			cmd.InitDefaultHelpFlag()
 			cmd.Args = refuseUnknown
 			if !cmd.Runnable() {
 				cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }

@@ -42,9 +42,12 @@ func plainUsage(cmd *cobra.Command) {
 func (a *app) plainFlag(cmd *cobra.Command, err error) error {
 	// Nothing after the flag was parsed, but a caller that wants JSON wants it for this
 	// error too.
-	a.flags.json = a.flags.json || a.asksForJSON()
+	a.flags.json = a.flags.json || a.asksFor("--json", "--json=true")
 	if name := a.commandTyped(cmd); name != "" {
 		return unknownCommand(cmd, name) // whose flags are not known
+	}
+	if a.asksFor("-h", "--help") {
+		return pflag.ErrHelp // which may be what the mistake needs
 	}
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) {
@@ -66,13 +69,13 @@ func (a *app) plainFlag(cmd *cobra.Command, err error) error {
 	return usageError{fmt.Errorf("--%s is %q; it must be %s", flag.Name, value.GetValue(), must)}
 }
 
-// asksForJSON looks for --json in a command line that could not be parsed.
-func (a *app) asksForJSON() bool {
+// asksFor looks for a flag in a command line that could not be parsed.
+func (a *app) asksFor(names ...string) bool {
 	for _, arg := range a.args {
-		switch arg {
-		case "--":
+		if arg == "--" {
 			return false
-		case "--json", "--json=true":
+		}
+		if slices.Contains(names, arg) {
 			return true
 		}
 	}
