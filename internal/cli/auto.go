@@ -54,7 +54,7 @@ func wroteIt(r *home.AutoResult) string {
 func (a *app) sayAsked(n home.Notice) {
 	switch {
 	case n.ByDefault:
-		a.say("note: no model is configured, so the built-in one writes the %s; it only copies what was said (coppice config set model PROVIDER/MODEL chooses another)", n.For)
+		a.say("note: no model is configured, so the built-in one writes the %s; it only copies what was said (%s chooses another)", n.For, a.command("config set model PROVIDER/MODEL", nil))
 	case a.talkScreen != nil:
 		a.say("asking %s for a %s", render.ModelName(n.Provider, n.Model), n.For)
 	}

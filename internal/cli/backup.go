@@ -64,7 +64,7 @@ func (a *app) runBackup(ctx context.Context, h *home.Home, r home.BackupRequest)
 	case err != nil && !errors.Is(err, home.ErrPartial):
 		return err
 	case done.Kept:
-		a.say("the older backup %s was left as it is; %s replaces it by one without these files", done.Path, command("backup --partial", []string{r.To}))
+		a.say("the older backup %s was left as it is; %s replaces it by one without these files", done.Path, a.command("backup --partial", []string{r.To}))
 	default:
 		a.say("backed up %s in %s; wrote %s", sessionsAndSize(done.Sessions, done.Size), done.Path, filesAndSize(done.Copied, done.Written))
 	}
@@ -89,8 +89,8 @@ func (a *app) runVerify(ctx context.Context, path string) error {
 		a.say("note: sessions refer to %s that the home did not have either", render.Counted(n, "piece of content", "pieces of content"))
 	}
 	if home.KindOf(err) == home.KindCorrupt {
-		err = hinted(err, command("backup", []string{path})+" replaces what is damaged, if the home still has it; if not, "+
-			command("restore --partial", []string{path})+" restores the rest")
+		err = hinted(err, a.command("backup", []string{path})+" replaces what is damaged, if the home still has it; if not, "+
+			a.command("restore --partial", []string{path})+" restores the rest")
 	}
 	if a.flags.json {
 		return errors.Join(a.printJSON(found), err)

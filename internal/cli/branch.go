@@ -46,7 +46,7 @@ func (a *app) runBranch(ctx context.Context, r home.BranchRequest) (err error) {
 		moved, err := h.Entries.Branch(ctx, r)
 		if err != nil {
 			return hintEarlier(err, func(e *home.EarlierError) string {
-				return command("fork", []string{e.Conversation}, "--at", e.Entry) + " begins a new conversation there"
+				return a.command("fork", []string{e.Conversation}, "--at", e.Entry) + " begins a new conversation there"
 			})
 		}
 		short, err := a.entryNames(ctx, h, moved.Session, moved.Leaf, moved.Left)
@@ -57,7 +57,7 @@ func (a *app) runBranch(ctx context.Context, r home.BranchRequest) (err error) {
 		if moved.Moved {
 			line = "the leaf is now " + short.Shown(moved.Leaf)
 			if moved.Left != "" {
-				line += "; " + command("branch", []string{calling(r.Session, moved.Session), short.Name(moved.Left)}) + " goes back"
+				line += "; " + a.command("branch", []string{calling(r.Session, moved.Session), short.Name(moved.Left)}) + " goes back"
 			}
 			line += wroteIt(moved.Auto)
 		}

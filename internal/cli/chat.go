@@ -129,7 +129,7 @@ func (a *app) runChat(ctx context.Context, args []string, f *chatFlags) error {
 		}
 	}
 	if f.request.Title != "" && (f.last || f.request.Session != "") {
-		return usageError{errors.New("--title is for a new conversation; coppice rename names an existing one")}
+		return usageError{errors.New("--title is for a new conversation; " + a.command("rename", nil) + " names an existing one")}
 	}
 	if f.system != "" {
 		var err error
@@ -165,7 +165,7 @@ func (f *chatFlags) allTools(args []string) error {
 
 // newestIn returns the most recently active conversation about a directory, and not about one
 // below it, in which something was said.
-func newestIn(ctx context.Context, h *home.Home, dir string) (string, error) {
+func (a *app) newestIn(ctx context.Context, h *home.Home, dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return "", err
@@ -182,7 +182,7 @@ func newestIn(ctx context.Context, h *home.Home, dir string) (string, error) {
 		}
 		if r.After = list.Next; r.After == "" {
 			return "", hinted(&session.Error{Op: "continue", Kind: session.ErrNotExist, Err: fmt.Errorf("no conversation is about %s", dir)},
-				command("ls", nil)+" lists those about other directories, and --restore continues one")
+				a.command("ls", nil)+" lists those about other directories, and --restore continues one")
 		}
 	}
 }
@@ -190,10 +190,10 @@ func newestIn(ctx context.Context, h *home.Home, dir string) (string, error) {
 // begin finds out which conversation is meant, and returns what is said first. other is a
 // message from standard input. The only argument names a conversation, unless a flag does,
 // the message is to be printed, or nothing else could be the message.
-func (f *chatFlags) begin(ctx context.Context, h *home.Home, args []string, other string, once bool) (string, error) {
+func (a *app) begin(ctx context.Context, h *home.Home, f *chatFlags, args []string, other string, once bool) (string, error) {
 	if f.last {
 		var err error
-		if f.request.Session, err = newestIn(ctx, h, f.request.CWD); err != nil {
+		if f.request.Session, err = a.newestIn(ctx, h, f.request.CWD); err != nil {
 			return "", err
 		}
 	}
@@ -205,7 +205,7 @@ func (f *chatFlags) begin(ctx context.Context, h *home.Home, args []string, othe
 			f.request.Session = args[0]
 			return other, nil
 		case home.KindOf(err) != home.KindNotFound, !strings.ContainsFunc(args[0], unicode.IsSpace): // nobody types an id like that
-			return "", orNew(err, args)
+			return "", a.orNew(err, args)
 		}
 	}
 	texts := []string{strings.Join(args, " "), other}
@@ -214,12 +214,12 @@ func (f *chatFlags) begin(ctx context.Context, h *home.Home, args []string, othe
 
 // orNew adds to the error about a conversation that was not found how to begin one: the
 // argument may have been meant as text.
-func orNew(err error, args []string) error {
+func (a *app) orNew(err error, args []string) error {
 	_, isAmbiguous := errors.AsType[*home.AmbiguousError](err)
 	if !isAmbiguous && kindOfError(err) != home.KindNotFound {
 		return err
 	}
-	hint := "to begin a new conversation with this text: " + command("chat --new", args)
+	hint := "to begin a new conversation with this text: " + a.command("chat --new", args)
 	if near := home.HintOf(err); near != "" {
 		hint = near + "; " + hint
 	}
@@ -245,7 +245,7 @@ func (a *app) chatOnTerminal(ctx context.Context, keys *os.File, args []string, 
 		return err
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
-	prompt, err := f.begin(ctx, h, args, "", false)
+	prompt, err := a.begin(ctx, h, f, args, "", false)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func (a *app) printChat(ctx context.Context, args []string, isTyped bool, f *cha
 		other = strings.TrimSpace(string(piped))
 	}
 	return a.withHome(ctx, true, func(h *home.Home) error {
-		text, err := f.begin(ctx, h, args, other, true)
+		text, err := a.begin(ctx, h, f, args, other, true)
 		if err != nil {
 			return err
 		}
@@ -74,7 +74,7 @@ func (a *app) converse(ctx context.Context, c *home.Chat, text string, named hom
 		a.say("%s %s", a.paint(yellow, "warning:"), text)
 	}
 	if p := c.Project(); p != nil && !p.Trusted && !a.flags.json {
-		a.say("%s of %s is not used, because you have not trusted it: %s", strings.Join(p.Files, " and "), p.Path, command("config trust", []string{p.Path}))
+		a.say("%s of %s is not used, because you have not trusted it: %s", strings.Join(p.Files, " and "), p.Path, a.command("config trust", []string{p.Path}))
 	}
 	worker, err := c.Start(ctx, named.Files...)
 	if err != nil {
@@ -218,7 +218,7 @@ func (p *printedAnswer) event(e agent.Event) {
 	case e.Type == agent.Retry && e.Retry != nil:
 		p.say("%s %s; %s", warning, render.OneLine(e.Retry.Reason, 0), chatui.TryingAgain(e.Retry))
 	case e.Type == agent.Error && errors.Is(e.Err, session.ErrConflict):
-		p.say("%s another program writes to this session too; this answer is on a branch of its own, and coppice tree shows it", warning)
+		p.say("%s another program writes to this session too; this answer is on a branch of its own, and %s shows it", warning, p.command("tree", nil))
 	case e.Type == agent.Error:
 		text, _ := p.explain(e.Err)
 		p.say("%s %s", warning, text)

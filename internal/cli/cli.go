@@ -43,6 +43,17 @@ type flags struct {
 	redact string // of the commands that append: "true", "false", or "" if not given
 }
 
+// where returns the flags that chose the home.
+func (f *flags) where() []string {
+	switch {
+	case f.dir != "":
+		return []string{"--dir", f.dir}
+	case f.server != "":
+		return []string{"--server", f.server}
+	}
+	return nil
+}
+
 // Main runs the program and returns its exit code.
 func Main() int {
 	if os.Getenv("GOGC") == "" {
@@ -136,6 +147,7 @@ func (a *app) rootCommand() *cobra.Command {
 			if cmd.Flags().Changed("server") && (a.flags.dir != "" || !home.IsAway(a.flags.server)) {
 				return usageError{errors.New("--server is the address of a server, such as https://host:8443, and takes the place of --dir")}
 			}
+			a.where = a.flags.where()
 			return a.settle()
 		},
 	}

@@ -78,7 +78,7 @@ func (a *app) runCompact(ctx context.Context, r home.CompactRequest, keep int) (
 		}
 		return a.done(plan, plan.Entry, fmt.Sprintf("the summary replaces %s; kept: %s, about %s; %s takes it back%s%s",
 			render.Counted(plan.StandsFor, "entry", "entries"), keptIn(plan), render.Counted(plan.TokensKept, "token", "tokens"),
-			command("revert", []string{calling(r.Session, plan.Session)}), missed, wroteIt(plan.Auto)))
+			a.command("revert", []string{calling(r.Session, plan.Session)}), missed, wroteIt(plan.Auto)))
 	})
 }
 

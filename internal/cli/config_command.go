@@ -99,7 +99,7 @@ func configGetCommand(a *app) *cobra.Command {
 			at := slices.IndexFunc(all, func(s home.Setting) bool { return s.Key == args[0] })
 			switch {
 			case at < 0:
-				return hinted(usageError{fmt.Errorf("there is no setting %q", args[0])}, "coppice config show lists them")
+				return hinted(usageError{fmt.Errorf("there is no setting %q", args[0])}, a.command("config show", nil)+" lists them")
 			case a.flags.json:
 				return a.printJSON(all[at])
 			}
@@ -252,7 +252,7 @@ func configUntrustCommand(a *app) *cobra.Command {
 				path, err := h.Untrust(cmd.Context(), dir)
 				switch {
 				case err != nil:
-					return hinted(err, command("config trust --list", nil)+" lists what you trusted")
+					return hinted(err, a.command("config trust --list", nil)+" lists what you trusted")
 				case a.flags.json:
 					return a.printJSON(map[string]string{"path": path})
 				}

@@ -63,7 +63,7 @@ func (a *app) runCopy(ctx context.Context, r home.CopyRequest) error {
 	}
 	if len(did.Conflicts) > 0 {
 		a.say("what is in conflict was left as it is: to take the original instead, remove the session in the copy (%s) and copy it by its id",
-			command("rm", nil, "--dir", did.To))
+			a.command("rm", nil, "--dir", did.To))
 	}
 	a.say("%s", copied(did))
 	return err

@@ -66,20 +66,17 @@ func (a *app) sayDemo(dir string, made []demo.Session) {
 	}
 	a.say("")
 	a.say("Try:")
+	command := a.command
 	if dir != a.settings.Get(home.SettingDir).Value {
+		command = (&talk{}).command // in that home
 		if abs, err := a.settings.Absolute(dir); err == nil {
 			dir = abs
 		}
 		a.say("  %s", a.paint(bold, "export COPPICE_HOME="+plain.ShellWord(dir)))
 	}
-	for _, command := range []string{
-		"coppice ls",
-		"coppice tree nightly",
-		"coppice show nightly",
-		"coppice context tokenizer",
-		"coppice search tokenizer",
-		"coppice export kyoto --format html -o kyoto.html",
+	for _, verb := range []string{
+		"ls", "tree nightly", "show nightly", "context tokenizer", "search tokenizer", "export kyoto --format html -o kyoto.html",
 	} {
-		a.say("  %s", a.paint(bold, command))
+		a.say("  %s", a.paint(bold, command(verb, nil)))
 	}
 }

@@ -104,7 +104,7 @@ func (a *app) runExport(ctx context.Context, args []string, f *exportFlags) erro
 		request.Session = meant.Sessions[0]
 		done, err := a.exportOne(ctx, h, request, f.to != "")
 		if err != nil {
-			return hintExport(err, f)
+			return a.hintExport(err, f)
 		}
 		if err := a.printExported(done, f); err != nil || len(done.Missing) == 0 {
 			return err
@@ -220,7 +220,7 @@ func (a *app) sayMissing(session string, missing []home.MissingContent) {
 	if more := len(missing) - maxMissing; more > 0 {
 		a.say("and %d more", more)
 	}
-	a.say("%s %s says more", a.paint(dim, "hint:"), command("fsck", []string{session}))
+	a.say("%s %s says more", a.paint(dim, "hint:"), a.command("fsck", []string{session}))
 }
 
 // maxMissing is how much missing content is listed.
@@ -256,14 +256,14 @@ func (a *app) printPaths(done *home.ExportResult) error {
 }
 
 // hintExport says what a flag can do about an error.
-func hintExport(err error, f *exportFlags) error {
+func (a *app) hintExport(err error, f *exportFlags) error {
 	switch kind := home.KindOf(err); {
 	case kind == home.KindExists && f.to != "":
 		return hinted(err, "--force replaces it and keeps it as .bak; -o writes elsewhere")
 	case kind == home.KindExists:
 		return hinted(err, "--force overwrites it")
 	case errors.Is(err, home.ErrIncomplete):
-		return hinted(err, "coppice fsck says more; md and html show what is left, and jsonl without --inline has the log as it is")
+		return hinted(err, a.command("fsck", nil)+" says more; md and html show what is left, and jsonl without --inline has the log as it is")
 	case kind == home.KindInvalid && f.format == "" && f.to == "" && f.out != "":
 		return hinted(err, "--format names one: "+strings.Join(home.ExportFormats(), ", "))
 	}

@@ -75,7 +75,7 @@ func (a *app) fsckVerdict(h *home.Home, r *upkeep.CheckResult) error {
 	}
 	hint := ""
 	if len(r.Damaged) > 0 {
-		hint = command("repair", r.Damaged[:1], "--dry-run") + " shows what can be done"
+		hint = a.command("repair", r.Damaged[:1], "--dry-run") + " shows what can be done"
 	}
 	return &session.Error{
 		Op: "fsck", Path: h.Dir(), Kind: session.ErrCorrupt, Hint: hint,
@@ -168,25 +168,25 @@ func (p *findings) printOne(f upkeep.Finding) error {
 	if f.Entry != "" && p.named == nil && p.entries != nil {
 		p.named = p.entries(f.Session)
 	}
-	return p.line(fmt.Sprintf("%s: %s: %s%s", placeInStore(p.sessions.Shown(f.Session), f.Path, f.Offset, p.named.Shown(f.Entry)), kind, render.OneLine(f.Detail, 0), advice(f)))
+	return p.line(fmt.Sprintf("%s: %s: %s%s", placeInStore(p.sessions.Shown(f.Session), f.Path, f.Offset, p.named.Shown(f.Entry)), kind, render.OneLine(f.Detail, 0), a.advice(f)))
 }
 
 // advice names the command that deals with a finding, if there is one besides
 // repair ID.
-func advice(f upkeep.Finding) string {
+func (a *app) advice(f upkeep.Finding) string {
 	size := ""
 	if f.Size > 0 {
 		size = " (" + render.Bytes(f.Size) + ")"
 	}
 	switch f.Kind {
 	case string(store.FaultTemporary), string(store.FaultLock):
-		return size + "; coppice repair --stale deletes it"
+		return size + "; " + a.command("repair --stale", nil) + " deletes it"
 	case string(store.FaultPermissions):
-		return "; coppice repair narrows it"
+		return "; " + a.command("repair", nil) + " narrows it"
 	case upkeep.KindUnreferenced:
-		return size + "; coppice repair --blobs deletes it"
+		return size + "; " + a.command("repair --blobs", nil) + " deletes it"
 	case upkeep.KindIndex:
-		return "; coppice index rebuild makes a new one from the sessions"
+		return "; " + a.command("index rebuild", nil) + " makes a new one from the sessions"
 	}
 	return size
 }

@@ -74,7 +74,7 @@ func (a *app) openHome(ctx context.Context, where string, o home.Options) (*home
 // hintHome says what to do about a home that does not exist.
 func (a *app) hintHome(err error) error {
 	if home.KindOf(err) == home.KindNotFound {
-		return hinted(err, "coppice new begins a session there, coppice demo makes something to look at; --dir and COPPICE_HOME choose another place")
+		return hinted(err, a.command("new", nil)+" begins a session there, "+a.command("demo", nil)+" makes something to look at; --dir and COPPICE_HOME choose another place")
 	}
 	return err
 }
@@ -99,7 +99,7 @@ func (a *app) sayNotice(n home.Notice) {
 		a.say("%s the connection was lost for a while: entries may be missing here", warning)
 	case home.SessionTrashed:
 		a.say("moved session %s, last active %s, to the trash, to stay within %d sessions; %s brings it back",
-			render.ShortID(n.Session), a.when(n.Active, time.Now()), n.Max, command("trash restore", []string{render.ShortID(n.Session)}))
+			render.ShortID(n.Session), a.when(n.Active, time.Now()), n.Max, a.command("trash restore", []string{render.ShortID(n.Session)}))
 	case home.IdleArchived:
 		a.sayArchived(n)
 	case home.SessionMissing:

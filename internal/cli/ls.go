@@ -109,9 +109,9 @@ func (a *app) runLs(cmd *cobra.Command, f *lsFlags, args []string) error {
 			case value != "" && slices.Contains(index.ListFilters(), filter):
 				return usageError{err} // it is the value that is wrong
 			case strings.HasPrefix(arg, "@"):
-				return hinted(usageError{err}, command("show", []string{arg})+" shows one session")
+				return hinted(usageError{err}, a.command("show", []string{arg})+" shows one session")
 			}
-			return hinted(usageError{err}, command("search", []string{arg})+" searches in what was said")
+			return hinted(usageError{err}, a.command("search", []string{arg})+" searches in what was said")
 		}
 	}
 	r, err := a.listRequest(cmd, f, now)
@@ -164,7 +164,7 @@ func (a *app) sayUnknown(unknown []home.UnknownFilter) {
 // after a cursor, which stays valid when a new session changes the pages.
 func (a *app) sayMore(cmd *cobra.Command, r home.ListRequest, next string) {
 	more := func(flag, value string) string {
-		return command(cmd.Name(), cmd.Flags().Args(), append(givenFlags(cmd, "after", "page"), flag, value)...)
+		return a.command(cmd.Name(), cmd.Flags().Args(), append(givenFlags(cmd, "after", "page"), flag, value)...)
 	}
 	if a.flags.json || r.After != "" {
 		a.say("%s %s", a.paint(dim, "more:"), more("--after", next))

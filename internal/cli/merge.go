@@ -49,7 +49,7 @@ func (a *app) runMerge(ctx context.Context, r home.MergeRequest) (err error) {
 		merged, err := h.Entries.Merge(ctx, r)
 		if err != nil {
 			return hintEarlier(err, func(e *home.EarlierError) string {
-				return "only branches of the last session can be merged; " + command("fork", []string{e.Conversation}) +
+				return "only branches of the last session can be merged; " + a.command("fork", []string{e.Conversation}) +
 					" makes one session of the whole conversation, in which every branch can"
 			})
 		}
@@ -69,5 +69,5 @@ func (a *app) runMerge(ctx context.Context, r home.MergeRequest) (err error) {
 // revertCommand is the command that takes an entry back. The shortest name of the entry
 // would not do: the next entry's id may begin in the same way.
 func (a *app) revertCommand(given, session, entry string) string {
-	return command("revert", []string{calling(given, session), render.ShortID(entry)})
+	return a.command("revert", []string{calling(given, session), render.ShortID(entry)})
 }

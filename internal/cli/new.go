@@ -36,7 +36,7 @@ func (a *app) runNew(ctx context.Context, r home.CreateRequest) error {
 	return a.withHome(ctx, true, func(h *home.Home) error {
 		made, err := h.Sessions.Create(ctx, r)
 		if r.Key != "" && home.KindOf(err) == home.KindExists {
-			return hinted(err, "a key has one session: use it where an id goes, as in "+command("append", []string{r.Key}))
+			return hinted(err, "a key has one session: use it where an id goes, as in "+a.command("append", []string{r.Key}))
 		}
 		if err != nil {
 			return err

@@ -124,14 +124,14 @@ func (a *app) runRedact(cmd *cobra.Command, h *home.Home, r home.RedactRequest) 
 		return err
 	}
 	if !r.Apply {
-		return a.sayFound(result, command(cmd.Name(), cmd.Flags().Args(), append(givenFlags(cmd, "dry-run", "json"), "--apply")...))
+		return a.sayFound(result, a.command(cmd.Name(), cmd.Flags().Args(), append(givenFlags(cmd, "dry-run", "json"), "--apply")...))
 	}
 	if err := errors.Join(err, a.printReceipt(result)); err != nil {
 		a.sayUnfinished(h)
 		return err
 	}
 	if len(result.Receipt.Left) > 0 {
-		a.say("some secrets remain; the receipt says where. %s also looks at the other sessions", command("redact", nil, "--all", "--apply"))
+		a.say("some secrets remain; the receipt says where. %s also looks at the other sessions", a.command("redact", nil, "--all", "--apply"))
 		return errPartial
 	}
 	return nil
@@ -159,7 +159,7 @@ func (a *app) sayFound(r *upkeep.RedactResult, apply string) error {
 // sayUnfinished tells what becomes of a redaction that did not come to its end.
 func (a *app) sayUnfinished(h *home.Home) {
 	if left, err := h.Upkeep.Unfinished(context.Background()); err == nil && left.Unfinished {
-		a.say("some secrets were not removed yet; no file is damaged. The next command that writes to the store finishes the job, or run: %s", command("redact", nil, "--all", "--apply"))
+		a.say("some secrets were not removed yet; no file is damaged. The next command that writes to the store finishes the job, or run: %s", a.command("redact", nil, "--all", "--apply"))
 	}
 }
 

@@ -142,7 +142,7 @@ func (a *app) printDeleted(done []upkeep.Action, dryRun bool, one, many string) 
 func (a *app) runRepair(ctx context.Context, h *home.Home, r home.RepairRequest) error {
 	result, err := h.Upkeep.Repair(ctx, r)
 	if err != nil {
-		return adviseRemoval(err)
+		return a.adviseRemoval(err)
 	}
 	name := render.ShortID(result.Session)
 	for _, act := range result.Actions {
@@ -168,9 +168,9 @@ func (a *app) runRepair(ctx context.Context, h *home.Home, r home.RepairRequest)
 }
 
 // adviseRemoval says how to get rid of a session that is beyond repair.
-func adviseRemoval(err error) error {
+func (a *app) adviseRemoval(err error) error {
 	if e, ok := errors.AsType[*session.Error](err); ok && errors.Is(err, upkeep.ErrBeyondRepair) {
-		return hinted(err, command("rm", []string{e.Name})+" moves it to the trash")
+		return hinted(err, a.command("rm", []string{e.Name})+" moves it to the trash")
 	}
 	return err
 }

@@ -41,7 +41,7 @@ func (a *app) runRestore(ctx context.Context, r home.RestoreBackupRequest) error
 	done, err := home.RestoreBackup(ctx, "", r, &home.Options{Settings: a.settings, Progress: bar.show})
 	bar.done()
 	if done == nil {
-		return hintRestore(err, r)
+		return a.hintRestore(err, r)
 	}
 	missing := 0
 	for _, d := range done.Damaged {
@@ -60,7 +60,7 @@ func (a *app) runRestore(ctx context.Context, r home.RestoreBackupRequest) error
 		a.say("%s missing, and nothing in the new home knows about that: keep this list", render.Counted(missing, "session is", "sessions are"))
 	}
 	if len(done.Damaged) > missing {
-		a.say("%s shows what is wrong with the sessions that are there", command("fsck", nil, "--dir", done.Dir))
+		a.say("%s shows what is wrong with the sessions that are there", a.command("fsck", nil, "--dir", done.Dir))
 	}
 	if a.flags.json {
 		return errors.Join(a.printJSON(done), err)
@@ -69,18 +69,18 @@ func (a *app) runRestore(ctx context.Context, r home.RestoreBackupRequest) error
 }
 
 // hintRestore says which command or flag helps.
-func hintRestore(err error, r home.RestoreBackupRequest) error {
+func (a *app) hintRestore(err error, r home.RestoreBackupRequest) error {
 	switch home.KindOf(err) {
 	case home.KindNotFound, home.KindInvalid:
-		other := command("import", []string{r.From}) + " takes sessions that were exported; --dir uses a home"
+		other := a.command("import", []string{r.From}) + " takes sessions that were exported; --dir uses a home"
 		if _, gone := os.Lstat(r.From); gone != nil {
-			other = command("trash restore", []string{r.From}) + " brings back a session that was removed"
+			other = a.command("trash restore", []string{r.From}) + " brings back a session that was removed"
 		}
 		return hinted(err, home.HintOf(err)+"; "+other)
 	case home.KindExists:
 		return hinted(err, "--dir chooses another directory; or move this one away first")
 	case home.KindCorrupt:
-		return hinted(err, command("restore --partial", []string{r.From})+" restores the rest; if the home is still there, "+command("backup", []string{r.From})+" mends the backup")
+		return hinted(err, a.command("restore --partial", []string{r.From})+" restores the rest; if the home is still there, "+a.command("backup", []string{r.From})+" mends the backup")
 	}
 	return err
 }

@@ -52,7 +52,7 @@ func (a *app) runResume(cmd *cobra.Command, r home.ResumeRequest, printOnly bool
 		return err
 	})
 	if err != nil {
-		return hintResume(err, &r)
+		return a.hintResume(err, &r)
 	}
 	for _, path := range found.Written {
 		a.say("wrote %s", path)
@@ -103,7 +103,7 @@ func enter(dir string) error {
 }
 
 // hintResume names the commands that help if another file is in the way.
-func hintResume(err error, r *home.ResumeRequest) error {
+func (a *app) hintResume(err error, r *home.ResumeRequest) error {
 	there, ok := errors.AsType[*session.Error](err)
 	if !ok || home.KindOf(err) != home.KindExists || there.Path == "" {
 		return err
@@ -112,8 +112,8 @@ func hintResume(err error, r *home.ResumeRequest) error {
 	if in == "" {
 		in = "AGENT"
 	}
-	return hinted(err, command("import", []string{there.Path})+" imports what the agent added; "+
-		command("export", []string{r.Session}, "--to", in, "--force")+" replaces the file and keeps it as .bak")
+	return hinted(err, a.command("import", []string{there.Path})+" imports what the agent added; "+
+		a.command("export", []string{r.Session}, "--to", in, "--force")+" replaces the file and keeps it as .bak")
 }
 
 // start runs the agent in place of this program, if the system can do that.

@@ -78,7 +78,7 @@ func (a *app) runRetain(ctx context.Context, h *home.Home, r home.RetainRequest)
 }
 
 func (a *app) sayRetained(dryRun bool, r *home.RetainResult) {
-	verb, hint := "are now in the trash", "; coppice trash restore ID brings one back"
+	verb, hint := "are now in the trash", "; "+a.command("trash restore ID", nil)+" brings one back"
 	if dryRun {
 		verb, hint = "would go to the trash", ""
 	}

@@ -47,7 +47,7 @@ func rmCommand(a *app) *cobra.Command {
 func (a *app) runRm(ctx context.Context, h *home.Home, r home.RemoveRequest, all map[string]bool) error {
 	result, err := h.Sessions.Remove(ctx, r)
 	if result == nil || len(result.Removals) == 0 {
-		return adviseUnpin(err)
+		return a.adviseUnpin(err)
 	}
 	title := ""
 	if result.Title != "" {
@@ -58,7 +58,7 @@ func (a *app) runRm(ctx context.Context, h *home.Home, r home.RemoveRequest, all
 		all[name] = true
 	}
 	first := render.ShortID(gone[0])
-	back := command("trash restore", []string{first})
+	back := a.command("trash restore", []string{first})
 	if n := len(gone); n == 1 {
 		a.say("session %s%s is in the trash; %s brings it back", first, title, back)
 	} else {
@@ -80,7 +80,7 @@ func (a *app) runRm(ctx context.Context, h *home.Home, r home.RemoveRequest, all
 }
 
 // adviseUnpin says how to remove a session that is pinned.
-func adviseUnpin(err error) error {
+func (a *app) adviseUnpin(err error) error {
 	pinned, ok := errors.AsType[*upkeep.PinnedError](err)
 	switch {
 	case !ok:
@@ -88,5 +88,5 @@ func adviseUnpin(err error) error {
 	case pinned.Err != nil:
 		return hinted(err, "--force removes it anyway")
 	}
-	return hinted(err, command("unpin", []string{render.ShortID(pinned.Session)})+" first, or --force")
+	return hinted(err, a.command("unpin", []string{render.ShortID(pinned.Session)})+" first, or --force")
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -95,9 +94,9 @@ func (a *app) runSearch(cmd *cobra.Command, f *searchFlags, args []string) error
 		if a.flags.json {
 			err = a.printHitsJSON(found)
 		} else {
-			err = a.printHits(cmd.Context(), h, r.Query, found.Hits)
+			err = a.printHits(cmd, h, found.Hits)
 		}
-		a.sayResults(found)
+		a.sayResults(cmd, found)
 		for _, name := range found.NotFilters {
 			a.say("%s: is not a filter and was searched as text; the filters are %s", name, strings.Join(index.Filters(), ", "))
 		}
@@ -110,7 +109,7 @@ func (a *app) runSearch(cmd *cobra.Command, f *searchFlags, args []string) error
 }
 
 // sayResults tells how complete the answer is.
-func (a *app) sayResults(r *home.FindResult) {
+func (a *app) sayResults(cmd *cobra.Command, r *home.FindResult) {
 	shown := len(r.Hits)
 	if r.Across {
 		a.say("%s", a.paint(dim, "no text has all of this; these conversations have it in several texts"))
@@ -121,7 +120,7 @@ func (a *app) sayResults(r *home.FindResult) {
 	case len(r.Hits) == 0:
 		a.say("nothing found")
 		for _, query := range r.DidYouMean {
-			a.say("did you mean: %s", command("search", []string{query}))
+			a.say("did you mean: %s", a.command("search", []string{query}, givenFlags(cmd)...))
 		}
 	case r.Bounded:
 		a.say("%s", a.paint(dim, fmt.Sprintf("the best of the newest %s matches; there are older ones (narrow the search with since:, role:, tool: …)", render.Thousands(r.Matches))))
@@ -132,7 +131,7 @@ func (a *app) sayResults(r *home.FindResult) {
 
 // printHits prints a block for each conversation: its title, and each hit in it
 // with the command that opens its place.
-func (a *app) printHits(ctx context.Context, h *home.Home, query string, hits []home.Hit) error {
+func (a *app) printHits(cmd *cobra.Command, h *home.Home, hits []home.Hit) error {
 	var order, names []string
 	blocks := make(map[string][]*home.Hit)
 	for i := range hits {
@@ -143,7 +142,7 @@ func (a *app) printHits(ctx context.Context, h *home.Home, query string, hits []
 		blocks[id] = append(blocks[id], &hits[i])
 		names = append(append(names, hits[i].Name()), hits[i].Also...)
 	}
-	short, err := sessionNames(ctx, h, home.SessionNamesRequest{Sessions: names})
+	short, err := sessionNames(cmd.Context(), h, home.SessionNamesRequest{Sessions: names})
 	if err != nil {
 		return err
 	}
@@ -167,8 +166,8 @@ func (a *app) printHits(ctx context.Context, h *home.Home, query string, hits []
 			}
 		}
 		if more := len(blocks[id]) - len(block); more > 0 {
-			err := a.print("  %s", a.paint(dim, fmt.Sprintf("… %d more here: %s", more, command("search", []string{query}, "--session", short.Name(block[0].Name())))))
-			if err != nil {
+			here := a.command("search", cmd.Flags().Args(), append(givenFlags(cmd, "session"), "--session", short.Name(block[0].Name()))...)
+			if err := a.print("  %s", a.paint(dim, fmt.Sprintf("… %d more here: %s", more, here))); err != nil {
 				return err
 			}
 		}
@@ -190,7 +189,7 @@ func (a *app) printHit(h *home.Hit, short render.Names) error {
 		err = a.printText(a.wrap(a.highlight(h), "    "))
 	}
 	if err == nil {
-		err = a.print("    %s", a.paint(dim, showCommandFor(short.Name(h.Name()), render.ShortID(h.Entry))+alsoIn(h, short)))
+		err = a.print("    %s", a.paint(dim, a.showCommandFor(short.Name(h.Name()), render.ShortID(h.Entry))+alsoIn(h, short)))
 	}
 	return err
 }
@@ -217,11 +216,11 @@ func alsoIn(h *home.Hit, short render.Names) string {
 }
 
 // showCommandFor is the command that shows an entry in its place.
-func showCommandFor(name, entry string) string {
+func (a *app) showCommandFor(name, entry string) string {
 	if entry == "" {
-		return command("show", []string{name})
+		return a.command("show", []string{name})
 	}
-	return command("show", []string{name}, "--at", entry)
+	return a.command("show", []string{name}, "--at", entry)
 }
 
 // highlight marks what matched in the snippet, which is made harmless and put
@@ -263,7 +262,7 @@ type hitJSON struct {
 func (a *app) printHitsJSON(found *home.FindResult) error {
 	for i := range found.Hits {
 		h := &found.Hits[i]
-		if err := a.printJSON(hitJSON{h, found.Across, found.Bounded, showCommandFor(h.Name(), h.Entry)}); err != nil {
+		if err := a.printJSON(hitJSON{h, found.Across, found.Bounded, a.showCommandFor(h.Name(), h.Entry)}); err != nil {
 			return err
 		}
 	}

@@ -99,9 +99,9 @@ func (a *app) runServe(ctx context.Context, f *serveFlags) error {
 		case f.open:
 			a.say("%s no token is needed: every user and program on this machine can do everything", a.paint(yellow, "warning:"))
 		case secret == "":
-			a.say("clients need a token; coppice token ls lists them")
+			a.say("clients need a token; %s lists them", a.command("token ls", nil))
 		default:
-			a.say("this token may do everything until the server stops; coppice token add makes others:")
+			a.say("this token may do everything until the server stops; %s makes others:", a.command("token add NAME", nil))
 			a.say("  %s", secret)
 		}
 		ctx, cancel := context.WithCancel(ctx)

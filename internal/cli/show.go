@@ -132,12 +132,12 @@ func (a *app) show(ctx context.Context, c *home.Conversation, f *showFlags) erro
 		return err
 	}
 	o.Hints = terminal.Hints{
-		Branch: func(entry string) string { return command("show", []string{drawn.Name}, "--leaf", entry) },
-		Whole:  command("show", []string{drawn.Name}),
+		Branch: func(entry string) string { return a.command("show", []string{drawn.Name}, "--leaf", entry) },
+		Whole:  a.command("show", []string{drawn.Name}),
 		Folded: "--full shows them",
 	}
 	if f.leaf != "" {
-		o.Hints.Whole = command("show", []string{drawn.Name}, "--leaf", f.leaf)
+		o.Hints.Whole = a.command("show", []string{drawn.Name}, "--leaf", f.leaf)
 	}
 	return terminal.Show(ctx, a.out, drawn, a.style(), o)
 }

@@ -38,7 +38,8 @@ import (
 //     out and err, which replace control characters however they got there, and
 //     let only our own colours pass. JSON and documents keep their bytes in a pipe
 //     and are made harmless on a terminal: see printJSON and printDocument.
-//   - A command to copy is made by command, which quotes every word of it.
+//   - A command to copy is made by command, which quotes every word of it and
+//     names the home, if flags did.
 type talk struct {
 	out, err *plain.Writer
 	data     io.Writer // where out goes; only for printJSON and printDocument
@@ -46,6 +47,7 @@ type talk struct {
 	getenv   func(string) string
 	color    bool
 	call     func(field string) string // what the command calls a field of a request: see fields.go
+	where    []string                  // --dir or --server, as it was typed
 
 	screen, talkScreen *os.File // the terminals that out and err are, or nil
 	page               int      // columns of a page on which a person reads what is printed, if that is not a terminal
@@ -145,8 +147,12 @@ func isJSON(data []byte) bool {
 }
 
 // command is a command line for the reader to copy. Nothing in it is understood
-// by the shell, or as a flag, that is not written in the call.
-func command(verb string, args []string, flags ...string) string {
+// by the shell, or as a flag, that is not written in the call. It works on the same
+// home as the command that was typed.
+func (t *talk) command(verb string, args []string, flags ...string) string {
+	if !slices.ContainsFunc(flags, func(flag string) bool { return flag == "--dir" || flag == "--server" }) {
+		flags = append(slices.Clone(flags), t.where...)
+	}
 	words := append([]string{"coppice"}, strings.Fields(verb)...)
 	if slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "-") }) {
 		words = append(append(words, flags...), "--")

@@ -102,7 +102,7 @@ func (a *app) listTokens(ctx context.Context, h *home.Home) error {
 		return err
 	}
 	if len(all) == 0 {
-		a.say("there are no tokens; coppice token add NAME makes one")
+		a.say("there are no tokens; %s makes one", a.command("token add NAME", nil))
 		return nil
 	}
 	now := time.Now()

@@ -56,12 +56,13 @@ func (a *app) welcome(ctx context.Context) error {
 		}
 	}
 	lines = append(lines, "", "Everything else:",
-		a.next("coppice chat", "talk to a model"), a.next("coppice help", "all commands"))
+		a.next("chat", "talk to a model"), a.next("help", "all commands"))
 	return a.printText(strings.Join(lines, "\n"))
 }
 
 // next is a command to type and what it does.
-func (a *app) next(command, about string) string {
+func (a *app) next(verb, about string) string {
+	command := a.command(verb, nil)
 	line := "  " + a.paint(bold, terminal.Pad(command, 28)) + "  " + a.paint(dim, about)
 	if width := a.width(); width > 0 && ansi.StringWidth(line) > width {
 		line = "  " + a.paint(bold, command) + "\n    " + a.paint(dim, about)
@@ -85,9 +86,9 @@ func (a *app) welcomeHome(o *home.Overview, short render.Names) []string {
 		lines = append(lines, id+render.OneLine(titleWithMarks(*s), room)+when)
 	}
 	return append(lines, "",
-		a.next("coppice show last", "read the latest"),
-		a.next("coppice ls", "list them all"),
-		a.next("coppice search WORDS", "find what was said"))
+		a.next("show last", "read the latest"),
+		a.next("ls", "list them all"),
+		a.next("search WORDS", "find what was said"))
 }
 
 func (a *app) welcomePrograms(w welcomeJSON) []string {
@@ -97,9 +98,9 @@ func (a *app) welcomePrograms(w welcomeJSON) []string {
 		}
 		return []string{
 			"", "Nothing of other agents was found on this machine. Begin with:",
-			a.next("coppice demo", "some sessions to look at"),
-			a.next("coppice import FILE", "a transcript in any of forty formats"),
-			a.next("coppice new", "a session of your own"),
+			a.next("demo", "some sessions to look at"),
+			a.next("import FILE", "a transcript in any of forty formats"),
+			a.next("new", "a session of your own"),
 		}
 	}
 	news := 0
@@ -114,8 +115,8 @@ func (a *app) welcomePrograms(w welcomeJSON) []string {
 	}
 	if news == 0 {
 		lines = append([]string{"", "Other agents keep conversations on this machine. All of them are in:"}, lines...)
-		return append(lines, "", a.next("coppice import --all --watch", "bring in what comes next"))
+		return append(lines, "", a.next("import --all --watch", "bring in what comes next"))
 	}
 	lines = append([]string{"", "Other agents keep conversations on this machine:"}, lines...)
-	return append(lines, "", a.next("coppice import --all", "bring them in; nothing is changed there"))
+	return append(lines, "", a.next("import --all", "bring them in; nothing is changed there"))
 }
