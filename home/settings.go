@@ -15,6 +15,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/client"
 	"github.com/coppice-dev/coppice/provider/offline"
@@ -300,6 +301,9 @@ func (r *rule) refuse(v Setting) error {
 // unknownSetting is the error for a key that no setting has.
 func unknownSetting(op, path, key string) error {
 	hint := "the settings are " + strings.Join(SettingKeys(), ", ")
+	if near := index.Nearest(key, SettingKeys()); len(near) > 0 {
+		hint = "did you mean: " + strings.Join(near, ", ")
+	}
 	if name := strings.ToLower(key); strings.HasSuffix(name, "key") || strings.HasSuffix(name, "token") || strings.HasSuffix(name, "secret") {
 		hint = "keys are not kept in the settings: they come from the environment, as in " +
 			client.KeyVariable("anthropic") + ", or from the command that " + SettingKeyCommand + " names"

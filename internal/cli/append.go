@@ -23,12 +23,12 @@ type appendFlags struct {
 func appendCommand(a *app) *cobra.Command {
 	var f appendFlags
 	cmd := &cobra.Command{
-		Use:   "append ID [TEXT|-]",
+		Use:   "append ID [TEXT…|-]",
 		Short: "Append a message and print its id",
 		Long: "Appends a message to the conversation: the user's, unless --role or --call says\n" +
-			"otherwise. Nothing answers it; coppice chat does. Its text is the argument, or standard\n" +
-			"input if there is none or it is -. With --entry, appends a whole entry in the form of the\n" +
-			"log (see docs/format.md); id and timestamp are filled in if missing.\n\n" +
+			"otherwise. Nothing answers it; coppice chat does. Its text is the arguments, or standard\n" +
+			"input if there are none or it is -. With --entry, appends a whole entry in the form of\n" +
+			"the log (see docs/format.md); id and timestamp are filled in if missing.\n\n" +
 			"If another program appends at the same moment, both messages are kept, one after the\n" +
 			"other. With --at, the message is appended only if the conversation still ends with\n" +
 			"that entry; otherwise nothing is written and the exit code is 13.",
@@ -36,7 +36,7 @@ func appendCommand(a *app) *cobra.Command {
 			"  make test 2>&1 | coppice append 7f3a91c2 --call call_7 -\n" +
 			"  coppice append 7f3a91c2 --entry - < entry.json",
 		GroupID:           "write",
-		Args:              cobra.RangeArgs(1, 2),
+		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completeSession(1),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.runAppend(cmd, args, &f) },
 	}

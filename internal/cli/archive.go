@@ -27,8 +27,11 @@ func archiveCommand(a *app) *cobra.Command {
 		GroupID:           "keep",
 		ValidArgsFunction: a.completeSession(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if (len(args) > 0) == cmd.Flags().Changed("older-than") {
-				return usageError{errors.New("either the ids of sessions or --older-than is needed")}
+			switch old := cmd.Flags().Changed("older-than"); {
+			case old && len(args) > 0:
+				return usageError{errors.New("ids of sessions and --older-than exclude each other; give one of them")}
+			case !old && len(args) == 0:
+				return usageError{errors.New("the ids of sessions or --older-than is needed")}
 			}
 			return a.withHome(cmd.Context(), false, func(h *home.Home) error {
 				requests := []home.ArchiveRequest{{OlderThan: home.Age(max(1, olderThan.Duration))}}

@@ -10,9 +10,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
@@ -263,11 +263,8 @@ func (a *app) withJSON(cmd *cobra.Command) *cobra.Command {
 // readText returns the text that is meant by arguments: the words themselves,
 // or all of standard input for "-" or for none.
 func (a *app) readText(args []string) (string, error) {
-	if len(args) == 1 && args[0] != "-" {
-		return args[0], nil
-	}
-	if len(args) > 1 {
-		return "", usageError{fmt.Errorf("%d texts were given; put one in quotes, or use - for standard input", len(args))}
+	if given := strings.Join(args, " "); len(args) > 0 && given != "-" {
+		return given, nil
 	}
 	text, err := io.ReadAll(a.stdin)
 	return string(text), err

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/index"
 )
 
 func configCommand(a *app) *cobra.Command {
@@ -99,7 +100,11 @@ func configGetCommand(a *app) *cobra.Command {
 			at := slices.IndexFunc(all, func(s home.Setting) bool { return s.Key == args[0] })
 			switch {
 			case at < 0:
-				return hinted(usageError{fmt.Errorf("there is no setting %q", args[0])}, a.command("config show", nil)+" lists them")
+				hint := a.command("config show", nil) + " lists them"
+				if near := index.Nearest(args[0], home.SettingKeys()); len(near) > 0 {
+					hint = "did you mean: " + strings.Join(near, ", ")
+				}
+				return hinted(usageError{fmt.Errorf("there is no setting %q", args[0])}, hint)
 			case a.flags.json:
 				return a.printJSON(all[at])
 			}
@@ -140,6 +145,9 @@ func configUnsetCommand(a *app) *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			settings, _ := home.LoadSettings(a.getenv) // whatever is wrong with them
 			changed, err := settings.Unset(args[0])
+			if err == nil && changed.Value == "" {
+				return a.sayChanged(changed, nil, "%[1]s is not set in %[3]s")
+			}
 			return a.sayChanged(changed, err, "%s, which was %q, is no longer in %s")
 		},
 		ValidArgsFunction: completeSettingName,

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/render"
 )
 
@@ -69,16 +70,33 @@ func exportCommand(a *app) *cobra.Command {
 // check refuses what the flags cannot say. Each of --format and --to takes a part of the
 // formats.
 func (f *exportFlags) check(asJSON bool) error {
-	formats := home.ExportFormats()
+	own, others := home.ExportFormats(), home.ProgramFormats()
 	switch {
-	case f.format != "" && !slices.Contains(formats, f.format):
-		return usageError{fmt.Errorf("--format is %q; it must be one of %s", f.format, strings.Join(formats, ", "))}
-	case f.to != "" && !slices.Contains(home.ProgramFormats(), f.to):
-		return usageError{fmt.Errorf("--to is %q; it must be one of %s", f.to, strings.Join(home.ProgramFormats(), ", "))}
+	case f.format != "" && !slices.Contains(own, f.format):
+		return wrongFormat("--format", f.format, own, "--to", others)
+	case f.to != "" && !slices.Contains(others, f.to):
+		return wrongFormat("--to", f.to, others, "--format", own)
 	case asJSON && f.to == "" && (f.out == "" || f.out == "-"):
 		return usageError{errors.New("--json reports what was written to files; it needs -o or --to (--format json writes the session as JSON)")}
 	}
 	return nil
+}
+
+// wrongFormat is the error of a flag whose value is not a format of it. It may be one of the
+// other flag.
+func wrongFormat(flag, given string, formats []string, other string, otherFormats []string) error {
+	err := usageError{fmt.Errorf("%s is %q; it must be one of %s", flag, given, strings.Join(formats, ", "))}
+	var near []string
+	if slices.Contains(otherFormats, given) {
+		near = []string{other + " " + given}
+	}
+	for _, format := range index.Nearest(given, formats) {
+		near = append(near, flag+" "+format)
+	}
+	if len(near) == 0 {
+		return err
+	}
+	return hinted(err, "did you mean: "+strings.Join(near, ", "))
 }
 
 func (a *app) runExport(ctx context.Context, args []string, f *exportFlags) error {

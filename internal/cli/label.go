@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -13,18 +14,18 @@ import (
 
 func labelCommand(a *app) *cobra.Command {
 	return a.withJSON(&cobra.Command{
-		Use:   "label ID ENTRY TEXT",
+		Use:   "label ID ENTRY TEXT…",
 		Short: "Give an entry a name",
 		Long: "Gives an entry a label, which you can use wherever a command takes an entry. An\n" +
 			"empty TEXT removes the label; - reads it from standard input.",
 		GroupID:           "organise",
-		Args:              cobra.ExactArgs(3),
+		Args:              cobra.MinimumNArgs(3),
 		ValidArgsFunction: a.completeEntryOf,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkEntries(args[1:2]); err != nil {
 				return err
 			}
-			return a.runLabel(cmd.Context(), home.LabelRequest{Session: args[0], Entry: args[1], Label: args[2]})
+			return a.runLabel(cmd.Context(), home.LabelRequest{Session: args[0], Entry: args[1], Label: strings.Join(args[2:], " ")})
 		},
 	})
 }
@@ -54,25 +55,25 @@ func (a *app) runLabel(ctx context.Context, r home.LabelRequest) (err error) {
 func renameCommand(a *app) *cobra.Command {
 	var auto autoFlags
 	cmd := &cobra.Command{
-		Use:   "rename ID [NAME]",
+		Use:   "rename ID [NAME…]",
 		Short: "Give a session a display name",
 		Long: "Gives a session a display name; - reads it from standard input. An empty NAME\n" +
 			"removes the name. With --auto, the model in the settings (coppice config) reads the\n" +
 			"conversation and chooses one.",
 		GroupID:           "organise",
-		Args:              cobra.RangeArgs(1, 2),
+		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completeSession(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request, err := auto.request(a)
 			if err != nil {
 				return err
 			}
-			if auto.on == (len(args) == 2) {
+			if auto.on == (len(args) > 1) {
 				return usageError{errors.New("give either a NAME or --auto")}
 			}
 			r := home.RenameRequest{Session: args[0], Auto: request}
 			if !auto.on {
-				r.Name = args[1]
+				r.Name = strings.Join(args[1:], " ")
 			}
 			return a.runRename(cmd.Context(), r)
 		},

@@ -28,8 +28,9 @@ type lsFlags struct {
 func lsCommand(a *app) *cobra.Command {
 	var f lsFlags
 	cmd := &cobra.Command{
-		Use:   "ls [FILTER…]",
-		Short: "List the sessions",
+		Use:     "ls [FILTER…]",
+		Aliases: []string{"list"},
+		Short:   "List the sessions",
 		Long: "Lists the sessions, the most recently active first. A filter is agent:NAME,\nproject:NAME, tag:NAME, file:NAME, cwd:DIR, since:TIME or until:TIME (or after:\nbefore: in:).\n\n" +
 			"Sessions that continue each other are one conversation, on one line, with the id\nof the first; --links lists them one by one. Subagents are counted in the session\nthat started them; --all lists them, too. --roots leaves out forks as well.\n\n" +
 			"On a terminal, long values are shortened. Piped output has one session a line,\nseparated by tabs, with whole ids and plain numbers: id, updated, agent, project,\nmessages, tokens (empty if unknown), bytes, title, tags, and with --cost dollars.",

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -27,11 +26,7 @@ func noteCommand(a *app) *cobra.Command {
 		ValidArgsFunction: a.completeSession(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			r.Session = args[0]
-			words := args[1:]
-			if len(words) > 1 {
-				words = []string{strings.Join(words, " ")}
-			}
-			if r.Text, err = a.readText(words); err != nil {
+			if r.Text, err = a.readText(args[1:]); err != nil {
 				return err
 			}
 			r.By = cmp.Or(r.By, a.getenv("USER"), a.getenv("USERNAME"))

@@ -170,7 +170,7 @@ var otherNames = map[string][]string{
 	"export": {"convert", "save"},
 	"fork":   {"clone", "copy", "cp"},
 	"fsck":   {"check", "doctor", "verify"},
-	"ls":     {"list", "dir", "sessions"},
+	"ls":     {"dir", "sessions"},
 	"new":    {"create", "init", "start"},
 	"rename": {"mv", "name", "title"},
 	"resume": {"continue", "run"},
