@@ -115,7 +115,7 @@ func (a *app) reportError(err error) {
 	}
 	line, encodeErr := json.Marshal(a.failureJSON(err))
 	if encodeErr == nil {
-		a.say("%s", string(line))
+		a.sayAsIs(string(line))
 	}
 }
 

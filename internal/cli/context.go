@@ -78,7 +78,11 @@ func (a *app) runContext(cmd *cobra.Command, id string, f *contextFlags) error {
 		if err := a.printContext(ctx, h, c, id, f); err != nil || len(c.Missing) == 0 {
 			return err
 		}
-		a.sayMissing(c.Session, c.Missing)
+		short, err := namesOf(ctx, h, home.EntryNamesRequest{Sessions: []string{id}, Link: f.link})
+		if err != nil {
+			return err
+		}
+		a.sayMissing(nameOf(ctx, h, c.Session), short, c.Missing)
 		return errPartial
 	})
 }

@@ -68,7 +68,9 @@ func (a *app) sayDemo(dir string, made []demo.Session) {
 	a.say("Try:")
 	command := a.command
 	if dir != a.settings.Get(home.SettingDir).Value {
-		command = (&talk{}).command // in that home
+		there := a.talk
+		there.where = nil
+		command = there.command
 		if abs, err := a.settings.Absolute(dir); err == nil {
 			dir = abs
 		}

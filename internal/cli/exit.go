@@ -86,6 +86,11 @@ func (t *talk) explain(err error) (text, hint string) {
 		info = home.DescribeIn(err, t.call)
 	}
 	text, hint = info.Message, info.Hint
+	if t.talkScreen != nil {
+		for id, name := range t.short {
+			text = strings.ReplaceAll(text, id, name)
+		}
+	}
 	hint = strings.ReplaceAll(hint, "coppice migrate", t.command("migrate", nil)) // which stores name
 	if over, ok := errors.AsType[*store.LimitError](err); ok {
 		hint += ": " + t.command("config set", []string{string(over.Limit), "NUMBER"})
@@ -94,11 +99,11 @@ func (t *talk) explain(err error) (text, hint string) {
 		hint = t.command("trash restore", []string{render.ShortID(trashed.Session)}) + " brings it back"
 	}
 	if broken, ok := errors.AsType[*session.Error](err); ok && errors.Is(broken, session.ErrCorrupt) && broken.Op == "open" && broken.Name != "" {
-		hint = t.command("repair", []string{broken.Name}) + " brings back a backup, if there is one; " +
-			t.command("rm", []string{broken.Name}) + " moves the file to the trash"
+		hint = t.command("repair", []string{t.short.Name(broken.Name)}) + " brings back a backup, if there is one; " +
+			t.command("rm", []string{t.short.Name(broken.Name)}) + " moves the file to the trash"
 	}
 	if broken, ok := errors.AsType[*session.Error](err); ok && errors.Is(broken, home.ErrIncomplete) && broken.Op == "read" {
-		hint = t.command("fsck", []string{broken.Name}) + " says more; " + t.command("repair", []string{broken.Name}) + " mends what can be mended"
+		hint = t.command("fsck", []string{t.short.Name(broken.Name)}) + " says more; " + t.command("repair", []string{t.short.Name(broken.Name)}) + " mends what can be mended"
 	}
 	if own, ok := errors.AsType[*hintError](err); ok {
 		hint = own.hint

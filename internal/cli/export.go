@@ -127,7 +127,7 @@ func (a *app) runExport(ctx context.Context, args []string, f *exportFlags) erro
 		if err := a.printExported(done, f); err != nil || len(done.Missing) == 0 {
 			return err
 		}
-		a.sayMissing(done.Session, done.Missing)
+		a.sayMissing(nameOf(ctx, h, done.Session), nil, done.Missing)
 		return errPartial
 	})
 }
@@ -178,7 +178,7 @@ func (a *app) exportAll(ctx context.Context, h *home.Home, r home.ExportAllReque
 		a.sayOnward(done)
 		if len(done.Missing) > 0 {
 			incomplete = true
-			a.sayMissing(done.Session, done.Missing)
+			a.sayMissing(nameOf(ctx, h, done.Session), nil, done.Missing)
 		}
 		return nil
 	})
@@ -226,12 +226,13 @@ func (a *app) printExported(done *home.ExportResult, f *exportFlags) error {
 	return nil
 }
 
-// sayMissing lists the content that cannot be read of a session.
-func (a *app) sayMissing(session string, missing []home.MissingContent) {
+// sayMissing lists the content that cannot be read of a session. short has the names of entries
+// that are known.
+func (a *app) sayMissing(session string, short render.Names, missing []home.MissingContent) {
 	for _, m := range missing[:min(len(missing), maxMissing)] {
 		what := cmp.Or(m.Blob, m.Why, "the entry cannot be read")
 		if m.Entry != "" {
-			what = "entry " + m.Entry + ": " + what
+			what = "entry " + short.Shown(m.Entry) + ": " + what
 		}
 		a.say("%s %s", a.paint(yellow, "content is missing:"), what)
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
-	"github.com/coppice-dev/coppice/render/plain"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/upkeep"
@@ -40,7 +39,7 @@ func (a *app) runFsck(ctx context.Context, h *home.Home, given []string) error {
 		if err = errors.Join(err, found.fold()); err != nil {
 			return err
 		}
-		return a.fsckVerdict(h, result)
+		return a.fsckVerdict(ctx, h, result)
 	}
 	var sum upkeep.CheckResult
 	err := a.eachSession(ctx, h, home.DistinctRequest{Sessions: given, Link: true}, func(id string) error {
@@ -59,11 +58,11 @@ func (a *app) runFsck(ctx context.Context, h *home.Home, given []string) error {
 	if err != nil {
 		return err
 	}
-	return a.fsckVerdict(h, &sum)
+	return a.fsckVerdict(ctx, h, &sum)
 }
 
 // fsckVerdict says how it went. What was found has been printed.
-func (a *app) fsckVerdict(h *home.Home, r *upkeep.CheckResult) error {
+func (a *app) fsckVerdict(ctx context.Context, h *home.Home, r *upkeep.CheckResult) error {
 	warnings := ""
 	if r.Warnings > 0 {
 		warnings = ", " + render.Counted(r.Warnings, "warning", "warnings")
@@ -75,7 +74,7 @@ func (a *app) fsckVerdict(h *home.Home, r *upkeep.CheckResult) error {
 	}
 	hint := ""
 	if len(r.Damaged) > 0 {
-		hint = a.command("repair", r.Damaged[:1], "--dry-run") + " shows what can be done"
+		hint = a.command("repair", []string{nameOf(ctx, h, r.Damaged[0])}, "--dry-run") + " shows what can be done"
 	}
 	return &session.Error{
 		Op: "fsck", Path: h.Dir(), Kind: session.ErrCorrupt, Hint: hint,
@@ -139,7 +138,7 @@ func (p *findings) print(f upkeep.Finding) error {
 func (p *findings) fold() error {
 	for _, kind := range p.kinds {
 		if more := p.notes[kind] - maxAlike; more > 0 {
-			if err := p.line(fmt.Sprintf("%s: %s: %s more like these; --json lists all", p.sessions.Shown(p.session), p.app.paint(dim, "note: "+kind), render.Thousands(more))); err != nil {
+			if err := p.app.printHanging(fmt.Sprintf("%s: %s: %s more like these; --json lists all", p.sessions.Shown(p.session), p.app.paint(dim, "note: "+kind), render.Thousands(more))); err != nil {
 				return err
 			}
 		}
@@ -148,9 +147,16 @@ func (p *findings) fold() error {
 	return nil
 }
 
-// line prints a line of data, on a terminal in several if it is long.
-func (p *findings) line(text string) error {
-	return p.app.printText(hanging(plain.Flat(text), p.app.width()))
+// printAction prints what a repair did, or would do.
+func (p *findings) printAction(act upkeep.Action) error {
+	if p.app.flags.json {
+		return p.app.printJSON(act)
+	}
+	size := ""
+	if act.Size > 0 {
+		size = " (" + render.Bytes(act.Size) + ")"
+	}
+	return p.app.printHanging(fmt.Sprintf("%s: %s: %s%s", p.place(act.Session, act.Path, act.Offset, act.Entry), act.Action, render.OneLine(act.Detail, 0), size))
 }
 
 func (p *findings) printOne(f upkeep.Finding) error {
@@ -165,10 +171,7 @@ func (p *findings) printOne(f upkeep.Finding) error {
 	case upkeep.Warning:
 		kind = a.paint(yellow, "warning: "+f.Kind)
 	}
-	if f.Entry != "" && p.named == nil && p.entries != nil {
-		p.named = p.entries(f.Session)
-	}
-	return p.line(fmt.Sprintf("%s: %s: %s%s", placeInStore(p.sessions.Shown(f.Session), f.Path, f.Offset, p.named.Shown(f.Entry)), kind, render.OneLine(f.Detail, 0), a.advice(f)))
+	return p.app.printHanging(fmt.Sprintf("%s: %s: %s%s", p.place(f.Session, f.Path, f.Offset, f.Entry), kind, render.OneLine(f.Detail, 0), a.advice(f)))
 }
 
 // advice names the command that deals with a finding, if there is one besides
@@ -191,9 +194,12 @@ func (a *app) advice(f upkeep.Finding) string {
 	return size
 }
 
-// placeInStore says where in a store something is.
-func placeInStore(session, path string, offset int64, entry string) string {
-	where := session
+// place says where in a store something is.
+func (p *findings) place(session, path string, offset int64, entry string) string {
+	if entry != "" && p.named == nil && p.entries != nil {
+		p.named = p.entries(session)
+	}
+	where := p.sessions.Shown(session)
 	if where == "" {
 		where = path
 	}
@@ -201,7 +207,7 @@ func placeInStore(session, path string, offset int64, entry string) string {
 		where += fmt.Sprintf(" at byte %d", offset)
 	}
 	if entry != "" {
-		where += " entry " + render.OneLine(entry, 0)
+		where += " entry " + p.named.Shown(entry)
 	}
 	return where
 }

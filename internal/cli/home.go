@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-dev/coppice/client"
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/session"
 )
 
 // settle finds the settings. Flags win over everything else.
@@ -52,9 +53,17 @@ func (a *app) withHomeAt(ctx context.Context, dir string, create bool, f func(h 
 	outer, outerBar := a.home, a.bar
 	a.home, a.bar = h, bar
 	err = f(h)
+	a.nameDamaged(ctx, h, err)
 	a.home, a.bar = outer, outerBar
 	bar.done()
 	return errors.Join(err, h.Close())
+}
+
+// nameDamaged finds out how to name the session that an error and its hint speak of.
+func (a *app) nameDamaged(ctx context.Context, h *home.Home, err error) {
+	if broken, ok := errors.AsType[*session.Error](err); ok && broken.Name != "" && (errors.Is(broken, session.ErrCorrupt) || errors.Is(broken, home.ErrIncomplete)) {
+		a.short = render.Names{broken.Name: nameOf(ctx, h, broken.Name)}
+	}
 }
 
 // openHome opens the home in a directory or on another machine; "" is where the settings say.
@@ -105,7 +114,7 @@ func (a *app) sayNotice(n home.Notice) {
 	case home.SessionMissing:
 		a.say("%s session %s of this conversation is missing, and so are its messages", warning, render.ShortID(n.Session))
 	case home.ContentMissing:
-		a.sayMissing(n.Session, n.Lost)
+		a.sayMissing(n.Session, nil, n.Lost)
 	case home.ContinuedElsewhere:
 		a.say("session %s is missing: the conversation continues in session %s", render.ShortID(n.Missing), render.ShortID(n.Session))
 	case home.SecretRemoved:

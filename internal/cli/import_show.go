@@ -171,7 +171,7 @@ func (p *importPrinter) sayProblems() {
 			path = one.path
 			p.say("%s %s", mark, path)
 		}
-		p.sayHanging("  " + one.why)
+		p.say("  %s", one.why)
 	}
 }
 

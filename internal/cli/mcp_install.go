@@ -225,7 +225,7 @@ func (a *app) showChange(c *install.Change) {
 			case '-':
 				text = a.paint(red, text)
 			}
-			a.say("%s", text)
+			a.sayAsIs(text)
 		}
 	}
 }

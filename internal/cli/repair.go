@@ -127,7 +127,7 @@ func (a *app) printDeleted(done []upkeep.Action, dryRun bool, one, many string) 
 	size := int64(0)
 	for _, act := range done {
 		size += act.Size
-		if err := a.printAction(act); err != nil {
+		if err := (&findings{app: a}).printAction(act); err != nil {
 			return err
 		}
 	}
@@ -140,13 +140,14 @@ func (a *app) printDeleted(done []upkeep.Action, dryRun bool, one, many string) 
 }
 
 func (a *app) runRepair(ctx context.Context, h *home.Home, r home.RepairRequest) error {
+	found := a.newFindings(ctx, h)
 	result, err := h.Upkeep.Repair(ctx, r)
 	if err != nil {
-		return a.adviseRemoval(err)
+		return a.adviseRemoval(ctx, h, err)
 	}
 	name := render.ShortID(result.Session)
 	for _, act := range result.Actions {
-		if err := a.printAction(act); err != nil {
+		if err := found.printAction(act); err != nil {
 			return err
 		}
 	}
@@ -168,20 +169,9 @@ func (a *app) runRepair(ctx context.Context, h *home.Home, r home.RepairRequest)
 }
 
 // adviseRemoval says how to get rid of a session that is beyond repair.
-func (a *app) adviseRemoval(err error) error {
+func (a *app) adviseRemoval(ctx context.Context, h *home.Home, err error) error {
 	if e, ok := errors.AsType[*session.Error](err); ok && errors.Is(err, upkeep.ErrBeyondRepair) {
-		return hinted(err, a.command("rm", []string{e.Name})+" moves it to the trash")
+		return hinted(err, a.command("rm", []string{nameOf(ctx, h, e.Name)})+" moves it to the trash")
 	}
 	return err
-}
-
-func (a *app) printAction(act upkeep.Action) error {
-	if a.flags.json {
-		return a.printJSON(act)
-	}
-	size := ""
-	if act.Size > 0 {
-		size = " (" + render.Bytes(act.Size) + ")"
-	}
-	return a.print("%s: %s: %s%s", placeInStore(act.Session, act.Path, act.Offset, act.Entry), act.Action, render.OneLine(act.Detail, 0), size)
 }

@@ -202,6 +202,6 @@ func (a *app) serveLog(form string) (*slog.Logger, error) {
 type lineWriter struct{ app *app }
 
 func (w *lineWriter) Write(line []byte) (int, error) {
-	w.app.say("%s", bytes.TrimRight(line, "\n"))
+	w.app.sayAsIs(string(bytes.TrimRight(line, "\n")))
 	return len(line), nil
 }

@@ -61,6 +61,13 @@ func sessionNames(ctx context.Context, h *home.Home, r home.SessionNamesRequest)
 	return found.Names, nil
 }
 
+// nameOf returns the short name of a session, or its id if the names cannot be found out. It
+// asks the store, since the index may be what is damaged.
+func nameOf(ctx context.Context, h *home.Home, session string) string {
+	names, _ := sessionNames(ctx, h, home.SessionNamesRequest{All: true})
+	return names.Name(session)
+}
+
 // flagText is the text that a flag means: itself, or standard input for "-".
 func (a *app) flagText(value string) (string, error) {
 	if value != "-" {

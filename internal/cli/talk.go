@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -48,6 +50,8 @@ type talk struct {
 	color    bool
 	call     func(field string) string // what the command calls a field of a request: see fields.go
 	where    []string                  // --dir or --server, as it was typed
+	commands *madeCommands             // that were made, and are not broken
+	short    render.Names              // of the session that an error names
 
 	screen, talkScreen *os.File // the terminals that out and err are, or nil
 	page               int      // columns of a page on which a person reads what is printed, if that is not a terminal
@@ -57,7 +61,7 @@ type talk struct {
 func newTalk(out, err io.Writer, getenv func(string) string) talk {
 	return talk{
 		out: plain.NewWriter(out), err: plain.NewWriter(err), data: out, words: err, getenv: getenv,
-		screen: screenOf(out), talkScreen: screenOf(err),
+		screen: screenOf(out), talkScreen: screenOf(err), commands: new(madeCommands),
 	}
 }
 
@@ -69,8 +73,15 @@ func screenOf(w io.Writer) *os.File {
 	return nil
 }
 
-// say writes a line of talk.
-func (t *talk) say(format string, args ...any) { fmt.Fprintf(t.err, format+"\n", flat(args)...) }
+// say writes a line of talk, on a terminal in several if it is long.
+func (t *talk) say(format string, args ...any) {
+	for line := range strings.SplitSeq(t.hanging(fmt.Sprintf(format, flat(args)...), t.columnsOf(t.talkScreen)), "\n") {
+		t.sayAsIs(line)
+	}
+}
+
+// sayAsIs writes a line of talk whose spaces matter.
+func (t *talk) sayAsIs(line string) { fmt.Fprintln(t.err, plain.Flat(line)) }
 
 // print writes a line of data, or as many as the format has: what the arguments
 // say cannot begin another one.
@@ -155,11 +166,42 @@ func (t *talk) command(verb string, args []string, flags ...string) string {
 	}
 	words := append([]string{"coppice"}, strings.Fields(verb)...)
 	if slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "-") }) {
-		words = append(append(words, flags...), "--")
-		return plain.Command(append(words, args...)...)
+		words = slices.Concat(words, flags, []string{"--"}, args)
+	} else {
+		words = slices.Concat(words, args, flags)
 	}
-	return plain.Command(append(append(words, args...), flags...)...)
+	made := plain.Command(words...)
+	t.commands.add(made)
+	return made
 }
+
+// madeCommands are the command lines that were made for the reader to copy.
+type madeCommands struct {
+	sync.Mutex
+	made []string // longer ones first
+}
+
+func (c *madeCommands) add(made string) {
+	c.Lock()
+	defer c.Unlock()
+	if !slices.Contains(c.made, made) {
+		c.made = append(c.made, made)
+		slices.SortStableFunc(c.made, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
+	}
+}
+
+// glued replaces the spaces in commands.
+func (c *madeCommands) glued(text string) string {
+	c.Lock()
+	defer c.Unlock()
+	for _, made := range c.made {
+		text = strings.ReplaceAll(text, made, strings.ReplaceAll(made, " ", glue))
+	}
+	return text
+}
+
+// glue stands for a space at which no line is broken. No text has it.
+const glue = "\ufdd0"
 
 // sayError reports an error.
 func (t *talk) sayError(err error) {
@@ -179,7 +221,7 @@ func (t *talk) sayError(err error) {
 
 // sayAmbiguous reports that a name may mean several things, each on a line of its own.
 func (t *talk) sayAmbiguous(err *home.AmbiguousError) {
-	t.sayHanging(fmt.Sprintf("%s %s %q is ambiguous; type one of these, or more of the id:", t.paint(red, "coppice:"), err.What, err.Given))
+	t.say("%s %s %q is ambiguous; type one of these, or more of the id:", t.paint(red, "coppice:"), err.What, err.Given)
 	for _, one := range err.Found {
 		t.say("  %s", one)
 	}
@@ -262,21 +304,21 @@ func (t *talk) wrap(text, before string) string {
 	return before + strings.ReplaceAll(text, "\n", "\n"+before)
 }
 
-// hanging breaks text between words so that it fits a terminal. What does not fit the first line
-// is indented more. With no width the text stays on one line. It does not break a long path.
-func hanging(text string, width int) string {
-	if width == 0 {
-		return text
+// hanging breaks a line between words so that it fits a terminal. What does not fit the first line
+// is indented more. With no width the text stays on one line. It does not break a long path, nor
+// a command, which somebody may copy.
+func (t *talk) hanging(line string, width int) string {
+	if width == 0 || ansi.StringWidth(line) <= width {
+		return line
 	}
-	before := text[:len(text)-len(strings.TrimLeft(text, " "))]
-	return before + strings.ReplaceAll(betweenWords(text, max(width-len(before)-2, 20)), "\n", "\n  "+before)
+	before := line[:len(line)-len(strings.TrimLeft(line, " "))]
+	broken := betweenWords(t.commands.glued(line), max(width-len(before)-2, 20))
+	return before + strings.ReplaceAll(strings.ReplaceAll(broken, "\n", "\n  "+before), glue, " ")
 }
 
-// sayHanging writes talk that fits a terminal.
-func (t *talk) sayHanging(text string) {
-	for line := range strings.SplitSeq(hanging(plain.Flat(text), t.columnsOf(t.talkScreen)), "\n") {
-		t.say("%s", line)
-	}
+// printHanging writes a line of data, on a terminal in several if it is long.
+func (t *talk) printHanging(line string) error {
+	return t.printText(t.hanging(plain.Flat(line), t.width()))
 }
 
 // table prints rows in aligned columns. So that a line fits the terminal, the elastic

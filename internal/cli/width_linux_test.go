@@ -130,3 +130,62 @@ func TestLongIDsFitTheTerminal(t *testing.T) {
 		}
 	}
 }
+
+// What is said about damage fits a terminal, too, with ids that are long and alike. Commands to
+// copy are on one line, and name one session.
+func TestDamageFitsTheTerminal(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{"HOME": t.TempDir(), "NO_COLOR": "1", "COLUMNS": "80"}
+	env["COPPICE_HOME"] = env["HOME"] + "/s"
+	err := os.Mkdir(env["COPPICE_HOME"], 0o700)
+	for i := range 2 {
+		id := fmt.Sprintf("01a1bd98-2213-740d-8a5e-9c4fb71e03d%d", i)
+		err = errors.Join(err, os.WriteFile(env["COPPICE_HOME"]+"/"+id+".jsonl", fmt.Appendf(nil, `{"type":"session","id":%q,"version":1,"timestamp":"2026-01-01T10:00:00Z"}
+{"type":"message","id":"892b5f2b-b756-8000-9a9c-87c4cbc7f071","parent_id":null,"timestamp":"2026-01-01T10:00:00Z","message":{"role":"user","content":[{"type":"text","text":{"content":"Find what is in this directory, and say it in a few words"}}]}}
+{"type":"message","id":"f2748d5a-0000-8000-9a9c-87c4cbc7f075","parent_id":"01cb5f2b-b756-8000-9a9c-87c4cbc7f999","timestamp":"2026-01-01T10:00:00Z","message":{"role":"user","content":[{"type":"text","text":{"content":"And then?"}}]}}
+{"type":"message","id":"f3748d5a-0000-8000-9a9c-87c4cbc7f076","parent_id":"f2748d5a-0000-8000-9a9c-87c4cbc7f075","timest
+`, id), 0o600))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	const first = "9c4fb71e03d0"
+	for _, test := range []struct{ line, want string }{
+		{"fsck", "hint: coppice repair " + first + " --dry-run shows"},
+		{"context " + first, "hint: coppice fsck " + first + " says"},
+		{"context " + first, "content is missing: entry 01cb5f2b: "},
+		{"show " + first, "; coppice repair " + first + " mends\n"},
+		{"show " + first, `coppice: read "` + first + `": content is missing`},
+		{"repair " + first + " --dry-run", first + " at byte "},
+		{"repair " + first + " --dry-run", " entry f2748d5a: leaf: "},
+		{"rm " + first, "; coppice trash restore 9c4fb71e brings"},
+	} {
+		shown := screenOfApp(t, env, func(a *app) { a.run(t.Context(), strings.Fields(test.line)) })
+		for _, row := range rowsOf(shown) {
+			if ansi.StringWidth(row) > 80 {
+				t.Errorf("%s: %d columns: %q", test.line, ansi.StringWidth(row), row)
+			}
+		}
+		if !strings.Contains(shown, test.want) {
+			t.Errorf("%s does not have %q:\n%s", test.line, test.want, shown)
+		}
+	}
+}
+
+// A command to copy is not broken, at any width, and one within a longer one makes no difference.
+func TestCommandsAreNotBroken(t *testing.T) {
+	t.Parallel()
+	a := &app{talk: newTalk(os.Stdout, os.Stderr, os.Getenv)}
+	short, long := a.command("repair", nil), a.command("repair", []string{"a b"}, "--dry-run")
+	for width := 24; width < 100; width++ {
+		shown := a.hanging("two faults were found in it; "+long+" shows what can be done, and "+short+" does it", width)
+		if !strings.Contains(shown, long) || !strings.Contains(shown, short+" ") && !strings.Contains(shown, short+"\n") {
+			t.Errorf("at %d columns:\n%s", width, shown)
+		}
+		for _, row := range rowsOf(shown) {
+			if ansi.StringWidth(row) > max(width, len(long)+2) {
+				t.Errorf("%d columns at %d: %s", ansi.StringWidth(row), width, row)
+			}
+		}
+	}
+}
