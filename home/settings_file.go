@@ -43,7 +43,7 @@ func (s *Settings) Set(key string, values ...string) (*ChangedSetting, error) {
 	}
 	value := strings.Join(values, "\n")
 	if !r.fits(value) {
-		return nil, r.refuse(Setting{key, value, "argument"})
+		return nil, session.Invalidf("%s is %q; it must be %s", key, showable(key, value), r.must)
 	}
 	if showable(key, value) != value {
 		return nil, &session.Error{

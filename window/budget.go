@@ -74,7 +74,7 @@ func (b Budget) withDefaults() (Budget, error) {
 	case b.Tokens < 0 || b.Reserve < 0 || b.Bytes < 0:
 		return b, fmt.Errorf("budget of %d tokens, %d of them reserved, and %d bytes: a number is negative: %w", b.Tokens, b.Reserve, b.Bytes, session.ErrInvalid)
 	case b.Tokens > 0 && b.Reserve >= b.Tokens:
-		return b, fmt.Errorf("budget: a reserve of %d tokens leaves nothing of %d: %w", b.Reserve, b.Tokens, session.ErrInvalid)
+		return b, session.Invalidf("a reserve of %d tokens leaves nothing of a window of %d", b.Reserve, b.Tokens)
 	case b.CutTo < 1 || b.CutTo > 100:
 		return b, fmt.Errorf("budget: it cannot be cut to %d %%: %w", b.CutTo, session.ErrInvalid)
 	}

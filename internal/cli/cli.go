@@ -183,6 +183,8 @@ func (a *app) rootCommand() *cobra.Command {
 		}
 		if cmd.Name() == "completion" {
 			cmd.Short = "Print the completion script for a shell"
+			cmd.Long = "Prints a script that completes commands, flags, sessions and entries in a shell. The\n" +
+				"help of each shell's command says how to load it."
 		}
 		cmd.SuggestFor = otherNames[cmd.Name()]
 	}

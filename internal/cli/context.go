@@ -82,7 +82,7 @@ func (a *app) runContext(cmd *cobra.Command, id string, f *contextFlags) error {
 		if err != nil {
 			return err
 		}
-		a.sayMissing(nameOf(ctx, h, c.Session), short, c.Missing)
+		a.sayMissing(a.nameOf(ctx, h, c.Session), short, c.Missing)
 		return errPartial
 	})
 }

@@ -68,9 +68,7 @@ func (a *app) sayDemo(dir string, made []demo.Session) {
 	a.say("Try:")
 	command := a.command
 	if dir != a.settings.Get(home.SettingDir).Value {
-		there := a.talk
-		there.where = nil
-		command = there.command
+		command = a.elsewhere().command
 		if abs, err := a.settings.Absolute(dir); err == nil {
 			dir = abs
 		}

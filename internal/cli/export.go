@@ -127,7 +127,7 @@ func (a *app) runExport(ctx context.Context, args []string, f *exportFlags) erro
 		if err := a.printExported(done, f); err != nil || len(done.Missing) == 0 {
 			return err
 		}
-		a.sayMissing(nameOf(ctx, h, done.Session), nil, done.Missing)
+		a.sayMissing(a.nameOf(ctx, h, done.Session), nil, done.Missing)
 		return errPartial
 	})
 }
@@ -178,7 +178,7 @@ func (a *app) exportAll(ctx context.Context, h *home.Home, r home.ExportAllReque
 		a.sayOnward(done)
 		if len(done.Missing) > 0 {
 			incomplete = true
-			a.sayMissing(nameOf(ctx, h, done.Session), nil, done.Missing)
+			a.sayMissing(a.nameOf(ctx, h, done.Session), nil, done.Missing)
 		}
 		return nil
 	})

@@ -74,7 +74,7 @@ func (a *app) fsckVerdict(ctx context.Context, h *home.Home, r *upkeep.CheckResu
 	}
 	hint := ""
 	if len(r.Damaged) > 0 {
-		hint = a.command("repair", []string{nameOf(ctx, h, r.Damaged[0])}, "--dry-run") + " shows what can be done"
+		hint = a.command("repair", []string{a.nameOf(ctx, h, r.Damaged[0])}, "--dry-run") + " shows what can be done"
 	}
 	return &session.Error{
 		Op: "fsck", Path: h.Dir(), Kind: session.ErrCorrupt, Hint: hint,

@@ -154,3 +154,45 @@ func TestHelpBreaksBetweenWords(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// Whatever is wrong with the value of a flag, the parser's words are not shown, and the exit code is
+// that of a wrong command line.
+func TestWrongFlagsAreSaidInPlainWords(t *testing.T) {
+	t.Parallel()
+	none := func(string) string { return "" }
+	run := func(args ...string) string {
+		var out bytes.Buffer
+		a := &app{talk: newTalk(&out, &out, none), stdin: strings.NewReader(""), getenv: none}
+		if code := a.run(t.Context(), args); code != exitUsage {
+			t.Errorf("%q: exit code %d: %s", args, code, out.String())
+		}
+		return out.String()
+	}
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		path := strings.Fields(cmd.CommandPath())[1:]
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.Name == "help" || cmd.Name() == "completion" || f.Hidden {
+				return
+			}
+			name := "--" + f.Name
+			if f.NoOptDefVal == "" {
+				want := "coppice: " + name + " has no value; give it as " + name + " " + argumentOf(f) + "\n"
+				if got := run(append(path, name)...); got != want {
+					t.Errorf("%q has no value: %s", append(path, name), got)
+				}
+			}
+			switch f.Value.Type() {
+			case "bool", "int", "int64", "duration":
+				want := "coppice: " + name + ` is "x y"; it must be `
+				if got := run(append(path, name+"=x y")...); !strings.HasPrefix(got, want) {
+					t.Errorf("%q has a wrong value: %s", append(path, name), got)
+				}
+			}
+		})
+		for _, below := range cmd.Commands() {
+			visit(below)
+		}
+	}
+	visit((&app{}).rootCommand())
+}

@@ -62,7 +62,7 @@ func (a *app) withHomeAt(ctx context.Context, dir string, create bool, f func(h 
 // nameDamaged finds out how to name the session that an error and its hint speak of.
 func (a *app) nameDamaged(ctx context.Context, h *home.Home, err error) {
 	if broken, ok := errors.AsType[*session.Error](err); ok && broken.Name != "" && (errors.Is(broken, session.ErrCorrupt) || errors.Is(broken, home.ErrIncomplete)) {
-		a.short = render.Names{broken.Name: nameOf(ctx, h, broken.Name)}
+		a.short = render.Names{broken.Name: a.nameOf(ctx, h, broken.Name)}
 	}
 }
 

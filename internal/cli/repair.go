@@ -171,7 +171,7 @@ func (a *app) runRepair(ctx context.Context, h *home.Home, r home.RepairRequest)
 // adviseRemoval says how to get rid of a session that is beyond repair.
 func (a *app) adviseRemoval(ctx context.Context, h *home.Home, err error) error {
 	if e, ok := errors.AsType[*session.Error](err); ok && errors.Is(err, upkeep.ErrBeyondRepair) {
-		return hinted(err, a.command("rm", []string{nameOf(ctx, h, e.Name)})+" moves it to the trash")
+		return hinted(err, a.command("rm", []string{a.nameOf(ctx, h, e.Name)})+" moves it to the trash")
 	}
 	return err
 }

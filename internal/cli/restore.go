@@ -80,7 +80,7 @@ func (a *app) hintRestore(err error, r home.RestoreBackupRequest) error {
 	case home.KindExists:
 		return hinted(err, "--dir chooses another directory; or move this one away first")
 	case home.KindCorrupt:
-		return hinted(err, a.command("restore --partial", []string{r.From})+" restores the rest; if the home is still there, "+a.command("backup", []string{r.From})+" mends the backup")
+		return hinted(err, a.command("restore --partial", []string{r.From})+" restores the rest; if the home is still there, "+a.elsewhere().command("backup", []string{r.From})+" mends the backup")
 	}
 	return err
 }

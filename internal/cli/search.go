@@ -43,7 +43,12 @@ The exit code is 1 if nothing was found.`,
 		GroupID: "read",
 
 		ValidArgsFunction: a.completeFilters(index.Filters()),
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.runSearch(cmd, &f, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 && cmd.Flags().NFlag() == 0 {
+				return usageError{fmt.Errorf("no words were given; the command is: %s", cmd.UseLine())}
+			}
+			return a.runSearch(cmd, &f, args)
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.search.Roles, "role", nil, "only messages of this role")

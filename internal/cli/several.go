@@ -61,9 +61,12 @@ func sessionNames(ctx context.Context, h *home.Home, r home.SessionNamesRequest)
 	return found.Names, nil
 }
 
-// nameOf returns the short name of a session, or its id if the names cannot be found out. It
-// asks the store, since the index may be what is damaged.
-func nameOf(ctx context.Context, h *home.Home, session string) string {
+// nameOf returns the short name of a session, or its id for a program or if the names cannot be
+// found out. It asks the store, since the index may be what is damaged.
+func (a *app) nameOf(ctx context.Context, h *home.Home, session string) string {
+	if a.flags.json {
+		return session
+	}
 	names, _ := sessionNames(ctx, h, home.SessionNamesRequest{All: true})
 	return names.Name(session)
 }

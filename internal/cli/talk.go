@@ -175,6 +175,13 @@ func (t *talk) command(verb string, args []string, flags ...string) string {
 	return made
 }
 
+// elsewhere is for commands on another home than that of the command that was typed.
+func (t *talk) elsewhere() *talk {
+	other := *t
+	other.where = nil
+	return &other
+}
+
 // madeCommands are the command lines that were made for the reader to copy.
 type madeCommands struct {
 	sync.Mutex

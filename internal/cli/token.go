@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,7 +31,7 @@ type madeToken struct {
 
 func tokenAddCommand(a *app) *cobra.Command {
 	var read, write, admin bool
-	var expires string
+	var expires age
 	var made madeToken
 	cmd := &cobra.Command{
 		Use:   "add NAME",
@@ -54,11 +53,7 @@ func tokenAddCommand(a *app) *cobra.Command {
 				made.Access = home.Read
 			}
 			if cmd.Flags().Changed("expires") {
-				age, err := home.ParseAge(expires)
-				if err != nil {
-					return usageError{errors.New("--expires: " + err.Error())}
-				}
-				made.Expires = time.Now().Add(age).UTC().Truncate(time.Second)
+				made.Expires = time.Now().Add(expires.Duration).UTC().Truncate(time.Second)
 			}
 			return a.withHome(cmd.Context(), true, func(h *home.Home) error { return a.addToken(cmd.Context(), h, made) })
 		},
@@ -67,7 +62,7 @@ func tokenAddCommand(a *app) *cobra.Command {
 	flags.BoolVar(&read, "read", false, "it may read sessions (the default)")
 	flags.BoolVar(&write, "write", false, "it may also change them, and move them to the trash")
 	flags.BoolVar(&admin, "admin", false, "it may do everything")
-	flags.StringVar(&expires, "expires", "", "refuse it after this `AGE`: 30d, 12h")
+	flags.Var(&expires, "expires", "refuse it after this `AGE`: 30d, 12h")
 	cmd.MarkFlagsMutuallyExclusive("read", "write", "admin")
 	return a.withJSON(cmd)
 }

@@ -53,20 +53,31 @@ func (a *app) plainFlag(cmd *cobra.Command, err error) error {
 	if errors.As(err, &unknown) {
 		return unknownFlag(cmd, unknown)
 	}
+	var missing *pflag.ValueRequiredError
+	if errors.As(err, &missing) {
+		name := "--" + missing.GetSpecifiedName()
+		if missing.GetSpecifiedShortnames() != "" {
+			name = "-" + missing.GetSpecifiedName()
+		}
+		return usageError{fmt.Errorf("%s has no value; give it as %s %s", name, name, argumentOf(missing.GetFlag()))}
+	}
 	var value *pflag.InvalidValueError
 	if !errors.As(err, &value) {
-		return err
+		return usageError{err}
 	}
-	flag, must := value.GetFlag(), ""
-	switch flag.Value.Type() {
+	flag, must := value.GetFlag(), "it must be "
+	switch _, own := flag.Value.(*age); flag.Value.Type() {
 	case "int", "int64":
-		must = "a whole number"
+		must += "a whole number"
 	case "bool":
-		must = "true or false"
-	default: // those of our own say what they must be
-		return err
+		must += "true or false"
+	case "duration":
+		must += "a time such as 5s or 1m30s"
+		if own {
+			must = errors.Unwrap(value).Error()
+		}
 	}
-	return usageError{fmt.Errorf("--%s is %q; it must be %s", flag.Name, value.GetValue(), must)}
+	return usageError{fmt.Errorf("--%s is %q; %s", flag.Name, value.GetValue(), must)}
 }
 
 // asksFor looks for a flag in a command line that could not be parsed.
@@ -184,12 +195,19 @@ var otherNames = map[string][]string{
 // errors about that have no type.
 func plainGroup(err error) error {
 	const exclude, need = "if any flags in the group [", "at least one of the flags in the group ["
+	const all, required = "they must all be set; missing [", "required flag(s) \""
 	text := err.Error()
 	switch {
 	case strings.HasPrefix(text, exclude) && strings.Contains(text, "none of the others can be"):
 		_, set, _ := strings.Cut(text, "none of the others can be; [")
 		set, _, _ = strings.Cut(set, "]")
 		return usageError{fmt.Errorf("%s exclude each other; give one of them", flagNames(set, "and"))}
+	case strings.HasPrefix(text, exclude) && strings.Contains(text, all):
+		names, _, _ := strings.Cut(strings.TrimPrefix(text, exclude), "]")
+		return usageError{fmt.Errorf("%s need each other; give both or none", flagNames(names, "and"))}
+	case strings.HasPrefix(text, required):
+		name, _, _ := strings.Cut(strings.TrimPrefix(text, required), "\"")
+		return usageError{fmt.Errorf("--%s is needed", name)}
 	case strings.HasPrefix(text, need):
 		names, _, _ := strings.Cut(strings.TrimPrefix(text, need), "]")
 		return usageError{fmt.Errorf("%s is needed", flagNames(names, "or"))}
