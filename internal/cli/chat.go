@@ -37,9 +37,9 @@ func chatCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "chat [ID | TEXT…]",
 		Short: "Talk to a model, and keep what is said",
-		Long: "Chat continues a conversation, or begins a new one, which is created with the first\n" +
-			"message. Until you choose a model (coppice config), a built-in one answers, which\n" +
-			"needs no network and repeats what it hears.\n\n" +
+		Long: "Continues a conversation, or begins a new one, which is created with the first\n" +
+			"message. Until you choose a model (coppice config), a built-in one answers. It needs\n" +
+			"no network and repeats what it hears.\n\n" +
 			"Name the conversation with --restore, or as ID if that is the only argument and\n" +
 			"there is no --print; --continue takes the last one in this directory. All other\n" +
 			"arguments are TEXT.\n\n" +
@@ -109,7 +109,7 @@ func impliedChat(root *cobra.Command, args []string) []string {
 		if !strings.HasPrefix(args[i], "--") {
 			flag = chat.Flags().ShorthandLookup(name[:1])
 		}
-		if flag != nil && flag.Name != "help" && flag.Name != "json" {
+		if flag != nil && root.PersistentFlags().Lookup(flag.Name) == nil && flag.Name != "help" && flag.Name != "json" {
 			return append([]string{"chat"}, args...)
 		}
 		if every := root.PersistentFlags().Lookup(name); every != nil && !hasValue {

@@ -79,7 +79,6 @@ func (a *app) run(ctx context.Context, args []string) int {
 	if isCompletion(args) {
 		a.completeFlags(root)
 	}
-	root.Version = thisBuild().Version
 	root.SetArgs(args)
 	root.SetIn(a.stdin)
 	root.SetOut(a.out)
@@ -122,8 +121,9 @@ func (a *app) reportError(err error) {
 // rootCommand assembles the commands.
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
-		Use:   "coppice",
-		Short: "Keep, branch, find and shorten conversations with models",
+		Use:     "coppice",
+		Version: thisBuild().Version,
+		Short:   "Keep, branch, find and shorten conversations with models",
 		Long: "Coppice keeps the conversations of humans, models and tools as append-only\n" +
 			"trees in a directory of plain files.",
 		Example: "  coppice demo            # something to look at\n" +
@@ -172,10 +172,8 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetCompletionCommandGroupID("about")
 	root.SetHelpCommand(helpCommand())
 	root.InitDefaultCompletionCmd()
-	root.InitDefaultHelpFlag() // so that what follows --help is not taken for its value
 	for _, cmd := range root.Commands() {
 		if cmd.HasSubCommands() {
-			cmd.InitDefaultHelpFlag()
 			cmd.Args = refuseUnknown
 			if !cmd.Runnable() {
 				cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
@@ -190,6 +188,8 @@ func (a *app) rootCommand() *cobra.Command {
 	}
 	a.pageLong(root)
 	plainUsage(root)
+	root.InitDefaultVersionFlag()
+	root.Flags().Lookup("version").Usage = "print the version"
 	root.SetFlagErrorFunc(a.plainFlag)
 	return root
 }

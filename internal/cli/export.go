@@ -27,7 +27,7 @@ func exportCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export ID…",
 		Short: "Write sessions for people or programs",
-		Long: "Export writes a session for other people and programs:\n\n" +
+		Long: "Writes sessions for people or other programs:\n\n" +
 			"  md     the conversation as Markdown\n" +
 			"  html   one page with all branches, tools and images, for reading offline\n" +
 			"  json   one document with the header, all entries, the leaf and the labels\n" +
@@ -250,6 +250,7 @@ const maxMissing = 10
 func (a *app) sayOnward(done *home.ExportResult) {
 	a.sayLosses(done.Losses)
 	if done.Resume != "" {
+		a.commands.add(done.Resume)
 		a.say("to continue there: %s", done.Resume)
 	}
 }

@@ -21,7 +21,7 @@ func importCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import [PATH…|-]",
 		Short: "Read the transcripts of other programs",
-		Long: "Import reads the transcripts of other programs into sessions. PATH is a file, or\n" +
+		Long: "Reads the transcripts of other programs into sessions. PATH is a file, or\n" +
 			"a directory with transcripts in it; - is standard input. The format is detected\n" +
 			"from the content; --from overrides it. What coppice export wrote as json or jsonl\n" +
 			"comes back as the session that it was.\n\n" +

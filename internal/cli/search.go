@@ -25,7 +25,7 @@ func searchCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "search QUERY…",
 		Short: "Find what was said, done and answered",
-		Long: `Find what was said, thought, called and answered, in all sessions.
+		Long: `Finds what was said, thought, called and answered, in all sessions.
 
 Every word must match, in any form: in one text or, if none has them all, in several
 of one conversation. Also: "an exact phrase"; a OR b; -not; prefix*.

@@ -27,8 +27,8 @@ func showCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show ID",
 		Short: "Read a conversation",
-		Long: "Show prints a conversation from its beginning to the leaf, or to the entry given\n" +
-			"with --leaf. Where it branches, show prints the commands that show the other\n" +
+		Long: "Prints a conversation from its beginning to the leaf, or to the entry given\n" +
+			"with --leaf. Where it branches, it prints the commands that show the other\n" +
 			"branches. With --at it prints an entry and what is around it, and with --card what\n" +
 			"you need to take the conversation up again: what was asked and done, what is\n" +
 			"open, the last step, the files that were changed, and the cost.\n\n" +

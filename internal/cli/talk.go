@@ -182,7 +182,7 @@ func (t *talk) elsewhere() *talk {
 	return &other
 }
 
-// madeCommands are the command lines that were made for the reader to copy.
+// madeCommands are the command lines for the reader to copy.
 type madeCommands struct {
 	sync.Mutex
 	made []string // longer ones first

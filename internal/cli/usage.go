@@ -16,8 +16,10 @@ import (
 // gets ours.
 
 // plainUsage makes a command, and those below it, say what is wrong with the
-// arguments, and how the command is used.
+// arguments, and how the command is used. What follows --help is not its value.
 func plainUsage(cmd *cobra.Command) {
+	cmd.InitDefaultHelpFlag()
+	cmd.Flags().Lookup("help").Usage = "show this help"
 	if check := cmd.Args; check != nil && !cmd.HasSubCommands() {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			if check(cmd, args) == nil {

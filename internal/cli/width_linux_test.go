@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/coppice-dev/coppice/home"
 )
 
 // What is drawn fits the terminal. Prose that a terminal breaks by itself, and commands
@@ -187,5 +189,16 @@ func TestCommandsAreNotBroken(t *testing.T) {
 				t.Errorf("%d columns at %d: %s", ansi.StringWidth(row), width, row)
 			}
 		}
+	}
+}
+
+// Nor is the command of another program.
+func TestCommandOfAnAgentIsNotBroken(t *testing.T) {
+	t.Parallel()
+	const resume = "cd /home/ada/a-long-project/with/parts && codex resume 5ae37d46-a99b-8f3b-b3ba-9b5555171146"
+	env := map[string]string{"HOME": t.TempDir(), "NO_COLOR": "1", "COLUMNS": "80"}
+	shown := screenOfApp(t, env, func(a *app) { a.sayOnward(&home.ExportResult{Resume: resume}) })
+	if !strings.Contains(shown, resume) {
+		t.Error(shown)
 	}
 }
