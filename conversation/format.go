@@ -7,7 +7,6 @@ import (
 
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/anthropic"
-	"github.com/coppice-dev/coppice/provider/bedrock"
 	"github.com/coppice-dev/coppice/provider/google"
 	"github.com/coppice-dev/coppice/provider/openai"
 	"github.com/coppice-dev/coppice/session"
@@ -22,7 +21,6 @@ const (
 	FormatResponses Format = "openai-responses"
 	FormatAnthropic Format = "anthropic"
 	FormatGoogle    Format = "google"
-	FormatBedrock   Format = "bedrock"
 )
 
 // FormatOf returns the format of a provider. For an unknown provider that is FormatChat,
@@ -33,8 +31,6 @@ func FormatOf(name string) Format {
 		return FormatAnthropic
 	case "google", "gemini", "vertex", "vertexai":
 		return FormatGoogle
-	case "bedrock", "aws", "amazon", "amazon-bedrock":
-		return FormatBedrock
 	}
 	return FormatChat
 }
@@ -51,8 +47,6 @@ func (f Format) Encode(entries []session.Entry) (*provider.Messages, error) {
 		return anthropic.Encode(entries)
 	case FormatGoogle:
 		return google.Encode(entries)
-	case FormatBedrock:
-		return bedrock.Encode(entries)
 	}
 	return nil, fmt.Errorf("format %.40q: %w: there is no such format", string(f), session.ErrInvalid)
 }

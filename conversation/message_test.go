@@ -315,7 +315,7 @@ func TestRequestEncode(t *testing.T) {
 		conversation.FormatResponses:       `"function_call_output"`,
 		conversation.FormatOf("anthropic"): `"tool_use_id"`,
 		conversation.FormatOf("google"):    `"functionResponse"`,
-		conversation.FormatOf("bedrock"):   `"toolResult"`,
+		conversation.FormatOf("bedrock"):   `"tool_calls"`,
 	} {
 		request := string(must(r.Encode(format))(t).Request(nil))
 		if !strings.Contains(request, want) || !strings.Contains(request, "be brief") {

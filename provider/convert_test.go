@@ -14,7 +14,6 @@ import (
 	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/anthropic"
-	"github.com/coppice-dev/coppice/provider/bedrock"
 	"github.com/coppice-dev/coppice/provider/google"
 	"github.com/coppice-dev/coppice/provider/internal/wire"
 	"github.com/coppice-dev/coppice/provider/openai"
@@ -23,7 +22,7 @@ import (
 
 // formats are the names under which the formats keep what has no place.
 var formats = map[string]string{
-	"chat": wire.Chat, "responses": wire.Responses, "anthropic": wire.Anthropic, "google": wire.Google, "bedrock": wire.Bedrock,
+	"chat": wire.Chat, "responses": wire.Responses, "anthropic": wire.Anthropic, "google": wire.Google,
 }
 
 // codecs are all the wire formats.
@@ -38,7 +37,6 @@ var codecs = map[string]struct {
 	"responses": {openai.DecodeResponses, openai.EncodeResponses, openai.EncodeResponse},
 	"anthropic": {anthropic.Decode, anthropic.Encode, anthropic.EncodeResponse},
 	"google":    {google.Decode, google.Encode, google.EncodeResponse},
-	"bedrock":   {bedrock.Decode, bedrock.Encode, bedrock.EncodeResponse},
 }
 
 func message(id string, role session.MessageRole, blocks ...session.Content) session.Entry {
@@ -106,7 +104,6 @@ func TestFromElsewhere(t *testing.T) {
 		"responses": {"u1: a file is left out", "a1: thinking of another provider is left out", "mix: the result does not say that the tool failed"},
 		"anthropic": {"u1: audio (audio/wav, 3 bytes) is not shown: this model cannot listen to it", "u1: file f (application/pdf, 3 bytes) is not shown: it is no PDF", "a1: thinking of another provider is left out", "s2: a system message amid the conversation is sent as the user's"},
 		"google":    {"u1: an image is left out", "a1: thinking of another provider is left out", "t2: image (image/png, 70 bytes) is not shown: a tool cannot show it to this model", "mix: the result c9 answers no call, so its function has no name", "s2: a system message amid the conversation is sent as the user's"},
-		"bedrock":   {"u1: an image is left out", "u1: a file is left out", "a1: thinking of another provider is left out", "s2: a system message amid the conversation is sent as the user's"},
 	}
 	for name, codec := range codecs {
 		t.Run(name, func(t *testing.T) {
@@ -179,7 +176,7 @@ func TestResponseFromElsewhere(t *testing.T) {
 			if body.Kind != provider.KindResponse || m.StopReason != provider.StopMaxTokens || m.Usage == nil || m.Usage.Context() != 170 {
 				t.Errorf("%s became %+v with usage %+v", raw, m, m.Usage)
 			}
-			if name != "bedrock" && (m.ResponseID != "r1" || m.Model != "m") {
+			if m.ResponseID != "r1" || m.Model != "m" {
 				t.Errorf("the response is %s of %s", m.ResponseID, m.Model)
 			}
 			if name != "responses" { // which are items, of whoever
@@ -208,7 +205,6 @@ func TestStopReasons(t *testing.T) {
 		{"responses", `{"id":"r","output":[],"status":"cancelled"}`, "cancelled"},
 		{"anthropic", `{"type":"message","role":"assistant","content":[],"stop_reason":"pause_turn"}`, provider.StopPause},
 		{"google", `{"candidates":[{"finishReason":"RECITATION"}]}`, provider.StopRefusal},
-		{"bedrock", `{"output":{"message":{}},"stopReason":"guardrail_intervened"}`, provider.StopRefusal},
 	}
 	for _, tt := range tests {
 		body, err := codecs[tt.codec].decode([]byte(tt.body))
@@ -229,7 +225,7 @@ func TestBadArguments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"anthropic", "google", "bedrock"} {
+	for _, name := range []string{"anthropic", "google"} {
 		m, err := codecs[name].encode(body.Entries)
 		if err != nil {
 			t.Fatal(err)
@@ -250,7 +246,7 @@ func TestUnsafeNames(t *testing.T) {
 		message("a1", session.RoleAssistant, session.ToolUse("call|1", "fs.read", nil), session.ToolUse("call/1", long+long, nil), session.ToolUse(long, "f", nil)),
 		message("t1", session.RoleTool, session.ToolResult("call|1", "1", false), session.ToolResult("call/1", "2", false), session.ToolResult(long, "3", false)),
 	}
-	for _, name := range []string{"chat", "responses", "anthropic", "bedrock"} {
+	for _, name := range []string{"chat", "responses", "anthropic"} {
 		m, err := codecs[name].encode(entries)
 		if err != nil {
 			t.Fatal(err)
@@ -305,8 +301,6 @@ func TestEdited(t *testing.T) {
 		{"google", `[{"role":"model","parts":[{"functionCall":{"name":"f"}}]}]`},
 		{"google", `[{"role":"user","parts":[{"functionResponse":{"name":"f","response":"x"}}]}]`},
 		{"google", `[{"role":"user","parts":[{"functionResponse":{"name":"f"}}]}]`},
-		{"bedrock", `[{"role":"user"}]`},
-		{"bedrock", `[{"role":"assistant","content":[{"toolUse":{"toolUseId":"c","name":"f","input":"x"}}]}]`},
 	}
 	for _, tt := range tests {
 		b, err := codecs[tt.codec].decode([]byte(tt.body))
@@ -433,7 +427,6 @@ func TestRoleThatWasLeftOut(t *testing.T) {
 	for name, body := range map[string]string{
 		"chat":      `{"id":"r","choices":[{"index":0,"finish_reason":"stop","message":{"content":"x"ROLE}}]}`,
 		"google":    `{"candidates":[{"finishReason":"STOP","content":{"parts":[{"text":"x"}]ROLE}}]}`,
-		"bedrock":   `{"output":{"message":{"content":[{"text":"x"}]ROLE}},"stopReason":"end_turn"}`,
 		"anthropic": `{"type":"message","content":[{"type":"text","text":"x"}],"role":"assistant"}`,
 	} {
 		for _, role := range []string{``, `,"role":""`, `,"role":null`} {
@@ -536,11 +529,6 @@ func TestNoBody(t *testing.T) {
 	for _, text := range []string{`{"candidates":[]}`, `{"candidates":[7]}`, `{"contents":[7]}`} {
 		if _, err := google.Decode([]byte(text)); err == nil {
 			t.Errorf("google: %s was read", text)
-		}
-	}
-	for _, text := range []string{`{"output":{}}`, `{"messages":[7]}`} {
-		if _, err := bedrock.Decode([]byte(text)); err == nil {
-			t.Errorf("bedrock: %s was read", text)
 		}
 	}
 	if _, err := anthropic.Decode([]byte(`{"messages":[7]}`)); err == nil {

@@ -3,8 +3,8 @@
 //
 // Each package below it knows one provider: openai (Chat Completions and Responses),
 // anthropic (Messages), google (Gemini contents) and bedrock (Converse). These are their
-// functions; openai has each twice, with Chat or Responses in its name, and bedrock has neither
-// EncodeRequest nor a Stream:
+// functions; openai has each twice, with Chat or Responses in its name, and bedrock has only
+// Decode:
 //
 //   - Decode reads a body of any kind: a request, a response, a list of messages, or a
 //     single message;

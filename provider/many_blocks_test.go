@@ -21,6 +21,10 @@ func TestABodyDoesNotDecideHowMuchMemoryItTakes(t *testing.T) {
 	chat := func(entries []session.Entry) (*provider.Messages, error) {
 		return openai.EncodeChatVerbatim(entries, nil)
 	}
+	kept := func(entries []session.Entry) (*provider.Messages, error) {
+		line, err := entries[0].MarshalJSON()
+		return &provider.Messages{Fields: session.Fields{{Name: "entry", Value: line}}}, err
+	}
 	for name, c := range map[string]struct {
 		before, after string
 		decode        func([]byte) (*provider.Body, error)
@@ -34,7 +38,7 @@ func TestABodyDoesNotDecideHowMuchMemoryItTakes(t *testing.T) {
 		"anthropic":         {`{"messages":[{"role":"user","content":`, `}]}`, anthropic.Decode, anthropic.EncodeVerbatim},
 		"anthropic, result": {`{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":`, `}]}]}`, anthropic.Decode, anthropic.EncodeVerbatim},
 		"google":            {`{"contents":[{"role":"user","parts":`, `}]}`, google.Decode, google.EncodeVerbatim},
-		"bedrock":           {`{"messages":[{"role":"user","content":`, `}]}`, bedrock.Decode, bedrock.EncodeVerbatim},
+		"bedrock":           {`{"messages":[{"role":"user","content":`, `}]}`, bedrock.Decode, kept},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := append(append([]byte(c.before), many...), c.after...)

@@ -82,7 +82,7 @@ func TestMediaPictures(t *testing.T) {
 		"webp":           {media.Anthropic, block("image/webp", webp), "webp 1x1", true},
 		"wide":           {media.Anthropic, block("image/png", wide), "png 2000x2", false},
 		"wide elsewhere": {media.Chat, block("image/png", wide), "png 9000x10", true},
-		"wide photo":     {media.Bedrock, block("image/jpeg", picture(t, "jpeg", 9000, 10)), "jpeg 8000x8", false},
+		"wide photo":     {media.Anthropic, block("image/jpeg", picture(t, "jpeg", 9000, 10)), "jpeg 2000x2", false},
 		"tall":           {media.Anthropic, block("image/gif", picture(t, "gif", 1, 2500)), "png 1x2000", false},
 		"mislabelled":    {media.Anthropic, block("image/png", picture(t, "jpeg", 8, 4)), "jpeg 8x4", false},
 		"gif":            {media.Responses, block("image/gif", picture(t, "gif", 8, 4)), "gif 8x4", true},
@@ -151,7 +151,7 @@ func TestMediaImage(t *testing.T) {
 	if err != nil || size(t, c) != "png 2000x2" {
 		t.Errorf("%v, %s", err, size(t, c))
 	}
-	for _, limits := range []*media.Limits{media.Anthropic, media.Chat, media.Responses, media.Google, media.Bedrock} {
+	for _, limits := range []*media.Limits{media.Anthropic, media.Chat, media.Responses, media.Google} {
 		if fault := limits.Fault(c, false); fault != "" {
 			t.Error(fault)
 		}
@@ -180,9 +180,8 @@ func TestMediaFilesAndRecordings(t *testing.T) {
 	}{
 		"pdf":              {media.Anthropic, file("a.pdf", "application/pdf", "%PDF-1.7 …"), true, ""},
 		"no pdf":           {media.Google, file("a.pdf", "application/pdf", "\x00\x01\x02"), false, "[file a.pdf (application/pdf, 3 bytes) is not shown: it is no PDF]"},
-		"large":            {media.Bedrock, file("a.pdf", "application/pdf", "%PDF-"+strings.Repeat("\x00", 5<<20)), false, "[file a.pdf (application/pdf, 5242885 bytes) is not shown: a file may have 4500000 bytes]"},
+		"large":            {media.Google, file("a.pdf", "application/pdf", "%PDF-"+strings.Repeat("\x00", 14<<20)), false, "[file a.pdf (application/pdf, 14680069 bytes) is not shown: a file may have 14000000 bytes]"},
 		"csv":              {media.Anthropic, file("a.csv", "text/csv", "a,b\n"), false, "[a.csv]\na,b\n"},
-		"csv for bedrock":  {media.Bedrock, file("a.csv", "text/csv", "a,b\n"), false, ""},
 		"words":            {media.Chat, file("", "application/octet-stream", "words"), true, "[file]\nwords"},
 		"zip":              {media.Anthropic, file("a.zip", "application/zip", "PK\x03\x04"), false, "[file a.zip (application/zip, 4 bytes) is not shown: this model cannot read such a file]"},
 		"pdf of a tool":    {media.Chat, file("a.pdf", "application/pdf", "%PDF-1.7"), true, "[file a.pdf (application/pdf, 8 bytes) is not shown: a tool cannot show it to this model]"},

@@ -12,7 +12,6 @@ import (
 	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/anthropic"
-	"github.com/coppice-dev/coppice/provider/bedrock"
 	"github.com/coppice-dev/coppice/provider/google"
 	"github.com/coppice-dev/coppice/provider/openai"
 	"github.com/coppice-dev/coppice/session"
@@ -44,13 +43,6 @@ var dialects = map[string]func(*provider.Request) (*provider.Encoded, error){
 		whole := *r
 		whole.Memo = nil
 		return provider.Func{}.Encode(&whole)
-	},
-	"bedrock": func(r *provider.Request) (*provider.Encoded, error) {
-		m, err := bedrock.Encode(r.Entries)
-		if err != nil {
-			return nil, err
-		}
-		return r.Finish(session.Fields{{Name: "modelId", Value: []byte(`"m"`)}}, m), nil
 	},
 }
 

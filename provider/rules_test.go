@@ -12,7 +12,6 @@ import (
 	"github.com/coppice-dev/coppice/internal/soak"
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/anthropic"
-	"github.com/coppice-dev/coppice/provider/bedrock"
 	"github.com/coppice-dev/coppice/provider/google"
 	"github.com/coppice-dev/coppice/provider/openai"
 	"github.com/coppice-dev/coppice/session"
@@ -21,7 +20,7 @@ import (
 
 var checks = map[string]func([]byte) []provider.Fault{
 	"chat": openai.CheckChat, "responses": openai.CheckResponses, "anthropic": anthropic.Check,
-	"google": google.Check, "bedrock": bedrock.Check,
+	"google": google.Check,
 }
 
 // refused are requests that the providers refuse, each for one reason.
@@ -50,18 +49,6 @@ var refused = map[string][]refusal{
 		{provider.RuleName, `[{"role":"assistant","content":[{"type":"tool_use","id":"a|b","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a|b"}]}]`},
 		{provider.RuleShape, `[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":"{}"}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]}]`},
 		{provider.RuleRepeated, `[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]}]`},
-	},
-	"bedrock": {
-		{provider.RuleMedia, `[{"role":"user","content":[{"image":{"format":"png","source":{"bytes":"AAAA"}}}]}]`},
-		{provider.RuleEmpty, `[{"role":"user","content":[]}]`},
-		{provider.RuleEmpty, `[{"role":"user","content":[{"text":" "}]}]`},
-		{provider.RuleShape, `[{"role":"user","content":"x"}]`},
-		{provider.RuleRole, `[{"role":"tool","content":[{"text":"x"}]}]`},
-		{provider.RuleOrder, `[{"role":"assistant","content":[{"text":"x"}]}]`},
-		{provider.RuleOrder, `[{"role":"user","content":[{"text":"x"}]},{"role":"user","content":[{"text":"x"}]}]`},
-		{provider.RuleOrder, `[{"role":"user","content":[{"text":"x"}]},{"role":"assistant","content":[{"reasoningContent":{"reasoningText":{"text":"hm","signature":"S"}}}]},{"role":"user","content":[{"text":"x"}]}]`},
-		{provider.RuleUnanswered, `[{"role":"user","content":[{"text":"x"}]},{"role":"assistant","content":[{"toolUse":{"toolUseId":"a","name":"f","input":{}}}]}]`},
-		{provider.RuleOrphan, `[{"role":"user","content":[{"toolResult":{"toolUseId":"a","content":[{"text":"r"}]}}]}]`},
 	},
 	"google": {
 		{provider.RuleMedia, `[{"role":"user","parts":[{"inlineData":{"mimeType":"image/gif","data":"R0lGODlhAQABAAAAACw="}}]}]`},
@@ -295,8 +282,6 @@ func TestOddCallsOfAnAnswerAreAnswered(t *testing.T) {
 			{"type":"tool_use","id":"LONG","name":"","input":{}},{"type":"tool_use","id":"functions.read:0","name":"f","input":{}}]}`,
 		"google": `{"responseId":"r","modelVersion":"m","candidates":[{"finishReason":"STOP","content":{"role":"model","parts":[{"functionCall":{"id":"functions.read:0","name":"f g","args":{}}},
 			{"functionCall":{"name":"f","args":{}}},{"functionCall":{"id":"","name":"g"}},{"functionCall":{"id":"LONG","name":"f"}}]}}]}`,
-		"bedrock": `{"output":{"message":{"role":"assistant","content":[{"toolUse":{"toolUseId":"functions.read:0","name":"f.g","input":{}}},
-			{"toolUse":{"toolUseId":"LONG","name":"","input":{}}}]}},"stopReason":"tool_use"}`,
 	} {
 		b, err := codecs[name].decode([]byte(strings.ReplaceAll(body, "LONG", long)))
 		if err != nil {

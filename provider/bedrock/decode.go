@@ -12,8 +12,7 @@ import (
 )
 
 var stops = wire.Stops{
-	In:  map[string]string{"guardrail_intervened": provider.StopRefusal, "content_filtered": provider.StopRefusal},
-	Out: map[string]string{provider.StopRefusal: "content_filtered"},
+	In: map[string]string{"guardrail_intervened": provider.StopRefusal, "content_filtered": provider.StopRefusal},
 }
 
 // Decode reads a body of Converse: a request, a response, a list of messages, or
@@ -53,37 +52,27 @@ func messages(list []json.RawMessage) ([]session.Entry, error) {
 
 func message(o wire.Object) []session.Entry {
 	m := &session.MessageEntry{Role: session.RoleUser}
-	var r wire.Residue
-	r.Miss(o, "role", "content")
 	switch role := o.Str("role"); role {
 	case session.RoleUser, session.RoleAssistant:
 		o.Take("role")
 		m.Role = role
 	}
-	if list, ok := wire.TakeBlocks(&o, "content"); ok {
-		m.Content = blocks(list, m.Role)
-	}
-	r.Fields = o
-	if needsOrigin(m.Content) {
-		r.Mark(&m.Extra, wire.Bedrock)
-	}
-	r.Keep(&m.Extra, wire.Bedrock)
+	fill(m, o, nil)
 	return wire.Split(m, wire.Bedrock)
 }
 
-// needsOrigin reports whether blocks are written only in a message that came from this
-// format: unknown blocks, empty texts, or no blocks at all.
-func needsOrigin(blocks []session.Content) bool {
-	return len(blocks) == 0 || wire.HasRaw(blocks) || wire.HasEmpty(blocks)
+// fill adds the blocks of a message and keeps its other members.
+func fill(m *session.MessageEntry, o, envelope wire.Object) {
+	if list, ok := wire.TakeBlocks(&o, "content"); ok {
+		m.Content = blocks(list, m.Role)
+	}
+	(&wire.Residue{Fields: o, Envelope: envelope}).Keep(&m.Extra, wire.Bedrock)
 }
 
 func request(o wire.Object) (*provider.Body, error) {
 	b := &provider.Body{Kind: provider.KindRequest, Model: o.Str("modelId")}
 	if list, ok := wire.TakeBlocks(&o, "system"); ok {
 		m := &session.MessageEntry{Role: session.RoleSystem, Content: blocks(list, session.RoleSystem)}
-		if needsOrigin(m.Content) {
-			(&wire.Residue{}).Mark(&m.Extra, wire.Bedrock)
-		}
 		b.Entries = append(b.Entries, session.Entry{Type: session.TypeMessage, Message: m})
 	}
 	list, _ := o.TakeElements("messages")
@@ -103,15 +92,9 @@ func response(o wire.Object) (*provider.Body, error) {
 		return nil, errors.New("bedrock: a response without a message")
 	}
 	m := &session.MessageEntry{Role: session.RoleAssistant}
-	var r wire.Residue
-	r.Miss(inner, "role", "content")
 	if inner.Str("role") == m.Role {
 		inner.Take("role")
 	}
-	if list, ok := wire.TakeBlocks(&inner, "content"); ok {
-		m.Content = blocks(list, m.Role)
-	}
-	r.Fields = inner
 	if native, ok := o.TakeText("stopReason"); ok {
 		reason, keep := stops.Decode(native)
 		if m.StopReason = reason; keep != "" {
@@ -119,7 +102,6 @@ func response(o wire.Object) (*provider.Body, error) {
 		}
 	}
 	m.Usage = wire.Usage(&o, "usage", wire.Bedrock, provider.BedrockUsage)
-	r.Envelope = wire.Object{{Name: "response", Value: o.JSON()}, {Name: "output", Value: output.JSON()}}
-	r.Mark(&m.Extra, wire.Bedrock)
+	fill(m, inner, wire.Object{{Name: "response", Value: o.JSON()}, {Name: "output", Value: output.JSON()}})
 	return &provider.Body{Kind: provider.KindResponse, Entries: []session.Entry{{Type: session.TypeMessage, Message: m}}}, nil
 }

@@ -1,2 +1,3 @@
-// Package bedrock is the wire JSON of Amazon Bedrock's Converse.
+// Package bedrock reads the wire JSON of Amazon Bedrock's Converse. Nothing writes it: no client
+// speaks it.
 package bedrock

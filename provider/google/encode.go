@@ -52,15 +52,23 @@ func encode(entries []session.Entry, verbatim bool, unsigned string) (*provider.
 	if unsigned != "" {
 		sign(&runs, unsigned)
 	}
-	runs.Open(func(text string) wire.Object {
-		part := wire.Object{{Name: "text", Value: wire.Quote(text)}}
-		return wire.Object{
-			{Name: "role", Value: wire.Quote(roleUser)},
-			{Name: "parts", Value: wire.List([]json.RawMessage{part.JSON()})},
-		}
-	}, &e.notes, wire.First(list))
+	e.open(&runs, list)
 	fields.Put("contents", runs.JSON())
 	return &provider.Messages{Fields: session.Fields(fields), Notes: e.notes.List}, nil
+}
+
+// open puts a content of the user before a first one with calls, which would be refused.
+func (e *encoder) open(runs *wire.Runs, list []wire.Message) {
+	if runs.Verbatim || len(runs.List) == 0 || !runs.List[0].Calls {
+		return
+	}
+	e.notes.Of(list[0].Entry)
+	e.notes.Add("the model speaks first, so a message of the user is added before it")
+	part := wire.Object{{Name: "text", Value: wire.Quote("(The conversation begins with your message.)")}}
+	runs.List = slices.Insert(runs.List, 0, wire.Run{Message: wire.Object{
+		{Name: "role", Value: wire.Quote(roleUser)},
+		{Name: "parts", Value: wire.List([]json.RawMessage{part.JSON()})},
+	}})
 }
 
 // sign signs the first call of each of the model's messages that has no signature: another model

@@ -64,17 +64,6 @@ var (
 		Documents: []string{pdf}, DocumentBytes: 14_000_000,
 		Audio: []string{"audio/wav", "audio/mp3", "audio/mpeg", "audio/aiff", "audio/aac", "audio/ogg", "audio/flac"},
 	}
-	// Types: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ImageBlock.html.
-	// Sizes: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Message.html.
-	Bedrock = &Limits{
-		Images: []string{png, jpeg, gif, webp}, ImageBytes: 3_750_000, Side: 8000,
-		Documents: []string{
-			pdf, "text/csv", "text/html", "text/plain", "text/markdown", "application/msword", "application/vnd.ms-excel",
-			"application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-			"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-		},
-		DocumentBytes: 4_500_000, Results: true,
-	}
 )
 
 // takes reports whether pictures like this are taken as they are.

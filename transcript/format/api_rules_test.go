@@ -5,11 +5,9 @@ import (
 
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/anthropic"
-	"github.com/coppice-dev/coppice/provider/bedrock"
 	"github.com/coppice-dev/coppice/provider/google"
 	"github.com/coppice-dev/coppice/provider/openai"
 	"github.com/coppice-dev/coppice/transcript"
-	"github.com/coppice-dev/coppice/transcript/format/api"
 	"github.com/coppice-dev/coppice/transcript/format/claudecode"
 	"github.com/coppice-dev/coppice/transcript/format/codex"
 	"github.com/coppice-dev/coppice/transcript/format/geminicli"
@@ -49,14 +47,14 @@ func apiCheckRules(t *testing.T, file string, c *transcript.Collected) {
 	t.Helper()
 	rules := map[string]func([]byte) []provider.Fault{
 		"openai": openai.CheckChat, "openai-responses": openai.CheckResponses,
-		"anthropic": anthropic.Check, "google": google.Check, "bedrock": bedrock.Check,
+		"anthropic": anthropic.Check, "google": google.Check,
 	}
 	for _, conversation := range c.Conversations {
 		script, err := transcripttest.Script(t.Context(), conversation)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, to := range api.Formats() {
+		for _, to := range written() {
 			out, err := to.Write(t.Context(), script, transcript.Env{})
 			if err != nil {
 				t.Fatal(err)

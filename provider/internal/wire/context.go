@@ -16,14 +16,6 @@ type Message struct {
 	*session.MessageEntry
 }
 
-// First returns the entry of the first message, or "".
-func First(list []Message) string {
-	if len(list) == 0 {
-		return ""
-	}
-	return list[0].Entry
-}
-
 // Sent returns the entries of a context as messages in the order that providers require. It
 // leaves out files of the user's machine, and replaces media that the provider does not
 // accept. With verbatim, the messages stay as they are.

@@ -96,8 +96,6 @@ type Runs struct {
 	List []Run
 	// Verbatim keeps messages as they are, even if the provider would refuse them.
 	Verbatim bool
-	// TakeTurns says that the provider refuses two messages of one side in a row.
-	TakeTurns bool
 	// ModelsTurns says that the provider refuses a model's message with calls right after
 	// another.
 	ModelsTurns bool
@@ -122,7 +120,7 @@ func (r *Runs) Joins(next Run) bool {
 	if last == nil || r.Verbatim || last.Model != next.Model {
 		return false
 	}
-	return r.TakeTurns || r.ModelsTurns && last.Model || last.Calls || last.Results && next.Results
+	return r.ModelsTurns && last.Model || last.Calls || last.Results && next.Results
 }
 
 // Add adds a message, or appends its blocks to those of the last message, if the two
@@ -180,20 +178,6 @@ func Blocks(raw json.RawMessage) []json.RawMessage {
 	o.SetStr("type", "text")
 	o.Put("text", raw)
 	return []json.RawMessage{o.JSON()}
-}
-
-// opening is the user's message before a conversation that begins with the model.
-const opening = "(The conversation begins with your message.)"
-
-// Open puts a message of the user before the first one if necessary: some providers
-// require one at the beginning, or before a call.
-func (r *Runs) Open(message func(text string) Object, notes *Notes, entry string) {
-	if len(r.List) == 0 || r.Verbatim || !r.List[0].Model || !r.TakeTurns && !r.List[0].Calls {
-		return
-	}
-	notes.Of(entry)
-	notes.Add("the model speaks first, so a message of the user is added before it")
-	r.List = append([]Run{{Message: message(opening)}}, r.List...)
 }
 
 // JSON returns the messages as a list.

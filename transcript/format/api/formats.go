@@ -83,14 +83,13 @@ func Google() *transcript.Format {
 	return w.format()
 }
 
-// Bedrock returns the format of Bedrock's Converse.
+// Bedrock returns the format of Bedrock's Converse, which is only read.
 func Bedrock() *transcript.Format {
 	w := &wire{
 		name: "bedrock", title: "Bedrock Converse", provider: "bedrock", list: "messages",
-		looks: looksBedrock, message: []string{"role"},
-		decode: bedrock.Decode, encode: bedrock.Encode, check: bedrock.Check,
+		looks: looksBedrock, message: []string{"role"}, decode: bedrock.Decode,
 	}
-	return w.format()
+	return &transcript.Format{Name: w.name, Title: w.title, Detect: w.detect, Read: w.read}
 }
 
 func (w *wire) format() *transcript.Format {
