@@ -11,7 +11,7 @@ import (
 )
 
 var anthropicCodec = wiretest.Codec{
-	Decode: anthropic.Decode, Encode: anthropic.EncodeVerbatim, EncodeResponse: anthropic.EncodeResponse, List: "messages",
+	Decode: anthropic.Decode, Encode: anthropic.EncodeVerbatim, EncodeResponse: response("anthropic"), List: "messages",
 }
 
 // anthropicBodies have every block and quirk of the format. Each must come back with

@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-dev/coppice/provider/google"
 	"github.com/coppice-dev/coppice/provider/internal/wire"
 	"github.com/coppice-dev/coppice/provider/openai"
+	"github.com/coppice-dev/coppice/provider/providertest"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -33,10 +34,17 @@ var codecs = map[string]struct {
 }{
 	"chat": {openai.DecodeChat, func(e []session.Entry) (*provider.Messages, error) {
 		return openai.EncodeChat(e, &openai.ChatOptions{Reasoning: "reasoning_content"})
-	}, openai.EncodeChatResponse},
-	"responses": {openai.DecodeResponses, openai.EncodeResponses, openai.EncodeResponse},
-	"anthropic": {anthropic.Decode, anthropic.Encode, anthropic.EncodeResponse},
-	"google":    {google.Decode, google.Encode, google.EncodeResponse},
+	}, response("openai-chat")},
+	"responses": {openai.DecodeResponses, openai.EncodeResponses, response("openai")},
+	"anthropic": {anthropic.Decode, anthropic.Encode, response("anthropic")},
+	"google":    {google.Decode, google.Encode, response("google")},
+}
+
+// response returns what writes a response in a dialect.
+func response(dialect string) func(...session.Entry) (json.RawMessage, []provider.Note, error) {
+	return func(answers ...session.Entry) (json.RawMessage, []provider.Note, error) {
+		return providertest.Response(dialect, answers...)
+	}
 }
 
 func message(id string, role session.MessageRole, blocks ...session.Content) session.Entry {

@@ -14,7 +14,6 @@
 //     as it was;
 //   - Check finds what the provider would refuse in a request;
 //   - EncodeRequest writes a whole request: the context, tools, settings;
-//   - EncodeResponse writes a model's answer as the provider would have sent it;
 //   - a Stream decodes an answer as it arrives; Fold combines the events of one into a
 //     response.
 //

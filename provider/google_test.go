@@ -11,7 +11,7 @@ import (
 )
 
 var googleCodec = wiretest.Codec{
-	Decode: google.Decode, Encode: google.EncodeVerbatim, EncodeResponse: google.EncodeResponse, List: "contents",
+	Decode: google.Decode, Encode: google.EncodeVerbatim, EncodeResponse: response("google"), List: "contents",
 }
 
 // googleBodies have every part and quirk of the format. Each must come back with equal

@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/provider/internal/wiretest"
 	"github.com/coppice-dev/coppice/provider/openai"
+	"github.com/coppice-dev/coppice/provider/providertest"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -54,7 +55,7 @@ var chatBodies = map[string]string{
 }
 
 var chat = wiretest.Codec{
-	Decode: openai.DecodeChat, EncodeResponse: openai.EncodeChatResponse, List: "messages",
+	Decode: openai.DecodeChat, EncodeResponse: response("openai-chat"), List: "messages",
 	Encode: func(entries []session.Entry) (*provider.Messages, error) {
 		return openai.EncodeChatVerbatim(entries, nil)
 	},
@@ -126,11 +127,11 @@ func TestOpenAIAnnotations(t *testing.T) {
 func TestOpenAIChatResponseOfTexts(t *testing.T) {
 	t.Parallel()
 	answer := session.Entry{Message: &session.MessageEntry{Role: "assistant", Content: []session.Content{session.Text("One. "), session.Text("Two.")}}}
-	body, notes, err := openai.EncodeChatResponse(answer)
+	body, notes, err := providertest.Response("openai-chat", answer)
 	if err != nil || len(notes) > 0 || !strings.Contains(string(body), `"content":"One. Two."`) || !strings.Contains(string(body), `"created":0`) {
 		t.Errorf("%s, %v, %v", body, notes, err)
 	}
-	body, _, err = openai.EncodeResponse(answer)
+	body, _, err = providertest.Response("openai", answer)
 	if err != nil || !strings.Contains(string(body), `"created_at":0`) {
 		t.Errorf("%s, %v", body, err)
 	}

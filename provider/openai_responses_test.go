@@ -10,7 +10,7 @@ import (
 )
 
 var responses = wiretest.Codec{
-	Decode: openai.DecodeResponses, Encode: openai.EncodeResponsesVerbatim, EncodeResponse: openai.EncodeResponse, List: "input",
+	Decode: openai.DecodeResponses, Encode: openai.EncodeResponsesVerbatim, EncodeResponse: response("openai"), List: "input",
 }
 
 // responsesBodies are bodies with every kind of item. Each must come back with

@@ -132,7 +132,8 @@ func TestWireForeign(t *testing.T) {
 	}
 }
 
-func TestWireUsageText(t *testing.T) {
+// TestWireUsage: what a response cost is kept as it was written, beside the numbers.
+func TestWireUsage(t *testing.T) {
 	t.Parallel()
 	read := func(raw []byte) *session.Usage {
 		if len(raw) == 0 {
@@ -142,15 +143,11 @@ func TestWireUsageText(t *testing.T) {
 	}
 	o := wire.Object{{Name: "usage", Value: []byte(`{"n":1}`)}}
 	u := wire.Usage(&o, "usage", wire.Chat, read)
-	if raw, ok := wire.UsageText(u, wire.Chat, read); !ok || string(raw) != `{"n":1}` {
-		t.Errorf("%s, %v", raw, ok)
+	if raw := wire.Object(u.Extra).Get(wire.Chat); u.Input != 1 || string(raw) != `{"n":1}` || len(o) > 0 {
+		t.Errorf("%+v of %s, and %s stays", u, raw, o.JSON())
 	}
-	if _, ok := wire.UsageText(u, wire.Google, read); ok {
-		t.Error("another provider's usage was taken")
-	}
-	u.Input = 2
-	if _, ok := wire.UsageText(u, wire.Chat, read); ok {
-		t.Error("usage that was changed was taken")
+	if wire.Usage(&o, "usage", wire.Chat, read) != nil {
+		t.Error("there is usage where there is none")
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 var anthropicSDK = official{
-	dialect: "anthropic", decode: anthropic.Decode, encode: anthropic.EncodeResponse,
+	dialect: "anthropic", decode: anthropic.Decode,
 	read: func(body []byte) (*answer, error) {
 		var m sdk.Message
 		err := json.Unmarshal(body, &m)

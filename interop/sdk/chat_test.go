@@ -17,7 +17,7 @@ import (
 )
 
 var chatSDK = official{
-	dialect: "openai-chat", decode: openai.DecodeChat, encode: openai.EncodeChatResponse,
+	dialect: "openai-chat", decode: openai.DecodeChat,
 	read: func(body []byte) (*answer, error) {
 		var c sdk.ChatCompletion
 		if err := json.Unmarshal(body, &c); err != nil {

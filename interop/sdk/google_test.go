@@ -15,7 +15,7 @@ import (
 )
 
 var googleSDK = official{
-	dialect: "google", decode: google.Decode, encode: google.EncodeResponse,
+	dialect: "google", decode: google.Decode,
 	read: func(body []byte) (*answer, error) {
 		var r genai.GenerateContentResponse
 		if err := json.Unmarshal(body, &r); err != nil {

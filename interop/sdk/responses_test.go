@@ -16,7 +16,7 @@ import (
 )
 
 var responsesSDK = official{
-	dialect: "openai", decode: openai.DecodeResponses, encode: openai.EncodeResponse,
+	dialect: "openai", decode: openai.DecodeResponses,
 	read: func(body []byte) (*answer, error) {
 		var r responses.Response
 		err := json.Unmarshal(body, &r)

@@ -25,9 +25,8 @@ const (
 // official is an SDK, and the dialect that it speaks.
 type official struct {
 	dialect string // as client.Options.Provider has it
-	// decode and encode are our reading of the dialect, and our writing of a response.
+	// decode is our reading of the dialect.
 	decode func(body []byte) (*provider.Body, error)
-	encode func(answer ...session.Entry) (json.RawMessage, []provider.Note, error)
 	// read has the SDK read a whole response.
 	read func(body []byte) (*answer, error)
 	// open has the SDK read a request of ours into its own types.

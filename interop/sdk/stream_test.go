@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/coppice-dev/coppice/provider"
+	"github.com/coppice-dev/coppice/provider/providertest"
 	"github.com/coppice-dev/coppice/session"
 )
 
@@ -34,7 +35,7 @@ func TestResponses(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				m := answers[name]
 				m.ResponseID, m.Model = "resp_1", model
-				body, _, err := o.encode(session.Entry{Type: session.TypeMessage, Message: &m})
+				body, _, err := providertest.Response(o.dialect, session.Entry{Type: session.TypeMessage, Message: &m})
 				if err != nil {
 					t.Fatal(err)
 				}

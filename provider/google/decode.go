@@ -30,18 +30,6 @@ const (
 	systemSnake = "system_instruction"
 )
 
-var stops = wire.Stops{
-	In: map[string]string{
-		"STOP": provider.StopEndTurn, "MAX_TOKENS": provider.StopMaxTokens, "SAFETY": provider.StopRefusal,
-		"RECITATION": provider.StopRefusal, "BLOCKLIST": provider.StopRefusal, "PROHIBITED_CONTENT": provider.StopRefusal,
-		"SPII": provider.StopRefusal, "IMAGE_SAFETY": provider.StopRefusal,
-	},
-	Out: map[string]string{
-		provider.StopEndTurn: "STOP", provider.StopToolUse: "STOP", provider.StopSequence: "STOP", provider.StopPause: "STOP",
-		provider.StopMaxTokens: "MAX_TOKENS", provider.StopRefusal: "SAFETY",
-	},
-}
-
 // Decode reads a body of Gemini: a request, a response, a list of contents, or
 // one content.
 func Decode(data []byte) (*provider.Body, error) {
@@ -215,7 +203,7 @@ func (d *Decoder) candidate(response, candidate wire.Object) session.Entry {
 		e.Timestamp = created.UTC()
 	}
 	if native, ok := candidate.TakeText("finishReason"); ok {
-		reason, keep := stops.Decode(native)
+		reason, keep := wire.GoogleStops.Decode(native)
 		if m.StopReason = reason; keep != "" {
 			candidate.SetStr("finishReason", keep)
 		}

@@ -41,18 +41,6 @@ const (
 	reasoningContent = "reasoning_content" // thinking under most services' name for it
 )
 
-// chatStops are the reasons to stop. A call in the old form has its own.
-var chatStops = wire.Stops{
-	In: map[string]string{
-		"stop": provider.StopEndTurn, "length": provider.StopMaxTokens, "tool_calls": provider.StopToolUse,
-		"function_call": provider.StopToolUse, "content_filter": provider.StopRefusal,
-	},
-	Out: map[string]string{
-		provider.StopEndTurn: "stop", provider.StopSequence: "stop", provider.StopPause: "stop", provider.StopMaxTokens: "length",
-		provider.StopToolUse: "tool_calls", provider.StopRefusal: "content_filter",
-	},
-}
-
 // DecodeChat reads a body of Chat Completions: a request, a response, a list of
 // messages, or one message.
 func DecodeChat(data []byte) (*provider.Body, error) {
@@ -388,7 +376,7 @@ func (d *ChatDecoder) choice(response, choice wire.Object) (session.Entry, error
 		e.Timestamp = time.Unix(int64(seconds), 0).UTC()
 	}
 	if native, ok := choice.TakeText("finish_reason"); ok {
-		reason, keep := chatStops.Decode(native)
+		reason, keep := wire.ChatStops.Decode(native)
 		if m.StopReason = reason; keep != "" {
 			choice.SetStr("finish_reason", keep)
 		}

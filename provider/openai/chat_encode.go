@@ -3,8 +3,6 @@ package openai
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
-	"time"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/provider"
@@ -338,102 +336,4 @@ func (e *chatEncoder) result(t *session.ToolResultContent, r *wire.Residue) wire
 		e.notes.Add("the result does not say that the tool failed")
 	}
 	return o
-}
-
-// EncodeChatResponse writes an answer, or several alternatives, as a response.
-func EncodeChatResponse(answers ...session.Entry) (json.RawMessage, []provider.Note, error) {
-	e := chatEncoder{options: ChatOptions{Reasoning: reasoningContent}, verbatim: true, ids: wire.UniqueIDs{Verbatim: true}}
-	var response wire.Object
-	var choices []json.RawMessage
-	for i := range answers {
-		choice, around, err := e.choice(&answers[i], i)
-		if err != nil {
-			return nil, nil, fmt.Errorf("openai chat: answer %d: %w", i, err)
-		}
-		if i == 0 {
-			response = around
-		}
-		choices = append(choices, choice)
-	}
-	response.Put("choices", wire.List(choices))
-	return response.JSON(), e.notes.List, nil
-}
-
-// choice returns an answer and the response around it.
-func (e *chatEncoder) choice(entry *session.Entry, index int) (json.RawMessage, wire.Object, error) {
-	if entry.Message == nil || entry.Message.Role != session.RoleAssistant {
-		return nil, nil, fmt.Errorf("entry %s is not a message of a model", entry.ID)
-	}
-	m := entry.Message
-	message, err := e.message(wire.Message{Entry: entry.ID, Role: session.RoleAssistant, MessageEntry: m})
-	if err != nil {
-		return nil, nil, err
-	}
-	if len(message) == 0 {
-		message = []wire.Object{wire.Members([]byte(`{"role":"assistant","content":null}`))}
-	}
-	r, own := wire.ResidueOf(m.Extra, wire.Chat)
-	if !own {
-		joinTexts(&message[0])
-	}
-	var choice, around wire.Object
-	if len(r.Envelope) == 0 {
-		choice.Put("index", wire.Number(index))
-		around.SetStr("object", "chat.completion")
-		around.Put("created", unix(entry.Timestamp))
-	}
-	choice.SetObject("message", message[0])
-	setStr(&choice, "finish_reason", chatStops.Encode(m.StopReason))
-	setStr(&around, "id", m.ResponseID)
-	setStr(&around, "model", m.Model)
-	if m.Usage != nil {
-		around.Put("usage", chatUsage(m.Usage))
-	}
-	choice.Merge(r.Around("choice"))
-	around.Merge(r.Around("response"))
-	return choice.JSON(), around, nil
-}
-
-// joinTexts joins the texts of an answer: clients do not expect a list there.
-func joinTexts(message *wire.Object) {
-	parts, ok := wire.Elements(message.Get("content"))
-	if !ok {
-		return
-	}
-	var text strings.Builder
-	for _, raw := range parts {
-		part := wire.Members(raw)
-		if part.Str("type") != "text" {
-			return
-		}
-		text.WriteString(part.Str("text"))
-	}
-	message.SetStr("content", text.String())
-}
-
-// unix returns a time in seconds since 1970, or 0 for an unknown time.
-func unix(t time.Time) json.RawMessage {
-	if t.IsZero() {
-		return wire.Number(0)
-	}
-	return wire.Number(int(t.Unix()))
-}
-
-func setStr(o *wire.Object, name, s string) {
-	if s != "" {
-		o.SetStr(name, s)
-	}
-}
-
-// chatUsage returns the usage in OpenAI's form.
-func chatUsage(u *session.Usage) json.RawMessage {
-	if raw, ok := wire.UsageText(u, wire.Chat, provider.OpenAIChatUsage); ok {
-		return raw
-	}
-	prompt := u.Sent()
-	o := wire.Counts(wire.Count{Name: "prompt_tokens", N: prompt}, wire.Count{Name: "completion_tokens", N: u.Output},
-		wire.Count{Name: "total_tokens", N: prompt + u.Output})
-	o.SetObject("prompt_tokens_details", wire.Counts(wire.Count{Name: "cached_tokens", N: u.CacheRead}))
-	o.SetObject("completion_tokens_details", wire.Counts(wire.Count{Name: "reasoning_tokens", N: u.Reasoning}))
-	return o.JSON()
 }

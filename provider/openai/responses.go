@@ -25,12 +25,6 @@ const (
 
 const itemMessage = "message"
 
-// responsesStops are the reasons to stop in incomplete_details; a complete response has none.
-var responsesStops = wire.Stops{
-	In:  map[string]string{"max_output_tokens": provider.StopMaxTokens, "content_filter": provider.StopRefusal},
-	Out: map[string]string{provider.StopMaxTokens: "max_output_tokens", provider.StopRefusal: "content_filter"},
-}
-
 // DecodeResponses reads a body of Responses: a request, a response, a list of
 // items, or one item. The items of one answer become one message.
 func DecodeResponses(data []byte) (*provider.Body, error) {
@@ -250,7 +244,7 @@ func (d *itemDecoder) response(o wire.Object) (*provider.Body, error) {
 func responseStop(o wire.Object, m *session.MessageEntry) string {
 	switch status := o.Str("status"); status {
 	case "incomplete":
-		reason, _ := responsesStops.Decode(wire.Members(o.Get("incomplete_details")).Str("reason"))
+		reason, _ := wire.ResponsesStops.Decode(wire.Members(o.Get("incomplete_details")).Str("reason"))
 		return reason
 	case "", "completed":
 	default:

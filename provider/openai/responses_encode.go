@@ -206,7 +206,7 @@ func reasoningItem(t *session.ThinkingContent, r *wire.Residue) wire.Object {
 	var o wire.Object
 	o.SetStr("type", "reasoning")
 	o.Put("summary", summaryOf(t.Content))
-	setStr(&o, "encrypted_content", t.Signature)
+	o.SetText("encrypted_content", t.Signature)
 	r.Restore(&o)
 	return o
 }
@@ -265,7 +265,7 @@ func (e *itemEncoder) result(c *session.Content) {
 	if kind := e.kinds[t.ToolUseID]; kind != "" {
 		o.SetStr("type", kind+"_output")
 	}
-	setStr(&o, "type", r.Form)
+	o.SetText("type", r.Form)
 	if !e.verbatim {
 		r.Forget("call_id") // it is the call's
 	}
@@ -341,7 +341,7 @@ func newItemPart(c *session.Content, form, usual string) wire.Object {
 		o.SetStr("refusal", c.Text.Content)
 	case c.Text != nil:
 		o.SetStr("type", usual)
-		setStr(&o, "type", form)
+		o.SetText("type", form)
 		o.SetStr("text", c.Text.Content)
 	case source == nil:
 		return nil
@@ -383,58 +383,6 @@ func newInputFile(f *session.FileContent) wire.Object {
 	default:
 		return nil
 	}
-	setStr(&o, "filename", f.Name)
+	o.SetText("filename", f.Name)
 	return o
-}
-
-// EncodeResponse writes the messages of one answer as a response.
-func EncodeResponse(answer ...session.Entry) (json.RawMessage, []provider.Note, error) {
-	e := itemEncoder{verbatim: true, ids: wire.UniqueIDs{Verbatim: true}}
-	items, err := e.all(wire.Messages(answer))
-	if err != nil {
-		return nil, nil, err
-	}
-	var o wire.Object
-	if len(answer) > 0 && answer[len(answer)-1].Message != nil {
-		o = responseAround(&answer[len(answer)-1])
-	}
-	o.Put("output", wire.List(items))
-	return o.JSON(), e.notes.List, nil
-}
-
-// responseAround returns the members of a response besides its output.
-func responseAround(last *session.Entry) wire.Object {
-	m := last.Message
-	r, _ := wire.ResidueOf(m.Extra, wire.Responses)
-	var o wire.Object
-	setStr(&o, "id", m.ResponseID)
-	setStr(&o, "model", m.Model)
-	around := r.Around("response")
-	if around == nil {
-		o.SetStr("object", "response")
-		o.Put("created_at", unix(last.Timestamp))
-		o.SetStr("status", "completed")
-		if reason := responsesStops.Encode(m.StopReason); reason != m.StopReason {
-			o.SetStr("status", "incomplete")
-			o.Put("incomplete_details", wire.Object{{Name: "reason", Value: wire.Quote(reason)}}.JSON())
-		}
-	}
-	if m.Usage != nil {
-		o.Put("usage", responsesUsage(m.Usage))
-	}
-	o.Merge(around)
-	return o
-}
-
-func responsesUsage(u *session.Usage) json.RawMessage {
-	if raw, ok := wire.UsageText(u, wire.Responses, provider.OpenAIResponsesUsage); ok {
-		return raw
-	}
-	input := u.Sent()
-	o := wire.Counts(wire.Count{Name: "input_tokens", N: input})
-	o.SetObject("input_tokens_details", wire.Counts(wire.Count{Name: "cached_tokens", N: u.CacheRead}))
-	o.Put("output_tokens", wire.Number(u.Output))
-	o.SetObject("output_tokens_details", wire.Counts(wire.Count{Name: "reasoning_tokens", N: u.Reasoning}))
-	o.Put("total_tokens", wire.Number(input+u.Output))
-	return o.JSON()
 }

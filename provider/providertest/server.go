@@ -93,14 +93,24 @@ func (s *Server) Refusals() []string {
 type dialect struct {
 	decode func([]byte) (*provider.Body, error)
 	check  func([]byte) []provider.Fault
-	events func(*session.MessageEntry) ([]string, error)
+	encode func([]session.Entry) (*provider.Messages, error) // as it would be in a request
+	list   string                                            // the messages of a request
+	format string                                            // under which residues are kept
+	// response adds an answer to a response, and events streams a response.
+	response func(*rawjson.Members, *answer)
+	events   func(rawjson.Members) []string
 }
 
+// reasoning is what most servers that speak Chat Completions call thinking.
+const reasoning = "reasoning_content"
+
 var dialects = map[string]dialect{
-	"anthropic":   {anthropic.Decode, anthropic.Check, anthropicEvents},
-	"openai":      {openai.DecodeResponses, openai.CheckResponses, responsesEvents},
-	"openai-chat": {openai.DecodeChat, openai.CheckChat, chatEvents},
-	"google":      {google.Decode, google.Check, googleEvents},
+	"anthropic": {anthropic.Decode, anthropic.Check, anthropic.EncodeVerbatim, "messages", wire.Anthropic, anthropicResponse, anthropicEvents},
+	"openai":    {openai.DecodeResponses, openai.CheckResponses, openai.EncodeResponsesVerbatim, "input", wire.Responses, responsesResponse, responsesEvents},
+	"openai-chat": {openai.DecodeChat, openai.CheckChat, func(entries []session.Entry) (*provider.Messages, error) {
+		return openai.EncodeChatVerbatim(entries, &openai.ChatOptions{Reasoning: reasoning})
+	}, "messages", wire.Chat, chatResponse, chatEvents},
+	"google": {google.Decode, google.Check, google.EncodeVerbatim, "contents", wire.Google, googleResponse, googleEvents},
 }
 
 // dialectOf tells who is asked by the path of the request.
@@ -188,11 +198,12 @@ func (s *Server) respond(w http.ResponseWriter, d dialect, r *Request, a Answer)
 		a.Message.Content = []session.Content{session.Text("ok")}
 	}
 	a.Message.Content = s.asked(r, a.Message.Content)
-	events, err := d.events(&a.Message)
+	body, _, err := Response(r.Dialect, defaults(&a.Message, d.format))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
+	events := d.events(rawjson.MembersOf(body))
 	if a.Events != nil {
 		events = a.Events(events)
 	}

@@ -163,9 +163,6 @@ func (r *Residue) Inner(name string) Object {
 	return inner
 }
 
-// Around returns an object of the envelope.
-func (r *Residue) Around(name string) Object { return Members(r.Envelope.Get(name)) }
-
 // formats are all the names under which residues are kept.
 var formats = []string{Chat, Responses, Anthropic, Google, Bedrock}
 
