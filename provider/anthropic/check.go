@@ -2,8 +2,6 @@ package anthropic
 
 import (
 	"encoding/json"
-	"regexp"
-	"sync"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/provider"
@@ -66,8 +64,6 @@ func (c *checker) thinking(turns []wire.Turn, request wire.Object) {
 		}
 	}
 }
-
-var toolName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`) })
 
 func (c *checker) system(raw json.RawMessage) {
 	list, _ := wire.Elements(raw)
@@ -163,7 +159,7 @@ func (c *checker) source(at string, raw json.RawMessage, result bool) {
 func (c *checker) call(t *wire.Turn, at string, o wire.Object) {
 	id := o.Str("id")
 	c.ID(at+".id", id, maxID)
-	c.Name(at+".name", o.Str("name"), toolName())
+	c.Name(at+".name", o.Str("name"), maxName)
 	if rawjson.Kind(o.Get("input")) != 'o' {
 		c.Break(provider.RuleShape, at+".input", "must be an object")
 	}

@@ -32,7 +32,7 @@ func Decode(data []byte) (*provider.Body, error) {
 	o := wire.Members(data)
 	switch {
 	case rawjson.Kind(o.Get("messages")) == 'a':
-		return request(o)
+		return wire.DecodeRequest(o, "model", "messages", systemPrompt, messages)
 	case o.Str("type") == "message" && o.Has("role"):
 		b := &provider.Body{Kind: provider.KindResponse, Model: o.Str("model")}
 		b.Entries = []session.Entry{response(o)}
@@ -75,15 +75,7 @@ func DecodeContent(raw []byte) ([]session.Content, error) {
 }
 
 func messages(list []json.RawMessage) ([]session.Entry, error) {
-	var entries []session.Entry
-	for i, raw := range list {
-		o, err := wire.Parse(raw)
-		if err != nil {
-			return nil, fmt.Errorf("anthropic: message %d must be an object, not %.40s", i, raw)
-		}
-		entries = wire.Append(entries, message(o), wire.Anthropic)
-	}
-	return entries, nil
+	return wire.DecodeList(list, wire.Anthropic, "message", message)
 }
 
 // message reads a message and cuts it where tool results begin and end.
@@ -139,21 +131,6 @@ func content(o *wire.Object, r *wire.Residue, role string) []session.Content {
 		r.Form = formParts
 	}
 	return blocks
-}
-
-func request(o wire.Object) (*provider.Body, error) {
-	b := &provider.Body{Kind: provider.KindRequest, Model: o.Str("model")}
-	if system, ok := systemPrompt(&o); ok {
-		b.Entries = append(b.Entries, system)
-	}
-	list, _ := o.TakeElements("messages")
-	entries, err := messages(list)
-	if err != nil {
-		return nil, err
-	}
-	b.Entries = append(b.Entries, entries...)
-	b.Fields = session.Fields(o)
-	return b, nil
 }
 
 // systemPrompt takes the system prompt of a request.

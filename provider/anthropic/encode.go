@@ -2,7 +2,6 @@ package anthropic
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/coppice-dev/coppice/provider"
@@ -39,11 +38,11 @@ func encodeRuns(e *encoder, entries []session.Entry, look func(*wire.Runs)) (*pr
 	if prompt := e.system(system); prompt != nil {
 		fields.Put("system", prompt)
 	}
-	runs, err := e.messages(list)
-	if err != nil {
+	runs := wire.Runs{Verbatim: e.verbatim, IsThought: isThought}
+	if err := runs.Encode(list, wire.Anthropic, "content", e.message); err != nil {
 		return nil, err
 	}
-	look(runs)
+	look(&runs)
 	fields.Put("messages", runs.JSON())
 	return &provider.Messages{Fields: session.Fields(fields), Notes: e.notes.List}, nil
 }
@@ -92,21 +91,6 @@ func (e *encoder) system(list []wire.Message) json.RawMessage {
 		}
 	}
 	return wire.List(blocks)
-}
-
-// messages writes messages, those that belong together as one.
-func (e *encoder) messages(list []wire.Message) (*wire.Runs, error) {
-	runs := wire.Runs{Verbatim: e.verbatim, IsThought: isThought}
-	for _, parts := range wire.Joined(list, wire.Anthropic) {
-		message, err := e.message(parts)
-		if err != nil {
-			return nil, fmt.Errorf("anthropic: entry %s: %w", parts[0].Entry, err)
-		}
-		if message != nil {
-			runs.Add(wire.RunOf(message, parts), "content")
-		}
-	}
-	return &runs, nil
 }
 
 // isThought reports whether a block is thinking. A model's message cannot end with it:

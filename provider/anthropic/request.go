@@ -49,7 +49,7 @@ func EncodeRequest(r *provider.Request, model string, f provider.Family, maxToke
 	o.Put("max_tokens", wire.Number(maxTokens))
 	o.Put("stream", json.RawMessage("true"))
 	if len(r.Tools) > 0 {
-		o.Put("tools", tools(r.Tools))
+		o.Put("tools", wire.EncodeTools(r.Tools, "input_schema", func(tool wire.Object) wire.Object { return tool }))
 	}
 	if !r.NoCache && f.CacheMarks >= marks {
 		mark(&o, m.Fields)
@@ -120,18 +120,6 @@ func (a *asking) write(o *wire.Object, maxTokens int, limited bool) int {
 		return maxTokens
 	}
 	return min(maxTokens+thought[a.level], max(a.MaxOutput, maxTokens))
-}
-
-func tools(list []provider.Tool) json.RawMessage {
-	all := make([]json.RawMessage, len(list))
-	for i := range list {
-		var o wire.Object
-		o.SetStr("name", list[i].Name)
-		o.SetText("description", list[i].Description)
-		o.Put("input_schema", list[i].Arguments())
-		all[i] = o.JSON()
-	}
-	return wire.List(all)
 }
 
 // mayThink reports whether a request may ask for thinking. Within a turn of calls and

@@ -2,8 +2,6 @@ package anthropic
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -17,18 +15,7 @@ import (
 // Fold reads a stream of Messages and returns the response that would have come
 // without streaming. A stream that breaks off gives what had arrived.
 func Fold(r io.Reader) ([]byte, error) {
-	s := NewStream()
-	err := wire.Events(r, func(data []byte) error {
-		_, err := s.Add(data)
-		return err
-	})
-	if err == nil && s.message == nil {
-		err = errors.New("it has no message_start")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("anthropic stream: %w", err)
-	}
-	return s.Body(), nil
+	return wire.Fold(r, NewStream(), "anthropic", "it has no message_start")
 }
 
 // Stream is a response that grows by events: see provider.Stream.
@@ -97,10 +84,7 @@ func (s *Stream) addUsage(newer wire.Object) {
 }
 
 func (s *Stream) usage() []provider.Event {
-	if usage := provider.AnthropicUsage(s.message.Get("usage")); usage != nil {
-		return []provider.Event{{Type: provider.EventUsage, Usage: usage}}
-	}
-	return nil
+	return wire.Spent(provider.AnthropicUsage(s.message.Get("usage")))
 }
 
 // start returns the event of a block that begins with something.
@@ -127,10 +111,7 @@ func (b *blockFold) stop() []provider.Event {
 }
 
 func (b *blockFold) piece(kind provider.EventType, text string) []provider.Event {
-	if text == "" {
-		return nil
-	}
-	return []provider.Event{{Type: kind, Block: b.number, Text: text}}
+	return wire.Piece(kind, b.number, text)
 }
 
 func (b *blockFold) add(delta wire.Object) []provider.Event {
@@ -198,14 +179,4 @@ func (s *Stream) Body() []byte {
 }
 
 // Message returns what has arrived of the message.
-func (s *Stream) Message() (*session.MessageEntry, error) {
-	body := s.Body()
-	if body == nil {
-		return nil, nil
-	}
-	b, err := Decode(body)
-	if err != nil {
-		return nil, err
-	}
-	return b.Entries[0].Message, nil
-}
+func (s *Stream) Message() (*session.MessageEntry, error) { return wire.Said(s.Body(), Decode) }

@@ -29,7 +29,7 @@ func Decode(data []byte) (*provider.Body, error) {
 	o := wire.Members(data)
 	switch {
 	case rawjson.Kind(o.Get("messages")) == 'a':
-		return request(o)
+		return wire.DecodeRequest(o, "modelId", "messages", systemPrompt, messages)
 	case rawjson.Kind(o.Get("output")) == 'o':
 		return response(o)
 	case o.Has("role"):
@@ -39,15 +39,7 @@ func Decode(data []byte) (*provider.Body, error) {
 }
 
 func messages(list []json.RawMessage) ([]session.Entry, error) {
-	var entries []session.Entry
-	for i, raw := range list {
-		o, err := wire.Parse(raw)
-		if err != nil {
-			return nil, fmt.Errorf("bedrock: message %d must be an object, not %.40s", i, raw)
-		}
-		entries = wire.Append(entries, message(o), wire.Bedrock)
-	}
-	return entries, nil
+	return wire.DecodeList(list, wire.Bedrock, "message", message)
 }
 
 func message(o wire.Object) []session.Entry {
@@ -69,20 +61,14 @@ func fill(m *session.MessageEntry, o, envelope wire.Object) {
 	(&wire.Residue{Fields: o, Envelope: envelope}).Keep(&m.Extra, wire.Bedrock)
 }
 
-func request(o wire.Object) (*provider.Body, error) {
-	b := &provider.Body{Kind: provider.KindRequest, Model: o.Str("modelId")}
-	if list, ok := wire.TakeBlocks(&o, "system"); ok {
-		m := &session.MessageEntry{Role: session.RoleSystem, Content: blocks(list, session.RoleSystem)}
-		b.Entries = append(b.Entries, session.Entry{Type: session.TypeMessage, Message: m})
+// systemPrompt takes the system prompt of a request.
+func systemPrompt(o *wire.Object) (e session.Entry, ok bool) {
+	list, ok := wire.TakeBlocks(o, "system")
+	if !ok {
+		return e, false
 	}
-	list, _ := o.TakeElements("messages")
-	entries, err := messages(list)
-	if err != nil {
-		return nil, err
-	}
-	b.Entries = append(b.Entries, entries...)
-	b.Fields = session.Fields(o)
-	return b, nil
+	m := &session.MessageEntry{Role: session.RoleSystem, Content: blocks(list, session.RoleSystem)}
+	return session.Entry{Type: session.TypeMessage, Message: m}, true
 }
 
 func response(o wire.Object) (*provider.Body, error) {

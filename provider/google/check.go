@@ -67,7 +67,9 @@ func (c *checker) part(t *wire.Turn, at string, o wire.Object) {
 			c.Break(provider.RuleRole, at, "only the model calls functions")
 			return
 		}
-		c.Name(at+".name", call.Str("name"), toolName())
+		if name := call.Str("name"); !toolName().MatchString(name) {
+			c.Break(provider.RuleName, at+".name", "a tool cannot have the name %q", name)
+		}
 		t.Calls = append(t.Calls, wire.Ref{ID: refOf(call), At: at})
 		return
 	}

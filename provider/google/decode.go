@@ -45,7 +45,7 @@ func Decode(data []byte) (*provider.Body, error) {
 	o := wire.Members(data)
 	switch {
 	case rawjson.Kind(o.Get("contents")) == 'a':
-		return d.request(o)
+		return wire.DecodeRequest(o, "model", "contents", d.system, d.contents)
 	case rawjson.Kind(o.Get("candidates")) == 'a':
 		return d.response(o)
 	case o.Has("parts") || o.Has("role"):
@@ -78,15 +78,7 @@ func (d *Decoder) Content(raw []byte) ([]session.Entry, error) {
 }
 
 func (d *Decoder) contents(list []json.RawMessage) ([]session.Entry, error) {
-	var entries []session.Entry
-	for i, raw := range list {
-		o, err := wire.Parse(raw)
-		if err != nil {
-			return nil, fmt.Errorf("google: content %d must be an object, not %.40s", i, raw)
-		}
-		entries = wire.Append(entries, d.content(o), wire.Google)
-	}
-	return entries, nil
+	return wire.DecodeList(list, wire.Google, "content", d.content)
 }
 
 func (d *Decoder) content(o wire.Object) []session.Entry {
@@ -110,21 +102,6 @@ func (d *Decoder) content(o wire.Object) []session.Entry {
 	}
 	r.Keep(&m.Extra, wire.Google)
 	return wire.Split(m, wire.Google)
-}
-
-func (d *Decoder) request(o wire.Object) (*provider.Body, error) {
-	b := &provider.Body{Kind: provider.KindRequest, Model: o.Str("model")}
-	if system, ok := d.system(&o); ok {
-		b.Entries = append(b.Entries, system)
-	}
-	list, _ := o.TakeElements("contents")
-	entries, err := d.contents(list)
-	if err != nil {
-		return nil, err
-	}
-	b.Entries = append(b.Entries, entries...)
-	b.Fields = session.Fields(o)
-	return b, nil
 }
 
 // system takes the system prompt of a request. Anything that is neither a content nor a

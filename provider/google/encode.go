@@ -40,14 +40,8 @@ func encode(entries []session.Entry, verbatim bool, unsigned string) (*provider.
 		return nil, err
 	}
 	runs := wire.Runs{Verbatim: verbatim, ModelsTurns: true, IsThought: func(part wire.Object) bool { return part.Has("thought") }}
-	for _, parts := range wire.Joined(list, wire.Google) {
-		content, err := e.content(parts)
-		if err != nil {
-			return nil, fmt.Errorf("google: entry %s: %w", parts[0].Entry, err)
-		}
-		if content != nil {
-			runs.Add(wire.RunOf(content, parts), "parts")
-		}
+	if err := runs.Encode(list, wire.Google, "parts", e.content); err != nil {
+		return nil, err
 	}
 	if unsigned != "" {
 		sign(&runs, unsigned)

@@ -35,15 +35,8 @@ func EncodeRequest(r *provider.Request, f provider.Family) (*provider.Encoded, e
 		o.SetObject("generationConfig", config)
 	}
 	if len(r.Tools) > 0 {
-		list := make([]json.RawMessage, len(r.Tools))
-		for i := range r.Tools {
-			var function wire.Object
-			function.SetStr("name", r.Tools[i].Name)
-			function.SetText("description", r.Tools[i].Description)
-			function.Put("parametersJsonSchema", r.Tools[i].Arguments())
-			list[i] = function.JSON()
-		}
-		all := wire.Object{{Name: "functionDeclarations", Value: wire.List(list)}}
+		functions := wire.EncodeTools(r.Tools, "parametersJsonSchema", func(function wire.Object) wire.Object { return function })
+		all := wire.Object{{Name: "functionDeclarations", Value: functions}}
 		o.Put("tools", wire.List([]json.RawMessage{all.JSON()}))
 	}
 	m.Notes = append(m.Notes, r.Untaken(f, config.Has("thinkingConfig"), config.Has("temperature"))...)

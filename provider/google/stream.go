@@ -97,10 +97,7 @@ func (s *Stream) Add(data []byte) ([]provider.Event, error) {
 	if reason := wire.Members(o.Get("promptFeedback")).Str("blockReason"); reason != "" && s.candidates == nil {
 		return nil, &provider.Error{Kind: session.ErrInvalid, Provider: providerName, Code: reason, Message: "the prompt was blocked: " + reason}
 	}
-	if usage := provider.GeminiUsage(o.Get("usageMetadata")); usage != nil {
-		events = append(events, provider.Event{Type: provider.EventUsage, Usage: usage})
-	}
-	return events, nil
+	return append(events, wire.Spent(provider.GeminiUsage(o.Get("usageMetadata")))...), nil
 }
 
 // Done reports whether the first candidate says why it ended.
@@ -213,15 +210,14 @@ func (s *Stream) Body() []byte {
 
 // Message returns what has arrived of the first candidate.
 func (s *Stream) Message() (*session.MessageEntry, error) {
-	body := s.Body()
-	if body == nil || s.at[0] == nil {
+	if s.at[0] == nil {
 		return nil, nil
 	}
-	b, err := Decode(body)
-	if err != nil {
+	m, err := wire.Said(s.Body(), Decode)
+	if m == nil || err != nil {
 		return nil, err
 	}
-	m, n := b.Entries[0].Message, 0
+	n := 0
 	for i := range m.Content {
 		if call := m.Content[i].ToolUse; call != nil && n < len(s.ids) {
 			call.ID, n = s.ids[n], n+1

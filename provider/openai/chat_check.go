@@ -2,8 +2,6 @@ package openai
 
 import (
 	"encoding/json"
-	"regexp"
-	"sync"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/provider"
@@ -30,9 +28,6 @@ type chatChecker struct {
 	turns []wire.Turn // each result is a message of its own; those in a row are one turn
 	tool  bool        // the last message was a result
 }
-
-// toolName matches the names that a function may have.
-var toolName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`) })
 
 func (c *chatChecker) message(at string, raw json.RawMessage) {
 	o, ok := c.Object(at, raw)
@@ -94,7 +89,7 @@ func (c *chatChecker) call(t *wire.Turn, at string, o wire.Object) {
 		member, text = formCustom, "input"
 	}
 	inner := wire.Members(o.Get(member))
-	c.Name(at+".name", inner.Str("name"), toolName())
+	c.Name(at+".name", inner.Str("name"), maxName)
 	if rawjson.Kind(inner.Get(text)) != 's' {
 		c.Break(provider.RuleShape, at+"."+member+"."+text, "must be a string")
 	}

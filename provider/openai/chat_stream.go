@@ -2,7 +2,6 @@ package openai
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -16,18 +15,7 @@ import (
 // FoldChat reads a stream of Chat Completions and returns the response that would have come
 // without streaming. If the stream breaks off, it returns what had arrived.
 func FoldChat(r io.Reader) ([]byte, error) {
-	s := NewChatStream()
-	err := wire.Events(r, func(data []byte) error {
-		_, err := s.Add(data)
-		return err
-	})
-	if err == nil && s.response == nil {
-		err = errors.New("no chunk has choices")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("openai chat stream: %w", err)
-	}
-	return s.Body(), nil
+	return wire.Fold(r, NewChatStream(), "openai chat", "no chunk has choices")
 }
 
 // ChatStream is a response that grows by chunks: see provider.Stream. The events
@@ -80,10 +68,7 @@ func (s *ChatStream) Add(data []byte) ([]provider.Event, error) {
 		c.add(choice)
 	}
 	events = append(events, s.endCalls()...)
-	if usage := provider.OpenAIChatUsage(o.Get("usage")); usage != nil {
-		events = append(events, provider.Event{Type: provider.EventUsage, Usage: usage})
-	}
-	return events, nil
+	return append(events, wire.Spent(provider.OpenAIChatUsage(o.Get("usage")))...), nil
 }
 
 // Numbers for the blocks of a chat message, which does not number them.
@@ -100,9 +85,7 @@ func (s *ChatStream) news(choice wire.Object) []provider.Event {
 	}
 	var events []provider.Event
 	piece := func(kind provider.EventType, block int, text string) {
-		if text != "" {
-			events = append(events, provider.Event{Type: kind, Block: block, Text: text})
-		}
+		events = append(events, wire.Piece(kind, block, text)...)
 	}
 	delta := wire.Members(choice.Get("delta"))
 	if thought := delta.Str(reasoningContent); thought != "" {
@@ -301,13 +284,8 @@ func withoutIndex(call json.RawMessage) json.RawMessage {
 
 // Message returns what has arrived of the first choice.
 func (s *ChatStream) Message() (*session.MessageEntry, error) {
-	body := s.Body()
-	if body == nil || s.at[0] == nil {
+	if s.at[0] == nil {
 		return nil, nil
 	}
-	b, err := DecodeChat(body)
-	if err != nil {
-		return nil, err
-	}
-	return b.Entries[0].Message, nil
+	return wire.Said(s.Body(), DecodeChat)
 }

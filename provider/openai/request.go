@@ -61,11 +61,9 @@ func EncodeChatRequest(r *provider.Request, model string, f provider.Family, opt
 	}
 	o.SetText("reasoning_effort", effort)
 	if len(r.Tools) > 0 {
-		list := make([]json.RawMessage, len(r.Tools))
-		for i := range r.Tools {
-			list[i] = wire.Object{{Name: "type", Value: wire.Quote("function")}, {Name: "function", Value: function(&r.Tools[i]).JSON()}}.JSON()
-		}
-		o.Put("tools", wire.List(list))
+		o.Put("tools", wire.EncodeTools(r.Tools, "parameters", func(function wire.Object) wire.Object {
+			return wire.Object{{Name: "type", Value: wire.Quote("function")}, {Name: "function", Value: function.JSON()}}
+		}))
 	}
 	m.Notes = append(m.Notes, r.Untaken(f, effort != "", o.Has("temperature"))...)
 	return r.Finish(session.Fields(o), m), nil
@@ -104,25 +102,15 @@ func EncodeResponsesRequest(r *provider.Request, model string, f provider.Family
 		o.Put("include", json.RawMessage(`["reasoning.encrypted_content"]`))
 	}
 	if len(r.Tools) > 0 {
-		list := make([]json.RawMessage, len(r.Tools))
-		for i := range r.Tools {
+		o.Put("tools", wire.EncodeTools(r.Tools, "parameters", func(function wire.Object) wire.Object {
 			tool := wire.Object{{Name: "type", Value: wire.Quote("function")}}
-			tool.Merge(function(&r.Tools[i]))
+			tool.Merge(function)
 			tool.Put("strict", json.RawMessage("false")) // the default would change the schema
-			list[i] = tool.JSON()
-		}
-		o.Put("tools", wire.List(list))
+			return tool
+		}))
 	}
 	m.Notes = append(m.Notes, r.Untaken(f, effort != "", o.Has("temperature"))...)
 	return r.Finish(session.Fields(o), m), nil
-}
-
-func function(t *provider.Tool) wire.Object {
-	var o wire.Object
-	o.SetStr("name", t.Name)
-	o.SetText("description", t.Description)
-	o.Put("parameters", t.Arguments())
-	return o
 }
 
 // effortOf returns what asks for the thinking of a request, or "".

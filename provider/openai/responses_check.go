@@ -83,7 +83,7 @@ func (c *itemChecker) call(at, kind string, o wire.Object) {
 		c.Break(provider.RuleRepeated, at, "there is another call with the id %q", id)
 	}
 	if kind == "function_call" {
-		c.Name(at+".name", o.Str("name"), toolName())
+		c.Name(at+".name", o.Str("name"), maxName)
 		if rawjson.Kind(o.Get("arguments")) != 's' {
 			c.Break(provider.RuleShape, at+".arguments", "must be a string")
 		}

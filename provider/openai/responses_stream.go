@@ -2,8 +2,6 @@ package openai
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -17,18 +15,7 @@ import (
 // FoldResponses reads a stream of Responses and returns the response that it ends with. If
 // the stream breaks off, it returns what had arrived.
 func FoldResponses(r io.Reader) ([]byte, error) {
-	s := NewResponsesStream()
-	err := wire.Events(r, func(data []byte) error {
-		_, err := s.Add(data)
-		return err
-	})
-	if err == nil && s.response == nil {
-		err = errors.New("no event has a response")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("openai responses stream: %w", err)
-	}
-	return s.Body(), nil
+	return wire.Fold(r, NewResponsesStream(), "openai responses", "no event has a response")
 }
 
 // ResponsesStream is a response that grows by events: see provider.Stream.
@@ -94,10 +81,7 @@ func (s *ResponsesStream) Add(data []byte) ([]provider.Event, error) {
 	if kind == "response.failed" {
 		return nil, provider.ReadError(providerName, 0, response.JSON())
 	}
-	if usage := provider.OpenAIResponsesUsage(response.Get("usage")); usage != nil {
-		return []provider.Event{{Type: provider.EventUsage, Usage: usage}}, nil
-	}
-	return nil, nil
+	return wire.Spent(provider.OpenAIResponsesUsage(response.Get("usage"))), nil
 }
 
 // begin adds an item.
@@ -176,10 +160,7 @@ func (i *itemFold) start() []provider.Event {
 }
 
 func (i *itemFold) piece(kind provider.EventType, text string) []provider.Event {
-	if text == "" {
-		return nil
-	}
-	return []provider.Event{{Type: kind, Block: i.number, Text: text}}
+	return wire.Piece(kind, i.number, text)
 }
 
 // Done reports whether the response is complete.
@@ -261,9 +242,5 @@ func (s *ResponsesStream) Message() (*session.MessageEntry, error) {
 		return nil, nil
 	}
 	body = slices.DeleteFunc(body, func(f session.Field) bool { return slices.Contains(echoes, f.Name) })
-	b, err := DecodeResponses(body.JSON())
-	if err != nil {
-		return nil, err
-	}
-	return b.Entries[0].Message, nil
+	return wire.Said(body.JSON(), DecodeResponses)
 }

@@ -3,7 +3,6 @@ package wire
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
@@ -111,8 +110,8 @@ func (r *Rules) ID(at, id string, longest int) {
 }
 
 // Name checks the name of a tool.
-func (r *Rules) Name(at, name string, pattern *regexp.Regexp) {
-	if !pattern.MatchString(name) {
+func (r *Rules) Name(at, name string, longest int) {
+	if name == "" || len(name) > longest || !isSafe(name) {
 		r.Break(provider.RuleName, at, "a tool cannot have the name %q", name)
 	}
 }

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/coppice-dev/coppice/session"
@@ -112,6 +113,21 @@ func (r *Runs) Last() *Run {
 		return nil
 	}
 	return &r.List[len(r.List)-1]
+}
+
+// Encode adds the messages of a list, those that belong together as one. encode returns nil if
+// nothing is left of them.
+func (r *Runs) Encode(list []Message, format, blocks string, encode func([]Message) (Object, error)) error {
+	for _, parts := range Joined(list, format) {
+		message, err := encode(parts)
+		if err != nil {
+			return fmt.Errorf("%s: entry %s: %w", format, parts[0].Entry, err)
+		}
+		if message != nil {
+			r.Add(RunOf(message, parts), blocks)
+		}
+	}
+	return nil
 }
 
 // Joins reports whether a message must be joined to the last.

@@ -4,8 +4,23 @@ import (
 	"encoding/json"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
+	"github.com/coppice-dev/coppice/provider"
 	"github.com/coppice-dev/coppice/session"
 )
+
+// EncodeTools writes the tools of a request, with their arguments in a member, each as around
+// returns it.
+func EncodeTools(list []provider.Tool, arguments string, around func(Object) Object) json.RawMessage {
+	all := make([]json.RawMessage, len(list))
+	for i := range list {
+		var o Object
+		o.SetStr("name", list[i].Name)
+		o.SetText("description", list[i].Description)
+		o.Put(arguments, list[i].Arguments())
+		all[i] = around(o).JSON()
+	}
+	return List(all)
+}
 
 // Call returns a tool call whose arguments are a string that should be a JSON object. If the
 // string is not an object, or differs from how the log would write it, it is added to the
