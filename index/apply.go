@@ -3,6 +3,7 @@ package index
 import (
 	"bytes"
 	"cmp"
+	"slices"
 
 	"github.com/coppice-dev/coppice/session"
 )
@@ -92,15 +93,18 @@ func (w *writer) hang(s *state, rec *record) (int64, error) {
 	if err == nil && n < 0 {
 		n, err = w.fillMissing(s, rec)
 		isOrphan = !rec.isRoot && rec.parent != rec.id // its parent may descend from it
+		if err == nil && n < 0 {
+			return n, w.moveToCopy(s, rec)
+		}
 	}
 	if err == nil && n >= 0 {
 		err = w.noteLost(s, rec, n)
 	}
+	if err == nil && n >= 0 && (isOrphan || rec.placed) {
+		s.orphans = append(s.orphans, orphan{n, line, rec.parent, rec.placed})
+	}
 	if err != nil || n < 0 || rec.class == classDamaged {
 		return n, err
-	}
-	if isOrphan {
-		s.orphans = append(s.orphans, orphan{n, line, rec.parent})
 	}
 	if s.moved = rec.class == classLeaf; s.moved {
 		s.leafID = rec.parent
@@ -109,6 +113,33 @@ func (w *writer) hang(s *state, rec *record) (int64, error) {
 	s.leaf, s.leafID = n, rec.id
 	s.noteContext(rec)
 	return n, nil
+}
+
+// moveToCopy moves the leaf on to an entry whose line comes a second time, if the first was a copy
+// in the place of other lines, as package session does: see isCopied there.
+func (w *writer) moveToCopy(s *state, rec *record) error {
+	if rec.isRoot || s.leafID != rec.parent || rec.class == classLeaf || rec.class == classDamaged {
+		return nil
+	}
+	n, found, err := w.numberOf(s, rec.id, idKey(rec.id))
+	if err != nil || !found {
+		return err
+	}
+	parent, found, err := w.numberOf(s, rec.parent, idKey(rec.parent))
+	if err != nil || !found || parent < n && s.copied != rec.parent {
+		return err
+	}
+	at, found := slices.BinarySearchFunc(s.orphans, n, func(o orphan, n int64) int { return cmp.Compare(o.n, n) })
+	if parent < n || !found || s.orphans[at].parent != rec.parent {
+		found, err = w.find([]any{new(int64)}, `SELECT n FROM entries WHERE session = ? AND n = ? AND parent = ?`, s.id, n, parent)
+		if err != nil || !found {
+			return err
+		}
+	}
+	s.copied = rec.id
+	s.leaf, s.leafID, s.moved = n, rec.id, false
+	s.breaks++ // it is in an unexpected place, so settle has to look
+	return nil
 }
 
 // noteContext records the size of the context at the leaf, as long as the session has no
@@ -155,6 +186,7 @@ func (w *writer) parentOf(s *state, rec *record) (n int64, isOrphan bool, err er
 	// It does not say, or what it says cannot be believed: most likely the line before it.
 	n, rec.parent, err = w.lastNamed(s, s.next, rec.id)
 	rec.isRoot = n < 0
+	rec.placed = n >= 0
 	return n, false, err
 }
 

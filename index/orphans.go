@@ -3,6 +3,8 @@ package index
 import (
 	"errors"
 	"slices"
+
+	"github.com/coppice-dev/coppice/session"
 )
 
 // An entry whose parent was not read yet is an orphan. Its parent may come later, or never, and
@@ -15,32 +17,19 @@ type orphan struct {
 	n      int64
 	line   int64  // the number that the next entry had when its line was read
 	parent string // its id
+	placed bool   // the line does not name the parent, which was guessed
 }
+
+// guess is an entry whose parent is guessed, and the entry that came before it.
+type guess struct{ n, after int64 }
 
 // settleOrphans gives orphans their parents, or entries in place of those that are missing, and
 // moves the leaf where the last line moved it.
 func (w *writer) settleOrphans(s *state) error {
 	if len(s.orphans) > 0 {
 		s.fresh = nil // its entries change
-		cameLate, guesses := false, []int64(nil)
-		for _, o := range s.orphans {
-			parent, found, err := w.numberOf(s, o.parent, idKey(o.parent))
-			if err == nil && !found {
-				parent, err = w.insertMissing(s, o)
-				guesses = append(guesses, parent)
-			}
-			if err == nil {
-				err = w.setParent(s, o.n, parent)
-			}
-			if err != nil {
-				return err
-			}
-			cameLate = cameLate || found
-		}
-		if cameLate {
-			if err := w.cutCircles(s, guesses); err != nil {
-				return err
-			}
+		if err := w.findParents(s); err != nil {
+			return err
 		}
 		s.orphans = nil
 	}
@@ -51,16 +40,104 @@ func (w *writer) settleOrphans(s *state) error {
 	return nil
 }
 
+// findParents does so in the order in which package session does.
+func (w *writer) findParents(s *state) error {
+	cameLate, placed, missing := false, []guess(nil), []guess(nil)
+	made := make(map[int64]int) // the entries that were missing, with the numbers of their guesses
+	last := make(map[int64]int)
+	for i, o := range s.orphans {
+		last[o.n] = i
+	}
+	for i, o := range s.orphans {
+		if o.placed && last[o.n] != i { // an entry has filled the gap since
+			continue
+		}
+		parent, found, err := w.numberOf(s, o.parent, idKey(o.parent))
+		switch {
+		case err != nil:
+			return err
+		case o.placed:
+			placed = append(placed, guess{o.n, parent})
+		case found:
+			cameLate = true
+		default:
+			g, err := w.insertMissing(s, o)
+			if err != nil {
+				return err
+			}
+			made[g.n] = len(missing)
+			missing = append(missing, g)
+			parent = g.n
+		}
+		if at, ok := made[parent]; ok && o.n < o.line { // it filled a gap before its line
+			cameLate = true
+			before, _, err := w.lastNamed(s, o.n, "")
+			if err != nil {
+				return err
+			}
+			missing[at].after = min(missing[at].after, before)
+		}
+		if err := w.setParent(s, o.n, parent); err != nil {
+			return err
+		}
+	}
+	guesses := append(placed, missing...)
+	if !cameLate { // without one there is no circle, and no descendant before its ancestor
+		return nil
+	}
+	for _, g := range guesses {
+		if err := w.setParent(s, g.n, -1); err != nil {
+			return err
+		}
+	}
+	if err := w.cutCircles(s, nil); err != nil || len(guesses) == 0 {
+		return err
+	}
+	if err := w.choosePlaces(s, guesses); err != nil {
+		return err
+	}
+	for _, g := range guesses {
+		if err := w.setParent(s, g.n, g.after); err != nil {
+			return err
+		}
+	}
+	return w.cutCircles(s, guesses)
+}
+
 func (w *writer) setParent(s *state, n, parent int64) error {
 	s.breaks++
 	return w.exec(`UPDATE entries SET parent = ? WHERE session = ? AND n = ?`, parent, s.id, n)
+}
+
+// choosePlaces makes sure that no guess follows its own descendant: see session.Places. The
+// parents of all guesses must be open.
+func (w *writer) choosePlaces(s *state, guesses []guess) error {
+	sh, err := loadShape(w.ctx, w, s.id, s.next, -1)
+	if err != nil {
+		return err
+	}
+	parents, hasLine := make([]int32, s.next), make([]bool, s.next)
+	for _, r := range sh.runs {
+		for n := r.first; n <= r.last; n++ {
+			parents[n], hasLine[n] = int32(n-1), true
+		}
+		parents[r.first] = int32(r.parent)
+		hasLine[r.first] = r.class != classNoID && r.class != classMissing
+	}
+	places := session.Places(parents, func(n int32) bool { return hasLine[n] })
+	for i, g := range guesses {
+		if g.after >= 0 {
+			guesses[i].after = int64(places[g.after])
+		}
+	}
+	return nil
 }
 
 // insertMissing adds an entry that an orphan names as its parent and that is missing. A damaged
 // line with its id counts as that entry, or else an unreadable line that was not taken for
 // another and is not the first, which is the header. If there is none, it follows the line before
 // its child. So damage does not cut a conversation in two.
-func (w *writer) insertMissing(s *state, o orphan) (int64, error) {
+func (w *writer) insertMissing(s *state, o orphan) (guess, error) {
 	s.problems++
 	var n, parent int64
 	var free bool
@@ -68,27 +145,28 @@ func (w *writer) insertMissing(s *state, o orphan) (int64, error) {
 		FROM damage d JOIN entries e ON e.session = d.session AND e.n = d.n WHERE d.session = ? AND d.id = ? AND d.n < ? ORDER BY d.n DESC LIMIT 1`,
 		int64(classNoID), int64(classMissing), s.id, idKey(o.parent), o.line)
 	if err != nil {
-		return -1, err
+		return guess{}, err
 	}
 	if !found {
-		free, err = w.find([]any{&n}, `SELECT n FROM entries WHERE session = ? AND id IS NULL AND pos > 0 AND n < ? ORDER BY n DESC LIMIT 1`, s.id, o.line)
+		free, err = w.find([]any{&n, &parent}, `SELECT n, parent FROM entries WHERE session = ? AND id IS NULL AND pos > 0 AND n < ? ORDER BY n DESC LIMIT 1`, s.id, o.line)
 		if err == nil && !free {
 			parent, _, err = w.lastNamed(s, o.n, "")
 		}
 		if err != nil {
-			return -1, err
+			return guess{}, err
 		}
 	}
 	if free {
 		s.ids[o.parent] = n
 		err := w.exec(`UPDATE entries SET id = ?, class = ? WHERE session = ? AND n = ?`, idKey(o.parent), classMissing, s.id, n)
-		return n, err
+		return guess{n, parent}, err
 	}
-	return w.insert(s, &record{pos: -1, id: o.parent, class: classMissing}, idKey(o.parent), parent)
+	n, err = w.insert(s, &record{pos: -1, id: o.parent, class: classMissing}, idKey(o.parent), parent)
+	return guess{n, parent}, err
 }
 
 // cutCircles makes one entry of each circle a root.
-func (w *writer) cutCircles(s *state, guesses []int64) error {
+func (w *writer) cutCircles(s *state, guesses []guess) error {
 	sh, err := loadShape(w.ctx, w, s.id, s.next, -1)
 	if err != nil {
 		return err
@@ -118,33 +196,33 @@ func (w *writer) cutCircles(s *state, guesses []int64) error {
 
 // cutCircle cuts a circle where package session does: of the entries whose parent came later,
 // at the last; but if a parent was only guessed, because that entry is missing, there.
-func (w *writer) cutCircle(s *state, circle []span, guesses []int64) error {
+func (w *writer) cutCircle(s *state, circle []span, guesses []guess) error {
 	type place struct{ n, parent, pos int64 }
 	pos := make(map[int64]int64)
 	var places []place
-	guess := int64(-1)
+	guessed := -1
 	for _, part := range circle {
-		rows, err := w.QueryContext(w.ctx, `SELECT n, parent, pos, class FROM entries WHERE session = ? AND n BETWEEN ? AND ?`, s.id, part.first, part.last)
+		rows, err := w.QueryContext(w.ctx, `SELECT n, parent, pos FROM entries WHERE session = ? AND n BETWEEN ? AND ?`, s.id, part.first, part.last)
 		if err != nil {
 			return err
 		}
 		for rows.Next() {
 			var p place
-			var class entryClass
-			if err := rows.Scan(&p.n, &p.parent, &p.pos, &class); err != nil {
+			if err := rows.Scan(&p.n, &p.parent, &p.pos); err != nil {
 				return errors.Join(err, rows.Close())
 			}
 			pos[p.n], places = p.pos, append(places, p)
-			if class == classMissing && slices.Index(guesses, p.n) >= slices.Index(guesses, guess) {
-				guess = p.n
+			at := slices.IndexFunc(guesses, func(g guess) bool { return g.n == p.n })
+			if at > guessed {
+				guessed = at
 			}
 		}
 		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 			return err
 		}
 	}
-	if guess >= 0 {
-		return w.setParent(s, guess, -1)
+	if guessed >= 0 {
+		return w.setParent(s, guesses[guessed].n, -1)
 	}
 	cut := place{pos: -1}
 	for _, p := range places {

@@ -37,6 +37,7 @@ type record struct {
 	id        string // "" if the line has none
 	parent    string
 	isRoot    bool
+	placed    bool // the line does not say what the parent is, so that was guessed
 	time      int64
 	lost      []string // possible ids in a damaged line
 

@@ -58,7 +58,8 @@ type state struct {
 	isNew     bool
 	fresh     *fresh // of a new session, as long as all its entries are in it
 	orphans   []orphan
-	moved     bool // the last line moved the leaf to the entry leafID, which may come later
+	copied    string // the entry that the leaf was last moved to for moveToCopy
+	moved     bool   // the last line moved the leaf to the entry leafID, which may come later
 	greatest  []byte
 	files     map[string]bool // that were entered since the log was opened
 	retagged  bool            // tags differ from the table's

@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -412,6 +413,48 @@ func TestBadCycles(t *testing.T) {
 
 // Parents may come after their children, however many; what that costs, bench measures
 // ("parents that come later").
+// A disk writes a sector to the wrong place: a part of the log is a copy of later lines. What was
+// there is lost, but nothing before it, and the leaf stays.
+func TestBadCopyOfLaterLines(t *testing.T) {
+	t.Parallel()
+	lines := []string{headerLine}
+	for i := range 16 {
+		parent := ""
+		if i > 0 {
+			parent = fmt.Sprint("id", i-1)
+		}
+		lines = append(lines, messageLine(fmt.Sprint("id", i), parent, "user", strings.Repeat("text ", 1+i*7%5)))
+	}
+	log := strings.Join(lines, "\n") + "\n"
+	for at := len(headerLine) + 1; at < len(log); at += 29 {
+		for source := at + 31; source < len(log); source += 67 {
+			for _, n := range []int{200, 450} {
+				if source+n > len(log) || source < at+n {
+					continue
+				}
+				spoilt := log[:at] + log[source:source+n] + log[at+n:]
+				if slices.ContainsFunc(strings.Split(spoilt, "\n"), func(line string) bool {
+					head, _, _ := strings.Cut(line, `"timestamp"`)
+					return json.Valid([]byte(line)) && !strings.Contains(log, head)
+				}) {
+					continue // it is another entry, and nothing shows that there was damage
+				}
+				s := loadScribe(t, writeBytes(t, []byte(spoilt)))
+				path := make(map[string]bool)
+				for _, e := range mustGet(s.PathTo(""))(t) {
+					path[e.ID] = true
+				}
+				noError(t, s.Close())
+				for i, line := range lines[1:] {
+					if strings.Contains(spoilt, "\n"+line+"\n") && !path[fmt.Sprint("id", i)] {
+						t.Errorf("%d bytes at %d are those at %d: entry %d of 16 can be read, but is not on the path", n, at, source, i)
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestBadManyParentsThatComeLater(t *testing.T) {
 	t.Parallel()
 	const n = 20_000

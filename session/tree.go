@@ -24,7 +24,7 @@ type node struct {
 	kind    kind
 	speaker speaker // of a message
 	guessed bool    // a gap of which no line is left that says what it is: see addGap
-	placed  bool    // its line does not say what its parent is: see placeAfterLast
+	placed  bool    // its line does not say what its parent is, so that was guessed too: see placeAfterLast
 }
 
 // extent is how much of its log a tree has.
@@ -62,6 +62,7 @@ type tree struct {
 	end      store.Pos // of the last line read
 	leaf     string    // the entry that the next one will follow; "" for none
 	logLeaf  string    // the leaf according to the log: another writer may have moved it
+	copied   string    // the entry that the leaf was last moved to for isCopied
 
 	counts   counts
 	listed   [len(kinds)][]int32 // the entries of some kinds, in order: see kindRow
@@ -94,11 +95,16 @@ type repeat struct {
 	pos store.Pos
 }
 
-// pendingParent is an entry whose parent had not been read yet.
+// pendingParent is an entry whose parent had not been read yet. If guess is set, its line does
+// not say what the parent is, and parent is the last entry before the line.
 type pendingParent struct {
 	child  int32
 	parent string
+	guess  bool
 }
+
+// guess is an entry or gap whose parent has to be guessed: see places.
+type guess struct{ at, after int32 }
 
 // idsIn returns what looks like ids in a damaged line. Several lines may have been joined
 // in it.
@@ -330,6 +336,9 @@ func (t *tree) addEntry(h headLine) {
 	} else if !ok {
 		t.repeats = append(t.repeats, repeat{at, h.pos})
 		t.report(ProblemDuplicate, h.id, h.pos, fmt.Sprintf("the id is that of the entry at %d", t.nodes[at].pos))
+		if t.isCopied(at, h) {
+			t.logLeaf, t.copied = h.id, h.id
+		}
 		return // a repeated line must neither move the leaf back nor hide the first
 	}
 	if kinds[h.kind].reachesBack && t.extent == extentContext {
@@ -340,6 +349,21 @@ func (t *tree) addEntry(h headLine) {
 	} else {
 		t.logLeaf = h.id
 	}
+}
+
+// isCopied reports whether a line with the id of an earlier one is where it was written, after its
+// parent, which is the leaf, and the earlier one is a copy in the place of other lines: it comes
+// before its parent, or follows such a copy.
+func (t *tree) isCopied(first int32, h headLine) bool {
+	parent, ok := t.at(h.parent)
+	if !ok || t.logLeaf != h.parent || h.kind == kindLeaf {
+		return false
+	}
+	if parent < first {
+		return t.copied == h.parent && t.nodes[first].parent == parent
+	}
+	at, ok := slices.BinarySearchFunc(t.pending, first, func(p pendingParent, child int32) int { return cmp.Compare(p.child, child) })
+	return ok && t.pending[at].parent == h.parent || t.nodes[first].parent == parent
 }
 
 // add adds a node to the tree and finds its parent, or leaves that to settle. If there is
@@ -356,13 +380,15 @@ func (t *tree) add(h headLine) (at int32, ok bool) {
 	}
 	switch {
 	case h.isRoot:
+	case h.placed:
+		t.pending = append(t.pending, pendingParent{i, h.parent, true})
 	case i > 0 && t.nodes[i-1].id == h.parent:
 		t.nodes[i].parent = i - 1 // nearly always
 	default:
 		if at, ok := t.at(h.parent); ok && at != i {
 			t.nodes[i].parent = at
 		} else {
-			t.pending = append(t.pending, pendingParent{i, h.parent})
+			t.pending = append(t.pending, pendingParent{i, h.parent, false})
 		}
 	}
 	t.count(i)
@@ -392,7 +418,7 @@ func (t *tree) fillGap(at int32, h headLine) {
 	t.walked = pathMarks{}
 	t.mended++
 	if !h.isRoot {
-		t.pending = append(t.pending, pendingParent{at, h.parent})
+		t.pending = append(t.pending, pendingParent{at, h.parent, h.placed})
 	}
 	t.count(at)
 }
@@ -424,7 +450,7 @@ func (t *tree) addDamage(line store.Line) {
 	if _, known := t.at(gap.parent); !h.HasParent || !gap.isRoot && !known {
 		gap.isRoot = last == none // its parent is most likely what comes before it
 		if !gap.isRoot {
-			gap.parent = t.nodes[last].id
+			gap.parent, gap.placed = t.nodes[last].id, true
 		}
 	}
 	t.report(ProblemDamaged, gap.id, line.Pos, detail)
@@ -436,28 +462,104 @@ func (t *tree) report(k ProblemKind, id string, pos store.Pos, detail string) {
 	t.problems = append(t.problems, Problem{Kind: k, EntryID: id, Pos: pos, Detail: detail})
 }
 
-// settle finds the parents that came later, makes gaps for those that never came, and cuts
-// cycles. Afterwards every entry that was read can be reached from a root.
+// settle finds the parents that came later, makes gaps for those that never came, cuts cycles,
+// and guesses what no line says. Afterwards every entry that was read can be reached from a root.
 func (t *tree) settle() {
 	if len(t.pending) > 0 {
 		t.walked = pathMarks{}
 		t.mended++
 	}
+	var guesses []guess
+	gaps := make(map[int32]int) // the gaps made here, with the numbers of their guesses
 	for _, p := range t.pending {
 		child := &t.nodes[p.child]
-		if p.parent == child.id {
+		at, ok := t.at(p.parent)
+		switch {
+		case p.guess:
+			if child.placed { // nothing has filled the gap since
+				guesses = append(guesses, guess{p.child, at})
+			}
+			continue
+		case p.parent == child.id:
 			t.report(ProblemSelfParent, child.id, child.pos, "treated as a root")
 			continue
+		case !ok:
+			var after int32
+			at, after = t.addGap(p)
+			gaps[at] = len(guesses)
+			guesses = append(guesses, guess{at, after})
 		}
-		at, ok := t.at(p.parent)
-		if !ok {
-			at = t.addGap(p)
+		if n, ok := gaps[at]; ok { // a child that filled a gap is before its line
+			guesses[n].after = min(guesses[n].after, t.lineBefore(p.child))
 		}
 		t.nodes[p.child].parent = at
 	}
 	t.cutCycles()
+	t.choosePlaces(guesses)
+	for _, g := range guesses {
+		t.nodes[g.at].parent = g.after
+	}
+	t.cutCycles() // there are none, unless an earlier guess is above what has filled a gap
 	t.pending = nil
 	t.standing()
+}
+
+// choosePlaces makes sure that no guess follows its own descendant.
+func (t *tree) choosePlaces(guesses []guess) {
+	if len(guesses) == 0 {
+		return
+	}
+	parents := make([]int32, len(t.nodes))
+	for i, n := range t.nodes {
+		if parents[i] = n.parent; n.guessed || n.placed {
+			parents[i] = none
+		}
+	}
+	places := Places(parents, func(i int32) bool { return !t.nodes[i].guessed })
+	for i, g := range guesses {
+		if g.after != none {
+			guesses[i].after = places[g.after]
+		}
+	}
+}
+
+// Places returns where something follows whose parent is not known. For each entry of a log,
+// parents has the number of the parent that its line names, or -1. hasLine reports whether an
+// entry has a line; one that has none has no parent.
+//
+// What came after an entry most likely follows it. But if a part of the log was overwritten with
+// a copy of later lines, these come before their ancestors, and what followed one of them could
+// be its own ancestor. So of each place, Places returns the last entry up to there that has a
+// line, and of which no ancestor comes after the place; or -1 if there is none.
+func Places(parents []int32, hasLine func(int32) bool) []int32 {
+	reach := make([]int32, len(parents)) // the last of the ancestors, and one more; 0 if not known yet
+	var path []int32
+	for i := range int32(len(parents)) {
+		for at := i; at != none && reach[at] == 0; at = parents[at] {
+			if path = append(path, at); hasLine(at) {
+				reach[at] = at + 1
+			}
+		}
+		for ; len(path) > 0; path = path[:len(path)-1] {
+			at := path[len(path)-1]
+			if up := parents[at]; up != none {
+				reach[at] = max(reach[at], reach[up])
+			}
+		}
+	}
+	places := make([]int32, len(parents))
+	for i := range places {
+		places[i] = none
+	}
+	for i := range int32(len(parents)) {
+		if hasLine(i) {
+			places[reach[i]-1] = max(places[reach[i]-1], i)
+		}
+	}
+	for i := 1; i < len(places); i++ {
+		places[i] = max(places[i], places[i-1])
+	}
+	return places
 }
 
 // standing makes logLeaf an entry that is not itself a move of the leaf, and reports
@@ -491,7 +593,8 @@ func (t *tree) standsAt(id string) (_ string, known bool) {
 }
 
 // cutCycles makes one entry of each cycle a root: of those whose parent came later, the
-// last. Every cycle has at least one such entry.
+// last. Every cycle has at least one such entry. If a guess is in the cycle, that one becomes the
+// root.
 func (t *tree) cutCycles() {
 	if len(t.pending) == 0 {
 		return
@@ -509,17 +612,17 @@ func (t *tree) cutCycles() {
 		if at == none || met[at] != walk {
 			continue // it ended at a root, or where an earlier walk has been
 		}
-		cut, guess := none, none
+		cut, guessed := none, none
 		for i, first := at, true; first || i != at; i, first = t.nodes[i].parent, false {
 			if late[i] && i > cut {
 				cut = i
 			}
-			if t.nodes[i].guessed {
-				guess = max(guess, i)
+			if t.nodes[i].guessed || t.nodes[i].placed {
+				guessed = max(guessed, i)
 			}
 		}
-		if guess != none { // what was read counts, not what was guessed
-			t.nodes[guess].parent = none
+		if guessed != none { // what was read counts, not what was guessed
+			t.nodes[guessed].parent = none
 			continue
 		}
 		t.report(ProblemCycle, t.nodes[cut].id, t.nodes[cut].pos,
@@ -528,22 +631,22 @@ func (t *tree) cutCycles() {
 	}
 }
 
-// addGap adds a node for a missing entry, and guesses its parent. If there is a damaged line
-// before the child, that line was probably the entry, and what came before the line came
-// before the entry. If there is none, nothing is left of the entry's line: it was lost together
-// with its neighbours, or it is part of a line that seems to be another entry. Then it follows
-// what comes before its child. So damage never hides what comes before it.
-func (t *tree) addGap(p pendingParent) int32 {
+// addGap adds a node for a missing entry, and returns what the entry most likely followed. If
+// there is a damaged line before the child, that line was probably the entry, and what came
+// before the line came before the entry. If there is none, nothing is left of the entry's line:
+// it was lost together with its neighbours, or it is part of a line that seems to be another
+// entry. Then it follows what comes before its child. So damage never hides what comes before it.
+func (t *tree) addGap(p pendingParent) (at, after int32) {
 	child := t.nodes[p.child]
-	before, pos := t.lineBefore(p.child), child.pos
+	after, pos := t.lineBefore(p.child), child.pos
 	if d := t.damageOf(p.parent, child.pos); d != nil {
-		before, pos = d.before, d.pos
+		after, pos = d.before, d.pos
 	}
 	t.report(ProblemDangling, child.id, child.pos, fmt.Sprintf("its parent %q is missing", p.parent))
-	i := int32(len(t.nodes))
-	t.nodes = append(t.nodes, node{id: p.parent, pos: pos, parent: before, kind: kindGap, guessed: true})
+	at = int32(len(t.nodes))
+	t.nodes = append(t.nodes, node{id: p.parent, pos: pos, parent: none, kind: kindGap, guessed: true})
 	t.byID.add(t.nodes)
-	return i
+	return at, after
 }
 
 // lineBefore returns the last entry or gap before another that has a line, or none.

@@ -190,19 +190,32 @@ func (p *repairPlan) decideLeaf() {
 
 // findParents adds missing entries that package session cannot know about, because the
 // only lines that refer to them are those it could not read. All we know about such an
-// entry is that it came after the one before it in the log.
+// entry is that it came after what is before its child in the log.
 func (p *repairPlan) findParents() {
-	before := ""
+	parents := make([]int32, len(p.lines))
 	for i := range p.lines {
 		l := &p.lines[i]
-		if l.class == lineEntry && (l.glued || l.torn) && l.parent != "" {
-			_, there := p.present[l.parent]
-			if _, known := p.gaps[l.parent]; !known && !there {
-				p.gaps[l.parent] = before
-			}
+		parents[i] = -1
+		if at, ok := p.present[l.parent]; ok && p.present[l.id] == i && l.class == lineEntry {
+			parents[i] = int32(at)
 		}
-		if _, gap := p.gaps[l.id]; l.class == lineEntry || gap {
-			before = l.id
+	}
+	places := session.Places(parents, func(i int32) bool {
+		_, gap := p.gaps[p.lines[i].id]
+		return p.lines[i].class == lineEntry || gap
+	})
+	for i := range p.lines {
+		l := &p.lines[i]
+		if l.class != lineEntry || !l.glued && !l.torn || l.parent == "" {
+			continue
+		}
+		_, there := p.present[l.parent]
+		if _, known := p.gaps[l.parent]; known || there {
+			continue
+		}
+		p.gaps[l.parent] = ""
+		if i > 0 && places[i-1] >= 0 {
+			p.gaps[l.parent] = p.lines[places[i-1]].id
 		}
 	}
 }

@@ -20,9 +20,9 @@ func Spoil(r *rand.Rand, log []byte, from, to int) (spoilt []byte, harm string) 
 		at--
 	}
 	lines := bytes.SplitAfter(data, []byte("\n"))
-	kinds := 6
+	kinds := 7
 	if len(lines) < 6 {
-		kinds = 4
+		kinds = 5
 	}
 	switch r.IntN(kinds) {
 	case 0:
@@ -41,11 +41,17 @@ func Spoil(r *rand.Rand, log []byte, from, to int) (spoilt []byte, harm string) 
 		harm = fmt.Sprintf("%d to %d cut out", at, at+n)
 		data = append(data[:at:at], data[at+n:]...)
 	case 4:
+		n = min(512<<r.IntN(4), (to-from)/2)
+		at = from + r.IntN(to-from-n)
+		source := from + r.IntN(to-from-n)
+		harm = fmt.Sprintf("%d to %d overwritten with %d to %d", at, at+n, source, source+n)
+		copy(data[at:], log[source:source+n])
+	case 5:
 		i, j := 1+r.IntN(len(lines)-3), 1+r.IntN(len(lines)-3)
 		harm = fmt.Sprintf("lines %d and %d swapped", i, j)
 		lines[i], lines[j] = lines[j], lines[i]
 		data = bytes.Join(lines, nil)
-	case 5:
+	case 6:
 		i := 1 + r.IntN(len(lines)-2)
 		j := min(i+1+r.IntN(3), len(lines)-1)
 		harm = fmt.Sprintf("lines %d to %d lost", i, j)
