@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	crand "crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -488,6 +489,31 @@ func TestSweepUnreadable(t *testing.T) {
 	}
 	if r := f.apply(sweep); len(r.Left) != 2 || !slices.Equal(r.Sessions, []string{"one"}) {
 		t.Errorf("the receipt is %+v", r)
+	}
+}
+
+// A part of an archive may be damaged, so that nobody knows what it has.
+func TestSweepDamagedArchive(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	noise := func() session.Entry {
+		data := make([]byte, 600<<10)
+		crand.Read(data)
+		return message(base64.StdEncoding.EncodeToString(data)[:700<<10])
+	}
+	f.session("one", noise(), noise(), noise(), noise())
+	f.must(f.st.Archive(t.Context(), "one"))
+	archive := filepath.Join(f.st.Where(), ".coppice", "archive", "one.jsonl.zst")
+	data, err := os.ReadFile(archive)
+	f.must(err)
+	clear(data[len(data)/2 : len(data)/2+100])
+	f.must(os.WriteFile(archive, data, 0o600))
+	sweep := f.look()
+	if len(sweep.Unread) != 1 || sweep.Unread[0].Session != "one" {
+		t.Errorf("unread %+v, want the archive", sweep.Unread)
+	}
+	if r := f.apply(sweep); len(r.Left) != 1 {
+		t.Errorf("the receipt is %+v, and does not name the archive", r)
 	}
 }
 

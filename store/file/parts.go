@@ -179,21 +179,29 @@ func (s parts) Lines(ctx context.Context, p store.Part) iter.Seq2[store.Line, er
 			s.copyLines(ctx, p, yield)
 			return
 		}
-		raw, err := s.OpenRaw(ctx, p.Name)
+		log, err := s.OpenRaw(ctx, p.Name)
 		if err != nil {
 			yield(store.Line{}, err)
 			return
 		}
-		defer raw.Close()
-		for line, err := range raw.Lines(ctx) {
+		defer log.Close()
+		for line, err := range log.Lines(ctx) {
 			if !yield(line.Line, err) {
 				return
+			}
+		}
+		if r, ok := log.(*raw); ok {
+			if z, packed := r.src.(*archived); packed && z.isDamaged() { // whoever looks for something must know
+				yield(store.Line{}, s.failPart("read", p, errPartOfArchive))
 			}
 		}
 	}
 }
 
-var errEnough = errors.New("no more is wanted")
+var (
+	errEnough        = errors.New("no more is wanted")
+	errPartOfArchive = fmt.Errorf("a part of the archive cannot be read: %w", store.ErrCorrupt)
+)
 
 func (s parts) copyLines(ctx context.Context, p store.Part, yield func(store.Line, error) bool) {
 	err := s.checkEdit(ctx, "read", p)
@@ -348,7 +356,7 @@ func (s parts) eachLine(ctx context.Context, p store.Part, each func(line []byte
 		content = io.NewSectionReader(z, 0, z.size)
 		defer func() {
 			if err == nil && z.isDamaged() {
-				err = fmt.Errorf("a part of the archive cannot be read: %w", store.ErrCorrupt)
+				err = errPartOfArchive
 			}
 		}()
 	}
