@@ -41,9 +41,10 @@ func (k *Sketch) Read(ctx context.Context, c Conversation, numbers []int32, maxO
 
 // Complete fills in what [Conversation.Read] fills in, for an entry that was peeked at.
 func (c Conversation) Complete(ctx context.Context, e *session.Entry, isUnsaid bool, maxOutput int64) error {
-	err := c.readUnsaid(isUnsaid, e)
-	c.FetchOutput(ctx, e, maxOutput)
-	return err
+	if err := c.readUnsaid(isUnsaid, e); err != nil {
+		return err
+	}
+	return c.FetchOutput(ctx, e, maxOutput)
 }
 
 // Read fills in the entries of some nodes, with the parts that a terminal shows. Images
@@ -55,7 +56,9 @@ func (c Conversation) Read(ctx context.Context, nodes []*Node, maxOutput int64) 
 		return err
 	}
 	for i := range entries {
-		c.FetchOutput(ctx, &entries[i], maxOutput)
+		if err := c.FetchOutput(ctx, &entries[i], maxOutput); err != nil {
+			return err
+		}
 		nodes[i].Entry = entries[i]
 	}
 	return nil
@@ -126,13 +129,14 @@ func idsOf(nodes []*Node) []string {
 }
 
 // FetchOutput fills in tool output from blobs, unless it has more than limit bytes;
-// then it puts a note there.
-func (c Conversation) FetchOutput(ctx context.Context, e *session.Entry, limit int64) {
+// then it puts a note there. If output is gone, it says so there, and if it is out of reach, it
+// returns an error.
+func (c Conversation) FetchOutput(ctx context.Context, e *session.Entry, limit int64) error {
 	if e.Type == session.TypeGap {
 		c.lose(e.ID, "", nil)
 	}
 	if e.Message == nil {
-		return
+		return nil
 	}
 	for i := range e.Message.Content {
 		r := e.Message.Content[i].ToolResult
@@ -142,12 +146,16 @@ func (c Conversation) FetchOutput(ctx context.Context, e *session.Entry, limit i
 			r.Content = fmt.Sprintf("[%s of output: too long to show here]", Bytes(r.Size))
 		default:
 			data, err := c.Blobs.Get(ctx, r.Blob)
+			if err != nil && !session.IsGone(err) {
+				return fmt.Errorf("entry %s: the blob %s cannot be read: %w", e.ID, r.Blob, err)
+			}
 			if r.Content = string(data); err != nil {
 				r.Content = fmt.Sprintf("[content is missing: %s]", r.Blob)
 				c.lose(e.ID, r.Blob, err)
 			}
 		}
 	}
+	return nil
 }
 
 func (c Conversation) lose(entry string, blob store.Ref, err error) {

@@ -234,7 +234,7 @@ func resolve(ctx context.Context, blobs store.Blobs, e *Entry, pos store.Pos) ([
 			fill(data)
 			continue
 		}
-		if !isGone(err) {
+		if !IsGone(err) {
 			return problems, blobError(e.ID, ref, err)
 		}
 		if c.ToolResult != nil {
@@ -245,9 +245,9 @@ func resolve(ctx context.Context, blobs store.Blobs, e *Entry, pos store.Pos) ([
 	return problems, nil
 }
 
-// isGone reports whether the error of a blob means that nobody has its content any more, and
+// IsGone reports whether the error of a blob means that nobody has its content any more, and
 // not only that it is out of reach for now.
-func isGone(err error) bool {
+func IsGone(err error) bool {
 	return errors.Is(err, ErrNotExist) || errors.Is(err, ErrCorrupt) || errors.Is(err, ErrInvalid)
 }
 

@@ -82,7 +82,9 @@ func (r *reader) all(ctx context.Context, c render.Conversation) error {
 			return err
 		}
 		for i := range entries {
-			c.FetchOutput(ctx, &entries[i], r.o.maxOutput())
+			if err := c.FetchOutput(ctx, &entries[i], r.o.maxOutput()); err != nil {
+				return err
+			}
 			r.entry(&entries[i])
 			if err := r.flush(); err != nil {
 				return err

@@ -148,6 +148,11 @@ func (b blobs) Get(ctx context.Context, ref store.Ref) ([]byte, error) {
 	data, err := b.read(ctx, path, ref)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		for _, dir := range []string{b.store.room("blobs"), filepath.Dir(path)} {
+			if err := b.outOfReach("get blob", dir); err != nil {
+				return nil, err
+			}
+		}
 		return nil, &store.Error{Op: "get blob", Path: path, Kind: store.ErrNotExist, Err: err}
 	case errors.Is(err, vfs.ErrNotRegular):
 		return nil, &store.Error{Op: "get blob", Path: path, Kind: store.ErrCorrupt, Err: err}
@@ -157,6 +162,21 @@ func (b blobs) Get(ctx context.Context, ref store.Ref) ([]byte, error) {
 		return nil, &store.Error{Op: "get blob", Path: path, Err: err}
 	}
 	return data, nil
+}
+
+// outOfReach returns an error if a directory is a symbolic link to a place that is not there: what
+// it has is not gone.
+func (b blobs) outOfReach(op, dir string) error {
+	if _, err := b.store.fs.ReadDir(dir); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if _, err := b.store.fs.Stat(dir); err != nil {
+		return nil // there is no link either
+	}
+	return &store.Error{
+		Op: op, Path: dir, Err: errors.New("it is a symbolic link to a place that is not there"),
+		Hint: "mount the disk that it leads to, or mend the link",
+	}
 }
 
 var errOtherContent = errors.New("the content does not match its name")
@@ -205,6 +225,12 @@ func (b blobs) All(ctx context.Context) iter.Seq2[store.Ref, error] {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			yield("", &store.Error{Op: "list blobs", Path: b.store.room("blobs"), Err: err})
 			return
+		}
+		if err != nil {
+			if err := b.outOfReach("list blobs", b.store.room("blobs")); err != nil {
+				yield("", err)
+				return
+			}
 		}
 		for _, shelf := range shelves {
 			if !shelf.IsDir() {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -135,6 +136,30 @@ func TestDamagedBlob(t *testing.T) {
 }
 
 // Files that are no blobs do not prevent listing those that are.
+// Blobs may be on a disk of their own. While it is not mounted, they are not gone.
+func TestBlobsOutOfReach(t *testing.T) {
+	t.Parallel()
+	st := open(t, nil)
+	ref := storetest.MustPut(t, st.Blobs(), []byte("content"))
+	dir := filepath.Dir(filepath.Dir(blobPath(st, ref)))
+	must(t, os.RemoveAll(dir))
+	_, err := st.Blobs().Get(t.Context(), ref)
+	wantKind(t, err, store.ErrNotExist, "get blob")
+	if err := os.Symlink(filepath.Join(t.TempDir(), "unmounted"), dir); err != nil {
+		t.Skip(err) // Windows lets few make links
+	}
+	if _, err := st.Blobs().Get(t.Context(), ref); err == nil || errors.Is(err, store.ErrNotExist) || !strings.Contains(err.Error(), dir) {
+		t.Errorf("%v, want an error that names %s and does not say that the blob is gone", err, dir)
+	}
+	for _, err := range st.Blobs().All(t.Context()) {
+		if err == nil || !strings.Contains(err.Error(), dir) {
+			t.Errorf("%v, want an error that names %s", err, dir)
+		}
+		return
+	}
+	t.Error("the blobs out of reach are listed as none")
+}
+
 func TestListBlobs(t *testing.T) {
 	t.Parallel()
 	st := open(t, nil)
