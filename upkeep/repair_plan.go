@@ -62,8 +62,35 @@ func planRepair(ctx context.Context, st store.Store, name string, raw store.Raw)
 	if err := p.readGaps(ctx, st); err != nil {
 		return nil, err
 	}
+	if !slices.ContainsFunc(p.lines, func(l rawLine) bool { return l.class == lineHeader }) {
+		if err := p.findEarlier(ctx, st); err != nil {
+			return nil, err
+		}
+	}
 	p.decide()
 	return p, nil
+}
+
+// findEarlier finds the session that the lost header named as the one that it continues: its log
+// names this one in turn. Without it a repair would make two conversations of one.
+func (p *repairPlan) findEarlier(ctx context.Context, st store.Store) error {
+	names, err := namesIn(ctx, st)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		link, err := session.ReadLink(ctx, st, name)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil || name == p.name || link.ContinuedTo != p.name { // what cannot be read names nothing
+			continue
+		}
+		p.header.ParentSession, p.header.Relation = name, session.RelationContinuation
+		p.header.Continuation = link.Index + 1
+		return nil
+	}
+	return nil
 }
 
 // hopeless reports whether nothing can be saved.

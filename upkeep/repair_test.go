@@ -265,6 +265,54 @@ func TestRepairListsWhatIsLeft(t *testing.T) {
 	}
 }
 
+// The header of a session that continues another is lost. The other one still names it.
+func TestRepairKeepsTheChain(t *testing.T) {
+	t.Parallel()
+	st, err := file.Open(t.TempDir(), &file.Options{Sync: file.Never})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	first, err := session.Create(t.Context(), st, session.Header{ID: "first"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	if _, err := first.AppendMessage(session.RoleUser, []session.Content{session.Text("one")}); err != nil {
+		t.Fatal(err)
+	}
+	second, err := first.Continue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = second.AppendMessage(session.RoleUser, []session.Content{session.Text("two")})
+	want := second.Header()
+	if err := errors.Join(err, second.Close()); err != nil {
+		t.Fatal(err)
+	}
+	path := st.Path(want.ID)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(content[:bytes.IndexByte(content, '\n')])
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := upkeep.Repair(t.Context(), st, upkeep.RepairRequest{Session: want.ID}); err != nil {
+		t.Fatal(err)
+	}
+	repaired, err := session.Open(t.Context(), st, want.ID, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer repaired.Close()
+	got := repaired.Header()
+	if got.ParentSession != want.ParentSession || got.Relation != want.Relation || got.Continuation != want.Continuation {
+		t.Errorf("the header is %+v, and was %+v", got, want)
+	}
+}
+
 func TestRepairTakesTheBackup(t *testing.T) {
 	t.Parallel()
 	st, err := file.Open(filepath.Join(t.TempDir(), "s"), &file.Options{Sync: file.Never})
