@@ -112,7 +112,7 @@ func (a *app) sayNotice(n home.Notice) {
 	case home.IdleArchived:
 		a.sayArchived(n)
 	case home.SessionMissing:
-		a.say("%s session %s of this conversation is missing, and so are its messages", warning, render.ShortID(n.Session))
+		a.warnOnce(fmt.Sprintf("session %s of this conversation is missing, and so are its messages", render.ShortID(n.Session)))
 	case home.ContentMissing:
 		a.sayMissing(n.Session, nil, n.Lost)
 	case home.ContinuedElsewhere:
