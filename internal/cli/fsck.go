@@ -73,8 +73,12 @@ func (a *app) fsckVerdict(ctx context.Context, h *home.Home, r *upkeep.CheckResu
 		return nil
 	}
 	hint := ""
-	if len(r.Damaged) > 0 {
-		hint = a.command("repair", []string{a.nameOf(ctx, h, r.Damaged[0])}, "--dry-run") + " shows what can be done"
+	for _, id := range r.Damaged { // a session may have nothing that can be repaired
+		done, err := h.Upkeep.Repair(ctx, home.RepairRequest{Session: id, DryRun: true})
+		if err == nil && len(done.Actions) > 0 {
+			hint = a.command("repair", []string{a.nameOf(ctx, h, id)}, "--dry-run") + " shows what can be done"
+			break
+		}
 	}
 	return &session.Error{
 		Op: "fsck", Path: h.Dir(), Kind: session.ErrCorrupt, Hint: hint,
