@@ -100,13 +100,22 @@ func (c *Conversation) path(r PathRequest) iter.Seq2[session.Entry, error] {
 		}
 		return fail(err)
 	}
-	path, err := c.PathTo(leaf)
+	path, err := c.OutlinePath(leaf)
 	if err != nil {
 		return fail(err)
 	}
+	path = lastOf(path, r.Last)
+	ids := make([]string, len(path))
+	for i := range path {
+		ids[i] = path[i].ID
+	}
 	return func(yield func(session.Entry, error) bool) {
-		for _, entry := range lastOf(path, r.Last) {
-			if !yield(entry, nil) {
+		i := 0
+		for entry, err := range c.Each(ids...) {
+			if err == nil && entry.Type == session.TypeGap { // what cannot be read does not say what it follows
+				entry.ParentID = path[i].ParentID
+			}
+			if i++; !yield(entry, err) {
 				return
 			}
 		}

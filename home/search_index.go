@@ -14,6 +14,7 @@ import (
 
 	"github.com/coppice-dev/coppice/index"
 	"github.com/coppice-dev/coppice/index/room"
+	"github.com/coppice-dev/coppice/internal/budget"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 	"github.com/coppice-dev/coppice/store/vfs"
@@ -90,6 +91,7 @@ func (h *Home) indexBy(ctx context.Context, how indexing) (*index.Index, error) 
 	if h.remote != nil {
 		return nil, errAway
 	}
+	ctx = budget.Without(ctx)
 	ix, err := h.openedIndex(ctx)
 	if err != nil {
 		return nil, err

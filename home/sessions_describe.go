@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/coppice-dev/coppice/index"
+	"github.com/coppice-dev/coppice/internal/budget"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
@@ -23,7 +23,7 @@ import (
 // few faces show it.
 func (c *Conversation) Rendered(ctx context.Context) (drawn render.Conversation, err error) {
 	drawn = c.drawn()
-	if drawn.Title, err = titleOf(c.Session); err != nil {
+	if drawn.Title, err = titleOf(ctx, c.Session); err != nil {
 		return drawn, err
 	}
 	if drawn.Name, err = c.shortName(ctx); err != nil {
@@ -218,12 +218,12 @@ func titleIn(ctx context.Context, st store.Store, name string) string {
 		return ""
 	}
 	defer s.Close()
-	title, _ := titleOf(s)
+	title, _ := titleOf(ctx, s)
 	return title
 }
 
 // titleOf returns the name of a session, or else the title that the index gives it.
-func titleOf(s *session.Session) (string, error) {
+func titleOf(ctx context.Context, s *session.Session) (string, error) {
 	name, err := s.Name()
 	if title := index.NameTitle(name); title != "" || err != nil {
 		return title, err
@@ -234,17 +234,18 @@ func titleOf(s *session.Session) (string, error) {
 	}
 	var best index.Title
 	const few = 16 // the title is nearly always among the first
-	for some := range slices.Chunk(ids, few) {
-		entries, err := s.Peek(some...)
+	for n := few; len(ids) > 0 && !best.IsSettled(); n = render.ReadAtOnce {
+		n = min(n, len(ids))
+		done := budget.Part(ctx)
+		entries, err := s.Peek(ids[:n]...)
 		if err != nil {
 			return "", err
 		}
 		for i := range entries {
 			best = index.BetterTitle(best, index.TitleIn(&entries[i]))
 		}
-		if best.IsSettled() {
-			break
-		}
+		done()
+		ids = ids[n:]
 	}
 	return best.Text, nil
 }

@@ -10,6 +10,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/coppice-dev/coppice/internal/budget"
 	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
@@ -76,6 +77,7 @@ func eachPeeked(ctx context.Context, s *session.Session) iter.Seq2[session.Entry
 func peeked(ctx context.Context, s *session.Session, ids []string) iter.Seq2[session.Entry, error] {
 	return func(yield func(session.Entry, error) bool) {
 		for some := range slices.Chunk(ids, render.ReadAtOnce) {
+			done := budget.Part(ctx)
 			entries, err := s.Peek(some...)
 			if err != nil {
 				yield(session.Entry{}, err)
@@ -86,6 +88,7 @@ func peeked(ctx context.Context, s *session.Session, ids []string) iter.Seq2[ses
 					return
 				}
 			}
+			done()
 		}
 	}
 }

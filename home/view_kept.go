@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/coppice-dev/coppice/internal/budget"
 	"github.com/coppice-dev/coppice/internal/gate"
 	"github.com/coppice-dev/coppice/internal/pool"
 	"github.com/coppice-dev/coppice/render"
@@ -83,6 +84,7 @@ func (h *Home) read(ctx context.Context, r OpenRequest, do func(c *Conversation)
 
 // view calls use with a conversation that stays open. If it was replaced, it is opened again.
 func (h *Home) view(ctx context.Context, r OpenRequest, use func(v *viewed) error) error {
+	ctx = budget.Without(ctx)
 	// What is open is looked up, too: it may have been removed.
 	resolve := h.resolveConversation
 	if r.Link {

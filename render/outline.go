@@ -38,6 +38,10 @@ type Node struct {
 	unsaid bool  // it is the last piece of an answer that is not complete, or is queued
 }
 
+// IsMessage reports whether the entry is a message as people see it, before it is read: something
+// was said in it, or is still being said, or is queued.
+func (n *Node) IsMessage() bool { return n.Entry.Type == session.TypeMessage || n.unsaid }
+
 // OutlineOptions say what to outline.
 type OutlineOptions struct {
 	// Leaf is the end of the live path; "" means before the first entry.

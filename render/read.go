@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/coppice-dev/coppice/internal/budget"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 )
@@ -69,6 +70,7 @@ func (c Conversation) Read(ctx context.Context, nodes []*Node, maxOutput int64) 
 func (c Conversation) ReadChunks(ctx context.Context, nodes []*Node, maxOutput int64) iter.Seq2[[]*Node, error] {
 	return func(yield func([]*Node, error) bool) {
 		for chunk := range slices.Chunk(nodes, ReadAtOnce) {
+			done := budget.Part(ctx)
 			err := c.Read(ctx, chunk, maxOutput)
 			if !yield(chunk, err) || err != nil {
 				return
@@ -76,6 +78,7 @@ func (c Conversation) ReadChunks(ctx context.Context, nodes []*Node, maxOutput i
 			for _, n := range chunk {
 				n.Forget()
 			}
+			done()
 		}
 	}
 }
@@ -129,8 +132,8 @@ func idsOf(nodes []*Node) []string {
 }
 
 // FetchOutput fills in tool output from blobs, unless it has more than limit bytes;
-// then it puts a note there. If output is gone, it says so there, and if it is out of reach, it
-// returns an error.
+// then it puts a note there. If output is gone, it says so there. If it is out of reach, or there
+// is no memory for it, it returns an error.
 func (c Conversation) FetchOutput(ctx context.Context, e *session.Entry, limit int64) error {
 	if e.Type == session.TypeGap {
 		c.lose(e.ID, "", nil)
@@ -145,6 +148,9 @@ func (c Conversation) FetchOutput(ctx context.Context, e *session.Entry, limit i
 		case r.Size > limit:
 			r.Content = fmt.Sprintf("[%s of output: too long to show here]", Bytes(r.Size))
 		default:
+			if err := budget.Hold(ctx, r.Size); err != nil {
+				return err
+			}
 			data, err := c.Blobs.Get(ctx, r.Blob)
 			if err != nil && !session.IsGone(err) {
 				return fmt.Errorf("entry %s: the blob %s cannot be read: %w", e.ID, r.Blob, err)

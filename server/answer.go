@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/internal/budget"
 )
 
 // The forms of an answer. A caller chooses with Accept.
@@ -57,7 +58,9 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, op *described, r
 
 // answerWhole answers with one JSON document.
 func (s *Server) answerWhole(ctx context.Context, w http.ResponseWriter, r *http.Request, op *described, request any) {
-	result, err := op.Call(ctx, s.o.Home, request, nil, nil)
+	held := holdingOf(ctx)
+	before := held.size
+	result, err := op.Call(bounded(ctx, op, nil), s.o.Home, request, nil, nil)
 	if err != nil {
 		p := s.problem(r, err)
 		p.Result = result
@@ -67,20 +70,20 @@ func (s *Server) answerWhole(ctx context.Context, w http.ResponseWriter, r *http
 	if s.isConfined(GrantOf(ctx)) {
 		result = withoutPlaces(result)
 	}
-	kind, data := bytesOf(result)
-	err = holdingOf(ctx).take(ctx, int64(len(data))) // a caller may take long to receive it
-	if err == nil && len(data) > 0 && !strings.Contains(r.Header.Get("Accept"), plainJSON) {
-		serveBytes(w, r, kind, data)
-		return
-	}
-	var text []byte
-	if err == nil {
+	kind, text := bytesOf(result)
+	isBytes := len(text) > 0 && !strings.Contains(r.Header.Get("Accept"), plainJSON)
+	if !isBytes {
 		text, err = json.Marshal(result)
+		text = append(text, '\n')
 	}
-	if err == nil {
-		err = holdingOf(ctx).take(ctx, int64(len(text)))
+	if err == nil { // only the text is left in memory, but a caller may take long to receive it
+		err = held.become(ctx, before+int64(len(text)))
 	}
-	if err != nil {
+	switch {
+	case err == nil && isBytes:
+		serveBytes(w, r, kind, text)
+		return
+	case err != nil:
 		s.fail(w, r, err)
 		return
 	}
@@ -94,7 +97,24 @@ func (s *Server) answerWhole(ctx context.Context, w http.ResponseWriter, r *http
 			return
 		}
 	}
-	_, _ = w.Write(append(text, '\n')) // the caller may be gone
+	_, _ = w.Write(text) // the caller may be gone
+}
+
+// bounded returns a context in which what an operation reads counts as memory of its caller. What
+// an operation that writes reads may be for others, too.
+func bounded(ctx context.Context, op *described, out *stream) context.Context {
+	if op.Access > home.Read {
+		return ctx
+	}
+	held := holdingOf(ctx)
+	return budget.With(ctx, func(n int64) error {
+		if out != nil {
+			defer out.silent()()
+		}
+		// However long a conversation is, it can be read: nothing more is counted when nobody else
+		// with the same token has anything left.
+		return held.take(ctx, min(n, held.of.share-held.size))
+	})
 }
 
 func etag(text []byte) string {
@@ -171,7 +191,7 @@ func (s *Server) answerBytes(ctx context.Context, w http.ResponseWriter, r *http
 		w.Header().Set("Content-Security-Policy", "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:")
 		begun = true
 	}
-	_, err := op.Call(ctx, s.o.Home, request, nil, func(event any) error {
+	_, err := op.Call(bounded(ctx, op, nil), s.o.Home, request, nil, func(event any) error {
 		if !begun {
 			begin()
 		}
@@ -206,7 +226,7 @@ func (s *Server) answerStream(ctx context.Context, w http.ResponseWriter, r *htt
 		s.follow(ctx, r, out, follow)
 		return
 	}
-	result, err := op.Call(ctx, s.o.Home, request, in, func(event any) error {
+	result, err := op.Call(bounded(ctx, op, out), s.o.Home, request, in, func(event any) error {
 		return out.send(idOf(event), Message{Event: s.told(event, s.isConfined(GrantOf(ctx)))})
 	})
 	s.finish(r, out, result, err)
@@ -278,6 +298,7 @@ type stream struct {
 
 	mu       sync.Mutex // guards what follows, and writing
 	begun    bool
+	isSilent bool  // nothing begins it but what is sent
 	err      error // of writing; nothing is written after it
 	reported time.Time
 	timer    *time.Timer
@@ -303,8 +324,26 @@ func (out *stream) end() {
 	}
 }
 
+// silent keeps the answer from beginning until the operation goes on, which may be refused.
+func (out *stream) silent() (over func()) {
+	set := func(to bool) {
+		out.mu.Lock()
+		defer out.mu.Unlock()
+		out.isSilent = to
+	}
+	set(true)
+	return func() { set(false) }
+}
+
 // beat says that the operation is still running.
 func (out *stream) beat() {
+	out.mu.Lock()
+	wait := out.isSilent && !out.begun
+	out.mu.Unlock()
+	if wait {
+		out.timer.Reset(firstBeat)
+		return
+	}
 	if out.send("", Message{}) == nil {
 		out.timer.Reset(beat)
 	}

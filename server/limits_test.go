@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -175,6 +176,59 @@ func TestAnAnswerThatIsNotTakenIsCounted(t *testing.T) {
 		args := frames(`{"name":"`+string(ref)+`"}`) + "Z\x00\x00\x00\x00"
 		l.want(t, 429, head("a", "POST /v1/store/blob", fmt.Sprintf("Content-Length: %d\r\n", len(args)))+args)
 	})
+}
+
+// TestConversationsThatAreNotTakenAreCounted: what a conversation needs while it is read, and while
+// a caller does not take it, counts. Those for whom there is no memory are told so.
+func TestConversationsThatAreNotTakenAreCounted(t *testing.T) {
+	t.Parallel()
+	const callers, texts, size = 12, 40, 150_000 // decoded, twice the size of its lines: 12 MB of 16
+	s := serve(t, func(o *server.Options) {
+		o.Authorize, o.Limits.Memory = anybody, 64<<20
+	})
+	s.token = "Authorization: Bearer maker"
+	id, _ := s.talk()
+	for range texts {
+		want[home.AppendResult](s, 200, "POST", "/v1/sessions/"+id+"/entries", strings.Replace(hello, "How do otters sleep?", strings.Repeat("otters ", size/7), 1))
+	}
+	var all sync.WaitGroup
+	defer all.Wait()
+	for name, what := range map[string]string{
+		"context":  "POST /v1/sessions/%s/context",
+		"markdown": "GET /v1/sessions/%s/export", "codex": "GET /v1/sessions/%s/export?format=codex",
+	} {
+		all.Go(func() {
+			request := head(name, fmt.Sprintf(what, id), "Connection: close\r\n")
+			var deaf [callers]net.Conn
+			for i := range deaf {
+				c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+				if err == nil {
+					defer c.Close()
+					_ = c.(*net.TCPConn).SetReadBuffer(4 << 10)
+					_, err = io.WriteString(c, request)
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				deaf[i] = c
+			}
+			served := 0
+			for _, c := range deaf {
+				switch resp, err := http.ReadResponse(bufio.NewReaderSize(c, 16), nil); {
+				case err != nil:
+					t.Errorf("%s: %v", name, err)
+				case resp.StatusCode == 200:
+					served++
+				case resp.StatusCode != 429 || resp.Header.Get("Retry-After") == "":
+					t.Errorf("%s: %d, Retry-After %q", name, resp.StatusCode, resp.Header.Get("Retry-After"))
+				}
+			}
+			if served == callers { // some answers may fit into the sockets, and leave room for others
+				t.Errorf("%s: all %d were answered; there is memory for 1 or 2 at a time", name, callers)
+			}
+		})
+	}
 }
 
 // TestManySmallValuesAreLimited: decoded, they take many times the memory of their text. A text

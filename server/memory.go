@@ -29,7 +29,7 @@ func newMemory(limit int64) *memory {
 	return &memory{max: limit, share: limit / 4, changed: make(chan struct{})}
 }
 
-// waitForMemory is how long a request waits until others have given back what it needs. A client
+// waitForMemory is how long a request waits, in all, until others have given back what it needs. A client
 // of the store hears nothing meanwhile, so it is shorter than the silence that one endures.
 const waitForMemory = 5 * time.Second
 
@@ -38,6 +38,7 @@ type holding struct {
 	of     *memory
 	caller *caller
 	size   int64
+	waited time.Duration
 }
 
 type holdingKey struct{}
@@ -55,8 +56,8 @@ func (h *holding) take(ctx context.Context, n int64) error {
 	if err == nil {
 		return nil
 	}
-	late := time.NewTimer(waitForMemory)
-	defer late.Stop()
+	began, late := time.Now(), time.NewTimer(waitForMemory-h.waited)
+	defer func() { late.Stop(); h.waited += time.Since(began) }()
 	for ; err != nil; changed, err = h.try(n) {
 		select {
 		case <-changed:
@@ -86,6 +87,15 @@ func (h *holding) try(n int64) (changed <-chan struct{}, err error) {
 	h.caller.held += n
 	m.used += n
 	return nil, nil
+}
+
+// become makes n what the request holds in all.
+func (h *holding) become(ctx context.Context, n int64) error {
+	if n <= h.size {
+		h.give(h.size - n)
+		return nil
+	}
+	return h.take(ctx, n-h.size)
 }
 
 // end gives everything back.

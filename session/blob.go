@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/coppice-dev/coppice/internal/budget"
 	"github.com/coppice-dev/coppice/store"
 )
 
@@ -231,6 +232,9 @@ func resolve(ctx context.Context, blobs store.Blobs, e *Entry, pos store.Pos) ([
 		}
 		data, err := blobs.Get(ctx, ref)
 		if err == nil {
+			if err := budget.Hold(ctx, int64(len(data))); err != nil {
+				return problems, err
+			}
 			fill(data)
 			continue
 		}

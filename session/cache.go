@@ -144,13 +144,13 @@ func (c *entryCache) replacePath(path []cachedAt) {
 // Footprint returns roughly how many bytes of memory the session takes, for programs that keep
 // many of them open.
 func (s *Session) Footprint() int64 {
-	const self, node, decoded = 16 << 10, 128, 2 // a decoded entry takes about twice its line
+	const self, node = 16 << 10, 128
 	s.mu.RLock()
 	nodes := cap(s.tree.nodes)
 	s.mu.RUnlock()
 	s.cache.mu.Lock()
 	defer s.cache.mu.Unlock()
-	return self + node*int64(nodes) + decoded*int64(s.cache.bytes+s.cache.oldBytes+s.cache.pathBytes)
+	return self + node*int64(nodes) + decodedWeight*int64(s.cache.bytes+s.cache.oldBytes+s.cache.pathBytes)
 }
 
 // forget releases the memory of what was read.

@@ -227,7 +227,10 @@ func (s *Session) loadContext(ctx context.Context, leaf string) error {
 	if s.tree.extent != extentEnd {
 		return s.wholeFor(ctx, leaf)
 	}
-	t, err := s.loadDecoded(ctx)
+	t, err, refused := s.loadDecoded(ctx)
+	if refused != nil {
+		return refused
+	}
 	if err == nil && t.leaf == s.tree.leaf {
 		t.extent, t.deepFrom = max(t.extent, extentContext), t.leaf
 		s.tree = t
@@ -240,10 +243,17 @@ func (s *Session) loadContext(ctx context.Context, leaf string) error {
 }
 
 // loadDecoded reads the log backwards as far as the context needs, and decodes the lines of
-// the path on the way, because they will be needed next.
-func (s *Session) loadDecoded(ctx context.Context) (*tree, error) {
+// the path on the way, because they will be needed next. If it may not hold them, refused says why.
+func (s *Session) loadDecoded(ctx context.Context) (t *tree, err, refused error) {
 	var lines lineDecoder
-	t, err := loadTail(ctx, s.log, s.tree.end, tailContext, func(line store.Line) { lines.add(line.Pos, line.Data) })
+	t, err = loadTail(ctx, s.log, s.tree.end, tailContext, func(line store.Line) {
+		if refused == nil {
+			refused = holdLine(ctx, line)
+		}
+		if refused == nil {
+			lines.add(line.Pos, line.Data)
+		}
+	})
 	batches := lines.finish()
 	n := 0
 	for _, b := range batches {
@@ -258,7 +268,7 @@ func (s *Session) loadDecoded(ctx context.Context) (*tree, error) {
 		}
 	}
 	s.cache.replacePath(path)
-	return t, err
+	return t, err, refused
 }
 
 // wholeFor reads everything if the tree is not enough for a leaf. It is enough for the leaf

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/coppice-dev/coppice/internal/budget"
 	"github.com/coppice-dev/coppice/store"
 )
 
@@ -199,6 +200,9 @@ func (s *Session) decodeLines(ctx context.Context, nodes []node, skip func(i int
 	read := make([]int32, 0, len(nodes)) // the nodes whose lines were added
 	err := s.eachLine(ctx, nodes, skip, func(i int, line store.Line) error {
 		if isWanted(i, line.Data) {
+			if err := holdLine(ctx, line); err != nil {
+				return err
+			}
 			lines.add(nodes[i].pos, line.Data)
 			read = append(read, int32(i))
 		}
@@ -217,4 +221,12 @@ func (s *Session) decodeLines(ctx context.Context, nodes []node, skip func(i int
 		s.opts.Logger.Warn("damaged entry", "session", s.name, "offset", int64(line.pos), "cause", line.cause)
 	}
 	return err
+}
+
+// decodedWeight is about how many times the memory of its line a decoded entry takes.
+const decodedWeight = 2
+
+// holdLine counts a line that is going to be decoded.
+func holdLine(ctx context.Context, line store.Line) error {
+	return budget.Hold(ctx, decodedWeight*int64(len(line.Data)))
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"iter"
 	"slices"
+
+	"github.com/coppice-dev/coppice/internal/budget"
 )
 
 // TreeNode is an entry with its children, in the order in which they were
@@ -209,30 +211,40 @@ func (s *Session) Each(ids ...string) iter.Seq2[Entry, error] {
 func (s *Session) each(nodes []node, gap func(i int) Entry, yield func(Entry, error) bool) {
 	for from := 0; from < len(nodes); {
 		to := from + someNodes(nodes[from:])
-		decoded, err := s.ordered(nodes[from:to], s.keepFew(len(nodes)))
-		if err != nil {
-			yield(Entry{}, err)
+		if !s.eachOf(nodes[from:to], s.keepFew(len(nodes)), func(i int) Entry { return gap(from + i) }, yield) {
 			return
-		}
-		for i, d := range decoded {
-			e := Entry{}
-			if d == nil {
-				e = gap(from + i)
-			} else {
-				e = d.clone()
-				if err = s.setParent(&e, nodes[from+i]); err == nil {
-					_, err = resolve(s.context(), s.store.Blobs(), &e, nodes[from+i].pos)
-				}
-			}
-			if err != nil {
-				e = Entry{}
-			}
-			if !yield(e, err) || err != nil {
-				return
-			}
 		}
 		from = to
 	}
+}
+
+// eachOf is each for nodes that are in memory together. It reports whether to go on.
+func (s *Session) eachOf(nodes []node, keep func([]node, []cached), gap func(i int) Entry, yield func(Entry, error) bool) bool {
+	defer budget.Part(s.context())()
+	decoded, err := s.ordered(nodes, keep)
+	if err != nil {
+		yield(Entry{}, err)
+		return false
+	}
+	for i, d := range decoded {
+		e, done := Entry{}, budget.Part(s.context())
+		if d == nil {
+			e = gap(i)
+		} else {
+			e = d.clone()
+			if err = s.setParent(&e, nodes[i]); err == nil {
+				_, err = resolve(s.context(), s.store.Blobs(), &e, nodes[i].pos)
+			}
+		}
+		if err != nil {
+			e = Entry{}
+		}
+		if !yield(e, err) || err != nil {
+			return false
+		}
+		done()
+	}
+	return true
 }
 
 // someNodes returns how many of nodes are read at a time: few enough that their

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/coppice-dev/coppice/internal/budget"
 	"github.com/coppice-dev/coppice/internal/gate"
 	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/store"
@@ -393,12 +394,18 @@ func (s *Session) loadAll(ctx context.Context) (*tree, error) {
 	return t, nil
 }
 
+// nodeWeight is about how many bytes a node takes, with what is made of it to draw a tree.
+const nodeWeight = 512
+
 // whole completes the tree. It is called with mu held for writing.
 func (s *Session) whole(ctx context.Context) error {
 	if s.tree.isWhole() {
 		return nil
 	}
 	t, err := s.loadAll(ctx)
+	if err == nil {
+		err = budget.Hold(ctx, nodeWeight*int64(len(t.nodes)))
+	}
 	if err != nil {
 		return err
 	}

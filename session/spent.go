@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"github.com/coppice-dev/coppice/internal/budget"
 )
 
 // Spent adds up what responses cost: what their providers reported, and what was
@@ -161,6 +163,7 @@ func SpentIn(s *Session) (Spent, error) {
 	h := s.Header()
 	carried := CarriedIn(&h)
 	for some := range slices.Chunk(ids, spentAtOnce) {
+		done := budget.Part(s.context())
 		entries, err := s.Peek(some...)
 		if err != nil {
 			return sum, err
@@ -174,6 +177,7 @@ func SpentIn(s *Session) (Spent, error) {
 				sum.Add(&entries[i])
 			}
 		}
+		done()
 	}
 	return sum, nil
 }

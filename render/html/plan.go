@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coppice-dev/coppice/internal/budget"
 	"github.com/coppice-dev/coppice/render"
 	"github.com/coppice-dev/coppice/session"
 )
@@ -110,6 +111,7 @@ func (p *plan) read(ctx context.Context, c render.Conversation, look func(*sessi
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		done := budget.Part(ctx)
 		entries, err := c.PeekNodes(chunk)
 		if err != nil {
 			return err
@@ -122,6 +124,7 @@ func (p *plan) read(ctx context.Context, c render.Conversation, look func(*sessi
 			}
 			i++
 		}
+		done()
 	}
 	return nil
 }

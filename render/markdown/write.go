@@ -38,22 +38,26 @@ import (
 // Times are in UTC. Messages cannot break that structure: see the package comment. The only HTML is ours,
 // and folds thinking away.
 func Write(ctx context.Context, w io.Writer, c render.Conversation, leaf string) error {
-	var path []session.Entry
+	c.Session = c.WithContext(ctx)
+	var path []*render.Node
 	if leaf != "" {
-		var err error
-		if path, err = c.WithContext(ctx).PathTo(leaf); err != nil {
+		out, err := render.NewOutline(c, render.OutlineOptions{Leaf: leaf, All: true})
+		if err != nil {
 			return err
 		}
-		path = session.ShowUnsaid(path)
+		path = out.Path()
 	}
 	if err := writeHead(w, c, path); err != nil {
 		return err
 	}
-	for i := range path {
-		if err := ctx.Err(); err != nil {
+	for n, err := range c.EachNode(path) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
 			return err
 		}
-		text, err := entryText(&path[i])
+		text, err := entryText(&n.Entry)
 		if err != nil {
 			return err
 		}
@@ -67,11 +71,11 @@ func Write(ctx context.Context, w io.Writer, c render.Conversation, leaf string)
 // maxTitle is the maximum width of a title. A title that is a prompt may be of any length.
 const maxTitle = 160
 
-func writeHead(w io.Writer, c render.Conversation, path []session.Entry) error {
+func writeHead(w io.Writer, c render.Conversation, path []*render.Node) error {
 	h := c.Header()
 	messages := 0
-	for i := range path {
-		if path[i].Message != nil {
+	for _, n := range path {
+		if n.IsMessage() {
 			messages++
 		}
 	}
