@@ -154,11 +154,11 @@ func (c *conn) handle(line []byte) {
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(line, &members); err != nil {
-		code := jrpc2.ParseError
 		if json.Valid(line) {
-			code = jrpc2.InvalidRequest
+			c.complain(invalid("", `the line is JSON, but not an object: a message is an object with "jsonrpc" or "type"`), jrpc2.InvalidRequest)
+		} else {
+			c.complain(invalid("", "the line is not JSON: %v", err), jrpc2.ParseError)
 		}
-		c.complain(invalid("", "the line is not a JSON object: %v", err), code)
 		return
 	}
 	switch {

@@ -239,7 +239,7 @@ func takeInput(params json.RawMessage) (rest json.RawMessage, input string, err 
 		return params, "", err
 	}
 	if err := json.Unmarshal(members["input"], &input); err != nil {
-		return nil, "", invalid("input", "input must be a string: %v", err)
+		return nil, "", invalid("input", "input must be a string, the text to read")
 	}
 	delete(members, "input")
 	rest, err = json.Marshal(members)

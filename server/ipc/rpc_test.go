@@ -168,6 +168,9 @@ func TestRPCErrors(t *testing.T) {
 		if e["code"] != test.code || data["kind"] != test.kind || data["field"] != test.field || e["message"] == "" {
 			t.Errorf("%.80s: %v", test.line, e)
 		}
+		if text, _ := e["message"].(string); strings.Contains(text, "unmarshal") || strings.Contains(text, "Go value") {
+			t.Errorf("%.80s: %s is about our program, not about the message", test.line, text)
+		}
 	}
 	if answer := c.call("last", "sessions.list", nil); answer["id"] != "last" || answer["result"] == nil {
 		t.Errorf("after all these: %v", answer)
