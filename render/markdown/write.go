@@ -41,7 +41,7 @@ func Write(ctx context.Context, w io.Writer, c render.Conversation, leaf string)
 	c.Session = c.WithContext(ctx)
 	var path []*render.Node
 	if leaf != "" {
-		out, err := render.NewOutline(c, render.OutlineOptions{Leaf: leaf, All: true})
+		out, err := render.NewOutline(c, render.OutlineOptions{Leaf: leaf})
 		if err != nil {
 			return err
 		}
