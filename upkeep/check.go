@@ -54,6 +54,7 @@ type checker struct {
 	result  CheckResult
 	bad     map[string]bool // the sessions that have faults
 	blind   bool            // some session could not be read
+	removal string          // whose log is checked, if that is in the trash
 }
 
 func (c *checker) run(ctx context.Context) error {
@@ -68,9 +69,16 @@ func (c *checker) run(ctx context.Context) error {
 	return c.checkStore(ctx)
 }
 
-// found counts a finding and passes it on. For imported, see severityOf.
+// found counts a finding and passes it on. For imported, see severityOf. Nobody works with what
+// is in the trash, so damage there is a warning, and notes do not count.
 func (c *checker) found(f Finding, imported bool) error {
 	f.Severity = severityOf(f.Kind, imported)
+	if c.removal != "" {
+		if f.Severity == Note {
+			return nil
+		}
+		f.Severity, f.Removal = Warning, c.removal
+	}
 	f.Detail, _ = redact.Text(f.Detail) // it may quote damaged text
 	switch f.Severity {
 	case Note:
@@ -100,12 +108,51 @@ func (c *checker) checkStore(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, check := range []func(context.Context) error{c.checkRest, c.checkBlobs, c.checkIndex} {
+	for _, check := range []func(context.Context) error{c.checkTrash, c.checkRest, c.checkBlobs, c.checkIndex} {
 		if err := check(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// checkTrash looks at the sessions that were removed and can still be restored.
+func (c *checker) checkTrash(ctx context.Context) (err error) {
+	trash, err := c.store.Trash().Read()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, trash.Close()) }()
+	ids, err := namesIn(ctx, trash)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		name, _, ok := store.ParseRemoval(id)
+		if !ok {
+			continue
+		}
+		removed := &checker{store: removedLog{c.store, trash, name, id}, request: CheckRequest{Each: c.request.Each}, removal: id}
+		if err := removed.checkSession(ctx, name); err != nil {
+			return err
+		}
+		c.result.Warnings += removed.result.Warnings
+	}
+	return nil
+}
+
+// removedLog is a store as it would be if a log were back from the trash.
+type removedLog struct {
+	store.Store
+	trash    store.Store
+	name, id string
+}
+
+func (r removedLog) Open(ctx context.Context, name string) (store.Log, error) {
+	if name == r.name {
+		return r.trash.Open(ctx, r.id)
+	}
+	return r.Store.Open(ctx, name)
 }
 
 // namesIn returns the names of all sessions, sorted, including unreadable ones.

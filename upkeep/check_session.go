@@ -1,9 +1,11 @@
 package upkeep
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
@@ -31,7 +33,7 @@ func (c *checker) checkSession(ctx context.Context, name string) error {
 		checker: c, name: name,
 		places: make(map[string]int64), imported: make(map[string]bool), repeated: make(map[int64]bool),
 	}
-	for _, check := range []func(context.Context) error{s.checkFiles, s.readLines, s.checkEntries, s.checkEnd} {
+	for _, check := range []func(context.Context) error{s.checkFiles, s.readLines, s.checkEntries, s.checkEnd, s.checkLinks} {
 		err := check(ctx)
 		var stop stopped
 		switch {
@@ -49,7 +51,7 @@ func (c *checker) checkSession(ctx context.Context, name string) error {
 type stopped struct{ error }
 
 func (s *sessionCheck) tell(f Finding, imported bool) error {
-	f.Session = s.name
+	f.Session = cmp.Or(f.Session, s.name)
 	if err := s.found(f, imported); err != nil {
 		return stopped{err}
 	}
@@ -181,6 +183,53 @@ func (s *sessionCheck) ends(ctx context.Context) (end, size int64, err error) {
 	defer log.Close()
 	pos, err := log.End(ctx)
 	return int64(pos), max(raw.Size(), int64(pos)), err
+}
+
+// checkLinks looks whether damage has parted the session from the one that it continues, or from
+// the one that continues it. They are one conversation only if each names the other: see
+// session.JoinLinks. A session that is missing, or cannot be read at all, shows elsewhere.
+func (s *sessionCheck) checkLinks(ctx context.Context) error {
+	link, err := session.ReadLink(ctx, s.store, s.name)
+	if err == nil && link.ContinuedTo != "" {
+		err = s.checkNext(ctx, link.ContinuedTo)
+	}
+	if err == nil && link.Continues != "" {
+		err = s.checkBefore(ctx, link.Continues)
+	}
+	return err
+}
+
+// checkNext looks at the header of the session that the log names as its continuation.
+func (s *sessionCheck) checkNext(ctx context.Context, next string) error {
+	log, err := s.store.Open(ctx, next)
+	if err != nil {
+		return ctx.Err()
+	}
+	defer log.Close()
+	if h, err := session.FindHeader(ctx, log); err != nil || h != nil {
+		return ctx.Err()
+	}
+	return s.tell(Finding{Session: next, Kind: KindParted, Detail: fmt.Sprintf(
+		"it continues session %q, but its header, which says so, is damaged; repair it to join the two again", s.name)}, false)
+}
+
+// checkBefore looks whether the session that the header names has lost the line that names this one.
+func (s *sessionCheck) checkBefore(ctx context.Context, before string) error {
+	link, err := session.ReadLink(ctx, s.store, before)
+	if err != nil || link.ContinuedTo == s.name || slices.Contains(link.Replaced, s.name) {
+		return ctx.Err()
+	}
+	opened, err := session.Open(ctx, s.store, before, nil)
+	if err != nil {
+		return ctx.Err()
+	}
+	defer opened.Close()
+	problems, err := opened.Problems()
+	if err != nil || !slices.ContainsFunc(problems, func(p session.Problem) bool { return p.Kind == session.ProblemDamaged }) {
+		return ctx.Err()
+	}
+	return s.tell(Finding{Kind: KindParted, Detail: fmt.Sprintf(
+		"it continues session %q, but the line there that names this one is lost, and they are shown as two conversations; bring %q back from a backup to join them again", before, before)}, false)
 }
 
 // note records whether an entry was imported.

@@ -1,10 +1,12 @@
 package upkeep_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -213,4 +215,79 @@ func TestFindingsQuoteNoSecrets(t *testing.T) {
 		return nil
 	}})
 	must(t, err)
+}
+
+// What is in the trash can come back, so its damage shows, but it is no fault of the store.
+func TestDamageInTheTrashIsAWarning(t *testing.T) {
+	t.Parallel()
+	onDisk, err := file.Open(t.TempDir()+"/s", &file.Options{Sync: file.Never})
+	must(t, err)
+	for kind, st := range map[string]store.Store{"memory": memory.New(nil), "files": onDisk} {
+		defer st.Close()
+		ref, err := st.Blobs().Put(t.Context(), []byte("content"))
+		must(t, err)
+		call := `{"type":"tool_use","tool_use":{"id":"c","name":"ls","input":{}}}`
+		result := fmt.Sprintf(`{"type":"tool_result","tool_result":{"tool_use_id":"c","is_error":false,"blob":%q,"size":7}}`, ref)
+		write(t, st, "whole", message("a", "null", "assistant", call, ""), message("b", "a", "tool", result, ""))
+		write(t, st, "bad", message("a", "null", "tool", orphan, ""), "lost", message("b", "gone", "user", hello, ""))
+		must(t, errors.Join(st.Remove(t.Context(), "whole"), st.Remove(t.Context(), "bad")))
+		var got []string
+		checked, err := upkeep.Check(t.Context(), st, upkeep.CheckRequest{Each: func(f upkeep.Finding) error {
+			name, _, _ := store.ParseRemoval(f.Removal)
+			got = append(got, fmt.Sprintf("%s %s: %s: %s", f.Session, name, f.Severity, f.Kind))
+			return nil
+		}})
+		must(t, err)
+		if want := []string{"bad bad: warning: damaged line", "bad bad: warning: missing parent"}; !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", kind, got, want)
+		}
+		if checked.Warnings != 2 || checked.Faults != 0 || checked.Sessions != 0 || len(checked.Damaged) != 0 {
+			t.Errorf("%s: %+v", kind, checked)
+		}
+	}
+}
+
+// Two sessions are one conversation if each names the other. One damaged line is enough to part
+// them, and that must show.
+func TestPartedSessionsAreNamed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		of   func(first, second string) string // the session that is damaged
+		harm func([]byte) []byte
+		want string
+	}{
+		"whole": {func(first, _ string) string { return first }, func(log []byte) []byte { return log }, ""},
+		"record": {func(first, _ string) string { return first }, func(log []byte) []byte {
+			return bytes.Replace(log, []byte(`"custom_type"`), []byte(`"custom_typ\"`), 1)
+		}, `second: it continues session "first", but the line there that names this one is lost`},
+		"header": {func(_, second string) string { return second }, func(log []byte) []byte {
+			clear(log[:bytes.IndexByte(log, '\n')])
+			return log
+		}, `second: it continues session "first", but its header, which says so, is damaged`},
+	} {
+		st, err := file.Open(t.TempDir()+"/s", &file.Options{Sync: file.Never})
+		must(t, err)
+		first, err := session.Create(t.Context(), st, session.Header{ID: "first"}, nil)
+		must(t, err)
+		must(t, first.Append(session.Message(session.RoleUser, session.Text("one"))))
+		second, err := first.Continue()
+		must(t, err)
+		must(t, second.Append(session.Message(session.RoleUser, session.Text("two"))))
+		must(t, errors.Join(first.Close(), second.Close()))
+		path := st.Path(c.of("first", second.ID()))
+		log, err := os.ReadFile(path)
+		must(t, err)
+		must(t, os.WriteFile(path, c.harm(log), 0o600))
+		var got string
+		_, err = upkeep.Check(t.Context(), st, upkeep.CheckRequest{Each: func(f upkeep.Finding) error {
+			if f.Kind == upkeep.KindParted {
+				got += strings.ReplaceAll(f.Session, second.ID(), "second") + ": " + f.Detail
+			}
+			return nil
+		}})
+		must(t, errors.Join(err, st.Close()))
+		if !strings.HasPrefix(got, c.want) || got != "" && c.want == "" {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
 }

@@ -13,7 +13,8 @@ const (
 	// Fault is something that our writers must never leave behind: torn bytes, broken trees,
 	// missing content.
 	Fault Severity = "fault"
-	// Warning is not damage, but needs attention: files that others can read.
+	// Warning needs attention, but no session is damaged: files that others can read, damage in
+	// the trash.
 	Warning Severity = "warning"
 	// Note is worth knowing but not damage: a tool that was interrupted, a result whose call an
 	// edit took out, or that a program wrote without one (no model is sent it), files that a
@@ -24,6 +25,7 @@ const (
 // Finding is a fault or a note about a store.
 type Finding struct {
 	Session  string   `json:"session,omitempty"`
+	Removal  string   `json:"removal,omitempty"` // its ID, if the session is in the trash
 	Kind     string   `json:"kind"` // a session.ProblemKind, a store.FaultKind, or one of the Kind constants
 	Severity Severity `json:"severity"`
 	Entry    string   `json:"entry,omitempty"`
@@ -41,6 +43,7 @@ const (
 	KindUsage        = "usage"             // impossible token counts
 	KindRole         = "unknown role"      // a message with a role that our writers would not write
 	KindIndex        = "index"             // the index is damaged
+	KindParted       = "parted"            // a session that damage has parted from the one that it continues
 )
 
 // severityOf returns how bad a kind of finding is. imported means that it is about an

@@ -18,8 +18,8 @@ func fsckCommand(a *app) *cobra.Command {
 	return a.withJSON(&cobra.Command{
 		Use:   "fsck [ID…]",
 		Short: "Look for faults in the store",
-		Long: "Reads sessions, or without an ID all of them and everything else in the store,\n" +
-			"and prints every fault by name and place. It changes nothing.\n\n" +
+		Long: "Reads sessions, or without an ID all of them, the trash and everything else in the\n" +
+			"store, and prints every fault by name and place. It changes nothing.\n\n" +
 			"A fault is damage: something that Coppice itself never leaves behind. If there is\n" +
 			"one, the exit code is 12. A note is worth knowing, but is not damage: a tool call\n" +
 			"that was interrupted, or a mistake that was already in the file a session was\n" +
@@ -160,7 +160,7 @@ func (p *findings) printAction(act upkeep.Action) error {
 	if act.Size > 0 {
 		size = " (" + render.Bytes(act.Size) + ")"
 	}
-	return p.app.printHanging(fmt.Sprintf("%s: %s: %s%s", p.place(act.Session, act.Path, act.Offset, act.Entry), act.Action, render.OneLine(act.Detail, 0), size))
+	return p.app.printHanging(fmt.Sprintf("%s: %s: %s%s", p.place(act.Session, "", act.Path, act.Offset, act.Entry), act.Action, render.OneLine(act.Detail, 0), size))
 }
 
 func (p *findings) printOne(f upkeep.Finding) error {
@@ -175,7 +175,7 @@ func (p *findings) printOne(f upkeep.Finding) error {
 	case upkeep.Warning:
 		kind = a.paint(yellow, "warning: "+f.Kind)
 	}
-	return p.app.printHanging(fmt.Sprintf("%s: %s: %s%s", p.place(f.Session, f.Path, f.Offset, f.Entry), kind, render.OneLine(f.Detail, 0), a.advice(f)))
+	return p.app.printHanging(fmt.Sprintf("%s: %s: %s%s", p.place(f.Session, f.Removal, f.Path, f.Offset, f.Entry), kind, render.OneLine(f.Detail, 0), a.advice(f)))
 }
 
 // advice names the command that deals with a finding, if there is one besides
@@ -184,6 +184,9 @@ func (a *app) advice(f upkeep.Finding) string {
 	size := ""
 	if f.Size > 0 {
 		size = " (" + render.Bytes(f.Size) + ")"
+	}
+	if f.Removal != "" {
+		return "; " + a.command("trash restore", []string{f.Removal}) + " brings it back, for repair"
 	}
 	switch f.Kind {
 	case string(store.FaultTemporary), string(store.FaultLock):
@@ -199,13 +202,16 @@ func (a *app) advice(f upkeep.Finding) string {
 }
 
 // place says where in a store something is.
-func (p *findings) place(session, path string, offset int64, entry string) string {
+func (p *findings) place(session, removal, path string, offset int64, entry string) string {
 	if entry != "" && p.named == nil && p.entries != nil {
 		p.named = p.entries(session)
 	}
 	where := p.sessions.Shown(session)
 	if where == "" {
 		where = path
+	}
+	if removal != "" {
+		where += " in the trash"
 	}
 	if offset > 0 {
 		where += fmt.Sprintf(" at byte %d", offset)
