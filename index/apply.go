@@ -138,8 +138,8 @@ func (w *writer) moveToCopy(s *state, rec *record) error {
 	}
 	s.copied = rec.id
 	s.leaf, s.leafID, s.moved = n, rec.id, false
-	s.breaks++ // it is in an unexpected place, so settle has to look
-	return nil
+	s.breaks++                    // it is in an unexpected place, so settle has to look
+	return w.noteID(s, rec.id, n) // see isGuessed
 }
 
 // noteContext records the size of the context at the leaf, as long as the session has no
@@ -281,14 +281,18 @@ func (w *writer) lastNamed(s *state, before int64, except string) (int64, string
 // noteLost records what looks like ids in a damaged line.
 func (w *writer) noteLost(s *state, rec *record, n int64) error {
 	for _, id := range rec.lost {
-		if id == rec.id {
+		if id == rec.id && !rec.isRestLost() { // see isGuessed
 			continue
 		}
-		if err := w.exec(`INSERT INTO damage (session, id, n) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`, s.id, idKey(id), n); err != nil {
+		if err := w.noteID(s, id, n); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (w *writer) noteID(s *state, id string, n int64) error {
+	return w.exec(`INSERT INTO damage (session, id, n) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`, s.id, idKey(id), n)
 }
 
 // fillMissing puts an entry where it was missing. Any other entry whose id exists already is

@@ -144,7 +144,7 @@ type known struct {
 	placed           bool
 	pos, head        int64
 	tailPos, tailSum int64
-	guessed          bool // it has a missing parent, whose place was guessed: see settleOrphans
+	guessed          bool // what comes later may change what was read: see isGuessed
 }
 
 // job is a log that has to be read.
@@ -433,7 +433,7 @@ func (b *batcher) readLines(c *chunk, log store.Log) error {
 	}
 	again := func() error { return b.readLines(&chunk{job: c.job, head: c.head, drop: true}, log) }
 	same := !appended
-	b.read.titles = titles{unsure: appended}
+	b.read.titles, b.read.rewritten = titles{unsure: appended}, nil
 	for line, err := range log.Forward(b.ctx, from) {
 		if !same {
 			if same = err == nil && c.job.was.isLast(line); same {
@@ -450,6 +450,12 @@ func (b *batcher) readLines(c *chunk, log store.Log) error {
 			c.head = sumOf(line.Data)
 		}
 		rec := b.read.read(b.ctx, line)
+		if rec != nil && rec.isRestLost() && b.read.rewritten == nil {
+			if b.read.rewritten, err = session.Rewritten(b.ctx, log); err != nil {
+				return b.endLog(c, err)
+			}
+			rec = b.read.read(b.ctx, line)
+		}
 		c.bytes += int64(len(line.Data)) + 1 // a Pos need not count bytes
 		if rec == nil {
 			continue

@@ -79,6 +79,8 @@ type lineReader struct {
 	words   *vocabulary // of the batch
 	titles  titles
 
+	rewritten map[store.Pos]bool // lines of the log, if some have lost their rest: see session.Rewritten
+
 	body, whole []uint32 // of the current document
 }
 
@@ -124,7 +126,7 @@ func (r *lineReader) read(ctx context.Context, line store.Line) *record {
 	rec := &record{pos: line.Pos, next: line.Next, sum: sumOf(line.Data), damaged: true, class: classNoID}
 	head, ok := rawjson.ScanHead(line.Data)
 	switch {
-	case line.Cut || !ok || len(head.ID) == 0 && string(head.Type) != string(session.TypeSession):
+	case line.Cut || !ok || r.rewritten[line.Pos] || len(head.ID) == 0 && string(head.Type) != string(session.TypeSession):
 		if rawjson.Blank(line.Data) {
 			return nil
 		}
@@ -151,6 +153,11 @@ func (r *lineReader) read(ctx context.Context, line store.Line) *record {
 		}
 	}
 	return rec
+}
+
+// isRestLost reports whether only the head of an entry could be read.
+func (rec *record) isRestLost() bool {
+	return len(rec.lost) > 0 && rec.class != classDamaged && rec.class != classNoID
 }
 
 func (rec *record) setHead(h rawjson.Head) {

@@ -261,11 +261,19 @@ func (r *catching) consider(jobs []job, stat store.Stat, statErr error, was *kno
 		}
 	}
 	if was != nil && (!r.ix.opts.Apart || r.ix.room.Forgets()) { // the others would forget all logs for this one
-		err := r.db.QueryRowContext(r.ctx, `SELECT EXISTS (SELECT 1 FROM sessions s JOIN entries e ON e.session = s.id WHERE s.id = ? AND s.problems > 0 AND e.class = ?)`,
-			was.id, int64(classMissing)).Scan(&was.guessed)
-		if err != nil {
+		if err := r.isGuessed(was); err != nil {
 			return nil, err
 		}
 	}
 	return append(jobs, job{stat, was}), nil
+}
+
+// isGuessed finds out whether what comes later may change what was read of a log: it has a missing
+// parent, whose place was guessed (see settleOrphans); or an entry that damage has under its own
+// number, because its rest is lost (see session.Rewritten) or its copy moved the leaf (see
+// moveToCopy).
+func (r *catching) isGuessed(was *known) error {
+	return r.db.QueryRowContext(r.ctx, `SELECT EXISTS (SELECT 1 FROM sessions s JOIN entries e ON e.session = s.id WHERE s.id = ? AND s.problems > 0 AND e.class = ?)
+		OR EXISTS (SELECT 1 FROM damage d JOIN entries e ON e.session = d.session AND e.id = d.id AND e.n = d.n WHERE d.session = ?)`,
+		was.id, int64(classMissing), was.id).Scan(&was.guessed)
 }

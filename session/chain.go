@@ -278,7 +278,7 @@ func hasBefore(ctx context.Context, log store.Log, id string, end store.Pos) (bo
 		if line.Pos >= end {
 			break
 		}
-		if h, ok := entryHead(line); ok && string(h.ID) == id {
+		if h, ok := entryHead(line); ok && string(h.ID) == id && (h.Whole || rawjson.Valid(line.Data)) { // see Rewritten
 			return true, nil
 		}
 	}

@@ -1,8 +1,10 @@
 package session
 
 import (
+	"context"
 	"sort"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/store"
 )
 
@@ -78,3 +80,48 @@ func (x *damageIndex) nearestFree(n int32) int32 {
 // IDsIn returns what looks like ids of entries in a damaged line. Several lines may have
 // been joined in it. A missing entry was probably lost in the line that contains its id.
 func IDsIn(line []byte) []string { return idsIn(line) }
+
+// Rewritten returns the lines of a log with only their first bytes intact whose entries another
+// line has whole. They are damaged lines, because the first bytes alone must not hide that other
+// line.
+func Rewritten(ctx context.Context, log store.Log) (map[store.Pos]bool, error) {
+	end, err := log.End(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return rewritten(ctx, log, end)
+}
+
+func rewritten(ctx context.Context, log store.Log, end store.Pos) (map[store.Pos]bool, error) {
+	damaged := make(map[store.Pos]bool)
+	lost := make(map[string][]store.Pos)
+	for _, whole := range []bool{false, true} { // first which have lost their rest, then which of these are whole elsewhere
+		for line, err := range log.Forward(ctx, 0) {
+			if err != nil {
+				return nil, err
+			}
+			if line.Next > end {
+				break
+			}
+			h, ok := rawjson.ScanHead(line.Data)
+			if !ok || line.Cut || string(h.Type) == string(TypeSession) {
+				continue
+			}
+			places := lost[string(h.ID)]
+			if whole && len(places) == 0 || (h.Whole || rawjson.Valid(line.Data)) != whole {
+				continue
+			}
+			if !whole {
+				lost[string(h.ID)] = append(places, line.Pos)
+				continue
+			}
+			for _, pos := range places {
+				damaged[pos] = true
+			}
+		}
+		if len(lost) == 0 {
+			break
+		}
+	}
+	return damaged, nil
+}

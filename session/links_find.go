@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/store"
 )
 
@@ -312,10 +313,11 @@ func countedEntries(ctx context.Context, log store.Log, end store.Pos) iter.Seq2
 			if !ok || seen[string(h.ID)] {
 				continue
 			}
-			seen[string(h.ID)] = true
-			if e, err := decodeEntry(bytes.Clone(line.Data)); err == nil && !yield(e, nil) {
+			e, err := decodeEntry(bytes.Clone(line.Data))
+			if err == nil && !yield(e, nil) {
 				return
 			}
+			seen[string(h.ID)] = err == nil || h.Whole || rawjson.Valid(line.Data) // see Rewritten
 		}
 	}
 }

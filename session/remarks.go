@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"iter"
 	"maps"
 	"slices"
@@ -175,6 +176,7 @@ func (s *Session) customs() iter.Seq2[*Entry, error] {
 				customs = append(customs, n)
 			}
 		}
+		slices.SortFunc(customs, func(a, b node) int { return cmp.Compare(b.pos, a.pos) }) // one may have filled a gap
 		s.nearestFirst(s.context(), customs, kindCustom)(yield)
 	}
 }

@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -159,4 +160,17 @@ func TestRemarksEndNoBranch(t *testing.T) {
 	mustDo(t, s.Branch(first))
 	mustGet(s.AppendEntry(session.Tags("tag")))(t)
 	leaves(second, third)
+}
+
+// Tags change in the order of the lines, even if a line was written again in place of a damaged
+// one that comes earlier.
+func TestTagsOfALineWrittenAgain(t *testing.T) {
+	t.Parallel()
+	const tags = `{"type":"custom","id":%q,"parent_id":null,"timestamp":"2024-01-01T10:00:01.000Z","custom":{"custom_type":"coppice.tags","data":{"tags":[%q]}}}`
+	first, second := fmt.Sprintf(tags, "1", "first"), fmt.Sprintf(tags, "2", "second")
+	s := mustGet(session.Load(writeLog(t, headerLine, first[:90], second, first)))(t)
+	defer s.Close()
+	if found := mustGet(s.Remarks())(t); !slices.Equal(found.Tags, []string{"first"}) {
+		t.Errorf("the tags are %q, not those of the last line", found.Tags)
+	}
 }

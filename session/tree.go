@@ -139,14 +139,14 @@ func loadTree(ctx context.Context, log store.Log, end store.Pos, detail headDeta
 	if err != nil || len(t.repeats) == 0 {
 		return t, err
 	}
-	rewritten, err := t.findRewritten(ctx, log, end)
-	if err != nil || len(rewritten) == 0 {
+	damaged, err := rewritten(ctx, log, end)
+	if err != nil || len(damaged) == 0 {
 		return t, err
 	}
-	return readTree(ctx, log, end, detail, rewritten)
+	return readTree(ctx, log, end, detail, damaged)
 }
 
-// readTree reads a log with some lines taken as damaged: see findRewritten.
+// readTree reads a log with some lines taken as damaged: see Rewritten.
 func readTree(ctx context.Context, log store.Log, end store.Pos, detail headDetail, damaged map[store.Pos]bool) (*tree, error) {
 	t := newTree()
 	t.extent, t.detail = extentWhole, detail
@@ -175,35 +175,6 @@ func readTree(ctx context.Context, log store.Log, end store.Pos, detail headDeta
 	t.settle()
 	t.leaf = t.logLeaf
 	return t, nil
-}
-
-// findRewritten returns the lines with only their first bytes intact whose entries another line
-// has whole. They are damaged lines, because the first bytes alone must not hide that other line.
-func (t *tree) findRewritten(ctx context.Context, log store.Log, end store.Pos) (map[store.Pos]bool, error) {
-	idOf := make(map[store.Pos]string)
-	for _, r := range t.repeats {
-		idOf[r.pos], idOf[t.nodes[r.at].pos] = t.nodes[r.at].id, t.nodes[r.at].id
-	}
-	whole := make(map[string]bool)
-	for line, err := range log.Forward(ctx, 0) {
-		if err != nil {
-			return nil, err
-		}
-		if line.Next > end {
-			break
-		}
-		if id, ok := idOf[line.Pos]; ok && rawjson.Valid(line.Data) {
-			whole[id] = true
-			delete(idOf, line.Pos)
-		}
-	}
-	rewritten := make(map[store.Pos]bool)
-	for pos, id := range idOf {
-		if whole[id] {
-			rewritten[pos] = true
-		}
-	}
-	return rewritten, nil
 }
 
 func (t *tree) isDangling(p pendingParent) bool {

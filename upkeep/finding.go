@@ -26,7 +26,7 @@ const (
 type Finding struct {
 	Session  string   `json:"session,omitempty"`
 	Removal  string   `json:"removal,omitempty"` // its ID, if the session is in the trash
-	Kind     string   `json:"kind"` // a session.ProblemKind, a store.FaultKind, or one of the Kind constants
+	Kind     string   `json:"kind"`              // a session.ProblemKind, a store.FaultKind, or one of the Kind constants
 	Severity Severity `json:"severity"`
 	Entry    string   `json:"entry,omitempty"`
 	Offset   int64    `json:"offset,omitempty"` // in the session's log

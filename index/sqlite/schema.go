@@ -164,7 +164,8 @@ CREATE INDEX entry_says ON entries (session, says) WHERE says IS NOT NULL;
 CREATE INDEX entry_remarks ON entries (session, n) WHERE class = 5;
 
 -- What looks like ids in damaged lines: an entry that is missing was probably lost
--- in the line that has its id.
+-- in the line that has its id. And entries under their own numbers, if a later line may
+-- change what they are.
 CREATE TABLE damage (
 	session INTEGER NOT NULL,
 	id      BLOB NOT NULL,

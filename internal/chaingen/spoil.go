@@ -20,7 +20,7 @@ func Spoil(r *rand.Rand, log []byte, from, to int) (spoilt []byte, harm string) 
 		at--
 	}
 	lines := bytes.SplitAfter(data, []byte("\n"))
-	kinds := 7
+	kinds := 8
 	if len(lines) < 6 {
 		kinds = 5
 	}
@@ -56,6 +56,27 @@ func Spoil(r *rand.Rand, log []byte, from, to int) (spoilt []byte, harm string) 
 		j := min(i+1+r.IntN(3), len(lines)-1)
 		harm = fmt.Sprintf("lines %d to %d lost", i, j)
 		data = bytes.Join(slices.Delete(lines, i, j), nil)
+	case 7:
+		i, j := 1+r.IntN(len(lines)-2), 1+r.IntN(len(lines)-1)
+		twice := [][]byte{lines[i], loseRest(lines[i])}
+		there := r.IntN(2)
+		harm = fmt.Sprintf("line %d comes again as line %d; the rest of the %s is lost", i, j, []string{"second", "first"}[there])
+		lines[i] = twice[there]
+		data = bytes.Join(slices.Insert(lines, j, twice[1-there]), nil)
 	}
 	return append(data, rest...), harm
+}
+
+// loseRest returns a line of which only the head and the end are left.
+func loseRest(line []byte) []byte {
+	line = bytes.Clone(line)
+	const lead = `"timestamp":"`
+	if at := bytes.Index(line, []byte(lead)); at >= 0 {
+		at += len(lead)
+		if end := bytes.IndexByte(line[at:], ','); end >= 0 {
+			rest := line[at+end+1 : max(at+end+1, len(line)-len("}\n"))]
+			copy(rest, bytes.Repeat([]byte("#"), len(rest)))
+		}
+	}
+	return line
 }
