@@ -36,10 +36,10 @@ func worldRollout() string {
 		say("assistant", "output_text", "back")
 }
 
-func worldSession(t *testing.T) *session.Session {
+func worldSession(t *testing.T, rollout string) *session.Session {
 	t.Helper()
 	st := memory.New(nil)
-	r, err := (&transcript.Importer{Store: st}).Import(t.Context(), codex.Format(), transcript.FileOf("/x/rollout-2026-03-02T10-00-00-"+worldID+".jsonl", []byte(worldRollout())))
+	r, err := (&transcript.Importer{Store: st}).Import(t.Context(), codex.Format(), transcript.FileOf("/x/rollout-2026-03-02T10-00-00-"+worldID+".jsonl", []byte(rollout)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,11 +75,23 @@ func worldsWritten(t *testing.T, s *session.Session) []string {
 	return found
 }
 
+// leaveOut takes an entry out of the context.
+func leaveOut(t *testing.T, s *session.Session, id string) {
+	t.Helper()
+	err := s.Update(t.Context(), func(tx *session.Tx) error {
+		tx.Append(session.ContextEdit(id))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestCodexWorldState: Codex gets back what it had told the model about its surroundings, where it
 // was. Without it, Codex tells the model everything again when it resumes.
 func TestCodexWorldState(t *testing.T) {
 	t.Parallel()
-	s := worldSession(t)
+	s := worldSession(t, worldRollout())
 	want := []string{
 		"<environment_context>here</environment_context>\n",
 		worldLine("world_state", `"full":true,"state":{"environments":{"cwd":"/w","subagents":"two"},"personality":null}`),
@@ -99,13 +111,49 @@ func TestCodexWorldState(t *testing.T) {
 			told = e.ID
 		}
 	}
-	err := s.Update(t.Context(), func(tx *session.Tx) error {
-		tx.Append(session.Entry{Type: session.TypeContextEdit, ContextEdit: &session.ContextEditEntry{TargetID: told}})
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
+	leaveOut(t, s, told)
+	if written := worldsWritten(t, s); len(written) > 0 {
+		t.Errorf("states are written of a world about which the model no longer knows: %q", written)
 	}
+}
+
+// TestCodexWorldStateBesideCompaction: a compaction of Codex that leaves out a system message
+// takes no state of the world with it, for Codex wrote those that come after. An edit by a person
+// does.
+func TestCodexWorldStateBesideCompaction(t *testing.T) {
+	t.Parallel()
+	first := worldLine("world_state", `"full":true,"state":{"environments":{"cwd":"/w"}}`)
+	second := worldLine("world_state", `"full":false,"state":{"environments":{"cwd":"/x"}}`)
+	item := func(role, kind, text string) string {
+		return `"type":"message","role":"` + role + `","content":[{"type":"` + kind + `","text":"` + text + `"}]`
+	}
+	say := func(role, kind, text string) string { return worldLine("response_item", item(role, kind, text)) }
+	s := worldSession(t, worldLine("session_meta", `"id":"`+worldID+`","timestamp":"2026-03-02T10:00:00.000Z","cwd":"/w"`)+
+		say("developer", "input_text", "be brief")+first+
+		say("user", "input_text", "go")+
+		say("assistant", "output_text", "gone")+
+		worldLine("compacted", `"message":"It went.","replacement_history":[{`+item("user", "input_text", "go")+`},{`+item("user", "input_text", "It went.")+`}]`)+
+		say("user", "input_text", "and now?")+second+
+		say("assistant", "output_text", "back"))
+	edits, said := 0, ""
+	for e, err := range s.Entries() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.ContextEdit != nil {
+			edits++
+		}
+		if e.Message != nil {
+			said = e.ID
+		}
+	}
+	if edits == 0 {
+		t.Fatal("the compaction took nothing out of the context")
+	}
+	if diff := cmp.Diff([]string{"be brief\n", first, "and now?\n", second}, worldsWritten(t, s)); diff != "" {
+		t.Errorf("the states of the world differ (-want +written):\n%s", diff)
+	}
+	leaveOut(t, s, said)
 	if written := worldsWritten(t, s); len(written) > 0 {
 		t.Errorf("states are written of a world about which the model no longer knows: %q", written)
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -382,9 +381,19 @@ func (w *writer) aside(e *session.Entry) {
 }
 
 // isEdited reports whether something was taken out of the context. A state of the world would
-// then claim that the model knows what is no longer there.
+// then claim that the model knows what is no longer there. Edits right after a compaction do not
+// count: they are how a history of Codex that leaves out system messages is read, and Codex knew
+// of it when it wrote its states.
 func (w *writer) isEdited() bool {
-	return slices.ContainsFunc(w.Script.Path, func(e session.Entry) bool { return e.ContextEdit != nil })
+	compacting := false
+	for i := range w.Script.Path {
+		e := &w.Script.Path[i]
+		if e.ContextEdit != nil && !compacting {
+			return true
+		}
+		compacting = e.Compaction != nil || e.ContextEdit != nil
+	}
+	return false
 }
 
 // listLosses lists what a rollout has no place for.
