@@ -62,9 +62,14 @@ func TestCallsAsServersWriteThem(t *testing.T) {
 		"the old form, an object":        {[]string{piece(`{"function_call":{"name":"effect","arguments":{"a":1}}}`, `"function_call"`)}, `effect{"a":1}`, 0},
 		"the old form, without a name":   {[]string{piece(`{"function_call":{"arguments":"{}"}}`, `"function_call"`)}, ``, 1},
 		"the old form, null beside text": {[]string{piece(`{"content":"hm","function_call":null}`, "null"), piece(call(`"index":0,"id":"a","function":{"name":"effect","arguments":"{}"}`), last)}, `effect{}`, 0},
-		"no call at all":                 {[]string{piece(call(`"index":0,"id":"a","type":"function","function":null`), last)}, ``, 1},
-		"no name":                        {[]string{piece(call(`"index":0,"id":"a","type":"function","function":{"arguments":"{}"}`), last)}, ``, 1},
-		"another type":                   {[]string{piece(call(`"index":0,"id":"a","type":"hologram","hologram":{}`), last)}, ``, 1},
+		"no id":                          {[]string{piece(call(`"index":0,"function":{"name":"effect","arguments":"{"}`), "null"), piece(call(`"index":0,"function":{"arguments":"}"}`), last)}, `effect{}`, 0},
+		"no ids, and one that has one": {[]string{
+			piece(call(`"index":0,"function":{"name":"effect","arguments":"{}"}`), "null"), piece(call(`"index":1,"id":"own","function":{"name":"effect","arguments":"{\"b\":1}"}`), "null"),
+			piece(call(`"index":2,"function":{"name":"effect","arguments":"{\"c\":1}"}`), last),
+		}, `effect{} effect{"b":1} effect{"c":1}`, 0},
+		"no call at all": {[]string{piece(call(`"index":0,"id":"a","type":"function","function":null`), last)}, ``, 1},
+		"no name":        {[]string{piece(call(`"index":0,"id":"a","type":"function","function":{"arguments":"{}"}`), last)}, ``, 1},
+		"another type":   {[]string{piece(call(`"index":0,"id":"a","type":"hologram","hologram":{}`), last)}, ``, 1},
 		"indexes that jump": {[]string{
 			piece(call(`"index":7,"id":"a","function":{"name":"effect","arguments":"{}"}`), "null"), piece(call(`"index":2,"id":"b","function":{"name":"effect","arguments":"{\"b\":2}"}`), last),
 		}, `effect{} effect{"b":2}`, 0},

@@ -25,6 +25,7 @@ type ChatStream struct {
 	choices  []*choiceFold
 	at       map[int]*choiceFold // the choices by their index
 	begun    map[int]bool        // the calls that have begun, by their number
+	pairs    wire.Pairs          // gives a call without an id the one that it will have in the message
 	ended    bool                // the ends of the calls were reported
 }
 
@@ -102,7 +103,8 @@ func (s *ChatStream) news(choice wire.Object) []provider.Event {
 		index := call.Int("index")
 		if !s.begun[index] {
 			s.begun[index] = true
-			start := &session.ToolUseContent{ID: call.Str("id"), Name: function.Str("name")}
+			name := function.Str("name")
+			start := &session.ToolUseContent{ID: s.pairs.Call(call.Str("id"), name), Name: name}
 			events = append(events, provider.Event{Type: provider.EventCallStart, Block: blockCalls + index, Call: start})
 		}
 		piece(provider.EventCallDelta, blockCalls+index, function.Str("arguments"))
@@ -110,8 +112,7 @@ func (s *ChatStream) news(choice wire.Object) []provider.Event {
 	if call := wire.Members(delta.Get("function_call")); call != nil { // the old form: one call, without an id
 		if !s.begun[0] {
 			s.begun[0] = true
-			var pairs wire.Pairs
-			start := &session.ToolUseContent{ID: pairs.Call("", ""), Name: call.Str("name")}
+			start := &session.ToolUseContent{ID: s.pairs.Call("", ""), Name: call.Str("name")}
 			events = append(events, provider.Event{Type: provider.EventCallStart, Block: blockCalls, Call: start})
 		}
 		piece(provider.EventCallDelta, blockCalls, call.Str("arguments"))
