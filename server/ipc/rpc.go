@@ -251,6 +251,9 @@ func decode(params json.RawMessage, into any) error {
 	if len(params) == 0 {
 		return nil
 	}
+	if params[0] == '[' {
+		return invalid("params", "params is a JSON array; it must be an object with the members of the request")
+	}
 	return home.Decode(params, into)
 }
 

@@ -146,7 +146,7 @@ func TestRPCErrors(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":1,"method":"sessions.get","params":{}}`, -32602, "invalid", "session"},
 		{`{"jsonrpc":"2.0","id":1,"method":"sessions.get","params":{"session":5}}`, -32602, "invalid", "session"},
 		{`{"jsonrpc":"2.0","id":1,"method":"sessions.list","params":{"limti":5}}`, -32602, "invalid", "limti"},
-		{`{"jsonrpc":"2.0","id":1,"method":"sessions.list","params":[5]}`, -32602, "invalid", nil},
+		{`{"jsonrpc":"2.0","id":1,"method":"sessions.list","params":[5]}`, -32602, "invalid", "params"},
 		{`{"jsonrpc":"2.0","id":1,"method":"sessions.list","params":5}`, -32600, "invalid", nil},
 		{`{"jsonrpc":"2.0","id":1,"method":"sessions.explode"}`, -32601, "invalid", nil},
 		{`{"jsonrpc":"2.0","id":1}`, -32600, "invalid", nil},
