@@ -191,14 +191,18 @@ func (s *Server) answerBytes(ctx context.Context, w http.ResponseWriter, r *http
 		w.Header().Set("Content-Security-Policy", "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:")
 		begun = true
 	}
+	var gone error
 	_, err := op.Call(bounded(ctx, op, nil), s.o.Home, request, nil, func(event any) error {
 		if !begun {
 			begin()
 		}
-		_, err := w.Write(event.(home.ExportPiece).Data)
-		return err
+		_, gone = w.Write(event.(home.ExportPiece).Data)
+		return gone
 	})
 	switch {
+	case gone != nil && errors.Is(err, gone):
+		s.left(ctx, err)
+		panic(http.ErrAbortHandler)
 	case err != nil && begun:
 		s.o.Log.WarnContext(ctx, "an export was cut off", "request", requestID(ctx), "error", err)
 		panic(http.ErrAbortHandler)
@@ -240,8 +244,13 @@ func idOf(event any) string {
 	return ""
 }
 
-// finish sends the last piece. An error before the first one is a plain answer.
+// finish sends the last piece. An error before the first one is a plain answer. If the operation
+// ended because its caller takes no more, nothing is wrong here and nobody is there to answer.
 func (s *Server) finish(r *http.Request, out *stream, result any, err error) {
+	if gone := out.failure(); gone != nil && errors.Is(err, gone) {
+		s.left(r.Context(), err)
+		return
+	}
 	if err == nil {
 		_ = out.send("", Message{Result: result})
 		return
@@ -253,6 +262,11 @@ func (s *Server) finish(r *http.Request, out *stream, result any, err error) {
 		return
 	}
 	_ = out.send("", Message{Result: result, Error: p})
+}
+
+// left notes that a caller no longer takes an answer, which is nobody's error.
+func (s *Server) left(ctx context.Context, why error) {
+	s.o.Log.DebugContext(ctx, "the caller left before the end of the answer", "request", requestID(ctx), "error", why)
 }
 
 // told returns an event as a caller may see it. A confined caller need not know in which

@@ -7,11 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -158,6 +161,41 @@ func TestACallerWhoDoesNotReadIsCutOff(t *testing.T) {
 			t.Errorf("after a long time there are %d bytes: %v", n, err)
 		}
 	})
+}
+
+// gone is a caller that has left.
+type gone struct{ *httptest.ResponseRecorder }
+
+func (gone) Write([]byte) (int, error) { return 0, syscall.EPIPE }
+
+// TestACallerWhoLeavesIsNoError: the operator is not told of an error if a caller leaves before the
+// end of an answer.
+func TestACallerWhoLeavesIsNoError(t *testing.T) {
+	t.Parallel()
+	var log told
+	s := serve(t, func(o *server.Options) {
+		o.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
+	id, _ := s.talk()
+	for _, path := range []string{"/entries", "/tree", "/export?format=md"} {
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "http://localhost/v1/sessions/"+id+path, nil)
+		func() {
+			defer func() {
+				if why := recover(); why != nil && why != http.ErrAbortHandler {
+					panic(why)
+				}
+			}()
+			s.http.Config.Handler.ServeHTTP(gone{httptest.NewRecorder()}, r)
+		}()
+	}
+	if n := strings.Count(log.String(), "the caller left"); n != 3 {
+		t.Errorf("%d of 3 callers are said to have left:\n%s", n, log.String())
+	}
+	for _, level := range []string{"WARN", "ERROR"} {
+		if strings.Contains(log.String(), level) {
+			t.Errorf("the log has a line of level %s:\n%s", level, log.String())
+		}
+	}
 }
 
 // TestABodyThatTricklesIsRefused: a caller that sends a byte now and then does not keep a connection
