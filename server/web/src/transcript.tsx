@@ -240,7 +240,7 @@ export function Transcript({ id, entry, leaf, query, foot }: Props) {
       })}</div>
       <div style={{ height: `${win ? (win.total - win.from - win.rows.length) * est : 0}px` }} />
     </div>
-    {win && <div class="place"><span role="status">{win.total ? `${(cur < 0 ? 0 : cur) + 1} of ${win.total.toLocaleString("en")}` : "Nothing was said yet."}</span>
+    {win && <div class="place"><span role="status">{win.total ? `${((cur < 0 ? 0 : cur) + 1).toLocaleString("en")} of ${win.total.toLocaleString("en")}` : "Nothing was said yet."}</span>
       {fresh > 0 && <button class="main" onClick={() => { setFresh(0); void show({ i: -1 }) }}>{counted(fresh, "new entry", "new entries")} ↓</button>}</div>}
     {foot}
   </div>
