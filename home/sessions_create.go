@@ -101,6 +101,9 @@ type ForkResult struct {
 	Session string `json:"session"`      // the new one
 	From    string `json:"from"`         // the session, or the conversation, that was copied
 	At      string `json:"at,omitempty"` // the last entry that was copied, if not everything was
+	// Missing are the entries that the copy lacks, because they cannot be read in the original
+	// either.
+	Missing []MissingContent `json:"missing,omitempty"`
 }
 
 // Fork copies a conversation into a new session. The conversation itself does not
@@ -132,7 +135,9 @@ func (h *Home) fork(ctx context.Context, c *Conversation, at string) (*ForkResul
 		return nil, err
 	}
 	result.Session = forked.ID()
-	return result, forked.Close()
+	damage, err := session.Damage(forked)
+	result.Missing = missingIn(damage)
+	return result, errors.Join(err, forked.Close())
 }
 
 // RenameRequest gives a conversation a display name.

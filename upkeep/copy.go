@@ -57,6 +57,8 @@ type CopyResult struct {
 	Conflicts []CopyFault `json:"conflicts"`
 	// Failed are sessions of which not everything could be copied.
 	Failed []CopyFault `json:"failed"`
+	// Damaged are sessions that were copied with lines that cannot be read.
+	Damaged []CopyFault `json:"damaged"`
 	// Left are the places of the store that still have, or may have, what was taken out of the
 	// other: see clean.Receipt.
 	Left []clean.Left `json:"left"`
@@ -65,7 +67,7 @@ type CopyResult struct {
 	Receipt *clean.Receipt `json:"receipt,omitempty"`
 }
 
-// CopyFault is why a session is not the same in both stores.
+// CopyFault is why a session is not the same in both stores, or not whole in either.
 type CopyFault struct {
 	Session string `json:"session"`
 	Removal string `json:"removal,omitempty"` // its ID, if it is in the trash
@@ -94,11 +96,11 @@ type CopyFault struct {
 func Copy(ctx context.Context, from, to store.Store, r CopyRequest) (*CopyResult, error) {
 	c := &copier{
 		from: from, to: to, request: r,
-		result: &CopyResult{StayRemoved: []string{}, Conflicts: []CopyFault{}, Failed: []CopyFault{}, Left: []clean.Left{}}, bad: make(map[string]bool),
+		result: &CopyResult{StayRemoved: []string{}, Conflicts: []CopyFault{}, Failed: []CopyFault{}, Damaged: []CopyFault{}, Left: []clean.Left{}}, bad: make(map[string]bool),
 	}
 	err := c.run(ctx)
 	c.result.Read = c.read.Load()
-	for _, faults := range [][]CopyFault{c.result.Conflicts, c.result.Failed} {
+	for _, faults := range [][]CopyFault{c.result.Conflicts, c.result.Failed, c.result.Damaged} {
 		slices.SortFunc(faults, func(a, b CopyFault) int {
 			return cmp.Or(cmp.Compare(a.Session, b.Session), cmp.Compare(a.Removal, b.Removal))
 		})
@@ -237,6 +239,10 @@ func (c *copier) settled(ctx context.Context, p pair, name string, err error, di
 	switch {
 	case err == nil:
 		did.count(c.result, p.trash)
+		if did.damaged > 0 {
+			fault.Why = counted(int64(did.damaged), "line", "lines") + " of it cannot be read, and came as in the original; fsck says more"
+			c.result.Damaged = append(c.result.Damaged, fault)
+		}
 		return nil
 	case ctx.Err() != nil, errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrClosed):
 		return err
@@ -254,7 +260,10 @@ func (c *copier) settled(ctx context.Context, p pair, name string, err error, di
 }
 
 // deeds are what was done to a log.
-type deeds struct{ created, grown, replaced, removed bool }
+type deeds struct {
+	created, grown, replaced, removed bool
+	damaged                           int // lines that were copied
+}
 
 func (d deeds) count(r *CopyResult, trash bool) {
 	switch {

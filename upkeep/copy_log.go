@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/coppice-dev/coppice/internal/rawjson"
+	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/store"
 )
 
@@ -143,7 +144,7 @@ func (w *porter) commit(ctx context.Context) error {
 			}
 			switch {
 			case err == nil:
-				failed = w.finish(ctx, a.stat, deeds{created: true})
+				failed = w.finish(ctx, a.stat, deeds{created: true, damaged: a.lines.damaged})
 			case isMoved(err) || errors.Is(err, store.ErrExist):
 				failed = w.settle(ctx, a.stat, created)
 			default:
@@ -239,7 +240,9 @@ func (w *porter) approach(ctx context.Context, stat store.Stat, did *deeds) (don
 			return false, err
 		}
 		defer lines.close()
-		return true, w.grow(ctx, lines, theirs, s.to)
+		err = w.grow(ctx, lines, theirs, s.to)
+		did.damaged += lines.damaged
+		return true, err
 	}
 	return true, nil
 }
@@ -376,6 +379,8 @@ type reader struct {
 	next func() (store.Line, error, bool)
 	stop func()
 	copy *copier
+
+	damaged int // lines so far
 }
 
 func (c *copier) readFrom(ctx context.Context, log store.Log, at store.Pos) (*reader, error) {
@@ -412,8 +417,18 @@ func (r *reader) chunk() (c chunk, err error) {
 		c.lines = append(c.lines, append(make([]byte, 0, len(line.Data)), line.Data...))
 		c.size += len(line.Data) + 1
 		r.copy.tell(len(line.Data) + 1)
+		if isDamaged(line.Data) {
+			r.damaged++
+		}
 	}
 	return c, nil
+}
+
+// isDamaged reports whether a line is neither an entry nor a header that can be read.
+func isDamaged(line []byte) bool {
+	h, ok := rawjson.ScanHead(line)
+	whole := ok && (len(h.ID) > 0 || string(h.Type) == string(session.TypeSession)) && (h.Whole || rawjson.Valid(line))
+	return !whole && !rawjson.Blank(line)
 }
 
 // grow appends the rest of a log to its copy, which ends at a position.

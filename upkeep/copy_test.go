@@ -207,6 +207,36 @@ func TestCopy(t *testing.T) {
 }
 
 // A session that has changed in the copy is left alone, and so are the notes that say what it has.
+// A damaged session is copied as it is, and named.
+func TestCopyNamesDamage(t *testing.T) {
+	betweenStores(t, func(t *testing.T, from, to store.Store) {
+		write(t, from, "whole", message("a", "null", "user", hello, ""), "")
+		write(t, from, "hurt", "nonsense", message("a", "null", "user", hello, ""))
+		hurt := func(did *upkeep.CopyResult) string {
+			var all []string
+			for _, f := range did.Damaged {
+				all = append(all, f.Session+": "+f.Why)
+			}
+			return strings.Join(all, "; ")
+		}
+		if got := hurt(mustCopy(t, from, to)); !strings.HasPrefix(got, "hurt: 1 line of it cannot be read") {
+			t.Errorf("damaged: %q", got)
+		}
+		log, err := from.Open(t.Context(), "hurt")
+		must(t, err)
+		end, err := log.End(t.Context())
+		must(t, err)
+		_, err = log.Append(t.Context(), end, []byte(strings.TrimSuffix(message("b", "a", "user", hello, ""), "}}")+"#}"), []byte(message("c", "b", "user", hello, "")))
+		must(t, errors.Join(err, log.Close()))
+		if got := hurt(mustCopy(t, from, to)); !strings.HasPrefix(got, "hurt: 1 line of it cannot be read") {
+			t.Errorf("damaged since: %q", got)
+		}
+		if got := hurt(mustCopy(t, from, to)); got != "" {
+			t.Errorf("damaged, with nothing new: %q", got)
+		}
+	})
+}
+
 func TestCopyConflict(t *testing.T) {
 	betweenStores(t, func(t *testing.T, from, to store.Store) {
 		furnish(t, from)

@@ -58,6 +58,7 @@ func (a *app) runCopy(ctx context.Context, r home.CopyRequest) error {
 	a.sayStayRemoved(did)
 	a.sayFaults("conflict", did.Conflicts)
 	a.sayFaults("not copied", did.Failed)
+	a.sayFaults("damaged", did.Damaged)
 	for _, l := range did.Left {
 		a.say("%s the copy may still have a secret, in %s: %s", a.paint(yellow, "warning:"), l.Path, l.Why)
 	}

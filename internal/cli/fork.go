@@ -39,6 +39,9 @@ func (a *app) runFork(ctx context.Context, r home.ForkRequest) error {
 		if err != nil {
 			return err
 		}
+		if len(forked.Missing) > 0 {
+			a.sayMissing(a.nameOf(ctx, h, forked.From), nil, forked.Missing)
+		}
 		return a.done(forked, forked.Session, "forked "+render.ShortID(forked.From)+" into session "+render.ShortID(forked.Session))
 	})
 }
