@@ -397,3 +397,15 @@ func TestContinuationBesideATreeInMemory(t *testing.T) {
 		})
 	}
 }
+
+// The line that names the continuation lost its rest and was written again.
+func TestContinuationWrittenAgain(t *testing.T) {
+	t.Parallel()
+	record := `{"type":"custom","id":"r","parent_id":"a","timestamp":"2024-01-01T10:00:02.000Z","custom":{"custom_type":"coppice.continued_to","data":{"session":"next","of":"s"}}}`
+	lost := record[:90] + "##" + record[92:]
+	s := mustGet(session.Load(writeLog(t, headerLine, messageLine("a", "", "user", "one"), lost, record)))(t)
+	defer s.Close()
+	if next := mustGet(s.Continuation())(t); next != "next" {
+		t.Errorf("it continues in %q", next)
+	}
+}
