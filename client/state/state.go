@@ -29,7 +29,7 @@ type SessionInfo struct {
 	Title        *string   `json:"title"` // nil if it has none
 	CreatedAt    time.Time `json:"created_at"`
 	UpdatedAt    time.Time `json:"updated_at"`
-	MessageCount int       `json:"message_count"`
+	MessageCount int       `json:"message_count"` // on all branches; RestoreSession has those of one
 	TotalTokens  int       `json:"total_tokens"`
 }
 

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/coppice-dev/coppice/home"
 )
 
 // variant is a message of the tagged protocol: its members and their Rust types.
@@ -213,8 +215,9 @@ func TestSessionFlow(t *testing.T) {
 	}
 }
 
-// A terminal says how many messages it restored: those that it shows, without other branches.
-func TestMessagesOfOtherBranchesDoNotCount(t *testing.T) {
+// A terminal says how many messages it restored: those that it shows, without other branches. A list
+// counts all of them, as every list does.
+func TestMessagesOfOtherBranches(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	_, path := serve(t, h, nil)
@@ -236,6 +239,11 @@ func TestMessagesOfOtherBranchesDoNotCount(t *testing.T) {
 	say("With which saw?", root)
 	if loaded := c.ask(`{"type":"session_load","session_id":"` + id + `"}`); loaded["message_count"] != 2.0 {
 		t.Errorf("two of four messages are on the path: %v", loaded)
+	}
+	listed := c.ask(`{"type":"session_list"}`)["sessions"].([]any)[0].(object)
+	info, err := h.Sessions.Get(t.Context(), home.SessionRequest{Session: id})
+	if err != nil || info.Messages != 4 || listed["message_count"] != 4.0 {
+		t.Errorf("a list has %v messages, coppice ls %+v, and there are four on both branches: %v", listed["message_count"], info, err)
 	}
 }
 
