@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/render"
@@ -122,7 +123,7 @@ func receiptLines(r *clean.Receipt, index string) []string {
 		total += r.Kinds[kind]
 		kinds = append(kinds, fmt.Sprintf("%s %d", kind, r.Kinds[kind]))
 	}
-	lines := []string{fmt.Sprintf("receipt of %s: %s", rfc3339(r.Time), render.Counted(total, "replacement", "replacements"))}
+	lines := []string{fmt.Sprintf("receipt of %s: %s", rfc3339(r.Time.Truncate(time.Second)), render.Counted(total, "replacement", "replacements"))}
 	add := func(format string, args ...any) { lines = append(lines, "  "+fmt.Sprintf(format, args...)) }
 	if total > 0 {
 		add("replaced: %s", strings.Join(kinds, ", "))
