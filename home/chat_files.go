@@ -127,8 +127,5 @@ func asPrompt(text string, content []session.Content) ([]session.Content, error)
 	if orNone(text) != "" {
 		content = append(content, session.Text(text))
 	}
-	if len(content) == 0 {
-		return nil, wrong("text", "the message is empty")
-	}
-	return content, nil
+	return content, checkSaid("text", content)
 }

@@ -245,19 +245,27 @@ func checkMessage(m *session.MessageEntry) error {
 	if m.Tokens != nil && *m.Tokens < 0 {
 		return wrong("tokens", "{tokens} is %d; it must not be negative", *m.Tokens)
 	}
-	said := false
 	for i := range m.Content {
-		c := &m.Content[i]
-		said = said || c.Text == nil || c.Text.Content != ""
-		if err := checkUTF8("content", textsIn(c)...); err != nil {
+		if err := checkUTF8("content", textsIn(&m.Content[i])...); err != nil {
 			return err
 		}
 	}
-	if !said {
-		return wrong("content", "the message is empty")
+	if err := checkSaid("content", m.Content); err != nil {
+		return err
 	}
 	return cmp.Or(checkUTF8("model", m.Model), checkUTF8("provider", m.Provider),
 		checkUTF8("stop_reason", m.StopReason), checkUTF8("response_id", m.ResponseID))
+}
+
+// checkSaid refuses content that says nothing: no blocks, or only texts of white space. Providers
+// refuse a request with such a message in it.
+func checkSaid(field string, content []session.Content) error {
+	for i := range content {
+		if t := content[i].Text; t == nil || orNone(t.Content) != "" {
+			return nil
+		}
+	}
+	return wrong(field, "the message is empty: it needs a text that is not only white space, or another block")
 }
 
 // checkCategory refuses an unknown category.

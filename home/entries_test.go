@@ -141,6 +141,7 @@ func TestAppendRefusesWhatOnlyAMistakeExplains(t *testing.T) {
 		"no role":   message("", "x", nil),
 		"odd role":  message("critic", "x", nil),
 		"empty":     message("user", "", nil),
+		"blank":     message("assistant", " \n\t", nil),
 		"category":  message("user", "x", func(m *session.MessageEntry) { m.Category = "FOO" }),
 		"tokens":    message("user", "x", func(m *session.MessageEntry) { m.Tokens = &minus }),
 		"no call":   result,

@@ -82,6 +82,14 @@ func TestErrorsNameTheField(t *testing.T) {
 			_, err := h.Sessions.Tag(ctx, home.TagRequest{Session: id, Add: []string{"a\tb"}})
 			return err
 		}},
+		{"text", "the message is empty", func(ctx context.Context) error {
+			_, err := h.Turns.Prompt(ctx, home.PromptRequest{TurnOptions: home.TurnOptions{ChatRequest: home.ChatRequest{Session: id}}, Text: " \n"}, nil)
+			return err
+		}},
+		{"text", "the message is empty", func(ctx context.Context) error {
+			_, err := h.Turns.Steer(ctx, home.SteerRequest{Session: id, Content: []session.Content{session.Text(" ")}})
+			return err
+		}},
 		{"session", "the session's name is empty", func(ctx context.Context) error {
 			_, err := h.Sessions.Get(ctx, home.SessionRequest{Session: ""})
 			return err

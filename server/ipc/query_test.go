@@ -86,7 +86,7 @@ func TestQuery(t *testing.T) {
 	if loaded := c.ask(`{"type":"session_load","session_id":"` + id + `"}`); loaded["message_count"] != 4.0 {
 		t.Errorf("loaded: %v", loaded)
 	}
-	if empty := c.ask(`{"type":"query","query":""}`); empty["kind"] != "invalid" || empty["field"] != "query" {
+	if empty := c.ask(`{"type":"query","query":" \n"}`); empty["kind"] != "invalid" || empty["field"] != "query" {
 		t.Errorf("nothing was said: %v", empty)
 	}
 	c.ask(`{"type":"initialize","demo_mode":false,"provider":"nobody"}`)
