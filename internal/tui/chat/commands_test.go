@@ -73,6 +73,32 @@ func TestNewListAndLoad(t *testing.T) {
 	}
 }
 
+// TestListCountsAllBranches: a list has the messages of all branches, and a conversation that is
+// loaded those that lead to its end.
+func TestListCountsAllBranches(t *testing.T) {
+	t.Parallel()
+	h := openHome(t)
+	made, err := h.Sessions.Create(t.Context(), home.CreateRequest{Title: "Hazel"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	say := func(text, parent string) string {
+		said := &session.MessageEntry{Role: session.RoleUser, Content: []session.Content{session.Text(text)}}
+		added, err := h.Entries.Append(t.Context(), home.AppendRequest{Session: made.Session, Parent: parent, Message: said})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return added.Entry
+	}
+	root := say("How do I cut it?", "")
+	say("In winter?", root)
+	say("With which saw?", root)
+	p := sit(t, h, nil)
+	p.runs("/list", "     3       –  Hazel")
+	p.runs("/load Hazel", "Restored session with 2 messages")
+	p.leaves(ctrlD)
+}
+
 func TestBranchTreeLabelForkAndRetry(t *testing.T) {
 	t.Parallel()
 	p := sit(t, openHome(t), nil)
