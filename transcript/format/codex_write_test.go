@@ -40,7 +40,7 @@ func codexCheckRules(t *testing.T, f transcript.OutputFile) {
 	need := map[string][]string{
 		"session_meta":  {"id", "timestamp", "cwd", "originator", "cli_version"},
 		"turn_context":  {"cwd", "approval_policy", "sandbox_policy", "model", "summary"},
-		"response_item": {"type"}, "event_msg": {"type"}, "compacted": {"message"},
+		"response_item": {"type"}, "event_msg": {"type"}, "compacted": {"message"}, "world_state": {"full"},
 		"message": {"role", "content"}, "function_call": {"name", "arguments", "call_id"}, "function_call_output": {"call_id", "output"},
 		"reasoning": {"summary"}, "user_message": {"message"}, "agent_message": {"message"}, "token_count": {"info"},
 	}
