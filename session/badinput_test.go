@@ -949,3 +949,23 @@ func TestReadingNeverWrites(t *testing.T) {
 		t.Log("modes are not compared in earnest here")
 	}
 }
+
+// A line whose rest is lost does not hide the same line in whole from those who only read the
+// end of a log either.
+func TestBadRepetitionInTheContext(t *testing.T) {
+	t.Parallel()
+	const header = `{"type":"session","id":"s","version":1,"timestamp":"2026-01-01T00:00:00.000Z"}` + "\n"
+	long := strings.Repeat("x", 20_000) // or the end is all of it
+	line := func(id, parent string) string {
+		return `{"type":"message","id":"` + id + `","parent_id":` + parent + `,"timestamp":"2026-01-01T00:00:01.000Z","message":{"role":"user","content":[{"type":"text","text":{"content":"` + id + long + `"}}]}}` + "\n"
+	}
+	whole := line("a", "null")
+	head := strings.Index(whole, `"message":{`)
+	lost := whole[:head] + strings.Repeat("#", len(whole)-head-2) + "}\n"
+	for name, twice := range map[string]string{"before": lost + whole, "after": whole + lost} {
+		s := closeWith(t, mustGet(session.Load(writeBytes(t, []byte(header+twice+line("b", `"a"`)+line("c", `"b"`)))))(t))
+		if got := strings.ReplaceAll(contextTexts(t, s), long, ""); got != "a b c" {
+			t.Errorf("the damaged line comes %s: the context is %q", name, got)
+		}
+	}
+}

@@ -262,9 +262,10 @@ func (s *Session) loadDecoded(ctx context.Context) (t *tree, err, refused error)
 	path := make([]cachedAt, 0, n)
 	for _, b := range slices.Backward(batches) {
 		for _, line := range slices.Backward(b.lines) {
-			if line.entry != nil {
-				path = append(path, line)
+			if line.entry == nil { // another line may have the entry whole
+				return nil, errNeedAll, refused
 			}
+			path = append(path, line)
 		}
 	}
 	s.cache.replacePath(path)

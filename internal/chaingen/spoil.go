@@ -57,10 +57,11 @@ func Spoil(r *rand.Rand, log []byte, from, to int) (spoilt []byte, harm string) 
 		harm = fmt.Sprintf("lines %d to %d lost", i, j)
 		data = bytes.Join(slices.Delete(lines, i, j), nil)
 	case 7:
-		i, j := 1+r.IntN(len(lines)-2), 1+r.IntN(len(lines)-1)
+		i := 1 + r.IntN(len(lines)-2)
+		j := i + r.IntN(2)
 		twice := [][]byte{lines[i], loseRest(lines[i])}
 		there := r.IntN(2)
-		harm = fmt.Sprintf("line %d comes again as line %d; the rest of the %s is lost", i, j, []string{"second", "first"}[there])
+		harm = fmt.Sprintf("line %d comes twice; the rest of the %s is lost", i, []string{"second", "first"}[there])
 		lines[i] = twice[there]
 		data = bytes.Join(slices.Insert(lines, j, twice[1-there]), nil)
 	}
