@@ -1,6 +1,7 @@
 package home
 
 import (
+	"context"
 	"slices"
 	"sync"
 
@@ -30,6 +31,36 @@ func missingIn(problems []session.Problem) (missing []MissingContent) {
 		}
 	}
 	return missing
+}
+
+// missingOfAll lists what a copy of all lines of a session lacks: what damage hides, and entries of
+// which only the first bytes can be read. It does not look at blobs.
+func missingOfAll(ctx context.Context, s *session.Session) ([]MissingContent, error) {
+	damage, err := session.Damage(s)
+	if err != nil {
+		return nil, err
+	}
+	var missing []MissingContent
+	for _, p := range damage {
+		missing = append(missing, MissingContent{Entry: p.EntryID, Why: p.Detail})
+	}
+	shape, err := s.Shape()
+	if err != nil {
+		return nil, err
+	}
+	ids, err := s.EntryIDs()
+	if err != nil {
+		return nil, err
+	}
+	for e, err := range peeked(ctx, s, ids) {
+		if err != nil {
+			return nil, err
+		}
+		if e.Type == session.TypeGap && shape.Type(shape.Index(e.ID)) != session.TypeGap {
+			missing = append(missing, MissingContent{Entry: e.ID, Why: "its first bytes can be read, the rest cannot"})
+		}
+	}
+	return missing, nil
 }
 
 // losses collects what could not be read of the entries that an operation returned. It is safe

@@ -135,8 +135,7 @@ func (h *Home) fork(ctx context.Context, c *Conversation, at string) (*ForkResul
 		return nil, err
 	}
 	result.Session = forked.ID()
-	damage, err := session.Damage(forked)
-	result.Missing = missingIn(damage)
+	result.Missing, err = missingOfAll(ctx, forked)
 	return result, errors.Join(err, forked.Close())
 }
 

@@ -426,11 +426,7 @@ func (c *Conversation) missingFor(ctx context.Context, r *ExportRequest, leaf st
 	var ids []string
 	switch format := r.Format; {
 	case format == ExportJSONL:
-		damage, err := session.Damage(c.Session)
-		for _, p := range damage {
-			missing = append(missing, MissingContent{Entry: p.EntryID, Why: p.Detail})
-		}
-		return missing, err
+		return missingOfAll(ctx, c.Session)
 	case format == ExportJSON, format == ExportMarkdown && leaf == "", format == ExportHTML && !r.Redact:
 		return nil, nil
 	case format == ExportMarkdown:

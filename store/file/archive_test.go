@@ -337,6 +337,15 @@ func TestArchiveWithoutItsTable(t *testing.T) {
 			putLog(t, disk, archivePath(st, "a"), content)
 			log := storetest.MustOpen(t, st, "a")
 			wantLines(t, log, "{}", "{}")
+			parts := st.Parts()
+			for _, err := range parts.Lines(t.Context(), store.Part{Kind: store.PartLog, Name: "a", Place: parts.Where(store.PartLog, "a")}) {
+				if err != nil {
+					t.Errorf("whoever looks for something in it gets %v", err)
+				}
+			}
+			if _, err := st.Blobs().Collect(t.Context()); err != nil {
+				t.Errorf("which blobs are needed is not known: %v", err)
+			}
 			storetest.MustAppend(t, log, "1")
 			wantLines(t, log, "{}", "{}", "1")
 			if kept, err := st.Quarantined(t.Context()); len(kept) != 1 || kept[0].Size != int64(len(content)) || err != nil {

@@ -259,14 +259,14 @@ func (c *census) isPacked(path string) bool {
 	return strings.HasSuffix(path, ".zst") && filepath.Dir(path) != c.store.dir
 }
 
-// readPacked reads an archive. A damaged one may refer to any blob and is an error, except in
+// readPacked reads an archive. One that has lost content may refer to any blob and is an error, except in
 // quarantine, where damage is expected.
 func (c *census) readPacked(ctx context.Context, path string, f vfs.File, size int64) error {
 	z, err := openSeekable(f, size)
 	if err == nil {
 		defer z.Close()
 		_, err = c.readFrom(ctx, path, z, 0, z.size)
-		if err == nil && z.isDamaged() {
+		if err == nil && z.hasLost() {
 			err = fmt.Errorf("a part of the archive cannot be read: %w", store.ErrCorrupt)
 		}
 	}

@@ -191,7 +191,7 @@ func (s parts) Lines(ctx context.Context, p store.Part) iter.Seq2[store.Line, er
 			}
 		}
 		if r, ok := log.(*raw); ok {
-			if z, packed := r.src.(*archived); packed && z.isDamaged() { // whoever looks for something must know
+			if z, packed := r.src.(*archived); packed && z.hasLost() { // whoever looks for something must know
 				yield(store.Line{}, s.failPart("read", p, errPartOfArchive))
 			}
 		}
@@ -355,7 +355,7 @@ func (s parts) eachLine(ctx context.Context, p store.Part, each func(line []byte
 		defer z.Close()
 		content = io.NewSectionReader(z, 0, z.size)
 		defer func() {
-			if err == nil && z.isDamaged() {
+			if err == nil && z.hasLost() {
 				err = errPartOfArchive
 			}
 		}()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sort"
 	"sync"
 
@@ -111,6 +112,7 @@ type seekable struct {
 
 	mu     sync.Mutex // guards what follows
 	broken bool       // the table or a frame is damaged
+	lost   bool       // a frame is, so a part of the content is lost
 	sound  bool       // a frame was unpacked
 	cached [2]struct {
 		index int // of a frame, plus one: zero is empty
@@ -131,7 +133,7 @@ func openSeekable(r io.ReaderAt, size int64) (*seekable, error) {
 		dec.Close()
 		return nil, err
 	}
-	z.broken = find.damaged
+	z.broken, z.lost = find.damaged, slices.ContainsFunc(z.frames, frame.isLost)
 	if n := len(z.frames); n > 0 {
 		z.size = z.frames[n-1].plainAt + z.frames[n-1].plainLen
 	}
@@ -144,6 +146,14 @@ func (z *seekable) isDamaged() bool {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	return z.broken
+}
+
+// hasLost reports whether a part of the content is lost. If only the table is damaged, none is. The
+// answer is certain once all of it was read.
+func (z *seekable) hasLost() bool {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	return z.lost
 }
 
 // ReadAt implements io.ReaderAt on the unpacked whole.
@@ -177,7 +187,7 @@ func (z *seekable) readFrame(p []byte, i int, off int64) (int, error) {
 	slot.index = 0
 	err := z.unpack(i, &slot.data)
 	if errors.Is(err, store.ErrCorrupt) && z.hasSound(i) {
-		z.broken, err = true, nil
+		z.broken, z.lost, err = true, true, nil
 		slot.data = slot.data[:z.frames[i].plainLen]
 		clear(slot.data)
 	}
