@@ -133,7 +133,7 @@ func lastStandIn(text []byte) int {
 		if i+1 < len(text) {
 			next := lower(text[i+1])
 			rising = countIf(next == c+1 || c == '9' && next == '0', rising)
-			same = countIf(next == c, same)
+			same = countIf(next == c && c != '/', same) // tokens in base64 have runs of slashes
 		}
 		if rising >= minSequence || same >= minSequence || standIns.beginAt(text[i:]) || isVerb(text[i:]) {
 			return i
