@@ -189,7 +189,7 @@ func TestACallerWhoLeavesIsNoError(t *testing.T) {
 		}()
 	}
 	if n := strings.Count(log.String(), "the caller left"); n != 3 {
-		t.Errorf("%d of 3 callers are said to have left:\n%s", n, log.String())
+		t.Errorf("the log has %d of the 3 callers who left:\n%s", n, log.String())
 	}
 	for _, level := range []string{"WARN", "ERROR"} {
 		if strings.Contains(log.String(), level) {

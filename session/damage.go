@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"sort"
 
@@ -79,7 +80,22 @@ func (x *damageIndex) nearestFree(n int32) int32 {
 
 // IDsIn returns what looks like ids of entries in a damaged line. Several lines may have
 // been joined in it. A missing entry was probably lost in the line that contains its id.
-func IDsIn(line []byte) []string { return idsIn(line) }
+func IDsIn(line []byte) []string {
+	const lead = `"id":"`
+	var ids []string
+	for len(ids) < 64 {
+		at := bytes.Index(line, []byte(lead))
+		if at < 0 {
+			break
+		}
+		id, _, closed := bytes.Cut(line[at+len(lead):], []byte(`"`))
+		if !closed {
+			break
+		}
+		ids, line = append(ids, string(id)), line[at+len(lead)-1:] // the closing quote may begin another
+	}
+	return ids
+}
 
 // Rewritten returns the lines of a log with only their first bytes intact whose entries another
 // line has whole. They are damaged lines, because the first bytes alone must not hide that other

@@ -133,8 +133,8 @@ func TestLongIDsFitTheTerminal(t *testing.T) {
 	}
 }
 
-// What is said about damage fits a terminal, too, with ids that are long and alike. Commands to
-// copy are on one line, and name one session.
+// Messages about damage fit a terminal, even with long ids that begin alike. A command to copy is on
+// one line and names one session.
 func TestDamageFitsTheTerminal(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"HOME": t.TempDir(), "NO_COLOR": "1", "COLUMNS": "80"}

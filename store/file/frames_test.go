@@ -146,7 +146,7 @@ func (p *packedLog) checkDamaged(t *testing.T, content []byte, from, to int) str
 	want := p.intact(from, to)
 	if err := readAll(t.Context(), st, "a"); err != nil {
 		if len(want) == 0 && errors.Is(err, store.ErrCorrupt) {
-			return "" // nothing is left, and that is said
+			return "" // nothing is left, and the error says so
 		}
 		return fmt.Sprintf("%v, and %d lines are intact", err, len(want))
 	}

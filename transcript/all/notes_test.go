@@ -12,8 +12,8 @@ import (
 	"github.com/coppice-dev/coppice/transcript/transcripttest"
 )
 
-// No other program has notes, so none is told what one says: imported again, it would be what the
-// user said. What is left out is announced.
+// No other program has notes. An export leaves them out and lists them among the losses: there they
+// would be the user's words.
 func TestNotesAreNotExported(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 6, 1, 10, 0, 0, 0, time.UTC)

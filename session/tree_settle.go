@@ -1,0 +1,181 @@
+package session
+
+import "fmt"
+
+// guess is an entry or gap whose parent has to be guessed: see Places.
+type guess struct{ at, after int32 }
+
+// settle finds the parents that came later, makes gaps for those that never came, cuts cycles,
+// and guesses what no line says. Afterwards every entry that was read can be reached from a root.
+func (t *tree) settle() {
+	if len(t.pending) > 0 {
+		t.walked = pathMarks{}
+		t.mended++
+	}
+	var guesses []guess
+	gaps := make(map[int32]int) // the gaps made here, with the numbers of their guesses
+	for _, p := range t.pending {
+		child := &t.nodes[p.child]
+		at, ok := t.at(p.parent)
+		switch {
+		case p.guess:
+			if child.placed { // nothing has filled the gap since
+				guesses = append(guesses, guess{p.child, at})
+			}
+			continue
+		case p.parent == child.id:
+			t.report(ProblemSelfParent, child.id, child.pos, "treated as a root")
+			continue
+		case !ok:
+			var after int32
+			at, after = t.addGap(p)
+			gaps[at] = len(guesses)
+			guesses = append(guesses, guess{at, after})
+		}
+		if n, ok := gaps[at]; ok { // a child that filled a gap is before its line
+			guesses[n].after = min(guesses[n].after, t.lineBefore(p.child))
+		}
+		t.nodes[p.child].parent = at
+	}
+	t.cutCycles()
+	t.choosePlaces(guesses)
+	for _, g := range guesses {
+		t.nodes[g.at].parent = g.after
+	}
+	t.cutCycles() // there are none, unless an earlier guess is above what has filled a gap
+	t.pending = nil
+	t.standing()
+}
+
+// choosePlaces makes sure that no guess follows its own descendant.
+func (t *tree) choosePlaces(guesses []guess) {
+	if len(guesses) == 0 {
+		return
+	}
+	parents := make([]int32, len(t.nodes))
+	for i, n := range t.nodes {
+		if parents[i] = n.parent; n.guessed || n.placed {
+			parents[i] = none
+		}
+	}
+	places := Places(parents, func(i int32) bool { return !t.nodes[i].guessed })
+	for i, g := range guesses {
+		if g.after != none {
+			guesses[i].after = places[g.after]
+		}
+	}
+}
+
+// Places returns where something follows whose parent is not known. For each entry of a log,
+// parents has the number of the parent that its line names, or -1. hasLine reports whether an
+// entry has a line; one that has none has no parent.
+//
+// What came after an entry most likely follows it. But if a part of the log was overwritten with
+// a copy of later lines, these come before their ancestors, and what followed one of them could
+// be its own ancestor. So of each place, Places returns the last entry up to there that has a
+// line, and of which no ancestor comes after the place; or -1 if there is none.
+func Places(parents []int32, hasLine func(int32) bool) []int32 {
+	reach := make([]int32, len(parents)) // the last of the ancestors, and one more; 0 if not known yet
+	var path []int32
+	for i := range int32(len(parents)) {
+		for at := i; at != none && reach[at] == 0; at = parents[at] {
+			if path = append(path, at); hasLine(at) {
+				reach[at] = at + 1
+			}
+		}
+		for ; len(path) > 0; path = path[:len(path)-1] {
+			at := path[len(path)-1]
+			if up := parents[at]; up != none {
+				reach[at] = max(reach[at], reach[up])
+			}
+		}
+	}
+	places := make([]int32, len(parents))
+	for i := range places {
+		places[i] = none
+	}
+	for i := range int32(len(parents)) {
+		if hasLine(i) {
+			places[reach[i]-1] = max(places[reach[i]-1], i)
+		}
+	}
+	for i := 1; i < len(places); i++ {
+		places[i] = max(places[i], places[i-1])
+	}
+	return places
+}
+
+// cutCycles makes one entry of each cycle a root: of those whose parent came later, the
+// last. Every cycle has at least one such entry. If a guess is in the cycle, that one becomes the
+// root.
+func (t *tree) cutCycles() {
+	if len(t.pending) == 0 {
+		return
+	}
+	met := make([]int32, len(t.nodes)) // the number of the walk that met a node, or zero
+	late := make(map[int32]bool)
+	for _, p := range t.pending {
+		late[p.child] = true
+	}
+	for n, p := range t.pending {
+		walk, at := int32(n)+1, p.child
+		for ; at != none && met[at] == 0; at = t.nodes[at].parent {
+			met[at] = walk
+		}
+		if at == none || met[at] != walk {
+			continue // it ended at a root, or where an earlier walk has been
+		}
+		cut, guessed := none, none
+		for i, first := at, true; first || i != at; i, first = t.nodes[i].parent, false {
+			if late[i] && i > cut {
+				cut = i
+			}
+			if t.nodes[i].guessed || t.nodes[i].placed {
+				guessed = max(guessed, i)
+			}
+		}
+		if guessed != none { // what was read counts, not what was guessed
+			t.nodes[guessed].parent = none
+			continue
+		}
+		t.report(ProblemCycle, t.nodes[cut].id, t.nodes[cut].pos,
+			fmt.Sprintf("its parent %q descends from it; treated as a root", t.nodes[t.nodes[cut].parent].id))
+		t.nodes[cut].parent = none
+	}
+}
+
+// addGap adds a node for a missing entry, and returns what the entry most likely followed. If
+// there is a damaged line before the child, that line was probably the entry, and what came
+// before the line came before the entry. If there is none, nothing is left of the entry's line:
+// it was lost together with its neighbours, or it is part of a line that seems to be another
+// entry. Then it follows what comes before its child. So damage never hides what comes before it.
+func (t *tree) addGap(p pendingParent) (at, after int32) {
+	child := t.nodes[p.child]
+	after, pos := t.lineBefore(p.child), child.pos
+	if d := t.damageOf(p.parent, child.pos); d != nil {
+		after, pos = d.before, d.pos
+	}
+	t.report(ProblemDangling, child.id, child.pos, fmt.Sprintf("its parent %q is missing", p.parent))
+	at = int32(len(t.nodes))
+	t.nodes = append(t.nodes, node{id: p.parent, pos: pos, parent: none, kind: kindGap, guessed: true})
+	t.byID.add(t.nodes)
+	return at, after
+}
+
+// lineBefore returns the last entry or gap before another that has a line, or none.
+func (t *tree) lineBefore(at int32) int32 {
+	for at--; at >= 0 && t.nodes[at].guessed; at-- {
+	}
+	return at
+}
+
+// gaps returns the nodes of missing entries.
+func (t *tree) gaps() []node {
+	var gaps []node
+	for i := range t.nodes {
+		if t.nodes[i].kind == kindGap {
+			gaps = append(gaps, t.nodes[i])
+		}
+	}
+	return gaps
+}
