@@ -11,7 +11,7 @@ RUN go mod download
 COPY . .
 ARG TARGETOS TARGETARCH VERSION
 RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -buildvcs=false \
-      -ldflags="-s -w -X github.com/coppice-dev/coppice/internal/cli.linkedVersion=$VERSION" \
+      -ldflags="-s -w -X github.com/coppice-dev/coppice/cmd/coppice/internal/cli.linkedVersion=$VERSION" \
       -o /root/image/coppice ./cmd/coppice
 # Beside itself the program needs the certificates of those it talks to, the time zones,
 # a place for temporary files, and one for all that it keeps, which alone is its own.

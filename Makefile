@@ -6,10 +6,10 @@ FUZZTIME ?= 60s
 # with a number have a gate of their own, a little below what they have: what is left are mostly
 # errors of disks, databases and networks.
 COVERMIN ?= 90
-COVERED  ?= internal/cli=85 home=85 server client=83 upkeep=84 upkeep/backup=88 index index/sqlite=85 render render/terminal render/markdown render/html render/plain session store store/file store/postgres window keyed conversation redact session/clean provider transcript agent agent/summary agent/tools agent/mcp
+COVERED  ?= cmd/coppice/internal/cli=85 home=85 server client=83 upkeep=84 upkeep/backup=88 index index/sqlite=85 render render/terminal render/markdown render/html render/plain session store store/file store/postgres window keyed conversation redact session/clean provider transcript agent agent/summary agent/tools agent/mcp
 # The packages whose tests take longest come first, so that none of them is left
 # alone with one core at the end.
-TESTED   ?= ./internal/cli ./home ./store/postgres ./session ./store/file ./upkeep ./store/remote ./...
+TESTED   ?= ./cmd/coppice/internal/cli ./home ./store/postgres ./session ./store/file ./upkeep ./store/remote ./...
 # How many times as much make soak does.
 SOAK     ?= 50
 # TESTFLAGS go to every go test: make test TESTFLAGS='-run Torn -v'

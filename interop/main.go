@@ -31,7 +31,6 @@ import (
 	"syscall"
 
 	_ "github.com/coppice-dev/coppice/home/all"
-	"github.com/coppice-dev/coppice/internal/cli"
 )
 
 // visit is a program, and what it is asked.
@@ -91,9 +90,6 @@ type plan struct {
 }
 
 func main() {
-	if filepath.Base(os.Args[0]) == coppiceName { // see machine.coppice
-		os.Exit(cli.Main())
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	p := plan{Missing: make(map[string]string), Newest: make(map[string]string)}
@@ -152,7 +148,17 @@ func (p *plan) prepareAndAsk(ctx context.Context, keep string, latest bool) erro
 		defer os.RemoveAll(dir)
 		p.Dir = dir
 	}
+	if err := buildCoppice(ctx, p.Dir); err != nil {
+		return err
+	}
 	return p.askElsewhere(ctx)
+}
+
+// buildCoppice builds the program beside the machines: see machine.coppicePath.
+func buildCoppice(ctx context.Context, dir string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(dir, coppiceName), "github.com/coppice-dev/coppice/cmd/coppice")
+	cmd.Stderr = os.Stderr
+	return cmd.Run()
 }
 
 // settle fills in the cache, and makes paths absolute.

@@ -19,7 +19,6 @@ import (
 
 	"github.com/coppice-dev/coppice/home"
 	"github.com/coppice-dev/coppice/server"
-	"github.com/coppice-dev/coppice/store/vfs"
 )
 
 // mcpToken is what the server wants to see.
@@ -64,32 +63,14 @@ func (m *machine) serveMCP(setup func(*sdk.Server)) (strict, open string, stop f
 	}, nil
 }
 
-// coppice puts the command line onto the machine: this program, under that name.
+// coppice runs the command line on the machine.
 func (m *machine) coppice(args ...string) (string, error) {
-	words, err := m.coppiceCommand()
-	if err != nil {
-		return "", err
-	}
-	return m.exec("coppice", []string{"COPPICE_HOME=" + filepath.Join(m.dir, "sessions")}, append(words, args...))
+	return m.exec("coppice", []string{"COPPICE_HOME=" + filepath.Join(m.dir, "sessions")}, append([]string{m.coppicePath()}, args...))
 }
 
-func (m *machine) coppiceCommand() ([]string, error) {
-	path := filepath.Join(m.dir, coppiceName)
-	if _, err := os.Stat(path); err == nil {
-		return []string{path}, nil
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	data, err := vfs.ReadFile(self, 0)
-	if err == nil {
-		err = os.WriteFile(path, data, 0o700)
-	}
-	return []string{path}, err
-}
+// coppicePath is where buildCoppice puts the program: in the directory of all machines.
+func (m *machine) coppicePath() string { return filepath.Join(filepath.Dir(m.dir), coppiceName) }
 
-// coppiceName makes this program the command line: see main.
 const coppiceName = "coppice"
 
 // suiteSets are the sets of requirements of the MCP conformance suite, and how many scenarios
@@ -174,11 +155,7 @@ func visitMCPClient(g *guest) {
 		return clientGot([]byte(out))
 	}
 	g.ask("uses it over standard input and output", func() error {
-		words, err := g.coppiceCommand()
-		if err != nil {
-			return err
-		}
-		return uses(append([]string{"stdio"}, append(words, "--dir", filepath.Join(g.dir, "sessions"), "mcp")...)...)
+		return uses("stdio", g.coppicePath(), "--dir", filepath.Join(g.dir, "sessions"), "mcp")
 	})
 	g.ask("uses it over HTTP", func() error {
 		strict, _, stop, err := g.serveMCP(nil)

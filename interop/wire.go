@@ -10,11 +10,7 @@ import (
 
 // starts starts the command line, and returns the first line with a text in it.
 func (g *guest) starts(text string, args ...string) (*process, string, error) {
-	words, err := g.coppiceCommand()
-	if err != nil {
-		return nil, "", err
-	}
-	words = append([]string{"sh", "-c", `exec "$0" "$@" 2>&1`}, append(words, args...)...)
+	words := append([]string{"sh", "-c", `exec "$0" "$@" 2>&1`, g.coppicePath()}, args...)
 	p, err := g.start([]string{"COPPICE_HOME=" + filepath.Join(g.dir, "sessions")}, words)
 	if err != nil {
 		return nil, "", err

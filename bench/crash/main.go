@@ -13,9 +13,9 @@
 //	                    works in DIR while a write to the disk fails. The signal
 //	                    USR1 makes the process PID fail its next write.
 //	crash kept DIR      looks at DIR after that, when it was mounted again.
-//	crash cli ARGS…     is the program coppice.
 //
-// The first two are the protocol of a block-level crash harness: a disk that logs
+// The command line is the program coppice, which must lie beside crash; COPPICE_CRASH_PROGRAM
+// names another. The first two are the protocol of a block-level crash harness: a disk that logs
 // each block written and each flush, from which the disk is rebuilt as a power cut
 // could have left it (everything before the last flush, and some sectors of the
 // rest), mounted, and checked. The harness is not part of this module.
@@ -34,7 +34,6 @@ import (
 	"strconv"
 
 	_ "github.com/coppice-dev/coppice/home/all"
-	"github.com/coppice-dev/coppice/internal/cli"
 )
 
 // maxSteps is how many steps the worker does for the harness.
@@ -44,9 +43,6 @@ func main() { os.Exit(run(os.Args[1:])) }
 
 func run(args []string) int {
 	switch {
-	case len(args) > 0 && args[0] == "cli":
-		os.Args = append([]string{"coppice"}, args[1:]...)
-		return cli.Main()
 	case len(args) == 3 && args[0] == "check":
 		step, err := strconv.Atoi(args[2])
 		if err == nil {
@@ -70,7 +66,7 @@ func run(args []string) int {
 	case len(args) == 2:
 		return report(work(context.Background(), args[0], args[1]))
 	}
-	fmt.Fprintln(os.Stderr, "usage: crash DIR MODE | check DIR K | full DIR N | faulty DIR PID | kept DIR | cli ARGS…")
+	fmt.Fprintln(os.Stderr, "usage: crash DIR MODE | check DIR K | full DIR N | faulty DIR PID | kept DIR")
 	return 2
 }
 

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 )
@@ -11,7 +13,22 @@ func TestMain(m *testing.M) {
 	if os.Getenv(childEnv) != "" {
 		os.Exit(run(os.Args[1:]))
 	}
-	os.Exit(m.Run())
+	os.Exit(runAll(m))
+}
+
+func runAll(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "crash")
+	if err != nil {
+		return report(err)
+	}
+	defer os.RemoveAll(dir)
+	program := filepath.Join(dir, "coppice")
+	out, err := exec.Command("go", "build", "-o", program, "../../cmd/coppice").CombinedOutput()
+	if err != nil {
+		return report(fmt.Errorf("go build: %w\n%s", err, out))
+	}
+	os.Setenv(programEnv, program)
+	return m.Run()
 }
 
 // TestCheck shows, without a crash, that the check passes what the work leaves,

@@ -293,18 +293,25 @@ func (w *world) cli(ctx context.Context, allowed []int, args ...string) (string,
 // childEnv tells a test binary that it is to be the program.
 const childEnv = "COPPICE_CRASH_CHILD"
 
+// programEnv names the program coppice.
+const programEnv = "COPPICE_CRASH_PROGRAM"
+
 func runCLI(ctx context.Context, dir string, args ...string) (string, int, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return "", 0, err
+	program := os.Getenv(programEnv)
+	if program == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return "", 0, err
+		}
+		program = filepath.Join(filepath.Dir(self), "coppice")
 	}
 	home := filepath.Join(dir, "home")
-	cmd := exec.CommandContext(ctx, self, append([]string{"cli", args[0], "--dir", sessionsIn(dir)}, args[1:]...)...)
-	cmd.Env = append(os.Environ(), childEnv+"=1", "HOME="+home, "XDG_CACHE_HOME="+filepath.Join(home, "cache"),
+	cmd := exec.CommandContext(ctx, program, append([]string{args[0], "--dir", sessionsIn(dir)}, args[1:]...)...)
+	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CACHE_HOME="+filepath.Join(home, "cache"),
 		"XDG_CONFIG_HOME="+filepath.Join(home, "config"), "XDG_DATA_HOME="+filepath.Join(home, "data"))
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	err = cmd.Run()
+	err := cmd.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() >= 0 {
 		return out.String(), exit.ExitCode(), nil

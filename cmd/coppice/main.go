@@ -4,8 +4,8 @@ package main
 import (
 	"os"
 
+	"github.com/coppice-dev/coppice/cmd/coppice/internal/cli"
 	_ "github.com/coppice-dev/coppice/home/all" // everything that a home can do
-	"github.com/coppice-dev/coppice/internal/cli"
 )
 
 func main() { os.Exit(cli.Main()) }

@@ -36,12 +36,12 @@ var floors = [][]string{
 	{"internal/boundary", "internal/postgrestest"},
 	{"agent/..."},
 	{"conversation/...", "transcript/...", "render/...", "upkeep/..."},
-	{"internal/demo"},
+	{"cmd/coppice/internal/demo"},
 	{"home"}, // the floor that every face stands on
 	{"home/all"},
 	{"server/...", "client/..."},
-	{"internal/tui/..."},
-	{"internal/cli"},
+	{"cmd/coppice/internal/tui/..."},
+	{"cmd/coppice/internal/cli"},
 	{"cmd/...", "bench/...", "examples/...", "interop", "scripts/..."},
 }
 
@@ -285,7 +285,7 @@ func TestCheck(t *testing.T) {
 		want    string              // what the one complaint says; empty means none
 	}{
 		{"downward", map[string][]string{
-			"cmd/coppice": {"internal/cli"}, "internal/cli": {"home", "server"}, "internal/tui": {"home"},
+			"cmd/coppice": {"cmd/coppice/internal/cli"}, "cmd/coppice/internal/cli": {"home", "server"}, "cmd/coppice/internal/tui": {"home"},
 			"server": {"server/web", "home"}, "server/web": nil, "home": {"agent"}, "agent": {"session"},
 			"session":    {"internal/rawjson", "store/file", "fmt"},
 			"store/file": {"store", "internal/rawjson", sys + "/unix", zstd + "/zstd"}, "internal/rawjson": nil,
@@ -304,8 +304,8 @@ func TestCheck(t *testing.T) {
 		},
 		{
 			"the floor knows no face",
-			map[string][]string{"home": {"internal/cli"}, "internal/cli": nil},
-			"home (floor 12) imports internal/cli",
+			map[string][]string{"home": {"cmd/coppice/internal/cli"}, "cmd/coppice/internal/cli": nil},
+			"home (floor 12) imports cmd/coppice/internal/cli",
 		},
 		{
 			"like a prefix, but not below it",

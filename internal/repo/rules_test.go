@@ -74,8 +74,8 @@ var rules = []struct {
 	{
 		"which command helps", // a server must not tell its clients to type one
 		regexp.MustCompile(`"[^"]*\b[cC]oppice (append|archive|backup|chat|config|export|fsck|import|ls|new|repair|restore|rm|search|show|trash)\b`),
-		[]string{"internal/cli/", "internal/tui/", "interop/"},
-		"a hint in words for every face; internal/cli adds its command",
+		[]string{"cmd/coppice/internal/cli/", "cmd/coppice/internal/tui/", "interop/"},
+		"a hint in words for every face; cmd/coppice/internal/cli adds its command",
 	},
 	{
 		"the words before a summary",
@@ -110,7 +110,7 @@ var rules = []struct {
 	{
 		"which errors of a listing end it",
 		regexp.MustCompile(`range .*\bList\((\w+\.)?ctx\)`),
-		[]string{"store/list.go", "store/file/limits.go", "home/search_index.go", "internal/demo/demo.go", "adapter/adk/service.go", "store/storetest/concurrent.go"}, // the latter only ask whether there is any
+		[]string{"store/list.go", "store/file/limits.go", "home/search_index.go", "cmd/coppice/internal/demo/demo.go", "adapter/adk/service.go", "store/storetest/concurrent.go"}, // the latter only ask whether there is any
 		"store.All or store.Names",
 	},
 	{

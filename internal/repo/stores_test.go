@@ -21,7 +21,7 @@ var namesFiles = []string{
 func TestOnlyAFewFilesNameTheStoreOfFiles(t *testing.T) {
 	t.Parallel()
 	var got []string
-	for _, room := range []string{"agent", "conversation", "home", "index", "internal/demo", "keyed", "session", "transcript", "upkeep"} {
+	for _, room := range []string{"agent", "conversation", "home", "index", "cmd/coppice/internal/demo", "keyed", "session", "transcript", "upkeep"} {
 		err := filepath.WalkDir(filepath.FromSlash(room), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err

@@ -9,7 +9,7 @@
 //	covergate [-min percent] profile package...
 //
 // Packages are given relative to the module, as in store/file. One that cannot reach the gate
-// has its own: internal/cli=85.
+// has its own: cmd/coppice/internal/cli=85.
 package main
 
 import (

@@ -34,7 +34,7 @@ import (
 const (
 	program = "coppice"
 	// linked are the variables that tell the program its version and revision.
-	linked = "github.com/coppice-dev/coppice/internal/cli.linked"
+	linked = "github.com/coppice-dev/coppice/cmd/coppice/internal/cli.linked"
 )
 
 func main() {

@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-dev/coppice/cmd/coppice/internal/demo"
+	"github.com/coppice-dev/coppice/home"
+	"github.com/coppice-dev/coppice/render"
+	"github.com/coppice-dev/coppice/render/plain"
+	"github.com/coppice-dev/coppice/render/terminal"
+)
+
+func demoCommand(a *app) *cobra.Command {
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "demo [DIR]",
+		Short: "Write some sessions to look at",
+		Long: "Demo writes sessions with branches, tool calls, a compaction, an image, labels,\n" +
+			"a fork and a continuation, dated over the last days, and prints the directory.\n" +
+			"DIR defaults to the directory of the sessions.",
+		Example:           "  coppice demo /tmp/demo && export COPPICE_HOME=/tmp/demo",
+		GroupID:           "about",
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs),
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.runDemo(cmd.Context(), args, force) },
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "add to the sessions that are there")
+	return a.withJSON(cmd)
+}
+
+// demoJSON is what demo --json prints.
+type demoJSON struct {
+	Dir      string         `json:"dir"`
+	Sessions []demo.Session `json:"sessions"`
+}
+
+func (a *app) runDemo(ctx context.Context, args []string, force bool) error {
+	dir, at := a.settings.Get(home.SettingDir).Value, ""
+	if len(args) > 0 {
+		dir, at = args[0], args[0]
+	}
+	return a.withHomeAt(ctx, at, true, func(h *home.Home) error {
+		made, err := demo.Write(ctx, h.Store(), time.Now(), force)
+		if home.KindOf(err) == home.KindExists {
+			return hinted(err, "coppice demo DIR writes elsewhere, --force adds to these")
+		}
+		if err != nil {
+			return err
+		}
+		if a.flags.json {
+			return a.printJSON(demoJSON{dir, made})
+		}
+		a.sayDemo(dir, made)
+		return a.print("%s", dir)
+	})
+}
+
+// sayDemo says what was made and what to try.
+func (a *app) sayDemo(dir string, made []demo.Session) {
+	a.say("%s in %s:", render.Counted(len(made), "session", "sessions"), dir)
+	for _, s := range made {
+		a.say("  %s  %s", a.paint(dim, terminal.Pad(render.OneLine(s.ID, 10), 10)), s.About)
+	}
+	a.say("")
+	a.say("Try:")
+	command := a.command
+	if dir != a.settings.Get(home.SettingDir).Value {
+		command = a.elsewhere().command
+		if abs, err := a.settings.Absolute(dir); err == nil {
+			dir = abs
+		}
+		a.say("  %s", a.paint(bold, "export COPPICE_HOME="+plain.ShellWord(dir)))
+	}
+	for _, verb := range []string{
+		"ls", "tree nightly", "show nightly", "context tokenizer", "search tokenizer", "export kyoto --format html -o kyoto.html",
+	} {
+		a.say("  %s", a.paint(bold, command(verb, nil)))
+	}
+}

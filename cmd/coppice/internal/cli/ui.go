@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"golang.org/x/term"
+
+	tui "github.com/coppice-dev/coppice/cmd/coppice/internal/tui/app"
+	"github.com/coppice-dev/coppice/home"
+)
+
+// talkingCommands talk to the user while they run.
+var talkingCommands = []string{"chat", "resume", "follow", "serve", "ipc", "mcp", "config edit"}
+
+// showUI shows the terminal UI, if there is a terminal for it and a home to show.
+func (a *app) showUI(ctx context.Context) (shown bool, err error) {
+	keys, ok := a.stdin.(*os.File)
+	if !ok || !term.IsTerminal(int(keys.Fd())) || a.screen == nil || a.flags.json || a.getenv("TERM") == "dumb" {
+		return false, nil
+	}
+	h, err := a.openHome(ctx, "", home.Options{})
+	if home.KindOf(err) == home.KindNotFound {
+		return false, nil // there is nothing to show: the welcome says what to do
+	}
+	if err != nil {
+		return true, a.hintHome(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return true, errors.Join(err, h.Close())
+	}
+	where, err := a.settings.Absolute("")
+	if err != nil {
+		return true, errors.Join(err, h.Close())
+	}
+	a.keyed.Store(true)
+	defer a.keyed.Store(false)
+	err = tui.Run(ctx, tui.Options{
+		Home: h, Color: a.color, Run: a.runOnPage, Commands: a.commandsOfUI(),
+		Program: func(args ...string) *exec.Cmd {
+			cmd := exec.Command(self, args...)
+			cmd.Env = append(os.Environ(), "COPPICE_HOME="+where)
+			return cmd
+		},
+		Viewers: tui.Viewers{
+			Editor: func(path string) *exec.Cmd { return onFile(a.editorCommand(), path) },
+			Pager: func(path string) *exec.Cmd {
+				if pager := a.pagerCommand(); pager != "" {
+					return onFile(pager, path)
+				}
+				return nil
+			},
+		},
+		Discover: !home.IsAway(where),
+	}, keys, a.screen)
+	return true, errors.Join(err, h.Close())
+}
+
+// commandsOfUI returns the commands that can be typed in the UI.
+func (a *app) commandsOfUI() (list []tui.Command) {
+	for _, cmd := range a.rootCommand().Commands() {
+		if cmd.Hidden {
+			continue
+		}
+		talks := slices.Contains(talkingCommands, cmd.Name())
+		list = append(list, tui.Command{Name: cmd.Name(), About: cmd.Short, Talks: talks})
+	}
+	return list
+}
+
+// runOnPage runs a command line in the same process, and prints for a reader who has a page of
+// some width before him. What it asks for is not answered.
+func (a *app) runOnPage(ctx context.Context, args []string, out io.Writer, width int) error {
+	other := &app{talk: newTalk(out, out, a.getenv), stdin: strings.NewReader(""), getenv: a.getenv}
+	other.page = width
+	if a.color {
+		args = append([]string{"--color", "always"}, args...)
+	}
+	where, err := a.settings.Absolute("")
+	if err != nil {
+		return err
+	}
+	args = append([]string{"--dir", where}, args...)
+	if code := other.run(ctx, args); code != 0 && ctx.Err() == nil {
+		return errors.New("failed")
+	}
+	return nil
+}
