@@ -68,7 +68,7 @@ quick: ## Build everything; vet and test, with -short, the packages that you hav
 	$(GO) run ./scripts/testsum -- -short -vet=off $$changed
 
 .PHONY: check
-check: fmt-check vet lint tidy api workflows ## Formatting, vet, staticcheck, go mod tidy, the exported API, the workflows
+check: fmt-check vet lint tidy api size workflows ## Formatting, vet, staticcheck, go mod tidy, the exported API, the size, the workflows
 
 .PHONY: deps
 deps: # Install what make full needs, if it is missing
@@ -109,6 +109,11 @@ api:
 .PHONY: api-update
 api-update: ## Accept how the exported API has changed: write it to api/
 	@$(GO) run ./scripts/api -update
+
+.PHONY: size
+size: ## How many lines the product has, and which functions are long
+	@echo "== size"
+	@$(GO) run ./scripts/size
 
 .PHONY: workflows
 # Without the checkers of other languages, which it uses if a machine has them: the answer is
