@@ -33,6 +33,7 @@ func forms() []string {
 		"X-Auth-Key: «" + random(hexOnly, 37) + "»", "DATADOG_APP_KEY=«" + hex40 + "»", "DD_APP_KEY=«" + hex40 + "»", "DD-APPLICATION-KEY: «" + hex40 + "»", "dd_app_key: «" + hex40 + "»",
 		"otpauth://totp/Corp:bob?secret=«JBSWY3DPEHPK3PXP»&issuer=Corp", "otpauth://totp/x?issuer=Corp&secret=«" + random(base32Only, 32) + "»",
 		"db.pass = «kX9mQ2vL»", "db.pass=«kX9#mQ2vL»", "spring.datasource.pass=«kX9mQ2vLz»", "mail.smtp.pass: «kX9mQ2vL»", "psk=\"«kX9mQ2vL4z»\"", "    psk=«" + hex64 + "»", "wpa_psk=«kX9mQ2vL4z»",
+		"AZURE_DEVOPS_EXT_PAT=«" + random(alnum, 52) + "»", "ALGOLIA_ADMIN_KEY=«" + hex32 + "»", "MEILI_MASTER_KEY: «" + random(alnum, 40) + "»",
 		"SESSION_COOKIE=«" + random(alnum, 40) + "»", "session_cookie: «" + random(alnum, 40) + "»", "AWS_SESSION=«" + random(base64Only, 90) + "»", "AWS_SESSION_TOKEN=«" + random(base64Only, 300) + "»", "AWS_SESSION_TOKEN=«FwoGZXIvYXdzEJr//////////wEaD" + random(base64Only, 300) + "»",
 		"password=«hunter2hunter2»", "DB_PASSWORD=«hunter2hunter2»", `"password": "«hunter2hunter2»"`, "password: «hunter2hunter2»",
 		`"db_password":"«Qk9xz&Lm2%v7!TzRs4»"`, `{"db_password":"«Qk9xz&Lm2%v7!TzRs4»"}`, `{\"db_password\":\"«Qk9xz&Lm2%v7!TzRs4»\"}`,

@@ -11,6 +11,7 @@ var nameAnchors = []string{
 	"passw", "passphrase", "pwd", "_pass", ".pass", "psk", "secret", "token", "apikey", "api_key", "api-key", "accesskey", "access_key", "access-key",
 	"accountkey", "account_key", "privatekey", "private_key", "signingkey", "signing_key", "encryptionkey", "encryption_key", "auth_key", "authkey", "auth-key",
 	"app_key", "app-key", "appkey", "application_key", "application-key", "credential", "__auth", "session_cookie", "session-cookie", "aws_session",
+	"admin_key", "admin-key", "adminkey", "master_key", "master-key", "masterkey", "_pat",
 }
 
 // What a name suggests decides what its value must look like.
@@ -45,6 +46,8 @@ func kindOfName(name []byte) string {
 		return isKey
 	case last == "key" && slices.Contains(keyWords, before):
 		return isKey
+	case last == "pat" && len(words) > 2: // AZURE_DEVOPS_EXT_PAT: a personal access token
+		return isToken
 	case last == "token" && !slices.Contains(notToken, before), hasEnd(last, "accesstoken", "authtoken", "apitoken", "refreshtoken"):
 		return isToken
 	case last == "cookie" && before == "session", last == "session" && before == "aws", last == "auth" && before == "config":
