@@ -8,9 +8,6 @@ import (
 	"github.com/coppice-dev/coppice/session"
 )
 
-// extraName is the member of an entry's payload with what only this package knows.
-const extraName = "keyed"
-
 // entryOf returns the entry for a message.
 func entryOf(m Message, at time.Time) (session.Entry, error) {
 	m, err := m.normal()
@@ -49,25 +46,21 @@ func packExtra(fields session.Fields) (session.Fields, error) {
 	if err != nil {
 		return nil, invalidMessage(err)
 	}
-	return session.Fields{{Name: extraName, Value: text}}, nil
+	return session.Fields{{Name: session.FieldKeyed, Value: text}}, nil
 }
 
 // unpackExtra is the reverse of packExtra. The members are sorted by name.
 func unpackExtra(fields session.Fields) session.Fields {
 	for _, f := range fields {
-		if f.Name != extraName {
+		if f.Name != session.FieldKeyed {
 			continue
 		}
-		if members, err := readObject(extraName, f.Value); err == nil {
+		if members, err := readObject(session.FieldKeyed, f.Value); err == nil {
 			return sorted(members)
 		}
 	}
 	return nil
 }
-
-// Members returns the other members (Extra) of a message or tool call of this package, given
-// the unknown members of the entry or block it became. They are sorted by name.
-func Members(extra session.Fields) session.Fields { return unpackExtra(extra) }
 
 // messagesOf returns what an entry adds to a history: usually one message, but each tool
 // result is a message of its own.
@@ -172,13 +165,13 @@ func (m marks) fields() session.Fields {
 	if err != nil {
 		return nil // strings and numbers always encode
 	}
-	return session.Fields{{Name: extraName, Value: text}}
+	return session.Fields{{Name: session.FieldKeyed, Value: text}}
 }
 
 func marksOf(extra session.Fields) marks {
 	var m marks
 	for _, f := range extra {
-		if f.Name == extraName && json.Unmarshal(f.Value, &m) != nil {
+		if f.Name == session.FieldKeyed && json.Unmarshal(f.Value, &m) != nil {
 			return marks{}
 		}
 	}

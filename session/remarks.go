@@ -32,6 +32,10 @@ const (
 	CustomKeyed = "coppice.keyed.import"
 )
 
+// FieldKeyed is the unknown member of a payload, or of a block of content, in which package
+// keyed keeps what only it knows: of a message or a call, an object with its other members.
+const FieldKeyed = "keyed"
+
 // CustomGap takes the place of a lost entry in a copy of a session, so that the entries below
 // it stay where they were.
 const CustomGap = "coppice.gap"

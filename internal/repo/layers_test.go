@@ -84,6 +84,12 @@ var reach = map[string][]string{
 	},
 }
 
+// apart lists the rooms that are for other people's programs, and who may import each of them
+// here: nothing that ours is made of.
+var apart = map[string][]string{
+	"keyed/...": {"bench/...", "examples/..."},
+}
+
 // testers may import the testing package outside of test files.
 var testers = []string{"internal/leak", "internal/needs", "internal/postgrestest", "internal/s3test", "internal/soak", "store/storetest", "index/indextest", "provider/providertest", "transcript/transcripttest", "bench/..."}
 
@@ -174,6 +180,9 @@ func check(g graph) []string {
 				if below >= floor && room != other {
 					complain("%s (floor %d) imports %s (floor %d): imports point downward only",
 						name, floor, short(imp), below)
+				}
+				if users, ok := apart[other]; ok && room != other && !in(users, name) {
+					complain("%s imports %s, which nothing of the program needs", name, short(imp))
 				}
 				continue
 			}
@@ -306,6 +315,11 @@ func TestCheck(t *testing.T) {
 			"the floor knows no face",
 			map[string][]string{"home": {"cmd/coppice/internal/cli"}, "cmd/coppice/internal/cli": nil},
 			"home (floor 12) imports cmd/coppice/internal/cli",
+		},
+		{
+			"what is for other programs",
+			map[string][]string{"transcript/format/x": {"keyed"}, "bench/crash": {"keyed"}, "keyed": nil},
+			"transcript/format/x imports keyed, which nothing of the program needs",
 		},
 		{
 			"like a prefix, but not below it",

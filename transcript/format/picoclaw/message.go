@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coppice-dev/coppice/keyed"
 	"github.com/coppice-dev/coppice/provider/openai"
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/transcript/internal/loose"
@@ -152,7 +151,7 @@ func withPictures(m loose.Value, o residue.Object) residue.Object {
 // withOwn adds picoclaw's own members, and those that a program gave to package keyed, which
 // serves the same kind of bots.
 func withOwn(e *session.Entry, o residue.Object) json.RawMessage {
-	for _, f := range keyed.Members(e.Message.Extra) {
+	for _, f := range keyedMembers(e.Message.Extra) {
 		o.Set(f.Name, f.Value)
 	}
 	withCallMembers(e, &o)
@@ -168,12 +167,17 @@ func withOwn(e *session.Entry, o residue.Object) json.RawMessage {
 	return o.JSON()
 }
 
+// keyedMembers returns the other members that package keyed was given with a message or a call.
+func keyedMembers(extra session.Fields) session.Fields {
+	return residue.In(extra, session.FieldKeyed).Except()
+}
+
 // withCallMembers adds the members that package keyed was given with calls.
 func withCallMembers(e *session.Entry, o *residue.Object) {
 	extra := make(map[string]session.Fields)
 	for i := range e.Message.Content {
 		if call := e.Message.Content[i].ToolUse; call != nil {
-			if members := keyed.Members(call.Extra); len(members) > 0 {
+			if members := keyedMembers(call.Extra); len(members) > 0 {
 				extra[call.ID] = members
 			}
 		}
