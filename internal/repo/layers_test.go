@@ -87,7 +87,8 @@ var reach = map[string][]string{
 // apart lists the rooms that are for other people's programs, and who may import each of them
 // here: nothing that ours is made of.
 var apart = map[string][]string{
-	"keyed/...": {"bench/...", "examples/..."},
+	"conversation/...": {"bench/...", "examples/..."},
+	"keyed/...":        {"bench/...", "examples/..."},
 }
 
 // testers may import the testing package outside of test files.
