@@ -227,7 +227,7 @@ web-check: $(WEB)/node_modules ## Check that the page is what its sources give, 
 	@cd $(WEB); npx tsc --noEmit
 	@$(GO) -C $(WEB)/build run . -dir .. -check
 	@mkdir -p .cache; $(GO) build -o .cache/coppice ./cmd/coppice
-	@cd $(WEB); COPPICE=$(CURDIR)/.cache/coppice node --test test/page.test.mjs
+	@cd $(WEB); COPPICE=$(CURDIR)/.cache/coppice node --test test/window.test.mjs test/page.test.mjs
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (60s)
