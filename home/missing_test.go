@@ -2,6 +2,7 @@ package home_test
 
 import (
 	"errors"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -114,4 +115,48 @@ func TestNoTurnGoesOnInSilenceWithoutContent(t *testing.T) {
 	if _, err := ask(); err == nil {
 		t.Error("a model is asked without what cannot be read now")
 	}
+}
+
+// Whoever appends to an archived session of which the end was cut off hears that something is lost.
+func TestAppendToADamagedArchiveNamesIt(t *testing.T) {
+	t.Parallel()
+	h := newHouseInFiles(t)
+	h.cutArchive("s0")
+	var heard []home.Notice
+	h.Home = h.open(&home.Options{Notify: func(n home.Notice) { heard = append(heard, n) }})
+	for range 2 {
+		_, err := h.Entries.Append(t.Context(), home.AppendRequest{Session: "s0", Message: &session.MessageEntry{
+			Role: session.RoleUser, Content: []session.Content{session.Text("and?")},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(heard) != 1 || heard[0].Kind != home.ContentMissing || heard[0].Session != "s0" || len(heard[0].Lost) != 1 {
+		t.Errorf("it says %+v", heard)
+	}
+}
+
+// cutArchive makes an archived session and cuts off the end of its archive. It returns the path
+// of that, and what it had.
+func (h *house) cutArchive(name string) (path string, whole []byte) {
+	h.Helper()
+	s := h.say(session.Header{ID: name}, "look at the log")
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 60 { // more than one frame, and none that shrinks to nothing
+		text := make([]byte, 30<<10)
+		for i := range text {
+			text[i] = 'a' + byte(random.IntN(26))
+		}
+		if _, err := s.AppendMessage(session.RoleUser, []session.Content{session.Text(string(text))}); err != nil {
+			h.Fatal(err)
+		}
+	}
+	must[*home.ArchiveResult](h.T)(h.Sessions.Archive(h.Context(), home.ArchiveRequest{Session: name}))
+	path = filepath.Join(h.dir, ".coppice", "archive", name+".jsonl.zst")
+	whole = must[[]byte](h.T)(os.ReadFile(path))
+	if err := os.Truncate(path, int64(len(whole))*2/3); err != nil {
+		h.Fatal(err)
+	}
+	return path, whole
 }

@@ -72,8 +72,9 @@ const (
 	// SessionMissing says that Session, which is part of the conversation that was opened,
 	// does not exist.
 	SessionMissing NoticeKind = "session_missing"
-	// ContentMissing says that a model is going to be asked about the conversation Session
-	// without what cannot be read of it, Lost.
+	// ContentMissing says that Session is continued without what cannot be read of it, Lost: a
+	// model is going to be asked about the conversation, or the session was brought back from a
+	// damaged archive to be written to.
 	ContentMissing NoticeKind = "content_missing"
 	// ContinuedElsewhere says that the session that continued the conversation is Missing,
 	// so a new one, Session, was created that continues it instead.

@@ -144,7 +144,11 @@ func openFilesLazily(h *Home) (store.Store, error) {
 // fileOptions returns the settings that apply to a store of files.
 func (h *Home) fileOptions() *file.Options {
 	limits := h.settings.limits()
-	opts := &file.Options{FS: vfs.OS{KeepOwner: true, Notices: parts.Notices}, MaxLine: limits.Entry, MaxLog: limits.Log, MaxLogs: limits.Logs, MakeRoom: h.makeRoom()}
+	opts := &file.Options{
+		FS:      vfs.OS{KeepOwner: true, Notices: parts.Notices},
+		MaxLine: limits.Entry, MaxLog: limits.Log, MaxLogs: limits.Logs, MakeRoom: h.makeRoom(),
+		OnLoss: h.notifyLoss,
+	}
 	switch sync := h.settings.Get(SettingSync).Value; sync {
 	case "always":
 		opts.Sync = file.Always
@@ -155,6 +159,11 @@ func (h *Home) fileOptions() *file.Options {
 		opts.Sync = file.Every(d)
 	}
 	return opts
+}
+
+// notifyLoss says that a session was brought back from an archive without a part of it.
+func (h *Home) notifyLoss(ctx context.Context, name string) {
+	h.notify(ctx, Notice{Kind: ContentMissing, Session: name, Lost: []MissingContent{{Why: "a part of the archive is lost"}}})
 }
 
 func openMemory(_ context.Context, h *Home, _ string) (store.Store, error) {

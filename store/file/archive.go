@@ -254,8 +254,11 @@ func (s *Store) unpack(ctx context.Context, name string) error {
 	}
 	defer closeIf(locked)
 	s.keepTime(s.archivePath(name), s.Path(name))
-	if a.(*archived).isDamaged() {
+	if packed := a.(*archived); packed.isDamaged() {
 		s.opts.Logger.Warn("brought back what could be read of a damaged archive, which is in quarantine now", "log", name)
+		if packed.hasLost() && s.opts.OnLoss != nil {
+			s.opts.OnLoss(ctx, name)
+		}
 		return s.putAsideArchive(name)
 	}
 	if err := s.discardArchive(name, stat.File); err != nil {

@@ -94,6 +94,10 @@ type Options struct {
 	// returns an error, creating fails. Other creations wait for it, so it must not create
 	// logs itself. Package upkeep provides one. Default: none.
 	MakeRoom func(ctx context.Context, s store.Store, n int) error
+	// OnLoss, if it is not nil, is called when the plain file of a log was brought back from an
+	// archive of which a part is lost, with the context of whoever wanted that. The log has a
+	// damaged line in place of the part. Default: none.
+	OnLoss func(ctx context.Context, name string)
 	// LockWait is how long an append waits for another writer before it gives
 	// up with store.ErrLocked. Default: 10 s.
 	LockWait time.Duration
