@@ -89,6 +89,7 @@ type writing struct {
 	graft   bool   // the entries bring their own ids, parents and times: see Graft
 	ownIDs  bool   // we made the ids, so errors do not name them: no caller has seen them
 	alone   bool   // part of a single: the list of ids is not needed
+	begins  bool   // a new session begins with them, so one of them may be its marker
 	parent  string // of the single entry
 	tx      *Tx    // whose entries these are, or nil
 
@@ -162,6 +163,9 @@ func (s *Session) makeReady(ctx context.Context, blobs *heldBlobs, w *writing) e
 			return err
 		}
 		err := checkForm(&w.entries[i], w.isGraft(i))
+		if err == nil && !w.begins && !w.isGraft(i) {
+			err = checkMarker(&w.entries[i])
+		}
 		if err == nil {
 			err = w.checkParent(i)
 		}
@@ -321,21 +325,18 @@ func (s *Session) reports(known int) bool {
 // given.
 func (s *Session) encode(ctx context.Context, w *writing) (*batch, error) {
 	b := &s.batch
-	chain, _ := s.log.(*chainLog)
 	b.reset(len(w.entries), w.startLeaf(s.tree.leaf), w.alone)
 	for i := range w.entries {
 		e := &w.entries[i]
 		if err := s.place(ctx, w, b, i); err != nil {
 			return nil, err
 		}
-		begin, written := len(b.text), e
-		var err error
-		if chain != nil {
-			if written, err = chain.live.inLink(e); err != nil {
-				return nil, err
-			}
+		err := s.checkInLast(b, e)
+		if err != nil {
+			return nil, err
 		}
-		if b.text, err = appendEntry(b.text, written); err != nil {
+		begin := len(b.text)
+		if b.text, err = appendEntry(b.text, e); err != nil {
 			return nil, s.refuse(w, i, nil, err)
 		}
 		line := b.text[begin:]
@@ -377,6 +378,7 @@ func (s *Session) take(ctx context.Context, b *batch, at, end store.Pos) error {
 		s.tree.addEntry(b.heads[i])
 	}
 	s.tree.end, s.tree.leaf, s.tree.logLeaf, s.apart = end, b.leaf, b.leaf, false
+	s.tree.begins = false // if the session has no marker, what is new ends its beginning
 	s.linked.pass(b, at, end)
 	return nil
 }

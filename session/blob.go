@@ -18,16 +18,20 @@ import (
 // put nothing and take no hold.
 type heldBlobs struct {
 	store store.Store
-	free  func() // ends the hold; nil until something is put
+	free  func() // ends the hold; nil until there is one
+}
+
+// hold begins the hold.
+func (h *heldBlobs) hold(ctx context.Context) (err error) {
+	if h.free == nil {
+		h.free, err = h.store.Blobs().Hold(ctx)
+	}
+	return err
 }
 
 func (h *heldBlobs) put(ctx context.Context, data []byte) (store.Ref, error) {
-	if h.free == nil {
-		free, err := h.store.Blobs().Hold(ctx)
-		if err != nil {
-			return "", err
-		}
-		h.free = free
+	if err := h.hold(ctx); err != nil {
+		return "", err
 	}
 	return h.store.Blobs().Put(ctx, data)
 }

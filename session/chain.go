@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,11 +34,15 @@ func ContinuedTo(e *Entry, of, current string) string {
 	return current
 }
 
-// Continue starts the session that continues where this one stops, with copies of the given
-// entries (under new ids), and records in this one where it went. A session has at most one
-// continuation: if this one has been continued, Continue returns ErrExist. If its
-// continuation was removed, Continue starts another one under another id, so that the removed
-// one can still be restored.
+// Continue starts the session that continues where this one stops, and records in this one where
+// it went. The new session begins with what is carried: copies of entries of this one, which have
+// an ID; then the marker, an entry of type TypeContinues, of which Continue fills in what is
+// missing; then new entries, which have none. A copy is the same entry: only its parent differs, so
+// that the session can be read by itself. Whatever reads both sessions counts it once.
+//
+// A session has at most one continuation: if this one has been continued, Continue returns
+// ErrExist. If its continuation was removed, Continue starts another one under another id, so that
+// the removed one can still be restored.
 //
 // A chain that OpenChain has opened continues in the new session: what is appended from then
 // on goes there, and Continue returns the chain itself. The conversation stays as it is,
@@ -53,12 +58,17 @@ func (s *Session) Continue(carry ...Entry) (*Session, error) {
 	if chain, ok := s.log.(*chainLog); ok {
 		return s, s.continueChain(chain, carry)
 	}
+	return s.continueIn(s, carry)
+}
+
+// continueIn is Continue with copies of what a conversation has, of which this is the last session.
+func (s *Session) continueIn(conversation *Session, carry []Entry) (*Session, error) {
 	ctx := s.context()
 	s.continuing.Lock()
 	defer s.continuing.Unlock()
 	blobs := heldBlobs{store: s.store}
 	defer blobs.release()
-	lines, err := s.carriedLines(ctx, &blobs, carry)
+	lines, err := s.beginningOf(ctx, &blobs, conversation, carry)
 	if err != nil {
 		return nil, err
 	}
@@ -86,15 +96,102 @@ func (s *Session) Continue(carry ...Entry) (*Session, error) {
 	return next, nil
 }
 
-// carriedLines returns the lines with which a continuation begins.
-func (s *Session) carriedLines(ctx context.Context, blobs *heldBlobs, carry []Entry) ([][]byte, error) {
-	fresh := slices.Clone(carry)
-	for i := range fresh {
-		if fresh[i].ID = ""; fresh[i].Type != TypeLeaf {
-			fresh[i].ParentID = nil
+// beginningOf returns the lines with which a continuation begins.
+func (s *Session) beginningOf(ctx context.Context, blobs *heldBlobs, conversation *Session, carry []Entry) ([][]byte, error) {
+	copies, marker, fresh, err := s.sortCarried(carry)
+	if err != nil {
+		return nil, err
+	}
+	if len(copies) > 0 { // the blobs that they name must stay
+		if err := blobs.hold(ctx); err != nil {
+			return nil, err
 		}
 	}
-	return s.firstLines(ctx, blobs, fresh)
+	next := newTree()
+	next.extent = extentWhole
+	lines, err := conversation.copiesOf(ctx, copies, next)
+	if err != nil {
+		return nil, err
+	}
+	if marker.Continues, err = s.completeMarker(ctx, marker.Continues); err != nil {
+		return nil, err
+	}
+	next.leaf = next.logLeaf
+	rest, err := s.firstLines(ctx, blobs, next, append([]Entry{marker}, fresh...))
+	return append(lines, rest...), err
+}
+
+// sortCarried tells the copies, the marker and the new entries apart.
+func (s *Session) sortCarried(carry []Entry) (copies []string, marker Entry, fresh []Entry, err error) {
+	marker = Entry{Type: TypeContinues, Continues: &ContinuesEntry{}}
+	marked := false
+	for _, e := range carry {
+		switch isMarker := e.Continues != nil; {
+		case isMarker && marked:
+			err = errors.New("there are two markers")
+		case isMarker:
+			marker, marked = e, true
+		case e.ID != "" && (marked || len(fresh) > 0):
+			err = fmt.Errorf("the copy %q comes after the marker or a new entry", e.ID)
+		case e.ID != "":
+			copies = append(copies, e.ID)
+		default:
+			if e.Type != TypeLeaf {
+				e.ParentID = nil
+			}
+			fresh = append(fresh, e)
+		}
+		if err != nil {
+			return nil, marker, nil, &Error{Op: "continue", Name: s.name, Kind: ErrInvalid, Err: err, Hint: "carry copies first, then the marker, then what is new"}
+		}
+	}
+	marker.ID, marker.ParentID = "", nil
+	return copies, marker, fresh, nil
+}
+
+// copiesOf returns the lines of entries as a continuation begins with them, each the child of the
+// one before, and adds them to its tree.
+func (s *Session) copiesOf(ctx context.Context, ids []string, next *tree) ([][]byte, error) {
+	nodes, err := s.findAll("continue", ids)
+	if err != nil {
+		return nil, err
+	}
+	lines := make([][]byte, 0, len(nodes))
+	for i := range nodes {
+		n := &nodes[i]
+		if _, twice := next.at(n.id); twice {
+			return nil, &Error{Op: "continue", Name: s.name, Kind: ErrExist, Err: fmt.Errorf("entry %q is carried twice", n.id)}
+		}
+		if n.kind == kindGap || n.kind == kindLeaf {
+			return nil, &Error{Op: "continue", Name: s.name, Kind: ErrInvalid, Err: fmt.Errorf("entry %q is of type %s, which cannot be carried", n.id, n.kind.entryType())}
+		}
+		if _, err := s.entryAt(ctx, n); err != nil {
+			return nil, err
+		}
+		err := s.eachLine(ctx, nodes[i:i+1], never, func(_ int, line store.Line) error {
+			lines = append(lines, withParent(line.Data, next.logLeaf))
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		next.addEntry(headLine{id: n.id, parent: next.logLeaf, isRoot: next.logLeaf == "", kind: n.kind, speaker: n.speaker})
+	}
+	return lines, nil
+}
+
+// completeMarker fills in what a marker must say.
+func (s *Session) completeMarker(ctx context.Context, given *ContinuesEntry) (*ContinuesEntry, error) {
+	m := *given
+	m.Session = s.name
+	if m.Original == "" && s.isContinuation() {
+		var err error
+		if m.Original, err = originalOf(ctx, s.log); err != nil {
+			return nil, err
+		}
+	}
+	m.Original = cmp.Or(m.Original, s.name)
+	return &m, nil
 }
 
 // recordContinuation returns what the log says about the session's continuation, and
@@ -142,7 +239,8 @@ func (s *Session) checkSeen(at store.Pos) error {
 // read.
 func (s *Session) Continuation() (string, error) {
 	if chain, ok := s.log.(*chainLog); ok {
-		return chain.continuation(), nil
+		now, err := chain.continuation(s.context())
+		return now.to, err
 	}
 	now, err := s.continuation(s.context())
 	return now.to, err

@@ -1,59 +1,75 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"slices"
 	"sync"
+	"time"
 
+	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/store"
 )
 
-// chainLog joins the logs of a chain into one log. Positions count through the logs, one
-// after the other. What is appended goes to the last of them.
+// chainLog joins the logs of a chain into one: they come one after the other, without the
+// headers of the later ones. No line is changed, so what the lines mean together is for the
+// tree to say: see tree_join.go. What is appended goes to the last log.
 //
-// An example, with the logs at the top of join.go. Say that they have no headers and that
-// each line has 100 bytes. The log of s0 then has 300, so the part of s1 has base 300. In its patch the lines of a' and m are empty, which leaves them out,
-// and the line of b has the id b~2 and the parent c; was says that b~2 is b in that log.
+// Positions count through the logs. Say that s0 has 300 bytes and s1 has 500:
 //
-//	position in the chain   0    100  200  300  400  500    600
-//	line                    a    b    c    a'   m    b~2    d
-//	part, position in it    s0 0 100  200  s1 0 100  200    300
+//	position in the chain   0    100  200  300  400  500  600  700
+//	line                    a    b    c    -    a    m    d    e
+//	log, position in it     s0 0 100  200  s1 0 100  200  300  400
 //
-// Forward from 300 reads s1 from 0, skips two lines, and yields b~2 at 500. An append at 700
-// is an append to s1 at 400.
+// The header of s1 is left out, and a is there twice: s1 begins with a copy of it, before its
+// marker m. So the part of s1 has shift 300, header 0, and marker 200.
 //
-// Readers see what has been joined. Only absorb and write join more, under the session's
-// lock.
+// Earlier logs are read up to where they ended when they were joined, the last one as far as it
+// goes. Only Refresh and what writes join more, under the session's lock.
 type chainLog struct {
-	name string
-	live *linkJoiner // of the last log
+	name  string
+	store store.Store
 
-	mu    sync.RWMutex // guards what follows, and what it says in chainPart
-	parts []*chainPart
-	ready int    // how many of parts readers may see
-	leaf  string // the leaf according to the lines, which may differ from the conversation's
+	mu    sync.RWMutex // guards what follows
+	parts []*chainPart // never empty
+
+	now      continued // what the last log says about its continuation,
+	searched store.Pos // up to here
 }
 
-// chainPart is one of the logs, as far as it has been joined.
+// chainPart is one of the logs. It never changes, except that end is set when another follows.
 type chainPart struct {
-	name string
-	log  store.Log
-	base store.Pos
+	name   string
+	log    store.Log
+	shift  store.Pos // how many bytes come before it in the chain
+	end    store.Pos // up to where it is read; 0 for the last one
+	header store.Pos // where its header is, or noLine
+	first  []byte    // the header of the chain, if that is not the one in the first log
+	// follows: it continues the session before it, and that is there.
+	follows bool
+	marker  store.Pos       // where its marker is, or noLine
+	given   map[string]bool // the ids before the marker: the session has these entries, too
+}
 
-	// The log's mu guards these.
-	end   store.Pos
-	patch map[store.Pos][]byte // lines that differ in the chain; an empty one is left out
-	was   map[string]string    // for entries whose id differs in the chain, the id in the log
+// noLine is the position of a line that a log does not have.
+const noLine store.Pos = -1
+
+// severalIn returns the log of a chain of several sessions, or nil.
+func severalIn(log store.Log) *chainLog {
+	if chain, ok := log.(*chainLog); ok && len(chain.joined()) > 1 {
+		return chain
+	}
+	return nil
 }
 
 // joined returns the logs.
 func (l *chainLog) joined() []*chainPart {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	return l.parts[:l.ready:l.ready]
+	return l.parts[:len(l.parts):len(l.parts)]
 }
 
 // last returns the log that takes what is appended.
@@ -62,39 +78,50 @@ func (l *chainLog) last() *chainPart {
 	return parts[len(parts)-1]
 }
 
-// endOf returns up to where a log has been joined.
-func (l *chainLog) endOf(p *chainPart) store.Pos {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	return p.end
-}
-
-// shown returns a line as it is in the chain, and whether it is there.
-func (l *chainLog) shown(p *chainPart, line store.Line) (store.Line, bool) {
-	l.mu.RLock()
-	data, ok := p.patch[line.Pos]
-	l.mu.RUnlock()
-	if ok {
-		line.Data, line.Cut = slices.Clone(data), false
-		if len(data) == 0 {
-			return line, false
-		}
+// partAt returns the number of the log that has a position.
+func (l *chainLog) partAt(pos store.Pos) int {
+	parts := l.joined()
+	at := len(parts) - 1
+	for at > 0 && parts[at].shift > pos {
+		at--
 	}
-	line.Pos += p.base
-	line.Next += p.base
-	return line, true
+	return at
 }
 
-func (l *chainLog) lines(ctx context.Context, p *chainPart, from store.Pos) iter.Seq2[store.Line, error] {
+// isUnbroken reports whether all that the sessions begin with is in those before them, as far as
+// one can tell without reading: none is missing, and none has lost its marker.
+func (l *chainLog) isUnbroken() bool {
+	parts := l.joined()
+	return !slices.ContainsFunc(parts[1:], func(p *chainPart) bool { return !p.follows || p.marker == noLine })
+}
+
+// add joins a log to the others.
+func (l *chainLog) add(ctx context.Context, p *chainPart) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n := len(l.parts); n > 0 {
+		before := l.parts[n-1]
+		end, err := before.log.End(ctx)
+		if err != nil {
+			return err
+		}
+		before.end, p.shift = end, before.shift+end
+	}
+	l.parts = append(l.parts, p)
+	l.now, l.searched = continued{}, 0
+	return nil
+}
+
+// read yields the lines of a log from a position in it, as they are in the chain.
+func (p *chainPart) read(ctx context.Context, from store.Pos) iter.Seq2[store.Line, error] {
 	return func(yield func(store.Line, error) bool) {
-		end := l.endOf(p)
 		for line, err := range p.log.Forward(ctx, from) {
-			if err == nil && line.Next > end {
+			if err == nil && p.end > 0 && line.Next > p.end {
 				return
 			}
 			there := true
 			if err == nil {
-				line, there = l.shown(p, line)
+				line, there = p.shown(line)
 			}
 			if there && !yield(line, err) {
 				return
@@ -103,13 +130,28 @@ func (l *chainLog) lines(ctx context.Context, p *chainPart, from store.Pos) iter
 	}
 }
 
+// shown returns a line as it is in the chain, and whether it is there.
+func (p *chainPart) shown(line store.Line) (store.Line, bool) {
+	if line.Pos == p.header {
+		if p.shift > 0 {
+			return line, false
+		}
+		if p.first != nil {
+			line.Data = slices.Clone(p.first)
+		}
+	}
+	line.Pos += p.shift
+	line.Next += p.shift
+	return line, true
+}
+
 func (l *chainLog) Forward(ctx context.Context, from store.Pos) iter.Seq2[store.Line, error] {
 	return func(yield func(store.Line, error) bool) {
 		for _, p := range l.joined() {
-			if p.base+l.endOf(p) <= from {
+			if p.end > 0 && p.shift+p.end <= from {
 				continue
 			}
-			for line, err := range l.lines(ctx, p, max(from-p.base, 0)) {
+			for line, err := range p.read(ctx, max(from-p.shift, 0)) {
 				if !yield(line, err) {
 					return
 				}
@@ -118,23 +160,44 @@ func (l *chainLog) Forward(ctx context.Context, from store.Pos) iter.Seq2[store.
 	}
 }
 
+// Backward leaves out what a session was given by one that is there.
 func (l *chainLog) Backward(ctx context.Context, from store.Pos) iter.Seq2[store.Line, error] {
 	return func(yield func(store.Line, error) bool) {
 		for _, p := range slices.Backward(l.joined()) {
-			if p.base >= from {
+			if p.shift >= from {
 				continue
 			}
-			for line, err := range p.log.Backward(ctx, min(from-p.base, l.endOf(p))) {
+			end := from - p.shift
+			if p.end > 0 {
+				end = min(end, p.end)
+			}
+			for line, err := range p.log.Backward(ctx, end) {
 				there := true
 				if err == nil {
-					line, there = l.shown(p, line)
+					line, there = p.shown(line)
 				}
 				if there && !yield(line, err) {
 					return
 				}
+				if err == nil && p.isSeam(line.Pos) {
+					break
+				}
 			}
 		}
 	}
+}
+
+// isOwn reports whether a position is after the marker of the last log, and so in lines that are in
+// the chain as they are.
+func (l *chainLog) isOwn(pos store.Pos) bool {
+	last := l.last()
+	return last.marker != noLine && pos > last.shift+last.marker
+}
+
+// isSeam reports whether a position in the chain is that of a marker before which a session has
+// only what those before it have, too.
+func (p *chainPart) isSeam(pos store.Pos) bool {
+	return p.shift > 0 && p.follows && p.marker != noLine && pos == p.shift+p.marker
 }
 
 func (l *chainLog) Append(ctx context.Context, at store.Pos, lines ...[]byte) (store.Pos, error) {
@@ -145,60 +208,145 @@ func (l *chainLog) Append(ctx context.Context, at store.Pos, lines ...[]byte) (s
 	return end, err
 }
 
-// Start appends lines, in the words of the last session: see linkJoiner.inLink.
 func (l *chainLog) Start(ctx context.Context, at store.Pos, lines ...[]byte) (store.Pos, func() error, error) {
 	p := l.last()
-	end, commit, err := p.log.Start(ctx, at-p.base, lines...)
-	if err != nil {
-		return 0, nil, err
-	}
-	if err := l.join(context.WithoutCancel(ctx), end); err != nil {
-		return 0, nil, errUnread("append", p.name, err, commit())
-	}
-	return p.base + end, commit, nil
+	end, commit, err := p.log.Start(ctx, at-p.shift, lines...)
+	return p.shift + end, commit, err
 }
 
-// join joins what has come to the last log, up to a position; 0 is its end. It is called
-// with the session's mu held for writing.
-func (l *chainLog) join(ctx context.Context, upTo store.Pos) error {
+func (l *chainLog) End(ctx context.Context) (store.Pos, error) {
 	p := l.last()
-	for line, err := range p.log.Forward(ctx, p.end) {
-		if err != nil {
-			return err
-		}
-		l.live.takeLine(line)
-		if line.Next == upTo {
-			break
-		}
-	}
-	return nil
+	end, err := p.log.End(ctx)
+	return p.shift + end, err
 }
 
-// Watch yields what is there and then waits until ctx ends: others append to the logs, not
-// to the chain as it was opened.
-func (l *chainLog) Watch(ctx context.Context, from store.Pos) iter.Seq2[store.Line, error] {
-	return func(yield func(store.Line, error) bool) {
-		for line, err := range l.Forward(ctx, from) {
+// continuation returns what the last log says about its continuation. It reads what has come
+// since it was asked before.
+func (l *chainLog) continuation(ctx context.Context) (continued, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.parts[len(l.parts)-1]
+	end := l.searched
+	lines := func(yield func(store.Line, error) bool) {
+		for line, err := range p.log.Forward(ctx, end) {
+			end = line.Next
 			if !yield(line, err) {
 				return
 			}
 		}
-		<-ctx.Done()
+	}
+	now, err := l.now.read(ctx, p.log, lines, p.name)
+	if err == nil {
+		l.now, l.searched = now, end
+	}
+	return now, err
+}
+
+// Watch yields what is there and what comes, and goes on in the sessions that continue the chain.
+// Of these, it leaves out what they were given.
+func (l *chainLog) Watch(ctx context.Context, from store.Pos) iter.Seq2[store.Line, error] {
+	return func(yield func(store.Line, error) bool) {
+		ours := &chainLog{name: l.name, store: l.store, parts: l.joined()} // so that what we join changes nothing for others
+		last := ours.last()
+		for line, err := range l.Forward(ctx, from) {
+			if err == nil && line.Pos >= last.shift {
+				break
+			}
+			if !yield(line, err) {
+				return
+			}
+		}
+		from = max(from-last.shift, 0)
+		for {
+			next, ok := ours.watchLast(ctx, from, yield)
+			if !ok {
+				return
+			}
+			defer next.log.Close()
+			leaf, err := leafIn(ctx, ours)
+			if err == nil {
+				err = ours.add(ctx, next)
+			}
+			if err != nil {
+				yield(store.Line{}, err)
+				return
+			}
+			if from = max(next.marker, 0); next.isSeam(next.shift + next.marker) {
+				for line, err := range next.read(ctx, from) {
+					if from = line.Next - next.shift; err == nil {
+						line.Data = withParent(line.Data, leaf)
+					}
+					if !yield(line, err) || err != nil {
+						return
+					}
+					break
+				}
+			}
+		}
 	}
 }
 
-func (l *chainLog) End(context.Context) (store.Pos, error) {
+// maxPause is the longest pause between two looks for the continuation of a log.
+const maxPause = time.Second
+
+// watchLast yields what is in the last log and what comes, until there is a session that
+// continues it.
+func (l *chainLog) watchLast(ctx context.Context, from store.Pos, yield func(store.Line, error) bool) (next *chainPart, ok bool) {
 	p := l.last()
-	return p.base + l.endOf(p), nil
+	show := func(line store.Line, err error) bool {
+		if err == nil {
+			from = line.Next
+			line, ok = p.shown(line)
+			return !ok || yield(line, nil)
+		}
+		return ctx.Err() == nil && yield(line, err)
+	}
+	now, err := l.continuation(ctx)
+	if err == nil && now.to == "" {
+		for line, err := range p.log.Watch(ctx, from) {
+			if !show(line, err) {
+				return nil, false
+			}
+			if now, err = l.continuation(ctx); err != nil || now.to != "" {
+				break
+			}
+		}
+	}
+	// It is named. It may not be there yet, and others may still append to the log.
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, maxPause) {
+		if err == nil {
+			next, err = openPart(ctx, l.store, now.to, p.name)
+		}
+		if err != nil && !isMissing(err) {
+			return nil, show(store.Line{}, err) && false
+		}
+		for line, err := range p.log.Forward(ctx, from) {
+			if !show(line, err) {
+				return nil, false
+			}
+		}
+		if next != nil {
+			return next, true
+		}
+		select {
+		case <-ctx.Done():
+			return nil, false
+		case <-time.After(pause):
+		}
+		now, err = l.continuation(ctx) // another may have taken its place
+	}
 }
+
+// isMissing reports whether an error means that a session is as good as not there.
+func isMissing(err error) bool { return errors.Is(err, ErrNotExist) || errors.Is(err, ErrCorrupt) }
 
 func (l *chainLog) Flush(ctx context.Context) error { return l.last().log.Flush(ctx) }
 
 func (l *chainLog) Close() error {
 	var errs []error
-	for _, p := range l.parts {
+	for _, p := range l.joined() {
 		if err := p.log.Close(); err != nil {
-			errs = append(errs, fmt.Errorf("close %s: %w", l.name, err))
+			errs = append(errs, fmt.Errorf("close %s: %w", p.name, err))
 		}
 	}
 	return errors.Join(errs...)
@@ -231,4 +379,38 @@ func (l *chainLog) Current() error {
 		}
 	}
 	return nil
+}
+
+// withParent returns the line of an entry with another parent; "" is none. It leaves the rest as it
+// is, if the line begins as our writers begin it, even if that cannot be read.
+func withParent(line []byte, parent string) []byte {
+	named := []byte("null")
+	if parent != "" {
+		named = rawjson.AppendString(nil, parent)
+	}
+	h, _ := rawjson.ScanHead(line)
+	lead := fmt.Appendf(nil, `{"type":"%s","id":"%s","parent_id":`, h.Type, h.ID)
+	if at := bytes.Index(line, lead); at >= 0 && len(bytes.TrimLeft(line[:at], "\xef\xbb\xbf \t\r")) == 0 {
+		rest := line[at+len(lead):]
+		was := []byte("null")
+		if !bytes.HasPrefix(rest, was) {
+			was = fmt.Appendf(nil, `"%s"`, h.Parent)
+		}
+		if after, ok := bytes.CutPrefix(rest, was); ok {
+			return slices.Concat(line[:at+len(lead)], named, after)
+		}
+	}
+	e, err := decodeEntry(bytes.Clone(line))
+	if err != nil {
+		return line
+	}
+	_, e.Extra, _ = e.Extra.take("parent_id")
+	if e.ParentID = &parent; parent == "" {
+		e.ParentID = nil
+	}
+	again, err := appendEntry(nil, e)
+	if err != nil {
+		return line
+	}
+	return again
 }

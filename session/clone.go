@@ -145,6 +145,8 @@ func (r *RevertEntry) detach() {}
 
 func (m *MergeEntry) detach() { m.EntryIDs = slices.Clone(m.EntryIDs) }
 
+func (c *ContinuesEntry) detach() {}
+
 func cloneContents(blocks []Content) []Content {
 	c := slices.Clone(blocks)
 	for i := range c {

@@ -352,7 +352,9 @@ func (s *Session) checkCompaction(ctx context.Context, leaf string, rest []*Entr
 	}
 	c := assemble(sel)
 	state := &State{Provider: c.Provider, Model: c.Model, ThinkingLevel: c.ThinkingLevel}
-	state.Kept = s.keptBefore(sel, firstKeptID)
+	if severalIn(s.log) == nil { // a reader of the last session alone finds others
+		state.Kept = s.keptBefore(sel, firstKeptID)
+	}
 	return state, nil
 }
 

@@ -14,7 +14,7 @@ type damage struct {
 	pos    store.Pos
 	before int32    // the entry before the lost one, or none
 	ids    []string // what looks like ids in it
-	named  bool     // it became a gap itself, or was the header: only one of those ids can have been lost in it
+	taken  bool     // it became a gap itself, was the header, or was found for another entry: then only one of those ids can have been lost in it
 }
 
 // damageIndex finds the damaged line of a missing entry. A file may have as many damaged
@@ -42,6 +42,7 @@ func (t *tree) damageOf(id string, before store.Pos) *damage {
 	if found < 0 {
 		return nil
 	}
+	t.damage[found].taken = true
 	x.take(found)
 	return &t.damage[found]
 }
@@ -54,7 +55,7 @@ func (x *damageIndex) add(lines []damage) {
 	for ; x.known < len(lines); x.known++ {
 		d, at := &lines[x.known], int32(x.known)
 		x.free = append(x.free, at+1)
-		if d.named {
+		if d.taken {
 			x.take(at)
 		}
 		for _, id := range d.ids {

@@ -280,6 +280,26 @@ func (m *MergeEntry) field(d *decoder, key []byte) decoding {
 	return unknown
 }
 
+func (c *ContinuesEntry) extra() *Fields { return &c.Extra }
+
+func (c *ContinuesEntry) field(d *decoder, key []byte) decoding {
+	switch string(key) {
+	case "session":
+		return d.str(&c.Session)
+	case "original":
+		return d.str(&c.Original)
+	case "created":
+		return d.timestamp(&c.Created)
+	case "messages":
+		return d.count(&c.Messages)
+	case "tokens":
+		return d.count(&c.Tokens)
+	case "estimated":
+		return d.count(&c.Estimated)
+	}
+	return unknown
+}
+
 // strings reads a list of strings. One with anything else in it is not guessed at.
 func (d *decoder) strings(into *[]string) decoding {
 	if d.r.Kind() != '[' {

@@ -104,6 +104,14 @@ func checkForm(e *Entry, odd bool) error {
 	return nil
 }
 
+// checkMarker refuses a marker: what comes before it in a continuation counts as copied.
+func checkMarker(e *Entry) error {
+	if e.Continues == nil {
+		return nil
+	}
+	return fmt.Errorf("an entry of type %q marks where the copies end that a session begins with: only Continue writes one", e.Type)
+}
+
 // checkParent refuses a parent that the session would replace by the leaf.
 func (w *writing) checkParent(i int) error {
 	e := &w.entries[i]

@@ -127,6 +127,18 @@ func (m *MergeEntry) write(w *writer) {
 	w.optStr("from_session", m.FromSession)
 }
 
+func (c *ContinuesEntry) write(w *writer) {
+	w.str("session", c.Session)
+	w.str("original", c.Original)
+	if !c.Created.IsZero() {
+		w.key("created")
+		w.buf = rawjson.AppendTime(w.buf, c.Created)
+	}
+	w.optInt("messages", int64(c.Messages))
+	w.optInt("tokens", int64(c.Tokens))
+	w.optInt("estimated", int64(c.Estimated))
+}
+
 func (w *writer) optStrings(name string, list []string) {
 	if len(list) == 0 {
 		return

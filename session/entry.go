@@ -38,6 +38,9 @@ const (
 	TypeRevert EntryType = "revert"
 	// TypeMerge brings another branch's outcome onto this one.
 	TypeMerge EntryType = "merge"
+	// TypeContinues is the marker of a continuation: what comes before it in the log was
+	// copied from earlier sessions. Only Session.Continue writes it.
+	TypeContinues EntryType = "continues"
 
 	// oldThinkingLevel is read as TypeThinkingLevel.
 	oldThinkingLevel = "thinking_level_change"
@@ -137,6 +140,7 @@ type Entry struct {
 	ContextEdit   *ContextEditEntry   `json:"context_edit,omitempty"`
 	Revert        *RevertEntry        `json:"revert,omitempty"`
 	Merge         *MergeEntry         `json:"merge,omitempty"`
+	Continues     *ContinuesEntry     `json:"continues,omitempty"`
 
 	Extra Fields `json:"-"`
 }
@@ -351,6 +355,22 @@ type MergeEntry struct {
 	// FromSession is the session from which the branch was copied, if it did not grow in
 	// this one.
 	FromSession string `json:"from_session,omitempty"`
+
+	Extra Fields `json:"-"`
+}
+
+// ContinuesEntry says which session this one continues, and what came before. The numbers are
+// for a reader of this session alone: whoever has the earlier sessions can count.
+type ContinuesEntry struct {
+	Session  string `json:"session"`  // the session that this one continues
+	Original string `json:"original"` // the first session of the conversation
+	// Created is when the original was created. Zero means unknown.
+	Created time.Time `json:"created,omitzero"`
+	// Messages is how many messages the path had in all earlier sessions, without copies, and
+	// Tokens how many tokens these have. Estimated counts those of messages without a count.
+	Messages  int `json:"messages,omitempty"`
+	Tokens    int `json:"tokens,omitempty"`
+	Estimated int `json:"estimated,omitempty"`
 
 	Extra Fields `json:"-"`
 }

@@ -66,25 +66,13 @@ func (s *Session) Fork(ctx context.Context, to store.Store, o *ForkOptions) (*Se
 // linesToFork yields the lines of the session for a copy, and puts the blobs that they
 // refer to into the target store, if there is one.
 func (s *Session) linesToFork(ctx context.Context, to store.Store) iter.Seq2[[]byte, error] {
+	if severalIn(s.log) != nil {
+		return s.linesOfChain(ctx, to)
+	}
 	s.mu.RLock()
 	end, leaf, logLeaf := s.tree.end, s.tree.leaf, s.tree.logLeaf
-	var gaps []node
-	if chain, ok := s.log.(*chainLog); ok {
-		logLeaf, gaps = chain.leaf, s.tree.gaps() // the lines do not say where these are
-	}
 	s.mu.RUnlock()
 	return func(yield func([]byte, error) bool) {
-		var stand [][]byte
-		err := s.sendGaps(gaps, func(line []byte) error { stand = append(stand, line); return nil })
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		for _, line := range stand {
-			if !yield(line, nil) {
-				return
-			}
-		}
 		for line, err := range s.log.Forward(ctx, 0) {
 			if err == nil && line.Next > end {
 				break // appended since
@@ -106,6 +94,60 @@ func (s *Session) linesToFork(ctx context.Context, to store.Store) iter.Seq2[[]b
 			yield(s.leafLine(leaf, logLeaf), nil)
 		}
 	}
+}
+
+// linesOfChain is linesToFork of a chain: its entries, each once.
+func (s *Session) linesOfChain(ctx context.Context, to store.Store) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		nodes, err := s.snapshot()
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		nodes = slices.Clone(nodes)
+		slices.SortStableFunc(nodes, func(a, b node) int { return int(a.pos - b.pos) })
+		s.copyLines(ctx, to, nodes, s.LeafID(), nil)(yield)
+	}
+}
+
+// lineForCopy returns the line of an entry as a copy has it.
+func (s *Session) lineForCopy(n node, line []byte) []byte {
+	if n.hung {
+		line = withParent(line, s.parentOf(n.id))
+	}
+	if n.kind != kindCompaction || severalIn(s.log) == nil {
+		return line
+	}
+	// What the compaction keeps is about its own session.
+	e, err := decodeEntry(bytes.Clone(line))
+	if err != nil || e.Compaction.State == nil || e.Compaction.State.Kept == nil {
+		return line
+	}
+	e.Compaction.State.Kept = nil
+	if again, err := appendEntry(nil, e); err == nil {
+		return again
+	}
+	return line
+}
+
+// standing returns the leaf after a line whose entry has an id.
+func (s *Session) standing(id string) string {
+	_ = s.withWhole(func(t *tree) error {
+		id, _ = t.standsAt(id)
+		return nil
+	})
+	return id
+}
+
+// parentOf returns the parent of an entry in the tree, or "".
+func (s *Session) parentOf(id string) (parent string) {
+	_ = s.withWhole(func(t *tree) error {
+		if at, ok := t.at(id); ok && t.nodes[at].parent != none {
+			parent = t.nodes[t.nodes[at].parent].id
+		}
+		return nil
+	})
+	return parent
 }
 
 func isHeader(line []byte) bool {
@@ -251,10 +293,10 @@ func (s *Session) copyLines(ctx context.Context, to store.Store, nodes []node, l
 				if err := s.copyBlobs(ctx, to, line); err != nil {
 					return err
 				}
-				return send(line.Data)
+				return send(s.lineForCopy(nodes[i], line.Data))
 			})
 		}
-		if err == nil && last != leaf {
+		if err == nil && last != leaf && s.standing(last) != leaf {
 			err = send(s.leafLine(leaf, last))
 		}
 		for i := 0; i < len(remarks) && err == nil; i++ {
@@ -275,20 +317,10 @@ func (s *Session) sendGaps(nodes []node, send func([]byte) error) error {
 		if nodes[i].kind != kindGap {
 			continue
 		}
-		parent := ""
-		err := s.withWhole(func(t *tree) error {
-			if at := nodes[i].parent; at != none {
-				parent = t.nodes[at].id
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
 		e := Entry{Type: TypeCustom, ID: nodes[i].id, Custom: &CustomEntry{
 			CustomType: CustomGap, Data: map[string]any{"session": s.name},
 		}}
-		if err := send(s.looseLine(&e, parent)); err != nil {
+		if err := send(s.looseLine(&e, s.parentOf(nodes[i].id))); err != nil {
 			return err
 		}
 	}

@@ -24,6 +24,7 @@ const (
 	kindContextEdit
 	kindRevert
 	kindMerge
+	kindContinues
 	kindGap // see TypeGap
 )
 
@@ -231,6 +232,10 @@ var kinds = [...]kindRow{
 				each(refPicked, &e.Merge.EntryIDs[i])
 			}
 		},
+	},
+	kindContinues: {
+		name: TypeContinues, remark: true, adds: true,
+		union: member(func(e *Entry) **ContinuesEntry { return &e.Continues }),
 	},
 	kindGap: {name: TypeGap},
 }

@@ -89,8 +89,8 @@ type weight struct {
 
 // in begins with the last log of a chain.
 func (w *weight) in(p *chainPart) {
-	if w.upTo < p.base {
-		*w = weight{upTo: p.base}
+	if w.upTo < p.shift {
+		*w = weight{upTo: p.shift}
 	}
 }
 

@@ -2,15 +2,12 @@ package session
 
 import (
 	"cmp"
-	"crypto/sha256"
 	"slices"
 	"time"
 )
 
-// Sessions that continue each other are one conversation. This file is
-// the only place that says which sessions follow each other, and which messages are
-// only copies of what came before: package conversation, the index and the commands
-// all use it.
+// Sessions that continue each other are one conversation. This file is the only place that says
+// which sessions follow each other: package conversation, the index and the commands all use it.
 //
 // An example. Session s1 continues s0, s2 continued s1 and is lost, and s3 continued s2.
 // Another program made x and says that it continues s0, too. Each session says, as a Link:
@@ -26,23 +23,10 @@ import (
 //
 //	Links s0 s1 s3, Missing s2
 //	Links x
-//
-// Which messages are copies? s1 was created with the instructions of s0, then a message "two" that
-// names the entry that it copies, then the marker. CarryOf returns CarryMaybe, CarryCopy and
-// CarryMarker for them, and Carried takes all three for carried, because they come
-// before the marker. A user who later quotes the instructions writes a message of their own.
 
-// The members of a message's metadata by which a continuation marks what it was given by the
-// session before it.
+// The type of a message with the instructions of a conversation: a member of its metadata.
 const (
-	MetaType     = "type"                 // TransitionType on the marker
-	MetaCarried  = "coppice.carried_from" // the id of the message that this one is a copy of
-	MetaOriginal = "original_session"     // on the marker: the first session of the chain
-
-	// TransitionType is the type of the marker, the message with which a
-	// continuation says which session it continues.
-	TransitionType = "session_transition"
-	// PromptType is the type of the message with the instructions of a conversation.
+	MetaType   = "type"
 	PromptType = "system_prompt"
 )
 
@@ -50,114 +34,6 @@ const (
 // PromptType.
 func IsPrompt(e *Entry) bool {
 	return e.Message != nil && e.Message.Role == RoleSystem && e.Message.Metadata[MetaType] == PromptType
-}
-
-// IsTransition reports whether an entry is a marker: see TransitionType.
-func IsTransition(e *Entry) bool {
-	return e.Message != nil && e.Message.Role == RoleSystem && e.Message.Metadata[MetaType] == TransitionType
-}
-
-// CarriedFrom returns the id of the message that an entry says it is a copy of,
-// or "".
-func CarriedFrom(e *Entry) string {
-	if e.Message == nil {
-		return ""
-	}
-	if id, ok := e.Message.Metadata[MetaCarried].(string); ok {
-		return id
-	}
-	return oldCarriedFrom(e)
-}
-
-// oldCarriedFrom is CarriedFrom of what early versions wrote, under a name that a caller's
-// metadata may have, too. A copy keeps the timestamp of its original, so that timestamp is
-// closer to the time in the id it names than to the time in its own id. A caller's message is
-// as old as its own id, whatever it names.
-func oldCarriedFrom(e *Entry) string {
-	const oldMetaCarried = "carried_from"
-	from, _ := e.Message.Metadata[oldMetaCarried].(string)
-	theirs, ok := timeOfID(from)
-	ours, ok2 := timeOfID(e.ID)
-	if !ok || !ok2 || from >= e.ID || theirs.Sub(e.Timestamp).Abs() >= ours.Sub(e.Timestamp).Abs() {
-		return ""
-	}
-	return from
-}
-
-// OriginalIn returns the first session of the chain as a marker names it, or "".
-func OriginalIn(marker *Entry) string {
-	id, _ := marker.Message.Metadata[MetaOriginal].(string)
-	return id
-}
-
-// Carry is what an entry says about where it comes from. It counts only at the beginning of a
-// continuation: see Carried.
-type Carry uint8
-
-const (
-	CarryNone   Carry = iota // not a message
-	CarryOwn                 // a message that no continuation is given unless it says so
-	CarryMaybe               // instructions or a document: all continuations are given those
-	CarryCopy                // says that it is a copy
-	CarryMarker              // says which session this one continues
-)
-
-// CarryOf returns what an entry says about where it comes from.
-func CarryOf(e *Entry) Carry {
-	switch m := e.Message; {
-	case m == nil:
-		return CarryNone
-	case IsTransition(e):
-		return CarryMarker
-	case CarriedFrom(e) != "":
-		return CarryCopy
-	case m.Category == "SYSTEM", m.Category == "CONTEXT", m.Category == "" && m.Role == RoleSystem:
-		return CarryMaybe
-	}
-	return CarryOwn
-}
-
-// MayBeCarried reports whether a message is an instruction, a document or a copy. A later copy
-// that does not name its original may be a copy of such a message.
-func MayBeCarried(e *Entry) bool { c := CarryOf(e); return c == CarryMaybe || c == CarryCopy }
-
-// Saying is equal for messages that say the same: those of the same role and category with the
-// same content. A carried message that does not name its original is a copy of an earlier
-// message with an equal Saying, if that one MayBeCarried.
-type Saying [sha256.Size]byte
-
-// SayingOf returns what a message says.
-func SayingOf(e *Entry) Saying {
-	plain := Entry{Type: TypeMessage, Message: &MessageEntry{Role: e.Message.Role, Category: e.Message.Category, Content: e.Message.Content}}
-	line, err := appendEntry(nil, &plain)
-	if err != nil {
-		line = []byte(e.ID)
-	}
-	return sha256.Sum256(line)
-}
-
-// Carried finds the messages of a session that are in it only so that it can be
-// understood without the sessions that it continues: copies, and the marker. They are
-// what a continuation was created with, so they are at its beginning; the metadata of
-// later messages has no such meaning. Reading a chain as one leaves them out.
-type Carried struct {
-	// Open is true as long as a message that comes next may be carried.
-	Open bool
-}
-
-// CarriedIn returns a Carried for the session that has a header.
-func CarriedIn(h *Header) Carried { return Carried{Open: h.Relation == RelationContinuation} }
-
-// Take looks at the next entry, in the order of the log, and reports whether it is
-// a message that was carried. before is true if all messages before it turn out to
-// be carried, too: not every program marks each copy, but what it copies (instructions
-// and documents) comes before the marker.
-func (c *Carried) Take(e Carry) (carried, before bool) {
-	if !c.Open {
-		return false, false
-	}
-	c.Open = e != CarryOwn
-	return e == CarryCopy || e == CarryMarker, e == CarryMarker
 }
 
 // Link is what a session says about its place in a chain.

@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"iter"
 	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
 
-	"github.com/coppice-dev/coppice/internal/rawjson"
 	"github.com/coppice-dev/coppice/store"
 )
 
@@ -262,7 +260,7 @@ func readOrigin(ctx context.Context, st store.Store, log store.Log, name string)
 	l.Index, l.Created = h.Continuation, h.CreatedAt
 	if h.Relation == RelationContinuation {
 		l.Continues = h.ParentSession
-		l.Original, err = originalOf(ctx, log, h)
+		l.Original, err = originalOf(ctx, log)
 	}
 	return l, err
 }
@@ -274,50 +272,19 @@ func headerWithout(ctx context.Context, st store.Store, log store.Log, name stri
 	return &s.header, err
 }
 
-// originalOf returns the original session as a continuation's marker names it.
-func originalOf(ctx context.Context, log store.Log, h *Header) (string, error) {
-	carried := CarriedIn(h)
-	original := ""
-	end, err := log.End(ctx)
-	if err != nil {
-		return "", err
-	}
-	for e, err := range countedEntries(ctx, log, end) {
+// originalOf returns the original session as the marker of a continuation names it, or "".
+func originalOf(ctx context.Context, log store.Log) (string, error) {
+	for line, err := range log.Forward(ctx, 0) {
 		if err != nil {
 			return "", err
 		}
-		if _, marked := carried.Take(CarryOf(e)); marked {
-			original = OriginalIn(e)
-		}
-		if !carried.Open {
-			break
-		}
-	}
-	return original, nil
-}
-
-// countedEntries returns the entries of a log that can be read, in the order of the lines,
-// up to an end. A line that repeats an id does not count, whatever it says.
-func countedEntries(ctx context.Context, log store.Log, end store.Pos) iter.Seq2[*Entry, error] {
-	return func(yield func(*Entry, error) bool) {
-		seen := make(map[string]bool)
-		for line, err := range log.Forward(ctx, 0) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if line.Next > end {
-				return
-			}
-			h, ok := entryHead(line)
-			if !ok || seen[string(h.ID)] {
-				continue
-			}
+		if h, ok := entryHead(line); ok && string(h.Type) == string(TypeContinues) {
 			e, err := decodeEntry(bytes.Clone(line.Data))
-			if err == nil && !yield(e, nil) {
-				return
+			if err != nil {
+				return "", nil // its rest is lost
 			}
-			seen[string(h.ID)] = err == nil || h.Whole || rawjson.Valid(line.Data) // see Rewritten
+			return e.Continues.Original, nil
 		}
 	}
+	return "", nil
 }

@@ -73,20 +73,23 @@ func readHeader(ctx context.Context, log store.Log) (*Header, error) {
 // FindHeader returns the header of a log, wherever damage put it, or nil if it has
 // none.
 func FindHeader(ctx context.Context, log store.Log) (*Header, error) {
-	if h, err := readHeader(ctx, log); h != nil || err != nil {
-		return h, err
-	}
+	h, _, err := findHeaderLine(ctx, log)
+	return h, err
+}
+
+// findHeaderLine returns the header of a log and where it is, or nil and noLine.
+func findHeaderLine(ctx context.Context, log store.Log) (*Header, store.Pos, error) {
 	for line, err := range log.Forward(ctx, 0) {
 		if err != nil {
-			return nil, err
+			return nil, noLine, err
 		}
 		if isHeader(line.Data) {
 			if h, err := decodeHeader(bytes.Clone(line.Data)); err == nil {
-				return h, nil
+				return h, line.Pos, nil
 			}
 		}
 	}
-	return nil, nil
+	return nil, noLine, nil
 }
 
 // inventHeader returns a replacement for a missing header. A log without a single entry

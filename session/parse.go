@@ -234,6 +234,10 @@ func (m *MergeEntry) checkMembers() error {
 	return missing(required{"merge.from_id", m.FromID})
 }
 
+func (c *ContinuesEntry) checkMembers() error {
+	return missing(required{"continues.session", c.Session})
+}
+
 func blocksHaveMembers(where string, blocks []Content) error {
 	for i := range blocks {
 		if err := blocks[i].checkMembers(); err != nil {

@@ -111,7 +111,7 @@ func (s *Session) readBefore(ctx context.Context, sel *selection) error {
 // in an entry twice is not believed.
 func (s *Session) recordedPast(sel *selection) ([]node, bool) {
 	state := sel.compaction.Compaction.State
-	if state == nil || state.Kept == nil {
+	if state == nil || state.Kept == nil || severalIn(s.log) != nil { // it is about its own session only
 		return nil, false
 	}
 	kept := make(map[string]bool, len(state.Kept))

@@ -165,14 +165,19 @@ func (s *Session) read(n node) (Entry, error) {
 
 // setParent sets the parent of an entry whose line does not say it to the one in the tree.
 func (s *Session) setParent(e *Entry, n node) error {
-	if !n.placed {
+	if !n.placed && !n.hung {
 		return nil
 	}
 	return s.withWhole(func(t *tree) error {
-		if at, ok := t.at(n.id); ok && t.nodes[at].parent != none {
+		at, ok := t.at(n.id)
+		if !ok {
+			return nil
+		}
+		if parent := t.nodes[at].parent; parent != none {
 			_, e.Extra, _ = e.Extra.take("parent_id") // it had the wrong kind of value
-			parent := t.nodes[t.nodes[at].parent].id
-			e.ParentID = &parent
+			e.ParentID = &t.nodes[parent].id
+		} else if n.hung {
+			e.ParentID = nil
 		}
 		return nil
 	})

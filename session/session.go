@@ -160,7 +160,7 @@ func createWith(ctx context.Context, st store.Store, h Header, o *Options, entri
 	next := &Session{core: &core{opts: o.withDefaults(), store: st, name: h.ID}}
 	blobs := heldBlobs{store: st}
 	defer blobs.release()
-	lines, err := next.firstLines(ctx, &blobs, entries)
+	lines, err := next.firstLines(ctx, &blobs, &tree{extent: extentWhole}, entries)
 	if err != nil {
 		return nil, err
 	}
@@ -175,11 +175,11 @@ func checkStore(op, name string, st store.Store) error {
 	return &Error{Op: op, Name: name, Kind: ErrInvalid, Err: errors.New("the store is nil"), Hint: "open one first, for example with file.Open"}
 }
 
-// firstLines returns the lines of the entries with which a new session is to begin. The
-// new session will have the options and the store of this one.
-func (s *Session) firstLines(ctx context.Context, blobs *heldBlobs, entries []Entry) ([][]byte, error) {
-	next := Session{core: &core{opts: s.opts, store: s.store, name: s.name, tree: &tree{extent: extentWhole}}, ctx: ctx}
-	w := writing{op: "create", entries: entries}
+// firstLines returns the lines of the entries with which a new session is to begin, after what
+// its tree has. The new session will have the options and the store of this one.
+func (s *Session) firstLines(ctx context.Context, blobs *heldBlobs, t *tree, entries []Entry) ([][]byte, error) {
+	next := Session{core: &core{opts: s.opts, store: s.store, name: s.name, tree: t}, ctx: ctx}
+	w := writing{op: "create", entries: entries, begins: true}
 	if err := next.makeReady(ctx, blobs, &w); err != nil {
 		return nil, err
 	}
@@ -314,20 +314,11 @@ func (s *Session) Refresh() (bool, error) {
 // mu held for writing.
 func (s *Session) absorb(ctx context.Context) error {
 	s.tree.live = true
-	chain, _ := s.log.(*chainLog)
-	if chain != nil {
-		if err := chain.join(ctx, 0); err != nil {
-			return err
-		}
-	}
 	for line, err := range s.log.Forward(ctx, s.tree.end) {
 		if err != nil {
 			return err
 		}
 		s.tree.addLine(line)
-	}
-	if chain != nil {
-		s.tree.end, _ = chain.End(ctx) // what is left out of the chain was read too
 	}
 	if s.tree.isWhole() {
 		s.tree.settle()

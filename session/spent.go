@@ -152,16 +152,15 @@ func EntryKey(e *Entry) string {
 // spentAtOnce is how many entries are read at once.
 const spentAtOnce = 256
 
-// SpentIn adds up what the responses of a session cost, on all branches. What the session was
-// only given by the one that it continues was paid there.
+// SpentIn adds up what the responses of a session cost, on all branches. What a continuation has
+// copies of was paid before.
 func SpentIn(s *Session) (Spent, error) {
 	var sum Spent
 	ids, err := s.EntryIDs()
 	if err != nil {
 		return sum, err
 	}
-	h := s.Header()
-	carried := CarriedIn(&h)
+	begins := s.isContinuation()
 	for some := range slices.Chunk(ids, spentAtOnce) {
 		done := budget.Part(s.context())
 		entries, err := s.Peek(some...)
@@ -169,13 +168,10 @@ func SpentIn(s *Session) (Spent, error) {
 			return sum, err
 		}
 		for i := range entries {
-			given, before := carried.Take(CarryOf(&entries[i]))
-			if before {
-				sum = Spent{}
+			if begins && entries[i].Continues != nil {
+				sum, begins = Spent{}, false
 			}
-			if !given {
-				sum.Add(&entries[i])
-			}
+			sum.Add(&entries[i])
 		}
 		done()
 	}

@@ -45,11 +45,17 @@ const (
 //	a compaction on the path      the context goes back to the first entry that it keeps; its
 //	                              State says what counts before that
 //	any other line                another branch: nothing
+//	the marker of a chain's       it follows the line before it, which is the last one of the
+//	session                       session before
 //
 // and what makes it give up: a line that cannot be read or does not fit the line after it, a
-// merge that brings entries, and a compaction without a State.
+// merge that brings entries, a compaction without a State, and in a chain any compaction, and a
+// line of an earlier session of which the rest is lost, because a later one may have a copy.
 func loadTail(ctx context.Context, log store.Log, end store.Pos, goal tailGoal, onPath func(store.Line)) (*tree, error) {
-	scan := tailScan{goal: goal, onPath: onPath, into: newTree(), reverted: make(reverts)}
+	scan := tailScan{goal: goal, onPath: onPath, into: newTree(), reverted: make(reverts), chain: severalIn(log)}
+	if scan.chain != nil && !scan.chain.isUnbroken() {
+		return nil, errNeedAll
+	}
 	for line, err := range log.Backward(ctx, end) {
 		if err != nil {
 			return nil, err
@@ -89,6 +95,9 @@ type tailScan struct {
 	kept      []KeptEntry
 	targets   []string // of all reverts
 	done      bool     // the goal is reached
+
+	chain  *chainLog // of several sessions, or nil
+	marker *headLine // the last line that was seen, if it is a marker: it follows the next one
 }
 
 // add takes the next line towards the beginning, and reports whether to stop.
@@ -109,11 +118,21 @@ func (s *tailScan) add(line store.Line) (stop bool, err error) {
 		}
 		return true, nil
 	}
+	if s.chain != nil && !h.Whole && line.Pos < s.chain.last().shift && !rawjson.Valid(line.Data) {
+		return false, errNeedAll
+	}
 	head := s.addHead(line, h)
+	if s.marker != nil {
+		err = s.cross(head)
+	}
+	if s.chain != nil && s.chain.joined()[s.chain.partAt(line.Pos)].isSeam(line.Pos) {
+		s.marker = head
+		head.isRoot, head.hung = false, true
+	}
 	if s.heads.n == 1 {
 		s.end = line.Next
 		s.begin(head)
-	} else if s.goal == tailLeaf || s.heads.n == 2 {
+	} else if err == nil && (s.goal == tailLeaf || s.heads.n == 2) {
 		err = s.checkBefore(head)
 	}
 	if err == nil && (s.goal == tailLeaf || s.heads.n == 1) {
@@ -126,10 +145,23 @@ func (s *tailScan) add(line store.Line) (stop bool, err error) {
 	if err == nil {
 		err = s.checkMove(head)
 	}
-	if s.goal == tailLeaf && s.heads.n >= 2 && s.end-line.Pos > checkedBytes && !s.moved {
+	if s.goal == tailLeaf && s.heads.n >= 2 && s.end-line.Pos > checkedBytes && !s.moved && s.marker == nil {
 		s.done = true
 	}
 	return false, err
+}
+
+// cross goes on from a marker to the last line of the session before: the marker follows it.
+func (s *tailScan) cross(before *headLine) error {
+	if before.kind == kindLeaf {
+		return errNeedAll // the marker follows what the leaf was moved to
+	}
+	if s.want == s.marker.parent && !s.atRoot {
+		s.want = before.id
+	}
+	s.marker.parent, s.back = before.id, before.id
+	s.marker = nil
+	return nil
 }
 
 // addHead records what the first bytes of a line say.
@@ -267,6 +299,8 @@ func (s *tailScan) control(head *headLine, data []byte) error {
 		return errNeedAll // they can be anywhere
 	case e.Compaction != nil && !s.compacted:
 		switch {
+		case s.chain != nil:
+			return errNeedAll
 		case e.Compaction.State == nil:
 			return errNeedState
 		case e.Compaction.State.Kept == nil:
@@ -280,11 +314,14 @@ func (s *tailScan) control(head *headLine, data []byte) error {
 
 // tree builds a tree from what was read.
 func (s *tailScan) tree(end store.Pos) (*tree, error) {
-	if s.header == nil && !s.done {
-		return nil, errNeedAll // the log has no header
+	if s.header == nil && !s.done || s.marker != nil {
+		return nil, errNeedAll // the log has no header, or nothing comes before a marker
 	}
 	t := s.into
 	t.end = end
+	if s.chain != nil {
+		t.part = len(s.chain.joined()) - 1
+	}
 	t.expect(s.heads.n)
 	t.header = s.header
 	if s.header != nil {

@@ -25,6 +25,7 @@ type node struct {
 	speaker speaker // of a message
 	guessed bool    // a gap of which no line is left that says what it is: see addGap
 	placed  bool    // its line does not say what its parent is, so that was guessed too: see placeAfterLast
+	hung    bool    // its session begins with it, so its line does not say what its parent is in the chain: see tree_join.go
 }
 
 // extent is how much of its log a tree has.
@@ -70,12 +71,18 @@ type tree struct {
 
 	ids arena // of the nodes
 
+	// Only of a chain: see tree_join.go.
+	part   int       // the session that is being read
+	begins bool      // what it begins with is being read,
+	marker store.Pos // up to here, or if this is noLine, up to the first entry that is new
+
 	// Only while loading:
-	detail  headDetail
-	pending []pendingParent
-	repeats []repeat
-	damage  []damage // ascending
-	lost    damageIndex
+	detail   headDetail
+	pending  []pendingParent
+	repeats  []repeat
+	damage   []damage // ascending
+	lost     damageIndex
+	examined store.Pos // up to here, findDamage has looked
 
 	walked pathMarks
 	mended int    // how often a gap was filled, a parent turned up late or a line was damaged: see pasts
@@ -135,24 +142,42 @@ func readTree(ctx context.Context, log store.Log, end store.Pos, detail headDeta
 		if line.Next > end {
 			break
 		}
+		if err := t.enter(ctx, log, line.Pos); err != nil {
+			return nil, err
+		}
 		if damaged[line.Pos] {
 			t.end = line.Next
 			t.addDamage(line)
 		} else {
 			t.addLine(line)
 		}
+		t.endBeginning(line)
 		if len(t.nodes) == sample {
 			t.expect(int(float64(sample) * float64(end) / float64(line.Next)))
 		}
 	}
+	if err := t.enter(ctx, log, end); err != nil { // the last one may have no line
+		return nil, err
+	}
+	if err := t.complete(ctx, log, end); err != nil {
+		return nil, err
+	}
+	if severalIn(log) != nil {
+		t.end = max(t.end, end) // the header of the last session is not shown
+	}
+	t.leaf = t.logLeaf
+	return t, nil
+}
+
+// complete connects the tree of what was read, up to a position.
+func (t *tree) complete(ctx context.Context, log store.Log, end store.Pos) error {
 	if slices.ContainsFunc(t.pending, t.isDangling) {
 		if err := t.findDamage(ctx, log, end); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	t.settle()
-	t.leaf = t.logLeaf
-	return t, nil
+	return nil
 }
 
 func (t *tree) isDangling(p pendingParent) bool {
@@ -163,7 +188,9 @@ func (t *tree) isDangling(p pendingParent) bool {
 // findDamage looks for lines with only their first bytes intact. If a line was torn and the
 // next one was joined to it, a missing parent may have been lost there.
 func (t *tree) findDamage(ctx context.Context, log store.Log, end store.Pos) error {
-	for line, err := range log.Forward(ctx, 0) {
+	from := t.examined
+	t.examined = end
+	for line, err := range log.Forward(ctx, from) {
 		if err != nil {
 			return err
 		}
@@ -172,10 +199,11 @@ func (t *tree) findDamage(ctx context.Context, log store.Log, end store.Pos) err
 		}
 		h, ok := rawjson.ScanHead(line.Data)
 		if at, known := t.at(string(h.ID)); ok && known && !h.Whole && t.nodes[at].pos == line.Pos && !rawjson.Valid(line.Data) {
-			t.damage = append(t.damage, damage{pos: line.Pos, before: at, ids: IDsIn(line.Data), named: true})
+			t.damage = append(t.damage, damage{pos: line.Pos, before: at, ids: IDsIn(line.Data), taken: true})
 		}
 	}
 	slices.SortFunc(t.damage, func(a, b damage) int { return cmp.Compare(a.pos, b.pos) })
+	t.lost = damageIndex{}
 	return nil
 }
 
@@ -200,6 +228,8 @@ func (t *tree) addLine(line store.Line) {
 		t.addHeader(line)
 	case len(h.ID) == 0:
 		t.addDamage(line)
+	case t.begins:
+		t.addBeginning(line, h)
 	default:
 		head := t.headLine(line, h)
 		if !h.HasParent {
@@ -242,6 +272,7 @@ type headLine struct {
 	id, parent string
 	isRoot     bool // parent_id is null or empty
 	placed     bool // it has no parent_id: see placeAfterLast
+	hung       bool // parent is not what its line names: see node
 	kind       kind
 	speaker    speaker
 	pos, next  store.Pos
@@ -322,7 +353,7 @@ func (t *tree) add(h headLine) (at int32, ok bool) {
 	if len(t.nodes) == cap(t.nodes) {
 		t.nodes = slices.Grow(t.nodes, len(t.nodes)+1) // doubles; append alone would copy a long session more often
 	}
-	t.nodes = append(t.nodes, node{id: h.id, pos: h.pos, parent: none, kind: h.kind, speaker: h.speaker, placed: h.placed})
+	t.nodes = append(t.nodes, node{id: h.id, pos: h.pos, parent: none, kind: h.kind, speaker: h.speaker, placed: h.placed, hung: h.hung})
 	if other, ok := t.byID.add(t.nodes); !ok {
 		t.nodes = t.nodes[:i]
 		return other, false
@@ -363,11 +394,14 @@ func (t *tree) fillGap(at int32, h headLine) {
 		t.nodes, t.live = slices.Clone(t.nodes), false
 	}
 	n := &t.nodes[at]
-	n.pos, n.kind, n.parent, n.speaker, n.guessed, n.placed = h.pos, h.kind, none, h.speaker, false, h.placed
+	n.pos, n.kind, n.speaker, n.guessed = h.pos, h.kind, h.speaker, false
 	t.walked = pathMarks{}
 	t.mended++
-	if !h.isRoot {
-		t.pending = append(t.pending, pendingParent{at, h.parent, h.placed})
+	if n.hung = n.hung || h.hung; !n.hung { // else the gap's own parent stays
+		n.parent, n.placed = none, h.placed
+		if !h.isRoot {
+			t.pending = append(t.pending, pendingParent{at, h.parent, h.placed})
+		}
 	}
 	t.count(at)
 }
@@ -391,12 +425,13 @@ func (t *tree) addDamage(line store.Line) {
 	if _, known := t.at(string(h.ID)); !ok || known || string(h.Type) == string(TypeSession) {
 		t.report(ProblemDamaged, "", line.Pos, detail)
 		// The first line was the header, so it is not free for an entry that is missing.
-		t.damage = append(t.damage, damage{pos: line.Pos, before: last, ids: IDsIn(line.Data), named: line.Pos == 0})
+		t.damage = append(t.damage, damage{pos: line.Pos, before: last, ids: IDsIn(line.Data), taken: line.Pos == 0})
 		return
 	}
 	gap := newHeadLine(line, h)
 	gap.kind = kindGap
-	if _, known := t.at(gap.parent); !h.HasParent || !gap.isRoot && !known {
+	gap.hung = t.begins
+	if _, known := t.at(gap.parent); gap.hung || !h.HasParent || !gap.isRoot && !known {
 		gap.isRoot = last == none // its parent is most likely what comes before it
 		if !gap.isRoot {
 			gap.parent, gap.placed = t.nodes[last].id, true
@@ -404,7 +439,7 @@ func (t *tree) addDamage(line store.Line) {
 	}
 	t.report(ProblemDamaged, gap.id, line.Pos, detail)
 	at, _ := t.add(gap)
-	t.damage = append(t.damage, damage{pos: line.Pos, before: at, ids: IDsIn(line.Data), named: true})
+	t.damage = append(t.damage, damage{pos: line.Pos, before: at, ids: IDsIn(line.Data), taken: true})
 }
 
 func (t *tree) report(k ProblemKind, id string, pos store.Pos, detail string) {

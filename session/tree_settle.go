@@ -168,14 +168,3 @@ func (t *tree) lineBefore(at int32) int32 {
 	}
 	return at
 }
-
-// gaps returns the nodes of missing entries.
-func (t *tree) gaps() []node {
-	var gaps []node
-	for i := range t.nodes {
-		if t.nodes[i].kind == kindGap {
-			gaps = append(gaps, t.nodes[i])
-		}
-	}
-	return gaps
-}

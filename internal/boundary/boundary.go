@@ -3,8 +3,6 @@
 package boundary
 
 import (
-	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -12,16 +10,6 @@ import (
 
 	"github.com/coppice-dev/coppice/session"
 	"github.com/coppice-dev/coppice/window"
-)
-
-// The members of the metadata of the marker with which a continuation begins.
-const (
-	metaPrevious         = "previous_session"
-	metaOriginalCreated  = "original_created_at"
-	metaEarlierMessages  = "earlier_messages"
-	metaEarlierTokens    = "earlier_tokens"   // of messages that were counted
-	metaEarlierEstimate  = "earlier_estimate" // of messages that were not
-	transitionTextFormat = "Continuing from session %s"
 )
 
 // CustomSettings is what the types of custom entries begin with that hold for a conversation.
@@ -32,8 +20,7 @@ const CustomSettings = "coppice.conversation"
 type Part struct {
 	ID      string
 	Entries []session.Entry // the messages on its path
-	IsCopy  []bool          // which of them were carried over, including the marker
-	Copies  int             // how many
+	Copies  int             // how many of them are copies: those that it begins with
 	Pairs   *session.Pairs
 	Cleared map[string]bool // messages that edits removed from the context
 	Before  Origin
@@ -84,7 +71,7 @@ func Estimate(e *session.Entry) int {
 // Read returns the session with a header and a path.
 func Read(h session.Header, path []session.Entry) *Part {
 	p := &Part{ID: h.ID, Pairs: &session.Pairs{}, Before: Origin{Root: h.ID, Created: h.CreatedAt}}
-	carried := session.CarriedIn(&h)
+	isMarked := h.Relation != session.RelationContinuation
 	settings := make(map[string]session.Entry)
 	var edits []session.Entry
 	for i := range path {
@@ -93,7 +80,8 @@ func Read(h session.Header, path []session.Entry) *Part {
 		case e.Message != nil:
 			p.Pairs.Add(e)
 			p.Entries = append(p.Entries, *e)
-			p.take(&carried, e)
+		case e.Continues != nil && !isMarked:
+			isMarked, p.Copies, p.Before = true, len(p.Entries), OriginOf(e.Continues)
 		case e.SessionInfo != nil:
 			settings[""] = *e
 		case e.Custom != nil && strings.HasPrefix(e.Custom.CustomType, CustomSettings):
@@ -102,32 +90,14 @@ func Read(h session.Header, path []session.Entry) *Part {
 			edits = append(edits, *e)
 		}
 	}
-	for i := range p.Entries {
-		if !p.IsCopy[i] {
-			p.Own.Add(&p.Entries[i])
-		}
+	for i := range p.Entries[p.Copies:] {
+		p.Own.Add(&p.Entries[p.Copies+i])
 	}
 	for _, of := range slices.Sorted(maps.Keys(settings)) {
 		p.Settings = append(p.Settings, settings[of])
 	}
 	p.Cleared = ClearedBy(edits)
 	return p
-}
-
-// take records whether a message was carried over.
-func (p *Part) take(c *session.Carried, e *session.Entry) {
-	carried, before := c.Take(session.CarryOf(e))
-	if before { // it is the marker, so everything before it was carried too
-		p.Before = OriginFrom(e, p.Before)
-		for i := range p.IsCopy {
-			p.IsCopy[i] = true
-		}
-		p.Copies = len(p.IsCopy)
-	}
-	p.IsCopy = append(p.IsCopy, carried)
-	if carried {
-		p.Copies++
-	}
 }
 
 // ClearedBy returns the messages that edits and reverts of a path leave out of the context. Of
@@ -142,7 +112,7 @@ func ClearedBy(edits []session.Entry) map[string]bool {
 	return cleared
 }
 
-// full reports whether a session has reached its boundary. Carried messages count, but a
+// full reports whether a session has reached its boundary. Copies count, but a
 // session always takes at least as many messages of its own. Otherwise, with a low limit and
 // many instructions, every message would start another one.
 func (p *Part) full(limit int) bool {
@@ -173,85 +143,38 @@ func (p *Part) goesOn(e *session.Entry) bool {
 	return p.Pairs.Continues(e)
 }
 
-// Carry returns what a continuation begins with: the settings, all SYSTEM messages, all
-// CONTEXT messages, the marker, and whatever an unfinished turn needs to go on. Markers of
-// earlier sessions are not carried. next is the message that the continuation is for, or nil.
+// Carry returns what a continuation begins with: copies of the settings, of all SYSTEM messages and
+// all CONTEXT messages, and of whatever an unfinished turn needs to go on; and the marker. next is
+// the message that the continuation is for, or nil.
 func (p *Part) Carry(limit int, next *session.Entry) []session.Entry {
 	entries := slices.Clone(p.Settings)
 	for _, category := range []window.Category{window.System, window.Context} {
 		for i := range p.Entries {
-			e := &p.Entries[i]
-			if window.CategoryOf(e) == category && !session.IsTransition(e) && !p.Cleared[e.ID] {
-				entries = append(entries, copyOf(e, p.IsCopy[i]))
+			if e := &p.Entries[i]; window.CategoryOf(e) == category && !p.Cleared[e.ID] {
+				entries = append(entries, *e)
 			}
 		}
 	}
-	entries = append(entries, p.marker())
 	if next == nil && !p.answered() || next != nil && !next.BeginsTurn() {
 		for _, i := range p.turnInFlight(limit) {
-			entries = append(entries, copyOf(&p.Entries[i], p.IsCopy[i]))
+			entries = append(entries, p.Entries[i])
 		}
 	}
-	return entries
+	return append(entries, p.marker())
 }
 
-// copyOf returns a copy of a message for a continuation. The message may be a copy
-// itself. The copy has no usage, because a response is paid for once.
-func copyOf(e *session.Entry, isCopy bool) session.Entry {
-	c := e.Clone()
-	if c.Message.Metadata == nil {
-		c.Message.Metadata = make(map[string]any)
-	}
-	if !isCopy || session.CarriedFrom(e) == "" {
-		c.Message.Metadata[session.MetaCarried] = e.ID
-	}
-	c.Message.Usage = nil
-	return c
-}
-
-// marker returns the message that says what the continuation continues and what came before.
+// marker returns the entry that says what the continuation continues and what came before.
 func (p *Part) marker() session.Entry {
-	text := []session.Content{session.Text(fmt.Sprintf(transitionTextFormat, p.ID))}
 	earlier := p.Before.Tokens.Plus(p.Own)
-	return session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{
-		Role: session.RoleSystem, Content: text, Category: window.System.String(),
-		Metadata: map[string]any{
-			session.MetaType: session.TransitionType, metaPrevious: p.ID,
-			session.MetaOriginal: p.Before.Root, metaOriginalCreated: p.Before.Created.UTC().Format(time.RFC3339Nano),
-			metaEarlierMessages: p.Before.Messages + len(p.Entries) - p.Copies, metaEarlierTokens: earlier.Counted, metaEarlierEstimate: earlier.Estimated,
-		},
+	return session.Entry{Type: session.TypeContinues, Continues: &session.ContinuesEntry{
+		Session: p.ID, Original: p.Before.Root, Created: p.Before.Created.UTC(),
+		Messages: p.Before.Messages + len(p.Entries) - p.Copies, Tokens: earlier.Counted, Estimated: earlier.Estimated,
 	}}
 }
 
-// OriginFrom reads what a marker says about the sessions before. What it does not say stays as
-// it was in o.
-func OriginFrom(marker *session.Entry, o Origin) Origin {
-	d := marker.Message.Metadata
-	if root, ok := d[session.MetaOriginal].(string); ok {
-		o.Root = root
-	}
-	if text, ok := d[metaOriginalCreated].(string); ok {
-		if created, err := time.Parse(time.RFC3339Nano, text); err == nil {
-			o.Created = created
-		}
-	}
-	o.Messages = number(d[metaEarlierMessages])
-	o.Tokens = Amount{number(d[metaEarlierTokens]), number(d[metaEarlierEstimate])}
-	return o
-}
-
-// number reads a number that may have gone through JSON.
-func number(v any) int {
-	switch v := v.(type) {
-	case int:
-		return v
-	case float64:
-		return int(v)
-	case json.Number:
-		n, _ := v.Int64()
-		return int(n)
-	}
-	return 0
+// OriginOf returns what a marker says about the sessions before.
+func OriginOf(c *session.ContinuesEntry) Origin {
+	return Origin{Root: c.Original, Created: c.Created, Messages: c.Messages, Tokens: Amount{c.Tokens, c.Estimated}}
 }
 
 // answered reports whether the last turn seems to be over.
