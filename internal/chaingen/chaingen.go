@@ -7,7 +7,6 @@ package chaingen
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -41,23 +40,22 @@ type generator struct {
 	n     int
 }
 
-// said is a message that a later session may have a copy of.
-type said struct {
-	id, original string
-	at           string
-	message      object
+// written is an entry that a later session may have a copy of.
+type written struct {
+	kind, id, at string
+	body         string // the payload
 }
 
 // writer writes one session.
 type writer struct {
 	*generator
-	name   string
-	lines  []string
-	ids    []string // of its entries
-	texts  []said   // its messages
-	all    []string // ids of messages of earlier sessions of the chain
-	leaf   string
-	called []string // calls without a result
+	name    string
+	lines   []string
+	ids     []string  // of its entries
+	written []written // its entries, but for moves of the leaf
+	all     []string  // ids of entries of earlier sessions of the chain
+	leaf    string
+	called  []string // calls without a result
 }
 
 func (g *generator) one(in int) bool { return g.IntN(in) == 0 }
@@ -71,14 +69,14 @@ func pick[T any](g *generator, list []T) T { return list[g.IntN(len(list))] }
 
 // chain writes sessions that continue each other.
 func (g *generator) chain(prefix string) {
-	var texts []said
+	var before []written
 	var all []string
 	count := 1 + g.IntN(6)
 	for i := range count {
 		w := &writer{generator: g, name: fmt.Sprintf("%s%d", prefix, i), all: all}
 		w.header(prefix, i)
 		if i > 0 {
-			w.carry(texts, prefix)
+			w.begin(before, fmt.Sprintf("%s%d", prefix, i-1), prefix)
 		}
 		for range 1 + g.IntN(8) {
 			w.entry()
@@ -90,10 +88,8 @@ func (g *generator) chain(prefix string) {
 			w.entry()
 		}
 		g.files[w.name] = []byte(strings.Join(w.lines, "\n") + "\n")
-		texts = append(texts, w.texts...)
-		for _, t := range w.texts {
-			all = append(all, t.id)
-		}
+		before = append(before, w.written...)
+		all = append(all, w.ids...)
 	}
 }
 
@@ -111,6 +107,10 @@ func (w *writer) add(kind, id string, payload object) string {
 }
 
 func (w *writer) addAt(kind, id, at string, payload object) string {
+	body, err := json.Marshal(payload)
+	if err != nil {
+		panic(err)
+	}
 	parent := w.leaf
 	switch {
 	case w.one(40):
@@ -120,28 +120,32 @@ func (w *writer) addAt(kind, id, at string, payload object) string {
 	case w.one(15) && len(w.ids) > 0:
 		parent = pick(w.generator, w.ids)
 	}
-	named := "null"
-	if parent != "" {
-		named = quote(parent)
-	}
-	body, err := json.Marshal(payload)
-	if err != nil {
-		panic(err)
-	}
-	w.lines = append(w.lines, fmt.Sprintf(`{"type":%s,"id":%s,"parent_id":%s,"timestamp":%s,%s:%s}`, quote(kind), quote(id), named, quote(at), quote(kind), body))
-	if !slices.Contains(w.ids, id) {
-		w.ids = append(w.ids, id)
-		if w.leaf = id; kind == "leaf" {
-			w.leaf = parent
-		}
+	w.put(written{kind, id, at, string(body)}, parent)
+	if kind != "leaf" {
+		w.written = append(w.written, written{kind, id, at, string(body)})
 	}
 	return id
 }
 
+// put writes the line of an entry.
+func (w *writer) put(e written, parent string) {
+	named := "null"
+	if parent != "" {
+		named = quote(parent)
+	}
+	w.lines = append(w.lines, fmt.Sprintf(`{"type":%s,"id":%s,"parent_id":%s,"timestamp":%s,%s:%s}`, quote(e.kind), quote(e.id), named, quote(e.at), quote(e.kind), e.body))
+	if !slices.Contains(w.ids, e.id) {
+		w.ids = append(w.ids, e.id)
+		if w.leaf = e.id; e.kind == "leaf" {
+			w.leaf = parent
+		}
+	}
+}
+
 func quote(s string) string { text, _ := json.Marshal(s); return string(text) }
 
-// messageID returns an id for a message, now and then one that an earlier session has.
-func (w *writer) messageID() string {
+// newID returns an id for an entry, now and then one that an earlier session has.
+func (w *writer) newID() string {
 	if w.one(12) && len(w.all) > 0 {
 		return pick(w.generator, w.all)
 	}
@@ -180,73 +184,48 @@ func (w *writer) header(prefix string, i int) {
 	w.line(h)
 }
 
-// carry writes what a continuation is given by the session before it.
-func (w *writer) carry(texts []said, prefix string) {
+// begin writes what a continuation begins with.
+func (w *writer) begin(before []written, previous, prefix string) {
 	if w.one(12) {
 		return
 	}
-	for _, t := range texts {
-		keep := t.message["role"] == "system" || w.one(3)
-		if !keep || w.one(6) {
-			continue
+	for _, e := range before {
+		keep := strings.Contains(e.body, `"role":"system"`) || e.kind == "message" && w.one(3) || w.one(8)
+		if keep && !w.one(6) {
+			w.put(e, w.leaf)
 		}
-		w.copyOf(t)
 	}
 	if w.one(10) {
-		w.message("system", "SYSTEM", nil)
+		w.entry() // none of a copy
 	}
-	for w.one(8) {
-		w.marker(prefix) // several
+	if w.one(15) && len(before) > 0 {
+		w.put(pick(w.generator, before), pick(w.generator, []string{"", "nowhere", w.leaf}))
 	}
-	if !w.one(10) {
-		w.marker(prefix)
+	if w.one(15) {
+		w.damage()
 	}
-	if w.one(6) && len(texts) > 0 {
-		w.copyOf(pick(w.generator, texts))
+	for w.one(10) {
+		w.marker(previous, prefix) // several
+	}
+	if w.one(10) {
+		return
+	}
+	w.marker(previous, prefix)
+	if w.one(20) { // its rest is lost
+		last := len(w.lines) - 1
+		w.lines[last] = strings.Replace(w.lines[last], `":{"`, `":{#`, 1)
+	}
+	if w.one(8) && len(before) > 0 { // too late to be a copy
+		w.put(pick(w.generator, before), w.leaf)
 	}
 }
 
-func (w *writer) copyOf(t said) {
-	m := maps.Clone(t.message)
-	meta, id := object{}, w.messageID()
-	if was, ok := t.message["metadata"].(object); ok && (was["type"] != nil || w.one(2)) { // markers pile up
-		maps.Copy(meta, was)
-	}
-	switch w.IntN(8) {
-	case 0: // does not say that it is one
-		if w.one(2) {
-			id = t.id
-		}
-	case 1:
-		meta["coppice.carried_from"] = t.id // the copy, not the original
-	case 2:
-		meta["coppice.carried_from"] = "nobody-" + t.id
-	case 3:
-		meta["carried_from"] = t.original // of no meaning without UUIDs
-	default:
-		meta["coppice.carried_from"] = t.original
-	}
-	if len(meta) > 0 {
-		m["metadata"] = meta
-	} else {
-		delete(m, "metadata")
-	}
-	w.addAt("message", id, t.at, m)
-	w.texts = append(w.texts, said{id, t.original, t.at, m})
-}
-
-func (w *writer) marker(prefix string) {
-	meta := object{"type": "session_transition"}
+func (w *writer) marker(previous, prefix string) {
+	m := object{"session": previous}
 	if !w.one(5) {
-		meta["original_session"] = prefix + "0"
+		m["original"] = prefix + "0"
 	}
-	if w.one(20) && len(w.all) > 0 {
-		meta["coppice.carried_from"] = pick(w.generator, w.all)
-	}
-	m := object{"role": "system", "category": "SYSTEM", "content": text("continuing " + prefix), "metadata": meta}
-	at := w.now()
-	id := w.addAt("message", w.messageID(), at, m)
-	w.texts = append(w.texts, said{id, id, at, m})
+	w.add("continues", w.newID(), m)
 }
 
 func text(s string) []any {
@@ -264,8 +243,7 @@ func (w *writer) message(role, category string, content []any) {
 	if role == "assistant" && w.one(2) {
 		m["model"] = pick(w.generator, []string{"big", "small"})
 	}
-	id := w.addAt("message", w.messageID(), at, m)
-	w.texts = append(w.texts, said{id, id, at, m})
+	w.addAt("message", w.newID(), at, m)
 }
 
 // record writes where the session goes on.
@@ -295,7 +273,7 @@ func (w *writer) record(next string) {
 func (w *writer) returned(name string) {
 	r := &writer{generator: w.generator, name: name, all: w.all}
 	r.line(object{"type": "session", "id": name, "version": 1, "timestamp": w.now(), "relation": "continuation", "parent_session": w.name, "continuation_index": 1})
-	r.carry(w.texts, w.name[:1])
+	r.begin(w.written, w.name, w.name[:1])
 	for range 1 + w.IntN(4) {
 		r.entry()
 	}
