@@ -22,9 +22,13 @@ type heldBlobs struct {
 }
 
 // hold begins the hold.
-func (h *heldBlobs) hold(ctx context.Context) (err error) {
-	if h.free == nil {
-		h.free, err = h.store.Blobs().Hold(ctx)
+func (h *heldBlobs) hold(ctx context.Context) error {
+	if h.free != nil {
+		return nil
+	}
+	free, err := h.store.Blobs().Hold(ctx)
+	if err == nil {
+		h.free = free
 	}
 	return err
 }

@@ -57,9 +57,7 @@ func longChain(b *testing.B, st *file.Store, links, messages int) string {
 		if i+1 == links {
 			break
 		}
-		next, err := s.Continue(session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{
-			Role: session.RoleSystem, Content: []session.Content{session.Text("continued")}, Metadata: map[string]any{session.MetaType: session.TransitionType, session.MetaOriginal: first},
-		}})
+		next, err := s.Continue()
 		if err != nil {
 			b.Fatal(err)
 		}

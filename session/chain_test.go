@@ -32,8 +32,12 @@ func TestContinue(t *testing.T) {
 	if h := second.Header(); h.ParentSession != s.ID() || h.Relation != session.RelationContinuation || h.Continuation != 1 || h.CWD != "/src" {
 		t.Errorf("header %+v", h)
 	}
-	if got := mustGet(second.PathTo(""))(t); got[0].ID == system {
-		t.Error("the carried entry kept its id")
+	path := mustGet(second.PathTo(""))(t)
+	if len(path) != 2 || path[0].ID != system || path[0].ParentID != nil || !path[0].Timestamp.Equal(carry.Timestamp) {
+		t.Errorf("it begins with %+v, want the copy", path)
+	}
+	if c := path[1].Continues; c == nil || c.Session != s.ID() || c.Original != s.ID() {
+		t.Errorf("its marker is %+v", path[1])
 	}
 	if got := mustGet(s.again().Continuation())(t); got != second.ID() {
 		t.Errorf("continued by %q, want %q", got, second.ID())
@@ -48,6 +52,9 @@ func TestContinue(t *testing.T) {
 		t.Errorf("index %d", third.Header().Continuation)
 	}
 	third.user("three")
+	if path := mustGet(third.PathTo(""))(t); path[0].Continues == nil || path[0].Continues.Original != s.ID() {
+		t.Errorf("the marker of the third is %+v", path[0])
+	}
 
 	st := mustGet(file.Open(filepath.Dir(s.Path()), nil))(t)
 	defer st.Close()
@@ -148,8 +155,24 @@ func TestContinueWithSomethingInvalid(t *testing.T) {
 	t.Parallel()
 	s := newScribe(t)
 	s.user("one")
-	if _, err := s.Continue(session.Entry{}); !errors.Is(err, session.ErrInvalid) {
-		t.Errorf("%v", err)
+	one := mustGet(s.Entry(s.LeafID()))(t)
+	marker := session.Entry{Type: session.TypeContinues, Continues: &session.ContinuesEntry{}}
+	for name, c := range map[string]struct {
+		carry []session.Entry
+		want  error
+	}{
+		"an empty entry":          {[]session.Entry{{}}, session.ErrInvalid},
+		"a copy of nothing":       {[]session.Entry{{ID: "nobody"}}, session.ErrNotExist},
+		"a copy twice":            {[]session.Entry{one, one}, session.ErrExist},
+		"two markers":             {[]session.Entry{marker, marker}, session.ErrInvalid},
+		"a copy after the marker": {[]session.Entry{marker, one}, session.ErrInvalid},
+	} {
+		if _, err := s.Continue(c.carry...); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+	if _, err := s.AppendEntry(marker); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("a marker is appended: %v", err)
 	}
 	if next := mustGet(s.Continuation())(t); next != "" {
 		t.Errorf("continued by %q although it failed", next)

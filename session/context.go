@@ -391,6 +391,10 @@ func (s *Session) readPath(ctx context.Context, sel *selection, path []node) ([]
 			sel.problems = append(sel.problems, Problem{Kind: ProblemDamaged, EntryID: path[i].id, Pos: path[i].pos, Detail: "an entry of the path cannot be read"})
 			continue
 		}
+		if i > 0 && (path[i].placed || path[i].hung) { // its line names another parent, or none
+			placed := *e
+			e, placed.ParentID = &placed, &path[i-1].id
+		}
 		entries = append(entries, e)
 	}
 	return entries, nil

@@ -139,9 +139,9 @@ func TestJoinLinksLosesNobody(t *testing.T) {
 	})
 }
 
-// chainOf makes a chain of sessions in a store. Each text is one message, with
-// what stands before its colon as its role or mark: "s" is an instruction, "=" a
-// copy of an instruction that says so, "~" one that does not, "m" a marker.
+// chainOf makes a chain of sessions in a store. Each text is one entry, with what stands before
+// its colon as its kind: "u" is a message of a user, "s" an instruction, "m" a marker. What has
+// the id of an entry before is a copy.
 func chainOf(t *testing.T, sessions ...[]string) *memory.Store {
 	t.Helper()
 	st := memory.New(nil)
@@ -154,16 +154,13 @@ func chainOf(t *testing.T, sessions ...[]string) *memory.Store {
 		for _, text := range texts {
 			mark, text, _ := strings.Cut(text, ":")
 			id, text, _ := strings.Cut(text, "/")
-			m := &session.MessageEntry{Role: session.RoleUser, Content: []session.Content{session.Text(text)}}
-			switch mark {
-			case "s", "~", "=", "m":
-				m.Role, m.Category = session.RoleSystem, "SYSTEM"
+			if mark == "m" {
+				markAs(t, s, id, "s0")
+				continue
 			}
-			switch mark {
-			case "=":
-				m.Metadata = map[string]any{session.MetaCarried: strings.TrimRight(id, "'")}
-			case "m":
-				m.Metadata = map[string]any{session.MetaType: session.TransitionType, session.MetaOriginal: "s0"}
+			m := &session.MessageEntry{Role: session.RoleUser, Content: []session.Content{session.Text(text)}}
+			if mark == "s" {
+				m.Role, m.Category = session.RoleSystem, "SYSTEM"
 			}
 			mustGet(s.AppendAll(session.Entry{ID: id, Type: session.TypeMessage, Message: m}))(t)
 		}
@@ -172,6 +169,16 @@ func chainOf(t *testing.T, sessions ...[]string) *memory.Store {
 		}
 	}
 	return st
+}
+
+// markAs appends a marker, as an import does.
+func markAs(t *testing.T, s *session.Session, id, original string) {
+	t.Helper()
+	e := session.Entry{ID: id, Type: session.TypeContinues, Timestamp: time.Now(), Continues: &session.ContinuesEntry{Session: s.Header().ParentSession, Original: original}}
+	if leaf := s.LeafID(); leaf != "" {
+		e.ParentID = &leaf
+	}
+	mustDo(t, s.Graft(e))
 }
 
 func openChain(t *testing.T, st *memory.Store, id string) *session.Session {
@@ -194,39 +201,31 @@ func pathTexts(t *testing.T, s *session.Session) string {
 
 func TestOpenChain(t *testing.T) {
 	t.Parallel()
-	own := [][]string{
+	sessions := [][]string{
 		{"s:a/be_kind", "u:b/one"},
-		{"=:a'/be_kind", "m:m1/mark", "s:c/be_brief", "u:d/two"},
-		{"=:a''/be_kind", "=:c'/be_brief", "m:m2/mark", "u:e/three"},
+		{"s:a/be_kind", "m:m1/mark", "s:c/be_brief", "u:d/two"},
+		{"s:a/be_kind", "s:c/be_brief", "m:m2/mark", "u:e/three"},
 	}
-	foreign := [][]string{
-		{"s:a/be_kind", "u:b/one"},
-		{"~:a/be_kind", "m:m1/mark", "s:c/be_brief", "u:d/two"}, // a kept its id
-		{"~:x/be_kind", "~:m1/mark", "~:y/be_brief", "m:m2/mark", "u:b/three"},
-	}
-	foreign[2][1] = "m:m1/mark" // markers pile up
-	for name, sessions := range map[string][][]string{"own": own, "foreign": foreign} {
-		for lost, want := range map[string]string{
-			"":   "be_kind one be_brief two three",
-			"s0": "be_kind be_brief two three",
-			"s1": "be_kind one be_brief three",
-			"s2": "be_kind one be_brief two",
-		} {
-			st := chainOf(t, sessions...)
-			if lost != "" {
-				mustDo(t, st.Remove(t.Context(), lost))
+	for lost, want := range map[string]string{
+		"":   "be_kind one be_brief two three",
+		"s0": "be_kind be_brief two three",
+		"s1": "be_kind one be_brief three",
+		"s2": "be_kind one be_brief two",
+	} {
+		st := chainOf(t, sessions...)
+		if lost != "" {
+			mustDo(t, st.Remove(t.Context(), lost))
+		}
+		for _, id := range []string{"s0", "s1", "s2"} {
+			s := openChain(t, st, id)
+			if got := pathTexts(t, s); got != want {
+				t.Errorf("without %q, by %s: %q, want %q", lost, id, got, want)
 			}
-			for _, id := range []string{"s0", "s1", "s2"} {
-				s := openChain(t, st, id)
-				if got := pathTexts(t, s); got != want {
-					t.Errorf("%s without %q, by %s: %q, want %q", name, lost, id, got, want)
-				}
-				if s.ID() != "s0" {
-					t.Errorf("%s without %q: the id is %s", name, lost, s.ID())
-				}
-				if problems := mustGet(s.Problems())(t); len(problems) > 0 {
-					t.Errorf("%s without %q: %v", name, lost, problems)
-				}
+			if s.ID() != "s0" {
+				t.Errorf("without %q: the id is %s", lost, s.ID())
+			}
+			if problems := mustGet(s.Problems())(t); len(problems) > 0 {
+				t.Errorf("without %q: %v", lost, problems)
 			}
 		}
 	}
@@ -235,11 +234,11 @@ func TestOpenChain(t *testing.T) {
 // What was left on other branches is there too, and can be gone on with in the last session.
 func TestChainHasAllBranches(t *testing.T) {
 	t.Parallel()
-	st := chainOf(t, []string{"u:a/one", "u:b/left"}, []string{"=:a'/one", "m:m/mark", "u:c/two", "u:d/gone"})
+	st := chainOf(t, []string{"u:a/one", "u:b/left"}, []string{"u:a/one", "m:m/mark", "u:c/two", "u:d/gone"})
 	first := closeWith(t, mustGet(session.Open(t.Context(), st, "s0", nil))(t))
 	mustDo(t, first.Branch("a"))
 	second := closeWith(t, mustGet(session.Open(t.Context(), st, "s1", nil))(t))
-	mustGet(second.SetLabel("a'", "start"))(t)
+	mustGet(second.SetLabel("a", "start"))(t)
 	mustDo(t, second.Branch("c"))
 	mustGet(second.AppendAll(session.Entry{ID: "e", Type: session.TypeMessage, Message: &session.MessageEntry{Role: session.RoleUser, Content: []session.Content{session.Text("three")}}}))(t)
 	s := openChain(t, st, "s1")
@@ -264,46 +263,17 @@ func TestChainHasAllBranches(t *testing.T) {
 	}
 }
 
-// Metadata that a caller gave a message say nothing about where it comes from.
-func TestCarriedOnlyAtTheBeginningOfAContinuation(t *testing.T) {
+// What has the id of an earlier entry is a copy only where a session begins.
+func TestCopiesOnlyAtTheBeginningOfAContinuation(t *testing.T) {
 	t.Parallel()
-	st := chainOf(t, []string{"u:a/one", "=:a'/quoted"}, []string{"m:m/mark", "u:b/two", "=:a''/again", "m:m2/mark2"})
-	if got := pathTexts(t, openChain(t, st, "s0")); got != "one quoted two again mark2" {
+	st := chainOf(t, []string{"u:a/one", "u:b/two"}, []string{"u:b/two", "m:m/mark", "u:c/three", "m:m2/mark2", "u:d/four", "u:a/other"})
+	s := openChain(t, st, "s0")
+	if got := pathTexts(t, s); got != "one two three four" {
 		t.Errorf("the path is %q", got)
 	}
-}
-
-// Early versions said in a member carried_from that a message is a copy. A caller's
-// metadata may have a member of that name.
-func TestCopiesOfEarlyVersionsAreToldFromACallersMetadata(t *testing.T) {
-	t.Parallel()
-	begin := time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC)
-	idAt := func(at time.Duration) string { // a UUID of version 7, of a time after the beginning
-		ms := begin.Add(at).UnixMilli()
-		return fmt.Sprintf("%08x-%04x-7000-8000-000000000000", ms>>16, ms&0xffff)
-	}
-	st := memory.New(nil)
-	s := closeWith(t, mustGet(session.Create(t.Context(), st, session.Header{ID: "s0"}, nil))(t))
-	next := closeWith(t, mustGet(session.Create(t.Context(), st, session.Header{ID: "s1", ParentSession: "s0", Relation: session.RelationContinuation, Continuation: 1}, nil))(t))
-	say := func(s *session.Session, made, at time.Duration, text string, metadata map[string]any) {
-		t.Helper()
-		role := session.RoleUser
-		if metadata[session.MetaType] == session.TransitionType {
-			role = session.RoleSystem
-		}
-		mustGet(s.AppendAll(session.Entry{ID: idAt(made), Type: session.TypeMessage, Timestamp: begin.Add(at), Message: &session.MessageEntry{
-			Role: role, Content: []session.Content{session.Text(text)}, Metadata: metadata,
-		}}))(t)
-	}
-	original := idAt(30 * time.Millisecond) // made a little later than the time was taken
-	say(s, 30*time.Millisecond, 0, "question", nil)
-	mustGet(s.AppendCustomEntry(session.CustomContinuedTo, map[string]any{"session": "s1", "of": "s0"}))(t)
-	say(next, 60*time.Second, 60*time.Second, "mark", map[string]any{session.MetaType: session.TransitionType, session.MetaOriginal: "s0"})
-	say(next, 61*time.Second, 0, "question", map[string]any{"carried_from": original})
-	say(next, 62*time.Second, 62*time.Second, "mine", map[string]any{"carried_from": original})
-	say(next, 63*time.Second, 63*time.Second, "another", map[string]any{"carried_from": "the garden"})
-	if got := pathTexts(t, openChain(t, st, "s0")); got != "question mine another" {
-		t.Errorf("the path is %q", got)
+	problems := mustGet(s.Problems())(t)
+	if len(problems) == 0 || problems[0].Kind != session.ProblemDuplicate || problems[0].EntryID != "a" {
+		t.Errorf("problems %v, want that the id a is there twice", problems)
 	}
 }
 
@@ -312,7 +282,7 @@ func TestCopiesOfEarlyVersionsAreToldFromACallersMetadata(t *testing.T) {
 // what is in the others.
 func TestContextOfAChain(t *testing.T) {
 	t.Parallel()
-	st := chainOf(t, []string{"s:a/be_kind", "u:b/one"}, []string{"=:a'/be_kind", "m:m/mark", "u:c/two", "u:d/three"})
+	st := chainOf(t, []string{"s:a/be_kind", "u:b/one"}, []string{"s:a/be_kind", "m:m/mark", "u:c/two", "u:d/three"})
 	texts := func() string {
 		t.Helper()
 		var said []string
@@ -347,13 +317,19 @@ func TestForkOfAChain(t *testing.T) {
 				ids = append(ids, e.ID)
 			}
 		}
-		return ids, string(mustGet(json.Marshal(mustGet(s.GetContext())(t)))(t)), mustGet(s.Labels())(t)
+		sent := mustGet(s.GetContext())(t)
+		for i := range sent {
+			if c := sent[i].Compaction; c != nil {
+				c.State.Kept = nil // it is about the session in which it was written
+			}
+		}
+		return ids, string(mustGet(json.Marshal(sent))(t)), mustGet(s.Labels())(t)
 	}
 	for _, lost := range []string{"", "s0", "s1", "s2"} {
 		st := chainOf(t,
 			[]string{"s:a/be_kind", "u:b/one", "u:left/left"},
-			[]string{"=:a'/be_kind", "m:m1/mark", "s:c/be_brief", "u:d/two"},
-			[]string{"=:a''/be_kind", "=:c'/be_brief", "m:m2/mark", "u:b/three", "u:e/four"})
+			[]string{"s:a/be_kind", "m:m1/mark", "s:c/be_brief", "u:d/two"},
+			[]string{"s:a/be_kind", "s:c/be_brief", "m:m2/mark", "u:f/three", "u:e/four"})
 		first := closeWith(t, mustGet(session.Open(t.Context(), st, "s0", nil))(t))
 		mustGet(first.SetLabel("b", "start"))(t)
 		mustDo(t, first.Branch("b"))
@@ -418,7 +394,7 @@ func TestForkOfADamagedChain(t *testing.T) {
 		if name != "its own parent" {
 			last = "bad"
 		}
-		if e := mustGet(fork.Entry(last))(t); e.ParentID == nil || *e.ParentID != "a" {
+		if e := mustGet(fork.Entry(last))(t); e.ParentID == nil || *e.ParentID != "r" {
 			t.Errorf("%s: %s hangs on %v", name, last, e.ParentID)
 		}
 	}

@@ -43,9 +43,6 @@ func (s *Session) readAll(nodes []node, fetch bool) ([]Entry, error) {
 			continue
 		}
 		entries[i] = e.clone()
-		if err := s.setParent(&entries[i], nodes[i]); err != nil {
-			return nil, err
-		}
 		if fetch {
 			if _, err := resolve(s.context(), s.store.Blobs(), &entries[i], nodes[i].pos); err != nil {
 				return nil, err
@@ -237,9 +234,7 @@ func (s *Session) eachOf(nodes []node, keep func([]node, []cached), gap func(i i
 			e = gap(i)
 		} else {
 			e = d.clone()
-			if err = s.setParent(&e, nodes[i]); err == nil {
-				_, err = resolve(s.context(), s.store.Blobs(), &e, nodes[i].pos)
-			}
+			_, err = resolve(s.context(), s.store.Blobs(), &e, nodes[i].pos)
 		}
 		if err != nil {
 			e = Entry{}
@@ -283,7 +278,14 @@ func (s *Session) inOrder(nodes []node) ([]*Entry, error) {
 
 // ordered is decoded for nodes in any order. One that is there more than once is read once.
 func (s *Session) ordered(nodes []node, keep func([]node, []cached)) ([]*Entry, error) {
-	return inOrderOf(nodes, func(sorted []node) ([]*Entry, error) { return s.decoded(s.context(), sorted, keep) })
+	entries, err := inOrderOf(nodes, func(sorted []node) ([]*Entry, error) { return s.decoded(s.context(), sorted, keep) })
+	for i := 0; i < len(entries) && err == nil; i++ {
+		if (nodes[i].placed || nodes[i].hung) && entries[i] != nil {
+			e := *entries[i]
+			entries[i], err = &e, s.setParent(&e, nodes[i])
+		}
+	}
+	return entries, err
 }
 
 // inOrderOf reads nodes in any order with a function that needs them sorted by position.

@@ -29,12 +29,12 @@ func TestCompactionOfAChain(t *testing.T) {
 	t.Parallel()
 	sessions := [][]string{
 		{"s:a/be_kind", "u:b/one", "u:c/two"},
-		{"=:a'/be_kind", "m:m/mark", "u:b/three", "u:d/four"}, // another b
+		{"s:a/be_kind", "m:m/mark", "u:e/three", "u:d/four"},
 	}
 	for _, c := range []struct{ text, id, want, alone string }{
-		{"two", "c", "be_kind (so far) two three four", "be_kind mark three four"},
-		{"three", "b", "be_kind (so far) three four", "be_kind mark (so far) three four"},
-		{"four", "d", "be_kind (so far) four", "be_kind mark (so far) four"},
+		{"two", "c", "be_kind (so far) two three four", "be_kind three four"},
+		{"three", "e", "be_kind (so far) three four", "be_kind (so far) three four"},
+		{"four", "d", "be_kind (so far) four", "be_kind (so far) four"},
 	} {
 		st := chainOf(t, sessions...)
 		whole := openChain(t, st, "s1")
@@ -79,23 +79,6 @@ func TestCompactionsOfAChain(t *testing.T) {
 	var cut *session.CutError
 	if _, err := whole.AppendCompaction("no", "nobody", 0); !errors.As(err, &cut) {
 		t.Errorf("%v, want a CutError", err)
-	}
-}
-
-// The marker is not in the chain. What a session says of it is not said of the
-// message that comes before it.
-func TestWhatIsSaidOfAMarkerIsNotSaidOfTheMessageBefore(t *testing.T) {
-	t.Parallel()
-	st := chainOf(t, []string{"u:a/one", "u:b/two"}, []string{"m:m/mark", "u:c/three"})
-	last := closeWith(t, mustGet(session.Open(t.Context(), st, "s1", nil))(t))
-	mustGet(last.AppendEntry(session.ContextEdit("m")))(t)
-	mustGet(last.SetLabel("m", "here it goes on"))(t)
-	whole := openChain(t, st, "s0")
-	if got := contextTexts(t, whole); got != "one two three" {
-		t.Errorf("the context is %q", got)
-	}
-	if labels := mustGet(whole.Labels())(t); labels["b"] != "" {
-		t.Errorf("labels %v", labels)
 	}
 }
 

@@ -72,8 +72,7 @@ func (w *twins) pick() (session.Entry, bool) {
 	return path[rapid.IntRange(max(0, len(path)-rapid.SampledFrom([]int{3, 100}).Draw(w.T, "near")), len(path)-1).Draw(w.T, "entry")], true
 }
 
-// carried returns what a continuation is given: instructions, the marker, and sometimes the
-// last turn.
+// carried returns what a continuation begins with: instructions, and sometimes the last turn.
 func (w *twins) carried() (carry []session.Entry) {
 	path, err := w.chain.PathTo("")
 	w.must(err)
@@ -83,22 +82,17 @@ func (w *twins) carried() (carry []session.Entry) {
 			turn = i
 		}
 	}
-	copies := func(path []session.Entry, system bool) {
-		for i := range path {
-			if m := path[i].Message; m != nil && (m.Role == session.RoleSystem) == system {
-				e := path[i].Clone()
-				e.Message.Metadata = map[string]any{session.MetaCarried: e.ID}
-				carry = append(carry, e)
-			}
+	for i := range path {
+		if m := path[i].Message; m != nil && m.Role == session.RoleSystem {
+			carry = append(carry, path[i])
 		}
 	}
-	copies(path, true)
-	carry = append(carry, session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{
-		Role: session.RoleSystem, Content: []session.Content{session.Text("goes on")},
-		Metadata: map[string]any{session.MetaType: session.TransitionType, session.MetaOriginal: "chain"},
-	}})
 	if rapid.Bool().Draw(w.T, "turn") {
-		copies(path[turn:], false)
+		for i := turn; i < len(path); i++ {
+			if m := path[i].Message; m != nil && m.Role != session.RoleSystem {
+				carry = append(carry, path[i])
+			}
+		}
 	}
 	if rapid.IntRange(0, 9).Draw(w.T, "nothing") == 0 {
 		return nil
@@ -179,13 +173,24 @@ func (w *twins) shape(s *session.Session) any {
 		return string(e.Type)
 	}
 	var all, sent []entry
+	seams := make(map[string]string) // what says that the conversation goes on elsewhere, and what it follows
+	real := func(id string) string {
+		for at, ok := seams[id]; ok; at, ok = seams[id] {
+			id = at
+		}
+		return id
+	}
 	for e, err := range s.Entries() {
 		w.must(err)
 		parent := ""
 		if e.ParentID != nil {
 			parent = *e.ParentID
 		}
-		all = append(all, entry{e.ID, parent, text(e)})
+		if e.Continues != nil || e.Custom != nil && e.Custom.CustomType == session.CustomContinuedTo {
+			seams[e.ID] = parent
+			continue
+		}
+		all = append(all, entry{e.ID, real(parent), text(e)})
 	}
 	c, err := s.Context(session.ContextOptions{})
 	w.must(err)
@@ -194,7 +199,7 @@ func (w *twins) shape(s *session.Session) any {
 	}
 	labels, err := s.Labels()
 	w.must(err)
-	return []any{s.LeafID(), all, sent, labels}
+	return []any{real(s.LeafID()), all, sent, labels}
 }
 
 // A chain is the conversation that it would be in one session, whatever is done to it and
@@ -271,13 +276,10 @@ func TestAChainIsReadWhileItGrows(t *testing.T) {
 			}
 		})
 	}
-	marker := session.Entry{Type: session.TypeMessage, Message: &session.MessageEntry{
-		Role: session.RoleSystem, Content: []session.Content{session.Text("goes on")}, Metadata: map[string]any{session.MetaType: session.TransitionType},
-	}}
 	for i := range 40 {
 		mustGet(s.AppendMessage(session.RoleUser, []session.Content{session.Text(fmt.Sprint(i))}))(t)
 		if i%10 == 9 {
-			mustGet(s.Continue(marker))(t)
+			mustGet(s.Continue())(t)
 		}
 	}
 	close(done)
